@@ -1,0 +1,57 @@
+/* Device: where tensors live and kernels run. A table of functions; the CPU's is here, cuda/ fills another.
+ *
+ * Work on a device is ordered: each call joins the device's queue after the calls before it, and host code waits only
+ * where it says so (wait). On the CPU every call is done when it returns. */
+#ifndef MR_BASE_DEVICE_H
+#define MR_BASE_DEVICE_H
+
+#include <millrace/tensor.h>
+
+typedef enum mr_device_kind {
+    MR_DEVICE_CPU = 0,
+    MR_DEVICE_GPU = 1,
+    MR_DEVICE_KIND_COUNT = 2,
+} mr_device_kind;
+
+typedef struct mr_device mr_device;
+typedef struct mr_pool mr_pool;
+
+typedef struct mr_device_functions {
+    /* Memory for size_bytes, of which the device keeps freed blocks for reuse. The buffer's data is a device address. */
+    mr_status (*allocate)(mr_device *device, size_t size_bytes, mr_buffer **buffer, mr_error *error);
+    /* Host memory that the device copies from and to without a stop (pinned); on the CPU plain memory. */
+    mr_status (*allocate_host)(mr_device *device, size_t size_bytes, mr_buffer **buffer, mr_error *error);
+    /* Queued copies; the memory must stay as it is until the work before the next wait is done. */
+    mr_status (*copy_in)(mr_device *device, void *target, const void *host, size_t size_bytes, mr_error *error);
+    mr_status (*copy_out)(mr_device *device, void *host, const void *source, size_t size_bytes, mr_error *error);
+    /* Returns when everything queued so far is done; reports what failed in it. */
+    mr_status (*wait)(mr_device *device, mr_error *error);
+    void (*free)(mr_device *device);
+} mr_device_functions;
+
+struct mr_device {
+    const mr_device_functions *functions;
+    mr_device_kind kind;
+    char name[64]; /* "/device:CPU:0" */
+    mr_pool *pool; /* borrowed: threads for loops on the CPU; null: the caller's thread alone */
+};
+
+/* The CPU. Freed buffers are kept by size class for reuse, so a loop of equal steps allocates nothing after the first.
+ * pool  borrowed, may be null */
+mr_status mr_device_cpu_new(mr_pool *pool, mr_device **device, mr_error *error);
+void mr_device_free(mr_device *device); /* null is allowed; buffers that are still held stay valid */
+
+/* A tensor on the device. MR_STRING only on the CPU. */
+mr_status mr_tensor_init_on(mr_tensor *tensor, mr_device *device, mr_dtype dtype, mr_shape shape, mr_error *error);
+
+/* Devices that other folders bring (cuda/) are found by name. A binary without them simply has no entry.
+ * open  makes the device or says in one sentence why there is none; the session then falls back softly */
+typedef struct mr_device_entry {
+    const char *kind_name; /* "GPU" */
+    mr_device_kind kind;
+    mr_status (*open)(int index, mr_device **device, mr_error *error);
+} mr_device_entry;
+void mr_device_register(const mr_device_entry *entry); /* static storage; at start, before threads */
+const mr_device_entry *mr_device_entry_find(mr_device_kind kind);
+
+#endif

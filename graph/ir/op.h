@@ -1,0 +1,119 @@
+/* Operator rows: TensorFlow's registry as data.
+ *
+ * A family of operators is one file in graph/ops/ with one table at its end; graph/ops/ops.c lists the tables. A row
+ * holds the operator's signature and attrs as text, in the words of TensorFlow's REGISTER_OP, and two functions: what is
+ * known of the outputs' shapes, and the gradient. There is no switch over operators anywhere: the registry, import and
+ * export, the typed builders of ops.h, the check against TensorFlow's own OpDef and the operator tests read the rows.
+ *
+ * Signature:  "input: T, filter: T -> output: T", "values: N * T, axis: Tidx -> output: T", "ref: Ref(T)",
+ *             "components: Toutput_types" (a list(type) attr), "-> handle: resource".
+ * Attrs:      "T: {float, double}; N: int >= 1; axis: int = 0; padding: {'SAME', 'VALID'}; shape: shape = {}". */
+#ifndef MR_GRAPH_IR_OP_H
+#define MR_GRAPH_IR_OP_H
+
+#include "base/arena.h"
+#include "base/attr.h"
+#include <millrace/graph.h>
+
+typedef struct mr_op mr_op;
+
+/* What a shape function sees and fills. Shapes may be unknown; constant[i] is the value of input i where it is known
+ * while the graph is built (a Const, or what folds from one), else null. Everything is borrowed. */
+typedef struct mr_shape_call {
+    const char *node_name;
+    const mr_op *op;
+    const mr_attrs *attrs;
+    int32_t input_count;
+    const mr_shape *inputs;
+    const mr_dtype *input_dtypes;
+    const mr_tensor *const *constants;
+    int32_t output_count;
+    mr_shape *outputs; /* on entry MR_SHAPE_UNKNOWN */
+} mr_shape_call;
+typedef mr_status (*mr_shape_function)(mr_shape_call *call, mr_error *error);
+
+/* Shape functions say only the reason; the registry puts the node and its input shapes before it. Helpers: */
+mr_status mr_shape_merge(mr_shape a, mr_shape b, mr_shape *merged, mr_error *error);
+mr_status mr_shape_with_rank(mr_shape shape, int32_t rank, mr_shape *result, mr_error *error);
+mr_status mr_shape_at_least(mr_shape shape, int32_t rank, mr_error *error);
+mr_status mr_shape_broadcast(mr_shape a, mr_shape b, mr_shape *result, mr_error *error);
+mr_status mr_shape_from_constant(const mr_tensor *constant, mr_shape *shape, mr_error *error); /* null: unknown rank */
+mr_status mr_shape_unchanged(mr_shape_call *call, mr_error *error); /* every output as input 0 */
+mr_status mr_shape_scalar(mr_shape_call *call, mr_error *error);
+mr_status mr_shape_unknown(mr_shape_call *call, mr_error *error);
+mr_status mr_shape_binary(mr_shape_call *call, mr_error *error); /* broadcast of inputs 0 and 1 */
+
+/* What a gradient function sees: the node, d/d(output i) in grad_outputs[i] ({0} where nothing depends on it), and what
+ * it fills: d/d(input i), left {0} where there is none. It builds with the public builders, inside the right scope. */
+typedef struct mr_gradient_call {
+    mr_graph *graph;
+    mr_node *node;
+    const mr_output *grad_outputs;
+    mr_output *grad_inputs;
+} mr_gradient_call;
+typedef void (*mr_gradient_function)(mr_gradient_call *call);
+
+typedef enum mr_op_flags {
+    MR_OP_STATEFUL = 1 << 0, /* neither folded nor shared: random numbers, variables, files */
+    MR_OP_COMMUTATIVE = 1 << 1,
+    MR_OP_AGGREGATE = 1 << 2,
+    MR_OP_NOT_DIFFERENTIABLE = 1 << 3, /* gradients stop here without an error (Shape, ArgMax, …) */
+    MR_OP_ALLOWS_UNINITIALIZED = 1 << 4,
+} mr_op_flags;
+
+struct mr_op {
+    const char *name;
+    const char *signature;
+    const char *attrs;
+    mr_shape_function shape;
+    mr_gradient_function gradient; /* null: none, see MR_OP_NOT_DIFFERENTIABLE */
+    unsigned flags;
+    const char *doc;
+};
+
+typedef struct mr_op_table {
+    const mr_op *ops;
+    size_t count;
+} mr_op_table;
+
+/* ---- The signature, parsed once for each operator, on first use ---- */
+
+typedef struct mr_op_argument {
+    const char *name;
+    mr_dtype dtype;          /* fixed, or MR_DTYPE_INVALID when an attr gives it */
+    const char *type_attr;   /* "T" */
+    const char *number_attr; /* "N" of "N * T" */
+    const char *types_attr;  /* a list(type) attr: one argument of several dtypes */
+    bool is_ref;
+} mr_op_argument;
+
+typedef struct mr_op_attr {
+    const char *name;
+    mr_attr_kind kind;
+    bool is_list;
+    bool has_default;
+    mr_attr_value default_value; /* a list's default is in default_list */
+    mr_attr default_list;
+    bool has_minimum;
+    int64_t minimum;
+    uint32_t allowed_types;       /* bit i: dtype i; 0: any */
+    int32_t allowed_string_count; /* 0: any */
+    const char *const *allowed_strings;
+} mr_op_attr;
+
+typedef struct mr_op_def {
+    const mr_op *op;
+    int32_t input_count;
+    const mr_op_argument *inputs;
+    int32_t output_count;
+    const mr_op_argument *outputs;
+    int32_t attr_count;
+    const mr_op_attr *attrs;
+} mr_op_def;
+
+/* Null when there is no such operator. Thread-safe. */
+const mr_op_def *mr_op_find(const char *name);
+int32_t mr_op_count(void);
+const mr_op_def *mr_op_at(int32_t index); /* sorted by name */
+
+#endif

@@ -1,0 +1,146 @@
+/* Pictures: JPEG and PNG in and out, resize, and the fused way from an encoded picture to a row of a batch.
+ *
+ * ```c
+ * mr_error error = {0};
+ * mr_image_info info = {0};
+ * const unsigned char *bytes = nullptr;
+ * size_t size_bytes = 0;
+ * if (mr_image_probe(bytes, size_bytes, &info, &error) != MR_OK) fprintf(stderr, "%s\n", error.message);
+ * else printf("%s %d x %d, %d channels\n", mr_image_format_name(info.format), info.width, info.height, info.channels);
+ * ```
+ *
+ * Pixels are rows of width x channels, top first, 8 or 16 bits a channel. Bytes may be hostile: every function says in one
+ * sentence what is wrong, and a picture is never larger in memory than its limit. All functions are thread-safe. */
+#ifndef MILLRACE_IMAGE_H
+#define MILLRACE_IMAGE_H
+
+#include <millrace/tensor.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum mr_image_format {
+    MR_IMAGE_UNKNOWN = 0,
+    MR_IMAGE_JPEG,
+    MR_IMAGE_PNG,
+    MR_IMAGE_GIF,
+    MR_IMAGE_BMP
+} mr_image_format;
+const char *mr_image_format_name(mr_image_format format); /* "JPEG"; static */
+
+typedef enum mr_color_space {
+    MR_COLOR_UNKNOWN = 0,
+    MR_COLOR_GRAY,
+    MR_COLOR_RGB,  /* also YCbCr in the file */
+    MR_COLOR_CMYK, /* also YCCK in the file */
+} mr_color_space;
+
+/* From the header alone. */
+typedef struct mr_image_info {
+    mr_image_format format;
+    int32_t width, height;
+    int32_t channels; /* as stored: JPEG 1, 3, 4; PNG 1 gray, 2 gray with alpha, 3, 4; a palette counts as 3 or 4 */
+    int32_t bits;     /* of a channel: 8 or 16 (1, 2, 4 of a PNG count as 8) */
+    mr_color_space color;
+    bool progressive;    /* JPEG progressive, PNG interlaced */
+    int32_t orientation; /* EXIF 1…8; 0 when the file does not say. Decoding ignores it, as TensorFlow does */
+} mr_image_info;
+mr_status mr_image_probe(const void *bytes, size_t size_bytes, mr_image_info *info, mr_error *error);
+
+/* ---- The fused way: decode, crop, resize, flip, normalise ---- */
+
+typedef enum mr_crop {
+    MR_CROP_NONE = 0,       /* the whole picture, stretched to height x width */
+    MR_CROP_CENTER,         /* the largest centred rectangle of the target's aspect, times `fraction` */
+    MR_CROP_RANDOM,         /* a rectangle as MR_CROP_CENTER takes, placed at random */
+    MR_CROP_RANDOM_RESIZED, /* area and aspect at random (torchvision's RandomResizedCrop): log-uniform aspect, ten tries,
+                               then the centre */
+} mr_crop;
+
+typedef enum mr_resize_method {
+    MR_RESIZE_BILINEAR = 0,
+    MR_RESIZE_NEAREST,
+    MR_RESIZE_AREA,
+    MR_RESIZE_BICUBIC,
+} mr_resize_method;
+
+typedef enum mr_image_layout { MR_NHWC = 0, MR_NCHW } mr_image_layout;
+
+typedef struct mr_image_options {
+    int32_t height, width; /* of the result; 0: as decoded (then crop must be MR_CROP_NONE) */
+    int32_t channels;      /* 1 or 3; 0: 3 */
+    mr_crop crop;
+    float fraction;               /* 0: 1 */
+    float area_min, area_max;     /* MR_CROP_RANDOM_RESIZED; 0: 0.08 and 1 */
+    float aspect_min, aspect_max; /* 0: 3/4 and 4/3 */
+    bool random_flip;             /* left to right, half of the time */
+    mr_resize_method method;
+    mr_dtype dtype;              /* MR_FLOAT (0 means this), MR_UINT8, MR_HALF, MR_BFLOAT16 */
+    float mean[3], deviation[3]; /* (pixel - mean) / deviation, in units of 0…255; deviation 0: 1 */
+    mr_image_layout layout;
+    bool accurate_dct;     /* libjpeg's slow integer DCT; TensorFlow's default is the fast one */
+    bool accept_truncated; /* gray for what is missing instead of an error */
+    int64_t pixels_max;    /* larger pictures are an error; 0: 100,000,000 */
+} mr_image_options;
+
+/* What a crop and flip came to for one picture: in pixels of the decoded picture. */
+typedef struct mr_image_region {
+    int32_t x, y, width, height;
+    bool flip;
+} mr_image_region;
+
+/* Chooses the region; random gives the numbers (may be null for crops without chance). */
+typedef struct mr_random mr_random;
+mr_image_region mr_image_choose(const mr_image_options *options, int32_t width, int32_t height, mr_random *random);
+
+/* Memory that decoding keeps between pictures: one for each thread. {0} is ready. */
+typedef struct mr_image_scratch mr_image_scratch;
+mr_status mr_image_scratch_new(mr_image_scratch **scratch, mr_error *error);
+void mr_image_scratch_free(mr_image_scratch *scratch);
+
+/* Decodes region of the picture straight into target: height x width x channels of the options' dtype and layout, the
+ * pixels equal to cropping a full decode and resizing by TensorFlow 2's rule (half-pixel centres, no antialiasing).
+ * Only the rows and columns that the region needs are decoded.
+ * target  size_bytes large enough for the result
+ * errors  MR_DATA_LOSS damaged, MR_INVALID_ARGUMENT not a picture or too large */
+mr_status mr_image_decode_region(const void *bytes, size_t size_bytes, const mr_image_options *options,
+                                 mr_image_region region, void *target, mr_image_scratch *scratch, mr_error *error);
+
+/* ---- Plain decode and encode ---- */
+
+typedef struct mr_image_decode_options {
+    int32_t channels; /* 0: as TensorFlow (min(stored, 3) for JPEG, stored for PNG), else 1, 3, 4 (2 for PNG) */
+    mr_dtype dtype;   /* MR_UINT8 (0 means this); MR_UINT16 for PNG */
+    bool accurate_dct;
+    bool no_fancy_upsampling;
+    int32_t ratio; /* JPEG: decode at 1/ratio: 1, 2, 4, 8; 0: 1 */
+    bool accept_truncated;
+    int64_t pixels_max; /* 0: 100,000,000 */
+} mr_image_decode_options;
+/* A tensor [height, width, channels], equal to TensorFlow's DecodeJpeg and DecodePng to the byte. */
+mr_status mr_image_decode(const void *bytes, size_t size_bytes, const mr_image_decode_options *options,
+                          mr_tensor *image, mr_error *error);
+
+/* Encodes [height, width, channels] of uint8: JPEG 1 or 3 channels, quality 1…100 (0: 95); PNG 1…4 channels, and
+ * uint16. The result is an MR_STRING scalar. */
+mr_status mr_image_encode_jpeg(const mr_tensor *image, int32_t quality, mr_tensor *bytes, mr_error *error);
+mr_status mr_image_encode_png(const mr_tensor *image, mr_tensor *bytes, mr_error *error);
+
+/* ---- Resize ---- */
+
+typedef struct mr_resize_options {
+    mr_resize_method method;
+    bool align_corners;      /* TensorFlow 1: source = i (in - 1) / (out - 1) */
+    bool half_pixel_centers; /* TensorFlow 2: source = (i + 0.5) scale - 0.5; neither: source = i scale */
+} mr_resize_options;
+/* images  [batch, height, width, channels] or [height, width, channels] of uint8 or float
+ * resized float, except nearest, which keeps the dtype; TensorFlow's ResizeBilinear, ResizeNearestNeighbor, ResizeArea,
+ *         ResizeBicubic */
+mr_status mr_image_resize(const mr_tensor *images, int64_t height, int64_t width, const mr_resize_options *options,
+                          mr_tensor *resized, mr_error *error);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

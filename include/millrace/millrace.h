@@ -1,0 +1,17 @@
+/* All of millrace: records, datasets, graphs, training. */
+#ifndef MILLRACE_MILLRACE_H
+#define MILLRACE_MILLRACE_H
+
+#include <millrace/dataset.h>
+#include <millrace/example.h>
+#include <millrace/graph.h>
+#include <millrace/image.h>
+#include <millrace/ops.h>
+#include <millrace/record.h>
+#include <millrace/saver.h>
+#include <millrace/session.h>
+#include <millrace/status.h>
+#include <millrace/tensor.h>
+#include <millrace/train.h>
+
+#endif

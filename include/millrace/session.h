@@ -1,0 +1,92 @@
+/* Sessions: run a graph.
+ *
+ * ```c
+ * mr_error error = {0};
+ * mr_graph *g = mr_graph_new();
+ * mr_output x = mr_placeholder(g, MR_FLOAT, .shape = MR_SCALAR);
+ * mr_output y = mr_square(g, x);
+ * mr_session *session = nullptr;
+ * if (mr_session_new(g, nullptr, &session, &error) != MR_OK) return 1;
+ * mr_tensor three = {0}, nine = {0};
+ * if (mr_tensor_init_float(&three, 3.0f, &error) != MR_OK) return 1;
+ * if (mr_session_run(session, MR_FEEDS({x, three}), MR_OUTPUTS(y), &nine, nullptr, 0, &error) != MR_OK) return 1;
+ * printf("%g\n", mr_tensor_floats(&nine)[0]);
+ * mr_tensor_deinit(&three);
+ * mr_tensor_deinit(&nine);
+ * mr_session_free(session);
+ * mr_graph_free(g);
+ * ```
+ *
+ * The first run with a set of feeds, fetches and targets makes a plan (prune, place, fold, order); later runs execute
+ * it. mr_step is such a plan held by the caller: no lookup at all. The graph may grow between runs. */
+#ifndef MILLRACE_SESSION_H
+#define MILLRACE_SESSION_H
+
+#include <millrace/graph.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct mr_session mr_session;
+
+typedef struct mr_session_options {
+    int thread_count;       /* for loops inside operators; 0: one for each usable processor */
+    bool no_soft_placement; /* an operator that its device cannot run is an error instead of running on the CPU */
+    bool log_placement;     /* say in mr_session_notes where each node went */
+    const char *device;     /* for nodes that ask for none: "/device:GPU:0"; null: the CPU */
+} mr_session_options;
+
+/* graph    borrowed, must outlive the session
+ * options  null: the defaults
+ * errors   the graph's first error; MR_RESOURCE_EXHAUSTED */
+mr_status mr_session_new(mr_graph *graph, const mr_session_options *options, mr_session **session, mr_error *error);
+void mr_session_free(mr_session *session); /* null is allowed */
+
+typedef struct mr_feed {
+    mr_output output;
+    mr_tensor value; /* borrowed for the run; shares are taken where needed */
+} mr_feed;
+typedef struct mr_feeds {
+    const mr_feed *items;
+    int32_t count;
+} mr_feeds;
+#define MR_FEEDS(...)                                                                                                  \
+    ((mr_feeds){(mr_feed[]){__VA_ARGS__}, (int32_t)(sizeof((mr_feed[]){__VA_ARGS__}) / sizeof(mr_feed))})
+#define MR_NO_FEEDS ((mr_feeds){0})
+
+/* Feeds, computes the fetches and runs the targets.
+ * results  one tensor for each fetch, owned by the caller, in host memory; empty when the run fails
+ * targets  nodes that run for their effect; may be null with count 0
+ * errors   what failed, with the node's name; MR_OUT_OF_RANGE at the end of an iterator's data */
+mr_status mr_session_run(mr_session *session, mr_feeds feeds, mr_outputs fetches, mr_tensor *results,
+                         mr_node *const *targets, int32_t target_count, mr_error *error);
+
+/* A plan for one set of feeds, fetches and targets. Belongs to the session; threads: one run at a time. */
+typedef struct mr_step mr_step;
+mr_status mr_session_prepare(mr_session *session, const mr_output *feeds, int32_t feed_count, mr_outputs fetches,
+                             mr_node *const *targets, int32_t target_count, mr_step **step, mr_error *error);
+/* values[i] feeds feeds[i]; results as in mr_session_run. */
+mr_status mr_step_run(mr_step *step, const mr_tensor *values, mr_tensor *results, mr_error *error);
+
+/* Variables from outside. */
+mr_status mr_session_read_variable(mr_session *session, mr_output ref, mr_tensor *value, mr_error *error);
+mr_status mr_session_write_variable(mr_session *session, mr_output ref, const mr_tensor *value, mr_error *error);
+
+/* Where nodes were placed and why a device was not used, one line each; empty without notes. Borrowed. */
+const char *mr_session_notes(const mr_session *session);
+
+/* Time by node of the last run of a step, when enabled before it: for profiles. */
+typedef struct mr_node_time {
+    const char *node;
+    const char *op;
+    uint64_t start_ns; /* since the run began */
+    uint64_t duration_ns;
+} mr_node_time;
+void mr_session_trace(mr_session *session, bool enabled);
+int32_t mr_session_trace_times(const mr_session *session, mr_node_time *times, int32_t capacity);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,73 @@
+/* Status and error: how every function of millrace says what went wrong.
+ *
+ * ```c
+ * mr_error error = {0};
+ * if (mr_fail(&error, MR_NOT_FOUND, "%s: no such class folder", "photos/cat") != MR_OK)
+ *     fprintf(stderr, "%s: %s\n", mr_status_name(error.status), error.message);
+ * ```
+ *
+ * A function that can fail returns mr_status and takes a nullable mr_error last. The error holds one sentence with the
+ * names and numbers a person needs: file, place, reason. A function that returns MR_OK leaves the error untouched, so
+ * one error serves a whole chain of calls. The library never prints, never exits and never aborts on input. */
+#ifndef MILLRACE_STATUS_H
+#define MILLRACE_STATUS_H
+
+#include <stdarg.h>
+#include <stddef.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* TensorFlow's canonical codes, with its numbers (tensorflow/core/protobuf/error_codes.proto). */
+typedef enum [[nodiscard]] mr_status {
+    MR_OK = 0,
+    MR_CANCELLED = 1,
+    MR_UNKNOWN = 2,
+    MR_INVALID_ARGUMENT = 3,
+    MR_DEADLINE_EXCEEDED = 4,
+    MR_NOT_FOUND = 5,
+    MR_ALREADY_EXISTS = 6,
+    MR_PERMISSION_DENIED = 7,
+    MR_RESOURCE_EXHAUSTED = 8,
+    MR_FAILED_PRECONDITION = 9,
+    MR_ABORTED = 10,
+    MR_OUT_OF_RANGE = 11, /* also: the end of a sequence */
+    MR_UNIMPLEMENTED = 12,
+    MR_INTERNAL = 13,
+    MR_UNAVAILABLE = 14,
+    MR_DATA_LOSS = 15,
+    MR_UNAUTHENTICATED = 16,
+} mr_status;
+
+/* MR_ERROR_SIZE bytes hold any message of the library; a longer one is cut at a whole UTF-8 character. */
+#define MR_ERROR_SIZE 1024
+
+typedef struct mr_error {
+    mr_status status;
+    char message[MR_ERROR_SIZE]; /* one sentence, no newline, no full stop; empty when status is MR_OK */
+} mr_error;
+
+/* The code's canonical name, "DATA_LOSS"; "UNKNOWN" for a number that is none. Static. */
+const char *mr_status_name(mr_status status);
+
+/* Records status and the formatted sentence in *error when error is not null, and returns status.
+ * Bytes below 0x20 in the formatted text become '?', so that a hostile name cannot write to a terminal. */
+[[gnu::format(printf, 3, 4)]] mr_status mr_fail(mr_error *error, mr_status status, const char *format, ...);
+[[gnu::format(printf, 3, 0)]] mr_status mr_fail_va(mr_error *error, mr_status status, const char *format, va_list args);
+
+/* Puts the formatted text and ": " before the message that *error holds, and returns its status:
+ * mr_fail_in(error, status, "stage %s", name) turns "file x: cut short" into "stage map: file x: cut short". */
+[[gnu::format(printf, 3, 4)]] mr_status mr_fail_in(mr_error *error, mr_status status, const char *format, ...);
+
+/* Returns from the calling function with the status of call when that is not MR_OK. */
+#define MR_TRY(call)                                                                                                   \
+    do {                                                                                                               \
+        mr_status mr_try_status_ = (call);                                                                             \
+        if (mr_try_status_ != MR_OK) return mr_try_status_;                                                            \
+    } while (0)
+
+#ifdef __cplusplus
+}
+#endif
+#endif

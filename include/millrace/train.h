@@ -1,0 +1,208 @@
+/* Training: layers, losses, optimizers, summaries, and the loop that keeps a run going.
+ *
+ * ```c
+ * mr_error error = {0};
+ * mr_graph *g = mr_graph_new();
+ * mr_output images = mr_placeholder(g, MR_FLOAT, .shape = MR_SHAPE(-1, 28, 28, 1));
+ * mr_output labels = mr_placeholder(g, MR_INT64, .shape = MR_SHAPE(-1));
+ * mr_output h = mr_layer_conv2d(g, images, .filters = 16, .kernel = 3, .activation = mr_activation_relu);
+ * h = mr_layer_flatten(g, mr_layer_max_pool(g, h, .size = 2));
+ * mr_output logits = mr_layer_dense(g, h, .units = 10);
+ * mr_output loss = mr_loss_sparse_softmax(g, labels, logits);
+ * mr_node *train = mr_minimize(g, mr_adam(.rate = 1e-3f), loss, (mr_output){0});
+ * if (mr_graph_status(g, &error) != MR_OK) fprintf(stderr, "%s\n", error.message);
+ * printf("%s\n", mr_node_name(train));
+ * mr_graph_free(g);
+ * ```
+ *
+ * Names of variables, scopes and defaults are those of tf.compat.v1.layers, tf.compat.v1.losses and tf.compat.v1.train,
+ * so that checkpoints go both ways. */
+#ifndef MILLRACE_TRAIN_H
+#define MILLRACE_TRAIN_H
+
+#include <millrace/dataset.h>
+#include <millrace/saver.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- Initializers ---- */
+
+typedef enum mr_initializer_kind {
+    MR_INIT_DEFAULT = 0, /* glorot uniform for kernels, zeros for biases */
+    MR_INIT_ZEROS,
+    MR_INIT_ONES,
+    MR_INIT_CONSTANT,
+    MR_INIT_UNIFORM,          /* [-scale, scale) */
+    MR_INIT_NORMAL,           /* deviation scale */
+    MR_INIT_TRUNCATED_NORMAL, /* deviation scale */
+    MR_INIT_GLOROT_UNIFORM,
+    MR_INIT_HE_NORMAL, /* truncated, as tf.variance_scaling_initializer(2.0) */
+} mr_initializer_kind;
+typedef struct mr_initializer {
+    mr_initializer_kind kind;
+    float scale;
+    int64_t seed; /* 0: from the graph's */
+} mr_initializer;
+/* A variable of that shape, filled by the initializer; name inside the current scope. */
+mr_variable mr_get_variable(mr_graph *graph, const char *name, mr_shape shape, mr_initializer initializer);
+
+/* ---- Layers (tf.compat.v1.layers) ---- */
+
+typedef mr_output (*mr_activation)(mr_graph *graph, mr_output input);
+mr_output mr_activation_relu(mr_graph *graph, mr_output input);
+mr_output mr_activation_sigmoid(mr_graph *graph, mr_output input);
+mr_output mr_activation_tanh(mr_graph *graph, mr_output input);
+
+typedef struct mr_conv2d_layer {
+    int32_t filters;
+    int32_t kernel; /* kernel x kernel */
+    int32_t stride; /* 0: 1 */
+    bool valid;     /* padding VALID; otherwise SAME */
+    bool no_bias;
+    mr_initializer initializer;
+    float weight_decay; /* adds weight_decay * sum(kernel^2) / 2 to the regularization losses */
+    mr_activation activation;
+    const char *name; /* null: "conv2d" */
+} mr_conv2d_layer;
+mr_output mr_layer_conv2d_(mr_graph *graph, mr_output input, const mr_conv2d_layer *layer);
+#define mr_layer_conv2d(graph, input, ...) mr_layer_conv2d_((graph), (input), &(mr_conv2d_layer){__VA_ARGS__})
+
+typedef struct mr_dense_layer {
+    int32_t units;
+    bool no_bias;
+    mr_initializer initializer;
+    float weight_decay;
+    mr_activation activation;
+    const char *name; /* null: "dense" */
+} mr_dense_layer;
+mr_output mr_layer_dense_(mr_graph *graph, mr_output input, const mr_dense_layer *layer);
+#define mr_layer_dense(graph, input, ...) mr_layer_dense_((graph), (input), &(mr_dense_layer){__VA_ARGS__})
+
+typedef struct mr_batch_normalization_layer {
+    bool training;    /* batch statistics, and the moving ones updated through the collection "update_ops" */
+    float momentum;   /* 0: 0.99 */
+    float epsilon;    /* 0: 0.001 */
+    const char *name; /* null: "batch_normalization" */
+} mr_batch_normalization_layer;
+mr_output mr_layer_batch_normalization_(mr_graph *graph, mr_output input, const mr_batch_normalization_layer *layer);
+#define mr_layer_batch_normalization(graph, input, ...)                                                                \
+    mr_layer_batch_normalization_((graph), (input), &(mr_batch_normalization_layer){__VA_ARGS__})
+
+typedef struct mr_pool_layer {
+    int32_t size;   /* size x size */
+    int32_t stride; /* 0: size */
+    bool same;      /* padding SAME; otherwise VALID */
+    const char *name;
+} mr_pool_layer;
+mr_output mr_layer_max_pool_(mr_graph *graph, mr_output input, const mr_pool_layer *layer);
+mr_output mr_layer_average_pool_(mr_graph *graph, mr_output input, const mr_pool_layer *layer);
+#define mr_layer_max_pool(graph, input, ...) mr_layer_max_pool_((graph), (input), &(mr_pool_layer){__VA_ARGS__})
+#define mr_layer_average_pool(graph, input, ...) mr_layer_average_pool_((graph), (input), &(mr_pool_layer){__VA_ARGS__})
+/* Mean over height and width: [batch, channels]. */
+mr_output mr_layer_global_average_pool(mr_graph *graph, mr_output input);
+mr_output mr_layer_flatten(mr_graph *graph, mr_output input);
+typedef struct mr_dropout_layer {
+    float rate;    /* what is dropped */
+    bool training; /* otherwise the input is passed on */
+    int64_t seed;  /* 0: from the graph's */
+    const char *name;
+} mr_dropout_layer;
+mr_output mr_layer_dropout_(mr_graph *graph, mr_output input, const mr_dropout_layer *layer);
+#define mr_layer_dropout(graph, input, ...) mr_layer_dropout_((graph), (input), &(mr_dropout_layer){__VA_ARGS__})
+
+/* ---- Losses and metrics ---- */
+
+/* Mean over the batch, added to the collection "losses" (tf.losses.sparse_softmax_cross_entropy). */
+mr_output mr_loss_sparse_softmax(mr_graph *graph, mr_output labels, mr_output logits);
+mr_output mr_loss_mean_squared(mr_graph *graph, mr_output labels, mr_output predictions);
+/* Losses and regularization losses of the graph, summed (tf.losses.get_total_loss). */
+mr_output mr_loss_total(mr_graph *graph);
+/* Share of rows whose largest logit is the label: a float scalar. */
+mr_output mr_accuracy(mr_graph *graph, mr_output labels, mr_output logits);
+
+/* ---- Optimizers ---- */
+
+typedef enum mr_optimizer_kind { MR_GRADIENT_DESCENT, MR_MOMENTUM, MR_ADAM } mr_optimizer_kind;
+typedef struct mr_optimizer {
+    mr_optimizer_kind kind;
+    float rate;
+    mr_output rate_output; /* a decayed rate; used instead of rate when set */
+    float momentum;
+    bool nesterov;
+    float beta1, beta2, epsilon; /* 0: 0.9, 0.999, 1e-8 */
+} mr_optimizer;
+#define mr_gradient_descent(...) ((mr_optimizer){.kind = MR_GRADIENT_DESCENT, __VA_ARGS__})
+#define mr_momentum(...) ((mr_optimizer){.kind = MR_MOMENTUM, __VA_ARGS__})
+#define mr_adam(...) ((mr_optimizer){.kind = MR_ADAM, __VA_ARGS__})
+/* Gradients of loss by every trainable variable, one update each, then global_step + 1 (when given). Runs after the
+ * collection "update_ops". Slot variables are named as TensorFlow's ("w/Adam", "w/Adam_1", "beta1_power"). */
+mr_node *mr_minimize(mr_graph *graph, mr_optimizer optimizer, mr_output loss, mr_output global_step);
+/* The variable "global_step" (int64), made once and then found again. */
+mr_variable mr_global_step(mr_graph *graph);
+/* rate * decay ^ (step / steps), as tf.train.exponential_decay; cosine as tf.train.cosine_decay. */
+mr_output mr_exponential_decay(mr_graph *graph, float rate, mr_output step, int64_t steps, float decay, bool staircase);
+mr_output mr_cosine_decay(mr_graph *graph, float rate, mr_output step, int64_t steps, float floor);
+
+/* ---- Iterators in the graph ---- */
+
+/* IteratorV2 and IteratorGetNext called name: outputs with the dataset's dtypes and shapes. Each run takes one element;
+ * its tensors are the pipeline's own, no bytes are copied. The end of the data ends the run with MR_OUT_OF_RANGE.
+ * The iterator's place is saved and restored by Saver with the variables.
+ * dataset  a hold is taken
+ * outputs  as many as the dataset has components */
+mr_node *mr_graph_iterator(mr_graph *graph, const char *name, mr_dataset *dataset, const mr_iterator_options *options,
+                           mr_output *outputs);
+/* The running iterator of a session, for statistics; borrowed; null before the first run. */
+mr_iterator *mr_session_iterator(mr_session *session, mr_node *iterator);
+
+/* ---- Summaries and event files ---- */
+
+mr_output mr_summary_scalar(mr_graph *graph, const char *name, mr_output value);
+mr_output mr_summary_histogram(mr_graph *graph, const char *name, mr_output values);
+mr_output mr_summary_image(mr_graph *graph, const char *name, mr_output images, int32_t images_max);
+/* One string that holds every summary of the graph; {0} without any. */
+mr_output mr_summary_merge_all(mr_graph *graph);
+
+typedef struct mr_event_writer mr_event_writer;
+/* events.out.tfevents.SECONDS.HOST in folder, which is made when missing. */
+mr_status mr_event_writer_open(const char *folder, mr_event_writer **writer, mr_error *error);
+/* summary  a serialised Summary, as mr_summary_merge_all's output gives it */
+mr_status mr_event_writer_add(mr_event_writer *writer, int64_t step, mr_string summary, mr_error *error);
+mr_status mr_event_writer_add_scalar(mr_event_writer *writer, int64_t step, const char *tag, float value,
+                                     mr_error *error);
+mr_status mr_event_writer_add_graph(mr_event_writer *writer, const mr_graph *graph, mr_error *error);
+mr_status mr_event_writer_flush(mr_event_writer *writer, mr_error *error);
+mr_status mr_event_writer_close(mr_event_writer *writer, mr_error *error);
+
+/* ---- The loop: a session that restores, saves, summarises and stops (tf.train.MonitoredTrainingSession) ---- */
+
+typedef struct mr_training_options {
+    const char *folder;    /* checkpoints and event files; null: neither */
+    int64_t stop_step;     /* stop when global_step reaches it; 0: at the end of the data */
+    int64_t save_steps;    /* 0: 1000 */
+    int64_t summary_steps; /* 0: 100 */
+    int32_t max_to_keep;   /* 0: 5 */
+    mr_output loss;        /* shown in the progress line when set */
+    bool quiet;
+    mr_session_options session;
+} mr_training_options;
+typedef struct mr_training mr_training;
+/* Initializes the variables, or restores the latest checkpoint of the folder when there is one. */
+mr_status mr_training_new_(mr_graph *graph, const mr_training_options *options, mr_training **training,
+                           mr_error *error);
+#define mr_training_new(graph, training, error, ...)                                                                   \
+    mr_training_new_((graph), &(mr_training_options){__VA_ARGS__}, (training), (error))
+/* Runs train once, saving and summarising when due. Returns MR_OUT_OF_RANGE after the last step or at the end of the data
+ * (everything is then saved). fetches and results as in mr_session_run; may be empty. */
+mr_status mr_training_step(mr_training *training, mr_node *train, mr_outputs fetches, mr_tensor *results,
+                           mr_error *error);
+int64_t mr_training_global_step(const mr_training *training);
+mr_session *mr_training_session(mr_training *training);
+void mr_training_free(mr_training *training);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
