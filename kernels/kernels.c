@@ -1,0 +1,22 @@
+/* The list of the tables: a family adds its line to FAMILIES and is found. */
+#include "kernels/kernels.h"
+#include <pthread.h>
+
+#define FAMILIES(X)
+
+#define DECLARE(name) extern const mr_kernel_table mr_kernels_##name;
+FAMILIES(DECLARE)
+#undef DECLARE
+
+static void register_all(void)
+{
+#define REGISTER(name) mr_kernel_table_register(&mr_kernels_##name);
+    FAMILIES(REGISTER)
+#undef REGISTER
+}
+
+void mr_kernels_register(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, register_all);
+}
