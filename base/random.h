@@ -24,7 +24,7 @@ void mr_philox_skip(mr_philox *philox, uint64_t count);
 
 /* TensorFlow's conversions from 32 (64) random bits: [0, 1) with 23 (52) bits of mantissa. */
 float mr_random_float(uint32_t word);
-double mr_random_double(uint32_t low, uint32_t high);
+double mr_random_double(uint32_t first, uint32_t second);
 
 /* A stream of numbers for one element. Which numbers an element draws depends only on the four words it was made of. */
 typedef struct mr_random {

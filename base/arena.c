@@ -1,0 +1,119 @@
+/* Arena: a list of blocks, each at least twice as large as the one before up to a bound; allocation bumps an offset. */
+#include "base/arena.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+constexpr size_t ALIGNMENT = 16;
+constexpr size_t BLOCK_BYTES_MIN = 4096;
+constexpr size_t BLOCK_BYTES_MAX = (size_t)1 << 20;
+
+struct mr_arena_block {
+    mr_arena_block *next;
+    size_t capacity_bytes;
+    alignas(16) unsigned char bytes[];
+};
+
+/* Makes `current` a block with room for size_bytes: the next kept one when it is large enough, else a new one put
+ * before it. */
+static bool next_block(mr_arena *arena, size_t size_bytes)
+{
+    mr_arena_block *next = arena->current != nullptr ? arena->current->next : arena->first;
+    if (next == nullptr || next->capacity_bytes < size_bytes) {
+        size_t capacity = arena->current != nullptr ? 2 * arena->current->capacity_bytes : BLOCK_BYTES_MIN;
+        if (capacity > BLOCK_BYTES_MAX) capacity = BLOCK_BYTES_MAX;
+        if (capacity < size_bytes) capacity = size_bytes;
+        if (arena->limit_bytes != 0) {
+            if (arena->allocated_bytes > arena->limit_bytes) return false;
+            size_t room = arena->limit_bytes - arena->allocated_bytes;
+            if (size_bytes > room) return false;
+            if (capacity > room) capacity = room & ~(ALIGNMENT - 1);
+            if (capacity < size_bytes) return false;
+        }
+        mr_arena_block *block = malloc(sizeof *block + capacity);
+        if (block == nullptr) return false;
+        block->capacity_bytes = capacity;
+        block->next = next;
+        if (arena->current != nullptr)
+            arena->current->next = block;
+        else
+            arena->first = block;
+        arena->allocated_bytes += capacity;
+        next = block;
+    }
+    arena->current = next;
+    arena->used_bytes = 0;
+    return true;
+}
+
+void *mr_arena_alloc(mr_arena *arena, size_t size_bytes)
+{
+    if (size_bytes > PTRDIFF_MAX / 2) return nullptr;
+    size_t rounded = (size_bytes + ALIGNMENT - 1) & ~(ALIGNMENT - 1);
+    if (rounded == 0) rounded = ALIGNMENT;
+    if (arena->current == nullptr || arena->current->capacity_bytes - arena->used_bytes < rounded)
+        if (!next_block(arena, rounded)) return nullptr;
+    void *result = arena->current->bytes + arena->used_bytes;
+    arena->used_bytes += rounded;
+    return memset(result, 0, rounded);
+}
+
+void *mr_arena_alloc_array(mr_arena *arena, size_t count, size_t size_bytes)
+{
+    size_t total;
+    if (__builtin_mul_overflow(count, size_bytes, &total)) return nullptr;
+    return mr_arena_alloc(arena, total);
+}
+
+void *mr_arena_copy(mr_arena *arena, const void *bytes, size_t size_bytes)
+{
+    void *copy = mr_arena_alloc(arena, size_bytes);
+    if (copy != nullptr && size_bytes > 0) memcpy(copy, bytes, size_bytes);
+    return copy;
+}
+
+char *mr_arena_strdup(mr_arena *arena, const char *text)
+{
+    return mr_arena_copy(arena, text, strlen(text) + 1);
+}
+
+char *mr_arena_strndup(mr_arena *arena, const char *text, size_t size_bytes)
+{
+    if (size_bytes == SIZE_MAX) return nullptr;
+    char *copy = mr_arena_alloc(arena, size_bytes + 1);
+    if (copy != nullptr && size_bytes > 0) memcpy(copy, text, size_bytes);
+    return copy;
+}
+
+char *mr_arena_printf(mr_arena *arena, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    int length = vsnprintf(nullptr, 0, format, args);
+    va_end(args);
+    if (length < 0) return nullptr;
+    char *text = mr_arena_alloc(arena, (size_t)length + 1);
+    if (text == nullptr) return nullptr;
+    va_start(args, format);
+    vsnprintf(text, (size_t)length + 1, format, args);
+    va_end(args);
+    return text;
+}
+
+void mr_arena_reset(mr_arena *arena)
+{
+    arena->current = arena->first;
+    arena->used_bytes = 0;
+}
+
+void mr_arena_deinit(mr_arena *arena)
+{
+    for (mr_arena_block *block = arena->first; block != nullptr;) {
+        mr_arena_block *next = block->next;
+        free(block);
+        block = next;
+    }
+    *arena = (mr_arena){.limit_bytes = arena->limit_bytes};
+}

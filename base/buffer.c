@@ -1,0 +1,89 @@
+/* Reference-counted bytes. Plain buffers are one allocation: the header, then the bytes at the next multiple of 64. */
+#include "base/buffer.h"
+
+#include "base/arena.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+constexpr size_t ALIGNMENT = 64;
+static_assert(sizeof(mr_buffer) <= ALIGNMENT);
+
+void mr_buffer_init(mr_buffer *buffer, void *data, size_t size_bytes, void (*destroy)(mr_buffer *buffer), void *owner)
+{
+    atomic_init(&buffer->references, 1);
+    buffer->data = data;
+    buffer->size_bytes = size_bytes;
+    buffer->destroy = destroy;
+    buffer->owner = owner;
+    buffer->release = nullptr;
+}
+
+static void destroy_plain(mr_buffer *buffer)
+{
+    free(buffer);
+}
+
+mr_status mr_buffer_new(size_t size_bytes, mr_buffer **buffer, mr_error *error)
+{
+    *buffer = nullptr;
+    if (size_bytes > PTRDIFF_MAX - 2 * ALIGNMENT) return mr_fail_memory(error, size_bytes);
+    size_t rounded = (size_bytes + ALIGNMENT - 1) & ~(ALIGNMENT - 1);
+    mr_buffer *made = aligned_alloc(ALIGNMENT, ALIGNMENT + rounded);
+    if (made == nullptr) return mr_fail_memory(error, size_bytes);
+    mr_buffer_init(made, (unsigned char *)made + ALIGNMENT, size_bytes, destroy_plain, nullptr);
+    *buffer = made;
+    return MR_OK;
+}
+
+static void destroy_wrapped(mr_buffer *buffer)
+{
+    if (buffer->release != nullptr) buffer->release(buffer->owner, buffer->data);
+    free(buffer);
+}
+
+mr_status mr_buffer_wrap(void *data, size_t size_bytes, void (*release)(void *context, void *data), void *context,
+                         mr_buffer **buffer, mr_error *error)
+{
+    *buffer = nullptr;
+    mr_buffer *made = malloc(sizeof *made);
+    if (made == nullptr) return mr_fail_memory(error, sizeof *made);
+    mr_buffer_init(made, data, size_bytes, destroy_wrapped, context);
+    made->release = release;
+    *buffer = made;
+    return MR_OK;
+}
+
+mr_buffer *mr_buffer_ref(mr_buffer *buffer)
+{
+    if (buffer != nullptr) {
+        int_fast32_t before = atomic_fetch_add_explicit(&buffer->references, 1, memory_order_relaxed);
+        assert(before > 0);
+        (void)before;
+    }
+    return buffer;
+}
+
+void mr_buffer_unref(mr_buffer *buffer)
+{
+    if (buffer == nullptr) return;
+    /* acq_rel: what every holder wrote happens before the bytes are given back. */
+    int_fast32_t before = atomic_fetch_sub_explicit(&buffer->references, 1, memory_order_acq_rel);
+    assert(before > 0);
+    if (before == 1) buffer->destroy(buffer);
+}
+
+void *mr_buffer_data(const mr_buffer *buffer)
+{
+    return buffer->data;
+}
+
+size_t mr_buffer_size(const mr_buffer *buffer)
+{
+    return buffer->size_bytes;
+}
+
+bool mr_buffer_is_unique(const mr_buffer *buffer)
+{
+    return atomic_load_explicit(&buffer->references, memory_order_acquire) == 1;
+}

@@ -1,0 +1,43 @@
+/* A permutation computed by a Feistel network: each round adds a keyed hash of one half to the other, which can be
+ * undone whatever the hash, so the network permutes [0, 4^half_bits). Numbers at or above count are sent through again
+ * until they are below it; the domain is below four times count, so that takes fewer than four rounds on average. */
+#include "base/random.h"
+
+#include <assert.h>
+
+mr_permutation mr_permutation_init(uint64_t count, uint64_t seed, uint64_t epoch)
+{
+    assert(count > 0);
+    mr_permutation permutation = {.count = count};
+    while (permutation.half_bits < 32 && (count - 1) >> (2 * permutation.half_bits) != 0) permutation.half_bits++;
+    mr_random random = mr_random_at(seed, epoch, count, 0x7065726d757465);
+    for (int i = 0; i < 6; i++) permutation.keys[i] = mr_random_next32(&random);
+    return permutation;
+}
+
+static uint32_t hash(uint32_t value, uint32_t key)
+{
+    value = (value ^ key) * 0xcc9e2d51;
+    value = (value ^ value >> 15) * 0x1b873593;
+    value += key;
+    value = (value ^ value >> 13) * 0x85ebca6b;
+    return value ^ value >> 16;
+}
+
+uint64_t mr_permutation_at(const mr_permutation *permutation, uint64_t index)
+{
+    assert(index < permutation->count);
+    uint32_t half_bits = permutation->half_bits;
+    if (half_bits == 0) return 0;
+    uint32_t mask = UINT32_MAX >> (32 - half_bits);
+    do {
+        uint32_t left = (uint32_t)(index >> half_bits), right = (uint32_t)index & mask;
+        for (int round = 0; round < 6; round++) {
+            uint32_t next = left ^ (hash(right, permutation->keys[round]) & mask);
+            left = right;
+            right = next;
+        }
+        index = (uint64_t)left << half_bits | right;
+    } while (index >= permutation->count);
+    return index;
+}

@@ -1,0 +1,200 @@
+/* Tensors: a dtype and a shape over a share of a buffer. */
+#include <millrace/tensor.h>
+
+#include "base/arena.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <string.h>
+
+mr_string mr_string_from(const char *text)
+{
+    return (mr_string){text, strlen(text)};
+}
+
+bool mr_string_equal(mr_string a, mr_string b)
+{
+    return a.size_bytes == b.size_bytes && (a.size_bytes == 0 || memcmp(a.data, b.data, a.size_bytes) == 0);
+}
+
+/* The bytes that a tensor of this dtype and shape needs, checked against overflow. */
+static mr_status tensor_bytes(mr_dtype dtype, mr_shape shape, size_t *size_bytes, mr_error *error)
+{
+    char text[MR_SHAPE_TEXT_SIZE];
+    if (shape.rank > MR_RANK_MAX)
+        return mr_fail(error, MR_INVALID_ARGUMENT, "a tensor has at most %d dimensions, not %" PRId32, MR_RANK_MAX,
+                       shape.rank);
+    int64_t count = mr_shape_count(shape);
+    if (count < 0)
+        return mr_fail(error, MR_INVALID_ARGUMENT, "no tensor has the shape %s: unknown or too large",
+                       mr_shape_text(shape, text, sizeof text));
+    size_t element_bytes = mr_dtype_size(dtype);
+    if (element_bytes == 0)
+        return mr_fail(error, MR_INVALID_ARGUMENT, "a tensor cannot hold elements of dtype %s", mr_dtype_name(dtype));
+    if ((uint64_t)count > (PTRDIFF_MAX - 4096) / element_bytes)
+        return mr_fail(error, MR_INVALID_ARGUMENT, "a tensor of %s %s is larger than memory can be",
+                       mr_dtype_name(dtype), mr_shape_text(shape, text, sizeof text));
+    *size_bytes = (size_t)count * element_bytes;
+    return MR_OK;
+}
+
+mr_status mr_tensor_init(mr_tensor *tensor, mr_dtype dtype, mr_shape shape, mr_error *error)
+{
+    *tensor = (mr_tensor){0};
+    size_t size_bytes = 0;
+    MR_TRY(tensor_bytes(dtype, shape, &size_bytes, error));
+    mr_buffer *buffer;
+    MR_TRY(mr_buffer_new(size_bytes, &buffer, error));
+    *tensor = (mr_tensor){.dtype = dtype, .shape = shape, .buffer = buffer, .data = mr_buffer_data(buffer)};
+    if (dtype == MR_STRING) memset(tensor->data, 0, size_bytes);
+    return MR_OK;
+}
+
+mr_status mr_tensor_init_copy(mr_tensor *tensor, mr_dtype dtype, mr_shape shape, const void *elements, mr_error *error)
+{
+    assert(dtype != MR_STRING);
+    MR_TRY(mr_tensor_init(tensor, dtype, shape, error));
+    size_t size_bytes = mr_tensor_size_bytes(tensor);
+    if (size_bytes > 0) memcpy(tensor->data, elements, size_bytes);
+    return MR_OK;
+}
+
+mr_status mr_tensor_init_strings(mr_tensor *tensor, mr_shape shape, const mr_string *elements, mr_error *error)
+{
+    *tensor = (mr_tensor){0};
+    size_t head_bytes = 0;
+    MR_TRY(tensor_bytes(MR_STRING, shape, &head_bytes, error));
+    int64_t count = mr_shape_count(shape);
+    size_t total_bytes = head_bytes;
+    for (int64_t i = 0; i < count; i++)
+        if (__builtin_add_overflow(total_bytes, elements[i].size_bytes, &total_bytes))
+            return mr_fail_memory(error, SIZE_MAX);
+    mr_buffer *buffer;
+    MR_TRY(mr_buffer_new(total_bytes, &buffer, error));
+    mr_string *strings = mr_buffer_data(buffer);
+    char *bytes = (char *)strings + head_bytes;
+    for (int64_t i = 0; i < count; i++) {
+        size_t size_bytes = elements[i].size_bytes;
+        if (size_bytes > 0) memcpy(bytes, elements[i].data, size_bytes);
+        strings[i] = (mr_string){bytes, size_bytes};
+        bytes += size_bytes;
+    }
+    *tensor = (mr_tensor){.dtype = MR_STRING, .shape = shape, .buffer = buffer, .data = strings};
+    return MR_OK;
+}
+
+mr_status mr_tensor_init_float(mr_tensor *tensor, float value, mr_error *error)
+{
+    return mr_tensor_init_copy(tensor, MR_FLOAT, MR_SCALAR, &value, error);
+}
+
+mr_status mr_tensor_init_int32(mr_tensor *tensor, int32_t value, mr_error *error)
+{
+    return mr_tensor_init_copy(tensor, MR_INT32, MR_SCALAR, &value, error);
+}
+
+mr_status mr_tensor_init_int64(mr_tensor *tensor, int64_t value, mr_error *error)
+{
+    return mr_tensor_init_copy(tensor, MR_INT64, MR_SCALAR, &value, error);
+}
+
+mr_status mr_tensor_init_bool(mr_tensor *tensor, bool value, mr_error *error)
+{
+    return mr_tensor_init_copy(tensor, MR_BOOL, MR_SCALAR, &value, error);
+}
+
+mr_status mr_tensor_init_string(mr_tensor *tensor, mr_string value, mr_error *error)
+{
+    return mr_tensor_init_strings(tensor, MR_SCALAR, &value, error);
+}
+
+mr_tensor mr_tensor_ref(const mr_tensor *tensor)
+{
+    mr_buffer_ref(tensor->buffer);
+    return *tensor;
+}
+
+void mr_tensor_deinit(mr_tensor *tensor)
+{
+    mr_buffer_unref(tensor->buffer);
+    *tensor = (mr_tensor){0};
+}
+
+mr_status mr_tensor_reshape(const mr_tensor *tensor, mr_shape shape, mr_tensor *reshaped, mr_error *error)
+{
+    int64_t count = mr_shape_count(shape);
+    if (count < 0 || count != mr_tensor_count(tensor)) {
+        char from[MR_SHAPE_TEXT_SIZE], to[MR_SHAPE_TEXT_SIZE];
+        return mr_fail(error, MR_INVALID_ARGUMENT, "a tensor of shape %s cannot be reshaped to %s",
+                       mr_shape_text(tensor->shape, from, sizeof from), mr_shape_text(shape, to, sizeof to));
+    }
+    *reshaped = mr_tensor_ref(tensor);
+    reshaped->shape = shape;
+    return MR_OK;
+}
+
+mr_status mr_tensor_rows(const mr_tensor *tensor, int64_t begin, int64_t end, mr_tensor *rows, mr_error *error)
+{
+    if (tensor->shape.rank < 1) return mr_fail(error, MR_INVALID_ARGUMENT, "a tensor without dimensions has no rows");
+    int64_t count = tensor->shape.dims[0];
+    if (begin < 0 || end < begin || end > count)
+        return mr_fail(error, MR_INVALID_ARGUMENT,
+                       "rows %" PRId64 " to %" PRId64 " are not in a tensor of %" PRId64 " rows", begin, end, count);
+    size_t row_bytes = count > 0 ? mr_tensor_size_bytes(tensor) / (size_t)count : 0;
+    *rows = mr_tensor_ref(tensor);
+    rows->shape.dims[0] = end - begin;
+    rows->data = (unsigned char *)tensor->data + (size_t)begin * row_bytes;
+    return MR_OK;
+}
+
+int64_t mr_tensor_count(const mr_tensor *tensor)
+{
+    return tensor->dtype == MR_DTYPE_INVALID ? 0 : mr_shape_count(tensor->shape);
+}
+
+size_t mr_tensor_size_bytes(const mr_tensor *tensor)
+{
+    return (size_t)mr_tensor_count(tensor) * mr_dtype_size(tensor->dtype);
+}
+
+float *mr_tensor_floats(const mr_tensor *tensor)
+{
+    assert(tensor->dtype == MR_FLOAT);
+    return tensor->data;
+}
+
+double *mr_tensor_doubles(const mr_tensor *tensor)
+{
+    assert(tensor->dtype == MR_DOUBLE);
+    return tensor->data;
+}
+
+int32_t *mr_tensor_int32s(const mr_tensor *tensor)
+{
+    assert(tensor->dtype == MR_INT32);
+    return tensor->data;
+}
+
+int64_t *mr_tensor_int64s(const mr_tensor *tensor)
+{
+    assert(tensor->dtype == MR_INT64);
+    return tensor->data;
+}
+
+uint8_t *mr_tensor_uint8s(const mr_tensor *tensor)
+{
+    assert(tensor->dtype == MR_UINT8);
+    return tensor->data;
+}
+
+bool *mr_tensor_bools(const mr_tensor *tensor)
+{
+    assert(tensor->dtype == MR_BOOL);
+    return tensor->data;
+}
+
+const mr_string *mr_tensor_strings(const mr_tensor *tensor)
+{
+    assert(tensor->dtype == MR_STRING);
+    return tensor->data;
+}
