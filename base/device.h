@@ -24,6 +24,8 @@ typedef struct mr_device_functions {
     /* Queued copies; the memory must stay as it is until the work before the next wait is done. */
     mr_status (*copy_in)(mr_device *device, void *target, const void *host, size_t size_bytes, mr_error *error);
     mr_status (*copy_out)(mr_device *device, void *host, const void *source, size_t size_bytes, mr_error *error);
+    /* From memory of the device to other memory of the device. */
+    mr_status (*copy)(mr_device *device, void *target, const void *source, size_t size_bytes, mr_error *error);
     /* Returns when everything queued so far is done; reports what failed in it. */
     mr_status (*wait)(mr_device *device, mr_error *error);
     void (*free)(mr_device *device);

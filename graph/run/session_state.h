@@ -1,0 +1,24 @@
+/* What a session holds beside its variables and must be saved with them: how far each random operator has drawn, and
+ * where each iterator stands in its data. With both restored, a resumed run equals the unbroken one bit for bit.
+ *
+ * Saver writes the state as one more key of the checkpoint, MR_SESSION_STATE_KEY; TensorFlow passes over keys that its
+ * graph does not ask for. */
+#ifndef MR_GRAPH_RUN_SESSION_STATE_H
+#define MR_GRAPH_RUN_SESSION_STATE_H
+
+#include <millrace/session.h>
+
+#define MR_SESSION_STATE_KEY "millrace/session_state"
+
+/* state    an MR_STRING scalar, owned by the caller
+ * threads  between runs of the session */
+mr_status mr_session_save_state(mr_session *session, mr_tensor *state, mr_error *error);
+
+/* What the state knows of nodes that this graph does not have is passed over; nodes that the state does not know keep
+ * what they have. Iterators are made when the session has not made them yet.
+ * state    an MR_STRING scalar; its bytes may be hostile
+ * errors   MR_INVALID_ARGUMENT, MR_DATA_LOSS: the state is damaged, or an iterator's place is of another pipeline;
+ *          the session's state is then not defined, and a restore that succeeds puts it right */
+mr_status mr_session_restore_state(mr_session *session, const mr_tensor *state, mr_error *error);
+
+#endif
