@@ -53,6 +53,14 @@ typedef struct mr_gradient_call {
 } mr_gradient_call;
 typedef void (*mr_gradient_function)(mr_gradient_call *call);
 
+/* A row's gradient: MR_GRADIENT(conv2d_gradient). The generator of ops.h is built from the rows without gradients, since
+ * those are written with the builders that it makes. */
+#ifdef MR_ROWS_ONLY
+#define MR_GRADIENT(function) nullptr
+#else
+#define MR_GRADIENT(function) (function)
+#endif
+
 typedef enum mr_op_flags {
     MR_OP_STATEFUL = 1 << 0, /* neither folded nor shared: random numbers, variables, files */
     MR_OP_COMMUTATIVE = 1 << 1,
