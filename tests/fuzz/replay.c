@@ -1,0 +1,40 @@
+/* Runs a fuzz target over the files of the folders that are given: what was once found stays mended. */
+#include <dirent.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size_bytes);
+
+static int replay_file(const char *path)
+{
+    FILE *file = fopen(path, "rb");
+    if (!file) return perror(path), 1;
+    fseek(file, 0, SEEK_END);
+    long size = ftell(file);
+    rewind(file);
+    uint8_t *bytes = malloc(size > 0 ? (size_t)size : 1);
+    bool whole = bytes && size >= 0 && fread(bytes, 1, (size_t)size, file) == (size_t)size;
+    fclose(file);
+    if (!whole) return fprintf(stderr, "%s: cannot be read\n", path), free(bytes), 1;
+    LLVMFuzzerTestOneInput(bytes, (size_t)size);
+    free(bytes);
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    int failed = 0;
+    for (int i = 1; i < argc; i++) {
+        DIR *folder = opendir(argv[i]);
+        if (!folder) return perror(argv[i]), 1;
+        for (struct dirent *entry; (entry = readdir(folder));) {
+            if (entry->d_name[0] == '.') continue;
+            char path[4096];
+            snprintf(path, sizeof path, "%s/%s", argv[i], entry->d_name);
+            failed += replay_file(path);
+        }
+        closedir(folder);
+    }
+    return failed != 0;
+}

@@ -1,0 +1,174 @@
+/* The runner: forks a process for each test, as many at once as there are processors, and kills one that hangs. */
+#include "tests/test.h"
+
+#include <ftw.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+constexpr int running_max = 64;
+constexpr unsigned hang_seconds = 300;
+constexpr int skipped_code = 77;
+
+static test_case *first, **last = &first;
+
+void test_register(test_case *test)
+{
+    *last = test;
+    last = &test->next;
+}
+
+static char folder[256];
+
+uint64_t test_seed(void)
+{
+    const char *text = getenv("MILLRACE_TEST_SEED");
+    return text ? strtoull(text, nullptr, 0) : 1;
+}
+
+void test_fail(const char *file, int line, const char *format, ...)
+{
+    char text[4096];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    fprintf(stderr, "%s:%d: %s (seed %llu)\n", file, line, text, (unsigned long long)test_seed());
+    fflush(nullptr);
+    _exit(1);
+}
+
+void test_skip(const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    fputs("skipped: ", stderr);
+    vfprintf(stderr, format, args);
+    fputc('\n', stderr);
+    va_end(args);
+    fflush(nullptr);
+    _exit(skipped_code);
+}
+
+static const char *temporary_base(void)
+{
+    const char *base = getenv("TMPDIR");
+    return base && *base ? base : "/tmp";
+}
+
+const char *test_folder(void)
+{
+    if (!folder[0]) {
+        snprintf(folder, sizeof folder, "%s/millrace-test-%d", temporary_base(), (int)getpid());
+        if (mkdir(folder, 0700) != 0) test_fail(__FILE__, __LINE__, "cannot make %s", folder);
+    }
+    return folder;
+}
+
+const char *test_path(const char *format, ...)
+{
+    static char paths[8][1024];
+    static unsigned next;
+    char *path = paths[next++ % 8];
+    int used = snprintf(path, sizeof paths[0], "%s/", test_folder());
+    va_list args;
+    va_start(args, format);
+    vsnprintf(path + used, sizeof paths[0] - (size_t)used, format, args);
+    va_end(args);
+    return path;
+}
+
+const char *test_bin(const char *program)
+{
+    static char path[1024];
+    const char *bin = getenv("MILLRACE_BIN");
+    snprintf(path, sizeof path, "%s/%s", bin ? bin : "zig-out/bin", program);
+    return path;
+}
+
+static int remove_entry(const char *path, const struct stat *, int, struct FTW *)
+{
+    return remove(path);
+}
+
+static void remove_folder(pid_t process)
+{
+    char path[256];
+    snprintf(path, sizeof path, "%s/millrace-test-%d", temporary_base(), (int)process);
+    if (access(path, F_OK) == 0) nftw(path, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+typedef struct running_test {
+    pid_t process;
+    test_case *test;
+} running_test;
+
+static running_test running[running_max];
+static int running_count, passed, failed, skipped;
+
+static void wait_one(void)
+{
+    int status;
+    pid_t process = waitpid(-1, &status, 0);
+    for (int i = 0; i < running_count; i++) {
+        if (running[i].process != process) continue;
+        test_case *test = running[i].test;
+        running[i] = running[--running_count];
+        remove_folder(process);
+        if (WIFEXITED(status) && WEXITSTATUS(status) == 0) {
+            passed++;
+        } else if (WIFEXITED(status) && WEXITSTATUS(status) == skipped_code) {
+            skipped++;
+        } else {
+            failed++;
+            const char *reason = "";
+            if (WIFSIGNALED(status)) reason = WTERMSIG(status) == SIGALRM ? "hangs" : strsignal(WTERMSIG(status));
+            fprintf(stderr, "FAILED %s %s %s\n", test->file, test->name, reason);
+        }
+        return;
+    }
+}
+
+static bool wanted(const test_case *test, int filter_count, char **filters)
+{
+    if (filter_count == 0) return true;
+    for (int i = 0; i < filter_count; i++)
+        if (strstr(test->name, filters[i]) || strstr(test->file, filters[i])) return true;
+    return false;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc == 2 && strcmp(argv[1], "--list") == 0) {
+        for (test_case *test = first; test; test = test->next) printf("%s %s\n", test->file, test->name);
+        return 0;
+    }
+    cpu_set_t cpus;
+    int jobs = sched_getaffinity(0, sizeof cpus, &cpus) == 0 ? CPU_COUNT(&cpus) : 1;
+    if (jobs > running_max) jobs = running_max;
+    for (test_case *test = first; test; test = test->next) {
+        if (!wanted(test, argc - 1, argv + 1)) continue;
+        if (running_count == jobs) wait_one();
+        fflush(nullptr);
+        pid_t process = fork();
+        if (process < 0) {
+            perror("fork");
+            return 1;
+        }
+        if (process == 0) {
+            alarm(hang_seconds);
+            test->run();
+            fflush(nullptr);
+            exit(0); /* not _exit: leak checkers look at exit */
+        }
+        running[running_count++] = (running_test){process, test};
+    }
+    while (running_count > 0) wait_one();
+    printf("%d passed, %d failed", passed, failed);
+    if (skipped) printf(", %d skipped", skipped);
+    printf("\n");
+    return failed != 0 || passed + skipped == 0;
+}

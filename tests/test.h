@@ -1,0 +1,97 @@
+/* The test harness. A test is a function that registers itself; each runs in a process of its own, so a crash or a leak
+ * of one test is that test's alone. The runner prints one line for each failure and ends with "N passed, N failed".
+ *
+ * TEST(tensor_rows_share_bytes)
+ * {
+ *     mr_error error = {0};
+ *     mr_tensor tensor = {0};
+ *     CHECK_OK(mr_tensor_init(&tensor, MR_FLOAT, MR_SHAPE(3, 2), &error));
+ *     CHECK_EQ(mr_tensor_count(&tensor), 6);
+ *     mr_tensor_deinit(&tensor);
+ * }
+ *
+ * A failed CHECK ends the test. Run some: ./zigw build test -- tensor */
+#ifndef MR_TESTS_TEST_H
+#define MR_TESTS_TEST_H
+
+#include <math.h>
+#include <millrace/status.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct test_case {
+    const char *file;
+    const char *name;
+    void (*run)(void);
+    struct test_case *next;
+} test_case;
+void test_register(test_case *test);
+
+#define TEST(test_name)                                                                                                \
+    static void test_name(void);                                                                                       \
+    [[gnu::constructor]] static void test_name##_register(void)                                                        \
+    {                                                                                                                  \
+        static test_case test = {.file = __FILE__, .name = #test_name, .run = test_name};                              \
+        test_register(&test);                                                                                          \
+    }                                                                                                                  \
+    static void test_name(void)
+
+/* Prints place and text, ends this test as failed. */
+[[noreturn, gnu::format(printf, 3, 4)]] void test_fail(const char *file, int line, const char *format, ...);
+/* Ends this test as passed, with a note: what it needs is not there (root, a tmpfs, …). */
+[[noreturn, gnu::format(printf, 1, 2)]] void test_skip(const char *format, ...);
+/* A folder of this test's own, removed when it ends. */
+const char *test_folder(void);
+/* folder/name, in static storage of which 8 are good at a time. */
+[[gnu::format(printf, 1, 2)]] const char *test_path(const char *format, ...);
+/* The seed of this run: MILLRACE_TEST_SEED or 1. Printed with every failure. */
+uint64_t test_seed(void);
+/* Where the built programs are: MILLRACE_BIN, or zig-out/bin. */
+const char *test_bin(const char *program);
+
+#define CHECK(condition)                                                                                               \
+    do {                                                                                                               \
+        if (!(condition)) test_fail(__FILE__, __LINE__, "%s is false", #condition);                                    \
+    } while (0)
+/* error: a variable mr_error error in scope. */
+#define CHECK_OK(call)                                                                                                 \
+    do {                                                                                                               \
+        mr_status test_status_ = (call);                                                                               \
+        if (test_status_ != MR_OK)                                                                                     \
+            test_fail(__FILE__, __LINE__, "%s: %s: %s", #call, mr_status_name(test_status_), error.message);           \
+    } while (0)
+#define CHECK_STATUS(call, expected)                                                                                   \
+    do {                                                                                                               \
+        mr_status test_status_ = (call), test_expected_ = (expected);                                                  \
+        if (test_status_ != test_expected_)                                                                            \
+            test_fail(__FILE__, __LINE__, "%s is %s, not %s", #call, mr_status_name(test_status_),                     \
+                      mr_status_name(test_expected_));                                                                 \
+    } while (0)
+#define CHECK_EQ(a, b)                                                                                                 \
+    do {                                                                                                               \
+        long long test_a_ = (long long)(a), test_b_ = (long long)(b);                                                  \
+        if (test_a_ != test_b_) test_fail(__FILE__, __LINE__, "%s is %lld, %s is %lld", #a, test_a_, #b, test_b_);     \
+    } while (0)
+#define CHECK_NEAR(a, b, tolerance)                                                                                    \
+    do {                                                                                                               \
+        double test_a_ = (a), test_b_ = (b);                                                                           \
+        if (!(fabs(test_a_ - test_b_) <= (tolerance)))                                                                 \
+            test_fail(__FILE__, __LINE__, "%s is %.9g, %s is %.9g", #a, test_a_, #b, test_b_);                         \
+    } while (0)
+#define CHECK_STR(a, b)                                                                                                \
+    do {                                                                                                               \
+        const char *test_a_ = (a), *test_b_ = (b);                                                                     \
+        if (!test_a_ || !test_b_ || strcmp(test_a_, test_b_) != 0)                                                     \
+            test_fail(__FILE__, __LINE__, "%s is \"%s\", %s is \"%s\"", #a, test_a_ ? test_a_ : "(null)", #b,          \
+                      test_b_ ? test_b_ : "(null)");                                                                   \
+    } while (0)
+#define CHECK_CONTAINS(text, part)                                                                                     \
+    do {                                                                                                               \
+        const char *test_a_ = (text), *test_b_ = (part);                                                               \
+        if (!test_a_ || !strstr(test_a_, test_b_))                                                                     \
+            test_fail(__FILE__, __LINE__, "\"%s\" does not contain \"%s\"", test_a_ ? test_a_ : "(null)", test_b_);    \
+    } while (0)
+
+#endif
