@@ -169,16 +169,16 @@ fn addProto(c: *Context) void {
     folders.appendSlice(b.allocator, c.generated) catch @panic("OOM");
     const files = glob(b, "proto", ".proto");
     if (files.len == 0) return;
-    const protoc = b.addSystemCommand(&.{ "protoc-c", "--proto_path=." });
+    const protoc = b.addSystemCommand(&.{ "protoc-c", "--proto_path=proto" });
     protoc.setCwd(b.path(""));
     const folder = protoc.addPrefixedOutputDirectoryArg("--c_out=", "proto");
     for (files) |file| {
         protoc.addArg(file);
         protoc.addFileInput(b.path(file));
         const stem = file[0 .. file.len - ".proto".len];
-        sources.append(b.allocator, folder.path(b, b.fmt("{s}.pb-c.c", .{stem}))) catch @panic("OOM");
+        sources.append(b.allocator, folder.path(b, b.fmt("{s}.pb-c.c", .{std.fs.path.basename(stem)}))) catch @panic("OOM");
     }
-    folders.append(b.allocator, folder) catch @panic("OOM");
+    folders.append(b.allocator, folder.dirname()) catch @panic("OOM");
     c.generated = folders.items;
     c.proto_sources = sources.items;
 }
