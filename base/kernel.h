@@ -23,6 +23,7 @@ typedef struct mr_kernel_node {
     const mr_dtype *input_dtypes; /* without MR_DTYPE_REF */
     const mr_dtype *output_dtypes;
     const mr_device *device;
+    uint32_t host_outputs; /* the kernel's */
 } mr_kernel_node;
 
 /* What the session keeps for a random operator over all its runs, plans and growths of the graph, and saves with the

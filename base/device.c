@@ -1,0 +1,209 @@
+/* The CPU as a device, and the registry of the other kinds.
+ *
+ * Memory comes in size classes, four to each power of two, so that at most a fifth of a block is unused. A buffer is its
+ * block: the header in the first 64 bytes, the data behind it. The last unref puts the block back on its class's list,
+ * so a step that makes the same tensors again takes the same blocks, still warm in the cache, and calls malloc not once.
+ *
+ * The lists outlive the device: each block that is out holds a count on them. */
+#include "base/device.h"
+
+#include "base/arena.h"
+#include "base/buffer.h"
+
+#include <assert.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+constexpr size_t HEADER_BYTES = 64;
+constexpr size_t CLASS_BYTES_MIN = 256;
+constexpr int CLASS_COUNT = 4 * 40;
+constexpr size_t KEPT_BYTES_MIN = (size_t)64 << 20;
+
+typedef struct cache {
+    pthread_mutex_t mutex;
+    mr_buffer *free[CLASS_COUNT]; /* linked through data */
+    size_t live_bytes, live_bytes_max, kept_bytes;
+    size_t holders; /* the device, and each block that is out */
+    bool closed;    /* the device is gone: blocks that come back are freed */
+} cache;
+
+typedef struct cpu_device {
+    mr_device device;
+    cache *cache;
+} cpu_device;
+
+/* The class whose blocks hold size_bytes, and how much they hold. */
+static int size_class(size_t size_bytes, size_t *capacity_bytes)
+{
+    size_t base_bytes = CLASS_BYTES_MIN;
+    int index = 0;
+    while (base_bytes * 2 <= size_bytes && index + 8 <= CLASS_COUNT) {
+        base_bytes *= 2;
+        index += 4;
+    }
+    size_t quarter_bytes = base_bytes / 4;
+    size_t quarters = size_bytes <= base_bytes ? 0 : (size_bytes - base_bytes + quarter_bytes - 1) / quarter_bytes;
+    *capacity_bytes = base_bytes + quarters * quarter_bytes;
+    index += (int)quarters;
+    return index < CLASS_COUNT ? index : -1;
+}
+
+static void free_kept(cache *c)
+{
+    for (int i = 0; i < CLASS_COUNT; i++)
+        for (mr_buffer *block = c->free[i]; block != nullptr;) {
+            mr_buffer *next = block->data;
+            free(block);
+            block = next;
+        }
+    memset(c->free, 0, sizeof c->free);
+    c->kept_bytes = 0;
+}
+
+static void unhold(cache *c, bool last)
+{
+    pthread_mutex_unlock(&c->mutex);
+    if (!last) return;
+    pthread_mutex_destroy(&c->mutex);
+    free(c);
+}
+
+static void destroy_block(mr_buffer *block)
+{
+    cache *c = block->owner;
+    size_t capacity_bytes;
+    int index = size_class(block->size_bytes, &capacity_bytes);
+    pthread_mutex_lock(&c->mutex);
+    c->live_bytes -= capacity_bytes;
+    size_t kept_bytes_max = 2 * c->live_bytes_max > KEPT_BYTES_MIN ? 2 * c->live_bytes_max : KEPT_BYTES_MIN;
+    bool keep = !c->closed && c->kept_bytes + capacity_bytes <= kept_bytes_max;
+    if (keep) {
+        block->data = c->free[index];
+        c->free[index] = block;
+        c->kept_bytes += capacity_bytes;
+    }
+    unhold(c, --c->holders == 0);
+    if (!keep) free(block);
+}
+
+static mr_status cpu_allocate(mr_device *device, size_t size_bytes, mr_buffer **buffer, mr_error *error)
+{
+    cache *c = ((cpu_device *)device)->cache;
+    *buffer = nullptr;
+    size_t capacity_bytes;
+    int index = size_bytes <= PTRDIFF_MAX / 4 ? size_class(size_bytes, &capacity_bytes) : -1;
+    if (index < 0) return mr_fail_memory(error, size_bytes);
+    pthread_mutex_lock(&c->mutex);
+    mr_buffer *block = c->free[index];
+    if (block != nullptr) {
+        c->free[index] = block->data;
+        c->kept_bytes -= capacity_bytes;
+    }
+    c->holders++;
+    c->live_bytes += capacity_bytes;
+    if (c->live_bytes > c->live_bytes_max) c->live_bytes_max = c->live_bytes;
+    pthread_mutex_unlock(&c->mutex);
+    if (block == nullptr) {
+        block = aligned_alloc(HEADER_BYTES, HEADER_BYTES + capacity_bytes);
+        if (block == nullptr) { /* what is kept for other classes may be what is missing here */
+            pthread_mutex_lock(&c->mutex);
+            free_kept(c);
+            pthread_mutex_unlock(&c->mutex);
+            block = aligned_alloc(HEADER_BYTES, HEADER_BYTES + capacity_bytes);
+        }
+        if (block == nullptr) {
+            pthread_mutex_lock(&c->mutex);
+            c->holders--;
+            c->live_bytes -= capacity_bytes;
+            pthread_mutex_unlock(&c->mutex);
+            return mr_fail_memory(error, size_bytes);
+        }
+    }
+    mr_buffer_init(block, (unsigned char *)block + HEADER_BYTES, size_bytes, destroy_block, c);
+    *buffer = block;
+    return MR_OK;
+}
+
+static mr_status cpu_copy(mr_device *, void *target, const void *source, size_t size_bytes, mr_error *)
+{
+    if (size_bytes > 0) memcpy(target, source, size_bytes);
+    return MR_OK;
+}
+
+static mr_status cpu_wait(mr_device *, mr_error *)
+{
+    return MR_OK;
+}
+
+static void cpu_free(mr_device *device)
+{
+    cache *c = ((cpu_device *)device)->cache;
+    pthread_mutex_lock(&c->mutex);
+    c->closed = true;
+    free_kept(c);
+    unhold(c, --c->holders == 0);
+    free(device);
+}
+
+static const mr_device_functions cpu_functions = {
+    .allocate = cpu_allocate,
+    .allocate_host = cpu_allocate,
+    .copy_in = cpu_copy,
+    .copy_out = cpu_copy,
+    .wait = cpu_wait,
+    .free = cpu_free,
+};
+
+mr_status mr_device_cpu_new(mr_pool *pool, mr_device **device, mr_error *error)
+{
+    *device = nullptr;
+    cpu_device *made = calloc(1, sizeof *made);
+    cache *c = calloc(1, sizeof *c);
+    if (made == nullptr || c == nullptr) {
+        free(made);
+        free(c);
+        return mr_fail_memory(error, sizeof *made + sizeof *c);
+    }
+    pthread_mutex_init(&c->mutex, nullptr);
+    c->holders = 1;
+    made->device =
+        (mr_device){.functions = &cpu_functions, .kind = MR_DEVICE_CPU, .name = "/device:CPU:0", .pool = pool};
+    made->cache = c;
+    *device = &made->device;
+    return MR_OK;
+}
+
+void mr_device_free(mr_device *device)
+{
+    if (device != nullptr) device->functions->free(device);
+}
+
+mr_status mr_tensor_init_on(mr_tensor *tensor, mr_device *device, mr_dtype dtype, mr_shape shape, mr_error *error)
+{
+    int64_t count = mr_shape_count(shape);
+    size_t element_bytes = mr_dtype_size(dtype);
+    /* Strings, and whatever the plain way refuses, with its sentence. */
+    if (device == nullptr || dtype == MR_STRING || count < 0 || element_bytes == 0 ||
+        (uint64_t)count > PTRDIFF_MAX / 4 / element_bytes)
+        return mr_tensor_init(tensor, dtype, shape, error);
+    *tensor = (mr_tensor){0};
+    mr_buffer *buffer;
+    MR_TRY(device->functions->allocate(device, (size_t)count * element_bytes, &buffer, error));
+    *tensor = (mr_tensor){.dtype = dtype, .shape = shape, .buffer = buffer, .data = mr_buffer_data(buffer)};
+    return MR_OK;
+}
+
+static const mr_device_entry *_Atomic entries[MR_DEVICE_KIND_COUNT];
+
+void mr_device_register(const mr_device_entry *entry)
+{
+    assert((unsigned)entry->kind < MR_DEVICE_KIND_COUNT);
+    atomic_store(&entries[entry->kind], entry);
+}
+
+const mr_device_entry *mr_device_entry_find(mr_device_kind kind)
+{
+    return (unsigned)kind < MR_DEVICE_KIND_COUNT ? atomic_load(&entries[kind]) : nullptr;
+}

@@ -1,0 +1,225 @@
+/* Worker pool: open loops in a list, pieces given out by a counter in each.
+ *
+ * A loop lives on its caller's stack. The caller puts it on the list, works on it like everybody else, takes it off the
+ * list, so that nobody joins any more, and waits for the helpers that are still inside a piece. A helper joins and leaves
+ * under the pool's mutex and touches the loop no more after it left. An inner loop is a loop like any other: its caller
+ * waits only for pieces that are running, so nothing can wait in a circle.
+ *
+ * Idle workers look at a counter for some microseconds before they sleep: the operators of a training step follow each
+ * other faster than a sleeping thread wakes up. The time is short, because on few processors a spinning thread takes the
+ * place of one that decodes pictures. */
+#include "base/pool.h"
+
+#include "base/arena.h"
+
+#include <assert.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+constexpr int SPINS_IDLE = 600;
+constexpr int SPINS_FINISH = 2000;
+constexpr int THREADS_MAX = 1024;
+
+typedef struct loop {
+    struct loop *next, *previous;
+    mr_pool_body body;
+    void *context;
+    int64_t count, grain, pieces;
+    alignas(64) atomic_int_fast64_t piece; /* the next to give out */
+    alignas(64) atomic_int helpers;        /* changed under the pool's mutex, read without */
+} loop;
+
+struct mr_pool {
+    pthread_mutex_t mutex;
+    pthread_cond_t work;     /* a loop was opened, or stop */
+    pthread_cond_t finished; /* a loop's last helper left */
+    loop *first;             /* open loops, newest first: inner loops finish before the outer ones */
+    int sleepers, waiters;   /* threads inside pthread_cond_wait on work and on finished */
+    bool stop;
+    alignas(64) atomic_uint_fast64_t opened; /* loops so far, and one more for stop: what idle workers watch */
+    int worker_count;
+    pthread_t workers[];
+};
+
+static void pause_briefly(void)
+{
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#else
+    atomic_signal_fence(memory_order_seq_cst);
+#endif
+}
+
+/* Gives out and runs pieces until there are none left. */
+static void work_on(loop *l)
+{
+    for (;;) {
+        int64_t piece = atomic_fetch_add_explicit(&l->piece, 1, memory_order_relaxed);
+        if (piece >= l->pieces) return;
+        int64_t begin = piece * l->grain;
+        int64_t end = l->count - begin > l->grain ? begin + l->grain : l->count;
+        l->body(l->context, begin, end);
+    }
+}
+
+static loop *find_open(const mr_pool *pool)
+{
+    for (loop *l = pool->first; l != nullptr; l = l->next)
+        if (atomic_load_explicit(&l->piece, memory_order_relaxed) < l->pieces) return l;
+    return nullptr;
+}
+
+static void *worker(void *argument)
+{
+    mr_pool *pool = argument;
+    pthread_mutex_lock(&pool->mutex);
+    for (;;) {
+        loop *l = find_open(pool);
+        if (l != nullptr) {
+            atomic_fetch_add_explicit(&l->helpers, 1, memory_order_relaxed);
+            pthread_mutex_unlock(&pool->mutex);
+            work_on(l);
+            pthread_mutex_lock(&pool->mutex);
+            /* release: the caller that reads 0 sees what this thread wrote in its pieces. */
+            if (atomic_fetch_sub_explicit(&l->helpers, 1, memory_order_release) == 1 && pool->waiters > 0)
+                pthread_cond_broadcast(&pool->finished);
+            continue;
+        }
+        if (pool->stop) break;
+        uint_fast64_t seen = atomic_load_explicit(&pool->opened, memory_order_relaxed);
+        pthread_mutex_unlock(&pool->mutex);
+        for (int i = 0; i < SPINS_IDLE && atomic_load_explicit(&pool->opened, memory_order_relaxed) == seen; i++)
+            pause_briefly();
+        pthread_mutex_lock(&pool->mutex);
+        while (!pool->stop && atomic_load_explicit(&pool->opened, memory_order_relaxed) == seen) {
+            pool->sleepers++;
+            pthread_cond_wait(&pool->work, &pool->mutex);
+            pool->sleepers--;
+        }
+    }
+    pthread_mutex_unlock(&pool->mutex);
+    return nullptr;
+}
+
+mr_status mr_pool_new(int thread_count, mr_pool **pool, mr_error *error)
+{
+    *pool = nullptr;
+    if (thread_count <= 0) thread_count = mr_processor_count();
+    if (thread_count > THREADS_MAX) thread_count = THREADS_MAX;
+    size_t worker_count = (size_t)thread_count - 1;
+    size_t size_bytes = (sizeof(mr_pool) + worker_count * sizeof(pthread_t) + 63) & ~(size_t)63;
+    mr_pool *made = aligned_alloc(64, size_bytes);
+    if (made == nullptr) return mr_fail_memory(error, size_bytes);
+    *made = (mr_pool){0};
+    pthread_mutex_init(&made->mutex, nullptr);
+    pthread_cond_init(&made->work, nullptr);
+    pthread_cond_init(&made->finished, nullptr);
+    for (; made->worker_count < (int)worker_count; made->worker_count++)
+        if (pthread_create(&made->workers[made->worker_count], nullptr, worker, made) != 0) {
+            int started = made->worker_count + 1;
+            mr_pool_free(made);
+            return mr_fail(error, MR_RESOURCE_EXHAUSTED, "the system gives no more than %d of %d threads", started,
+                           thread_count);
+        }
+    *pool = made;
+    return MR_OK;
+}
+
+void mr_pool_free(mr_pool *pool)
+{
+    if (pool == nullptr) return;
+    pthread_mutex_lock(&pool->mutex);
+    assert(pool->first == nullptr);
+    pool->stop = true;
+    atomic_fetch_add_explicit(&pool->opened, 1, memory_order_relaxed);
+    pthread_cond_broadcast(&pool->work);
+    pthread_mutex_unlock(&pool->mutex);
+    for (int i = 0; i < pool->worker_count; i++) pthread_join(pool->workers[i], nullptr);
+    pthread_cond_destroy(&pool->finished);
+    pthread_cond_destroy(&pool->work);
+    pthread_mutex_destroy(&pool->mutex);
+    free(pool);
+}
+
+int mr_pool_thread_count(const mr_pool *pool)
+{
+    return pool == nullptr ? 1 : pool->worker_count + 1;
+}
+
+static void open_loop(mr_pool *pool, loop *l)
+{
+    pthread_mutex_lock(&pool->mutex);
+    l->next = pool->first;
+    if (l->next != nullptr) l->next->previous = l;
+    pool->first = l;
+    atomic_fetch_add_explicit(&pool->opened, 1, memory_order_relaxed);
+    int64_t wanted = l->pieces - 1 < pool->sleepers ? l->pieces - 1 : pool->sleepers;
+    pthread_mutex_unlock(&pool->mutex);
+    for (int64_t i = 0; i < wanted; i++) pthread_cond_signal(&pool->work);
+}
+
+static void close_loop(mr_pool *pool, loop *l)
+{
+    pthread_mutex_lock(&pool->mutex);
+    if (l->next != nullptr) l->next->previous = l->previous;
+    if (l->previous != nullptr)
+        l->previous->next = l->next;
+    else
+        pool->first = l->next;
+    pthread_mutex_unlock(&pool->mutex);
+    for (int i = 0; i < SPINS_FINISH && atomic_load_explicit(&l->helpers, memory_order_relaxed) != 0; i++)
+        pause_briefly();
+    if (atomic_load_explicit(&l->helpers, memory_order_acquire) == 0) return;
+    pthread_mutex_lock(&pool->mutex);
+    pool->waiters++;
+    while (atomic_load_explicit(&l->helpers, memory_order_acquire) != 0)
+        pthread_cond_wait(&pool->finished, &pool->mutex);
+    pool->waiters--;
+    pthread_mutex_unlock(&pool->mutex);
+}
+
+void mr_pool_for(mr_pool *pool, int64_t count, int64_t grain, mr_pool_body body, void *context)
+{
+    if (count <= 0) return;
+    if (grain < 1) grain = 1;
+    loop l = {.body = body, .context = context, .count = count, .grain = grain};
+    l.pieces = count / grain + (count % grain != 0);
+    if (pool == nullptr || pool->worker_count == 0 || l.pieces == 1) {
+        work_on(&l);
+        return;
+    }
+    open_loop(pool, &l);
+    work_on(&l);
+    close_loop(pool, &l);
+}
+
+/* The cgroup's processor quota, rounded up; INT_MAX without one. */
+static int quota(void)
+{
+    long long quota_us = -1, period_us = 0;
+    FILE *file = fopen("/sys/fs/cgroup/cpu.max", "re");
+    if (file != nullptr) {
+        if (fscanf(file, "%lld %lld", &quota_us, &period_us) != 2) quota_us = -1; /* "max 100000" */
+        fclose(file);
+    } else if ((file = fopen("/sys/fs/cgroup/cpu/cpu.cfs_quota_us", "re")) != nullptr) {
+        if (fscanf(file, "%lld", &quota_us) != 1) quota_us = -1;
+        fclose(file);
+        file = fopen("/sys/fs/cgroup/cpu/cpu.cfs_period_us", "re");
+        if (file == nullptr || fscanf(file, "%lld", &period_us) != 1) quota_us = -1;
+        if (file != nullptr) fclose(file);
+    }
+    if (quota_us <= 0 || period_us <= 0 || quota_us / period_us > THREADS_MAX) return THREADS_MAX;
+    return (int)((quota_us + period_us - 1) / period_us);
+}
+
+int mr_processor_count(void)
+{
+    cpu_set_t set;
+    int usable = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+    int limit = quota();
+    int count = usable < limit ? usable : limit;
+    return count < 1 ? 1 : count;
+}
