@@ -1,0 +1,58 @@
+/* Benchmarks: ours beside the peer's or the physical limit, in the same run, as a ratio.
+ *
+ * A suite is one file: BENCH(input, "pictures through the pipeline") { … bench_row(report, …); }. It measures ours and
+ * the peer in turn (machines are noisy: compare, repeat, take medians) and reports a row for each task. A ratio above 1
+ * is better than the peer. */
+#ifndef MR_TOOLS_BENCH_H
+#define MR_TOOLS_BENCH_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct bench_report bench_report;
+
+typedef struct bench_suite {
+    const char *name;
+    const char *about;
+    void (*run)(bench_report *report);
+    struct bench_suite *next;
+} bench_suite;
+void bench_register(bench_suite *suite);
+
+#define BENCH(suite_name, suite_about)                                                                                 \
+    static void bench_##suite_name(bench_report *report);                                                              \
+    [[gnu::constructor]] static void bench_##suite_name##_register(void)                                               \
+    {                                                                                                                  \
+        static bench_suite suite = {.name = #suite_name, .about = suite_about, .run = bench_##suite_name};             \
+        bench_register(&suite);                                                                                        \
+    }                                                                                                                  \
+    static void bench_##suite_name(bench_report *report)
+
+typedef struct bench_result {
+    const char *task; /* "train_input" */
+    const char *unit; /* "images/s"; "ms" and others that end in s are times: less is better */
+    const char *peer; /* "libjpeg-turbo decode" */
+    double ours;      /* medians */
+    double peer_value;
+    bool less_is_better;
+    double goal; /* for the ratio; 0: none */
+    int runs;
+} bench_result;
+/* Prints the row: in the table, or as a JSON object with --json. A peer that could not run has peer_value 0. */
+void bench_row(bench_report *report, bench_result result);
+/* A remark under the table. */
+[[gnu::format(printf, 2, 3)]] void bench_note(bench_report *report, const char *format, ...);
+
+double bench_seconds(void); /* monotonic */
+double bench_median(const double *values, int count);
+/* Threads to measure with: --threads, or the usable processors. Rounds: --rounds, or the fallback. */
+int bench_threads(const bench_report *report);
+int bench_rounds(const bench_report *report, int fallback);
+/* A folder for the suite's data, kept between runs: out/bench/NAME. Made when missing. Static storage. */
+const char *bench_folder(const char *name);
+/* Runs a command (through the shell) and reads the last number that it prints on a line "value NUMBER"; 0 when it fails. */
+double bench_command(const char *command);
+/* The Python with TensorFlow 2.15.1 (MILLRACE_ORACLE_PYTHON or .toolchain/oracle/bin/python); null when there is none. */
+const char *bench_tensorflow_python(void);
+
+#endif

@@ -1,0 +1,182 @@
+/* bench: runs the suites that are named and prints one table. */
+#include "tools/bench/bench.h"
+
+#include <getopt.h>
+#include <sched.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+struct bench_report {
+    bool json;
+    int threads;
+    int rounds;
+    const char *suite;
+    bool headed;
+    char notes[8192];
+};
+
+static bench_suite *first;
+
+void bench_register(bench_suite *suite)
+{
+    suite->next = first;
+    first = suite;
+}
+
+double bench_seconds(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}
+
+static int compare_doubles(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+double bench_median(const double *values, int count)
+{
+    if (count <= 0) return 0;
+    double sorted[256];
+    if (count > 256) count = 256;
+    memcpy(sorted, values, (size_t)count * sizeof *sorted);
+    qsort(sorted, (size_t)count, sizeof *sorted, compare_doubles);
+    return count % 2 ? sorted[count / 2] : (sorted[count / 2 - 1] + sorted[count / 2]) / 2;
+}
+
+int bench_threads(const bench_report *report)
+{
+    if (report->threads > 0) return report->threads;
+    cpu_set_t cpus;
+    return sched_getaffinity(0, sizeof cpus, &cpus) == 0 ? CPU_COUNT(&cpus) : 1;
+}
+
+int bench_rounds(const bench_report *report, int fallback)
+{
+    return report->rounds > 0 ? report->rounds : fallback;
+}
+
+const char *bench_folder(const char *name)
+{
+    static char path[512];
+    (void)mkdir("out", 0777);
+    (void)mkdir("out/bench", 0777);
+    snprintf(path, sizeof path, "out/bench/%s", name);
+    (void)mkdir(path, 0777);
+    return path;
+}
+
+double bench_command(const char *command)
+{
+    fflush(nullptr);
+    FILE *pipe = popen(command, "r");
+    if (!pipe) return 0;
+    double value = 0;
+    for (char line[4096]; fgets(line, sizeof line, pipe);)
+        if (strncmp(line, "value ", 6) == 0) value = strtod(line + 6, nullptr);
+    return pclose(pipe) == 0 ? value : 0;
+}
+
+const char *bench_tensorflow_python(void)
+{
+    const char *named = getenv("MILLRACE_ORACLE_PYTHON");
+    if (named) return named;
+    const char *own = ".toolchain/oracle/bin/python";
+    return access(own, X_OK) == 0 ? own : nullptr;
+}
+
+static void print_json_string(const char *text)
+{
+    putchar('"');
+    for (; *text; text++) {
+        if (*text == '"' || *text == '\\') putchar('\\');
+        putchar(*text);
+    }
+    putchar('"');
+}
+
+void bench_row(bench_report *report, bench_result result)
+{
+    double ratio = 0;
+    if (result.ours > 0 && result.peer_value > 0)
+        ratio = result.less_is_better ? result.peer_value / result.ours : result.ours / result.peer_value;
+    if (report->json) {
+        printf("{\"task\": ");
+        print_json_string(result.task);
+        printf(", \"unit\": ");
+        print_json_string(result.unit);
+        printf(", \"ours\": %.6g, \"peer\": ", result.ours);
+        print_json_string(result.peer);
+        printf(", \"peer_value\": %.6g, \"ratio\": %.4g, \"goal\": %.4g, \"runs\": %d}\n", result.peer_value, ratio,
+               result.goal, result.runs);
+    } else {
+        if (!report->headed)
+            printf("%-30s %-10s %11s %11s  %-28s %6s %6s\n", report->suite, "unit", "ours", "peer", "", "ratio",
+                   "goal");
+        report->headed = true;
+        printf("%-30s %-10s %11.5g %11.5g  %-28s %6.2f ", result.task, result.unit, result.ours, result.peer_value,
+               result.peer, ratio);
+        if (result.goal > 0) printf("%6.2f%s", result.goal, ratio >= result.goal ? "" : "  missed");
+        printf("\n");
+    }
+    fflush(stdout);
+}
+
+void bench_note(bench_report *report, const char *format, ...)
+{
+    size_t used = strlen(report->notes);
+    va_list args;
+    va_start(args, format);
+    vsnprintf(report->notes + used, sizeof report->notes - used, format, args);
+    va_end(args);
+    used = strlen(report->notes);
+    if (used + 1 < sizeof report->notes) strcpy(report->notes + used, "\n");
+}
+
+static void usage(FILE *file)
+{
+    fprintf(file, "bench SUITE… [--json] [--threads N] [--rounds N]\n\n"
+                  "Measures millrace beside a peer or a limit, in the same run, and prints medians and ratios;\n"
+                  "a ratio above 1 is better than the peer. --json prints one object a line.\n\nSuites:\n");
+    for (bench_suite *suite = first; suite; suite = suite->next)
+        fprintf(file, "  %-10s %s\n", suite->name, suite->about);
+}
+
+int main(int argc, char **argv)
+{
+    bench_report report = {0};
+    const struct option options[] = {{"json", no_argument, nullptr, 'j'},
+                                     {"threads", required_argument, nullptr, 't'},
+                                     {"rounds", required_argument, nullptr, 'r'},
+                                     {"help", no_argument, nullptr, 'h'},
+                                     {nullptr, 0, nullptr, 0}};
+    for (int option; (option = getopt_long(argc, argv, "h", options, nullptr)) != -1;) {
+        if (option == 'j')
+            report.json = true;
+        else if (option == 't')
+            report.threads = atoi(optarg);
+        else if (option == 'r')
+            report.rounds = atoi(optarg);
+        else
+            return usage(option == 'h' ? stdout : stderr), option == 'h' ? 0 : 2;
+    }
+    if (optind == argc) return usage(stderr), 2;
+    for (int i = optind; i < argc; i++) {
+        bench_suite *suite = first;
+        while (suite && strcmp(suite->name, argv[i]) != 0) suite = suite->next;
+        if (!suite) return fprintf(stderr, "bench: no suite called %s\n", argv[i]), usage(stderr), 2;
+        report.suite = suite->name;
+        report.headed = false;
+        report.notes[0] = 0;
+        suite->run(&report);
+        fputs(report.notes, report.json ? stderr : stdout);
+    }
+    return 0;
+}
