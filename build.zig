@@ -7,13 +7,13 @@ const Build = std.Build;
 const LazyPath = Build.LazyPath;
 
 const library_folders = [_][]const u8{
-    "base",     "records",  "queue",       "kernels",   "pipeline",    "pipeline/stages",
-    "graph/ir", "graph/ops", "graph/run",  "graph/state", "graph/train",
+    "base",     "records",   "queue",     "kernels",     "pipeline",    "pipeline/stages",
+    "graph/ir", "graph/ops", "graph/run", "graph/state", "graph/train",
 };
 const system_libraries = [_][]const u8{ "jpeg", "png16", "z", "protobuf-c" };
 const warnings = [_][]const u8{ "-Wall", "-Wextra", "-Wshadow", "-Wvla", "-Wno-unused-parameter", "-Werror" };
 const c_flags = [_][]const u8{
-    "-std=c23", "-D_GNU_SOURCE", "-fno-math-errno", "-fvisibility=hidden",
+    "-std=c23",          "-D_GNU_SOURCE", "-fno-math-errno", "-fvisibility=hidden",
     // The same pixels and the same sums on every machine: a product and a sum are fused only where the code says so.
     "-ffp-contract=off",
 } ++ warnings;
@@ -241,8 +241,8 @@ fn addCuda(c: Context, m: *Build.Module) void {
     const fatbins = b.addWriteFiles();
     for (glob(b, "cuda", ".cu")) |file| {
         const run = b.addSystemCommand(&.{
-            nvcc,        "-fatbin",                                "-O3",                                   "-std=c++17",
-            "-Iinclude", "-I.",                                    "--fmad=false",                          "-gencode=arch=compute_80,code=sm_80",
+            nvcc,                                               "-fatbin", "-O3",          "-std=c++17",
+            "-Iinclude",                                        "-I.",     "--fmad=false", "-gencode=arch=compute_80,code=sm_80",
             "-gencode=arch=compute_90,code=[sm_90,compute_90]",
         });
         run.setCwd(b.path(""));
@@ -311,7 +311,19 @@ fn testSources(b: *Build) []const []const u8 {
 }
 
 fn addTests(c: Context, library: *Build.Step.Compile, check: *Build.Step) *Build.Step.Compile {
-    const tests = c.program("millrace-tests", testSources(c.b), library);
+    const b = c.b;
+    const tests = c.program("millrace-tests", testSources(b), library);
+    // The loop of use that opens each public header compiles.
+    const has_ops = glob(b, "graph/header", ".c").len > 0;
+    if (has_ops) for (glob(b, "include/millrace", ".h")) |header| {
+        const name = std.fs.path.stem(header);
+        if (std.mem.eql(u8, name, "millrace")) continue;
+        const awk = b.addSystemCommand(&.{ "awk", "-v", b.fmt("name={s}", .{name}), "-f" });
+        awk.addFileArg(b.path("tests/header_example.awk"));
+        awk.addFileArg(b.path(header));
+        const source = awk.captureStdOut(.{ .basename = b.fmt("{s}_example.c", .{name}) });
+        tests.root_module.addCSourceFile(.{ .file = source, .flags = &(c_flags ++ [_][]const u8{"-Wno-unused"}) });
+    };
     check.dependOn(&tests.step);
     return tests;
 }

@@ -137,7 +137,7 @@ void bench_note(bench_report *report, const char *format, ...)
     vsnprintf(report->notes + used, sizeof report->notes - used, format, args);
     va_end(args);
     used = strlen(report->notes);
-    if (used + 1 < sizeof report->notes) strcpy(report->notes + used, "\n");
+    if (used + 1 < sizeof report->notes) report->notes[used] = '\n', report->notes[used + 1] = 0;
 }
 
 static void usage(FILE *file)
@@ -161,9 +161,9 @@ int main(int argc, char **argv)
         if (option == 'j')
             report.json = true;
         else if (option == 't')
-            report.threads = atoi(optarg);
+            report.threads = (int)strtol(optarg, nullptr, 10);
         else if (option == 'r')
-            report.rounds = atoi(optarg);
+            report.rounds = (int)strtol(optarg, nullptr, 10);
         else
             return usage(option == 'h' ? stdout : stderr), option == 'h' ? 0 : 2;
     }
