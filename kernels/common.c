@@ -1,0 +1,259 @@
+/* Helpers of common.h: small inputs, sinks, strided copies. */
+#include "kernels/common.h"
+#include <stdlib.h>
+#include <string.h>
+
+mr_status mr_kernel_ints(const mr_kernel_call *call, int input, const char *what, int64_t *values, int capacity,
+                         int *count, mr_error *error)
+{
+    const mr_tensor *tensor = &call->inputs[input];
+    int64_t have = mr_tensor_count(tensor);
+    if (tensor->shape.rank > 1)
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "%s must be a vector, its rank is %d", what,
+                              tensor->shape.rank);
+    if (have > capacity)
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "%s has %lld elements, at most %d are served",
+                              what, (long long)have, capacity);
+    *count = (int)have;
+    if (tensor->dtype == MR_INT32) {
+        for (int i = 0; i < have; i++) values[i] = ((const int32_t *)tensor->data)[i];
+        return MR_OK;
+    }
+    if (tensor->dtype == MR_INT64) {
+        for (int i = 0; i < have; i++) values[i] = ((const int64_t *)tensor->data)[i];
+        return MR_OK;
+    }
+    return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "%s must be int32 or int64, it is %s", what,
+                          mr_dtype_name(tensor->dtype));
+}
+
+mr_status mr_kernel_int(const mr_kernel_call *call, int input, const char *what, int64_t *value, mr_error *error)
+{
+    int count;
+    MR_TRY(mr_kernel_ints(call, input, what, value, 1, &count, error));
+    if (count != 1) return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "%s is empty", what);
+    return MR_OK;
+}
+
+mr_status mr_kernel_shape(const mr_kernel_call *call, int input, mr_shape *shape, mr_error *error)
+{
+    *shape = MR_SCALAR;
+    int count;
+    MR_TRY(mr_kernel_ints(call, input, "shape", shape->dims, MR_RANK_MAX, &count, error));
+    shape->rank = count;
+    for (int i = 0; i < count; i++)
+        if (shape->dims[i] < 0)
+            return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "shape has the size %lld at %d",
+                                  (long long)shape->dims[i], i);
+    if (mr_shape_count(*shape) < 0)
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "shape has too many elements");
+    return MR_OK;
+}
+
+mr_status mr_kernel_axis(const mr_kernel_call *call, int64_t axis, int rank, int *result, mr_error *error)
+{
+    if (axis < -rank || axis >= rank)
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "axis %lld is outside [%d, %d)", (long long)axis,
+                              -rank, rank);
+    *result = (int)(axis < 0 ? axis + rank : axis);
+    return MR_OK;
+}
+
+mr_status mr_kernel_put_ints(mr_kernel_call *call, int index, mr_shape shape, const int64_t *values, mr_error *error)
+{
+    MR_TRY(mr_kernel_output(call, index, shape, error));
+    mr_tensor *output = &call->outputs[index];
+    int64_t count = mr_shape_count(shape);
+    if (output->dtype == MR_INT64) {
+        if (count > 0) memcpy(output->data, values, (size_t)count * sizeof *values);
+        return MR_OK;
+    }
+    for (int64_t i = 0; i < count; i++) {
+        if (values[i] < INT32_MIN || values[i] > INT32_MAX)
+            return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "%lld does not fit int32",
+                                  (long long)values[i]);
+        ((int32_t *)output->data)[i] = (int32_t)values[i];
+    }
+    return MR_OK;
+}
+
+mr_status mr_sink_init(mr_kernel_call *call, int index, mr_shape shape, mr_sink *sink, mr_error *error)
+{
+    mr_dtype dtype = call->node->output_dtypes[index];
+    *sink = (mr_sink){.index = index, .shape = shape, .count = mr_shape_count(shape)};
+    sink->element_size = mr_dtype_size(dtype);
+    sink->is_string = dtype == MR_STRING;
+    if (sink->count < 0 || sink->element_size == 0)
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "output %d cannot be made", index);
+    if (sink->is_string) {
+        size_t size_bytes;
+        if (__builtin_mul_overflow((size_t)sink->count, sizeof(mr_string), &size_bytes))
+            return mr_kernel_fail(call->node, error, MR_RESOURCE_EXHAUSTED, "output %d is too large", index);
+        sink->data = calloc(size_bytes ? size_bytes : 1, 1);
+        if (!sink->data) return mr_kernel_fail(call->node, error, MR_RESOURCE_EXHAUSTED, "no memory");
+        return MR_OK;
+    }
+    MR_TRY(mr_kernel_output(call, index, shape, error));
+    sink->data = call->outputs[index].data;
+    return MR_OK;
+}
+
+mr_status mr_sink_finish(mr_kernel_call *call, mr_sink *sink, mr_status failed, mr_error *error)
+{
+    if (!sink->is_string) return failed;
+    if (failed == MR_OK) failed = mr_tensor_init_strings(&call->outputs[sink->index], sink->shape, sink->data, error);
+    free(sink->data);
+    sink->data = nullptr;
+    return failed;
+}
+
+void mr_shape_strides(mr_shape shape, int64_t strides[MR_RANK_MAX])
+{
+    int64_t stride = 1;
+    for (int i = shape.rank - 1; i >= 0; i--) {
+        strides[i] = stride;
+        stride *= shape.dims[i];
+    }
+}
+
+typedef struct element16 {
+    uint64_t words[2];
+} element16;
+
+#define INNER(type)                                                                                                    \
+    for (int64_t i = 0; i < count; i++) ((type *)target)[i * target_stride] = ((const type *)source)[i * source_stride];
+
+static void copy_row(char *target, int64_t target_stride, const char *source, int64_t source_stride, int64_t count,
+                     size_t element_size)
+{
+    if (target_stride == 1 && source_stride == 1) {
+        memcpy(target, source, (size_t)count * element_size);
+        return;
+    }
+    switch (element_size) {
+    case 1: INNER(uint8_t) break;
+    case 2: INNER(uint16_t) break;
+    case 4: INNER(uint32_t) break;
+    case 8: INNER(uint64_t) break;
+    default: INNER(element16) break;
+    }
+}
+
+/* The last two dims of a transposition of 4-byte elements, in tiles that stay in the first cache. */
+static void copy_tiles(const mr_copy *copy, char *target, const char *source)
+{
+    constexpr int64_t TILE = 16;
+    int r = copy->rank;
+    int64_t rows = copy->dims[r - 2], columns = copy->dims[r - 1];
+    int64_t tr = copy->target_strides[r - 2], sc = copy->source_strides[r - 1];
+    for (int64_t r0 = 0; r0 < rows; r0 += TILE)
+        for (int64_t c0 = 0; c0 < columns; c0 += TILE) {
+            int64_t r1 = MR_MIN(r0 + TILE, rows), c1 = MR_MIN(c0 + TILE, columns);
+            for (int64_t i = r0; i < r1; i++) {
+                uint32_t *to = (uint32_t *)target + i * tr;
+                const uint32_t *from = (const uint32_t *)source + i;
+                for (int64_t j = c0; j < c1; j++) to[j] = from[j * sc];
+            }
+        }
+}
+
+/* Joins dims that both sides walk as one; drops dims of size 1. */
+static void collapse(mr_copy *copy)
+{
+    int rank = 0;
+    for (int i = 0; i < copy->rank; i++) {
+        if (copy->dims[i] == 1) continue;
+        int p = rank - 1;
+        if (rank > 0 && copy->target_strides[p] == copy->target_strides[i] * copy->dims[i] &&
+            copy->source_strides[p] == copy->source_strides[i] * copy->dims[i]) {
+            copy->dims[p] *= copy->dims[i];
+            copy->target_strides[p] = copy->target_strides[i];
+            copy->source_strides[p] = copy->source_strides[i];
+            continue;
+        }
+        copy->dims[rank] = copy->dims[i];
+        copy->target_strides[rank] = copy->target_strides[i];
+        copy->source_strides[rank] = copy->source_strides[i];
+        rank++;
+    }
+    if (rank == 0) {
+        copy->dims[0] = copy->target_strides[0] = copy->source_strides[0] = 1;
+        rank = 1;
+    }
+    copy->rank = rank;
+}
+
+typedef struct copy_job {
+    const mr_copy *copy;
+    int outer_rank;
+    bool tiled;
+} copy_job;
+
+static void copy_pieces(void *context, int64_t begin, int64_t end)
+{
+    const copy_job *job = context;
+    const mr_copy *copy = job->copy;
+    int r = copy->rank, size = (int)copy->element_size;
+    for (int64_t index = begin; index < end; index++) {
+        int64_t rest = index, to = 0, from = 0;
+        for (int i = job->outer_rank - 1; i >= 0; i--) {
+            int64_t at = rest % copy->dims[i];
+            rest /= copy->dims[i];
+            to += at * copy->target_strides[i];
+            from += at * copy->source_strides[i];
+        }
+        char *target = copy->target + to * size;
+        const char *source = copy->source + from * size;
+        if (job->tiled)
+            copy_tiles(copy, target, source);
+        else
+            copy_row(target, copy->target_strides[r - 1], source, copy->source_strides[r - 1], copy->dims[r - 1],
+                     copy->element_size);
+    }
+}
+
+void mr_copy_strided(mr_copy copy, mr_pool *pool)
+{
+    for (int i = 0; i < copy.rank; i++)
+        if (copy.dims[i] == 0) return;
+    collapse(&copy);
+    int r = copy.rank;
+    bool tiled = r >= 2 && copy.element_size == 4 && copy.target_strides[r - 1] == 1 &&
+                 copy.source_strides[r - 2] == 1 && copy.source_strides[r - 1] > 1;
+    copy_job job = {&copy, tiled ? r - 2 : r - 1, tiled};
+    int64_t outer = 1, inner = 1;
+    for (int i = 0; i < job.outer_rank; i++) outer *= copy.dims[i];
+    for (int i = job.outer_rank; i < r; i++) inner *= copy.dims[i];
+    if (outer == 1 && r == 1 && copy.target_strides[0] == 1 && copy.source_strides[0] == 1 && inner > 4 * MR_GRAIN) {
+        copy.rank = 2; /* one long row: cut it so that threads share it */
+        copy.dims[0] = inner / MR_GRAIN;
+        copy.dims[1] = MR_GRAIN;
+        copy.target_strides[0] = copy.source_strides[0] = MR_GRAIN;
+        copy.target_strides[1] = copy.source_strides[1] = 1;
+        int64_t done = copy.dims[0] * MR_GRAIN;
+        copy_job rows = {&copy, 1, false};
+        mr_pool_for(pool, copy.dims[0], 1, copy_pieces, &rows);
+        copy_row(copy.target + (size_t)done * copy.element_size, 1, copy.source + (size_t)done * copy.element_size, 1,
+                 inner - done, copy.element_size);
+        return;
+    }
+    mr_pool_for(pool, outer, MR_MAX(1, MR_GRAIN / inner), copy_pieces, &job);
+}
+
+typedef struct fill_job {
+    char *target;
+    const void *element;
+    size_t element_size;
+} fill_job;
+
+static void fill_piece(void *context, int64_t begin, int64_t end)
+{
+    const fill_job *job = context;
+    copy_row(job->target + (size_t)begin * job->element_size, 1, job->element, 0, end - begin, job->element_size);
+}
+
+void mr_fill_elements(void *target, const void *element, size_t element_size, int64_t count, mr_pool *pool)
+{
+    fill_job job = {target, element, element_size};
+    mr_pool_for(pool, count, 4 * MR_GRAIN, fill_piece, &job);
+}

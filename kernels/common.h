@@ -1,0 +1,95 @@
+/* What the kernels share: reading small inputs, outputs of any dtype, and lists of types for templates. */
+#ifndef MR_KERNELS_COMMON_H
+#define MR_KERNELS_COMMON_H
+
+#include "base/cpu.h"
+#include "base/kernel.h"
+#include "base/pool.h"
+
+/* At the end of a family's file, after `static const mr_kernel kernels[]`. */
+#define MR_KERNEL_FAMILY(name)                                                                                         \
+    extern const mr_kernel_table mr_kernels_##name;                                                                    \
+    const mr_kernel_table mr_kernels_##name = {kernels, sizeof kernels / sizeof kernels[0]}
+
+/* The types a template is made for: X(dtype, C type, suffix). */
+#define MR_EACH_SIGNED(X)                                                                                              \
+    X(MR_FLOAT, float, float)                                                                                          \
+    X(MR_DOUBLE, double, double)                                                                                       \
+    X(MR_INT32, int32_t, int32) X(MR_INT64, int64_t, int64) X(MR_INT8, int8_t, int8) X(MR_INT16, int16_t, int16)
+#define MR_EACH_UNSIGNED(X)                                                                                            \
+    X(MR_UINT8, uint8_t, uint8)                                                                                        \
+    X(MR_UINT16, uint16_t, uint16) X(MR_UINT32, uint32_t, uint32) X(MR_UINT64, uint64_t, uint64)
+#define MR_EACH_NUMBER(X) MR_EACH_SIGNED(X) MR_EACH_UNSIGNED(X)
+
+/* Elements of a light loop that one thread does at a time; less is not worth waking another. */
+constexpr int64_t MR_GRAIN = 16384;
+
+#define MR_MIN(a, b) ((a) < (b) ? (a) : (b))
+#define MR_MAX(a, b) ((a) > (b) ? (a) : (b))
+
+/* Makes `name`, a function pointer table by cpu level, of one body compiled for each: the body is an always-inlined
+ * function `name_body` and the compiler vectorises it with what each level has. */
+#define MR_INLINE static inline __attribute__((always_inline))
+#define MR_LEVELS(name, parameters, arguments)                                                                         \
+    static void name##_plain parameters                                                                                \
+    {                                                                                                                  \
+        name##_body arguments;                                                                                         \
+    }                                                                                                                  \
+    MR_TARGET_AVX2 static void name##_avx2 parameters                                                                  \
+    {                                                                                                                  \
+        name##_body arguments;                                                                                         \
+    }                                                                                                                  \
+    MR_TARGET_AVX512 static void name##_avx512 parameters                                                              \
+    {                                                                                                                  \
+        name##_body arguments;                                                                                         \
+    }                                                                                                                  \
+    static void(*const name[3]) parameters = {name##_plain, name##_avx2, name##_avx512};
+
+/* An input of integers (int32 or int64) as int64; at most capacity, else an error that names `what`. */
+mr_status mr_kernel_ints(const mr_kernel_call *call, int input, const char *what, int64_t *values, int capacity,
+                         int *count, mr_error *error);
+/* The one integer of a scalar input. */
+mr_status mr_kernel_int(const mr_kernel_call *call, int input, const char *what, int64_t *value, mr_error *error);
+/* A shape given as an input; every size must be at least 0. */
+mr_status mr_kernel_shape(const mr_kernel_call *call, int input, mr_shape *shape, mr_error *error);
+/* axis in [-rank, rank) made [0, rank). */
+mr_status mr_kernel_axis(const mr_kernel_call *call, int64_t axis, int rank, int *result, mr_error *error);
+
+/* Writes integers as int32 or int64, the output's dtype; an error when one does not fit. */
+mr_status mr_kernel_put_ints(mr_kernel_call *call, int index, mr_shape shape, const int64_t *values, mr_error *error);
+
+/* Where the elements of one output go, for kernels that move elements without looking at them. Strings borrow their
+ * bytes from a tensor's buffer: they are gathered in scratch memory and copied at the end. */
+typedef struct mr_sink {
+    void *data;
+    size_t element_size;
+    int64_t count;
+    int index;
+    mr_shape shape;
+    bool is_string;
+} mr_sink;
+mr_status mr_sink_init(mr_kernel_call *call, int index, mr_shape shape, mr_sink *sink, mr_error *error);
+/* Ends a sink: always call it after a successful init. failed  what the kernel itself returns */
+mr_status mr_sink_finish(mr_kernel_call *call, mr_sink *sink, mr_status failed, mr_error *error);
+
+/* Copies between two strided views: target[sum(i·target_strides)] = source[sum(i·source_strides)]. Strides count
+ * elements and may be zero or negative in the source; both pointers are at index 0. */
+constexpr int MR_COPY_RANK_MAX = 2 * MR_RANK_MAX;
+typedef struct mr_copy {
+    int rank;
+    size_t element_size;
+    int64_t dims[MR_COPY_RANK_MAX];
+    int64_t target_strides[MR_COPY_RANK_MAX];
+    int64_t source_strides[MR_COPY_RANK_MAX];
+    char *target;
+    const char *source;
+} mr_copy;
+void mr_copy_strided(mr_copy copy, mr_pool *pool);
+
+/* Row-major strides in elements. */
+void mr_shape_strides(mr_shape shape, int64_t strides[MR_RANK_MAX]);
+
+/* target[i] = *element, count times; element_size 1, 2, 4, 8 or 16. */
+void mr_fill_elements(void *target, const void *element, size_t element_size, int64_t count, mr_pool *pool);
+
+#endif
