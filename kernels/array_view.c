@@ -84,8 +84,8 @@ static mr_status squeeze(mr_kernel_call *call, mr_error *error)
         int axis;
         MR_TRY(mr_kernel_axis(call, given[i], shape.rank, &axis, error));
         if (shape.dims[axis] != 1)
-            return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "dimension %d has the size %" PRId64 ", not 1",
-                                  axis, shape.dims[axis]);
+            return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT,
+                                  "dimension %d has the size %" PRId64 ", not 1", axis, shape.dims[axis]);
         drop[axis] = true;
     }
     for (int i = 0; i < shape.rank; i++)
@@ -138,7 +138,6 @@ static mr_status broadcast_args(mr_kernel_call *call, mr_error *error)
     }
     return mr_kernel_put_ints(call, 0, MR_SHAPE(rank), both, error);
 }
-
 
 static const mr_kernel kernels[] = {
     {.op = "Identity", .run = identity},

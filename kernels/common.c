@@ -131,11 +131,16 @@ static void copy_row(char *target, int64_t target_stride, const char *source, in
         return;
     }
     switch (element_size) {
-    case 1: INNER(uint8_t) break;
-    case 2: INNER(uint16_t) break;
-    case 4: INNER(uint32_t) break;
-    case 8: INNER(uint64_t) break;
-    default: INNER(element16) break;
+    case 1:
+        INNER(uint8_t) break;
+    case 2:
+        INNER(uint16_t) break;
+    case 4:
+        INNER(uint32_t) break;
+    case 8:
+        INNER(uint64_t) break;
+    default:
+        INNER(element16) break;
     }
 }
 

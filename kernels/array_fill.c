@@ -1,0 +1,156 @@
+/* Operators that make tensors from a rule: fills, ranges, zeros and ones; and CheckNumerics, which looks at one. */
+#include "kernels/common.h"
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+static mr_status fill(mr_kernel_call *call, mr_error *error)
+{
+    mr_shape shape;
+    mr_sink sink;
+    MR_TRY(mr_kernel_shape(call, 0, &shape, error));
+    if (mr_tensor_count(&call->inputs[1]) != 1)
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "value must be a scalar");
+    MR_TRY(mr_sink_init(call, 0, shape, &sink, error));
+    mr_fill_elements(sink.data, call->inputs[1].data, sink.element_size, sink.count, call->device->pool);
+    return mr_sink_finish(call, &sink, MR_OK, error);
+}
+
+static mr_status fill_like(mr_kernel_call *call, bool ones, mr_error *error)
+{
+    mr_dtype dtype = call->node->output_dtypes[0];
+    mr_sink sink;
+    MR_TRY(mr_sink_init(call, 0, call->inputs[0].shape, &sink, error));
+    union {
+        char bytes[16];
+        float f;
+        double d;
+        uint16_t h;
+        uint8_t i;
+    } element = {0};
+    if (ones) {
+        if (dtype == MR_FLOAT || dtype == MR_COMPLEX64)
+            element.f = 1;
+        else if (dtype == MR_DOUBLE || dtype == MR_COMPLEX128)
+            element.d = 1;
+        else if (dtype == MR_HALF)
+            element.h = 0x3c00;
+        else if (dtype == MR_BFLOAT16)
+            element.h = 0x3f80;
+        else
+            element.i = 1; /* little-endian integers and bool */
+    }
+    if (!sink.is_string) mr_fill_elements(sink.data, &element, sink.element_size, sink.count, call->device->pool);
+    return mr_sink_finish(call, &sink, MR_OK, error);
+}
+
+static mr_status zeros_like(mr_kernel_call *call, mr_error *error)
+{
+    return fill_like(call, false, error);
+}
+
+static mr_status ones_like(mr_kernel_call *call, mr_error *error)
+{
+    return fill_like(call, true, error);
+}
+
+/* How many elements start, start + delta, … stand before limit; -1 when delta is of no use. */
+static int64_t range_count_double(double start, double limit, double delta)
+{
+    if (delta == 0 || isnan(start) || isnan(limit) || isnan(delta)) return -1;
+    if ((delta > 0) ? start >= limit : start <= limit)
+        return delta > 0 ? (start > limit ? -1 : 0) : (start < limit ? -1 : 0);
+    double count = ceil(fabs((limit - start) / delta));
+    return count < 9e18 ? (int64_t)count : -1;
+}
+
+static int64_t range_count_int64(int64_t start, int64_t limit, int64_t delta)
+{
+    if (delta == 0 || (delta > 0 && start > limit) || (delta < 0 && start < limit)) return -1;
+    uint64_t distance = delta > 0 ? (uint64_t)limit - (uint64_t)start : (uint64_t)start - (uint64_t)limit;
+    uint64_t step = delta > 0 ? (uint64_t)delta : -(uint64_t)delta;
+    uint64_t count = distance / step + (distance % step != 0);
+    return count <= INT64_MAX ? (int64_t)count : -1;
+}
+
+#define RANGE_TYPE(dtype, type, wide)                                                                                  \
+    case dtype: {                                                                                                      \
+        type start = *(type *)call->inputs[0].data, limit = *(type *)call->inputs[1].data;                             \
+        type delta = *(type *)call->inputs[2].data;                                                                    \
+        count = range_count_##wide(start, limit, delta);                                                               \
+        if (count < 0) break;                                                                                          \
+        MR_TRY(mr_kernel_output(call, 0, MR_SHAPE(count), error));                                                     \
+        type *out = call->outputs[0].data;                                                                             \
+        for (int64_t i = 0; i < count; i++) out[i] = (type)(start + (type)i * delta);                                  \
+        return MR_OK;                                                                                                  \
+    }
+
+static mr_status range(mr_kernel_call *call, mr_error *error)
+{
+    int64_t count = -1;
+    for (int i = 0; i < 3; i++)
+        if (mr_tensor_count(&call->inputs[i]) != 1)
+            return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "start, limit and delta must be scalars");
+    switch (call->inputs[0].dtype) {
+        RANGE_TYPE(MR_FLOAT, float, double)
+        RANGE_TYPE(MR_DOUBLE, double, double)
+        RANGE_TYPE(MR_INT32, int32_t, int64)
+        RANGE_TYPE(MR_INT64, int64_t, int64)
+    default:
+        break;
+    }
+    return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "delta does not lead from start to limit");
+}
+
+static mr_status lin_space(mr_kernel_call *call, mr_error *error)
+{
+    int64_t count;
+    MR_TRY(mr_kernel_int(call, 2, "num", &count, error));
+    if (count < 1 || mr_tensor_count(&call->inputs[0]) != 1 || mr_tensor_count(&call->inputs[1]) != 1)
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "start and stop must be scalars and num above 0");
+    MR_TRY(mr_kernel_output(call, 0, MR_SHAPE(count), error));
+    if (call->inputs[0].dtype == MR_DOUBLE) {
+        double start = *(double *)call->inputs[0].data, stop = *(double *)call->inputs[1].data;
+        double *out = call->outputs[0].data, step = count > 1 ? (stop - start) / (double)(count - 1) : 0;
+        for (int64_t i = 0; i < count; i++) out[i] = start + step * (double)i;
+        if (count > 1) out[count - 1] = stop;
+        return MR_OK;
+    }
+    float start = *(float *)call->inputs[0].data, stop = *(float *)call->inputs[1].data;
+    float *out = call->outputs[0].data, step = count > 1 ? (stop - start) / (float)(count - 1) : 0;
+    for (int64_t i = 0; i < count; i++) out[i] = start + step * (float)i;
+    if (count > 1) out[count - 1] = stop;
+    return MR_OK;
+}
+
+static mr_status check_numerics(mr_kernel_call *call, mr_error *error)
+{
+    const mr_tensor *input = &call->inputs[0];
+    int64_t count = mr_tensor_count(input), nans = 0, infinities = 0;
+    for (int64_t i = 0; i < count; i++) {
+        double value = input->dtype == MR_DOUBLE     ? ((double *)input->data)[i]
+                       : input->dtype == MR_FLOAT    ? ((float *)input->data)[i]
+                       : input->dtype == MR_BFLOAT16 ? mr_bfloat16_to_float(((uint16_t *)input->data)[i])
+                                                     : mr_half_to_float(((uint16_t *)input->data)[i]);
+        nans += value != value;
+        infinities += value == INFINITY || value == -INFINITY;
+    }
+    if (nans || infinities) {
+        mr_string message = mr_attr_string_or(call->node->attrs, "message", "");
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT,
+                              "%.*s : Tensor had %" PRId64 " NaN and %" PRId64 " Inf values",
+                              (int)MR_MIN(message.size_bytes, (size_t)200), message.data, nans, infinities);
+    }
+    call->outputs[0] = mr_tensor_ref(input);
+    return MR_OK;
+}
+
+static const mr_kernel kernels[] = {
+    {.op = "Fill", .run = fill, .host_inputs = 1 << 0},
+    {.op = "ZerosLike", .run = zeros_like},
+    {.op = "OnesLike", .run = ones_like},
+    {.op = "Range", .types = "Tidx: float, double, int32, int64", .run = range},
+    {.op = "LinSpace", .types = "T: float, double", .run = lin_space},
+    {.op = "CheckNumerics", .run = check_numerics},
+};
+MR_KERNEL_FAMILY(array_fill);

@@ -1,0 +1,232 @@
+/* Joining and cutting tensors: Concat, Pack, Split, Unpack. Around the axis a tensor is `outer` rows of axis · inner
+ * elements; every operator here copies such rows. */
+#include "kernels/common.h"
+#include <inttypes.h>
+#include <string.h>
+
+static void split_at(mr_shape shape, int axis, int64_t *outer, int64_t *inner)
+{
+    *outer = *inner = 1;
+    for (int i = 0; i < axis; i++) *outer *= shape.dims[i];
+    for (int i = axis + 1; i < shape.rank; i++) *inner *= shape.dims[i];
+}
+
+/* Copies rows of `width` elements between two row strides. */
+static void copy_rows(mr_kernel_call *call, size_t element_size, void *target, int64_t target_stride,
+                      const void *source, int64_t source_stride, int64_t rows, int64_t width)
+{
+    mr_copy copy = {.rank = 2,
+                    .element_size = element_size,
+                    .dims = {rows, width},
+                    .target_strides = {target_stride, 1},
+                    .source_strides = {source_stride, 1},
+                    .target = target,
+                    .source = source};
+    mr_copy_strided(copy, call->device->pool);
+}
+
+static char *at(void *data, int64_t index, size_t element_size)
+{
+    return (char *)data + (size_t)index * element_size;
+}
+
+static mr_status concat_values(mr_kernel_call *call, int first, int count, int64_t given_axis, mr_error *error)
+{
+    const mr_tensor *values = call->inputs + first;
+    mr_shape shape = values[0].shape;
+    int axis;
+    if (shape.rank == 0) return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "scalars have no axis");
+    MR_TRY(mr_kernel_axis(call, given_axis, shape.rank, &axis, error));
+    for (int i = 1; i < count; i++) {
+        mr_shape other = values[i].shape;
+        bool same = other.rank == shape.rank;
+        for (int d = 0; same && d < shape.rank; d++) same = d == axis || other.dims[d] == shape.dims[d];
+        if (!same) {
+            char a[MR_SHAPE_TEXT_SIZE], b[MR_SHAPE_TEXT_SIZE];
+            return mr_kernel_fail(
+                call->node, error, MR_INVALID_ARGUMENT, "value 0 is %s and value %d is %s: they differ beside axis %d",
+                mr_shape_text(values[0].shape, a, sizeof a), i, mr_shape_text(other, b, sizeof b), axis);
+        }
+        shape.dims[axis] += other.dims[axis];
+    }
+    if (count == 1) {
+        call->outputs[0] = mr_tensor_ref(&values[0]);
+        return MR_OK;
+    }
+    mr_sink sink;
+    int64_t outer, inner, place = 0;
+    MR_TRY(mr_sink_init(call, 0, shape, &sink, error));
+    split_at(shape, axis, &outer, &inner);
+    for (int i = 0; i < count; i++) {
+        int64_t width = values[i].shape.dims[axis] * inner;
+        copy_rows(call, sink.element_size, at(sink.data, place, sink.element_size), shape.dims[axis] * inner,
+                  values[i].data, width, outer, width);
+        place += width;
+    }
+    return mr_sink_finish(call, &sink, MR_OK, error);
+}
+
+static mr_status concat_v2(mr_kernel_call *call, mr_error *error)
+{
+    int64_t axis;
+    int count = call->node->input_count - 1;
+    MR_TRY(mr_kernel_int(call, count, "axis", &axis, error));
+    return concat_values(call, 0, count, axis, error);
+}
+
+static mr_status concat_v1(mr_kernel_call *call, mr_error *error)
+{
+    int64_t axis;
+    MR_TRY(mr_kernel_int(call, 0, "concat_dim", &axis, error));
+    return concat_values(call, 1, call->node->input_count - 1, axis, error);
+}
+
+/* Where each part starts along the axis, as begin vectors for Slice. */
+static mr_status concat_offset(mr_kernel_call *call, mr_error *error)
+{
+    int64_t given, sizes[MR_RANK_MAX], first[MR_RANK_MAX], offset = 0;
+    int axis = 0, rank, first_rank = 0;
+    MR_TRY(mr_kernel_int(call, 0, "concat_dim", &given, error));
+    for (int i = 0; i < call->node->output_count; i++) {
+        MR_TRY(mr_kernel_ints(call, 1 + i, "shape", sizes, MR_RANK_MAX, &rank, error));
+        if (i == 0) {
+            first_rank = rank;
+            memcpy(first, sizes, sizeof first);
+            MR_TRY(mr_kernel_axis(call, given, rank, &axis, error));
+        }
+        if (rank != first_rank)
+            return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "shape %d has the rank %d, shape 0 %d", i,
+                                  rank, first_rank);
+        for (int d = 0; d < rank; d++)
+            if (d != axis && sizes[d] != first[d])
+                return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "shapes 0 and %d differ in dimension %d",
+                                      i, d);
+        int64_t begin[MR_RANK_MAX] = {0};
+        begin[axis] = offset;
+        offset += sizes[axis];
+        MR_TRY(mr_kernel_put_ints(call, i, MR_SHAPE(rank), begin, error));
+    }
+    return MR_OK;
+}
+
+static mr_status pack(mr_kernel_call *call, mr_error *error)
+{
+    int count = call->node->input_count, axis;
+    mr_shape part = call->inputs[0].shape, shape = {.rank = part.rank + 1};
+    if (shape.rank > MR_RANK_MAX)
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "more than %d dimensions", MR_RANK_MAX);
+    MR_TRY(mr_kernel_axis(call, mr_attr_int_or(call->node->attrs, "axis", 0), shape.rank, &axis, error));
+    for (int i = 1; i < count; i++)
+        if (!mr_shape_equal(call->inputs[i].shape, part)) {
+            char a[MR_SHAPE_TEXT_SIZE], b[MR_SHAPE_TEXT_SIZE];
+            return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "value 0 is %s and value %d is %s",
+                                  mr_shape_text(part, a, sizeof a), i,
+                                  mr_shape_text(call->inputs[i].shape, b, sizeof b));
+        }
+    for (int i = 0; i < shape.rank; i++) shape.dims[i] = i < axis ? part.dims[i] : i == axis ? count : part.dims[i - 1];
+    mr_sink sink;
+    int64_t outer, inner;
+    MR_TRY(mr_sink_init(call, 0, shape, &sink, error));
+    split_at(shape, axis, &outer, &inner);
+    for (int i = 0; i < count; i++)
+        copy_rows(call, sink.element_size, at(sink.data, i * inner, sink.element_size), count * inner,
+                  call->inputs[i].data, inner, outer, inner);
+    return mr_sink_finish(call, &sink, MR_OK, error);
+}
+
+/* Output `index` is `width` of the axis from `begin`, in the given shape. */
+static mr_status take_part(mr_kernel_call *call, int index, const mr_tensor *value, int axis, int64_t begin,
+                           int64_t width, mr_shape shape, mr_error *error)
+{
+    mr_sink sink;
+    int64_t outer, inner;
+    MR_TRY(mr_sink_init(call, index, shape, &sink, error));
+    split_at(value->shape, axis, &outer, &inner);
+    copy_rows(call, sink.element_size, sink.data, width * inner, at(value->data, begin * inner, sink.element_size),
+              value->shape.dims[axis] * inner, outer, width * inner);
+    return mr_sink_finish(call, &sink, MR_OK, error);
+}
+
+static mr_status unpack(mr_kernel_call *call, mr_error *error)
+{
+    const mr_tensor *value = &call->inputs[0];
+    int axis, count = call->node->output_count;
+    MR_TRY(mr_kernel_axis(call, mr_attr_int_or(call->node->attrs, "axis", 0), value->shape.rank, &axis, error));
+    if (value->shape.dims[axis] != count)
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "axis %d has %" PRId64 " elements for %d outputs",
+                              axis, value->shape.dims[axis], count);
+    mr_shape shape = {.rank = value->shape.rank - 1};
+    for (int i = 0; i < shape.rank; i++) shape.dims[i] = value->shape.dims[i < axis ? i : i + 1];
+    for (int i = 0; i < count; i++) MR_TRY(take_part(call, i, value, axis, i, 1, shape, error));
+    return MR_OK;
+}
+
+static mr_status split_sizes(mr_kernel_call *call, const mr_tensor *value, int axis, const int64_t *sizes,
+                             mr_error *error)
+{
+    int64_t begin = 0;
+    for (int i = 0; i < call->node->output_count; i++) {
+        mr_shape shape = value->shape;
+        shape.dims[axis] = sizes[i];
+        MR_TRY(take_part(call, i, value, axis, begin, sizes[i], shape, error));
+        begin += sizes[i];
+    }
+    return MR_OK;
+}
+
+constexpr int PARTS_MAX = 4096;
+
+static mr_status split(mr_kernel_call *call, mr_error *error)
+{
+    const mr_tensor *value = &call->inputs[1];
+    int64_t given, sizes[PARTS_MAX];
+    int axis, count = call->node->output_count;
+    MR_TRY(mr_kernel_int(call, 0, "split_dim", &given, error));
+    MR_TRY(mr_kernel_axis(call, given, value->shape.rank, &axis, error));
+    if (count > PARTS_MAX || value->shape.dims[axis] % count != 0)
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT,
+                              "%" PRId64 " elements of axis %d cannot be cut into %d equal parts",
+                              value->shape.dims[axis], axis, count);
+    if (count == 1) {
+        call->outputs[0] = mr_tensor_ref(value);
+        return MR_OK;
+    }
+    for (int i = 0; i < count; i++) sizes[i] = value->shape.dims[axis] / count;
+    return split_sizes(call, value, axis, sizes, error);
+}
+
+static mr_status split_v(mr_kernel_call *call, mr_error *error)
+{
+    const mr_tensor *value = &call->inputs[0];
+    int64_t given, sizes[PARTS_MAX], sum = 0;
+    int axis, count, missing = -1;
+    MR_TRY(mr_kernel_int(call, 2, "split_dim", &given, error));
+    MR_TRY(mr_kernel_axis(call, given, value->shape.rank, &axis, error));
+    MR_TRY(mr_kernel_ints(call, 1, "size_splits", sizes, PARTS_MAX, &count, error));
+    int64_t whole = value->shape.dims[axis];
+    bool fits = count == call->node->output_count;
+    for (int i = 0; fits && i < count; i++) {
+        if (sizes[i] == -1 && missing < 0)
+            missing = i;
+        else
+            fits = sizes[i] >= 0 && sizes[i] <= whole - sum;
+        if (sizes[i] > 0) sum += sizes[i];
+    }
+    if (fits && missing >= 0) sizes[missing] = whole - sum;
+    if (!fits || (missing < 0 && sum != whole))
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT,
+                              "size_splits do not cut %" PRId64 " elements of axis %d into %d parts", whole, axis,
+                              call->node->output_count);
+    return split_sizes(call, value, axis, sizes, error);
+}
+
+static const mr_kernel kernels[] = {
+    {.op = "Concat", .run = concat_v1, .host_inputs = 1 << 0},
+    {.op = "ConcatV2", .run = concat_v2},
+    {.op = "ConcatOffset", .run = concat_offset},
+    {.op = "Pack", .run = pack},
+    {.op = "Unpack", .run = unpack},
+    {.op = "Split", .run = split, .host_inputs = 1 << 0},
+    {.op = "SplitV", .run = split_v, .host_inputs = 1 << 1 | 1 << 2},
+};
+MR_KERNEL_FAMILY(array_join);

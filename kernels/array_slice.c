@@ -1,0 +1,395 @@
+/* Operators that only move elements by a rule of strides: slices, transposition, tiles, padding, broadcasting. Each
+ * sets up one mr_copy. */
+#include "kernels/common.h"
+#include <inttypes.h>
+#include <string.h>
+
+static const char *from(const mr_tensor *tensor, int64_t offset, size_t element_size)
+{
+    return (const char *)tensor->data + offset * (int64_t)element_size;
+}
+
+/* Copies source[offset + sum(i·strides)] for all i of shape into a new output. */
+static mr_status take(mr_kernel_call *call, const mr_tensor *source, mr_shape copied, const int64_t *strides,
+                      int64_t offset, mr_shape shape, mr_error *error)
+{
+    mr_sink sink;
+    MR_TRY(mr_sink_init(call, 0, shape, &sink, error));
+    mr_copy copy = {.rank = copied.rank, .element_size = sink.element_size, .target = sink.data};
+    if (sink.count > 0) {
+        copy.source = from(source, offset, sink.element_size);
+        mr_shape_strides(copied, copy.target_strides);
+        memcpy(copy.dims, copied.dims, sizeof copied.dims);
+        memcpy(copy.source_strides, strides, sizeof(int64_t) * (size_t)copied.rank);
+        mr_copy_strided(copy, call->device->pool);
+    }
+    return mr_sink_finish(call, &sink, MR_OK, error);
+}
+
+static mr_status slice(mr_kernel_call *call, mr_error *error)
+{
+    const mr_tensor *input = &call->inputs[0];
+    int64_t begin[MR_RANK_MAX], size[MR_RANK_MAX], strides[MR_RANK_MAX], offset = 0;
+    int begin_count, size_count, rank = input->shape.rank;
+    MR_TRY(mr_kernel_ints(call, 1, "begin", begin, MR_RANK_MAX, &begin_count, error));
+    MR_TRY(mr_kernel_ints(call, 2, "size", size, MR_RANK_MAX, &size_count, error));
+    if (begin_count != rank || size_count != rank)
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT,
+                              "begin has %d and size %d elements, the input's rank is %d", begin_count, size_count,
+                              rank);
+    mr_shape shape = {.rank = rank};
+    mr_shape_strides(input->shape, strides);
+    for (int i = 0; i < rank; i++) {
+        int64_t have = input->shape.dims[i];
+        if (begin[i] < 0 || begin[i] > have || size[i] < -1 || (size[i] >= 0 && size[i] > have - begin[i]))
+            return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT,
+                                  "begin %" PRId64 " and size %" PRId64 " leave dimension %d of %" PRId64 " elements",
+                                  begin[i], size[i], i, have);
+        shape.dims[i] = size[i] == -1 ? have - begin[i] : size[i];
+        offset += begin[i] * strides[i];
+    }
+    return take(call, input, shape, strides, offset, shape, error);
+}
+
+/* A strided slice, dense: one begin, stride and size for each dimension of the input, and the output's shape. */
+typedef struct dense_slice {
+    mr_shape input;
+    mr_shape sizes; /* rank as the input's */
+    mr_shape output;
+    int64_t begin[MR_RANK_MAX], stride[MR_RANK_MAX];
+} dense_slice;
+
+static int64_t clamp(int64_t value, int64_t low, int64_t high)
+{
+    return value < low ? low : value > high ? high : value;
+}
+
+/* Spells out TensorFlow's sparse masks (bit i belongs to entry i of begin): an ellipsis stands for whole dimensions, a
+ * new axis adds one of size 1, a shrunk axis picks one index. first: the input with begin; end and strides follow. */
+static mr_status dense_from_masks(mr_kernel_call *call, mr_shape input, int first, dense_slice *dense, mr_error *error)
+{
+    constexpr int SPARSE_MAX = 2 * MR_RANK_MAX;
+    int64_t begin[SPARSE_MAX], end[SPARSE_MAX], stride[SPARSE_MAX];
+    int count, end_count, stride_count;
+    const mr_attrs *attrs = call->node->attrs;
+    int64_t begin_mask = mr_attr_int_or(attrs, "begin_mask", 0), end_mask = mr_attr_int_or(attrs, "end_mask", 0);
+    int64_t ellipsis = mr_attr_int_or(attrs, "ellipsis_mask", 0), new_axis = mr_attr_int_or(attrs, "new_axis_mask", 0);
+    int64_t shrink = mr_attr_int_or(attrs, "shrink_axis_mask", 0);
+    MR_TRY(mr_kernel_ints(call, first, "begin", begin, SPARSE_MAX, &count, error));
+    MR_TRY(mr_kernel_ints(call, first + 1, "end", end, SPARSE_MAX, &end_count, error));
+    MR_TRY(mr_kernel_ints(call, first + 2, "strides", stride, SPARSE_MAX, &stride_count, error));
+    if (end_count != count || stride_count != count)
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "begin, end and strides have %d, %d, %d elements",
+                              count, end_count, stride_count);
+    if (ellipsis & (ellipsis - 1))
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "more than one ellipsis");
+    int added = 0; /* new axes take no dimension of the input; those at or after the ellipsis count against it */
+    for (int i = 0; i < count; i++)
+        if ((new_axis >> i & 1) && !(ellipsis >> i & 1)) added++;
+    bool has_ellipsis = (ellipsis & ((1ll << count) - 1)) != 0;
+    int spelled = count - added - (has_ellipsis ? 1 : 0), whole = input.rank - spelled;
+    if (whole < 0)
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "%d indices for a rank of %d", spelled,
+                              input.rank);
+    *dense = (dense_slice){.input = input, .sizes = {.rank = input.rank}};
+    int axis = 0, out = 0;
+    int64_t output[SPARSE_MAX + MR_RANK_MAX];
+    for (int i = 0; i <= count; i++) {
+        bool rest = i == count ? !has_ellipsis : (ellipsis >> i & 1);
+        if (rest) {
+            for (int w = 0; w < whole; w++, axis++) {
+                dense->begin[axis] = 0;
+                dense->stride[axis] = 1;
+                output[out++] = dense->sizes.dims[axis] = input.dims[axis];
+            }
+            continue;
+        }
+        if (i == count) break;
+        if (new_axis >> i & 1) {
+            output[out++] = 1;
+            continue;
+        }
+        int64_t have = input.dims[axis], step = stride[i], b = begin[i], e = end[i];
+        if (step == 0) return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "stride %d is 0", i);
+        if (shrink >> i & 1) {
+            int64_t index = b < 0 ? b + have : b;
+            if (index < 0 || index >= have || step < 0)
+                return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT,
+                                      "index %" PRId64 " is outside dimension %d of %" PRId64 " elements", b, axis,
+                                      have);
+            dense->begin[axis] = index;
+            dense->stride[axis] = 1;
+            dense->sizes.dims[axis++] = 1;
+            continue;
+        }
+        int64_t low = step > 0 ? 0 : -1, high = step > 0 ? have : have - 1;
+        b = begin_mask >> i & 1 ? (step > 0 ? low : high) : clamp(b < 0 ? b + have : b, low, high);
+        e = end_mask >> i & 1 ? (step > 0 ? high : low) : clamp(e < 0 ? e + have : e, low, high);
+        int64_t length = e - b, size = 0;
+        if ((length > 0) == (step > 0) && length != 0) size = length / step + (length % step != 0);
+        dense->begin[axis] = size > 0 ? b : 0;
+        dense->stride[axis] = step;
+        output[out++] = dense->sizes.dims[axis++] = size;
+    }
+    if (out > MR_RANK_MAX)
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "more than %d dimensions", MR_RANK_MAX);
+    dense->output.rank = out;
+    memcpy(dense->output.dims, output, sizeof(int64_t) * (size_t)out);
+    return MR_OK;
+}
+
+/* Where the slice starts in the input and how far apart its elements are. */
+static int64_t slice_strides(const dense_slice *dense, int64_t strides[MR_RANK_MAX])
+{
+    int64_t offset = 0;
+    mr_shape_strides(dense->input, strides);
+    for (int i = 0; i < dense->input.rank; i++) {
+        offset += dense->begin[i] * strides[i];
+        strides[i] *= dense->stride[i];
+    }
+    return offset;
+}
+
+static mr_status strided_slice(mr_kernel_call *call, mr_error *error)
+{
+    const mr_tensor *input = &call->inputs[0];
+    dense_slice dense;
+    MR_TRY(dense_from_masks(call, input->shape, 1, &dense, error));
+    int64_t strides[MR_RANK_MAX], offset = slice_strides(&dense, strides);
+    bool whole = mr_shape_equal(dense.sizes, input->shape);
+    for (int i = 0; whole && i < dense.input.rank; i++) whole = dense.stride[i] == 1 || dense.sizes.dims[i] <= 1;
+    if (whole) return mr_tensor_reshape(input, dense.output, &call->outputs[0], error);
+    return take(call, input, dense.sizes, strides, offset, dense.output, error);
+}
+
+static mr_status strided_slice_grad(mr_kernel_call *call, mr_error *error)
+{
+    mr_shape shape = {0};
+    dense_slice dense;
+    MR_TRY(mr_kernel_shape(call, 0, &shape, error));
+    MR_TRY(dense_from_masks(call, shape, 1, &dense, error));
+    const mr_tensor *gradient = &call->inputs[4];
+    if (!mr_shape_equal(gradient->shape, dense.output)) {
+        char a[MR_SHAPE_TEXT_SIZE], b[MR_SHAPE_TEXT_SIZE];
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "dy is %s, the slice %s",
+                              mr_shape_text(gradient->shape, a, sizeof a), mr_shape_text(dense.output, b, sizeof b));
+    }
+    mr_sink sink;
+    MR_TRY(mr_sink_init(call, 0, shape, &sink, error));
+    static const char zeros[16];
+    if (!sink.is_string) mr_fill_elements(sink.data, zeros, sink.element_size, sink.count, call->device->pool);
+    if (mr_tensor_count(gradient) > 0) {
+        mr_copy copy = {.rank = shape.rank, .element_size = sink.element_size, .source = gradient->data};
+        int64_t offset = slice_strides(&dense, copy.target_strides);
+        copy.target = (char *)sink.data + offset * (int64_t)sink.element_size;
+        memcpy(copy.dims, dense.sizes.dims, sizeof dense.sizes.dims);
+        mr_shape_strides(dense.sizes, copy.source_strides);
+        mr_copy_strided(copy, call->device->pool);
+    }
+    return mr_sink_finish(call, &sink, MR_OK, error);
+}
+
+static mr_status reverse_axes(mr_kernel_call *call, const bool *reversed, mr_error *error)
+{
+    const mr_tensor *input = &call->inputs[0];
+    int64_t strides[MR_RANK_MAX], offset = 0;
+    mr_shape_strides(input->shape, strides);
+    for (int i = 0; i < input->shape.rank; i++)
+        if (reversed[i]) {
+            offset += (input->shape.dims[i] - 1) * strides[i];
+            strides[i] = -strides[i];
+        }
+    return take(call, input, input->shape, strides, offset, input->shape, error);
+}
+
+static mr_status reverse_v2(mr_kernel_call *call, mr_error *error)
+{
+    int64_t axes[MR_RANK_MAX];
+    int count, axis;
+    bool reversed[MR_RANK_MAX] = {false};
+    MR_TRY(mr_kernel_ints(call, 1, "axis", axes, MR_RANK_MAX, &count, error));
+    for (int i = 0; i < count; i++) {
+        MR_TRY(mr_kernel_axis(call, axes[i], call->inputs[0].shape.rank, &axis, error));
+        if (reversed[axis])
+            return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "axis %d is given twice", axis);
+        reversed[axis] = true;
+    }
+    return reverse_axes(call, reversed, error);
+}
+
+static mr_status reverse_v1(mr_kernel_call *call, mr_error *error)
+{
+    const mr_tensor *dims = &call->inputs[1];
+    if (mr_tensor_count(dims) != call->inputs[0].shape.rank)
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "dims needs one element for each dimension");
+    return reverse_axes(call, dims->data, error);
+}
+
+static mr_status transpose(mr_kernel_call *call, mr_error *error)
+{
+    const mr_tensor *input = &call->inputs[0];
+    int64_t order[MR_RANK_MAX], strides[MR_RANK_MAX], taken[MR_RANK_MAX];
+    int count, rank = input->shape.rank;
+    bool used[MR_RANK_MAX] = {false}, same = true;
+    mr_shape shape = {.rank = rank};
+    MR_TRY(mr_kernel_ints(call, 1, "perm", order, MR_RANK_MAX, &count, error));
+    if (count != rank)
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "perm has %d elements, the rank is %d", count,
+                              rank);
+    mr_shape_strides(input->shape, strides);
+    for (int i = 0; i < rank; i++) {
+        int axis;
+        MR_TRY(mr_kernel_axis(call, order[i], rank, &axis, error));
+        if (used[axis]) return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "%d is twice in perm", axis);
+        used[axis] = true;
+        same = same && axis == i;
+        shape.dims[i] = input->shape.dims[axis];
+        taken[i] = strides[axis];
+    }
+    if (same) {
+        call->outputs[0] = mr_tensor_ref(input);
+        return MR_OK;
+    }
+    return take(call, input, shape, taken, 0, shape, error);
+}
+
+static mr_status broadcast_to(mr_kernel_call *call, mr_error *error)
+{
+    const mr_tensor *input = &call->inputs[0];
+    mr_shape shape;
+    int64_t own[MR_RANK_MAX], strides[MR_RANK_MAX] = {0};
+    MR_TRY(mr_kernel_shape(call, 1, &shape, error));
+    int lead = shape.rank - input->shape.rank;
+    mr_shape_strides(input->shape, own);
+    bool fits = lead >= 0;
+    for (int i = 0; fits && i < input->shape.rank; i++) {
+        fits = input->shape.dims[i] == shape.dims[lead + i] || input->shape.dims[i] == 1;
+        strides[lead + i] = input->shape.dims[i] == 1 ? 0 : own[i];
+    }
+    if (!fits) {
+        char a[MR_SHAPE_TEXT_SIZE], b[MR_SHAPE_TEXT_SIZE];
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "%s does not broadcast to %s",
+                              mr_shape_text(input->shape, a, sizeof a), mr_shape_text(shape, b, sizeof b));
+    }
+    return take(call, input, shape, strides, 0, shape, error);
+}
+
+static mr_status tile(mr_kernel_call *call, mr_error *error)
+{
+    const mr_tensor *input = &call->inputs[0];
+    int64_t multiples[MR_RANK_MAX], strides[MR_RANK_MAX], out_strides[MR_RANK_MAX];
+    int count, rank = input->shape.rank;
+    mr_shape shape = {.rank = rank};
+    MR_TRY(mr_kernel_ints(call, 1, "multiples", multiples, MR_RANK_MAX, &count, error));
+    if (count != rank)
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "multiples has %d elements, the rank is %d",
+                              count, rank);
+    for (int i = 0; i < rank; i++)
+        if (multiples[i] < 0 || __builtin_mul_overflow(multiples[i], input->shape.dims[i], &shape.dims[i]))
+            return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "multiple %d is %" PRId64, i, multiples[i]);
+    mr_sink sink;
+    MR_TRY(mr_sink_init(call, 0, shape, &sink, error));
+    mr_copy copy = {.rank = 2 * rank, .element_size = sink.element_size, .target = sink.data, .source = input->data};
+    mr_shape_strides(input->shape, strides);
+    mr_shape_strides(shape, out_strides);
+    for (int i = 0; i < rank; i++) { /* output index = repetition · size + index */
+        copy.dims[2 * i] = multiples[i];
+        copy.dims[2 * i + 1] = input->shape.dims[i];
+        copy.target_strides[2 * i] = out_strides[i] * input->shape.dims[i];
+        copy.target_strides[2 * i + 1] = out_strides[i];
+        copy.source_strides[2 * i] = 0;
+        copy.source_strides[2 * i + 1] = strides[i];
+    }
+    mr_copy_strided(copy, call->device->pool);
+    return mr_sink_finish(call, &sink, MR_OK, error);
+}
+
+/* Reads paddings [rank, 2]. */
+static mr_status read_paddings(mr_kernel_call *call, int64_t *paddings, mr_error *error)
+{
+    const mr_tensor *input = &call->inputs[0], *given = &call->inputs[1];
+    if (given->shape.rank != 2 || given->shape.dims[0] != input->shape.rank || given->shape.dims[1] != 2)
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "paddings must be [%d,2]", input->shape.rank);
+    for (int i = 0; i < 2 * input->shape.rank; i++) {
+        paddings[i] = given->dtype == MR_INT64 ? ((int64_t *)given->data)[i] : ((int32_t *)given->data)[i];
+        if (paddings[i] < 0 || paddings[i] > INT32_MAX)
+            return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "padding %d is %" PRId64, i, paddings[i]);
+    }
+    return MR_OK;
+}
+
+static mr_status pad(mr_kernel_call *call, mr_error *error)
+{
+    const mr_tensor *input = &call->inputs[0];
+    int64_t paddings[2 * MR_RANK_MAX], offset = 0;
+    mr_shape shape = input->shape;
+    MR_TRY(read_paddings(call, paddings, error));
+    for (int i = 0; i < shape.rank; i++) shape.dims[i] += paddings[2 * i] + paddings[2 * i + 1];
+    static const char zeros[16];
+    const void *element = zeros;
+    mr_sink sink;
+    if (call->node->input_count > 2) {
+        if (mr_tensor_count(&call->inputs[2]) != 1)
+            return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "constant_values must be a scalar");
+        element = call->inputs[2].data;
+    }
+    MR_TRY(mr_sink_init(call, 0, shape, &sink, error));
+    mr_fill_elements(sink.data, element, sink.element_size, sink.count, call->device->pool);
+    mr_copy copy = {.rank = shape.rank, .element_size = sink.element_size, .source = input->data};
+    mr_shape_strides(shape, copy.target_strides);
+    mr_shape_strides(input->shape, copy.source_strides);
+    memcpy(copy.dims, input->shape.dims, sizeof input->shape.dims);
+    for (int i = 0; i < shape.rank; i++) offset += paddings[2 * i] * copy.target_strides[i];
+    copy.target = (char *)sink.data + offset * (int64_t)sink.element_size;
+    if (mr_tensor_count(input) > 0) mr_copy_strided(copy, call->device->pool);
+    return mr_sink_finish(call, &sink, MR_OK, error);
+}
+
+/* Copies element by element through an index map for each dimension; for MirrorPad. */
+static mr_status mirror_pad(mr_kernel_call *call, mr_error *error)
+{
+    const mr_tensor *input = &call->inputs[0];
+    int64_t paddings[2 * MR_RANK_MAX], strides[MR_RANK_MAX];
+    mr_string mode = mr_attr_string_or(call->node->attrs, "mode", "REFLECT");
+    int64_t skip = mr_string_equal(mode, MR_STR("REFLECT")) ? 1 : 0;
+    mr_shape shape = input->shape;
+    MR_TRY(read_paddings(call, paddings, error));
+    for (int i = 0; i < shape.rank; i++) {
+        int64_t most = shape.dims[i] - skip;
+        if (paddings[2 * i] > most || paddings[2 * i + 1] > most)
+            return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT,
+                                  "dimension %d of %" PRId64 " elements cannot be mirrored so far", i, shape.dims[i]);
+        shape.dims[i] += paddings[2 * i] + paddings[2 * i + 1];
+    }
+    mr_sink sink;
+    MR_TRY(mr_sink_init(call, 0, shape, &sink, error));
+    mr_shape_strides(input->shape, strides);
+    for (int64_t index = 0; index < sink.count; index++) {
+        int64_t rest = index, place = 0;
+        for (int i = shape.rank - 1; i >= 0; i--) {
+            int64_t have = input->shape.dims[i], at = rest % shape.dims[i] - paddings[2 * i];
+            rest /= shape.dims[i];
+            if (at < 0) at = -at - 1 + skip;
+            if (at >= have) at = 2 * have - 1 - skip - at;
+            place += at * strides[i];
+        }
+        memcpy((char *)sink.data + (size_t)index * sink.element_size, from(input, place, sink.element_size),
+               sink.element_size);
+    }
+    return mr_sink_finish(call, &sink, MR_OK, error);
+}
+
+static const mr_kernel kernels[] = {
+    {.op = "Slice", .run = slice, .host_inputs = 1 << 1 | 1 << 2},
+    {.op = "StridedSlice", .run = strided_slice, .host_inputs = 1 << 1 | 1 << 2 | 1 << 3},
+    {.op = "StridedSliceGrad", .run = strided_slice_grad, .host_inputs = 1 << 0 | 1 << 1 | 1 << 2 | 1 << 3},
+    {.op = "ReverseV2", .run = reverse_v2, .host_inputs = 1 << 1},
+    {.op = "Reverse", .run = reverse_v1, .host_inputs = 1 << 1},
+    {.op = "Transpose", .run = transpose, .host_inputs = 1 << 1},
+    {.op = "BroadcastTo", .run = broadcast_to, .host_inputs = 1 << 1},
+    {.op = "Tile", .run = tile, .host_inputs = 1 << 1},
+    {.op = "Pad", .run = pad, .host_inputs = 1 << 1},
+    {.op = "PadV2", .run = pad, .host_inputs = 1 << 1},
+    {.op = "MirrorPad", .run = mirror_pad, .host_inputs = 1 << 1},
+};
+MR_KERNEL_FAMILY(array_slice);
