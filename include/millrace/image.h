@@ -36,7 +36,7 @@ typedef enum mr_color_space {
     MR_COLOR_CMYK, /* also YCCK in the file */
 } mr_color_space;
 
-/* From the header alone. */
+/* From the header alone: a picture that probes well may still be damaged. */
 typedef struct mr_image_info {
     mr_image_format format;
     int32_t width, height;
@@ -80,7 +80,8 @@ typedef struct mr_image_options {
     float mean[3], deviation[3]; /* (pixel - mean) / deviation, in units of 0…255; deviation 0: 1 */
     mr_image_layout layout;
     bool accurate_dct;     /* libjpeg's slow integer DCT; TensorFlow's default is the fast one */
-    bool accept_truncated; /* gray for what is missing instead of an error */
+    bool accept_truncated; /* JPEG: gray for what is missing instead of an error */
+    bool accept_damaged;   /* JPEG: whatever bad data decodes to instead of an error, as TensorFlow does */
     int64_t pixels_max;    /* larger pictures are an error; 0: 100,000,000 */
 } mr_image_options;
 
@@ -115,10 +116,15 @@ typedef struct mr_image_decode_options {
     bool accurate_dct;
     bool no_fancy_upsampling;
     int32_t ratio; /* JPEG: decode at 1/ratio: 1, 2, 4, 8; 0: 1 */
-    bool accept_truncated;
-    int64_t pixels_max; /* 0: 100,000,000 */
+    bool accept_truncated; /* TensorFlow's try_recover_truncated: gray for what is missing instead of an error */
+    bool accept_damaged;   /* as in mr_image_options; TensorFlow's operators always do */
+    int64_t pixels_max;    /* 0: 100,000,000 */
 } mr_image_decode_options;
-/* A tensor [height, width, channels], equal to TensorFlow's DecodeJpeg and DecodePng to the byte. */
+/* A tensor [height, width, channels], equal to TensorFlow 2.15's DecodeJpeg and DecodePng to the byte. The bytes say
+ * which format they are, as in TensorFlow, where either operator takes either format.
+ * options  may be null
+ * errors   MR_INVALID_ARGUMENT not a picture, too large or channels that the format has not; MR_UNIMPLEMENTED a format
+ *          (GIF, BMP) or a kind of JPEG that is not decoded; MR_DATA_LOSS truncated or damaged */
 mr_status mr_image_decode(const void *bytes, size_t size_bytes, const mr_image_decode_options *options,
                           mr_tensor *image, mr_error *error);
 

@@ -1,0 +1,74 @@
+/* One JPEG after another, row by row, with libjpeg-turbo behind a status.
+ *
+ *     mr_jpeg_reader reader = {0};
+ *     mr_jpeg_reader_open(&reader, bytes, size_bytes, &options, &error);     width, height, channels are known
+ *     mr_jpeg_reader_start(&reader, nullptr, &error);                        or a window of the picture
+ *     for each row of the window: mr_jpeg_reader_row(&reader, row, &error);
+ *     mr_jpeg_reader_finish(&reader, &error);
+ *     ... the next picture ...
+ *     mr_jpeg_reader_deinit(&reader);
+ *
+ * After any failure the reader is ready for mr_jpeg_reader_open again. Memory that pictures need comes from the reader's
+ * arena, so a run of like pictures allocates nothing (progressive ones: their coefficients). One thread at a time. */
+#ifndef MR_KERNELS_JPEG_H
+#define MR_KERNELS_JPEG_H
+
+#include "base/arena.h"
+
+#include <millrace/image.h>
+#include <setjmp.h>
+#include <stdio.h>
+
+#include <jpeglib.h>
+
+typedef struct mr_jpeg_reader {
+    struct jpeg_decompress_struct decompress;
+    struct jpeg_error_mgr errors;
+    struct jpeg_source_mgr source;
+    struct jpeg_progress_mgr progress;
+    jmp_buf jump;   /* where libjpeg's errors go while a function of this file runs */
+    mr_arena arena; /* libjpeg's per-picture memory */
+    size_t arena_block_bytes;
+    struct jpeg_memory_mgr memory; /* libjpeg's own memory functions, before jpeg_memory.c stands before them */
+    const unsigned char *bytes;
+    size_t size_bytes;
+    mr_image_decode_options options;
+    bool created, damaged;
+    int scans_max;
+    char message[JMSG_LENGTH_MAX]; /* libjpeg's words for an error or for the first damage */
+    int message_code;
+    unsigned char *cmyk; /* one row, in the arena */
+    unsigned char *row;  /* the row being read */
+
+    int32_t width, height, channels; /* of the whole picture, decoded; known after open */
+    int32_t row_width;               /* pixels that mr_jpeg_reader_row writes; known after start */
+    int32_t row_left;                /* pixel of the row where the window begins */
+    mr_image_region window;
+} mr_jpeg_reader;
+
+mr_status mr_jpeg_reader_open(mr_jpeg_reader *reader, const void *bytes, size_t size_bytes,
+                              const mr_image_decode_options *options, mr_error *error);
+/* window  null: the whole picture; its flip is ignored */
+mr_status mr_jpeg_reader_start(mr_jpeg_reader *reader, const mr_image_region *window, mr_error *error);
+/* row  row_width x channels bytes */
+mr_status mr_jpeg_reader_row(mr_jpeg_reader *reader, unsigned char *row, mr_error *error);
+/* After the last row of the window; says whether the data was good as far as it was read. */
+mr_status mr_jpeg_reader_finish(mr_jpeg_reader *reader, mr_error *error);
+void mr_jpeg_reader_deinit(mr_jpeg_reader *reader);
+
+/* Puts the reader's arena behind libjpeg's memory manager, for what lives as long as a picture. */
+void mr_jpeg_memory_install(mr_jpeg_reader *reader);
+
+/* Empties an arena that serves one picture after another, and keeps its memory as one block. block_bytes is the caller's
+ * to keep beside the arena, 0 at first. */
+void mr_image_arena_reset(mr_arena *arena, size_t *block_bytes);
+
+/* The header alone. */
+mr_status mr_jpeg_probe(const unsigned char *bytes, size_t size_bytes, mr_image_info *info, mr_error *error);
+/* The orientation that TIFF-structured EXIF data states, 1…8; 0 when none. */
+int32_t mr_exif_orientation(const unsigned char *bytes, size_t size_bytes);
+
+mr_status mr_jpeg_decode(const void *bytes, size_t size_bytes, const mr_image_decode_options *options, mr_tensor *image,
+                         mr_error *error);
+
+#endif
