@@ -18,12 +18,14 @@
 #include <stdatomic.h>
 #include <string.h>
 #if MR_CPU_X86
+#include <cpuid.h>
 #include <immintrin.h>
 #endif
 
 /* ---- Plain ---- */
 
-/* A remainder moved on by one bit, eight bits. POWER(k) chain: z[8t + 7 - j] is table t's entry for bit j alone. */
+/* A remainder moved on by one bit, and by the eight bits of a byte: a0 … a7 are the first table's entries for the bytes
+ * that have bit 0 … 7 alone, b0 … b7 the second's, and so on. */
 #define STEP(value) (((value) >> 1) ^ (0x82f63b78u & (0u - ((value) & 1u))))
 #define CHAIN8(name, before)                                                                                           \
     static constexpr uint32_t name##7 = STEP(before);                                                                  \
@@ -210,7 +212,9 @@ TARGET_FOLD static uint32_t crc32c_fold512(uint32_t crc, const void *bytes, size
 
 static bool has_fold512(void)
 {
-    return mr_cpu() >= MR_CPU_AVX512 && __builtin_cpu_supports("vpclmulqdq");
+    /* Leaf 7: VPCLMULQDQ is bit 10 of ecx. */
+    unsigned eax, ebx, ecx, edx;
+    return mr_cpu() >= MR_CPU_AVX512 && __get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) && (ecx >> 10 & 1);
 }
 
 #endif

@@ -144,6 +144,14 @@ mr_status mr_file_output_sync(mr_file_output *output, mr_error *error)
     return mr_file_fail(error, errno, "write", output->path);
 }
 
+mr_status mr_file_output_stamp(const mr_file_output *output, mr_file_stamp *stamp, mr_error *error)
+{
+    struct stat about;
+    if (fstat(output->descriptor, &about) != 0) return mr_file_fail(error, errno, "write", output->path);
+    *stamp = mr_file_stamp_from(&about);
+    return MR_OK;
+}
+
 /* Closes and frees; the name of the file stays as it is. Returns close's errno. */
 static int release(mr_file_output *output)
 {
@@ -266,12 +274,17 @@ mr_status mr_file_read_whole(const char *path, size_t size_max, char **bytes, si
     return MR_OK;
 }
 
+mr_file_stamp mr_file_stamp_from(const struct stat *about)
+{
+    return (mr_file_stamp){.size_bytes = (uint64_t)about->st_size,
+                           .modified_ns = (int64_t)about->st_mtim.tv_sec * 1'000'000'000 + about->st_mtim.tv_nsec};
+}
+
 mr_status mr_file_stamp_of(const char *path, mr_file_stamp *stamp, mr_error *error)
 {
     struct stat about;
     if (stat(path, &about) != 0) return mr_file_fail(error, errno, "open", path);
-    *stamp = (mr_file_stamp){.size_bytes = (uint64_t)about.st_size,
-                             .modified_ns = (int64_t)about.st_mtim.tv_sec * 1'000'000'000 + about.st_mtim.tv_nsec};
+    *stamp = mr_file_stamp_from(&about);
     return MR_OK;
 }
 

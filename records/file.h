@@ -30,6 +30,12 @@ const char *mr_file_reason(int number);
 
 /* ---- Write ---- */
 
+/* What tells one version of a file from the next. */
+typedef struct mr_file_stamp {
+    uint64_t size_bytes;
+    int64_t modified_ns;
+} mr_file_stamp;
+
 /* {0} is closed. One thread at a time. */
 typedef struct mr_file_output {
     bool is_open;
@@ -46,6 +52,8 @@ mr_status mr_file_output_open(mr_file_output *output, const char *path, bool ato
 mr_status mr_file_output_write(mr_file_output *output, const void *bytes, size_t size_bytes, mr_error *error);
 /* Forces what was written to the disk. */
 mr_status mr_file_output_sync(mr_file_output *output, mr_error *error);
+/* The file as it is now. */
+mr_status mr_file_output_stamp(const mr_file_output *output, mr_file_stamp *stamp, mr_error *error);
 /* Closes; an atomic output is forced to the disk and takes its final name. On an error it is abandoned. */
 mr_status mr_file_output_commit(mr_file_output *output, mr_error *error);
 /* Closes and removes an atomic output's partial file. A closed output is allowed. */
@@ -70,11 +78,8 @@ mr_status mr_file_read_whole(const char *path, size_t size_max, char **bytes, si
 
 /* ---- Names ---- */
 
-/* What tells one version of a file from the next. */
-typedef struct mr_file_stamp {
-    uint64_t size_bytes;
-    int64_t modified_ns;
-} mr_file_stamp;
+struct stat;
+mr_file_stamp mr_file_stamp_from(const struct stat *about);
 /* errors  MR_NOT_FOUND when there is none */
 mr_status mr_file_stamp_of(const char *path, mr_file_stamp *stamp, mr_error *error);
 bool mr_file_exists(const char *path);

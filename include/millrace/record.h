@@ -52,7 +52,8 @@ mr_status mr_record_writer_open(const char *path, const mr_record_writer_options
  *
  * bytes        borrowed for the call
  * size_bytes   0 … MR_RECORD_SIZE_MAX
- * errors       MR_UNAVAILABLE when the file cannot be written; readers stop before the partial record
+ * errors       MR_INVALID_ARGUMENT too long; MR_RESOURCE_EXHAUSTED the disk is full; MR_UNAVAILABLE not writable.
+ *              What was appended before is whole; readers notice the partial record behind it
  * threads      one caller at a time for each writer */
 mr_status mr_record_writer_append(mr_record_writer *writer, const void *bytes, size_t size_bytes, mr_error *error);
 /* Everything appended so far is with the kernel; with sync true also on the disk. */
@@ -72,32 +73,66 @@ typedef enum mr_damage_policy {
                            record whose both checksums hold */
 } mr_damage_policy;
 
+typedef enum mr_damage_kind {
+    MR_DAMAGE_NONE = 0,
+    MR_DAMAGE_DATA,        /* the data's checksum does not hold, its header's does */
+    MR_DAMAGE_HEADER,      /* the length's checksum does not hold, or no record is that long */
+    MR_DAMAGE_CUT,         /* the file ends inside a header or a record */
+    MR_DAMAGE_COMPRESSION, /* the compressed stream is damaged or cut short; nothing after it can be read */
+} mr_damage_kind;
+const char *mr_damage_kind_name(mr_damage_kind kind); /* "bad data", "bad header", …; static */
+
+/* One damaged place. */
+typedef struct mr_record_damage {
+    mr_damage_kind kind;
+    uint64_t record;     /* its number, counting every damaged place as one record */
+    uint64_t offset;     /* where it begins in the (uncompressed) stream */
+    uint64_t size_bytes; /* how far it goes: to the next record or to the end */
+} mr_record_damage;
+
 typedef struct mr_record_reader_options {
     bool skip_checksums; /* of the data; headers are always checked */
     mr_damage_policy damage;
     uint64_t damage_max; /* MR_DAMAGE_SKIP: more losses than this are an error; 0: no limit */
-    size_t buffer_bytes; /* read-ahead; 0: 1 MiB. A longer record grows it for itself */
+    size_t buffer_bytes; /* read-ahead; 0: 256 KiB, which stays in the cache. A longer record grows it for itself */
+    /* MR_DAMAGE_SKIP: called for each place that is skipped; may be null. error holds the sentence about it. */
+    void (*damaged)(void *context, const mr_record_damage *damage, const mr_error *error);
+    void *context;
 } mr_record_reader_options;
 
 typedef struct mr_record_reader mr_record_reader;
+/* path  "-" is the standard input ("./-" a file of that name) */
 mr_status mr_record_reader_open(const char *path, const mr_record_reader_options *options, mr_record_reader **reader,
                                 mr_error *error);
 /* The next record: a view into the read buffer, valid until the next call.
- * errors  MR_OUT_OF_RANGE at the end; MR_DATA_LOSS naming file, record, byte and reason */
+ * errors  MR_OUT_OF_RANGE at the end; MR_DATA_LOSS naming file, record, byte and reason. The reader has then moved on: the
+ *         next call gives the record behind the damage, so that a caller who tries again is never kept at one place */
 mr_status mr_record_reader_next(mr_record_reader *reader, mr_string *record, mr_error *error);
 uint64_t mr_record_reader_number(const mr_record_reader *reader); /* of the record returned last, from 0 */
 uint64_t mr_record_reader_offset(const mr_record_reader *reader); /* its header's byte in the (uncompressed) stream */
-uint64_t mr_record_reader_lost(const mr_record_reader *reader);   /* damaged places skipped so far */
+uint64_t mr_record_reader_lost(const mr_record_reader *reader);   /* damaged places so far */
+/* The last of them; kind MR_DAMAGE_NONE when there was none. */
+mr_record_damage mr_record_reader_damage(const mr_record_reader *reader);
+mr_compression mr_record_reader_compression(const mr_record_reader *reader);
 void mr_record_reader_free(mr_record_reader *reader);
 
 /* ---- By number ---- */
 
 /* Where each record lies. Written beside the file as path + ".index": itself checksummed, with the size and time of what
  * it indexes, so that a stale one is noticed and never trusted. */
+typedef enum mr_index_origin {
+    MR_INDEX_LOADED = 0, /* from path + ".index" */
+    MR_INDEX_MADE,       /* there is none: made from the headers */
+    MR_INDEX_STALE,      /* there is one of another version of the file: made from the headers */
+    MR_INDEX_DAMAGED,    /* there is one, but its checksum does not hold: made from the headers */
+} mr_index_origin;
+
 typedef struct mr_record_index {
     uint64_t count;
     uint64_t *offsets; /* owned; count + 1: offsets[i] is record i's header, offsets[count] the end */
     uint64_t file_size_bytes;
+    int64_t file_modified_ns;
+    mr_index_origin origin;
 } mr_record_index;
 
 /* Reads path's index if there is a fresh one, else makes it by hopping over the headers (checksums of headers are
@@ -122,8 +157,10 @@ mr_status mr_record_file_read(const mr_record_file *file, uint64_t number, void 
 void mr_record_file_free(mr_record_file *file);
 
 /* Paths of a pattern: a path, a glob, or "name@16" and "name@16.tfrecord" for sharded names; sorted.
- * paths   owned: free each with mr_paths_free
- * errors  MR_NOT_FOUND when nothing matches */
+ * A file that is there under the very name is meant before any pattern.
+ * A glob leaves out ".index" and ".partial" files unless it names them.
+ * paths   owned: mr_paths_free frees all
+ * errors  MR_NOT_FOUND when nothing matches, or a shard is missing */
 mr_status mr_paths_match(const char *pattern, char ***paths, int32_t *count, mr_error *error);
 void mr_paths_free(char **paths, int32_t count);
 

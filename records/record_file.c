@@ -1,0 +1,105 @@
+/* A record file read at any number: one pread for a record, checked whole. Nothing is shared between reads but the
+ * descriptor and the index, so any number of threads may read at once. */
+#include "base/arena.h"
+#include "records/file.h"
+#include "records/record_format.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+struct mr_record_file {
+    char *path;
+    int descriptor;
+    mr_record_index index;
+};
+
+mr_status mr_record_file_open(const char *path, mr_record_file **file, mr_error *error)
+{
+    mr_record_file *opened = calloc(1, sizeof(*opened));
+    char *name = strdup(path);
+    if (!opened || !name) {
+        free(opened);
+        free(name);
+        return mr_fail_memory(error, sizeof(*opened));
+    }
+    opened->path = name;
+    opened->descriptor = -1;
+    mr_status status = mr_file_open(path, &opened->descriptor, error);
+    if (status == MR_OK) status = mr_record_index_open(path, &opened->index, error);
+    if (status == MR_OK) {
+        /* The index was found by name; the bytes will be read by descriptor. */
+        struct stat about;
+        mr_file_stamp stamp = {0};
+        if (fstat(opened->descriptor, &about) == 0) stamp = mr_file_stamp_from(&about);
+        if (stamp.size_bytes != opened->index.file_size_bytes || stamp.modified_ns != opened->index.file_modified_ns)
+            status = mr_fail(error, MR_ABORTED, "%s: was changed while it was being opened", path);
+    }
+    if (status != MR_OK) {
+        mr_record_file_free(opened);
+        return status;
+    }
+    /* Records will be read here and there: reading ahead would be in vain. */
+    (void)posix_fadvise(opened->descriptor, 0, 0, POSIX_FADV_RANDOM);
+    *file = opened;
+    return MR_OK;
+}
+
+void mr_record_file_free(mr_record_file *file)
+{
+    if (!file) return;
+    if (file->descriptor >= 0) (void)close(file->descriptor);
+    mr_record_index_deinit(&file->index);
+    free(file->path);
+    free(file);
+}
+
+uint64_t mr_record_file_count(const mr_record_file *file)
+{
+    return file->index.count;
+}
+
+const char *mr_record_file_path(const mr_record_file *file)
+{
+    return file->path;
+}
+
+uint64_t mr_record_file_record_size(const mr_record_file *file, uint64_t number)
+{
+    assert(number < file->index.count);
+    return file->index.offsets[number + 1] - file->index.offsets[number] - MR_RECORD_HEADER_BYTES -
+           MR_RECORD_FOOTER_BYTES;
+}
+
+mr_status mr_record_file_read(const mr_record_file *file, uint64_t number, void *bytes, mr_string *record,
+                              mr_error *error)
+{
+    if (number >= file->index.count)
+        return mr_fail(error, MR_OUT_OF_RANGE, "%s: there is no record %" PRIu64 ", only %" PRIu64, file->path, number,
+                       file->index.count);
+    uint64_t offset = file->index.offsets[number], length = mr_record_file_record_size(file, number), stored_length;
+    size_t whole = MR_RECORD_HEADER_BYTES + (size_t)length + MR_RECORD_FOOTER_BYTES, done;
+    MR_TRY(mr_file_read_at(file->descriptor, file->path, offset, bytes, whole, &done, error));
+    if (done < whole)
+        return mr_fail(error, MR_DATA_LOSS,
+                       "%s: record %" PRIu64 " at byte %" PRIu64 ": cut short: the file has shrunk since it was opened",
+                       file->path, number, offset);
+    if (!mr_record_header_holds(bytes, &stored_length) || stored_length != length)
+        return mr_fail(error, MR_DATA_LOSS,
+                       "%s: record %" PRIu64 " at byte %" PRIu64
+                       ": the header does not hold or is not what the index says",
+                       file->path, number, offset);
+    const char *data = (const char *)bytes + MR_RECORD_HEADER_BYTES;
+    uint32_t computed = mr_crc32c_mask(mr_crc32c(0, data, length)), stored = mr_load_le32(data + length);
+    if (computed != stored)
+        return mr_fail(error, MR_DATA_LOSS,
+                       "%s: record %" PRIu64 " at byte %" PRIu64 ": checksum of the data is %08x, the file says %08x",
+                       file->path, number, offset, computed, stored);
+    *record = (mr_string){data, length};
+    return MR_OK;
+}
