@@ -1,0 +1,206 @@
+/* The file "checkpoint" in a folder: CheckpointState in protobuf's text form, one field a line, as TensorFlow's Saver
+ * writes it and reads it. */
+#include "records/checkpoint_part.h"
+#include "records/file.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+constexpr size_t STATE_BYTES_MAX = (size_t)16 << 20;
+constexpr int32_t PATHS_MAX = 1 << 20;
+
+/* ---- Read ---- */
+
+static int hex(char digit)
+{
+    if (digit >= '0' && digit <= '9') return digit - '0';
+    if (digit >= 'a' && digit <= 'f') return digit - 'a' + 10;
+    if (digit >= 'A' && digit <= 'F') return digit - 'A' + 10;
+    return -1;
+}
+
+/* One character of a string in the text form, after the backslash. */
+static char unescape(const char **at)
+{
+    char letter = *(*at)++;
+    switch (letter) {
+    case 'n':
+        return '\n';
+    case 't':
+        return '\t';
+    case 'r':
+        return '\r';
+    case 'x': {
+        int value = 0;
+        for (int i = 0; i < 2 && hex(**at) >= 0; i++) value = value * 16 + hex(*(*at)++);
+        return (char)value;
+    }
+    default:
+        break;
+    }
+    if (letter < '0' || letter > '7') return letter;
+    int value = letter - '0';
+    for (int i = 0; i < 2 && **at >= '0' && **at <= '7'; i++) value = value * 8 + *(*at)++ - '0';
+    return (char)value;
+}
+
+/* `field: "text"`: the text, put together with the folder; null when the line is something else. *bad when the text is
+ * not closed. */
+static const char *path_of(const char *line, const char *field, const char *folder, mr_arena *arena, bool *bad)
+{
+    size_t length = strlen(field);
+    if (strncmp(line, field, length) != 0) return nullptr;
+    const char *at = line + length;
+    at += strspn(at, " \t");
+    if (*at != ':') return nullptr;
+    at++;
+    at += strspn(at, " \t");
+    char quote = *at;
+    *bad = true;
+    if (quote != '"' && quote != '\'') return nullptr;
+    char *text = mr_arena_alloc(arena, strlen(at) + 1);
+    size_t size_bytes = 0;
+    if (text == nullptr) return nullptr;
+    for (at++; *at != '\0' && *at != quote;) {
+        char byte = *at++;
+        if (byte == '\\' && *at != '\0') byte = unescape(&at);
+        if (byte == '\0') return nullptr;
+        text[size_bytes++] = byte;
+    }
+    if (*at != quote || size_bytes == 0) return nullptr;
+    const char *path = text[0] == '/' ? text : mr_arena_printf(arena, "%s/%s", folder, text);
+    *bad = path == nullptr;
+    return path;
+}
+
+static mr_status read_lines(char *text, const char *folder, mr_checkpoint_state *state, mr_error *error)
+{
+    int32_t lines = 1, number = 0;
+    for (const char *at = text; *at != '\0'; at++) lines += *at == '\n';
+    if (lines > PATHS_MAX) return mr_fail(error, MR_DATA_LOSS, "%s/checkpoint: too many lines", folder);
+    state->paths = MR_ARENA_NEW(&state->arena, const char *, (size_t)lines);
+    if (state->paths == nullptr) return mr_fail_memory(error, (size_t)lines * sizeof(char *));
+    char *rest = text;
+    for (char *line; (line = strsep(&rest, "\n")) != nullptr;) {
+        bool bad = false;
+        number++;
+        line += strspn(line, " \t");
+        const char *path = path_of(line, "model_checkpoint_path", folder, &state->arena, &bad);
+        if (path != nullptr) state->latest = path;
+        if (path == nullptr && !bad)
+            path = path_of(line, "all_model_checkpoint_paths", folder, &state->arena, &bad);
+        else
+            path = nullptr;
+        if (path != nullptr) state->paths[state->count++] = path;
+        if (bad)
+            return mr_fail(error, MR_DATA_LOSS, "%s/checkpoint: line %d is not a path in quotes: %.100s", folder,
+                           number, line);
+    }
+    return MR_OK;
+}
+
+mr_status mr_checkpoint_state_read(const char *folder, mr_checkpoint_state *state, mr_error *error)
+{
+    *state = (mr_checkpoint_state){0};
+    char *path = mr_arena_printf(&state->arena, "%s/checkpoint", folder), *text = nullptr;
+    size_t size_bytes = 0;
+    mr_status status = path == nullptr ? mr_fail_memory(error, strlen(folder))
+                                       : mr_file_read_whole(path, STATE_BYTES_MAX, &text, &size_bytes, error);
+    if (status == MR_OK) status = read_lines(text, folder, state, error);
+    free(text);
+    if (status != MR_OK) mr_checkpoint_state_deinit(state);
+    return status;
+}
+
+void mr_checkpoint_state_deinit(mr_checkpoint_state *state)
+{
+    mr_arena_deinit(&state->arena);
+    *state = (mr_checkpoint_state){0};
+}
+
+mr_status mr_checkpoint_latest(const char *folder, char *path, size_t path_size, mr_error *error)
+{
+    mr_checkpoint_state state;
+    MR_TRY(mr_checkpoint_state_read(folder, &state, error));
+    mr_status status = MR_OK;
+    if (state.latest == nullptr)
+        status = mr_fail(error, MR_NOT_FOUND, "%s/checkpoint names no checkpoint", folder);
+    else if (strlen(state.latest) >= path_size)
+        status =
+            mr_fail(error, MR_INVALID_ARGUMENT, "the path %.200s does not fit in %zu bytes", state.latest, path_size);
+    else
+        memcpy(path, state.latest, strlen(state.latest) + 1);
+    if (status == MR_OK) {
+        char *index = mr_checkpoint_index_path(path);
+        if (index == nullptr)
+            status = mr_fail_memory(error, path_size);
+        else if (!mr_file_exists(index))
+            status = mr_fail(error, MR_NOT_FOUND, "%s: named in %s/checkpoint, but not there", index, folder);
+        free(index);
+    }
+    mr_checkpoint_state_deinit(&state);
+    return status;
+}
+
+/* ---- Write ---- */
+
+/* The path as the folder's file names it: without the folder when it lies in it. */
+static const char *relative(const char *folder, const char *path)
+{
+    size_t length = strlen(folder);
+    while (length > 1 && folder[length - 1] == '/') length--;
+    if (strncmp(path, folder, length) != 0 || path[length] != '/') return path;
+    path += length;
+    return path + strspn(path, "/");
+}
+
+static void print_path(FILE *stream, const char *field, const char *path)
+{
+    fprintf(stream, "%s: \"", field);
+    for (; *path != '\0'; path++) {
+        unsigned char byte = (unsigned char)*path;
+        if (byte == '"' || byte == '\\')
+            fprintf(stream, "\\%c", byte);
+        else if (byte < 0x20 || byte >= 0x7f)
+            fprintf(stream, "\\%03o", byte);
+        else
+            fputc(byte, stream);
+    }
+    fputs("\"\n", stream);
+}
+
+mr_status mr_checkpoint_state_write(const char *folder, const char *const *paths, int32_t count, mr_error *error)
+{
+    char *text = nullptr, *path = nullptr;
+    size_t size_bytes = 0;
+    FILE *stream = open_memstream(&text, &size_bytes);
+    if (stream == nullptr) return mr_fail_memory(error, 4096);
+    if (count > 0) print_path(stream, "model_checkpoint_path", relative(folder, paths[count - 1]));
+    for (int32_t i = 0; i < count; i++) print_path(stream, "all_model_checkpoint_paths", relative(folder, paths[i]));
+    bool failed = ferror(stream) != 0;
+    failed |= fclose(stream) != 0;
+    failed |= asprintf(&path, "%s/checkpoint", folder) < 0;
+    mr_status status = failed ? mr_fail_memory(error, size_bytes) : mr_file_write_whole(path, text, size_bytes, error);
+    free(text);
+    if (!failed) free(path);
+    return status;
+}
+
+mr_status mr_checkpoint_remove(const char *path, mr_error *error)
+{
+    /* The number of data files is in the index; one that cannot be read is a checkpoint of one file to us. */
+    int32_t shards = 1;
+    mr_checkpoint_reader *reader = nullptr;
+    if (mr_checkpoint_reader_open(path, &reader, nullptr) == MR_OK) shards = mr_checkpoint_shard_count(reader);
+    mr_checkpoint_reader_free(reader);
+    char *index = mr_checkpoint_index_path(path);
+    mr_status status = index == nullptr ? mr_fail_memory(error, strlen(path)) : mr_file_remove(index, error);
+    free(index);
+    for (int32_t i = 0; status == MR_OK && i < shards; i++) {
+        char *data = mr_checkpoint_data_path(path, i, shards);
+        status = data == nullptr ? mr_fail_memory(error, strlen(path)) : mr_file_remove(data, error);
+        free(data);
+    }
+    return status;
+}
