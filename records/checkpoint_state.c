@@ -155,35 +155,39 @@ static const char *relative(const char *folder, const char *path)
     return path + strspn(path, "/");
 }
 
-static void print_path(FILE *stream, const char *field, const char *path)
+/* Appends `field: "path"` and a newline; target has room for four bytes for each of the path. */
+static char *put_path(char *target, const char *field, const char *path)
 {
-    fprintf(stream, "%s: \"", field);
+    target = stpcpy(stpcpy(target, field), ": \"");
     for (; *path != '\0'; path++) {
         unsigned char byte = (unsigned char)*path;
-        if (byte == '"' || byte == '\\')
-            fprintf(stream, "\\%c", byte);
-        else if (byte < 0x20 || byte >= 0x7f)
-            fprintf(stream, "\\%03o", byte);
-        else
-            fputc(byte, stream);
+        if (byte >= 0x20 && byte < 0x7f) {
+            if (byte == '"' || byte == '\\') *target++ = '\\';
+            *target++ = (char)byte;
+        } else {
+            *target++ = '\\';
+            for (int shift = 6; shift >= 0; shift -= 3) *target++ = (char)('0' + (byte >> shift & 7));
+        }
     }
-    fputs("\"\n", stream);
+    return stpcpy(target, "\"\n");
 }
 
 mr_status mr_checkpoint_state_write(const char *folder, const char *const *paths, int32_t count, mr_error *error)
 {
-    char *text = nullptr, *path = nullptr;
-    size_t size_bytes = 0;
-    FILE *stream = open_memstream(&text, &size_bytes);
-    if (stream == nullptr) return mr_fail_memory(error, 4096);
-    if (count > 0) print_path(stream, "model_checkpoint_path", relative(folder, paths[count - 1]));
-    for (int32_t i = 0; i < count; i++) print_path(stream, "all_model_checkpoint_paths", relative(folder, paths[i]));
-    bool failed = ferror(stream) != 0;
-    failed |= fclose(stream) != 0;
-    failed |= asprintf(&path, "%s/checkpoint", folder) < 0;
-    mr_status status = failed ? mr_fail_memory(error, size_bytes) : mr_file_write_whole(path, text, size_bytes, error);
+    constexpr size_t field_bytes = 64;
+    size_t room_bytes = field_bytes;
+    for (int32_t i = 0; i < count; i++) room_bytes += 2 * (field_bytes + 4 * strlen(paths[i]));
+    char *text = malloc(room_bytes), *path = nullptr, *end = text;
+    bool failed = text == nullptr || asprintf(&path, "%s/checkpoint", folder) < 0;
+    if (failed) {
+        free(text);
+        return mr_fail_memory(error, room_bytes);
+    }
+    if (count > 0) end = put_path(end, "model_checkpoint_path", relative(folder, paths[count - 1]));
+    for (int32_t i = 0; i < count; i++) end = put_path(end, "all_model_checkpoint_paths", relative(folder, paths[i]));
+    mr_status status = mr_file_write_whole(path, text, (size_t)(end - text), error);
     free(text);
-    if (!failed) free(path);
+    free(path);
     return status;
 }
 
