@@ -13,16 +13,6 @@
 #include "graph/ir/op.h"
 #include <millrace/graph.h>
 
-/* What is known, while the graph is built, of a small integer tensor (rank 0 or 1, MR_INT32 or MR_INT64): element i is
- * values[i] when bit i of known is set. Shapes that are computed by operators are inferred through these. */
-#define MR_PARTIAL_MAX 64
-typedef struct mr_partial {
-    int32_t rank;
-    int32_t count;
-    uint64_t known;
-    int64_t *values;
-} mr_partial;
-
 typedef struct mr_node_output {
     mr_dtype dtype; /* without the reference mark; MR_DTYPE_INVALID for an operator that is not known here */
     bool is_ref;

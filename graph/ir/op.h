@@ -17,8 +17,19 @@
 
 typedef struct mr_op mr_op;
 
-/* What a shape function sees and fills. Shapes may be unknown; constant[i] is the value of input i where it is known
- * while the graph is built (a Const, or what folds from one), else null. Everything is borrowed. */
+/* What is known, while the graph is built, of a small integer tensor (rank 0 or 1): element i is values[i] when bit i of
+ * known is set. Shapes that operators compute are inferred through these. */
+#define MR_PARTIAL_MAX 64
+typedef struct mr_partial {
+    int32_t rank;
+    int32_t count;
+    uint64_t known;
+    int64_t *values;
+} mr_partial;
+
+/* What a shape function sees and fills. Shapes may be unknown; constants[i] is the value of input i where it is known
+ * while the graph is built (a Const, or what folds from one), else null; partials[i] what is known of its integers, else
+ * null. Everything is borrowed. */
 typedef struct mr_shape_call {
     const char *node_name;
     const mr_op *op;
@@ -27,6 +38,7 @@ typedef struct mr_shape_call {
     const mr_shape *inputs;
     const mr_dtype *input_dtypes;
     const mr_tensor *const *constants;
+    const mr_partial *const *partials;
     int32_t output_count;
     mr_shape *outputs; /* on entry MR_SHAPE_UNKNOWN */
 } mr_shape_call;
@@ -38,10 +50,22 @@ mr_status mr_shape_with_rank(mr_shape shape, int32_t rank, mr_shape *result, mr_
 mr_status mr_shape_at_least(mr_shape shape, int32_t rank, mr_error *error);
 mr_status mr_shape_broadcast(mr_shape a, mr_shape b, mr_shape *result, mr_error *error);
 mr_status mr_shape_from_constant(const mr_tensor *constant, mr_shape *shape, mr_error *error); /* null: unknown rank */
-mr_status mr_shape_unchanged(mr_shape_call *call, mr_error *error); /* every output as input 0 */
-mr_status mr_shape_scalar(mr_shape_call *call, mr_error *error);
+mr_status mr_shape_unchanged(mr_shape_call *call, mr_error *error);                            /* output 0 as input 0 */
+mr_status mr_shape_each(mr_shape_call *call, mr_error *error);                                 /* output i as input i */
+mr_status mr_shape_scalar(mr_shape_call *call, mr_error *error);                               /* every output */
 mr_status mr_shape_unknown(mr_shape_call *call, mr_error *error);
-mr_status mr_shape_binary(mr_shape_call *call, mr_error *error); /* broadcast of inputs 0 and 1 */
+mr_status mr_shape_binary(mr_shape_call *call, mr_error *error);    /* broadcast of inputs 0 and 1 */
+mr_status mr_shape_merge_all(mr_shape_call *call, mr_error *error); /* all inputs have one shape, output 0's too */
+/* Input `index` must be a scalar, a vector, a matrix, … (or unknown); says which input it is when it is not. */
+mr_status mr_shape_expect_rank(const mr_shape_call *call, int32_t index, int32_t rank, mr_error *error);
+/* Merges two sizes, of which -1 is unknown. */
+mr_status mr_size_merge(int64_t a, int64_t b, int64_t *merged, mr_error *error);
+/* The shape that input `index`, a vector of sizes, holds; -1 in it is unknown. Unknown rank when nothing is known. */
+mr_status mr_shape_from_input(const mr_shape_call *call, int32_t index, mr_shape *shape, mr_error *error);
+/* The value of input `index` when it is a known integer scalar. */
+bool mr_shape_input_integer(const mr_shape_call *call, int32_t index, int64_t *value);
+/* An axis in [-rank, rank), as [0, rank). */
+mr_status mr_shape_axis(int64_t axis, int32_t rank, int32_t *result, mr_error *error);
 
 /* What a gradient function sees: the node, d/d(output i) in grad_outputs[i] ({0} where nothing depends on it), and what
  * it fills: d/d(input i), left {0} where there is none. It builds with the public builders, inside the right scope. */

@@ -189,9 +189,15 @@ static void parse_kind(cursor *c, mr_op_attr *attr)
         mr_attr_kind kind;
         uint32_t types;
     } kinds[] = {
-        {"type", MR_ATTR_TYPE, 0},     {"int", MR_ATTR_INT, 0},       {"float", MR_ATTR_FLOAT, 0},
-        {"bool", MR_ATTR_BOOL, 0},     {"string", MR_ATTR_STRING, 0}, {"shape", MR_ATTR_SHAPE, 0},
-        {"tensor", MR_ATTR_TENSOR, 0}, {"func", MR_ATTR_FUNCTION, 0}, {"numbertype", MR_ATTR_TYPE, number_types},
+        {"type", MR_ATTR_TYPE, 0},
+        {"int", MR_ATTR_INT, 0},
+        {"float", MR_ATTR_FLOAT, 0},
+        {"bool", MR_ATTR_BOOL, 0},
+        {"string", MR_ATTR_STRING, 0},
+        {"shape", MR_ATTR_SHAPE, 0},
+        {"tensor", MR_ATTR_TENSOR, 0},
+        {"func", MR_ATTR_FUNCTION, 0},
+        {"numbertype", MR_ATTR_TYPE, number_types},
         {"realnumbertype", MR_ATTR_TYPE, real_types},
     };
     const char *name = word(c);

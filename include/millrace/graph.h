@@ -49,6 +49,42 @@ typedef struct mr_ints {
 } mr_ints;
 #define MR_INTS(...) ((mr_ints){(const int64_t[]){__VA_ARGS__}, (int32_t)MR_COUNT_ARGS_(__VA_ARGS__)})
 
+/* Borrowed lists of other attributes: MR_DTYPES(MR_FLOAT, MR_INT64), MR_SHAPES(MR_SCALAR, MR_SHAPE(-1, 3)). */
+typedef struct mr_dtypes {
+    const mr_dtype *items;
+    int32_t count;
+} mr_dtypes;
+typedef struct mr_shapes {
+    const mr_shape *items;
+    int32_t count;
+} mr_shapes;
+typedef struct mr_floats {
+    const float *items;
+    int32_t count;
+} mr_floats;
+typedef struct mr_strings {
+    const mr_string *items;
+    int32_t count;
+} mr_strings;
+#define MR_LIST_(list, type, ...)                                                                                      \
+    ((list){(const type[]){__VA_ARGS__}, (int32_t)(sizeof((const type[]){__VA_ARGS__}) / sizeof(type))})
+#define MR_DTYPES(...) MR_LIST_(mr_dtypes, mr_dtype, __VA_ARGS__)
+#define MR_SHAPES(...) MR_LIST_(mr_shapes, mr_shape, __VA_ARGS__)
+#define MR_FLOATS(...) MR_LIST_(mr_floats, float, __VA_ARGS__)
+#define MR_STRINGS(...) MR_LIST_(mr_strings, mr_string, __VA_ARGS__)
+
+/* Consecutive outputs of one node, as the operators return them whose number of outputs an attribute gives. */
+typedef struct mr_output_range {
+    mr_node *node;
+    int32_t first;
+    int32_t count; /* 0 after an error of the graph */
+} mr_output_range;
+/* Output index of the range; after an error of the graph an output that later builders pass on. */
+mr_output mr_output_at(mr_output_range range, int32_t index);
+
+/* A shape that is not given, in the options of a builder; MR_SHAPE_UNKNOWN is one that is given as unknown. */
+#define MR_SHAPE_UNSET ((mr_shape){.rank = -2})
+
 mr_graph *mr_graph_new(void);        /* null when memory is exhausted */
 void mr_graph_free(mr_graph *graph); /* null is allowed */
 
@@ -88,6 +124,9 @@ mr_node *mr_graph_find(const mr_graph *graph, const char *name);         /* null
 mr_output mr_graph_find_output(const mr_graph *graph, const char *name); /* "conv1/Relu:0" or "conv1/Relu" */
 int32_t mr_graph_node_count(const mr_graph *graph);
 mr_node *mr_graph_node(const mr_graph *graph, int32_t index); /* in the order they were made */
+/* "conv1/Relu:0", as feeds and files name it; written to text, cut at size_bytes. Returns text. */
+#define MR_OUTPUT_NAME_SIZE 512
+char *mr_output_name(mr_output output, char *text, size_t size_bytes);
 
 mr_graph *mr_node_graph(const mr_node *node);
 const char *mr_node_name(const mr_node *node);
@@ -120,20 +159,27 @@ typedef struct mr_node_builder {
 mr_node_builder mr_node_begin(mr_graph *graph, const char *op, const char *name); /* name null: the operator's */
 void mr_node_add_input(mr_node_builder *builder, mr_output input);
 void mr_node_add_input_list(mr_node_builder *builder, mr_outputs inputs);
+/* What is not given leaves the attr at its default: a null list or string, MR_DTYPE_INVALID, MR_SHAPE_UNSET. */
 void mr_node_set_int(mr_node_builder *builder, const char *attr, int64_t value);
 void mr_node_set_ints(mr_node_builder *builder, const char *attr, mr_ints values);
 void mr_node_set_float(mr_node_builder *builder, const char *attr, float value);
 void mr_node_set_bool(mr_node_builder *builder, const char *attr, bool value);
 void mr_node_set_type(mr_node_builder *builder, const char *attr, mr_dtype value);
-void mr_node_set_types(mr_node_builder *builder, const char *attr, const mr_dtype *values, int32_t count);
+void mr_node_set_types(mr_node_builder *builder, const char *attr, mr_dtypes values);
 void mr_node_set_shape(mr_node_builder *builder, const char *attr, mr_shape value);
-void mr_node_set_shapes(mr_node_builder *builder, const char *attr, const mr_shape *values, int32_t count);
-void mr_node_set_string(mr_node_builder *builder, const char *attr, const char *value); /* null: leaves the default */
-void mr_node_set_strings(mr_node_builder *builder, const char *attr, const mr_string *values, int32_t count);
+void mr_node_set_shapes(mr_node_builder *builder, const char *attr, mr_shapes values);
+void mr_node_set_floats(mr_node_builder *builder, const char *attr, mr_floats values);
+void mr_node_set_string(mr_node_builder *builder, const char *attr, const char *value);
+void mr_node_set_strings(mr_node_builder *builder, const char *attr, mr_strings values);
 void mr_node_set_tensor(mr_node_builder *builder, const char *attr, const mr_tensor *value); /* takes its own share */
+void mr_node_set_function(mr_node_builder *builder, const char *attr, const char *function);
+void mr_node_set_device(mr_node_builder *builder, const char *device);
+void mr_node_add_control_input(mr_node_builder *builder, mr_node *before);
 /* Checks inputs and attrs against the operator, deduces type and number attrs, fills defaults, infers shapes.
  * Returns output 0 (for an operator without outputs: the node with index 0). */
 mr_output mr_node_finish(mr_node_builder *builder);
+/* The outputs that one name of the operator's signature stands for: "y", or a list's. */
+mr_output_range mr_node_output_range(const mr_node *node, const char *argument);
 
 /* ---- Constants and variables ---- */
 

@@ -1,0 +1,340 @@
+/* Writes <millrace/ops.h>: for each row of graph/ops a builder with its options, its outputs and its comment.
+ *
+ * A builder is an inline function over mr_node_begin … mr_node_finish and a macro before it, which takes options as
+ * designated initialisers. Where an option's default is not zero the macro writes it before the caller's, which then
+ * replaces it; that this is meant is said to the compiler inside the macro, so that it warns nobody. */
+#include "graph/ir/signature.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Names that C or the other headers use already. */
+static const struct {
+    const char *op;
+    const char *name;
+} exceptions[] = {
+    {"Shape", "mr_shape_of"},
+    {"Variable", "mr_variable_op"},
+    {"Iterator", "mr_iterator_op"},
+};
+
+/* "FusedBatchNormV3" to "mr_fused_batch_norm_v3", with TensorFlow's rule for its Python functions. */
+static const char *builder_name(const char *op, char *text, size_t size_bytes)
+{
+    for (size_t i = 0; i < sizeof exceptions / sizeof exceptions[0]; i++)
+        if (strcmp(exceptions[i].op, op) == 0) return exceptions[i].name;
+    size_t length = (size_t)snprintf(text, size_bytes, "mr_");
+    for (const char *at = op; *at != '\0' && length + 3 < size_bytes; at++) {
+        bool begins =
+            at > op && isupper((unsigned char)*at) && (islower((unsigned char)at[-1]) || islower((unsigned char)at[1]));
+        if (begins) text[length++] = '_';
+        text[length++] = (char)tolower((unsigned char)*at);
+    }
+    text[length] = '\0';
+    return text;
+}
+
+/* ---- Choices: every string that an attr allows, as a constant ---- */
+
+constexpr int choices_max = 256;
+static const char *choices[choices_max];
+static int choice_count;
+
+static void collect_choices(void)
+{
+    for (int32_t i = 0; i < mr_op_count(); i++) {
+        const mr_op_def *def = mr_op_at(i);
+        for (int32_t j = 0; j < def->attr_count; j++)
+            for (int32_t k = 0; k < def->attrs[j].allowed_string_count; k++) {
+                const char *text = def->attrs[j].allowed_strings[k];
+                int at = 0;
+                while (at < choice_count && strcmp(choices[at], text) != 0) at++;
+                if (at == choice_count && *text != '\0' && choice_count < choices_max) choices[choice_count++] = text;
+            }
+    }
+}
+
+static void print_choices(void)
+{
+    printf("/* The words that attributes take: .padding = MR_SAME. */\ntypedef enum mr_choice {\n    MR_CHOICE_DEFAULT "
+           "= 0,\n");
+    for (int i = 0; i < choice_count; i++) {
+        printf("    MR_");
+        for (const char *at = choices[i]; *at != '\0'; at++)
+            putchar(isalnum((unsigned char)*at) ? toupper((unsigned char)*at) : '_');
+        printf(",\n");
+    }
+    printf("} mr_choice;\n\n"
+           "static inline const char *mr_choice_text(mr_choice choice)\n{\n"
+           "    static const char *const texts[] = {\n        nullptr,\n");
+    for (int i = 0; i < choice_count; i++) printf("        \"%s\",\n", choices[i]);
+    printf("    };\n    return (unsigned)choice < sizeof texts / sizeof texts[0] ? texts[choice] : nullptr;\n}\n\n");
+}
+
+/* ---- Options ---- */
+
+static bool is_choice(const mr_op_attr *attr)
+{
+    return attr->kind == MR_ATTR_STRING && !attr->is_list && attr->allowed_string_count > 0;
+}
+
+/* A dtype that must be given comes after the inputs. */
+static bool is_positional(const mr_op_attr *attr)
+{
+    return attr->kind == MR_ATTR_TYPE && !attr->is_list && !attr->has_default;
+}
+
+static bool is_option(const mr_op_def *def, const mr_op_attr *attr)
+{
+    return !mr_op_attr_is_deduced(def, attr->name) && !is_positional(attr);
+}
+
+static const char *option_type(const mr_op_attr *attr)
+{
+    if (is_choice(attr)) return "mr_choice ";
+    static const char *const types[][2] = {
+        [MR_ATTR_STRING] = {"const char *", "mr_strings "}, [MR_ATTR_INT] = {"int64_t ", "mr_ints "},
+        [MR_ATTR_FLOAT] = {"float ", "mr_floats "},         [MR_ATTR_BOOL] = {"bool ", nullptr},
+        [MR_ATTR_TYPE] = {"mr_dtype ", "mr_dtypes "},       [MR_ATTR_SHAPE] = {"mr_shape ", "mr_shapes "},
+        [MR_ATTR_TENSOR] = {"const mr_tensor *", nullptr},  [MR_ATTR_FUNCTION] = {"const char *", nullptr},
+    };
+    return types[attr->kind][attr->is_list];
+}
+
+static const char *setter(const mr_op_attr *attr)
+{
+    static const char *const names[][2] = {
+        [MR_ATTR_STRING] = {"string", "strings"}, [MR_ATTR_INT] = {"int", "ints"},
+        [MR_ATTR_FLOAT] = {"float", "floats"},    [MR_ATTR_BOOL] = {"bool", nullptr},
+        [MR_ATTR_TYPE] = {"type", "types"},       [MR_ATTR_SHAPE] = {"shape", "shapes"},
+        [MR_ATTR_TENSOR] = {"tensor", nullptr},   [MR_ATTR_FUNCTION] = {"function", nullptr},
+    };
+    return names[attr->kind][attr->is_list];
+}
+
+/* The initialiser of a default that is not zero: true when there is one. */
+static bool print_default(const mr_op_attr *attr, bool print)
+{
+    if (attr->is_list) return false;
+    const mr_attr_value *value = &attr->default_value;
+    switch (attr->kind) {
+    case MR_ATTR_INT:
+        if (!attr->has_default || value->integer == 0) return false;
+        if (print) printf(".%s = %lld, ", attr->name, (long long)value->integer);
+        return true;
+    case MR_ATTR_FLOAT:
+        if (!attr->has_default || value->number == 0) return false;
+        if (print) printf(".%s = (float)%.9g, ", attr->name, (double)value->number);
+        return true;
+    case MR_ATTR_BOOL:
+        if (!attr->has_default || !value->boolean) return false;
+        if (print) printf(".%s = true, ", attr->name);
+        return true;
+    case MR_ATTR_SHAPE:
+        if (print) printf(".%s = MR_SHAPE_UNSET, ", attr->name);
+        return true;
+    default:
+        return false;
+    }
+}
+
+static bool has_defaults(const mr_op_def *def)
+{
+    for (int32_t i = 0; i < def->attr_count; i++)
+        if (is_option(def, &def->attrs[i]) && print_default(&def->attrs[i], false)) return true;
+    return false;
+}
+
+static void print_options(const mr_op_def *def, const char *name)
+{
+    printf("typedef struct %s_options {\n    const char *name;\n", name);
+    for (int32_t i = 0; i < def->attr_count; i++) {
+        const mr_op_attr *attr = &def->attrs[i];
+        if (is_option(def, attr)) printf("    %s%s;\n", option_type(attr), attr->name);
+    }
+    printf("} %s_options;\n", name);
+}
+
+/* ---- Outputs ---- */
+
+static bool is_list_argument(const mr_op_argument *argument)
+{
+    return argument->number_attr != nullptr || argument->types_attr != nullptr;
+}
+
+static const char *output_type(const mr_op_argument *argument)
+{
+    return is_list_argument(argument) ? "mr_output_range" : "mr_output";
+}
+
+static void print_result_type(const mr_op_def *def, const char *name)
+{
+    if (def->output_count == 0)
+        printf("mr_node *");
+    else if (def->output_count == 1)
+        printf("%s ", output_type(&def->outputs[0]));
+    else
+        printf("%s_outputs ", name);
+}
+
+static void print_return(const mr_op_def *def, const char *name)
+{
+    if (def->output_count == 0) {
+        printf("    return mr_node_finish(&builder_).node;\n");
+        return;
+    }
+    if (def->output_count == 1) {
+        if (is_list_argument(&def->outputs[0]))
+            printf("    return mr_node_output_range(mr_node_finish(&builder_).node, \"%s\");\n", def->outputs[0].name);
+        else
+            printf("    return mr_node_finish(&builder_);\n");
+        return;
+    }
+    printf("    mr_node *node_ = mr_node_finish(&builder_).node;\n    return (%s_outputs){\n", name);
+    for (int32_t i = 0; i < def->output_count; i++) {
+        const char *output = def->outputs[i].name;
+        if (is_list_argument(&def->outputs[i]))
+            printf("        .%s = mr_node_output_range(node_, \"%s\"),\n", output, output);
+        else
+            printf("        .%s = mr_output_at(mr_node_output_range(node_, \"%s\"), 0),\n", output, output);
+    }
+    printf("    };\n");
+}
+
+/* ---- One operator ---- */
+
+static void print_comment(const mr_op_def *def)
+{
+    printf("/* %s\n *\n * %s", def->op->doc, def->op->name);
+    printf("(%s)\n", def->op->signature);
+    for (int32_t i = 0; i < def->attr_count; i++) {
+        const mr_op_attr *attr = &def->attrs[i];
+        if (attr->allowed_types == 0) continue;
+        printf(" * %s  ", attr->name);
+        const char *separator = "";
+        for (int dtype = 1; dtype < MR_DTYPE_COUNT; dtype++)
+            if (attr->allowed_types >> dtype & 1) {
+                printf("%s%s", separator, mr_dtype_name((mr_dtype)dtype));
+                separator = ", ";
+            }
+        printf("\n");
+    }
+    printf(" */\n");
+}
+
+static void print_function(const mr_op_def *def, const char *name)
+{
+    printf("static inline ");
+    print_result_type(def, name);
+    printf("%s_(mr_graph *graph_", name);
+    for (int32_t i = 0; i < def->input_count; i++)
+        printf(", %s %s_", is_list_argument(&def->inputs[i]) ? "mr_outputs" : "mr_output", def->inputs[i].name);
+    for (int32_t i = 0; i < def->attr_count; i++)
+        if (is_positional(&def->attrs[i]) && !mr_op_attr_is_deduced(def, def->attrs[i].name))
+            printf(", mr_dtype %s_", def->attrs[i].name);
+    printf(", const %s_options *options_)\n{\n", name);
+    printf("    mr_node_builder builder_ = mr_node_begin(graph_, \"%s\", options_->name);\n", def->op->name);
+    for (int32_t i = 0; i < def->input_count; i++)
+        printf("    mr_node_add_input%s(&builder_, %s_);\n", is_list_argument(&def->inputs[i]) ? "_list" : "",
+               def->inputs[i].name);
+    for (int32_t i = 0; i < def->attr_count; i++) {
+        const mr_op_attr *attr = &def->attrs[i];
+        if (mr_op_attr_is_deduced(def, attr->name)) continue;
+        if (is_positional(attr))
+            printf("    mr_node_set_type(&builder_, \"%s\", %s_);\n", attr->name, attr->name);
+        else if (is_choice(attr))
+            printf("    mr_node_set_string(&builder_, \"%s\", mr_choice_text(options_->%s));\n", attr->name,
+                   attr->name);
+        else
+            printf("    mr_node_set_%s(&builder_, \"%s\", options_->%s);\n", setter(attr), attr->name, attr->name);
+    }
+    print_return(def, name);
+    printf("}\n");
+}
+
+static void print_macro(const mr_op_def *def, const char *name)
+{
+    bool defaults = has_defaults(def);
+    printf("#define %s(graph_", name);
+    for (int32_t i = 0; i < def->input_count; i++) printf(", %s_", def->inputs[i].name);
+    for (int32_t i = 0; i < def->attr_count; i++)
+        if (is_positional(&def->attrs[i]) && !mr_op_attr_is_deduced(def, def->attrs[i].name))
+            printf(", %s_", def->attrs[i].name);
+    printf(", ...) \\\n    %s%s_((graph_)", defaults ? "MR_WITH_DEFAULTS_(" : "", name);
+    for (int32_t i = 0; i < def->input_count; i++) printf(", (%s_)", def->inputs[i].name);
+    for (int32_t i = 0; i < def->attr_count; i++)
+        if (is_positional(&def->attrs[i]) && !mr_op_attr_is_deduced(def, def->attrs[i].name))
+            printf(", (%s_)", def->attrs[i].name);
+    printf(", &(%s_options){", name);
+    for (int32_t i = 0; i < def->attr_count; i++)
+        if (is_option(def, &def->attrs[i])) print_default(&def->attrs[i], true);
+    printf("__VA_ARGS__})%s\n\n", defaults ? ")" : "");
+}
+
+static void print_operator(const mr_op_def *def)
+{
+    char text[128];
+    const char *name = builder_name(def->op->name, text, sizeof text);
+    print_comment(def);
+    print_options(def, name);
+    if (def->output_count > 1) {
+        printf("typedef struct %s_outputs {\n", name);
+        for (int32_t i = 0; i < def->output_count; i++)
+            printf("    %s %s;\n", output_type(&def->outputs[i]), def->outputs[i].name);
+        printf("} %s_outputs;\n", name);
+    }
+    print_function(def, name);
+    print_macro(def, name);
+}
+
+static const char opening[] =
+    "/* Operators: one builder for each, written by graph/header from the rows of graph/ops.\n"
+    " *\n"
+    " * ```c\n"
+    " * mr_error error = {0};\n"
+    " * mr_graph *g = mr_graph_new();\n"
+    " * mr_output images = mr_placeholder(g, MR_FLOAT, .shape = MR_SHAPE(-1, 28, 28, 1));\n"
+    " * mr_output filter = mr_placeholder(g, MR_FLOAT, .shape = MR_SHAPE(3, 3, 1, 16), .name = \"filter\");\n"
+    " * mr_output h = mr_conv2d(g, images, filter, .strides = MR_INTS(1, 1, 1, 1), .padding = MR_SAME);\n"
+    " * h = mr_max_pool(g, mr_relu(g, h), .ksize = MR_INTS(1, 2, 2, 1), .strides = MR_INTS(1, 2, 2, 1),\n"
+    " *                 .padding = MR_VALID);\n"
+    " * if (mr_graph_status(g, &error) != MR_OK) fprintf(stderr, \"%s\\n\", error.message);\n"
+    " * printf(\"%s\\n\", mr_node_name(h.node));\n"
+    " * mr_graph_free(g);\n"
+    " * ```\n"
+    " *\n"
+    " * Inputs come first, then a dtype that no input gives, then options by name; an option left out has "
+    "TensorFlow's\n"
+    " * default. Attributes that the inputs give (T, N) are deduced. Several outputs come as a struct, a list of "
+    "outputs as\n"
+    " * an mr_output_range. The names are those of TensorFlow's Python functions (tf.raw_ops in snake case). */\n"
+    "#ifndef MILLRACE_OPS_H\n#define MILLRACE_OPS_H\n\n#include <millrace/graph.h>\n\n"
+    "#ifndef __cplusplus\n\n"
+    "/* The caller's options stand after the defaults and replace them. */\n"
+    "#if defined(__clang__)\n"
+    "#define MR_WITH_DEFAULTS_(call) \\\n"
+    "    __extension__({ \\\n"
+    "        _Pragma(\"clang diagnostic push\") _Pragma(\"clang diagnostic ignored \\\"-Winitializer-overrides\\\"\") "
+    "\\\n"
+    "        _Pragma(\"clang diagnostic ignored \\\"-Wshadow\\\"\") __auto_type built_ = call; \\\n"
+    "        _Pragma(\"clang diagnostic pop\") built_; \\\n"
+    "    })\n"
+    "#else\n"
+    "#define MR_WITH_DEFAULTS_(call) \\\n"
+    "    __extension__({ \\\n"
+    "        _Pragma(\"GCC diagnostic push\") _Pragma(\"GCC diagnostic ignored \\\"-Woverride-init\\\"\") \\\n"
+    "        _Pragma(\"GCC diagnostic ignored \\\"-Wshadow\\\"\") __auto_type built_ = call; \\\n"
+    "        _Pragma(\"GCC diagnostic pop\") built_; \\\n"
+    "    })\n"
+    "#endif\n\n";
+
+int main(void)
+{
+    fputs(opening, stdout);
+    collect_choices();
+    print_choices();
+    for (int32_t i = 0; i < mr_op_count(); i++) print_operator(mr_op_at(i));
+    puts("#endif\n#endif");
+    return fflush(stdout) == 0 ? 0 : 1;
+}

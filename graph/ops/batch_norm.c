@@ -1,0 +1,60 @@
+/* IDEA */
+#include "graph/ir/op.h"
+
+static mr_status batch_norm_shape(mr_shape_call *call, mr_error *error)
+{
+    return mr_shape_unknown(call, error);
+}
+
+static mr_status batch_norm_grad_shape(mr_shape_call *call, mr_error *error)
+{
+    return mr_shape_unknown(call, error);
+}
+
+static const mr_op batch_norm_ops[] = {
+    {.name = "FusedBatchNorm",
+     .signature = "x: T, scale: T, offset: T, mean: T, variance: T -> y: T, batch_mean: T, batch_variance: T, "
+                  "reserve_space_1: T, reserve_space_2: T",
+     .attrs = "T: {float}; epsilon: float = 0.0001; exponential_avg_factor: float = 1.0; "
+              "data_format: {'NHWC', 'NCHW'} = 'NHWC'; is_training: bool = true",
+     .shape = batch_norm_shape,
+     .doc = "Normalises each channel with its mean and variance over the batch, or with the given ones."},
+    {.name = "FusedBatchNormV2",
+     .signature = "x: T, scale: U, offset: U, mean: U, variance: U -> y: T, batch_mean: U, batch_variance: U, "
+                  "reserve_space_1: U, reserve_space_2: U",
+     .attrs = "T: {half, bfloat16, float}; U: {float}; epsilon: float = 0.0001; exponential_avg_factor: float = 1.0; "
+              "data_format: {'NHWC', 'NCHW'} = 'NHWC'; is_training: bool = true",
+     .shape = batch_norm_shape,
+     .doc = "Normalises each channel with its mean and variance over the batch, or with the given ones."},
+    {.name = "FusedBatchNormV3",
+     .signature = "x: T, scale: U, offset: U, mean: U, variance: U -> y: T, batch_mean: U, batch_variance: U, "
+                  "reserve_space_1: U, reserve_space_2: U, reserve_space_3: U",
+     .attrs = "T: {half, bfloat16, float}; U: {bfloat16, float}; epsilon: float = 0.0001; "
+              "exponential_avg_factor: float = 1.0; data_format: {'NHWC', 'NCHW', 'NDHWC', 'NCDHW'} = 'NHWC'; "
+              "is_training: bool = true",
+     .shape = batch_norm_shape,
+     .doc = "Normalises each channel with its mean and variance over the batch, or with the given ones."},
+    {.name = "FusedBatchNormGrad",
+     .signature = "y_backprop: T, x: T, scale: T, reserve_space_1: T, reserve_space_2: T -> x_backprop: T, "
+                  "scale_backprop: T, offset_backprop: T, reserve_space_3: T, reserve_space_4: T",
+     .attrs = "T: {float}; epsilon: float = 0.0001; data_format: {'NHWC', 'NCHW'} = 'NHWC'; is_training: bool = true",
+     .shape = batch_norm_grad_shape,
+     .doc = "The gradients of FusedBatchNorm."},
+    {.name = "FusedBatchNormGradV2",
+     .signature = "y_backprop: T, x: T, scale: float, reserve_space_1: U, reserve_space_2: U -> x_backprop: T, "
+                  "scale_backprop: U, offset_backprop: U, reserve_space_3: U, reserve_space_4: U",
+     .attrs = "T: {half, bfloat16, float}; U: {float}; epsilon: float = 0.0001; "
+              "data_format: {'NHWC', 'NCHW'} = 'NHWC'; is_training: bool = true",
+     .shape = batch_norm_grad_shape,
+     .doc = "The gradients of FusedBatchNormV2."},
+    {.name = "FusedBatchNormGradV3",
+     .signature = "y_backprop: T, x: T, scale: float, reserve_space_1: U, reserve_space_2: U, "
+                  "reserve_space_3: U -> x_backprop: T, scale_backprop: U, offset_backprop: U, reserve_space_4: U, "
+                  "reserve_space_5: U",
+     .attrs = "T: {half, bfloat16, float}; U: {float}; epsilon: float = 0.0001; "
+              "data_format: {'NHWC', 'NCHW', 'NDHWC', 'NCDHW'} = 'NHWC'; is_training: bool = true",
+     .shape = batch_norm_grad_shape,
+     .doc = "The gradients of FusedBatchNormV3."},
+};
+
+const mr_op_table mr_op_table_batch_norm = {batch_norm_ops, sizeof batch_norm_ops / sizeof batch_norm_ops[0]};

@@ -1,0 +1,105 @@
+/* IDEA */
+#include "graph/ir/op.h"
+
+static mr_status switch_shape(mr_shape_call *call, mr_error *error)
+{
+    return mr_shape_unknown(call, error);
+}
+
+static mr_status merge_inputs_shape(mr_shape_call *call, mr_error *error)
+{
+    return mr_shape_unknown(call, error);
+}
+
+static mr_status enter_shape(mr_shape_call *call, mr_error *error)
+{
+    return mr_shape_unknown(call, error);
+}
+
+static mr_status next_iteration_shape(mr_shape_call *call, mr_error *error)
+{
+    return mr_shape_unknown(call, error);
+}
+
+static const mr_op control_ops[] = {
+    {.name = "NoOp", .signature = "->", .shape = mr_shape_unknown, .doc = "Does nothing; a place for control edges."},
+    {.name = "Assert",
+     .signature = "condition: bool, data: T ->",
+     .attrs = "T: list(type) >= 1; summarize: int = 3",
+     .shape = mr_shape_unknown,
+     .flags = MR_OP_STATEFUL | MR_OP_NOT_DIFFERENTIABLE,
+     .doc = "An error that shows data unless condition is true."},
+    {.name = "Print",
+     .signature = "input: T, data: U -> output: T",
+     .attrs = "T: type; U: list(type) >= 0; message: string = ''; first_n: int = -1; summarize: int = 3",
+     .shape = mr_shape_unchanged,
+     .flags = MR_OP_STATEFUL,
+     .doc = "Passes input on and shows message and data."},
+    {.name = "Switch",
+     .signature = "data: T, pred: bool -> output_false: T, output_true: T",
+     .attrs = "T: type",
+     .shape = switch_shape,
+     .doc = "Passes data to output_true when pred is true, else to output_false."},
+    {.name = "RefSwitch",
+     .signature = "data: Ref(T), pred: bool -> output_false: Ref(T), output_true: Ref(T)",
+     .attrs = "T: type",
+     .shape = switch_shape,
+     .flags = MR_OP_ALLOWS_UNINITIALIZED,
+     .doc = "Passes the reference data to output_true when pred is true, else to output_false."},
+    {.name = "Merge",
+     .signature = "inputs: N * T -> output: T, value_index: int32",
+     .attrs = "T: type; N: int >= 1",
+     .shape = merge_inputs_shape,
+     .doc = "Passes on the first of inputs that comes, and its index."},
+    {.name = "RefMerge",
+     .signature = "inputs: Ref(N * T) -> output: Ref(T), value_index: int32",
+     .attrs = "T: type; N: int >= 1",
+     .shape = merge_inputs_shape,
+     .doc = "Passes on the first reference of inputs that comes, and its index."},
+    {.name = "Enter",
+     .signature = "data: T -> output: T",
+     .attrs = "T: type; frame_name: string; is_constant: bool = false; parallel_iterations: int = 10",
+     .shape = enter_shape,
+     .doc = "Passes data into the loop frame_name."},
+    {.name = "RefEnter",
+     .signature = "data: Ref(T) -> output: Ref(T)",
+     .attrs = "T: type; frame_name: string; is_constant: bool = false; parallel_iterations: int = 10",
+     .shape = enter_shape,
+     .doc = "Passes the reference data into the loop frame_name."},
+    {.name = "Exit",
+     .signature = "data: T -> output: T",
+     .attrs = "T: type",
+     .shape = mr_shape_unchanged,
+     .doc = "Passes data out of its loop."},
+    {.name = "RefExit",
+     .signature = "data: Ref(T) -> output: Ref(T)",
+     .attrs = "T: type",
+     .shape = mr_shape_unchanged,
+     .doc = "Passes the reference data out of its loop."},
+    {.name = "NextIteration",
+     .signature = "data: T -> output: T",
+     .attrs = "T: type",
+     .shape = next_iteration_shape,
+     .doc = "Passes data to the next turn of its loop."},
+    {.name = "RefNextIteration",
+     .signature = "data: Ref(T) -> output: Ref(T)",
+     .attrs = "T: type",
+     .shape = next_iteration_shape,
+     .doc = "Passes the reference data to the next turn of its loop."},
+    {.name = "LoopCond",
+     .signature = "input: bool -> output: bool",
+     .shape = mr_shape_unchanged,
+     .doc = "Whether the loop takes another turn."},
+    {.name = "ControlTrigger",
+     .signature = "->",
+     .shape = mr_shape_unknown,
+     .doc = "Runs when its control edges have, dead or not."},
+    {.name = "RefIdentity",
+     .signature = "input: Ref(T) -> output: Ref(T)",
+     .attrs = "T: type",
+     .shape = mr_shape_unchanged,
+     .flags = MR_OP_ALLOWS_UNINITIALIZED,
+     .doc = "Passes the reference input on."},
+};
+
+const mr_op_table mr_op_table_control = {control_ops, sizeof control_ops / sizeof control_ops[0]};

@@ -1,0 +1,47 @@
+/* IDEA */
+#include "graph/ir/op.h"
+
+static mr_status iterator_get_next_shape(mr_shape_call *call, mr_error *error)
+{
+    return mr_shape_unknown(call, error);
+}
+
+static const mr_op iterator_ops[] = {
+    {.name = "IteratorV2",
+     .signature = "-> handle: resource",
+     .attrs = "shared_name: string; container: string; output_types: list(type) >= 1; output_shapes: list(shape) >= 1",
+     .shape = mr_shape_scalar,
+     .flags = MR_OP_STATEFUL,
+     .doc = "The handle of an iterator; it is the same as long as its session lives."},
+    {.name = "Iterator",
+     .signature = "-> handle: resource",
+     .attrs = "shared_name: string; container: string; output_types: list(type) >= 1; output_shapes: list(shape) >= 1",
+     .shape = mr_shape_scalar,
+     .flags = MR_OP_STATEFUL,
+     .doc = "The handle of an iterator, as old graphs have it."},
+    {.name = "IteratorGetNext",
+     .signature = "iterator: resource -> components: output_types",
+     .attrs = "output_types: list(type) >= 1; output_shapes: list(shape) >= 1",
+     .shape = iterator_get_next_shape,
+     .flags = MR_OP_STATEFUL,
+     .doc = "The next element of iterator, or the end of the sequence as an error."},
+    {.name = "MakeIterator",
+     .signature = "dataset: variant, iterator: resource ->",
+     .shape = mr_shape_unknown,
+     .flags = MR_OP_STATEFUL,
+     .doc = "Starts iterator at the beginning of dataset."},
+    {.name = "IteratorToStringHandle",
+     .signature = "resource_handle: resource -> string_handle: string",
+     .shape = mr_shape_scalar,
+     .flags = MR_OP_STATEFUL,
+     .doc = "The name of an iterator, for feeding."},
+    {.name = "OneShotIterator",
+     .signature = "-> handle: resource",
+     .attrs = "dataset_factory: func; output_types: list(type) >= 1; output_shapes: list(shape) >= 1; "
+              "container: string = ''; shared_name: string = ''",
+     .shape = mr_shape_scalar,
+     .flags = MR_OP_STATEFUL,
+     .doc = "An iterator over the dataset that the function dataset_factory makes."},
+};
+
+const mr_op_table mr_op_table_iterator = {iterator_ops, sizeof iterator_ops / sizeof iterator_ops[0]};

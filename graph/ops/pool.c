@@ -1,0 +1,65 @@
+/* IDEA */
+#include "graph/ir/op.h"
+
+static mr_status pool_shape(mr_shape_call *call, mr_error *error)
+{
+    return mr_shape_unknown(call, error);
+}
+
+static mr_status avg_pool_grad_shape(mr_shape_call *call, mr_error *error)
+{
+    return mr_shape_unknown(call, error);
+}
+
+static mr_status lrn_shape(mr_shape_call *call, mr_error *error)
+{
+    return mr_shape_unknown(call, error);
+}
+
+static mr_status lrn_grad_shape(mr_shape_call *call, mr_error *error)
+{
+    return mr_shape_unknown(call, error);
+}
+
+static const mr_op pool_ops[] = {
+    {.name = "MaxPool",
+     .signature = "input: T -> output: T",
+     .attrs = "T: {half, bfloat16, float, double, int32, int64, uint8, int16, int8, uint16, qint8} = float; "
+              "ksize: list(int) >= 4; strides: list(int) >= 4; padding: {'SAME', 'VALID', 'EXPLICIT'}; "
+              "explicit_paddings: list(int) = []; data_format: {'NHWC', 'NCHW', 'NCHW_VECT_C'} = 'NHWC'",
+     .shape = pool_shape,
+     .doc = "The largest of each window of ksize, taken every strides."},
+    {.name = "MaxPoolGrad",
+     .signature = "orig_input: T, orig_output: T, grad: T -> output: T",
+     .attrs = "ksize: list(int) >= 4; strides: list(int) >= 4; padding: {'SAME', 'VALID', 'EXPLICIT'}; "
+              "explicit_paddings: list(int) = []; data_format: {'NHWC', 'NCHW'} = 'NHWC'; "
+              "T: {float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, uint64} = float",
+     .shape = mr_shape_unchanged,
+     .doc = "Passes grad to the place of each window's largest element."},
+    {.name = "AvgPool",
+     .signature = "value: T -> output: T",
+     .attrs = "ksize: list(int) >= 4; strides: list(int) >= 4; padding: {'SAME', 'VALID'}; "
+              "data_format: {'NHWC', 'NCHW'} = 'NHWC'; T: {half, bfloat16, float, double}",
+     .shape = pool_shape,
+     .doc = "The mean of each window of ksize, taken every strides."},
+    {.name = "AvgPoolGrad",
+     .signature = "orig_input_shape: int32, grad: T -> output: T",
+     .attrs = "ksize: list(int) >= 4; strides: list(int) >= 4; padding: {'SAME', 'VALID'}; "
+              "data_format: {'NHWC', 'NCHW'} = 'NHWC'; T: {half, bfloat16, float, double}",
+     .shape = avg_pool_grad_shape,
+     .doc = "The gradient of AvgPool by its input, whose shape is orig_input_shape."},
+    {.name = "LRN",
+     .signature = "input: T -> output: T",
+     .attrs = "depth_radius: int = 5; bias: float = 1.0; alpha: float = 1.0; beta: float = 0.5; "
+              "T: {half, bfloat16, float} = float",
+     .shape = lrn_shape,
+     .doc = "Divides each element by a power of the squared sum of its neighbours in depth."},
+    {.name = "LRNGrad",
+     .signature = "input_grads: T, input_image: T, output_image: T -> output: T",
+     .attrs = "depth_radius: int = 5; bias: float = 1.0; alpha: float = 1.0; beta: float = 0.5; "
+              "T: {half, bfloat16, float} = float",
+     .shape = lrn_grad_shape,
+     .doc = "The gradient of LRN."},
+};
+
+const mr_op_table mr_op_table_pool = {pool_ops, sizeof pool_ops / sizeof pool_ops[0]};

@@ -1,0 +1,55 @@
+/* IDEA */
+#include "graph/ir/op.h"
+
+static mr_status random_shape(mr_shape_call *call, mr_error *error)
+{
+    return mr_shape_unknown(call, error);
+}
+
+static mr_status multinomial_shape(mr_shape_call *call, mr_error *error)
+{
+    return mr_shape_unknown(call, error);
+}
+
+static const mr_op random_ops[] = {
+    {.name = "RandomUniform",
+     .signature = "shape: T -> output: dtype",
+     .attrs = "seed: int = 0; seed2: int = 0; dtype: {half, bfloat16, float, double}; T: {int32, int64}",
+     .shape = random_shape,
+     .flags = MR_OP_STATEFUL | MR_OP_NOT_DIFFERENTIABLE,
+     .doc = "Numbers from [0, 1), uniformly."},
+    {.name = "RandomUniformInt",
+     .signature = "shape: T, minval: Tout, maxval: Tout -> output: Tout",
+     .attrs = "seed: int = 0; seed2: int = 0; Tout: {int32, int64}; T: {int32, int64}",
+     .shape = random_shape,
+     .flags = MR_OP_STATEFUL,
+     .doc = "Integers from [minval, maxval), uniformly."},
+    {.name = "RandomStandardNormal",
+     .signature = "shape: T -> output: dtype",
+     .attrs = "seed: int = 0; seed2: int = 0; dtype: {half, bfloat16, float, double}; T: {int32, int64}",
+     .shape = random_shape,
+     .flags = MR_OP_STATEFUL | MR_OP_NOT_DIFFERENTIABLE,
+     .doc = "Normal numbers with mean 0 and deviation 1."},
+    {.name = "TruncatedNormal",
+     .signature = "shape: T -> output: dtype",
+     .attrs = "seed: int = 0; seed2: int = 0; dtype: {half, bfloat16, float, double}; T: {int32, int64}",
+     .shape = random_shape,
+     .flags = MR_OP_STATEFUL | MR_OP_NOT_DIFFERENTIABLE,
+     .doc = "Normal numbers with mean 0 and deviation 1, drawn again where beyond 2 deviations."},
+    {.name = "RandomShuffle",
+     .signature = "value: T -> output: T",
+     .attrs = "seed: int = 0; seed2: int = 0; T: type",
+     .shape = mr_shape_unchanged,
+     .flags = MR_OP_STATEFUL | MR_OP_NOT_DIFFERENTIABLE,
+     .doc = "The rows of value in random order."},
+    {.name = "Multinomial",
+     .signature = "logits: T, num_samples: int32 -> output: output_dtype",
+     .attrs = "seed: int = 0; seed2: int = 0; "
+              "T: {float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, uint64}; "
+              "output_dtype: {int32, int64} = int64",
+     .shape = multinomial_shape,
+     .flags = MR_OP_STATEFUL | MR_OP_NOT_DIFFERENTIABLE,
+     .doc = "Class numbers drawn from the distribution of each row of logits."},
+};
+
+const mr_op_table mr_op_table_random = {random_ops, sizeof random_ops / sizeof random_ops[0]};

@@ -1,0 +1,77 @@
+/* IDEA */
+#include "graph/ir/op.h"
+
+static mr_status reduce_shape(mr_shape_call *call, mr_error *error)
+{
+    return mr_shape_unknown(call, error);
+}
+
+static mr_status arg_extreme_shape(mr_shape_call *call, mr_error *error)
+{
+    return mr_shape_unknown(call, error);
+}
+
+static const mr_op reduce_ops[] = {
+    {.name = "Sum",
+     .signature = "input: T, reduction_indices: Tidx -> output: T",
+     .attrs = "keep_dims: bool = false; T: numbertype; Tidx: {int32, int64} = int32",
+     .shape = reduce_shape,
+     .doc = "The sum over the dimensions in reduction_indices."},
+    {.name = "Mean",
+     .signature = "input: T, reduction_indices: Tidx -> output: T",
+     .attrs = "keep_dims: bool = false; T: numbertype; Tidx: {int32, int64} = int32",
+     .shape = reduce_shape,
+     .doc = "The mean over the dimensions in reduction_indices."},
+    {.name = "Prod",
+     .signature = "input: T, reduction_indices: Tidx -> output: T",
+     .attrs = "keep_dims: bool = false; T: numbertype; Tidx: {int32, int64} = int32",
+     .shape = reduce_shape,
+     .doc = "The product over the dimensions in reduction_indices."},
+    {.name = "Max",
+     .signature = "input: T, reduction_indices: Tidx -> output: T",
+     .attrs = "keep_dims: bool = false; "
+              "T: {float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, uint64, qint8, "
+              "quint8, qint32, qint16, quint16}; "
+              "Tidx: {int32, int64} = int32",
+     .shape = reduce_shape,
+     .doc = "The largest over the dimensions in reduction_indices."},
+    {.name = "Min",
+     .signature = "input: T, reduction_indices: Tidx -> output: T",
+     .attrs = "keep_dims: bool = false; "
+              "T: {float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, uint64, qint8, "
+              "quint8, qint32, qint16, quint16}; "
+              "Tidx: {int32, int64} = int32",
+     .shape = reduce_shape,
+     .doc = "The smallest over the dimensions in reduction_indices."},
+    {.name = "All",
+     .signature = "input: bool, reduction_indices: Tidx -> output: bool",
+     .attrs = "keep_dims: bool = false; Tidx: {int32, int64} = int32",
+     .shape = reduce_shape,
+     .doc = "True where all are true over the dimensions in reduction_indices."},
+    {.name = "Any",
+     .signature = "input: bool, reduction_indices: Tidx -> output: bool",
+     .attrs = "keep_dims: bool = false; Tidx: {int32, int64} = int32",
+     .shape = reduce_shape,
+     .doc = "True where any is true over the dimensions in reduction_indices."},
+    {.name = "EuclideanNorm",
+     .signature = "input: T, reduction_indices: Tidx -> output: T",
+     .attrs = "keep_dims: bool = false; T: numbertype; Tidx: {int32, int64} = int32",
+     .shape = reduce_shape,
+     .doc = "The square root of the sum of squares over the dimensions in reduction_indices."},
+    {.name = "ArgMax",
+     .signature = "input: T, dimension: Tidx -> output: output_type",
+     .attrs = "T: {float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, uint64, qint8, "
+              "quint8, qint32, qint16, quint16, bool}; "
+              "Tidx: {int16, int32, int64} = int32; output_type: {int16, uint16, int32, int64} = int64",
+     .shape = arg_extreme_shape,
+     .doc = "The index of the largest element along dimension."},
+    {.name = "ArgMin",
+     .signature = "input: T, dimension: Tidx -> output: output_type",
+     .attrs = "T: {float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, uint64, qint8, "
+              "quint8, qint32, qint16, quint16, bool}; "
+              "Tidx: {int32, int64} = int32; output_type: {int32, int64} = int64",
+     .shape = arg_extreme_shape,
+     .doc = "The index of the smallest element along dimension."},
+};
+
+const mr_op_table mr_op_table_reduce = {reduce_ops, sizeof reduce_ops / sizeof reduce_ops[0]};

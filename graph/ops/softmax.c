@@ -1,0 +1,74 @@
+/* IDEA */
+#include "graph/ir/op.h"
+
+static mr_status softmax_shape(mr_shape_call *call, mr_error *error)
+{
+    return mr_shape_unknown(call, error);
+}
+
+static mr_status softmax_cross_entropy_shape(mr_shape_call *call, mr_error *error)
+{
+    return mr_shape_unknown(call, error);
+}
+
+static mr_status sparse_softmax_cross_entropy_shape(mr_shape_call *call, mr_error *error)
+{
+    return mr_shape_unknown(call, error);
+}
+
+static mr_status in_top_k_shape(mr_shape_call *call, mr_error *error)
+{
+    return mr_shape_unknown(call, error);
+}
+
+static mr_status top_k_shape(mr_shape_call *call, mr_error *error)
+{
+    return mr_shape_unknown(call, error);
+}
+
+static const mr_op softmax_ops[] = {
+    {.name = "Softmax",
+     .signature = "logits: T -> softmax: T",
+     .attrs = "T: {half, bfloat16, float, double}",
+     .shape = softmax_shape,
+     .doc = "exp(logits) divided by its sum along the last dimension."},
+    {.name = "LogSoftmax",
+     .signature = "logits: T -> logsoftmax: T",
+     .attrs = "T: {half, bfloat16, float, double}",
+     .shape = softmax_shape,
+     .doc = "logits less the logarithm of the sum of exp(logits) along the last dimension."},
+    {.name = "SoftmaxCrossEntropyWithLogits",
+     .signature = "features: T, labels: T -> loss: T, backprop: T",
+     .attrs = "T: {half, bfloat16, float, double}",
+     .shape = softmax_cross_entropy_shape,
+     .doc = "Cross entropy of softmax(features) and labels for each row, and its gradient."},
+    {.name = "SparseSoftmaxCrossEntropyWithLogits",
+     .signature = "features: T, labels: Tlabels -> loss: T, backprop: T",
+     .attrs = "T: {half, bfloat16, float, double}; Tlabels: {int32, int64} = int64",
+     .shape = sparse_softmax_cross_entropy_shape,
+     .doc = "Cross entropy of softmax(features) and the class in labels for each row, and its gradient."},
+    {.name = "L2Loss",
+     .signature = "t: T -> output: T",
+     .attrs = "T: {half, bfloat16, float, double}",
+     .shape = mr_shape_scalar,
+     .doc = "Half the sum of the squares of t."},
+    {.name = "InTopK",
+     .signature = "predictions: float, targets: T -> precision: bool",
+     .attrs = "k: int; T: {int32, int64} = int32",
+     .shape = in_top_k_shape,
+     .doc = "True for each row whose target is among the k largest predictions."},
+    {.name = "InTopKV2",
+     .signature = "predictions: float, targets: T, k: T -> precision: bool",
+     .attrs = "T: {int32, int64} = int32",
+     .shape = in_top_k_shape,
+     .doc = "True for each row whose target is among the k largest predictions."},
+    {.name = "TopKV2",
+     .signature = "input: T, k: Tk -> values: T, indices: index_type",
+     .attrs = "sorted: bool = true; "
+              "T: {float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, uint64}; "
+              "Tk: {int16, int32, int64} = int32; index_type: {int16, int32, int64} = int32",
+     .shape = top_k_shape,
+     .doc = "The k largest elements of each row and their indices."},
+};
+
+const mr_op_table mr_op_table_softmax = {softmax_ops, sizeof softmax_ops / sizeof softmax_ops[0]};

@@ -1,0 +1,32 @@
+/* IDEA */
+#include "graph/ir/op.h"
+
+static const mr_op summary_ops[] = {
+    {.name = "ScalarSummary",
+     .signature = "tags: string, values: T -> summary: string",
+     .attrs = "T: {float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, uint64}",
+     .shape = mr_shape_scalar,
+     .flags = MR_OP_NOT_DIFFERENTIABLE,
+     .doc = "A Summary of one value for each tag."},
+    {.name = "HistogramSummary",
+     .signature = "tag: string, values: T -> summary: string",
+     .attrs = "T: {float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, uint64} = float",
+     .shape = mr_shape_scalar,
+     .flags = MR_OP_NOT_DIFFERENTIABLE,
+     .doc = "A Summary with the histogram of values."},
+    {.name = "ImageSummary",
+     .signature = "tag: string, tensor: T -> summary: string",
+     .attrs = "max_images: int >= 1 = 3; T: {uint8, float, half, double} = float; "
+              "bad_color: tensor = uint8 [255, 0, 0, 255]",
+     .shape = mr_shape_scalar,
+     .flags = MR_OP_NOT_DIFFERENTIABLE,
+     .doc = "A Summary with up to max_images pictures of tensor as PNG."},
+    {.name = "MergeSummary",
+     .signature = "inputs: N * string -> summary: string",
+     .attrs = "N: int >= 1",
+     .shape = mr_shape_scalar,
+     .flags = MR_OP_NOT_DIFFERENTIABLE,
+     .doc = "The values of all inputs in one Summary."},
+};
+
+const mr_op_table mr_op_table_summary = {summary_ops, sizeof summary_ops / sizeof summary_ops[0]};
