@@ -2,23 +2,46 @@
 #include "base/cpu.h"
 
 #include <stdatomic.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#if MR_CPU_X86
+#include <cpuid.h>
+#endif
 
+#if MR_CPU_X86
+/* Registers that the system saves and restores (XCR0): bits 1 and 2 for AVX, 5 to 7 for AVX-512. */
+static uint64_t saved_registers(void)
+{
+    uint32_t low = 0, high = 0;
+    __asm__("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+    return (uint64_t)high << 32 | low;
+}
+
+static bool has(uint32_t word, uint32_t bits)
+{
+    return (word & bits) == bits;
+}
+
+/* Asked of the processor itself: the compiler's own query needs a runtime library that Zig does not link. */
 static mr_cpu_level detect(void)
 {
-#if MR_CPU_X86
-    __builtin_cpu_init();
-    bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c") &&
-                __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("popcnt") &&
-                __builtin_cpu_supports("sse4.2") && __builtin_cpu_supports("pclmul");
-    bool avx512 = avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-                  __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
-    return avx512 ? MR_CPU_AVX512 : avx2 ? MR_CPU_AVX2 : MR_CPU_PLAIN;
-#else
-    return MR_CPU_PLAIN;
-#endif
+    uint32_t a = 0, b = 0, c = 0, d = 0, b7 = 0;
+    if (__get_cpuid(1, &a, &b, &c, &d) == 0) return MR_CPU_PLAIN;
+    if (!has(c, bit_SSE4_2 | bit_POPCNT | bit_PCLMUL | bit_AVX | bit_FMA | bit_F16C | bit_OSXSAVE)) return MR_CPU_PLAIN;
+    if (__get_cpuid_count(7, 0, &a, &b7, &c, &d) == 0 || !has(b7, bit_AVX2 | bit_BMI | bit_BMI2)) return MR_CPU_PLAIN;
+    if (__get_cpuid(0x80000001, &a, &b, &c, &d) == 0 || !has(c, bit_LZCNT)) return MR_CPU_PLAIN;
+    uint64_t saved = saved_registers();
+    if ((saved & 0x6) != 0x6) return MR_CPU_PLAIN;
+    bool avx512 = (saved & 0xe6) == 0xe6 && has(b7, bit_AVX512F | bit_AVX512BW | bit_AVX512DQ | bit_AVX512VL);
+    return avx512 ? MR_CPU_AVX512 : MR_CPU_AVX2;
 }
+#else
+static mr_cpu_level detect(void)
+{
+    return MR_CPU_PLAIN;
+}
+#endif
 
 static mr_cpu_level allowed(void)
 {

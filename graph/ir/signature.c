@@ -94,25 +94,14 @@ static void parse_argument(cursor *c, const mr_op_def *def, mr_op_argument *argu
 {
     *argument = (mr_op_argument){.name = word(c)};
     expect(c, ":");
-    if (accept(c, "Ref(")) {
-        argument->is_ref = true;
-        resolve_type(def, word(c), argument, c);
-        expect(c, ")");
-        return;
+    argument->is_ref = accept(c, "Ref(");
+    const char *type = word(c);
+    if (accept(c, "*")) {
+        argument->number_attr = type;
+        type = word(c);
     }
-    const char *first = word(c);
-    if (!accept(c, "*")) {
-        resolve_type(def, first, argument, c);
-        return;
-    }
-    argument->number_attr = first;
-    if (accept(c, "Ref(")) {
-        argument->is_ref = true;
-        resolve_type(def, word(c), argument, c);
-        expect(c, ")");
-    } else {
-        resolve_type(def, word(c), argument, c);
-    }
+    if (argument->is_ref) expect(c, ")");
+    resolve_type(def, type, argument, c);
 }
 
 static int32_t count_separators(const char *begin, const char *end, char separator)

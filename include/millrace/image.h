@@ -65,7 +65,7 @@ typedef enum mr_resize_method {
     MR_RESIZE_BICUBIC,
 } mr_resize_method;
 
-typedef enum mr_image_layout { MR_NHWC = 0, MR_NCHW } mr_image_layout;
+typedef enum mr_image_layout { MR_LAYOUT_NHWC = 0, MR_LAYOUT_NCHW } mr_image_layout;
 
 typedef struct mr_image_options {
     int32_t height, width; /* of the result; 0: as decoded (then crop must be MR_CROP_NONE) */
