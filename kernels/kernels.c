@@ -2,7 +2,9 @@
 #include "kernels/kernels.h"
 #include <pthread.h>
 
-#define FAMILIES(X) X(array_view) X(array_join) X(array_slice) X(array_index) X(array_fill)
+#define FAMILIES(X)                                                                                                    \
+    X(array_view)                                                                                                      \
+    X(array_join) X(array_slice) X(array_index) X(array_fill) X(math_unary) X(math_binary) X(math_select) X(cast)
 
 #define DECLARE(name) extern const mr_kernel_table mr_kernels_##name;
 FAMILIES(DECLARE)

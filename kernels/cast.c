@@ -1,0 +1,117 @@
+/* Cast: every number type to every other. Fractions are cut off as in C; what does not fit is the machine's business, as
+ * it is TensorFlow's. Half types go through float. */
+#include "kernels/elementwise.h"
+#include <string.h>
+
+typedef void (*cast_loop)(void *target, const void *source, int64_t count);
+
+#define EACH_PLAIN(X, ...)                                                                                             \
+    X(MR_FLOAT, float, float, __VA_ARGS__)                                                                             \
+    X(MR_DOUBLE, double, double, __VA_ARGS__)                                                                          \
+    X(MR_INT32, int32_t, int32, __VA_ARGS__)                                                                           \
+    X(MR_INT64, int64_t, int64, __VA_ARGS__)                                                                           \
+    X(MR_INT8, int8_t, int8, __VA_ARGS__)                                                                              \
+    X(MR_INT16, int16_t, int16, __VA_ARGS__)                                                                           \
+    X(MR_UINT8, uint8_t, uint8, __VA_ARGS__)                                                                           \
+    X(MR_UINT16, uint16_t, uint16, __VA_ARGS__)                                                                        \
+    X(MR_UINT32, uint32_t, uint32, __VA_ARGS__)                                                                        \
+    X(MR_UINT64, uint64_t, uint64, __VA_ARGS__)                                                                        \
+    X(MR_BOOL, bool, bool, __VA_ARGS__)
+
+#define LOOP(from_dtype, from_type, from_name, to_type, to_name)                                                       \
+    static void from_name##_to_##to_name(void *target, const void *source, int64_t count)                              \
+    {                                                                                                                  \
+        to_type *to = target;                                                                                          \
+        const from_type *from = source;                                                                                \
+        MR_EACH_ELEMENT to[i] = (to_type)from[i];                                                                      \
+    }
+EACH_PLAIN(LOOP, float, float)
+EACH_PLAIN(LOOP, double, double)
+EACH_PLAIN(LOOP, int32_t, int32)
+EACH_PLAIN(LOOP, int64_t, int64)
+EACH_PLAIN(LOOP, int8_t, int8)
+EACH_PLAIN(LOOP, int16_t, int16)
+EACH_PLAIN(LOOP, uint8_t, uint8)
+EACH_PLAIN(LOOP, uint16_t, uint16)
+EACH_PLAIN(LOOP, uint32_t, uint32)
+EACH_PLAIN(LOOP, uint64_t, uint64)
+EACH_PLAIN(LOOP, bool, bool)
+
+#define CELL(from_dtype, from_type, from_name, to_name) [from_dtype] = from_name##_to_##to_name,
+/* casts[to][from] */
+static const cast_loop casts[MR_DTYPE_COUNT][MR_DTYPE_COUNT] = {
+    [MR_FLOAT] = {EACH_PLAIN(CELL, float)},   [MR_DOUBLE] = {EACH_PLAIN(CELL, double)},
+    [MR_INT32] = {EACH_PLAIN(CELL, int32)},   [MR_INT64] = {EACH_PLAIN(CELL, int64)},
+    [MR_INT8] = {EACH_PLAIN(CELL, int8)},     [MR_INT16] = {EACH_PLAIN(CELL, int16)},
+    [MR_UINT8] = {EACH_PLAIN(CELL, uint8)},   [MR_UINT16] = {EACH_PLAIN(CELL, uint16)},
+    [MR_UINT32] = {EACH_PLAIN(CELL, uint32)}, [MR_UINT64] = {EACH_PLAIN(CELL, uint64)},
+    [MR_BOOL] = {EACH_PLAIN(CELL, bool)},
+};
+
+typedef struct cast_job {
+    cast_loop loop;
+    mr_dtype from, to;
+    size_t from_size, to_size;
+    char *target;
+    const char *source;
+} cast_job;
+
+static bool is_half(mr_dtype dtype)
+{
+    return dtype == MR_HALF || dtype == MR_BFLOAT16;
+}
+
+static void cast_piece(void *context, int64_t begin, int64_t end)
+{
+    const cast_job *job = context;
+    constexpr int64_t CHUNK = 512;
+    const char *source = job->source + (size_t)begin * job->from_size;
+    char *target = job->target + (size_t)begin * job->to_size;
+    if (!is_half(job->from) && !is_half(job->to)) {
+        job->loop(target, source, end - begin);
+        return;
+    }
+    float chunk[CHUNK];
+    for (int64_t at = 0; at < end - begin; at += CHUNK) {
+        int64_t count = MR_MIN(CHUNK, end - begin - at);
+        const void *from = source + (size_t)at * job->from_size;
+        void *to = target + (size_t)at * job->to_size;
+        if (is_half(job->from)) {
+            const uint16_t *bits = from;
+            for (int64_t i = 0; i < count; i++)
+                chunk[i] = job->from == MR_HALF ? mr_half_to_float(bits[i]) : mr_bfloat16_to_float(bits[i]);
+        } else {
+            casts[MR_FLOAT][job->from](chunk, from, count);
+        }
+        if (is_half(job->to)) {
+            uint16_t *bits = to;
+            for (int64_t i = 0; i < count; i++)
+                bits[i] = job->to == MR_HALF ? mr_float_to_half(chunk[i]) : mr_float_to_bfloat16(chunk[i]);
+        } else {
+            casts[job->to][MR_FLOAT](to, chunk, count);
+        }
+    }
+}
+
+static mr_status cast(mr_kernel_call *call, mr_error *error)
+{
+    const mr_tensor *input = &call->inputs[0];
+    cast_job job = {.from = input->dtype, .to = call->node->output_dtypes[0], .source = input->data};
+    if (job.from == job.to) {
+        call->outputs[0] = mr_tensor_ref(input);
+        return MR_OK;
+    }
+    job.loop = casts[job.to][job.from];
+    if (!casts[is_half(job.to) ? MR_FLOAT : job.to][is_half(job.from) ? MR_FLOAT : job.from])
+        return mr_kernel_fail(call->node, error, MR_UNIMPLEMENTED, "no kernel from %s to %s", mr_dtype_name(job.from),
+                              mr_dtype_name(job.to));
+    MR_TRY(mr_kernel_output(call, 0, input->shape, error));
+    job.from_size = mr_dtype_size(job.from);
+    job.to_size = mr_dtype_size(job.to);
+    job.target = call->outputs[0].data;
+    mr_pool_for(call->device->pool, mr_tensor_count(input), MR_GRAIN, cast_piece, &job);
+    return MR_OK;
+}
+
+static const mr_kernel kernels[] = {{.op = "Cast", .run = cast}};
+MR_KERNEL_FAMILY(cast);

@@ -1,0 +1,104 @@
+/* The engine of operators that work element by element: types, broadcasting, half types through float, threads. An
+ * operator brings loops over plain rows. */
+#ifndef MR_KERNELS_ELEMENTWISE_H
+#define MR_KERNELS_ELEMENTWISE_H
+
+#include "kernels/common.h"
+
+/* Tells the compiler that a row's elements do not depend on each other, also when the output is one of the inputs. */
+#define MR_EACH_ELEMENT _Pragma("clang loop vectorize(assume_safety)") for (int64_t i = 0; i < count; i++)
+
+typedef void (*mr_unary_loop)(void *target, const void *source, int64_t count);
+
+/* loops[dtype] for the dtype of the input; float_levels instead of loops[MR_FLOAT] when set. Half types without a loop
+ * of their own go through the float one. */
+typedef struct mr_unary {
+    mr_unary_loop loops[MR_DTYPE_COUNT];
+    const mr_unary_loop *float_levels;
+} mr_unary;
+mr_status mr_unary_run(mr_kernel_call *call, const mr_unary *unary, mr_error *error);
+
+/* How a row's operands advance. */
+typedef enum mr_operands {
+    MR_BOTH_ROWS,
+    MR_A_SCALAR, /* a is one element */
+    MR_B_SCALAR,
+} mr_operands;
+typedef void (*mr_binary_loop)(void *target, const void *a, const void *b, int64_t count, mr_operands operands);
+
+typedef struct mr_binary {
+    mr_binary_loop loops[MR_DTYPE_COUNT];
+    const mr_binary_loop *float_levels;
+    bool nonzero_b;     /* integers: b may hold no 0 */
+    bool nonnegative_b; /* integers: b may hold nothing below 0 */
+} mr_binary;
+mr_status mr_binary_run(mr_kernel_call *call, const mr_binary *binary, mr_error *error);
+
+/* Two shapes broadcast; an error that names both when they do not fit. */
+mr_status mr_kernel_broadcast(const mr_kernel_call *call, mr_shape a, mr_shape b, mr_shape *result, mr_error *error);
+/* Strides of a shape inside a wider one it broadcasts to: 0 where it is repeated. */
+void mr_broadcast_strides(mr_shape shape, mr_shape wide, int64_t strides[MR_RANK_MAX]);
+
+/* The body of a binary loop: `expression` of a and b, for the three kinds of operands. */
+#define MR_BINARY_BODY(name, type, out_type, expression)                                                               \
+    MR_INLINE void name##_body(void *target, const void *a_row, const void *b_row, int64_t count,                      \
+                               mr_operands operands)                                                                   \
+    {                                                                                                                  \
+        out_type *to = target;                                                                                         \
+        const type *as = a_row, *bs = b_row;                                                                           \
+        if (operands == MR_A_SCALAR) {                                                                                 \
+            const type a = *as;                                                                                        \
+            MR_EACH_ELEMENT                                                                                            \
+            {                                                                                                          \
+                const type b = bs[i];                                                                                  \
+                to[i] = (out_type)(expression);                                                                        \
+            }                                                                                                          \
+        } else if (operands == MR_B_SCALAR) {                                                                          \
+            const type b = *bs;                                                                                        \
+            MR_EACH_ELEMENT                                                                                            \
+            {                                                                                                          \
+                const type a = as[i];                                                                                  \
+                to[i] = (out_type)(expression);                                                                        \
+            }                                                                                                          \
+        } else {                                                                                                       \
+            MR_EACH_ELEMENT                                                                                            \
+            {                                                                                                          \
+                const type a = as[i], b = bs[i];                                                                       \
+                to[i] = (out_type)(expression);                                                                        \
+            }                                                                                                          \
+        }                                                                                                              \
+    }
+#define MR_BINARY_LOOP(name, type, out_type, expression)                                                               \
+    MR_BINARY_BODY(name, type, out_type, expression)                                                                   \
+    static void name(void *target, const void *a, const void *b, int64_t count, mr_operands operands)                  \
+    {                                                                                                                  \
+        name##_body(target, a, b, count, operands);                                                                    \
+    }
+/* The same for each cpu level: `name` is the table of the three. */
+#define MR_BINARY_LEVELS(name, type, out_type, expression)                                                             \
+    MR_BINARY_BODY(name, type, out_type, expression)                                                                   \
+    MR_LEVELS(name, (void *target, const void *a, const void *b, int64_t count, mr_operands operands),                 \
+              (target, a, b, count, operands))
+
+#define MR_UNARY_BODY(name, type, out_type, expression)                                                                \
+    MR_INLINE void name##_body(void *target, const void *source, int64_t count)                                        \
+    {                                                                                                                  \
+        out_type *to = target;                                                                                         \
+        const type *from = source;                                                                                     \
+        MR_EACH_ELEMENT                                                                                                \
+        {                                                                                                              \
+            const type x = from[i];                                                                                    \
+            to[i] = (out_type)(expression);                                                                            \
+        }                                                                                                              \
+    }
+#define MR_UNARY_LOOP(name, type, out_type, expression)                                                                \
+    MR_UNARY_BODY(name, type, out_type, expression)                                                                    \
+    static void name(void *target, const void *source, int64_t count)                                                  \
+    {                                                                                                                  \
+        name##_body(target, source, count);                                                                            \
+    }
+#define MR_UNARY_LEVELS(name, type, out_type, expression)                                                              \
+    MR_UNARY_BODY(name, type, out_type, expression)                                                                    \
+    MR_LEVELS(name, (void *target, const void *source, int64_t count), (target, source, count))
+
+#endif

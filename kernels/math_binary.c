@@ -1,0 +1,227 @@
+/* Functions of two numbers with broadcasting, comparisons, and the gradients that are functions of two tensors. */
+#include "kernels/elementwise.h"
+#include "kernels/vector_math.h"
+#include <string.h>
+
+#define RUN(name)                                                                                                      \
+    static mr_status name(mr_kernel_call *call, mr_error *error)                                                       \
+    {                                                                                                                  \
+        return mr_binary_run(call, &name##_binary, error);                                                             \
+    }
+#define INTEGERS(X, name, expression)                                                                                  \
+    X(name##_int32, int32_t, int32_t, expression)                                                                      \
+    X(name##_int64, int64_t, int64_t, expression)                                                                      \
+    X(name##_int8, int8_t, int8_t, expression)                                                                         \
+    X(name##_int16, int16_t, int16_t, expression)                                                                      \
+    X(name##_uint8, uint8_t, uint8_t, expression)                                                                      \
+    X(name##_uint16, uint16_t, uint16_t, expression)                                                                   \
+    X(name##_uint32, uint32_t, uint32_t, expression)                                                                   \
+    X(name##_uint64, uint64_t, uint64_t, expression)
+#define INTEGER_ROWS(name)                                                                                             \
+    [MR_INT32] = name##_int32, [MR_INT64] = name##_int64, [MR_INT8] = name##_int8, [MR_INT16] = name##_int16,          \
+    [MR_UINT8] = name##_uint8, [MR_UINT16] = name##_uint16, [MR_UINT32] = name##_uint32, [MR_UINT64] = name##_uint64
+
+/* Every number type; integers wrap, so their expression is unsigned where it can overflow. */
+#define NUMBERS(name, real_expression, integer_expression, ...)                                                        \
+    MR_BINARY_LEVELS(name##_float, float, float, real_expression)                                                      \
+    MR_BINARY_LOOP(name##_double, double, double, real_expression)                                                     \
+    INTEGERS(MR_BINARY_LOOP, name, integer_expression)                                                                 \
+    static const mr_binary name##_binary = {                                                                           \
+        .float_levels = name##_float, .loops = {[MR_DOUBLE] = name##_double, INTEGER_ROWS(name)}, __VA_ARGS__};        \
+    RUN(name)
+/* Floats and doubles only. */
+#define REALS(name, float_expression, double_expression)                                                               \
+    MR_BINARY_LEVELS(name##_float, float, float, float_expression)                                                     \
+    MR_BINARY_LOOP(name##_double, double, double, double_expression)                                                   \
+    static const mr_binary name##_binary = {.float_levels = name##_float, .loops = {[MR_DOUBLE] = name##_double}};     \
+    RUN(name)
+
+/* Division and remainder that neither trap at the lowest number over -1 nor need a sign test for unsigned types. */
+#define QUOTIENT(a, b) ((b) == (typeof(b))-1 && (typeof(b))-1 < 0 ? (typeof(b))(-(uint64_t)(a)) : (a) / ((b) ? (b) : 1))
+#define REMAINDER(a, b) ((b) == (typeof(b))-1 && (typeof(b))-1 < 0 ? (typeof(b))0 : (a) % ((b) ? (b) : 1))
+#define FLOOR_QUOTIENT(a, b) (QUOTIENT(a, b) - (REMAINDER(a, b) != 0 && ((a) < 0) != ((b) < 0)))
+#define FLOOR_REMAINDER(a, b) (REMAINDER(a, b) + ((REMAINDER(a, b) != 0 && ((a) < 0) != ((b) < 0)) ? (b) : 0))
+
+NUMBERS(add, a + b, (uint64_t)a + (uint64_t)b)
+NUMBERS(subtract, a - b, (uint64_t)a - (uint64_t)b)
+NUMBERS(multiply, a *b, (uint64_t)a *(uint64_t)b)
+NUMBERS(squared_difference, (a - b) * (a - b), ((uint64_t)a - (uint64_t)b) * ((uint64_t)a - (uint64_t)b))
+NUMBERS(maximum, a > b || a != a ? a : b, a > b ? a : b)
+NUMBERS(minimum, a < b || a != a ? a : b, a < b ? a : b)
+NUMBERS(divide, a / b, QUOTIENT(a, b), .nonzero_b = true)
+NUMBERS(divide_no_nan, b == 0 ? 0 : a / b, b == 0 ? 0 : QUOTIENT(a, b))
+NUMBERS(multiply_no_nan, b == 0 ? 0 : a * b, (uint64_t)a *(uint64_t)b)
+
+/* What has to go through the C library runs an element at a time: these are rare in a step. */
+static float floor_remainder_float(float a, float b)
+{
+    float rest = fmodf(a, b);
+    return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
+}
+
+static double floor_remainder_double(double a, double b)
+{
+    double rest = fmod(a, b);
+    return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
+}
+
+static int64_t power_int(int64_t base, int64_t exponent)
+{
+    uint64_t result = 1, square = (uint64_t)base;
+    for (uint64_t rest = (uint64_t)exponent; rest > 0; rest >>= 1) {
+        if (rest & 1) result *= square;
+        square *= square;
+    }
+    return (int64_t)result;
+}
+
+#define SLOW_LOOP(name, type, out_type, expression)                                                                    \
+    static void name(void *target, const void *a_row, const void *b_row, int64_t count, mr_operands operands)          \
+    {                                                                                                                  \
+        int64_t a_step = operands != MR_A_SCALAR, b_step = operands != MR_B_SCALAR;                                    \
+        for (int64_t i = 0; i < count; i++) {                                                                          \
+            type a = ((const type *)a_row)[i * a_step], b = ((const type *)b_row)[i * b_step];                         \
+            ((out_type *)target)[i] = (out_type)(expression);                                                          \
+        }                                                                                                              \
+    }
+#define SLOW_NUMBERS(name, float_expression, double_expression, integer_expression, ...)                               \
+    SLOW_LOOP(name##_float, float, float, float_expression)                                                            \
+    SLOW_LOOP(name##_double, double, double, double_expression)                                                        \
+    INTEGERS(SLOW_LOOP, name, integer_expression)                                                                      \
+    static const mr_binary name##_binary = {                                                                           \
+        .loops = {[MR_FLOAT] = name##_float, [MR_DOUBLE] = name##_double, INTEGER_ROWS(name)}, __VA_ARGS__};           \
+    RUN(name)
+SLOW_NUMBERS(floor_divide, floorf(a / b), floor(a / b), FLOOR_QUOTIENT(a, b), .nonzero_b = true)
+SLOW_NUMBERS(floor_modulo, floor_remainder_float(a, b), floor_remainder_double(a, b), FLOOR_REMAINDER(a, b),
+             .nonzero_b = true)
+SLOW_NUMBERS(modulo, fmodf(a, b), fmod(a, b), REMAINDER(a, b), .nonzero_b = true)
+SLOW_NUMBERS(power, powf(a, b), pow(a, b), power_int((int64_t)a, (int64_t)b), .nonnegative_b = true)
+
+SLOW_LOOP(arc_tangent_2_float, float, float, atan2f(a, b))
+SLOW_LOOP(arc_tangent_2_double, double, double, atan2(a, b))
+static const mr_binary arc_tangent_2_binary = {
+    .loops = {[MR_FLOAT] = arc_tangent_2_float, [MR_DOUBLE] = arc_tangent_2_double}};
+RUN(arc_tangent_2)
+
+/* Gradients in terms of the result y (a) and dy (b). */
+REALS(root_grad, b * 0.5f / a, b * 0.5 / a)
+REALS(reciprocal_root_grad, -0.5f * b * (a * a * a), -0.5 * b * (a * a * a))
+REALS(reciprocal_grad, -b *(a *a), -b *(a *a))
+REALS(tangent_grad, b * (1.0f - a * a), b * (1.0 - a * a))
+REALS(sigmoid_grad, b *a * (1.0f - a), b *a * (1.0 - a))
+/* Gradients of activations: gradients (a), then features or outputs (b). */
+REALS(relu_grad, b > 0 ? a : 0, b > 0 ? a : 0)
+REALS(relu6_grad, b > 0 && b < 6 ? a : 0, b > 0 && b < 6 ? a : 0)
+REALS(elu_grad, b < 0 ? (b + 1) * a : a, b < 0 ? (b + 1) * a : a)
+REALS(selu_grad, b < 0 ? a * (b + 1.7580993408473768f) : a * 1.0507009873554805f,
+      b < 0 ? a * (b + 1.7580993408473768) : a * 1.0507009873554805)
+REALS(softplus_grad, a / (mr_expf(-b) + 1.0f), a / (exp(-b) + 1.0))
+REALS(softsign_grad, a / ((1.0f + fabsf(b)) * (1.0f + fabsf(b))), a / ((1.0 + fabs(b)) * (1.0 + fabs(b))))
+
+/* Comparisons. Halves compare as floats. */
+#define COMPARE(name, expression)                                                                                      \
+    MR_BINARY_LEVELS(name##_float, float, bool, expression)                                                            \
+    MR_BINARY_LOOP(name##_double, double, bool, expression)                                                            \
+    MR_BINARY_LOOP(name##_int32, int32_t, bool, expression)                                                            \
+    MR_BINARY_LOOP(name##_int64, int64_t, bool, expression)                                                            \
+    MR_BINARY_LOOP(name##_int8, int8_t, bool, expression)                                                              \
+    MR_BINARY_LOOP(name##_int16, int16_t, bool, expression)                                                            \
+    MR_BINARY_LOOP(name##_uint8, uint8_t, bool, expression)                                                            \
+    MR_BINARY_LOOP(name##_uint16, uint16_t, bool, expression)                                                          \
+    MR_BINARY_LOOP(name##_uint32, uint32_t, bool, expression)                                                          \
+    MR_BINARY_LOOP(name##_uint64, uint64_t, bool, expression)
+#define COMPARE_BINARY(name, ...)                                                                                      \
+    static const mr_binary name##_binary = {.float_levels = name##_float,                                              \
+                                            .loops = {[MR_DOUBLE] = name##_double, INTEGER_ROWS(name), __VA_ARGS__}};
+COMPARE(less, a < b)
+COMPARE_BINARY(less)
+RUN(less)
+COMPARE(less_equal, a <= b)
+COMPARE_BINARY(less_equal)
+RUN(less_equal)
+COMPARE(greater, a > b)
+COMPARE_BINARY(greater)
+RUN(greater)
+COMPARE(greater_equal, a >= b)
+COMPARE_BINARY(greater_equal)
+RUN(greater_equal)
+COMPARE(equal, a == b)
+SLOW_LOOP(equal_string, mr_string, bool, mr_string_equal(a, b))
+MR_BINARY_LOOP(equal_bool, bool, bool, a == b)
+COMPARE_BINARY(equal, [MR_STRING] = equal_string, [MR_BOOL] = equal_bool)
+COMPARE(not_equal, a != b)
+SLOW_LOOP(not_equal_string, mr_string, bool, !mr_string_equal(a, b))
+MR_BINARY_LOOP(not_equal_bool, bool, bool, a != b)
+COMPARE_BINARY(not_equal, [MR_STRING] = not_equal_string, [MR_BOOL] = not_equal_bool)
+
+/* With incompatible_shape_error off, shapes that do not broadcast are simply not equal. */
+static mr_status equality(mr_kernel_call *call, const mr_binary *binary, bool different, mr_error *error)
+{
+    mr_shape wide;
+    if (!mr_attr_bool_or(call->node->attrs, "incompatible_shape_error", true) &&
+        mr_kernel_broadcast(call, call->inputs[0].shape, call->inputs[1].shape, &wide, nullptr) != MR_OK) {
+        MR_TRY(mr_kernel_output(call, 0, MR_SCALAR, error));
+        *(bool *)call->outputs[0].data = different;
+        return MR_OK;
+    }
+    return mr_binary_run(call, binary, error);
+}
+
+static mr_status equal(mr_kernel_call *call, mr_error *error)
+{
+    return equality(call, &equal_binary, false, error);
+}
+
+static mr_status not_equal(mr_kernel_call *call, mr_error *error)
+{
+    return equality(call, &not_equal_binary, true, error);
+}
+
+MR_BINARY_LOOP(and_bool, bool, bool, a &&b)
+static const mr_binary logical_and_binary = {.loops = {[MR_BOOL] = and_bool}};
+RUN(logical_and)
+MR_BINARY_LOOP(or_bool, bool, bool, a || b)
+static const mr_binary logical_or_binary = {.loops = {[MR_BOOL] = or_bool}};
+RUN(logical_or)
+
+static const mr_kernel kernels[] = {
+    {.op = "Add", .run = add},
+    {.op = "AddV2", .run = add},
+    {.op = "Sub", .run = subtract},
+    {.op = "Mul", .run = multiply},
+    {.op = "MulNoNan", .run = multiply_no_nan},
+    {.op = "Div", .run = divide},
+    {.op = "RealDiv", .run = divide},
+    {.op = "TruncateDiv", .run = divide},
+    {.op = "DivNoNan", .run = divide_no_nan},
+    {.op = "FloorDiv", .run = floor_divide},
+    {.op = "FloorMod", .run = floor_modulo},
+    {.op = "Mod", .run = modulo},
+    {.op = "TruncateMod", .run = modulo},
+    {.op = "SquaredDifference", .run = squared_difference},
+    {.op = "Maximum", .run = maximum},
+    {.op = "Minimum", .run = minimum},
+    {.op = "Pow", .run = power},
+    {.op = "Atan2", .run = arc_tangent_2},
+    {.op = "SqrtGrad", .run = root_grad},
+    {.op = "RsqrtGrad", .run = reciprocal_root_grad},
+    {.op = "ReciprocalGrad", .run = reciprocal_grad},
+    {.op = "InvGrad", .run = reciprocal_grad},
+    {.op = "TanhGrad", .run = tangent_grad},
+    {.op = "SigmoidGrad", .run = sigmoid_grad},
+    {.op = "ReluGrad", .run = relu_grad},
+    {.op = "Relu6Grad", .run = relu6_grad},
+    {.op = "EluGrad", .run = elu_grad},
+    {.op = "SeluGrad", .run = selu_grad},
+    {.op = "SoftplusGrad", .run = softplus_grad},
+    {.op = "SoftsignGrad", .run = softsign_grad},
+    {.op = "Less", .run = less},
+    {.op = "LessEqual", .run = less_equal},
+    {.op = "Greater", .run = greater},
+    {.op = "GreaterEqual", .run = greater_equal},
+    {.op = "Equal", .run = equal},
+    {.op = "NotEqual", .run = not_equal},
+    {.op = "LogicalAnd", .run = logical_and},
+    {.op = "LogicalOr", .run = logical_or},
+};
+MR_KERNEL_FAMILY(math_binary);

@@ -1,0 +1,189 @@
+/* Choosing and bounding elements: Select, SelectV2, ClipByValue. Select moves elements without looking at them. */
+#include "kernels/elementwise.h"
+#include <string.h>
+
+typedef struct element16 {
+    uint64_t words[2];
+} element16;
+
+/* One row: `take` chooses between the operands, whose steps are 0 or 1. */
+#define ROW(type)                                                                                                      \
+    {                                                                                                                  \
+        type *to = target;                                                                                             \
+        const type *x = then_row, *y = else_row;                                                                       \
+        if (take_step == 1 && then_step == 1 && else_step == 1) {                                                      \
+            MR_EACH_ELEMENT to[i] = take[i] ? x[i] : y[i];                                                             \
+        } else {                                                                                                       \
+            for (int64_t i = 0; i < count; i++) to[i] = take[i * take_step] ? x[i * then_step] : y[i * else_step];     \
+        }                                                                                                              \
+    }
+
+static void select_row(void *target, const bool *take, int64_t take_step, const void *then_row, int64_t then_step,
+                       const void *else_row, int64_t else_step, int64_t count, size_t size)
+{
+    switch (size) {
+    case 1:
+        ROW(uint8_t) break;
+    case 2:
+        ROW(uint16_t) break;
+    case 4:
+        ROW(uint32_t) break;
+    case 8:
+        ROW(uint64_t) break;
+    default:
+        ROW(element16) break;
+    }
+}
+
+typedef struct select_job {
+    int rank;
+    int64_t dims[MR_RANK_MAX];
+    int64_t strides[3][MR_RANK_MAX];
+    const char *operands[3];
+    char *target;
+    size_t size;
+} select_job;
+
+static void select_rows(void *context, int64_t begin, int64_t end)
+{
+    const select_job *job = context;
+    int last = job->rank - 1;
+    int64_t inner = job->dims[last];
+    for (int64_t row = begin; row < end; row++) {
+        int64_t rest = row, offset[3] = {0, 0, 0};
+        for (int d = last - 1; d >= 0; d--) {
+            int64_t index = rest % job->dims[d];
+            rest /= job->dims[d];
+            for (int o = 0; o < 3; o++) offset[o] += index * job->strides[o][d];
+        }
+        select_row(job->target + (size_t)(row * inner) * job->size, (const bool *)job->operands[0] + offset[0],
+                   job->strides[0][last], job->operands[1] + (size_t)offset[1] * job->size, job->strides[1][last],
+                   job->operands[2] + (size_t)offset[2] * job->size, job->strides[2][last], inner, job->size);
+    }
+}
+
+static mr_status select_broadcast(mr_kernel_call *call, const mr_shape shapes[3], mr_shape wide, mr_error *error)
+{
+    mr_sink sink;
+    MR_TRY(mr_sink_init(call, 0, wide, &sink, error));
+    select_job job = {.target = sink.data, .size = sink.element_size};
+    int64_t strides[3][MR_RANK_MAX];
+    for (int o = 0; o < 3; o++) {
+        job.operands[o] = call->inputs[o].data;
+        mr_broadcast_strides(shapes[o], wide, strides[o]);
+    }
+    for (int d = 0; d < wide.rank; d++) { /* joins what all three walk alike */
+        if (wide.dims[d] == 1) continue;
+        int p = job.rank - 1;
+        bool join = job.rank > 0;
+        for (int o = 0; join && o < 3; o++) join = job.strides[o][p] == strides[o][d] * wide.dims[d];
+        if (join) {
+            job.dims[p] *= wide.dims[d];
+        } else {
+            p = job.rank++;
+            job.dims[p] = wide.dims[d];
+        }
+        for (int o = 0; o < 3; o++) job.strides[o][p] = strides[o][d];
+    }
+    if (job.rank == 0) {
+        job.rank = 1;
+        job.dims[0] = 1;
+    }
+    int64_t inner = job.dims[job.rank - 1];
+    if (sink.count > 0 && job.rank == 1 && inner >= 4 * MR_GRAIN && inner % 64 == 0) { /* share one long row */
+        int64_t rows = inner / 64;
+        job.rank = 2;
+        job.dims[0] = rows;
+        job.dims[1] = inner = 64;
+        for (int o = 0; o < 3; o++) {
+            job.strides[o][1] = job.strides[o][0];
+            job.strides[o][0] *= 64;
+        }
+    }
+    if (sink.count > 0)
+        mr_pool_for(call->device->pool, sink.count / inner, MR_MAX(1, MR_GRAIN / inner), select_rows, &job);
+    return mr_sink_finish(call, &sink, MR_OK, error);
+}
+
+static mr_status select_v2(mr_kernel_call *call, mr_error *error)
+{
+    mr_shape wide;
+    MR_TRY(mr_kernel_broadcast(call, call->inputs[1].shape, call->inputs[2].shape, &wide, error));
+    MR_TRY(mr_kernel_broadcast(call, call->inputs[0].shape, wide, &wide, error));
+    mr_shape shapes[3] = {call->inputs[0].shape, call->inputs[1].shape, call->inputs[2].shape};
+    return select_broadcast(call, shapes, wide, error);
+}
+
+/* Version 1: the condition has the operands' shape, or is a scalar, or a vector that chooses whole rows. */
+static mr_status select_v1(mr_kernel_call *call, mr_error *error)
+{
+    mr_shape take = call->inputs[0].shape, wide = call->inputs[1].shape;
+    bool fits = mr_shape_equal(wide, call->inputs[2].shape);
+    if (fits && take.rank == 1 && wide.rank > 1 && take.dims[0] == wide.dims[0]) {
+        take.rank = wide.rank;
+        for (int i = 1; i < wide.rank; i++) take.dims[i] = 1;
+    }
+    if (!fits || !(take.rank == 0 || take.rank == wide.rank))
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "the shapes of condition, t and e do not fit");
+    for (int i = 0; i < take.rank; i++)
+        if (take.dims[i] != wide.dims[i] && !(call->inputs[0].shape.rank == 1 && i > 0))
+            return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "condition and t differ in dimension %d", i);
+    mr_shape shapes[3] = {take, wide, wide};
+    return select_broadcast(call, shapes, wide, error);
+}
+
+/* min(max(x, low), high), the bounds scalars or of x's shape. */
+#define CLIP(dtype, type, suffix)                                                                                      \
+    static void clip_##suffix(const mr_kernel_call *call, void *target, const void *source, int64_t begin,             \
+                              int64_t end)                                                                             \
+    {                                                                                                                  \
+        const type *x = source, *low = call->inputs[1].data, *high = call->inputs[2].data;                             \
+        int64_t low_step = call->inputs[1].shape.rank > 0, high_step = call->inputs[2].shape.rank > 0;                 \
+        type *to = target;                                                                                             \
+        for (int64_t i = begin; i < end; i++) {                                                                        \
+            type l = low[i * low_step], h = high[i * high_step], v = x[i];                                             \
+            v = v < l ? l : v;                                                                                         \
+            to[i] = v > h ? h : v;                                                                                     \
+        }                                                                                                              \
+    }
+MR_EACH_NUMBER(CLIP)
+
+typedef void (*clip_function)(const mr_kernel_call *call, void *target, const void *source, int64_t begin, int64_t end);
+#define CLIP_ROW(dtype, type, suffix) [dtype] = clip_##suffix,
+static const clip_function clips[MR_DTYPE_COUNT] = {MR_EACH_NUMBER(CLIP_ROW)};
+
+typedef struct clip_job {
+    const mr_kernel_call *call;
+    clip_function clip;
+    void *target;
+    const void *source;
+} clip_job;
+
+static void clip_piece(void *context, int64_t begin, int64_t end)
+{
+    const clip_job *job = context;
+    job->clip(job->call, job->target, job->source, begin, end);
+}
+
+static mr_status clip_by_value(mr_kernel_call *call, mr_error *error)
+{
+    const mr_tensor *input = &call->inputs[0];
+    clip_job job = {call, clips[input->dtype], nullptr, input->data};
+    if (!job.clip)
+        return mr_kernel_fail(call->node, error, MR_UNIMPLEMENTED, "no kernel for %s", mr_dtype_name(input->dtype));
+    for (int i = 1; i < 3; i++)
+        if (call->inputs[i].shape.rank != 0 && !mr_shape_equal(call->inputs[i].shape, input->shape))
+            return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT,
+                                  "the bounds must be scalars or have the shape of t");
+    MR_TRY(mr_kernel_output(call, 0, input->shape, error));
+    job.target = call->outputs[0].data;
+    mr_pool_for(call->device->pool, mr_tensor_count(input), MR_GRAIN, clip_piece, &job);
+    return MR_OK;
+}
+
+static const mr_kernel kernels[] = {
+    {.op = "Select", .run = select_v1},
+    {.op = "SelectV2", .run = select_v2},
+    {.op = "ClipByValue", .run = clip_by_value},
+};
+MR_KERNEL_FAMILY(math_select);
