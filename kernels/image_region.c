@@ -388,7 +388,7 @@ static void store(const region_walk *walk, const float *source, size_t at, size_
 static void finish_row(region_walk *walk, int32_t y)
 {
     bool floats = walk->options->dtype == MR_FLOAT || walk->options->dtype == MR_DTYPE_INVALID;
-    bool planes = walk->options->layout == MR_NCHW && walk->channels > 1;
+    bool planes = walk->options->layout == MR_LAYOUT_NCHW && walk->channels > 1;
     size_t width = (size_t)walk->width, channels = (size_t)walk->channels, row = (size_t)y;
     float *wide = floats && !planes ? (float *)walk->target + row * width * channels : walk->wide;
     sum_columns(walk, wide);
