@@ -1,0 +1,119 @@
+"""Checkpoints go both ways: we read TensorFlow's, and what we write is TensorFlow's to the byte."""
+import os
+import subprocess
+import sys
+import tempfile
+
+os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
+import numpy as np
+import tensorflow as tf
+
+tf1 = tf.compat.v1
+tf1.disable_eager_execution()
+PROGRAM = os.path.join(os.environ["MILLRACE_ORACLE"], "checkpoint_files")
+DATA = ".data-00000-of-00001"
+
+
+def save(prefix, tensors, slices=None):
+    """What SaveV2 writes for the named arrays, in their order."""
+    with tf1.Graph().as_default(), tf1.Session() as session:
+        feeds = [tf1.placeholder(tf.string if v.dtype == object else v.dtype) for _, v in tensors]
+        names = [name for name, _ in tensors]
+        op = tf.raw_ops.SaveV2(prefix=prefix, tensor_names=names, shape_and_slices=slices or [""] * len(names), tensors=feeds)
+        session.run(op, dict(zip(feeds, [v for _, v in tensors])))
+
+
+def read(path):
+    with open(path, "rb") as file:
+        return file.read()
+
+
+def copy(source, target, names):
+    lines = "".join(name + "\n" for name in names)
+    subprocess.run([PROGRAM, "copy", source, target], input=lines, text=True, check=True)
+
+
+def same_bytes(folder, name, tensors):
+    """TensorFlow writes, we read and write; both pairs of files are equal."""
+    theirs, ours = f"{folder}/{name}", f"{folder}/{name}-ours"
+    save(theirs, tensors)
+    copy(theirs, ours, [key for key, _ in tensors])
+    for ending in (".index", DATA):
+        assert read(theirs + ending) == read(ours + ending), f"{name}{ending} differs"
+    loaded = tf.train.load_checkpoint(ours)
+    for key, value in tensors:
+        np.testing.assert_array_equal(loaded.get_tensor(key), value)
+
+
+def every_dtype():
+    numbers = [np.float32, np.float64, np.int32, np.uint8, np.int16, np.int8, np.complex64, np.int64, np.bool_,
+               np.uint16, np.complex128, np.float16, np.uint32, np.uint64, tf.bfloat16.as_numpy_dtype]
+    rng = np.random.default_rng(7)
+    return [(f"of/{np.dtype(d).name}", (rng.normal(size=(3, 1, 5)) * 50).astype(np.float32).astype(np.int8).astype(d)) for d in numbers]
+
+
+def strings():
+    long = [b"", b"a", b"\0\xff" * 3, b"x" * 127, b"y" * 128, b"z" * 70000]
+    return [("words", np.array(long, dtype=object)), ("word", np.array(b"one", dtype=object)),
+            ("none", np.zeros((0, 2), dtype=object)), ("empty", np.zeros((2, 0), np.float32))]
+
+
+def many():
+    """An index of several blocks, with keys that are hard to part."""
+    keys = [f"layer_{i:05d}/kernel/with/a/long/name/{i * 7919 % 1000}" for i in range(9000)]
+    keys += ["\x7f", "\x7f\x7f", "a", "ab", "b"] + ["k" * i for i in range(1, 400)]
+    return [(key, np.float32(i)) for i, key in enumerate(keys)]
+
+
+def partitioned(folder):
+    """Slices: ours to the byte as theirs, and both read them whole."""
+    whole = np.arange(1500, dtype=np.float32).reshape(300, 5)
+    key = "parté/w"
+    save(f"{folder}/theirs", [(key, whole[:100]), (key, whole[100:])], ["300 5 0,100:0,5", "300 5 100,200:0,5"])
+    subprocess.run([PROGRAM, "slices", f"{folder}/ours"], check=True)
+    for ending in (".index", DATA):
+        assert read(f"{folder}/theirs{ending}") == read(f"{folder}/ours{ending}"), f"slices{ending} differ"
+    np.testing.assert_array_equal(tf.train.load_checkpoint(f"{folder}/ours").get_tensor(key), whole)
+    copy(f"{folder}/theirs", f"{folder}/whole", [key])
+    np.testing.assert_array_equal(tf.train.load_checkpoint(f"{folder}/whole").get_tensor(key), whole)
+
+
+def slice_keys(folder):
+    """The ordered code of small, large and negative-looking numbers."""
+    whole = np.arange(20000, dtype=np.int32).reshape(20000, 1)
+    cuts = [0, 1, 63, 64, 65, 8191, 8192, 20000]
+    parts = [("t", whole[a:b]) for a, b in zip(cuts, cuts[1:])]
+    save(f"{folder}/cuts", parts, [f"20000 1 {a},{b - a}:-" for a, b in zip(cuts, cuts[1:])])
+    copy(f"{folder}/cuts", f"{folder}/joined", ["t"])
+    np.testing.assert_array_equal(tf.train.load_checkpoint(f"{folder}/joined").get_tensor("t"), whole)
+
+
+def sharded(folder):
+    """Several data files, as a sharded Saver merges them."""
+    with tf1.Graph().as_default(), tf1.Session() as session:
+        a, b = tf.constant([1.0, 2.0]), tf.constant([[3]])
+        parts = [f"{folder}/tmp/part-0000{i}-of-00002" for i in range(2)]
+        session.run([tf.raw_ops.ShardedFilename(basename="x", shard=0, num_shards=2)])
+        session.run(tf.raw_ops.SaveV2(prefix=parts[0], tensor_names=["a"], shape_and_slices=[""], tensors=[a]))
+        session.run(tf.raw_ops.SaveV2(prefix=parts[1], tensor_names=["b"], shape_and_slices=[""], tensors=[b]))
+        session.run(tf.raw_ops.MergeV2Checkpoints(checkpoint_prefixes=parts, destination_prefix=f"{folder}/two"))
+    assert os.path.exists(f"{folder}/two.data-00001-of-00002")
+    copy(f"{folder}/two", f"{folder}/one", ["a", "b"])
+    loaded = tf.train.load_checkpoint(f"{folder}/one")
+    np.testing.assert_array_equal(loaded.get_tensor("a"), [1, 2])
+    np.testing.assert_array_equal(loaded.get_tensor("b"), [[3]])
+
+
+def main():
+    with tempfile.TemporaryDirectory() as folder:
+        same_bytes(folder, "dtypes", every_dtype())
+        same_bytes(folder, "strings", strings())
+        same_bytes(folder, "many", many())
+        partitioned(folder)
+        slice_keys(folder)
+        sharded(folder)
+    print("6 passed, 0 failed")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
