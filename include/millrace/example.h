@@ -11,7 +11,17 @@
  * mr_example_encoder_deinit(&encoder);
  * ```
  *
- * Parsing goes once over the wire bytes, straight into the columns of a batch; features that are not asked for are skipped. */
+ * Parsing goes once over the wire bytes, straight into the columns of a batch; features that are not asked for are skipped.
+ * The rules are those of tf.io.parse_example, also where they are not protobuf's:
+ *
+ *   - concatenated messages and a name that is there twice: the last wins. A later feature without any list is passed over
+ *     for an earlier one, but for MR_VARIABLE and MR_RAGGED in a batch it wins
+ *   - a feature without a list is missing; an empty list is there and has no values
+ *   - another kind than asked for is an error, even when empty
+ *   - numbers may be packed or not, as the first tag says; of several packed chunks only the first is read
+ *   - other fields of the Example are skipped; inside Features and its entries they are damage, as groups are everywhere
+ *
+ * One thing is stricter: a length that points behind its message is damage here, and TensorFlow reads what is there. */
 #ifndef MILLRACE_EXAMPLE_H
 #define MILLRACE_EXAMPLE_H
 
@@ -22,6 +32,9 @@ extern "C" {
 #endif
 
 /* ---- Encode ---- */
+
+/* An Example is at most this long, as any protobuf message. */
+#define MR_EXAMPLE_SIZE_MAX ((size_t)INT32_MAX)
 
 /* Zero-initialised memory is an empty encoder. The first failure (no memory, a name added twice) is kept and reported by
  * finish. Features are written in the order of their names, so equal Examples have equal bytes. */
@@ -54,7 +67,7 @@ typedef struct mr_feature_view {
     mr_string list; /* the serialised BytesList, FloatList or Int64List */
 } mr_feature_view;
 
-/* Walks the features in file order; {.record = …} begins. Duplicate names appear each time.
+/* Walks the features in file order; {.record = …} begins. Names that are there twice appear each time.
  * errors  MR_OUT_OF_RANGE at the end; MR_DATA_LOSS with the byte where the message is damaged */
 typedef struct mr_example_walk {
     mr_string record;
@@ -78,7 +91,7 @@ typedef enum mr_feature_form {
     MR_FIXED = 0,      /* FixedLenFeature: [batch] + shape */
     MR_FIXED_SEQUENCE, /* FixedLenSequenceFeature, allow_missing: [batch, longest] + shape, padded with the default */
     MR_VARIABLE,       /* VarLenFeature: three tensors: indices [n, 2], values [n], dense shape [2] */
-    MR_RAGGED,         /* RaggedFeature: two tensors: values [n], row splits [batch + 1] of int64 */
+    MR_RAGGED, /* RaggedFeature: two tensors: values [n], row splits [batch + 1] of int64; splits [0] when single */
 } mr_feature_form;
 
 /* One feature that is asked for. dtype MR_FLOAT, MR_INT64 or MR_STRING. */
@@ -100,6 +113,11 @@ int32_t mr_feature_tensor_count(const mr_feature *feature);
 typedef struct mr_example_parser mr_example_parser;
 mr_status mr_example_parser_new(const mr_feature *features, int32_t count, mr_example_parser **parser, mr_error *error);
 void mr_example_parser_free(mr_example_parser *parser);
+
+/* Finds the parser's features in one record, without copying: views[i] belongs to feature i, with kind MR_FEATURE_NONE when
+ * it is missing. Rules as for a single record; kinds and counts are not compared with what the parser asks for.
+ * errors   MR_DATA_LOSS with the byte where the message is damaged */
+mr_status mr_example_find(const mr_example_parser *parser, mr_string record, mr_feature_view *views, mr_error *error);
 
 /* Parses records into tensors, in the order of the features. One record parses to the same tensors without the batch
  * dimension when single is true (tf.io.parse_single_example; record_count is then 1).
