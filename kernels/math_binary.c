@@ -184,7 +184,28 @@ MR_BINARY_LOOP(or_bool, bool, bool, a || b)
 static const mr_binary logical_or_binary = {.loops = {[MR_BOOL] = or_bool}};
 RUN(logical_or)
 
+/* BiasAdd is an addition whose bias lies along the channels: the last dimension, or the second of NCHW. */
+static mr_status bias_add(mr_kernel_call *call, mr_error *error)
+{
+    mr_tensor inputs[2] = {call->inputs[0], call->inputs[1]};
+    mr_kernel_call shaped = *call;
+    shaped.inputs = inputs;
+    mr_shape value = inputs[0].shape;
+    bool nchw = mr_string_equal(mr_attr_string_or(call->node->attrs, "data_format", "NHWC"), MR_STR("NCHW"));
+    int channel = nchw ? MR_MIN(1, value.rank - 1) : value.rank - 1;
+    if (value.rank < 2 || inputs[1].shape.rank != 1 || inputs[1].shape.dims[0] != value.dims[channel]) {
+        char a[MR_SHAPE_TEXT_SIZE], b[MR_SHAPE_TEXT_SIZE];
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "a bias of %s does not fit %s",
+                              mr_shape_text(inputs[1].shape, a, sizeof a), mr_shape_text(value, b, sizeof b));
+    }
+    inputs[1].shape.rank = value.rank - channel;
+    for (int i = 1; i < inputs[1].shape.rank; i++) inputs[1].shape.dims[i] = 1;
+    return mr_binary_run(&shaped, &add_binary, error);
+}
+
 static const mr_kernel kernels[] = {
+    {.op = "BiasAdd", .run = bias_add},
+    {.op = "BiasAddV1", .run = bias_add},
     {.op = "Add", .run = add},
     {.op = "AddV2", .run = add},
     {.op = "Sub", .run = subtract},

@@ -1,0 +1,97 @@
+/* Activation functions. Their gradients, functions of two tensors, are in math_binary.c but for those with an attr. */
+#include "kernels/elementwise.h"
+#include "kernels/vector_math.h"
+
+#define RUN(name)                                                                                                      \
+    static mr_status name(mr_kernel_call *call, mr_error *error)                                                       \
+    {                                                                                                                  \
+        return mr_unary_run(call, &name##_unary, error);                                                               \
+    }
+#define NUMBERS(name, expression)                                                                                      \
+    MR_UNARY_LEVELS(name##_float, float, float, expression)                                                            \
+    MR_UNARY_LOOP(name##_double, double, double, expression)                                                           \
+    MR_UNARY_LOOP(name##_int32, int32_t, int32_t, expression)                                                          \
+    MR_UNARY_LOOP(name##_int64, int64_t, int64_t, expression)                                                          \
+    static const mr_unary name##_unary = {                                                                             \
+        .float_levels = name##_float,                                                                                  \
+        .loops = {[MR_DOUBLE] = name##_double, [MR_INT32] = name##_int32, [MR_INT64] = name##_int64}};                 \
+    RUN(name)
+#define REALS(name, float_expression, double_expression)                                                               \
+    MR_UNARY_LEVELS(name##_float, float, float, float_expression)                                                      \
+    MR_UNARY_LOOP(name##_double, double, double, double_expression)                                                    \
+    static const mr_unary name##_unary = {.float_levels = name##_float, .loops = {[MR_DOUBLE] = name##_double}};       \
+    RUN(name)
+
+NUMBERS(relu, x < 0 ? 0 : x)
+NUMBERS(relu6, x < 0 ? 0 : x > 6 ? 6 : x)
+REALS(elu, x < 0 ? mr_expm1f(x) : x, x < 0 ? expm1(x) : x)
+REALS(selu, x < 0 ? 1.7580993408473768f * mr_expm1f(x) : 1.0507009873554805f * x,
+      x < 0 ? 1.7580993408473768 * expm1(x) : 1.0507009873554805 * x)
+REALS(softplus, mr_softplusf(x), x > 34 ? x : log1p(exp(x)))
+REALS(softsign, x / (1.0f + fabsf(x)), x / (1.0 + fabs(x)))
+
+/* LeakyRelu: gradients is null for the function itself, which is the gradient's form with x in their place. */
+typedef struct leaky_job {
+    float alpha;
+    const void *gradients, *features;
+    void *target;
+    mr_dtype dtype;
+} leaky_job;
+
+#define LEAKY(type)                                                                                                    \
+    {                                                                                                                  \
+        const type *x = job->features, *g = job->gradients ? job->gradients : job->features;                           \
+        type *to = job->target;                                                                                        \
+        const type alpha = (type)job->alpha;                                                                           \
+        const int64_t count = end - begin;                                                                             \
+        x += begin;                                                                                                    \
+        g += begin;                                                                                                    \
+        to += begin;                                                                                                   \
+        MR_EACH_ELEMENT to[i] = x[i] > 0 ? g[i] : alpha * g[i];                                                        \
+    }
+
+static void leaky_piece(void *context, int64_t begin, int64_t end)
+{
+    const leaky_job *job = context;
+    if (job->dtype == MR_FLOAT)
+        LEAKY(float)
+    else
+        LEAKY(double)
+}
+
+static mr_status leaky(mr_kernel_call *call, bool gradient, mr_error *error)
+{
+    const mr_tensor *first = &call->inputs[0];
+    leaky_job job = {.alpha = mr_attr_float_or(call->node->attrs, "alpha", 0.2f), .dtype = first->dtype};
+    job.features = call->inputs[gradient ? 1 : 0].data;
+    job.gradients = gradient ? first->data : nullptr;
+    if (gradient && !mr_shape_equal(first->shape, call->inputs[1].shape))
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "gradients and features differ in shape");
+    int64_t count = mr_tensor_count(first);
+    MR_TRY(mr_kernel_forward(call, 0, 0, first->shape, error));
+    job.target = call->outputs[0].data;
+    mr_pool_for(call->device->pool, count, MR_GRAIN, leaky_piece, &job);
+    return MR_OK;
+}
+
+static mr_status leaky_relu(mr_kernel_call *call, mr_error *error)
+{
+    return leaky(call, false, error);
+}
+
+static mr_status leaky_relu_grad(mr_kernel_call *call, mr_error *error)
+{
+    return leaky(call, true, error);
+}
+
+static const mr_kernel kernels[] = {
+    {.op = "Relu", .run = relu},
+    {.op = "Relu6", .run = relu6},
+    {.op = "Elu", .run = elu},
+    {.op = "Selu", .run = selu},
+    {.op = "Softplus", .run = softplus},
+    {.op = "Softsign", .run = softsign},
+    {.op = "LeakyRelu", .types = "T: float, double", .run = leaky_relu},
+    {.op = "LeakyReluGrad", .types = "T: float, double", .run = leaky_relu_grad},
+};
+MR_KERNEL_FAMILY(activation);

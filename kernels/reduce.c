@@ -1,0 +1,503 @@
+/* Reductions. Dims are joined into runs that are all kept or all reduced; what remains is a loop over kept places, and
+ * for each a loop over reduced ones, the innermost run being a row: either reduced to one element, or added element by
+ * element. Few outputs over many elements are cut into pieces at places that only the shape decides, each piece with a
+ * partial result, and the partials are joined in order: any number of threads gives the same bits. */
+#include "kernels/vector.h"
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+
+typedef enum reduction { SUM, MEAN, PRODUCT, LARGEST, SMALLEST, REDUCTION_COUNT } reduction;
+
+/* start    fills count accumulators with the neutral element
+ * row      *accumulator op= all of a row
+ * column   accumulators[i] op= row[i]
+ * finish   divides by a count, for MEAN */
+typedef struct reducer {
+    void (*start)(void *accumulator, int64_t count);
+    void (*row)(void *accumulator, const void *row, int64_t count);
+    void (*column)(void *accumulator, const void *row, int64_t count);
+    void (*finish)(void *accumulator, int64_t count, int64_t divisor);
+} reducer;
+
+#define REDUCER(name, type, neutral, join)                                                                             \
+    static void name##_start(void *accumulator, int64_t count)                                                         \
+    {                                                                                                                  \
+        for (int64_t i = 0; i < count; i++) ((type *)accumulator)[i] = neutral;                                        \
+    }                                                                                                                  \
+    static void name##_row(void *accumulator, const void *row, int64_t count)                                          \
+    {                                                                                                                  \
+        type a = *(type *)accumulator;                                                                                 \
+        for (int64_t i = 0; i < count; i++) {                                                                          \
+            type b = ((const type *)row)[i];                                                                           \
+            a = (type)(join);                                                                                          \
+        }                                                                                                              \
+        *(type *)accumulator = a;                                                                                      \
+    }                                                                                                                  \
+    static void name##_column(void *accumulator, const void *row, int64_t count)                                       \
+    {                                                                                                                  \
+        for (int64_t i = 0; i < count; i++) {                                                                          \
+            type a = ((type *)accumulator)[i], b = ((const type *)row)[i];                                             \
+            ((type *)accumulator)[i] = (type)(join);                                                                   \
+        }                                                                                                              \
+    }
+#define FINISH(suffix, type)                                                                                           \
+    static void finish_##suffix(void *accumulator, int64_t count, int64_t divisor)                                     \
+    {                                                                                                                  \
+        for (int64_t i = 0; i < count; i++)                                                                            \
+            ((type *)accumulator)[i] = (type)(((type *)accumulator)[i] / (type)divisor);                               \
+    }
+#define EACH_REDUCED(X)                                                                                                \
+    X(MR_FLOAT, float, float, -INFINITY, INFINITY)                                                                     \
+    X(MR_DOUBLE, double, double, -(double)INFINITY, (double)INFINITY)                                                  \
+    X(MR_INT32, int32_t, int32, INT32_MIN, INT32_MAX)                                                                  \
+    X(MR_INT64, int64_t, int64, INT64_MIN, INT64_MAX)                                                                  \
+    X(MR_INT8, int8_t, int8, INT8_MIN, INT8_MAX)                                                                       \
+    X(MR_INT16, int16_t, int16, INT16_MIN, INT16_MAX)                                                                  \
+    X(MR_UINT8, uint8_t, uint8, 0, UINT8_MAX)                                                                          \
+    X(MR_UINT16, uint16_t, uint16, 0, UINT16_MAX)                                                                      \
+    X(MR_UINT32, uint32_t, uint32, 0, UINT32_MAX)                                                                      \
+    X(MR_UINT64, uint64_t, uint64, 0, UINT64_MAX)
+#define REDUCERS(dtype, type, suffix, low, high)                                                                       \
+    REDUCER(sum_##suffix, type, 0, a + b)                                                                              \
+    REDUCER(product_##suffix, type, 1, a *b)                                                                           \
+    REDUCER(largest_##suffix, type, low, b > a || b != b ? b : a)                                                      \
+    REDUCER(smallest_##suffix, type, high, b < a || b != b ? b : a)                                                    \
+    FINISH(suffix, type)
+#pragma clang diagnostic ignored "-Wtautological-compare"
+EACH_REDUCED(REDUCERS)
+
+/* Sums of floats: 64 partial sums, added as a tree. */
+MR_INLINE void sum_row_body(void *accumulator, const void *row, int64_t count)
+{
+    const float *x = row;
+    mr_vector s0 = {}, s1 = {}, s2 = {}, s3 = {};
+    int64_t i = 0;
+    for (; i + 64 <= count; i += 64) {
+        s0 += mr_vector_load(x + i);
+        s1 += mr_vector_load(x + i + 16);
+        s2 += mr_vector_load(x + i + 32);
+        s3 += mr_vector_load(x + i + 48);
+    }
+    for (; i + 16 <= count; i += 16) s0 += mr_vector_load(x + i);
+    if (i < count) s1 += mr_vector_load_some(x + i, count - i, 0);
+    *(float *)accumulator += mr_vector_sum((s0 + s1) + (s2 + s3));
+}
+MR_LEVELS(sum_row, (void *accumulator, const void *row, int64_t count), (accumulator, row, count))
+
+MR_INLINE void sum_column_body(void *accumulator, const void *row, int64_t count)
+{
+    float *a = accumulator;
+    const float *x = row;
+    int64_t i = 0;
+    for (; i + 16 <= count; i += 16) mr_vector_store(a + i, mr_vector_load(a + i) + mr_vector_load(x + i));
+    for (; i < count; i++) a[i] += x[i];
+}
+MR_LEVELS(sum_column, (void *accumulator, const void *row, int64_t count), (accumulator, row, count))
+
+static void fast_sum_row(void *accumulator, const void *row, int64_t count)
+{
+    sum_row[mr_cpu()](accumulator, row, count);
+}
+
+static void fast_sum_column(void *accumulator, const void *row, int64_t count)
+{
+    sum_column[mr_cpu()](accumulator, row, count);
+}
+
+#define REDUCER_ROW(name, done) {name##_start, name##_row, name##_column, done}
+#define REDUCER_ROWS(dtype, type, suffix, low, high)                                                                   \
+    [dtype] = {REDUCER_ROW(sum_##suffix, nullptr), REDUCER_ROW(sum_##suffix, finish_##suffix),                         \
+               REDUCER_ROW(product_##suffix, nullptr), REDUCER_ROW(largest_##suffix, nullptr),                         \
+               REDUCER_ROW(smallest_##suffix, nullptr)},
+static const reducer reducers[MR_DTYPE_COUNT][REDUCTION_COUNT] = {EACH_REDUCED(REDUCER_ROWS)};
+
+typedef struct reduce_job {
+    reducer reducer;
+    size_t size;
+    int rank; /* of the dims outside the row */
+    int64_t dims[MR_RANK_MAX], strides[MR_RANK_MAX];
+    bool reduced[MR_RANK_MAX];
+    int64_t row; /* elements of the innermost run */
+    bool row_reduced;
+    int64_t row_blocks, row_block; /* the row cut into blocks */
+    int64_t kept, reduced_count;   /* places outside the row */
+    int64_t splits;                /* pieces of the reduced places (and blocks of a reduced row) */
+    const char *source;
+    char *target; /* [splits, outputs] */
+    int64_t output_count;
+} reduce_job;
+
+/* The offset of place `index` among the dims with reduced == which. */
+static int64_t place(const reduce_job *job, int64_t index, bool which)
+{
+    int64_t offset = 0;
+    for (int d = job->rank - 1; d >= 0; d--) {
+        if (job->reduced[d] != which) continue;
+        offset += index % job->dims[d] * job->strides[d];
+        index /= job->dims[d];
+    }
+    return offset;
+}
+
+/* A unit is (split, kept place, block of a kept row), the last fastest. */
+static void reduce_units(void *context, int64_t begin, int64_t end)
+{
+    const reduce_job *job = context;
+    int64_t kept_blocks = job->row_reduced ? 1 : job->row_blocks, width = job->row_reduced ? 1 : job->row;
+    int64_t steps = job->reduced_count * (job->row_reduced ? job->row_blocks : 1);
+    for (int64_t unit = begin; unit < end; unit++) {
+        int64_t block = unit % kept_blocks, outer = unit / kept_blocks % job->kept;
+        int64_t split = unit / kept_blocks / job->kept;
+        int64_t from = steps * split / job->splits, to = steps * (split + 1) / job->splits;
+        int64_t start = job->row_reduced ? 0 : block * job->row_block;
+        int64_t count = job->row_reduced ? 1 : MR_MIN(job->row_block, job->row - start);
+        char *accumulator = job->target + (size_t)(split * job->output_count + outer * width + start) * job->size;
+        const char *source = job->source + (size_t)place(job, outer, false) * job->size;
+        job->reducer.start(accumulator, count);
+        if (job->row_reduced) {
+            for (int64_t step = from; step < to; step++) {
+                int64_t at = step % job->row_blocks * job->row_block;
+                int64_t offset = place(job, step / job->row_blocks, true) + at;
+                job->reducer.row(accumulator, source + (size_t)offset * job->size,
+                                 MR_MIN(job->row_block, job->row - at));
+            }
+        } else {
+            for (int64_t step = from; step < to; step++) {
+                int64_t offset = place(job, step, true) + start;
+                job->reducer.column(accumulator, source + (size_t)offset * job->size, count);
+            }
+        }
+    }
+}
+
+/* Joins the dims of shape into runs; the innermost becomes the row. */
+static void join_runs(reduce_job *job, mr_shape shape, const bool reduced[MR_RANK_MAX])
+{
+    int64_t strides[MR_RANK_MAX];
+    mr_shape_strides(shape, strides);
+    int rank = 0;
+    for (int d = 0; d < shape.rank; d++) {
+        if (shape.dims[d] == 1) continue;
+        if (rank > 0 && job->reduced[rank - 1] == reduced[d]) {
+            job->dims[rank - 1] *= shape.dims[d];
+        } else {
+            job->dims[rank] = shape.dims[d];
+            job->reduced[rank++] = reduced[d];
+        }
+        job->strides[rank - 1] = strides[d];
+    }
+    job->row = 1;
+    job->row_reduced = false;
+    if (rank > 0) {
+        rank--;
+        job->row = job->dims[rank];
+        job->row_reduced = job->reduced[rank];
+    }
+    job->rank = rank;
+    job->kept = job->reduced_count = 1;
+    for (int d = 0; d < rank; d++) *(job->reduced[d] ? &job->reduced_count : &job->kept) *= job->dims[d];
+}
+
+static mr_status run_job(reduce_job *job, mr_kernel_call *call, void *output, mr_error *error)
+{
+    constexpr int64_t SPLITS_MAX = 64, BLOCK = 8192;
+    job->row_block = MR_MIN(job->row, BLOCK);
+    job->row_blocks = (job->row + BLOCK - 1) / BLOCK;
+    int64_t units = job->kept * (job->row_reduced ? 1 : job->row_blocks);
+    int64_t steps = job->reduced_count * (job->row_reduced ? job->row_blocks : 1);
+    int64_t unit_work = job->reduced_count * job->row / (job->row_reduced ? 1 : job->row_blocks);
+    job->splits = 1;
+    if (units < 16 && unit_work > 2 * MR_GRAIN) job->splits = MR_MIN(MR_MIN(SPLITS_MAX, steps), unit_work / MR_GRAIN);
+    job->target = output;
+    char *partials = nullptr;
+    if (job->splits > 1) {
+        partials = malloc((size_t)(job->splits * job->output_count) * job->size);
+        if (!partials) return mr_kernel_fail(call->node, error, MR_RESOURCE_EXHAUSTED, "no memory");
+        job->target = partials;
+    }
+    int64_t work = MR_MAX(1, unit_work / job->splits);
+    mr_pool_for(call->device->pool, units * job->splits, MR_MAX(1, MR_GRAIN / work), reduce_units, job);
+    if (partials) {
+        memcpy(output, partials, (size_t)job->output_count * job->size);
+        for (int64_t s = 1; s < job->splits; s++)
+            job->reducer.column(output, partials + (size_t)(s * job->output_count) * job->size, job->output_count);
+        free(partials);
+    }
+    return MR_OK;
+}
+
+/* Reads the axes and makes the output's shape and the number of elements that go into each output. */
+static mr_status reduced_shape(mr_kernel_call *call, mr_shape *shape, bool reduced[MR_RANK_MAX], int64_t *divisor,
+                               mr_error *error)
+{
+    constexpr int AXES_MAX = 64;
+    int64_t axes[AXES_MAX];
+    int count, axis;
+    mr_shape input = call->inputs[0].shape;
+    bool keep = mr_attr_bool_or(call->node->attrs, "keep_dims", false);
+    memset(reduced, 0, sizeof(bool) * MR_RANK_MAX);
+    MR_TRY(mr_kernel_ints(call, 1, "reduction_indices", axes, AXES_MAX, &count, error));
+    for (int i = 0; i < count; i++) {
+        if (axes[i] < -input.rank || axes[i] >= input.rank)
+            return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT,
+                                  "Invalid reduction dimension (%" PRId64 " for input with %d dimension(s)", axes[i],
+                                  input.rank);
+        MR_TRY(mr_kernel_axis(call, axes[i], input.rank, &axis, error));
+        reduced[axis] = true;
+    }
+    *shape = MR_SCALAR;
+    *divisor = 1;
+    for (int i = 0; i < input.rank; i++) {
+        if (reduced[i]) *divisor *= input.dims[i];
+        if (!reduced[i] || keep) shape->dims[shape->rank++] = reduced[i] ? 1 : input.dims[i];
+    }
+    return MR_OK;
+}
+
+static bool is_half(mr_dtype dtype)
+{
+    return dtype == MR_HALF || dtype == MR_BFLOAT16;
+}
+
+static mr_status reduce_values(mr_kernel_call *call, reduction which, mr_dtype dtype, const void *source, void *target,
+                               const bool *reduced, int64_t divisor, mr_error *error)
+{
+    reduce_job job = {.reducer = reducers[dtype][which], .size = mr_dtype_size(dtype), .source = source};
+    if (dtype == MR_FLOAT && (which == SUM || which == MEAN)) {
+        job.reducer.row = fast_sum_row;
+        job.reducer.column = fast_sum_column;
+    }
+    job.output_count = mr_tensor_count(&call->outputs[0]);
+    if (mr_tensor_count(&call->inputs[0]) == 0) {
+        job.reducer.start(target, job.output_count);
+    } else {
+        join_runs(&job, call->inputs[0].shape, reduced);
+        MR_TRY(run_job(&job, call, target, error));
+    }
+    bool integer = dtype != MR_FLOAT && dtype != MR_DOUBLE;
+    if (job.reducer.finish && !(integer && divisor == 0)) job.reducer.finish(target, job.output_count, divisor);
+    return MR_OK;
+}
+
+/* Half types are summed as floats. */
+static mr_status reduce_halves(mr_kernel_call *call, reduction which, const bool *reduced, int64_t divisor,
+                               mr_error *error)
+{
+    const mr_tensor *input = &call->inputs[0];
+    bool half = input->dtype == MR_HALF;
+    int64_t count = mr_tensor_count(input), outputs = mr_tensor_count(&call->outputs[0]);
+    const uint16_t *bits = input->data;
+    uint16_t *out = call->outputs[0].data;
+    float *wide = malloc((size_t)(count + outputs + 1) * sizeof *wide);
+    if (!wide) return mr_kernel_fail(call->node, error, MR_RESOURCE_EXHAUSTED, "no memory");
+    for (int64_t i = 0; i < count; i++) wide[i] = half ? mr_half_to_float(bits[i]) : mr_bfloat16_to_float(bits[i]);
+    mr_status status = reduce_values(call, which, MR_FLOAT, wide, wide + count, reduced, divisor, error);
+    for (int64_t i = 0; status == MR_OK && i < outputs; i++)
+        out[i] = half ? mr_float_to_half(wide[count + i]) : mr_float_to_bfloat16(wide[count + i]);
+    free(wide);
+    return status;
+}
+
+static mr_status reduce(mr_kernel_call *call, reduction which, mr_error *error)
+{
+    const mr_tensor *input = &call->inputs[0];
+    mr_shape shape;
+    bool reduced[MR_RANK_MAX];
+    int64_t divisor;
+    mr_dtype dtype = input->dtype == MR_BOOL ? MR_UINT8 : input->dtype;
+    MR_TRY(reduced_shape(call, &shape, reduced, &divisor, error));
+    if (!is_half(dtype) && !reducers[dtype][which].start)
+        return mr_kernel_fail(call->node, error, MR_UNIMPLEMENTED, "no kernel for %s", mr_dtype_name(input->dtype));
+    bool unchanged = true;
+    for (int i = 0; i < input->shape.rank; i++) unchanged = unchanged && (!reduced[i] || input->shape.dims[i] == 1);
+    if (unchanged) return mr_tensor_reshape(input, shape, &call->outputs[0], error);
+    MR_TRY(mr_kernel_output(call, 0, shape, error));
+    if (is_half(dtype)) return reduce_halves(call, which, reduced, divisor, error);
+    return reduce_values(call, which, dtype, input->data, call->outputs[0].data, reduced, divisor, error);
+}
+
+static mr_status reduce_sum(mr_kernel_call *call, mr_error *error)
+{
+    return reduce(call, SUM, error);
+}
+
+static mr_status reduce_mean(mr_kernel_call *call, mr_error *error)
+{
+    return reduce(call, MEAN, error);
+}
+
+static mr_status reduce_product(mr_kernel_call *call, mr_error *error)
+{
+    return reduce(call, PRODUCT, error);
+}
+
+static mr_status reduce_largest(mr_kernel_call *call, mr_error *error)
+{
+    return reduce(call, LARGEST, error);
+}
+
+static mr_status reduce_smallest(mr_kernel_call *call, mr_error *error)
+{
+    return reduce(call, SMALLEST, error);
+}
+
+/* Any is the largest of bytes that are 0 or 1, All the smallest; of nothing, Any is false and All true. */
+static mr_status reduce_any(mr_kernel_call *call, mr_error *error)
+{
+    return reduce(call, LARGEST, error);
+}
+
+static mr_status reduce_all(mr_kernel_call *call, mr_error *error)
+{
+    MR_TRY(reduce(call, SMALLEST, error));
+    if (mr_tensor_count(&call->inputs[0]) == 0)
+        memset(call->outputs[0].data, true, mr_tensor_size_bytes(&call->outputs[0]));
+    return MR_OK;
+}
+
+/* The bias's gradient: the sum over every dimension but the channels. */
+static mr_status bias_add_grad(mr_kernel_call *call, mr_error *error)
+{
+    mr_shape shape = call->inputs[0].shape;
+    bool reduced[MR_RANK_MAX];
+    bool nchw = mr_string_equal(mr_attr_string_or(call->node->attrs, "data_format", "NHWC"), MR_STR("NCHW"));
+    int channel = nchw ? MR_MIN(1, shape.rank - 1) : shape.rank - 1;
+    mr_dtype dtype = call->inputs[0].dtype;
+    if (shape.rank < 2)
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "out_backprop has the rank %d", shape.rank);
+    if (!is_half(dtype) && !reducers[dtype][SUM].start)
+        return mr_kernel_fail(call->node, error, MR_UNIMPLEMENTED, "no kernel for %s", mr_dtype_name(dtype));
+    for (int i = 0; i < MR_RANK_MAX; i++) reduced[i] = i != channel;
+    MR_TRY(mr_kernel_output(call, 0, MR_SHAPE(shape.dims[channel]), error));
+    if (is_half(dtype)) return reduce_halves(call, SUM, reduced, 1, error);
+    return reduce_values(call, SUM, dtype, call->inputs[0].data, call->outputs[0].data, reduced, 1, error);
+}
+
+/* Half the sum of squares. Pieces of fixed size, added in order. */
+typedef struct square_job {
+    const void *source;
+    double *sums;
+    bool is_float;
+} square_job;
+constexpr int64_t SQUARE_PIECE = 16384;
+
+MR_INLINE double squares_body(const float *x, int64_t count)
+{
+    mr_vector s0 = {}, s1 = {};
+    int64_t i = 0;
+    for (; i + 32 <= count; i += 32) {
+        mr_vector a = mr_vector_load(x + i), b = mr_vector_load(x + i + 16);
+        s0 += a * a;
+        s1 += b * b;
+    }
+    float rest = 0;
+    for (; i < count; i++) rest += x[i] * x[i];
+    return (double)mr_vector_sum(s0 + s1) + (double)rest;
+}
+
+static void square_pieces(void *context, int64_t begin, int64_t end)
+{
+    const square_job *job = context;
+    double sum = 0;
+    if (job->is_float) {
+        sum = squares_body((const float *)job->source + begin, end - begin);
+    } else {
+        for (int64_t i = begin; i < end; i++)
+            sum += ((const double *)job->source)[i] * ((const double *)job->source)[i];
+    }
+    job->sums[begin / SQUARE_PIECE] = sum;
+}
+
+static mr_status l2_loss(mr_kernel_call *call, mr_error *error)
+{
+    const mr_tensor *input = &call->inputs[0];
+    int64_t count = mr_tensor_count(input), pieces = (count + SQUARE_PIECE - 1) / SQUARE_PIECE;
+    double few[64], *sums = pieces <= 64 ? few : malloc((size_t)pieces * sizeof *sums), sum = 0;
+    if (!sums) return mr_kernel_fail(call->node, error, MR_RESOURCE_EXHAUSTED, "no memory");
+    square_job job = {input->data, sums, input->dtype == MR_FLOAT};
+    mr_pool_for(call->device->pool, count, SQUARE_PIECE, square_pieces, &job);
+    for (int64_t i = 0; i < pieces; i++) sum += sums[i];
+    if (sums != few) free(sums);
+    MR_TRY(mr_kernel_output(call, 0, MR_SCALAR, error));
+    if (job.is_float)
+        *(float *)call->outputs[0].data = (float)(sum / 2);
+    else
+        *(double *)call->outputs[0].data = sum / 2;
+    return MR_OK;
+}
+
+/* The place of the largest or smallest along one axis; the first of equals. */
+typedef struct arg_job {
+    const void *source;
+    int64_t *places;
+    int64_t count, inner;
+    bool smallest;
+} arg_job;
+
+#define ARG_TYPE(dtype, type, suffix)                                                                                  \
+    static void arg_##suffix(void *context, int64_t begin, int64_t end)                                                \
+    {                                                                                                                  \
+        const arg_job *job = context;                                                                                  \
+        for (int64_t o = begin; o < end; o++) {                                                                        \
+            const type *x = (const type *)job->source + o / job->inner * job->count * job->inner + o % job->inner;     \
+            int64_t best = 0;                                                                                          \
+            for (int64_t i = 1; i < job->count; i++) {                                                                 \
+                type value = x[i * job->inner], most = x[best * job->inner];                                           \
+                if (job->smallest ? value < most : value > most) best = i;                                             \
+            }                                                                                                          \
+            job->places[o] = best;                                                                                     \
+        }                                                                                                              \
+    }
+MR_EACH_NUMBER(ARG_TYPE)
+#define ARG_ROW(dtype, type, suffix) [dtype] = arg_##suffix,
+static const mr_pool_body arg_loops[MR_DTYPE_COUNT] = {MR_EACH_NUMBER(ARG_ROW)[MR_BOOL] = arg_uint8};
+
+static mr_status arg_extreme(mr_kernel_call *call, bool smallest, mr_error *error)
+{
+    const mr_tensor *input = &call->inputs[0];
+    int64_t given, outputs = 1;
+    int axis;
+    arg_job job = {.source = input->data, .inner = 1, .smallest = smallest};
+    MR_TRY(mr_kernel_int(call, 1, "dimension", &given, error));
+    MR_TRY(mr_kernel_axis(call, given, input->shape.rank, &axis, error));
+    mr_shape shape = {.rank = input->shape.rank - 1};
+    job.count = input->shape.dims[axis];
+    for (int i = 0; i < shape.rank; i++) outputs *= shape.dims[i] = input->shape.dims[i < axis ? i : i + 1];
+    for (int i = axis + 1; i < input->shape.rank; i++) job.inner *= input->shape.dims[i];
+    if (job.count == 0)
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "Reduction axis %d is empty", axis);
+    if (!arg_loops[input->dtype])
+        return mr_kernel_fail(call->node, error, MR_UNIMPLEMENTED, "no kernel for %s", mr_dtype_name(input->dtype));
+    job.places = malloc((size_t)(outputs + 1) * sizeof *job.places);
+    if (!job.places) return mr_kernel_fail(call->node, error, MR_RESOURCE_EXHAUSTED, "no memory");
+    mr_pool_for(call->device->pool, outputs, MR_MAX(1, MR_GRAIN / job.count), arg_loops[input->dtype], &job);
+    mr_status status = mr_kernel_put_ints(call, 0, shape, job.places, error);
+    free(job.places);
+    return status;
+}
+
+static mr_status arg_max(mr_kernel_call *call, mr_error *error)
+{
+    return arg_extreme(call, false, error);
+}
+
+static mr_status arg_min(mr_kernel_call *call, mr_error *error)
+{
+    return arg_extreme(call, true, error);
+}
+
+static const mr_kernel kernels[] = {
+    {.op = "Sum", .run = reduce_sum, .host_inputs = 1 << 1},
+    {.op = "Mean", .run = reduce_mean, .host_inputs = 1 << 1},
+    {.op = "Prod", .run = reduce_product, .host_inputs = 1 << 1},
+    {.op = "Max", .run = reduce_largest, .host_inputs = 1 << 1},
+    {.op = "Min", .run = reduce_smallest, .host_inputs = 1 << 1},
+    {.op = "Any", .run = reduce_any, .host_inputs = 1 << 1},
+    {.op = "All", .run = reduce_all, .host_inputs = 1 << 1},
+    {.op = "ArgMax", .run = arg_max, .host_inputs = 1 << 1},
+    {.op = "ArgMin", .run = arg_min, .host_inputs = 1 << 1},
+    {.op = "BiasAddGrad", .run = bias_add_grad},
+    {.op = "L2Loss", .types = "T: float, double", .run = l2_loss},
+};
+MR_KERNEL_FAMILY(reduce);

@@ -1,0 +1,294 @@
+/* Softmax and the losses on it, row by row: largest, sum of exponentials, result, while the row is in the cache. The
+ * rows of a batch are spread over the threads. InTopK and TopKV2 look at rows the same way. */
+#include "kernels/vector.h"
+#include "kernels/vector_math.h"
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+
+#pragma clang diagnostic ignored "-Wpass-failed"
+
+/* target[i] = exp(row[i] - shift) and the sum of them. */
+MR_INLINE void exp_row_body(float *target, const float *row, int64_t count, float shift, float *sum)
+{
+    mr_vector total = {};
+    float rest = 0;
+    int64_t at = 0;
+    _Pragma("clang loop vectorize(assume_safety)") for (int64_t i = 0; i < count; i++) target[i] =
+        mr_expf(row[i] - shift);
+    for (; at + 16 <= count; at += 16) total += mr_vector_load(target + at);
+    for (; at < count; at++) rest += target[at];
+    *sum = mr_vector_sum(total) + rest;
+}
+MR_LEVELS(exp_row, (float *target, const float *row, int64_t count, float shift, float *sum),
+          (target, row, count, shift, sum))
+
+static float largest_of(const float *row, int64_t count)
+{
+    float largest = -INFINITY;
+    for (int64_t i = 0; i < count; i++) largest = row[i] > largest || row[i] != row[i] ? row[i] : largest;
+    return largest;
+}
+
+static void softmax_row_float(float *target, const float *row, int64_t count, bool as_log)
+{
+    float largest = largest_of(row, count), sum;
+    if (!as_log) {
+        exp_row[mr_cpu()](target, row, count, largest, &sum);
+        float scale = 1.0f / sum;
+        for (int64_t i = 0; i < count; i++) target[i] *= scale;
+        return;
+    }
+    float chunk[512];
+    double total = 0;
+    for (int64_t at = 0; at < count; at += 512) {
+        exp_row[mr_cpu()](chunk, row + at, MR_MIN(512, count - at), largest, &sum);
+        total += (double)sum;
+    }
+    float log_sum = (float)log(total);
+    for (int64_t i = 0; i < count; i++) target[i] = row[i] - largest - log_sum;
+}
+
+static void softmax_row_double(double *target, const double *row, int64_t count, bool as_log)
+{
+    double largest = -(double)INFINITY, sum = 0;
+    for (int64_t i = 0; i < count; i++) largest = row[i] > largest || row[i] != row[i] ? row[i] : largest;
+    for (int64_t i = 0; i < count; i++) sum += exp(row[i] - largest);
+    double log_sum = log(sum);
+    for (int64_t i = 0; i < count; i++) target[i] = as_log ? row[i] - largest - log_sum : exp(row[i] - largest) / sum;
+}
+
+typedef struct softmax_job {
+    mr_dtype dtype;
+    const void *logits;
+    void *target;
+    int64_t classes;
+    bool as_log;
+    /* losses only */
+    const void *labels;
+    void *loss;
+    int64_t logit_row_step, logit_step, label_row_step, label_step; /* 0 where an operand is repeated */
+} softmax_job;
+
+static void softmax_rows(void *context, int64_t begin, int64_t end)
+{
+    const softmax_job *job = context;
+    for (int64_t row = begin; row < end; row++) {
+        int64_t at = row * job->classes;
+        if (job->dtype == MR_FLOAT)
+            softmax_row_float((float *)job->target + at, (const float *)job->logits + at, job->classes, job->as_log);
+        else
+            softmax_row_double((double *)job->target + at, (const double *)job->logits + at, job->classes, job->as_log);
+    }
+}
+
+static mr_status softmax_as(mr_kernel_call *call, bool as_log, mr_error *error)
+{
+    const mr_tensor *logits = &call->inputs[0];
+    if (logits->shape.rank < 1)
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "logits must have at least one dimension");
+    softmax_job job = {.dtype = logits->dtype, .logits = logits->data, .as_log = as_log};
+    job.classes = logits->shape.dims[logits->shape.rank - 1];
+    int64_t count = mr_tensor_count(logits);
+    MR_TRY(mr_kernel_forward(call, 0, 0, logits->shape, error));
+    job.target = call->outputs[0].data;
+    if (count > 0)
+        mr_pool_for(call->device->pool, count / job.classes, MR_MAX(1, MR_GRAIN / 8 / job.classes), softmax_rows, &job);
+    return MR_OK;
+}
+
+static mr_status softmax(mr_kernel_call *call, mr_error *error)
+{
+    return softmax_as(call, false, error);
+}
+
+static mr_status log_softmax(mr_kernel_call *call, mr_error *error)
+{
+    return softmax_as(call, true, error);
+}
+
+/* loss = sum(labels · (log sum exp - logits)), backprop = softmax - labels. */
+#define LOSS_ROW(type, exp_function, log_function)                                                                     \
+    {                                                                                                                  \
+        const type *x = (const type *)job->logits + row * job->logit_row_step;                                         \
+        const type *labels = (const type *)job->labels + row * job->label_row_step;                                    \
+        type *backprop = (type *)job->target + row * job->classes, largest = -(type)INFINITY;                          \
+        double sum = 0, loss = 0;                                                                                      \
+        for (int64_t i = 0; i < job->classes; i++) {                                                                   \
+            type value = x[i * job->logit_step];                                                                       \
+            largest = value > largest || value != value ? value : largest;                                             \
+        }                                                                                                              \
+        for (int64_t i = 0; i < job->classes; i++) {                                                                   \
+            backprop[i] = exp_function(x[i * job->logit_step] - largest);                                              \
+            sum += (double)backprop[i];                                                                                \
+        }                                                                                                              \
+        type log_sum = (type)log(sum), scale = (type)(1 / sum);                                                        \
+        for (int64_t i = 0; i < job->classes; i++) {                                                                   \
+            type label = labels[i * job->label_step];                                                                  \
+            if (label != 0) loss += (double)(label * (log_sum - (x[i * job->logit_step] - largest)));                  \
+            backprop[i] = backprop[i] * scale - label;                                                                 \
+        }                                                                                                              \
+        ((type *)job->loss)[row] = (type)loss;                                                                         \
+    }
+
+static void loss_rows(void *context, int64_t begin, int64_t end)
+{
+    const softmax_job *job = context;
+    for (int64_t row = begin; row < end; row++) {
+        if (job->dtype == MR_FLOAT)
+            LOSS_ROW(float, mr_expf, logf)
+        else
+            LOSS_ROW(double, exp, log)
+    }
+}
+
+static mr_status cross_entropy(mr_kernel_call *call, mr_error *error)
+{
+    const mr_tensor *logits = &call->inputs[0], *labels = &call->inputs[1];
+    mr_shape a = logits->shape, b = labels->shape, wide = {.rank = 2};
+    bool fits = a.rank == 2 && b.rank == 2;
+    for (int i = 0; fits && i < 2; i++) {
+        fits = a.dims[i] == b.dims[i] || a.dims[i] == 1 || b.dims[i] == 1;
+        wide.dims[i] = a.dims[i] == 1 ? b.dims[i] : a.dims[i];
+    }
+    if (!fits) {
+        char a_text[MR_SHAPE_TEXT_SIZE], b_text[MR_SHAPE_TEXT_SIZE];
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT,
+                              "logits and labels must be broadcastable: logits_size=%s labels_size=%s",
+                              mr_shape_text(a, a_text, sizeof a_text), mr_shape_text(b, b_text, sizeof b_text));
+    }
+    softmax_job job = {.dtype = logits->dtype, .logits = logits->data, .labels = labels->data, .classes = wide.dims[1]};
+    job.logit_row_step = a.dims[0] == 1 ? 0 : a.dims[1];
+    job.logit_step = a.dims[1] == 1 ? 0 : 1;
+    job.label_row_step = b.dims[0] == 1 ? 0 : b.dims[1];
+    job.label_step = b.dims[1] == 1 ? 0 : 1;
+    MR_TRY(mr_kernel_output(call, 0, MR_SHAPE(wide.dims[0]), error));
+    MR_TRY(mr_kernel_output(call, 1, wide, error));
+    job.loss = call->outputs[0].data;
+    job.target = call->outputs[1].data;
+    if (mr_shape_count(wide) > 0)
+        mr_pool_for(call->device->pool, wide.dims[0], MR_MAX(1, MR_GRAIN / 8 / job.classes), loss_rows, &job);
+    else
+        memset(job.loss, 0, mr_tensor_size_bytes(&call->outputs[0]));
+    return MR_OK;
+}
+
+static int64_t label_at(const mr_tensor *labels, int64_t i)
+{
+    return labels->dtype == MR_INT64 ? ((const int64_t *)labels->data)[i] : ((const int32_t *)labels->data)[i];
+}
+
+typedef struct sparse_job {
+    mr_dtype dtype;
+    const void *logits;
+    const mr_tensor *labels;
+    void *loss, *backprop;
+    int64_t classes;
+} sparse_job;
+
+#define SPARSE_ROW(type, log_function)                                                                                 \
+    {                                                                                                                  \
+        const type *x = (const type *)job->logits + row * job->classes;                                                \
+        type *backprop = (type *)job->backprop + row * job->classes;                                                   \
+        int64_t label = label_at(job->labels, row);                                                                    \
+        type own = x[label];                                                                                           \
+        double sum = 0;                                                                                                \
+        type largest = -(type)INFINITY;                                                                                \
+        for (int64_t i = 0; i < job->classes; i++) largest = x[i] > largest || x[i] != x[i] ? x[i] : largest;          \
+        SPARSE_EXP_##type;                                                                                             \
+        type scale = (type)(1 / sum);                                                                                  \
+        for (int64_t i = 0; i < job->classes; i++) backprop[i] *= scale;                                               \
+        backprop[label] -= 1;                                                                                          \
+        ((type *)job->loss)[row] = (type)log(sum) - (own - largest);                                                   \
+    }
+#define SPARSE_EXP_float                                                                                               \
+    {                                                                                                                  \
+        float part;                                                                                                    \
+        exp_row[mr_cpu()](backprop, x, job->classes, largest, &part);                                                  \
+        sum = (double)part;                                                                                            \
+    }
+#define SPARSE_EXP_double                                                                                              \
+    for (int64_t i = 0; i < job->classes; i++) sum += backprop[i] = exp(x[i] - largest)
+
+static void sparse_rows(void *context, int64_t begin, int64_t end)
+{
+    const sparse_job *job = context;
+    for (int64_t row = begin; row < end; row++) {
+        if (job->dtype == MR_FLOAT)
+            SPARSE_ROW(float, logf)
+        else
+            SPARSE_ROW(double, log)
+    }
+}
+
+static mr_status sparse_cross_entropy(mr_kernel_call *call, mr_error *error)
+{
+    const mr_tensor *logits = &call->inputs[0], *labels = &call->inputs[1];
+    if (logits->shape.rank != 2 || labels->shape.rank != 1 || labels->shape.dims[0] != logits->shape.dims[0]) {
+        char a[MR_SHAPE_TEXT_SIZE], b[MR_SHAPE_TEXT_SIZE];
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT,
+                              "logits and labels must have the same first dimension, got logits shape %s and labels "
+                              "shape %s",
+                              mr_shape_text(logits->shape, a, sizeof a), mr_shape_text(labels->shape, b, sizeof b));
+    }
+    int64_t rows = logits->shape.dims[0], classes = logits->shape.dims[1];
+    for (int64_t i = 0; i < rows; i++) {
+        int64_t label = label_at(labels, i);
+        if (label < 0 || label >= classes)
+            return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT,
+                                  "Received a label value of %" PRId64
+                                  " which is outside the valid range of [0, %" PRId64 ")",
+                                  label, classes);
+    }
+    sparse_job job = {.dtype = logits->dtype, .logits = logits->data, .labels = labels, .classes = classes};
+    MR_TRY(mr_kernel_output(call, 0, MR_SHAPE(rows), error));
+    MR_TRY(mr_kernel_output(call, 1, logits->shape, error));
+    job.loss = call->outputs[0].data;
+    job.backprop = call->outputs[1].data;
+    if (rows > 0) mr_pool_for(call->device->pool, rows, MR_MAX(1, MR_GRAIN / 8 / classes), sparse_rows, &job);
+    return MR_OK;
+}
+
+/* True when fewer than k classes are above the target; never for a target or a score that is not a number in range. */
+static mr_status in_top_k_of(mr_kernel_call *call, int64_t k, mr_error *error)
+{
+    const mr_tensor *predictions = &call->inputs[0], *targets = &call->inputs[1];
+    if (predictions->shape.rank != 2 || targets->shape.rank != 1 ||
+        predictions->shape.dims[0] != targets->shape.dims[0])
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "predictions and targets do not fit");
+    int64_t rows = predictions->shape.dims[0], classes = predictions->shape.dims[1];
+    MR_TRY(mr_kernel_output(call, 0, MR_SHAPE(rows), error));
+    for (int64_t row = 0; row < rows; row++) {
+        const float *scores = (const float *)predictions->data + row * classes;
+        int64_t target = label_at(targets, row), above = 0;
+        bool usable = target >= 0 && target < classes && isfinite(scores[target]);
+        for (int64_t i = 0; usable && i < classes; i++) {
+            usable = isfinite(scores[i]);
+            above += scores[i] > scores[target];
+        }
+        ((bool *)call->outputs[0].data)[row] = usable && above < k;
+    }
+    return MR_OK;
+}
+
+static mr_status in_top_k(mr_kernel_call *call, mr_error *error)
+{
+    return in_top_k_of(call, mr_attr_int_or(call->node->attrs, "k", 0), error);
+}
+
+static mr_status in_top_k_v2(mr_kernel_call *call, mr_error *error)
+{
+    int64_t k;
+    MR_TRY(mr_kernel_int(call, 2, "k", &k, error));
+    return in_top_k_of(call, k, error);
+}
+
+static const mr_kernel kernels[] = {
+    {.op = "Softmax", .types = "T: float, double", .run = softmax},
+    {.op = "LogSoftmax", .types = "T: float, double", .run = log_softmax},
+    {.op = "SoftmaxCrossEntropyWithLogits", .types = "T: float, double", .run = cross_entropy},
+    {.op = "SparseSoftmaxCrossEntropyWithLogits", .types = "T: float, double", .run = sparse_cross_entropy},
+    {.op = "InTopK", .run = in_top_k},
+    {.op = "InTopKV2", .run = in_top_k_v2, .host_inputs = 1 << 2},
+};
+MR_KERNEL_FAMILY(softmax);

@@ -1,0 +1,49 @@
+/* Vectors of 16 floats in the compiler's own notation: one AVX-512 register, two of AVX2, four of SSE. Code written with
+ * them gives the same bits at every cpu level, as long as it does not ask for fused multiplication. */
+#ifndef MR_KERNELS_VECTOR_H
+#define MR_KERNELS_VECTOR_H
+
+#include "kernels/common.h"
+#include <string.h>
+
+#pragma clang diagnostic ignored "-Wpsabi"
+
+typedef float mr_vector __attribute__((vector_size(64)));
+typedef float mr_vector_at __attribute__((vector_size(64), aligned(4), may_alias));
+typedef int32_t mr_vector_mask __attribute__((vector_size(64)));
+typedef uint32_t mr_vector_bits __attribute__((vector_size(64)));
+constexpr int MR_LANES = 16;
+
+MR_INLINE mr_vector mr_vector_load(const float *from)
+{
+    return *(const mr_vector_at *)from;
+}
+
+MR_INLINE void mr_vector_store(float *to, mr_vector value)
+{
+    *(mr_vector_at *)to = value;
+}
+
+MR_INLINE mr_vector mr_vector_of(float value)
+{
+    return value - (mr_vector){};
+}
+
+/* The first count lanes; the rest are `rest`. */
+MR_INLINE mr_vector mr_vector_load_some(const float *from, int64_t count, float rest)
+{
+    mr_vector value = mr_vector_of(rest);
+    memcpy(&value, from, (size_t)count * sizeof *from);
+    return value;
+}
+
+MR_INLINE float mr_vector_sum(mr_vector v)
+{
+    float lanes[16];
+    memcpy(lanes, &v, sizeof lanes);
+    for (int width = 8; width > 0; width /= 2)
+        for (int i = 0; i < width; i++) lanes[i] += lanes[i + width];
+    return lanes[0];
+}
+
+#endif
