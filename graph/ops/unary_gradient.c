@@ -1,0 +1,89 @@
+/* Gradients of elementwise operators of one operand: x the input, y the output, g the gradient of y. */
+#include "graph/ir/graph.h"
+#include "graph/ops/gradients.h"
+#include <millrace/ops.h>
+
+#define UNARY(name, expression)                                                                                        \
+    void name(mr_gradient_call *call)                                                                                  \
+    {                                                                                                                  \
+        mr_graph *gr = call->graph;                                                                                    \
+        [[maybe_unused]] mr_output x = gradient_input(call, 0), y = gradient_output(call, 0);                          \
+        mr_output g = call->grad_outputs[0];                                                                           \
+        call->grad_inputs[0] = (expression);                                                                           \
+    }
+#define CONSTANT(value) mr_gradient_scalar(call, x, (value))
+
+UNARY(mr_neg_gradient, mr_neg(gr, g))
+UNARY(mr_abs_gradient, mr_mul(gr, g, mr_sign(gr, x)))
+UNARY(mr_square_gradient, mr_mul(gr, g, mr_mul(gr, x, CONSTANT(2))))
+UNARY(mr_sqrt_gradient, mr_sqrt_grad(gr, y, g))
+UNARY(mr_rsqrt_gradient, mr_rsqrt_grad(gr, y, g))
+UNARY(mr_reciprocal_gradient, mr_neg(gr, mr_mul(gr, g, mr_square(gr, y))))
+UNARY(mr_exp_gradient, mr_mul(gr, g, y))
+UNARY(mr_expm1_gradient, mr_mul(gr, g, mr_exp(gr, x)))
+UNARY(mr_log_gradient, mr_mul(gr, g, mr_reciprocal(gr, x)))
+UNARY(mr_log1p_gradient, mr_mul(gr, g, mr_reciprocal(gr, mr_add_v2(gr, CONSTANT(1), x))))
+UNARY(mr_sin_gradient, mr_mul(gr, g, mr_cos(gr, x)))
+UNARY(mr_cos_gradient, mr_neg(gr, mr_mul(gr, g, mr_sin(gr, x))))
+UNARY(mr_tanh_gradient, mr_tanh_grad(gr, y, g))
+UNARY(mr_sigmoid_gradient, mr_sigmoid_grad(gr, y, g))
+UNARY(mr_erf_gradient, /* 2 / sqrt(pi) */
+      mr_mul(gr, g, mr_mul(gr, CONSTANT(1.1283791670955126), mr_exp(gr, mr_neg(gr, mr_square(gr, x))))))
+
+/* Second order: inputs y and dy of the gradient operators above. */
+
+void mr_sqrt_grad_gradient(mr_gradient_call *call)
+{
+    mr_graph *gr = call->graph;
+    mr_output y = gradient_input(call, 0), z = gradient_output(call, 0);
+    mr_output over = mr_real_div(gr, call->grad_outputs[0], y);
+    call->grad_inputs[0] = mr_neg(gr, mr_mul(gr, over, z));
+    call->grad_inputs[1] = mr_mul(gr, over, mr_gradient_scalar(call, y, 0.5));
+}
+
+void mr_rsqrt_grad_gradient(mr_gradient_call *call)
+{
+    mr_graph *gr = call->graph;
+    mr_output y = gradient_input(call, 0), dy = gradient_input(call, 1), g = call->grad_outputs[0];
+    mr_output scaled = mr_mul(gr, mr_mul(gr, g, mr_gradient_scalar(call, y, -1.5)), dy);
+    call->grad_inputs[0] = mr_mul(gr, scaled, mr_square(gr, y));
+    call->grad_inputs[1] = mr_rsqrt_grad(gr, y, g);
+}
+
+void mr_tanh_grad_gradient(mr_gradient_call *call)
+{
+    mr_graph *gr = call->graph;
+    mr_output y = gradient_input(call, 0), dy = gradient_input(call, 1), g = call->grad_outputs[0];
+    call->grad_inputs[0] = mr_mul(gr, mr_mul(gr, mr_mul(gr, g, mr_gradient_scalar(call, y, -2)), dy), y);
+    call->grad_inputs[1] = mr_tanh_grad(gr, y, g);
+}
+
+void mr_sigmoid_grad_gradient(mr_gradient_call *call)
+{
+    mr_graph *gr = call->graph;
+    mr_output y = gradient_input(call, 0), dy = gradient_input(call, 1), g = call->grad_outputs[0];
+    mr_output product = mr_mul(gr, g, dy);
+    mr_output twice = mr_mul(gr, mr_mul(gr, product, y), mr_gradient_scalar(call, y, 2));
+    call->grad_inputs[0] = mr_sub(gr, product, twice);
+    call->grad_inputs[1] = mr_sigmoid_grad(gr, y, g);
+}
+
+static bool is_differentiable(mr_dtype dtype)
+{
+    return dtype == MR_HALF || dtype == MR_BFLOAT16 || dtype == MR_FLOAT || dtype == MR_DOUBLE ||
+           dtype == MR_COMPLEX64 || dtype == MR_COMPLEX128;
+}
+
+void mr_cast_gradient(mr_gradient_call *call)
+{
+    mr_dtype source = mr_output_dtype(gradient_input(call, 0));
+    if (is_differentiable(source) && is_differentiable(mr_output_dtype(gradient_output(call, 0))))
+        call->grad_inputs[0] = mr_cast(call->graph, call->grad_outputs[0], source);
+}
+
+void mr_cumsum_gradient(mr_gradient_call *call)
+{
+    call->grad_inputs[0] = mr_cumsum(call->graph, call->grad_outputs[0], gradient_input(call, 1),
+                                     .exclusive = mr_attr_bool_or(&call->node->attrs, "exclusive", false),
+                                     .reverse = !mr_attr_bool_or(&call->node->attrs, "reverse", false));
+}
