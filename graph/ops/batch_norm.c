@@ -1,5 +1,6 @@
 /* IDEA */
 #include "graph/ir/op.h"
+#include "graph/ops/gradients.h"
 
 static mr_status batch_norm_shape(mr_shape_call *call, mr_error *error)
 {
@@ -18,6 +19,7 @@ static const mr_op batch_norm_ops[] = {
      .attrs = "T: {float}; epsilon: float = 0.0001; exponential_avg_factor: float = 1.0; "
               "data_format: {'NHWC', 'NCHW'} = 'NHWC'; is_training: bool = true",
      .shape = batch_norm_shape,
+     .gradient = MR_GRADIENT(mr_fused_batch_norm_gradient),
      .doc = "Normalises each channel with its mean and variance over the batch, or with the given ones."},
     {.name = "FusedBatchNormV2",
      .signature = "x: T, scale: U, offset: U, mean: U, variance: U -> y: T, batch_mean: U, batch_variance: U, "
@@ -25,6 +27,7 @@ static const mr_op batch_norm_ops[] = {
      .attrs = "T: {half, bfloat16, float}; U: {float}; epsilon: float = 0.0001; exponential_avg_factor: float = 1.0; "
               "data_format: {'NHWC', 'NCHW'} = 'NHWC'; is_training: bool = true",
      .shape = batch_norm_shape,
+     .gradient = MR_GRADIENT(mr_fused_batch_norm_gradient),
      .doc = "Normalises each channel with its mean and variance over the batch, or with the given ones."},
     {.name = "FusedBatchNormV3",
      .signature = "x: T, scale: U, offset: U, mean: U, variance: U -> y: T, batch_mean: U, batch_variance: U, "
@@ -33,6 +36,7 @@ static const mr_op batch_norm_ops[] = {
               "exponential_avg_factor: float = 1.0; data_format: {'NHWC', 'NCHW', 'NDHWC', 'NCDHW'} = 'NHWC'; "
               "is_training: bool = true",
      .shape = batch_norm_shape,
+     .gradient = MR_GRADIENT(mr_fused_batch_norm_gradient),
      .doc = "Normalises each channel with its mean and variance over the batch, or with the given ones."},
     {.name = "FusedBatchNormGrad",
      .signature = "y_backprop: T, x: T, scale: T, reserve_space_1: T, reserve_space_2: T -> x_backprop: T, "

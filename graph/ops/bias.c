@@ -1,5 +1,6 @@
 /* IDEA */
 #include "graph/ir/op.h"
+#include "graph/ops/gradients.h"
 
 static mr_status bias_add_shape(mr_shape_call *call, mr_error *error)
 {
@@ -16,11 +17,13 @@ static const mr_op bias_ops[] = {
      .signature = "value: T, bias: T -> output: T",
      .attrs = "T: numbertype; data_format: {'NHWC', 'NCHW'} = 'NHWC'",
      .shape = bias_add_shape,
+     .gradient = MR_GRADIENT(mr_bias_add_gradient),
      .doc = "Adds a vector to the channels of value."},
     {.name = "BiasAddGrad",
      .signature = "out_backprop: T -> output: T",
      .attrs = "T: numbertype; data_format: {'NHWC', 'NCHW'} = 'NHWC'",
      .shape = bias_add_grad_shape,
+     .gradient = MR_GRADIENT(mr_bias_add_grad_gradient),
      .doc = "The sum of out_backprop over all dimensions but the channels."},
 };
 

@@ -1,5 +1,6 @@
 /* IDEA */
 #include "graph/ir/op.h"
+#include "graph/ops/gradients.h"
 
 static mr_status concat_shape(mr_shape_call *call, mr_error *error)
 {
@@ -41,11 +42,13 @@ static const mr_op concat_ops[] = {
      .signature = "values: N * T, axis: Tidx -> output: T",
      .attrs = "N: int >= 2; T: type; Tidx: {int32, int64} = int32",
      .shape = concat_shape,
+     .gradient = MR_GRADIENT(mr_concat_v2_gradient),
      .doc = "Joins values along dimension axis."},
     {.name = "Concat",
      .signature = "concat_dim: int32, values: N * T -> output: T",
      .attrs = "N: int >= 2; T: type",
      .shape = concat_v1_shape,
+     .gradient = MR_GRADIENT(mr_concat_gradient),
      .doc = "Joins values along dimension concat_dim."},
     {.name = "ConcatOffset",
      .signature = "concat_dim: int32, shape: N * shape_type -> offset: N * shape_type",
@@ -57,21 +60,25 @@ static const mr_op concat_ops[] = {
      .signature = "values: N * T -> output: T",
      .attrs = "N: int >= 1; T: type; axis: int = 0",
      .shape = pack_shape,
+     .gradient = MR_GRADIENT(mr_pack_gradient),
      .doc = "Puts tensors of one shape beside each other along a new dimension axis."},
     {.name = "Unpack",
      .signature = "value: T -> output: num * T",
      .attrs = "num: int >= 0; T: type; axis: int = 0",
      .shape = unpack_shape,
+     .gradient = MR_GRADIENT(mr_unpack_gradient),
      .doc = "Takes value apart along dimension axis into num tensors."},
     {.name = "Split",
      .signature = "split_dim: int32, value: T -> output: num_split * T",
      .attrs = "num_split: int >= 1; T: type",
      .shape = split_shape,
+     .gradient = MR_GRADIENT(mr_split_gradient),
      .doc = "Cuts value into num_split equal pieces along dimension split_dim."},
     {.name = "SplitV",
      .signature = "value: T, size_splits: Tlen, split_dim: int32 -> output: num_split * T",
      .attrs = "num_split: int >= 1; T: type; Tlen: {int8, int32, int64} = int64",
      .shape = split_v_shape,
+     .gradient = MR_GRADIENT(mr_split_v_gradient),
      .doc = "Cuts value into pieces of size_splits along dimension split_dim."},
 };
 

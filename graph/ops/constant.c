@@ -1,5 +1,6 @@
 /* IDEA */
 #include "graph/ir/op.h"
+#include "graph/ops/gradients.h"
 
 static mr_status const_shape(mr_shape_call *call, mr_error *error)
 {
@@ -42,11 +43,13 @@ static const mr_op constant_ops[] = {
      .signature = "input: dtype -> output: dtype",
      .attrs = "dtype: type; shape: shape",
      .shape = placeholder_with_default_shape,
+     .gradient = MR_GRADIENT(mr_identity_gradient),
      .doc = "Passes input on unless a value is fed in its place."},
     {.name = "Fill",
      .signature = "dims: index_type, value: T -> output: T",
      .attrs = "T: type; index_type: {int32, int64} = int32",
      .shape = fill_shape,
+     .gradient = MR_GRADIENT(mr_fill_gradient),
      .doc = "A tensor of the shape dims with value everywhere."},
     {.name = "ZerosLike",
      .signature = "x: T -> y: T",

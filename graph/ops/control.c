@@ -1,5 +1,6 @@
 /* IDEA */
 #include "graph/ir/op.h"
+#include "graph/ops/gradients.h"
 
 static mr_status switch_shape(mr_shape_call *call, mr_error *error)
 {
@@ -33,6 +34,7 @@ static const mr_op control_ops[] = {
      .signature = "input: T, data: U -> output: T",
      .attrs = "T: type; U: list(type) >= 0; message: string = ''; first_n: int = -1; summarize: int = 3",
      .shape = mr_shape_unchanged,
+     .gradient = MR_GRADIENT(mr_identity_gradient),
      .flags = MR_OP_STATEFUL,
      .doc = "Passes input on and shows message and data."},
     {.name = "Switch",
@@ -98,6 +100,7 @@ static const mr_op control_ops[] = {
      .signature = "input: Ref(T) -> output: Ref(T)",
      .attrs = "T: type",
      .shape = mr_shape_unchanged,
+     .gradient = MR_GRADIENT(mr_identity_gradient),
      .flags = MR_OP_ALLOWS_UNINITIALIZED,
      .doc = "Passes the reference input on."},
 };

@@ -1,16 +1,19 @@
 /* IDEA */
 #include "graph/ir/op.h"
+#include "graph/ops/gradients.h"
 
 static const mr_op identity_ops[] = {
     {.name = "Identity",
      .signature = "input: T -> output: T",
      .attrs = "T: type",
      .shape = mr_shape_unchanged,
+     .gradient = MR_GRADIENT(mr_identity_gradient),
      .doc = "Passes input on."},
     {.name = "IdentityN",
      .signature = "input: T -> output: T",
      .attrs = "T: list(type) >= 1",
      .shape = mr_shape_each,
+     .gradient = MR_GRADIENT(mr_identity_n_gradient),
      .doc = "Passes every tensor of input on."},
     {.name = "StopGradient",
      .signature = "input: T -> output: T",
@@ -22,16 +25,19 @@ static const mr_op identity_ops[] = {
      .signature = "input: T -> output: T",
      .attrs = "T: type; message: string = ''",
      .shape = mr_shape_unchanged,
+     .gradient = MR_GRADIENT(mr_prevent_gradient_gradient),
      .doc = "Passes input on; asking for its gradient is an error that says message."},
     {.name = "Snapshot",
      .signature = "input: T -> output: T",
      .attrs = "T: type",
      .shape = mr_shape_unchanged,
+     .gradient = MR_GRADIENT(mr_identity_gradient),
      .doc = "A copy of input."},
     {.name = "CheckNumerics",
      .signature = "tensor: T -> output: T",
      .attrs = "T: {bfloat16, half, float, double}; message: string",
      .shape = mr_shape_unchanged,
+     .gradient = MR_GRADIENT(mr_check_numerics_gradient),
      .flags = MR_OP_STATEFUL,
      .doc = "Passes tensor on; an element that is infinite or not a number is an error that begins with message."},
 };

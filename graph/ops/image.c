@@ -1,5 +1,6 @@
 /* IDEA */
 #include "graph/ir/op.h"
+#include "graph/ops/gradients.h"
 
 static mr_status decode_image_shape(mr_shape_call *call, mr_error *error)
 {
@@ -33,6 +34,7 @@ static const mr_op image_ops[] = {
      .attrs = "T: {int8, uint8, int16, uint16, int32, int64, bfloat16, half, float, double, bfloat16}; "
               "align_corners: bool = false; half_pixel_centers: bool = false",
      .shape = resize_shape,
+     .gradient = MR_GRADIENT(mr_resize_bilinear_gradient),
      .doc = "images [batch, height, width, channels] at another size, interpolated."},
     {.name = "ResizeNearestNeighbor",
      .signature = "images: T, size: int32 -> resized_images: T",

@@ -1,5 +1,6 @@
 /* IDEA */
 #include "graph/ir/op.h"
+#include "graph/ops/gradients.h"
 
 static mr_status pad_shape(mr_shape_call *call, mr_error *error)
 {
@@ -16,11 +17,13 @@ static const mr_op pad_ops[] = {
      .signature = "input: T, paddings: Tpaddings -> output: T",
      .attrs = "T: type; Tpaddings: {int32, int64} = int32",
      .shape = pad_shape,
+     .gradient = MR_GRADIENT(mr_pad_gradient),
      .doc = "input with paddings[i] = (before, after) zeros around dimension i."},
     {.name = "PadV2",
      .signature = "input: T, paddings: Tpaddings, constant_values: T -> output: T",
      .attrs = "T: type; Tpaddings: {int32, int64} = int32",
      .shape = pad_shape,
+     .gradient = MR_GRADIENT(mr_pad_gradient),
      .doc = "input with paddings[i] = (before, after) of constant_values around dimension i."},
     {.name = "MirrorPad",
      .signature = "input: T, paddings: Tpaddings -> output: T",

@@ -1,5 +1,6 @@
 /* IDEA */
 #include "graph/ir/op.h"
+#include "graph/ops/gradients.h"
 
 static mr_status pool_shape(mr_shape_call *call, mr_error *error)
 {
@@ -28,6 +29,7 @@ static const mr_op pool_ops[] = {
               "ksize: list(int) >= 4; strides: list(int) >= 4; padding: {'SAME', 'VALID', 'EXPLICIT'}; "
               "explicit_paddings: list(int) = []; data_format: {'NHWC', 'NCHW', 'NCHW_VECT_C'} = 'NHWC'",
      .shape = pool_shape,
+     .gradient = MR_GRADIENT(mr_max_pool_gradient),
      .doc = "The largest of each window of ksize, taken every strides."},
     {.name = "MaxPoolGrad",
      .signature = "orig_input: T, orig_output: T, grad: T -> output: T",
@@ -41,18 +43,21 @@ static const mr_op pool_ops[] = {
      .attrs = "ksize: list(int) >= 4; strides: list(int) >= 4; padding: {'SAME', 'VALID'}; "
               "data_format: {'NHWC', 'NCHW'} = 'NHWC'; T: {half, bfloat16, float, double}",
      .shape = pool_shape,
+     .gradient = MR_GRADIENT(mr_avg_pool_gradient),
      .doc = "The mean of each window of ksize, taken every strides."},
     {.name = "AvgPoolGrad",
      .signature = "orig_input_shape: int32, grad: T -> output: T",
      .attrs = "ksize: list(int) >= 4; strides: list(int) >= 4; padding: {'SAME', 'VALID'}; "
               "data_format: {'NHWC', 'NCHW'} = 'NHWC'; T: {half, bfloat16, float, double}",
      .shape = avg_pool_grad_shape,
+     .gradient = MR_GRADIENT(mr_avg_pool_grad_gradient),
      .doc = "The gradient of AvgPool by its input, whose shape is orig_input_shape."},
     {.name = "LRN",
      .signature = "input: T -> output: T",
      .attrs = "depth_radius: int = 5; bias: float = 1.0; alpha: float = 1.0; beta: float = 0.5; "
               "T: {half, bfloat16, float} = float",
      .shape = lrn_shape,
+     .gradient = MR_GRADIENT(mr_lrn_gradient),
      .doc = "Divides each element by a power of the squared sum of its neighbours in depth."},
     {.name = "LRNGrad",
      .signature = "input_grads: T, input_image: T, output_image: T -> output: T",

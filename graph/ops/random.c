@@ -22,7 +22,7 @@ static const mr_op random_ops[] = {
      .signature = "shape: T, minval: Tout, maxval: Tout -> output: Tout",
      .attrs = "seed: int = 0; seed2: int = 0; Tout: {int32, int64}; T: {int32, int64}",
      .shape = random_shape,
-     .flags = MR_OP_STATEFUL,
+     .flags = MR_OP_STATEFUL | MR_OP_NOT_DIFFERENTIABLE,
      .doc = "Integers from [minval, maxval), uniformly."},
     {.name = "RandomStandardNormal",
      .signature = "shape: T -> output: dtype",

@@ -1,5 +1,6 @@
 /* IDEA */
 #include "graph/ir/op.h"
+#include "graph/ops/gradients.h"
 
 static mr_status reduce_shape(mr_shape_call *call, mr_error *error)
 {
@@ -16,16 +17,19 @@ static const mr_op reduce_ops[] = {
      .signature = "input: T, reduction_indices: Tidx -> output: T",
      .attrs = "keep_dims: bool = false; T: numbertype; Tidx: {int32, int64} = int32",
      .shape = reduce_shape,
+     .gradient = MR_GRADIENT(mr_sum_gradient),
      .doc = "The sum over the dimensions in reduction_indices."},
     {.name = "Mean",
      .signature = "input: T, reduction_indices: Tidx -> output: T",
      .attrs = "keep_dims: bool = false; T: numbertype; Tidx: {int32, int64} = int32",
      .shape = reduce_shape,
+     .gradient = MR_GRADIENT(mr_mean_gradient),
      .doc = "The mean over the dimensions in reduction_indices."},
     {.name = "Prod",
      .signature = "input: T, reduction_indices: Tidx -> output: T",
      .attrs = "keep_dims: bool = false; T: numbertype; Tidx: {int32, int64} = int32",
      .shape = reduce_shape,
+     .gradient = MR_GRADIENT(mr_prod_gradient),
      .doc = "The product over the dimensions in reduction_indices."},
     {.name = "Max",
      .signature = "input: T, reduction_indices: Tidx -> output: T",
@@ -34,6 +38,7 @@ static const mr_op reduce_ops[] = {
               "quint8, qint32, qint16, quint16}; "
               "Tidx: {int32, int64} = int32",
      .shape = reduce_shape,
+     .gradient = MR_GRADIENT(mr_extremum_gradient),
      .doc = "The largest over the dimensions in reduction_indices."},
     {.name = "Min",
      .signature = "input: T, reduction_indices: Tidx -> output: T",
@@ -42,21 +47,25 @@ static const mr_op reduce_ops[] = {
               "quint8, qint32, qint16, quint16}; "
               "Tidx: {int32, int64} = int32",
      .shape = reduce_shape,
+     .gradient = MR_GRADIENT(mr_extremum_gradient),
      .doc = "The smallest over the dimensions in reduction_indices."},
     {.name = "All",
      .signature = "input: bool, reduction_indices: Tidx -> output: bool",
      .attrs = "keep_dims: bool = false; Tidx: {int32, int64} = int32",
      .shape = reduce_shape,
+     .flags = MR_OP_NOT_DIFFERENTIABLE,
      .doc = "True where all are true over the dimensions in reduction_indices."},
     {.name = "Any",
      .signature = "input: bool, reduction_indices: Tidx -> output: bool",
      .attrs = "keep_dims: bool = false; Tidx: {int32, int64} = int32",
      .shape = reduce_shape,
+     .flags = MR_OP_NOT_DIFFERENTIABLE,
      .doc = "True where any is true over the dimensions in reduction_indices."},
     {.name = "EuclideanNorm",
      .signature = "input: T, reduction_indices: Tidx -> output: T",
      .attrs = "keep_dims: bool = false; T: numbertype; Tidx: {int32, int64} = int32",
      .shape = reduce_shape,
+     .gradient = MR_GRADIENT(mr_euclidean_norm_gradient),
      .doc = "The square root of the sum of squares over the dimensions in reduction_indices."},
     {.name = "ArgMax",
      .signature = "input: T, dimension: Tidx -> output: output_type",
@@ -64,6 +73,7 @@ static const mr_op reduce_ops[] = {
               "quint8, qint32, qint16, quint16, bool}; "
               "Tidx: {int16, int32, int64} = int32; output_type: {int16, uint16, int32, int64} = int64",
      .shape = arg_extreme_shape,
+     .flags = MR_OP_NOT_DIFFERENTIABLE,
      .doc = "The index of the largest element along dimension."},
     {.name = "ArgMin",
      .signature = "input: T, dimension: Tidx -> output: output_type",
@@ -71,6 +81,7 @@ static const mr_op reduce_ops[] = {
               "quint8, qint32, qint16, quint16, bool}; "
               "Tidx: {int32, int64} = int32; output_type: {int32, int64} = int64",
      .shape = arg_extreme_shape,
+     .flags = MR_OP_NOT_DIFFERENTIABLE,
      .doc = "The index of the smallest element along dimension."},
 };
 

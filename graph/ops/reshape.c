@@ -1,5 +1,6 @@
 /* IDEA */
 #include "graph/ir/op.h"
+#include "graph/ops/gradients.h"
 
 static mr_status reshape_shape(mr_shape_call *call, mr_error *error)
 {
@@ -31,6 +32,7 @@ static const mr_op reshape_ops[] = {
      .signature = "tensor: T, shape: Tshape -> output: T",
      .attrs = "T: type; Tshape: {int32, int64} = int32",
      .shape = reshape_shape,
+     .gradient = MR_GRADIENT(mr_reshape_gradient),
      .doc = "The elements of tensor under another shape; one size may be -1."},
     {.name = "Shape",
      .signature = "input: T -> output: out_type",
@@ -60,11 +62,13 @@ static const mr_op reshape_ops[] = {
      .signature = "input: T, dim: Tdim -> output: T",
      .attrs = "T: type; Tdim: {int32, int64} = int32",
      .shape = expand_dims_shape,
+     .gradient = MR_GRADIENT(mr_reshape_gradient),
      .doc = "input with a dimension of size 1 put in at dim."},
     {.name = "Squeeze",
      .signature = "input: T -> output: T",
      .attrs = "T: type; squeeze_dims: list(int) >= 0 = []",
      .shape = squeeze_shape,
+     .gradient = MR_GRADIENT(mr_reshape_gradient),
      .doc = "input without its dimensions of size 1, or without those in squeeze_dims."},
 };
 

@@ -1,5 +1,6 @@
 /* IDEA */
 #include "graph/ir/op.h"
+#include "graph/ops/gradients.h"
 
 static mr_status softmax_shape(mr_shape_call *call, mr_error *error)
 {
@@ -31,36 +32,43 @@ static const mr_op softmax_ops[] = {
      .signature = "logits: T -> softmax: T",
      .attrs = "T: {half, bfloat16, float, double}",
      .shape = softmax_shape,
+     .gradient = MR_GRADIENT(mr_softmax_gradient),
      .doc = "exp(logits) divided by its sum along the last dimension."},
     {.name = "LogSoftmax",
      .signature = "logits: T -> logsoftmax: T",
      .attrs = "T: {half, bfloat16, float, double}",
      .shape = softmax_shape,
+     .gradient = MR_GRADIENT(mr_log_softmax_gradient),
      .doc = "logits less the logarithm of the sum of exp(logits) along the last dimension."},
     {.name = "SoftmaxCrossEntropyWithLogits",
      .signature = "features: T, labels: T -> loss: T, backprop: T",
      .attrs = "T: {half, bfloat16, float, double}",
      .shape = softmax_cross_entropy_shape,
+     .gradient = MR_GRADIENT(mr_softmax_cross_entropy_gradient),
      .doc = "Cross entropy of softmax(features) and labels for each row, and its gradient."},
     {.name = "SparseSoftmaxCrossEntropyWithLogits",
      .signature = "features: T, labels: Tlabels -> loss: T, backprop: T",
      .attrs = "T: {half, bfloat16, float, double}; Tlabels: {int32, int64} = int64",
      .shape = sparse_softmax_cross_entropy_shape,
+     .gradient = MR_GRADIENT(mr_sparse_softmax_cross_entropy_gradient),
      .doc = "Cross entropy of softmax(features) and the class in labels for each row, and its gradient."},
     {.name = "L2Loss",
      .signature = "t: T -> output: T",
      .attrs = "T: {half, bfloat16, float, double}",
      .shape = mr_shape_scalar,
+     .gradient = MR_GRADIENT(mr_l2_loss_gradient),
      .doc = "Half the sum of the squares of t."},
     {.name = "InTopK",
      .signature = "predictions: float, targets: T -> precision: bool",
      .attrs = "k: int; T: {int32, int64} = int32",
      .shape = in_top_k_shape,
+     .flags = MR_OP_NOT_DIFFERENTIABLE,
      .doc = "True for each row whose target is among the k largest predictions."},
     {.name = "InTopKV2",
      .signature = "predictions: float, targets: T, k: T -> precision: bool",
      .attrs = "T: {int32, int64} = int32",
      .shape = in_top_k_shape,
+     .flags = MR_OP_NOT_DIFFERENTIABLE,
      .doc = "True for each row whose target is among the k largest predictions."},
     {.name = "TopKV2",
      .signature = "input: T, k: Tk -> values: T, indices: index_type",
@@ -68,6 +76,7 @@ static const mr_op softmax_ops[] = {
               "T: {float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, uint64}; "
               "Tk: {int16, int32, int64} = int32; index_type: {int16, int32, int64} = int32",
      .shape = top_k_shape,
+     .gradient = MR_GRADIENT(mr_top_kv2_gradient),
      .doc = "The k largest elements of each row and their indices."},
 };
 
