@@ -1,0 +1,158 @@
+/* The index: made, loaded, stale, damaged; records read by number. */
+#include "tests/records/record_data.h"
+
+#include <pthread.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static constexpr int COUNT = 200;
+static constexpr size_t SIZE_MAX_HERE = 500;
+
+static void check_index(const char *path, int count, mr_index_origin origin)
+{
+    mr_error error = {0};
+    mr_record_index index = {0};
+    CHECK_OK(mr_record_index_open(path, &index, &error));
+    CHECK_EQ(index.origin, origin);
+    CHECK_EQ(index.count, count);
+    for (int i = 0; i <= count; i++) CHECK_EQ(index.offsets[i], record_begin(i, SIZE_MAX_HERE));
+    mr_record_index_deinit(&index);
+}
+
+TEST(index_written_with_the_file_is_loaded)
+{
+    const char *path = test_path("a.tfrecord");
+    record_write(path, COUNT, SIZE_MAX_HERE, (mr_record_writer_options){.index = true, .atomic = true});
+    check_index(path, COUNT, MR_INDEX_LOADED);
+    CHECK_EQ(unlink(test_path("a.tfrecord.index")), 0);
+    check_index(path, COUNT, MR_INDEX_MADE);
+}
+
+TEST(index_of_an_empty_file_has_no_records)
+{
+    const char *path = test_path("e.tfrecord");
+    record_write(path, 0, SIZE_MAX_HERE, (mr_record_writer_options){.index = true});
+    check_index(path, 0, MR_INDEX_LOADED);
+    CHECK_EQ(unlink(test_path("e.tfrecord.index")), 0);
+    check_index(path, 0, MR_INDEX_MADE);
+}
+
+TEST(index_hops_over_long_records)
+{
+    const char *path = test_path("l.tfrecord");
+    record_write(path, 30, 300'000, (mr_record_writer_options){0});
+    mr_error error = {0};
+    mr_record_index index = {0};
+    CHECK_OK(mr_record_index_open(path, &index, &error));
+    CHECK_EQ(index.count, 30);
+    for (int i = 0; i <= 30; i++) CHECK_EQ(index.offsets[i], record_begin(i, 300'000));
+    mr_record_index_deinit(&index);
+}
+
+TEST(index_of_another_version_is_stale)
+{
+    const char *path = test_path("s.tfrecord");
+    record_write(path, COUNT, SIZE_MAX_HERE, (mr_record_writer_options){.index = true});
+    size_t size;
+    unsigned char *bytes = file_load(path, &size);
+    file_save(path, bytes, record_begin(50, SIZE_MAX_HERE));
+    check_index(path, 50, MR_INDEX_STALE);
+    /* The same size at another time. */
+    file_save(path, bytes, size);
+    struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, {.tv_sec = 1'000'000'000}};
+    CHECK_EQ(utimensat(0, path, times, 0), 0);
+    check_index(path, COUNT, MR_INDEX_STALE);
+    free(bytes);
+}
+
+TEST(index_damaged_anywhere_is_not_trusted)
+{
+    const char *path = test_path("d.tfrecord"), *name = test_path("d.tfrecord.index");
+    record_write(path, COUNT, SIZE_MAX_HERE, (mr_record_writer_options){.index = true});
+    size_t size;
+    unsigned char *bytes = file_load(name, &size);
+    for (size_t at = 0; at < size; at += 7) {
+        bytes[at] ^= 0x10;
+        file_save(name, bytes, size);
+        bytes[at] ^= 0x10;
+        check_index(path, COUNT, MR_INDEX_DAMAGED);
+    }
+    file_save(name, bytes, size / 2);
+    check_index(path, COUNT, MR_INDEX_DAMAGED);
+    file_save(name, "", 0);
+    check_index(path, COUNT, MR_INDEX_DAMAGED);
+    free(bytes);
+}
+
+TEST(index_of_a_damaged_or_compressed_file_is_refused)
+{
+    mr_error error = {0};
+    mr_record_index index = {0};
+    const char *path = test_path("x.tfrecord");
+    record_write(path, COUNT, SIZE_MAX_HERE, (mr_record_writer_options){0});
+    size_t size;
+    unsigned char *bytes = file_load(path, &size);
+    file_save(path, bytes, size - 1);
+    CHECK_STATUS(mr_record_index_open(path, &index, &error), MR_DATA_LOSS);
+    CHECK_CONTAINS(error.message, "record 199");
+    bytes[record_begin(7, SIZE_MAX_HERE)] ^= 1;
+    file_save(path, bytes, size);
+    CHECK_STATUS(mr_record_index_open(path, &index, &error), MR_DATA_LOSS);
+    CHECK_CONTAINS(error.message, "record 7 ");
+    free(bytes);
+    record_write(path, COUNT, SIZE_MAX_HERE, (mr_record_writer_options){.compression = MR_COMPRESSION_GZIP});
+    CHECK_STATUS(mr_record_index_open(path, &index, &error), MR_UNIMPLEMENTED);
+}
+
+static void *read_backwards(void *file)
+{
+    static constexpr size_t ROOM = SIZE_MAX_HERE + MR_RECORD_HEADER_BYTES + MR_RECORD_FOOTER_BYTES;
+    mr_error error = {0};
+    unsigned char bytes[ROOM];
+    mr_string record;
+    for (int i = COUNT - 1; i >= 0; i--) {
+        CHECK_EQ(mr_record_file_record_size(file, (uint64_t)i), record_size(i, SIZE_MAX_HERE));
+        CHECK_OK(mr_record_file_read(file, (uint64_t)i, bytes, &record, &error));
+        record_check(record, i, SIZE_MAX_HERE);
+    }
+    return nullptr;
+}
+
+TEST(record_file_is_read_by_number_from_any_thread)
+{
+    mr_error error = {0};
+    const char *path = test_path("r.tfrecord");
+    record_write(path, COUNT, SIZE_MAX_HERE, (mr_record_writer_options){.index = true});
+    mr_record_file *file = nullptr;
+    CHECK_OK(mr_record_file_open(path, &file, &error));
+    CHECK_EQ(mr_record_file_count(file), COUNT);
+    pthread_t threads[3];
+    for (int i = 0; i < 3; i++) CHECK_EQ(pthread_create(&threads[i], nullptr, read_backwards, file), 0);
+    for (int i = 0; i < 3; i++) pthread_join(threads[i], nullptr);
+    mr_string record;
+    CHECK_STATUS(mr_record_file_read(file, COUNT, nullptr, &record, &error), MR_OUT_OF_RANGE);
+    mr_record_file_free(file);
+}
+
+TEST(record_file_notices_damage_behind_its_back)
+{
+    mr_error error = {0};
+    const char *path = test_path("b.tfrecord");
+    record_write(path, COUNT, SIZE_MAX_HERE, (mr_record_writer_options){.index = true});
+    mr_record_file *file = nullptr;
+    CHECK_OK(mr_record_file_open(path, &file, &error));
+    size_t size;
+    unsigned char *bytes = file_load(path, &size), room[SIZE_MAX_HERE + 16];
+    bytes[record_begin(4, SIZE_MAX_HERE) + 13] ^= 1;
+    bytes[record_begin(5, SIZE_MAX_HERE) + 1] ^= 1;
+    file_save(path, bytes, record_begin(100, SIZE_MAX_HERE));
+    free(bytes);
+    mr_string record;
+    CHECK_OK(mr_record_file_read(file, 6, room, &record, &error));
+    CHECK_STATUS(mr_record_file_read(file, 4, room, &record, &error), MR_DATA_LOSS);
+    CHECK_CONTAINS(error.message, "record 4 at byte");
+    CHECK_STATUS(mr_record_file_read(file, 5, room, &record, &error), MR_DATA_LOSS);
+    CHECK_STATUS(mr_record_file_read(file, 150, room, &record, &error), MR_DATA_LOSS);
+    CHECK_CONTAINS(error.message, "shrunk");
+    mr_record_file_free(file);
+}
