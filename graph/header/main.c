@@ -67,9 +67,9 @@ static void print_choices(void)
     }
     printf("} mr_choice;\n\n"
            "static inline const char *mr_choice_text(mr_choice choice)\n{\n"
-           "    static const char *const texts[] = {\n        nullptr,\n");
+           "    static const char *const texts[] = {\n        0,\n");
     for (int i = 0; i < choice_count; i++) printf("        \"%s\",\n", choices[i]);
-    printf("    };\n    return (unsigned)choice < sizeof texts / sizeof texts[0] ? texts[choice] : nullptr;\n}\n\n");
+    printf("    };\n    return (unsigned)choice < sizeof texts / sizeof texts[0] ? texts[choice] : 0;\n}\n\n");
 }
 
 /* ---- Options ---- */
@@ -324,6 +324,7 @@ static const char opening[] =
     "#define MR_WITH_DEFAULTS_(call) \\\n"
     "    __extension__({ \\\n"
     "        _Pragma(\"GCC diagnostic push\") _Pragma(\"GCC diagnostic ignored \\\"-Woverride-init\\\"\") \\\n"
+    "        _Pragma(\"GCC diagnostic ignored \\\"-Woverride-init-side-effects\\\"\") \\\n"
     "        _Pragma(\"GCC diagnostic ignored \\\"-Wshadow\\\"\") __auto_type built_ = call; \\\n"
     "        _Pragma(\"GCC diagnostic pop\") built_; \\\n"
     "    })\n"

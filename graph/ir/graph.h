@@ -71,7 +71,14 @@ typedef struct mr_text_stack {
 typedef struct mr_control_frame {
     mr_node **nodes;
     int32_t count;
+    int32_t first_id; /* nodes from this id on were made inside the frame and run after it already */
+    bool clears;      /* hides the frames outside */
 } mr_control_frame;
+/* A tensor that attrs share. */
+typedef struct mr_held_tensor {
+    mr_tensor tensor;
+    struct mr_held_tensor *next;
+} mr_held_tensor;
 
 typedef enum mr_collection_kind {
     MR_COLLECTION_OUTPUTS,   /* node_list: names of outputs and nodes */
@@ -92,6 +99,8 @@ typedef struct mr_collection {
 
 struct mr_graph {
     mr_arena arena;
+    mr_arena scratch; /* of one call, reset at its end */
+    mr_held_tensor *held;
     mr_node **nodes;
     int32_t node_count;
     int32_t node_capacity;
@@ -108,6 +117,7 @@ struct mr_graph {
     int32_t control_frame_capacity;
     bool has_seed;
     int64_t seed;
+    int64_t seed_count; /* operators without a seed of their own so far */
     int32_t collection_count;
     int32_t collection_capacity;
     mr_collection *collections;
@@ -135,26 +145,47 @@ mr_status mr_graph_mark_name(mr_graph *graph, const char *name, mr_error *error)
 /* "/job:a/device:GPU:0" of "/gpu:0" inside "/job:a"; null and a message when it is no device. */
 const char *mr_device_name_merge(mr_arena *arena, const char *outer, const char *inner, mr_error *error);
 
-/* ---- Nodes (node.c, infer.c) ---- */
+/* ---- Collections (collection.c) ---- */
 
+mr_collection *mr_graph_find_collection(const mr_graph *graph, const char *name);
+/* Found or made; null when it is there with another kind, or without memory. */
+mr_collection *mr_graph_make_collection(mr_graph *graph, const char *name, mr_collection_kind kind);
+mr_status mr_graph_add_variable(mr_graph *graph, const char *collection, mr_variable variable, bool trainable,
+                                mr_error *error);
+
+/* ---- Nodes ---- */
+
+/* Memory of the graph's arena that grows by doubling: room for count + 1 elements, of which count are kept. */
+[[nodiscard]] void *mr_graph_grow(mr_graph *graph, void *items, int32_t count, size_t element_size_bytes);
 mr_output mr_graph_failed_output(const mr_graph *graph);
-/* Records what an mr_error says, under the node's name. */
+/* Records what an mr_error says. */
 mr_output mr_graph_record(mr_graph *graph, mr_status status, const mr_error *error);
+/* A share of the tensor that lives as long as the graph. */
+mr_status mr_graph_hold_tensor(mr_graph *graph, const mr_tensor *tensor, mr_tensor *held, mr_error *error);
 /* Adds a whole node under its name, which must not be there yet. */
 mr_status mr_graph_append(mr_graph *graph, mr_node *node, mr_error *error);
 /* The control edge node <- before, unless it is there. */
 mr_status mr_node_append_control(mr_node *node, mr_node *before, mr_error *error);
-/* An attr that is set by hand; an earlier value is replaced. The value is the graph's. */
+mr_status mr_node_append_input(mr_node *node, mr_output input, mr_error *error);
+/* Sets or replaces an attr; its values are the graph's (mr_attr_copy makes them so). */
 mr_status mr_node_put_attr(mr_node *node, mr_attr attr, mr_error *error);
-/* Checks inputs and attrs against the operator, deduces type and number attrs, fills defaults, sets outputs. */
-mr_status mr_node_resolve(mr_node *node, mr_error *error);
-/* Runs the shape function and folds what is known of the values. Inputs must have been inferred. */
-mr_status mr_node_infer(mr_node *node, mr_error *error);
-/* The constant value of an output: a Const's tensor (shared by its attr), or one that is folded from constants, made
- * for the caller. False when it is not known. The caller deinits. */
-bool mr_output_constant(mr_output output, mr_tensor *value);
+/* A copy whose name, values and tensors are the graph's. */
+mr_status mr_attr_copy(mr_graph *graph, const mr_attr *attr, mr_attr *copy, mr_error *error);
+/* The attr of a GraphDef that ask for one value. */
+mr_status mr_node_put_value(mr_node *node, const char *name, mr_attr_kind kind, mr_attr_value value, mr_error *error);
 
-/* The dtypes and refs of one argument of a node's signature: how many tensors it stands for. */
+/* Checks inputs and attrs against the operator, fills defaults, sets outputs. Errors name the node. (resolve.c) */
+mr_status mr_node_resolve(mr_node *node, mr_error *error);
+/* Runs the shape function and folds what is known of the values. Inputs must have been inferred. (infer.c) */
+mr_status mr_node_infer(mr_node *node, mr_error *error);
+/* What is known of the node's outputs' values, from its inputs' (fold.c). Outputs' shapes must be there. */
+mr_status mr_node_fold(mr_node *node, mr_error *error);
+/* The constant value of an output: a Const's tensor, or one that is folded from constants. False when it is not known.
+ * The caller deinits it. */
+bool mr_output_constant(mr_output output, mr_tensor *value);
+/* How many tensors one argument of a signature stands for. */
 mr_status mr_argument_count(const mr_op_argument *argument, const mr_attrs *attrs, int32_t *count, mr_error *error);
+/* The dtype of tensor `index` of an argument; MR_DTYPE_INVALID when its attr is missing. */
+mr_dtype mr_argument_dtype(const mr_op_argument *argument, const mr_attrs *attrs, int32_t index);
 
 #endif

@@ -115,7 +115,7 @@ typedef struct mr_image_decode_options {
     mr_dtype dtype;   /* MR_UINT8 (0 means this); MR_UINT16 for PNG */
     bool accurate_dct;
     bool no_fancy_upsampling;
-    int32_t ratio; /* JPEG: decode at 1/ratio: 1, 2, 4, 8; 0: 1 */
+    int32_t ratio;         /* JPEG: decode at 1/ratio: 1, 2, 4, 8; 0: 1 */
     bool accept_truncated; /* TensorFlow's try_recover_truncated: gray for what is missing instead of an error */
     bool accept_damaged;   /* as in mr_image_options; TensorFlow's operators always do */
     int64_t pixels_max;    /* 0: 100,000,000 */

@@ -16,6 +16,7 @@
 
 #include <millrace/status.h>
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #ifdef __cplusplus
