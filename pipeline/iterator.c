@@ -212,7 +212,7 @@ void mr_iterator_cancel(mr_iterator *iterator)
 
 /* "MRPLACE1", then four little-endian numbers: digest of the chain, seed, position; and the CRC32C of all before. */
 constexpr size_t PLACE_BYTES = 36;
-static const char place_magic[8] = "MRPLACE1";
+static const char place_magic[] = {'M', 'R', 'P', 'L', 'A', 'C', 'E', '1'};
 
 static void put(unsigned char *to, uint64_t value, int size_bytes)
 {

@@ -16,8 +16,8 @@ static uint64_t decode_digest(const mr_dataset *dataset)
 
 static mr_shape pixels_shape(const mr_image_options *options, int64_t height, int64_t width)
 {
-    return options->layout == MR_NCHW ? MR_SHAPE(options->channels, height, width)
-                                      : MR_SHAPE(height, width, options->channels);
+    return options->layout == MR_LAYOUT_NCHW ? MR_SHAPE(options->channels, height, width)
+                                             : MR_SHAPE(height, width, options->channels);
 }
 
 static mr_status decode_work(const mr_work *work, uint64_t epoch, uint64_t number, mr_lane *lane, mr_error *error)
