@@ -97,10 +97,19 @@ typedef struct mr_collection {
     size_t raw_size_bytes;
 } mr_collection;
 
+/* Something that C code gave to a node and no GraphDef can hold: the dataset behind an iterator. */
+typedef struct mr_binding {
+    const mr_node *node;
+    void *object;
+    void (*release)(void *object); /* called by mr_graph_free */
+    struct mr_binding *next;
+} mr_binding;
+
 struct mr_graph {
     mr_arena arena;
     mr_arena scratch; /* of one call, reset at its end */
     mr_held_tensor *held;
+    mr_binding *bindings;
     mr_node **nodes;
     int32_t node_count;
     int32_t node_capacity;
@@ -144,6 +153,16 @@ bool mr_scope_name_is_valid(const char *name);
 mr_status mr_graph_mark_name(mr_graph *graph, const char *name, mr_error *error);
 /* "/job:a/device:GPU:0" of "/gpu:0" inside "/job:a"; null and a message when it is no device. */
 const char *mr_device_name_merge(mr_arena *arena, const char *outer, const char *inner, mr_error *error);
+
+/* ---- Bindings (binding.c) ---- */
+
+/* Gives the object to the node; the graph releases it. When this fails the object is still the caller's. */
+mr_status mr_graph_bind(mr_graph *graph, const mr_node *node, void *object, void (*release)(void *object),
+                        mr_error *error);
+/* The object whose release is that function, or null. */
+void *mr_graph_bound(const mr_node *node, void (*release)(void *object));
+/* For mr_graph_free, before the arena goes. */
+void mr_graph_release_bindings(mr_graph *graph);
 
 /* ---- Collections (collection.c) ---- */
 

@@ -14,8 +14,9 @@
  * threads  between runs of the session */
 mr_status mr_session_save_state(mr_session *session, mr_tensor *state, mr_error *error);
 
-/* What the state knows of nodes that this graph does not have is passed over; nodes that the state does not know keep
- * what they have. Iterators are made when the session has not made them yet.
+/* What the state knows of nodes that this graph does not have is passed over. Random operators that it does not name
+ * start anew, for they had drawn nothing; iterators that it does not name stay where they are, and those that it names
+ * are made when the session has not made them yet.
  * state    an MR_STRING scalar; its bytes may be hostile
  * errors   MR_INVALID_ARGUMENT, MR_DATA_LOSS: the state is damaged, or an iterator's place is of another pipeline;
  *          the session's state is then not defined, and a restore that succeeds puts it right */

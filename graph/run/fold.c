@@ -1,0 +1,147 @@
+/* Fold: what depends on constants alone is computed once, while the plan is made.
+ *
+ * Three sources of constants: Const nodes; integers that shape inference knows (sizes of shapes that are fully known, and
+ * what is computed from them); and stateless nodes all of whose inputs are constants, run here by their CPU kernels.
+ * A result above FOLDED_BYTES_MAX is left to the run, so that a plan does not hold what a step makes in passing.
+ * A node with control inputs keeps its place in the order, and so does all that depends on it. */
+#include "graph/run/session.h"
+
+#include <string.h>
+
+constexpr size_t FOLDED_BYTES_MAX = (size_t)10 << 20;
+constexpr int32_t FOLDED_INPUTS_MAX = 64;
+constexpr int32_t FOLDED_OUTPUTS_MAX = 16;
+
+/* What inference knows was deduced from constants; when one of these is fed, it may be wrong. */
+static bool feeds_a_constant(const mr_step *step)
+{
+    for (int32_t i = 0; i < step->feed_count; i++) {
+        const mr_node *node = step->feeds[i].node;
+        if (node->outputs[step->feeds[i].index].value || strcmp(node->op, "Const") == 0) return true;
+    }
+    return false;
+}
+
+static void make_constant(mr_planner *planner, mr_plan_node *node, int32_t output, mr_tensor constant)
+{
+    mr_plan_value *value = &planner->values[node->first_output + output];
+    value->kind = MR_VALUE_CONSTANT;
+    value->constant = constant;
+    value->shape = constant.shape;
+    value->home = nullptr;
+}
+
+/* A Const, or what inference knows. */
+static bool fold_known(mr_planner *planner, mr_plan_node *node, bool trust_inference)
+{
+    bool is_const = strcmp(node->node->op, "Const") == 0;
+    if (!is_const && (!trust_inference || node->control_count > 0 || node->output_count != 1)) return false;
+    const mr_plan_value *value = &planner->values[node->first_output];
+    if (value->kind != MR_VALUE_OUTPUT || value->is_ref) return false;
+    if (!is_const && node->node->def->op->flags & MR_OP_STATEFUL) return false;
+    mr_tensor known = {0};
+    if (!mr_output_constant((mr_output){(mr_node *)node->node, 0}, &known)) return false;
+    if (known.dtype != value->dtype) {
+        mr_tensor_deinit(&known);
+        return false;
+    }
+    make_constant(planner, node, 0, known);
+    return true;
+}
+
+static bool may_compute(const mr_planner *planner, const mr_plan_node *node)
+{
+    if (node->control_count > 0 || node->input_count == 0 || node->input_count > FOLDED_INPUTS_MAX) return false;
+    if (node->output_count == 0 || node->output_count > FOLDED_OUTPUTS_MAX || node->pinned) return false;
+    if (node->node->def->op->flags & MR_OP_STATEFUL) return false;
+    for (int32_t i = 0; i < node->input_count; i++) {
+        const mr_plan_value *value = &planner->values[node->inputs[i]];
+        if (value->kind != MR_VALUE_CONSTANT || value->is_ref || value->dtype == MR_RESOURCE) return false;
+        if (planner->nodes[value->producer].control_count > 0) return false;
+    }
+    for (int32_t i = 0; i < node->output_count; i++) {
+        const mr_plan_value *value = &planner->values[node->first_output + i];
+        if (value->is_ref || value->dtype == MR_RESOURCE || value->dtype == MR_VARIANT) return false;
+        if (mr_plan_value_bytes(value) > FOLDED_BYTES_MAX) return false;
+    }
+    return true;
+}
+
+/* Runs a kernel once, outside of any plan. Outputs are the caller's. */
+static mr_status evaluate(mr_planner *planner, const mr_plan_node *node, const mr_kernel *kernel, mr_tensor *outputs)
+{
+    mr_device *device = planner->session->cpu;
+    mr_tensor inputs[FOLDED_INPUTS_MAX];
+    bool may_reuse[FOLDED_INPUTS_MAX] = {0};
+    mr_dtype input_dtypes[FOLDED_INPUTS_MAX], output_dtypes[FOLDED_OUTPUTS_MAX];
+    for (int32_t i = 0; i < node->input_count; i++) {
+        inputs[i] = planner->values[node->inputs[i]].constant;
+        input_dtypes[i] = inputs[i].dtype;
+    }
+    for (int32_t i = 0; i < node->output_count; i++) output_dtypes[i] = planner->values[node->first_output + i].dtype;
+    mr_kernel_node kernel_node = {.name = node->node->name,
+                                  .op = node->node->op,
+                                  .attrs = &node->node->attrs,
+                                  .input_count = node->input_count,
+                                  .output_count = node->output_count,
+                                  .input_dtypes = input_dtypes,
+                                  .output_dtypes = output_dtypes,
+                                  .device = device};
+    void *prepared = nullptr;
+    mr_error ignored = {0};
+    if (kernel->prepared_size_bytes > 0) {
+        prepared = mr_arena_alloc(&planner->arena, kernel->prepared_size_bytes);
+        if (!prepared) return MR_RESOURCE_EXHAUSTED;
+        MR_TRY(kernel->prepare(&kernel_node, prepared, &ignored));
+    }
+    mr_kernel_call call = {.node = &kernel_node,
+                           .prepared = prepared,
+                           .device = device,
+                           .inputs = inputs,
+                           .may_reuse = may_reuse,
+                           .outputs = outputs};
+    return kernel->run(&call, &ignored);
+}
+
+/* A kernel that fails here fails again in the run, where its sentence is heard. */
+static void fold_computed(mr_planner *planner, mr_plan_node *node)
+{
+    const mr_kernel *kernel = node->kernel;
+    if (kernel && kernel->device != MR_DEVICE_CPU)
+        kernel = mr_kernel_find(node->node->op, MR_DEVICE_CPU, &node->node->attrs);
+    if (!kernel || !kernel->run) return;
+    mr_tensor outputs[FOLDED_OUTPUTS_MAX] = {0};
+    bool folded = evaluate(planner, node, kernel, outputs) == MR_OK;
+    for (int32_t i = 0; i < node->output_count; i++) {
+        const mr_plan_value *value = &planner->values[node->first_output + i];
+        folded &= outputs[i].dtype == value->dtype && mr_tensor_size_bytes(&outputs[i]) <= FOLDED_BYTES_MAX;
+    }
+    for (int32_t i = 0; i < node->output_count; i++) {
+        if (folded)
+            make_constant(planner, node, i, outputs[i]);
+        else
+            mr_tensor_deinit(&outputs[i]);
+    }
+    if (!folded) return;
+    node->kernel = nullptr;
+    node->input_count = 0;
+}
+
+mr_status mr_plan_fold(mr_planner *planner, mr_error *error)
+{
+    int32_t *order, count;
+    MR_TRY(mr_plan_topological(planner, &order, &count, error));
+    bool trust_inference = !feeds_a_constant(planner->step);
+    for (int32_t i = 0; i < count; i++) {
+        mr_plan_node *node = &planner->nodes[order[i]];
+        if (!node->kernel && node->output_count > 0 && planner->values[node->first_output].constant.data) continue;
+        if (fold_known(planner, node, trust_inference)) {
+            node->kernel = nullptr;
+            node->input_count = 0;
+        } else if (may_compute(planner, node)) {
+            fold_computed(planner, node);
+        }
+    }
+    mr_plan_sweep(planner);
+    return mr_plan_check_kernels(planner, error);
+}

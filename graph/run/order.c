@@ -1,0 +1,227 @@
+/* Order: a sequence of the plan's nodes that respects data and control edges.
+ *
+ * Where edges leave a choice the order in which the graph was made decides, which is a good one for memory: builders make
+ * a layer's gradients together. Two exceptions, both by what a node would do if it ran now:
+ *   a node that frees more than it makes goes first;
+ *   a node that updates a variable goes after all that read the variable, so that the update finds the value unshared
+ *   and works in place. TensorFlow leaves such pairs to chance; here they always read what was there before. */
+#include "graph/run/session.h"
+
+/* Consumers of each node, as one array cut by `begins`; an edge for each input and control. */
+typedef struct edges {
+    int32_t *begins; /* node_count + 2 */
+    int32_t *consumers;
+    int32_t *waiting; /* how many edges come into each node */
+} edges;
+
+/* The plan node that an edge comes from, or -1. */
+static int32_t edge_source(const mr_planner *planner, const mr_plan_node *node, int32_t edge)
+{
+    int32_t before = edge < node->input_count ? planner->values[node->inputs[edge]].producer
+                                              : node->controls[edge - node->input_count];
+    return before >= 0 && planner->nodes[before].live ? before : -1;
+}
+
+static mr_status find_edges(mr_planner *planner, edges *found, mr_error *error)
+{
+    size_t count = (size_t)planner->node_count, edge_count = 0;
+    found->begins = MR_ARENA_NEW(&planner->arena, int32_t, count + 2);
+    found->waiting = MR_ARENA_NEW(&planner->arena, int32_t, count + 1);
+    if (!found->begins || !found->waiting) return mr_fail_memory(error, count * 8);
+    for (int32_t i = 0; i < planner->node_count; i++) {
+        const mr_plan_node *node = &planner->nodes[i];
+        for (int32_t j = 0; node->live && j < node->input_count + node->control_count; j++) {
+            int32_t before = edge_source(planner, node, j);
+            if (before < 0) continue;
+            found->begins[before + 2]++;
+            found->waiting[i]++;
+            edge_count++;
+        }
+    }
+    for (size_t i = 2; i < count + 2; i++) found->begins[i] += found->begins[i - 1];
+    found->consumers = MR_ARENA_NEW(&planner->arena, int32_t, edge_count + 1);
+    if (!found->consumers) return mr_fail_memory(error, edge_count * 4);
+    for (int32_t i = 0; i < planner->node_count; i++) {
+        const mr_plan_node *node = &planner->nodes[i];
+        for (int32_t j = 0; node->live && j < node->input_count + node->control_count; j++) {
+            int32_t before = edge_source(planner, node, j);
+            if (before >= 0) found->consumers[found->begins[before + 1]++] = i;
+        }
+    }
+    return MR_OK;
+}
+
+/* Keys in a heap, the smallest first: a node's class above its number. */
+typedef struct heap {
+    int64_t *keys;
+    int32_t count;
+} heap;
+
+static void heap_push(heap *h, int64_t key)
+{
+    int32_t i = h->count++;
+    for (; i > 0 && h->keys[(i - 1) / 2] > key; i = (i - 1) / 2) h->keys[i] = h->keys[(i - 1) / 2];
+    h->keys[i] = key;
+}
+
+static int64_t heap_pop(heap *h)
+{
+    int64_t top = h->keys[0], key = h->keys[--h->count];
+    int32_t i = 0;
+    for (int32_t child; (child = 2 * i + 1) < h->count; i = child) {
+        if (child + 1 < h->count && h->keys[child + 1] < h->keys[child]) child++;
+        if (h->keys[child] >= key) break;
+        h->keys[i] = h->keys[child];
+    }
+    if (h->count > 0) h->keys[i] = key;
+    return top;
+}
+
+enum { CLASS_FREES, CLASS_PLAIN, CLASS_DEFERRED };
+
+/* A node that updates a variable, in the list of its variable. */
+typedef struct updater {
+    int32_t node;
+    struct updater *next;
+} updater;
+
+typedef struct scheduler {
+    mr_planner *planner;
+    edges edges;
+    heap ready;
+    bool *done;
+    int32_t *uses;      /* by value: consumers that have not run */
+    int32_t *readers;   /* by value, of handles: nodes that read the variable and have not run */
+    updater **updaters; /* by value, of handles */
+} scheduler;
+
+/* The handle whose variable the value is a share of, so far as edges tell: what reads it, or passes it on. */
+static int32_t share_of(const mr_planner *planner, int32_t value, int depth)
+{
+    const mr_plan_value *v = &planner->values[value];
+    if (v->is_ref || v->dtype == MR_RESOURCE) return mr_plan_handle(planner, value);
+    if (v->kind != MR_VALUE_OUTPUT || depth == 4) return -1;
+    const mr_plan_node *producer = &planner->nodes[v->producer];
+    return producer->input_count == 1 ? share_of(planner, producer->inputs[0], depth + 1) : -1;
+}
+
+/* True when the node changes what the handle at that input names: it takes the handle and something to do with it. */
+static bool updates(const mr_planner *planner, const mr_plan_node *node, int32_t input)
+{
+    bool takes = node->input_is_ref[input] || planner->values[node->inputs[input]].dtype == MR_RESOURCE;
+    return takes && node->input_count > 1;
+}
+
+static mr_status find_readers(scheduler *s, mr_error *error)
+{
+    mr_planner *planner = s->planner;
+    for (int32_t i = 0; i < planner->node_count; i++) {
+        const mr_plan_node *node = &planner->nodes[i];
+        for (int32_t j = 0; node->live && j < node->input_count; j++) {
+            s->uses[node->inputs[j]]++;
+            int32_t handle = share_of(planner, node->inputs[j], 0);
+            if (handle < 0) continue;
+            if (!updates(planner, node, j)) {
+                s->readers[handle]++;
+                continue;
+            }
+            updater *made = MR_ARENA_NEW(&planner->arena, updater, 1);
+            if (!made) return mr_fail_memory(error, sizeof *made);
+            *made = (updater){.node = i, .next = s->updaters[handle]};
+            s->updaters[handle] = made;
+        }
+    }
+    return MR_OK;
+}
+
+static int64_t key_of(const scheduler *s, int32_t index)
+{
+    const mr_planner *planner = s->planner;
+    const mr_plan_node *node = &planner->nodes[index];
+    size_t freed_bytes = 0, made_bytes = 0;
+    for (int32_t i = 0; i < node->input_count; i++) {
+        const mr_plan_value *value = &planner->values[node->inputs[i]];
+        int32_t handle = updates(planner, node, i) ? mr_plan_handle(planner, node->inputs[i]) : -1;
+        if (handle >= 0 && s->readers[handle] > 0) return (int64_t)CLASS_DEFERRED << 32 | index;
+        if (value->kind == MR_VALUE_OUTPUT && !value->is_ref && !value->fetched && s->uses[node->inputs[i]] == 1)
+            freed_bytes += mr_plan_value_bytes(value);
+    }
+    for (int32_t i = 0; i < node->output_count; i++) {
+        const mr_plan_value *value = &planner->values[node->first_output + i];
+        if (!value->is_ref) made_bytes += mr_plan_value_bytes(value);
+    }
+    return (int64_t)(freed_bytes > made_bytes ? CLASS_FREES : CLASS_PLAIN) << 32 | index;
+}
+
+static void run_node(scheduler *s, int32_t index)
+{
+    mr_planner *planner = s->planner;
+    const mr_plan_node *node = &planner->nodes[index];
+    s->done[index] = true;
+    if (node->kernel || node->is_copy) planner->order[planner->order_count++] = index;
+    for (int32_t i = 0; i < node->input_count; i++) {
+        s->uses[node->inputs[i]]--;
+        int32_t handle = share_of(planner, node->inputs[i], 0);
+        if (handle < 0 || updates(planner, node, i) || --s->readers[handle] > 0) continue;
+        for (const updater *u = s->updaters[handle]; u; u = u->next)
+            if (!s->done[u->node] && s->edges.waiting[u->node] == 0) heap_push(&s->ready, key_of(s, u->node));
+    }
+    for (int32_t i = s->edges.begins[index]; i < s->edges.begins[index + 1]; i++) {
+        int32_t consumer = s->edges.consumers[i];
+        if (--s->edges.waiting[consumer] == 0) heap_push(&s->ready, key_of(s, consumer));
+    }
+}
+
+mr_status mr_plan_order(mr_planner *planner, mr_error *error)
+{
+    size_t nodes = (size_t)planner->node_count + 1, values = (size_t)planner->value_count + 1;
+    scheduler s = {.planner = planner};
+    MR_TRY(find_edges(planner, &s.edges, error));
+    s.done = MR_ARENA_NEW(&planner->arena, bool, nodes);
+    s.uses = MR_ARENA_NEW(&planner->arena, int32_t, values);
+    s.readers = MR_ARENA_NEW(&planner->arena, int32_t, values);
+    s.updaters = MR_ARENA_NEW(&planner->arena, updater *, values);
+    planner->order = MR_ARENA_NEW(&planner->arena, int32_t, nodes);
+    if (!s.done || !s.uses || !s.readers || !s.updaters || !planner->order) return mr_fail_memory(error, nodes);
+    MR_TRY(find_readers(&s, error));
+    size_t pushes = nodes; /* each node once, and an updater once more for each handle it takes */
+    for (int32_t i = 0; i < planner->value_count; i++)
+        for (const updater *u = s.updaters[i]; u; u = u->next) pushes++;
+    s.ready.keys = MR_ARENA_NEW(&planner->arena, int64_t, pushes);
+    if (!s.ready.keys) return mr_fail_memory(error, pushes * 8);
+    for (int32_t i = 0; i < planner->node_count; i++)
+        if (planner->nodes[i].live && s.edges.waiting[i] == 0) heap_push(&s.ready, key_of(&s, i));
+    while (s.ready.count > 0) {
+        int32_t index = (int32_t)(heap_pop(&s.ready) & INT32_MAX);
+        if (!s.done[index]) run_node(&s, index);
+    }
+    return MR_OK;
+}
+
+mr_status mr_plan_topological(mr_planner *planner, int32_t **order, int32_t *count, mr_error *error)
+{
+    edges found = {0};
+    MR_TRY(find_edges(planner, &found, error));
+    heap ready = {.keys = MR_ARENA_NEW(&planner->arena, int64_t, (size_t)planner->node_count + 1)};
+    *order = MR_ARENA_NEW(&planner->arena, int32_t, (size_t)planner->node_count + 1);
+    if (!ready.keys || !*order) return mr_fail_memory(error, (size_t)planner->node_count * 8);
+    int32_t live = 0;
+    *count = 0;
+    for (int32_t i = 0; i < planner->node_count; i++) {
+        if (!planner->nodes[i].live) continue;
+        live++;
+        if (found.waiting[i] == 0) heap_push(&ready, i);
+    }
+    while (ready.count > 0) {
+        int32_t node = (int32_t)heap_pop(&ready);
+        (*order)[(*count)++] = node;
+        for (int32_t i = found.begins[node]; i < found.begins[node + 1]; i++)
+            if (--found.waiting[found.consumers[i]] == 0) heap_push(&ready, found.consumers[i]);
+    }
+    if (*count == live) return MR_OK;
+    for (int32_t i = 0; i < planner->node_count; i++)
+        if (planner->nodes[i].live && found.waiting[i] > 0)
+            return mr_fail(error, MR_INVALID_ARGUMENT, "%s (%s) waits for its own output: the graph has a cycle",
+                           planner->nodes[i].node->name, planner->nodes[i].node->op);
+    return mr_fail(error, MR_INTERNAL, "the plan has a cycle");
+}

@@ -1,0 +1,437 @@
+/* Session: the life of one, its devices, its table of steps, and what callers ask of it.
+ *
+ * Locks: a step's mutex is taken before the session's; the session's is held while plans are made, never while they run.
+ * So different steps of a session may run at once, and one step runs once at a time. */
+#include "graph/run/session.h"
+
+#include "kernels/kernels.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <time.h>
+
+mr_status mr_session_new(mr_graph *graph, const mr_session_options *options, mr_session **session, mr_error *error)
+{
+    *session = nullptr;
+    MR_TRY(mr_graph_status(graph, error));
+    mr_state_register();
+    mr_kernels_register();
+    mr_session *made = calloc(1, sizeof *made);
+    if (!made) return mr_fail_memory(error, sizeof *made);
+    made->graph = graph;
+    if (options) made->options = *options;
+    pthread_mutex_init(&made->mutex, nullptr);
+    made->default_device = strdup(options && options->device ? options->device : "");
+    made->options.device = made->default_device;
+    mr_status status = made->default_device ? MR_OK : mr_fail_memory(error, 1);
+    if (status == MR_OK) status = mr_pool_new(made->options.thread_count, &made->pool, error);
+    if (status == MR_OK) status = mr_device_cpu_new(made->pool, &made->cpu, error);
+    if (status != MR_OK) {
+        mr_session_free(made);
+        return status;
+    }
+    *session = made;
+    return MR_OK;
+}
+
+static void free_step(mr_step *step)
+{
+    mr_plan_free(step->plan);
+    pthread_mutex_destroy(&step->mutex);
+    mr_arena_deinit(&step->arena);
+    free(step);
+}
+
+void mr_session_free(mr_session *session)
+{
+    if (!session) return;
+    for (uint32_t i = 0; i < session->step_bucket_count; i++)
+        for (mr_step *step = session->steps[i], *next; step; step = next) {
+            next = step->next;
+            free_step(step);
+        }
+    free(session->steps);
+    mr_resource_table_deinit(&session->resources);
+    free(session->node_states);
+    mr_arena_deinit(&session->arena);
+    for (int i = 0; i < MR_GPUS_MAX; i++) mr_device_free(session->gpus[i]);
+    mr_device_free(session->cpu);
+    mr_pool_free(session->pool);
+    pthread_mutex_destroy(&session->mutex);
+    free(session->default_device);
+    free(session->notes);
+    free(session);
+}
+
+/* ---- Notes and devices ---- */
+
+void mr_session_note(mr_session *session, const char *format, ...)
+{
+    char line[1024];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(line, sizeof line - 1, format, args);
+    va_end(args);
+    strcat(line, "\n");
+    if (session->notes && strstr(session->notes, line)) return;
+    size_t length = strlen(line);
+    if (session->note_size_bytes + length + 1 > session->note_capacity_bytes) {
+        size_t capacity_bytes = 2 * (session->note_capacity_bytes + length + 1);
+        char *larger = realloc(session->notes, capacity_bytes);
+        if (!larger) return;
+        session->notes = larger;
+        session->note_capacity_bytes = capacity_bytes;
+    }
+    memcpy(session->notes + session->note_size_bytes, line, length + 1);
+    session->note_size_bytes += length;
+}
+
+const char *mr_session_notes(const mr_session *session)
+{
+    return session->notes ? session->notes : "";
+}
+
+mr_device *mr_session_gpu(mr_session *session, int index, mr_error *error)
+{
+    if (index < 0 || index >= MR_GPUS_MAX) {
+        (void)mr_fail(error, MR_INVALID_ARGUMENT, "there is no GPU %d", index);
+        return nullptr;
+    }
+    if (session->gpus[index]) return session->gpus[index];
+    mr_error reason = {0};
+    const mr_device_entry *entry = mr_device_entry_find(MR_DEVICE_GPU);
+    mr_status status = entry ? entry->open(index, &session->gpus[index], &reason)
+                             : mr_fail(&reason, MR_UNAVAILABLE, "this program was built without GPU support");
+    if (status == MR_OK) return session->gpus[index];
+    session->gpus[index] = nullptr;
+    mr_session_note(session, "/device:GPU:%d is not used: %s", index, reason.message);
+    (void)mr_fail(error, status, "%s", reason.message);
+    return nullptr;
+}
+
+/* ---- What is kept for nodes ---- */
+
+static uint64_t system_random(void)
+{
+    uint64_t word;
+    if (getrandom(&word, sizeof word, 0) == (ssize_t)sizeof word) return word;
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (uint64_t)now.tv_sec * 1000000007u + (uint64_t)now.tv_nsec;
+}
+
+mr_status mr_session_node_state(mr_session *session, const mr_node *node, mr_node_state **state, mr_error *error)
+{
+    if (node->id >= session->node_state_capacity) {
+        int32_t capacity = session->graph->node_count;
+        mr_node_state **larger = realloc(session->node_states, (size_t)capacity * sizeof(mr_node_state *));
+        if (!larger) return mr_fail_memory(error, (size_t)capacity * sizeof(mr_node_state *));
+        for (int32_t i = session->node_state_capacity; i < capacity; i++) larger[i] = nullptr;
+        session->node_states = larger;
+        session->node_state_capacity = capacity;
+    }
+    if (!session->node_states[node->id]) {
+        mr_node_state *made = MR_ARENA_NEW(&session->arena, mr_node_state, 1);
+        if (!made) return mr_fail_memory(error, sizeof *made);
+        made->node = node;
+        made->random.seed = system_random();
+        made->random.seed2 = system_random();
+        session->node_states[node->id] = made;
+    }
+    *state = session->node_states[node->id];
+    return MR_OK;
+}
+
+/* ---- Steps ---- */
+
+typedef struct step_key {
+    const mr_output *feeds;
+    const mr_feed *run_feeds; /* instead of feeds, as mr_session_run has them */
+    int32_t feed_count;
+    mr_outputs fetches;
+    mr_node *const *targets;
+    int32_t target_count;
+} step_key;
+
+static mr_output key_feed(const step_key *key, int32_t index)
+{
+    return key->run_feeds ? key->run_feeds[index].output : key->feeds[index];
+}
+
+static uint64_t mix_word(uint64_t hash, uint64_t word)
+{
+    hash = (hash ^ word) * 0x9e3779b97f4a7c15u;
+    return hash ^ hash >> 32;
+}
+
+static uint64_t hash_key(const step_key *key)
+{
+    uint64_t hash =
+        mix_word((uint64_t)key->feed_count << 32 | (uint32_t)key->fetches.count, (uint64_t)key->target_count);
+    for (int32_t i = 0; i < key->feed_count; i++)
+        hash = mix_word(hash, (uintptr_t)key_feed(key, i).node + (uint64_t)key_feed(key, i).index);
+    for (int32_t i = 0; i < key->fetches.count; i++)
+        hash = mix_word(hash, (uintptr_t)key->fetches.items[i].node + (uint64_t)key->fetches.items[i].index);
+    for (int32_t i = 0; i < key->target_count; i++) hash = mix_word(hash, (uintptr_t)key->targets[i]);
+    return hash;
+}
+
+static bool same_output(mr_output a, mr_output b)
+{
+    return a.node == b.node && a.index == b.index;
+}
+
+static bool is_step(const mr_step *step, const step_key *key, uint64_t hash)
+{
+    if (step->hash != hash || step->feed_count != key->feed_count || step->fetch_count != key->fetches.count ||
+        step->target_count != key->target_count)
+        return false;
+    for (int32_t i = 0; i < key->feed_count; i++)
+        if (!same_output(step->feeds[i], key_feed(key, i))) return false;
+    for (int32_t i = 0; i < key->fetches.count; i++)
+        if (!same_output(step->fetches[i], key->fetches.items[i])) return false;
+    for (int32_t i = 0; i < key->target_count; i++)
+        if (step->targets[i] != key->targets[i]) return false;
+    return true;
+}
+
+static mr_status check_output(const mr_session *session, mr_output output, const char *what, int32_t index,
+                              mr_error *error)
+{
+    if (!output.node) return mr_fail(error, MR_INVALID_ARGUMENT, "%s %d is no output of a graph", what, (int)index);
+    if (output.node->graph != session->graph || output.node->id < 0)
+        return mr_fail(error, MR_INVALID_ARGUMENT, "%s %d, %s, is of another graph", what, (int)index,
+                       output.node->name ? output.node->name : "(a failed builder)");
+    if (output.index < 0 || output.index >= output.node->output_count)
+        return mr_fail(error, MR_INVALID_ARGUMENT, "%s %d: %s (%s) has %d outputs, there is no :%d", what, (int)index,
+                       output.node->name, output.node->op, (int)output.node->output_count, (int)output.index);
+    return MR_OK;
+}
+
+static mr_status check_key(const mr_session *session, const step_key *key, mr_error *error)
+{
+    MR_TRY(mr_graph_status(session->graph, error));
+    for (int32_t i = 0; i < key->feed_count; i++) {
+        MR_TRY(check_output(session, key_feed(key, i), "feed", i, error));
+        for (int32_t j = 0; j < i; j++)
+            if (same_output(key_feed(key, i), key_feed(key, j)))
+                return mr_fail(error, MR_INVALID_ARGUMENT, "%s:%d is fed twice", key_feed(key, i).node->name,
+                               (int)key_feed(key, i).index);
+    }
+    for (int32_t i = 0; i < key->fetches.count; i++)
+        MR_TRY(check_output(session, key->fetches.items[i], "fetch", i, error));
+    for (int32_t i = 0; i < key->target_count; i++)
+        if (!key->targets[i] || key->targets[i]->graph != session->graph || key->targets[i]->id < 0)
+            return mr_fail(error, MR_INVALID_ARGUMENT, "target %d is no node of the session's graph", (int)i);
+    return MR_OK;
+}
+
+static mr_status make_step(mr_session *session, const step_key *key, uint64_t hash, mr_step **step, mr_error *error)
+{
+    mr_step *made = calloc(1, sizeof *made);
+    if (!made) return mr_fail_memory(error, sizeof *made);
+    pthread_mutex_init(&made->mutex, nullptr);
+    made->session = session;
+    made->hash = hash;
+    made->feed_count = key->feed_count;
+    made->fetch_count = key->fetches.count;
+    made->target_count = key->target_count;
+    made->feeds = MR_ARENA_NEW(&made->arena, mr_output, (size_t)key->feed_count + 1);
+    made->fetches = MR_ARENA_NEW(&made->arena, mr_output, (size_t)key->fetches.count + 1);
+    made->targets = MR_ARENA_NEW(&made->arena, mr_node *, (size_t)key->target_count + 1);
+    mr_status status = MR_OK;
+    if (!made->feeds || !made->fetches || !made->targets) status = mr_fail_memory(error, sizeof *made);
+    if (status == MR_OK) {
+        for (int32_t i = 0; i < key->feed_count; i++) made->feeds[i] = key_feed(key, i);
+        for (int32_t i = 0; i < key->fetches.count; i++) made->fetches[i] = key->fetches.items[i];
+        for (int32_t i = 0; i < key->target_count; i++) made->targets[i] = key->targets[i];
+        status = mr_plan_make(made, error);
+    }
+    if (status != MR_OK) {
+        free_step(made);
+        return status;
+    }
+    *step = made;
+    return MR_OK;
+}
+
+static mr_status add_step(mr_session *session, mr_step *step, mr_error *error)
+{
+    if (session->step_count >= session->step_bucket_count) {
+        uint32_t count = session->step_bucket_count ? 2 * session->step_bucket_count : 16;
+        mr_step **larger = calloc(count, sizeof(mr_step *));
+        if (!larger) return mr_fail_memory(error, count * sizeof(mr_step *));
+        for (uint32_t i = 0; i < session->step_bucket_count; i++)
+            for (mr_step *at = session->steps[i], *next; at; at = next) {
+                next = at->next;
+                at->next = larger[at->hash & (count - 1)];
+                larger[at->hash & (count - 1)] = at;
+            }
+        free(session->steps);
+        session->steps = larger;
+        session->step_bucket_count = count;
+    }
+    mr_step **bucket = &session->steps[step->hash & (session->step_bucket_count - 1)];
+    step->next = *bucket;
+    *bucket = step;
+    session->step_count++;
+    return MR_OK;
+}
+
+/* The step of the key: found, or planned and kept. With the session's mutex held. */
+static mr_status find_step(mr_session *session, const step_key *key, mr_step **step, mr_error *error)
+{
+    uint64_t hash = hash_key(key);
+    if (session->step_bucket_count > 0)
+        for (mr_step *at = session->steps[hash & (session->step_bucket_count - 1)]; at; at = at->next)
+            if (is_step(at, key, hash)) {
+                *step = at;
+                return mr_graph_status(session->graph, error);
+            }
+    MR_TRY(check_key(session, key, error));
+    MR_TRY(make_step(session, key, hash, step, error));
+    mr_status status = add_step(session, *step, error);
+    if (status != MR_OK) free_step(*step);
+    return status;
+}
+
+mr_status mr_session_prepare(mr_session *session, const mr_output *feeds, int32_t feed_count, mr_outputs fetches,
+                             mr_node *const *targets, int32_t target_count, mr_step **step, mr_error *error)
+{
+    *step = nullptr;
+    step_key key = {
+        .feeds = feeds, .feed_count = feed_count, .fetches = fetches, .targets = targets, .target_count = target_count};
+    pthread_mutex_lock(&session->mutex);
+    mr_status status = find_step(session, &key, step, error);
+    pthread_mutex_unlock(&session->mutex);
+    return status;
+}
+
+mr_status mr_step_run(mr_step *step, const mr_tensor *values, mr_tensor *results, mr_error *error)
+{
+    mr_session *session = step->session;
+    mr_status status = MR_OK;
+    pthread_mutex_lock(&step->mutex);
+    if (step->plan->graph_version != session->graph->version) {
+        pthread_mutex_lock(&session->mutex);
+        status = mr_plan_make(step, error);
+        pthread_mutex_unlock(&session->mutex);
+    }
+    if (status == MR_OK) status = mr_plan_run(step, values, results, error);
+    if (session->trace) session->traced = step;
+    pthread_mutex_unlock(&step->mutex);
+    return status;
+}
+
+constexpr int32_t FEEDS_ON_STACK = 16;
+
+mr_status mr_session_run(mr_session *session, mr_feeds feeds, mr_outputs fetches, mr_tensor *results,
+                         mr_node *const *targets, int32_t target_count, mr_error *error)
+{
+    for (int32_t i = 0; i < fetches.count; i++) results[i] = (mr_tensor){0};
+    step_key key = {.run_feeds = feeds.items,
+                    .feed_count = feeds.count,
+                    .fetches = fetches,
+                    .targets = targets,
+                    .target_count = target_count};
+    mr_step *step;
+    pthread_mutex_lock(&session->mutex);
+    mr_status status = find_step(session, &key, &step, error);
+    pthread_mutex_unlock(&session->mutex);
+    if (status != MR_OK) return status;
+    mr_tensor few[FEEDS_ON_STACK], *values = few;
+    if (feeds.count > FEEDS_ON_STACK) values = calloc((size_t)feeds.count, sizeof *values);
+    if (!values) return mr_fail_memory(error, (size_t)feeds.count * sizeof *values);
+    for (int32_t i = 0; i < feeds.count; i++) values[i] = feeds.items[i].value;
+    status = mr_step_run(step, values, results, error);
+    if (values != few) free(values);
+    return status;
+}
+
+/* ---- Variables from outside ---- */
+
+mr_status mr_session_variable(mr_session *session, mr_output ref, mr_variable_state **variable, mr_error *error)
+{
+    MR_TRY(check_output(session, ref, "variable", 0, error));
+    const mr_node *node = ref.node;
+    for (int hops = 0; hops < 8 && !mr_state_find(node->op) && node->input_count > 0; hops++)
+        node = node->inputs[0].node;
+    const mr_state_row *row = mr_state_find(node->op);
+    mr_resource *resource = nullptr;
+    if (row) {
+        /* Placing it, should it be new, is the planner's business: a step that fetches nothing and runs the node. */
+        mr_step *step;
+        mr_node *target = (mr_node *)node;
+        const char *container, *name;
+        MR_TRY(mr_session_prepare(session, nullptr, 0, (mr_outputs){0}, &target, 1, &step, error));
+        mr_arena arena = {0};
+        mr_status status = mr_resource_names(node, &arena, &container, &name, error);
+        pthread_mutex_lock(&session->mutex);
+        if (status == MR_OK) resource = mr_resource_find(&session->resources, container, name);
+        pthread_mutex_unlock(&session->mutex);
+        mr_arena_deinit(&arena);
+        MR_TRY(status);
+    }
+    if (!resource || resource->class != &mr_variable_class)
+        return mr_fail(error, MR_INVALID_ARGUMENT, "%s (%s) is no variable", ref.node->name, ref.node->op);
+    *variable = (mr_variable_state *)resource;
+    return MR_OK;
+}
+
+mr_status mr_session_read_variable(mr_session *session, mr_output ref, mr_tensor *value, mr_error *error)
+{
+    *value = (mr_tensor){0};
+    mr_variable_state *variable;
+    MR_TRY(mr_session_variable(session, ref, &variable, error));
+    mr_tensor share = {0};
+    MR_TRY(mr_variable_read(variable, &share, error));
+    if (variable->device->kind == MR_DEVICE_CPU) {
+        *value = share;
+        return MR_OK;
+    }
+    mr_device *device = variable->device;
+    mr_status status = mr_tensor_init(value, share.dtype, share.shape, error);
+    if (status == MR_OK)
+        status = device->functions->copy_out(device, value->data, share.data, mr_tensor_size_bytes(&share), error);
+    if (status == MR_OK) status = device->functions->wait(device, error);
+    mr_tensor_deinit(&share);
+    if (status != MR_OK) mr_tensor_deinit(value);
+    return status;
+}
+
+mr_status mr_session_write_variable(mr_session *session, mr_output ref, const mr_tensor *value, mr_error *error)
+{
+    mr_variable_state *variable;
+    MR_TRY(mr_session_variable(session, ref, &variable, error));
+    mr_device *device = variable->device;
+    if (device->kind == MR_DEVICE_CPU) return mr_variable_write(variable, value, false, error);
+    mr_tensor copy = {0};
+    MR_TRY(mr_tensor_init_on(&copy, device, value->dtype, value->shape, error));
+    mr_status status = device->functions->copy_in(device, copy.data, value->data, mr_tensor_size_bytes(value), error);
+    if (status == MR_OK) status = device->functions->wait(device, error);
+    if (status == MR_OK) status = mr_variable_write(variable, &copy, false, error);
+    mr_tensor_deinit(&copy);
+    return status;
+}
+
+/* ---- Traces ---- */
+
+void mr_session_trace(mr_session *session, bool enabled)
+{
+    session->trace = enabled;
+    if (!enabled) session->traced = nullptr;
+}
+
+int32_t mr_session_trace_times(const mr_session *session, mr_node_time *times, int32_t capacity)
+{
+    if (!session->traced) return 0;
+    const mr_plan *plan = session->traced->plan;
+    int32_t count = plan->traced_count < capacity ? plan->traced_count : capacity;
+    for (int32_t i = 0; i < count; i++)
+        times[i] = (mr_node_time){.node = plan->calls[i].kernel_node.name,
+                                  .op = plan->calls[i].kernel_node.op,
+                                  .start_ns = plan->start_ns[i],
+                                  .duration_ns = plan->duration_ns[i]};
+    return count;
+}

@@ -1,0 +1,161 @@
+/* Iterators in the graph: IteratorV2 names one, IteratorGetNext takes its next element.
+ *
+ * mr_graph_iterator binds a dataset to the node; the session starts the pipeline when the first element is asked for.
+ * Elements pass through: the tensors that the pipeline made are the node's outputs. Where a session restores the
+ * iterator's place before anything was asked for, the pipeline is started there. */
+#include "graph/state/iterator.h"
+#include "graph/run/session.h"
+
+#include <millrace/train.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct source {
+    mr_dataset *dataset;
+    mr_iterator_options options;
+} source;
+
+static void release_source(void *object)
+{
+    source *s = object;
+    mr_dataset_free(s->dataset);
+    free(s);
+}
+
+static void iterator_deinit(mr_resource *resource)
+{
+    mr_iterator_state *state = (mr_iterator_state *)resource;
+    mr_iterator_free(state->iterator);
+    pthread_mutex_destroy(&state->mutex);
+}
+
+const mr_resource_class mr_iterator_class = {
+    .name = "iterator", .size_bytes = sizeof(mr_iterator_state), .deinit = iterator_deinit};
+
+mr_status mr_iterator_make(mr_session *session, const mr_node *node, mr_device *device, mr_resource **resource,
+                           mr_error *error)
+{
+    (void)device;
+    mr_arena arena = {0};
+    const char *container, *name;
+    bool made = false;
+    mr_status status = mr_resource_names(node, &arena, &container, &name, error);
+    if (status == MR_OK)
+        status = mr_resource_make(&session->resources, &mr_iterator_class, container, name, resource, &made, error);
+    mr_arena_deinit(&arena);
+    MR_TRY(status);
+    mr_iterator_state *state = (mr_iterator_state *)*resource;
+    if (made) pthread_mutex_init(&state->mutex, nullptr);
+    if (!state->source) {
+        state->source = mr_graph_bound(node, release_source);
+        if (state->source) state->node = node;
+    }
+    return MR_OK;
+}
+
+mr_status mr_iterator_start(mr_iterator_state *state, mr_error *error)
+{
+    if (state->iterator) return MR_OK;
+    const source *s = state->source;
+    if (!s)
+        return mr_fail(error, MR_FAILED_PRECONDITION,
+                       "GetNext() failed because the iterator has not been initialized. Ensure that you have run the "
+                       "initializer operation for this iterator before getting the next element");
+    return mr_iterator_new(s->dataset, &s->options, &state->iterator, error);
+}
+
+/* The element has as many tensors as the node outputs, of its dtypes. */
+static mr_status check_element(const mr_kernel_call *call, const mr_element *element, mr_error *error)
+{
+    if (element->count != call->node->output_count)
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "the dataset has %d components, the node %d",
+                              (int)element->count, (int)call->node->output_count);
+    for (int32_t i = 0; i < element->count; i++)
+        if (element->tensors[i].dtype != call->node->output_dtypes[i])
+            return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "component %d is a %s, not a %s", (int)i,
+                                  mr_dtype_name(element->tensors[i].dtype),
+                                  mr_dtype_name(call->node->output_dtypes[i]));
+    return MR_OK;
+}
+
+static mr_status get_next(mr_kernel_call *call, mr_error *error)
+{
+    mr_resource *resource;
+    MR_TRY(mr_handle_get(call, 0, &mr_iterator_class, &resource, error));
+    mr_iterator_state *state = (mr_iterator_state *)resource;
+    mr_element element = {0};
+    pthread_mutex_lock(&state->mutex);
+    mr_status status = mr_iterator_start(state, error);
+    if (status == MR_OK) status = mr_iterator_next(state->iterator, &element, error);
+    pthread_mutex_unlock(&state->mutex);
+    if (status == MR_OUT_OF_RANGE) return mr_fail(error, MR_OUT_OF_RANGE, "End of sequence");
+    if (status == MR_OK) status = check_element(call, &element, error);
+    if (status != MR_OK) {
+        mr_element_deinit(&element);
+        return status;
+    }
+    for (int32_t i = 0; i < element.count; i++) call->outputs[i] = element.tensors[i];
+    return MR_OK;
+}
+
+static const mr_kernel kernels[] = {
+    {.op = "IteratorGetNext", .run = get_next},
+};
+const mr_kernel_table mr_state_iterator_kernels = {kernels, sizeof kernels / sizeof kernels[0]};
+
+/* ---- The public side ---- */
+
+mr_node *mr_graph_iterator(mr_graph *graph, const char *name, mr_dataset *dataset, const mr_iterator_options *options,
+                           mr_output *outputs)
+{
+    mr_error error = {0};
+    for (int i = 0; dataset && i < mr_dataset_spec(dataset)->count; i++) outputs[i] = (mr_output){0};
+    mr_status status =
+        dataset ? mr_dataset_status(dataset, &error) : mr_fail(&error, MR_INVALID_ARGUMENT, "the dataset is null");
+    if (status != MR_OK) {
+        mr_output failed = mr_graph_fail(graph, status, "%s: %s", name ? name : "iterator", error.message);
+        for (int i = 0; dataset && i < mr_dataset_spec(dataset)->count; i++) outputs[i] = failed;
+        return failed.node;
+    }
+    const mr_element_spec *spec = mr_dataset_spec(dataset);
+    mr_node_builder handle = mr_node_begin(graph, "IteratorV2", name ? name : "iterator");
+    mr_node_set_string(&handle, "shared_name", "");
+    mr_node_set_string(&handle, "container", "");
+    mr_node_set_types(&handle, "output_types", (mr_dtypes){spec->dtypes, spec->count});
+    mr_node_set_shapes(&handle, "output_shapes", (mr_shapes){spec->shapes, spec->count});
+    mr_output iterator = mr_node_finish(&handle);
+
+    mr_node_builder next = mr_node_begin(graph, "IteratorGetNext", name ? name : nullptr);
+    mr_node_add_input(&next, iterator);
+    mr_node_set_types(&next, "output_types", (mr_dtypes){spec->dtypes, spec->count});
+    mr_node_set_shapes(&next, "output_shapes", (mr_shapes){spec->shapes, spec->count});
+    mr_output first = mr_node_finish(&next);
+    for (int32_t i = 0; i < spec->count; i++) outputs[i] = first;
+    if (mr_graph_status(graph, nullptr) != MR_OK) return iterator.node;
+    for (int32_t i = 0; i < spec->count; i++) outputs[i].index = i;
+
+    source *s = calloc(1, sizeof *s);
+    status = s ? MR_OK : mr_fail_memory(&error, sizeof *s);
+    if (s) {
+        s->dataset = mr_dataset_ref(dataset);
+        if (options) s->options = *options;
+        status = mr_graph_bind(graph, iterator.node, s, release_source, &error);
+        if (status != MR_OK) release_source(s);
+    }
+    if (status != MR_OK) return mr_graph_fail(graph, status, "%s", error.message).node;
+    return iterator.node;
+}
+
+mr_iterator *mr_session_iterator(mr_session *session, mr_node *iterator)
+{
+    mr_arena arena = {0};
+    const char *container, *name;
+    mr_resource *resource = nullptr;
+    pthread_mutex_lock(&session->mutex);
+    if (mr_resource_names(iterator, &arena, &container, &name, nullptr) == MR_OK)
+        resource = mr_resource_find(&session->resources, container, name);
+    pthread_mutex_unlock(&session->mutex);
+    mr_arena_deinit(&arena);
+    if (!resource || resource->class != &mr_iterator_class) return nullptr;
+    return ((mr_iterator_state *)resource)->iterator;
+}

@@ -1,0 +1,105 @@
+/* The table of a session's resources, and their handles. */
+#include "graph/state/state.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+static uint64_t hash_names(const char *container, const char *name)
+{
+    uint64_t hash = 0xcbf29ce484222325u;
+    for (const char *at = container; *at; at++) hash = (hash ^ (unsigned char)*at) * 0x100000001b3u;
+    hash *= 0x100000001b3u;
+    for (const char *at = name; *at; at++) hash = (hash ^ (unsigned char)*at) * 0x100000001b3u;
+    return hash ^ hash >> 32;
+}
+
+static mr_resource *find(const mr_resource_table *table, const char *container, const char *name, uint64_t hash)
+{
+    if (table->bucket_count == 0) return nullptr;
+    for (mr_resource *at = table->buckets[hash & (table->bucket_count - 1)]; at; at = at->next)
+        if (at->hash == hash && strcmp(at->name, name) == 0 && strcmp(at->container, container) == 0) return at;
+    return nullptr;
+}
+
+mr_resource *mr_resource_find(const mr_resource_table *table, const char *container, const char *name)
+{
+    return find(table, container, name, hash_names(container, name));
+}
+
+static mr_status grow(mr_resource_table *table, mr_error *error)
+{
+    if (table->count < table->bucket_count) return MR_OK;
+    uint32_t count = table->bucket_count ? 2 * table->bucket_count : 64;
+    mr_resource **larger = calloc(count, sizeof(mr_resource *));
+    if (!larger) return mr_fail_memory(error, count * sizeof(mr_resource *));
+    for (mr_resource *at = table->first; at; at = at->later) {
+        at->next = larger[at->hash & (count - 1)];
+        larger[at->hash & (count - 1)] = at;
+    }
+    free(table->buckets);
+    table->buckets = larger;
+    table->bucket_count = count;
+    return MR_OK;
+}
+
+mr_status mr_resource_make(mr_resource_table *table, const mr_resource_class *class, const char *container,
+                           const char *name, mr_resource **resource, bool *made, mr_error *error)
+{
+    uint64_t hash = hash_names(container, name);
+    *made = false;
+    *resource = find(table, container, name, hash);
+    if (*resource && (*resource)->class != class)
+        return mr_fail(error, MR_INVALID_ARGUMENT, "%s is the name of both a %s and a %s", name,
+                       (*resource)->class->name, class->name);
+    if (*resource) return MR_OK;
+    MR_TRY(grow(table, error));
+    assert(class->size_bytes >= sizeof(mr_resource));
+    mr_resource *new = mr_arena_alloc(&table->arena, class->size_bytes);
+    if (!new) return mr_fail_memory(error, class->size_bytes);
+    *new = (mr_resource){.class = class,
+                         .container = mr_arena_strdup(&table->arena, container),
+                         .name = mr_arena_strdup(&table->arena, name),
+                         .hash = hash};
+    if (!new->container || !new->name) return mr_fail_memory(error, strlen(name) + strlen(container));
+    mr_resource **bucket = &table->buckets[hash & (table->bucket_count - 1)];
+    new->next = *bucket;
+    *bucket = new;
+    if (table->last)
+        table->last->later = new;
+    else
+        table->first = new;
+    table->last = new;
+    table->count++;
+    *resource = new;
+    *made = true;
+    return MR_OK;
+}
+
+void mr_resource_table_deinit(mr_resource_table *table)
+{
+    for (mr_resource *at = table->first; at; at = at->later) at->class->deinit(at);
+    free(table->buckets);
+    mr_arena_deinit(&table->arena);
+    *table = (mr_resource_table){0};
+}
+
+mr_status mr_resource_names(const mr_node *node, mr_arena *arena, const char **container, const char **name,
+                            mr_error *error)
+{
+    mr_string asked = mr_attr_string_or(&node->attrs, "container", "");
+    mr_string shared = mr_attr_string_or(&node->attrs, "shared_name", "");
+    *container = mr_arena_strndup(arena, asked.data, asked.size_bytes);
+    *name = shared.size_bytes > 0 ? mr_arena_strndup(arena, shared.data, shared.size_bytes)
+                                  : mr_arena_strdup(arena, node->name);
+    if (!*container || !*name) return mr_fail_memory(error, shared.size_bytes + asked.size_bytes);
+    return MR_OK;
+}
+
+mr_status mr_handle_get(const mr_kernel_call *call, int input, const mr_resource_class *class, mr_resource **resource,
+                        mr_error *error)
+{
+    *resource = call->inputs[input].data;
+    if (*resource && !call->inputs[input].buffer && (*resource)->class == class) return MR_OK;
+    return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "input %d is no %s", input, class->name);
+}

@@ -1,0 +1,209 @@
+/* ScalarSummary, HistogramSummary, ImageSummary, MergeSummary: tensors to serialised Summary messages. */
+#include "graph/state/state.h"
+
+#include "records/summary.h"
+#include <math.h>
+#include <millrace/image.h>
+#include <string.h>
+
+/* Element `at` of any real dtype. */
+static double number_at(const mr_tensor *tensor, int64_t at)
+{
+    const void *data = tensor->data;
+    switch (tensor->dtype) {
+    case MR_FLOAT:
+        return (double)((const float *)data)[at];
+    case MR_DOUBLE:
+        return ((const double *)data)[at];
+    case MR_INT8:
+        return ((const int8_t *)data)[at];
+    case MR_UINT8:
+        return ((const uint8_t *)data)[at];
+    case MR_INT16:
+        return ((const int16_t *)data)[at];
+    case MR_UINT16:
+        return ((const uint16_t *)data)[at];
+    case MR_INT32:
+        return ((const int32_t *)data)[at];
+    case MR_UINT32:
+        return ((const uint32_t *)data)[at];
+    case MR_INT64:
+        return (double)((const int64_t *)data)[at];
+    case MR_UINT64:
+        return (double)((const uint64_t *)data)[at];
+    case MR_HALF:
+        return (double)mr_half_to_float(((const uint16_t *)data)[at]);
+    case MR_BFLOAT16:
+        return (double)mr_bfloat16_to_float(((const uint16_t *)data)[at]);
+    default:
+        return 0;
+    }
+}
+
+static mr_status put(mr_kernel_call *call, mr_arena *arena, mr_status status, mr_string summary, mr_error *error)
+{
+    if (status == MR_OK) status = mr_tensor_init_string(&call->outputs[0], summary, error);
+    mr_arena_deinit(arena);
+    return status;
+}
+
+static mr_status scalar_summary(mr_kernel_call *call, mr_error *error)
+{
+    const mr_tensor *tags = &call->inputs[0], *values = &call->inputs[1];
+    int64_t count = mr_tensor_count(values);
+    bool same = mr_shape_equal(tags->shape, values->shape) || (count == 1 && mr_tensor_count(tags) == 1);
+    char tag_shape[MR_SHAPE_TEXT_SIZE], value_shape[MR_SHAPE_TEXT_SIZE];
+    if (!same)
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT,
+                              "tags and values are not the same shape: %s != %s",
+                              mr_shape_text(tags->shape, tag_shape, sizeof tag_shape),
+                              mr_shape_text(values->shape, value_shape, sizeof value_shape));
+    mr_arena arena = {0};
+    mr_string summary = {0};
+    float *numbers = MR_ARENA_NEW(&arena, float, (size_t)count + 1);
+    if (!numbers) return mr_fail_memory(error, (size_t)count * sizeof *numbers);
+    for (int64_t i = 0; i < count; i++) numbers[i] = (float)number_at(values, i);
+    mr_status status = mr_summary_pack_scalars(mr_tensor_strings(tags), numbers, count, &arena, &summary, error);
+    return put(call, &arena, status, summary, error);
+}
+
+static mr_status one_tag(mr_kernel_call *call, mr_string *tag, mr_error *error)
+{
+    if (mr_tensor_count(&call->inputs[0]) != 1)
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "the tag must be a scalar");
+    *tag = mr_tensor_strings(&call->inputs[0])[0];
+    return MR_OK;
+}
+
+static mr_status histogram_summary(mr_kernel_call *call, mr_error *error)
+{
+    mr_string tag;
+    MR_TRY(one_tag(call, &tag, error));
+    const mr_tensor *values = &call->inputs[1];
+    mr_arena arena = {0};
+    mr_string summary = {0};
+    mr_histogram *histogram = MR_ARENA_NEW(&arena, mr_histogram, 1);
+    if (!histogram) return mr_fail_memory(error, sizeof *histogram);
+    mr_histogram_init(histogram);
+    mr_status status = MR_OK;
+    for (int64_t i = 0, count = mr_tensor_count(values); status == MR_OK && i < count; i++) {
+        double value = number_at(values, i);
+        if (!isfinite(value))
+            status = mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "%s in summary histogram for: %.*s",
+                                    isnan(value) ? "Nan" : "Infinity", (int)tag.size_bytes, tag.data);
+        else
+            mr_histogram_add(histogram, value);
+    }
+    if (status == MR_OK) status = mr_summary_pack_histogram(tag, histogram, &arena, &summary, error);
+    return put(call, &arena, status, summary, error);
+}
+
+/* TensorFlow's scaling of a float picture: the largest magnitude to 127 around 128 when there are negative numbers, the
+ * largest number to 255 otherwise; a pixel that is not finite gets the bad colour. */
+static void normalize_picture(const mr_tensor *values, int64_t begin, int64_t pixels, int channels,
+                              const uint8_t *bad_color, uint8_t *target)
+{
+    float least = INFINITY, most = -INFINITY;
+    for (int64_t i = 0; i < pixels * channels; i++) {
+        float value = (float)number_at(values, begin + i);
+        if (!isfinite(value)) continue;
+        least = fminf(least, value);
+        most = fmaxf(most, value);
+    }
+    float scale, offset = 0;
+    if (least < 0) {
+        float largest = fmaxf(fabsf(least), fabsf(most));
+        scale = largest < 1e-6f ? 0 : 127.0f / largest;
+        offset = 128.0f;
+    } else {
+        scale = most < 1e-6f ? 0 : 255.0f / most;
+    }
+    for (int64_t i = 0; i < pixels; i++) {
+        bool finite = true;
+        for (int c = 0; c < channels; c++) finite &= isfinite(number_at(values, begin + i * channels + c)) != 0;
+        for (int c = 0; c < channels; c++)
+            target[i * channels + c] =
+                finite ? (uint8_t)((float)number_at(values, begin + i * channels + c) * scale + offset) : bad_color[c];
+    }
+}
+
+static mr_status encode_picture(mr_kernel_call *call, int64_t index, const uint8_t *bad_color, mr_tensor *encoded,
+                                mr_error *error)
+{
+    const mr_tensor *images = &call->inputs[1];
+    int64_t height = images->shape.dims[1], width = images->shape.dims[2], channels = images->shape.dims[3];
+    mr_tensor pixels = {0};
+    MR_TRY(mr_tensor_init(&pixels, MR_UINT8, MR_SHAPE(height, width, channels), error));
+    int64_t size = height * width * channels;
+    if (images->dtype == MR_UINT8)
+        memcpy(pixels.data, mr_tensor_uint8s(images) + index * size, (size_t)size);
+    else
+        normalize_picture(images, index * size, height * width, (int)channels, bad_color, pixels.data);
+    mr_status status = mr_image_encode_png(&pixels, encoded, error);
+    mr_tensor_deinit(&pixels);
+    return status;
+}
+
+static mr_status image_summary(mr_kernel_call *call, mr_error *error)
+{
+    mr_string tag;
+    MR_TRY(one_tag(call, &tag, error));
+    const mr_tensor *images = &call->inputs[1];
+    const mr_shape shape = images->shape;
+    char text[MR_SHAPE_TEXT_SIZE];
+    bool fits = shape.rank == 4 && shape.dims[1] > 0 && shape.dims[2] > 0 && shape.dims[1] <= INT32_MAX &&
+                shape.dims[2] <= INT32_MAX;
+    if (!fits || (shape.dims[3] != 1 && shape.dims[3] != 3 && shape.dims[3] != 4))
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT,
+                              "Tensor must be 4-D with last dim 1, 3, or 4, not %s",
+                              mr_shape_text(shape, text, sizeof text));
+    uint8_t bad_color[4] = {255, 0, 0, 255};
+    const mr_tensor *bad = nullptr;
+    mr_error ignored = {0};
+    if (mr_attr_get_tensor(call->node->attrs, "bad_color", &bad, &ignored) == MR_OK && bad->dtype == MR_UINT8)
+        memcpy(bad_color, bad->data, (size_t)(mr_tensor_count(bad) < 4 ? mr_tensor_count(bad) : 4));
+    int64_t most = mr_attr_int_or(call->node->attrs, "max_images", 3);
+    int64_t count = shape.dims[0] < most ? shape.dims[0] : most;
+    mr_arena arena = {0};
+    mr_string summary = {0};
+    mr_summary_picture *pictures = MR_ARENA_NEW(&arena, mr_summary_picture, (size_t)count + 1);
+    mr_tensor *encoded = MR_ARENA_NEW(&arena, mr_tensor, (size_t)count + 1);
+    mr_status status = pictures && encoded ? MR_OK : mr_fail_memory(error, (size_t)count * sizeof *pictures);
+    for (int64_t i = 0; status == MR_OK && i < count; i++) {
+        status = encode_picture(call, i, bad_color, &encoded[i], error);
+        if (status != MR_OK) break;
+        pictures[i] = (mr_summary_picture){.height = (int32_t)shape.dims[1],
+                                           .width = (int32_t)shape.dims[2],
+                                           .channels = (int32_t)shape.dims[3],
+                                           .encoded = mr_tensor_strings(&encoded[i])[0]};
+    }
+    if (status == MR_OK)
+        status = mr_summary_pack_images(tag, pictures, (int32_t)count, most == 1, &arena, &summary, error);
+    if (status == MR_OK) status = mr_tensor_init_string(&call->outputs[0], summary, error);
+    for (int64_t i = 0; encoded && i < count; i++) mr_tensor_deinit(&encoded[i]);
+    mr_arena_deinit(&arena);
+    return status;
+}
+
+static mr_status merge_summary(mr_kernel_call *call, mr_error *error)
+{
+    int64_t total = 0, at = 0;
+    for (int32_t i = 0; i < call->node->input_count; i++) total += mr_tensor_count(&call->inputs[i]);
+    mr_arena arena = {0};
+    mr_string summary = {0};
+    mr_string *parts = MR_ARENA_NEW(&arena, mr_string, (size_t)total + 1);
+    if (!parts) return mr_fail_memory(error, (size_t)total * sizeof *parts);
+    for (int32_t i = 0; i < call->node->input_count; i++)
+        for (int64_t j = 0; j < mr_tensor_count(&call->inputs[i]); j++)
+            parts[at++] = mr_tensor_strings(&call->inputs[i])[j];
+    mr_status status = mr_summary_pack_merged(parts, total, &arena, &summary, error);
+    return put(call, &arena, status, summary, error);
+}
+
+static const mr_kernel kernels[] = {
+    {.op = "ScalarSummary", .run = scalar_summary},
+    {.op = "HistogramSummary", .run = histogram_summary},
+    {.op = "ImageSummary", .run = image_summary},
+    {.op = "MergeSummary", .run = merge_summary},
+};
+const mr_kernel_table mr_state_summary_kernels = {kernels, sizeof kernels / sizeof kernels[0]};

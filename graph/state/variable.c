@@ -1,0 +1,231 @@
+/* Variables: their value, and the operators that name, read and set them.
+ *
+ * A value is a share of a buffer. Reading takes another share, so it costs nothing; an update works in place when the
+ * variable's share is the only one and on a copy otherwise, so a share that was read stays what it was for ever. */
+#include "graph/run/session.h"
+
+#include <string.h>
+
+static void variable_deinit(mr_resource *resource)
+{
+    mr_variable_state *variable = (mr_variable_state *)resource;
+    mr_tensor_deinit(&variable->value);
+    pthread_mutex_destroy(&variable->mutex);
+}
+
+const mr_resource_class mr_variable_class = {
+    .name = "variable", .size_bytes = sizeof(mr_variable_state), .deinit = variable_deinit};
+
+mr_status mr_variable_uninitialized(const mr_variable_state *variable, mr_error *error)
+{
+    if (!variable->by_handle)
+        return mr_fail(error, MR_FAILED_PRECONDITION, "Attempting to use uninitialized value %s",
+                       variable->resource.name);
+    return mr_fail(
+        error, MR_FAILED_PRECONDITION,
+        "Could not find variable %s. This could mean that the variable has been deleted. In TF1, it can also "
+        "mean the variable is uninitialized",
+        variable->resource.name);
+}
+
+mr_status mr_variable_read(mr_variable_state *variable, mr_tensor *value, mr_error *error)
+{
+    pthread_mutex_lock(&variable->mutex);
+    bool initialized = variable->initialized;
+    if (initialized) *value = mr_tensor_ref(&variable->value);
+    pthread_mutex_unlock(&variable->mutex);
+    return initialized ? MR_OK : mr_variable_uninitialized(variable, error);
+}
+
+mr_status mr_variable_write(mr_variable_state *variable, const mr_tensor *value, bool any_shape, mr_error *error)
+{
+    if (value->dtype != variable->dtype)
+        return mr_fail(error, MR_INVALID_ARGUMENT, "%s is a %s, the value a %s", variable->resource.name,
+                       mr_dtype_name(variable->dtype), mr_dtype_name(value->dtype));
+    char wanted[MR_SHAPE_TEXT_SIZE], given[MR_SHAPE_TEXT_SIZE];
+    if (!any_shape && !mr_shape_compatible(variable->shape, value->shape))
+        return mr_fail(
+            error, MR_INVALID_ARGUMENT, "Assign requires shapes of both tensors to match. lhs shape= %s rhs shape= %s",
+            mr_shape_text(variable->shape, wanted, sizeof wanted), mr_shape_text(value->shape, given, sizeof given));
+    mr_tensor share = mr_tensor_ref(value);
+    pthread_mutex_lock(&variable->mutex);
+    mr_tensor before = variable->value;
+    variable->value = share;
+    variable->initialized = true;
+    pthread_mutex_unlock(&variable->mutex);
+    mr_tensor_deinit(&before);
+    return MR_OK;
+}
+
+/* The same elements in a buffer of their own. */
+static mr_status duplicate(mr_device *device, const mr_tensor *source, mr_tensor *copy, mr_error *error)
+{
+    if (source->dtype == MR_STRING)
+        return mr_tensor_init_strings(copy, source->shape, mr_tensor_strings(source), error);
+    size_t size = mr_tensor_size_bytes(source);
+    MR_TRY(mr_tensor_init_on(copy, device, source->dtype, source->shape, error));
+    if (size == 0) return MR_OK;
+    mr_status status = MR_OK;
+    if (device->functions->copy)
+        status = device->functions->copy(device, copy->data, source->data, size, error);
+    else if (device->kind == MR_DEVICE_CPU)
+        memcpy(copy->data, source->data, size);
+    else
+        status = mr_fail(error, MR_UNIMPLEMENTED, "%s cannot copy within its memory", device->name);
+    if (status != MR_OK) mr_tensor_deinit(copy);
+    return status;
+}
+
+mr_status mr_variable_own(mr_variable_state *variable, mr_error *error)
+{
+    if (!variable->value.buffer || mr_buffer_is_unique(variable->value.buffer)) return MR_OK;
+    mr_tensor copy = {0};
+    MR_TRY(duplicate(variable->device, &variable->value, &copy, error));
+    mr_tensor_deinit(&variable->value);
+    variable->value = copy;
+    return MR_OK;
+}
+
+/* ---- VariableV2, Variable, VarHandleOp ---- */
+
+mr_status mr_variable_make(mr_session *session, const mr_node *node, mr_device *device, mr_resource **resource,
+                           mr_error *error)
+{
+    mr_arena arena = {0};
+    const char *container, *name;
+    bool made = false;
+    mr_status status = mr_resource_names(node, &arena, &container, &name, error);
+    if (status == MR_OK)
+        status = mr_resource_make(&session->resources, &mr_variable_class, container, name, resource, &made, error);
+    mr_arena_deinit(&arena);
+    MR_TRY(status);
+    mr_variable_state *variable = (mr_variable_state *)*resource;
+    mr_dtype dtype = mr_attr_type_or(&node->attrs, "dtype", MR_DTYPE_INVALID);
+    if (!made) {
+        if (variable->dtype == dtype) return MR_OK;
+        return mr_fail(error, MR_INVALID_ARGUMENT, "the variable %s is a %s already, not a %s", variable->resource.name,
+                       mr_dtype_name(variable->dtype), mr_dtype_name(dtype));
+    }
+    pthread_mutex_init(&variable->mutex, nullptr);
+    variable->dtype = dtype;
+    variable->device = device;
+    variable->by_handle = strcmp(node->op, "VarHandleOp") == 0;
+    variable->shape = MR_SHAPE_UNKNOWN;
+    mr_error ignored = {0};
+    if (mr_attr_get_shape(&node->attrs, "shape", &variable->shape, &ignored) != MR_OK)
+        variable->shape = MR_SHAPE_UNKNOWN;
+    return MR_OK;
+}
+
+/* ---- Setting and asking ---- */
+
+static mr_status variable_at(const mr_kernel_call *call, int input, mr_variable_state **variable, mr_error *error)
+{
+    mr_resource *resource;
+    MR_TRY(mr_handle_get(call, input, &mr_variable_class, &resource, error));
+    *variable = (mr_variable_state *)resource;
+    return MR_OK;
+}
+
+/* The value is taken over when nobody else has it, and copied otherwise: what is fed may be written again by its owner. */
+static mr_status set_variable(mr_kernel_call *call, bool any_shape, mr_error *error)
+{
+    mr_variable_state *variable;
+    MR_TRY(variable_at(call, 0, &variable, error));
+    const mr_tensor *value = &call->inputs[1];
+    if (call->may_reuse[1] || value->dtype == MR_STRING || !value->buffer)
+        return mr_variable_write(variable, value, any_shape, error);
+    mr_tensor copy = {0};
+    MR_TRY(duplicate(call->device, value, &copy, error));
+    mr_status status = mr_variable_write(variable, &copy, any_shape, error);
+    mr_tensor_deinit(&copy);
+    return status;
+}
+
+static mr_status assign(mr_kernel_call *call, mr_error *error)
+{
+    bool any_shape = !mr_attr_bool_or(call->node->attrs, "validate_shape", true);
+    MR_TRY(set_variable(call, any_shape, error));
+    call->outputs[0] = call->inputs[0];
+    return MR_OK;
+}
+
+static mr_status assign_by_handle(mr_kernel_call *call, mr_error *error)
+{
+    return set_variable(call, false, error);
+}
+
+static mr_status read_by_handle(mr_kernel_call *call, mr_error *error)
+{
+    mr_variable_state *variable;
+    MR_TRY(variable_at(call, 0, &variable, error));
+    if (variable->dtype != call->node->output_dtypes[0])
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "the variable %s is a %s, asked for is a %s",
+                              variable->resource.name, mr_dtype_name(variable->dtype),
+                              mr_dtype_name(call->node->output_dtypes[0]));
+    return mr_variable_read(variable, &call->outputs[0], error);
+}
+
+static mr_status is_initialized(mr_kernel_call *call, mr_error *error)
+{
+    mr_variable_state *variable;
+    MR_TRY(variable_at(call, 0, &variable, error));
+    MR_TRY(mr_kernel_output(call, 0, MR_SCALAR, error));
+    pthread_mutex_lock(&variable->mutex);
+    mr_tensor_bools(&call->outputs[0])[0] = variable->initialized;
+    pthread_mutex_unlock(&variable->mutex);
+    return MR_OK;
+}
+
+static mr_status variable_shape(mr_kernel_call *call, mr_error *error)
+{
+    mr_variable_state *variable;
+    MR_TRY(variable_at(call, 0, &variable, error));
+    mr_tensor value = {0};
+    MR_TRY(mr_variable_read(variable, &value, error));
+    mr_status status = mr_kernel_output(call, 0, MR_SHAPE(value.shape.rank), error);
+    for (int32_t i = 0; status == MR_OK && i < value.shape.rank; i++) {
+        if (call->outputs[0].dtype == MR_INT64)
+            mr_tensor_int64s(&call->outputs[0])[i] = value.shape.dims[i];
+        else
+            mr_tensor_int32s(&call->outputs[0])[i] = (int32_t)value.shape.dims[i];
+    }
+    mr_tensor_deinit(&value);
+    return status;
+}
+
+static mr_status destroy(mr_kernel_call *call, mr_error *error)
+{
+    mr_variable_state *variable;
+    MR_TRY(variable_at(call, 0, &variable, error));
+    pthread_mutex_lock(&variable->mutex);
+    mr_tensor before = variable->value;
+    variable->value = (mr_tensor){0};
+    variable->initialized = false;
+    pthread_mutex_unlock(&variable->mutex);
+    mr_tensor_deinit(&before);
+    return MR_OK;
+}
+
+static mr_status pass_reference(mr_kernel_call *call, mr_error *)
+{
+    call->outputs[0] = call->inputs[0];
+    return MR_OK;
+}
+
+#define ON_BOTH(...)                                                                                                   \
+    {.device = MR_DEVICE_CPU, __VA_ARGS__},                                                                            \
+    {                                                                                                                  \
+        .device = MR_DEVICE_GPU, __VA_ARGS__                                                                           \
+    }
+static const mr_kernel kernels[] = {
+    ON_BOTH(.op = "Assign", .run = assign),
+    ON_BOTH(.op = "AssignVariableOp", .run = assign_by_handle),
+    ON_BOTH(.op = "ReadVariableOp", .run = read_by_handle),
+    ON_BOTH(.op = "IsVariableInitialized", .run = is_initialized, .host_outputs = 1u << 31),
+    ON_BOTH(.op = "VarIsInitializedOp", .run = is_initialized, .host_outputs = 1u << 31),
+    ON_BOTH(.op = "VariableShape", .run = variable_shape, .host_outputs = 1u << 31),
+    ON_BOTH(.op = "DestroyResourceOp", .run = destroy),
+    ON_BOTH(.op = "RefIdentity", .run = pass_reference),
+};
+const mr_kernel_table mr_state_variable_kernels = {kernels, sizeof kernels / sizeof kernels[0]};
