@@ -95,7 +95,6 @@ static mr_status make_folders(const char *folder, mr_error *error)
     return MR_OK;
 }
 
-/* Pieces of 64 pictures between progress lines; the bar is for people only. */
 static mr_status make_all(job *job, int jobs, mr_error *error)
 {
     MR_TRY(make_folders(job->folder, error));

@@ -44,43 +44,43 @@ static inline float triangle(float x)
     return fabsf(2 * (x - floorf(x)) - 1);
 }
 
-/* 0 dark … 1 light */
-static inline float pattern(const surface *surface, float x, float y)
+/* 0 dark … 1 light. Inlined always, so that the loop over a row vectorises with it. */
+[[gnu::always_inline]] static inline float pattern(surface surface, float x, float y)
 {
-    x *= surface->frequency;
-    y *= surface->frequency;
-    float cloud = 0.55f * value_noise(x * 1.3f, y * 1.3f, surface->seed) +
-                  0.3f * value_noise(x * 3.7f, y * 3.7f, surface->seed + 1) +
-                  0.15f * value_noise(x * 11, y * 11, surface->seed + 2);
-    float stripe = triangle(x * 1.7f + surface->warp * cloud);
+    x *= surface.frequency;
+    y *= surface.frequency;
+    float cloud = 0.55f * value_noise(x * 1.3f, y * 1.3f, surface.seed) +
+                  0.3f * value_noise(x * 3.7f, y * 3.7f, surface.seed + 1) +
+                  0.15f * value_noise(x * 11, y * 11, surface.seed + 2);
+    float stripe = triangle(x * 1.7f + surface.warp * cloud);
     float square = (triangle(x) - 0.5f) * (triangle(y) - 0.5f) > 0 ? 1.0f : 0.0f;
-    return surface->clouds * cloud + surface->stripes * stripe + surface->squares * square;
+    return surface.clouds * cloud + surface.stripes * stripe + surface.squares * square;
 }
 
-static inline float box_distance(float x, float y, float z)
+[[gnu::always_inline]] static inline float box_distance(float x, float y, float z)
 {
     float ox = x > 0 ? x : 0, oy = y > 0 ? y : 0, oz = z > 0 ? z : 0;
-    float inside = fmaxf(x, fmaxf(y, z));
+    float inside = x > y ? x : y;
+    inside = inside > z ? inside : z;
     return sqrtf(ox * ox + oy * oy + oz * oz) + (inside < 0 ? inside : 0);
 }
 
-static inline float disc_distance(float radial, float along)
+[[gnu::always_inline]] static inline float disc_distance(float radial, float along)
 {
     return box_distance(radial, along, -1e9f);
 }
 
 /* Five mirrors fold the plane onto the sector between a tip and the notch beside it, where the outline is one line. */
-static float star_outline(float x, float y)
+[[gnu::always_inline]] static inline float star_outline(float x, float y)
 {
     static const float normals[3][2] = {
         {-0.95105652f, -0.30901699f}, {-0.95105652f, 0.30901699f}, {-0.58778525f, 0.80901699f}};
     y = fabsf(y);
     for (int i = 0; i < 3; i++) {
         float side = normals[i][0] * x + normals[i][1] * y;
-        if (side > 0) {
-            x -= 2 * side * normals[i][0];
-            y -= 2 * side * normals[i][1];
-        }
+        side = side > 0 ? 2 * side : 0;
+        x -= side * normals[i][0];
+        y -= side * normals[i][1];
     }
     constexpr float tip = 1.1f, notch = 0.5f;
     constexpr float notch_x = notch * 0.80901699f, notch_y = notch * 0.58778525f;
@@ -88,30 +88,61 @@ static float star_outline(float x, float y)
     return ((x - tip) * nx + y * ny) / length;
 }
 
-float object_distance(const scene *scene, vector p)
+/* Distance to the object, or less; negative inside. In the object's coordinates, where a ball of radius 1.3 holds it. */
+[[gnu::always_inline]] static inline float shape_distance(object_class class, float size, float x, float y, float z)
 {
-    float size = scene->proportion;
     constexpr float edge = 0.03f; /* edges are a little round */
-    switch (scene->class) {
+    float radial = sqrtf(x * x + z * z);
+    switch (class) {
     case BALL:
-        return sqrtf(dot(p, p)) - 1;
+        return sqrtf(x * x + y * y + z * z) - 1;
     case CUBE:
-        return box_distance(fabsf(p.x) - size + edge, fabsf(p.y) - size + edge, fabsf(p.z) - size + edge) - edge;
+        return box_distance(fabsf(x) - size + edge, fabsf(y) - size + edge, fabsf(z) - size + edge) - edge;
     case CYLINDER:
-        return disc_distance(sqrtf(p.x * p.x + p.z * p.z) - 0.6f + edge, fabsf(p.y) - size + edge) - edge;
+        return disc_distance(radial - 0.6f + edge, fabsf(y) - size + edge) - edge;
     case CONE: {
         /* Base of radius 0.75 at -size, tip at +size. */
-        float radial = sqrtf(p.x * p.x + p.z * p.z), length = sqrtf(4 * size * size + 0.75f * 0.75f);
-        float slope = (radial * 2 * size + (p.y - size) * 0.75f) / length;
-        return fmaxf(slope + edge, -p.y - size + edge) - edge;
+        float slope = (radial * 2 * size + (y - size) * 0.75f) / sqrtf(4 * size * size + 0.75f * 0.75f);
+        float base = -y - size;
+        return slope > base ? slope : base;
     }
-    case RING: {
-        float radial = sqrtf(p.x * p.x + p.z * p.z) - 0.85f;
-        return sqrtf(radial * radial + p.y * p.y) - size;
-    }
+    case RING:
+        return sqrtf((radial - 0.85f) * (radial - 0.85f) + y * y) - size;
     default:
-        return disc_distance(star_outline(p.x, p.z) + edge, fabsf(p.y) - size + edge) - edge;
+        return disc_distance(star_outline(x, z) + edge, fabsf(y) - size + edge) - edge;
     }
+}
+
+/* Rays are followed sixteen at a time; what they cost is nearly all of a picture's time. */
+constexpr int lane_count = 16;
+typedef struct lanes {
+    alignas(64) float x[lane_count], y[lane_count], z[lane_count];
+} lanes;
+
+static void distances(const scene *scene, const lanes *points, float *target)
+{
+    float size = scene->proportion;
+    switch (scene->class) {
+#define CASE(class)                                                                                                    \
+    case class:                                                                                                        \
+        for (int i = 0; i < lane_count; i++)                                                                           \
+            target[i] = shape_distance(class, size, points->x[i], points->y[i], points->z[i]);                         \
+        break;
+        CASE(BALL)
+        CASE(CONE)
+        CASE(CUBE)
+        CASE(CYLINDER)
+        CASE(RING)
+        CASE(STAR)
+#undef CASE
+    default:
+        break;
+    }
+}
+
+static float object_distance(const scene *scene, vector p)
+{
+    return shape_distance(scene->class, scene->proportion, p.x, p.y, p.z);
 }
 
 static vector to_object(const scene *scene, vector direction)
@@ -134,51 +165,85 @@ static vector pixel_ray(const scene *scene, float x, float y)
     return add(scene->forward, add(scaled(scene->right, across), scaled(scene->up, over)));
 }
 
-/* 1 in the light … 0 in the object's shadow, for a point in the world. */
-static float sunlight(const scene *scene, vector point)
+/* 1 in the light … 0 in the object's shadow, for points in the world relative to the object. */
+static void sunlight(const scene *scene, const lanes *from, float *light)
 {
-    vector from = add(point, scaled(scene->position, -1));
-    float along = -dot(from, scene->sun), apart = dot(from, from) - along * along;
-    if (along < -bound || apart > (bound + 0.2f) * (bound + 0.2f)) return 1;
-    vector start = to_object(scene, from), step = to_object(scene, scene->sun);
-    float light = 1, end = along + bound + 0.3f;
-    float t = fmaxf(0.02f, along - bound - 0.2f);
-    for (int i = 0; i < 24 && t < end; i++) {
-        float distance = object_distance(scene, add(start, scaled(step, t)));
-        light = fminf(light, 0.5f + 5 * distance / (t + 0.3f));
-        if (light <= 0) return 0;
-        t += fmaxf(0.03f, distance);
+    alignas(64) float t[lane_count], end[lane_count], past[lane_count], distance[lane_count];
+    vector sun = scene->sun, step = to_object(scene, sun);
+    const vector *axes = scene->axes;
+    lanes start, point;
+    bool any = false;
+    for (int i = 0; i < lane_count; i++) {
+        vector at = {from->x[i], from->y[i], from->z[i]};
+        float along = -dot(at, sun), apart = dot(at, at) - along * along;
+        bool meets = along > -bound && apart < (bound + 0.2f) * (bound + 0.2f);
+        start.x[i] = dot(axes[0], at);
+        start.y[i] = dot(axes[1], at);
+        start.z[i] = dot(axes[2], at);
+        float near = along - bound - 0.2f;
+        t[i] = near > 0.02f ? near : 0.02f;
+        past[i] = along;
+        end[i] = meets ? along + bound + 0.3f : -1;
+        light[i] = 1;
+        any |= meets;
     }
-    return fminf(1, light);
+    for (int k = 0; k < 24 && any; k++) {
+        for (int i = 0; i < lane_count; i++) {
+            point.x[i] = start.x[i] + t[i] * step.x;
+            point.y[i] = start.y[i] + t[i] * step.y;
+            point.z[i] = start.z[i] + t[i] * step.z;
+        }
+        distances(scene, &point, distance);
+        int going = 0;
+        for (int i = 0; i < lane_count; i++) {
+            float seen = 0.5f + 5 * distance[i] / (t[i] + 0.3f);
+            seen = seen < light[i] ? seen : light[i];
+            light[i] = t[i] < end[i] ? (seen > 0 ? seen : 0) : light[i];
+            bool leaving = t[i] > past[i] && distance[i] > 0.4f;
+            end[i] = leaving || light[i] <= 0 ? -1 : end[i];
+            t[i] += distance[i] > 0.04f ? distance[i] : 0.04f;
+            going += t[i] < end[i];
+        }
+        any = going > 0;
+    }
 }
 
 /* One row of table and wall, without the object. Planes of red, green, blue. */
-static void render_surroundings(const scene *scene, int y, float *red, float *green, float *blue)
+static void render_surroundings(const scene *scene, int y, float *restrict red, float *restrict green,
+                                float *restrict blue)
 {
     vector first = pixel_ray(scene, 0.5f, (float)y + 0.5f), step = scaled(scene->right, 1 / scene->focus);
-    vector eye = scene->eye, sun = scene->sun;
-    float table_light = fmaxf(sun.y, 0), wall_light = fmaxf(-sun.z, 0) * 0.8f + 0.1f;
+    vector eye = scene->eye, sun = scene->sun, sky_colour = scene->sky_colour, sun_colour = scene->sun_colour;
+    float table_light = fmaxf(sun.y, 0), wall_light = fmaxf(-sun.z, 0) * 0.8f + 0.1f, wall_z = scene->wall;
+    const surface on_table = scene->table, on_wall = scene->wall_paper;
     for (int x = 0; x < scene->width; x++) {
         vector ray = add(first, scaled(step, (float)x));
-        float to_table = ray.y < -1e-4f ? -eye.y / ray.y : 1e6f,
-              to_wall = ray.z > 1e-4f ? (scene->wall - eye.z) / ray.z : 1e6f;
+        float to_table = ray.y < -1e-4f ? -eye.y / ray.y : 1e6f;
+        float to_wall = ray.z > 1e-4f ? (wall_z - eye.z) / ray.z : 1e6f;
         bool table = to_table < to_wall;
         float t = table ? to_table : to_wall;
         float px = eye.x + t * ray.x, py = eye.y + t * ray.y, pz = eye.z + t * ray.z;
-        const surface *a = &scene->table, *b = &scene->wall_paper;
-        float on_table = pattern(a, px, pz), on_wall = pattern(b, px, py);
-        float share = table ? on_table : on_wall, light = table ? table_light : wall_light;
+        surface s;
+#define CHOOSE(field) s.field = table ? on_table.field : on_wall.field
+        CHOOSE(frequency);
+        CHOOSE(clouds);
+        CHOOSE(stripes);
+        CHOOSE(squares);
+        CHOOSE(warp);
+        CHOOSE(seed);
+        float share = pattern(s, px, table ? pz : py), light = table ? table_light : wall_light;
         /* Where table and wall meet it is darker. */
-        float corner = fminf(1, 0.6f + 0.4f * (table ? scene->wall - pz : py));
+        float corner = 0.6f + 0.4f * (table ? wall_z - pz : py);
+        corner = corner < 1 ? corner : 1;
 #define CHANNEL(c, target)                                                                                             \
-    {                                                                                                                  \
-        float dark = table ? a->dark.c : b->dark.c, bright = table ? a->light.c : b->light.c;                          \
-        target[x] = (dark + share * (bright - dark)) * corner * (scene->sky_colour.c + light * scene->sun_colour.c);   \
-    }
-        CHANNEL(x, red)
-        CHANNEL(y, green)
-        CHANNEL(z, blue)
+    CHOOSE(dark.c);                                                                                                    \
+    CHOOSE(light.c);                                                                                                   \
+    target[x] = (s.dark.c + share * (s.light.c - s.dark.c)) * corner * (sky_colour.c + light * sun_colour.c)
+        CHANNEL(x, red);
+        CHANNEL(y, green);
+        CHANNEL(z, blue);
 #undef CHANNEL
+#undef CHOOSE
     }
 }
 
@@ -238,29 +303,41 @@ static void render_scrap(const scene *scene, const scrap_shape *scrap, film *fil
         }
 }
 
+static void render_shadow_at(const scene *scene, film *film, int left, int y)
+{
+    lanes from;
+    alignas(64) float light[lane_count];
+    vector first = pixel_ray(scene, (float)left + 0.5f, (float)y + 0.5f), step = scaled(scene->right, 1 / scene->focus);
+    vector eye = scene->eye, position = scene->position;
+    for (int i = 0; i < lane_count; i++) {
+        vector ray = add(first, scaled(step, (float)i));
+        float t = ray.y < -1e-4f ? -eye.y / ray.y : 1e6f;
+        from.x[i] = eye.x + t * ray.x - position.x;
+        from.y[i] = -position.y;
+        from.z[i] = eye.z + t * ray.z - position.z;
+    }
+    sunlight(scene, &from, light);
+    float sun = fmaxf(scene->sun.y, 0) * scene->sun_colour.y, sky = scene->sky_colour.y;
+    for (int i = 0; i < lane_count && left + i < film->width; i++) {
+        if (from.z[i] + position.z > scene->wall) continue;
+        /* Under the object the sky is hidden too. */
+        float near = (from.x[i] * from.x[i] + position.y * position.y + from.z[i] * from.z[i]) /
+                     (position.y * position.y + 0.8f);
+        float open = near < 1.8f ? fminf(1, 0.55f + 0.25f * near) : 1;
+        if (light[i] < 1 || open < 1) darken(film, left + i, y, (sky * open + sun * light[i]) / (sky + sun));
+    }
+}
+
 static void render_shadow(const scene *scene, film *film)
 {
     for (int y = 0; y < film->height; y++)
-        for (int x = 0; x < film->width; x++) {
-            vector ray = pixel_ray(scene, (float)x + 0.5f, (float)y + 0.5f);
-            if (ray.y >= -1e-4f) continue;
-            float t = -scene->eye.y / ray.y;
-            vector point = add(scene->eye, scaled(ray, t));
-            if (point.z > scene->wall) continue;
-            float light = sunlight(scene, point);
-            /* Under the object the sky is hidden too. */
-            vector from = add(point, scaled(scene->position, -1));
-            float near = dot(from, from) / (scene->position.y * scene->position.y + 0.8f);
-            float open = near < 1.8f ? fminf(1, 0.55f + 0.25f * near) : 1;
-            float sun = fmaxf(scene->sun.y, 0) * scene->sun_colour.y, sky = scene->sky_colour.y;
-            if (light < 1 || open < 1) darken(film, x, y, (sky * open + sun * light) / (sky + sun));
-        }
+        for (int x = 0; x < film->width; x += lane_count) render_shadow_at(scene, film, x, y);
 }
 
 static vector object_colour(const scene *scene, vector p, vector ray)
 {
     vector normal = object_normal(scene, p);
-    float share = pattern(&scene->skin, p.x + 0.6f * p.y + 7, p.z - 0.8f * p.y + 9);
+    float share = pattern(scene->skin, p.x + 0.6f * p.y + 7, p.z - 0.8f * p.y + 9);
     vector skin = mixed(scene->skin.dark, scene->skin.light, share);
     vector sun = to_object(scene, scene->sun), up = to_object(scene, (vector){0, 1, 0});
     float facing = fmaxf(0, dot(normal, sun)), sky = 0.6f + 0.4f * dot(normal, up);
@@ -271,23 +348,60 @@ static vector object_colour(const scene *scene, vector p, vector ray)
     return add(times(skin, light), scaled(scene->sun_colour, scene->gloss * shine));
 }
 
-/* Follows a ray through the distance field; where it passes close by, the pixel is covered in part. */
-static float trace(const scene *scene, vector start, vector ray, float footprint, vector *hit)
+/* Follows rays through the distance field; where one passes close by, the pixel is covered in part. */
+static void trace(const scene *scene, vector start, const lanes *rays, float footprint, lanes *hits, float *cover)
 {
-    float along = -dot(start, ray), apart = dot(start, start) - along * along;
-    if (apart > bound * bound) return 0;
-    float half = sqrtf(bound * bound - apart), t = along - half, end = along + half, closest = 1e9f;
-    for (int i = 0; i < 64 && t < end; i++) {
-        vector point = add(start, scaled(ray, t));
-        float distance = object_distance(scene, point);
-        if (distance < closest) {
-            closest = distance;
-            *hit = point;
-        }
-        if (distance < 0.1f * footprint) break;
-        t += fmaxf(distance, 0.3f * footprint);
+    alignas(64) float t[lane_count], end[lane_count], closest[lane_count], distance[lane_count];
+    lanes point;
+    bool any = false;
+    for (int i = 0; i < lane_count; i++) {
+        float along = -(start.x * rays->x[i] + start.y * rays->y[i] + start.z * rays->z[i]);
+        float inside = bound * bound - (dot(start, start) - along * along);
+        float half = inside > 0 ? sqrtf(inside) : 0;
+        t[i] = along - half;
+        end[i] = inside > 0 ? along + half : -1;
+        closest[i] = 1e9f;
+        any |= inside > 0;
     }
-    return fmaxf(0, fminf(1, 1 - closest / footprint));
+    for (int k = 0; k < 48 && any; k++) {
+        for (int i = 0; i < lane_count; i++) {
+            point.x[i] = start.x + t[i] * rays->x[i];
+            point.y[i] = start.y + t[i] * rays->y[i];
+            point.z[i] = start.z + t[i] * rays->z[i];
+        }
+        distances(scene, &point, distance);
+        int going = 0;
+        for (int i = 0; i < lane_count; i++) {
+            bool closer = t[i] < end[i] && distance[i] < closest[i];
+            closest[i] = closer ? distance[i] : closest[i];
+            hits->x[i] = closer ? point.x[i] : hits->x[i];
+            hits->y[i] = closer ? point.y[i] : hits->y[i];
+            hits->z[i] = closer ? point.z[i] : hits->z[i];
+            end[i] = distance[i] < 0.2f * footprint ? -1 : end[i];
+            t[i] += distance[i] > 0.5f * footprint ? distance[i] : 0.5f * footprint;
+            going += t[i] < end[i];
+        }
+        any = going > 0;
+    }
+    for (int i = 0; i < lane_count; i++) cover[i] = fmaxf(0, fminf(1, 1 - closest[i] / footprint));
+}
+
+static void render_object_at(const scene *scene, film *film, vector start, float footprint, int left, int right, int y)
+{
+    lanes rays, hits = {0};
+    float cover[lane_count];
+    for (int i = 0; i < lane_count; i++) {
+        vector ray = to_object(scene, unit(pixel_ray(scene, (float)(left + i) + 0.5f, (float)y + 0.5f)));
+        rays.x[i] = ray.x;
+        rays.y[i] = ray.y;
+        rays.z[i] = ray.z;
+    }
+    trace(scene, start, &rays, footprint, &hits, cover);
+    for (int i = 0; i < lane_count && left + i < right; i++) {
+        if (cover[i] <= 0) continue;
+        vector hit = {hits.x[i], hits.y[i], hits.z[i]}, ray = {rays.x[i], rays.y[i], rays.z[i]};
+        paint(film, left + i, y, object_colour(scene, hit, ray), cover[i]);
+    }
 }
 
 static void render_object(const scene *scene, film *film)
@@ -300,11 +414,8 @@ static void render_object(const scene *scene, film *film)
     vector start = to_object(scene, scaled(centre, -1));
     float footprint = depth / scene->focus;
     for (int row = area.top; row < area.bottom; row++)
-        for (int column = area.left; column < area.right; column++) {
-            vector ray = to_object(scene, unit(pixel_ray(scene, (float)column + 0.5f, (float)row + 0.5f))), hit;
-            float cover = trace(scene, start, ray, footprint, &hit);
-            if (cover > 0) paint(film, column, row, object_colour(scene, hit, ray), cover);
-        }
+        for (int column = area.left; column < area.right; column += lane_count)
+            render_object_at(scene, film, start, footprint, column, area.right, row);
 }
 
 static void blur_plane(float *plane, int width, int height, float amount, float *rows)

@@ -65,10 +65,7 @@ typedef struct scene {
 
 void scene_draw(scene *scene, uint64_t seed, uint64_t index);
 
-/* Distance to the object, about; negative inside. In the object's coordinates, where it fits a ball of radius 1.3. */
-float object_distance(const scene *scene, vector point);
-
-/* pixels  width x height x 3 bytes; rows  scratch of scene_scratch_bytes */
+/* pixels  width x height x 3 bytes; scratch  scene_scratch_count floats */
 void scene_render(const scene *scene, float *scratch, unsigned char *pixels);
 size_t scene_scratch_count(int width, int height);
 
