@@ -49,7 +49,7 @@ static inline bool mr_wire_varint(mr_wire *wire, uint64_t *value)
     return false;
 }
 
-/* A length and that many bytes. The length is 32 bits; what is above them is dropped, as protobuf does. */
+/* A length and that many bytes; bytes may be wire itself. The length is 32 bits; what is above them is dropped, as protobuf does. */
 static inline bool mr_wire_bytes(mr_wire *wire, mr_wire *bytes)
 {
     mr_wire at = *wire;
@@ -60,8 +60,8 @@ static inline bool mr_wire_bytes(mr_wire *wire, mr_wire *bytes)
         return false;
     length &= UINT32_MAX;
     if (length > mr_wire_left(&at)) return false;
-    *bytes = (mr_wire){at.next, at.next + length};
     wire->next = at.next + length;
+    *bytes = (mr_wire){at.next, at.next + length};
     return true;
 }
 
