@@ -96,6 +96,10 @@ mr_dataset *mr_dataset_batch_(mr_dataset *input, int64_t size, const mr_batch_op
  * random  numbers of this element: the same whatever thread runs it, other ones in the next epoch
  * output  empty on entry; owned by the pipeline on return. output->tensors[i] may be taken from input by share */
 typedef struct mr_random mr_random;
+double mr_random_unit(mr_random *random);                           /* [0, 1) */
+double mr_random_range(mr_random *random, double low, double high); /* [low, high) */
+uint64_t mr_random_below(mr_random *random, uint64_t limit);        /* [0, limit), without bias; limit > 0 */
+double mr_random_normal(mr_random *random);                         /* mean 0, deviation 1 */
 typedef mr_status (*mr_map_function)(void *context, const mr_element *input, mr_random *random, mr_element *output,
                                      mr_error *error);
 typedef struct mr_map_options {
@@ -139,6 +143,9 @@ typedef struct mr_iterator_options {
     int32_t threads;     /* of the pipeline, all stages together; 0: one for each usable processor */
     size_t budget_bytes; /* over all stages; 0: 1 GiB */
     uint64_t seed;       /* mixed into every stage's seed */
+    /* Memory for batches; null: plain. A GPU gives memory here that it copies from without a stop. */
+    mr_status (*allocate)(void *context, size_t size_bytes, mr_buffer **buffer, mr_error *error);
+    void *allocate_context;
 } mr_iterator_options;
 
 /* errors  the dataset's first error */
@@ -146,14 +153,18 @@ mr_status mr_iterator_new(mr_dataset *dataset, const mr_iterator_options *option
                           mr_error *error);
 void mr_iterator_free(mr_iterator *iterator); /* cancels, joins; null is allowed */
 
-/* The next element. The caller owns it; its tensors go back to the pipeline for reuse when they are given back.
- * errors   MR_OUT_OF_RANGE at the end, MR_CANCELLED after cancel, or a stage's error (which names stage, file, record)
+/* The next element. The caller owns it; its tensors go back to the pipeline for reuse when they are given back. What
+ * element held is given back first.
+ * errors   MR_OUT_OF_RANGE at the end, MR_CANCELLED after cancel, or a stage's error (which names stage, file, record).
+ *          An element or batch that fails in its work is an error once, and the call after it goes on behind it; a source
+ *          that cannot be read in order stays failed
  * threads  one caller at a time; cancel may be called from any */
 mr_status mr_iterator_next(mr_iterator *iterator, mr_element *element, mr_error *error);
 void mr_iterator_cancel(mr_iterator *iterator);
 
 /* The place: everything that is needed to go on with the element after the last one delivered, bit for bit, in another
- * process and at another number of threads. Elements prefetched but not delivered are not counted.
+ * process and at another number of threads. Elements prefetched but not delivered are not counted. A restored iterator
+ * takes over the seed of the one that was saved.
  * place   an MR_STRING scalar, owned by the caller
  * errors  restore: MR_INVALID_ARGUMENT when the place is damaged or of another pipeline */
 mr_status mr_iterator_save(mr_iterator *iterator, mr_tensor *place, mr_error *error);

@@ -1,0 +1,127 @@
+/* Datasets as descriptions: a chain of reference-counted nodes, each with its settings in an arena of its own. A node is
+ * not changed after its builder returned it, so any number of iterators may read it at once. */
+#include "pipeline/pipeline.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+mr_dataset *mr_dataset_new(const mr_dataset_kind *kind, mr_dataset *input, size_t settings_size_bytes)
+{
+    if (kind->role != MR_ROLE_SOURCE && input == nullptr) return nullptr;
+    mr_dataset *dataset = calloc(1, sizeof *dataset);
+    if (dataset != nullptr && settings_size_bytes > 0) {
+        dataset->settings = mr_arena_alloc(&dataset->arena, settings_size_bytes);
+        if (dataset->settings == nullptr) {
+            free(dataset);
+            dataset = nullptr;
+        }
+    }
+    if (dataset == nullptr) {
+        mr_dataset_free(input);
+        return nullptr;
+    }
+    dataset->kind = kind;
+    atomic_init(&dataset->references, 1);
+    dataset->input = input;
+    if (input == nullptr) return dataset;
+    dataset->spec = input->spec;
+    dataset->count = input->count;
+    dataset->depth = input->depth + 1;
+    dataset->is_heavy = input->is_heavy;
+    if (input->failure != nullptr) return mr_dataset_fail_with(dataset, input->failure);
+    if (dataset->depth >= MR_STAGES_MAX)
+        return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "%s: more than %d datasets in a chain", kind->name,
+                               MR_STAGES_MAX);
+    return dataset;
+}
+
+mr_dataset *mr_dataset_fail_with(mr_dataset *dataset, const mr_error *error)
+{
+    if (dataset->failure != nullptr) return dataset;
+    /* Without memory for the sentence the status alone is kept: the error is then a static one. */
+    static mr_error no_memory = {.status = MR_RESOURCE_EXHAUSTED, .message = "a dataset: no memory"};
+    dataset->failure = mr_arena_copy(&dataset->arena, error, sizeof *error);
+    if (dataset->failure == nullptr) dataset->failure = &no_memory;
+    return dataset;
+}
+
+mr_dataset *mr_dataset_fail(mr_dataset *dataset, mr_status status, const char *format, ...)
+{
+    mr_error error = {0};
+    va_list args;
+    va_start(args, format);
+    (void)mr_fail_va(&error, status, format, args);
+    va_end(args);
+    return mr_dataset_fail_with(dataset, &error);
+}
+
+mr_dataset *mr_dataset_ref(mr_dataset *dataset)
+{
+    if (dataset != nullptr) atomic_fetch_add_explicit(&dataset->references, 1, memory_order_relaxed);
+    return dataset;
+}
+
+void mr_dataset_free(mr_dataset *dataset)
+{
+    while (dataset != nullptr && atomic_fetch_sub_explicit(&dataset->references, 1, memory_order_acq_rel) == 1) {
+        mr_dataset *input = dataset->input;
+        if (dataset->kind->deinit != nullptr) dataset->kind->deinit(dataset);
+        mr_arena_deinit(&dataset->arena);
+        free(dataset);
+        dataset = input;
+    }
+}
+
+mr_status mr_dataset_status(const mr_dataset *dataset, mr_error *error)
+{
+    if (dataset == nullptr) return mr_fail(error, MR_RESOURCE_EXHAUSTED, "a dataset: no memory");
+    if (dataset->failure == nullptr) return MR_OK;
+    return mr_fail(error, dataset->failure->status, "%s", dataset->failure->message);
+}
+
+const mr_element_spec *mr_dataset_spec(const mr_dataset *dataset)
+{
+    static const mr_element_spec none = {0};
+    return dataset == nullptr ? &none : &dataset->spec;
+}
+
+int64_t mr_dataset_cardinality(const mr_dataset *dataset)
+{
+    return mr_dataset_failed(dataset) ? MR_CARDINALITY_UNKNOWN : dataset->count;
+}
+
+size_t mr_spec_row_bytes(const mr_element_spec *spec, int32_t component)
+{
+    int64_t count = mr_shape_count(spec->shapes[component]);
+    size_t size_bytes = mr_dtype_size(spec->dtypes[component]), total = 0;
+    if (spec->dtypes[component] == MR_STRING || count < 0) return 0;
+    return __builtin_mul_overflow((size_t)count, size_bytes, &total) ? 0 : total;
+}
+
+/* The finisher of SplitMix64: every bit of the sum moves every bit of the result. */
+uint64_t mr_digest(uint64_t digest, uint64_t value)
+{
+    uint64_t x = digest * 0x9e3779b97f4a7c15u + value + 0x9e3779b97f4a7c15u;
+    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+    return x ^ (x >> 31);
+}
+
+uint64_t mr_digest_bytes(uint64_t digest, const void *bytes, size_t size_bytes)
+{
+    const unsigned char *from = bytes;
+    digest = mr_digest(digest, size_bytes);
+    for (size_t i = 0; i < size_bytes; i++) digest = (digest ^ from[i]) * 0x100000001b3u;
+    return mr_digest(digest, size_bytes);
+}
+
+uint64_t mr_stage_seed(const mr_run *run, uint64_t seed, uint32_t purpose)
+{
+    return mr_digest(mr_digest(mr_digest(0, atomic_load_explicit(&run->seed, memory_order_relaxed)), seed), purpose);
+}
+
+void mr_element_deinit(mr_element *element)
+{
+    for (int32_t i = 0; i < element->count; i++) mr_tensor_deinit(&element->tensors[i]);
+    element->count = 0;
+}

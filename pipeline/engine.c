@@ -1,0 +1,495 @@
+/* Threads and slots: who works on what, and what is delivered when (engine.h).
+ *
+ * One mutex. It is held for taking a task, for finishing one and for delivering; never while items are pulled, rows
+ * worked on or batches put together. One worker at a time pulls, so that the order stages need no lock. */
+#include "pipeline/engine_inside.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+/* A task is some rows of a slot: enough of them that taking one costs little beside doing it. */
+constexpr uint64_t TASK_NS = 50000;
+
+typedef struct task {
+    mr_slot *slot;
+    int32_t begin, end;
+} task;
+
+/* ---- Slots ---- */
+
+static void push(mr_slot **list, mr_slot *slot)
+{
+    slot->next = *list;
+    *list = slot;
+}
+
+/* A slot that nobody holds, or null. */
+static mr_slot *find_slot(mr_engine *engine)
+{
+    mr_slot *slot = engine->spare;
+    if (slot != nullptr) {
+        engine->spare = slot->next;
+        return slot;
+    }
+    for (mr_slot **link = &engine->lent; *link != nullptr; link = &(*link)->next) {
+        if (!mr_slot_is_free(*link)) continue;
+        slot = *link;
+        *link = slot->next;
+        return slot;
+    }
+    return nullptr;
+}
+
+/* How many slots may be in flight: what the budget holds of slots of the size seen so far. */
+static uint64_t window(const mr_engine *engine)
+{
+    size_t slot_bytes = engine->slots.fixed_bytes + engine->extra_bytes;
+    uint64_t fitting = slot_bytes == 0 ? UINT64_MAX : engine->plan.run->budget_bytes / slot_bytes;
+    if (fitting > (uint64_t)engine->window_max) return (uint64_t)engine->window_max;
+    return fitting > 0 ? fitting : 1;
+}
+
+/* ---- Pulling ---- */
+
+static mr_status fill_items(mr_engine *engine, mr_slot *slot, mr_error *error)
+{
+    mr_stage *order = engine->plan.order;
+    while (slot->rows < engine->slots.rows) {
+        mr_status status = mr_stage_next(order, &slot->items[slot->rows], error);
+        if (status != MR_OK) return status;
+        slot->rows++;
+    }
+    return MR_OK;
+}
+
+/* The next slot's items. Zero rows and MR_OK: the end. Rows and an error: they are good, the error comes after them. */
+static mr_status pull(mr_engine *engine, mr_slot *slot, mr_error *error)
+{
+    if (engine->plan.batch == nullptr) {
+        mr_status status = fill_items(engine, slot, error);
+        return status == MR_OUT_OF_RANGE ? MR_OK : status;
+    }
+    const mr_batch_settings *settings = engine->plan.batch->settings;
+    mr_item batch = {0};
+    mr_status status = mr_stage_next(engine->plan.batches, &batch, error);
+    if (status != MR_OK) return status == MR_OUT_OF_RANGE ? MR_OK : status;
+    slot->epoch = batch.epoch;
+    slot->number = batch.number;
+    if (!engine->order_has_begun || engine->order_epoch != batch.epoch) {
+        engine->order_has_begun = true;
+        engine->order_epoch = batch.epoch;
+        MR_TRY(mr_stage_begin(engine->plan.order, batch.epoch, error));
+    }
+    uint64_t first = 0;
+    if (__builtin_mul_overflow(batch.number, (uint64_t)settings->size, &first) || first > MR_POSITION_MAX) return MR_OK;
+    MR_TRY(mr_stage_seek(engine->plan.order, first, error));
+    status = fill_items(engine, slot, error);
+    bool is_short = slot->rows < engine->slots.rows;
+    if ((status != MR_OK && status != MR_OUT_OF_RANGE) || (is_short && settings->drop_remainder)) {
+        int32_t rows = slot->rows;
+        for (int32_t r = 0; r < rows; r++) mr_item_deinit(&slot->items[r]);
+        slot->rows = 0;
+    }
+    return status == MR_OUT_OF_RANGE ? MR_OK : status;
+}
+
+/* Lock held; let go inside. */
+static void pull_slot(mr_engine *engine)
+{
+    engine->is_pulling = true;
+    engine->active++;
+    mr_slot *slot = find_slot(engine);
+    pthread_mutex_unlock(&engine->mutex);
+    mr_error error = {0};
+    mr_status status = MR_OK;
+    if (slot == nullptr)
+        status = mr_slot_new(&engine->slots, &slot, &error);
+    else
+        mr_slot_clear(slot);
+    if (status == MR_OK) status = pull(engine, slot, &error);
+    pthread_mutex_lock(&engine->mutex);
+    engine->is_pulling = false;
+    engine->active--;
+    if (status != MR_OK) {
+        engine->failure = error;
+        engine->failure.status = status;
+    }
+    if (status != MR_OK || slot->rows == 0) engine->input_ended = true;
+    if (slot != nullptr && slot->rows == 0)
+        push(&engine->spare, slot);
+    else if (slot != nullptr) {
+        engine->flight[engine->tail++ % (uint64_t)engine->window_max] = slot;
+        engine->filling = slot;
+    }
+    pthread_cond_broadcast(&engine->work);
+    pthread_cond_broadcast(&engine->ready);
+}
+
+/* ---- Tasks ---- */
+
+static bool may_pull(const mr_engine *engine)
+{
+    return !engine->is_pulling && !engine->input_ended && engine->tail - engine->head < window(engine);
+}
+
+/* Takes rows, pulling first when there are none. Lock held. */
+static bool take_task(mr_engine *engine, task *taken)
+{
+    if (engine->is_paused || engine->is_cancelled || engine->is_stopping) return false;
+    if (engine->filling == nullptr && may_pull(engine)) {
+        pull_slot(engine);
+        if (engine->is_paused || engine->is_cancelled || engine->is_stopping) return false;
+    }
+    mr_slot *slot = engine->filling;
+    if (slot == nullptr) return false;
+    uint64_t rows = engine->row_ns == 0 ? 1 : TASK_NS / engine->row_ns;
+    int32_t left = slot->rows - slot->taken, share = (left + engine->worker_count - 1) / engine->worker_count;
+    int32_t count = rows<1 ? 1 : rows>(uint64_t) share ? share : (int32_t)rows;
+    *taken = (task){slot, slot->taken, slot->taken + count};
+    slot->taken += count;
+    if (slot->taken == slot->rows) engine->filling = nullptr;
+    engine->active++;
+    return true;
+}
+
+/* Lock held; let go while working. */
+static void do_task(mr_engine *engine, mr_worker *worker, task taken)
+{
+    mr_slot *slot = taken.slot;
+    int32_t count = taken.end - taken.begin;
+    pthread_mutex_unlock(&engine->mutex);
+    uint64_t start_ns = mr_now_ns();
+    mr_engine_do_rows(engine, worker, slot, taken.begin, taken.end);
+    uint64_t row_ns = (mr_now_ns() - start_ns) / (uint64_t)count + 1;
+    pthread_mutex_lock(&engine->mutex);
+    engine->row_ns = engine->row_ns == 0 ? row_ns : (7 * engine->row_ns + row_ns) / 8 + 1;
+    for (int32_t r = taken.begin; r < taken.end; r++) slot->is_row_done[r] = true;
+    slot->done += count;
+    if (slot->done == slot->rows) {
+        if (engine->plan.batch != nullptr) {
+            pthread_mutex_unlock(&engine->mutex);
+            mr_engine_do_batch(engine, worker, slot);
+            pthread_mutex_lock(&engine->mutex);
+        }
+        slot->is_complete = true;
+        if (slot->extra_bytes > engine->extra_bytes) engine->extra_bytes = slot->extra_bytes;
+    }
+    engine->active--;
+    bool is_head = engine->flight[engine->head % (uint64_t)engine->window_max] == slot;
+    if (engine->active == 0 || (is_head && (slot->is_complete || engine->plan.batch == nullptr)))
+        pthread_cond_broadcast(&engine->ready);
+}
+
+static void *worker_main(void *argument)
+{
+    mr_worker *worker = argument;
+    mr_engine *engine = worker->engine;
+    pthread_mutex_lock(&engine->mutex);
+    while (!engine->is_stopping) {
+        task taken;
+        if (take_task(engine, &taken)) {
+            do_task(engine, worker, taken);
+            continue;
+        }
+        if (engine->is_stopping) break;
+        if (engine->filling != nullptr || may_pull(engine))
+            if (!engine->is_paused && !engine->is_cancelled) continue;
+        bool is_full = engine->tail - engine->head >= window(engine);
+        uint64_t start_ns = mr_now_ns();
+        pthread_cond_wait(&engine->work, &engine->mutex);
+        mr_counters *waiter = engine->plan.batch != nullptr ? engine->plan.batch_counters : engine->plan.counters;
+        mr_count(is_full ? &waiter->output_wait_ns : &waiter->input_wait_ns, mr_now_ns() - start_ns);
+    }
+    pthread_mutex_unlock(&engine->mutex);
+    return nullptr;
+}
+
+/* Lock held. Fewer threads than wanted are enough; without any the caller works. */
+static void start_threads(mr_engine *engine)
+{
+    engine->has_started = true;
+    for (int32_t i = 0; i < engine->plan.threads; i++) {
+        if (pthread_create(&engine->workers[i].thread, nullptr, worker_main, &engine->workers[i]) != 0) break;
+        engine->thread_count++;
+    }
+}
+
+/* ---- Delivering ---- */
+
+/* Lock held. The head slot has been delivered whole. */
+static void retire_head(mr_engine *engine)
+{
+    push(&engine->lent, engine->flight[engine->head % (uint64_t)engine->window_max]);
+    engine->flight[engine->head % (uint64_t)engine->window_max] = nullptr;
+    engine->head++;
+    engine->row = 0;
+    pthread_cond_signal(&engine->work);
+}
+
+static mr_status report(const mr_error *failure, mr_error *error)
+{
+    if (error != nullptr) *error = *failure;
+    return failure->status;
+}
+
+/* Lock held. */
+static mr_status deliver_batch(mr_engine *engine, mr_slot *slot, mr_tensor *tensors, mr_error *error)
+{
+    mr_status status = MR_OK;
+    const mr_error *failure = mr_slot_failure(slot);
+    if (failure != nullptr) status = report(failure, error);
+    for (int32_t c = 0; c < slot->result_count; c++) {
+        if (status == MR_OK)
+            tensors[c] = slot->results[c];
+        else
+            mr_tensor_deinit(&slot->results[c]);
+        slot->results[c] = (mr_tensor){0};
+    }
+    slot->result_count = 0;
+    engine->stage.position++;
+    retire_head(engine);
+    return status;
+}
+
+/* Lock held. */
+static mr_status deliver_row(mr_engine *engine, mr_slot *slot, mr_tensor *tensors, mr_error *error)
+{
+    const mr_error *failure = slot->failures[engine->row];
+    mr_status status =
+        failure != nullptr ? report(failure, error) : mr_slot_take_row(slot, engine->row, tensors, error);
+    engine->stage.position++;
+    if (++engine->row == slot->rows) retire_head(engine);
+    return status;
+}
+
+/* Lock held, and let go while waiting. */
+static mr_status next_locked(mr_engine *engine, mr_tensor *tensors, mr_error *error)
+{
+    if (!engine->has_started) start_threads(engine);
+    for (;;) {
+        if (engine->is_cancelled) return mr_fail(error, MR_CANCELLED, "the pipeline was cancelled");
+        if (engine->head < engine->tail) {
+            mr_slot *slot = engine->flight[engine->head % (uint64_t)engine->window_max];
+            bool is_batch = engine->plan.batch != nullptr;
+            if (is_batch && slot->is_complete) return deliver_batch(engine, slot, tensors, error);
+            if (!is_batch && slot->is_row_done[engine->row]) return deliver_row(engine, slot, tensors, error);
+        } else if (engine->input_ended) {
+            if (engine->failure.status != MR_OK) return report(&engine->failure, error);
+            return mr_fail(error, MR_OUT_OF_RANGE, "end of sequence");
+        }
+        if (engine->thread_count == 0) {
+            task taken;
+            if (take_task(engine, &taken)) do_task(engine, &engine->workers[0], taken);
+            continue;
+        }
+        uint64_t start_ns = mr_now_ns();
+        pthread_cond_wait(&engine->ready, &engine->mutex);
+        mr_count(&engine->plan.counters->input_wait_ns, mr_now_ns() - start_ns);
+    }
+}
+
+mr_status mr_engine_next(mr_stage *stage, mr_tensor *tensors, mr_error *error)
+{
+    mr_engine *engine = (mr_engine *)stage;
+    pthread_mutex_lock(&engine->mutex);
+    mr_status status = next_locked(engine, tensors, error);
+    pthread_mutex_unlock(&engine->mutex);
+    return status;
+}
+
+/* ---- As a stage ---- */
+
+static mr_status engine_next(mr_stage *stage, mr_item *item, mr_error *error)
+{
+    uint64_t number = stage->position;
+    mr_payload *payload = mr_payload_new(((mr_engine *)stage)->plan.last->spec.count);
+    if (payload == nullptr) return mr_fail_memory(error, sizeof *payload);
+    *item = (mr_item){.epoch = stage->iteration, .number = number, .payload = payload};
+    mr_status status = mr_engine_next(stage, payload->tensors, error);
+    if (status != MR_OK) mr_item_deinit(item);
+    return status;
+}
+
+/* Lock held on return: no worker is outside it, none starts, nothing is in flight. */
+static void pause_engine(mr_engine *engine)
+{
+    pthread_mutex_lock(&engine->mutex);
+    engine->is_paused = true;
+    while (engine->active > 0) pthread_cond_wait(&engine->ready, &engine->mutex);
+    for (; engine->head < engine->tail; engine->head++)
+        push(&engine->lent, engine->flight[engine->head % (uint64_t)engine->window_max]);
+    for (mr_slot *slot = engine->lent; slot != nullptr; slot = slot->next) mr_slot_clear(slot);
+    engine->filling = nullptr;
+    engine->row = 0;
+    engine->input_ended = false;
+    engine->failure = (mr_error){0};
+}
+
+static void resume_engine(mr_engine *engine)
+{
+    engine->is_paused = false;
+    pthread_cond_broadcast(&engine->work);
+    pthread_mutex_unlock(&engine->mutex);
+}
+
+/* The order may wait for another engine below; cancel must get through meanwhile. */
+static mr_status begin_order(mr_engine *engine, uint64_t iteration, mr_error *error)
+{
+    mr_engine_plan *plan = &engine->plan;
+    for (int32_t i = 0; i < plan->work_count; i++)
+        plan->works[i].seed = mr_stage_seed(plan->run, plan->works[i].dataset->seed, plan->works[i].purpose);
+    for (int32_t i = 0; i < plan->batch_work_count; i++)
+        plan->batch_works[i].seed =
+            mr_stage_seed(plan->run, plan->batch_works[i].dataset->seed, plan->batch_works[i].purpose);
+    engine->order_has_begun = false;
+    return mr_stage_begin(plan->batch != nullptr ? plan->batches : plan->order, iteration, error);
+}
+
+static mr_status engine_begin(mr_stage *stage, uint64_t iteration, mr_error *error)
+{
+    mr_engine *engine = (mr_engine *)stage;
+    pause_engine(engine);
+    pthread_mutex_unlock(&engine->mutex);
+    (void)mr_stage_begin_simple(stage, iteration, nullptr);
+    mr_status status = begin_order(engine, iteration, error);
+    pthread_mutex_lock(&engine->mutex);
+    resume_engine(engine);
+    return status;
+}
+
+static mr_status engine_seek(mr_stage *stage, uint64_t position, mr_error *error)
+{
+    mr_engine *engine = (mr_engine *)stage;
+    if (stage->count >= 0 && position > (uint64_t)stage->count) position = (uint64_t)stage->count;
+    pause_engine(engine);
+    pthread_mutex_unlock(&engine->mutex);
+    mr_stage *order = engine->plan.batch != nullptr ? engine->plan.batches : engine->plan.order;
+    mr_status status = mr_stage_seek(order, position, error);
+    stage->position = order->position;
+    pthread_mutex_lock(&engine->mutex);
+    resume_engine(engine);
+    return status;
+}
+
+static void engine_cancel(mr_stage *stage)
+{
+    mr_engine *engine = (mr_engine *)stage;
+    pthread_mutex_lock(&engine->mutex);
+    engine->is_cancelled = true;
+    pthread_cond_broadcast(&engine->work);
+    pthread_cond_broadcast(&engine->ready);
+    pthread_mutex_unlock(&engine->mutex);
+    mr_stage_cancel(engine->plan.order);
+}
+
+static void free_slots(mr_slot *list)
+{
+    while (list != nullptr) {
+        mr_slot *next = list->next;
+        mr_slot_free(list);
+        list = next;
+    }
+}
+
+static void engine_deinit(mr_stage *stage)
+{
+    mr_engine *engine = (mr_engine *)stage;
+    engine_cancel(stage);
+    pthread_mutex_lock(&engine->mutex);
+    engine->is_stopping = true;
+    pthread_cond_broadcast(&engine->work);
+    pthread_mutex_unlock(&engine->mutex);
+    for (int32_t i = 0; i < engine->thread_count; i++) pthread_join(engine->workers[i].thread, nullptr);
+    for (int32_t i = 0; i < engine->worker_count; i++) mr_lane_deinit(&engine->workers[i].lane);
+    for (; engine->head < engine->tail; engine->head++)
+        mr_slot_free(engine->flight[engine->head % (uint64_t)engine->window_max]);
+    free_slots(engine->spare);
+    free_slots(engine->lent);
+    mr_stage_free(engine->plan.batches);
+    mr_stage_free(engine->plan.order);
+    free(engine->workers);
+    free(engine->flight);
+    pthread_cond_destroy(&engine->work);
+    pthread_cond_destroy(&engine->ready);
+    pthread_mutex_destroy(&engine->mutex);
+}
+
+const mr_stage_functions mr_engine_functions = {
+    .begin = engine_begin, .next = engine_next, .seek = engine_seek, .cancel = engine_cancel, .deinit = engine_deinit};
+
+/* ---- Making one ---- */
+
+/* Single elements go through in blocks: of one when they are large, of many when they are small. */
+static int32_t block_rows(const mr_element_spec *spec)
+{
+    constexpr size_t BLOCK_BYTES = 65536;
+    constexpr int32_t ROWS_LOOSE = 4, ROWS_MAX = 64;
+    size_t row_bytes = 1;
+    for (int32_t i = 0; i < spec->count; i++) {
+        if (spec->dtypes[i] != MR_STRING && mr_shape_count(spec->shapes[i]) < 0) return ROWS_LOOSE;
+        size_t bytes = mr_spec_row_bytes(spec, i);
+        if (bytes >= BLOCK_BYTES) return 1;
+        row_bytes += bytes;
+    }
+    size_t rows = BLOCK_BYTES / row_bytes;
+    return rows<1 ? 1 : rows>(size_t) ROWS_MAX ? ROWS_MAX : (int32_t)rows;
+}
+
+/* Slots in flight: what was asked to be prefetched and the one being filled, and rows enough to keep every thread busy
+ * while one element takes long. */
+static int32_t wanted_window(const mr_engine_plan *plan, int32_t rows)
+{
+    constexpr int64_t DEPTH_TUNED = 2, WINDOW_MAX = 1024;
+    int64_t busy = (4 * (int64_t)plan->threads + rows - 1) / rows + 1;
+    int64_t depth = plan->prefetch == 0 ? DEPTH_TUNED : plan->prefetch < 0 ? 1 : plan->prefetch;
+    if (plan->batch == nullptr) depth = (depth + rows - 1) / rows;
+    int64_t wanted = depth + 1 > busy ? depth + 1 : busy;
+    if (plan->threads == 0) wanted = 1;
+    return (int32_t)(wanted > WINDOW_MAX ? WINDOW_MAX : wanted);
+}
+
+static mr_status engine_init(mr_engine *engine, mr_error *error)
+{
+    const mr_engine_plan *plan = &engine->plan;
+    const mr_batch_settings *batch = plan->batch == nullptr ? nullptr : plan->batch->settings;
+    int32_t rows = batch == nullptr ? block_rows(plan->row_spec) : (int32_t)batch->size;
+    MR_TRY(mr_slot_plan_init(&engine->slots, plan->row_spec, rows, batch != nullptr, plan->run, error));
+    if (engine->slots.fixed_bytes > plan->run->budget_bytes)
+        return mr_fail(error, MR_RESOURCE_EXHAUSTED, "%s: one batch takes %zu bytes, the budget is %zu",
+                       plan->last->kind->name, engine->slots.fixed_bytes, plan->run->budget_bytes);
+    engine->window_max = wanted_window(plan, rows);
+    engine->worker_count = plan->threads > 0 ? plan->threads : 1;
+    engine->flight = calloc((size_t)engine->window_max, sizeof(mr_slot *));
+    engine->workers = calloc((size_t)engine->worker_count, sizeof *engine->workers);
+    if (engine->flight == nullptr || engine->workers == nullptr) {
+        engine->worker_count = 0;
+        return mr_fail_memory(error, (size_t)plan->threads * sizeof *engine->workers);
+    }
+    for (int32_t i = 0; i < engine->worker_count; i++) engine->workers[i].engine = engine;
+    return MR_OK;
+}
+
+mr_status mr_engine_new(const mr_engine_plan *plan, mr_stage **stage, mr_error *error)
+{
+    *stage = nullptr;
+    mr_engine *engine = calloc(1, sizeof *engine);
+    if (engine == nullptr) {
+        mr_stage_free(plan->order);
+        mr_stage_free(plan->batches);
+        return mr_fail_memory(error, sizeof *engine);
+    }
+    engine->plan = *plan;
+    engine->stage = (mr_stage){.functions = &mr_engine_functions,
+                               .run = plan->run,
+                               .counters = plan->counters,
+                               .count = plan->batch != nullptr ? plan->batches->count : plan->order->count};
+    pthread_mutex_init(&engine->mutex, nullptr);
+    pthread_cond_init(&engine->work, nullptr);
+    pthread_cond_init(&engine->ready, nullptr);
+    mr_status status = engine_init(engine, error);
+    if (status == MR_OK)
+        *stage = &engine->stage;
+    else
+        mr_stage_free(&engine->stage);
+    return status;
+}

@@ -1,0 +1,38 @@
+/* Engine: worker threads that turn the items of an order into elements or batches.
+ *
+ * Slots are filled in order, and several at once: a worker that finds no row left in the slot that is being filled pulls
+ * the next slot's items and goes on there, so that one slow element holds up its own batch only. At most `window` slots
+ * are in flight; the consumer takes them in order. To the stages above it an engine is a stage. */
+#ifndef MR_PIPELINE_ENGINE_H
+#define MR_PIPELINE_ENGINE_H
+
+#include "pipeline/pipeline.h"
+
+typedef struct mr_engine_plan {
+    const mr_run *run;
+    const mr_dataset *source; /* how items without payload are read; null above another engine */
+    mr_counters *source_counters;
+    mr_stage *order; /* of elements; owned by the engine from mr_engine_new on, also on error */
+    int32_t work_count;
+    mr_work works[MR_STAGES_MAX];
+    const mr_dataset *last; /* whose elements it delivers */
+    mr_counters *counters;  /* of that dataset */
+    /* With batch: the order of batches (owned) and the work on them. */
+    const mr_dataset *batch;
+    mr_counters *batch_counters;
+    mr_stage *batches;
+    int32_t batch_work_count;
+    mr_work batch_works[MR_STAGES_MAX];
+    const mr_element_spec *row_spec; /* of one element after works */
+    int32_t prefetch;                /* the depth asked for; 0: tuned; -1: no prefetch */
+    int32_t threads;                 /* 0: on the thread of the caller */
+} mr_engine_plan;
+
+/* errors  MR_RESOURCE_EXHAUSTED when the budget does not hold one batch */
+mr_status mr_engine_new(const mr_engine_plan *plan, mr_stage **engine, mr_error *error);
+/* As many tensors as the last dataset's spec has. A failed element or batch is its error, once; the next call goes on
+ * after it. */
+mr_status mr_engine_next(mr_stage *engine, mr_tensor *tensors, mr_error *error);
+extern const mr_stage_functions mr_engine_functions;
+
+#endif

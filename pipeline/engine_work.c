@@ -1,0 +1,161 @@
+/* What a worker does with one task: the rows of a slot that it took, without any lock. */
+#include "pipeline/engine_inside.h"
+
+#include <assert.h>
+
+/* Time is taken of every row when rows are long, else of each eighth, which counts for all. */
+constexpr int32_t SAMPLE = 8;
+
+static void tally(mr_tally *t, uint64_t elements, uint64_t bytes, uint64_t busy_ns)
+{
+    t->elements += elements;
+    t->bytes += bytes;
+    t->busy_ns += busy_ns;
+}
+
+static uint64_t values_bytes(const mr_lane *lane)
+{
+    uint64_t size_bytes = 0;
+    for (int32_t i = 0; i < lane->count; i++) {
+        const mr_value *value = &lane->values[i];
+        int64_t count = mr_shape_count(value->shape);
+        if (value->dtype != MR_STRING)
+            size_bytes += (uint64_t)count * mr_dtype_size(value->dtype);
+        else
+            for (int64_t k = 0; k < count; k++) size_bytes += ((const mr_string *)value->data)[k].size_bytes;
+    }
+    return size_bytes;
+}
+
+/* The item's components into the lane. */
+static mr_status read_item(const mr_engine *engine, mr_item *item, mr_lane *lane, mr_error *error)
+{
+    if (item->payload == nullptr)
+        return engine->plan.source->kind->read(engine->plan.source, item->number, lane, error);
+    lane->count = item->payload->count;
+    for (int32_t i = 0; i < lane->count; i++) mr_value_take(&lane->values[i], &item->payload->tensors[i]);
+    return MR_OK;
+}
+
+/* "decode_image: flowers-00001.tfrecord: record 17: ". */
+static void say_where(const mr_engine *engine, const char *stage, const mr_item *item, mr_error *error)
+{
+    char where[512] = "";
+    const mr_dataset *source = engine->plan.source;
+    if (source != nullptr) source->kind->describe(source, item->number, where, sizeof where);
+    mr_status status = error->status;
+    if (source != nullptr && stage != source->kind->name)
+        (void)mr_fail_in(error, status, "%s: %s", stage, where);
+    else
+        (void)mr_fail_in(error, status, "%s", stage);
+}
+
+static void do_row(mr_engine *engine, mr_worker *worker, mr_slot *slot, int32_t row, int32_t weight)
+{
+    mr_lane *lane = &worker->lane;
+    mr_item *item = &slot->items[row];
+    mr_slot_aim(slot, row, lane);
+    const char *stage =
+        engine->plan.source != nullptr ? engine->plan.source->kind->name : engine->plan.last->kind->name;
+    lane->error = (mr_error){0};
+    uint64_t start_ns = weight > 0 ? mr_now_ns() : 0;
+    mr_status status = read_item(engine, item, lane, &lane->error);
+    if (weight > 0 && item->payload == nullptr) {
+        uint64_t now_ns = mr_now_ns();
+        tally(&worker->tallies[0], 0, status == MR_OK ? values_bytes(lane) * (uint64_t)weight : 0,
+              (now_ns - start_ns) * (uint64_t)weight);
+        start_ns = now_ns;
+    }
+    for (int32_t i = 0; i < engine->plan.work_count && status == MR_OK; i++) {
+        const mr_work *work = &engine->plan.works[i];
+        stage = work->dataset->kind->name;
+        status = work->dataset->kind->work(work, item->epoch, item->number, lane, &lane->error);
+        worker->tallies[i + 1].elements++;
+        if (weight == 0) continue;
+        uint64_t now_ns = mr_now_ns();
+        tally(&worker->tallies[i + 1], 0, status == MR_OK ? values_bytes(lane) * (uint64_t)weight : 0,
+              (now_ns - start_ns) * (uint64_t)weight);
+        start_ns = now_ns;
+    }
+    if (status == MR_OK) {
+        assert(lane->count == slot->plan->count);
+        stage = engine->plan.last->kind->name;
+        status = mr_slot_place(slot, row, lane, &lane->error);
+    }
+    if (status != MR_OK) {
+        lane->error.status = status;
+        say_where(engine, stage, item, &lane->error);
+        mr_slot_fail_row(slot, row, &lane->error);
+    }
+    mr_lane_clear(lane);
+}
+
+static void flush_tallies(mr_engine *engine, mr_worker *worker)
+{
+    for (int32_t i = 0; i <= engine->plan.work_count; i++) {
+        mr_counters *counters = i == 0 ? engine->plan.source_counters : engine->plan.works[i - 1].counters;
+        mr_tally *t = &worker->tallies[i];
+        if (counters != nullptr) {
+            if (t->elements > 0) mr_count(&counters->elements, t->elements);
+            if (t->bytes > 0) mr_count(&counters->bytes, t->bytes);
+            if (t->busy_ns > 0) mr_count(&counters->busy_ns, t->busy_ns);
+        }
+        *t = (mr_tally){0};
+    }
+}
+
+void mr_engine_do_rows(mr_engine *engine, mr_worker *worker, mr_slot *slot, int32_t begin, int32_t end)
+{
+    bool is_sampled = end - begin > SAMPLE;
+    for (int32_t row = begin; row < end; row++) {
+        int32_t weight = !is_sampled ? 1 : row % SAMPLE == 0 ? SAMPLE : 0;
+        do_row(engine, worker, slot, row, weight);
+    }
+    flush_tallies(engine, worker);
+}
+
+/* The work after batch, on the whole of it. */
+static mr_status do_batch_works(mr_engine *engine, mr_worker *worker, mr_slot *slot, const char **stage,
+                                mr_error *error)
+{
+    mr_lane *lane = &worker->lane;
+    lane->count = slot->result_count;
+    for (int32_t c = 0; c < lane->count; c++) mr_value_take(&lane->values[c], &slot->results[c]);
+    slot->result_count = 0;
+    for (int32_t i = 0; i < engine->plan.batch_work_count; i++) {
+        const mr_work *work = &engine->plan.batch_works[i];
+        uint64_t start_ns = mr_now_ns();
+        *stage = work->dataset->kind->name;
+        MR_TRY(work->dataset->kind->work(work, slot->epoch, slot->number, lane, error));
+        mr_count(&work->counters->busy_ns, mr_now_ns() - start_ns);
+        mr_count(&work->counters->elements, 1);
+        mr_count(&work->counters->bytes, values_bytes(lane));
+    }
+    for (int32_t c = 0; c < lane->count; c++) {
+        MR_TRY(mr_value_to_tensor(&lane->values[c], &slot->results[c], error));
+        slot->result_count = c + 1;
+    }
+    return MR_OK;
+}
+
+void mr_engine_do_batch(mr_engine *engine, mr_worker *worker, mr_slot *slot)
+{
+    mr_error *error = &worker->lane.error;
+    *error = (mr_error){0};
+    if (mr_slot_failure(slot) != nullptr) return;
+    const char *stage = "batch";
+    uint64_t start_ns = mr_now_ns();
+    for (int32_t c = 0; c < MR_COMPONENTS_MAX; c++) worker->lane.rows[c] = nullptr;
+    mr_status status = mr_slot_assemble(slot, error);
+    mr_count(&engine->plan.batch_counters->busy_ns, mr_now_ns() - start_ns);
+    mr_count(&engine->plan.batch_counters->elements, 1);
+    mr_count(&engine->plan.batch_counters->bytes, slot->plan->fixed_bytes + slot->extra_bytes / 2);
+    if (status == MR_OK && engine->plan.batch_work_count > 0)
+        status = do_batch_works(engine, worker, slot, &stage, error);
+    if (status != MR_OK) {
+        error->status = status;
+        (void)mr_fail_in(error, status, "%s: batch %llu", stage, (unsigned long long)slot->number);
+        mr_slot_fail(slot, error);
+    }
+    mr_lane_clear(&worker->lane);
+}

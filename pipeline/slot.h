@@ -1,0 +1,86 @@
+/* Slot: the memory of one batch, or of one block of single elements, and the rows in it.
+ *
+ * A component whose elements have a fixed size has a column: one buffer of rows, which workers write side by side and
+ * which is the batch tensor as soon as it is full. The consumer gets a share of the buffer; when the slot's own share is
+ * the only one again, the slot is used for another batch. So a loop of batches allocates nothing.
+ * Scalar strings have a column too: their bytes wait row by row, in memory that stays with the row, and are put together
+ * when the batch is full. Anything else is a tensor for each row, copied together at the end if the shapes agree. */
+#ifndef MR_PIPELINE_SLOT_H
+#define MR_PIPELINE_SLOT_H
+
+#include "pipeline/pipeline.h"
+
+typedef enum mr_column_kind { MR_COLUMN_FIXED, MR_COLUMN_STRINGS, MR_COLUMN_LOOSE } mr_column_kind;
+
+typedef struct mr_column_plan {
+    mr_column_kind kind;
+    mr_dtype dtype;
+    mr_shape shape; /* of a row */
+    size_t row_bytes;
+} mr_column_plan;
+
+/* What all slots of an engine have in common. */
+typedef struct mr_slot_plan {
+    const mr_run *run;
+    int32_t rows; /* in a full slot */
+    bool is_batch;
+    int32_t count; /* of columns */
+    size_t fixed_bytes;
+    mr_column_plan columns[MR_COMPONENTS_MAX];
+} mr_slot_plan;
+
+/* The columns of elements of that spec. errors: MR_RESOURCE_EXHAUSTED when a slot is larger than memory can be */
+mr_status mr_slot_plan_init(mr_slot_plan *plan, const mr_element_spec *spec, int32_t rows, bool is_batch,
+                            const mr_run *run, mr_error *error);
+
+typedef struct mr_text {
+    char *bytes;
+    size_t size_bytes, capacity_bytes;
+} mr_text;
+
+typedef struct mr_column {
+    mr_buffer *buffer; /* fixed: the rows; strings: the finished elements and their bytes */
+    mr_text *texts;    /* strings: of each row */
+    mr_tensor *loose;  /* loose: of each row */
+} mr_column;
+
+/* Guarded by the engine's mutex but for what the worker of a row writes: that row's parts. */
+typedef struct mr_slot mr_slot;
+struct mr_slot {
+    mr_slot *next; /* in the list that it is in */
+    const mr_slot_plan *plan;
+    uint64_t epoch, number; /* of the batch */
+    int32_t rows;           /* in this batch */
+    int32_t taken, done;    /* rows that a worker has begun, finished */
+    bool is_complete;       /* the batch is put together */
+    size_t extra_bytes;     /* strings and loose rows of the batch */
+    mr_item *items;         /* of each row */
+    bool *is_row_done;      /* of each row */
+    mr_error **failures;    /* of each row; null where there is none */
+    mr_error *failure;      /* of the whole batch: a work after batch failed */
+    mr_column columns[MR_COMPONENTS_MAX];
+    int32_t result_count;
+    mr_tensor results[MR_COMPONENTS_MAX]; /* the batch */
+};
+
+mr_status mr_slot_new(const mr_slot_plan *plan, mr_slot **slot, mr_error *error);
+void mr_slot_free(mr_slot *slot); /* null is allowed */
+/* Forgets what is in it; the memory stays. */
+void mr_slot_clear(mr_slot *slot);
+/* True when nobody else holds its memory. */
+bool mr_slot_is_free(const mr_slot *slot);
+/* The lane's rows point into the slot's row. */
+void mr_slot_aim(const mr_slot *slot, int32_t row, mr_lane *lane);
+/* The lane's values into the row. */
+mr_status mr_slot_place(mr_slot *slot, int32_t row, mr_lane *lane, mr_error *error);
+/* Keeps a copy of the error as the row's; without memory a static one. */
+void mr_slot_fail_row(mr_slot *slot, int32_t row, const mr_error *error);
+void mr_slot_fail(mr_slot *slot, const mr_error *error);
+/* The failure of the first row that has one, or of the batch; null without one. */
+const mr_error *mr_slot_failure(const mr_slot *slot);
+/* Puts the rows together as results. */
+mr_status mr_slot_assemble(mr_slot *slot, mr_error *error);
+/* One row as tensors: a share of the columns. */
+mr_status mr_slot_take_row(mr_slot *slot, int32_t row, mr_tensor *tensors, mr_error *error);
+
+#endif

@@ -1,0 +1,104 @@
+/* decode_image: an encoded picture to pixels, cropped, resized, flipped and normalised on the way. When nothing but other
+ * decoding follows, the decoder's output row is the element's row of the batch. */
+#include "pipeline/pipeline.h"
+
+typedef struct decode_settings {
+    mr_decode_options options;
+} decode_settings;
+
+static uint64_t decode_digest(const mr_dataset *dataset)
+{
+    const mr_decode_options *o = &((const decode_settings *)dataset->settings)->options;
+    uint64_t digest = mr_digest(mr_digest(5, o->seed), (uint64_t)o->component);
+    digest = mr_digest(mr_digest(digest, (uint64_t)o->image.height), (uint64_t)o->image.width);
+    return mr_digest(mr_digest(digest, (uint64_t)o->image.crop), (uint64_t)o->image.dtype);
+}
+
+static mr_shape pixels_shape(const mr_image_options *options, int64_t height, int64_t width)
+{
+    return options->layout == MR_LAYOUT_NCHW ? MR_SHAPE(options->channels, height, width)
+                                             : MR_SHAPE(height, width, options->channels);
+}
+
+static mr_status decode_work(const mr_work *work, uint64_t epoch, uint64_t number, mr_lane *lane, mr_error *error)
+{
+    const mr_decode_options *o = &((const decode_settings *)work->dataset->settings)->options;
+    mr_value *value = &lane->values[o->component];
+    mr_string bytes = *(const mr_string *)value->data;
+    mr_image_info info = {0};
+    if (lane->image == nullptr) MR_TRY(mr_image_scratch_new(&lane->image, error));
+    MR_TRY(mr_image_probe(bytes.data, bytes.size_bytes, &info, error));
+    mr_random random = mr_random_at(work->seed, epoch, number, work->purpose);
+    mr_image_region region = mr_image_choose(&o->image, info.width, info.height, &random);
+    bool is_sized = o->image.height > 0;
+    int64_t pixels_max = o->image.pixels_max > 0 ? o->image.pixels_max : 100000000;
+    if (!is_sized && (int64_t)info.width * info.height > pixels_max)
+        return mr_fail(error, MR_INVALID_ARGUMENT, "a picture of %d x %d pixels, where %lld pixels may be", info.width,
+                       info.height, (long long)pixels_max);
+    void *row = work->is_last ? lane->rows[o->component] : nullptr;
+    mr_tensor pixels = {0};
+    mr_shape shape =
+        pixels_shape(&o->image, is_sized ? o->image.height : info.height, is_sized ? o->image.width : info.width);
+    if (row == nullptr) MR_TRY(mr_tensor_init(&pixels, o->image.dtype, shape, error));
+    mr_status status = mr_image_decode_region(bytes.data, bytes.size_bytes, &o->image, region,
+                                              row != nullptr ? row : pixels.data, lane->image, error);
+    if (status != MR_OK) {
+        mr_tensor_deinit(&pixels);
+        return status;
+    }
+    mr_value_deinit(value);
+    if (row == nullptr)
+        mr_value_take(value, &pixels);
+    else
+        *value = (mr_value){.dtype = o->image.dtype, .shape = shape, .data = row, .is_placed = true};
+    return MR_OK;
+}
+
+static const mr_dataset_kind decode_kind = {
+    .name = "decode_image", .role = MR_ROLE_WORK, .digest = decode_digest, .work = decode_work};
+
+mr_dataset *mr_dataset_decode_image_(mr_dataset *input, const mr_decode_options *options)
+{
+    mr_dataset *dataset = mr_dataset_new(&decode_kind, input, sizeof(decode_settings));
+    if (mr_dataset_failed(dataset)) return dataset;
+    mr_decode_options *o = &((decode_settings *)dataset->settings)->options;
+    *o = *options;
+    if (o->image.channels == 0) o->image.channels = 3;
+    if (o->image.dtype == MR_DTYPE_INVALID) o->image.dtype = MR_FLOAT;
+    int32_t c = o->component;
+    if (c < 0 || c >= input->spec.count)
+        return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "decode_image: component %d of %d", c, input->spec.count);
+    if (input->spec.dtypes[c] != MR_STRING || input->spec.shapes[c].rank != 0)
+        return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT,
+                               "decode_image: component %d must be a string scalar; decode before batch", c);
+    if (o->image.channels != 1 && o->image.channels != 3)
+        return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "decode_image: %d channels, where 1 or 3 may be",
+                               o->image.channels);
+    mr_dtype dtype = o->image.dtype;
+    if (dtype != MR_FLOAT && dtype != MR_UINT8 && dtype != MR_HALF && dtype != MR_BFLOAT16)
+        return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "decode_image: pixels of %s", mr_dtype_name(dtype));
+    int32_t height = o->image.height, width = o->image.width;
+    bool is_sized = height > 0 && width > 0, is_whole = height == 0 && width == 0;
+    if (!is_sized && !is_whole)
+        return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "decode_image: %d x %d pixels", height, width);
+    if (is_sized && (int64_t)height * width > 100000000)
+        return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "decode_image: %d x %d pixels are too many", height,
+                               width);
+    if (is_whole && o->image.crop != MR_CROP_NONE)
+        return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "decode_image: a crop needs height and width");
+    dataset->spec.dtypes[c] = dtype;
+    dataset->spec.shapes[c] = pixels_shape(&o->image, is_sized ? height : -1, is_sized ? width : -1);
+    dataset->is_heavy = true;
+    dataset->seed = options->seed;
+    return dataset;
+}
+
+int32_t mr_decode_threads(const mr_dataset *dataset)
+{
+    return dataset->kind == &decode_kind ? ((const decode_settings *)dataset->settings)->options.threads : 0;
+}
+
+bool mr_decode_keeps(const mr_dataset *dataset)
+{
+    return dataset->kind == &decode_kind;
+}

@@ -1,0 +1,229 @@
+/* parse_example: serialised Examples to their features.
+ *
+ * Single records whose features all have a fixed length take a way of their own: one walk over the record, numbers
+ * written where they stay (the row of the slot, when nothing comes after), strings left where they are. Nothing is
+ * allocated. Everything else goes through mr_example_parse. */
+#include "pipeline/pipeline.h"
+
+#include <string.h>
+
+typedef struct parse_settings {
+    int32_t count;
+    mr_feature *features;
+    mr_tensor *fallbacks; /* shares; features[i].fallback points here */
+    size_t *name_bytes;
+    mr_example_parser *parser;
+    bool is_batch;
+    bool is_fixed; /* every feature is MR_FIXED */
+} parse_settings;
+
+static uint64_t parse_digest(const mr_dataset *dataset)
+{
+    const parse_settings *s = dataset->settings;
+    uint64_t digest = mr_digest(4, (uint64_t)s->count);
+    for (int32_t i = 0; i < s->count; i++) {
+        digest = mr_digest_bytes(digest, s->features[i].name, s->name_bytes[i]);
+        digest = mr_digest(digest, (uint64_t)s->features[i].form);
+    }
+    return digest;
+}
+
+/* ---- One record, features of fixed length ---- */
+
+static const char *kind_name(mr_feature_kind kind)
+{
+    return kind == MR_FEATURE_BYTES ? "bytes" : kind == MR_FEATURE_FLOAT ? "float" : "int64";
+}
+
+static mr_feature_kind kind_of(mr_dtype dtype)
+{
+    return dtype == MR_STRING ? MR_FEATURE_BYTES : dtype == MR_FLOAT ? MR_FEATURE_FLOAT : MR_FEATURE_INT64;
+}
+
+/* Views of the features that are asked for. The last one of a name that has a kind counts. */
+static mr_status find_features(const parse_settings *s, mr_string record, mr_feature_view *views, mr_error *error)
+{
+    mr_example_walk walk = {.record = record};
+    for (;;) {
+        mr_feature_view view;
+        mr_status status = mr_example_next_feature(&walk, &view, error);
+        if (status == MR_OUT_OF_RANGE) return MR_OK;
+        if (status != MR_OK) return status;
+        if (view.kind == MR_FEATURE_NONE) continue;
+        for (int32_t i = 0; i < s->count; i++) {
+            if (s->name_bytes[i] != view.name.size_bytes) continue;
+            if (memcmp(s->features[i].name, view.name.data, view.name.size_bytes) == 0) views[i] = view;
+        }
+    }
+}
+
+static mr_status read_feature(const mr_feature *feature, const mr_feature_view *view, void *target, int64_t count,
+                              mr_error *error)
+{
+    size_t found = 0;
+    if (view->kind != kind_of(feature->dtype))
+        return mr_fail(error, MR_INVALID_ARGUMENT, "feature \"%s\" holds %s, %s was asked for", feature->name,
+                       kind_name(view->kind), kind_name(kind_of(feature->dtype)));
+    MR_TRY(mr_feature_count(view, &found, error));
+    if (found != (size_t)count)
+        return mr_fail(error, MR_INVALID_ARGUMENT, "feature \"%s\" holds %zu values, %lld were asked for",
+                       feature->name, found, (long long)count);
+    if (feature->dtype == MR_STRING) return mr_feature_bytes(view, target, found, error);
+    if (feature->dtype == MR_FLOAT) return mr_feature_floats(view, target, found, error);
+    return mr_feature_int64s(view, target, found, error);
+}
+
+static mr_status parse_fixed(const mr_work *work, mr_lane *lane, mr_error *error)
+{
+    const parse_settings *s = work->dataset->settings;
+    mr_string record = *(const mr_string *)lane->values[0].data;
+    mr_feature_view *views = MR_ARENA_NEW(&lane->scratch, mr_feature_view, (size_t)s->count);
+    if (views == nullptr) return mr_fail_memory(error, (size_t)s->count * sizeof *views);
+    MR_TRY(find_features(s, record, views, error));
+    /* The record's tensor, when it has one, stays until the strings that lie in it are used: past the components. */
+    lane->keep = lane->values[0].tensor;
+    lane->values[0].tensor = (mr_tensor){0};
+    lane->count = s->count;
+    for (int32_t i = 0; i < s->count; i++) {
+        const mr_feature *feature = &s->features[i];
+        mr_value *value = &lane->values[i];
+        *value = (mr_value){.dtype = feature->dtype, .shape = feature->shape};
+        int64_t count = mr_shape_count(feature->shape);
+        if (views[i].kind == MR_FEATURE_NONE) {
+            if (feature->fallback == nullptr)
+                return mr_fail(error, MR_INVALID_ARGUMENT, "feature \"%s\" is missing", feature->name);
+            value->data = feature->fallback->data;
+            continue;
+        }
+        void *target = nullptr;
+        if (work->is_last && feature->dtype != MR_STRING) target = lane->rows[i];
+        value->is_placed = target != nullptr;
+        if (target == nullptr && feature->dtype == MR_STRING && count == 1) target = &value->string;
+        if (target == nullptr)
+            target = mr_arena_alloc_array(&lane->scratch, (size_t)count + 1, mr_dtype_size(feature->dtype));
+        if (target == nullptr) return mr_fail_memory(error, (size_t)count * mr_dtype_size(feature->dtype));
+        value->data = target;
+        MR_TRY(read_feature(feature, &views[i], target, count, error));
+    }
+    return MR_OK;
+}
+
+/* ---- All else ---- */
+
+static mr_status parse_work(const mr_work *work, uint64_t epoch, uint64_t number, mr_lane *lane, mr_error *error)
+{
+    (void)epoch;
+    (void)number;
+    const parse_settings *s = work->dataset->settings;
+    if (s->is_fixed && !s->is_batch) return parse_fixed(work, lane, error);
+    mr_tensor tensors[MR_COMPONENTS_MAX] = {0};
+    int64_t records = s->is_batch ? lane->values[0].shape.dims[0] : 1;
+    MR_TRY(mr_example_parse(s->parser, lane->values[0].data, records, !s->is_batch, tensors, error));
+    mr_value_deinit(&lane->values[0]);
+    lane->count = work->dataset->spec.count;
+    for (int32_t i = 0; i < lane->count; i++) mr_value_take(&lane->values[i], &tensors[i]);
+    return MR_OK;
+}
+
+static void parse_deinit(mr_dataset *dataset)
+{
+    parse_settings *s = dataset->settings;
+    mr_example_parser_free(s->parser);
+    for (int32_t i = 0; s->fallbacks != nullptr && i < s->count; i++) mr_tensor_deinit(&s->fallbacks[i]);
+}
+
+static const mr_dataset_kind parse_kind = {
+    .name = "parse_example", .role = MR_ROLE_WORK, .digest = parse_digest, .work = parse_work, .deinit = parse_deinit};
+
+/* ---- Builder ---- */
+
+static mr_shape with_first(int64_t size, mr_shape shape)
+{
+    mr_shape result = {.rank = shape.rank + 1, .dims = {size}};
+    for (int32_t i = 0; i < shape.rank && i + 1 < MR_RANK_MAX; i++) result.dims[i + 1] = shape.dims[i];
+    return result;
+}
+
+static void add(mr_dataset *dataset, mr_dtype dtype, mr_shape shape, const char *name)
+{
+    mr_element_spec *spec = &dataset->spec;
+    if (spec->count < MR_COMPONENTS_MAX) {
+        spec->dtypes[spec->count] = dtype;
+        spec->shapes[spec->count] = shape;
+        spec->names[spec->count] = name;
+    }
+    spec->count++;
+}
+
+/* What one feature comes to: see mr_feature_form. batch: -1 in a batch of unknown size, -2 for a single record. */
+static void add_feature(mr_dataset *dataset, const mr_feature *feature, int64_t batch)
+{
+    bool is_batch = batch != -2;
+    mr_shape shape = feature->shape;
+    switch (feature->form) {
+    case MR_FIXED:
+        add(dataset, feature->dtype, is_batch ? with_first(batch, shape) : shape, feature->name);
+        break;
+    case MR_FIXED_SEQUENCE:
+        shape = with_first(-1, shape);
+        add(dataset, feature->dtype, is_batch ? with_first(batch, shape) : shape, feature->name);
+        break;
+    case MR_VARIABLE:
+        add(dataset, MR_INT64, MR_SHAPE(-1, is_batch ? 2 : 1), feature->name);
+        add(dataset, feature->dtype, MR_SHAPE(-1), feature->name);
+        add(dataset, MR_INT64, MR_SHAPE(is_batch ? 2 : 1), feature->name);
+        break;
+    case MR_RAGGED:
+        add(dataset, feature->dtype, MR_SHAPE(-1), feature->name);
+        add(dataset, MR_INT64, is_batch && batch >= 0 ? MR_SHAPE(batch + 1) : MR_SHAPE(-1), feature->name);
+        break;
+    }
+}
+
+static bool copy_features(mr_dataset *dataset, parse_settings *s, const mr_feature *features, int32_t count)
+{
+    s->features = mr_arena_copy(&dataset->arena, features, (size_t)count * sizeof *features);
+    s->fallbacks = MR_ARENA_NEW(&dataset->arena, mr_tensor, (size_t)count);
+    s->name_bytes = MR_ARENA_NEW(&dataset->arena, size_t, (size_t)count);
+    if (s->features == nullptr || s->fallbacks == nullptr || s->name_bytes == nullptr) return false;
+    s->count = count;
+    s->is_fixed = true;
+    for (int32_t i = 0; i < count; i++) {
+        mr_feature *feature = &s->features[i];
+        feature->name = mr_arena_strdup(&dataset->arena, features[i].name);
+        if (feature->name == nullptr) return false;
+        s->name_bytes[i] = strlen(feature->name);
+        s->is_fixed = s->is_fixed && feature->form == MR_FIXED;
+        if (feature->fallback == nullptr) continue;
+        s->fallbacks[i] = mr_tensor_ref(feature->fallback);
+        feature->fallback = &s->fallbacks[i];
+    }
+    return true;
+}
+
+mr_dataset *mr_dataset_parse_example(mr_dataset *input, const mr_feature *features, int32_t count)
+{
+    mr_dataset *dataset = mr_dataset_new(&parse_kind, input, sizeof(parse_settings));
+    if (mr_dataset_failed(dataset)) return dataset;
+    parse_settings *s = dataset->settings;
+    mr_shape shape = input->spec.shapes[0];
+    if (input->spec.count != 1 || input->spec.dtypes[0] != MR_STRING || shape.rank < 0 || shape.rank > 1)
+        return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT,
+                               "parse_example: the input must be one string, or one batch of strings");
+    if (count < 1 || count > MR_COMPONENTS_MAX)
+        return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "parse_example: %d features, where 1 to %d may be", count,
+                               MR_COMPONENTS_MAX);
+    if (!copy_features(dataset, s, features, count))
+        return mr_dataset_fail(dataset, MR_RESOURCE_EXHAUSTED, "parse_example: no memory");
+    mr_error error = {0};
+    if (mr_example_parser_new(s->features, count, &s->parser, &error) != MR_OK)
+        return mr_dataset_fail(dataset, error.status, "parse_example: %s", error.message);
+    s->is_batch = shape.rank == 1;
+    dataset->is_heavy = true;
+    dataset->spec = (mr_element_spec){0};
+    for (int32_t i = 0; i < count; i++) add_feature(dataset, &s->features[i], s->is_batch ? shape.dims[0] : -2);
+    if (dataset->spec.count > MR_COMPONENTS_MAX)
+        return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "parse_example: %d components, where 1 to %d may be",
+                               dataset->spec.count, MR_COMPONENTS_MAX);
+    return dataset;
+}

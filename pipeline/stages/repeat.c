@@ -1,0 +1,130 @@
+/* repeat: the input again and again, each time as another iteration, which makes shuffle draw another order and gives
+ * elements other random numbers. An input that turns out to be empty ends it, also MR_FOREVER. */
+#include "pipeline/pipeline.h"
+
+typedef struct repeat_settings {
+    int64_t count;
+} repeat_settings;
+
+typedef struct repeat_stage {
+    mr_stage stage;
+    uint64_t pass;       /* of the input, from 0 */
+    int64_t input_count; /* as the stage's, or learned at the end of the first pass */
+} repeat_stage;
+
+static uint64_t repeat_digest(const mr_dataset *dataset)
+{
+    return (uint64_t)((const repeat_settings *)dataset->settings)->count;
+}
+
+static int64_t passes(const repeat_stage *self)
+{
+    return ((const repeat_settings *)self->stage.dataset->settings)->count;
+}
+
+static bool is_past(const repeat_stage *self, uint64_t pass)
+{
+    return passes(self) >= 0 && pass >= (uint64_t)passes(self);
+}
+
+/* Passes of all iterations have numbers of their own. An endless repeat has no second iteration unless a take makes it
+ * one: those are far apart. */
+static mr_status begin_pass(repeat_stage *self, uint64_t pass, mr_error *error)
+{
+    uint64_t width = passes(self) >= 0 ? (uint64_t)passes(self) : (uint64_t)1 << 40;
+    self->pass = pass;
+    return mr_stage_begin(self->stage.input, self->stage.iteration * width + pass, error);
+}
+
+static mr_status repeat_begin(mr_stage *stage, uint64_t iteration, mr_error *error)
+{
+    (void)mr_stage_begin_simple(stage, iteration, nullptr);
+    repeat_stage *self = (repeat_stage *)stage;
+    return is_past(self, 0) ? MR_OK : begin_pass(self, 0, error);
+}
+
+static mr_status repeat_next(mr_stage *stage, mr_item *item, mr_error *error)
+{
+    repeat_stage *self = (repeat_stage *)stage;
+    while (!is_past(self, self->pass)) {
+        uint64_t before = stage->input->position;
+        mr_status status = mr_stage_next(stage->input, item, error);
+        if (status == MR_OK) {
+            stage->position++;
+            mr_count(&stage->counters->elements, 1);
+        }
+        if (status != MR_OUT_OF_RANGE) return status;
+        self->input_count = (int64_t)before;
+        if (before == 0) return status;
+        if (is_past(self, self->pass + 1)) {
+            self->pass++;
+            break;
+        }
+        MR_TRY(begin_pass(self, self->pass + 1, error));
+    }
+    return mr_fail(error, MR_OUT_OF_RANGE, "end of sequence");
+}
+
+static mr_status repeat_seek(mr_stage *stage, uint64_t position, mr_error *error)
+{
+    repeat_stage *self = (repeat_stage *)stage;
+    if (stage->count >= 0 && position > (uint64_t)stage->count) position = (uint64_t)stage->count;
+    if (self->input_count == MR_CARDINALITY_UNKNOWN) {
+        /* The end of the first pass tells its length; from there on it is arithmetic. */
+        if (position < stage->position) MR_TRY(repeat_begin(stage, stage->iteration, error));
+        while (stage->position < position && self->input_count == MR_CARDINALITY_UNKNOWN) {
+            mr_item item = {0};
+            mr_status status = repeat_next(stage, &item, error);
+            mr_item_deinit(&item);
+            if (status == MR_OUT_OF_RANGE) return MR_OK;
+            MR_TRY(status);
+        }
+        if (stage->position == position) return MR_OK;
+    }
+    if (self->input_count == 0) return MR_OK;
+    uint64_t size = self->input_count == MR_FOREVER ? MR_POSITION_MAX : (uint64_t)self->input_count;
+    uint64_t pass = position / size;
+    stage->position = position;
+    if (is_past(self, pass)) {
+        stage->position = (uint64_t)passes(self) * size;
+        self->pass = pass;
+        return MR_OK;
+    }
+    if (pass != self->pass) MR_TRY(begin_pass(self, pass, error));
+    return mr_stage_seek(stage->input, position % size, error);
+}
+
+static mr_status repeat_prepare(mr_stage *stage, mr_error *error)
+{
+    (void)error;
+    ((repeat_stage *)stage)->input_count = stage->input->count;
+    return MR_OK;
+}
+
+static const mr_stage_functions repeat_functions = {.begin = repeat_begin, .next = repeat_next, .seek = repeat_seek};
+
+static const mr_dataset_kind repeat_kind = {.name = "repeat",
+                                            .role = MR_ROLE_ORDER,
+                                            .digest = repeat_digest,
+                                            .stage_size_bytes = sizeof(repeat_stage),
+                                            .functions = &repeat_functions,
+                                            .prepare = repeat_prepare};
+
+mr_dataset *mr_dataset_repeat(mr_dataset *input, int64_t count)
+{
+    mr_dataset *dataset = mr_dataset_new(&repeat_kind, input, sizeof(repeat_settings));
+    if (mr_dataset_failed(dataset)) return dataset;
+    if (count < 0) count = MR_FOREVER;
+    ((repeat_settings *)dataset->settings)->count = count;
+    int64_t n = input->count;
+    if (count == 0 || n == 0)
+        dataset->count = 0;
+    else if (n == MR_FOREVER || (count == MR_FOREVER && n > 0))
+        dataset->count = MR_FOREVER;
+    else if (n < 0)
+        dataset->count = MR_CARDINALITY_UNKNOWN;
+    else if (__builtin_mul_overflow(n, count, &dataset->count) || (uint64_t)dataset->count > MR_POSITION_MAX)
+        return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "repeat: %lld times %lld elements are too many",
+                               (long long)count, (long long)n);
+    return dataset;
+}

@@ -1,0 +1,244 @@
+/* shuffle, in two ways that the iterator's user cannot tell apart but by their cost.
+ *
+ * Whole: the input has a known length and the buffer holds all of it (or is 0, which asks for that). Position p is the
+ * input's item number permutation(p), computed, with nothing stored.
+ *
+ * Buffered, as TensorFlow's: a buffer of B items; step p gives out the item of a slot drawn at random and puts the
+ * input's next item there. Which slot is a function of (seed, iteration, p). So for any p the buffer can be told without
+ * having gone there: slot s holds the item that came in at the last step before p that drew s. Walking the steps
+ * backwards finds all slots in about B ln B steps, whatever p is. */
+#include "pipeline/pipeline.h"
+
+#include <stdlib.h>
+
+constexpr int64_t BUFFER_MAX = (int64_t)1 << 28;
+
+typedef struct shuffle_settings {
+    int64_t buffer;
+    uint64_t seed;
+    bool same_every_iteration;
+} shuffle_settings;
+
+typedef struct shuffle_stage {
+    mr_stage stage;
+    bool is_whole;
+    uint64_t seed;
+    mr_permutation permutation;
+    /* Buffered: slots [0, live) hold items; is_full once the first fill is done. */
+    mr_item *slots;
+    uint64_t size, live;
+    bool is_full, input_ended;
+} shuffle_stage;
+
+static uint64_t shuffle_digest(const mr_dataset *dataset)
+{
+    const shuffle_settings *s = dataset->settings;
+    return mr_digest(mr_digest((uint64_t)s->buffer, s->seed), s->same_every_iteration);
+}
+
+static uint64_t drawn_iteration(const shuffle_stage *self)
+{
+    const shuffle_settings *s = self->stage.dataset->settings;
+    return s->same_every_iteration ? 0 : self->stage.iteration;
+}
+
+/* The slot that step `position` draws out of count. */
+static uint64_t draw(const shuffle_stage *self, uint64_t position, uint64_t count)
+{
+    mr_random random = mr_random_at(self->seed, drawn_iteration(self), position, self->stage.purpose);
+    return mr_random_below(&random, count);
+}
+
+static void empty(shuffle_stage *self)
+{
+    for (uint64_t i = 0; i < self->live; i++) mr_item_deinit(&self->slots[i]);
+    self->live = 0;
+    self->is_full = self->input_ended = false;
+}
+
+static mr_status shuffle_begin(mr_stage *stage, uint64_t iteration, mr_error *error)
+{
+    shuffle_stage *self = (shuffle_stage *)stage;
+    (void)mr_stage_begin_simple(stage, iteration, nullptr);
+    /* Here, not in prepare: a restored place brings the run another seed. */
+    const shuffle_settings *s = stage->dataset->settings;
+    self->seed = mr_stage_seed(stage->run, s->seed, stage->purpose);
+    if (!self->is_whole)
+        empty(self);
+    else if (stage->count > 0)
+        self->permutation = mr_permutation_init((uint64_t)stage->count, self->seed, drawn_iteration(self));
+    return mr_stage_begin(stage->input, iteration, error);
+}
+
+/* The input's next item into a slot; false at the end. */
+static mr_status refill(shuffle_stage *self, mr_item *slot, bool *is_filled, mr_error *error)
+{
+    *is_filled = false;
+    if (self->input_ended) return MR_OK;
+    mr_status status = mr_stage_next(self->stage.input, slot, error);
+    if (status == MR_OUT_OF_RANGE) {
+        self->input_ended = true;
+        return MR_OK;
+    }
+    *is_filled = status == MR_OK;
+    return status;
+}
+
+static mr_status fill(shuffle_stage *self, mr_error *error)
+{
+    bool is_filled = true;
+    while (self->live < self->size && is_filled) {
+        MR_TRY(refill(self, &self->slots[self->live], &is_filled, error));
+        if (is_filled) self->live++;
+    }
+    self->is_full = true;
+    return MR_OK;
+}
+
+static mr_status buffered_next(shuffle_stage *self, mr_item *item, mr_error *error)
+{
+    if (!self->is_full) MR_TRY(fill(self, error));
+    if (self->live == 0) return mr_fail(error, MR_OUT_OF_RANGE, "end of sequence");
+    uint64_t slot = draw(self, self->stage.position, self->live);
+    bool is_filled = false;
+    mr_item fresh = {0};
+    MR_TRY(refill(self, &fresh, &is_filled, error));
+    *item = self->slots[slot];
+    if (!is_filled) fresh = self->slots[--self->live];
+    if (is_filled || slot != self->live) self->slots[slot] = fresh;
+    self->stage.position++;
+    return MR_OK;
+}
+
+static mr_status shuffle_next(mr_stage *stage, mr_item *item, mr_error *error)
+{
+    shuffle_stage *self = (shuffle_stage *)stage;
+    if (self->is_whole) {
+        if (mr_stage_ended(stage)) return mr_fail(error, MR_OUT_OF_RANGE, "end of sequence");
+        MR_TRY(mr_stage_seek(stage->input, mr_permutation_at(&self->permutation, stage->position), error));
+        MR_TRY(mr_stage_next(stage->input, item, error));
+        stage->position++;
+    } else {
+        MR_TRY(buffered_next(self, item, error));
+    }
+    mr_count(&stage->counters->elements, 1);
+    return MR_OK;
+}
+
+/* ---- Going anywhere with a buffer ---- */
+
+typedef struct origin {
+    uint64_t position; /* of the input */
+    uint64_t slot;
+} origin;
+
+static int compare_origins(const void *a, const void *b)
+{
+    uint64_t x = ((const origin *)a)->position, y = ((const origin *)b)->position;
+    return x < y ? -1 : x > y;
+}
+
+/* Where each slot's item came from, when `steps` steps have been done and each brought an item in. */
+static void find_origins(const shuffle_stage *self, uint64_t steps, origin *origins)
+{
+    uint64_t missing = self->size;
+    for (uint64_t s = 0; s < self->size; s++) origins[s] = (origin){.position = UINT64_MAX, .slot = s};
+    for (uint64_t step = steps; step-- > 0 && missing > 0;) {
+        origin *found = &origins[draw(self, step, self->size)];
+        if (found->position != UINT64_MAX) continue;
+        found->position = step + self->size;
+        missing--;
+    }
+    for (uint64_t s = 0; s < self->size; s++)
+        if (origins[s].position == UINT64_MAX) origins[s].position = s;
+}
+
+/* The state after `steps` steps, the input being longer than steps + size - 1. */
+static mr_status jump(shuffle_stage *self, uint64_t steps, mr_error *error)
+{
+    empty(self);
+    origin *origins = malloc(self->size * sizeof *origins);
+    if (origins == nullptr) return mr_fail_memory(error, self->size * sizeof *origins);
+    find_origins(self, steps, origins);
+    /* In the input's order, since the input may be cheap only forwards. */
+    qsort(origins, self->size, sizeof *origins, compare_origins);
+    mr_status status = MR_OK;
+    for (uint64_t i = 0; i < self->size; i++) self->slots[i] = (mr_item){0};
+    self->live = self->size;
+    for (uint64_t i = 0; i < self->size && status == MR_OK; i++) {
+        status = mr_stage_seek(self->stage.input, origins[i].position, error);
+        if (status == MR_OK) status = mr_stage_next(self->stage.input, &self->slots[origins[i].slot], error);
+    }
+    free(origins);
+    if (status == MR_OK) status = mr_stage_seek(self->stage.input, steps + self->size, error);
+    self->is_full = true;
+    self->stage.position = steps;
+    return status;
+}
+
+static mr_status shuffle_seek(mr_stage *stage, uint64_t position, mr_error *error)
+{
+    shuffle_stage *self = (shuffle_stage *)stage;
+    if (self->is_whole) return mr_stage_seek_simple(stage, position, error);
+    if (stage->count >= 0 && position > (uint64_t)stage->count) position = (uint64_t)stage->count;
+    bool is_near = position > stage->position && position - stage->position <= self->size;
+    if (stage->count != MR_CARDINALITY_UNKNOWN && !is_near) {
+        /* Near the end the buffer runs empty: jump to where that begins, and walk. */
+        uint64_t steps = position;
+        if (stage->count >= 0 && steps > (uint64_t)stage->count - self->size)
+            steps = (uint64_t)stage->count - self->size;
+        MR_TRY(jump(self, steps, error));
+    }
+    return mr_stage_seek_forward(stage, position, error);
+}
+
+static mr_status shuffle_prepare(mr_stage *stage, mr_error *error)
+{
+    shuffle_stage *self = (shuffle_stage *)stage;
+    const shuffle_settings *s = stage->dataset->settings;
+    self->is_whole = stage->count >= 0 && (s->buffer == 0 || s->buffer >= stage->count);
+    if (self->is_whole) return MR_OK;
+    self->size = (uint64_t)s->buffer;
+    self->slots = calloc(self->size, sizeof *self->slots);
+    return self->slots == nullptr ? mr_fail_memory(error, self->size * sizeof *self->slots) : MR_OK;
+}
+
+static void shuffle_deinit(mr_stage *stage)
+{
+    shuffle_stage *self = (shuffle_stage *)stage;
+    if (self->slots != nullptr) empty(self);
+    free(self->slots);
+}
+
+static const mr_stage_functions shuffle_functions = {
+    .begin = shuffle_begin, .next = shuffle_next, .seek = shuffle_seek, .deinit = shuffle_deinit};
+
+static const mr_dataset_kind shuffle_kind = {.name = "shuffle",
+                                             .role = MR_ROLE_ORDER,
+                                             .digest = shuffle_digest,
+                                             .stage_size_bytes = sizeof(shuffle_stage),
+                                             .functions = &shuffle_functions,
+                                             .prepare = shuffle_prepare};
+
+mr_dataset *mr_dataset_shuffle_(mr_dataset *input, const mr_shuffle_options *options)
+{
+    mr_dataset *dataset = mr_dataset_new(&shuffle_kind, input, sizeof(shuffle_settings));
+    if (mr_dataset_failed(dataset)) return dataset;
+    *(shuffle_settings *)dataset->settings =
+        (shuffle_settings){options->buffer, options->seed, options->same_every_iteration};
+    if (options->buffer < 0)
+        return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "shuffle: a buffer of %lld elements",
+                               (long long)options->buffer);
+    if (options->buffer == 0 && input->count == MR_FOREVER)
+        return mr_dataset_fail(
+            dataset, MR_INVALID_ARGUMENT,
+            "shuffle: endless data cannot be shuffled whole; put repeat after shuffle, or give a buffer");
+    if (options->buffer == 0 && input->count < 0)
+        return mr_dataset_fail(
+            dataset, MR_INVALID_ARGUMENT,
+            "shuffle: data of unknown length (compressed records) cannot be shuffled whole; give a buffer");
+    if (options->buffer > BUFFER_MAX && !(input->count >= 0 && options->buffer >= input->count))
+        return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "shuffle: a buffer of %lld elements, where %lld may be",
+                               (long long)options->buffer, (long long)BUFFER_MAX);
+    return dataset;
+}
