@@ -45,7 +45,7 @@ static void put32(mr_table_bytes *bytes, uint32_t value)
 
 static mr_string view(const mr_table_bytes *bytes)
 {
-    return (mr_string){bytes->data, bytes->size_bytes};
+    return (mr_string){bytes->data != nullptr ? bytes->data : "", bytes->size_bytes};
 }
 
 static size_t shared_prefix(mr_string a, mr_string b)
