@@ -232,21 +232,22 @@ fn addLibrarySources(c: Context, m: *Build.Module) void {
     addCuda(c, m);
 }
 
-/// cuda/*.c, and cuda/*.cu compiled for every supported GPU and embedded as cuda/NAME.fatbin.
+/// cuda/*.c always; with nvcc also cuda/*.cu, compiled for every supported GPU and embedded as cuda/NAME.fatbin.
 fn addCuda(c: Context, m: *Build.Module) void {
     const b = c.b;
-    const nvcc = c.nvcc orelse return;
     const sources = glob(b, "cuda", ".c");
-    if (sources.len == 0) return;
+    const kernels = glob(b, "cuda", ".cu");
+    const nvcc = c.nvcc orelse return c.addSources(m, sources, &.{});
+    if (kernels.len == 0) return c.addSources(m, sources, &.{});
     const fatbins = b.addWriteFiles();
-    for (glob(b, "cuda", ".cu")) |file| {
+    for (kernels) |file| {
         const run = b.addSystemCommand(&.{
             nvcc,                                               "-fatbin", "-O3",          "-std=c++17",
             "-Iinclude",                                        "-I.",     "--fmad=false", "-gencode=arch=compute_80,code=sm_80",
             "-gencode=arch=compute_90,code=[sm_90,compute_90]",
         });
         run.setCwd(b.path(""));
-        for (glob(b, "cuda", ".cuh")) |header| run.addFileInput(b.path(header));
+        for (glob(b, "cuda", ".h")) |header| run.addFileInput(b.path(header));
         run.addFileArg(b.path(file));
         const stem = std.fs.path.stem(file);
         const fatbin = run.addPrefixedOutputFileArg("-o", b.fmt("{s}.fatbin", .{stem}));
@@ -254,7 +255,7 @@ fn addCuda(c: Context, m: *Build.Module) void {
     }
     m.addEmbedPath(fatbins.getDirectory());
     m.addIncludePath(.{ .cwd_relative = b.fmt("{s}/../include", .{std.fs.path.dirname(nvcc).?}) });
-    c.addSources(m, sources, &.{ "-DMR_CUDA=1", "-Wno-c23-extensions" });
+    c.addSources(m, sources, &.{"-DMR_CUDA=1"});
 }
 
 fn addLibrary(c: Context) *Build.Step.Compile {

@@ -55,5 +55,8 @@ typedef struct mr_device_entry {
 } mr_device_entry;
 void mr_device_register(const mr_device_entry *entry); /* static storage; at start, before threads */
 const mr_device_entry *mr_device_entry_find(mr_device_kind kind);
+/* Registers the entries and kernels that this build has besides the CPU's, once however often it is called: cuda/ defines
+ * it, and whoever opens sessions calls it beside mr_kernels_register, before the first mr_kernel_find. */
+void mr_devices_register(void);
 
 #endif

@@ -1,0 +1,14 @@
+/* The GPU's kernels: every family's table, registered as one. */
+#ifndef MR_CUDA_KERNELS_H
+#define MR_CUDA_KERNELS_H
+
+#include "base/kernel.h"
+
+void mr_cuda_kernels_register(void);
+
+/* At the end of a family's file, after `static const mr_kernel kernels[]`. */
+#define MR_CUDA_FAMILY(name)                                                                                           \
+    extern const mr_kernel_table mr_cuda_kernels_##name;                                                               \
+    const mr_kernel_table mr_cuda_kernels_##name = {kernels, sizeof kernels / sizeof kernels[0]}
+
+#endif

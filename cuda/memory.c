@@ -1,0 +1,254 @@
+/* Memory of a GPU and pinned memory of the host, kept by size class when it comes back, so that a loop of equal steps
+ * asks the driver for nothing after the first.
+ *
+ * Device blocks may be handed out while the stream still works with them: all uses are in one stream. Pinned blocks are
+ * also touched by the host, so each remembers an event of its last use and is waited for before it is handed out again. */
+#include "base/arena.h"
+#include "base/buffer.h"
+#include "cuda/device.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+constexpr size_t CLASS_BYTES_MIN = 512;
+constexpr int CLASS_COUNT = 4 * 40;
+
+typedef struct block {
+    mr_buffer buffer;              /* first; buffer.owner is the memory */
+    struct block *next, *previous; /* kept: next alone; pinned and out: both */
+    void *data;
+    size_t capacity_bytes;
+    mr_cu_event used[2]; /* pinned: after the last work queued before it came back, on each stream */
+    int16_t index;
+    bool on_host;
+} block;
+
+struct mr_cuda_memory {
+    mr_cuda_memory_parts parts;
+    pthread_mutex_t mutex;
+    block *kept[2][CLASS_COUNT]; /* device, host */
+    block *pinned_out;
+    size_t holders;
+    bool closed;
+};
+
+/* The class of a size: four to each power of two. */
+static int size_class(size_t size_bytes, size_t *capacity_bytes)
+{
+    size_t base_bytes = CLASS_BYTES_MIN;
+    int index = 0;
+    while (base_bytes * 2 <= size_bytes && index + 8 <= CLASS_COUNT) {
+        base_bytes *= 2;
+        index += 4;
+    }
+    size_t quarter_bytes = base_bytes / 4;
+    size_t quarters = size_bytes <= base_bytes ? 0 : (size_bytes - base_bytes + quarter_bytes - 1) / quarter_bytes;
+    *capacity_bytes = base_bytes + quarters * quarter_bytes;
+    index += (int)quarters;
+    return index < CLASS_COUNT ? index : -1;
+}
+
+/* Gives a block's memory to the driver. The context is current; what fails here has no one to tell. */
+static void dispose(mr_cuda_memory *memory, block *gone)
+{
+    const mr_cuda_driver *driver = memory->parts.driver;
+    if (gone->on_host) {
+        for (int i = 0; i < 2; i++) {
+            (void)driver->event_wait(gone->used[i]);
+            (void)driver->event_free(gone->used[i]);
+        }
+        (void)driver->host_release(gone->data);
+    } else {
+        (void)driver->release((mr_cu_pointer)(uintptr_t)gone->data, memory->parts.stream);
+    }
+    free(gone);
+}
+
+static block *take_all(mr_cuda_memory *memory)
+{
+    block *all = nullptr;
+    for (int kind = 0; kind < 2; kind++)
+        for (int i = 0; i < CLASS_COUNT; i++)
+            while (memory->kept[kind][i] != nullptr) {
+                block *one = memory->kept[kind][i];
+                memory->kept[kind][i] = one->next;
+                one->next = all;
+                all = one;
+            }
+    return all;
+}
+
+static void dispose_all(mr_cuda_memory *memory, block *all)
+{
+    while (all != nullptr) {
+        block *next = all->next;
+        dispose(memory, all);
+        all = next;
+    }
+}
+
+/* The last holder is gone. */
+static void destroy(mr_cuda_memory *memory)
+{
+    const mr_cuda_driver *driver = memory->parts.driver;
+    (void)driver->context_set(memory->parts.context);
+    (void)driver->stream_wait(memory->parts.stream);
+    (void)driver->stream_free(memory->parts.stream);
+    (void)driver->stream_free(memory->parts.copy_stream);
+    (void)driver->context_release(memory->parts.device);
+    pthread_mutex_destroy(&memory->mutex);
+    free(memory);
+}
+
+/* The last unref of a buffer, on whatever thread. */
+static void give_back(mr_buffer *buffer)
+{
+    block *one = (block *)buffer;
+    mr_cuda_memory *memory = buffer->owner;
+    const mr_cuda_driver *driver = memory->parts.driver;
+    if (one->on_host) {
+        (void)driver->context_set(memory->parts.context);
+        (void)driver->event_record(one->used[0], memory->parts.stream);
+        (void)driver->event_record(one->used[1], memory->parts.copy_stream);
+    }
+    pthread_mutex_lock(&memory->mutex);
+    if (one->on_host) {
+        if (one->previous != nullptr)
+            one->previous->next = one->next;
+        else
+            memory->pinned_out = one->next;
+        if (one->next != nullptr) one->next->previous = one->previous;
+    }
+    bool keep = !memory->closed, last = --memory->holders == 0;
+    if (keep) {
+        one->next = memory->kept[one->on_host][one->index];
+        memory->kept[one->on_host][one->index] = one;
+    }
+    pthread_mutex_unlock(&memory->mutex);
+    if (!keep) {
+        (void)driver->context_set(memory->parts.context);
+        dispose(memory, one);
+    }
+    if (last) destroy(memory);
+}
+
+mr_status mr_cuda_memory_new(mr_cuda_memory_parts parts, mr_cuda_memory **memory, mr_error *error)
+{
+    *memory = calloc(1, sizeof **memory);
+    if (*memory == nullptr) return mr_fail_memory(error, sizeof **memory);
+    (*memory)->parts = parts;
+    (*memory)->holders = 1;
+    pthread_mutex_init(&(*memory)->mutex, nullptr);
+    return MR_OK;
+}
+
+void mr_cuda_memory_close(mr_cuda_memory *memory)
+{
+    (void)memory->parts.driver->context_set(memory->parts.context);
+    pthread_mutex_lock(&memory->mutex);
+    memory->closed = true;
+    block *all = take_all(memory);
+    bool last = --memory->holders == 0;
+    pthread_mutex_unlock(&memory->mutex);
+    dispose_all(memory, all);
+    if (last) destroy(memory);
+}
+
+static mr_cu_result ask_driver(mr_cuda_memory *memory, block *made)
+{
+    const mr_cuda_driver *driver = memory->parts.driver;
+    if (!made->on_host) {
+        mr_cu_pointer pointer = 0;
+        mr_cu_result result = driver->allocate(&pointer, made->capacity_bytes, memory->parts.stream);
+        made->data = (void *)(uintptr_t)pointer;
+        return result;
+    }
+    for (int i = 0; i < 2; i++) {
+        if (made->used[i] != nullptr) continue;
+        mr_cu_result result = driver->event_new(&made->used[i], MR_CU_EVENT_DISABLE_TIMING);
+        if (result != 0) return result;
+    }
+    return driver->host_allocate(&made->data, made->capacity_bytes, 0);
+}
+
+static mr_status make_block(mr_cuda_memory *memory, int index, size_t capacity_bytes, bool on_host, block **result,
+                            mr_error *error)
+{
+    const mr_cuda_driver *driver = memory->parts.driver;
+    block *made = calloc(1, sizeof *made);
+    if (made == nullptr) return mr_fail_memory(error, sizeof *made);
+    made->index = (int16_t)index;
+    made->on_host = on_host;
+    made->capacity_bytes = capacity_bytes;
+    mr_cu_result status = ask_driver(memory, made);
+    if (status == MR_CU_OUT_OF_MEMORY) {
+        /* What is kept for other classes may be what is missing here. */
+        pthread_mutex_lock(&memory->mutex);
+        block *all = take_all(memory);
+        pthread_mutex_unlock(&memory->mutex);
+        dispose_all(memory, all);
+        (void)driver->stream_wait(memory->parts.stream);
+        status = ask_driver(memory, made);
+    }
+    if (status == 0) {
+        *result = made;
+        return MR_OK;
+    }
+    for (int i = 0; i < 2; i++)
+        if (made->used[i] != nullptr) (void)driver->event_free(made->used[i]);
+    free(made);
+    if (status != MR_CU_OUT_OF_MEMORY)
+        return mr_cuda_check(driver, status, on_host ? "allocate pinned memory" : "allocate memory", error);
+    return mr_fail(error, MR_RESOURCE_EXHAUSTED, "no %s memory for %zu bytes", on_host ? "pinned" : "GPU",
+                   capacity_bytes);
+}
+
+mr_status mr_cuda_memory_allocate(mr_cuda_memory *memory, size_t size_bytes, bool on_host, mr_buffer **buffer,
+                                  mr_error *error)
+{
+    const mr_cuda_driver *driver = memory->parts.driver;
+    size_t capacity_bytes;
+    *buffer = nullptr;
+    int index = size_bytes <= PTRDIFF_MAX / 4 ? size_class(size_bytes, &capacity_bytes) : -1;
+    if (index < 0) return mr_fail_memory(error, size_bytes);
+    MR_TRY(mr_cuda_check(driver, driver->context_set(memory->parts.context), "set the context", error));
+    pthread_mutex_lock(&memory->mutex);
+    block *one = memory->kept[on_host][index];
+    if (one != nullptr) memory->kept[on_host][index] = one->next;
+    pthread_mutex_unlock(&memory->mutex);
+    if (one == nullptr) {
+        MR_TRY(make_block(memory, index, capacity_bytes, on_host, &one, error));
+    } else if (on_host) {
+        for (int i = 0; i < 2; i++) {
+            mr_cu_result result = driver->event_wait(one->used[i]);
+            if (result == 0) continue;
+            dispose(memory, one);
+            return mr_cuda_check(driver, result, "wait for pinned memory", error);
+        }
+    }
+    mr_buffer_init(&one->buffer, one->data, size_bytes, give_back, memory);
+    pthread_mutex_lock(&memory->mutex);
+    memory->holders++;
+    one->next = one->previous = nullptr;
+    if (on_host) {
+        one->next = memory->pinned_out;
+        if (one->next != nullptr) one->next->previous = one;
+        memory->pinned_out = one;
+    }
+    pthread_mutex_unlock(&memory->mutex);
+    *buffer = &one->buffer;
+    return MR_OK;
+}
+
+bool mr_cuda_memory_is_pinned(mr_cuda_memory *memory, const void *bytes, size_t size_bytes)
+{
+    bool found = false;
+    pthread_mutex_lock(&memory->mutex);
+    for (const block *one = memory->pinned_out; one != nullptr && !found; one = one->next) {
+        uintptr_t begin = (uintptr_t)one->data, at = (uintptr_t)bytes;
+        found = at >= begin && at - begin <= one->capacity_bytes && size_bytes <= one->capacity_bytes - (at - begin);
+    }
+    pthread_mutex_unlock(&memory->mutex);
+    return found;
+}
