@@ -410,6 +410,7 @@ fn addClangSteps(c: Context, fuzz_seconds: u32) void {
     const b = c.b;
     var library: std.ArrayList(LazyPath) = .empty;
     for (librarySources(b)) |file| library.append(b.allocator, clangObject(c, file)) catch @panic("OOM");
+    for (glob(b, "cuda", ".c")) |file| library.append(b.allocator, clangObject(c, file)) catch @panic("OOM");
     for (c.proto_sources, 0..) |file, i|
         library.append(b.allocator, clangObjectOf(c, file, b.fmt("proto{d}", .{i}), &.{ "-std=c23", "-w", "-O1", "-g", "-fsanitize=address" })) catch @panic("OOM");
 
