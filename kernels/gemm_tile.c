@@ -1,0 +1,138 @@
+/* The micro-kernel of gemm.h. It is written once, in vectors of 16 floats, and made for every number of rows that the
+ * registers of a level hold: 28 accumulators of AVX-512's 32 registers, 12 of AVX2's 16 (a vector is two there). */
+#include "kernels/gemm.h"
+#include "kernels/vector.h"
+
+constexpr int ROWS_MAX = 28, GROUPS_MAX = 10;
+
+/* A product and a sum, rounded once where the level can. */
+MR_INLINE mr_vector multiply_add(mr_vector a, mr_vector b, mr_vector c, bool fused)
+{
+    return fused ? __builtin_elementwise_fma(a, b, c) : a * b + c;
+}
+
+MR_INLINE void store_row(float *to, mr_vector value, int columns, bool accumulate)
+{
+    if (columns >= 16) {
+        mr_vector_store(to, accumulate ? mr_vector_load(to) + value : value);
+        return;
+    }
+    float lanes[16];
+    memcpy(lanes, &value, sizeof lanes);
+    for (int i = 0; i < columns; i++) to[i] = accumulate ? to[i] + lanes[i] : lanes[i];
+}
+
+/* rows, vectors, by_rows and fused are constants wherever this is inlined. by_rows: a_step is 1, else a_row is. */
+MR_INLINE void tile_body(const mr_tile *t, const int rows, const int vectors, const bool by_rows, const bool fused)
+{
+    mr_vector sums[ROWS_MAX][2];
+    const int64_t a_row = by_rows ? t->a_row : 1, a_step = by_rows ? 1 : t->a_step;
+    const int64_t b_step = t->b_step, b_next = t->b_next;
+    const float *b = t->b;
+#pragma clang loop unroll(full)
+    for (int r = 0; r < rows; r++)
+        for (int v = 0; v < vectors; v++) sums[r][v] = (mr_vector){};
+    for (int64_t s = 0; s < t->segments; s++) {
+        /* One pointer for each three rows: with the row stride in a register that is all that the processor's addressing
+         * needs. Left to itself the compiler keeps one for each row, more than there are registers. */
+        const float *a[GROUPS_MAX];
+        const int groups = by_rows ? (rows + 2) / 3 : 1, group_rows = by_rows ? 3 : ROWS_MAX;
+#pragma clang loop unroll(full)
+        for (int g = 0; g < groups; g++) {
+            a[g] = t->a + s * t->a_segment + 3 * g * a_row;
+            __asm__("" : "+r"(a[g]));
+        }
+        for (int64_t k = t->length; k > 0; k--) {
+            mr_vector b0 = mr_vector_load(b), b1 = vectors > 1 ? mr_vector_load(b + b_next) : b0;
+#pragma clang loop unroll(full)
+            for (int r = 0; r < rows; r++) {
+                mr_vector x = mr_vector_of(a[r / group_rows][r % group_rows * a_row]);
+                sums[r][0] = multiply_add(x, b0, sums[r][0], fused);
+                if (vectors > 1) sums[r][1] = multiply_add(x, b1, sums[r][1], fused);
+            }
+#pragma clang loop unroll(full)
+            for (int g = 0; g < groups; g++) {
+                a[g] += a_step;
+                __asm__("" : "+r"(a[g]));
+            }
+            b += b_step;
+        }
+    }
+#pragma clang loop unroll(full)
+    for (int r = 0; r < rows; r++)
+        for (int v = 0; v < vectors; v++)
+            store_row(t->c + r * t->c_row + v * 16, sums[r][v], t->columns - v * 16, t->accumulate);
+}
+
+typedef void (*tile_function)(const mr_tile *tile);
+
+#define TILE(level, target, rows, vectors, fused)                                                                      \
+    target static void level##_##vectors##_rows_##rows(const mr_tile *t)                                               \
+    {                                                                                                                  \
+        tile_body(t, rows, vectors, true, fused);                                                                      \
+    }                                                                                                                  \
+    target static void level##_##vectors##_columns_##rows(const mr_tile *t)                                            \
+    {                                                                                                                  \
+        tile_body(t, rows, vectors, false, fused);                                                                     \
+    }
+#define ENTRY(level, target, rows, vectors, fused)                                                                     \
+    {level##_##vectors##_rows_##rows, level##_##vectors##_columns_##rows},
+#define ROWS_4(X, ...) X(__VA_ARGS__, 1) X(__VA_ARGS__, 2) X(__VA_ARGS__, 3) X(__VA_ARGS__, 4)
+#define ROWS_6(X, ...) ROWS_4(X, __VA_ARGS__) X(__VA_ARGS__, 5) X(__VA_ARGS__, 6)
+#define ROWS_14(X, ...)                                                                                                \
+    ROWS_6(X, __VA_ARGS__)                                                                                             \
+    X(__VA_ARGS__, 7)                                                                                                  \
+    X(__VA_ARGS__, 8)                                                                                                  \
+    X(__VA_ARGS__, 9)                                                                                                  \
+    X(__VA_ARGS__, 10) X(__VA_ARGS__, 11) X(__VA_ARGS__, 12) X(__VA_ARGS__, 13) X(__VA_ARGS__, 14)
+#define ROWS_28(X, ...)                                                                                                \
+    ROWS_14(X, __VA_ARGS__)                                                                                            \
+    X(__VA_ARGS__, 15)                                                                                                 \
+    X(__VA_ARGS__, 16)                                                                                                 \
+    X(__VA_ARGS__, 17)                                                                                                 \
+    X(__VA_ARGS__, 18)                                                                                                 \
+    X(__VA_ARGS__, 19)                                                                                                 \
+    X(__VA_ARGS__, 20)                                                                                                 \
+    X(__VA_ARGS__, 21)                                                                                                 \
+    X(__VA_ARGS__, 22)                                                                                                 \
+    X(__VA_ARGS__, 23)                                                                                                 \
+    X(__VA_ARGS__, 24) X(__VA_ARGS__, 25) X(__VA_ARGS__, 26) X(__VA_ARGS__, 27) X(__VA_ARGS__, 28)
+
+#define PLAIN_1(X, rows) X(plain, , rows, 1, false)
+#define AVX2_1(X, rows) X(avx2, MR_TARGET_AVX2, rows, 1, true)
+#define AVX512_1(X, rows) X(avx512, MR_TARGET_AVX512, rows, 1, true)
+#define AVX512_2(X, rows) X(avx512, MR_TARGET_AVX512, rows, 2, true)
+ROWS_4(PLAIN_1, TILE)
+ROWS_6(AVX2_1, TILE)
+ROWS_28(AVX512_1, TILE)
+ROWS_14(AVX512_2, TILE)
+
+static const tile_function plain_1[][2] = {ROWS_4(PLAIN_1, ENTRY)};
+static const tile_function avx2_1[][2] = {ROWS_6(AVX2_1, ENTRY)};
+static const tile_function avx512_1[][2] = {ROWS_28(AVX512_1, ENTRY)};
+static const tile_function avx512_2[][2] = {ROWS_14(AVX512_2, ENTRY)};
+
+typedef struct tile_set {
+    const tile_function (*functions)[2];
+    int rows_max;
+} tile_set;
+static const tile_set sets[3][2] = {
+    [MR_CPU_PLAIN] = {{plain_1, 4}},
+    [MR_CPU_AVX2] = {{avx2_1, 6}},
+    [MR_CPU_AVX512] = {{avx512_1, 28}, {avx512_2, 14}},
+};
+
+int mr_tile_vectors_max(void)
+{
+    return mr_cpu() == MR_CPU_AVX512 ? 2 : 1;
+}
+
+int mr_tile_rows_max(int vectors)
+{
+    return sets[mr_cpu()][vectors - 1].rows_max;
+}
+
+void mr_tile_run(const mr_tile *tile)
+{
+    sets[mr_cpu()][tile->vectors - 1].functions[tile->rows - 1][tile->a_step == 1 ? 0 : 1](tile);
+}
