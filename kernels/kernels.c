@@ -6,8 +6,9 @@
     X(array_view)                                                                                                      \
     X(array_join)                                                                                                      \
     X(array_slice)                                                                                                     \
-    X(array_index) X(array_fill) X(math_unary) X(math_binary) X(math_select) X(cast) X(reduce) X(activation)           \
-        X(softmax)
+    X(array_index)                                                                                                     \
+    X(array_fill) X(math_unary) X(math_binary) X(math_select) X(cast) X(reduce) X(activation) X(softmax) X(matmul)     \
+        X(conv)
 
 #define DECLARE(name) extern const mr_kernel_table mr_kernels_##name;
 FAMILIES(DECLARE)

@@ -1,0 +1,243 @@
+/* Conv2D and its gradients: attrs and shapes are checked here, the numbers are in conv_fast.c and conv_plain.c. */
+#include "kernels/conv.h"
+#include "kernels/gemm.h"
+#include <inttypes.h>
+#include <string.h>
+
+/* A list of four ints along NHWC or NCHW: the values of height and width; batch and channels must be 1. */
+static mr_status read_pair(const mr_kernel_node *node, const char *name, bool nchw, bool optional, int64_t *y,
+                           int64_t *x, mr_error *error)
+{
+    int64_t values[4];
+    int32_t count;
+    *y = *x = 1;
+    if (optional && !mr_attrs_find(node->attrs, name)) return MR_OK;
+    MR_TRY(mr_attr_get_ints(node->attrs, name, values, 4, &count, error));
+    if (count == 0 && optional) return MR_OK;
+    int height = nchw ? 2 : 1, channel = nchw ? 1 : 3;
+    if (count != 4 || values[0] != 1 || values[channel] != 1 || values[height] < 1 || values[height + 1] < 1 ||
+        values[height] > INT32_MAX || values[height + 1] > INT32_MAX)
+        return mr_kernel_fail(node, error, MR_INVALID_ARGUMENT, "%s must be 4 positive ints, 1 for batch and channels",
+                              name);
+    *y = values[height];
+    *x = values[height + 1];
+    return MR_OK;
+}
+
+mr_status mr_window_attrs_read(const mr_kernel_node *node, mr_window_attrs *attrs, mr_error *error)
+{
+    *attrs = (mr_window_attrs){0};
+    mr_string format = mr_attr_string_or(node->attrs, "data_format", "NHWC"), padding;
+    attrs->nchw = mr_string_equal(format, MR_STR("NCHW"));
+    if (!attrs->nchw && !mr_string_equal(format, MR_STR("NHWC")))
+        return mr_kernel_fail(node, error, MR_UNIMPLEMENTED, "data_format %.*s", (int)MR_MIN(format.size_bytes, 32u),
+                              format.data);
+    MR_TRY(read_pair(node, "strides", attrs->nchw, false, &attrs->stride_y, &attrs->stride_x, error));
+    MR_TRY(read_pair(node, "dilations", attrs->nchw, true, &attrs->dilation_y, &attrs->dilation_x, error));
+    MR_TRY(read_pair(node, "ksize", attrs->nchw, true, &attrs->window_y, &attrs->window_x, error));
+    MR_TRY(mr_attr_get_string(node->attrs, "padding", &padding, error));
+    attrs->padding = mr_string_equal(padding, MR_STR("SAME"))    ? MR_PADDING_SAME
+                     : mr_string_equal(padding, MR_STR("VALID")) ? MR_PADDING_VALID
+                                                                 : MR_PADDING_EXPLICIT;
+    if (attrs->padding == MR_PADDING_EXPLICIT) {
+        int64_t pads[8];
+        int32_t count;
+        MR_TRY(mr_attr_get_ints(node->attrs, "explicit_paddings", pads, 8, &count, error));
+        if (count != 8) return mr_kernel_fail(node, error, MR_INVALID_ARGUMENT, "explicit_paddings must be 8 ints");
+        for (int i = 0; i < 8; i++)
+            if (pads[i] < 0 || pads[i] > INT32_MAX)
+                return mr_kernel_fail(node, error, MR_INVALID_ARGUMENT, "explicit padding %d is %" PRId64, i, pads[i]);
+        memcpy(attrs->pads, pads + (attrs->nchw ? 4 : 2), sizeof attrs->pads);
+    }
+    return MR_OK;
+}
+
+mr_status mr_window_place(const mr_kernel_node *node, const mr_window_attrs *attrs, int dimension, int64_t input,
+                          int64_t window, int64_t *output, int64_t *before, int64_t *after, mr_error *error)
+{
+    int64_t stride = dimension == 0 ? attrs->stride_y : attrs->stride_x;
+    int64_t dilation = dimension == 0 ? attrs->dilation_y : attrs->dilation_x, reach;
+    if (window < 1 || __builtin_mul_overflow(window - 1, dilation, &reach) || reach >= INT32_MAX)
+        return mr_kernel_fail(node, error, MR_INVALID_ARGUMENT, "a window of %" PRId64 " elements", window);
+    reach++;
+    *before = *after = 0;
+    if (attrs->padding == MR_PADDING_SAME) {
+        *output = (input + stride - 1) / stride;
+        int64_t missing = MR_MAX(0, (*output - 1) * stride + reach - input);
+        *before = missing / 2;
+        *after = missing - *before;
+        return MR_OK;
+    }
+    if (attrs->padding == MR_PADDING_EXPLICIT) {
+        *before = attrs->pads[2 * dimension];
+        *after = attrs->pads[2 * dimension + 1];
+    }
+    int64_t room = input + *before + *after - reach;
+    if (room < 0)
+        return mr_kernel_fail(node, error, MR_INVALID_ARGUMENT,
+                              "a window of %" PRId64 " does not fit %" PRId64 " elements", reach, input);
+    *output = room / stride + 1;
+    return MR_OK;
+}
+
+static mr_status prepare(const mr_kernel_node *node, void *prepared, mr_error *error)
+{
+    return mr_window_attrs_read(node, prepared, error);
+}
+
+static int64_t size_of(const mr_window_attrs *attrs, mr_shape shape, char dimension)
+{
+    switch (dimension) {
+    case 'y':
+        return shape.dims[attrs->nchw ? 2 : 1];
+    case 'x':
+        return shape.dims[attrs->nchw ? 3 : 2];
+    default:
+        return shape.dims[attrs->nchw ? 1 : 3];
+    }
+}
+
+/* The geometry of an input and a filter. */
+static mr_status geometry(const mr_kernel_call *call, mr_shape input, mr_shape filter, mr_conv *v, mr_error *error)
+{
+    const mr_window_attrs *attrs = call->prepared;
+    if (input.rank != 4 || filter.rank != 4)
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "input and filter must have 4 dimensions");
+    *v = (mr_conv){.batch = input.dims[0],
+                   .in_height = size_of(attrs, input, 'y'),
+                   .in_width = size_of(attrs, input, 'x'),
+                   .in_channels = size_of(attrs, input, 'c'),
+                   .filter_height = filter.dims[0],
+                   .filter_width = filter.dims[1],
+                   .out_channels = filter.dims[3],
+                   .stride_y = attrs->stride_y,
+                   .stride_x = attrs->stride_x,
+                   .dilation_y = attrs->dilation_y,
+                   .dilation_x = attrs->dilation_x,
+                   .nchw = attrs->nchw};
+    if (filter.dims[2] != v->in_channels)
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "input has %" PRId64 " channels, filter %" PRId64,
+                              v->in_channels, filter.dims[2]);
+    MR_TRY(mr_window_place(call->node, attrs, 0, v->in_height, v->filter_height, &v->out_height, &v->pad_top,
+                           &v->pad_bottom, error));
+    return mr_window_place(call->node, attrs, 1, v->in_width, v->filter_width, &v->out_width, &v->pad_left,
+                           &v->pad_right, error);
+}
+
+static mr_shape output_shape(const mr_conv *v)
+{
+    return v->nchw ? MR_SHAPE(v->batch, v->out_channels, v->out_height, v->out_width)
+                   : MR_SHAPE(v->batch, v->out_height, v->out_width, v->out_channels);
+}
+
+static mr_status check_gradient(const mr_kernel_call *call, const mr_conv *v, mr_shape gradient, mr_error *error)
+{
+    mr_shape expected = output_shape(v);
+    if (mr_shape_equal(gradient, expected)) return MR_OK;
+    char a[MR_SHAPE_TEXT_SIZE], b[MR_SHAPE_TEXT_SIZE];
+    return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "out_backprop is %s, the convolution gives %s",
+                          mr_shape_text(gradient, a, sizeof a), mr_shape_text(expected, b, sizeof b));
+}
+
+static bool is_fast(const mr_kernel_call *call, const mr_conv *v)
+{
+    return call->node->output_dtypes[0] == MR_FLOAT && !v->nchw && v->dilation_y == 1 && v->dilation_x == 1;
+}
+
+static int thread_count(const mr_kernel_call *call)
+{
+    return call->device->pool ? mr_pool_thread_count(call->device->pool) : 1;
+}
+
+static bool has_nothing(mr_kernel_call *call, const mr_conv *v)
+{
+    bool empty = mr_tensor_count(&call->outputs[0]) == 0;
+    bool sums_nothing = v->batch * v->in_height * v->in_width * v->in_channels * v->filter_height * v->filter_width *
+                            v->out_channels * v->out_height * v->out_width ==
+                        0;
+    if (sums_nothing && !empty) memset(call->outputs[0].data, 0, mr_tensor_size_bytes(&call->outputs[0]));
+    return empty || sums_nothing;
+}
+
+static mr_status conv2d(mr_kernel_call *call, mr_error *error)
+{
+    const mr_tensor *input = &call->inputs[0], *filter = &call->inputs[1];
+    mr_conv v;
+    mr_buffer *buffer;
+    mr_conv_scratch scratch = {.threads = thread_count(call)};
+    MR_TRY(geometry(call, input->shape, filter->shape, &v, error));
+    MR_TRY(mr_kernel_output(call, 0, output_shape(&v), error));
+    if (has_nothing(call, &v)) return MR_OK;
+    void *output = call->outputs[0].data;
+    mr_pool *pool = call->device->pool;
+    if (!is_fast(call, &v)) {
+        mr_conv_forward_plain(&v, input->dtype, input->data, filter->data, output, pool);
+        return MR_OK;
+    }
+    MR_TRY(mr_scratch_new(call, mr_conv_forward_scratch(&v, scratch.threads), &buffer, &scratch.floats, error));
+    mr_conv_forward(&v, input->data, filter->data, output, scratch, pool);
+    mr_buffer_unref(buffer);
+    return MR_OK;
+}
+
+static mr_status conv2d_backprop_input(mr_kernel_call *call, mr_error *error)
+{
+    const mr_tensor *filter = &call->inputs[1], *gradient = &call->inputs[2];
+    mr_conv v;
+    mr_shape shape;
+    mr_buffer *buffer;
+    mr_conv_scratch scratch = {.threads = thread_count(call)};
+    MR_TRY(mr_kernel_shape(call, 0, &shape, error));
+    MR_TRY(geometry(call, shape, filter->shape, &v, error));
+    MR_TRY(check_gradient(call, &v, gradient->shape, error));
+    MR_TRY(mr_kernel_output(call, 0, shape, error));
+    if (has_nothing(call, &v)) return MR_OK;
+    void *output = call->outputs[0].data;
+    mr_pool *pool = call->device->pool;
+    if (!is_fast(call, &v)) {
+        mr_conv_backward_input_plain(&v, filter->dtype, filter->data, gradient->data, output, pool);
+        return MR_OK;
+    }
+    MR_TRY(mr_scratch_new(call, mr_conv_backward_input_scratch(&v, scratch.threads), &buffer, &scratch.floats, error));
+    mr_conv_backward_input(&v, filter->data, gradient->data, output, scratch, pool);
+    mr_buffer_unref(buffer);
+    return MR_OK;
+}
+
+static mr_status conv2d_backprop_filter(mr_kernel_call *call, mr_error *error)
+{
+    const mr_tensor *input = &call->inputs[0], *gradient = &call->inputs[2];
+    mr_conv v;
+    mr_shape shape;
+    mr_buffer *buffer;
+    mr_conv_scratch scratch = {.threads = thread_count(call)};
+    MR_TRY(mr_kernel_shape(call, 1, &shape, error));
+    MR_TRY(geometry(call, input->shape, shape, &v, error));
+    MR_TRY(check_gradient(call, &v, gradient->shape, error));
+    MR_TRY(mr_kernel_output(call, 0, shape, error));
+    if (has_nothing(call, &v)) return MR_OK;
+    void *output = call->outputs[0].data;
+    mr_pool *pool = call->device->pool;
+    if (!is_fast(call, &v)) {
+        mr_conv_backward_filter_plain(&v, input->dtype, input->data, gradient->data, output, pool);
+        return MR_OK;
+    }
+    MR_TRY(mr_scratch_new(call, mr_conv_backward_filter_scratch(&v, scratch.threads), &buffer, &scratch.floats, error));
+    mr_conv_backward_filter(&v, input->data, gradient->data, output, scratch, pool);
+    mr_buffer_unref(buffer);
+    return MR_OK;
+}
+
+#define ROW(name, function, host)                                                                                      \
+    {.op = name,                                                                                                       \
+     .types = "T: float, double",                                                                                      \
+     .run = function,                                                                                                  \
+     .prepared_size_bytes = sizeof(mr_window_attrs),                                                                   \
+     .prepare = prepare,                                                                                               \
+     .host_inputs = host}
+static const mr_kernel kernels[] = {
+    ROW("Conv2D", conv2d, 0),
+    ROW("Conv2DBackpropInput", conv2d_backprop_input, 1 << 0),
+    ROW("Conv2DBackpropFilter", conv2d_backprop_filter, 1 << 1),
+};
+MR_KERNEL_FAMILY(conv);
