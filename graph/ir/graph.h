@@ -17,6 +17,7 @@ typedef struct mr_node_output {
     mr_dtype dtype; /* without the reference mark; MR_DTYPE_INVALID for an operator that is not known here */
     bool is_ref;
     mr_shape shape;          /* as inferred, or narrowed by mr_output_set_shape */
+    mr_shape handle;         /* of a variable's handle: the variable's shape; unknown elsewhere */
     const mr_partial *value; /* null: nothing is known */
 } mr_node_output;
 

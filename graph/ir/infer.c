@@ -54,6 +54,8 @@ typedef struct work {
     mr_tensor *folded; /* tensors made for this call */
     const mr_partial **partials;
     mr_shape *outputs;
+    mr_shape *input_handles;
+    mr_shape *output_handles;
 } work;
 
 static bool allocate(mr_arena *scratch, const mr_node *node, work *w)
@@ -66,8 +68,11 @@ static bool allocate(mr_arena *scratch, const mr_node *node, work *w)
     w->folded = MR_ARENA_NEW(scratch, mr_tensor, inputs);
     w->partials = MR_ARENA_NEW(scratch, const mr_partial *, inputs);
     w->outputs = MR_ARENA_NEW(scratch, mr_shape, (size_t)node->output_count + 1);
+    w->input_handles = MR_ARENA_NEW(scratch, mr_shape, inputs);
+    w->output_handles = MR_ARENA_NEW(scratch, mr_shape, (size_t)node->output_count + 1);
     return w->inputs != nullptr && w->dtypes != nullptr && w->constants != nullptr && w->folded != nullptr &&
-           w->partials != nullptr && w->outputs != nullptr;
+           w->partials != nullptr && w->outputs != nullptr && w->input_handles != nullptr &&
+           w->output_handles != nullptr;
 }
 
 static mr_status gather_inputs(const mr_node *node, work *w, mr_error *error)
@@ -76,6 +81,8 @@ static mr_status gather_inputs(const mr_node *node, work *w, mr_error *error)
         mr_output input = node->inputs[i];
         w->inputs[i] = mr_output_shape(input);
         w->dtypes[i] = mr_output_dtype(input);
+        w->input_handles[i] =
+            input.index < input.node->output_count ? input.node->outputs[input.index].handle : MR_SHAPE_UNKNOWN;
         w->constants[i] = const_tensor(input);
         w->partials[i] = partial_of(input);
         if (w->constants[i] == nullptr && is_whole(w->partials[i])) {
@@ -83,7 +90,7 @@ static mr_status gather_inputs(const mr_node *node, work *w, mr_error *error)
             w->constants[i] = &w->folded[i];
         }
     }
-    for (int32_t i = 0; i < node->output_count; i++) w->outputs[i] = MR_SHAPE_UNKNOWN;
+    for (int32_t i = 0; i < node->output_count; i++) w->outputs[i] = w->output_handles[i] = MR_SHAPE_UNKNOWN;
     return MR_OK;
 }
 
@@ -113,13 +120,18 @@ mr_status mr_node_infer(mr_node *node, mr_error *error)
                               .input_dtypes = w.dtypes,
                               .constants = w.constants,
                               .partials = w.partials,
+                              .input_handles = w.input_handles,
                               .output_count = node->output_count,
-                              .outputs = w.outputs};
+                              .outputs = w.outputs,
+                              .output_handles = w.output_handles};
         status = node->def->op->shape(&call, error);
         if (status != MR_OK) status = explain(node, status, error);
     }
     for (int32_t i = 0; i < node->input_count; i++) mr_tensor_deinit(&w.folded[i]);
     if (status != MR_OK) return status;
-    for (int32_t i = 0; i < node->output_count; i++) node->outputs[i].shape = w.outputs[i];
+    for (int32_t i = 0; i < node->output_count; i++) {
+        node->outputs[i].shape = w.outputs[i];
+        node->outputs[i].handle = w.output_handles[i];
+    }
     return mr_node_fold(node, error);
 }

@@ -39,8 +39,10 @@ typedef struct mr_shape_call {
     const mr_dtype *input_dtypes;
     const mr_tensor *const *constants;
     const mr_partial *const *partials;
+    const mr_shape *input_handles; /* of a variable's handle: the variable's shape */
     int32_t output_count;
-    mr_shape *outputs; /* on entry MR_SHAPE_UNKNOWN */
+    mr_shape *outputs;        /* on entry MR_SHAPE_UNKNOWN */
+    mr_shape *output_handles; /* likewise */
 } mr_shape_call;
 typedef mr_status (*mr_shape_function)(mr_shape_call *call, mr_error *error);
 

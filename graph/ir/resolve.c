@@ -171,7 +171,8 @@ static mr_status make_outputs(mr_node *node, mr_error *error)
             node->outputs[node->output_count++] =
                 (mr_node_output){.dtype = mr_argument_dtype(argument, &node->attrs, j),
                                  .is_ref = argument->is_ref,
-                                 .shape = MR_SHAPE_UNKNOWN};
+                                 .shape = MR_SHAPE_UNKNOWN,
+                                 .handle = MR_SHAPE_UNKNOWN};
     }
     return MR_OK;
 }

@@ -177,12 +177,16 @@ mr_status mr_shape_expect_rank(const mr_shape_call *call, int32_t index, int32_t
 mr_status mr_shape_unchanged(mr_shape_call *call, mr_error *)
 {
     call->outputs[0] = call->inputs[0];
+    call->output_handles[0] = call->input_handles[0];
     return MR_OK;
 }
 
 mr_status mr_shape_each(mr_shape_call *call, mr_error *)
 {
-    for (int32_t i = 0; i < call->output_count && i < call->input_count; i++) call->outputs[i] = call->inputs[i];
+    for (int32_t i = 0; i < call->output_count && i < call->input_count; i++) {
+        call->outputs[i] = call->inputs[i];
+        call->output_handles[i] = call->input_handles[i];
+    }
     return MR_OK;
 }
 

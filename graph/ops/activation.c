@@ -1,4 +1,4 @@
-/* IDEA */
+/* Activations and their gradients. */
 #include "graph/ir/op.h"
 #include "graph/ops/gradients.h"
 

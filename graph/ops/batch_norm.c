@@ -1,15 +1,44 @@
-/* IDEA */
+/* Batch normalisation with its statistics. */
 #include "graph/ir/op.h"
 #include "graph/ops/gradients.h"
 
+/* NHWC and NDHWC have the channels last, NCHW and NCDHW as dimension 1; the length says the rank. */
+static void read_format(const mr_shape_call *call, int32_t *rank, int32_t *axis)
+{
+    mr_string format = mr_attr_string_or(call->attrs, "data_format", "NHWC");
+    *rank = (int32_t)format.size_bytes;
+    *axis = format.size_bytes > 1 && format.data[1] == 'C' ? 1 : *rank - 1;
+}
+
 static mr_status batch_norm_shape(mr_shape_call *call, mr_error *error)
 {
-    return mr_shape_unknown(call, error);
+    mr_shape x, vector;
+    int32_t rank = 4, axis = 3;
+    read_format(call, &rank, &axis);
+    MR_TRY(mr_shape_with_rank(call->inputs[0], rank, &x, error));
+    int32_t vectors = mr_attr_bool_or(call->attrs, "is_training", true) ? 3 : 5;
+    for (int32_t i = 1; i < vectors; i++) {
+        MR_TRY(mr_shape_with_rank(call->inputs[i], 1, &vector, error));
+        MR_TRY(mr_size_merge(x.dims[axis], vector.dims[0], &x.dims[axis], error));
+    }
+    call->outputs[0] = x;
+    for (int32_t i = 1; i < call->output_count && i < 5; i++) call->outputs[i] = MR_SHAPE(x.dims[axis]);
+    return MR_OK;
 }
 
 static mr_status batch_norm_grad_shape(mr_shape_call *call, mr_error *error)
 {
-    return mr_shape_unknown(call, error);
+    mr_shape x, vector;
+    int32_t rank = 4, axis = 3;
+    read_format(call, &rank, &axis);
+    MR_TRY(mr_shape_merge(call->inputs[0], call->inputs[1], &x, error));
+    MR_TRY(mr_shape_with_rank(x, rank, &x, error));
+    MR_TRY(mr_shape_with_rank(call->inputs[2], 1, &vector, error));
+    MR_TRY(mr_size_merge(x.dims[axis], vector.dims[0], &x.dims[axis], error));
+    call->outputs[0] = x;
+    call->outputs[1] = call->outputs[2] = MR_SHAPE(x.dims[axis]);
+    call->outputs[3] = call->outputs[4] = MR_SHAPE(0);
+    return MR_OK;
 }
 
 static const mr_op batch_norm_ops[] = {

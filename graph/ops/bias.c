@@ -1,15 +1,37 @@
-/* IDEA */
+/* A vector added to the channels. */
 #include "graph/ir/op.h"
 #include "graph/ops/gradients.h"
 
+#include <string.h>
+
+/* The axis of the channels: the last, or 1 for NCHW. */
+static int32_t channel_axis(const mr_shape_call *call, mr_shape shape)
+{
+    mr_string format = mr_attr_string_or(call->attrs, "data_format", "NHWC");
+    return mr_string_equal(format, MR_STR("NCHW")) ? 1 : shape.rank - 1;
+}
+
 static mr_status bias_add_shape(mr_shape_call *call, mr_error *error)
 {
-    return mr_shape_unknown(call, error);
+    mr_shape value = call->inputs[0], bias;
+    MR_TRY(mr_shape_at_least(value, 2, error));
+    MR_TRY(mr_shape_with_rank(call->inputs[1], 1, &bias, error));
+    if (value.rank < 0) return MR_OK;
+    int64_t *channels = &value.dims[channel_axis(call, value)];
+    if (*channels >= 0 && bias.dims[0] >= 0 && *channels != bias.dims[0])
+        return mr_fail(error, MR_INVALID_ARGUMENT, "value has %lld channels, bias %lld", (long long)*channels,
+                       (long long)bias.dims[0]);
+    MR_TRY(mr_size_merge(*channels, bias.dims[0], channels, error));
+    call->outputs[0] = value;
+    return MR_OK;
 }
 
 static mr_status bias_add_grad_shape(mr_shape_call *call, mr_error *error)
 {
-    return mr_shape_unknown(call, error);
+    mr_shape gradient = call->inputs[0];
+    MR_TRY(mr_shape_at_least(gradient, 2, error));
+    call->outputs[0] = MR_SHAPE(gradient.rank < 0 ? -1 : gradient.dims[channel_axis(call, gradient)]);
+    return MR_OK;
 }
 
 static const mr_op bias_ops[] = {

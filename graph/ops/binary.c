@@ -1,15 +1,18 @@
-/* IDEA */
+/* Two tensors element by element, their shapes broadcast. */
 #include "graph/ir/op.h"
 #include "graph/ops/gradients.h"
 
 static mr_status add_n_shape(mr_shape_call *call, mr_error *error)
 {
-    return mr_shape_unknown(call, error);
+    return mr_shape_merge_all(call, error);
 }
 
+/* Without incompatible_shape_error, shapes that do not broadcast compare as one scalar. */
 static mr_status equality_shape(mr_shape_call *call, mr_error *error)
 {
-    return mr_shape_unknown(call, error);
+    if (mr_attr_bool_or(call->attrs, "incompatible_shape_error", true)) return mr_shape_binary(call, error);
+    if (mr_shape_binary(call, nullptr) != MR_OK) call->outputs[0] = MR_SHAPE_UNKNOWN;
+    return MR_OK;
 }
 
 static const mr_op binary_ops[] = {

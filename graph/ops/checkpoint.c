@@ -1,9 +1,11 @@
-/* IDEA */
+/* Checkpoints in graphs: what tf.train.Saver puts there. */
 #include "graph/ir/op.h"
 
 static mr_status restore_shape(mr_shape_call *call, mr_error *error)
 {
-    return mr_shape_unknown(call, error);
+    MR_TRY(mr_shape_expect_rank(call, 0, 0, error));
+    MR_TRY(mr_shape_expect_rank(call, 1, 1, error));
+    return mr_shape_expect_rank(call, 2, 1, error);
 }
 
 static const mr_op checkpoint_ops[] = {

@@ -1,30 +1,75 @@
-/* IDEA */
+/* Constants and placeholders, and the tensors that are made from nothing but their shape. */
 #include "graph/ir/op.h"
 #include "graph/ops/gradients.h"
 
+#include <math.h>
+
 static mr_status const_shape(mr_shape_call *call, mr_error *error)
 {
-    return mr_shape_unknown(call, error);
+    const mr_tensor *value = nullptr;
+    mr_dtype dtype = MR_DTYPE_INVALID;
+    MR_TRY(mr_attr_get_tensor(call->attrs, "value", &value, error));
+    MR_TRY(mr_attr_get_type(call->attrs, "dtype", &dtype, error));
+    if (value->dtype != dtype)
+        return mr_fail(error, MR_INVALID_ARGUMENT, "attr value is %s, attr dtype %s", mr_dtype_name(value->dtype),
+                       mr_dtype_name(dtype));
+    call->outputs[0] = value->shape;
+    return MR_OK;
 }
 
 static mr_status placeholder_shape(mr_shape_call *call, mr_error *error)
 {
-    return mr_shape_unknown(call, error);
+    return mr_attr_get_shape(call->attrs, "shape", &call->outputs[0], error);
 }
 
 static mr_status placeholder_with_default_shape(mr_shape_call *call, mr_error *error)
 {
-    return mr_shape_unknown(call, error);
+    mr_shape merged;
+    MR_TRY(mr_attr_get_shape(call->attrs, "shape", &call->outputs[0], error));
+    return mr_shape_merge(call->outputs[0], call->inputs[0], &merged, error);
 }
 
 static mr_status fill_shape(mr_shape_call *call, mr_error *error)
 {
-    return mr_shape_unknown(call, error);
+    MR_TRY(mr_shape_expect_rank(call, 1, 0, error));
+    return mr_shape_from_input(call, 0, &call->outputs[0], error);
+}
+
+static bool scalar_number(const mr_tensor *tensor, double *value)
+{
+    if (tensor == nullptr) return false;
+    switch (tensor->dtype) {
+    case MR_FLOAT:
+        *value = (double)mr_tensor_floats(tensor)[0];
+        return true;
+    case MR_DOUBLE:
+        *value = mr_tensor_doubles(tensor)[0];
+        return true;
+    case MR_INT32:
+        *value = mr_tensor_int32s(tensor)[0];
+        return true;
+    case MR_INT64:
+        *value = (double)mr_tensor_int64s(tensor)[0];
+        return true;
+    default:
+        return false;
+    }
 }
 
 static mr_status range_shape(mr_shape_call *call, mr_error *error)
 {
-    return mr_shape_unknown(call, error);
+    double numbers[3];
+    for (int32_t i = 0; i < 3; i++) MR_TRY(mr_shape_expect_rank(call, i, 0, error));
+    call->outputs[0] = MR_SHAPE(-1);
+    for (int32_t i = 0; i < 3; i++)
+        if (!scalar_number(call->constants[i], &numbers[i])) return MR_OK;
+    double start = numbers[0], limit = numbers[1], delta = numbers[2];
+    if (delta == 0) return mr_fail(error, MR_INVALID_ARGUMENT, "delta is 0");
+    if (delta > 0 ? start > limit : start < limit)
+        return mr_fail(error, MR_INVALID_ARGUMENT, "steps of %g never lead from %g to %g", delta, start, limit);
+    double count = ceil(fabs((limit - start) / delta));
+    if (count < 1e15) call->outputs[0] = MR_SHAPE((int64_t)count);
+    return MR_OK;
 }
 
 static const mr_op constant_ops[] = {

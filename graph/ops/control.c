@@ -1,25 +1,42 @@
-/* IDEA */
+/* Control: nodes that order others, and the loops and branches of TensorFlow 1. */
 #include "graph/ir/op.h"
 #include "graph/ops/gradients.h"
 
 static mr_status switch_shape(mr_shape_call *call, mr_error *error)
 {
-    return mr_shape_unknown(call, error);
+    MR_TRY(mr_shape_expect_rank(call, 1, 0, error));
+    call->outputs[0] = call->outputs[1] = call->inputs[0];
+    call->output_handles[0] = call->output_handles[1] = call->input_handles[0];
+    return MR_OK;
 }
 
-static mr_status merge_inputs_shape(mr_shape_call *call, mr_error *error)
+/* What all inputs have in common: any of them may be the one that comes. */
+static mr_status merge_inputs_shape(mr_shape_call *call, mr_error *)
 {
-    return mr_shape_unknown(call, error);
+    mr_shape common = call->input_count > 0 ? call->inputs[0] : MR_SHAPE_UNKNOWN;
+    for (int32_t i = 1; i < call->input_count; i++) {
+        mr_shape other = call->inputs[i];
+        if (other.rank != common.rank) common = MR_SHAPE_UNKNOWN;
+        for (int32_t j = 0; j < common.rank; j++)
+            if (common.dims[j] != other.dims[j]) common.dims[j] = -1;
+    }
+    call->outputs[0] = common;
+    call->outputs[1] = MR_SCALAR;
+    if (call->input_count > 0) call->output_handles[0] = call->input_handles[0];
+    return MR_OK;
 }
 
-static mr_status enter_shape(mr_shape_call *call, mr_error *error)
+/* A loop may change the shape of what it carries, unless it is constant. */
+static mr_status enter_shape(mr_shape_call *call, mr_error *)
 {
-    return mr_shape_unknown(call, error);
+    if (mr_attr_bool_or(call->attrs, "is_constant", false)) call->outputs[0] = call->inputs[0];
+    call->output_handles[0] = call->input_handles[0];
+    return MR_OK;
 }
 
 static mr_status next_iteration_shape(mr_shape_call *call, mr_error *error)
 {
-    return mr_shape_unknown(call, error);
+    return mr_shape_unchanged(call, error);
 }
 
 static const mr_op control_ops[] = {

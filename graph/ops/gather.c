@@ -1,45 +1,128 @@
-/* IDEA */
+/* Elements chosen by index, and sums of elements that share one. */
 #include "graph/ir/op.h"
 #include "graph/ops/gradients.h"
 
+static mr_status push_range(mr_shape *target, mr_shape source, int32_t begin, int32_t end, mr_error *error)
+{
+    for (int32_t i = begin; i < end; i++) {
+        if (target->rank == MR_RANK_MAX)
+            return mr_fail(error, MR_UNIMPLEMENTED, "the result has more than %d dimensions", MR_RANK_MAX);
+        target->dims[target->rank++] = source.dims[i];
+    }
+    return MR_OK;
+}
+
+static mr_status gather_along(mr_shape_call *call, int64_t given_axis, int64_t given_batch, mr_error *error)
+{
+    mr_shape params = call->inputs[0], indices = call->inputs[1], result = MR_SCALAR;
+    int32_t axis = 0, batch = 0;
+    MR_TRY(mr_shape_at_least(params, 1, error));
+    if (params.rank < 0 || indices.rank < 0) return MR_OK;
+    MR_TRY(mr_shape_axis(given_axis, params.rank, &axis, error));
+    MR_TRY(mr_shape_axis(given_batch, indices.rank + 1, &batch, error));
+    if (given_batch < 0) batch--;
+    if (batch > axis || batch < 0)
+        return mr_fail(error, MR_INVALID_ARGUMENT, "batch_dims %lld is above axis %d", (long long)given_batch, axis);
+    for (int32_t i = 0; i < batch; i++) {
+        int64_t size = 0;
+        MR_TRY(mr_size_merge(params.dims[i], indices.dims[i], &size, error));
+    }
+    MR_TRY(push_range(&result, params, 0, axis, error));
+    MR_TRY(push_range(&result, indices, batch, indices.rank, error));
+    MR_TRY(push_range(&result, params, axis + 1, params.rank, error));
+    call->outputs[0] = result;
+    return MR_OK;
+}
+
 static mr_status gather_shape(mr_shape_call *call, mr_error *error)
 {
-    return mr_shape_unknown(call, error);
+    int64_t axis = 0, batch = mr_attr_int_or(call->attrs, "batch_dims", 0);
+    MR_TRY(mr_shape_expect_rank(call, 2, 0, error));
+    if (mr_shape_input_integer(call, 2, &axis)) return gather_along(call, axis, batch, error);
+    int32_t params = call->inputs[0].rank, indices = call->inputs[1].rank;
+    if (params < 0 || indices < 0 || batch < 0 || params + indices - 1 - batch < 0) return MR_OK;
+    return mr_shape_with_rank(MR_SHAPE_UNKNOWN, params + indices - 1 - (int32_t)batch, &call->outputs[0], error);
 }
 
 static mr_status gather_v1_shape(mr_shape_call *call, mr_error *error)
 {
-    return mr_shape_unknown(call, error);
+    return gather_along(call, 0, 0, error);
 }
 
 static mr_status gather_nd_shape(mr_shape_call *call, mr_error *error)
 {
-    return mr_shape_unknown(call, error);
+    mr_shape params = call->inputs[0], indices = call->inputs[1], result = MR_SCALAR;
+    MR_TRY(mr_shape_at_least(indices, 1, error));
+    if (params.rank < 0 || indices.rank < 0) return MR_OK;
+    int64_t depth = indices.dims[indices.rank - 1];
+    if (depth < 0) return MR_OK;
+    if (depth > params.rank)
+        return mr_fail(error, MR_INVALID_ARGUMENT, "index tuples of %lld for %d dimensions", (long long)depth,
+                       params.rank);
+    MR_TRY(push_range(&result, indices, 0, indices.rank - 1, error));
+    MR_TRY(push_range(&result, params, (int32_t)depth, params.rank, error));
+    call->outputs[0] = result;
+    return MR_OK;
 }
 
 static mr_status scatter_nd_shape(mr_shape_call *call, mr_error *error)
 {
-    return mr_shape_unknown(call, error);
+    return mr_shape_from_input(call, 2, &call->outputs[0], error);
 }
 
 static mr_status segment_sum_shape(mr_shape_call *call, mr_error *error)
 {
-    return mr_shape_unknown(call, error);
+    mr_shape data = call->inputs[0];
+    MR_TRY(mr_shape_at_least(data, 1, error));
+    MR_TRY(mr_shape_expect_rank(call, 1, 1, error));
+    if (data.rank < 0) return MR_OK;
+    data.dims[0] = -1;
+    call->outputs[0] = data;
+    return MR_OK;
 }
 
 static mr_status unsorted_segment_sum_shape(mr_shape_call *call, mr_error *error)
 {
-    return mr_shape_unknown(call, error);
+    mr_shape data = call->inputs[0], ids = call->inputs[1], result = {.rank = 1, .dims = {-1}};
+    int64_t count = 0;
+    MR_TRY(mr_shape_expect_rank(call, 2, 0, error));
+    if (data.rank < 0 || ids.rank < 0) return MR_OK;
+    MR_TRY(mr_shape_at_least(data, ids.rank, error));
+    for (int32_t i = 0; i < ids.rank; i++) {
+        int64_t size = 0;
+        MR_TRY(mr_size_merge(data.dims[i], ids.dims[i], &size, error));
+    }
+    if (mr_shape_input_integer(call, 2, &count)) {
+        if (count < 0) return mr_fail(error, MR_INVALID_ARGUMENT, "num_segments is %lld", (long long)count);
+        result.dims[0] = count;
+    }
+    MR_TRY(push_range(&result, data, ids.rank, data.rank, error));
+    call->outputs[0] = result;
+    return MR_OK;
 }
 
 static mr_status one_hot_shape(mr_shape_call *call, mr_error *error)
 {
-    return mr_shape_unknown(call, error);
+    mr_shape indices = call->inputs[0];
+    int64_t depth = -1, given = mr_attr_int_or(call->attrs, "axis", -1);
+    int32_t axis = 0;
+    for (int32_t i = 1; i < 4; i++) MR_TRY(mr_shape_expect_rank(call, i, 0, error));
+    if (mr_shape_input_integer(call, 1, &depth) && depth < 0)
+        return mr_fail(error, MR_INVALID_ARGUMENT, "depth is %lld", (long long)depth);
+    if (indices.rank < 0) return MR_OK;
+    MR_TRY(mr_shape_axis(given, indices.rank + 1, &axis, error));
+    mr_shape result = MR_SCALAR;
+    MR_TRY(push_range(&result, indices, 0, axis, error));
+    MR_TRY(push_range(&result, MR_SHAPE(depth), 0, 1, error));
+    MR_TRY(push_range(&result, indices, axis, indices.rank, error));
+    call->outputs[0] = result;
+    return MR_OK;
 }
 
-static mr_status where_shape(mr_shape_call *call, mr_error *error)
+static mr_status where_shape(mr_shape_call *call, mr_error *)
 {
-    return mr_shape_unknown(call, error);
+    call->outputs[0] = MR_SHAPE(-1, call->inputs[0].rank);
+    return MR_OK;
 }
 
 static const mr_op gather_ops[] = {

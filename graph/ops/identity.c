@@ -1,4 +1,4 @@
-/* IDEA */
+/* Operators that pass their input on. */
 #include "graph/ir/op.h"
 #include "graph/ops/gradients.h"
 

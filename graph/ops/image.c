@@ -1,20 +1,34 @@
-/* IDEA */
+/* Pictures: decoding and resizing. */
 #include "graph/ir/op.h"
 #include "graph/ops/gradients.h"
 
 static mr_status decode_image_shape(mr_shape_call *call, mr_error *error)
 {
-    return mr_shape_unknown(call, error);
+    int64_t channels = mr_attr_int_or(call->attrs, "channels", 0);
+    MR_TRY(mr_shape_expect_rank(call, 0, 0, error));
+    if (channels < 0 || channels > 4)
+        return mr_fail(error, MR_INVALID_ARGUMENT, "attr channels is %lld", (long long)channels);
+    call->outputs[0] = MR_SHAPE(-1, -1, channels == 0 ? -1 : channels);
+    return MR_OK;
 }
 
 static mr_status resize_shape(mr_shape_call *call, mr_error *error)
 {
-    return mr_shape_unknown(call, error);
+    mr_shape images, size;
+    MR_TRY(mr_shape_with_rank(call->inputs[0], 4, &images, error));
+    MR_TRY(mr_shape_from_input(call, 1, &size, error));
+    MR_TRY(mr_shape_with_rank(size, 2, &size, error));
+    call->outputs[0] = MR_SHAPE(images.dims[0], size.dims[0], size.dims[1], images.dims[3]);
+    return MR_OK;
 }
 
 static mr_status resize_grad_shape(mr_shape_call *call, mr_error *error)
 {
-    return mr_shape_unknown(call, error);
+    mr_shape gradients, original;
+    MR_TRY(mr_shape_with_rank(call->inputs[0], 4, &gradients, error));
+    MR_TRY(mr_shape_with_rank(call->inputs[1], 4, &original, error));
+    call->outputs[0] = MR_SHAPE(gradients.dims[0], original.dims[1], original.dims[2], gradients.dims[3]);
+    return MR_OK;
 }
 
 static const mr_op image_ops[] = {

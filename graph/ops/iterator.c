@@ -1,9 +1,15 @@
-/* IDEA */
+/* Iterators over datasets. */
 #include "graph/ir/op.h"
 
 static mr_status iterator_get_next_shape(mr_shape_call *call, mr_error *error)
 {
-    return mr_shape_unknown(call, error);
+    const mr_attr *shapes = mr_attrs_find(call->attrs, "output_shapes");
+    MR_TRY(mr_shape_expect_rank(call, 0, 0, error));
+    if (shapes == nullptr || shapes->count != call->output_count)
+        return mr_fail(error, MR_INVALID_ARGUMENT, "attr output_shapes has %d shapes for %d outputs",
+                       shapes == nullptr ? 0 : shapes->count, call->output_count);
+    for (int32_t i = 0; i < call->output_count; i++) call->outputs[i] = shapes->values[i].shape;
+    return MR_OK;
 }
 
 static const mr_op iterator_ops[] = {

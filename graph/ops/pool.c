@@ -1,25 +1,42 @@
-/* IDEA */
+/* Pooling, and normalisation over neighbouring channels. */
 #include "graph/ir/op.h"
 #include "graph/ops/gradients.h"
+#include "graph/ops/window.h"
 
 static mr_status pool_shape(mr_shape_call *call, mr_error *error)
 {
-    return mr_shape_unknown(call, error);
+    mr_window w;
+    mr_shape input;
+    int64_t size[4];
+    int32_t count = 0;
+    MR_TRY(mr_window_read(call->attrs, &w, error));
+    MR_TRY(mr_attr_get_ints(call->attrs, "ksize", size, 4, &count, error));
+    if (count != 4) return mr_fail(error, MR_INVALID_ARGUMENT, "attr ksize must have 4 values, but has %d", count);
+    MR_TRY(mr_shape_with_rank(call->inputs[0], 4, &input, error));
+    w.height = size[w.height_axis];
+    w.width = size[w.height_axis + 1];
+    int64_t depth = size[w.channel_axis], channels = input.dims[w.channel_axis];
+    if (depth < 1 || w.height < 1 || w.width < 1)
+        return mr_fail(error, MR_INVALID_ARGUMENT, "attr ksize must be above 0");
+    return mr_window_slide(&w, input, channels < 0 ? -1 : channels / depth, &call->outputs[0], error);
 }
 
 static mr_status avg_pool_grad_shape(mr_shape_call *call, mr_error *error)
 {
-    return mr_shape_unknown(call, error);
+    mr_shape shape;
+    MR_TRY(mr_shape_from_input(call, 0, &shape, error));
+    return mr_shape_with_rank(shape, 4, &call->outputs[0], error);
 }
 
 static mr_status lrn_shape(mr_shape_call *call, mr_error *error)
 {
-    return mr_shape_unknown(call, error);
+    return mr_shape_with_rank(call->inputs[0], 4, &call->outputs[0], error);
 }
 
 static mr_status lrn_grad_shape(mr_shape_call *call, mr_error *error)
 {
-    return mr_shape_unknown(call, error);
+    MR_TRY(mr_shape_merge_all(call, error));
+    return mr_shape_with_rank(call->outputs[0], 4, &call->outputs[0], error);
 }
 
 static const mr_op pool_ops[] = {

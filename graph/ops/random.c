@@ -1,14 +1,22 @@
-/* IDEA */
+/* Random numbers. */
 #include "graph/ir/op.h"
 
 static mr_status random_shape(mr_shape_call *call, mr_error *error)
 {
-    return mr_shape_unknown(call, error);
+    for (int32_t i = 1; i < call->input_count; i++) MR_TRY(mr_shape_expect_rank(call, i, 0, error));
+    return mr_shape_from_input(call, 0, &call->outputs[0], error);
 }
 
 static mr_status multinomial_shape(mr_shape_call *call, mr_error *error)
 {
-    return mr_shape_unknown(call, error);
+    mr_shape logits;
+    int64_t count = -1;
+    MR_TRY(mr_shape_with_rank(call->inputs[0], 2, &logits, error));
+    MR_TRY(mr_shape_expect_rank(call, 1, 0, error));
+    if (mr_shape_input_integer(call, 1, &count) && count < 0)
+        return mr_fail(error, MR_INVALID_ARGUMENT, "num_samples is %lld", (long long)count);
+    call->outputs[0] = MR_SHAPE(logits.dims[0], count);
+    return MR_OK;
 }
 
 static const mr_op random_ops[] = {

@@ -1,15 +1,44 @@
-/* IDEA */
+/* Dimensions reduced to one element: sums, means, extremes. */
 #include "graph/ir/op.h"
 #include "graph/ops/gradients.h"
 
 static mr_status reduce_shape(mr_shape_call *call, mr_error *error)
 {
-    return mr_shape_unknown(call, error);
+    mr_shape input = call->inputs[0], result = MR_SCALAR;
+    const mr_partial *axes = call->partials[1];
+    const mr_tensor *constant = call->constants[1];
+    bool keep = mr_attr_bool_or(call->attrs, "keep_dims", false), reduced[MR_RANK_MAX] = {0};
+    bool is_empty = constant != nullptr && mr_tensor_count(constant) == 0;
+    if (call->inputs[1].rank > 1) return mr_shape_expect_rank(call, 1, 1, error);
+    if (input.rank < 0) return MR_OK;
+    if (constant == nullptr || (axes == nullptr && !is_empty))
+        return keep ? mr_shape_with_rank(MR_SHAPE_UNKNOWN, input.rank, &call->outputs[0], error) : MR_OK;
+    for (int32_t i = 0; !is_empty && i < axes->count; i++) {
+        int32_t axis = 0;
+        MR_TRY(mr_shape_axis(axes->values[i], input.rank, &axis, error));
+        reduced[axis] = true;
+    }
+    for (int32_t i = 0; i < input.rank; i++)
+        if (!reduced[i] || keep) result.dims[result.rank++] = reduced[i] ? 1 : input.dims[i];
+    call->outputs[0] = result;
+    return MR_OK;
 }
 
 static mr_status arg_extreme_shape(mr_shape_call *call, mr_error *error)
 {
-    return mr_shape_unknown(call, error);
+    mr_shape input = call->inputs[0], result = MR_SCALAR;
+    int64_t given = 0;
+    int32_t axis = 0;
+    MR_TRY(mr_shape_expect_rank(call, 1, 0, error));
+    MR_TRY(mr_shape_at_least(input, 1, error));
+    if (input.rank < 0) return MR_OK;
+    if (!mr_shape_input_integer(call, 1, &given))
+        return mr_shape_with_rank(MR_SHAPE_UNKNOWN, input.rank - 1, &call->outputs[0], error);
+    MR_TRY(mr_shape_axis(given, input.rank, &axis, error));
+    for (int32_t i = 0; i < input.rank; i++)
+        if (i != axis) result.dims[result.rank++] = input.dims[i];
+    call->outputs[0] = result;
+    return MR_OK;
 }
 
 static const mr_op reduce_ops[] = {

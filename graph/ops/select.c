@@ -1,20 +1,30 @@
-/* IDEA */
+/* Elements chosen by a condition, or held between bounds. */
 #include "graph/ir/op.h"
 #include "graph/ops/gradients.h"
 
 static mr_status select_v1_shape(mr_shape_call *call, mr_error *error)
 {
-    return mr_shape_unknown(call, error);
+    mr_shape condition = call->inputs[0], result;
+    MR_TRY(mr_shape_merge(call->inputs[1], call->inputs[2], &result, error));
+    if (condition.rank == 1 && result.rank > 1) {
+        MR_TRY(mr_size_merge(condition.dims[0], result.dims[0], &result.dims[0], error));
+    } else if (condition.rank > 0 && result.rank >= 0) {
+        MR_TRY(mr_shape_merge(condition, result, &result, error));
+    }
+    call->outputs[0] = result;
+    return MR_OK;
 }
 
 static mr_status select_v2_shape(mr_shape_call *call, mr_error *error)
 {
-    return mr_shape_unknown(call, error);
+    mr_shape branches;
+    MR_TRY(mr_shape_broadcast(call->inputs[1], call->inputs[2], &branches, error));
+    return mr_shape_broadcast(call->inputs[0], branches, &call->outputs[0], error);
 }
 
 static mr_status clip_shape(mr_shape_call *call, mr_error *error)
 {
-    return mr_shape_unknown(call, error);
+    return mr_shape_unchanged(call, error);
 }
 
 static const mr_op select_ops[] = {

@@ -1,4 +1,4 @@
-/* IDEA */
+/* Summaries: what event files hold. */
 #include "graph/ir/op.h"
 
 static const mr_op summary_ops[] = {

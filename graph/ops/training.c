@@ -1,27 +1,50 @@
-/* IDEA */
+/* One step of an optimizer on one variable. */
 #include "graph/ir/op.h"
 
-static mr_status apply_shape(mr_shape_call *call, mr_error *error)
+/* What has the variable's shape: the slots that stand after it, and the gradient; the rest are scalars. */
+static mr_status apply(mr_shape_call *call, int32_t slots, int32_t gradient, mr_error *error)
 {
-    return mr_shape_unknown(call, error);
+    mr_shape merged = call->inputs[0];
+    for (int32_t i = 1; i < call->input_count; i++)
+        if (i <= slots || i == gradient)
+            MR_TRY(mr_shape_merge(merged, call->inputs[i], &merged, error));
+        else
+            MR_TRY(mr_shape_expect_rank(call, i, 0, error));
+    call->outputs[0] = merged;
+    return MR_OK;
+}
+
+static mr_status apply_gradient_descent_shape(mr_shape_call *call, mr_error *error)
+{
+    return apply(call, 0, 2, error);
+}
+
+static mr_status apply_momentum_shape(mr_shape_call *call, mr_error *error)
+{
+    return apply(call, 1, 3, error);
+}
+
+static mr_status apply_adam_shape(mr_shape_call *call, mr_error *error)
+{
+    return apply(call, 2, 9, error);
 }
 
 static const mr_op training_ops[] = {
     {.name = "ApplyGradientDescent",
      .signature = "var: Ref(T), alpha: T, delta: T -> out: Ref(T)",
      .attrs = "T: numbertype; use_locking: bool = false",
-     .shape = apply_shape,
+     .shape = apply_gradient_descent_shape,
      .doc = "var -= alpha * delta."},
     {.name = "ApplyMomentum",
      .signature = "var: Ref(T), accum: Ref(T), lr: T, grad: T, momentum: T -> out: Ref(T)",
      .attrs = "T: numbertype; use_locking: bool = false; use_nesterov: bool = false",
-     .shape = apply_shape,
+     .shape = apply_momentum_shape,
      .doc = "accum = accum * momentum + grad; var -= lr * accum."},
     {.name = "ApplyAdam",
      .signature = "var: Ref(T), m: Ref(T), v: Ref(T), beta1_power: T, beta2_power: T, lr: T, beta1: T, beta2: T, "
                   "epsilon: T, grad: T -> out: Ref(T)",
      .attrs = "T: numbertype; use_locking: bool = false; use_nesterov: bool = false",
-     .shape = apply_shape,
+     .shape = apply_adam_shape,
      .doc = "One step of Adam on var, with its moments m and v."},
     {.name = "ResourceApplyGradientDescent",
      .signature = "var: resource, alpha: T, delta: T ->",

@@ -1,30 +1,74 @@
-/* IDEA */
+/* Dimensions in another order, repeated, reversed. */
 #include "graph/ir/op.h"
 #include "graph/ops/gradients.h"
 
 static mr_status tile_shape(mr_shape_call *call, mr_error *error)
 {
-    return mr_shape_unknown(call, error);
+    mr_shape input = call->inputs[0], multiples = MR_SHAPE_UNKNOWN;
+    MR_TRY(mr_shape_from_input(call, 1, &multiples, error));
+    if (input.rank < 0 && multiples.rank < 0) return MR_OK;
+    if (input.rank < 0) return mr_shape_with_rank(MR_SHAPE_UNKNOWN, multiples.rank, &call->outputs[0], error);
+    MR_TRY(mr_shape_with_rank(multiples, input.rank, &multiples, error));
+    for (int32_t i = 0; i < input.rank; i++) {
+        bool known = input.dims[i] >= 0 && multiples.dims[i] >= 0;
+        if (!known)
+            input.dims[i] = -1;
+        else if (__builtin_mul_overflow(input.dims[i], multiples.dims[i], &input.dims[i]))
+            return mr_fail(error, MR_INVALID_ARGUMENT, "dimension %d becomes too large", i);
+    }
+    call->outputs[0] = input;
+    return MR_OK;
 }
 
 static mr_status transpose_shape(mr_shape_call *call, mr_error *error)
 {
-    return mr_shape_unknown(call, error);
+    mr_shape input = call->inputs[0], result = MR_SHAPE_UNKNOWN;
+    const mr_partial *perm = call->partials[1];
+    int64_t length = call->inputs[1].rank == 1 ? call->inputs[1].dims[0] : -1;
+    if (input.rank >= 0 && perm == nullptr && input.rank == 0 && length <= 0) length = 0;
+    if (input.rank >= 0) MR_TRY(mr_size_merge(length, input.rank, &length, error));
+    if (length < 0) return MR_OK;
+    if (length > MR_RANK_MAX) return mr_fail(error, MR_UNIMPLEMENTED, "more than %d dimensions", MR_RANK_MAX);
+    MR_TRY(mr_shape_with_rank(MR_SHAPE_UNKNOWN, (int32_t)length, &result, error));
+    uint32_t seen = 0;
+    for (int32_t i = 0; perm != nullptr && i < perm->count && i < result.rank; i++) {
+        if ((perm->known >> i & 1) == 0) continue;
+        int32_t axis = 0;
+        MR_TRY(mr_shape_axis(perm->values[i], result.rank, &axis, error));
+        if (seen >> axis & 1) return mr_fail(error, MR_INVALID_ARGUMENT, "perm has dimension %d twice", axis);
+        seen |= 1u << axis;
+        result.dims[i] = input.rank < 0 ? -1 : input.dims[axis];
+    }
+    call->outputs[0] = result;
+    return MR_OK;
 }
 
 static mr_status invert_permutation_shape(mr_shape_call *call, mr_error *error)
 {
-    return mr_shape_unknown(call, error);
+    return mr_shape_with_rank(call->inputs[0], 1, &call->outputs[0], error);
 }
 
 static mr_status broadcast_to_shape(mr_shape_call *call, mr_error *error)
 {
-    return mr_shape_unknown(call, error);
+    mr_shape shape, broadcast;
+    MR_TRY(mr_shape_from_input(call, 1, &shape, error));
+    if (shape.rank >= 0 && call->inputs[0].rank >= 0) {
+        if (call->inputs[0].rank > shape.rank)
+            return mr_fail(error, MR_INVALID_ARGUMENT, "rank %d does not broadcast to rank %d", call->inputs[0].rank,
+                           shape.rank);
+        MR_TRY(mr_shape_broadcast(call->inputs[0], shape, &broadcast, error));
+    }
+    call->outputs[0] = shape;
+    return MR_OK;
 }
 
 static mr_status two_vectors_shape(mr_shape_call *call, mr_error *error)
 {
-    return mr_shape_unknown(call, error);
+    for (int32_t i = 0; i < 2; i++) {
+        MR_TRY(mr_shape_expect_rank(call, i, 1, error));
+        call->outputs[i] = MR_SHAPE(-1);
+    }
+    return MR_OK;
 }
 
 static const mr_op transpose_ops[] = {

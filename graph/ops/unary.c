@@ -1,4 +1,4 @@
-/* IDEA */
+/* One tensor element by element. */
 #include "graph/ir/op.h"
 #include "graph/ops/gradients.h"
 

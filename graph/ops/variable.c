@@ -1,29 +1,60 @@
-/* IDEA */
+/* Variables, by reference and by handle, and what changes them. */
 #include "graph/ir/op.h"
 
+#include <string.h>
+
+/* Old graphs wrote an unknown shape as a scalar's. */
 static mr_status variable_shape(mr_shape_call *call, mr_error *error)
 {
-    return mr_shape_unknown(call, error);
+    MR_TRY(mr_attr_get_shape(call->attrs, "shape", &call->outputs[0], error));
+    bool is_old = strcmp(call->op->name, "Variable") == 0;
+    if (is_old && call->outputs[0].rank == 0) call->outputs[0] = MR_SHAPE_UNKNOWN;
+    return MR_OK;
 }
 
 static mr_status assign_shape(mr_shape_call *call, mr_error *error)
 {
-    return mr_shape_unknown(call, error);
+    call->outputs[0] = call->inputs[1];
+    if (!mr_attr_bool_or(call->attrs, "validate_shape", true)) return MR_OK;
+    return mr_shape_merge(call->inputs[0], call->inputs[1], &call->outputs[0], error);
 }
 
 static mr_status assign_update_shape(mr_shape_call *call, mr_error *error)
 {
-    return mr_shape_unknown(call, error);
+    return mr_shape_merge(call->inputs[0], call->inputs[1], &call->outputs[0], error);
 }
 
+/* updates: the shape of indices, then that of a row of ref; or a scalar. */
 static mr_status scatter_update_shape(mr_shape_call *call, mr_error *error)
 {
-    return mr_shape_unknown(call, error);
+    mr_shape ref = call->inputs[0], indices = call->inputs[1], updates = call->inputs[2], expected = indices;
+    call->outputs[0] = ref;
+    MR_TRY(mr_shape_at_least(ref, 1, error));
+    if (ref.rank < 0 || indices.rank < 0 || updates.rank == 0) return MR_OK;
+    if (indices.rank + ref.rank - 1 > MR_RANK_MAX)
+        return mr_fail(error, MR_UNIMPLEMENTED, "updates have more than %d dimensions", MR_RANK_MAX);
+    for (int32_t i = 1; i < ref.rank; i++) expected.dims[expected.rank++] = ref.dims[i];
+    return mr_shape_merge(updates, expected, &updates, error);
+}
+
+static mr_status var_handle_shape(mr_shape_call *call, mr_error *error)
+{
+    call->outputs[0] = MR_SCALAR;
+    return mr_attr_get_shape(call->attrs, "shape", &call->output_handles[0], error);
 }
 
 static mr_status read_variable_shape(mr_shape_call *call, mr_error *error)
 {
-    return mr_shape_unknown(call, error);
+    call->outputs[0] = call->input_handles[0];
+    return mr_shape_expect_rank(call, 0, 0, error);
+}
+
+static mr_status assign_variable_shape(mr_shape_call *call, mr_error *error)
+{
+    mr_shape merged;
+    MR_TRY(mr_shape_expect_rank(call, 0, 0, error));
+    if (!mr_attr_bool_or(call->attrs, "validate_shape", true)) return MR_OK;
+    return mr_shape_merge(call->input_handles[0], call->inputs[1], &merged, error);
 }
 
 static const mr_op variable_ops[] = {
@@ -84,7 +115,7 @@ static const mr_op variable_ops[] = {
      .signature = "-> resource: resource",
      .attrs = "container: string = ''; shared_name: string = ''; debug_name: string = ''; dtype: type; shape: shape; "
               "allowed_devices: list(string) = []",
-     .shape = mr_shape_scalar,
+     .shape = var_handle_shape,
      .flags = MR_OP_STATEFUL,
      .doc = "The handle of a variable."},
     {.name = "ReadVariableOp",
@@ -96,19 +127,19 @@ static const mr_op variable_ops[] = {
     {.name = "AssignVariableOp",
      .signature = "resource: resource, value: dtype ->",
      .attrs = "dtype: type; validate_shape: bool = false",
-     .shape = mr_shape_unknown,
+     .shape = assign_variable_shape,
      .flags = MR_OP_STATEFUL,
      .doc = "Sets the variable that resource names to value."},
     {.name = "AssignAddVariableOp",
      .signature = "resource: resource, value: dtype ->",
      .attrs = "dtype: type",
-     .shape = mr_shape_unknown,
+     .shape = assign_variable_shape,
      .flags = MR_OP_STATEFUL,
      .doc = "Adds value to the variable that resource names."},
     {.name = "AssignSubVariableOp",
      .signature = "resource: resource, value: dtype ->",
      .attrs = "dtype: type",
-     .shape = mr_shape_unknown,
+     .shape = assign_variable_shape,
      .flags = MR_OP_STATEFUL,
      .doc = "Subtracts value from the variable that resource names."},
     {.name = "VarIsInitializedOp",
