@@ -107,6 +107,7 @@ pub fn build(b: *Build) void {
     run_tests.setCwd(b.path(""));
     run_tests.step.dependOn(installed);
     run_tests.has_side_effects = true;
+    addSanitizerOptions(run_tests);
     if (b.args) |args| run_tests.addArgs(args);
     test_step.dependOn(&run_tests.step);
     addFuzzReplay(c, library, if (b.args == null) test_step else null, check);
@@ -423,6 +424,7 @@ fn addClangSteps(c: Context, fuzz_seconds: u32) void {
     run_tests.addFileArg(tests);
     run_tests.setCwd(b.path(""));
     run_tests.has_side_effects = true;
+    addSanitizerOptions(run_tests);
     run_tests.setEnvironmentVariable("MILLRACE_BIN", b.getInstallPath(.bin, ""));
     run_tests.setEnvironmentVariable("MILLRACE_ROOT", b.pathFromRoot(""));
     run_tests.step.dependOn(b.getInstallStep());
@@ -443,6 +445,7 @@ fn addClangSteps(c: Context, fuzz_seconds: u32) void {
         replay.addFileArg(program);
         replay.addArgs(&.{ "-runs=0", "-rss_limit_mb=4096", corpus });
         replay.has_side_effects = true;
+        addSanitizerOptions(replay);
         if (b.args == null) asan.dependOn(&replay.step);
 
         if (!wanted(b, name)) continue;
@@ -452,6 +455,7 @@ fn addClangSteps(c: Context, fuzz_seconds: u32) void {
         run.addArgs(&.{ "sh", "-c", shell });
         run.addFileArg(program);
         run.has_side_effects = true;
+        addSanitizerOptions(run);
         fuzz.dependOn(&run.step);
     }
 
@@ -466,6 +470,13 @@ fn addClangSteps(c: Context, fuzz_seconds: u32) void {
         for (c.generated) |folder| run.addPrefixedDirectoryArg("-I", folder);
         lint.dependOn(&run.step);
     }
+}
+
+/// Memory that cannot be had is a null pointer, as without a sanitizer, and the code says so in a sentence.
+fn addSanitizerOptions(run: *Build.Step.Run) void {
+    run.setEnvironmentVariable("ASAN_OPTIONS", "allocator_may_return_null=1:detect_stack_use_after_return=1");
+    run.setEnvironmentVariable("TSAN_OPTIONS", "allocator_may_return_null=1:halt_on_error=1");
+    run.setEnvironmentVariable("UBSAN_OPTIONS", "print_stacktrace=1:halt_on_error=1");
 }
 
 /// True when no name was asked for after "--", or a part of this one.
