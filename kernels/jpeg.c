@@ -75,13 +75,15 @@ static void init_source(j_decompress_ptr decompress)
     (void)decompress;
 }
 
-/* All bytes are there from the start, so libjpeg asking for more means that they end too early. */
+/* All bytes are there from the start, so libjpeg asking for more means that they end too early. To go on all the same it
+ * gets an end marker. While bytes are left as far as the source knows, libjpeg is inside a block or a segment and starts
+ * over with them: that makes the last block before the cut what it is in TensorFlow. */
 static boolean fill_input_buffer(j_decompress_ptr decompress)
 {
     static const JOCTET end_of_image[2] = {0xff, JPEG_EOI};
     mr_jpeg_reader *reader = reader_of((j_common_ptr)decompress);
-    if (!reader->options.accept_truncated || decompress->src->next_input_byte == end_of_image + 2)
-        ERREXIT(decompress, JERR_INPUT_EOF);
+    if (!reader->options.accept_truncated) ERREXIT(decompress, JERR_INPUT_EOF);
+    if (decompress->src->bytes_in_buffer > 0) return TRUE;
     decompress->src->next_input_byte = end_of_image;
     decompress->src->bytes_in_buffer = sizeof(end_of_image);
     return TRUE;
@@ -90,6 +92,12 @@ static boolean fill_input_buffer(j_decompress_ptr decompress)
 static void skip_input_data(j_decompress_ptr decompress, long count)
 {
     if (count <= 0) return;
+    if (reader_of((j_common_ptr)decompress)->options.accept_truncated &&
+        (unsigned long)count > decompress->src->bytes_in_buffer) {
+        decompress->src->bytes_in_buffer = 0;
+        (void)fill_input_buffer(decompress);
+        return;
+    }
     size_t left = decompress->src->bytes_in_buffer;
     size_t skipped = (unsigned long)count < left ? (size_t)count : left;
     decompress->src->next_input_byte += skipped;

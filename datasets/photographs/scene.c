@@ -23,17 +23,19 @@ static vector colour(mr_random *random, double brightness, double saturation)
     return scaled(c, (float)brightness / (1 + s));
 }
 
-static surface draw_surface(mr_random *random, double frequency)
+/* plain: 0 as loud as table and wall may be … 1 hardly a pattern */
+static surface draw_surface(mr_random *random, double frequency, double plain)
 {
     surface surface = {.seed = mr_random_next32(random)};
-    double brightness = mr_random_range(random, 0.15, 0.95), contrast = mr_random_range(random, 0.35, 0.9);
+    double brightness = mr_random_range(random, 0.15, 0.95),
+           contrast = mr_random_range(random, 0.5 + 0.3 * plain, 0.95);
     surface.light = colour(random, brightness, mr_random_range(random, 0, 0.9));
     surface.dark = mixed(scaled(surface.light, (float)contrast), colour(random, brightness * contrast, 0.7),
                          range(random, 0, 0.5));
     surface.frequency = (float)frequency * range(random, 0.6, 1.8);
     surface.clouds = range(random, 0.2, 1);
-    surface.stripes = chance(random, 0.4) ? range(random, 0.2, 1) : 0;
-    surface.squares = chance(random, 0.25) ? range(random, 0.2, 1) : 0;
+    surface.stripes = chance(random, 0.4 - 0.2 * plain) ? range(random, 0.2, 1) : 0;
+    surface.squares = chance(random, 0.2 - 0.2 * plain) ? range(random, 0.2, 1) : 0;
     surface.warp = range(random, 0, 2);
     float sum = surface.clouds + surface.stripes + surface.squares;
     surface.clouds /= sum;
@@ -92,17 +94,19 @@ static float reach_down(const scene *scene)
 static void draw_object(scene *scene, mr_random *random)
 {
     static const float proportions[CLASS_COUNT][2] = {
-        [BALL] = {1, 1},        [CONE] = {0.8f, 1.05f}, [CUBE] = {0.68f, 0.72f}, [CYLINDER] = {0.7f, 1.05f},
+        [BALL] = {1, 1},        [CONE] = {0.85f, 1.05f}, [CUBE] = {0.68f, 0.72f}, [CYLINDER] = {0.8f, 1.05f},
         [RING] = {0.16f, 0.3f}, [STAR] = {0.12f, 0.26f}};
     scene->proportion = range(random, proportions[scene->class][0], proportions[scene->class][1]);
-    scene->skin = draw_surface(random, 1.6);
+    scene->skin = draw_surface(random, 1.6, 1);
     scene->gloss = chance(random, 0.5) ? range(random, 0.1, 0.7) : 0;
     if (scene->class == RING || scene->class == STAR)
-        draw_facing(scene, random, 0.85);
+        draw_facing(scene, random, 0.7);
     else
-        draw_rotation(scene, random, scene->class == CUBE ? 0.8 : 0.6);
+        draw_rotation(scene, random, scene->class == CUBE ? 0.5 : 0.35);
     /* It stands on the table, or in the air where something holds it. */
-    scene->position.y = reach_down(scene) + (chance(random, 0.3) ? range(random, 0, 0.6) : 0);
+    float height = reach_down(scene) + (chance(random, 0.3) ? range(random, 0, 0.6) : 0);
+    scene->eye.y += height - scene->position.y; /* so that it stays where the camera looks */
+    scene->position.y = height;
 }
 
 static void draw_size(scene *scene, mr_random *random)
@@ -127,9 +131,9 @@ static void draw_camera(scene *scene, mr_random *random)
     scene->up = cross(scene->forward, scene->right);
     float shorter = (float)(scene->width < scene->height ? scene->width : scene->height);
     /* The object is about 2 wide. */
-    scene->focus = shorter * range(random, 0.42, 0.72) * distance / 2;
-    scene->centre_x = (float)scene->width / 2 + shorter * range(random, -0.13, 0.13);
-    scene->centre_y = (float)scene->height / 2 + shorter * range(random, -0.13, 0.13);
+    scene->focus = shorter * range(random, 0.55, 0.85) * distance / 2;
+    scene->centre_x = (float)scene->width / 2 + shorter * range(random, -0.08, 0.08);
+    scene->centre_y = (float)scene->height / 2 + shorter * range(random, -0.08, 0.08);
     scene->wall = range(random, 2, 9);
 }
 
@@ -181,8 +185,8 @@ void scene_draw(scene *scene, uint64_t seed, uint64_t index)
     draw_size(scene, &random);
     draw_camera(scene, &random);
     draw_light(scene, &random);
-    scene->table = draw_surface(&random, 0.8);
-    scene->wall_paper = draw_surface(&random, 0.6);
+    scene->table = draw_surface(&random, 0.8, 0);
+    scene->wall_paper = draw_surface(&random, 0.6, 0);
     draw_scraps(scene, &random);
     draw_film(scene, &random);
     draw_object(scene, &random);

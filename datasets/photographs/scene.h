@@ -29,7 +29,7 @@ typedef struct scrap_shape {
     vector colour;
 } scrap_shape;
 
-constexpr int scrap_count_max = 10;
+constexpr int scrap_count_max = 7;
 
 typedef enum picture_format { JPEG_BASELINE, JPEG_PROGRESSIVE, PNG } picture_format;
 
