@@ -20,11 +20,11 @@ TEST(status_fail_replaces_control_bytes)
 
 TEST(status_long_message_is_cut_at_a_character)
 {
-    char text[3 * MR_ERROR_SIZE + 1];
+    char text[3 * MR_ERROR_SIZE + 3];
     for (size_t shift = 0; shift < 3; shift++) {
         memset(text, 'a', shift);
         for (size_t i = 0; i < MR_ERROR_SIZE; i++) memcpy(text + shift + 3 * i, "\u20ac", 3);
-        text[3 * MR_ERROR_SIZE] = '\0';
+        text[shift + 3 * MR_ERROR_SIZE] = '\0';
         mr_error error = {0};
         CHECK_STATUS(mr_fail(&error, MR_INTERNAL, "%s", text), MR_INTERNAL);
         size_t length = strlen(error.message);
