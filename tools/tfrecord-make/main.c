@@ -5,6 +5,7 @@
 #include "records/file.h"
 
 #include <inttypes.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -57,7 +58,7 @@ static void print_made(const options *options, const work *work, double seconds,
     if (work->bad > 0)
         printf("%" PRId64 " picture%s could not be used and %s left out (listed above)\n", work->bad,
                work->bad == 1 ? "" : "s", work->bad == 1 ? "was" : "were");
-    if (removed > 0) printf("%" PRId64 " files of an earlier run were removed\n", removed);
+    if (removed > 0) printf("%" PRId64 " file%s of an earlier run removed\n", removed, removed == 1 ? "" : "s");
     if (work->reused > 0) printf("%" PRId64 " pictures in files that were finished before\n", work->reused);
     printf("%" PRId64 " pictures written in %s", work->written, progress_time_text(seconds, text));
     if (work->written > 0 && seconds > 0) printf(", %.0f pictures/s", (double)work->written / seconds);
@@ -128,6 +129,8 @@ int main(int argc, char **argv)
     options options;
     int exit_code;
     mr_error error = {0};
+    /* A file that may not grow further is then a sentence, not a death. */
+    (void)signal(SIGXFSZ, SIG_IGN);
     if (!options_parse(argc, argv, &options, &exit_code)) return exit_code;
     mr_status status = run(&options, &error);
     if (status == MR_CANCELLED)
