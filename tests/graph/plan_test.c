@@ -1,0 +1,291 @@
+/* Plans: what is computed once, what is computed not at all, and that a step in its stride allocates nothing. */
+#include "tests/test.h"
+#include <millrace/ops.h>
+#include <millrace/session.h>
+#include <stdatomic.h>
+
+/* Every allocation of the process is counted, where no sanitizer has put its own functions there. */
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define COUNTS_ALLOCATIONS 0
+#endif
+#endif
+#ifndef COUNTS_ALLOCATIONS
+#define COUNTS_ALLOCATIONS 1
+#endif
+
+static atomic_llong allocation_count;
+
+#if COUNTS_ALLOCATIONS
+extern void *__libc_malloc(size_t size);
+extern void *__libc_calloc(size_t count, size_t size);
+extern void *__libc_realloc(void *block, size_t size);
+extern void *__libc_memalign(size_t alignment, size_t size);
+
+void *malloc(size_t size)
+{
+    atomic_fetch_add(&allocation_count, 1);
+    return __libc_malloc(size);
+}
+void *calloc(size_t count, size_t size)
+{
+    atomic_fetch_add(&allocation_count, 1);
+    return __libc_calloc(count, size);
+}
+void *realloc(void *block, size_t size)
+{
+    atomic_fetch_add(&allocation_count, 1);
+    return __libc_realloc(block, size);
+}
+void *aligned_alloc(size_t alignment, size_t size)
+{
+    atomic_fetch_add(&allocation_count, 1);
+    return __libc_memalign(alignment, size);
+}
+#endif
+
+static mr_session *open_session(mr_graph *g)
+{
+    mr_error error = {0};
+    mr_session *session = nullptr;
+    mr_session_options options = {.thread_count = 2};
+    CHECK_OK(mr_session_new(g, &options, &session, &error));
+    mr_session_trace(session, true);
+    return session;
+}
+
+/* How many calls of that operator the last run made; all calls when it is null. */
+static int ran(const mr_session *session, const char *op)
+{
+    mr_node_time times[64];
+    int count = mr_session_trace_times(session, times, 64), found = 0;
+    for (int i = 0; i < count; i++) found += !op || strcmp(times[i].op, op) == 0;
+    return found;
+}
+
+/* The place of a node in the last run; -1 when it did not run. */
+static int place(const mr_session *session, const char *node)
+{
+    mr_node_time times[64];
+    int count = mr_session_trace_times(session, times, 64);
+    for (int i = 0; i < count; i++)
+        if (strcmp(times[i].node, node) == 0) return i;
+    return -1;
+}
+
+TEST(plan_folds_what_depends_on_constants_alone)
+{
+    mr_error error = {0};
+    mr_graph *g = mr_graph_new();
+    mr_output two = mr_constant_float(g, 2.0f);
+    mr_output five = mr_add(g, mr_square(g, two), mr_constant_float(g, 1.0f));
+    mr_output x = mr_placeholder(g, MR_FLOAT, .shape = MR_SCALAR);
+    mr_output y = mr_mul(g, x, five);
+    mr_session *session = open_session(g);
+    mr_tensor three = {0}, seven = {0}, result = {0};
+    CHECK_OK(mr_tensor_init_float(&three, 3, &error));
+    CHECK_OK(mr_tensor_init_float(&seven, 7, &error));
+    CHECK_OK(mr_session_run(session, MR_FEEDS({x, three}), MR_OUTPUTS(y), &result, nullptr, 0, &error));
+    CHECK_NEAR(mr_tensor_floats(&result)[0], 15, 0);
+    CHECK_EQ(ran(session, nullptr), 1);
+    mr_tensor_deinit(&result);
+    CHECK_OK(mr_session_run(session, MR_FEEDS({x, three}, {two, seven}), MR_OUTPUTS(y), &result, nullptr, 0, &error));
+    CHECK_NEAR(mr_tensor_floats(&result)[0], 150, 0);
+    CHECK_EQ(ran(session, nullptr), 3);
+    mr_tensor_deinit(&result);
+    mr_tensor_deinit(&three);
+    mr_tensor_deinit(&seven);
+    mr_session_free(session);
+    mr_graph_free(g);
+}
+
+/* A constant that the caller fetched, or a variable that started from it, is never written to. */
+TEST(plan_constants_stay)
+{
+    mr_error error = {0};
+    mr_graph *g = mr_graph_new();
+    mr_output c = mr_constant_floats(g, MR_SHAPE(2), (float[]){1, 2}, nullptr);
+    mr_output x = mr_placeholder(g, MR_FLOAT, .shape = MR_SHAPE(2));
+    mr_output y = mr_add(g, mr_neg(g, mr_identity(g, c)), x);
+    mr_session *session = open_session(g);
+    mr_tensor fed = {0}, result = {0};
+    CHECK_OK(mr_tensor_init_copy(&fed, MR_FLOAT, MR_SHAPE(2), (float[]){10, 10}, &error));
+    for (int i = 0; i < 3; i++) {
+        CHECK_OK(mr_session_run(session, MR_FEEDS({x, fed}), MR_OUTPUTS(y), &result, nullptr, 0, &error));
+        CHECK_NEAR(mr_tensor_floats(&result)[0], 9, 0);
+        CHECK_NEAR(mr_tensor_floats(&result)[1], 8, 0);
+        mr_tensor_deinit(&result);
+    }
+    mr_tensor_deinit(&fed);
+    mr_session_free(session);
+    mr_graph_free(g);
+}
+
+TEST(plan_shares_equal_nodes)
+{
+    mr_error error = {0};
+    mr_graph *g = mr_graph_new();
+    mr_output x = mr_placeholder(g, MR_FLOAT, .shape = MR_SHAPE(-1, 2));
+    mr_output one = mr_mul(g, mr_square(g, x), mr_constant_float(g, 3.0f));
+    mr_output same = mr_mul(g, mr_square(g, x), mr_constant_float(g, 3.0f));
+    mr_output other = mr_mul(g, mr_square(g, x), mr_constant_float(g, 4.0f));
+    mr_session *session = open_session(g);
+    mr_tensor fed = {0}, results[3] = {0};
+    CHECK_OK(mr_tensor_init_copy(&fed, MR_FLOAT, MR_SHAPE(1, 2), (float[]){1, 2}, &error));
+    CHECK_OK(mr_session_run(session, MR_FEEDS({x, fed}), MR_OUTPUTS(one, same, other), results, nullptr, 0, &error));
+    CHECK_EQ(ran(session, "Square"), 1);
+    CHECK_EQ(ran(session, "Mul"), 2);
+    CHECK_NEAR(mr_tensor_floats(&results[0])[1], 12, 0);
+    CHECK_NEAR(mr_tensor_floats(&results[1])[1], 12, 0);
+    CHECK_NEAR(mr_tensor_floats(&results[2])[1], 16, 0);
+    for (int i = 0; i < 3; i++) mr_tensor_deinit(&results[i]);
+    mr_tensor_deinit(&fed);
+    mr_session_free(session);
+    mr_graph_free(g);
+}
+
+/* Attrs are part of what makes nodes equal. */
+TEST(plan_does_not_share_what_differs_in_an_attr)
+{
+    mr_error error = {0};
+    mr_graph *g = mr_graph_new();
+    mr_output x = mr_placeholder(g, MR_FLOAT, .shape = MR_SHAPE(-1));
+    mr_output whole = mr_cast(g, x, MR_INT32), wide = mr_cast(g, x, MR_INT64), again = mr_cast(g, x, MR_INT32);
+    mr_session *session = open_session(g);
+    mr_tensor fed = {0}, results[3] = {0};
+    CHECK_OK(mr_tensor_init_copy(&fed, MR_FLOAT, MR_SHAPE(1), (float[]){5}, &error));
+    CHECK_OK(mr_session_run(session, MR_FEEDS({x, fed}), MR_OUTPUTS(whole, wide, again), results, nullptr, 0, &error));
+    CHECK_EQ(ran(session, "Cast"), 2);
+    CHECK_EQ(mr_tensor_int32s(&results[0])[0], 5);
+    CHECK_EQ(mr_tensor_int64s(&results[1])[0], 5);
+    CHECK_EQ(mr_tensor_int32s(&results[2])[0], 5);
+    for (int i = 0; i < 3; i++) mr_tensor_deinit(&results[i]);
+    mr_tensor_deinit(&fed);
+    mr_session_free(session);
+    mr_graph_free(g);
+}
+
+/* A variable read before and after its update is read twice. */
+TEST(plan_does_not_share_reads_of_a_variable)
+{
+    mr_error error = {0};
+    mr_graph *g = mr_graph_new();
+    mr_variable w = mr_variable_new(g, "w", mr_constant_float(g, 1.0f));
+    mr_output before = mr_identity(g, w.ref, .name = "before");
+    mr_graph_push_control(g, &before.node, 1);
+    mr_output step = mr_assign_add(g, w.ref, mr_constant_float(g, 1.0f));
+    mr_graph_pop_control(g);
+    mr_graph_push_control(g, &step.node, 1);
+    mr_output after = mr_identity(g, w.ref, .name = "after");
+    mr_graph_pop_control(g);
+    mr_session *session = open_session(g);
+    CHECK_OK(mr_session_run(session, MR_NO_FEEDS, (mr_outputs){0}, nullptr, &w.assign, 1, &error));
+    mr_tensor results[2] = {0};
+    CHECK_OK(mr_session_run(session, MR_NO_FEEDS, MR_OUTPUTS(before, after), results, nullptr, 0, &error));
+    CHECK_NEAR(mr_tensor_floats(&results[0])[0], 1, 0);
+    CHECK_NEAR(mr_tensor_floats(&results[1])[0], 2, 0);
+    mr_tensor_deinit(&results[0]);
+    mr_tensor_deinit(&results[1]);
+    mr_session_free(session);
+    mr_graph_free(g);
+}
+
+TEST(plan_respects_control_edges)
+{
+    mr_error error = {0};
+    mr_graph *g = mr_graph_new();
+    mr_output x = mr_placeholder(g, MR_FLOAT, .shape = MR_SCALAR);
+    mr_output early = mr_square(g, x, .name = "early"), late = mr_neg(g, x, .name = "late");
+    mr_node_add_control(early.node, late.node);
+    mr_node *both = mr_group(g, (mr_node *[]){early.node, late.node}, 2, "both");
+    mr_session *session = open_session(g);
+    mr_tensor fed = {0};
+    CHECK_OK(mr_tensor_init_float(&fed, 3, &error));
+    CHECK_OK(mr_session_run(session, MR_FEEDS({x, fed}), (mr_outputs){0}, nullptr, &both, 1, &error));
+    CHECK_EQ(place(session, "late"), 0);
+    CHECK_EQ(place(session, "early"), 1);
+    CHECK_EQ(ran(session, nullptr), 2); /* the group itself is nothing to run */
+    mr_tensor_deinit(&fed);
+    mr_session_free(session);
+    mr_graph_free(g);
+}
+
+/* What frees more than it makes does not wait for what was made before it. */
+TEST(plan_runs_early_what_frees_memory)
+{
+    mr_error error = {0};
+    mr_graph *g = mr_graph_new();
+    mr_output x = mr_placeholder(g, MR_FLOAT, .shape = MR_SHAPE(1000));
+    mr_output zero = mr_constant_int32(g, 0);
+    mr_output large[3], small[3];
+    const char *names[] = {"sum0", "sum1", "sum2"};
+    for (int i = 0; i < 3; i++) large[i] = mr_mul(g, x, mr_constant_float(g, (float)i + 2));
+    for (int i = 0; i < 3; i++) small[i] = mr_sum(g, large[i], zero, .name = names[i]);
+    mr_session *session = open_session(g);
+    mr_tensor fed = {0}, results[3] = {0};
+    CHECK_OK(mr_tensor_init(&fed, MR_FLOAT, MR_SHAPE(1000), &error));
+    for (int i = 0; i < 1000; i++) mr_tensor_floats(&fed)[i] = 1;
+    CHECK_OK(mr_session_run(session, MR_FEEDS({x, fed}), (mr_outputs){small, 3}, results, nullptr, 0, &error));
+    for (int i = 0; i < 3; i++) {
+        CHECK_EQ(place(session, names[i]), 2 * i + 1);
+        CHECK_NEAR(mr_tensor_floats(&results[i])[0], 1000 * (i + 2), 0.5);
+        mr_tensor_deinit(&results[i]);
+    }
+    mr_tensor_deinit(&fed);
+    mr_session_free(session);
+    mr_graph_free(g);
+}
+
+TEST(plan_in_its_stride_allocates_nothing)
+{
+    if (!COUNTS_ALLOCATIONS) test_skip("a sanitizer counts the allocations here");
+    mr_error error = {0};
+    mr_graph *g = mr_graph_new();
+    mr_output x = mr_placeholder(g, MR_FLOAT, .shape = MR_SHAPE(-1, 64));
+    mr_variable w = mr_variable_new(g, "w", mr_constant_float(g, 2.0f));
+    mr_output h = mr_square(g, mr_neg(g, mr_mul(g, x, w.value)));
+    mr_output y = mr_add(g, h, mr_identity(g, h));
+    mr_output update = mr_assign_add(g, w.ref, mr_constant_float(g, 1.0f));
+    mr_session *session = open_session(g);
+    mr_session_trace(session, false);
+    CHECK_OK(mr_session_run(session, MR_NO_FEEDS, (mr_outputs){0}, nullptr, &w.assign, 1, &error));
+    mr_tensor fed = {0}, result = {0};
+    CHECK_OK(mr_tensor_init(&fed, MR_FLOAT, MR_SHAPE(32, 64), &error));
+    for (int i = 0; i < 32 * 64; i++) mr_tensor_floats(&fed)[i] = 1;
+    mr_step *step = nullptr;
+    CHECK_OK(mr_session_prepare(session, &x, 1, MR_OUTPUTS(y), &update.node, 1, &step, &error));
+    long long before = 0;
+    for (int i = 0; i < 20; i++) {
+        if (i == 2) before = atomic_load(&allocation_count);
+        CHECK_OK(mr_step_run(step, &fed, &result, &error));
+        CHECK_NEAR(mr_tensor_floats(&result)[0], 2.0 * (i + 2) * (i + 2), 0);
+        mr_tensor_deinit(&result);
+    }
+    CHECK_EQ(atomic_load(&allocation_count), before);
+    for (int i = 0; i < 20; i++) {
+        CHECK_OK(mr_session_run(session, MR_FEEDS({x, fed}), MR_OUTPUTS(y), &result, &update.node, 1, &error));
+        mr_tensor_deinit(&result);
+    }
+    CHECK_EQ(atomic_load(&allocation_count), before); /* the lookup of the plan included */
+    mr_tensor_deinit(&fed);
+    mr_session_free(session);
+    mr_graph_free(g);
+}
+
+TEST(plan_says_what_has_no_kernel)
+{
+    mr_error error = {0};
+    mr_graph *g = mr_graph_new();
+    mr_output x = mr_placeholder(g, MR_FLOAT, .shape = MR_SCALAR);
+    mr_output p = mr_placeholder(g, MR_BOOL, .shape = MR_SCALAR);
+    mr_node_builder b = mr_node_begin(g, "Switch", "branch");
+    mr_node_add_input(&b, x);
+    mr_node_add_input(&b, p);
+    mr_output y = mr_node_finish(&b);
+    mr_session *session = open_session(g);
+    mr_tensor result = {0};
+    CHECK_STATUS(mr_session_run(session, MR_NO_FEEDS, MR_OUTPUTS(y), &result, nullptr, 0, &error), MR_UNIMPLEMENTED);
+    CHECK_STR(error.message, "branch (Switch): conditions and loops in a graph cannot be run yet");
+    mr_session_free(session);
+    mr_graph_free(g);
+}
