@@ -5,6 +5,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -131,6 +132,57 @@ static void wait_one(void)
         return;
     }
 }
+
+/* ---- Counting allocations: this program's malloc counts, then does what it always does ---- */
+
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define IS_SANITIZED 1
+#endif
+#endif
+
+#if !defined(IS_SANITIZED) && defined(__GLIBC__)
+static atomic_llong allocation_count;
+
+void *__libc_malloc(size_t size_bytes);
+void *__libc_calloc(size_t count, size_t size_bytes);
+void *__libc_realloc(void *bytes, size_t size_bytes);
+void *__libc_memalign(size_t alignment, size_t size_bytes);
+
+void *malloc(size_t size_bytes)
+{
+    atomic_fetch_add_explicit(&allocation_count, 1, memory_order_relaxed);
+    return __libc_malloc(size_bytes);
+}
+
+void *calloc(size_t count, size_t size_bytes)
+{
+    atomic_fetch_add_explicit(&allocation_count, 1, memory_order_relaxed);
+    return __libc_calloc(count, size_bytes);
+}
+
+void *realloc(void *bytes, size_t size_bytes)
+{
+    atomic_fetch_add_explicit(&allocation_count, 1, memory_order_relaxed);
+    return __libc_realloc(bytes, size_bytes);
+}
+
+void *aligned_alloc(size_t alignment, size_t size_bytes)
+{
+    atomic_fetch_add_explicit(&allocation_count, 1, memory_order_relaxed);
+    return __libc_memalign(alignment, size_bytes);
+}
+
+long long test_allocations(void)
+{
+    return atomic_load(&allocation_count);
+}
+#else
+long long test_allocations(void)
+{
+    return -1;
+}
+#endif
 
 static bool wanted(const test_case *test, int filter_count, char **filters)
 {

@@ -50,6 +50,8 @@ const char *test_folder(void);
 uint64_t test_seed(void);
 /* Where the built programs are: MILLRACE_BIN, or zig-out/bin. */
 const char *test_bin(const char *program);
+/* Allocations of this process so far, on every thread; -1 where a sanitizer has put its own allocator. */
+long long test_allocations(void);
 
 #define CHECK(condition)                                                                                               \
     do {                                                                                                               \

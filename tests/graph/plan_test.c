@@ -2,47 +2,6 @@
 #include "tests/test.h"
 #include <millrace/ops.h>
 #include <millrace/session.h>
-#include <stdatomic.h>
-
-/* Every allocation of the process is counted, where no sanitizer has put its own functions there. */
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define COUNTS_ALLOCATIONS 0
-#endif
-#endif
-#ifndef COUNTS_ALLOCATIONS
-#define COUNTS_ALLOCATIONS 1
-#endif
-
-static atomic_llong allocation_count;
-
-#if COUNTS_ALLOCATIONS
-extern void *__libc_malloc(size_t size);
-extern void *__libc_calloc(size_t count, size_t size);
-extern void *__libc_realloc(void *block, size_t size);
-extern void *__libc_memalign(size_t alignment, size_t size);
-
-void *malloc(size_t size)
-{
-    atomic_fetch_add(&allocation_count, 1);
-    return __libc_malloc(size);
-}
-void *calloc(size_t count, size_t size)
-{
-    atomic_fetch_add(&allocation_count, 1);
-    return __libc_calloc(count, size);
-}
-void *realloc(void *block, size_t size)
-{
-    atomic_fetch_add(&allocation_count, 1);
-    return __libc_realloc(block, size);
-}
-void *aligned_alloc(size_t alignment, size_t size)
-{
-    atomic_fetch_add(&allocation_count, 1);
-    return __libc_memalign(alignment, size);
-}
-#endif
 
 static mr_session *open_session(mr_graph *g)
 {
@@ -238,7 +197,7 @@ TEST(plan_runs_early_what_frees_memory)
 
 TEST(plan_in_its_stride_allocates_nothing)
 {
-    if (!COUNTS_ALLOCATIONS) test_skip("a sanitizer counts the allocations here");
+    if (test_allocations() < 0) test_skip("a sanitizer counts the allocations here");
     mr_error error = {0};
     mr_graph *g = mr_graph_new();
     mr_output x = mr_placeholder(g, MR_FLOAT, .shape = MR_SHAPE(-1, 64));
@@ -256,17 +215,17 @@ TEST(plan_in_its_stride_allocates_nothing)
     CHECK_OK(mr_session_prepare(session, &x, 1, MR_OUTPUTS(y), &update.node, 1, &step, &error));
     long long before = 0;
     for (int i = 0; i < 20; i++) {
-        if (i == 2) before = atomic_load(&allocation_count);
+        if (i == 2) before = test_allocations();
         CHECK_OK(mr_step_run(step, &fed, &result, &error));
         CHECK_NEAR(mr_tensor_floats(&result)[0], 2.0 * (i + 2) * (i + 2), 0);
         mr_tensor_deinit(&result);
     }
-    CHECK_EQ(atomic_load(&allocation_count), before);
+    CHECK_EQ(test_allocations(), before);
     for (int i = 0; i < 20; i++) {
         CHECK_OK(mr_session_run(session, MR_FEEDS({x, fed}), MR_OUTPUTS(y), &result, &update.node, 1, &error));
         mr_tensor_deinit(&result);
     }
-    CHECK_EQ(atomic_load(&allocation_count), before); /* the lookup of the plan included */
+    CHECK_EQ(test_allocations(), before); /* the lookup of the plan included */
     mr_tensor_deinit(&fed);
     mr_session_free(session);
     mr_graph_free(g);

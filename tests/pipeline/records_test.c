@@ -2,54 +2,7 @@
 #include "tests/kernels/pictures.h"
 #include "tests/pipeline/pipelines.h"
 
-#include <stdatomic.h>
 #include <unistd.h>
-
-/* ---- Counting allocations: the test program's malloc counts for whoever asks ---- */
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define IS_SANITIZED 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define IS_SANITIZED 1
-#endif
-#endif
-
-static atomic_llong allocations;
-
-#if !defined(IS_SANITIZED) && defined(__GLIBC__)
-#define CAN_COUNT 1
-void *__libc_malloc(size_t size_bytes);
-void *__libc_calloc(size_t count, size_t size_bytes);
-void *__libc_realloc(void *bytes, size_t size_bytes);
-void *__libc_memalign(size_t alignment, size_t size_bytes);
-
-void *malloc(size_t size_bytes)
-{
-    atomic_fetch_add_explicit(&allocations, 1, memory_order_relaxed);
-    return __libc_malloc(size_bytes);
-}
-
-void *calloc(size_t count, size_t size_bytes)
-{
-    atomic_fetch_add_explicit(&allocations, 1, memory_order_relaxed);
-    return __libc_calloc(count, size_bytes);
-}
-
-void *realloc(void *bytes, size_t size_bytes)
-{
-    atomic_fetch_add_explicit(&allocations, 1, memory_order_relaxed);
-    return __libc_realloc(bytes, size_bytes);
-}
-
-void *aligned_alloc(size_t alignment, size_t size_bytes)
-{
-    atomic_fetch_add_explicit(&allocations, 1, memory_order_relaxed);
-    return __libc_memalign(alignment, size_bytes);
-}
-#else
-#define CAN_COUNT 0
-#endif
 
 /* ---- Files ---- */
 
@@ -330,7 +283,7 @@ TEST(pipeline_pictures_as_they_are)
 
 TEST(pipeline_allocates_nothing_once_it_runs)
 {
-    if (!CAN_COUNT) test_skip("the allocator is a sanitizer's");
+    if (test_allocations() < 0) test_skip("the allocator is a sanitizer's");
     mr_error error = {0};
     mr_dataset *d = mr_dataset_repeat(mr_dataset_shuffle(mr_dataset_records(write_set(0)), .seed = 2), MR_FOREVER);
     d = mr_dataset_prefetch(mr_dataset_batch(decoded(parsed(d)), 8, .drop_remainder = true), 2);
@@ -339,9 +292,9 @@ TEST(pipeline_allocates_nothing_once_it_runs)
     CHECK_OK(mr_iterator_new(d, &(mr_iterator_options){.threads = 2}, &iterator, &error));
     /* Every thread and every row of every slot has met the largest record after some epochs. */
     for (int i = 0; i < 400; i++) CHECK_OK(mr_iterator_next(iterator, &element, &error));
-    long long before = atomic_load(&allocations);
+    long long before = test_allocations();
     for (int i = 0; i < 100; i++) CHECK_OK(mr_iterator_next(iterator, &element, &error));
-    CHECK_EQ(atomic_load(&allocations) - before, 0);
+    CHECK_EQ(test_allocations() - before, 0);
     mr_element_deinit(&element);
     mr_iterator_free(iterator);
     mr_dataset_free(d);
