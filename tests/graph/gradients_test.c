@@ -1,0 +1,412 @@
+/* Every gradient against finite differences: one row an operator, each with shapes known and with sizes unknown while the
+ * graph is built. The checked function is sum(y * weights) with weights drawn once, in double where the operator has such
+ * a kernel. */
+#include "base/random.h"
+#include "graph/ir/op.h"
+#include "tests/test.h"
+#include <millrace/ops.h>
+#include <millrace/session.h>
+
+constexpr int INPUTS_MAX = 3;
+
+typedef struct gradient_case {
+    const char *op;
+    const char *note; /* which form of it */
+    int input_count;
+    mr_shape shapes[INPUTS_MAX];
+    double low, high; /* of input elements */
+    mr_output (*build)(mr_graph *g, const mr_output *x);
+} gradient_case;
+
+#define INT(value) mr_constant_int32(g, value)
+#define INTS(...) mr_constant_ints(g, MR_INTS(__VA_ARGS__))
+#define S(...) MR_SHAPE(__VA_ARGS__)
+#define LIKE(output) mr_cast(g, output, mr_output_dtype(x[0]))
+#define NUMBER(value) LIKE(mr_constant_float(g, value))
+#define BOOLS3                                                                                                         \
+    mr_greater(g, mr_constant_int32s(g, S(3), (int32_t[]){1, 0, 1}, nullptr),                                          \
+               mr_constant_int32s(g, MR_SCALAR, (int32_t[]){0}, nullptr))
+#define CONV .strides = MR_INTS(1, 2, 1, 1), .padding = MR_SAME
+#define POOL .ksize = MR_INTS(1, 2, 2, 1), .strides = MR_INTS(1, 2, 1, 1), .padding = MR_SAME
+#define MATRIX3x2 mr_constant_int32s(g, S(3, 2), (int32_t[]){1, 0, 0, 2, 1, 0}, nullptr)
+#define PADDINGS mr_constant_int32s(g, S(2, 2), (int32_t[]){1, 2, 0, 1}, nullptr)
+
+/* name, operator, note, shapes of inputs, range, expression */
+#define CASES(C)                                                                                                       \
+    C(neg, "Neg", "", (S(2, 3)), -2, 2, mr_neg(g, x[0]))                                                               \
+    C(abs_, "Abs", "", (S(2, 3)), -2, 2, mr_abs(g, x[0]))                                                              \
+    C(square, "Square", "", (S(2, 3)), -2, 2, mr_square(g, x[0]))                                                      \
+    C(sqrt_, "Sqrt", "", (S(2, 3)), 0.5, 2, mr_sqrt(g, x[0]))                                                          \
+    C(sqrt_grad, "SqrtGrad", "", (S(2, 3), S(2, 3)), 0.5, 2, mr_sqrt_grad(g, x[0], x[1]))                              \
+    C(rsqrt, "Rsqrt", "", (S(2, 3)), 0.5, 2, mr_rsqrt(g, x[0]))                                                        \
+    C(rsqrt_grad, "RsqrtGrad", "", (S(2, 3), S(2, 3)), 0.5, 2, mr_rsqrt_grad(g, x[0], x[1]))                           \
+    C(reciprocal, "Reciprocal", "", (S(2, 3)), 0.5, 2, mr_reciprocal(g, x[0]))                                         \
+    C(inv, "Inv", "", (S(2, 3)), 0.5, 2, mr_inv(g, x[0]))                                                              \
+    C(exp_, "Exp", "", (S(2, 3)), -1, 1, mr_exp(g, x[0]))                                                              \
+    C(expm1_, "Expm1", "", (S(2, 3)), -1, 1, mr_expm1(g, x[0]))                                                        \
+    C(log_, "Log", "", (S(2, 3)), 0.5, 2, mr_log(g, x[0]))                                                             \
+    C(log1p_, "Log1p", "", (S(2, 3)), -0.5, 2, mr_log1p(g, x[0]))                                                      \
+    C(sin_, "Sin", "", (S(2, 3)), -2, 2, mr_sin(g, x[0]))                                                              \
+    C(cos_, "Cos", "", (S(2, 3)), -2, 2, mr_cos(g, x[0]))                                                              \
+    C(tanh_, "Tanh", "", (S(2, 3)), -2, 2, mr_tanh(g, x[0]))                                                           \
+    C(tanh_grad, "TanhGrad", "", (S(2, 3), S(2, 3)), -0.9, 0.9, mr_tanh_grad(g, x[0], x[1]))                           \
+    C(sigmoid, "Sigmoid", "", (S(2, 3)), -2, 2, mr_sigmoid(g, x[0]))                                                   \
+    C(sigmoid_grad, "SigmoidGrad", "", (S(2, 3), S(2, 3)), 0.1, 0.9, mr_sigmoid_grad(g, x[0], x[1]))                   \
+    C(erf_, "Erf", "", (S(2, 3)), -2, 2, mr_erf(g, x[0]))                                                              \
+    C(cast, "Cast", "", (S(2, 3)), -2, 2, LIKE(mr_cast(g, x[0], MR_FLOAT)))                                            \
+    C(cumsum, "Cumsum", "", (S(2, 3)), -2, 2, mr_cumsum(g, x[0], INT(1)))                                              \
+    C(cumsum_reverse, "Cumsum", "exclusive, reverse", (S(3, 2)), -2, 2,                                                \
+      mr_cumsum(g, x[0], INT(0), .exclusive = true, .reverse = true))                                                  \
+    C(add, "Add", "", (S(2, 3), S(2, 3)), -2, 2, mr_add(g, x[0], x[1]))                                                \
+    C(add_v2, "AddV2", "row", (S(2, 3), S(3)), -2, 2, mr_add_v2(g, x[0], x[1]))                                        \
+    C(add_column, "AddV2", "column and row", (S(2, 1), S(1, 3)), -2, 2, mr_add_v2(g, x[0], x[1]))                      \
+    C(sub, "Sub", "scalar", (MR_SCALAR, S(2, 3)), -2, 2, mr_sub(g, x[0], x[1]))                                        \
+    C(mul, "Mul", "column", (S(2, 3), S(2, 1)), -2, 2, mr_mul(g, x[0], x[1]))                                          \
+    C(mul_same, "Mul", "", (S(2, 3), S(2, 3)), -2, 2, mr_mul(g, x[0], x[1]))                                           \
+    C(div_, "Div", "", (S(2, 3), S(3)), 0.5, 2, mr_div(g, x[0], x[1]))                                                 \
+    C(real_div, "RealDiv", "", (S(3), S(2, 3)), 0.5, 2, mr_real_div(g, x[0], x[1]))                                    \
+    C(div_no_nan, "DivNoNan", "", (S(2, 3), S(2, 3)), 0.5, 2, mr_div_no_nan(g, x[0], x[1]))                            \
+    C(floor_mod, "FloorMod", "", (S(2, 3)), 2.1, 2.9, mr_floor_mod(g, x[0], NUMBER(2.0f)))                             \
+    C(squared_difference, "SquaredDifference", "", (S(2, 3), S(3)), -2, 2, mr_squared_difference(g, x[0], x[1]))       \
+    C(pow_, "Pow", "", (S(2, 3), S(3)), 0.5, 2, mr_pow(g, x[0], x[1]))                                                 \
+    C(maximum, "Maximum", "", (S(2, 3), S(3)), -2, 2, mr_maximum(g, x[0], x[1]))                                       \
+    C(minimum, "Minimum", "", (S(2, 1), S(3)), -2, 2, mr_minimum(g, x[0], x[1]))                                       \
+    C(add_n, "AddN", "", (S(2, 3), S(2, 3), S(2, 3)), -2, 2, mr_add_n(g, MR_OUTPUTS(x[0], x[1], x[2], x[0])))          \
+    C(select, "Select", "", (S(3), S(3)), -2, 2, mr_select(g, BOOLS3, x[0], x[1]))                                     \
+    C(select_v2, "SelectV2", "", (S(2, 3), S(3)), -2, 2, mr_select_v2(g, BOOLS3, x[0], x[1]))                          \
+    C(clip_by_value, "ClipByValue", "", (S(2, 3)), -2, 2, mr_clip_by_value(g, x[0], NUMBER(-1.03f), NUMBER(0.97f)))    \
+    C(sum, "Sum", "", (S(2, 3, 2)), -2, 2, mr_sum(g, x[0], INTS(0, -1)))                                               \
+    C(sum_keep, "Sum", "keep_dims", (S(2, 3)), -2, 2, mr_sum(g, x[0], INTS(1), .keep_dims = true))                     \
+    C(sum_computed, "Sum", "axes not constant", (S(2, 3)), -2, 2,                                                      \
+      mr_sum(g, x[0], mr_cast(g, mr_max(g, mr_ones_like(g, x[0]), INTS(0, 1)), MR_INT32)))                             \
+    C(mean, "Mean", "", (S(2, 3)), -2, 2, mr_mean(g, x[0], INTS(0)))                                                   \
+    C(prod, "Prod", "", (S(2, 3)), 0.5, 2, mr_prod(g, x[0], INTS(1)))                                                  \
+    C(max, "Max", "", (S(2, 3)), -2, 2, mr_max(g, x[0], INTS(1)))                                                      \
+    C(min, "Min", "", (S(2, 3)), -2, 2, mr_min(g, x[0], INTS(0)))                                                      \
+    C(norm, "EuclideanNorm", "", (S(2, 3)), -2, 2, mr_euclidean_norm(g, x[0], INTS(1)))                                \
+    C(mat_mul, "MatMul", "", (S(2, 3), S(3, 2)), -2, 2, mr_mat_mul(g, x[0], x[1]))                                     \
+    C(mat_mul_ta, "MatMul", "transpose_a", (S(3, 2), S(3, 4)), -2, 2, mr_mat_mul(g, x[0], x[1], .transpose_a = true))  \
+    C(mat_mul_tb, "MatMul", "transpose_b", (S(2, 3), S(4, 3)), -2, 2, mr_mat_mul(g, x[0], x[1], .transpose_b = true))  \
+    C(mat_mul_tt, "MatMul", "both", (S(3, 2), S(4, 3)), -2, 2,                                                         \
+      mr_mat_mul(g, x[0], x[1], .transpose_a = true, .transpose_b = true))                                             \
+    C(batch_mat_mul, "BatchMatMul", "", (S(2, 2, 3), S(2, 3, 2)), -2, 2, mr_batch_mat_mul(g, x[0], x[1]))              \
+    C(batch_mat_mul_v2, "BatchMatMulV2", "broadcast", (S(2, 2, 3), S(1, 2, 3)), -2, 2,                                 \
+      mr_batch_mat_mul_v2(g, x[0], x[1], .adj_y = true))                                                               \
+    C(identity, "Identity", "", (S(2, 3)), -2, 2, mr_identity(g, x[0]))                                                \
+    C(identity_n, "IdentityN", "", (S(2, 3), S(2)), -2, 2, mr_output_at(mr_identity_n(g, MR_OUTPUTS(x[0], x[1])), 1))  \
+    C(snapshot, "Snapshot", "", (S(2, 3)), -2, 2, mr_snapshot(g, x[0]))                                                \
+    C(check_numerics, "CheckNumerics", "", (S(2, 3)), -2, 2, mr_check_numerics(g, x[0], .message = "m"))               \
+    C(placeholder_with_default, "PlaceholderWithDefault", "", (S(2, 3)), -2, 2,                                        \
+      mr_placeholder_with_default(g, x[0], .shape = S(2, 3)))                                                          \
+    C(reshape, "Reshape", "", (S(2, 3)), -2, 2, mr_reshape(g, x[0], INTS(3, -1)))                                      \
+    C(expand_dims, "ExpandDims", "", (S(2, 3)), -2, 2, mr_expand_dims(g, x[0], INT(1)))                                \
+    C(squeeze, "Squeeze", "", (S(2, 1, 3)), -2, 2, mr_squeeze(g, x[0], .squeeze_dims = MR_INTS(1)))                    \
+    C(fill, "Fill", "", (MR_SCALAR), -2, 2, mr_fill(g, INTS(2, 3), x[0]))                                              \
+    C(transpose, "Transpose", "", (S(2, 3, 2)), -2, 2, mr_transpose(g, x[0], INTS(2, 0, 1)))                           \
+    C(tile, "Tile", "", (S(2, 3)), -2, 2, mr_tile(g, x[0], INTS(2, 3)))                                                \
+    C(reverse, "ReverseV2", "", (S(2, 3)), -2, 2, mr_reverse_v2(g, x[0], INTS(1)))                                     \
+    C(broadcast_to, "BroadcastTo", "", (S(2, 1)), -2, 2, mr_broadcast_to(g, x[0], INTS(3, 2, 2)))                      \
+    C(concat_v2, "ConcatV2", "", (S(2, 3), S(2, 1)), -2, 2, mr_concat_v2(g, MR_OUTPUTS(x[0], x[1], x[0]), INT(-1)))    \
+    C(concat, "Concat", "", (S(2, 3), S(1, 3)), -2, 2, mr_concat(g, INT(0), MR_OUTPUTS(x[0], x[1])))                   \
+    C(pack, "Pack", "", (S(2, 3), S(2, 3)), -2, 2, mr_pack(g, MR_OUTPUTS(x[0], x[1]), .axis = 1))                      \
+    C(unpack, "Unpack", "", (S(2, 3)), -2, 2, mr_output_at(mr_unpack(g, x[0], .num = 3, .axis = 1), 1))                \
+    C(split, "Split", "", (S(2, 4)), -2, 2, mr_output_at(mr_split(g, INT(1), x[0], .num_split = 2), 1))                \
+    C(split_v, "SplitV", "", (S(2, 4)), -2, 2,                                                                         \
+      mr_output_at(mr_split_v(g, x[0], INTS(1, 3), INT(1), .num_split = 2), 0))                                        \
+    C(slice, "Slice", "", (S(3, 4)), -2, 2, mr_slice(g, x[0], INTS(1, 0), INTS(2, 3)))                                 \
+    C(strided_slice, "StridedSlice", "", (S(3, 4)), -2, 2,                                                             \
+      mr_strided_slice(g, x[0], INTS(2, 0), INTS(0, 4), INTS(-1, 2)))                                                  \
+    C(strided_slice_shrink, "StridedSlice", "shrink_axis_mask", (S(3, 4)), -2, 2,                                      \
+      mr_strided_slice(g, x[0], INTS(1, 0), INTS(2, 4), INTS(1, 1), .shrink_axis_mask = 1))                            \
+    C(strided_slice_grad, "StridedSliceGrad", "", (S(2)), -2, 2,                                                       \
+      mr_strided_slice_grad(g, INTS(5), INTS(1), INTS(5), INTS(2), x[0]))                                              \
+    C(pad, "Pad", "", (S(2, 3)), -2, 2, mr_pad(g, x[0], PADDINGS))                                                     \
+    C(pad_v2, "PadV2", "", (S(2, 3)), -2, 2, mr_pad_v2(g, x[0], PADDINGS, NUMBER(7.0f)))                               \
+    C(gather, "Gather", "", (S(3, 2)), -2, 2, mr_gather(g, x[0], INTS(2, 0, 2)))                                       \
+    C(gather_v2, "GatherV2", "axis 0", (S(3, 2)), -2, 2, mr_gather_v2(g, x[0], MATRIX3x2, INT(0)))                     \
+    C(gather_v2_inner, "GatherV2", "axis 1", (S(2, 3, 2)), -2, 2, mr_gather_v2(g, x[0], INTS(2, 0, 2, 1), INT(1)))     \
+    C(gather_nd, "GatherNd", "", (S(2, 3)), -2, 2, mr_gather_nd(g, x[0], MATRIX3x2))                                   \
+    C(scatter_nd, "ScatterNd", "", (S(3)), -2, 2, mr_scatter_nd(g, MATRIX3x2, x[0], INTS(2, 3)))                       \
+    C(segment_sum, "SegmentSum", "", (S(3, 2)), -2, 2, mr_segment_sum(g, x[0], INTS(0, 0, 1)))                         \
+    C(unsorted_segment_sum, "UnsortedSegmentSum", "", (S(3, 2)), -2, 2,                                                \
+      mr_unsorted_segment_sum(g, x[0], INTS(1, -1, 0), INT(2)))                                                        \
+    C(top_k, "TopKV2", "", (S(2, 4)), -2, 2, mr_top_kv2(g, x[0], INT(2)).values)                                       \
+    C(relu, "Relu", "", (S(2, 3)), -2, 2, mr_relu(g, x[0]))                                                            \
+    C(relu_grad, "ReluGrad", "", (S(2, 3)), -2, 2, mr_relu_grad(g, x[0], mr_stop_gradient(g, mr_sin(g, x[0]))))        \
+    C(relu6, "Relu6", "", (S(2, 3)), -2, 8, mr_relu6(g, x[0]))                                                         \
+    C(relu6_grad, "Relu6Grad", "", (S(2, 3), S(2, 3)), -2, 8, mr_relu6_grad(g, x[0], x[1]))                            \
+    C(leaky_relu, "LeakyRelu", "", (S(2, 3)), -2, 2, mr_leaky_relu(g, x[0], .alpha = 0.3f))                            \
+    C(leaky_relu_grad, "LeakyReluGrad", "", (S(2, 3), S(2, 3)), -2, 2,                                                 \
+      mr_leaky_relu_grad(g, x[0], x[1], .alpha = 0.3f))                                                                \
+    C(elu, "Elu", "", (S(2, 3)), -2, 2, mr_elu(g, x[0]))                                                               \
+    C(elu_grad, "EluGrad", "", (S(2, 3), S(2, 3)), -0.9, 2, mr_elu_grad(g, x[0], x[1]))                                \
+    C(selu, "Selu", "", (S(2, 3)), -2, 2, mr_selu(g, x[0]))                                                            \
+    C(selu_grad, "SeluGrad", "", (S(2, 3), S(2, 3)), -0.9, 2, mr_selu_grad(g, x[0], x[1]))                             \
+    C(softplus, "Softplus", "", (S(2, 3)), -2, 2, mr_softplus(g, x[0]))                                                \
+    C(softplus_grad, "SoftplusGrad", "", (S(2, 3), S(2, 3)), -2, 2, mr_softplus_grad(g, x[0], x[1]))                   \
+    C(softsign, "Softsign", "", (S(2, 3)), -2, 2, mr_softsign(g, x[0]))                                                \
+    C(softsign_grad, "SoftsignGrad", "", (S(2, 3), S(2, 3)), -2, 2, mr_softsign_grad(g, x[0], x[1]))                   \
+    C(softmax, "Softmax", "", (S(2, 3)), -2, 2, mr_softmax(g, x[0]))                                                   \
+    C(log_softmax, "LogSoftmax", "", (S(2, 3)), -2, 2, mr_log_softmax(g, x[0]))                                        \
+    C(cross_entropy, "SoftmaxCrossEntropyWithLogits", "", (S(2, 3), S(2, 3)), 0.1, 1,                                  \
+      mr_softmax_cross_entropy_with_logits(g, x[0], mr_div(g, x[1], mr_sum(g, x[1], INTS(1), .keep_dims = true)))      \
+          .loss)                                                                                                       \
+    C(sparse_cross_entropy, "SparseSoftmaxCrossEntropyWithLogits", "", (S(2, 3)), -2, 2,                               \
+      mr_sparse_softmax_cross_entropy_with_logits(g, x[0], INTS(2, 0)).loss)                                           \
+    C(l2_loss, "L2Loss", "", (S(2, 3)), -2, 2, mr_l2_loss(g, x[0]))                                                    \
+    C(conv2d, "Conv2D", "", (S(2, 4, 3, 2), S(3, 2, 2, 3)), -1, 1, mr_conv2d(g, x[0], x[1], CONV))                     \
+    C(conv2d_valid, "Conv2D", "VALID, dilated", (S(1, 5, 4, 1), S(2, 2, 1, 2)), -1, 1,                                 \
+      mr_conv2d(g, x[0], x[1], .strides = MR_INTS(1, 1, 1, 1), .padding = MR_VALID, .dilations = MR_INTS(1, 2, 1, 1))) \
+    C(conv2d_input, "Conv2DBackpropInput", "", (S(3, 2, 2, 3), S(2, 2, 3, 3)), -1, 1,                                  \
+      mr_conv2d_backprop_input(g, INTS(2, 4, 3, 2), x[0], x[1], CONV))                                                 \
+    C(conv2d_filter, "Conv2DBackpropFilter", "", (S(2, 4, 3, 2), S(2, 2, 3, 3)), -1, 1,                                \
+      mr_conv2d_backprop_filter(g, x[0], INTS(3, 2, 2, 3), x[1], CONV))                                                \
+    C(depthwise, "DepthwiseConv2dNative", "", (S(1, 4, 4, 2), S(2, 2, 2, 2)), -1, 1,                                   \
+      mr_depthwise_conv2d_native(g, x[0], x[1], .strides = MR_INTS(1, 1, 1, 1), .padding = MR_SAME))                   \
+    C(bias_add, "BiasAdd", "", (S(2, 2, 3), S(3)), -2, 2, mr_bias_add(g, x[0], x[1]))                                  \
+    C(bias_add_grad, "BiasAddGrad", "", (S(2, 2, 3)), -2, 2, mr_bias_add_grad(g, x[0]))                                \
+    C(max_pool, "MaxPool", "", (S(2, 4, 3, 2)), -2, 2, mr_max_pool(g, x[0], POOL))                                     \
+    C(avg_pool, "AvgPool", "", (S(2, 4, 3, 2)), -2, 2, mr_avg_pool(g, x[0], POOL))                                     \
+    C(avg_pool_grad, "AvgPoolGrad", "", (S(2, 2, 3, 2)), -2, 2, mr_avg_pool_grad(g, INTS(2, 4, 3, 2), x[0], POOL))     \
+    C(lrn, "LRN", "", (S(1, 2, 2, 4)), -2, 2, mr_lrn(g, x[0], .depth_radius = 1, .bias = 2.0f, .alpha = 0.5f))         \
+    C(resize_bilinear, "ResizeBilinear", "", (S(1, 3, 4, 2)), -2, 2, LIKE(mr_resize_bilinear(g, x[0], INTS(5, 3))))    \
+    C(batch_norm, "FusedBatchNormV3", "training", (S(3, 2, 2, 2), S(2), S(2)), -1, 1,                                  \
+      mr_fused_batch_norm_v3(g, x[0], x[1], x[2], mr_zeros_like(g, x[1]), mr_ones_like(g, x[1]), .epsilon = 0.01f).y)  \
+    C(batch_norm_fixed, "FusedBatchNormV3", "not training", (S(3, 2, 2, 2), S(2), S(2)), -1, 1,                        \
+      mr_fused_batch_norm_v3(g, x[0], x[1], x[2], mr_zeros_like(g, x[1]), mr_ones_like(g, x[1]), .epsilon = 0.01f,     \
+                             .is_training = false)                                                                     \
+          .y)                                                                                                          \
+    C(batch_norm_v2, "FusedBatchNormV2", "", (S(3, 2, 2, 2), S(2), S(2)), -1, 1,                                       \
+      mr_fused_batch_norm_v2(g, x[0], x[1], x[2], mr_zeros_like(g, x[1]), mr_ones_like(g, x[1]), .epsilon = 0.01f).y)  \
+    C(batch_norm_v1, "FusedBatchNorm", "", (S(3, 2, 2, 2), S(2), S(2)), -1, 1,                                         \
+      mr_fused_batch_norm(g, x[0], x[1], x[2], mr_zeros_like(g, x[1]), mr_ones_like(g, x[1]), .epsilon = 0.01f).y)
+
+#define UNWRAP(...) __VA_ARGS__
+#define FUNCTION(id, op, note, shapes, low, high, expression)                                                          \
+    static mr_output build_##id(mr_graph *g, const mr_output *x)                                                       \
+    {                                                                                                                  \
+        return expression;                                                                                             \
+    }
+#define ROW(id, op, note, shapes, low, high, expression)                                                               \
+    {op, note, (int)(sizeof((mr_shape[]){UNWRAP shapes}) / sizeof(mr_shape)), {UNWRAP shapes}, low, high, build_##id},
+CASES(FUNCTION)
+static const gradient_case cases[] = {CASES(ROW)};
+
+typedef struct checked {
+    mr_graph *graph;
+    mr_session *session;
+    mr_dtype dtype;
+    mr_error why;
+    int count;
+    mr_output inputs[INPUTS_MAX], loss, gradients[INPUTS_MAX];
+    mr_tensor values[INPUTS_MAX];
+} checked;
+
+static double get(const mr_tensor *tensor, int64_t index)
+{
+    return tensor->dtype == MR_DOUBLE ? mr_tensor_doubles(tensor)[index] : (double)mr_tensor_floats(tensor)[index];
+}
+
+static void set(const mr_tensor *tensor, int64_t index, double value)
+{
+    if (tensor->dtype == MR_DOUBLE)
+        mr_tensor_doubles(tensor)[index] = value;
+    else
+        mr_tensor_floats(tensor)[index] = (float)value;
+}
+
+/* The graph of a case; false when the session says that something in it has no kernel for the dtype. */
+static bool build(checked *c, const gradient_case *row, mr_dtype dtype, bool known_shapes)
+{
+    mr_error error = {0};
+    mr_random random = mr_random_at(test_seed(), 0, (uint64_t)(row - cases), 1);
+    *c = (checked){.graph = mr_graph_new(), .dtype = dtype, .count = row->input_count};
+    mr_graph *g = c->graph;
+    for (int i = 0; i < c->count; i++) {
+        mr_shape shape = row->shapes[i];
+        CHECK_OK(mr_tensor_init(&c->values[i], dtype, shape, &error));
+        for (int64_t j = 0; j < mr_tensor_count(&c->values[i]); j++) {
+            double value = mr_random_range(&random, row->low, row->high);
+            set(&c->values[i], j, fabs(value) < 0.05 ? value + 0.1 : value); /* off the corners at 0 */
+        }
+        for (int32_t j = 0; !known_shapes && j < shape.rank; j++) shape.dims[j] = -1;
+        c->inputs[i] = mr_placeholder(g, dtype, .shape = shape);
+    }
+    mr_output y = row->build(g, c->inputs);
+    CHECK_OK(mr_graph_status(g, &error));
+    if (mr_output_dtype(y) != dtype) return false;
+    mr_tensor drawn = {0};
+    CHECK_OK(mr_session_new(g, &(mr_session_options){.thread_count = 1}, &c->session, &error));
+    mr_feed feeds[INPUTS_MAX];
+    for (int i = 0; i < c->count; i++) feeds[i] = (mr_feed){c->inputs[i], c->values[i]};
+    mr_feeds all = {feeds, c->count};
+    mr_status status = mr_session_run(c->session, all, MR_OUTPUTS(y), &drawn, nullptr, 0, &c->why);
+    if (status != MR_OK) return false;
+    mr_tensor shaped = drawn;
+    CHECK_OK(mr_tensor_init(&drawn, dtype, shaped.shape, &error)); /* the result's bytes may be the input's */
+    mr_tensor_deinit(&shaped);
+    for (int64_t j = 0; j < mr_tensor_count(&drawn); j++) set(&drawn, j, mr_random_unit(&random));
+    mr_output product = mr_mul(g, y, mr_constant(g, &drawn, "weights"));
+    c->loss = mr_sum(g, product, mr_range(g, INT(0), mr_rank(g, product), INT(1)));
+    mr_tensor_deinit(&drawn);
+    mr_gradients(g, MR_OUTPUTS(c->loss), (mr_outputs){c->inputs, c->count}, nullptr, c->gradients);
+    if (mr_graph_status(g, &error) != MR_OK)
+        test_fail(__FILE__, __LINE__, "%s %s: %s", row->op, row->note, error.message);
+    return true;
+}
+
+static void finish(checked *c)
+{
+    for (int i = 0; i < c->count; i++) mr_tensor_deinit(&c->values[i]);
+    mr_session_free(c->session);
+    mr_graph_free(c->graph);
+}
+
+static mr_status run(checked *c, mr_output fetch, mr_tensor *result, mr_error *error)
+{
+    mr_feed feeds[INPUTS_MAX];
+    for (int i = 0; i < c->count; i++) feeds[i] = (mr_feed){c->inputs[i], c->values[i]};
+    return mr_session_run(c->session, (mr_feeds){feeds, c->count}, MR_OUTPUTS(fetch), result, nullptr, 0, error);
+}
+
+static double loss_at(checked *c, int input, int64_t index, double value)
+{
+    mr_error error = {0};
+    mr_tensor result = {0};
+    double before = get(&c->values[input], index);
+    set(&c->values[input], index, value);
+    CHECK_OK(run(c, c->loss, &result, &error));
+    set(&c->values[input], index, before);
+    double loss = get(&result, 0);
+    mr_tensor_deinit(&result);
+    return loss;
+}
+
+static void compare(checked *c, const gradient_case *row, bool known_shapes)
+{
+    double step = c->dtype == MR_DOUBLE ? 1e-5 : 4e-3, tolerance = c->dtype == MR_DOUBLE ? 1e-7 : 6e-3;
+    bool through_float = strcmp(row->op, "Cast") == 0 || strcmp(row->op, "ResizeBilinear") == 0;
+    if (through_float) step = 4e-3, tolerance = 6e-3;
+    for (int i = 0; i < c->count; i++) {
+        mr_error error = {0};
+        mr_tensor gradient = {0};
+        if (c->gradients[i].node != nullptr) CHECK_OK(run(c, c->gradients[i], &gradient, &error));
+        if (c->gradients[i].node != nullptr && !mr_shape_equal(gradient.shape, row->shapes[i]))
+            test_fail(__FILE__, __LINE__, "%s %s: the gradient of input %d has another shape", row->op, row->note, i);
+        for (int64_t j = 0; j < mr_tensor_count(&c->values[i]); j++) {
+            double at = get(&c->values[i], j);
+            double slope = (loss_at(c, i, j, at + step) - loss_at(c, i, j, at - step)) / (2 * step);
+            double built = gradient.buffer != nullptr ? get(&gradient, j) : 0;
+            if (!(fabs(slope - built) <= tolerance * (1 + fabs(slope))))
+                test_fail(__FILE__, __LINE__, "%s %s, shapes %s, input %d, element %d: slope %.9g, gradient %.9g",
+                          row->op, row->note, known_shapes ? "known" : "unknown", i, (int)j, slope, built);
+        }
+        mr_tensor_deinit(&gradient);
+    }
+}
+
+static void check_range(size_t begin, size_t end)
+{
+    for (size_t i = begin; i < end && i < sizeof cases / sizeof *cases; i++)
+        for (int known_shapes = 0; known_shapes < 2; known_shapes++) {
+            checked c;
+            if (!build(&c, &cases[i], MR_DOUBLE, known_shapes)) {
+                finish(&c);
+                bool builds = build(&c, &cases[i], MR_FLOAT, known_shapes);
+                if (!builds && strstr(c.why.message, "there is no kernel") != nullptr) {
+                    finish(&c);
+                    continue;
+                }
+                if (!builds)
+                    test_fail(__FILE__, __LINE__, "%s %s cannot run: %s", cases[i].op, cases[i].note, c.why.message);
+            }
+            compare(&c, &cases[i], known_shapes);
+            finish(&c);
+        }
+}
+
+TEST(gradients_of_elementwise_operators_are_slopes)
+{
+    check_range(0, 40);
+}
+
+TEST(gradients_of_array_operators_are_slopes)
+{
+    check_range(40, 85);
+}
+
+TEST(gradients_of_network_operators_are_slopes)
+{
+    check_range(85, sizeof cases / sizeof *cases);
+}
+
+TEST(gradients_every_operator_with_one_has_a_case)
+{
+    static const char *const elsewhere[] = {"PreventGradient", "Print", "RefIdentity"};
+    for (int32_t i = 0; i < mr_op_count(); i++) {
+        const mr_op *op = mr_op_at(i)->op;
+        bool found = op->gradient == nullptr;
+        for (size_t j = 0; !found && j < sizeof cases / sizeof *cases; j++) found = strcmp(cases[j].op, op->name) == 0;
+        for (size_t j = 0; !found && j < sizeof elsewhere / sizeof *elsewhere; j++)
+            found = strcmp(elsewhere[j], op->name) == 0;
+        if (!found) test_fail(__FILE__, __LINE__, "%s has a gradient that no case checks", op->name);
+    }
+}
+
+TEST(gradients_accumulate_and_stop)
+{
+    mr_error error = {0};
+    mr_graph *g = mr_graph_new();
+    mr_output x = mr_placeholder(g, MR_FLOAT, .shape = MR_SCALAR, .name = "x");
+    mr_output other = mr_placeholder(g, MR_FLOAT, .shape = MR_SCALAR, .name = "other");
+    mr_output twice = mr_add_v2(g, mr_square(g, x), mr_mul(g, x, mr_stop_gradient(g, x)), .name = "twice");
+    mr_output gradients[3];
+    mr_gradients(g, MR_OUTPUTS(twice), MR_OUTPUTS(x, other, twice), nullptr, gradients);
+    CHECK_OK(mr_graph_status(g, &error));
+    CHECK(gradients[1].node == nullptr);
+    CHECK_STR(mr_node_name(gradients[2].node), "gradients/grad_ys_0");
+    CHECK_STR(mr_node_name(gradients[0].node), "gradients/AddN");
+    mr_session *session = nullptr;
+    CHECK_OK(mr_session_new(g, nullptr, &session, &error));
+    mr_tensor three = {0}, result = {0};
+    CHECK_OK(mr_tensor_init_float(&three, 3, &error));
+    CHECK_OK(mr_session_run(session, MR_FEEDS({x, three}), MR_OUTPUTS(gradients[0]), &result, nullptr, 0, &error));
+    CHECK_NEAR(mr_tensor_floats(&result)[0], 2 * 3 + 3, 0);
+    mr_tensor_deinit(&three);
+    mr_tensor_deinit(&result);
+    mr_session_free(session);
+    mr_graph_free(g);
+}
+
+TEST(gradients_name_the_operator_without_one)
+{
+    mr_error error = {0};
+    mr_graph *g = mr_graph_new();
+    mr_output x = mr_placeholder(g, MR_FLOAT, .shape = S(3));
+    mr_output y = mr_prevent_gradient(g, x, .message = "frozen", .name = "wall");
+    mr_output gradient;
+    mr_gradients(g, MR_OUTPUTS(y), MR_OUTPUTS(x), nullptr, &gradient);
+    CHECK_STATUS(mr_graph_status(g, &error), MR_UNIMPLEMENTED);
+    CHECK_CONTAINS(error.message, "wall");
+    CHECK_CONTAINS(error.message, "frozen");
+    mr_graph_free(g);
+}
+
+/* The product's gradient where factors are zero. */
+TEST(gradients_of_prod_with_zeros)
+{
+    mr_error error = {0};
+    mr_graph *g = mr_graph_new();
+    mr_output x = mr_constant_floats(g, S(3, 3), (float[]){2, 0, 5, 0, 0, 7, 1, 2, 3}, "x");
+    mr_output gradient;
+    mr_gradients(g, MR_OUTPUTS(mr_prod(g, x, INTS(1))), MR_OUTPUTS(x), nullptr, &gradient);
+    mr_session *session = nullptr;
+    CHECK_OK(mr_session_new(g, nullptr, &session, &error));
+    mr_tensor result = {0};
+    CHECK_OK(mr_session_run(session, MR_NO_FEEDS, MR_OUTPUTS(gradient), &result, nullptr, 0, &error));
+    static const float expected[] = {0, 10, 0, 0, 0, 0, 6, 3, 2};
+    for (int i = 0; i < 9; i++) CHECK_NEAR(mr_tensor_floats(&result)[i], expected[i], 1e-6);
+    mr_tensor_deinit(&result);
+    mr_session_free(session);
+    mr_graph_free(g);
+}
