@@ -1,0 +1,341 @@
+/* Saver: which variables, the nodes that TensorFlow's Saver would add, and the checkpoints of a folder.
+ *
+ * The nodes make exported graphs usable by others (and by graph-run); this Saver itself goes straight from the session to
+ * the checkpoint's file, between runs, and puts the session's state (random numbers, iterators) beside the variables.
+ *
+ * A checkpoint comes into being in this order: data, index (its presence says that both are whole), .meta, then the file
+ * "checkpoint" that names it; only then are the oldest removed. */
+#include "graph/run/session_state.h"
+#include "graph/train/train.h"
+#include "proto/meta_graph.pb-c.h"
+#include "records/checkpoint.h"
+#include "records/file.h"
+#include <millrace/ops.h>
+
+#include <dirent.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+constexpr int32_t DEFAULT_MAX_TO_KEEP = 5;
+
+struct mr_saver {
+    mr_arena arena;
+    mr_graph *graph;
+    int32_t count;
+    mr_output *variables; /* references, sorted by name */
+    int32_t max_to_keep;  /* 0: all */
+    bool saves_state;
+    bool saves_meta_graph;
+    char *clean_folder; /* whose leftovers of a killed process have been removed */
+};
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(mr_node_name(((const mr_output *)a)->node), mr_node_name(((const mr_output *)b)->node));
+}
+
+/* ---- The nodes ---- */
+
+static mr_output strings(mr_graph *graph, mr_shape shape, const mr_string *values, const char *name)
+{
+    mr_tensor tensor = {0};
+    mr_error error = {0};
+    mr_status status = mr_tensor_init_strings(&tensor, shape, values, &error);
+    if (status != MR_OK) return mr_graph_record(graph, status, &error);
+    mr_output constant = mr_constant(graph, &tensor, name);
+    mr_tensor_deinit(&tensor);
+    return constant;
+}
+
+typedef struct names {
+    mr_string *keys, *slices;
+    mr_dtype *dtypes;
+} names;
+
+static mr_output make_save(mr_saver *s, mr_output path, names n)
+{
+    mr_graph *graph = s->graph;
+    mr_output keys = strings(graph, MR_SHAPE(s->count), n.keys, "SaveV2/tensor_names");
+    mr_output slices = strings(graph, MR_SHAPE(s->count), n.slices, "SaveV2/shape_and_slices");
+    mr_node *save = mr_save_v2(graph, path, keys, slices, ((mr_outputs){s->variables, s->count}));
+    mr_graph_push_control(graph, &save, 1);
+    mr_output done = mr_identity(graph, path, .name = "control_dependency");
+    mr_graph_pop_control(graph);
+    return done;
+}
+
+static mr_node *make_restore(mr_saver *s, mr_output path, names n)
+{
+    mr_graph *graph = s->graph;
+    mr_output keys = strings(graph, MR_SHAPE(s->count), n.keys, "RestoreV2/tensor_names");
+    mr_output slices = strings(graph, MR_SHAPE(s->count), n.slices, "RestoreV2/shape_and_slices");
+    mr_output_range values =
+        mr_restore_v2(graph, path, keys, slices, .dtypes = (mr_dtypes){n.dtypes, s->count});
+    mr_node **assigns = MR_ARENA_NEW(&s->arena, mr_node *, (size_t)s->count + 1);
+    if (assigns == nullptr) return mr_graph_fail(graph, MR_RESOURCE_EXHAUSTED, "no memory for a saver").node;
+    for (int32_t i = 0; i < s->count; i++)
+        assigns[i] = mr_assign(graph, s->variables[i], mr_output_at(values, i)).node;
+    return mr_group(graph, assigns, s->count, "restore_all");
+}
+
+/* What the MetaGraphDef says of the saver. */
+static void describe(mr_saver *s, mr_output path, mr_output save, mr_node *restore)
+{
+    char path_name[MR_OUTPUT_NAME_SIZE], save_name[MR_OUTPUT_NAME_SIZE];
+    Millrace__SaverDef def = MILLRACE__SAVER_DEF__INIT;
+    def.filename_tensor_name = mr_output_name(path, path_name, sizeof path_name);
+    def.save_tensor_name = mr_output_name(save, save_name, sizeof save_name);
+    def.restore_op_name = (char *)mr_node_name(restore);
+    def.max_to_keep = s->max_to_keep;
+    def.keep_checkpoint_every_n_hours = 10000;
+    def.version = 2;
+    size_t size_bytes = millrace__saver_def__get_packed_size(&def);
+    uint8_t *bytes = mr_arena_alloc(&s->graph->arena, size_bytes);
+    if (bytes == nullptr) return;
+    s->graph->saver_def_size_bytes = millrace__saver_def__pack(&def, bytes);
+    s->graph->saver_def = bytes;
+}
+
+static void make_nodes(mr_saver *s)
+{
+    mr_graph *graph = s->graph;
+    size_t size = (size_t)s->count;
+    names n = {MR_ARENA_NEW(&s->arena, mr_string, size), MR_ARENA_NEW(&s->arena, mr_string, size),
+               MR_ARENA_NEW(&s->arena, mr_dtype, size)};
+    if (!n.keys || !n.slices || !n.dtypes) {
+        (void)mr_graph_fail(graph, MR_RESOURCE_EXHAUSTED, "no memory for a saver");
+        return;
+    }
+    for (int32_t i = 0; i < s->count; i++) {
+        n.keys[i] = mr_string_from(mr_node_name(s->variables[i].node));
+        n.dtypes[i] = mr_output_dtype(s->variables[i]);
+    }
+    mr_graph_push_scope(graph, "");
+    mr_graph_push_control(graph, nullptr, 0);
+    mr_graph_push_scope(graph, "save");
+    mr_output model = strings(graph, MR_SCALAR, &MR_STR("model"), "filename/input");
+    mr_output file = mr_placeholder_with_default(graph, model, .shape = MR_SCALAR, .name = "filename");
+    mr_output path = mr_placeholder_with_default(graph, file, .shape = MR_SCALAR, .name = "Const");
+    mr_output save = make_save(s, path, n);
+    mr_node *restore = make_restore(s, path, n);
+    mr_graph_pop_scope(graph);
+    mr_graph_pop_control(graph);
+    mr_graph_pop_scope(graph);
+    if (mr_graph_status(graph, nullptr) == MR_OK) describe(s, path, save, restore);
+}
+
+mr_saver *mr_saver_new_(mr_graph *graph, const mr_saver_options *options)
+{
+    mr_saver *s = calloc(1, sizeof *s);
+    if (s == nullptr) {
+        (void)mr_graph_fail(graph, MR_RESOURCE_EXHAUSTED, "no memory for a saver");
+        return nullptr;
+    }
+    bool all = options->variables == nullptr;
+    s->graph = graph;
+    s->count = all ? mr_graph_variable_count(graph, MR_GLOBAL_VARIABLES) : options->variable_count;
+    s->max_to_keep = options->max_to_keep == 0 ? DEFAULT_MAX_TO_KEEP : options->max_to_keep < 0 ? 0 : options->max_to_keep;
+    s->saves_state = all;
+    s->saves_meta_graph = !options->no_meta_graph;
+    s->variables = MR_ARENA_NEW(&s->arena, mr_output, (size_t)s->count + 1);
+    if (s->variables == nullptr) (void)mr_graph_fail(graph, MR_RESOURCE_EXHAUSTED, "no memory for a saver");
+    if (s->count == 0) (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT, "the saver has no variables to save");
+    if (mr_graph_status(graph, nullptr) != MR_OK) return s;
+    for (int32_t i = 0; i < s->count; i++)
+        s->variables[i] = all ? mr_graph_variable(graph, MR_GLOBAL_VARIABLES, i).ref : options->variables[i];
+    qsort(s->variables, (size_t)s->count, sizeof *s->variables, by_name);
+    make_nodes(s);
+    return s;
+}
+
+void mr_saver_free(mr_saver *saver)
+{
+    if (saver == nullptr) return;
+    free(saver->clean_folder);
+    mr_arena_deinit(&saver->arena);
+    free(saver);
+}
+
+/* ---- Save ---- */
+
+static mr_status write_state(mr_session *session, mr_checkpoint_writer *writer, mr_error *error)
+{
+    mr_tensor state = {0};
+    MR_TRY(mr_session_save_state(session, &state, error));
+    mr_status status = mr_checkpoint_write(writer, MR_SESSION_STATE_KEY, &state, error);
+    mr_tensor_deinit(&state);
+    return status;
+}
+
+static mr_status write_values(mr_saver *s, mr_session *session, mr_checkpoint_writer *writer, mr_error *error)
+{
+    for (int32_t i = 0; i < s->count; i++) {
+        mr_tensor value = {0};
+        MR_TRY(mr_session_read_variable(session, s->variables[i], &value, error));
+        mr_status status = mr_checkpoint_write(writer, mr_node_name(s->variables[i].node), &value, error);
+        mr_tensor_deinit(&value);
+        MR_TRY(status);
+    }
+    return s->saves_state ? write_state(session, writer, error) : MR_OK;
+}
+
+static mr_status write_checkpoint(mr_saver *s, mr_session *session, const char *prefix, mr_error *error)
+{
+    mr_checkpoint_writer *writer = nullptr;
+    MR_TRY(mr_checkpoint_writer_open(prefix, &writer, error));
+    mr_status status = write_values(s, session, writer, error);
+    if (status == MR_OK) return mr_checkpoint_writer_close(writer, error);
+    mr_checkpoint_writer_abandon(writer);
+    return status;
+}
+
+static mr_status write_meta_graph(mr_saver *s, const char *prefix, mr_error *error)
+{
+    char *path = mr_arena_printf(&s->arena, "%s.meta", prefix);
+    if (path == nullptr) return mr_fail_memory(error, strlen(prefix));
+    mr_tensor meta = {0};
+    MR_TRY(mr_graph_export_meta(s->graph, &meta, error));
+    mr_string bytes = mr_tensor_strings(&meta)[0];
+    mr_status status = mr_file_write_whole(path, bytes.data, bytes.size_bytes, error);
+    mr_tensor_deinit(&meta);
+    return status;
+}
+
+static mr_status remove_checkpoint(mr_saver *s, const char *prefix, mr_error *error)
+{
+    MR_TRY(mr_checkpoint_remove(prefix, error));
+    char *meta = mr_arena_printf(&s->arena, "%s.meta", prefix);
+    return meta == nullptr ? mr_fail_memory(error, strlen(prefix)) : mr_file_remove(meta, error);
+}
+
+/* "checkpoint" names the earlier ones that are still there and belong to the same path, and this one last; what is more
+ * than max_to_keep is removed after it says so. */
+static mr_status update_state(mr_saver *s, const char *folder, const char *path, const char *prefix, mr_error *error)
+{
+    mr_checkpoint_state state = {0};
+    mr_status status = mr_checkpoint_state_read(folder, &state, nullptr);
+    int32_t known = status == MR_OK ? state.count : 0, count = 0;
+    const char **paths = MR_ARENA_NEW(&s->arena, const char *, (size_t)known + 1);
+    if (paths == nullptr) {
+        mr_checkpoint_state_deinit(&state);
+        return mr_fail_memory(error, sizeof *paths);
+    }
+    for (int32_t i = 0; i < known; i++) {
+        char *index = mr_arena_printf(&s->arena, "%s.index", state.paths[i]);
+        bool ours = strncmp(state.paths[i], path, strlen(path)) == 0 && strcmp(state.paths[i], prefix) != 0;
+        if (ours && index != nullptr && mr_file_exists(index)) paths[count++] = state.paths[i];
+    }
+    paths[count++] = prefix;
+    int32_t first = s->max_to_keep > 0 && count > s->max_to_keep ? count - s->max_to_keep : 0;
+    status = mr_checkpoint_state_write(folder, paths + first, count - first, error);
+    for (int32_t i = 0; status == MR_OK && i < first; i++) status = remove_checkpoint(s, paths[i], error);
+    mr_checkpoint_state_deinit(&state);
+    return status;
+}
+
+static bool ends_with(const char *text, const char *ending)
+{
+    size_t length = strlen(text), size = strlen(ending);
+    return length >= size && strcmp(text + length - size, ending) == 0;
+}
+
+/* True for what a process that was killed leaves: a partial file of this path, or data whose index never came. */
+static bool is_leftover(mr_saver *s, const char *folder, const char *name, const char *base)
+{
+    bool partial = ends_with(name, MR_FILE_PARTIAL);
+    if (partial && strcmp(name, "checkpoint" MR_FILE_PARTIAL) == 0) return true;
+    if (strncmp(name, base, strlen(base)) != 0) return false;
+    if (partial) return true;
+    const char *data = strstr(name, ".data-");
+    if (data == nullptr) return false;
+    char *index = mr_arena_printf(&s->arena, "%s/%.*s.index", folder, (int)(data - name), name);
+    return index != nullptr && !mr_file_exists(index);
+}
+
+/* Once for each folder: this process is the only writer, so nothing there is still being written. */
+static mr_status clean(mr_saver *s, const char *folder, const char *base, mr_error *error)
+{
+    if (s->clean_folder != nullptr && strcmp(s->clean_folder, folder) == 0) return MR_OK;
+    DIR *directory = opendir(folder);
+    mr_status status = MR_OK;
+    for (struct dirent *entry; directory != nullptr && status == MR_OK && (entry = readdir(directory)) != nullptr;) {
+        if (!is_leftover(s, folder, entry->d_name, base)) continue;
+        char *path = mr_arena_printf(&s->arena, "%s/%s", folder, entry->d_name);
+        status = path == nullptr ? mr_fail_memory(error, 1) : mr_file_remove(path, error);
+    }
+    if (directory != nullptr) closedir(directory);
+    free(s->clean_folder);
+    s->clean_folder = strdup(folder);
+    return status;
+}
+
+mr_status mr_saver_save(mr_saver *saver, mr_session *session, const char *path, int64_t step, mr_error *error)
+{
+    if (saver == nullptr || saver->count == 0)
+        return mr_fail(error, MR_FAILED_PRECONDITION, "%s: the saver has no variables", path);
+    mr_arena scratch = saver->arena; /* what follows is taken from blocks behind what the saver keeps */
+    (void)scratch;
+    const char *slash = strrchr(path, '/');
+    const char *base = slash != nullptr ? slash + 1 : path;
+    if (*base == '\0') return mr_fail(error, MR_INVALID_ARGUMENT, "%s: a checkpoint needs a name", path);
+    char *folder = slash == nullptr ? mr_arena_strdup(&saver->arena, ".")
+                   : slash == path  ? mr_arena_strdup(&saver->arena, "/")
+                                    : mr_arena_strndup(&saver->arena, path, (size_t)(slash - path));
+    char *full = slash == nullptr ? mr_arena_printf(&saver->arena, "./%s", path) : mr_arena_strdup(&saver->arena, path);
+    if (folder == nullptr || full == nullptr) return mr_fail_memory(error, strlen(path));
+    char *prefix = step < 0 ? full : mr_arena_printf(&saver->arena, "%s-%" PRId64, full, step);
+    if (prefix == nullptr) return mr_fail_memory(error, strlen(path));
+    MR_TRY(mr_file_make_directories(folder, error));
+    MR_TRY(clean(saver, folder, base, error));
+    MR_TRY(write_checkpoint(saver, session, prefix, error));
+    if (saver->saves_meta_graph) MR_TRY(write_meta_graph(saver, prefix, error));
+    return update_state(saver, folder, full, prefix, error);
+}
+
+/* ---- Restore ---- */
+
+static mr_status restore_one(mr_session *session, mr_checkpoint_reader *reader, const char *path, mr_output variable,
+                             mr_error *error)
+{
+    const char *key = mr_node_name(variable.node);
+    if (!mr_checkpoint_has(reader, key))
+        return mr_fail(error, MR_NOT_FOUND, "%s has no variable %s, which the graph wants", path, key);
+    mr_tensor value = {0};
+    MR_TRY(mr_checkpoint_read(reader, key, &value, error));
+    mr_shape wanted = mr_output_shape(variable);
+    mr_status status = MR_OK;
+    if (value.dtype != mr_output_dtype(variable) || !mr_shape_compatible(value.shape, wanted)) {
+        char ours[MR_SHAPE_TEXT_SIZE], theirs[MR_SHAPE_TEXT_SIZE];
+        status = mr_fail(error, MR_INVALID_ARGUMENT, "%s: variable %s is %s %s in the graph but %s %s in the checkpoint",
+                         path, key, mr_dtype_name(mr_output_dtype(variable)), mr_shape_text(wanted, ours, sizeof ours),
+                         mr_dtype_name(value.dtype), mr_shape_text(value.shape, theirs, sizeof theirs));
+    }
+    if (status == MR_OK) status = mr_session_write_variable(session, variable, &value, error);
+    mr_tensor_deinit(&value);
+    return status;
+}
+
+static mr_status restore_all(mr_saver *s, mr_session *session, mr_checkpoint_reader *reader, const char *path,
+                             mr_error *error)
+{
+    for (int32_t i = 0; i < s->count; i++) MR_TRY(restore_one(session, reader, path, s->variables[i], error));
+    if (!s->saves_state || !mr_checkpoint_has(reader, MR_SESSION_STATE_KEY)) return MR_OK;
+    mr_tensor state = {0};
+    MR_TRY(mr_checkpoint_read(reader, MR_SESSION_STATE_KEY, &state, error));
+    mr_status status = mr_session_restore_state(session, &state, error);
+    mr_tensor_deinit(&state);
+    return status == MR_OK ? MR_OK : mr_fail_in(error, status, "%s", path);
+}
+
+mr_status mr_saver_restore(mr_saver *saver, mr_session *session, const char *path, mr_error *error)
+{
+    if (saver == nullptr || saver->count == 0)
+        return mr_fail(error, MR_FAILED_PRECONDITION, "%s: the saver has no variables", path);
+    mr_checkpoint_reader *reader = nullptr;
+    MR_TRY(mr_checkpoint_reader_open(path, &reader, error));
+    mr_status status = restore_all(saver, session, reader, path, error);
+    mr_checkpoint_reader_free(reader);
+    return status;
+}
