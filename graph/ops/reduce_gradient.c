@@ -10,7 +10,7 @@ static mr_output kept_shape(mr_gradient_call *call, mr_output input, mr_output a
     mr_output shape = mr_shape_of(g, input), rank = mr_rank(g, input);
     mr_output one = mr_constant_int32(g, 1), zero = mr_constant_int32(g, 0);
     mr_output list = mr_reshape(g, mr_cast(g, axes, MR_INT32), mr_constant_ints(g, MR_INTS(-1)));
-    list = mr_floor_mod(g, mr_add_v2(g, list, rank), rank);
+    list = mr_floor_mod(g, mr_add_v2(g, list, rank), mr_maximum(g, rank, one)); /* a scalar has no dimension to name */
     mr_output marks = mr_max(g, mr_one_hot(g, list, rank, one, zero), mr_constant_ints(g, MR_INTS(0)));
     return mr_select(g, mr_greater(g, marks, zero), mr_ones_like(g, shape), shape);
 }

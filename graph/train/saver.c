@@ -22,6 +22,7 @@ constexpr int32_t DEFAULT_MAX_TO_KEEP = 5;
 
 struct mr_saver {
     mr_arena arena;
+    mr_arena scratch; /* of one save */
     mr_graph *graph;
     int32_t count;
     mr_output *variables; /* references, sorted by name */
@@ -71,12 +72,10 @@ static mr_node *make_restore(mr_saver *s, mr_output path, names n)
     mr_graph *graph = s->graph;
     mr_output keys = strings(graph, MR_SHAPE(s->count), n.keys, "RestoreV2/tensor_names");
     mr_output slices = strings(graph, MR_SHAPE(s->count), n.slices, "RestoreV2/shape_and_slices");
-    mr_output_range values =
-        mr_restore_v2(graph, path, keys, slices, .dtypes = (mr_dtypes){n.dtypes, s->count});
+    mr_output_range values = mr_restore_v2(graph, path, keys, slices, .dtypes = (mr_dtypes){n.dtypes, s->count});
     mr_node **assigns = MR_ARENA_NEW(&s->arena, mr_node *, (size_t)s->count + 1);
     if (assigns == nullptr) return mr_graph_fail(graph, MR_RESOURCE_EXHAUSTED, "no memory for a saver").node;
-    for (int32_t i = 0; i < s->count; i++)
-        assigns[i] = mr_assign(graph, s->variables[i], mr_output_at(values, i)).node;
+    for (int32_t i = 0; i < s->count; i++) assigns[i] = mr_assign(graph, s->variables[i], mr_output_at(values, i)).node;
     return mr_group(graph, assigns, s->count, "restore_all");
 }
 
@@ -84,17 +83,17 @@ static mr_node *make_restore(mr_saver *s, mr_output path, names n)
 static void describe(mr_saver *s, mr_output path, mr_output save, mr_node *restore)
 {
     char path_name[MR_OUTPUT_NAME_SIZE], save_name[MR_OUTPUT_NAME_SIZE];
-    Millrace__SaverDef def = MILLRACE__SAVER_DEF__INIT;
+    Mr__SaverDef def = MR__SAVER_DEF__INIT;
     def.filename_tensor_name = mr_output_name(path, path_name, sizeof path_name);
     def.save_tensor_name = mr_output_name(save, save_name, sizeof save_name);
     def.restore_op_name = (char *)mr_node_name(restore);
     def.max_to_keep = s->max_to_keep;
     def.keep_checkpoint_every_n_hours = 10000;
     def.version = 2;
-    size_t size_bytes = millrace__saver_def__get_packed_size(&def);
+    size_t size_bytes = mr__saver_def__get_packed_size(&def);
     uint8_t *bytes = mr_arena_alloc(&s->graph->arena, size_bytes);
     if (bytes == nullptr) return;
-    s->graph->saver_def_size_bytes = millrace__saver_def__pack(&def, bytes);
+    s->graph->saver_def_size_bytes = mr__saver_def__pack(&def, bytes);
     s->graph->saver_def = bytes;
 }
 
@@ -136,7 +135,9 @@ mr_saver *mr_saver_new_(mr_graph *graph, const mr_saver_options *options)
     bool all = options->variables == nullptr;
     s->graph = graph;
     s->count = all ? mr_graph_variable_count(graph, MR_GLOBAL_VARIABLES) : options->variable_count;
-    s->max_to_keep = options->max_to_keep == 0 ? DEFAULT_MAX_TO_KEEP : options->max_to_keep < 0 ? 0 : options->max_to_keep;
+    s->max_to_keep = options->max_to_keep == 0  ? DEFAULT_MAX_TO_KEEP
+                     : options->max_to_keep < 0 ? 0
+                                                : options->max_to_keep;
     s->saves_state = all;
     s->saves_meta_graph = !options->no_meta_graph;
     s->variables = MR_ARENA_NEW(&s->arena, mr_output, (size_t)s->count + 1);
@@ -155,6 +156,7 @@ void mr_saver_free(mr_saver *saver)
     if (saver == nullptr) return;
     free(saver->clean_folder);
     mr_arena_deinit(&saver->arena);
+    mr_arena_deinit(&saver->scratch);
     free(saver);
 }
 
@@ -193,7 +195,7 @@ static mr_status write_checkpoint(mr_saver *s, mr_session *session, const char *
 
 static mr_status write_meta_graph(mr_saver *s, const char *prefix, mr_error *error)
 {
-    char *path = mr_arena_printf(&s->arena, "%s.meta", prefix);
+    char *path = mr_arena_printf(&s->scratch, "%s.meta", prefix);
     if (path == nullptr) return mr_fail_memory(error, strlen(prefix));
     mr_tensor meta = {0};
     MR_TRY(mr_graph_export_meta(s->graph, &meta, error));
@@ -206,7 +208,7 @@ static mr_status write_meta_graph(mr_saver *s, const char *prefix, mr_error *err
 static mr_status remove_checkpoint(mr_saver *s, const char *prefix, mr_error *error)
 {
     MR_TRY(mr_checkpoint_remove(prefix, error));
-    char *meta = mr_arena_printf(&s->arena, "%s.meta", prefix);
+    char *meta = mr_arena_printf(&s->scratch, "%s.meta", prefix);
     return meta == nullptr ? mr_fail_memory(error, strlen(prefix)) : mr_file_remove(meta, error);
 }
 
@@ -217,13 +219,13 @@ static mr_status update_state(mr_saver *s, const char *folder, const char *path,
     mr_checkpoint_state state = {0};
     mr_status status = mr_checkpoint_state_read(folder, &state, nullptr);
     int32_t known = status == MR_OK ? state.count : 0, count = 0;
-    const char **paths = MR_ARENA_NEW(&s->arena, const char *, (size_t)known + 1);
+    const char **paths = MR_ARENA_NEW(&s->scratch, const char *, (size_t)known + 1);
     if (paths == nullptr) {
         mr_checkpoint_state_deinit(&state);
         return mr_fail_memory(error, sizeof *paths);
     }
     for (int32_t i = 0; i < known; i++) {
-        char *index = mr_arena_printf(&s->arena, "%s.index", state.paths[i]);
+        char *index = mr_arena_printf(&s->scratch, "%s.index", state.paths[i]);
         bool ours = strncmp(state.paths[i], path, strlen(path)) == 0 && strcmp(state.paths[i], prefix) != 0;
         if (ours && index != nullptr && mr_file_exists(index)) paths[count++] = state.paths[i];
     }
@@ -250,7 +252,7 @@ static bool is_leftover(mr_saver *s, const char *folder, const char *name, const
     if (partial) return true;
     const char *data = strstr(name, ".data-");
     if (data == nullptr) return false;
-    char *index = mr_arena_printf(&s->arena, "%s/%.*s.index", folder, (int)(data - name), name);
+    char *index = mr_arena_printf(&s->scratch, "%s/%.*s.index", folder, (int)(data - name), name);
     return index != nullptr && !mr_file_exists(index);
 }
 
@@ -262,7 +264,7 @@ static mr_status clean(mr_saver *s, const char *folder, const char *base, mr_err
     mr_status status = MR_OK;
     for (struct dirent *entry; directory != nullptr && status == MR_OK && (entry = readdir(directory)) != nullptr;) {
         if (!is_leftover(s, folder, entry->d_name, base)) continue;
-        char *path = mr_arena_printf(&s->arena, "%s/%s", folder, entry->d_name);
+        char *path = mr_arena_printf(&s->scratch, "%s/%s", folder, entry->d_name);
         status = path == nullptr ? mr_fail_memory(error, 1) : mr_file_remove(path, error);
     }
     if (directory != nullptr) closedir(directory);
@@ -275,17 +277,17 @@ mr_status mr_saver_save(mr_saver *saver, mr_session *session, const char *path, 
 {
     if (saver == nullptr || saver->count == 0)
         return mr_fail(error, MR_FAILED_PRECONDITION, "%s: the saver has no variables", path);
-    mr_arena scratch = saver->arena; /* what follows is taken from blocks behind what the saver keeps */
-    (void)scratch;
+    mr_arena_reset(&saver->scratch);
     const char *slash = strrchr(path, '/');
     const char *base = slash != nullptr ? slash + 1 : path;
     if (*base == '\0') return mr_fail(error, MR_INVALID_ARGUMENT, "%s: a checkpoint needs a name", path);
-    char *folder = slash == nullptr ? mr_arena_strdup(&saver->arena, ".")
-                   : slash == path  ? mr_arena_strdup(&saver->arena, "/")
-                                    : mr_arena_strndup(&saver->arena, path, (size_t)(slash - path));
-    char *full = slash == nullptr ? mr_arena_printf(&saver->arena, "./%s", path) : mr_arena_strdup(&saver->arena, path);
+    char *folder = slash == nullptr ? mr_arena_strdup(&saver->scratch, ".")
+                   : slash == path  ? mr_arena_strdup(&saver->scratch, "/")
+                                    : mr_arena_strndup(&saver->scratch, path, (size_t)(slash - path));
+    char *full =
+        slash == nullptr ? mr_arena_printf(&saver->scratch, "./%s", path) : mr_arena_strdup(&saver->scratch, path);
     if (folder == nullptr || full == nullptr) return mr_fail_memory(error, strlen(path));
-    char *prefix = step < 0 ? full : mr_arena_printf(&saver->arena, "%s-%" PRId64, full, step);
+    char *prefix = step < 0 ? full : mr_arena_printf(&saver->scratch, "%s-%" PRId64, full, step);
     if (prefix == nullptr) return mr_fail_memory(error, strlen(path));
     MR_TRY(mr_file_make_directories(folder, error));
     MR_TRY(clean(saver, folder, base, error));
@@ -308,9 +310,10 @@ static mr_status restore_one(mr_session *session, mr_checkpoint_reader *reader, 
     mr_status status = MR_OK;
     if (value.dtype != mr_output_dtype(variable) || !mr_shape_compatible(value.shape, wanted)) {
         char ours[MR_SHAPE_TEXT_SIZE], theirs[MR_SHAPE_TEXT_SIZE];
-        status = mr_fail(error, MR_INVALID_ARGUMENT, "%s: variable %s is %s %s in the graph but %s %s in the checkpoint",
-                         path, key, mr_dtype_name(mr_output_dtype(variable)), mr_shape_text(wanted, ours, sizeof ours),
-                         mr_dtype_name(value.dtype), mr_shape_text(value.shape, theirs, sizeof theirs));
+        status =
+            mr_fail(error, MR_INVALID_ARGUMENT, "%s: variable %s is %s %s in the graph but %s %s in the checkpoint",
+                    path, key, mr_dtype_name(mr_output_dtype(variable)), mr_shape_text(wanted, ours, sizeof ours),
+                    mr_dtype_name(value.dtype), mr_shape_text(value.shape, theirs, sizeof theirs));
     }
     if (status == MR_OK) status = mr_session_write_variable(session, variable, &value, error);
     mr_tensor_deinit(&value);

@@ -176,31 +176,46 @@ mr_status mr_event_writer_add_graph(mr_event_writer *writer, const mr_graph *gra
 mr_status mr_event_writer_flush(mr_event_writer *writer, mr_error *error);
 mr_status mr_event_writer_close(mr_event_writer *writer, mr_error *error);
 
-/* ---- The loop: a session that restores, saves, summarises and stops (tf.train.MonitoredTrainingSession) ---- */
-
+/* ---- The loop: a session that restores, saves, summarises and stops (tf.train.MonitoredTrainingSession) ----
+ *
+ * mr_training *training = nullptr;
+ * mr_status status = mr_training_new(g, &training, &error, .folder = "run", .stop_step = 1000, .loss = loss);
+ * while (status == MR_OK) status = mr_training_step(training, train, MR_NO_FEEDS, (mr_outputs){0}, nullptr, &error);
+ * if (status != MR_OUT_OF_RANGE) fprintf(stderr, "%s\n", error.message);
+ * mr_training_free(training); */
 typedef struct mr_training_options {
-    const char *folder;    /* checkpoints and event files; null: neither */
+    const char *folder;    /* checkpoints (model.ckpt-STEP) and event files; null: neither */
     int64_t stop_step;     /* stop when global_step reaches it; 0: at the end of the data */
     int64_t save_steps;    /* 0: 1000 */
     int64_t summary_steps; /* 0: 100 */
     int32_t max_to_keep;   /* 0: 5 */
-    mr_output loss;        /* shown in the progress line when set */
-    bool quiet;
+    mr_output loss;        /* a scalar that is shown and logged with the progress, when set */
     mr_session_options session;
+    /* Gets text that tells of the progress, to write where the caller likes; null: nobody does. On a terminal it rewrites
+     * one line, and ends it when the run ends; otherwise it is a line of its own, every few seconds. */
+    void (*show)(void *context, const char *text);
+    void *show_context;
+    bool terminal;
+    const char *unit;  /* what the rate counts: "images"; null: "steps" */
+    int64_t step_size; /* units in a step; 0: 1 */
 } mr_training_options;
 typedef struct mr_training mr_training;
-/* Initializes the variables, or restores the latest checkpoint of the folder when there is one. */
+/* Adds what it needs to the graph (initializers, merged summaries, a Saver), which must be whole; then initializes the
+ * variables, or restores the latest checkpoint of the folder when there is one. */
 mr_status mr_training_new_(mr_graph *graph, const mr_training_options *options, mr_training **training,
                            mr_error *error);
 #define mr_training_new(graph, training, error, ...)                                                                   \
     mr_training_new_((graph), &(mr_training_options){__VA_ARGS__}, (training), (error))
-/* Runs train once, saving and summarising when due. Returns MR_OUT_OF_RANGE after the last step or at the end of the data
- * (everything is then saved). fetches and results as in mr_session_run; may be empty. */
-mr_status mr_training_step(mr_training *training, mr_node *train, mr_outputs fetches, mr_tensor *results,
-                           mr_error *error);
+/* Runs train once, saving and summarising when due. fetches and results as in mr_session_run; may be empty.
+ * errors  MR_OUT_OF_RANGE when there is nothing left to do: stop_step is reached, or the data have ended. Everything is
+ *         then saved */
+mr_status mr_training_step(mr_training *training, mr_node *train, mr_feeds feeds, mr_outputs fetches,
+                           mr_tensor *results, mr_error *error);
+/* Saves now, unless this step is saved already. */
+mr_status mr_training_save(mr_training *training, mr_error *error);
 int64_t mr_training_global_step(const mr_training *training);
 mr_session *mr_training_session(mr_training *training);
-void mr_training_free(mr_training *training);
+void mr_training_free(mr_training *training); /* saves nothing; null is allowed */
 
 #ifdef __cplusplus
 }

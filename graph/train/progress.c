@@ -1,0 +1,131 @@
+/* Text about a run that goes on: "[=====>    ]  512/1000  loss 0.4312  1,250 images/s  0:12 left". */
+#include "graph/train/progress.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+constexpr double TERMINAL_SECONDS = 0.1; /* between updates of the line */
+constexpr double LINE_SECONDS = 5;       /* between lines of their own */
+constexpr double WINDOW_SECONDS = 2;
+constexpr int BAR_WIDTH = 24;
+
+static double now(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
+}
+
+void mr_progress_begin(mr_progress *progress, const mr_training_options *options, int64_t step)
+{
+    double time = now();
+    *progress = (mr_progress){.options = options,
+                              .first_step = step,
+                              .step = step,
+                              .start = time,
+                              .shown = time,
+                              .window_start = time,
+                              .window_middle = time,
+                              .window_start_step = step,
+                              .window_middle_step = step};
+}
+
+void mr_progress_loss(mr_progress *progress, float loss)
+{
+    progress->has_loss = true;
+    progress->loss = loss;
+}
+
+double mr_progress_rate(const mr_progress *progress)
+{
+    double seconds = now() - progress->window_start;
+    return seconds > 1e-3 ? (double)(progress->step - progress->window_start_step) / seconds : 0;
+}
+
+typedef struct text {
+    char *at;
+    size_t room;
+} text;
+
+[[gnu::format(printf, 2, 3)]] static void put(text *t, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    int length = vsnprintf(t->at, t->room, format, args);
+    va_end(args);
+    size_t used = length < 0 ? 0 : (size_t)length < t->room ? (size_t)length : t->room - 1;
+    t->at += used;
+    t->room -= used;
+}
+
+static void put_bar(text *t, const mr_progress *p)
+{
+    int64_t stop = p->options->stop_step;
+    if (stop <= 0) {
+        put(t, "step %" PRId64, p->step);
+        return;
+    }
+    int filled = (int)(p->step >= stop ? BAR_WIDTH : p->step * BAR_WIDTH / stop);
+    if (p->options->terminal) {
+        put(t, "[");
+        for (int i = 0; i < BAR_WIDTH; i++) put(t, "%c", i < filled ? '=' : i == filled ? '>' : ' ');
+        put(t, "] ");
+    } else {
+        put(t, "step ");
+    }
+    put(t, "%" PRId64 "/%" PRId64, p->step, stop);
+}
+
+static void put_rate(text *t, const mr_progress *p, bool whole_run)
+{
+    double seconds = now() - p->start;
+    double rate = whole_run && seconds > 1e-3 ? (double)(p->step - p->first_step) / seconds : mr_progress_rate(p);
+    if (rate <= 0) return;
+    int64_t size = p->options->step_size > 0 ? p->options->step_size : 1;
+    put(t, "  %.*f %s/s", rate * (double)size < 10 ? 1 : 0, rate * (double)size,
+        p->options->unit != nullptr ? p->options->unit : "steps");
+    if (whole_run || p->options->stop_step <= p->step) return;
+    double left = (double)(p->options->stop_step - p->step) / rate;
+    if (left < 360000) put(t, "  %d:%02d left", (int)left / 60, (int)left % 60);
+}
+
+static void show(mr_progress *p, bool last)
+{
+    if (p->options->show == nullptr) return;
+    char line[256];
+    text t = {line, sizeof line - 1}; /* room for the end of the line */
+    if (p->options->terminal) put(&t, "\r");
+    put_bar(&t, p);
+    if (p->has_loss) put(&t, "  loss %.4f", (double)p->loss);
+    put_rate(&t, p, last);
+    if (p->options->terminal) put(&t, "\033[K"); /* clears what an earlier, longer text left */
+    t.room++;
+    if (last || !p->options->terminal) put(&t, "\n");
+    p->options->show(p->options->show_context, line);
+    p->shown = now();
+    p->line_is_open = !last && p->options->terminal;
+}
+
+void mr_progress_step(mr_progress *progress, int64_t step)
+{
+    double time = now();
+    progress->step = step;
+    if (time - progress->window_middle > WINDOW_SECONDS) {
+        progress->window_start = progress->window_middle;
+        progress->window_start_step = progress->window_middle_step;
+        progress->window_middle = time;
+        progress->window_middle_step = step;
+    }
+    if (time - progress->shown >= (progress->options->terminal ? TERMINAL_SECONDS : LINE_SECONDS))
+        show(progress, false);
+}
+
+void mr_progress_end(mr_progress *progress, int64_t step)
+{
+    if (progress->options == nullptr) return;
+    progress->step = step;
+    if (progress->line_is_open || step > progress->first_step) show(progress, true);
+    progress->options = nullptr;
+}

@@ -1,0 +1,216 @@
+/* The loop around a training step: restore, run, summarise, save, stop, and tell of it. */
+#include "graph/train/progress.h"
+#include "graph/train/train.h"
+#include "records/file.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* More fetches than these in one step are refused. */
+constexpr int32_t FETCHES_MAX = 64;
+
+struct mr_training {
+    mr_graph *graph;
+    mr_training_options options;
+    char *folder;
+    char *prefix; /* folder/model.ckpt */
+    mr_session *session;
+    mr_saver *saver; /* null without a folder */
+    mr_event_writer *events;
+    mr_output summaries;   /* {0} without any */
+    mr_output global_step; /* {0}: the graph has none; steps are counted here */
+    int64_t step;
+    int64_t saved_step;      /* -1: none yet */
+    int64_t summarised_step; /* -1: none yet */
+    mr_progress progress;
+    bool done;
+};
+
+static mr_output find_global_step(const mr_graph *graph)
+{
+    mr_node *node = mr_graph_find(graph, "global_step");
+    if (node == nullptr || node->output_count != 1 || !node->outputs[0].is_ref) return (mr_output){0};
+    return (mr_output){node, 0};
+}
+
+static mr_status read_step(mr_training *t, mr_error *error)
+{
+    if (t->global_step.node == nullptr) return MR_OK;
+    mr_tensor value = {0};
+    MR_TRY(mr_session_read_variable(t->session, t->global_step, &value, error));
+    if (mr_tensor_count(&value) == 1 && value.dtype == MR_INT64) t->step = mr_tensor_int64s(&value)[0];
+    if (mr_tensor_count(&value) == 1 && value.dtype == MR_INT32) t->step = mr_tensor_int32s(&value)[0];
+    mr_tensor_deinit(&value);
+    return MR_OK;
+}
+
+mr_status mr_training_save(mr_training *training, mr_error *error)
+{
+    if (training->saver == nullptr || training->saved_step == training->step) return MR_OK;
+    if (training->events != nullptr) MR_TRY(mr_event_writer_flush(training->events, error));
+    MR_TRY(mr_saver_save(training->saver, training->session, training->prefix, training->step, error));
+    training->saved_step = training->step;
+    return MR_OK;
+}
+
+static mr_status run_targets(mr_session *session, mr_node *first, mr_node *second, mr_error *error)
+{
+    mr_node *targets[] = {first, second};
+    return mr_session_run(session, MR_NO_FEEDS, (mr_outputs){0}, nullptr, targets, second != nullptr ? 2 : 1, error);
+}
+
+static mr_status start(mr_training *t, mr_error *error)
+{
+    mr_node *global = mr_initialize_variables(t->graph, MR_GLOBAL_VARIABLES, "init");
+    mr_node *local = mr_initialize_variables(t->graph, MR_LOCAL_VARIABLES, "init_local");
+    t->summaries = mr_summary_merge_all(t->graph);
+    t->global_step = find_global_step(t->graph);
+    if (t->folder != nullptr) t->saver = mr_saver_new(t->graph, .max_to_keep = t->options.max_to_keep);
+    MR_TRY(mr_session_new(t->graph, &t->options.session, &t->session, error));
+    char latest[4096];
+    mr_status status = MR_NOT_FOUND;
+    if (t->folder != nullptr) {
+        MR_TRY(mr_file_make_directories(t->folder, error));
+        status = mr_checkpoint_latest(t->folder, latest, sizeof latest, error);
+        if (status != MR_OK && status != MR_NOT_FOUND) return status;
+    }
+    if (status == MR_OK) {
+        MR_TRY(run_targets(t->session, local, nullptr, error));
+        MR_TRY(mr_saver_restore(t->saver, t->session, latest, error));
+        MR_TRY(read_step(t, error));
+        t->saved_step = t->step;
+    } else {
+        MR_TRY(run_targets(t->session, global, local, error));
+        MR_TRY(read_step(t, error));
+        MR_TRY(mr_training_save(t, error));
+    }
+    if (t->folder == nullptr) return MR_OK;
+    MR_TRY(mr_event_writer_open(t->folder, &t->events, error));
+    return mr_event_writer_add_graph(t->events, t->graph, error);
+}
+
+static int64_t or_default(int64_t value, int64_t fallback)
+{
+    return value > 0 ? value : fallback;
+}
+
+mr_status mr_training_new_(mr_graph *graph, const mr_training_options *options, mr_training **training, mr_error *error)
+{
+    *training = nullptr;
+    MR_TRY(mr_graph_status(graph, error));
+    mr_training *t = calloc(1, sizeof *t);
+    if (t == nullptr) return mr_fail_memory(error, sizeof *t);
+    t->graph = graph;
+    t->options = *options;
+    t->options.save_steps = or_default(options->save_steps, 1000);
+    t->options.summary_steps = or_default(options->summary_steps, 100);
+    t->saved_step = t->summarised_step = -1;
+    mr_status status = MR_OK;
+    if (options->folder != nullptr) {
+        size_t size = strlen(options->folder) + sizeof "/model.ckpt";
+        t->folder = strdup(options->folder);
+        t->prefix = malloc(size);
+        if (t->folder == nullptr || t->prefix == nullptr)
+            status = mr_fail_memory(error, size);
+        else
+            snprintf(t->prefix, size, "%s/model.ckpt", t->folder);
+    }
+    if (status == MR_OK) status = start(t, error);
+    if (status != MR_OK) {
+        mr_training_free(t);
+        return status;
+    }
+    mr_progress_begin(&t->progress, &t->options, t->step);
+    *training = t;
+    return MR_OK;
+}
+
+/* After the last step: saves, closes the line. Returns MR_OUT_OF_RANGE, or what went wrong. */
+static mr_status finish(mr_training *t, mr_error *error)
+{
+    if (!t->done) {
+        t->done = true;
+        mr_progress_end(&t->progress, t->step);
+        MR_TRY(mr_training_save(t, error));
+        if (t->events != nullptr) MR_TRY(mr_event_writer_flush(t->events, error));
+    }
+    return mr_fail(error, MR_OUT_OF_RANGE, "training is done at step %lld", (long long)t->step);
+}
+
+/* One step is summarised of every summary_steps, the first one included. */
+static bool summary_is_due(const mr_training *t)
+{
+    if (t->events == nullptr || t->summaries.node == nullptr) return false;
+    return t->summarised_step < 0 || t->step + 1 >= t->summarised_step + t->options.summary_steps;
+}
+
+/* What the step gave beside the caller's fetches: the loss, the summaries. Given back here. */
+static mr_status take_extras(mr_training *t, mr_tensor *loss, mr_tensor *summary, mr_error *error)
+{
+    mr_status status = MR_OK;
+    if (loss != nullptr && loss->dtype == MR_FLOAT && mr_tensor_count(loss) == 1)
+        mr_progress_loss(&t->progress, mr_tensor_floats(loss)[0]);
+    if (summary != nullptr) {
+        status = mr_event_writer_add(t->events, t->step, mr_tensor_strings(summary)[0], error);
+        t->summarised_step = t->step;
+        double rate = mr_progress_rate(&t->progress);
+        if (status == MR_OK && rate > 0)
+            status = mr_event_writer_add_scalar(t->events, t->step, "global_step/sec", (float)rate, error);
+        mr_tensor_deinit(summary);
+    }
+    if (loss != nullptr) mr_tensor_deinit(loss);
+    return status;
+}
+
+mr_status mr_training_step(mr_training *training, mr_node *train, mr_feeds feeds, mr_outputs fetches,
+                           mr_tensor *results, mr_error *error)
+{
+    mr_training *t = training;
+    if (t->done || (t->options.stop_step > 0 && t->step >= t->options.stop_step)) return finish(t, error);
+    if (fetches.count > FETCHES_MAX - 2)
+        return mr_fail(error, MR_INVALID_ARGUMENT, "a training step fetches at most %d outputs", FETCHES_MAX - 2);
+    mr_output all[FETCHES_MAX];
+    mr_tensor values[FETCHES_MAX] = {0};
+    int32_t count = fetches.count;
+    for (int32_t i = 0; i < count; i++) all[i] = fetches.items[i];
+    int32_t loss = t->options.loss.node != nullptr ? count : -1;
+    if (loss >= 0) all[count++] = t->options.loss;
+    int32_t summary = summary_is_due(t) ? count : -1;
+    if (summary >= 0) all[count++] = t->summaries;
+    mr_status status = mr_session_run(t->session, feeds, (mr_outputs){all, count}, values, &train, 1, error);
+    if (status == MR_OUT_OF_RANGE) return finish(t, error);
+    MR_TRY(status);
+    for (int32_t i = 0; i < fetches.count; i++) results[i] = values[i];
+    t->step++;
+    status = read_step(t, error);
+    mr_status extras = take_extras(t, loss >= 0 ? &values[loss] : nullptr, summary >= 0 ? &values[summary] : nullptr,
+                                   status == MR_OK ? error : nullptr);
+    if (status == MR_OK) status = extras;
+    mr_progress_step(&t->progress, t->step);
+    if (status == MR_OK && t->step % t->options.save_steps == 0) status = mr_training_save(t, error);
+    for (int32_t i = 0; status != MR_OK && i < fetches.count; i++) mr_tensor_deinit(&results[i]);
+    return status;
+}
+
+int64_t mr_training_global_step(const mr_training *training)
+{
+    return training->step;
+}
+
+mr_session *mr_training_session(mr_training *training)
+{
+    return training->session;
+}
+
+void mr_training_free(mr_training *training)
+{
+    if (training == nullptr) return;
+    if (!training->done) mr_progress_end(&training->progress, training->step);
+    if (training->events != nullptr) (void)mr_event_writer_close(training->events, nullptr);
+    mr_session_free(training->session);
+    mr_saver_free(training->saver);
+    free(training->prefix);
+    free(training->folder);
+    free(training);
+}
