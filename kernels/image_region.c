@@ -414,8 +414,26 @@ static mr_status skip_png_rows(region_walk *walk, mr_error *error)
     return MR_OK;
 }
 
+/* True when the result is the decoded rows as they are. */
+static bool is_plain(const region_walk *walk)
+{
+    const mr_image_options *options = walk->options;
+    bool is_sized = walk->height == walk->region.height && walk->width == walk->region.width;
+    bool is_cut = walk->left_bytes > 0 || walk->row_bytes != (size_t)walk->width * (size_t)walk->channels;
+    if (options->dtype != MR_UINT8 || !is_sized || is_cut || walk->region.flip || walk->jpeg == nullptr) return false;
+    if (options->layout == MR_LAYOUT_NCHW && walk->channels > 1) return false;
+    for (int32_t c = 0; c < walk->channels; c++)
+        if (walk->scale[c] != 1.0f || walk->shift[c] != 0.0f) return false;
+    return true;
+}
+
 static mr_status walk_down(region_walk *walk, mr_error *error)
 {
+    if (is_plain(walk)) {
+        for (int32_t y = 0; y < walk->height; y++)
+            MR_TRY(mr_jpeg_reader_row(walk->jpeg, walk->target + (size_t)y * walk->row_bytes, error));
+        return mr_jpeg_reader_finish(walk->jpeg, error);
+    }
     if (walk->png != nullptr) MR_TRY(skip_png_rows(walk, error));
     /* Interpolating reads one pixel past the last, with weight 0. */
     memset(walk->sum + (size_t)(walk->region.width * walk->channels), 0,
