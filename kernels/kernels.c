@@ -7,8 +7,10 @@
     X(array_join)                                                                                                      \
     X(array_slice)                                                                                                     \
     X(array_index)                                                                                                     \
-    X(array_fill) X(math_unary) X(math_binary) X(math_select) X(cast) X(reduce) X(activation) X(softmax) X(matmul)     \
-        X(conv)
+    X(array_fill)                                                                                                      \
+    X(math_unary)                                                                                                      \
+    X(math_binary) X(math_select) X(cast) X(reduce) X(activation) X(softmax) X(matmul) X(conv) X(pool) X(batch_norm)   \
+        X(random)
 
 #define DECLARE(name) extern const mr_kernel_table mr_kernels_##name;
 FAMILIES(DECLARE)

@@ -37,6 +37,12 @@ MR_INLINE mr_vector mr_vector_load_some(const float *from, int64_t count, float 
     return value;
 }
 
+/* a where the mask's lane is set, else b. */
+MR_INLINE mr_vector mr_vector_choose(mr_vector_mask mask, mr_vector a, mr_vector b)
+{
+    return (mr_vector)((mask & (mr_vector_mask)a) | (~mask & (mr_vector_mask)b));
+}
+
 MR_INLINE float mr_vector_sum(mr_vector v)
 {
     float lanes[16];

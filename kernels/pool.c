@@ -1,0 +1,324 @@
+/* Pooling. Floats in NHWC work on whole vectors of channels; other types and NCHW element by element.
+ *
+ * MaxPoolGrad gives the gradient to the first largest of each window, as TensorFlow does. Where windows do not overlap
+ * every place of the input is written once, without a pass of zeros before it. */
+#include "kernels/conv.h"
+#include "kernels/vector.h"
+#include <inttypes.h>
+#include <math.h>
+
+typedef struct pooling {
+    int64_t batch, in_height, in_width, channels, out_height, out_width;
+    int64_t window_y, window_x, stride_y, stride_x, pad_top, pad_left;
+    bool nchw;
+    const void *input, *output, *gradient;
+    void *target;
+} pooling;
+
+static mr_status prepare(const mr_kernel_node *node, void *prepared, mr_error *error)
+{
+    return mr_window_attrs_read(node, prepared, error);
+}
+
+static mr_status geometry(const mr_kernel_call *call, mr_shape input, pooling *p, mr_error *error)
+{
+    const mr_window_attrs *attrs = call->prepared;
+    int64_t after;
+    if (input.rank != 4)
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "the input must have 4 dimensions, not %d",
+                              input.rank);
+    bool nchw = attrs->nchw;
+    *p = (pooling){.batch = input.dims[0],
+                   .in_height = input.dims[nchw ? 2 : 1],
+                   .in_width = input.dims[nchw ? 3 : 2],
+                   .channels = input.dims[nchw ? 1 : 3],
+                   .window_y = attrs->window_y,
+                   .window_x = attrs->window_x,
+                   .stride_y = attrs->stride_y,
+                   .stride_x = attrs->stride_x,
+                   .nchw = nchw};
+    MR_TRY(
+        mr_window_place(call->node, attrs, 0, p->in_height, p->window_y, &p->out_height, &p->pad_top, &after, error));
+    return mr_window_place(call->node, attrs, 1, p->in_width, p->window_x, &p->out_width, &p->pad_left, &after, error);
+}
+
+static mr_shape output_shape(const pooling *p)
+{
+    return p->nchw ? MR_SHAPE(p->batch, p->channels, p->out_height, p->out_width)
+                   : MR_SHAPE(p->batch, p->out_height, p->out_width, p->channels);
+}
+
+/* The window of one output along one dimension, cut to the input. */
+static void span(int64_t output, int64_t stride, int64_t pad, int64_t window, int64_t limit, int64_t *from, int64_t *to)
+{
+    *from = output * stride - pad;
+    *to = MR_MIN(*from + window, limit);
+    *from = MR_MAX(0, *from);
+}
+
+#define IN(n, y, x, c)                                                                                                 \
+    (p->nchw ? (((n) * p->channels + (c)) * p->in_height + (y)) * p->in_width + (x)                                    \
+             : (((n) * p->in_height + (y)) * p->in_width + (x)) * p->channels + (c))
+#define OUT(n, y, x, c)                                                                                                \
+    (p->nchw ? (((n) * p->channels + (c)) * p->out_height + (y)) * p->out_width + (x)                                  \
+             : (((n) * p->out_height + (y)) * p->out_width + (x)) * p->channels + (c))
+#define EACH_OUTPUT                                                                                                    \
+    for (int64_t oy = 0; oy < p->out_height; oy++)                                                                     \
+        for (int64_t ox = 0; ox < p->out_width; ox++)
+#define WINDOW                                                                                                         \
+    int64_t y0, y1, x0, x1;                                                                                            \
+    span(oy, p->stride_y, p->pad_top, p->window_y, p->in_height, &y0, &y1);                                            \
+    span(ox, p->stride_x, p->pad_left, p->window_x, p->in_width, &x0, &x1);
+#define EACH_INPUT                                                                                                     \
+    for (int64_t y = y0; y < y1; y++)                                                                                  \
+        for (int64_t x = x0; x < x1; x++)
+
+/* One image at a time, any type and layout. */
+#define PLAIN_MAX(dtype, type, suffix, lowest)                                                                         \
+    static void max_##suffix(void *context, int64_t begin, int64_t end)                                                \
+    {                                                                                                                  \
+        const pooling *p = context;                                                                                    \
+        for (int64_t n = begin; n < end; n++) EACH_OUTPUT                                                              \
+            {                                                                                                          \
+                WINDOW for (int64_t c = 0; c < p->channels; c++)                                                       \
+                {                                                                                                      \
+                    type most = lowest;                                                                                \
+                    EACH_INPUT                                                                                         \
+                    {                                                                                                  \
+                        type value = ((const type *)p->input)[IN(n, y, x, c)];                                         \
+                        if (value > most) most = value;                                                                \
+                    }                                                                                                  \
+                    ((type *)p->target)[OUT(n, oy, ox, c)] = most;                                                     \
+                }                                                                                                      \
+            }                                                                                                          \
+    }                                                                                                                  \
+    static void max_grad_##suffix(void *context, int64_t begin, int64_t end)                                           \
+    {                                                                                                                  \
+        const pooling *p = context;                                                                                    \
+        int64_t image = p->in_height * p->in_width * p->channels;                                                      \
+        memset((type *)p->target + begin * image, 0, (size_t)((end - begin) * image) * sizeof(type));                  \
+        for (int64_t n = begin; n < end; n++) EACH_OUTPUT                                                              \
+            {                                                                                                          \
+                WINDOW for (int64_t c = 0; c < p->channels; c++)                                                       \
+                {                                                                                                      \
+                    type most = lowest;                                                                                \
+                    int64_t place = -1;                                                                                \
+                    EACH_INPUT                                                                                         \
+                    {                                                                                                  \
+                        type value = ((const type *)p->input)[IN(n, y, x, c)];                                         \
+                        if (value > most || place < 0) {                                                               \
+                            most = value;                                                                              \
+                            place = IN(n, y, x, c);                                                                    \
+                        }                                                                                              \
+                    }                                                                                                  \
+                    if (place >= 0) ((type *)p->target)[place] += ((const type *)p->gradient)[OUT(n, oy, ox, c)];      \
+                }                                                                                                      \
+            }                                                                                                          \
+    }
+#define EACH_POOLED(X)                                                                                                 \
+    X(MR_FLOAT, float, float, -INFINITY)                                                                               \
+    X(MR_DOUBLE, double, double, -(double)INFINITY)                                                                    \
+    X(MR_INT32, int32_t, int32, INT32_MIN)                                                                             \
+    X(MR_INT64, int64_t, int64, INT64_MIN)                                                                             \
+    X(MR_INT8, int8_t, int8, INT8_MIN)                                                                                 \
+    X(MR_UINT8, uint8_t, uint8, 0)
+EACH_POOLED(PLAIN_MAX)
+
+/* A mean counts only the places inside the input. */
+#define PLAIN_MEAN(type, suffix)                                                                                       \
+    static void mean_##suffix(void *context, int64_t begin, int64_t end)                                               \
+    {                                                                                                                  \
+        const pooling *p = context;                                                                                    \
+        for (int64_t n = begin; n < end; n++) EACH_OUTPUT                                                              \
+            {                                                                                                          \
+                WINDOW const type divisor = (type)((y1 - y0) * (x1 - x0));                                             \
+                for (int64_t c = 0; c < p->channels; c++) {                                                            \
+                    type sum = 0;                                                                                      \
+                    EACH_INPUT sum += ((const type *)p->input)[IN(n, y, x, c)];                                        \
+                    ((type *)p->target)[OUT(n, oy, ox, c)] = sum / divisor;                                            \
+                }                                                                                                      \
+            }                                                                                                          \
+    }                                                                                                                  \
+    static void mean_grad_##suffix(void *context, int64_t begin, int64_t end)                                          \
+    {                                                                                                                  \
+        const pooling *p = context;                                                                                    \
+        int64_t image = p->in_height * p->in_width * p->channels;                                                      \
+        memset((type *)p->target + begin * image, 0, (size_t)((end - begin) * image) * sizeof(type));                  \
+        for (int64_t n = begin; n < end; n++) EACH_OUTPUT                                                              \
+            {                                                                                                          \
+                WINDOW const type divisor = (type)((y1 - y0) * (x1 - x0));                                             \
+                for (int64_t c = 0; c < p->channels; c++) {                                                            \
+                    type part = ((const type *)p->gradient)[OUT(n, oy, ox, c)] / divisor;                              \
+                    EACH_INPUT((type *)p->target)[IN(n, y, x, c)] += part;                                             \
+                }                                                                                                      \
+            }                                                                                                          \
+    }
+PLAIN_MEAN(float, float)
+PLAIN_MEAN(double, double)
+
+/* Floats in NHWC, 16 channels at a time; channels are a multiple of 16. A unit is one row of outputs. */
+MR_INLINE void max_rows_body(const pooling *p, int64_t begin, int64_t end)
+{
+    for (int64_t row = begin; row < end; row++) {
+        int64_t n = row / p->out_height, oy = row % p->out_height;
+        float *target = (float *)p->target + row * p->out_width * p->channels;
+        const float *image = (const float *)p->input + n * p->in_height * p->in_width * p->channels;
+        for (int64_t ox = 0; ox < p->out_width; ox++) {
+            WINDOW for (int64_t c = 0; c < p->channels; c += 16, target += 16)
+            {
+                mr_vector most = mr_vector_of(-INFINITY);
+                EACH_INPUT
+                {
+                    mr_vector value = mr_vector_load(image + (y * p->in_width + x) * p->channels + c);
+                    most = mr_vector_choose(value > most, value, most);
+                }
+                mr_vector_store(target, most);
+            }
+        }
+    }
+}
+MR_LEVELS(max_rows, (const pooling *p, int64_t begin, int64_t end), (p, begin, end))
+
+/* The gradient where windows do not overlap. The largest is known from the forward pass: the first place that equals it
+ * takes the gradient. Places under no window get zeros. */
+MR_INLINE void max_grad_rows_body(const pooling *p, int64_t begin, int64_t end)
+{
+    for (int64_t row = begin; row < end; row++) {
+        int64_t n = row / p->out_height, oy = row % p->out_height, size = p->in_width * p->channels;
+        const float *most_row = (const float *)p->output + row * p->out_width * p->channels;
+        const float *gradient = (const float *)p->gradient + row * p->out_width * p->channels;
+        const float *image = (const float *)p->input + n * p->in_height * size;
+        float *target = (float *)p->target + n * p->in_height * size;
+        int64_t first = MR_MAX(0, oy * p->stride_y - p->pad_top), last = (oy + 1) * p->stride_y - p->pad_top;
+        if (oy == 0) first = 0;
+        if (oy == p->out_height - 1) last = p->in_height;
+        bool covered = p->window_y == p->stride_y && p->window_x == p->stride_x &&
+                       MR_MIN(p->in_height, first + p->stride_y) == MR_MIN(last, p->in_height) &&
+                       p->out_width * p->stride_x - p->pad_left >= p->in_width;
+        if (!covered)
+            memset(target + first * size, 0, (size_t)((MR_MIN(last, p->in_height) - first) * size) * sizeof *target);
+        for (int64_t ox = 0; ox < p->out_width; ox++) {
+            WINDOW for (int64_t c = 0; c < p->channels; c += 16, most_row += 16, gradient += 16)
+            {
+                mr_vector most = mr_vector_load(most_row);
+                mr_vector_bits left = (mr_vector_bits)mr_vector_load(gradient); /* zero once it is given */
+                EACH_INPUT
+                {
+                    int64_t at = (y * p->in_width + x) * p->channels + c;
+                    mr_vector_bits here = (mr_vector_bits)(mr_vector_load(image + at) == most);
+                    mr_vector_store(target + at, (mr_vector)(left & here));
+                    left &= ~here;
+                }
+            }
+        }
+    }
+}
+MR_LEVELS(max_grad_rows, (const pooling *p, int64_t begin, int64_t end), (p, begin, end))
+
+static void fast_max(void *context, int64_t begin, int64_t end)
+{
+    max_rows[mr_cpu()](context, begin, end);
+}
+
+static void fast_max_grad(void *context, int64_t begin, int64_t end)
+{
+    max_grad_rows[mr_cpu()](context, begin, end);
+}
+
+static void run_rows(mr_kernel_call *call, pooling *p, mr_pool_body body)
+{
+    int64_t row = p->out_width * p->channels * p->window_y * p->window_x;
+    mr_pool_for(call->device->pool, p->batch * p->out_height, MR_MAX(1, 2 * MR_GRAIN / MR_MAX(1, row)), body, p);
+}
+
+#define MAX_ROW(dtype, type, suffix, lowest) [dtype] = {max_##suffix, max_grad_##suffix},
+static const mr_pool_body max_loops[MR_DTYPE_COUNT][2] = {EACH_POOLED(MAX_ROW)};
+
+static mr_status max_pool(mr_kernel_call *call, mr_error *error)
+{
+    const mr_tensor *input = &call->inputs[0];
+    pooling p;
+    MR_TRY(geometry(call, input->shape, &p, error));
+    MR_TRY(mr_kernel_output(call, 0, output_shape(&p), error));
+    p.input = input->data;
+    p.target = call->outputs[0].data;
+    if (mr_tensor_count(&call->outputs[0]) == 0) return MR_OK;
+    if (input->dtype == MR_FLOAT && !p.nchw && p.channels % 16 == 0)
+        run_rows(call, &p, fast_max);
+    else
+        mr_pool_for(call->device->pool, p.batch, 1, max_loops[input->dtype][0], &p);
+    return MR_OK;
+}
+
+static mr_status check(const mr_kernel_call *call, mr_shape given, mr_shape expected, mr_error *error)
+{
+    if (mr_shape_equal(given, expected)) return MR_OK;
+    char a[MR_SHAPE_TEXT_SIZE], b[MR_SHAPE_TEXT_SIZE];
+    return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "the gradient is %s, the pooling gives %s",
+                          mr_shape_text(given, a, sizeof a), mr_shape_text(expected, b, sizeof b));
+}
+
+static mr_status max_pool_grad(mr_kernel_call *call, mr_error *error)
+{
+    const mr_tensor *input = &call->inputs[0];
+    pooling p;
+    MR_TRY(geometry(call, input->shape, &p, error));
+    MR_TRY(check(call, call->inputs[1].shape, output_shape(&p), error));
+    MR_TRY(check(call, call->inputs[2].shape, output_shape(&p), error));
+    MR_TRY(mr_kernel_output(call, 0, input->shape, error));
+    p.input = input->data;
+    p.output = call->inputs[1].data;
+    p.gradient = call->inputs[2].data;
+    p.target = call->outputs[0].data;
+    if (mr_tensor_count(&call->outputs[0]) == 0) return MR_OK;
+    bool apart = p.window_y <= p.stride_y && p.window_x <= p.stride_x;
+    if (input->dtype == MR_FLOAT && !p.nchw && p.channels % 16 == 0 && apart && p.out_height > 0 && p.out_width > 0)
+        run_rows(call, &p, fast_max_grad);
+    else
+        mr_pool_for(call->device->pool, p.batch, 1, max_loops[input->dtype][1], &p);
+    return MR_OK;
+}
+
+static mr_status avg_pool(mr_kernel_call *call, mr_error *error)
+{
+    const mr_tensor *input = &call->inputs[0];
+    pooling p;
+    MR_TRY(geometry(call, input->shape, &p, error));
+    MR_TRY(mr_kernel_output(call, 0, output_shape(&p), error));
+    p.input = input->data;
+    p.target = call->outputs[0].data;
+    if (mr_tensor_count(&call->outputs[0]) == 0) return MR_OK;
+    mr_pool_for(call->device->pool, p.batch, 1, input->dtype == MR_FLOAT ? mean_float : mean_double, &p);
+    return MR_OK;
+}
+
+static mr_status avg_pool_grad(mr_kernel_call *call, mr_error *error)
+{
+    const mr_tensor *gradient = &call->inputs[1];
+    pooling p;
+    mr_shape shape;
+    MR_TRY(mr_kernel_shape(call, 0, &shape, error));
+    MR_TRY(geometry(call, shape, &p, error));
+    MR_TRY(check(call, gradient->shape, output_shape(&p), error));
+    MR_TRY(mr_kernel_output(call, 0, shape, error));
+    p.gradient = gradient->data;
+    p.target = call->outputs[0].data;
+    if (mr_tensor_count(&call->outputs[0]) == 0) return MR_OK;
+    mr_pool_for(call->device->pool, p.batch, 1, gradient->dtype == MR_FLOAT ? mean_grad_float : mean_grad_double, &p);
+    return MR_OK;
+}
+
+#define ROW(name, served, function, host)                                                                              \
+    {.op = name,                                                                                                       \
+     .types = served,                                                                                                  \
+     .run = function,                                                                                                  \
+     .prepared_size_bytes = sizeof(mr_window_attrs),                                                                   \
+     .prepare = prepare,                                                                                               \
+     .host_inputs = host}
+static const mr_kernel kernels[] = {
+    ROW("MaxPool", "T: float, double, int32, int64, int8, uint8", max_pool, 0),
+    ROW("MaxPoolGrad", "T: float, double, int32, int64, int8, uint8", max_pool_grad, 0),
+    ROW("AvgPool", "T: float, double", avg_pool, 0),
+    ROW("AvgPoolGrad", "T: float, double", avg_pool_grad, 1 << 0),
+};
+MR_KERNEL_FAMILY(pool);
