@@ -113,6 +113,14 @@ mr_status mr_graph_append(mr_graph *graph, mr_node *node, mr_error *error)
     return MR_OK;
 }
 
+void mr_graph_truncate(mr_graph *graph, int32_t node_count)
+{
+    while (graph->node_count > node_count) graph->nodes[--graph->node_count]->id = -1;
+    mr_name_table_deinit(&graph->ids);
+    for (int32_t i = 0; i < node_count; i++) (void)mr_name_table_set(&graph->ids, graph->nodes[i]->name, i, nullptr);
+    graph->version++;
+}
+
 mr_node *mr_graph_find(const mr_graph *graph, const char *name)
 {
     int32_t id = name == nullptr ? -1 : mr_name_table_get(&graph->ids, name, -1);

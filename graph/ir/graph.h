@@ -184,6 +184,10 @@ mr_output mr_graph_record(mr_graph *graph, mr_status status, const mr_error *err
 mr_status mr_graph_hold_tensor(mr_graph *graph, const mr_tensor *tensor, mr_tensor *held, mr_error *error);
 /* Adds a whole node under its name, which must not be there yet. */
 mr_status mr_graph_append(mr_graph *graph, mr_node *node, mr_error *error);
+/* Takes the nodes from node_count on out again; nothing may point to them. */
+void mr_graph_truncate(mr_graph *graph, int32_t node_count);
+/* The serialised SaverDef that goes into MetaGraphDefs. */
+mr_status mr_graph_set_saver_def(mr_graph *graph, mr_string saver_def, mr_error *error);
 /* The control edge node <- before, unless it is there. */
 mr_status mr_node_append_control(mr_node *node, mr_node *before, mr_error *error);
 mr_status mr_node_append_input(mr_node *node, mr_output input, mr_error *error);

@@ -1,0 +1,254 @@
+/* MetaGraphDef: the graph, its collections and the Saver's names. Variables are VariableDefs in bytes_list; other outputs
+ * and nodes are names in node_list, "x:0" and "x"; what is neither is kept as it came. */
+#include "graph/ir/convert.h"
+#include "proto/meta_graph.pb-c.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- Writing ---- */
+
+static char *output_name(mr_output output, mr_arena *arena)
+{
+    if (output.node == nullptr) return "";
+    bool is_node = output.index < 0 || output.node->output_count == 0;
+    return is_node ? (char *)output.node->name : mr_arena_printf(arena, "%s:%d", output.node->name, output.index);
+}
+
+static mr_status write_variable(const mr_variable *variable, bool trainable, mr_arena *arena,
+                                ProtobufCBinaryData *bytes, mr_error *error)
+{
+    Mr__VariableDef def = MR__VARIABLE_DEF__INIT;
+    mr_string packed = {0};
+    def.variable_name = output_name(variable->ref, arena);
+    def.initializer_name = variable->assign == nullptr ? (char *)"" : (char *)variable->assign->name;
+    def.snapshot_name = output_name(variable->value, arena);
+    def.initial_value_name = output_name(variable->initial, arena);
+    def.is_resource = mr_output_dtype(variable->ref) == MR_RESOURCE;
+    def.trainable = trainable;
+    if (def.variable_name == nullptr || def.snapshot_name == nullptr || def.initial_value_name == nullptr)
+        return mr_fail_memory(error, 64);
+    MR_TRY(mr_proto_pack(&def, arena, &packed, error));
+    *bytes = (ProtobufCBinaryData){packed.size_bytes, (uint8_t *)packed.data};
+    return MR_OK;
+}
+
+static mr_status write_variables(const mr_collection *collection, mr_arena *arena, Mr__CollectionDef *def,
+                                 mr_error *error)
+{
+    Mr__CollectionDef__BytesList *list = MR_ARENA_NEW(arena, Mr__CollectionDef__BytesList, 1);
+    if (list == nullptr) return mr_fail_memory(error, sizeof *list);
+    mr__collection_def__bytes_list__init(list);
+    list->value = MR_ARENA_NEW(arena, ProtobufCBinaryData, (size_t)collection->count + 1);
+    if (list->value == nullptr) return mr_fail_memory(error, sizeof *list->value);
+    for (int32_t i = 0; i < collection->count; i++)
+        MR_TRY(write_variable(&collection->variables[i], collection->trainable[i], arena, &list->value[i], error));
+    list->n_value = (size_t)collection->count;
+    def->kind_case = MR__COLLECTION_DEF__KIND_BYTES_LIST;
+    def->bytes_list = list;
+    return MR_OK;
+}
+
+static mr_status write_names(const mr_collection *collection, mr_arena *arena, Mr__CollectionDef *def, mr_error *error)
+{
+    Mr__CollectionDef__NodeList *list = MR_ARENA_NEW(arena, Mr__CollectionDef__NodeList, 1);
+    if (list == nullptr) return mr_fail_memory(error, sizeof *list);
+    mr__collection_def__node_list__init(list);
+    list->value = MR_ARENA_NEW(arena, char *, (size_t)collection->count + 1);
+    if (list->value == nullptr) return mr_fail_memory(error, sizeof *list->value);
+    for (; (int32_t)list->n_value < collection->count; list->n_value++) {
+        list->value[list->n_value] = output_name(collection->outputs[list->n_value], arena);
+        if (list->value[list->n_value] == nullptr) return mr_fail_memory(error, 64);
+    }
+    def->kind_case = MR__COLLECTION_DEF__KIND_NODE_LIST;
+    def->node_list = list;
+    return MR_OK;
+}
+
+static mr_status write_collection(const mr_collection *collection, mr_arena *arena, Mr__CollectionDef **result,
+                                  mr_error *error)
+{
+    if (collection->kind == MR_COLLECTION_RAW) {
+        mr_string raw = {(const char *)collection->raw, collection->raw_size_bytes};
+        return mr_proto_unpack_as(collection_def, raw, arena, result, error);
+    }
+    Mr__CollectionDef *def = MR_ARENA_NEW(arena, Mr__CollectionDef, 1);
+    if (def == nullptr) return mr_fail_memory(error, sizeof *def);
+    mr__collection_def__init(def);
+    *result = def;
+    return collection->kind == MR_COLLECTION_VARIABLES ? write_variables(collection, arena, def, error)
+                                                       : write_names(collection, arena, def, error);
+}
+
+static int compare_entries(const void *a, const void *b)
+{
+    Mr__MetaGraphDef__CollectionEntry *const *left = a, *const *right = b;
+    return strcmp((*left)->key, (*right)->key);
+}
+
+static mr_status write_collections(const mr_graph *graph, mr_arena *arena, Mr__MetaGraphDef *meta, mr_error *error)
+{
+    size_t count = (size_t)graph->collection_count;
+    Mr__MetaGraphDef__CollectionEntry *entries = MR_ARENA_NEW(arena, Mr__MetaGraphDef__CollectionEntry, count + 1);
+    meta->collection_def = MR_ARENA_NEW(arena, Mr__MetaGraphDef__CollectionEntry *, count + 1);
+    if (entries == nullptr || meta->collection_def == nullptr) return mr_fail_memory(error, count * sizeof *entries);
+    for (size_t i = 0; i < count; i++) {
+        mr__meta_graph_def__collection_entry__init(&entries[i]);
+        entries[i].key = (char *)graph->collections[i].name;
+        MR_TRY(write_collection(&graph->collections[i], arena, &entries[i].value, error));
+        meta->collection_def[i] = &entries[i];
+    }
+    meta->n_collection_def = count;
+    qsort(meta->collection_def, count, sizeof *meta->collection_def, compare_entries);
+    return MR_OK;
+}
+
+static mr_status write_meta(const mr_graph *graph, mr_arena *arena, mr_tensor *result, mr_error *error)
+{
+    Mr__MetaGraphDef meta = MR__META_GRAPH_DEF__INIT;
+    Mr__MetaGraphDef__MetaInfoDef info = MR__META_GRAPH_DEF__META_INFO_DEF__INIT;
+    mr_string bytes = {0};
+    info.tensorflow_version = (char *)"2.15.1";
+    meta.meta_info_def = &info;
+    MR_TRY(mr_graph_write(graph, arena, &meta.graph_def, error));
+    MR_TRY(write_collections(graph, arena, &meta, error));
+    if (graph->saver_def_size_bytes > 0) {
+        mr_string saver = {(const char *)graph->saver_def, graph->saver_def_size_bytes};
+        MR_TRY(mr_proto_unpack_as(saver_def, saver, arena, &meta.saver_def, error));
+    }
+    MR_TRY(mr_proto_pack(&meta, arena, &bytes, error));
+    return mr_tensor_init_string(result, bytes, error);
+}
+
+mr_status mr_graph_export_meta(const mr_graph *graph, mr_tensor *meta_graph_def, mr_error *error)
+{
+    mr_arena arena = {0};
+    mr_status status = write_meta(graph, &arena, meta_graph_def, error);
+    mr_arena_deinit(&arena);
+    return status;
+}
+
+mr_status mr_graph_set_saver_def(mr_graph *graph, mr_string saver_def, mr_error *error)
+{
+    const uint8_t *copy = mr_arena_copy(&graph->arena, saver_def.data, saver_def.size_bytes);
+    if (copy == nullptr) return mr_fail_memory(error, saver_def.size_bytes);
+    graph->saver_def = copy;
+    graph->saver_def_size_bytes = saver_def.size_bytes;
+    return MR_OK;
+}
+
+/* ---- Reading: the graph has its nodes already; nothing is added before every name has been found. ---- */
+
+static bool holds_variables(const char *name)
+{
+    static const char *const names[] = {MR_GLOBAL_VARIABLES, MR_TRAINABLE_VARIABLES, MR_LOCAL_VARIABLES,
+                                        "model_variables", "moving_average_variables"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (strcmp(names[i], name) == 0) return true;
+    return false;
+}
+
+/* "" finds nothing and is no fault. */
+static mr_status find_named(const mr_graph *graph, const char *name, mr_output *output, mr_error *error)
+{
+    *output = (mr_output){0};
+    if (*name == '\0') return MR_OK;
+    *output = mr_graph_find_output(graph, name);
+    if (output->node == nullptr && strchr(name, ':') == nullptr)
+        *output = (mr_output){.node = mr_graph_find(graph, name), .index = -1};
+    if (output->node == nullptr) return mr_fail(error, MR_INVALID_ARGUMENT, "%.200s is not in the graph", name);
+    return MR_OK;
+}
+
+static mr_status read_variable(mr_graph *graph, const char *collection, ProtobufCBinaryData bytes, mr_arena *arena,
+                               bool add, mr_error *error)
+{
+    Mr__VariableDef *def = nullptr;
+    mr_output initializer;
+    mr_variable variable = {0};
+    MR_TRY(mr_proto_unpack_as(variable_def, mr_proto_bytes(bytes), arena, &def, error));
+    MR_TRY(find_named(graph, def->variable_name, &variable.ref, error));
+    MR_TRY(find_named(graph, def->initializer_name, &initializer, error));
+    MR_TRY(find_named(graph, def->snapshot_name, &variable.value, error));
+    MR_TRY(find_named(graph, def->initial_value_name, &variable.initial, error));
+    if (variable.ref.node == nullptr) return mr_fail(error, MR_INVALID_ARGUMENT, "a variable has no name");
+    variable.assign = initializer.node;
+    return add ? mr_graph_add_variable(graph, collection, variable, def->trainable != 0, error) : MR_OK;
+}
+
+static mr_status keep_raw(mr_graph *graph, const char *name, const Mr__CollectionDef *def, mr_error *error)
+{
+    mr_string bytes = {0};
+    MR_TRY(mr_proto_pack(def, &graph->arena, &bytes, error));
+    mr_collection *collection = mr_graph_make_collection(graph, name, MR_COLLECTION_RAW);
+    if (collection == nullptr) return MR_OK; /* the graph's own stays */
+    collection->raw = (const uint8_t *)bytes.data;
+    collection->raw_size_bytes = bytes.size_bytes;
+    return MR_OK;
+}
+
+static mr_status read_names(mr_graph *graph, const char *name, const Mr__CollectionDef__NodeList *list, bool add,
+                            mr_error *error)
+{
+    for (size_t i = 0; i < list->n_value; i++) {
+        mr_output output;
+        MR_TRY(find_named(graph, list->value[i], &output, error));
+        if (add && output.node != nullptr) mr_graph_add_to_collection(graph, name, output);
+    }
+    return MR_OK;
+}
+
+static mr_status read_collection(mr_graph *graph, const char *name, const Mr__CollectionDef *def, mr_arena *arena,
+                                 bool add, mr_error *error)
+{
+    bool is_variables = holds_variables(name);
+    if (def->kind_case == MR__COLLECTION_DEF__KIND_BYTES_LIST && is_variables) {
+        for (size_t i = 0; i < def->bytes_list->n_value; i++)
+            MR_TRY(read_variable(graph, name, def->bytes_list->value[i], arena, add, error));
+        return MR_OK;
+    }
+    if (def->kind_case == MR__COLLECTION_DEF__KIND_NODE_LIST && !is_variables)
+        return read_names(graph, name, def->node_list, add, error);
+    return add ? keep_raw(graph, name, def, error) : MR_OK;
+}
+
+static mr_status read_collections(mr_graph *graph, const Mr__MetaGraphDef *meta, mr_arena *arena, bool add,
+                                  mr_error *error)
+{
+    for (size_t i = 0; i < meta->n_collection_def; i++) {
+        const Mr__MetaGraphDef__CollectionEntry *entry = meta->collection_def[i];
+        if (entry->value == nullptr) continue;
+        mr_status status = read_collection(graph, entry->key, entry->value, arena, add, error);
+        if (status != MR_OK) return mr_fail_in(error, status, "collection %.80s", entry->key);
+    }
+    return MR_OK;
+}
+
+static mr_status read_meta(mr_graph *graph, const Mr__MetaGraphDef *meta, size_t size_bytes, mr_arena *arena,
+                           mr_error *error)
+{
+    int32_t before = graph->node_count;
+    mr_string saver = {0};
+    if (meta->graph_def == nullptr) return mr_fail(error, MR_INVALID_ARGUMENT, "there is no graph in it");
+    MR_TRY(mr_graph_read(graph, meta->graph_def, size_bytes, nullptr, error));
+    mr_status status = read_collections(graph, meta, arena, false, error);
+    if (status == MR_OK && meta->saver_def != nullptr) status = mr_proto_pack(meta->saver_def, arena, &saver, error);
+    if (status != MR_OK) {
+        mr_graph_truncate(graph, before);
+        return status;
+    }
+    MR_TRY(read_collections(graph, meta, arena, true, error));
+    return meta->saver_def == nullptr ? MR_OK : mr_graph_set_saver_def(graph, saver, error);
+}
+
+mr_status mr_graph_import_meta(mr_graph *graph, const void *bytes, size_t size_bytes, mr_error *error)
+{
+    MR_TRY(mr_graph_status(graph, error));
+    mr_arena arena = {0};
+    Mr__MetaGraphDef *meta = nullptr;
+    mr_status status = mr_proto_unpack_as(meta_graph_def, ((mr_string){bytes, size_bytes}), &arena, &meta, error);
+    if (status == MR_OK) status = read_meta(graph, meta, size_bytes, &arena, error);
+    if (status == MR_DATA_LOSS) status = mr_fail_in(error, MR_INVALID_ARGUMENT, "no MetaGraphDef");
+    mr_arena_deinit(&arena);
+    return status;
+}
