@@ -5,12 +5,11 @@
  * default. */
 #include "tools/bench/bench.h"
 
-#include "base/pool.h"
-#include "base/random.h"
-
 #include <millrace/dataset.h>
 #include <millrace/record.h>
 
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,21 +29,28 @@ typedef struct picture {
 
 /* ---- Pictures: 240 to 640 pixels, as the demo's: soft shapes, texture, some noise ---- */
 
+static uint32_t draw(uint64_t *state)
+{
+    *state = *state * 6364136223846793005u + 1442695040888963407u;
+    return (uint32_t)(*state >> 33);
+}
+
 static mr_status render(int number, mr_tensor *jpeg, mr_error *error)
 {
-    mr_random random = mr_random_at(20, 0, (uint64_t)number, 0);
-    int width = 240 + (int)mr_random_below(&random, 401), height = 240 + (int)mr_random_below(&random, 401);
+    uint64_t state = 20 + (uint64_t)number;
+    (void)draw(&state);
+    int width = 240 + (int)(draw(&state) % 401), height = 240 + (int)(draw(&state) % 401);
     mr_tensor image = {0};
     MR_TRY(mr_tensor_init(&image, MR_UINT8, MR_SHAPE(height, width, 3), error));
     uint8_t *at = mr_tensor_uint8s(&image);
-    double cx = mr_random_range(&random, 0, width), cy = mr_random_range(&random, 0, height);
-    double radius = mr_random_range(&random, 40, 200);
+    double cx = draw(&state) % (uint32_t)width, cy = draw(&state) % (uint32_t)height;
+    double radius = 40 + draw(&state) % 160;
     for (int y = 0; y < height; y++)
         for (int x = 0; x < width; x++) {
             double dx = x - cx, dy = y - cy;
             int light = (int)(90 + 60.0 * x / width + 40.0 * y / height);
             int shape = dx * dx + dy * dy < radius * radius ? 50 : 0, texture = ((x / 6 + y / 9) & 1) * 24;
-            int noise = (int)(mr_random_next32(&random) & 15);
+            int noise = (int)(draw(&state) & 15);
             *at++ = (uint8_t)(light + noise);
             *at++ = (uint8_t)(light / 2 + shape + texture + noise);
             *at++ = (uint8_t)(200 - light / 2 + shape - texture / 2 + noise);
@@ -100,38 +106,54 @@ static mr_status load_pictures(const char *path, picture *pictures, double *mega
 
 /* ---- The peer ---- */
 
-static void decode_whole(void *context, int64_t begin, int64_t end)
+typedef struct peer_work {
+    const picture *pictures;
+    atomic_llong next;
+    int64_t count;
+} peer_work;
+
+static void decode_whole(struct jpeg_decompress_struct *decoder, const picture *p, unsigned char *pixels)
 {
-    const picture *pictures = context;
+    jpeg_mem_src(decoder, (const unsigned char *)p->bytes, p->size_bytes);
+    (void)jpeg_read_header(decoder, TRUE);
+    decoder->out_color_space = JCS_RGB;
+    decoder->dct_method = JDCT_IFAST;
+    (void)jpeg_start_decompress(decoder);
+    while (decoder->output_scanline < decoder->output_height) {
+        JSAMPROW rows[8];
+        for (unsigned r = 0; r < 8; r++)
+            rows[r] = pixels + (size_t)(decoder->output_scanline + r) * decoder->output_width * 3;
+        JDIMENSION left = decoder->output_height - decoder->output_scanline;
+        (void)jpeg_read_scanlines(decoder, rows, left < 8 ? left : 8);
+    }
+    (void)jpeg_finish_decompress(decoder);
+}
+
+static void *peer_main(void *argument)
+{
+    peer_work *work = argument;
     struct jpeg_decompress_struct decoder = {0};
     struct jpeg_error_mgr errors = {0};
     decoder.err = jpeg_std_error(&errors);
     jpeg_create_decompress(&decoder);
-    unsigned char *pixels = malloc((size_t)640 * 640 * 3);
-    for (int64_t i = begin; i < end; i++) {
-        const picture *p = &pictures[i % PICTURES];
-        jpeg_mem_src(&decoder, (const unsigned char *)p->bytes, p->size_bytes);
-        (void)jpeg_read_header(&decoder, TRUE);
-        decoder.out_color_space = JCS_RGB;
-        decoder.dct_method = JDCT_IFAST;
-        (void)jpeg_start_decompress(&decoder);
-        while (decoder.output_scanline < decoder.output_height) {
-            JSAMPROW rows[8];
-            for (unsigned r = 0; r < 8; r++)
-                rows[r] = pixels + (size_t)(decoder.output_scanline + r) * decoder.output_width * 3;
-            JDIMENSION left = decoder.output_height - decoder.output_scanline;
-            (void)jpeg_read_scanlines(&decoder, rows, left < 8 ? left : 8);
-        }
-        (void)jpeg_finish_decompress(&decoder);
-    }
+    unsigned char *pixels = malloc((size_t)640 * 648 * 3);
+    for (int64_t i; (i = atomic_fetch_add(&work->next, 1)) < work->count;)
+        decode_whole(&decoder, &work->pictures[i % PICTURES], pixels);
     free(pixels);
     jpeg_destroy_decompress(&decoder);
+    return nullptr;
 }
 
-static double peer_rate(const picture *pictures, mr_pool *pool, int64_t count)
+static double peer_rate(const picture *pictures, int threads, int64_t count)
 {
+    peer_work work = {.pictures = pictures, .count = count};
+    pthread_t others[64];
+    int started = 0;
     double start = bench_seconds();
-    mr_pool_for(pool, count, 16, decode_whole, (void *)pictures);
+    while (started < threads - 1 && started < 64 && pthread_create(&others[started], nullptr, peer_main, &work) == 0)
+        started++;
+    (void)peer_main(&work);
+    for (int i = 0; i < started; i++) pthread_join(others[i], nullptr);
     return (double)count / (bench_seconds() - start);
 }
 
@@ -181,7 +203,7 @@ typedef struct bench_task {
 } bench_task;
 
 static mr_status measure(bench_report *report, const bench_task *task, const char *path, const picture *pictures,
-                         mr_pool *pool, mr_error *error)
+                         mr_error *error)
 {
     constexpr int64_t COUNT = 3 * PICTURES;
     double ours[ROUNDS_MAX], peers[ROUNDS_MAX];
@@ -193,14 +215,14 @@ static mr_status measure(bench_report *report, const bench_task *task, const cha
         mr_iterator_new(dataset, &(mr_iterator_options){.threads = bench_threads(report)}, &iterator, error);
     mr_dataset_free(dataset);
     if (status == MR_OK) status = take(iterator, 2 * PICTURES / task->pictures, error);
-    (void)peer_rate(pictures, pool, PICTURES);
+    (void)peer_rate(pictures, bench_threads(report), PICTURES);
     for (int r = 0; r < rounds && status == MR_OK; r++) {
         double start = bench_seconds();
         status = take(iterator, COUNT / task->pictures, error);
         ours[r] = (double)COUNT / (bench_seconds() - start);
         /* Nobody wants the next batches: the threads fill the window and wait, and the peer has the machine. */
         usleep(100000);
-        peers[r] = peer_rate(pictures, pool, COUNT);
+        peers[r] = peer_rate(pictures, bench_threads(report), COUNT);
     }
     if (status == MR_OK) {
         bench_row(report, (bench_result){.task = task->name,
@@ -232,18 +254,15 @@ BENCH(input, "the demo's pipeline: records to batches of pictures")
     char path[600];
     double megapixels = 0;
     mr_error error = {0};
-    mr_pool *pool = nullptr;
     snprintf(path, sizeof path, "%s/pictures.tfrecord", bench_folder("input"));
     mr_status status = make_records(path, &error);
     if (status == MR_OK) status = load_pictures(path, pictures, &megapixels, &error);
-    if (status == MR_OK) status = mr_pool_new(bench_threads(report), &pool, &error);
     for (size_t i = 0; i < sizeof tasks / sizeof *tasks && status == MR_OK; i++)
-        status = measure(report, &tasks[i], path, pictures, pool, &error);
+        status = measure(report, &tasks[i], path, pictures, &error);
     if (status == MR_OK)
         bench_note(report, "%d pictures of %.2f megapixels on the average, %d threads", PICTURES, megapixels / PICTURES,
                    bench_threads(report));
     else
         bench_note(report, "input: %s", error.message);
-    mr_pool_free(pool);
     for (int i = 0; i < PICTURES; i++) free(pictures[i].bytes);
 }
