@@ -383,7 +383,8 @@ static mr_status fused_batch_norm(mr_kernel_call *call, mr_error *error)
     if (estimates) MR_TRY(check_vector(call, 4, n.channels, "variance", error));
     for (int i = 1; i < 5; i++) MR_TRY(mr_kernel_output(call, i, vector, error));
     if (call->node->output_count > 5) {
-        MR_TRY(mr_kernel_output(call, 5, MR_SHAPE(0), error));
+        MR_TRY(mr_kernel_output(call, 5, MR_SCALAR, error));
+        *(float *)call->outputs[5].data = 0;
     }
     MR_TRY(workspace(call, &n, 1, &buffer, &factor, error));
     /* Outputs: batch_mean, batch_variance (running estimates), then mean and variance kept for the gradient. */
@@ -435,8 +436,7 @@ static mr_status fused_batch_norm_grad(mr_kernel_call *call, mr_error *error)
     for (int i = 2; i < 5; i++) MR_TRY(check_vector(call, i, n.channels, "a vector of the statistics", error));
     for (int i = 1; i < 3; i++) MR_TRY(mr_kernel_output(call, i, MR_SHAPE(n.channels), error));
     for (int i = 3; i < 5; i++) {
-        MR_TRY(mr_kernel_output(call, i, MR_SCALAR, error)); /* placeholders, as TensorFlow's */
-        *(float *)call->outputs[i].data = 0;
+        MR_TRY(mr_kernel_output(call, i, MR_SHAPE(0), error)); /* nothing is kept in them, as in TensorFlow */
     }
     MR_TRY(workspace(call, &n, 3, &buffer, &floats, error));
     mr_pool *pool = call->device->pool;

@@ -1,0 +1,522 @@
+"""Every kernel of kernels/ beside TensorFlow's: one graph holds all cases, TensorFlow runs it once, ops_run runs the
+same nodes with the same inputs, and the outputs are compared — bits where both must agree, else to 1e-5 of the size."""
+import os
+import struct
+import subprocess
+import sys
+import tempfile
+
+os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
+import numpy as np
+import tensorflow as tf
+from tensorflow.core.protobuf import rewriter_config_pb2
+
+raw = tf.raw_ops
+generator = np.random.default_rng(int(os.environ.get("MILLRACE_TEST_SEED", "1")))
+cases = []  # (operation, tolerance, runs)
+NUMBERS = [np.float32, np.float64, np.int32, np.int64]
+NARROW = [np.int8, np.int16, np.uint8, np.uint16]
+HALVES = [np.float16, tf.bfloat16.as_numpy_dtype]
+NAN, INF = float("nan"), float("inf")
+
+
+def values(shape, dtype=np.float32, low=-4.0, high=4.0, special=False):
+    if dtype == np.bool_:
+        return generator.integers(0, 2, shape).astype(np.bool_)
+    if np.issubdtype(np.dtype(dtype), np.unsignedinteger):
+        low = max(low, 0)
+    numbers = generator.uniform(low, high, shape)
+    if np.issubdtype(np.dtype(dtype), np.integer):
+        return np.floor(numbers).astype(dtype)
+    numbers = numbers.astype(dtype)
+    if special:
+        numbers = numbers.copy()
+        flat = numbers.reshape(-1)
+        # No subnormal numbers: TensorFlow's threads take them for zero.
+        odd = np.array([NAN, INF, -INF, 0.0, -0.0, 3e38, 88.8, -80.0, -120.5, 1e-8], dtype=dtype)
+        flat[: min(len(odd), len(flat))] = odd[: len(flat)]
+    return numbers
+
+
+def add(operator, tolerance=1e-5, runs=1, **arguments):
+    result = getattr(raw, operator)(**arguments)
+    while isinstance(result, (list, tuple)):
+        result = result[0]
+    cases.append((result.op, tolerance, runs))
+
+
+def unary_cases():
+    for name in ["Neg", "Abs", "Sign", "Square"]:
+        for dtype in NUMBERS + [np.int8, np.int16] + HALVES:
+            add(name, 0, x=values([7, 5], dtype))
+    add("Abs", 0, x=values([40], special=True))
+    add("Sign", 0, x=values([40], special=True))
+    for name in ["Sqrt", "Rsqrt", "Log", "Log1p"]:
+        for dtype in [np.float32, np.float64] + HALVES:
+            add(name, 1e-2 if dtype in HALVES else 1e-6, x=values([1003], dtype, 0.01, 50))
+    for name in ["Reciprocal", "Inv", "Exp", "Expm1", "Tanh", "Sigmoid", "Sin", "Cos", "Tan", "Sinh", "Cosh", "Atan", "Erf",
+                 "Erfc", "Floor", "Ceil", "Rint", "Round", "Lgamma"]:
+        for dtype in [np.float32, np.float64]:
+            add(name, 2e-6, x=values([1003], dtype))
+    for name in ["Asin", "Acos"]:
+        add(name, 2e-6, x=values([37], np.float32, -1, 1))
+    for name in ["Exp", "Expm1", "Log", "Log1p", "Tanh", "Sigmoid", "Sqrt", "Floor", "Ceil", "Rint", "IsNan", "IsInf",
+                 "IsFinite"]:
+        add(name, 2e-6, x=values([41], special=True))
+    add("Log1p", 2e-6, x=values([500], np.float32, -1e-3, 1e-3))
+    add("Expm1", 2e-6, x=values([500], np.float32, -1e-3, 1e-3))
+    add("Tanh", 2e-6, x=values([500], np.float32, -1e-2, 1e-2))
+    add("Exp", 2e-6, x=values([5000], np.float32, -100, 88))
+    add("Log", 2e-6, x=np.exp(values([5000], np.float32, -80, 80)).astype(np.float32))
+    add("Rint", 0, x=np.array([0.5, 1.5, 2.5, -0.5, -1.5], np.float32))
+    add("Round", 0, x=np.array([0.5, 1.5, 2.5, -0.5, -1.5], np.float32))
+    add("LogicalNot", 0, x=values([9], np.bool_))
+    for dtype in NUMBERS + [np.uint8] + HALVES:
+        add("AddN", 1e-2 if dtype in HALVES else 1e-6, inputs=[values([4, 5], dtype) for _ in range(3)])
+
+
+def binary_cases():
+    shapes = [([6, 7], [6, 7]), ([6, 7], []), ([], [6, 7]), ([6, 7], [7]), ([7], [6, 7]), ([6, 7], [6, 1]), ([6, 1], [1, 7]),
+              ([2, 3, 4, 5], [3, 1, 5]), ([300, 16], [16]), ([64, 1000], [64, 1]), ([40000], [40000]), ([1], [1]), ([0, 3], [3]),
+              ([5, 1, 3], [1, 4, 1]), ([2, 30000], [30000])]
+    for name in ["Add", "AddV2", "Sub", "Mul", "Maximum", "Minimum", "SquaredDifference"]:
+        for a, b in shapes:
+            add(name, 0, x=values(a), y=values(b))
+        for dtype in NUMBERS + HALVES:
+            add(name, 1e-2 if dtype in HALVES else 0, x=values([5, 4], dtype), y=values([4], dtype))
+    for name in ["Add", "AddV2", "Sub", "Mul"]:
+        for dtype in NARROW:
+            if name == "Add" and dtype == np.uint16:
+                continue
+            add(name, 0, x=values([5, 4], dtype), y=values([4], dtype))
+    for name in ["Maximum", "Minimum"]:
+        add(name, 0, x=values([24], special=True), y=values([24]))
+        add(name, 0, x=values([24]), y=values([24], special=True))
+    for dtype in NUMBERS:
+        divisor = values([9, 5], dtype, 1, 5) * generator.choice([-1, 1], [9, 5]).astype(dtype)
+        for name in ["Div", "FloorDiv", "FloorMod"] + (["TruncateDiv", "TruncateMod", "Mod"] if dtype in (np.int32, np.int64) else []):
+            add(name, 1e-6, x=values([9, 5], dtype, -40, 40), y=divisor)
+        add("Pow", 1e-6, x=values([9, 5], dtype, 1, 5), y=values([5], dtype, 0, 4))
+    add("FloorDiv", 0, x=np.array([-2**31, 7, -7], np.int32), y=np.array([-1, -2, 2], np.int32))
+    for dtype in [np.float32, np.float64]:
+        add("RealDiv", 0, x=values([9, 5], dtype), y=values([5], dtype, 1, 2))
+        add("DivNoNan", 0, x=values([6], dtype), y=np.array([0, 1, 2, 0, -1, 3], dtype))
+        for name in ["SqrtGrad", "RsqrtGrad", "ReciprocalGrad", "TanhGrad", "SigmoidGrad"]:
+            add(name, 2e-6, y=values([33], dtype, 0.1, 0.9), dy=values([33], dtype))
+        for name in ["ReluGrad", "Relu6Grad", "SoftplusGrad", "SoftsignGrad"]:
+            add(name, 2e-6, gradients=values([999], dtype), features=values([999], dtype, -8, 8))
+        for name in ["EluGrad", "SeluGrad"]:
+            add(name, 2e-6, gradients=values([99], dtype), outputs=values([99], dtype, -0.9, 8))
+        add("LeakyReluGrad", 2e-6, gradients=values([99], dtype), features=values([99], dtype), alpha=0.3)
+        add("LeakyRelu", 2e-6, features=values([99], dtype), alpha=0.1)
+        for name in ["Relu", "Relu6", "Elu", "Selu", "Softplus", "Softsign"]:
+            add(name, 2e-6, features=values([999], dtype, -20, 20))
+        add("Atan2", 2e-6, x=values([9], dtype), y=values([9], dtype))
+    for name in ["Relu", "Relu6", "Elu", "Softplus"]:
+        add(name, 2e-6, features=values([40], special=True))
+    add("Relu", 0, features=values([9], np.int32))
+    for name in ["Less", "LessEqual", "Greater", "GreaterEqual", "Equal", "NotEqual"]:
+        for dtype in NUMBERS + HALVES + [np.uint8]:
+            add(name, 0, x=values([5, 4], dtype), y=values([4], dtype))
+        add(name, 0, x=values([24], special=True), y=values([24], special=True))
+    for name in ["Equal", "NotEqual"]:
+        add(name, 0, x=np.array([b"a", b"bc", b""]), y=np.array([b"a", b"bd", b""]))
+        add(name, 0, x=values([9], np.bool_), y=values([9], np.bool_))
+    add("Equal", 0, x=values([3]), y=values([4]), incompatible_shape_error=False)
+    for name in ["LogicalAnd", "LogicalOr"]:
+        add(name, 0, x=values([5, 9], np.bool_), y=values([9], np.bool_))
+    add("BiasAdd", 0, value=values([2, 3, 4, 5]), bias=values([5]))
+    add("BiasAdd", 0, value=values([2, 5, 3, 4]), bias=values([5]), data_format="NCHW")
+    add("BiasAddGrad", 1e-5, out_backprop=values([20, 30, 4, 16]))
+    add("BiasAddGrad", 1e-5, out_backprop=values([2, 5, 3, 4]), data_format="NCHW")
+
+
+def select_cases():
+    add("Select", 0, condition=values([4, 5], np.bool_), x=values([4, 5]), y=values([4, 5]))
+    add("Select", 0, condition=values([4], np.bool_), x=values([4, 5]), y=values([4, 5]))
+    add("Select", 0, condition=np.array(True), x=values([4, 5]), y=values([4, 5]))
+    add("Select", 0, condition=np.array([True, False]), x=np.array([b"x", b"yy"]), y=np.array([b"1", b"22"]))
+    for a, b, c in [([4, 5], [4, 5], [4, 5]), ([4, 1], [5], []), ([], [4, 5], [5]), ([70000], [70000], []), ([66000], [66000], [66000])]:
+        add("SelectV2", 0, condition=values(a, np.bool_), t=values(b), e=values(c))
+    for dtype in [np.int64, np.uint8, np.float16]:
+        add("SelectV2", 0, condition=values([5], np.bool_), t=values([3, 5], dtype), e=values([5], dtype))
+    add("ClipByValue", 0, t=values([50]), clip_value_min=np.float32(-1), clip_value_max=np.float32(1.5))
+    add("ClipByValue", 0, t=values([5], np.int32), clip_value_min=np.int32(-1), clip_value_max=np.int32(1))
+    types = NUMBERS + NARROW + HALVES + [np.bool_, np.uint32, np.uint64]
+    for source in types:
+        for target in types:
+            if source != target:
+                add("Cast", 0, x=values([13], source, 0, 100), DstT=tf.as_dtype(target))
+    add("Cast", 0, x=values([13], np.float32, -100, 100), DstT=tf.int32)
+
+
+def array_cases():
+    x = values([2, 3, 4])
+    strings = np.array([[b"one", b""], [b"three", b"four" * 30]])
+    add("Identity", 0, input=strings)
+    add("Identity", 0, input=x)
+    add("IdentityN", 0, input=[x, strings])
+    for name in ["StopGradient", "Snapshot", "PreventGradient"]:
+        add(name, 0, input=x)
+    for shape in [[6, 4], [-1], [2, -1, 2], [24, 1]]:
+        add("Reshape", 0, tensor=x, shape=np.array(shape, np.int32))
+    add("Reshape", 0, tensor=strings, shape=np.array([4], np.int64))
+    add("Shape", 0, input=x)
+    add("Shape", 0, input=x, out_type=tf.int64)
+    add("ShapeN", 0, input=[x, x])
+    add("Rank", 0, input=x)
+    add("Size", 0, input=x)
+    for axis in [0, 1, -1, 3]:
+        add("ExpandDims", 0, input=x, axis=np.int32(axis))
+    add("Squeeze", 0, input=values([1, 3, 1, 2]))
+    add("Squeeze", 0, input=values([1, 3, 1, 2]), axis=[2])
+    for axis in [0, 1, 2, -1]:
+        add("ConcatV2", 0, values=[x, x + 1, x], axis=np.int32(axis))
+        add("Pack", 0, values=[x, x + 1], axis=axis)
+        add("Unpack", 0, value=x, num=x.shape[axis], axis=axis)
+        add("OneHot", 0, indices=values([3, 2], np.int64, -1, 5), depth=np.int32(4), on_value=np.float32(2), off_value=np.float32(-1),
+            axis=axis if axis != 2 else -1)
+    add("Concat", 0, concat_dim=np.int32(1), values=[x, x])
+    add("ConcatV2", 0, values=[strings, strings], axis=np.int32(1))
+    add("Pack", 0, values=[strings, strings], axis=1)
+    add("Unpack", 0, value=strings, num=2, axis=1)
+    add("ConcatOffset", 0, concat_dim=np.int32(1), shape=[np.array([2, 3, 5], np.int32), np.array([2, 7, 5], np.int32)])
+    add("Split", 0, axis=np.int32(2), value=x, num_split=2)
+    add("Split", 0, axis=np.int32(0), value=strings, num_split=2)
+    add("SplitV", 0, value=values([2, 9]), size_splits=np.array([2, -1, 3], np.int32), axis=np.int32(1), num_split=3)
+    add("Slice", 0, input=x, begin=np.array([0, 1, 2], np.int32), size=np.array([-1, 2, 1], np.int32))
+    add("Slice", 0, input=strings, begin=np.array([1, 0], np.int32), size=np.array([1, 2], np.int32))
+
+    def strided(start, stop, step, **masks):
+        for tensor in [values([5, 6, 7]), values([5, 6, 7], np.int64)]:
+            arguments = {k + "_mask": v for k, v in masks.items()}
+            add("StridedSlice", 0, input=tensor, begin=np.array(start, np.int32), end=np.array(stop, np.int32),
+                strides=np.array(step, np.int32), **arguments)
+        y = cases[-1][0].outputs[0]
+        add("StridedSliceGrad", 0, shape=np.array([5, 6, 7], np.int32), begin=np.array(start, np.int32), end=np.array(stop, np.int32),
+            strides=np.array(step, np.int32), dy=values(y.shape.as_list(), np.float32), **arguments)
+
+    strided([1, 2], [4, 5], [1, 2])
+    strided([-1, 4, 0], [-5, 0, 9], [-1, -2, 3])
+    strided([0, 0], [0, 0], [1, 1], ellipsis=1)
+    strided([0, 1, 0], [0, 3, 2], [1, 1, 1], ellipsis=1, begin=4)
+    strided([1, 0, 2], [2, 0, 3], [1, 1, 1], shrink_axis=1, new_axis=2)
+    strided([-1, 2], [0, 4], [1, 1], shrink_axis=1)
+    strided([3, 3], [9, 1], [1, -1], begin=3, end=3)
+    strided([4, 0, 0], [2, 2, 1], [1, 1, 1])
+    strided([0, 1], [0, 2], [1, 1], ellipsis=1, shrink_axis=2, begin=2)
+    add("StridedSlice", 0, input=strings, begin=np.array([0, 1], np.int32), end=np.array([2, 2], np.int32), strides=np.array([1, 1], np.int32))
+    for axes in [[0], [1, 2], [-1], []]:
+        add("ReverseV2", 0, tensor=x, axis=np.array(axes, np.int32))
+    for order in [[2, 0, 1], [0, 2, 1], [1, 0, 2], [2, 1, 0], [0, 1, 2]]:
+        for dtype in [np.float32, np.float64, np.uint8, np.int16]:
+            add("Transpose", 0, x=values([20, 33, 17], dtype), perm=np.array(order, np.int32))
+    add("Transpose", 0, x=strings, perm=np.array([1, 0], np.int32))
+    add("Tile", 0, input=x, multiples=np.array([2, 1, 3], np.int32))
+    add("Tile", 0, input=strings, multiples=np.array([1, 2], np.int32))
+    add("Tile", 0, input=np.float32(3), multiples=np.array([], np.int32))
+    add("Pad", 0, input=x, paddings=np.array([[1, 0], [0, 2], [3, 1]], np.int32))
+    add("PadV2", 0, input=x, paddings=np.array([[1, 0], [0, 2], [3, 1]], np.int32), constant_values=np.float32(7))
+    for mode in ["REFLECT", "SYMMETRIC"]:
+        add("MirrorPad", 0, input=x, paddings=np.array([[1, 0], [0, 2], [3, 1]], np.int32), mode=mode)
+    add("BroadcastTo", 0, input=values([3, 1]), shape=np.array([2, 3, 4], np.int32))
+    for a, b in [([2, 3, 4], [3, 1]), ([1], [5, 2]), ([2, 1], [2, 1]), ([], [3]), ([4, 1], [1, 4]), ([1, 3], [3])]:
+        add("BroadcastGradientArgs", 0, s0=np.array(a, np.int32), s1=np.array(b, np.int32))
+        add("BroadcastArgs", 0, s0=np.array(a, np.int32), s1=np.array(b, np.int32))
+    for axis in [0, 1, 2]:
+        add("GatherV2", 0, params=x, indices=values([2, 3], np.int32, 0, 2), axis=np.int32(axis))
+    add("GatherV2", 0, params=values([3, 4, 5]), indices=values([3, 2], np.int64, 0, 4), axis=np.int32(1), batch_dims=1)
+    add("GatherV2", 0, params=values([3, 4, 5]), indices=values([3, 2], np.int64, 0, 5), axis=np.int32(2), batch_dims=1)
+    add("GatherV2", 0, params=strings, indices=np.array([1, 0, 1], np.int32), axis=np.int32(0))
+    add("Gather", 0, params=x, indices=np.array([1, 0, 1], np.int32))
+    add("GatherNd", 0, params=x, indices=np.array([[1, 2], [0, 0]], np.int32))
+    add("GatherNd", 0, params=x, indices=np.array([[[1, 2, 3]], [[0, 0, 1]]], np.int64))
+    add("GatherNd", 0, params=strings, indices=np.array([[1], [0]], np.int32))
+    add("ScatterNd", 1e-6, indices=np.array([[1], [0], [1]], np.int32), updates=values([3, 4]), shape=np.array([3, 4], np.int32))
+    add("UnsortedSegmentSum", 1e-6, data=values([5, 3]), segment_ids=np.array([2, 0, -1, 2, 1], np.int32), num_segments=np.int32(4))
+    add("InvertPermutation", 0, x=np.array([2, 0, 1, 3], np.int32))
+    for dtype in [np.bool_, np.float32, np.int64]:
+        add("Where", 0, condition=values([3, 4, 2], dtype, -1, 2))
+    add("Fill", 0, dims=np.array([2, 3], np.int32), value=np.float32(2.5))
+    add("Fill", 0, dims=np.array([2], np.int64), value=b"text")
+    for dtype in NUMBERS + HALVES + [np.uint8, np.bool_]:
+        add("ZerosLike", 0, x=values([3, 2], dtype))
+        add("OnesLike", 0, x=values([3, 2], dtype))
+    add("ZerosLike", 0, x=strings)
+    for dtype in [np.int32, np.int64, np.float32, np.float64]:
+        add("Range", 1e-6, start=dtype(1), limit=dtype(10), delta=dtype(3))
+        add("Range", 1e-6, start=dtype(5), limit=dtype(-5), delta=dtype(-2))
+        add("Range", 0, start=dtype(5), limit=dtype(5), delta=dtype(1))
+    add("LinSpace", 1e-6, start=np.float32(-1), stop=np.float32(2), num=np.int32(7))
+    add("CheckNumerics", 0, tensor=x, message="fine")
+
+
+def reduce_cases():
+    shapes = [([4, 5, 6], [0]), ([4, 5, 6], [1]), ([4, 5, 6], [2]), ([4, 5, 6], [0, 2]), ([4, 5, 6], [0, 1, 2]), ([4, 5, 6], []),
+              ([100000], [0]), ([3000, 16], [0]), ([16, 3000], [1]), ([64, 12, 12, 32], [1, 2]), ([7, 20000], [0]),
+              ([2, 1, 3], [1]), ([0, 3], [0]), ([5, 70, 3, 70], [1, 3]), ([1], [0])]
+    for name in ["Sum", "Mean", "Max", "Min", "Prod"]:
+        for shape, axes in shapes:
+            if name != "Prod" or np.prod(shape) < 1000:
+                for keep in [False, True]:
+                    add(name, 1e-5, input=values(shape, np.float32, 0.5, 1.5), axis=np.array(axes, np.int32), keep_dims=keep)
+        for dtype in NUMBERS + HALVES + [np.uint8]:
+            add(name, 2e-2 if dtype in HALVES else 1e-6, input=values([3, 4], dtype, 1, 3), axis=np.array([-1], np.int32))
+    add("Max", 0, input=np.array([[1, NAN, 3], [-INF, -INF, -INF]], np.float32), axis=np.array([1], np.int32))
+    for name in ["Any", "All"]:
+        add(name, 0, input=values([3, 4], np.bool_), axis=np.array([1], np.int64))
+        add(name, 0, input=values([3, 0], np.bool_), axis=np.array([1], np.int32))
+    for name in ["ArgMax", "ArgMin"]:
+        for axis in [0, 1, -1]:
+            for dtype in NUMBERS + [np.uint8]:
+                add(name, 0, input=values([6, 7, 8], dtype), dimension=np.int32(axis))
+        add(name, 0, input=values([6, 7]), dimension=np.int32(1), output_type=tf.int32)
+    add("L2Loss", 1e-6, t=values([300, 170]))
+    add("L2Loss", 1e-12, t=values([30, 17], np.float64))
+
+
+def matmul_cases():
+    for m, n, k in [(1, 1, 1), (5, 7, 3), (37, 53, 71), (64, 6, 2304), (128, 130, 600), (3, 64, 33), (1, 100, 50), (200, 48, 16)]:
+        for ta in [False, True]:
+            for tb in [False, True]:
+                add("MatMul", 1e-5, a=values([k, m] if ta else [m, k]), b=values([n, k] if tb else [k, n]), transpose_a=ta, transpose_b=tb)
+    for dtype in [np.float64, np.int32, np.int64]:
+        add("MatMul", 1e-12, a=values([5, 7], dtype), b=values([6, 7], dtype), transpose_b=True)
+    for a, b in [([3, 5, 4], [3, 4, 6]), ([2, 1, 5, 4], [3, 4, 6]), ([5, 4], [7, 4, 6]), ([0, 3, 4], [0, 4, 2])]:
+        add("BatchMatMulV2", 1e-5, x=values(a), y=values(b))
+    add("BatchMatMulV2", 1e-5, x=values([3, 4, 5]), y=values([3, 6, 4]), adj_x=True, adj_y=True)
+    add("BatchMatMul", 1e-5, x=values([3, 4, 5]), y=values([3, 5, 6]))
+
+
+def conv_cases():
+    for size, ci, co, window, strides, padding in [
+            ((2, 9, 11), 3, 16, (3, 3), (1, 1), "SAME"), ((2, 12, 12), 16, 32, (3, 3), (2, 2), "SAME"),
+            ((1, 10, 7), 5, 33, (3, 2), (1, 2), "VALID"), ((3, 8, 8), 8, 8, (1, 1), (1, 1), "SAME"), ((2, 9, 9), 4, 7, (1, 1), (2, 2), "VALID"),
+            ((2, 15, 15), 3, 20, (7, 7), (2, 2), "SAME"), ((1, 5, 5), 17, 50, (5, 5), (1, 1), "SAME"), ((70, 6, 6), 64, 64, (3, 3), (1, 1), "SAME")]:
+        x, f = values([size[0], size[1], size[2], ci]), values([window[0], window[1], ci, co])
+        arguments = dict(strides=[1, *strides, 1], padding=padding)
+        add("Conv2D", 1e-5, input=x, filter=f, **arguments)
+        shape = cases[-1][0].outputs[0].shape.as_list()
+        dy = values(shape)
+        add("Conv2DBackpropInput", 1e-5, input_sizes=np.array(x.shape, np.int32), filter=f, out_backprop=dy, **arguments)
+        add("Conv2DBackpropFilter", 1e-5, input=x, filter_sizes=np.array(f.shape, np.int32), out_backprop=dy, **arguments)
+    x, f = values([2, 10, 10, 3]), values([3, 3, 3, 8])
+    add("Conv2D", 1e-5, input=x, filter=f, strides=[1, 1, 1, 1], padding="SAME", dilations=[1, 2, 2, 1])
+    add("Conv2D", 1e-5, input=x, filter=f, strides=[1, 2, 1, 1], padding="EXPLICIT", explicit_paddings=[0, 0, 2, 1, 0, 3, 0, 0])
+    add("Conv2D", 1e-9, input=x.astype(np.float64), filter=f.astype(np.float64), strides=[1, 1, 1, 1], padding="SAME")
+
+
+def pool_cases():
+    for channels in [3, 16, 40]:
+        for size, window, stride, padding in [((8, 8), 2, 2, "SAME"), ((9, 7), 2, 2, "SAME"), ((9, 7), 2, 2, "VALID"), ((9, 9), 3, 2, "SAME"),
+                                              ((7, 7), 3, 1, "VALID"), ((8, 9), 2, 3, "VALID"), ((8, 9), 1, 2, "SAME")]:
+            x = np.floor(values([2, *size, channels], np.float32, 0, 6))  # equal values: the first must win
+            arguments = dict(ksize=[1, window, window, 1], strides=[1, stride, stride, 1], padding=padding)
+            add("MaxPool", 0, input=x, **arguments)
+            y = cases[-1][0].outputs[0]
+            add("MaxPoolGrad", 1e-6, orig_input=x, orig_output=y, grad=values(y.shape.as_list()), **arguments)
+            add("AvgPool", 1e-6, value=x, **arguments)
+            add("AvgPoolGrad", 1e-6, orig_input_shape=np.array(x.shape, np.int32), grad=values(y.shape.as_list()), **arguments)
+
+
+def norm_cases():
+    for shape in [[4, 5, 6, 16], [2, 3, 3, 5], [64, 24, 24, 32], [8, 4, 4, 130], [1, 1, 1, 4], [3, 2, 2, 64]]:
+        c = shape[-1]
+        x, scale, offset = values(shape) + 10, values([c]), values([c])
+        mean, variance = values([c]), values([c], np.float32, 0.5, 2)
+        none = np.zeros([0], np.float32)
+        dy = values(shape)
+        add("FusedBatchNormV3", 1e-5, x=x, scale=scale, offset=offset, mean=none, variance=none, epsilon=1e-3)
+        add("FusedBatchNorm", 1e-5, x=x, scale=scale, offset=offset, mean=none, variance=none, epsilon=1e-3)
+        add("FusedBatchNormV2", 1e-5, x=x, scale=scale, offset=offset, mean=mean, variance=variance, exponential_avg_factor=0.3)
+        add("FusedBatchNormV3", 1e-5, x=x, scale=scale, offset=offset, mean=mean, variance=variance, is_training=False)
+        saved = cases[-4][0].outputs
+        for training in [True, False]:
+            add("FusedBatchNormGradV3", 1e-4, y_backprop=dy, x=x, scale=scale, reserve_space_1=x.mean((0, 1, 2)), reserve_space_2=x.var((0, 1, 2)),
+                reserve_space_3=none, epsilon=1e-3, is_training=training)
+
+
+def softmax_cases():
+    for shape in [[5, 7], [64, 6], [3, 10007], [2, 3, 4]]:
+        for dtype in [np.float32, np.float64]:
+            add("Softmax", 1e-6, logits=values(shape, dtype, -10, 10))
+            add("LogSoftmax", 1e-6, logits=values(shape, dtype, -10, 10))
+            if len(shape) == 2:
+                add("SoftmaxCrossEntropyWithLogits", 1e-5, features=values(shape, dtype), labels=values(shape, dtype, 0, 1) / shape[1])
+                add("SparseSoftmaxCrossEntropyWithLogits", 1e-5, features=values(shape, dtype), labels=values(shape[:1], np.int64, 0, shape[1]))
+    add("SoftmaxCrossEntropyWithLogits", 1e-5, features=values([4, 5]), labels=values([1, 5]))
+    add("Softmax", 1e-6, logits=np.array([[1000, 1000, -1000], [-INF, 0, 0]], np.float32))
+    scores = values([20, 9])
+    add("InTopK", 0, predictions=scores, targets=values([20], np.int32, 0, 9), k=3)
+    add("InTopKV2", 0, predictions=scores, targets=values([20], np.int64, -1, 11), k=np.int64(2))
+
+
+def random_cases():
+    for runs in [1, 2, 3]:
+        for count in [1, 7, 3000]:
+            shape = np.array([count], np.int32)
+            for dtype in [tf.float32, tf.float64, tf.half, tf.bfloat16]:
+                add("RandomUniform", 0, runs, shape=shape, dtype=dtype, seed=5, seed2=7)
+                exact = 0 if dtype == tf.float32 else 1e-6 if dtype == tf.float64 else 1e-2
+                add("RandomStandardNormal", 3e-7 if exact == 0 else exact, runs, shape=shape, dtype=dtype, seed=5, seed2=2**40 + 3)
+                add("TruncatedNormal", 3e-7 if exact == 0 else exact, runs, shape=shape, dtype=dtype, seed=87654321, seed2=11)
+            for dtype in [np.int32, np.int64]:
+                add("RandomUniformInt", 0, runs, shape=shape, minval=dtype(-5), maxval=dtype(1000), seed=1, seed2=0)
+            add("RandomShuffle", 0, runs, value=np.arange(count * 2).reshape(count, 2), seed=3, seed2=4)
+
+
+
+
+def is_unset(op, index):
+    """Outputs that TensorFlow leaves as they were in memory."""
+    if op.type != "FusedBatchNormV3":
+        return False
+    return index == 5 or index >= 3 and not op.get_attr("is_training")
+
+
+ATTR_KINDS = {"s": "s", "i": "i", "f": "f", "b": "b", "type": "t", "shape": "p"}
+
+
+def text(data):
+    data = data if isinstance(data, bytes) else data.encode()
+    return struct.pack("<I", len(data)) + data
+
+
+def shape_bytes(sizes):
+    return struct.pack("<I", len(sizes)) + b"".join(struct.pack("<q", s) for s in sizes)
+
+
+def attr_bytes(name, attr):
+    field = attr.WhichOneof("value")
+    if field == "list":
+        filled = [f for f in ("s", "i", "f", "b", "type", "shape") if len(getattr(attr.list, f))]
+        field, items, is_list = (filled[0] if filled else "i"), list(getattr(attr.list, filled[0])) if filled else [], 1
+    else:
+        items, is_list = [getattr(attr, field)], 0
+    if field not in ATTR_KINDS:
+        return None
+    kind = ATTR_KINDS[field]
+    encoded = b"".join({"s": lambda v: text(v), "i": lambda v: struct.pack("<q", v), "f": lambda v: struct.pack("<f", v),
+                        "b": lambda v: struct.pack("<I", v), "t": lambda v: struct.pack("<I", v),
+                        "p": lambda v: shape_bytes([d.size for d in v.dim])}[kind](item) for item in items)
+    return text(name) + text(kind) + struct.pack("<II", is_list, len(items)) + encoded
+
+
+def tensor_bytes(value, dtype):
+    value = np.asarray(value)
+    head = struct.pack("<I", dtype.as_datatype_enum) + shape_bytes(value.shape)
+    if dtype == tf.string:
+        return head + b"".join(text(v) for v in value.reshape(-1).tolist())
+    return head + np.ascontiguousarray(value).tobytes()
+
+
+class Reader:
+    def __init__(self, data):
+        self.data, self.at = data, 0
+
+    def take(self, size):
+        self.at += size
+        return self.data[self.at - size:self.at]
+
+    def u32(self):
+        return struct.unpack("<I", self.take(4))[0]
+
+    def text(self):
+        return self.take(self.u32())
+
+    def tensor(self):
+        dtype = tf.as_dtype(self.u32())
+        shape = [struct.unpack("<q", self.take(8))[0] for _ in range(self.u32())]
+        count = int(np.prod(shape, dtype=np.int64))
+        if dtype == tf.string:
+            return np.array([self.text() for _ in range(count)], dtype=object).reshape(shape)
+        numpy_type = dtype.as_numpy_dtype
+        return np.frombuffer(self.take(count * np.dtype(numpy_type).itemsize), numpy_type).reshape(shape)
+
+
+def difference(ours, theirs, tolerance):
+    """None when they agree, else a sentence."""
+    theirs = np.asarray(theirs)
+    if ours.shape != theirs.shape:
+        return f"the shape is {ours.shape}, TensorFlow's {theirs.shape}"
+    if ours.dtype == object or tolerance == 0 or not np.issubdtype(np.asarray(theirs, dtype=theirs.dtype).dtype, np.inexact) and ours.dtype.kind in "biu":
+        if ours.dtype.kind in "fV" or ours.dtype not in (object,) and ours.dtype.kind not in "biuO":
+            ours, theirs = ours.astype(np.float64), theirs.astype(np.float64)
+            same = (ours == theirs) | (np.isnan(ours) & np.isnan(theirs))
+        else:
+            same = ours == theirs
+        if np.all(same):
+            return None
+        place = np.argwhere(~np.atleast_1d(same))[0]
+        return f"{np.sum(~np.atleast_1d(same))} of {ours.size} differ, first at {tuple(place)}: {np.atleast_1d(ours)[tuple(place)]!r}, TensorFlow {np.atleast_1d(theirs)[tuple(place)]!r}"
+    a, b = np.atleast_1d(ours.astype(np.float64)), np.atleast_1d(theirs.astype(np.float64))
+    same = (a == b) | (np.isnan(a) & np.isnan(b))
+    finite = np.isfinite(a) & np.isfinite(b)
+    scale = np.maximum(np.abs(b), np.sqrt(np.mean(np.square(b[finite]))) if finite.any() else 1)
+    scale = np.maximum(scale, 1e-30)
+    with np.errstate(invalid="ignore", over="ignore"):
+        error = np.where(same, 0, np.where(finite, np.abs(a - b) / scale, np.inf))
+    if error.size == 0 or error.max() <= tolerance:
+        return None
+    place = np.unravel_index(error.argmax(), error.shape)
+    return f"relative error {error.max():.3g} at {place}: {a[place]!r}, TensorFlow {b[place]!r}"
+
+
+def main():
+    program = os.path.join(os.environ.get("MILLRACE_ORACLE", "zig-out/oracle"), "ops_run")
+    graph = tf.Graph()
+    with graph.as_default():
+        for make in [unary_cases, binary_cases, select_cases, array_cases, reduce_cases, matmul_cases, conv_cases, pool_cases, norm_cases,
+                     softmax_cases, random_cases]:
+            make()
+    config = tf.compat.v1.ConfigProto(intra_op_parallelism_threads=2, inter_op_parallelism_threads=1)
+    config.graph_options.optimizer_options.opt_level = -1
+    config.graph_options.rewrite_options.disable_meta_optimizer = True
+    config.graph_options.rewrite_options.constant_folding = rewriter_config_pb2.RewriterConfig.OFF
+    with tf.compat.v1.Session(graph=graph, config=config) as session:
+        # What runs several times must have run before: one session.run for each, the cases of fewer runs left out.
+        expected = {}
+        inputs = {}
+        for run in range(1, 4):
+            fetched = [op for op, _, runs in cases if runs >= run]
+            got = session.run([list(op.outputs) for op in fetched])
+            for op, outputs in zip(fetched, got):
+                expected[op] = outputs
+        wanted = list({t for op, _, _ in cases for t in op.inputs})
+        by_name = dict(zip([t.name for t in wanted], session.run(wanted)))
+    blob = [struct.pack("<I", len(cases))]
+    for op, _, runs in cases:
+        attrs = [attr_bytes(name, op.node_def.attr[name]) for name in op.node_def.attr]
+        attrs = [a for a in attrs if a]
+        blob += [text(op.type), struct.pack("<I", len(attrs)), *attrs, struct.pack("<I", len(op.inputs))]
+        blob += [tensor_bytes(by_name[t.name], t.dtype) for t in op.inputs]
+        blob += [struct.pack("<I", len(op.outputs)), *[struct.pack("<I", t.dtype.as_datatype_enum) for t in op.outputs], struct.pack("<I", runs)]
+    failures = 0
+    with tempfile.TemporaryDirectory() as folder:
+        with open(f"{folder}/cases", "wb") as file:
+            file.write(b"".join(blob))
+        for level in ["avx512", "avx2", "plain"]:
+            subprocess.run([program, f"{folder}/cases", f"{folder}/results"], check=True, env={**os.environ, "MILLRACE_CPU": level})
+            reader = Reader(open(f"{folder}/results", "rb").read())
+            for op, tolerance, runs in cases:
+                status, message = reader.u32(), reader.text().decode()
+                problems = [f"status {status}: {message}"] if status else []
+                if not status:
+                    for index, theirs in enumerate(expected[op]):
+                        ours = reader.tensor()
+                        said = None if is_unset(op, index) else difference(ours, theirs, tolerance)
+                        if said:
+                            problems.append(f"output {index}: {said}")
+                if problems:
+                    failures += 1
+                    inputs = ", ".join(f"{t.dtype.name}{t.shape}" for t in op.inputs)
+                    if failures < 60:
+                        print(f"{level} {op.type}({inputs}) runs {runs}: {'; '.join(problems)}")
+    operators = {op.type for op, _, _ in cases}
+    print(f"{len(cases)} cases of {len(operators)} operators, on 3 levels of the processor")
+    print(f"{3 * len(cases) - failures} passed, {failures} failed")
+    sys.exit(1 if failures else 0)
+
+
+if __name__ == "__main__":
+    main()
