@@ -1,0 +1,340 @@
+/* tfrecord-make from outside: what a folder becomes, and what bad folders, bad disks and SIGKILL do to it. */
+#include "tests/records/record_data.h"
+#include "tests/tools/program.h"
+
+#include <millrace/example.h>
+#include <millrace/image.h>
+
+#include <dirent.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <time.h>
+
+/* A small picture that depends on number: JPEG, or PNG for every fourth. */
+static void make_picture(const char *path, int number)
+{
+    mr_error error = {0};
+    mr_tensor pixels = {0}, bytes = {0};
+    CHECK_OK(mr_tensor_init(&pixels, MR_UINT8, MR_SHAPE(16 + number % 5, 24, number % 3 ? 3 : 1), &error));
+    for (int64_t i = 0; i < mr_tensor_count(&pixels); i++)
+        mr_tensor_uint8s(&pixels)[i] = (uint8_t)(i * (number + 1) / 7);
+    if (number % 4 == 3)
+        CHECK_OK(mr_image_encode_png(&pixels, &bytes, &error));
+    else
+        CHECK_OK(mr_image_encode_jpeg(&pixels, 90, &bytes, &error));
+    mr_string encoded = mr_tensor_strings(&bytes)[0];
+    file_save(path, encoded.data, encoded.size_bytes);
+    mr_tensor_deinit(&pixels);
+    mr_tensor_deinit(&bytes);
+}
+
+/* Three classes of count pictures each, in a folder of that name. */
+static const char *make_folder(const char *name, int count)
+{
+    static const char *const classes[] = {"rose", "daisy", "tulip"};
+    mkdir(test_path("%s", name), 0777);
+    for (int i = 0; i < 3; i++) {
+        mkdir(test_path("%s/%s", name, classes[i]), 0777);
+        for (int j = 0; j < count; j++)
+            make_picture(test_path("%s/%s/%03d.%s", name, classes[i], j, j % 4 == 3 ? "PNG" : "jpg"), j);
+    }
+    static char folder[1024];
+    snprintf(folder, sizeof folder, "%s", test_path("%s", name));
+    return folder;
+}
+
+/* Counts the records of a file, each with the keys it should have and the bytes of its picture. */
+static int check_file(const char *path, const char *folder)
+{
+    mr_error error = {0};
+    mr_record_reader *reader = nullptr;
+    mr_string record, name, encoded, text;
+    int64_t label, height, width;
+    int count = 0;
+    CHECK_OK(mr_record_reader_open(path, nullptr, &reader, &error));
+    mr_status status;
+    for (; (status = mr_record_reader_next(reader, &record, &error)) == MR_OK; count++) {
+        CHECK_OK(mr_example_get_bytes(record, "image/filename", &name, &error));
+        CHECK_OK(mr_example_get_bytes(record, "image/encoded", &encoded, &error));
+        CHECK_OK(mr_example_get_bytes(record, "image/class/text", &text, &error));
+        CHECK_OK(mr_example_get_int64(record, "image/class/label", &label, &error));
+        CHECK_OK(mr_example_get_int64(record, "image/height", &height, &error));
+        CHECK_OK(mr_example_get_int64(record, "image/width", &width, &error));
+        CHECK_EQ(label, text.data[0] == 'd' ? 0 : text.data[0] == 'r' ? 1 : 2);
+        CHECK(memcmp(name.data, text.data, text.size_bytes) == 0);
+        CHECK_EQ(width, 24);
+        CHECK(height >= 16 && height < 21);
+        size_t size;
+        unsigned char *bytes = file_load(test_path("%s/%.*s", folder, (int)name.size_bytes, name.data), &size);
+        CHECK_EQ(size, encoded.size_bytes);
+        CHECK(memcmp(bytes, encoded.data, size) == 0);
+        free(bytes);
+    }
+    CHECK_EQ(status, MR_OUT_OF_RANGE);
+    mr_record_reader_free(reader);
+    return count;
+}
+
+static void check_same(const char *a, const char *b)
+{
+    size_t a_size, b_size;
+    unsigned char *a_bytes = file_load(a, &a_size), *b_bytes = file_load(b, &b_size);
+    CHECK_EQ(a_size, b_size);
+    CHECK(memcmp(a_bytes, b_bytes, a_size) == 0);
+    free(a_bytes);
+    free(b_bytes);
+}
+
+TEST(make_puts_every_picture_into_one_record)
+{
+    const char *folder = make_folder("photos", 20);
+    const program_result *result = program_run("tfrecord-make --out %s/out --shards 2 %s", test_folder(), folder);
+    CHECK_EQ(result->exit_code, 0);
+    CHECK_CONTAINS(result->output, "60 pictures in 3 classes");
+    int count = 0;
+    for (int i = 0; i < 2; i++) {
+        count += check_file(test_path("out/photos-train-0000%d-of-00002.tfrecord", i), "photos");
+        count += check_file(test_path("out/photos-validation-0000%d-of-00002.tfrecord", i), "photos");
+    }
+    CHECK_EQ(count, 60);
+    mr_error error = {0};
+    mr_record_index index = {0};
+    CHECK_OK(mr_record_index_open(test_path("out/photos-train-00000-of-00002.tfrecord"), &index, &error));
+    CHECK_EQ(index.origin, MR_INDEX_LOADED);
+    mr_record_index_deinit(&index);
+    size_t size;
+    unsigned char *labels = file_load(test_path("out/labels.txt"), &size);
+    labels[size] = '\0';
+    CHECK_STR((char *)labels, "daisy\nrose\ntulip\n");
+    free(labels);
+}
+
+TEST(make_gives_the_same_bytes_with_any_number_of_jobs)
+{
+    const char *folder = make_folder("photos", 40);
+    CHECK_EQ(program_run("tfrecord-make --out %s/a -j 1 --shards 3 %s", test_folder(), folder)->exit_code, 0);
+    CHECK_EQ(program_run("tfrecord-make --out %s/b -j 7 --shards 3 %s", test_folder(), folder)->exit_code, 0);
+    for (int i = 0; i < 3; i++)
+        check_same(test_path("a/photos-train-0000%d-of-00003.tfrecord", i),
+                   test_path("b/photos-train-0000%d-of-00003.tfrecord", i));
+    CHECK_EQ(program_run("tfrecord-make --out %s/c -s 5 --shards 3 %s", test_folder(), folder)->exit_code, 0);
+    CHECK(program_run("cmp %s/a/photos-train-00000-of-00003.tfrecord %s/c/photos-train-00000-of-00003.tfrecord",
+                      test_folder(), test_folder())
+              ->exit_code != 0);
+}
+
+TEST(make_keeps_a_picture_in_its_part_when_others_come)
+{
+    const char *folder = make_folder("photos", 20);
+    static const char list[] =
+        "tfrecord-cat --json '%s/%s/photos-validation@1.tfrecord' | grep -o '\"image/filename\": "
+        "{[^}]*}' | sort > %s/%s.txt";
+    CHECK_EQ(program_run("tfrecord-make --out %s/a %s", test_folder(), folder)->exit_code, 0);
+    CHECK_EQ(program_run(list, test_folder(), "a", test_folder(), "a")->exit_code, 0);
+    make_folder("photos", 60);
+    CHECK_EQ(program_run("tfrecord-make --out %s/b %s", test_folder(), folder)->exit_code, 0);
+    CHECK_EQ(program_run(list, test_folder(), "b", test_folder(), "b")->exit_code, 0);
+    const program_result *gone = program_run("comm -23 %s/a.txt %s/b.txt", test_folder(), test_folder());
+    CHECK_STR(gone->output, "");
+}
+
+TEST(make_does_again_only_what_has_changed)
+{
+    const char *folder = make_folder("photos", 20);
+    CHECK_EQ(program_run("tfrecord-make --out %s/out --shards 4 %s", test_folder(), folder)->exit_code, 0);
+    CHECK_CONTAINS(program_run("tfrecord-make --out %s/out --shards 4 %s", test_folder(), folder)->output,
+                   "0 pictures written");
+    make_picture(test_path("photos/rose/007.PNG"), 8);
+    const char *output = program_run("tfrecord-make --out %s/out --shards 4 %s", test_folder(), folder)->output;
+    CHECK(!strstr(output, "\n0 pictures written") && !strstr(output, "\n60 pictures written"));
+    /* Damage to a finished file is noticed too. */
+    file_save(test_path("out/photos-train-00001-of-00004.tfrecord"), "x", 1);
+    CHECK_EQ(program_run("tfrecord-make --out %s/out --shards 4 %s", test_folder(), folder)->exit_code, 0);
+    /* Another number of files: the old ones go, so that nobody reads both. */
+    CHECK_EQ(program_run("tfrecord-make --out %s/out --shards 3 %s", test_folder(), folder)->exit_code, 0);
+    int count = 0;
+    for (int i = 0; i < 3; i++) {
+        count += check_file(test_path("out/photos-train-0000%d-of-00003.tfrecord", i), "photos");
+        count += check_file(test_path("out/photos-validation-0000%d-of-00003.tfrecord", i), "photos");
+    }
+    CHECK_EQ(count, 60);
+    CHECK(access(test_path("out/photos-train-00000-of-00004.tfrecord"), F_OK) != 0);
+    CHECK(access(test_path("out/photos-train-00000-of-00004.tfrecord.index"), F_OK) != 0);
+    /* But not files that somebody else put there. */
+    file_save(test_path("out/photos-train-00000-of-00009.tfrecord"), "", 0);
+    const program_result *result = program_run("tfrecord-make --out %s/out --shards 3 %s", test_folder(), folder);
+    CHECK_EQ(result->exit_code, 1);
+    CHECK_CONTAINS(result->output, "is there from elsewhere");
+}
+
+TEST(make_says_what_is_wrong_with_each_picture)
+{
+    const char *folder = make_folder("photos", 10);
+    size_t size;
+    unsigned char *bytes = file_load(test_path("photos/rose/002.jpg"), &size);
+    file_save(test_path("photos/rose/cut.jpg"), bytes, size / 2);
+    file_save(test_path("photos/rose/empty.jpg"), "", 0);
+    file_save(test_path("photos/rose/text.jpg"), "this is text\n", 13);
+    file_save(test_path("photos/rose/odd \x1b[31m\n.jpg"), "x", 1);
+    file_save(test_path("photos/rose/jpeg.png"), bytes, size); /* a JPEG all the same */
+    CHECK_EQ(symlink("/nowhere", test_path("photos/rose/link.jpg")), 0);
+    free(bytes);
+    const program_result *result = program_run("tfrecord-make --out %s/out --on-error skip %s", test_folder(), folder);
+    CHECK_EQ(result->exit_code, 0);
+    CHECK_CONTAINS(result->output, "rose/cut.jpg: the JPEG picture is truncated");
+    CHECK_CONTAINS(result->output, "rose/empty.jpg: the file is empty");
+    CHECK_CONTAINS(result->output, "rose/text.jpg: not a picture");
+    CHECK_CONTAINS(result->output, "rose/link.jpg: no such file");
+    CHECK_CONTAINS(result->output, "5 pictures could not be used");
+    CHECK_CONTAINS(result->output, "31 pictures written");
+    CHECK(strchr(result->output, '\x1b') == nullptr);
+
+    result = program_run("tfrecord-make --out %s/stop %s", test_folder(), folder);
+    CHECK_EQ(result->exit_code, 1);
+    CHECK_CONTAINS(result->output, "--on-error skip");
+    CHECK_EQ(program_run("ls %s/stop/*.tfrecord", test_folder())->exit_code, 2);
+}
+
+TEST(make_wants_pictures_in_class_folders)
+{
+    mkdir(test_path("empty"), 0777);
+    const program_result *result = program_run("tfrecord-make --out %s/out %s/empty", test_folder(), test_folder());
+    CHECK_EQ(result->exit_code, 1);
+    CHECK_CONTAINS(result->output, "no pictures");
+    make_picture(test_path("empty/a.jpg"), 1);
+    result = program_run("tfrecord-make --out %s/out %s/empty", test_folder(), test_folder());
+    CHECK_EQ(result->exit_code, 1);
+    CHECK_CONTAINS(result->output, "one folder for each class");
+    result = program_run("tfrecord-make --out %s/out %s/nothing", test_folder(), test_folder());
+    CHECK_EQ(result->exit_code, 1);
+    CHECK_CONTAINS(result->output, "no such file or directory");
+    CHECK(access(test_path("out"), F_OK) != 0);
+}
+
+TEST(make_refuses_options_that_make_no_sense)
+{
+    static const char *const wrong[] = {"x",
+                                        "--out o",
+                                        "--out o x y",
+                                        "--out o --split a=0.5 x",
+                                        "--out o --split a=0.5,a=0.5 x",
+                                        "--out o --split =1 x",
+                                        "--out o --shards 0 x",
+                                        "--out o --shard-size 3Q x",
+                                        "--out o --jobs -1 x",
+                                        "--out o --on-error maybe x",
+                                        "--out o --name a/b x",
+                                        "--frob x"};
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        const program_result *result = program_run("cd %s; tfrecord-make %s", test_folder(), wrong[i]);
+        CHECK_EQ(result->exit_code, 2);
+        CHECK_CONTAINS(result->output, "--help");
+    }
+    const program_result *result = program_run("tfrecord-make --help");
+    CHECK_EQ(result->exit_code, 0);
+    CHECK_CONTAINS(result->output, "usage: tfrecord-make");
+}
+
+/* Final names only on whole files. */
+static void check_no_half_files(const char *folder)
+{
+    DIR *entries = opendir(folder);
+    if (!entries) return;
+    for (struct dirent *entry; (entry = readdir(entries));) {
+        size_t length = strlen(entry->d_name);
+        char path[2048];
+        snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
+        if (length > 9 && strcmp(entry->d_name + length - 9, ".tfrecord") == 0) (void)check_file(path, "photos");
+    }
+    closedir(entries);
+}
+
+TEST(make_leaves_nothing_half_done_when_the_disk_is_full)
+{
+    const char *folder = make_folder("photos", 60);
+    const program_result *result = program_run("ulimit -f 20; tfrecord-make --out %s/out %s", test_folder(), folder);
+    CHECK_EQ(result->exit_code, 1);
+    CHECK_CONTAINS(result->output, "cannot write ");
+    check_no_half_files(test_path("out"));
+    CHECK_EQ(program_run("ls %s/out/*.partial", test_folder())->exit_code, 2);
+
+    mkdir(test_path("disk"), 0777);
+    if (unshare(CLONE_NEWNS) != 0 || mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
+        mount("none", test_path("disk"), "tmpfs", 0, "size=64k") != 0)
+        test_skip("a small tmpfs needs root");
+    result = program_run("tfrecord-make --out %s/disk %s", test_folder(), folder);
+    CHECK_EQ(result->exit_code, 1);
+    CHECK_CONTAINS(result->output, ": the disk is full");
+    check_no_half_files(test_path("disk"));
+    CHECK_EQ(mount("none", test_path("disk"), nullptr, MS_REMOUNT | MS_RDONLY, nullptr), 0);
+    result = program_run("tfrecord-make --out %s/disk %s", test_folder(), folder);
+    CHECK_EQ(result->exit_code, 1);
+    CHECK_CONTAINS(result->output, "read-only");
+    (void)umount(test_path("disk"));
+}
+
+static int64_t now_us(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (int64_t)time.tv_sec * 1'000'000 + time.tv_nsec / 1000;
+}
+
+/* Runs tfrecord-make and kills it after so many microseconds (-1: never); true when it ended by itself. */
+static bool run_and_kill(const char *out, const char *folder, int64_t after_us)
+{
+    char program[1024];
+    snprintf(program, sizeof program, "%s", test_bin("tfrecord-make"));
+    pid_t child = fork();
+    if (child == 0) {
+        if (!freopen("/dev/null", "w", stdout) || !freopen("/dev/null", "w", stderr)) _exit(3);
+        execl(program, program, "--out", out, "--shards", "4", "-j", "2", folder, nullptr);
+        _exit(2);
+    }
+    int status;
+    int64_t end = now_us() + after_us;
+    while (waitpid(child, &status, WNOHANG) == 0) {
+        if (after_us < 0 || now_us() < end) {
+            sched_yield();
+            continue;
+        }
+        kill(child, SIGKILL);
+        waitpid(child, &status, 0);
+        break;
+    }
+    CHECK(WIFSIGNALED(status) || WEXITSTATUS(status) == 0);
+    return WIFEXITED(status);
+}
+
+TEST(make_killed_at_any_moment_shows_no_half_file_and_goes_on)
+{
+    char folder[1024], out[1024];
+    snprintf(folder, sizeof folder, "%s", make_folder("photos", 40));
+    snprintf(out, sizeof out, "%s", test_path("out"));
+    CHECK_EQ(program_run("true")->exit_code, 0);
+    int64_t begin = now_us();
+    CHECK(run_and_kill(test_path("whole"), folder, -1));
+    int64_t whole_us = now_us() - begin;
+    uint32_t state = (uint32_t)test_seed();
+    int killed = 0, rounds = 0;
+    for (; killed < 50 && rounds < 300; rounds++) {
+        state = state * 1664525 + 1013904223;
+        if (run_and_kill(out, folder, (int64_t)(state >> 8) % (whole_us + 1))) {
+            /* Done before the kill: from the beginning again. */
+            CHECK_EQ(program_run("rm -r '%s'", out)->exit_code, 0);
+            continue;
+        }
+        killed++;
+        check_no_half_files(out);
+    }
+    CHECK(run_and_kill(out, folder, -1));
+    for (int i = 0; i < 4; i++) {
+        check_same(test_path("out/photos-train-0000%d-of-00004.tfrecord", i),
+                   test_path("whole/photos-train-0000%d-of-00004.tfrecord", i));
+        check_same(test_path("out/photos-validation-0000%d-of-00004.tfrecord", i),
+                   test_path("whole/photos-validation-0000%d-of-00004.tfrecord", i));
+    }
+    CHECK_EQ(program_run("ls -A %s | grep -c partial", out)->exit_code, 1);
+}
