@@ -109,6 +109,9 @@ def main():
         found = results[1][i]
         if shuffled and len(expected) > LIMIT:
             expected = found = found[:1]
+        if expected[-1] == "error" and "error" not in found:
+            # Elements that are passed over are not computed here, so one that would have failed is not met.
+            expected, found = expected[:-1], found[:len(expected) - 1]
         same = multiset(found) == multiset(expected) if shuffled else found == expected
         same = same and results[1][i] == results[3][i]
         passed += same
