@@ -1,5 +1,6 @@
 /* Summaries in the graph, named and tagged as tf.summary does: NAME is the node, and with its scope the tag. */
 #include "graph/train/train.h"
+#include "records/event.h"
 #include <millrace/ops.h>
 
 typedef struct tagged {
@@ -58,4 +59,13 @@ mr_output mr_summary_merge_all(mr_graph *graph)
     mr_output merged = mr_merge_summary(graph, ((mr_outputs){items, count}));
     mr_graph_pop_scope(graph);
     return merged;
+}
+
+mr_status mr_event_writer_add_graph(mr_event_writer *writer, const mr_graph *graph, mr_error *error)
+{
+    mr_tensor graph_def = {0};
+    MR_TRY(mr_graph_export(graph, &graph_def, error));
+    mr_status status = mr_event_writer_add_graph_def(writer, mr_tensor_strings(&graph_def)[0], error);
+    mr_tensor_deinit(&graph_def);
+    return status;
 }

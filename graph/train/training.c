@@ -1,6 +1,7 @@
 /* The loop around a training step: restore, run, summarise, save, stop, and tell of it. */
 #include "graph/train/progress.h"
 #include "graph/train/train.h"
+#include "records/event.h"
 #include "records/file.h"
 
 #include <stdio.h>
@@ -87,7 +88,8 @@ static mr_status start(mr_training *t, mr_error *error)
     }
     if (t->folder == nullptr) return MR_OK;
     MR_TRY(mr_event_writer_open(t->folder, &t->events, error));
-    return mr_event_writer_add_graph(t->events, t->graph, error);
+    MR_TRY(mr_event_writer_add_graph(t->events, t->graph, error));
+    return mr_event_writer_add_session(t->events, t->step, MR_SESSION_START, nullptr, error);
 }
 
 static int64_t or_default(int64_t value, int64_t fallback)

@@ -1,0 +1,164 @@
+/* Trains a convolutional network on your pictures.
+ *
+ *     tfrecord-make photos records          a folder with one folder of pictures for each class, made into records
+ *     train-images records run              trains; run again after an interruption, it goes on where it was
+ *     train-images records run --evaluate   the share of validation pictures that the last checkpoint recognises
+ *
+ * run/ then holds the checkpoints and event files: loss, accuracy, rate, pictures, histograms. */
+#include <getopt.h>
+#include <millrace/millrace.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { SIZE = 64, BATCH = 32 };
+
+typedef struct arguments {
+    const char *records, *run;
+    int64_t steps;
+    int classes;
+    bool evaluate;
+} arguments;
+
+/* Records to batches: [BATCH, SIZE, SIZE, 3] of about -2 … 2, and labels [BATCH]. */
+static mr_dataset *pictures(const arguments *a, bool training)
+{
+    char pattern[4096];
+    snprintf(pattern, sizeof pattern, "%s/*-%s-*.tfrecord", a->records, training ? "train" : "validation");
+    mr_dataset *d = mr_dataset_records(pattern);
+    if (training) d = mr_dataset_repeat(mr_dataset_shuffle(d, .seed = 1), MR_FOREVER);
+    d = mr_dataset_parse_example(
+        d,
+        (mr_feature[]){{.name = "image/encoded", .dtype = MR_STRING}, {.name = "image/class/label", .dtype = MR_INT64}},
+        2);
+    mr_image_options image = {.height = SIZE, .width = SIZE, .mean = {124, 117, 104}, .deviation = {59, 57, 57}};
+    image.crop = training ? MR_CROP_RANDOM_RESIZED : MR_CROP_CENTER;
+    image.area_min = 0.5f;
+    image.random_flip = training;
+    d = mr_dataset_decode_image(d, .seed = 2, .image = image);
+    return mr_dataset_prefetch(mr_dataset_batch(d, BATCH, .drop_remainder = training), 2);
+}
+
+/* Convolution, batch normalization, relu, pooling. */
+static mr_output block(mr_graph *g, mr_output h, int filters, bool training)
+{
+    h = mr_layer_conv2d(g, h, .filters = filters, .kernel = 3, .no_bias = true, .weight_decay = 1e-4f,
+                        .initializer = {.kind = MR_INIT_HE_NORMAL});
+    h = mr_relu(g, mr_layer_batch_normalization(g, h, .training = training, .momentum = 0.9f));
+    return mr_layer_max_pool(g, h, .size = 2);
+}
+
+/* Logits of each class for pictures. */
+static mr_output network(mr_graph *g, mr_output images, int classes, bool training)
+{
+    mr_output h = block(g, images, 16, training);
+    h = block(g, h, 32, training);
+    h = block(g, h, 64, training);
+    h = block(g, h, 64, training);
+    h = mr_layer_dropout(g, mr_layer_flatten(g, h), .rate = 0.3f, .training = training);
+    return mr_layer_dense(g, h, .units = classes, .weight_decay = 1e-4f);
+}
+
+static void show(void *context, const char *text)
+{
+    fputs(text, context);
+    fflush(context);
+}
+
+static mr_status train(mr_graph *g, const arguments *a, mr_error *error)
+{
+    mr_dataset *dataset = pictures(a, true);
+    mr_output batch[2]; /* images, labels */
+    mr_graph_set_seed(g, 1);
+    mr_graph_iterator(g, "training", dataset, nullptr, batch);
+    mr_output logits = network(g, batch[0], a->classes, true);
+    mr_loss_sparse_softmax(g, batch[1], logits);
+    mr_output loss = mr_loss_total(g), accuracy = mr_accuracy(g, batch[1], logits);
+    mr_variable step = mr_global_step(g);
+    mr_output rate = mr_cosine_decay(g, 3e-3f, step.value, a->steps, 0.01f);
+    mr_node *update = mr_minimize(g, mr_adam(.rate_output = rate), loss, step.ref);
+
+    mr_summary_scalar(g, "loss", loss);
+    mr_summary_scalar(g, "accuracy", accuracy);
+    mr_summary_scalar(g, "learning_rate", rate);
+    mr_summary_image(g, "pictures", batch[0], 4);
+    mr_summary_histogram(g, "logits", logits);
+    mr_summary_histogram(g, "kernel", mr_graph_find_output(g, "conv2d/kernel/read"));
+
+    mr_training *training = nullptr;
+    mr_status status = mr_training_new(g, &training, error, .folder = a->run, .stop_step = a->steps, .save_steps = 100,
+                                       .summary_steps = 20, .loss = loss, .show = show, .show_context = stderr,
+                                       .terminal = isatty(2), .unit = "images", .step_size = BATCH);
+    while (status == MR_OK) status = mr_training_step(training, update, MR_NO_FEEDS, (mr_outputs){0}, nullptr, error);
+    mr_training_free(training);
+    mr_dataset_free(dataset);
+    return status == MR_OUT_OF_RANGE ? MR_OK : status; /* out of range: all steps are done */
+}
+
+static mr_status evaluate(mr_graph *g, const arguments *a, mr_error *error)
+{
+    mr_dataset *dataset = pictures(a, false);
+    mr_output batch[2];
+    mr_graph_iterator(g, "validation", dataset, nullptr, batch);
+    mr_output logits = network(g, batch[0], a->classes, false);
+    mr_output best = mr_arg_max(g, logits, mr_constant_int32(g, 1));
+    mr_output hits = mr_cast(g, mr_equal(g, best, batch[1]), MR_FLOAT);
+    mr_saver *saver = mr_saver_new(g);
+    mr_session *session = nullptr;
+    char checkpoint[4096];
+    MR_TRY(mr_session_new(g, nullptr, &session, error));
+    MR_TRY(mr_checkpoint_latest(a->run, checkpoint, sizeof checkpoint, error));
+    MR_TRY(mr_saver_restore(saver, session, checkpoint, error));
+
+    double right = 0, all = 0;
+    mr_tensor result = {0};
+    mr_status status;
+    while ((status = mr_session_run(session, MR_NO_FEEDS, MR_OUTPUTS(hits), &result, nullptr, 0, error)) == MR_OK) {
+        for (int64_t i = 0; i < mr_tensor_count(&result); i++, all++) right += (double)mr_tensor_floats(&result)[i];
+        mr_tensor_deinit(&result);
+    }
+    if (status == MR_OUT_OF_RANGE) printf("validation accuracy: %.1f %%\n", all > 0 ? 100 * right / all : 0);
+    mr_saver_free(saver);
+    mr_session_free(session);
+    mr_dataset_free(dataset);
+    return status == MR_OUT_OF_RANGE ? MR_OK : status;
+}
+
+/* One line of labels.txt a class. */
+static int count_classes(const char *records)
+{
+    char path[4096];
+    snprintf(path, sizeof path, "%s/labels.txt", records);
+    FILE *file = fopen(path, "r");
+    int lines = 0;
+    for (int byte; file != nullptr && (byte = fgetc(file)) != EOF;) lines += byte == '\n';
+    if (file != nullptr) fclose(file);
+    return lines;
+}
+
+int main(int argc, char **argv)
+{
+    static const struct option options[] = {
+        {"evaluate", no_argument, nullptr, 'e'}, {"steps", required_argument, nullptr, 's'}, {0}};
+    arguments a = {.steps = 800};
+    for (int option; (option = getopt_long(argc, argv, "", options, nullptr)) != -1;) {
+        if (option == 'e') a.evaluate = true;
+        if (option == 's') a.steps = atoll(optarg);
+        if (option == '?') return 1;
+    }
+    if (optind + 2 != argc || a.steps < 1) {
+        fprintf(stderr, "usage: train-images RECORDS RUN [--steps N] [--evaluate]\n");
+        return 1;
+    }
+    a.records = argv[optind], a.run = argv[optind + 1];
+    a.classes = count_classes(a.records);
+    mr_error error = {0};
+    mr_graph *g = mr_graph_new();
+    mr_status status = a.classes > 0
+                           ? (a.evaluate ? evaluate : train)(g, &a, &error)
+                           : mr_fail(&error, MR_NOT_FOUND, "%s: no labels.txt; is it of tfrecord-make?", a.records);
+    if (status != MR_OK) fprintf(stderr, "train-images: %s\n", error.message);
+    mr_graph_free(g);
+    return status == MR_OK ? 0 : 1;
+}
