@@ -5,7 +5,6 @@
  *     train-images records run --evaluate   the share of validation pictures that the last checkpoint recognises
  *
  * run/ then holds the checkpoints and event files: loss, accuracy, rate, pictures, histograms. */
-#include <getopt.h>
 #include <millrace/millrace.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,8 +20,8 @@ typedef struct arguments {
     bool evaluate;
 } arguments;
 
-/* Records to batches: [BATCH, SIZE, SIZE, 3] of about -2 … 2, and labels [BATCH]. */
-static mr_dataset *pictures(const arguments *a, bool training)
+/* Records to batches: pictures [BATCH, SIZE, SIZE, 3] of about -2 … 2 and labels [BATCH], as outputs of the graph. */
+static void pictures(mr_graph *g, const arguments *a, bool training, mr_output batch[2])
 {
     char pattern[4096];
     snprintf(pattern, sizeof pattern, "%s/*-%s-*.tfrecord", a->records, training ? "train" : "validation");
@@ -37,7 +36,9 @@ static mr_dataset *pictures(const arguments *a, bool training)
     image.area_min = 0.5f;
     image.random_flip = training;
     d = mr_dataset_decode_image(d, .seed = 2, .image = image);
-    return mr_dataset_prefetch(mr_dataset_batch(d, BATCH, .drop_remainder = training), 2);
+    d = mr_dataset_prefetch(mr_dataset_batch(d, BATCH, .drop_remainder = training), 2);
+    mr_graph_iterator(g, training ? "training" : "validation", d, nullptr, batch);
+    mr_dataset_free(d); /* the graph has a hold of its own */
 }
 
 /* Convolution, batch normalization, relu, pooling. */
@@ -68,10 +69,9 @@ static void show(void *context, const char *text)
 
 static mr_status train(mr_graph *g, const arguments *a, mr_error *error)
 {
-    mr_dataset *dataset = pictures(a, true);
-    mr_output batch[2]; /* images, labels */
+    mr_output batch[2];
     mr_graph_set_seed(g, 1);
-    mr_graph_iterator(g, "training", dataset, nullptr, batch);
+    pictures(g, a, true, batch);
     mr_output logits = network(g, batch[0], a->classes, true);
     mr_loss_sparse_softmax(g, batch[1], logits);
     mr_output loss = mr_loss_total(g), accuracy = mr_accuracy(g, batch[1], logits);
@@ -86,21 +86,15 @@ static mr_status train(mr_graph *g, const arguments *a, mr_error *error)
     mr_summary_histogram(g, "logits", logits);
     mr_summary_histogram(g, "kernel", mr_graph_find_output(g, "conv2d/kernel/read"));
 
-    mr_training *training = nullptr;
-    mr_status status = mr_training_new(g, &training, error, .folder = a->run, .stop_step = a->steps, .save_steps = 100,
-                                       .summary_steps = 20, .loss = loss, .show = show, .show_context = stderr,
-                                       .terminal = isatty(2), .unit = "images", .step_size = BATCH);
-    while (status == MR_OK) status = mr_training_step(training, update, MR_NO_FEEDS, (mr_outputs){0}, nullptr, error);
-    mr_training_free(training);
-    mr_dataset_free(dataset);
-    return status == MR_OUT_OF_RANGE ? MR_OK : status; /* out of range: all steps are done */
+    return mr_training_run(g, update, error, .folder = a->run, .stop_step = a->steps, .save_steps = 100,
+                           .summary_steps = 20, .loss = loss, .show = show, .show_context = stderr,
+                           .terminal = isatty(2), .unit = "images", .step_size = BATCH);
 }
 
 static mr_status evaluate(mr_graph *g, const arguments *a, mr_error *error)
 {
-    mr_dataset *dataset = pictures(a, false);
     mr_output batch[2];
-    mr_graph_iterator(g, "validation", dataset, nullptr, batch);
+    pictures(g, a, false, batch);
     mr_output logits = network(g, batch[0], a->classes, false);
     mr_output best = mr_arg_max(g, logits, mr_constant_int32(g, 1));
     mr_output hits = mr_cast(g, mr_equal(g, best, batch[1]), MR_FLOAT);
@@ -113,51 +107,47 @@ static mr_status evaluate(mr_graph *g, const arguments *a, mr_error *error)
 
     double right = 0, all = 0;
     mr_tensor result = {0};
-    mr_status status;
-    while ((status = mr_session_run(session, MR_NO_FEEDS, MR_OUTPUTS(hits), &result, nullptr, 0, error)) == MR_OK) {
+    mr_status status = MR_OK;
+    while (status == MR_OK) {
+        status = mr_session_run(session, MR_NO_FEEDS, MR_OUTPUTS(hits), &result, nullptr, 0, error);
         for (int64_t i = 0; i < mr_tensor_count(&result); i++, all++) right += (double)mr_tensor_floats(&result)[i];
         mr_tensor_deinit(&result);
     }
-    if (status == MR_OUT_OF_RANGE) printf("validation accuracy: %.1f %%\n", all > 0 ? 100 * right / all : 0);
+    if (status == MR_OUT_OF_RANGE) printf("validation accuracy: %.1f %%\n", 100 * right / all);
     mr_saver_free(saver);
     mr_session_free(session);
-    mr_dataset_free(dataset);
     return status == MR_OUT_OF_RANGE ? MR_OK : status;
 }
 
 /* One line of labels.txt a class. */
 static int count_classes(const char *records)
 {
-    char path[4096];
-    snprintf(path, sizeof path, "%s/labels.txt", records);
-    FILE *file = fopen(path, "r");
+    char text[4096];
+    snprintf(text, sizeof text, "%s/labels.txt", records);
+    FILE *file = fopen(text, "r");
     int lines = 0;
-    for (int byte; file != nullptr && (byte = fgetc(file)) != EOF;) lines += byte == '\n';
+    while (file != nullptr && fgets(text, sizeof text, file) != nullptr) lines++;
     if (file != nullptr) fclose(file);
     return lines;
 }
 
 int main(int argc, char **argv)
 {
-    static const struct option options[] = {
-        {"evaluate", no_argument, nullptr, 'e'}, {"steps", required_argument, nullptr, 's'}, {0}};
     arguments a = {.steps = 800};
-    for (int option; (option = getopt_long(argc, argv, "", options, nullptr)) != -1;) {
-        if (option == 'e') a.evaluate = true;
-        if (option == 's') a.steps = atoll(optarg);
-        if (option == '?') return 1;
+    if (argc >= 3) a.records = argv[1], a.run = argv[2];
+    for (int i = 3; i < argc; i++) {
+        if (strcmp(argv[i], "--evaluate") == 0) a.evaluate = true;
+        if (strcmp(argv[i], "--steps") == 0 && i + 1 < argc) a.steps = atoll(argv[++i]);
     }
-    if (optind + 2 != argc || a.steps < 1) {
-        fprintf(stderr, "usage: train-images RECORDS RUN [--steps N] [--evaluate]\n");
-        return 1;
-    }
-    a.records = argv[optind], a.run = argv[optind + 1];
-    a.classes = count_classes(a.records);
+    if (a.run == nullptr || a.steps < 1)
+        return fprintf(stderr, "usage: train-images RECORDS RUN [--steps N] [--evaluate]\n"), 1;
     mr_error error = {0};
     mr_graph *g = mr_graph_new();
-    mr_status status = a.classes > 0
-                           ? (a.evaluate ? evaluate : train)(g, &a, &error)
-                           : mr_fail(&error, MR_NOT_FOUND, "%s: no labels.txt; is it of tfrecord-make?", a.records);
+    a.classes = count_classes(a.records);
+    mr_status status =
+        a.classes == 0 ? mr_fail(&error, MR_NOT_FOUND, "%s has no labels.txt, which tfrecord-make writes", a.records)
+        : a.evaluate   ? evaluate(g, &a, &error)
+                       : train(g, &a, &error);
     if (status != MR_OK) fprintf(stderr, "train-images: %s\n", error.message);
     mr_graph_free(g);
     return status == MR_OK ? 0 : 1;

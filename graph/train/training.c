@@ -216,3 +216,14 @@ void mr_training_free(mr_training *training)
     free(training->folder);
     free(training);
 }
+
+mr_status mr_training_run_(mr_graph *graph, mr_node *train, const mr_training_options *options, mr_error *error)
+{
+    mr_error end = {0}; /* the end of the run is no error to the caller */
+    mr_training *training = nullptr;
+    mr_status status = mr_training_new_(graph, options, &training, &end);
+    while (status == MR_OK) status = mr_training_step(training, train, MR_NO_FEEDS, (mr_outputs){0}, nullptr, &end);
+    bool done = status == MR_OUT_OF_RANGE && training != nullptr && training->done;
+    mr_training_free(training);
+    return done ? MR_OK : mr_fail(error, status, "%s", end.message);
+}

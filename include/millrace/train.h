@@ -178,11 +178,7 @@ mr_status mr_event_writer_close(mr_event_writer *writer, mr_error *error);
 
 /* ---- The loop: a session that restores, saves, summarises and stops (tf.train.MonitoredTrainingSession) ----
  *
- * mr_training *training = nullptr;
- * mr_status status = mr_training_new(g, &training, &error, .folder = "run", .stop_step = 1000, .loss = loss);
- * while (status == MR_OK) status = mr_training_step(training, train, MR_NO_FEEDS, (mr_outputs){0}, nullptr, &error);
- * if (status != MR_OUT_OF_RANGE) fprintf(stderr, "%s\n", error.message);
- * mr_training_free(training); */
+ * if (mr_training_run(g, train, &error, .folder = "run", .stop_step = 1000, .loss = loss) != MR_OK) … */
 typedef struct mr_training_options {
     const char *folder;    /* checkpoints (model.ckpt-STEP) and event files; null: neither */
     int64_t stop_step;     /* stop when global_step reaches it; 0: at the end of the data */
@@ -211,6 +207,10 @@ mr_status mr_training_new_(mr_graph *graph, const mr_training_options *options, 
  *         then saved */
 mr_status mr_training_step(mr_training *training, mr_node *train, mr_feeds feeds, mr_outputs fetches,
                            mr_tensor *results, mr_error *error);
+/* A whole run without feeds: new, step after step until there is nothing left to do, free. */
+mr_status mr_training_run_(mr_graph *graph, mr_node *train, const mr_training_options *options, mr_error *error);
+#define mr_training_run(graph, train, error, ...)                                                                      \
+    mr_training_run_((graph), (train), &(mr_training_options){__VA_ARGS__}, (error))
 /* Saves now, unless this step is saved already. */
 mr_status mr_training_save(mr_training *training, mr_error *error);
 int64_t mr_training_global_step(const mr_training *training);
