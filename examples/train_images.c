@@ -12,7 +12,6 @@
 #include <unistd.h>
 
 enum { SIZE = 64, BATCH = 32 };
-
 typedef struct arguments {
     const char *records, *run;
     int64_t steps;
@@ -27,10 +26,8 @@ static void pictures(mr_graph *g, const arguments *a, bool training, mr_output b
     snprintf(pattern, sizeof pattern, "%s/*-%s-*.tfrecord", a->records, training ? "train" : "validation");
     mr_dataset *d = mr_dataset_records(pattern);
     if (training) d = mr_dataset_repeat(mr_dataset_shuffle(d, .seed = 1), MR_FOREVER);
-    d = mr_dataset_parse_example(
-        d,
-        (mr_feature[]){{.name = "image/encoded", .dtype = MR_STRING}, {.name = "image/class/label", .dtype = MR_INT64}},
-        2);
+    mr_feature features[] = {{"image/encoded", MR_STRING}, {"image/class/label", MR_INT64}};
+    d = mr_dataset_parse_example(d, features, 2);
     mr_image_options image = {.height = SIZE, .width = SIZE, .mean = {124, 117, 104}, .deviation = {59, 57, 57}};
     image.crop = training ? MR_CROP_RANDOM_RESIZED : MR_CROP_CENTER;
     image.area_min = 0.5f;
@@ -64,7 +61,6 @@ static mr_output network(mr_graph *g, mr_output images, int classes, bool traini
 static void show(void *context, const char *text)
 {
     fputs(text, context);
-    fflush(context);
 }
 
 static mr_status train(mr_graph *g, const arguments *a, mr_error *error)
@@ -83,7 +79,6 @@ static mr_status train(mr_graph *g, const arguments *a, mr_error *error)
     mr_summary_scalar(g, "accuracy", accuracy);
     mr_summary_scalar(g, "learning_rate", rate);
     mr_summary_image(g, "pictures", batch[0], 4);
-    mr_summary_histogram(g, "logits", logits);
     mr_summary_histogram(g, "kernel", mr_graph_find_output(g, "conv2d/kernel/read"));
 
     return mr_training_run(g, update, error, .folder = a->run, .stop_step = a->steps, .save_steps = 100,
