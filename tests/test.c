@@ -142,42 +142,55 @@ static void wait_one(void)
 #endif
 
 #if !defined(IS_SANITIZED) && defined(__GLIBC__)
-static atomic_llong allocation_count;
+static atomic_llong allocation_count, failing_allocation;
 
 void *__libc_malloc(size_t size_bytes);
 void *__libc_calloc(size_t count, size_t size_bytes);
 void *__libc_realloc(void *bytes, size_t size_bytes);
 void *__libc_memalign(size_t alignment, size_t size_bytes);
 
+/* Counts one more; false when it is the one that is to fail. */
+static bool may_allocate(void)
+{
+    long long number = atomic_fetch_add_explicit(&allocation_count, 1, memory_order_relaxed) + 1;
+    return number != atomic_load_explicit(&failing_allocation, memory_order_relaxed);
+}
+
 void *malloc(size_t size_bytes)
 {
-    atomic_fetch_add_explicit(&allocation_count, 1, memory_order_relaxed);
-    return __libc_malloc(size_bytes);
+    return may_allocate() ? __libc_malloc(size_bytes) : nullptr;
 }
 
 void *calloc(size_t count, size_t size_bytes)
 {
-    atomic_fetch_add_explicit(&allocation_count, 1, memory_order_relaxed);
-    return __libc_calloc(count, size_bytes);
+    return may_allocate() ? __libc_calloc(count, size_bytes) : nullptr;
 }
 
 void *realloc(void *bytes, size_t size_bytes)
 {
-    atomic_fetch_add_explicit(&allocation_count, 1, memory_order_relaxed);
-    return __libc_realloc(bytes, size_bytes);
+    return may_allocate() ? __libc_realloc(bytes, size_bytes) : nullptr;
 }
 
 void *aligned_alloc(size_t alignment, size_t size_bytes)
 {
-    atomic_fetch_add_explicit(&allocation_count, 1, memory_order_relaxed);
-    return __libc_memalign(alignment, size_bytes);
+    return may_allocate() ? __libc_memalign(alignment, size_bytes) : nullptr;
 }
 
 long long test_allocations(void)
 {
     return atomic_load(&allocation_count);
 }
+
+void test_fail_allocation(long long number)
+{
+    atomic_store(&failing_allocation, number);
+}
 #else
+void test_fail_allocation(long long number)
+{
+    (void)number;
+}
+
 long long test_allocations(void)
 {
     return -1;

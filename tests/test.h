@@ -52,6 +52,8 @@ uint64_t test_seed(void);
 const char *test_bin(const char *program);
 /* Allocations of this process so far, on every thread; -1 where a sanitizer has put its own allocator. */
 long long test_allocations(void);
+/* Makes the allocation that test_allocations will count as `number` fail, on whatever thread; 0: none. */
+void test_fail_allocation(long long number);
 
 #define CHECK(condition)                                                                                               \
     do {                                                                                                               \

@@ -299,3 +299,56 @@ TEST(pipeline_allocates_nothing_once_it_runs)
     mr_iterator_free(iterator);
     mr_dataset_free(d);
 }
+
+static mr_status pass_on(void *context, const mr_element *input, mr_random *random, mr_element *output, mr_error *error)
+{
+    (void)context;
+    (void)random;
+    (void)error;
+    for (int32_t i = 0; i < input->count; i++) output->tensors[i] = mr_tensor_ref(&input->tensors[i]);
+    output->count = input->count;
+    return MR_OK;
+}
+
+/* One short life of a pipeline; returns how it ended. */
+static mr_status live(const char *pattern)
+{
+    mr_error error = {0};
+    mr_iterator *iterator = nullptr;
+    mr_element element = {0};
+    mr_tensor place = {0};
+    mr_dataset *d = mr_dataset_repeat(mr_dataset_shuffle(mr_dataset_records(pattern), .buffer = 5), 2);
+    d = decoded(parsed(d));
+    mr_element_spec spec = *mr_dataset_spec(d);
+    if (mr_dataset_status(d, nullptr) == MR_OK) d = mr_dataset_map(d, pass_on, nullptr, &spec);
+    d = mr_dataset_prefetch(mr_dataset_batch(d, 4), 2);
+    mr_status status = mr_iterator_new(d, &(mr_iterator_options){.threads = 2}, &iterator, &error);
+    mr_dataset_free(d);
+    for (int i = 0; i < 3 && status == MR_OK; i++) status = mr_iterator_next(iterator, &element, &error);
+    if (iterator != nullptr && mr_iterator_save(iterator, &place, &error) == MR_OK)
+        (void)mr_iterator_restore(iterator, &place, &error);
+    mr_tensor_deinit(&place);
+    mr_element_deinit(&element);
+    mr_iterator_free(iterator);
+    return status;
+}
+
+TEST(pipeline_survives_any_allocation_failing)
+{
+    if (test_allocations() < 0) test_skip("the allocator is a sanitizer's");
+    const char *pattern = write_set(0);
+    bool was_reached = true;
+    int failures = 0;
+    for (int n = 1; was_reached && n < 3000; n++) {
+        long long number = test_allocations() + n;
+        test_fail_allocation(number);
+        mr_status status = live(pattern);
+        test_fail_allocation(0);
+        was_reached = test_allocations() >= number;
+        failures += status != MR_OK;
+        if (status != MR_OK && status != MR_RESOURCE_EXHAUSTED)
+            test_fail(__FILE__, __LINE__, "allocation %d failing is %s", n, mr_status_name(status));
+    }
+    CHECK(!was_reached);
+    CHECK(failures > 50);
+}
