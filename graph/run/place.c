@@ -24,7 +24,7 @@ static void parse_device(const char *text, mr_device_kind *kind, int *index)
     const char *colon = strchr(device, ':');
     size_t length = colon ? (size_t)(colon - device) : strlen(device);
     if (length == 3 && strncasecmp(device, "gpu", 3) == 0) *kind = MR_DEVICE_GPU;
-    if (colon) *index = atoi(colon + 1);
+    if (colon) *index = (int)strtol(colon + 1, nullptr, 10);
 }
 
 /* "T=half, N=2": the type attrs of a node, for errors. */

@@ -71,11 +71,13 @@ void mr_session_note(mr_session *session, const char *format, ...)
     char line[1024];
     va_list args;
     va_start(args, format);
-    vsnprintf(line, sizeof line - 1, format, args);
+    int written = vsnprintf(line, sizeof line - 1, format, args);
     va_end(args);
-    strcat(line, "\n");
-    if (session->notes && strstr(session->notes, line)) return;
+    if (written < 0) return;
     size_t length = strlen(line);
+    line[length++] = '\n';
+    line[length] = '\0';
+    if (session->notes && strstr(session->notes, line)) return;
     if (session->note_size_bytes + length + 1 > session->note_capacity_bytes) {
         size_t capacity_bytes = 2 * (session->note_capacity_bytes + length + 1);
         char *larger = realloc(session->notes, capacity_bytes);

@@ -151,7 +151,7 @@ TEST(variable_readers_of_a_step_see_the_value_before_its_update)
     mr_graph *g = mr_graph_new();
     mr_variable w = mr_variable_new(g, "w", mr_constant_float(g, 1.0f));
     mr_output step = mr_assign_add(g, w.ref, mr_constant_float(g, 1.0f));
-    mr_output seen = mr_square(g, mr_square(g, mr_add(g, w.value, w.value)));
+    mr_output seen = mr_square(g, mr_square(g, mr_add(g, mr_identity(g, w.ref), w.value)));
     mr_session *session = open_session(g);
     run_node(session, w.assign);
     mr_tensor result = {0};
