@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 /* A task is some rows of a slot: enough of them that taking one costs little beside doing it. */
-constexpr uint64_t TASK_NS = 50000;
+constexpr uint64_t TASK_NS = 100000;
 
 typedef struct task {
     mr_slot *slot;
@@ -122,7 +122,7 @@ static void pull_slot(mr_engine *engine)
         engine->filling = slot;
     }
     pthread_cond_broadcast(&engine->work);
-    pthread_cond_broadcast(&engine->ready);
+    if (engine->input_ended || engine->is_paused) pthread_cond_broadcast(&engine->ready);
 }
 
 /* ---- Tasks ---- */
@@ -176,8 +176,8 @@ static void do_task(mr_engine *engine, mr_worker *worker, task taken)
     }
     engine->active--;
     bool is_head = engine->flight[engine->head % (uint64_t)engine->window_max] == slot;
-    if (engine->active == 0 || (is_head && (slot->is_complete || engine->plan.batch == nullptr)))
-        pthread_cond_broadcast(&engine->ready);
+    bool is_due = is_head && (slot->is_complete || (engine->plan.batch == nullptr && slot->is_row_done[engine->row]));
+    if (engine->is_paused ? engine->active == 0 : is_due && engine->is_waiting) pthread_cond_broadcast(&engine->ready);
 }
 
 static void *worker_main(void *argument)
@@ -283,7 +283,9 @@ static mr_status next_locked(mr_engine *engine, mr_tensor *tensors, mr_error *er
             continue;
         }
         uint64_t start_ns = mr_now_ns();
+        engine->is_waiting = true;
         pthread_cond_wait(&engine->ready, &engine->mutex);
+        engine->is_waiting = false;
         mr_count(&engine->plan.counters->input_wait_ns, mr_now_ns() - start_ns);
     }
 }
@@ -423,7 +425,7 @@ const mr_stage_functions mr_engine_functions = {
 static int32_t block_rows(const mr_element_spec *spec)
 {
     constexpr size_t BLOCK_BYTES = 65536;
-    constexpr int32_t ROWS_LOOSE = 4, ROWS_MAX = 64;
+    constexpr int32_t ROWS_LOOSE = 4, ROWS_MAX = 256;
     size_t row_bytes = 1;
     for (int32_t i = 0; i < spec->count; i++) {
         if (spec->dtypes[i] != MR_STRING && mr_shape_count(spec->shapes[i]) < 0) return ROWS_LOOSE;

@@ -44,7 +44,7 @@ struct mr_engine {
     int32_t thread_count; /* running */
     size_t extra_bytes;   /* most of any slot so far */
     uint64_t row_ns;      /* what a row takes, on the average of late */
-    bool is_pulling, input_ended, is_cancelled, is_stopping, is_paused, has_started, order_has_begun;
+    bool is_pulling, input_ended, is_cancelled, is_stopping, is_paused, is_waiting, has_started, order_has_begun;
     uint64_t order_epoch;
     mr_error failure; /* why the input ended early; status MR_OK when it did not */
 };

@@ -57,7 +57,9 @@ static void do_row(mr_engine *engine, mr_worker *worker, mr_slot *slot, int32_t 
     mr_slot_aim(slot, row, lane);
     const char *stage =
         engine->plan.source != nullptr ? engine->plan.source->kind->name : engine->plan.last->kind->name;
-    lane->error = (mr_error){0};
+    /* Not the whole of it: the message is long. */
+    lane->error.status = MR_OK;
+    lane->error.message[0] = '\0';
     uint64_t start_ns = weight > 0 ? mr_now_ns() : 0;
     mr_status status = read_item(engine, item, lane, &lane->error);
     if (weight > 0 && item->payload == nullptr) {

@@ -2,6 +2,8 @@
  * are handed over as tensors of their own, so that the function may keep or pass on a share of them. */
 #include "pipeline/pipeline.h"
 
+#include <string.h>
+
 typedef struct map_settings {
     mr_map_function function;
     void *context;
@@ -48,7 +50,7 @@ static mr_status map_work(const mr_work *work, uint64_t epoch, uint64_t number, 
     }
     lane->count = 0;
     if (status == MR_OK) {
-        for (int32_t i = 0; i < MR_COMPONENTS_MAX; i++) output.tensors[i] = (mr_tensor){0};
+        memset(output.tensors, 0, (size_t)work->dataset->spec.count * sizeof *output.tensors);
         mr_random random = mr_random_at(work->seed, epoch, number, work->purpose);
         status = s->function(s->context, &input, &random, &output, error);
         /* The end of a sequence is not the function's to say. */
