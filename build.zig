@@ -251,7 +251,7 @@ fn addCuda(c: Context, m: *Build.Module) void {
         for (glob(b, "cuda", ".h")) |header| run.addFileInput(b.path(header));
         run.addFileArg(b.path(file));
         const stem = std.fs.path.stem(file);
-        const fatbin = run.addPrefixedOutputFileArg("-o", b.fmt("{s}.fatbin", .{stem}));
+        const fatbin = run.addPrefixedOutputFileArg("--output-file=", b.fmt("{s}.fatbin", .{stem}));
         _ = fatbins.addCopyFile(fatbin, b.fmt("cuda/{s}.fatbin", .{stem}));
     }
     m.addEmbedPath(fatbins.getDirectory());

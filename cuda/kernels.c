@@ -1,7 +1,8 @@
 /* The list of the GPU's tables: a family adds its line and is found. */
 #include "cuda/kernels.h"
 
-#define FAMILIES(X)
+#define FAMILIES(X)                                                                                                    \
+    X(elementwise) X(reduce) X(batch_norm) X(pool) X(softmax) X(conv) X(matmul) X(array) X(random) X(training)
 
 #define DECLARE(name) extern const mr_kernel_table mr_cuda_kernels_##name;
 FAMILIES(DECLARE)

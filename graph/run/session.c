@@ -17,6 +17,7 @@ mr_status mr_session_new(mr_graph *graph, const mr_session_options *options, mr_
     MR_TRY(mr_graph_status(graph, error));
     mr_state_register();
     mr_kernels_register();
+    mr_devices_register();
     mr_session *made = calloc(1, sizeof *made);
     if (!made) return mr_fail_memory(error, sizeof *made);
     made->graph = graph;

@@ -1,0 +1,175 @@
+/* The GPU's memory, copies and opening, on a driver that works in host memory and does nothing before it must. */
+#include "tests/cuda/fake.h"
+#include "tests/test.h"
+
+static mr_device *open_fake(void)
+{
+    mr_error error = {0};
+    mr_device *gpu;
+    CHECK_OK(mr_cuda_device_new(fake_system(), 0, &gpu, &error));
+    return gpu;
+}
+
+TEST(cuda_absence_is_one_sentence)
+{
+    mr_error error = {0};
+    mr_device *gpu;
+    const mr_cuda_system *system = fake_system();
+    fake.device_count = 0;
+    CHECK_STATUS(mr_cuda_device_new(system, 0, &gpu, &error), MR_UNAVAILABLE);
+    CHECK_CONTAINS(error.message, "there is no GPU 0: the driver finds 0");
+    CHECK(gpu == nullptr);
+    fake.device_count = 1;
+    CHECK_STATUS(mr_cuda_device_new(system, 1, &gpu, &error), MR_UNAVAILABLE);
+    fake.capability_major = 6;
+    CHECK_STATUS(mr_cuda_device_new(system, 0, &gpu, &error), MR_UNAVAILABLE);
+    CHECK_CONTAINS(error.message, "Paper 100");
+    CHECK_CONTAINS(error.message, "too old");
+    CHECK_EQ(fake.contexts, 0);
+}
+
+TEST(cuda_entry_is_registered)
+{
+    mr_error error = {0};
+    mr_device *gpu = nullptr;
+    mr_devices_register();
+    const mr_device_entry *entry = mr_device_entry_find(MR_DEVICE_GPU);
+    CHECK(entry != nullptr);
+    CHECK_STR(entry->kind_name, "GPU");
+    /* Here or not, it answers: a device, or why there is none. */
+    mr_status status = entry->open(0, &gpu, &error);
+    CHECK(status == MR_OK || (status == MR_UNAVAILABLE && strlen(error.message) > 10));
+    mr_device_free(gpu);
+}
+
+TEST(cuda_copies_keep_their_order)
+{
+    mr_error error = {0};
+    mr_device *gpu = open_fake();
+    const mr_device_functions *f = gpu->functions;
+    mr_buffer *there;
+    uint32_t first = 1, second = 2, seen[2] = {0};
+    CHECK_OK(f->allocate(gpu, 4, &there, &error));
+    CHECK_OK(f->copy_in(gpu, mr_buffer_data(there), &first, 4, &error));
+    CHECK_OK(f->copy_out(gpu, &seen[0], mr_buffer_data(there), 4, &error));
+    CHECK_OK(f->copy_in(gpu, mr_buffer_data(there), &second, 4, &error));
+    CHECK_OK(f->copy_out(gpu, &seen[1], mr_buffer_data(there), 4, &error));
+    CHECK_EQ(seen[1], 0);
+    CHECK_OK(f->wait(gpu, &error));
+    CHECK_EQ(seen[0], 1);
+    CHECK_EQ(seen[1], 2);
+    mr_buffer_unref(there);
+    mr_device_free(gpu);
+    CHECK_EQ(fake.live_allocations, 0);
+    CHECK_EQ(fake.live_streams, 0);
+    CHECK_EQ(fake.contexts, 0);
+}
+
+/* Large pinned copies travel beside the queued work and still arrive in order, through more copies than stages. */
+TEST(cuda_pinned_copies_arrive_in_order)
+{
+    mr_error error = {0};
+    mr_device *gpu = open_fake();
+    const mr_device_functions *f = gpu->functions;
+    constexpr size_t count = 100000, rounds = 7;
+    mr_buffer *slots[rounds], *there[rounds], *host;
+    CHECK_OK(f->allocate_host(gpu, count * 4, &host, &error));
+    for (size_t i = 0; i < rounds; i++) {
+        CHECK_OK(f->allocate_host(gpu, count * 4, &slots[i], &error));
+        CHECK_OK(f->allocate(gpu, count * 4, &there[i], &error));
+        uint32_t *values = mr_buffer_data(slots[i]);
+        for (size_t j = 0; j < count; j++) values[j] = (uint32_t)(i * count + j);
+        CHECK_OK(f->copy_in(gpu, mr_buffer_data(there[i]), values, count * 4, &error));
+    }
+    CHECK_EQ(fake.staged_copies, rounds);
+    for (size_t i = 0; i < rounds; i++) {
+        uint32_t *values = mr_buffer_data(host);
+        CHECK_OK(f->copy_out(gpu, values, mr_buffer_data(there[i]), count * 4, &error));
+        CHECK_OK(f->wait(gpu, &error));
+        CHECK_EQ(values[0], i * count);
+        CHECK_EQ(values[count - 1], i * count + count - 1);
+        mr_buffer_unref(slots[i]);
+        mr_buffer_unref(there[i]);
+    }
+    mr_buffer_unref(host);
+    mr_device_free(gpu);
+    CHECK_EQ(fake.live_pinned, 0);
+    CHECK_EQ(fake.live_events, 0);
+}
+
+/* A slot that comes back while it is being copied from is not handed out before the copy is done. */
+TEST(cuda_pinned_slot_is_not_reused_too_soon)
+{
+    mr_error error = {0};
+    mr_device *gpu = open_fake();
+    const mr_device_functions *f = gpu->functions;
+    constexpr size_t size_bytes = 1 << 20;
+    mr_buffer *slot, *again, *there;
+    CHECK_OK(f->allocate(gpu, size_bytes, &there, &error));
+    CHECK_OK(f->allocate_host(gpu, size_bytes, &slot, &error));
+    memset(mr_buffer_data(slot), 1, size_bytes);
+    void *address = mr_buffer_data(slot);
+    CHECK_OK(f->copy_in(gpu, mr_buffer_data(there), address, size_bytes, &error));
+    mr_buffer_unref(slot);
+    CHECK_OK(f->allocate_host(gpu, size_bytes, &again, &error));
+    CHECK(mr_buffer_data(again) == address);
+    memset(mr_buffer_data(again), 2, size_bytes);
+    char seen = 0;
+    CHECK_OK(f->copy_out(gpu, &seen, mr_buffer_data(there), 1, &error));
+    CHECK_OK(f->wait(gpu, &error));
+    CHECK_EQ(seen, 1);
+    mr_buffer_unref(again);
+    mr_buffer_unref(there);
+    mr_device_free(gpu);
+}
+
+TEST(cuda_equal_steps_ask_the_driver_once)
+{
+    mr_error error = {0};
+    mr_device *gpu = open_fake();
+    for (int step = 0; step < 10; step++) {
+        mr_tensor a, b;
+        CHECK_OK(mr_tensor_init_on(&a, gpu, MR_FLOAT, MR_SHAPE(100, 30), &error));
+        CHECK_OK(mr_tensor_init_on(&b, gpu, MR_FLOAT, MR_SHAPE(100, 31), &error));
+        mr_tensor_deinit(&a);
+        mr_tensor_deinit(&b);
+    }
+    CHECK_EQ(fake.allocations, 2);
+    mr_device_free(gpu);
+}
+
+TEST(cuda_out_of_memory_gives_back_what_is_kept)
+{
+    mr_error error = {0};
+    mr_device *gpu = open_fake();
+    const mr_device_functions *f = gpu->functions;
+    mr_buffer *buffer;
+    CHECK_OK(f->allocate(gpu, 1 << 20, &buffer, &error));
+    mr_buffer_unref(buffer);
+    fake.fail_allocations = 1;
+    CHECK_OK(f->allocate(gpu, 2 << 20, &buffer, &error));
+    CHECK_EQ(fake.live_allocations, 1);
+    mr_buffer_unref(buffer);
+    fake.fail_allocations = 2;
+    CHECK_STATUS(f->allocate(gpu, 3 << 20, &buffer, &error), MR_RESOURCE_EXHAUSTED);
+    CHECK_CONTAINS(error.message, "/device:GPU:0: no GPU memory for");
+    CHECK(buffer == nullptr);
+    mr_device_free(gpu);
+}
+
+TEST(cuda_buffers_outlive_their_device)
+{
+    mr_error error = {0};
+    mr_device *gpu = open_fake();
+    mr_buffer *there, *slot;
+    CHECK_OK(gpu->functions->allocate(gpu, 5000, &there, &error));
+    CHECK_OK(gpu->functions->allocate_host(gpu, 5000, &slot, &error));
+    mr_device_free(gpu);
+    CHECK_EQ(fake.contexts, 1);
+    memset(mr_buffer_data(slot), 1, 5000);
+    mr_buffer_unref(slot);
+    mr_buffer_unref(there);
+    CHECK_EQ(fake.contexts, 0);
+    CHECK_EQ(fake.live_allocations, 0);
+    CHECK_EQ(fake.live_pinned, 0);
+}

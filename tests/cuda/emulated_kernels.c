@@ -1,0 +1,13 @@
+/* Every GPU kernel, compiled for the processor. */
+#include "tests/cuda/emulator.h"
+
+#pragma clang diagnostic ignored "-Wunused-function"
+#include "cuda/array.cu"
+#include "cuda/batch_norm.cu"
+#include "cuda/conv.cu"
+#include "cuda/elementwise.cu"
+#include "cuda/pool.cu"
+#include "cuda/random.cu"
+#include "cuda/reduce.cu"
+#include "cuda/softmax.cu"
+#include "cuda/training.cu"

@@ -1,0 +1,46 @@
+/* GPU kernels on the processor: the .cu files compiled as C. Every thread of every block runs, one at a time; those of a
+ * block take turns at __syncthreads, so what they say to each other through __shared__ arrays is what a GPU would see at
+ * its barriers. Include this before "cuda/NAME.cu". One launch at a time in the process. */
+#ifndef MR_TESTS_CUDA_EMULATOR_H
+#define MR_TESTS_CUDA_EMULATOR_H
+
+#include <math.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct emulator_index {
+    unsigned x, y, z;
+} emulator_index;
+extern emulator_index threadIdx, blockIdx, blockDim, gridDim;
+
+/* The thread waits until all of its block are here, or have returned. */
+void __syncthreads(void);
+#define __shared__ static
+
+typedef struct emulated_kernel {
+    const char *name;
+    size_t arguments_bytes;
+    void (*run)(const void *arguments);
+    struct emulated_kernel *next;
+} emulated_kernel;
+void emulator_register(emulated_kernel *kernel);
+const emulated_kernel *emulator_find(const char *name); /* null when there is none */
+void emulator_launch(const emulated_kernel *kernel, emulator_index grid, emulator_index block, const void *arguments);
+/* False where the processor's way of taking turns is not understood by a sanitizer. */
+bool emulator_works(void);
+
+#define MR_GPU_FUNCTION static inline
+#define MR_GPU_KERNEL(name, arguments)                                                                                 \
+    static void name##_kernel(const arguments a);                                                                      \
+    static void name##_run(const void *memory)                                                                         \
+    {                                                                                                                  \
+        name##_kernel(*(const arguments *)memory);                                                                     \
+    }                                                                                                                  \
+    [[gnu::constructor]] static void name##_register(void)                                                             \
+    {                                                                                                                  \
+        static emulated_kernel kernel = {#name, sizeof(arguments), name##_run, nullptr};                               \
+        emulator_register(&kernel);                                                                                    \
+    }                                                                                                                  \
+    static void name##_kernel(const arguments a)
+
+#endif

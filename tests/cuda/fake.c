@@ -1,0 +1,365 @@
+/* The fake's driver. One thread at a time, as the tests use it. */
+#include "tests/cuda/fake.h"
+
+#include "tests/cuda/emulator.h"
+#include "tests/cuda/fake_libraries.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+fake_gpu fake;
+
+/* ---- Streams: work in the order it was queued ---- */
+
+typedef struct work {
+    struct work *next;
+    void (*run)(void *data);
+    void *data; /* owned */
+} work;
+
+struct CUstream_st {
+    work *first, **last;
+    uint64_t queued, done;
+};
+
+struct CUevent_st {
+    mr_cu_stream stream; /* null: never recorded */
+    uint64_t at;         /* the work that must be done */
+};
+
+static void run_until(mr_cu_stream stream, uint64_t at)
+{
+    while (stream->done < at && stream->first) {
+        work *next = stream->first;
+        stream->first = next->next;
+        if (!stream->first) stream->last = &stream->first;
+        stream->done++;
+        next->run(next->data);
+        free(next->data);
+        free(next);
+    }
+}
+
+void fake_queue(mr_cu_stream stream, void (*run)(void *data), const void *data, size_t size_bytes)
+{
+    work *added = calloc(1, sizeof *added);
+    assert(added);
+    added->data = malloc(size_bytes + 1);
+    assert(added->data);
+    memcpy(added->data, data, size_bytes);
+    added->run = run;
+    *stream->last = added;
+    stream->last = &added->next;
+    stream->queued++;
+}
+
+static mr_cu_result stream_new(mr_cu_stream *stream, unsigned)
+{
+    *stream = calloc(1, sizeof **stream);
+    assert(*stream);
+    (*stream)->last = &(*stream)->first;
+    fake.live_streams++;
+    return 0;
+}
+
+static mr_cu_result stream_wait(mr_cu_stream stream)
+{
+    run_until(stream, stream->queued);
+    return 0;
+}
+
+static mr_cu_result stream_free(mr_cu_stream stream)
+{
+    run_until(stream, stream->queued);
+    free(stream);
+    fake.live_streams--;
+    return 0;
+}
+
+static mr_cu_result event_new(mr_cu_event *event, unsigned)
+{
+    *event = calloc(1, sizeof **event);
+    assert(*event);
+    fake.live_events++;
+    return 0;
+}
+
+static mr_cu_result event_free(mr_cu_event event)
+{
+    free(event);
+    fake.live_events--;
+    return 0;
+}
+
+static mr_cu_result event_record(mr_cu_event event, mr_cu_stream stream)
+{
+    *event = (struct CUevent_st){stream, stream->queued};
+    return 0;
+}
+
+static mr_cu_result event_wait(mr_cu_event event)
+{
+    if (event->stream) run_until(event->stream, event->at);
+    return 0;
+}
+
+static void run_event(void *data)
+{
+    struct CUevent_st *event = data;
+    if (event->stream) run_until(event->stream, event->at);
+}
+
+/* The event is taken as it is now; recorded again later, it is another. */
+static mr_cu_result stream_wait_event(mr_cu_stream stream, mr_cu_event event, unsigned)
+{
+    fake_queue(stream, run_event, event, sizeof *event);
+    return 0;
+}
+
+/* ---- Memory ---- */
+
+typedef struct header {
+    size_t size_bytes;
+    char rest[56];
+} header;
+
+static mr_cu_result take(void **pointer, size_t size_bytes)
+{
+    if (fake.fail_allocations > 0) {
+        fake.fail_allocations--;
+        return MR_CU_OUT_OF_MEMORY;
+    }
+    header *made = aligned_alloc(64, sizeof(header) + (size_bytes + 63) / 64 * 64);
+    assert(made);
+    made->size_bytes = size_bytes;
+    memset(made + 1, 0xa5, size_bytes);
+    *pointer = made + 1;
+    return 0;
+}
+
+static void give(void *pointer)
+{
+    header *gone = (header *)pointer - 1;
+    memset(pointer, 0x5a, gone->size_bytes);
+    free(gone);
+}
+
+static mr_cu_result allocate(mr_cu_pointer *pointer, size_t size_bytes, mr_cu_stream)
+{
+    void *made = nullptr;
+    mr_cu_result result = take(&made, size_bytes);
+    *pointer = (mr_cu_pointer)(uintptr_t)made;
+    if (result != 0) return result;
+    fake.allocations++;
+    fake.live_allocations++;
+    return 0;
+}
+
+static void run_release(void *data)
+{
+    give(*(void **)data);
+    fake.live_allocations--;
+}
+
+static mr_cu_result release(mr_cu_pointer pointer, mr_cu_stream stream)
+{
+    void *gone = (void *)(uintptr_t)pointer;
+    fake_queue(stream, run_release, &gone, sizeof gone);
+    return 0;
+}
+
+static mr_cu_result host_allocate(void **pointer, size_t size_bytes, unsigned)
+{
+    mr_cu_result result = take(pointer, size_bytes);
+    fake.live_pinned += result == 0;
+    return result;
+}
+
+static mr_cu_result host_release(void *pointer)
+{
+    give(pointer);
+    fake.live_pinned--;
+    return 0;
+}
+
+typedef struct move {
+    void *target;
+    const void *source;
+    size_t size_bytes;
+    void *owned; /* a copy of pageable memory */
+} move;
+
+static void run_move(void *data)
+{
+    move *m = data;
+    memcpy(m->target, m->source, m->size_bytes);
+    free(m->owned);
+}
+
+/* Pinned or not is not told apart here: the bytes are read when the stream gets there, as from pinned memory. */
+static mr_cu_result copy_in(mr_cu_pointer target, const void *source, size_t size_bytes, mr_cu_stream stream)
+{
+    move m = {(void *)(uintptr_t)target, source, size_bytes, nullptr};
+    fake.copies_in++;
+    fake_queue(stream, run_move, &m, sizeof m);
+    return 0;
+}
+
+static mr_cu_result copy_out(void *target, mr_cu_pointer source, size_t size_bytes, mr_cu_stream stream)
+{
+    move m = {target, (const void *)(uintptr_t)source, size_bytes, nullptr};
+    fake_queue(stream, run_move, &m, sizeof m);
+    return 0;
+}
+
+static mr_cu_result copy(mr_cu_pointer target, mr_cu_pointer source, size_t size_bytes, mr_cu_stream stream)
+{
+    fake.staged_copies++;
+    return copy_out((void *)(uintptr_t)target, source, size_bytes, stream);
+}
+
+typedef struct filling {
+    void *target;
+    size_t size_bytes;
+    unsigned char value;
+} filling;
+
+static void run_fill(void *data)
+{
+    filling *f = data;
+    memset(f->target, f->value, f->size_bytes);
+}
+
+static mr_cu_result fill_bytes(mr_cu_pointer target, unsigned char value, size_t size_bytes, mr_cu_stream stream)
+{
+    filling f = {(void *)(uintptr_t)target, size_bytes, value};
+    fake_queue(stream, run_fill, &f, sizeof f);
+    return 0;
+}
+
+/* ---- Devices ---- */
+
+static mr_cu_result init(unsigned)
+{
+    return 0;
+}
+
+static mr_cu_result error_string(mr_cu_result error, const char **text)
+{
+    *text = error == MR_CU_OUT_OF_MEMORY ? "out of memory" : "an illegal memory access was encountered";
+    return 0;
+}
+
+static mr_cu_result device_count(int *count)
+{
+    *count = fake.device_count;
+    return fake.device_count > 0 ? 0 : MR_CU_NO_DEVICE;
+}
+
+static mr_cu_result device_get(mr_cu_device *device, int index)
+{
+    *device = index;
+    return 0;
+}
+
+static mr_cu_result device_name(char *name, int size_bytes, mr_cu_device)
+{
+    strncpy(name, "Paper 100", (size_t)size_bytes);
+    return 0;
+}
+
+static mr_cu_result device_attribute(int *value, unsigned attribute, mr_cu_device)
+{
+    *value = attribute == MR_CU_ATTRIBUTE_MAJOR ? fake.capability_major : attribute == MR_CU_ATTRIBUTE_MINOR ? 0 : 2;
+    return 0;
+}
+
+static mr_cu_result device_pool(mr_cu_pool *pool, mr_cu_device)
+{
+    *pool = (mr_cu_pool)&fake;
+    return 0;
+}
+
+static mr_cu_result context_retain(mr_cu_context *context, mr_cu_device)
+{
+    fake.contexts++;
+    *context = (mr_cu_context)&fake;
+    return 0;
+}
+
+static mr_cu_result context_release(mr_cu_device)
+{
+    fake.contexts--;
+    return 0;
+}
+
+static mr_cu_result context_set(mr_cu_context context)
+{
+    return context == (mr_cu_context)&fake ? 0 : 201;
+}
+
+static mr_cu_result pool_set(mr_cu_pool, unsigned, void *)
+{
+    return 0;
+}
+
+/* ---- Kernels ---- */
+
+static mr_cu_result module_load(mr_cu_module *module, const void *image)
+{
+    *module = (mr_cu_module)image;
+    return 0;
+}
+
+static mr_cu_result module_free(mr_cu_module)
+{
+    return 0;
+}
+
+static mr_cu_result module_function(mr_cu_function *function, mr_cu_module, const char *name)
+{
+    *function = (mr_cu_function)emulator_find(name);
+    return *function ? 0 : 500;
+}
+
+typedef struct launching {
+    const emulated_kernel *kernel;
+    emulator_index grid, block;
+    max_align_t arguments[64];
+} launching;
+
+static void run_launch(void *data)
+{
+    launching *l = data;
+    emulator_launch(l->kernel, l->grid, l->block, l->arguments);
+}
+
+static mr_cu_result launch(mr_cu_function function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
+                           unsigned block_y, unsigned block_z, unsigned, mr_cu_stream stream, void **parameters,
+                           void **)
+{
+    if (fake.fail_launch != 0) return fake.fail_launch;
+    launching l = {(const emulated_kernel *)function, {grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, {{0}}};
+    assert(l.kernel->arguments_bytes <= sizeof l.arguments);
+    memcpy(l.arguments, parameters[0], l.kernel->arguments_bytes);
+    fake.launches++;
+    fake_queue(stream, run_launch, &l, sizeof l);
+    return 0;
+}
+
+/* ---- The system ---- */
+
+static const void *image(mr_cuda_module)
+{
+    return &fake;
+}
+
+const mr_cuda_system *fake_system(void)
+{
+#define FIELD(field, symbol, result, arguments) .field = field,
+    static const mr_cuda_driver driver = {MR_CUDA_DRIVER_FUNCTIONS(FIELD)};
+    static const mr_cuda_system system = {&driver, fake_open_blas, fake_open_dnn, image};
+    fake = (fake_gpu){.device_count = 1, .capability_major = 9};
+    return &system;
+}

@@ -1,0 +1,27 @@
+/* A CUDA driver, a cuBLAS and a cuDNN that work in host memory, so that all of cuda/ is tested where there is no GPU.
+ *
+ * A stream is a list of what was queued; nothing is done before someone waits, and then only what must be: what waits
+ * for no event of another stream is not held up by it, and what forgets to wait sees memory as it was. Memory that is
+ * given back is filled with rubbish. */
+#ifndef MR_TESTS_CUDA_FAKE_H
+#define MR_TESTS_CUDA_FAKE_H
+
+#include "cuda/device.h"
+
+typedef struct fake_gpu {
+    int device_count;
+    int capability_major;
+    int fail_allocations;     /* this many more calls are out of memory */
+    mr_cu_result fail_launch; /* what a launch answers, when not 0 */
+    bool no_blas, no_dnn;
+    bool dnn_refuses; /* it has no algorithm for anything */
+    /* What was seen. */
+    int allocations, live_allocations, live_pinned, live_events, live_streams, contexts, launches, dnn_runs, copies_in,
+        staged_copies;
+} fake_gpu;
+extern fake_gpu fake;
+
+/* Sets `fake` to one device that works, and returns a system over it. */
+const mr_cuda_system *fake_system(void);
+
+#endif

@@ -1,0 +1,124 @@
+/* Every GPU kernel beside the CPU's, on a GPU that works in host memory. */
+#include "cuda/kernels.h"
+#include "graph/state/state.h"
+#include "kernels/kernels.h"
+#include "tests/cuda/emulator.h"
+#include "tests/cuda/fake.h"
+#include "tests/cuda/samples.h"
+#include "tests/test.h"
+
+static void compare_all(const char *op_part, mr_device *gpu)
+{
+    mr_device *cpu;
+    mr_error error = {0};
+    int compared = 0;
+    CHECK_OK(mr_device_cpu_new(nullptr, &cpu, &error));
+    for (int32_t i = 0; i < sample_count(); i++) {
+        const sample *s = sample_at(i);
+        if (op_part && !strstr(s->op, op_part)) continue;
+        CHECK_OK(sample_compare(s, cpu, gpu, &error));
+        compared++;
+    }
+    CHECK(compared > 0);
+    mr_device_free(cpu);
+}
+
+/* Without libraries that are missing or refuse, what can be done by our own kernels is. */
+static mr_device *open_fake(void)
+{
+    mr_error error = {0};
+    mr_device *gpu;
+    if (!emulator_works()) test_skip("the emulator cannot run under this sanitizer");
+    mr_kernels_register();
+    mr_state_register();
+    mr_devices_register();
+    CHECK_OK(mr_cuda_device_new(fake_system(), 0, &gpu, &error));
+    return gpu;
+}
+
+TEST(cuda_kernels_agree_with_the_cpu)
+{
+    mr_device *gpu = open_fake();
+    compare_all(nullptr, gpu);
+    CHECK(fake.dnn_runs > 0 && fake.launches > 100);
+    mr_device_free(gpu);
+    CHECK_EQ(fake.live_allocations, 0);
+}
+
+TEST(cuda_convolutions_without_cudnn)
+{
+    mr_device *gpu = open_fake();
+    fake.no_dnn = true;
+    compare_all("Conv2D", gpu);
+    CHECK_EQ(fake.dnn_runs, 0);
+    mr_device_free(gpu);
+}
+
+TEST(cuda_convolutions_that_cudnn_refuses)
+{
+    mr_device *gpu = open_fake();
+    fake.dnn_refuses = true;
+    compare_all("Conv2D", gpu);
+    CHECK_EQ(fake.dnn_runs, 0);
+    mr_device_free(gpu);
+}
+
+static void has_sample(void *context, const mr_kernel *kernel)
+{
+    int *missing = context;
+    bool found = kernel->device != MR_DEVICE_GPU;
+    for (int32_t i = 0; i < sample_count() && !found; i++) found = strcmp(sample_at(i)->op, kernel->op) == 0;
+    if (!found) printf("no sample of %s\n", kernel->op);
+    *missing += !found;
+}
+
+TEST(cuda_every_kernel_has_a_sample)
+{
+    int missing = 0;
+    mr_devices_register();
+    mr_kernel_each(has_sample, &missing);
+    CHECK_EQ(missing, 0);
+}
+
+/* ---- What a kernel says when something is wrong ---- */
+
+static mr_status run_relu(mr_device *gpu, mr_error *error)
+{
+    for (int32_t i = 0; i < sample_count(); i++)
+        if (strcmp(sample_at(i)->op, "Relu") == 0) {
+            mr_device *cpu;
+            MR_TRY(mr_device_cpu_new(nullptr, &cpu, error));
+            mr_status status = sample_compare(sample_at(i), cpu, gpu, error);
+            mr_device_free(cpu);
+            return status;
+        }
+    return MR_NOT_FOUND;
+}
+
+TEST(cuda_failed_launch_names_node_and_device)
+{
+    mr_error error = {0};
+    mr_device *gpu = open_fake();
+    fake.fail_launch = 700;
+    CHECK_STATUS(run_relu(gpu, &error), MR_INTERNAL);
+    CHECK_CONTAINS(error.message, "Relu");
+    CHECK_CONTAINS(error.message, "/device:GPU:0");
+    CHECK_CONTAINS(error.message, "illegal memory access");
+    mr_device_free(gpu);
+}
+
+TEST(cuda_matmul_without_cublas_says_so)
+{
+    mr_error error = {0};
+    mr_device *cpu, *gpu = open_fake();
+    fake.no_blas = true;
+    CHECK_OK(mr_device_cpu_new(nullptr, &cpu, &error));
+    for (int32_t i = 0; i < sample_count(); i++)
+        if (strcmp(sample_at(i)->op, "MatMul") == 0) {
+            CHECK_STATUS(sample_compare(sample_at(i), cpu, gpu, &error), MR_UNAVAILABLE);
+            CHECK_CONTAINS(error.message, "cuBLAS is not installed");
+            break;
+        }
+    mr_device_free(gpu);
+    mr_device_free(cpu);
+}
