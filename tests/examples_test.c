@@ -1,0 +1,60 @@
+/* The examples are run as a person would run them. */
+#include "tests/test.h"
+
+/* Runs a program and returns what it printed; static storage. */
+static const char *run(const char *program, const char *arguments)
+{
+    static char text[8192];
+    char command[4096];
+    snprintf(command, sizeof command, "%s %s 2>&1", test_bin(program), arguments);
+    FILE *pipe = popen(command, "r");
+    CHECK(pipe != nullptr);
+    size_t size = fread(text, 1, sizeof text - 1, pipe);
+    text[size] = '\0';
+    int status = pclose(pipe);
+    if (status != 0) test_fail(__FILE__, __LINE__, "%s: status %d: %s", command, status, text);
+    return text;
+}
+
+static double number_after(const char *text, const char *label)
+{
+    const char *at = strstr(text, label);
+    if (at == nullptr) test_fail(__FILE__, __LINE__, "\"%s\" is not in: %s", label, text);
+    return atof(at + strlen(label));
+}
+
+TEST(example_line_fit)
+{
+    const char *text = run("line-fit", "");
+    const char *last = strstr(text, "step 300");
+    CHECK(last != nullptr);
+    CHECK_NEAR(number_after(last, "y = "), 3, 0.05);
+    CHECK_NEAR(number_after(last, "x "), -2, 0.05);
+}
+
+TEST(example_mnist_softmax)
+{
+    CHECK(number_after(run("mnist-softmax", ""), "test accuracy: ") > 80);
+}
+
+TEST(example_mnist_conv)
+{
+    CHECK(number_after(run("mnist-conv", ""), "test accuracy: ") > 95);
+}
+
+TEST(example_train_images)
+{
+    char arguments[2048];
+    snprintf(arguments, sizeof arguments, "--out %s --count 120", test_path("photos"));
+    run("photographs", arguments);
+    snprintf(arguments, sizeof arguments, "--out %s --split train=0.8,validation=0.2 %s", test_path("records"),
+             test_path("photos"));
+    run("tfrecord-make", arguments);
+    snprintf(arguments, sizeof arguments, "%s %s --steps 4", test_path("records"), test_path("run"));
+    CHECK_CONTAINS(run("train-images", arguments), "step 4/4");
+    snprintf(arguments, sizeof arguments, "%s %s --steps 6", test_path("records"), test_path("run"));
+    CHECK_CONTAINS(run("train-images", arguments), "step 6/6");
+    snprintf(arguments, sizeof arguments, "%s %s --evaluate", test_path("records"), test_path("run"));
+    double accuracy = number_after(run("train-images", arguments), "validation accuracy: ");
+    CHECK(accuracy >= 0 && accuracy <= 100);
+}

@@ -1,0 +1,144 @@
+/* Saver: what is written, what is kept, what a killed process leaves, and what restore says when things do not fit. */
+#include "tests/test.h"
+#include <millrace/millrace.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+typedef struct saved {
+    mr_graph *graph;
+    mr_variable w, b;
+    mr_node *init;
+    mr_saver *saver;
+    mr_session *session;
+} saved;
+
+static saved begin(mr_shape shape, int32_t max_to_keep)
+{
+    mr_error error = {0};
+    saved s = {.graph = mr_graph_new()};
+    s.w = mr_get_variable(s.graph, "layer/w", shape, (mr_initializer){.kind = MR_INIT_CONSTANT, .scale = 1.5f});
+    s.b = mr_get_variable(s.graph, "b", MR_SCALAR, (mr_initializer){.kind = MR_INIT_ZEROS});
+    s.init = mr_initialize_variables(s.graph, MR_GLOBAL_VARIABLES, nullptr);
+    s.saver = mr_saver_new(s.graph, .max_to_keep = max_to_keep);
+    CHECK_OK(mr_session_new(s.graph, nullptr, &s.session, &error));
+    return s;
+}
+
+static void initialize(saved *s)
+{
+    mr_error error = {0};
+    CHECK_OK(mr_session_run(s->session, MR_NO_FEEDS, (mr_outputs){0}, nullptr, &s->init, 1, &error));
+}
+
+static void end(saved *s)
+{
+    mr_saver_free(s->saver);
+    mr_session_free(s->session);
+    mr_graph_free(s->graph);
+}
+
+static bool exists(const char *path)
+{
+    return access(path, F_OK) == 0;
+}
+
+TEST(saver_restores_what_it_saved)
+{
+    mr_error error = {0};
+    saved s = begin(MR_SHAPE(2, 2), 0);
+    initialize(&s);
+    mr_tensor value = {0};
+    CHECK_OK(mr_tensor_init_copy(&value, MR_FLOAT, MR_SHAPE(2, 2), (float[]){1, 2, 3, 4}, &error));
+    CHECK_OK(mr_session_write_variable(s.session, s.w.ref, &value, &error));
+    mr_tensor_deinit(&value);
+    CHECK_OK(mr_saver_save(s.saver, s.session, test_path("run/model.ckpt"), 7, &error));
+    end(&s);
+
+    saved t = begin(MR_SHAPE(2, 2), 0);
+    char latest[4096];
+    CHECK_OK(mr_checkpoint_latest(test_path("run"), latest, sizeof latest, &error));
+    CHECK_CONTAINS(latest, "model.ckpt-7");
+    CHECK_OK(mr_saver_restore(t.saver, t.session, latest, &error));
+    CHECK_OK(mr_session_read_variable(t.session, t.w.ref, &value, &error));
+    for (int i = 0; i < 4; i++) CHECK_NEAR(mr_tensor_floats(&value)[i], i + 1, 0);
+    mr_tensor_deinit(&value);
+    CHECK(exists(test_path("run/model.ckpt-7.meta")));
+    CHECK(mr_graph_find(t.graph, "save/restore_all") != nullptr);
+    CHECK_STR(mr_node_op(mr_graph_find(t.graph, "save/SaveV2")), "SaveV2");
+    end(&t);
+}
+
+TEST(saver_keeps_the_last_ones)
+{
+    mr_error error = {0};
+    saved s = begin(MR_SHAPE(3), 2);
+    initialize(&s);
+    for (int step = 0; step < 3; step++) CHECK_OK(mr_saver_save(s.saver, s.session, test_path("m.ckpt"), step, &error));
+    end(&s);
+    CHECK(!exists(test_path("m.ckpt-0.index")) && !exists(test_path("m.ckpt-0.meta")));
+    CHECK(exists(test_path("m.ckpt-1.index")) && exists(test_path("m.ckpt-2.index")));
+    /* Another process goes on with the same list. */
+    saved t = begin(MR_SHAPE(3), 2);
+    CHECK_OK(mr_saver_restore(t.saver, t.session, test_path("m.ckpt-2"), &error));
+    CHECK_OK(mr_saver_save(t.saver, t.session, test_path("m.ckpt"), 3, &error));
+    CHECK(!exists(test_path("m.ckpt-1.index")) && !exists(test_path("m.ckpt-1.data-00000-of-00001")));
+    CHECK(exists(test_path("m.ckpt-2.index")) && exists(test_path("m.ckpt-3.index")));
+    end(&t);
+}
+
+static void touch(const char *path)
+{
+    FILE *file = fopen(path, "w");
+    CHECK(file != nullptr);
+    fclose(file);
+}
+
+TEST(saver_clears_what_a_killed_process_left)
+{
+    mr_error error = {0};
+    saved s = begin(MR_SHAPE(3), 0);
+    initialize(&s);
+    touch(test_path("m.ckpt-9.data-00000-of-00001.partial"));
+    touch(test_path("m.ckpt-8.data-00000-of-00001"));
+    touch(test_path("checkpoint.partial"));
+    touch(test_path("other.partial"));
+    CHECK_OK(mr_saver_save(s.saver, s.session, test_path("m.ckpt"), 10, &error));
+    CHECK(!exists(test_path("m.ckpt-9.data-00000-of-00001.partial")));
+    CHECK(!exists(test_path("m.ckpt-8.data-00000-of-00001")));
+    CHECK(!exists(test_path("checkpoint.partial")));
+    CHECK(exists(test_path("other.partial")));
+    end(&s);
+}
+
+TEST(saver_restore_says_what_does_not_fit)
+{
+    mr_error error = {0};
+    saved s = begin(MR_SHAPE(3), 0);
+    initialize(&s);
+    CHECK_OK(mr_saver_save(s.saver, s.session, test_path("m.ckpt"), -1, &error));
+    end(&s);
+    saved t = begin(MR_SHAPE(4), 0);
+    CHECK_STATUS(mr_saver_restore(t.saver, t.session, test_path("m.ckpt"), &error), MR_INVALID_ARGUMENT);
+    CHECK_CONTAINS(error.message, "layer/w is float [4] in the graph but float [3] in the checkpoint");
+    CHECK_STATUS(mr_saver_restore(t.saver, t.session, test_path("none.ckpt"), &error), MR_NOT_FOUND);
+    end(&t);
+    saved u = {.graph = mr_graph_new()};
+    mr_get_variable(u.graph, "extra", MR_SHAPE(1), (mr_initializer){0});
+    u.saver = mr_saver_new(u.graph);
+    CHECK_OK(mr_session_new(u.graph, nullptr, &u.session, &error));
+    CHECK_STATUS(mr_saver_restore(u.saver, u.session, test_path("m.ckpt"), &error), MR_NOT_FOUND);
+    CHECK_CONTAINS(error.message, "extra");
+    end(&u);
+    char latest[64];
+    CHECK_STATUS(mr_checkpoint_latest(test_path("nowhere"), latest, sizeof latest, &error), MR_NOT_FOUND);
+}
+
+TEST(saver_without_values_leaves_nothing)
+{
+    mr_error error = {0};
+    saved s = begin(MR_SHAPE(3), 0);
+    CHECK_STATUS(mr_saver_save(s.saver, s.session, test_path("m.ckpt"), 1, &error), MR_FAILED_PRECONDITION);
+    CHECK(!exists(test_path("m.ckpt-1.index")) && !exists(test_path("m.ckpt-1.data-00000-of-00001")));
+    CHECK(!exists(test_path("m.ckpt-1.data-00000-of-00001.partial")) && !exists(test_path("checkpoint")));
+    end(&s);
+}
