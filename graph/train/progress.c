@@ -81,7 +81,7 @@ static void put_bar(text *t, const mr_progress *p)
 static void put_rate(text *t, const mr_progress *p, bool whole_run)
 {
     double seconds = now() - p->start;
-    double rate = whole_run && seconds > 1e-3 ? (double)(p->step - p->first_step) / seconds : mr_progress_rate(p);
+    double rate = whole_run && seconds > 0 ? (double)(p->step - p->first_step) / seconds : mr_progress_rate(p);
     if (rate <= 0) return;
     int64_t size = p->options->step_size > 0 ? p->options->step_size : 1;
     put(t, "  %.*f %s/s", rate * (double)size < 10 ? 1 : 0, rate * (double)size,
