@@ -287,9 +287,9 @@ mr_status mr_example_find(const mr_example_parser *parser, mr_string record, mr_
     const unsigned char *at = locate(parser, record, true, &none, located);
     mr_status status = at ? fail_damaged(record, 0, true, at, error) : MR_OK;
     for (int32_t i = 0; i < parser->count && status == MR_OK; i++) {
-        mr_wire list = {located[i].next, located[i].next + located[i].size_bytes};
         views[i] = (mr_feature_view){.name = parser->slots[i].name, .kind = located[i].kind};
         if (located[i].kind == MR_FEATURE_NONE) continue;
+        mr_wire list = {located[i].next, located[i].next + located[i].size_bytes};
         if (!mr_wire_bytes(&list, &list)) status = fail_damaged(record, 0, true, list.next, error);
         views[i].list = (mr_string){(const char *)list.next, mr_wire_left(&list)};
     }
