@@ -16,88 +16,130 @@ typedef struct norm {
     int64_t piece_rows, pieces;
     const float *x, *dy;
     float *target;
-    const float *mean, *factor, *offset; /* by channel; for the gradient see apply_grad */
+    const float *mean, *factor, *offset; /* by channel */
+    const float *slope, *level;          /* by channel, for the gradient */
+    bool relu;                           /* the value is cut off below 0, and the gradient stops there */
     double *partials;                    /* [pieces][2][channels] */
     double *counts;                      /* [pieces] */
 } norm;
 
-constexpr int64_t BLOCK_FLOATS = 4096, CHANNELS_BLOCK = 64;
+constexpr int64_t BLOCK_FLOATS = 2048, CHANNELS_BLOCK = 64;
 
 /* ---- NHWC ---- */
 
-/* Mean and centred sum of squares of `rows` rows, channels [0, width) with width <= CHANNELS_BLOCK. */
-MR_INLINE void block_moments(const float *x, int64_t rows, int64_t channels, int64_t width, float *mean, float *squares)
+/* Channels go in strips of 4, 2 or 1 vectors, whose parameters and sums stay in registers; what is left over goes one
+ * by one. */
+#define EACH_STRIP(channels, call)                                                                                     \
+    int64_t c = 0;                                                                                                     \
+    for (; c + 64 <= (channels); c += 64) call(4);                                                                     \
+    for (; c + 32 <= (channels); c += 32) call(2);                                                                     \
+    for (; c + 16 <= (channels); c += 16) call(1);
+
+/* Mean and centred sum of squares of `rows` rows of one strip. */
+MR_INLINE void strip_moments(const float *x, int64_t rows, int64_t channels, float *mean, float *squares,
+                             const int width)
 {
     const float scale = 1.0f / (float)rows;
-    int64_t c = 0;
-    for (; c + 16 <= width; c += 16) {
-        mr_vector s0 = {}, s1 = {}, s2 = {}, s3 = {};
-        int64_t r = 0;
-        for (; r + 4 <= rows; r += 4) {
-            const float *from = x + r * channels + c;
-            s0 += mr_vector_load(from);
-            s1 += mr_vector_load(from + channels);
-            s2 += mr_vector_load(from + 2 * channels);
-            s3 += mr_vector_load(from + 3 * channels);
+    mr_vector m[4], even[4], odd[4];
+    for (int v = 0; v < width; v++) even[v] = odd[v] = (mr_vector){};
+    int64_t r = 0;
+    for (; r + 2 <= rows; r += 2)
+        for (int v = 0; v < width; v++) {
+            even[v] += mr_vector_load(x + r * channels + v * 16);
+            odd[v] += mr_vector_load(x + (r + 1) * channels + v * 16);
         }
-        for (; r < rows; r++) s0 += mr_vector_load(x + r * channels + c);
-        mr_vector m = ((s0 + s1) + (s2 + s3)) * scale;
-        s0 = s1 = s2 = s3 = (mr_vector){};
-        for (r = 0; r + 4 <= rows; r += 4) {
-            const float *from = x + r * channels + c;
-            mr_vector d0 = mr_vector_load(from) - m, d1 = mr_vector_load(from + channels) - m;
-            mr_vector d2 = mr_vector_load(from + 2 * channels) - m, d3 = mr_vector_load(from + 3 * channels) - m;
-            s0 += d0 * d0;
-            s1 += d1 * d1;
-            s2 += d2 * d2;
-            s3 += d3 * d3;
-        }
-        for (; r < rows; r++) {
-            mr_vector d = mr_vector_load(x + r * channels + c) - m;
-            s0 += d * d;
-        }
-        mr_vector_store(mean + c, m);
-        mr_vector_store(squares + c, (s0 + s1) + (s2 + s3));
+    for (; r < rows; r++)
+        for (int v = 0; v < width; v++) even[v] += mr_vector_load(x + r * channels + v * 16);
+    for (int v = 0; v < width; v++) {
+        m[v] = (even[v] + odd[v]) * scale;
+        even[v] = odd[v] = (mr_vector){};
     }
+    for (r = 0; r + 2 <= rows; r += 2)
+        for (int v = 0; v < width; v++) {
+            mr_vector d0 = mr_vector_load(x + r * channels + v * 16) - m[v];
+            mr_vector d1 = mr_vector_load(x + (r + 1) * channels + v * 16) - m[v];
+            even[v] += d0 * d0;
+            odd[v] += d1 * d1;
+        }
+    for (; r < rows; r++)
+        for (int v = 0; v < width; v++) {
+            mr_vector d = mr_vector_load(x + r * channels + v * 16) - m[v];
+            even[v] += d * d;
+        }
+    for (int v = 0; v < width; v++) {
+        mr_vector_store(mean + v * 16, m[v]);
+        mr_vector_store(squares + v * 16, even[v] + odd[v]);
+    }
+}
+
+/* The same of channels [0, width), width <= CHANNELS_BLOCK. */
+MR_INLINE void block_moments(const float *x, int64_t rows, int64_t channels, int64_t width, float *mean, float *squares)
+{
+#define MOMENTS(vectors) strip_moments(x + c, rows, channels, mean + c, squares + c, vectors)
+    EACH_STRIP(width, MOMENTS)
     for (; c < width; c++) {
         float sum = 0, square = 0;
         for (int64_t r = 0; r < rows; r++) sum += x[r * channels + c];
-        float m = sum * scale;
+        float m = sum / (float)rows;
         for (int64_t r = 0; r < rows; r++) square += (x[r * channels + c] - m) * (x[r * channels + c] - m);
         mean[c] = m;
         squares[c] = square;
     }
 }
 
-/* The same for dy and dy · (x - mean). */
-MR_INLINE void block_products(const float *x, const float *dy, int64_t rows, int64_t channels, int64_t width,
-                              const float *mean, float *sums, float *products)
+/* dy where the activation let it through: everywhere without one, else where the normalised value is above 0. The value
+ * is computed as the forward pass did, so both agree to the bit. */
+MR_INLINE mr_vector passed(mr_vector dy, mr_vector centred, mr_vector factor, mr_vector offset, const bool relu)
 {
-    int64_t c = 0;
-    for (; c + 16 <= width; c += 16) {
-        mr_vector m = mr_vector_load(mean + c), s0 = {}, s1 = {}, p0 = {}, p1 = {};
-        int64_t r = 0;
-        for (; r + 2 <= rows; r += 2) {
-            const float *gradient = dy + r * channels + c, *from = x + r * channels + c;
-            mr_vector g0 = mr_vector_load(gradient), g1 = mr_vector_load(gradient + channels);
-            s0 += g0;
-            s1 += g1;
-            p0 += g0 * (mr_vector_load(from) - m);
-            p1 += g1 * (mr_vector_load(from + channels) - m);
-        }
-        if (r < rows) {
-            mr_vector g = mr_vector_load(dy + r * channels + c);
-            s0 += g;
-            p0 += g * (mr_vector_load(x + r * channels + c) - m);
-        }
-        mr_vector_store(sums + c, s0 + s1);
-        mr_vector_store(products + c, p0 + p1);
+    if (!relu) return dy;
+    return mr_vector_choose(centred * factor + offset > 0.0f, dy, (mr_vector){});
+}
+
+/* The sums of dy and dy · (x - mean) over `rows` rows of one strip; at: the strip's first element. */
+MR_INLINE void strip_products(const norm *n, int64_t at, int64_t c, int64_t rows, float *sums, float *products,
+                              const int width, const bool relu)
+{
+    const int64_t channels = n->channels;
+    mr_vector mean[4], factor[4], offset[4], s[4], p[4];
+    for (int v = 0; v < width; v++) {
+        mean[v] = mr_vector_load(n->mean + c + v * 16);
+        factor[v] = relu ? mr_vector_load(n->factor + c + v * 16) : mean[v];
+        offset[v] = relu ? mr_vector_load(n->offset + c + v * 16) : mean[v];
+        s[v] = p[v] = (mr_vector){};
     }
+    for (int64_t r = 0; r < rows; r++)
+        for (int v = 0; v < width; v++) {
+            mr_vector centred = mr_vector_load(n->x + at + r * channels + v * 16) - mean[v];
+            mr_vector dy =
+                passed(mr_vector_load(n->dy + at + r * channels + v * 16), centred, factor[v], offset[v], relu);
+            s[v] += dy;
+            p[v] += dy * centred;
+        }
+    for (int v = 0; v < width; v++) {
+        mr_vector_store(sums + v * 16, s[v]);
+        mr_vector_store(products + v * 16, p[v]);
+    }
+}
+
+MR_INLINE float passed_one(const norm *n, int64_t at, int64_t c, const bool relu)
+{
+    return !relu || (n->x[at] - n->mean[c]) * n->factor[c] + n->offset[c] > 0 ? n->dy[at] : 0;
+}
+
+/* The same of channels [first, first + width). */
+MR_INLINE void block_products(const norm *n, int64_t row, int64_t rows, int64_t first, int64_t width, float *sums,
+                              float *products, const bool relu)
+{
+    const int64_t channels = n->channels, at = row * channels + first;
+#define PRODUCTS(vectors) strip_products(n, at + c, first + c, rows, sums + c, products + c, vectors, relu)
+    EACH_STRIP(width, PRODUCTS)
     for (; c < width; c++) {
         float sum = 0, product = 0;
         for (int64_t r = 0; r < rows; r++) {
-            sum += dy[r * channels + c];
-            product += dy[r * channels + c] * (x[r * channels + c] - mean[c]);
+            int64_t place = at + r * channels + c;
+            float dy = passed_one(n, place, first + c, relu);
+            sum += dy;
+            product += dy * (n->x[place] - n->mean[first + c]);
         }
         sums[c] = sum;
         products[c] = product;
@@ -143,56 +185,99 @@ MR_INLINE void products_body(const norm *n, int64_t piece)
     int64_t block = MR_MAX(1, BLOCK_FLOATS / n->channels);
     for (int64_t row = from; row < to; row += block) {
         int64_t rows = MR_MIN(block, to - row);
-        for (int64_t c = 0; c < n->channels; c += CHANNELS_BLOCK) {
+        for (int64_t first = 0; first < n->channels; first += CHANNELS_BLOCK) {
             float s[CHANNELS_BLOCK], p[CHANNELS_BLOCK];
-            int64_t width = MR_MIN(CHANNELS_BLOCK, n->channels - c), at = row * n->channels + c;
-            block_products(n->x + at, n->dy + at, rows, n->channels, width, n->mean + c, s, p);
+            int64_t width = MR_MIN(CHANNELS_BLOCK, n->channels - first);
+            if (n->relu)
+                block_products(n, row, rows, first, width, s, p, true);
+            else
+                block_products(n, row, rows, first, width, s, p, false);
             for (int64_t i = 0; i < width; i++) {
-                sums[c + i] += (double)s[i];
-                products[c + i] += (double)p[i];
+                sums[first + i] += (double)s[i];
+                products[first + i] += (double)p[i];
             }
         }
     }
 }
 MR_LEVELS(products, (const norm *n, int64_t piece), (n, piece))
 
-/* target = (x - mean) · factor + offset */
-MR_INLINE void apply_body(const norm *n, int64_t begin, int64_t end)
+/* target = (x - mean) · factor + offset, not below 0 with relu */
+MR_INLINE void apply_strip(const norm *n, int64_t begin, int64_t end, int64_t c, const int width, const bool relu)
 {
     const int64_t channels = n->channels;
-    for (int64_t c = 0; c + 16 <= channels; c += 16) {
-        mr_vector mean = mr_vector_load(n->mean + c), factor = mr_vector_load(n->factor + c);
-        mr_vector offset = mr_vector_load(n->offset + c);
-        for (int64_t r = begin; r < end; r++) {
-            int64_t at = r * channels + c;
-            mr_vector_store(n->target + at, (mr_vector_load(n->x + at) - mean) * factor + offset);
-        }
+    mr_vector mean[4], factor[4], offset[4];
+    for (int v = 0; v < width; v++) {
+        mean[v] = mr_vector_load(n->mean + c + v * 16);
+        factor[v] = mr_vector_load(n->factor + c + v * 16);
+        offset[v] = mr_vector_load(n->offset + c + v * 16);
     }
     for (int64_t r = begin; r < end; r++)
-        for (int64_t c = channels / 16 * 16; c < channels; c++)
-            n->target[r * channels + c] = (n->x[r * channels + c] - n->mean[c]) * n->factor[c] + n->offset[c];
+        for (int v = 0; v < width; v++) {
+            int64_t at = r * channels + c + v * 16;
+            mr_vector y = (mr_vector_load(n->x + at) - mean[v]) * factor[v] + offset[v];
+            mr_vector_store(n->target + at, relu ? mr_vector_choose(y < 0.0f, (mr_vector){}, y) : y);
+        }
+}
+
+MR_INLINE void apply_all(const norm *n, int64_t begin, int64_t end, const bool relu)
+{
+#define APPLY(vectors) apply_strip(n, begin, end, c, vectors, relu)
+    EACH_STRIP(n->channels, APPLY)
+    for (int64_t first = c, r = begin; r < end; r++)
+        for (c = first; c < n->channels; c++) {
+            float y = (n->x[r * n->channels + c] - n->mean[c]) * n->factor[c] + n->offset[c];
+            n->target[r * n->channels + c] = relu && y < 0 ? 0 : y;
+        }
+}
+
+MR_INLINE void apply_body(const norm *n, int64_t begin, int64_t end)
+{
+    if (n->relu)
+        apply_all(n, begin, end, true);
+    else
+        apply_all(n, begin, end, false);
 }
 MR_LEVELS(apply, (const norm *n, int64_t begin, int64_t end), (n, begin, end))
 
-/* target = dy · factor - (x - mean) · slope - level; offset holds slope, then level, of all channels. */
-MR_INLINE void apply_grad_body(const norm *n, int64_t begin, int64_t end)
+/* target = dy · factor - (x - mean) · slope - level */
+MR_INLINE void apply_grad_strip(const norm *n, int64_t begin, int64_t end, int64_t c, const int width, const bool relu)
 {
     const int64_t channels = n->channels;
-    const float *slopes = n->offset, *levels = n->offset + channels;
-    for (int64_t c = 0; c + 16 <= channels; c += 16) {
-        mr_vector mean = mr_vector_load(n->mean + c), factor = mr_vector_load(n->factor + c);
-        mr_vector slope = mr_vector_load(slopes + c), level = mr_vector_load(levels + c);
-        for (int64_t r = begin; r < end; r++) {
-            int64_t at = r * channels + c;
-            mr_vector value = mr_vector_load(n->dy + at) * factor - (mr_vector_load(n->x + at) - mean) * slope - level;
-            mr_vector_store(n->target + at, value);
-        }
+    mr_vector mean[4], factor[4], offset[4], slope[4], level[4];
+    for (int v = 0; v < width; v++) {
+        mean[v] = mr_vector_load(n->mean + c + v * 16);
+        factor[v] = mr_vector_load(n->factor + c + v * 16);
+        offset[v] = relu ? mr_vector_load(n->offset + c + v * 16) : mean[v];
+        slope[v] = mr_vector_load(n->slope + c + v * 16);
+        level[v] = mr_vector_load(n->level + c + v * 16);
     }
     for (int64_t r = begin; r < end; r++)
-        for (int64_t c = channels / 16 * 16; c < channels; c++) {
-            int64_t at = r * channels + c;
-            n->target[at] = n->dy[at] * n->factor[c] - (n->x[at] - n->mean[c]) * slopes[c] - levels[c];
+        for (int v = 0; v < width; v++) {
+            int64_t at = r * channels + c + v * 16;
+            mr_vector centred = mr_vector_load(n->x + at) - mean[v];
+            mr_vector dy = passed(mr_vector_load(n->dy + at), centred, factor[v], offset[v], relu);
+            mr_vector_store(n->target + at, dy * factor[v] - centred * slope[v] - level[v]);
         }
+}
+
+MR_INLINE void apply_grad_all(const norm *n, int64_t begin, int64_t end, const bool relu)
+{
+#define APPLY_GRAD(vectors) apply_grad_strip(n, begin, end, c, vectors, relu)
+    EACH_STRIP(n->channels, APPLY_GRAD)
+    for (int64_t first = c, r = begin; r < end; r++)
+        for (c = first; c < n->channels; c++) {
+            int64_t at = r * n->channels + c;
+            float dy = passed_one(n, at, c, relu);
+            n->target[at] = dy * n->factor[c] - (n->x[at] - n->mean[c]) * n->slope[c] - n->level[c];
+        }
+}
+
+MR_INLINE void apply_grad_body(const norm *n, int64_t begin, int64_t end)
+{
+    if (n->relu)
+        apply_grad_all(n, begin, end, true);
+    else
+        apply_grad_all(n, begin, end, false);
 }
 MR_LEVELS(apply_grad, (const norm *n, int64_t begin, int64_t end), (n, begin, end))
 
@@ -249,8 +334,9 @@ static void nchw_products(void *context, int64_t begin, int64_t end)
         for (int64_t r = 0; r < n->rows; r++)
             for (int64_t i = 0; i < n->inner; i++) {
                 int64_t at = (r * n->channels + c) * n->inner + i;
-                sum += (double)n->dy[at];
-                product += (double)n->dy[at] * (double)(n->x[at] - n->mean[c]);
+                float dy = passed_one(n, at, c, n->relu);
+                sum += (double)dy;
+                product += (double)dy * (double)(n->x[at] - n->mean[c]);
             }
         n->partials[c] = sum;
         n->partials[n->channels + c] = product;
@@ -269,11 +355,15 @@ static void nchw_apply(void *context, int64_t begin, int64_t end)
         }
 }
 
-/* ---- The operators ---- */
+/* ---- The operators ----
+ *
+ * With the attr activation_mode = "Relu" both have Relu inside, as TensorFlow's _FusedBatchNormEx and
+ * _FusedBatchNormGradEx: the gradient then takes offset as its input 6 and needs no output of the forward pass. A plan
+ * may put them in place of FusedBatchNormV3 and Relu, ReluGrad and FusedBatchNormGradV3. */
 
 typedef struct norm_attrs {
     float epsilon, average;
-    bool training, nchw;
+    bool training, nchw, relu;
 } norm_attrs;
 
 static mr_status prepare(const mr_kernel_node *node, void *prepared, mr_error *error)
@@ -287,6 +377,8 @@ static mr_status prepare(const mr_kernel_node *node, void *prepared, mr_error *e
                                            .average = mr_attr_float_or(node->attrs, "exponential_avg_factor", 1.0f),
                                            .training = mr_attr_bool_or(node->attrs, "is_training", true),
                                            .nchw = nchw};
+    mr_string activation = mr_attr_string_or(node->attrs, "activation_mode", "Identity");
+    ((norm_attrs *)prepared)->relu = mr_string_equal(activation, MR_STR("Relu"));
     return MR_OK;
 }
 
@@ -300,6 +392,7 @@ static mr_status geometry(const mr_kernel_call *call, const mr_tensor *x, norm *
     *n = (norm){.rows = attrs->nchw ? d[0] : d[0] * d[1] * d[2],
                 .channels = attrs->nchw ? d[1] : d[3],
                 .inner = attrs->nchw ? d[2] * d[3] : 1,
+                .relu = attrs->relu,
                 .x = x->data};
     constexpr int64_t PIECE_FLOATS = 131072;
     n->piece_rows = MR_MAX(1, PIECE_FLOATS / MR_MAX(1, n->channels));
@@ -368,6 +461,11 @@ static void run_apply(mr_kernel_call *call, norm *n)
                     n->dy ? apply_grad_rows : apply_rows, n);
 }
 
+static float factor_of(float scale, float variance, float epsilon)
+{
+    return scale / sqrtf(variance + epsilon);
+}
+
 static mr_status fused_batch_norm(mr_kernel_call *call, mr_error *error)
 {
     const norm_attrs *attrs = call->prepared;
@@ -408,7 +506,7 @@ static mr_status fused_batch_norm(mr_kernel_call *call, mr_error *error)
         }
         out[2][c] = mean;
         out[3][c] = variance;
-        factor[c] = ((const float *)call->inputs[1].data)[c] / sqrtf(variance + attrs->epsilon);
+        factor[c] = factor_of(((const float *)call->inputs[1].data)[c], variance, attrs->epsilon);
     }
     n.mean = out[2];
     n.factor = factor;
@@ -433,6 +531,7 @@ static mr_status fused_batch_norm_grad(mr_kernel_call *call, mr_error *error)
     MR_TRY(geometry(call, &call->inputs[1], &n, error));
     if (!mr_shape_equal(call->inputs[0].shape, call->inputs[1].shape))
         return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "y_backprop and x differ in shape");
+    if (attrs->relu) MR_TRY(check_vector(call, 6, n.channels, "offset", error));
     for (int i = 2; i < 5; i++) MR_TRY(check_vector(call, i, n.channels, "a vector of the statistics", error));
     for (int i = 1; i < 3; i++) MR_TRY(mr_kernel_output(call, i, MR_SHAPE(n.channels), error));
     for (int i = 3; i < 5; i++) {
@@ -441,8 +540,16 @@ static mr_status fused_batch_norm_grad(mr_kernel_call *call, mr_error *error)
     MR_TRY(workspace(call, &n, 3, &buffer, &floats, error));
     mr_pool *pool = call->device->pool;
     int64_t pieces = n.pieces;
+    float *factor = floats, *slope = floats + n.channels, *level = slope + n.channels;
     n.dy = call->inputs[0].data;
     n.mean = call->inputs[3].data;
+    n.factor = factor;
+    n.offset = attrs->relu ? call->inputs[6].data : nullptr;
+    n.slope = slope;
+    n.level = level;
+    for (int64_t c = 0; c < n.channels; c++)
+        factor[c] = factor_of(((const float *)call->inputs[2].data)[c], ((const float *)call->inputs[4].data)[c],
+                              attrs->epsilon);
     if (!by_rows(attrs)) {
         mr_pool_for(pool, n.channels, 1, nchw_products, &n);
         pieces = 1;
@@ -453,7 +560,6 @@ static mr_status fused_batch_norm_grad(mr_kernel_call *call, mr_error *error)
     }
     for (int64_t p = 1; p < pieces; p++)
         for (int64_t i = 0; i < 2 * n.channels; i++) n.partials[i] += n.partials[p * 2 * n.channels + i];
-    float *factor = floats, *slope = floats + n.channels, *level = slope + n.channels;
     double count = MR_MAX(1.0, (double)(n.rows * n.inner));
     for (int64_t c = 0; c < n.channels; c++) {
         double variance = (double)((const float *)call->inputs[4].data)[c] + (double)attrs->epsilon;
@@ -461,12 +567,9 @@ static mr_status fused_batch_norm_grad(mr_kernel_call *call, mr_error *error)
         double sum = n.partials[c], product = n.partials[n.channels + c];
         ((float *)call->outputs[1].data)[c] = (float)(product * root);
         ((float *)call->outputs[2].data)[c] = (float)sum;
-        factor[c] = (float)(scale * root);
         slope[c] = attrs->training ? (float)(scale * root * product / count / variance) : 0;
         level[c] = attrs->training ? (float)(scale * root * sum / count) : 0;
     }
-    n.factor = factor;
-    n.offset = slope;
     mr_status status = mr_kernel_forward(call, 0, 0, call->inputs[0].shape, error);
     if (status == MR_OK) {
         n.target = call->outputs[0].data;
@@ -485,5 +588,7 @@ static const mr_kernel kernels[] = {
     ROW("FusedBatchNormGrad", "T: float", fused_batch_norm_grad),
     ROW("FusedBatchNormGradV2", "T: float; U: float", fused_batch_norm_grad),
     ROW("FusedBatchNormGradV3", "T: float; U: float", fused_batch_norm_grad),
+    ROW("_FusedBatchNormEx", "T: float; U: float", fused_batch_norm),
+    ROW("_FusedBatchNormGradEx", "T: float; U: float", fused_batch_norm_grad),
 };
 MR_KERNEL_FAMILY(batch_norm);

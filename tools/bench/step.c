@@ -3,6 +3,7 @@
 #include "tools/bench/bench.h"
 
 #include <millrace/millrace.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,6 +25,7 @@ static bool peer_start(peer *p, int threads)
     int ask[2], answer[2];
     const char *python = bench_tensorflow_python();
     *p = (peer){0};
+    signal(SIGPIPE, SIG_IGN); /* a peer that ends early is a peer of 0 */
     if (!python || pipe(ask) != 0 || pipe(answer) != 0) return false;
     p->process = fork();
     if (p->process == 0) {
