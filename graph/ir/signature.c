@@ -339,6 +339,14 @@ mr_status mr_op_def_parse(const mr_op *op, mr_arena *arena, mr_op_def *def, mr_e
     return MR_OK;
 }
 
+void mr_op_def_deinit(mr_op_def *def)
+{
+    for (int32_t i = 0; i < def->attr_count; i++) {
+        mr_op_attr *attr = (mr_op_attr *)&def->attrs[i];
+        if (attr->kind == MR_ATTR_TENSOR) mr_tensor_deinit(&attr->default_value.tensor);
+    }
+}
+
 const mr_op_attr *mr_op_def_attr(const mr_op_def *def, const char *name)
 {
     for (int32_t i = 0; i < def->attr_count; i++)

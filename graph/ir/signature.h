@@ -11,6 +11,8 @@ extern const size_t mr_op_table_count;
 /* Parses a row into *def, whose parts live in the arena. A row that cannot be parsed is our own mistake: the error says
  * where it begins, and the registry asserts that there is none. */
 mr_status mr_op_def_parse(const mr_op *op, mr_arena *arena, mr_op_def *def, mr_error *error);
+/* Gives back what defaults hold beside the arena. */
+void mr_op_def_deinit(mr_op_def *def);
 /* The attr of that name, or null. */
 const mr_op_attr *mr_op_def_attr(const mr_op_def *def, const char *name);
 /* True when an argument gives the attr's value, so that builders leave it out. */
