@@ -65,7 +65,7 @@ mr_output mr_graph_collection_item(const mr_graph *graph, const char *name, int3
 
 /* ---- Variables ---- */
 
-mr_status mr_graph_add_variable(mr_graph *graph, const char *name, mr_variable variable, bool trainable,
+mr_status mr_graph_add_variable(mr_graph *graph, const char *name, mr_variable variable, bool trainable, mr_string rest,
                                 mr_error *error)
 {
     mr_collection *collection = mr_graph_make_collection(graph, name, MR_COLLECTION_VARIABLES);
@@ -73,7 +73,10 @@ mr_status mr_graph_add_variable(mr_graph *graph, const char *name, mr_variable v
         return mr_fail(error, MR_INVALID_ARGUMENT, "collection %s does not hold variables", name);
     mr_variable *variables = mr_graph_grow(graph, collection->variables, collection->count, sizeof *variables);
     bool *flags = mr_graph_grow(graph, collection->trainable, collection->count, sizeof *flags);
-    if (variables == nullptr || flags == nullptr) return mr_fail_memory(error, sizeof *variables);
+    mr_string *rests = mr_graph_grow(graph, collection->rest, collection->count, sizeof *rests);
+    if (variables == nullptr || flags == nullptr || rests == nullptr) return mr_fail_memory(error, sizeof *variables);
+    collection->rest = rests;
+    rests[collection->count] = rest;
     collection->variables = variables;
     collection->trainable = flags;
     variables[collection->count] = variable;

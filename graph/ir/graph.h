@@ -94,6 +94,7 @@ typedef struct mr_collection {
     mr_output *outputs;     /* index -1: the node itself */
     mr_variable *variables; /* of the kind VARIABLES */
     bool *trainable;        /* likewise */
+    mr_string *rest;        /* likewise: VariableDefs of what else was imported (slices, aggregation), serialised */
     const uint8_t *raw;     /* a serialised CollectionDef */
     size_t raw_size_bytes;
 } mr_collection;
@@ -171,7 +172,7 @@ mr_collection *mr_graph_find_collection(const mr_graph *graph, const char *name)
 /* Found or made; null when it is there with another kind, or without memory. */
 mr_collection *mr_graph_make_collection(mr_graph *graph, const char *name, mr_collection_kind kind);
 mr_status mr_graph_add_variable(mr_graph *graph, const char *collection, mr_variable variable, bool trainable,
-                                mr_error *error);
+                                mr_string rest, mr_error *error);
 
 /* ---- Nodes ---- */
 

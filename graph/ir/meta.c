@@ -15,17 +15,22 @@ static char *output_name(mr_output output, mr_arena *arena)
     return is_node ? (char *)output.node->name : mr_arena_printf(arena, "%s:%d", output.node->name, output.index);
 }
 
-static mr_status write_variable(const mr_variable *variable, bool trainable, mr_arena *arena,
+static mr_status write_variable(const mr_collection *collection, int32_t index, mr_arena *arena,
                                 ProtobufCBinaryData *bytes, mr_error *error)
 {
-    Mr__VariableDef def = MR__VARIABLE_DEF__INIT;
+    const mr_variable *variable = &collection->variables[index];
+    Mr__VariableDef def = MR__VARIABLE_DEF__INIT, *rest = nullptr;
     mr_string packed = {0};
+    if (collection->rest[index].size_bytes > 0) {
+        MR_TRY(mr_proto_unpack_as(variable_def, collection->rest[index], arena, &rest, error));
+        def = *rest;
+    }
     def.variable_name = output_name(variable->ref, arena);
     def.initializer_name = variable->assign == nullptr ? (char *)"" : (char *)variable->assign->name;
     def.snapshot_name = output_name(variable->value, arena);
     def.initial_value_name = output_name(variable->initial, arena);
     def.is_resource = mr_output_dtype(variable->ref) == MR_RESOURCE;
-    def.trainable = trainable;
+    def.trainable = collection->trainable[index];
     if (def.variable_name == nullptr || def.snapshot_name == nullptr || def.initial_value_name == nullptr)
         return mr_fail_memory(error, 64);
     MR_TRY(mr_proto_pack(&def, arena, &packed, error));
@@ -42,7 +47,7 @@ static mr_status write_variables(const mr_collection *collection, mr_arena *aren
     list->value = MR_ARENA_NEW(arena, ProtobufCBinaryData, (size_t)collection->count + 1);
     if (list->value == nullptr) return mr_fail_memory(error, sizeof *list->value);
     for (int32_t i = 0; i < collection->count; i++)
-        MR_TRY(write_variable(&collection->variables[i], collection->trainable[i], arena, &list->value[i], error));
+        MR_TRY(write_variable(collection, i, arena, &list->value[i], error));
     list->n_value = (size_t)collection->count;
     def->kind_case = MR__COLLECTION_DEF__KIND_BYTES_LIST;
     def->bytes_list = list;
@@ -160,6 +165,17 @@ static mr_status find_named(const mr_graph *graph, const char *name, mr_output *
     return MR_OK;
 }
 
+static mr_status add_variable(mr_graph *graph, const char *collection, mr_variable variable, Mr__VariableDef *def,
+                              mr_error *error)
+{
+    bool trainable = def->trainable != 0;
+    mr_string rest = {0};
+    def->variable_name = def->initializer_name = def->snapshot_name = def->initial_value_name = (char *)"";
+    def->trainable = def->is_resource = false;
+    if (protobuf_c_message_get_packed_size(&def->base) > 0) MR_TRY(mr_proto_pack(def, &graph->arena, &rest, error));
+    return mr_graph_add_variable(graph, collection, variable, trainable, rest, error);
+}
+
 static mr_status read_variable(mr_graph *graph, const char *collection, ProtobufCBinaryData bytes, mr_arena *arena,
                                bool add, mr_error *error)
 {
@@ -173,7 +189,7 @@ static mr_status read_variable(mr_graph *graph, const char *collection, Protobuf
     MR_TRY(find_named(graph, def->initial_value_name, &variable.initial, error));
     if (variable.ref.node == nullptr) return mr_fail(error, MR_INVALID_ARGUMENT, "a variable has no name");
     variable.assign = initializer.node;
-    return add ? mr_graph_add_variable(graph, collection, variable, def->trainable != 0, error) : MR_OK;
+    return add ? add_variable(graph, collection, variable, def, error) : MR_OK;
 }
 
 static mr_status keep_raw(mr_graph *graph, const char *name, const Mr__CollectionDef *def, mr_error *error)

@@ -10,6 +10,7 @@ static void colocate(mr_node_builder *builder, const mr_node *variable)
     const char *location = mr_arena_printf(&builder->graph->arena, "loc:@%s", variable->name);
     if (location == nullptr) return;
     mr_node_set_strings(builder, "_class", MR_STRINGS(mr_string_from(location)));
+    mr_node_set_device(builder, variable->device);
 }
 
 static mr_output make_ref(mr_graph *graph, mr_output initial, const char *name)
@@ -27,7 +28,6 @@ static mr_output make_assign(mr_graph *graph, mr_output ref, mr_output initial)
     mr_node_add_input(&builder, initial);
     mr_node_set_bool(&builder, "use_locking", true);
     mr_node_set_bool(&builder, "validate_shape", mr_output_shape(initial).rank >= 0);
-    if (builder.node != nullptr) colocate(&builder, ref.node);
     return mr_node_finish(&builder);
 }
 
@@ -60,9 +60,9 @@ mr_variable mr_variable_new_(mr_graph *graph, const char *name, mr_output initia
     mr_error error = {0};
     const char *collection = options->local ? MR_LOCAL_VARIABLES : MR_GLOBAL_VARIABLES;
     bool trainable = !options->not_trainable && !options->local;
-    mr_status status = mr_graph_add_variable(graph, collection, variable, trainable, &error);
+    mr_status status = mr_graph_add_variable(graph, collection, variable, trainable, (mr_string){0}, &error);
     if (status == MR_OK && trainable)
-        status = mr_graph_add_variable(graph, MR_TRAINABLE_VARIABLES, variable, trainable, &error);
+        status = mr_graph_add_variable(graph, MR_TRAINABLE_VARIABLES, variable, trainable, (mr_string){0}, &error);
     if (status != MR_OK) mr_graph_record(graph, status, &error);
     return variable;
 }

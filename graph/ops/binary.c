@@ -11,7 +11,7 @@ static mr_status add_n_shape(mr_shape_call *call, mr_error *error)
 static mr_status equality_shape(mr_shape_call *call, mr_error *error)
 {
     if (mr_attr_bool_or(call->attrs, "incompatible_shape_error", true)) return mr_shape_binary(call, error);
-    if (mr_shape_binary(call, nullptr) != MR_OK) call->outputs[0] = MR_SHAPE_UNKNOWN;
+    if (mr_shape_binary(call, nullptr) != MR_OK) call->outputs[0] = MR_SCALAR;
     return MR_OK;
 }
 
@@ -74,7 +74,7 @@ static const mr_op binary_ops[] = {
      .doc = "x / y rounded down."},
     {.name = "FloorMod",
      .signature = "x: T, y: T -> z: T",
-     .attrs = "T: {int8, int16, int32, int64, uint8, uint16, uint32, uint64, bfloat16, half, float, double}",
+     .attrs = "T: realnumbertype",
      .shape = mr_shape_binary,
      .gradient = MR_GRADIENT(mr_floor_mod_gradient),
      .doc = "What is left of x after FloorDiv; it has y's sign."},
@@ -99,13 +99,13 @@ static const mr_op binary_ops[] = {
      .doc = "x to the power of y."},
     {.name = "Maximum",
      .signature = "x: T, y: T -> z: T",
-     .attrs = "T: {bfloat16, half, float, double, int8, uint8, int16, uint16, int32, uint32, int64, uint64}",
+     .attrs = "T: realnumbertype",
      .shape = mr_shape_binary,
      .gradient = MR_GRADIENT(mr_maximum_gradient),
      .doc = "The larger of x and y."},
     {.name = "Minimum",
      .signature = "x: T, y: T -> z: T",
-     .attrs = "T: {bfloat16, half, float, double, int8, uint8, int16, uint16, int32, uint32, int64, uint64}",
+     .attrs = "T: realnumbertype",
      .shape = mr_shape_binary,
      .gradient = MR_GRADIENT(mr_minimum_gradient),
      .doc = "The smaller of x and y."},
@@ -132,25 +132,25 @@ static const mr_op binary_ops[] = {
      .doc = "x != y."},
     {.name = "Less",
      .signature = "x: T, y: T -> z: bool",
-     .attrs = "T: {float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, uint64}",
+     .attrs = "T: realnumbertype",
      .shape = mr_shape_binary,
      .flags = MR_OP_NOT_DIFFERENTIABLE,
      .doc = "x < y."},
     {.name = "LessEqual",
      .signature = "x: T, y: T -> z: bool",
-     .attrs = "T: {float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, uint64}",
+     .attrs = "T: realnumbertype",
      .shape = mr_shape_binary,
      .flags = MR_OP_NOT_DIFFERENTIABLE,
      .doc = "x <= y."},
     {.name = "Greater",
      .signature = "x: T, y: T -> z: bool",
-     .attrs = "T: {float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, uint64}",
+     .attrs = "T: realnumbertype",
      .shape = mr_shape_binary,
      .flags = MR_OP_NOT_DIFFERENTIABLE,
      .doc = "x > y."},
     {.name = "GreaterEqual",
      .signature = "x: T, y: T -> z: bool",
-     .attrs = "T: {float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, uint64}",
+     .attrs = "T: realnumbertype",
      .shape = mr_shape_binary,
      .flags = MR_OP_NOT_DIFFERENTIABLE,
      .doc = "x >= y."},

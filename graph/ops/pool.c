@@ -51,8 +51,7 @@ static const mr_op pool_ops[] = {
     {.name = "MaxPoolGrad",
      .signature = "orig_input: T, orig_output: T, grad: T -> output: T",
      .attrs = "ksize: list(int) >= 4; strides: list(int) >= 4; padding: {'SAME', 'VALID', 'EXPLICIT'}; "
-              "explicit_paddings: list(int) = []; data_format: {'NHWC', 'NCHW'} = 'NHWC'; "
-              "T: {float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, uint64} = float",
+              "explicit_paddings: list(int) = []; data_format: {'NHWC', 'NCHW'} = 'NHWC'; T: realnumbertype = float",
      .shape = mr_shape_unchanged,
      .doc = "Passes grad to the place of each window's largest element."},
     {.name = "AvgPool",

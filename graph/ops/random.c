@@ -52,9 +52,7 @@ static const mr_op random_ops[] = {
      .doc = "The rows of value in random order."},
     {.name = "Multinomial",
      .signature = "logits: T, num_samples: int32 -> output: output_dtype",
-     .attrs = "seed: int = 0; seed2: int = 0; "
-              "T: {float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, uint64}; "
-              "output_dtype: {int32, int64} = int64",
+     .attrs = "seed: int = 0; seed2: int = 0; T: realnumbertype; output_dtype: {int32, int64} = int64",
      .shape = multinomial_shape,
      .flags = MR_OP_STATEFUL | MR_OP_NOT_DIFFERENTIABLE,
      .doc = "Class numbers drawn from the distribution of each row of logits."},

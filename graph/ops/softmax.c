@@ -100,9 +100,8 @@ static const mr_op softmax_ops[] = {
      .doc = "True for each row whose target is among the k largest predictions."},
     {.name = "TopKV2",
      .signature = "input: T, k: Tk -> values: T, indices: index_type",
-     .attrs = "sorted: bool = true; "
-              "T: {float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, uint64}; "
-              "Tk: {int16, int32, int64} = int32; index_type: {int16, int32, int64} = int32",
+     .attrs = "sorted: bool = true; T: realnumbertype; Tk: {int16, int32, int64} = int32; "
+              "index_type: {int16, int32, int64} = int32",
      .shape = top_k_shape,
      .gradient = MR_GRADIENT(mr_top_kv2_gradient),
      .doc = "The k largest elements of each row and their indices."},
