@@ -192,7 +192,34 @@ MR_TARGET_AVX512 static void weigh_avx512(float *target, const unsigned char *so
     weigh_plain(target + i, source + i, weight, accumulate, count - i);
 }
 
-static const mr_rows_table avx512 = {blend_avx512,  weigh_avx512, lerp3_avx2,      lerp1_avx2,
+MR_TARGET_AVX512 static __m512 load_pixels(const float *source, const int32_t *first)
+{
+    __m512 pixels = _mm512_castps128_ps512(_mm_loadu_ps(source + 3 * (size_t)first[0]));
+    pixels = _mm512_insertf32x4(pixels, _mm_loadu_ps(source + 3 * (size_t)first[1]), 1);
+    pixels = _mm512_insertf32x4(pixels, _mm_loadu_ps(source + 3 * (size_t)first[2]), 2);
+    return _mm512_insertf32x4(pixels, _mm_loadu_ps(source + 3 * (size_t)first[3]), 3);
+}
+
+/* Four pixels a vector; the twelve floats that count move together before the store. */
+MR_TARGET_AVX512 static void lerp3_avx512(float *target, const float *source, const int32_t *first,
+                                          const float *weights, const float scale[3], const float shift[3],
+                                          size_t count)
+{
+    __m512 scales = _mm512_broadcast_f32x4(_mm_setr_ps(scale[0], scale[1], scale[2], 0));
+    __m512 shifts = _mm512_broadcast_f32x4(_mm_setr_ps(shift[0], shift[1], shift[2], 0));
+    __m512i spread = _mm512_setr_epi32(0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3);
+    __m512i together = _mm512_setr_epi32(0, 1, 2, 4, 5, 6, 8, 9, 10, 12, 13, 14, 3, 7, 11, 15);
+    size_t i = 0;
+    for (; i + 4 <= count; i += 4) {
+        __m512 a = load_pixels(source, first + i), b = load_pixels(source + 3, first + i);
+        __m512 w = _mm512_permutexvar_ps(spread, _mm512_castps128_ps512(_mm_loadu_ps(weights + i)));
+        __m512 value = _mm512_fmadd_ps(_mm512_fmadd_ps(w, _mm512_sub_ps(b, a), a), scales, shifts);
+        _mm512_mask_storeu_ps(target + 3 * i, 0x0fff, _mm512_permutexvar_ps(together, value));
+    }
+    lerp3_plain(target + 3 * i, source, first + i, weights + i, scale, shift, count - i);
+}
+
+static const mr_rows_table avx512 = {blend_avx512,  weigh_avx512, lerp3_avx512,    lerp1_avx2,
                                      to_uint8_avx2, to_half_avx2, to_bfloat16_avx2};
 
 const mr_rows_table *mr_rows(mr_cpu_level level)

@@ -12,6 +12,7 @@
 
 #include <jerror.h>
 
+constexpr int rewinds_max = 100'000;
 constexpr int64_t pixels_max_default = 100'000'000;
 
 static mr_jpeg_reader *reader_of(j_common_ptr common)
@@ -77,13 +78,15 @@ static void init_source(j_decompress_ptr decompress)
 
 /* All bytes are there from the start, so libjpeg asking for more means that they end too early. To go on all the same it
  * gets an end marker. While bytes are left as far as the source knows, libjpeg is inside a block or a segment and starts
- * over with them: that makes the last block before the cut what it is in TensorFlow. */
+ * over with them: that makes the last blocks before the cut what they are in TensorFlow. A cut after 0xff would go on so
+ * for ever, hence rewinds_max, which no other block comes near. */
 static boolean fill_input_buffer(j_decompress_ptr decompress)
 {
     static const JOCTET end_of_image[2] = {0xff, JPEG_EOI};
     mr_jpeg_reader *reader = reader_of((j_common_ptr)decompress);
     if (!reader->options.accept_truncated) ERREXIT(decompress, JERR_INPUT_EOF);
-    if (decompress->src->bytes_in_buffer > 0) return TRUE;
+    if (decompress->src->bytes_in_buffer > 0 && ++reader->rewinds <= rewinds_max) return TRUE;
+    reader->rewinds = 0;
     decompress->src->next_input_byte = end_of_image;
     decompress->src->bytes_in_buffer = sizeof(end_of_image);
     return TRUE;
@@ -241,6 +244,7 @@ mr_status mr_jpeg_reader_open(mr_jpeg_reader *reader, const void *bytes, size_t 
     reader->size_bytes = size_bytes;
     reader->options = *options;
     reader->damaged = false;
+    reader->rewinds = 0;
     reader->scans_max = 1;
     reader->source.next_input_byte = bytes;
     reader->source.bytes_in_buffer = size_bytes;

@@ -35,6 +35,7 @@ typedef struct mr_jpeg_reader {
     mr_image_decode_options options;
     bool created, damaged;
     int scans_max;
+    int rewinds;                   /* of a truncated source */
     char message[JMSG_LENGTH_MAX]; /* libjpeg's words for an error or for the first damage */
     int message_code;
     unsigned char *cmyk; /* one row, in the arena */

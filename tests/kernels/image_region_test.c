@@ -76,3 +76,123 @@ TEST(image_region_equals_a_crop_at_every_offset)
         free(file.bytes);
     }
 }
+
+/* Decode, then crop by hand, then resize: what the fused way must come to. */
+static mr_tensor by_hand(test_bytes file, const mr_image_options *options, mr_image_region region)
+{
+    mr_error error = {0};
+    int channels = options->channels == 0 ? 3 : options->channels;
+    mr_image_decode_options decode = {.channels = channels};
+    mr_tensor whole = {0}, crop = {0}, resized = {0};
+    CHECK_OK(mr_image_decode(file.bytes, file.size_bytes, &decode, &whole, &error));
+    CHECK_OK(mr_tensor_init(&crop, MR_UINT8, MR_SHAPE(region.height, region.width, channels), &error));
+    size_t row_bytes = (size_t)(region.width * channels);
+    for (int y = 0; y < region.height; y++)
+        memcpy(mr_tensor_uint8s(&crop) + (size_t)y * row_bytes,
+               mr_tensor_uint8s(&whole) + (size_t)(((region.y + y) * whole.shape.dims[1] + region.x) * channels),
+               row_bytes);
+    mr_resize_options resize = {.method = options->method, .half_pixel_centers = options->method != MR_RESIZE_AREA};
+    CHECK_OK(mr_image_resize(&crop, options->height, options->width, &resize, &resized, &error));
+    mr_tensor_deinit(&whole);
+    mr_tensor_deinit(&crop);
+    return resized;
+}
+
+static double element(const mr_tensor *tensor, int64_t at)
+{
+    return tensor->dtype == MR_UINT8 ? mr_tensor_uint8s(tensor)[at] : (double)mr_tensor_floats(tensor)[at];
+}
+
+static double fused(mr_dtype dtype, const void *target, int64_t at)
+{
+    switch (dtype) {
+    case MR_UINT8:
+        return ((const uint8_t *)target)[at];
+    case MR_HALF:
+        return (double)mr_half_to_float(((const uint16_t *)target)[at]);
+    case MR_BFLOAT16:
+        return (double)mr_bfloat16_to_float(((const uint16_t *)target)[at]);
+    default:
+        return (double)((const float *)target)[at];
+    }
+}
+
+TEST(image_region_resizes_normalises_and_lays_out)
+{
+    static const mr_dtype dtypes[] = {MR_DTYPE_INVALID, MR_FLOAT, MR_UINT8, MR_HALF, MR_BFLOAT16};
+    static const double tolerances[] = {2e-4, 2e-4, 0.5005, 3e-3, 2e-2};
+    mr_error error = {0};
+    mr_random random = mr_random_at(test_seed(), 0, 0, 8);
+    mr_image_scratch *scratch = nullptr;
+    CHECK_OK(mr_image_scratch_new(&scratch, &error));
+    test_bytes files[] = {test_jpeg(90, 70, test_jpeg_kinds[2]), test_png(61, 47, test_png_kinds[9])};
+    for (int i = 0; i < 400; i++) {
+        int kind = i / 4 % 5, width = i % 2 == 0 ? 90 : 61, height = i % 2 == 0 ? 70 : 47;
+        mr_image_options options = {.height = 1 + (int)mr_random_below(&random, 100),
+                                    .width = 1 + (int)mr_random_below(&random, 100),
+                                    .channels = i % 3 == 0 ? 1 : 3,
+                                    .method = (mr_resize_method)(i % 4),
+                                    .dtype = dtypes[kind],
+                                    .layout = i % 7 < 3 ? MR_LAYOUT_NCHW : MR_LAYOUT_NHWC};
+        if (dtypes[kind] != MR_UINT8)
+            for (int c = 0; c < 3; c++) {
+                options.mean[c] = 100 + 10 * (float)c;
+                options.deviation[c] = 50 + (float)c;
+            }
+        mr_image_region region = {.width = 1 + (int)mr_random_below(&random, (uint64_t)width),
+                                  .height = 1 + (int)mr_random_below(&random, (uint64_t)height),
+                                  .flip = i % 5 < 2};
+        region.x = (int)mr_random_below(&random, (uint64_t)(width - region.width + 1));
+        region.y = (int)mr_random_below(&random, (uint64_t)(height - region.height + 1));
+        mr_tensor expected = by_hand(files[i % 2], &options, region);
+        void *target = malloc((size_t)(options.height * options.width * options.channels) * sizeof(float));
+        CHECK_OK(mr_image_decode_region(files[i % 2].bytes, files[i % 2].size_bytes, &options, region, target, scratch,
+                                        &error));
+        for (int y = 0; y < options.height; y++)
+            for (int x = 0; x < options.width; x++)
+                for (int c = 0; c < options.channels; c++) {
+                    int from = region.flip ? options.width - 1 - x : x;
+                    double value = element(&expected, (y * options.width + from) * options.channels + c);
+                    if (dtypes[kind] == MR_UINT8)
+                        value = value < 0 ? 0 : value > 255 ? 255 : value;
+                    else
+                        value = (value - options.mean[c]) / options.deviation[c];
+                    int64_t at = options.layout == MR_LAYOUT_NCHW ? (c * options.height + y) * options.width + x
+                                                                  : (y * options.width + x) * options.channels + c;
+                    CHECK_NEAR(fused(dtypes[kind], target, at), value, tolerances[kind]);
+                }
+        free(target);
+        mr_tensor_deinit(&expected);
+    }
+    mr_image_scratch_free(scratch);
+    free(files[0].bytes);
+    free(files[1].bytes);
+}
+
+TEST(image_region_refuses)
+{
+    mr_error error = {0};
+    mr_image_scratch *scratch = nullptr;
+    CHECK_OK(mr_image_scratch_new(&scratch, &error));
+    test_bytes file = test_jpeg(30, 20, test_jpeg_kinds[2]);
+    float target[10 * 10 * 3];
+    mr_image_options options = {.height = 10, .width = 10};
+    static const mr_image_region outside[] = {
+        {-1, 0, 10, 10, false}, {0, 0, 31, 10, false},         {25, 0, 6, 10, false},       {0, 0, 0, 10, false},
+        {0, 15, 10, 6, false},  {INT32_MAX, 0, 10, 10, false}, {1, 1, INT32_MAX, 10, false}};
+    for (size_t i = 0; i < sizeof(outside) / sizeof(outside[0]); i++)
+        CHECK_STATUS(mr_image_decode_region(file.bytes, file.size_bytes, &options, outside[i], target, scratch, &error),
+                     MR_INVALID_ARGUMENT);
+    CHECK_OK(
+        mr_image_decode_region(file.bytes, file.size_bytes, &options, (mr_image_region){0}, target, scratch, &error));
+    options.channels = 2;
+    CHECK_STATUS(
+        mr_image_decode_region(file.bytes, file.size_bytes, &options, (mr_image_region){0}, target, scratch, &error),
+        MR_INVALID_ARGUMENT);
+    options = (mr_image_options){.height = 10};
+    CHECK_STATUS(
+        mr_image_decode_region(file.bytes, file.size_bytes, &options, (mr_image_region){0}, target, scratch, &error),
+        MR_INVALID_ARGUMENT);
+    mr_image_scratch_free(scratch);
+    free(file.bytes);
+}
