@@ -1,0 +1,187 @@
+/* demo: the main job, from nothing to a trained network. It renders photographs, turns them into records, looks inside,
+ * trains, is killed half way, goes on from the last checkpoint, and evaluates. Every part is a program that a user
+ * would start by hand; the demo shows the command lines. */
+#include "tools/demo/child.h"
+#include "tools/demo/linear.h"
+
+#include <millrace/saver.h>
+
+#include <dirent.h>
+#include <errno.h>
+#include <getopt.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+constexpr int class_count = 6;
+constexpr double accuracy_goal = 95;
+
+typedef struct demo {
+    char folder[1024];
+    char pictures[1100], records[1100], run[1100];
+    char train[1200], validation[1200];
+    const char *count;
+    const char *steps;
+    double begun;
+} demo;
+
+static double now(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
+}
+
+static void title(const demo *d, int number, const char *text)
+{
+    printf("\n%d/6  %s  (%.0f s)\n", number, text, now() - d->begun);
+    fflush(stdout);
+}
+
+/* Removes the files of a run that an earlier demo left; only what a run writes. */
+static bool remove_run(const char *folder)
+{
+    DIR *entries = opendir(folder);
+    if (!entries) return errno == ENOENT;
+    for (struct dirent *entry; (entry = readdir(entries));) {
+        if (entry->d_name[0] == '.') continue;
+        char path[4096];
+        snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
+        if (unlink(path) != 0 && errno != EISDIR && errno != ENOENT)
+            fprintf(stderr, "demo: cannot remove %s: %s\n", path, strerror(errno));
+    }
+    closedir(entries);
+    return true;
+}
+
+static bool make_folder(const char *path)
+{
+    char part[1024];
+    for (size_t i = 1; path[i - 1]; i++) {
+        if (path[i] && path[i] != '/') continue;
+        snprintf(part, sizeof part, "%.*s", (int)i, path);
+        if (mkdir(part, 0777) != 0 && errno != EEXIST)
+            return fprintf(stderr, "demo: cannot make %s: %s\n", part, strerror(errno)), false;
+    }
+    return true;
+}
+
+static bool make_pictures(demo *d)
+{
+    title(d, 1, "Photographs of simple objects");
+    return child_run(
+        (const char *[]){"photographs", "--out", d->pictures, "--count", d->count, "--seed", "1", nullptr});
+}
+
+static bool make_records(demo *d)
+{
+    title(d, 2, "Pictures to records");
+    return child_run((const char *[]){"tfrecord-make", "--out", d->records, "--name", "objects", "--split",
+                                      "train=0.9,validation=0.1", "--shards", "4", d->pictures, nullptr});
+}
+
+static bool look_inside(demo *d)
+{
+    title(d, 3, "What is inside");
+    return child_run((const char *[]){"tfrecord-cat", "--count", d->train, d->validation, nullptr}) &&
+           child_run((const char *[]){"tfrecord-cat", "--schema", d->validation, nullptr}) &&
+           child_run((const char *[]){"tfrecord-cat", "--record", "0", d->validation, nullptr});
+}
+
+/* The step that the latest checkpoint was saved at; -1 without one. */
+static long checkpoint_step(const char *folder)
+{
+    char path[4096];
+    if (mr_checkpoint_latest(folder, path, sizeof path, nullptr) != MR_OK) return -1;
+    const char *dash = strrchr(path, '-');
+    return dash ? strtol(dash + 1, nullptr, 10) : -1;
+}
+
+/* Trains, is killed once half of the steps are saved, and goes on. */
+static bool train(demo *d)
+{
+    long half = strtol(d->steps, nullptr, 10) / 2;
+    const char *const arguments[] = {"train-images", d->records, d->run, "--steps", d->steps, nullptr};
+    title(d, 4, "Training, killed half way with SIGKILL");
+    pid_t process = child_start(arguments);
+    bool ok = false;
+    while (child_running(process, &ok) && checkpoint_step(d->run) < half)
+        nanosleep(&(struct timespec){.tv_nsec = 20'000'000}, nullptr);
+    if (kill(process, SIGKILL) != 0 || child_wait(process))
+        return fprintf(stderr, "demo: training ended before it could be killed\n"), false;
+    printf("\n   killed with SIGKILL; the last checkpoint is of step %ld\n", checkpoint_step(d->run));
+
+    title(d, 5, "Training goes on from the last checkpoint, at its place in the epoch");
+    return child_run(arguments);
+}
+
+static bool evaluate(demo *d, double *accuracy, double *linear)
+{
+    title(d, 6, "Evaluation on pictures that were never trained on");
+    mr_error error = {0};
+    if (linear_accuracy(d->train, d->validation, class_count, linear, &error) != MR_OK)
+        return fprintf(stderr, "demo: the linear model: %s\n", error.message), false;
+    *linear *= 100;
+    printf("   a linear model on the pixels reaches %.1f %%\n", *linear);
+    char text[8192];
+    if (!child_run_read((const char *[]){"train-images", d->records, d->run, "--evaluate", nullptr}, text, sizeof text))
+        return false;
+    const char *line = strstr(text, "validation accuracy: ");
+    if (!line) return fprintf(stderr, "demo: the evaluation said no accuracy\n"), false;
+    *accuracy = strtod(line + strlen("validation accuracy: "), nullptr);
+    return true;
+}
+
+static void usage(FILE *file)
+{
+    fputs("demo [--out DIR] [--count N] [--steps N]\n\n"
+          "Renders photographs, makes records, trains a network that is killed half way, and evaluates it.\n\n"
+          "  --out DIR     where everything goes (out/demo)\n"
+          "  --count N     photographs (3000)\n"
+          "  --steps N     of training (800)\n",
+          file);
+}
+
+int main(int argc, char **argv)
+{
+    demo d = {.count = "3000", .steps = "800", .begun = now()};
+    snprintf(d.folder, sizeof d.folder, "out/demo");
+    const struct option options[] = {{"out", required_argument, nullptr, 'o'},
+                                     {"count", required_argument, nullptr, 'c'},
+                                     {"steps", required_argument, nullptr, 's'},
+                                     {"help", no_argument, nullptr, 'h'},
+                                     {nullptr, 0, nullptr, 0}};
+    for (int option; (option = getopt_long(argc, argv, "h", options, nullptr)) != -1;) {
+        if (option == 'o')
+            snprintf(d.folder, sizeof d.folder, "%s", optarg);
+        else if (option == 'c')
+            d.count = optarg;
+        else if (option == 's')
+            d.steps = optarg;
+        else
+            return usage(option == 'h' ? stdout : stderr), option == 'h' ? 0 : 2;
+    }
+    snprintf(d.pictures, sizeof d.pictures, "%s/photographs", d.folder);
+    snprintf(d.records, sizeof d.records, "%s/records", d.folder);
+    snprintf(d.run, sizeof d.run, "%s/run", d.folder);
+    snprintf(d.train, sizeof d.train, "%s/objects-train-*.tfrecord", d.records);
+    snprintf(d.validation, sizeof d.validation, "%s/objects-validation-*.tfrecord", d.records);
+    double accuracy = 0, linear = 0;
+    if (!make_folder(d.folder) || !remove_run(d.run) || !make_pictures(&d) || !make_records(&d) || !look_inside(&d) ||
+        !train(&d) || !evaluate(&d, &accuracy, &linear))
+        return 1;
+
+    printf("\nDone in %.0f s. It all lies in %s:\n", now() - d.begun, d.folder);
+    printf("  photographs/   the pictures, a folder for each class\n");
+    printf("  records/       training and validation records with their indexes, labels.txt\n");
+    printf("  run/           checkpoints and event files (tensorboard --logdir %s)\n", d.run);
+    printf("linear model: %.1f %%\n", linear);
+    printf("validation accuracy: %.1f %%\n", accuracy);
+    if (accuracy >= accuracy_goal) return 0;
+    fprintf(stderr, "demo: that is less than %.0f %%\n", accuracy_goal);
+    return 1;
+}
