@@ -1,8 +1,6 @@
 /* Digits: the idx format of MNIST, and a plotter with ten glyphs of line segments. */
 #include "tools/common/digits.h"
 
-#include "base/random.h"
-
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -105,38 +103,54 @@ static void plot(const char *path, const pen *p)
     }
 }
 
-static float between(mr_random *random, double low, double high)
+/* SplitMix64: any seed is a good one. */
+static uint64_t next(uint64_t *random)
 {
-    return (float)mr_random_range(random, low, high);
+    uint64_t bits = *random += 0x9e3779b97f4a7c15;
+    bits = (bits ^ bits >> 30) * 0xbf58476d1ce4e5b9;
+    bits = (bits ^ bits >> 27) * 0x94d049bb133111eb;
+    return bits ^ bits >> 31;
 }
 
-static void draw(int64_t digit, mr_random *random, float *pixels)
+static float between(uint64_t *random, float low, float high)
+{
+    return low + (high - low) * (float)(next(random) >> 40) / (1 << 24);
+}
+
+/* The sum of four even distributions is near enough to a normal one; its deviation is 1. */
+static float normal(uint64_t *random)
+{
+    float sum = 0;
+    for (int i = 0; i < 4; i++) sum += between(random, -1, 1);
+    return sum * 0.8660254f;
+}
+
+static void draw(int64_t digit, uint64_t *random, float *pixels)
 {
     for (int i = 0; i < PIXELS; i++) pixels[i] = 0;
-    float angle = between(random, -0.25, 0.25), slant = between(random, -0.3, 0.3);
-    float width = between(random, 3.2, 6), height = between(random, 3.2, 5);
+    float angle = between(random, -0.25f, 0.25f), slant = between(random, -0.3f, 0.3f);
+    float width = between(random, 3.2f, 6), height = between(random, 3.2f, 5);
     pen p = {
         .xx = width * cosf(angle),
         .xy = -height * sinf(angle) + slant * height,
         .yx = width * sinf(angle),
         .yy = height * cosf(angle),
-        .x = between(random, 10.5, 16.5),
+        .x = between(random, 10.5f, 16.5f),
         .y = between(random, 11, 16),
-        .width = between(random, 0.7, 1.8),
+        .width = between(random, 0.7f, 1.8f),
         .pixels = pixels,
     };
     plot(strokes[digit], &p);
-    float ink = between(random, 0.6, 1);
-    for (int i = 0; i < PIXELS; i++)
-        pixels[i] = fminf(1, fmaxf(0, ink * pixels[i] + 0.12f * (float)mr_random_normal(random)));
+    float ink = between(random, 0.6f, 1);
+    for (int i = 0; i < PIXELS; i++) pixels[i] = fminf(1, fmaxf(0, ink * pixels[i] + 0.12f * normal(random)));
 }
 
 mr_status digits_draw(digits *digits, int64_t count, uint64_t seed, mr_error *error)
 {
     MR_TRY(make(digits, count, error));
     for (int64_t i = 0; i < count; i++) {
-        mr_random random = mr_random_at(seed, 0, (uint64_t)i, 0);
-        int64_t digit = (int64_t)mr_random_below(&random, 10);
+        uint64_t random = seed << 32 | (uint64_t)i;
+        int64_t digit = (int64_t)(next(&random) % 10);
         mr_tensor_int64s(&digits->labels)[i] = digit;
         draw(digit, &random, mr_tensor_floats(&digits->images) + i * PIXELS);
     }
