@@ -1,0 +1,250 @@
+"""Graphs that TensorFlow wrote give here what they give there, and ours give there what they give here.
+
+Each case builds a graph with tf.compat.v1, runs it some steps in a tf.compat.v1.Session, exports it and runs the export
+with graph-run; the fetches of every step are compared. Then run_files builds and trains a model with the C API, and
+TensorFlow runs the GraphDef that it wrote."""
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
+import numpy as np
+import tensorflow as tf
+
+tf1 = tf.compat.v1
+tf1.disable_eager_execution()
+
+ORACLE = os.environ["MILLRACE_ORACLE"]
+PROGRAM = os.path.join(os.environ.get("MILLRACE_BIN", os.path.join(ORACLE, "..", "bin")), "graph-run")
+CASES = []
+
+
+def case(function):
+    CASES.append(function)
+    return function
+
+
+class Run:
+    """What a case returns: what to feed, fetch and run, how often, and how near the numbers must be."""
+
+    def __init__(self, fetches, feeds=None, targets=(), steps=1, tolerance=1e-5, init=True):
+        self.fetches, self.feeds, self.targets = fetches, feeds or {}, targets
+        self.steps, self.tolerance, self.init = steps, tolerance, init
+
+
+def theirs(run, graph, steps):
+    with tf1.Session(graph=graph) as session:
+        if run.init:
+            session.run("init")
+        for _ in range(steps):
+            results, _ = session.run([run.fetches, list(run.targets)], run.feeds)
+    return results
+
+
+def ours(run, graph_file, folder, steps):
+    command = [PROGRAM, graph_file, "--steps", str(steps), "--write", folder, "--threads", "2"]
+    for i, (tensor, value) in enumerate(run.feeds.items()):
+        path = os.path.join(folder, f"feed{i}.npy")
+        np.save(path, np.asarray(value, tensor.dtype.as_numpy_dtype))
+        command += ["--feed", f"{tensor.name}=@{path}"]
+    for fetch in run.fetches:
+        command += ["--fetch", fetch.name]
+    for target in run.targets:
+        command += ["--target", target.name]
+    if run.init:
+        command += ["--first", "init"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return [np.load(os.path.join(folder, re.sub("[/:]", "_", f.name) + ".npy")) for f in run.fetches]
+
+
+def compare(function, folder):
+    graph = tf1.Graph()
+    with graph.as_default():
+        run = function()
+        if run.init:
+            tf1.group(tf1.global_variables_initializer(), name="init")
+    graph_file = os.path.join(folder, "graph.pb")
+    with open(graph_file, "wb") as file:
+        file.write(graph.as_graph_def().SerializeToString())
+    for steps in sorted({1, run.steps}):
+        expected = theirs(run, graph, steps)
+        actual = ours(run, graph_file, folder, steps)
+        for fetch, left, right in zip(run.fetches, actual, expected):
+            right = np.asarray(right)
+            assert left.dtype == right.dtype and left.shape == right.shape, (fetch.name, left.shape, right.shape)
+            scale = max(1.0, float(np.max(np.abs(right.astype(np.float64)), initial=0)))
+            np.testing.assert_allclose(left, right, rtol=0, atol=run.tolerance * scale,
+                                       err_msg=f"{fetch.name} after {steps} steps")
+
+
+rng = np.random.default_rng(5)
+
+
+@case
+def arithmetic():
+    x = tf1.placeholder(tf.float32, [None, 4], name="x")
+    y = tf.tanh(x) * 3 - tf.square(x) / (1 + tf.abs(x)) + tf.constant([1.0, 2, 3, 4])
+    z = tf.concat([y[:, :2], tf.reduce_sum(y, 1, keepdims=True), tf.cast(tf.argmax(y, 1), tf.float32)[:, None]], 1)
+    w = tf.matmul(z, tf.transpose(x)) + tf.reshape(tf.range(1.0, 6.0), [5, 1])
+    return Run([y, z, w, tf.shape(w), tf.reduce_max(w)], {x: rng.normal(size=(5, 4))})
+
+
+@case
+def feeding_a_constant():
+    a = tf.constant(2, name="a")
+    shape = tf.stack([a, 3])
+    zeros = tf.zeros(shape) + tf.cast(a, tf.float32)
+    return Run([zeros, tf.shape(zeros), tf.size(zeros)], {a: 4}, init=False)
+
+
+@case
+def random_sequences():
+    fetches = [
+        tf1.random_uniform([7, 3], seed=3),
+        tf1.random_uniform([5], 0, 100, tf.int32, seed=4),
+        tf1.random_normal([9], seed=5),
+        tf1.truncated_normal([300], seed=6),
+        tf1.random_uniform([1000], seed=7, dtype=tf.float64),
+    ]
+    return Run(fetches, steps=4, tolerance=1e-6)
+
+
+@case
+def control_edges():
+    v = tf1.get_variable("v", [], initializer=tf1.constant_initializer(1.0), use_resource=False)
+    with tf1.control_dependencies([tf1.assign_add(v, 2.0)]):
+        doubled = v.read_value() * 2
+        with tf1.control_dependencies([doubled]):
+            after = tf1.assign(v, doubled + 1)
+    return Run([doubled, after], steps=5)
+
+
+@case
+def scatter():
+    v = tf1.get_variable("v", initializer=np.arange(12, dtype=np.float32).reshape(4, 3), use_resource=False)
+    added = tf1.scatter_add(v, [0, 2, 2], tf.ones([3, 3]))
+    with tf1.control_dependencies([added]):
+        subtracted = tf1.scatter_sub(v, [1], tf.fill([1, 3], 5.0))
+        with tf1.control_dependencies([subtracted]):
+            updated = tf1.scatter_update(v, [3], tf.zeros([1, 3]))
+    return Run([updated], steps=3)
+
+
+def perceptron(optimizer, use_resource):
+    features = rng.normal(size=(32, 10)).astype(np.float32)
+    classes = rng.integers(0, 4, size=32).astype(np.int64)
+    x = tf1.placeholder(tf.float32, [None, 10], name="x")
+    labels = tf1.placeholder(tf.int64, [None], name="labels")
+    with tf1.variable_scope("net", use_resource=use_resource):
+        w1 = tf1.get_variable("w1", [10, 16], initializer=tf1.glorot_uniform_initializer(seed=1))
+        b1 = tf1.get_variable("b1", [16], initializer=tf1.zeros_initializer())
+        w2 = tf1.get_variable("w2", [16, 4], initializer=tf1.truncated_normal_initializer(stddev=0.1, seed=2))
+        step = tf1.get_variable("step", [], tf.int64, initializer=tf1.zeros_initializer(), trainable=False)
+        hidden = tf.nn.relu(tf.nn.bias_add(tf.matmul(x, w1), b1))
+        logits = tf.matmul(hidden, w2)
+        loss = tf.reduce_mean(tf1.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=logits))
+        train = optimizer.minimize(loss, global_step=step)
+    return Run([loss], {x: features, labels: classes}, [train], steps=30, tolerance=1e-5)
+
+
+OPTIMIZERS = {
+    "descent": lambda: tf1.train.GradientDescentOptimizer(0.5),
+    "momentum": lambda: tf1.train.MomentumOptimizer(0.1, 0.9),
+    "nesterov": lambda: tf1.train.MomentumOptimizer(0.1, 0.9, use_nesterov=True),
+    "adam": lambda: tf1.train.AdamOptimizer(0.01),
+}
+for optimizer_name, make in OPTIMIZERS.items():
+    for resource in (False, True):
+
+        def train_case(make=make, resource=resource):
+            return perceptron(make(), resource)
+
+        train_case.__name__ = f"{optimizer_name} by {'handle' if resource else 'reference'}"
+        case(train_case)
+
+
+@case
+def convolution_with_dropout():
+    images = rng.normal(size=(8, 12, 12, 3)).astype(np.float32)
+    classes = rng.integers(0, 3, size=8).astype(np.int32)
+    x = tf1.placeholder(tf.float32, [8, 12, 12, 3], name="x")
+    labels = tf1.placeholder(tf.int32, [8], name="labels")
+    with tf1.variable_scope("net", use_resource=False):
+        k1 = tf1.get_variable("k1", [3, 3, 3, 8], initializer=tf1.glorot_uniform_initializer(seed=3))
+        gamma = tf1.get_variable("gamma", [8], initializer=tf1.ones_initializer())
+        beta = tf1.get_variable("beta", [8], initializer=tf1.zeros_initializer())
+        h = tf.nn.conv2d(x, k1, 1, "SAME")
+        h, _, _ = tf1.nn.fused_batch_norm(h, gamma, beta, is_training=True)
+        h = tf.nn.max_pool2d(tf.nn.relu(h), 2, 2, "VALID")
+        h = tf1.nn.dropout(h, rate=0.4, seed=11)
+        h = tf.reduce_mean(h, [1, 2])
+        w = tf1.get_variable("w", [8, 3], initializer=tf1.glorot_uniform_initializer(seed=4))
+        logits = tf.matmul(h, w)
+        loss = tf.reduce_mean(tf1.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=logits))
+        loss += 1e-3 * tf.nn.l2_loss(k1)
+        train = tf1.train.AdamOptimizer(0.01).minimize(loss)
+    return Run([loss], {x: images, labels: classes}, [train], steps=15, tolerance=1e-4)
+
+
+def uninitialized(folder):
+    graph = tf1.Graph()
+    with graph.as_default():
+        v = tf1.get_variable("scope/v", [2], use_resource=False)
+        y = tf.identity(v, name="y")
+    path = os.path.join(folder, "graph.pb")
+    with open(path, "wb") as file:
+        file.write(graph.as_graph_def().SerializeToString())
+    done = subprocess.run([PROGRAM, path, "--fetch", "y"], capture_output=True, text=True)
+    with tf1.Session(graph=graph) as session:
+        try:
+            session.run(y)
+        except tf.errors.FailedPreconditionError as error:
+            sentence = re.search(r"Attempting to use uninitialized value \S*", error.message).group(0)
+    assert done.returncode == 1 and sentence in done.stderr, (sentence, done.stderr)
+
+
+def our_graph_there(folder):
+    """run_files FOLDER writes graph.pb, feeds and the loss of each step; TensorFlow runs the same steps."""
+    program = os.path.join(ORACLE, "run_files")
+    done = subprocess.run([program, folder], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    losses = [float.fromhex(line) for line in done.stdout.split()]
+    graph_def = tf1.GraphDef()
+    with open(os.path.join(folder, "graph.pb"), "rb") as file:
+        graph_def.ParseFromString(file.read())
+    graph = tf1.Graph()
+    with graph.as_default():
+        tf1.import_graph_def(graph_def, name="")
+    features = np.fromfile(os.path.join(folder, "features"), np.float32).reshape(-1, 6)
+    targets = np.fromfile(os.path.join(folder, "targets"), np.float32).reshape(-1, 1)
+    with tf1.Session(graph=graph) as session:
+        session.run("init")
+        expected = [session.run(["loss:0", "train"], {"x:0": features, "y:0": targets})[0] for _ in losses]
+    assert len(losses) == 50
+    np.testing.assert_allclose(losses, expected, rtol=0, atol=1e-5)
+
+
+def main():
+    wanted = sys.argv[1:]
+    passed = failed = 0
+    checks = [(f.__name__, lambda folder, f=f: compare(f, folder)) for f in CASES]
+    checks += [("uninitialized", uninitialized), ("our graph there", our_graph_there)]
+    for name, check in checks:
+        if wanted and not any(part in name for part in wanted):
+            continue
+        try:
+            with tempfile.TemporaryDirectory() as folder:
+                check(folder)
+            passed += 1
+        except Exception as error:  # the other cases are still worth running
+            print(f"FAILED {name}: {error}")
+            failed += 1
+    print(f"{passed} passed, {failed} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
