@@ -11,7 +11,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-static constexpr size_t WINDOW_BYTES = (size_t)256 << 10;
+static constexpr size_t WINDOW_BYTES = (size_t)1 << 20;
 /* Data that a search may check in vain: this, and so many times what it has searched. A file made to hold nothing but
  * headers of long records would otherwise be read once for each of them. */
 static constexpr uint64_t SEARCH_CREDIT_BYTES = (uint64_t)1 << 30;

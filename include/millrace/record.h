@@ -94,7 +94,7 @@ typedef struct mr_record_reader_options {
     bool skip_checksums; /* of the data; headers are always checked */
     mr_damage_policy damage;
     uint64_t damage_max; /* MR_DAMAGE_SKIP: more losses than this are an error; 0: no limit */
-    size_t buffer_bytes; /* read-ahead; 0: 256 KiB, which stays in the cache. A longer record grows it for itself */
+    size_t buffer_bytes; /* read-ahead; 0: 1 MiB. A longer record grows it for itself */
     /* MR_DAMAGE_SKIP: called for each place that is skipped; may be null. error holds the sentence about it. */
     void (*damaged)(void *context, const mr_record_damage *damage, const mr_error *error);
     void *context;
