@@ -1,0 +1,61 @@
+/* Matrix products beside the plain triple loop, at every level of the processor and any number of threads. */
+#include "kernels/gemm.h"
+#include "tests/ops/run.h"
+
+static void check_product(int64_t m, int64_t n, int64_t k, bool a_transposed, bool b_transposed, mr_pool *pool)
+{
+    mr_tensor a = random_floats(MR_SHAPE(m, k), 1), b = random_floats(MR_SHAPE(k, n), 2);
+    mr_tensor c = random_floats(MR_SHAPE(m, n), 3), plain = random_floats(MR_SHAPE(m, n), 3),
+              alone = random_floats(MR_SHAPE(m, n), 3);
+    mr_gemm gemm = {.m = m,
+                    .n = n,
+                    .k = k,
+                    .a = a.data,
+                    .b = b.data,
+                    .a_transposed = a_transposed,
+                    .b_transposed = b_transposed,
+                    .c = c.data};
+    mr_tensor scratch = random_floats(MR_SHAPE(mr_gemm_scratch(&gemm) + 1), 4);
+    mr_gemm_run(&gemm, scratch.data, pool);
+    gemm.c = plain.data;
+    mr_gemm_plain(&gemm);
+    check_close(&c, &plain, 1e-4);
+    gemm.c = alone.data;
+    mr_gemm_run(&gemm, scratch.data, nullptr);
+    check_same_bits(&c, &alone);
+    mr_tensor *all[] = {&a, &b, &c, &plain, &alone, &scratch};
+    for (int i = 0; i < 6; i++) mr_tensor_deinit(all[i]);
+}
+
+static void check_products(void)
+{
+    mr_error error = {0};
+    mr_pool *pool;
+    mr_random random = mr_random_at(test_seed(), 7, 0, 0);
+    CHECK_OK(mr_pool_new(3, &pool, &error));
+    for (int i = 0; i < 60; i++) {
+        int64_t m = 1 + (int64_t)mr_random_below(&random, 100), n = 1 + (int64_t)mr_random_below(&random, 100);
+        check_product(m, n, (int64_t)mr_random_below(&random, 90), i & 1, i & 2, pool);
+    }
+    check_product(200, 130, 1100, false, false, pool); /* several blocks in every direction */
+    check_product(200, 130, 1100, true, true, pool);
+    mr_pool_free(pool);
+}
+
+TEST(gemm_plain_level)
+{
+    if (!use_level("plain", MR_CPU_PLAIN)) test_skip("no such level");
+    check_products();
+}
+
+TEST(gemm_avx2)
+{
+    if (!use_level("avx2", MR_CPU_AVX2)) test_skip("no AVX2");
+    check_products();
+}
+
+TEST(gemm_avx512)
+{
+    if (!use_level("avx512", MR_CPU_AVX512)) test_skip("no AVX-512");
+    check_products();
+}

@@ -1,0 +1,112 @@
+/* Batch normalisation beside sums in doubles: odd numbers of channels, means far from zero, any number of threads, and
+ * the Relu inside against Relu after it. */
+#include "tests/ops/run.h"
+
+static mr_tensor far_floats(mr_shape shape, uint64_t which, float mean)
+{
+    mr_tensor tensor = random_floats(shape, which);
+    for (int64_t i = 0; i < mr_tensor_count(&tensor); i++) mr_tensor_floats(&tensor)[i] += mean;
+    return tensor;
+}
+
+static void check_norm(mr_shape shape, float far)
+{
+    int64_t channels = shape.dims[3], rows = mr_shape_count(shape) / channels;
+    mr_tensor x = far_floats(shape, 1, far), dy = random_floats(shape, 2), y[6], grad[5], alone[6];
+    mr_tensor scale = random_floats(MR_SHAPE(channels), 3), offset = random_floats(MR_SHAPE(channels), 4);
+    op_run run = {.op = "FusedBatchNormV3",
+                  .inputs = {x, scale, offset, scale, offset},
+                  .attrs = {{"epsilon", 'f', .number = 1e-3f}},
+                  .output_count = 6,
+                  .threads = 3};
+    run_op(&run, y);
+    op_run back = {.op = "FusedBatchNormGradV3",
+                   .inputs = {dy, x, scale, y[3], y[4], y[5]},
+                   .attrs = {{"epsilon", 'f', .number = 1e-3f}},
+                   .output_count = 5,
+                   .threads = 3};
+    run_op(&back, grad);
+    for (int64_t c = 0; c < channels; c++) {
+        double mean = 0, variance = 0, sum = 0, product = 0, n = (double)rows;
+        for (int64_t r = 0; r < rows; r++) mean += (double)mr_tensor_floats(&x)[r * channels + c] / n;
+        for (int64_t r = 0; r < rows; r++)
+            variance += pow((double)mr_tensor_floats(&x)[r * channels + c] - mean, 2) / n;
+        CHECK_NEAR((double)mr_tensor_floats(&y[1])[c], mean, 1e-6 * fmax(1, (double)far));
+        CHECK_NEAR((double)mr_tensor_floats(&y[4])[c], variance, 1e-5);
+        CHECK_NEAR((double)mr_tensor_floats(&y[2])[c], variance * n / fmax(1, n - 1), 1e-5);
+        double root = 1 / sqrt(variance + 1e-3), factor = (double)mr_tensor_floats(&scale)[c] * root;
+        for (int64_t r = 0; r < rows; r++) {
+            int64_t at = r * channels + c;
+            double centred = (double)mr_tensor_floats(&x)[at] - mean, g = (double)mr_tensor_floats(&dy)[at];
+            CHECK_NEAR((double)mr_tensor_floats(&y[0])[at], centred * factor + (double)mr_tensor_floats(&offset)[c],
+                       1e-4 * fmax(1, (double)far));
+            sum += g;
+            product += g * centred;
+        }
+        CHECK_NEAR((double)mr_tensor_floats(&grad[1])[c], product * root, 1e-3 * fmax(1, (double)far));
+        CHECK_NEAR((double)mr_tensor_floats(&grad[2])[c], sum, 1e-3);
+        for (int64_t r = 0; r < rows; r++) {
+            int64_t at = r * channels + c;
+            double centred = (double)mr_tensor_floats(&x)[at] - mean, g = (double)mr_tensor_floats(&dy)[at];
+            CHECK_NEAR((double)mr_tensor_floats(&grad[0])[at],
+                       factor * (g - sum / n - centred * product / n * root * root), 2e-4 * fmax(1, (double)far));
+        }
+    }
+    run.threads = back.threads = 1;
+    run_op(&run, alone);
+    check_same_bits(&y[0], &alone[0]);
+    run_op(&back, alone);
+    for (int i = 0; i < 3; i++) check_same_bits(&grad[i], &alone[i]);
+}
+
+static void check_norms(void)
+{
+    check_norm(MR_SHAPE(2, 3, 5, 7), 0);
+    check_norm(MR_SHAPE(3, 20, 11, 16), 100);
+    check_norm(MR_SHAPE(1, 9, 9, 117), 3);
+    check_norm(MR_SHAPE(1, 1, 1, 3), 0);
+}
+
+TEST(batch_norm_plain_level)
+{
+    if (!use_level("plain", MR_CPU_PLAIN)) test_skip("no such level");
+    check_norms();
+}
+
+TEST(batch_norm_avx2)
+{
+    if (!use_level("avx2", MR_CPU_AVX2)) test_skip("no AVX2");
+    check_norms();
+}
+
+TEST(batch_norm_avx512)
+{
+    if (!use_level("avx512", MR_CPU_AVX512)) test_skip("no AVX-512");
+    check_norms();
+}
+
+TEST(batch_norm_with_relu_inside_is_relu_after)
+{
+    for (int64_t channels = 5; channels < 120; channels += 37) {
+        mr_shape shape = MR_SHAPE(3, 8, 9, channels);
+        mr_tensor x = random_floats(shape, 1), dy = random_floats(shape, 2), y[6], fused[6], grad[5], fused_grad[5];
+        mr_tensor scale = random_floats(MR_SHAPE(channels), 3), offset = random_floats(MR_SHAPE(channels), 4);
+        op_run run = {
+            .op = "FusedBatchNormV3", .inputs = {x, scale, offset, scale, offset}, .output_count = 6, .threads = 2};
+        run_op(&run, y);
+        mr_tensor relu = run_op_one(&(op_run){.op = "Relu", .inputs = {y[0]}});
+        run.op = "_FusedBatchNormEx";
+        run.attrs[0] = (op_attr){"activation_mode", 's', .text = "Relu"};
+        run_op(&run, fused);
+        check_same_bits(&fused[0], &relu);
+        mr_tensor passed = run_op_one(&(op_run){.op = "ReluGrad", .inputs = {dy, relu}});
+        op_run back = {.op = "FusedBatchNormGradV3", .inputs = {passed, x, scale, y[3], y[4], y[5]}, .output_count = 5};
+        run_op(&back, grad);
+        back.op = "_FusedBatchNormGradEx";
+        back.inputs[0] = dy;
+        back.inputs[6] = offset;
+        back.attrs[0] = run.attrs[0];
+        run_op(&back, fused_grad);
+        for (int i = 0; i < 3; i++) check_same_bits(&grad[i], &fused_grad[i]);
+    }
+}
