@@ -25,6 +25,16 @@ typedef struct mr_gpu_binary {
     int64_t dims[MR_GPU_RANK_MAX], a_strides[MR_GPU_RANK_MAX], b_strides[MR_GPU_RANK_MAX];
 } mr_gpu_binary;
 
+/* out = take ? a : b, each walked by strides of its own. */
+typedef struct mr_gpu_select {
+    const bool *take;
+    const void *a, *b;
+    void *out;
+    int64_t count;
+    int32_t rank;
+    int64_t dims[MR_GPU_RANK_MAX], strides[3][MR_GPU_RANK_MAX]; /* of take, a, b */
+} mr_gpu_select;
+
 #define MR_GPU_ADD_MAX 16
 typedef struct mr_gpu_add {
     const float *in[MR_GPU_ADD_MAX];

@@ -104,6 +104,15 @@ static mr_status copy_out(mr_device *base, void *host, const void *source, size_
                           "copy from the GPU", error);
 }
 
+static mr_status copy(mr_device *base, void *target, const void *source, size_t size_bytes, mr_error *error)
+{
+    mr_cuda_device *device = (mr_cuda_device *)base;
+    if (size_bytes == 0) return MR_OK;
+    MR_TRY(mr_cuda_enter(device, error));
+    return mr_cuda_result(device, device->driver->copy(address(target), address(source), size_bytes, device->stream),
+                          "copy within the GPU", error);
+}
+
 static mr_status wait(mr_device *base, mr_error *error)
 {
     mr_cuda_device *device = (mr_cuda_device *)base;
@@ -138,6 +147,7 @@ static const mr_device_functions functions = {
     .allocate_host = allocate_host,
     .copy_in = copy_in,
     .copy_out = copy_out,
+    .copy = copy,
     .wait = wait,
     .free = free_device,
 };

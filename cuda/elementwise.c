@@ -33,6 +33,7 @@ static const function_name names[] = {
     {"Mul", "mul"},
     {"Div", "div"},
     {"RealDiv", "div"},
+    {"DivNoNan", "div_no_nan"},
     {"Maximum", "maximum"},
     {"Minimum", "minimum"},
     {"SquaredDifference", "squared_difference"},
@@ -170,6 +171,65 @@ static mr_status add_n(mr_kernel_call *call, mr_error *error)
     return MR_OK;
 }
 
+/* ---- Select ---- */
+
+static mr_status prepare_select(const mr_kernel_node *node, void *memory, mr_error *error)
+{
+    char name[32];
+    snprintf(name, sizeof name, "select_%zu", mr_dtype_size(node->output_dtypes[0]));
+    return mr_cuda_find(node->device, MR_CUDA_elementwise, name, &((prepared *)memory)->function, error);
+}
+
+/* Neighbouring dimensions that all three walk as one are joined; at least one is left. */
+static void join_selected(mr_gpu_select *a)
+{
+    int32_t rank = 0;
+    for (int32_t i = 0; i < a->rank; i++) {
+        bool joins = rank > 0;
+        for (int o = 0; o < 3 && joins; o++) joins = a->strides[o][rank - 1] == a->dims[i] * a->strides[o][i];
+        int32_t target = joins ? rank - 1 : rank++;
+        a->dims[target] = joins ? a->dims[target] * a->dims[i] : a->dims[i];
+        for (int o = 0; o < 3; o++) a->strides[o][target] = a->strides[o][i];
+    }
+    a->rank = rank;
+}
+
+static mr_status launch_select(mr_kernel_call *call, mr_shape take, mr_shape shape, mr_error *error)
+{
+    const mr_tensor *in = call->inputs;
+    MR_TRY(mr_kernel_output(call, 0, shape, error));
+    mr_gpu_select a = {in[0].data, in[1].data, in[2].data, call->outputs[0].data, mr_shape_count(shape),
+                       shape.rank, {0},        {{0}}};
+    memcpy(a.dims, shape.dims, sizeof a.dims);
+    mr_broadcast_strides(take, shape, a.strides[0]);
+    mr_broadcast_strides(in[1].shape, shape, a.strides[1]);
+    mr_broadcast_strides(in[2].shape, shape, a.strides[2]);
+    join_selected(&a);
+    return mr_cuda_launch(call, function_of(call), mr_cuda_grid_for(mr_cuda_of(call), a.count), &a, error);
+}
+
+static mr_status select_broadcast(mr_kernel_call *call, mr_error *error)
+{
+    mr_shape shape;
+    MR_TRY(mr_kernel_broadcast(call, call->inputs[1].shape, call->inputs[2].shape, &shape, error));
+    MR_TRY(mr_kernel_broadcast(call, call->inputs[0].shape, shape, &shape, error));
+    return launch_select(call, call->inputs[0].shape, shape, error);
+}
+
+/* The condition has the operands' shape, or is a scalar, or a vector that chooses rows. */
+static mr_status select_rows(mr_kernel_call *call, mr_error *error)
+{
+    mr_shape take = call->inputs[0].shape, shape = call->inputs[1].shape;
+    bool rows = take.rank == 1 && shape.rank > 1 && take.dims[0] == shape.dims[0];
+    if (!mr_shape_equal(shape, call->inputs[2].shape) || !(rows || take.rank == 0 || mr_shape_equal(take, shape)))
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "condition, t and e do not fit");
+    if (rows) {
+        take.rank = shape.rank;
+        for (int32_t i = 1; i < shape.rank; i++) take.dims[i] = 1;
+    }
+    return launch_select(call, take, shape, error);
+}
+
 #define ROW(name, function, type_list)                                                                                 \
     {.op = name,                                                                                                       \
      .device = MR_DEVICE_GPU,                                                                                          \
@@ -177,6 +237,13 @@ static mr_status add_n(mr_kernel_call *call, mr_error *error)
      .run = function,                                                                                                  \
      .prepared_size_bytes = sizeof(prepared),                                                                          \
      .prepare = prepare}
+#define SELECT(name, function)                                                                                         \
+    {.op = name,                                                                                                       \
+     .device = MR_DEVICE_GPU,                                                                                          \
+     .types = "T: float, double, int64, bool",                                                                         \
+     .run = function,                                                                                                  \
+     .prepared_size_bytes = sizeof(prepared),                                                                          \
+     .prepare = prepare_select}
 #define UNARY(name) ROW(name, unary, "T: float")
 #define BINARY(name) ROW(name, binary, "T: float")
 #define COMPARISON(name) ROW(name, binary, "T: float, int32, int64")
@@ -201,6 +268,7 @@ static const mr_kernel kernels[] = {
     BINARY("Mul"),
     BINARY("Div"),
     BINARY("RealDiv"),
+    BINARY("DivNoNan"),
     BINARY("Maximum"),
     BINARY("Minimum"),
     BINARY("SquaredDifference"),
@@ -220,6 +288,8 @@ static const mr_kernel kernels[] = {
     BINARY("InvGrad"),
     ROW("BiasAdd", bias_add, "T: float"),
     ROW("AddN", add_n, "T: float"),
+    SELECT("Select", select_rows),
+    SELECT("SelectV2", select_broadcast),
 };
 
 MR_CUDA_FAMILY(elementwise);

@@ -69,6 +69,7 @@ BINARY(add_float, float, float, x + y)
 BINARY(sub_float, float, float, x - y)
 BINARY(mul_float, float, float, x *y)
 BINARY(div_float, float, float, x / y)
+BINARY(div_no_nan_float, float, float, y == 0 ? 0 : x / y)
 BINARY(maximum_float, float, float, x < y ? y : x)
 BINARY(minimum_float, float, float, y < x ? y : x)
 BINARY(squared_difference_float, float, float, (x - y) * (x - y))
@@ -87,6 +88,26 @@ BINARY(tanh_grad_float, float, float, y * (1 - x * x))
 BINARY(sqrt_grad_float, float, float, y * 0.5f / x)
 BINARY(rsqrt_grad_float, float, float, -0.5f * y * (x * x * x))
 BINARY(reciprocal_grad_float, float, float, -y *x *x)
+
+#define SELECT(name, type)                                                                                             \
+    MR_GPU_KERNEL(name, mr_gpu_select)                                                                                 \
+    {                                                                                                                  \
+        MR_GPU_EACH(i, a.count)                                                                                        \
+        {                                                                                                              \
+            int64_t rest = i, take = 0, x = 0, y = 0;                                                                  \
+            for (int d = a.rank - 1; d >= 0; d--) {                                                                    \
+                int64_t index = rest % a.dims[d];                                                                      \
+                rest /= a.dims[d];                                                                                     \
+                take += index * a.strides[0][d];                                                                       \
+                x += index * a.strides[1][d];                                                                          \
+                y += index * a.strides[2][d];                                                                          \
+            }                                                                                                          \
+            ((type *)a.out)[i] = a.take[take] ? ((const type *)a.a)[x] : ((const type *)a.b)[y];                       \
+        }                                                                                                              \
+    }
+SELECT(select_1, uint8_t)
+SELECT(select_4, uint32_t)
+SELECT(select_8, uint64_t)
 
 MR_GPU_KERNEL(add_n_float, mr_gpu_add)
 {

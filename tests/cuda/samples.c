@@ -196,6 +196,22 @@
         }                                                                                                              \
     }
 
+#define SELECT(operator, what, c0, c1, a0, a1, b0, b1)                                                                 \
+    {                                                                                                                  \
+        .name = what, .op = operator, .input_count = 3, .output_count = 1,                                             \
+        .inputs = {INTS(MR_BOOL, -1, 1, c0, c1), FLOATS(a0, a1), FLOATS(b0, b1)}, .outputs = {MR_FLOAT}, .attrs = {    \
+            T_FLOAT                                                                                                    \
+        }                                                                                                              \
+    }
+#define SELECT_ROWS                                                                                                    \
+    {                                                                                                                  \
+        .name = "rows", .op = "Select", .input_count = 3, .output_count = 1,                                           \
+        .inputs = {INTS(MR_BOOL, -1, 1, 4), INTS(MR_INT64, 0, 9, 4, 5), INTS(MR_INT64, 10, 19, 4, 5)},                 \
+        .outputs = {MR_INT64}, .attrs = {                                                                              \
+            TYPE("T", MR_INT64)                                                                                        \
+        }                                                                                                              \
+    }
+
 #define VARIABLE BETWEEN(0.1, 1, 700)
 #define ADAM(operator, nesterov)                                                                                       \
     {                                                                                                                  \
@@ -261,6 +277,18 @@ static const sample samples[] = {
     BINARY("Mul"),
     BINARY("Div"),
     BINARY("RealDiv"),
+    BINARY("DivNoNan"),
+    {.name = "by zero",
+     .op = "DivNoNan",
+     .input_count = 2,
+     .output_count = 1,
+     .inputs = {FLOATS(9), {.dtype = MR_FLOAT, .shape = {0}, .is_given = true}},
+     .outputs = {MR_FLOAT},
+     .attrs = {T_FLOAT}},
+    SELECT("Select", "of one shape", 4, 5, 4, 5, 4, 5),
+    SELECT_ROWS,
+    SELECT("SelectV2", "of one shape", 4, 5, 4, 5, 4, 5),
+    SELECT("SelectV2", "broadcast", 4, 1, 1, 5, 4, 5),
     BINARY("Maximum"),
     BINARY("Minimum"),
     BINARY("SquaredDifference"),
