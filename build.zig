@@ -116,6 +116,7 @@ pub fn build(b: *Build) void {
     addTidy(c);
     addClangSteps(c, fuzz_seconds);
     addRunSteps(c, programs);
+    addGpuKit(c);
 }
 
 // ---- Sources ----
@@ -484,6 +485,23 @@ fn wanted(b: *Build, name: []const u8) bool {
     const args = b.args orelse return true;
     for (args) |arg| if (std.mem.indexOf(u8, name, arg) != null) return true;
     return false;
+}
+
+// ---- The kit that is carried to a machine with a GPU ----
+
+/// zig-out/gpu-kit: a program that compares every GPU kernel with the CPU's, for any x86-64 processor of the last ten years.
+fn addGpuKit(c: Context) void {
+    const b = c.b;
+    const step = b.step("gpu-kit", "Make zig-out/gpu-kit, to be carried to a machine with a GPU and run there");
+    var kit = c;
+    if (c.target.result.cpu.arch == .x86_64)
+        kit.target = b.resolveTargetQuery(.{ .cpu_model = .{ .explicit = &std.Target.x86.cpu.x86_64_v3 } });
+    const library = addLibrary(kit);
+    const files = [_][]const u8{ "tests/cuda/kit/main.c", "tests/cuda/samples.c", "tests/cuda/samples_run.c", "tests/cuda/model.c" };
+    const program = kit.program("gpu-kit", &files, library);
+    const folder: Build.InstallDir = .{ .custom = "gpu-kit" };
+    step.dependOn(&b.addInstallArtifact(program, .{ .dest_dir = .{ .override = folder } }).step);
+    step.dependOn(&b.addInstallFileWithDir(b.path("tests/cuda/kit/run.sh"), folder, "run.sh").step);
 }
 
 // ---- Steps that run a program: demo, bench ----

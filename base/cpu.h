@@ -15,8 +15,15 @@ mr_cpu_level mr_cpu(void);
 #if defined(__x86_64__)
 #define MR_CPU_X86 1
 #define MR_TARGET_AVX2 __attribute__((target("avx2,fma,f16c,bmi,bmi2,lzcnt,popcnt,sse4.2,pclmul")))
+/* Compilers between these versions ask for 512-bit registers by name when the processor they build for has none. */
+#if __clang_major__ >= 18 && __clang_major__ <= 21
+#define MR_TARGET_EVEX512 "evex512,"
+#else
+#define MR_TARGET_EVEX512
+#endif
 #define MR_TARGET_AVX512                                                                                               \
-    __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c,bmi,bmi2,lzcnt,popcnt,sse4.2,pclmul")))
+    __attribute__((target(MR_TARGET_EVEX512                                                                            \
+                          "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c,bmi,bmi2,lzcnt,popcnt,sse4.2,pclmul")))
 #else
 #define MR_CPU_X86 0
 #define MR_TARGET_AVX2

@@ -159,7 +159,8 @@ static bool has_sse42(void)
 
 /* ---- AVX-512 and VPCLMULQDQ: folding ---- */
 
-#define TARGET_FOLD __attribute__((target("avx512f,avx512vl,avx512bw,avx512dq,vpclmulqdq,sse4.2,pclmul")))
+#define TARGET_FOLD                                                                                                    \
+    __attribute__((target(MR_TARGET_EVEX512 "avx512f,avx512vl,avx512bw,avx512dq,vpclmulqdq,sse4.2,pclmul")))
 
 /* Each 128-bit lane of value moved on by the distance of the constants, plus what lies there. */
 TARGET_FOLD static inline __m512i fold512(__m512i value, __m512i constants, __m512i there)

@@ -1,0 +1,13 @@
+#!/bin/sh
+# Runs gpu-kit with whatever cuBLAS and cuDNN this machine has: the system's, the toolkit's, or those of Python packages.
+# usage: ./run.sh [INDEX] [PART-OF-AN-OPERATOR]
+cd "$(dirname "$0")" || exit 1
+folders=.
+for name in libcublas.so.13 libcublas.so.12 libcublas.so.11 libcudnn.so.9 libcudnn.so.8; do
+    for file in /usr/local/cuda*/lib64/$name /usr/local/lib/python3*/*-packages/nvidia/*/lib/$name \
+        /usr/lib/python3/dist-packages/nvidia/*/lib/$name /opt/*/lib/python3*/site-packages/nvidia/*/lib/$name \
+        "$HOME"/.local/lib/python3*/site-packages/nvidia/*/lib/$name; do
+        [ -e "$file" ] && folders="$folders:$(dirname "$file")"
+    done
+done
+LD_LIBRARY_PATH="$folders${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" exec ./gpu-kit "$@"
