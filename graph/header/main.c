@@ -5,8 +5,11 @@
  * replaces it; that this is meant is said to the compiler inside the macro, so that it warns nobody. */
 #include "graph/ir/signature.h"
 
+#include <assert.h>
 #include <ctype.h>
+#include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* Names that C or the other headers use already. */
@@ -18,6 +21,40 @@ static const struct {
     {"Variable", "mr_variable_op"},
     {"Iterator", "mr_iterator_op"},
 };
+
+/* ---- Lines: collected, then broken after a comma where they are longer than a line of this project ---- */
+
+constexpr size_t line_max = 120;
+static char line[8192];
+static size_t line_length;
+
+[[gnu::format(printf, 1, 2)]] static void add(const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    int written = vsnprintf(line + line_length, sizeof line - line_length, format, args);
+    va_end(args);
+    assert(written >= 0 && (size_t)written < sizeof line - line_length);
+    line_length += (size_t)written;
+}
+
+/* begin: what the lines after the first begin with; end: what all but the last end with, as " \\" in a macro. */
+static void print_line(const char *begin, const char *end)
+{
+    const char *at = line;
+    size_t indent = 0;
+    while (indent + strlen(at) > line_max - strlen(end)) {
+        size_t length = line_max - strlen(end) - indent;
+        while (length > 0 && !(at[length - 1] == ' ' && (length == 1 || at[length - 2] == ','))) length--;
+        if (length == 0) break;
+        printf("%.*s%s\n%s", (int)length - 1, at, end, begin);
+        at += length;
+        indent = strlen(begin);
+    }
+    printf("%s\n", at);
+    line_length = 0;
+    *line = '\0';
+}
 
 /* "FusedBatchNormV3" to "mr_fused_batch_norm_v3", with TensorFlow's rule for its Python functions. */
 static const char *builder_name(const char *op, char *text, size_t size_bytes)
@@ -113,26 +150,59 @@ static const char *setter(const mr_op_attr *attr)
     return names[attr->kind][attr->is_list];
 }
 
+/* The shortest decimal that is this float; static. */
+static const char *float_text(float value)
+{
+    static char text[32];
+    for (int digits = 1; digits <= 9; digits++) {
+        snprintf(text, sizeof text, "%.*g", digits, (double)value);
+        if (strtof(text, nullptr) == value) break;
+    }
+    return text;
+}
+
+/* What an option is when it is left out, as a comment. */
+static void print_default_comment(const mr_op_attr *attr)
+{
+    const mr_attr_value *value = &attr->default_value;
+    if (!attr->has_default)
+        printf(" /* must be given */");
+    else if (attr->is_list)
+        return;
+    else if (attr->kind == MR_ATTR_INT && value->integer != 0)
+        printf(" /* left out: %lld */", (long long)value->integer);
+    else if (attr->kind == MR_ATTR_FLOAT && value->number != 0)
+        printf(" /* left out: %s */", float_text(value->number));
+    else if (attr->kind == MR_ATTR_BOOL && value->boolean)
+        printf(" /* left out: true */");
+    else if (attr->kind == MR_ATTR_TYPE)
+        printf(" /* left out: %s */", mr_dtype_name((mr_dtype)value->type));
+    else if (attr->kind == MR_ATTR_STRING && value->string.size_bytes > 0)
+        printf(" /* left out: \"%s\" */", value->string.data);
+    else if (attr->kind == MR_ATTR_SHAPE)
+        printf(" /* left out: %s */", value->shape.rank < 0 ? "unknown" : "a scalar's");
+}
+
 /* The initialiser of a default that is not zero: true when there is one. */
-static bool print_default(const mr_op_attr *attr, bool print)
+static bool add_default(const mr_op_attr *attr, bool write)
 {
     if (attr->is_list) return false;
     const mr_attr_value *value = &attr->default_value;
     switch (attr->kind) {
     case MR_ATTR_INT:
         if (!attr->has_default || value->integer == 0) return false;
-        if (print) printf(".%s = %lld, ", attr->name, (long long)value->integer);
+        if (write) add(".%s = %lld, ", attr->name, (long long)value->integer);
         return true;
     case MR_ATTR_FLOAT:
         if (!attr->has_default || value->number == 0) return false;
-        if (print) printf(".%s = (float)%.9g, ", attr->name, (double)value->number);
+        if (write) add(".%s = (float)%s, ", attr->name, float_text(value->number));
         return true;
     case MR_ATTR_BOOL:
         if (!attr->has_default || !value->boolean) return false;
-        if (print) printf(".%s = true, ", attr->name);
+        if (write) add(".%s = true, ", attr->name);
         return true;
     case MR_ATTR_SHAPE:
-        if (print) printf(".%s = MR_SHAPE_UNSET, ", attr->name);
+        if (write) add(".%s = MR_SHAPE_UNSET, ", attr->name);
         return true;
     default:
         return false;
@@ -142,7 +212,7 @@ static bool print_default(const mr_op_attr *attr, bool print)
 static bool has_defaults(const mr_op_def *def)
 {
     for (int32_t i = 0; i < def->attr_count; i++)
-        if (is_option(def, &def->attrs[i]) && print_default(&def->attrs[i], false)) return true;
+        if (is_option(def, &def->attrs[i]) && add_default(&def->attrs[i], false)) return true;
     return false;
 }
 
@@ -151,7 +221,10 @@ static void print_options(const mr_op_def *def, const char *name)
     printf("typedef struct %s_options {\n    const char *name;\n", name);
     for (int32_t i = 0; i < def->attr_count; i++) {
         const mr_op_attr *attr = &def->attrs[i];
-        if (is_option(def, attr)) printf("    %s%s;\n", option_type(attr), attr->name);
+        if (!is_option(def, attr)) continue;
+        printf("    %s%s;", option_type(attr), attr->name);
+        print_default_comment(attr);
+        printf("\n");
     }
     printf("} %s_options;\n", name);
 }
@@ -168,14 +241,14 @@ static const char *output_type(const mr_op_argument *argument)
     return is_list_argument(argument) ? "mr_output_range" : "mr_output";
 }
 
-static void print_result_type(const mr_op_def *def, const char *name)
+static void add_result_type(const mr_op_def *def, const char *name)
 {
     if (def->output_count == 0)
-        printf("mr_node *");
+        add("mr_node *");
     else if (def->output_count == 1)
-        printf("%s ", output_type(&def->outputs[0]));
+        add("%s ", output_type(&def->outputs[0]));
     else
-        printf("%s_outputs ", name);
+        add("%s_outputs ", name);
 }
 
 static void print_return(const mr_op_def *def, const char *name)
@@ -206,35 +279,37 @@ static void print_return(const mr_op_def *def, const char *name)
 
 static void print_comment(const mr_op_def *def)
 {
-    printf("/* %s\n *\n * %s", def->op->doc, def->op->name);
-    printf("(%s)\n", def->op->signature);
+    printf("/* %s\n *\n", def->op->doc);
+    add(" * %s(%s)", def->op->name, def->op->signature);
+    print_line(" *     ", "");
     for (int32_t i = 0; i < def->attr_count; i++) {
         const mr_op_attr *attr = &def->attrs[i];
         if (attr->allowed_types == 0) continue;
-        printf(" * %s  ", attr->name);
+        add(" * %s  ", attr->name);
         const char *separator = "";
         for (int dtype = 1; dtype < MR_DTYPE_COUNT; dtype++)
             if (attr->allowed_types >> dtype & 1) {
-                printf("%s%s", separator, mr_dtype_name((mr_dtype)dtype));
+                add("%s%s", separator, mr_dtype_name((mr_dtype)dtype));
                 separator = ", ";
             }
-        printf("\n");
+        print_line(" *     ", "");
     }
     printf(" */\n");
 }
 
 static void print_function(const mr_op_def *def, const char *name)
 {
-    printf("static inline ");
-    print_result_type(def, name);
-    printf("%s_(mr_graph *graph_", name);
+    add("static inline ");
+    add_result_type(def, name);
+    add("%s_(mr_graph *graph_", name);
     for (int32_t i = 0; i < def->input_count; i++)
-        printf(", %s %s_", is_list_argument(&def->inputs[i]) ? "mr_outputs" : "mr_output", def->inputs[i].name);
+        add(", %s %s_", is_list_argument(&def->inputs[i]) ? "mr_outputs" : "mr_output", def->inputs[i].name);
     for (int32_t i = 0; i < def->attr_count; i++)
         if (is_positional(&def->attrs[i]) && !mr_op_attr_is_deduced(def, def->attrs[i].name))
-            printf(", mr_dtype %s_", def->attrs[i].name);
-    printf(", const %s_options *options_)\n{\n", name);
-    printf("    mr_node_builder builder_ = mr_node_begin(graph_, \"%s\", options_->name);\n", def->op->name);
+            add(", mr_dtype %s_", def->attrs[i].name);
+    add(", const %s_options *options_)", name);
+    print_line("    ", "");
+    printf("{\n    mr_node_builder builder_ = mr_node_begin(graph_, \"%s\", options_->name);\n", def->op->name);
     for (int32_t i = 0; i < def->input_count; i++)
         printf("    mr_node_add_input%s(&builder_, %s_);\n", is_list_argument(&def->inputs[i]) ? "_list" : "",
                def->inputs[i].name);
@@ -261,15 +336,18 @@ static void print_macro(const mr_op_def *def, const char *name)
     for (int32_t i = 0; i < def->attr_count; i++)
         if (is_positional(&def->attrs[i]) && !mr_op_attr_is_deduced(def, def->attrs[i].name))
             printf(", %s_", def->attrs[i].name);
-    printf(", ...) \\\n    %s%s_((graph_)", defaults ? "MR_WITH_DEFAULTS_(" : "", name);
-    for (int32_t i = 0; i < def->input_count; i++) printf(", (%s_)", def->inputs[i].name);
+    printf(", ...) \\\n");
+    add("    %s%s_((graph_)", defaults ? "MR_WITH_DEFAULTS_(" : "", name);
+    for (int32_t i = 0; i < def->input_count; i++) add(", (%s_)", def->inputs[i].name);
     for (int32_t i = 0; i < def->attr_count; i++)
         if (is_positional(&def->attrs[i]) && !mr_op_attr_is_deduced(def, def->attrs[i].name))
-            printf(", (%s_)", def->attrs[i].name);
-    printf(", &(%s_options){", name);
+            add(", (%s_)", def->attrs[i].name);
+    add(", &(%s_options){", name);
     for (int32_t i = 0; i < def->attr_count; i++)
-        if (is_option(def, &def->attrs[i])) print_default(&def->attrs[i], true);
-    printf("__VA_ARGS__})%s\n\n", defaults ? ")" : "");
+        if (is_option(def, &def->attrs[i])) add_default(&def->attrs[i], true);
+    add("__VA_ARGS__})%s", defaults ? ")" : "");
+    print_line("        ", " \\");
+    printf("\n");
 }
 
 static void print_operator(const mr_op_def *def)
