@@ -146,7 +146,7 @@ static mr_status share_node(sharer *s, int32_t index, mr_error *error)
     mr_planner *planner = s->planner;
     mr_plan_node *node = &planner->nodes[index];
     for (int32_t i = 0; i < node->input_count; i++) node->inputs[i] = s->instead[node->inputs[i]];
-    const mr_plan_value *first = &planner->values[node->first_output];
+    const mr_plan_value *first = node->output_count > 0 ? &planner->values[node->first_output] : nullptr;
     bool constant = !node->kernel && node->output_count == 1 && node->control_count == 0 && is_small_constant(first);
     if (!constant && !may_share(planner, node)) return MR_OK;
     uint64_t hash = constant ? hash_constant(&first->constant) : hash_node(node);
