@@ -239,7 +239,7 @@ MR_INLINE void apply_body(const norm *n, int64_t begin, int64_t end)
 }
 MR_LEVELS(apply, (const norm *n, int64_t begin, int64_t end), (n, begin, end))
 
-/* target = dy · factor - (x - mean) · slope - level */
+/* target = (dy - level) · factor - (x - mean) · slope */
 MR_INLINE void apply_grad_strip(const norm *n, int64_t begin, int64_t end, int64_t c, const int width, const bool relu)
 {
     const int64_t channels = n->channels;
@@ -256,7 +256,7 @@ MR_INLINE void apply_grad_strip(const norm *n, int64_t begin, int64_t end, int64
             int64_t at = r * channels + c + v * 16;
             mr_vector centred = mr_vector_load(n->x + at) - mean[v];
             mr_vector dy = passed(mr_vector_load(n->dy + at), centred, factor[v], offset[v], relu);
-            mr_vector_store(n->target + at, dy * factor[v] - centred * slope[v] - level[v]);
+            mr_vector_store(n->target + at, (dy - level[v]) * factor[v] - centred * slope[v]);
         }
 }
 
@@ -268,7 +268,7 @@ MR_INLINE void apply_grad_all(const norm *n, int64_t begin, int64_t end, const b
         for (c = first; c < n->channels; c++) {
             int64_t at = r * n->channels + c;
             float dy = passed_one(n, at, c, relu);
-            n->target[at] = dy * n->factor[c] - (n->x[at] - n->mean[c]) * n->slope[c] - n->level[c];
+            n->target[at] = (dy - n->level[c]) * n->factor[c] - (n->x[at] - n->mean[c]) * n->slope[c];
         }
 }
 
@@ -349,9 +349,13 @@ static void nchw_apply(void *context, int64_t begin, int64_t end)
     for (int64_t row = begin; row < end; row++)
         for (int64_t i = 0, c = row % n->channels; i < n->inner; i++) {
             int64_t at = row * n->inner + i;
-            n->target[at] =
-                n->dy ? n->dy[at] * n->factor[c] - (n->x[at] - n->mean[c]) * n->offset[c] - n->offset[n->channels + c]
-                      : (n->x[at] - n->mean[c]) * n->factor[c] + n->offset[c];
+            float centred = n->x[at] - n->mean[c];
+            if (n->dy) {
+                n->target[at] = (passed_one(n, at, c, n->relu) - n->level[c]) * n->factor[c] - centred * n->slope[c];
+                continue;
+            }
+            float y = centred * n->factor[c] + n->offset[c];
+            n->target[at] = n->relu && y < 0 ? 0 : y;
         }
 }
 
@@ -568,7 +572,7 @@ static mr_status fused_batch_norm_grad(mr_kernel_call *call, mr_error *error)
         ((float *)call->outputs[1].data)[c] = (float)(product * root);
         ((float *)call->outputs[2].data)[c] = (float)sum;
         slope[c] = attrs->training ? (float)(scale * root * product / count / variance) : 0;
-        level[c] = attrs->training ? (float)(scale * root * sum / count) : 0;
+        level[c] = attrs->training ? (float)(sum / count) : 0;
     }
     mr_status status = mr_kernel_forward(call, 0, 0, call->inputs[0].shape, error);
     if (status == MR_OK) {

@@ -110,3 +110,31 @@ TEST(batch_norm_with_relu_inside_is_relu_after)
         for (int i = 0; i < 3; i++) check_same_bits(&grad[i], &fused_grad[i]);
     }
 }
+
+TEST(batch_norm_in_nchw_is_the_transposed_one)
+{
+    mr_tensor x = random_floats(MR_SHAPE(3, 4, 5, 6), 1), dy = random_floats(MR_SHAPE(3, 4, 5, 6), 2), y[6], grad[5];
+    mr_tensor scale = random_floats(MR_SHAPE(6), 3), offset = random_floats(MR_SHAPE(6), 4), turned[6], turned_grad[5];
+    op_run run = {.op = "_FusedBatchNormEx",
+                  .inputs = {x, scale, offset, scale, offset},
+                  .attrs = {{"activation_mode", 's', .text = "Relu"}},
+                  .output_count = 6};
+    run_op(&run, y);
+    op_run back = {.op = "_FusedBatchNormGradEx",
+                   .inputs = {dy, x, scale, y[3], y[4], y[5], offset},
+                   .attrs = {{"activation_mode", 's', .text = "Relu"}},
+                   .output_count = 5};
+    run_op(&back, grad);
+    run.attrs[1] = back.attrs[1] = (op_attr){"data_format", 's', .text = "NCHW"};
+    mr_tensor to = INT32S(0, 3, 1, 2), from = INT32S(0, 2, 3, 1);
+    run.inputs[0] = back.inputs[1] = run_op_one(&(op_run){.op = "Transpose", .inputs = {x, to}});
+    run_op(&run, turned);
+    mr_tensor again = run_op_one(&(op_run){.op = "Transpose", .inputs = {turned[0], from}});
+    check_close(&again, &y[0], 1e-5);
+    back.inputs[0] = run_op_one(&(op_run){.op = "Transpose", .inputs = {dy, to}});
+    run_op(&back, turned_grad);
+    again = run_op_one(&(op_run){.op = "Transpose", .inputs = {turned_grad[0], from}});
+    check_close(&again, &grad[0], 1e-5);
+    check_close(&turned_grad[1], &grad[1], 1e-5);
+    check_close(&turned_grad[2], &grad[2], 1e-5);
+}
