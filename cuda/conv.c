@@ -145,27 +145,25 @@ static void forget(const mr_cuda_dnn *dnn, const descriptors *d)
     if (d->convolution != nullptr) (void)dnn->convolution_free(d->convolution);
 }
 
-/* The fastest algorithm that cuDNN would take; false when it has none. */
-static bool choose(const mr_cuda_device *device, direction way, const descriptors *d, mr_dnn_choice *choice)
+/* The algorithms that cuDNN would take, fastest first: those that give the same bits each time, in whole floats. */
+static int list_choices(const mr_cuda_device *device, direction way, const descriptors *d, mr_dnn_choice *choices)
 {
     const mr_cuda_dnn *dnn = device->dnn;
-    mr_dnn_choice choices[CHOICES_MAX];
+    mr_dnn_handle handle = device->dnn_handle;
     mr_dnn_result result = 1;
-    int count = 0;
+    int count = 0, good = 0;
     if (way == FORWARD)
-        result =
-            dnn->forward_choices(device->dnn_handle, d->x, d->w, d->convolution, d->y, CHOICES_MAX, &count, choices);
+        result = dnn->forward_choices(handle, d->x, d->w, d->convolution, d->y, CHOICES_MAX, &count, choices);
     if (way == BACKWARD_INPUT)
-        result = dnn->input_choices(device->dnn_handle, d->w, d->y, d->convolution, d->x, CHOICES_MAX, &count, choices);
+        result = dnn->input_choices(handle, d->w, d->y, d->convolution, d->x, CHOICES_MAX, &count, choices);
     if (way == BACKWARD_FILTER)
-        result =
-            dnn->filter_choices(device->dnn_handle, d->x, d->y, d->convolution, d->w, CHOICES_MAX, &count, choices);
+        result = dnn->filter_choices(handle, d->x, d->y, d->convolution, d->w, CHOICES_MAX, &count, choices);
     for (int i = 0; result == 0 && i < count; i++) {
-        if (choices[i].status != 0 || (int64_t)choices[i].workspace_bytes > 2 * COLUMNS_BYTES_MAX) continue;
-        *choice = choices[i];
-        return true;
+        bool exact = choices[i].math == MR_DNN_FMA_MATH || choices[i].math == 0;
+        bool fits = choices[i].workspace_bytes <= 2 * (size_t)COLUMNS_BYTES_MAX;
+        if (choices[i].status == 0 && choices[i].determinism == 1 && exact && fits) choices[good++] = choices[i];
     }
-    return false;
+    return good;
 }
 
 /* The filter between [height, width, in, out] and cuDNN's [out, height, width, in]. */
@@ -226,10 +224,11 @@ static mr_status try_dnn(mr_kernel_call *call, const job *j, bool *done, mr_erro
     MR_TRY(mr_cuda_dnn_handle(device, &is_there, error));
     if (!is_there) return MR_OK;
     descriptors d = {0};
-    mr_dnn_choice choice;
+    mr_dnn_choice choices[CHOICES_MAX];
     mr_status status = MR_OK;
-    if (describe(device->dnn, v, &d) == 0 && choose(device, j->way, &d, &choice))
-        status = run_chosen(call, j, &d, &choice, done, error);
+    int count = describe(device->dnn, v, &d) == 0 ? list_choices(device, j->way, &d, choices) : 0;
+    for (int i = 0; i < count && status == MR_OK && !*done; i++)
+        status = run_chosen(call, j, &d, &choices[i], done, error);
     forget(device->dnn, &d);
     return status;
 }
