@@ -290,7 +290,7 @@ static bool run_and_kill(const char *out, const char *folder, int64_t after_us)
     pid_t child = fork();
     if (child == 0) {
         if (!freopen("/dev/null", "w", stdout) || !freopen("/dev/null", "w", stderr)) _exit(3);
-        execl(program, program, "--out", out, "--shards", "4", "-j", "2", folder, nullptr);
+        execl(program, program, "--out", out, "--shards", "2", "-j", "2", folder, nullptr);
         _exit(2);
     }
     int status;
@@ -311,7 +311,7 @@ static bool run_and_kill(const char *out, const char *folder, int64_t after_us)
 TEST(make_killed_at_any_moment_shows_no_half_file_and_goes_on)
 {
     char folder[1024], out[1024];
-    snprintf(folder, sizeof folder, "%s", make_folder("photos", 40));
+    snprintf(folder, sizeof folder, "%s", make_folder("photos", 25));
     snprintf(out, sizeof out, "%s", test_path("out"));
     CHECK_EQ(program_run("true")->exit_code, 0);
     int64_t begin = now_us();
@@ -330,11 +330,11 @@ TEST(make_killed_at_any_moment_shows_no_half_file_and_goes_on)
         check_no_half_files(out);
     }
     CHECK(run_and_kill(out, folder, -1));
-    for (int i = 0; i < 4; i++) {
-        check_same(test_path("out/photos-train-0000%d-of-00004.tfrecord", i),
-                   test_path("whole/photos-train-0000%d-of-00004.tfrecord", i));
-        check_same(test_path("out/photos-validation-0000%d-of-00004.tfrecord", i),
-                   test_path("whole/photos-validation-0000%d-of-00004.tfrecord", i));
+    for (int i = 0; i < 2; i++) {
+        check_same(test_path("out/photos-train-0000%d-of-00002.tfrecord", i),
+                   test_path("whole/photos-train-0000%d-of-00002.tfrecord", i));
+        check_same(test_path("out/photos-validation-0000%d-of-00002.tfrecord", i),
+                   test_path("whole/photos-validation-0000%d-of-00002.tfrecord", i));
     }
     CHECK_EQ(program_run("ls -A %s | grep -c partial", out)->exit_code, 1);
 }

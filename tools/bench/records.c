@@ -93,7 +93,7 @@ static void bench_reading(bench_report *report, size_t record_bytes, const char 
             .task = task, .unit = "GB/s", .peer = "read(2) alone", .ours = median, .peer_value = peer, .runs = rounds});
     if (goal_gb > 0)
         bench_note(report, "%s: %.1f GB/s on one core, checked, of %.0f GB/s asked for", task, median, goal_gb);
-    else
+    else if (record_bytes < 1000)
         bench_note(report, "%s: %.1f million records/s", task, bench_median(records, rounds) / 1e6);
 }
 

@@ -88,7 +88,7 @@ static void describe(const progress *progress, uint64_t done, char *text, size_t
 static void draw(progress *progress, uint64_t done)
 {
     static constexpr int BAR_MAX = 30;
-    char text[256], bar[3 * BAR_MAX + 1] = "";
+    char text[256], bar[3 * BAR_MAX + 3] = "";
     describe(progress, done, text, sizeof(text));
     int columns = progress_columns(STDERR_FILENO, 80) - 1;
     int room = columns - (int)strlen(progress->task) - (int)strlen(text) - 4;
@@ -96,8 +96,10 @@ static void draw(progress *progress, uint64_t done)
         int cells = room < BAR_MAX ? room : BAR_MAX;
         int full =
             (int)((double)cells * (double)(done < progress->total ? done : progress->total) / (double)progress->total);
-        for (int i = 0; i < cells; i++) strcat(bar, i < full ? "━" : "┄");
-        strcat(bar, "  ");
+        size_t used = 0;
+        for (int i = 0; i < cells; i++)
+            used += (size_t)snprintf(bar + used, sizeof(bar) - used, "%s", i < full ? "━" : "┄");
+        (void)snprintf(bar + used, sizeof(bar) - used, "  ");
     }
     int text_room = columns - (int)strlen(progress->task) - 2;
     fprintf(stderr, "\r\033[K%s  %s%.*s", progress->task, bar, text_room > 0 ? text_room : 0, text);

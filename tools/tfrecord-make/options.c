@@ -90,7 +90,7 @@ static bool parse_splits(char *text, options *options, int *exit_code)
 {
     double sum = 0;
     options->split_count = 0;
-    for (char *part = strtok(text, ","); part; part = strtok(nullptr, ",")) {
+    for (char *part; (part = strsep(&text, ","));) {
         char *equals = strchr(part, '='), *end = nullptr;
         if (options->split_count == SPLITS_MAX) return refuse(exit_code, "--split: at most %d parts", SPLITS_MAX);
         if (equals) *equals = '\0';
@@ -103,7 +103,7 @@ static bool parse_splits(char *text, options *options, int *exit_code)
         for (int i = 0; i < options->split_count; i++)
             if (strcmp(options->splits[i].name, part) == 0)
                 return refuse(exit_code, "--split: \"%s\" is there twice", part);
-        strcpy(options->splits[options->split_count].name, part);
+        memcpy(options->splits[options->split_count].name, part, length + 1);
         options->splits[options->split_count++].fraction = fraction;
         sum += fraction;
     }
