@@ -125,7 +125,7 @@ mr_status mr_checkpoint_latest(const char *folder, char *path, size_t path_size,
     MR_TRY(mr_checkpoint_state_read(folder, &state, error));
     mr_status status = MR_OK;
     if (state.latest == nullptr)
-        status = mr_fail(error, MR_NOT_FOUND, "%s/checkpoint names no checkpoint", folder);
+        status = mr_fail(error, MR_DATA_LOSS, "%s/checkpoint names no checkpoint", folder);
     else if (strlen(state.latest) >= path_size)
         status =
             mr_fail(error, MR_INVALID_ARGUMENT, "the path %.200s does not fit in %zu bytes", state.latest, path_size);
@@ -136,7 +136,7 @@ mr_status mr_checkpoint_latest(const char *folder, char *path, size_t path_size,
         if (index == nullptr)
             status = mr_fail_memory(error, path_size);
         else if (!mr_file_exists(index))
-            status = mr_fail(error, MR_NOT_FOUND, "%s: named in %s/checkpoint, but not there", index, folder);
+            status = mr_fail(error, MR_DATA_LOSS, "%s: named in %s/checkpoint, but not there", index, folder);
         free(index);
     }
     mr_checkpoint_state_deinit(&state);

@@ -5,6 +5,7 @@
  * makes photos/ball/ball-000000.jpg, photos/cone/cone-000001.png, …: six classes, many sizes, JPEG for the most part.
  * The same seed gives the same files at any number of jobs; what exists already is left alone. */
 #include "base/pool.h"
+#include "records/file.h"
 #include "scene.h"
 
 #include <errno.h>
@@ -13,7 +14,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -89,8 +89,7 @@ static mr_status make_folders(const char *folder, mr_error *error)
     for (int i = -1; i < CLASS_COUNT; i++) {
         char path[4096];
         snprintf(path, sizeof(path), i < 0 ? "%s" : "%s/%s", folder, i < 0 ? "" : class_names[i]);
-        if (mkdir(path, 0777) != 0 && errno != EEXIST)
-            return mr_fail(error, MR_UNAVAILABLE, "%s: cannot be made: %s", path, strerror(errno));
+        MR_TRY(mr_file_make_directories(path, error));
     }
     return MR_OK;
 }
@@ -119,7 +118,7 @@ static bool parse_number(const char *text, uint64_t limit, uint64_t *number)
 static int fail_usage(const char *reason, const char *argument)
 {
     fprintf(stderr, "photographs: %s%s\nphotographs --help says more\n", reason, argument);
-    return 1;
+    return 2;
 }
 
 int main(int argument_count, char **arguments)
@@ -155,5 +154,7 @@ int main(int argument_count, char **arguments)
     if (made > 0) printf(", %" PRIu64 " made in %.1f s (%.0f a second)", made, seconds, (double)made / seconds);
     if (found > 0) printf(", %" PRIu64 " were there", found);
     printf("\n");
-    return 0;
+    if (fflush(stdout) == 0 && !ferror(stdout)) return 0;
+    fprintf(stderr, "photographs: cannot write the output: %s\n", strerror(errno));
+    return 1;
 }

@@ -1,12 +1,12 @@
 /* Encoding and saving: JPEG in the ways that cameras and programs write it, PNG fast. A picture appears under its name
  * only when it is whole. */
+#include "records/file.h"
 #include "scene.h"
 
 #include <errno.h>
 #include <setjmp.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include <jpeglib.h>
@@ -123,10 +123,11 @@ static bool write_png(output *output)
 mr_status picture_save(const scene *scene, const unsigned char *pixels, const char *path, mr_error *error)
 {
     char temporary[4200];
-    snprintf(temporary, sizeof(temporary), "%s.%d.tmp", path, (int)getpid());
+    /* The same name in every run: what a killed one leaves, the next one replaces. */
+    snprintf(temporary, sizeof(temporary), "%s" MR_FILE_PARTIAL, path);
     output output = {.scene = scene, .pixels = pixels, .file = fopen(temporary, "wb")};
-    if (output.file == nullptr)
-        return mr_fail(error, MR_UNAVAILABLE, "%s: cannot be written: %s", temporary, strerror(errno));
+    if (output.file == nullptr) return mr_file_fail(error, errno, "create", path);
+    errno = 0;
     bool written = scene->format == PNG ? write_png(&output) : write_jpeg(&output);
     int code = errno;
     if (fclose(output.file) != 0) {
@@ -136,5 +137,5 @@ mr_status picture_save(const scene *scene, const unsigned char *pixels, const ch
     if (written && rename(temporary, path) == 0) return MR_OK;
     if (written) code = errno;
     (void)unlink(temporary);
-    return mr_fail(error, MR_UNAVAILABLE, "%s: cannot be written: %s", path, strerror(code));
+    return mr_file_fail(error, code != 0 ? code : ENOMEM, "write", path);
 }

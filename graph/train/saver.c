@@ -188,8 +188,13 @@ static mr_status write_checkpoint(mr_saver *s, mr_session *session, const char *
     mr_checkpoint_writer *writer = nullptr;
     MR_TRY(mr_checkpoint_writer_open(prefix, &writer, error));
     mr_status status = write_values(s, session, writer, error);
-    if (status == MR_OK) return mr_checkpoint_writer_close(writer, error);
-    mr_checkpoint_writer_abandon(writer);
+    if (status == MR_OK)
+        status = mr_checkpoint_writer_close(writer, error);
+    else
+        mr_checkpoint_writer_abandon(writer);
+    /* Data that got no index would only take up room. */
+    char *index = status != MR_OK ? mr_arena_printf(&s->scratch, "%s.index", prefix) : nullptr;
+    if (index != nullptr && !mr_file_exists(index)) (void)mr_checkpoint_remove(prefix, nullptr);
     return status;
 }
 
@@ -243,16 +248,25 @@ static bool ends_with(const char *text, const char *ending)
     return length >= size && strcmp(text + length - size, ending) == 0;
 }
 
-/* True for what a process that was killed leaves: a partial file of this path, or data whose index never came. */
+/* The prefix of a checkpoint's file when the name is one that this path's checkpoints have, "base.data-…" or
+ * "base-STEP.meta": its length. 0: it is something else. */
+static size_t prefix_length(const char *name, const char *base)
+{
+    size_t length = strlen(base);
+    if (strncmp(name, base, length) != 0) return 0;
+    if (name[length] == '-') length += 1 + strspn(name + length + 1, "0123456789");
+    return name[length] == '.' ? length : 0;
+}
+
+/* True for what a process that was killed leaves: a partial file of this path, or data or a graph without an index. */
 static bool is_leftover(mr_saver *s, const char *folder, const char *name, const char *base)
 {
-    bool partial = ends_with(name, MR_FILE_PARTIAL);
-    if (partial && strcmp(name, "checkpoint" MR_FILE_PARTIAL) == 0) return true;
-    if (strncmp(name, base, strlen(base)) != 0) return false;
-    if (partial) return true;
-    const char *data = strstr(name, ".data-");
-    if (data == nullptr) return false;
-    char *index = mr_arena_printf(&s->scratch, "%s/%.*s.index", folder, (int)(data - name), name);
+    if (strcmp(name, "checkpoint" MR_FILE_PARTIAL) == 0) return true;
+    size_t length = prefix_length(name, base);
+    if (length == 0) return false;
+    if (ends_with(name, MR_FILE_PARTIAL)) return true;
+    if (strncmp(name + length, ".data-", strlen(".data-")) != 0 && strcmp(name + length, ".meta") != 0) return false;
+    char *index = mr_arena_printf(&s->scratch, "%s/%.*s.index", folder, (int)length, name);
     return index != nullptr && !mr_file_exists(index);
 }
 
@@ -271,6 +285,17 @@ static mr_status clean(mr_saver *s, const char *folder, const char *base, mr_err
     free(s->clean_folder);
     s->clean_folder = strdup(folder);
     return status;
+}
+
+/* True when folder/checkpoint names that checkpoint, or cannot be read, so that nobody knows. */
+static bool is_named(const char *folder, const char *prefix)
+{
+    mr_checkpoint_state state = {0};
+    mr_status status = mr_checkpoint_state_read(folder, &state, nullptr);
+    bool named = status != MR_OK && status != MR_NOT_FOUND;
+    for (int32_t i = 0; status == MR_OK && !named && i < state.count; i++) named = strcmp(state.paths[i], prefix) == 0;
+    mr_checkpoint_state_deinit(&state);
+    return named;
 }
 
 mr_status mr_saver_save(mr_saver *saver, mr_session *session, const char *path, int64_t step, mr_error *error)
@@ -292,8 +317,11 @@ mr_status mr_saver_save(mr_saver *saver, mr_session *session, const char *path, 
     MR_TRY(mr_file_make_directories(folder, error));
     MR_TRY(clean(saver, folder, base, error));
     MR_TRY(write_checkpoint(saver, session, prefix, error));
-    if (saver->saves_meta_graph) MR_TRY(write_meta_graph(saver, prefix, error));
-    return update_state(saver, folder, full, prefix, error);
+    mr_status status = saver->saves_meta_graph ? write_meta_graph(saver, prefix, error) : MR_OK;
+    if (status == MR_OK) status = update_state(saver, folder, full, prefix, error);
+    /* On a full disk, say: what is not named yet makes room again. */
+    if (status != MR_OK && !is_named(folder, prefix)) (void)remove_checkpoint(saver, prefix, nullptr);
+    return status;
 }
 
 /* ---- Restore ---- */

@@ -1,6 +1,7 @@
 /* The loop around a training step: restore, run, summarise, save, stop, and tell of it. */
 #include "graph/train/progress.h"
 #include "graph/train/train.h"
+#include "records/checkpoint.h"
 #include "records/event.h"
 #include "records/file.h"
 
@@ -61,6 +62,36 @@ static mr_status run_targets(mr_session *session, mr_node *first, mr_node *secon
     return mr_session_run(session, MR_NO_FEEDS, (mr_outputs){0}, nullptr, targets, second != nullptr ? 2 : 1, error);
 }
 
+/* Why the latest checkpoint cannot be used, and the way on: another one, when there is one, or another folder. */
+static mr_status say_what_to_do(const mr_training *t, mr_status status, const mr_error *reason, mr_error *error)
+{
+    mr_checkpoint_state state = {0};
+    const char *earlier = nullptr;
+    if (mr_checkpoint_state_read(t->folder, &state, nullptr) == MR_OK && state.count > 1)
+        earlier = strrchr(state.paths[state.count - 2], '/');
+    if (earlier != nullptr)
+        status = mr_fail(error, status,
+                         "%s; to go on from an earlier checkpoint, let the first line of %s/checkpoint name \"%s\", to "
+                         "begin anew, give another folder",
+                         reason->message, t->folder, earlier + 1);
+    else
+        status = mr_fail(error, status, "%s; to begin anew, give another folder than %s", reason->message, t->folder);
+    mr_checkpoint_state_deinit(&state);
+    return status;
+}
+
+/* The session goes on from that checkpoint. An error says what to do: nothing is begun anew behind the user's back. */
+static mr_status resume(mr_training *t, mr_node *local, const char *checkpoint, mr_error *error)
+{
+    mr_error reason = {0};
+    MR_TRY(run_targets(t->session, local, nullptr, error));
+    mr_status status = mr_saver_restore(t->saver, t->session, checkpoint, &reason);
+    if (status != MR_OK) return say_what_to_do(t, status, &reason, error);
+    MR_TRY(read_step(t, error));
+    t->saved_step = t->step;
+    return MR_OK;
+}
+
 static mr_status start(mr_training *t, mr_error *error)
 {
     mr_node *global = mr_initialize_variables(t->graph, MR_GLOBAL_VARIABLES, "init");
@@ -73,14 +104,12 @@ static mr_status start(mr_training *t, mr_error *error)
     mr_status status = MR_NOT_FOUND;
     if (t->folder != nullptr) {
         MR_TRY(mr_file_make_directories(t->folder, error));
-        status = mr_checkpoint_latest(t->folder, latest, sizeof latest, error);
-        if (status != MR_OK && status != MR_NOT_FOUND) return status;
+        mr_error reason = {0};
+        status = mr_checkpoint_latest(t->folder, latest, sizeof latest, &reason);
+        if (status != MR_OK && status != MR_NOT_FOUND) return say_what_to_do(t, status, &reason, error);
     }
     if (status == MR_OK) {
-        MR_TRY(run_targets(t->session, local, nullptr, error));
-        MR_TRY(mr_saver_restore(t->saver, t->session, latest, error));
-        MR_TRY(read_step(t, error));
-        t->saved_step = t->step;
+        MR_TRY(resume(t, local, latest, error));
     } else {
         MR_TRY(run_targets(t->session, global, local, error));
         MR_TRY(read_step(t, error));

@@ -43,7 +43,8 @@ void mr_saver_free(mr_saver *saver);
 mr_status mr_saver_save(mr_saver *saver, mr_session *session, const char *path, int64_t step, mr_error *error);
 /* path  as given to save, with its -STEP */
 mr_status mr_saver_restore(mr_saver *saver, mr_session *session, const char *path, mr_error *error);
-/* The latest checkpoint that folder/checkpoint names; MR_NOT_FOUND when there is none. */
+/* The latest checkpoint that folder/checkpoint names.
+ * errors  MR_NOT_FOUND when there is no such file; MR_DATA_LOSS when it is damaged, or what it names is not there */
 mr_status mr_checkpoint_latest(const char *folder, char *path, size_t path_size, mr_error *error);
 
 /* ---- A checkpoint by itself: read and write tensors by key ---- */

@@ -1,0 +1,220 @@
+/* Training is killed with SIGKILL at 50 random moments. After each one the folder is looked at as the next process, a
+ * person or TensorBoard would: what has a final name is whole, "checkpoint" names something that loads and is never older
+ * than before, event files end at most in one torn record. Started again each time, every run ends with the variables of
+ * the run that was not killed, to the bit, and has removed what the killed ones left. */
+#include "tests/train/small_training.h"
+
+#include <dirent.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+constexpr int steps = 60, kills = 50, rounds_max = 400, kept = 3;
+
+static int64_t now_us(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (int64_t)time.tv_sec * 1'000'000 + time.tv_nsec / 1000;
+}
+
+/* Trains in a process of its own, killed after so many microseconds (-1: never). True when it came to its end. */
+static bool train(const char *folder, int64_t save_steps, int64_t after_us)
+{
+    char records[1024];
+    snprintf(records, sizeof records, "%s", test_path("small.tfrecord"));
+    int64_t end_us = now_us() + after_us;
+    pid_t child = fork();
+    CHECK(child >= 0);
+    if (child == 0) {
+        mr_error error = {0};
+        mr_status status = small_training(records, folder, steps, save_steps, &error);
+        if (status != MR_OK) fprintf(stderr, "training: %s\n", error.message);
+        _exit(status == MR_OK ? 0 : 1);
+    }
+    int how = 0;
+    while (waitpid(child, &how, WNOHANG) == 0) {
+        if (after_us >= 0 && now_us() >= end_us) kill(child, SIGKILL);
+        usleep(100);
+    }
+    CHECK(WIFSIGNALED(how) ? WTERMSIG(how) == SIGKILL : WEXITSTATUS(how) == 0);
+    return WIFEXITED(how);
+}
+
+static bool ends_with(const char *text, const char *ending)
+{
+    size_t length = strlen(text), size = strlen(ending);
+    return length >= size && strcmp(text + length - size, ending) == 0;
+}
+
+/* Every value of a checkpoint is there and its checksum holds. */
+static void check_loads(const char *path)
+{
+    mr_error error = {0};
+    mr_checkpoint_reader *reader = nullptr;
+    CHECK_OK(mr_checkpoint_reader_open(path, &reader, &error));
+    CHECK(mr_checkpoint_count(reader) > 15);
+    for (int32_t i = 0; i < mr_checkpoint_count(reader); i++) {
+        mr_tensor value = {0};
+        CHECK_OK(mr_checkpoint_read(reader, mr_checkpoint_key(reader, i, nullptr, nullptr), &value, &error));
+        mr_tensor_deinit(&value);
+    }
+    mr_checkpoint_reader_free(reader);
+}
+
+static void check_meta(const char *path)
+{
+    mr_error error = {0};
+    FILE *file = fopen(path, "rb");
+    CHECK(file != nullptr);
+    static char bytes[1 << 18];
+    size_t size_bytes = fread(bytes, 1, sizeof bytes, file);
+    fclose(file);
+    CHECK(size_bytes > 0 && size_bytes < sizeof bytes);
+    mr_graph *g = mr_graph_new();
+    CHECK_OK(mr_graph_import_meta(g, bytes, size_bytes, &error));
+    mr_graph_free(g);
+}
+
+/* Records up to the end, or to one that was being written. Returns true for a torn one. */
+static bool check_events(const char *path)
+{
+    mr_error error = {0};
+    mr_record_reader *reader = nullptr;
+    mr_string record;
+    CHECK_OK(mr_record_reader_open(path, nullptr, &reader, &error));
+    mr_status status;
+    while ((status = mr_record_reader_next(reader, &record, &error)) == MR_OK) continue;
+    if (status != MR_OUT_OF_RANGE && mr_record_reader_damage(reader).kind != MR_DAMAGE_CUT)
+        test_fail(__FILE__, __LINE__, "%s", error.message);
+    mr_record_reader_free(reader);
+    return status != MR_OUT_OF_RANGE;
+}
+
+typedef struct found {
+    int checkpoints, events, torn, leftovers;
+} found;
+
+/* Whatever has a final name is whole. */
+static found check_folder(const char *folder)
+{
+    found f = {0};
+    DIR *directory = opendir(folder);
+    if (directory == nullptr) return f;
+    for (struct dirent *entry; (entry = readdir(directory)) != nullptr;) {
+        char path[2048], *ending;
+        snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
+        if (ends_with(path, ".partial")) {
+            f.leftovers++;
+        } else if (strstr(entry->d_name, "tfevents") != nullptr) {
+            f.events++;
+            f.torn += check_events(path);
+        } else if (ends_with(path, ".meta")) {
+            check_meta(path);
+            strcpy(strstr(path, ".meta"), ".index");
+            f.leftovers += access(path, F_OK) != 0;
+        } else if (ends_with(path, ".index")) {
+            f.checkpoints++;
+            path[strlen(path) - strlen(".index")] = '\0';
+            check_loads(path);
+        } else if ((ending = strstr(path, ".data-")) != nullptr) {
+            strcpy(ending, ".index");
+            f.leftovers += access(path, F_OK) != 0;
+        } else if (entry->d_name[0] != '.') {
+            CHECK_STR(entry->d_name, "checkpoint");
+        }
+    }
+    closedir(directory);
+    return f;
+}
+
+/* The step of the checkpoint that a new process would begin with; -1 without any. */
+static int latest_step(const char *folder)
+{
+    mr_error error = {0};
+    char latest[2048];
+    mr_status status = mr_checkpoint_latest(folder, latest, sizeof latest, &error);
+    if (status == MR_NOT_FOUND && access(test_path("%s/checkpoint", strrchr(folder, '/') + 1), F_OK) != 0) return -1;
+    CHECK_OK(status);
+    check_loads(latest);
+    return atoi(strrchr(latest, '-') + 1);
+}
+
+static void check_equal(const char *a, const char *b)
+{
+    mr_error error = {0};
+    mr_checkpoint_reader *first = nullptr, *second = nullptr;
+    CHECK_OK(mr_checkpoint_reader_open(a, &first, &error));
+    CHECK_OK(mr_checkpoint_reader_open(b, &second, &error));
+    CHECK_EQ(mr_checkpoint_count(first), mr_checkpoint_count(second));
+    for (int32_t i = 0; i < mr_checkpoint_count(first); i++) {
+        mr_dtype dtype = MR_DTYPE_INVALID;
+        const char *key = mr_checkpoint_key(first, i, &dtype, nullptr);
+        mr_tensor x = {0}, y = {0};
+        CHECK_OK(mr_checkpoint_read(first, key, &x, &error));
+        CHECK_OK(mr_checkpoint_read(second, key, &y, &error));
+        bool same = dtype == MR_STRING ? mr_string_equal(mr_tensor_strings(&x)[0], mr_tensor_strings(&y)[0])
+                                       : memcmp(x.data, y.data, mr_tensor_size_bytes(&x)) == 0;
+        if (!same) test_fail(__FILE__, __LINE__, "%s differs between %s and %s", key, a, b);
+        mr_tensor_deinit(&x);
+        mr_tensor_deinit(&y);
+    }
+    mr_checkpoint_reader_free(first);
+    mr_checkpoint_reader_free(second);
+}
+
+/* A run that came to its end: what is there is what is to be kept, and it equals the unbroken one. */
+static void check_end(const char *folder, const char *whole)
+{
+    found f = check_folder(folder);
+    CHECK_EQ(f.leftovers, 0);
+    char name[128];
+    snprintf(name, sizeof name, "%s/model.ckpt-%d", strrchr(folder, '/') + 1, steps);
+    check_equal(whole, test_path("%s", name));
+}
+
+TEST(training_killed_50_times_ends_as_the_unbroken_run)
+{
+    small_records_write(test_path("small.tfrecord"));
+    char whole[1024], folder[1024];
+    snprintf(whole, sizeof whole, "%s", test_path("whole"));
+    int64_t begin_us = now_us();
+    CHECK(train(whole, 1, -1));
+    int64_t whole_us = now_us() - begin_us;
+    found f = check_folder(whole);
+    CHECK_EQ(f.checkpoints, kept);
+    CHECK_EQ(f.events, 1);
+    CHECK_EQ(f.torn + f.leftovers, 0);
+    snprintf(whole, sizeof whole, "%s", test_path("whole/model.ckpt-%d", steps));
+
+    uint64_t state = test_seed();
+    int killed = 0, runs = 0, rounds = 0, before = -1, torn = 0, leftovers = 0;
+    for (; killed < kills && rounds < rounds_max; rounds++) {
+        state = state * 6364136223846793005u + 1442695040888963407u;
+        snprintf(folder, sizeof folder, "%s", test_path("killed-%d", runs));
+        int64_t after_us = (int64_t)((state >> 33) % (uint64_t)(whole_us / 3 + 1));
+        bool ended = train(folder, 1 + (int64_t)(state >> 40) % 3, after_us);
+        int now = latest_step(folder);
+        CHECK(now >= before);
+        before = now;
+        if (ended) {
+            check_end(folder, whole);
+            before = -1;
+            runs++;
+            continue;
+        }
+        killed++;
+        f = check_folder(folder);
+        torn += f.torn;
+        leftovers += f.leftovers;
+    }
+    CHECK_EQ(killed, kills);
+    if (access(folder, F_OK) == 0 && train(folder, 5, -1)) check_end(folder, whole);
+    /* The kills did fall into the middle of things. */
+    if (getenv("MILLRACE_TEST_VERBOSE") != nullptr)
+        fprintf(stderr, "%d kills in %d rounds, %d runs ended, %d leftovers, %d torn event files\n", killed, rounds,
+                runs, leftovers, torn);
+    CHECK(runs > 0);
+}

@@ -1,0 +1,73 @@
+/* A training run that takes milliseconds and has everything that must go on where it was: records that are shuffled,
+ * decoded, cropped and flipped at random, batch normalization, dropout, Adam's slots, a decayed rate. */
+#ifndef MR_TESTS_TRAIN_SMALL_TRAINING_H
+#define MR_TESTS_TRAIN_SMALL_TRAINING_H
+
+#include "tests/test.h"
+
+#include <millrace/millrace.h>
+
+constexpr int small_records = 37, small_classes = 3;
+
+/* Little pictures of three kinds of stripes, in one record file. */
+static inline void small_records_write(const char *path)
+{
+    mr_error error = {0};
+    mr_record_writer *writer = nullptr;
+    mr_record_writer_options options = {.index = true, .atomic = true};
+    mr_example_encoder encoder = {0};
+    CHECK_OK(mr_record_writer_open(path, &options, &writer, &error));
+    for (int i = 0; i < small_records; i++) {
+        mr_tensor pixels = {0}, encoded = {0};
+        CHECK_OK(mr_tensor_init(&pixels, MR_UINT8, MR_SHAPE(12 + i % 3, 10, 3), &error));
+        for (int64_t at = 0; at < mr_tensor_count(&pixels); at++)
+            mr_tensor_uint8s(&pixels)[at] = (uint8_t)(at / 3 % (2 + i % small_classes) * 90 + i);
+        CHECK_OK(mr_image_encode_png(&pixels, &encoded, &error));
+        mr_example_add_bytes(&encoder, "image/encoded", mr_tensor_strings(&encoded)[0]);
+        mr_example_add_int64(&encoder, "image/class/label", i % small_classes);
+        mr_string record;
+        CHECK_OK(mr_example_finish(&encoder, &record, &error));
+        CHECK_OK(mr_record_writer_append(writer, record.data, record.size_bytes, &error));
+        mr_tensor_deinit(&pixels);
+        mr_tensor_deinit(&encoded);
+    }
+    CHECK_OK(mr_record_writer_close(writer, &error));
+    mr_example_encoder_deinit(&encoder);
+}
+
+static inline mr_output small_network(mr_graph *g, mr_output images)
+{
+    mr_output h = mr_layer_conv2d(g, images, .filters = 4, .kernel = 3, .no_bias = true);
+    h = mr_relu(g, mr_layer_batch_normalization(g, h, .training = true));
+    h = mr_layer_dropout(g, mr_layer_flatten(g, mr_layer_max_pool(g, h, .size = 2)), .rate = 0.4f, .training = true);
+    return mr_layer_dense(g, h, .units = small_classes);
+}
+
+static inline mr_status small_training(const char *records, const char *folder, int64_t stop_step, int64_t save_steps,
+                                       mr_error *error)
+{
+    mr_graph *g = mr_graph_new();
+    mr_graph_set_seed(g, 3);
+    mr_feature features[] = {{"image/encoded", MR_STRING}, {"image/class/label", MR_INT64}};
+    mr_image_options image = {.height = 6, .width = 6, .crop = MR_CROP_RANDOM_RESIZED, .area_min = 0.5f};
+    image.random_flip = true;
+    mr_dataset *d = mr_dataset_repeat(mr_dataset_shuffle(mr_dataset_records(records), .seed = 5), MR_FOREVER);
+    d = mr_dataset_decode_image(mr_dataset_parse_example(d, features, 2), .seed = 6, .image = image);
+    d = mr_dataset_prefetch(mr_dataset_batch(d, 8, .drop_remainder = true), 2);
+    mr_output batch[2];
+    mr_graph_iterator(g, "data", d, &(mr_iterator_options){.threads = 2}, batch);
+    mr_dataset_free(d);
+    mr_output loss = mr_loss_sparse_softmax(g, batch[1], small_network(g, batch[0]));
+    mr_variable step = mr_global_step(g);
+    mr_output rate = mr_cosine_decay(g, 0.01f, step.value, 200, 0.1f);
+    mr_summary_scalar(g, "loss", loss);
+    mr_summary_histogram(g, "kernel", mr_graph_find_output(g, "conv2d/kernel/read"));
+    mr_node *update = mr_minimize(g, mr_adam(.rate_output = rate), loss, step.ref);
+    mr_status status =
+        mr_training_run(g, update, error, .folder = folder, .stop_step = stop_step, .save_steps = save_steps,
+                        .summary_steps = 2, .max_to_keep = 3, .loss = loss, .session = {.thread_count = 2});
+    mr_graph_free(g);
+    return status;
+}
+
+#endif
