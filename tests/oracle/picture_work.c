@@ -1,6 +1,7 @@
 /* What images_oracle.py asks of us, one command a line on stdin:
  *
  *     make FOLDER                              every kind of JPEG and PNG, as files
+ *     corpus FOLDER                            a small picture of each kind, FOLDER/jpeg and FOLDER/png
  *     decode FILE TENSOR channels bits ratio plain accurate recover
  *     resize TENSOR TENSOR method height width align half
  *     region FILE TENSOR method height width x y w h flip
@@ -91,6 +92,25 @@ static void make(const char *folder)
         }
 }
 
+static void corpus(const char *folder)
+{
+    char path[1024];
+    for (int i = 0; i < test_jpeg_kind_count; i++) {
+        test_bytes file = test_jpeg(19, 17, test_jpeg_kinds[i]);
+        snprintf(path, sizeof(path), "%s/jpeg/%02d.jpg", folder, i);
+        write_file(path, "", file.bytes, file.size_bytes);
+        free(file.bytes);
+    }
+    for (int i = 0; i < test_png_kind_count; i++) {
+        test_png_options options = test_png_kinds[i];
+        options.interlaced = i % 2 == 1;
+        test_bytes file = test_png(11, 9, options);
+        snprintf(path, sizeof(path), "%s/png/%02d.png", folder, i);
+        write_file(path, "", file.bytes, file.size_bytes);
+        free(file.bytes);
+    }
+}
+
 static void decode(char **words)
 {
     mr_error error = {0};
@@ -165,6 +185,7 @@ int main(void)
             words[count++] = word;
         if (count == 0) continue;
         if (strcmp(words[0], "make") == 0) make(words[1]);
+        if (strcmp(words[0], "corpus") == 0) corpus(words[1]);
         if (strcmp(words[0], "decode") == 0) decode(words);
         if (strcmp(words[0], "resize") == 0) resize(words);
         if (strcmp(words[0], "region") == 0) region(words);
