@@ -218,8 +218,8 @@ static mr_status lower_node(lowering *l, const mr_plan_node *node, int32_t place
     call->kernel = node->kernel;
     call->run = node->is_copy ? run_copy : node->kernel->run;
     call->kernel_node = (mr_kernel_node){.name = node->node->name,
-                                         .op = node->is_copy ? "copy between devices" : node->node->op,
-                                         .attrs = &node->node->attrs,
+                                         .op = node->is_copy ? "copy between devices" : node->kernel->op,
+                                         .attrs = node->attrs ? node->attrs : &node->node->attrs,
                                          .device = node->device};
     if (!node->is_copy) call->kernel_node.host_outputs = node->kernel->host_outputs;
     MR_TRY(lower_inputs(l, node, place, call, error));
@@ -283,6 +283,8 @@ mr_status mr_plan_lower(mr_planner *planner, mr_error *error)
 {
     lowering l = {.planner = planner, .plan = calloc(1, sizeof(mr_plan))};
     if (!l.plan) return mr_fail_memory(error, sizeof(mr_plan));
+    l.plan->arena = planner->kept;
+    planner->kept = (mr_arena){0};
     mr_status status = lower_all(&l, error);
     if (status != MR_OK) {
         mr_plan_free(l.plan);

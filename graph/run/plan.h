@@ -5,6 +5,7 @@
  *   place  a device and a kernel for each node; handles of resources become constants
  *   fold   nodes whose inputs are constants are computed now
  *   share  equal nodes with equal inputs become one
+ *   fuse   chains for which there is one kernel become one node
  *   copy   values that are needed on another device are copied there
  *   order  a sequence that respects edges, runs early what frees memory, and updates variables after their readers
  *   lower  values become slots, nodes become calls, and each slot is given back after its last use
@@ -43,6 +44,7 @@ typedef struct mr_plan_value {
 typedef struct mr_plan_node {
     const mr_node *node;     /* for a copy: the node whose value it copies */
     const mr_kernel *kernel; /* null: a constant or a handle, nothing to run */
+    const mr_attrs *attrs;   /* null: the node's; otherwise what fuse made of them */
     mr_device *device;       /* null before place */
     int32_t input_count;
     int32_t *inputs;          /* values */
@@ -61,6 +63,7 @@ typedef struct mr_planner {
     mr_session *session;
     mr_step *step;
     mr_arena arena;
+    mr_arena kept; /* what the plan takes over */
     mr_plan_node *nodes;
     int32_t node_count, node_capacity;
     mr_plan_value *values;
@@ -79,6 +82,7 @@ mr_status mr_plan_fold(mr_planner *planner, mr_error *error);
 /* After folding: every live node that is no constant has a kernel, or an error names the first that has none. */
 mr_status mr_plan_check_kernels(const mr_planner *planner, mr_error *error);
 mr_status mr_plan_share(mr_planner *planner, mr_error *error);
+mr_status mr_plan_fuse(mr_planner *planner, mr_error *error);
 mr_status mr_plan_copy(mr_planner *planner, mr_error *error);
 mr_status mr_plan_order(mr_planner *planner, mr_error *error);
 mr_status mr_plan_lower(mr_planner *planner, mr_error *error);

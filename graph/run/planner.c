@@ -95,13 +95,15 @@ mr_status mr_plan_make(mr_step *step, mr_error *error)
     mr_planner planner = {.session = step->session, .step = step};
     uint64_t version = step->session->graph->version;
     static mr_status (*const passes[])(mr_planner *, mr_error *) = {
-        mr_plan_prune, mr_plan_place, mr_plan_fold, mr_plan_share, mr_plan_copy, mr_plan_order, mr_plan_lower,
+        mr_plan_prune, mr_plan_place, mr_plan_fold,  mr_plan_share,
+        mr_plan_fuse,  mr_plan_copy,  mr_plan_order, mr_plan_lower,
     };
     mr_status status = mr_graph_status(step->session->graph, error);
     for (size_t i = 0; status == MR_OK && i < sizeof passes / sizeof passes[0]; i++)
         status = passes[i](&planner, error);
     release_constants(&planner);
     mr_arena_deinit(&planner.arena);
+    mr_arena_deinit(&planner.kept);
     if (status != MR_OK) return status;
     step->plan->graph_version = version;
     return MR_OK;

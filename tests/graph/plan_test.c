@@ -248,3 +248,42 @@ TEST(plan_says_what_has_no_kernel)
     mr_session_free(session);
     mr_graph_free(g);
 }
+
+/* Relu goes into the batch normalization before it, and out of its gradient, when nobody else looks between. */
+TEST(plan_fuses_relu_into_batch_normalization)
+{
+    mr_error error = {0};
+    mr_graph *g = mr_graph_new();
+    mr_output x = mr_placeholder(g, MR_FLOAT, .shape = MR_SHAPE(2, 3, 3, 2));
+    mr_output scale = mr_constant_floats(g, MR_SHAPE(2), (float[]){1.5f, -0.5f}, nullptr);
+    mr_output offset = mr_constant_floats(g, MR_SHAPE(2), (float[]){0.25f, 0.1f}, nullptr);
+    mr_output none = mr_constant_floats(g, MR_SHAPE(0), nullptr, nullptr);
+    mr_output y = mr_fused_batch_norm_v3(g, x, scale, offset, none, none, .is_training = true).y;
+    mr_output h = mr_relu(g, y, .name = "h");
+    mr_output cost = mr_sum(g, mr_square(g, h), mr_constant_ints(g, MR_INTS(0, 1, 2, 3)));
+    mr_output gradients[3];
+    mr_gradients(g, MR_OUTPUTS(cost), MR_OUTPUTS(x, scale, offset), nullptr, gradients);
+    mr_session *session = open_session(g);
+    mr_tensor fed = {0}, fused[4] = {0}, plain[5] = {0};
+    CHECK_OK(mr_tensor_init(&fed, MR_FLOAT, MR_SHAPE(2, 3, 3, 2), &error));
+    for (int i = 0; i < 36; i++) mr_tensor_floats(&fed)[i] = (float)(i * 7 % 11) - 5;
+    mr_outputs fetches = MR_OUTPUTS(h, gradients[0], gradients[1], gradients[2], y);
+    CHECK_OK(mr_session_run(session, MR_FEEDS({x, fed}), (mr_outputs){fetches.items, 4}, fused, nullptr, 0, &error));
+    CHECK_EQ(ran(session, "_FusedBatchNormEx"), 1);
+    CHECK_EQ(ran(session, "_FusedBatchNormGradEx"), 1);
+    CHECK_EQ(ran(session, "Relu") + ran(session, "ReluGrad"), 0);
+    CHECK_OK(mr_session_run(session, MR_FEEDS({x, fed}), fetches, plain, nullptr, 0, &error)); /* y is looked at */
+    CHECK_EQ(ran(session, "_FusedBatchNormEx"), 0);
+    CHECK_EQ(ran(session, "Relu"), 1);
+    CHECK_EQ(ran(session, "ReluGrad"), 1);
+    for (int i = 0; i < 4; i++) {
+        for (int64_t j = 0; j < mr_tensor_count(&plain[i]); j++)
+            CHECK_NEAR(mr_tensor_floats(&fused[i])[j], mr_tensor_floats(&plain[i])[j], 1e-5);
+        mr_tensor_deinit(&fused[i]);
+        mr_tensor_deinit(&plain[i]);
+    }
+    mr_tensor_deinit(&plain[4]);
+    mr_tensor_deinit(&fed);
+    mr_session_free(session);
+    mr_graph_free(g);
+}

@@ -1,0 +1,133 @@
+/* Fuse: a few chains of nodes for which there is one kernel.
+ *
+ * Batch normalization and Relu become _FusedBatchNormEx, and on the way back ReluGrad and the gradient of the former
+ * _FusedBatchNormGradEx, when nothing else looks at what flows between them. The numbers are the same; a pass over the
+ * activations is saved each time. A chain whose kernel is not there for its device and types stays as it is. */
+#include "graph/run/session.h"
+
+#include <string.h>
+
+typedef struct fuser {
+    mr_planner *planner;
+    int32_t *uses;    /* by value: how many inputs take it, and one for a fetch */
+    int32_t *instead; /* by value: the value to use in its place */
+} fuser;
+
+static bool is_one_of(const mr_plan_node *node, const char *a, const char *b)
+{
+    return node->live && node->kernel && (strcmp(node->node->op, a) == 0 || strcmp(node->node->op, b) == 0);
+}
+
+/* The node that makes the value as its first output, when this is nobody else's input. */
+static mr_plan_node *maker_for_one(const fuser *f, int32_t value)
+{
+    const mr_plan_value *v = &f->planner->values[value];
+    if (v->kind != MR_VALUE_OUTPUT || v->index != 0 || f->uses[value] != 1) return nullptr;
+    return &f->planner->nodes[v->producer];
+}
+
+/* The node's attrs with activation_mode = "Relu" among them, sorted as mr_attrs are. */
+static const mr_attrs *attrs_with_relu(fuser *f, const mr_attrs *attrs)
+{
+    mr_arena *arena = &f->planner->kept;
+    mr_attrs *made = MR_ARENA_NEW(arena, mr_attrs, 1);
+    mr_attr *items = MR_ARENA_NEW(arena, mr_attr, (size_t)attrs->count + 1);
+    mr_attr_value *value = MR_ARENA_NEW(arena, mr_attr_value, 1);
+    if (!made || !items || !value) return nullptr;
+    value->string = MR_STR("Relu");
+    const mr_attr relu = {.name = "activation_mode", .kind = MR_ATTR_STRING, .count = 1, .values = value};
+    int32_t count = 0;
+    bool placed = false;
+    for (int32_t i = 0; i < attrs->count; i++) {
+        if (!placed && strcmp(attrs->items[i].name, relu.name) > 0) {
+            items[count++] = relu;
+            placed = true;
+        }
+        items[count++] = attrs->items[i];
+    }
+    if (!placed) items[count++] = relu;
+    *made = (mr_attrs){.count = count, .items = items};
+    return made;
+}
+
+/* Puts another kernel in the node's place; false, and nothing done, when there is none. */
+static bool set_kernel(fuser *f, mr_plan_node *node, const char *op)
+{
+    const mr_attrs *attrs = attrs_with_relu(f, &node->node->attrs);
+    const mr_kernel *kernel = attrs ? mr_kernel_find(op, node->device->kind, attrs) : nullptr;
+    if (!kernel) return false;
+    node->kernel = kernel;
+    node->attrs = attrs;
+    return true;
+}
+
+/* Relu(normalization): the normalization's output takes the place of Relu's. */
+static void fuse_forward(fuser *f, mr_plan_node *relu)
+{
+    mr_plan_node *norm = maker_for_one(f, relu->inputs[0]);
+    if (!norm || !is_one_of(norm, "FusedBatchNormV2", "FusedBatchNormV3") || norm->device != relu->device) return;
+    if (relu->control_count > 0 || relu->pinned || norm->attrs || !set_kernel(f, norm, "_FusedBatchNormEx")) return;
+    int32_t from = relu->first_output, to = norm->first_output;
+    f->instead[from] = to;
+    f->uses[to] = f->uses[from];
+    f->planner->values[to].fetched |= f->planner->values[from].fetched;
+    relu->live = false;
+}
+
+/* The gradient of a normalization that has Relu inside, from ReluGrad's output: takes what ReluGrad takes, and the offset. */
+static void fuse_backward(fuser *f, mr_plan_node *grad)
+{
+    mr_planner *planner = f->planner;
+    const mr_plan_node *relu_grad = maker_for_one(f, grad->inputs[0]);
+    if (!relu_grad || !is_one_of(relu_grad, "ReluGrad", "ReluGrad") || relu_grad->device != grad->device) return;
+    if (relu_grad->control_count > 0 || relu_grad->pinned || grad->attrs) return;
+    const mr_plan_value *features = &planner->values[f->instead[relu_grad->inputs[1]]];
+    if (features->kind != MR_VALUE_OUTPUT || features->index != 0) return;
+    const mr_plan_node *norm = &planner->nodes[features->producer];
+    if (!norm->attrs || strcmp(norm->kernel->op, "_FusedBatchNormEx") != 0) return;
+    if (f->instead[norm->inputs[0]] != f->instead[grad->inputs[1]] || norm->inputs[1] != grad->inputs[2]) return;
+    constexpr int32_t INPUTS = 7;
+    int32_t *inputs = MR_ARENA_NEW(&planner->arena, int32_t, INPUTS);
+    bool *refs = MR_ARENA_NEW(&planner->arena, bool, INPUTS);
+    if (!inputs || !refs || !set_kernel(f, grad, "_FusedBatchNormGradEx")) return;
+    inputs[0] = relu_grad->inputs[0];
+    for (int32_t i = 1; i < 5; i++) inputs[i] = grad->inputs[i];
+    inputs[5] = grad->input_count > 5 ? grad->inputs[5] : grad->inputs[4]; /* V2 has no third reserve */
+    inputs[6] = norm->inputs[2];
+    grad->inputs = inputs;
+    grad->input_is_ref = refs;
+    grad->input_count = INPUTS;
+}
+
+static void count_uses(fuser *f)
+{
+    const mr_planner *planner = f->planner;
+    for (int32_t i = 0; i < planner->value_count; i++) {
+        f->instead[i] = i;
+        f->uses[i] = planner->values[i].fetched ? 1 : 0;
+    }
+    for (int32_t i = 0; i < planner->node_count; i++)
+        for (int32_t j = 0; planner->nodes[i].live && j < planner->nodes[i].input_count; j++)
+            f->uses[planner->nodes[i].inputs[j]]++;
+}
+
+mr_status mr_plan_fuse(mr_planner *planner, mr_error *error)
+{
+    fuser f = {.planner = planner};
+    f.uses = MR_ARENA_NEW(&planner->arena, int32_t, (size_t)planner->value_count + 1);
+    f.instead = MR_ARENA_NEW(&planner->arena, int32_t, (size_t)planner->value_count + 1);
+    if (!f.uses || !f.instead) return mr_fail_memory(error, (size_t)planner->value_count * 8);
+    count_uses(&f);
+    for (int32_t i = 0; i < planner->node_count; i++)
+        if (is_one_of(&planner->nodes[i], "Relu", "Relu")) fuse_forward(&f, &planner->nodes[i]);
+    for (int32_t i = 0; i < planner->node_count; i++)
+        if (is_one_of(&planner->nodes[i], "FusedBatchNormGradV2", "FusedBatchNormGradV3"))
+            fuse_backward(&f, &planner->nodes[i]);
+    for (int32_t i = 0; i < planner->node_count; i++)
+        for (int32_t j = 0; j < planner->nodes[i].input_count; j++)
+            planner->nodes[i].inputs[j] = f.instead[planner->nodes[i].inputs[j]];
+    for (int32_t i = 0; i < planner->step->fetch_count; i++)
+        planner->fetch_values[i] = f.instead[planner->fetch_values[i]];
+    mr_plan_sweep(planner);
+    return MR_OK;
+}
