@@ -2,7 +2,8 @@
 
     peer_step.py THREADS SIZE BATCH
 
-Each line read is "TASK COUNT"; the answer is one line, "value SECONDS" for one run of the task on the average."""
+Each line read is "TASK COUNT"; the answer is one line, "value SECONDS BUSY" for one run of the
+task on the average: on the clock, and of the processor on all threads."""
 import os
 import sys
 import time
@@ -75,10 +76,11 @@ def main():
                 runs[name] = session.make_callable(made[name])
                 runs[name]()
                 runs[name]()
-            start = time.perf_counter()
+            start, busy = time.perf_counter(), time.process_time()
             for _ in range(int(count)):
                 runs[name]()
-            print(f"value {(time.perf_counter() - start) / int(count):.9f}", flush=True)
+            seconds, busy = time.perf_counter() - start, time.process_time() - busy
+            print(f"value {seconds / int(count):.9f} {busy / int(count):.9f}", flush=True)
 
 
 if __name__ == "__main__":
