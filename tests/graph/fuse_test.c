@@ -1,0 +1,55 @@
+/* Fused nodes: fewer calls, the same numbers to the bit as the separate ones, which fetching the value between keeps. */
+#include "tests/test.h"
+#include <millrace/ops.h>
+#include <millrace/session.h>
+
+static int ran(const mr_session *session, const char *op)
+{
+    mr_node_time times[64];
+    int count = mr_session_trace_times(session, times, 64), found = 0;
+    for (int i = 0; i < count; i++) found += strcmp(times[i].op, op) == 0;
+    return found;
+}
+
+TEST(fuse_batch_norm_and_relu)
+{
+    mr_error error = {0};
+    mr_graph *g = mr_graph_new();
+    mr_output x = mr_placeholder(g, MR_FLOAT, .shape = MR_SHAPE(2, 5, 5, 19));
+    mr_output scale = mr_placeholder(g, MR_FLOAT, .shape = MR_SHAPE(19)),
+              offset = mr_placeholder(g, MR_FLOAT, .shape = MR_SHAPE(19));
+    mr_output none = mr_fill(g, mr_constant_ints(g, MR_INTS(0)), mr_constant_float(g, 0));
+    mr_output normal = mr_fused_batch_norm_v3(g, x, scale, offset, none, none).y;
+    mr_output h = mr_relu(g, normal);
+    mr_output loss = mr_sum(g, mr_mul(g, h, x), mr_constant_ints(g, MR_INTS(0, 1, 2, 3)));
+    mr_output gradients[3];
+    mr_gradients(g, MR_OUTPUTS(loss), MR_OUTPUTS(x, scale, offset), nullptr, gradients);
+    mr_session *session = nullptr;
+    CHECK_OK(mr_session_new(g, &(mr_session_options){.thread_count = 2}, &session, &error));
+    mr_session_trace(session, true);
+    mr_tensor image = {0}, factors = {0}, levels = {0}, fused[5] = {0}, apart[6] = {0};
+    CHECK_OK(mr_tensor_init(&image, MR_FLOAT, MR_SHAPE(2, 5, 5, 19), &error));
+    CHECK_OK(mr_tensor_init(&factors, MR_FLOAT, MR_SHAPE(19), &error));
+    CHECK_OK(mr_tensor_init(&levels, MR_FLOAT, MR_SHAPE(19), &error));
+    for (int i = 0; i < 950; i++) mr_tensor_floats(&image)[i] = sinf((float)(i * i % 977));
+    for (int i = 0; i < 19; i++)
+        mr_tensor_floats(&factors)[i] = 1 + (float)i / 19, mr_tensor_floats(&levels)[i] = (float)(i - 9) / 9;
+    mr_feeds feeds = MR_FEEDS({x, image}, {scale, factors}, {offset, levels});
+    CHECK_OK(mr_session_run(session, feeds, MR_OUTPUTS(loss, gradients[0], gradients[1], gradients[2], h), fused,
+                            nullptr, 0, &error));
+    CHECK_EQ(ran(session, "Relu") + ran(session, "ReluGrad"), 0);
+    CHECK_OK(mr_session_run(session, feeds, MR_OUTPUTS(loss, gradients[0], gradients[1], gradients[2], h, normal),
+                            apart, nullptr, 0, &error));
+    CHECK_EQ(ran(session, "Relu") + ran(session, "ReluGrad"), 2);
+    for (int i = 0; i < 5; i++) {
+        CHECK(mr_shape_equal(fused[i].shape, apart[i].shape));
+        CHECK(memcmp(fused[i].data, apart[i].data, mr_tensor_size_bytes(&fused[i])) == 0);
+        mr_tensor_deinit(&fused[i]);
+    }
+    for (int i = 0; i < 6; i++) mr_tensor_deinit(&apart[i]);
+    mr_tensor_deinit(&image);
+    mr_tensor_deinit(&factors);
+    mr_tensor_deinit(&levels);
+    mr_session_free(session);
+    mr_graph_free(g);
+}
