@@ -57,8 +57,12 @@ typedef struct mr_feeds {
 
 /* Feeds, computes the fetches and runs the targets.
  * results  one tensor for each fetch, owned by the caller, in host memory; empty when the run fails
+ *          A result never changes afterwards, and may share its bytes with what the session keeps or was fed: write to
+ *          a result only when mr_buffer_is_unique says that nobody else has it, and to a fed tensor when its results
+ *          are gone
  * targets  nodes that run for their effect; may be null with count 0
- * errors   what failed, with the node's name; MR_OUT_OF_RANGE at the end of an iterator's data */
+ * errors   what failed, with the node's name; MR_OUT_OF_RANGE at the end of an iterator's data
+ * threads  any; runs of one set of feeds, fetches and targets wait for each other */
 mr_status mr_session_run(mr_session *session, mr_feeds feeds, mr_outputs fetches, mr_tensor *results,
                          mr_node *const *targets, int32_t target_count, mr_error *error);
 
