@@ -10,7 +10,8 @@
     X(array_fill)                                                                                                      \
     X(math_unary)                                                                                                      \
     X(math_binary)                                                                                                     \
-    X(math_select) X(cast) X(reduce) X(activation) X(softmax) X(matmul) X(conv) X(pool) X(batch_norm) X(random)
+    X(math_select)                                                                                                     \
+    X(cast) X(reduce) X(activation) X(softmax) X(matmul) X(conv) X(pool) X(batch_norm) X(random) X(image_ops)
 
 #define DECLARE(name) extern const mr_kernel_table mr_kernels_##name;
 FAMILIES(DECLARE)

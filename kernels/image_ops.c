@@ -1,0 +1,98 @@
+/* The picture operators of graphs: thin covers over the functions of <millrace/image.h>, with TensorFlow's leniency:
+ * what libjpeg only warns about is decoded. */
+#include "kernels/kernels.h"
+#include <millrace/image.h>
+#include <string.h>
+
+static mr_status prepare_jpeg(const mr_kernel_node *node, void *prepared, mr_error *error)
+{
+    mr_image_decode_options *options = prepared;
+    mr_string dct = mr_attr_string_or(node->attrs, "dct_method", "");
+    bool accurate = mr_string_equal(dct, MR_STR("INTEGER_ACCURATE"));
+    if (!accurate && dct.size_bytes != 0 && !mr_string_equal(dct, MR_STR("INTEGER_FAST")))
+        return mr_kernel_fail(node, error, MR_INVALID_ARGUMENT,
+                              "dct_method is neither empty, INTEGER_FAST nor INTEGER_ACCURATE");
+    int64_t channels = mr_attr_int_or(node->attrs, "channels", 0), ratio = mr_attr_int_or(node->attrs, "ratio", 1);
+    if (channels != 0 && channels != 1 && channels != 3 && channels != 4)
+        return mr_kernel_fail(node, error, MR_INVALID_ARGUMENT, "channels is %lld, not 0, 1, 3 or 4",
+                              (long long)channels);
+    if (ratio != 1 && ratio != 2 && ratio != 4 && ratio != 8)
+        return mr_kernel_fail(node, error, MR_INVALID_ARGUMENT, "ratio is %lld, not 1, 2, 4 or 8", (long long)ratio);
+    *options = (mr_image_decode_options){
+        .channels = (int32_t)channels,
+        .accurate_dct = accurate,
+        .no_fancy_upsampling = !mr_attr_bool_or(node->attrs, "fancy_upscaling", true),
+        .ratio = (int32_t)ratio,
+        .accept_truncated = mr_attr_bool_or(node->attrs, "try_recover_truncated", false),
+        .accept_damaged = true,
+    };
+    return MR_OK;
+}
+
+static mr_status prepare_png(const mr_kernel_node *node, void *prepared, mr_error *error)
+{
+    mr_image_decode_options *options = prepared;
+    int64_t channels = mr_attr_int_or(node->attrs, "channels", 0);
+    if (channels < 0 || channels > 4)
+        return mr_kernel_fail(node, error, MR_INVALID_ARGUMENT, "channels is %lld, not 0 to 4", (long long)channels);
+    *options = (mr_image_decode_options){
+        .channels = (int32_t)channels,
+        .dtype = mr_attr_type_or(node->attrs, "dtype", MR_UINT8),
+        .accept_damaged = true,
+    };
+    return MR_OK;
+}
+
+static mr_status decode_cpu(mr_kernel_call *call, mr_error *error)
+{
+    if (call->inputs[0].shape.rank != 0)
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "contents is not one string but has rank %d",
+                              call->inputs[0].shape.rank);
+    mr_string contents = mr_tensor_strings(&call->inputs[0])[0];
+    mr_status status = mr_image_decode(contents.data, contents.size_bytes, call->prepared, &call->outputs[0], error);
+    return status == MR_OK ? MR_OK : mr_fail_in(error, status, "%s (%s)", call->node->name, call->node->op);
+}
+
+static mr_status prepare_resize(const mr_kernel_node *node, void *prepared, mr_error *)
+{
+    mr_resize_options *options = prepared;
+    *options = (mr_resize_options){
+        .method = strcmp(node->op, "ResizeBilinear") == 0 ? MR_RESIZE_BILINEAR : MR_RESIZE_NEAREST,
+        .align_corners = mr_attr_bool_or(node->attrs, "align_corners", false),
+        .half_pixel_centers = mr_attr_bool_or(node->attrs, "half_pixel_centers", false),
+    };
+    return MR_OK;
+}
+
+static mr_status resize_cpu(mr_kernel_call *call, mr_error *error)
+{
+    const mr_tensor *images = &call->inputs[0], *size = &call->inputs[1];
+    if (images->shape.rank != 4 || mr_tensor_count(size) != 2 || size->shape.rank != 1)
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT,
+                              "wants images [batch, height, width, channels] and a size of two numbers");
+    const int32_t *sizes = mr_tensor_int32s(size);
+    mr_status status = mr_image_resize(images, sizes[0], sizes[1], call->prepared, &call->outputs[0], error);
+    return status == MR_OK ? MR_OK : mr_fail_in(error, status, "%s (%s)", call->node->name, call->node->op);
+}
+
+#define DECODE(op_name, prepare_function)                                                                              \
+    {.op = op_name,                                                                                                    \
+     .device = MR_DEVICE_CPU,                                                                                          \
+     .run = decode_cpu,                                                                                                \
+     .prepared_size_bytes = sizeof(mr_image_decode_options),                                                           \
+     .prepare = prepare_function}
+#define RESIZE(op_name)                                                                                                \
+    {.op = op_name,                                                                                                    \
+     .device = MR_DEVICE_CPU,                                                                                          \
+     .types = "T: uint8, float",                                                                                       \
+     .run = resize_cpu,                                                                                                \
+     .prepared_size_bytes = sizeof(mr_resize_options),                                                                 \
+     .prepare = prepare_resize}
+
+static const mr_kernel kernels[] = {
+    DECODE("DecodeJpeg", prepare_jpeg),
+    DECODE("DecodePng", prepare_png),
+    RESIZE("ResizeBilinear"),
+    RESIZE("ResizeNearestNeighbor"),
+};
+const mr_kernel_table mr_kernels_image_ops = {kernels, sizeof kernels / sizeof kernels[0]};

@@ -1,0 +1,50 @@
+/* The picture operators: what goes in as bytes comes out as pixels; the functions below them are compared with
+ * TensorFlow by the oracle. */
+#include "tests/ops/run.h"
+#include <millrace/image.h>
+
+static mr_tensor picture(int height, int width)
+{
+    mr_error error = {0};
+    mr_tensor image = {0};
+    CHECK_OK(mr_tensor_init(&image, MR_UINT8, MR_SHAPE(height, width, 3), &error));
+    for (int64_t i = 0; i < mr_tensor_count(&image); i++) mr_tensor_uint8s(&image)[i] = (uint8_t)(i * 7);
+    return image;
+}
+
+TEST(image_ops_decode_what_was_encoded)
+{
+    mr_error error = {0};
+    mr_tensor image = picture(9, 13), png = {0}, jpeg = {0};
+    CHECK_OK(mr_image_encode_png(&image, &png, &error));
+    CHECK_OK(mr_image_encode_jpeg(&image, 90, &jpeg, &error));
+    mr_tensor decoded = run_op_one(&(op_run){
+        .op = "DecodePng", .inputs = {png}, .output_dtypes = {MR_UINT8}, .attrs = {{"channels", 'i', .ints = {3}}}});
+    check_same_bits(&decoded, &image);
+    mr_tensor gray = run_op_one(&(op_run){
+        .op = "DecodeJpeg", .inputs = {jpeg}, .output_dtypes = {MR_UINT8}, .attrs = {{"channels", 'i', .ints = {1}}}});
+    CHECK(mr_shape_equal(gray.shape, MR_SHAPE(9, 13, 1)));
+    (void)run_op_one(&(op_run){.op = "DecodeJpeg",
+                               .inputs = {jpeg},
+                               .attrs = {{"channels", 'i', .ints = {2}}},
+                               .expect_error = "channels is 2"});
+    mr_tensor text = {0};
+    CHECK_OK(mr_tensor_init_string(&text, MR_STR("not a picture"), &error));
+    (void)run_op_one(&(op_run){.op = "DecodeJpeg", .inputs = {text}, .expect_error = "DecodeJpeg"});
+}
+
+TEST(image_ops_resize)
+{
+    mr_error error = {0};
+    mr_tensor image = picture(4, 6), images = {0};
+    CHECK_OK(mr_tensor_reshape(&image, MR_SHAPE(1, 4, 6, 3), &images, &error));
+    mr_tensor same = run_op_one(
+        &(op_run){.op = "ResizeNearestNeighbor", .inputs = {images, INT32S(4, 6)}, .output_dtypes = {MR_UINT8}});
+    check_same_bits(&same, &images);
+    mr_tensor half =
+        run_op_one(&(op_run){.op = "ResizeBilinear", .inputs = {images, INT32S(2, 3)}, .output_dtypes = {MR_FLOAT}});
+    CHECK(mr_shape_equal(half.shape, MR_SHAPE(1, 2, 3, 3)));
+    /* TensorFlow 1's rule: source = i * scale, so every second pixel as it is. */
+    CHECK_EQ(mr_tensor_floats(&half)[3], mr_tensor_uint8s(&image)[6]);
+    (void)run_op_one(&(op_run){.op = "ResizeBilinear", .inputs = {images, INT32S(2)}, .expect_error = "two numbers"});
+}
