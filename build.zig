@@ -102,7 +102,7 @@ pub fn build(b: *Build) void {
     const test_step = b.step("test", "Pass the tests (some: -- part-of-a-name)");
     const tests = addTests(c, library, check);
     const run_tests = b.addRunArtifact(tests);
-    run_tests.setEnvironmentVariable("MILLRACE_BIN", b.getInstallPath(.bin, ""));
+    run_tests.setEnvironmentVariable("MILLRACE_BIN", b.pathFromRoot(b.getInstallPath(.bin, "")));
     run_tests.setEnvironmentVariable("MILLRACE_ROOT", b.pathFromRoot(""));
     run_tests.setCwd(b.path(""));
     run_tests.step.dependOn(installed);
@@ -353,7 +353,7 @@ fn addOracle(c: Context, library: *Build.Step.Compile, shared: *Build.Step.Compi
     const run = b.addSystemCommand(&.{"tests/oracle/run"});
     run.setCwd(b.path(""));
     run.has_side_effects = true;
-    run.setEnvironmentVariable("MILLRACE_BIN", b.getInstallPath(.bin, ""));
+    run.setEnvironmentVariable("MILLRACE_BIN", b.pathFromRoot(b.getInstallPath(.bin, "")));
     run.setEnvironmentVariable("MILLRACE_ORACLE", b.getInstallPath(.{ .custom = "oracle" }, ""));
     run.setEnvironmentVariable("MILLRACE_LIBRARY", b.getInstallPath(.lib, "libmillrace.so"));
     if (b.args) |args| run.addArgs(args);
@@ -426,7 +426,7 @@ fn addClangSteps(c: Context, fuzz_seconds: u32) void {
     run_tests.setCwd(b.path(""));
     run_tests.has_side_effects = true;
     addSanitizerOptions(run_tests);
-    run_tests.setEnvironmentVariable("MILLRACE_BIN", b.getInstallPath(.bin, ""));
+    run_tests.setEnvironmentVariable("MILLRACE_BIN", b.pathFromRoot(b.getInstallPath(.bin, "")));
     run_tests.setEnvironmentVariable("MILLRACE_ROOT", b.pathFromRoot(""));
     run_tests.step.dependOn(b.getInstallStep());
     if (b.args) |args| run_tests.addArgs(args);
@@ -520,7 +520,7 @@ fn addRunSteps(c: Context, programs: []const *Build.Step.Compile) void {
         const step = b.step(program.name, description);
         const run = b.addRunArtifact(program);
         run.setCwd(b.path(""));
-        run.setEnvironmentVariable("MILLRACE_BIN", b.getInstallPath(.bin, ""));
+        run.setEnvironmentVariable("MILLRACE_BIN", b.pathFromRoot(b.getInstallPath(.bin, "")));
         run.setEnvironmentVariable("MILLRACE_ROOT", b.pathFromRoot(""));
         run.step.dependOn(b.getInstallStep());
         run.stdio = .inherit;

@@ -1,14 +1,14 @@
 /* Trains a convolutional network on your pictures.
  *
- *     tfrecord-make photos records          a folder with one folder of pictures for each class, made into records
+ *     tfrecord-make --out records photos    a folder with one folder of pictures for each class, made into records
  *     train-images records run              trains; run again after an interruption, it goes on where it was
  *     train-images records run --evaluate   the share of validation pictures that the last checkpoint recognises
  *
  * run/ then holds the checkpoints and event files: loss, accuracy, rate, pictures, histograms. */
+#include <getopt.h>
 #include <millrace/millrace.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 enum { SIZE = 64, BATCH = 32 };
@@ -74,13 +74,11 @@ static mr_status train(mr_graph *g, const arguments *a, mr_error *error)
     mr_variable step = mr_global_step(g);
     mr_output rate = mr_cosine_decay(g, 3e-3f, step.value, a->steps, 0.01f);
     mr_node *update = mr_minimize(g, mr_adam(.rate_output = rate), loss, step.ref);
-
     mr_summary_scalar(g, "loss", loss);
     mr_summary_scalar(g, "accuracy", accuracy);
     mr_summary_scalar(g, "learning_rate", rate);
     mr_summary_image(g, "pictures", batch[0], 4);
     mr_summary_histogram(g, "kernel", mr_graph_find_output(g, "conv2d/kernel/read"));
-
     return mr_training_run(g, update, error, .folder = a->run, .stop_step = a->steps, .save_steps = 100,
                            .summary_steps = 20, .loss = loss, .show = show, .show_context = stderr,
                            .terminal = isatty(2), .unit = "images", .step_size = BATCH);
@@ -96,46 +94,48 @@ static mr_status evaluate(mr_graph *g, const arguments *a, mr_error *error)
     mr_saver *saver = mr_saver_new(g);
     mr_session *session = nullptr;
     char checkpoint[4096];
-    MR_TRY(mr_session_new(g, nullptr, &session, error));
-    MR_TRY(mr_checkpoint_latest(a->run, checkpoint, sizeof checkpoint, error));
-    MR_TRY(mr_saver_restore(saver, session, checkpoint, error));
-
+    mr_status status = mr_session_new(g, nullptr, &session, error);
+    if (status == MR_OK) status = mr_checkpoint_latest(a->run, checkpoint, sizeof checkpoint, error);
+    if (status == MR_OK) status = mr_saver_restore(saver, session, checkpoint, error);
     double right = 0, all = 0;
     mr_tensor result = {0};
-    mr_status status = MR_OK;
     while (status == MR_OK) {
         status = mr_session_run(session, MR_NO_FEEDS, MR_OUTPUTS(hits), &result, nullptr, 0, error);
         for (int64_t i = 0; i < mr_tensor_count(&result); i++, all++) right += (double)mr_tensor_floats(&result)[i];
         mr_tensor_deinit(&result);
     }
-    if (status == MR_OUT_OF_RANGE) printf("validation accuracy: %.1f %%\n", 100 * right / all);
     mr_saver_free(saver);
     mr_session_free(session);
-    return status == MR_OUT_OF_RANGE ? MR_OK : status;
+    if (status != MR_OUT_OF_RANGE) return status;
+    if (all == 0) return mr_fail(error, MR_NOT_FOUND, "%s has no validation pictures", a->records);
+    return printf("validation accuracy: %.1f %%\n", 100 * right / all), MR_OK;
 }
 
 /* One line of labels.txt a class. */
 static int count_classes(const char *records)
 {
     char text[4096];
+    int lines = 0;
     snprintf(text, sizeof text, "%s/labels.txt", records);
     FILE *file = fopen(text, "r");
-    int lines = 0;
     while (file != nullptr && fgets(text, sizeof text, file) != nullptr) lines++;
     if (file != nullptr) fclose(file);
     return lines;
 }
 
+static const char usage[] = "usage: train-images RECORDS RUN [--steps 800] [--evaluate]";
 int main(int argc, char **argv)
 {
     arguments a = {.steps = 800};
-    if (argc >= 3) a.records = argv[1], a.run = argv[2];
-    for (int i = 3; i < argc; i++) {
-        if (strcmp(argv[i], "--evaluate") == 0) a.evaluate = true;
-        if (strcmp(argv[i], "--steps") == 0 && i + 1 < argc) a.steps = atoll(argv[++i]);
+    const struct option options[] = {{"steps", 1, 0, 's'}, {"evaluate", 0, 0, 'e'}, {"help", 0, 0, 'h'}, {}};
+    int option;
+    while ((option = getopt_long(argc, argv, "", options, nullptr)) != -1 && option != '?' && option != 'h') {
+        if (option == 's') a.steps = strtoll(optarg, nullptr, 10);
+        a.evaluate |= option == 'e';
     }
-    if (a.run == nullptr || a.steps < 1)
-        return fprintf(stderr, "usage: train-images RECORDS RUN [--steps N] [--evaluate]\n"), 1;
+    if (option == 'h') return puts(usage), 0;
+    if (option == '?' || argc - optind != 2 || a.steps < 1) return fprintf(stderr, "%s\n", usage), 2;
+    a.records = argv[optind], a.run = argv[optind + 1];
     mr_error error = {0};
     mr_graph *g = mr_graph_new();
     a.classes = count_classes(a.records);

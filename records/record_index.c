@@ -171,6 +171,18 @@ static mr_status header_at(piece *piece, uint64_t offset, uint64_t hop, const un
     return MR_OK;
 }
 
+static mr_status bad_header(const char *path, uint64_t number, uint64_t offset, const void *header, mr_error *error)
+{
+    if (mr_crc32c_mask(mr_crc32c(0, header, 8)) == mr_load_le32((const char *)header + 8))
+        return mr_fail(error, MR_DATA_LOSS,
+                       "%s: record %" PRIu64 " at byte %" PRIu64 ": the header says %" PRIu64
+                       " bytes, and no record is that long",
+                       path, number, offset, mr_load_le64(header));
+    return mr_fail(error, MR_DATA_LOSS,
+                   "%s: record %" PRIu64 " at byte %" PRIu64 ": the length's checksum does not hold%s", path, number,
+                   offset, offset == 0 ? "; is this a TFRecord file?" : "");
+}
+
 static mr_status hop_over(piece *piece, mr_record_index *index, mr_error *error)
 {
     const char *path = piece->path;
@@ -190,10 +202,7 @@ static mr_status hop_over(piece *piece, mr_record_index *index, mr_error *error)
                            "%s: record %" PRIu64 " at byte %" PRIu64 ": cut short: %" PRIu64
                            " of 12 header bytes are there",
                            path, index->count, offset, left);
-        if (!mr_record_header_holds(header, &length))
-            return mr_fail(error, MR_DATA_LOSS,
-                           "%s: record %" PRIu64 " at byte %" PRIu64 ": the length's checksum does not hold%s", path,
-                           index->count, offset, offset == 0 ? "; is this a TFRecord file?" : "");
+        if (!mr_record_header_holds(header, &length)) return bad_header(path, index->count, offset, header, error);
         if (AROUND_BYTES + length > left)
             return mr_fail(error, MR_DATA_LOSS,
                            "%s: record %" PRIu64 " at byte %" PRIu64 ": cut short: the header says %" PRIu64

@@ -9,7 +9,8 @@
 constexpr double TERMINAL_SECONDS = 0.1; /* between updates of the line */
 constexpr double LINE_SECONDS = 5;       /* between lines of their own */
 constexpr double WINDOW_SECONDS = 2;
-constexpr int BAR_WIDTH = 24;
+constexpr int BAR_WIDTH = 24, BAR_WIDTH_MIN = 4;
+constexpr int COLUMNS = 60; /* that a line on a terminal keeps to: one that is wrapped cannot be rewritten */
 
 static double now(void)
 {
@@ -60,22 +61,21 @@ typedef struct text {
     t->room -= used;
 }
 
-static void put_bar(text *t, const mr_progress *p)
+/* How far it is, before the text that follows on the line. */
+static void put_bar(text *t, const mr_progress *p, int following)
 {
     int64_t stop = p->options->stop_step;
-    if (stop <= 0) {
-        put(t, "step %" PRId64, p->step);
+    int width = COLUMNS - 1 - following - (int)sizeof "[] ";
+    if (width > BAR_WIDTH) width = BAR_WIDTH;
+    if (!p->options->terminal || stop <= 0) {
+        put(t, "step ");
         return;
     }
-    int filled = (int)(p->step >= stop ? BAR_WIDTH : p->step * BAR_WIDTH / stop);
-    if (p->options->terminal) {
-        put(t, "[");
-        for (int i = 0; i < BAR_WIDTH; i++) put(t, "%c", i < filled ? '=' : i == filled ? '>' : ' ');
-        put(t, "] ");
-    } else {
-        put(t, "step ");
-    }
-    put(t, "%" PRId64 "/%" PRId64, p->step, stop);
+    if (width < BAR_WIDTH_MIN) return;
+    int filled = (int)(p->step >= stop ? width : (double)p->step / (double)stop * width);
+    put(t, "[");
+    for (int i = 0; i < width; i++) put(t, "%c", i < filled ? '=' : i == filled ? '>' : ' ');
+    put(t, "] ");
 }
 
 static void put_rate(text *t, const mr_progress *p, bool whole_run)
@@ -94,12 +94,19 @@ static void put_rate(text *t, const mr_progress *p, bool whole_run)
 static void show(mr_progress *p, bool last)
 {
     if (p->options->show == nullptr) return;
-    char line[256];
+    char line[256], numbers[128];
     text t = {line, sizeof line - 1}; /* room for the end of the line */
+    text n = {numbers, sizeof numbers};
+    put(&n, "%" PRId64, p->step);
+    if (p->options->stop_step > 0) put(&n, "/%" PRId64, p->options->stop_step);
+    if (p->has_loss) put(&n, "  loss %.4f", (double)p->loss);
+    if (p->step > p->first_step)
+        put_rate(&n, p, last);
+    else if (last)
+        put(&n, "  nothing left to do");
     if (p->options->terminal) put(&t, "\r");
-    put_bar(&t, p);
-    if (p->has_loss) put(&t, "  loss %.4f", (double)p->loss);
-    put_rate(&t, p, last);
+    put_bar(&t, p, (int)strlen(numbers));
+    put(&t, "%s", numbers);
     if (p->options->terminal) put(&t, "\033[K"); /* clears what an earlier, longer text left */
     t.room++;
     if (last || !p->options->terminal) put(&t, "\n");
@@ -122,10 +129,10 @@ void mr_progress_step(mr_progress *progress, int64_t step)
         show(progress, false);
 }
 
-void mr_progress_end(mr_progress *progress, int64_t step)
+void mr_progress_end(mr_progress *progress, int64_t step, bool done)
 {
     if (progress->options == nullptr) return;
     progress->step = step;
-    if (progress->line_is_open || step > progress->first_step) show(progress, true);
+    if (done || progress->line_is_open || step > progress->first_step) show(progress, true);
     progress->options = nullptr;
 }

@@ -20,7 +20,7 @@ void mr_progress_loss(mr_progress *progress, float loss);
 void mr_progress_step(mr_progress *progress, int64_t step);
 /* Steps a second, 0 when not known yet. */
 double mr_progress_rate(const mr_progress *progress);
-/* Shows the last step and ends the line. */
-void mr_progress_end(mr_progress *progress, int64_t step);
+/* Shows the last step and ends the line; done, when there is nothing left to do, also when nothing was done. */
+void mr_progress_end(mr_progress *progress, int64_t step, bool done);
 
 #endif

@@ -162,7 +162,7 @@ static mr_status finish(mr_training *t, mr_error *error)
 {
     if (!t->done) {
         t->done = true;
-        mr_progress_end(&t->progress, t->step);
+        mr_progress_end(&t->progress, t->step, true);
         MR_TRY(mr_training_save(t, error));
         if (t->events != nullptr) MR_TRY(mr_event_writer_flush(t->events, error));
     }
@@ -237,7 +237,7 @@ mr_session *mr_training_session(mr_training *training)
 void mr_training_free(mr_training *training)
 {
     if (training == nullptr) return;
-    if (!training->done) mr_progress_end(&training->progress, training->step);
+    if (!training->done) mr_progress_end(&training->progress, training->step, false);
     if (training->events != nullptr) (void)mr_event_writer_close(training->events, nullptr);
     mr_session_free(training->session);
     mr_saver_free(training->saver);
@@ -253,6 +253,10 @@ mr_status mr_training_run_(mr_graph *graph, mr_node *train, const mr_training_op
     mr_status status = mr_training_new_(graph, options, &training, &end);
     while (status == MR_OK) status = mr_training_step(training, train, MR_NO_FEEDS, (mr_outputs){0}, nullptr, &end);
     bool done = status == MR_OUT_OF_RANGE && training != nullptr && training->done;
+    if (done && training->step == 0 && options->stop_step > 0 && training->global_step.node != nullptr) {
+        done = false;
+        status = mr_fail(&end, MR_INVALID_ARGUMENT, "there is nothing to train on: the data end before the first step");
+    }
     mr_training_free(training);
     return done ? MR_OK : mr_fail(error, status, "%s", end.message);
 }

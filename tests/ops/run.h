@@ -35,6 +35,20 @@ typedef struct op_run {
     const char *expect_error; /* a part of the message; the run must fail */
 } op_run;
 
+/* The tensors that these functions return may be used inside an expression; the process of the test gives them back. */
+static inline mr_tensor kept(mr_tensor tensor)
+{
+    static struct kept_buffer {
+        struct kept_buffer *next;
+        mr_buffer *buffer;
+    } *first;
+    struct kept_buffer *one = malloc(sizeof *one);
+    CHECK(one != nullptr);
+    *one = (struct kept_buffer){first, tensor.buffer};
+    first = one;
+    return tensor;
+}
+
 /* Outputs are the caller's to deinit; these tests leave that to the end of their process. */
 static inline void run_op(const op_run *run, mr_tensor *outputs)
 {
@@ -118,6 +132,7 @@ static inline void run_op(const op_run *run, mr_tensor *outputs)
     } else {
         CHECK_OK(status);
     }
+    for (int i = 0; i < node.output_count; i++) (void)kept(outputs[i]);
     free(prepared);
     mr_device_free(device);
     mr_pool_free(pool);
@@ -139,7 +154,7 @@ static inline mr_tensor random_floats(mr_shape shape, uint64_t which)
     mr_random random = mr_random_at(test_seed(), which, 0, 0);
     for (int64_t i = 0; i < mr_tensor_count(&tensor); i++)
         mr_tensor_floats(&tensor)[i] = (float)mr_random_range(&random, -1, 1);
-    return tensor;
+    return kept(tensor);
 }
 
 static inline mr_tensor floats_of(mr_shape shape, const float *values)
@@ -147,7 +162,7 @@ static inline mr_tensor floats_of(mr_shape shape, const float *values)
     mr_error error = {0};
     mr_tensor tensor = {0};
     CHECK_OK(mr_tensor_init_copy(&tensor, MR_FLOAT, shape, values, &error));
-    return tensor;
+    return kept(tensor);
 }
 
 static inline mr_tensor int32s_of(int64_t count, const int32_t *values)
@@ -155,7 +170,7 @@ static inline mr_tensor int32s_of(int64_t count, const int32_t *values)
     mr_error error = {0};
     mr_tensor tensor = {0};
     CHECK_OK(mr_tensor_init_copy(&tensor, MR_INT32, MR_SHAPE(count), values, &error));
-    return tensor;
+    return kept(tensor);
 }
 #define INT32S(...) int32s_of((int64_t)(sizeof((int32_t[]){__VA_ARGS__}) / 4), (int32_t[]){__VA_ARGS__})
 
