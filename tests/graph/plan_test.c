@@ -287,3 +287,45 @@ TEST(plan_fuses_relu_into_batch_normalization)
     mr_session_free(session);
     mr_graph_free(g);
 }
+
+/* Wherever memory runs out the call says so, and what was made is given back. */
+TEST(plan_any_allocation_may_fail)
+{
+    if (test_allocations() < 0) test_skip("a sanitizer counts the allocations here");
+    mr_error error = {0};
+    mr_graph *g = mr_graph_new();
+    mr_output x = mr_placeholder(g, MR_FLOAT, .shape = MR_SHAPE(-1, 8));
+    mr_variable w = mr_variable_new(g, "w", mr_constant_float(g, 2.0f));
+    mr_output y = mr_sum(g, mr_square(g, mr_mul(g, x, w.value)), mr_constant_ints(g, MR_INTS(1)));
+    mr_output noise = mr_random_uniform(g, mr_constant_ints(g, MR_INTS(3)), MR_FLOAT, .seed = 1);
+    mr_tensor fed = {0};
+    CHECK_OK(mr_tensor_init(&fed, MR_FLOAT, MR_SHAPE(2, 8), &error));
+    memset(fed.data, 0, mr_tensor_size_bytes(&fed));
+    int failures = 0;
+    for (long long number = 1;; number++) {
+        CHECK(number < 5000);
+        mr_session *session = nullptr;
+        mr_tensor results[2] = {0};
+        mr_session_options options = {.thread_count = 1};
+        test_fail_allocation(test_allocations() + number);
+        mr_status status = mr_session_new(g, &options, &session, &error);
+        if (status == MR_OK)
+            status = mr_session_run(session, MR_NO_FEEDS, (mr_outputs){0}, nullptr, &w.assign, 1, &error);
+        if (status == MR_OK)
+            status = mr_session_run(session, MR_FEEDS({x, fed}), MR_OUTPUTS(y, noise), results, nullptr, 0, &error);
+        test_fail_allocation(0);
+        if (status != MR_OK) {
+            failures++;
+            CHECK_EQ(status, MR_RESOURCE_EXHAUSTED);
+            CHECK(results[0].buffer == nullptr && results[1].buffer == nullptr);
+            if (session) /* and the session goes on */
+                CHECK_OK(mr_session_run(session, MR_NO_FEEDS, (mr_outputs){0}, nullptr, &w.assign, 1, &error));
+        }
+        mr_tensor_deinit(&results[0]);
+        mr_tensor_deinit(&results[1]);
+        mr_session_free(session);
+        if (status == MR_OK && failures > 20) break;
+    }
+    mr_tensor_deinit(&fed);
+    mr_graph_free(g);
+}

@@ -2,6 +2,7 @@
 #include "tests/test.h"
 #include <millrace/ops.h>
 #include <millrace/session.h>
+#include <pthread.h>
 
 static mr_tensor scalar(float value)
 {
@@ -302,5 +303,56 @@ TEST(session_without_a_gpu_runs_on_the_cpu_and_says_so)
     CHECK(strncmp(error.message, "y (Square) asks for /device:GPU:7", 33) == 0);
     mr_session_free(session);
     mr_tensor_deinit(&three);
+    mr_graph_free(g);
+}
+
+/* ---- Threads ---- */
+
+typedef struct racer {
+    mr_session *session;
+    mr_output fetch;
+    mr_node *target;
+    bool torn;
+} racer;
+
+/* Runs the target, or fetches and looks whether all elements are equal. */
+static void *race(void *context)
+{
+    racer *r = context;
+    mr_error error = {0};
+    for (int i = 0; i < 200; i++) {
+        mr_tensor result = {0};
+        int32_t count = r->target ? 0 : 1;
+        if (mr_session_run(r->session, MR_NO_FEEDS, (mr_outputs){&r->fetch, count}, &result, &r->target, 1 - count,
+                           &error) != MR_OK)
+            r->torn = true;
+        for (int64_t j = 1; count > 0 && j < mr_tensor_count(&result); j++)
+            r->torn |= mr_tensor_floats(&result)[j] != mr_tensor_floats(&result)[0];
+        mr_tensor_deinit(&result);
+    }
+    return nullptr;
+}
+
+/* A variable that is read while it is updated is seen before or after, never in between. */
+TEST(session_runs_on_several_threads)
+{
+    mr_error error = {0};
+    mr_graph *g = mr_graph_new();
+    float zeros[1000] = {0}, ones[1000];
+    for (int i = 0; i < 1000; i++) ones[i] = 1;
+    mr_variable w = mr_variable_new(g, "w", mr_constant_floats(g, MR_SHAPE(1000), zeros, nullptr));
+    mr_output step = mr_assign_add(g, w.ref, mr_constant_floats(g, MR_SHAPE(1000), ones, nullptr));
+    mr_session *session = open_session(g);
+    CHECK_OK(mr_session_run(session, MR_NO_FEEDS, (mr_outputs){0}, nullptr, &w.assign, 1, &error));
+    racer racers[4] = {{session, {0}, step.node, false},
+                       {session, {0}, step.node, false},
+                       {session, w.value, nullptr, false},
+                       {session, w.ref, nullptr, false}};
+    pthread_t threads[4];
+    for (int i = 0; i < 4; i++) CHECK_EQ(pthread_create(&threads[i], nullptr, race, &racers[i]), 0);
+    for (int i = 0; i < 4; i++) pthread_join(threads[i], nullptr);
+    for (int i = 0; i < 4; i++) CHECK(!racers[i].torn);
+    CHECK_NEAR(run_scalar(session, MR_NO_FEEDS, w.value), 400, 0);
+    mr_session_free(session);
     mr_graph_free(g);
 }
