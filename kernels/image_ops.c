@@ -1,6 +1,7 @@
 /* The picture operators of graphs: thin covers over the functions of <millrace/image.h>, with TensorFlow's leniency:
  * what libjpeg only warns about is decoded. */
 #include "kernels/kernels.h"
+#include <math.h>
 #include <millrace/image.h>
 #include <string.h>
 
@@ -57,7 +58,7 @@ static mr_status prepare_resize(const mr_kernel_node *node, void *prepared, mr_e
 {
     mr_resize_options *options = prepared;
     *options = (mr_resize_options){
-        .method = strcmp(node->op, "ResizeBilinear") == 0 ? MR_RESIZE_BILINEAR : MR_RESIZE_NEAREST,
+        .method = strcmp(node->op, "ResizeNearestNeighbor") == 0 ? MR_RESIZE_NEAREST : MR_RESIZE_BILINEAR,
         .align_corners = mr_attr_bool_or(node->attrs, "align_corners", false),
         .half_pixel_centers = mr_attr_bool_or(node->attrs, "half_pixel_centers", false),
     };
@@ -73,6 +74,67 @@ static mr_status resize_cpu(mr_kernel_call *call, mr_error *error)
     const int32_t *sizes = mr_tensor_int32s(size);
     mr_status status = mr_image_resize(images, sizes[0], sizes[1], call->prepared, &call->outputs[0], error);
     return status == MR_OK ? MR_OK : mr_fail_in(error, status, "%s (%s)", call->node->name, call->node->op);
+}
+
+/* One axis of the gradient: which two source lines a target line was mixed of, and the second one's share. */
+typedef struct axis {
+    int64_t low, high;
+    float share;
+} axis;
+
+static float axis_scale(const mr_resize_options *options, int64_t from, int64_t to)
+{
+    return options->align_corners && to > 1 ? (float)(from - 1) / (float)(to - 1) : (float)from / (float)to;
+}
+
+static axis axis_at(const mr_resize_options *options, int64_t index, float scale, int64_t size)
+{
+    float at = options->half_pixel_centers ? ((float)index + 0.5f) * scale - 0.5f : (float)index * scale;
+    float low = floorf(at), high = ceilf(at);
+    return (axis){.low = low > 0 ? (int64_t)low : 0,
+                  .high = high < (float)(size - 1) ? (int64_t)high : size - 1,
+                  .share = at - low};
+}
+
+/* Each gradient is given to the four pixels that its pixel was mixed of, by their shares, as TensorFlow does: in order. */
+static void spread_gradient(const mr_resize_options *options, const mr_tensor *gradients, mr_tensor *result)
+{
+    int64_t height = gradients->shape.dims[1], width = gradients->shape.dims[2], channels = gradients->shape.dims[3];
+    int64_t rows = result->shape.dims[1], columns = result->shape.dims[2];
+    const float *from = mr_tensor_floats(gradients);
+    float *to = mr_tensor_floats(result);
+    float y_scale = axis_scale(options, rows, height), x_scale = axis_scale(options, columns, width);
+    for (int64_t n = 0; n < gradients->shape.dims[0]; n++, to += rows * columns * channels)
+        for (int64_t y = 0; y < height; y++) {
+            axis v = axis_at(options, y, y_scale, rows);
+            for (int64_t x = 0; x < width; x++, from += channels) {
+                axis h = axis_at(options, x, x_scale, columns);
+                float *low = to + v.low * columns * channels, *high = to + v.high * columns * channels;
+                for (int64_t c = 0; c < channels; c++) {
+                    low[h.low * channels + c] += from[c] * (1 - v.share) * (1 - h.share);
+                    low[h.high * channels + c] += from[c] * (1 - v.share) * h.share;
+                    high[h.low * channels + c] += from[c] * v.share * (1 - h.share);
+                    high[h.high * channels + c] += from[c] * v.share * h.share;
+                }
+            }
+        }
+}
+
+static mr_status resize_bilinear_grad_cpu(mr_kernel_call *call, mr_error *error)
+{
+    const mr_tensor *gradients = &call->inputs[0], *original = &call->inputs[1];
+    if (gradients->shape.rank != 4 || original->shape.rank != 4)
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT,
+                              "wants gradients and images [batch, height, width, channels]");
+    mr_shape shape = original->shape;
+    shape.dims[0] = gradients->shape.dims[0];
+    shape.dims[3] = gradients->shape.dims[3];
+    MR_TRY(mr_kernel_output(call, 0, shape, error));
+    int64_t count = mr_tensor_count(&call->outputs[0]);
+    if (count == 0) return MR_OK;
+    memset(call->outputs[0].data, 0, (size_t)count * sizeof(float));
+    spread_gradient(call->prepared, gradients, &call->outputs[0]);
+    return MR_OK;
 }
 
 #define DECODE(op_name, prepare_function)                                                                              \
@@ -94,5 +156,11 @@ static const mr_kernel kernels[] = {
     DECODE("DecodePng", prepare_png),
     RESIZE("ResizeBilinear"),
     RESIZE("ResizeNearestNeighbor"),
+    {.op = "ResizeBilinearGrad",
+     .device = MR_DEVICE_CPU,
+     .types = "T: float",
+     .run = resize_bilinear_grad_cpu,
+     .prepared_size_bytes = sizeof(mr_resize_options),
+     .prepare = prepare_resize},
 };
 const mr_kernel_table mr_kernels_image_ops = {kernels, sizeof kernels / sizeof kernels[0]};

@@ -74,6 +74,19 @@ static void fuse_forward(fuser *f, mr_plan_node *relu)
     relu->live = false;
 }
 
+/* True when grad takes what norm saved for it, and both were given the same epsilon: only then is Relu's sign, which the
+ * fused gradient computes anew, the one that the forward pass saw. */
+static bool saved_by(const fuser *f, const mr_plan_node *grad, const mr_plan_node *norm)
+{
+    for (int32_t i = 3; i < 5; i++) {
+        const mr_plan_value *saved = &f->planner->values[f->instead[grad->inputs[i]]];
+        if (saved->kind != MR_VALUE_OUTPUT || saved->index != i || &f->planner->nodes[saved->producer] != norm)
+            return false;
+    }
+    return mr_attr_float_or(&grad->node->attrs, "epsilon", 1e-4f) ==
+           mr_attr_float_or(&norm->node->attrs, "epsilon", 1e-4f);
+}
+
 /* The gradient of a normalization that has Relu inside, from ReluGrad's output: takes what ReluGrad takes, and the offset. */
 static void fuse_backward(fuser *f, mr_plan_node *grad)
 {
@@ -86,6 +99,7 @@ static void fuse_backward(fuser *f, mr_plan_node *grad)
     const mr_plan_node *norm = &planner->nodes[features->producer];
     if (!norm->attrs || strcmp(norm->kernel->op, "_FusedBatchNormEx") != 0) return;
     if (f->instead[norm->inputs[0]] != f->instead[grad->inputs[1]] || norm->inputs[1] != grad->inputs[2]) return;
+    if (!saved_by(f, grad, norm)) return;
     constexpr int32_t INPUTS = 7;
     int32_t *inputs = MR_ARENA_NEW(&planner->arena, int32_t, INPUTS);
     bool *refs = MR_ARENA_NEW(&planner->arena, bool, INPUTS);
