@@ -366,6 +366,25 @@ def random_cases():
 
 
 
+def image_cases():
+    rules = [{}, {"align_corners": True}, {"half_pixel_centers": True}]
+    for size in [[5, 9], [12, 4], [1, 1]]:
+        for rule in rules:
+            for dtype in [np.uint8, np.float32]:
+                images = values([2, 6, 7, 3], dtype, 0, 255)
+                add("ResizeBilinear", 1e-5, images=images, size=np.array(size, np.int32), **rule)
+                add("ResizeNearestNeighbor", 0, images=images, size=np.array(size, np.int32), **rule)
+            grads = values([2, *size, 3])
+            add("ResizeBilinearGrad", 1e-5, grads=grads, original_image=values([2, 6, 7, 3]), **rule)
+    picture = values([20, 30, 3], np.uint8, 0, 256)
+    with tf.Graph().as_default(), tf.compat.v1.Session() as session:
+        jpeg, png = session.run([tf.io.encode_jpeg(picture, quality=80), tf.io.encode_png(picture)])
+    for channels in [0, 1, 3]:
+        add("DecodeJpeg", 0, contents=jpeg, channels=channels)
+        add("DecodeJpeg", 0, contents=jpeg, channels=channels, dct_method="INTEGER_ACCURATE", ratio=2)
+        add("DecodePng", 0, contents=png, channels=channels)
+    add("DecodePng", 0, contents=png, dtype=tf.uint16)
+
 
 def is_unset(op, index):
     """Outputs that TensorFlow leaves as they were in memory."""
@@ -467,7 +486,7 @@ def main():
     graph = tf.Graph()
     with graph.as_default():
         for make in [unary_cases, binary_cases, select_cases, array_cases, reduce_cases, matmul_cases, conv_cases, pool_cases, norm_cases,
-                     softmax_cases, random_cases]:
+                     softmax_cases, random_cases, image_cases]:
             make()
     config = tf.compat.v1.ConfigProto(intra_op_parallelism_threads=2, inter_op_parallelism_threads=1)
     config.graph_options.optimizer_options.opt_level = -1
