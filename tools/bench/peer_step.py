@@ -14,7 +14,7 @@ import tensorflow.compat.v1 as tf
 tf.disable_eager_execution()
 tf.logging.set_verbosity(tf.logging.ERROR)
 threads, size, batch = (int(a) for a in sys.argv[1:4])
-FILTERS = [16, 32, 64, 128]
+FILTERS = [16, 32, 64, 64]
 
 
 def network():
@@ -30,8 +30,9 @@ def network():
         h = tf.nn.fused_batch_norm(h, scale, offset, is_training=True)[0]
         h = tf.nn.max_pool(tf.nn.relu(h), [1, 2, 2, 1], [1, 2, 2, 1], "VALID")
         channels = filters
-    h = tf.nn.dropout(tf.reduce_mean(h, [1, 2]), rate=0.3)
-    w = tf.Variable(tf.random.truncated_normal([channels, 6], 0, 0.1))
+    h = tf.nn.dropout(tf.reshape(h, [batch, -1]), rate=0.3)
+    w = tf.Variable(tf.random.truncated_normal([int(h.shape[1]), 6], 0, 0.1))
+    decay.append(1e-4 * tf.nn.l2_loss(w))
     logits = tf.matmul(h, w) + tf.Variable(tf.zeros([6]))
     loss = tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=logits))
     return tf.train.AdamOptimizer(1e-3).minimize(loss + tf.add_n(decay))
@@ -47,7 +48,6 @@ def tasks():
         w = tf.Variable(tf.random.normal([3, 3, channels, filters]), trainable=False)
         ones, none = tf.Variable(tf.ones([filters]), trainable=False), tf.zeros([0])
         pooling = dict(ksize=[1, 2, 2, 1], strides=[1, 2, 2, 1], padding="VALID")
-        half = tf.Variable(tf.random.normal([batch, side // 2, side // 2, filters]), trainable=False)
         convolution = dict(strides=[1, 1, 1, 1], padding="SAME")
         made |= {
             f"conv{index}": tf.raw_ops.Conv2D(input=x, filter=w, **convolution).op,
@@ -58,7 +58,6 @@ def tasks():
             f"relu{index}": tf.raw_ops.Relu(features=y).op,
             f"relu{index}_grad": tf.raw_ops.ReluGrad(gradients=dy, features=y).op,
             f"pool{index}": tf.raw_ops.MaxPool(input=y, **pooling).op,
-            f"pool{index}_grad": tf.raw_ops.MaxPoolGrad(orig_input=y, orig_output=half, grad=half, **pooling).op,
         }
         side, channels = side // 2, filters
     return made

@@ -11,8 +11,9 @@
 #include <time.h>
 #include <unistd.h>
 
-constexpr int SIZE = 96, BATCH = 64, LAYERS = 4, TASKS_MAX = 64, ROUNDS_MAX = 31;
-static const int filter_counts[LAYERS] = {16, 32, 64, 128};
+/* The network of the demo: examples/train_images.c. */
+constexpr int SIZE = 64, BATCH = 32, LAYERS = 4, TASKS_MAX = 64, ROUNDS_MAX = 31;
+static const int filter_counts[LAYERS] = {16, 32, 64, 64};
 
 /* ---- The peer ---- */
 
@@ -129,19 +130,18 @@ static void add_network(work *w, mr_output images)
         h = mr_relu(g, mr_layer_batch_normalization(g, h, .training = true));
         h = mr_layer_max_pool(g, h, .size = 2);
     }
-    h = mr_layer_dropout(g, mr_layer_global_average_pool(g, h), .rate = 0.3f, .training = true);
-    (void)mr_loss_sparse_softmax(g, labels(w), mr_layer_dense(g, h, .units = 6));
+    h = mr_layer_dropout(g, mr_layer_flatten(g, h), .rate = 0.3f, .training = true);
+    (void)mr_loss_sparse_softmax(g, labels(w), mr_layer_dense(g, h, .units = 6, .weight_decay = 1e-4f));
     add(w, mr_minimize(g, mr_adam(.rate = 1e-3f), mr_loss_total(g), (mr_output){0}), "step", 0);
 }
 
 static void add_kernels(work *w, int layer, int side, int channels)
 {
     mr_graph *g = w->graph;
-    int filters = filter_counts[layer - 1], half = side / 2;
+    int filters = filter_counts[layer - 1];
     mr_output x = numbers(w, MR_SHAPE(BATCH, side, side, channels), true);
     mr_output y = numbers(w, MR_SHAPE(BATCH, side, side, filters), true);
     mr_output dy = numbers(w, MR_SHAPE(BATCH, side, side, filters), true);
-    mr_output pooled = numbers(w, MR_SHAPE(BATCH, half, half, filters), true);
     mr_output filter = numbers(w, MR_SHAPE(3, 3, channels, filters), true);
     mr_output ones = numbers(w, MR_SHAPE(filters), false);
     mr_output none = mr_fill(g, mr_constant_ints(g, MR_INTS(0)), mr_constant_float(g, 0.0f));
@@ -158,8 +158,6 @@ static void add_kernels(work *w, int layer, int side, int channels)
     add(w, mr_relu(g, y).node, "relu%d", layer);
     add(w, mr_relu_grad(g, dy, y).node, "relu%d_grad", layer);
     add(w, mr_max_pool(g, y, .ksize = two, .strides = two, .padding = MR_VALID).node, "pool%d", layer);
-    add(w, mr_max_pool_grad(g, y, pooled, pooled, .ksize = two, .strides = two, .padding = MR_VALID).node,
-        "pool%d_grad", layer);
 }
 
 static mr_status prepare(work *w, int threads, mr_error *error)
