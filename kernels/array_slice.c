@@ -321,7 +321,7 @@ static mr_status read_paddings(mr_kernel_call *call, int64_t *paddings, mr_error
 static mr_status pad(mr_kernel_call *call, mr_error *error)
 {
     const mr_tensor *input = &call->inputs[0];
-    int64_t paddings[2 * MR_RANK_MAX], offset = 0;
+    int64_t paddings[2 * MR_RANK_MAX] = {0}, offset = 0;
     mr_shape shape = input->shape;
     MR_TRY(read_paddings(call, paddings, error));
     for (int i = 0; i < shape.rank; i++) shape.dims[i] += paddings[2 * i] + paddings[2 * i + 1];
@@ -349,7 +349,7 @@ static mr_status pad(mr_kernel_call *call, mr_error *error)
 static mr_status mirror_pad(mr_kernel_call *call, mr_error *error)
 {
     const mr_tensor *input = &call->inputs[0];
-    int64_t paddings[2 * MR_RANK_MAX], strides[MR_RANK_MAX];
+    int64_t paddings[2 * MR_RANK_MAX] = {0}, strides[MR_RANK_MAX];
     mr_string mode = mr_attr_string_or(call->node->attrs, "mode", "REFLECT");
     int64_t skip = mr_string_equal(mode, MR_STR("REFLECT")) ? 1 : 0;
     mr_shape shape = input->shape;

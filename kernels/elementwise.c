@@ -2,6 +2,7 @@
  * are one long row; the rest are rows of the last joined dim. A short row that repeats (a bias) is laid out a few
  * times in a scratch tile first. */
 #include "kernels/elementwise.h"
+#include <assert.h>
 #include <inttypes.h>
 #include <string.h>
 
@@ -208,6 +209,7 @@ static void binary_tile(void *context, int64_t begin, int64_t end)
     size_t row_bytes = (size_t)inner * job->size;
     int64_t tile_rows = MR_MIN((int64_t)(TILE_BYTES / row_bytes), end - begin);
     const char *repeated = job->tile_operand == 1 ? job->a : job->b;
+    assert(tile_rows > 0);
     for (int64_t r = 0; r < tile_rows; r++) memcpy(tile + (size_t)r * row_bytes, repeated, row_bytes);
     for (int64_t row = begin; row < end; row += tile_rows) {
         int64_t rows = MR_MIN(tile_rows, end - row);

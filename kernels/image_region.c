@@ -332,7 +332,7 @@ static mr_status read_until(region_walk *walk, int32_t end, mr_error *error)
 static void sum_rows(region_walk *walk, int32_t y)
 {
     const mr_resize_axis *rows = &walk->rows;
-    size_t count = (size_t)(walk->region.width * walk->channels);
+    size_t count = (size_t)walk->region.width * (size_t)walk->channels;
     const float *weights = rows->weights + (int64_t)y * rows->taps;
     int32_t first = rows->first[y];
     const unsigned char *source = ring_row(walk, first) + walk->left_bytes;
@@ -440,7 +440,7 @@ static mr_status walk_down(region_walk *walk, mr_error *error)
     }
     if (walk->png != nullptr) MR_TRY(skip_png_rows(walk, error));
     /* Interpolating reads one pixel past the last, with weight 0. */
-    memset(walk->sum + (size_t)(walk->region.width * walk->channels), 0,
+    memset(walk->sum + (size_t)walk->region.width * (size_t)walk->channels, 0,
            ((size_t)walk->channels + mr_rows_slack) * sizeof(float));
     for (int32_t y = 0; y < walk->height; y++) {
         MR_TRY(read_until(walk, walk->rows.first[y] + walk->rows.taps, error));
@@ -449,6 +449,7 @@ static mr_status walk_down(region_walk *walk, mr_error *error)
     }
     MR_TRY(read_until(walk, walk->region.height, error));
     if (walk->jpeg != nullptr) return mr_jpeg_reader_finish(walk->jpeg, error);
+    assert(walk->png != nullptr);
     bool all = walk->region.y + walk->region.height == walk->png->height || walk->png->interlaced;
     return all ? mr_png_reader_finish(walk->png, error) : MR_OK;
 }

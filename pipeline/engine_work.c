@@ -30,8 +30,10 @@ static uint64_t values_bytes(const mr_lane *lane)
 /* The item's components into the lane. */
 static mr_status read_item(const mr_engine *engine, mr_item *item, mr_lane *lane, mr_error *error)
 {
-    if (item->payload == nullptr)
+    if (item->payload == nullptr) {
+        assert(engine->plan.source != nullptr);
         return engine->plan.source->kind->read(engine->plan.source, item->number, lane, error);
+    }
     lane->count = item->payload->count;
     for (int32_t i = 0; i < lane->count; i++) mr_value_take(&lane->values[i], &item->payload->tensors[i]);
     return MR_OK;

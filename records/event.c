@@ -8,6 +8,7 @@
 #include "proto/proto.h"
 #include "records/file.h"
 #include "records/summary.h"
+#include <math.h>
 #include <millrace/record.h>
 
 #include <stdio.h>
@@ -28,7 +29,7 @@ static mr_status append(mr_event_writer *writer, Mr__Event *event, mr_error *err
     struct timespec now;
     mr_string bytes;
     clock_gettime(CLOCK_REALTIME, &now);
-    event->wall_time = (double)now.tv_sec + (double)(now.tv_nsec / 1000) / 1e6;
+    event->wall_time = (double)now.tv_sec + floor((double)now.tv_nsec / 1000) / 1e6;
     mr_status status = mr_proto_pack(event, &writer->arena, &bytes, error);
     if (status == MR_OK) status = mr_record_writer_append(writer->records, bytes.data, bytes.size_bytes, error);
     mr_arena_reset(&writer->arena);

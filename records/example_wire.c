@@ -131,7 +131,7 @@ void mr_wire_floats(mr_wire list, size_t count, float *values)
         mr_wire packed = {0};
         list.next++;
         (void)mr_wire_bytes(&list, &packed);
-        assert(mr_wire_left(&packed) == 4 * count);
+        assert(packed.next != nullptr && mr_wire_left(&packed) == 4 * count);
         for (size_t i = 0; i < count; i++) values[i] = float_at(packed.next + 4 * i);
         return;
     }

@@ -82,7 +82,9 @@ static mr_status status_of(int number)
 
 mr_status mr_file_fail(mr_error *error, int number, const char *action, const char *path)
 {
-    return mr_fail(error, status_of(number), "cannot %s %s: %s", action, path, mr_file_reason(number));
+    mr_status status = status_of(number);
+    (void)mr_fail(error, status, "cannot %s %s: %s", action, path, mr_file_reason(number));
+    return status;
 }
 
 /* The directory that holds path, owned; null without memory. */
@@ -268,6 +270,7 @@ mr_status mr_file_read_whole(const char *path, size_t size_max, char **bytes, si
         free(data);
         return status;
     }
+    assert(data != nullptr);
     data[used] = '\0';
     *bytes = data;
     *size_bytes = used;

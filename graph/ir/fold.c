@@ -5,6 +5,7 @@
  * products that leave the range of int32 are left unknown. */
 #include "graph/ir/graph.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,6 +27,7 @@ static const mr_partial *input(const folding *f, int32_t index)
 
 static bool knows(const mr_partial *partial, int32_t index)
 {
+    assert(index >= 0);
     return partial->known >> index & 1;
 }
 

@@ -135,7 +135,7 @@ static mr_status piece_sizes(const mr_partial *sizes, int32_t count, int64_t tot
 static mr_status split_v_shape(mr_shape_call *call, mr_error *error)
 {
     mr_shape part = call->inputs[0];
-    int64_t given = 0, pieces[MR_PARTIAL_MAX];
+    int64_t given = 0, pieces[MR_PARTIAL_MAX] = {0};
     int32_t axis = 0;
     const mr_partial *sizes = call->partials[1];
     MR_TRY(mr_shape_expect_rank(call, 1, 1, error));

@@ -42,6 +42,7 @@ static mr_status run_copy(mr_kernel_call *call, mr_error *error)
         MR_TRY(mr_tensor_init_on(target, copy->to, source->dtype, source->shape, error));
         return copy->to->functions->copy_in(copy->to, target->data, source->data, size, error);
     }
+    assert(copy->from);
     MR_TRY(mr_tensor_init_on(target, call->device, source->dtype, source->shape, error));
     MR_TRY(copy->from->functions->copy_out(copy->from, target->data, source->data, size, error));
     return copy->from->functions->wait(copy->from, error);

@@ -79,7 +79,7 @@ void mr_session_note(mr_session *session, const char *format, ...)
     line[length++] = '\n';
     line[length] = '\0';
     if (session->notes && strstr(session->notes, line)) return;
-    if (session->note_size_bytes + length + 1 > session->note_capacity_bytes) {
+    if (!session->notes || session->note_size_bytes + length + 1 > session->note_capacity_bytes) {
         size_t capacity_bytes = 2 * (session->note_capacity_bytes + length + 1);
         char *larger = realloc(session->notes, capacity_bytes);
         if (!larger) return;

@@ -157,7 +157,7 @@ static void find_origins(const shuffle_stage *self, uint64_t steps, origin *orig
 static mr_status jump(shuffle_stage *self, uint64_t steps, mr_error *error)
 {
     empty(self);
-    origin *origins = malloc(self->size * sizeof *origins);
+    origin *origins = calloc(self->size, sizeof *origins);
     if (origins == nullptr) return mr_fail_memory(error, self->size * sizeof *origins);
     find_origins(self, steps, origins);
     /* In the input's order, since the input may be cheap only forwards. */

@@ -9,7 +9,7 @@ static mr_tensor picture(int height, int width)
     mr_tensor image = {0};
     CHECK_OK(mr_tensor_init(&image, MR_UINT8, MR_SHAPE(height, width, 3), &error));
     for (int64_t i = 0; i < mr_tensor_count(&image); i++) mr_tensor_uint8s(&image)[i] = (uint8_t)(i * 7);
-    return image;
+    return kept(image);
 }
 
 TEST(image_ops_decode_what_was_encoded)
@@ -18,6 +18,8 @@ TEST(image_ops_decode_what_was_encoded)
     mr_tensor image = picture(9, 13), png = {0}, jpeg = {0};
     CHECK_OK(mr_image_encode_png(&image, &png, &error));
     CHECK_OK(mr_image_encode_jpeg(&image, 90, &jpeg, &error));
+    (void)kept(png);
+    (void)kept(jpeg);
     mr_tensor decoded = run_op_one(&(op_run){
         .op = "DecodePng", .inputs = {png}, .output_dtypes = {MR_UINT8}, .attrs = {{"channels", 'i', .ints = {3}}}});
     check_same_bits(&decoded, &image);
@@ -30,6 +32,7 @@ TEST(image_ops_decode_what_was_encoded)
                                .expect_error = "channels is 2"});
     mr_tensor text = {0};
     CHECK_OK(mr_tensor_init_string(&text, MR_STR("not a picture"), &error));
+    (void)kept(text);
     (void)run_op_one(&(op_run){.op = "DecodeJpeg", .inputs = {text}, .expect_error = "DecodeJpeg"});
 }
 
