@@ -287,6 +287,16 @@ static mr_status clean(mr_saver *s, const char *folder, const char *base, mr_err
     return status;
 }
 
+mr_status mr_saver_clean(mr_saver *saver, const char *path, mr_error *error)
+{
+    const char *slash = strrchr(path, '/');
+    mr_arena_reset(&saver->scratch);
+    char *folder = slash == nullptr ? mr_arena_strdup(&saver->scratch, ".")
+                                    : mr_arena_strndup(&saver->scratch, path, (size_t)(slash - path) + 1);
+    if (folder == nullptr) return mr_fail_memory(error, strlen(path));
+    return clean(saver, folder, slash == nullptr ? path : slash + 1, error);
+}
+
 /* True when folder/checkpoint names that checkpoint, or cannot be read, so that nobody knows. */
 static bool is_named(const char *folder, const char *prefix)
 {

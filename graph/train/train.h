@@ -8,6 +8,9 @@
 /* mr_get_variable, also for variables that optimizers leave alone. */
 mr_variable mr_train_variable(mr_graph *graph, const char *name, mr_shape shape, mr_initializer initializer,
                               bool not_trainable);
+/* Removes what a killed process left of checkpoints called path-STEP: partial files, data and graphs without an index.
+ * Saving does so as well, once for each folder; a run that has nothing left to save does it when it goes on. */
+mr_status mr_saver_clean(mr_saver *saver, const char *path, mr_error *error);
 /* A float scalar of that name. */
 static inline mr_output mr_train_float(mr_graph *graph, const char *name, float value)
 {

@@ -89,7 +89,7 @@ static mr_status resume(mr_training *t, mr_node *local, const char *checkpoint, 
     if (status != MR_OK) return say_what_to_do(t, status, &reason, error);
     MR_TRY(read_step(t, error));
     t->saved_step = t->step;
-    return MR_OK;
+    return mr_saver_clean(t->saver, t->prefix, error);
 }
 
 static mr_status start(mr_training *t, mr_error *error)
