@@ -82,9 +82,7 @@ static mr_status status_of(int number)
 
 mr_status mr_file_fail(mr_error *error, int number, const char *action, const char *path)
 {
-    mr_status status = status_of(number);
-    (void)mr_fail(error, status, "cannot %s %s: %s", action, path, mr_file_reason(number));
-    return status;
+    return mr_fail(error, status_of(number), "cannot %s %s: %s", action, path, mr_file_reason(number));
 }
 
 /* The directory that holds path, owned; null without memory. */
@@ -237,8 +235,9 @@ mr_status mr_file_read_at(int descriptor, const char *path, uint64_t offset, voi
 
 mr_status mr_file_read_whole(const char *path, size_t size_max, char **bytes, size_t *size_bytes, mr_error *error)
 {
-    int descriptor;
+    int descriptor = -1;
     MR_TRY(mr_file_open(path, &descriptor, error));
+    assert(descriptor >= 0);
     struct stat about;
     size_t capacity = 0, used = 0;
     if (fstat(descriptor, &about) == 0 && about.st_size > 0 && (uint64_t)about.st_size <= size_max)
