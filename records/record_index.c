@@ -235,7 +235,7 @@ mr_status mr_record_index_open(const char *path, mr_record_index *index, mr_erro
         if (!load(path, &stamp, index)) {
             index->file_size_bytes = stamp.size_bytes;
             index->file_modified_ns = stamp.modified_ns;
-            piece.bytes = malloc(PIECE_BYTES);
+            piece.bytes = calloc(1, PIECE_BYTES);
             status = piece.bytes ? hop_over(&piece, index, error) : mr_fail_memory(error, PIECE_BYTES);
         }
     }
