@@ -181,7 +181,7 @@ TARGET_FOLD static uint32_t crc32c_fold512(uint32_t crc, const void *bytes, size
     uint64_t state = ~crc;
     if (size_bytes >= 256) {
         __m512i x0 =
-            _mm512_xor_si512(_mm512_loadu_si512(next), _mm512_castsi128_si512(_mm_cvtsi64_si128((int64_t)state)));
+            _mm512_xor_si512(_mm512_loadu_si512(next), _mm512_zextsi128_si512(_mm_cvtsi64_si128((int64_t)state)));
         __m512i x1 = _mm512_loadu_si512(next + 64);
         __m512i x2 = _mm512_loadu_si512(next + 128);
         __m512i x3 = _mm512_loadu_si512(next + 192);
