@@ -157,6 +157,12 @@ mr_node *mr_graph_iterator(mr_graph *graph, const char *name, mr_dataset *datase
 /* The running iterator of a session, for statistics; borrowed; null before the first run. */
 mr_iterator *mr_session_iterator(mr_session *session, mr_node *iterator);
 
+/* A graph as a map function: component i of an element feeds inputs[i], the outputs are the components of the new one.
+ * What lies between must be stateless (no variables, no random operators: chance belongs to decode_image and to map
+ * functions in C), so elements are the same at any number of threads.
+ * input, graph  taken over; errors are the dataset's: another number of components, dtype or shape, a node with state */
+mr_dataset *mr_dataset_map_graph(mr_dataset *input, mr_graph *graph, mr_outputs inputs, mr_outputs outputs);
+
 /* ---- Summaries and event files ---- */
 
 mr_output mr_summary_scalar(mr_graph *graph, const char *name, mr_output value);
