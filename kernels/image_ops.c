@@ -1,6 +1,7 @@
 /* The picture operators of graphs: thin covers over the functions of <millrace/image.h>, with TensorFlow's leniency:
  * what libjpeg only warns about is decoded. */
 #include "kernels/kernels.h"
+#include "kernels/resize.h"
 #include <math.h>
 #include <millrace/image.h>
 #include <string.h>
@@ -82,14 +83,9 @@ typedef struct axis {
     float share;
 } axis;
 
-static float axis_scale(const mr_resize_options *options, int64_t from, int64_t to)
-{
-    return options->align_corners && to > 1 ? (float)(from - 1) / (float)(to - 1) : (float)from / (float)to;
-}
-
 static axis axis_at(const mr_resize_options *options, int64_t index, float scale, int64_t size)
 {
-    float at = options->half_pixel_centers ? ((float)index + 0.5f) * scale - 0.5f : (float)index * scale;
+    float at = mr_resize_coordinate(options, scale, index);
     float low = floorf(at), high = ceilf(at);
     return (axis){.low = low > 0 ? (int64_t)low : 0,
                   .high = high < (float)(size - 1) ? (int64_t)high : size - 1,
@@ -103,7 +99,7 @@ static void spread_gradient(const mr_resize_options *options, const mr_tensor *g
     int64_t rows = result->shape.dims[1], columns = result->shape.dims[2];
     const float *from = mr_tensor_floats(gradients);
     float *to = mr_tensor_floats(result);
-    float y_scale = axis_scale(options, rows, height), x_scale = axis_scale(options, columns, width);
+    float y_scale = mr_resize_scale(options, rows, height), x_scale = mr_resize_scale(options, columns, width);
     for (int64_t n = 0; n < gradients->shape.dims[0]; n++, to += rows * columns * channels)
         for (int64_t y = 0; y < height; y++) {
             axis v = axis_at(options, y, y_scale, rows);

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static float scale_of(const mr_resize_options *options, int32_t source_count, int32_t target_count)
+float mr_resize_scale(const mr_resize_options *options, int64_t source_count, int64_t target_count)
 {
     if (options->align_corners && target_count > 1) return (float)(source_count - 1) / (float)(target_count - 1);
     return (float)source_count / (float)target_count;
@@ -26,7 +26,8 @@ int32_t mr_resize_taps(const mr_resize_options *options, int32_t source_count, i
 {
     int32_t taps = 2;
     if (options->method == MR_RESIZE_BICUBIC) taps = 4;
-    if (options->method == MR_RESIZE_AREA) taps = (int32_t)ceilf(scale_of(options, source_count, target_count)) + 1;
+    if (options->method == MR_RESIZE_AREA)
+        taps = (int32_t)ceilf(mr_resize_scale(options, source_count, target_count)) + 1;
     if (options->method == MR_RESIZE_NEAREST) taps = 1;
     return taps < source_count ? taps : source_count;
 }
@@ -56,7 +57,7 @@ static void fill_nearest(mr_resize_axis *axis, const mr_resize_options *options,
     }
 }
 
-static float coordinate(const mr_resize_options *options, float scale, int32_t i)
+float mr_resize_coordinate(const mr_resize_options *options, float scale, int64_t i)
 {
     return options->half_pixel_centers ? ((float)i + 0.5f) * scale - 0.5f : (float)i * scale;
 }
@@ -64,7 +65,7 @@ static float coordinate(const mr_resize_options *options, float scale, int32_t i
 static void fill_bilinear(mr_resize_axis *axis, const mr_resize_options *options, float scale)
 {
     for (int32_t i = 0; i < axis->target_count; i++) {
-        float at = coordinate(options, scale, i), below = floorf(at);
+        float at = mr_resize_coordinate(options, scale, i), below = floorf(at);
         set_first(axis, i, (int64_t)below);
         add_tap(axis, i, (int64_t)below, 1.0f - (at - below));
         add_tap(axis, i, (int64_t)below + 1, at - below);
@@ -107,7 +108,7 @@ static void fill_bicubic(mr_resize_axis *axis, const mr_resize_options *options,
     bool keys = options->half_pixel_centers;
     float a = keys ? -0.5f : -0.75f;
     for (int32_t i = 0; i < axis->target_count; i++) {
-        float at = coordinate(options, scale, i), below = floorf(at);
+        float at = mr_resize_coordinate(options, scale, i), below = floorf(at);
         int64_t first = (int64_t)below - 1;
         int step = (int)lrintf((at - below) * cubic_steps);
         float weights[4] = {cubic_far(a, step), cubic_near(a, step), cubic_near(a, cubic_steps - step),
@@ -125,7 +126,7 @@ static void fill_bicubic(mr_resize_axis *axis, const mr_resize_options *options,
 
 void mr_resize_axis_fill(mr_resize_axis *axis, const mr_resize_options *options)
 {
-    float scale = scale_of(options, axis->source_count, axis->target_count);
+    float scale = mr_resize_scale(options, axis->source_count, axis->target_count);
     switch (options->method) {
     case MR_RESIZE_NEAREST:
         fill_nearest(axis, options, scale);

@@ -19,4 +19,8 @@ int32_t mr_resize_taps(const mr_resize_options *options, int32_t source_count, i
 /* Fills first and weights, which the caller provides, from the counts. */
 void mr_resize_axis_fill(mr_resize_axis *axis, const mr_resize_options *options);
 
+/* The rule that options name: how many source pixels a target pixel stands for, and target pixel i's place among them. */
+float mr_resize_scale(const mr_resize_options *options, int64_t source_count, int64_t target_count);
+float mr_resize_coordinate(const mr_resize_options *options, float scale, int64_t i);
+
 #endif
