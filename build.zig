@@ -10,7 +10,7 @@ const library_folders = [_][]const u8{
     "base",     "records",   "queue",     "kernels",     "pipeline",    "pipeline/stages",
     "graph/ir", "graph/ops", "graph/run", "graph/state", "graph/train",
 };
-const system_libraries = [_][]const u8{ "jpeg", "png16", "z", "protobuf-c" };
+const system_libraries = [_][]const u8{ "jpeg", "png16", "z", "protobuf-c", "jansson", "expat", "uring" };
 const warnings = [_][]const u8{ "-Wall", "-Wextra", "-Wshadow", "-Wvla", "-Wno-unused-parameter", "-Wno-missing-field-initializers", "-Werror" };
 const c_flags = [_][]const u8{
     "-std=c23",          "-D_GNU_SOURCE", "-fno-math-errno", "-fvisibility=hidden",
@@ -303,8 +303,10 @@ fn addPrograms(c: Context, library: *Build.Step.Compile) []const *Build.Step.Com
 
 // ---- Tests ----
 
+/// The tests, and what the tools share, which is tested from within.
 fn testSources(b: *Build) []const []const u8 {
     var list: std.ArrayList([]const u8) = .empty;
+    list.appendSlice(b.allocator, glob(b, "tools/common", ".c")) catch @panic("OOM");
     list.appendSlice(b.allocator, glob(b, "tests", ".c")) catch @panic("OOM");
     for (subfolders(b, "tests")) |name| {
         if (std.mem.eql(u8, name, "fuzz") or std.mem.eql(u8, name, "oracle")) continue;

@@ -41,3 +41,21 @@ uint64_t mr_permutation_at(const mr_permutation *permutation, uint64_t index)
     } while (index >= permutation->count);
     return index;
 }
+
+uint64_t mr_permutation_inverse(const mr_permutation *permutation, uint64_t element)
+{
+    assert(element < permutation->count);
+    uint32_t half_bits = permutation->half_bits;
+    if (half_bits == 0) return 0;
+    uint32_t mask = UINT32_MAX >> (32 - half_bits);
+    do {
+        uint32_t left = (uint32_t)(element >> half_bits), right = (uint32_t)element & mask;
+        for (int round = 5; round >= 0; round--) {
+            uint32_t before = right ^ (hash(left, permutation->keys[round]) & mask);
+            right = left;
+            left = before;
+        }
+        element = (uint64_t)left << half_bits | right;
+    } while (element >= permutation->count);
+    return element;
+}

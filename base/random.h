@@ -51,5 +51,7 @@ typedef struct mr_permutation {
 } mr_permutation;
 mr_permutation mr_permutation_init(uint64_t count, uint64_t seed, uint64_t epoch);
 uint64_t mr_permutation_at(const mr_permutation *permutation, uint64_t index);
+/* The index at which mr_permutation_at gives this element. */
+uint64_t mr_permutation_inverse(const mr_permutation *permutation, uint64_t element);
 
 #endif

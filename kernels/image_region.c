@@ -128,6 +128,7 @@ typedef struct region_walk {
     int32_t channels, height, width; /* of the result */
     float scale[3], shift[3];
     mr_resize_axis rows, columns;
+    float row_scale, row_offset, column_scale, column_offset; /* of the resize, in pixels of the region */
     bool lerp; /* each result lies between two neighbours (or is one pixel): weights sum to 1 */
     unsigned char *target;
 
@@ -203,6 +204,27 @@ static mr_status open_source(region_walk *walk, const void *bytes, size_t size_b
     return MR_OK;
 }
 
+/* A coordinate of the decoder's smaller picture is one of the whole picture over the ratio. The region's edges then lie
+ * between pixels: it grows to whole ones, and the resize begins where the edge is. */
+static mr_status set_ratio(region_walk *walk, mr_error *error)
+{
+    const mr_image_options *options = walk->options;
+    mr_image_region whole = walk->region, *region = &walk->region;
+    int32_t ratio = 8;
+    while (ratio > 1 && (whole.width / ratio < options->width || whole.height / ratio < options->height)) ratio /= 2;
+    if (ratio == 1) return MR_OK;
+    MR_TRY(mr_jpeg_reader_set_ratio(walk->jpeg, ratio, error));
+    int32_t right = (whole.x + whole.width + ratio - 1) / ratio, bottom = (whole.y + whole.height + ratio - 1) / ratio;
+    *region = (mr_image_region){.x = whole.x / ratio, .y = whole.y / ratio, .flip = whole.flip};
+    region->width = right - region->x;
+    region->height = bottom - region->y;
+    walk->column_scale = (float)whole.width / (float)(ratio * options->width);
+    walk->row_scale = (float)whole.height / (float)(ratio * options->height);
+    walk->column_offset = (float)(whole.x % ratio) / (float)ratio;
+    walk->row_offset = (float)(whole.y % ratio) / (float)ratio;
+    return MR_OK;
+}
+
 static mr_status start_source(region_walk *walk, mr_error *error)
 {
     size_t channels = (size_t)walk->channels;
@@ -211,6 +233,7 @@ static mr_status start_source(region_walk *walk, mr_error *error)
         walk->row_bytes = (size_t)walk->jpeg->row_width * channels;
         walk->left_bytes = (size_t)walk->jpeg->row_left * channels;
     } else {
+        assert(walk->png != nullptr);
         walk->row_bytes = walk->png->row_bytes;
         walk->left_bytes = (size_t)walk->region.x * channels;
     }
@@ -297,14 +320,17 @@ static mr_status prepare(region_walk *walk, mr_image_scratch *scratch, mr_error 
     }
     /* TensorFlow 2's area method has no half-pixel centres. */
     mr_resize_options resize = {.method = options->method, .half_pixel_centers = options->method != MR_RESIZE_AREA};
+    walk->row_scale = mr_resize_scale(&resize, walk->region.height, walk->height);
+    walk->column_scale = mr_resize_scale(&resize, walk->region.width, walk->width);
+    if (options->approximate_scale && options->height > 0 && walk->jpeg != nullptr) MR_TRY(set_ratio(walk, error));
     walk->rows = (mr_resize_axis){.source_count = walk->region.height, .target_count = walk->height};
     walk->columns = (mr_resize_axis){.source_count = walk->region.width, .target_count = walk->width};
     walk->rows.taps = mr_resize_taps(&resize, walk->rows.source_count, walk->rows.target_count);
     walk->columns.taps = mr_resize_taps(&resize, walk->columns.source_count, walk->columns.target_count);
     MR_TRY(start_source(walk, error));
     MR_TRY(ensure_scratch(walk, scratch, error));
-    mr_resize_axis_fill(&walk->rows, &resize);
-    mr_resize_axis_fill(&walk->columns, &resize);
+    mr_resize_axis_fill_part(&walk->rows, &resize, walk->row_scale, walk->row_offset);
+    mr_resize_axis_fill_part(&walk->columns, &resize, walk->column_scale, walk->column_offset);
     prepare_columns(walk);
     return MR_OK;
 }
@@ -422,7 +448,8 @@ static mr_status skip_png_rows(region_walk *walk, mr_error *error)
 static bool is_plain(const region_walk *walk)
 {
     const mr_image_options *options = walk->options;
-    bool is_sized = walk->height == walk->region.height && walk->width == walk->region.width;
+    bool is_sized = walk->height == walk->region.height && walk->width == walk->region.width && walk->row_offset == 0 &&
+                    walk->column_offset == 0 && walk->row_scale == 1 && walk->column_scale == 1;
     bool is_cut = walk->left_bytes > 0 || walk->row_bytes != (size_t)walk->width * (size_t)walk->channels;
     if (options->dtype != MR_UINT8 || !is_sized || is_cut || walk->region.flip || walk->jpeg == nullptr) return false;
     if (options->layout == MR_LAYOUT_NCHW && walk->channels > 1) return false;

@@ -3,8 +3,13 @@
  * TensorFlow takes the fast integer DCT and fancy upsampling by default, turns CMYK and YCCK into RGB itself, and treats
  * the end of the data as an error. libjpeg reports errors by a function that must not return; here that function jumps
  * back to guarded(), the only place with setjmp, and whatever runs below it keeps its state in the reader. libjpeg's
- * warnings say that data was bad and that it went on; those that cost pixels are counted as damage. */
+ * warnings say that data was bad and that it went on; those that cost pixels are counted as damage.
+ *
+ * Baseline scans are decoded by jpeg_scan.c until something in them is not as it should be. Then the picture is begun
+ * anew with libjpeg's own decoder, the rows that the caller has are read once more, and the caller notices nothing. */
 #include "kernels/jpeg.h"
+
+#include "kernels/jpeg_scan.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -112,6 +117,12 @@ static void term_source(j_decompress_ptr decompress)
     (void)decompress;
 }
 
+void mr_jpeg_reader_irregular(mr_jpeg_reader *reader)
+{
+    reader->irregular = true;
+    longjmp(reader->jump, 1);
+}
+
 static mr_status fail_as_libjpeg(mr_jpeg_reader *reader, mr_error *error)
 {
     switch (reader->message_code) {
@@ -147,7 +158,7 @@ static mr_status guarded(mr_jpeg_reader *reader, void (*step)(mr_jpeg_reader *re
         step(reader);
         return MR_OK;
     }
-    mr_status status = fail_as_libjpeg(reader, error);
+    mr_status status = reader->irregular ? MR_DATA_LOSS : fail_as_libjpeg(reader, error);
     if (reader->created) jpeg_abort_decompress(&reader->decompress);
     return status;
 }
@@ -181,6 +192,10 @@ static mr_status ensure_created(mr_jpeg_reader *reader, mr_error *error)
 
 static void read_header(mr_jpeg_reader *reader)
 {
+    if (reader->save_markers) {
+        jpeg_save_markers(&reader->decompress, JPEG_COM, 0xffff);
+        for (int i = 0; i < 16; i++) jpeg_save_markers(&reader->decompress, JPEG_APP0 + i, 0xffff);
+    }
     (void)jpeg_read_header(&reader->decompress, TRUE);
 }
 
@@ -235,15 +250,25 @@ static mr_status set_output(mr_jpeg_reader *reader, mr_error *error)
     return MR_OK;
 }
 
+/* libjpeg keeps tables for a next picture that has none; here each picture stands for itself. */
+static void forget_tables(struct jpeg_decompress_struct *decompress)
+{
+    for (int i = 0; i < NUM_QUANT_TBLS; i++) decompress->quant_tbl_ptrs[i] = nullptr;
+    for (int i = 0; i < NUM_HUFF_TBLS; i++) decompress->dc_huff_tbl_ptrs[i] = decompress->ac_huff_tbl_ptrs[i] = nullptr;
+}
+
 mr_status mr_jpeg_reader_open(mr_jpeg_reader *reader, const void *bytes, size_t size_bytes,
                               const mr_image_decode_options *options, mr_error *error)
 {
     MR_TRY(ensure_created(reader, error));
     jpeg_abort_decompress(&reader->decompress);
+    forget_tables(&reader->decompress);
     reader->bytes = bytes;
     reader->size_bytes = size_bytes;
     reader->options = *options;
     reader->damaged = false;
+    reader->is_plain = reader->always_plain;
+    reader->irregular = false;
     reader->rewinds = 0;
     reader->scans_max = 1;
     reader->source.next_input_byte = bytes;
@@ -255,12 +280,50 @@ mr_status mr_jpeg_reader_open(mr_jpeg_reader *reader, const void *bytes, size_t 
     return status;
 }
 
+mr_status mr_jpeg_reader_set_ratio(mr_jpeg_reader *reader, int32_t ratio, mr_error *error)
+{
+    reader->options.ratio = ratio;
+    mr_status status = set_output(reader, error);
+    if (status != MR_OK) jpeg_abort_decompress(&reader->decompress);
+    return status;
+}
+
+/* The coefficients whose precision libjpeg looks at when it decides whether to smooth blocks, with room to spare. */
+constexpr int smoothed_coefficients = 10;
+
+bool mr_jpeg_lacks_scans(const struct jpeg_decompress_struct *decompress)
+{
+    for (int c = 0; c < decompress->num_components; c++) {
+        if (decompress->comp_info[c].quant_table == nullptr) return true;
+        for (int k = 0; decompress->coef_bits != nullptr && k < smoothed_coefficients; k++)
+            if (decompress->coef_bits[c][k] != 0) return true;
+    }
+    return false;
+}
+
+/* Where libjpeg's crop of columns gives other pixels than the whole picture has. At a ratio it may decode the coarser
+ * components to more pixels in place of upsampling them; where both are to be done, as with 4:1:1 at 1/2, it upsamples too
+ * few. And a progressive picture that lacks scans is smoothed without a look at the blocks beside the crop. */
+static bool can_crop_columns(const struct jpeg_decompress_struct *decompress)
+{
+    int size = decompress->min_DCT_scaled_size;
+    for (int c = 0; c < decompress->num_components; c++) {
+        const jpeg_component_info *info = &decompress->comp_info[c];
+        bool is_whole = info->h_samp_factor * info->DCT_scaled_size == decompress->max_h_samp_factor * size &&
+                        info->v_samp_factor * info->DCT_scaled_size == decompress->max_v_samp_factor * size;
+        if (info->DCT_scaled_size != size && !is_whole) return false;
+    }
+    return !decompress->progressive_mode || !mr_jpeg_lacks_scans(decompress);
+}
+
 static void start(mr_jpeg_reader *reader)
 {
     struct jpeg_decompress_struct *decompress = &reader->decompress;
     (void)jpeg_start_decompress(decompress);
     const mr_image_region *window = &reader->window;
-    if (window->width < reader->width) {
+    reader->row_left = window->x;
+    reader->is_cropped = window->width < reader->width && can_crop_columns(decompress);
+    if (reader->is_cropped) {
         /* Fancy upsampling takes a neighbour's chroma into account: two more columns on each side keep the window's
          * own columns exact. libjpeg then moves the left edge to the left, to a whole block of the coarsest component. */
         constexpr int32_t guard = 2;
@@ -272,19 +335,12 @@ static void start(mr_jpeg_reader *reader)
         reader->row_left = window->x - (int32_t)x;
     }
     reader->row_width = (int32_t)decompress->output_width;
+    if (!reader->is_plain) mr_jpeg_scan_start(reader);
     if (window->y > 0) (void)jpeg_skip_scanlines(decompress, (JDIMENSION)window->y);
     if (decompress->out_color_space == JCS_CMYK) {
         j_common_ptr common = (j_common_ptr)decompress;
         reader->cmyk = decompress->mem->alloc_large(common, JPOOL_IMAGE, 4 * (size_t)decompress->output_width);
     }
-}
-
-mr_status mr_jpeg_reader_start(mr_jpeg_reader *reader, const mr_image_region *window, mr_error *error)
-{
-    mr_image_region whole = {.width = reader->width, .height = reader->height};
-    reader->window = window != nullptr ? *window : whole;
-    reader->row_left = 0;
-    return guarded(reader, start, error);
 }
 
 /* An Adobe file holds inverted inks. */
@@ -306,10 +362,46 @@ static void read_row(mr_jpeg_reader *reader)
     if (cmyk) cmyk_to_rgb(reader->cmyk, reader->row, reader->row_width, decompress->saw_Adobe_marker);
 }
 
+/* The rows that the caller has already, into a place of their own. */
+static void repeat_rows(mr_jpeg_reader *reader)
+{
+    struct jpeg_decompress_struct *decompress = &reader->decompress;
+    unsigned char *row = reader->row;
+    size_t row_bytes = (size_t)reader->row_width * (size_t)reader->channels;
+    reader->row = decompress->mem->alloc_large((j_common_ptr)decompress, JPOOL_IMAGE, row_bytes);
+    for (int32_t i = 0; i < reader->rows_read; i++) read_row(reader);
+    reader->row = row;
+}
+
+/* A step of decoding, by libjpeg's own decoder from the beginning when need be. */
+static mr_status attempt(mr_jpeg_reader *reader, void (*step)(mr_jpeg_reader *reader), mr_error *error)
+{
+    mr_status status = guarded(reader, step, error);
+    if (!reader->irregular) return status;
+    mr_image_decode_options options = reader->options;
+    MR_TRY(mr_jpeg_reader_open(reader, reader->bytes, reader->size_bytes, &options, error));
+    reader->is_plain = true;
+    if (step != start) {
+        MR_TRY(guarded(reader, start, error));
+        MR_TRY(guarded(reader, repeat_rows, error));
+    }
+    return guarded(reader, step, error);
+}
+
+mr_status mr_jpeg_reader_start(mr_jpeg_reader *reader, const mr_image_region *window, mr_error *error)
+{
+    mr_image_region whole = {.width = reader->width, .height = reader->height};
+    reader->window = window != nullptr ? *window : whole;
+    reader->rows_read = 0;
+    return attempt(reader, start, error);
+}
+
 mr_status mr_jpeg_reader_row(mr_jpeg_reader *reader, unsigned char *row, mr_error *error)
 {
     reader->row = row;
-    return guarded(reader, read_row, error);
+    MR_TRY(attempt(reader, read_row, error));
+    reader->rows_read++;
+    return MR_OK;
 }
 
 static void finish(mr_jpeg_reader *reader)
@@ -328,10 +420,24 @@ mr_status mr_jpeg_reader_finish(mr_jpeg_reader *reader, mr_error *error)
     return MR_OK;
 }
 
+static void read_coefficients(mr_jpeg_reader *reader)
+{
+    reader->coefficients = jpeg_read_coefficients(&reader->decompress);
+}
+
+mr_status mr_jpeg_reader_coefficients(mr_jpeg_reader *reader, jvirt_barray_ptr **coefficients, mr_error *error)
+{
+    MR_TRY(guarded(reader, read_coefficients, error));
+    if (reader->damaged) return mr_fail(error, MR_DATA_LOSS, "the JPEG picture is damaged: %s", reader->message);
+    *coefficients = reader->coefficients;
+    return MR_OK;
+}
+
 void mr_jpeg_reader_deinit(mr_jpeg_reader *reader)
 {
     if (reader->created) jpeg_destroy_decompress(&reader->decompress);
     mr_arena_deinit(&reader->arena);
+    mr_jpeg_scan_free(reader->scan);
     *reader = (mr_jpeg_reader){0};
 }
 

@@ -21,6 +21,8 @@
 
 #include <jpeglib.h>
 
+typedef struct mr_jpeg_scan mr_jpeg_scan;
+
 typedef struct mr_jpeg_reader {
     struct jpeg_decompress_struct decompress;
     struct jpeg_error_mgr errors;
@@ -34,28 +36,47 @@ typedef struct mr_jpeg_reader {
     size_t size_bytes;
     mr_image_decode_options options;
     bool created, damaged;
+    bool save_markers; /* for mr_jpeg_reader_coefficients: the decompressor keeps APPn and COM segments */
     int scans_max;
     int rewinds;                   /* of a truncated source */
     char message[JMSG_LENGTH_MAX]; /* libjpeg's words for an error or for the first damage */
     int message_code;
     unsigned char *cmyk; /* one row, in the arena */
     unsigned char *row;  /* the row being read */
+    jvirt_barray_ptr *coefficients;
+    mr_jpeg_scan *scan; /* decodes baseline pictures in libjpeg's place; null until the first */
+    bool always_plain;  /* leaves everything to libjpeg; the caller's to set, for tests */
+    bool is_plain;      /* this picture is left to libjpeg */
+    bool irregular;     /* scan has met with something that it leaves to libjpeg */
+    int32_t rows_read;
 
     int32_t width, height, channels; /* of the whole picture, decoded; known after open */
     int32_t row_width;               /* pixels that mr_jpeg_reader_row writes; known after start */
     int32_t row_left;                /* pixel of the row where the window begins */
     mr_image_region window;
+    bool is_cropped; /* of columns */
 } mr_jpeg_reader;
 
 mr_status mr_jpeg_reader_open(mr_jpeg_reader *reader, const void *bytes, size_t size_bytes,
                               const mr_image_decode_options *options, mr_error *error);
+/* After open: the picture at another ratio than the options'. */
+mr_status mr_jpeg_reader_set_ratio(mr_jpeg_reader *reader, int32_t ratio, mr_error *error);
 /* window  null: the whole picture; its flip is ignored */
 mr_status mr_jpeg_reader_start(mr_jpeg_reader *reader, const mr_image_region *window, mr_error *error);
 /* row  row_width x channels bytes */
 mr_status mr_jpeg_reader_row(mr_jpeg_reader *reader, unsigned char *row, mr_error *error);
+/* Instead of start, rows and finish: every coefficient of the picture, in the decompressor's memory until the next open. */
+mr_status mr_jpeg_reader_coefficients(mr_jpeg_reader *reader, jvirt_barray_ptr **coefficients, mr_error *error);
 /* After the last row of the window; says whether the data was good as far as it was read. */
 mr_status mr_jpeg_reader_finish(mr_jpeg_reader *reader, mr_error *error);
 void mr_jpeg_reader_deinit(mr_jpeg_reader *reader);
+
+/* After the scans are read: a progressive picture whose coefficients are not known to the last bit, so that decoders make
+ * them up, or one without any data for a component. */
+bool mr_jpeg_lacks_scans(const struct jpeg_decompress_struct *decompress);
+
+/* For jpeg_scan.c: gives the picture to libjpeg's own decoder, which begins anew. */
+[[noreturn]] void mr_jpeg_reader_irregular(mr_jpeg_reader *reader);
 
 /* Puts the reader's arena behind libjpeg's memory manager, for what lives as long as a picture. */
 void mr_jpeg_memory_install(mr_jpeg_reader *reader);
@@ -66,8 +87,6 @@ void mr_image_arena_reset(mr_arena *arena, size_t *block_bytes);
 
 /* The header alone. */
 mr_status mr_jpeg_probe(const unsigned char *bytes, size_t size_bytes, mr_image_info *info, mr_error *error);
-/* The orientation that TIFF-structured EXIF data states, 1…8; 0 when none. */
-int32_t mr_exif_orientation(const unsigned char *bytes, size_t size_bytes);
 
 mr_status mr_jpeg_decode(const void *bytes, size_t size_bytes, const mr_image_decode_options *options, mr_tensor *image,
                          mr_error *error);

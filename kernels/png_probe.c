@@ -2,7 +2,7 @@
  *
  * Eight bytes of signature, then chunks: length (4 bytes, big-endian), type (4), data, CRC (4). The first is IHDR: width,
  * height, bits, colour type, compression, filter, interlace. */
-#include "kernels/jpeg.h"
+#include "kernels/exif.h"
 #include "kernels/png.h"
 
 #include <string.h>
@@ -61,6 +61,8 @@ mr_status mr_png_probe(const unsigned char *bytes, size_t size_bytes, mr_image_i
         const unsigned char *type = bytes + at + 4;
         if (length > size_bytes - at - 12 || memcmp(type, "IDAT", 4) == 0) break;
         if (memcmp(type, "tRNS", 4) == 0 && palette) info->channels = 4;
+        if (memcmp(type, "iCCP", 4) == 0) info->profile = true;
+        if (memcmp(type, "acTL", 4) == 0 && length == 8) info->animated = number(type + 4) > 1;
         if (memcmp(type, "eXIf", 4) == 0) info->orientation = mr_exif_orientation(type + 4, length);
         at += 12 + (size_t)length;
     }

@@ -46,12 +46,12 @@ static void set_first(mr_resize_axis *axis, int32_t target, int64_t source)
     memset(axis->weights + (int64_t)target * axis->taps, 0, (size_t)axis->taps * sizeof(float));
 }
 
-static void fill_nearest(mr_resize_axis *axis, const mr_resize_options *options, float scale)
+static void fill_nearest(mr_resize_axis *axis, const mr_resize_options *options, float scale, float offset)
 {
     for (int32_t i = 0; i < axis->target_count; i++) {
-        float at = options->half_pixel_centers ? floorf(((float)i + 0.5f) * scale)
+        float at = options->half_pixel_centers ? floorf(((float)i + 0.5f) * scale + offset)
                    : options->align_corners    ? roundf((float)i * scale)
-                                               : floorf((float)i * scale);
+                                               : floorf((float)i * scale + offset);
         set_first(axis, i, (int64_t)at);
         add_tap(axis, i, (int64_t)at, 1.0f);
     }
@@ -62,10 +62,10 @@ float mr_resize_coordinate(const mr_resize_options *options, float scale, int64_
     return options->half_pixel_centers ? ((float)i + 0.5f) * scale - 0.5f : (float)i * scale;
 }
 
-static void fill_bilinear(mr_resize_axis *axis, const mr_resize_options *options, float scale)
+static void fill_bilinear(mr_resize_axis *axis, const mr_resize_options *options, float scale, float offset)
 {
     for (int32_t i = 0; i < axis->target_count; i++) {
-        float at = mr_resize_coordinate(options, scale, i), below = floorf(at);
+        float at = mr_resize_coordinate(options, scale, i) + offset, below = floorf(at);
         set_first(axis, i, (int64_t)below);
         add_tap(axis, i, (int64_t)below, 1.0f - (at - below));
         add_tap(axis, i, (int64_t)below + 1, at - below);
@@ -73,10 +73,10 @@ static void fill_bilinear(mr_resize_axis *axis, const mr_resize_options *options
 }
 
 /* The part of each source pixel that the output pixel [i, i + 1) x scale covers. */
-static void fill_area(mr_resize_axis *axis, float scale)
+static void fill_area(mr_resize_axis *axis, float scale, float offset)
 {
     for (int32_t i = 0; i < axis->target_count; i++) {
-        float begin = (float)i * scale, end = (float)(i + 1) * scale;
+        float begin = (float)i * scale + offset, end = (float)(i + 1) * scale + offset;
         int64_t first = (int64_t)floorf(begin), last = (int64_t)ceilf(end);
         set_first(axis, i, first);
         if (last <= first) add_tap(axis, i, first, 1.0f);
@@ -103,12 +103,12 @@ static float cubic_far(float a, int step)
     return ((a * x - 5 * a) * x + 8 * a) * x - 4 * a;
 }
 
-static void fill_bicubic(mr_resize_axis *axis, const mr_resize_options *options, float scale)
+static void fill_bicubic(mr_resize_axis *axis, const mr_resize_options *options, float scale, float offset)
 {
     bool keys = options->half_pixel_centers;
     float a = keys ? -0.5f : -0.75f;
     for (int32_t i = 0; i < axis->target_count; i++) {
-        float at = mr_resize_coordinate(options, scale, i), below = floorf(at);
+        float at = mr_resize_coordinate(options, scale, i) + offset, below = floorf(at);
         int64_t first = (int64_t)below - 1;
         int step = (int)lrintf((at - below) * cubic_steps);
         float weights[4] = {cubic_far(a, step), cubic_near(a, step), cubic_near(a, cubic_steps - step),
@@ -124,23 +124,27 @@ static void fill_bicubic(mr_resize_axis *axis, const mr_resize_options *options,
     }
 }
 
-void mr_resize_axis_fill(mr_resize_axis *axis, const mr_resize_options *options)
+void mr_resize_axis_fill_part(mr_resize_axis *axis, const mr_resize_options *options, float scale, float offset)
 {
-    float scale = mr_resize_scale(options, axis->source_count, axis->target_count);
     switch (options->method) {
     case MR_RESIZE_NEAREST:
-        fill_nearest(axis, options, scale);
+        fill_nearest(axis, options, scale, offset);
         break;
     case MR_RESIZE_AREA:
-        fill_area(axis, scale);
+        fill_area(axis, scale, offset);
         break;
     case MR_RESIZE_BICUBIC:
-        fill_bicubic(axis, options, scale);
+        fill_bicubic(axis, options, scale, offset);
         break;
     case MR_RESIZE_BILINEAR:
-        fill_bilinear(axis, options, scale);
+        fill_bilinear(axis, options, scale, offset);
         break;
     }
+}
+
+void mr_resize_axis_fill(mr_resize_axis *axis, const mr_resize_options *options)
+{
+    mr_resize_axis_fill_part(axis, options, mr_resize_scale(options, axis->source_count, axis->target_count), 0);
 }
 
 typedef struct resize_work {

@@ -18,6 +18,9 @@ typedef struct mr_resize_axis {
 int32_t mr_resize_taps(const mr_resize_options *options, int32_t source_count, int32_t target_count);
 /* Fills first and weights, which the caller provides, from the counts. */
 void mr_resize_axis_fill(mr_resize_axis *axis, const mr_resize_options *options);
+/* The same where the source is not the pixels [0, source_count) but a part of them: a target pixel stands for `scale`
+ * source pixels, not more than source_count / target_count, and the first begins at `offset`. Not for align_corners. */
+void mr_resize_axis_fill_part(mr_resize_axis *axis, const mr_resize_options *options, float scale, float offset);
 
 /* The rule that options name: how many source pixels a target pixel stands for, and target pixel i's place among them. */
 float mr_resize_scale(const mr_resize_options *options, int64_t source_count, int64_t target_count);

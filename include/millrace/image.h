@@ -25,7 +25,13 @@ typedef enum mr_image_format {
     MR_IMAGE_JPEG,
     MR_IMAGE_PNG,
     MR_IMAGE_GIF,
-    MR_IMAGE_BMP
+    MR_IMAGE_BMP,
+    MR_IMAGE_WEBP,
+    MR_IMAGE_TIFF,
+    MR_IMAGE_HEIC,
+    MR_IMAGE_AVIF,
+    MR_IMAGE_JPEG_XL,
+    MR_IMAGE_JPEG_2000,
 } mr_image_format;
 const char *mr_image_format_name(mr_image_format format); /* "JPEG"; static */
 
@@ -44,8 +50,13 @@ typedef struct mr_image_info {
     int32_t bits;     /* of a channel: 8 or 16 (1, 2, 4 of a PNG count as 8) */
     mr_color_space color;
     bool progressive;    /* JPEG progressive, PNG interlaced */
+    bool animated;       /* PNG, GIF, WebP of more than one frame; decoding takes the first */
+    bool profile;        /* JPEG, PNG: a colour profile (ICC) is embedded, which decoding ignores */
     int32_t orientation; /* EXIF 1…8; 0 when the file does not say. Decoding ignores it, as TensorFlow does */
 } mr_image_info;
+/* Only JPEG and PNG are decoded; the others are named, so that a caller can say what a file is. GIF, BMP and WebP tell their
+ * size too; TIFF and those behind it are MR_UNIMPLEMENTED, with info->format set.
+ * errors  MR_INVALID_ARGUMENT not a picture; MR_DATA_LOSS cut or damaged in its header */
 mr_status mr_image_probe(const void *bytes, size_t size_bytes, mr_image_info *info, mr_error *error);
 
 /* ---- The fused way: decode, crop, resize, flip, normalise ---- */
@@ -83,6 +94,11 @@ typedef struct mr_image_options {
     bool accept_truncated; /* JPEG: gray for what is missing instead of an error */
     bool accept_damaged;   /* JPEG: whatever bad data decodes to instead of an error, as TensorFlow does */
     int64_t pixels_max;    /* larger pictures are an error; 0: 100,000,000 */
+    /* Approximate, off by default, for speed: a JPEG whose region is at least 2, 4 or 8 times the result in both
+     * directions is decoded at that fraction of its size, by the DCT, and resized from there. The pixels are not those of
+     * a full decode (each is an average of the 2 x 2, 4 x 4 or 8 x 8 it stands for), but the same on every machine and at
+     * any number of threads. */
+    bool approximate_scale;
 } mr_image_options;
 
 /* What a crop and flip came to for one picture: in pixels of the decoded picture. */
@@ -102,7 +118,8 @@ void mr_image_scratch_free(mr_image_scratch *scratch);
 
 /* Decodes region of the picture straight into target: height x width x channels of the options' dtype and layout, the
  * pixels equal to cropping a full decode and resizing by TensorFlow 2's rule (half-pixel centres, no antialiasing).
- * Only the rows and columns that the region needs are decoded.
+ * Only the rows and columns that the region needs are decoded, and of a JPEG with restart markers only the segments that
+ * it touches are read at all: damage elsewhere may not be noticed.
  * target  size_bytes large enough for the result
  * errors  MR_DATA_LOSS damaged, MR_INVALID_ARGUMENT not a picture or too large */
 mr_status mr_image_decode_region(const void *bytes, size_t size_bytes, const mr_image_options *options,
@@ -133,7 +150,61 @@ mr_status mr_image_decode(const void *bytes, size_t size_bytes, const mr_image_d
 mr_status mr_image_encode_jpeg(const mr_tensor *image, int32_t quality, mr_tensor *bytes, mr_error *error);
 mr_status mr_image_encode_png(const mr_tensor *image, mr_tensor *bytes, mr_error *error);
 
+/* ---- Crop-ready JPEGs ---- */
+
+typedef struct mr_crop_ready_options {
+    int32_t
+        segment_mcus; /* between restart markers, 1…65,535; 0: 3…8 that divides the MCU row, 1 or 2 if nothing does */
+    bool drop_orientation; /* leaves the EXIF orientation out: for a caller who keeps info's elsewhere */
+    bool keep_profile;     /* keeps an ICC profile */
+    int64_t pixels_max;    /* 0: 100,000,000 */
+} mr_crop_ready_options;
+
+typedef struct mr_crop_ready_info {
+    mr_image_info source;  /* of the original, its EXIF orientation included */
+    int32_t segment_mcus;  /* between restart markers */
+    int32_t mcus_per_row;  /* of the picture */
+    size_t metadata_bytes; /* of the original's comments and application data that the result has not */
+    bool orientation_kept; /* the result says the original's orientation (2…8) in an EXIF segment of its own */
+    bool profile_dropped;  /* the original has an ICC profile, the result has not */
+} mr_crop_ready_info;
+
+/* Rewrites a JPEG so that random crops of it are cheap to decode here and every decoder finds the same pixels: the
+ * coefficients stay, coded as one baseline scan with Huffman tables of its own and a restart marker every few MCUs. JFIF
+ * and Adobe markers, which decide the colour space, stay; other metadata goes, except an orientation of 2…8, without which
+ * viewers would turn the picture otherwise: that stays as the only tag of an EXIF segment. The same bytes on any machine,
+ * and again the same when rewritten again.
+ *
+ * options  may be null
+ * ready    an MR_STRING scalar
+ * info     may be null; after a failure only its source is set, as far as it is known
+ * memory   the coefficients: two bytes for each sample, and the result
+ * errors   MR_INVALID_ARGUMENT not a picture, too large, or a segment length that cannot be; MR_DATA_LOSS truncated or
+ *          damaged in any way that decoders would patch up; MR_UNIMPLEMENTED not a JPEG, or one that no baseline scan can
+ *          hold: 12 bits, lossless or hierarchical coding, a progressive file that lacks scans, samples beyond baseline's
+ *          range, more than 10 blocks in an MCU. Such a picture is best passed through as it is.
+ * threads  any */
+mr_status mr_image_crop_ready(const void *bytes, size_t size_bytes, const mr_crop_ready_options *options,
+                              mr_tensor *ready, mr_crop_ready_info *info, mr_error *error);
+
+/* ---- Upright ---- */
+
+/* Turns [height, width, channels] of any dtype so that a picture with this EXIF orientation stands upright: 1 as it is,
+ * 2 mirrored left to right, 3 by 180°, 4 mirrored top to bottom, 5 transposed, 6 by 90° to the right, 7 transposed along the
+ * other diagonal, 8 by 90° to the left. */
+mr_status mr_image_turn(const mr_tensor *image, int32_t orientation, mr_tensor *turned, mr_error *error);
+/* Turns a JPEG by its orientation without decoding it: nothing of its coefficients is lost, and turning it back gives them
+ * again. Metadata stays but for the orientation, which is taken out. The result is an MR_STRING scalar.
+ * errors  MR_FAILED_PRECONDITION when a side that has to be mirrored ends inside a block of 8 or 16 pixels, or the file does not
+ *         ask to be turned; as mr_image_decode otherwise */
+mr_status mr_image_upright_jpeg(const void *bytes, size_t size_bytes, mr_tensor *upright, mr_error *error);
+
 /* ---- Resize ---- */
+
+/* Scales [height, width, channels] of uint8 or uint16 for people and training sets to keep: each pixel of the result takes
+ * in all pixels that it stands for (Catmull-Rom, widened when the picture shrinks; Pillow calls it BICUBIC). In integers: the same
+ * bytes on every machine. Of 2 and 4 channels the last is how opaque a pixel is, and weighs it. */
+mr_status mr_image_scale(const mr_tensor *image, int64_t height, int64_t width, mr_tensor *scaled, mr_error *error);
 
 typedef struct mr_resize_options {
     mr_resize_method method;

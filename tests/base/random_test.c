@@ -89,6 +89,7 @@ TEST(permutation_is_a_permutation)
         for (uint64_t i = 0; i < count; i++) {
             uint64_t at = mr_permutation_at(&permutation, i);
             CHECK(at < count && !seen[at]);
+            CHECK_EQ(mr_permutation_inverse(&permutation, at), i);
             seen[at] = true;
         }
     }

@@ -3,6 +3,8 @@
 #include "tests/kernels/pictures.h"
 #include "tests/test.h"
 
+#include <math.h>
+
 static void check_crop(test_bytes file, const mr_tensor *whole, mr_image_region region, int channels,
                        unsigned char *target, mr_image_scratch *scratch, int kind)
 {
@@ -195,4 +197,64 @@ TEST(image_region_refuses)
         MR_INVALID_ARGUMENT);
     mr_image_scratch_free(scratch);
     free(file.bytes);
+}
+
+/* The region of a picture decoded at 1/ratio, pixel by pixel from the coordinates. */
+static double reduced(const mr_tensor *whole, int ratio, double x, double y, int channel)
+{
+    x = (x + 0.5) / ratio - 0.5;
+    y = (y + 0.5) / ratio - 0.5;
+    int left = (int)floor(x), top = (int)floor(y);
+    double sum = 0;
+    for (int k = 0; k < 4; k++) {
+        int column = left + (k & 1), row = top + (k >> 1);
+        double weight = ((k & 1) != 0 ? x - left : 1 - x + left) * ((k >> 1) != 0 ? y - top : 1 - y + top);
+        column = column < 0 ? 0 : column;
+        row = row < 0 ? 0 : row;
+        if (weight == 0) continue;
+        sum += weight * mr_tensor_uint8s(whole)[(row * whole->shape.dims[1] + column) * 3 + channel];
+    }
+    return sum;
+}
+
+TEST(image_region_approximate_is_a_resize_of_the_smaller_decode)
+{
+    mr_error error = {0};
+    mr_random random = mr_random_at(test_seed(), 0, 0, 9);
+    mr_image_scratch *scratch = nullptr;
+    CHECK_OK(mr_image_scratch_new(&scratch, &error));
+    constexpr int width = 300, height = 220;
+    for (int i = 0; i < 60; i++) {
+        test_bytes file = test_jpeg(width, height, test_jpeg_kinds[i % test_jpeg_kind_count]);
+        int side = 4 + (int)mr_random_below(&random, 40), ratio = 8;
+        mr_image_options options = {.height = side, .width = side, .approximate_scale = true};
+        mr_image_region region = {.width = side + (int)mr_random_below(&random, (uint64_t)(width - side)),
+                                  .height = side + (int)mr_random_below(&random, (uint64_t)(height - side))};
+        region.x = (int)mr_random_below(&random, (uint64_t)(width - region.width + 1));
+        region.y = (int)mr_random_below(&random, (uint64_t)(height - region.height + 1));
+        int smaller = region.width < region.height ? region.width : region.height;
+        while (ratio > 1 && smaller < ratio * side) ratio /= 2;
+        mr_image_decode_options decode = {.channels = 3, .ratio = ratio};
+        mr_tensor whole = {0};
+        CHECK_OK(mr_image_decode(file.bytes, file.size_bytes, &decode, &whole, &error));
+        float target[44 * 44 * 3];
+        CHECK_OK(mr_image_decode_region(file.bytes, file.size_bytes, &options, region, target, scratch, &error));
+        /* At the region's edge the exact way does not look outside; the middle is the same. */
+        for (int y = 1; y < side - 1; y++)
+            for (int x = 1; x < side - 1; x++)
+                for (int c = 0; c < 3; c++) {
+                    double at_x = region.x + (x + 0.5) * region.width / side - 0.5;
+                    double at_y = region.y + (y + 0.5) * region.height / side - 0.5;
+                    double got = (double)target[(y * side + x) * 3 + c];
+                    double expected = reduced(&whole, ratio, at_x, at_y, c);
+                    if (fabs(got - expected) > 2e-2)
+                        test_fail(__FILE__, __LINE__,
+                                  "kind %d at 1/%d, %d x %d at (%d, %d) to %d: (%d, %d, %d) is %g, not %g",
+                                  i % test_jpeg_kind_count, ratio, region.width, region.height, region.x, region.y,
+                                  side, x, y, c, got, expected);
+                }
+        mr_tensor_deinit(&whole);
+        free(file.bytes);
+    }
+    mr_image_scratch_free(scratch);
 }
