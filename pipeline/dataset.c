@@ -1,4 +1,4 @@
-/* Datasets as descriptions: a chain of reference-counted nodes, each with its settings in an arena of its own. A node is
+/* Datasets as descriptions: a tree of reference-counted nodes, each with its settings in an arena of its own. A node is
  * not changed after its builder returned it, so any number of iterators may read it at once. */
 #include "pipeline/pipeline.h"
 
@@ -29,6 +29,37 @@ mr_dataset *mr_dataset_new(const mr_dataset_kind *kind, mr_dataset *input, size_
     dataset->depth = input->depth + 1;
     dataset->is_heavy = input->is_heavy;
     if (input->failure != nullptr) return mr_dataset_fail_with(dataset, input->failure);
+    if (dataset->depth >= MR_STAGES_MAX)
+        return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "%s: more than %d datasets in a chain", kind->name,
+                               MR_STAGES_MAX);
+    return dataset;
+}
+
+mr_dataset *mr_dataset_new_of(const mr_dataset_kind *kind, mr_dataset *const *inputs, int32_t count,
+                              size_t settings_size_bytes)
+{
+    mr_dataset *dataset = mr_dataset_new(kind, inputs[0], settings_size_bytes);
+    mr_dataset **more = nullptr;
+    if (dataset != nullptr && count > 1) {
+        more = MR_ARENA_NEW(&dataset->arena, mr_dataset *, (size_t)count - 1);
+        dataset->more = more;
+    }
+    if (count > 1 && more == nullptr) {
+        for (int32_t i = 1; i < count; i++) mr_dataset_free(inputs[i]);
+        return dataset == nullptr ? nullptr
+                                  : mr_dataset_fail(dataset, MR_RESOURCE_EXHAUSTED, "%s: no memory", kind->name);
+    }
+    for (int32_t i = 1; i < count; i++) {
+        mr_dataset *input = inputs[i];
+        if (input == nullptr) {
+            (void)mr_dataset_fail(dataset, MR_RESOURCE_EXHAUSTED, "%s: no memory", kind->name);
+            continue;
+        }
+        more[dataset->more_count++] = input;
+        dataset->is_heavy |= input->is_heavy;
+        if (input->failure != nullptr) (void)mr_dataset_fail_with(dataset, input->failure);
+        if (input->depth + 1 > dataset->depth) dataset->depth = input->depth + 1;
+    }
     if (dataset->depth >= MR_STAGES_MAX)
         return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "%s: more than %d datasets in a chain", kind->name,
                                MR_STAGES_MAX);
@@ -66,6 +97,7 @@ void mr_dataset_free(mr_dataset *dataset)
     while (dataset != nullptr && atomic_fetch_sub_explicit(&dataset->references, 1, memory_order_acq_rel) == 1) {
         mr_dataset *input = dataset->input;
         if (dataset->kind->deinit != nullptr) dataset->kind->deinit(dataset);
+        for (int32_t i = 0; i < dataset->more_count; i++) mr_dataset_free(dataset->more[i]);
         mr_arena_deinit(&dataset->arena);
         free(dataset);
         dataset = input;
@@ -88,6 +120,71 @@ const mr_element_spec *mr_dataset_spec(const mr_dataset *dataset)
 int64_t mr_dataset_cardinality(const mr_dataset *dataset)
 {
     return mr_dataset_failed(dataset) ? MR_CARDINALITY_UNKNOWN : dataset->count;
+}
+
+mr_dataset *mr_dataset_take_spec(mr_dataset *dataset, const mr_element_spec *spec)
+{
+    const char *kind = dataset->kind->name;
+    if (spec->count < 1 || spec->count > MR_COMPONENTS_MAX)
+        return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "%s: a spec of %d components, where 1 to %d may be", kind,
+                               spec->count, MR_COMPONENTS_MAX);
+    dataset->spec = *spec;
+    for (int32_t i = 0; i < spec->count; i++) {
+        if (mr_dtype_size(spec->dtypes[i]) == 0)
+            return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "%s: component %d of the spec has dtype %s", kind, i,
+                                   mr_dtype_name(spec->dtypes[i]));
+        if (spec->names[i] == nullptr) continue;
+        dataset->spec.names[i] = mr_arena_strdup(&dataset->arena, spec->names[i]);
+        if (dataset->spec.names[i] == nullptr)
+            return mr_dataset_fail(dataset, MR_RESOURCE_EXHAUSTED, "%s: no memory", kind);
+    }
+    return dataset;
+}
+
+mr_status mr_spec_join(mr_element_spec *spec, const mr_element_spec *other, mr_error *error)
+{
+    if (spec->count != other->count)
+        return mr_fail(error, MR_INVALID_ARGUMENT, "elements of %d components beside elements of %d", spec->count,
+                       other->count);
+    for (int32_t i = 0; i < spec->count; i++) {
+        if (spec->dtypes[i] != other->dtypes[i])
+            return mr_fail(error, MR_INVALID_ARGUMENT, "component %d is %s here and %s there", i,
+                           mr_dtype_name(spec->dtypes[i]), mr_dtype_name(other->dtypes[i]));
+        mr_shape *shape = &spec->shapes[i];
+        if (shape->rank != other->shapes[i].rank) {
+            *shape = (mr_shape){.rank = -1};
+            continue;
+        }
+        for (int32_t d = 0; d < shape->rank; d++)
+            if (shape->dims[d] != other->shapes[i].dims[d]) shape->dims[d] = -1;
+    }
+    return MR_OK;
+}
+
+mr_status mr_spec_batch(mr_element_spec *spec, int64_t size, mr_error *error)
+{
+    for (int32_t i = 0; i < spec->count; i++) {
+        mr_shape *shape = &spec->shapes[i];
+        if (shape->rank < 0) continue;
+        if (shape->rank == MR_RANK_MAX)
+            return mr_fail(error, MR_INVALID_ARGUMENT, "component %d already has %d dimensions", i, MR_RANK_MAX);
+        for (int32_t d = shape->rank; d > 0; d--) shape->dims[d] = shape->dims[d - 1];
+        shape->dims[0] = size;
+        shape->rank++;
+    }
+    return MR_OK;
+}
+
+void mr_spec_put_first(mr_element_spec *spec, mr_dtype dtype, mr_shape shape)
+{
+    for (int32_t c = spec->count++; c > 0; c--) {
+        spec->dtypes[c] = spec->dtypes[c - 1];
+        spec->shapes[c] = spec->shapes[c - 1];
+        spec->names[c] = spec->names[c - 1];
+    }
+    spec->dtypes[0] = dtype;
+    spec->shapes[0] = shape;
+    spec->names[0] = nullptr;
 }
 
 size_t mr_spec_row_bytes(const mr_element_spec *spec, int32_t component)

@@ -5,6 +5,7 @@
 #include "pipeline/engine_inside.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 /* A task is some rows of a slot: enough of them that taking one costs little beside doing it. */
@@ -51,15 +52,52 @@ static uint64_t window(const mr_engine *engine)
 
 /* ---- Pulling ---- */
 
+/* An element that failed below is a failed row; an order that does not move on over its failure has failed for good. */
 static mr_status fill_items(mr_engine *engine, mr_slot *slot, mr_error *error)
 {
     mr_stage *order = engine->plan.order;
     while (slot->rows < engine->slots.rows) {
+        uint64_t before = order->position;
+        if (atomic_load_explicit(&engine->is_cancelled, memory_order_relaxed))
+            return mr_fail(error, MR_CANCELLED, "the pipeline was cancelled");
         mr_status status = mr_stage_next(order, &slot->items[slot->rows], error);
-        if (status != MR_OK) return status;
+        if (status != MR_OK) {
+            bool is_over = status == MR_OUT_OF_RANGE || status == MR_CANCELLED;
+            if (is_over || order->position == before || error == nullptr) return status;
+            slot->items[slot->rows] = (mr_item){.epoch = order->iteration, .number = before};
+            mr_slot_fail_row(slot, slot->rows, error);
+        }
         slot->rows++;
     }
     return MR_OK;
+}
+
+/* ---- The place of what is pulled ---- */
+
+static mr_status save_orders(const mr_engine *engine, mr_place *place, mr_error *error)
+{
+    const mr_engine_plan *plan = &engine->plan;
+    if (plan->batch != nullptr) {
+        MR_TRY(mr_stage_save(plan->batches, place, error));
+        MR_TRY(mr_place_put(place, engine->order_has_begun, error));
+        MR_TRY(mr_place_put(place, engine->order_epoch, error));
+        if (!engine->order_has_begun) return MR_OK;
+    }
+    return mr_stage_save(plan->order, place, error);
+}
+
+static mr_status restore_orders(mr_engine *engine, mr_place_reader *reader, mr_error *error)
+{
+    const mr_engine_plan *plan = &engine->plan;
+    if (plan->batch != nullptr) {
+        uint64_t has_begun = 0;
+        MR_TRY(mr_stage_restore(plan->batches, reader, error));
+        MR_TRY(mr_place_get_below(reader, 1, &has_begun, error));
+        MR_TRY(mr_place_get(reader, &engine->order_epoch, error));
+        engine->order_has_begun = has_begun != 0;
+        if (!engine->order_has_begun) return MR_OK;
+    }
+    return mr_stage_restore(plan->order, reader, error);
 }
 
 /* The next slot's items. Zero rows and MR_OK: the end. Rows and an error: they are good, the error comes after them. */
@@ -93,20 +131,48 @@ static mr_status pull(mr_engine *engine, mr_slot *slot, mr_error *error)
     return status == MR_OUT_OF_RANGE ? MR_OK : status;
 }
 
+/* The stage that items come from. */
+static const char *order_name(const mr_engine *engine)
+{
+    const mr_stage *order = engine->plan.order;
+    return order->dataset != nullptr ? order->dataset->kind->name : engine->plan.last->kind->name;
+}
+
+/* Of an engine with threads: those of others are short-lived, or no queue. */
+static void trace_slots(mr_engine *engine)
+{
+    mr_trace *trace = mr_watch_trace(engine->plan.run->watch);
+    if (trace != nullptr && engine->thread_count > 0)
+        mr_trace_slots(trace, engine->plan.last->kind->name, engine->trace_number, mr_now_ns(),
+                       engine->tail - engine->head, engine->ready_count);
+}
+
 /* Lock held; let go inside. */
-static void pull_slot(mr_engine *engine)
+static void pull_slot(mr_engine *engine, mr_worker *worker)
 {
     engine->is_pulling = true;
     engine->active++;
     mr_slot *slot = find_slot(engine);
     pthread_mutex_unlock(&engine->mutex);
+    mr_trace *trace = mr_watch_trace(engine->plan.run->watch);
+    uint64_t start_ns = engine->plan.run->watch != nullptr ? mr_now_ns() : 0;
+    mr_note_element(&worker->note, engine->plan.order->position, MR_NOTE_PULL);
+    mr_note_since(&worker->note, start_ns);
+    mr_note_stage(&worker->note, order_name(engine));
     mr_error error = {0};
     mr_status status = MR_OK;
     if (slot == nullptr)
         status = mr_slot_new(&engine->slots, &slot, &error);
     else
         mr_slot_clear(slot);
+    if (status == MR_OK && !engine->stage.is_seekable) {
+        mr_place_clear(&slot->place);
+        status = save_orders(engine, &slot->place, &error);
+    }
     if (status == MR_OK) status = pull(engine, slot, &error);
+    mr_note_stage(&worker->note, nullptr);
+    bool is_empty = slot == nullptr || slot->rows == 0;
+    if (trace != nullptr) mr_trace_slice(trace, "pull", start_ns, mr_now_ns(), is_empty ? 0 : (uint64_t)slot->rows);
     pthread_mutex_lock(&engine->mutex);
     engine->is_pulling = false;
     engine->active--;
@@ -114,15 +180,16 @@ static void pull_slot(mr_engine *engine)
         engine->failure = error;
         engine->failure.status = status;
     }
-    if (status != MR_OK || slot->rows == 0) engine->input_ended = true;
-    if (slot != nullptr && slot->rows == 0)
+    if (status != MR_OK || is_empty) engine->input_ended = true;
+    if (slot != nullptr && is_empty)
         push(&engine->spare, slot);
     else if (slot != nullptr) {
         engine->flight[engine->tail++ % (uint64_t)engine->window_max] = slot;
         engine->filling = slot;
+        trace_slots(engine);
     }
     pthread_cond_broadcast(&engine->work);
-    if (engine->input_ended || engine->is_paused) pthread_cond_broadcast(&engine->ready);
+    if (engine->input_ended || engine->is_paused || !engine->stage.is_seekable) pthread_cond_broadcast(&engine->ready);
 }
 
 /* ---- Tasks ---- */
@@ -133,11 +200,11 @@ static bool may_pull(const mr_engine *engine)
 }
 
 /* Takes rows, pulling first when there are none. Lock held. */
-static bool take_task(mr_engine *engine, task *taken)
+static bool take_task(mr_engine *engine, mr_worker *worker, task *taken)
 {
     if (engine->is_paused || engine->is_cancelled || engine->is_stopping) return false;
     if (engine->filling == nullptr && may_pull(engine)) {
-        pull_slot(engine);
+        pull_slot(engine, worker);
         if (engine->is_paused || engine->is_cancelled || engine->is_stopping) return false;
     }
     mr_slot *slot = engine->filling;
@@ -160,23 +227,30 @@ static void do_task(mr_engine *engine, mr_worker *worker, task taken)
     pthread_mutex_unlock(&engine->mutex);
     uint64_t start_ns = mr_now_ns();
     mr_engine_do_rows(engine, worker, slot, taken.begin, taken.end);
-    uint64_t row_ns = (mr_now_ns() - start_ns) / (uint64_t)count + 1;
+    uint64_t end_ns = mr_now_ns(), row_ns = (end_ns - start_ns) / (uint64_t)count + 1;
+    mr_trace *trace = mr_watch_trace(engine->plan.run->watch);
+    if (trace != nullptr) mr_trace_slice(trace, engine->trace_name, start_ns, end_ns, (uint64_t)count);
     pthread_mutex_lock(&engine->mutex);
     engine->row_ns = engine->row_ns == 0 ? row_ns : (7 * engine->row_ns + row_ns) / 8 + 1;
     for (int32_t r = taken.begin; r < taken.end; r++) slot->is_row_done[r] = true;
     slot->done += count;
-    if (slot->done == slot->rows) {
+    if (slot->done == slot->rows && !engine->is_cancelled) {
         if (engine->plan.batch != nullptr) {
             pthread_mutex_unlock(&engine->mutex);
             mr_engine_do_batch(engine, worker, slot);
             pthread_mutex_lock(&engine->mutex);
         }
         slot->is_complete = true;
+        engine->ready_count++;
+        trace_slots(engine);
         if (slot->extra_bytes > engine->extra_bytes) engine->extra_bytes = slot->extra_bytes;
     }
+    mr_note_stage(&worker->note, nullptr);
+    mr_note_since(&worker->note, end_ns);
     engine->active--;
     bool is_head = engine->flight[engine->head % (uint64_t)engine->window_max] == slot;
-    bool is_due = is_head && (slot->is_complete || (engine->plan.batch == nullptr && slot->is_row_done[engine->row]));
+    bool is_due = is_head && (slot->is_complete || (engine->plan.batch == nullptr && engine->row < slot->rows &&
+                                                    slot->is_row_done[engine->row]));
     if (engine->is_paused ? engine->active == 0 : is_due && engine->is_waiting) pthread_cond_broadcast(&engine->ready);
 }
 
@@ -184,10 +258,13 @@ static void *worker_main(void *argument)
 {
     mr_worker *worker = argument;
     mr_engine *engine = worker->engine;
+    mr_trace *trace = mr_watch_trace(engine->plan.run->watch);
+    if (trace != nullptr) mr_trace_lane(trace, engine->plan.last->kind->name, (int32_t)(worker - engine->workers));
+    mr_note_since(&worker->note, mr_now_ns());
     pthread_mutex_lock(&engine->mutex);
     while (!engine->is_stopping) {
         task taken;
-        if (take_task(engine, &taken)) {
+        if (take_task(engine, worker, &taken)) {
             do_task(engine, worker, taken);
             continue;
         }
@@ -196,6 +273,7 @@ static void *worker_main(void *argument)
             if (!engine->is_paused && !engine->is_cancelled) continue;
         bool is_full = engine->tail - engine->head >= window(engine);
         uint64_t start_ns = mr_now_ns();
+        mr_note_since(&worker->note, start_ns);
         pthread_cond_wait(&engine->work, &engine->mutex);
         mr_counters *waiter = engine->plan.batch != nullptr ? engine->plan.batch_counters : engine->plan.counters;
         mr_count(is_full ? &waiter->output_wait_ns : &waiter->input_wait_ns, mr_now_ns() - start_ns);
@@ -219,17 +297,54 @@ static void start_threads(mr_engine *engine)
 /* Lock held. The head slot has been delivered whole. */
 static void retire_head(mr_engine *engine)
 {
+    mr_counters *counters = engine->plan.counters;
+    mr_count(&counters->delivered, 1);
+    if (engine->flight[engine->head % (uint64_t)engine->window_max]->is_complete) engine->ready_count--;
+    mr_count(&counters->ready, engine->ready_count);
     push(&engine->lent, engine->flight[engine->head % (uint64_t)engine->window_max]);
     engine->flight[engine->head % (uint64_t)engine->window_max] = nullptr;
     engine->head++;
     engine->row = 0;
+    trace_slots(engine);
     pthread_cond_signal(&engine->work);
+}
+
+/* Lock held. The row is behind us. Behind a restored place rows before it may still be worked on: then the slot stays. */
+static void pass_row(mr_engine *engine, mr_slot *slot)
+{
+    if (++engine->row >= slot->rows && slot->done == slot->rows) retire_head(engine);
 }
 
 static mr_status report(const mr_error *failure, mr_error *error)
 {
     if (error != nullptr) *error = *failure;
     return failure->status;
+}
+
+/* Lock held. Whether a failure is one of those that are left out. */
+static bool is_ignored(mr_engine *engine, const mr_error *failure)
+{
+    if (failure == nullptr || engine->plan.ignore == nullptr) return false;
+    const mr_ignore_settings *settings = engine->plan.ignore->settings;
+    if (settings->budget >= 0 && engine->ignored >= (uint64_t)settings->budget) return false;
+    engine->ignored++;
+    return true;
+}
+
+/* Lock held. True when the row, or batch, that is due is not to be delivered: it is passed over. */
+static bool pass_over(mr_engine *engine, mr_slot *slot)
+{
+    if (!engine->plan.drops) return false;
+    if (engine->plan.batch != nullptr) {
+        if (!is_ignored(engine, mr_slot_failure(slot))) return false;
+        for (int32_t c = 0; c < slot->result_count; c++) mr_tensor_deinit(&slot->results[c]);
+        slot->result_count = 0;
+        retire_head(engine);
+        return true;
+    }
+    if (!slot->is_row_dropped[engine->row] && !is_ignored(engine, slot->failures[engine->row])) return false;
+    pass_row(engine, slot);
+    return true;
 }
 
 /* Lock held. */
@@ -258,7 +373,7 @@ static mr_status deliver_row(mr_engine *engine, mr_slot *slot, mr_tensor *tensor
     mr_status status =
         failure != nullptr ? report(failure, error) : mr_slot_take_row(slot, engine->row, tensors, error);
     engine->stage.position++;
-    if (++engine->row == slot->rows) retire_head(engine);
+    pass_row(engine, slot);
     return status;
 }
 
@@ -271,15 +386,27 @@ static mr_status next_locked(mr_engine *engine, mr_tensor *tensors, mr_error *er
         if (engine->head < engine->tail) {
             mr_slot *slot = engine->flight[engine->head % (uint64_t)engine->window_max];
             bool is_batch = engine->plan.batch != nullptr;
+            if (!is_batch && engine->row >= slot->rows) {
+                /* Delivered, but its first rows were still worked on; or shorter than when its place was saved. */
+                int32_t row = engine->row - slot->rows;
+                if (slot->done == slot->rows) {
+                    retire_head(engine);
+                    engine->row = row;
+                    continue;
+                }
+            } else if ((is_batch ? slot->is_complete : slot->is_row_done[engine->row]) && pass_over(engine, slot)) {
+                continue;
+            }
             if (is_batch && slot->is_complete) return deliver_batch(engine, slot, tensors, error);
-            if (!is_batch && slot->is_row_done[engine->row]) return deliver_row(engine, slot, tensors, error);
+            if (!is_batch && engine->row < slot->rows && slot->is_row_done[engine->row])
+                return deliver_row(engine, slot, tensors, error);
         } else if (engine->input_ended) {
             if (engine->failure.status != MR_OK) return report(&engine->failure, error);
             return mr_fail(error, MR_OUT_OF_RANGE, "end of sequence");
         }
         if (engine->thread_count == 0) {
             task taken;
-            if (take_task(engine, &taken)) do_task(engine, &engine->workers[0], taken);
+            if (take_task(engine, &engine->workers[0], &taken)) do_task(engine, &engine->workers[0], taken);
             continue;
         }
         uint64_t start_ns = mr_now_ns();
@@ -290,9 +417,36 @@ static mr_status next_locked(mr_engine *engine, mr_tensor *tensors, mr_error *er
     }
 }
 
+/* The order's elements as they are, when nothing is to be done for them. */
+static mr_status next_direct(mr_engine *engine, mr_item *item, mr_error *error)
+{
+    mr_stage *order = engine->plan.order;
+    uint64_t before = order->position;
+    if (atomic_load_explicit(&engine->is_cancelled, memory_order_relaxed))
+        return mr_fail(error, MR_CANCELLED, "the pipeline was cancelled");
+    mr_note *note = &engine->workers[0].note;
+    mr_note_element(note, before, MR_NOTE_PULL);
+    if (engine->plan.run->watch != nullptr) mr_note_since(note, mr_now_ns());
+    mr_note_stage(note, order_name(engine));
+    mr_status status = mr_stage_next(order, item, error);
+    mr_note_stage(note, nullptr);
+    if (status == MR_OK || order->position != before) engine->stage.position++;
+    return status;
+}
+
 mr_status mr_engine_next(mr_stage *stage, mr_tensor *tensors, mr_error *error)
 {
     mr_engine *engine = (mr_engine *)stage;
+    if (engine->is_direct) {
+        mr_item item = {0};
+        MR_TRY(next_direct(engine, &item, error));
+        for (int32_t i = 0; i < item.payload->count; i++) {
+            tensors[i] = item.payload->tensors[i];
+            item.payload->tensors[i] = (mr_tensor){0};
+        }
+        mr_item_deinit(&item);
+        return MR_OK;
+    }
     pthread_mutex_lock(&engine->mutex);
     mr_status status = next_locked(engine, tensors, error);
     pthread_mutex_unlock(&engine->mutex);
@@ -304,6 +458,12 @@ mr_status mr_engine_next(mr_stage *stage, mr_tensor *tensors, mr_error *error)
 static mr_status engine_next(mr_stage *stage, mr_item *item, mr_error *error)
 {
     uint64_t number = stage->position;
+    if (((mr_engine *)stage)->is_direct) {
+        MR_TRY(next_direct((mr_engine *)stage, item, error));
+        item->epoch = stage->iteration;
+        item->number = number;
+        return MR_OK;
+    }
     mr_payload *payload = mr_payload_new(((mr_engine *)stage)->plan.last->spec.count);
     if (payload == nullptr) return mr_fail_memory(error, sizeof *payload);
     *item = (mr_item){.epoch = stage->iteration, .number = number, .payload = payload};
@@ -322,20 +482,25 @@ static void pause_engine(mr_engine *engine)
         push(&engine->lent, engine->flight[engine->head % (uint64_t)engine->window_max]);
     for (mr_slot *slot = engine->lent; slot != nullptr; slot = slot->next) mr_slot_clear(slot);
     engine->filling = nullptr;
+    engine->ready_count = 0;
     engine->row = 0;
     engine->input_ended = false;
     engine->failure = (mr_error){0};
 }
 
-static void resume_engine(mr_engine *engine)
+/* Lock held, and given back. What could not be begun, or gone to, has ended with that failure. */
+static void resume_engine(mr_engine *engine, mr_status status)
 {
+    if (status != MR_OK) {
+        engine->input_ended = true;
+        (void)mr_fail(&engine->failure, status, "the pipeline could not go to its place");
+    }
     engine->is_paused = false;
     pthread_cond_broadcast(&engine->work);
     pthread_mutex_unlock(&engine->mutex);
 }
 
-/* The order may wait for another engine below; cancel must get through meanwhile. */
-static mr_status begin_order(mr_engine *engine, uint64_t iteration, mr_error *error)
+static void take_seeds(mr_engine *engine)
 {
     mr_engine_plan *plan = &engine->plan;
     for (int32_t i = 0; i < plan->work_count; i++)
@@ -343,7 +508,15 @@ static mr_status begin_order(mr_engine *engine, uint64_t iteration, mr_error *er
     for (int32_t i = 0; i < plan->batch_work_count; i++)
         plan->batch_works[i].seed =
             mr_stage_seed(plan->run, plan->batch_works[i].dataset->seed, plan->batch_works[i].purpose);
+}
+
+/* The order may wait for another engine below; cancel must get through meanwhile. */
+static mr_status begin_order(mr_engine *engine, uint64_t iteration, mr_error *error)
+{
+    mr_engine_plan *plan = &engine->plan;
+    take_seeds(engine);
     engine->order_has_begun = false;
+    engine->ignored = 0;
     return mr_stage_begin(plan->batch != nullptr ? plan->batches : plan->order, iteration, error);
 }
 
@@ -355,13 +528,14 @@ static mr_status engine_begin(mr_stage *stage, uint64_t iteration, mr_error *err
     (void)mr_stage_begin_simple(stage, iteration, nullptr);
     mr_status status = begin_order(engine, iteration, error);
     pthread_mutex_lock(&engine->mutex);
-    resume_engine(engine);
+    resume_engine(engine, status);
     return status;
 }
 
 static mr_status engine_seek(mr_stage *stage, uint64_t position, mr_error *error)
 {
     mr_engine *engine = (mr_engine *)stage;
+    if (!stage->is_seekable) return mr_stage_seek_forward(stage, position, error);
     if (stage->count >= 0 && position > (uint64_t)stage->count) position = (uint64_t)stage->count;
     pause_engine(engine);
     pthread_mutex_unlock(&engine->mutex);
@@ -369,19 +543,130 @@ static mr_status engine_seek(mr_stage *stage, uint64_t position, mr_error *error
     mr_status status = mr_stage_seek(order, position, error);
     stage->position = order->position;
     pthread_mutex_lock(&engine->mutex);
-    resume_engine(engine);
+    resume_engine(engine, status);
     return status;
 }
 
-static void engine_cancel(mr_stage *stage)
+/* The place of the head slot's order, and how many of its rows are behind us. */
+static mr_status engine_save(mr_stage *stage, mr_place *place, mr_error *error)
 {
     mr_engine *engine = (mr_engine *)stage;
+    if (engine->is_direct) return mr_stage_save(engine->plan.order, place, error);
+    pthread_mutex_lock(&engine->mutex);
+    while (engine->is_pulling && engine->head == engine->tail && !engine->is_cancelled)
+        pthread_cond_wait(&engine->ready, &engine->mutex);
+    mr_status status;
+    if (engine->is_cancelled) {
+        status = mr_fail(error, MR_CANCELLED, "the pipeline was cancelled");
+    } else {
+        const mr_slot *slot =
+            engine->head < engine->tail ? engine->flight[engine->head % (uint64_t)engine->window_max] : nullptr;
+        status = mr_place_put(place, (uint64_t)engine->row, error);
+        if (status == MR_OK) status = mr_place_put(place, engine->ignored, error);
+        mr_place now = {0};
+        if (status == MR_OK && slot == nullptr) status = save_orders(engine, &now, error);
+        const mr_place *from = slot == nullptr ? &now : &slot->place;
+        if (status == MR_OK) status = mr_place_put_bytes(place, from->bytes, from->size_bytes, error);
+        mr_place_deinit(&now);
+    }
+    pthread_mutex_unlock(&engine->mutex);
+    return status;
+}
+
+static mr_status restore_inside(mr_engine *engine, mr_place_reader *reader, mr_error *error)
+{
+    if (engine->is_direct) return mr_stage_restore(engine->plan.order, reader, error);
+    uint64_t row = 0, ignored = 0;
+    const void *bytes = nullptr;
+    size_t size_bytes = 0;
+    MR_TRY(mr_place_get_below(reader, (uint64_t)engine->slots.rows, &row, error));
+    MR_TRY(mr_place_get(reader, &ignored, error));
+    MR_TRY(mr_place_get_bytes(reader, &bytes, &size_bytes, error));
+    take_seeds(engine);
+    engine->order_has_begun = false;
+    mr_place_reader orders = {bytes, (const unsigned char *)bytes + size_bytes};
+    MR_TRY(restore_orders(engine, &orders, error));
+    engine->row = (int32_t)row;
+    engine->ignored = ignored;
+    return MR_OK;
+}
+
+static mr_status engine_restore(mr_stage *stage, mr_place_reader *reader, mr_error *error)
+{
+    mr_engine *engine = (mr_engine *)stage;
+    pause_engine(engine);
+    pthread_mutex_unlock(&engine->mutex);
+    mr_status status = restore_inside(engine, reader, error);
+    pthread_mutex_lock(&engine->mutex);
+    resume_engine(engine, status);
+    return status;
+}
+
+static void cancel_one(mr_engine *engine)
+{
     pthread_mutex_lock(&engine->mutex);
     engine->is_cancelled = true;
     pthread_cond_broadcast(&engine->work);
     pthread_cond_broadcast(&engine->ready);
     pthread_mutex_unlock(&engine->mutex);
+}
+
+static void engine_cancel(mr_stage *stage)
+{
+    mr_engine *engine = (mr_engine *)stage;
+    cancel_one(engine);
     mr_stage_cancel(engine->plan.order);
+}
+
+void mr_engines_init(mr_engines *engines)
+{
+    *engines = (mr_engines){0};
+    pthread_mutex_init(&engines->mutex, nullptr);
+}
+
+void mr_engines_deinit(mr_engines *engines)
+{
+    assert(engines->first == nullptr);
+    pthread_mutex_destroy(&engines->mutex);
+}
+
+void mr_engines_cancel(mr_engines *engines)
+{
+    pthread_mutex_lock(&engines->mutex);
+    atomic_store_explicit(&engines->are_cancelled, true, memory_order_relaxed);
+    for (mr_engine *engine = engines->first; engine != nullptr; engine = engine->next) cancel_one(engine);
+    pthread_mutex_unlock(&engines->mutex);
+}
+
+bool mr_run_is_cancelled(const mr_run *run)
+{
+    return run->engines != nullptr && atomic_load_explicit(&run->engines->are_cancelled, memory_order_relaxed);
+}
+
+static void list_engine(mr_engine *engine)
+{
+    mr_engines *engines = engine->plan.run->engines;
+    if (engines == nullptr) return;
+    pthread_mutex_lock(&engines->mutex);
+    engine->is_cancelled = atomic_load_explicit(&engines->are_cancelled, memory_order_relaxed);
+    engine->is_listed = true;
+    engine->next = engines->first;
+    if (engine->next != nullptr) engine->next->previous = engine;
+    engines->first = engine;
+    pthread_mutex_unlock(&engines->mutex);
+}
+
+static void unlist_engine(mr_engine *engine)
+{
+    if (!engine->is_listed) return;
+    mr_engines *engines = engine->plan.run->engines;
+    pthread_mutex_lock(&engines->mutex);
+    if (engine->next != nullptr) engine->next->previous = engine->previous;
+    if (engine->previous != nullptr)
+        engine->previous->next = engine->next;
+    else
+        engines->first = engine->next;
+    pthread_mutex_unlock(&engines->mutex);
 }
 
 static void free_slots(mr_slot *list)
@@ -396,13 +681,17 @@ static void free_slots(mr_slot *list)
 static void engine_deinit(mr_stage *stage)
 {
     mr_engine *engine = (mr_engine *)stage;
+    unlist_engine(engine);
     engine_cancel(stage);
     pthread_mutex_lock(&engine->mutex);
     engine->is_stopping = true;
     pthread_cond_broadcast(&engine->work);
     pthread_mutex_unlock(&engine->mutex);
     for (int32_t i = 0; i < engine->thread_count; i++) pthread_join(engine->workers[i].thread, nullptr);
-    for (int32_t i = 0; i < engine->worker_count; i++) mr_lane_deinit(&engine->workers[i].lane);
+    for (int32_t i = 0; i < engine->worker_count; i++) {
+        mr_watch_remove(engine->plan.run->watch, &engine->workers[i].note);
+        mr_lane_deinit(&engine->workers[i].lane);
+    }
     for (; engine->head < engine->tail; engine->head++)
         mr_slot_free(engine->flight[engine->head % (uint64_t)engine->window_max]);
     free_slots(engine->spare);
@@ -416,8 +705,13 @@ static void engine_deinit(mr_stage *stage)
     pthread_mutex_destroy(&engine->mutex);
 }
 
-const mr_stage_functions mr_engine_functions = {
-    .begin = engine_begin, .next = engine_next, .seek = engine_seek, .cancel = engine_cancel, .deinit = engine_deinit};
+const mr_stage_functions mr_engine_functions = {.begin = engine_begin,
+                                                .next = engine_next,
+                                                .seek = engine_seek,
+                                                .cancel = engine_cancel,
+                                                .deinit = engine_deinit,
+                                                .save = engine_save,
+                                                .restore = engine_restore};
 
 /* ---- Making one ---- */
 
@@ -450,15 +744,31 @@ static int32_t wanted_window(const mr_engine_plan *plan, int32_t rows)
     return (int32_t)(wanted > WINDOW_MAX ? WINDOW_MAX : wanted);
 }
 
+static void name_tasks(mr_engine *engine)
+{
+    const mr_engine_plan *plan = &engine->plan;
+    char *name = engine->trace_name;
+    size_t at = (size_t)snprintf(name, sizeof engine->trace_name, "%s",
+                                 plan->source != nullptr ? plan->source->kind->name : plan->last->kind->name);
+    for (int32_t i = 0; i < plan->work_count && at < sizeof engine->trace_name; i++)
+        at += (size_t)snprintf(name + at, sizeof engine->trace_name - at, "+%s", plan->works[i].dataset->kind->name);
+}
+
 static mr_status engine_init(mr_engine *engine, mr_error *error)
 {
     const mr_engine_plan *plan = &engine->plan;
     const mr_batch_settings *batch = plan->batch == nullptr ? nullptr : plan->batch->settings;
     int32_t rows = batch == nullptr ? block_rows(plan->row_spec) : (int32_t)batch->size;
-    MR_TRY(mr_slot_plan_init(&engine->slots, plan->row_spec, rows, batch != nullptr, plan->run, error));
+    /* What waits for each element, a generator or a queue, is not asked for more than one at a time. */
+    if (batch == nullptr && plan->threads == 0 && !plan->order->is_seekable) rows = 1;
+    MR_TRY(mr_slot_plan_init(&engine->slots, plan->row_spec, batch == nullptr ? nullptr : batch->pads, rows,
+                             batch != nullptr, plan->run, error));
+    engine->slots.drops = plan->drops;
     if (engine->slots.fixed_bytes > plan->run->budget_bytes)
         return mr_fail(error, MR_RESOURCE_EXHAUSTED, "%s: one batch takes %zu bytes, the budget is %zu",
                        plan->last->kind->name, engine->slots.fixed_bytes, plan->run->budget_bytes);
+    engine->is_direct =
+        plan->threads == 0 && plan->work_count == 0 && batch == nullptr && !plan->drops && !plan->order->is_seekable;
     engine->window_max = wanted_window(plan, rows);
     engine->worker_count = plan->threads > 0 ? plan->threads : 1;
     engine->flight = calloc((size_t)engine->window_max, sizeof(mr_slot *));
@@ -467,7 +777,16 @@ static mr_status engine_init(mr_engine *engine, mr_error *error)
         engine->worker_count = 0;
         return mr_fail_memory(error, (size_t)plan->threads * sizeof *engine->workers);
     }
-    for (int32_t i = 0; i < engine->worker_count; i++) engine->workers[i].engine = engine;
+    for (int32_t i = 0; i < engine->worker_count; i++) {
+        mr_worker *worker = &engine->workers[i];
+        worker->engine = engine;
+        worker->note.source = plan->source;
+        worker->note.is_thread = plan->threads > 0;
+        mr_watch_add(plan->run->watch, &worker->note);
+    }
+    plan->counters->slots_max = engine->is_direct ? 0 : engine->window_max;
+    engine->trace_number = mr_watch_engine(plan->run->watch);
+    name_tasks(engine);
     return MR_OK;
 }
 
@@ -481,13 +800,17 @@ mr_status mr_engine_new(const mr_engine_plan *plan, mr_stage **stage, mr_error *
         return mr_fail_memory(error, sizeof *engine);
     }
     engine->plan = *plan;
-    engine->stage = (mr_stage){.functions = &mr_engine_functions,
-                               .run = plan->run,
-                               .counters = plan->counters,
-                               .count = plan->batch != nullptr ? plan->batches->count : plan->order->count};
+    const mr_stage *delivered = plan->batch != nullptr ? plan->batches : plan->order;
+    engine->stage =
+        (mr_stage){.functions = &mr_engine_functions,
+                   .run = plan->run,
+                   .counters = plan->counters,
+                   .is_seekable = plan->order->is_seekable && !plan->drops,
+                   .count = plan->drops && delivered->count >= 0 ? MR_CARDINALITY_UNKNOWN : delivered->count};
     pthread_mutex_init(&engine->mutex, nullptr);
     pthread_cond_init(&engine->work, nullptr);
     pthread_cond_init(&engine->ready, nullptr);
+    list_engine(engine);
     mr_status status = engine_init(engine, error);
     if (status == MR_OK)
         *stage = &engine->stage;

@@ -8,6 +8,8 @@
 
 #include "pipeline/pipeline.h"
 
+#include <pthread.h>
+
 typedef struct mr_engine_plan {
     const mr_run *run;
     const mr_dataset *source; /* how items without payload are read; null above another engine */
@@ -23,10 +25,24 @@ typedef struct mr_engine_plan {
     mr_stage *batches;
     int32_t batch_work_count;
     mr_work batch_works[MR_STAGES_MAX];
+    const mr_dataset *ignore;        /* how many failures are left out; null: none */
+    bool drops;                      /* works or ignore let elements fall */
     const mr_element_spec *row_spec; /* of one element after works */
     int32_t prefetch;                /* the depth asked for; 0: tuned; -1: no prefetch */
     int32_t threads;                 /* 0: on the thread of the caller */
 } mr_engine_plan;
+
+/* The engines of one iterator, those of pipelines inside stages too, which come and go while it runs: cancel reaches
+ * every one. Its mutex is taken before an engine's. */
+typedef struct mr_engines {
+    pthread_mutex_t mutex;
+    struct mr_engine *first;
+    _Atomic bool are_cancelled; /* later ones are from the beginning */
+} mr_engines;
+void mr_engines_init(mr_engines *engines);
+void mr_engines_deinit(mr_engines *engines);
+/* Any thread, once or often. Whoever waits for an element is told; threads give up their tasks at the next row. */
+void mr_engines_cancel(mr_engines *engines);
 
 /* errors  MR_RESOURCE_EXHAUSTED when the budget does not hold one batch */
 mr_status mr_engine_new(const mr_engine_plan *plan, mr_stage **engine, mr_error *error);

@@ -18,6 +18,7 @@ typedef struct mr_worker {
     mr_engine *engine;
     pthread_t thread;
     mr_lane lane;
+    mr_note note;
     mr_tally tallies[MR_STAGES_MAX + 1]; /* reading, then each work */
 } mr_worker;
 
@@ -25,10 +26,14 @@ typedef struct mr_worker {
  * to whoever set is_pulling, or, when nothing is active, to the caller. */
 struct mr_engine {
     mr_stage stage;
+    mr_engine *next, *previous; /* in run->engines, guarded by its mutex */
+    bool is_listed;
     mr_engine_plan plan;
     mr_slot_plan slots;
     int32_t window_max;
     int32_t worker_count; /* lanes; at least 1 */
+    uint32_t trace_number;
+    char trace_name[128]; /* "records+decode_image" */
     mr_worker *workers;
 
     pthread_mutex_t mutex;
@@ -42,10 +47,14 @@ struct mr_engine {
     int32_t row;          /* of the head slot, delivered next; without batch */
     int32_t active;       /* workers outside the lock */
     int32_t thread_count; /* running */
+    uint64_t ready_count; /* slots in flight that are complete */
     size_t extra_bytes;   /* most of any slot so far */
     uint64_t row_ns;      /* what a row takes, on the average of late */
-    bool is_pulling, input_ended, is_cancelled, is_stopping, is_paused, is_waiting, has_started, order_has_begun;
+    _Atomic bool is_cancelled;
+    bool is_direct; /* elements go through as they are, without slots */
+    bool is_pulling, input_ended, is_stopping, is_paused, is_waiting, has_started, order_has_begun;
     uint64_t order_epoch;
+    uint64_t ignored; /* failures left out */
     mr_error failure; /* why the input ended early; status MR_OK when it did not */
 };
 

@@ -56,13 +56,17 @@ static void do_row(mr_engine *engine, mr_worker *worker, mr_slot *slot, int32_t 
 {
     mr_lane *lane = &worker->lane;
     mr_item *item = &slot->items[row];
+    if (slot->failures[row] != nullptr) return;
     mr_slot_aim(slot, row, lane);
     const char *stage =
         engine->plan.source != nullptr ? engine->plan.source->kind->name : engine->plan.last->kind->name;
+    mr_note_element(&worker->note, item->number, MR_NOTE_RECORD);
+    mr_note_stage(&worker->note, stage);
     /* Not the whole of it: the message is long. */
     lane->error.status = MR_OK;
     lane->error.message[0] = '\0';
     uint64_t start_ns = weight > 0 ? mr_now_ns() : 0;
+    if (weight > 0) mr_note_since(&worker->note, start_ns);
     mr_status status = read_item(engine, item, lane, &lane->error);
     if (weight > 0 && item->payload == nullptr) {
         uint64_t now_ns = mr_now_ns();
@@ -70,9 +74,11 @@ static void do_row(mr_engine *engine, mr_worker *worker, mr_slot *slot, int32_t 
               (now_ns - start_ns) * (uint64_t)weight);
         start_ns = now_ns;
     }
-    for (int32_t i = 0; i < engine->plan.work_count && status == MR_OK; i++) {
+    for (int32_t i = 0; i < engine->plan.work_count && status == MR_OK && !lane->is_dropped; i++) {
         const mr_work *work = &engine->plan.works[i];
         stage = work->dataset->kind->name;
+        mr_note_stage(&worker->note, stage);
+        if (weight > 0) mr_note_since(&worker->note, start_ns);
         status = work->dataset->kind->work(work, item->epoch, item->number, lane, &lane->error);
         worker->tallies[i + 1].elements++;
         if (weight == 0) continue;
@@ -81,7 +87,9 @@ static void do_row(mr_engine *engine, mr_worker *worker, mr_slot *slot, int32_t 
               (now_ns - start_ns) * (uint64_t)weight);
         start_ns = now_ns;
     }
-    if (status == MR_OK) {
+    if (lane->is_dropped) {
+        slot->is_row_dropped[row] = true;
+    } else if (status == MR_OK) {
         assert(lane->count == slot->plan->count);
         stage = engine->plan.last->kind->name;
         status = mr_slot_place(slot, row, lane, &lane->error);
@@ -112,6 +120,8 @@ void mr_engine_do_rows(mr_engine *engine, mr_worker *worker, mr_slot *slot, int3
 {
     bool is_sampled = end - begin > SAMPLE;
     for (int32_t row = begin; row < end; row++) {
+        /* Nobody gets these rows any more. */
+        if (atomic_load_explicit(&engine->is_cancelled, memory_order_relaxed)) break;
         int32_t weight = !is_sampled ? 1 : row % SAMPLE == 0 ? SAMPLE : 0;
         do_row(engine, worker, slot, row, weight);
     }
@@ -130,6 +140,8 @@ static mr_status do_batch_works(mr_engine *engine, mr_worker *worker, mr_slot *s
         const mr_work *work = &engine->plan.batch_works[i];
         uint64_t start_ns = mr_now_ns();
         *stage = work->dataset->kind->name;
+        mr_note_stage(&worker->note, *stage);
+        mr_note_since(&worker->note, start_ns);
         MR_TRY(work->dataset->kind->work(work, slot->epoch, slot->number, lane, error));
         mr_count(&work->counters->busy_ns, mr_now_ns() - start_ns);
         mr_count(&work->counters->elements, 1);
@@ -149,6 +161,9 @@ void mr_engine_do_batch(mr_engine *engine, mr_worker *worker, mr_slot *slot)
     if (mr_slot_failure(slot) != nullptr) return;
     const char *stage = "batch";
     uint64_t start_ns = mr_now_ns();
+    mr_note_element(&worker->note, slot->number, MR_NOTE_BATCH);
+    mr_note_stage(&worker->note, stage);
+    mr_note_since(&worker->note, start_ns);
     for (int32_t c = 0; c < MR_COMPONENTS_MAX; c++) worker->lane.rows[c] = nullptr;
     mr_status status = mr_slot_assemble(slot, error);
     mr_count(&engine->plan.batch_counters->busy_ns, mr_now_ns() - start_ns);
@@ -162,4 +177,6 @@ void mr_engine_do_batch(mr_engine *engine, mr_worker *worker, mr_slot *slot)
         mr_slot_fail(slot, error);
     }
     mr_lane_clear(&worker->lane);
+    mr_trace *trace = mr_watch_trace(engine->plan.run->watch);
+    if (trace != nullptr) mr_trace_slice(trace, "batch", start_ns, mr_now_ns(), (uint64_t)slot->rows);
 }

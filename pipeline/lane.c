@@ -15,6 +15,7 @@ void mr_lane_clear(mr_lane *lane)
     for (int32_t i = 0; i < lane->count; i++) mr_value_deinit(&lane->values[i]);
     mr_tensor_deinit(&lane->keep);
     lane->count = 0;
+    lane->is_dropped = false;
     mr_arena_reset(&lane->scratch);
 }
 
@@ -58,4 +59,29 @@ mr_status mr_value_to_tensor(mr_value *value, mr_tensor *tensor, mr_error *error
     }
     if (value->dtype == MR_STRING) return mr_tensor_init_strings(tensor, value->shape, value->data, error);
     return mr_tensor_init_copy(tensor, value->dtype, value->shape, value->data, error);
+}
+
+mr_status mr_lane_view(mr_lane *lane, mr_element *element, mr_error *error)
+{
+    (void)error;
+    element->count = lane->count;
+    for (int32_t i = 0; i < lane->count; i++) {
+        const mr_value *value = &lane->values[i];
+        element->tensors[i] = value->tensor.buffer != nullptr
+                                  ? value->tensor
+                                  : (mr_tensor){value->dtype, value->shape, nullptr, (void *)value->data};
+    }
+    return MR_OK;
+}
+
+void mr_payload_view(const mr_payload *payload, mr_element *element)
+{
+    element->count = payload->count;
+    for (int32_t i = 0; i < payload->count; i++) element->tensors[i] = payload->tensors[i];
+}
+
+mr_status mr_fail_out_of_range(mr_error *error)
+{
+    mr_error reason = error == nullptr ? (mr_error){0} : *error;
+    return mr_fail(error, MR_INVALID_ARGUMENT, "the function returned OUT_OF_RANGE: %s", reason.message);
 }

@@ -12,13 +12,21 @@
  *   engine   Takes items off the order, does all the work of an element in one go on one of its threads, and writes the
  *            result into the element's row of a batch slot (engine.h).
  *
- * Every stage is a function of its position: seek goes to any element of an iteration. Therefore the place of a whole
- * pipeline is one number, the elements delivered, and save and restore are that number and a seek. */
+ *   stream   Stages that cannot know from a position alone what is there: what filter lets through, interleave, zip,
+ *            windows, generators. Their inputs are pipelines of their own (each with an engine on top), whose elements
+ *            they pull one by one.
+ *
+ * Sources and order stages are functions of their position: seek goes to any element of an iteration. The place of a
+ * pipeline made of nothing else is one number, the elements delivered, and save and restore are that number and a seek.
+ * Where a stream stage is part of it, the place is what each stage from there on up saves: positions of inputs and
+ * references to elements, never the elements themselves, which are read again. */
 #ifndef MR_PIPELINE_H
 #define MR_PIPELINE_H
 
 #include "base/arena.h"
 #include "base/random.h"
+#include "pipeline/place.h"
+#include "pipeline/watch.h"
 
 #include <millrace/dataset.h>
 #include <stdatomic.h>
@@ -33,7 +41,8 @@ constexpr int32_t MR_BATCH_MAX = 1 << 24;
 typedef struct mr_counters {
     const char *stage;
     _Atomic uint64_t elements, bytes, busy_ns, input_wait_ns, output_wait_ns;
-    int32_t threads;
+    _Atomic uint64_t delivered, ready; /* slots; and how many were ready when one was, added up */
+    int32_t threads, slots_max;
 } mr_counters;
 
 uint64_t mr_now_ns(void);
@@ -50,8 +59,12 @@ typedef struct mr_run {
     size_t budget_bytes;
     mr_status (*allocate)(void *context, size_t size_bytes, mr_buffer **buffer, mr_error *error);
     void *allocate_context;
+    mr_watch *watch;            /* null: nobody watches */
+    struct mr_engines *engines; /* all of the iterator */
 } mr_run;
 
+/* For loops of unknown length: what they fail with, MR_CANCELLED, nobody sees. */
+bool mr_run_is_cancelled(const mr_run *run);
 /* The seed of one stage: another one for each iterator seed, stage seed and place in the chain. */
 uint64_t mr_stage_seed(const mr_run *run, uint64_t seed, uint32_t purpose);
 
@@ -84,12 +97,19 @@ typedef struct mr_stage_functions {
     mr_status (*seek)(mr_stage *stage, uint64_t position, mr_error *error);
     void (*cancel)(mr_stage *stage); /* may be null */
     void (*deinit)(mr_stage *stage); /* of what is its own; may be null */
+    /* Of stages that are not seekable: everything beside iteration and position, inputs included. Null: the inputs. */
+    mr_status (*save)(mr_stage *stage, mr_place *place, mr_error *error);
+    mr_status (*restore)(mr_stage *stage, mr_place_reader *reader, mr_error *error);
 } mr_stage_functions;
 
-/* Stages are embedded in larger structs of one malloc. The input is owned. */
+/* Stages are embedded in larger structs of one malloc. The inputs are owned. */
 struct mr_stage {
     const mr_stage_functions *functions;
-    mr_stage *input;
+    mr_stage *input;     /* of order stages */
+    mr_stage **children; /* of stream stages: engines, one for each input */
+    int32_t child_count;
+    /* iteration and position are the whole of the place: the same item is there however one came to it. */
+    bool is_seekable;
     const mr_dataset *dataset;
     const mr_run *run;
     mr_counters *counters;
@@ -119,11 +139,25 @@ static inline bool mr_stage_ended(const mr_stage *stage)
 {
     return stage->count >= 0 && stage->position >= (uint64_t)stage->count;
 }
+/* The place of the stage and all below it; and back there, from whatever state. */
+mr_status mr_stage_save(mr_stage *stage, mr_place *place, mr_error *error);
+mr_status mr_stage_restore(mr_stage *stage, mr_place_reader *reader, mr_error *error);
+/* save and restore of stages whose state is no more than what their inputs' elements so far made of it: they begin again
+ * and go forward. */
+mr_status mr_stage_save_nothing(mr_stage *stage, mr_place *place, mr_error *error);
+mr_status mr_stage_restore_forward(mr_stage *stage, mr_place_reader *reader, mr_error *error);
 /* For begin and seek of stages without state of their own. */
 mr_status mr_stage_begin_simple(mr_stage *stage, uint64_t iteration, mr_error *error);
 mr_status mr_stage_seek_simple(mr_stage *stage, uint64_t position, mr_error *error);
 /* seek by beginning again and dropping, for what can only go forward. */
 mr_status mr_stage_seek_forward(mr_stage *stage, uint64_t position, mr_error *error);
+
+/* Of stream stages with one input: */
+mr_status mr_stream_begin(mr_stage *stage, uint64_t iteration, mr_error *error);
+/* The input's next element. One that failed takes a position of this stage too. */
+mr_status mr_stream_pull(mr_stage *stage, mr_item *item, mr_error *error);
+/* The item as the stage's own next: numbered, counted. */
+void mr_stream_number(mr_stage *stage, mr_item *item);
 
 /* Positions above this are nobody's; a place that holds one is damaged. */
 constexpr uint64_t MR_POSITION_MAX = (uint64_t)1 << 62;
@@ -148,6 +182,7 @@ typedef struct mr_lane {
     void *rows[MR_COMPONENTS_MAX]; /* the element's rows in the slot; null where it has none of fixed size */
     mr_tensor keep;                /* what values borrow from: given back when the element is done */
     mr_arena scratch;              /* good until the element is done */
+    bool is_dropped;               /* set by work that lets the element fall */
     char *bytes;                   /* the record */
     size_t capacity_bytes;
     mr_image_scratch *image;
@@ -168,6 +203,12 @@ void mr_lane_clear(mr_lane *lane); /* forgets the element */
 void mr_lane_deinit(mr_lane *lane);
 /* Room for a record in the lane. */
 mr_status mr_lane_reserve(mr_lane *lane, size_t size_bytes, mr_error *error);
+/* The lane's values as an element that borrows them: for the call of a function, no longer. */
+mr_status mr_lane_view(mr_lane *lane, mr_element *element, mr_error *error);
+/* The same of a payload. */
+void mr_payload_view(const mr_payload *payload, mr_element *element);
+/* Functions of the user may not end a sequence: MR_INVALID_ARGUMENT with what they said. */
+mr_status mr_fail_out_of_range(mr_error *error);
 /* The value takes the tensor over. */
 void mr_value_take(mr_value *value, mr_tensor *tensor);
 /* The value as a tensor of its own: moved where it is one, else copied. The value is empty then. */
@@ -175,7 +216,15 @@ mr_status mr_value_to_tensor(mr_value *value, mr_tensor *tensor, mr_error *error
 
 /* ---- Datasets ---- */
 
-typedef enum mr_role { MR_ROLE_SOURCE, MR_ROLE_ORDER, MR_ROLE_WORK, MR_ROLE_BATCH, MR_ROLE_PREFETCH } mr_role;
+typedef enum mr_role {
+    MR_ROLE_SOURCE,
+    MR_ROLE_ORDER,
+    MR_ROLE_WORK,
+    MR_ROLE_BATCH,
+    MR_ROLE_PREFETCH,
+    MR_ROLE_STREAM,
+    MR_ROLE_IGNORE, /* settings of the engine below: what fails there is left out */
+} mr_role;
 
 typedef struct mr_dataset_kind {
     const char *name;
@@ -192,6 +241,7 @@ typedef struct mr_dataset_kind {
     void (*describe)(const mr_dataset *dataset, uint64_t number, char *text, size_t size_bytes);
     /* Work: from the lane's values to the lane's values. */
     mr_status (*work)(const mr_work *work, uint64_t epoch, uint64_t number, mr_lane *lane, mr_error *error);
+    bool drops;                          /* work that may let elements fall */
     void (*deinit)(mr_dataset *dataset); /* may be null */
 } mr_dataset_kind;
 
@@ -199,7 +249,9 @@ struct mr_dataset {
     const mr_dataset_kind *kind;
     _Atomic int32_t references;
     mr_dataset *input; /* a hold */
-    mr_arena arena;    /* settings, names */
+    mr_dataset **more; /* further inputs of stream kinds: holds; the array is in the arena */
+    int32_t more_count;
+    mr_arena arena; /* settings, names */
     void *settings;
     mr_error *failure; /* the first error; null without one */
     mr_element_spec spec;
@@ -213,6 +265,9 @@ struct mr_dataset {
  * are the input's. Null when there is no memory. When the input has failed the result has too: builders return it then
  * as it is. */
 mr_dataset *mr_dataset_new(const mr_dataset_kind *kind, mr_dataset *input, size_t settings_size_bytes);
+/* The same over several inputs, which are taken over; spec and count are the first's. count ≥ 1. */
+mr_dataset *mr_dataset_new_of(const mr_dataset_kind *kind, mr_dataset *const *inputs, int32_t count,
+                              size_t settings_size_bytes);
 /* Records the dataset's first error and returns the dataset. */
 [[gnu::format(printf, 3, 4)]] mr_dataset *mr_dataset_fail(mr_dataset *dataset, mr_status status, const char *format,
                                                           ...);
@@ -221,32 +276,71 @@ static inline bool mr_dataset_failed(const mr_dataset *dataset)
 {
     return dataset == nullptr || dataset->failure != nullptr;
 }
+/* Takes over a copy of what the elements look like, names included; fails the dataset when it cannot be. */
+mr_dataset *mr_dataset_take_spec(mr_dataset *dataset, const mr_element_spec *spec);
+/* What elements of either spec look like: equal dtypes, sizes where they agree. errors: MR_INVALID_ARGUMENT */
+mr_status mr_spec_join(mr_element_spec *spec, const mr_element_spec *other, mr_error *error);
+/* What batches of such elements look like. size: -1 when it is not always the same. errors: too many dimensions */
+mr_status mr_spec_batch(mr_element_spec *spec, int64_t size, mr_error *error);
+/* Another component before the others, which must be fewer than MR_COMPONENTS_MAX. */
+void mr_spec_put_first(mr_element_spec *spec, mr_dtype dtype, mr_shape shape);
 /* Bytes of one element of the spec's component; 0 when not known or strings. */
 size_t mr_spec_row_bytes(const mr_element_spec *spec, int32_t component);
 
 uint64_t mr_digest(uint64_t digest, uint64_t value);
 uint64_t mr_digest_bytes(uint64_t digest, const void *bytes, size_t size_bytes);
 
-/* The stage of a source or order dataset. input is taken over, also on error. */
+/* The stage of a source, order or stream dataset. input, or children, are taken over, also on error. */
 mr_status mr_stage_new(const mr_dataset *dataset, mr_stage *input, const mr_run *run, mr_counters *counters,
                        uint32_t purpose, mr_stage **stage, mr_error *error);
+mr_status mr_stage_new_stream(const mr_dataset *dataset, mr_stage *const *children, int32_t count, const mr_run *run,
+                              mr_counters *counters, uint32_t purpose, mr_stage **stage, mr_error *error);
 /* 0, 1, 2 … count - 1 as items: batches by number. */
 mr_status mr_stage_numbers(int64_t count, const mr_run *run, mr_counters *counters, mr_stage **stage, mr_error *error);
 
 /* The functions of that stage, for sources whose elements have numbers. */
 extern const mr_stage_functions mr_numbers_functions;
 
+/* ---- Pipelines ---- */
+
+/* What a tree of datasets became: stages and, on top, an engine. */
+typedef struct mr_pipeline {
+    mr_stage *top;
+    mr_counters *counters; /* owned; of each dataset, inputs before what they go into */
+    int32_t counter_count;
+    uint64_t digest; /* of everything that decides the elements */
+} mr_pipeline;
+
+/* run      borrowed until deinit. Its threads may be 0: everything is done on the caller's
+ * purpose  tells random numbers of pipelines in one iterator apart; 0 for the iterator's own */
+mr_status mr_pipeline_init(mr_pipeline *pipeline, const mr_dataset *dataset, const mr_run *run, uint32_t purpose,
+                           mr_error *error);
+void mr_pipeline_deinit(mr_pipeline *pipeline);
+
+/* Of everything that decides the elements but functions of the user: kinds and settings of the tree. */
+uint64_t mr_dataset_digest(const mr_dataset *dataset);
+
 /* ---- Settings that engine and iterator look at ---- */
 
 typedef struct mr_batch_settings {
     int64_t size;
     bool drop_remainder;
+    const struct mr_pad *pads; /* of each component, in the dataset's arena; null: elements have equal shapes */
 } mr_batch_settings;
+/* What a component is padded to: sizes of -1 are the longest of the batch; and with. */
+typedef struct mr_pad {
+    mr_shape shape;
+    mr_tensor value; /* owned; a scalar, or empty: 0 and "" */
+} mr_pad;
+typedef struct mr_ignore_settings {
+    int64_t budget; /* failures that are left out; -1: any number */
+} mr_ignore_settings;
 typedef struct mr_prefetch_settings {
     int32_t depth;
 } mr_prefetch_settings;
 /* Threads that the user asked for; 0 when this is another kind of stage, or tuned. */
 int32_t mr_map_threads(const mr_dataset *dataset);
+int32_t mr_filter_threads(const mr_dataset *dataset);
 int32_t mr_decode_threads(const mr_dataset *dataset);
 /* True of work that leaves all components where they are. */
 bool mr_decode_keeps(const mr_dataset *dataset);

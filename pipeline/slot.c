@@ -1,14 +1,16 @@
 /* The memory of batches: see slot.h. */
 #include "pipeline/slot.h"
 
+#include "base/stack.h"
+
 #include <stdlib.h>
 #include <string.h>
 
 static mr_error no_memory = {.status = MR_RESOURCE_EXHAUSTED,
                              .message = "an element failed, and there was no memory to say why"};
 
-mr_status mr_slot_plan_init(mr_slot_plan *plan, const mr_element_spec *spec, int32_t rows, bool is_batch,
-                            const mr_run *run, mr_error *error)
+mr_status mr_slot_plan_init(mr_slot_plan *plan, const mr_element_spec *spec, const mr_pad *pads, int32_t rows,
+                            bool is_batch, const mr_run *run, mr_error *error)
 {
     *plan = (mr_slot_plan){.run = run, .rows = rows, .is_batch = is_batch, .count = spec->count};
     for (int32_t i = 0; i < spec->count; i++) {
@@ -20,6 +22,12 @@ mr_status mr_slot_plan_init(mr_slot_plan *plan, const mr_element_spec *spec, int
             column->kind = is_batch && spec->shapes[i].rank == 0 ? MR_COLUMN_STRINGS : MR_COLUMN_LOOSE;
         else
             column->kind = is_sized ? MR_COLUMN_FIXED : MR_COLUMN_LOOSE;
+        if (pads != nullptr && column->kind != MR_COLUMN_STRINGS && !mr_shape_equal(spec->shapes[i], pads[i].shape)) {
+            column->kind = MR_COLUMN_LOOSE;
+            column->pad = &pads[i];
+        } else if (pads != nullptr && column->kind == MR_COLUMN_LOOSE) {
+            column->pad = &pads[i];
+        }
         if (column->kind != MR_COLUMN_FIXED) continue;
         size_t column_bytes = 0;
         if (__builtin_mul_overflow(column->row_bytes, (size_t)rows, &column_bytes) ||
@@ -46,8 +54,10 @@ mr_status mr_slot_new(const mr_slot_plan *plan, mr_slot **slot, mr_error *error)
     made->items = calloc(rows, sizeof *made->items);
     made->is_row_done = calloc(rows, sizeof *made->is_row_done);
     made->failures = calloc(rows, sizeof *made->failures);
+    if (plan->drops) made->is_row_dropped = calloc(rows, sizeof *made->is_row_dropped);
     mr_status status = MR_OK;
-    if (made->items == nullptr || made->is_row_done == nullptr || made->failures == nullptr)
+    if (made->items == nullptr || (plan->drops && made->is_row_dropped == nullptr) || made->is_row_done == nullptr ||
+        made->failures == nullptr)
         status = mr_fail_memory(error, rows * sizeof *made->items);
     for (int32_t i = 0; i < plan->count && status == MR_OK; i++) {
         mr_column *column = &made->columns[i];
@@ -77,6 +87,7 @@ void mr_slot_clear(mr_slot *slot)
     for (int32_t r = 0; r < slot->rows; r++) {
         mr_item_deinit(&slot->items[r]);
         slot->is_row_done[r] = false;
+        if (slot->is_row_dropped != nullptr) slot->is_row_dropped[r] = false;
         if (slot->failures[r] != &no_memory) free(slot->failures[r]);
         slot->failures[r] = nullptr;
     }
@@ -104,6 +115,8 @@ void mr_slot_free(mr_slot *slot)
     }
     free(slot->items);
     free(slot->is_row_done);
+    free(slot->is_row_dropped);
+    mr_place_deinit(&slot->place);
     free(slot->failures);
     free(slot);
 }
@@ -233,8 +246,48 @@ static mr_status assemble_strings(mr_slot *slot, int32_t component, mr_tensor *r
     return MR_OK;
 }
 
+/* The size of padded rows: what the pad says, or the longest. */
+static mr_status padded_shape(const mr_slot *slot, int32_t component, mr_shape *shape, mr_error *error)
+{
+    const mr_tensor *rows = slot->columns[component].loose;
+    const mr_shape *wanted = &slot->plan->columns[component].pad->shape;
+    for (int32_t r = 0; r < slot->rows; r++) {
+        if (rows[r].shape.rank != wanted->rank)
+            return mr_fail(error, MR_INVALID_ARGUMENT, "component %d: element %d has %d dimensions, not %d", component,
+                           r, rows[r].shape.rank, wanted->rank);
+        for (int32_t d = 0; d < wanted->rank; d++) {
+            int64_t size = rows[r].shape.dims[d];
+            if (wanted->dims[d] >= 0 && size > wanted->dims[d])
+                return mr_fail(error, MR_INVALID_ARGUMENT,
+                               "component %d: element %d has size %lld in dimension %d, more than the %lld to pad to",
+                               component, r, (long long)size, d, (long long)wanted->dims[d]);
+        }
+    }
+    *shape = mr_stack_shape(rows, slot->rows, *wanted);
+    return mr_shape_count(*shape) >= 0 ? MR_OK : mr_fail_memory(error, SIZE_MAX);
+}
+
+static mr_status assemble_padded(mr_slot *slot, int32_t component, mr_tensor *result, mr_error *error)
+{
+    const mr_tensor *rows = slot->columns[component].loose;
+    const mr_column_plan *plan = &slot->plan->columns[component];
+    mr_shape row_shape;
+    MR_TRY(padded_shape(slot, component, &row_shape, error));
+    size_t size_bytes = 0;
+    if (__builtin_mul_overflow((size_t)mr_shape_count(row_shape) * mr_dtype_size(plan->dtype), (size_t)slot->rows,
+                               &size_bytes) ||
+        size_bytes > slot->plan->run->budget_bytes)
+        return mr_fail(error, MR_RESOURCE_EXHAUSTED,
+                       "component %d: padded, the batch is larger than the budget of %zu bytes", component,
+                       slot->plan->run->budget_bytes);
+    mr_status status = mr_stack(rows, slot->rows, plan->dtype, row_shape, plan->pad->value.data, result, error);
+    if (status == MR_OK) slot->extra_bytes += 2 * mr_buffer_size(result->buffer);
+    return status;
+}
+
 static mr_status assemble_loose(mr_slot *slot, int32_t component, mr_tensor *result, mr_error *error)
 {
+    if (slot->plan->columns[component].pad != nullptr) return assemble_padded(slot, component, result, error);
     const mr_tensor *rows = slot->columns[component].loose;
     for (int32_t r = 1; r < slot->rows; r++) {
         if (mr_shape_equal(rows[0].shape, rows[r].shape)) continue;

@@ -17,6 +17,7 @@ typedef struct mr_column_plan {
     mr_dtype dtype;
     mr_shape shape; /* of a row */
     size_t row_bytes;
+    const mr_pad *pad; /* rows differ in size; null: they do not */
 } mr_column_plan;
 
 /* What all slots of an engine have in common. */
@@ -25,13 +26,14 @@ typedef struct mr_slot_plan {
     int32_t rows; /* in a full slot */
     bool is_batch;
     int32_t count; /* of columns */
+    bool drops;    /* rows may be dropped */
     size_t fixed_bytes;
     mr_column_plan columns[MR_COMPONENTS_MAX];
 } mr_slot_plan;
 
-/* The columns of elements of that spec. errors: MR_RESOURCE_EXHAUSTED when a slot is larger than memory can be */
-mr_status mr_slot_plan_init(mr_slot_plan *plan, const mr_element_spec *spec, int32_t rows, bool is_batch,
-                            const mr_run *run, mr_error *error);
+/* The columns of elements of that spec, padded when pads are given. errors: MR_RESOURCE_EXHAUSTED when a slot is larger than memory can be */
+mr_status mr_slot_plan_init(mr_slot_plan *plan, const mr_element_spec *spec, const mr_pad *pads, int32_t rows,
+                            bool is_batch, const mr_run *run, mr_error *error);
 
 typedef struct mr_text {
     char *bytes;
@@ -56,6 +58,8 @@ struct mr_slot {
     size_t extra_bytes;     /* strings and loose rows of the batch */
     mr_item *items;         /* of each row */
     bool *is_row_done;      /* of each row */
+    bool *is_row_dropped;   /* of each row; null when none ever is */
+    mr_place place;         /* of the order before these rows, when a position is not enough */
     mr_error **failures;    /* of each row; null where there is none */
     mr_error *failure;      /* of the whole batch: a work after batch failed */
     mr_column columns[MR_COMPONENTS_MAX];

@@ -27,23 +27,17 @@ void mr_item_deinit(mr_item *item)
     *item = (mr_item){0};
 }
 
-mr_status mr_stage_new(const mr_dataset *dataset, mr_stage *input, const mr_run *run, mr_counters *counters,
-                       uint32_t purpose, mr_stage **stage, mr_error *error)
+static mr_status prepare(mr_stage *made, const mr_dataset *dataset, const mr_run *run, mr_counters *counters,
+                         uint32_t purpose, mr_stage **stage, mr_error *error)
 {
     const mr_dataset_kind *kind = dataset->kind;
-    *stage = nullptr;
-    mr_stage *made = calloc(1, kind->stage_size_bytes);
-    if (made == nullptr) {
-        mr_stage_free(input);
-        return mr_fail_memory(error, kind->stage_size_bytes);
-    }
     made->functions = kind->functions;
-    made->input = input;
     made->dataset = dataset;
     made->run = run;
     made->counters = counters;
     made->purpose = purpose;
     made->count = dataset->count;
+    made->is_seekable = kind->role != MR_ROLE_STREAM && (made->input == nullptr || made->input->is_seekable);
     mr_status status = kind->prepare == nullptr ? MR_OK : kind->prepare(made, error);
     if (status != MR_OK)
         mr_stage_free(made);
@@ -52,11 +46,45 @@ mr_status mr_stage_new(const mr_dataset *dataset, mr_stage *input, const mr_run 
     return status;
 }
 
+mr_status mr_stage_new(const mr_dataset *dataset, mr_stage *input, const mr_run *run, mr_counters *counters,
+                       uint32_t purpose, mr_stage **stage, mr_error *error)
+{
+    *stage = nullptr;
+    mr_stage *made = calloc(1, dataset->kind->stage_size_bytes);
+    if (made == nullptr) {
+        mr_stage_free(input);
+        return mr_fail_memory(error, dataset->kind->stage_size_bytes);
+    }
+    made->input = input;
+    return prepare(made, dataset, run, counters, purpose, stage, error);
+}
+
+mr_status mr_stage_new_stream(const mr_dataset *dataset, mr_stage *const *children, int32_t count, const mr_run *run,
+                              mr_counters *counters, uint32_t purpose, mr_stage **stage, mr_error *error)
+{
+    *stage = nullptr;
+    mr_stage *made = calloc(1, dataset->kind->stage_size_bytes);
+    mr_stage **kept = malloc((size_t)count * sizeof *kept);
+    if (made == nullptr || kept == nullptr) {
+        for (int32_t i = 0; i < count; i++) mr_stage_free(children[i]);
+        free(made);
+        free(kept);
+        return mr_fail_memory(error, dataset->kind->stage_size_bytes);
+    }
+    for (int32_t i = 0; i < count; i++) kept[i] = children[i];
+    made->children = kept;
+    made->child_count = count;
+    return prepare(made, dataset, run, counters, purpose, stage, error);
+}
+
+/* As deep as datasets are nested, which their builders limit. */
 void mr_stage_free(mr_stage *stage)
 {
     while (stage != nullptr) {
         mr_stage *input = stage->input;
         if (stage->functions->deinit != nullptr) stage->functions->deinit(stage);
+        for (int32_t i = 0; i < stage->child_count; i++) mr_stage_free(stage->children[i]);
+        free(stage->children);
         free(stage);
         stage = input;
     }
@@ -64,8 +92,56 @@ void mr_stage_free(mr_stage *stage)
 
 void mr_stage_cancel(mr_stage *stage)
 {
-    for (; stage != nullptr; stage = stage->input)
+    for (; stage != nullptr; stage = stage->input) {
         if (stage->functions->cancel != nullptr) stage->functions->cancel(stage);
+        for (int32_t i = 0; i < stage->child_count; i++) mr_stage_cancel(stage->children[i]);
+    }
+}
+
+/* ---- The place ---- */
+
+mr_status mr_stage_save(mr_stage *stage, mr_place *place, mr_error *error)
+{
+    MR_TRY(mr_place_put(place, stage->iteration, error));
+    MR_TRY(mr_place_put(place, stage->position, error));
+    if (stage->is_seekable) return MR_OK;
+    if (stage->functions->save != nullptr) return stage->functions->save(stage, place, error);
+    if (stage->input != nullptr) MR_TRY(mr_stage_save(stage->input, place, error));
+    for (int32_t i = 0; i < stage->child_count; i++) MR_TRY(mr_stage_save(stage->children[i], place, error));
+    return MR_OK;
+}
+
+mr_status mr_stage_restore(mr_stage *stage, mr_place_reader *reader, mr_error *error)
+{
+    uint64_t iteration = 0, position = 0;
+    MR_TRY(mr_place_get(reader, &iteration, error));
+    MR_TRY(mr_place_get_below(reader, MR_POSITION_MAX, &position, error));
+    if (stage->is_seekable) {
+        MR_TRY(mr_stage_begin(stage, iteration, error));
+        return mr_stage_seek(stage, position, error);
+    }
+    stage->iteration = iteration;
+    stage->position = position;
+    if (stage->functions->restore != nullptr) return stage->functions->restore(stage, reader, error);
+    if (stage->input != nullptr) MR_TRY(mr_stage_restore(stage->input, reader, error));
+    for (int32_t i = 0; i < stage->child_count; i++) MR_TRY(mr_stage_restore(stage->children[i], reader, error));
+    return MR_OK;
+}
+
+mr_status mr_stage_save_nothing(mr_stage *stage, mr_place *place, mr_error *error)
+{
+    (void)stage;
+    (void)place;
+    (void)error;
+    return MR_OK;
+}
+
+mr_status mr_stage_restore_forward(mr_stage *stage, mr_place_reader *reader, mr_error *error)
+{
+    (void)reader;
+    uint64_t position = stage->position;
+    MR_TRY(mr_stage_begin(stage, stage->iteration, error));
+    return mr_stage_seek_forward(stage, position, error);
 }
 
 mr_status mr_stage_begin_simple(mr_stage *stage, uint64_t iteration, mr_error *error)
@@ -88,12 +164,38 @@ mr_status mr_stage_seek_forward(mr_stage *stage, uint64_t position, mr_error *er
     if (position < stage->position) MR_TRY(mr_stage_begin(stage, stage->iteration, error));
     while (stage->position < position) {
         mr_item item = {0};
+        if (mr_run_is_cancelled(stage->run)) return mr_fail(error, MR_CANCELLED, "the pipeline was cancelled");
+        uint64_t before = stage->position;
         mr_status status = mr_stage_next(stage, &item, error);
         mr_item_deinit(&item);
         if (status == MR_OUT_OF_RANGE) break;
-        MR_TRY(status);
+        /* An element that fails is passed over like another, unless it may not fail the next time. */
+        bool is_passed = stage->position != before && status != MR_RESOURCE_EXHAUSTED && status != MR_CANCELLED;
+        if (status != MR_OK && !is_passed) return status;
     }
     return MR_OK;
+}
+
+mr_status mr_stream_begin(mr_stage *stage, uint64_t iteration, mr_error *error)
+{
+    (void)mr_stage_begin_simple(stage, iteration, nullptr);
+    return mr_stage_begin(stage->children[0], iteration, error);
+}
+
+mr_status mr_stream_pull(mr_stage *stage, mr_item *item, mr_error *error)
+{
+    mr_stage *child = stage->children[0];
+    uint64_t before = child->position;
+    mr_status status = mr_stage_next(child, item, error);
+    if (status != MR_OK && child->position != before) stage->position++;
+    return status;
+}
+
+void mr_stream_number(mr_stage *stage, mr_item *item)
+{
+    item->epoch = stage->iteration;
+    item->number = stage->position++;
+    mr_count(&stage->counters->elements, 1);
 }
 
 static mr_status numbers_next(mr_stage *stage, mr_item *item, mr_error *error)
@@ -112,6 +214,7 @@ mr_status mr_stage_numbers(int64_t count, const mr_run *run, mr_counters *counte
     mr_stage *made = calloc(1, sizeof *made);
     *stage = made;
     if (made == nullptr) return mr_fail_memory(error, sizeof *made);
-    *made = (mr_stage){.functions = &mr_numbers_functions, .run = run, .counters = counters, .count = count};
+    *made = (mr_stage){
+        .functions = &mr_numbers_functions, .run = run, .counters = counters, .count = count, .is_seekable = true};
     return MR_OK;
 }

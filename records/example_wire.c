@@ -4,6 +4,26 @@
 
 #include <assert.h>
 
+const unsigned char *mr_wire_long_varint(const unsigned char *next, const unsigned char *end, uint64_t *value)
+{
+    mr_wire wire = {next, end};
+    return mr_wire_varint(&wire, value) ? wire.next : nullptr;
+}
+
+bool mr_wire_entry_fields(mr_wire body, mr_wire_entry *entry)
+{
+    *entry = (mr_wire_entry){0};
+    for (int i = 0; i < 2; i++) {
+        uint64_t tag;
+        if (!mr_wire_varint(&body, &tag)) return false;
+        mr_wire *field = (uint32_t)tag == MR_TAG_BYTES(1)   ? &entry->name
+                         : (uint32_t)tag == MR_TAG_BYTES(2) ? &entry->feature
+                                                            : nullptr;
+        if (!field || !mr_wire_bytes(&body, field)) return false;
+    }
+    return body.next == body.end;
+}
+
 bool mr_wire_skip(mr_wire *wire)
 {
     mr_wire at = *wire, ignored;
@@ -31,29 +51,53 @@ bool mr_wire_skip(mr_wire *wire)
     return is_good;
 }
 
-/* Varints end where a byte's upper bit is clear, and none is longer than ten bytes. */
+static constexpr uint64_t UPPER_BITS = 0x8080808080808080;
+
+static inline uint64_t load64(const unsigned char *bytes)
+{
+    uint64_t word;
+    memcpy(&word, bytes, 8);
+    return word;
+}
+
+static inline uint32_t load32(const unsigned char *bytes)
+{
+    uint32_t word;
+    memcpy(&word, bytes, 4);
+    return word;
+}
+
+/* Fewer than 8 bytes as a word, the others 0. */
+static inline uint64_t load_few(const unsigned char *bytes, size_t size)
+{
+    if (size >= 4) return load32(bytes) | (uint64_t)load32(bytes + size - 4) << 8 * (size - 4);
+    if (size == 0) return 0;
+    return bytes[0] | (uint64_t)bytes[size / 2] << 8 * (size / 2) | (uint64_t)bytes[size - 1] << 8 * (size - 1);
+}
+
+/* Varints end where a byte's upper bit is clear, and none is longer than ten bytes. So many bytes at a time are looked at;
+ * open counts the bytes of the varint that has not ended yet. */
 static bool count_varints(mr_wire list, size_t *count)
 {
     size_t found = 0;
-    const unsigned char *next = list.next;
-    while (list.end - next >= 8) {
-        uint64_t word;
-        memcpy(&word, next, 8);
-        uint64_t ends = ~word & 0x8080808080808080;
-        if (ends == 0) break;
+    unsigned open = 0;
+    for (size_t left = mr_wire_left(&list); left > 0;) {
+        size_t size = left < 8 ? left : 8;
+        uint64_t ends = left < 8 ? load_few(list.next, left) | UPPER_BITS << 8 * left : load64(list.next);
+        ends = ~ends & UPPER_BITS;
+        list.next += size;
+        left -= size;
+        if (ends == 0) {
+            open += (unsigned)size;
+            if (open >= 10) return false;
+            continue;
+        }
+        if (open + (unsigned)__builtin_ctzll(ends) / 8 >= 10) return false;
         found += (size_t)__builtin_popcountll(ends);
-        next += 8;
-        /* The word may end inside a varint; step back to its first byte so that its length is seen whole. */
-        while (next > list.next && next[-1] >= 0x80) next--;
-    }
-    mr_wire rest = {next, list.end};
-    uint64_t value;
-    while (rest.next < rest.end) {
-        if (!mr_wire_varint(&rest, &value)) return false;
-        found++;
+        open = (unsigned)size - 1 - (63 - (unsigned)__builtin_clzll(ends)) / 8;
     }
     *count = found;
-    return true;
+    return open == 0;
 }
 
 static bool count_numbers(mr_wire list, bool is_float, size_t *count)
@@ -116,14 +160,6 @@ void mr_wire_strings(mr_wire list, mr_string *values)
     }
 }
 
-static float float_at(const unsigned char *bytes)
-{
-    uint32_t bits = (uint32_t)bytes[0] | (uint32_t)bytes[1] << 8 | (uint32_t)bytes[2] << 16 | (uint32_t)bytes[3] << 24;
-    float value;
-    memcpy(&value, &bits, 4);
-    return value;
-}
-
 void mr_wire_floats(mr_wire list, size_t count, float *values)
 {
     if (count == 0) return;
@@ -132,29 +168,54 @@ void mr_wire_floats(mr_wire list, size_t count, float *values)
         list.next++;
         (void)mr_wire_bytes(&list, &packed);
         assert(packed.next != nullptr && mr_wire_left(&packed) == 4 * count);
-        for (size_t i = 0; i < count; i++) values[i] = float_at(packed.next + 4 * i);
+        mr_wire_packed_floats(packed.next, count, values);
         return;
     }
     assert(mr_wire_left(&list) == 5 * count);
-    for (size_t i = 0; i < count; i++) values[i] = float_at(list.next + 5 * i + 1);
+    for (size_t i = 0; i < count; i++) mr_wire_packed_floats(list.next + 5 * i + 1, 1, &values[i]);
+}
+
+/* The seven lower bits of each byte, drawn together. */
+static inline uint64_t draw_together(uint64_t word)
+{
+    word = (word & 0x007f007f007f007f) | (word & 0x7f007f007f007f00) >> 1;
+    word = (word & 0x00003fff00003fff) | (word & 0x3fff00003fff0000) >> 2;
+    return (word & 0x000000000fffffff) | (word & 0x0fffffff00000000) >> 4;
+}
+
+/* Packed varints that count_varints has seen. How long each is cannot be guessed, so there is no branch on it but for those
+ * above 56 bits. */
+static void packed_int64s(mr_wire packed, size_t count, int64_t *values)
+{
+    for (size_t i = 0; i < count; i++) {
+        size_t left = mr_wire_left(&packed);
+        uint64_t word = left < 8 ? load_few(packed.next, left) : load64(packed.next), ends = ~word & UPPER_BITS;
+        if (ends == 0) {
+            uint64_t value = 0;
+            (void)mr_wire_varint(&packed, &value);
+            values[i] = (int64_t)value;
+            continue;
+        }
+        /* All bits up to the end's. */
+        values[i] = (int64_t)draw_together(word & (ends ^ (ends - 1)) & ~UPPER_BITS);
+        packed.next += (unsigned)__builtin_ctzll(ends) / 8 + 1;
+    }
 }
 
 void mr_wire_int64s(mr_wire list, size_t count, int64_t *values)
 {
     if (count == 0) return;
-    bool is_packed = *list.next == MR_TAG_BYTES(1);
-    mr_wire varints = list;
-    if (is_packed) {
-        varints.next++;
-        (void)mr_wire_bytes(&varints, &varints);
+    if (*list.next == MR_TAG_BYTES(1)) {
+        mr_wire packed = {0};
+        list.next++;
+        (void)mr_wire_bytes(&list, &packed);
+        packed_int64s(packed, count, values);
+        return;
     }
     for (size_t i = 0; i < count; i++) {
         uint64_t value = 0;
-        if (!is_packed) varints.next++;
-        if (varints.next < varints.end && *varints.next < 0x80)
-            value = *varints.next++;
-        else
-            (void)mr_wire_varint(&varints, &value);
+        list.next++;
+        (void)mr_wire_varint(&list, &value);
         values[i] = (int64_t)value;
     }
 }

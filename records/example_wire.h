@@ -49,19 +49,29 @@ static inline bool mr_wire_varint(mr_wire *wire, uint64_t *value)
     return false;
 }
 
-/* A length and that many bytes; bytes may be wire itself. The length is 32 bits; what is above them is dropped, as protobuf does. */
+/* The varint at next: what follows it, or null. Apart, so that the cursors of those who seldom need it stay in registers. */
+const unsigned char *mr_wire_long_varint(const unsigned char *next, const unsigned char *end, uint64_t *value);
+
+/* A length and that many bytes; bytes may be wire itself. The length is 32 bits; what is above them is dropped, as protobuf
+ * does. */
 static inline bool mr_wire_bytes(mr_wire *wire, mr_wire *bytes)
 {
-    mr_wire at = *wire;
-    uint64_t length;
-    if (at.next < at.end && *at.next < 0x80)
-        length = *at.next++;
-    else if (!mr_wire_varint(&at, &length))
-        return false;
-    length &= UINT32_MAX;
-    if (length > mr_wire_left(&at)) return false;
-    wire->next = at.next + length;
-    *bytes = (mr_wire){at.next, at.next + length};
+    const unsigned char *next = wire->next, *end = wire->end;
+    if (next == end) return false;
+    uint64_t length = *next++;
+    if (length >= 0x80) {
+        if (next < end && *next < 0x80) {
+            length = (length & 0x7f) | (uint64_t)*next++ << 7;
+        } else {
+            uint64_t value;
+            next = mr_wire_long_varint(next - 1, end, &value);
+            if (!next) return false;
+            length = value & UINT32_MAX;
+        }
+    }
+    if (length > (size_t)(end - next)) return false;
+    wire->next = next + length;
+    *bytes = (mr_wire){next, next + length};
     return true;
 }
 
@@ -80,24 +90,21 @@ typedef struct mr_wire_entry {
     mr_wire name, feature;
 } mr_wire_entry;
 
+/* The fields of a map entry in any form: see mr_wire_entry_read. */
+bool mr_wire_entry_fields(mr_wire body, mr_wire_entry *entry);
+
 /* The fields of a map entry: exactly two, in any order; anything else is damage, as in TensorFlow. */
 static inline bool mr_wire_entry_read(mr_wire *features, mr_wire_entry *entry)
 {
-    mr_wire body;
+    mr_wire body, name, feature;
     if (!mr_wire_tag(features, MR_TAG_BYTES(1)) || !mr_wire_bytes(features, &body)) return false;
-    *entry = (mr_wire_entry){0};
-    for (int i = 0; i < 2; i++) {
-        uint64_t tag;
-        if (body.next < body.end && *body.next < 0x80)
-            tag = *body.next++;
-        else if (!mr_wire_varint(&body, &tag))
-            return false;
-        mr_wire *field = (uint32_t)tag == MR_TAG_BYTES(1)   ? &entry->name
-                         : (uint32_t)tag == MR_TAG_BYTES(2) ? &entry->feature
-                                                            : nullptr;
-        if (!field || !mr_wire_bytes(&body, field)) return false;
+    mr_wire at = body;
+    if (mr_wire_tag(&at, MR_TAG_BYTES(1)) && mr_wire_bytes(&at, &name) && mr_wire_tag(&at, MR_TAG_BYTES(2)) &&
+        mr_wire_bytes(&at, &feature)) {
+        *entry = (mr_wire_entry){name, feature};
+        return at.next == at.end;
     }
-    return body.next == body.end;
+    return mr_wire_entry_fields(body, entry);
 }
 
 /* The kind of a Feature, by its first tag; the rest of its bytes is then the list with its length. Empty: NONE. */
@@ -130,6 +137,19 @@ bool mr_wire_count(mr_feature_kind kind, mr_wire list, size_t *count);
 void mr_wire_strings(mr_wire list, mr_string *values);
 void mr_wire_floats(mr_wire list, size_t count, float *values);
 void mr_wire_int64s(mr_wire list, size_t count, int64_t *values);
+
+static inline void mr_wire_packed_floats(const unsigned char *bytes, size_t count, float *values)
+{
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+    memcpy(values, bytes, 4 * count);
+#else
+    for (size_t i = 0; i < count; i++, bytes += 4) {
+        uint32_t bits =
+            (uint32_t)bytes[0] | (uint32_t)bytes[1] << 8 | (uint32_t)bytes[2] << 16 | (uint32_t)bytes[3] << 24;
+        memcpy(&values[i], &bits, 4);
+    }
+#endif
+}
 
 const char *mr_feature_kind_name(mr_feature_kind kind);
 

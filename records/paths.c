@@ -76,6 +76,7 @@ static mr_status match_glob(const char *pattern, char ***paths, int32_t *count, 
     for (size_t i = 0; result == 0 && i < found.gl_pathc && status == MR_OK; i++) {
         const char *path = found.gl_pathv[i];
         if (ends_with(path, ".index") && !ends_with(pattern, ".index")) continue;
+        if (ends_with(path, ".idx") && !ends_with(pattern, ".idx")) continue;
         if (ends_with(path, MR_FILE_PARTIAL) && !ends_with(pattern, MR_FILE_PARTIAL)) continue;
         kept[kept_count] = strdup(path);
         if (kept[kept_count])

@@ -1,7 +1,8 @@
 /* A record file read at any number: one pread for a record, checked whole. Nothing is shared between reads but the
- * descriptor and the index, so any number of threads may read at once. */
+ * descriptor and the index, so any number of threads may read at once. Seekable GZIP is inflated by gzip_seek.c. */
 #include "base/arena.h"
 #include "records/file.h"
+#include "records/gzip_seek.h"
 #include "records/record_format.h"
 
 #include <assert.h>
@@ -17,6 +18,7 @@ struct mr_record_file {
     char *path;
     int descriptor;
     mr_record_index index;
+    mr_gzip_seek *seek; /* owned; null for plain files */
 };
 
 mr_status mr_record_file_open(const char *path, mr_record_file **file, mr_error *error)
@@ -30,8 +32,15 @@ mr_status mr_record_file_open(const char *path, mr_record_file **file, mr_error 
     }
     opened->path = name;
     opened->descriptor = -1;
-    mr_status status = mr_file_open(path, &opened->descriptor, error);
-    if (status == MR_OK) status = mr_record_index_open(path, &opened->index, error);
+    mr_status status = mr_record_index_open(path, &opened->index, error);
+    if (status == MR_OK) status = mr_file_open(path, &opened->descriptor, error);
+    if (status == MR_OK && opened->index.compression != MR_COMPRESSION_NONE) {
+        if (opened->index.count > 0 && opened->index.point_count == 0)
+            status = mr_fail(error, MR_UNIMPLEMENTED,
+                             "%s: is compressed and not seekable, so its records cannot be read by number", path);
+        else
+            status = mr_gzip_seek_new(opened->descriptor, name, &opened->index, &opened->seek, error);
+    }
     if (status == MR_OK) {
         /* The index was found by name; the bytes will be read by descriptor. */
         struct stat about;
@@ -53,6 +62,7 @@ mr_status mr_record_file_open(const char *path, mr_record_file **file, mr_error 
 void mr_record_file_free(mr_record_file *file)
 {
     if (!file) return;
+    mr_gzip_seek_free(file->seek);
     if (file->descriptor >= 0) (void)close(file->descriptor);
     mr_record_index_deinit(&file->index);
     free(file->path);
@@ -67,6 +77,17 @@ uint64_t mr_record_file_count(const mr_record_file *file)
 const char *mr_record_file_path(const mr_record_file *file)
 {
     return file->path;
+}
+
+mr_compression mr_record_file_compression(const mr_record_file *file)
+{
+    return file->index.compression;
+}
+
+uint64_t mr_record_file_offset(const mr_record_file *file, uint64_t number)
+{
+    assert(number <= file->index.count);
+    return file->index.offsets[number];
 }
 
 uint64_t mr_record_file_record_size(const mr_record_file *file, uint64_t number)
@@ -84,7 +105,8 @@ mr_status mr_record_file_read(const mr_record_file *file, uint64_t number, void 
                        file->index.count);
     uint64_t offset = file->index.offsets[number], length = mr_record_file_record_size(file, number), stored_length;
     size_t whole = MR_RECORD_HEADER_BYTES + (size_t)length + MR_RECORD_FOOTER_BYTES, done;
-    MR_TRY(mr_file_read_at(file->descriptor, file->path, offset, bytes, whole, &done, error));
+    MR_TRY(file->seek ? mr_gzip_seek_read(file->seek, number, bytes, whole, &done, error)
+                      : mr_file_read_at(file->descriptor, file->path, offset, bytes, whole, &done, error));
     if (done < whole)
         return mr_fail(error, MR_DATA_LOSS,
                        "%s: record %" PRIu64 " at byte %" PRIu64 ": cut short: the file has shrunk since it was opened",

@@ -1,37 +1,37 @@
-/* The index: where each record lies, so that records can be drawn in any order.
+/* The index: where each record lies, so that records can be drawn in any order. Kept in path + ".index":
  *
- * It is made by hopping over the headers, which reads 12 bytes for each long record and every byte of short ones, and
- * kept in path + ".index":
- *
- *     8  "MRINDEX1"
+ *     8  "MRINDEX2"
  *     8  size of the record file          all numbers little-endian
  *     8  its time of change, in ns
  *     8  count of records
+ *     8  count of points
+ *     4  compression: 0 none, 1 GZIP, 2 ZLIB
+ *     4  zero
  *     4  length of each record's data, count times
+ *    16  record and offset of each point, of seekable GZIP
  *     4  masked CRC32C of all before
  *
  * Size and time tell whether it belongs to the file as it is now; if not, it is as if it were not there. */
 #include "records/record_index.h"
 
 #include "base/arena.h"
-#include "records/file.h"
 #include "records/record_format.h"
 #include "records/record_stream.h"
 
 #include <assert.h>
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-static constexpr char MAGIC[8] = {'M', 'R', 'I', 'N', 'D', 'E', 'X', '1'};
-static constexpr size_t HEAD_BYTES = 32;
+static constexpr char MAGIC[8] = {'M', 'R', 'I', 'N', 'D', 'E', 'X', '2'};
+static constexpr size_t HEAD_BYTES = 48;
+static constexpr size_t POINT_BYTES = 16;
 static constexpr uint64_t AROUND_BYTES = MR_RECORD_HEADER_BYTES + MR_RECORD_FOOTER_BYTES;
-/* Short records are hopped over inside pieces of this size; behind a longer record only its header is read. */
-static constexpr size_t PIECE_BYTES = (size_t)256 << 10;
+/* Deflate makes a byte of at most so many. */
+static constexpr uint64_t INFLATION_MAX = 1032;
 
 static_assert(MR_RECORD_SIZE_MAX <= UINT32_MAX);
 
@@ -51,9 +51,24 @@ mr_status mr_record_index_append(mr_record_index *index, uint64_t *capacity, uin
     return MR_OK;
 }
 
+mr_status mr_record_index_append_point(mr_record_index *index, uint64_t *capacity, mr_record_point point,
+                                       mr_error *error)
+{
+    if (index->point_count == *capacity) {
+        uint64_t grown = *capacity ? *capacity * 2 : 64;
+        mr_record_point *points = realloc(index->points, grown * sizeof(mr_record_point));
+        if (!points) return mr_fail_memory(error, grown * sizeof(mr_record_point));
+        index->points = points;
+        *capacity = grown;
+    }
+    index->points[index->point_count++] = point;
+    return MR_OK;
+}
+
 void mr_record_index_deinit(mr_record_index *index)
 {
     free(index->offsets);
+    free(index->points);
     *index = (mr_record_index){0};
 }
 
@@ -66,78 +81,147 @@ static char *index_path(const char *path)
 
 /* ---- Write ---- */
 
+static void encode(const mr_record_index *index, unsigned char *bytes, size_t size)
+{
+    memcpy(bytes, MAGIC, sizeof(MAGIC));
+    mr_store_le64(bytes + 8, index->file_size_bytes);
+    mr_store_le64(bytes + 16, (uint64_t)index->file_modified_ns);
+    mr_store_le64(bytes + 24, index->count);
+    mr_store_le64(bytes + 32, index->point_count);
+    mr_store_le32(bytes + 40, (uint32_t)index->compression);
+    mr_store_le32(bytes + 44, 0);
+    unsigned char *next = bytes + HEAD_BYTES;
+    for (uint64_t i = 0; i < index->count; i++, next += 4)
+        mr_store_le32(next, (uint32_t)(index->offsets[i + 1] - index->offsets[i] - AROUND_BYTES));
+    for (uint64_t i = 0; i < index->point_count; i++, next += POINT_BYTES) {
+        mr_store_le64(next, index->points[i].record);
+        mr_store_le64(next + 8, index->points[i].offset);
+    }
+    mr_store_le32(next, mr_crc32c_mask(mr_crc32c(0, bytes, size - 4)));
+    assert(next + 4 == bytes + size);
+}
+
+/* Puts the index under its name without forcing it to the disk: one that a power cut has torn is damaged, and made
+ * again. */
+static mr_status put(const char *name, const char *partial, const void *bytes, size_t size, mr_error *error)
+{
+    mr_file_output output = {0};
+    MR_TRY(mr_file_output_open(&output, partial, false, error));
+    mr_status status = mr_file_output_write(&output, bytes, size, error);
+    if (status == MR_OK)
+        status = mr_file_output_commit(&output, error);
+    else
+        mr_file_output_abandon(&output);
+    if (status == MR_OK && rename(partial, name) != 0) status = mr_file_fail(error, errno, "rename", partial);
+    if (status != MR_OK) (void)unlink(partial);
+    return status;
+}
+
 mr_status mr_record_index_write(const char *path, const mr_record_index *index, mr_error *error)
 {
-    size_t size = HEAD_BYTES + 4 * index->count + 4;
-    char *name = index_path(path);
+    size_t size = HEAD_BYTES + 4 * index->count + POINT_BYTES * index->point_count + 4;
+    char *name = index_path(path), *partial = nullptr;
     unsigned char *bytes = malloc(size);
+    if (name && asprintf(&partial, "%s%s", name, MR_FILE_PARTIAL) < 0) partial = nullptr;
     mr_status status = MR_OK;
-    if (name && bytes) {
-        memcpy(bytes, MAGIC, sizeof(MAGIC));
-        mr_store_le64(bytes + 8, index->file_size_bytes);
-        mr_store_le64(bytes + 16, (uint64_t)index->file_modified_ns);
-        mr_store_le64(bytes + 24, index->count);
-        for (uint64_t i = 0; i < index->count; i++)
-            mr_store_le32(bytes + HEAD_BYTES + 4 * i,
-                          (uint32_t)(index->offsets[i + 1] - index->offsets[i] - AROUND_BYTES));
-        mr_store_le32(bytes + size - 4, mr_crc32c_mask(mr_crc32c(0, bytes, size - 4)));
-        status = mr_file_write_whole(name, bytes, size, error);
+    if (name && partial && bytes) {
+        encode(index, bytes, size);
+        status = put(name, partial, bytes, size, error);
     } else {
         status = mr_fail_memory(error, size);
     }
     free(bytes);
+    free(partial);
     free(name);
     return status;
 }
 
 /* ---- Load ---- */
 
-/* Takes the index from its file's bytes. stamp: the record file as it is now. False: it is not to be trusted, and
- * index->origin says why. */
-static bool decode(const unsigned char *bytes, size_t size, const mr_file_stamp *stamp, mr_record_index *index)
+/* Lengths as offsets; owned, null when they are not such as the file can have, or without memory. */
+static uint64_t *decode_offsets(const unsigned char *lengths, uint64_t count)
 {
-    index->origin = MR_INDEX_DAMAGED;
-    if (size < HEAD_BYTES + 4 || memcmp(bytes, MAGIC, sizeof(MAGIC)) != 0) return false;
+    uint64_t *offsets = malloc((count + 1) * sizeof(uint64_t));
+    uint64_t offset = 0;
+    for (uint64_t i = 0; offsets && i < count; i++) {
+        offsets[i] = offset;
+        uint32_t length = mr_load_le32(lengths + 4 * i);
+        if (length > MR_RECORD_SIZE_MAX) {
+            free(offsets);
+            return nullptr;
+        }
+        offset += AROUND_BYTES + length;
+    }
+    if (offsets) offsets[count] = offset;
+    return offsets;
+}
+
+/* Both numbers rise, from record 0, and lie inside the file. */
+static bool decode_points(const unsigned char *bytes, mr_record_index *index)
+{
+    for (uint64_t i = 0; i < index->point_count; i++) {
+        mr_record_point point = {mr_load_le64(bytes + POINT_BYTES * i), mr_load_le64(bytes + POINT_BYTES * i + 8)};
+        bool rises = i == 0 ? point.record == 0
+                            : point.record > index->points[i - 1].record && point.offset > index->points[i - 1].offset;
+        if (!rises || point.record >= index->count || point.offset >= index->file_size_bytes) return false;
+        index->points[i] = point;
+    }
+    return true;
+}
+
+bool mr_record_index_decode(const void *data, size_t size, const mr_file_stamp *stamp, mr_record_index *index)
+{
+    const unsigned char *bytes = data;
+    *index = (mr_record_index){.origin = MR_INDEX_DAMAGED};
+    if (size < HEAD_BYTES + 4 || memcmp(bytes, MAGIC, sizeof(MAGIC) - 1) != 0) return false;
     if (mr_load_le32(bytes + size - 4) != mr_crc32c_mask(mr_crc32c(0, bytes, size - 4))) return false;
-    uint64_t count = mr_load_le64(bytes + 24);
-    if (count != (size - HEAD_BYTES - 4) / 4 || (size - HEAD_BYTES - 4) % 4 != 0) return false;
+    index->origin = MR_INDEX_STALE;
+    if (bytes[7] != MAGIC[7]) return false;
+    index->origin = MR_INDEX_DAMAGED;
+    uint64_t room = size - HEAD_BYTES - 4, count = mr_load_le64(bytes + 24), point_count = mr_load_le64(bytes + 32);
+    uint32_t compression = mr_load_le32(bytes + 40);
+    if (count > room / 4 || point_count > room / POINT_BYTES || 4 * count + POINT_BYTES * point_count != room)
+        return false;
+    if (compression > MR_COMPRESSION_ZLIB || mr_load_le32(bytes + 44) != 0) return false;
+    if (point_count > 0 && compression != MR_COMPRESSION_GZIP) return false;
     index->origin = MR_INDEX_STALE;
     if (mr_load_le64(bytes + 8) != stamp->size_bytes || (int64_t)mr_load_le64(bytes + 16) != stamp->modified_ns)
         return false;
-    uint64_t *offsets = malloc((count + 1) * sizeof(uint64_t));
-    if (!offsets) return false;
-    uint64_t offset = 0;
-    for (uint64_t i = 0; i < count; i++) {
-        offsets[i] = offset;
-        offset += AROUND_BYTES + mr_load_le32(bytes + HEAD_BYTES + 4 * i);
-    }
-    offsets[count] = offset;
-    if (offset != stamp->size_bytes) {
-        free(offsets);
+
+    mr_record_index taken = {.count = count,
+                             .offsets = decode_offsets(bytes + HEAD_BYTES, count),
+                             .file_size_bytes = stamp->size_bytes,
+                             .file_modified_ns = stamp->modified_ns,
+                             .compression = (mr_compression)compression,
+                             .point_count = point_count,
+                             .points = point_count ? calloc(point_count, sizeof(mr_record_point)) : nullptr};
+    bool holds = taken.offsets && (taken.points || point_count == 0) &&
+                 (compression != MR_COMPRESSION_NONE || taken.offsets[count] == stamp->size_bytes) &&
+                 decode_points(bytes + HEAD_BYTES + 4 * count, &taken);
+    if (!holds) {
+        mr_record_index_deinit(&taken);
         index->origin = MR_INDEX_DAMAGED;
         return false;
     }
-    *index = (mr_record_index){.count = count,
-                               .offsets = offsets,
-                               .file_size_bytes = stamp->size_bytes,
-                               .file_modified_ns = stamp->modified_ns,
-                               .origin = MR_INDEX_LOADED};
+    *index = taken;
     return true;
 }
 
 /* True when there is a fresh index; otherwise index->origin says what there was instead. */
 static bool load(const char *path, const mr_file_stamp *stamp, mr_record_index *index)
 {
-    index->origin = MR_INDEX_MADE;
+    *index = (mr_record_index){.origin = MR_INDEX_MADE};
     char *name = index_path(path);
     char *bytes = nullptr;
     size_t size = 0;
     bool is_loaded = false;
     if (name && mr_file_exists(name)) {
-        /* No record is shorter than 16 bytes, so no index of this file is longer than this. */
-        size_t size_max = HEAD_BYTES + 4 + stamp->size_bytes / AROUND_BYTES * 4;
-        if (mr_file_read_whole(name, size_max, &bytes, &size, nullptr) == MR_OK)
-            is_loaded = decode((const unsigned char *)bytes, size, stamp, index);
+        /* No record is shorter than 16 bytes, so no index of this file is longer than this, points included. */
+        uint64_t most = stamp->size_bytes / 2 + (stamp->size_bytes < SIZE_MAX / INFLATION_MAX
+                                                     ? stamp->size_bytes * INFLATION_MAX / AROUND_BYTES * 4
+                                                     : stamp->size_bytes);
+        if (mr_file_read_whole(name, HEAD_BYTES + 4 + most, &bytes, &size, nullptr) == MR_OK)
+            is_loaded = mr_record_index_decode(bytes, size, stamp, index);
         else
             index->origin = MR_INDEX_STALE;
     }
@@ -146,101 +230,159 @@ static bool load(const char *path, const mr_file_stamp *stamp, mr_record_index *
     return is_loaded;
 }
 
-/* ---- Make ---- */
-
-/* A piece of the file in memory. */
-typedef struct piece {
-    int descriptor;
-    const char *path;
-    unsigned char *bytes;
-    uint64_t offset;
-    size_t size_bytes;
-} piece;
-
-/* The 12 bytes at offset, or null when the file ends before; hop: what lay between this header and the one before. */
-static mr_status header_at(piece *piece, uint64_t offset, uint64_t hop, const unsigned char **header, mr_error *error)
+/* The count alone, in constant memory: the whole file is checked, but not kept. False as for load. */
+static bool load_count(const char *path, const mr_file_stamp *stamp, uint64_t *count)
 {
-    if (offset < piece->offset || offset + MR_RECORD_HEADER_BYTES > piece->offset + piece->size_bytes) {
-        size_t want = hop >= PIECE_BYTES / 8 ? (size_t)MR_RECORD_HEADER_BYTES : PIECE_BYTES;
-        piece->offset = offset;
-        MR_TRY(mr_file_read_at(piece->descriptor, piece->path, offset, piece->bytes, want, &piece->size_bytes, error));
+    unsigned char piece[4096];
+    uint64_t offset = 0, said = 0, points = 0;
+    uint32_t crc = 0, stored = 0;
+    size_t held = 0, got = 0;
+    int descriptor = -1;
+    char *name = index_path(path);
+    bool holds = name && mr_file_open(name, &descriptor, nullptr) == MR_OK;
+    /* The last four bytes of a piece wait for the next one, or are the checksum. */
+    do {
+        holds = holds &&
+                mr_file_read_at(descriptor, name, offset, piece + held, sizeof(piece) - held, &got, nullptr) == MR_OK;
+        if (!holds || held + got < 4) break;
+        if (offset == 0) {
+            holds = got >= HEAD_BYTES + 4 && memcmp(piece, MAGIC, sizeof(MAGIC)) == 0 &&
+                    mr_load_le64(piece + 8) == stamp->size_bytes &&
+                    (int64_t)mr_load_le64(piece + 16) == stamp->modified_ns;
+            said = mr_load_le64(piece + 24);
+            points = mr_load_le64(piece + 32);
+        }
+        offset += got;
+        crc = mr_crc32c(crc, piece, held + got - 4);
+        stored = mr_load_le32(piece + held + got - 4);
+        memmove(piece, piece + held + got - 4, 4);
+        held = 4;
+    } while (holds && got > 0);
+    if (descriptor >= 0) (void)close(descriptor);
+    free(name);
+    if (!holds || offset == 0 || stored != mr_crc32c_mask(crc) || said > offset / 4 || points > offset / POINT_BYTES ||
+        HEAD_BYTES + 4 * said + POINT_BYTES * points + 4 != offset)
+        return false;
+    *count = said;
+    return true;
+}
+
+/* ---- Open, make, count ---- */
+
+/* Opens a record file that can have an index, and looks at its beginning. */
+static mr_status open_file(const char *path, mr_hop *hop, mr_file_stamp *stamp, mr_compression *compression,
+                           mr_error *error)
+{
+    *hop = (mr_hop){.path = path, .descriptor = -1};
+    struct stat about;
+    /* A pipe is left for the one who reads it: opened and closed, it would end for whoever writes to it. */
+    if (stat(path, &about) == 0 && S_ISFIFO(about.st_mode))
+        return mr_fail(error, MR_UNIMPLEMENTED, "%s: is a pipe, so its records cannot be read by number", path);
+    MR_TRY(mr_file_open(path, &hop->descriptor, error));
+    unsigned char start[MR_RECORD_HEADER_BYTES];
+    size_t held = 0;
+    mr_status status = MR_OK;
+    if (fstat(hop->descriptor, &about) != 0)
+        status = mr_file_fail(error, errno, "read", path);
+    else if (!S_ISREG(about.st_mode))
+        status =
+            mr_fail(error, MR_UNIMPLEMENTED, "%s: is not a plain file, so its records cannot be read by number", path);
+    else
+        status = mr_file_read_at(hop->descriptor, path, 0, start, sizeof(start), &held, error);
+    if (status != MR_OK) {
+        (void)close(hop->descriptor);
+        return status;
     }
-    *header = offset + MR_RECORD_HEADER_BYTES <= piece->offset + piece->size_bytes
-                  ? piece->bytes + (offset - piece->offset)
-                  : nullptr;
+    *stamp = mr_file_stamp_from(&about);
+    *compression = mr_record_compression_of(start, held);
+    hop->size_bytes = stamp->size_bytes;
     return MR_OK;
 }
 
-static mr_status bad_header(const char *path, uint64_t number, uint64_t offset, const void *header, mr_error *error)
+static mr_status make(const mr_hop *hop, const mr_file_stamp *stamp, mr_compression compression, mr_record_index *index,
+                      mr_error *error)
 {
-    if (mr_crc32c_mask(mr_crc32c(0, header, 8)) == mr_load_le32((const char *)header + 8))
-        return mr_fail(error, MR_DATA_LOSS,
-                       "%s: record %" PRIu64 " at byte %" PRIu64 ": the header says %" PRIu64
-                       " bytes, and no record is that long",
-                       path, number, offset, mr_load_le64(header));
-    return mr_fail(error, MR_DATA_LOSS,
-                   "%s: record %" PRIu64 " at byte %" PRIu64 ": the length's checksum does not hold%s", path, number,
-                   offset, offset == 0 ? "; is this a TFRecord file?" : "");
-}
-
-static mr_status hop_over(piece *piece, mr_record_index *index, mr_error *error)
-{
-    const char *path = piece->path;
-    uint64_t capacity = 0, offset = 0, hop = 0, size = index->file_size_bytes;
-    while (offset < size) {
-        const unsigned char *header;
-        MR_TRY(header_at(piece, offset, hop, &header, error));
-        uint64_t left = size - offset, length = 0;
-        if (offset == 0) {
-            size_t held = piece->size_bytes;
-            if (mr_record_compression_of(piece->bytes, held) != MR_COMPRESSION_NONE)
-                return mr_fail(error, MR_UNIMPLEMENTED, "%s: is compressed, so its records cannot be read by number",
-                               path);
-        }
-        if (!header || left < MR_RECORD_HEADER_BYTES)
-            return mr_fail(error, MR_DATA_LOSS,
-                           "%s: record %" PRIu64 " at byte %" PRIu64 ": cut short: %" PRIu64
-                           " of 12 header bytes are there",
-                           path, index->count, offset, left);
-        if (!mr_record_header_holds(header, &length)) return bad_header(path, index->count, offset, header, error);
-        if (AROUND_BYTES + length > left)
-            return mr_fail(error, MR_DATA_LOSS,
-                           "%s: record %" PRIu64 " at byte %" PRIu64 ": cut short: the header says %" PRIu64
-                           " bytes and a checksum, %" PRIu64 " bytes are there",
-                           path, index->count, offset, length, left - MR_RECORD_HEADER_BYTES);
-        MR_TRY(mr_record_index_append(index, &capacity, length, error));
-        hop = AROUND_BYTES + length;
-        offset += hop;
-    }
-    if (index->offsets) return MR_OK;
-    index->offsets = calloc(1, sizeof(uint64_t));
-    return index->offsets ? MR_OK : mr_fail_memory(error, sizeof(uint64_t));
+    *index = (mr_record_index){.origin = index->origin,
+                               .compression = compression,
+                               .file_size_bytes = stamp->size_bytes,
+                               .file_modified_ns = stamp->modified_ns};
+    uint64_t count;
+    mr_status status = compression == MR_COMPRESSION_NONE ? mr_index_hop(hop, &count, index, error)
+                                                          : mr_index_inflate(hop, &count, index, error);
+    if (status != MR_OK) mr_record_index_deinit(index);
+    return status;
 }
 
 mr_status mr_record_index_open(const char *path, mr_record_index *index, mr_error *error)
 {
     *index = (mr_record_index){0};
-    piece piece = {.path = path};
-    MR_TRY(mr_file_open(path, &piece.descriptor, error));
-    struct stat about;
+    mr_hop hop;
     mr_file_stamp stamp;
+    mr_compression compression;
+    MR_TRY(open_file(path, &hop, &stamp, &compression, error));
     mr_status status = MR_OK;
-    if (fstat(piece.descriptor, &about) != 0)
-        status = mr_file_fail(error, errno, "read", path);
-    else if (!S_ISREG(about.st_mode))
-        status =
-            mr_fail(error, MR_UNIMPLEMENTED, "%s: is not a plain file, so its records cannot be read by number", path);
-    if (status == MR_OK) {
-        stamp = mr_file_stamp_from(&about);
-        if (!load(path, &stamp, index)) {
-            index->file_size_bytes = stamp.size_bytes;
-            index->file_modified_ns = stamp.modified_ns;
-            piece.bytes = calloc(1, PIECE_BYTES);
-            status = piece.bytes ? hop_over(&piece, index, error) : mr_fail_memory(error, PIECE_BYTES);
-        }
+    if (!load(path, &stamp, index)) {
+        if (compression == MR_COMPRESSION_NONE)
+            status = make(&hop, &stamp, compression, index, error);
+        else
+            status = mr_fail(error, MR_UNIMPLEMENTED,
+                             "%s: is compressed and %s, so its records cannot be read by number", path,
+                             index->origin == MR_INDEX_STALE     ? "its index is of another version"
+                             : index->origin == MR_INDEX_DAMAGED ? "its index is damaged"
+                                                                 : "has no index");
     }
-    free(piece.bytes);
-    (void)close(piece.descriptor);
-    if (status != MR_OK) mr_record_index_deinit(index);
+    (void)close(hop.descriptor);
+    if (status != MR_OK) *index = (mr_record_index){.origin = index->origin};
+    return status;
+}
+
+mr_status mr_record_index_make(const char *path, int32_t threads, mr_record_index *index, mr_error *error)
+{
+    *index = (mr_record_index){.origin = MR_INDEX_MADE};
+    mr_hop hop;
+    mr_file_stamp stamp;
+    mr_compression compression;
+    MR_TRY(open_file(path, &hop, &stamp, &compression, error));
+    hop.threads = threads;
+    mr_status status = make(&hop, &stamp, compression, index, error);
+    (void)close(hop.descriptor);
+    return status;
+}
+
+/* Where there is neither an index nor a file to hop in: standard input, pipes. */
+static mr_status count_stream(const char *path, uint64_t *count, mr_error *error)
+{
+    mr_record_reader *reader = nullptr;
+    MR_TRY(mr_record_reader_open(path, &(mr_record_reader_options){.skip_checksums = true}, &reader, error));
+    mr_string record;
+    mr_status status;
+    uint64_t counted = 0;
+    mr_error problem = {0};
+    while ((status = mr_record_reader_next(reader, &record, &problem)) == MR_OK) counted++;
+    mr_record_reader_free(reader);
+    if (status != MR_OUT_OF_RANGE) return mr_fail(error, status, "%s", problem.message);
+    *count = counted;
+    return MR_OK;
+}
+
+mr_status mr_record_count(const char *path, int32_t threads, uint64_t *count, mr_error *error)
+{
+    mr_hop hop;
+    mr_file_stamp stamp;
+    mr_compression compression;
+    *count = 0;
+    if (strcmp(path, "-") == 0) return count_stream(path, count, error);
+    mr_error problem = {0};
+    mr_status status = open_file(path, &hop, &stamp, &compression, &problem);
+    if (status == MR_UNIMPLEMENTED) return count_stream(path, count, error);
+    if (status != MR_OK) return mr_fail(error, status, "%s", problem.message);
+    hop.threads = threads;
+    if (load_count(path, &stamp, count))
+        status = MR_OK;
+    else if (compression == MR_COMPRESSION_NONE)
+        status = mr_index_hop(&hop, count, nullptr, error);
+    else
+        status = mr_index_inflate(&hop, count, nullptr, error);
+    (void)close(hop.descriptor);
     return status;
 }

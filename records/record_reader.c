@@ -1,21 +1,31 @@
 /* Records in order. The stream's window slides from record to record; a record is handed out as a view of it.
  *
  * Damage. Bad data under a good header loses that record and nothing else, because the header says where the next one
- * begins. Behind a bad header nothing says that, so the bytes are searched, one by one, for the next record whose both
- * checksums hold. Either way the reader has moved on when it reports, so it comes to the end of every file. */
+ * begins, and there is a good one there. Behind a bad header nothing says that, so the bytes are searched, one by one, for
+ * the next record whose both checksums hold; likewise when bytes have gone from a record or come into it, so that no header
+ * is where it should be. Either way the reader has moved on when it reports, so it comes to the end of every file. */
+#include "records/record_reader.h"
+
 #include "base/arena.h"
+#include "records/file.h"
+#include "records/gzip_seek.h"
+#include "records/record_damage.h"
 #include "records/record_format.h"
 #include "records/record_stream.h"
 
-#include <assert.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
-static constexpr size_t WINDOW_BYTES = (size_t)1 << 20;
 /* Data that a search may check in vain: this, and so many times what it has searched. A file made to hold nothing but
  * headers of long records would otherwise be read once for each of them. */
 static constexpr uint64_t SEARCH_CREDIT_BYTES = (uint64_t)1 << 30;
 static constexpr uint64_t SEARCH_CREDIT_TIMES = 16;
+
+/* A piece of a damaged place, as it goes into the quarantine. */
+static constexpr size_t PIECE_BYTES = (size_t)1 << 20;
 
 struct mr_record_reader {
     mr_record_stream stream;
@@ -27,37 +37,109 @@ struct mr_record_reader {
     mr_record_damage damage;
     bool searching;      /* the stream is at a bad header that was reported */
     bool fault_reported; /* the stream's fault */
+
+    /* The place that is being lost: what is consumed of it goes into the quarantine. */
+    bool is_kept;
+    mr_error problem;
+    char *piece; /* owned; null without a quarantine */
+    size_t piece_used;
+    uint64_t piece_offset;
 };
 
-const char *mr_damage_kind_name(mr_damage_kind kind)
+/* ---- Open ---- */
+
+static mr_status new_reader(const mr_record_reader_options *options, mr_record_reader **reader, mr_error *error)
 {
-    switch (kind) {
-    case MR_DAMAGE_NONE:
-        return "none";
-    case MR_DAMAGE_DATA:
-        return "bad data";
-    case MR_DAMAGE_HEADER:
-        return "bad header";
-    case MR_DAMAGE_CUT:
-        return "cut short";
-    case MR_DAMAGE_COMPRESSION:
-        return "bad compression";
+    mr_record_reader *made = calloc(1, sizeof(*made));
+    if (!made) return mr_fail_memory(error, sizeof(*made));
+    if (options) made->options = *options;
+    if (made->options.damage != MR_DAMAGE_SKIP) made->options.quarantine = nullptr;
+    if (made->options.quarantine && !(made->piece = malloc(PIECE_BYTES))) {
+        free(made);
+        return mr_fail_memory(error, PIECE_BYTES);
     }
-    return "unknown";
+    *reader = made;
+    return MR_OK;
+}
+
+static mr_read_options reading(const mr_record_reader *reader)
+{
+    return (mr_read_options){.block_bytes = reader->options.buffer_bytes,
+                             .count = reader->options.buffer_count,
+                             .direct = reader->options.direct};
+}
+
+/* Begins at the range's first record when an index says where that is; otherwise next() passes over what is before. */
+static void go_to_first(mr_record_reader *reader, const char *path)
+{
+    mr_record_stream *stream = &reader->stream;
+    mr_record_index index = {0};
+    char *name = nullptr;
+    if (reader->options.first == 0 || strcmp(path, "-") == 0 ||
+        !(mr_record_stream_is_seekable(stream) || mr_record_stream_can_enter(stream)))
+        return;
+    if (asprintf(&name, "%s.index", path) < 0) return;
+    bool has_index = mr_file_exists(name);
+    free(name);
+    if (!has_index || mr_record_index_open(path, &index, nullptr) != MR_OK) return;
+    uint64_t first = reader->options.first < index.count ? reader->options.first : index.count;
+    if (index.compression == MR_COMPRESSION_NONE && mr_record_stream_is_seekable(stream)) {
+        mr_record_stream_seek(stream, index.offsets[first]);
+        reader->next_number = first;
+    } else if (index.point_count > 0 && mr_record_stream_can_enter(stream)) {
+        mr_record_point point = index.points[mr_record_index_point(&index, first)];
+        mr_record_stream_enter(stream, point.offset, index.offsets[point.record]);
+        reader->next_number = point.record;
+    }
+    mr_record_index_deinit(&index);
+}
+
+static mr_status open_reader(const char *path, const mr_record_reader_options *options, bool may_enter,
+                             mr_record_reader **reader, mr_error *error)
+{
+    mr_record_reader *opened;
+    MR_TRY(new_reader(options, &opened, error));
+    const mr_read_options ring = reading(opened);
+    mr_status status = mr_record_stream_open(&opened->stream, path, &ring, error);
+    if (status != MR_OK) {
+        mr_record_reader_free(opened);
+        return status;
+    }
+    if (may_enter) go_to_first(opened, path);
+    *reader = opened;
+    return MR_OK;
 }
 
 mr_status mr_record_reader_open(const char *path, const mr_record_reader_options *options, mr_record_reader **reader,
                                 mr_error *error)
 {
-    mr_record_reader *opened = calloc(1, sizeof(*opened));
-    if (!opened) return mr_fail_memory(error, sizeof(*opened));
-    if (options) opened->options = *options;
-    size_t window = opened->options.buffer_bytes ? opened->options.buffer_bytes : WINDOW_BYTES;
-    mr_status status = mr_record_stream_open(&opened->stream, path, window, error);
+    return open_reader(path, options, true, reader, error);
+}
+
+mr_status mr_record_reader_open_through(const char *path, const mr_record_reader_options *options,
+                                        mr_record_reader **reader, mr_error *error)
+{
+    return open_reader(path, options, false, reader, error);
+}
+
+mr_status mr_record_reader_open_at(int descriptor, const char *path, uint64_t offset, uint64_t number,
+                                   const mr_record_reader_options *options, mr_record_reader **reader, mr_error *error)
+{
+    mr_record_reader *opened;
+    mr_status status = new_reader(options, &opened, error);
     if (status != MR_OK) {
-        free(opened);
+        (void)close(descriptor);
         return status;
     }
+    const mr_read_options ring = reading(opened);
+    status = mr_record_stream_open_at(&opened->stream, descriptor, path, &ring, error);
+    if (status != MR_OK) {
+        mr_record_reader_free(opened);
+        return status;
+    }
+    mr_record_stream_seek(&opened->stream, offset);
+    opened->options.first = opened->options.count = 0;
+    opened->next_number = number;
     *reader = opened;
     return MR_OK;
 }
@@ -66,7 +148,79 @@ void mr_record_reader_free(mr_record_reader *reader)
 {
     if (!reader) return;
     mr_record_stream_deinit(&reader->stream);
+    free(reader->piece);
     free(reader);
+}
+
+/* ---- Damage ---- */
+
+static mr_status flush_piece(mr_record_reader *reader, mr_error *error)
+{
+    size_t used = reader->piece_used;
+    reader->piece_used = 0;
+    if (used == 0) return MR_OK;
+    return mr_record_quarantine_add(reader->options.quarantine, &reader->damage, &reader->problem, reader->piece_offset,
+                                    reader->piece, used, error);
+}
+
+/* Consumes bytes of the damaged place. */
+static mr_status lose(mr_record_reader *reader, size_t size_bytes, mr_error *error)
+{
+    mr_record_stream *stream = &reader->stream;
+    while (reader->is_kept && size_bytes > 0) {
+        if (reader->piece_used == 0) reader->piece_offset = stream->offset;
+        size_t room = PIECE_BYTES - reader->piece_used, taken = size_bytes < room ? size_bytes : room;
+        memcpy(reader->piece + reader->piece_used, mr_record_stream_bytes(stream), taken);
+        reader->piece_used += taken;
+        mr_record_stream_consume(stream, taken);
+        size_bytes -= taken;
+        if (reader->piece_used == PIECE_BYTES) MR_TRY(flush_piece(reader, error));
+    }
+    mr_record_stream_consume(stream, size_bytes);
+    return MR_OK;
+}
+
+/* Loses everything to the end of the stream. */
+static mr_status lose_rest(mr_record_reader *reader, mr_error *error)
+{
+    mr_record_stream *stream = &reader->stream;
+    while (reader->is_kept) {
+        MR_TRY(mr_record_stream_need(stream, 1, error));
+        size_t held = mr_record_stream_held(stream);
+        if (held == 0) break;
+        MR_TRY(lose(reader, held, error));
+    }
+    mr_record_stream_finish(stream);
+    return MR_OK;
+}
+
+/* A damaged place begins where the stream is; reader->problem holds its sentence. */
+static void begin_loss(mr_record_reader *reader, mr_damage_kind kind)
+{
+    reader->damage = (mr_record_damage){
+        .kind = kind, .record = reader->next_number, .offset = reader->stream.offset, .path = reader->stream.name};
+    reader->is_kept =
+        reader->options.quarantine && mr_record_quarantine_begin(reader->options.quarantine, &reader->damage);
+}
+
+/* It ends there, and is booked. Under MR_DAMAGE_SKIP this is MR_OK as long as the budget lasts. */
+static mr_status end_loss(mr_record_reader *reader, mr_error *error)
+{
+    const mr_record_reader_options *options = &reader->options;
+    mr_record_damage *damage = &reader->damage;
+    damage->size_bytes = reader->stream.offset - damage->offset;
+    reader->lost++;
+    reader->next_number++;
+    if (options->damage == MR_DAMAGE_STOP) return mr_fail(error, MR_DATA_LOSS, "%s", reader->problem.message);
+    if (reader->is_kept) {
+        reader->is_kept = false;
+        MR_TRY(flush_piece(reader, error));
+        MR_TRY(mr_record_quarantine_end(options->quarantine, damage, &reader->problem, error));
+    }
+    if (options->damaged) options->damaged(options->context, damage, &reader->problem);
+    if (options->damage_max == 0 || reader->lost <= options->damage_max) return MR_OK;
+    return mr_fail(error, MR_DATA_LOSS, "%s (damaged place %" PRIu64 ", of which %" PRIu64 " are allowed)",
+                   reader->problem.message, reader->lost, options->damage_max);
 }
 
 /* Moves the stream to the next record whose both checksums hold, or to the end. */
@@ -74,14 +228,11 @@ static mr_status search(mr_record_reader *reader, mr_error *error)
 {
     mr_record_stream *stream = &reader->stream;
     uint64_t begin = stream->offset, in_vain = 0;
-    mr_record_stream_consume(stream, 1);
+    MR_TRY(lose(reader, 1, error));
     for (;;) {
         MR_TRY(mr_record_stream_need(stream, MR_RECORD_HEADER_BYTES, error));
         size_t held = mr_record_stream_held(stream);
-        if (held < MR_RECORD_HEADER_BYTES) {
-            mr_record_stream_finish(stream);
-            return MR_OK;
-        }
+        if (held < MR_RECORD_HEADER_BYTES) return lose_rest(reader, error);
         /* A record's length has zeros in its upper half, but for the very longest; most bytes end here. */
         const char *bytes = mr_record_stream_bytes(stream);
         uint64_t length = 0;
@@ -89,7 +240,7 @@ static mr_status search(mr_record_reader *reader, mr_error *error)
         while (i + MR_RECORD_HEADER_BYTES <= held &&
                (mr_load_le32(bytes + i + 4) != 0 || !mr_record_header_holds(bytes + i, &length)))
             i++;
-        mr_record_stream_consume(stream, i);
+        MR_TRY(lose(reader, i, error));
         if (i + MR_RECORD_HEADER_BYTES > held) continue;
 
         size_t whole = MR_RECORD_HEADER_BYTES + (size_t)length + MR_RECORD_FOOTER_BYTES;
@@ -97,82 +248,57 @@ static mr_status search(mr_record_reader *reader, mr_error *error)
             mr_record_stream_left(stream) >= whole) {
             MR_TRY(mr_record_stream_need(stream, whole, error));
             bytes = mr_record_stream_bytes(stream);
-            if (mr_record_stream_held(stream) >= whole &&
-                mr_crc32c_mask(mr_crc32c(0, bytes + MR_RECORD_HEADER_BYTES, length)) ==
-                    mr_load_le32(bytes + MR_RECORD_HEADER_BYTES + length))
+            if (mr_record_stream_held(stream) >= whole && mr_record_crc(bytes + MR_RECORD_HEADER_BYTES, length) ==
+                                                              mr_load_le32(bytes + MR_RECORD_HEADER_BYTES + length))
                 return MR_OK;
             in_vain += length;
         }
-        mr_record_stream_consume(stream, 1);
+        MR_TRY(lose(reader, 1, error));
     }
 }
 
-/* Books a damaged place; problem holds its sentence. Under MR_DAMAGE_SKIP this is MR_OK as long as the budget lasts. */
-static mr_status book(mr_record_reader *reader, mr_record_damage damage, const mr_error *problem, mr_error *error)
+/* The search may read the whole file, so under MR_DAMAGE_STOP it waits for someone who goes on. */
+static mr_status search_or_wait(mr_record_reader *reader, mr_error *error)
 {
-    reader->lost++;
-    reader->next_number++;
-    reader->damage = damage;
-    const mr_record_reader_options *options = &reader->options;
-    if (options->damage == MR_DAMAGE_STOP) return mr_fail(error, MR_DATA_LOSS, "%s", problem->message);
-    if (options->damaged) options->damaged(options->context, &damage, problem);
-    if (options->damage_max == 0 || reader->lost <= options->damage_max) return MR_OK;
-    return mr_fail(error, MR_DATA_LOSS, "%s (damaged place %" PRIu64 ", of which %" PRIu64 " are allowed)",
-                   problem->message, reader->lost, options->damage_max);
+    reader->searching = reader->options.damage == MR_DAMAGE_STOP;
+    return reader->searching ? MR_OK : search(reader, error);
 }
 
 static mr_status bad_header(mr_record_reader *reader, mr_error *error)
 {
     mr_record_stream *stream = &reader->stream;
-    const char *header = mr_record_stream_bytes(stream);
-    uint64_t length = mr_load_le64(header), offset = stream->offset;
-    uint32_t computed = mr_crc32c_mask(mr_crc32c(0, header, 8)), stored = mr_load_le32(header + 8);
-    mr_error problem = {0};
-    if (computed == stored)
-        (void)mr_fail(&problem, MR_DATA_LOSS,
-                      "%s: record %" PRIu64 " at byte %" PRIu64 ": the header says %" PRIu64
-                      " bytes, and no record is that long",
-                      stream->name, reader->next_number, offset, length);
-    else
-        (void)mr_fail(&problem, MR_DATA_LOSS,
-                      "%s: record %" PRIu64 " at byte %" PRIu64 ": the length's checksum is %08x, the file says %08x%s",
-                      stream->name, reader->next_number, offset, computed, stored,
-                      offset == 0 ? "; is this a TFRecord file?" : "");
-    mr_record_damage damage = {.kind = MR_DAMAGE_HEADER, .record = reader->next_number, .offset = offset};
-    if (reader->options.damage == MR_DAMAGE_STOP) {
-        /* The search may read the whole file, so it waits for someone who goes on. */
-        reader->searching = true;
-    } else {
-        MR_TRY(search(reader, error));
-        damage.size_bytes = stream->offset - offset;
-    }
-    return book(reader, damage, &problem, error);
+    (void)mr_damage_tell_header(&reader->problem, stream->name, reader->next_number, stream->offset,
+                                mr_record_stream_bytes(stream));
+    begin_loss(reader, MR_DAMAGE_HEADER);
+    MR_TRY(search_or_wait(reader, error));
+    return end_loss(reader, error);
 }
 
 static mr_status cut_short(mr_record_reader *reader, uint64_t length, uint64_t left, mr_error *error)
 {
     mr_record_stream *stream = &reader->stream;
-    uint64_t offset = stream->offset;
-    mr_error problem = {0};
+    mr_error *problem = &reader->problem;
     if (stream->fault.status != MR_OK)
-        (void)mr_fail(&problem, MR_DATA_LOSS, "%s, inside record %" PRIu64 " at byte %" PRIu64, stream->fault.message,
-                      reader->next_number, offset);
+        (void)mr_fail(problem, MR_DATA_LOSS, "%s, inside record %" PRIu64 " at byte %" PRIu64, stream->fault.message,
+                      reader->next_number, stream->offset);
     else if (left < MR_RECORD_HEADER_BYTES)
-        (void)mr_fail(&problem, MR_DATA_LOSS,
+        (void)mr_fail(problem, MR_DATA_LOSS,
                       "%s: record %" PRIu64 " at byte %" PRIu64 ": cut short: %" PRIu64 " of 12 header bytes are there",
-                      stream->name, reader->next_number, offset, left);
+                      stream->name, reader->next_number, stream->offset, left);
     else
-        (void)mr_fail(&problem, MR_DATA_LOSS,
+        (void)mr_fail(problem, MR_DATA_LOSS,
                       "%s: record %" PRIu64 " at byte %" PRIu64 ": cut short: the header says %" PRIu64
                       " bytes and a checksum, %" PRIu64 " bytes are there",
-                      stream->name, reader->next_number, offset, length, left - MR_RECORD_HEADER_BYTES);
-    mr_record_damage damage = {.kind = stream->fault.status != MR_OK ? MR_DAMAGE_COMPRESSION : MR_DAMAGE_CUT,
-                               .record = reader->next_number,
-                               .offset = offset,
-                               .size_bytes = left};
-    reader->fault_reported = true;
-    mr_record_stream_finish(stream);
-    return book(reader, damage, &problem, error);
+                      stream->name, reader->next_number, stream->offset, length, left - MR_RECORD_HEADER_BYTES);
+    bool is_fault = stream->fault.status != MR_OK;
+    begin_loss(reader, is_fault ? MR_DAMAGE_COMPRESSION : MR_DAMAGE_CUT);
+    reader->fault_reported |= is_fault;
+    /* When bytes have gone from its middle, whole records follow. */
+    if (is_fault || left < MR_RECORD_HEADER_BYTES)
+        MR_TRY(lose_rest(reader, error));
+    else
+        MR_TRY(search_or_wait(reader, error));
+    return end_loss(reader, error);
 }
 
 /* The stream is at the end of its last record. */
@@ -181,10 +307,9 @@ static mr_status at_end(mr_record_reader *reader, mr_error *error)
     mr_record_stream *stream = &reader->stream;
     if (stream->fault.status != MR_OK && !reader->fault_reported) {
         reader->fault_reported = true;
-        mr_record_damage damage = {
-            .kind = MR_DAMAGE_COMPRESSION, .record = reader->next_number, .offset = stream->offset};
-        mr_error problem = stream->fault;
-        MR_TRY(book(reader, damage, &problem, error));
+        reader->problem = stream->fault;
+        begin_loss(reader, MR_DAMAGE_COMPRESSION);
+        MR_TRY(end_loss(reader, error));
     }
     return mr_fail(error, MR_OUT_OF_RANGE, "%s: end of the file", stream->name);
 }
@@ -192,20 +317,41 @@ static mr_status at_end(mr_record_reader *reader, mr_error *error)
 static mr_status bad_data(mr_record_reader *reader, size_t length, uint32_t computed, uint32_t stored, mr_error *error)
 {
     mr_record_stream *stream = &reader->stream;
-    mr_error problem = {0};
-    (void)mr_fail(&problem, MR_DATA_LOSS,
-                  "%s: record %" PRIu64 " at byte %" PRIu64 ": checksum of the data is %08x, the file says %08x",
-                  stream->name, reader->next_number, stream->offset, computed, stored);
+    (void)mr_damage_tell_data(&reader->problem, stream->name, reader->next_number, stream->offset, computed, stored);
+    begin_loss(reader, MR_DAMAGE_DATA);
     size_t whole = MR_RECORD_HEADER_BYTES + length + MR_RECORD_FOOTER_BYTES;
-    mr_record_damage damage = {
-        .kind = MR_DAMAGE_DATA, .record = reader->next_number, .offset = stream->offset, .size_bytes = whole};
-    mr_record_stream_consume(stream, whole);
-    return book(reader, damage, &problem, error);
+    MR_TRY(mr_record_stream_need(stream, whole + MR_RECORD_HEADER_BYTES, error));
+    const char *bytes = mr_record_stream_bytes(stream);
+    size_t held = mr_record_stream_held(stream);
+    uint64_t next_length;
+    if (held == whole ||
+        (held >= whole + MR_RECORD_HEADER_BYTES && mr_record_header_holds(bytes + whole, &next_length)))
+        MR_TRY(lose(reader, mr_damage_find_hidden(bytes, whole), error));
+    else
+        MR_TRY(search_or_wait(reader, error));
+    return end_loss(reader, error);
+}
+
+/* ---- Records ---- */
+
+/* Passes over a record before the range, whose header holds. */
+static mr_status pass_over(mr_record_reader *reader, size_t whole, mr_error *error)
+{
+    mr_record_stream *stream = &reader->stream;
+    if (mr_record_stream_is_seekable(stream)) {
+        mr_record_stream_seek(stream, stream->offset + whole);
+    } else {
+        MR_TRY(mr_record_stream_need(stream, whole, error));
+        mr_record_stream_consume(stream, whole);
+    }
+    reader->next_number++;
+    return MR_OK;
 }
 
 mr_status mr_record_reader_next(mr_record_reader *reader, mr_string *record, mr_error *error)
 {
     mr_record_stream *stream = &reader->stream;
+    const mr_record_reader_options *options = &reader->options;
     mr_record_stream_consume(stream, reader->consumed);
     reader->consumed = 0;
     if (reader->searching) {
@@ -213,6 +359,9 @@ mr_status mr_record_reader_next(mr_record_reader *reader, mr_string *record, mr_
         MR_TRY(search(reader, error));
     }
     for (;;) {
+        if (options->count > 0 && reader->next_number >= options->first &&
+            reader->next_number - options->first >= options->count)
+            return mr_fail(error, MR_OUT_OF_RANGE, "%s: end of the range", stream->name);
         MR_TRY(mr_record_stream_need(stream, MR_RECORD_HEADER_BYTES, error));
         size_t held = mr_record_stream_held(stream);
         if (held == 0) return at_end(reader, error);
@@ -226,9 +375,10 @@ mr_status mr_record_reader_next(mr_record_reader *reader, mr_string *record, mr_
             continue;
         }
         size_t whole = MR_RECORD_HEADER_BYTES + (size_t)length + MR_RECORD_FOOTER_BYTES;
+        bool is_before = reader->next_number < options->first;
         if (held < whole) {
             uint64_t left = mr_record_stream_left(stream);
-            if (left >= whole) {
+            if (left >= whole && !(is_before && mr_record_stream_is_seekable(stream))) {
                 MR_TRY(mr_record_stream_need(stream, whole, error));
                 left = mr_record_stream_held(stream);
             }
@@ -237,9 +387,13 @@ mr_status mr_record_reader_next(mr_record_reader *reader, mr_string *record, mr_
                 continue;
             }
         }
+        if (is_before) {
+            MR_TRY(pass_over(reader, whole, error));
+            continue;
+        }
         const char *data = mr_record_stream_bytes(stream) + MR_RECORD_HEADER_BYTES;
-        if (!reader->options.skip_checksums) {
-            uint32_t computed = mr_crc32c_mask(mr_crc32c(0, data, length)), stored = mr_load_le32(data + length);
+        if (!options->skip_checksums) {
+            uint32_t computed = mr_record_crc(data, length), stored = mr_load_le32(data + length);
             if (computed != stored) {
                 MR_TRY(bad_data(reader, length, computed, stored, error));
                 continue;

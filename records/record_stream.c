@@ -1,4 +1,4 @@
-/* The sliding window: see record_stream.h. Plain files are read with large reads into a window that stays in the cache;
+/* The sliding window: see record_stream.h. Plain files are read with large reads into a buffer that stays in the cache;
  * mapping them would save the copy, but a file cut short under a mapping kills the process. */
 #include "records/record_stream.h"
 
@@ -15,30 +15,20 @@
 #include <unistd.h>
 #include <zlib.h>
 
-static constexpr size_t INPUT_BYTES = (size_t)64 << 10;
-static constexpr size_t WINDOW_MIN_BYTES = (size_t)4 << 10;
+/* Memory that was needed for a longer record is given back behind it. */
+static constexpr size_t OWN_KEPT_BYTES = (size_t)32 << 20;
 /* Enough for a header and every magic. */
 static constexpr size_t PEEK_BYTES = 12;
+static constexpr int GZIP_TRAILER_BYTES = 8;
 
 struct mr_record_inflater {
     z_stream zlib;
     bool member_done; /* between two members of a GZIP file */
+    int trailer_left; /* bytes of a member that was entered in its middle: its checksum is of more than was read */
+    bool is_raw;      /* in such a member */
     bool input_ended;
     uint64_t input_offset; /* of the compressed bytes consumed, for messages */
-    unsigned char input[INPUT_BYTES];
 };
-
-/* One read, repeated when a signal comes; *got 0 at the end. */
-static mr_status read_some(mr_record_stream *stream, void *bytes, size_t size_bytes, size_t *got, mr_error *error)
-{
-    ssize_t result;
-    do result = read(stream->descriptor, bytes, size_bytes);
-    while (result < 0 && errno == EINTR);
-    *got = result > 0 ? (size_t)result : 0;
-    if (result >= 0) return MR_OK;
-    stream->ended = true;
-    return mr_file_fail(error, errno, "read", stream->name);
-}
 
 /* ---- Compression ---- */
 
@@ -86,12 +76,17 @@ static mr_status start_inflater(mr_record_stream *stream, mr_error *error)
         free(inflater);
         return mr_fail_memory(error, sizeof(*inflater));
     }
-    /* What was peeked at is the compressed beginning. */
-    size_t peeked = mr_record_stream_held(stream);
-    assert(peeked <= INPUT_BYTES);
-    memcpy(inflater->input, mr_record_stream_bytes(stream), peeked);
-    inflater->zlib.next_in = inflater->input;
-    inflater->zlib.avail_in = (uInt)peeked;
+    stream->own_bytes = mr_read_ring_block_bytes(stream->ring);
+    stream->own = malloc(stream->own_bytes);
+    if (!stream->own) {
+        (void)inflateEnd(&inflater->zlib);
+        free(inflater);
+        return mr_fail_memory(error, stream->own_bytes);
+    }
+    /* What was peeked at is the compressed beginning; it stays in the ring's buffer until the next read. */
+    inflater->zlib.next_in = (Bytef *)stream->window + stream->begin;
+    inflater->zlib.avail_in = (uInt)mr_record_stream_held(stream);
+    stream->window = stream->own;
     stream->begin = stream->end = 0;
     inflater->input_ended = stream->ended;
     stream->ended = false;
@@ -110,17 +105,19 @@ static void end_damaged(mr_record_stream *stream, const char *reason)
 static void next_member(mr_record_stream *stream)
 {
     mr_record_inflater *inflater = stream->inflater;
-    while (inflater->zlib.avail_in > 0 && *inflater->zlib.next_in == 0) {
+    while (inflater->zlib.avail_in > 0 && (inflater->trailer_left > 0 || *inflater->zlib.next_in == 0)) {
+        if (inflater->trailer_left > 0) inflater->trailer_left--;
         inflater->zlib.next_in++;
         inflater->zlib.avail_in--;
         inflater->input_offset++;
     }
     if (inflater->zlib.avail_in == 0) {
+        if (inflater->input_ended && inflater->trailer_left > 0) end_damaged(stream, "cut short");
         stream->ended = inflater->input_ended;
         return;
     }
-    inflater->member_done = false;
-    (void)inflateReset(&inflater->zlib);
+    inflater->member_done = inflater->is_raw = false;
+    (void)inflateReset2(&inflater->zlib, 32 + 15);
 }
 
 /* Inflates something into the window's free end, or ends the stream. */
@@ -130,16 +127,21 @@ static mr_status inflate_some(mr_record_stream *stream, mr_error *error)
     z_stream *zlib = &inflater->zlib;
     if (zlib->avail_in == 0 && !inflater->input_ended) {
         size_t got;
-        MR_TRY(read_some(stream, inflater->input, INPUT_BYTES, &got, error));
+        char *input;
+        mr_status status = mr_read_ring_next(stream->ring, nullptr, 0, &input, &got, error);
+        if (status != MR_OK) {
+            stream->ended = true;
+            return status;
+        }
         inflater->input_ended = got == 0;
-        zlib->next_in = inflater->input;
+        zlib->next_in = (Bytef *)input;
         zlib->avail_in = (uInt)got;
     }
     if (inflater->member_done) {
         next_member(stream);
         if (inflater->member_done) return MR_OK;
     }
-    size_t free_bytes = stream->capacity - stream->end;
+    size_t free_bytes = stream->own_bytes - stream->end;
     uInt input_before = zlib->avail_in;
     zlib->next_out = (Bytef *)stream->window + stream->end;
     zlib->avail_out = free_bytes < UINT32_MAX ? (uInt)free_bytes : UINT32_MAX;
@@ -149,44 +151,109 @@ static mr_status inflate_some(mr_record_stream *stream, mr_error *error)
     stream->end += output_before - zlib->avail_out;
     if (result == Z_MEM_ERROR) {
         stream->ended = true;
-        return mr_fail_memory(error, INPUT_BYTES);
+        return mr_fail_memory(error, (size_t)1 << MAX_WBITS);
     }
-    if (result == Z_STREAM_END)
+    if (result == Z_STREAM_END) {
         inflater->member_done = true;
-    else if (result != Z_OK && result != Z_BUF_ERROR)
+        inflater->trailer_left = inflater->is_raw ? GZIP_TRAILER_BYTES : 0;
+    } else if (result != Z_OK && result != Z_BUF_ERROR) {
         end_damaged(stream, "damaged");
-    else if (zlib->avail_in == 0 && inflater->input_ended && zlib->avail_out > 0)
+    } else if (zlib->avail_in == 0 && inflater->input_ended && zlib->avail_out > 0) {
         end_damaged(stream, "cut short");
+    }
     return MR_OK;
 }
 
 /* ---- The window ---- */
 
-static mr_status read_plain(mr_record_stream *stream, mr_error *error)
+/* Room for size_bytes in memory of its own; what it holds stays. */
+static mr_status grow_own(mr_record_stream *stream, size_t size_bytes, mr_error *error)
 {
-    size_t got;
-    MR_TRY(read_some(stream, stream->window + stream->end, stream->capacity - stream->end, &got, error));
-    stream->end += got;
-    if (got == 0) stream->ended = true;
+    if (size_bytes <= stream->own_bytes) return MR_OK;
+    char *own = realloc(stream->own, size_bytes);
+    if (!own) return mr_fail_memory(error, size_bytes);
+    if (stream->window == stream->own) stream->window = own;
+    stream->own = own;
+    stream->own_bytes = size_bytes;
+    return MR_OK;
+}
+
+static mr_status need_inflated(mr_record_stream *stream, size_t size_bytes, mr_error *error)
+{
+    size_t held = mr_record_stream_held(stream);
+    memmove(stream->window, stream->window + stream->begin, held);
+    stream->begin = 0;
+    stream->end = held;
+    while (stream->end < size_bytes && !stream->ended) {
+        if (stream->end == stream->own_bytes)
+            MR_TRY(grow_own(stream, stream->own_bytes * 2 < size_bytes ? stream->own_bytes * 2 : size_bytes, error));
+        MR_TRY(inflate_some(stream, error));
+    }
+    return MR_OK;
+}
+
+/* The window moves on to the ring's next buffer, with what it holds before it. */
+static mr_status slide(mr_record_stream *stream, mr_error *error)
+{
+    size_t held = mr_record_stream_held(stream), size;
+    char *bytes;
+    const char *window = held > 0 ? stream->window + stream->begin : nullptr;
+    MR_TRY(mr_read_ring_next(stream->ring, window, held, &bytes, &size, error));
+    stream->window = bytes;
+    stream->begin = 0;
+    stream->end = size;
+    stream->ended = size == held;
+    if (stream->own_bytes > OWN_KEPT_BYTES) {
+        free(stream->own);
+        stream->own = nullptr;
+        stream->own_bytes = 0;
+    }
+    return MR_OK;
+}
+
+/* A long record is put together in memory of its own, which doubles as the bytes come. */
+static mr_status gather(mr_record_stream *stream, size_t size_bytes, mr_error *error)
+{
+    size_t held = mr_record_stream_held(stream), got;
+    if (stream->own && stream->window == stream->own) {
+        memmove(stream->own, stream->own + stream->begin, held);
+        stream->begin = 0;
+        stream->end = held;
+    } else {
+        size_t room = held + mr_read_ring_block_bytes(stream->ring);
+        MR_TRY(grow_own(stream, room < size_bytes ? room : size_bytes, error));
+        if (held > 0) memcpy(stream->own, stream->window + stream->begin, held);
+        stream->window = stream->own;
+        stream->begin = 0;
+        stream->end = held;
+    }
+    while (stream->end < size_bytes && !stream->ended) {
+        if (stream->end == stream->own_bytes)
+            MR_TRY(grow_own(stream, stream->own_bytes * 2 < size_bytes ? stream->own_bytes * 2 : size_bytes, error));
+        size_t end = stream->own_bytes < size_bytes ? stream->own_bytes : size_bytes;
+        MR_TRY(mr_read_ring_copy(stream->ring, stream->own + stream->end, end - stream->end, &got, error));
+        stream->ended = got < end - stream->end;
+        stream->end += got;
+    }
     return MR_OK;
 }
 
 mr_status mr_record_stream_need(mr_record_stream *stream, size_t size_bytes, mr_error *error)
 {
-    size_t held = mr_record_stream_held(stream);
-    if (held >= size_bytes || stream->ended) return MR_OK;
-    memmove(stream->window, stream->window + stream->begin, held);
-    stream->begin = 0;
-    stream->end = held;
-    while (stream->end < size_bytes && !stream->ended) {
-        if (stream->end == stream->capacity) {
-            size_t grown = stream->capacity * 2 < size_bytes ? stream->capacity * 2 : size_bytes;
-            char *window = realloc(stream->window, grown);
-            if (!window) return mr_fail_memory(error, grown);
-            stream->window = window;
-            stream->capacity = grown;
+    while (mr_record_stream_held(stream) < size_bytes && !stream->ended) {
+        size_t held = mr_record_stream_held(stream);
+        mr_status status;
+        if (stream->inflater)
+            status = need_inflated(stream, size_bytes, error);
+        else if (held <= mr_read_ring_headroom(stream->ring) &&
+                 size_bytes - held <= mr_read_ring_block_bytes(stream->ring))
+            status = slide(stream, error);
+        else
+            status = gather(stream, size_bytes, error);
+        if (status != MR_OK) {
+            if (status != MR_RESOURCE_EXHAUSTED) stream->ended = true;
+            return status;
         }
-        MR_TRY(stream->inflater ? inflate_some(stream, error) : read_plain(stream, error));
     }
     return MR_OK;
 }
@@ -195,11 +262,8 @@ uint64_t mr_record_stream_left(const mr_record_stream *stream)
 {
     struct stat about;
     if (stream->inflater || fstat(stream->descriptor, &about) != 0 || !S_ISREG(about.st_mode)) return UINT64_MAX;
-    /* Where the kernel reads on is behind the window; the standard input may have begun in the middle of its file. */
-    off_t place = lseek(stream->descriptor, 0, SEEK_CUR);
-    if (place < 0) return UINT64_MAX;
-    uint64_t behind = about.st_size > place ? (uint64_t)(about.st_size - place) : 0;
-    return mr_record_stream_held(stream) + behind;
+    uint64_t size = (uint64_t)about.st_size, place = stream->base + stream->offset;
+    return size > place ? size - place : mr_record_stream_held(stream);
 }
 
 void mr_record_stream_finish(mr_record_stream *stream)
@@ -210,43 +274,88 @@ void mr_record_stream_finish(mr_record_stream *stream)
     stream->ended = true;
 }
 
-mr_status mr_record_stream_open(mr_record_stream *stream, const char *path, size_t window_bytes, mr_error *error)
+void mr_record_stream_enter(mr_record_stream *stream, uint64_t file_offset, uint64_t offset)
 {
-    assert(!stream->is_open);
-    bool is_input = strcmp(path, "-") == 0;
-    *stream = (mr_record_stream){.descriptor = STDIN_FILENO};
-    if (!is_input) MR_TRY(mr_file_open(path, &stream->descriptor, error));
-    stream->is_open = true;
-    stream->name = strdup(is_input ? "standard input" : path);
-    stream->capacity = window_bytes < WINDOW_MIN_BYTES ? WINDOW_MIN_BYTES : window_bytes;
-    stream->window = malloc(stream->capacity);
-    if (!stream->name || !stream->window) {
-        mr_record_stream_deinit(stream);
-        return mr_fail_memory(error, window_bytes);
-    }
-    /* Only a hint; pipes do not take it. */
-    (void)posix_fadvise(stream->descriptor, 0, 0, POSIX_FADV_SEQUENTIAL);
+    mr_record_inflater *inflater = stream->inflater;
+    assert(inflater && mr_read_ring_is_seekable(stream->ring));
+    mr_read_ring_seek(stream->ring, stream->base + file_offset);
+    (void)inflateReset2(&inflater->zlib, -15);
+    inflater->zlib.avail_in = 0;
+    inflater->input_ended = inflater->member_done = false;
+    inflater->is_raw = true;
+    inflater->input_offset = file_offset;
+    stream->begin = stream->end = 0;
+    stream->offset = offset;
+    stream->ended = false;
+}
 
-    /* The first read asks for little, so that what is peeked at fits the inflater's input. */
-    size_t capacity = stream->capacity;
-    stream->capacity = WINDOW_MIN_BYTES;
-    mr_status status = mr_record_stream_need(stream, PEEK_BYTES, error);
-    stream->capacity = capacity;
+bool mr_record_stream_can_enter(const mr_record_stream *stream)
+{
+    return stream->inflater && mr_read_ring_is_seekable(stream->ring);
+}
+
+bool mr_record_stream_is_seekable(const mr_record_stream *stream)
+{
+    return !stream->inflater && mr_read_ring_is_seekable(stream->ring);
+}
+
+void mr_record_stream_seek(mr_record_stream *stream, uint64_t offset)
+{
+    assert(mr_record_stream_is_seekable(stream));
+    if (offset >= stream->offset && offset - stream->offset <= mr_record_stream_held(stream)) {
+        mr_record_stream_consume(stream, (size_t)(offset - stream->offset));
+        return;
+    }
+    mr_read_ring_seek(stream->ring, stream->base + offset);
+    stream->begin = stream->end = 0;
+    stream->offset = offset;
+    stream->ended = false;
+}
+
+/* Looks at the first bytes. */
+static mr_status recognise(mr_record_stream *stream, mr_error *error)
+{
+    MR_TRY(mr_record_stream_need(stream, PEEK_BYTES, error));
     const unsigned char *bytes = (const unsigned char *)mr_record_stream_bytes(stream);
     size_t held = mr_record_stream_held(stream);
+    const char *foreign = foreign_format(bytes, held);
+    if (foreign)
+        return mr_fail(error, MR_UNIMPLEMENTED,
+                       "%s: is %s; TFRecord files are plain, GZIP or ZLIB, so decompress it first", stream->name,
+                       foreign);
+    stream->compression = mr_record_compression_of(bytes, held);
+    return stream->compression == MR_COMPRESSION_NONE ? MR_OK : start_inflater(stream, error);
+}
+
+mr_status mr_record_stream_open_at(mr_record_stream *stream, int descriptor, const char *name,
+                                   const mr_read_options *options, mr_error *error)
+{
+    assert(!stream->is_open);
+    *stream = (mr_record_stream){.descriptor = descriptor, .is_open = true, .name = strdup(name)};
+    mr_status status = stream->name ? mr_read_ring_open(descriptor, stream->name, options, &stream->ring, error)
+                                    : mr_fail_memory(error, strlen(name));
     if (status == MR_OK) {
-        const char *foreign = foreign_format(bytes, held);
-        if (foreign)
-            status =
-                mr_fail(error, MR_UNIMPLEMENTED,
-                        "%s: is %s; TFRecord files are plain, GZIP or ZLIB, so decompress it first", path, foreign);
-    }
-    if (status == MR_OK) {
-        stream->compression = mr_record_compression_of(bytes, held);
-        if (stream->compression != MR_COMPRESSION_NONE) status = start_inflater(stream, error);
+        /* Only a hint; pipes do not take it. */
+        (void)posix_fadvise(descriptor, 0, 0, POSIX_FADV_SEQUENTIAL);
+        stream->base = mr_read_ring_offset(stream->ring);
+        status = recognise(stream, error);
     }
     if (status != MR_OK) mr_record_stream_deinit(stream);
     return status;
+}
+
+mr_status mr_record_stream_open(mr_record_stream *stream, const char *path, const mr_read_options *options,
+                                mr_error *error)
+{
+    bool is_input = strcmp(path, "-") == 0;
+    int descriptor = STDIN_FILENO;
+    mr_read_options own = *options;
+    /* O_DIRECT would stay behind on the standard input, which others share. */
+    if (is_input)
+        own.direct = false;
+    else
+        MR_TRY(mr_file_open(path, &descriptor, error));
+    return mr_record_stream_open_at(stream, descriptor, is_input ? "standard input" : path, &own, error);
 }
 
 void mr_record_stream_deinit(mr_record_stream *stream)
@@ -255,8 +364,9 @@ void mr_record_stream_deinit(mr_record_stream *stream)
         (void)inflateEnd(&stream->inflater->zlib);
         free(stream->inflater);
     }
+    mr_read_ring_free(stream->ring);
     if (stream->is_open && stream->descriptor != STDIN_FILENO) (void)close(stream->descriptor);
-    free(stream->window);
+    free(stream->own);
     free(stream->name);
     *stream = (mr_record_stream){0};
 }

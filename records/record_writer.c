@@ -4,6 +4,7 @@
  * sees its index too, and an index without its file is stale and not used. */
 #include "base/arena.h"
 #include "records/file.h"
+#include "records/gzip_segments.h"
 #include "records/record_format.h"
 #include "records/record_index.h"
 
@@ -14,15 +15,18 @@
 #include <zlib.h>
 
 static constexpr size_t BUFFER_BYTES = (size_t)256 << 10;
+/* A segment of this and the longest record behind it is less than the 4 GiB that zlib takes at once. */
+static constexpr size_t SEEK_BYTES_MAX = (size_t)1 << 30;
 
 struct mr_record_writer {
     mr_file_output output;
     mr_record_writer_options options;
     uint64_t count, size_bytes;
     mr_record_index index;
-    uint64_t index_capacity;
-    z_stream *deflater; /* null for plain files */
-    mr_error fault;     /* the first failure: nothing is written after it */
+    uint64_t index_capacity, point_capacity;
+    z_stream *deflater;         /* owned; null for plain and seekable files */
+    mr_gzip_segments *segments; /* owned; of seekable files */
+    mr_error fault;             /* the first failure: nothing is written after it */
     size_t used;
     unsigned char buffer[BUFFER_BYTES];
 };
@@ -31,6 +35,13 @@ static mr_status start_deflater(mr_record_writer *writer, mr_error *error)
 {
     int level = writer->options.level ? writer->options.level : 6;
     if (level < 1 || level > 9) return mr_fail(error, MR_INVALID_ARGUMENT, "compression level %d is not in 1…9", level);
+    if (writer->options.seek_bytes > 0) {
+        if (writer->options.compression != MR_COMPRESSION_GZIP || writer->options.seek_bytes > SEEK_BYTES_MAX)
+            return mr_fail(error, MR_INVALID_ARGUMENT, "only GZIP files are seekable, every %zu bytes at the most",
+                           SEEK_BYTES_MAX);
+        int threads = writer->options.threads > 1 ? writer->options.threads : 1;
+        return mr_gzip_segments_new(level, writer->options.seek_bytes, threads, &writer->segments, error);
+    }
     z_stream *deflater = calloc(1, sizeof(*deflater));
     if (!deflater) return mr_fail_memory(error, sizeof(*deflater));
     /* 15: the largest window; 16 more: a GZIP header. */
@@ -49,6 +60,7 @@ static void free_writer(mr_record_writer *writer)
         (void)deflateEnd(writer->deflater);
         free(writer->deflater);
     }
+    mr_gzip_segments_free(writer->segments);
     mr_record_index_deinit(&writer->index);
     free(writer);
 }
@@ -60,12 +72,11 @@ mr_status mr_record_writer_open(const char *path, const mr_record_writer_options
     if (!opened) return mr_fail_memory(error, sizeof(*opened));
     if (options) opened->options = *options;
     mr_status status = MR_OK;
-    if (opened->options.compression != MR_COMPRESSION_NONE) {
-        if (opened->options.index)
-            status = mr_fail(error, MR_INVALID_ARGUMENT, "%s: a compressed file cannot have an index", path);
-        else
-            status = start_deflater(opened, error);
-    }
+    opened->index.compression = opened->options.compression;
+    if (opened->options.compression != MR_COMPRESSION_NONE)
+        status = start_deflater(opened, error);
+    else if (opened->options.seek_bytes > 0)
+        status = mr_fail(error, MR_INVALID_ARGUMENT, "%s: a plain file is seekable as it is", path);
     if (status == MR_OK) status = mr_file_output_open(&opened->output, path, opened->options.atomic, error);
     if (status != MR_OK) {
         free_writer(opened);
@@ -118,6 +129,7 @@ static mr_status compress_bytes(mr_record_writer *writer, const void *bytes, siz
 
 static mr_status put(mr_record_writer *writer, const void *bytes, size_t size_bytes, mr_error *error)
 {
+    if (writer->segments) return mr_gzip_segments_put(writer->segments, bytes, size_bytes, error);
     if (writer->deflater) return compress_bytes(writer, bytes, size_bytes, Z_NO_FLUSH, error);
     if (size_bytes > BUFFER_BYTES - writer->used) {
         MR_TRY(drain(writer, error));
@@ -139,6 +151,10 @@ static mr_status append(mr_record_writer *writer, const void *bytes, size_t size
     MR_TRY(put(writer, footer, sizeof(footer), error));
     if (writer->options.index)
         MR_TRY(mr_record_index_append(&writer->index, &writer->index_capacity, size_bytes, error));
+    if (writer->segments)
+        MR_TRY(mr_gzip_segments_end_record(writer->segments, &writer->output,
+                                           writer->options.index ? &writer->index : nullptr, &writer->point_capacity,
+                                           error));
     writer->count++;
     writer->size_bytes += sizeof(header) + size_bytes + sizeof(footer);
     return MR_OK;
@@ -156,6 +172,12 @@ mr_status mr_record_writer_append(mr_record_writer *writer, const void *bytes, s
 
 static mr_status flush(mr_record_writer *writer, int mode, bool sync, mr_error *error)
 {
+    if (writer->segments) {
+        mr_record_index *index = writer->options.index ? &writer->index : nullptr;
+        MR_TRY(mode == Z_FINISH
+                   ? mr_gzip_segments_finish(writer->segments, &writer->output, index, &writer->point_capacity, error)
+                   : mr_gzip_segments_flush(writer->segments, &writer->output, index, &writer->point_capacity, error));
+    }
     if (writer->deflater) MR_TRY(compress_bytes(writer, "", 0, mode, error));
     MR_TRY(drain(writer, error));
     return sync ? mr_file_output_sync(&writer->output, error) : MR_OK;

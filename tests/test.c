@@ -1,6 +1,7 @@
 /* The runner: forks a process for each test, as many at once as there are processors, and kills one that hangs. */
 #include "tests/test.h"
 
+#include <errno.h>
 #include <ftw.h>
 #include <sched.h>
 #include <signal.h>
@@ -153,7 +154,9 @@ void *__libc_memalign(size_t alignment, size_t size_bytes);
 static bool may_allocate(void)
 {
     long long number = atomic_fetch_add_explicit(&allocation_count, 1, memory_order_relaxed) + 1;
-    return number != atomic_load_explicit(&failing_allocation, memory_order_relaxed);
+    if (number != atomic_load_explicit(&failing_allocation, memory_order_relaxed)) return true;
+    errno = ENOMEM; /* which pthread_create insists on */
+    return false;
 }
 
 void *malloc(size_t size_bytes)

@@ -152,5 +152,5 @@ mr_dataset *mr_dataset_map_graph(mr_dataset *input, mr_graph *graph, mr_outputs 
         spec.dtypes[i] = mr_output_dtype(map->outputs[i]);
         spec.shapes[i] = mr_output_shape(map->outputs[i]);
     }
-    return mr_dataset_map(input, map_run, map, &spec, .release = map_release);
+    return mr_dataset_map(input, map_run, map, &spec, .own_input = true, .release = map_release);
 }

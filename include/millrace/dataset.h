@@ -70,6 +70,64 @@ mr_dataset *mr_dataset_from_slices(const mr_tensor *components, int32_t count); 
 mr_dataset *mr_dataset_records(const char *pattern);
 mr_dataset *mr_dataset_record_files(const char *const *paths, int32_t count);
 
+/* The names of the files that a pattern matches (string scalars), sorted. See mr_paths_match. */
+mr_dataset *mr_dataset_list_files(const char *pattern);
+/* A folder of pictures, a folder in it for each class: the file's bytes ("image/encoded"), the label ("image/class/label",
+ * int64: classes sorted by name) and the path ("image/filename"). JPEG and PNG by their names; sorted by path. Nothing is
+ * converted; decode_image follows. Files are read when they are asked for, so the folder is shuffled whole for nothing. */
+mr_dataset *mr_dataset_picture_folder(const char *path);
+/* Records of one length (string scalars) of all files of a pattern. Each file has header_bytes before them and
+ * footer_bytes behind; what does not divide is an error. GZIP files are inflated first. */
+typedef struct mr_fixed_length_options {
+    size_t header_bytes, footer_bytes;
+} mr_fixed_length_options;
+mr_dataset *mr_dataset_fixed_length_(const char *pattern, size_t record_bytes, const mr_fixed_length_options *options);
+#define mr_dataset_fixed_length(pattern, record_bytes, ...)                                                            \
+    mr_dataset_fixed_length_((pattern), (record_bytes), &(mr_fixed_length_options){__VA_ARGS__})
+/* Rows along dimension 0 of NumPy arrays, side by side: one component for each path; in an .npz one for each array. */
+mr_dataset *mr_dataset_npy(const char *const *paths, int32_t count);
+/* Samples of webdataset tars: members whose names are equal up to the first dot behind the last slash, one after the
+ * other. One string component for each extension ("jpg", "cls", …; several as "jpg;jpeg;png": the first that is there),
+ * and the sample's name last ("__key__"). A sample that lacks one is left out. Headers are read when the dataset is made,
+ * bytes when they are asked for: the whole is shuffled without memory. */
+mr_dataset *mr_dataset_tar(const char *pattern, const char *const *extensions, int32_t count);
+/* Lines (string scalars) of text files, without their LF or CRLF. GZIP files are inflated first.
+ * errors  a line is at most MR_LINE_SIZE_MAX long */
+#define MR_LINE_SIZE_MAX ((size_t)256 << 20)
+mr_dataset *mr_dataset_text_lines(const char *pattern);
+typedef struct mr_csv_column {
+    int32_t index;             /* which of the file's columns, from 0, ascending */
+    mr_dtype dtype;            /* MR_FLOAT, MR_DOUBLE, MR_INT32, MR_INT64 or MR_STRING */
+    const mr_tensor *fallback; /* for empty cells: one value of that dtype; null: they are an error */
+} mr_csv_column;
+typedef struct mr_csv_options {
+    bool has_header;      /* the first row of each file is passed over */
+    char separator;       /* 0: a comma */
+    const char *na_value; /* also taken as an empty cell; null: "" alone */
+} mr_csv_options;
+/* Rows of CSV files as tf.data's CsvDataset reads them: one scalar for each column that is asked for. */
+mr_dataset *mr_dataset_csv_(const char *pattern, const mr_csv_column *columns, int32_t count,
+                            const mr_csv_options *options);
+#define mr_dataset_csv(pattern, columns, count, ...)                                                                   \
+    mr_dataset_csv_((pattern), (columns), (count), &(mr_csv_options){__VA_ARGS__})
+
+/* A source that the program feeds. All calls for one iteration come one after the other, from any thread.
+ * open   begins an iteration; *state is handed to next and close. May be null: state is then null
+ * next   fills output (empty on entry, owned by the pipeline on return). MR_OUT_OF_RANGE is the end
+ * skip   moves on over count elements without making them; null: next is called and the elements are dropped
+ * Saved places count elements: restore opens and skips, so a generator has to give the same elements again. */
+typedef struct mr_generator {
+    mr_status (*open)(void *context, uint64_t iteration, void **state, mr_error *error);
+    mr_status (*next)(void *context, void *state, mr_element *output, mr_error *error);
+    mr_status (*skip)(void *context, void *state, uint64_t count, mr_error *error);
+    void (*close)(void *context, void *state);
+    void (*release)(void *context); /* when the dataset is freed */
+} mr_generator;
+/* generator, spec  copied; next is needed, all else may be null */
+mr_dataset *mr_dataset_generator(const mr_generator *generator, void *context, const mr_element_spec *spec);
+/* Random int64 numbers without end, below 2³² as tf.data's. A function of (seed, iteration, position). */
+mr_dataset *mr_dataset_random(uint64_t seed);
+
 /* ---- Transformations ---- */
 
 typedef struct mr_shuffle_options {
@@ -86,15 +144,47 @@ mr_dataset *mr_dataset_skip(mr_dataset *input, int64_t count);   /* -1: all */
 mr_dataset *mr_dataset_shard(mr_dataset *input, int64_t count, int64_t index);
 mr_dataset *mr_dataset_prefetch(mr_dataset *input, int32_t depth); /* elements; 0: tuned */
 
+/* Which elements a batch has follows from its number alone: where one of them fails the batch is that error, and the next
+ * begins behind it. (In tf.data the next batch begins behind the element that failed.) */
 typedef struct mr_batch_options {
     bool drop_remainder;
 } mr_batch_options;
 mr_dataset *mr_dataset_batch_(mr_dataset *input, int64_t size, const mr_batch_options *options);
 #define mr_dataset_batch(input, size, ...) mr_dataset_batch_((input), (size), &(mr_batch_options){__VA_ARGS__})
 
+/* What makes the last step whole, when the data do not divide. */
+typedef enum mr_distribute_policy {
+    MR_DISTRIBUTE_PAD = 0, /* elements from the beginning */
+    MR_DISTRIBUTE_DROP,    /* the last step is left out */
+    MR_DISTRIBUTE_MASK,    /* as PAD, and a last component "mask" (bool [batch]) is false for those */
+} mr_distribute_policy;
+/* One worker's part of every batch of global_batch elements: batches of global_batch / workers. All workers have equally
+ * many steps. A step's elements follow from (seed, epoch, step) alone: a saved place may be restored on another number of
+ * workers, with nothing seen twice or missed, as long as all of them restore the place of the same step and global_batch
+ * and the seeds stay.
+ * input  of known length, or endless, and with an index; the same on every worker */
+mr_dataset *mr_dataset_distribute(mr_dataset *input, int64_t global_batch, int64_t workers, int64_t worker,
+                                  mr_distribute_policy policy);
+
+typedef struct mr_padded_batch_options {
+    const mr_shape *shapes;  /* to pad to, one for each component: -1 is the longest of the batch. null: every size that
+                                is not known is padded to the longest */
+    const mr_tensor *values; /* to pad with: one scalar of its dtype for each component; null: 0 and "" */
+    bool drop_remainder;
+} mr_padded_batch_options;
+/* A batch of elements whose sizes differ. shapes and values are copied.
+ * errors  an element that is larger than the shape is its batch's MR_INVALID_ARGUMENT */
+mr_dataset *mr_dataset_padded_batch_(mr_dataset *input, int64_t size, const mr_padded_batch_options *options);
+#define mr_dataset_padded_batch(input, size, ...)                                                                      \
+    mr_dataset_padded_batch_((input), (size), &(mr_padded_batch_options){__VA_ARGS__})
+
 /* A function from element to element. It runs on several threads at once, for several elements.
+ * input   lent for the call. A tensor of it without a buffer lies where the pipeline has it: a share of it may be passed
+ *         on as a result, but not kept elsewhere (see own_input)
  * random  numbers of this element: the same whatever thread runs it, other ones in the next epoch
- * output  empty on entry; owned by the pipeline on return. output->tensors[i] may be taken from input by share */
+ * output  count is 0 on entry, and set by the function. tensors[i] of numbers whose shape the spec knows comes with room
+ *         for them (data, no buffer) to be filled: nothing is allocated or copied then. Or it may be overwritten with a
+ *         tensor of its own, or a share of an input; what is there on return is owned by the pipeline */
 typedef struct mr_random mr_random;
 double mr_random_unit(mr_random *random);                           /* [0, 1) */
 double mr_random_range(mr_random *random, double low, double high); /* [low, high) */
@@ -106,6 +196,7 @@ typedef struct mr_map_options {
     int32_t threads; /* elements worked on at once; 0: tuned */
     uint64_t seed;
     void (*release)(void *context); /* called when the dataset is freed; may be null */
+    bool own_input;                 /* every tensor of input has a buffer of its own, of which shares may be kept */
 } mr_map_options;
 /* spec  what the function makes; copied */
 mr_dataset *mr_dataset_map_(mr_dataset *input, mr_map_function function, void *context, const mr_element_spec *spec,
@@ -113,9 +204,206 @@ mr_dataset *mr_dataset_map_(mr_dataset *input, mr_map_function function, void *c
 #define mr_dataset_map(input, function, context, spec, ...)                                                            \
     mr_dataset_map_((input), (function), (context), (spec), &(mr_map_options){__VA_ARGS__})
 
-/* Serialised Examples to their features: one component for each feature of the spec, in its order (see example.h).
+/* ---- What lets elements fall ---- */
+
+/* Whether an element stays. It runs on several threads at once; input is borrowed. */
+typedef mr_status (*mr_predicate)(void *context, const mr_element *input, bool *stays, mr_error *error);
+typedef struct mr_function_options {
+    int32_t threads;                /* elements worked on at once; 0: tuned */
+    void (*release)(void *context); /* called when the dataset is freed; may be null */
+} mr_function_options;
+mr_dataset *mr_dataset_filter_(mr_dataset *input, mr_predicate predicate, void *context,
+                               const mr_function_options *options);
+#define mr_dataset_filter(input, predicate, context, ...)                                                              \
+    mr_dataset_filter_((input), (predicate), (context), &(mr_function_options){__VA_ARGS__})
+/* Ends before the first element that does not stay. The predicate is asked for one element at a time, in order. */
+mr_dataset *mr_dataset_take_while_(mr_dataset *input, mr_predicate predicate, void *context,
+                                   const mr_function_options *options);
+#define mr_dataset_take_while(input, predicate, context, ...)                                                          \
+    mr_dataset_take_while_((input), (predicate), (context), &(mr_function_options){__VA_ARGS__})
+
+typedef struct mr_ignore_errors_options {
+    int64_t budget; /* so many elements (batches, after batch) may fail in each iteration; 0: any number */
+} mr_ignore_errors_options;
+/* Elements that fail before it are left out. One more than the budget is the error again. What ends its input for good,
+ * a file that cannot be opened say, still ends it: nothing is tried for ever. */
+mr_dataset *mr_dataset_ignore_errors_(mr_dataset *input, const mr_ignore_errors_options *options);
+#define mr_dataset_ignore_errors(input, ...)                                                                           \
+    mr_dataset_ignore_errors_((input), &(mr_ignore_errors_options){__VA_ARGS__})
+
+/* ---- Several datasets as one ---- */
+
+/* Components side by side; as long as the shortest. The inputs are taken over. */
+mr_dataset *mr_dataset_zip(mr_dataset *const *inputs, int32_t count);
+/* All of first, then all of second: both taken over, of the same dtypes. Shapes that differ become unknown. */
+mr_dataset *mr_dataset_concatenate(mr_dataset *first, mr_dataset *second);
+/* The element's number, from start on, as a first component (int64). */
+mr_dataset *mr_dataset_enumerate(mr_dataset *input, int64_t start);
+
+/* A dataset for an element; input is borrowed for the call (its tensors may be shared), output is owned by the pipeline
+ * on return. One call at a time, in order. */
+typedef mr_status (*mr_dataset_function)(void *context, const mr_element *input, mr_dataset **output, mr_error *error);
+/* All elements of the first element's dataset, then those of the second's …
+ * spec  what all those datasets give; copied */
+mr_dataset *mr_dataset_flat_map_(mr_dataset *input, mr_dataset_function function, void *context,
+                                 const mr_element_spec *spec, const mr_function_options *options);
+#define mr_dataset_flat_map(input, function, context, spec, ...)                                                       \
+    mr_dataset_flat_map_((input), (function), (context), (spec), &(mr_function_options){__VA_ARGS__})
+typedef struct mr_interleave_options {
+    int64_t cycle_length; /* datasets that are open at once; 0: 16 */
+    int64_t block_length; /* elements of one in turn; 0: 1 */
+    bool parallel;        /* each open dataset is read ahead by a thread of its own. The order is the same */
+    void (*release)(void *context);
+} mr_interleave_options;
+/* block_length elements of each of cycle_length open datasets in turn. One that has ended is passed over, and its place
+ * goes to the next element's dataset when its turn comes again. The order is exact, also in parallel. */
+mr_dataset *mr_dataset_interleave_(mr_dataset *input, mr_dataset_function function, void *context,
+                                   const mr_element_spec *spec, const mr_interleave_options *options);
+#define mr_dataset_interleave(input, function, context, spec, ...)                                                     \
+    mr_dataset_interleave_((input), (function), (context), (spec), &(mr_interleave_options){__VA_ARGS__})
+
+typedef struct mr_sample_options {
+    uint64_t seed;
+    bool stop_on_empty; /* end with the first dataset that ends; otherwise the others go on */
+} mr_sample_options;
+/* Each element from one of the datasets, drawn at random. The inputs are taken over, of one structure.
+ * weights  one for each, not negative; null: all equal */
+mr_dataset *mr_dataset_sample_from_(mr_dataset *const *inputs, const double *weights, int32_t count,
+                                    const mr_sample_options *options);
+#define mr_dataset_sample_from(inputs, weights, count, ...)                                                            \
+    mr_dataset_sample_from_((inputs), (weights), (count), &(mr_sample_options){__VA_ARGS__})
+/* Each element from the dataset whose number choices (int64 scalars, taken over) says. */
+mr_dataset *mr_dataset_choose_from_(mr_dataset *const *inputs, int32_t count, mr_dataset *choices,
+                                    const mr_sample_options *options);
+#define mr_dataset_choose_from(inputs, count, choices, ...)                                                            \
+    mr_dataset_choose_from_((inputs), (count), (choices), &(mr_sample_options){__VA_ARGS__})
+
+/* ---- State from element to element ---- */
+
+/* The key, or class, of an element, which is borrowed. */
+typedef mr_status (*mr_key_function)(void *context, const mr_element *input, int64_t *key, mr_error *error);
+
+/* From the state and an element to the next state and an output, one after the other. state and input are borrowed;
+ * next_state and output are empty on entry, and owned by the pipeline on return. */
+typedef mr_status (*mr_scan_function)(void *context, const mr_element *state, const mr_element *input,
+                                      mr_element *next_state, mr_element *output, mr_error *error);
+/* initial  the state before the first element of every iteration: copied (a share). Its dtypes stay, shapes may change
+ * place    the state is saved as it is: keep it small */
+mr_dataset *mr_dataset_scan_(mr_dataset *input, const mr_element *initial, mr_scan_function function, void *context,
+                             const mr_element_spec *spec, const mr_function_options *options);
+#define mr_dataset_scan(input, initial, function, context, spec, ...)                                                  \
+    mr_dataset_scan_((input), (initial), (function), (context), (spec), &(mr_function_options){__VA_ARGS__})
+/* From the state and an element to the next state. */
+typedef mr_status (*mr_reduce_function)(void *context, const mr_element *state, const mr_element *input,
+                                        mr_element *next_state, mr_error *error);
+/* Runs the dataset, which is not taken over, to its end. state holds the initial state, and then the last; on an error it
+ * is as the last element that was good left it. */
+mr_status mr_dataset_reduce(mr_dataset *dataset, mr_element *state, mr_reduce_function function, void *context,
+                            mr_error *error);
+/* Elements (one scalar of int32, int64 or string) that have not been there before.
+ * memory  every one of them */
+mr_dataset *mr_dataset_unique(mr_dataset *input);
+/* Rows of dimension 0 of all components as elements. */
+mr_dataset *mr_dataset_unbatch(mr_dataset *input);
+/* Fails with MR_FAILED_PRECONDITION where the input does not have exactly count elements (MR_FOREVER: ends). */
+mr_dataset *mr_dataset_assert_cardinality(mr_dataset *input, int64_t count);
+
+typedef struct mr_resample_options {
+    const double *initial; /* of the input, one for each class; null: estimated as elements come */
+    uint64_t seed;
+    void (*release)(void *context);
+} mr_resample_options;
+/* Lets elements fall at random so that classes come as target says; component 0 of the result is the class (int64).
+ * class_of  a class from 0 to class_count - 1
+ * target    class_count parts that add up to 1; copied */
+mr_dataset *mr_dataset_rejection_resample_(mr_dataset *input, mr_key_function class_of, void *context,
+                                           const double *target, int32_t class_count,
+                                           const mr_resample_options *options);
+#define mr_dataset_rejection_resample(input, class_of, context, target, class_count, ...)                              \
+    mr_dataset_rejection_resample_((input), (class_of), (context), (target), (class_count),                            \
+                                   &(mr_resample_options){__VA_ARGS__})
+
+/* ---- Kept elements ---- */
+
+/* Elements of the first pass are kept, and later passes read them instead of the input.
+ * path  null: in memory, which the iterator's budget limits. Otherwise a record file (with index) that has its name when
+ *       the first pass is through; it is read, also by other processes, wherever the input is the same (kinds and
+ *       settings of all datasets before it; what functions of the user do is not seen). A damaged or foreign file is an
+ *       error, not overwritten */
+mr_dataset *mr_dataset_cache(mr_dataset *input, const char *path);
+typedef struct mr_dataset_snapshot_options {
+    bool gzip; /* seekable GZIP */
+} mr_dataset_snapshot_options;
+/* cache to a file in a folder, under a name that follows from the input, so that a pipeline that was changed makes
+ * another one. */
+mr_dataset *mr_dataset_snapshot_(mr_dataset *input, const char *folder, const mr_dataset_snapshot_options *options);
+#define mr_dataset_snapshot(input, folder, ...)                                                                        \
+    mr_dataset_snapshot_((input), (folder), &(mr_dataset_snapshot_options){__VA_ARGS__})
+
+/* ---- Windows and groups ---- */
+
+/* A dataset made of the elements of one window: window is taken over; output is owned by the pipeline on return. To pass
+ * the window on as it is: *output = window; to make a batch of it: *output = mr_dataset_batch(window, …). One call at a
+ * time, in order. */
+typedef mr_status (*mr_window_function)(void *context, mr_dataset *window, mr_dataset **output, mr_error *error);
+typedef struct mr_window_options {
+    int64_t size;
+    int64_t shift;  /* from window to window, in elements of the input; 0: size */
+    int64_t stride; /* from element to element of a window; 0: 1 */
+    bool drop_remainder;
+    void (*release)(void *context);
+} mr_window_options;
+/* What function makes of each window, one after the other: window().flat_map() of tf.data in one.
+ * function  null: each window as one batch
+ * spec      what those datasets give, copied; may be null when function is
+ * memory    the elements of one window */
+mr_dataset *mr_dataset_window_(mr_dataset *input, mr_window_function function, void *context,
+                               const mr_element_spec *spec, const mr_window_options *options);
+#define mr_dataset_window(input, function, context, spec, ...)                                                         \
+    mr_dataset_window_((input), (function), (context), (spec), &(mr_window_options){__VA_ARGS__})
+
+/* As mr_window_function, for the elements of one key. */
+typedef mr_status (*mr_group_function)(void *context, int64_t key, mr_dataset *window, mr_dataset **output,
+                                       mr_error *error);
+typedef struct mr_group_options {
+    int64_t window_size;                                   /* elements of one key that make a window */
+    int64_t (*window_size_of)(void *context, int64_t key); /* or: for each key; null: window_size */
+    void (*release)(void *context);
+} mr_group_options;
+/* Collects elements by key; as soon as a key has a window full of them, what function makes of it comes next. At the end
+ * of the input the rest comes, in the order of the keys.
+ * memory  at most a window of each key that occurs */
+mr_dataset *mr_dataset_group_by_window_(mr_dataset *input, mr_key_function key, mr_group_function function,
+                                        void *context, const mr_element_spec *spec, const mr_group_options *options);
+#define mr_dataset_group_by_window(input, key, function, context, spec, ...)                                           \
+    mr_dataset_group_by_window_((input), (key), (function), (context), (spec), &(mr_group_options){__VA_ARGS__})
+
+typedef struct mr_bucket_options {
+    const mr_shape *shapes;  /* as mr_padded_batch_options */
+    const mr_tensor *values; /* … */
+    bool pad_to_boundary; /* sizes that are not known are padded to the bucket's boundary − 1, not to the longest; no
+                                element may then be as long as the last boundary */
+    bool no_padding;
+    bool drop_remainder; /* batches of fewer than batch_sizes elements are left out */
+    void (*release)(void *context);
+} mr_bucket_options;
+/* Batches of elements of similar length: bucket b takes lengths from boundaries[b − 1] to boundaries[b] − 1.
+ * length       of an element
+ * boundaries   ascending; boundary_count of them
+ * batch_sizes  boundary_count + 1 */
+mr_dataset *mr_dataset_bucket_by_sequence_length_(mr_dataset *input, mr_key_function length, void *context,
+                                                  const int64_t *boundaries, int32_t boundary_count,
+                                                  const int64_t *batch_sizes, const mr_bucket_options *options);
+#define mr_dataset_bucket_by_sequence_length(input, length, context, boundaries, boundary_count, batch_sizes, ...)     \
+    mr_dataset_bucket_by_sequence_length_((input), (length), (context), (boundaries), (boundary_count), (batch_sizes), \
+                                          &(mr_bucket_options){__VA_ARGS__})
+
+/* Serialised Examples to their features: the tensors of each, in the order of the features (see example.h).
  * Before batch it parses single records, after batch whole batches, as tf.io.parse_example does. */
 mr_dataset *mr_dataset_parse_example(mr_dataset *input, const mr_feature *features, int32_t count);
+/* The same for SequenceExamples: the components of the context, then those of the feature lists. */
+mr_dataset *mr_dataset_parse_sequence_example(mr_dataset *input, const mr_feature *context, int32_t context_count,
+                                              const mr_feature *lists, int32_t list_count);
 
 /* Decodes component `component` (string scalars: JPEG or PNG) into pixels, as options say (see mr_image_options in
  * image.h): crop, resize, flip, normalise, layout and dtype in one pass, straight into the batch when batch follows. */
@@ -133,11 +421,25 @@ mr_dataset *mr_dataset_ref(mr_dataset *dataset);
 void mr_dataset_free(mr_dataset *dataset);
 mr_status mr_dataset_status(const mr_dataset *dataset, mr_error *error);
 const mr_element_spec *mr_dataset_spec(const mr_dataset *dataset);
-/* Elements in all; MR_FOREVER; -2 when not known. */
+/* Elements in all; MR_FOREVER; -2 when not known. As tf.data's, but never more than is certain: without end is what is
+ * repeated for ever and is known not to be empty, where tf.data does not ask. */
 #define MR_CARDINALITY_UNKNOWN (-2)
 int64_t mr_dataset_cardinality(const mr_dataset *dataset);
 
 /* ---- Iterators ---- */
+
+/* What one thread of a pipeline does: for the watchdog. */
+typedef struct mr_thread_work {
+    const char *stage; /* static; null: nothing, it waits for work or for room */
+    bool is_waiting;   /* it asks this stage for an element, instead of working on one */
+    uint64_t number;   /* of the element */
+    uint64_t since_ns; /* for so long; elements that take microseconds are not timed one by one */
+    char where[200];   /* "flowers-00001.tfrecord: record 17", or "element 17" */
+} mr_thread_work;
+/* Called on a thread of its own, while the caller of mr_iterator_next waits; it may cancel the iterator, not free it.
+ * waited_ns  so long so far
+ * threads    lent for the call; the first 256 of all stages, inner pipelines too */
+typedef void (*mr_watchdog_function)(void *context, uint64_t waited_ns, const mr_thread_work *threads, int32_t count);
 
 typedef struct mr_iterator_options {
     int32_t threads;     /* of the pipeline, all stages together; 0: one for each usable processor */
@@ -146,6 +448,15 @@ typedef struct mr_iterator_options {
     /* Memory for batches; null: plain. A GPU gives memory here that it copies from without a stop. */
     mr_status (*allocate)(void *context, size_t size_bytes, mr_buffer **buffer, mr_error *error);
     void *allocate_context;
+    /* When mr_iterator_next has waited that long, and again after each further watchdog_ns; 0: never. */
+    uint64_t watchdog_ns;
+    mr_watchdog_function watchdog;
+    void *watchdog_context;
+    /* A Chrome trace (chrome://tracing, ui.perfetto.dev) is written to this file, about 120 bytes a task: a lane for each
+     * thread, its tasks with their rows, waiting as gaps; slots in flight and ready as counters. It ends with the iterator
+     * or mr_iterator_trace_stop. null: none */
+    const char *trace_path;
+    bool digest; /* mr_iterator_digest; costs a CRC of every byte that is delivered */
 } mr_iterator_options;
 
 /* errors  the dataset's first error */
@@ -170,6 +481,14 @@ void mr_iterator_cancel(mr_iterator *iterator);
 mr_status mr_iterator_save(mr_iterator *iterator, mr_tensor *place, mr_error *error);
 mr_status mr_iterator_restore(mr_iterator *iterator, const mr_tensor *place, mr_error *error);
 
+/* Of every element delivered so far: its number, dtypes, shapes and bytes, and of errors that took an element's place
+ * their status. Equal where the elements and their order are equal, at any number of threads. restore begins it anew.
+ * 0 when it was not asked for. */
+uint64_t mr_iterator_digest(const mr_iterator *iterator);
+
+/* Ends the trace. errors: MR_UNAVAILABLE when it could not be written whole */
+mr_status mr_iterator_trace_stop(mr_iterator *iterator, mr_error *error);
+
 /* Statistics of each stage, source first. */
 typedef struct mr_stage_statistics {
     const char *stage; /* "records", "decode_image", …; static */
@@ -179,8 +498,15 @@ typedef struct mr_stage_statistics {
     uint64_t input_wait_ns;  /* waiting for the stage before */
     uint64_t output_wait_ns; /* waiting for the stage after */
     int32_t threads;
+    /* Of stages that deliver through slots (batches, or blocks of elements); 0 and 0 of others: */
+    int32_t slots_max; /* the window */
+    double occupancy;  /* slots that were ready behind the one delivered, of the others in the window: 0 to 1, over all
+                        * so far. Near 0 the consumer waits for the pipeline, near 1 the pipeline for the consumer */
 } mr_stage_statistics;
 int32_t mr_iterator_statistics(mr_iterator *iterator, mr_stage_statistics *statistics, int32_t capacity);
+/* The same as a table of lines of at most `columns` (at least 60), to be shown and shown again. Returns its size without
+ * the closing zero, which may be more than fits, as snprintf does. */
+size_t mr_iterator_statistics_text(mr_iterator *iterator, int32_t columns, char *text, size_t capacity_bytes);
 
 #ifdef __cplusplus
 }

@@ -4,9 +4,11 @@
 
 #include <millrace/dataset.h>
 #include <millrace/example.h>
+#include <millrace/formats.h>
 #include <millrace/graph.h>
 #include <millrace/image.h>
 #include <millrace/ops.h>
+#include <millrace/queue.h>
 #include <millrace/record.h>
 #include <millrace/saver.h>
 #include <millrace/session.h>

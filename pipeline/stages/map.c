@@ -1,5 +1,6 @@
 /* map: the user's function on each element. Before batch it gets single elements, after batch whole batches. Components
- * are handed over as tensors of their own, so that the function may keep or pass on a share of them. */
+ * are lent to it as they lie, and where its results have a known size it finds room for them: the batch itself, if that is
+ * where they go. So a function that uses it costs no allocation. */
 #include "pipeline/pipeline.h"
 
 #include <string.h>
@@ -37,37 +38,76 @@ static mr_status check_output(const mr_element_spec *spec, const mr_element *out
     return MR_OK;
 }
 
+/* The components, lent or as tensors of their own. */
+static mr_status lend(const map_settings *s, mr_lane *lane, mr_element *input, mr_error *error)
+{
+    if (!s->options.own_input) return mr_lane_view(lane, input, error);
+    input->count = 0;
+    for (int32_t i = 0; i < lane->count; i++) {
+        input->tensors[i] = (mr_tensor){0};
+        MR_TRY(mr_value_to_tensor(&lane->values[i], &input->tensors[i], error));
+        input->count = i + 1;
+    }
+    return MR_OK;
+}
+
+/* Room for results of a known size. */
+static mr_status offer(const mr_work *work, mr_lane *lane, mr_element *output, mr_error *error)
+{
+    const mr_element_spec *spec = &work->dataset->spec;
+    output->count = 0;
+    for (int32_t i = 0; i < spec->count; i++) {
+        output->tensors[i] = (mr_tensor){0};
+        if (spec->dtypes[i] == MR_STRING || mr_shape_count(spec->shapes[i]) < 0) continue;
+        void *room = work->is_last ? lane->rows[i] : nullptr;
+        if (room == nullptr) room = mr_arena_alloc(&lane->scratch, mr_spec_row_bytes(spec, i) + 1);
+        if (room == nullptr) return mr_fail_memory(error, mr_spec_row_bytes(spec, i));
+        output->tensors[i] = (mr_tensor){spec->dtypes[i], spec->shapes[i], nullptr, room};
+    }
+    return MR_OK;
+}
+
+/* A share of a lent scalar may lie in a value that the results replace. */
+static mr_status settle(mr_lane *lane, mr_tensor *tensor, mr_error *error)
+{
+    const char *data = tensor->data, *values = (const char *)lane->values;
+    if (tensor->buffer != nullptr || data < values || data >= values + sizeof lane->values) return MR_OK;
+    tensor->data = mr_arena_copy(&lane->scratch, data, mr_dtype_size(tensor->dtype));
+    return tensor->data != nullptr ? MR_OK : mr_fail_memory(error, mr_dtype_size(tensor->dtype));
+}
+
+/* The results become the lane's values; what was lent is given back. */
+static mr_status take(const mr_work *work, mr_lane *lane, mr_element *output, mr_error *error)
+{
+    for (int32_t i = 0; i < output->count; i++) MR_TRY(settle(lane, &output->tensors[i], error));
+    for (int32_t i = 0; i < lane->count; i++) mr_value_deinit(&lane->values[i]);
+    for (int32_t i = 0; i < output->count; i++) {
+        bool is_in_place = work->is_last && lane->rows[i] != nullptr && output->tensors[i].data == lane->rows[i];
+        mr_value_take(&lane->values[i], &output->tensors[i]);
+        lane->values[i].is_placed = is_in_place;
+    }
+    lane->count = output->count;
+    return MR_OK;
+}
+
 static mr_status map_work(const mr_work *work, uint64_t epoch, uint64_t number, mr_lane *lane, mr_error *error)
 {
     const map_settings *s = work->dataset->settings;
     mr_element input, output;
     input.count = output.count = 0;
-    mr_status status = MR_OK;
-    for (int32_t i = 0; i < lane->count && status == MR_OK; i++) {
-        input.tensors[i] = (mr_tensor){0};
-        status = mr_value_to_tensor(&lane->values[i], &input.tensors[i], error);
-        input.count = i + 1;
-    }
-    lane->count = 0;
+    mr_status status = lend(s, lane, &input, error);
+    if (status == MR_OK) status = offer(work, lane, &output, error);
     if (status == MR_OK) {
-        memset(output.tensors, 0, (size_t)work->dataset->spec.count * sizeof *output.tensors);
         mr_random random = mr_random_at(work->seed, epoch, number, work->purpose);
         status = s->function(s->context, &input, &random, &output, error);
         /* The end of a sequence is not the function's to say. */
-        if (status == MR_OUT_OF_RANGE) {
-            mr_error reason = error == nullptr ? (mr_error){0} : *error;
-            status = mr_fail(error, MR_INVALID_ARGUMENT, "the function returned OUT_OF_RANGE: %s", reason.message);
-        }
+        if (status == MR_OUT_OF_RANGE) status = mr_fail_out_of_range(error);
         if (status == MR_OK) status = check_output(&work->dataset->spec, &output, error);
     }
-    mr_element_deinit(&input);
-    if (status != MR_OK) {
-        if (output.count > 0) mr_element_deinit(&output);
-        return status;
-    }
-    lane->count = output.count;
-    for (int32_t i = 0; i < output.count; i++) mr_value_take(&lane->values[i], &output.tensors[i]);
-    return MR_OK;
+    if (status == MR_OK) status = take(work, lane, &output, error);
+    if (status != MR_OK && output.count > 0) mr_element_deinit(&output);
+    if (s->options.own_input) mr_element_deinit(&input);
+    return status;
 }
 
 static void map_deinit(mr_dataset *dataset)
@@ -89,21 +129,9 @@ mr_dataset *mr_dataset_map_(mr_dataset *input, mr_map_function function, void *c
     }
     *(map_settings *)dataset->settings = (map_settings){function, context, *options};
     if (mr_dataset_failed(dataset)) return dataset;
-    if (spec->count < 1 || spec->count > MR_COMPONENTS_MAX)
-        return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "map: a spec of %d components, where 1 to %d may be",
-                               spec->count, MR_COMPONENTS_MAX);
-    dataset->spec = *spec;
     dataset->is_heavy = true;
     dataset->seed = options->seed;
-    for (int32_t i = 0; i < spec->count; i++) {
-        if (mr_dtype_size(spec->dtypes[i]) == 0)
-            return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "map: component %d of the spec has dtype %s", i,
-                                   mr_dtype_name(spec->dtypes[i]));
-        if (spec->names[i] == nullptr) continue;
-        dataset->spec.names[i] = mr_arena_strdup(&dataset->arena, spec->names[i]);
-        if (dataset->spec.names[i] == nullptr) return mr_dataset_fail(dataset, MR_RESOURCE_EXHAUSTED, "map: no memory");
-    }
-    return dataset;
+    return mr_dataset_take_spec(dataset, spec);
 }
 
 int32_t mr_map_threads(const mr_dataset *dataset)

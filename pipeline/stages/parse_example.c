@@ -137,13 +137,6 @@ static const mr_dataset_kind parse_kind = {
 
 /* ---- Builder ---- */
 
-static mr_shape with_first(int64_t size, mr_shape shape)
-{
-    mr_shape result = {.rank = shape.rank + 1, .dims = {size}};
-    for (int32_t i = 0; i < shape.rank && i + 1 < MR_RANK_MAX; i++) result.dims[i + 1] = shape.dims[i];
-    return result;
-}
-
 static void add(mr_dataset *dataset, mr_dtype dtype, mr_shape shape, const char *name)
 {
     mr_element_spec *spec = &dataset->spec;
@@ -155,28 +148,14 @@ static void add(mr_dataset *dataset, mr_dtype dtype, mr_shape shape, const char 
     spec->count++;
 }
 
-/* What one feature comes to: see mr_feature_form. batch: -1 in a batch of unknown size, -2 for a single record. */
-static void add_feature(mr_dataset *dataset, const mr_feature *feature, int64_t batch)
+/* What one feature comes to: its tensors, in a batch of so many records (see mr_feature_tensor_spec). */
+static void add_feature(mr_dataset *dataset, const mr_feature *feature, const char *name, int64_t batch)
 {
-    bool is_batch = batch != -2;
-    mr_shape shape = feature->shape;
-    switch (feature->form) {
-    case MR_FIXED:
-        add(dataset, feature->dtype, is_batch ? with_first(batch, shape) : shape, feature->name);
-        break;
-    case MR_FIXED_SEQUENCE:
-        shape = with_first(-1, shape);
-        add(dataset, feature->dtype, is_batch ? with_first(batch, shape) : shape, feature->name);
-        break;
-    case MR_VARIABLE:
-        add(dataset, MR_INT64, MR_SHAPE(-1, is_batch ? 2 : 1), feature->name);
-        add(dataset, feature->dtype, MR_SHAPE(-1), feature->name);
-        add(dataset, MR_INT64, MR_SHAPE(is_batch ? 2 : 1), feature->name);
-        break;
-    case MR_RAGGED:
-        add(dataset, feature->dtype, MR_SHAPE(-1), feature->name);
-        add(dataset, MR_INT64, is_batch && batch >= 0 ? MR_SHAPE(batch + 1) : MR_SHAPE(-1), feature->name);
-        break;
+    for (int32_t i = 0; i < mr_feature_tensor_count(feature); i++) {
+        mr_dtype dtype;
+        mr_shape shape;
+        mr_feature_tensor_spec(feature, batch, i, &dtype, &shape);
+        add(dataset, dtype, shape, name);
     }
 }
 
@@ -194,6 +173,11 @@ static bool copy_features(mr_dataset *dataset, parse_settings *s, const mr_featu
         if (feature->name == nullptr) return false;
         s->name_bytes[i] = strlen(feature->name);
         s->is_fixed = s->is_fixed && feature->form == MR_FIXED;
+        /* The parser has its own copies; the caller's may be gone later. */
+        feature->value_key = nullptr;
+        feature->index_keys = nullptr;
+        feature->partitions = nullptr;
+        feature->partition_count = 0;
         if (feature->fallback == nullptr) continue;
         s->fallbacks[i] = mr_tensor_ref(feature->fallback);
         feature->fallback = &s->fallbacks[i];
@@ -213,15 +197,17 @@ mr_dataset *mr_dataset_parse_example(mr_dataset *input, const mr_feature *featur
     if (count < 1 || count > MR_COMPONENTS_MAX)
         return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "parse_example: %d features, where 1 to %d may be", count,
                                MR_COMPONENTS_MAX);
+    mr_error error = {0};
+    if (mr_example_parser_new(features, count, &s->parser, &error) != MR_OK)
+        return mr_dataset_fail(dataset, error.status, "parse_example: %s", error.message);
     if (!copy_features(dataset, s, features, count))
         return mr_dataset_fail(dataset, MR_RESOURCE_EXHAUSTED, "parse_example: no memory");
-    mr_error error = {0};
-    if (mr_example_parser_new(s->features, count, &s->parser, &error) != MR_OK)
-        return mr_dataset_fail(dataset, error.status, "parse_example: %s", error.message);
     s->is_batch = shape.rank == 1;
     dataset->is_heavy = true;
     dataset->spec = (mr_element_spec){0};
-    for (int32_t i = 0; i < count; i++) add_feature(dataset, &s->features[i], s->is_batch ? shape.dims[0] : -2);
+    /* The caller's features, whose keys and partitions are still there; their names are ours. */
+    for (int32_t i = 0; i < count; i++)
+        add_feature(dataset, &features[i], s->features[i].name, s->is_batch ? shape.dims[0] : MR_SINGLE);
     if (dataset->spec.count > MR_COMPONENTS_MAX)
         return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "parse_example: %d components, where 1 to %d may be",
                                dataset->spec.count, MR_COMPONENTS_MAX);

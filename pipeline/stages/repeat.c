@@ -49,8 +49,8 @@ static mr_status repeat_next(mr_stage *stage, mr_item *item, mr_error *error)
     while (!is_past(self, self->pass)) {
         uint64_t before = stage->input->position;
         mr_status status = mr_stage_next(stage->input, item, error);
+        if (stage->input->position != before) stage->position++;
         if (status == MR_OK) {
-            stage->position++;
             mr_count(&stage->counters->elements, 1);
         }
         if (status != MR_OUT_OF_RANGE) return status;
@@ -101,7 +101,27 @@ static mr_status repeat_prepare(mr_stage *stage, mr_error *error)
     return MR_OK;
 }
 
-static const mr_stage_functions repeat_functions = {.begin = repeat_begin, .next = repeat_next, .seek = repeat_seek};
+static mr_status repeat_save(mr_stage *stage, mr_place *place, mr_error *error)
+{
+    const repeat_stage *self = (const repeat_stage *)stage;
+    MR_TRY(mr_place_put(place, self->pass, error));
+    MR_TRY(mr_place_put(place, (uint64_t)(self->input_count - MR_CARDINALITY_UNKNOWN), error));
+    /* Without any pass the input was never begun. */
+    return passes(self) == 0 ? MR_OK : mr_stage_save(stage->input, place, error);
+}
+
+static mr_status repeat_restore(mr_stage *stage, mr_place_reader *reader, mr_error *error)
+{
+    repeat_stage *self = (repeat_stage *)stage;
+    uint64_t input_count = 0;
+    MR_TRY(mr_place_get_below(reader, MR_POSITION_MAX, &self->pass, error));
+    MR_TRY(mr_place_get_below(reader, MR_POSITION_MAX, &input_count, error));
+    self->input_count = (int64_t)input_count + MR_CARDINALITY_UNKNOWN;
+    return passes(self) == 0 ? MR_OK : mr_stage_restore(stage->input, reader, error);
+}
+
+static const mr_stage_functions repeat_functions = {
+    .begin = repeat_begin, .next = repeat_next, .seek = repeat_seek, .save = repeat_save, .restore = repeat_restore};
 
 static const mr_dataset_kind repeat_kind = {.name = "repeat",
                                             .role = MR_ROLE_ORDER,

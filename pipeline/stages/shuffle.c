@@ -6,8 +6,10 @@
  * Buffered, as TensorFlow's: a buffer of B items; step p gives out the item of a slot drawn at random and puts the
  * input's next item there. Which slot is a function of (seed, iteration, p). So for any p the buffer can be told without
  * having gone there: slot s holds the item that came in at the last step before p that drew s. Walking the steps
- * backwards finds all slots in about B ln B steps, whatever p is. */
-#include "pipeline/pipeline.h"
+ * backwards finds all slots in about B ln B steps, whatever p is.
+ *
+ * When the input cannot be moved about in, a trail (trail.h) keeps which of its elements are in the buffer. */
+#include "pipeline/trail.h"
 
 #include <stdlib.h>
 
@@ -28,6 +30,9 @@ typedef struct shuffle_stage {
     mr_item *slots;
     uint64_t size, live;
     bool is_full, input_ended;
+    /* Over an input that cannot be moved about in: */
+    uint64_t *origins; /* of each slot's item */
+    mr_trail trail;
 } shuffle_stage;
 
 static uint64_t shuffle_digest(const mr_dataset *dataset)
@@ -54,6 +59,7 @@ static void empty(shuffle_stage *self)
     for (uint64_t i = 0; i < self->live; i++) mr_item_deinit(&self->slots[i]);
     self->live = 0;
     self->is_full = self->input_ended = false;
+    mr_trail_clear(&self->trail);
 }
 
 static mr_status shuffle_begin(mr_stage *stage, uint64_t iteration, mr_error *error)
@@ -75,6 +81,7 @@ static mr_status refill(shuffle_stage *self, mr_item *slot, bool *is_filled, mr_
 {
     *is_filled = false;
     if (self->input_ended) return MR_OK;
+    if (self->origins != nullptr) MR_TRY(mr_trail_step(&self->trail, self->stage.input, error));
     mr_status status = mr_stage_next(self->stage.input, slot, error);
     if (status == MR_OUT_OF_RANGE) {
         self->input_ended = true;
@@ -84,12 +91,22 @@ static mr_status refill(shuffle_stage *self, mr_item *slot, bool *is_filled, mr_
     return status;
 }
 
+static void keep_origin(shuffle_stage *self, uint64_t slot, uint64_t origin)
+{
+    self->origins[slot] = origin;
+    mr_trail_hold(&self->trail, origin);
+}
+
+/* An input that fails has moved on over the element that it failed for, and so do we. */
 static mr_status fill(shuffle_stage *self, mr_error *error)
 {
     bool is_filled = true;
     while (self->live < self->size && is_filled) {
+        uint64_t origin = self->stage.input->position;
         MR_TRY(refill(self, &self->slots[self->live], &is_filled, error));
-        if (is_filled) self->live++;
+        if (!is_filled) break;
+        if (self->origins != nullptr) keep_origin(self, self->live, origin);
+        self->live++;
     }
     self->is_full = true;
     return MR_OK;
@@ -99,12 +116,18 @@ static mr_status buffered_next(shuffle_stage *self, mr_item *item, mr_error *err
 {
     if (!self->is_full) MR_TRY(fill(self, error));
     if (self->live == 0) return mr_fail(error, MR_OUT_OF_RANGE, "end of sequence");
-    uint64_t slot = draw(self, self->stage.position, self->live);
+    uint64_t slot = draw(self, self->stage.position, self->live), origin = self->stage.input->position;
     bool is_filled = false;
     mr_item fresh = {0};
     MR_TRY(refill(self, &fresh, &is_filled, error));
     *item = self->slots[slot];
-    if (!is_filled) fresh = self->slots[--self->live];
+    if (self->origins != nullptr) mr_trail_drop(&self->trail, self->origins[slot]);
+    if (!is_filled) {
+        fresh = self->slots[--self->live];
+        if (self->origins != nullptr) self->origins[slot] = self->origins[self->live];
+    } else if (self->origins != nullptr) {
+        keep_origin(self, slot, origin);
+    }
     if (is_filled || slot != self->live) self->slots[slot] = fresh;
     self->stage.position++;
     return MR_OK;
@@ -119,7 +142,11 @@ static mr_status shuffle_next(mr_stage *stage, mr_item *item, mr_error *error)
         MR_TRY(mr_stage_next(stage->input, item, error));
         stage->position++;
     } else {
-        MR_TRY(buffered_next(self, item, error));
+        uint64_t before = stage->input->position;
+        mr_status status = buffered_next(self, item, error);
+        /* An element that failed below takes a place of its own. */
+        if (status != MR_OK && status != MR_OUT_OF_RANGE && stage->input->position != before) stage->position++;
+        MR_TRY(status);
     }
     mr_count(&stage->counters->elements, 1);
     return MR_OK;
@@ -182,7 +209,7 @@ static mr_status shuffle_seek(mr_stage *stage, uint64_t position, mr_error *erro
     if (self->is_whole) return mr_stage_seek_simple(stage, position, error);
     if (stage->count >= 0 && position > (uint64_t)stage->count) position = (uint64_t)stage->count;
     bool is_near = position > stage->position && position - stage->position <= self->size;
-    if (stage->count != MR_CARDINALITY_UNKNOWN && !is_near) {
+    if (stage->is_seekable && stage->count != MR_CARDINALITY_UNKNOWN && !is_near) {
         /* Near the end the buffer runs empty: jump to where that begins, and walk. */
         uint64_t steps = position;
         if (stage->count >= 0 && steps > (uint64_t)stage->count - self->size)
@@ -192,13 +219,60 @@ static mr_status shuffle_seek(mr_stage *stage, uint64_t position, mr_error *erro
     return mr_stage_seek_forward(stage, position, error);
 }
 
+static mr_status shuffle_save(mr_stage *stage, mr_place *place, mr_error *error)
+{
+    shuffle_stage *self = (shuffle_stage *)stage;
+    uint64_t base = 0;
+    MR_TRY(mr_trail_save(&self->trail, stage->input, place, &base, error));
+    MR_TRY(mr_place_put(place, self->is_full, error));
+    MR_TRY(mr_place_put(place, self->live, error));
+    for (uint64_t i = 0; i < self->live; i++) MR_TRY(mr_place_put(place, self->origins[i] - base, error));
+    return MR_OK;
+}
+
+static mr_status shuffle_restore(mr_stage *stage, mr_place_reader *reader, mr_error *error)
+{
+    shuffle_stage *self = (shuffle_stage *)stage;
+    const shuffle_settings *s = stage->dataset->settings;
+    uint64_t is_full = 0, live = 0, base = 0, end = 0;
+    self->seed = mr_stage_seed(stage->run, s->seed, stage->purpose);
+    empty(self);
+    MR_TRY(mr_trail_restore(&self->trail, stage->input, reader, &base, &end, error));
+    MR_TRY(mr_place_get_below(reader, 1, &is_full, error));
+    MR_TRY(mr_place_get_below(reader, self->size, &live, error));
+    mr_held *held = calloc(live + 1, sizeof *held);
+    if (held == nullptr) return mr_fail_memory(error, live * sizeof *held);
+    mr_status status = MR_OK;
+    for (uint64_t i = 0; i < live && status == MR_OK; i++) {
+        status = mr_place_get_below(reader, end - base, &self->origins[i], error);
+        self->origins[i] += base;
+        self->slots[i] = (mr_item){0};
+        held[i] = (mr_held){self->origins[i], &self->slots[i]};
+    }
+    self->live = live;
+    self->is_full = is_full != 0;
+    if (status == MR_OK) status = mr_trail_refill(&self->trail, stage->input, end, held, live, error);
+    free(held);
+    return status;
+}
+
 static mr_status shuffle_prepare(mr_stage *stage, mr_error *error)
 {
     shuffle_stage *self = (shuffle_stage *)stage;
     const shuffle_settings *s = stage->dataset->settings;
-    self->is_whole = stage->count >= 0 && (s->buffer == 0 || s->buffer >= stage->count);
+    bool holds_all = stage->count >= 0 && (s->buffer == 0 || s->buffer >= stage->count);
+    self->is_whole = holds_all && stage->is_seekable;
     if (self->is_whole) return MR_OK;
-    self->size = (uint64_t)s->buffer;
+    self->size = !holds_all ? (uint64_t)s->buffer : stage->count > 0 ? (uint64_t)stage->count : 1;
+    if (self->size > (uint64_t)BUFFER_MAX)
+        return mr_fail(error, MR_INVALID_ARGUMENT,
+                       "shuffle: %llu elements that have no index cannot be shuffled whole; give a buffer",
+                       (unsigned long long)self->size);
+    if (!stage->is_seekable) {
+        self->origins = calloc(self->size, sizeof *self->origins);
+        if (self->origins == nullptr) return mr_fail_memory(error, self->size * sizeof *self->origins);
+        self->trail.apart = self->size;
+    }
     self->slots = calloc(self->size, sizeof *self->slots);
     return self->slots == nullptr ? mr_fail_memory(error, self->size * sizeof *self->slots) : MR_OK;
 }
@@ -208,10 +282,16 @@ static void shuffle_deinit(mr_stage *stage)
     shuffle_stage *self = (shuffle_stage *)stage;
     if (self->slots != nullptr) empty(self);
     free(self->slots);
+    free(self->origins);
+    mr_trail_deinit(&self->trail);
 }
 
-static const mr_stage_functions shuffle_functions = {
-    .begin = shuffle_begin, .next = shuffle_next, .seek = shuffle_seek, .deinit = shuffle_deinit};
+static const mr_stage_functions shuffle_functions = {.begin = shuffle_begin,
+                                                     .next = shuffle_next,
+                                                     .seek = shuffle_seek,
+                                                     .deinit = shuffle_deinit,
+                                                     .save = shuffle_save,
+                                                     .restore = shuffle_restore};
 
 static const mr_dataset_kind shuffle_kind = {.name = "shuffle",
                                              .role = MR_ROLE_ORDER,

@@ -27,8 +27,10 @@ static mr_status part_begin(mr_stage *stage, uint64_t iteration, mr_error *error
 /* The input's item at its position, as this stage's next. */
 static mr_status pass_on(mr_stage *stage, mr_item *item, mr_error *error)
 {
-    MR_TRY(mr_stage_next(stage->input, item, error));
-    stage->position++;
+    uint64_t before = stage->input->position;
+    mr_status status = mr_stage_next(stage->input, item, error);
+    if (stage->input->position != before) stage->position++;
+    MR_TRY(status);
     mr_count(&stage->counters->elements, 1);
     return MR_OK;
 }

@@ -1,4 +1,4 @@
-/* Record files from hostile bytes: read in order under both policies, indexed, read by number.
+/* Record files from hostile bytes: read in order under both policies and in blocks, indexed, read by number.
  *
  * The first byte chooses: bit 0 the policy, bit 1 a tiny buffer; bit 2 mends the header checksums at places that the data
  * itself names, so that lengths that lie are reached too. */
@@ -18,12 +18,51 @@ static void need(bool holds)
     if (!holds) abort();
 }
 
-static void read_in_order(const char *path, uint8_t choice, size_t size_bytes)
+/* What a way of reading found: all of it, in order, in one number, and how many bytes of the stream that was. */
+typedef struct found {
+    uint64_t hash, records, lost, bytes;
+} found;
+
+static void mix(found *found, uint64_t value)
+{
+    found->hash = (found->hash ^ value) * 1099511628211u;
+}
+
+static void take_record(found *found, mr_string record, uint64_t number, uint64_t offset)
+{
+    need(number == found->records + found->lost);
+    found->records++;
+    found->bytes += MR_RECORD_HEADER_BYTES + record.size_bytes + MR_RECORD_FOOTER_BYTES;
+    mix(found, offset);
+    mix(found, mr_crc32c(0, record.data, record.size_bytes));
+}
+
+static void take_damage(void *context, const mr_record_damage *damage, const mr_error *error)
+{
+    found *found = context;
+    need(damage->record == found->records + found->lost && error->message[0]);
+    found->lost++;
+    found->bytes += damage->size_bytes;
+    mix(found, damage->offset);
+    mix(found, (uint64_t)damage->kind);
+}
+
+static mr_status take_batch(void *context, const mr_record_batch *batch, mr_error *error)
+{
+    for (size_t i = 0; i < batch->count; i++)
+        take_record(context, batch->records[i], batch->first + i, mr_record_batch_offset(batch, i));
+    return MR_OK;
+}
+
+static bool read_in_order(const char *path, uint8_t choice, size_t size_bytes, found *found)
 {
     mr_record_reader *reader = nullptr;
     mr_record_reader_options options = {.damage = choice & 1 ? MR_DAMAGE_SKIP : MR_DAMAGE_STOP,
-                                        .buffer_bytes = choice & 2 ? 1 : 0};
-    if (mr_record_reader_open(path, &options, &reader, nullptr) != MR_OK) return;
+                                        .buffer_bytes = choice & 2 ? 1 : 0,
+                                        .buffer_count = 1,
+                                        .damaged = take_damage,
+                                        .context = found};
+    if (mr_record_reader_open(path, &options, &reader, nullptr) != MR_OK) return false;
     mr_string record;
     mr_status status;
     size_t calls = 0;
@@ -32,9 +71,33 @@ static void read_in_order(const char *path, uint8_t choice, size_t size_bytes)
         need(status == MR_OK || status == MR_DATA_LOSS);
         need(calls++ <= size_bytes * 1100 + 10);
         if (status == MR_OK)
-            need(mr_crc32c(0, record.data, record.size_bytes) == mr_crc32c(0, record.data, record.size_bytes));
+            take_record(found, record, mr_record_reader_number(reader), mr_record_reader_offset(reader));
+        else
+            found->lost++;
     }
+    need(mr_record_reader_lost(reader) == found->lost);
+    bool is_plain = mr_record_reader_compression(reader) == MR_COMPRESSION_NONE;
     mr_record_reader_free(reader);
+    return is_plain;
+}
+
+/* The threads' way to read, on one thread, says what the reader says; in a plain file every byte is a record's or lost. */
+static void read_in_blocks(const char *path, uint8_t choice, size_t size_bytes)
+{
+    found by_reader = {0}, by_scan = {0};
+    bool is_plain = read_in_order(path, choice, size_bytes, &by_reader);
+    if (!(choice & 1)) return;
+    const mr_record_scan_options options = {.threads = 1,
+                                            .damage = MR_DAMAGE_SKIP,
+                                            .block_bytes = 4096,
+                                            .context = &by_scan,
+                                            .take = take_batch,
+                                            .damaged = take_damage};
+    mr_record_totals totals;
+    if (mr_record_scan(&path, 1, &options, &totals, nullptr) != MR_OK) return;
+    need(totals.records == by_scan.records && totals.lost == by_scan.lost);
+    need(by_scan.hash == by_reader.hash && by_scan.records == by_reader.records && by_scan.lost == by_reader.lost);
+    if (is_plain) need(by_scan.bytes == size_bytes && by_reader.bytes == size_bytes);
 }
 
 static void read_by_number(const char *path)
@@ -74,7 +137,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size_bytes)
     need(descriptor >= 0 && write(descriptor, copy, size_bytes) == (ssize_t)size_bytes);
     char path[64];
     snprintf(path, sizeof path, "/proc/self/fd/%d", descriptor);
-    read_in_order(path, choice, size_bytes);
+    read_in_blocks(path, choice, size_bytes);
     read_by_number(path);
     close(descriptor);
     free(copy);

@@ -79,6 +79,98 @@ static inline int digests_of(mr_iterator *iterator, uint64_t *digests, int capac
     return count;
 }
 
+/* ---- What every pipeline has to keep: the same elements at any number of threads and from any place on ---- */
+
+/* A pipeline by number. */
+typedef mr_dataset *(*chain_function)(int which);
+static constexpr int ELEMENTS_MAX = 512;
+
+/* Digests of a pipeline's elements, from a place on when there is one. An element that fails counts as one of its own. */
+static inline int elements_of(chain_function chain, int which, int threads, const mr_tensor *place, uint64_t *digests)
+{
+    mr_error error = {0};
+    mr_dataset *d = chain(which);
+    mr_iterator *iterator = nullptr;
+    CHECK_OK(mr_iterator_new(d, &(mr_iterator_options){.threads = threads}, &iterator, &error));
+    mr_dataset_free(d);
+    if (place != nullptr) CHECK_OK(mr_iterator_restore(iterator, place, &error));
+    int count = 0;
+    mr_element element = {0};
+    for (mr_status status;
+         count < ELEMENTS_MAX && (status = mr_iterator_next(iterator, &element, &error)) != MR_OUT_OF_RANGE;)
+        digests[count++] = status == MR_OK ? element_digest(0xcbf29ce484222325u, &element) : 0;
+    mr_element_deinit(&element);
+    mr_iterator_free(iterator);
+    return count;
+}
+
+static inline void check_threads(chain_function chain, int which)
+{
+    uint64_t one[ELEMENTS_MAX], other[ELEMENTS_MAX];
+    int count = elements_of(chain, which, 1, nullptr, one);
+    const int threads[] = {2, 7};
+    for (int t = 0; t < 2; t++) {
+        CHECK_EQ(elements_of(chain, which, threads[t], nullptr, other), count);
+        for (int i = 0; i < count; i++)
+            if (one[i] != other[i])
+                test_fail(__FILE__, __LINE__, "chain %d at %d threads: element %d", which, threads[t], i);
+    }
+}
+
+/* Saved at every element, restored at many: the rest is the rest. */
+static inline void check_places(chain_function chain, int which, size_t place_bytes_max)
+{
+    mr_error error = {0};
+    uint64_t whole[ELEMENTS_MAX], rest[ELEMENTS_MAX];
+    int count = elements_of(chain, which, 2, nullptr, whole);
+    mr_dataset *d = chain(which);
+    mr_iterator *iterator = nullptr;
+    CHECK_OK(mr_iterator_new(d, &(mr_iterator_options){.threads = 2}, &iterator, &error));
+    mr_dataset_free(d);
+    mr_element element = {0};
+    int step = count > 60 ? 3 : 1;
+    for (int at = 0; at <= count; at++) {
+        mr_tensor place = {0};
+        CHECK_OK(mr_iterator_save(iterator, &place, &error));
+        CHECK(mr_tensor_strings(&place)[0].size_bytes < place_bytes_max);
+        if (at % step == 0) {
+            CHECK_EQ(elements_of(chain, which, 1 + at % 3, &place, rest), count - at);
+            for (int i = at; i < count; i++)
+                if (rest[i - at] != whole[i])
+                    test_fail(__FILE__, __LINE__, "chain %d restored at %d: element %d", which, at, i);
+        }
+        mr_tensor_deinit(&place);
+        (void)mr_iterator_next(iterator, &element, nullptr);
+    }
+    mr_element_deinit(&element);
+    mr_iterator_free(iterator);
+}
+
+/* One iterator, while its threads run ahead: to and fro. */
+static inline void check_back_in_place(chain_function chain, int which)
+{
+    mr_error error = {0};
+    uint64_t first[12] = {0}, again[12] = {0};
+    mr_dataset *d = chain(which);
+    mr_iterator *iterator = nullptr;
+    mr_tensor place = {0};
+    mr_element element = {0};
+    CHECK_OK(mr_iterator_new(d, &(mr_iterator_options){.threads = 3}, &iterator, &error));
+    mr_dataset_free(d);
+    for (int i = 0; i < 2; i++) (void)mr_iterator_next(iterator, &element, &error);
+    CHECK_OK(mr_iterator_save(iterator, &place, &error));
+    for (int pass = 0; pass < 2; pass++) {
+        uint64_t *digests = pass == 0 ? first : again;
+        if (pass == 1) CHECK_OK(mr_iterator_restore(iterator, &place, &error));
+        for (int i = 0; i < 4; i++)
+            digests[i] = mr_iterator_next(iterator, &element, &error) == MR_OK ? element_digest(1, &element) : 0;
+    }
+    CHECK(memcmp(first, again, sizeof first) == 0);
+    mr_element_deinit(&element);
+    mr_tensor_deinit(&place);
+    mr_iterator_free(iterator);
+}
+
 /* out = in x 1000 + a number drawn at random below 1000. */
 static inline mr_status jitter(void *context, const mr_element *input, mr_random *random, mr_element *output,
                                mr_error *error)

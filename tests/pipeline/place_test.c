@@ -63,98 +63,27 @@ static mr_dataset *chain(int which)
     }
 }
 
-constexpr int CAPACITY = 256;
-
-static int run(int which, int threads, const mr_tensor *place, uint64_t *digests, int capacity)
-{
-    mr_error error = {0};
-    mr_dataset *d = chain(which);
-    mr_iterator *iterator = nullptr;
-    CHECK_OK(mr_iterator_new(d, &(mr_iterator_options){.threads = threads}, &iterator, &error));
-    mr_dataset_free(d);
-    if (place != nullptr) CHECK_OK(mr_iterator_restore(iterator, place, &error));
-    int count = 0;
-    /* A failing batch (case 11 ends with one of unequal shapes) counts as an element of its own. */
-    mr_element element = {0};
-    for (mr_status status;
-         count < capacity && (status = mr_iterator_next(iterator, &element, &error)) != MR_OUT_OF_RANGE;)
-        digests[count++] = status == MR_OK ? element_digest(0xcbf29ce484222325u, &element) : 0;
-    mr_element_deinit(&element);
-    mr_iterator_free(iterator);
-    return count;
-}
+constexpr int CHAINS = 12;
 
 TEST(pipeline_is_the_same_at_any_number_of_threads)
 {
-    for (int which = 0; which < 12; which++) {
-        uint64_t one[CAPACITY], other[CAPACITY];
-        int count = run(which, 1, nullptr, one, CAPACITY);
-        const int threads[] = {2, 7};
-        for (int t = 0; t < 2; t++) {
-            CHECK_EQ(run(which, threads[t], nullptr, other, CAPACITY), count);
-            for (int i = 0; i < count; i++)
-                if (one[i] != other[i])
-                    test_fail(__FILE__, __LINE__, "chain %d at %d threads: element %d", which, threads[t], i);
-        }
-    }
+    for (int which = 0; which < CHAINS; which++) check_threads(chain, which);
 }
 
 TEST(pipeline_goes_on_from_every_element)
 {
-    for (int which = 0; which < 12; which++) {
-        mr_error error = {0};
-        uint64_t whole[CAPACITY], rest[CAPACITY];
-        int count = run(which, 2, nullptr, whole, CAPACITY);
-        mr_dataset *d = chain(which);
-        mr_iterator *iterator = nullptr;
-        CHECK_OK(mr_iterator_new(d, &(mr_iterator_options){.threads = 2}, &iterator, &error));
-        mr_dataset_free(d);
-        mr_element element = {0};
-        int step = count > 60 ? 3 : 1;
-        for (int at = 0; at <= count; at++) {
-            mr_tensor place = {0};
-            CHECK_OK(mr_iterator_save(iterator, &place, &error));
-            CHECK(mr_tensor_strings(&place)[0].size_bytes < 1024);
-            if (at % step == 0) {
-                CHECK_EQ(run(which, 1 + at % 3, &place, rest, CAPACITY), count - at);
-                for (int i = at; i < count; i++)
-                    if (rest[i - at] != whole[i])
-                        test_fail(__FILE__, __LINE__, "chain %d restored at %d: element %d", which, at, i);
-            }
-            mr_tensor_deinit(&place);
-            (void)mr_iterator_next(iterator, &element, nullptr);
-        }
-        mr_element_deinit(&element);
-        mr_iterator_free(iterator);
-    }
+    for (int which = 0; which < CHAINS; which++) check_places(chain, which, 1024);
 }
 
 TEST(pipeline_goes_back_in_place)
 {
-    /* One iterator, while its threads run ahead: to and fro. */
-    for (int which = 0; which < 12; which++) {
-        mr_error error = {0};
-        uint64_t first[12], again[12];
-        mr_dataset *d = chain(which);
-        mr_iterator *iterator = nullptr;
-        mr_tensor place = {0};
-        CHECK_OK(mr_iterator_new(d, &(mr_iterator_options){.threads = 3}, &iterator, &error));
-        mr_dataset_free(d);
-        CHECK_EQ(digests_of(iterator, first, 2), 2);
-        CHECK_OK(mr_iterator_save(iterator, &place, &error));
-        int count = digests_of(iterator, first, which == 11 ? 3 : 4);
-        CHECK_OK(mr_iterator_restore(iterator, &place, &error));
-        CHECK_EQ(digests_of(iterator, again, count), count);
-        CHECK(memcmp(first, again, (size_t)count * sizeof *first) == 0);
-        mr_tensor_deinit(&place);
-        mr_iterator_free(iterator);
-    }
+    for (int which = 0; which < CHAINS; which++) check_back_in_place(chain, which);
 }
 
 TEST(pipeline_place_goes_to_another_process)
 {
     mr_error error = {0};
-    uint64_t rest[CAPACITY], there[CAPACITY];
+    uint64_t rest[ELEMENTS_MAX], there[ELEMENTS_MAX];
     mr_dataset *d = chain(1);
     mr_iterator *iterator = nullptr;
     mr_tensor place = {0};
@@ -167,7 +96,7 @@ TEST(pipeline_place_goes_to_another_process)
         ssize_t size = read(to_child[0], bytes, sizeof bytes);
         mr_tensor arrived = {0};
         CHECK_OK(mr_tensor_init_string(&arrived, (mr_string){bytes, (size_t)size}, &error));
-        int count = run(1, 3, &arrived, there, CAPACITY);
+        int count = elements_of(chain, 1, 3, &arrived, there);
         ssize_t written = write(to_parent[1], there, (size_t)count * sizeof *there);
         _exit(written == (ssize_t)((size_t)count * sizeof *there) ? 0 : 1);
     }
@@ -176,7 +105,7 @@ TEST(pipeline_place_goes_to_another_process)
     CHECK_OK(mr_iterator_save(iterator, &place, &error));
     mr_string bytes = mr_tensor_strings(&place)[0];
     CHECK_EQ(write(to_child[1], bytes.data, bytes.size_bytes), (long long)bytes.size_bytes);
-    int count = digests_of(iterator, rest, CAPACITY), state = 1;
+    int count = digests_of(iterator, rest, ELEMENTS_MAX), state = 1;
     close(to_parent[1]);
     CHECK_EQ(read(to_parent[0], there, sizeof there), (long long)((size_t)count * sizeof *there));
     CHECK(waitpid(child, &state, 0) == child && state == 0);

@@ -43,7 +43,7 @@ static inline void record_check(mr_string record, int number, size_t size_max)
     free(bytes);
 }
 
-/* A whole file; owned. */
+/* A whole file, with a zero behind it; owned. */
 static inline unsigned char *file_load(const char *path, size_t *size_bytes)
 {
     FILE *file = fopen(path, "rb");
@@ -54,6 +54,7 @@ static inline unsigned char *file_load(const char *path, size_t *size_bytes)
     unsigned char *bytes = malloc(*size_bytes + 1);
     CHECK_EQ(fread(bytes, 1, *size_bytes, file), *size_bytes);
     fclose(file);
+    bytes[*size_bytes] = 0;
     return bytes;
 }
 

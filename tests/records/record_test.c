@@ -106,15 +106,20 @@ TEST(records_are_read_from_a_pipe)
     }
 }
 
-TEST(records_a_compressed_file_with_an_index_is_refused)
+TEST(records_only_gzip_can_be_seekable)
 {
     mr_error error = {0};
     mr_record_writer *writer = nullptr;
-    CHECK_STATUS(mr_record_writer_open(test_path("x"),
-                                       &(mr_record_writer_options){.compression = MR_COMPRESSION_GZIP, .index = true},
-                                       &writer, &error),
-                 MR_INVALID_ARGUMENT);
-    CHECK(access(test_path("x"), F_OK) != 0);
+    const mr_record_writer_options wrong[] = {
+        {.seek_bytes = 4096},
+        {.compression = MR_COMPRESSION_ZLIB, .seek_bytes = 4096},
+        {.compression = MR_COMPRESSION_GZIP, .seek_bytes = (size_t)2 << 30},
+        {.compression = MR_COMPRESSION_GZIP, .seek_bytes = 4096, .level = 10},
+    };
+    for (int i = 0; i < 4; i++) {
+        CHECK_STATUS(mr_record_writer_open(test_path("x"), &wrong[i], &writer, &error), MR_INVALID_ARGUMENT);
+        CHECK(access(test_path("x"), F_OK) != 0);
+    }
 }
 
 TEST(records_foreign_formats_are_named)

@@ -1,0 +1,111 @@
+/* Pipelines inside stages, and datasets of elements in memory: see inner.h. */
+#include "pipeline/inner.h"
+
+#include <stdio.h>
+
+void mr_inner_run_init(mr_run *run, const mr_run *outer, bool is_threaded)
+{
+    *run = (mr_run){.threads = is_threaded && outer->threads > 0 ? 1 : 0,
+                    .budget_bytes = outer->budget_bytes,
+                    .allocate = outer->allocate,
+                    .allocate_context = outer->allocate_context,
+                    .watch = outer->watch,
+                    .engines = outer->engines};
+}
+
+static mr_status check_made(const mr_dataset *dataset, const mr_element_spec *spec, mr_error *error)
+{
+    MR_TRY(mr_dataset_status(dataset, error));
+    mr_element_spec joined = *spec;
+    return mr_spec_join(&joined, &dataset->spec, error);
+}
+
+mr_status mr_inner_open(mr_inner *inner, mr_dataset *dataset, mr_run *run, const mr_run *outer,
+                        const mr_element_spec *spec, uint32_t purpose, uint64_t iteration, mr_error *error)
+{
+    mr_inner_close(inner);
+    inner->dataset = dataset;
+    atomic_store_explicit(&run->seed, atomic_load_explicit(&outer->seed, memory_order_relaxed), memory_order_relaxed);
+    mr_status status = check_made(dataset, spec, error);
+    if (status == MR_OK) status = mr_pipeline_init(&inner->pipeline, dataset, run, purpose << 8, error);
+    /* Passes have to be far from where numbers end: repeat multiplies them. */
+    if (status == MR_OK) status = mr_stage_begin(inner->pipeline.top, iteration >> 32, error);
+    inner->is_open = status == MR_OK;
+    if (status != MR_OK) mr_inner_close(inner);
+    return status;
+}
+
+void mr_inner_close(mr_inner *inner)
+{
+    mr_pipeline_deinit(&inner->pipeline);
+    mr_dataset_free(inner->dataset);
+    *inner = (mr_inner){0};
+}
+
+mr_status mr_inner_next(mr_inner *inner, mr_stage *stage, mr_item *item, mr_error *error)
+{
+    mr_stage *top = inner->pipeline.top;
+    uint64_t before = top->position;
+    mr_status status = mr_stage_next(top, item, error);
+    if (top->position != before) stage->position++;
+    if (status != MR_OK) return status;
+    item->epoch = stage->iteration;
+    item->number = stage->position - 1;
+    mr_count(&stage->counters->elements, 1);
+    return MR_OK;
+}
+
+/* ---- Elements in memory ---- */
+
+typedef struct items_settings {
+    int64_t count;
+    mr_tensor *tensors; /* count times as many as the spec has components */
+} items_settings;
+
+static mr_status items_read(const mr_dataset *dataset, uint64_t number, mr_lane *lane, mr_error *error)
+{
+    (void)error;
+    const items_settings *s = dataset->settings;
+    lane->count = dataset->spec.count;
+    for (int32_t i = 0; i < lane->count; i++) {
+        mr_tensor share = mr_tensor_ref(&s->tensors[number * (uint64_t)lane->count + (uint64_t)i]);
+        mr_value_take(&lane->values[i], &share);
+    }
+    return MR_OK;
+}
+
+static void items_describe(const mr_dataset *dataset, uint64_t number, char *text, size_t size_bytes)
+{
+    (void)dataset;
+    snprintf(text, size_bytes, "element %llu", (unsigned long long)number);
+}
+
+static void items_deinit(mr_dataset *dataset)
+{
+    items_settings *s = dataset->settings;
+    for (int64_t i = 0; i < s->count * dataset->spec.count; i++) mr_tensor_deinit(&s->tensors[i]);
+}
+
+static const mr_dataset_kind items_kind = {.name = "elements",
+                                           .role = MR_ROLE_SOURCE,
+                                           .stage_size_bytes = sizeof(mr_stage),
+                                           .functions = &mr_numbers_functions,
+                                           .read = items_read,
+                                           .describe = items_describe,
+                                           .deinit = items_deinit};
+
+mr_dataset *mr_dataset_of_items(const mr_element_spec *spec, const mr_item *items, int64_t count)
+{
+    mr_dataset *dataset = mr_dataset_new(&items_kind, nullptr, sizeof(items_settings));
+    if (dataset == nullptr) return nullptr;
+    items_settings *s = dataset->settings;
+    if (mr_dataset_failed(mr_dataset_take_spec(dataset, spec))) return dataset;
+    dataset->count = count;
+    s->tensors = MR_ARENA_NEW(&dataset->arena, mr_tensor, (size_t)count * (size_t)spec->count + 1);
+    if (s->tensors == nullptr) return mr_dataset_fail(dataset, MR_RESOURCE_EXHAUSTED, "elements: no memory");
+    for (int64_t i = 0; i < count; i++)
+        for (int32_t c = 0; c < spec->count; c++)
+            s->tensors[i * spec->count + c] = mr_tensor_ref(&items[i].payload->tensors[c]);
+    s->count = count;
+    return dataset;
+}

@@ -1,0 +1,43 @@
+/* Place: where a pipeline stands, as bytes. Stages append their part and read it back in the same order.
+ *
+ * Numbers are varints, so that a place of a few stages is a few dozen bytes. A reader trusts nothing: what is cut short or
+ * too large is an error, never memory. */
+#ifndef MR_PIPELINE_PLACE_H
+#define MR_PIPELINE_PLACE_H
+
+#include <millrace/tensor.h>
+
+/* A place holds at most this; buffers of stages are references, not elements, so it is far away. */
+constexpr size_t MR_PLACE_BYTES_MAX = (size_t)256 << 20;
+
+/* {0} is empty. */
+typedef struct mr_place {
+    unsigned char *bytes; /* owned */
+    size_t size_bytes, capacity_bytes;
+} mr_place;
+
+void mr_place_deinit(mr_place *place);
+static inline void mr_place_clear(mr_place *place)
+{
+    place->size_bytes = 0;
+}
+mr_status mr_place_put(mr_place *place, uint64_t number, mr_error *error);
+mr_status mr_place_put_bytes(mr_place *place, const void *bytes, size_t size_bytes, mr_error *error);
+
+/* dtype, shape and elements: for the few stages whose state is a value and no reference. */
+mr_status mr_place_put_tensor(mr_place *place, const mr_tensor *tensor, mr_error *error);
+
+/* Reads from borrowed bytes. */
+typedef struct mr_place_reader {
+    const unsigned char *next, *end;
+} mr_place_reader;
+
+mr_status mr_place_get(mr_place_reader *reader, uint64_t *number, mr_error *error);
+/* A number of at most `most`. */
+mr_status mr_place_get_below(mr_place_reader *reader, uint64_t most, uint64_t *number, mr_error *error);
+/* A view into what is read. */
+mr_status mr_place_get_bytes(mr_place_reader *reader, const void **bytes, size_t *size_bytes, mr_error *error);
+/* A tensor of its own, which the caller deinits. */
+mr_status mr_place_get_tensor(mr_place_reader *reader, mr_tensor *tensor, mr_error *error);
+
+#endif

@@ -1,0 +1,311 @@
+/* Readers: the records of files whose names come out of a queue (queue.h). */
+#include "records/file.h"
+
+#include <millrace/formats.h>
+#include <millrace/queue.h>
+#include <millrace/record.h>
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+constexpr size_t FILE_BYTES_MAX = (size_t)2 << 30;
+
+struct mr_reader {
+    mr_reader_kind kind;
+    mr_reader_options options;
+    pthread_mutex_t mutex;
+    /* Guarded by the mutex: */
+    char *path;                /* owned; of the open file; null: none is open */
+    mr_input_file *file;       /* text lines, fixed length */
+    mr_record_reader *records; /* TFRecord */
+    char *window;              /* owned; of text */
+    size_t capacity, begin, end;
+    uint64_t offset; /* of window[begin], or of the next record */
+    int64_t number;  /* of the next line or record in the file */
+    bool is_done;    /* whole file: it has been given */
+    int64_t produced, completed;
+};
+
+mr_status mr_reader_new(mr_reader_kind kind, const mr_reader_options *options, mr_reader **reader, mr_error *error)
+{
+    static const mr_reader_options plain = {0};
+    if (options == nullptr) options = &plain;
+    *reader = nullptr;
+    if (kind == MR_READER_FIXED_LENGTH && (options->record_bytes == 0 || options->record_bytes > FILE_BYTES_MAX))
+        return mr_fail(error, MR_INVALID_ARGUMENT, "a reader of records of %zu bytes", options->record_bytes);
+    if (options->skip_header_lines < 0)
+        return mr_fail(error, MR_INVALID_ARGUMENT, "a reader that skips %d lines", options->skip_header_lines);
+    mr_reader *made = calloc(1, sizeof *made);
+    if (made == nullptr) return mr_fail(error, MR_RESOURCE_EXHAUSTED, "no memory for a reader");
+    made->kind = kind;
+    made->options = *options;
+    if (made->options.hop_bytes == 0) made->options.hop_bytes = options->record_bytes;
+    pthread_mutex_init(&made->mutex, nullptr);
+    *reader = made;
+    return MR_OK;
+}
+
+static void close_file(mr_reader *reader)
+{
+    mr_input_file_free(reader->file);
+    mr_record_reader_free(reader->records);
+    free(reader->path);
+    reader->file = nullptr;
+    reader->records = nullptr;
+    reader->path = nullptr;
+    reader->begin = reader->end = 0;
+    reader->offset = 0;
+    reader->number = 0;
+    reader->is_done = false;
+}
+
+void mr_reader_reset(mr_reader *reader)
+{
+    pthread_mutex_lock(&reader->mutex);
+    close_file(reader);
+    reader->produced = reader->completed = 0;
+    pthread_mutex_unlock(&reader->mutex);
+}
+
+void mr_reader_free(mr_reader *reader)
+{
+    if (reader == nullptr) return;
+    close_file(reader);
+    free(reader->window);
+    pthread_mutex_destroy(&reader->mutex);
+    free(reader);
+}
+
+/* ---- A record of the open file: MR_OUT_OF_RANGE at its end ---- */
+
+static mr_status put_key(const mr_reader *reader, int64_t place, mr_tensor *key, mr_error *error)
+{
+    char *text = nullptr;
+    int length = reader->kind == MR_READER_WHOLE_FILE ? asprintf(&text, "%s", reader->path)
+                                                      : asprintf(&text, "%s:%lld", reader->path, (long long)place);
+    if (length < 0) return mr_fail(error, MR_RESOURCE_EXHAUSTED, "no memory for a key");
+    mr_status status = mr_tensor_init_string(key, (mr_string){text, (size_t)length}, error);
+    free(text);
+    return status;
+}
+
+static mr_status put_record(const mr_reader *reader, int64_t place, mr_string record, mr_tensor *key, mr_tensor *value,
+                            mr_error *error)
+{
+    MR_TRY(put_key(reader, place, key, error));
+    mr_status status = mr_tensor_init_string(value, record, error);
+    if (status != MR_OK) mr_tensor_deinit(key);
+    return status;
+}
+
+static mr_status reserve(mr_reader *reader, size_t size_bytes, mr_error *error)
+{
+    if (size_bytes <= reader->capacity) return MR_OK;
+    char *window = realloc(reader->window, size_bytes);
+    if (window == nullptr) return mr_fail(error, MR_RESOURCE_EXHAUSTED, "no memory for %zu bytes", size_bytes);
+    reader->window = window;
+    reader->capacity = size_bytes;
+    return MR_OK;
+}
+
+static mr_status read_whole(mr_reader *reader, mr_tensor *key, mr_tensor *value, mr_error *error)
+{
+    if (reader->is_done) return mr_fail(error, MR_OUT_OF_RANGE, "end of file");
+    char *bytes = nullptr;
+    size_t size_bytes = 0;
+    MR_TRY(mr_file_read_whole(reader->path, FILE_BYTES_MAX, &bytes, &size_bytes, error));
+    mr_status status = put_record(reader, 0, (mr_string){bytes, size_bytes}, key, value, error);
+    free(bytes);
+    reader->is_done = true;
+    return status;
+}
+
+/* The next line into the window; LF and CRLF are no part of it. */
+static mr_status next_line(mr_reader *reader, mr_string *line, mr_error *error)
+{
+    constexpr size_t STEP_BYTES = 64 << 10;
+    size_t looked = 0;
+    for (;;) {
+        size_t held = reader->end - reader->begin;
+        char *from = reader->window == nullptr ? nullptr : reader->window + reader->begin;
+        char *end = from != nullptr && held > looked ? memchr(from + looked, '\n', held - looked) : nullptr;
+        bool is_over = reader->offset + held >= mr_input_file_size(reader->file);
+        if (end == nullptr && !is_over) {
+            size_t done = 0;
+            looked = held;
+            if (held > MR_LINE_SIZE_MAX)
+                return mr_fail(error, MR_DATA_LOSS, "%s: line %lld has more than %zu bytes", reader->path,
+                               (long long)reader->number + 1, MR_LINE_SIZE_MAX);
+            if (from != nullptr && reader->begin > 0) memmove(reader->window, from, held);
+            reader->begin = 0;
+            reader->end = held;
+            MR_TRY(reserve(reader, held + held / 2 + STEP_BYTES, error));
+            MR_TRY(mr_input_file_read(reader->file, reader->offset + held, reader->window + held,
+                                      reader->capacity - held, &done, error));
+            if (done == 0) return mr_fail(error, MR_DATA_LOSS, "%s: has become shorter", reader->path);
+            reader->end += done;
+            continue;
+        }
+        if (end == nullptr && held == 0) return mr_fail(error, MR_OUT_OF_RANGE, "end of file");
+        size_t size_bytes = end == nullptr ? held : (size_t)(end - from);
+        size_t used = size_bytes + (end != nullptr);
+        if (end != nullptr && size_bytes > 0 && from[size_bytes - 1] == '\r') size_bytes--;
+        *line = (mr_string){from, size_bytes};
+        reader->begin += used;
+        reader->offset += used;
+        reader->number++;
+        return MR_OK;
+    }
+}
+
+static mr_status read_line(mr_reader *reader, mr_tensor *key, mr_tensor *value, mr_error *error)
+{
+    mr_string line = {0};
+    while (reader->number < reader->options.skip_header_lines) MR_TRY(next_line(reader, &line, error));
+    MR_TRY(next_line(reader, &line, error));
+    return put_record(reader, reader->number, line, key, value, error);
+}
+
+static mr_status read_fixed(mr_reader *reader, mr_tensor *key, mr_tensor *value, mr_error *error)
+{
+    const mr_reader_options *o = &reader->options;
+    uint64_t size_bytes = mr_input_file_size(reader->file),
+             at = o->header_bytes + (uint64_t)reader->number * o->hop_bytes;
+    size_t done = 0;
+    /* What is left over is no record, as TensorFlow has it. */
+    if (size_bytes < o->footer_bytes || at + o->record_bytes > size_bytes - o->footer_bytes)
+        return mr_fail(error, MR_OUT_OF_RANGE, "end of file");
+    MR_TRY(reserve(reader, o->record_bytes, error));
+    MR_TRY(mr_input_file_read(reader->file, at, reader->window, o->record_bytes, &done, error));
+    if (done != o->record_bytes) return mr_fail(error, MR_DATA_LOSS, "%s: has become shorter", reader->path);
+    MR_TRY(put_record(reader, reader->number, (mr_string){reader->window, done}, key, value, error));
+    reader->number++;
+    return MR_OK;
+}
+
+static mr_status read_tf_record(mr_reader *reader, mr_tensor *key, mr_tensor *value, mr_error *error)
+{
+    mr_string record = {0};
+    MR_TRY(mr_record_reader_next(reader->records, &record, error));
+    return put_record(reader, (int64_t)mr_record_reader_offset(reader->records), record, key, value, error);
+}
+
+static mr_status read_one(mr_reader *reader, mr_tensor *key, mr_tensor *value, mr_error *error)
+{
+    switch (reader->kind) {
+    case MR_READER_WHOLE_FILE:
+        return read_whole(reader, key, value, error);
+    case MR_READER_TEXT_LINE:
+        return read_line(reader, key, value, error);
+    case MR_READER_FIXED_LENGTH:
+        return read_fixed(reader, key, value, error);
+    case MR_READER_TF_RECORD:
+        return read_tf_record(reader, key, value, error);
+    }
+    return MR_INTERNAL;
+}
+
+/* ---- File after file ---- */
+
+static mr_status open_next(mr_reader *reader, mr_queue *names, mr_error *error)
+{
+    mr_tensor name = {0};
+    const mr_queue_options *o = mr_queue_describe(names);
+    if (o->component_count != 1 || o->dtypes[0] != MR_STRING)
+        return mr_fail(error, MR_INVALID_ARGUMENT, "a reader's queue has to hold names of files");
+    MR_TRY(mr_queue_dequeue(names, &name, error));
+    mr_string text = mr_tensor_strings(&name)[0];
+    reader->path = strndup(text.data == nullptr ? "" : text.data, text.size_bytes);
+    mr_tensor_deinit(&name);
+    if (reader->path == nullptr) return mr_fail(error, MR_RESOURCE_EXHAUSTED, "no memory for a name");
+    mr_status status = MR_OK;
+    if (reader->kind == MR_READER_TF_RECORD)
+        status = mr_record_reader_open(reader->path, nullptr, &reader->records, error);
+    else if (reader->kind != MR_READER_WHOLE_FILE)
+        status = mr_input_file_open(reader->path, true, &reader->file, error);
+    if (status != MR_OK) close_file(reader);
+    return status;
+}
+
+/* Lock held. The next record, of the next file when this one has ended; only_here: not of the next. */
+static mr_status next_record(mr_reader *reader, mr_queue *names, bool only_here, mr_tensor *key, mr_tensor *value,
+                             mr_error *error)
+{
+    for (;;) {
+        if (reader->path == nullptr) {
+            if (only_here) return mr_fail(error, MR_OUT_OF_RANGE, "end of file");
+            MR_TRY(open_next(reader, names, error));
+        }
+        mr_status status = read_one(reader, key, value, error);
+        if (status == MR_OK) reader->produced++;
+        if (status != MR_OUT_OF_RANGE) return status;
+        close_file(reader);
+        reader->completed++;
+    }
+}
+
+mr_status mr_reader_read(mr_reader *reader, mr_queue *names, mr_tensor *key, mr_tensor *value, mr_error *error)
+{
+    pthread_mutex_lock(&reader->mutex);
+    mr_status status = next_record(reader, names, false, key, value, error);
+    pthread_mutex_unlock(&reader->mutex);
+    return status;
+}
+
+static mr_status join_strings(const mr_tensor *scalars, int64_t count, mr_tensor *vector, mr_error *error)
+{
+    mr_string *strings = calloc((size_t)count + 1, sizeof *strings);
+    if (strings == nullptr)
+        return mr_fail(error, MR_RESOURCE_EXHAUSTED, "no memory for %lld records", (long long)count);
+    for (int64_t i = 0; i < count; i++) strings[i] = mr_tensor_strings(&scalars[i])[0];
+    mr_status status = mr_tensor_init_strings(vector, MR_SHAPE(count), strings, error);
+    free(strings);
+    return status;
+}
+
+mr_status mr_reader_read_up_to(mr_reader *reader, mr_queue *names, int64_t count, mr_tensor *keys, mr_tensor *values,
+                               mr_error *error)
+{
+    constexpr int64_t COUNT_MAX = (int64_t)1 << 26;
+    if (count < 1 || count > COUNT_MAX)
+        return mr_fail(error, MR_INVALID_ARGUMENT, "%lld records at a time", (long long)count);
+    mr_tensor *read = calloc((size_t)count * 2, sizeof *read);
+    if (read == nullptr) return mr_fail(error, MR_RESOURCE_EXHAUSTED, "no memory for %lld records", (long long)count);
+    mr_status status = MR_OK;
+    int64_t taken = 0;
+    pthread_mutex_lock(&reader->mutex);
+    while (taken < count && status == MR_OK) {
+        status = next_record(reader, names, taken > 0, &read[taken], &read[count + taken], error);
+        taken += status == MR_OK;
+    }
+    pthread_mutex_unlock(&reader->mutex);
+    if (taken > 0) status = join_strings(read, taken, keys, error);
+    if (taken > 0 && status == MR_OK) {
+        status = join_strings(read + count, taken, values, error);
+        if (status != MR_OK) mr_tensor_deinit(keys);
+    }
+    for (int64_t i = 0; i < taken; i++) {
+        mr_tensor_deinit(&read[i]);
+        mr_tensor_deinit(&read[count + i]);
+    }
+    free(read);
+    return status;
+}
+
+int64_t mr_reader_records_produced(mr_reader *reader)
+{
+    pthread_mutex_lock(&reader->mutex);
+    int64_t produced = reader->produced;
+    pthread_mutex_unlock(&reader->mutex);
+    return produced;
+}
+
+int64_t mr_reader_work_units_completed(mr_reader *reader)
+{
+    pthread_mutex_lock(&reader->mutex);
+    int64_t completed = reader->completed;
+    pthread_mutex_unlock(&reader->mutex);
+    return completed;
+}

@@ -1,0 +1,138 @@
+/* bucket_by_sequence_length: group_by_window whose key is the bucket of an element's length, and whose windows become
+ * (padded) batches. */
+#include "pipeline/pipeline.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct buckets {
+    mr_key_function length;
+    void *context;
+    mr_bucket_options options;
+    int32_t count; /* boundaries */
+    int64_t *boundaries;
+    int64_t *batch_sizes;
+    int32_t components;
+    mr_shape *shapes; /* owned; null: as the elements' own */
+    mr_tensor *values;
+    mr_element_spec spec;
+} buckets;
+
+static void buckets_free(void *context)
+{
+    buckets *b = context;
+    if (b->options.release != nullptr) b->options.release(b->context);
+    for (int32_t i = 0; b->values != nullptr && i < b->components; i++) mr_tensor_deinit(&b->values[i]);
+    free(b->boundaries);
+    free(b->batch_sizes);
+    free(b->shapes);
+    free(b->values);
+    free(b);
+}
+
+static mr_status bucket_of(void *context, const mr_element *input, int64_t *key, mr_error *error)
+{
+    const buckets *b = context;
+    int64_t length = 0;
+    MR_TRY(b->length(b->context, input, &length, error));
+    for (*key = 0; *key < b->count && length >= b->boundaries[*key];) ++*key;
+    if (b->options.pad_to_boundary && *key == b->count)
+        return mr_fail(error, MR_INVALID_ARGUMENT,
+                       "an element of length %lld, where %lld is the last boundary that is padded to",
+                       (long long)length, (long long)b->boundaries[b->count - 1]);
+    return MR_OK;
+}
+
+static int64_t size_of(void *context, int64_t key)
+{
+    return ((const buckets *)context)->batch_sizes[key];
+}
+
+static mr_status batch_of(void *context, int64_t key, mr_dataset *window, mr_dataset **output, mr_error *error)
+{
+    (void)error;
+    const buckets *b = context;
+    mr_shape shapes[MR_COMPONENTS_MAX];
+    int64_t size = b->batch_sizes[key];
+    if (b->options.no_padding) {
+        *output = mr_dataset_batch(window, size, .drop_remainder = b->options.drop_remainder);
+        return MR_OK;
+    }
+    for (int32_t i = 0; i < b->components; i++) {
+        shapes[i] = b->shapes != nullptr ? b->shapes[i] : b->spec.shapes[i];
+        for (int32_t d = 0; b->options.pad_to_boundary && d < shapes[i].rank; d++)
+            if (shapes[i].dims[d] < 0) shapes[i].dims[d] = b->boundaries[key] - 1;
+    }
+    *output = mr_dataset_padded_batch(window, size, .shapes = shapes, .values = b->values,
+                                      .drop_remainder = b->options.drop_remainder);
+    return MR_OK;
+}
+
+static void *copy(const void *from, size_t size_bytes)
+{
+    void *to = malloc(size_bytes + 1);
+    if (to != nullptr && size_bytes > 0) memcpy(to, from, size_bytes);
+    return to;
+}
+
+static buckets *buckets_new(const mr_dataset *input, mr_key_function length, void *context, const int64_t *boundaries,
+                            int32_t count, const int64_t *batch_sizes, const mr_bucket_options *options)
+{
+    buckets *b = calloc(1, sizeof *b);
+    if (b == nullptr) return nullptr;
+    size_t components = (size_t)input->spec.count;
+    b->length = length;
+    b->spec = input->spec;
+    b->count = count;
+    b->components = input->spec.count;
+    b->boundaries = copy(boundaries, (size_t)count * sizeof *boundaries);
+    b->batch_sizes = copy(batch_sizes, ((size_t)count + 1) * sizeof *batch_sizes);
+    if (options->shapes != nullptr) b->shapes = copy(options->shapes, components * sizeof *b->shapes);
+    if (options->values != nullptr) b->values = calloc(components + 1, sizeof *b->values);
+    bool is_whole = b->boundaries != nullptr && b->batch_sizes != nullptr &&
+                    (options->shapes == nullptr || b->shapes != nullptr) &&
+                    (options->values == nullptr || b->values != nullptr);
+    if (!is_whole) {
+        buckets_free(b);
+        return nullptr;
+    }
+    for (size_t i = 0; b->values != nullptr && i < components; i++) b->values[i] = mr_tensor_ref(&options->values[i]);
+    b->context = context;
+    b->options = *options;
+    return b;
+}
+
+mr_dataset *mr_dataset_bucket_by_sequence_length_(mr_dataset *input, mr_key_function length, void *context,
+                                                  const int64_t *boundaries, int32_t boundary_count,
+                                                  const int64_t *batch_sizes, const mr_bucket_options *options)
+{
+    constexpr int32_t BOUNDARIES_MAX = 1 << 16;
+    buckets *b = nullptr;
+    if (!mr_dataset_failed(input) && boundary_count >= 1 && boundary_count <= BOUNDARIES_MAX)
+        b = buckets_new(input, length, context, boundaries, boundary_count, batch_sizes, options);
+    if (b == nullptr) {
+        if (options->release != nullptr) options->release(context);
+        if (mr_dataset_failed(input)) return input;
+        /* A node of its own: the input may have other holders. */
+        input = mr_dataset_take(input, -1);
+        if (mr_dataset_failed(input)) return input;
+        if (boundary_count >= 1 && boundary_count <= BOUNDARIES_MAX)
+            return mr_dataset_fail(input, MR_RESOURCE_EXHAUSTED, "bucket_by_sequence_length: no memory");
+        return mr_dataset_fail(input, MR_INVALID_ARGUMENT, "bucket_by_sequence_length: %d boundaries", boundary_count);
+    }
+    /* What the batches look like: sizes of any bucket. */
+    mr_element_spec spec = input->spec;
+    for (int32_t i = 0; i < spec.count && b->shapes != nullptr; i++) spec.shapes[i] = b->shapes[i];
+    mr_error error = {0};
+    mr_status status = mr_spec_batch(&spec, -1, &error);
+    for (int32_t i = 1; i < boundary_count && status == MR_OK; i++)
+        if (boundaries[i] <= boundaries[i - 1])
+            status = mr_fail(&error, MR_INVALID_ARGUMENT, "boundary %d is not above the one before", i);
+    for (int32_t i = 0; i <= boundary_count && status == MR_OK; i++)
+        if (batch_sizes[i] < 1)
+            status = mr_fail(&error, MR_INVALID_ARGUMENT, "batches of %lld", (long long)batch_sizes[i]);
+    mr_dataset *dataset = mr_dataset_group_by_window(input, bucket_of, batch_of, b, &spec, .window_size_of = size_of,
+                                                     .release = buckets_free);
+    if (mr_dataset_failed(dataset) || status == MR_OK) return dataset;
+    return mr_dataset_fail(dataset, status, "bucket_by_sequence_length: %s", error.message);
+}

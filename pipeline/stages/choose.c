@@ -1,0 +1,192 @@
+/* sample_from and choose_from: each element from one of several inputs, as a random number or another dataset says. */
+#include "pipeline/pipeline.h"
+
+#include <math.h>
+#include <string.h>
+
+typedef struct choose_settings {
+    int32_t count;
+    double *sums; /* of weights up to and with each input; null: choices decide */
+    mr_sample_options options;
+} choose_settings;
+
+typedef struct choose_stage {
+    mr_stage stage;
+    uint64_t seed;
+    uint64_t draws; /* so far; some fell on inputs that have ended */
+    uint64_t ended; /* inputs, a bit each */
+} choose_stage;
+
+constexpr int32_t INPUTS_MAX = 64;
+
+static const choose_settings *settings_of(const choose_stage *self)
+{
+    return self->stage.dataset->settings;
+}
+
+static uint64_t choose_digest(const mr_dataset *dataset)
+{
+    const choose_settings *s = dataset->settings;
+    uint64_t digest = mr_digest(s->options.seed, s->options.stop_on_empty);
+    return s->sums == nullptr ? digest : mr_digest_bytes(digest, s->sums, (size_t)s->count * sizeof *s->sums);
+}
+
+static void take_seed(choose_stage *self)
+{
+    self->seed = mr_stage_seed(self->stage.run, settings_of(self)->options.seed, self->stage.purpose);
+}
+
+static mr_status choose_begin(mr_stage *stage, uint64_t iteration, mr_error *error)
+{
+    choose_stage *self = (choose_stage *)stage;
+    (void)mr_stage_begin_simple(stage, iteration, nullptr);
+    take_seed(self);
+    self->draws = self->ended = 0;
+    for (int32_t i = 0; i < stage->child_count; i++) MR_TRY(mr_stage_begin(stage->children[i], iteration, error));
+    return MR_OK;
+}
+
+/* Which input is next. errors: MR_OUT_OF_RANGE when the choices have ended */
+static mr_status choose(choose_stage *self, int32_t *chosen, mr_error *error)
+{
+    const choose_settings *s = settings_of(self);
+    if (s->sums != nullptr) {
+        mr_random random = mr_random_at(self->seed, self->stage.iteration, self->draws++, self->stage.purpose);
+        double place = mr_random_unit(&random) * s->sums[s->count - 1];
+        for (*chosen = 0; *chosen + 1 < s->count && place >= s->sums[*chosen];) ++*chosen;
+        return MR_OK;
+    }
+    mr_item choice = {0};
+    MR_TRY(mr_stage_next(self->stage.children[s->count], &choice, error));
+    int64_t number = mr_tensor_int64s(&choice.payload->tensors[0])[0];
+    mr_item_deinit(&choice);
+    if (number < 0 || number >= s->count)
+        return mr_fail(error, MR_INVALID_ARGUMENT, "choose_from: dataset %lld of %d", (long long)number, s->count);
+    *chosen = (int32_t)number;
+    return MR_OK;
+}
+
+static mr_status choose_next(mr_stage *stage, mr_item *item, mr_error *error)
+{
+    choose_stage *self = (choose_stage *)stage;
+    const choose_settings *s = settings_of(self);
+    uint64_t all = s->count == INPUTS_MAX ? UINT64_MAX : ((uint64_t)1 << s->count) - 1;
+    while (self->ended != all) {
+        int32_t chosen = 0;
+        mr_status status = choose(self, &chosen, error);
+        if (status != MR_OK && status != MR_OUT_OF_RANGE && status != MR_CANCELLED) stage->position++;
+        MR_TRY(status);
+        if (self->ended >> chosen & 1) continue;
+        mr_stage *child = stage->children[chosen];
+        uint64_t before = child->position;
+        status = mr_stage_next(child, item, error);
+        if (child->position != before) stage->position++;
+        if (status == MR_OK) {
+            item->epoch = stage->iteration;
+            item->number = stage->position - 1;
+            mr_count(&stage->counters->elements, 1);
+        }
+        if (status != MR_OUT_OF_RANGE) return status;
+        self->ended = s->options.stop_on_empty ? all : self->ended | (uint64_t)1 << chosen;
+    }
+    return mr_fail(error, MR_OUT_OF_RANGE, "end of sequence");
+}
+
+static mr_status choose_save(mr_stage *stage, mr_place *place, mr_error *error)
+{
+    const choose_stage *self = (const choose_stage *)stage;
+    MR_TRY(mr_place_put(place, self->draws, error));
+    MR_TRY(mr_place_put(place, self->ended, error));
+    for (int32_t i = 0; i < stage->child_count; i++) MR_TRY(mr_stage_save(stage->children[i], place, error));
+    return MR_OK;
+}
+
+static mr_status choose_restore(mr_stage *stage, mr_place_reader *reader, mr_error *error)
+{
+    choose_stage *self = (choose_stage *)stage;
+    take_seed(self);
+    MR_TRY(mr_place_get(reader, &self->draws, error));
+    MR_TRY(mr_place_get(reader, &self->ended, error));
+    for (int32_t i = 0; i < stage->child_count; i++) MR_TRY(mr_stage_restore(stage->children[i], reader, error));
+    return MR_OK;
+}
+
+static const mr_stage_functions choose_functions = {.begin = choose_begin,
+                                                    .next = choose_next,
+                                                    .seek = mr_stage_seek_forward,
+                                                    .save = choose_save,
+                                                    .restore = choose_restore};
+
+static const mr_dataset_kind sample_kind = {.name = "sample_from",
+                                            .role = MR_ROLE_STREAM,
+                                            .digest = choose_digest,
+                                            .stage_size_bytes = sizeof(choose_stage),
+                                            .functions = &choose_functions};
+static const mr_dataset_kind choose_kind = {.name = "choose_from",
+                                            .role = MR_ROLE_STREAM,
+                                            .digest = choose_digest,
+                                            .stage_size_bytes = sizeof(choose_stage),
+                                            .functions = &choose_functions};
+
+static mr_dataset *make(const mr_dataset_kind *kind, mr_dataset *const *inputs, int32_t count, int32_t more,
+                        const mr_sample_options *options)
+{
+    if (count < 1 || count > INPUTS_MAX) {
+        for (int32_t i = 0; i < count + more; i++)
+            if (i > 0) mr_dataset_free(inputs[i]);
+        mr_dataset *dataset = count < 1 ? nullptr : mr_dataset_new(kind, inputs[0], sizeof(choose_settings));
+        return dataset == nullptr
+                   ? nullptr
+                   : mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "%s: %d datasets, where 1 to %d may be", kind->name,
+                                     count, INPUTS_MAX);
+    }
+    mr_dataset *dataset = mr_dataset_new_of(kind, inputs, count + more, sizeof(choose_settings));
+    if (mr_dataset_failed(dataset)) return dataset;
+    *(choose_settings *)dataset->settings = (choose_settings){.count = count, .options = *options};
+    dataset->count = MR_CARDINALITY_UNKNOWN;
+    for (int32_t i = 1; i < count; i++) {
+        mr_error error = {0};
+        if (mr_spec_join(&dataset->spec, &inputs[i]->spec, &error) != MR_OK)
+            return mr_dataset_fail(dataset, error.status, "%s: dataset %d: %s", kind->name, i, error.message);
+    }
+    return dataset;
+}
+
+mr_dataset *mr_dataset_sample_from_(mr_dataset *const *inputs, const double *weights, int32_t count,
+                                    const mr_sample_options *options)
+{
+    mr_dataset *dataset = make(&sample_kind, inputs, count, 0, options);
+    if (mr_dataset_failed(dataset)) return dataset;
+    choose_settings *s = dataset->settings;
+    s->sums = MR_ARENA_NEW(&dataset->arena, double, (size_t)count);
+    if (s->sums == nullptr) return mr_dataset_fail(dataset, MR_RESOURCE_EXHAUSTED, "sample_from: no memory");
+    double sum = 0;
+    for (int32_t i = 0; i < count; i++) {
+        double weight = weights == nullptr ? 1 : weights[i];
+        /* A weight of 0 is never drawn: to wait for that dataset's end would be for ever. */
+        if (!isfinite(weight) || weight <= 0)
+            return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "sample_from: weight %d is %g; leave that dataset out",
+                                   i, weight);
+        s->sums[i] = sum += weight;
+    }
+    return dataset;
+}
+
+mr_dataset *mr_dataset_choose_from_(mr_dataset *const *inputs, int32_t count, mr_dataset *choices,
+                                    const mr_sample_options *options)
+{
+    mr_dataset *all[INPUTS_MAX + 1];
+    int32_t taken = count < 0 ? 0 : count > INPUTS_MAX ? INPUTS_MAX : count;
+    for (int32_t i = taken; i < count; i++) mr_dataset_free(inputs[i]);
+    if (taken > 0) memcpy(all, inputs, (size_t)taken * sizeof *all);
+    all[taken] = choices;
+    mr_dataset *dataset = make(&choose_kind, all, taken, 1, options);
+    if (mr_dataset_failed(dataset)) return dataset;
+    if (count > INPUTS_MAX)
+        return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "choose_from: %d datasets, where 1 to %d may be", count,
+                               INPUTS_MAX);
+    const mr_element_spec *spec = &choices->spec;
+    if (spec->count != 1 || spec->dtypes[0] != MR_INT64 || spec->shapes[0].rank != 0)
+        return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "choose_from: choices have to be int64 scalars");
+    return dataset;
+}

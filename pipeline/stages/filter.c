@@ -1,0 +1,72 @@
+/* filter: work that lets elements fall; the predicate runs on the engine's threads, for several elements at once. And
+ * ignore_errors, which the engine does itself. */
+#include "pipeline/pipeline.h"
+
+typedef struct filter_settings {
+    mr_predicate predicate;
+    void *context;
+    mr_function_options options;
+} filter_settings;
+
+static mr_status filter_work(const mr_work *work, uint64_t epoch, uint64_t number, mr_lane *lane, mr_error *error)
+{
+    (void)epoch;
+    (void)number;
+    const filter_settings *s = work->dataset->settings;
+    mr_element element;
+    bool stays = false;
+    MR_TRY(mr_lane_view(lane, &element, error));
+    mr_status status = s->predicate(s->context, &element, &stays, error);
+    if (status == MR_OUT_OF_RANGE) return mr_fail_out_of_range(error);
+    lane->is_dropped = status == MR_OK && !stays;
+    return status;
+}
+
+static void filter_deinit(mr_dataset *dataset)
+{
+    const filter_settings *s = dataset->settings;
+    if (s->options.release != nullptr) s->options.release(s->context);
+}
+
+static const mr_dataset_kind filter_kind = {
+    .name = "filter", .role = MR_ROLE_WORK, .work = filter_work, .drops = true, .deinit = filter_deinit};
+
+mr_dataset *mr_dataset_filter_(mr_dataset *input, mr_predicate predicate, void *context,
+                               const mr_function_options *options)
+{
+    mr_dataset *dataset = mr_dataset_new(&filter_kind, input, sizeof(filter_settings));
+    if (dataset == nullptr) {
+        if (options->release != nullptr) options->release(context);
+        return nullptr;
+    }
+    *(filter_settings *)dataset->settings = (filter_settings){predicate, context, *options};
+    dataset->count = MR_CARDINALITY_UNKNOWN;
+    dataset->is_heavy = true;
+    return dataset;
+}
+
+int32_t mr_filter_threads(const mr_dataset *dataset)
+{
+    return dataset->kind == &filter_kind ? ((const filter_settings *)dataset->settings)->options.threads : 0;
+}
+
+/* ---- ignore_errors ---- */
+
+static uint64_t ignore_digest(const mr_dataset *dataset)
+{
+    return (uint64_t)((const mr_ignore_settings *)dataset->settings)->budget;
+}
+
+static const mr_dataset_kind ignore_kind = {.name = "ignore_errors", .role = MR_ROLE_IGNORE, .digest = ignore_digest};
+
+mr_dataset *mr_dataset_ignore_errors_(mr_dataset *input, const mr_ignore_errors_options *options)
+{
+    mr_dataset *dataset = mr_dataset_new(&ignore_kind, input, sizeof(mr_ignore_settings));
+    if (mr_dataset_failed(dataset)) return dataset;
+    if (options->budget < 0)
+        return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "ignore_errors: a budget of %lld",
+                               (long long)options->budget);
+    ((mr_ignore_settings *)dataset->settings)->budget = options->budget == 0 ? -1 : options->budget;
+    dataset->count = MR_CARDINALITY_UNKNOWN;
+    return dataset;
+}

@@ -1,0 +1,282 @@
+/* flat_map and interleave: a dataset for each element of the input, and those datasets' elements in turn.
+ *
+ * The slots of the cycle are filled in order. A slot gives block_length elements, then the next one is asked; one whose
+ * dataset has ended is passed over and takes the input's next element when its turn comes again, as in TensorFlow.
+ * flat_map is a cycle of one. The place is, for each open slot, where the input was before its element, and the place inside. */
+#include "pipeline/inner.h"
+
+#include <stdlib.h>
+
+typedef struct flat_map_settings {
+    mr_dataset_function function;
+    void *context;
+    void (*release)(void *context);
+    int64_t cycle_length, block_length;
+    bool parallel;
+} flat_map_settings;
+
+typedef struct slot {
+    mr_inner inner;
+    uint64_t element; /* which of the input's */
+    mr_place before;  /* where the input was before it; not kept when the input is seekable */
+} slot;
+
+typedef struct flat_map_stage {
+    mr_stage stage;
+    mr_run run; /* of the datasets inside: they are worked off on the caller's thread, or one each */
+    slot *slots;
+    int64_t slot_count;
+    int64_t current; /* slot that is asked next */
+    int64_t given;   /* elements of its block so far */
+    bool input_ended;
+} flat_map_stage;
+
+static const flat_map_settings *settings_of(const mr_stage *stage)
+{
+    return stage->dataset->settings;
+}
+
+static uint64_t flat_map_digest(const mr_dataset *dataset)
+{
+    const flat_map_settings *s = dataset->settings;
+    return mr_digest((uint64_t)s->cycle_length, (uint64_t)s->block_length);
+}
+
+static void close_slots(flat_map_stage *self)
+{
+    for (int64_t i = 0; i < self->slot_count; i++) mr_inner_close(&self->slots[i].inner);
+    self->current = self->given = 0;
+    self->input_ended = false;
+}
+
+static mr_status flat_map_begin(mr_stage *stage, uint64_t iteration, mr_error *error)
+{
+    close_slots((flat_map_stage *)stage);
+    (void)mr_stage_begin_simple(stage, iteration, nullptr);
+    return mr_stage_begin(stage->children[0], iteration, error);
+}
+
+/* The pipeline of the input's element in the slot. */
+static mr_status open_with(flat_map_stage *self, slot *slot, const mr_item *item, mr_error *error)
+{
+    const flat_map_settings *s = settings_of(&self->stage);
+    mr_element element;
+    mr_dataset *made = nullptr;
+    mr_payload_view(item->payload, &element);
+    mr_status status = s->function(s->context, &element, &made, error);
+    if (status == MR_OUT_OF_RANGE) status = mr_fail_out_of_range(error);
+    if (status != MR_OK) {
+        mr_dataset_free(made);
+        return status;
+    }
+    return mr_inner_open(&slot->inner, made, &self->run, self->stage.run, &self->stage.dataset->spec,
+                         self->stage.purpose, mr_digest(self->stage.iteration, slot->element), error);
+}
+
+/* The input's next element into the slot. MR_OUT_OF_RANGE: there is none. */
+static mr_status open_slot(flat_map_stage *self, slot *slot, mr_error *error)
+{
+    mr_stage *input = self->stage.children[0];
+    mr_item item = {0};
+    slot->element = input->position;
+    mr_place_clear(&slot->before);
+    if (!input->is_seekable) MR_TRY(mr_stage_save(input, &slot->before, error));
+    MR_TRY(mr_stage_next(input, &item, error));
+    mr_status status = open_with(self, slot, &item, error);
+    mr_item_deinit(&item);
+    return status;
+}
+
+static void step(flat_map_stage *self)
+{
+    self->current = (self->current + 1) % self->slot_count;
+    self->given = 0;
+}
+
+static mr_status flat_map_next(mr_stage *stage, mr_item *item, mr_error *error)
+{
+    flat_map_stage *self = (flat_map_stage *)stage;
+    const flat_map_settings *s = settings_of(stage);
+    for (int64_t idle = 0; idle <= self->slot_count;) {
+        slot *slot = &self->slots[self->current];
+        if (!slot->inner.is_open) {
+            mr_status status = self->input_ended ? MR_OUT_OF_RANGE : open_slot(self, slot, error);
+            if (status == MR_OUT_OF_RANGE) {
+                self->input_ended = true;
+                step(self);
+                idle++;
+                continue;
+            }
+            if (status != MR_OK) {
+                if (stage->children[0]->position != slot->element) stage->position++;
+                return status;
+            }
+        }
+        uint64_t before = stage->position;
+        mr_status status = mr_inner_next(&slot->inner, stage, item, error);
+        if (status == MR_OUT_OF_RANGE) {
+            /* Its place goes to the input's next element when its turn comes again, as in TensorFlow. */
+            mr_inner_close(&slot->inner);
+            step(self);
+            idle = 0;
+            continue;
+        }
+        if (stage->position != before && ++self->given == s->block_length) step(self);
+        return status;
+    }
+    return mr_fail(error, MR_OUT_OF_RANGE, "end of sequence");
+}
+
+/* ---- The place ---- */
+
+static mr_status save_slot(flat_map_stage *self, slot *slot, mr_place *place, mr_error *error)
+{
+    MR_TRY(mr_place_put(place, slot->inner.is_open, error));
+    if (!slot->inner.is_open) return MR_OK;
+    MR_TRY(mr_place_put(place, slot->element, error));
+    if (!self->stage.children[0]->is_seekable)
+        MR_TRY(mr_place_put_bytes(place, slot->before.bytes, slot->before.size_bytes, error));
+    return mr_stage_save(slot->inner.pipeline.top, place, error);
+}
+
+static mr_status flat_map_save(mr_stage *stage, mr_place *place, mr_error *error)
+{
+    flat_map_stage *self = (flat_map_stage *)stage;
+    MR_TRY(mr_place_put(place, (uint64_t)self->current, error));
+    MR_TRY(mr_place_put(place, (uint64_t)self->given, error));
+    MR_TRY(mr_place_put(place, self->input_ended, error));
+    for (int64_t i = 0; i < self->slot_count; i++) MR_TRY(save_slot(self, &self->slots[i], place, error));
+    return mr_stage_save(stage->children[0], place, error);
+}
+
+/* The slot's dataset is made again from the input's element. */
+static mr_status restore_slot(flat_map_stage *self, slot *slot, mr_place_reader *reader, mr_error *error)
+{
+    mr_stage *input = self->stage.children[0];
+    uint64_t is_open = 0;
+    MR_TRY(mr_place_get_below(reader, 1, &is_open, error));
+    if (is_open == 0) return MR_OK;
+    MR_TRY(mr_place_get_below(reader, MR_POSITION_MAX, &slot->element, error));
+    mr_place_clear(&slot->before);
+    if (input->is_seekable) {
+        MR_TRY(mr_stage_begin(input, self->stage.iteration, error));
+        MR_TRY(mr_stage_seek(input, slot->element, error));
+    } else {
+        const void *bytes = nullptr;
+        size_t size_bytes = 0;
+        MR_TRY(mr_place_get_bytes(reader, &bytes, &size_bytes, error));
+        mr_place_reader before = {bytes, (const unsigned char *)bytes + size_bytes};
+        MR_TRY(mr_stage_restore(input, &before, error));
+        MR_TRY(mr_stage_save(input, &slot->before, error));
+    }
+    mr_item item = {0};
+    MR_TRY(mr_stage_next(input, &item, error));
+    mr_status status = open_with(self, slot, &item, error);
+    mr_item_deinit(&item);
+    MR_TRY(status);
+    return mr_stage_restore(slot->inner.pipeline.top, reader, error);
+}
+
+static mr_status flat_map_restore(mr_stage *stage, mr_place_reader *reader, mr_error *error)
+{
+    flat_map_stage *self = (flat_map_stage *)stage;
+    uint64_t current = 0, given = 0, input_ended = 0;
+    close_slots(self);
+    MR_TRY(mr_place_get_below(reader, (uint64_t)self->slot_count - 1, &current, error));
+    MR_TRY(mr_place_get_below(reader, (uint64_t)settings_of(stage)->block_length, &given, error));
+    MR_TRY(mr_place_get_below(reader, 1, &input_ended, error));
+    self->current = (int64_t)current;
+    self->given = (int64_t)given;
+    for (int64_t i = 0; i < self->slot_count; i++) MR_TRY(restore_slot(self, &self->slots[i], reader, error));
+    self->input_ended = input_ended != 0;
+    return mr_stage_restore(stage->children[0], reader, error);
+}
+
+/* ---- As a stage ---- */
+
+static mr_status flat_map_prepare(mr_stage *stage, mr_error *error)
+{
+    flat_map_stage *self = (flat_map_stage *)stage;
+    const flat_map_settings *s = settings_of(stage);
+    mr_inner_run_init(&self->run, stage->run, s->parallel);
+    self->slot_count = s->cycle_length;
+    self->slots = calloc((size_t)self->slot_count, sizeof *self->slots);
+    if (self->slots == nullptr) {
+        self->slot_count = 0;
+        return mr_fail_memory(error, (size_t)s->cycle_length * sizeof *self->slots);
+    }
+    return MR_OK;
+}
+
+static void flat_map_deinit(mr_stage *stage)
+{
+    flat_map_stage *self = (flat_map_stage *)stage;
+    close_slots(self);
+    for (int64_t i = 0; i < self->slot_count; i++) mr_place_deinit(&self->slots[i].before);
+    free(self->slots);
+}
+
+static const mr_stage_functions flat_map_functions = {.begin = flat_map_begin,
+                                                      .next = flat_map_next,
+                                                      .seek = mr_stage_seek_forward,
+                                                      .deinit = flat_map_deinit,
+                                                      .save = flat_map_save,
+                                                      .restore = flat_map_restore};
+
+static void settings_deinit(mr_dataset *dataset)
+{
+    const flat_map_settings *s = dataset->settings;
+    if (s->release != nullptr) s->release(s->context);
+}
+
+static const mr_dataset_kind flat_map_kind = {.name = "flat_map",
+                                              .role = MR_ROLE_STREAM,
+                                              .digest = flat_map_digest,
+                                              .stage_size_bytes = sizeof(flat_map_stage),
+                                              .functions = &flat_map_functions,
+                                              .prepare = flat_map_prepare,
+                                              .deinit = settings_deinit};
+static const mr_dataset_kind interleave_kind = {.name = "interleave",
+                                                .role = MR_ROLE_STREAM,
+                                                .digest = flat_map_digest,
+                                                .stage_size_bytes = sizeof(flat_map_stage),
+                                                .functions = &flat_map_functions,
+                                                .prepare = flat_map_prepare,
+                                                .deinit = settings_deinit};
+
+static mr_dataset *make(const mr_dataset_kind *kind, mr_dataset *input, const mr_element_spec *spec,
+                        const flat_map_settings *settings)
+{
+    constexpr int64_t CYCLE_MAX = 1 << 16;
+    mr_dataset *dataset = mr_dataset_new(kind, input, sizeof *settings);
+    if (dataset == nullptr) {
+        if (settings->release != nullptr) settings->release(settings->context);
+        return nullptr;
+    }
+    *(flat_map_settings *)dataset->settings = *settings;
+    if (mr_dataset_failed(dataset)) return dataset;
+    if (settings->cycle_length < 1 || settings->cycle_length > CYCLE_MAX || settings->block_length < 1)
+        return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "%s: a cycle of %lld datasets, %lld elements of each",
+                               kind->name, (long long)settings->cycle_length, (long long)settings->block_length);
+    dataset->count = MR_CARDINALITY_UNKNOWN;
+    dataset->is_heavy |= settings->parallel;
+    return mr_dataset_take_spec(dataset, spec);
+}
+
+mr_dataset *mr_dataset_flat_map_(mr_dataset *input, mr_dataset_function function, void *context,
+                                 const mr_element_spec *spec, const mr_function_options *options)
+{
+    return make(&flat_map_kind, input, spec,
+                &(flat_map_settings){function, context, options->release, .cycle_length = 1, .block_length = 1});
+}
+
+mr_dataset *mr_dataset_interleave_(mr_dataset *input, mr_dataset_function function, void *context,
+                                   const mr_element_spec *spec, const mr_interleave_options *options)
+{
+    constexpr int64_t CYCLE_TUNED = 16;
+    return make(&interleave_kind, input, spec,
+                &(flat_map_settings){function, context, options->release,
+                                     .cycle_length = options->cycle_length == 0 ? CYCLE_TUNED : options->cycle_length,
+                                     .block_length = options->block_length == 0 ? 1 : options->block_length,
+                                     .parallel = options->parallel});
+}

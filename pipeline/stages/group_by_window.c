@@ -1,0 +1,361 @@
+/* group_by_window: elements by key; a key that has a window full of them gives it to a function, whose dataset comes next.
+ *
+ * Groups are kept in the order of their keys, which is the order in which the rest comes at the end, as in TensorFlow. The
+ * elements of the window that is given out stay held until its dataset has ended, since the place may have to make it
+ * again. */
+#include "pipeline/inner.h"
+#include "pipeline/trail.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct group_settings {
+    mr_key_function key;
+    mr_group_function function;
+    void *context;
+    mr_group_options options;
+} group_settings;
+
+typedef struct group {
+    int64_t key;
+    mr_item *items;    /* owned */
+    uint64_t *origins; /* owned */
+    uint64_t count, capacity;
+} group;
+
+typedef struct group_stage {
+    mr_stage stage;
+    mr_run run;
+    mr_inner inner;
+    uint64_t window; /* windows begun so far */
+    group given;     /* whose window is given out */
+    group *groups;   /* owned; sorted by key */
+    uint64_t count, capacity;
+    bool input_ended;
+    mr_trail trail;
+} group_stage;
+
+static const group_settings *settings_of(const group_stage *self)
+{
+    return self->stage.dataset->settings;
+}
+
+static uint64_t group_digest(const mr_dataset *dataset)
+{
+    return (uint64_t)((const group_settings *)dataset->settings)->options.window_size;
+}
+
+static void group_clear(group_stage *self, group *group)
+{
+    for (uint64_t i = 0; i < group->count; i++) {
+        mr_trail_drop(&self->trail, group->origins[i]);
+        mr_item_deinit(&group->items[i]);
+    }
+    free(group->items);
+    free(group->origins);
+    *group = (struct group){0};
+}
+
+static void empty(group_stage *self)
+{
+    mr_inner_close(&self->inner);
+    group_clear(self, &self->given);
+    for (uint64_t i = 0; i < self->count; i++) group_clear(self, &self->groups[i]);
+    self->count = self->window = 0;
+    self->input_ended = false;
+    mr_trail_clear(&self->trail);
+}
+
+static mr_status group_begin(mr_stage *stage, uint64_t iteration, mr_error *error)
+{
+    empty((group_stage *)stage);
+    (void)mr_stage_begin_simple(stage, iteration, nullptr);
+    return mr_stage_begin(stage->children[0], iteration, error);
+}
+
+/* The key's group, a new one in its place when there is none. */
+static mr_status find_group(group_stage *self, int64_t key, group **found, mr_error *error)
+{
+    uint64_t low = 0, high = self->count;
+    while (low < high) {
+        uint64_t middle = low + (high - low) / 2;
+        if (self->groups[middle].key < key)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    if (low < self->count && self->groups[low].key == key) {
+        *found = &self->groups[low];
+        return MR_OK;
+    }
+    if (self->count == self->capacity) {
+        uint64_t capacity = 2 * self->capacity + 8;
+        group *groups = realloc(self->groups, capacity * sizeof *groups);
+        if (groups == nullptr) return mr_fail_memory(error, capacity * sizeof *groups);
+        self->groups = groups;
+        self->capacity = capacity;
+    }
+    *found = &self->groups[low];
+    memmove(*found + 1, *found, (self->count++ - low) * sizeof **found);
+    **found = (group){.key = key};
+    return MR_OK;
+}
+
+static mr_status group_reserve(group *group, uint64_t count, mr_error *error)
+{
+    if (count <= group->capacity) return MR_OK;
+    uint64_t capacity = count + count / 2 + 4;
+    mr_item *items = realloc(group->items, capacity * sizeof *items);
+    if (items != nullptr) group->items = items;
+    uint64_t *origins = realloc(group->origins, capacity * sizeof *origins);
+    if (origins != nullptr) group->origins = origins;
+    if (items == nullptr || origins == nullptr) return mr_fail_memory(error, capacity * sizeof *items);
+    group->capacity = capacity;
+    return MR_OK;
+}
+
+/* The window that is in `given` as a dataset. */
+static mr_status open_window(group_stage *self, mr_error *error)
+{
+    const group_settings *s = settings_of(self);
+    const mr_dataset *dataset = self->stage.dataset;
+    const group *g = &self->given;
+    mr_dataset *window = mr_dataset_of_items(&dataset->input->spec, g->items, (int64_t)g->count), *made = nullptr;
+    mr_status status = s->function(s->context, g->key, window, &made, error);
+    if (status == MR_OUT_OF_RANGE) status = mr_fail_out_of_range(error);
+    if (status != MR_OK) {
+        mr_dataset_free(made);
+        return status;
+    }
+    return mr_inner_open(&self->inner, made, &self->run, self->stage.run, &dataset->spec, self->stage.purpose,
+                         mr_digest(self->stage.iteration, self->window), error);
+}
+
+/* The group leaves the groups and is given out. */
+static mr_status give(group_stage *self, group *group, mr_error *error)
+{
+    uint64_t index = (uint64_t)(group - self->groups);
+    self->given = *group;
+    memmove(group, group + 1, (--self->count - index) * sizeof *group);
+    self->window++;
+    mr_status status = open_window(self, error);
+    if (status == MR_OK) return MR_OK;
+    group_clear(self, &self->given);
+    self->stage.position++;
+    return status;
+}
+
+/* Takes one element; *full is its group when that has a whole window. */
+static mr_status take(group_stage *self, group **full, mr_error *error)
+{
+    const group_settings *s = settings_of(self);
+    mr_stage *input = self->stage.children[0];
+    mr_item item = {0};
+    mr_element element;
+    int64_t key = 0;
+    group *group = nullptr;
+    MR_TRY(mr_trail_step(&self->trail, input, error));
+    uint64_t origin = input->position;
+    mr_status status = mr_stage_next(input, &item, error);
+    if (status == MR_OUT_OF_RANGE) {
+        self->input_ended = true;
+        return MR_OK;
+    }
+    if (status == MR_OK) {
+        mr_payload_view(item.payload, &element);
+        status = s->key(s->context, &element, &key, error);
+        if (status == MR_OUT_OF_RANGE) status = mr_fail_out_of_range(error);
+    }
+    if (status == MR_OK) status = find_group(self, key, &group, error);
+    if (status == MR_OK) status = group_reserve(group, group->count + 1, error);
+    if (status != MR_OK) {
+        if (input->position != origin) self->stage.position++;
+        mr_item_deinit(&item);
+        return status;
+    }
+    group->items[group->count] = item;
+    group->origins[group->count++] = origin;
+    mr_trail_hold(&self->trail, origin);
+    int64_t size =
+        s->options.window_size_of != nullptr ? s->options.window_size_of(s->context, key) : s->options.window_size;
+    if (size < 1)
+        return mr_fail(error, MR_INVALID_ARGUMENT, "a window of %lld elements for key %lld", (long long)size,
+                       (long long)key);
+    if (group->count >= (uint64_t)size) *full = group;
+    return MR_OK;
+}
+
+static mr_status group_next(mr_stage *stage, mr_item *item, mr_error *error)
+{
+    group_stage *self = (group_stage *)stage;
+    for (;;) {
+        if (self->inner.is_open) {
+            mr_status status = mr_inner_next(&self->inner, stage, item, error);
+            if (status != MR_OUT_OF_RANGE) return status;
+            mr_inner_close(&self->inner);
+            group_clear(self, &self->given);
+        }
+        group *full = nullptr;
+        while (full == nullptr && !self->input_ended) MR_TRY(take(self, &full, error));
+        while (full == nullptr && self->count > 0) {
+            /* A group may be empty: what failed was to be its first. */
+            if (self->groups[0].count > 0)
+                full = &self->groups[0];
+            else
+                memmove(self->groups, self->groups + 1, --self->count * sizeof *self->groups);
+        }
+        if (full == nullptr) return mr_fail(error, MR_OUT_OF_RANGE, "end of sequence");
+        MR_TRY(give(self, full, error));
+    }
+}
+
+/* ---- The place ---- */
+
+static mr_status save_group(const group *group, uint64_t base, mr_place *place, mr_error *error)
+{
+    MR_TRY(mr_place_put(place, (uint64_t)group->key, error));
+    MR_TRY(mr_place_put(place, group->count, error));
+    for (uint64_t i = 0; i < group->count; i++) MR_TRY(mr_place_put(place, group->origins[i] - base, error));
+    return MR_OK;
+}
+
+static mr_status group_save(mr_stage *stage, mr_place *place, mr_error *error)
+{
+    group_stage *self = (group_stage *)stage;
+    uint64_t base = 0;
+    MR_TRY(mr_trail_save(&self->trail, stage->children[0], place, &base, error));
+    MR_TRY(mr_place_put(place, self->window, error));
+    MR_TRY(mr_place_put(place, self->input_ended, error));
+    MR_TRY(mr_place_put(place, self->count, error));
+    for (uint64_t i = 0; i < self->count; i++) MR_TRY(save_group(&self->groups[i], base, place, error));
+    MR_TRY(mr_place_put(place, self->inner.is_open, error));
+    if (!self->inner.is_open) return MR_OK;
+    MR_TRY(save_group(&self->given, base, place, error));
+    return mr_stage_save(self->inner.pipeline.top, place, error);
+}
+
+/* The group's numbers; its items come with the refill. */
+static mr_status restore_group(group_stage *self, mr_place_reader *reader, uint64_t base, uint64_t end, group *group,
+                               mr_error *error)
+{
+    uint64_t key = 0, count = 0;
+    MR_TRY(mr_place_get(reader, &key, error));
+    MR_TRY(mr_place_get_below(reader, end - base, &count, error));
+    MR_TRY(group_reserve(group, count, error));
+    group->key = (int64_t)key;
+    for (uint64_t i = 0; i < count; i++) {
+        uint64_t origin = 0;
+        MR_TRY(mr_place_get_below(reader, end - base, &origin, error));
+        group->origins[i] = base + origin;
+        group->items[i] = (mr_item){0};
+        /* As if it were held already, so that to clear a group that is not yet refilled is right. */
+        mr_trail_hold(&self->trail, base);
+        group->count = i + 1;
+    }
+    return MR_OK;
+}
+
+static mr_status refill(group_stage *self, uint64_t base, uint64_t end, mr_error *error)
+{
+    uint64_t total = self->given.count, next = 0;
+    for (uint64_t i = 0; i < self->count; i++) total += self->groups[i].count;
+    mr_held *held = calloc(total + 1, sizeof *held);
+    if (held == nullptr) return mr_fail_memory(error, total * sizeof *held);
+    for (uint64_t i = 0; i <= self->count; i++) {
+        group *group = i < self->count ? &self->groups[i] : &self->given;
+        for (uint64_t k = 0; k < group->count; k++) held[next++] = (mr_held){group->origins[k], &group->items[k]};
+    }
+    for (uint64_t i = 0; i < total; i++) mr_trail_drop(&self->trail, base);
+    mr_status status = mr_trail_refill(&self->trail, self->stage.children[0], end, held, total, error);
+    free(held);
+    return status;
+}
+
+static mr_status group_restore(mr_stage *stage, mr_place_reader *reader, mr_error *error)
+{
+    group_stage *self = (group_stage *)stage;
+    uint64_t base = 0, end = 0, input_ended = 0, count = 0, is_open = 0;
+    empty(self);
+    MR_TRY(mr_trail_restore(&self->trail, stage->children[0], reader, &base, &end, error));
+    MR_TRY(mr_trail_step(&self->trail, stage->children[0], error));
+    MR_TRY(mr_place_get_below(reader, MR_POSITION_MAX, &self->window, error));
+    MR_TRY(mr_place_get_below(reader, 1, &input_ended, error));
+    MR_TRY(mr_place_get_below(reader, end - base, &count, error));
+    self->input_ended = input_ended != 0;
+    for (uint64_t i = 0; i < count; i++) {
+        group read = {0}, *group = nullptr;
+        mr_status status = restore_group(self, reader, base, end, &read, error);
+        if (status == MR_OK) status = find_group(self, read.key, &group, error);
+        if (status == MR_OK && group->items != nullptr)
+            status = mr_fail(error, MR_INVALID_ARGUMENT, "the place is damaged: a key is there twice");
+        if (status != MR_OK) {
+            group_clear(self, &read);
+            return status;
+        }
+        *group = read;
+    }
+    MR_TRY(mr_place_get_below(reader, 1, &is_open, error));
+    if (is_open != 0) MR_TRY(restore_group(self, reader, base, end, &self->given, error));
+    MR_TRY(refill(self, base, end, error));
+    if (is_open == 0) return MR_OK;
+    MR_TRY(open_window(self, error));
+    return mr_stage_restore(self->inner.pipeline.top, reader, error);
+}
+
+/* ---- As a stage ---- */
+
+static mr_status group_prepare(mr_stage *stage, mr_error *error)
+{
+    (void)error;
+    group_stage *self = (group_stage *)stage;
+    constexpr uint64_t APART = 1024;
+    mr_inner_run_init(&self->run, stage->run, false);
+    self->trail.apart = APART;
+    return MR_OK;
+}
+
+static void group_deinit(mr_stage *stage)
+{
+    group_stage *self = (group_stage *)stage;
+    empty(self);
+    mr_trail_deinit(&self->trail);
+    free(self->groups);
+}
+
+static void settings_deinit(mr_dataset *dataset)
+{
+    const group_settings *s = dataset->settings;
+    if (s->options.release != nullptr) s->options.release(s->context);
+}
+
+static const mr_stage_functions group_functions = {.begin = group_begin,
+                                                   .next = group_next,
+                                                   .seek = mr_stage_seek_forward,
+                                                   .deinit = group_deinit,
+                                                   .save = group_save,
+                                                   .restore = group_restore};
+
+static const mr_dataset_kind group_kind = {.name = "group_by_window",
+                                           .role = MR_ROLE_STREAM,
+                                           .digest = group_digest,
+                                           .stage_size_bytes = sizeof(group_stage),
+                                           .functions = &group_functions,
+                                           .prepare = group_prepare,
+                                           .deinit = settings_deinit};
+
+mr_dataset *mr_dataset_group_by_window_(mr_dataset *input, mr_key_function key, mr_group_function function,
+                                        void *context, const mr_element_spec *spec, const mr_group_options *options)
+{
+    mr_dataset *dataset = mr_dataset_new(&group_kind, input, sizeof(group_settings));
+    if (dataset == nullptr) {
+        if (options->release != nullptr) options->release(context);
+        return nullptr;
+    }
+    *(group_settings *)dataset->settings = (group_settings){key, function, context, *options};
+    if (mr_dataset_failed(dataset)) return dataset;
+    if (options->window_size_of == nullptr && options->window_size < 1)
+        return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "group_by_window: windows of %lld elements",
+                               (long long)options->window_size);
+    dataset->count = MR_CARDINALITY_UNKNOWN;
+    return mr_dataset_take_spec(dataset, spec);
+}

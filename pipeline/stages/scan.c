@@ -1,0 +1,157 @@
+/* scan: a state that goes from element to element. And reduce, which is a scan for its last state alone. */
+#include "pipeline/pipeline.h"
+
+typedef struct scan_settings {
+    mr_scan_function function;
+    void *context;
+    mr_function_options options;
+    int32_t count;
+    mr_tensor *initial; /* owned */
+} scan_settings;
+
+typedef struct scan_stage {
+    mr_stage stage;
+    mr_element state;
+} scan_stage;
+
+static mr_status scan_begin(mr_stage *stage, uint64_t iteration, mr_error *error)
+{
+    scan_stage *self = (scan_stage *)stage;
+    const scan_settings *s = stage->dataset->settings;
+    mr_element_deinit(&self->state);
+    for (int32_t i = 0; i < s->count; i++) self->state.tensors[i] = mr_tensor_ref(&s->initial[i]);
+    self->state.count = s->count;
+    return mr_stream_begin(stage, iteration, error);
+}
+
+static mr_status check_scanned(const scan_stage *self, const mr_element *state, const mr_element *output,
+                               mr_error *error)
+{
+    const mr_element_spec *spec = &self->stage.dataset->spec;
+    if (state->count != self->state.count || output->count != spec->count)
+        return mr_fail(error, MR_INVALID_ARGUMENT, "the function made a state of %d and an output of %d components",
+                       state->count, output->count);
+    for (int32_t i = 0; i < state->count; i++)
+        if (state->tensors[i].dtype != self->state.tensors[i].dtype)
+            return mr_fail(error, MR_INVALID_ARGUMENT, "the function changed the dtype of state %d", i);
+    for (int32_t i = 0; i < spec->count; i++)
+        if (output->tensors[i].dtype != spec->dtypes[i] ||
+            !mr_shape_compatible(output->tensors[i].shape, spec->shapes[i]))
+            return mr_fail(error, MR_INVALID_ARGUMENT, "the function made component %d unlike its spec", i);
+    return MR_OK;
+}
+
+static mr_status scan_next(mr_stage *stage, mr_item *item, mr_error *error)
+{
+    scan_stage *self = (scan_stage *)stage;
+    const scan_settings *s = stage->dataset->settings;
+    mr_item taken = {0};
+    MR_TRY(mr_stream_pull(stage, &taken, error));
+    mr_element input, state = {0}, output = {0};
+    mr_payload_view(taken.payload, &input);
+    mr_status status = s->function(s->context, &self->state, &input, &state, &output, error);
+    if (status == MR_OUT_OF_RANGE) status = mr_fail_out_of_range(error);
+    if (status == MR_OK) status = check_scanned(self, &state, &output, error);
+    mr_item_deinit(&taken);
+    mr_payload *payload = status == MR_OK ? mr_payload_new(output.count) : nullptr;
+    if (status == MR_OK && payload == nullptr) status = mr_fail_memory(error, sizeof *payload);
+    if (status != MR_OK) {
+        mr_element_deinit(&state);
+        mr_element_deinit(&output);
+        stage->position++;
+        return status;
+    }
+    for (int32_t i = 0; i < output.count; i++) payload->tensors[i] = output.tensors[i];
+    mr_element_deinit(&self->state);
+    self->state = state;
+    *item = (mr_item){.payload = payload};
+    mr_stream_number(stage, item);
+    return MR_OK;
+}
+
+static mr_status scan_save(mr_stage *stage, mr_place *place, mr_error *error)
+{
+    const scan_stage *self = (const scan_stage *)stage;
+    for (int32_t i = 0; i < self->state.count; i++) MR_TRY(mr_place_put_tensor(place, &self->state.tensors[i], error));
+    return mr_stage_save(stage->children[0], place, error);
+}
+
+static mr_status scan_restore(mr_stage *stage, mr_place_reader *reader, mr_error *error)
+{
+    scan_stage *self = (scan_stage *)stage;
+    const scan_settings *s = stage->dataset->settings;
+    mr_element_deinit(&self->state);
+    for (int32_t i = 0; i < s->count; i++) {
+        MR_TRY(mr_place_get_tensor(reader, &self->state.tensors[i], error));
+        self->state.count = i + 1;
+        if (self->state.tensors[i].dtype != s->initial[i].dtype)
+            return mr_fail(error, MR_INVALID_ARGUMENT, "the place is damaged: state %d has another dtype", i);
+    }
+    return mr_stage_restore(stage->children[0], reader, error);
+}
+
+static void scan_stage_deinit(mr_stage *stage)
+{
+    mr_element_deinit(&((scan_stage *)stage)->state);
+}
+
+static void scan_deinit(mr_dataset *dataset)
+{
+    const scan_settings *s = dataset->settings;
+    for (int32_t i = 0; i < s->count; i++) mr_tensor_deinit(&s->initial[i]);
+    if (s->options.release != nullptr) s->options.release(s->context);
+}
+
+static const mr_stage_functions scan_functions = {.begin = scan_begin,
+                                                  .next = scan_next,
+                                                  .seek = mr_stage_seek_forward,
+                                                  .deinit = scan_stage_deinit,
+                                                  .save = scan_save,
+                                                  .restore = scan_restore};
+
+static const mr_dataset_kind scan_kind = {.name = "scan",
+                                          .role = MR_ROLE_STREAM,
+                                          .stage_size_bytes = sizeof(scan_stage),
+                                          .functions = &scan_functions,
+                                          .deinit = scan_deinit};
+
+mr_dataset *mr_dataset_scan_(mr_dataset *input, const mr_element *initial, mr_scan_function function, void *context,
+                             const mr_element_spec *spec, const mr_function_options *options)
+{
+    mr_dataset *dataset = mr_dataset_new(&scan_kind, input, sizeof(scan_settings));
+    if (dataset == nullptr) {
+        if (options->release != nullptr) options->release(context);
+        return nullptr;
+    }
+    scan_settings *s = dataset->settings;
+    *s = (scan_settings){function, context, *options};
+    if (mr_dataset_failed(dataset)) return dataset;
+    s->initial = MR_ARENA_NEW(&dataset->arena, mr_tensor, (size_t)initial->count + 1);
+    if (s->initial == nullptr) return mr_dataset_fail(dataset, MR_RESOURCE_EXHAUSTED, "scan: no memory");
+    for (int32_t i = 0; i < initial->count; i++) s->initial[i] = mr_tensor_ref(&initial->tensors[i]);
+    s->count = initial->count;
+    return mr_dataset_take_spec(dataset, spec);
+}
+
+mr_status mr_dataset_reduce(mr_dataset *dataset, mr_element *state, mr_reduce_function function, void *context,
+                            mr_error *error)
+{
+    mr_iterator *iterator = nullptr;
+    mr_element input = {0};
+    MR_TRY(mr_iterator_new(dataset, nullptr, &iterator, error));
+    mr_status status;
+    while ((status = mr_iterator_next(iterator, &input, error)) == MR_OK) {
+        mr_element next = {0};
+        status = function(context, state, &input, &next, error);
+        if (status == MR_OUT_OF_RANGE) status = mr_fail_out_of_range(error);
+        if (status != MR_OK) {
+            mr_element_deinit(&next);
+            break;
+        }
+        mr_element_deinit(state);
+        *state = next;
+    }
+    mr_element_deinit(&input);
+    mr_iterator_free(iterator);
+    return status == MR_OUT_OF_RANGE ? MR_OK : status;
+}

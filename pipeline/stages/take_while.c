@@ -1,0 +1,94 @@
+/* take_while: elements up to the first that the predicate does not want. The predicate is asked in order, one element at
+ * a time, since what is behind that element must not be asked for. */
+#include "pipeline/pipeline.h"
+
+typedef struct take_while_settings {
+    mr_predicate predicate;
+    void *context;
+    mr_function_options options;
+} take_while_settings;
+
+typedef struct take_while_stage {
+    mr_stage stage;
+    bool has_ended;
+} take_while_stage;
+
+static mr_status take_while_begin(mr_stage *stage, uint64_t iteration, mr_error *error)
+{
+    ((take_while_stage *)stage)->has_ended = false;
+    (void)mr_stage_begin_simple(stage, iteration, nullptr);
+    return mr_stage_begin(stage->children[0], iteration, error);
+}
+
+static mr_status take_while_next(mr_stage *stage, mr_item *item, mr_error *error)
+{
+    take_while_stage *self = (take_while_stage *)stage;
+    const take_while_settings *s = stage->dataset->settings;
+    mr_stage *child = stage->children[0];
+    if (self->has_ended) return mr_fail(error, MR_OUT_OF_RANGE, "end of sequence");
+    uint64_t before = child->position;
+    mr_status status = mr_stage_next(child, item, error);
+    if (child->position != before) stage->position++;
+    if (status != MR_OK) return status;
+    mr_element element;
+    bool stays = false;
+    mr_payload_view(item->payload, &element);
+    status = s->predicate(s->context, &element, &stays, error);
+    if (status == MR_OUT_OF_RANGE) status = mr_fail_out_of_range(error);
+    if (status == MR_OK && stays) {
+        item->epoch = stage->iteration;
+        item->number = stage->position - 1;
+        mr_count(&stage->counters->elements, 1);
+        return MR_OK;
+    }
+    mr_item_deinit(item);
+    if (status != MR_OK) return status;
+    self->has_ended = true;
+    stage->position--;
+    return mr_fail(error, MR_OUT_OF_RANGE, "end of sequence");
+}
+
+static mr_status take_while_save(mr_stage *stage, mr_place *place, mr_error *error)
+{
+    MR_TRY(mr_place_put(place, ((take_while_stage *)stage)->has_ended, error));
+    return mr_stage_save(stage->children[0], place, error);
+}
+
+static mr_status take_while_restore(mr_stage *stage, mr_place_reader *reader, mr_error *error)
+{
+    uint64_t has_ended = 0;
+    MR_TRY(mr_place_get_below(reader, 1, &has_ended, error));
+    ((take_while_stage *)stage)->has_ended = has_ended != 0;
+    return mr_stage_restore(stage->children[0], reader, error);
+}
+
+static const mr_stage_functions take_while_functions = {.begin = take_while_begin,
+                                                        .next = take_while_next,
+                                                        .seek = mr_stage_seek_forward,
+                                                        .save = take_while_save,
+                                                        .restore = take_while_restore};
+
+static void take_while_deinit(mr_dataset *dataset)
+{
+    const take_while_settings *s = dataset->settings;
+    if (s->options.release != nullptr) s->options.release(s->context);
+}
+
+static const mr_dataset_kind take_while_kind = {.name = "take_while",
+                                                .role = MR_ROLE_STREAM,
+                                                .stage_size_bytes = sizeof(take_while_stage),
+                                                .functions = &take_while_functions,
+                                                .deinit = take_while_deinit};
+
+mr_dataset *mr_dataset_take_while_(mr_dataset *input, mr_predicate predicate, void *context,
+                                   const mr_function_options *options)
+{
+    mr_dataset *dataset = mr_dataset_new(&take_while_kind, input, sizeof(take_while_settings));
+    if (dataset == nullptr) {
+        if (options->release != nullptr) options->release(context);
+        return nullptr;
+    }
+    *(take_while_settings *)dataset->settings = (take_while_settings){predicate, context, *options};
+    dataset->count = MR_CARDINALITY_UNKNOWN;
+    return dataset;
+}

@@ -1,0 +1,277 @@
+/* window: runs of the input's elements, each as a dataset that a function makes something of.
+ *
+ * Window w takes the elements w·shift, w·shift + stride, … The elements from the window's first one on wait in a queue
+ * (ring); when a window is done, those before the next one go. The trail knows which they were. */
+#include "pipeline/inner.h"
+#include "pipeline/trail.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct window_settings {
+    mr_window_function function;
+    void *context;
+    mr_window_options options;
+} window_settings;
+
+typedef struct held_item {
+    mr_item item;
+    uint64_t origin;
+} held_item;
+
+typedef struct window_stage {
+    mr_stage stage;
+    mr_run run;
+    mr_inner inner;
+    uint64_t window;  /* which one is given out, or next */
+    uint64_t first;   /* number of the queue's first element, counting those that did not fail */
+    held_item *queue; /* owned; span at most */
+    uint64_t count;
+    mr_item *picked; /* owned; borrowed items of one window */
+    bool input_ended;
+    mr_trail trail;
+} window_stage;
+
+static const window_settings *settings_of(const window_stage *self)
+{
+    return self->stage.dataset->settings;
+}
+
+static uint64_t window_digest(const mr_dataset *dataset)
+{
+    const mr_window_options *o = &((const window_settings *)dataset->settings)->options;
+    return mr_digest(mr_digest(mr_digest((uint64_t)o->size, (uint64_t)o->shift), (uint64_t)o->stride),
+                     o->drop_remainder);
+}
+
+/* Elements from a window's first to its last. */
+static uint64_t span_of(const mr_window_options *o)
+{
+    return (uint64_t)(o->size - 1) * (uint64_t)o->stride + 1;
+}
+
+static void drop_first(window_stage *self, uint64_t count)
+{
+    for (uint64_t i = 0; i < count; i++) {
+        mr_trail_drop(&self->trail, self->queue[i].origin);
+        mr_item_deinit(&self->queue[i].item);
+    }
+    self->count -= count;
+    memmove(self->queue, self->queue + count, self->count * sizeof *self->queue);
+    self->first += count;
+}
+
+static void empty(window_stage *self)
+{
+    mr_inner_close(&self->inner);
+    for (uint64_t i = 0; i < self->count; i++) mr_item_deinit(&self->queue[i].item);
+    self->count = 0;
+    self->first = self->window = 0;
+    self->input_ended = false;
+    mr_trail_clear(&self->trail);
+}
+
+static mr_status window_begin(mr_stage *stage, uint64_t iteration, mr_error *error)
+{
+    empty((window_stage *)stage);
+    (void)mr_stage_begin_simple(stage, iteration, nullptr);
+    return mr_stage_begin(stage->children[0], iteration, error);
+}
+
+/* The queue from the window's first element to its last, or to the input's end. */
+static mr_status fill(window_stage *self, mr_error *error)
+{
+    const mr_window_options *o = &settings_of(self)->options;
+    mr_stage *input = self->stage.children[0];
+    uint64_t start = self->window * (uint64_t)o->shift, span = span_of(o);
+    if (self->first < start) drop_first(self, start - self->first < self->count ? start - self->first : self->count);
+    while (!self->input_ended && (self->first < start || self->count < span)) {
+        mr_item item = {0};
+        MR_TRY(mr_trail_step(&self->trail, input, error));
+        uint64_t origin = input->position;
+        mr_status status = mr_stage_next(input, &item, error);
+        if (status == MR_OUT_OF_RANGE) {
+            self->input_ended = true;
+            break;
+        }
+        if (status != MR_OK) {
+            if (input->position != origin) self->stage.position++;
+            return status;
+        }
+        if (self->first < start) {
+            self->first++;
+            mr_item_deinit(&item);
+            continue;
+        }
+        self->queue[self->count++] = (held_item){item, origin};
+        mr_trail_hold(&self->trail, origin);
+    }
+    return MR_OK;
+}
+
+/* The dataset of the window whose elements are in the queue. */
+static mr_status open_window(window_stage *self, mr_error *error)
+{
+    const window_settings *s = settings_of(self);
+    const mr_dataset *dataset = self->stage.dataset;
+    int64_t count = 0;
+    for (uint64_t i = 0; i < self->count && count < s->options.size; i += (uint64_t)s->options.stride)
+        self->picked[count++] = self->queue[i].item;
+    mr_dataset *window = mr_dataset_of_items(&dataset->input->spec, self->picked, count), *made = nullptr;
+    mr_status status = MR_OK;
+    if (s->function == nullptr)
+        made = mr_dataset_batch(window, s->options.size);
+    else
+        status = s->function(s->context, window, &made, error);
+    if (status == MR_OUT_OF_RANGE) status = mr_fail_out_of_range(error);
+    if (status != MR_OK) {
+        mr_dataset_free(made);
+        return status;
+    }
+    return mr_inner_open(&self->inner, made, &self->run, self->stage.run, &dataset->spec, self->stage.purpose,
+                         mr_digest(self->stage.iteration, self->window), error);
+}
+
+static mr_status window_next(mr_stage *stage, mr_item *item, mr_error *error)
+{
+    window_stage *self = (window_stage *)stage;
+    const mr_window_options *o = &settings_of(self)->options;
+    for (;;) {
+        if (self->inner.is_open) {
+            mr_status status = mr_inner_next(&self->inner, stage, item, error);
+            if (status != MR_OUT_OF_RANGE) return status;
+            mr_inner_close(&self->inner);
+            self->window++;
+        }
+        MR_TRY(fill(self, error));
+        if (self->count == 0 || (o->drop_remainder && self->count < span_of(o)))
+            return mr_fail(error, MR_OUT_OF_RANGE, "end of sequence");
+        mr_status status = open_window(self, error);
+        if (status == MR_OK) continue;
+        /* The window is lost, and those behind it come. */
+        self->window++;
+        stage->position++;
+        return status;
+    }
+}
+
+static mr_status window_save(mr_stage *stage, mr_place *place, mr_error *error)
+{
+    window_stage *self = (window_stage *)stage;
+    uint64_t base = 0;
+    MR_TRY(mr_trail_save(&self->trail, stage->children[0], place, &base, error));
+    MR_TRY(mr_place_put(place, self->window, error));
+    MR_TRY(mr_place_put(place, self->first, error));
+    MR_TRY(mr_place_put(place, self->input_ended, error));
+    MR_TRY(mr_place_put(place, self->count, error));
+    for (uint64_t i = 0; i < self->count; i++) MR_TRY(mr_place_put(place, self->queue[i].origin - base, error));
+    MR_TRY(mr_place_put(place, self->inner.is_open, error));
+    return self->inner.is_open ? mr_stage_save(self->inner.pipeline.top, place, error) : MR_OK;
+}
+
+static mr_status restore_queue(window_stage *self, mr_place_reader *reader, mr_error *error)
+{
+    mr_stage *input = self->stage.children[0];
+    uint64_t base = 0, end = 0, input_ended = 0, count = 0;
+    MR_TRY(mr_trail_restore(&self->trail, input, reader, &base, &end, error));
+    MR_TRY(mr_place_get_below(reader, MR_POSITION_MAX, &self->window, error));
+    MR_TRY(mr_place_get_below(reader, MR_POSITION_MAX, &self->first, error));
+    MR_TRY(mr_place_get_below(reader, 1, &input_ended, error));
+    MR_TRY(mr_place_get_below(reader, span_of(&settings_of(self)->options), &count, error));
+    mr_held *held = calloc(count + 1, sizeof *held);
+    if (held == nullptr) return mr_fail_memory(error, count * sizeof *held);
+    mr_status status = MR_OK;
+    for (uint64_t i = 0; i < count && status == MR_OK; i++) {
+        uint64_t origin = 0;
+        status = mr_place_get_below(reader, end - base, &origin, error);
+        self->queue[i] = (held_item){.origin = base + origin};
+        held[i] = (mr_held){base + origin, &self->queue[i].item};
+    }
+    self->count = count;
+    self->input_ended = input_ended != 0;
+    if (status == MR_OK) status = mr_trail_refill(&self->trail, input, end, held, count, error);
+    free(held);
+    return status;
+}
+
+static mr_status window_restore(mr_stage *stage, mr_place_reader *reader, mr_error *error)
+{
+    window_stage *self = (window_stage *)stage;
+    uint64_t is_open = 0;
+    empty(self);
+    mr_status status = restore_queue(self, reader, error);
+    if (status == MR_OK) status = mr_place_get_below(reader, 1, &is_open, error);
+    if (status == MR_OK && is_open != 0) status = open_window(self, error);
+    if (status == MR_OK && is_open != 0) status = mr_stage_restore(self->inner.pipeline.top, reader, error);
+    return status;
+}
+
+static mr_status window_prepare(mr_stage *stage, mr_error *error)
+{
+    window_stage *self = (window_stage *)stage;
+    const mr_window_options *o = &settings_of(self)->options;
+    uint64_t span = span_of(o);
+    mr_inner_run_init(&self->run, stage->run, false);
+    self->trail.apart = span;
+    self->queue = calloc(span, sizeof *self->queue);
+    self->picked = calloc((size_t)o->size, sizeof *self->picked);
+    return self->queue == nullptr || self->picked == nullptr ? mr_fail_memory(error, span * sizeof *self->queue)
+                                                             : MR_OK;
+}
+
+static void window_deinit(mr_stage *stage)
+{
+    window_stage *self = (window_stage *)stage;
+    empty(self);
+    mr_trail_deinit(&self->trail);
+    free(self->queue);
+    free(self->picked);
+}
+
+static void settings_deinit(mr_dataset *dataset)
+{
+    const window_settings *s = dataset->settings;
+    if (s->options.release != nullptr) s->options.release(s->context);
+}
+
+static const mr_stage_functions window_functions = {.begin = window_begin,
+                                                    .next = window_next,
+                                                    .seek = mr_stage_seek_forward,
+                                                    .deinit = window_deinit,
+                                                    .save = window_save,
+                                                    .restore = window_restore};
+
+static const mr_dataset_kind window_kind = {.name = "window",
+                                            .role = MR_ROLE_STREAM,
+                                            .digest = window_digest,
+                                            .stage_size_bytes = sizeof(window_stage),
+                                            .functions = &window_functions,
+                                            .prepare = window_prepare,
+                                            .deinit = settings_deinit};
+
+mr_dataset *mr_dataset_window_(mr_dataset *input, mr_window_function function, void *context,
+                               const mr_element_spec *spec, const mr_window_options *options)
+{
+    constexpr int64_t SPAN_MAX = (int64_t)1 << 28;
+    mr_dataset *dataset = mr_dataset_new(&window_kind, input, sizeof(window_settings));
+    if (dataset == nullptr) {
+        if (options->release != nullptr) options->release(context);
+        return nullptr;
+    }
+    window_settings *s = dataset->settings;
+    *s = (window_settings){function, context, *options};
+    if (s->options.shift == 0) s->options.shift = options->size;
+    if (s->options.stride == 0) s->options.stride = 1;
+    if (mr_dataset_failed(dataset)) return dataset;
+    if (options->size < 1 || s->options.shift < 1 || s->options.stride < 1 || options->size > SPAN_MAX ||
+        s->options.stride > SPAN_MAX / options->size || s->options.shift > SPAN_MAX)
+        return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "window: of %lld elements, shifted by %lld, stride %lld",
+                               (long long)options->size, (long long)options->shift, (long long)options->stride);
+    dataset->count = MR_CARDINALITY_UNKNOWN;
+    mr_error error = {0};
+    if (function == nullptr)
+        return mr_spec_batch(&dataset->spec, -1, &error) == MR_OK
+                   ? dataset
+                   : mr_dataset_fail(dataset, error.status, "window: %s", error.message);
+    return mr_dataset_take_spec(dataset, spec);
+}

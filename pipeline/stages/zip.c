@@ -1,0 +1,272 @@
+/* zip, concatenate and enumerate: elements of several inputs side by side, or one after the other. */
+#include "pipeline/pipeline.h"
+
+#include <string.h>
+
+static uint64_t no_digest(const mr_dataset *dataset)
+{
+    return (uint64_t)dataset->more_count;
+}
+
+/* ---- zip ---- */
+
+static mr_status zip_begin(mr_stage *stage, uint64_t iteration, mr_error *error)
+{
+    (void)mr_stage_begin_simple(stage, iteration, nullptr);
+    for (int32_t i = 0; i < stage->child_count; i++) MR_TRY(mr_stage_begin(stage->children[i], iteration, error));
+    return MR_OK;
+}
+
+/* Every input is asked, also after one has failed, so that they stay side by side; the end of one ends all. */
+static mr_status zip_next(mr_stage *stage, mr_item *item, mr_error *error)
+{
+    mr_payload *payload = mr_payload_new(stage->dataset->spec.count);
+    if (payload == nullptr) return mr_fail_memory(error, sizeof *payload);
+    *item = (mr_item){.epoch = stage->iteration, .number = stage->position, .payload = payload};
+    mr_status status = MR_OK;
+    int32_t filled = 0;
+    for (int32_t i = 0; i < stage->child_count; i++) {
+        mr_stage *child = stage->children[i];
+        mr_item part = {0};
+        mr_status found = mr_stage_next(child, &part, status == MR_OK ? error : nullptr);
+        if (found == MR_OUT_OF_RANGE || found == MR_CANCELLED) {
+            if (status != MR_OK && error != nullptr) (void)mr_fail(error, found, "end of sequence");
+            mr_item_deinit(item);
+            return found;
+        }
+        if (status == MR_OK) status = found;
+        if (found != MR_OK) continue;
+        for (int32_t c = 0; c < part.payload->count; c++) {
+            payload->tensors[filled++] = part.payload->tensors[c];
+            part.payload->tensors[c] = (mr_tensor){0};
+        }
+        mr_item_deinit(&part);
+    }
+    stage->position++;
+    if (status != MR_OK) {
+        mr_item_deinit(item);
+        return status;
+    }
+    mr_count(&stage->counters->elements, 1);
+    return MR_OK;
+}
+
+static const mr_stage_functions zip_functions = {.begin = zip_begin, .next = zip_next, .seek = mr_stage_seek_forward};
+
+static const mr_dataset_kind zip_kind = {.name = "zip",
+                                         .role = MR_ROLE_STREAM,
+                                         .digest = no_digest,
+                                         .stage_size_bytes = sizeof(mr_stage),
+                                         .functions = &zip_functions};
+
+static int64_t shorter(int64_t a, int64_t b)
+{
+    if (a == MR_FOREVER) return b;
+    if (b == MR_FOREVER) return a;
+    if (a < 0 || b < 0) return MR_CARDINALITY_UNKNOWN;
+    return a < b ? a : b;
+}
+
+mr_dataset *mr_dataset_zip(mr_dataset *const *inputs, int32_t count)
+{
+    if (count < 1) return nullptr;
+    mr_dataset *dataset = mr_dataset_new_of(&zip_kind, inputs, count, 0);
+    if (mr_dataset_failed(dataset)) return dataset;
+    for (int32_t i = 0; i < dataset->more_count; i++) {
+        const mr_dataset *input = dataset->more[i];
+        dataset->count = shorter(dataset->count, input->count);
+        for (int32_t c = 0; c < input->spec.count; c++) {
+            int32_t to = dataset->spec.count;
+            if (to == MR_COMPONENTS_MAX)
+                return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "zip: more than %d components", MR_COMPONENTS_MAX);
+            dataset->spec.dtypes[to] = input->spec.dtypes[c];
+            dataset->spec.shapes[to] = input->spec.shapes[c];
+            dataset->spec.names[to] = input->spec.names[c];
+            dataset->spec.count++;
+        }
+    }
+    return dataset;
+}
+
+/* ---- concatenate ---- */
+
+typedef struct concatenate_stage {
+    mr_stage stage;
+    int32_t current; /* input that is read */
+} concatenate_stage;
+
+static mr_status concatenate_begin(mr_stage *stage, uint64_t iteration, mr_error *error)
+{
+    ((concatenate_stage *)stage)->current = 0;
+    return zip_begin(stage, iteration, error);
+}
+
+static mr_status concatenate_next(mr_stage *stage, mr_item *item, mr_error *error)
+{
+    concatenate_stage *self = (concatenate_stage *)stage;
+    for (;;) {
+        mr_stage *child = stage->children[self->current];
+        uint64_t before = child->position;
+        mr_status status = mr_stage_next(child, item, error);
+        if (status == MR_OUT_OF_RANGE && self->current + 1 < stage->child_count) {
+            self->current++;
+            continue;
+        }
+        if (status == MR_OK) {
+            item->epoch = stage->iteration;
+            item->number = stage->position;
+            mr_count(&stage->counters->elements, 1);
+        }
+        if (child->position != before) stage->position++;
+        return status;
+    }
+}
+
+/* Past inputs of known length without reading them. */
+static mr_status concatenate_seek(mr_stage *stage, uint64_t position, mr_error *error)
+{
+    concatenate_stage *self = (concatenate_stage *)stage;
+    if (!stage->is_seekable) return mr_stage_seek_forward(stage, position, error);
+    uint64_t left = position;
+    for (self->current = 0; self->current + 1 < stage->child_count; self->current++) {
+        int64_t count = stage->children[self->current]->count;
+        if (count < 0 || left < (uint64_t)count) break;
+        left -= (uint64_t)count;
+    }
+    for (int32_t i = self->current + 1; i < stage->child_count; i++)
+        MR_TRY(mr_stage_seek(stage->children[i], 0, error));
+    MR_TRY(mr_stage_seek(stage->children[self->current], left, error));
+    stage->position = position - left + stage->children[self->current]->position;
+    return MR_OK;
+}
+
+static mr_status concatenate_save(mr_stage *stage, mr_place *place, mr_error *error)
+{
+    MR_TRY(mr_place_put(place, (uint64_t)((concatenate_stage *)stage)->current, error));
+    for (int32_t i = 0; i < stage->child_count; i++) MR_TRY(mr_stage_save(stage->children[i], place, error));
+    return MR_OK;
+}
+
+static mr_status concatenate_restore(mr_stage *stage, mr_place_reader *reader, mr_error *error)
+{
+    uint64_t current = 0;
+    MR_TRY(mr_place_get_below(reader, (uint64_t)stage->child_count - 1, &current, error));
+    ((concatenate_stage *)stage)->current = (int32_t)current;
+    for (int32_t i = 0; i < stage->child_count; i++) MR_TRY(mr_stage_restore(stage->children[i], reader, error));
+    return MR_OK;
+}
+
+/* Seekable when every input is and all but the last have a known length. */
+static mr_status concatenate_prepare(mr_stage *stage, mr_error *error)
+{
+    (void)error;
+    stage->is_seekable = true;
+    for (int32_t i = 0; i < stage->child_count; i++) {
+        const mr_stage *child = stage->children[i];
+        if (!child->is_seekable || (i + 1 < stage->child_count && child->count == MR_CARDINALITY_UNKNOWN))
+            stage->is_seekable = false;
+    }
+    return MR_OK;
+}
+
+static const mr_stage_functions concatenate_functions = {.begin = concatenate_begin,
+                                                         .next = concatenate_next,
+                                                         .seek = concatenate_seek,
+                                                         .save = concatenate_save,
+                                                         .restore = concatenate_restore};
+
+static const mr_dataset_kind concatenate_kind = {.name = "concatenate",
+                                                 .role = MR_ROLE_STREAM,
+                                                 .digest = no_digest,
+                                                 .stage_size_bytes = sizeof(concatenate_stage),
+                                                 .functions = &concatenate_functions,
+                                                 .prepare = concatenate_prepare};
+
+mr_dataset *mr_dataset_concatenate(mr_dataset *first, mr_dataset *second)
+{
+    mr_dataset *dataset = mr_dataset_new_of(&concatenate_kind, (mr_dataset *[]){first, second}, 2, 0);
+    if (mr_dataset_failed(dataset)) return dataset;
+    mr_error error = {0};
+    if (mr_spec_join(&dataset->spec, &second->spec, &error) != MR_OK)
+        return mr_dataset_fail(dataset, error.status, "concatenate: %s", error.message);
+    if (first->count == MR_FOREVER || second->count == MR_FOREVER)
+        dataset->count = MR_FOREVER;
+    else if (first->count < 0 || second->count < 0)
+        dataset->count = MR_CARDINALITY_UNKNOWN;
+    else
+        dataset->count = first->count + second->count;
+    return dataset;
+}
+
+/* ---- enumerate ---- */
+
+typedef struct enumerate_settings {
+    int64_t start;
+} enumerate_settings;
+
+static uint64_t enumerate_digest(const mr_dataset *dataset)
+{
+    return (uint64_t)((const enumerate_settings *)dataset->settings)->start;
+}
+
+static mr_status enumerate_next(mr_stage *stage, mr_item *item, mr_error *error)
+{
+    mr_stage *child = stage->children[0];
+    uint64_t before = child->position, number = stage->position;
+    mr_item part = {0};
+    mr_status status = mr_stage_next(child, &part, error);
+    if (child->position != before) stage->position++;
+    if (status != MR_OK) return status;
+    mr_payload *payload = mr_payload_new(stage->dataset->spec.count);
+    int64_t index = ((const enumerate_settings *)stage->dataset->settings)->start + (int64_t)number;
+    status = payload == nullptr ? mr_fail_memory(error, sizeof *payload)
+                                : mr_tensor_init_copy(&payload->tensors[0], MR_INT64, MR_SCALAR, &index, error);
+    *item = (mr_item){.epoch = stage->iteration, .number = number, .payload = payload};
+    if (status == MR_OK) {
+        for (int32_t c = 0; c < part.payload->count; c++) {
+            payload->tensors[c + 1] = part.payload->tensors[c];
+            part.payload->tensors[c] = (mr_tensor){0};
+        }
+        mr_count(&stage->counters->elements, 1);
+    } else {
+        mr_item_deinit(item);
+    }
+    mr_item_deinit(&part);
+    return status;
+}
+
+static mr_status enumerate_seek(mr_stage *stage, uint64_t position, mr_error *error)
+{
+    MR_TRY(mr_stage_seek(stage->children[0], position, error));
+    stage->position = stage->children[0]->position;
+    return MR_OK;
+}
+
+static mr_status enumerate_prepare(mr_stage *stage, mr_error *error)
+{
+    (void)error;
+    stage->is_seekable = stage->children[0]->is_seekable;
+    return MR_OK;
+}
+
+static const mr_stage_functions enumerate_functions = {
+    .begin = zip_begin, .next = enumerate_next, .seek = enumerate_seek};
+
+static const mr_dataset_kind enumerate_kind = {.name = "enumerate",
+                                               .role = MR_ROLE_STREAM,
+                                               .digest = enumerate_digest,
+                                               .stage_size_bytes = sizeof(mr_stage),
+                                               .functions = &enumerate_functions,
+                                               .prepare = enumerate_prepare};
+
+mr_dataset *mr_dataset_enumerate(mr_dataset *input, int64_t start)
+{
+    mr_dataset *dataset = mr_dataset_new(&enumerate_kind, input, sizeof(enumerate_settings));
+    if (mr_dataset_failed(dataset)) return dataset;
+    ((enumerate_settings *)dataset->settings)->start = start;
+    mr_element_spec *spec = &dataset->spec;
+    if (spec->count == MR_COMPONENTS_MAX)
+        return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "enumerate: more than %d components", MR_COMPONENTS_MAX);
+    mr_spec_put_first(spec, MR_INT64, MR_SCALAR);
+    return dataset;
+}

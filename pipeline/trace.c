@@ -1,0 +1,160 @@
+/* The trace file: see watch.h. Events gather in a buffer of whole lines, which is written when it is full or a second old;
+ * so memory is bounded and a killed process leaves a file that opens. */
+#include "pipeline/pipeline.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+constexpr size_t BUFFER_BYTES = 65536, EVENT_BYTES_MAX = 1024;
+constexpr uint64_t WRITE_NS = 1000000000u;
+
+/* mutex guards all but start_ns. */
+struct mr_trace {
+    pthread_mutex_t mutex;
+    uint64_t start_ns, written_ns;
+    int file; /* -1: stopped */
+    int failure;
+    bool has_events;
+    size_t size_bytes;
+    char buffer[BUFFER_BYTES];
+};
+
+/* Lock held. */
+static void write_out(mr_trace *trace)
+{
+    for (size_t at = 0; at < trace->size_bytes && trace->failure == 0;) {
+        ssize_t written = write(trace->file, trace->buffer + at, trace->size_bytes - at);
+        if (written > 0)
+            at += (size_t)written;
+        else if (written == 0 || errno != EINTR)
+            trace->failure = written == 0 ? ENOSPC : errno;
+    }
+    trace->size_bytes = 0;
+}
+
+[[gnu::format(printf, 3, 4)]] static void put_event(mr_trace *trace, uint64_t now_ns, const char *format, ...)
+{
+    char event[EVENT_BYTES_MAX];
+    va_list arguments;
+    va_start(arguments, format);
+    int size = vsnprintf(event, sizeof event, format, arguments);
+    va_end(arguments);
+    if (size < 0 || (size_t)size >= sizeof event) return;
+    pthread_mutex_lock(&trace->mutex);
+    if (trace->file >= 0 && trace->failure == 0) {
+        if (trace->size_bytes + (size_t)size + 2 > BUFFER_BYTES) write_out(trace);
+        if (trace->has_events) {
+            memcpy(trace->buffer + trace->size_bytes, ",\n", 2);
+            trace->size_bytes += 2;
+        }
+        memcpy(trace->buffer + trace->size_bytes, event, (size_t)size);
+        trace->size_bytes += (size_t)size;
+        trace->has_events = true;
+        if (now_ns > trace->written_ns && now_ns - trace->written_ns > WRITE_NS) {
+            write_out(trace);
+            trace->written_ns = now_ns;
+        }
+    }
+    pthread_mutex_unlock(&trace->mutex);
+}
+
+/* The inside of a JSON string; what does not fit is cut off. */
+static const char *escape(const char *name, char *text, size_t capacity)
+{
+    size_t at = 0;
+    for (; *name != '\0' && at + 7 < capacity; name++) {
+        unsigned char c = (unsigned char)*name;
+        if (c == '"' || c == '\\')
+            at += (size_t)snprintf(text + at, capacity - at, "\\%c", c);
+        else if (c < 0x20 || c >= 0x7f)
+            at += (size_t)snprintf(text + at, capacity - at, "\\u%04x", c);
+        else
+            text[at++] = (char)c;
+    }
+    text[at] = '\0';
+    return text;
+}
+
+static double microseconds(const mr_trace *trace, uint64_t now_ns)
+{
+    return now_ns > trace->start_ns ? (double)(now_ns - trace->start_ns) * 1e-3 : 0;
+}
+
+mr_status mr_trace_new(const char *path, mr_trace **trace, mr_error *error)
+{
+    *trace = nullptr;
+    mr_trace *made = malloc(sizeof *made);
+    if (made == nullptr) return mr_fail_memory(error, sizeof *made);
+    uint64_t now_ns = mr_now_ns();
+    made->start_ns = made->written_ns = now_ns;
+    made->failure = 0;
+    made->has_events = false;
+    made->file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    if (made->file < 0) {
+        int failure = errno;
+        free(made);
+        return mr_fail(error, MR_UNAVAILABLE, "%s: the trace cannot be written: %s", path, strerror(failure));
+    }
+    pthread_mutex_init(&made->mutex, nullptr);
+    memcpy(made->buffer, "[\n", 2);
+    made->size_bytes = 2;
+    *trace = made;
+    return MR_OK;
+}
+
+mr_status mr_trace_stop(mr_trace *trace, mr_error *error)
+{
+    pthread_mutex_lock(&trace->mutex);
+    if (trace->file >= 0) {
+        write_out(trace);
+        memcpy(trace->buffer, "\n]\n", 3);
+        trace->size_bytes = 3;
+        write_out(trace);
+        if (close(trace->file) != 0 && trace->failure == 0) trace->failure = errno;
+        trace->file = -1;
+    }
+    int failure = trace->failure;
+    pthread_mutex_unlock(&trace->mutex);
+    return failure == 0 ? MR_OK : mr_fail(error, MR_UNAVAILABLE, "the trace is not whole: %s", strerror(failure));
+}
+
+void mr_trace_free(mr_trace *trace)
+{
+    if (trace == nullptr) return;
+    (void)mr_trace_stop(trace, nullptr);
+    pthread_mutex_destroy(&trace->mutex);
+    free(trace);
+}
+
+void mr_trace_lane(mr_trace *trace, const char *name, int32_t number)
+{
+    char text[400];
+    put_event(trace, 0, "{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":%d,\"tid\":%d,\"args\":{\"name\":\"%s %d\"}}",
+              (int)getpid(), (int)gettid(), escape(name, text, sizeof text), (int)number);
+}
+
+void mr_trace_slice(mr_trace *trace, const char *name, uint64_t start_ns, uint64_t end_ns, uint64_t rows)
+{
+    char text[400], rows_text[48] = "";
+    if (rows > 0) snprintf(rows_text, sizeof rows_text, ",\"args\":{\"rows\":%llu}", (unsigned long long)rows);
+    put_event(trace, end_ns, "{\"ph\":\"X\",\"name\":\"%s\",\"pid\":%d,\"tid\":%d,\"ts\":%.3f,\"dur\":%.3f%s}",
+              escape(name, text, sizeof text), (int)getpid(), (int)gettid(), microseconds(trace, start_ns),
+              (double)(end_ns - start_ns) * 1e-3, rows_text);
+}
+
+void mr_trace_slots(mr_trace *trace, const char *name, uint32_t engine, uint64_t now_ns, uint64_t in_flight,
+                    uint64_t ready)
+{
+    char text[400];
+    put_event(trace, now_ns,
+              "{\"ph\":\"C\",\"name\":\"slots of %s %u\",\"pid\":%d,\"ts\":%.3f,\"args\":{\"working\":%llu,"
+              "\"ready\":%llu}}",
+              escape(name, text, sizeof text), engine, (int)getpid(), microseconds(trace, now_ns),
+              (unsigned long long)(in_flight - ready), (unsigned long long)ready);
+}

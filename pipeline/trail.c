@@ -1,0 +1,135 @@
+/* Rungs and what is held between them: see trail.h. */
+#include "pipeline/trail.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+void mr_trail_clear(mr_trail *trail)
+{
+    for (uint64_t i = 0; i < trail->count; i++) mr_place_deinit(&trail->rungs[i].place);
+    trail->count = 0;
+}
+
+void mr_trail_deinit(mr_trail *trail)
+{
+    mr_trail_clear(trail);
+    free(trail->rungs);
+    *trail = (mr_trail){0};
+}
+
+/* Rungs whose elements have all gone are of no use; the last is that of the elements to come. */
+static void drop_rungs(mr_trail *trail)
+{
+    uint64_t dead = 0;
+    while (dead + 1 < trail->count && trail->rungs[dead].held == 0) mr_place_deinit(&trail->rungs[dead++].place);
+    if (dead == 0) return;
+    trail->count -= dead;
+    memmove(trail->rungs, trail->rungs + dead, trail->count * sizeof *trail->rungs);
+}
+
+mr_status mr_trail_step(mr_trail *trail, mr_stage *input, mr_error *error)
+{
+    constexpr uint64_t APART_MIN = 16;
+    uint64_t apart = trail->apart > APART_MIN ? trail->apart : APART_MIN;
+    if (trail->count > 0 && input->position < trail->rungs[trail->count - 1].position + apart) return MR_OK;
+    drop_rungs(trail);
+    if (trail->count == trail->capacity) {
+        uint64_t capacity = 2 * trail->capacity + 8;
+        mr_rung *rungs = realloc(trail->rungs, capacity * sizeof *rungs);
+        if (rungs == nullptr) return mr_fail_memory(error, capacity * sizeof *rungs);
+        trail->rungs = rungs;
+        trail->capacity = capacity;
+    }
+    mr_rung *rung = &trail->rungs[trail->count];
+    *rung = (mr_rung){.position = input->position};
+    mr_status status = mr_stage_save(input, &rung->place, error);
+    if (status == MR_OK)
+        trail->count++;
+    else
+        mr_place_deinit(&rung->place);
+    return status;
+}
+
+static mr_rung *rung_of(const mr_trail *trail, uint64_t origin)
+{
+    uint64_t low = 0, high = trail->count;
+    while (high - low > 1) {
+        uint64_t middle = low + (high - low) / 2;
+        if (trail->rungs[middle].position <= origin)
+            low = middle;
+        else
+            high = middle;
+    }
+    return &trail->rungs[low];
+}
+
+void mr_trail_hold(mr_trail *trail, uint64_t origin)
+{
+    rung_of(trail, origin)->held++;
+}
+
+void mr_trail_drop(mr_trail *trail, uint64_t origin)
+{
+    rung_of(trail, origin)->held--;
+}
+
+mr_status mr_trail_save(mr_trail *trail, mr_stage *input, mr_place *place, uint64_t *base, mr_error *error)
+{
+    drop_rungs(trail);
+    MR_TRY(mr_place_put(place, trail->count > 0, error));
+    *base = input->position;
+    if (trail->count == 0) return mr_stage_save(input, place, error);
+    const mr_rung *rung = &trail->rungs[0];
+    *base = rung->position;
+    MR_TRY(mr_place_put_bytes(place, rung->place.bytes, rung->place.size_bytes, error));
+    return mr_place_put(place, input->position - rung->position, error);
+}
+
+mr_status mr_trail_restore(mr_trail *trail, mr_stage *input, mr_place_reader *reader, uint64_t *base, uint64_t *end,
+                           mr_error *error)
+{
+    uint64_t has_rung = 0, ahead = 0;
+    const void *bytes = nullptr;
+    size_t size_bytes = 0;
+    mr_trail_clear(trail);
+    MR_TRY(mr_place_get_below(reader, 1, &has_rung, error));
+    if (has_rung == 0) {
+        MR_TRY(mr_stage_restore(input, reader, error));
+    } else {
+        MR_TRY(mr_place_get_bytes(reader, &bytes, &size_bytes, error));
+        MR_TRY(mr_place_get_below(reader, MR_POSITION_MAX, &ahead, error));
+        mr_place_reader rung = {bytes, (const unsigned char *)bytes + size_bytes};
+        MR_TRY(mr_stage_restore(input, &rung, error));
+    }
+    *base = input->position;
+    *end = *base + ahead;
+    return MR_OK;
+}
+
+static int compare_held(const void *a, const void *b)
+{
+    uint64_t x = ((const mr_held *)a)->origin, y = ((const mr_held *)b)->origin;
+    return x < y ? -1 : x > y;
+}
+
+mr_status mr_trail_refill(mr_trail *trail, mr_stage *input, uint64_t end, mr_held *held, uint64_t count,
+                          mr_error *error)
+{
+    uint64_t next = 0;
+    if (count > 0) qsort(held, count, sizeof *held, compare_held);
+    while (input->position < end) {
+        uint64_t position = input->position;
+        mr_item item = {0};
+        MR_TRY(mr_trail_step(trail, input, error));
+        mr_status status = mr_stage_next(input, &item, error);
+        if (status == MR_OUT_OF_RANGE || status == MR_CANCELLED || input->position == position) return status;
+        if (next == count || held[next].origin != position) {
+            mr_item_deinit(&item);
+            continue;
+        }
+        MR_TRY(status);
+        *held[next++].item = item;
+        mr_trail_hold(trail, position);
+    }
+    return next == count ? MR_OK : mr_fail(error, MR_INVALID_ARGUMENT, "the place is of other data");
+}

@@ -1,0 +1,112 @@
+/* Queue runners: threads that enqueue what producers make (queue.h). */
+#include <millrace/queue.h>
+
+#include <stdatomic.h>
+#include <stdlib.h>
+
+/* What the threads of one runner share. */
+typedef struct runner {
+    mr_queue *queue; /* a hold */
+    bool enqueue_many;
+    _Atomic int32_t running; /* producers that have not ended */
+    _Atomic int32_t holds;   /* threads that are not joined, and start */
+} runner;
+
+typedef struct feeder {
+    runner *runner;
+    mr_producer producer;
+} feeder;
+
+static void element_deinit(mr_element *element)
+{
+    for (int32_t i = 0; i < element->count; i++) mr_tensor_deinit(&element->tensors[i]);
+    element->count = 0;
+}
+
+static void let_go(runner *r)
+{
+    if (atomic_fetch_sub(&r->holds, 1) != 1) return;
+    mr_queue_unref(r->queue);
+    free(r);
+}
+
+static mr_status feed_one(const feeder *f, mr_error *error)
+{
+    mr_element element;
+    element.count = 0;
+    int32_t components = mr_queue_describe(f->runner->queue)->component_count;
+    for (int32_t i = 0; i < MR_COMPONENTS_MAX; i++) element.tensors[i] = (mr_tensor){0};
+    mr_status status = f->producer.produce(f->producer.context, &element, error);
+    if (status == MR_OK && element.count == 0) return MR_OK; /* left out */
+    if (status == MR_OK && element.count != components)
+        status = mr_fail(error, MR_INVALID_ARGUMENT, "the producer made %d components, the queue has %d", element.count,
+                         components);
+    if (status == MR_OK)
+        status = f->runner->enqueue_many ? mr_queue_enqueue_many(f->runner->queue, element.tensors, error)
+                                         : mr_queue_enqueue(f->runner->queue, element.tensors, error);
+    element_deinit(&element);
+    return status;
+}
+
+static mr_status feed(void *context, mr_coordinator *coordinator, mr_error *error)
+{
+    const feeder *f = context;
+    runner *r = f->runner;
+    mr_status status = MR_OK;
+    while (status == MR_OK && !mr_coordinator_should_stop(coordinator)) status = feed_one(f, error);
+    bool has_ended = status == MR_OUT_OF_RANGE;
+    bool is_last = atomic_fetch_sub(&r->running, 1) == 1;
+    /* The end of one producer is not that of the others. */
+    if (has_ended && is_last) mr_queue_close(r->queue, false);
+    if (!has_ended) mr_queue_close(r->queue, true);
+    return has_ended || status == MR_CANCELLED ? MR_OK : status;
+}
+
+static void stop_feeding(void *context)
+{
+    mr_queue_close(((const feeder *)context)->runner->queue, true);
+}
+
+static void feeder_free(void *context)
+{
+    feeder *f = context;
+    if (f->producer.release != nullptr) f->producer.release(f->producer.context);
+    let_go(f->runner);
+    free(f);
+}
+
+static mr_status start_feeder(runner *r, const mr_producer *producer, mr_coordinator *coordinator, mr_error *error)
+{
+    feeder *f = calloc(1, sizeof *f);
+    if (f == nullptr) return mr_fail(error, MR_RESOURCE_EXHAUSTED, "no memory for a queue runner");
+    *f = (feeder){r, *producer};
+    mr_status status = mr_coordinator_start(
+        coordinator, &(mr_member){.run = feed, .stop = stop_feeding, .release = feeder_free, .context = f}, error);
+    if (status != MR_OK) free(f);
+    return status;
+}
+
+mr_status mr_queue_runner_start(mr_queue *queue, const mr_producer *producers, int32_t count,
+                                const mr_queue_runner_options *options, mr_coordinator *coordinator, mr_error *error)
+{
+    mr_status status = MR_OK;
+    int32_t started = 0;
+    runner *r = calloc(1, sizeof *r);
+    if (r == nullptr) status = mr_fail(error, MR_RESOURCE_EXHAUSTED, "no memory for a queue runner");
+    if (r != nullptr) {
+        *r = (runner){.queue = mr_queue_ref(queue), .enqueue_many = options != nullptr && options->enqueue_many};
+        atomic_store(&r->running, count);
+        atomic_store(&r->holds, count + 1);
+    }
+    while (started < count && status == MR_OK) {
+        status = start_feeder(r, &producers[started], coordinator, error);
+        started += status == MR_OK;
+    }
+    for (int32_t i = started; i < count; i++) {
+        if (producers[i].release != nullptr) producers[i].release(producers[i].context);
+        if (r != nullptr) let_go(r);
+    }
+    if (status != MR_OK) mr_queue_close(queue, true);
+    if (r != nullptr) let_go(r);
+    return status;
+}

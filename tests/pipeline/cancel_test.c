@@ -1,0 +1,161 @@
+/* Cancelling: it reaches whoever waits, also for pipelines inside stages, and stops what is being done at the next row. */
+#include "tests/pipeline/pipelines.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+
+/* A map that is stuck at some elements until it is let go. */
+typedef struct hurdle {
+    atomic_bool is_open, is_reached;
+    atomic_int calls;
+    int64_t stuck_at; /* values from there on; -1: none */
+} hurdle;
+
+static mr_status pass(void *context, const mr_element *input, mr_random *random, mr_element *output, mr_error *error)
+{
+    (void)random, (void)error;
+    hurdle *h = context;
+    int64_t value = mr_tensor_int64s(&input->tensors[0])[0];
+    atomic_fetch_add(&h->calls, 1);
+    if (h->stuck_at >= 0 && value >= h->stuck_at) {
+        atomic_store(&h->is_reached, true);
+        while (!atomic_load(&h->is_open)) (void)sched_yield();
+    }
+    output->count = 1;
+    ((int64_t *)output->tensors[0].data)[0] = value;
+    return MR_OK;
+}
+
+static mr_status some(void *context, const mr_element *input, mr_dataset **output, mr_error *error)
+{
+    (void)input, (void)error;
+    *output = mr_dataset_map(mr_dataset_range(0, 50, 1), pass, context, &one_int64);
+    return MR_OK;
+}
+
+static mr_status keeps_odd(void *context, const mr_element *input, bool *stays, mr_error *error)
+{
+    (void)context, (void)error;
+    *stays = mr_tensor_int64s(&input->tensors[0])[0] % 2 != 0;
+    return MR_OK;
+}
+
+constexpr int SHAPES = 6;
+
+static mr_dataset *nested(int shape, hurdle *h)
+{
+    mr_dataset *d = mr_dataset_repeat(mr_dataset_range(0, 1000, 1), MR_FOREVER);
+    switch (shape) {
+    case 0: /* the caller itself waits for the threads inside */
+        return mr_dataset_interleave(d, some, h, &one_int64, .cycle_length = 4, .parallel = true);
+    case 1:
+        d = mr_dataset_interleave(d, some, h, &one_int64, .cycle_length = 3, .block_length = 2, .parallel = true);
+        return mr_dataset_prefetch(mr_dataset_batch(d, 7), 2);
+    case 2:
+        d = mr_dataset_filter(mr_dataset_map(d, pass, h, &one_int64), keeps_odd, nullptr);
+        return mr_dataset_batch(mr_dataset_shuffle(d, .buffer = 100, .seed = 5), 8);
+    case 3:
+        d = mr_dataset_take(mr_dataset_map(d, pass, h, &one_int64), 3000);
+        return mr_dataset_repeat(mr_dataset_cache(d, nullptr), MR_FOREVER);
+    case 4:
+        d = mr_dataset_window(mr_dataset_map(d, pass, h, &one_int64), nullptr, nullptr, nullptr, .size = 5);
+        return mr_dataset_prefetch(mr_dataset_unbatch(d), 4);
+    default:
+        d = mr_dataset_interleave(d, some, h, &one_int64, .parallel = true);
+        d = mr_dataset_zip((mr_dataset *[]){d, mr_dataset_repeat(mr_dataset_range(0, 9, 1), MR_FOREVER)}, 2);
+        return mr_dataset_batch(mr_dataset_shuffle(d, .buffer = 20), 3);
+    }
+}
+
+static atomic_int delivered;
+
+static void *consume(void *argument)
+{
+    mr_error error = {0};
+    mr_element element = {0};
+    mr_status status;
+    while ((status = mr_iterator_next(argument, &element, &error)) == MR_OK) atomic_fetch_add(&delivered, 1);
+    mr_element_deinit(&element);
+    return status == MR_CANCELLED ? argument : nullptr;
+}
+
+static mr_iterator *iterate(mr_dataset *dataset, int32_t threads)
+{
+    mr_error error = {0};
+    mr_iterator *iterator = nullptr;
+    CHECK_OK(mr_iterator_new(dataset, &(mr_iterator_options){.threads = threads}, &iterator, &error));
+    mr_dataset_free(dataset);
+    return iterator;
+}
+
+TEST(cancel_at_a_random_moment)
+{
+    uint64_t draw = test_seed() * 0x9e3779b97f4a7c15u;
+    for (int round = 0; round < 5 * SHAPES; round++) {
+        hurdle h = {.stuck_at = -1};
+        draw = draw * 6364136223846793005u + 1442695040888963407u;
+        int moment = (int)(draw >> 40) % 2000;
+        mr_iterator *iterator = iterate(nested(round % SHAPES, &h), 1 + round % 4);
+        pthread_t thread;
+        void *result = nullptr;
+        CHECK(pthread_create(&thread, nullptr, consume, iterator) == 0);
+        while (atomic_load(&h.calls) < moment) (void)sched_yield();
+        mr_iterator_cancel(iterator);
+        pthread_join(thread, &result);
+        CHECK(result == iterator);
+        mr_error error = {0};
+        mr_element element = {0};
+        CHECK_STATUS(mr_iterator_next(iterator, &element, &error), MR_CANCELLED);
+        mr_iterator_free(iterator);
+    }
+}
+
+/* The element that everything waits for is not done before the consumer is back: or this never ends. */
+TEST(cancel_does_not_wait_for_a_stuck_element)
+{
+    for (int shape = 0; shape < SHAPES; shape++) {
+        /* Four datasets are open in shape 0, and the first of each comes before the caller waits inside. */
+        int before = shape == 0 ? 4 : 0;
+        hurdle h = {.stuck_at = 20};
+        atomic_store(&delivered, 0);
+        mr_iterator *iterator = iterate(nested(shape, &h), 2);
+        pthread_t thread;
+        void *result = nullptr;
+        CHECK(pthread_create(&thread, nullptr, consume, iterator) == 0);
+        while (!atomic_load(&h.is_reached) || atomic_load(&delivered) < before) (void)sched_yield();
+        mr_iterator_cancel(iterator);
+        pthread_join(thread, &result);
+        CHECK(result == iterator);
+        atomic_store(&h.is_open, true);
+        mr_iterator_free(iterator);
+    }
+}
+
+typedef struct canceller {
+    mr_iterator *iterator;
+    int calls;
+} canceller;
+
+static mr_status cancel_at_5000(void *context, const mr_element *input, mr_random *random, mr_element *output,
+                                mr_error *error)
+{
+    (void)random, (void)error;
+    canceller *c = context;
+    if (++c->calls == 5000) mr_iterator_cancel(c->iterator);
+    output->count = 1;
+    ((int64_t *)output->tensors[0].data)[0] = mr_tensor_int64s(&input->tensors[0])[0];
+    return MR_OK;
+}
+
+TEST(cancel_stops_a_task_at_its_next_row)
+{
+    canceller c = {0};
+    mr_dataset *d = mr_dataset_map(mr_dataset_range(0, 100000, 1), cancel_at_5000, &c, &one_int64, .threads = 1);
+    c.iterator = iterate(mr_dataset_batch(d, 100000), 1);
+    mr_error error = {0};
+    mr_element element = {0};
+    CHECK_STATUS(mr_iterator_next(c.iterator, &element, &error), MR_CANCELLED);
+    mr_iterator_free(c.iterator);
+    CHECK_EQ(c.calls, 5000);
+}

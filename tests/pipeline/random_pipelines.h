@@ -1,0 +1,251 @@
+/* Pipelines drawn at random, as text (see pipeline_text.h): the same seed, the same pipeline. They are built while they
+ * are written, so that a stage is only drawn where its input has the structure that it needs, and where nobody would wait
+ * for ever. */
+#ifndef MR_TESTS_RANDOM_PIPELINES_H
+#define MR_TESTS_RANDOM_PIPELINES_H
+
+#include "tests/pipeline/pipeline_text.h"
+
+#include <stdarg.h>
+
+/* What is known of a dataset on the stack beside its spec. */
+typedef struct random_facts {
+    int64_t most; /* elements at most, when it ends */
+    bool endless;
+    bool shuffled; /* the order is not TensorFlow's */
+    bool closed;   /* nothing more may follow: the elements themselves depend on the order */
+} random_facts;
+
+typedef struct random_pipeline {
+    uint64_t state;
+    text_stack stack;
+    random_facts facts[TEXT_STACK_MAX];
+    char text[4096];
+    size_t used;
+    int stages;
+} random_pipeline;
+
+enum { RANDOM_STAGES_MAX = 10, RANDOM_ELEMENTS_MAX = 2000 };
+
+static inline int64_t random_below(random_pipeline *p, int64_t limit)
+{
+    uint64_t x = p->state += 0x9e3779b97f4a7c15u;
+    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+    return (int64_t)((x ^ (x >> 31)) % (uint64_t)limit);
+}
+
+static inline int64_t random_between(random_pipeline *p, int64_t low, int64_t high)
+{
+    return low + random_below(p, high - low + 1);
+}
+
+/* Writes a line and applies it. */
+[[gnu::format(printf, 2, 3)]] static inline void random_line(random_pipeline *p, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    const char *at = &p->text[p->used];
+    p->used += (size_t)vsnprintf(&p->text[p->used], sizeof p->text - p->used, format, args);
+    va_end(args);
+    p->text[p->used++] = '\n';
+    p->text[p->used] = 0;
+    text_line line;
+    if (text_line_read(&at, &line)) text_apply(&p->stack, &line);
+    p->stages++;
+}
+
+static inline random_facts *random_top(random_pipeline *p)
+{
+    return &p->facts[p->stack.count - 1];
+}
+
+static inline void random_source(random_pipeline *p)
+{
+    int64_t most = random_between(p, 0, random_below(p, 4) == 0 ? 60 : 20);
+    int64_t components = random_between(p, 1, 3), step = random_between(p, 1, 3);
+    int64_t start = random_between(p, -5, 9);
+    if (random_below(p, 3) == 0)
+        random_line(p, "slices %lld %lld", (long long)most, (long long)components);
+    else
+        random_line(p, "range %lld %lld %lld", (long long)start, (long long)(start + most * step), (long long)step);
+    *random_top(p) = (random_facts){.most = most};
+}
+
+static inline bool random_is_scalar(const mr_element_spec *spec)
+{
+    return spec->count == 1 && spec->shapes[0].rank == 0;
+}
+
+/* The structure of all components: 1: sizes all known; the least and the largest rank. */
+static inline bool random_sizes_known(const mr_element_spec *spec, int *least, int *largest)
+{
+    bool known = true;
+    *least = MR_RANK_MAX, *largest = 0;
+    for (int32_t c = 0; c < spec->count; c++) {
+        int rank = spec->shapes[c].rank;
+        if (rank < *least) *least = rank;
+        if (rank > *largest) *largest = rank;
+        known &= mr_shape_count(spec->shapes[c]) >= 0;
+    }
+    return known;
+}
+
+/* Stages that treat each element by itself: in any order they give the same. */
+static inline void random_element_stage(random_pipeline *p)
+{
+    static const char *const functions[] = {"affine", "mod", "pair", "first", "sum", "spread", "affine"};
+    random_facts *facts = random_top(p);
+    switch (random_below(p, 7)) {
+    case 0:
+    case 1:
+    case 2:
+        random_line(p, "map %s", functions[random_below(p, 7)]);
+        return;
+    case 3:
+        if (facts->endless) return random_line(p, "prefetch %lld", (long long)random_between(p, 1, 4));
+        return random_line(p, "filter %lld %lld", (long long)random_between(p, 2, 5), (long long)random_below(p, 3));
+    case 4:
+        if (facts->endless) return random_line(p, "map affine");
+        random_line(p, "map fail");
+        return random_line(p, "ignore_errors");
+    case 5:
+        if (facts->endless || facts->most > 60) return random_line(p, "map mod");
+        facts->most *= 3;
+        if (random_below(p, 2) == 0) return random_line(p, "flat_map %s", random_below(p, 2) == 0 ? "count" : "same");
+        return random_line(p, "interleave %s %lld %lld %lld", random_below(p, 2) == 0 ? "count" : "same",
+                           (long long)random_between(p, 1, 4), (long long)random_between(p, 1, 3),
+                           (long long)random_below(p, 2));
+    default:
+        return random_line(p, "prefetch %lld", (long long)random_between(p, 1, 4));
+    }
+}
+
+static inline void random_batch(random_pipeline *p, const mr_element_spec *spec)
+{
+    int least = 0, largest = 0;
+    bool known = random_sizes_known(spec, &least, &largest);
+    if (largest >= 3) return;
+    random_facts *facts = random_top(p);
+    facts->closed |= facts->shuffled;
+    random_line(p, "%s %lld %lld", known && random_below(p, 3) != 0 ? "batch" : "padded_batch",
+                (long long)random_between(p, 1, 6), (long long)(facts->shuffled ? 0 : random_below(p, 2)));
+}
+
+/* Stages that look at order and number of elements. */
+static inline void random_order_stage(random_pipeline *p, const mr_element_spec *spec)
+{
+    random_facts *facts = random_top(p);
+    int least = 0, largest = 0;
+    bool known = random_sizes_known(spec, &least, &largest);
+    switch (random_below(p, 11)) {
+    case 0:
+        return random_line(p, "take %lld", (long long)random_between(p, -1, 25));
+    case 1:
+        return random_line(p, "skip %lld", (long long)random_between(p, facts->endless ? 0 : -1, 9));
+    case 2: {
+        int64_t count = random_between(p, 1, 4);
+        return random_line(p, "shard %lld %lld", (long long)count, (long long)random_below(p, count));
+    }
+    case 3:
+        return random_line(p, "take_while %lld", (long long)random_between(p, 0, 90));
+    case 4:
+        return random_line(p, "enumerate %lld", (long long)random_between(p, 0, 5));
+    case 5:
+        return random_line(p, "scan");
+    case 6: {
+        if (facts->most > 200) return;
+        bool flat = !known || random_below(p, 2) == 0;
+        facts->most *= 3;
+        return random_line(p, "window %s %lld %lld %lld %lld", flat ? "flat" : "batch",
+                           (long long)random_between(p, 1, 4), (long long)random_between(p, 1, 5),
+                           (long long)random_between(p, 1, 3), (long long)random_below(p, 2));
+    }
+    case 7:
+        if (facts->endless || !known || largest > 2) return;
+        return random_line(p, "group %lld %lld", (long long)random_between(p, 1, 4),
+                           (long long)random_between(p, 1, 4));
+    case 8:
+        if (facts->endless || largest > 2) return;
+        if (least < 1) return random_line(p, "map spread");
+        return random_line(p, "bucket %lld %lld %lld %lld", (long long)random_between(p, 1, 3),
+                           (long long)random_between(p, 1, 3), (long long)random_between(p, 1, 3),
+                           (long long)random_below(p, 2));
+    case 9:
+        if (facts->endless || !facts->most) return;
+        facts->shuffled = true;
+        return random_line(p, "shuffle %lld %lld", (long long)random_between(p, 1, random_below(p, 2) ? 9 : 100),
+                           (long long)random_below(p, 2));
+    default:
+        if (least < 1 || spec->count > 1 || facts->most > 200) return;
+        facts->most *= 4;
+        return random_line(p, "unbatch");
+    }
+}
+
+/* Stages that read their input again. */
+static inline void random_repeat(random_pipeline *p)
+{
+    random_facts *facts = random_top(p);
+    if (!facts->endless && random_below(p, 3) == 0) return random_line(p, "cache");
+    int64_t count = random_between(p, facts->shuffled || facts->endless ? 0 : -1, 3);
+    if (facts->most * (count < 0 ? 1 : count) > RANDOM_ELEMENTS_MAX) return;
+    if (count < 0)
+        facts->endless = true;
+    else
+        facts->most *= count;
+    random_line(p, "repeat %lld", (long long)count);
+}
+
+/* Two datasets and what makes one of them. */
+static inline void random_join(random_pipeline *p)
+{
+    random_facts *first = random_top(p);
+    if (p->stack.count + 2 >= TEXT_STACK_MAX || p->stages + 3 > RANDOM_STAGES_MAX) return;
+    int64_t kind = random_below(p, 3);
+    const mr_element_spec *spec = mr_dataset_spec(p->stack.datasets[p->stack.count - 1]);
+    if (kind == 0 && !first->shuffled && spec->count < 4) {
+        random_source(p);
+        return random_line(p, "zip");
+    }
+    /* The others need one structure. */
+    if (!random_is_scalar(spec)) return;
+    random_line(p, "range 100 %lld 2", (long long)random_between(p, 100, 130));
+    if (kind == 1 || first->shuffled) {
+        first->most += 15;
+        return random_line(p, "concatenate");
+    }
+    int64_t choices = random_between(p, 0, 25);
+    random_line(p, "range 0 %lld 1", (long long)choices);
+    random_line(p, "map choice");
+    random_line(p, "choose %lld", (long long)random_below(p, 2));
+    *first = (random_facts){.most = choices};
+}
+
+/* Fills *p with a pipeline of at most RANDOM_STAGES_MAX stages, as text and built: the caller frees the dataset. */
+static inline mr_dataset *random_pipeline_make(random_pipeline *p, uint64_t seed)
+{
+    *p = (random_pipeline){.state = seed * 0x2545f4914f6cdd1du + 1};
+    random_source(p);
+    int64_t wanted = random_between(p, 2, RANDOM_STAGES_MAX);
+    for (int tries = 0; p->stages < wanted && tries < 40 && !random_top(p)->closed; tries++) {
+        const mr_element_spec *spec = mr_dataset_spec(p->stack.datasets[p->stack.count - 1]);
+        bool ordered = !random_top(p)->shuffled;
+        int64_t kind = random_below(p, 10);
+        if (kind < 4)
+            random_element_stage(p);
+        else if (kind < 7 && ordered)
+            random_order_stage(p, spec);
+        else if (kind == 7)
+            random_batch(p, spec);
+        else if (kind == 8)
+            random_repeat(p);
+        else if (kind == 9 && random_is_scalar(spec) && !random_top(p)->endless && random_below(p, 2) == 0)
+            random_line(p, "unique");
+        else if (kind == 9)
+            random_join(p);
+    }
+    return p->stack.datasets[0];
+}
+
+#endif

@@ -1,0 +1,160 @@
+/* Random pipelines against themselves: at other numbers of threads, from a place on, with elements that fail, without
+ * memory, and cancelled at some moment. MILLRACE_RANDOM_PIPELINES: how many, MILLRACE_TEST_SEED: which. */
+#include "tests/pipeline/pipelines.h"
+#include "tests/pipeline/random_pipelines.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+
+static uint64_t first_seed(void)
+{
+    return test_seed() * 100000;
+}
+
+static int pipelines(int otherwise)
+{
+    const char *count = getenv("MILLRACE_RANDOM_PIPELINES");
+    return count == nullptr ? otherwise : (int)strtol(count, nullptr, 10);
+}
+
+/* Pipeline `which` of this run, and what a failed check has to name. */
+static mr_dataset *pipeline(int which)
+{
+    static random_pipeline made;
+    return random_pipeline_make(&made, first_seed() + (uint64_t)which);
+}
+
+/* Elements that fail stay in: each is an error in its place. */
+static mr_dataset *failing_pipeline(int which)
+{
+    static random_pipeline made;
+    mr_dataset_free(random_pipeline_make(&made, first_seed() + (uint64_t)which));
+    for (char *at = made.text; (at = strstr(at, "ignore_errors")) != nullptr;) memcpy(at, "prefetch 3   ", 13);
+    return text_build(made.text);
+}
+
+TEST(random_pipelines_are_the_same_at_any_number_of_threads)
+{
+    for (int which = 0; which < pipelines(60); which++) check_threads(pipeline, which);
+}
+
+/* A place somewhere in the middle, restored at another number of threads; and to and fro in one iterator. */
+static void check_a_place(chain_function chain, int which)
+{
+    mr_error error = {0};
+    uint64_t whole[ELEMENTS_MAX], rest[ELEMENTS_MAX];
+    int count = elements_of(chain, which, 2, nullptr, whole);
+    random_pipeline draw = {.state = (uint64_t)which};
+    int64_t at = random_below(&draw, count + 1);
+    mr_dataset *d = chain(which);
+    mr_iterator *iterator = nullptr;
+    mr_element element = {0};
+    mr_tensor place = {0};
+    CHECK_OK(mr_iterator_new(d, &(mr_iterator_options){.threads = 3}, &iterator, &error));
+    mr_dataset_free(d);
+    for (int64_t i = 0; i < at; i++) (void)mr_iterator_next(iterator, &element, nullptr);
+    CHECK_OK(mr_iterator_save(iterator, &place, &error));
+    mr_element_deinit(&element);
+    mr_iterator_free(iterator);
+    int64_t left = elements_of(chain, which, 1 + which % 4, &place, rest);
+    mr_tensor_deinit(&place);
+    if (count < ELEMENTS_MAX && left != count - at)
+        test_fail(__FILE__, __LINE__, "pipeline %d restored at %lld of %d: %lld are left", which, (long long)at, count,
+                  (long long)left);
+    for (int64_t i = at; i < count; i++)
+        if (rest[i - at] != whole[i])
+            test_fail(__FILE__, __LINE__, "pipeline %d restored at %lld: element %lld", which, (long long)at,
+                      (long long)i);
+}
+
+TEST(random_pipelines_go_on_from_any_place)
+{
+    for (int which = 0; which < pipelines(60); which++) check_a_place(pipeline, which);
+    for (int which = 0; which < pipelines(60); which++) check_back_in_place(pipeline, which);
+}
+
+TEST(random_pipelines_with_elements_that_fail_keep_order_and_place)
+{
+    for (int which = 0; which < pipelines(60); which++) check_threads(failing_pipeline, which);
+    for (int which = 0; which < pipelines(60); which++) check_a_place(failing_pipeline, which);
+}
+
+/* Any status is right; a crash is not, nor an end that does not come, nor an element that is lost without an error where
+ * no error was ignored. */
+TEST(random_pipelines_without_memory_fail_and_leak_nothing)
+{
+    if (test_allocations() < 0) test_skip("allocations are not counted here");
+    for (int which = 0; which < pipelines(100); which++) {
+        random_pipeline draw = {.state = (uint64_t)which};
+        uint64_t whole[ELEMENTS_MAX], some[ELEMENTS_MAX];
+        mr_dataset *d = failing_pipeline(which);
+        mr_error error = {0};
+        int count = elements_of(failing_pipeline, which, 2, nullptr, whole);
+        test_fail_allocation(test_allocations() + 1 + random_below(&draw, 60));
+        mr_iterator *iterator = nullptr;
+        mr_element element = {0};
+        mr_status status = mr_iterator_new(d, &(mr_iterator_options){.threads = 2}, &iterator, &error);
+        int found = 0, failed = status != MR_OK;
+        for (int i = 0; i < count + 60 && status != MR_OUT_OF_RANGE && iterator != nullptr && found < ELEMENTS_MAX;
+             i++) {
+            status = mr_iterator_next(iterator, &element, &error);
+            failed += status == MR_RESOURCE_EXHAUSTED;
+            if (status != MR_OUT_OF_RANGE)
+                some[found++] = status == MR_OK ? element_digest(0xcbf29ce484222325u, &element) : 0;
+        }
+        test_fail_allocation(0);
+        mr_element_deinit(&element);
+        mr_iterator_free(iterator);
+        mr_dataset_free(d);
+        bool same = found >= count && memcmp(whole, some, (size_t)count * sizeof *whole) == 0;
+        if (failed == 0 && !same)
+            test_fail(__FILE__, __LINE__, "pipeline %d gave %d elements of %d, and no error", which, found, count);
+    }
+}
+
+typedef struct consumer {
+    mr_iterator *iterator;
+    atomic_int taken;
+    mr_status status;
+} consumer;
+
+static void *consume(void *argument)
+{
+    consumer *c = argument;
+    mr_element element = {0};
+    do {
+        c->status = mr_iterator_next(c->iterator, &element, nullptr);
+        atomic_fetch_add(&c->taken, 1);
+    } while (c->status == MR_OK || c->status == MR_DATA_LOSS);
+    mr_element_deinit(&element);
+    return nullptr;
+}
+
+TEST(random_pipelines_are_cancelled_at_any_moment)
+{
+    for (int which = 0; which < pipelines(60); which++) {
+        random_pipeline draw = {.state = (uint64_t)which};
+        mr_error error = {0};
+        /* Endless, so that the end does not come before. */
+        mr_dataset *d = mr_dataset_repeat(which % 2 == 0 ? pipeline(which) : failing_pipeline(which), MR_FOREVER);
+        consumer c = {0};
+        pthread_t thread;
+        CHECK_OK(mr_iterator_new(d, &(mr_iterator_options){.threads = 1 + which % 3}, &c.iterator, &error));
+        mr_dataset_free(d);
+        CHECK(pthread_create(&thread, nullptr, consume, &c) == 0);
+        int64_t moment = random_below(&draw, 100);
+        for (int64_t i = 0; i < 10 * moment && atomic_load(&c.taken) < moment; i++) (void)sched_yield();
+        mr_iterator_cancel(c.iterator);
+        pthread_join(thread, nullptr);
+        CHECK(c.status == MR_CANCELLED || c.status == MR_OUT_OF_RANGE);
+        mr_iterator_free(c.iterator);
+    }
+}
+
+/* Predicates after batch let whole batches fall. */
+TEST(filter_after_batch_lets_batches_fall)
+{
+    mr_dataset *d = text_build("range 15 20 1\nbatch 1 0\nfilter 5 2\nrepeat 2\n");
+    CHECK_NUMBERS(d, 15, 16, 18, 19, 15, 16, 18, 19);
+}

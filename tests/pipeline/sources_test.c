@@ -1,0 +1,278 @@
+/* Sources beside record files, and what cache and snapshot keep. */
+#include "tests/pipeline/pipelines.h"
+
+#include <millrace/formats.h>
+
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static const char *write_text(const char *name, const char *text)
+{
+    const char *path = test_path("%s", name);
+    FILE *file = fopen(path, "wb");
+    CHECK(file != nullptr && fputs(text, file) >= 0 && fclose(file) == 0);
+    return path;
+}
+
+/* The first component's strings, with '|' behind each. */
+static const char *strings_of(mr_dataset *dataset)
+{
+    static char text[4096];
+    mr_error error = {0};
+    mr_iterator *iterator = nullptr;
+    mr_element element = {0};
+    mr_status status;
+    size_t length = 0;
+    CHECK_OK(mr_iterator_new(dataset, nullptr, &iterator, &error));
+    while ((status = mr_iterator_next(iterator, &element, &error)) != MR_OUT_OF_RANGE) {
+        if (status != MR_OK) {
+            length += (size_t)snprintf(text + length, sizeof text - length, "!|");
+            continue;
+        }
+        mr_string s = mr_tensor_strings(&element.tensors[0])[0];
+        length += (size_t)snprintf(text + length, sizeof text - length, "%.*s|", (int)s.size_bytes, s.data);
+    }
+    text[length] = '\0';
+    mr_element_deinit(&element);
+    mr_iterator_free(iterator);
+    mr_dataset_free(dataset);
+    return text;
+}
+
+TEST(lines_come_without_their_ends)
+{
+    const char *path = write_text("lines.txt", "one\r\ntwo\n\nfour\rstill four\nlast");
+    CHECK_STR(strings_of(mr_dataset_text_lines(path)), "one|two||four\rstill four|last|");
+    (void)write_text("lines2.txt", "");
+    (void)write_text("lines3.txt", "x\n");
+    CHECK_STR(strings_of(mr_dataset_text_lines(test_path("lines*.txt"))), "one|two||four\rstill four|last|x|");
+}
+
+static mr_dataset *table(bool has_fallback)
+{
+    static mr_tensor seven;
+    mr_error error = {0};
+    if (seven.data == nullptr) CHECK_OK(mr_tensor_init_int64(&seven, 7, &error));
+    const char *path = write_text("table.csv", "name,count,part\nred,1,0.5\n\"gre,en\",,2\nblue,x,1\nlast,-4,1e3\n");
+    mr_csv_column columns[] = {
+        {0, MR_STRING, nullptr}, {1, MR_INT64, has_fallback ? &seven : nullptr}, {2, MR_FLOAT, nullptr}};
+    return mr_dataset_csv(path, columns, 3, .has_header = true);
+}
+
+TEST(csv_rows_are_typed_and_bad_cells_cost_one_row)
+{
+    CHECK_STR(strings_of(table(true)), "red|gre,en|!|last|");
+    CHECK_STR(strings_of(mr_dataset_ignore_errors(table(false))), "red|last|");
+    mr_error error = {0};
+    mr_iterator *iterator = nullptr;
+    mr_element element = {0};
+    mr_dataset *d = mr_dataset_skip(table(true), 1);
+    CHECK_OK(mr_iterator_new(d, nullptr, &iterator, &error));
+    CHECK_OK(mr_iterator_next(iterator, &element, &error));
+    CHECK_EQ(mr_tensor_int64s(&element.tensors[1])[0], 7);
+    CHECK_NEAR(mr_tensor_floats(&element.tensors[2])[0], 2.0, 0);
+    CHECK_EQ(mr_iterator_next(iterator, &element, &error), MR_INVALID_ARGUMENT);
+    CHECK(strstr(error.message, "table.csv: the row at byte 38: column 1 \"x\" is no int64") != nullptr);
+    mr_element_deinit(&element);
+    mr_iterator_free(iterator);
+    mr_dataset_free(d);
+}
+
+TEST(fixed_length_records_are_cut_out)
+{
+    const char *path = write_text("fixed.bin", "HHaabbccF");
+    CHECK_STR(strings_of(mr_dataset_fixed_length(path, 2, .header_bytes = 2, .footer_bytes = 1)), "aa|bb|cc|");
+    mr_dataset *d = mr_dataset_fixed_length(path, 2);
+    mr_error error = {0};
+    CHECK_EQ(mr_dataset_status(d, &error), MR_INVALID_ARGUMENT);
+    CHECK(strstr(error.message, "fixed.bin: 9 bytes are no whole number of records of 2") != nullptr);
+    mr_dataset_free(d);
+    char expected[512];
+    snprintf(expected, sizeof expected, "%s|", path);
+    CHECK_STR(strings_of(mr_dataset_list_files(path)), expected);
+}
+
+TEST(rows_of_numpy_arrays_are_elements)
+{
+    mr_error error = {0};
+    mr_tensor a = {0};
+    CHECK_OK(mr_tensor_init_copy(&a, MR_INT64, MR_SHAPE(3, 2), (int64_t[]){1, 2, 3, 4, 5, 6}, &error));
+    const char *path = strdup(test_path("a.npy"));
+    CHECK_OK(mr_npy_save(path, &a, &error));
+    mr_dataset *d = mr_dataset_npy((const char *[]){path, path}, 2);
+    CHECK_EQ(mr_dataset_cardinality(d), 3);
+    CHECK_EQ(mr_dataset_spec(d)->count, 2);
+    CHECK_NUMBERS(mr_dataset_batch(mr_dataset_skip(d, 1), 2), 3, 4, 5, 6);
+    mr_tensor_deinit(&a);
+    free((void *)path);
+}
+
+static void make_folder(const char *name)
+{
+    CHECK(mkdir(test_path("%s", name), 0777) == 0);
+}
+
+TEST(a_folder_of_pictures_is_labelled_by_its_folders)
+{
+    make_folder("photos");
+    make_folder("photos/rose");
+    make_folder("photos/daisy");
+    make_folder("photos/daisy/deep");
+    make_folder("photos/empty");
+    (void)write_text("photos/rose/1.jpg", "r1");
+    (void)write_text("photos/daisy/2.PNG", "d2");
+    (void)write_text("photos/daisy/deep/3.jpeg", "d3");
+    (void)write_text("photos/daisy/notes.txt", "no");
+    (void)write_text("photos/loose.jpg", "no");
+    mr_dataset *d = mr_dataset_picture_folder(test_path("photos"));
+    CHECK_STR(strings_of(mr_dataset_ref(d)), "d2|d3|r1|");
+    CHECK_STR(mr_dataset_spec(d)->names[1], "image/class/label");
+    mr_error error = {0};
+    mr_iterator *iterator = nullptr;
+    mr_element element = {0};
+    CHECK_OK(mr_iterator_new(d, nullptr, &iterator, &error));
+    for (int64_t i = 0; i < 3; i++) {
+        CHECK_OK(mr_iterator_next(iterator, &element, &error));
+        CHECK_EQ(mr_tensor_int64s(&element.tensors[1])[0], i / 2);
+    }
+    mr_element_deinit(&element);
+    mr_iterator_free(iterator);
+    mr_dataset_free(d);
+}
+
+/* A tar as simple as can be. */
+static void add_member(FILE *file, const char *name, const char *text)
+{
+    char header[512] = {0};
+    unsigned sum = 0;
+    snprintf(header, 100, "%s", name);
+    snprintf(header + 100, 8, "%07o", 0644);
+    snprintf(header + 124, 12, "%011zo", strlen(text));
+    memset(header + 148, ' ', 8);
+    header[156] = '0';
+    memcpy(header + 257, "ustar\00000", 8);
+    for (int i = 0; i < 512; i++) sum += (unsigned char)header[i];
+    snprintf(header + 148, 8, "%06o", sum);
+    CHECK(fwrite(header, 512, 1, file) == 1);
+    char block[512] = {0};
+    snprintf(block, sizeof block, "%s", text);
+    CHECK(fwrite(block, 512, 1, file) == 1);
+}
+
+TEST(tar_samples_are_members_of_one_name)
+{
+    const char *path = test_path("wds.tar");
+    FILE *file = fopen(path, "wb");
+    add_member(file, "a/1.jpg", "j1");
+    add_member(file, "a/1.cls", "3");
+    add_member(file, "a/2.png", "p2");
+    add_member(file, "a/2.jpeg", "j2");
+    add_member(file, "a/2.cls", "4");
+    add_member(file, "a/3.cls", "5");
+    char end[1024] = {0};
+    CHECK(fwrite(end, sizeof end, 1, file) == 1 && fclose(file) == 0);
+    mr_dataset *d = mr_dataset_tar(path, (const char *[]){"jpg;jpeg;png", "cls"}, 2);
+    CHECK_EQ(mr_dataset_cardinality(d), 2);
+    CHECK_STR(mr_dataset_spec(d)->names[2], "__key__");
+    CHECK_STR(strings_of(d), "j1|j2|");
+    mr_error error = {0};
+    d = mr_dataset_tar(test_path("nothing.tar"), (const char *[]){"cls"}, 1);
+    CHECK_EQ(mr_dataset_status(d, &error), MR_NOT_FOUND);
+    mr_dataset_free(d);
+}
+
+/* ---- cache and snapshot ---- */
+
+static int calls;
+
+static mr_status counted(void *context, const mr_element *input, mr_random *random, mr_element *output, mr_error *error)
+{
+    __atomic_add_fetch(&calls, 1, __ATOMIC_RELAXED);
+    return jitter(context, input, random, output, error);
+}
+
+static mr_dataset *worked(void)
+{
+    return mr_dataset_map(mr_dataset_shuffle(mr_dataset_range(0, 30, 1), .seed = 1), counted, nullptr, &one_int64);
+}
+
+TEST(cached_elements_are_made_once)
+{
+    int64_t memory[90], file[90], again[90];
+    CHECK_EQ(numbers_of(mr_dataset_repeat(mr_dataset_cache(worked(), nullptr), 3), nullptr, memory, 90), 90);
+    CHECK_EQ(calls, 30);
+    CHECK(memcmp(memory, memory + 30, 30 * sizeof *memory) == 0);
+    const char *path = strdup(test_path("cache.tfrecord"));
+    CHECK_EQ(numbers_of(mr_dataset_repeat(mr_dataset_cache(worked(), path), 3), nullptr, file, 90), 90);
+    CHECK_EQ(calls, 60);
+    CHECK(memcmp(memory, file, sizeof file) == 0);
+    CHECK_EQ(numbers_of(mr_dataset_shuffle(mr_dataset_cache(worked(), path), .buffer = 8), nullptr, again, 90), 30);
+    CHECK_EQ(calls, 60);
+    /* Another pipeline's cache is not taken for this one's. */
+    mr_error error = {0};
+    mr_iterator *iterator = nullptr;
+    mr_dataset *d = mr_dataset_cache(mr_dataset_take(worked(), 9), path);
+    CHECK_EQ(mr_iterator_new(d, nullptr, &iterator, &error), MR_INVALID_ARGUMENT);
+    CHECK(strstr(error.message, "is the cache of another pipeline") != nullptr);
+    mr_dataset_free(d);
+    free((void *)path);
+}
+
+TEST(a_snapshot_is_made_for_each_pipeline)
+{
+    int64_t first[40], second[40];
+    const char *folder = strdup(test_path("snapshots"));
+    for (int i = 0; i < 2; i++) {
+        CHECK_EQ(numbers_of(mr_dataset_snapshot(worked(), folder, .gzip = true), nullptr, first, 40), 30);
+        CHECK_EQ(numbers_of(mr_dataset_snapshot(mr_dataset_take(worked(), 9), folder), nullptr, second, 40), 9);
+        CHECK_EQ(calls, 39);
+    }
+    CHECK_EQ(memcmp(first, second, 9 * sizeof *first), 0);
+    free((void *)folder);
+}
+
+TEST(a_cache_larger_than_the_budget_says_so)
+{
+    mr_error error = {0};
+    mr_iterator *iterator = nullptr;
+    mr_element element = {0};
+    mr_status status;
+    mr_dataset *d = mr_dataset_cache(mr_dataset_range(0, 100'000, 1), nullptr);
+    CHECK_OK(mr_iterator_new(d, &(mr_iterator_options){.budget_bytes = 100'000}, &iterator, &error));
+    while ((status = mr_iterator_next(iterator, &element, &error)) == MR_OK) continue;
+    CHECK_EQ(status, MR_RESOURCE_EXHAUSTED);
+    CHECK(strstr(error.message, "cache to a file instead") != nullptr);
+    mr_element_deinit(&element);
+    mr_iterator_free(iterator);
+    mr_dataset_free(d);
+}
+
+static mr_dataset *kept(int which)
+{
+    switch (which) {
+    case 0:
+        return mr_dataset_repeat(mr_dataset_cache(worked(), nullptr), 3);
+    case 1:
+        return mr_dataset_batch(
+            mr_dataset_repeat(mr_dataset_shuffle(mr_dataset_cache(worked(), nullptr), .buffer = 5), 2), 4);
+    case 2:
+        return mr_dataset_repeat(mr_dataset_cache(worked(), test_path("kept.tfrecord")), 2);
+    case 3:
+        (void)write_text("kept.txt", "a\nbb\n\nccc\ndddd\neeeee\nf\ngg\n");
+        return mr_dataset_shuffle(mr_dataset_repeat(mr_dataset_text_lines(test_path("kept.txt")), 3), .buffer = 4);
+    case 4:
+        return mr_dataset_batch(mr_dataset_repeat(table(true), 2), 3);
+    default:
+        return nullptr;
+    }
+}
+
+TEST(sources_and_caches_go_on_from_every_element)
+{
+    for (int which = 0; which < 5; which++) {
+        check_threads(kept, which);
+        check_places(kept, which, 1024);
+        check_back_in_place(kept, which);
+    }
+}
