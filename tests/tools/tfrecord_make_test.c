@@ -197,6 +197,47 @@ TEST(make_says_what_is_wrong_with_each_picture)
     CHECK_EQ(program_run("ls %s/stop/*.tfrecord", test_folder())->exit_code, 2);
 }
 
+TEST(make_takes_any_file_name)
+{
+    make_folder("photos", 3);
+    static const char *const names[] = {"with blanks.jpg", "line\nbreak.jpg", "\xff\xfe no UTF-8.jpg", "%41:colon.jpg",
+                                        "-dash.jpg"};
+    for (size_t i = 0; i < 5; i++) make_picture(test_path("photos/rose/%s", names[i]), 2);
+    make_picture(test_path("photos/rose/half\n\xff.png"), 3);
+    file_save(test_path("photos/rose/bad \x1b[2J\n\xff.jpg"), "x", 1);
+    for (int i = 0; i < 2; i++) {
+        const program_result *result = program_run(
+            "cd %s; tfrecord-make --out 'the out' --split all=1 --name 'a name' --on-error skip photos", test_folder());
+        CHECK_EQ(result->exit_code, 0);
+        CHECK_CONTAINS(result->output, "1 picture could not be used");
+        CHECK_CONTAINS(result->output, "1 file is no picture (rose/bad \\x1b[2J\\n\\xff.jpg)");
+        CHECK(!strchr(result->output, '\x1b') && !strchr(result->output, '\xff'));
+    }
+    int count = check_file(test_path("the out/a name-all-00000-of-00001.tfrecord"), "photos");
+    CHECK_EQ(count, 9 + 6);
+}
+
+TEST(make_is_right_on_a_narrow_terminal)
+{
+    make_folder("photos", 3);
+    const program_result *result = program_run("cd %s; script -qec 'stty cols 60; tfrecord-make --help; tfrecord-make "
+                                               "--out out photos' /dev/null | tr -d '\\r'",
+                                               test_folder());
+    if (result->exit_code == 127) test_skip("script is not there");
+    CHECK_CONTAINS(result->output, "9 pictures written");
+    int columns = 0;
+    for (const char *at = result->output; *at; at++) {
+        if (*at == '\x1b') { /* the bar is taken away */
+            at += 2;
+            columns = 0;
+        } else if (*at == '\n') {
+            columns = 0;
+        } else if (((unsigned char)*at & 0xc0) != 0x80 && ++columns > 60) {
+            test_fail(__FILE__, __LINE__, "a line of more than 60 columns: %.80s", at - 60);
+        }
+    }
+}
+
 TEST(make_wants_pictures_in_class_folders)
 {
     mkdir(test_path("empty"), 0777);

@@ -43,6 +43,10 @@ void bench_row(bench_report *report, bench_result result);
 /* A remark under the table. */
 [[gnu::format(printf, 2, 3)]] void bench_note(bench_report *report, const char *format, ...);
 
+/* With --stats: what each stage did so far, as a table on stderr; on a terminal over the one shown before. */
+struct mr_iterator;
+void bench_show_stages(bench_report *report, const char *task, struct mr_iterator *iterator, bool is_first);
+
 double bench_seconds(void); /* monotonic */
 double bench_median(const double *values, int count);
 /* Threads to measure with: --threads, or the usable processors. Rounds: --rounds, or the fallback. */
@@ -54,5 +58,13 @@ const char *bench_folder(const char *name);
 double bench_command(const char *command);
 /* The Python with TensorFlow 2.15.1 (MILLRACE_ORACLE_PYTHON or .toolchain/oracle/bin/python); null when there is none. */
 const char *bench_tensorflow_python(void);
+
+/* reading.c: a part of the suite "records". */
+void bench_records_reading(bench_report *report);
+/* make.c: a part of the suite "records". */
+void bench_making(bench_report *report);
+void bench_parsing(bench_report *report);
+/* indexing.c: a part of the suite "records". */
+void bench_indexing(bench_report *report);
 
 #endif

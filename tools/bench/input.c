@@ -2,8 +2,8 @@
  * beside libjpeg-turbo alone, which decodes the same files whole on as many threads and does nothing else.
  *
  * Rounds are interleaved, so that a neighbour on the machine slows both. Both use the fast integer DCT, TensorFlow's
- * default. */
-#include "tools/bench/bench.h"
+ * default. input_photos.c adds rows on photographs. */
+#include "tools/bench/input.h"
 
 #include <millrace/dataset.h>
 #include <millrace/record.h>
@@ -217,12 +217,16 @@ static mr_status measure(bench_report *report, const bench_task *task, const cha
     if (status == MR_OK) status = take(iterator, 2 * PICTURES / task->pictures, error);
     (void)peer_rate(pictures, bench_threads(report), PICTURES);
     for (int r = 0; r < rounds && status == MR_OK; r++) {
+        /* What was made while the peer ran does not count. */
+        status = take(iterator, PICTURES / task->pictures, error);
+        if (status != MR_OK) break;
         double start = bench_seconds();
         status = take(iterator, COUNT / task->pictures, error);
         ours[r] = (double)COUNT / (bench_seconds() - start);
         /* Nobody wants the next batches: the threads fill the window and wait, and the peer has the machine. */
         usleep(100000);
         peers[r] = peer_rate(pictures, bench_threads(report), COUNT);
+        bench_show_stages(report, task->name, iterator, r == 0);
     }
     if (status == MR_OK) {
         bench_row(report, (bench_result){.task = task->name,
@@ -265,4 +269,5 @@ BENCH(input, "the demo's pipeline: records to batches of pictures")
     else
         bench_note(report, "input: %s", error.message);
     for (int i = 0; i < PICTURES; i++) free(pictures[i].bytes);
+    bench_photos(report);
 }

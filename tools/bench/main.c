@@ -2,6 +2,7 @@
 #include "tools/bench/bench.h"
 
 #include <getopt.h>
+#include <millrace/dataset.h>
 #include <sched.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -12,7 +13,7 @@
 #include <unistd.h>
 
 struct bench_report {
-    bool json;
+    bool json, stats;
     int threads;
     int rounds;
     const char *suite;
@@ -140,11 +141,23 @@ void bench_note(bench_report *report, const char *format, ...)
     if (used + 1 < sizeof report->notes) report->notes[used] = '\n', report->notes[used + 1] = 0;
 }
 
+void bench_show_stages(bench_report *report, const char *task, mr_iterator *iterator, bool is_first)
+{
+    char text[8192];
+    if (!report->stats) return;
+    (void)mr_iterator_statistics_text(iterator, 80, text, sizeof text);
+    int lines = 1;
+    for (const char *at = text; *at; at++) lines += *at == '\n';
+    if (!is_first && isatty(2)) fprintf(stderr, "\033[%dA\033[J", lines);
+    fprintf(stderr, "%s\n%s", task, text);
+}
+
 static void usage(FILE *file)
 {
-    fprintf(file, "bench SUITE… [--json] [--threads N] [--rounds N]\n\n"
+    fprintf(file, "bench SUITE… [--json] [--stats] [--threads N] [--rounds N]\n\n"
                   "Measures millrace beside a peer or a limit, in the same run, and prints medians and ratios;\n"
-                  "a ratio above 1 is better than the peer. --json prints one object a line.\n\nSuites:\n");
+                  "a ratio above 1 is better than the peer. --json prints one object a line; --stats shows\n"
+                  "what the stages of the pipelines of \"input\" do.\n\nSuites:\n");
     for (bench_suite *suite = first; suite; suite = suite->next)
         fprintf(file, "  %-10s %s\n", suite->name, suite->about);
 }
@@ -152,14 +165,15 @@ static void usage(FILE *file)
 int main(int argc, char **argv)
 {
     bench_report report = {0};
-    const struct option options[] = {{"json", no_argument, nullptr, 'j'},
-                                     {"threads", required_argument, nullptr, 't'},
-                                     {"rounds", required_argument, nullptr, 'r'},
-                                     {"help", no_argument, nullptr, 'h'},
-                                     {nullptr, 0, nullptr, 0}};
+    const struct option options[] = {
+        {"json", no_argument, nullptr, 'j'},          {"stats", no_argument, nullptr, 's'},
+        {"threads", required_argument, nullptr, 't'}, {"rounds", required_argument, nullptr, 'r'},
+        {"help", no_argument, nullptr, 'h'},          {nullptr, 0, nullptr, 0}};
     for (int option; (option = getopt_long(argc, argv, "h", options, nullptr)) != -1;) {
         if (option == 'j')
             report.json = true;
+        else if (option == 's')
+            report.stats = true;
         else if (option == 't')
             report.threads = (int)strtol(optarg, nullptr, 10);
         else if (option == 'r')

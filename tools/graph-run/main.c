@@ -253,7 +253,7 @@ static mr_status write_result(const char *folder, const char *name, const mr_ten
     if (asprintf(&path, "%s/%s.npy", folder, name) < 0) return mr_fail(error, MR_RESOURCE_EXHAUSTED, "no memory");
     for (char *at = path + strlen(folder) + 1; *at; at++)
         if (*at == '/' || *at == ':') *at = '_';
-    mr_status status = value_write(path, value, error);
+    mr_status status = mr_npy_save(path, value, error);
     free(path);
     return status;
 }

@@ -138,7 +138,7 @@ static mr_status parse_any(parser *p, int32_t depth, mr_error *error)
 mr_status value_parse(const char *text, mr_dtype dtype, mr_tensor *value, mr_error *error)
 {
     if (text[0] == '@') {
-        MR_TRY(value_read(text + 1, value, error));
+        MR_TRY(mr_npy_load(text + 1, value, error));
         if (value->dtype == dtype) return MR_OK;
         mr_status status = mr_fail(error, MR_INVALID_ARGUMENT, "%s holds %s, asked for is %s", text + 1,
                                    mr_dtype_name(value->dtype), mr_dtype_name(dtype));

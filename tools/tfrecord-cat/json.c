@@ -2,171 +2,194 @@
  *
  *     {"file": "a.tfrecord", "record": 0, "offset": 0, "features": {"height": {"int64": [480]}, …}}
  *
- * A bytes feature is {"bytes": ["text"]} when all its values are UTF-8, else {"base64": [...]}. Floats have the nine digits
- * that tell them apart; what JSON has no number for is "NaN", "Infinity", "-Infinity". A record that is no Example has
- * "base64" instead of "features". */
-#include "tools/tfrecord-cat/cat.h"
+ * and of a SequenceExample "context": {…}, "feature_lists": {"name": [{"int64": [1]}, …], …} instead of "features". A bytes
+ * feature is {"bytes": ["text"]} when all its values are UTF-8, else {"base64": [...]}, or {"hex": [...]} where that is asked
+ * for. Floats have the fewest digits that read back as the same float; what JSON has no number for is "NaN", "Infinity",
+ * "-Infinity". A record that is no Example has "base64" instead of "features". */
+#include "tools/tfrecord-cat/out.h"
+#include "tools/tfrecord-cat/values.h"
+#include "tools/tfrecord-cat/view.h"
 
-#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
-/* Whether bytes are UTF-8, control characters included. */
-static bool is_utf8(mr_string bytes)
+typedef struct json {
+    const options *options;
+    view view;
+    out *out;
+    int depth; /* of objects and lists that are open, for --pretty */
+} json;
+
+/* A new line where --pretty wants one. */
+static void line(json *json)
 {
-    const unsigned char *b = (const unsigned char *)bytes.data;
-    for (size_t i = 0; i < bytes.size_bytes;) {
-        unsigned lead = b[i];
-        size_t length = lead < 0x80                   ? 1
-                        : lead >= 0xc2 && lead < 0xe0 ? 2
-                        : (lead & 0xf0) == 0xe0       ? 3
-                        : lead >= 0xf0 && lead < 0xf5 ? 4
-                                                      : 0;
-        if (length == 0 || length > bytes.size_bytes - i) return false;
-        for (size_t j = 1; j < length; j++)
-            if ((b[i + j] & 0xc0) != 0x80) return false;
-        if (length > 2) {
-            unsigned second = b[i + 1];
-            if ((lead == 0xe0 && second < 0xa0) || (lead == 0xed && second >= 0xa0) ||
-                (lead == 0xf0 && second < 0x90) || (lead == 0xf4 && second >= 0x90))
-                return false;
-        }
-        i += length;
-    }
+    if (!json->options->is_pretty) return;
+    out_char(json->out, '\n');
+    for (int i = 0; i < json->depth; i++) out_text(json->out, "  ");
+}
+
+static void open_bracket(json *json, char bracket)
+{
+    out_char(json->out, bracket);
+    json->depth++;
+}
+
+static void close_bracket(json *json, char bracket, bool is_empty)
+{
+    json->depth--;
+    if (!is_empty) line(json);
+    out_char(json->out, bracket);
+}
+
+/* Between members; before the first only a new line. */
+static void next(json *json, bool is_first)
+{
+    if (!is_first) out_text(json->out, json->options->is_pretty ? "," : ", ");
+    line(json);
+}
+
+static void put_float(out *out, float value)
+{
+    if (isnan(value) || isinf(value))
+        out_text(out, isnan(value) ? "\"NaN\"" : value < 0 ? "\"-Infinity\"" : "\"Infinity\"");
+    else
+        out_float(out, value);
+}
+
+static bool is_all_utf8(const mr_feature_view *feature)
+{
+    values values = values_of(feature);
+    value value;
+    while (values_next(&values, &value))
+        if (!text_is_utf8(value.bytes)) return false;
     return true;
 }
 
-/* Invalid UTF-8, which only names can be here, becomes U+FFFD byte by byte. */
-static void print_string(mr_string bytes)
+static void put_encoded(json *json, mr_string bytes)
 {
-    bool is_good = is_utf8(bytes);
-    putchar('"');
-    for (size_t i = 0; i < bytes.size_bytes; i++) {
-        unsigned char byte = (unsigned char)bytes.data[i];
-        if (byte == '"' || byte == '\\')
-            printf("\\%c", byte);
-        else if (byte == '\n')
-            fputs("\\n", stdout);
-        else if (byte == '\t')
-            fputs("\\t", stdout);
-        else if (byte < 0x20 || byte == 0x7f)
-            printf("\\u%04x", byte);
-        else if (byte >= 0x80 && !is_good)
-            fputs("\\ufffd", stdout);
-        else
-            putchar(byte);
-    }
-    putchar('"');
-}
-
-static void print_base64(mr_string bytes)
-{
-    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    const unsigned char *b = (const unsigned char *)bytes.data;
-    putchar('"');
-    for (size_t i = 0; i < bytes.size_bytes; i += 3) {
-        size_t left = bytes.size_bytes - i;
-        uint32_t word = (uint32_t)b[i] << 16 | (left > 1 ? (uint32_t)b[i + 1] << 8 : 0) | (left > 2 ? b[i + 2] : 0);
-        char out[4] = {digits[word >> 18], digits[word >> 12 & 63], left > 1 ? digits[word >> 6 & 63] : '=',
-                       left > 2 ? digits[word & 63] : '='};
-        fwrite(out, 1, 4, stdout);
-    }
-    putchar('"');
-}
-
-static void print_float(float value)
-{
-    if (isnan(value))
-        fputs("\"NaN\"", stdout);
-    else if (isinf(value))
-        fputs(value < 0 ? "\"-Infinity\"" : "\"Infinity\"", stdout);
+    out_char(json->out, '"');
+    if (json->options->bytes_form == BYTES_HEX)
+        out_hex(json->out, bytes);
     else
-        printf("%.9g", (double)value);
+        out_base64(json->out, bytes);
+    out_char(json->out, '"');
 }
 
-static void print_values(const mr_feature_view *feature, size_t count)
+static void put_feature(json *json, const mr_feature_view *feature)
 {
-    void *values = calloc(count + 1, sizeof(mr_string));
-    if (!values) {
-        printf("null");
+    static const char *const names[] = {"{", "{\"bytes\": [", "{\"float\": [", "{\"int64\": ["};
+    out *out = json->out;
+    bool is_text = feature->kind == MR_FEATURE_BYTES && json->options->bytes_form == BYTES_TEXT && is_all_utf8(feature);
+    if (feature->kind == MR_FEATURE_NONE) {
+        out_text(out, "{}");
         return;
     }
-    bool is_text = true;
-    mr_status status = MR_OK;
-    if (feature->kind == MR_FEATURE_INT64) status = mr_feature_int64s(feature, values, count, nullptr);
-    if (feature->kind == MR_FEATURE_FLOAT) status = mr_feature_floats(feature, values, count, nullptr);
-    if (feature->kind == MR_FEATURE_BYTES) {
-        status = mr_feature_bytes(feature, values, count, nullptr);
-        for (size_t i = 0; i < count; i++) is_text = is_text && is_utf8(((mr_string *)values)[i]);
-    }
-    if (status != MR_OK) count = 0;
-    fputs(feature->kind == MR_FEATURE_INT64   ? "{\"int64\": ["
-          : feature->kind == MR_FEATURE_FLOAT ? "{\"float\": ["
-          : is_text                           ? "{\"bytes\": ["
-                                              : "{\"base64\": [",
-          stdout);
-    for (size_t i = 0; i < count; i++) {
-        if (i > 0) fputs(", ", stdout);
-        if (feature->kind == MR_FEATURE_INT64)
-            printf("%" PRId64, ((int64_t *)values)[i]);
-        else if (feature->kind == MR_FEATURE_FLOAT)
-            print_float(((float *)values)[i]);
+    if (feature->kind == MR_FEATURE_BYTES && !is_text)
+        out_text(out, json->options->bytes_form == BYTES_HEX ? "{\"hex\": [" : "{\"base64\": [");
+    else
+        out_text(out, names[feature->kind]);
+    values values = values_of(feature);
+    value value;
+    for (bool is_first = true; values_next(&values, &value); is_first = false) {
+        if (!is_first) out_text(out, ", ");
+        if (value.kind == MR_FEATURE_INT64)
+            out_integer(out, value.integer);
+        else if (value.kind == MR_FEATURE_FLOAT)
+            put_float(out, value.number);
         else if (is_text)
-            print_string(((mr_string *)values)[i]);
+            out_json_string(out, value.bytes, true);
         else
-            print_base64(((mr_string *)values)[i]);
+            put_encoded(json, value.bytes);
     }
-    fputs("]}", stdout);
-    free(values);
+    out_text(out, "]}");
 }
 
-static bool is_example(mr_string record)
+static void put_steps(json *json, mr_feature_list_view list)
 {
-    mr_example_walk walk = {.record = record};
-    mr_feature_view feature;
-    mr_status status;
-    size_t count;
-    while ((status = mr_example_next_feature(&walk, &feature, nullptr)) == MR_OK)
-        if (mr_feature_count(&feature, &count, nullptr) != MR_OK) return false;
-    return status == MR_OUT_OF_RANGE;
-}
-
-/* Of features that are there twice, the last is meant: a later one of the same name hides this. */
-static bool is_hidden(mr_example_walk rest, mr_string name)
-{
-    mr_feature_view later;
-    while (mr_example_next_feature(&rest, &later, nullptr) == MR_OK)
-        if (mr_string_equal(later.name, name)) return true;
-    return false;
-}
-
-void json_record(const place *place, bool is_raw)
-{
-    fputs("{\"file\": ", stdout);
-    print_string(mr_string_from(text_path(place->path)));
-    printf(", \"record\": %" PRIu64 ", \"offset\": %" PRIu64, place->number, place->offset);
-    if (is_raw || !is_example(place->record)) {
-        fputs(", \"base64\": ", stdout);
-        print_base64(place->record);
-        fputs("}\n", stdout);
-        return;
-    }
-    fputs(", \"features\": {", stdout);
-    mr_example_walk walk = {.record = place->record};
-    mr_feature_view feature;
+    mr_feature_view step;
     bool is_first = true;
-    while (mr_example_next_feature(&walk, &feature, nullptr) == MR_OK) {
-        size_t count;
-        if (is_hidden(walk, feature.name) || mr_feature_count(&feature, &count, nullptr) != MR_OK) continue;
-        if (!is_first) fputs(", ", stdout);
-        is_first = false;
-        print_string(feature.name);
-        fputs(": ", stdout);
-        if (feature.kind == MR_FEATURE_NONE)
-            fputs("{}", stdout);
-        else
-            print_values(&feature, count);
+    open_bracket(json, '[');
+    for (; mr_feature_list_next(&list, &step, nullptr) == MR_OK; is_first = false) {
+        next(json, is_first);
+        put_feature(json, &step);
     }
-    fputs("}}\n", stdout);
+    close_bracket(json, ']', is_first);
+}
+
+/* The features or the feature lists as an object. */
+static void put_entries(json *json, const char *name, bool are_lists)
+{
+    bool is_first = true;
+    next(json, false);
+    out_text(json->out, name);
+    open_bracket(json, '{');
+    for (size_t i = 0; i < json->view.count; i++) {
+        const entry *entry = &json->view.entries[i];
+        if (entry->is_list != are_lists || entry->is_hidden) continue;
+        next(json, is_first);
+        is_first = false;
+        out_json_string(json->out, entry->name, text_is_utf8(entry->name));
+        out_text(json->out, ": ");
+        if (are_lists)
+            put_steps(json, entry->list);
+        else
+            put_feature(json, &entry->feature);
+    }
+    close_bracket(json, '}', is_first);
+}
+
+static void put_record(json *json, const place *place)
+{
+    out *out = json->out;
+    mr_string path = mr_string_from(text_path(place->path));
+    open_bracket(json, '{');
+    line(json);
+    out_text(out, "\"file\": ");
+    out_json_string(out, path, text_is_utf8(path));
+    next(json, false);
+    out_text(out, "\"record\": ");
+    out_integer(out, (int64_t)place->number);
+    next(json, false);
+    out_text(out, "\"offset\": ");
+    out_integer(out, (int64_t)place->offset);
+    if (json->view.form == MR_EXAMPLE_NONE || json->view.is_damaged) {
+        next(json, false);
+        out_text(out, json->options->bytes_form == BYTES_HEX ? "\"hex\": " : "\"base64\": ");
+        put_encoded(json, place->record);
+    } else if (json->view.form == MR_EXAMPLE_SEQUENCE) {
+        put_entries(json, "\"context\": ", false);
+        put_entries(json, "\"feature_lists\": ", true);
+    } else {
+        put_entries(json, "\"features\": ", false);
+    }
+    close_bracket(json, '}', false);
+    out_char(out, '\n');
+}
+
+static void *open_json(const options *options, const void *shared)
+{
+    json *json = calloc(1, sizeof(struct json));
+    if (json) json->options = options;
+    return json;
+}
+
+static mr_status put_json(void *state, const place *place, out *out, mr_error *error)
+{
+    json *json = state;
+    json->out = out;
+    MR_TRY(view_read(&json->view, json->options, place->record, error));
+    put_record(json, place);
+    return MR_OK;
+}
+
+static void close_json(void *state)
+{
+    json *json = state;
+    view_deinit(&json->view);
+    free(json);
+}
+
+int json_run(const options *options)
+{
+    return walk_texts(options, &(text_format){.open = open_json, .put = put_json, .close = close_json});
 }

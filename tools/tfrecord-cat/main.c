@@ -2,159 +2,156 @@
 #include "tools/tfrecord-cat/cat.h"
 
 #include <errno.h>
-#include <inttypes.h>
-#include <stdlib.h>
+#include <poll.h>
 #include <string.h>
+#include <unistd.h>
 
-/* What goes from file to file. */
-typedef struct run {
-    const options *options;
-    schema *schema;
-    uint64_t seen; /* records so far */
-    bool is_done;
-    bool has_failed;
-} run;
+const command commands[] = {
+    {nullptr, 0, GROUP_SHOW, nullptr, show_run, "each record as a readable block", nullptr},
+    {"json", 'j', GROUP_SHOW, nullptr, json_run, "each record as a line of JSON (JSON Lines)",
+     "A line has file, record, offset and features, each as {\"int64\": […]}, {\"float\": […]} or {\"bytes\":"
+     " […]}. Bytes that are not all UTF-8 text are under \"base64\" instead; numbers JSON does not have are"
+     " \"NaN\", \"Infinity\" and \"-Infinity\". A SequenceExample has context and feature_lists, a record that is"
+     " neither \"base64\".\n"
+     "\n"
+     "Memory: for each processor the longest record, twice, and 8 MiB; 120 bytes for each of its features, of"
+     " which there may be 1,000,000."},
+    {"csv", 0, GROUP_SHOW, nullptr, csv_run, "scalar features as CSV with a header",
+     "The columns are the features of the first 1,000 records (or 16 MiB) that have at most one value and are text"
+     " or numbers; what is left out is told. With --features they are what it names, lists too: their values are"
+     " joined with \";\". Bytes that are no text are \"base64:…\"; --bytes hex or base64 writes all bytes so. A"
+     " missing feature is an empty cell, an empty text is \"\".\n"
+     "\n"
+     "Memory: the longest record, three times, and 20 MiB."},
+    {"about", 0, GROUP_SHOW, nullptr, about_run, "what a tfds folder says of itself: splits, features, labels",
+     "Reads dataset_info.json, features.json and the label files of tensorflow_datasets beside the record files."
+     " Blocks of such a folder show the names of labels too.\n"
+     "\n"
+     "Memory: 64 MiB."},
 
-static void complain(run *run, const mr_error *error)
+    {"count", 'c', GROUP_SUMMARY, nullptr, count_run, "how many records each file has",
+     "Counts by the index or the headers of records, with all processors (--jobs); their data is not read. Compressed "
+     "files"
+     " are read through.\n"
+     "\n"
+     "Memory: 1 MiB for each thread."},
+    {"schema", 0, GROUP_SUMMARY, nullptr, schema_run,
+     "all features: types, lengths, presence; and the C and Python to parse them",
+     "The specifications parse these records as they are: a feature that has the same number of values everywhere is of"
+     " fixed length, all others are of variable length. --spec c or --spec python prints one alone, to be included or"
+     " imported.\n"
+     "\n"
+     "Memory: the longest record, twice, and 24 MiB: at most 10,000 names of 16 MiB together are told apart."},
+    {"stats", 0, GROUP_SUMMARY, nullptr, stats_run,
+     "what the features hold: ranges, quantiles, frequent values, classes, pictures",
+     "For each feature: in how many records it is, how many values it has; of numbers the least, the greatest, mean,"
+     " deviation (of the population), quantiles and most frequent values, zeros, NaN and infinities; of bytes their"
+     " lengths and most frequent values up to 64 bytes. Of feature lists, all steps. Then class balance"
+     " (image/class/label and text, image/object/class/label, label, objects/label) and what pictures there are, as"
+     " histograms. --svg FILE writes charts, --json all figures as one object.\n"
+     "\n"
+     "Counts, extremes, mean and deviation are exact. Quantiles are too, up to 512 values or 2,048 different ones; "
+     "beyond, the rank of what is"
+     " given is right within 1 % (99 times of 100). Frequent values are exact up to 2,048 different ones (65,536"
+     " classes), else estimates, marked ≈. The figures do not depend on --jobs.\n"
+     "\n"
+     "Memory: at most 1.2 MiB for each feature, of which there are at most 1,000 (of more, the first by name are "
+     "told), and 12 MiB for classes; for each thread the longest record or 4 MiB, thirty times.",
+     .takes_json = true},
+
+    {"verify", 0, GROUP_CHECK, nullptr, verify_run, "check every checksum, every Example, every picture's header",
+     "Each fault is a line with file, record, byte and kind; the exit code is then 1. Bad data under a good header is "
+     "one"
+     " record; behind a bad header the next record is searched whose both checksums hold. A bytes value is a picture "
+     "when"
+     " it begins like one; image/encoded must be one. With --decode every pixel is decoded, with --raw only checksums "
+     "are"
+     " looked at.\n"
+     "\n"
+     "Memory: for each thread, twice, 1 MiB and the longest record; with --decode the largest picture's pixels too."},
+    {"salvage", 0, GROUP_CHECK, "OUT", salvage_run, "save all good records of damaged files to a new one",
+     "Every record whose checksums hold goes to OUT, which gets an index; what was lost is told, and OUT.report says it"
+     " too. OUT has its name only when it is whole. The exit code is 1 when something was lost.\n"
+     "\n"
+     "Memory: for each thread, twice, 1 MiB and the longest record; 8 bytes for each record saved."},
+
+    {"index", 0, GROUP_CHECK, nullptr, index_run, "make or refresh FILE.index, which says where each record lies",
+     "With an index, records are read by number and counted at once. It knows the size and time of its file, so a stale"
+     " one is noticed and made anew. Of compressed files it holds the number of records, and for seekable GZIP "
+     "(--compress"
+     " seekable) the points at which they are entered. --dali writes FILE.idx as well, as DALI's tfrecord2idx does;"
+     " --from-dali reads it.\n"
+     "\n"
+     "Memory: 12 bytes for each record of one file."},
+    {"repair-index", 0, GROUP_CHECK, nullptr, repair_index_run,
+     "compare FILE.index and FILE.idx with the file; mend them",
+     "Other than --index it does not go by size and time: every header is read.\n"
+     "\n"
+     "Memory: 24 bytes for each record of one file."},
+    {"diff", 0, GROUP_CHECK, nullptr, diff_run, "whether two FILEs (folders, patterns) hold the same records",
+     "Shows the first 10 records that differ, and of Examples the features; counts all. With --unordered, records may "
+     "be"
+     " in any order and those that only one side has are told by number. How records are put into files and compressed"
+     " makes no difference. The exit code is 0 when they are the same, else 1.\n"
+     "\n"
+     "Memory: the longest record, four times, and 4 MiB; with --unordered --memory, 512M."},
+
+    {"extract", 0, GROUP_EXPORT, "DIR", extract_run, "pictures as files again, DIR/CLASS/NAME, bytes as they are",
+     "The folder is image/class/text (or label, or the number), the name image/filename, the ending what the bytes are;"
+     " without a class the folder is \"no class\", without a name the file's and record's numbers are it. What cannot "
+     "be in"
+     " a name is %2F and so on; a name that is taken becomes NAME~2. Other pictures of a record, and frames, are"
+     " NAME.FEATURE. With --features A,B* the bytes of these, pictures or not: others are DIR/FEATURE/FILE-NUMBER. With"
+     " --raw whole records.\n"
+     "\n"
+     "A file appears when it is whole. One that is there with the same bytes is left, so that an interrupted run goes "
+     "on"
+     " where it was; with other bytes it is a fault, or replaced with --force.\n"
+     "\n"
+     "Memory: the longest record, three times, and 24 MiB; 100 bytes for each file; 300 MiB more where records are "
+     "nothing"
+     " but small files."},
+    {"html", 0, GROUP_EXPORT, "DIR", html_run, "pages to look through: thumbnails, labels, boxes, search",
+     "Open DIR/index.html in a browser; nothing else is needed, no server and no network. 200 records a page with"
+     " thumbnails (DIR/thumbs, at most 320 pixels), labels and boxes (image/object/bbox/*, objects/bbox); a record "
+     "opens"
+     " with all its features, or those of --features. Search is by label, file name, record number and any text. "
+     "Records"
+     " without pictures are a table. Keys: / search, arrows and Enter, [ and ] pages, Esc.\n"
+     "\n"
+     "Turning by EXIF is left out: pictures stand as decoders see them. One that does not decode shows why. The same"
+     " records give the same bytes, at any --jobs.\n"
+     "\n"
+     "Memory: the longest record, three times, and 80 MiB, or 300 MiB where they are nothing but signs to be escaped; "
+     "for each thread the pixels of the largest picture (of a "
+     "large"
+     " JPEG those at an eighth)."},
+
+    {"merge", 0, GROUP_REWRITE, nullptr, merge_run, "the records of all FILEs, in order, to --out",
+     "With --where, --range, --sample and --head only the selected ones; with --shards and --shard-size into several"
+     " files. Damaged input is refused.\n"
+     "\n"
+     "Memory: the longest record, twice, and 4 MiB; for --compress seekable 2 MiB and the longest record more for each"
+     " processor."},
+    {"split", 0, GROUP_REWRITE, "N", split_run, "the same into N files of nearly the same size",
+     "The order stays: the shards one after the other are what was split. The input is read twice; of a pipe a copy is"
+     " made beside --out.\n"
+     "\n"
+     "Memory: as --merge."},
+    {"shuffle", 0, GROUP_REWRITE, nullptr, shuffle_run, "the same in an order that follows from --seed",
+     "A whole shuffle, whatever the size: every record can come to every place. The order follows from the seed and the"
+     " number of records alone. What does not fit into half of --memory is dealt to a file without a name beside --out,"
+     " which is as large as the input.\n"
+     "\n"
+     "Memory: --memory, 512M, and the longest record, three times."},
+
+    {}};
+
+/* Whether nobody reads the output any more; number: of the write that failed last, which may be long ago. */
+static bool is_unread(int number)
 {
-    fflush(stdout);
-    fprintf(stderr, "tfrecord-cat: %s\n", error->message);
-    run->has_failed = true;
-}
-
-static void take_record(run *run, const place *place)
-{
-    mr_error error = {0};
-    switch (run->options->mode) {
-    case MODE_JSON:
-        json_record(place, run->options->is_raw);
-        break;
-    case MODE_SCHEMA:
-        if (schema_add(run->schema, place->record, &error) != MR_OK) {
-            (void)mr_fail_in(&error, error.status, "%s: record %" PRIu64 " at byte %" PRIu64, text_path(place->path),
-                             place->number, place->offset);
-            complain(run, &error);
-        }
-        break;
-    default:
-        show_record(place, run->options->is_raw);
-        break;
-    }
-}
-
-/* The one record that is asked for, by the index; false when the file has to be read from its beginning. */
-static bool take_by_number(run *run, const char *path)
-{
-    mr_record_file *file = nullptr;
-    if (strcmp(path, "-") == 0 || mr_record_file_open(path, &file, nullptr) != MR_OK) return false;
-    uint64_t number = run->options->record - run->seen, count = mr_record_file_count(file);
-    if (number < count) {
-        place place = {.path = path, .number = number};
-        mr_error error = {0};
-        size_t size =
-            (size_t)mr_record_file_record_size(file, number) + MR_RECORD_HEADER_BYTES + MR_RECORD_FOOTER_BYTES;
-        void *bytes = malloc(size);
-        if (!bytes)
-            (void)mr_fail(&error, MR_RESOURCE_EXHAUSTED, "no memory for a record of %zu bytes", size);
-        else if (mr_record_file_read(file, number, bytes, &place.record, &error) == MR_OK) {
-            mr_record_index index = {0};
-            if (mr_record_index_open(path, &index, nullptr) == MR_OK && number < index.count)
-                place.offset = index.offsets[number];
-            mr_record_index_deinit(&index);
-            take_record(run, &place);
-        }
-        if (error.status != MR_OK) complain(run, &error);
-        free(bytes);
-        run->is_done = true;
-    }
-    run->seen += count;
-    mr_record_file_free(file);
-    return true;
-}
-
-static void take_file(run *run, const char *path)
-{
-    const options *options = run->options;
-    if (options->has_record && take_by_number(run, path)) return;
-    mr_record_reader *reader = nullptr;
-    mr_error error = {0};
-    if (mr_record_reader_open(path, nullptr, &reader, &error) != MR_OK) {
-        complain(run, &error);
-        return;
-    }
-    bool has_title = false;
-    while (!run->is_done) {
-        place place = {.path = path};
-        mr_status status = mr_record_reader_next(reader, &place.record, &error);
-        if (status == MR_OUT_OF_RANGE) break;
-        if (status != MR_OK) complain(run, &error);
-        /* The reader goes on behind damage; other errors end the file. */
-        if (status == MR_DATA_LOSS) continue;
-        if (status != MR_OK) break;
-        uint64_t seen = run->seen++;
-        if (options->has_record && seen != options->record) continue;
-        place.number = mr_record_reader_number(reader);
-        place.offset = mr_record_reader_offset(reader);
-        if (!has_title && options->mode == MODE_SHOW && options->path_count > 1) printf("%s\n", text_path(path));
-        has_title = true;
-        take_record(run, &place);
-        run->is_done = options->has_record || run->seen >= options->head || ferror(stdout);
-    }
-    mr_record_reader_free(reader);
-}
-
-/* Records of a file, from headers alone where that can be. */
-static mr_status count_records(const char *path, uint64_t *count, mr_error *error)
-{
-    mr_record_index index = {0};
-    *count = 0;
-    if (strcmp(path, "-") != 0) {
-        mr_status status = mr_record_index_open(path, &index, error);
-        *count = index.count;
-        mr_record_index_deinit(&index);
-        if (status != MR_UNIMPLEMENTED) return status;
-    }
-    mr_record_reader *reader = nullptr;
-    MR_TRY(mr_record_reader_open(path, &(mr_record_reader_options){.skip_checksums = true}, &reader, error));
-    mr_string record;
-    mr_status status;
-    while ((status = mr_record_reader_next(reader, &record, error)) == MR_OK) ++*count;
-    mr_record_reader_free(reader);
-    return status == MR_OUT_OF_RANGE ? MR_OK : status;
-}
-
-static void count_files(run *run)
-{
-    uint64_t total = 0, count;
-    for (int32_t i = 0; i < run->options->path_count; i++) {
-        mr_error error = {0};
-        const char *path = run->options->paths[i];
-        if (count_records(path, &count, &error) != MR_OK) {
-            complain(run, &error);
-            continue;
-        }
-        total += count;
-        if (run->options->path_count == 1)
-            printf("%" PRIu64 "\n", count);
-        else
-            printf("%10" PRIu64 "  %s\n", count, text_path(path));
-    }
-    if (run->options->path_count > 1) printf("%10" PRIu64 "  in all\n", total);
-}
-
-static void take_files(run *run)
-{
-    const options *options = run->options;
-    for (int32_t i = 0; i < options->path_count && !run->is_done; i++) {
-        if (options->mode != MODE_VERIFY)
-            take_file(run, options->paths[i]);
-        else
-            run->has_failed |= verify_file(options->paths[i], options->is_raw) != 0;
-    }
-    if (options->has_record && !run->is_done && !run->has_failed) {
-        fprintf(stderr, "tfrecord-cat: there is no record %" PRIu64 ", only %" PRIu64 "\n", options->record, run->seen);
-        run->has_failed = true;
-    }
+    struct pollfd output = {.fd = STDOUT_FILENO, .events = POLLOUT};
+    return number == EPIPE || (poll(&output, 1, 0) == 1 && (output.revents & POLLERR));
 }
 
 int main(int argc, char **argv)
@@ -162,18 +159,13 @@ int main(int argc, char **argv)
     options options;
     int exit_code;
     if (!options_parse(argc, argv, &options, &exit_code)) return exit_code;
-    run run = {.options = &options, .has_failed = options.has_missing, .is_done = options.head == 0};
-    if (options.mode == MODE_SCHEMA && !(run.schema = schema_new())) return 1;
-    if (options.mode == MODE_COUNT)
-        count_files(&run);
-    else
-        take_files(&run);
-    if (run.schema && (run.seen > 0 || !run.has_failed)) schema_print(run.schema);
-    if (run.schema) schema_free(run.schema);
-    mr_paths_free(options.paths, options.path_count);
+    exit_code = options.command->run(&options);
+    if (exit_code == 0 && options.has_missing) exit_code = 1;
+    options_deinit(&options);
     if (fflush(stdout) != 0 || ferror(stdout)) {
-        fprintf(stderr, "tfrecord-cat: cannot write the output: %s\n", strerror(errno));
+        /* A reader that has seen enough is no fault of anybody's. */
+        if (!is_unread(errno)) fprintf(stderr, "tfrecord-cat: cannot write the output: %s\n", strerror(errno));
         return 1;
     }
-    return run.has_failed ? 1 : 0;
+    return exit_code;
 }

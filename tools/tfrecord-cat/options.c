@@ -1,51 +1,111 @@
-/* The command line of tfrecord-cat. */
+/* The command line: one command at most, settings, files. */
+#include "base/pool.h"
 #include "tools/tfrecord-cat/cat.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <getopt.h>
-#include <inttypes.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-static const char help[] =
-    "tfrecord-cat shows what is in TFRecord files.\n"
-    "\n"
-    "    tfrecord-cat train-00000-of-00004.tfrecord | less\n"
-    "    tfrecord-cat --count 'records/*.tfrecord'\n"
-    "    tfrecord-cat --schema flowers-train@4.tfrecord\n"
-    "    tfrecord-cat --verify records/*.tfrecord\n"
-    "    tfrecord-cat --json --head 10 data.tfrecord | jq .features\n"
-    "    gunzip < data.gz | tfrecord-cat --record 7 -\n"
-    "\n"
-    "usage: tfrecord-cat [options] FILE…\n"
-    "\n"
-    "  FILE is a path, a quoted glob, NAME@N for NAME-00000-of-0000N …, or - for the standard input. Files may be\n"
-    "  plain, GZIP or ZLIB.\n"
-    "\n"
-    "  (no option)      each record as a readable block\n"
-    "      --json       each record as a line of JSON: file, record, offset, features. Bytes that are not UTF-8 text\n"
-    "                   are under \"base64\" instead of \"bytes\"\n"
-    "  -c, --count      how many records each file has (headers only; data is not read)\n"
-    "      --schema     all features: types, values for each record, presence; and the C to parse them with\n"
-    "      --verify     check every checksum and every Example; each fault is a line with file, record, byte and kind\n"
-    "  -n, --head N     only the first N records\n"
-    "  -r, --record N   only record N, from 0, counted through all files\n"
-    "      --raw        records are plain bytes, not Examples\n"
-    "  -h, --help       this text\n"
-    "\n"
-    "exit status: 0 all is well, 1 a fault or a file that cannot be read, 2 the options are wrong\n";
+#define AT(field) offsetof(options, field)
 
-static bool refuse(int *exit_code, const char *format, const char *text)
+const setting settings[] = {
+    {"record", 'r', GROUP_SELECT, "N", SETTING_NUMBER, AT(record), "only record N, from 0, counted through all files",
+     "Files with an index are not read for it: --index makes one. A damaged place counts as a record."},
+    {"range", 0, GROUP_SELECT, "A:B", SETTING_TEXT, AT(range), "only records A to B - 1, counted through all files",
+     "Both may be left out: \":100\" is the first hundred. A file that has an index is entered at A. A damaged"
+     " place counts as a record."},
+    {"where", 'w', GROUP_SELECT, "EXPR", SETTING_TEXT, AT(where_text),
+     "only records in which it holds; see --help where",
+     "    image/class/label == 3 && image/width > 500\n"
+     "    image/class/text =~ '^(cat|dog)$' || !exists(split)\n"
+     "    image/object/bbox/xmin + 0.1 < image/object/bbox/xmax\n"
+     "    bytes(image/encoded) > 100000 && size(ids) >= 2\n"
+     "\n"
+     "Comparisons are == != < <= > >=, =~ for a regular expression (extended, as in grep -E) and contains for a"
+     " part of a text; they are joined with && and ||, turned round with !, grouped with parentheses. Values are"
+     " features, numbers, texts in \"…\" or '…' (with \\n"
+     " \\t \\xff), and what + - * / % make of numbers.\n"
+     "\n"
+     "A feature is named as it is; one with other signs than letters, digits and _/.:@#$- is feature(\"a name\")."
+     " Put spaces around - and / where they are arithmetic.\n"
+     "\n"
+     "Of a list, a comparison holds when it holds for any of its values: ids == 7. Of two lists, the values at the"
+     " same place are compared. !(ids == 7) takes the records without it. Where a feature is missing or empty, or"
+     " a text meets a number, no comparison holds, != neither.\n"
+     "\n"
+     "exists(name) is whether a feature is there, size(name) how many values it has, steps(name) how many steps a"
+     " feature list has, bytes(name) how long a text is. A feature list stands for the values of all its steps.\n"
+     "\n"
+     "Limits: 16,384 characters, 1,000 parts; =~ looks at the first 65,536 bytes of a value."},
+    {"sample", 0, GROUP_SELECT, "N", SETTING_NUMBER, AT(sample), "N records drawn at random, in file order",
+     "Which ones follows from --seed and the records' numbers alone, so it is the same with and without an index,"
+     " and from a pipe.\n"
+     "\n"
+     "Memory: 16 bytes for each record of the sample; of pipes the records themselves."},
+    {"seed", 0, GROUP_SELECT, "S", SETTING_NUMBER, AT(seed), "another sample for another S; 0 without it", nullptr,
+     "sample shuffle"},
+    {"head", 'n', GROUP_SELECT, "N", SETTING_NUMBER, AT(head), "at most N of these records", nullptr},
+
+    {"features", 'f', GROUP_FORM, "A,B*", SETTING_TEXT, AT(features), "only these features; * and ? stand for anything",
+     "\"*\" stands for any characters, \"/\" too, \"?\" for one; a backslash before *, ? or a comma takes it as it"
+     " is."},
+    {"bytes", 0, GROUP_FORM, "text|hex|base64", SETTING_CHOICE, AT(bytes_form),
+     "how bytes are written; text if they are it",
+     "text: as text where they are UTF-8, and otherwise as what they are (\"JPEG 640×480\") in blocks, and in"
+     " base64 in JSON and CSV."},
+    {"spec", 0, GROUP_FORM, "both|c|python", SETTING_CHOICE, AT(spec),
+     "with --schema: one specification alone, without the table", nullptr, "schema"},
+    {"decode", 0, GROUP_FORM, nullptr, SETTING_FLAG, AT(decodes), "every picture whole, not its header alone", nullptr,
+     "verify"},
+    {"pretty", 0, GROUP_FORM, nullptr, SETTING_FLAG, AT(is_pretty), "--json on indented lines", nullptr, "json stats"},
+    {"svg", 0, GROUP_FORM, "FILE", SETTING_TEXT, AT(svg), "--stats also as charts, in one SVG file", nullptr, "stats"},
+    {"jobs", 0, GROUP_FORM, "N", SETTING_NUMBER, AT(jobs),
+     "threads of those that use several; without it one for each processor", nullptr},
+    {"raw", 0, GROUP_FORM, nullptr, SETTING_FLAG, AT(is_raw), "records are plain bytes, not Examples", nullptr},
+
+    {"out", 'o', GROUP_REWRITE, "FILE", SETTING_TEXT, AT(out), "where to; - is the standard output",
+     "Shards are called after it: \"new.tfrecord\" becomes new-00000-of-00004.tfrecord and so on. A file appears when "
+     "it is"
+     " whole; no input is ever replaced."},
+    {"compress", 0, GROUP_REWRITE, "none|gzip|zlib|seekable", SETTING_CHOICE, AT(compress), "how it is compressed",
+     "seekable is GZIP that everybody reads, and that with its index is read here by number and by many threads.",
+     "merge split shuffle"},
+    {"shards", 0, GROUP_REWRITE, "N", SETTING_NUMBER, AT(shards), "into N files of nearly the same size", nullptr,
+     "merge split shuffle"},
+    {"shard-size", 0, GROUP_REWRITE, "SIZE", SETTING_TEXT, AT(shard_size), "into files of about SIZE, such as 200M",
+     "Measured before compression; K, M, G and T are powers of 1024.", "merge split shuffle"},
+    {"memory", 0, GROUP_REWRITE, "SIZE", SETTING_TEXT, AT(memory), "how much --shuffle and --diff may take; 512M",
+     nullptr, "shuffle diff"},
+    {"force", 0, GROUP_REWRITE, nullptr, SETTING_FLAG, AT(is_forced), "replace output files that are there", nullptr,
+     "merge split shuffle extract html"},
+    {"unordered", 0, GROUP_CHECK, nullptr, SETTING_FLAG, AT(is_unordered), "--diff: in whatever order", nullptr,
+     "diff"},
+    {"dali", 0, GROUP_CHECK, nullptr, SETTING_FLAG, AT(to_dali), "--index: also DALI's form, as FILE.idx", nullptr,
+     "index"},
+    {"from-dali", 0, GROUP_CHECK, nullptr, SETTING_FLAG, AT(from_dali), "--index: from FILE.idx, which DALI has made",
+     "Every header of the file is compared with it before it is believed.", "index"},
+
+    {}};
+
+/* What getopt returns for a row. */
+enum { COMMAND_FIRST = 1'000, SETTING_FIRST = 2'000, OPTIONS_MAX = 128 };
+
+int refuse(const char *format, ...)
 {
+    va_list args;
+    va_start(args, format);
     fputs("tfrecord-cat: ", stderr);
-    fprintf(stderr, format, text);
+    vfprintf(stderr, format, args);
     fputs("\ntfrecord-cat --help shows how it is used\n", stderr);
-    *exit_code = 2;
-    return false;
+    va_end(args);
+    return 2;
 }
 
-static bool parse_number(const char *text, uint64_t *number)
+bool parse_number(const char *text, uint64_t *number)
 {
     char *end;
     errno = 0;
@@ -53,98 +113,197 @@ static bool parse_number(const char *text, uint64_t *number)
     return *text >= '0' && *text <= '9' && *end == '\0' && errno == 0;
 }
 
-/* The index beside a record file: "records/" and a star, spelled out by the shell, names both. */
-static bool is_index(const char *path)
+int32_t thread_count(const options *options)
 {
-    size_t length = strlen(path);
-    if (length < 7 || strcmp(path + length - 6, ".index") != 0) return false;
-    char *base = strndup(path, length - 6);
-    bool is_beside = base && access(base, F_OK) == 0;
-    free(base);
-    return is_beside;
+    return options->jobs != UINT64_MAX ? (int32_t)options->jobs : mr_processor_count();
 }
 
-/* Adds the files of an argument. */
-static bool add_paths(const char *pattern, options *options, int *exit_code)
+/* Both tables in getopt's terms; shorts has room for three letters a row. */
+static void make_options(struct option *longs, char *shorts)
 {
-    char **paths = nullptr;
-    int32_t count = 1;
-    mr_error error = {0};
-    if (strcmp(pattern, "-") == 0) {
-        paths = calloc(1, sizeof(char *));
-        if (paths) paths[0] = strdup("-");
-    } else if (mr_paths_match(pattern, &paths, &count, &error) != MR_OK) {
-        fprintf(stderr, "tfrecord-cat: %s\n", error.message);
-        options->has_missing = true;
-        return true;
+    size_t count = 0;
+    for (int i = 0; commands[i].run; i++) {
+        if (!commands[i].name) continue;
+        assert(count < OPTIONS_MAX);
+        longs[count++] = (struct option){commands[i].name, commands[i].argument ? required_argument : no_argument,
+                                         nullptr, COMMAND_FIRST + i};
+        if (commands[i].letter) *shorts++ = commands[i].letter;
+        if (commands[i].letter && commands[i].argument) *shorts++ = ':';
     }
-    size_t size = (size_t)(options->path_count + count) * sizeof(char *);
-    char **all = paths ? realloc(options->paths, size) : nullptr;
-    if (!all) return refuse(exit_code, "%s", "no memory");
-    memcpy(all + options->path_count, paths, (size_t)count * sizeof(char *));
-    free(paths);
-    options->paths = all;
-    options->path_count += count;
-    return true;
+    for (int i = 0; settings[i].name; i++) {
+        assert(count < OPTIONS_MAX);
+        longs[count++] = (struct option){settings[i].name, settings[i].argument ? required_argument : no_argument,
+                                         nullptr, SETTING_FIRST + i};
+        if (settings[i].letter) *shorts++ = settings[i].letter;
+        if (settings[i].letter && settings[i].argument) *shorts++ = ':';
+    }
+    longs[count++] = (struct option){"help", optional_argument, nullptr, 'h'};
+    longs[count] = (struct option){};
+    *shorts++ = 'h';
+    *shorts = '\0';
+}
+
+/* The row that a letter stands for, as getopt returns it for a whole name. */
+static int row_of(int option)
+{
+    for (int i = 0; commands[i].run; i++)
+        if (commands[i].letter == option) return COMMAND_FIRST + i;
+    for (int i = 0; settings[i].name; i++)
+        if (settings[i].letter == option) return SETTING_FIRST + i;
+    return option;
+}
+
+/* Which of "a|b|c" a word is. */
+static bool parse_choice(const char *choices, const char *text, int *choice)
+{
+    size_t length = strlen(text);
+    *choice = 0;
+    for (const char *at = choices; at; at = strchr(at, '|'), ++*choice) {
+        if (*at == '|') at++;
+        size_t size = strcspn(at, "|");
+        if (size == length && memcmp(at, text, length) == 0) return true;
+    }
+    return false;
+}
+
+static bool take_setting(const setting *setting, const char *text, options *options)
+{
+    void *field = (char *)options + setting->offset;
+    switch (setting->kind) {
+    case SETTING_FLAG:
+        *(bool *)field = true;
+        return true;
+    case SETTING_TEXT:
+        *(const char **)field = text;
+        return true;
+    case SETTING_NUMBER:
+        return parse_number(text, field);
+    case SETTING_CHOICE:
+        return parse_choice(setting->argument, text, field);
+    }
+    return false;
+}
+
+/* "A:B", either of which may be left out. */
+static bool parse_range(options *options)
+{
+    char *text = strdup(options->range), *colon = text ? strchr(text, ':') : nullptr;
+    bool is_good = colon != nullptr;
+    if (is_good) {
+        *colon = '\0';
+        is_good = (!*text || parse_number(text, &options->range_begin)) &&
+                  (!colon[1] || parse_number(colon + 1, &options->range_end));
+    }
+    free(text);
+    return is_good;
+}
+
+/* The expression with a caret below the place, as much of it as a narrow terminal has room for. */
+static int refuse_where(const char *text, const where_error *error)
+{
+    enum { BEFORE = 30, SHOWN = 54 };
+    size_t begin = error->at > BEFORE ? error->at - BEFORE : 0;
+    while (begin > 0 && ((unsigned char)text[begin] & 0xc0) == 0x80) begin--;
+    int caret = text_columns((mr_string){text + begin, error->at - begin}) + (begin > 0);
+    fprintf(stderr, "tfrecord-cat: --where: %s\n  %s", error->message, begin > 0 ? "…" : "");
+    (void)text_print(stderr, mr_string_from(text + begin), SHOWN);
+    fprintf(stderr, "\n  %*s^\ntfrecord-cat --help where shows what can be said\n", caret, "");
+    return 2;
+}
+
+/* What settings mean together; 0, or the exit code. */
+static int settle(options *options)
+{
+    options->range_end = UINT64_MAX;
+    if (options->seed == UINT64_MAX) options->seed = 0;
+    if (options->range && options->record != UINT64_MAX) return refuse("--record and --range: only one of them");
+    if (options->range && !parse_range(options)) return refuse("--range: \"%s\" is not A:B", options->range);
+    if (options->record != UINT64_MAX) {
+        options->range_begin = options->record;
+        options->range_end = options->record + 1;
+    }
+    if (options->jobs == 0 || (options->jobs != UINT64_MAX && options->jobs > 1024))
+        return refuse("--jobs: from 1 to 1024");
+    if (options->decodes && (!options->command || options->command->run != verify_run))
+        return refuse("--decode is for --verify");
+    where_error error;
+    if (options->svg && (!options->command || options->command->run != stats_run))
+        return refuse("--svg is for --stats");
+    if (options->where_text && !(options->where = where_parse(options->where_text, &error)))
+        return refuse_where(options->where_text, &error);
+    return 0;
+}
+
+static bool is_json(const command *command)
+{
+    return command->run == json_run;
+}
+
+/* Whether of two commands one is --json as the form of the other. */
+static bool is_json_form(const command *a, const command *b)
+{
+    return (is_json(a) && b->takes_json) || (is_json(b) && a->takes_json);
+}
+
+/* The command, settings and help; 0 to go on, else what to exit with, plus one. */
+static int parse_options(int argc, char **argv, options *options)
+{
+    struct option longs[OPTIONS_MAX + 2];
+    char shorts[3 * OPTIONS_MAX];
+    make_options(longs, shorts);
+    int option;
+    while ((option = getopt_long(argc, argv, shorts, longs, nullptr)) != -1) {
+        if (option == '?') {
+            fputs("tfrecord-cat --help shows how it is used\n", stderr);
+            return 2 + 1;
+        }
+        if (option == 'h') {
+            if (!optarg && optind < argc) optarg = argv[optind]; /* --help where, --help --where */
+            return help_print(stdout, optarg) + 1;
+        }
+        option = row_of(option);
+        if (option >= SETTING_FIRST) {
+            const setting *setting = &settings[option - SETTING_FIRST];
+            if (!take_setting(setting, optarg, options))
+                return refuse("--%s: \"%s\" is not %s", setting->name, optarg,
+                              setting->kind == SETTING_CHOICE ? setting->argument : "a number") +
+                       1;
+            continue;
+        }
+        const command *command = &commands[option - COMMAND_FIRST];
+        bool is_form = options->command && is_json_form(options->command, command);
+        options->is_json |= is_form;
+        if (is_form && is_json(command)) continue;
+        if (options->command && options->command != command && !is_form)
+            return refuse("--%s and --%s: only one of them", options->command->name, command->name) + 1;
+        options->command = command;
+        options->argument = optarg;
+    }
+    return 0;
 }
 
 bool options_parse(int argc, char **argv, options *options, int *exit_code)
 {
-    static const struct option longs[] = {{"json", no_argument, nullptr, 'J'},
-                                          {"count", no_argument, nullptr, 'c'},
-                                          {"schema", no_argument, nullptr, 'S'},
-                                          {"verify", no_argument, nullptr, 'V'},
-                                          {"head", required_argument, nullptr, 'n'},
-                                          {"record", required_argument, nullptr, 'r'},
-                                          {"raw", no_argument, nullptr, 'R'},
-                                          {"help", no_argument, nullptr, 'h'},
-                                          {}};
-    *options = (struct options){.head = UINT64_MAX};
-    int option, modes = 0;
-    while ((option = getopt_long(argc, argv, "cn:r:h", longs, nullptr)) != -1) {
-        switch (option) {
-        case 'J':
-            options->mode = MODE_JSON, modes++;
-            break;
-        case 'c':
-            options->mode = MODE_COUNT, modes++;
-            break;
-        case 'S':
-            options->mode = MODE_SCHEMA, modes++;
-            break;
-        case 'V':
-            options->mode = MODE_VERIFY, modes++;
-            break;
-        case 'R':
-            options->is_raw = true;
-            break;
-        case 'n':
-            if (!parse_number(optarg, &options->head))
-                return refuse(exit_code, "--head: \"%s\" is not a number", optarg);
-            break;
-        case 'r':
-            if (!parse_number(optarg, &options->record))
-                return refuse(exit_code, "--record: \"%s\" is not a number", optarg);
-            options->has_record = true;
-            break;
-        case 'h':
-            fputs(help, stdout);
-            *exit_code = 0;
-            return false;
-        default:
-            fputs("tfrecord-cat --help shows how it is used\n", stderr);
-            *exit_code = 2;
-            return false;
-        }
-    }
-    if (modes > 1) return refuse(exit_code, "%s", "only one of --json, --count, --schema and --verify");
-    if (optind == argc && isatty(STDIN_FILENO)) {
-        fputs(help, stderr);
-        *exit_code = 2;
-        return false;
-    }
-    if (optind == argc) return add_paths("-", options, exit_code);
-    for (int i = optind; i < argc; i++)
-        if ((argc - optind == 1 || !is_index(argv[i])) && !add_paths(argv[i], options, exit_code)) return false;
-    return true;
+    *options = (struct options){};
+    for (int i = 0; settings[i].name; i++)
+        if (settings[i].kind == SETTING_NUMBER) *(uint64_t *)((char *)options + settings[i].offset) = UINT64_MAX;
+    int done = parse_options(argc, argv, options);
+    if (done == 0 && (done = settle(options)) != 0) done++;
+    if (done == 0 && optind == argc && isatty(STDIN_FILENO)) done = (help_print(stderr, nullptr), 2 + 1);
+    if (!options->command)
+        for (options->command = commands; options->command->name;) options->command++;
+    if (done == 0 && optind == argc && !inputs_add(options, "-", true)) done = refuse("no memory") + 1;
+    for (int i = optind; i < argc && done == 0; i++)
+        if (!inputs_add(options, argv[i], argc - optind == 1)) done = refuse("no memory") + 1;
+    if (done == 0) return true;
+    options_deinit(options);
+    *exit_code = done - 1;
+    return false;
+}
+
+void options_deinit(options *options)
+{
+    where_free(options->where);
+    mr_paths_free(options->paths, options->path_count);
+    free(options->path_arguments);
 }

@@ -1,7 +1,8 @@
-/* The features of many records: which kinds each has, how many values, in how many records; and from that the C to parse
- * them with. */
+/* The features of many records: which kinds each has, how many values, in how many records. */
+#include "tools/tfrecord-cat/schema.h"
+
 #include "tools/common/progress.h"
-#include "tools/tfrecord-cat/cat.h"
+#include "tools/tfrecord-cat/view.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -9,156 +10,264 @@
 #include <unistd.h>
 
 /* A file in which every record has other names would fill the memory. */
-static constexpr size_t FEATURES_MAX = 10'000;
+static constexpr size_t COLUMNS_MAX = 10'000;
+static constexpr size_t NAMES_BYTES_MAX = 16 << 20;
+static constexpr size_t TABLE_SIZE = 1 << 15;
 
-typedef struct column {
-    char *name; /* owned */
-    size_t name_size;
-    uint64_t kinds[4];  /* records in which it has each mr_feature_kind */
-    size_t least, most; /* values, where it has a kind */
-    uint64_t last_record;
-} column;
+typedef struct gathering {
+    const options *options;
+    schema schema;
+    view view;
+    size_t capacity, names_bytes;
+    uint32_t *table; /* columns by the hash of their name, plus one */
+    bool is_full, has_failed;
+} gathering;
 
-struct schema {
-    column *columns;
-    size_t count;
-    uint64_t records;
-    size_t guess; /* records are alike: where the next name is likely found */
-};
-
-schema *schema_new(void)
+mr_feature_kind column_kind(const column *column)
 {
-    return calloc(1, sizeof(schema));
-}
-
-void schema_free(schema *schema)
-{
-    for (size_t i = 0; i < schema->count; i++) free(schema->columns[i].name);
-    free(schema->columns);
-    free(schema);
-}
-
-static column *find_column(schema *schema, mr_string name)
-{
-    for (size_t i = 0; i < schema->count; i++) {
-        size_t at = (schema->guess + i) % schema->count;
-        column *column = &schema->columns[at];
-        if (column->name_size == name.size_bytes && memcmp(column->name, name.data, name.size_bytes) == 0) {
-            schema->guess = at + 1;
-            return column;
-        }
+    mr_feature_kind found = MR_FEATURE_NONE;
+    for (int kind = MR_FEATURE_BYTES; kind <= (int)MR_FEATURE_INT64; kind++) {
+        if (column->kinds[kind] == 0) continue;
+        if (found != MR_FEATURE_NONE) return MR_FEATURE_NONE;
+        found = (mr_feature_kind)kind;
     }
-    if (schema->count == FEATURES_MAX) return nullptr;
-    column *grown = realloc(schema->columns, (schema->count + 1) * sizeof(column));
-    if (!grown) return nullptr;
-    schema->columns = grown;
-    column *made = &grown[schema->count];
-    *made = (column){.name = malloc(name.size_bytes + 1), .name_size = name.size_bytes, .least = SIZE_MAX};
-    if (!made->name) return nullptr;
-    if (name.size_bytes > 0) memcpy(made->name, name.data, name.size_bytes);
-    made->name[name.size_bytes] = '\0';
-    schema->guess = ++schema->count;
+    return found;
+}
+
+bool column_is_fixed(const column *column)
+{
+    return column_kind(column) != MR_FEATURE_NONE && column->values.least == column->values.most &&
+           column->values.most > 0 && !column->has_empty;
+}
+
+/* ---- Gathering ---- */
+
+static void widen(bounds *bounds, uint64_t value)
+{
+    if (value < bounds->least) bounds->least = value;
+    if (value > bounds->most) bounds->most = value;
+}
+
+/* Null: there are too many, or there is no memory. */
+static column *add_column(gathering *gathering, mr_string name, bool is_list, uint32_t *slot)
+{
+    schema *schema = &gathering->schema;
+    gathering->is_full = gathering->is_full || schema->count == COLUMNS_MAX ||
+                         name.size_bytes > NAMES_BYTES_MAX - gathering->names_bytes;
+    if (gathering->is_full) return nullptr;
+    if (schema->count == gathering->capacity) {
+        size_t capacity = gathering->capacity ? 2 * gathering->capacity : 64;
+        column *grown = reallocarray(schema->columns, capacity, sizeof(column));
+        if (!grown) return nullptr;
+        schema->columns = grown;
+        gathering->capacity = capacity;
+    }
+    char *copy = malloc(name.size_bytes + 1);
+    if (!copy) return nullptr;
+    if (name.size_bytes > 0) memcpy(copy, name.data, name.size_bytes);
+    copy[name.size_bytes] = '\0';
+    gathering->names_bytes += name.size_bytes;
+    column *made = &schema->columns[schema->count++];
+    *made = (column){
+        .name = {copy, name.size_bytes}, .is_list = is_list, .values = {UINT64_MAX, 0}, .steps = {UINT64_MAX, 0}};
+    *slot = (uint32_t)schema->count;
     return made;
 }
 
-mr_status schema_add(schema *schema, mr_string record, mr_error *error)
+static column *find_column(gathering *gathering, mr_string name, bool is_list)
+{
+    uint64_t hash = 0xcbf29ce484222325 + is_list;
+    for (size_t i = 0; i < name.size_bytes; i++) hash = (hash ^ (unsigned char)name.data[i]) * 0x100000001b3;
+    for (size_t at = (size_t)(hash ^ hash >> 29);; at++) {
+        uint32_t *slot = &gathering->table[at & (TABLE_SIZE - 1)];
+        if (*slot == 0) return add_column(gathering, name, is_list, slot);
+        column *column = &gathering->schema.columns[*slot - 1];
+        if (column->is_list == is_list && mr_string_equal(column->name, name)) return column;
+    }
+}
+
+static void add_feature(column *column, const entry *entry)
+{
+    column->kinds[entry->feature.kind]++;
+    column->has_empty |= entry->feature.kind == MR_FEATURE_NONE;
+    if (entry->feature.kind == MR_FEATURE_NONE) return;
+    column->present++;
+    widen(&column->values, entry->count);
+}
+
+static void add_list(column *column, const entry *entry)
+{
+    mr_feature_list_view steps = entry->list;
+    mr_feature_view step;
+    size_t count;
+    column->present++;
+    widen(&column->steps, entry->count);
+    while (mr_feature_list_next(&steps, &step, nullptr) == MR_OK && mr_feature_count(&step, &count, nullptr) == MR_OK) {
+        column->kinds[step.kind]++;
+        widen(&column->values, count);
+    }
+}
+
+/* Why a record is none, as far as that can be told. */
+static mr_status fail_form(mr_string record, mr_error *error)
 {
     mr_example_walk walk = {.record = record};
     mr_feature_view feature;
     mr_status status;
-    size_t count;
-    while ((status = mr_example_next_feature(&walk, &feature, error)) == MR_OK)
-        MR_TRY(mr_feature_count(&feature, &count, error));
+    while ((status = mr_example_next_feature(&walk, &feature, error)) == MR_OK) continue;
     if (status != MR_OUT_OF_RANGE) return status;
-    walk = (mr_example_walk){.record = record};
-    schema->records++;
-    while (mr_example_next_feature(&walk, &feature, nullptr) == MR_OK) {
-        column *column = find_column(schema, feature.name);
-        if (!column) return mr_fail(error, MR_RESOURCE_EXHAUSTED, "more than %zu different features", FEATURES_MAX);
-        (void)mr_feature_count(&feature, &count, nullptr);
-        if (column->last_record == schema->records) continue; /* its second time in this record */
-        column->last_record = schema->records;
-        column->kinds[feature.kind]++;
-        if (feature.kind == MR_FEATURE_NONE) continue;
-        if (count < column->least) column->least = count;
-        if (count > column->most) column->most = count;
+    return mr_fail(error, MR_DATA_LOSS, "is neither an Example nor a SequenceExample");
+}
+
+static mr_status add_record(gathering *gathering, mr_string record, mr_error *error)
+{
+    view *view = &gathering->view;
+    MR_TRY(view_read(view, gathering->options, record, error));
+    if (view->form == MR_EXAMPLE_NONE) return fail_form(record, error);
+    if (view->is_damaged) return mr_fail(error, MR_DATA_LOSS, "the values of a feature are damaged");
+    if (view->form == MR_EXAMPLE_SEQUENCE)
+        gathering->schema.sequences++;
+    else
+        gathering->schema.examples++;
+    for (size_t i = 0; i < view->count; i++) {
+        const entry *entry = &view->entries[i];
+        if (entry->is_hidden) continue;
+        column *column = find_column(gathering, entry->name, entry->is_list);
+        if (!column && !gathering->is_full) return mr_fail(error, MR_RESOURCE_EXHAUSTED, "no memory");
+        if (!column) continue;
+        if (entry->is_list)
+            add_list(column, entry);
+        else
+            add_feature(column, entry);
     }
     return MR_OK;
 }
 
+static bool gather(void *context, const place *place)
+{
+    gathering *gathering = context;
+    mr_error error = {0};
+    if (add_record(gathering, place->record, &error) == MR_OK) return true;
+    (void)complain_of(place, &error);
+    gathering->has_failed = true;
+    return error.status != MR_RESOURCE_EXHAUSTED;
+}
+
+/* ---- The table ---- */
+
 static int compare_columns(const void *a, const void *b)
 {
-    return strcmp(((const column *)a)->name, ((const column *)b)->name);
-}
-
-static uint64_t present(const column *column)
-{
-    return column->kinds[1] + column->kinds[2] + column->kinds[3];
-}
-
-static int kind_count(const column *column)
-{
-    return (column->kinds[1] > 0) + (column->kinds[2] > 0) + (column->kinds[3] > 0);
+    const column *x = a, *y = b;
+    if (x->is_list != y->is_list) return x->is_list - y->is_list;
+    size_t shorter = x->name.size_bytes < y->name.size_bytes ? x->name.size_bytes : y->name.size_bytes;
+    int order = memcmp(x->name.data, y->name.data, shorter);
+    return order ? order : (x->name.size_bytes > y->name.size_bytes) - (x->name.size_bytes < y->name.size_bytes);
 }
 
 static const char *type_name(const column *column)
 {
-    if (kind_count(column) > 1) return "mixed";
-    return column->kinds[1] ? "bytes" : column->kinds[2] ? "float" : column->kinds[3] ? "int64" : "none";
+    static const char *const names[] = {"none", "bytes", "float", "int64"};
+    mr_feature_kind kind = column_kind(column);
+    bool is_mixed = kind == MR_FEATURE_NONE && column->kinds[1] + column->kinds[2] + column->kinds[3] > 0;
+    return is_mixed ? "mixed" : names[kind];
 }
 
-static void print_row(const schema *schema, const column *column, int name_columns)
+static void print_bounds(bounds bounds)
 {
-    mr_string name = {column->name, column->name_size};
-    char values[48] = "-";
-    if (column->least == column->most)
-        snprintf(values, sizeof(values), "%zu", column->most);
-    else if (kind_count(column) > 0)
-        snprintf(values, sizeof(values), "%zu to %zu", column->least, column->most);
-    int used = text_print(stdout, name, name_columns);
-    printf("%*s  %-5s  %-12s  ", name_columns - used, "", type_name(column), values);
-    double part = 100.0 * (double)present(column) / (double)schema->records;
-    if (present(column) == schema->records)
-        printf("all\n");
+    char text[48] = "-";
+    if (bounds.least == bounds.most)
+        snprintf(text, sizeof(text), "%" PRIu64, bounds.most);
+    else if (bounds.least < bounds.most)
+        snprintf(text, sizeof(text), "%" PRIu64 " to %" PRIu64, bounds.least, bounds.most);
+    printf("  %-12s", text);
+}
+
+static void print_presence(uint64_t present, uint64_t records)
+{
+    double part = 100.0 * (double)present / (double)records;
+    if (present == records)
+        printf("  all\n");
     else if (part >= 99.95)
-        printf("all but %" PRIu64 "\n", schema->records - present(column));
+        printf("  all but %" PRIu64 "\n", records - present);
     else
-        printf("%.1f %%\n", part);
+        printf("  %.1f %%\n", part);
 }
 
-/* The initialiser of one feature. */
-static void print_feature(const schema *schema, const column *column)
+static void print_table(const schema *schema, bool is_list)
 {
-    static const char *const dtypes[] = {"", "MR_STRING", "MR_FLOAT", "MR_INT64"};
-    int kind = column->kinds[1] ? 1 : column->kinds[2] ? 2 : 3;
-    printf("    {.name = \"");
-    (void)text_print(stdout, (mr_string){column->name, column->name_size}, INT32_MAX);
-    printf("\", .dtype = %s", dtypes[kind]);
-    if (column->least != column->most)
-        printf(", .form = MR_VARIABLE},\n");
-    else {
-        if (column->most != 1) printf(", .shape = MR_SHAPE(%zu)", column->most);
-        printf("},%s\n",
-               present(column) < schema->records ? " /* not in all: add .fallback, or it is an error */" : "");
-    }
-}
-
-void schema_print(const schema *schema)
-{
-    printf("%" PRIu64 " record%s\n", schema->records, schema->records == 1 ? "" : "s");
-    if (schema->count == 0) return;
-    qsort(schema->columns, schema->count, sizeof(column), compare_columns);
-    int columns = progress_columns(STDOUT_FILENO, 100), most = columns - 34 > 12 ? columns - 34 : 12, name = 7;
+    int columns = progress_columns(STDOUT_FILENO, 100), fixed = is_list ? 46 : 32, name = 7;
+    int most = columns - fixed > 12 ? columns - fixed : 12;
+    uint64_t records = schema_records(schema);
+    bool is_first = true;
     for (size_t i = 0; i < schema->count; i++) {
-        int used = text_columns((mr_string){schema->columns[i].name, schema->columns[i].name_size});
-        if (used > name) name = used < most ? used : most;
+        int used = text_columns(schema->columns[i].name);
+        if (schema->columns[i].is_list == is_list && used > name) name = used < most ? used : most;
     }
-    printf("\n%-*s  %-5s  %-12s  %s\n", name, "feature", "type", "values", "present");
-    for (size_t i = 0; i < schema->count; i++) print_row(schema, &schema->columns[i], name);
-    printf("\nconst mr_feature features[] = {\n");
+    if (is_list && name < 12) name = 12;
     for (size_t i = 0; i < schema->count; i++) {
         const column *column = &schema->columns[i];
-        if (kind_count(column) == 1 && strlen(column->name) == column->name_size) print_feature(schema, column);
+        if (column->is_list != is_list) continue;
+        if (is_first)
+            printf("\n%-*s  %-5s%s  %-12s  %s\n", name,
+                   is_list             ? "feature list"
+                   : schema->sequences ? "context"
+                                       : "feature",
+                   "type", is_list ? "  steps       " : "", is_list ? "values/step" : "values", "present");
+        is_first = false;
+        int used = text_print(stdout, column->name, name);
+        printf("%*s  %-5s", name - used, "", type_name(column));
+        if (is_list) print_bounds(column->steps);
+        print_bounds(column->values);
+        print_presence(column->present, records);
     }
-    printf("};\n");
+}
+
+static void print_schema(const gathering *gathering)
+{
+    const schema *schema = &gathering->schema;
+    uint64_t records = schema_records(schema);
+    printf("%" PRIu64 " record%s", records, records == 1 ? "" : "s");
+    if (schema->sequences > 0 && schema->examples > 0)
+        printf(": %" PRIu64 " SequenceExamples, the others Examples\n", schema->sequences);
+    else
+        printf(schema->sequences == 0   ? "\n"
+               : schema->sequences == 1 ? ", a SequenceExample\n"
+                                        : ", SequenceExamples\n");
+    print_table(schema, false);
+    print_table(schema, true);
+    if (gathering->is_full)
+        printf("\nThere are more names: only the first %zu (%zu MiB) are told apart.\n", schema->count,
+               NAMES_BYTES_MAX >> 20);
+    if (schema->count == 0) return;
+    printf("\n---- C ----\n\n");
+    schema_print_c(schema);
+    printf("\n---- Python ----\n\n");
+    schema_print_python(schema);
+}
+
+int schema_run(const options *options)
+{
+    gathering gathering = {.options = options, .table = calloc(TABLE_SIZE, sizeof(uint32_t))};
+    schema *schema = &gathering.schema;
+    if (!gathering.table) {
+        mr_error error = {0};
+        (void)mr_fail(&error, MR_RESOURCE_EXHAUSTED, "no memory");
+        return complain(&error);
+    }
+    int exit_code = walk_records(options, gather, &gathering);
+    if (gathering.has_failed) exit_code = 1;
+    if (schema->count > 0) qsort(schema->columns, schema->count, sizeof(column), compare_columns);
+    if (schema_records(schema) > 0 || exit_code == 0) {
+        if (options->spec == SPEC_BOTH)
+            print_schema(&gathering);
+        else if (options->spec == SPEC_C)
+            schema_print_c(schema);
+        else
+            schema_print_python(schema);
+    }
+    for (size_t i = 0; i < schema->count; i++) free((char *)schema->columns[i].name.data);
+    free(schema->columns);
+    free(gathering.table);
+    view_deinit(&gathering.view);
+    return exit_code;
 }

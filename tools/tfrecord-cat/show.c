@@ -1,11 +1,14 @@
-/* A record as a block for people: a line for each feature, cut to the width of the terminal.
+/* A record as a block for people: a line for each feature, cut to the width of the terminal. Where
+ * the folder is one of tensorflow_datasets, a number that stands for a class is followed by its name.
  *
  *     record 0 at byte 0, 68.1 KiB
  *       image/class/text   bytes  "ball"
  *       image/encoded      bytes  «JPEG 640×480, 83.1 KiB»
  *       image/height       int64  480 */
 #include "tools/common/progress.h"
-#include "tools/tfrecord-cat/cat.h"
+#include "tools/tfrecord-cat/tfds.h"
+#include "tools/tfrecord-cat/values.h"
+#include "tools/tfrecord-cat/view.h"
 
 #include <millrace/image.h>
 
@@ -22,6 +25,14 @@ static constexpr int NAME_COLUMNS_MAX = 40;
 typedef struct layout {
     int name, value;
 } layout;
+
+typedef struct show {
+    const options *options;
+    const char *path; /* whose name was printed last */
+    view view;
+    tfds *tfds; /* of that file's folder; null: none */
+    bool has_failed;
+} show;
 
 /* Bytes that are no text: what they are, or how they begin. */
 static int print_binary(mr_string bytes, int room)
@@ -40,8 +51,27 @@ static int print_binary(mr_string bytes, int room)
     return used + 3;
 }
 
-static int print_bytes(mr_string bytes, int room)
+/* Digits of bytes, cut with "…". */
+static int print_encoded(mr_string bytes, int form, int room)
 {
+    out out = {};
+    size_t shown = room > 4 ? (size_t)(form == BYTES_HEX ? room / 2 - 1 : room / 4 * 3 - 2) : 1;
+    bool is_cut = shown < bytes.size_bytes;
+    if (is_cut) bytes.size_bytes = shown;
+    if (form == BYTES_HEX)
+        out_hex(&out, bytes);
+    else
+        out_base64(&out, bytes);
+    int used = (int)out.size + is_cut;
+    (void)out_write(&out, stdout);
+    out_deinit(&out);
+    if (is_cut) fputs("…", stdout);
+    return used;
+}
+
+static int print_bytes(mr_string bytes, int form, int room)
+{
+    if (form != BYTES_TEXT) return print_encoded(bytes, form, room);
     if (!text_is_readable(bytes)) return print_binary(bytes, room);
     putchar('"');
     int used = text_print(stdout, bytes, room > 4 ? room - 2 : 2);
@@ -49,60 +79,41 @@ static int print_bytes(mr_string bytes, int room)
     return used + 2;
 }
 
-/* One value of a list; returns its columns. */
-static int print_value(const mr_feature_view *feature, const void *values, size_t index, int room)
+/* A value, and the name of its class where the folder has one; returns the columns. */
+static int print_value(const show *show, const tfds_feature *meaning, const value *value, int room)
 {
-    switch (feature->kind) {
-    case MR_FEATURE_INT64:
-        return printf("%" PRId64, ((const int64_t *)values)[index]);
-    case MR_FEATURE_FLOAT:
-        return printf("%.7g", (double)((const float *)values)[index]);
-    case MR_FEATURE_BYTES:
-        return print_bytes(((const mr_string *)values)[index], room);
-    case MR_FEATURE_NONE:
-        break;
+    out out = {};
+    const char *label = value->kind == MR_FEATURE_INT64 ? tfds_label(meaning, value->integer) : nullptr;
+    if (value->kind == MR_FEATURE_BYTES) return print_bytes(value->bytes, show->options->bytes_form, room);
+    if (value->kind == MR_FEATURE_INT64)
+        out_integer(&out, value->integer);
+    else
+        out_float(&out, value->number);
+    int used = (int)out.size;
+    (void)out_write(&out, stdout);
+    out_deinit(&out);
+    if (label && used + 4 < room) {
+        used += printf(" (");
+        used += text_print(stdout, mr_string_from(label), room - used - 1);
+        used += printf(")");
     }
-    return 0;
+    return used;
 }
 
-/* The values of a feature, as they were counted; owned. Null: no memory or damaged. */
-static void *load_values(const mr_feature_view *feature, size_t count)
+/* The values of a feature in so many columns; returns those used. */
+static int print_values(const show *show, const mr_feature_view *feature, size_t count, int room)
 {
-    void *values = calloc(count + 1, sizeof(mr_string));
-    mr_status status = MR_OK;
-    if (!values) return nullptr;
-    if (feature->kind == MR_FEATURE_INT64) status = mr_feature_int64s(feature, values, count, nullptr);
-    if (feature->kind == MR_FEATURE_FLOAT) status = mr_feature_floats(feature, values, count, nullptr);
-    if (feature->kind == MR_FEATURE_BYTES) status = mr_feature_bytes(feature, values, count, nullptr);
-    if (status == MR_OK) return values;
-    free(values);
-    return nullptr;
-}
-
-static void print_values(const mr_feature_view *feature, int room)
-{
-    size_t count;
-    mr_error error = {0};
-    if (mr_feature_count(feature, &count, &error) != MR_OK) {
-        printf("(damaged)");
-        return;
-    }
-    if (feature->kind == MR_FEATURE_NONE) {
-        printf("(no list)");
-        return;
-    }
-    void *values = load_values(feature, count);
+    const tfds_feature *meaning = tfds_find(show->tfds, feature->name);
     int used = count == 1 ? 0 : printf("[%zu]", count);
-    for (size_t i = 0; values && i < count; i++) {
+    values values = values_of(feature);
+    value value;
+    for (size_t i = 0; values_next(&values, &value); i++) {
         /* A number has at most 20 characters; two stay free for "…". */
-        if (i > 0 && used + (feature->kind == MR_FEATURE_FLOAT ? 16 : 23) > room) {
-            fputs(" …", stdout);
-            break;
-        }
+        if (i > 0 && used + (feature->kind == MR_FEATURE_FLOAT ? 16 : 23) > room) return used + printf(" …") - 2;
         if (count != 1) used += printf(" ");
-        used += print_value(feature, values, i, room - used > 8 ? room - used : 8);
+        used += print_value(show, meaning, &value, room - used > 8 ? room - used : 8);
     }
-    free(values);
+    return used;
 }
 
 static const char *kind_name(mr_feature_kind kind)
@@ -111,14 +122,48 @@ static const char *kind_name(mr_feature_kind kind)
     return names[kind];
 }
 
-static layout measure(mr_string record, int columns)
+/* "[3 steps] int64 [2] 1 2 | 7 | …" */
+static void print_steps(const show *show, const entry *entry, int room)
+{
+    mr_feature_list_view list = entry->list;
+    mr_feature_view step;
+    int used = printf("[%zu step%s]", entry->count, entry->count == 1 ? "" : "s");
+    for (size_t i = 0; mr_feature_list_next(&list, &step, nullptr) == MR_OK; i++) {
+        size_t count = 0;
+        if (used + 30 > room && i > 0) {
+            fputs(" …", stdout);
+            break;
+        }
+        used += i > 0 ? printf(" | ") : printf(" %s ", kind_name(step.kind));
+        if (mr_feature_count(&step, &count, nullptr) == MR_OK && step.kind != MR_FEATURE_NONE)
+            used += print_values(show, &step, count, room - used);
+    }
+}
+
+static void print_entry(const show *show, const entry *entry, layout layout)
+{
+    fputs("  ", stdout);
+    int used = text_print(stdout, entry->name, layout.name);
+    const char *kind = entry->is_list ? "list" : kind_name(entry->feature.kind);
+    printf("%*s  %-5s  ", layout.name - used, "", kind);
+    int room = layout.value - (entry->is_hidden ? 9 : 0);
+    if (entry->is_damaged)
+        printf("(damaged)");
+    else if (entry->is_list)
+        print_steps(show, entry, room);
+    else if (entry->feature.kind == MR_FEATURE_NONE)
+        printf("(no list)");
+    else
+        (void)print_values(show, &entry->feature, entry->count, room);
+    puts(entry->is_hidden ? " (hidden)" : "");
+}
+
+static layout measure(const view *view, int columns)
 {
     layout layout = {.name = 4};
-    mr_example_walk walk = {.record = record};
-    mr_feature_view feature;
     int most = columns / 2 < NAME_COLUMNS_MAX ? columns / 2 - 2 : NAME_COLUMNS_MAX;
-    while (mr_example_next_feature(&walk, &feature, nullptr) == MR_OK) {
-        int name = text_columns(feature.name);
+    for (size_t i = 0; i < view->count; i++) {
+        int name = text_columns(view->entries[i].name);
         if (name > layout.name) layout.name = name < most ? name : most;
     }
     layout.value = columns - layout.name - 11;
@@ -126,37 +171,57 @@ static layout measure(mr_string record, int columns)
     return layout;
 }
 
-/* True when the bytes are an Example with features, or empty. */
-static bool is_example(mr_string record)
-{
-    mr_example_walk walk = {.record = record};
-    mr_feature_view feature;
-    mr_status status = MR_OK;
-    int64_t count = 0;
-    while ((status = mr_example_next_feature(&walk, &feature, nullptr)) == MR_OK) count++;
-    return status == MR_OUT_OF_RANGE && (count > 0 || record.size_bytes <= 2);
-}
-
-void show_record(const place *place, bool is_raw)
+static void show_record(show *show, const place *place)
 {
     char size[PROGRESS_TEXT_SIZE];
     int columns = progress_columns(STDOUT_FILENO, COLUMNS_PLAIN);
-    printf("record %" PRIu64 " at byte %" PRIu64 ", %s\n", place->number, place->offset,
-           progress_size_text(place->record.size_bytes, size));
-    if (is_raw || !is_example(place->record)) {
+    mr_error error = {0};
+    if (view_read(&show->view, show->options, place->record, &error) != MR_OK) {
+        (void)complain_of(place, &error);
+        show->has_failed = true;
+        return;
+    }
+    printf("record %" PRIu64 " at byte %" PRIu64 ", %s%s\n", place->number, place->offset,
+           progress_size_text(place->record.size_bytes, size),
+           show->view.form == MR_EXAMPLE_SEQUENCE ? ", a SequenceExample" : "");
+    if (show->view.form == MR_EXAMPLE_NONE) {
+        bool is_raw = show->options->is_raw;
         fputs(is_raw ? "  " : "  (no Example) ", stdout);
-        print_bytes(place->record, columns - (is_raw ? 2 : 15));
+        (void)print_bytes(place->record, show->options->bytes_form, columns - (is_raw ? 2 : 15));
         putchar('\n');
         return;
     }
-    layout layout = measure(place->record, columns);
-    mr_example_walk walk = {.record = place->record};
-    mr_feature_view feature;
-    while (mr_example_next_feature(&walk, &feature, nullptr) == MR_OK) {
-        fputs("  ", stdout);
-        int used = text_print(stdout, feature.name, layout.name);
-        printf("%*s  %s  ", layout.name - used, "", kind_name(feature.kind));
-        print_values(&feature, layout.value);
+    layout layout = measure(&show->view, columns);
+    for (size_t i = 0; i < show->view.count; i++) print_entry(show, &show->view.entries[i], layout);
+}
+
+/* What belongs to a file: its name, and what its folder says. */
+static void begin_file(show *show, const char *path)
+{
+    if (show->options->path_count > 1) {
+        (void)text_print(stdout, mr_string_from(text_path(path)), INT32_MAX);
         putchar('\n');
     }
+    if (!show->path || !show->tfds || !tfds_is_of(show->tfds, path)) {
+        tfds_free(show->tfds);
+        show->tfds = tfds_open(path);
+    }
+    show->path = path;
+}
+
+static bool show_one(void *context, const place *place)
+{
+    show *show = context;
+    if (show->path != place->path) begin_file(show, place->path);
+    show_record(show, place);
+    return true;
+}
+
+int show_run(const options *options)
+{
+    show show = {.options = options};
+    int exit_code = walk_records(options, show_one, &show);
+    tfds_free(show.tfds);
+    view_deinit(&show.view);
+    return show.has_failed ? 1 : exit_code;
 }

@@ -1,44 +1,139 @@
-/* Every checksum and every Example of a file. A fault is a line: file, record, byte, kind, and what it is in words. */
+/* Every checksum, every Example and every picture's header of files, by several threads. A fault is a line: file, record,
+ * byte, kind, and what it is in words; lines come in the order of the files. */
+#include "tools/tfrecord-cat/verify.h"
 #include "tools/common/progress.h"
-#include "tools/tfrecord-cat/cat.h"
 
 #include <inttypes.h>
+#include <stdatomic.h>
+#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
+#include <sys/stat.h>
 
-typedef struct context {
-    const char *path;
-    progress *progress;
-    int64_t faults;
-} context;
+/* Of one batch of records so many faults are told, and the others are counted. */
+static constexpr uint64_t TOLD_MAX = 10'000;
 
-static void fault(context *context, uint64_t record, uint64_t offset, const char *kind, const char *message)
+typedef struct verify {
+    const options *options;
+    checker *checkers; /* one for each thread */
+    progress progress;
+    atomic_uint_fast64_t bytes; /* not yet a whole MiB of progress */
+    uint64_t faults;            /* of the file that is being told */
+    uint64_t all_faults;
+    bool has_failed;
+} verify;
+
+/* What a thread found in a batch: lines in memory. */
+typedef struct findings {
+    FILE *file;
+    char *text;
+    size_t size;
+    uint64_t count;
+} findings;
+
+/* Where the record is that is looked at. */
+typedef struct spot {
+    findings **findings; /* null until there is one */
+    const mr_record_batch *batch;
+    size_t i;
+} spot;
+
+static void put_fault(FILE *file, const char *path, uint64_t record, uint64_t offset, const char *kind,
+                      const char *message)
 {
-    if (context->progress->is_terminal) progress_hide(context->progress);
-    /* The reader's sentences begin with file and place, which are in the line already. */
-    const char *path = text_path(context->path), *words = message;
-    size_t length = strlen(path);
-    if (strncmp(message, path, length) == 0 && strncmp(message + length, ": record ", 9) == 0)
-        words = strstr(message + length + 2, ": ");
-    if (words && words != message) message = words + 2;
-    printf("%s: record %" PRIu64 ", byte %" PRIu64 ": %s: %s\n", path, record, offset, kind, message);
-    context->faults++;
+    (void)text_print(file, mr_string_from(text_path(path)), INT32_MAX);
+    fprintf(file, ": record %" PRIu64 ", byte %" PRIu64 ": %s: ", record, offset, kind);
+    /* Sentences have quotation marks of their own. */
+    if (text_is_readable(mr_string_from(message)))
+        fputs(message, file);
+    else
+        (void)text_print(file, mr_string_from(message), INT32_MAX);
+    fputc('\n', file);
 }
 
-static void damaged(void *opaque, const mr_record_damage *damage, const mr_error *error)
+/* ---- On any thread ---- */
+
+static void take_found(void *context, const char *kind, const char *message)
 {
-    fault(opaque, damage->record, damage->offset, mr_damage_kind_name(damage->kind), error->message);
+    spot *spot = context;
+    findings *findings = *spot->findings;
+    if (!findings) {
+        findings = calloc(1, sizeof(*findings));
+        if (findings && !(findings->file = open_memstream(&findings->text, &findings->size))) {
+            free(findings);
+            findings = nullptr;
+        }
+        if (!findings) return;
+        *spot->findings = findings;
+    }
+    if (findings->count++ < TOLD_MAX)
+        put_fault(findings->file, spot->batch->path, spot->batch->first + spot->i,
+                  mr_record_batch_offset(spot->batch, spot->i), kind, message);
 }
 
-static mr_status check_example(mr_string record, mr_error *error)
+static void count_bytes(verify *verify, const mr_record_batch *batch)
 {
-    mr_example_walk walk = {.record = record};
-    mr_feature_view feature;
-    mr_status status;
-    size_t count;
-    while ((status = mr_example_next_feature(&walk, &feature, error)) == MR_OK)
-        MR_TRY(mr_feature_count(&feature, &count, error));
-    return status == MR_OUT_OF_RANGE ? MR_OK : status;
+    const mr_string *last = &batch->records[batch->count - 1];
+    uint64_t bytes = (uint64_t)(last->data + last->size_bytes - batch->records[0].data);
+    uint64_t before = atomic_fetch_add_explicit(&verify->bytes, bytes, memory_order_relaxed);
+    uint64_t units = ((before + bytes) >> 20) - (before >> 20);
+    if (units > 0) progress_add(&verify->progress, units);
+}
+
+static mr_status check_batch(void *context, mr_record_batch *batch, mr_error *error)
+{
+    verify *verify = context;
+    findings *findings = nullptr;
+    spot spot = {&findings, batch, 0};
+    for (; spot.i < batch->count && !verify->options->is_raw; spot.i++)
+        checker_check(&verify->checkers[batch->thread], batch->records[spot.i], take_found, &spot);
+    if (findings && fclose(findings->file) != 0) findings->count = 0;
+    batch->result = findings;
+    count_bytes(verify, batch);
+    return MR_OK;
+}
+
+static void discard(void *context, void *result)
+{
+    findings *findings = result;
+    free(findings->text);
+    free(findings);
+}
+
+/* ---- In order ---- */
+
+static mr_status print_findings(void *context, const mr_record_batch *batch, mr_error *error)
+{
+    verify *verify = context;
+    findings *findings = batch->result;
+    if (verify->progress.is_terminal) progress_hide(&verify->progress);
+    fwrite(findings->text, 1, findings->size, stdout);
+    if (findings->count > TOLD_MAX) printf("… and %" PRIu64 " more close by\n", findings->count - TOLD_MAX);
+    verify->faults += findings->count;
+    discard(nullptr, findings);
+    return ferror(stdout) ? mr_fail(error, MR_CANCELLED, "the output is closed") : MR_OK;
+}
+
+/* The reader's sentences begin with file and place, and some with the kind, which are in the line already. */
+static const char *without_place(const char *message, const char *path, const char *kind)
+{
+    const char *name = text_path(path);
+    size_t length = strlen(name);
+    if (strncmp(message, name, length) != 0 || strncmp(message + length, ": record ", 9) != 0) return message;
+    const char *words = strstr(message + length + 2, ": ");
+    if (!words) return message;
+    size_t kind_length = strlen(kind);
+    bool has_kind = strncmp(words + 2, kind, kind_length) == 0 && strncmp(words + 2 + kind_length, ": ", 2) == 0;
+    return words + 2 + (has_kind ? kind_length + 2 : 0);
+}
+
+static void print_damage(void *context, const mr_record_damage *damage, const mr_error *problem)
+{
+    verify *verify = context;
+    if (verify->progress.is_terminal) progress_hide(&verify->progress);
+    const char *kind = mr_damage_kind_name(damage->kind);
+    put_fault(stdout, damage->path, damage->record, damage->offset, kind,
+              without_place(problem->message, damage->path, kind));
+    verify->faults++;
 }
 
 /* An index that is not of this file does no harm, but reading goes the slow way. */
@@ -46,48 +141,87 @@ static void check_index(const char *path)
 {
     mr_record_index index = {0};
     if (mr_record_index_open(path, &index, nullptr) != MR_OK) return;
-    if (index.origin == MR_INDEX_STALE) printf("%s: its .index is stale and is not used\n", path);
-    if (index.origin == MR_INDEX_DAMAGED) printf("%s: its .index is damaged and is not used\n", path);
+    if (index.origin == MR_INDEX_STALE || index.origin == MR_INDEX_DAMAGED) {
+        (void)text_print(stdout, mr_string_from(path), INT32_MAX);
+        printf(": its .index is %s and is not used\n", index.origin == MR_INDEX_STALE ? "stale" : "damaged");
+    }
     mr_record_index_deinit(&index);
 }
 
-int64_t verify_file(const char *path, bool is_raw)
+static bool has_index(const char *path)
 {
-    progress progress;
-    context context = {.path = path, .progress = &progress};
-    mr_error error = {0};
-    mr_record_reader *reader = nullptr;
-    mr_record_reader_options options = {.damage = MR_DAMAGE_SKIP, .damaged = damaged, .context = &context};
-    if (mr_record_reader_open(path, &options, &reader, &error) != MR_OK) {
-        fprintf(stderr, "tfrecord-cat: %s\n", error.message);
-        return -1;
-    }
-    progress_begin(&progress, "verify", "records", 0);
-    mr_string record;
-    mr_status status;
-    uint64_t records = 0, bytes = 0;
-    while ((status = mr_record_reader_next(reader, &record, &error)) == MR_OK) {
-        records++;
-        bytes += record.size_bytes;
-        mr_error problem = {0};
-        if (!is_raw && check_example(record, &problem) != MR_OK)
-            fault(&context, mr_record_reader_number(reader), mr_record_reader_offset(reader), "bad Example",
-                  problem.message);
-        if (progress.is_terminal) progress_add(&progress, 1);
-    }
-    progress_end(&progress);
-    mr_record_reader_free(reader);
-    if (status != MR_OUT_OF_RANGE) {
-        fprintf(stderr, "tfrecord-cat: %s\n", error.message);
-        return -1;
-    }
+    char *name = nullptr;
+    struct stat about;
+    bool has = asprintf(&name, "%s.index", path) >= 0 && stat(name, &about) == 0;
+    free(name);
+    return has;
+}
+
+static mr_status end_file(void *context, int32_t file, const mr_record_totals *totals, const mr_error *error)
+{
+    verify *verify = context;
+    const char *path = verify->options->paths[file];
     char size[PROGRESS_TEXT_SIZE];
-    printf("%s: %" PRIu64 " good record%s, %s, ", text_path(path), records, records == 1 ? "" : "s",
-           progress_size_text(bytes, size));
-    if (context.faults == 0)
-        printf("no faults\n");
-    else
-        printf("%" PRId64 " fault%s\n", context.faults, context.faults == 1 ? "" : "s");
-    if (strcmp(path, "-") != 0) check_index(path);
-    return context.faults;
+    if (verify->progress.is_terminal) progress_hide(&verify->progress);
+    if (error->status != MR_OK) {
+        verify->has_failed = true;
+        (void)complain(error);
+    } else {
+        (void)text_print(stdout, mr_string_from(text_path(path)), INT32_MAX);
+        printf(": %" PRIu64 " good record%s, %s, ", totals->records, totals->records == 1 ? "" : "s",
+               progress_size_text(totals->size_bytes, size));
+        if (verify->faults == 0)
+            printf("no faults\n");
+        else
+            printf("%" PRIu64 " fault%s\n", verify->faults, verify->faults == 1 ? "" : "s");
+        if (strcmp(path, "-") != 0 && has_index(path)) check_index(path);
+    }
+    verify->all_faults += verify->faults;
+    verify->faults = 0;
+    return ferror(stdout) ? MR_CANCELLED : MR_OK;
+}
+
+uint64_t total_mib(const options *options)
+{
+    uint64_t bytes = 0;
+    for (int32_t i = 0; i < options->path_count; i++) {
+        struct stat about;
+        if (stat(options->paths[i], &about) != 0 || !S_ISREG(about.st_mode)) return 0;
+        unsigned char magic[2] = {0};
+        FILE *file = fopen(options->paths[i], "rb");
+        if (!file) continue;
+        size_t got = fread(magic, 1, sizeof magic, file);
+        fclose(file);
+        /* Of a GZIP or ZLIB file nobody knows how much is in it. */
+        if (got == 2 && ((magic[0] == 0x1f && magic[1] == 0x8b) || (magic[0] & 0x8f) == 8)) {
+            if (magic[0] == 0x1f || (magic[0] * 256 + magic[1]) % 31 == 0) return 0;
+        }
+        bytes += (uint64_t)about.st_size;
+    }
+    return bytes >> 20;
+}
+
+int verify_run(const options *options)
+{
+    int32_t threads = thread_count(options);
+    verify verify = {.options = options, .checkers = calloc((size_t)threads, sizeof(checker))};
+    if (!verify.checkers) return complain(&(mr_error){MR_RESOURCE_EXHAUSTED, "no memory"});
+    for (int32_t i = 0; i < threads; i++) verify.checkers[i].decodes = options->decodes;
+    const mr_record_scan_options scan = {.threads = threads,
+                                         .damage = MR_DAMAGE_SKIP,
+                                         .context = &verify,
+                                         .work = check_batch,
+                                         .take = print_findings,
+                                         .takes_results = true,
+                                         .discard = discard,
+                                         .damaged = print_damage,
+                                         .file_done = end_file};
+    mr_error error = {0};
+    progress_begin(&verify.progress, "verify", "MiB", total_mib(options));
+    mr_status status = mr_record_scan((const char *const *)options->paths, options->path_count, &scan, nullptr, &error);
+    progress_end(&verify.progress);
+    if (status != MR_OK && status != MR_CANCELLED) verify.has_failed = complain(&error);
+    for (int32_t i = 0; i < threads; i++) checker_deinit(&verify.checkers[i]);
+    free(verify.checkers);
+    return verify.has_failed || verify.all_faults > 0 || status != MR_OK ? 1 : 0;
 }

@@ -1,84 +1,204 @@
-/* The journal: a line for each finished shard, with a fingerprint of what it was made of.
+/* The journal: what is finished, a line a shard. It is only ever appended to.
  *
- *     millrace tfrecord-make journal 1
- *     5c1f0a9e33b2d870 93ab01e2c4d5f677 flowers-train-00000-of-00004.tfrecord
+ *     millrace tfrecord-make journal 2
+ *     begin 83f0c1d2a4b5e697 0000000000000000 4000             plan, run, rows
+ *     shard 5c1f0a9e33b2d870 93ab01e2c4d5f677 83f0c1d2a4b5e697 1812 3 182340112 1763700000123456789 \
+ *           flowers-train-00000-of-00004.tfrecord oriented:12:daisy/1.jpg damaged:3:rose/7.jpg
+ *     end 0000000000000000                                     or: failed 0000000000000000 why
  *
- * A line is added when the shard has its final name, and struck (by a line with zeros) before the shard is made anew, so
- * a line never claims what is not so; a line that was cut by a kill is no line. It also tells our own shards of an
- * earlier run, which may be replaced and removed, from files that somebody else put there, which may not. */
+ * A shard's line (it is one) has its fingerprint, plan, records, rows left out, the file's size and time, name and remarks. It is
+ * added when the shard has its final name, and is about the file of that size and time alone; a line that was cut by a kill
+ * is no line. Names are escaped as in a URL. The journal also tells our own shards of an earlier run, which may be replaced
+ * and removed, from files that somebody else put there, which may not.
+ *
+ * Alone, .NAME.journal is written, under a lock of the folder. Of several workers each writes its .NAME.worker-2-of-8.journal, and
+ * they share the lock; who joins their shards has it alone and puts all lines into .NAME.journal. Everybody reads all. */
 #include "tools/tfrecord-make/make.h"
 
 #include "base/arena.h"
 #include "records/file.h"
 
-#include <millrace/record.h>
-
-#include <ctype.h>
+#include <assert.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
-static const char title[] = "millrace tfrecord-make journal 1\n";
-static constexpr size_t JOURNAL_SIZE_MAX = (size_t)64 << 20;
+static const char title[] = "millrace tfrecord-make journal 2\n", old_title[] = "millrace tfrecord-make journal 1\n";
+static constexpr size_t JOURNAL_SIZE_MAX = (size_t)256 << 20;
 
-static struct journal_line *find_line(const journal *journal, const char *name)
+/* ---- Words ---- */
+
+/* Everything but letters, digits and a few marks as %xx. */
+static void print_escaped(FILE *file, const char *text)
+{
+    for (; *text; text++) {
+        unsigned char byte = (unsigned char)*text;
+        if (byte > ' ' && byte < 0x7f && byte != '%' && byte != ':')
+            fputc(byte, file);
+        else
+            fprintf(file, "%%%02x", byte);
+    }
+}
+
+static int hex(char digit)
+{
+    return digit >= '0' && digit <= '9' ? digit - '0' : digit >= 'a' && digit <= 'f' ? digit - 'a' + 10 : -1;
+}
+
+/* In place. */
+static char *unescape(char *text)
+{
+    char *to = text;
+    for (const char *from = text; *from; from++) {
+        int value = *from;
+        if (*from == '%' && hex(from[1]) >= 0 && hex(from[2]) >= 0) {
+            value = hex(from[1]) * 16 + hex(from[2]);
+            from += 2;
+        }
+        *to++ = (char)value;
+    }
+    *to = '\0';
+    return text;
+}
+
+/* The next word of a line; null at its end. */
+static char *next_word(char **line)
+{
+    char *word;
+    while ((word = strsep(line, " ")) && !*word) {}
+    return word;
+}
+
+static bool next_number(char **line, int base, uint64_t *number)
+{
+    char *word = next_word(line), *end = nullptr;
+    if (!word) return false;
+    errno = 0;
+    *number = strtoull(word, &end, base);
+    return errno == 0 && end != word && !*end;
+}
+
+/* ---- Reading ---- */
+
+static journal_line *find_line(const journal *journal, const char *name)
 {
     for (int64_t i = 0; i < journal->line_count; i++)
         if (strcmp(journal->lines[i].name, name) == 0) return &journal->lines[i];
     return nullptr;
 }
 
-static mr_status set_line(journal *journal, const char *name, const uint64_t fingerprint[2], mr_error *error)
+/* The line of that name, emptied; made when there is none. */
+static mr_status fresh_line(journal *journal, const char *name, journal_line **found, mr_error *error)
 {
-    struct journal_line *line = find_line(journal, name);
-    if (!line) {
-        size_t size = ((size_t)journal->line_count + 1) * sizeof(*line);
-        struct journal_line *lines = realloc(journal->lines, size);
-        if (!lines) return mr_fail_memory(error, size);
-        journal->lines = lines;
-        line = &lines[journal->line_count];
-        line->name = strdup(name);
-        if (!line->name) return mr_fail_memory(error, strlen(name));
-        journal->line_count++;
+    *found = find_line(journal, name);
+    if (*found) {
+        shard_report_deinit(&(*found)->report);
+        **found = (journal_line){.name = (*found)->name};
+        return MR_OK;
     }
-    line->fingerprint[0] = fingerprint[0];
-    line->fingerprint[1] = fingerprint[1];
+    size_t size = ((size_t)journal->line_count + 1) * sizeof(journal_line);
+    journal_line *lines = realloc(journal->lines, size);
+    if (!lines) return mr_fail_memory(error, size);
+    journal->lines = lines;
+    lines[journal->line_count] = (journal_line){.name = strdup(name)};
+    if (!lines[journal->line_count].name) return mr_fail_memory(error, strlen(name));
+    *found = &lines[journal->line_count++];
     return MR_OK;
 }
 
-/* Lines of the file that was there. What is not a line as we write it is passed over: its shard is made again. */
-static mr_status read_lines(journal *journal, char *bytes, mr_error *error)
+static bool remark_of(const char *word, remark *found)
 {
-    if (strncmp(bytes, title, sizeof(title) - 1) != 0) return MR_OK;
-    char *line = bytes + sizeof(title) - 1;
-    for (char *end; (end = strchr(line, '\n')); line = end + 1) {
-        *end = '\0';
-        uint64_t fingerprint[2];
-        int used = 0;
-        /* The name is last in our reading, as it may hold blanks. */
-        if (sscanf(line, "%16" SCNx64 " %16" SCNx64 " %n", &fingerprint[0], &fingerprint[1], &used) != 2 ||
-            used != 34 || !line[used])
-            continue;
-        MR_TRY(set_line(journal, line + used, fingerprint, error));
+    for (int i = 0; i < REMARK_COUNT; i++)
+        if (strcmp(remark_word((remark)i), word) == 0) {
+            *found = (remark)i;
+            return true;
+        }
+    return false;
+}
+
+static mr_status read_shard(journal *journal, char *rest, mr_error *error)
+{
+    uint64_t numbers[7];
+    for (int i = 0; i < 7; i++)
+        if (!next_number(&rest, i < 3 ? 16 : 10, &numbers[i])) return MR_OK;
+    char *name = next_word(&rest);
+    if (!name) return MR_OK;
+    journal_line *line;
+    MR_TRY(fresh_line(journal, unescape(name), &line, error));
+    line->fingerprint[0] = numbers[0];
+    line->fingerprint[1] = numbers[1];
+    line->plan = numbers[2];
+    line->report.records = (int64_t)numbers[3];
+    line->report.skipped = (int64_t)numbers[4];
+    line->report.size_bytes = numbers[5];
+    line->modified_ns = (int64_t)numbers[6];
+    for (char *word; (word = next_word(&rest));) {
+        char *kind = strsep(&word, ":"), *count = strsep(&word, ":");
+        remark remark;
+        if (count && word && remark_of(kind, &remark))
+            MR_TRY(shard_report_remark(&line->report, remark, strtoll(count, nullptr, 10), unescape(word), error));
     }
     return MR_OK;
 }
 
-static mr_status write_line(journal *journal, const char *name, const uint64_t fingerprint[2], mr_error *error)
+/* Version 1 knew a fingerprint and a name, which is last and may hold blanks. Its shards are ours, and are made again. */
+static mr_status read_old_line(journal *journal, const char *line, mr_error *error)
 {
-    char *line = nullptr;
-    int size = asprintf(&line, "%016" PRIx64 " %016" PRIx64 " %s\n", fingerprint[0], fingerprint[1], name);
-    if (size < 0) return mr_fail_memory(error, strlen(name));
-    ssize_t written = write(journal->descriptor, line, (size_t)size);
-    free(line);
-    if (written == size && fdatasync(journal->descriptor) == 0) return MR_OK;
-    return mr_file_fail(error, written < 0 ? errno : ENOSPC, "write", journal->path);
+    journal_line *known;
+    return strlen(line) > 34 ? fresh_line(journal, line + 34, &known, error) : MR_OK;
+}
+
+static mr_status read_line(journal *journal, journal_worker *worker, char *line, mr_error *error)
+{
+    char *word = next_word(&line);
+    uint64_t number;
+    if (!word) return MR_OK;
+    if (strcmp(word, "shard") == 0) return read_shard(journal, line, error);
+    if (!worker || !next_number(&line, 16, &number)) return MR_OK;
+    if (strcmp(word, "begin") == 0) {
+        uint64_t rows = 0;
+        worker->plan = number;
+        worker->is_done = false;
+        free(worker->failure);
+        worker->failure = nullptr;
+        (void)next_number(&line, 16, &worker->run);
+        (void)next_number(&line, 10, &rows);
+        worker->row_count = (int64_t)rows;
+    } else if (strcmp(word, "end") == 0) {
+        worker->is_done = number == worker->run;
+    } else if (strcmp(word, "failed") == 0 && line) {
+        free(worker->failure);
+        worker->failure = strdup(unescape(line));
+        if (!worker->failure) return mr_fail_memory(error, strlen(line));
+    }
+    return MR_OK;
+}
+
+/* What is not a line as we write it is passed over: its shard is made again. */
+static mr_status read_journal(journal *journal, const char *path, journal_worker *worker, mr_error *error)
+{
+    char *bytes = nullptr;
+    size_t size = 0;
+    MR_TRY(mr_file_read_whole(path, JOURNAL_SIZE_MAX, &bytes, &size, error));
+    bool old = strncmp(bytes, old_title, sizeof(old_title) - 1) == 0;
+    mr_status status = MR_OK;
+    if (old || strncmp(bytes, title, sizeof(title) - 1) == 0) {
+        char *line = bytes + sizeof(title) - 1;
+        for (char *end; status == MR_OK && (end = strchr(line, '\n')); line = end + 1) {
+            *end = '\0';
+            status = old ? read_old_line(journal, line, error) : read_line(journal, worker, line, error);
+        }
+    }
+    free(bytes);
+    return status;
 }
 
 /* "name-split-00001-of-00004.tfrecord" and what is after it (".index", ".partial", …); null: another file. */
@@ -93,133 +213,310 @@ static const char *after_shard_name(const options *options, const char *file)
         next += split;
         static const char shape[] = "-00000-of-00000.tfrecord";
         size_t at = 0;
-        while (shape[at] && (shape[at] == '0' ? isdigit((unsigned char)next[at]) : next[at] == shape[at])) at++;
+        while (shape[at] && (shape[at] == '0' ? next[at] >= '0' && next[at] <= '9' : next[at] == shape[at])) at++;
         if (!shape[at]) return next + at;
     }
     return nullptr;
 }
 
-static bool is_planned(const plan *plan, const char *name)
+/* Whether a file is the journal of a worker. */
+static bool is_worker_journal(const options *options, const char *file, journal_worker *worker)
 {
-    for (int32_t i = 0; i < plan->shard_count; i++)
-        if (strcmp(plan->shards[i].name, name) == 0) return true;
-    return false;
+    size_t length = strlen(options->name);
+    int used = 0;
+    if (*file != '.' || strncmp(file + 1, options->name, length) != 0) return false;
+    return sscanf(file + 1 + length, ".worker-%" SCNd32 "-of-%" SCNd32 ".journal%n", &worker->worker,
+                  &worker->worker_count, &used) == 2 &&
+           used > 0 && !file[1 + length + (size_t)used] && worker->worker >= 1 &&
+           worker->worker <= worker->worker_count;
 }
 
-static mr_status remove_in(const char *folder, const char *name, mr_error *error)
+static mr_status path_in(const options *options, const char *name, char **path, mr_error *error)
 {
-    char *path = nullptr;
-    if (asprintf(&path, "%s/%s", folder, name) < 0) return mr_fail_memory(error, strlen(name));
-    mr_status status = mr_file_remove(path, error);
+    if (asprintf(path, "%s/%s", options->out, name) >= 0) return MR_OK;
+    *path = nullptr;
+    return mr_fail_memory(error, strlen(name));
+}
+
+static void forget(journal *journal)
+{
+    for (int64_t i = 0; i < journal->line_count; i++) {
+        free(journal->lines[i].name);
+        shard_report_deinit(&journal->lines[i].report);
+    }
+    for (int32_t i = 0; i < journal->worker_count; i++) free(journal->workers[i].failure);
+    journal->line_count = 0;
+    journal->worker_count = 0;
+}
+
+static mr_status read_worker(journal *journal, const char *file, journal_worker worker, mr_error *error)
+{
+    size_t size = ((size_t)journal->worker_count + 1) * sizeof(worker);
+    journal_worker *workers = realloc(journal->workers, size);
+    if (!workers) return mr_fail_memory(error, size);
+    journal->workers = workers;
+    char *path;
+    MR_TRY(path_in(journal->options, file, &path, error));
+    workers[journal->worker_count] = worker;
+    mr_status status = read_journal(journal, path, &workers[journal->worker_count++], error);
     free(path);
-    return status;
+    /* Removed in between by who joined everything. */
+    return status == MR_NOT_FOUND ? MR_OK : status;
 }
 
-/* Half files of a run that was killed go; shards of another count that we do not know are an error, because a reader that
- * takes NAME-train-* would read both. */
-static mr_status settle(const options *options, const plan *plan, const journal *journal, mr_error *error)
+mr_status journal_read(journal *journal, mr_error *error)
 {
-    DIR *folder = opendir(options->out);
-    if (!folder) return mr_file_fail(error, errno, "read folder", options->out);
-    mr_status status = MR_OK;
+    char *path, *name;
+    forget(journal);
+    if (asprintf(&name, ".%s.journal", journal->options->name) < 0) return mr_fail_memory(error, 1);
+    mr_status status = path_in(journal->options, name, &path, error);
+    free(name);
+    MR_TRY(status);
+    if (mr_file_exists(path)) status = read_journal(journal, path, nullptr, error);
+    free(path);
+    MR_TRY(status);
+    DIR *folder = opendir(journal->options->out);
+    if (!folder) return mr_file_fail(error, errno, "read folder", journal->options->out);
     for (struct dirent *entry; status == MR_OK && (entry = readdir(folder));) {
-        const char *rest = after_shard_name(options, entry->d_name);
-        if (!rest) continue;
-        if (strcmp(rest, MR_FILE_PARTIAL) == 0 || strcmp(rest, ".index" MR_FILE_PARTIAL) == 0)
-            status = remove_in(options->out, entry->d_name, error);
-        else if (!*rest && !is_planned(plan, entry->d_name) && !find_line(journal, entry->d_name))
-            status = mr_fail(error, MR_ALREADY_EXISTS,
-                             "%s/%s is there from elsewhere and would be read together with the new files; remove it "
-                             "or choose another --name",
-                             options->out, entry->d_name);
+        journal_worker worker = {0};
+        if (is_worker_journal(journal->options, entry->d_name, &worker))
+            status = read_worker(journal, entry->d_name, worker, error);
     }
     closedir(folder);
     return status;
 }
 
-mr_status journal_open(const options *options, const plan *plan, journal *journal, mr_error *error)
+/* ---- Settling ---- */
+
+static const shard *find_shard(const plan *plan, const char *name, size_t length)
 {
-    *journal = (struct journal){.descriptor = -1};
+    for (int32_t i = 0; i < plan->shard_count; i++)
+        if (strncmp(plan->shards[i].name, name, length) == 0 && !plan->shards[i].name[length]) return &plan->shards[i];
+    return nullptr;
+}
+
+static mr_status remove_in(const options *options, const char *name, mr_error *error)
+{
+    char *path;
+    MR_TRY(path_in(options, name, &path, error));
+    mr_status status = mr_file_remove(path, error);
+    free(path);
+    return status;
+}
+
+/* A file of a shard's name: rest is what follows ".tfrecord". */
+static mr_status settle_file(const journal *journal, const plan *plan, const char *file, const char *rest,
+                             mr_error *error)
+{
+    const options *options = journal->options;
+    const shard *shard = find_shard(plan, file, (size_t)(rest - file));
+    if (strcmp(rest, MR_FILE_PARTIAL) == 0 || strcmp(rest, ".index" MR_FILE_PARTIAL) == 0) {
+        bool ours = options->worker_count == 0 || (shard && shard->worker == options->worker);
+        return ours ? remove_in(options, file, error) : MR_OK;
+    }
+    if (*rest || shard || find_line(journal, file)) return MR_OK;
+    return mr_fail(error, MR_ALREADY_EXISTS,
+                   "%s/%s is there from elsewhere and would be read together with the new files; remove it or choose "
+                   "another --name",
+                   options->out, file);
+}
+
+/* Half files of a run that was killed go; shards of another count that we do not know are an error, because a reader that
+ * takes NAME-train-* would read both. */
+static mr_status settle(const journal *journal, const plan *plan, mr_error *error)
+{
+    DIR *folder = opendir(journal->options->out);
+    if (!folder) return mr_file_fail(error, errno, "read folder", journal->options->out);
+    mr_status status = MR_OK;
+    for (struct dirent *entry; status == MR_OK && (entry = readdir(folder));) {
+        const char *rest = after_shard_name(journal->options, entry->d_name);
+        if (rest) status = settle_file(journal, plan, entry->d_name, rest, error);
+    }
+    closedir(folder);
+    return status;
+}
+
+/* ---- Opening and writing ---- */
+
+/* Appends a whole line in one write and forces it to the disk. */
+static mr_status write_line(journal *journal, char *line, size_t size, mr_error *error)
+{
+    ssize_t written = write(journal->descriptor, line, size);
+    if (written == (ssize_t)size && fdatasync(journal->descriptor) == 0) return MR_OK;
+    return mr_file_fail(error, written < 0 ? errno : ENOSPC, "write", journal->path);
+}
+
+static mr_status lock(journal *journal, mr_error *error)
+{
+    const options *options = journal->options;
     journal->lock = open(options->out, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (journal->lock < 0) return mr_file_fail(error, errno, "open", options->out);
-    if (flock(journal->lock, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
-        return mr_fail(error, MR_UNAVAILABLE, "%s: another tfrecord-make is at work there", options->out);
-    if (asprintf(&journal->path, "%s/.%s.journal", options->out, options->name) < 0) {
+    int kind = options->worker_count > 0 ? LOCK_SH : LOCK_EX;
+    /* File systems without locks do without. */
+    if (flock(journal->lock, kind | LOCK_NB) == 0 || errno != EWOULDBLOCK) return MR_OK;
+    return mr_fail(error, MR_UNAVAILABLE, "%s: another tfrecord-make is at work there", options->out);
+}
+
+/* Opens our own journal, with a title when it is new, and a whole last line. */
+static mr_status open_own(journal *journal, mr_error *error)
+{
+    const options *options = journal->options;
+    int made = options->worker_count > 0 ? asprintf(&journal->path, "%s/.%s.worker-%d-of-%d.journal", options->out,
+                                                    options->name, options->worker, options->worker_count)
+                                         : asprintf(&journal->path, "%s/.%s.journal", options->out, options->name);
+    if (made < 0) {
         journal->path = nullptr;
         return mr_fail_memory(error, strlen(options->out));
     }
-    char *bytes = nullptr;
+    char head[sizeof(title)] = "";
     size_t size = 0;
     if (mr_file_exists(journal->path)) {
+        char *bytes = nullptr;
         MR_TRY(mr_file_read_whole(journal->path, JOURNAL_SIZE_MAX, &bytes, &size, error));
-        mr_status status = read_lines(journal, bytes, error);
+        memcpy(head, bytes, size < sizeof(head) - 1 ? size : sizeof(head) - 1);
         free(bytes);
+    }
+    /* One of another version, or cut in its title, begins anew; what was read of it stays known. */
+    bool fresh = strcmp(head, title) != 0;
+    if (fresh) MR_TRY(mr_file_write_whole(journal->path, title, sizeof(title) - 1, error));
+    journal->descriptor = open(journal->path, O_RDWR | O_APPEND | O_CLOEXEC);
+    if (journal->descriptor < 0) return mr_file_fail(error, errno, "open", journal->path);
+    if (options->worker_count > 0 && flock(journal->descriptor, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+        return mr_fail(error, MR_UNAVAILABLE, "%s: worker %d of %d is at work there already", options->out,
+                       options->worker, options->worker_count);
+    char last = '\n';
+    if (!fresh && pread(journal->descriptor, &last, 1, (off_t)size - 1) == 1 && last != '\n')
+        return write_line(journal, "\n", 1, error);
+    return MR_OK;
+}
+
+static mr_status write_shard(journal *journal, const journal_line *line, mr_error *error)
+{
+    const shard_report *report = &line->report;
+    char *text = nullptr;
+    size_t size = 0;
+    FILE *file = open_memstream(&text, &size);
+    if (!file) return mr_fail_memory(error, 256);
+    fprintf(file, "shard %016" PRIx64 " %016" PRIx64 " %016" PRIx64 " %" PRId64 " %" PRId64 " %" PRIu64 " %" PRIu64 " ",
+            line->fingerprint[0], line->fingerprint[1], line->plan, report->records, report->skipped,
+            report->size_bytes, (uint64_t)line->modified_ns);
+    print_escaped(file, line->name);
+    for (int i = 0; i < REMARK_COUNT; i++) {
+        if (report->remarks[i].count == 0) continue;
+        fprintf(file, " %s:%" PRId64 ":", remark_word((remark)i), report->remarks[i].count);
+        print_escaped(file, report->remarks[i].first);
+    }
+    fputc('\n', file);
+    mr_status status = fclose(file) == 0 ? write_line(journal, text, size, error) : mr_fail_memory(error, size);
+    free(text);
+    return status;
+}
+
+static mr_status remove_worker_journals(const journal *journal, mr_error *error)
+{
+    for (int32_t i = 0; i < journal->worker_count; i++) {
+        char *name = nullptr;
+        if (asprintf(&name, ".%s.worker-%d-of-%d.journal", journal->options->name, journal->workers[i].worker,
+                     journal->workers[i].worker_count) < 0)
+            return mr_fail_memory(error, 1);
+        mr_status status = remove_in(journal->options, name, error);
+        free(name);
         MR_TRY(status);
     }
-    MR_TRY(settle(options, plan, journal, error));
-    /* Written anew in one piece, so that a cut line has nothing appended to it. */
-    mr_file_output output = {0};
-    MR_TRY(mr_file_output_open(&output, journal->path, true, error));
-    mr_status status = mr_file_output_write(&output, title, sizeof(title) - 1, error);
-    for (int64_t i = 0; i < journal->line_count && status == MR_OK; i++) {
-        const struct journal_line *line = &journal->lines[i];
-        char *text = nullptr;
-        int length = asprintf(&text, "%016" PRIx64 " %016" PRIx64 " %s\n", line->fingerprint[0], line->fingerprint[1],
-                              line->name);
-        status = length < 0 ? mr_fail_memory(error, strlen(line->name))
-                            : mr_file_output_write(&output, text, (size_t)length, error);
-        free(length < 0 ? nullptr : text);
-    }
-    if (status != MR_OK) {
-        mr_file_output_abandon(&output);
-        return status;
-    }
-    MR_TRY(mr_file_output_commit(&output, error));
-    journal->descriptor = open(journal->path, O_WRONLY | O_APPEND | O_CLOEXEC);
-    return journal->descriptor < 0 ? mr_file_fail(error, errno, "open", journal->path) : MR_OK;
+    return MR_OK;
 }
 
-bool journal_has(const journal *journal, const shard *shard)
+/* What the journals of workers say goes into ours; then they are not needed any more. */
+static mr_status take_over(journal *journal, mr_error *error)
 {
-    const struct journal_line *line = find_line(journal, shard->name);
-    if (!line || line->fingerprint[0] != shard->fingerprint[0] || line->fingerprint[1] != shard->fingerprint[1])
-        return false;
-    /* The index says that the file is the one that was written with it, and how many records it holds. */
+    for (int64_t i = 0; i < journal->line_count; i++) MR_TRY(write_shard(journal, &journal->lines[i], error));
+    return remove_worker_journals(journal, error);
+}
+
+mr_status journal_open(const options *options, const plan *plan, uint64_t run, journal *journal, mr_error *error)
+{
+    *journal = (struct journal){.options = options, .descriptor = -1, .lock = -1};
+    pthread_mutex_init(&journal->mutex, nullptr);
+    MR_TRY(lock(journal, error));
+    MR_TRY(journal_read(journal, error));
+    MR_TRY(settle(journal, plan, error));
+    MR_TRY(open_own(journal, error));
+    if (journal->worker_count > 0 && options->worker_count == 0) MR_TRY(take_over(journal, error));
+    char *line = nullptr;
+    int size = asprintf(&line, "begin %016" PRIx64 " %016" PRIx64 " %" PRId64 "\n", plan->hash, run, plan->row_count);
+    if (size < 0) return mr_fail_memory(error, 1);
+    mr_status status = write_line(journal, line, (size_t)size, error);
+    free(line);
+    return status;
+}
+
+const journal_line *journal_find(const journal *journal, const plan *plan, const shard *shard, bool any_time)
+{
+    const journal_line *line = find_line(journal, shard->name);
+    if (!line) return nullptr;
+    bool same = line->fingerprint[0] == shard->fingerprint[0] && line->fingerprint[1] == shard->fingerprint[1];
+    if (!same && (!any_time || line->plan != plan->hash)) return nullptr;
+    /* The file that the line is about, and no other one since; its index says how many records it holds. */
+    mr_file_stamp stamp;
+    if (mr_file_stamp_of(shard->path, &stamp, nullptr) != MR_OK || stamp.size_bytes != line->report.size_bytes ||
+        stamp.modified_ns != line->modified_ns)
+        return nullptr;
     mr_record_index index = {0};
     bool is_there = mr_record_index_open(shard->path, &index, nullptr) == MR_OK && index.origin == MR_INDEX_LOADED &&
-                    index.count == (uint64_t)shard->count;
+                    index.count == (uint64_t)line->report.records;
     mr_record_index_deinit(&index);
-    return is_there;
+    return is_there ? line : nullptr;
 }
 
-mr_status journal_add(journal *journal, const shard *shard, mr_error *error)
+mr_status journal_add(journal *journal, const plan *plan, const shard *shard, shard_report *report, mr_error *error)
 {
-    MR_TRY(write_line(journal, shard->name, shard->fingerprint, error));
-    return set_line(journal, shard->name, shard->fingerprint, error);
+    mr_file_stamp stamp;
+    MR_TRY(mr_file_stamp_of(shard->path, &stamp, error));
+    report->size_bytes = stamp.size_bytes;
+    journal_line line = {.name = (char *)shard->name,
+                         .fingerprint = {shard->fingerprint[0], shard->fingerprint[1]},
+                         .plan = plan->hash,
+                         .modified_ns = stamp.modified_ns,
+                         .report = *report};
+    pthread_mutex_lock(&journal->mutex);
+    mr_status status = write_shard(journal, &line, error);
+    pthread_mutex_unlock(&journal->mutex);
+    return status;
 }
 
-mr_status journal_strike(journal *journal, const shard *shard, mr_error *error)
+mr_status journal_say_end(journal *journal, uint64_t run, const char *failure, mr_error *error)
 {
-    static const uint64_t none[2];
-    MR_TRY(write_line(journal, shard->name, none, error));
-    return set_line(journal, shard->name, none, error);
+    char *text = nullptr;
+    size_t size = 0;
+    FILE *file = open_memstream(&text, &size);
+    if (!file) return mr_fail_memory(error, 256);
+    fprintf(file, "%s %016" PRIx64, failure ? "failed" : "end", run);
+    if (failure) {
+        fputc(' ', file);
+        print_escaped(file, failure);
+    }
+    fputc('\n', file);
+    mr_status status = fclose(file) == 0 ? write_line(journal, text, size, error) : mr_fail_memory(error, size);
+    free(text);
+    return status;
 }
 
-mr_status journal_finish(journal *journal, const options *options, const plan *plan, int64_t *removed, mr_error *error)
+void journal_beat(journal *journal)
+{
+    (void)futimens(journal->descriptor, nullptr);
+}
+
+mr_status journal_finish(journal *journal, const plan *plan, int64_t *removed, mr_error *error)
 {
     *removed = 0;
     for (int64_t i = 0; i < journal->line_count; i++) {
-        const char *name = journal->lines[i].name;
-        const char *rest = after_shard_name(options, name);
-        if (!rest || *rest || is_planned(plan, name)) continue;
-        char *path = nullptr, *index = nullptr;
-        if (asprintf(&path, "%s/%s", options->out, name) < 0) return mr_fail_memory(error, strlen(name));
-        if (asprintf(&index, "%s.index", path) < 0) {
-            free(path);
-            return mr_fail_memory(error, strlen(name));
-        }
+        const char *name = journal->lines[i].name, *rest = after_shard_name(journal->options, name);
+        if (!rest || *rest || find_shard(plan, name, strlen(name))) continue;
+        char *path, *index = nullptr;
+        MR_TRY(path_in(journal->options, name, &path, error));
         bool is_there = mr_file_exists(path);
-        mr_status status = mr_file_remove(path, error);
+        mr_status status = asprintf(&index, "%s.index", path) < 0 ? mr_fail_memory(error, 1) : MR_OK;
+        if (status == MR_OK) status = mr_file_remove(path, error);
         if (status == MR_OK) status = mr_file_remove(index, error);
         free(path);
         free(index);
@@ -231,10 +528,13 @@ mr_status journal_finish(journal *journal, const options *options, const plan *p
 
 void journal_deinit(journal *journal)
 {
-    for (int64_t i = 0; i < journal->line_count; i++) free(journal->lines[i].name);
+    if (!journal->options) return;
+    forget(journal);
     free(journal->lines);
+    free(journal->workers);
     free(journal->path);
     if (journal->descriptor >= 0) (void)close(journal->descriptor);
     if (journal->lock >= 0) (void)close(journal->lock);
-    *journal = (struct journal){.descriptor = -1, .lock = -1};
+    pthread_mutex_destroy(&journal->mutex);
+    *journal = (struct journal){0};
 }

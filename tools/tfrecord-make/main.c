@@ -1,126 +1,165 @@
 /* tfrecord-make: see make.h and --help. */
 #include "tools/tfrecord-make/make.h"
+#include "tools/tfrecord-make/survey.h"
 
 #include "base/arena.h"
 #include "records/file.h"
+#include "tools/common/text.h"
 
-#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
-/* A line for each class, in the order of their labels. */
-static mr_status write_labels(const options *options, const listing *listing, mr_error *error)
+/* How long to wait for the others to let go of the folder when they are done. */
+static constexpr int LOCK_TRIES = 100;
+
+/* Writes the shards that are ours and not there yet. A shard that lacks rows is made again: they may have been mended, and are told
+ * again if not. */
+static mr_status write_missing(work *work, mr_error *error)
 {
-    char *path = nullptr, *text = nullptr, *next;
-    size_t size = 0;
-    for (int32_t i = 0; i < listing->class_count; i++) size += strlen(listing->classes[i]) + 1;
-    if (asprintf(&path, "%s/labels.txt", options->out) < 0) return mr_fail_memory(error, size);
-    next = text = malloc(size + 1);
-    for (int32_t i = 0; text && i < listing->class_count; i++) {
-        next = stpcpy(next, listing->classes[i]);
-        *next++ = '\n';
+    const plan *plan = work->plan;
+    const shard **missing = malloc(((size_t)plan->shard_count + 1) * sizeof(shard *));
+    if (!missing) return mr_fail_memory(error, (size_t)plan->shard_count * sizeof(shard *));
+    int32_t count = 0;
+    mr_status status = MR_OK;
+    for (int32_t i = 0; i < plan->shard_count && status == MR_OK; i++) {
+        const shard *shard = &plan->shards[i];
+        if (work->options->worker_count > 0 && shard->worker != work->options->worker) continue;
+        const journal_line *line = journal_find(work->journal, plan, shard, false);
+        if (!line || line->report.skipped > 0) {
+            missing[count++] = shard;
+            continue;
+        }
+        work->reused += line->report.records;
+        status = shard_report_add(&work->splits[shard->split], &line->report, error);
+        progress_add(work->progress, (uint64_t)shard->count);
     }
-    mr_status status = text ? mr_file_write_whole(path, text, size, error) : mr_fail_memory(error, size);
-    free(text);
-    free(path);
+    if (status == MR_OK) status = shards_write(work, missing, count, error);
+    free(missing);
     return status;
 }
 
-static void print_found(const options *options, const listing *listing)
+static int64_t count_rows(const work *work)
 {
-    char size[PROGRESS_TEXT_SIZE];
-    printf("%s: %" PRId64 " picture%s in %d class%s, %s\n", options->folder, listing->picture_count,
-           listing->picture_count == 1 ? "" : "s", listing->class_count, listing->class_count == 1 ? "" : "es",
-           progress_size_text(listing->size_bytes, size));
-    if (listing->loose > 0) printf("  %" PRId64 " pictures in no class folder are left out\n", listing->loose);
-    if (listing->left_out > 0)
-        printf("  %" PRId64 " file%s left out, not .jpg or .png by name: %s%s\n", listing->left_out,
-               listing->left_out == 1 ? "" : "s", listing->left_out_first, listing->left_out > 1 ? ", …" : "");
-    fflush(stdout);
+    int64_t count = 0;
+    for (int32_t i = 0; i < work->plan->shard_count; i++)
+        if (work->options->worker_count == 0 || work->plan->shards[i].worker == work->options->worker)
+            count += work->plan->shards[i].count;
+    return count;
 }
 
-static void print_made(const options *options, const work *work, double seconds, int64_t removed)
+/* What a worker does, or who is alone before the end. */
+static mr_status make_part(work *work, uint64_t run, double *seconds, mr_error *error)
 {
-    char text[PROGRESS_TEXT_SIZE];
-    const plan *plan = work->plan;
-    for (int i = 0; i < options->split_count; i++) {
-        if (plan->split_shards[i] == 0) {
-            printf("%-12s no pictures\n", options->splits[i].name);
-            continue;
-        }
-        printf("%-12s %" PRId64 " pictures, %s: %s/%s-%s@%d.tfrecord\n", options->splits[i].name, work->split_counts[i],
-               progress_size_text(plan->split_bytes[i], text), options->out, options->name, options->splits[i].name,
-               plan->split_shards[i]);
-    }
-    printf("%-12s %s/labels.txt\n", "labels", options->out);
-    if (work->bad > 0)
-        printf("%" PRId64 " picture%s could not be used and %s left out (listed above)\n", work->bad,
-               work->bad == 1 ? "" : "s", work->bad == 1 ? "was" : "were");
-    if (removed > 0) printf("%" PRId64 " file%s of an earlier run removed\n", removed, removed == 1 ? "" : "s");
-    if (work->reused > 0) printf("%" PRId64 " pictures in files that were finished before\n", work->reused);
-    printf("%" PRId64 " pictures written in %s", work->written, progress_time_text(seconds, text));
-    if (work->written > 0 && seconds > 0) printf(", %.0f pictures/s", (double)work->written / seconds);
-    printf("\n");
+    progress progress;
+    MR_TRY(journal_open(work->options, work->plan, run, work->journal, error));
+    char noun[64];
+    snprintf(noun, sizeof(noun), "%ss", work->source->row_noun);
+    progress_begin(&progress, "records", noun, (uint64_t)count_rows(work));
+    work->progress = &progress;
+    mr_status status = write_missing(work, error);
+    *seconds = progress_seconds(&progress);
+    progress_end(&progress);
+    if (status == MR_OK && work->options->worker_count > 0) return journal_say_end(work->journal, run, nullptr, error);
+    if (status != MR_OK && work->options->worker_count > 0)
+        (void)journal_say_end(work->journal, run, error->message, nullptr);
+    return status;
 }
 
-static mr_status write_shards(work *work, journal *journal, mr_error *error)
+static mr_status make_alone(work *work, mr_error *error)
 {
-    const plan *plan = work->plan;
-    for (int32_t i = 0; i < plan->shard_count; i++) {
-        const shard *shard = &plan->shards[i];
-        if (journal_has(journal, shard)) {
-            work->reused += shard->count;
-            work->split_counts[shard->split] += shard->count;
-            progress_add(work->progress, (uint64_t)shard->count);
-            continue;
-        }
-        int64_t bad;
-        MR_TRY(journal_strike(journal, shard, error));
-        MR_TRY(shard_write(work, shard, &bad, error));
-        /* A shard that lacks pictures is made again next time: they may have been mended, and are told again if not. */
-        if (bad == 0) MR_TRY(journal_add(journal, shard, error));
-    }
+    double seconds;
+    int64_t removed;
+    MR_TRY(make_part(work, 0, &seconds, error));
     if (work->written + work->reused == 0)
-        return mr_fail(error, MR_DATA_LOSS, "%s: not one of its pictures can be used", work->options->folder);
+        return mr_fail(error, MR_DATA_LOSS, "%s: not one of its %ss can be used", work->options->input,
+                       work->source->row_noun);
+    MR_TRY(source_write_labels(work->source, work->options->out, error));
+    MR_TRY(journal_finish(work->journal, work->plan, &removed, error));
+    report_made(work, seconds, removed, false);
     return MR_OK;
 }
 
-static mr_status make(const options *options, work *work, mr_error *error)
+/* Joins what workers made: every file is looked at, nothing is written but the labels. */
+static mr_status finish(work *work, double seconds, mr_error *error)
 {
-    journal journal = {.descriptor = -1, .lock = -1};
-    progress progress;
-    int64_t removed = 0;
-    MR_TRY(mr_file_make_directories(options->out, error));
-    mr_status status = journal_open(options, work->plan, &journal, error);
-    progress_begin(&progress, "records", "pictures", (uint64_t)work->listing->picture_count);
-    work->progress = &progress;
-    if (status == MR_OK) status = write_labels(options, work->listing, error);
-    if (status == MR_OK) status = write_shards(work, &journal, error);
-    if (status == MR_OK) status = journal_finish(&journal, options, work->plan, &removed, error);
-    double seconds = progress_seconds(&progress);
-    progress_end(&progress);
-    journal_deinit(&journal);
-    if (status == MR_OK) print_made(options, work, seconds, removed);
-    return status;
+    int64_t removed;
+    mr_status status = journal_open(work->options, work->plan, 0, work->journal, error);
+    for (int i = 0; status == MR_UNAVAILABLE && i < LOCK_TRIES && seconds > 0; i++) {
+        journal_deinit(work->journal);
+        (void)clock_nanosleep(CLOCK_MONOTONIC, 0, &(struct timespec){.tv_nsec = 100'000'000}, nullptr);
+        status = journal_open(work->options, work->plan, 0, work->journal, error);
+    }
+    MR_TRY(status);
+    MR_TRY(worker_join(work, error));
+    MR_TRY(source_write_labels(work->source, work->options->out, error));
+    MR_TRY(journal_finish(work->journal, work->plan, &removed, error));
+    report_made(work, seconds, removed, true);
+    return MR_OK;
 }
 
-static mr_status run(const options *options, mr_error *error)
+static double now(void)
 {
-    listing listing = {0};
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
+}
+
+/* Rank 0 of a launch, when its own part is done. */
+static mr_status join_launched(options *options, work *work, uint64_t run, double begin, mr_error *error)
+{
+    MR_TRY(worker_wait(work, run, error));
+    journal_deinit(work->journal);
+    options->worker_count = 0;
+    for (int i = 0; i < options->split_count; i++) shard_report_deinit(&work->splits[i]);
+    work->reused = 0;
+    return finish(work, now() - begin, error);
+}
+
+static mr_status make(options *options, work *work, bool launched, uint64_t run, mr_error *error)
+{
+    double seconds, begin = now();
+    MR_TRY(mr_file_make_directories(options->out, error));
+    if (options->finish) return finish(work, 0, error);
+    if (options->worker_count == 0) return make_alone(work, error);
+    MR_TRY(make_part(work, run, &seconds, error));
+    if (launched) return options->worker == 1 ? join_launched(options, work, run, begin, error) : MR_OK;
+    report_part(work, seconds);
+    return MR_OK;
+}
+
+static mr_status run(options *options, mr_error *error)
+{
+    source source = {0};
     plan plan = {0};
-    work work = {.options = options, .listing = &listing, .plan = &plan};
+    journal journal = {0};
+    duplicates_found found = {0};
+    work work = {.options = options, .source = &source, .plan = &plan, .journal = &journal};
+    bool launched;
+    uint64_t launch;
+    worker_detect(options, &launched, &launch);
+    bool quiet = launched && options->worker > 1;
+    pthread_mutex_init(&work.mutex, nullptr);
     mr_status status = mr_pool_new(options->jobs, &work.pool, error);
-    if (status == MR_OK) status = scan_folder(options->folder, &listing, error);
+    if (status == MR_OK) status = source_open(options, &source, error);
+    if (status == MR_OK && !quiet) report_source(options, &source);
+    if (status == MR_OK) status = duplicates_find(options, &source, work.pool, &found, error);
+    if (status == MR_OK && !quiet) report_duplicates(options, &found);
     if (status == MR_OK) {
-        print_found(options, &listing);
-        status = plan_make(options, &listing, &plan, error);
+        uint64_t shard_bytes = estimate_shard_bytes(options, &source, work.pool);
+        status = plan_make(options, &source, found.is_dropped, shard_bytes, &plan, error);
     }
-    if (status == MR_OK) status = make(options, &work, error);
+    if (status == MR_OK && options->worker_count > 0) status = plan_share(&plan, options->worker_count, error);
+    if (status == MR_OK) status = make(options, &work, launched, launch, error);
+    for (int i = 0; i < SPLITS_MAX; i++) shard_report_deinit(&work.splits[i]);
+    journal_deinit(&journal);
     plan_deinit(&plan);
-    listing_deinit(&listing);
+    duplicates_deinit(&found);
+    source_deinit(&source);
     mr_pool_free(work.pool);
+    pthread_mutex_destroy(&work.mutex);
     return status;
 }
 
@@ -131,15 +170,24 @@ int main(int argc, char **argv)
     mr_error error = {0};
     /* A file that may not grow further is then a sentence, not a death. */
     (void)signal(SIGXFSZ, SIG_IGN);
-    if (!options_parse(argc, argv, &options, &exit_code)) return exit_code;
-    mr_status status = run(&options, &error);
-    if (status == MR_CANCELLED)
-        fprintf(stderr,
-                "tfrecord-make: stopped; mend or remove that picture and start again (finished files are kept), "
-                "or use --on-error skip\n");
-    else if (status != MR_OK)
-        fprintf(stderr, "tfrecord-make: %s\n", error.message);
+    if (!options_parse(argc, argv, &options, &exit_code)) {
+        free(options.name);
+        source_options_deinit(&options.in);
+        return exit_code;
+    }
+    mr_status status = options.survey ? survey_run(&options, &error) : run(&options, &error);
+    if (status == MR_CANCELLED) {
+        fputs("tfrecord-make: stopped; mend or remove what cannot be used and start again (finished files are kept), "
+              "or use "
+              "--on-error skip\n",
+              stderr);
+    } else if (status != MR_OK) {
+        fputs("tfrecord-make: ", stderr);
+        text_print_sentence(stderr, error.message);
+        fputc('\n', stderr);
+    }
     free(options.name);
+    source_options_deinit(&options.in);
     if (status == MR_OK && fflush(stdout) != 0) status = MR_UNAVAILABLE;
     return status == MR_OK ? 0 : 1;
 }

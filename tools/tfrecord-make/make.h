@@ -1,28 +1,42 @@
-/* tfrecord-make: a folder of pictures becomes sharded records.
+/* tfrecord-make: pictures, lists and arrays become sharded records.
  *
- *     options.c   the command line
- *     scan.c      the folder: classes and their pictures
- *     plan.c      which picture goes to which split, shard and place: a function of names and seed alone
- *     journal.c   which shards are finished, so that a run that was killed goes on
- *     shard.c     a shard: read, check, encode on all threads; written in order
- *     main.c      all of it in order, and the summary */
+ *     options.c     the command line; help.c: --help
+ *     source.h      the input as rows: class folders, lists, arrays, …; one source_*.c a form
+ *     duplicates.c  pictures that are there more than once, by content
+ *     estimate.c    how large records will be
+ *     plan.c        which row goes to which split, shard and place: a function of names and seed alone
+ *     journal.c     which shards are finished, so that a run that was killed goes on
+ *     picture.h     what is made of a picture; remark.c: what is said about it
+ *     shard.c       shards: read, treat, encode on all threads; written in order
+ *     worker.c      several processes, on one machine or many, that share the work
+ *     report.c      what is told
+ *     survey.h      --survey
+ *     main.c        all of it in order */
 #ifndef MR_TOOLS_TFRECORD_MAKE_H
 #define MR_TOOLS_TFRECORD_MAKE_H
 
 #include "base/pool.h"
 #include "tools/common/progress.h"
+#include "tools/tfrecord-make/picture.h"
+#include "tools/tfrecord-make/source.h"
 
+#include <millrace/record.h>
 #include <millrace/status.h>
 #include <millrace/tensor.h>
 
+#include <pthread.h>
 #include <stdint.h>
+#include <stdio.h>
 
 /* ---- options.c ---- */
 
 static constexpr int SPLITS_MAX = 8;
 
+typedef enum duplicates { DUPLICATES_KEEP = 0, DUPLICATES_DROP, DUPLICATES_STOP, DUPLICATES_IGNORE } duplicates;
+typedef enum compression { COMPRESS_NONE = 0, COMPRESS_GZIP, COMPRESS_ZLIB, COMPRESS_SEEKABLE } compression;
+
 typedef struct options {
-    const char *folder, *out;
+    const char *input, *out;
     char *name; /* owned */
     struct {
         char name[64];
@@ -34,36 +48,25 @@ typedef struct options {
     uint64_t seed;
     int jobs;
     bool skip_bad;
-    bool check; /* decode every picture */
+    treatment treatment;
+    duplicates duplicates;
+    compression compression;
+    int32_t worker, worker_count; /* 1…worker_count; 0: alone */
+    bool finish;                  /* joins what workers made */
+    int32_t wait_s;               /* for a worker that says nothing */
+    source_options in;
+    bool survey;     /* only look */
+    const char *svg; /* of the survey; or null */
+    int32_t crop;    /* that is to be trained with, in pixels */
 } options;
 
 /* Reads the command line. False: exit at once with *exit_code; what there is to say has been said. */
 bool options_parse(int argc, char **argv, options *options, int *exit_code);
 
-/* ---- scan.c ---- */
+/* ---- help.c ---- */
 
-typedef struct picture {
-    char *path; /* owned; below the folder, "class/name.jpg" */
-    uint64_t size_bytes;
-    int64_t modified_ns;
-    uint64_t hash; /* of the path */
-    int32_t label;
-} picture;
-
-typedef struct listing {
-    char **classes; /* owned; sorted by bytes: the index is the label */
-    int32_t class_count;
-    picture *pictures; /* owned; sorted by path */
-    int64_t picture_count;
-    uint64_t size_bytes;
-    int64_t left_out;     /* files that are no pictures by their names */
-    char *left_out_first; /* owned; one of them, or null */
-    int64_t loose;        /* pictures in no class folder */
-} listing;
-
-/* Finds classes and pictures. errors: a folder that cannot be read, or holds no pictures in class folders */
-mr_status scan_folder(const char *folder, listing *listing, mr_error *error);
-void listing_deinit(listing *listing);
+/* All of --help, as wide as the terminal. */
+void help_print(FILE *file);
 
 /* ---- plan.c ---- */
 
@@ -72,62 +75,164 @@ typedef struct shard {
     const char *name; /* inside path: without the folder */
     int32_t split;
     int64_t begin, count;    /* of plan.order */
+    uint64_t size_bytes;     /* of its rows */
+    int32_t worker;          /* whose it is, 1…; of as many as the options say */
     uint64_t fingerprint[2]; /* of everything its bytes follow from */
 } shard;
 
 typedef struct plan {
-    int64_t *order; /* owned; pictures by split and place */
-    shard *shards;  /* owned */
+    int64_t *order; /* owned; rows by split and place */
+    int64_t row_count;
+    shard *shards; /* owned */
     int32_t shard_count;
     int64_t split_counts[SPLITS_MAX];
     uint64_t split_bytes[SPLITS_MAX];
     int32_t split_shards[SPLITS_MAX];
+    uint64_t hash; /* of all shards, but for the times of files: the same on every machine */
 } plan;
 
-mr_status plan_make(const options *options, const listing *listing, plan *plan, mr_error *error);
+/* dropped      a flag for each row that is left out; null: none
+ * shard_bytes  of rows as they are stored, for a shard, unless the options say how many there are */
+mr_status plan_make(const options *options, const source *source, const bool *dropped, uint64_t shard_bytes, plan *plan,
+                    mr_error *error);
 void plan_deinit(plan *plan);
+/* The split of a row, which follows from its name alone; and its place there, which also follows from the seed. */
+int32_t plan_split_of(const options *options, const row *row);
+uint64_t plan_place_of(const options *options, const row *row);
+/* Gives every shard to one of so many workers, with about the same bytes for each. */
+mr_status plan_share(plan *plan, int32_t worker_count, mr_error *error);
 /* Mixes bytes into a 64-bit hash; 0 begins. The same on every machine. */
 uint64_t plan_hash(uint64_t hash, const void *bytes, size_t size_bytes);
 
+/* ---- estimate.c ---- */
+
+/* Stored bytes of rows that will become a shard of the size that the options ask for. */
+uint64_t estimate_shard_bytes(const options *options, const source *source, mr_pool *pool);
+
+/* ---- duplicates.c ---- */
+
+/* What was found. Names are borrowed from the source. */
+typedef struct duplicates_found {
+    struct {
+        int64_t count;
+        const char *first, *other;
+    } same, contradicting, crossing; /* copies in the same class; in other classes; in other splits */
+    int64_t dropped;
+    bool *is_dropped; /* owned; of each row. Null: none */
+} duplicates_found;
+
+/* Finds pictures whose bytes are equal: those of equal size are read and hashed, the others cannot be. Under
+ * DUPLICATES_DROP all but one of each class are dropped; under DUPLICATES_STOP any is an error. */
+mr_status duplicates_find(const options *options, const source *source, mr_pool *pool, duplicates_found *found,
+                          mr_error *error);
+void duplicates_deinit(duplicates_found *found);
+
 /* ---- journal.c ---- */
 
+/* How often something was remarked, and one of the rows: a name. */
+typedef struct remark_count {
+    int64_t count;
+    char *first; /* owned */
+} remark_count;
+
+/* What a finished shard came to. */
+typedef struct shard_report {
+    int64_t records, skipped;
+    uint64_t size_bytes; /* of the file */
+    remark_count remarks[REMARK_COUNT];
+} shard_report;
+void shard_report_deinit(shard_report *report);
+mr_status shard_report_remark(shard_report *report, remark remark, int64_t count, const char *name, mr_error *error);
+/* Adds one to another. */
+mr_status shard_report_add(shard_report *sum, const shard_report *report, mr_error *error);
+
+/* A shard as some journal has it. */
+typedef struct journal_line {
+    char *name; /* owned */
+    uint64_t fingerprint[2];
+    uint64_t plan;       /* the plan that it was made by */
+    int64_t modified_ns; /* of the file */
+    shard_report report;
+} journal_line;
+
+/* The state of one worker's journal: its last run. */
+typedef struct journal_worker {
+    int32_t worker, worker_count;
+    uint64_t plan, run;
+    int64_t row_count;
+    bool is_done;
+    char *failure; /* owned; why it stopped, or null */
+} journal_worker;
+
 typedef struct journal {
-    char *path; /* owned */
-    struct journal_line {
-        char *name; /* owned; of the shard */
-        uint64_t fingerprint[2];
-    } *lines; /* owned */
+    const options *options; /* borrowed */
+    journal_line *lines;    /* owned; of all journals, the last of each name */
     int64_t line_count;
-    int descriptor;
-    int lock; /* on the folder: one run at a time */
+    journal_worker *workers; /* owned */
+    int32_t worker_count;
+    char *path;     /* owned; our own, that of a worker or of all */
+    int descriptor; /* of path */
+    int lock;       /* on the folder */
+    pthread_mutex_t mutex;
 } journal;
 
-/* Opens the journal of out/name, and settles what lies around: half files are removed, shards that another program wrote
- * are an error. */
-mr_status journal_open(const options *options, const plan *plan, journal *journal, mr_error *error);
-/* Whether a shard is there as it would be made now. */
-bool journal_has(const journal *journal, const shard *shard);
-/* Notes a shard that is finished; before it is redone it has to be struck. */
-mr_status journal_add(journal *journal, const shard *shard, mr_error *error);
-mr_status journal_strike(journal *journal, const shard *shard, mr_error *error);
+/* Opens our journal and reads all others of out/name, and settles what lies around: half files are removed, shards that another
+ * program wrote are an error. */
+mr_status journal_open(const options *options, const plan *plan, uint64_t run, journal *journal, mr_error *error);
+/* Reads all journals anew. Not beside other calls. */
+mr_status journal_read(journal *journal, mr_error *error);
+/* The line of a shard that is there as it would be made now, or null. any_time: also when files have other times than they had
+ * where it was made. */
+const journal_line *journal_find(const journal *journal, const plan *plan, const shard *shard, bool any_time);
+/* Notes a shard that is finished, and its size in the report. Safe from any thread. */
+mr_status journal_add(journal *journal, const plan *plan, const shard *shard, shard_report *report, mr_error *error);
+/* The last word of a run: all is done, or why not (failure). */
+mr_status journal_say_end(journal *journal, uint64_t run, const char *failure, mr_error *error);
+/* Shows others that this process is alive: our journal gets the present time. Safe from any thread. */
+void journal_beat(journal *journal);
 /* Removes shards of earlier runs with another number of shards. */
-mr_status journal_finish(journal *journal, const options *options, const plan *plan, int64_t *removed, mr_error *error);
+mr_status journal_finish(journal *journal, const plan *plan, int64_t *removed, mr_error *error);
 void journal_deinit(journal *journal);
 
 /* ---- shard.c ---- */
 
 typedef struct work {
     const options *options;
-    const listing *listing;
+    const source *source;
     const plan *plan;
+    journal *journal;
     mr_pool *pool;
     progress *progress;
-    int64_t written, bad, reused;
-    int64_t split_counts[SPLITS_MAX]; /* records that are there, reused or written */
+    pthread_mutex_t mutex;   /* of what follows */
+    int64_t written, reused; /* records */
+    shard_report splits[SPLITS_MAX];
 } work;
 
-/* Writes one shard and its index. Bad pictures are told on the standard error; when they are to stop the work, the status
- * is MR_CANCELLED. *bad counts those of this shard. */
-mr_status shard_write(work *work, const shard *shard, int64_t *bad, mr_error *error);
+/* Writes shards and their indexes, in this order, on all threads. Rows that cannot be used are told on the standard error; when
+ * they are to stop the work, the status is MR_CANCELLED. */
+mr_status shards_write(work *work, const shard *const *shards, int32_t count, mr_error *error);
+
+/* ---- worker.c ---- */
+
+/* Under mpirun, srun and the like: sets worker and worker_count when the options do not. *run tells this launch from another;
+ * 0 when nothing does. */
+void worker_detect(options *options, bool *launched, uint64_t *run);
+/* Waits until the other workers have finished, and says which is the first that has not. */
+mr_status worker_wait(work *work, uint64_t run, mr_error *error);
+/* Checks that every shard is there, made by one plan, with an index that fits; adds up work->splits. */
+mr_status worker_join(work *work, mr_error *error);
+
+/* ---- report.c ---- */
+
+/* Prints a sentence, made safe, and broken between words where a terminal would break it anywhere; the lines that follow the
+ * first are indented. */
+[[gnu::format(printf, 1, 2)]] void say(const char *format, ...);
+
+void report_source(const options *options, const source *source);
+void report_duplicates(const options *options, const duplicates_found *found);
+/* What this process wrote. */
+void report_part(const work *work, double seconds);
+/* The whole. joined: of parts that several processes made; seconds may then be 0. */
+void report_made(const work *work, double seconds, int64_t removed, bool joined);
 
 #endif

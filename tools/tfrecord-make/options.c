@@ -9,43 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char help[] =
-    "tfrecord-make turns a folder of pictures, one folder a class, into TFRecord files.\n"
-    "\n"
-    "    tfrecord-make --out records photos\n"
-    "    tfrecord-make --out records --name flowers --split train=0.8,validation=0.1,test=0.1 photos\n"
-    "\n"
-    "    photos/daisy/1.jpg          records/photos-train-00000-of-00004.tfrecord  (and .index)\n"
-    "    photos/daisy/2.png    ->    records/photos-validation-00000-of-00001.tfrecord\n"
-    "    photos/rose/7.jpg           records/labels.txt   (line n+1 names label n: 0 daisy, 1 rose)\n"
-    "\n"
-    "usage: tfrecord-make --out DIR [options] FOLDER\n"
-    "\n"
-    "  -o, --out DIR            where the files go; made when it is not there\n"
-    "  -n, --name NAME          how file names begin (default: the name of FOLDER)\n"
-    "      --split NAME=PART,…  parts that add up to 1 (default: train=0.9,validation=0.1). Which part a picture\n"
-    "                           goes to follows from its path alone, and stays when others are added\n"
-    "      --shards N           files for each part\n"
-    "      --shard-size SIZE    or: as many files as keep each near this size (default: 128M)\n"
-    "  -s, --shuffle-seed S     the order in the files (default: 0)\n"
-    "  -j, --jobs N             threads (default: one for each processor). The bytes are the same for any number\n"
-    "      --on-error stop      the first picture that cannot be used ends the run (default)\n"
-    "      --on-error skip      such pictures are listed, counted and left out\n"
-    "      --no-check           read only the headers of pictures; otherwise each is decoded once as a check\n"
-    "  -h, --help               this text\n"
-    "\n"
-    "Pictures are .jpg, .jpeg and .png files, also in folders below a class folder; other files and hidden ones are "
-    "left\n"
-    "out. The bytes of a picture go into its record as they are. Each record is an Example with the keys\n"
-    "\n"
-    "    image/encoded   image/format ('jpeg', 'png')            image/colorspace ('RGB', 'Gray', 'CMYK')\n"
-    "    image/height    image/width     image/channels          image/filename ('daisy/1.jpg')\n"
-    "    image/class/label (0 is the first class)                image/class/text ('daisy')\n"
-    "\n"
-    "A file has its final name only when it is whole. A run that was killed goes on where it was; a run that is\n"
-    "repeated does only what has changed (DIR/.NAME.journal remembers what was made of what).\n"
-    "\n"
-    "exit status: 0 done, 1 something failed, 2 the options are wrong\n";
+static constexpr int32_t QUALITY_USUAL = 90;
+static constexpr int32_t CROP_USUAL = 224;
 
 static bool refuse(int *exit_code, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
@@ -112,15 +77,115 @@ static bool parse_splits(char *text, options *options, int *exit_code)
     return true;
 }
 
-/* The last name in a path: "photos" of "../photos/". Owned. */
-static char *folder_name(const char *folder)
+/* The last name in a path: "photos" of "../photos/", "list" of "list.csv.gz". Owned. */
+static char *input_name(const char *input)
 {
-    char *real = realpath(folder, nullptr);
-    const char *slash = strrchr(real ? real : folder, '/');
-    const char *name = slash ? slash + 1 : real ? real : folder;
+    static const char endings[] = ".csv .tsv .jsonl .ndjson .json .npy .npz .tar .tgz";
+    char *real = realpath(input, nullptr);
+    const char *slash = strrchr(real ? real : input, '/');
+    const char *name = slash ? slash + 1 : real ? real : input;
     char *copy = strdup(*name ? name : "pictures");
     free(real);
+    if (copy && source_has_ending(copy, ".gz")) copy[strlen(copy) - 3] = '\0';
+    if (copy && source_has_ending(copy, endings)) *strrchr(copy, '.') = '\0';
     return copy;
+}
+
+/* One of a few words. */
+static bool parse_word(const char *option, const char *value, const char *const *words, int *which, int *exit_code)
+{
+    char list[128] = "";
+    size_t used = 0;
+    for (*which = 0; words[*which]; ++*which) {
+        if (strcmp(words[*which], value) == 0) return true;
+        used += (size_t)snprintf(list + used, sizeof(list) - used, "%s%s", *which > 0 ? ", " : "", words[*which]);
+    }
+    return refuse(exit_code, "%s: \"%s\" is none of %s", option, value, list);
+}
+
+static bool parse_worker(const char *value, options *options, int *exit_code)
+{
+    int used = 0;
+    if (sscanf(value, "%" SCNd32 "/%" SCNd32 "%n", &options->worker, &options->worker_count, &used) == 2 &&
+        !value[used] && options->worker >= 1 && options->worker <= options->worker_count &&
+        options->worker_count <= 100'000)
+        return true;
+    return refuse(exit_code, "--worker: \"%s\" is not I/N, such as 1/8 … 8/8", value);
+}
+
+enum {
+    PICTURE_OPTION = 500,
+    SHORTER_SIDE = PICTURE_OPTION,
+    QUALITY,
+    UPRIGHT,
+    CROP_READY,
+    ENCODE,
+    DUPLICATES,
+    COMPRESS,
+    WORKER,
+    FINISH,
+    WAIT,
+    SURVEY,
+    SVG,
+    CROP
+};
+
+/* What came later than the letters. */
+static bool parse_picture_option(int option, options *options, int *exit_code)
+{
+    static const char *const encodings[] = {"keep", "jpeg", "png", nullptr},
+                             *const duplicates[] = {"keep", "drop", "stop", "ignore", nullptr},
+                             *const compressions[] = {"none", "gzip", "zlib", "seekable", nullptr};
+    treatment *treatment = &options->treatment;
+    uint64_t number;
+    int which;
+    switch (option) {
+    case SHORTER_SIDE:
+        if (!parse_number(optarg, false, 65'000, &number) || number == 0)
+            return refuse(exit_code, "--shorter-side: \"%s\" is not a number of pixels from 1 to 65000", optarg);
+        treatment->shorter_side = (int32_t)number;
+        return true;
+    case QUALITY:
+        if (!parse_number(optarg, false, 100, &number) || number == 0)
+            return refuse(exit_code, "--quality: \"%s\" is not a number from 1 to 100", optarg);
+        treatment->quality = (int32_t)number;
+        return true;
+    case UPRIGHT:
+        return treatment->upright = true;
+    case CROP_READY:
+        return treatment->crop_ready = true;
+    case ENCODE:
+        if (!parse_word("--encode", optarg, encodings, &which, exit_code)) return false;
+        treatment->encoding = (picture_encoding)which;
+        return true;
+    case DUPLICATES:
+        if (!parse_word("--duplicates", optarg, duplicates, &which, exit_code)) return false;
+        options->duplicates = (enum duplicates)which;
+        return true;
+    case COMPRESS:
+        if (!parse_word("--compress", optarg, compressions, &which, exit_code)) return false;
+        options->compression = (compression)which;
+        return true;
+    case WORKER:
+        return parse_worker(optarg, options, exit_code);
+    case FINISH:
+        return options->finish = true;
+    case SURVEY:
+        return options->survey = true;
+    case SVG:
+        options->svg = optarg;
+        return true;
+    case CROP:
+        if (!parse_number(optarg, false, 65'000, &number) || number == 0)
+            return refuse(exit_code, "--crop: \"%s\" is not a number of pixels from 1 to 65000", optarg);
+        options->crop = (int32_t)number;
+        return true;
+    default:
+        if (!parse_number(optarg, false, 1'000'000, &number) || number == 0)
+            return refuse(exit_code, "--wait: \"%s\" is not a number of seconds", optarg);
+        options->wait_s = (int32_t)number;
+        return true;
+    }
 }
 
 static bool parse_option(int option, options *options, int *exit_code)
@@ -163,9 +228,14 @@ static bool parse_option(int option, options *options, int *exit_code)
             return refuse(exit_code, "--on-error: \"%s\" is neither stop nor skip", optarg);
         return true;
     case 'C':
-        options->check = false;
+        options->treatment.check = false;
         return true;
     default:
+        if (option >= PICTURE_OPTION && option < SOURCE_OPTION) return parse_picture_option(option, options, exit_code);
+        if (option >= SOURCE_OPTION) {
+            const char *reason;
+            return source_option(option, optarg, &options->in, &reason) || refuse(exit_code, "%s", reason);
+        }
         fputs("tfrecord-make --help shows how it is used\n", stderr);
         *exit_code = 2;
         return false;
@@ -183,32 +253,56 @@ bool options_parse(int argc, char **argv, options *options, int *exit_code)
                                           {"jobs", required_argument, nullptr, 'j'},
                                           {"on-error", required_argument, nullptr, 'E'},
                                           {"no-check", no_argument, nullptr, 'C'},
+                                          {"shorter-side", required_argument, nullptr, SHORTER_SIDE},
+                                          {"quality", required_argument, nullptr, QUALITY},
+                                          {"upright", no_argument, nullptr, UPRIGHT},
+                                          {"crop-ready", no_argument, nullptr, CROP_READY},
+                                          {"encode", required_argument, nullptr, ENCODE},
+                                          {"duplicates", required_argument, nullptr, DUPLICATES},
+                                          {"compress", required_argument, nullptr, COMPRESS},
+                                          {"worker", required_argument, nullptr, WORKER},
+                                          {"finish", no_argument, nullptr, FINISH},
+                                          {"wait", required_argument, nullptr, WAIT},
+                                          {"survey", no_argument, nullptr, SURVEY},
+                                          {"svg", required_argument, nullptr, SVG},
+                                          {"crop", required_argument, nullptr, CROP},
                                           {"help", no_argument, nullptr, 'h'},
+                                          SOURCE_LONG_OPTIONS,
                                           {}};
-    *options = (struct options){.check = true,
-                                .shard_bytes = (uint64_t)128 << 20,
+    *options = (struct options){.treatment.check = true,
+                                .shard_bytes = (uint64_t)200 << 20,
+                                .wait_s = 120,
                                 .split_count = 2,
                                 .splits = {{"train", 0.9}, {"validation", 0.1}}};
     int option;
     while ((option = getopt_long(argc, argv, "o:n:s:j:h", longs, nullptr)) != -1) {
         if (option == 'h') {
-            fputs(help, stdout);
+            help_print(stdout);
             *exit_code = 0;
             return false;
         }
         if (!parse_option(option, options, exit_code)) return false;
     }
     if (argc == 1) {
-        fputs(help, stderr);
+        help_print(stderr);
         *exit_code = 2;
         return false;
     }
-    if (optind == argc) return refuse(exit_code, "which FOLDER of pictures?");
+    if (optind == argc) return refuse(exit_code, "which INPUT: a folder of pictures, a list, …?");
     if (optind + 1 < argc)
-        return refuse(exit_code, "one FOLDER at a time, not \"%s\" and \"%s\"", argv[optind], argv[optind + 1]);
-    if (!options->out) return refuse(exit_code, "where to? --out DIR is missing");
-    options->folder = argv[optind];
-    if (!options->name) options->name = folder_name(options->folder);
+        return refuse(exit_code, "one INPUT at a time, not \"%s\" and \"%s\"", argv[optind], argv[optind + 1]);
+    if ((options->svg || options->crop > 0) && !options->survey)
+        return refuse(exit_code, "--svg and --crop are for --survey");
+    if (options->crop == 0) options->crop = CROP_USUAL;
+    if (!options->out && !options->survey) return refuse(exit_code, "where to? --out DIR is missing");
+    if (options->finish && options->worker_count > 0)
+        return refuse(exit_code, "--finish joins what all workers made; it is not for one of them");
+    treatment *treatment = &options->treatment;
+    treatment->encode_all = treatment->quality > 0 && treatment->shorter_side == 0 && !treatment->upright &&
+                            treatment->encoding == ENCODE_KEEP;
+    if (treatment->quality == 0) treatment->quality = QUALITY_USUAL;
+    options->input = argv[optind];
+    if (!options->name) options->name = input_name(options->input);
     if (!options->name) return refuse(exit_code, "no memory");
     return true;
 }

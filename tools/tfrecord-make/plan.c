@@ -13,7 +13,8 @@
 #include <string.h>
 
 /* Counts as part of what a shard was made of: another version of this program may write other bytes. */
-static constexpr uint64_t FORMAT_VERSION = 1;
+static constexpr uint64_t FORMAT_VERSION = 2;
+static constexpr uint64_t SHARDS_MAX = 99'999;
 
 static uint64_t mix(uint64_t value)
 {
@@ -34,9 +35,9 @@ uint64_t plan_hash(uint64_t hash, const void *bytes, size_t size_bytes)
     return mix(hash);
 }
 
-static int32_t split_of(const options *options, const picture *picture)
+int32_t plan_split_of(const options *options, const row *row)
 {
-    double place = (double)(picture->hash >> 11) * 0x1p-53, end = 0;
+    double place = (double)(row->hash >> 11) * 0x1p-53, end = 0;
     for (int i = 0; i < options->split_count; i++) {
         end += options->splits[i].fraction;
         if (place < end) return i;
@@ -44,11 +45,17 @@ static int32_t split_of(const options *options, const picture *picture)
     return options->split_count - 1;
 }
 
+uint64_t plan_place_of(const options *options, const row *row)
+{
+    uint64_t words[2] = {options->seed, row->hash};
+    return plan_hash(1, words, sizeof(words));
+}
+
 /* What a picture is sorted by. */
 typedef struct key {
     int32_t split;
     uint64_t place;
-    int64_t picture;
+    int64_t row;
 } key;
 
 static int compare_keys(const void *a, const void *b)
@@ -56,84 +63,174 @@ static int compare_keys(const void *a, const void *b)
     const key *x = a, *y = b;
     if (x->split != y->split) return x->split < y->split ? -1 : 1;
     if (x->place != y->place) return x->place < y->place ? -1 : 1;
-    return (x->picture > y->picture) - (x->picture < y->picture);
+    return (x->row > y->row) - (x->row < y->row);
 }
 
-static mr_status make_order(const options *options, const listing *listing, plan *plan, mr_error *error)
+static mr_status make_order(const options *options, const source *source, const bool *dropped, plan *plan,
+                            mr_error *error)
 {
-    size_t count = (size_t)listing->picture_count;
-    key *keys = malloc(count * sizeof(key));
-    plan->order = malloc(count * sizeof(int64_t));
+    size_t count = (size_t)source->row_count;
+    key *keys = malloc((count + 1) * sizeof(key));
+    plan->order = malloc((count + 1) * sizeof(int64_t));
     if (!keys || !plan->order) {
         free(keys);
         return mr_fail_memory(error, count * sizeof(key));
     }
+    size_t kept = 0;
     for (size_t i = 0; i < count; i++) {
-        const picture *picture = &listing->pictures[i];
-        uint64_t words[2] = {options->seed, picture->hash};
-        keys[i] = (key){split_of(options, picture), plan_hash(1, words, sizeof(words)), (int64_t)i};
-        plan->split_counts[keys[i].split]++;
-        plan->split_bytes[keys[i].split] += picture->size_bytes;
+        const row *row = &source->rows[i];
+        if (dropped && dropped[i]) continue;
+        keys[kept] = (key){plan_split_of(options, row), plan_place_of(options, row), (int64_t)i};
+        plan->split_counts[keys[kept].split]++;
+        plan->split_bytes[keys[kept].split] += row->size_bytes;
+        kept++;
     }
-    qsort(keys, count, sizeof(key), compare_keys);
-    for (size_t i = 0; i < count; i++) plan->order[i] = keys[i].picture;
+    qsort(keys, kept, sizeof(key), compare_keys);
+    for (size_t i = 0; i < kept; i++) plan->order[i] = keys[i].row;
+    plan->row_count = (int64_t)kept;
     free(keys);
     return MR_OK;
 }
 
-/* Everything that the bytes of a shard follow from, but the pictures' own bytes: for these stand size and time. */
-static void take_fingerprint(const options *options, const listing *listing, const plan *plan, shard *shard)
+/* What the options do to a record's bytes. */
+static uint64_t hash_options(const options *options, const source *source, uint64_t seed)
 {
-    for (uint64_t i = 0; i < 2; i++) {
-        uint64_t head[4] = {FORMAT_VERSION, i, options->check, (uint64_t)shard->count};
-        uint64_t hash = plan_hash(2, head, sizeof(head));
-        for (int64_t j = shard->begin; j < shard->begin + shard->count; j++) {
-            const picture *picture = &listing->pictures[plan->order[j]];
-            const char *class_name = listing->classes[picture->label];
-            uint64_t words[3] = {picture->size_bytes, (uint64_t)picture->modified_ns, (uint64_t)picture->label};
-            hash = plan_hash(hash, picture->path, strlen(picture->path));
-            hash = plan_hash(hash, class_name, strlen(class_name));
-            hash = plan_hash(hash, words, sizeof(words));
-        }
-        shard->fingerprint[i] = hash;
-    }
+    const treatment *treatment = &options->treatment;
+    uint64_t words[] = {FORMAT_VERSION,
+                        seed,
+                        source->facts_hash,
+                        treatment->check,
+                        treatment->upright,
+                        treatment->crop_ready,
+                        (uint64_t)treatment->shorter_side,
+                        (uint64_t)treatment->quality,
+                        treatment->encode_all,
+                        treatment->encoding,
+                        options->compression};
+    return plan_hash(2, words, sizeof(words));
 }
 
-mr_status plan_make(const options *options, const listing *listing, plan *plan, mr_error *error)
+/* Everything that the bytes of a shard follow from, but the pictures' own bytes: for these stand size and time. */
+static void take_fingerprint(const options *options, const source *source, plan *plan, shard *shard)
+{
+    uint64_t hash[2] = {hash_options(options, source, 0), hash_options(options, source, 1)};
+    uint64_t plan_words[3] = {plan->hash, (uint64_t)shard->count, hash[0]};
+    plan->hash = plan_hash(plan_hash(3, plan_words, sizeof(plan_words)), shard->name, strlen(shard->name));
+    for (int64_t j = shard->begin; j < shard->begin + shard->count; j++) {
+        const row *row = &source->rows[plan->order[j]];
+        uint64_t words[4] = {row->hash, row->facts_hash, row->size_bytes, (uint64_t)row->modified_ns};
+        hash[0] = plan_hash(hash[0], words, sizeof(words));
+        hash[1] = plan_hash(hash[1], words, sizeof(words));
+        plan->hash = plan_hash(plan->hash, words, 3 * sizeof(words[0]));
+        shard->size_bytes += row->size_bytes;
+    }
+    shard->fingerprint[0] = hash[0];
+    shard->fingerprint[1] = hash[1];
+}
+
+/* How many files a split becomes: as many as asked for, or as keep each within the size. */
+static int64_t count_shards(const options *options, const plan *plan, uint64_t shard_bytes, int split)
+{
+    int64_t rows = plan->split_counts[split];
+    if (rows == 0) return 0;
+    if (options->shards > 0) return options->shards;
+    uint64_t shards = plan->split_bytes[split] / shard_bytes;
+    if (plan->split_bytes[split] % shard_bytes != 0 || shards == 0) shards++;
+    if (shards > (uint64_t)rows) shards = (uint64_t)rows;
+    return shards > SHARDS_MAX ? SHARDS_MAX : (int64_t)shards;
+}
+
+/* Where shard j of a split ends: by count when a number of files was asked for, else by bytes. */
+typedef struct cut {
+    int64_t begin, count, shards; /* of the split */
+    int64_t at;                   /* walks over the split's rows with the shards */
+    uint64_t bytes;               /* of the rows before it */
+} cut;
+
+static int64_t end_of_shard(const options *options, const source *source, const plan *plan, int split, cut *cut,
+                            int64_t j)
+{
+    if (j + 1 == cut->shards) return cut->begin + cut->count;
+    if (options->shards > 0 || plan->split_bytes[split] == 0) return cut->begin + cut->count * (j + 1) / cut->shards;
+    uint64_t share = plan->split_bytes[split] / (uint64_t)cut->shards, goal = share * (uint64_t)(j + 1);
+    /* Each of the shards behind gets at least a row. */
+    int64_t last = cut->begin + cut->count - (cut->shards - j - 1), first = cut->at + 1;
+    for (; cut->at < last; cut->at++) {
+        uint64_t size = source->rows[plan->order[cut->at]].size_bytes;
+        if (cut->at >= first && cut->bytes + size / 2 >= goal) break;
+        cut->bytes += size;
+    }
+    return cut->at;
+}
+
+static mr_status plan_split(const options *options, const source *source, plan *plan, int split, int64_t begin,
+                            shard *shard, mr_error *error)
+{
+    cut cut = {.begin = begin, .count = plan->split_counts[split], .shards = plan->split_shards[split], .at = begin};
+    for (int64_t j = 0; j < cut.shards; j++, shard++) {
+        int64_t end = end_of_shard(options, source, plan, split, &cut, j);
+        shard->split = split;
+        shard->begin = begin;
+        shard->count = end - begin;
+        begin = end;
+        if (asprintf(&shard->path, "%s/%s-%s-%05lld-of-%05lld.tfrecord", options->out, options->name,
+                     options->splits[split].name, (long long)j, (long long)cut.shards) < 0) {
+            shard->path = nullptr;
+            return mr_fail_memory(error, strlen(options->out));
+        }
+        shard->name = shard->path + strlen(options->out) + 1;
+        take_fingerprint(options, source, plan, shard);
+    }
+    return MR_OK;
+}
+
+mr_status plan_make(const options *options, const source *source, const bool *dropped, uint64_t shard_bytes, plan *plan,
+                    mr_error *error)
 {
     *plan = (struct plan){0};
-    MR_TRY(make_order(options, listing, plan, error));
+    MR_TRY(make_order(options, source, dropped, plan, error));
     for (int i = 0; i < options->split_count; i++) {
-        uint64_t shards = (plan->split_bytes[i] + options->shard_bytes - 1) / options->shard_bytes;
-        if (options->shards > 0) shards = (uint64_t)options->shards;
-        if (shards > (uint64_t)plan->split_counts[i] && options->shards == 0) shards = (uint64_t)plan->split_counts[i];
-        if (plan->split_counts[i] == 0) shards = 0;
-        if (shards > 99'999) shards = 99'999;
-        plan->split_shards[i] = (int32_t)shards;
-        plan->shard_count += (int32_t)shards;
+        plan->split_shards[i] = (int32_t)count_shards(options, plan, shard_bytes, i);
+        plan->shard_count += plan->split_shards[i];
     }
     plan->shards = calloc((size_t)plan->shard_count + 1, sizeof(shard));
     if (!plan->shards) return mr_fail_memory(error, (size_t)plan->shard_count * sizeof(shard));
     shard *shard = plan->shards;
     int64_t begin = 0;
     for (int i = 0; i < options->split_count; i++) {
-        int64_t count = plan->split_counts[i], shards = plan->split_shards[i];
-        for (int64_t j = 0; j < shards; j++, shard++) {
-            shard->split = i;
-            shard->begin = begin + count * j / shards;
-            shard->count = begin + count * (j + 1) / shards - shard->begin;
-            if (asprintf(&shard->path, "%s/%s-%s-%05lld-of-%05lld.tfrecord", options->out, options->name,
-                         options->splits[i].name, (long long)j, (long long)shards) < 0) {
-                shard->path = nullptr;
-                return mr_fail_memory(error, strlen(options->out));
-            }
-            shard->name = shard->path + strlen(options->out) + 1;
-            take_fingerprint(options, listing, plan, shard);
-        }
-        begin += count;
+        MR_TRY(plan_split(options, source, plan, i, begin, shard, error));
+        shard += plan->split_shards[i];
+        begin += plan->split_counts[i];
     }
-    assert(begin == listing->picture_count);
+    assert(begin == plan->row_count);
     return MR_OK;
+}
+
+static int compare_sizes(const void *a, const void *b)
+{
+    const shard *const *x = a, *const *y = b;
+    if ((*x)->size_bytes != (*y)->size_bytes) return (*x)->size_bytes > (*y)->size_bytes ? -1 : 1;
+    return (*x > *y) - (*x < *y);
+}
+
+mr_status plan_share(plan *plan, int32_t worker_count, mr_error *error)
+{
+    size_t count = (size_t)plan->shard_count;
+    shard **sorted = malloc((count + 1) * sizeof(shard *));
+    uint64_t *loads = calloc((size_t)worker_count, sizeof(uint64_t));
+    mr_status status = sorted && loads ? MR_OK : mr_fail_memory(error, count * sizeof(shard *));
+    for (size_t i = 0; status == MR_OK && i < count; i++) sorted[i] = &plan->shards[i];
+    if (status == MR_OK) qsort(sorted, count, sizeof(shard *), compare_sizes);
+    for (size_t i = 0; status == MR_OK && i < count; i++) {
+        int32_t least = 0;
+        for (int32_t j = 1; j < worker_count; j++)
+            if (loads[j] < loads[least]) least = j;
+        sorted[i]->worker = least + 1;
+        loads[least] += sorted[i]->size_bytes + 1; /* empty ones are shared too */
+    }
+    free(sorted);
+    free(loads);
+    return status;
 }
 
 void plan_deinit(plan *plan)

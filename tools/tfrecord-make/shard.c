@@ -1,188 +1,369 @@
-/* One shard. A block of pictures at a time is read, checked and encoded by all threads, then appended in order by one;
- * so the bytes do not depend on the threads, and memory is a few blocks' pictures at most. */
+/* Writing shards: a conveyor.
+ *
+ * Rows are numbered through all shards that are to be written. A thread takes the next number and an empty slot, reads, treats
+ * and encodes the row in the slot's memory, and lays the slot down under its number. Whoever lays down the number that is due
+ * appends it and all that follow without a gap, while the others go on; so there is no thread that only writes, a record is
+ * mostly written by the processor that has it in its cache, and the bytes do not depend on the threads. The slot that was
+ * emptied last is taken first. A finished shard is forced to the disk and renamed beside the work on the next one.
+ *
+ * Lock order: the conveyor's mutex, then nothing. Slots are as many as threads and a few more: so much memory there is. */
 #include "tools/tfrecord-make/make.h"
 
 #include "base/arena.h"
-#include "records/file.h"
+#include "tools/common/text.h"
 
 #include <millrace/example.h>
-#include <millrace/image.h>
-#include <millrace/record.h>
 
+#include <assert.h>
 #include <inttypes.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
-/* A larger picture file is a mistake rather than a picture. */
-static constexpr size_t PICTURE_SIZE_MAX = (size_t)1 << 30;
-/* A block ends at this many pictures for each thread, or at this many bytes. */
-static constexpr int64_t BLOCK_PICTURES = 32;
-static constexpr uint64_t BLOCK_BYTES = (uint64_t)64 << 20;
+/* How far a row that takes long may fall behind: slots for each thread. */
+static constexpr int SLOTS_FOR_THREAD = 4;
 
-/* A picture's way through a block. */
-typedef struct item {
-    const picture *picture;
+/* A row on its way, and memory that is kept for the next one. */
+typedef struct slot {
+    const row *row;
     mr_status status;
     mr_error error;
-    char *record; /* owned; the serialised Example */
-    size_t record_size;
-} item;
+    source_bytes bytes;
+    picture picture;
+    mr_example_encoder encoder;
+    mr_string record; /* the encoder's */
+    struct slot *next_free;
+} slot;
 
-typedef struct block {
+/* The shard that is being appended to. */
+typedef struct target {
+    mr_record_writer *writer;
+    shard_report report;
+    const shard *shard;
+} target;
+
+typedef struct conveyor {
     work *work;
-    item *items;
-    int64_t count;
-} block;
+    const shard *const *shards;
+    int32_t shard_count;
+    int threads;
+    mr_record_writer_options options;
 
-/* Decodes the whole picture at an eighth of its size: every byte of it is looked at, and little is computed. */
-static mr_status check_pixels(const char *bytes, size_t size_bytes, const mr_image_info *info, mr_error *error)
-{
-    mr_tensor pixels = {0};
-    mr_image_decode_options options = {.ratio = info->format == MR_IMAGE_JPEG ? 8 : 0};
-    MR_TRY(mr_image_decode(bytes, size_bytes, &options, &pixels, error));
-    mr_tensor_deinit(&pixels);
-    return MR_OK;
-}
+    pthread_mutex_t mutex;
+    pthread_cond_t moved; /* a slot was emptied, or all is over */
+    slot *slots, *free;
+    slot **waiting; /* by number modulo slot_count */
+    int64_t slot_count;
+    int64_t taken, due, end; /* numbers: the next to take, the next to append, behind the last */
+    int32_t taken_shard;     /* that `taken` is in, and how many of its rows are taken */
+    int64_t taken_in_shard;
+    bool is_appending;
+    mr_status status; /* the first failure */
+    mr_error error;
 
-static const char *color_name(mr_color_space color)
+    /* Of who is appending. */
+    target target;
+    int32_t due_shard;
+    int64_t due_in_shard;
+    int64_t beat_ns;
+} conveyor;
+
+/* ---- One row ---- */
+
+static mr_status encode(const work *work, slot *slot, mr_error *error)
 {
-    switch (color) {
-    case MR_COLOR_GRAY:
-        return "Gray";
-    case MR_COLOR_CMYK:
-        return "CMYK";
-    default:
-        return "RGB";
+    const source *source = work->source;
+    bool has_picture;
+    slot->picture.remarks = REMARK_BIT(REMARK_UNREADABLE);
+    MR_TRY(source_picture(source, slot->row, &slot->bytes, &has_picture, error));
+    slot->picture.remarks = REMARK_BIT(REMARK_NO_ROW);
+    if (has_picture) {
+        mr_string bytes = {slot->bytes.data, slot->bytes.size_bytes};
+        mr_status status = picture_treat(&work->options->treatment, slot->row->name, bytes, &slot->picture, error);
+        if (status != MR_OK) return source_fail_row(source, slot->row, status, error);
     }
-}
-
-static mr_status examine(const options *options, const char *bytes, size_t size_bytes, mr_image_info *info,
-                         mr_error *error)
-{
-    if (size_bytes == 0) return mr_fail(error, MR_DATA_LOSS, "the file is empty");
-    MR_TRY(mr_image_probe(bytes, size_bytes, info, error));
-    if (info->format != MR_IMAGE_JPEG && info->format != MR_IMAGE_PNG)
-        return mr_fail(error, MR_INVALID_ARGUMENT, "is %s; only JPEG and PNG are taken",
-                       mr_image_format_name(info->format));
-    return options->check ? check_pixels(bytes, size_bytes, info, error) : MR_OK;
-}
-
-static mr_status encode(const listing *listing, const picture *picture, mr_string bytes, const mr_image_info *info,
-                        mr_example_encoder *encoder, mr_string *record, mr_error *error)
-{
-    mr_example_add_bytes(encoder, "image/encoded", bytes);
-    mr_example_add_bytes(encoder, "image/format", info->format == MR_IMAGE_JPEG ? MR_STR("jpeg") : MR_STR("png"));
-    mr_example_add_int64(encoder, "image/height", info->height);
-    mr_example_add_int64(encoder, "image/width", info->width);
-    mr_example_add_int64(encoder, "image/channels", info->channels);
-    mr_example_add_bytes(encoder, "image/colorspace", mr_string_from(color_name(info->color)));
-    mr_example_add_bytes(encoder, "image/filename", mr_string_from(picture->path));
-    mr_example_add_int64(encoder, "image/class/label", picture->label);
-    mr_example_add_bytes(encoder, "image/class/text", mr_string_from(listing->classes[picture->label]));
-    return mr_example_finish(encoder, record, error);
-}
-
-static void work_on(work *work, item *item, mr_example_encoder *encoder)
-{
-    char *path = nullptr, *bytes = nullptr;
-    size_t size = 0;
-    mr_image_info info = {0};
-    mr_string record = {0};
-    mr_error *error = &item->error;
-    if (asprintf(&path, "%s/%s", work->options->folder, item->picture->path) < 0) {
-        item->status = mr_fail_memory(error, strlen(item->picture->path));
-        return;
-    }
-    item->status = mr_file_read_whole(path, PICTURE_SIZE_MAX, &bytes, &size, error);
-    if (item->status == MR_OK) {
-        item->status = examine(work->options, bytes, size, &info, error);
-        if (item->status == MR_OK)
-            item->status =
-                encode(work->listing, item->picture, (mr_string){bytes, size}, &info, encoder, &record, error);
-        if (item->status != MR_OK) item->status = mr_fail_in(error, item->status, "%s", path);
-    }
-    if (item->status == MR_OK) {
-        item->record = malloc(record.size_bytes);
-        item->record_size = record.size_bytes;
-        if (item->record)
-            memcpy(item->record, record.data, record.size_bytes);
-        else
-            item->status = mr_fail_memory(error, record.size_bytes);
-    }
-    free(bytes);
-    free(path);
-    progress_add(work->progress, 1);
-}
-
-static void work_on_some(void *context, int64_t begin, int64_t end)
-{
-    block *block = context;
-    mr_example_encoder encoder = {0};
-    for (int64_t i = begin; i < end; i++) work_on(block->work, &block->items[i], &encoder);
-    mr_example_encoder_deinit(&encoder);
-}
-
-/* How many pictures from begin make a block. */
-static int64_t block_size(const work *work, int64_t begin, int64_t end)
-{
-    int64_t count = 0, most = BLOCK_PICTURES * mr_pool_thread_count(work->pool);
-    uint64_t bytes = 0;
-    while (begin + count < end && count < most && bytes < BLOCK_BYTES)
-        bytes += work->listing->pictures[work->plan->order[begin + count++]].size_bytes;
-    return count;
-}
-
-/* Appends what the threads made, in order, and tells of what is bad. */
-static mr_status append_block(work *work, block *block, mr_record_writer *writer, int64_t *bad, mr_error *error)
-{
-    for (int64_t i = 0; i < block->count; i++) {
-        item *item = &block->items[i];
-        if (item->status == MR_OK) {
-            MR_TRY(mr_record_writer_append(writer, item->record, item->record_size, error));
-            continue;
-        }
-        if (item->status == MR_RESOURCE_EXHAUSTED && !work->options->skip_bad)
-            return mr_fail(error, item->status, "%s", item->error.message);
-        ++*bad;
-        progress_hide(work->progress);
-        fprintf(stderr, "tfrecord-make: %s\n", item->error.message);
-        if (!work->options->skip_bad) return mr_fail(error, MR_CANCELLED, "stopped at a picture that cannot be used");
-    }
-    return MR_OK;
-}
-
-static mr_status write_blocks(work *work, const shard *shard, mr_record_writer *writer, int64_t *bad, mr_error *error)
-{
-    int64_t most = BLOCK_PICTURES * mr_pool_thread_count(work->pool), end = shard->begin + shard->count;
-    block block = {.work = work, .items = calloc((size_t)most, sizeof(item))};
-    if (!block.items) return mr_fail_memory(error, (size_t)most * sizeof(item));
-    mr_status status = MR_OK;
-    for (int64_t begin = shard->begin; begin < end && status == MR_OK; begin += block.count) {
-        block.count = block_size(work, begin, end);
-        for (int64_t i = 0; i < block.count; i++)
-            block.items[i] = (item){.picture = &work->listing->pictures[work->plan->order[begin + i]]};
-        mr_pool_for(work->pool, block.count, 1, work_on_some, &block);
-        status = append_block(work, &block, writer, bad, error);
-        for (int64_t i = 0; i < block.count; i++) free(block.items[i].record);
-    }
-    free(block.items);
+    mr_status status =
+        source_add_features(source, slot->row, has_picture ? &slot->picture.facts : nullptr, &slot->encoder, error);
+    mr_status finished = mr_example_finish(&slot->encoder, &slot->record, status == MR_OK ? error : nullptr);
+    if (status == MR_OK && finished != MR_OK) status = source_fail_row(source, slot->row, finished, error);
+    if (status != MR_OK)
+        slot->picture.remarks = REMARK_BIT(REMARK_NO_ROW);
+    else if (!has_picture)
+        slot->picture.remarks = 0;
     return status;
 }
 
-mr_status shard_write(work *work, const shard *shard, int64_t *bad, mr_error *error)
+/* ---- Appending ---- */
+
+static mr_status open_target(conveyor *conveyor, mr_error *error)
 {
-    mr_record_writer *writer = nullptr;
-    *bad = 0;
-    MR_TRY(
-        mr_record_writer_open(shard->path, &(mr_record_writer_options){.index = true, .atomic = true}, &writer, error));
-    mr_status status = write_blocks(work, shard, writer, bad, error);
-    if (status != MR_OK) {
-        mr_record_writer_abandon(writer);
-        return status;
+    target *target = &conveyor->target;
+    target->shard = conveyor->shards[conveyor->due_shard];
+    return mr_record_writer_open(target->shard->path, &conveyor->options, &target->writer, error);
+}
+
+/* The whole shard gets its name and its line. Beside the work on the next one, by one of the threads. */
+static mr_status close_target(conveyor *conveyor, target *target, mr_error *error)
+{
+    work *work = conveyor->work;
+    mr_status status = mr_record_writer_close(target->writer, error);
+    target->writer = nullptr;
+    if (status == MR_OK) status = journal_add(work->journal, work->plan, target->shard, &target->report, error);
+    if (status == MR_OK) {
+        pthread_mutex_lock(&work->mutex);
+        work->written += target->report.records;
+        status = shard_report_add(&work->splits[target->shard->split], &target->report, error);
+        pthread_mutex_unlock(&work->mutex);
     }
-    work->written += shard->count - *bad;
-    work->bad += *bad;
-    work->split_counts[shard->split] += shard->count - *bad;
-    return mr_record_writer_close(writer, error);
+    shard_report_deinit(&target->report);
+    return status;
+}
+
+/* A row that cannot be used is told; whether that ends the work is the options'. */
+static mr_status skip(conveyor *conveyor, slot *slot, mr_error *error)
+{
+    const work *work = conveyor->work;
+    if (slot->status == MR_RESOURCE_EXHAUSTED && !work->options->skip_bad)
+        return mr_fail(error, slot->status, "%s", slot->error.message);
+    progress_hide(work->progress);
+    fputs("tfrecord-make: ", stderr);
+    text_print_sentence(stderr, slot->error.message);
+    fputc('\n', stderr);
+    if (!work->options->skip_bad) return mr_fail(error, MR_CANCELLED, "stopped at a row that cannot be used");
+    conveyor->target.report.skipped++;
+    return MR_OK;
+}
+
+static mr_status append(conveyor *conveyor, slot *slot, mr_error *error)
+{
+    target *target = &conveyor->target;
+    if (slot->status != MR_OK) {
+        MR_TRY(skip(conveyor, slot, error));
+    } else {
+        MR_TRY(mr_record_writer_append(target->writer, slot->record.data, slot->record.size_bytes, error));
+        target->report.records++;
+    }
+    uint32_t remarks = slot->picture.remarks;
+    for (int i = 0; remarks != 0; i++, remarks >>= 1)
+        if ((remarks & 1) != 0) MR_TRY(shard_report_remark(&target->report, (remark)i, 1, slot->row->name, error));
+    return MR_OK;
+}
+
+/* Others that wait for this process see that it lives. */
+static void beat(conveyor *conveyor)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &time);
+    int64_t now = (int64_t)time.tv_sec * 1'000'000'000 + time.tv_nsec;
+    if (now - conveyor->beat_ns < 1'000'000'000) return;
+    conveyor->beat_ns = now;
+    journal_beat(conveyor->work->journal);
+}
+
+/* Shards without rows come between others. */
+static mr_status write_empty_shards(conveyor *conveyor, mr_error *error)
+{
+    while (conveyor->due_shard < conveyor->shard_count && conveyor->shards[conveyor->due_shard]->count == 0) {
+        MR_TRY(open_target(conveyor, error));
+        target whole = conveyor->target;
+        conveyor->target = (target){0};
+        MR_TRY(close_target(conveyor, &whole, error));
+        conveyor->due_shard++;
+    }
+    return MR_OK;
+}
+
+/* Appends the slot that is due; *whole is the target when that ends it. */
+static mr_status append_due(conveyor *conveyor, slot *slot, target *whole, mr_error *error)
+{
+    if (!conveyor->target.writer) {
+        MR_TRY(write_empty_shards(conveyor, error));
+        MR_TRY(open_target(conveyor, error));
+    }
+    MR_TRY(append(conveyor, slot, error));
+    beat(conveyor);
+    if (++conveyor->due_in_shard < conveyor->target.shard->count) return MR_OK;
+    *whole = conveyor->target;
+    conveyor->target = (target){0};
+    conveyor->due_in_shard = 0;
+    conveyor->due_shard++;
+    return MR_OK;
+}
+
+/* ---- The threads ---- */
+
+static void fail(conveyor *conveyor, mr_status status, const mr_error *error)
+{
+    if (conveyor->status == MR_OK) {
+        conveyor->status = status;
+        conveyor->error = *error;
+    }
+    pthread_cond_broadcast(&conveyor->moved);
+}
+
+/* Appends what is due, as long as it is there. The mutex is held, and given away meanwhile. */
+static void drain(conveyor *conveyor)
+{
+    for (;;) {
+        slot **place = &conveyor->waiting[conveyor->due % conveyor->slot_count], *slot = *place;
+        if (conveyor->is_appending || !slot || conveyor->status != MR_OK) return;
+        *place = nullptr;
+        conveyor->is_appending = true;
+        pthread_mutex_unlock(&conveyor->mutex);
+        mr_error error = {0};
+        target whole = {0};
+        mr_status status = append_due(conveyor, slot, &whole, &error);
+        pthread_mutex_lock(&conveyor->mutex);
+        conveyor->is_appending = false;
+        conveyor->due++;
+        slot->next_free = conveyor->free;
+        conveyor->free = slot;
+        if (status != MR_OK) fail(conveyor, status, &error);
+        pthread_cond_signal(&conveyor->moved);
+        if (!whole.writer) continue;
+        pthread_mutex_unlock(&conveyor->mutex);
+        status = close_target(conveyor, &whole, &error);
+        pthread_mutex_lock(&conveyor->mutex);
+        if (status != MR_OK) fail(conveyor, status, &error);
+    }
+}
+
+/* The next row, and a slot for it; null when there is none, or all is over. The mutex is held. */
+static slot *take(conveyor *conveyor)
+{
+    while (!conveyor->free && conveyor->status == MR_OK) pthread_cond_wait(&conveyor->moved, &conveyor->mutex);
+    if (conveyor->status != MR_OK || conveyor->taken == conveyor->end) return nullptr;
+    slot *slot = conveyor->free;
+    conveyor->free = slot->next_free;
+    while (conveyor->taken_in_shard == conveyor->shards[conveyor->taken_shard]->count) {
+        conveyor->taken_shard++;
+        conveyor->taken_in_shard = 0;
+    }
+    const work *work = conveyor->work;
+    const shard *shard = conveyor->shards[conveyor->taken_shard];
+    slot->row = &work->source->rows[work->plan->order[shard->begin + conveyor->taken_in_shard++]];
+    return slot;
+}
+
+static void run_thread(void *context, int64_t begin, int64_t end)
+{
+    conveyor *conveyor = context;
+    pthread_mutex_lock(&conveyor->mutex);
+    while (conveyor->taken < conveyor->end) {
+        slot *slot = take(conveyor);
+        if (!slot) break;
+        int64_t number = conveyor->taken++;
+        pthread_mutex_unlock(&conveyor->mutex);
+        slot->error = (mr_error){0};
+        slot->status = encode(conveyor->work, slot, &slot->error);
+        progress_add(conveyor->work->progress, 1);
+        pthread_mutex_lock(&conveyor->mutex);
+        conveyor->waiting[number % conveyor->slot_count] = slot;
+        drain(conveyor);
+    }
+    pthread_mutex_unlock(&conveyor->mutex);
+}
+
+static void free_slots(conveyor *conveyor)
+{
+    for (int64_t i = 0; conveyor->slots && i < conveyor->slot_count; i++) {
+        free(conveyor->slots[i].bytes.data);
+        picture_deinit(&conveyor->slots[i].picture);
+        mr_example_encoder_deinit(&conveyor->slots[i].encoder);
+    }
+    free(conveyor->slots);
+    free(conveyor->waiting);
+}
+
+static mr_status make_slots(conveyor *conveyor, mr_error *error)
+{
+    conveyor->slot_count = (int64_t)conveyor->threads * SLOTS_FOR_THREAD;
+    conveyor->slots = calloc((size_t)conveyor->slot_count, sizeof(slot));
+    conveyor->waiting = calloc((size_t)conveyor->slot_count, sizeof(slot *));
+    if (!conveyor->slots || !conveyor->waiting) return mr_fail_memory(error, sizeof(slot));
+    for (int64_t i = 0; i < conveyor->slot_count; i++) {
+        conveyor->slots[i].next_free = conveyor->free;
+        conveyor->free = &conveyor->slots[i];
+    }
+    return MR_OK;
+}
+
+static mr_record_writer_options writer_options(const options *options, int threads)
+{
+    mr_record_writer_options writer = {.index = true, .atomic = true};
+    if (options->compression == COMPRESS_ZLIB) writer.compression = MR_COMPRESSION_ZLIB;
+    if (options->compression == COMPRESS_GZIP || options->compression == COMPRESS_SEEKABLE)
+        writer.compression = MR_COMPRESSION_GZIP;
+    if (options->compression == COMPRESS_SEEKABLE) {
+        writer.seek_bytes = MR_RECORD_SEEK_BYTES;
+        writer.threads = threads;
+    }
+    return writer;
+}
+
+/* Writes shards in order with so many threads of the pool; null: on the caller. */
+static mr_status run_conveyor(work *work, const shard *const *shards, int32_t count, mr_pool *pool, mr_error *error)
+{
+    conveyor conveyor = {
+        .work = work, .shards = shards, .shard_count = count, .threads = pool ? mr_pool_thread_count(pool) : 1};
+    conveyor.options = writer_options(work->options, conveyor.threads);
+    for (int32_t i = 0; i < count; i++) conveyor.end += shards[i]->count;
+    pthread_mutex_init(&conveyor.mutex, nullptr);
+    pthread_cond_init(&conveyor.moved, nullptr);
+    mr_status status = make_slots(&conveyor, error);
+    if (status == MR_OK) {
+        mr_pool_for(pool, conveyor.threads, 1, run_thread, &conveyor);
+        if (conveyor.status == MR_OK) conveyor.status = write_empty_shards(&conveyor, &conveyor.error);
+        status = conveyor.status;
+        if (status != MR_OK && error) *error = conveyor.error;
+    }
+    mr_record_writer_abandon(conveyor.target.writer);
+    shard_report_deinit(&conveyor.target.report);
+    free_slots(&conveyor);
+    pthread_cond_destroy(&conveyor.moved);
+    pthread_mutex_destroy(&conveyor.mutex);
+    return status;
+}
+
+/* Shards that are compressed as one stream each, which only one thread at a time can do: a conveyor for each. */
+typedef struct streams {
+    work *work;
+    const shard *const *shards;
+    pthread_mutex_t mutex;
+    mr_status status; /* the first failure */
+    mr_error error;
+} streams;
+
+static void write_streams(void *context, int64_t begin, int64_t end)
+{
+    streams *streams = context;
+    for (int64_t i = begin; i < end; i++) {
+        pthread_mutex_lock(&streams->mutex);
+        bool over = streams->status != MR_OK;
+        pthread_mutex_unlock(&streams->mutex);
+        if (over) return;
+        mr_error error = {0};
+        mr_status status = run_conveyor(streams->work, &streams->shards[i], 1, nullptr, &error);
+        if (status == MR_OK) continue;
+        pthread_mutex_lock(&streams->mutex);
+        if (streams->status == MR_OK) {
+            streams->status = status;
+            streams->error = error;
+        }
+        pthread_mutex_unlock(&streams->mutex);
+    }
+}
+
+mr_status shards_write(work *work, const shard *const *shards, int32_t count, mr_error *error)
+{
+    if (work->options->compression != COMPRESS_GZIP && work->options->compression != COMPRESS_ZLIB)
+        return run_conveyor(work, shards, count, work->pool, error);
+    streams streams = {.work = work, .shards = shards};
+    pthread_mutex_init(&streams.mutex, nullptr);
+    mr_pool_for(work->pool, count, 1, write_streams, &streams);
+    pthread_mutex_destroy(&streams.mutex);
+    if (streams.status != MR_OK && error) *error = streams.error;
+    return streams.status;
 }

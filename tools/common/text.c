@@ -1,5 +1,5 @@
-/* Bytes as text. Records come from anywhere, so nothing of them reaches the terminal but printable characters. */
-#include "tools/tfrecord-cat/cat.h"
+/* See text.h. */
+#include "tools/common/text.h"
 
 #include <string.h>
 
@@ -31,6 +31,32 @@ static bool is_control(uint32_t code)
 {
     return code < 0x20 || (code >= 0x7f && code < 0xa0) || (code >= 0x200b && code <= 0x200f) ||
            (code >= 0x2028 && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069) || code == 0xfeff;
+}
+
+/* Columns of a character that is no control: 2 for those of East Asia and pictures, 0 for marks over others. */
+static int width_of(uint32_t code)
+{
+    if ((code >= 0x300 && code < 0x370) || (code >= 0xfe00 && code < 0xfe10)) return 0;
+    bool is_wide = (code >= 0x1100 && code < 0x1160) || (code >= 0x2e80 && code < 0xa4d0 && code != 0x303f) ||
+                   (code >= 0xac00 && code < 0xd7a4) || (code >= 0xf900 && code < 0xfb00) ||
+                   (code >= 0xfe30 && code < 0xfe70) || (code >= 0xff00 && code < 0xff61) ||
+                   (code >= 0xffe0 && code < 0xffe7) || (code >= 0x1f300 && code < 0x1fb00) ||
+                   (code >= 0x20000 && code < 0x3fffe);
+    return is_wide ? 2 : 1;
+}
+
+bool text_is_utf8(mr_string bytes)
+{
+    for (size_t i = 0, length; i < bytes.size_bytes; i += length) {
+        uint64_t word = 0;
+        uint32_t code;
+        length = 8;
+        if (bytes.size_bytes - i >= 8) memcpy(&word, bytes.data + i, 8);
+        if (bytes.size_bytes - i >= 8 && (word & 0x8080808080808080) == 0) continue;
+        length = character((mr_string){bytes.data + i, bytes.size_bytes - i}, &code);
+        if (length == 0) return false;
+    }
+    return true;
 }
 
 bool text_is_readable(mr_string bytes)
@@ -65,7 +91,7 @@ static size_t escape(mr_string bytes, char out[16], int *columns)
     else {
         memcpy(out, bytes.data, length);
         out[length] = '\0';
-        *columns = 1;
+        *columns = width_of(code);
     }
     return length;
 }
@@ -86,6 +112,55 @@ int text_print(FILE *file, mr_string bytes, int columns_max)
         used += columns;
     }
     return used;
+}
+
+void text_print_sentence(FILE *file, const char *sentence)
+{
+    mr_string rest = mr_string_from(sentence);
+    while (rest.size_bytes > 0) {
+        char out[16];
+        int columns;
+        size_t length = escape(rest, out, &columns);
+        bool is_plain = *rest.data == '"' || *rest.data == '\\';
+        fputs(is_plain ? (char[]){*rest.data, '\0'} : out, file);
+        rest = (mr_string){rest.data + length, rest.size_bytes - length};
+    }
+}
+
+int text_copy(char *out, size_t size, mr_string bytes, int columns_max)
+{
+    static constexpr size_t CUT = sizeof("…");
+    int used = 0;
+    size_t at = 0;
+    out[0] = '\0';
+    for (size_t i = 0, length; i < bytes.size_bytes; i += length) {
+        char one[16];
+        int columns;
+        length = escape((mr_string){bytes.data + i, bytes.size_bytes - i}, one, &columns);
+        bool is_last = i + length == bytes.size_bytes;
+        if (used + columns > columns_max - (is_last ? 0 : 1) || at + strlen(one) + CUT > size) {
+            snprintf(out + at, size - at, "…");
+            return used + 1;
+        }
+        at += (size_t)snprintf(out + at, size - at, "%s", one);
+        used += columns;
+    }
+    return used;
+}
+
+size_t text_fit(const char *text, int columns_max, int *columns)
+{
+    size_t at = 0, size = strlen(text);
+    *columns = 0;
+    for (size_t length; at < size; at += length) {
+        uint32_t code = '?';
+        length = character((mr_string){text + at, size - at}, &code);
+        if (length == 0) length = 1;
+        int width = width_of(code);
+        if (*columns + width > columns_max) break;
+        *columns += width;
+    }
+    return at;
 }
 
 int text_columns(mr_string bytes)

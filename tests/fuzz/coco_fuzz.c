@@ -1,0 +1,46 @@
+/* COCO's JSON from hostile bytes: whatever is taken is what COCO can mean, and the end or a sentence comes. Corpus:
+ * formats_corpus.py. */
+#include "tools/tfrecord-make/coco.c"
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size_bytes);
+
+static void need(bool holds)
+{
+    if (!holds) abort();
+}
+
+static mr_status check_image(void *context, const coco_image *image, mr_error *error)
+{
+    need(image->file_name.size_bytes > 0 && !memchr(image->file_name.data, 0, image->file_name.size_bytes));
+    need(image->width >= 0 && image->width <= INT32_MAX && (image->width > 0) == (image->height > 0));
+    return MR_OK;
+}
+
+static mr_status check_box(void *context, const coco_box *box, mr_error *error)
+{
+    need(isfinite(box->x) && isfinite(box->y) && isfinite(box->width) && isfinite(box->height));
+    return MR_OK;
+}
+
+static mr_status check_nothing(void *context, mr_error *error)
+{
+    return MR_OK;
+}
+
+static mr_status check_category(void *context, int64_t id, mr_string name, mr_error *error)
+{
+    need(name.size_bytes > 0 && !memchr(name.data, 0, name.size_bytes));
+    return MR_OK;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size_bytes)
+{
+    static const coco_functions functions = {check_image, check_box, check_nothing, check_category};
+    mr_input_file *file = nullptr;
+    mr_error error = {0};
+    need(mr_input_file_from((mr_string){(const char *)bytes, size_bytes}, "fuzz", &file, &error) == MR_OK);
+    mr_status status = coco_read(file, &functions, nullptr, &error);
+    need(status == MR_OK || (status == MR_DATA_LOSS && error.message[0]));
+    mr_input_file_free(file);
+    return 0;
+}

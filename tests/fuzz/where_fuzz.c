@@ -1,0 +1,42 @@
+/* tfrecord-cat's --where: bytes up to the first zero are the expression, those behind it a record that it is tried on. What
+ * parses can be tried, and gives the same answer twice. */
+#include "tools/common/text.c"
+#include "tools/tfrecord-cat/values.c"
+#include "tools/tfrecord-cat/where.c"
+#include "tools/tfrecord-cat/where_parse.c"
+#include "tools/tfrecord-cat/where_pattern.c"
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size_bytes);
+
+static void need(bool holds)
+{
+    if (!holds) abort();
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size_bytes)
+{
+    size_t length = strnlen((const char *)bytes, size_bytes);
+    char *text = strndup((const char *)bytes, size_bytes);
+    need(text != nullptr);
+    /* An own copy of just this size, so that a read behind it is seen. */
+    size_t left = length < size_bytes ? size_bytes - length - 1 : 0;
+    char *copy = malloc(left ? left : 1);
+    need(copy != nullptr);
+    if (left > 0) memcpy(copy, bytes + length + 1, left);
+    where_error error;
+    where *where = where_parse(text, &error);
+    if (where) {
+        where_state *state = where_state_new(where);
+        need(state != nullptr);
+        bool first = where_matches(state, (mr_string){copy, left});
+        need(where_matches(state, (mr_string){copy, left}) == first);
+        (void)where_matches(state, (mr_string){"", 0});
+        where_state_free(state);
+    } else {
+        need(error.at <= length && error.message[0]);
+    }
+    where_free(where);
+    free(copy);
+    free(text);
+    return 0;
+}

@@ -1,0 +1,170 @@
+/* tfrecord-make --survey from outside, and the pictures of tfrecord-cat --stats beside it. */
+#include "tests/kernels/pictures.h"
+#include "tests/records/record_data.h"
+#include "tests/tools/examples.h"
+
+#include <expat.h>
+#include <sys/stat.h>
+
+static const test_jpeg_options usual = {.horizontal = 2, .vertical = 2};
+
+static void save(const char *name, test_bytes bytes)
+{
+    file_save(test_path("photos/%s", name), bytes.bytes, bytes.size_bytes);
+    free(bytes.bytes);
+}
+
+/* Twelve large pictures in one class, six small ones in another. */
+static void make_plain(void)
+{
+    static const char *const folders[] = {"photos", "photos/large", "photos/small <&>"};
+    for (int i = 0; i < 3; i++) mkdir(test_path("%s", folders[i]), 0777);
+    for (int i = 0; i < 12; i++) {
+        char name[64];
+        snprintf(name, sizeof name, "large/%02d.jpg", i);
+        save(name, test_jpeg(1200 + i, 900, usual));
+    }
+    for (int i = 0; i < 6; i++) {
+        char name[64];
+        snprintf(name, sizeof name, "small <&>/%02d.png", i);
+        save(name, test_png(60, 90 + i, (test_png_options){.color_type = PNG_COLOR_TYPE_RGB, .bits = 8}));
+    }
+}
+
+TEST(survey_advises_the_resize_that_pays)
+{
+    make_plain();
+    const program_result *result = program_run("LC_ALL=C.UTF-8 tfrecord-make --survey %s", test_path("photos"));
+    CHECK_EQ(result->exit_code, 0);
+    CHECK_CONTAINS(result->output, "18 pictures in 2 classes, ");
+    CHECK_CONTAINS(result->output, "Classes\n  2 classes; the largest is 2 times the smallest\n");
+    CHECK_CONTAINS(result->output, "  0 large      ████████████████████████████████████████  12  66.7 %\n");
+    CHECK_CONTAINS(result->output, "Shorter side, pixels\n  60 to 900, half of them 60 to 900\n");
+    CHECK_CONTAINS(result->output, "  33 % upright, 0 % about square, 67 % lying\n");
+    CHECK_CONTAINS(result->output, "  4:3     ████████████████████████████████████████  12  66.7 %\n");
+    CHECK_CONTAINS(result->output, "  2:3  ");
+    CHECK_CONTAINS(result->output, "no faults: every picture was decoded\n");
+    CHECK_CONTAINS(result->output,
+                   "advice: --shorter-side 512; the median shorter side is 900 pixels, and random crops of 224");
+    CHECK_CONTAINS(result->output, "66.7 %");
+    CHECK_CONTAINS(result->output, "tried on 12 pictures");
+    CHECK_CONTAINS(result->output, "6 pictures have (33.3 %) a shorter side below the crop of 224");
+    /* Looking writes nothing. */
+    CHECK_STR(program_run("ls -A %s", test_folder())->output, "photos\n");
+    CHECK_CONTAINS(program_run("tfrecord-make --survey --crop 448 %s", test_path("photos"))->output,
+                   "advice: no resize; no picture has a shorter side above 1024 pixels");
+}
+
+TEST(survey_tells_what_is_odd_and_what_is_broken)
+{
+    make_plain();
+    mkdir(test_path("photos/odd"), 0777);
+    save("odd/cmyk.jpg", test_jpeg(60, 50, (test_jpeg_options){.channels = 4}));
+    save("odd/wide.png", test_png(50, 40, (test_png_options){.color_type = PNG_COLOR_TYPE_RGB, .bits = 16}));
+    save("odd/clear.png", test_png(50, 40, (test_png_options){.color_type = PNG_COLOR_TYPE_RGB_ALPHA, .bits = 8}));
+    save("odd/name.jpg", test_png(40, 30, (test_png_options){.color_type = PNG_COLOR_TYPE_GRAY, .bits = 8}));
+    test_bytes cut = test_jpeg(300, 200, usual);
+    cut.size_bytes /= 2;
+    save("odd/cut\n.jpg", cut);
+    file_save(test_path("photos/odd/empty.jpg"), "", 0);
+    file_save(test_path("photos/odd/text.jpg"), "this is no picture at all", 25);
+    file_save(test_path("photos/odd/moving.jpg"), "GIF89a\x20\x00\x10\x00\x80\x00\x00\x00\x00\x00\xff\xff\xff,", 20);
+    CHECK_EQ(
+        program_run("cp '%s' '%s'", test_path("photos/large/00.jpg"), test_path("photos/large/copy.jpg"))->exit_code,
+        0);
+    const program_result *result = program_run("tfrecord-make --survey %s 2>&1", test_path("photos"));
+    CHECK_EQ(result->exit_code, 0);
+    CHECK_CONTAINS(
+        result->output,
+        "\n1 picture is CMYK, which programs decode differently; --encode jpeg makes it RGB (odd/cmyk.jpg)\n");
+    CHECK_CONTAINS(result->output, "\n1 picture has 16 bits a channel");
+    CHECK_CONTAINS(result->output, "\n1 picture has a channel for transparency\n");
+    CHECK_CONTAINS(result->output,
+                   "\n1 picture is of another format than its name says; its content is believed (odd/name.jpg)\n");
+    CHECK_CONTAINS(result->output, "1 picture is a copy of another");
+    CHECK_CONTAINS(result->output, "\n4 of 27 pictures cannot be used; --on-error skip leaves them out:\n");
+    CHECK_CONTAINS(result->output, "1 file is empty (odd/empty.jpg)");
+    CHECK_CONTAINS(result->output, "1 file is no picture (odd/text.jpg)");
+    CHECK_CONTAINS(result->output, "1 picture is neither JPEG nor PNG (odd/moving.jpg)");
+    CHECK_CONTAINS(result->output, "1 picture is damaged or cut short (odd/cut\\n.jpg)");
+    CHECK_CONTAINS(result->output, "  odd/moving.jpg: is GIF; only JPEG and PNG are taken\n");
+    CHECK_CONTAINS(result->output, "GIF  ");
+    CHECK_CONTAINS(result->output, "CMYK  ");
+    /* The header of what is cut short is whole. */
+    result = program_run("tfrecord-make --survey --no-check %s 2>&1", test_path("photos"));
+    CHECK_CONTAINS(result->output, "\n3 of 27 pictures cannot be used");
+}
+
+TEST(survey_does_not_depend_on_threads)
+{
+    make_plain();
+    static char one[1 << 16];
+    snprintf(one, sizeof one, "%s", program_run("tfrecord-make --survey --jobs 1 %s", test_path("photos"))->output);
+    CHECK_STR(program_run("tfrecord-make --survey --jobs 5 %s", test_path("photos"))->output, one);
+}
+
+static void XMLCALL take_text(void *context, const char *text, int length)
+{
+    size_t used = strlen(context);
+    if (used + (size_t)length < 50'000) memcpy((char *)context + used, text, (size_t)length);
+}
+
+/* The text of an SVG, which has to be well-formed. */
+static const char *svg_text(const char *path)
+{
+    static char text[50'000];
+    size_t size;
+    unsigned char *bytes = file_load(path, &size);
+    memset(text, 0, sizeof text);
+    XML_Parser parser = XML_ParserCreate("UTF-8");
+    XML_SetUserData(parser, text);
+    XML_SetCharacterDataHandler(parser, take_text);
+    CHECK(XML_Parse(parser, (const char *)bytes, (int)size, 1) == XML_STATUS_OK);
+    XML_ParserFree(parser);
+    free(bytes);
+    return text;
+}
+
+TEST(survey_draws_charts)
+{
+    make_plain();
+    const char *svg = test_path("survey.svg"), *photos = test_path("photos");
+    CHECK_EQ(program_run("tfrecord-make --survey --svg '%s' %s", svg, photos)->exit_code, 0);
+    CHECK_CONTAINS(svg_text(svg), "18 pictures, ");
+    CHECK_CONTAINS(svg_text(svg), "1 small <&>");
+    CHECK_CONTAINS(svg_text(svg), "Shorter side, pixels");
+    CHECK_CONTAINS(svg_text(svg), "Bytes of a picture");
+    CHECK_EQ(program_run("tfrecord-make --survey --svg /nowhere/a.svg %s", photos)->exit_code, 1);
+    CHECK_EQ(program_run("tfrecord-make --svg a.svg --out x %s", photos)->exit_code, 2);
+    CHECK_EQ(program_run("tfrecord-make --survey --crop 0 %s", photos)->exit_code, 2);
+    CHECK_EQ(program_run("tfrecord-make --survey %s/none", test_folder())->exit_code, 1);
+    CHECK(examples_columns(examples_on_terminal(60, "LC_ALL=C.UTF-8 tfrecord-make --survey %s", photos)) <= 60);
+}
+
+TEST(survey_takes_tables_without_pictures)
+{
+    const char *table = test_path("table.csv");
+    file_save(table, "a,b\n1,2\n3,4\n", 12);
+    const program_result *result = program_run("tfrecord-make --survey --format table %s", table);
+    CHECK_EQ(result->exit_code, 0);
+    CHECK_CONTAINS(result->output, "there are no pictures to look at");
+}
+
+/* The same pictures as records. */
+TEST(cat_stats_sums_up_pictures)
+{
+    make_plain();
+    CHECK_EQ(program_run("tfrecord-make --no-check --out %s %s", test_path("records"), test_path("photos"))->exit_code,
+             0);
+    const program_result *result = program_run("LC_ALL=C.UTF-8 tfrecord-cat --stats %s", test_path("records"));
+    CHECK_EQ(result->exit_code, 0);
+    CHECK_CONTAINS(result->output, "18 records, ");
+    CHECK_CONTAINS(result->output, "\nimage/encoded  bytes\n");
+    CHECK_CONTAINS(result->output, "\n  18 pictures\n");
+    CHECK_CONTAINS(result->output, "  60 to 900, half of them 60 to 900\n");
+    CHECK_CONTAINS(result->output, "  1,200 – 1,399  ████████████████████████████████████████  12  66.7 %\n");
+    CHECK_CONTAINS(result->output, "  JPEG  ████████████████████████████████████████  12  66.7 %\n");
+    CHECK_CONTAINS(result->output, "  1 small <&>  ████████████████████                       6  33.3 %\n");
+    CHECK_CONTAINS(program_run("tfrecord-cat --stats --json %s", test_path("records"))->output,
+                   "\"formats\": {\"JPEG\": 12, \"PNG\": 6}");
+}

@@ -1,0 +1,545 @@
+/* The forms of input of tfrecord-make: lists, tables, boxes, arrays, archives; plain, odd and hostile. What TensorFlow makes
+ * of the records is make_oracle.py's; here they are read back as they are told. */
+#include "tests/kernels/pictures.h"
+#include "tests/records/record_data.h"
+#include "tests/tools/program.h"
+
+#include <millrace/example.h>
+#include <millrace/formats.h>
+#include <millrace/image.h>
+
+#include <stdarg.h>
+#include <sys/stat.h>
+
+/* A small PNG of width x height whose pixels follow from number. */
+static void make_png(const char *path, int number, int width, int height)
+{
+    mr_error error = {0};
+    mr_tensor pixels = {0}, bytes = {0};
+    CHECK_OK(mr_tensor_init(&pixels, MR_UINT8, MR_SHAPE(height, width, 3), &error));
+    for (int64_t i = 0; i < mr_tensor_count(&pixels); i++) mr_tensor_uint8s(&pixels)[i] = (uint8_t)(i * (number + 3));
+    CHECK_OK(mr_image_encode_png(&pixels, &bytes, &error));
+    mr_string png = mr_tensor_strings(&bytes)[0];
+    file_save(path, png.data, png.size_bytes);
+    mr_tensor_deinit(&pixels);
+    mr_tensor_deinit(&bytes);
+}
+
+static void make_pngs(int count)
+{
+    mkdir(test_path("p"), 0777);
+    for (int i = 0; i < count; i++) make_png(test_path("p/%d.png", i), i, 20 + i, 10);
+}
+
+static void save_text(const char *name, const char *text)
+{
+    file_save(test_path("%s", name), text, strlen(text));
+}
+
+/* Runs tfrecord-make in the test's folder, everything into one part under out. */
+[[gnu::format(printf, 1, 2)]] static const program_result *make(const char *format, ...)
+{
+    char arguments[4096];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(arguments, sizeof arguments, format, args);
+    va_end(args);
+    return program_run("cd '%s' && tfrecord-make --out out --split all %s", test_folder(), arguments);
+}
+
+/* The features of all records as JSON Lines, sorted. */
+static const char *records(const char *features)
+{
+    const program_result *result = program_run(
+        "cd '%s' && tfrecord-cat --json --features '%s' out/*.tfrecord | sed 's/.*\"features\": //; s/}$//' | sort",
+        test_folder(), features);
+    CHECK_EQ(result->exit_code, 0);
+    return result->output;
+}
+
+/* ---- Lists ---- */
+
+TEST(make_list_columns_become_typed_features)
+{
+    make_pngs(3);
+    save_text("list.csv", "\xef\xbb\xbfpath,label,age,code,score,note\r\n"
+                          "p/0.png,rose,7,007,1.5,\"a \"\"b\"\"\"\r\n"
+                          "p/1.png,\"daisy, white\",,12,2,\r\n"
+                          "p/2.png,rose,-3,5,nan,\"\"\r\n");
+    const program_result *result = make("list.csv");
+    CHECK_EQ(result->exit_code, 0);
+    CHECK_CONTAINS(result->output, "3 pictures in 2 classes");
+    CHECK_STR(
+        records("age,code,score,note,image/class/*"),
+        "{\"age\": {\"int64\": [-3]}, \"code\": {\"bytes\": [\"5\"]}, \"image/class/label\": {\"int64\": [1]}, "
+        "\"image/class/text\": {\"bytes\": [\"rose\"]}, \"note\": {\"bytes\": [\"\"]}, \"score\": {\"float\": "
+        "[\"NaN\"]}}\n"
+        "{\"age\": {\"int64\": [7]}, \"code\": {\"bytes\": [\"007\"]}, \"image/class/label\": {\"int64\": [1]}, "
+        "\"image/class/text\": {\"bytes\": [\"rose\"]}, \"note\": {\"bytes\": [\"a \\\"b\\\"\"]}, \"score\": "
+        "{\"float\": "
+        "[1.5]}}\n"
+        "{\"code\": {\"bytes\": [\"12\"]}, \"image/class/label\": {\"int64\": [0]}, \"image/class/text\": {\"bytes\": "
+        "[\"daisy, white\"]}, \"score\": {\"float\": [2]}}\n");
+}
+
+TEST(make_list_rows_with_faults_are_told_with_their_line)
+{
+    make_pngs(2);
+    save_text(
+        "list.csv",
+        "path,label,n\np/0.png,a,1\n\n,a,1\np/1.png,,1\np/1.png,b\np/gone.png,b,2\np/1.png,b,99999999999999999999\n");
+    const program_result *result = make("--on-error skip --types n=int64 --duplicates ignore list.csv");
+    CHECK_EQ(result->exit_code, 0);
+    CHECK_CONTAINS(result->output, "list.csv: line 4: no path of a picture");
+    CHECK_CONTAINS(result->output, "list.csv: line 5: no label");
+    CHECK_CONTAINS(result->output, "list.csv: line 6: the row has 2 cells, and 3 columns have names");
+    CHECK_CONTAINS(result->output, "p/gone.png: no such file");
+    CHECK_CONTAINS(result->output, "list.csv: line 8, column n: \"99999999999999999999\" is no int64");
+    CHECK_STR(records("image/filename"), "{\"image/filename\": {\"bytes\": [\"p/0.png\"]}}\n");
+    result = make("--types n=int64 list.csv");
+    CHECK_EQ(result->exit_code, 1);
+}
+
+TEST(make_list_labels_are_numbers_names_or_those_of_a_file)
+{
+    make_pngs(2);
+    save_text("list.csv", "image,class\np/0.png,7\np/1.png,0\n");
+    CHECK_EQ(make("list.csv")->exit_code, 0);
+    CHECK_STR(records("image/class/*"),
+              "{\"image/class/label\": {\"int64\": [0]}}\n{\"image/class/label\": {\"int64\": [7]}}\n");
+    CHECK(access(test_path("out/labels.txt"), F_OK) != 0);
+
+    save_text("names.txt", "ash\r\n\nbeech\noak");
+    save_text("trees.csv", "image,class\np/0.png,oak\np/1.png,ash\n");
+    CHECK_EQ(make("--name trees --labels names.txt trees.csv")->exit_code, 0);
+    CHECK_CONTAINS(program_run("cat '%s/out/labels.txt'", test_folder())->output, "ash\n\nbeech\noak\n");
+    save_text("numbers.csv", "image,class\np/0.png,3\np/1.png,0\n");
+    CHECK_EQ(make("--name numbers --labels names.txt numbers.csv")->exit_code, 0);
+    CHECK_CONTAINS(records("image/class/*"),
+                   "{\"image/class/label\": {\"int64\": [3]}, \"image/class/text\": {\"bytes\": [\"oak\"]}}");
+    save_text("elm.csv", "image,class\np/0.png,elm\n");
+    CHECK_CONTAINS(make("--labels names.txt elm.csv")->output, "the class \"elm\" is not in names.txt");
+    save_text("hole.csv", "image,class\np/0.png,1\n");
+    CHECK_CONTAINS(make("--labels names.txt hole.csv")->output, "the class \"1\" is not in names.txt");
+}
+
+TEST(make_list_targets_are_one_feature)
+{
+    make_pngs(3);
+    save_text("list.tsv", "file\tx\ty\np/0.png\t1e3\t-.5\np/1.png\t2\t\np/2.png\tx\t1\n");
+    const program_result *result = make("--on-error skip --target y,x list.tsv");
+    CHECK_EQ(result->exit_code, 0);
+    CHECK_CONTAINS(result->output, "list.tsv: line 3, column y: there is nothing");
+    CHECK_CONTAINS(result->output, "list.tsv: line 4, column x: \"x\" is no number");
+    CHECK_STR(records("image/target,x,y"), "{\"image/target\": {\"float\": [-0.5, 1000]}}\n");
+    save_text("r.csv", "path,value\np/0.png,3\n");
+    CHECK_EQ(make("--name r --format regression --key image/target=label r.csv")->exit_code, 0);
+    CHECK_CONTAINS(records("label"), "{\"label\": {\"float\": [3]}}");
+}
+
+TEST(make_list_headers_that_cannot_be_are_refused)
+{
+    static const struct {
+        const char *text, *options, *reason;
+    } cases[] = {
+        {"p/0.png,3\np/1.png,4\n", "", "the first row names no columns, it holds values"},
+        {"path,label,label\nx,1,2\n", "", "the column \"label\" is there twice"},
+        {"", "", "holds no rows"},
+        {"path,label\n", "", "holds no rows"},
+        {"a,b\n\"x,1\n", "", "line 2: cell 1: its quote is never closed"},
+        {"path,label\nx,1\n", "--label-column kind", "has no column \"kind\""},
+        {"path,label\nx,1\n", "--target kind", "has no column \"kind\""},
+        {"path,label\nx,1\n", "--types kind=int64", "has no column \"kind\""},
+        {"path,label\nx,1\n", "--types label=double", "\"double\" is none of int64, float and bytes"},
+        {"path,x\na,1\n", "--format regression", "which column holds the numbers to learn"},
+        {"a,b\n1,2\n", "--format list", "which column holds the paths"},
+        {"\xff\xfe"
+         "a",
+         "", "UTF-16"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        save_text("list.csv", cases[i].text);
+        const program_result *result = make("%s list.csv", cases[i].options);
+        CHECK_EQ(result->exit_code, 1);
+        CHECK_CONTAINS(result->output, cases[i].reason);
+    }
+    CHECK(access(test_path("out"), F_OK) != 0);
+}
+
+TEST(make_list_paths_that_lead_out_are_read_and_told)
+{
+    make_pngs(2);
+    mkdir(test_path("lists"), 0777);
+    save_text("lists/list.csv", "path,label\n../p/0.png,a\n");
+    const program_result *result = make("lists/list.csv");
+    CHECK_EQ(result->exit_code, 0);
+    CHECK_CONTAINS(result->output, "1 pictures lie outside of their folder: ../p/0.png");
+    save_text("bare.csv", "0.png;a\n1.png;b\n");
+    CHECK_EQ(make("--name bare --columns path,label --separator ';' --images p bare.csv")->exit_code, 0);
+    CHECK_CONTAINS(records("image/filename,image/class/text"), "\"b\"");
+}
+
+TEST(make_json_lines_are_flattened_and_widened)
+{
+    make_pngs(4);
+    save_text("list.jsonl",
+              "{\"path\": \"p/0.png\", \"label\": \"b\", \"n\": 1, \"size\": {\"w\": 3}, \"l\": [1, 2.5]}\n"
+              "\r\n"
+              "{\"path\": \"p/1.png\", \"label\": \"a\", \"n\": 1.5, \"l\": [], \"t\": true, \"m\": \"x\"}\r\n"
+              "{\"path\": \"p/2.png\", \"label\": \"a\", \"l\": [[7], [8]], \"m\": 5, \"o\": [{\"k\": 1}]}\n"
+              "{\"path\": \"p/3.png\", \"label\": \n"
+              "[1]\n"
+              "{\"path\": \"p/3.png\", \"path\": \"p/1.png\", \"label\": \"a\"}\n"
+              "{\"path\": \"p/3.png\", \"label\": null, \"n\": null}");
+    const program_result *result = make("--on-error skip list.jsonl");
+    CHECK_EQ(result->exit_code, 0);
+    CHECK_CONTAINS(result->output, "list.jsonl: line 5: no JSON object");
+    CHECK_CONTAINS(result->output, "list.jsonl: line 6: no JSON object, which begins with {");
+    CHECK_CONTAINS(result->output, "list.jsonl: line 7: no JSON object: duplicate object key");
+    CHECK_CONTAINS(result->output, "list.jsonl: line 8: no label");
+    CHECK_STR(records("n,size/*,l,t,m,o,image/class/label"),
+              "{\"image/class/label\": {\"int64\": [0]}, \"l\": {\"float\": [7, 8]}, \"m\": {\"bytes\": [\"5\"]}, "
+              "\"o\": {\"bytes\": "
+              "[\"{\\\"k\\\":1}\"]}}\n"
+              "{\"image/class/label\": {\"int64\": [0]}, \"l\": {\"float\": []}, \"m\": {\"bytes\": [\"x\"]}, \"n\": "
+              "{\"float\": [1.5]}, "
+              "\"t\": {\"int64\": [1]}}\n"
+              "{\"image/class/label\": {\"int64\": [1]}, \"l\": {\"float\": [1, 2.5]}, \"n\": {\"float\": [1]}, "
+              "\"size/w\": {\"int64\": "
+              "[3]}}\n");
+}
+
+/* ---- Tables ---- */
+
+TEST(make_table_rows_go_by_what_is_in_them)
+{
+    FILE *file = fopen(test_path("table.csv"), "w");
+    fputs("a,b\n", file);
+    for (int i = 0; i < 400; i++) fprintf(file, "%d,%d\n", i, i % 7);
+    fclose(file);
+    CHECK_EQ(program_run("cd '%s' && tfrecord-make --out out table.csv", test_folder())->exit_code, 0);
+    CHECK_EQ(program_run(
+                 "cd '%s' && tfrecord-cat --json --features a out/*validation* | sed 's/.*features//' | sort > before",
+                 test_folder())
+                 ->exit_code,
+             0);
+    /* Rows that are added and moved change nothing for the others; equal rows are in one part. */
+    file = fopen(test_path("table.csv"), "w");
+    fputs("a,b\n", file);
+    for (int i = 599; i >= 0; i--) fprintf(file, "%d,%d\n", i, i % 7);
+    for (int i = 0; i < 20; i++) fputs("5,5\n", file);
+    fclose(file);
+    CHECK_EQ(program_run("cd '%s' && tfrecord-make --out out table.csv", test_folder())->exit_code, 0);
+    CHECK_EQ(program_run(
+                 "cd '%s' && tfrecord-cat --json --features a out/*validation* | sed 's/.*features//' | sort > after",
+                 test_folder())
+                 ->exit_code,
+             0);
+    CHECK_STR(program_run("cd '%s' && comm -23 before after", test_folder())->output, "");
+    CHECK_STR(
+        program_run(
+            "cd '%s' && for f in out/*.tfrecord; do tfrecord-cat --json --where 'a == 5' $f | wc -l; done | sort -n",
+            test_folder())
+            ->output,
+        "0\n21\n");
+    CHECK_CONTAINS(program_run("cd '%s' && tfrecord-make --out out table.csv", test_folder())->output, "0 rows");
+}
+
+TEST(make_table_bytes_do_not_depend_on_the_jobs)
+{
+    FILE *file = fopen(test_path("table.csv"), "w");
+    fputs("a,b,c\n", file);
+    for (int i = 0; i < 3000; i++) fprintf(file, "%d,\"x\"\"%d\",%g\n", i, i, i / 7.0);
+    fclose(file);
+    CHECK_EQ(program_run("cd '%s' && tfrecord-make --out one -j 1 --shards 2 table.csv", test_folder())->exit_code, 0);
+    CHECK_EQ(program_run("cd '%s' && tfrecord-make --out six -j 6 --shards 2 table.csv", test_folder())->exit_code, 0);
+    CHECK_EQ(program_run("cd '%s' && for f in one/*.tfrecord; do cmp $f six/${f#one/} || exit 1; done", test_folder())
+                 ->exit_code,
+             0);
+}
+
+TEST(make_table_keys_are_renamed_and_left_out)
+{
+    save_text("table.csv", "a,b,c,in/x,in/y\n1,2,3,4,5\n");
+    CHECK_EQ(make("--key a=alpha --key b= --key 'in/*=out/*' --key in/y=why table.csv")->exit_code, 0);
+    CHECK_STR(records("*"), "{\"alpha\": {\"int64\": [1]}, \"c\": {\"int64\": [3]}, \"out/x\": {\"int64\": [4]}, "
+                            "\"why\": {\"int64\": [5]}}\n");
+    CHECK_EQ(make("--key a table.csv")->exit_code, 2);
+    CHECK_EQ(make("--key 'a/*=b' table.csv")->exit_code, 2);
+    CHECK_EQ(make("--key a=b --key a=c table.csv")->exit_code, 2);
+    /* Two features of one name are not a record. */
+    const program_result *result = make("--name twice --key a=c table.csv");
+    CHECK_EQ(result->exit_code, 1);
+    CHECK_CONTAINS(result->output, "\"c\"");
+}
+
+/* ---- Boxes ---- */
+
+TEST(make_coco_boxes_are_checked_and_cut)
+{
+    make_pngs(3);
+    save_text("c.json", "{\"images\": [{\"id\": 5, \"file_name\": \"0.png\", \"width\": 20, \"height\": 10},"
+                        "{\"id\": 6, \"file_name\": \"1.png\", \"width\": 99, \"height\": 10},"
+                        "{\"id\": 7, \"file_name\": \"2.png\"}],"
+                        "\"categories\": [{\"id\": 3, \"name\": \"dog\"}], \"annotations\": ["
+                        "{\"image_id\": 5, \"category_id\": 3, \"bbox\": [-5, 5, 10, 10], \"area\": 4, \"iscrowd\": 1},"
+                        "{\"image_id\": 5, \"category_id\": 3, \"bbox\": [5, 5, 0, 1]},"
+                        "{\"image_id\": 5, \"category_id\": 3, \"bbox\": [25, 5, 3, 1]},"
+                        "{\"image_id\": 8, \"category_id\": 3, \"bbox\": [1, 1, 3, 1]},"
+                        "{\"image_id\": 5, \"caption\": \"a dog\"},"
+                        "{\"image_id\": 7, \"category_id\": 3, \"bbox\": [11, 5, 11, 5]}]}");
+    const program_result *result = make("--on-error skip --images p c.json");
+    CHECK_EQ(result->exit_code, 0);
+    CHECK_CONTAINS(result->output, "1 boxes cut at the edge of their picture: annotations[0]");
+    CHECK_CONTAINS(result->output, "2 boxes left out, without area inside of their picture: annotations[1]");
+    CHECK_CONTAINS(result->output, "1 boxes of pictures that are not listed left out: annotations[3]");
+    CHECK_CONTAINS(result->output, "1 annotations without a box left out");
+    CHECK_CONTAINS(result->output, "p/1.png: its boxes are of a picture of 99 x 10, and this one has 21 x 10");
+    CHECK_STR(records("image/object/*,image/source_id"),
+              "{\"image/object/area\": {\"float\": [4]}, "
+              "\"image/object/bbox/xmax\": {\"float\": [0.25]}, \"image/object/bbox/xmin\": {\"float\": [0]}, "
+              "\"image/object/bbox/ymax\": {\"float\": [1]}, \"image/object/bbox/ymin\": {\"float\": [0.5]}, "
+              "\"image/object/class/label\": {\"int64\": [3]}, \"image/object/class/text\": {\"bytes\": [\"dog\"]}, "
+              "\"image/object/is_crowd\": {\"int64\": [1]}, \"image/source_id\": {\"bytes\": [\"5\"]}}\n"
+              "{\"image/object/area\": {\"float\": [55]}, "
+              "\"image/object/bbox/xmax\": {\"float\": [1]}, \"image/object/bbox/xmin\": {\"float\": [0.5]}, "
+              "\"image/object/bbox/ymax\": {\"float\": [1]}, \"image/object/bbox/ymin\": {\"float\": [0.5]}, "
+              "\"image/object/class/label\": {\"int64\": [3]}, \"image/object/class/text\": {\"bytes\": [\"dog\"]}, "
+              "\"image/object/is_crowd\": {\"int64\": [0]}, \"image/source_id\": {\"bytes\": [\"7\"]}}\n");
+}
+
+TEST(make_coco_faults_are_told)
+{
+    static const struct {
+        const char *text, *reason;
+    } cases[] = {
+        {"[]", "byte 0: COCO's JSON is an object"},
+        {"{\"images\": [", "the file ends inside of a value"},
+        {"{\"images\": [{\"id\": 1}]}", "images[0]: \"file_name\" is no text"},
+        {"{\"images\": [{\"id\": 1, \"file_name\": \"a\"},{\"id\": 1, \"file_name\": \"b\"}]}",
+         "the picture 1 is there twice"},
+        {"{\"images\": [{\"id\": 1, \"file_name\": \"a\"}], \"annotations\": [{\"image_id\": 1, \"category_id\": 2, "
+         "\"bbox\": "
+         "[1,1,1,1]}]}",
+         "annotations[0]: the category 2 is not among the categories"},
+        {"{\"images\": [{\"id\": 1, \"file_name\": \"a\"}], \"annotations\": [{\"image_id\": 1, \"category_id\": 2, "
+         "\"bbox\": "
+         "[1,1,\"1\",1]}]}",
+         "annotations[0]: \"bbox\" is no list of four numbers"},
+        {"{\"images\": [{\"id\": 1, \"file_name\": \"a\", \"width\": -1, \"height\": 1}]}",
+         "a picture of -1 x 1 cannot be"},
+        {"{\"annotations\": []}", "lists no pictures"},
+        {"{\"images\": [{\"id\" 1}]}", "images[0]: "},
+        {"{\"images\" 1}", "no : follows a name"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        save_text("c.json", cases[i].text);
+        const program_result *result = make("--images . c.json");
+        CHECK_EQ(result->exit_code, 1);
+        CHECK_CONTAINS(result->output, "c.json: ");
+        CHECK_CONTAINS(result->output, cases[i].reason);
+    }
+    CHECK_CONTAINS(make("c.json")->output, "--images DIR says it");
+}
+
+/* A JPEG of 96 x 64 whose EXIF says an orientation. */
+static void save_turned(const char *name, int orientation)
+{
+    static const unsigned char segment[36] = "\xff\xe1\0\x22"
+                                             "Exif\0\0II*\0\x08\0\0\0\x01\0\x12\x01\x03\0\x01\0\0\0";
+    test_bytes file = test_jpeg(96, 64, (test_jpeg_options){.horizontal = 1, .vertical = 1});
+    unsigned char *bytes = malloc(file.size_bytes + 36);
+    memcpy(bytes, file.bytes, 2);
+    memcpy(bytes + 2, segment, 36);
+    bytes[30] = (unsigned char)orientation;
+    memcpy(bytes + 38, file.bytes + 2, file.size_bytes - 2);
+    file_save(test_path("%s", name), bytes, file.size_bytes + 36);
+    free(bytes);
+    free(file.bytes);
+}
+
+/* The box [24, 16, 48, 16] of the stored picture, where its corner (24, 16) goes when it is turned. */
+TEST(make_boxes_turn_with_their_picture)
+{
+    static const char *const xmin[] = {"0.25", "0.25", "0.25", "0.25", "0.25", "0.5", "0.5", "0.25"};
+    static const char *const ymin[] = {"0.25", "0.25", "0.5", "0.5", "0.25", "0.25", "0.25", "0.25"};
+    mkdir(test_path("p"), 0777);
+    for (int orientation = 1; orientation <= 8; orientation++) {
+        save_turned("p/a.jpg", orientation);
+        save_text("c.json", "{\"images\": [{\"id\": 1, \"file_name\": \"a.jpg\", \"width\": 96, \"height\": 64}],"
+                            "\"categories\": [{\"id\": 1, \"name\": \"x\"}], \"annotations\": ["
+                            "{\"image_id\": 1, \"category_id\": 1, \"bbox\": [24, 16, 48, 16]}]}");
+        CHECK_EQ(make("--upright --images p c.json")->exit_code, 0);
+        char wanted[200];
+        snprintf(wanted, sizeof wanted,
+                 "{\"image/object/bbox/xmin\": {\"float\": [%s]}, \"image/object/bbox/ymin\": {\"float\": [%s]}}\n",
+                 xmin[orientation - 1], ymin[orientation - 1]);
+        CHECK_STR(records("*min"), wanted);
+    }
+    /* Boxes of the upright picture want upright pixels. */
+    save_turned("p/a.jpg", 6);
+    save_text("c.json", "{\"images\": [{\"id\": 1, \"file_name\": \"a.jpg\", \"width\": 64, \"height\": 96}],"
+                        "\"categories\": [{\"id\": 1, \"name\": \"x\"}], \"annotations\": ["
+                        "{\"image_id\": 1, \"category_id\": 1, \"bbox\": [16, 24, 16, 24]}]}");
+    CHECK_CONTAINS(make("--images p c.json")->output, "--upright turns the pixels");
+    CHECK_EQ(make("--upright --images p c.json")->exit_code, 0);
+    CHECK_CONTAINS(records("*min"), "xmin\": {\"float\": [0.25]}, \"image/object/bbox/ymin\": {\"float\": [0.25]}");
+}
+
+static void save_voc(const char *name, const char *file_name, const char *rest)
+{
+    char text[2048];
+    snprintf(text, sizeof text,
+             "<annotation><filename>%s</filename><size><width>20</width><height>10</height></size>%s</annotation>",
+             file_name, rest);
+    save_text(name, text);
+}
+
+TEST(make_voc_takes_what_object_detection_takes)
+{
+    static const char dog[] =
+        "<object><name>dog</name><pose>Left</pose><truncated>1</truncated><difficult>0</difficult>"
+        "<part><name>head</name><bndbox><xmin>1</xmin></bndbox></part>"
+        "<bndbox><xmin>5</xmin><ymin>5</ymin><xmax>30</xmax><ymax>10</ymax></bndbox></object>";
+    make_pngs(1);
+    mkdir(test_path("v"), 0777);
+    make_png(test_path("v/a.png"), 1, 20, 10);
+    make_png(test_path("v/b.png"), 2, 20, 10);
+    /* Names of another machine; what leads elsewhere is not followed. */
+    save_voc("v/a.xml", "C:\\pictures\\a.png", dog);
+    save_voc("v/b.xml", "../p/0.png", "");
+    save_voc("v/gone.xml", "gone.png", "");
+    save_voc("v/type.xml", "a.png", "");
+    save_text("v/type.xml", "<!DOCTYPE a [<!ENTITY x \"y\">]><annotation/>");
+    save_voc("v/nan.xml", "a.png", "<object><name>x</name><bndbox><xmin>nan</xmin></bndbox></object>");
+    save_voc("v/half.xml", "a.png", "<object><name>x</name><bndbox><xmin>1</xmin></bndbox></object>");
+    save_text("v/cut.xml", "<annotation><object>");
+    const program_result *result = make("--on-error skip v");
+    CHECK_EQ(result->exit_code, 0);
+    CHECK_CONTAINS(result->output, "v/gone.xml: no picture \"gone.png\" for it");
+    CHECK_CONTAINS(result->output, "v/type.xml: line 1: a document type (<!DOCTYPE) is not read");
+    CHECK_CONTAINS(result->output, "v/nan.xml: line 1: annotation/object/bndbox/xmin is no number: \"nan\"");
+    CHECK_CONTAINS(result->output, "v/half.xml: object 1 (x) has no whole bndbox");
+    CHECK_CONTAINS(result->output, "v/cut.xml: line 1: no XML");
+    CHECK_CONTAINS(result->output, "1 boxes cut at the edge of their picture: a.xml");
+    CHECK_STR(records("image/object/*,image/filename,image/source_id"),
+              "{\"image/filename\": {\"bytes\": [\"a.png\"]}, \"image/object/bbox/xmax\": {\"float\": [1]}, "
+              "\"image/object/bbox/xmin\": {\"float\": [0.25]}, \"image/object/bbox/ymax\": {\"float\": [1]}, "
+              "\"image/object/bbox/ymin\": {\"float\": [0.5]}, \"image/object/class/label\": {\"int64\": [1]}, "
+              "\"image/object/class/text\": {\"bytes\": [\"dog\"]}, \"image/object/difficult\": {\"int64\": [0]}, "
+              "\"image/object/truncated\": {\"int64\": [1]}, \"image/object/view\": {\"bytes\": [\"Left\"]}, "
+              "\"image/source_id\": {\"bytes\": [\"a.png\"]}}\n"
+              "{\"image/filename\": {\"bytes\": [\"b.png\"]}, \"image/object/bbox/xmax\": {\"float\": []}, "
+              "\"image/object/bbox/xmin\": {\"float\": []}, \"image/object/bbox/ymax\": {\"float\": []}, "
+              "\"image/object/bbox/ymin\": {\"float\": []}, \"image/object/class/label\": {\"int64\": []}, "
+              "\"image/object/class/text\": {\"bytes\": []}, \"image/object/difficult\": {\"int64\": []}, "
+              "\"image/object/truncated\": {\"int64\": []}, \"image/object/view\": {\"bytes\": []}, "
+              "\"image/source_id\": {\"bytes\": [\"b.png\"]}}\n");
+    CHECK_CONTAINS(program_run("cat '%s/out/label_map.pbtxt'", test_folder())->output,
+                   "item {\n  id: 1\n  name: \"dog\"\n}\n");
+    CHECK_STR(program_run("cat '%s/out/labels.txt'", test_folder())->output, "\ndog\n");
+}
+
+/* ---- Arrays ---- */
+
+static void save_array(const char *name, mr_dtype dtype, mr_shape shape)
+{
+    mr_error error = {0};
+    mr_tensor tensor = {0};
+    CHECK_OK(mr_tensor_init(&tensor, dtype, shape, &error));
+    memset(tensor.data, 0, mr_tensor_size_bytes(&tensor));
+    for (int64_t i = 0; dtype != MR_COMPLEX64 && i < mr_tensor_count(&tensor); i++)
+        if (dtype == MR_FLOAT)
+            mr_tensor_floats(&tensor)[i] = (float)i / 2;
+        else
+            ((uint8_t *)tensor.data)[i * (int64_t)mr_dtype_size(dtype)] = (uint8_t)i;
+    CHECK_OK(mr_npy_save(test_path("%s", name), &tensor, &error));
+    mr_tensor_deinit(&tensor);
+}
+
+TEST(make_arrays_become_features_by_row)
+{
+    save_array("x.npy", MR_FLOAT, MR_SHAPE(3, 2));
+    CHECK_EQ(make("x.npy")->exit_code, 0);
+    CHECK_STR(records("*"),
+              "{\"x\": {\"float\": [0, 0.5]}}\n{\"x\": {\"float\": [1, 1.5]}}\n{\"x\": {\"float\": [2, 2.5]}}\n");
+    save_array("n.npy", MR_UINT32, MR_SHAPE(2));
+    CHECK_EQ(make("--name n --key n=label n.npy")->exit_code, 0);
+    CHECK_CONTAINS(records("label"), "{\"label\": {\"int64\": [0]}}\n{\"label\": {\"int64\": [1]}}\n");
+    save_array("i.npy", MR_UINT8, MR_SHAPE(2, 4, 5));
+    const program_result *result = make("--name i --picture i i.npy");
+    CHECK_EQ(result->exit_code, 0);
+    CHECK_CONTAINS(records("image/height,image/width,image/format"),
+                   "{\"image/format\": {\"bytes\": [\"png\"]}, \"image/height\": {\"int64\": [4]}, \"image/width\": "
+                   "{\"int64\": [5]}}");
+    CHECK_CONTAINS(make("--picture x x.npy")->output, "the array x[3,2] holds no pictures");
+    CHECK_CONTAINS(make("--picture y x.npy")->output, "--picture: x.npy has no array \"y\"");
+    CHECK_CONTAINS(make("--raw y x.npy")->output, "--raw: x.npy has no array \"y\"");
+    save_array("c.npy", MR_COMPLEX64, MR_SHAPE(2));
+    CHECK_CONTAINS(make("c.npy")->output, "the array c[2] is complex; --raw takes its bytes");
+    CHECK_EQ(make("--name c --raw c c.npy")->exit_code, 0);
+    save_array("s.npy", MR_FLOAT, MR_SCALAR);
+    result = make("s.npy");
+    CHECK_EQ(result->exit_code, 1);
+    CHECK_CONTAINS(result->output, "s.npy: holds no rows");
+    save_text("text.npy", "path,label\n");
+    CHECK_CONTAINS(make("text.npy")->output, "text.npy: is no array of NumPy");
+}
+
+/* ---- Archives ---- */
+
+TEST(make_archives_give_a_record_a_sample)
+{
+    make_pngs(2);
+    CHECK_EQ(
+        program_run(
+            "cd '%s' && mkdir -p t/in && cp p/0.png t/in/a.png && cp p/1.png t/in/b.x.PNG && printf ' cat\\n' > "
+            "t/in/a.cls && printf dog > t/in/b.cls && printf '{\"n\": 1}' > t/in/a.json && printf '{\"n\": 0.5}' > "
+            "t/in/b.json && printf hello > t/in/b.TXT && printf none > t/in/README && cd t && tar -cf 1.tar in/a.png "
+            "in/a.cls in/a.json in/README && tar -cf 2.tar in/b.TXT in/b.cls in/b.x.PNG in/b.json && gzip 2.tar && rm "
+            "-r in",
+            test_folder())
+            ->exit_code,
+        0);
+    const program_result *result = make("t");
+    CHECK_EQ(result->exit_code, 0);
+    CHECK_CONTAINS(result->output, "2 samples in 2 classes");
+    CHECK_CONTAINS(result->output, "1 members without name and ending left out: in/README");
+    CHECK_STR(records("__key__,image/class/*,image/filename,json/*,txt"),
+              "{\"__key__\": {\"bytes\": [\"in/a\"]}, \"image/class/label\": {\"int64\": [0]}, \"image/class/text\": "
+              "{\"bytes\": "
+              "[\"cat\"]}, \"image/filename\": {\"bytes\": [\"in/a.png\"]}, \"json/n\": {\"float\": [1]}}\n"
+              "{\"__key__\": {\"bytes\": [\"in/b\"]}, \"image/class/label\": {\"int64\": [1]}, \"image/class/text\": "
+              "{\"bytes\": "
+              "[\"dog\"]}, \"json/n\": {\"float\": [0.5]}, \"txt\": {\"bytes\": [\"hello\"]}}\n");
+}
+
+TEST(make_archives_with_faults_are_told)
+{
+    make_pngs(1);
+    CHECK_EQ(program_run("cd '%s/p' && cp 0.png b.png && printf '' > a.cls && printf 1 > b.cls && printf '{' > c.json "
+                         "&& printf x > d.txt && "
+                         "printf y > d.TXT && tar -cf ../x.tar a.cls b.cls b.png c.json d.txt d.TXT",
+                         test_folder())
+                 ->exit_code,
+             0);
+    const program_result *result = make("--on-error skip x.tar");
+    CHECK_EQ(result->exit_code, 0);
+    CHECK_CONTAINS(result->output, "x.tar/a: its .cls holds no label");
+    CHECK_CONTAINS(result->output, "x.tar: c.json: no JSON object");
+    CHECK_CONTAINS(result->output, "\"txt\"");
+    CHECK_STR(records("__key__,image/class/*"),
+              "{\"__key__\": {\"bytes\": [\"b\"]}, \"image/class/label\": {\"int64\": [1]}}\n");
+    size_t size;
+    unsigned char *bytes = file_load(test_path("x.tar"), &size);
+    bytes[512] ^= 1;
+    file_save(test_path("x.tar"), bytes, size);
+    free(bytes);
+    result = make("x.tar");
+    CHECK_EQ(result->exit_code, 1);
+    CHECK_CONTAINS(result->output, "x.tar: the tar header at byte ");
+    save_text("no.tar", "this is text that is longer than a name");
+    CHECK_CONTAINS(make("no.tar")->output, "no.tar: the tar header at byte 0 is cut short");
+    save_text("what.bin", "x");
+    CHECK_CONTAINS(make("what.bin")->output, "what.bin: what is it?");
+}

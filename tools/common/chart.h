@@ -1,0 +1,92 @@
+/* Bar charts and histograms, on a terminal and as one SVG with a panel for each.
+ *
+ * ```c
+ * chart chart = {0};
+ * chart_begin(&chart, CHART_BARS, "classes", "2 classes", "records");
+ * chart_add_bar(&chart, MR_STR("cat"), 120);
+ * chart_add_bar(&chart, MR_STR("dog"), 80);
+ * chart_print(stdout, &chart, 60, true);
+ * if (chart_svg_write(stdout, "pets", "200 records", &chart, 1) != 0) return 1;
+ * ```
+ *
+ * Labels may hold anything: what is not printable is escaped, what is too long is cut. A chart is a value of fixed size
+ * (16 KiB); bars that do not fit are an assertion. */
+#ifndef MR_TOOLS_CHART_H
+#define MR_TOOLS_CHART_H
+
+#include <millrace/tensor.h>
+
+#include <stdio.h>
+
+#define CHART_BARS_MAX 64
+
+typedef enum chart_kind {
+    CHART_BARS = 0,  /* a value for each name: bars to the right */
+    CHART_HISTOGRAM, /* counts between edges: columns in SVG, rows on a terminal */
+} chart_kind;
+
+/* How edges and ticks are spaced and written. */
+typedef enum chart_scale {
+    CHART_LINEAR = 0,
+    CHART_INTEGERS, /* as CHART_LINEAR, with whole edges */
+    CHART_LOG,      /* 1, 2, 5, 10, … */
+    CHART_BYTES,    /* powers of two, "64 KiB" */
+} chart_scale;
+
+typedef struct chart_bar {
+    char label[96]; /* CHART_BARS; safe text */
+    double value;
+    double begin, end; /* CHART_HISTOGRAM; −∞ and +∞ where the first and the last are open */
+    bool is_rest;      /* "… 988 more": drawn without a bar */
+} chart_bar;
+
+typedef struct chart {
+    chart_kind kind;
+    chart_scale scale;
+    char title[128];
+    char note[192]; /* one sentence under the title; may be empty */
+    char unit[32];  /* what values count: "records" */
+    double total;   /* what 100 % is: the sum of the bars unless set */
+    int count;
+    chart_bar bars[CHART_BARS_MAX];
+} chart;
+
+/* Empties the chart. Texts are copied, and cut when they are long. */
+void chart_begin(chart *chart, chart_kind kind, const char *title, const char *note, const char *unit);
+void chart_add_bar(chart *chart, mr_string label, double value);
+/* A line between bars that stands for others: its value counts for the total. */
+void chart_add_rest(chart *chart, const char *text, double value);
+
+/* How many of what is counted lie below a value. */
+typedef double chart_below(const void *context, double value);
+/* Makes a histogram's bins: about bins_wanted (at most 40) between round edges. Where few values lie far out, the first
+ * and the last bin are open.
+ * least, most  of all values
+ * low, high    where nearly all values lie: quantiles 0.005 and 0.995, say
+ * total        of all values */
+void chart_set_bins(chart *chart, chart_scale scale, double least, double low, double high, double most, double total,
+                    int bins_wanted, chart_below *below, const void *context);
+
+/* Rows of label, bar, value and part, no wider than columns. Without is_utf8 in plain ASCII (but for labels). */
+void chart_print(FILE *file, const chart *chart, int columns, bool is_utf8);
+/* A histogram as ▁▂▅█, a character a bin, into text, which is returned. */
+#define CHART_SPARK_SIZE (CHART_BARS_MAX * 3 + 1)
+char *chart_spark(const chart *chart, bool is_utf8, char text[CHART_SPARK_SIZE]);
+/* Whether the terminal shows UTF-8, by LC_ALL, LC_CTYPE or LANG. */
+bool chart_is_utf8(void);
+
+/* Writes a whole SVG: light or dark as the reader's screen is, in two columns or, on a narrow screen, in one. Nonzero when
+ * the file cannot be written. */
+int chart_svg_write(FILE *file, const char *title, const char *note, const chart *charts, int count);
+
+/* ---- Numbers for people ---- */
+
+#define CHART_NUMBER_SIZE 32
+/* "12,345", "0.0312", "1.5e+12": about six digits. */
+char *chart_number(double value, char text[CHART_NUMBER_SIZE]);
+/* An edge or tick of a scale: as chart_number, "64 KiB" for CHART_BYTES. */
+char *chart_edge(chart_scale scale, double value, char text[CHART_NUMBER_SIZE]);
+/* The round step (1, 2 or 5 times a power of ten) that cuts a span into at most `most` parts. */
+double chart_step(double span, int most);
+
+#endif

@@ -1,0 +1,476 @@
+/* Pictures, and other bytes, out of records into files: DIR/CLASS/NAME.
+ *
+ * A batch of records is read; threads find its pictures and the names they ask for; names are settled in order, so that
+ * they follow from the records alone; threads write the files. A file gets its name when it is whole, and one that is there
+ * with the same bytes is left alone: killed and started again, a run goes on where it was. */
+#include "records/file.h"
+#include "tools/tfrecord-cat/batches.h"
+#include "tools/tfrecord-cat/pick.h"
+#include "tools/tfrecord-cat/rewrite.h"
+#include "tools/tfrecord-cat/safe_names.h"
+#include "tools/tfrecord-cat/walk.h"
+
+#include <inttypes.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* Of files that cannot be written so many are told, and the others are counted. */
+static constexpr uint64_t TOLD_MAX = 10;
+/* Records whose files are settled together, and files that one record may become: so that memory has a bound. */
+static constexpr size_t AT_ONCE = 256;
+static constexpr size_t FILES_MAX = 100'000;
+/* Folders below the class that a file's name may bring along. */
+static constexpr int DEPTH_MAX = 16;
+
+/* A value that becomes a file. */
+typedef struct target {
+    mr_string bytes;
+    size_t folder, stem, end; /* in names: folder "CLASS", stem "NAME" from folder to stem, ending from stem to end */
+    const char *ending;       /* static; null: the name has its own */
+    char *path;               /* owned; below the folder that is given */
+    mr_error *error;          /* owned; why it is not written; null: it is */
+} target;
+
+/* Of one record. */
+typedef struct targets {
+    target *items; /* owned */
+    size_t count, capacity;
+    out names;
+    bool has_failed, is_too_many;
+} targets;
+
+typedef struct extract {
+    const options *options;
+    options all; /* the same without --features: class and name are read whatever is taken out */
+    tfds *tfds;
+    given_names names;
+    atomic_uint_fast64_t files, bytes, kept;
+    atomic_bool is_out_of_memory;
+    uint64_t records, without, renamed, folders, refused, cut;
+    bool has_failed;
+} extract;
+
+/* What threads work on. */
+typedef struct batch_work {
+    extract *extract;
+    batch_item *items;
+} batch_work;
+
+/* ---- What a record gives ---- */
+
+typedef struct finder {
+    const extract *extract;
+    const place *place;
+    targets *targets;
+    const caption *caption;
+    bytes_value main; /* the picture that gets the file's name */
+} finder;
+
+static const char *ending_of(mr_image_format format)
+{
+    static const char *const endings[] = {
+        [MR_IMAGE_JPEG] = ".jpg",    [MR_IMAGE_PNG] = ".png",      [MR_IMAGE_GIF] = ".gif",   [MR_IMAGE_BMP] = ".bmp",
+        [MR_IMAGE_WEBP] = ".webp",   [MR_IMAGE_TIFF] = ".tif",     [MR_IMAGE_HEIC] = ".heic", [MR_IMAGE_AVIF] = ".avif",
+        [MR_IMAGE_JPEG_XL] = ".jxl", [MR_IMAGE_JPEG_2000] = ".jp2"};
+    const char *ending = (size_t)format < sizeof(endings) / sizeof(*endings) ? endings[format] : nullptr;
+    return ending ? ending : ".bin";
+}
+
+/* The ending of a name, when it is one of pictures; of which format. */
+static size_t known_ending(mr_string name, mr_image_format *format)
+{
+    static const struct {
+        const char *text;
+        mr_image_format format;
+    } rows[] = {{".jpg", MR_IMAGE_JPEG},    {".jpeg", MR_IMAGE_JPEG},    {".jpe", MR_IMAGE_JPEG},
+                {".jfif", MR_IMAGE_JPEG},   {".png", MR_IMAGE_PNG},      {".gif", MR_IMAGE_GIF},
+                {".bmp", MR_IMAGE_BMP},     {".webp", MR_IMAGE_WEBP},    {".tif", MR_IMAGE_TIFF},
+                {".tiff", MR_IMAGE_TIFF},   {".heic", MR_IMAGE_HEIC},    {".avif", MR_IMAGE_AVIF},
+                {".jxl", MR_IMAGE_JPEG_XL}, {".jp2", MR_IMAGE_JPEG_2000}};
+    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+        size_t length = strlen(rows[i].text);
+        if (name.size_bytes <= length || strncasecmp(name.data + name.size_bytes - length, rows[i].text, length) != 0)
+            continue;
+        *format = rows[i].format;
+        return length;
+    }
+    return 0;
+}
+
+/* The record's file and number, where it has no name of its own: "train-00000-of-00004-00000007". */
+static void put_number_name(out *out, const place *place)
+{
+    const char *slash = strrchr(place->path, '/'), *base = slash ? slash + 1 : place->path;
+    const char *end = strstr(base, ".tfrecord");
+    char number[32];
+    if (strcmp(base, "-") == 0) base = "record", end = nullptr;
+    (void)safe_name(out, (mr_string){base, end && end > base ? (size_t)(end - base) : strlen(base)}, SAFE_PART_MAX);
+    snprintf(number, sizeof(number), "-%08" PRIu64, place->number);
+    out_text(out, number);
+}
+
+/* Folders of the record's file name below its class's, "cat/young/1.jpg" of "cat": "young/"; *name is what is left. */
+static void put_subfolders(out *out, mr_string folder, mr_string *name)
+{
+    mr_string rest = *name;
+    bool is_below = folder.size_bytes > 0 && rest.size_bytes > folder.size_bytes + 1 &&
+                    memcmp(rest.data, folder.data, folder.size_bytes) == 0 && rest.data[folder.size_bytes] == '/';
+    if (is_below) rest = (mr_string){rest.data + folder.size_bytes + 1, rest.size_bytes - folder.size_bytes - 1};
+    const char *slash;
+    for (int depth = 0; rest.size_bytes > 0 && (slash = memchr(rest.data, '/', rest.size_bytes)); depth++) {
+        mr_string part = {rest.data, (size_t)(slash - rest.data)};
+        if (is_below && depth < DEPTH_MAX && safe_name(out, part, SAFE_NAME_MAX)) out_char(out, '/');
+        rest = (mr_string){slash + 1, rest.size_bytes - part.size_bytes - 1};
+    }
+    *name = rest;
+}
+
+/* Which step of a list, and which value of several: ".00012.3". */
+static void put_place(out *out, const bytes_value *value)
+{
+    char number[64];
+    if (value->entry && value->entry->is_list) {
+        snprintf(number, sizeof(number), ".%05" PRIu64, value->step);
+        out_text(out, number);
+    }
+    if (value->index > 0) {
+        snprintf(number, sizeof(number), ".%" PRIu64, value->index);
+        out_text(out, number);
+    }
+}
+
+/* "CLASS/NAME" of the main picture; "CLASS/NAME.FEATURE" of the record's others, "CLASS/NAME.FEATURE.00012" of frames. */
+static void put_picture_name(const finder *finder, target *target, const bytes_value *value, mr_image_format format)
+{
+    out *out = &finder->targets->names;
+    const caption *caption = finder->caption;
+    mr_string name = caption->filename;
+    if (caption->text.size_bytes == 0 || !safe_name(out, caption->text, SAFE_NAME_MAX)) out_text(out, "no class");
+    out_char(out, '/');
+    put_subfolders(out, caption->text, &name);
+    target->folder = out->size;
+    mr_image_format said = MR_IMAGE_UNKNOWN;
+    size_t ending = known_ending(name, &said);
+    bool is_main = value->bytes.data == finder->main.bytes.data && (!value->entry || !value->entry->is_list);
+    bool keeps = ending > 0 && said == format && is_main;
+    if (!safe_name(out, (mr_string){name.data, name.size_bytes - ending}, is_main ? SAFE_NAME_MAX : SAFE_PART_MAX))
+        put_number_name(out, finder->place);
+    if (!is_main) {
+        out_char(out, '.');
+        if (value->entry) (void)safe_name(out, value->entry->name, SAFE_PART_MAX);
+        put_place(out, value);
+    }
+    target->stem = out->size;
+    target->ending = keeps ? nullptr : ending_of(format);
+    if (keeps) out_bytes(out, name.data + name.size_bytes - ending, ending);
+}
+
+/* "FEATURE/NUMBER" of other bytes. */
+static void put_value_name(const finder *finder, target *target, const bytes_value *value)
+{
+    out *out = &finder->targets->names;
+    if (!value->entry || !safe_name(out, value->entry->name, SAFE_NAME_MAX)) out_text(out, "records");
+    out_char(out, '/');
+    target->folder = out->size;
+    put_number_name(out, finder->place);
+    put_place(out, value);
+    target->stem = out->size;
+    target->ending = text_is_readable(value->bytes) ? ".txt" : ".bin";
+}
+
+static bool take_value(void *context, const bytes_value *value)
+{
+    finder *finder = context;
+    targets *targets = finder->targets;
+    const options *options = finder->extract->options;
+    mr_image_format format = pick_format(value->bytes);
+    bool is_encoded = value->entry && mr_string_equal(value->entry->name, MR_STR("image/encoded"));
+    if (options->features && value->entry && !view_selects(options, value->entry->name)) return true;
+    if (!options->features && !options->is_raw && format == MR_IMAGE_UNKNOWN && !is_encoded) return true;
+    if (targets->count == FILES_MAX) {
+        targets->is_too_many = true;
+        return false;
+    }
+    if (targets->count == targets->capacity) {
+        size_t capacity = targets->capacity ? 2 * targets->capacity : 1;
+        target *grown = reallocarray(targets->items, capacity, sizeof(target));
+        targets->has_failed |= !grown;
+        if (!grown) return false;
+        targets->items = grown;
+        targets->capacity = capacity;
+    }
+    target *target = &targets->items[targets->count++];
+    *target = (struct target){.bytes = value->bytes};
+    size_t begin = targets->names.size;
+    if (format != MR_IMAGE_UNKNOWN || is_encoded)
+        put_picture_name(finder, target, value, format);
+    else
+        put_value_name(finder, target, value);
+    target->end = targets->names.size;
+    target->folder -= begin;
+    target->stem -= begin;
+    target->end -= begin;
+    return true;
+}
+
+/* The first picture that will be taken out. */
+static bool take_main(void *context, const bytes_value *value)
+{
+    finder *finder = context;
+    const options *options = finder->extract->options;
+    if (options->features && !view_selects(options, value->entry->name)) return true;
+    if (pick_format(value->bytes) == MR_IMAGE_UNKNOWN) return true;
+    finder->main = *value;
+    return false;
+}
+
+static void find(void *context, int64_t begin, int64_t end)
+{
+    const batch_work *work = context;
+    view view = {};
+    for (int64_t i = begin; i < end; i++) {
+        batch_item *item = &work->items[i];
+        targets *targets = calloc(1, sizeof(*targets));
+        item->result = targets;
+        if (!targets) continue;
+        caption caption = {};
+        finder finder = {work->extract, &item->place, targets, &caption, {}};
+        if (view_read(&view, &work->extract->all, item->place.record, nullptr) != MR_OK) {
+            targets->has_failed = true;
+            continue;
+        }
+        if (work->extract->options->is_raw) {
+            bytes_value value = {.bytes = item->place.record};
+            finder.main = value;
+            (void)take_value(&finder, &value);
+            continue;
+        }
+        const tfds *tfds = work->extract->tfds;
+        pick_caption(&view, tfds && tfds_is_of(tfds, item->place.path) ? tfds : nullptr, &caption);
+        const entry *encoded = pick_entry(&view, "image/encoded");
+        if (!encoded || !pick_picture(&view, &finder.main) || !view_selects(work->extract->options, encoded->name))
+            pick_values(&view, take_main, &finder);
+        pick_values(&view, take_value, &finder);
+    }
+    view_deinit(&view);
+}
+
+/* ---- Names, in order ---- */
+
+/* "DIR/CLASS/NAME~2.jpg"; null: no memory. */
+static char *settle_path(extract *extract, const target *target, const char *name)
+{
+    const char *ending = target->ending ? target->ending : name + target->stem;
+    int ending_length = target->ending ? (int)strlen(ending) : (int)(target->end - target->stem);
+    for (uint64_t number = 1;;) {
+        char *path = nullptr, mark[32] = "";
+        if (number > 1) snprintf(mark, sizeof(mark), "~%" PRIu64, number);
+        if (asprintf(&path, "%s/%.*s%s%.*s", extract->options->argument, (int)target->stem, name, mark, ending_length,
+                     ending) < 0)
+            return nullptr;
+        uint64_t before = given_names_add(&extract->names, mr_string_from(path));
+        if (before == 0) {
+            extract->renamed += number > 1;
+            return path;
+        }
+        free(path);
+        if (before == UINT64_MAX) return nullptr;
+        number = number == 1 ? before + 1 : number + 1;
+    }
+}
+
+/* The folder of a path is there; false: it cannot be, which was told. */
+static bool make_folder(extract *extract, char *path)
+{
+    char *slash = strrchr(path, '/');
+    mr_error error = {0};
+    slash[1] = '\0'; /* with the slash, so that no file has its name */
+    uint64_t before = given_names_add(&extract->names, mr_string_from(path));
+    slash[0] = '\0';
+    mr_status status = before == 0 ? mr_file_make_directories(path, &error) : MR_OK;
+    extract->folders += before == 0;
+    return status == MR_OK || (complain(&error), false);
+}
+
+static bool settle(extract *extract, targets *targets)
+{
+    size_t at = 0;
+    if (!targets || targets->has_failed || targets->names.has_failed) return complain_memory(), false;
+    extract->records++;
+    extract->cut += targets->is_too_many;
+    extract->has_failed |= targets->is_too_many;
+    extract->without += targets->count == 0;
+    for (size_t i = 0; i < targets->count; i++) {
+        target *target = &targets->items[i];
+        target->path = settle_path(extract, target, targets->names.bytes + at);
+        at += target->end;
+        if (!target->path) return complain_memory(), false;
+        char *slash = strrchr(target->path, '/');
+        char first = slash[1];
+        if (!make_folder(extract, target->path)) return false;
+        slash[0] = '/';
+        slash[1] = first;
+    }
+    return true;
+}
+
+/* ---- Files ---- */
+
+/* Whether the file holds just these bytes. */
+static bool holds(const char *path, mr_string bytes)
+{
+    char piece[1 << 14];
+    int descriptor;
+    if (mr_file_open(path, &descriptor, nullptr) != MR_OK) return false;
+    size_t at = 0, done = 1;
+    while (done > 0) {
+        if (mr_file_read_at(descriptor, path, at, piece, sizeof(piece), &done, nullptr) != MR_OK) break;
+        if (done > bytes.size_bytes - at || memcmp(piece, bytes.data + at, done) != 0) break;
+        at += done;
+    }
+    close(descriptor);
+    return done == 0 && at == bytes.size_bytes;
+}
+
+/* For the thread that tells; an error is large, so that there is one only where it is needed. */
+static void keep_fault(extract *extract, target *target, const mr_error *error)
+{
+    target->error = malloc(sizeof(*error));
+    if (target->error)
+        *target->error = *error;
+    else
+        atomic_store(&extract->is_out_of_memory, true);
+}
+
+static void write_target(extract *extract, target *target)
+{
+    struct stat about;
+    mr_error fault = {0}, *error = &fault;
+    if (lstat(target->path, &about) == 0) {
+        bool is_same = S_ISREG(about.st_mode) && (uint64_t)about.st_size == target->bytes.size_bytes &&
+                       holds(target->path, target->bytes);
+        if (is_same) {
+            atomic_fetch_add(&extract->kept, 1);
+            return;
+        }
+        if (!extract->options->is_forced) {
+            (void)mr_fail(error, MR_ALREADY_EXISTS, "%s: is there already, with other bytes; --force replaces it",
+                          target->path);
+            keep_fault(extract, target, error);
+            return;
+        }
+    }
+    if (put_file(target->path, target->bytes, error) != MR_OK) {
+        keep_fault(extract, target, error);
+        return;
+    }
+    atomic_fetch_add(&extract->files, 1);
+    atomic_fetch_add(&extract->bytes, target->bytes.size_bytes);
+}
+
+static void write_targets(void *context, int64_t begin, int64_t end)
+{
+    const batch_work *work = context;
+    for (int64_t i = begin; i < end; i++) {
+        targets *targets = work->items[i].result;
+        for (size_t j = 0; j < targets->count; j++) write_target(work->extract, &targets->items[j]);
+    }
+}
+
+/* False when nothing more can be written. */
+static bool tell(extract *extract, const targets *targets)
+{
+    for (size_t i = 0; i < targets->count; i++) {
+        const mr_error *error = targets->items[i].error;
+        if (!error) continue;
+        extract->has_failed = true;
+        if (extract->refused++ < TOLD_MAX) (void)complain(error);
+        if (error->status != MR_ALREADY_EXISTS) return false;
+    }
+    return true;
+}
+
+static void free_targets(targets *targets)
+{
+    if (!targets) return;
+    for (size_t i = 0; i < targets->count; i++) {
+        free(targets->items[i].path);
+        free(targets->items[i].error);
+    }
+    free(targets->items);
+    out_deinit(&targets->names);
+    free(targets);
+}
+
+static bool take_some(extract *extract, mr_pool *pool, batch_item *items, size_t count)
+{
+    batch_work work = {extract, items};
+    bool is_good = true;
+    mr_pool_for(pool, (int64_t)count, 4, find, &work);
+    for (size_t i = 0; i < count && is_good; i++) is_good = settle(extract, items[i].result);
+    if (is_good) {
+        mr_pool_for(pool, (int64_t)count, 1, write_targets, &work);
+        for (size_t i = 0; i < count && is_good; i++) is_good = tell(extract, items[i].result);
+        if (atomic_load(&extract->is_out_of_memory)) is_good = complain_memory() == 0;
+    }
+    for (size_t i = 0; i < count; i++) free_targets(items[i].result);
+    extract->has_failed |= !is_good;
+    return is_good;
+}
+
+static bool take(void *context, mr_pool *pool, progress *progress, batch_item *items, size_t count)
+{
+    extract *extract = context;
+    bool is_good = true;
+    for (size_t i = 0; i < count && is_good; i += AT_ONCE) {
+        is_good = take_some(extract, pool, items + i, count - i < AT_ONCE ? count - i : AT_ONCE);
+        progress_note(progress, "%" PRIu64 " files", (uint64_t)atomic_load(&extract->files));
+    }
+    return is_good;
+}
+
+/* ---- The command ---- */
+
+static void print_count(uint64_t count, const char *one, const char *many)
+{
+    if (count > 0) printf("  %" PRIu64 " %s\n", count, count == 1 ? one : many);
+}
+
+static void report(extract *extract)
+{
+    char size[PROGRESS_TEXT_SIZE];
+    uint64_t files = atomic_load(&extract->files), kept = atomic_load(&extract->kept);
+    printf("%" PRIu64 " file%s, %s, in ", files, files == 1 ? "" : "s",
+           progress_size_text(atomic_load(&extract->bytes), size));
+    if (extract->folders > 1) printf("%" PRIu64 " folders of ", extract->folders);
+    print_path(stdout, extract->options->argument);
+    putchar('\n');
+    print_count(kept, "was there already", "were there already");
+    print_count(extract->renamed, "has a name that was taken: NAME~2", "have names that were taken: NAME~2 and so on");
+    print_count(extract->refused, "is not written", "are not written");
+    print_count(extract->cut, "record has more than 100,000 files: the others are left out",
+                "records have more than 100,000 files: the others are left out");
+    const char *things = extract->options->features ? "such bytes" : "picture";
+    char one[64], many[64];
+    snprintf(one, sizeof(one), "record has no %s", things);
+    snprintf(many, sizeof(many), "records have no %s", things);
+    print_count(extract->without, one, many);
+}
+
+int extract_run(const options *options)
+{
+    extract extract = {.options = options, .all = *options};
+    mr_error error = {0};
+    if (!*options->argument) return refuse("--extract: where to?");
+    extract.all.features = nullptr;
+    if (mr_file_make_directories(options->argument, &error) != MR_OK) return complain(&error);
+    if (options->path_count > 0 && strcmp(options->paths[0], "-") != 0 && !options->is_raw)
+        extract.tfds = tfds_open(options->paths[0]);
+    int exit_code = batches_run(options, "extract", take, &extract);
+    report(&extract);
+    tfds_free(extract.tfds);
+    given_names_deinit(&extract.names);
+    return extract.has_failed ? 1 : exit_code;
+}

@@ -1,0 +1,164 @@
+/* --help: composed of the tables of commands and settings, in groups, wrapped to the width of the terminal. */
+#include "tools/common/progress.h"
+#include "tools/tfrecord-cat/cat.h"
+
+#include <string.h>
+#include <unistd.h>
+
+/* Where the sentences about options begin, and how wide text gets at most. */
+static constexpr int SENTENCE_COLUMN = 22;
+static constexpr int COLUMNS_MAX = 96;
+
+static const char *const group_names[GROUP_COUNT] = {
+    [GROUP_SHOW] = "Show",          [GROUP_SUMMARY] = "Sum up",  [GROUP_CHECK] = "Check and mend",
+    [GROUP_EXPORT] = "Take out",    [GROUP_REWRITE] = "Rewrite", [GROUP_SELECT] = "Which records",
+    [GROUP_FORM] = "In which form",
+};
+
+static const char examples[] = "    tfrecord-cat train-00000-of-00004.tfrecord\n"
+                               "    tfrecord-cat --count 'records/*.tfrecord'\n"
+                               "    tfrecord-cat --schema flowers-train@4.tfrecord\n"
+                               "    tfrecord-cat --json -n 10 records | jq .features\n"
+                               "    gunzip < data.gz | tfrecord-cat --record 7 -\n";
+
+static const char files[] =
+    "FILE is a record file, a folder (every record file in it and below), a quoted glob, NAME@N"
+    " for NAME-00000-of-0000N …, or - for the standard input. Files may be plain, GZIP or ZLIB.";
+
+static int columns_of(const char *text, size_t size)
+{
+    int columns = 0;
+    for (size_t i = 0; i < size; i++) columns += ((unsigned char)text[i] & 0xc0) != 0x80;
+    return columns;
+}
+
+/* Prints words from column `at` on; lines that follow begin at `indent`. */
+static void wrap(FILE *file, const char *text, size_t size, int at, int indent, int columns)
+{
+    bool is_first = true;
+    for (size_t i = 0; i < size;) {
+        size_t length = 0;
+        while (i + length < size && text[i + length] != ' ' && text[i + length] != '\n') length++;
+        int width = columns_of(text + i, length);
+        if (!is_first && at + 1 + width > columns) {
+            fprintf(file, "\n%*s", indent, "");
+            at = indent;
+            is_first = true;
+        }
+        if (!is_first) at += fprintf(file, " ");
+        fwrite(text + i, 1, length, file);
+        at += width;
+        is_first = false;
+        i += length;
+        while (i < size && (text[i] == ' ' || text[i] == '\n')) i++;
+    }
+    fputc('\n', file);
+}
+
+static void print_option(FILE *file, char letter, const char *name, const char *argument, const char *help, int columns)
+{
+    char option[128];
+    if (!name)
+        snprintf(option, sizeof(option), "  (no option)");
+    else
+        snprintf(option, sizeof(option), "  %c%c%c --%s%s%s", letter ? '-' : ' ', letter ? letter : ' ',
+                 letter ? ',' : ' ', name, argument ? " " : "", argument ? argument : "");
+    int used = columns_of(option, strlen(option));
+    fputs(option, file);
+    if (used + 2 > SENTENCE_COLUMN) fputc('\n', file), used = 0;
+    fprintf(file, "%*s", SENTENCE_COLUMN - used, "");
+    wrap(file, help, strlen(help), SENTENCE_COLUMN, SENTENCE_COLUMN, columns);
+}
+
+static void print_group(FILE *file, group group, int columns)
+{
+    bool has_title = false;
+    for (const command *c = commands; c->run; c++) {
+        if (c->group != group) continue;
+        if (!has_title) fprintf(file, "\n%s:\n", group_names[group]);
+        has_title = true;
+        print_option(file, c->letter, c->name, c->argument, c->help, columns);
+    }
+    for (const setting *s = settings; s->name; s++) {
+        if (s->group != group || s->of) continue;
+        if (!has_title) fprintf(file, "\n%s:\n", group_names[group]);
+        has_title = true;
+        print_option(file, s->letter, s->name, s->argument, s->help, columns);
+    }
+}
+
+/* Paragraphs are wrapped; lines that begin with a space are kept. */
+static void print_paragraphs(FILE *file, const char *text, int columns)
+{
+    while (*text) {
+        const char *end = *text == ' ' ? strchr(text, '\n') : strstr(text, "\n\n");
+        size_t size = end ? (size_t)(end - text) : strlen(text);
+        if (*text == ' ')
+            fprintf(file, "%.*s\n", (int)size, text);
+        else
+            wrap(file, text, size, 0, 0, columns);
+        text += size;
+        if (*text == '\n') text++;
+        for (; *text == '\n'; text++) fputc('\n', file);
+    }
+}
+
+/* Whether a word is one of several, which spaces stand between. */
+static bool has_word(const char *words, const char *word)
+{
+    size_t length = strlen(word);
+    for (const char *at = words; at; at = strchr(at, ' ')) {
+        at += *at == ' ';
+        if (strncmp(at, word, length) == 0 && (at[length] == ' ' || !at[length])) return true;
+    }
+    return false;
+}
+
+/* The settings that belong to a command alone. */
+static void print_own(FILE *file, const char *command, int columns)
+{
+    bool is_first = true;
+    for (const setting *s = settings; s->name; s++) {
+        if (!has_word(s->of, command)) continue;
+        if (is_first) fputc('\n', file);
+        is_first = false;
+        print_option(file, s->letter, s->name, s->argument, s->help, columns);
+    }
+}
+
+static int print_topic(FILE *file, const char *topic, int columns)
+{
+    char letter = 0;
+    group group = GROUP_COUNT;
+    const char *argument = nullptr, *help = nullptr, *more = nullptr;
+    for (const command *c = commands; c->run; c++)
+        if (c->name && strcmp(c->name, topic) == 0)
+            letter = c->letter, group = c->group, argument = c->argument, help = c->help, more = c->more;
+    for (const setting *s = settings; s->name; s++)
+        if (strcmp(s->name, topic) == 0)
+            letter = s->letter, group = s->group, argument = s->argument, help = s->help, more = s->more;
+    if (group == GROUP_COUNT) return refuse("there is no help about \"%s\"", topic);
+    print_option(file, letter, topic, argument, help, columns);
+    print_own(file, topic, columns);
+    if (more) fputc('\n', file), print_paragraphs(file, more, columns);
+    return 0;
+}
+
+int help_print(FILE *file, const char *topic)
+{
+    int columns = progress_columns(fileno(file), 80);
+    if (columns > COLUMNS_MAX) columns = COLUMNS_MAX;
+    if (topic) return print_topic(file, topic + strspn(topic, "-"), columns);
+    fprintf(file, "tfrecord-cat shows what is in TFRecord files.\n\n%s\n", examples);
+    fputs("usage: tfrecord-cat [options] FILE…\n\n", file);
+    wrap(file, files, strlen(files), 0, 0, columns);
+    for (group group = 0; group < GROUP_COUNT; group++) print_group(file, group, columns);
+    print_option(file, 'h', "help", "[NAME]", "this text, or more about one option", columns);
+    static const char end[] =
+        "--help where, --help diff and so on tell more, also by what memory is bounded, which it always"
+        " is. Exit status: 0 all is well, 1 a fault or a file that cannot be read, 2 the options are"
+        " wrong.";
+    fputc('\n', file);
+    wrap(file, end, strlen(end), 0, 0, columns);
+    return 0;
+}

@@ -1,0 +1,330 @@
+/* A record for the pages: everything in it is hostile, so every text goes through html_string, and every amount has a
+ * limit. */
+#include "tools/common/progress.h"
+#include "tools/tfrecord-cat/html.h"
+#include "tools/tfrecord-cat/values.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+/* Of one record: */
+static constexpr size_t TEXT_BYTES_MAX = 1'000; /* of one value */
+static constexpr size_t VALUES_MAX = 100;       /* of one feature */
+static constexpr size_t STEPS_MAX = 20;         /* of one feature list */
+static constexpr size_t FEATURES_MAX = 1'000;
+static constexpr size_t RECORD_BYTES_MAX = 64 << 10;
+static constexpr size_t SEARCH_BYTES_MAX = 4 << 10, SEARCH_TEXT_MAX = 300;
+static constexpr size_t BOXES_MAX = 300;
+static constexpr size_t LABEL_BYTES_MAX = 200;
+
+/* ---- Texts ---- */
+
+/* The length of the UTF-8 character in front; 0: none. */
+static size_t character_length(mr_string bytes)
+{
+    for (size_t length = 1; length <= 4 && length <= bytes.size_bytes; length++)
+        if (text_is_utf8((mr_string){bytes.data, length})) return length;
+    return 0;
+}
+
+/* Characters up to a limit, without quotes around. */
+static void put_characters(out *out, mr_string text, size_t max)
+{
+    for (size_t i = 0, length; i < text.size_bytes; i += length) {
+        unsigned char byte = (unsigned char)text.data[i];
+        char escape[8];
+        if (i >= max) {
+            out_text(out, "…");
+            return;
+        }
+        length = character_length((mr_string){text.data + i, text.size_bytes - i});
+        bool is_separator = length == 3 && memcmp(text.data + i, "\xe2\x80", 2) == 0 &&
+                            ((unsigned char)text.data[i + 2] & 0xfe) == 0xa8; /* U+2028 and U+2029 */
+        if (length == 0) {
+            length = 1;
+            out_text(out, "\\ufffd");
+        } else if (is_separator) {
+            out_text(out, text.data[i + 2] & 1 ? "\\u2029" : "\\u2028");
+        } else if (byte < 0x20 || byte == 0x7f || strchr("\"\\<>&'`", byte)) {
+            snprintf(escape, sizeof(escape), "\\u%04x", byte);
+            out_text(out, escape);
+        } else {
+            out_bytes(out, text.data + i, length);
+        }
+    }
+}
+
+void html_string(out *out, mr_string text, size_t max)
+{
+    out_char(out, '"');
+    put_characters(out, text, max);
+    out_char(out, '"');
+}
+
+/* «JPEG 640×480, 83.1 KiB», or how many bytes and the first of them. */
+static void put_bytes(out *out, mr_string bytes)
+{
+    char size[PROGRESS_TEXT_SIZE], text[96];
+    mr_image_info info = {0};
+    progress_size_text(bytes.size_bytes, size);
+    if (mr_image_probe(bytes.data, bytes.size_bytes, &info, nullptr) == MR_OK) {
+        snprintf(text, sizeof(text), "«%s %d×%d, %s»", mr_image_format_name(info.format), info.width, info.height,
+                 size);
+        out_text(out, text);
+        return;
+    }
+    snprintf(text, sizeof(text), "«%s: ", size);
+    out_text(out, text);
+    out_hex(out, (mr_string){bytes.data, bytes.size_bytes < 24 ? bytes.size_bytes : 24});
+    out_text(out, bytes.size_bytes > 24 ? "…»" : "»");
+}
+
+/* Whether bytes are text, or would be but for a few bytes of another encoding. */
+static bool is_text(mr_string bytes)
+{
+    static constexpr size_t LOOKED_AT = 400;
+    size_t odd = 0, end = bytes.size_bytes < LOOKED_AT ? bytes.size_bytes : LOOKED_AT;
+    if (text_is_utf8(bytes)) return true;
+    for (size_t i = 0, length; i < end; i += length) {
+        length = character_length((mr_string){bytes.data + i, bytes.size_bytes - i});
+        bool is_odd = length == 0 || !text_is_readable((mr_string){bytes.data + i, length});
+        odd += is_odd;
+        if (length == 0) length = 1;
+        if (bytes.data[i] == '\0') return false;
+    }
+    return 8 * odd <= end && pick_format(bytes) == MR_IMAGE_UNKNOWN;
+}
+
+/* ---- Features ---- */
+
+static void put_value(out *out, const value *value)
+{
+    out_char(out, '"');
+    if (value->kind == MR_FEATURE_INT64)
+        out_integer(out, value->integer);
+    else if (value->kind == MR_FEATURE_FLOAT)
+        out_float(out, value->number);
+    else if (is_text(value->bytes))
+        put_characters(out, value->bytes, TEXT_BYTES_MAX);
+    else
+        put_bytes(out, value->bytes);
+    out_char(out, '"');
+}
+
+/* Values with a comma in front of all but the first, as long as there is room; how many. */
+static size_t put_values(out *out, const mr_feature_view *feature, size_t limit, bool *is_first)
+{
+    values values = values_of(feature);
+    value value;
+    size_t count = 0;
+    for (; count < VALUES_MAX && out->size < limit && values_next(&values, &value); count++) {
+        if (!*is_first) out_char(out, ',');
+        *is_first = false;
+        put_value(out, &value);
+    }
+    return count;
+}
+
+/* ["name","int64",count,["1","2"]]; of a feature list the values of its first steps, count being that of steps. */
+static void put_entry(out *out, const entry *entry, size_t limit)
+{
+    static const char *const kinds[] = {"none", "bytes", "float", "int64"};
+    char text[64];
+    bool is_first = true;
+    out_char(out, '[');
+    html_string(out, entry->name, LABEL_BYTES_MAX);
+    snprintf(text, sizeof(text), ",\"%s\",%zu,[", entry->is_list ? "steps" : kinds[entry->feature.kind], entry->count);
+    out_text(out, text);
+    if (!entry->is_list) {
+        (void)put_values(out, &entry->feature, limit, &is_first);
+    } else {
+        mr_feature_list_view list = entry->list;
+        mr_feature_view step;
+        for (size_t i = 0; i < STEPS_MAX && mr_feature_list_next(&list, &step, nullptr) == MR_OK; i++)
+            (void)put_values(out, &step, limit, &is_first);
+    }
+    out_text(out, "]]");
+}
+
+static void put_features(out *out, const options *options, const view *view, size_t limit)
+{
+    size_t put = 0, left = 0;
+    out_text(out, ",\"x\":[");
+    for (size_t i = 0; i < view->count; i++) {
+        const entry *entry = &view->entries[i];
+        if (entry->is_hidden || !view_selects(options, entry->name)) continue;
+        if (put == FEATURES_MAX || out->size > limit) {
+            left++;
+            continue;
+        }
+        if (put++ > 0) out_text(out, ",\n");
+        put_entry(out, entry, limit);
+    }
+    out_char(out, ']');
+    if (left == 0) return;
+    out_text(out, ",\"left\":");
+    out_integer(out, (int64_t)left);
+}
+
+/* ---- Boxes ---- */
+
+/* The floats of a feature, at most BOXES_MAX × 4; how many. */
+static size_t floats_of(const view *view, const char *name, float *numbers, size_t max)
+{
+    const entry *entry = pick_entry(view, name);
+    if (!entry || entry->is_list || entry->feature.kind != MR_FEATURE_FLOAT) return 0;
+    values values = values_of(&entry->feature);
+    value value;
+    size_t count = 0;
+    for (; count < max && values_next(&values, &value); count++) numbers[count] = value.number;
+    return count;
+}
+
+/* Boxes as xmin, ymin, xmax, ymax; how many. */
+static size_t boxes_of(const view *view, float boxes[BOXES_MAX][4])
+{
+    static const char *const names[] = {"image/object/bbox/xmin", "image/object/bbox/ymin", "image/object/bbox/xmax",
+                                        "image/object/bbox/ymax"};
+    float numbers[4 * BOXES_MAX];
+    size_t count = BOXES_MAX;
+    for (size_t i = 0; i < 4; i++) {
+        size_t have = floats_of(view, names[i], numbers, BOXES_MAX);
+        count = have < count ? have : count;
+        for (size_t j = 0; j < count; j++) boxes[j][i] = numbers[j];
+    }
+    if (count > 0) return count;
+    /* tensorflow_datasets: ymin, xmin, ymax, xmax. */
+    count = floats_of(view, "objects/bbox", numbers, 4 * BOXES_MAX) / 4;
+    for (size_t i = 0; i < count; i++)
+        for (size_t j = 0; j < 4; j++) boxes[i][j] = numbers[4 * i + (j ^ 1)];
+    return count;
+}
+
+static void put_boxes(out *out, const view *view, const thumbnail *thumbnail)
+{
+    static const char *const texts[] = {"image/object/class/text", "image/object/class/label", "objects/label"};
+    float(*boxes)[4] = malloc(BOXES_MAX * sizeof(*boxes));
+    size_t count = boxes ? boxes_of(view, boxes) : 0;
+    const entry *entry = nullptr;
+    for (int i = 0; i < 3 && !entry; i++) entry = pick_entry(view, texts[i]);
+    values values = entry && !entry->is_list ? values_of(&entry->feature) : (struct values){};
+    value value;
+    out->has_failed |= !boxes;
+    if (count > 0) out_text(out, ",\"b\":[");
+    for (size_t i = 0; i < count; i++) {
+        /* Parts of the picture; some write pixels. */
+        bool is_pixels = boxes[i][2] > 2 || boxes[i][3] > 2;
+        out_text(out, i > 0 ? ",[" : "[");
+        for (int j = 0; j < 4; j++) {
+            int32_t side = j % 2 ? thumbnail->info.height : thumbnail->info.width;
+            float place = is_pixels && side > 0 ? boxes[i][j] / (float)side : boxes[i][j];
+            out_float(out, isfinite(place) ? fminf(fmaxf(place, -1), 2) : 0);
+            out_char(out, ',');
+        }
+        if (!entry || !values_next(&values, &value))
+            out_text(out, "\"\"");
+        else if (value.kind == MR_FEATURE_BYTES)
+            html_string(out, value.bytes, LABEL_BYTES_MAX);
+        else
+            put_value(out, &value);
+        out_char(out, ']');
+    }
+    if (count > 0) out_char(out, ']');
+    free(boxes);
+}
+
+/* ---- Records ---- */
+
+static void put_picture(out *out, const bytes_value *picture, const thumbnail *thumbnail, const char *thumbnail_path)
+{
+    char text[160];
+    const mr_image_info *info = &thumbnail->info;
+    out_text(out, ",\"p\":{");
+    if (thumbnail_path) {
+        snprintf(text, sizeof(text), "\"t\":\"%s\",\"w\":%d,\"h\":%d,", thumbnail_path, (int)thumbnail->width,
+                 (int)thumbnail->height);
+        out_text(out, text);
+    }
+    char size[PROGRESS_TEXT_SIZE];
+    snprintf(text, sizeof(text), "\"W\":%d,\"H\":%d,\"o\":%d,\"k\":\"%s\",\"s\":\"%s\"", info->width, info->height,
+             info->orientation, info->format == MR_IMAGE_UNKNOWN ? "" : mr_image_format_name(info->format),
+             progress_size_text(picture->bytes.size_bytes, size));
+    out_text(out, text);
+    if (thumbnail->fault.status != MR_OK) {
+        out_text(out, ",\"e\":");
+        html_string(out, mr_string_from(thumbnail->fault.message), TEXT_BYTES_MAX);
+    }
+    out_char(out, '}');
+}
+
+void html_record(out *out, const options *options, const view *view, const place *place, int32_t file,
+                 const caption *caption, const bytes_value *picture, const thumbnail *thumbnail,
+                 const char *thumbnail_path)
+{
+    size_t limit = out->size + RECORD_BYTES_MAX;
+    out_text(out, "{\"f\":");
+    out_integer(out, file);
+    out_text(out, ",\"r\":");
+    out_integer(out, (int64_t)place->number);
+    out_text(out, ",\"o\":");
+    out_integer(out, (int64_t)place->offset);
+    if (caption->text.size_bytes > 0) {
+        out_text(out, ",\"l\":");
+        html_string(out, caption->text, LABEL_BYTES_MAX);
+    }
+    if (caption->has_number) {
+        out_text(out, ",\"c\":");
+        out_char(out, '"');
+        out_integer(out, caption->number);
+        out_char(out, '"');
+    }
+    if (caption->filename.size_bytes > 0) {
+        out_text(out, ",\"n\":");
+        html_string(out, caption->filename, TEXT_BYTES_MAX);
+    }
+    if (picture) put_picture(out, picture, thumbnail, thumbnail_path);
+    put_boxes(out, view, thumbnail);
+    put_features(out, options, view, limit);
+    if (view->form == MR_EXAMPLE_NONE) {
+        out_text(out, ",\"raw\":\"");
+        put_bytes(out, place->record);
+        out_char(out, '"');
+    }
+    out_char(out, '}');
+}
+
+typedef struct texts {
+    out *out;
+    size_t limit;
+    bool is_next;
+} texts;
+
+/* "name=text", one behind the other with line breaks between. */
+static bool put_search_text(void *context, const bytes_value *value)
+{
+    texts *texts = context;
+    if (value->bytes.size_bytes == 0 || !is_text(value->bytes)) return true;
+    if (texts->out->size > texts->limit) return false;
+    if (texts->is_next) out_text(texts->out, "\\n");
+    texts->is_next = true;
+    put_characters(texts->out, value->entry->name, LABEL_BYTES_MAX);
+    out_char(texts->out, '=');
+    put_characters(texts->out, value->bytes, SEARCH_TEXT_MAX);
+    return true;
+}
+
+void html_search(out *out, const view *view, uint64_t number, const caption *caption)
+{
+    out_char(out, '[');
+    out_integer(out, (int64_t)number);
+    out_char(out, ',');
+    html_string(out, caption->text, LABEL_BYTES_MAX);
+    out_text(out, ",\"");
+    if (caption->has_number) out_integer(out, caption->number);
+    out_text(out, "\",");
+    html_string(out, caption->filename, TEXT_BYTES_MAX);
+    out_text(out, ",\"");
+    texts texts = {.out = out, .limit = out->size + SEARCH_BYTES_MAX};
+    pick_values(view, put_search_text, &texts);
+    out_text(out, "\"]");
+}

@@ -1,0 +1,180 @@
+/* What FILE may be: a record file, a folder, a quoted glob, NAME@N, "-". Of a folder every record file in it and below is
+ * meant, in the order of their paths: files that are called so, and others whose first header holds. */
+#include "records/file.h"
+#include "tools/tfrecord-cat/cat.h"
+
+#include <dirent.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* Folders in folders; links to folders are not followed. */
+static constexpr int DEPTH_MAX = 64;
+
+/* Paths as they are found. */
+typedef struct list {
+    char **paths;
+    size_t count, capacity;
+    bool has_failed; /* no memory */
+} list;
+
+/* Takes path, which is malloc'd or null. */
+static void list_take(list *list, char *path)
+{
+    if (list->count == list->capacity && path) {
+        size_t capacity = list->capacity ? 2 * list->capacity : 16;
+        char **grown = capacity <= INT32_MAX ? realloc(list->paths, capacity * sizeof(char *)) : nullptr;
+        if (grown) {
+            list->paths = grown;
+            list->capacity = capacity;
+        }
+    }
+    if (path && list->count < list->capacity) {
+        list->paths[list->count++] = path;
+    } else {
+        free(path);
+        list->has_failed = true;
+    }
+}
+
+static void list_free(list *list)
+{
+    for (size_t i = 0; i < list->count; i++) free(list->paths[i]);
+    free(list->paths);
+}
+
+static bool ends_with(const char *text, const char *end)
+{
+    size_t length = strlen(text), end_length = strlen(end);
+    return length > end_length && strcmp(text + length - end_length, end) == 0;
+}
+
+static bool is_directory(const char *path)
+{
+    struct stat about;
+    return stat(path, &about) == 0 && S_ISDIR(about.st_mode);
+}
+
+/* The index (DALI's too) beside a record file: "records/" and a star, spelled out by the shell, names both. */
+static bool is_index(const char *path)
+{
+    const char *ending = strrchr(path, '.');
+    if (!ending || (strcmp(ending, ".index") != 0 && strcmp(ending, ".idx") != 0)) return false;
+    char *base = strndup(path, (size_t)(ending - path));
+    bool is_beside = base && access(base, F_OK) == 0;
+    free(base);
+    return is_beside;
+}
+
+/* "x.tfrecord", "x.tfrecord-00000-of-00004", "x.tfrecord.gz", "x.tfrec", "train-00000-of-01024". */
+static bool is_record_name(const char *name)
+{
+    if (strstr(name, ".tfrec")) return true;
+    const char *of = strstr(name, "-of-");
+    return of && strspn(of + 4, "0123456789") >= 5;
+}
+
+/* Whether the length at the beginning has the checksum that follows it. */
+static bool begins_as_records(const char *path)
+{
+    unsigned char header[MR_RECORD_HEADER_BYTES];
+    int descriptor;
+    size_t done = 0;
+    if (mr_file_open(path, &descriptor, nullptr) != MR_OK) return false;
+    mr_status status = mr_file_read_at(descriptor, path, 0, header, sizeof(header), &done, nullptr);
+    (void)close(descriptor);
+    if (status != MR_OK || done < sizeof(header)) return false;
+    uint32_t stored = 0;
+    for (int i = 0; i < 4; i++) stored |= (uint32_t)header[8 + i] << (8 * i);
+    return mr_crc32c_unmask(stored) == mr_crc32c(0, header, 8);
+}
+
+/* Collects the record files below a folder. */
+static void scan(list *list, const char *folder, int depth)
+{
+    DIR *entries = opendir(folder);
+    if (!entries) {
+        mr_error error = {0};
+        (void)mr_fail(&error, MR_UNAVAILABLE, "%s: the folder cannot be read: %m", folder);
+        (void)complain(&error);
+        return;
+    }
+    bool has_slash = folder[0] && folder[strlen(folder) - 1] == '/';
+    const struct dirent *entry;
+    while ((entry = readdir(entries))) {
+        if (entry->d_name[0] == '.' || ends_with(entry->d_name, ".index") || ends_with(entry->d_name, ".idx") ||
+            ends_with(entry->d_name, MR_FILE_PARTIAL))
+            continue;
+        char *path = nullptr;
+        struct stat link, target;
+        if (asprintf(&path, "%s%s%s", folder, has_slash ? "" : "/", entry->d_name) < 0) {
+            list->has_failed = true;
+            break;
+        }
+        if (lstat(path, &link) == 0 && S_ISDIR(link.st_mode) && depth < DEPTH_MAX) scan(list, path, depth + 1);
+        if (stat(path, &target) == 0 && S_ISREG(target.st_mode) &&
+            (is_record_name(entry->d_name) || begins_as_records(path)))
+            list_take(list, path);
+        else
+            free(path);
+    }
+    (void)closedir(entries);
+}
+
+static int compare_paths(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* A path that is there: the file itself, or what is in the folder. */
+static void take_path(list *list, char *path, options *options)
+{
+    if (!path || strcmp(path, "-") == 0 || !is_directory(path)) {
+        list_take(list, path);
+        return;
+    }
+    size_t before = list->count;
+    scan(list, path, 0);
+    if (list->count > before) {
+        qsort(list->paths + before, list->count - before, sizeof(char *), compare_paths);
+    } else {
+        mr_error error = {0};
+        (void)mr_fail(&error, MR_NOT_FOUND, "%s: there is no record file in this folder", path);
+        (void)complain(&error);
+        options->has_missing = true;
+    }
+    free(path);
+}
+
+bool inputs_add(options *options, const char *argument, bool is_only)
+{
+    list list = {0};
+    char **matches = nullptr;
+    int32_t count = 0, number = options->argument_count++;
+    mr_error error = {0};
+    if (!is_only && is_index(argument)) return true;
+    if (strcmp(argument, "-") == 0) {
+        take_path(&list, strdup(argument), options);
+    } else if (mr_paths_match(argument, &matches, &count, &error) != MR_OK) {
+        (void)complain(&error);
+        options->has_missing = true;
+    }
+    for (int32_t i = 0; i < count; i++) take_path(&list, matches[i], options);
+    free(matches);
+    size_t total = (size_t)options->path_count + list.count;
+    char **paths = reallocarray(options->paths, total + 1, sizeof(char *));
+    if (paths) options->paths = paths;
+    int32_t *arguments = reallocarray(options->path_arguments, total + 1, sizeof(int32_t));
+    if (arguments) options->path_arguments = arguments;
+    if (!paths || !arguments || list.has_failed || total > INT32_MAX) {
+        list_free(&list);
+        return false;
+    }
+    for (size_t i = 0; i < list.count; i++) {
+        paths[options->path_count] = list.paths[i];
+        arguments[options->path_count++] = number;
+    }
+    free(list.paths);
+    return true;
+}

@@ -1,0 +1,70 @@
+/* --merge and --split: the selected records in their order, into one file or into shards of nearly the same size. */
+#include "tools/tfrecord-cat/rewrite.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+typedef struct merging {
+    outputs outputs;
+    pass pass;
+    mr_error error;
+} merging;
+
+static bool merge_record(void *context, const place *place)
+{
+    merging *merging = context;
+    pass_add(&merging->pass, 1);
+    return outputs_append(&merging->outputs, place->record, &merging->error) == MR_OK;
+}
+
+/* Writes what the options select.
+ * given   the options before their inputs were copied
+ * totals  what it is known to be; null: not known */
+static int write_records(const options *given, const options *options, const totals *totals)
+{
+    merging merging = {0};
+    int exit_code = outputs_begin(&merging.outputs, given, totals);
+    if (exit_code == 0) {
+        pass_begin(&merging.pass, options->command->name, totals ? totals->records : 0);
+        exit_code = walk_records(options, merge_record, &merging);
+        pass_end(&merging.pass);
+        mr_error *error = &merging.error;
+        if (error->status == MR_OK && totals && merging.outputs.records != totals->records)
+            (void)mr_fail(error, MR_ABORTED, "the files have changed while they were read");
+        if (error->status == MR_OK && exit_code == 0) (void)outputs_finish(&merging.outputs, error);
+        if (error->status != MR_OK)
+            exit_code = complain(error);
+        else if (exit_code != 0)
+            exit_code = outputs_refuse_damage();
+        else
+            outputs_report(&merging.outputs);
+    }
+    outputs_deinit(&merging.outputs);
+    return exit_code;
+}
+
+/* Counts first where shards need it. */
+static int merge(const options *given)
+{
+    if (!outputs_need_totals(given)) return write_records(given, given, nullptr);
+    if (!given->out) return refuse("--%s: where to? --out FILE says it", given->command->name);
+    struct options own = *given;
+    totals totals;
+    int exit_code = totals_read(&own, given->out, &totals);
+    exit_code = exit_code == 0 ? write_records(given, &own, &totals) : outputs_refuse_damage();
+    totals_deinit(&totals);
+    return exit_code;
+}
+
+int merge_run(const options *options)
+{
+    return merge(options);
+}
+
+int split_run(const options *options)
+{
+    struct options given = *options;
+    if (!parse_number(options->argument, &given.shards))
+        return refuse("--split: \"%s\" is not a number", options->argument);
+    return merge(&given);
+}

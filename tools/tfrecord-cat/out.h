@@ -1,0 +1,52 @@
+/* Text that grows: a record is laid out here and then written at once. Numbers are written without printf, which would take
+ * most of the time. */
+#ifndef MR_TOOLS_TFRECORD_CAT_OUT_H
+#define MR_TOOLS_TFRECORD_CAT_OUT_H
+
+#include <millrace/tensor.h>
+
+#include <stdio.h>
+#include <string.h>
+
+/* {} is empty. */
+typedef struct out {
+    char *bytes; /* owned */
+    size_t size, capacity;
+    bool has_failed; /* no memory: what was added since is not there */
+    FILE *file;      /* borrowed, may be null: takes what is longer than OUT_HELD_MAX before the rest is there */
+} out;
+#define OUT_HELD_MAX ((size_t)1 << 20)
+
+/* Room for that many more bytes, which the caller fills and adds to size; null: no memory. */
+char *out_room(out *out, size_t size);
+void out_deinit(out *out);
+/* Writes and empties. False when there was no memory for all of it. */
+bool out_write(out *out, FILE *file);
+
+static inline void out_bytes(out *out, const void *bytes, size_t size)
+{
+    char *room = out_room(out, size);
+    if (!room || size == 0) return;
+    memcpy(room, bytes, size);
+    out->size += size;
+}
+
+static inline void out_text(out *out, const char *text)
+{
+    out_bytes(out, text, strlen(text));
+}
+
+static inline void out_char(out *out, char c)
+{
+    out_bytes(out, &c, 1);
+}
+
+void out_integer(out *out, int64_t value);
+/* The shortest digits that read back as this float; "nan", "inf" and "-inf". */
+void out_float(out *out, float value);
+void out_hex(out *out, mr_string bytes);
+void out_base64(out *out, mr_string bytes);
+/* A JSON string; invalid UTF-8 becomes U+FFFD byte by byte. */
+void out_json_string(out *out, mr_string bytes, bool is_utf8);
+
+#endif

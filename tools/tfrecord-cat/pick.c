@@ -1,0 +1,117 @@
+/* See pick.h. */
+#include "tools/tfrecord-cat/pick.h"
+
+#include "tools/tfrecord-cat/values.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+static bool give_feature(const mr_feature_view *feature, bytes_value *at, take_bytes_value *take, void *context)
+{
+    if (feature->kind != MR_FEATURE_BYTES) return true;
+    values values = values_of(feature);
+    value value;
+    for (at->index = 0; values_next(&values, &value); at->index++) {
+        at->bytes = value.bytes;
+        if (!take(context, at)) return false;
+    }
+    return true;
+}
+
+void pick_values(const view *view, take_bytes_value *take, void *context)
+{
+    for (size_t i = 0; i < view->count; i++) {
+        const entry *entry = &view->entries[i];
+        bytes_value at = {.entry = entry};
+        if (entry->is_hidden) continue;
+        if (!entry->is_list) {
+            if (!give_feature(&entry->feature, &at, take, context)) return;
+            continue;
+        }
+        mr_feature_list_view list = entry->list;
+        mr_feature_view step;
+        for (; mr_feature_list_next(&list, &step, nullptr) == MR_OK; at.step++)
+            if (!give_feature(&step, &at, take, context)) return;
+    }
+}
+
+mr_image_format pick_format(mr_string bytes)
+{
+    static const struct {
+        const char *magic;
+        size_t size;
+        mr_image_format format;
+    } magics[] = {{"\xff\xd8\xff", 3, MR_IMAGE_JPEG},
+                  {"\x89PNG\r\n\x1a\n", 8, MR_IMAGE_PNG},
+                  {"GIF87a", 6, MR_IMAGE_GIF},
+                  {"GIF89a", 6, MR_IMAGE_GIF}};
+    for (size_t i = 0; i < sizeof magics / sizeof *magics; i++)
+        if (bytes.size_bytes >= magics[i].size && memcmp(bytes.data, magics[i].magic, magics[i].size) == 0)
+            return magics[i].format;
+    mr_image_info info = {0};
+    mr_status status = mr_image_probe(bytes.data, bytes.size_bytes, &info, nullptr);
+    return status == MR_OK || status == MR_UNIMPLEMENTED ? info.format : MR_IMAGE_UNKNOWN;
+}
+
+static bool take_picture(void *context, const bytes_value *value)
+{
+    bytes_value *picture = context;
+    if (pick_format(value->bytes) == MR_IMAGE_UNKNOWN) return true;
+    *picture = *value;
+    return false;
+}
+
+static bool take_first(void *context, const bytes_value *value)
+{
+    *(bytes_value *)context = *value;
+    return false;
+}
+
+bool pick_picture(const view *view, bytes_value *picture)
+{
+    *picture = (bytes_value){};
+    const entry *encoded = pick_entry(view, "image/encoded");
+    bytes_value at = {.entry = encoded};
+    if (encoded && !encoded->is_list) (void)give_feature(&encoded->feature, &at, take_first, picture);
+    if (!picture->entry) pick_values(view, take_picture, picture);
+    return picture->entry != nullptr;
+}
+
+const entry *pick_entry(const view *view, const char *name)
+{
+    mr_string wanted = mr_string_from(name);
+    for (size_t i = 0; i < view->count; i++)
+        if (!view->entries[i].is_hidden && mr_string_equal(view->entries[i].name, wanted)) return &view->entries[i];
+    return nullptr;
+}
+
+/* The first value of the first feature of these names that has one of the kind; null: none. Names end with null. */
+static const entry *first_value(const view *view, const char *const *names, mr_feature_kind kind, value *value)
+{
+    for (; *names; names++) {
+        const entry *entry = pick_entry(view, *names);
+        if (!entry || entry->is_list || entry->feature.kind != kind) continue;
+        values values = values_of(&entry->feature);
+        if (values_next(&values, value)) return entry;
+    }
+    return nullptr;
+}
+
+void pick_caption(const view *view, const tfds *tfds, caption *caption)
+{
+    static const char *const texts[] = {"image/class/text", "label/text", "class/text", "label", "class", nullptr},
+                             *const numbers[] = {"image/class/label", "label", "class", nullptr},
+                             *const names[] = {"image/filename", "filename", "file_name", "__key__", nullptr};
+    value value;
+    *caption = (struct caption){};
+    if (first_value(view, texts, MR_FEATURE_BYTES, &value)) caption->text = value.bytes;
+    const entry *number = first_value(view, numbers, MR_FEATURE_INT64, &value);
+    if (number) {
+        caption->has_number = true;
+        caption->number = value.integer;
+        snprintf(caption->digits, sizeof(caption->digits), "%" PRId64, value.integer);
+        const char *label = tfds ? tfds_label(tfds_find(tfds, number->name), value.integer) : nullptr;
+        if (caption->text.size_bytes == 0) caption->text = mr_string_from(label ? label : caption->digits);
+    }
+    if (first_value(view, names, MR_FEATURE_BYTES, &value)) caption->filename = value.bytes;
+}

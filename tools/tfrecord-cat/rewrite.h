@@ -1,0 +1,88 @@
+/* What the commands that write record files share: where the records go, and room on the disk for what does not fit into
+ * memory. */
+#ifndef MR_TOOLS_TFRECORD_CAT_REWRITE_H
+#define MR_TOOLS_TFRECORD_CAT_REWRITE_H
+
+#include "tools/common/progress.h"
+#include "tools/tfrecord-cat/cat.h"
+
+/* "640", "64K", "1.5M", "2G", "200MB", "1GiB": powers of 1024. */
+bool parse_size(const char *text, uint64_t *size_bytes);
+
+/* The words of --compress. */
+typedef enum compress_form { COMPRESS_NONE, COMPRESS_GZIP, COMPRESS_ZLIB, COMPRESS_SEEKABLE } compress_form;
+
+/* ---- totals.c ---- */
+
+/* What the options select, known before anything is written. */
+typedef struct totals {
+    uint64_t records, size_bytes; /* with the 16 bytes of frame around each record */
+    int copy_descriptor;          /* -1: there is no copy */
+    char copy_path[64], *copy_paths[1];
+    int32_t copy_argument;
+} totals;
+/* Reads everything once. Standard input and pipes, which cannot be read twice, are copied into room on the disk, and the
+ * options, which are the caller's own, then name the copy. Returns the exit code; damage is a failure.
+ * near    a path in the folder for the copy
+ * totals  stays where it is as long as the options are used */
+int totals_read(options *options, const char *near, totals *totals);
+void totals_deinit(totals *totals);
+
+/* An unnamed file in the folder of near (or, where that has none, a named one that is removed at once): gone when the
+ * descriptor is closed, however the program ends. */
+mr_status scratch_open(const char *near, int *descriptor, mr_error *error);
+
+/* A path as text that is safe on a terminal. */
+void print_path(FILE *file, const char *path);
+
+/* A progress bar on a terminal, and nothing elsewhere. */
+typedef struct pass {
+    progress progress;
+    bool is_shown;
+} pass;
+void pass_begin(pass *pass, const char *task, uint64_t records);
+void pass_add(pass *pass, uint64_t records);
+void pass_end(pass *pass);
+
+/* ---- put_file.c ---- */
+
+/* Writes a file under another name and renames it, so that it is never seen half done. It is not forced to the disk, which
+ * for thousands of files would take most of the time: whoever needs that after a power cut compares, or writes anew.
+ * threads  any, each with a path of its own */
+mr_status put_file(const char *path, mr_string bytes, mr_error *error);
+
+/* ---- outputs.c ---- */
+
+/* One file or numbered shards, written one after the other. {0} is nothing. */
+typedef struct outputs {
+    mr_record_writer_options writing;
+    char **paths; /* owned */
+    uint64_t count;
+    uint64_t total_bytes; /* that are shared out among the shards, by where a record begins */
+    uint64_t bytes;       /* appended so far */
+    uint64_t records;
+    uint64_t next; /* shards before this one are whole, but for the open one */
+    mr_record_writer *writer;
+} outputs;
+
+/* How many shards the options ask for: --shards (or the command's own number), --shard-size, else one and no numbers.
+ * 0: the options are wrong, which was told. */
+uint64_t outputs_shards(const options *options, const totals *totals);
+/* Whether shards have to be counted before the first record is written. */
+bool outputs_need_totals(const options *options);
+/* Names the files and refuses those that are inputs, or are there without --force. Nothing is written yet. Returns the
+ * exit code, with what is wrong told.
+ * totals  null: one file */
+int outputs_begin(outputs *outputs, const options *options, const totals *totals);
+/* Appends to the shard whose turn it is. */
+mr_status outputs_append(outputs *outputs, mr_string record, mr_error *error);
+/* Ends the last file, and makes those that got no record. */
+mr_status outputs_finish(outputs *outputs, mr_error *error);
+/* Says that nothing is written because of what was told; returns 1. */
+int outputs_refuse_damage(void);
+/* Says what was written, unless it went to the standard output. */
+void outputs_report(const outputs *outputs);
+/* What is not finished is removed. */
+void outputs_deinit(outputs *outputs);
+
+#endif

@@ -1,0 +1,153 @@
+/* What can be saved of damaged files: every record whose checksums hold goes into one new file, in order, with an index.
+ * What is lost is told, line by line, on the standard output and in OUT.report; the new file has its name only when it is
+ * whole. */
+#include "tools/common/progress.h"
+#include "tools/tfrecord-cat/cat.h"
+
+#include "records/file.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+typedef struct salvage {
+    const options *options;
+    mr_record_writer *writer;
+    FILE *report;      /* under a name of its own until the end */
+    char *report_path; /* OUT.report */
+    char *report_partial;
+    progress progress;
+    uint64_t bytes; /* not yet a whole MiB of progress */
+    bool has_failed;
+} salvage;
+
+/* A line for both. */
+[[gnu::format(printf, 3, 4)]] static void say(salvage *salvage, const char *path, const char *format, ...)
+{
+    if (salvage->progress.is_terminal) progress_hide(&salvage->progress);
+    for (int i = 0; i < 2; i++) {
+        FILE *file = i == 0 ? stdout : salvage->report;
+        va_list args;
+        (void)text_print(file, mr_string_from(text_path(path)), INT32_MAX);
+        va_start(args, format);
+        vfprintf(file, format, args);
+        va_end(args);
+    }
+}
+
+static mr_status save_batch(void *context, const mr_record_batch *batch, mr_error *error)
+{
+    salvage *salvage = context;
+    for (size_t i = 0; i < batch->count; i++) {
+        const mr_string *record = &batch->records[i];
+        MR_TRY(mr_record_writer_append(salvage->writer, record->data, record->size_bytes, error));
+        salvage->bytes += record->size_bytes;
+    }
+    progress_add(&salvage->progress, salvage->bytes >> 20);
+    salvage->bytes &= (1 << 20) - 1;
+    return MR_OK;
+}
+
+static void tell_damage(void *context, const mr_record_damage *damage, const mr_error *problem)
+{
+    char size[PROGRESS_TEXT_SIZE];
+    say(context, damage->path, ": record %" PRIu64 ", bytes %" PRIu64 " to %" PRIu64 " (%s): %s\n", damage->record,
+        damage->offset, damage->offset + damage->size_bytes, progress_size_text(damage->size_bytes, size),
+        mr_damage_kind_name(damage->kind));
+}
+
+static mr_status end_file(void *context, int32_t file, const mr_record_totals *totals, const mr_error *error)
+{
+    salvage *salvage = context;
+    const char *path = salvage->options->paths[file];
+    char size[PROGRESS_TEXT_SIZE];
+    if (error->status != MR_OK) {
+        salvage->has_failed = true;
+        say(salvage, path, ": not read on: %s\n", error->message);
+    }
+    say(salvage, path, ": %" PRIu64 " record%s saved, %" PRIu64 " place%s lost (%s)\n", totals->records,
+        totals->records == 1 ? "" : "s", totals->lost, totals->lost == 1 ? "" : "s",
+        progress_size_text(totals->lost_bytes, size));
+    return MR_OK;
+}
+
+/* The files that are read must not be the one that is written. */
+static bool is_input(const options *options)
+{
+    struct stat out, in;
+    if (stat(options->argument, &out) != 0) return false;
+    for (int32_t i = 0; i < options->path_count; i++)
+        if (stat(options->paths[i], &in) == 0 && in.st_dev == out.st_dev && in.st_ino == out.st_ino) return true;
+    return false;
+}
+
+static mr_status open_report(salvage *salvage, mr_error *error)
+{
+    const char *out = salvage->options->argument;
+    if (asprintf(&salvage->report_path, "%s.report", out) < 0) salvage->report_path = nullptr;
+    if (asprintf(&salvage->report_partial, "%s.report" MR_FILE_PARTIAL, out) < 0) salvage->report_partial = nullptr;
+    if (!salvage->report_path || !salvage->report_partial) return mr_fail(error, MR_RESOURCE_EXHAUSTED, "no memory");
+    salvage->report = fopen(salvage->report_partial, "we");
+    return salvage->report ? MR_OK : mr_file_fail(error, errno, "create", salvage->report_path);
+}
+
+/* The report is there exactly when something was lost. */
+static mr_status close_report(salvage *salvage, bool has_losses, mr_error *error)
+{
+    bool is_written = fflush(salvage->report) == 0 && !ferror(salvage->report) && fsync(fileno(salvage->report)) == 0;
+    int number = errno;
+    if (fclose(salvage->report) != 0) is_written = false;
+    salvage->report = nullptr;
+    if (!is_written) return mr_file_fail(error, number, "write", salvage->report_path);
+    if (has_losses) return mr_file_rename(salvage->report_partial, salvage->report_path, error);
+    MR_TRY(mr_file_remove(salvage->report_partial, error));
+    return mr_file_remove(salvage->report_path, error);
+}
+
+static void abandon_report(salvage *salvage)
+{
+    if (salvage->report) fclose(salvage->report);
+    if (salvage->report_partial) (void)mr_file_remove(salvage->report_partial, nullptr);
+    free(salvage->report_path);
+    free(salvage->report_partial);
+}
+
+static mr_status save_all(salvage *salvage, mr_record_totals *totals, mr_error *error)
+{
+    const options *options = salvage->options;
+    const mr_record_writer_options writing = {.index = true, .atomic = true};
+    MR_TRY(mr_record_writer_open(options->argument, &writing, &salvage->writer, error));
+    const mr_record_scan_options scan = {.threads = thread_count(options),
+                                         .damage = MR_DAMAGE_SKIP,
+                                         .context = salvage,
+                                         .take = save_batch,
+                                         .damaged = tell_damage,
+                                         .file_done = end_file};
+    mr_status status = mr_record_scan((const char *const *)options->paths, options->path_count, &scan, totals, error);
+    if (status == MR_OK) status = close_report(salvage, totals->lost > 0 || salvage->has_failed, error);
+    if (status == MR_OK) return mr_record_writer_close(salvage->writer, error);
+    mr_record_writer_abandon(salvage->writer);
+    return status;
+}
+
+int salvage_run(const options *options)
+{
+    if (is_input(options)) return refuse("--salvage: %s is one of the files to be read", options->argument);
+    if (!options->is_forced && access(options->argument, F_OK) == 0)
+        return refuse("--salvage: %s is there already; --force replaces it", options->argument);
+    salvage salvage = {.options = options};
+    mr_record_totals totals = {0};
+    mr_error error = {0};
+    progress_begin(&salvage.progress, "salvage", "MiB", 0);
+    mr_status status = open_report(&salvage, &error);
+    if (status == MR_OK) status = save_all(&salvage, &totals, &error);
+    progress_end(&salvage.progress);
+    abandon_report(&salvage);
+    if (status != MR_OK) return complain(&error);
+    if (options->path_count > 1)
+        printf("%" PRIu64 " records saved, %" PRIu64 " places lost in all\n", totals.records, totals.lost);
+    return totals.lost > 0 || salvage.has_failed ? 1 : 0;
+}

@@ -1,0 +1,137 @@
+/* --sample: see walk.h. */
+#include "base/random.h"
+#include "tools/tfrecord-cat/walk.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* The purpose that sets these numbers apart from others of the same seed. */
+static constexpr uint64_t PURPOSE = 0x73616d706c65;
+
+int complain_memory(void)
+{
+    mr_error error = {0};
+    (void)mr_fail(&error, MR_RESOURCE_EXHAUSTED, "there is not enough memory");
+    return complain(&error);
+}
+
+void sample_init(sample *sample, const options *options)
+{
+    *sample = (struct sample){.options = options};
+}
+
+void sample_deinit(sample *sample)
+{
+    for (size_t i = 0; i < sample->count; i++) free(sample->heap[i].bytes);
+    free(sample->heap);
+}
+
+void sample_begin_file(sample *sample, const char *path)
+{
+    numbered numbered;
+    sample->is_seekable = numbered_open(&numbered, path);
+    numbered_close(&numbered);
+}
+
+/* By key, then by number. */
+static bool is_before(const drawn *a, const drawn *b)
+{
+    return a->key != b->key ? a->key < b->key : a->number < b->number;
+}
+
+static void swap(drawn *a, drawn *b)
+{
+    drawn held = *a;
+    *a = *b;
+    *b = held;
+}
+
+static void sift_up(drawn *heap, size_t at)
+{
+    for (; at > 0 && is_before(&heap[(at - 1) / 2], &heap[at]); at = (at - 1) / 2) swap(&heap[at], &heap[(at - 1) / 2]);
+}
+
+static void sift_down(drawn *heap, size_t count)
+{
+    for (size_t at = 0;;) {
+        size_t child = 2 * at + 1;
+        if (child >= count) return;
+        if (child + 1 < count && is_before(&heap[child], &heap[child + 1])) child++;
+        if (!is_before(&heap[at], &heap[child])) return;
+        swap(&heap[at], &heap[child]);
+        at = child;
+    }
+}
+
+static bool grow(sample *sample)
+{
+    if (sample->count < sample->capacity) return true;
+    size_t capacity = sample->capacity ? 2 * sample->capacity : 64;
+    drawn *grown = reallocarray(sample->heap, capacity, sizeof(drawn));
+    if (!grown) return false;
+    sample->heap = grown;
+    sample->capacity = capacity;
+    return true;
+}
+
+bool sample_offer(sample *sample, uint64_t number, const place *place)
+{
+    mr_random random = mr_random_at(sample->options->seed, 0, number, PURPOSE);
+    drawn drawn = {.key = mr_random_next64(&random), .number = number, .place = *place};
+    if (sample->options->sample == 0) return true;
+    bool is_full = sample->count == sample->options->sample;
+    if (is_full && !is_before(&drawn, &sample->heap[0])) return true;
+    if (!is_full && !grow(sample)) return complain_memory(), false;
+    if (!sample->is_seekable) {
+        size_t size = place->record.size_bytes;
+        drawn.bytes = malloc(size + 1);
+        if (!drawn.bytes) return complain_memory(), false;
+        if (size > 0) memcpy(drawn.bytes, place->record.data, size);
+        drawn.place.record.data = drawn.bytes;
+    }
+    if (is_full) {
+        free(sample->heap[0].bytes);
+        sample->heap[0] = drawn;
+        sift_down(sample->heap, sample->count);
+    } else {
+        sample->heap[sample->count++] = drawn;
+        sift_up(sample->heap, sample->count - 1);
+    }
+    return true;
+}
+
+static int compare_numbers(const void *a, const void *b)
+{
+    uint64_t left = ((const drawn *)a)->number, right = ((const drawn *)b)->number;
+    return (left > right) - (left < right);
+}
+
+int sample_give(sample *sample, take_record *take, void *context)
+{
+    numbered numbered = {};
+    uint64_t taken = 0;
+    int exit_code = 0;
+    if (sample->count > 0) qsort(sample->heap, sample->count, sizeof(drawn), compare_numbers);
+    for (size_t i = 0; i < sample->count && taken < sample->options->head && !ferror(stdout); i++) {
+        const drawn *drawn = &sample->heap[i];
+        place place = drawn->place;
+        mr_error error = {0};
+        if (!drawn->bytes) {
+            if (numbered.path != place.path) numbered_close(&numbered);
+            mr_status status = MR_OK;
+            if (!numbered.file && !numbered_open(&numbered, place.path))
+                status = mr_fail(&error, MR_ABORTED, "%s: was changed while it was read", place.path);
+            if (status == MR_OK && drawn->place.number >= mr_record_file_count(numbered.file))
+                status = mr_fail(&error, MR_ABORTED, "%s: was changed while it was read", place.path);
+            if (status == MR_OK) status = numbered_read(&numbered, drawn->place.number, &place, &error);
+            if (status != MR_OK) {
+                exit_code = complain(&error);
+                continue;
+            }
+        }
+        taken++;
+        if (!take(context, &place)) break;
+    }
+    numbered_close(&numbered);
+    return exit_code;
+}

@@ -1,0 +1,219 @@
+/* --stats: files to records to figures. All records of files are read by all threads at once, in parts that are cut by the
+ * files alone; selected ones are walked over by one. */
+#include "tools/tfrecord-cat/stats.h"
+
+#include "records/file.h"
+#include "tools/common/progress.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Bytes of records that are gathered before they are merged: merging costs the same for many as for few. */
+static constexpr size_t PART_BYTES = (size_t)4 << 20;
+static constexpr int SVG_BINS = 24;
+
+typedef struct run {
+    const options *options;
+    stats *stats;
+    stats_about about;
+    progress progress;
+    uint64_t done_bytes;
+    mr_error error; /* the one that ends the run */
+    stats *part;    /* of a walk */
+    size_t part_bytes;
+    const char *part_path;
+} run;
+
+/* In whole MiB, of which a terminal has room for. */
+static void add_progress(run *run, uint64_t size_bytes)
+{
+    uint64_t before = run->done_bytes >> 20;
+    run->done_bytes += size_bytes;
+    progress_add(&run->progress, (run->done_bytes >> 20) - before);
+}
+
+static void tell(run *run, const mr_error *error)
+{
+    progress_hide(&run->progress);
+    (void)complain(error);
+}
+
+/* ---- All records ---- */
+
+static mr_status work(void *context, mr_record_batch *batch, mr_error *error)
+{
+    const run *run = context;
+    stats *part = stats_new();
+    mr_status status = part ? MR_OK : mr_fail(error, MR_RESOURCE_EXHAUSTED, "no memory for statistics");
+    for (size_t i = 0; i < batch->count && status == MR_OK; i++) {
+        place place = {.path = batch->path,
+                       .number = batch->first + i,
+                       .offset = mr_record_batch_offset(batch, i),
+                       .record = batch->records[i]};
+        status = stats_add(part, run->options, &place, error);
+    }
+    if (status == MR_OK) status = stats_flush(part, error);
+    if (status == MR_OK)
+        batch->result = part;
+    else
+        stats_free(part);
+    return status;
+}
+
+static mr_status take(void *context, const mr_record_batch *batch, mr_error *error)
+{
+    run *run = context;
+    stats *part = batch->result;
+    mr_status status = stats_merge(run->stats, part, error);
+    add_progress(run, part->size_bytes);
+    stats_free(part);
+    return status;
+}
+
+static void discard(void *context, void *result)
+{
+    (void)context;
+    stats_free(result);
+}
+
+static void damaged(void *context, const mr_record_damage *damage, const mr_error *error)
+{
+    (void)damage;
+    tell(context, error);
+}
+
+static mr_status file_done(void *context, int32_t file, const mr_record_totals *totals, const mr_error *error)
+{
+    run *run = context;
+    (void)file, (void)totals;
+    if (error->status == MR_OK) return MR_OK;
+    run->about.bad_files++;
+    tell(run, error);
+    return MR_OK;
+}
+
+static mr_status scan(run *run)
+{
+    const options *options = run->options;
+    mr_record_totals totals = {0};
+    mr_record_scan_options scan = {.threads = thread_count(options),
+                                   .damage = MR_DAMAGE_SKIP,
+                                   .block_bytes = PART_BYTES,
+                                   .context = run,
+                                   .work = work,
+                                   .take = take,
+                                   .discard = discard,
+                                   .damaged = damaged,
+                                   .file_done = file_done};
+    mr_status status =
+        mr_record_scan((const char *const *)options->paths, options->path_count, &scan, &totals, &run->error);
+    run->about.lost = totals.lost;
+    return status;
+}
+
+/* ---- Selected records ---- */
+
+static mr_status end_part(run *run)
+{
+    if (!run->part) return MR_OK;
+    mr_status status = stats_flush(run->part, &run->error);
+    if (status == MR_OK) status = stats_merge(run->stats, run->part, &run->error);
+    stats_free(run->part);
+    run->part = nullptr;
+    run->part_bytes = 0;
+    return status;
+}
+
+static bool take_place(void *context, const place *place)
+{
+    run *run = context;
+    if ((run->part_bytes >= PART_BYTES || run->part_path != place->path) && end_part(run) != MR_OK) return false;
+    run->part_path = place->path;
+    if (!run->part && !(run->part = stats_new()))
+        return (void)mr_fail(&run->error, MR_RESOURCE_EXHAUSTED, "no memory for statistics"), false;
+    run->part_bytes += place->record.size_bytes;
+    add_progress(run, place->record.size_bytes);
+    return stats_add(run->part, run->options, place, &run->error) == MR_OK;
+}
+
+static mr_status walk(run *run)
+{
+    /* What was damaged was told. */
+    run->about.bad_files = walk_records(run->options, take_place, run) != 0;
+    mr_status status = end_part(run);
+    return run->error.status != MR_OK ? run->error.status : status;
+}
+
+static bool is_selection(const options *options)
+{
+    return options->where || options->sample != UINT64_MAX || options->head != UINT64_MAX ||
+           options->range_begin != 0 || options->range_end != UINT64_MAX;
+}
+
+/* ---- The report ---- */
+
+static mr_status write_svg(const run *run, mr_error *error)
+{
+    char *text = nullptr, title[160], note[160], number[CHART_NUMBER_SIZE], size[PROGRESS_TEXT_SIZE];
+    size_t text_size = 0;
+    charts charts = {0};
+    const options *options = run->options;
+    mr_status status = MR_OK;
+    const char *path = options->path_count > 0 ? text_path(options->paths[0]) : "", *name = strrchr(path, '/');
+    snprintf(title, sizeof(title), options->path_count > 1 ? "%s and %d more" : "%s", name ? name + 1 : path,
+             options->path_count - 1);
+    snprintf(note, sizeof(note), "%s records, %s in %d file%s", chart_number((double)run->stats->records, number),
+             progress_size_text(run->stats->size_bytes, size), options->path_count,
+             options->path_count == 1 ? "" : "s");
+    FILE *file = open_memstream(&text, &text_size);
+    if (!file || !stats_charts(run->stats, SVG_BINS, true, &charts) ||
+        chart_svg_write(file, title, note, charts.charts, charts.count) != 0)
+        status = mr_fail(error, MR_RESOURCE_EXHAUSTED, "no memory for charts");
+    if (file && fclose(file) != 0 && status == MR_OK)
+        status = mr_fail(error, MR_RESOURCE_EXHAUSTED, "no memory for charts");
+    if (status == MR_OK) status = mr_file_write_whole(options->svg, text, text_size, error);
+    free(charts.charts);
+    free(text);
+    return status;
+}
+
+static int report(run *run)
+{
+    stats *stats = run->stats;
+    if (stats->strange > 0) {
+        mr_error error = {0};
+        (void)mr_fail(&error, MR_DATA_LOSS, "%s%s", stats->fault, stats->strange > 1 ? " (and more)" : "");
+        (void)complain(&error);
+    }
+    if (!run->options->is_json)
+        stats_show(stats, &run->about);
+    else if (!stats_json(stats, &run->about, run->options->is_pretty))
+        return complain(&(mr_error){MR_RESOURCE_EXHAUSTED, "no memory for JSON"});
+    if (run->options->svg && write_svg(run, &run->error) != MR_OK) return complain(&run->error);
+    return stats->strange > 0 || run->about.bad_files > 0 || run->about.lost > 0;
+}
+
+static uint64_t sum_of_sizes(const options *options)
+{
+    uint64_t sum = 0;
+    for (int32_t i = 0; i < options->path_count; i++) {
+        mr_file_stamp stamp = {0};
+        if (mr_file_stamp_of(options->paths[i], &stamp, nullptr) == MR_OK) sum += stamp.size_bytes;
+    }
+    return sum;
+}
+
+int stats_run(const options *options)
+{
+    run run = {.options = options, .stats = stats_new(), .about = {.files = options->path_count}};
+    if (!run.stats) return complain(&(mr_error){MR_RESOURCE_EXHAUSTED, "no memory for statistics"});
+    bool is_walk = is_selection(options);
+    progress_begin(&run.progress, "stats", "MiB", is_walk ? 0 : sum_of_sizes(options) >> 20);
+    mr_status status = is_walk ? walk(&run) : scan(&run);
+    if (status == MR_OK) status = stats_finish(run.stats, &run.error);
+    progress_end(&run.progress);
+    int exit_code = status == MR_OK ? report(&run) : complain(&run.error);
+    stats_free(run.stats);
+    return exit_code;
+}

@@ -1,0 +1,207 @@
+/* The selected records in turn. Numbers count through all files, damaged places as one record each, so that a record has the
+ * same number whether it is found by an index or by reading from the beginning. */
+#include "tools/tfrecord-cat/walk.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+int complain(const mr_error *error)
+{
+    fflush(stdout);
+    fprintf(stderr, "tfrecord-cat: %s\n", error->message);
+    return 1;
+}
+
+void name_place(const place *place, mr_error *error)
+{
+    (void)mr_fail_in(error, error->status, "%s: record %" PRIu64 " at byte %" PRIu64, text_path(place->path),
+                     place->number, place->offset);
+}
+
+int complain_of(const place *place, mr_error *error)
+{
+    name_place(place, error);
+    return complain(error);
+}
+
+/* What is asked for goes on to take. */
+static void give(walk *walk, const place *place)
+{
+    if (walk->where && !where_matches(walk->where, place->record)) return;
+    if (walk->sample) {
+        if (!sample_offer(walk->sample, walk->before + place->number, place)) walk->has_failed = walk->is_done = true;
+        return;
+    }
+    if (!walk->take(walk->context, place) || ++walk->taken >= walk->options->head || ferror(stdout))
+        walk->is_done = true;
+}
+
+/* ---- By number ---- */
+
+bool numbered_open(numbered *numbered, const char *path)
+{
+    *numbered = (struct numbered){.path = path};
+    return strcmp(path, "-") != 0 && mr_record_file_open(path, &numbered->file, nullptr) == MR_OK;
+}
+
+mr_status numbered_read(numbered *numbered, uint64_t number, place *place, mr_error *error)
+{
+    /* Records lie one behind the other; numbers mostly rise. */
+    if (number < numbered->number) numbered->number = numbered->offset = 0;
+    while (numbered->number < number)
+        numbered->offset += mr_record_file_record_size(numbered->file, numbered->number++) + MR_RECORD_HEADER_BYTES +
+                            MR_RECORD_FOOTER_BYTES;
+    size_t size =
+        (size_t)mr_record_file_record_size(numbered->file, number) + MR_RECORD_HEADER_BYTES + MR_RECORD_FOOTER_BYTES;
+    if (size > numbered->capacity) {
+        free(numbered->bytes);
+        numbered->bytes = malloc(size);
+        numbered->capacity = numbered->bytes ? size : 0;
+        if (!numbered->bytes) return mr_fail(error, MR_RESOURCE_EXHAUSTED, "no memory for a record of %zu bytes", size);
+    }
+    *place = (struct place){.path = numbered->path, .number = number, .offset = numbered->offset};
+    return mr_record_file_read(numbered->file, number, numbered->bytes, &place->record, error);
+}
+
+void numbered_close(numbered *numbered)
+{
+    mr_record_file_free(numbered->file);
+    free(numbered->bytes);
+    *numbered = (struct numbered){};
+}
+
+/* Reads what the range takes of a file; false when it has to be read from its beginning. */
+static bool walk_by_number(walk *walk, const char *path)
+{
+    numbered numbered;
+    if (!numbered_open(&numbered, path)) return false;
+    const options *options = walk->options;
+    uint64_t count = mr_record_file_count(numbered.file);
+    uint64_t begin = options->range_begin > walk->before ? options->range_begin - walk->before : 0;
+    uint64_t end = options->range_end - walk->before < count ? options->range_end - walk->before : count;
+    bool needs_bytes = !walk->sample || walk->where;
+    for (uint64_t i = begin; i < end && !walk->is_done; i++) {
+        place place = {.path = path, .number = i};
+        mr_error error = {0};
+        if (needs_bytes && numbered_read(&numbered, i, &place, &error) != MR_OK)
+            walk->has_failed = complain(&error);
+        else
+            give(walk, &place);
+    }
+    walk->before += count;
+    numbered_close(&numbered);
+    return true;
+}
+
+/* ---- In order ---- */
+
+static void walk_in_order(walk *walk, const char *path)
+{
+    const options *options = walk->options;
+    mr_record_reader *reader = nullptr;
+    mr_error error = {0};
+    if (mr_record_reader_open(path, nullptr, &reader, &error) != MR_OK) {
+        walk->has_failed = complain(&error);
+        return;
+    }
+    uint64_t good = 0;
+    while (!walk->is_done) {
+        place place = {.path = path};
+        mr_status status = mr_record_reader_next(reader, &place.record, &error);
+        if (status == MR_OUT_OF_RANGE) break;
+        if (status != MR_OK) walk->has_failed = complain(&error);
+        /* The reader goes on behind damage; other errors end the file. */
+        if (status == MR_DATA_LOSS) continue;
+        if (status != MR_OK) break;
+        good++;
+        place.number = mr_record_reader_number(reader);
+        place.offset = mr_record_reader_offset(reader);
+        uint64_t number = walk->before + place.number;
+        if (number >= options->range_begin && number < options->range_end) give(walk, &place);
+        if (number + 1 >= options->range_end) break;
+    }
+    walk->before += good + mr_record_reader_lost(reader);
+    mr_record_reader_free(reader);
+}
+
+static void walk_path(walk *walk, int32_t file)
+{
+    const options *options = walk->options;
+    const char *path = options->paths[file];
+    if (walk->before >= options->range_end) {
+        walk->is_done = true;
+        return;
+    }
+    bool skips = options->range_begin > walk->before;
+    bool is_counted = walk->sample && walk->sample->is_seekable && !walk->where;
+    if ((skips || is_counted) && walk_by_number(walk, path)) return;
+    walk_in_order(walk, path);
+}
+
+/* ---- All ---- */
+
+static void say_missing(walk *walk)
+{
+    const options *options = walk->options;
+    mr_error error = {0};
+    if (walk->has_failed || options->range_begin == 0 ||
+        options->range_begin < walk->before + (options->range != nullptr))
+        return;
+    (void)mr_fail(&error, MR_NOT_FOUND, "there is no record %" PRIu64 ", only %" PRIu64, options->range_begin,
+                  walk->before);
+    walk->has_failed = complain(&error);
+}
+
+static int walk_files(const options *options, int32_t first, int32_t end, take_record *take, void *context)
+{
+    walk walk = {.options = options, .take = take, .context = context, .is_done = options->head == 0};
+    sample sample;
+    if (options->where && !(walk.where = where_state_new(options->where))) return complain_memory();
+    if (options->sample != UINT64_MAX) {
+        sample_init(&sample, options);
+        walk.sample = &sample;
+    }
+    for (int32_t i = first; i < end && !walk.is_done; i++) {
+        if (walk.sample) sample_begin_file(walk.sample, options->paths[i]);
+        walk_path(&walk, i);
+    }
+    if (!walk.is_done) say_missing(&walk);
+    if (walk.where && !walk.is_done) where_notes(walk.where, stderr);
+    where_state_free(walk.where);
+    if (walk.sample) {
+        if (sample_give(walk.sample, take, context) != 0) walk.has_failed = true;
+        sample_deinit(walk.sample);
+    }
+    return walk.has_failed;
+}
+
+int walk_file(const options *options, int32_t file, take_record *take, void *context)
+{
+    return walk_files(options, file, file + 1, take, context);
+}
+
+int walk_records(const options *options, take_record *take, void *context)
+{
+    return walk_files(options, 0, options->path_count, take, context);
+}
+
+bool walk_selects(const options *options)
+{
+    return options->range_begin > 0 || options->range_end != UINT64_MAX || options->where ||
+           options->sample != UINT64_MAX || options->head != UINT64_MAX;
+}
+
+static bool count_one(void *context, const place *place)
+{
+    ++*(uint64_t *)context;
+    return true;
+}
+
+int walk_count(const options *options)
+{
+    uint64_t count = 0;
+    int exit_code = walk_records(options, count_one, &count);
+    printf("%" PRIu64 "\n", count);
+    return exit_code;
+}

@@ -1,0 +1,102 @@
+/* Boxes: see boxes.h. */
+#include "tools/tfrecord-make/boxes.h"
+
+#include "tools/common/sha256.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+static double cut(double value, double end, bool *was_cut)
+{
+    double inside = value < 0 ? 0 : value > end ? end : value;
+    *was_cut |= inside != value;
+    return inside;
+}
+
+bool box_clip(box *box, double width, double height, bool *was_cut)
+{
+    /* Also false for NaN. */
+    if (!(box->xmax > box->xmin) || !(box->ymax > box->ymin)) return false;
+    box->xmin = cut(box->xmin, width, was_cut);
+    box->xmax = cut(box->xmax, width, was_cut);
+    box->ymin = cut(box->ymin, height, was_cut);
+    box->ymax = cut(box->ymax, height, was_cut);
+    return box->xmax > box->xmin && box->ymax > box->ymin;
+}
+
+/* Where a point of the stored picture is in the upright one, by EXIF's orientation; all from 0 to 1. */
+static void turn_point(double *x, double *y, int32_t orientation)
+{
+    double a = *x, b = *y;
+    bool swaps = orientation >= 5;
+    *x = swaps ? b : a;
+    *y = swaps ? a : b;
+    if (orientation == 2 || orientation == 3 || orientation == 6 || orientation == 7) *x = 1 - *x;
+    if (orientation == 3 || orientation == 4 || orientation == 7 || orientation == 8) *y = 1 - *y;
+}
+
+static void turn_box(box *box, int32_t orientation)
+{
+    struct box turned = *box;
+    turn_point(&turned.xmin, &turned.ymin, orientation);
+    turn_point(&turned.xmax, &turned.ymax, orientation);
+    box->xmin = turned.xmin < turned.xmax ? turned.xmin : turned.xmax;
+    box->xmax = turned.xmin < turned.xmax ? turned.xmax : turned.xmin;
+    box->ymin = turned.ymin < turned.ymax ? turned.ymin : turned.ymax;
+    box->ymax = turned.ymin < turned.ymax ? turned.ymax : turned.ymin;
+}
+
+mr_status boxes_place(box *boxes, size_t count, int64_t width, int64_t height, const picture_facts *facts,
+                      mr_error *error)
+{
+    int64_t stored_width = facts->stored_width, stored_height = facts->stored_height;
+    bool is_stored = (width == 0 && height == 0) || (width == stored_width && height == stored_height);
+    bool is_upright = width == stored_height && height == stored_width;
+    if (!is_stored && is_upright && facts->turned < 5 && facts->info.orientation >= 5)
+        return mr_fail(error, MR_INVALID_ARGUMENT,
+                       "its boxes are of the upright picture, which EXIF has turned; --upright turns the pixels");
+    if (!is_stored && !(is_upright && facts->turned >= 5))
+        return mr_fail(error, MR_INVALID_ARGUMENT,
+                       "its boxes are of a picture of %" PRId64 " x %" PRId64 ", and this one has %" PRId64
+                       " x %" PRId64,
+                       width, height, stored_width, stored_height);
+    double w = (double)(is_stored ? stored_width : width), h = (double)(is_stored ? stored_height : height);
+    for (size_t i = 0; i < count; i++) {
+        boxes[i] = (box){boxes[i].xmin / w, boxes[i].ymin / h, boxes[i].xmax / w, boxes[i].ymax / h};
+        if (is_stored && facts->turned > 1) turn_box(&boxes[i], facts->turned);
+    }
+    return MR_OK;
+}
+
+mr_status boxes_put(const source *source, const box *boxes, const int32_t *labels, size_t count,
+                    const picture_facts *facts, const features *to, mr_error *error)
+{
+    static const char *const keys[] = {"image/object/bbox/xmin", "image/object/bbox/ymin", "image/object/bbox/xmax",
+                                       "image/object/bbox/ymax"};
+    char digest[SHA256_TEXT_SIZE];
+    float *floats = malloc((count + 1) * sizeof(float));
+    int64_t *numbers = malloc((count + 1) * sizeof(int64_t));
+    mr_string *texts = malloc((count + 1) * sizeof(mr_string));
+    mr_status status = floats && numbers && texts ? MR_OK : mr_fail_memory(error, count * sizeof(mr_string));
+    for (int side = 0; side < 4 && status == MR_OK; side++) {
+        for (size_t i = 0; i < count; i++) {
+            const double sides[] = {boxes[i].xmin, boxes[i].ymin, boxes[i].xmax, boxes[i].ymax};
+            floats[i] = (float)sides[side];
+        }
+        put_float_list(to, keys[side], floats, count);
+    }
+    for (size_t i = 0; i < count && status == MR_OK; i++) {
+        numbers[i] = labels[i];
+        texts[i] = mr_string_from(source->classes[labels[i]]);
+    }
+    if (status == MR_OK) {
+        put_int64_list(to, "image/object/class/label", numbers, count);
+        put_bytes_list(to, "image/object/class/text", texts, count);
+        sha256_text(facts->encoded.data, facts->encoded.size_bytes, digest);
+        put_bytes(to, "image/key/sha256", mr_string_from(digest));
+    }
+    free(floats);
+    free(numbers);
+    free(texts);
+    return status;
+}

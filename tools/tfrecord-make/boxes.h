@@ -1,0 +1,25 @@
+/* Boxes of objects, as COCO and Pascal VOC give them, on their way into a record: from pixels of the picture that was
+ * annotated to 0…1 of the picture in the record. */
+#ifndef MR_TOOLS_TFRECORD_MAKE_BOXES_H
+#define MR_TOOLS_TFRECORD_MAKE_BOXES_H
+
+#include "tools/tfrecord-make/source.h"
+
+typedef struct box {
+    double xmin, ymin, xmax, ymax;
+} box;
+
+/* Cuts a box at the edges of a picture. False: nothing of it is left, or it had no area. */
+bool box_clip(box *box, double width, double height, bool *was_cut);
+
+/* Takes boxes to 0…1 of the picture that the facts speak of, turned as it was.
+ * width, height  of the annotated picture: that of the file, or of the upright one; 0: not known, that of the file
+ * errors         it is neither */
+mr_status boxes_place(box *boxes, size_t count, int64_t width, int64_t height, const picture_facts *facts,
+                      mr_error *error);
+
+/* Adds image/object/bbox/{xmin,ymin,xmax,ymax}, image/object/class/{label,text}, image/key/sha256. */
+mr_status boxes_put(const source *source, const box *boxes, const int32_t *labels, size_t count,
+                    const picture_facts *facts, const features *to, mr_error *error);
+
+#endif

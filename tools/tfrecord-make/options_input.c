@@ -1,0 +1,167 @@
+/* The options that say what the input is and what its parts are called. */
+#include "tools/tfrecord-make/make.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+const char source_help[] =
+    "\n"
+    "INPUT is recognised by what it is; --format says it where that is not enough.\n"
+    "\n"
+    "  folder      a folder a class (above)\n"
+    "  list        .csv, .tsv, .jsonl: a picture a row, its path beside the file or in --images DIR; a label; more\n"
+    "              columns, which become features of their names\n"
+    "  regression  the same with numbers to learn (--target): image/target\n"
+    "  table       .csv, .tsv, .jsonl without a column of paths: each column is a feature\n"
+    "  coco        .json of COCO's boxes, with --images DIR: image/object/bbox/{xmin,ymin,xmax,ymax} from 0 to 1,\n"
+    "              image/object/class/{label,text}, image/object/{is_crowd,area}, image/source_id, image/key/sha256\n"
+    "  voc         a folder of Pascal VOC (Annotations/*.xml, JPEGImages), or one of pictures and .xml together: the\n"
+    "              same keys, and image/object/{difficult,truncated,view}\n"
+    "  numpy       .npy, .npz: row i of each array is a feature of record i\n"
+    "  tar         .tar, .tar.gz (webdataset), or a folder of them: members of one basename are one record; .jpg and\n"
+    "              .png: image/…, .cls: image/class/label, the fields of .json: json/NAME, .npy: its elements, others: "
+    "their bytes\n"
+    "\n"
+    "      --images DIR         where the pictures lie\n"
+    "      --labels FILE        a name a line: line n+1 is label n, as in labels.txt of an earlier run, so that "
+    "labels\n"
+    "                           stay when classes are added (default: names sorted by bytes from 0, for boxes from 1;\n"
+    "                           whole numbers stay what they are, and so do the numbers of COCO)\n"
+    "      --columns A,B,…      the names of the columns of a file that has no first line with them\n"
+    "      --path-column A      (default: path, filename, file_name, filepath, file, image_path or image)\n"
+    "      --label-column A     (default: label or class)\n"
+    "      --target A,B,…       columns of numbers to learn (default with --format regression: target, label, value\n"
+    "                           or y)\n"
+    "      --types A=TYPE,…     int64, float or bytes; others are found by reading the whole file once: numbers that\n"
+    "                           are all whole are int64, other numbers float, the rest bytes\n"
+    "      --missing TEXT,…     cells that mean nothing is there, as an empty cell does (\"\" is an empty text)\n"
+    "      --separator C        between cells (default: comma; tab in .tsv)\n"
+    "      --picture ARRAY      the array of [row, height, width(, channels)], uint8 or uint16, that becomes PNG in\n"
+    "                           image/encoded\n"
+    "      --raw ARRAY,…        arrays whose rows become bytes as they lie in memory, for decode_raw\n"
+    "      --key OLD=NEW        another name for a feature; --key OLD= leaves it out; --key 'OLD/*=NEW/*' changes the\n"
+    "                           begin of many, --key 'OLD/*=' leaves them out\n"
+    "\n"
+    "CSV is UTF-8 as RFC 4180 has it; it and JSON Lines may be gzipped. A table's rows go to their part by what is in\n"
+    "them, pictures by their path, arrays by their number.\n"
+    "\n"
+    "Memory: up to 160 bytes and the name for each row (a path, or its line), 56 bytes for each box, one block of "
+    "records "
+    "for\n"
+    "each thread; it does not grow with what is in the files. Compressed archives and arrays in Fortran's order are "
+    "laid\n"
+    "out once in a nameless file in $TMPDIR or /var/tmp.\n";
+
+static bool parse_format(const char *value, input_format *format)
+{
+    static const char *const names[] = {"auto", "folder", "list", "regression", "table", "coco", "voc", "numpy", "tar"};
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        if (strcmp(names[i], value) == 0) {
+            *format = (input_format)i;
+            return true;
+        }
+    return false;
+}
+
+static bool add_key(char *value, source_options *options, const char **reason)
+{
+    char *equals = strchr(value, '=');
+    *reason = "--key: write OLD=NEW, or OLD= to leave a feature out";
+    if (!equals || equals == value) return false;
+    *equals = '\0';
+    const char *to = equals + 1;
+    size_t from_size = strlen(value), to_size = strlen(to);
+    bool from_many = from_size >= 2 && strcmp(value + from_size - 2, "/*") == 0;
+    bool to_many = to_size >= 2 && strcmp(to + to_size - 2, "/*") == 0;
+    *reason = "--key: OLD/* becomes NEW/*, and OLD becomes NEW: both sides end in /*, or none does";
+    if (*to && from_many != to_many) return false;
+    for (int i = 0; i < options->key_count; i++)
+        if (strcmp(options->keys[i].from, value) == 0) {
+            *reason = "--key: a feature is named twice";
+            return false;
+        }
+    key_change *grown = realloc(options->keys, ((size_t)options->key_count + 1) * sizeof(key_change));
+    *reason = "no memory";
+    if (!grown) return false;
+    options->keys = grown;
+    grown[options->key_count++] = (key_change){value, to, from_size};
+    return true;
+}
+
+bool source_option(int option, char *value, source_options *options, const char **reason)
+{
+    const char **texts[] = {nullptr,
+                            &options->images,
+                            &options->labels,
+                            &options->columns,
+                            &options->path_column,
+                            &options->label_column,
+                            &options->targets,
+                            &options->types,
+                            &options->missing,
+                            nullptr,
+                            &options->picture,
+                            &options->raw,
+                            nullptr};
+    switch (option - SOURCE_OPTION) {
+    case 0:
+        *reason = "--format: one of folder, list, regression, table, coco, voc, numpy, tar";
+        return parse_format(value, &options->format);
+    case 9:
+        *reason = "--separator: one character, such as ; or \\t";
+        options->separator = strcmp(value, "\\t") == 0 ? '\t' : *value;
+        return (strlen(value) == 1 || strcmp(value, "\\t") == 0) && !strchr("\"\r\n", options->separator);
+    case 12:
+        return add_key(value, options, reason);
+    default:
+        *reason = "an option lacks its value";
+        *texts[option - SOURCE_OPTION] = value;
+        return *value != '\0';
+    }
+}
+
+void source_options_deinit(source_options *options)
+{
+    free(options->keys);
+    options->keys = nullptr;
+}
+
+/* ---- Names of features ---- */
+
+/* The name that a feature gets; null when it is left out. long_name: room for one that is put together. */
+static const char *changed_key(const features *to, const char *key, char **long_name)
+{
+    for (int i = 0; i < to->options->key_count; i++) {
+        const key_change *change = &to->options->keys[i];
+        if (strcmp(change->from, key) == 0) return *change->to ? change->to : nullptr;
+    }
+    for (int i = 0; i < to->options->key_count; i++) {
+        const key_change *change = &to->options->keys[i];
+        if (change->from_size < 2 || change->from[change->from_size - 1] != '*') continue;
+        size_t kept = change->from_size - 1;
+        if (strncmp(change->from, key, kept) != 0) continue;
+        if (!*change->to) return nullptr;
+        size_t begin = strlen(change->to) - 1, rest = strlen(key + kept);
+        *long_name = malloc(begin + rest + 1);
+        if (!*long_name) return key;
+        memcpy(*long_name, change->to, begin);
+        memcpy(*long_name + begin, key + kept, rest + 1);
+        return *long_name;
+    }
+    return key;
+}
+
+#define DEFINE_PUT(what, arguments, ...)                                                                               \
+    void put_##what arguments                                                                                          \
+    {                                                                                                                  \
+        char *long_name = nullptr;                                                                                     \
+        const char *name = changed_key(to, key, &long_name);                                                           \
+        if (name) mr_example_add_##what(to->encoder, name, __VA_ARGS__);                                               \
+        free(long_name);                                                                                               \
+    }
+DEFINE_PUT(bytes, (const features *to, const char *key, mr_string value), value)
+DEFINE_PUT(int64, (const features *to, const char *key, int64_t value), value)
+DEFINE_PUT(float, (const features *to, const char *key, float value), value)
+DEFINE_PUT(bytes_list, (const features *to, const char *key, const mr_string *values, size_t count), values, count)
+DEFINE_PUT(int64_list, (const features *to, const char *key, const int64_t *values, size_t count), values, count)
+DEFINE_PUT(float_list, (const features *to, const char *key, const float *values, size_t count), values, count)

@@ -1,0 +1,54 @@
+/* What is said about pictures, one row a remark. */
+#include "tools/tfrecord-make/picture.h"
+
+static const struct {
+    const char *word, *one, *many;
+} rows[REMARK_COUNT] = {
+    [REMARK_ORIENTED] = {"oriented", "picture has an EXIF orientation, which decoders ignore; --upright turns it",
+                         "pictures have an EXIF orientation, which decoders ignore; --upright turns them"},
+    [REMARK_CMYK] = {"cmyk", "picture is CMYK and was kept so; programs differ in how they decode it",
+                     "pictures are CMYK and were kept so; programs differ in how they decode them"},
+    [REMARK_WIDE] = {"wide", "picture has 16 bits a channel and was kept so; most decode it to 8",
+                     "pictures have 16 bits a channel and were kept so; most decode them to 8"},
+    [REMARK_ANIMATED] = {"animated", "picture is animated and was kept so; decoders take its first frame",
+                         "pictures are animated and were kept so; decoders take their first frame"},
+    [REMARK_MISLABELLED] = {"mislabelled", "picture is of another format than its name says; its content was believed",
+                            "pictures are of another format than their names say; their content was believed"},
+    [REMARK_TURNED] = {"turned", "picture was turned upright without loss",
+                       "pictures were turned upright without loss"},
+    [REMARK_TURNED_ENCODED] = {"turned-encoded", "picture was turned upright and encoded anew",
+                               "pictures were turned upright and encoded anew"},
+    [REMARK_SCALED] = {"scaled", "picture was made smaller", "pictures were made smaller"},
+    [REMARK_ENCODED] = {"encoded", "picture was encoded anew", "pictures were encoded anew"},
+    [REMARK_CMYK_CONVERTED] = {"cmyk-converted", "CMYK picture became RGB, as TensorFlow decodes it",
+                               "CMYK pictures became RGB, as TensorFlow decodes them"},
+    [REMARK_NARROWED] = {"narrowed", "picture of 16 bits a channel became one of 8",
+                         "pictures of 16 bits a channel became ones of 8"},
+    [REMARK_FIRST_FRAME] = {"first-frame", "animated picture became its first frame",
+                            "animated pictures became their first frames"},
+    [REMARK_PROFILE_DROPPED] = {"profile-dropped",
+                                "picture lost its colour profile, which decoders for training ignore",
+                                "pictures lost their colour profile, which decoders for training ignore"},
+    [REMARK_TRANSPARENT_KEPT] = {"transparent", "picture is transparent and stayed PNG",
+                                 "pictures are transparent and stayed PNG"},
+    [REMARK_NOT_CROP_READY] = {"not-crop-ready", "JPEG cannot be rewritten for crops and was kept as it is",
+                               "JPEGs cannot be rewritten for crops and were kept as they are"},
+    [REMARK_UNREADABLE] = {"unreadable", "file could not be read", "files could not be read"},
+    [REMARK_EMPTY] = {"empty", "file is empty", "files are empty"},
+    [REMARK_NO_PICTURE] = {"no-picture", "file is no picture", "files are no pictures"},
+    [REMARK_OTHER_FORMAT] = {"other-format", "picture is neither JPEG nor PNG", "pictures are neither JPEG nor PNG"},
+    [REMARK_DAMAGED] = {"damaged", "picture is damaged or cut short", "pictures are damaged or cut short"},
+    [REMARK_TOO_LARGE] = {"not-decoded", "picture is too large or of a kind that is not decoded",
+                          "pictures are too large or of a kind that is not decoded"},
+    [REMARK_NO_ROW] = {"no-row", "row has values that cannot be used", "rows have values that cannot be used"},
+};
+
+const char *remark_sentence(remark remark, bool plural)
+{
+    return plural ? rows[remark].many : rows[remark].one;
+}
+
+const char *remark_word(remark remark)
+{
+    return rows[remark].word;
+}

@@ -1,0 +1,149 @@
+/* What is told at the end, one sentence a thing, with the columns of the terminal that there are. */
+#include "tools/tfrecord-make/make.h"
+
+#include "tools/common/text.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static constexpr int INDENT = 2;
+
+void say(const char *format, ...)
+{
+    char *raw = nullptr;
+    va_list args;
+    va_start(args, format);
+    int length = vasprintf(&raw, format, args);
+    va_end(args);
+    if (length < 0) return;
+    size_t size = 4 * (size_t)length + 1;
+    char *text = malloc(size);
+    if (text) {
+        (void)text_copy(text, size, (mr_string){raw, (size_t)length}, length * 4);
+        int columns = isatty(STDOUT_FILENO) ? progress_columns(STDOUT_FILENO, 80) : 0, used = 0;
+        char *rest = text;
+        for (char *word; (word = strsep(&rest, " "));) {
+            int width = text_columns(mr_string_from(word));
+            if (columns > 0 && used > INDENT && used + 1 + width > columns) {
+                printf("\n%*s", INDENT, "");
+                used = INDENT;
+            } else if (word != text) {
+                putchar(' ');
+                used++;
+            }
+            fputs(word, stdout);
+            used += width;
+        }
+        putchar('\n');
+    }
+    free(text);
+    free(raw);
+}
+
+void report_source(const options *options, const source *source)
+{
+    char size[PROGRESS_TEXT_SIZE], classes[64] = "";
+    int32_t class_count = 0;
+    for (int32_t i = 0; i < source->class_count; i++) class_count += source->classes[i] != nullptr;
+    if (class_count > 0)
+        snprintf(classes, sizeof(classes), " in %d class%s", class_count, class_count == 1 ? "" : "es");
+    say("%s: %" PRId64 " %s%s%s, %s", options->input, source->row_count, source->row_noun,
+        source->row_count == 1 ? "" : "s", classes, progress_size_text(source->size_bytes, size));
+    for (int i = 0; i < source->note_count; i++)
+        say("  %" PRId64 " %s: %s%s", source->notes[i].count, source->notes[i].what, source->notes[i].first,
+            source->notes[i].count > 1 ? ", …" : "");
+    fflush(stdout);
+}
+
+void report_duplicates(const options *options, const duplicates_found *found)
+{
+    if (found->same.count > 0)
+        say("  %" PRId64 " %s: %s is %s%s", found->same.count,
+            found->dropped > 0       ? "copies of pictures were left out"
+            : found->same.count == 1 ? "picture is a copy of another; --duplicates drop leaves it out"
+                                     : "pictures are copies of others; --duplicates drop leaves them out",
+            found->same.other, found->same.first, found->same.count > 1 ? ", …" : "");
+    if (found->contradicting.count > 0)
+        say("  %" PRId64 " %s with another label or other annotations, and %s kept: %s is %s%s",
+            found->contradicting.count,
+            found->contradicting.count == 1 ? "picture is there again" : "pictures are there again",
+            found->contradicting.count == 1 ? "was" : "were", found->contradicting.other, found->contradicting.first,
+            found->contradicting.count > 1 ? ", …" : "");
+    if (found->crossing.count > 0 && found->dropped == 0)
+        say("  warning: %" PRId64
+            " of the copies %s in another part than the original, so what is tested was trained on: "
+            "%s is %s%s",
+            found->crossing.count, found->crossing.count == 1 ? "is" : "are", found->crossing.other,
+            found->crossing.first, found->crossing.count > 1 ? ", …" : "");
+    fflush(stdout);
+}
+
+/* What was remarked about pictures, a sentence each; then why some were left out. */
+static void report_remarks(const work *work)
+{
+    shard_report sum = {0};
+    for (int i = 0; i < work->options->split_count; i++)
+        if (shard_report_add(&sum, &work->splits[i], nullptr) != MR_OK) return shard_report_deinit(&sum);
+    for (int i = 0; i < (int)REMARK_FAULTS; i++)
+        if (sum.remarks[i].count > 0)
+            say("%" PRId64 " %s (%s%s)", sum.remarks[i].count, remark_sentence((remark)i, sum.remarks[i].count > 1),
+                sum.remarks[i].first, sum.remarks[i].count > 1 ? ", …" : "");
+    if (sum.skipped > 0)
+        say("%" PRId64 " %s%s could not be used and %s left out:", sum.skipped, work->source->row_noun,
+            sum.skipped == 1 ? "" : "s", sum.skipped == 1 ? "was" : "were");
+    for (int i = (int)REMARK_FAULTS; i < REMARK_COUNT; i++)
+        if (sum.remarks[i].count > 0)
+            say("  %" PRId64 " %s (%s%s)", sum.remarks[i].count, remark_sentence((remark)i, sum.remarks[i].count > 1),
+                sum.remarks[i].first, sum.remarks[i].count > 1 ? ", …" : "");
+    shard_report_deinit(&sum);
+}
+
+static void report_written(const work *work, double seconds)
+{
+    char text[PROGRESS_TEXT_SIZE], rate[64] = "";
+    if (work->reused > 0 && work->written > 0)
+        say("%" PRId64 " records in files that were finished before", work->reused);
+    if (work->written > 0 && seconds > 0) snprintf(rate, sizeof(rate), ", %.0f/s", (double)work->written / seconds);
+    say("%" PRId64 " %s%s written in %s%s", work->written, work->source->row_noun, work->written == 1 ? "" : "s",
+        progress_time_text(seconds, text), rate);
+    fflush(stdout);
+}
+
+void report_part(const work *work, double seconds)
+{
+    const options *options = work->options;
+    int32_t shards = 0;
+    for (int32_t i = 0; i < work->plan->shard_count; i++) shards += work->plan->shards[i].worker == options->worker;
+    report_remarks(work);
+    say("worker %d of %d: %d of the %d files%s", options->worker, options->worker_count, shards,
+        work->plan->shard_count, shards == 0 ? "; there are more workers than files, --shards makes more files" : "");
+    report_written(work, seconds);
+}
+
+void report_made(const work *work, double seconds, int64_t removed, bool joined)
+{
+    char text[PROGRESS_TEXT_SIZE];
+    const options *options = work->options;
+    for (int i = 0; i < options->split_count; i++) {
+        const shard_report *split = &work->splits[i];
+        if (work->plan->split_shards[i] == 0)
+            say("%-12s no %ss", options->splits[i].name, work->source->row_noun);
+        else
+            say("%-12s %" PRId64 " record%s, %s: %s/%s-%s@%d.tfrecord", options->splits[i].name, split->records,
+                split->records == 1 ? "" : "s", progress_size_text(split->size_bytes, text), options->out,
+                options->name, options->splits[i].name, work->plan->split_shards[i]);
+    }
+    if (work->source->class_count > 0) say("%-12s %s/labels.txt", "labels", options->out);
+    report_remarks(work);
+    if (removed > 0) say("%" PRId64 " file%s of an earlier run removed", removed, removed == 1 ? "" : "s");
+    if (joined)
+        say("%" PRId64 " records in %d files joined%s%s", work->reused, work->plan->shard_count,
+            seconds > 0 ? " after " : "", seconds > 0 ? progress_time_text(seconds, text) : "");
+    else
+        report_written(work, seconds);
+    fflush(stdout);
+}

@@ -1,0 +1,206 @@
+/* What all sources share: the table of forms, the lists of rows and classes, the keys of a picture. */
+#include "tools/tfrecord-make/make.h"
+
+#include "records/file.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <unistd.h>
+
+/* A larger picture file is a mistake rather than a picture. */
+static constexpr size_t PICTURE_SIZE_MAX = (size_t)1 << 30;
+static constexpr size_t TEXT_BLOCK_BYTES = (size_t)64 << 10;
+
+mr_status source_bytes_reserve(source_bytes *bytes, size_t size_bytes, mr_error *error)
+{
+    if (size_bytes <= bytes->capacity_bytes) return MR_OK;
+    free(bytes->data);
+    *bytes = (source_bytes){0};
+    size_t capacity = size_bytes + size_bytes / 4;
+    bytes->data = malloc(capacity);
+    if (!bytes->data) return mr_fail_memory(error, capacity);
+    bytes->capacity_bytes = capacity;
+    return MR_OK;
+}
+
+bool source_is_picture_name(const char *name)
+{
+    static const char *const endings[] = {".jpg", ".jpeg", ".jpe", ".jfif", ".png"};
+    const char *dot = strrchr(name, '.');
+    for (size_t i = 0; dot && i < sizeof(endings) / sizeof(endings[0]); i++)
+        if (strcasecmp(dot, endings[i]) == 0) return true;
+    return false;
+}
+
+static mr_status read_file(const char *path, source_bytes *bytes, mr_error *error)
+{
+    int descriptor;
+    MR_TRY(mr_file_open(path, &descriptor, error));
+    off_t size = lseek(descriptor, 0, SEEK_END);
+    size_t done = 0;
+    bytes->size_bytes = 0;
+    mr_status status = MR_OK;
+    if (size < 0 || (uint64_t)size > PICTURE_SIZE_MAX)
+        status = mr_fail(error, MR_RESOURCE_EXHAUSTED, "%s: larger than a picture can be (%zu bytes)", path,
+                         PICTURE_SIZE_MAX);
+    if (status == MR_OK) status = source_bytes_reserve(bytes, (size_t)size + 1, error);
+    if (status == MR_OK) status = mr_file_read_at(descriptor, path, 0, bytes->data, (size_t)size, &done, error);
+    (void)close(descriptor);
+    bytes->size_bytes = done;
+    return status;
+}
+
+mr_status source_read_picture(const source *source, const row *row, source_bytes *bytes, bool *has_picture,
+                              mr_error *error)
+{
+    char *path = nullptr;
+    if (source->folder && *row->name != '/' && asprintf(&path, "%s/%s", source->folder, row->name) < 0)
+        return mr_fail_memory(error, strlen(row->name));
+    mr_status status = read_file(path ? path : row->name, bytes, error);
+    free(path);
+    *has_picture = status == MR_OK;
+    return status;
+}
+
+mr_status source_fail_row(const source *source, const row *row, mr_status status, mr_error *error)
+{
+    if (source->names_are_places) return mr_fail_in(error, status, "%s: %s", source->input, row->name);
+    if (source->folder && *row->name != '/') return mr_fail_in(error, status, "%s/%s", source->folder, row->name);
+    return mr_fail_in(error, status, "%s", row->name);
+}
+
+mr_status source_note_path(source *source, const char *path, mr_error *error)
+{
+    bool leads_out = *path == '/';
+    for (const char *part = path; part && !leads_out; part = strchr(part, '/')) {
+        part += *part == '/';
+        leads_out = strncmp(part, "..", 2) == 0 && (part[2] == '/' || !part[2]);
+    }
+    return leads_out ? source_note(source, "pictures lie outside of their folder", path, error) : MR_OK;
+}
+
+char *source_keep(source *source, const char *text, size_t size_bytes)
+{
+    if (size_bytes + 1 > source->text_room) {
+        size_t block = size_bytes + 1 > TEXT_BLOCK_BYTES ? size_bytes + 1 : TEXT_BLOCK_BYTES;
+        source->text = mr_arena_alloc(&source->arena, block);
+        source->text_room = source->text ? block : 0;
+        if (!source->text) return nullptr;
+    }
+    char *copy = source->text;
+    memcpy(copy, text, size_bytes);
+    copy[size_bytes] = '\0';
+    source->text += size_bytes + 1;
+    source->text_room -= size_bytes + 1;
+    return copy;
+}
+
+mr_status source_add_row(source *source, const row *row, mr_error *error)
+{
+    /* Grows at powers of two. */
+    int64_t count = source->row_count;
+    if ((count & (count - 1)) == 0) {
+        size_t size = (size_t)(count ? 2 * count : 1) * sizeof(*row);
+        struct row *grown = realloc(source->rows, size);
+        if (!grown) return mr_fail_memory(error, size);
+        source->rows = grown;
+    }
+    size_t length = strlen(row->name);
+    char *name = source_keep(source, row->name, length);
+    if (!name) return mr_fail_memory(error, length);
+    struct row *added = &source->rows[source->row_count++];
+    *added = *row;
+    added->name = name;
+    if (!row->hash) added->hash = plan_hash(0, name, length);
+    source->size_bytes += row->size_bytes;
+    return MR_OK;
+}
+
+mr_status source_add_class(source *source, const char *name, mr_error *error)
+{
+    int32_t count = source->class_count;
+    if (count == INT32_MAX) return mr_fail(error, MR_INVALID_ARGUMENT, "%s: too many classes", source->input);
+    if ((count & (count - 1)) == 0) {
+        size_t size = (size_t)(count ? 2 * (size_t)count : 1) * sizeof(char *);
+        char **grown = realloc(source->classes, size);
+        if (!grown) return mr_fail_memory(error, size);
+        source->classes = grown;
+    }
+    if (name && strchr(name, '\n'))
+        return mr_fail(error, MR_INVALID_ARGUMENT, "%s: the class \"%s\" has a line break in its name", source->input,
+                       name);
+    char *copy = name ? source_keep(source, name, strlen(name)) : nullptr;
+    if (name && !copy) return mr_fail_memory(error, strlen(name));
+    source->classes[source->class_count++] = copy;
+    return MR_OK;
+}
+
+mr_status source_note(source *source, const char *what, const char *example, mr_error *error)
+{
+    int i = 0;
+    while (i < source->note_count && strcmp(source->notes[i].what, what) != 0) i++;
+    assert(i < SOURCE_NOTES_MAX);
+    if (i == source->note_count) {
+        char *first = source_keep(source, example, strlen(example));
+        if (!first) return mr_fail_memory(error, strlen(example));
+        source->notes[source->note_count++].what = what;
+        source->notes[i].first = first;
+    }
+    source->notes[i].count++;
+    return MR_OK;
+}
+
+void source_deinit(source *source)
+{
+    if (source->functions && source->functions->deinit) source->functions->deinit(source);
+    free(source->rows);
+    free(source->classes);
+    mr_arena_deinit(&source->arena);
+    *source = (struct source){0};
+}
+
+mr_status source_picture(const source *source, const row *row, source_bytes *bytes, bool *has_picture, mr_error *error)
+{
+    *has_picture = false;
+    bytes->size_bytes = 0;
+    if (!source->functions->picture) return MR_OK;
+    return source->functions->picture(source, row, bytes, has_picture, error);
+}
+
+mr_status source_content(const source *source, const row *row, source_bytes *bytes, bool *has_picture, mr_error *error)
+{
+    if (!source->functions->content) return source_picture(source, row, bytes, has_picture, error);
+    *has_picture = false;
+    return source->functions->content(source, row, bytes, has_picture, error);
+}
+
+static const char *color_name(mr_color_space color)
+{
+    switch (color) {
+    case MR_COLOR_GRAY:
+        return "Gray";
+    case MR_COLOR_CMYK:
+        return "CMYK";
+    default:
+        return "RGB";
+    }
+}
+
+mr_status source_add_features(const source *source, const row *row, const picture_facts *facts,
+                              mr_example_encoder *encoder, mr_error *error)
+{
+    const features to = {encoder, source->in};
+    if (facts) {
+        const mr_image_info *info = &facts->info;
+        put_bytes(&to, "image/encoded", facts->encoded);
+        put_bytes(&to, "image/format", info->format == MR_IMAGE_JPEG ? MR_STR("jpeg") : MR_STR("png"));
+        put_int64(&to, "image/height", info->height);
+        put_int64(&to, "image/width", info->width);
+        put_int64(&to, "image/channels", info->channels);
+        put_bytes(&to, "image/colorspace", mr_string_from(color_name(info->color)));
+    }
+    return source->functions->add_features(source, row, facts, &to, error);
+}

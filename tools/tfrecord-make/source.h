@@ -1,0 +1,237 @@
+/* A source: one form of input as rows, each of which becomes a record.
+ *
+ * ```c
+ * source source = {0};
+ * MR_TRY(source_open(options, &source, error));
+ * for (int64_t i = 0; i < source.row_count; i++) {
+ *     MR_TRY(source_picture(&source, &source.rows[i], &bytes, &has_picture, error));
+ *     …treat the picture, fill facts…
+ *     MR_TRY(source_add_features(&source, &source.rows[i], has_picture ? &facts : nullptr, &encoder, error));
+ *     MR_TRY(mr_example_finish(&encoder, &record, error));
+ * }
+ * source_deinit(&source);
+ * ```
+ *
+ * Opening lists all rows and reads nothing that can be read later. A row is a few words and its name, in memory for the
+ * whole run: 64 bytes and the name's own. What else belongs to it (pixels, columns, array elements) is read
+ * again from the input, at the row's place, when its record is made; so memory follows the number of rows (for detection
+ * also that of boxes), never the size of what is in them.
+ *
+ * To add a form: source_NAME.c with `open` that fills the source through source_add_row, source_add_class and
+ * source_leave_out, and a row in the table of source.c. */
+#ifndef MR_TOOLS_TFRECORD_MAKE_SOURCE_H
+#define MR_TOOLS_TFRECORD_MAKE_SOURCE_H
+
+#include "base/arena.h"
+
+#include <millrace/example.h>
+#include <millrace/image.h>
+
+struct options;
+
+/* ---- options_input.c: the part of the command line that is about the input ---- */
+
+typedef enum input_format {
+    FORMAT_AUTO = 0,
+    FORMAT_FOLDER,
+    FORMAT_LIST,       /* CSV or JSON Lines: a picture's path a row, with a label or targets and more columns */
+    FORMAT_REGRESSION, /* the same, with targets */
+    FORMAT_TABLE,      /* CSV or JSON Lines: columns alone */
+    FORMAT_COCO,
+    FORMAT_VOC,
+    FORMAT_NUMPY,
+    FORMAT_TAR
+} input_format;
+
+typedef struct key_change {
+    const char *from, *to; /* borrowed from the command line; to is "" for a feature that is left out */
+    size_t from_size;
+} key_change;
+
+/* Texts are borrowed from the command line; null where the option is not given. */
+typedef struct source_options {
+    input_format format;
+    const char *images, *labels;
+    const char *columns, *path_column, *label_column, *targets; /* names, with commas between */
+    const char *types, *missing;
+    const char *picture, *raw; /* names of arrays */
+    char separator;            /* 0: comma, or tab for .tsv */
+    key_change *keys;          /* owned */
+    int key_count;
+} source_options;
+
+/* Rows for getopt_long, and what it gives for them: numbers from SOURCE_OPTION on. */
+enum { SOURCE_OPTION = 1000 };
+#define SOURCE_LONG_OPTIONS                                                                                            \
+    {"format", 1, nullptr, SOURCE_OPTION}, {"images", 1, nullptr, SOURCE_OPTION + 1},                                  \
+        {"labels", 1, nullptr, SOURCE_OPTION + 2}, {"columns", 1, nullptr, SOURCE_OPTION + 3},                         \
+        {"path-column", 1, nullptr, SOURCE_OPTION + 4}, {"label-column", 1, nullptr, SOURCE_OPTION + 5},               \
+        {"target", 1, nullptr, SOURCE_OPTION + 6}, {"types", 1, nullptr, SOURCE_OPTION + 7},                           \
+        {"missing", 1, nullptr, SOURCE_OPTION + 8}, {"separator", 1, nullptr, SOURCE_OPTION + 9},                      \
+        {"picture", 1, nullptr, SOURCE_OPTION + 10}, {"raw", 1, nullptr, SOURCE_OPTION + 11},                          \
+        {"key", 1, nullptr, SOURCE_OPTION + 12}
+/* Takes one of them. False: *reason is a sentence for the person. */
+bool source_option(int option, char *value, source_options *options, const char **reason);
+void source_options_deinit(source_options *options);
+extern const char source_help[];
+
+/* ---- Rows ---- */
+
+/* What becomes a record. */
+typedef struct row {
+    const char *name;    /* borrowed from the source; a path, "list.csv:12", …: unique unless the input says it twice */
+    uint64_t hash;       /* of the name: split and order follow from it and the seed alone */
+    uint64_t facts_hash; /* of all else that its record follows from, but the bytes of its file */
+    uint64_t size_bytes; /* about what its record will take */
+    int64_t modified_ns; /* of the file that it comes from */
+    uint64_t place;      /* the source's own: an offset, an index */
+    uint32_t detail;     /* the source's own */
+    int32_t label;       /* index of source.classes; -1: none */
+} row;
+
+/* Bytes that grow and are kept between rows: one for each thread. {0} is empty; free(data). */
+typedef struct source_bytes {
+    char *data;
+    size_t size_bytes, capacity_bytes;
+} source_bytes;
+/* Room for size_bytes, whose old content is lost. */
+mr_status source_bytes_reserve(source_bytes *bytes, size_t size_bytes, mr_error *error);
+
+/* A picture as it goes into the record: after treatment. */
+typedef struct picture_facts {
+    mr_string encoded;                   /* borrowed */
+    mr_image_info info;                  /* of encoded */
+    int32_t stored_width, stored_height; /* as the input had it, before it was turned or resized */
+    int32_t turned;                      /* the EXIF orientation that was applied, 1…8; 0 and 1: none */
+} picture_facts;
+
+/* Where a row's features go: the encoder, under the names that --key gives them. */
+typedef struct features {
+    mr_example_encoder *encoder;
+    const source_options *options;
+} features;
+void put_bytes(const features *to, const char *key, mr_string value);
+void put_int64(const features *to, const char *key, int64_t value);
+void put_float(const features *to, const char *key, float value);
+void put_bytes_list(const features *to, const char *key, const mr_string *values, size_t count);
+void put_int64_list(const features *to, const char *key, const int64_t *values, size_t count);
+void put_float_list(const features *to, const char *key, const float *values, size_t count);
+
+typedef struct source source;
+
+/* How rows are read. All are safe from any thread; they write nothing to the source. */
+typedef struct source_functions {
+    /* The bytes of the row's picture. Null in a source without pictures; leaves *has_picture false for a row that has
+     * none. errors: what is wrong with this row; the caller may leave it out and go on */
+    mr_status (*picture)(const source *source, const row *row, source_bytes *bytes, bool *has_picture, mr_error *error);
+    /* Bytes that are equal for equal pictures and cheaper than they; null: the picture itself. */
+    mr_status (*content)(const source *source, const row *row, source_bytes *bytes, bool *has_picture, mr_error *error);
+    /* The row's own features. facts: null for a row without a picture; the picture's keys are there already. */
+    mr_status (*add_features)(const source *source, const row *row, const picture_facts *facts, const features *to,
+                              mr_error *error);
+    void (*deinit)(source *source); /* of detail; may be null */
+} source_functions;
+
+static constexpr int SOURCE_NOTES_MAX = 8;
+
+struct source {
+    const source_functions *functions;
+    const struct options *options; /* borrowed */
+    const char *input;             /* borrowed: the file or folder that was given */
+    const source_options *in;      /* borrowed: options->in */
+    input_format format;           /* as recognised */
+    row *rows;                     /* owned; in the order of the input, which for folders is that of sorted names */
+    int64_t row_count;
+    uint64_t size_bytes;  /* of all rows */
+    const char *row_noun; /* "picture", "row", "sample": what a row is to a person */
+    char **classes; /* the index is the label; a null where a number stands for no class. Borrowed from the arena */
+    int32_t class_count; /* 0: no names of labels, and no labels.txt */
+    bool has_pictures;
+    bool sizes_hold_more; /* rows' sizes are not those of their pictures alone */
+    bool has_boxes;       /* detection: labels begin with 1, and label_map.pbtxt is written too */
+    uint64_t facts_hash;  /* of options and input that all records follow from */
+    /* What is not used, as "12 files left out, not .jpg or .png by name: notes.txt, …" */
+    struct {
+        int64_t count;
+        const char *what;  /* static: "left out, not .jpg or .png by name" */
+        const char *first; /* one of them; from the arena */
+    } notes[SOURCE_NOTES_MAX];
+    int note_count;
+    const char *folder;    /* borrowed; where the files that rows are named after lie; null: names stand alone */
+    bool names_are_places; /* names are "line 12" and the like, in the input */
+    mr_arena arena;
+    char *text; /* where names are packed: in the arena */
+    size_t text_room;
+    void *detail; /* the source's own; functions->deinit frees what the arena does not hold */
+};
+
+/* Recognises what options->input is (or takes the form that options->format asks for), and lists its rows.
+ * errors  naming file, place and reason; a source without rows is an error. The source wants deinit in any case. */
+mr_status source_open(const struct options *options, source *source, mr_error *error);
+void source_deinit(source *source);
+
+/* See source_functions. Errors begin with the row's file. */
+mr_status source_picture(const source *source, const row *row, source_bytes *bytes, bool *has_picture, mr_error *error);
+/* What two rows with the same picture have in common: see source_functions. */
+mr_status source_content(const source *source, const row *row, source_bytes *bytes, bool *has_picture, mr_error *error);
+/* Adds image/encoded, image/format, image/height, … from the facts, and all of the row's own features. */
+mr_status source_add_features(const source *source, const row *row, const picture_facts *facts,
+                              mr_example_encoder *encoder, mr_error *error);
+
+/* Puts the row's file, as a person knows it, before the message. */
+mr_status source_fail_row(const source *source, const row *row, mr_status status, mr_error *error);
+
+/* Writes labels.txt, a line for each class, so that line n + 1 names label n (empty where none has that number); for boxes
+ * also label_map.pbtxt, which TensorFlow's Object Detection API reads. Nothing when there are no classes. */
+mr_status source_write_labels(const source *source, const char *folder, mr_error *error);
+
+/* ---- For the sources ---- */
+
+/* Appends a row; its name is copied, and hashed unless the row has a hash. */
+mr_status source_add_row(source *source, const row *row, mr_error *error);
+/* Appends a class; its name is copied. */
+mr_status source_add_class(source *source, const char *name, mr_error *error);
+/* Counts something that is not used. what: static */
+mr_status source_note(source *source, const char *what, const char *example, mr_error *error);
+/* Counts a path that leads out of the folder; paths are used as they are, but that is worth a word. */
+mr_status source_note_path(source *source, const char *path, mr_error *error);
+/* A copy that lives as long as the source, without padding. Null when there is no memory. */
+char *source_keep(source *source, const char *text, size_t size_bytes);
+/* Reads folder/name, a whole file of at most a GiB: `picture` of the sources whose rows are named after files. */
+mr_status source_read_picture(const source *source, const row *row, source_bytes *bytes, bool *has_picture,
+                              mr_error *error);
+/* Whether a name ends in one of some endings with blanks between, in any case, and has more before it. */
+bool source_has_ending(const char *name, const char *endings);
+#define SOURCE_TAR_ENDINGS ".tar .tar.gz .tgz"
+/* .jpg, .jpeg, .jpe, .jfif, .png, in any case. */
+bool source_is_picture_name(const char *name);
+
+/* Distinct texts with numbers in the order of their coming. {0} is empty. */
+typedef struct names {
+    char **texts; /* owned; their bytes are in the arena */
+    uint32_t *slots;
+    uint32_t count, slot_count;
+    mr_arena arena;
+} names;
+/* The number of a text, which is added when it is new. */
+mr_status names_add(names *names, mr_string text, uint32_t *number, mr_error *error);
+/* -1: not there */
+int64_t names_find(const names *names, mr_string text);
+void names_deinit(names *names);
+
+/* Makes names the classes of the source, from label `first` on: in the order of the file of --labels, which must know all
+ * of them, or sorted by bytes; labels[number of the name] becomes its label. Names that are all whole numbers stay those
+ * numbers, without classes (unless --labels names them).
+ * labels  owned by the caller: free() */
+mr_status source_set_classes(source *source, const names *names, int32_t first, int32_t **labels, mr_error *error);
+
+/* The forms; each fills a source whose options are set. */
+mr_status source_folder_open(source *source, mr_error *error);
+mr_status source_list_open(source *source, mr_error *error);
+mr_status source_table_open(source *source, mr_error *error);
+mr_status source_coco_open(source *source, mr_error *error);
+mr_status source_voc_open(source *source, mr_error *error);
+mr_status source_numpy_open(source *source, mr_error *error);
+mr_status source_tar_open(source *source, mr_error *error);
+
+#endif

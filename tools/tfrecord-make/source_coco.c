@@ -1,0 +1,342 @@
+/* COCO: the JSON lists pictures and boxes; a picture is a row, also one without boxes. Boxes stay in memory, sorted by
+ * their picture. A label is the number of its category, as everywhere with COCO. */
+#include "tools/tfrecord-make/boxes.h"
+#include "tools/tfrecord-make/coco.h"
+#include "tools/tfrecord-make/make.h"
+
+#include "records/file.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+static constexpr int64_t CATEGORY_MAX = 1'000'000;
+
+/* 56 bytes a box. */
+typedef struct kept_box {
+    int64_t key; /* the picture's id; after listing its row, and its number in the file */
+    box box;     /* pixels; inside of the picture when its size is known */
+    float area;
+    int32_t category : 31;
+    uint32_t is_crowd : 1;
+    uint32_t order;
+} kept_box;
+
+typedef struct listed {
+    int64_t id;
+    int32_t width, height;
+} listed;
+
+typedef struct coco {
+    kept_box *boxes; /* owned */
+    int64_t box_count;
+    listed *pictures;  /* owned; by row */
+    int64_t *by_id;    /* owned; rows, sorted by id; while listing */
+    char **categories; /* owned array; names in the source's arena; null where there is none */
+    int32_t *labels;   /* owned; of each category */
+    int64_t category_count;
+    char *folder; /* owned */
+} coco;
+
+typedef struct listing {
+    source *source;
+    coco *coco;
+} listing;
+
+/* ---- Listing ---- */
+
+static mr_status take_image(void *context, const coco_image *image, mr_error *error)
+{
+    listing *listing = context;
+    source *source = listing->source;
+    coco *coco = listing->coco;
+    int64_t count = source->row_count;
+    if ((count & (count - 1)) == 0) {
+        size_t size = (size_t)(count ? 2 * count : 1) * sizeof(listed);
+        listed *grown = realloc(coco->pictures, size);
+        if (!grown) return mr_fail_memory(error, size);
+        coco->pictures = grown;
+    }
+    coco->pictures[count] = (listed){image->id, (int32_t)image->width, (int32_t)image->height};
+    char *name = strndup(image->file_name.data, image->file_name.size_bytes), *path = nullptr;
+    if (!name || asprintf(&path, "%s/%s", coco->folder, name) < 0) {
+        free(name);
+        return mr_fail_memory(error, image->file_name.size_bytes);
+    }
+    row row = {.name = name, .place = (uint64_t)count, .label = -1};
+    struct stat about;
+    if (stat(*name == '/' ? name : path, &about) == 0) {
+        mr_file_stamp stamp = mr_file_stamp_from(&about);
+        row.size_bytes = stamp.size_bytes;
+        row.modified_ns = stamp.modified_ns;
+    }
+    mr_status status = source_note_path(source, name, error);
+    if (status == MR_OK) status = source_add_row(source, &row, error);
+    free(name);
+    free(path);
+    return status;
+}
+
+static mr_status take_box(void *context, const coco_box *given, mr_error *error)
+{
+    listing *listing = context;
+    coco *coco = listing->coco;
+    int64_t count = coco->box_count;
+    if (given->category < 0 || given->category > CATEGORY_MAX)
+        return mr_fail(error, MR_DATA_LOSS, "the category %" PRId64 " is not between 0 and %" PRId64, given->category,
+                       CATEGORY_MAX);
+    if (count == UINT32_MAX) return mr_fail(error, MR_RESOURCE_EXHAUSTED, "too many boxes");
+    if ((count & (count - 1)) == 0) {
+        size_t size = (size_t)(count ? 2 * count : 1) * sizeof(kept_box);
+        kept_box *grown = realloc(coco->boxes, size);
+        if (!grown) return mr_fail_memory(error, size);
+        coco->boxes = grown;
+    }
+    coco->boxes[coco->box_count++] =
+        (kept_box){.key = given->image,
+                   .box = {given->x, given->y, given->x + given->width, given->y + given->height},
+                   .area = (float)given->area,
+                   .category = (int32_t)given->category,
+                   .is_crowd = given->is_crowd,
+                   .order = (uint32_t)count};
+    return MR_OK;
+}
+
+static mr_status take_nothing(void *context, mr_error *error)
+{
+    listing *listing = context;
+    return source_note(listing->source, "annotations without a box left out", "a caption, perhaps", error);
+}
+
+static mr_status take_category(void *context, int64_t id, mr_string name, mr_error *error)
+{
+    listing *listing = context;
+    coco *coco = listing->coco;
+    if (id < 0 || id > CATEGORY_MAX)
+        return mr_fail(error, MR_DATA_LOSS, "the category %" PRId64 " is not between 0 and %" PRId64, id, CATEGORY_MAX);
+    if (id >= coco->category_count) {
+        char **grown = realloc(coco->categories, ((size_t)id + 1) * sizeof(char *));
+        if (!grown) return mr_fail_memory(error, (size_t)id * sizeof(char *));
+        coco->categories = grown;
+        while (coco->category_count <= id) grown[coco->category_count++] = nullptr;
+    }
+    if (coco->categories[id]) return mr_fail(error, MR_DATA_LOSS, "the category %" PRId64 " is there twice", id);
+    coco->categories[id] = source_keep(listing->source, name.data, name.size_bytes);
+    return coco->categories[id] ? MR_OK : mr_fail_memory(error, name.size_bytes);
+}
+
+/* ---- Boxes to their pictures ---- */
+
+static int compare_ids(const void *a, const void *b, void *context)
+{
+    const listed *pictures = context;
+    int64_t x = pictures[*(const int64_t *)a].id, y = pictures[*(const int64_t *)b].id;
+    return (x > y) - (x < y);
+}
+
+static mr_status sort_pictures(const source *source, coco *coco, mr_error *error)
+{
+    size_t count = (size_t)source->row_count;
+    coco->by_id = malloc((count + 1) * sizeof(int64_t));
+    if (!coco->by_id) return mr_fail_memory(error, count * sizeof(int64_t));
+    for (size_t i = 0; i < count; i++) coco->by_id[i] = (int64_t)i;
+    qsort_r(coco->by_id, count, sizeof(int64_t), compare_ids, coco->pictures);
+    for (size_t i = 1; i < count; i++)
+        if (coco->pictures[coco->by_id[i]].id == coco->pictures[coco->by_id[i - 1]].id)
+            return mr_fail(error, MR_DATA_LOSS, "%s: the picture %" PRId64 " is there twice", source->input,
+                           coco->pictures[coco->by_id[i]].id);
+    return MR_OK;
+}
+
+/* The row of a picture's id; -1: none. */
+static int64_t find_picture(const source *source, const coco *coco, int64_t id)
+{
+    int64_t low = 0, high = source->row_count;
+    while (low < high) {
+        int64_t middle = low + (high - low) / 2, found = coco->pictures[coco->by_id[middle]].id;
+        if (found == id) return coco->by_id[middle];
+        if (found < id)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return -1;
+}
+
+static int compare_boxes(const void *a, const void *b)
+{
+    const kept_box *x = a, *y = b;
+    if (x->key != y->key) return x->key < y->key ? -1 : 1;
+    return (x->order > y->order) - (x->order < y->order);
+}
+
+/* Whether a box is of use; what is not is counted. */
+static mr_status check_box(source *source, const coco *coco, kept_box *kept, bool *is_good, mr_error *error)
+{
+    char example[64];
+    bool was_cut = false;
+    int64_t row = find_picture(source, coco, kept->key);
+    *is_good = false;
+    snprintf(example, sizeof(example), "annotations[%" PRIu32 "]", kept->order);
+    if (kept->category >= coco->category_count || !coco->categories[kept->category])
+        return mr_fail(error, MR_DATA_LOSS, "%s: annotations[%" PRIu32 "]: the category %d is not among the categories",
+                       source->input, kept->order, kept->category);
+    if (row < 0) return source_note(source, "boxes of pictures that are not listed left out", example, error);
+    kept->key = row;
+    const listed *picture = &coco->pictures[row];
+    double width = picture->width ? picture->width : HUGE_VAL, height = picture->height ? picture->height : HUGE_VAL;
+    *is_good = box_clip(&kept->box, width, height, &was_cut);
+    if (!*is_good) return source_note(source, "boxes left out, without area inside of their picture", example, error);
+    return was_cut ? source_note(source, "boxes cut at the edge of their picture", example, error) : MR_OK;
+}
+
+static mr_status sort_boxes(source *source, coco *coco, mr_error *error)
+{
+    int64_t count = 0;
+    MR_TRY(sort_pictures(source, coco, error));
+    for (int64_t i = 0; i < coco->box_count; i++) {
+        bool is_good;
+        MR_TRY(check_box(source, coco, &coco->boxes[i], &is_good, error));
+        if (is_good) coco->boxes[count++] = coco->boxes[i];
+    }
+    coco->box_count = count;
+    if (count > 0) qsort(coco->boxes, (size_t)count, sizeof(kept_box), compare_boxes);
+    free(coco->by_id);
+    coco->by_id = nullptr;
+    for (int64_t i = 0, j = 0; i < source->row_count; i++) {
+        row *row = &source->rows[i];
+        row->place = (uint64_t)j;
+        const listed *picture = &coco->pictures[i];
+        int64_t words[] = {picture->id, picture->width, picture->height};
+        row->facts_hash = plan_hash(0, words, sizeof(words));
+        for (; j < count && coco->boxes[j].key == i; j++) {
+            const kept_box *box = &coco->boxes[j];
+            double sides[] = {box->box.xmin, box->box.ymin, box->box.xmax,
+                              box->box.ymax, box->area,     2.0 * box->category + box->is_crowd};
+            row->facts_hash = plan_hash(row->facts_hash, sides, sizeof(sides));
+        }
+    }
+    return MR_OK;
+}
+
+/* Labels are the categories' numbers; with --labels the lines of their names. */
+static mr_status set_classes(source *source, coco *coco, mr_error *error)
+{
+    coco->labels = calloc((size_t)coco->category_count + 1, sizeof(int32_t));
+    if (!coco->labels) return mr_fail_memory(error, (size_t)coco->category_count * sizeof(int32_t));
+    if (!source->in->labels) {
+        for (int64_t i = 0; i < coco->category_count; i++) {
+            coco->labels[i] = (int32_t)i;
+            MR_TRY(source_add_class(source, coco->categories[i], error));
+        }
+        return MR_OK;
+    }
+    names names = {0};
+    int32_t *labels = nullptr;
+    uint32_t number;
+    mr_status status = MR_OK;
+    for (int64_t i = 0; i < coco->category_count && status == MR_OK; i++) {
+        if (!coco->categories[i]) continue;
+        status = names_add(&names, mr_string_from(coco->categories[i]), &number, error);
+        coco->labels[i] = (int32_t)number;
+    }
+    if (status == MR_OK) status = source_set_classes(source, &names, 0, &labels, error);
+    for (int64_t i = 0; i < coco->category_count && status == MR_OK; i++)
+        if (coco->categories[i]) coco->labels[i] = labels[coco->labels[i]];
+    free(labels);
+    names_deinit(&names);
+    return status;
+}
+
+/* ---- Reading ---- */
+
+static mr_status put_all(const source *source, const row *row, const kept_box *kept, size_t count,
+                         const picture_facts *facts, const features *to, mr_error *error)
+{
+    const coco *coco = source->detail;
+    const listed *picture = &coco->pictures[row - source->rows];
+    box *boxes = malloc((count + 1) * sizeof(box));
+    int32_t *labels = malloc((count + 1) * sizeof(int32_t));
+    int64_t *crowds = malloc((count + 1) * sizeof(int64_t));
+    float *areas = malloc((count + 1) * sizeof(float));
+    bool is_good = boxes && labels && crowds && areas;
+    for (size_t i = 0; is_good && i < count; i++) {
+        boxes[i] = kept[i].box;
+        labels[i] = coco->labels[kept[i].category];
+        crowds[i] = kept[i].is_crowd;
+        areas[i] = kept[i].area;
+    }
+    mr_status status = is_good ? MR_OK : mr_fail_memory(error, count * sizeof(box));
+    if (status == MR_OK) status = boxes_place(boxes, count, picture->width, picture->height, facts, error);
+    if (status == MR_OK) status = boxes_put(source, boxes, labels, count, facts, to, error);
+    if (status == MR_OK) {
+        put_int64_list(to, "image/object/is_crowd", crowds, count);
+        put_float_list(to, "image/object/area", areas, count);
+    }
+    free(boxes);
+    free(labels);
+    free(crowds);
+    free(areas);
+    return status == MR_OK ? MR_OK : source_fail_row(source, row, status, error);
+}
+
+static mr_status add_features(const source *source, const row *row, const picture_facts *facts, const features *to,
+                              mr_error *error)
+{
+    const coco *coco = source->detail;
+    char id[32];
+    int64_t index = row - source->rows;
+    snprintf(id, sizeof(id), "%" PRId64, coco->pictures[index].id);
+    put_bytes(to, "image/filename", mr_string_from(row->name));
+    put_bytes(to, "image/source_id", mr_string_from(id));
+    int64_t begin = (int64_t)row->place, end = begin;
+    while (end < coco->box_count && coco->boxes[end].key == index) end++;
+    return put_all(source, row, coco->boxes + begin, (size_t)(end - begin), facts, to, error);
+}
+
+static void deinit(source *source)
+{
+    coco *coco = source->detail;
+    free(coco->boxes);
+    free(coco->pictures);
+    free(coco->by_id);
+    free(coco->categories);
+    free(coco->labels);
+    free(coco->folder);
+    free(coco);
+}
+
+mr_status source_coco_open(source *source, mr_error *error)
+{
+    static const source_functions functions = {
+        .picture = source_read_picture, .add_features = add_features, .deinit = deinit};
+    static const coco_functions take = {take_image, take_box, take_nothing, take_category};
+    coco *coco = calloc(1, sizeof(*coco));
+    if (!coco) return mr_fail_memory(error, sizeof(*coco));
+    source->detail = coco;
+    source->functions = &functions;
+    source->has_pictures = source->has_boxes = true;
+    if (!source->in->images)
+        return mr_fail(error, MR_INVALID_ARGUMENT, "%s: where do its pictures lie? --images DIR says it",
+                       source->input);
+    coco->folder = strdup(source->in->images);
+    if (!coco->folder) return mr_fail_memory(error, strlen(source->in->images));
+    source->folder = coco->folder;
+    mr_input_file *file = nullptr;
+    MR_TRY(mr_input_file_open(source->input, true, &file, error));
+    mr_status status = coco_read(file, &take, &(listing){source, coco}, error);
+    mr_input_file_free(file);
+    MR_TRY(status);
+    if (source->row_count == 0)
+        return mr_fail(error, MR_NOT_FOUND, "%s: lists no pictures; COCO's JSON has \"images\"", source->input);
+    MR_TRY(sort_boxes(source, coco, error));
+    MR_TRY(set_classes(source, coco, error));
+    for (int32_t i = 0; i < source->class_count; i++) {
+        const char *name = source->classes[i] ? source->classes[i] : "";
+        source->facts_hash = plan_hash(source->facts_hash, name, strlen(name));
+    }
+    return MR_OK;
+}

@@ -1,0 +1,165 @@
+/* The folder of pictures: every folder in it that holds pictures is a class; sorted by bytes, from label 0. */
+#include "tools/tfrecord-make/make.h"
+
+#include "base/arena.h"
+#include "records/file.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+
+/* Folders below folders; a link that leads back up ends here. */
+static constexpr int DEPTH_MAX = 32;
+static const char loose[] = "pictures in no class folder left out";
+
+/* Files that systems leave in folders of pictures, which nobody misses. */
+static bool is_litter(const char *name)
+{
+    return strcasecmp(name, "Thumbs.db") == 0 || strcasecmp(name, "desktop.ini") == 0;
+}
+
+static int visible(const struct dirent *entry)
+{
+    return entry->d_name[0] != '.';
+}
+
+static int compare_names(const struct dirent **a, const struct dirent **b)
+{
+    return strcmp((*a)->d_name, (*b)->d_name);
+}
+
+static mr_status add_picture(source *source, const char *path, const struct stat *about, mr_error *error)
+{
+    mr_file_stamp stamp = mr_file_stamp_from(about);
+    return source_add_row(source,
+                          &(row){.name = path,
+                                 .size_bytes = stamp.size_bytes,
+                                 .modified_ns = stamp.modified_ns,
+                                 .label = source->class_count},
+                          error);
+}
+
+/* The names in a folder, sorted; owned. path: below the top folder, "" is the top itself. */
+static mr_status list_names(const char *folder, const char *path, struct dirent ***entries, int *count, mr_error *error)
+{
+    char *full = nullptr;
+    if (asprintf(&full, *path ? "%s/%s" : "%s", folder, path) < 0) return mr_fail_memory(error, strlen(folder));
+    *count = scandir(full, entries, visible, compare_names);
+    mr_status status = *count < 0 ? mr_file_fail(error, errno, "read folder", full) : MR_OK;
+    free(full);
+    return status;
+}
+
+/* What a path below the top folder is. A link to nowhere counts as a file: if it has a picture's name, reading it will
+ * say what is wrong with it. */
+static mr_status stat_below(const char *folder, const char *path, struct stat *about, mr_error *error)
+{
+    char *full = nullptr;
+    if (asprintf(&full, "%s/%s", folder, path) < 0) return mr_fail_memory(error, strlen(folder));
+    if (stat(full, about) != 0) *about = (struct stat){.st_mode = S_IFREG};
+    free(full);
+    return MR_OK;
+}
+
+static mr_status leave_out(source *source, const char *path, const char *name, mr_error *error)
+{
+    return is_litter(name) ? MR_OK : source_note(source, "files left out, not .jpg or .png by name", path, error);
+}
+
+static mr_status scan_class(const char *folder, const char *path, int depth, source *source, mr_error *error);
+
+static mr_status scan_entry(const char *folder, const char *path, const char *name, int depth, source *source,
+                            mr_error *error)
+{
+    struct stat about;
+    MR_TRY(stat_below(folder, path, &about, error));
+    if (S_ISDIR(about.st_mode)) return scan_class(folder, path, depth + 1, source, error);
+    if (!S_ISREG(about.st_mode) || !source_is_picture_name(name)) return leave_out(source, path, name, error);
+    return add_picture(source, path, &about, error);
+}
+
+/* Adds the pictures of a class folder and of the folders below it. */
+static mr_status scan_class(const char *folder, const char *path, int depth, source *source, mr_error *error)
+{
+    if (depth > DEPTH_MAX)
+        return mr_fail(error, MR_INVALID_ARGUMENT, "%s/%s: folders lie more than %d deep", folder, path, DEPTH_MAX);
+    struct dirent **entries = nullptr;
+    int count;
+    MR_TRY(list_names(folder, path, &entries, &count, error));
+    mr_status status = MR_OK;
+    for (int i = 0; i < count; i++) {
+        char *below = nullptr;
+        if (status == MR_OK && asprintf(&below, "%s/%s", path, entries[i]->d_name) < 0) {
+            below = nullptr;
+            status = mr_fail_memory(error, strlen(path));
+        }
+        if (status == MR_OK) status = scan_entry(folder, below, entries[i]->d_name, depth, source, error);
+        free(below);
+        free(entries[i]);
+    }
+    free(entries);
+    return status;
+}
+
+/* A name in the top folder. */
+static mr_status scan_top(const char *folder, const char *name, source *source, mr_error *error)
+{
+    struct stat about;
+    MR_TRY(stat_below(folder, name, &about, error));
+    if (!S_ISDIR(about.st_mode)) {
+        if (!S_ISREG(about.st_mode) || !source_is_picture_name(name)) return leave_out(source, name, name, error);
+        return source_note(source, loose, name, error);
+    }
+    int64_t before = source->row_count;
+    MR_TRY(scan_class(folder, name, 1, source, error));
+    if (source->row_count == before) return MR_OK;
+    uint64_t label = (uint64_t)source->class_count;
+    uint64_t facts = plan_hash(plan_hash(0, name, strlen(name)), &label, sizeof(label));
+    for (int64_t i = before; i < source->row_count; i++) source->rows[i].facts_hash = facts;
+    return source_add_class(source, name, error);
+}
+
+static mr_status check_source(const char *folder, const source *source, mr_error *error)
+{
+    if (source->row_count > 0) return MR_OK;
+    for (int i = 0; i < source->note_count; i++)
+        if (source->notes[i].what == loose)
+            return mr_fail(error, MR_NOT_FOUND,
+                           "%s: %lld pictures lie in the folder itself; they belong in one folder for each class, as "
+                           "in %s/daisy/1.jpg",
+                           folder, (long long)source->notes[i].count, folder);
+    return mr_fail(error, MR_NOT_FOUND, "%s: no pictures (.jpg, .jpeg, .png) in class folders, as in %s/daisy/1.jpg",
+                   folder, folder);
+}
+
+static mr_status add_features(const source *source, const row *row, const picture_facts *facts, const features *to,
+                              mr_error *error)
+{
+    put_bytes(to, "image/filename", mr_string_from(row->name));
+    put_int64(to, "image/class/label", row->label);
+    put_bytes(to, "image/class/text", mr_string_from(source->classes[row->label]));
+    return MR_OK;
+}
+
+mr_status source_folder_open(source *source, mr_error *error)
+{
+    static const source_functions functions = {.picture = source_read_picture, .add_features = add_features};
+    const char *folder = source->input;
+    struct dirent **entries = nullptr;
+    int count;
+    source->functions = &functions;
+    source->folder = folder;
+    source->has_pictures = true;
+    MR_TRY(list_names(folder, "", &entries, &count, error));
+    mr_status status = MR_OK;
+    for (int i = 0; i < count; i++) {
+        if (status == MR_OK) status = scan_top(folder, entries[i]->d_name, source, error);
+        free(entries[i]);
+    }
+    free(entries);
+    return status == MR_OK ? check_source(folder, source, error) : status;
+}

@@ -1,0 +1,226 @@
+/* Distinct names and their numbers; the classes of a source, and the files that tell them. */
+#include "tools/tfrecord-make/make.h"
+
+#include "records/file.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static constexpr size_t LABELS_SIZE_MAX = (size_t)256 << 20;
+
+/* ---- Names ---- */
+
+static uint32_t *find_slot(const names *names, mr_string text)
+{
+    uint32_t slot = (uint32_t)plan_hash(0, text.data, text.size_bytes) & (names->slot_count - 1);
+    for (; names->slots[slot]; slot = (slot + 1) & (names->slot_count - 1)) {
+        const char *there = names->texts[names->slots[slot] - 1];
+        if (strlen(there) == text.size_bytes && memcmp(there, text.data, text.size_bytes) == 0) break;
+    }
+    return &names->slots[slot];
+}
+
+static mr_status grow_names(names *names, mr_error *error)
+{
+    uint32_t count = names->slot_count ? 2 * names->slot_count : 64;
+    uint32_t *slots = count ? calloc(count, sizeof(uint32_t)) : nullptr;
+    char **texts = slots ? realloc(names->texts, count * sizeof(char *)) : nullptr;
+    if (!texts) {
+        free(slots);
+        return mr_fail_memory(error, (size_t)count * sizeof(char *));
+    }
+    free(names->slots);
+    names->texts = texts;
+    names->slots = slots;
+    names->slot_count = count;
+    for (uint32_t i = 0; i < names->count; i++) *find_slot(names, mr_string_from(texts[i])) = i + 1;
+    return MR_OK;
+}
+
+mr_status names_add(names *names, mr_string text, uint32_t *number, mr_error *error)
+{
+    if (2 * (uint64_t)names->count >= names->slot_count) MR_TRY(grow_names(names, error));
+    uint32_t *slot = find_slot(names, text);
+    if (!*slot) {
+        char *copy = mr_arena_strndup(&names->arena, text.size_bytes ? text.data : "", text.size_bytes);
+        if (!copy) return mr_fail_memory(error, text.size_bytes);
+        names->texts[names->count] = copy;
+        *slot = ++names->count;
+    }
+    *number = *slot - 1;
+    return MR_OK;
+}
+
+int64_t names_find(const names *names, mr_string text)
+{
+    return names->slot_count ? (int64_t)*find_slot(names, text) - 1 : -1;
+}
+
+void names_deinit(names *names)
+{
+    free(names->texts);
+    free(names->slots);
+    mr_arena_deinit(&names->arena);
+    *names = (struct names){0};
+}
+
+/* ---- Classes ---- */
+
+/* Reads the file of --labels: line n + 1 is label n; an empty line is a number without a class. */
+static mr_status read_labels(source *source, names *known, mr_error *error)
+{
+    const char *path = source->in->labels;
+    char *text = nullptr;
+    size_t size;
+    MR_TRY(mr_file_read_whole(path, LABELS_SIZE_MAX, &text, &size, error));
+    mr_status status = MR_OK;
+    if (memchr(text, '\0', size)) status = mr_fail(error, MR_INVALID_ARGUMENT, "%s: holds NUL; is it text?", path);
+    char *line = strncmp(text, "\xef\xbb\xbf", 3) == 0 ? text + 3 : text;
+    for (char *next; status == MR_OK && *line; line = next) {
+        size_t length = strcspn(line, "\n");
+        next = line + length + (line[length] == '\n');
+        if (length > 0 && line[length - 1] == '\r') length--;
+        line[length] = '\0';
+        uint32_t number = 0;
+        if (length > 0 && names_find(known, (mr_string){line, length}) >= 0)
+            status = mr_fail(error, MR_INVALID_ARGUMENT, "%s: the class \"%s\" is there twice", path, line);
+        /* An empty line still takes a number, under a name that no class has. */
+        char none[32];
+        snprintf(none, sizeof(none), "\n%d", source->class_count);
+        if (status == MR_OK)
+            status = names_add(known, length ? (mr_string){line, length} : mr_string_from(none), &number, error);
+        if (status == MR_OK) status = source_add_class(source, length ? line : nullptr, error);
+    }
+    free(text);
+    if (status == MR_OK && source->class_count == 0)
+        return mr_fail(error, MR_INVALID_ARGUMENT, "%s: holds no class", path);
+    return status;
+}
+
+/* A whole number as one writes it: no sign, no zero before it. */
+static bool is_number(const char *text, int32_t *number)
+{
+    size_t length = strlen(text);
+    if (length == 0 || length > 9 || strspn(text, "0123456789") != length || (*text == '0' && length > 1)) return false;
+    *number = (int32_t)strtol(text, nullptr, 10);
+    return true;
+}
+
+static bool are_numbers(const names *names)
+{
+    int32_t number;
+    for (uint32_t i = 0; i < names->count; i++)
+        if (!is_number(names->texts[i], &number)) return false;
+    return true;
+}
+
+static int compare_texts(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* Sorted names become classes from `first` on. */
+static mr_status sort_classes(source *source, const names *names, int32_t first, int32_t *labels, mr_error *error)
+{
+    char **sorted = malloc((names->count + 1) * sizeof(char *));
+    if (!sorted) return mr_fail_memory(error, names->count * sizeof(char *));
+    for (uint32_t i = 0; i < names->count; i++) sorted[i] = names->texts[i];
+    qsort(sorted, names->count, sizeof(char *), compare_texts);
+    mr_status status = MR_OK;
+    for (int32_t i = 0; i < first && status == MR_OK; i++) status = source_add_class(source, nullptr, error);
+    for (uint32_t i = 0; i < names->count && status == MR_OK; i++) {
+        labels[names_find(names, mr_string_from(sorted[i]))] = first + (int32_t)i;
+        status = source_add_class(source, sorted[i], error);
+    }
+    free(sorted);
+    return status;
+}
+
+/* The labels of names by the file of --labels; a number stands for its line. */
+static mr_status look_up(source *source, const names *names, const struct names *known, int32_t *labels,
+                         mr_error *error)
+{
+    bool by_number = are_numbers(names) && names->count > 0 && names_find(known, mr_string_from(names->texts[0])) < 0;
+    for (uint32_t i = 0; i < names->count; i++) {
+        int32_t number;
+        int64_t found = names_find(known, mr_string_from(names->texts[i]));
+        if (by_number && is_number(names->texts[i], &number) && number < source->class_count && source->classes[number])
+            found = number;
+        if (found < 0)
+            return mr_fail(error, MR_INVALID_ARGUMENT, "%s: the class \"%s\" is not in %s", source->input,
+                           names->texts[i], source->in->labels);
+        labels[i] = (int32_t)found;
+    }
+    return MR_OK;
+}
+
+mr_status source_set_classes(source *source, const names *found, int32_t first, int32_t **labels, mr_error *error)
+{
+    assert(source->class_count == 0);
+    *labels = calloc((size_t)found->count + 1, sizeof(int32_t));
+    if (!*labels) return mr_fail_memory(error, found->count * sizeof(int32_t));
+    if (source->in->labels) {
+        names known = {0};
+        mr_status status = read_labels(source, &known, error);
+        if (status == MR_OK) status = look_up(source, found, &known, *labels, error);
+        names_deinit(&known);
+        return status;
+    }
+    if (first == 0 && are_numbers(found)) {
+        for (uint32_t i = 0; i < found->count; i++) (void)is_number(found->texts[i], &(*labels)[i]);
+        return MR_OK;
+    }
+    return sort_classes(source, found, first, *labels, error);
+}
+
+/* ---- Files ---- */
+
+static mr_status write_text(const char *folder, const char *name, const char *text, size_t size, mr_error *error)
+{
+    char *path = nullptr;
+    if (asprintf(&path, "%s/%s", folder, name) < 0) return mr_fail_memory(error, strlen(folder));
+    mr_status status = mr_file_write_whole(path, text, size, error);
+    free(path);
+    return status;
+}
+
+/* Text with quotes and backslashes escaped, as protobuf's text form wants it. */
+static void put_quoted(FILE *file, const char *text)
+{
+    for (; *text; text++) {
+        unsigned char c = (unsigned char)*text;
+        if (c == '"' || c == '\\')
+            fprintf(file, "\\%c", c);
+        else if (c < ' ' || c == 127)
+            fprintf(file, "\\%03o", c);
+        else
+            fputc(c, file);
+    }
+}
+
+mr_status source_write_labels(const source *source, const char *folder, mr_error *error)
+{
+    if (source->class_count == 0) return MR_OK;
+    char *lines = nullptr, *map = nullptr;
+    size_t lines_size = 0, map_size = 0;
+    FILE *file = open_memstream(&lines, &lines_size), *map_file = open_memstream(&map, &map_size);
+    for (int32_t i = 0; file && map_file && i < source->class_count; i++) {
+        fprintf(file, "%s\n", source->classes[i] ? source->classes[i] : "");
+        if (!source->classes[i] || i == 0) continue;
+        fprintf(map_file, "item {\n  id: %" PRId32 "\n  name: \"", i);
+        put_quoted(map_file, source->classes[i]);
+        fputs("\"\n}\n", map_file);
+    }
+    bool good = file && map_file && !ferror(file) && !ferror(map_file);
+    if (file) good = fclose(file) == 0 && good;
+    if (map_file) good = fclose(map_file) == 0 && good;
+    mr_status status = good ? MR_OK : mr_fail_memory(error, lines_size);
+    if (status == MR_OK) status = write_text(folder, "labels.txt", lines, lines_size, error);
+    if (status == MR_OK && source->has_boxes) status = write_text(folder, "label_map.pbtxt", map, map_size, error);
+    free(lines);
+    free(map);
+    return status;
+}

@@ -1,0 +1,442 @@
+/* Archives as webdataset has them: members that follow one another and share a name up to the first dot of its last part
+ * ("a/0001.jpg", "a/0001.cls", "a/0001.json") are one sample. Nothing is unpacked: a row knows where its first member
+ * begins, and walks the headers from there. */
+#include "tools/tfrecord-make/columns.h"
+#include "tools/tfrecord-make/make.h"
+
+#include "records/file.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <millrace/formats.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+/* So many archives stay open; of more, plain ones are opened for each row. */
+static constexpr int32_t OPEN_MAX_FILES = 256;
+static constexpr uint64_t LABEL_BYTES_MAX = 4096, JSON_BYTES_MAX = (uint64_t)16 << 20;
+static constexpr uint64_t MEMBER_BYTES_MAX = (uint64_t)1 << 30;
+static constexpr int32_t LABEL_NONE = -1, LABEL_FAULT = -2;
+
+typedef struct archive {
+    char *path;          /* owned */
+    mr_input_file *file; /* owned; null: opened when it is read */
+} archive;
+
+typedef struct archives {
+    archive *items; /* owned */
+    int32_t count;
+    columns fields; /* of the .json members */
+    names labels;   /* while listing */
+} archives;
+
+/* ---- Members and samples ---- */
+
+/* The length of the part of a member's name that its sample shares, and what follows its dot; 0: none. */
+static size_t sample_size(const char *name, const char **ending)
+{
+    const char *slash = strrchr(name, '/'), *base = slash ? slash + 1 : name, *dot = strchr(base, '.');
+    if (!dot || dot == base || !dot[1]) return 0;
+    *ending = dot + 1;
+    return (size_t)(dot - name);
+}
+
+static bool is_picture_ending(const char *ending)
+{
+    return !strchr(ending, '.') && source_is_picture_name(ending - 1); /* from its dot */
+}
+
+static mr_status read_member(const mr_input_file *file, const mr_tar_member *member, uint64_t size_max,
+                             source_bytes *bytes, mr_error *error)
+{
+    size_t done;
+    if (member->size_bytes > size_max)
+        return mr_fail(error, MR_RESOURCE_EXHAUSTED, "%s: %s has more than %" PRIu64 " bytes", mr_input_file_name(file),
+                       member->name, size_max);
+    MR_TRY(source_bytes_reserve(bytes, (size_t)member->size_bytes + 1, error));
+    MR_TRY(mr_input_file_read(file, member->offset, bytes->data, (size_t)member->size_bytes, &done, error));
+    if (done != member->size_bytes)
+        return mr_fail(error, MR_DATA_LOSS, "%s: %s is cut short", mr_input_file_name(file), member->name);
+    bytes->size_bytes = done;
+    return MR_OK;
+}
+
+/* ---- Listing ---- */
+
+typedef struct listing {
+    source *source;
+    archives *archives;
+    const mr_input_file *file;
+    int32_t archive;
+    row row; /* of the sample that is being gathered; name null: none */
+    char *name;
+    size_t name_capacity;
+    source_bytes bytes;
+} listing;
+
+static mr_status finish_sample(listing *listing, mr_error *error)
+{
+    if (!listing->row.name) return MR_OK;
+    mr_status status = source_add_row(listing->source, &listing->row, error);
+    listing->row.name = nullptr;
+    return status;
+}
+
+static mr_status learn_field(void *context, mr_string name, const json_t *value, mr_error *error)
+{
+    columns *fields = context;
+    int32_t index;
+    MR_TRY(columns_add(fields, name, &index, error));
+    column_widen(&fields->items[index], column_type_of_json(value));
+    return MR_OK;
+}
+
+/* The label's text without blanks around it. */
+static mr_string trimmed(const source_bytes *bytes)
+{
+    const char *begin = bytes->data, *end = begin + bytes->size_bytes;
+    while (begin < end && isspace((unsigned char)*begin)) begin++;
+    while (begin < end && isspace((unsigned char)end[-1])) end--;
+    return (mr_string){begin, (size_t)(end - begin)};
+}
+
+/* Looks into the small members that the whole input's classes and types follow from. What is wrong with one is told when
+ * its row is read. */
+static mr_status learn_member(listing *listing, const mr_tar_member *member, const char *ending, mr_error *error)
+{
+    mr_error fault = {0};
+    source_bytes *bytes = &listing->bytes;
+    bool is_label = strcasecmp(ending, "cls") == 0, is_json = strcasecmp(ending, "json") == 0;
+    if (!is_label && !is_json) return MR_OK;
+    mr_status status = read_member(listing->file, member, is_label ? LABEL_BYTES_MAX : JSON_BYTES_MAX, bytes, &fault);
+    if (is_label) {
+        mr_string text = status == MR_OK ? trimmed(bytes) : (mr_string){0};
+        uint32_t number;
+        listing->row.label = LABEL_FAULT;
+        if (text.size_bytes == 0 || memchr(text.data, '\0', text.size_bytes)) return MR_OK;
+        MR_TRY(names_add(&listing->archives->labels, text, &number, error));
+        listing->row.label = (int32_t)number;
+    } else if (status == MR_OK) {
+        json_t *object = json_object_from(bytes->data, bytes->size_bytes, &fault);
+        if (object) status = json_each_field(object, learn_field, &listing->archives->fields, &fault);
+        json_decref(object);
+        if (status == MR_RESOURCE_EXHAUSTED) return mr_fail(error, status, "%s", fault.message);
+    }
+    return MR_OK;
+}
+
+static mr_status list_member(listing *listing, const mr_tar_member *member, mr_error *error)
+{
+    const char *ending;
+    source *source = listing->source;
+    if (member->kind == MR_TAR_FOLDER) return MR_OK;
+    if (member->kind != MR_TAR_FILE)
+        return source_note(source, "members that are no files left out", member->name, error);
+    size_t size = sample_size(member->name, &ending);
+    if (size == 0) return source_note(source, "members without name and ending left out", member->name, error);
+    bool is_same = listing->row.name && strncmp(listing->name, member->name, size) == 0 && !listing->name[size];
+    if (!is_same) {
+        MR_TRY(finish_sample(listing, error));
+        if (size >= listing->name_capacity) {
+            char *grown = realloc(listing->name, 2 * size + 64);
+            if (!grown) return mr_fail_memory(error, 2 * size);
+            listing->name = grown;
+            listing->name_capacity = 2 * size + 64;
+        }
+        memcpy(listing->name, member->name, size);
+        listing->name[size] = '\0';
+        listing->row = (row){.name = listing->name,
+                             .modified_ns = mr_input_file_modified_ns(listing->file),
+                             .place = member->header_offset,
+                             .detail = (uint32_t)listing->archive,
+                             .label = LABEL_NONE};
+    }
+    listing->row.size_bytes += member->size_bytes;
+    if (is_picture_ending(ending)) source->has_pictures = true;
+    return learn_member(listing, member, ending, error);
+}
+
+static mr_status list_archive(listing *listing, mr_error *error)
+{
+    mr_tar_reader *reader = nullptr;
+    mr_tar_member member;
+    MR_TRY(mr_tar_reader_new(listing->file, 0, &reader, error));
+    mr_status status;
+    while ((status = mr_tar_reader_next(reader, &member, error)) == MR_OK) {
+        status = list_member(listing, &member, error);
+        if (status != MR_OK) break;
+    }
+    mr_tar_reader_free(reader);
+    return status == MR_OUT_OF_RANGE ? finish_sample(listing, error) : status;
+}
+
+/* ---- Reading ---- */
+
+typedef struct sample {
+    const source *source;
+    const row *row;
+    const mr_input_file *file;
+    mr_tar_reader *reader;
+    mr_input_file *own; /* owned */
+} sample;
+
+static mr_status open_sample(const source *source, const row *row, sample *sample, mr_error *error)
+{
+    const archives *archives = source->detail;
+    const archive *archive = &archives->items[row->detail];
+    *sample = (struct sample){.source = source, .row = row, .file = archive->file};
+    if (!sample->file) {
+        MR_TRY(mr_input_file_open(archive->path, false, &sample->own, error));
+        sample->file = sample->own;
+    }
+    mr_status status = mr_tar_reader_new(sample->file, row->place, &sample->reader, error);
+    if (status != MR_OK) mr_input_file_free(sample->own);
+    return status;
+}
+
+/* The next member of the sample; MR_OUT_OF_RANGE behind its last. */
+static mr_status next_member(sample *sample, mr_tar_member *member, const char **ending, mr_error *error)
+{
+    for (;;) {
+        MR_TRY(mr_tar_reader_next(sample->reader, member, error));
+        size_t size = member->kind == MR_TAR_FILE ? sample_size(member->name, ending) : 0;
+        if (size == 0) continue; /* listed as left out */
+        if (strncmp(sample->row->name, member->name, size) == 0 && !sample->row->name[size]) return MR_OK;
+        return MR_OUT_OF_RANGE;
+    }
+}
+
+static void close_sample(sample *sample)
+{
+    mr_tar_reader_free(sample->reader);
+    mr_input_file_free(sample->own);
+}
+
+static mr_status read_picture(const source *source, const row *row, source_bytes *bytes, bool *has_picture,
+                              mr_error *error)
+{
+    sample sample;
+    mr_tar_member member;
+    const char *ending;
+    mr_error end = {0};
+    MR_TRY(open_sample(source, row, &sample, error));
+    mr_status status;
+    while ((status = next_member(&sample, &member, &ending, &end)) == MR_OK)
+        if (is_picture_ending(ending)) {
+            status = read_member(sample.file, &member, MEMBER_BYTES_MAX, bytes, &end);
+            *has_picture = status == MR_OK;
+            break;
+        }
+    close_sample(&sample);
+    if (status == MR_OK || status == MR_OUT_OF_RANGE) return MR_OK;
+    return mr_fail(error, status, "%s", end.message);
+}
+
+typedef struct field_putter {
+    const columns *fields;
+    const features *to;
+} field_putter;
+
+static mr_status put_field(void *context, mr_string name, const json_t *value, mr_error *error)
+{
+    const field_putter *putter = context;
+    int64_t index = names_find(&putter->fields->names, name);
+    if (index < 0) return mr_fail(error, MR_DATA_LOSS, "the archive has changed since it was listed");
+    const column *column = &putter->fields->items[index];
+    char *key = nullptr;
+    if (asprintf(&key, "json/%s", column->name) < 0) return mr_fail_memory(error, name.size_bytes);
+    mr_status status = column_put_json(column, value, key, putter->to, error);
+    free(key);
+    return status;
+}
+
+static mr_status put_array(const source_bytes *bytes, const mr_tar_member *member, const char *key, const features *to,
+                           mr_error *error)
+{
+    mr_input_file *file = nullptr;
+    mr_npy array;
+    mr_tensor tensor = {0};
+    MR_TRY(mr_input_file_from((mr_string){bytes->data, bytes->size_bytes}, member->name, &file, error));
+    mr_status status = mr_npy_open(file, 0, &array, error);
+    if (status == MR_OK && array.kind == 'c')
+        status = mr_fail(error, MR_UNIMPLEMENTED, "%s: complex numbers have no feature", member->name);
+    if (status == MR_OK) status = mr_npy_read(file, &array, &tensor, error);
+    if (status == MR_OK) status = put_tensor(&tensor, key, to, error);
+    mr_tensor_deinit(&tensor);
+    mr_input_file_free(file);
+    return status;
+}
+
+/* Adds what a member that is no picture and no label comes to. ending: in lower case */
+static mr_status put_member(const archives *archives, const source_bytes *bytes, const mr_tar_member *member,
+                            const char *ending, const features *to, mr_error *error)
+{
+    if (strcmp(ending, "npy") == 0) return put_array(bytes, member, ending, to, error);
+    if (strcmp(ending, "json") != 0) {
+        put_bytes(to, ending, (mr_string){bytes->data, bytes->size_bytes});
+        return MR_OK;
+    }
+    json_t *object = json_object_from(bytes->data, bytes->size_bytes, error);
+    if (!object) return mr_fail_in(error, MR_DATA_LOSS, "%s", member->name);
+    mr_status status = json_each_field(object, put_field, &(field_putter){&archives->fields, to}, error);
+    json_decref(object);
+    return status == MR_OK ? MR_OK : mr_fail_in(error, status, "%s", member->name);
+}
+
+static mr_status add_member(sample *sample, const mr_tar_member *member, const char *ending, bool *has_image,
+                            source_bytes *bytes, const features *to, mr_error *error)
+{
+    char key[256];
+    size_t length = strlen(ending);
+    if (is_picture_ending(ending) && !*has_image) {
+        *has_image = true;
+        put_bytes(to, "image/filename", mr_string_from(member->name));
+        return MR_OK;
+    }
+    if (strcasecmp(ending, "cls") == 0) return MR_OK;
+    if (length >= sizeof(key))
+        return mr_fail(error, MR_INVALID_ARGUMENT, "%s: the ending is longer than a feature's name may be",
+                       member->name);
+    for (size_t i = 0; i <= length; i++) key[i] = (char)tolower((unsigned char)ending[i]);
+    MR_TRY(read_member(sample->file, member, MEMBER_BYTES_MAX, bytes, error));
+    return put_member(sample->source->detail, bytes, member, key, to, error);
+}
+
+static mr_status add_features(const source *source, const row *row, const picture_facts *facts, const features *to,
+                              mr_error *error)
+{
+    sample sample;
+    mr_tar_member member;
+    const char *ending;
+    source_bytes bytes = {0};
+    mr_error end = {0};
+    bool has_image = false;
+    if (row->label == LABEL_FAULT) {
+        (void)mr_fail(error, MR_INVALID_ARGUMENT, "its .cls holds no label");
+        return source_fail_row(source, row, MR_INVALID_ARGUMENT, error);
+    }
+    MR_TRY(open_sample(source, row, &sample, error));
+    put_bytes(to, "__key__", mr_string_from(row->name));
+    if (row->label >= 0) put_int64(to, "image/class/label", row->label);
+    if (row->label >= 0 && source->class_count > 0)
+        put_bytes(to, "image/class/text", mr_string_from(source->classes[row->label]));
+    mr_status status;
+    while ((status = next_member(&sample, &member, &ending, &end)) == MR_OK) {
+        status = add_member(&sample, &member, ending, &has_image, &bytes, to, &end);
+        if (status != MR_OK) break;
+    }
+    close_sample(&sample);
+    free(bytes.data);
+    if (status == MR_OUT_OF_RANGE) return MR_OK;
+    return mr_fail(error, status, "%s: %s", source->input, end.message);
+}
+
+/* ---- Opening ---- */
+
+static void deinit(source *source)
+{
+    archives *archives = source->detail;
+    for (int32_t i = 0; i < archives->count; i++) {
+        free(archives->items[i].path);
+        mr_input_file_free(archives->items[i].file);
+    }
+    free(archives->items);
+    columns_deinit(&archives->fields);
+    names_deinit(&archives->labels);
+    free(archives);
+}
+
+static mr_status add_path(archives *archives, const char *folder, const char *name, mr_error *error)
+{
+    archive *grown = realloc(archives->items, ((size_t)archives->count + 1) * sizeof(archive));
+    if (!grown) return mr_fail_memory(error, sizeof(archive));
+    archives->items = grown;
+    char *path = nullptr;
+    if (asprintf(&path, folder ? "%s/%s" : "%s%s", folder ? folder : "", name) < 0)
+        return mr_fail_memory(error, strlen(name));
+    grown[archives->count++] = (archive){.path = path};
+    return MR_OK;
+}
+
+static int is_archive(const struct dirent *entry)
+{
+    return entry->d_name[0] != '.' && source_has_ending(entry->d_name, SOURCE_TAR_ENDINGS);
+}
+
+static int compare_names(const struct dirent **a, const struct dirent **b)
+{
+    return strcmp((*a)->d_name, (*b)->d_name);
+}
+
+/* The archive that was given, or those in a folder, sorted. */
+static mr_status find_archives(const source *source, archives *archives, mr_error *error)
+{
+    struct stat about;
+    if (stat(source->input, &about) != 0) return mr_file_fail(error, errno, "open", source->input);
+    if (!S_ISDIR(about.st_mode)) return add_path(archives, nullptr, source->input, error);
+    struct dirent **entries = nullptr;
+    int count = scandir(source->input, &entries, is_archive, compare_names);
+    if (count < 0) return mr_file_fail(error, errno, "read folder", source->input);
+    mr_status status = MR_OK;
+    for (int i = 0; i < count; i++) {
+        if (status == MR_OK) status = add_path(archives, source->input, entries[i]->d_name, error);
+        free(entries[i]);
+    }
+    free(entries);
+    return status;
+}
+
+static mr_status list_all(source *source, archives *archives, mr_error *error)
+{
+    listing listing = {.source = source, .archives = archives};
+    mr_status status = MR_OK;
+    for (int32_t i = 0; i < archives->count && status == MR_OK; i++) {
+        archive *archive = &archives->items[i];
+        status = mr_input_file_open(archive->path, true, &archive->file, error);
+        if (status != MR_OK) break;
+        listing.file = archive->file;
+        listing.archive = i;
+        status = list_archive(&listing, error);
+        if (i >= OPEN_MAX_FILES && !source_has_ending(archive->path, ".gz .tgz")) {
+            mr_input_file_free(archive->file);
+            archive->file = nullptr;
+        }
+    }
+    free(listing.name);
+    free(listing.bytes.data);
+    return status;
+}
+
+mr_status source_tar_open(source *source, mr_error *error)
+{
+    static const source_functions functions = {.picture = read_picture, .add_features = add_features, .deinit = deinit};
+    archives *archives = calloc(1, sizeof(*archives));
+    if (!archives) return mr_fail_memory(error, sizeof(*archives));
+    source->detail = archives;
+    source->functions = &functions;
+    source->row_noun = "sample";
+    source->sizes_hold_more = true;
+    archives->fields.in = source->in;
+    MR_TRY(find_archives(source, archives, error));
+    MR_TRY(list_all(source, archives, error));
+    MR_TRY(columns_check_types(&archives->fields, source->input, error));
+    source->folder = source->input;
+    source->facts_hash = columns_hash(&archives->fields, source->facts_hash);
+    int32_t *labels = nullptr;
+    mr_status status =
+        archives->labels.count > 0 ? source_set_classes(source, &archives->labels, 0, &labels, error) : MR_OK;
+    for (int64_t i = 0; i < source->row_count && status == MR_OK; i++) {
+        row *row = &source->rows[i];
+        if (row->label >= 0) row->label = labels[row->label];
+        const char *text = row->label >= 0 && source->class_count > 0 ? source->classes[row->label] : "";
+        uint64_t label = (uint64_t)row->label;
+        row->facts_hash = plan_hash(plan_hash(0, &label, sizeof(label)), text, strlen(text));
+    }
+    free(labels);
+    names_deinit(&archives->labels);
+    return status;
+}

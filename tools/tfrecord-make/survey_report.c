@@ -1,0 +1,198 @@
+/* The survey told: charts, what is odd, copies, faults, and the advice that follows from it. */
+#include "tools/tfrecord-make/survey.h"
+
+#include "base/arena.h"
+#include "records/file.h"
+#include "tools/common/balance.h"
+#include "tools/common/text.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static constexpr int BINS_TERMINAL = 10, BINS_SVG = 24;
+static constexpr int COLUMNS_PLAIN = 80, COLUMNS_MAX = 100;
+static constexpr int CHARTS_MAX = 1 + PICTURES_CHARTS_MAX;
+/* A resize that saves less of the bytes is not worth the loss of an encoding. */
+static constexpr double SAVING_MIN = 0.15;
+
+/* What pictures are; faults have their sentences in remark.c. */
+static const struct {
+    const char *one, *many;
+} oddities[] = {
+    [REMARK_ORIENTED] = {"picture has an EXIF orientation, which decoders ignore; --upright turns it",
+                         "pictures have an EXIF orientation, which decoders ignore; --upright turns them"},
+    [REMARK_CMYK] = {"picture is CMYK, which programs decode differently; --encode jpeg makes it RGB",
+                     "pictures are CMYK, which programs decode differently; --encode jpeg makes them RGB"},
+    [REMARK_WIDE] = {"picture has 16 bits a channel, of which most programs decode 8",
+                     "pictures have 16 bits a channel, of which most programs decode 8"},
+    [REMARK_ANIMATED] = {"picture is animated; decoders take its first frame",
+                         "pictures are animated; decoders take their first frames"},
+    [REMARK_MISLABELLED] = {"picture is of another format than its name says; its content is believed",
+                            "pictures are of another format than their names say; their content is believed"},
+};
+static constexpr int ODDITIES = sizeof(oddities) / sizeof(*oddities);
+
+/* ---- Charts ---- */
+
+/* Classes from rows: those of the source, or numbers. 0: rows have no labels. */
+static mr_status classes_chart(const source *source, chart *chart, int *made, mr_error *error)
+{
+    int32_t most = -1;
+    for (int64_t i = 0; i < source->row_count; i++) most = source->rows[i].label > most ? source->rows[i].label : most;
+    *made = 0;
+    if (most < 0) return MR_OK;
+    size_t count = (size_t)most + 1;
+    balance_class *classes = calloc(count, sizeof(*classes));
+    if (!classes) return mr_fail_memory(error, count * sizeof(*classes));
+    uint64_t total = 0;
+    for (int64_t i = 0; i < source->row_count; i++) {
+        if (source->rows[i].label < 0) continue;
+        classes[source->rows[i].label].count++;
+        total++;
+    }
+    size_t kept = 0;
+    for (size_t i = 0; i < count; i++) {
+        const char *name = i < (size_t)source->class_count ? source->classes[i] : nullptr;
+        if (classes[i].count == 0 && !name) continue;
+        classes[kept++] = (balance_class){.count = classes[i].count,
+                                          .has_label = true,
+                                          .label = (int64_t)i,
+                                          .text = name ? mr_string_from(name) : (mr_string){0}};
+    }
+    char unit[32];
+    snprintf(unit, sizeof(unit), "%ss", source->row_noun);
+    balance_chart(chart, "Classes", unit, classes, kept, total, true);
+    *made = 1;
+    free(classes);
+    return MR_OK;
+}
+
+static mr_status write_svg(const options *options, const source *source, const survey *survey, const chart *charts,
+                           int count, mr_error *error)
+{
+    char *text = nullptr, note[160], number[CHART_NUMBER_SIZE], size[PROGRESS_TEXT_SIZE];
+    size_t text_size = 0;
+    const char *slash = strrchr(options->input, '/');
+    snprintf(note, sizeof(note), "%s %ss, %s", chart_number((double)source->row_count, number), source->row_noun,
+             progress_size_text(survey->pictures.size_bytes, size));
+    FILE *file = open_memstream(&text, &text_size);
+    if (!file) return mr_fail_memory(error, 0);
+    int bad = chart_svg_write(file, slash && slash[1] ? slash + 1 : options->input, note, charts, count);
+    bad |= fclose(file);
+    mr_status status =
+        bad ? mr_fail_memory(error, text_size) : mr_file_write_whole(options->svg, text, text_size, error);
+    free(text);
+    return status;
+}
+
+static mr_status show_charts(const options *options, const source *source, const survey *survey, mr_error *error)
+{
+    int columns = progress_columns(STDOUT_FILENO, COLUMNS_PLAIN), first;
+    chart *charts = calloc((size_t)CHARTS_MAX, sizeof(*charts));
+    if (!charts) return mr_fail_memory(error, (size_t)CHARTS_MAX * sizeof(*charts));
+    mr_status status = classes_chart(source, charts, &first, error);
+    int count = first + pictures_charts(&survey->pictures, BINS_TERMINAL, charts + first);
+    for (int i = 0; i < count && status == MR_OK; i++) {
+        putchar('\n');
+        chart_print(stdout, &charts[i], columns < COLUMNS_MAX ? columns : COLUMNS_MAX, chart_is_utf8());
+    }
+    count = first + pictures_charts(&survey->pictures, BINS_SVG, charts + first);
+    if (status == MR_OK && options->svg) status = write_svg(options, source, survey, charts, count, error);
+    free(charts);
+    return status;
+}
+
+/* ---- Sentences ---- */
+
+static void say_kind(const source *source, const survey *survey, int kind, const char *one, const char *many)
+{
+    int64_t count = survey->remarks[kind];
+    if (count == 0) return;
+    say("%" PRId64 " %s (%s%s)", count, count == 1 ? one : many, source->rows[survey->firsts[kind]].name,
+        count > 1 ? ", …" : "");
+}
+
+static void say_oddities(const source *source, const survey *survey)
+{
+    const pictures *pictures = &survey->pictures;
+    for (int i = 0; i < ODDITIES; i++) say_kind(source, survey, i, oddities[i].one, oddities[i].many);
+    if (pictures->alpha > 0)
+        say("%" PRIu64 " %s a channel for transparency", pictures->alpha,
+            pictures->alpha == 1 ? "picture has" : "pictures have");
+    if (pictures->profiles > 0)
+        say("%" PRIu64 " %s a colour profile, which decoders for training ignore", pictures->profiles,
+            pictures->profiles == 1 ? "picture has" : "pictures have");
+    if (survey->without > 0) say("%" PRId64 " %ss have no picture", survey->without, source->row_noun);
+}
+
+static void say_faults(const options *options, const source *source, const survey *survey)
+{
+    int64_t looked = survey->rows - survey->without;
+    if (survey->faulty == 0) {
+        say("%s", options->treatment.check ? "no faults: every picture was decoded"
+                                           : "no faults in the headers, which is all that was read (--no-check)");
+        return;
+    }
+    say("%" PRId64 " of %" PRId64 " pictures cannot be used; --on-error skip leaves them out:", survey->faulty, looked);
+    for (int i = (int)REMARK_FAULTS; i < REMARK_COUNT; i++)
+        say_kind(source, survey, i, remark_sentence((remark)i, false), remark_sentence((remark)i, true));
+    for (int i = 0; i < survey->fault_count; i++)
+        say("  %s: %s", source->rows[survey->faults[i].row].name, survey->faults[i].reason);
+    if (survey->faulty > survey->fault_count) say("  … %" PRId64 " more", survey->faulty - survey->fault_count);
+}
+
+/* ---- Advice ---- */
+
+/* The part of all bytes that the resize would save: what it saved of the pictures that it was tried on, for all large ones. */
+static double saving_of(const survey *survey)
+{
+    if (survey->tried_bytes == 0 || survey->pictures.size_bytes == 0) return 0;
+    double left = (double)survey->tried_left / (double)survey->tried_bytes;
+    return (1 - left) * (double)survey->large_bytes / (double)survey->pictures.size_bytes;
+}
+
+static void say_resize(const options *options, const survey *survey)
+{
+    const pictures *pictures = &survey->pictures;
+    char median[CHART_NUMBER_SIZE], left[PROGRESS_TEXT_SIZE];
+    double saving = saving_of(survey), size = (double)pictures->size_bytes;
+    chart_number(numbers_quantile(&pictures->shorter, 0.5), median);
+    if (survey->large_count == 0)
+        say("advice: no resize; no picture has a shorter side above %d pixels, which random crops of %d still profit "
+            "from",
+            survey->advised, options->crop);
+    else if (saving < SAVING_MIN)
+        say("advice: no resize; the median shorter side is %s pixels, random crops of %d profit from up to %d, and"
+            " --shorter-side %d would save only %.0f %% of the bytes (tried on %d pictures)",
+            median, options->crop, survey->advised, survey->advised, saving > 0 ? 100 * saving : 0, survey->try_count);
+    else
+        say("advice: --shorter-side %d; the median shorter side is %s pixels, and random crops of %d profit from up to"
+            " %d. %.0f %% of the pictures become smaller: %.0f %% of the bytes are saved (%s remain; tried on %d"
+            " pictures), and %.0f %% of the pixels need not be decoded",
+            survey->advised, median, options->crop, survey->advised,
+            100.0 * (double)survey->large_count / (double)pictures->count, 100 * saving,
+            progress_size_text((uint64_t)(size * (1 - saving)), left), survey->try_count,
+            survey->pixels > 0 ? 100 * (1 - survey->pixels_left / survey->pixels) : 0);
+    if (survey->small_count > 0)
+        say("%" PRId64 " %s (%.1f %%) a shorter side below the crop of %d and will be enlarged for it",
+            survey->small_count, survey->small_count == 1 ? "picture has" : "pictures have",
+            100.0 * (double)survey->small_count / (double)pictures->count, options->crop);
+}
+
+mr_status survey_report(const options *options, const source *source, const survey *survey,
+                        const duplicates_found *found, mr_error *error)
+{
+    MR_TRY(show_charts(options, source, survey, error));
+    putchar('\n');
+    if (!source->has_pictures) {
+        say("there are no pictures to look at");
+        return MR_OK;
+    }
+    say_oddities(source, survey);
+    report_duplicates(options, found);
+    say_faults(options, source, survey);
+    if (survey->pictures.count > 0) say_resize(options, survey);
+    return MR_OK;
+}

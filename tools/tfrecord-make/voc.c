@@ -1,0 +1,224 @@
+/* Pascal VOC: see voc.h. The path of elements around a text says what it is, so that the boxes of an object's parts are not
+ * taken for its own. */
+#include "tools/tfrecord-make/voc.h"
+
+#include <expat.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static constexpr size_t TEXT_BYTES_MAX = 4096, PATH_BYTES_MAX = 256, OBJECTS_MAX = 1 << 20;
+
+typedef struct reader {
+    XML_Parser parser;
+    mr_arena *arena;
+    voc_annotation *annotation;
+    char path[PATH_BYTES_MAX]; /* "annotation/object/bndbox" */
+    size_t path_size;
+    int deeper; /* elements around that path has no room for */
+    char text[TEXT_BYTES_MAX];
+    size_t text_size;
+    bool text_is_long;
+    mr_status status;
+    mr_error error;
+} reader;
+
+/* Keeps the first failure and stops the parser. */
+[[gnu::format(printf, 3, 4)]] static void stop(reader *reader, mr_status status, const char *format, ...)
+{
+    if (reader->status != MR_OK) return;
+    va_list args;
+    va_start(args, format);
+    reader->status = mr_fail_va(&reader->error, status, format, args);
+    va_end(args);
+    (void)XML_StopParser(reader->parser, XML_FALSE);
+}
+
+static bool is_at(const reader *reader, const char *path)
+{
+    return reader->deeper == 0 && strcmp(reader->path, path) == 0;
+}
+
+static void add_object(reader *reader)
+{
+    voc_annotation *annotation = reader->annotation;
+    if (annotation->count == OBJECTS_MAX) {
+        stop(reader, MR_DATA_LOSS, "more than %zu objects", OBJECTS_MAX);
+        return;
+    }
+    if (annotation->count == annotation->capacity) {
+        size_t capacity = annotation->capacity ? 2 * annotation->capacity : 8;
+        voc_object *grown = MR_ARENA_NEW(reader->arena, voc_object, capacity);
+        if (!grown) {
+            stop(reader, MR_RESOURCE_EXHAUSTED, "no memory for %zu objects", capacity);
+            return;
+        }
+        if (annotation->count > 0) memcpy(grown, annotation->objects, annotation->count * sizeof(voc_object));
+        annotation->objects = grown;
+        annotation->capacity = capacity;
+    }
+    double nothing = nan("");
+    annotation->objects[annotation->count++] =
+        (voc_object){.name = "", .pose = "", .xmin = nothing, .ymin = nothing, .xmax = nothing, .ymax = nothing};
+}
+
+static void begin_element(void *context, const char *name, const char **attributes)
+{
+    reader *reader = context;
+    size_t size = strlen(name);
+    reader->text_size = 0;
+    reader->text_is_long = false;
+    if (reader->deeper > 0 || reader->path_size + size + 2 > PATH_BYTES_MAX) {
+        if (++reader->deeper > 1000) stop(reader, MR_DATA_LOSS, "elements lie too deep in each other");
+        return;
+    }
+    if (reader->path_size > 0) reader->path[reader->path_size++] = '/';
+    memcpy(reader->path + reader->path_size, name, size + 1);
+    reader->path_size += size;
+    if (is_at(reader, "annotation/object")) add_object(reader);
+}
+
+static void take_text(void *context, const char *text, int size)
+{
+    reader *reader = context;
+    if ((size_t)size > TEXT_BYTES_MAX - 1 - reader->text_size) {
+        reader->text_is_long = true;
+        return;
+    }
+    memcpy(reader->text + reader->text_size, text, (size_t)size);
+    reader->text_size += (size_t)size;
+}
+
+/* The text of the element that ends, without blanks around it. */
+static char *trimmed(reader *reader)
+{
+    static const char blanks[] = " \t\r\n";
+    reader->text[reader->text_size] = '\0';
+    while (reader->text_size > 0 && strchr(blanks, reader->text[reader->text_size - 1]))
+        reader->text[--reader->text_size] = '\0';
+    return reader->text + strspn(reader->text, blanks);
+}
+
+static void set_text(reader *reader, const char **target)
+{
+    char *copy = mr_arena_strdup(reader->arena, trimmed(reader));
+    if (copy)
+        *target = copy;
+    else
+        stop(reader, MR_RESOURCE_EXHAUSTED, "no memory for a text");
+}
+
+/* Digits, perhaps with a point and an exponent. */
+static double number_of(reader *reader)
+{
+    char *text = trimmed(reader), *end;
+    double value = strtod(text, &end);
+    if (*text && !*end && isfinite(value) && strspn(text, "+-.0123456789eE") == strlen(text)) return value;
+    stop(reader, MR_DATA_LOSS, "%s is no number: \"%.60s\"", reader->path, text);
+    return 0;
+}
+
+static int64_t size_of(reader *reader)
+{
+    double value = number_of(reader);
+    if (value >= 0 && value <= INT32_MAX && value == floor(value)) return (int64_t)value;
+    stop(reader, MR_DATA_LOSS, "%s cannot be %g", reader->path, value);
+    return 0;
+}
+
+static void take_object_value(reader *reader, voc_object *object, const char *what)
+{
+    if (strcmp(what, "name") == 0)
+        set_text(reader, &object->name);
+    else if (strcmp(what, "pose") == 0)
+        set_text(reader, &object->pose);
+    else if (strcmp(what, "truncated") == 0)
+        object->is_truncated = number_of(reader) != 0;
+    else if (strcmp(what, "difficult") == 0)
+        object->is_difficult = number_of(reader) != 0;
+    else if (strcmp(what, "bndbox/xmin") == 0)
+        object->xmin = number_of(reader);
+    else if (strcmp(what, "bndbox/ymin") == 0)
+        object->ymin = number_of(reader);
+    else if (strcmp(what, "bndbox/xmax") == 0)
+        object->xmax = number_of(reader);
+    else if (strcmp(what, "bndbox/ymax") == 0)
+        object->ymax = number_of(reader);
+}
+
+static void take_value(reader *reader)
+{
+    static const char object[] = "annotation/object/";
+    voc_annotation *annotation = reader->annotation;
+    bool is_in_object = strncmp(reader->path, object, sizeof(object) - 1) == 0;
+    if (is_at(reader, "annotation/filename"))
+        set_text(reader, &annotation->file_name);
+    else if (is_at(reader, "annotation/size/width"))
+        annotation->width = size_of(reader);
+    else if (is_at(reader, "annotation/size/height"))
+        annotation->height = size_of(reader);
+    else if (is_in_object && annotation->count > 0)
+        take_object_value(reader, &annotation->objects[annotation->count - 1], reader->path + sizeof(object) - 1);
+}
+
+static void end_element(void *context, const char *name)
+{
+    reader *reader = context;
+    if (reader->deeper > 0) {
+        reader->deeper--;
+        return;
+    }
+    /* A long text (a description, perhaps) is nothing that we ask for. */
+    if (!reader->text_is_long) take_value(reader);
+    reader->text_size = 0;
+    char *slash = strrchr(reader->path, '/');
+    reader->path_size = slash ? (size_t)(slash - reader->path) : 0;
+    reader->path[reader->path_size] = '\0';
+}
+
+static void refuse_type(void *context, const char *name, const char *system, const char *public_id, int has_subset)
+{
+    stop(context, MR_UNIMPLEMENTED, "a document type (<!DOCTYPE) is not read");
+}
+
+static mr_status check_objects(voc_annotation *annotation, mr_error *error)
+{
+    for (size_t i = 0; i < annotation->count; i++) {
+        voc_object *object = &annotation->objects[i];
+        if (!*object->name) return mr_fail(error, MR_DATA_LOSS, "object %zu has no name", i + 1);
+        if (isnan(object->xmin + object->ymin + object->xmax + object->ymax))
+            return mr_fail(error, MR_DATA_LOSS, "object %zu (%s) has no whole bndbox", i + 1, object->name);
+    }
+    return MR_OK;
+}
+
+mr_status voc_parse(mr_string xml, mr_arena *arena, voc_annotation *annotation, mr_error *error)
+{
+    *annotation = (voc_annotation){0};
+    if (xml.size_bytes > INT32_MAX) return mr_fail(error, MR_DATA_LOSS, "too long to be boxes of a picture");
+    reader *reader = calloc(1, sizeof(*reader));
+    if (!reader) return mr_fail_memory(error, sizeof(*reader));
+    reader->arena = arena;
+    reader->annotation = annotation;
+    reader->parser = XML_ParserCreate(nullptr);
+    if (!reader->parser) {
+        free(reader);
+        return mr_fail_memory(error, sizeof(*reader));
+    }
+    XML_SetUserData(reader->parser, reader);
+    XML_SetElementHandler(reader->parser, begin_element, end_element);
+    XML_SetCharacterDataHandler(reader->parser, take_text);
+    XML_SetStartDoctypeDeclHandler(reader->parser, refuse_type);
+    enum XML_Status result = XML_Parse(reader->parser, xml.data, (int)xml.size_bytes, 1);
+    unsigned long line = XML_GetCurrentLineNumber(reader->parser);
+    mr_status status = reader->status;
+    if (status != MR_OK)
+        (void)mr_fail(error, status, "line %lu: %s", line, reader->error.message);
+    else if (result != XML_STATUS_OK)
+        status = mr_fail(error, MR_DATA_LOSS, "line %lu: no XML: %s", line,
+                         XML_ErrorString(XML_GetErrorCode(reader->parser)));
+    XML_ParserFree(reader->parser);
+    free(reader);
+    return status == MR_OK ? check_objects(annotation, error) : status;
+}
