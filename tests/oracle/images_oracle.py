@@ -162,6 +162,39 @@ def region(folder):
         check(name, apart <= 255e-5, f"differs by {apart}")
 
 
+def crop_ready(folder):
+    """TensorFlow decodes the rewritten file to the original's pixels; our crops of it are crops of that."""
+    random = np.random.RandomState(5)
+    pairs = []
+    for number, path in enumerate(sorted(glob.glob(folder + "/jpeg-*-?.jpg"))):
+        for segment in (0, 1 + number % 3):
+            pairs.append((path, f"{path[:-4]}-ready{segment}.jpg", segment))
+    work([("ready", *pair) for pair in pairs])
+    crops = []
+    for path, ready, _ in pairs:
+        with open(path, "rb") as file:
+            data = file.read()
+        with open(ready, "rb") as file:
+            made = file.read()
+        name = "ready " + os.path.basename(ready)
+        for channels, ratio, plain, accurate in ((0, 1, 0, 0), (3, 1, 0, 1), (3, 1, 1, 0), (1, 1, 0, 0), (3, 4, 0, 0)):
+            before = theirs(data, True, channels, 8, ratio, plain, accurate, 0)
+            after = theirs(made, True, channels, 8, ratio, plain, accurate, 0)
+            same = (before is None and after is None) or (before.shape == after.shape and (before == after).all())
+            check(f"{name} {channels} {ratio} {plain} {accurate}", same)
+        whole = theirs(data, True, 3, 8, 1, 0, 0, 0)
+        height, width = whole.shape[:2]
+        for _ in range(5):
+            h, w = random.randint(1, height + 1), random.randint(1, width + 1)
+            y, x = random.randint(0, height - h + 1), random.randint(0, width - w + 1)
+            crops.append((ready, METHODS.index("nearest"), h, w, x, y, w, h, 0, whole[y:y + h, x:x + w]))
+    work([("region", c[0], f"{folder}/crop-{i}", *c[1:9]) for i, c in enumerate(crops)])
+    for i, case in enumerate(crops):
+        ours = read_tensor(f"{folder}/crop-{i}")
+        check(f"crop {os.path.basename(case[0])} {case[2:8]}",
+              not isinstance(ours, str) and (ours == case[9]).all(), ours if isinstance(ours, str) else "other pixels")
+
+
 def encode(folder):
     random = np.random.RandomState(4)
     for i, (channels, dtype) in enumerate([(1, np.uint8), (3, np.uint8), (2, np.uint8), (4, np.uint8), (3, np.uint16)]):
@@ -184,6 +217,7 @@ with tempfile.TemporaryDirectory() as folder:
     decode(folder)
     resize(folder)
     region(folder)
+    crop_ready(folder)
     encode(folder)
 print(f"{passed} passed, {failed} failed")
 raise SystemExit(failed != 0)

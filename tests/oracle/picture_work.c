@@ -1,7 +1,8 @@
 /* What images_oracle.py asks of us, one command a line on stdin:
  *
  *     make FOLDER                              every kind of JPEG and PNG, as files
- *     corpus FOLDER                            a small picture of each kind, FOLDER/jpeg and FOLDER/png
+ *     corpus FOLDER                            a small picture of each kind, FOLDER/jpeg, crop_ready and png
+ *     ready FILE FILE segment                  crop-ready, so many MCUs a segment
  *     decode FILE TENSOR channels bits ratio plain accurate recover
  *     resize TENSOR TENSOR method height width align half
  *     region FILE TENSOR method height width x y w h flip
@@ -92,6 +93,55 @@ static void make(const char *folder)
         }
 }
 
+static test_bytes crop_ready(test_bytes file, int32_t segment_mcus)
+{
+    mr_error error = {0};
+    mr_tensor ready = {0};
+    mr_crop_ready_options options = {.segment_mcus = segment_mcus};
+    if (mr_image_crop_ready(file.bytes, file.size_bytes, &options, &ready, nullptr, &error) != MR_OK) exit(2);
+    mr_string made = mr_tensor_strings(&ready)[0];
+    test_bytes result = {malloc(made.size_bytes), made.size_bytes};
+    memcpy(result.bytes, made.data, made.size_bytes);
+    mr_tensor_deinit(&ready);
+    return result;
+}
+
+/* An orientation, a profile and a comment behind the start marker. */
+static test_bytes with_metadata(test_bytes file)
+{
+    static const unsigned char segments[] = {
+        0xff, 0xe1, 0,   34,  'E', 'x', 'i', 'f', 0,   0, 'M', 'M', 0, 42, 0,    0,    0,    8, 0,   1,   1,
+        0x12, 0,    3,   0,   0,   0,   1,   0,   6,   0, 0,   0,   0, 0,  0,    0xff, 0xe2, 0, 18,  'I', 'C',
+        'C',  '_',  'P', 'R', 'O', 'F', 'I', 'L', 'E', 0, 1,   1,   1, 2,  0xff, 0xfe, 0,    4, 'o', 'k'};
+    test_bytes result = {malloc(file.size_bytes + sizeof(segments)), file.size_bytes + sizeof(segments)};
+    memcpy(result.bytes, file.bytes, 2);
+    memcpy(result.bytes + 2, segments, sizeof(segments));
+    memcpy(result.bytes + 2 + sizeof(segments), file.bytes + 2, file.size_bytes - 2);
+    return result;
+}
+
+static void jpeg_corpus(const char *folder, int kind)
+{
+    char path[1024];
+    test_bytes file = test_jpeg(43, 37, test_jpeg_kinds[kind]), ready = crop_ready(file, 1 + kind % 3);
+    snprintf(path, sizeof(path), "%s/jpeg/segments-%02d.jpg", folder, kind);
+    write_file(path, "", ready.bytes, ready.size_bytes);
+    free(ready.bytes);
+    test_bytes rich = with_metadata(file);
+    snprintf(path, sizeof(path), "%s/crop_ready/%02d.jpg", folder, kind);
+    write_file(path, "", rich.bytes, rich.size_bytes);
+    free(rich.bytes);
+    free(file.bytes);
+}
+
+static void ready(char **words)
+{
+    test_bytes file = read_file(words[1]), made = crop_ready(file, atoi(words[3]));
+    write_file(words[2], "", made.bytes, made.size_bytes);
+    free(made.bytes);
+    free(file.bytes);
+}
+
 static void corpus(const char *folder)
 {
     char path[1024];
@@ -100,6 +150,7 @@ static void corpus(const char *folder)
         snprintf(path, sizeof(path), "%s/jpeg/%02d.jpg", folder, i);
         write_file(path, "", file.bytes, file.size_bytes);
         free(file.bytes);
+        jpeg_corpus(folder, i);
     }
     for (int i = 0; i < test_png_kind_count; i++) {
         test_png_options options = test_png_kinds[i];
@@ -186,6 +237,7 @@ int main(void)
         if (count == 0) continue;
         if (strcmp(words[0], "make") == 0) make(words[1]);
         if (strcmp(words[0], "corpus") == 0) corpus(words[1]);
+        if (strcmp(words[0], "ready") == 0) ready(words);
         if (strcmp(words[0], "decode") == 0) decode(words);
         if (strcmp(words[0], "resize") == 0) resize(words);
         if (strcmp(words[0], "region") == 0) region(words);
