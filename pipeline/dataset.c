@@ -44,7 +44,7 @@ mr_dataset *mr_dataset_new_of(const mr_dataset_kind *kind, mr_dataset *const *in
         more = MR_ARENA_NEW(&dataset->arena, mr_dataset *, (size_t)count - 1);
         dataset->more = more;
     }
-    if (count > 1 && more == nullptr) {
+    if (dataset == nullptr || (count > 1 && more == nullptr)) {
         for (int32_t i = 1; i < count; i++) mr_dataset_free(inputs[i]);
         return dataset == nullptr ? nullptr
                                   : mr_dataset_fail(dataset, MR_RESOURCE_EXHAUSTED, "%s: no memory", kind->name);

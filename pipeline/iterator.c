@@ -186,7 +186,7 @@ mr_status mr_iterator_restore(mr_iterator *iterator, const mr_tensor *place, mr_
     mr_string string = mr_tensor_strings(place)[0];
     const unsigned char *bytes = (const unsigned char *)string.data;
     size_t size_bytes = string.size_bytes;
-    char version = top->is_seekable ? '1' : '2';
+    unsigned char version = top->is_seekable ? '1' : '2';
     if (size_bytes < PLACE_HEAD_BYTES + 4 || memcmp(bytes, place_magic, sizeof place_magic) != 0 ||
         (bytes[7] != '1' && bytes[7] != '2') || (bytes[7] == '1' && size_bytes != PLACE_BYTES))
         return mr_fail(error, MR_INVALID_ARGUMENT, "these %zu bytes are no place of a pipeline", size_bytes);

@@ -23,9 +23,9 @@ static void element_deinit(mr_element *element)
     element->count = 0;
 }
 
-static void let_go(runner *r)
+static void let_go(runner *r, int32_t holds)
 {
-    if (atomic_fetch_sub(&r->holds, 1) != 1) return;
+    if (atomic_fetch_sub(&r->holds, holds) != holds) return;
     mr_queue_unref(r->queue);
     free(r);
 }
@@ -71,7 +71,7 @@ static void feeder_free(void *context)
 {
     feeder *f = context;
     if (f->producer.release != nullptr) f->producer.release(f->producer.context);
-    let_go(f->runner);
+    let_go(f->runner, 1);
     free(f);
 }
 
@@ -102,11 +102,9 @@ mr_status mr_queue_runner_start(mr_queue *queue, const mr_producer *producers, i
         status = start_feeder(r, &producers[started], coordinator, error);
         started += status == MR_OK;
     }
-    for (int32_t i = started; i < count; i++) {
+    for (int32_t i = started; i < count; i++)
         if (producers[i].release != nullptr) producers[i].release(producers[i].context);
-        if (r != nullptr) let_go(r);
-    }
     if (status != MR_OK) mr_queue_close(queue, true);
-    if (r != nullptr) let_go(r);
+    if (r != nullptr) let_go(r, count - started + 1);
     return status;
 }

@@ -105,7 +105,7 @@ mr_status mr_dali_index_parse(const char *path, const char *text, size_t size_by
     const char *next = text, *last = text + size_bytes;
     mr_status status = MR_OK;
     while (next < last && status == MR_OK) {
-        uint64_t offset, size;
+        uint64_t offset = 0, size = 0;
         if (!take_line(&next, last, &offset, &size))
             status = mr_fail(error, MR_DATA_LOSS, "%s: line %" PRIu64 " is not OFFSET SIZE", path, index->count + 1);
         else if (size < AROUND_BYTES || size - AROUND_BYTES > MR_RECORD_SIZE_MAX)
