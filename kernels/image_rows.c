@@ -1,6 +1,7 @@
 /* Row loops. Interpolating rows first and columns second keeps the vectors full in the first pass, over the whole width
  * of the source; the second then moves one pixel of three floats at a time as one vector of four, since gathering single
- * floats is slower than the arithmetic. */
+ * floats is slower than the arithmetic. Products are rounded before they are added, at every level: pixels are the same on
+ * every machine. */
 #include "kernels/image_rows.h"
 
 #include <millrace/tensor.h>
@@ -77,7 +78,7 @@ MR_TARGET_AVX2 static void blend_avx2(float *target, const unsigned char *above,
     size_t i = 0;
     for (; i + 8 <= count; i += 8) {
         __m256 a = load8(above + i), b = load8(below + i);
-        _mm256_storeu_ps(target + i, _mm256_fmadd_ps(w, _mm256_sub_ps(b, a), a));
+        _mm256_storeu_ps(target + i, _mm256_add_ps(a, _mm256_mul_ps(w, _mm256_sub_ps(b, a))));
     }
     blend_plain(target + i, above + i, below + i, weight, count - i);
 }
@@ -89,7 +90,7 @@ MR_TARGET_AVX2 static void weigh_avx2(float *target, const unsigned char *source
     size_t i = 0;
     for (; i + 8 <= count; i += 8) {
         __m256 sum = accumulate ? _mm256_loadu_ps(target + i) : _mm256_setzero_ps();
-        _mm256_storeu_ps(target + i, _mm256_fmadd_ps(w, load8(source + i), sum));
+        _mm256_storeu_ps(target + i, _mm256_add_ps(sum, _mm256_mul_ps(w, load8(source + i))));
     }
     weigh_plain(target + i, source + i, weight, accumulate, count - i);
 }
@@ -103,8 +104,8 @@ MR_TARGET_AVX2 static void lerp3_avx2(float *target, const float *source, const 
     for (size_t i = 0; i + 1 < count; i++) {
         const float *pixel = source + 3 * (size_t)first[i];
         __m128 a = _mm_loadu_ps(pixel), b = _mm_loadu_ps(pixel + 3);
-        __m128 value = _mm_fmadd_ps(_mm_broadcast_ss(weights + i), _mm_sub_ps(b, a), a);
-        _mm_storeu_ps(target + 3 * i, _mm_fmadd_ps(value, scales, shifts));
+        __m128 value = _mm_add_ps(a, _mm_mul_ps(_mm_broadcast_ss(weights + i), _mm_sub_ps(b, a)));
+        _mm_storeu_ps(target + 3 * i, _mm_add_ps(_mm_mul_ps(value, scales), shifts));
     }
     if (count > 0)
         lerp3_plain(target + 3 * (count - 1), source, first + count - 1, weights + count - 1, scale, shift, 1);
@@ -118,8 +119,8 @@ MR_TARGET_AVX2 static void lerp1_avx2(float *target, const float *source, const 
     for (; i + 8 <= count; i += 8) {
         __m256i at = _mm256_loadu_si256((const __m256i *)(first + i));
         __m256 a = _mm256_i32gather_ps(source, at, 4), b = _mm256_i32gather_ps(source + 1, at, 4);
-        __m256 value = _mm256_fmadd_ps(_mm256_loadu_ps(weights + i), _mm256_sub_ps(b, a), a);
-        _mm256_storeu_ps(target + i, _mm256_fmadd_ps(value, scales, shifts));
+        __m256 value = _mm256_add_ps(a, _mm256_mul_ps(_mm256_loadu_ps(weights + i), _mm256_sub_ps(b, a)));
+        _mm256_storeu_ps(target + i, _mm256_add_ps(_mm256_mul_ps(value, scales), shifts));
     }
     lerp1_plain(target + i, source, first + i, weights + i, scale, shift, count - i);
 }
@@ -145,7 +146,7 @@ MR_TARGET_AVX2 static void to_half_avx2(uint16_t *target, const float *source, s
     to_half_plain(target + i, source + i, count - i);
 }
 
-/* Results of the fused path are finite, so rounding is an addition. */
+/* Arithmetic makes no NaN but the quiet one without a payload, which rounding by an addition leaves as it is. */
 MR_TARGET_AVX2 static void to_bfloat16_avx2(uint16_t *target, const float *source, size_t count)
 {
     size_t i = 0;
@@ -175,7 +176,7 @@ MR_TARGET_AVX512 static void blend_avx512(float *target, const unsigned char *ab
     size_t i = 0;
     for (; i + 16 <= count; i += 16) {
         __m512 a = load16(above + i), b = load16(below + i);
-        _mm512_storeu_ps(target + i, _mm512_fmadd_ps(w, _mm512_sub_ps(b, a), a));
+        _mm512_storeu_ps(target + i, _mm512_add_ps(a, _mm512_mul_ps(w, _mm512_sub_ps(b, a))));
     }
     blend_plain(target + i, above + i, below + i, weight, count - i);
 }
@@ -187,7 +188,7 @@ MR_TARGET_AVX512 static void weigh_avx512(float *target, const unsigned char *so
     size_t i = 0;
     for (; i + 16 <= count; i += 16) {
         __m512 sum = accumulate ? _mm512_loadu_ps(target + i) : _mm512_setzero_ps();
-        _mm512_storeu_ps(target + i, _mm512_fmadd_ps(w, load16(source + i), sum));
+        _mm512_storeu_ps(target + i, _mm512_add_ps(sum, _mm512_mul_ps(w, load16(source + i))));
     }
     weigh_plain(target + i, source + i, weight, accumulate, count - i);
 }
@@ -213,14 +214,36 @@ MR_TARGET_AVX512 static void lerp3_avx512(float *target, const float *source, co
     for (; i + 4 <= count; i += 4) {
         __m512 a = load_pixels(source, first + i), b = load_pixels(source + 3, first + i);
         __m512 w = _mm512_permutexvar_ps(spread, _mm512_castps128_ps512(_mm_loadu_ps(weights + i)));
-        __m512 value = _mm512_fmadd_ps(_mm512_fmadd_ps(w, _mm512_sub_ps(b, a), a), scales, shifts);
+        __m512 value = _mm512_add_ps(a, _mm512_mul_ps(w, _mm512_sub_ps(b, a)));
+        value = _mm512_add_ps(_mm512_mul_ps(value, scales), shifts);
         _mm512_mask_storeu_ps(target + 3 * i, 0x0fff, _mm512_permutexvar_ps(together, value));
     }
     lerp3_plain(target + 3 * i, source, first + i, weights + i, scale, shift, count - i);
 }
 
-static const mr_rows_table avx512 = {blend_avx512,  weigh_avx512, lerp3_avx512,    lerp1_avx2,
-                                     to_uint8_avx2, to_half_avx2, to_bfloat16_avx2};
+MR_TARGET_AVX512 static void to_half_avx512(uint16_t *target, const float *source, size_t count)
+{
+    size_t i = 0;
+    for (; i + 16 <= count; i += 16)
+        _mm256_storeu_si256((__m256i *)(target + i),
+                            _mm512_cvtps_ph(_mm512_loadu_ps(source + i), _MM_FROUND_TO_NEAREST_INT));
+    to_half_avx2(target + i, source + i, count - i);
+}
+
+MR_TARGET_AVX512 static void to_bfloat16_avx512(uint16_t *target, const float *source, size_t count)
+{
+    size_t i = 0;
+    for (; i + 16 <= count; i += 16) {
+        __m512i bits = _mm512_castps_si512(_mm512_loadu_ps(source + i));
+        __m512i odd = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
+        bits = _mm512_add_epi32(bits, _mm512_add_epi32(odd, _mm512_set1_epi32(0x7fff)));
+        _mm256_storeu_si256((__m256i *)(target + i), _mm512_cvtepi32_epi16(_mm512_srli_epi32(bits, 16)));
+    }
+    to_bfloat16_avx2(target + i, source + i, count - i);
+}
+
+static const mr_rows_table avx512 = {blend_avx512,  weigh_avx512,   lerp3_avx512,      lerp1_avx2,
+                                     to_uint8_avx2, to_half_avx512, to_bfloat16_avx512};
 
 const mr_rows_table *mr_rows(mr_cpu_level level)
 {

@@ -1,4 +1,4 @@
-/* The inner loops of pictures, over one row each: plain C, AVX2 and AVX-512 by what mr_cpu() says.
+/* The inner loops of pictures, over one row each: plain C, AVX2 and AVX-512 by what mr_cpu() says, with the same bits.
  *
  * Source rows are bytes, intermediate rows floats in 0…255. Vector code loads a little past what it uses: a row that is
  * read here has mr_rows_slack more readable elements behind it. What is written ends exactly where it should. */
@@ -24,7 +24,7 @@ typedef struct mr_rows_table {
     /* The same for one channel. */
     void (*lerp1)(float *target, const float *source, const int32_t *first, const float *weights, float scale,
                   float shift, size_t count);
-    /* Rounds to nearest even and saturates; half and bfloat16 by bits. */
+    /* To nearest even. Bytes saturate and a NaN is 0; half and bfloat16 overflow to infinity, and a NaN stays one. */
     void (*to_uint8)(uint8_t *target, const float *source, size_t count);
     void (*to_half)(uint16_t *target, const float *source, size_t count);
     void (*to_bfloat16)(uint16_t *target, const float *source, size_t count);

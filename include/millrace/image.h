@@ -87,7 +87,8 @@ typedef struct mr_image_options {
     float aspect_min, aspect_max; /* 0: 3/4 and 4/3 */
     bool random_flip;             /* left to right, half of the time */
     mr_resize_method method;
-    mr_dtype dtype;              /* MR_FLOAT (0 means this), MR_UINT8, MR_HALF, MR_BFLOAT16 */
+    mr_dtype dtype; /* MR_FLOAT (0 means this), MR_HALF, MR_BFLOAT16, MR_UINT8: the float, rounded to nearest even;
+                       bytes saturate, half overflows to infinity */
     float mean[3], deviation[3]; /* (pixel - mean) / deviation, in units of 0…255; deviation 0: 1 */
     mr_image_layout layout;
     bool accurate_dct;     /* libjpeg's slow integer DCT; TensorFlow's default is the fast one */
@@ -117,7 +118,8 @@ mr_status mr_image_scratch_new(mr_image_scratch **scratch, mr_error *error);
 void mr_image_scratch_free(mr_image_scratch *scratch);
 
 /* Decodes region of the picture straight into target: height x width x channels of the options' dtype and layout, the
- * pixels equal to cropping a full decode and resizing by TensorFlow 2's rule (half-pixel centres, no antialiasing).
+ * pixels equal to cropping a full decode and resizing by TensorFlow 2's rule (half-pixel centres, no antialiasing), and
+ * the same bits whatever vectors the processor has.
  * Only the rows and columns that the region needs are decoded, and of a JPEG with restart markers only the segments that
  * it touches are read at all: damage elsewhere may not be noticed.
  * target  size_bytes large enough for the result

@@ -171,6 +171,39 @@ TEST(image_region_resizes_normalises_and_lays_out)
     free(files[1].bytes);
 }
 
+/* Half and bfloat16 are the floats, each rounded to the nearest even, wherever the layout puts them. */
+TEST(image_region_narrow_is_the_float_rounded)
+{
+    mr_error error = {0};
+    mr_image_scratch *scratch = nullptr;
+    CHECK_OK(mr_image_scratch_new(&scratch, &error));
+    test_bytes file = test_jpeg(50, 40, test_jpeg_kinds[2]);
+    constexpr int count = 23 * 19 * 3;
+    float floats[count];
+    uint16_t half[count], brain[count];
+    for (int i = 0; i < 2; i++) {
+        mr_image_options options = {.height = 23,
+                                    .width = 19,
+                                    .layout = i == 0 ? MR_LAYOUT_NHWC : MR_LAYOUT_NCHW,
+                                    .mean = {124, 117, 104},
+                                    .deviation = {59, 57, 0.001f}};
+        mr_image_region region = {3, 5, 40, 31, true};
+        void *targets[] = {floats, half, brain};
+        static const mr_dtype dtypes[] = {MR_FLOAT, MR_HALF, MR_BFLOAT16};
+        for (int d = 0; d < 3; d++) {
+            options.dtype = dtypes[d];
+            CHECK_OK(
+                mr_image_decode_region(file.bytes, file.size_bytes, &options, region, targets[d], scratch, &error));
+        }
+        for (int at = 0; at < count; at++) {
+            CHECK_EQ(half[at], mr_float_to_half(floats[at]));
+            CHECK_EQ(brain[at], mr_float_to_bfloat16(floats[at]));
+        }
+    }
+    mr_image_scratch_free(scratch);
+    free(file.bytes);
+}
+
 TEST(image_region_refuses)
 {
     mr_error error = {0};

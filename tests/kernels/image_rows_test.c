@@ -1,4 +1,4 @@
-/* Every vector row loop beside the plain one, at every length, with what lies behind the target left alone. */
+/* Every vector row loop beside the plain one, bit for bit, at every length, with what lies behind the target left alone. */
 #include "base/random.h"
 #include "kernels/image_rows.h"
 #include "tests/test.h"
@@ -30,10 +30,25 @@ static void fill(rows *rows)
 static void check_floats(const float *expected, const float *found, size_t count, const char *name)
 {
     for (size_t i = 0; i < count; i++)
-        if (fabsf(expected[i] - found[i]) > 1e-4f)
-            test_fail(__FILE__, __LINE__, "%s: %zu of %zu is %g, not %g", name, i, count, (double)found[i],
+        if (memcmp(&expected[i], &found[i], sizeof(float)) != 0)
+            test_fail(__FILE__, __LINE__, "%s: %zu of %zu is %a, not %a", name, i, count, (double)found[i],
                       (double)expected[i]);
     if (found[count] != -1.0f) test_fail(__FILE__, __LINE__, "%s: %zu elements: wrote past the end", name, count);
+}
+
+static void check_narrow(const mr_rows_table *plain, const mr_rows_table *fast, const float *source, size_t count)
+{
+    uint16_t words[2][width + 1] = {0};
+    plain->to_half(words[0], source, count);
+    fast->to_half(words[1], source, count);
+    CHECK(memcmp(words[0], words[1], sizeof(words[0])) == 0);
+    plain->to_bfloat16(words[0], source, count);
+    fast->to_bfloat16(words[1], source, count);
+    CHECK(memcmp(words[0], words[1], sizeof(words[0])) == 0);
+    uint8_t bytes[2][width + 1] = {0};
+    plain->to_uint8(bytes[0], source, count);
+    fast->to_uint8(bytes[1], source, count);
+    CHECK(memcmp(bytes[0], bytes[1], sizeof(bytes[0])) == 0);
 }
 
 static void check_level(const rows *rows, mr_cpu_level level, size_t count)
@@ -58,17 +73,7 @@ static void check_level(const rows *rows, mr_cpu_level level, size_t count)
     COMPARE("lerp3", 3 * count, table->lerp3(target, rows->source, rows->first, rows->weights, scale, shift, count));
     COMPARE("lerp1", count, table->lerp1(target, rows->source, rows->first, rows->weights, 2, -1, count));
 #undef COMPARE
-    uint16_t words[2][width + 1] = {0};
-    plain->to_half(words[0], rows->source, count);
-    fast->to_half(words[1], rows->source, count);
-    CHECK(memcmp(words[0], words[1], sizeof(words[0])) == 0);
-    plain->to_bfloat16(words[0], rows->source, count);
-    fast->to_bfloat16(words[1], rows->source, count);
-    CHECK(memcmp(words[0], words[1], sizeof(words[0])) == 0);
-    uint8_t bytes[2][width + 1] = {0};
-    plain->to_uint8(bytes[0], rows->source, count);
-    fast->to_uint8(bytes[1], rows->source, count);
-    CHECK(memcmp(bytes[0], bytes[1], sizeof(bytes[0])) == 0);
+    check_narrow(plain, fast, rows->source, count);
 }
 
 TEST(image_rows_fast_equals_plain)
@@ -78,4 +83,34 @@ TEST(image_rows_fast_equals_plain)
     for (int level = MR_CPU_AVX2; level <= (int)mr_cpu(); level++)
         for (size_t count = 0; count <= width; count += count < 40 ? 1 : 32)
             check_level(&rows, (mr_cpu_level)level, count);
+}
+
+/* Ties, subnormals, overflow, infinities and the NaN that arithmetic makes; then bits at random. */
+TEST(image_rows_narrow_every_kind_of_float)
+{
+    static const uint32_t edges[] = {0x00000000, 0x80000000, 0x33000000, 0x33000001, 0x387fe000, 0x387ff000,
+                                     0x38801000, 0x38803000, 0x477fefff, 0x477ff000, 0x7f7fffff, 0x7f7f8000,
+                                     0x7f800000, 0xff800000, 0xffc00000, 0x3f808000, 0x3f818000, 0x3f817fff,
+                                     0x00000001, 0x437f0000, 0x42fd0000, 0x437e8000, 0x437f8000, 0xbf000000,
+                                     0x3f000000, 0x3fc00000, 0x4f800000, 0xcf800000};
+    constexpr size_t edge_count = sizeof(edges) / sizeof(edges[0]);
+    mr_random random = mr_random_at(test_seed(), 0, 0, 2);
+    float source[width + mr_rows_slack];
+    for (int round = 0; round < 100; round++) {
+        for (size_t i = 0; i < width; i++) {
+            uint32_t bits = round == 0 ? edges[i % edge_count] : mr_random_next32(&random);
+            if ((bits & 0x7fffffff) > 0x7f800000) bits = 0xffc00000;
+            memcpy(&source[i], &bits, sizeof(bits));
+        }
+        for (int level = MR_CPU_AVX2; level <= (int)mr_cpu(); level++)
+            check_narrow(mr_rows(MR_CPU_PLAIN), mr_rows((mr_cpu_level)level), source, width - (size_t)round % 17);
+    }
+    uint16_t half[4], brain[4];
+    const float ties[4] = {1 + 0x1p-11f, 1 + 0x3p-11f, 1 + 0x1p-8f, 1 + 0x3p-8f};
+    mr_rows(mr_cpu())->to_half(half, ties, 2);
+    mr_rows(mr_cpu())->to_bfloat16(brain, ties + 2, 2);
+    CHECK_EQ(half[0], 0x3c00);
+    CHECK_EQ(half[1], 0x3c02);
+    CHECK_EQ(brain[0], 0x3f80);
+    CHECK_EQ(brain[1], 0x3f82);
 }
