@@ -210,7 +210,9 @@ static bool take_task(mr_engine *engine, mr_worker *worker, task *taken)
     mr_slot *slot = engine->filling;
     if (slot == nullptr) return false;
     uint64_t rows = engine->row_ns == 0 ? 1 : TASK_NS / engine->row_ns;
-    int32_t left = slot->rows - slot->taken, share = (left + engine->worker_count - 1) / engine->worker_count;
+    /* With other slots to go on with, nobody needs a share of quick rows. */
+    int32_t left = slot->rows - slot->taken, sharers = window(engine) > 1 ? 1 : engine->worker_count;
+    int32_t share = (left + sharers - 1) / sharers;
     int32_t count = rows<1 ? 1 : rows>(uint64_t) share ? share : (int32_t)rows;
     *taken = (task){slot, slot->taken, slot->taken + count};
     slot->taken += count;

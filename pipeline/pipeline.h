@@ -237,6 +237,8 @@ typedef struct mr_dataset_kind {
     mr_status (*prepare)(mr_stage *stage, mr_error *error); /* may be null */
     /* Sources with numbers: the element's values into the lane. */
     mr_status (*read)(const mr_dataset *dataset, uint64_t number, mr_lane *lane, mr_error *error);
+    /* Sources in memory: asks for the lines of an element that is soon read. May be null. */
+    void (*prefetch)(const mr_dataset *dataset, uint64_t number);
     /* Sources: "flowers-00001.tfrecord: record 17", for errors. */
     void (*describe)(const mr_dataset *dataset, uint64_t number, char *text, size_t size_bytes);
     /* Work: from the lane's values to the lane's values. */
