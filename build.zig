@@ -523,7 +523,7 @@ fn addRunSteps(c: Context, programs: []const *Build.Step.Compile) void {
         const description = if (std.mem.eql(u8, program.name, "demo"))
             "The main job: render pictures, make records, train, kill, resume, evaluate"
         else if (std.mem.eql(u8, program.name, "bench"))
-            "Measure beside the peers (-- input | step | records) [--json]"
+            "Measure beside the peers (-- input | pipeline | step | records) [--json]"
         else if (std.mem.eql(u8, program.name, "gpu-kit"))
             continue
         else

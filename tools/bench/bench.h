@@ -56,6 +56,10 @@ int bench_rounds(const bench_report *report, int fallback);
 const char *bench_folder(const char *name);
 /* Runs a command (through the shell) and reads the last number that it prints on a line "value NUMBER"; 0 when it fails. */
 double bench_command(const char *command);
+/* The same for the last number behind each key, wherever it stands in a line: "\"rss_mb\": ". */
+void bench_command_numbers(const char *command, const char *const *keys, double *numbers, int count);
+/* Below $PEERS or ~/.cache/millrace-peers: "venvs/torch/bin/python". Static storage, overwritten by the next call. */
+[[gnu::format(printf, 1, 2)]] const char *bench_peers_path(const char *format, ...);
 /* The Python with TensorFlow 2.15.1 (MILLRACE_ORACLE_PYTHON or .toolchain/oracle/bin/python); null when there is none. */
 const char *bench_tensorflow_python(void);
 

@@ -258,12 +258,7 @@ static void bench_tabular(bench_report *report, mr_string *records)
 {
     mr_error error = {0};
     char path[PATH_MAX], *bytes = nullptr;
-    const char *peers = getenv("PEERS"), *home = getenv("HOME");
-    snprintf(path, sizeof path, "%s%s/data/tab.tfrecord",
-             peers  ? peers
-             : home ? home
-                    : "",
-             peers ? "" : "/.cache/millrace-peers");
+    snprintf(path, sizeof path, "%s", bench_peers_path("data/tab.tfrecord"));
     if (access(path, R_OK) != 0) {
         snprintf(path, sizeof path, "%s/tabular.tfrecord", bench_folder("records"));
         if (!make_file(path, false, RECORDS)) return;

@@ -75,10 +75,8 @@ static double dali_ms(const char *path)
                                  "print(\"value\",(time.perf_counter()-begin)*1e3)\n"
                                  "os.remove(target)\n";
     char command[4096];
-    const char *tool = getenv("MILLRACE_TFRECORD2IDX"), *home = getenv("HOME");
-    char found[1024];
-    snprintf(found, sizeof found, "%s/.cache/millrace-peers/venvs/dali/bin/tfrecord2idx", home ? home : "");
-    if (!tool) tool = found;
+    const char *tool = getenv("MILLRACE_TFRECORD2IDX");
+    if (!tool) tool = bench_peers_path("venvs/dali/bin/tfrecord2idx");
     if (access(tool, X_OK) != 0) return 0;
     snprintf(command, sizeof command, "$(sed -n '1s/^#!//p' '%s') -c '%s' '%s' '%s'", tool, script, tool, path);
     return bench_command(command);

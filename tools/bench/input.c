@@ -254,6 +254,8 @@ BENCH(input, "the demo's pipeline: records to batches of pictures")
         {"train_input", train_input, BATCH, 0.85},
         {"whole_decode", whole_pictures, 1, 0.97},
     };
+    /* First of all: the memory of a process that has done nothing yet. */
+    bench_first_batch(report);
     static picture pictures[PICTURES];
     char path[600];
     double megapixels = 0;
@@ -270,4 +272,5 @@ BENCH(input, "the demo's pipeline: records to batches of pictures")
         bench_note(report, "input: %s", error.message);
     for (int i = 0; i < PICTURES; i++) free(pictures[i].bytes);
     bench_photos(report);
+    bench_loaders(report);
 }

@@ -24,7 +24,7 @@
 
 constexpr int SHARDS = 8;
 constexpr int PHOTOS_MAX = 4096;
-constexpr int BATCH = 64;
+constexpr int BATCH = BENCH_PHOTO_BATCH;
 constexpr int SIDE = 224;
 constexpr int ROUNDS_MAX = 64;
 constexpr int64_t COUNT = 24 * BATCH; /* pictures in a round */
@@ -247,15 +247,30 @@ typedef struct photo_task {
     double goal;
 } photo_task;
 
-static mr_dataset *dataset_of(const photos *photos, const photo_task *task)
+static mr_dataset *parsed(mr_dataset *records)
 {
     static const mr_feature features[] = {{.name = "image/encoded", .dtype = MR_STRING},
                                           {.name = "image/class/label", .dtype = MR_INT64}};
-    mr_dataset *d = mr_dataset_records(task->ready ? photos->ready : photos->plain);
-    d = mr_dataset_parse_example(mr_dataset_repeat(mr_dataset_shuffle(d, .seed = 1), MR_FOREVER), features, 2);
-    if (task->whole) return mr_dataset_prefetch(mr_dataset_decode_image(d, .image = {.dtype = MR_UINT8}), 8);
-    d = mr_dataset_decode_image(d, .seed = 1, .image = crops);
+    return mr_dataset_parse_example(records, features, 2);
+}
+
+mr_dataset *bench_photo_batches(mr_dataset *records)
+{
+    mr_dataset *d = mr_dataset_decode_image(parsed(records), .seed = 1, .image = crops);
     return mr_dataset_prefetch(mr_dataset_batch(d, BATCH, .drop_remainder = true), 2);
+}
+
+const char *bench_photo_records(void)
+{
+    return bench_peers_path("data/train-0000?-of-0000%d", SHARDS);
+}
+
+static mr_dataset *dataset_of(const photos *photos, const photo_task *task)
+{
+    mr_dataset *d = mr_dataset_shuffle(mr_dataset_records(task->ready ? photos->ready : photos->plain), .seed = 1);
+    d = mr_dataset_repeat(d, MR_FOREVER);
+    if (!task->whole) return bench_photo_batches(d);
+    return mr_dataset_prefetch(mr_dataset_decode_image(parsed(d), .image = {.dtype = MR_UINT8}), 8);
 }
 
 static mr_status take(mr_iterator *iterator, const photo_task *task, int64_t count, rate *rate, mr_error *error)
@@ -323,15 +338,10 @@ void bench_photos(bench_report *report)
         {"photos_ready_224", "libjpeg-turbo same regions", .ready = true, .goal = 1.1},
         {"photos_whole", "libjpeg-turbo whole decode", .whole = true, .goal = 0.97},
     };
-    const char *peers = getenv("PEERS"), *home = getenv("HOME");
     photos *photos = calloc(1, sizeof *photos);
     mr_error error = {0};
     if (photos == nullptr) return;
-    snprintf(photos->plain, sizeof photos->plain, "%s%s/data/train-0000?-of-0000%d",
-             peers  ? peers
-             : home ? home
-                    : "",
-             peers ? "" : "/.cache/millrace-peers", SHARDS);
+    snprintf(photos->plain, sizeof photos->plain, "%s", bench_photo_records());
     snprintf(photos->ready, sizeof photos->ready, "%s/ready.tfrecord", bench_folder("input"));
     mr_status status = load(photos, &error);
     if (status == MR_OK) status = make_ready(photos, &error);

@@ -74,15 +74,39 @@ const char *bench_folder(const char *name)
     return path;
 }
 
-double bench_command(const char *command)
+void bench_command_numbers(const char *command, const char *const *keys, double *numbers, int count)
 {
+    for (int i = 0; i < count; i++) numbers[i] = 0;
     fflush(nullptr);
     FILE *pipe = popen(command, "r");
-    if (!pipe) return 0;
-    double value = 0;
+    if (!pipe) return;
     for (char line[4096]; fgets(line, sizeof line, pipe);)
-        if (strncmp(line, "value ", 6) == 0) value = strtod(line + 6, nullptr);
-    return pclose(pipe) == 0 ? value : 0;
+        for (int i = 0; i < count; i++) {
+            const char *found = strstr(line, keys[i]);
+            if (found) numbers[i] = strtod(found + strlen(keys[i]), nullptr);
+        }
+    if (pclose(pipe) != 0)
+        for (int i = 0; i < count; i++) numbers[i] = 0;
+}
+
+double bench_command(const char *command)
+{
+    double value;
+    bench_command_numbers(command, (const char *const[]){"value "}, &value, 1);
+    return value;
+}
+
+const char *bench_peers_path(const char *format, ...)
+{
+    static char path[1024];
+    const char *peers = getenv("PEERS"), *home = getenv("HOME");
+    int used = peers ? snprintf(path, sizeof path / 2, "%s/", peers)
+                     : snprintf(path, sizeof path / 2, "%s/.cache/millrace-peers/", home ? home : "");
+    va_list args;
+    va_start(args, format);
+    if (used > 0 && used < (int)sizeof path / 2) vsnprintf(path + used, sizeof path - (size_t)used, format, args);
+    va_end(args);
+    return path;
 }
 
 const char *bench_tensorflow_python(void)
@@ -122,9 +146,12 @@ void bench_row(bench_report *report, bench_result result)
             printf("%-30s %-10s %11s %11s  %-28s %6s %6s\n", report->suite, "unit", "ours", "peer", "", "ratio",
                    "goal");
         report->headed = true;
-        printf("%-30s %-10s %11.5g %11.5g  %-28s %6.2f ", result.task, result.unit, result.ours, result.peer_value,
-               result.peer, ratio);
-        if (result.goal > 0) printf("%6.2f%s", result.goal, ratio >= result.goal ? "" : "  missed");
+        printf("%-30s %-10s %11.5g ", result.task, result.unit, result.ours);
+        if (result.peer_value > 0)
+            printf("%11.5g  %-28s %6.2f ", result.peer_value, result.peer, ratio);
+        else
+            printf("%11s  %-28s %6s ", "not here", result.peer, "");
+        if (result.goal > 0) printf("%6.2f%s", result.goal, ratio > 0 && ratio < result.goal ? "  missed" : "");
         printf("\n");
     }
     fflush(stdout);

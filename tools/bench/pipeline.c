@@ -150,12 +150,7 @@ static double peer(const char *python, const char *head, const char *body)
 
 static const char *torch_python(void)
 {
-    static char path[512];
-    const char *peers = getenv("PEERS"), *home = getenv("HOME");
-    if (peers != nullptr)
-        snprintf(path, sizeof path, "%s/venvs/torch/bin/python", peers);
-    else
-        snprintf(path, sizeof path, "%s/.cache/millrace-peers/venvs/torch/bin/python", home == nullptr ? "" : home);
+    const char *path = bench_peers_path("venvs/torch/bin/python");
     return access(path, X_OK) == 0 ? path : nullptr;
 }
 
