@@ -1,4 +1,5 @@
-/* From an encoded picture to a row of a batch: decode, crop, resize, flip and normalise in one walk down the picture.
+/* From an encoded picture to a row of a batch: decode, crop or pad, resize, flip and normalise in one walk down the
+ * picture.
  *
  * Decoded rows go round a ring that holds as many of them as the resize has taps (two for bilinear). For each row of the
  * result the ring's rows become one row of floats (vertical pass), and that row, column by column, the normalised result
@@ -37,90 +38,6 @@ void mr_image_scratch_free(mr_image_scratch *scratch)
     free(scratch);
 }
 
-/* ---- Choosing ---- */
-
-static float or_else(float value, float otherwise)
-{
-    return value > 0 ? value : otherwise;
-}
-
-static int32_t between(double value, int32_t low, int32_t high)
-{
-    return value <= low ? low : value >= high ? high : (int32_t)value;
-}
-
-/* The largest rectangle of the given aspect (width / height), times fraction. */
-static void largest(mr_image_region *region, double aspect, double fraction, int32_t width, int32_t height)
-{
-    double w = width, h = height;
-    if (w > h * aspect)
-        w = h * aspect;
-    else
-        h = w / aspect;
-    region->width = between(rint(w * fraction), 1, width);
-    region->height = between(rint(h * fraction), 1, height);
-}
-
-static void centre(mr_image_region *region, int32_t width, int32_t height)
-{
-    region->x = (width - region->width) / 2;
-    region->y = (height - region->height) / 2;
-}
-
-static void place(mr_image_region *region, int32_t width, int32_t height, mr_random *random)
-{
-    region->y = (int32_t)mr_random_below(random, (uint64_t)(height - region->height) + 1);
-    region->x = (int32_t)mr_random_below(random, (uint64_t)(width - region->width) + 1);
-}
-
-static void random_resized(mr_image_region *region, const mr_image_options *options, int32_t width, int32_t height,
-                           mr_random *random)
-{
-    double area_min = or_else(options->area_min, 0.08f), area_max = or_else(options->area_max, 1);
-    double aspect_min = or_else(options->aspect_min, 3.0f / 4), aspect_max = or_else(options->aspect_max, 4.0f / 3);
-    for (int attempt = 0; attempt < 10; attempt++) {
-        double area = (double)width * height * mr_random_range(random, area_min, area_max);
-        double aspect = exp(mr_random_range(random, log(aspect_min), log(aspect_max)));
-        double w = rint(sqrt(area * aspect)), h = rint(sqrt(area / aspect));
-        if (w < 1 || h < 1 || w > width || h > height) continue;
-        region->width = (int32_t)w;
-        region->height = (int32_t)h;
-        place(region, width, height, random);
-        return;
-    }
-    double aspect = (double)width / height;
-    largest(region, aspect < aspect_min ? aspect_min : aspect > aspect_max ? aspect_max : aspect, 1, width, height);
-    centre(region, width, height);
-}
-
-mr_image_region mr_image_choose(const mr_image_options *options, int32_t width, int32_t height, mr_random *random)
-{
-    mr_image_region region = {.width = width, .height = height};
-    if (width < 1 || height < 1) return region;
-    double aspect =
-        options->height > 0 && options->width > 0 ? (double)options->width / options->height : (double)width / height;
-    double fraction = or_else(options->fraction, 1);
-    switch (random != nullptr || options->crop == MR_CROP_NONE ? options->crop : MR_CROP_CENTER) {
-    case MR_CROP_NONE:
-        break;
-    case MR_CROP_CENTER:
-        largest(&region, aspect, fraction, width, height);
-        centre(&region, width, height);
-        break;
-    case MR_CROP_RANDOM:
-        largest(&region, aspect, fraction, width, height);
-        place(&region, width, height, random);
-        break;
-    case MR_CROP_RANDOM_RESIZED:
-        random_resized(&region, options, width, height, random);
-        break;
-    }
-    if (options->random_flip && random != nullptr) region.flip = (mr_random_next32(random) & 1) != 0;
-    return region;
-}
-
-/* ---- Decoding ---- */
-
 typedef struct region_walk {
     const mr_rows_table *loops;
     const mr_image_options *options;
@@ -143,29 +60,96 @@ typedef struct region_walk {
     float *sum;          /* one row of the region after the vertical pass */
     float *wide;         /* one row of the result as floats, when it cannot go to the target at once */
     float *lerp_weights; /* columns' second weights */
+
+    mr_image_region window; /* in the picture, which it may reach out of; region is what it shows of it */
+    int32_t picture_width, picture_height;
+    bool is_window, is_padded;
+    int32_t *order; /* rows of the result as their sources come, where reflecting changes that; else null */
 } region_walk;
 
-static mr_status check_options(const mr_image_options *options, mr_error *error)
+/* ---- Windows ---- */
+
+/* The pixel of 0 … count - 1 that is seen at `at`; -1 for none. */
+static int32_t seen_at(int32_t at, int32_t count, mr_image_pad pad)
 {
-    if (options->channels != 0 && options->channels != 1 && options->channels != 3)
-        return mr_fail(error, MR_INVALID_ARGUMENT, "pictures are made 1 or 3 channels, not %d", options->channels);
-    if (options->height < 0 || options->width < 0 || (options->height == 0) != (options->width == 0))
-        return mr_fail(error, MR_INVALID_ARGUMENT, "pictures cannot be made %d x %d pixels", options->width,
-                       options->height);
-    if (options->method < MR_RESIZE_BILINEAR || options->method > MR_RESIZE_BICUBIC)
-        return mr_fail(error, MR_INVALID_ARGUMENT, "there is no resize method %d", (int)options->method);
-    switch (options->dtype) {
-    case MR_DTYPE_INVALID:
-    case MR_FLOAT:
-    case MR_UINT8:
-    case MR_HALF:
-    case MR_BFLOAT16:
-        return MR_OK;
-    default:
-        return mr_fail(error, MR_INVALID_ARGUMENT, "pictures are made float, uint8, half or bfloat16, not %s",
-                       mr_dtype_name(options->dtype));
+    if (at >= 0 && at < count) return at;
+    if (pad == MR_IMAGE_PAD_ZERO) return -1;
+    return at < 0 ? -at : 2 * (count - 1) - at;
+}
+
+/* What a window of target_count pixels at `first` shows of a side of source_count: [begin, begin + count). */
+static void set_seen(int32_t first, int32_t target_count, int32_t source_count, mr_image_pad pad, int32_t *begin,
+                     int32_t *count)
+{
+    int32_t low = INT32_MAX, high = -1;
+    for (int32_t i = 0; i < target_count; i++) {
+        int32_t at = seen_at(first + i, source_count, pad);
+        if (at < 0) continue;
+        low = at < low ? at : low;
+        high = at > high ? at : high;
+    }
+    if (high < 0) low = high = 0; /* all padding: one pixel is decoded, to see that the picture can be */
+    *begin = low;
+    *count = high - low + 1;
+}
+
+static mr_status set_window(region_walk *walk, int32_t width, int32_t height, mr_error *error)
+{
+    const mr_image_options *options = walk->options;
+    mr_image_region window = walk->region;
+    bool flip = window.flip;
+    if (window.width == 0 && window.height == 0) window = mr_image_choose(options, width, height, nullptr);
+    int64_t right = (int64_t)window.x + window.width, bottom = (int64_t)window.y + window.height, reach = INT32_MAX / 4;
+    if (options->crop == MR_CROP_RANDOM_WINDOW) reach = options->padding;
+    int64_t mirrored = width < height ? width - 1 : height - 1;
+    if (options->crop == MR_CROP_RANDOM_WINDOW && options->pad == MR_IMAGE_PAD_REFLECT && reach > mirrored)
+        return mr_fail(error, MR_INVALID_ARGUMENT, "a picture of %d x %d cannot be reflected to %d pixels around it",
+                       width, height, options->padding);
+    if (window.width != options->width || window.height != options->height || window.x < -reach || window.y < -reach ||
+        right > width + reach || bottom > height + reach)
+        return mr_fail(error, MR_INVALID_ARGUMENT,
+                       "the window of %d x %d pixels at (%d, %d) is not inside the picture of %d x %d%s", window.width,
+                       window.height, window.x, window.y, width, height, reach > 0 ? " and its padding" : "");
+    if (options->pad == MR_IMAGE_PAD_REFLECT &&
+        (window.x <= -width || window.y <= -height || right >= 2 * (int64_t)width || bottom >= 2 * (int64_t)height))
+        return mr_fail(error, MR_INVALID_ARGUMENT, "a picture of %d x %d cannot be reflected to fill %d x %d pixels",
+                       width, height, window.width, window.height);
+    walk->window = window;
+    walk->is_window = true;
+    walk->is_padded = window.x < 0 || window.y < 0 || right > width || bottom > height;
+    mr_image_region *region = &walk->region;
+    set_seen(window.x, window.width, width, options->pad, &region->x, &region->width);
+    set_seen(window.y, window.height, height, options->pad, &region->y, &region->height);
+    region->flip = flip;
+    return MR_OK;
+}
+
+/* One tap each. Padding is the pixel behind the last, which is black. */
+static void fill_seen(mr_resize_axis *axis, int32_t first, int32_t begin, int32_t source_count, mr_image_pad pad)
+{
+    for (int32_t i = 0; i < axis->target_count; i++) {
+        int32_t at = seen_at(first + i, source_count, pad);
+        axis->first[i] = at < 0 ? axis->source_count : at - begin;
+        axis->weights[i] = 1.0f;
     }
 }
+
+/* Counts how many rows of the result each source row is seen in, and gives each its place behind those before it. */
+static void fill_order(region_walk *walk)
+{
+    const mr_resize_axis *rows = &walk->rows;
+    int32_t *places = walk->order + rows->target_count;
+    memset(places, 0, ((size_t)rows->source_count + 1) * sizeof(*places));
+    for (int32_t y = 0; y < rows->target_count; y++) places[rows->first[y]]++;
+    for (int32_t row = 0, place = 0; row <= rows->source_count; row++) {
+        int32_t count = places[row];
+        places[row] = place;
+        place += count;
+    }
+    for (int32_t y = 0; y < rows->target_count; y++) walk->order[places[rows->first[y]]++] = y;
+}
+
+/* ---- Decoding ---- */
 
 static mr_status open_source(region_walk *walk, const void *bytes, size_t size_bytes, mr_image_scratch *scratch,
                              mr_error *error)
@@ -194,6 +178,10 @@ static mr_status open_source(region_walk *walk, const void *bytes, size_t size_b
         return mr_fail(error, MR_UNIMPLEMENTED, "%s pictures are not decoded; convert it to JPEG or PNG",
                        mr_image_format_name(info.format));
     }
+    walk->picture_height = height;
+    walk->picture_width = width;
+    if (options->crop == MR_CROP_RANDOM_WINDOW || options->crop == MR_CROP_CENTER_WINDOW)
+        return set_window(walk, width, height, error);
     mr_image_region *region = &walk->region;
     if (region->width == 0 && region->height == 0) *region = (mr_image_region){0, 0, width, height, region->flip};
     if (region->x < 0 || region->y < 0 || region->width < 1 || region->height < 1 ||
@@ -269,6 +257,9 @@ static size_t lay_out(region_walk *walk, unsigned char *base)
     }
     if (walk->png != nullptr && walk->png->interlaced)
         walk->picture = carve(base, &used_bytes, walk->row_bytes * (size_t)walk->png->height);
+    if (walk->is_padded && walk->options->pad == MR_IMAGE_PAD_REFLECT)
+        walk->order =
+            carve(base, &used_bytes, ((size_t)walk->height + (size_t)walk->region.height + 1) * sizeof(int32_t));
     return used_bytes;
 }
 
@@ -304,7 +295,8 @@ static void prepare_columns(region_walk *walk)
                 *b = kept;
             }
         }
-    walk->lerp = walk->options->method == MR_RESIZE_BILINEAR || walk->options->method == MR_RESIZE_NEAREST;
+    walk->lerp =
+        walk->is_window || walk->options->method == MR_RESIZE_BILINEAR || walk->options->method == MR_RESIZE_NEAREST;
     if (!walk->lerp) return;
     for (int32_t i = 0; i < count; i++) walk->lerp_weights[i] = columns->taps == 2 ? columns->weights[2 * i + 1] : 0.0f;
 }
@@ -322,15 +314,23 @@ static mr_status prepare(region_walk *walk, mr_image_scratch *scratch, mr_error 
     mr_resize_options resize = {.method = options->method, .half_pixel_centers = options->method != MR_RESIZE_AREA};
     walk->row_scale = mr_resize_scale(&resize, walk->region.height, walk->height);
     walk->column_scale = mr_resize_scale(&resize, walk->region.width, walk->width);
-    if (options->approximate_scale && options->height > 0 && walk->jpeg != nullptr) MR_TRY(set_ratio(walk, error));
+    if (options->approximate_scale && !walk->is_window && options->height > 0 && walk->jpeg != nullptr)
+        MR_TRY(set_ratio(walk, error));
     walk->rows = (mr_resize_axis){.source_count = walk->region.height, .target_count = walk->height};
     walk->columns = (mr_resize_axis){.source_count = walk->region.width, .target_count = walk->width};
     walk->rows.taps = mr_resize_taps(&resize, walk->rows.source_count, walk->rows.target_count);
     walk->columns.taps = mr_resize_taps(&resize, walk->columns.source_count, walk->columns.target_count);
+    if (walk->is_window) walk->rows.taps = walk->columns.taps = 1;
     MR_TRY(start_source(walk, error));
     MR_TRY(ensure_scratch(walk, scratch, error));
-    mr_resize_axis_fill_part(&walk->rows, &resize, walk->row_scale, walk->row_offset);
-    mr_resize_axis_fill_part(&walk->columns, &resize, walk->column_scale, walk->column_offset);
+    if (walk->is_window) {
+        fill_seen(&walk->rows, walk->window.y, walk->region.y, walk->picture_height, options->pad);
+        fill_seen(&walk->columns, walk->window.x, walk->region.x, walk->picture_width, options->pad);
+    } else {
+        mr_resize_axis_fill_part(&walk->rows, &resize, walk->row_scale, walk->row_offset);
+        mr_resize_axis_fill_part(&walk->columns, &resize, walk->column_scale, walk->column_offset);
+    }
+    if (walk->order != nullptr) fill_order(walk);
     prepare_columns(walk);
     return MR_OK;
 }
@@ -361,6 +361,10 @@ static void sum_rows(region_walk *walk, int32_t y)
     size_t count = (size_t)walk->region.width * (size_t)walk->channels;
     const float *weights = rows->weights + (int64_t)y * rows->taps;
     int32_t first = rows->first[y];
+    if (first == rows->source_count) {
+        memset(walk->sum, 0, count * sizeof(float));
+        return;
+    }
     const unsigned char *source = ring_row(walk, first) + walk->left_bytes;
     if (walk->lerp && rows->taps == 2) {
         walk->loops->blend(walk->sum, source, ring_row(walk, first + 1) + walk->left_bytes, weights[1], count);
@@ -451,7 +455,9 @@ static bool is_plain(const region_walk *walk)
     bool is_sized = walk->height == walk->region.height && walk->width == walk->region.width && walk->row_offset == 0 &&
                     walk->column_offset == 0 && walk->row_scale == 1 && walk->column_scale == 1;
     bool is_cut = walk->left_bytes > 0 || walk->row_bytes != (size_t)walk->width * (size_t)walk->channels;
-    if (options->dtype != MR_UINT8 || !is_sized || is_cut || walk->region.flip || walk->jpeg == nullptr) return false;
+    if (options->dtype != MR_UINT8 || !is_sized || is_cut || walk->is_padded || walk->region.flip ||
+        walk->jpeg == nullptr)
+        return false;
     if (options->layout == MR_LAYOUT_NCHW && walk->channels > 1) return false;
     for (int32_t c = 0; c < walk->channels; c++)
         if (walk->scale[c] != 1.0f || walk->shift[c] != 0.0f) return false;
@@ -469,8 +475,10 @@ static mr_status walk_down(region_walk *walk, mr_error *error)
     /* Interpolating reads one pixel past the last, with weight 0. */
     memset(walk->sum + (size_t)walk->region.width * (size_t)walk->channels, 0,
            ((size_t)walk->channels + mr_rows_slack) * sizeof(float));
-    for (int32_t y = 0; y < walk->height; y++) {
-        MR_TRY(read_until(walk, walk->rows.first[y] + walk->rows.taps, error));
+    for (int32_t i = 0; i < walk->height; i++) {
+        int32_t y = walk->order != nullptr ? walk->order[i] : i;
+        if (walk->rows.first[y] < walk->region.height)
+            MR_TRY(read_until(walk, walk->rows.first[y] + walk->rows.taps, error));
         sum_rows(walk, y);
         finish_row(walk, y);
     }
@@ -484,7 +492,7 @@ static mr_status walk_down(region_walk *walk, mr_error *error)
 mr_status mr_image_decode_region(const void *bytes, size_t size_bytes, const mr_image_options *options,
                                  mr_image_region region, void *target, mr_image_scratch *scratch, mr_error *error)
 {
-    MR_TRY(check_options(options, error));
+    MR_TRY(mr_image_check(options, error));
     region_walk walk = {.loops = mr_rows(mr_cpu()),
                         .options = options,
                         .region = region,

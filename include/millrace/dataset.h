@@ -406,11 +406,13 @@ mr_dataset *mr_dataset_parse_sequence_example(mr_dataset *input, const mr_featur
                                               const mr_feature *lists, int32_t list_count);
 
 /* Decodes component `component` (string scalars: JPEG or PNG) into pixels, as options say (see mr_image_options in
- * image.h): crop, resize, flip, normalise, layout and dtype in one pass, straight into the batch when batch follows. */
+ * image.h): crop or pad, resize, flip, normalise, layout and dtype in one pass, straight into the batch when batch
+ * follows. What is left to chance depends on the seed, the epoch and the element alone.
+ * errors  MR_INVALID_ARGUMENT for options that mr_image_check refuses, or a result of more than 100,000,000 pixels */
 typedef struct mr_decode_options {
     int32_t component;
     int32_t threads; /* 0: tuned */
-    uint64_t seed;   /* of crops and flips */
+    uint64_t seed;   /* of all that is left to chance */
     mr_image_options image;
 } mr_decode_options;
 mr_dataset *mr_dataset_decode_image_(mr_dataset *input, const mr_decode_options *options);

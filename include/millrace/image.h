@@ -67,7 +67,18 @@ typedef enum mr_crop {
     MR_CROP_RANDOM,         /* a rectangle as MR_CROP_CENTER takes, placed at random */
     MR_CROP_RANDOM_RESIZED, /* area and aspect at random (torchvision's RandomResizedCrop): log-uniform aspect, ten tries,
                                then the centre */
+    /* height x width pixels as they are, never resized; what lies outside the picture is padded. */
+    MR_CROP_RANDOM_WINDOW, /* anywhere in the picture with `padding` pixels around it, each place as likely:
+                              tf.image.random_crop of tf.pad; a picture that is too small is an error */
+    MR_CROP_CENTER_WINDOW, /* its middle, cut or padded: tf.image.resize_with_crop_or_pad */
 } mr_crop;
+
+/* What is put around a picture, before colours change and pixels are normalised. */
+typedef enum mr_image_pad {
+    MR_IMAGE_PAD_ZERO = 0, /* black */
+    MR_IMAGE_PAD_REFLECT, /* the picture mirrored about its outermost pixels, which are not repeated, as tf.pad's REFLECT does:
+                        no wider than the picture's side less one */
+} mr_image_pad;
 
 typedef enum mr_resize_method {
     MR_RESIZE_BILINEAR = 0,
@@ -85,7 +96,9 @@ typedef struct mr_image_options {
     float fraction;               /* 0: 1 */
     float area_min, area_max;     /* MR_CROP_RANDOM_RESIZED; 0: 0.08 and 1 */
     float aspect_min, aspect_max; /* 0: 3/4 and 4/3 */
-    bool random_flip;             /* left to right, half of the time */
+    int32_t padding;              /* MR_CROP_RANDOM_WINDOW: pixels on each side, 0…65,536 */
+    mr_image_pad pad;
+    bool random_flip; /* left to right, half of the time */
     mr_resize_method method;
     mr_dtype dtype; /* MR_FLOAT (0 means this), MR_HALF, MR_BFLOAT16, MR_UINT8: the float, rounded to nearest even;
                        bytes saturate, half overflows to infinity */
@@ -102,13 +115,20 @@ typedef struct mr_image_options {
     bool approximate_scale;
 } mr_image_options;
 
-/* What a crop and flip came to for one picture: in pixels of the decoded picture. */
+/* Whether the options are possible at all; decoding asks it too.
+ * errors  MR_INVALID_ARGUMENT: a number that is negative, not finite or too large, an enum's value that there is not,
+ *         height without width, a crop without both */
+mr_status mr_image_check(const mr_image_options *options, mr_error *error);
+
+/* What a crop and flip came to for one picture: in pixels of the decoded picture. A window has the options' height and
+ * width and may reach out of the picture, x and y below 0 too. */
 typedef struct mr_image_region {
     int32_t x, y, width, height;
     bool flip;
 } mr_image_region;
 
-/* Chooses the region; random gives the numbers (may be null for crops without chance). */
+/* Chooses the region; random gives the numbers, in the order of the fields of mr_image_region but y before x (null:
+ * nothing is left to chance, crops are centred). For options that pass mr_image_check. */
 typedef struct mr_random mr_random;
 mr_image_region mr_image_choose(const mr_image_options *options, int32_t width, int32_t height, mr_random *random);
 
@@ -122,8 +142,10 @@ void mr_image_scratch_free(mr_image_scratch *scratch);
  * the same bits whatever vectors the processor has.
  * Only the rows and columns that the region needs are decoded, and of a JPEG with restart markers only the segments that
  * it touches are read at all: damage elsewhere may not be noticed.
+ * region  inside the picture, except a window; {0} is the whole picture, or the window that has its middle
  * target  size_bytes large enough for the result
- * errors  MR_DATA_LOSS damaged, MR_INVALID_ARGUMENT not a picture or too large */
+ * errors  MR_DATA_LOSS damaged, MR_INVALID_ARGUMENT not a picture or too large, too small for its window, options or a
+ *         region that cannot be */
 mr_status mr_image_decode_region(const void *bytes, size_t size_bytes, const mr_image_options *options,
                                  mr_image_region region, void *target, mr_image_scratch *scratch, mr_error *error);
 

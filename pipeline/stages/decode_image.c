@@ -1,4 +1,4 @@
-/* decode_image: an encoded picture to pixels, cropped, resized, flipped and normalised on the way. When nothing but other
+/* decode_image: an encoded picture to pixels, cropped or padded, resized, flipped and normalised on the way. When nothing but other
  * decoding follows, the decoder's output row is the element's row of the batch. */
 #include "pipeline/pipeline.h"
 
@@ -11,7 +11,8 @@ static uint64_t decode_digest(const mr_dataset *dataset)
     const mr_decode_options *o = &((const decode_settings *)dataset->settings)->options;
     uint64_t digest = mr_digest(mr_digest(5, o->seed), (uint64_t)o->component);
     digest = mr_digest(mr_digest(digest, (uint64_t)o->image.height), (uint64_t)o->image.width);
-    return mr_digest(mr_digest(digest, (uint64_t)o->image.crop), (uint64_t)o->image.dtype);
+    digest = mr_digest(mr_digest(digest, (uint64_t)o->image.crop), (uint64_t)o->image.dtype);
+    return mr_digest(mr_digest(digest, (uint64_t)o->image.padding), (uint64_t)o->image.pad);
 }
 
 static mr_shape pixels_shape(const mr_image_options *options, int64_t height, int64_t width)
@@ -71,22 +72,18 @@ mr_dataset *mr_dataset_decode_image_(mr_dataset *input, const mr_decode_options 
     if (input->spec.dtypes[c] != MR_STRING || input->spec.shapes[c].rank != 0)
         return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT,
                                "decode_image: component %d must be a string scalar; decode before batch", c);
-    if (o->image.channels != 1 && o->image.channels != 3)
-        return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "decode_image: %d channels, where 1 or 3 may be",
-                               o->image.channels);
-    mr_dtype dtype = o->image.dtype;
-    if (dtype != MR_FLOAT && dtype != MR_UINT8 && dtype != MR_HALF && dtype != MR_BFLOAT16)
-        return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "decode_image: pixels of %s", mr_dtype_name(dtype));
+    mr_error error = {0};
+    mr_status status = mr_image_check(&o->image, &error);
+    if (status != MR_OK) {
+        (void)mr_fail_in(&error, status, "decode_image");
+        return mr_dataset_fail_with(dataset, &error);
+    }
     int32_t height = o->image.height, width = o->image.width;
-    bool is_sized = height > 0 && width > 0, is_whole = height == 0 && width == 0;
-    if (!is_sized && !is_whole)
-        return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "decode_image: %d x %d pixels", height, width);
+    bool is_sized = height > 0;
     if (is_sized && (int64_t)height * width > 100000000)
         return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "decode_image: %d x %d pixels are too many", height,
                                width);
-    if (is_whole && o->image.crop != MR_CROP_NONE)
-        return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "decode_image: a crop needs height and width");
-    dataset->spec.dtypes[c] = dtype;
+    dataset->spec.dtypes[c] = o->image.dtype;
     dataset->spec.shapes[c] = pixels_shape(&o->image, is_sized ? height : -1, is_sized ? width : -1);
     dataset->is_heavy = true;
     dataset->seed = options->seed;

@@ -1,0 +1,103 @@
+/* Options as a careless or hostile caller sets them: refused with a reason, or safe to use. */
+#include "tests/kernels/pictures.h"
+#include "tests/test.h"
+
+#include <math.h>
+
+TEST(image_check_refuses)
+{
+    mr_error error = {0};
+    const struct {
+        mr_image_options options;
+        const char *why;
+    } cases[] = {
+        {{.channels = 2}, "channels"},
+        {{.height = -1, .width = 5}, "cannot be made"},
+        {{.height = 5}, "cannot be made"},
+        {{.method = (mr_resize_method)9}, "resize method"},
+        {{.layout = (mr_image_layout)2}, "layout"},
+        {{.dtype = MR_INT32}, "int32"},
+        {{.crop = (mr_crop)77}, "no crop"},
+        {{.crop = MR_CROP_CENTER}, "height and width"},
+        {{.crop = MR_CROP_CENTER, .height = 5, .width = 5, .fraction = NAN}, "fraction"},
+        {{.fraction = -1}, "fraction"},
+        {{.area_min = INFINITY}, "area_min"},
+        {{.area_max = 1e30f}, "area_max"},
+        {{.aspect_min = -INFINITY}, "aspect_min"},
+        {{.aspect_max = NAN}, "aspect_max"},
+        {{.crop = MR_CROP_RANDOM_WINDOW, .height = 5, .width = 5, .padding = -1}, "padded by"},
+        {{.crop = MR_CROP_RANDOM_WINDOW, .height = 5, .width = 5, .padding = INT32_MAX}, "padded by"},
+        {{.crop = MR_CROP_CENTER_WINDOW, .height = 5, .width = 5, .padding = 1}, "RANDOM_WINDOW"},
+        {{.pad = (mr_image_pad)2}, "way 2 to pad"},
+        {{.mean = {0, NAN}}, "normalised"},
+        {{.deviation = {0, 0, INFINITY}}, "normalised"},
+        {{.deviation = {1e-40f}}, "normalised"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        CHECK_STATUS(mr_image_check(&cases[i].options, &error), MR_INVALID_ARGUMENT);
+        CHECK_CONTAINS(error.message, cases[i].why);
+    }
+    CHECK_OK(mr_image_check(&(mr_image_options){0}, &error));
+}
+
+/* A number from anywhere among the floats. */
+static float wild(mr_random *random)
+{
+    static const float numbers[] = {0, 1, -1, 0.5f, 1e6f, 255, 1e-30f, 1e-45f, 3e38f, INFINITY, NAN, 0.08f, 2};
+    uint32_t bits = mr_random_next32(random);
+    float number;
+    memcpy(&number, &bits, sizeof(number));
+    return bits % 4 == 0 ? number : numbers[bits / 4 % (sizeof(numbers) / sizeof(numbers[0]))];
+}
+
+static int32_t wild_count(mr_random *random)
+{
+    static const int32_t counts[] = {0, 1, 2, 7, 20, 33, -1, INT32_MAX, INT32_MIN, 65536};
+    return counts[mr_random_below(random, 10)];
+}
+
+/* Whatever passes the check can be used: numbers all over the place, for pictures of any size. */
+TEST(image_check_lets_nothing_through_that_harms)
+{
+    mr_error error = {0};
+    mr_random random = mr_random_at(test_seed(), 0, 0, 22);
+    mr_image_scratch *scratch = nullptr;
+    CHECK_OK(mr_image_scratch_new(&scratch, &error));
+    test_bytes file = test_jpeg(30, 20, test_jpeg_kinds[2]);
+    static unsigned char target[40 * 40 * 3 * sizeof(float)];
+    int passed = 0;
+    for (int i = 0; i < 60000; i++) {
+        bool tame = i % 4 != 0;
+        mr_image_options options = {
+            .height = tame ? 1 + (int)mr_random_below(&random, 40) : wild_count(&random),
+            .width = tame ? 1 + (int)mr_random_below(&random, 40) : wild_count(&random),
+            .channels = (int)mr_random_below(&random, 2) * 3,
+            .crop = (mr_crop)mr_random_below(&random, 7),
+            .pad = (mr_image_pad)mr_random_below(&random, 2),
+            .padding = i % 3 == 0 ? wild_count(&random) : 0,
+            .random_flip = true,
+            .method = (mr_resize_method)mr_random_below(&random, 4),
+            .dtype = (mr_dtype[]){MR_FLOAT, MR_UINT8, MR_HALF, MR_BFLOAT16}[i % 4],
+            .layout = (mr_image_layout)(i % 2),
+        };
+        float *numbers[] = {&options.fraction,   &options.area_min, &options.area_max,    &options.aspect_min,
+                            &options.aspect_max, &options.mean[1],  &options.deviation[2]};
+        for (int k = 0; k < 2; k++) *numbers[mr_random_below(&random, 7)] = wild(&random);
+        int32_t width = 1 + (int)mr_random_below(&random, 50000), height = 1 + (int)mr_random_below(&random, 50000);
+        if (mr_image_check(&options, &error) != MR_OK) {
+            CHECK(error.message[0] != '\0');
+            continue;
+        }
+        passed++;
+        mr_image_region region = mr_image_choose(&options, width, height, &random);
+        if (options.crop < MR_CROP_RANDOM_WINDOW)
+            CHECK(region.x >= 0 && region.y >= 0 && region.width >= 1 && region.height >= 1 &&
+                  region.width <= width - region.x && region.height <= height - region.y);
+        if (options.height > 40 || options.width > 40 || i % 8 != 1) continue;
+        region = mr_image_choose(&options, 30, 20, &random);
+        (void)!mr_image_decode_region(file.bytes, file.size_bytes, &options, region, target, scratch, &error);
+    }
+    CHECK(passed > 5000);
+    mr_image_scratch_free(scratch);
+    free(file.bytes);
+}

@@ -1,0 +1,100 @@
+"""What is done to pictures on their way into a batch, beside the TensorFlow operators that do the same one by one."""
+import glob
+import os
+import subprocess
+import tempfile
+
+os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
+import numpy as np
+import tensorflow as tf
+
+FOLDER = os.environ["MILLRACE_ORACLE"]
+DTYPES = {"uint8": np.uint8, "float": np.float32, "half": np.float16, "bfloat16": tf.bfloat16.as_numpy_dtype}
+RANDOM_WINDOW, CENTER_WINDOW = 4, 5
+passed = failed = 0
+
+
+def check(name, good, why=""):
+    global passed, failed
+    passed += bool(good)
+    failed += not good
+    if not good:
+        print("FAILED", name, why)
+
+
+def read_tensor(path):
+    with open(path, "rb") as file:
+        data = file.read()
+    if data.startswith(b"error: "):
+        return data.decode()
+    head, _, rest = data.partition(b"\n")
+    words = head.decode().split()
+    return np.frombuffer(rest, DTYPES[words[0]]).reshape([int(word) for word in words[2:]])
+
+
+def work(folder, cases):
+    """Each case is a file and settings; the results in order."""
+    lines = [f"{path} {folder}/result-{i} " + " ".join(f"{k}={v}" for k, v in settings.items()) + "\n"
+             for i, (path, settings) in enumerate(cases)]
+    subprocess.run([f"{FOLDER}/augment_work"], input="".join(lines), text=True, check=True)
+    return [read_tensor(f"{folder}/result-{i}") for i in range(len(cases))]
+
+
+def pictures(folder):
+    """(path, pixels) of every kind that TensorFlow decodes."""
+    subprocess.run([f"{FOLDER}/picture_work"], input=f"make {folder}\n", text=True, check=True)
+    found = []
+    for path in sorted(glob.glob(folder + "/*.jpg") + glob.glob(folder + "/*.png")):
+        with open(path, "rb") as file:
+            data = file.read()
+        try:
+            found.append((path, tf.io.decode_image(data, 3, expand_animations=False).numpy()))
+        except (tf.errors.InvalidArgumentError, tf.errors.UnimplementedError):
+            pass
+    return found
+
+
+def laid_out(pixels, settings):
+    if settings.get("flip"):
+        pixels = pixels[:, ::-1]
+    return pixels.transpose(2, 0, 1) if settings.get("layout") else pixels
+
+
+def windows(folder, found):
+    """Cut out and padded: tf.image.resize_with_crop_or_pad, and a crop of tf.pad. Bytes are equal."""
+    random = np.random.RandomState(6)
+    cases, expected = [], []
+    for i in range(400):
+        path, pixels = found[random.randint(len(found))]
+        height, width = pixels.shape[:2]
+        settings = {"dtype": "uint8", "flip": int(random.randint(2)), "layout": int(random.randint(2))}
+        if i % 2:
+            h, w = random.randint(1, 2 * height), random.randint(1, 2 * width)
+            settings |= {"crop": CENTER_WINDOW, "height": h, "width": w}
+            result = tf.image.resize_with_crop_or_pad(pixels, h, w).numpy()
+        else:
+            reflect = int(random.randint(2))
+            padding = random.randint(0, min(height, width))
+            padded = tf.pad(pixels, [[padding, padding], [padding, padding], [0, 0]],
+                            "REFLECT" if reflect else "CONSTANT").numpy()
+            h, w = random.randint(1, padded.shape[0] + 1), random.randint(1, padded.shape[1] + 1)
+            y, x = random.randint(0, padded.shape[0] - h + 1), random.randint(0, padded.shape[1] - w + 1)
+            settings |= {"crop": RANDOM_WINDOW, "pad": reflect, "padding": padding, "height": h, "width": w,
+                         "x": x - padding, "y": y - padding, "w": w, "h": h}
+            result = padded[y:y + h, x:x + w]
+        if settings["flip"] and i % 2:
+            # The whole region, flipped, has to be named.
+            settings |= {"x": -((w - width) // 2) if w > width else (width - w) // 2,
+                         "y": -((h - height) // 2) if h > height else (height - h) // 2, "w": w, "h": h}
+        cases.append((path, settings))
+        expected.append(laid_out(result, settings))
+    for (path, settings), theirs, ours in zip(cases, expected, work(folder, cases)):
+        same = not isinstance(ours, str) and ours.shape == theirs.shape and (ours == theirs).all()
+        check(f"window {os.path.basename(path)} {settings}", same, ours if isinstance(ours, str) else "other pixels")
+
+
+with tempfile.TemporaryDirectory() as folder:
+    found = pictures(folder)
+    windows(folder, found)
+print(f"{passed} passed, {failed} failed")
+raise SystemExit(failed != 0)
