@@ -1,10 +1,8 @@
 /* Layers, decays, and the loop: what it saves, where it goes on, and that a resumed run equals the unbroken one bit for
  * bit, also when it was killed. */
-#include "tests/test.h"
+#include "tests/kill.h"
+
 #include <millrace/millrace.h>
-#include <signal.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 TEST(layers_are_named_as_tensorflows)
 {
@@ -155,16 +153,13 @@ TEST(training_survives_being_killed)
     mr_error error = {0};
     CHECK_OK(train(test_path("whole"), 60, 100, &error));
     for (int round = 0; round < 8; round++) {
+        int watch = kill_watch(test_path("killed")), how = 0;
         pid_t child = fork();
-        CHECK(child >= 0);
         if (child == 0) {
             mr_status status = train(test_path("killed"), 60, 1, &error);
             _exit(status == MR_OK ? 0 : 1);
         }
-        usleep((useconds_t)(500 + (test_seed() * 7919 + (uint64_t)round * 104729) % 40000));
-        kill(child, SIGKILL);
-        int how = 0;
-        waitpid(child, &how, 0);
+        (void)kill_at_change(child, watch, (int)((test_seed() * 7919 + (uint64_t)round * 104729) % 150), &how);
         CHECK(WIFSIGNALED(how) || WEXITSTATUS(how) == 0);
     }
     CHECK_OK(train(test_path("killed"), 60, 1, &error));

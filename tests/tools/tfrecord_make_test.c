@@ -1,4 +1,5 @@
 /* tfrecord-make from outside: what a folder becomes, and what bad folders, bad disks and SIGKILL do to it. */
+#include "tests/kill.h"
 #include "tests/records/record_data.h"
 #include "tests/tools/program.h"
 
@@ -7,10 +8,8 @@
 
 #include <dirent.h>
 #include <sched.h>
-#include <signal.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
-#include <time.h>
 
 /* A small picture that depends on number: JPEG, or PNG for every fourth. */
 static void make_picture(const char *path, int number)
@@ -316,35 +315,21 @@ TEST(make_leaves_nothing_half_done_when_the_disk_is_full)
     (void)umount(test_path("disk"));
 }
 
-static int64_t now_us(void)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (int64_t)time.tv_sec * 1'000'000 + time.tv_nsec / 1000;
-}
-
-/* Runs tfrecord-make and kills it after so many microseconds (-1: never); true when it ended by itself. */
-static bool run_and_kill(const char *out, const char *folder, int64_t after_us)
+/* Runs tfrecord-make and kills it at so many changes of its folder (-1: never); true when it ended by itself.
+ * changes  how many there were; or null */
+static bool run_and_kill(const char *out, const char *folder, int kill_at, int *changes)
 {
     char program[1024];
     snprintf(program, sizeof program, "%s", test_bin("tfrecord-make"));
+    int watch = kill_watch(out), status;
     pid_t child = fork();
     if (child == 0) {
         if (!freopen("/dev/null", "w", stdout) || !freopen("/dev/null", "w", stderr)) _exit(3);
         execl(program, program, "--out", out, "--shards", "2", "-j", "2", folder, nullptr);
         _exit(2);
     }
-    int status;
-    int64_t end = now_us() + after_us;
-    while (waitpid(child, &status, WNOHANG) == 0) {
-        if (after_us < 0 || now_us() < end) {
-            sched_yield();
-            continue;
-        }
-        kill(child, SIGKILL);
-        waitpid(child, &status, 0);
-        break;
-    }
+    int count = kill_at_change(child, watch, kill_at, &status);
+    if (changes) *changes = count;
     CHECK(WIFSIGNALED(status) || WEXITSTATUS(status) == 0);
     return WIFEXITED(status);
 }
@@ -355,14 +340,13 @@ TEST(make_killed_at_any_moment_shows_no_half_file_and_goes_on)
     snprintf(folder, sizeof folder, "%s", make_folder("photos", 25));
     snprintf(out, sizeof out, "%s", test_path("out"));
     CHECK_EQ(program_run("true")->exit_code, 0);
-    int64_t begin = now_us();
-    CHECK(run_and_kill(test_path("whole"), folder, -1));
-    int64_t whole_us = now_us() - begin;
+    int changes;
+    CHECK(run_and_kill(test_path("whole"), folder, -1, &changes));
     uint32_t state = (uint32_t)test_seed();
     int killed = 0, rounds = 0;
     for (; killed < 50 && rounds < 300; rounds++) {
         state = state * 1664525 + 1013904223;
-        if (run_and_kill(out, folder, (int64_t)(state >> 8) % (whole_us + 1))) {
+        if (run_and_kill(out, folder, (int)(state >> 8) % (changes + 1), nullptr)) {
             /* Done before the kill: from the beginning again. */
             CHECK_EQ(program_run("rm -r '%s'", out)->exit_code, 0);
             continue;
@@ -370,7 +354,7 @@ TEST(make_killed_at_any_moment_shows_no_half_file_and_goes_on)
         killed++;
         check_no_half_files(out);
     }
-    CHECK(run_and_kill(out, folder, -1));
+    CHECK(run_and_kill(out, folder, -1, nullptr));
     for (int i = 0; i < 2; i++) {
         check_same(test_path("out/photos-train-0000%d-of-00002.tfrecord", i),
                    test_path("whole/photos-train-0000%d-of-00002.tfrecord", i));

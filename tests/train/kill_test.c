@@ -2,43 +2,29 @@
  * person or TensorBoard would: what has a final name is whole, "checkpoint" names something that loads and is never older
  * than before, event files end at most in one torn record. Started again each time, every run ends with the variables of
  * the run that was not killed, to the bit, and has removed what the killed ones left. */
+#include "tests/kill.h"
 #include "tests/train/small_training.h"
 
 #include <dirent.h>
-#include <sched.h>
-#include <signal.h>
-#include <sys/wait.h>
-#include <time.h>
-#include <unistd.h>
 
 constexpr int steps = 60, kills = 50, rounds_max = 400, kept = 3;
 
-static int64_t now_us(void)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (int64_t)time.tv_sec * 1'000'000 + time.tv_nsec / 1000;
-}
-
-/* Trains in a process of its own, killed after so many microseconds (-1: never). True when it came to its end. */
-static bool train(const char *folder, int64_t save_steps, int64_t after_us)
+/* Trains in a process of its own, killed at so many changes of its folder (-1: never). True when it came to its end.
+ * changes  how many there were; or null */
+static bool train(const char *folder, int64_t save_steps, int kill_at, int *changes)
 {
     char records[1024];
     snprintf(records, sizeof records, "%s", test_path("small.tfrecord"));
-    int64_t end_us = now_us() + after_us;
+    int watch = kill_watch(folder), how = 0;
     pid_t child = fork();
-    CHECK(child >= 0);
     if (child == 0) {
         mr_error error = {0};
         mr_status status = small_training(records, folder, steps, save_steps, &error);
         if (status != MR_OK) fprintf(stderr, "training: %s\n", error.message);
         _exit(status == MR_OK ? 0 : 1);
     }
-    int how = 0;
-    while (waitpid(child, &how, WNOHANG) == 0) {
-        if (after_us >= 0 && now_us() >= end_us) kill(child, SIGKILL);
-        usleep(100);
-    }
+    int count = kill_at_change(child, watch, kill_at, &how);
+    if (changes != nullptr) *changes = count;
     CHECK(WIFSIGNALED(how) ? WTERMSIG(how) == SIGKILL : WEXITSTATUS(how) == 0);
     return WIFEXITED(how);
 }
@@ -180,9 +166,8 @@ TEST(training_killed_50_times_ends_as_the_unbroken_run)
     small_records_write(test_path("small.tfrecord"));
     char whole[1024], folder[1024];
     snprintf(whole, sizeof whole, "%s", test_path("whole"));
-    int64_t begin_us = now_us();
-    CHECK(train(whole, 1, -1));
-    int64_t whole_us = now_us() - begin_us;
+    int changes = 0;
+    CHECK(train(whole, 1, -1, &changes));
     found f = check_folder(whole);
     CHECK_EQ(f.checkpoints, kept);
     CHECK_EQ(f.events, 1);
@@ -194,8 +179,8 @@ TEST(training_killed_50_times_ends_as_the_unbroken_run)
     for (; killed < kills && rounds < rounds_max; rounds++) {
         state = state * 6364136223846793005u + 1442695040888963407u;
         snprintf(folder, sizeof folder, "%s", test_path("killed-%d", runs));
-        int64_t after_us = (int64_t)((state >> 33) % (uint64_t)(whole_us / 3 + 1));
-        bool ended = train(folder, 1 + (int64_t)(state >> 40) % 3, after_us);
+        int kill_at = (int)((state >> 33) % (uint64_t)(changes / 3 + 1));
+        bool ended = train(folder, 1 + (int64_t)(state >> 40) % 3, kill_at, nullptr);
         int now = latest_step(folder);
         CHECK(now >= before);
         before = now;
@@ -211,7 +196,7 @@ TEST(training_killed_50_times_ends_as_the_unbroken_run)
         leftovers += f.leftovers;
     }
     CHECK_EQ(killed, kills);
-    if (access(folder, F_OK) == 0 && train(folder, 5, -1)) check_end(folder, whole);
+    if (access(folder, F_OK) == 0 && train(folder, 5, -1, nullptr)) check_end(folder, whole);
     /* The kills did fall into the middle of things. */
     if (getenv("MILLRACE_TEST_VERBOSE") != nullptr)
         fprintf(stderr, "%d kills in %d rounds, %d runs ended, %d leftovers, %d torn event files\n", killed, rounds,
