@@ -1,13 +1,12 @@
 /* tfrecord-cat --merge, --split, --shuffle, --diff, --index, --repair-index: as a user runs them. */
+#include "tests/kill.h"
 #include "tests/records/record_data.h"
 #include "tests/tools/program.h"
 
 #include <millrace/example.h>
 
 #include <dirent.h>
-#include <signal.h>
 #include <sys/stat.h>
-#include <time.h>
 
 static constexpr int COUNT = 300;
 static constexpr size_t SIZE_MAX_HERE = 700;
@@ -346,14 +345,39 @@ TEST(cat_index_goes_to_and_from_dali)
 
 /* ---- Killed, and full disks ---- */
 
-/* Every file in the folder that has a final name is whole. */
-static void check_outputs(const char *start)
+/* Runs tfrecord-cat in the test's folder and kills it at so many changes there (-1: never). True when it ended by itself.
+ * changes  how many there were; or null */
+static bool run_and_kill(const char *const *words, int count, int kill_at, int *changes)
 {
+    const char *program = test_bin("tfrecord-cat");
+    char *args[16] = {nullptr};
+    int watch = kill_watch(test_folder()), status;
+    for (int i = 0; i < count; i++) args[i] = (char *)words[i];
+    pid_t child = fork();
+    if (child == 0) {
+        if (chdir(test_folder()) != 0 || !freopen("/dev/null", "w", stdout)) _exit(1);
+        execv(program, args);
+        _exit(127);
+    }
+    int seen = kill_at_change(child, watch, kill_at, &status);
+    if (changes) *changes = seen;
+    CHECK(WIFSIGNALED(status) || WEXITSTATUS(status) == 0);
+    return WIFEXITED(status);
+}
+
+/* Files in the folder whose names begin so, apart from half files and indexes; each of them is whole. */
+static int check_outputs(const char *start, int *half)
+{
+    int whole = 0;
+    *half = 0;
     DIR *folder = opendir(test_folder());
     CHECK(folder != nullptr);
     for (struct dirent *entry; (entry = readdir(folder));) {
         const char *name = entry->d_name;
-        if (strncmp(name, start, strlen(start)) != 0 || strstr(name, ".partial") || strstr(name, ".index")) continue;
+        if (strncmp(name, start, strlen(start)) != 0) continue;
+        *half += strstr(name, ".partial") != nullptr;
+        if (strstr(name, ".partial") || strstr(name, ".index")) continue;
+        whole++;
         mr_error error = {0};
         mr_record_reader *reader = nullptr;
         mr_string record;
@@ -367,12 +391,12 @@ static void check_outputs(const char *start)
         mr_record_index_deinit(&index);
     }
     closedir(folder);
+    return whole;
 }
 
-TEST(cat_rewriting_is_killed_at_any_moment)
+TEST(cat_rewriting_killed_at_any_moment_is_run_again)
 {
-    const char *program = test_bin("tfrecord-cat");
-    if (access(program, X_OK) != 0) test_skip("%s is not built", program);
+    if (access(test_bin("tfrecord-cat"), X_OK) != 0) test_skip("tfrecord-cat is not built");
     mr_error error = {0};
     mr_record_writer *writer = nullptr;
     CHECK_OK(mr_record_writer_open(test_path("in"), nullptr, &writer, &error));
@@ -383,29 +407,61 @@ TEST(cat_rewriting_is_killed_at_any_moment)
     }
     CHECK_OK(mr_record_writer_close(writer, &error));
     const char *const commands[][9] = {
-        {"tfrecord-cat", "--merge", "--out", "out", "--force", "--compress=seekable", "in"},
-        {"tfrecord-cat", "--split", "5", "--out", "out", "--force", "in"},
-        {"tfrecord-cat", "--shuffle", "--memory", "4M", "--shards=3", "--out", "out", "--force", "in"},
+        {"tfrecord-cat", "--merge", "--out", "out", "--compress=seekable", "in"},
+        {"tfrecord-cat", "--split", "5", "--out", "out", "in"},
+        {"tfrecord-cat", "--shuffle", "--memory=4M", "--shards=3", "--out", "out", "in"},
+        {"tfrecord-cat", "--merge", "--compress=zlib", "--out", "out", "in"},
     };
-    for (int i = 0; i < 45; i++) {
-        pid_t child = fork();
-        CHECK(child >= 0);
-        if (child == 0) {
-            char *args[10] = {nullptr};
-            for (int a = 0; a < 9; a++) args[a] = (char *)commands[i % 3][a];
-            if (chdir(test_folder()) != 0 || !freopen("/dev/null", "w", stdout)) _exit(1);
-            execv(program, args);
-            _exit(127);
+    const int counts[] = {1, 5, 3, 1};
+    uint64_t state = test_seed();
+    int killed = 0, left = 0, half;
+    for (int i = 0; i < 4; i++) {
+        int changes;
+        CHECK(run_and_kill(commands[i], 9, -1, &changes));
+        CHECK_EQ(check_outputs("out", &half), counts[i]);
+        CHECK_EQ(half, 0);
+        run_ok("mkdir whole && mv out* whole");
+        for (int round = 0; round < 4; round++) {
+            state = state * 6364136223846793005u + 1442695040888963407u;
+            bool ended = run_and_kill(commands[i], 9, (int)((state >> 33) % (uint64_t)changes), nullptr);
+            (void)check_outputs("out", &half);
+            killed += !ended;
+            left += half;
+            /* What another command with the same --out leaves is removed too. */
+            if (round % 3 == 2) (void)run_and_kill(commands[(i + 1) % 4], 9, changes / 2, nullptr);
+            /* Names are given at the end, one behind the other. */
+            if (check_outputs("out", &half) > 0) run_ok("rm out*");
+            if (!run_and_kill(commands[i], 9, -1, nullptr)) test_fail(__FILE__, __LINE__, "killed");
+            CHECK_EQ(check_outputs("out", &half), counts[i]);
+            CHECK_EQ(half, 0);
+            run_ok("for f in out*; do case $f in *.index) ;; *) cmp $f whole/$f || exit 1;; esac; done");
+            run_ok("tfrecord-cat --count out* >counted && rm out*");
         }
-        struct timespec moment = {.tv_nsec = (i * 7919 % 45) * 1'000'000};
-        nanosleep(&moment, nullptr);
-        kill(child, SIGKILL);
-        int status;
-        CHECK_EQ(waitpid(child, &status, 0), child);
-        check_outputs("out");
+        run_ok("rm -r whole");
     }
+    CHECK(killed >= 8 && left > 0);
     run_ok("tfrecord-cat --shuffle --memory 4M --shards 3 --out out --force in >said");
     run_and_see("tfrecord-cat --diff --unordered in out@3", 0, "the same 1500 records");
+}
+
+TEST(cat_rewriting_has_its_output_alone)
+{
+    write_some(test_path("in"), 0, 10, (mr_record_writer_options){0});
+    /* A run that waits for its input, known by the half file that it has. */
+    run_ok("mkfifo pipe; { tfrecord-cat --merge --out out pipe & } ; exec 3>pipe; while ! test -e out.partial && kill "
+           "-0 $!; do :; done;"
+           " tfrecord-cat --split 2 --out out in >second 2>&1; echo $? >>second; cat in >&3; exec 3>&-; wait");
+    run_and_see("cat second", 0, "another tfrecord-cat is writing it\n1\n");
+    run_and_see("tfrecord-cat --diff in out", 0, "the same 10 records");
+    run_and_see("ls out*", 0, "out\nout.index\n");
+    /* What is read is no leftover, whatever its name. */
+    run_ok("cp in x.partial && cp in x-00001-of-00004.partial && touch x.partial.txt");
+    run_and_see("tfrecord-cat --merge --out x x.partial", 1, "x.partial: is one of the files that are read");
+    run_and_see("tfrecord-cat --split 2 --out x x-00001-of-00004.partial", 1,
+                "x-00001-of-00004.partial: is one of the files that are read");
+    run_ok("cmp in x-00001-of-00004.partial && tfrecord-cat --split 2 --out x in >said");
+    run_and_see("echo x*", 0,
+                "x-00000-of-00002 x-00000-of-00002.index x-00001-of-00002 x-00001-of-00002.index x.partial.txt\n");
 }
 
 TEST(cat_rewriting_on_a_full_disk_leaves_nothing)

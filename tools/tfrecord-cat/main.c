@@ -129,7 +129,8 @@ const command commands[] = {
 
     {"merge", 0, GROUP_REWRITE, nullptr, merge_run, "the records of all FILEs, in order, to --out",
      "With --where, --range, --sample and --head only the selected ones; with --shards and --shard-size into several"
-     " files. Damaged input is refused.\n"
+     " files. Damaged input is refused. The files get their names when all are whole; what a run that was killed left"
+     " beside them (.partial) the next one with the same --out removes.\n"
      "\n"
      "Memory: the longest record, twice, and 4 MiB; for --compress seekable 2 MiB and the longest record more for each"
      " processor."},

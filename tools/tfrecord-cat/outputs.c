@@ -1,11 +1,17 @@
-/* Record files that a command writes: each appears under its name when it is whole, none replaces an input. */
+/* Record files that a command writes: they appear under their names when all are whole, none replaces an input.
+ *
+ * FILE.partial and its index are written and forced to the disk, one shard after the other. At the end each index gets its
+ * name, then its file: whoever sees a file sees its index. A run that is killed before leaves half files alone, which
+ * the next one removes. */
 #include "records/file.h"
 #include "tools/tfrecord-cat/rewrite.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 /* Five digits in the names. */
 static constexpr uint64_t SHARDS_MAX = 100'000;
@@ -53,15 +59,23 @@ static char *shard_path(const char *path, bool is_numbered, uint64_t i, uint64_t
                : name;
 }
 
-/* Whether the output is there already, as one of the inputs or as anything; tells so. */
-static bool is_taken(const options *options, const char *path)
+bool is_input(const options *options, const char *path)
 {
     struct stat output, input;
     if (stat(path, &output) != 0) return false;
+    for (int32_t i = 0; i < options->path_count; i++)
+        if (stat(options->paths[i], &input) == 0 && input.st_dev == output.st_dev && input.st_ino == output.st_ino)
+            return true;
+    return false;
+}
+
+/* Whether the output is there already, as one of the inputs or as anything; tells so. */
+static bool is_taken(const options *options, const char *path)
+{
+    struct stat output;
+    if (stat(path, &output) != 0) return false;
     mr_error error = {0};
-    for (int32_t i = 0; i < options->path_count; i++) {
-        if (stat(options->paths[i], &input) != 0 || input.st_dev != output.st_dev || input.st_ino != output.st_ino)
-            continue;
+    if (is_input(options, path)) {
         (void)mr_fail(&error, MR_INVALID_ARGUMENT, "%s: is one of the files that are read", path);
         (void)complain(&error);
         return true;
@@ -76,7 +90,7 @@ static bool is_taken(const options *options, const char *path)
 static void take_compression(outputs *outputs, const options *options)
 {
     mr_record_writer_options *writing = &outputs->writing;
-    *writing = (mr_record_writer_options){.atomic = true, .index = true};
+    *writing = (mr_record_writer_options){.index = !outputs->is_stream};
     switch ((compress_form)options->compress) {
     case COMPRESS_NONE:
         return;
@@ -93,15 +107,28 @@ static void take_compression(outputs *outputs, const options *options)
     }
 }
 
+/* Nobody else writes what we write, and nothing lies there from before. */
+static mr_status clear_way(outputs *outputs, const options *options, mr_error *error)
+{
+    if (asprintf(&outputs->lock_path, "%s" MR_FILE_PARTIAL, options->out) < 0) {
+        outputs->lock_path = nullptr;
+        return mr_fail(error, MR_RESOURCE_EXHAUSTED, "no memory");
+    }
+    if (is_input(options, outputs->lock_path))
+        return mr_fail(error, MR_INVALID_ARGUMENT, "%s: is one of the files that are read", outputs->lock_path);
+    MR_TRY(partial_lock(outputs->lock_path, &outputs->lock, error));
+    return partial_remove_all(options, stem_length(options->out), outputs->lock_path, error);
+}
+
 int outputs_begin(outputs *outputs, const options *options, const totals *totals)
 {
-    *outputs = (struct outputs){.count = 1};
+    *outputs = (struct outputs){.count = 1, .lock = -1};
     if (options->has_missing) return outputs_refuse_damage();
     if (!options->out) return refuse("--%s: where to? --out FILE says it", options->command->name);
-    bool is_stream = strcmp(options->out, "-") == 0, is_numbered = totals != nullptr;
-    if (is_stream && is_numbered) return refuse("shards cannot go to the standard output");
+    bool is_numbered = totals != nullptr;
+    outputs->is_stream = strcmp(options->out, "-") == 0;
+    if (outputs->is_stream && is_numbered) return refuse("shards cannot go to the standard output");
     take_compression(outputs, options);
-    if (is_stream) outputs->writing.atomic = outputs->writing.index = false;
     if (totals) {
         outputs->total_bytes = totals->size_bytes;
         outputs->count = outputs_shards(options, totals);
@@ -111,38 +138,82 @@ int outputs_begin(outputs *outputs, const options *options, const totals *totals
     outputs->paths = calloc(outputs->count, sizeof(char *));
     for (uint64_t i = 0; outputs->paths && i < outputs->count; i++) {
         outputs->paths[i] = shard_path(options->out, is_numbered, i, outputs->count);
-        if (!outputs->paths[i] || (!is_stream && is_taken(options, outputs->paths[i]))) {
+        if (!outputs->paths[i] || (!outputs->is_stream && is_taken(options, outputs->paths[i]))) {
             outputs->count = i + 1;
             return 1;
         }
     }
-    if (outputs->paths) return 0;
-    (void)mr_fail(&error, MR_RESOURCE_EXHAUSTED, "no memory for %" PRIu64 " names", outputs->count);
-    return complain(&error);
+    if (!outputs->paths)
+        (void)mr_fail(&error, MR_RESOURCE_EXHAUSTED, "no memory for %" PRIu64 " names", outputs->count);
+    else if (!outputs->is_stream)
+        (void)clear_way(outputs, options, &error);
+    return error.status == MR_OK ? 0 : complain(&error);
 }
 
 /* ---- Writing ---- */
+
+/* "PATH.partial" or, with more, "PATH.partial.index"; owned. */
+static mr_status partial_path(const char *path, const char *more, char **name, mr_error *error)
+{
+    if (asprintf(name, "%s" MR_FILE_PARTIAL "%s", path, more) >= 0) return MR_OK;
+    *name = nullptr;
+    return mr_fail(error, MR_RESOURCE_EXHAUSTED, "no memory");
+}
+
+static mr_status force(const char *path, mr_error *error)
+{
+    int descriptor;
+    MR_TRY(mr_file_open(path, &descriptor, error));
+    bool is_forced = fdatasync(descriptor) == 0 || errno == EINVAL || errno == ENOTSUP;
+    mr_status status = is_forced ? MR_OK : mr_file_fail(error, errno, "write", path);
+    (void)close(descriptor);
+    return status;
+}
 
 static mr_status close_shard(outputs *outputs, mr_error *error)
 {
     mr_record_writer *writer = outputs->writer;
     outputs->writer = nullptr;
-    return writer ? mr_record_writer_close(writer, error) : MR_OK;
+    if (!writer) return MR_OK;
+    MR_TRY(mr_record_writer_close(writer, error));
+    if (outputs->is_stream) return MR_OK;
+    char *partial;
+    MR_TRY(partial_path(outputs->paths[outputs->next - 1], "", &partial, error));
+    mr_status status = force(partial, error);
+    free(partial);
+    return status;
 }
 
 static mr_status next_shard(outputs *outputs, mr_error *error)
 {
     MR_TRY(close_shard(outputs, error));
     const char *path = outputs->paths[outputs->next++];
-    /* The index of what is replaced goes first: beside the new file it would be another one's. */
-    if (outputs->writing.atomic && !outputs->writing.index) {
-        char *index = nullptr;
-        if (asprintf(&index, "%s.index", path) < 0) return mr_fail(error, MR_RESOURCE_EXHAUSTED, "no memory");
-        mr_status status = mr_file_remove(index, error);
-        free(index);
-        MR_TRY(status);
+    if (outputs->is_stream) return mr_record_writer_open(path, &outputs->writing, &outputs->writer, error);
+    char *partial;
+    MR_TRY(partial_path(path, "", &partial, error));
+    mr_status status = mr_record_writer_open(partial, &outputs->writing, &outputs->writer, error);
+    free(partial);
+    return status;
+}
+
+/* A file without an index removes that of the file it replaces: beside it, it would be another one's. */
+static mr_status name_shard(const outputs *outputs, const char *path, mr_error *error)
+{
+    char *partial = nullptr, *partial_index = nullptr, *index = nullptr;
+    mr_status status = partial_path(path, "", &partial, error);
+    if (status == MR_OK) status = partial_path(path, ".index", &partial_index, error);
+    if (status == MR_OK && asprintf(&index, "%s.index", path) < 0) {
+        index = nullptr;
+        status = mr_fail(error, MR_RESOURCE_EXHAUSTED, "no memory");
     }
-    return mr_record_writer_open(path, &outputs->writing, &outputs->writer, error);
+    if (status == MR_OK && !outputs->writing.index) status = mr_file_remove(index, error);
+    if (status == MR_OK && outputs->writing.index && rename(partial_index, index) != 0)
+        status = mr_file_fail(error, errno, "rename", partial_index);
+    if (status == MR_OK) status = mr_file_rename(partial, path, error);
+    free(partial);
+    free(partial_index);
+    free(index);
+    return status;
 }
 
 /* The shard that a byte of all records falls into. */
@@ -164,7 +235,10 @@ mr_status outputs_append(outputs *outputs, mr_string record, mr_error *error)
 mr_status outputs_finish(outputs *outputs, mr_error *error)
 {
     while (outputs->next < outputs->count) MR_TRY(next_shard(outputs, error));
-    return close_shard(outputs, error);
+    MR_TRY(close_shard(outputs, error));
+    for (; outputs->named < outputs->count && !outputs->is_stream; outputs->named++)
+        MR_TRY(name_shard(outputs, outputs->paths[outputs->named], error));
+    return MR_OK;
 }
 
 int outputs_refuse_damage(void)
@@ -176,7 +250,7 @@ int outputs_refuse_damage(void)
 
 void outputs_report(const outputs *outputs)
 {
-    if (!outputs->writing.atomic) return;
+    if (outputs->is_stream) return;
     char size[PROGRESS_TEXT_SIZE];
     printf("%" PRIu64 " records, %s, to ", outputs->records, progress_size_text(outputs->bytes, size));
     if (outputs->count > 1) printf("%" PRIu64 " files, the first ", outputs->count);
@@ -184,10 +258,23 @@ void outputs_report(const outputs *outputs)
     putchar('\n');
 }
 
+static void remove_partial(const char *path, const char *more)
+{
+    char *partial;
+    if (partial_path(path, more, &partial, nullptr) == MR_OK) (void)mr_file_remove(partial, nullptr);
+    free(partial);
+}
+
 void outputs_deinit(outputs *outputs)
 {
     mr_record_writer_abandon(outputs->writer);
+    for (uint64_t i = outputs->named; i < outputs->next && !outputs->is_stream; i++) {
+        remove_partial(outputs->paths[i], "");
+        remove_partial(outputs->paths[i], ".index");
+    }
+    if (outputs->lock_path) partial_unlock(outputs->lock_path, outputs->lock);
+    free(outputs->lock_path);
     for (uint64_t i = 0; outputs->paths && i < outputs->count; i++) free(outputs->paths[i]);
     free(outputs->paths);
-    *outputs = (struct outputs){0};
+    *outputs = (struct outputs){.lock = -1};
 }

@@ -51,17 +51,39 @@ void pass_end(pass *pass);
  * threads  any, each with a path of its own */
 mr_status put_file(const char *path, mr_string bytes, mr_error *error);
 
+/* ---- partial.c ---- */
+
+/* Makes the half file of an output, or takes the one that is there, and holds it.
+ * descriptor  -1 on errors
+ * errors      MR_UNAVAILABLE when another run has it */
+mr_status partial_lock(const char *path, int *descriptor, mr_error *error);
+/* Removes it, unless it has its final name, and lets it go. */
+void partial_unlock(const char *path, int descriptor);
+/* Removes what runs that were killed left of options->out and its shards, however many those were.
+ * stem_length  of options->out: where numbers go
+ * but          a path that stays
+ * errors       MR_INVALID_ARGUMENT when one of them is an input */
+mr_status partial_remove_all(const options *options, size_t stem_length, const char *but, mr_error *error);
+
 /* ---- outputs.c ---- */
 
-/* One file or numbered shards, written one after the other. {0} is nothing. */
+/* Whether a path is one of the files that are read, under whatever name. */
+bool is_input(const options *options, const char *path);
+
+/* One file or numbered shards, written one after the other; they get their names when all are whole. outputs_deinit in any
+ * case. */
 typedef struct outputs {
     mr_record_writer_options writing;
-    char **paths; /* owned */
+    bool is_stream;
+    char *lock_path; /* owned; OUT.partial */
+    int lock;
+    char **paths; /* owned; the final ones */
     uint64_t count;
     uint64_t total_bytes; /* that are shared out among the shards, by where a record begins */
     uint64_t bytes;       /* appended so far */
     uint64_t records;
-    uint64_t next; /* shards before this one are whole, but for the open one */
+    uint64_t next;  /* shards before this one are whole, but for the open one */
+    uint64_t named; /* shards before this one have their names */
     mr_record_writer *writer;
 } outputs;
 
@@ -76,7 +98,7 @@ bool outputs_need_totals(const options *options);
 int outputs_begin(outputs *outputs, const options *options, const totals *totals);
 /* Appends to the shard whose turn it is. */
 mr_status outputs_append(outputs *outputs, mr_string record, mr_error *error);
-/* Ends the last file, and makes those that got no record. */
+/* Ends the last file, makes those that got no record, and gives all their names. */
 mr_status outputs_finish(outputs *outputs, mr_error *error);
 /* Says that nothing is written because of what was told; returns 1. */
 int outputs_refuse_damage(void);

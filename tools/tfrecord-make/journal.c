@@ -17,6 +17,7 @@
 
 #include "base/arena.h"
 #include "records/file.h"
+#include "tools/common/shard_name.h"
 
 #include <assert.h>
 #include <dirent.h>
@@ -211,10 +212,9 @@ static const char *after_shard_name(const options *options, const char *file)
         size_t split = strlen(options->splits[i].name);
         if (strncmp(next, options->splits[i].name, split) != 0) continue;
         next += split;
-        static const char shape[] = "-00000-of-00000.tfrecord";
-        size_t at = 0;
-        while (shape[at] && (shape[at] == '0' ? next[at] >= '0' && next[at] <= '9' : next[at] == shape[at])) at++;
-        if (!shape[at]) return next + at;
+        static const char ending[] = ".tfrecord";
+        next = shard_number_end(next);
+        if (next && strncmp(next, ending, sizeof ending - 1) == 0) return next + sizeof ending - 1;
     }
     return nullptr;
 }
@@ -310,7 +310,7 @@ static mr_status settle_file(const journal *journal, const plan *plan, const cha
 {
     const options *options = journal->options;
     const shard *shard = find_shard(plan, file, (size_t)(rest - file));
-    if (strcmp(rest, MR_FILE_PARTIAL) == 0 || strcmp(rest, ".index" MR_FILE_PARTIAL) == 0) {
+    if (shard_is_partial(rest)) {
         bool ours = options->worker_count == 0 || (shard && shard->worker == options->worker);
         return ours ? remove_in(options, file, error) : MR_OK;
     }
