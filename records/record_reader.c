@@ -34,6 +34,7 @@ struct mr_record_reader {
     uint64_t next_number; /* of the next record */
     uint64_t number, offset;
     uint64_t lost;
+    uint64_t size_bytes; /* of the plain file when it was opened; 0: nobody knows, or its shrinking was told */
     mr_record_damage damage;
     bool searching;      /* the stream is at a bad header that was reported */
     bool fault_reported; /* the stream's fault */
@@ -67,6 +68,13 @@ static mr_read_options reading(const mr_record_reader *reader)
     return (mr_read_options){.block_bytes = reader->options.buffer_bytes,
                              .count = reader->options.buffer_count,
                              .direct = reader->options.direct};
+}
+
+/* What at_end compares the end with. */
+static void note_size(mr_record_reader *reader)
+{
+    uint64_t left = mr_record_stream_left(&reader->stream);
+    if (left != UINT64_MAX) reader->size_bytes = reader->stream.base + reader->stream.offset + left;
 }
 
 /* Begins at the range's first record when an index says where that is; otherwise next() passes over what is before. */
@@ -105,6 +113,7 @@ static mr_status open_reader(const char *path, const mr_record_reader_options *o
         mr_record_reader_free(opened);
         return status;
     }
+    note_size(opened);
     if (may_enter) go_to_first(opened, path);
     *reader = opened;
     return MR_OK;
@@ -137,6 +146,7 @@ mr_status mr_record_reader_open_at(int descriptor, const char *path, uint64_t of
         mr_record_reader_free(opened);
         return status;
     }
+    note_size(opened);
     mr_record_stream_seek(&opened->stream, offset);
     opened->options.first = opened->options.count = 0;
     opened->next_number = number;
@@ -301,6 +311,14 @@ static mr_status cut_short(mr_record_reader *reader, uint64_t length, uint64_t l
     return end_loss(reader, error);
 }
 
+/* Whether the file ends before its old end, as one that somebody writes anew does. What was cut short has been told. */
+static bool has_shrunk(mr_record_reader *reader)
+{
+    uint64_t before = reader->size_bytes;
+    reader->size_bytes = 0;
+    return reader->stream.base + reader->stream.offset < before && reader->damage.kind != MR_DAMAGE_CUT;
+}
+
 /* The stream is at the end of its last record. */
 static mr_status at_end(mr_record_reader *reader, mr_error *error)
 {
@@ -311,6 +329,9 @@ static mr_status at_end(mr_record_reader *reader, mr_error *error)
         begin_loss(reader, MR_DAMAGE_COMPRESSION);
         MR_TRY(end_loss(reader, error));
     }
+    if (has_shrunk(reader))
+        return mr_fail(error, MR_ABORTED, "%s: has shrunk while it was being read: its end is at byte %" PRIu64 " now",
+                       stream->name, stream->offset);
     return mr_fail(error, MR_OUT_OF_RANGE, "%s: end of the file", stream->name);
 }
 

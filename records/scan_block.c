@@ -341,7 +341,7 @@ static void find_next(scan_block *block, const scan_settings *settings)
         if (status == MR_OK && block->loss_count > losses) {
             file->offset = mr_record_reader_offset(reader);
             file->record = mr_record_reader_number(reader);
-        } else if (status == MR_OK) {
+        } else if (status == MR_OK || (status == MR_OUT_OF_RANGE && block->loss_count == losses)) {
             (void)mr_fail(&block->error, MR_ABORTED, "%s: was changed while it was being read", file->path);
         } else {
             note_end(block, reader, status, &error);

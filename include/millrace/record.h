@@ -134,7 +134,8 @@ mr_status mr_record_reader_open(const char *path, const mr_record_reader_options
                                 mr_error *error);
 /* The next record: a view into the read buffer, valid until the next call.
  * errors  MR_OUT_OF_RANGE at the end; MR_DATA_LOSS naming file, record, byte and reason. The reader has then moved on: the
- *         next call gives the record behind the damage, so that a caller who tries again is never kept at one place */
+ *         next call gives the record behind the damage, so that a caller who tries again is never kept at one place;
+ *         MR_ABORTED once, at the end of a plain file that is shorter now than when it was opened */
 mr_status mr_record_reader_next(mr_record_reader *reader, mr_string *record, mr_error *error);
 uint64_t mr_record_reader_number(const mr_record_reader *reader); /* of the record returned last, from 0 */
 uint64_t mr_record_reader_offset(const mr_record_reader *reader); /* its header's byte in the (uncompressed) stream */
@@ -198,7 +199,8 @@ typedef struct mr_record_scan_options {
  *
  * totals  of all files; may be null
  * memory  2 blocks and the longest record for each thread, twice
- * errors  the first in the order of files and records: of a file, of the damage policy, of a callback */
+ * errors  the first in the order of files and records: of a file (MR_ABORTED when it is shorter now than when it was opened),
+ *         of the damage policy, of a callback */
 mr_status mr_record_scan(const char *const *paths, int32_t count, const mr_record_scan_options *options,
                          mr_record_totals *totals, mr_error *error);
 

@@ -133,6 +133,33 @@ TEST(cat_says_what_it_cannot_read)
     CHECK_CONTAINS(result->output, "cannot write the output");
 }
 
+TEST(cat_says_when_a_file_vanishes_or_shrinks)
+{
+    /* It reads a pipe first, which is empty until the file behind it has gone. */
+    record_write(test_path("small"), 10, 300, (mr_record_writer_options){0});
+    record_write(test_path("whole"), 3000, 3000, (mr_record_writer_options){0});
+    const char *const commands[] = {"--verify --raw", "--count", "--json --raw", "--raw", "--merge --out merged"};
+    for (int i = 0; i < 5; i++) {
+        const program_result *result =
+            program_run("cd '%s'; rm -f pipe said; mkfifo pipe; cp whole big; tfrecord-cat %s pipe big small 2>said "
+                        ">out & exec 3>pipe; rm big; cat small >&3; exec 3>&-; wait $!; echo \"exit $?\"; cat said",
+                        test_folder(), commands[i]);
+        CHECK_CONTAINS(result->output, "exit 1\ntfrecord-cat: cannot open big: no such file or directory\n");
+        CHECK(access(test_path("merged"), F_OK) != 0);
+    }
+    /* Nobody reads what it prints until its file has been cut, at a record's end and within a record. */
+    for (int i = 0; i < 2; i++) {
+        const program_result *result = program_run(
+            "cd '%s'; rm -f pipe; mkfifo pipe; cp whole big; tfrecord-cat --raw big small 2>said "
+            ">pipe & exec 3<pipe; head -c 1 <&3 >out; truncate -s %zu big; grep -c \"byte \" <&3; wait $!; echo "
+            "\"exit $?\"; cat said",
+            test_folder(), record_begin(2500, 3000) + (i ? 100 : 0));
+        CHECK_CONTAINS(result->output, "2510\nexit 1\n");
+        CHECK_CONTAINS(result->output, i ? "record 2500 at byte " : "has shrunk while it was being read");
+        CHECK_CONTAINS(result->output, i ? ": cut short" : ": its end is at byte ");
+    }
+}
+
 TEST(cat_fits_a_terminal_of_60_columns)
 {
     const char *path = test_path("w.tfrecord");

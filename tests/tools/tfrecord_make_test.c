@@ -196,6 +196,66 @@ TEST(make_says_what_is_wrong_with_each_picture)
     CHECK_EQ(program_run("ls %s/stop/*.tfrecord", test_folder())->exit_code, 2);
 }
 
+TEST(make_of_bad_pictures_alone_makes_no_files)
+{
+    mkdir(test_path("photos"), 0777);
+    mkdir(test_path("photos/rose"), 0777);
+    for (int i = 0; i < 5; i++) file_save(test_path("photos/rose/%d.jpg", i), "no picture", 10);
+    const char *folder = test_folder();
+    const program_result *result =
+        program_run("cd %s; tfrecord-make --on-error skip --shards 2 --out out photos", folder);
+    CHECK_EQ(result->exit_code, 1);
+    CHECK_CONTAINS(result->output, "photos: not one of its pictures can be used; no files are made\n");
+    CHECK_STR(program_run("ls -A %s/out", folder)->output, "");
+    /* The same of several workers. */
+    CHECK_EQ(program_run("cd %s; tfrecord-make --on-error skip --shards 2 --out out --worker 1/2 photos && "
+                         "tfrecord-make --on-error skip --shards 2 --out out --worker 2/2 photos",
+                         folder)
+                 ->exit_code,
+             0);
+    result = program_run("cd %s; tfrecord-make --on-error skip --shards 2 --out out --finish photos", folder);
+    CHECK_EQ(result->exit_code, 1);
+    CHECK_CONTAINS(result->output, "not one of its pictures can be used");
+    CHECK_STR(program_run("ls -A %s/out", folder)->output, "");
+    /* Files of an earlier run stay, and are known to be ours. */
+    make_folder("good", 4);
+    CHECK_EQ(program_run("cd %s; tfrecord-make --name x --split a=1 --out out good", folder)->exit_code, 0);
+    CHECK_EQ(
+        program_run("cd %s; tfrecord-make --name x --split a=1 --shards 3 --on-error skip --out out photos", folder)
+            ->exit_code,
+        1);
+    CHECK_EQ(check_file(test_path("out/x-a-00000-of-00001.tfrecord"), "good"), 12);
+    CHECK_EQ(program_run("cd %s; tfrecord-make --name x --split a=1 --shards 2 --out out good && ls out/x*", folder)
+                 ->exit_code,
+             0);
+    CHECK(access(test_path("out/x-a-00000-of-00001.tfrecord"), F_OK) != 0);
+}
+
+TEST(make_goes_on_when_pictures_vanish)
+{
+    /* While nobody reads what it says of empty pictures, it waits; then the good ones go that it has not come to. */
+    make_folder("photos", 40);
+    const program_result *result = program_run(
+        "cd %s; for i in $(seq 1000 1800); do : >photos/rose/%0200d-$i.jpg; done; mkfifo said; "
+        "tfrecord-make -j 1 --on-error skip --split a=1 --out out photos >summary 2>said & exec 3<said; "
+        "head -c 1 <&3 >first; rm photos/*/0??.*; cat <&3 >rest; wait $!; e=$?; tail -n 1 rest; cat summary; exit $e",
+        test_folder(), 0);
+    CHECK_EQ(result->exit_code, 0);
+    const char *written = strstr(result->output, " pictures written"), *bad = strstr(result->output, " pictures could");
+    if (!written || !bad) test_fail(__FILE__, __LINE__, "%s", result->output);
+    while (written > result->output && written[-1] >= '0' && written[-1] <= '9') written--;
+    while (bad > result->output && bad[-1] >= '0' && bad[-1] <= '9') bad--;
+    CHECK_EQ(atoi(written) + atoi(bad), 120 + 801);
+    CHECK(atoi(written) > 0 && atoi(bad) > 801);
+    result =
+        program_run("cd %s; grep -c '^tfrecord-make: cannot open photos/[a-z]*/0[0-9]*[.][a-zA-Z]*: no such file or "
+                    "directory$' rest; tfrecord-cat --verify out/*.tfrecord",
+                    test_folder());
+    CHECK_EQ(atoi(result->output), atoi(bad) - 801);
+    CHECK_EQ(result->exit_code, 0);
+    CHECK_CONTAINS(result->output, "no faults");
+}
+
 TEST(make_takes_any_file_name)
 {
     make_folder("photos", 3);

@@ -506,24 +506,44 @@ void journal_beat(journal *journal)
     (void)futimens(journal->descriptor, nullptr);
 }
 
+/* A shard and its index. */
+static mr_status remove_shard(const char *path, mr_error *error)
+{
+    char *index = nullptr;
+    if (asprintf(&index, "%s.index", path) < 0) return mr_fail_memory(error, 1);
+    mr_status status = mr_file_remove(path, error);
+    if (status == MR_OK) status = mr_file_remove(index, error);
+    free(index);
+    return status;
+}
+
 mr_status journal_finish(journal *journal, const plan *plan, int64_t *removed, mr_error *error)
 {
     *removed = 0;
     for (int64_t i = 0; i < journal->line_count; i++) {
         const char *name = journal->lines[i].name, *rest = after_shard_name(journal->options, name);
         if (!rest || *rest || find_shard(plan, name, strlen(name))) continue;
-        char *path, *index = nullptr;
+        char *path;
         MR_TRY(path_in(journal->options, name, &path, error));
-        bool is_there = mr_file_exists(path);
-        mr_status status = asprintf(&index, "%s.index", path) < 0 ? mr_fail_memory(error, 1) : MR_OK;
-        if (status == MR_OK) status = mr_file_remove(path, error);
-        if (status == MR_OK) status = mr_file_remove(index, error);
+        *removed += mr_file_exists(path);
+        mr_status status = remove_shard(path, error);
         free(path);
-        free(index);
         MR_TRY(status);
-        *removed += is_there;
     }
     return MR_OK;
+}
+
+mr_status journal_discard(journal *journal, const plan *plan, mr_error *error)
+{
+    bool knows_others = false;
+    for (int32_t i = 0; i < plan->shard_count; i++) MR_TRY(remove_shard(plan->shards[i].path, error));
+    for (int64_t i = 0; i < journal->line_count && !knows_others; i++) {
+        char *path;
+        MR_TRY(path_in(journal->options, journal->lines[i].name, &path, error));
+        knows_others = mr_file_exists(path);
+        free(path);
+    }
+    return knows_others ? MR_OK : mr_file_remove(journal->path, error);
 }
 
 void journal_deinit(journal *journal)

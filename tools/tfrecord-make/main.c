@@ -68,14 +68,21 @@ static mr_status make_part(work *work, uint64_t run, double *seconds, mr_error *
     return status;
 }
 
+/* Files without a record are no result. */
+static mr_status refuse_nothing(const work *work, mr_error *error)
+{
+    if (work->written + work->reused > 0) return MR_OK;
+    MR_TRY(journal_discard(work->journal, work->plan, error));
+    return mr_fail(error, MR_DATA_LOSS, "%s: not one of its %ss can be used; no files are made", work->options->input,
+                   work->source->row_noun);
+}
+
 static mr_status make_alone(work *work, mr_error *error)
 {
     double seconds;
     int64_t removed;
     MR_TRY(make_part(work, 0, &seconds, error));
-    if (work->written + work->reused == 0)
-        return mr_fail(error, MR_DATA_LOSS, "%s: not one of its %ss can be used", work->options->input,
-                       work->source->row_noun);
+    MR_TRY(refuse_nothing(work, error));
     MR_TRY(source_write_labels(work->source, work->options->out, error));
     MR_TRY(journal_finish(work->journal, work->plan, &removed, error));
     report_made(work, seconds, removed, false);
@@ -94,6 +101,7 @@ static mr_status finish(work *work, double seconds, mr_error *error)
     }
     MR_TRY(status);
     MR_TRY(worker_join(work, error));
+    MR_TRY(refuse_nothing(work, error));
     MR_TRY(source_write_labels(work->source, work->options->out, error));
     MR_TRY(journal_finish(work->journal, work->plan, &removed, error));
     report_made(work, seconds, removed, true);

@@ -192,6 +192,8 @@ mr_status journal_say_end(journal *journal, uint64_t run, const char *failure, m
 void journal_beat(journal *journal);
 /* Removes shards of earlier runs with another number of shards. */
 mr_status journal_finish(journal *journal, const plan *plan, int64_t *removed, mr_error *error);
+/* Removes the plan's shards, and our journal unless it knows of others. */
+mr_status journal_discard(journal *journal, const plan *plan, mr_error *error);
 void journal_deinit(journal *journal);
 
 /* ---- shard.c ---- */
