@@ -233,13 +233,14 @@ TEST(make_of_bad_pictures_alone_makes_no_files)
 
 TEST(make_goes_on_when_pictures_vanish)
 {
-    /* While nobody reads what it says of empty pictures, it waits; then the good ones go that it has not come to. */
+    /* While nobody reads on what it says of empty pictures, it waits, and the good ones go that it has not come to. */
     make_folder("photos", 40);
-    const program_result *result = program_run(
-        "cd %s; for i in $(seq 1000 1800); do : >photos/rose/%0200d-$i.jpg; done; mkfifo said; "
-        "tfrecord-make -j 1 --on-error skip --split a=1 --out out photos >summary 2>said & exec 3<said; "
-        "head -c 1 <&3 >first; rm photos/*/0??.*; cat <&3 >rest; wait $!; e=$?; tail -n 1 rest; cat summary; exit $e",
-        test_folder(), 0);
+    const program_result *result =
+        program_run("cd %s; for i in $(seq 1000 1800); do : >photos/rose/%0200d-$i.jpg; done; mkfifo said; "
+                    "tfrecord-make -j 1 --on-error skip --split a=1 --out out photos >summary 2>said & exec 3<said; "
+                    "head -c 20000 <&3 >first; rm photos/*/0??.*; cat <&3 >rest; wait $!; e=$?; tail -n 1 rest; cat "
+                    "summary; exit $e",
+                    test_folder(), 0);
     CHECK_EQ(result->exit_code, 0);
     const char *written = strstr(result->output, " pictures written"), *bad = strstr(result->output, " pictures could");
     if (!written || !bad) test_fail(__FILE__, __LINE__, "%s", result->output);
