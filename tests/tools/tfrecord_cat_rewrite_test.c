@@ -242,16 +242,134 @@ TEST(cat_diff_shows_the_features_that_differ)
     run_and_see("tfrecord-cat --diff a b", 1, "  score: 3 and 2 values\n");
     write_examples(test_path("b"), 28, 0, 17, 8);
     run_and_see("tfrecord-cat --diff a b", 1, "  more: only in the second\n");
-    run_and_see("tfrecord-cat --diff a b", 1, "2 more records in a\n3 of 30 records differ\n");
+    run_and_see("tfrecord-cat --diff a b", 1,
+                "records 28 to 29 are only in a\n3 of 30 records differ: 1 changed, 2 only in a, 0 only in b\n");
     write_examples(test_path("b"), 30, 1, -1, 0);
-    run_and_see("tfrecord-cat --diff a b", 1, "  name: \"picture-0\" and \"picture-1\"\n");
-    run_and_see("tfrecord-cat --diff a b", 1, "and 20 more records that differ\n30 of 30 records differ\n");
+    run_and_see(
+        "tfrecord-cat --diff a b", 1,
+        "record 0 is only in a\nrecord 29 is only in b\n2 of 30 records differ: 0 changed, 1 only in a, 1 only in b\n");
+    write_examples(test_path("c"), 30, 100, -1, 0);
+    run_and_see("tfrecord-cat --diff a c", 1, "  name: \"picture-0\" and \"picture-100\"\n");
+    run_and_see("tfrecord-cat --diff a c", 1, "and 20 more records that differ\n30 of 30 records differ\n");
     run_and_see("tfrecord-cat --diff --unordered a b", 1, "1 record is only in a: 0\n1 record is only in b: 29\n");
     run_and_see("tfrecord-cat --diff --raw a", 2, "two FILEs");
     run_and_see("tfrecord-cat --diff a b a", 2, "two FILEs");
     run_and_see("tfrecord-cat --diff a nothing", 1, "nothing");
     write_some(test_path("r"), 0, 30, (mr_record_writer_options){0});
     run_and_see("tfrecord-cat --diff a r", 1, "bytes, from byte 0 on");
+}
+
+/* ---- In order: what was put in, taken out and changed ---- */
+
+typedef struct edit {
+    int at, removed, added; /* numbers of the first file; min(removed, added) are changed where they stand */
+} edit;
+
+/* Numbers as records: 0 … count - 1 in a, and in b with the edits, in order. Others are put in than any that is there. */
+static void write_edited(const edit *edits, int edit_count, int count)
+{
+    mr_error error = {0};
+    mr_record_writer *a = nullptr, *b = nullptr;
+    CHECK_OK(mr_record_writer_open(test_path("a"), nullptr, &a, &error));
+    CHECK_OK(mr_record_writer_open(test_path("b"), nullptr, &b, &error));
+    int64_t fresh = -1;
+    for (int64_t i = 0, left = 0; i <= count; i++) {
+        for (int e = 0; e < edit_count; e++) {
+            if (edits[e].at != i) continue;
+            left = edits[e].removed;
+            for (int n = 0; n < edits[e].added; n++, fresh--)
+                CHECK_OK(mr_record_writer_append(b, &fresh, sizeof fresh, &error));
+        }
+        if (i == count) break;
+        CHECK_OK(mr_record_writer_append(a, &i, sizeof i, &error));
+        if (left-- > 0) continue;
+        CHECK_OK(mr_record_writer_append(b, &i, sizeof i, &error));
+    }
+    CHECK_OK(mr_record_writer_close(a, &error));
+    CHECK_OK(mr_record_writer_close(b, &error));
+}
+
+static void put_run(char *text, size_t size, int first, int count, const char *file)
+{
+    size_t used = strlen(text);
+    if (count == 1) snprintf(text + used, size - used, "record %d is only in %s\n", first, file);
+    if (count > 1)
+        snprintf(text + used, size - used, "records %d to %d are only in %s\n", first, first + count - 1, file);
+}
+
+/* What is told of the edits, which change nothing in place. */
+static void check_edited(const edit *edits, int edit_count, int count)
+{
+    char expected[4000] = "";
+    int shift = 0, removed = 0, added = 0;
+    write_edited(edits, edit_count, count);
+    for (int e = 0; e < edit_count; e++) {
+        put_run(expected, sizeof expected, edits[e].at, edits[e].removed, "a");
+        put_run(expected, sizeof expected, edits[e].at + shift, edits[e].added, "b");
+        shift += edits[e].added - edits[e].removed;
+        removed += edits[e].removed;
+        added += edits[e].added;
+    }
+    size_t used = strlen(expected);
+    snprintf(expected + used, sizeof expected - used,
+             "%d of %d records differ: 0 changed, %d only in a, %d only in b\n", removed + added,
+             shift > 0 ? count + shift : count, removed, added);
+    const program_result *result = program_run("cd '%s' && tfrecord-cat --diff a b", test_folder());
+    CHECK_STR(result->output, expected);
+    CHECK_EQ(result->exit_code, 1);
+}
+
+TEST(cat_diff_is_in_step_again_behind_each_difference)
+{
+    check_edited((const edit[]){{0, 0, 1}}, 1, 10'000);
+    check_edited((const edit[]){{9999, 1, 0}}, 1, 10'000);
+    check_edited((const edit[]){{10'000, 0, 3}}, 1, 10'000);
+    check_edited((const edit[]){{0, 0, 1}, {20, 1, 0}, {60, 0, 70}, {200, 100, 0}, {1000, 1000, 0}, {5000, 0, 4000}}, 6,
+                 10'000);
+    check_edited((const edit[]){{3000, 4000, 0}, {7500, 0, 1}, {7501, 0, 2}}, 3, 20'000);
+    check_edited((const edit[]){{0, 5, 0}}, 1, 5);
+    /* Differences wherever a window may end. */
+    edit edits[8];
+    uint64_t state = test_seed();
+    for (int round = 0; round < 20; round++) {
+        int at = 0, count = 0;
+        for (; count < 8; count++) {
+            state = state * 6364136223846793005u + 1442695040888963407u;
+            bool adds = state >> 63;
+            int size = 1 + (int)(state >> 40) % (round % 2 ? 3 : 200);
+            edits[count] = (edit){at, adds ? 0 : size, adds ? size : 0};
+            /* At least as many equal ones stand between them as show that they are no changed ones. */
+            at += size + 210 + (int)(state >> 20 & 255);
+        }
+        check_edited(edits, count, at + 100);
+    }
+}
+
+TEST(cat_diff_tells_changed_records_from_new_ones)
+{
+    write_edited((const edit[]){{100, 2, 2}, {500, 1, 2}}, 2, 1000);
+    run_and_see(
+        "tfrecord-cat --diff a b", 1,
+        "record 100 differs\n  8 and 8 bytes, from byte 0 on\nrecord 101 differs\n  8 and 8 bytes, from byte 0 on\n");
+    run_and_see("tfrecord-cat --diff a b", 1, "4 of 1001 records differ: 3 changed, 0 only in a, 1 only in b\n");
+    /* Behind one that was put in, numbers differ. */
+    write_edited((const edit[]){{10, 0, 1}, {500, 1, 1}}, 2, 1000);
+    run_and_see("tfrecord-cat --diff a b", 1,
+                "record 10 is only in b\nrecord 500 and record 501 of b differ\n  8 and 8 bytes, from byte 0 on\n");
+    /* Of files: shards differ, and what is told is where. */
+    run_ok("tfrecord-cat --split 3 --out s b >said");
+    run_and_see("tfrecord-cat --diff a s@3", 1,
+                "record 10 (record 10 of s-00000-of-00003) is only in s-00000-of-00003\nrecord 500 and record 501 of "
+                "s-00000-of-00003 (record 167 of s-00001-of-00003) differ\n");
+    run_and_see("cat b | tfrecord-cat --diff a -", 1, "2 of 1001 records differ");
+    /* Equal records do not hide one that is missing among them. */
+    run_ok("for i in 1 2 3; do cat b; done >x; cat b b >y");
+    run_and_see("tfrecord-cat --diff x y", 1, "1001 of 3003 records differ: 0 changed, 1001 only in x, 0 only in y\n");
+    /* More in one place than are looked at, and nothing in common: told as changed ones, to the end. */
+    write_edited((const edit[]){{10, 0, 9000}}, 1, 10'000);
+    run_and_see("tfrecord-cat --diff a b", 1, " of 19000 records differ: ");
+    write_edited((const edit[]){{0, 10'000, 10'000}}, 1, 10'000);
+    run_and_see("tfrecord-cat --diff a b", 1, "and 9990 more records that differ\n10000 of 10000 records differ\n");
 }
 
 TEST(cat_diff_unordered_counts_equal_records)

@@ -26,8 +26,42 @@ typedef struct side_reader {
 mr_status side_next(side_reader *reader, mr_string *record, mr_error *error);
 void side_deinit(side_reader *reader);
 
+/* ---- diff_hash.c ---- */
+
+typedef struct hash {
+    uint64_t high, low;
+} hash;
+hash hash_of(mr_string record);
+bool hash_is_same(hash a, hash b);
+
+/* ---- diff_align.c ---- */
+
+/* So many records of a side are aligned at once. */
+static constexpr size_t ALIGN_MAX = 4096;
+
+typedef enum align_step { ALIGN_SAME, ALIGN_PAIR, ALIGN_ONLY_A, ALIGN_ONLY_B } align_step;
+/* Records of a side in a row. */
+typedef struct align_row {
+    const hash *hashes;
+    size_t count;
+    bool is_last; /* nothing comes behind them */
+} align_row;
+
+/* Memory for an alignment: 17 MiB. Null when there is none. */
+typedef struct aligner aligner;
+aligner *aligner_new(void);
+void aligner_free(aligner *aligner);
+/* The steps, align_step each, with the fewest changes until one row is used up; both are where nothing comes behind them.
+ * Returns how many there are.
+ * path  until the next call */
+size_t align(aligner *aligner, const align_row *a, const align_row *b, const uint8_t **path);
+
+/* ---- diff_example.c, diff_ordered.c, diff_unordered.c ---- */
+
 /* Prints in what two records differ, in indented lines. */
 void diff_records(mr_string a, mr_string b);
+/* The same records in the same order? Returns the exit code. */
+int diff_ordered(const side *a, const side *b);
 /* The same records, whatever their order? Returns the exit code. */
 int diff_unordered(const side *a, const side *b, uint64_t memory_bytes);
 

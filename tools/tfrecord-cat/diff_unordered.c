@@ -11,10 +11,6 @@
 #include <string.h>
 #include <sys/stat.h>
 
-typedef struct hash {
-    uint64_t high, low;
-} hash;
-
 /* Records of one hash. */
 typedef struct listed {
     hash hash;
@@ -26,31 +22,6 @@ typedef struct sum {
     hash hash;
     uint64_t count;
 } sum;
-
-/* ---- Hashing: products of 64 bits, folded; the two halves have multipliers of their own ---- */
-
-static uint64_t fold(uint64_t a, uint64_t b)
-{
-    unsigned __int128 product = (unsigned __int128)a * b;
-    return (uint64_t)product ^ (uint64_t)(product >> 64);
-}
-
-static hash hash_of(mr_string record)
-{
-    static constexpr uint64_t A = 0x9e3779b97f4a7c15, B = 0xbf58476d1ce4e5b9, C = 0x94d049bb133111eb,
-                              D = 0xd6e8feb86659fd93;
-    hash hash = {record.size_bytes ^ A, record.size_bytes ^ C};
-    for (size_t at = 0; at < record.size_bytes; at += 16) {
-        uint64_t words[2] = {0};
-        size_t left = record.size_bytes - at;
-        memcpy(words, record.data + at, left < 16 ? left : 16);
-        hash.high = fold(words[0] ^ hash.high ^ A, words[1] ^ B);
-        hash.low = fold(words[1] ^ hash.low ^ C, (words[0] ^ D) + hash.high);
-    }
-    hash.high = fold(hash.high ^ C, hash.low ^ B);
-    hash.low = fold(hash.low ^ A, hash.high ^ D);
-    return hash;
-}
 
 static void add(sum *sum, hash hash)
 {
@@ -76,11 +47,6 @@ static int by_hash(const void *a, const void *b)
     return 0;
 }
 
-static bool is_same(hash a, hash b)
-{
-    return a.high == b.high && a.low == b.low;
-}
-
 /* Makes one entry of those with the same hash; those that are even are done with. Sorted by hash then. */
 static void compact(listing *listing, bool drops_even)
 {
@@ -88,7 +54,7 @@ static void compact(listing *listing, bool drops_even)
     qsort(listing->entries, listing->count, sizeof(listed), by_hash);
     for (uint64_t i = 0; i < listing->count;) {
         listed entry = listing->entries[i];
-        for (i++; i < listing->count && is_same(entry.hash, listing->entries[i].hash); i++) {
+        for (i++; i < listing->count && hash_is_same(entry.hash, listing->entries[i].hash); i++) {
             entry.balance += listing->entries[i].balance;
             for (int s = 0; s < 2; s++)
                 if (listing->entries[i].first[s] < entry.first[s]) entry.first[s] = listing->entries[i].first[s];
@@ -187,7 +153,7 @@ static mr_status locate(const side sides[2], const sum sums[2], uint64_t memory_
         for (int s = 0; s < 2 && status == MR_OK; s++) {
             sum again;
             status = read_side(&sides[s], s, &again, &listing, &pass, error);
-            if (status == MR_OK && (again.count != sums[s].count || !is_same(again.hash, sums[s].hash)))
+            if (status == MR_OK && (again.count != sums[s].count || !hash_is_same(again.hash, sums[s].hash)))
                 status = mr_fail(error, MR_ABORTED, "the files have changed while they were read");
         }
         pass_end(&pass);
@@ -219,7 +185,7 @@ int diff_unordered(const side *a, const side *b, uint64_t memory_bytes)
         (void)read_side(&sides[s], s, &sums[s], nullptr, &pass, &error);
     pass_end(&pass);
     if (error.status != MR_OK) return complain(&error);
-    if (sums[0].count == sums[1].count && is_same(sums[0].hash, sums[1].hash)) {
+    if (sums[0].count == sums[1].count && hash_is_same(sums[0].hash, sums[1].hash)) {
         printf("the same %" PRIu64 " records\n", sums[0].count);
         return 0;
     }

@@ -89,12 +89,14 @@ const command commands[] = {
      "\n"
      "Memory: 24 bytes for each record of one file."},
     {"diff", 0, GROUP_CHECK, nullptr, diff_run, "whether two FILEs (folders, patterns) hold the same records",
-     "Shows the first 10 records that differ, and of Examples the features; counts all. With --unordered, records may "
-     "be"
-     " in any order and those that only one side has are told by number. How records are put into files and compressed"
-     " makes no difference. The exit code is 0 when they are the same, else 1.\n"
+     "Shows the first 10 differences, and of Examples the features; counts all. A record that was put in or taken out "
+     "is"
+     " one difference: those behind it are compared with their own again, after at most 4,095 in one place. With"
+     " --unordered, records may be in any order and those that only one side has are told by number. How records are "
+     "put"
+     " into files and compressed makes no difference. The exit code is 0 when they are the same, else 1.\n"
      "\n"
-     "Memory: the longest record, four times, and 4 MiB; with --unordered --memory, 512M."},
+     "Memory: the longest record, four times, and 64 MiB; with --unordered --memory, 512M."},
 
     {"extract", 0, GROUP_EXPORT, "DIR", extract_run, "pictures as files again, DIR/CLASS/NAME, bytes as they are",
      "The folder is image/class/text (or label, or the number), the name image/filename, the ending what the bytes are;"
