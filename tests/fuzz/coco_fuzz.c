@@ -19,6 +19,11 @@ static mr_status check_image(void *context, const coco_image *image, mr_error *e
 static mr_status check_box(void *context, const coco_box *box, mr_error *error)
 {
     need(isfinite(box->x) && isfinite(box->y) && isfinite(box->width) && isfinite(box->height));
+    for (size_t i = 0; i < box->point_count; i++) {
+        const coco_point *point = &box->points[i];
+        need(isfinite(point->x) && isfinite(point->y) && point->visibility >= 0 && point->visibility <= 2);
+        need(point->visibility > 0 || (point->x == 0 && point->y == 0));
+    }
     return MR_OK;
 }
 
@@ -27,15 +32,21 @@ static mr_status check_nothing(void *context, mr_error *error)
     return MR_OK;
 }
 
-static mr_status check_category(void *context, int64_t id, mr_string name, mr_error *error)
+static void check_name(mr_string name)
 {
     need(name.size_bytes > 0 && !memchr(name.data, 0, name.size_bytes));
+}
+
+static mr_status check_category(void *context, const coco_category *category, mr_error *error)
+{
+    check_name(category->name);
+    for (size_t i = 0; i < category->point_count; i++) check_name(category->points[i]);
     return MR_OK;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size_bytes)
 {
-    static const coco_functions functions = {check_image, check_box, check_nothing, check_category};
+    static const coco_functions functions = {check_image, check_box, check_nothing, check_category, true};
     mr_input_file *file = nullptr;
     mr_error error = {0};
     need(mr_input_file_from((mr_string){(const char *)bytes, size_bytes}, "fuzz", &file, &error) == MR_OK);

@@ -94,6 +94,11 @@ COCO = {"info": {"text": "\\u20ac ]}", "nothing": None, "deep": [[[{}]]]},
 save("coco", "compact", json.dumps(COCO, separators=(",", ":")).encode())
 save("coco", "indented", b"\xef\xbb\xbf" + json.dumps(COCO, indent=1).encode())
 save("coco", "cut", json.dumps(COCO).encode()[:150])
+save("coco", "keypoints", json.dumps({
+    "annotations": [{"image_id": 1, "category_id": 1, "bbox": [0, 0, 9, 9],
+                     "keypoints": [5, 2.5, 2, 0, 0, 0], "num_keypoints": 1}],
+    "images": [{"id": 1, "file_name": "a.jpg"}],
+    "categories": [{"id": 1, "name": "person", "keypoints": ["nose", "eye"]}]}).encode())
 save("coco", "list", b'[{"image_id": 1}]')
 save("coco", "empty", b'{"images": [], "annotations": [ ]}')
 

@@ -308,6 +308,58 @@ TEST(make_coco_boxes_are_checked_and_cut)
               "\"image/object/is_crowd\": {\"int64\": [0]}, \"image/source_id\": {\"bytes\": [\"7\"]}}\n");
 }
 
+TEST(make_coco_keypoints_are_parts_of_the_picture)
+{
+    make_pngs(2);
+    save_text("c.json",
+              "{\"images\": [{\"id\": 5, \"file_name\": \"0.png\", \"width\": 20, \"height\": 10},"
+              "{\"id\": 6, \"file_name\": \"1.png\"}], \"annotations\": ["
+              "{\"image_id\": 5, \"category_id\": 1, \"bbox\": [0, 0, 10, 10], \"num_keypoints\": 2, "
+              "\"keypoints\": [5, 2.5, 2, 0, 0, 0, 25, 10, 1]},"
+              "{\"image_id\": 5, \"category_id\": 2, \"bbox\": [0, 0, 5, 5]}],"
+              "\"categories\": [{\"id\": 1, \"name\": \"person\", \"keypoints\": [\"nose\", \"eye\", \"ear\"]},"
+              "{\"id\": 2, \"name\": \"dog\"}]}");
+    CHECK_EQ(make("--keypoints --images p c.json")->exit_code, 0);
+    CHECK_STR(records("image/object/keypoint/*"),
+              "{\"image/object/keypoint/num\": {\"int64\": [2, 0]}, "
+              "\"image/object/keypoint/text\": {\"bytes\": [\"nose\", \"eye\", \"ear\", \"nose\", \"eye\", \"ear\"]}, "
+              "\"image/object/keypoint/visibility\": {\"int64\": [2, 0, 1, 0, 0, 0]}, "
+              "\"image/object/keypoint/x\": {\"float\": [0.25, 0, 1.25, 0, 0, 0]}, "
+              "\"image/object/keypoint/y\": {\"float\": [0.25, 0, 1, 0, 0, 0]}}\n"
+              "{\"image/object/keypoint/num\": {\"int64\": []}, \"image/object/keypoint/text\": {\"bytes\": []}, "
+              "\"image/object/keypoint/visibility\": {\"int64\": []}, \"image/object/keypoint/x\": {\"float\": []}, "
+              "\"image/object/keypoint/y\": {\"float\": []}}\n");
+    /* Only when they are asked for; then all is made anew. */
+    CHECK_CONTAINS(make("--images p c.json")->output, "2 pictures written");
+    CHECK_STR(records("image/object/keypoint/*"), "{}\n{}\n");
+    static const struct {
+        const char *points, *names, *reason;
+    } cases[] = {
+        {"[1, 2]", "[\"a\"]", "annotations[0]: \"keypoints\" is no list of x, y, visibility"},
+        {"[1, 2, 3]", "[\"a\"]", "annotations[0]: \"keypoints\" is no list of x, y, visibility"},
+        {"[1, \"2\", 1]", "[\"a\"]", "annotations[0]: \"keypoints\" is no list of x, y, visibility"},
+        {"[1, 1e300, 1]", "[\"a\"]", "annotations[0]: \"keypoints\" is no list of x, y, visibility"},
+        {"[1, 2, 1]", "[\"a\", \"b\"]", "annotations[0]: 1 keypoints, and 2 names of them"},
+        {"[1, 2, 1]", "[3]", "categories[0]: \"keypoints\" is no text"},
+        {"[]", "[]", "no category has \"keypoints\""},
+        {"[]", "[\"a\"]}, {\"id\": 2, \"name\": \"x\", \"keypoints\": [\"b\"]", "the category 2 has other keypoints"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char text[1000];
+        snprintf(
+            text, sizeof text,
+            "{\"images\": [{\"id\": 5, \"file_name\": \"0.png\"}], \"annotations\": [{\"image_id\": 5, "
+            "\"category_id\": 1, \"bbox\": [0, 0, 1, 1], \"keypoints\": %s}], \"categories\": [{\"id\": 1, \"name\": "
+            "\"dog\", \"keypoints\": %s}]}",
+            cases[i].points, cases[i].names);
+        save_text("c.json", text);
+        const program_result *result = make("--keypoints --images p c.json");
+        CHECK_EQ(result->exit_code, 1);
+        CHECK_CONTAINS(result->output, cases[i].reason);
+        CHECK_EQ(make("--images p c.json")->exit_code, 0);
+    }
+}
+
 TEST(make_coco_faults_are_told)
 {
     static const struct {
@@ -358,23 +410,32 @@ static void save_turned(const char *name, int orientation)
     free(file.bytes);
 }
 
-/* The box [24, 16, 48, 16] of the stored picture, where its corner (24, 16) goes when it is turned. */
+/* The box [24, 16, 48, 16] of the stored picture, and the point (24, 16), where they go when it is turned. */
 TEST(make_boxes_turn_with_their_picture)
 {
     static const char *const xmin[] = {"0.25", "0.25", "0.25", "0.25", "0.25", "0.5", "0.5", "0.25"};
     static const char *const ymin[] = {"0.25", "0.25", "0.5", "0.5", "0.25", "0.25", "0.25", "0.25"};
+    static const char *const x[] = {"0.25", "0.75", "0.75", "0.25", "0.25", "0.75", "0.75", "0.25"};
+    static const char *const y[] = {"0.25", "0.25", "0.75", "0.75", "0.25", "0.25", "0.75", "0.75"};
     mkdir(test_path("p"), 0777);
     for (int orientation = 1; orientation <= 8; orientation++) {
         save_turned("p/a.jpg", orientation);
-        save_text("c.json", "{\"images\": [{\"id\": 1, \"file_name\": \"a.jpg\", \"width\": 96, \"height\": 64}],"
-                            "\"categories\": [{\"id\": 1, \"name\": \"x\"}], \"annotations\": ["
-                            "{\"image_id\": 1, \"category_id\": 1, \"bbox\": [24, 16, 48, 16]}]}");
-        CHECK_EQ(make("--upright --images p c.json")->exit_code, 0);
+        save_text(
+            "c.json",
+            "{\"images\": [{\"id\": 1, \"file_name\": \"a.jpg\", \"width\": 96, \"height\": 64}],"
+            "\"categories\": [{\"id\": 1, \"name\": \"x\", \"keypoints\": [\"a\", \"b\"]}], \"annotations\": ["
+            "{\"image_id\": 1, \"category_id\": 1, \"bbox\": [24, 16, 48, 16], \"keypoints\": [24, 16, 2, 0, 0, 0]}]}");
+        CHECK_EQ(make("--keypoints --upright --images p c.json")->exit_code, 0);
         char wanted[200];
         snprintf(wanted, sizeof wanted,
                  "{\"image/object/bbox/xmin\": {\"float\": [%s]}, \"image/object/bbox/ymin\": {\"float\": [%s]}}\n",
                  xmin[orientation - 1], ymin[orientation - 1]);
         CHECK_STR(records("*min"), wanted);
+        snprintf(
+            wanted, sizeof wanted,
+            "{\"image/object/keypoint/x\": {\"float\": [%s, 0]}, \"image/object/keypoint/y\": {\"float\": [%s, 0]}}\n",
+            x[orientation - 1], y[orientation - 1]);
+        CHECK_STR(records("image/object/keypoint/x,image/object/keypoint/y"), wanted);
     }
     /* Boxes of the upright picture want upright pixels. */
     save_turned("p/a.jpg", 6);

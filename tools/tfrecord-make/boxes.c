@@ -46,8 +46,14 @@ static void turn_box(box *box, int32_t orientation)
     box->ymax = turned.ymin < turned.ymax ? turned.ymax : turned.ymin;
 }
 
-mr_status boxes_place(box *boxes, size_t count, int64_t width, int64_t height, const picture_facts *facts,
-                      mr_error *error)
+/* How pixels of the annotated picture become parts of the one that the facts speak of. */
+typedef struct placing {
+    double width, height;
+    int32_t orientation; /* that is applied to them; 0: none */
+} placing;
+
+static mr_status placing_of(int64_t width, int64_t height, const picture_facts *facts, placing *placing,
+                            mr_error *error)
 {
     int64_t stored_width = facts->stored_width, stored_height = facts->stored_height;
     bool is_stored = (width == 0 && height == 0) || (width == stored_width && height == stored_height);
@@ -60,10 +66,36 @@ mr_status boxes_place(box *boxes, size_t count, int64_t width, int64_t height, c
                        "its boxes are of a picture of %" PRId64 " x %" PRId64 ", and this one has %" PRId64
                        " x %" PRId64,
                        width, height, stored_width, stored_height);
-    double w = (double)(is_stored ? stored_width : width), h = (double)(is_stored ? stored_height : height);
+    placing->width = (double)(is_stored ? stored_width : width);
+    placing->height = (double)(is_stored ? stored_height : height);
+    placing->orientation = is_stored && facts->turned > 1 ? facts->turned : 0;
+    return MR_OK;
+}
+
+mr_status boxes_place(box *boxes, size_t count, int64_t width, int64_t height, const picture_facts *facts,
+                      mr_error *error)
+{
+    placing placing;
+    MR_TRY(placing_of(width, height, facts, &placing, error));
+    double w = placing.width, h = placing.height;
     for (size_t i = 0; i < count; i++) {
         boxes[i] = (box){boxes[i].xmin / w, boxes[i].ymin / h, boxes[i].xmax / w, boxes[i].ymax / h};
-        if (is_stored && facts->turned > 1) turn_box(&boxes[i], facts->turned);
+        if (placing.orientation > 0) turn_box(&boxes[i], placing.orientation);
+    }
+    return MR_OK;
+}
+
+mr_status points_place(coco_point *points, size_t count, int64_t width, int64_t height, const picture_facts *facts,
+                       mr_error *error)
+{
+    placing placing;
+    MR_TRY(placing_of(width, height, facts, &placing, error));
+    for (size_t i = 0; i < count; i++) {
+        if (points[i].visibility == 0) continue;
+        double x = points[i].x / placing.width, y = points[i].y / placing.height;
+        if (placing.orientation > 0) turn_point(&x, &y, placing.orientation);
+        points[i].x = (float)x;
+        points[i].y = (float)y;
     }
     return MR_OK;
 }

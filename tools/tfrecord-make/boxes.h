@@ -3,6 +3,7 @@
 #ifndef MR_TOOLS_TFRECORD_MAKE_BOXES_H
 #define MR_TOOLS_TFRECORD_MAKE_BOXES_H
 
+#include "tools/tfrecord-make/coco.h"
 #include "tools/tfrecord-make/source.h"
 
 typedef struct box {
@@ -17,6 +18,10 @@ bool box_clip(box *box, double width, double height, bool *was_cut);
  * errors         it is neither */
 mr_status boxes_place(box *boxes, size_t count, int64_t width, int64_t height, const picture_facts *facts,
                       mr_error *error);
+
+/* The same for points, which may lie outside. */
+mr_status points_place(coco_point *points, size_t count, int64_t width, int64_t height, const picture_facts *facts,
+                       mr_error *error);
 
 /* Adds image/object/bbox/{xmin,ymin,xmax,ymax}, image/object/class/{label,text}, image/key/sha256. */
 mr_status boxes_put(const source *source, const box *boxes, const int32_t *labels, size_t count,

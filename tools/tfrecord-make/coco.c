@@ -14,6 +14,8 @@ static constexpr size_t WINDOW_BYTES = (size_t)256 << 10;
 /* Of one element, of which the lists hold many. */
 static constexpr size_t ELEMENT_BYTES_MAX = (size_t)64 << 20;
 static constexpr int DEPTH_MAX = 1000;
+/* Of an object. */
+static constexpr size_t POINTS_MAX = 10'000;
 
 typedef struct scanner {
     const mr_input_file *file;
@@ -135,9 +137,8 @@ static mr_status want_int(const json_t *element, const char *key, int64_t *value
 }
 
 /* A text that can name a file or a class. */
-static mr_status want_text(const json_t *element, const char *key, mr_string *text, mr_error *error)
+static mr_status want_text(const json_t *value, const char *key, mr_string *text, mr_error *error)
 {
-    const json_t *value = json_object_get(element, key);
     *text = (mr_string){json_string_value(value), json_string_length(value)};
     if (text->data && text->size_bytes > 0 && !memchr(text->data, '\0', text->size_bytes)) return MR_OK;
     return mr_fail(error, MR_DATA_LOSS, "\"%s\" is no text", key);
@@ -147,7 +148,7 @@ static mr_status take_image(scanner *scanner, const json_t *element, mr_error *e
 {
     coco_image image = {0};
     MR_TRY(want_int(element, "id", &image.id, error));
-    MR_TRY(want_text(element, "file_name", &image.file_name, error));
+    MR_TRY(want_text(json_object_get(element, "file_name"), "file_name", &image.file_name, error));
     if (json_object_get(element, "width") || json_object_get(element, "height")) {
         MR_TRY(want_int(element, "width", &image.width, error));
         MR_TRY(want_int(element, "height", &image.height, error));
@@ -156,6 +157,28 @@ static mr_status take_image(scanner *scanner, const json_t *element, mr_error *e
                            image.height);
     }
     return scanner->functions->image(scanner->context, &image, error);
+}
+
+/* "keypoints": x, y and visibility of each. points: POINTS_MAX */
+static mr_status take_points(const json_t *element, coco_point *points, size_t *count, mr_error *error)
+{
+    static const char reason[] = "\"keypoints\" is no list of x, y, visibility (0, 1 or 2), at most 10,000 times";
+    const json_t *list = json_object_get(element, "keypoints");
+    size_t size = json_array_size(list);
+    *count = size / 3;
+    if (!list) return MR_OK;
+    if (!json_is_array(list) || size % 3 != 0 || *count > POINTS_MAX) return mr_fail(error, MR_DATA_LOSS, "%s", reason);
+    for (size_t i = 0; i < *count; i++) {
+        const json_t *x = json_array_get(list, 3 * i), *y = json_array_get(list, 3 * i + 1),
+                     *seen = json_array_get(list, 3 * i + 2);
+        points[i] = (coco_point){(float)json_number_value(x), (float)json_number_value(y), 0};
+        if (!json_is_number(x) || !json_is_number(y) || !isfinite(points[i].x) || !isfinite(points[i].y) ||
+            !json_is_integer(seen) || json_integer_value(seen) < 0 || json_integer_value(seen) > 2)
+            return mr_fail(error, MR_DATA_LOSS, "%s", reason);
+        points[i].visibility = (int32_t)json_integer_value(seen);
+        if (points[i].visibility == 0) points[i] = (coco_point){0};
+    }
+    return MR_OK;
 }
 
 static mr_status take_annotation(scanner *scanner, const json_t *element, mr_error *error)
@@ -177,16 +200,36 @@ static mr_status take_annotation(scanner *scanner, const json_t *element, mr_err
     box.area = json_is_number(area) ? json_number_value(area) : box.width * box.height;
     const json_t *crowd = json_object_get(element, "iscrowd");
     box.is_crowd = json_is_true(crowd) || json_integer_value(crowd) != 0;
-    return scanner->functions->box(scanner->context, &box, error);
+    if (!scanner->functions->takes_points) return scanner->functions->box(scanner->context, &box, error);
+    coco_point *points = malloc(POINTS_MAX * sizeof(*points));
+    if (!points) return mr_fail_memory(error, POINTS_MAX * sizeof(*points));
+    mr_status status = take_points(element, points, &box.point_count, error);
+    box.points = points;
+    if (status == MR_OK) status = scanner->functions->box(scanner->context, &box, error);
+    free(points);
+    return status;
 }
 
 static mr_status take_category(scanner *scanner, const json_t *element, mr_error *error)
 {
-    int64_t id = 0;
-    mr_string name = {0};
-    MR_TRY(want_int(element, "id", &id, error));
-    MR_TRY(want_text(element, "name", &name, error));
-    return scanner->functions->category(scanner->context, id, name, error);
+    coco_category category = {0};
+    MR_TRY(want_int(element, "id", &category.id, error));
+    MR_TRY(want_text(json_object_get(element, "name"), "name", &category.name, error));
+    const json_t *list = json_object_get(element, "keypoints");
+    if (!scanner->functions->takes_points || !list)
+        return scanner->functions->category(scanner->context, &category, error);
+    category.point_count = json_array_size(list);
+    if (!json_is_array(list) || category.point_count > POINTS_MAX)
+        return mr_fail(error, MR_DATA_LOSS, "\"keypoints\" is no list of at most %zu names", POINTS_MAX);
+    mr_string *names = calloc(category.point_count + 1, sizeof(*names));
+    if (!names) return mr_fail_memory(error, category.point_count * sizeof(*names));
+    mr_status status = MR_OK;
+    for (size_t i = 0; i < category.point_count && status == MR_OK; i++)
+        status = want_text(json_array_get(list, i), "keypoints", &names[i], error);
+    category.points = names;
+    if (status == MR_OK) status = scanner->functions->category(scanner->context, &category, error);
+    free(names);
+    return status;
 }
 
 typedef mr_status (*take_element)(scanner *scanner, const json_t *element, mr_error *error);

@@ -23,6 +23,10 @@ const char source_help[] =
     "their bytes\n"
     "\n"
     "      --images DIR         where the pictures lie\n"
+    "      --keypoints          of COCO: image/object/keypoint/{x,y,visibility,text,num}; x and y from 0 to 1, for "
+    "each\n"
+    "                           object as many as there are names, zeros where it has none; num counts the labelled "
+    "ones\n"
     "      --labels FILE        a name a line: line n+1 is label n, as in labels.txt of an earlier run, so that "
     "labels\n"
     "                           stay when classes are added (default: names sorted by bytes from 0, for boxes from 1;\n"
@@ -45,9 +49,9 @@ const char source_help[] =
     "CSV is UTF-8 as RFC 4180 has it; it and JSON Lines may be gzipped. A table's rows go to their part by what is in\n"
     "them, pictures by their path, arrays by their number.\n"
     "\n"
-    "Memory: up to 160 bytes and the name for each row (a path, or its line), 56 bytes for each box, one block of "
-    "records "
-    "for\n"
+    "Memory: up to 160 bytes and the name for each row (a path, or its line), 64 bytes for each box and 12 for each "
+    "keypoint, one block "
+    "of records for\n"
     "each thread; it does not grow with what is in the files. Compressed archives and arrays in Fortran's order are "
     "laid\n"
     "out once in a nameless file in $TMPDIR or /var/tmp.\n";
@@ -113,6 +117,9 @@ bool source_option(int option, char *value, source_options *options, const char 
         return (strlen(value) == 1 || strcmp(value, "\\t") == 0) && !strchr("\"\r\n", options->separator);
     case 12:
         return add_key(value, options, reason);
+    case 13:
+        options->keypoints = true;
+        return true;
     default:
         *reason = "an option lacks its value";
         *texts[option - SOURCE_OPTION] = value;

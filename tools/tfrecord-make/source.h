@@ -58,6 +58,7 @@ typedef struct source_options {
     char separator;            /* 0: comma, or tab for .tsv */
     key_change *keys;          /* owned */
     int key_count;
+    bool keypoints; /* of COCO */
 } source_options;
 
 /* Rows for getopt_long, and what it gives for them: numbers from SOURCE_OPTION on. */
@@ -69,7 +70,7 @@ enum { SOURCE_OPTION = 1000 };
         {"target", 1, nullptr, SOURCE_OPTION + 6}, {"types", 1, nullptr, SOURCE_OPTION + 7},                           \
         {"missing", 1, nullptr, SOURCE_OPTION + 8}, {"separator", 1, nullptr, SOURCE_OPTION + 9},                      \
         {"picture", 1, nullptr, SOURCE_OPTION + 10}, {"raw", 1, nullptr, SOURCE_OPTION + 11},                          \
-        {"key", 1, nullptr, SOURCE_OPTION + 12}
+        {"key", 1, nullptr, SOURCE_OPTION + 12}, {"keypoints", 0, nullptr, SOURCE_OPTION + 13}
 /* Takes one of them. False: *reason is a sentence for the person. */
 bool source_option(int option, char *value, source_options *options, const char **reason);
 void source_options_deinit(source_options *options);

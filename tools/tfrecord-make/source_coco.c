@@ -15,7 +15,7 @@
 
 static constexpr int64_t CATEGORY_MAX = 1'000'000;
 
-/* 56 bytes a box. */
+/* 64 bytes a box. */
 typedef struct kept_box {
     int64_t key; /* the picture's id; after listing its row, and its number in the file */
     box box;     /* pixels; inside of the picture when its size is known */
@@ -23,6 +23,8 @@ typedef struct kept_box {
     int32_t category : 31;
     uint32_t is_crowd : 1;
     uint32_t order;
+    uint32_t point_count; /* of coco.points, from point_begin on */
+    uint64_t point_begin;
 } kept_box;
 
 typedef struct listed {
@@ -33,6 +35,10 @@ typedef struct listed {
 typedef struct coco {
     kept_box *boxes; /* owned */
     int64_t box_count;
+    coco_point *points; /* owned */
+    size_t point_count, point_capacity;
+    mr_string *point_names; /* owned array; names in the source's arena. Of every category that has keypoints */
+    size_t name_count;
     listed *pictures;  /* owned; by row */
     int64_t *by_id;    /* owned; rows, sorted by id; while listing */
     char **categories; /* owned array; names in the source's arena; null where there is none */
@@ -80,6 +86,22 @@ static mr_status take_image(void *context, const coco_image *image, mr_error *er
     return status;
 }
 
+static mr_status keep_points(coco *coco, const coco_box *given, mr_error *error)
+{
+    size_t count = coco->point_count + given->point_count;
+    if (count > coco->point_capacity) {
+        size_t capacity = count > 2 * coco->point_capacity ? count : 2 * coco->point_capacity;
+        coco_point *grown = realloc(coco->points, capacity * sizeof(coco_point));
+        if (!grown) return mr_fail_memory(error, capacity * sizeof(coco_point));
+        coco->points = grown;
+        coco->point_capacity = capacity;
+    }
+    if (given->point_count > 0)
+        memcpy(coco->points + coco->point_count, given->points, given->point_count * sizeof(coco_point));
+    coco->point_count = count;
+    return MR_OK;
+}
+
 static mr_status take_box(void *context, const coco_box *given, mr_error *error)
 {
     listing *listing = context;
@@ -101,8 +123,10 @@ static mr_status take_box(void *context, const coco_box *given, mr_error *error)
                    .area = (float)given->area,
                    .category = (int32_t)given->category,
                    .is_crowd = given->is_crowd,
-                   .order = (uint32_t)count};
-    return MR_OK;
+                   .order = (uint32_t)count,
+                   .point_count = (uint32_t)given->point_count,
+                   .point_begin = coco->point_count};
+    return keep_points(coco, given, error);
 }
 
 static mr_status take_nothing(void *context, mr_error *error)
@@ -111,10 +135,36 @@ static mr_status take_nothing(void *context, mr_error *error)
     return source_note(listing->source, "annotations without a box left out", "a caption, perhaps", error);
 }
 
-static mr_status take_category(void *context, int64_t id, mr_string name, mr_error *error)
+/* Records hold one list of names for all objects, as TensorFlow's do. */
+static mr_status keep_names(source *source, coco *coco, const coco_category *category, mr_error *error)
+{
+    size_t count = category->point_count;
+    if (count == 0) return MR_OK;
+    bool is_same = count == coco->name_count;
+    for (size_t i = 0; i < count && is_same; i++) is_same = mr_string_equal(coco->point_names[i], category->points[i]);
+    if (is_same) return MR_OK;
+    if (coco->point_names)
+        return mr_fail(error, MR_UNIMPLEMENTED,
+                       "the category %" PRId64 " has other keypoints than one before it; --keypoints takes one list",
+                       category->id);
+    coco->point_names = calloc(count, sizeof(mr_string));
+    if (!coco->point_names) return mr_fail_memory(error, count * sizeof(mr_string));
+    coco->name_count = count;
+    for (size_t i = 0; i < count; i++) {
+        const char *name = source_keep(source, category->points[i].data, category->points[i].size_bytes);
+        if (!name) return mr_fail_memory(error, category->points[i].size_bytes);
+        coco->point_names[i] = (mr_string){name, category->points[i].size_bytes};
+    }
+    return MR_OK;
+}
+
+static mr_status take_category(void *context, const coco_category *category, mr_error *error)
 {
     listing *listing = context;
     coco *coco = listing->coco;
+    int64_t id = category->id;
+    mr_string name = category->name;
+    MR_TRY(keep_names(listing->source, coco, category, error));
     if (id < 0 || id > CATEGORY_MAX)
         return mr_fail(error, MR_DATA_LOSS, "the category %" PRId64 " is not between 0 and %" PRId64, id, CATEGORY_MAX);
     if (id >= coco->category_count) {
@@ -184,6 +234,10 @@ static mr_status check_box(source *source, const coco *coco, kept_box *kept, boo
     if (kept->category >= coco->category_count || !coco->categories[kept->category])
         return mr_fail(error, MR_DATA_LOSS, "%s: annotations[%" PRIu32 "]: the category %d is not among the categories",
                        source->input, kept->order, kept->category);
+    if (kept->point_count > 0 && kept->point_count != coco->name_count)
+        return mr_fail(error, MR_DATA_LOSS,
+                       "%s: annotations[%" PRIu32 "]: %" PRIu32 " keypoints, and %zu names of them", source->input,
+                       kept->order, kept->point_count, coco->name_count);
     if (row < 0) return source_note(source, "boxes of pictures that are not listed left out", example, error);
     kept->key = row;
     const listed *picture = &coco->pictures[row];
@@ -217,6 +271,9 @@ static mr_status sort_boxes(source *source, coco *coco, mr_error *error)
             double sides[] = {box->box.xmin, box->box.ymin, box->box.xmax,
                               box->box.ymax, box->area,     2.0 * box->category + box->is_crowd};
             row->facts_hash = plan_hash(row->facts_hash, sides, sizeof(sides));
+            if (box->point_count > 0)
+                row->facts_hash =
+                    plan_hash(row->facts_hash, coco->points + box->point_begin, box->point_count * sizeof(coco_point));
         }
     }
     return MR_OK;
@@ -253,6 +310,42 @@ static mr_status set_classes(source *source, coco *coco, mr_error *error)
 
 /* ---- Reading ---- */
 
+/* name_count points of each object, zeros where it has none. */
+static mr_status put_points(const coco *coco, const listed *picture, const kept_box *kept, size_t count,
+                            const picture_facts *facts, const features *to, mr_error *error)
+{
+    size_t each = coco->name_count, all = count * each;
+    coco_point *points = calloc(all + 1, sizeof(coco_point));
+    float *floats = malloc((all + 1) * sizeof(float));
+    int64_t *numbers = calloc(all + count + 1, sizeof(int64_t)), *labelled = numbers ? numbers + all : nullptr;
+    mr_string *texts = malloc((all + 1) * sizeof(mr_string));
+    bool has_memory = points && floats && numbers && texts;
+    for (size_t i = 0; i < count && has_memory; i++)
+        if (kept[i].point_count > 0)
+            memcpy(points + i * each, coco->points + kept[i].point_begin, each * sizeof(coco_point));
+    mr_status status = has_memory ? MR_OK : mr_fail_memory(error, all * sizeof(mr_string));
+    if (status == MR_OK) status = points_place(points, all, picture->width, picture->height, facts, error);
+    for (size_t i = 0; i < all && status == MR_OK; i++) {
+        numbers[i] = points[i].visibility;
+        labelled[i / each] += points[i].visibility > 0;
+        texts[i] = coco->point_names[i % each];
+        floats[i] = points[i].x;
+    }
+    if (status == MR_OK) {
+        put_float_list(to, "image/object/keypoint/x", floats, all);
+        for (size_t i = 0; i < all; i++) floats[i] = points[i].y;
+        put_float_list(to, "image/object/keypoint/y", floats, all);
+        put_int64_list(to, "image/object/keypoint/visibility", numbers, all);
+        put_bytes_list(to, "image/object/keypoint/text", texts, all);
+        put_int64_list(to, "image/object/keypoint/num", labelled, count);
+    }
+    free(points);
+    free(floats);
+    free(numbers);
+    free(texts);
+    return status;
+}
+
 static mr_status put_all(const source *source, const row *row, const kept_box *kept, size_t count,
                          const picture_facts *facts, const features *to, mr_error *error)
 {
@@ -276,6 +369,7 @@ static mr_status put_all(const source *source, const row *row, const kept_box *k
         put_int64_list(to, "image/object/is_crowd", crowds, count);
         put_float_list(to, "image/object/area", areas, count);
     }
+    if (status == MR_OK && coco->name_count > 0) status = put_points(coco, picture, kept, count, facts, to, error);
     free(boxes);
     free(labels);
     free(crowds);
@@ -301,6 +395,8 @@ static void deinit(source *source)
 {
     coco *coco = source->detail;
     free(coco->boxes);
+    free(coco->points);
+    free(coco->point_names);
     free(coco->pictures);
     free(coco->by_id);
     free(coco->categories);
@@ -313,7 +409,7 @@ mr_status source_coco_open(source *source, mr_error *error)
 {
     static const source_functions functions = {
         .picture = source_read_picture, .add_features = add_features, .deinit = deinit};
-    static const coco_functions take = {take_image, take_box, take_nothing, take_category};
+    const coco_functions take = {take_image, take_box, take_nothing, take_category, source->in->keypoints};
     coco *coco = calloc(1, sizeof(*coco));
     if (!coco) return mr_fail_memory(error, sizeof(*coco));
     source->detail = coco;
@@ -332,6 +428,10 @@ mr_status source_coco_open(source *source, mr_error *error)
     MR_TRY(status);
     if (source->row_count == 0)
         return mr_fail(error, MR_NOT_FOUND, "%s: lists no pictures; COCO's JSON has \"images\"", source->input);
+    if (source->in->keypoints && coco->name_count == 0)
+        return mr_fail(error, MR_NOT_FOUND, "%s: no category has \"keypoints\", which are their names", source->input);
+    for (size_t i = 0; i < coco->name_count; i++)
+        source->facts_hash = plan_hash(source->facts_hash, coco->point_names[i].data, coco->point_names[i].size_bytes);
     MR_TRY(sort_boxes(source, coco, error));
     MR_TRY(set_classes(source, coco, error));
     for (int32_t i = 0; i < source->class_count; i++) {
