@@ -1,8 +1,10 @@
 /* What is done to one picture: are the options possible, and what chance makes of them. */
 #include "base/random.h"
+#include "kernels/image_colors.h"
 
 #include <millrace/image.h>
 
+#include <float.h>
 #include <math.h>
 
 constexpr int32_t padding_max = 65536;
@@ -57,6 +59,7 @@ mr_status mr_image_check(const mr_image_options *options, mr_error *error)
         return mr_fail(error, MR_INVALID_ARGUMENT, "pictures are made float, uint8, half or bfloat16, not %s",
                        mr_dtype_name(dtype));
     MR_TRY(check_crop(options, error));
+    MR_TRY(mr_color_check_options(options, error));
     return check_numbers(options, error);
 }
 
@@ -130,6 +133,22 @@ static void window(mr_image_region *region, const mr_image_options *options, int
     region->x = (int32_t)mr_random_below(random, (uint64_t)room_x + 1) - padding;
 }
 
+/* A factor of 0 would say that there is none. */
+static float factor(float low, float high, mr_random *random)
+{
+    float value = (float)mr_random_range(random, (double)low, (double)high);
+    return value > FLT_MIN ? value : FLT_MIN;
+}
+
+static void recolor(mr_image_region *region, const mr_color_options *color, mr_random *random)
+{
+    double brightness = (double)color->brightness, hue = (double)color->hue;
+    if (brightness > 0) region->brightness = (float)mr_random_range(random, -brightness, brightness);
+    if (color->contrast_max > 0) region->contrast = factor(color->contrast_min, color->contrast_max, random);
+    if (color->saturation_max > 0) region->saturation = factor(color->saturation_min, color->saturation_max, random);
+    if (hue > 0) region->hue = (float)mr_random_range(random, -hue, hue);
+}
+
 mr_image_region mr_image_choose(const mr_image_options *options, int32_t width, int32_t height, mr_random *random)
 {
     mr_image_region region = {.width = width, .height = height};
@@ -157,6 +176,8 @@ mr_image_region mr_image_choose(const mr_image_options *options, int32_t width, 
         if (options->height > 0 && options->width > 0) window(&region, options, width, height, random);
         break;
     }
-    if (options->random_flip && random != nullptr) region.flip = (mr_random_next32(random) & 1) != 0;
+    if (random == nullptr) return region;
+    if (options->random_flip) region.flip = (mr_random_next32(random) & 1) != 0;
+    recolor(&region, &options->color, random);
     return region;
 }

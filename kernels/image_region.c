@@ -4,8 +4,9 @@
  * Decoded rows go round a ring that holds as many of them as the resize has taps (two for bilinear). For each row of the
  * result the ring's rows become one row of floats (vertical pass), and that row, column by column, the normalised result
  * (horizontal pass), written to its place in the target. There is no decoded image and no float image in between. A flip
- * reverses the table of columns; normalising is one multiply-add with the horizontal pass. */
-#include "base/random.h"
+ * reverses the table of columns; normalising is one multiply-add with the horizontal pass. Changes of colour follow on the
+ * same row; only a contrast, which needs the mean of the whole picture, keeps all rows as floats and goes over them again. */
+#include "kernels/image_colors.h"
 #include "kernels/image_rows.h"
 #include "kernels/jpeg.h"
 #include "kernels/png.h"
@@ -43,7 +44,8 @@ typedef struct region_walk {
     const mr_image_options *options;
     mr_image_region region;
     int32_t channels, height, width; /* of the result */
-    float scale[3], shift[3];
+    mr_color_table colors;
+    mr_color_chain chain;
     mr_resize_axis rows, columns;
     float row_scale, row_offset, column_scale, column_offset; /* of the resize, in pixels of the region */
     bool lerp; /* each result lies between two neighbours (or is one pixel): weights sum to 1 */
@@ -59,11 +61,13 @@ typedef struct region_walk {
     int32_t ring_end;    /* rows of the region that were read */
     float *sum;          /* one row of the region after the vertical pass */
     float *wide;         /* one row of the result as floats, when it cannot go to the target at once */
+    float *whole;        /* the result as floats until its mean is known, when a contrast is to be changed; else null */
     float *lerp_weights; /* columns' second weights */
 
     mr_image_region window; /* in the picture, which it may reach out of; region is what it shows of it */
     int32_t picture_width, picture_height;
     bool is_window, is_padded;
+    bool has_mean;  /* of the picture, which changing its contrast needs */
     int32_t *order; /* rows of the result as their sources come, where reflecting changes that; else null */
 } region_walk;
 
@@ -97,7 +101,6 @@ static mr_status set_window(region_walk *walk, int32_t width, int32_t height, mr
 {
     const mr_image_options *options = walk->options;
     mr_image_region window = walk->region;
-    bool flip = window.flip;
     if (window.width == 0 && window.height == 0) window = mr_image_choose(options, width, height, nullptr);
     int64_t right = (int64_t)window.x + window.width, bottom = (int64_t)window.y + window.height, reach = INT32_MAX / 4;
     if (options->crop == MR_CROP_RANDOM_WINDOW) reach = options->padding;
@@ -120,7 +123,6 @@ static mr_status set_window(region_walk *walk, int32_t width, int32_t height, mr
     mr_image_region *region = &walk->region;
     set_seen(window.x, window.width, width, options->pad, &region->x, &region->width);
     set_seen(window.y, window.height, height, options->pad, &region->y, &region->height);
-    region->flip = flip;
     return MR_OK;
 }
 
@@ -183,7 +185,11 @@ static mr_status open_source(region_walk *walk, const void *bytes, size_t size_b
     if (options->crop == MR_CROP_RANDOM_WINDOW || options->crop == MR_CROP_CENTER_WINDOW)
         return set_window(walk, width, height, error);
     mr_image_region *region = &walk->region;
-    if (region->width == 0 && region->height == 0) *region = (mr_image_region){0, 0, width, height, region->flip};
+    if (region->width == 0 && region->height == 0) {
+        region->x = region->y = 0;
+        region->width = width;
+        region->height = height;
+    }
     if (region->x < 0 || region->y < 0 || region->width < 1 || region->height < 1 ||
         region->width > width - region->x || region->height > height - region->y)
         return mr_fail(error, MR_INVALID_ARGUMENT,
@@ -203,7 +209,8 @@ static mr_status set_ratio(region_walk *walk, mr_error *error)
     if (ratio == 1) return MR_OK;
     MR_TRY(mr_jpeg_reader_set_ratio(walk->jpeg, ratio, error));
     int32_t right = (whole.x + whole.width + ratio - 1) / ratio, bottom = (whole.y + whole.height + ratio - 1) / ratio;
-    *region = (mr_image_region){.x = whole.x / ratio, .y = whole.y / ratio, .flip = whole.flip};
+    region->x = whole.x / ratio;
+    region->y = whole.y / ratio;
     region->width = right - region->x;
     region->height = bottom - region->y;
     walk->column_scale = (float)whole.width / (float)(ratio * options->width);
@@ -240,6 +247,14 @@ static void *carve(unsigned char *base, size_t *used_bytes, size_t size_bytes)
  * not be aligned: that made the whole walk a quarter slower. */
 constexpr size_t ring_offset_bytes = 8;
 
+/* Whether the target's elements are the floats of a row in their order. */
+static bool is_in_place(const region_walk *walk)
+{
+    mr_dtype dtype = walk->options->dtype;
+    bool is_planes = walk->options->layout == MR_LAYOUT_NCHW && walk->channels > 1;
+    return (dtype == MR_FLOAT || dtype == MR_DTYPE_INVALID) && !is_planes;
+}
+
 static size_t lay_out(region_walk *walk, unsigned char *base)
 {
     size_t used_bytes = 0, channels = (size_t)walk->channels;
@@ -248,6 +263,10 @@ static size_t lay_out(region_walk *walk, unsigned char *base)
     if (walk->ring != nullptr) walk->ring += ring_offset_bytes;
     walk->sum = carve(base, &used_bytes, (((size_t)walk->region.width + 1) * channels + mr_rows_slack) * sizeof(float));
     walk->wide = carve(base, &used_bytes, (size_t)walk->width * channels * sizeof(float));
+    if (walk->has_mean && !is_in_place(walk))
+        walk->whole = carve(base, &used_bytes, (size_t)walk->height * (size_t)walk->width * channels * sizeof(float));
+    else if (walk->has_mean)
+        walk->whole = (float *)walk->target;
     walk->lerp_weights = carve(base, &used_bytes, (size_t)walk->width * sizeof(float));
     mr_resize_axis *axes[] = {&walk->rows, &walk->columns};
     for (int i = 0; i < 2; i++) {
@@ -306,10 +325,7 @@ static mr_status prepare(region_walk *walk, mr_image_scratch *scratch, mr_error 
     const mr_image_options *options = walk->options;
     walk->height = options->height > 0 ? options->height : walk->region.height;
     walk->width = options->width > 0 ? options->width : walk->region.width;
-    for (int c = 0; c < 3; c++) {
-        walk->scale[c] = 1.0f / (options->deviation[c] != 0.0f ? options->deviation[c] : 1.0f);
-        walk->shift[c] = -options->mean[c] * walk->scale[c];
-    }
+    walk->has_mean = mr_color_chain_fill(&walk->chain, options, &walk->region, nullptr);
     /* TensorFlow 2's area method has no half-pixel centres. */
     mr_resize_options resize = {.method = options->method, .half_pixel_centers = options->method != MR_RESIZE_AREA};
     walk->row_scale = mr_resize_scale(&resize, walk->region.height, walk->height);
@@ -379,13 +395,13 @@ static void sum_columns(const region_walk *walk, float *target)
 {
     const mr_resize_axis *columns = &walk->columns;
     int32_t channels = walk->channels, taps = columns->taps;
+    const float *scale = walk->chain.first.scale, *shift = walk->chain.first.shift;
     if (walk->lerp && channels == 3) {
-        walk->loops->lerp3(target, walk->sum, columns->first, walk->lerp_weights, walk->scale, walk->shift,
-                           (size_t)walk->width);
+        walk->loops->lerp3(target, walk->sum, columns->first, walk->lerp_weights, scale, shift, (size_t)walk->width);
         return;
     }
     if (walk->lerp) {
-        walk->loops->lerp1(target, walk->sum, columns->first, walk->lerp_weights, walk->scale[0], walk->shift[0],
+        walk->loops->lerp1(target, walk->sum, columns->first, walk->lerp_weights, scale[0], shift[0],
                            (size_t)walk->width);
         return;
     }
@@ -395,7 +411,7 @@ static void sum_columns(const region_walk *walk, float *target)
         for (int32_t c = 0; c < channels; c++) {
             float sum = 0;
             for (int32_t k = 0; k < taps; k++) sum += weights[k] * source[k * channels + c];
-            target[c] = sum * walk->scale[c] + walk->shift[c];
+            target[c] = sum * scale[c] + shift[c];
         }
     }
 }
@@ -419,14 +435,18 @@ static void store(const region_walk *walk, const float *source, size_t at, size_
     }
 }
 
-static void finish_row(region_walk *walk, int32_t y)
+/* Where row y of the result is made, as floats. */
+static float *row_of(const region_walk *walk, int32_t y)
 {
-    bool floats = walk->options->dtype == MR_FLOAT || walk->options->dtype == MR_DTYPE_INVALID;
-    bool planes = walk->options->layout == MR_LAYOUT_NCHW && walk->channels > 1;
+    size_t at = (size_t)y * (size_t)walk->width * (size_t)walk->channels;
+    if (walk->whole != nullptr) return walk->whole + at;
+    return is_in_place(walk) ? (float *)walk->target + at : walk->wide;
+}
+
+static void put_row(region_walk *walk, const float *wide, int32_t y)
+{
     size_t width = (size_t)walk->width, channels = (size_t)walk->channels, row = (size_t)y;
-    float *wide = floats && !planes ? (float *)walk->target + row * width * channels : walk->wide;
-    sum_columns(walk, wide);
-    if (!planes) {
+    if (walk->options->layout != MR_LAYOUT_NCHW || walk->channels == 1) {
         store(walk, wide, row * width * channels, width * channels);
         return;
     }
@@ -439,6 +459,31 @@ static void finish_row(region_walk *walk, int32_t y)
             for (size_t i = 0; i < count; i++) plane[i] = wide[(begin + i) * channels + c];
             store(walk, plane, (c * (size_t)walk->height + row) * width + begin, count);
         }
+}
+
+static void finish_row(region_walk *walk, int32_t y, double sums[3])
+{
+    float *row = row_of(walk, y);
+    sum_columns(walk, row);
+    for (int32_t i = 0; i < walk->chain.count; i++) walk->colors.link(row, &walk->chain.links[i], walk->width);
+    if (walk->has_mean)
+        walk->colors.sum(sums, row, walk->channels, (int64_t)walk->width * walk->channels);
+    else
+        put_row(walk, row, y);
+}
+
+/* The rest of what is done to the colours once the picture's mean is known. */
+static void finish_colors(region_walk *walk, const double sums[3])
+{
+    double mean[3], count = (double)walk->height * walk->width;
+    for (int c = 0; c < 3; c++) mean[c] = sums[c] / count;
+    (void)mr_color_chain_fill(&walk->chain, walk->options, &walk->region, mean);
+    for (int32_t y = 0; y < walk->height; y++) {
+        float *row = row_of(walk, y);
+        walk->colors.affine(row, &walk->chain.first, walk->channels, (int64_t)walk->width * walk->channels);
+        for (int32_t i = 0; i < walk->chain.count; i++) walk->colors.link(row, &walk->chain.links[i], walk->width);
+        put_row(walk, row, y);
+    }
 }
 
 static mr_status skip_png_rows(region_walk *walk, mr_error *error)
@@ -459,8 +504,9 @@ static bool is_plain(const region_walk *walk)
         walk->jpeg == nullptr)
         return false;
     if (options->layout == MR_LAYOUT_NCHW && walk->channels > 1) return false;
+    if (walk->has_mean || walk->chain.count > 0) return false;
     for (int32_t c = 0; c < walk->channels; c++)
-        if (walk->scale[c] != 1.0f || walk->shift[c] != 0.0f) return false;
+        if (walk->chain.first.scale[c] != 1.0f || walk->chain.first.shift[c] != 0.0f) return false;
     return true;
 }
 
@@ -475,13 +521,15 @@ static mr_status walk_down(region_walk *walk, mr_error *error)
     /* Interpolating reads one pixel past the last, with weight 0. */
     memset(walk->sum + (size_t)walk->region.width * (size_t)walk->channels, 0,
            ((size_t)walk->channels + mr_rows_slack) * sizeof(float));
+    double sums[3] = {0};
     for (int32_t i = 0; i < walk->height; i++) {
         int32_t y = walk->order != nullptr ? walk->order[i] : i;
         if (walk->rows.first[y] < walk->region.height)
             MR_TRY(read_until(walk, walk->rows.first[y] + walk->rows.taps, error));
         sum_rows(walk, y);
-        finish_row(walk, y);
+        finish_row(walk, y, sums);
     }
+    if (walk->has_mean) finish_colors(walk, sums);
     MR_TRY(read_until(walk, walk->region.height, error));
     if (walk->jpeg != nullptr) return mr_jpeg_reader_finish(walk->jpeg, error);
     assert(walk->png != nullptr);
@@ -493,7 +541,9 @@ mr_status mr_image_decode_region(const void *bytes, size_t size_bytes, const mr_
                                  mr_image_region region, void *target, mr_image_scratch *scratch, mr_error *error)
 {
     MR_TRY(mr_image_check(options, error));
+    MR_TRY(mr_color_check_region(options, &region, error));
     region_walk walk = {.loops = mr_rows(mr_cpu()),
+                        .colors = mr_color_loops(mr_cpu()),
                         .options = options,
                         .region = region,
                         .channels = options->channels == 0 ? 3 : options->channels,

@@ -406,8 +406,8 @@ mr_dataset *mr_dataset_parse_sequence_example(mr_dataset *input, const mr_featur
                                               const mr_feature *lists, int32_t list_count);
 
 /* Decodes component `component` (string scalars: JPEG or PNG) into pixels, as options say (see mr_image_options in
- * image.h): crop or pad, resize, flip, normalise, layout and dtype in one pass, straight into the batch when batch
- * follows. What is left to chance depends on the seed, the epoch and the element alone.
+ * image.h): crop or pad, resize, flip, colours, normalise, layout and dtype in one pass, straight into the batch when
+ * batch follows. What is left to chance depends on the seed, the epoch and the element alone.
  * errors  MR_INVALID_ARGUMENT for options that mr_image_check refuses, or a result of more than 100,000,000 pixels */
 typedef struct mr_decode_options {
     int32_t component;

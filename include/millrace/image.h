@@ -59,7 +59,7 @@ typedef struct mr_image_info {
  * errors  MR_INVALID_ARGUMENT not a picture; MR_DATA_LOSS cut or damaged in its header */
 mr_status mr_image_probe(const void *bytes, size_t size_bytes, mr_image_info *info, mr_error *error);
 
-/* ---- The fused way: decode, crop, resize, flip, normalise ---- */
+/* ---- The fused way: decode, crop or pad, resize, flip, change colours, normalise ---- */
 
 typedef enum mr_crop {
     MR_CROP_NONE = 0,       /* the whole picture, stretched to height x width */
@@ -89,6 +89,26 @@ typedef enum mr_resize_method {
 
 typedef enum mr_image_layout { MR_LAYOUT_NHWC = 0, MR_LAYOUT_NCHW } mr_image_layout;
 
+typedef enum mr_color_step {
+    MR_COLOR_USUAL = 0,
+    MR_COLOR_BRIGHTNESS,
+    MR_COLOR_CONTRAST,
+    MR_COLOR_SATURATION,
+    MR_COLOR_HUE,
+} mr_color_step;
+
+/* Colours at random, as tf.image.random_brightness and its kin draw and change floats: what leaves 0…255 is not cut off
+ * before it is made bytes. Brightness costs nothing, saturation and hue go once more over a row, contrast once more over
+ * the picture and, where the result is not floats in NHWC, as many floats of memory.
+ * limits  brightness and factors 0…1000, hue 0…0.5; saturation and hue need 3 channels */
+typedef struct mr_color_options {
+    float brightness;                     /* adds a delta of [-brightness, brightness), in units of the whole range */
+    float contrast_min, contrast_max;     /* scales the distance from each channel's mean, by a factor of [min, max) */
+    float saturation_min, saturation_max; /* scales the saturation (HSV), cut off at 1; max 0: not at all */
+    float hue;                            /* turns the hue by [-hue, hue), in turns */
+    mr_color_step order[4];               /* each step once; 0: brightness, contrast, saturation, hue */
+} mr_color_options;
+
 typedef struct mr_image_options {
     int32_t height, width; /* of the result; 0: as decoded (then crop must be MR_CROP_NONE) */
     int32_t channels;      /* 1 or 3; 0: 3 */
@@ -99,6 +119,7 @@ typedef struct mr_image_options {
     int32_t padding;              /* MR_CROP_RANDOM_WINDOW: pixels on each side, 0…65,536 */
     mr_image_pad pad;
     bool random_flip; /* left to right, half of the time */
+    mr_color_options color;
     mr_resize_method method;
     mr_dtype dtype; /* MR_FLOAT (0 means this), MR_HALF, MR_BFLOAT16, MR_UINT8: the float, rounded to nearest even;
                        bytes saturate, half overflows to infinity */
@@ -120,15 +141,18 @@ typedef struct mr_image_options {
  *         height without width, a crop without both */
 mr_status mr_image_check(const mr_image_options *options, mr_error *error);
 
-/* What a crop and flip came to for one picture: in pixels of the decoded picture. A window has the options' height and
- * width and may reach out of the picture, x and y below 0 too. */
+/* What chance came to for one picture, or the caller wants: in pixels of the decoded picture. A window has the options'
+ * height and width and may reach out of the picture, x and y below 0 too. */
 typedef struct mr_image_region {
     int32_t x, y, width, height;
     bool flip;
+    float brightness, hue;      /* what is added, in units of the whole range (-1000…1000) and turns (-1…1) */
+    float contrast, saturation; /* factors, 0…1000; 0: as it is */
 } mr_image_region;
 
-/* Chooses the region; random gives the numbers, in the order of the fields of mr_image_region but y before x (null:
- * nothing is left to chance, crops are centred). For options that pass mr_image_check. */
+/* Chooses the region. Random gives the numbers in this order: the region, its y and x, flip, brightness, contrast,
+ * saturation, hue, each if it is asked for; null: nothing is left to chance, crops are centred. For options that pass
+ * mr_image_check. */
 typedef struct mr_random mr_random;
 mr_image_region mr_image_choose(const mr_image_options *options, int32_t width, int32_t height, mr_random *random);
 

@@ -2,9 +2,24 @@
  * decoding follows, the decoder's output row is the element's row of the batch. */
 #include "pipeline/pipeline.h"
 
+#include <string.h>
+
 typedef struct decode_settings {
     mr_decode_options options;
 } decode_settings;
+
+static uint64_t digest_color(uint64_t digest, const mr_color_options *color)
+{
+    const float numbers[] = {color->brightness,     color->contrast_min,   color->contrast_max,
+                             color->saturation_min, color->saturation_max, color->hue};
+    for (int i = 0; i < 6; i++) {
+        uint32_t bits;
+        memcpy(&bits, &numbers[i], sizeof bits);
+        digest = mr_digest(digest, bits);
+    }
+    for (int i = 0; i < 4; i++) digest = mr_digest(digest, (uint64_t)color->order[i]);
+    return digest;
+}
 
 static uint64_t decode_digest(const mr_dataset *dataset)
 {
@@ -12,7 +27,8 @@ static uint64_t decode_digest(const mr_dataset *dataset)
     uint64_t digest = mr_digest(mr_digest(5, o->seed), (uint64_t)o->component);
     digest = mr_digest(mr_digest(digest, (uint64_t)o->image.height), (uint64_t)o->image.width);
     digest = mr_digest(mr_digest(digest, (uint64_t)o->image.crop), (uint64_t)o->image.dtype);
-    return mr_digest(mr_digest(digest, (uint64_t)o->image.padding), (uint64_t)o->image.pad);
+    digest = mr_digest(mr_digest(digest, (uint64_t)o->image.padding), (uint64_t)o->image.pad);
+    return digest_color(digest, &o->image.color);
 }
 
 static mr_shape pixels_shape(const mr_image_options *options, int64_t height, int64_t width)

@@ -40,11 +40,21 @@ static inline void fuzz_region(const uint8_t *bytes, size_t size_bytes, const mr
                                 .accept_truncated = (choice & 16) != 0,
                                 .layout = (choice & 32) != 0 ? MR_LAYOUT_NCHW : MR_LAYOUT_NHWC,
                                 .pixels_max = 1 << 18};
+    if ((choice & 128) != 0) {
+        options.crop = (choice & 256) != 0 ? MR_CROP_CENTER_WINDOW : MR_CROP_RANDOM_WINDOW;
+        options.pad = (choice & 512) != 0 ? MR_IMAGE_PAD_REFLECT : MR_IMAGE_PAD_ZERO;
+        options.padding = options.crop == MR_CROP_RANDOM_WINDOW ? 4 : 0;
+    }
     mr_image_region region = {.x = info->width / 5,
                               .y = info->height / 3,
                               .width = info->width / 2 + 1,
                               .height = info->height / 2 + 1,
                               .flip = (choice & 64) != 0};
+    if (options.crop != MR_CROP_NONE) region = (mr_image_region){.x = -3, .y = -2, .width = 13, .height = 9};
+    region.brightness = (choice & 4) != 0 ? 0.25f : 0;
+    region.contrast = (choice & 2) != 0 ? 1.5f : 0;
+    region.saturation = options.channels == 3 && (choice & 64) != 0 ? 0.5f : 0;
+    region.hue = options.channels == 3 && (choice & 32) != 0 ? -0.3f : 0;
     float target[9 * 13 * 3];
     fuzz_check(mr_image_decode_region(bytes, size_bytes, &options, region, target, scratch, &error), &error);
 }

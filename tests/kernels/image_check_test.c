@@ -32,12 +32,50 @@ TEST(image_check_refuses)
         {{.mean = {0, NAN}}, "normalised"},
         {{.deviation = {0, 0, INFINITY}}, "normalised"},
         {{.deviation = {1e-40f}}, "normalised"},
+        {{.color = {.brightness = NAN}}, "brightness"},
+        {{.color = {.brightness = -0.1f}}, "brightness"},
+        {{.color = {.brightness = 3e38f}}, "brightness"},
+        {{.color = {.contrast_min = 0.5f}}, "contrast_min"},
+        {{.color = {.contrast_min = -1, .contrast_max = 1}}, "contrast_min"},
+        {{.color = {.contrast_max = INFINITY}}, "contrast_max"},
+        {{.color = {.saturation_min = 2, .saturation_max = 1}}, "saturation_min"},
+        {{.color = {.saturation_max = NAN}}, "saturation_max"},
+        {{.color = {.hue = 0.6f}}, "hue"},
+        {{.color = {.hue = 0.1f}, .channels = 1}, "3 channels"},
+        {{.color = {.order = {MR_COLOR_HUE}}}, "order"},
+        {{.color = {.order = {MR_COLOR_USUAL, MR_COLOR_HUE}}}, "order"},
+        {{.color = {.order = {MR_COLOR_HUE, MR_COLOR_HUE, MR_COLOR_CONTRAST, MR_COLOR_SATURATION}}}, "order"},
+        {{.color = {.order = {(mr_color_step)77, MR_COLOR_HUE, MR_COLOR_CONTRAST, MR_COLOR_SATURATION}}}, "order"},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         CHECK_STATUS(mr_image_check(&cases[i].options, &error), MR_INVALID_ARGUMENT);
         CHECK_CONTAINS(error.message, cases[i].why);
     }
     CHECK_OK(mr_image_check(&(mr_image_options){0}, &error));
+}
+
+/* The same of the changes that a caller chose instead of chance. */
+TEST(image_check_refuses_regions)
+{
+    mr_error error = {0};
+    mr_image_scratch *scratch = nullptr;
+    CHECK_OK(mr_image_scratch_new(&scratch, &error));
+    test_bytes file = test_jpeg(8, 6, test_jpeg_kinds[2]);
+    float target[8 * 6 * 3];
+    static const mr_image_region regions[] = {
+        {.brightness = NAN}, {.brightness = -INFINITY}, {.contrast = -1},    {.contrast = NAN},
+        {.contrast = 1e9f},  {.saturation = -0.5f},     {.saturation = NAN}, {.hue = 1.5f},
+    };
+    for (size_t i = 0; i < sizeof(regions) / sizeof(regions[0]); i++)
+        CHECK_STATUS(mr_image_decode_region(file.bytes, file.size_bytes, &(mr_image_options){0}, regions[i], target,
+                                            scratch, &error),
+                     MR_INVALID_ARGUMENT);
+    CHECK_STATUS(mr_image_decode_region(file.bytes, file.size_bytes, &(mr_image_options){.channels = 1},
+                                        (mr_image_region){.hue = 0.1f}, target, scratch, &error),
+                 MR_INVALID_ARGUMENT);
+    CHECK_CONTAINS(error.message, "3 channels");
+    mr_image_scratch_free(scratch);
+    free(file.bytes);
 }
 
 /* A number from anywhere among the floats. */
@@ -80,9 +118,12 @@ TEST(image_check_lets_nothing_through_that_harms)
             .dtype = (mr_dtype[]){MR_FLOAT, MR_UINT8, MR_HALF, MR_BFLOAT16}[i % 4],
             .layout = (mr_image_layout)(i % 2),
         };
-        float *numbers[] = {&options.fraction,   &options.area_min, &options.area_max,    &options.aspect_min,
-                            &options.aspect_max, &options.mean[1],  &options.deviation[2]};
-        for (int k = 0; k < 2; k++) *numbers[mr_random_below(&random, 7)] = wild(&random);
+        mr_color_options *color = &options.color;
+        float *numbers[] = {&options.fraction,    &options.area_min,    &options.area_max,      &options.aspect_min,
+                            &options.aspect_max,  &options.mean[1],     &options.deviation[2],  &color->brightness,
+                            &color->contrast_min, &color->contrast_max, &color->saturation_min, &color->saturation_max,
+                            &color->hue};
+        for (int k = 0; k < 3; k++) *numbers[mr_random_below(&random, 13)] = wild(&random);
         int32_t width = 1 + (int)mr_random_below(&random, 50000), height = 1 + (int)mr_random_below(&random, 50000);
         if (mr_image_check(&options, &error) != MR_OK) {
             CHECK(error.message[0] != '\0');

@@ -93,8 +93,64 @@ def windows(folder, found):
         check(f"window {os.path.basename(path)} {settings}", same, ours if isinstance(ours, str) else "other pixels")
 
 
+ADJUST = {"brightness": tf.image.adjust_brightness, "contrast": tf.image.adjust_contrast,
+          "saturation": tf.image.adjust_saturation, "hue": tf.image.adjust_hue}
+STEPS = ["brightness", "contrast", "saturation", "hue"]
+PLACES = ["first", "second", "third", "fourth"]
+
+
+def colors(folder, found):
+    """tf.image.adjust_… of floats in 0…1, in any order, after cropping and resizing; floats are within 1e-5 of the range,
+    narrow types where rounding TensorFlow's floats puts them, give or take one place."""
+    random = np.random.RandomState(7)
+    cases, expected = [], []
+    for i in range(500):
+        path, pixels = found[random.randint(len(found))]
+        height, width = pixels.shape[:2]
+        h, w = random.randint(1, height + 1), random.randint(1, width + 1)
+        y, x = random.randint(0, height - h + 1), random.randint(0, width - w + 1)
+        order = list(random.permutation(4)) if i % 3 else [0, 1, 2, 3]
+        settings = {"height": random.randint(1, 70), "width": random.randint(1, 70), "x": x, "y": y, "w": w, "h": h,
+                    "dtype": ["float", "float", "half", "bfloat16", "uint8"][i % 5],
+                    "flip": int(random.randint(2)), "layout": int(random.randint(2))}
+        if settings["dtype"] != "uint8":
+            settings["deviation"] = 255
+        if i % 3:
+            settings |= {place: order[k] + 1 for k, place in enumerate(PLACES)}
+        # As settings reach both sides, in text: the same float32.
+        drawn = {"brightness": random.uniform(-0.5, 0.5), "contrast": random.uniform(0.1, 2),
+                 "saturation": random.uniform(0.01, 2.5), "hue": random.uniform(-0.5, 0.5)}
+        drawn = {name: np.float32(value) for name, value in drawn.items() if i < 60 or random.randint(3)}
+        if i < 60:
+            drawn = {STEPS[i % 4]: drawn[STEPS[i % 4]]}
+        settings |= {name: repr(float(value)) for name, value in drawn.items()}
+        result = tf.image.resize(tf.image.convert_image_dtype(pixels[y:y + h, x:x + w], tf.float32),
+                                 (settings["height"], settings["width"]))
+        for k in order:
+            if STEPS[k] in drawn:
+                result = ADJUST[STEPS[k]](result, drawn[STEPS[k]])
+        cases.append((path, settings))
+        expected.append(laid_out(result.numpy(), settings))
+    worst = 0
+    for (path, settings), theirs, ours in zip(cases, expected, work(folder, cases)):
+        name = f"colors {os.path.basename(path)} {settings}"
+        if isinstance(ours, str) or ours.shape != theirs.shape:
+            check(name, False, ours if isinstance(ours, str) else f"{ours.shape}")
+            continue
+        if settings["dtype"] == "uint8":
+            allowed, theirs = 1e-3 + 0.5, np.clip(theirs * 255, 0, 255)
+        else:
+            allowed = 1e-5 + np.abs(theirs) * {"float": 0, "half": 2.0 ** -11, "bfloat16": 2.0 ** -8}[settings["dtype"]]
+        apart = np.abs(theirs.astype(np.float64) - ours.astype(np.float64))
+        if settings["dtype"] == "float":
+            worst = max(worst, apart.max())
+        check(name, (apart <= allowed).all(), f"differs by {apart.max()}")
+    print(f"colors: floats differ by {worst:.1e} at most")
+
+
 with tempfile.TemporaryDirectory() as folder:
     found = pictures(folder)
     windows(folder, found)
+    colors(folder, found)
 print(f"{passed} passed, {failed} failed")
 raise SystemExit(failed != 0)

@@ -37,6 +37,14 @@ static void set(mr_image_options *options, mr_image_region *region, const char *
         {"w", &region->width, nullptr},
         {"h", &region->height, nullptr},
         {"deviation", nullptr, &options->deviation[0]},
+        {"first", (int32_t *)&options->color.order[0], nullptr},
+        {"second", (int32_t *)&options->color.order[1], nullptr},
+        {"third", (int32_t *)&options->color.order[2], nullptr},
+        {"fourth", (int32_t *)&options->color.order[3], nullptr},
+        {"brightness", nullptr, &region->brightness},
+        {"contrast", nullptr, &region->contrast},
+        {"saturation", nullptr, &region->saturation},
+        {"hue", nullptr, &region->hue},
     };
     if (strcmp(name, "dtype") == 0) options->dtype = mr_dtype_parse(value);
     if (strcmp(name, "flip") == 0) region->flip = value[0] == '1';

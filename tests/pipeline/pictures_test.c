@@ -67,12 +67,35 @@ TEST(pipeline_windows_are_repeatable)
                                             .dtype = dtypes[i]});
 }
 
+TEST(pipeline_colors_are_repeatable)
+{
+    static const mr_dtype dtypes[] = {MR_FLOAT, MR_UINT8, MR_HALF};
+    for (int i = 0; i < 3; i++)
+        check_repeatable((mr_image_options){
+            .height = 17,
+            .width = 21,
+            .crop = MR_CROP_RANDOM_RESIZED,
+            .random_flip = true,
+            .dtype = dtypes[i],
+            .layout = i == 0 ? MR_LAYOUT_NCHW : MR_LAYOUT_NHWC,
+            .color = {.brightness = 0.125f,
+                      .contrast_min = 0.5f,
+                      .contrast_max = i < 2 ? 1.5f : 0.5f,
+                      .saturation_min = 0.5f,
+                      .saturation_max = 1.5f,
+                      .hue = 0.2f,
+                      .order = {i == 0 ? MR_COLOR_USUAL : MR_COLOR_HUE, i == 0 ? MR_COLOR_USUAL : MR_COLOR_CONTRAST,
+                                i == 0 ? MR_COLOR_USUAL : MR_COLOR_SATURATION,
+                                i == 0 ? MR_COLOR_USUAL : MR_COLOR_BRIGHTNESS}}});
+}
+
 TEST(pipeline_pictures_refuse_options)
 {
     mr_error error = {0};
     static const mr_image_options cases[] = {
         {.height = 8, .width = 8, .crop = MR_CROP_RANDOM_WINDOW, .padding = -4},
         {.height = 8, .width = 8, .mean = {NAN}},
+        {.height = 8, .width = 8, .color = {.saturation_max = -2}},
         {.crop = MR_CROP_RANDOM_WINDOW, .padding = 4},
         {.height = 100'000, .width = 100'000},
     };
