@@ -5,6 +5,7 @@
  * end, and before what cannot be part of it: a second batch, order stages on batches of unknown number, and whatever
  * counts elements after work that lets some fall. A stream stage begins a new chain on the engines of its inputs. */
 #include "pipeline/engine.h"
+#include "pipeline/tuner.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -54,10 +55,10 @@ static mr_status close_engine(builder *b, const mr_dataset *last, mr_counters *c
     plan->drops = b->drops;
     if (plan->batch == nullptr) plan->row_spec = &last->spec;
     plan->threads = !b->is_threaded ? 0 : b->threads > 0 && b->threads < most ? b->threads : most;
-    for (int32_t i = 0; i < plan->work_count; i++) plan->works[i].counters->threads = plan->threads;
-    for (int32_t i = 0; i < plan->batch_work_count; i++) plan->batch_works[i].counters->threads = plan->threads;
-    if (plan->source_counters != nullptr) plan->source_counters->threads = plan->threads;
-    if (plan->batch_counters != nullptr) plan->batch_counters->threads = plan->threads;
+    /* An order whose place is a position may as well be read ahead; what it reads waits for nobody. */
+    plan->is_tuned = plan->run->tuning != nullptr && (b->is_threaded || plan->order->is_seekable);
+    plan->threads_first = plan->threads;
+    if (plan->is_tuned && plan->threads == 0) plan->threads = most;
     /* A component stays where it is from the last work on that is not decoding, which changes no places. */
     for (int32_t i = plan->work_count - 1; i >= 0; i--) {
         plan->works[i].is_last = true;
@@ -72,6 +73,7 @@ static mr_status close_engine(builder *b, const mr_dataset *last, mr_counters *c
     b->threads = 0;
     MR_TRY(mr_engine_new(&closed, &engine, error));
     plan->order = engine;
+    if (closed.is_tuned) mr_tuning_add(closed.run->tuning, engine);
     return MR_OK;
 }
 

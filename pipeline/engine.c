@@ -131,6 +131,12 @@ static mr_status pull(mr_engine *engine, mr_slot *slot, mr_error *error)
     return status == MR_OUT_OF_RANGE ? MR_OK : status;
 }
 
+/* Threads at work; without any the caller works. Lock held. */
+static int32_t threads_at_work(const mr_engine *engine)
+{
+    return engine->limit < engine->thread_count ? engine->limit : engine->thread_count;
+}
+
 /* The stage that items come from. */
 static const char *order_name(const mr_engine *engine)
 {
@@ -184,12 +190,13 @@ static void pull_slot(mr_engine *engine, mr_worker *worker)
     if (slot != nullptr && is_empty)
         push(&engine->spare, slot);
     else if (slot != nullptr) {
-        engine->flight[engine->tail++ % (uint64_t)engine->window_max] = slot;
+        engine->flight[engine->tail++ % (uint64_t)engine->ring_size] = slot;
         engine->filling = slot;
         trace_slots(engine);
     }
     pthread_cond_broadcast(&engine->work);
-    if (engine->input_ended || engine->is_paused || !engine->stage.is_seekable) pthread_cond_broadcast(&engine->ready);
+    if (engine->input_ended || engine->is_paused || !engine->stage.is_seekable || threads_at_work(engine) == 0)
+        pthread_cond_broadcast(&engine->ready);
 }
 
 /* ---- Tasks ---- */
@@ -211,8 +218,8 @@ static bool take_task(mr_engine *engine, mr_worker *worker, task *taken)
     if (slot == nullptr) return false;
     uint64_t rows = engine->row_ns == 0 ? 1 : TASK_NS / engine->row_ns;
     /* With other slots to go on with, nobody needs a share of quick rows. */
-    int32_t left = slot->rows - slot->taken, sharers = window(engine) > 1 ? 1 : engine->worker_count;
-    int32_t share = (left + sharers - 1) / sharers;
+    int32_t sharers = window(engine) > 1 || threads_at_work(engine) == 0 ? 1 : threads_at_work(engine);
+    int32_t left = slot->rows - slot->taken, share = (left + sharers - 1) / sharers;
     int32_t count = rows<1 ? 1 : rows>(uint64_t) share ? share : (int32_t)rows;
     *taken = (task){slot, slot->taken, slot->taken + count};
     slot->taken += count;
@@ -233,6 +240,7 @@ static void do_task(mr_engine *engine, mr_worker *worker, task taken)
     mr_trace *trace = mr_watch_trace(engine->plan.run->watch);
     if (trace != nullptr) mr_trace_slice(trace, engine->trace_name, start_ns, end_ns, (uint64_t)count);
     pthread_mutex_lock(&engine->mutex);
+    engine->work_ns += end_ns - start_ns;
     engine->row_ns = engine->row_ns == 0 ? row_ns : (7 * engine->row_ns + row_ns) / 8 + 1;
     for (int32_t r = taken.begin; r < taken.end; r++) slot->is_row_done[r] = true;
     slot->done += count;
@@ -240,7 +248,9 @@ static void do_task(mr_engine *engine, mr_worker *worker, task taken)
         if (engine->plan.batch != nullptr) {
             pthread_mutex_unlock(&engine->mutex);
             mr_engine_do_batch(engine, worker, slot);
+            uint64_t batch_ns = mr_now_ns() - end_ns;
             pthread_mutex_lock(&engine->mutex);
+            engine->work_ns += batch_ns;
         }
         slot->is_complete = true;
         engine->ready_count++;
@@ -250,10 +260,12 @@ static void do_task(mr_engine *engine, mr_worker *worker, task taken)
     mr_note_stage(&worker->note, nullptr);
     mr_note_since(&worker->note, end_ns);
     engine->active--;
-    bool is_head = engine->flight[engine->head % (uint64_t)engine->window_max] == slot;
+    bool is_head = engine->flight[engine->head % (uint64_t)engine->ring_size] == slot;
     bool is_due = is_head && (slot->is_complete || (engine->plan.batch == nullptr && engine->row < slot->rows &&
                                                     slot->is_row_done[engine->row]));
-    if (engine->is_paused ? engine->active == 0 : is_due && engine->is_waiting) pthread_cond_broadcast(&engine->ready);
+    bool is_wanted = is_due || threads_at_work(engine) == 0;
+    if (engine->is_paused ? engine->active == 0 : is_wanted && engine->is_waiting)
+        pthread_cond_broadcast(&engine->ready);
 }
 
 static void *worker_main(void *argument)
@@ -266,6 +278,10 @@ static void *worker_main(void *argument)
     pthread_mutex_lock(&engine->mutex);
     while (!engine->is_stopping) {
         task taken;
+        if (worker - engine->workers >= engine->limit) {
+            pthread_cond_wait(&engine->idle, &engine->mutex);
+            continue;
+        }
         if (take_task(engine, worker, &taken)) {
             do_task(engine, worker, taken);
             continue;
@@ -288,8 +304,13 @@ static void *worker_main(void *argument)
 static void start_threads(mr_engine *engine)
 {
     engine->has_started = true;
-    for (int32_t i = 0; i < engine->plan.threads; i++) {
-        if (pthread_create(&engine->workers[i].thread, nullptr, worker_main, &engine->workers[i]) != 0) break;
+    while (engine->thread_count < engine->limit) {
+        mr_worker *worker = &engine->workers[engine->thread_count];
+        mr_watch_add(engine->plan.run->watch, &worker->note);
+        if (pthread_create(&worker->thread, nullptr, worker_main, worker) != 0) {
+            mr_watch_remove(engine->plan.run->watch, &worker->note);
+            break;
+        }
         engine->thread_count++;
     }
 }
@@ -301,10 +322,17 @@ static void retire_head(mr_engine *engine)
 {
     mr_counters *counters = engine->plan.counters;
     mr_count(&counters->delivered, 1);
-    if (engine->flight[engine->head % (uint64_t)engine->window_max]->is_complete) engine->ready_count--;
+    if (engine->flight[engine->head % (uint64_t)engine->ring_size]->is_complete) engine->ready_count--;
     mr_count(&counters->ready, engine->ready_count);
-    push(&engine->lent, engine->flight[engine->head % (uint64_t)engine->window_max]);
-    engine->flight[engine->head % (uint64_t)engine->window_max] = nullptr;
+    mr_count(&counters->room, (uint64_t)engine->window_max - 1);
+    mr_slot *slot = engine->flight[engine->head % (uint64_t)engine->ring_size];
+    if (engine->surplus > 0 && slot->done == slot->rows) {
+        engine->surplus--;
+        mr_slot_free(slot);
+    } else {
+        push(&engine->lent, slot);
+    }
+    engine->flight[engine->head % (uint64_t)engine->ring_size] = nullptr;
     engine->head++;
     engine->row = 0;
     trace_slots(engine);
@@ -379,6 +407,18 @@ static mr_status deliver_row(mr_engine *engine, mr_slot *slot, mr_tensor *tensor
     return status;
 }
 
+/* Lock held. The caller does a task; false when threads that were at work before hold all there is. */
+static bool work_instead(mr_engine *engine)
+{
+    mr_worker *worker = &engine->workers[engine->worker_count - 1];
+    uint64_t start_ns = engine->plan.is_tuned ? mr_now_ns() : 0;
+    task taken;
+    if (!take_task(engine, worker, &taken)) return engine->active == 0;
+    do_task(engine, worker, taken);
+    if (engine->plan.is_tuned) engine->starved_ns += mr_now_ns() - start_ns;
+    return true;
+}
+
 /* Lock held, and let go while waiting. */
 static mr_status next_locked(mr_engine *engine, mr_tensor *tensors, mr_error *error)
 {
@@ -386,7 +426,7 @@ static mr_status next_locked(mr_engine *engine, mr_tensor *tensors, mr_error *er
     for (;;) {
         if (engine->is_cancelled) return mr_fail(error, MR_CANCELLED, "the pipeline was cancelled");
         if (engine->head < engine->tail) {
-            mr_slot *slot = engine->flight[engine->head % (uint64_t)engine->window_max];
+            mr_slot *slot = engine->flight[engine->head % (uint64_t)engine->ring_size];
             bool is_batch = engine->plan.batch != nullptr;
             if (!is_batch && engine->row >= slot->rows) {
                 /* Delivered, but its first rows were still worked on; or shorter than when its place was saved. */
@@ -406,16 +446,14 @@ static mr_status next_locked(mr_engine *engine, mr_tensor *tensors, mr_error *er
             if (engine->failure.status != MR_OK) return report(&engine->failure, error);
             return mr_fail(error, MR_OUT_OF_RANGE, "end of sequence");
         }
-        if (engine->thread_count == 0) {
-            task taken;
-            if (take_task(engine, &engine->workers[0], &taken)) do_task(engine, &engine->workers[0], taken);
-            continue;
-        }
+        if (threads_at_work(engine) == 0 && work_instead(engine)) continue;
         uint64_t start_ns = mr_now_ns();
         engine->is_waiting = true;
         pthread_cond_wait(&engine->ready, &engine->mutex);
         engine->is_waiting = false;
-        mr_count(&engine->plan.counters->input_wait_ns, mr_now_ns() - start_ns);
+        uint64_t waited_ns = mr_now_ns() - start_ns;
+        engine->starved_ns += waited_ns;
+        mr_count(&engine->plan.counters->input_wait_ns, waited_ns);
     }
 }
 
@@ -426,7 +464,7 @@ static mr_status next_direct(mr_engine *engine, mr_item *item, mr_error *error)
     uint64_t before = order->position;
     if (atomic_load_explicit(&engine->is_cancelled, memory_order_relaxed))
         return mr_fail(error, MR_CANCELLED, "the pipeline was cancelled");
-    mr_note *note = &engine->workers[0].note;
+    mr_note *note = &engine->workers[engine->worker_count - 1].note;
     mr_note_element(note, before, MR_NOTE_PULL);
     if (engine->plan.run->watch != nullptr) mr_note_since(note, mr_now_ns());
     mr_note_stage(note, order_name(engine));
@@ -481,7 +519,7 @@ static void pause_engine(mr_engine *engine)
     engine->is_paused = true;
     while (engine->active > 0) pthread_cond_wait(&engine->ready, &engine->mutex);
     for (; engine->head < engine->tail; engine->head++)
-        push(&engine->lent, engine->flight[engine->head % (uint64_t)engine->window_max]);
+        push(&engine->lent, engine->flight[engine->head % (uint64_t)engine->ring_size]);
     for (mr_slot *slot = engine->lent; slot != nullptr; slot = slot->next) mr_slot_clear(slot);
     engine->filling = nullptr;
     engine->ready_count = 0;
@@ -562,7 +600,7 @@ static mr_status engine_save(mr_stage *stage, mr_place *place, mr_error *error)
         status = mr_fail(error, MR_CANCELLED, "the pipeline was cancelled");
     } else {
         const mr_slot *slot =
-            engine->head < engine->tail ? engine->flight[engine->head % (uint64_t)engine->window_max] : nullptr;
+            engine->head < engine->tail ? engine->flight[engine->head % (uint64_t)engine->ring_size] : nullptr;
         status = mr_place_put(place, (uint64_t)engine->row, error);
         if (status == MR_OK) status = mr_place_put(place, engine->ignored, error);
         mr_place now = {0};
@@ -688,6 +726,7 @@ static void engine_deinit(mr_stage *stage)
     pthread_mutex_lock(&engine->mutex);
     engine->is_stopping = true;
     pthread_cond_broadcast(&engine->work);
+    pthread_cond_broadcast(&engine->idle);
     pthread_mutex_unlock(&engine->mutex);
     for (int32_t i = 0; i < engine->thread_count; i++) pthread_join(engine->workers[i].thread, nullptr);
     for (int32_t i = 0; i < engine->worker_count; i++) {
@@ -695,7 +734,7 @@ static void engine_deinit(mr_stage *stage)
         mr_lane_deinit(&engine->workers[i].lane);
     }
     for (; engine->head < engine->tail; engine->head++)
-        mr_slot_free(engine->flight[engine->head % (uint64_t)engine->window_max]);
+        mr_slot_free(engine->flight[engine->head % (uint64_t)engine->ring_size]);
     free_slots(engine->spare);
     free_slots(engine->lent);
     mr_stage_free(engine->plan.batches);
@@ -703,6 +742,7 @@ static void engine_deinit(mr_stage *stage)
     free(engine->workers);
     free(engine->flight);
     pthread_cond_destroy(&engine->work);
+    pthread_cond_destroy(&engine->idle);
     pthread_cond_destroy(&engine->ready);
     pthread_mutex_destroy(&engine->mutex);
 }
@@ -735,15 +775,63 @@ static int32_t block_rows(const mr_element_spec *spec)
 
 /* Slots in flight: what was asked to be prefetched and the one being filled, and rows enough to keep every thread busy
  * while one element takes long. */
-static int32_t wanted_window(const mr_engine_plan *plan, int32_t rows)
+static int32_t wanted_window(const mr_engine *engine, int32_t threads, int64_t depth)
 {
-    constexpr int64_t DEPTH_TUNED = 2, WINDOW_MAX = 1024;
-    int64_t busy = (4 * (int64_t)plan->threads + rows - 1) / rows + 1;
-    int64_t depth = plan->prefetch == 0 ? DEPTH_TUNED : plan->prefetch < 0 ? 1 : plan->prefetch;
-    if (plan->batch == nullptr) depth = (depth + rows - 1) / rows;
+    constexpr int64_t WINDOW_MAX = 1024;
+    int32_t rows = engine->slots.rows;
+    int64_t busy = (4 * (int64_t)threads + rows - 1) / rows + 1;
     int64_t wanted = depth + 1 > busy ? depth + 1 : busy;
-    if (plan->threads == 0) wanted = 1;
+    if (threads == 0) wanted = 1;
     return (int32_t)(wanted > WINDOW_MAX ? WINDOW_MAX : wanted);
+}
+
+/* Lock held, or nobody else there. */
+static void set_threads(mr_engine *engine, int32_t threads, int32_t depth)
+{
+    const mr_engine_plan *plan = &engine->plan;
+    int32_t window_before = engine->window_max;
+    engine->limit = threads;
+    engine->depth = depth;
+    engine->window_max = wanted_window(engine, threads, depth);
+    engine->surplus = window_before > engine->window_max ? window_before - engine->window_max : 0;
+    if (!engine->is_direct) plan->counters->slots_max = engine->window_max;
+    for (int32_t i = 0; i < plan->work_count; i++) plan->works[i].counters->threads = threads;
+    for (int32_t i = 0; i < plan->batch_work_count; i++) plan->batch_works[i].counters->threads = threads;
+    if (plan->source_counters != nullptr) plan->source_counters->threads = threads;
+    if (plan->batch_counters != nullptr) plan->batch_counters->threads = threads;
+}
+
+void mr_engine_set(mr_stage *stage, int32_t threads, int32_t depth)
+{
+    mr_engine *engine = (mr_engine *)stage;
+    assert(engine->plan.is_tuned && threads >= 0 && threads <= engine->plan.threads && depth > 0);
+    pthread_mutex_lock(&engine->mutex);
+    set_threads(engine, threads, depth);
+    assert(engine->window_max <= engine->ring_size);
+    if (engine->has_started) start_threads(engine);
+    pthread_cond_broadcast(&engine->work);
+    pthread_cond_broadcast(&engine->idle);
+    pthread_cond_broadcast(&engine->ready);
+    pthread_mutex_unlock(&engine->mutex);
+}
+
+void mr_engine_measure(mr_stage *stage, mr_engine_gauge *gauge)
+{
+    mr_engine *engine = (mr_engine *)stage;
+    pthread_mutex_lock(&engine->mutex);
+    *gauge = (mr_engine_gauge){.name = engine->trace_name,
+                               .threads = engine->limit,
+                               .threads_max = engine->plan.threads,
+                               .depth = engine->depth,
+                               .may_be_inline = engine->plan.order->is_seekable || engine->plan.batch != nullptr ||
+                                                engine->slots.rows == 1,
+                               .slot_bytes = engine->slots.fixed_bytes + engine->extra_bytes,
+                               .slots = engine->window_max,
+                               .ready = (int32_t)engine->ready_count,
+                               .slot_rows = engine->plan.batch != nullptr ? 1 : engine->slots.rows,
+                               .work_ns = engine->work_ns,
+                               .starved_ns = engine->starved_ns};
+    pthread_mutex_unlock(&engine->mutex);
 }
 
 static void name_tasks(mr_engine *engine)
@@ -771,22 +859,26 @@ static mr_status engine_init(mr_engine *engine, mr_error *error)
                        plan->last->kind->name, engine->slots.fixed_bytes, plan->run->budget_bytes);
     engine->is_direct =
         plan->threads == 0 && plan->work_count == 0 && batch == nullptr && !plan->drops && !plan->order->is_seekable;
-    engine->window_max = wanted_window(plan, rows);
-    engine->worker_count = plan->threads > 0 ? plan->threads : 1;
-    engine->flight = calloc((size_t)engine->window_max, sizeof(mr_slot *));
+    constexpr int32_t DEPTH_TUNED = 2;
+    int32_t depth = plan->prefetch == 0 ? DEPTH_TUNED : plan->prefetch < 0 ? 1 : plan->prefetch;
+    if (batch == nullptr) depth = (depth - 1) / rows + 1;
+    int32_t depth_max = plan->is_tuned && depth < MR_DEPTH_MAX ? MR_DEPTH_MAX : depth;
+    set_threads(engine, plan->is_tuned ? plan->threads_first : plan->threads, depth);
+    engine->ring_size = wanted_window(engine, plan->threads, depth_max);
+    engine->worker_count = plan->threads + 1;
+    engine->flight = calloc((size_t)engine->ring_size, sizeof(mr_slot *));
     engine->workers = calloc((size_t)engine->worker_count, sizeof *engine->workers);
     if (engine->flight == nullptr || engine->workers == nullptr) {
         engine->worker_count = 0;
-        return mr_fail_memory(error, (size_t)plan->threads * sizeof *engine->workers);
+        return mr_fail_memory(error, ((size_t)plan->threads + 1) * sizeof *engine->workers);
     }
     for (int32_t i = 0; i < engine->worker_count; i++) {
         mr_worker *worker = &engine->workers[i];
         worker->engine = engine;
         worker->note.source = plan->source;
-        worker->note.is_thread = plan->threads > 0;
-        mr_watch_add(plan->run->watch, &worker->note);
+        worker->note.is_thread = i < plan->threads;
     }
-    plan->counters->slots_max = engine->is_direct ? 0 : engine->window_max;
+    mr_watch_add(plan->run->watch, &engine->workers[plan->threads].note);
     engine->trace_number = mr_watch_engine(plan->run->watch);
     name_tasks(engine);
     return MR_OK;
@@ -811,6 +903,7 @@ mr_status mr_engine_new(const mr_engine_plan *plan, mr_stage **stage, mr_error *
                    .count = plan->drops && delivered->count >= 0 ? MR_CARDINALITY_UNKNOWN : delivered->count};
     pthread_mutex_init(&engine->mutex, nullptr);
     pthread_cond_init(&engine->work, nullptr);
+    pthread_cond_init(&engine->idle, nullptr);
     pthread_cond_init(&engine->ready, nullptr);
     list_engine(engine);
     mr_status status = engine_init(engine, error);

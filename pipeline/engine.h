@@ -29,8 +29,27 @@ typedef struct mr_engine_plan {
     bool drops;                      /* works or ignore let elements fall */
     const mr_element_spec *row_spec; /* of one element after works */
     int32_t prefetch;                /* the depth asked for; 0: tuned; -1: no prefetch */
-    int32_t threads;                 /* 0: on the thread of the caller */
+    int32_t threads;                 /* the most; 0: on the thread of the caller */
+    bool is_tuned;                   /* threads and depth may be set while it runs */
+    int32_t threads_first;           /* when it is tuned: at work in the beginning */
 } mr_engine_plan;
+
+/* Most slots that are read ahead because of the tuner. */
+constexpr int32_t MR_DEPTH_MAX = 64;
+
+/* What the tuner sees of an engine; nanoseconds are since it was made. */
+typedef struct mr_engine_gauge {
+    const char *name; /* "records+decode_image"; lives as long as the engine */
+    int32_t threads, threads_max;
+    int32_t depth;      /* slots read ahead */
+    bool may_be_inline; /* 0 threads are allowed: the caller works */
+    size_t slot_bytes;
+    int32_t slots;       /* in flight at most */
+    int32_t ready;       /* of these, complete */
+    int32_t slot_rows;   /* single elements in a slot; 1 for batches */
+    uint64_t work_ns;    /* on elements, over all threads */
+    uint64_t starved_ns; /* its caller waited for it, or worked in its stead */
+} mr_engine_gauge;
 
 /* The engines of one iterator, those of pipelines inside stages too, which come and go while it runs: cancel reaches
  * every one. Its mutex is taken before an engine's. */
@@ -50,5 +69,11 @@ mr_status mr_engine_new(const mr_engine_plan *plan, mr_stage **engine, mr_error 
  * after it. */
 mr_status mr_engine_next(mr_stage *engine, mr_tensor *tensors, mr_error *error);
 extern const mr_stage_functions mr_engine_functions;
+
+/* Any thread. Nothing that is delivered depends on either. */
+void mr_engine_measure(mr_stage *engine, mr_engine_gauge *gauge);
+/* Of a tuned engine: 0 ≤ threads ≤ threads_max, 1 ≤ depth ≤ MR_DEPTH_MAX or what it began with. Threads above the number
+ * end their tasks and wait. */
+void mr_engine_set(mr_stage *engine, int32_t threads, int32_t depth);
 
 #endif

@@ -30,23 +30,28 @@ struct mr_engine {
     bool is_listed;
     mr_engine_plan plan;
     mr_slot_plan slots;
-    int32_t window_max;
-    int32_t worker_count; /* lanes; at least 1 */
+    int32_t ring_size;
+    int32_t worker_count; /* lanes: one for each thread, the last for the caller */
     uint32_t trace_number;
     char trace_name[128]; /* "records+decode_image" */
     mr_worker *workers;
 
     pthread_mutex_t mutex;
     pthread_cond_t work;  /* for workers: rows, room in the window, or the end */
+    pthread_cond_t idle;  /* for threads above the limit: it has risen, or the end */
     pthread_cond_t ready; /* for the consumer: a row or batch is done, or nothing is active any more */
-    mr_slot **flight;     /* ring of window_max; slot of sequence s at s % window_max */
+    int32_t limit, depth; /* threads that work; read ahead */
+    int32_t window_max;   /* slots in flight, at most ring_size; may be fewer than are there already */
+    int32_t surplus;      /* slots to be given back since the window became smaller */
+    uint64_t work_ns, starved_ns;
+    mr_slot **flight;     /* ring; slot of sequence s at s % ring_size */
     uint64_t head, tail;  /* sequences: delivered next, pulled next */
     mr_slot *filling;     /* has rows that nobody took */
     mr_slot *spare;       /* list: nobody's */
     mr_slot *lent;        /* list: delivered, and perhaps still held by the consumer */
     int32_t row;          /* of the head slot, delivered next; without batch */
     int32_t active;       /* workers outside the lock */
-    int32_t thread_count; /* running */
+    int32_t thread_count; /* started */
     uint64_t ready_count; /* slots in flight that are complete */
     size_t extra_bytes;   /* most of any slot so far */
     uint64_t row_ns;      /* what a row takes, on the average of late */

@@ -1,5 +1,6 @@
 /* Iterator: runs the engine on top of a pipeline for the user, and keeps its place. */
 #include "pipeline/engine.h"
+#include "pipeline/tuner.h"
 
 #include "base/pool.h"
 
@@ -30,6 +31,8 @@ mr_status mr_iterator_new(mr_dataset *dataset, const mr_iterator_options *option
     if (options->threads < 0 || options->threads > THREADS_MAX)
         return mr_fail(error, MR_INVALID_ARGUMENT, "an iterator with %d threads, where 0 to %d may be",
                        options->threads, THREADS_MAX);
+    if (options->threads_first < 0)
+        return mr_fail(error, MR_INVALID_ARGUMENT, "an iterator that begins with %d threads", options->threads_first);
     mr_iterator *made = calloc(1, sizeof *made);
     if (made == nullptr) return mr_fail_memory(error, sizeof *made);
     made->dataset = mr_dataset_ref(dataset);
@@ -42,7 +45,9 @@ mr_status mr_iterator_new(mr_dataset *dataset, const mr_iterator_options *option
                          .engines = &made->engines};
     made->has_digest = options->digest;
     mr_status status = mr_watch_new(options, &made->run.watch, error);
+    if (status == MR_OK) status = mr_tuning_new(options, &made->run, &made->run.tuning, error);
     if (status == MR_OK) status = mr_pipeline_init(&made->pipeline, dataset, &made->run, 0, error);
+    if (status == MR_OK && made->run.tuning != nullptr) mr_tuning_begin(made->run.tuning);
     if (status == MR_OK) status = mr_stage_begin(made->pipeline.top, 0, error);
     if (status == MR_OK)
         *iterator = made;
@@ -59,6 +64,7 @@ void mr_iterator_free(mr_iterator *iterator)
     mr_pipeline_deinit(&iterator->pipeline);
     mr_engines_deinit(&iterator->engines);
     mr_watch_free(iterator->run.watch);
+    mr_tuning_free(iterator->run.tuning);
     mr_dataset_free(iterator->dataset);
     free(iterator);
 }
@@ -116,6 +122,7 @@ mr_status mr_iterator_next(mr_iterator *iterator, mr_element *element, mr_error 
                                                       : mr_engine_next(iterator->pipeline.top, element->tensors, error);
     if (status == MR_OK) element->count = iterator->dataset->spec.count;
     if (iterator->has_digest) digest_element(iterator, status, element);
+    if (iterator->run.tuning != nullptr) mr_tuning_count(iterator->run.tuning);
     if (status != MR_OK) return status;
     mr_counters *counters = &iterator->pipeline.counters[iterator->pipeline.counter_count - 1];
     mr_role role = iterator->dataset->kind->role;
@@ -198,6 +205,7 @@ mr_status mr_iterator_restore(mr_iterator *iterator, const mr_tensor *place, mr_
     if (position > MR_POSITION_MAX)
         return mr_fail(error, MR_INVALID_ARGUMENT, "the place is damaged: its position is wrong");
     iterator->digest = iterator->digested = 0;
+    if (iterator->run.tuning != nullptr) mr_tuning_skip(iterator->run.tuning);
     /* What threads still do by then is thrown away by begin. */
     atomic_store_explicit(&iterator->run.seed, get(bytes + 16, 8), memory_order_relaxed);
     if (!top->is_seekable) {
@@ -208,12 +216,17 @@ mr_status mr_iterator_restore(mr_iterator *iterator, const mr_tensor *place, mr_
     return mr_stage_seek(top, position, error);
 }
 
+void mr_iterator_tuned(const mr_iterator *iterator, mr_tuned *tuned)
+{
+    *tuned = (mr_tuned){0};
+    if (iterator->run.tuning != nullptr) mr_tuning_report(iterator->run.tuning, tuned);
+}
+
 int32_t mr_iterator_statistics(mr_iterator *iterator, mr_stage_statistics *statistics, int32_t capacity)
 {
     for (int32_t i = 0; i < iterator->pipeline.counter_count && i < capacity; i++) {
         mr_counters *c = &iterator->pipeline.counters[i];
-        uint64_t slots = atomic_load_explicit(&c->delivered, memory_order_relaxed) *
-                         (uint64_t)(c->slots_max > 0 ? c->slots_max - 1 : 0);
+        uint64_t slots = atomic_load_explicit(&c->room, memory_order_relaxed);
         uint64_t ready = atomic_load_explicit(&c->ready, memory_order_relaxed);
         if (ready > slots) ready = slots; /* counted one after the other */
         statistics[i] =

@@ -41,8 +41,9 @@ constexpr int32_t MR_BATCH_MAX = 1 << 24;
 typedef struct mr_counters {
     const char *stage;
     _Atomic uint64_t elements, bytes, busy_ns, input_wait_ns, output_wait_ns;
-    _Atomic uint64_t delivered, ready; /* slots; and how many were ready when one was, added up */
-    int32_t threads, slots_max;
+    /* Slots; how many were ready behind one when it was, and how many could have been, added up. */
+    _Atomic uint64_t delivered, ready, room;
+    _Atomic int32_t threads, slots_max;
 } mr_counters;
 
 uint64_t mr_now_ns(void);
@@ -61,6 +62,7 @@ typedef struct mr_run {
     void *allocate_context;
     mr_watch *watch;            /* null: nobody watches */
     struct mr_engines *engines; /* all of the iterator */
+    struct mr_tuning *tuning;   /* null: threads and depths stay as they are */
 } mr_run;
 
 /* For loops of unknown length: what they fail with, MR_CANCELLED, nobody sees. */

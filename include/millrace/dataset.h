@@ -443,8 +443,26 @@ typedef struct mr_thread_work {
  * threads    lent for the call; the first 256 of all stages, inner pipelines too */
 typedef void (*mr_watchdog_function)(void *context, uint64_t waited_ns, const mr_thread_work *threads, int32_t count);
 
+/* Whether threads and read-ahead are tuned while the iterator runs, from what is measured: not what it delivers. */
+typedef enum mr_tune {
+    MR_TUNE_AUTO, /* where `threads` is 0 */
+    MR_TUNE_ON,
+    MR_TUNE_OFF,
+} mr_tune;
+/* Called inside mr_iterator_next, for each decision of the tuner.
+ * line  what and why: "records+decode_image: 1 -> 2 threads: its caller waited 61 % of 0.10 s, 1 thread worked 98 % of
+ *       it"; lent for the call */
+typedef void (*mr_tuned_function)(void *context, const char *line);
+
 typedef struct mr_iterator_options {
-    int32_t threads;     /* of the pipeline, all stages together; 0: one for each usable processor */
+    int32_t
+        threads; /* of the pipeline, all stages together, and the most when it is tuned; 0: one for each usable processor */
+    /* What is tuned begins with what the datasets ask for (a depth of prefetch; threads of a map, which are its most) and
+     * changes it within threads and budget_bytes. */
+    mr_tune tune;
+    int32_t threads_first; /* of the pipeline, when it is tuned: in the beginning; 0: all */
+    mr_tuned_function tuned;
+    void *tuned_context;
     size_t budget_bytes; /* over all stages; 0: 1 GiB */
     uint64_t seed;       /* mixed into every stage's seed */
     /* Memory for batches; null: plain. A GPU gives memory here that it copies from without a stop. */
@@ -491,6 +509,15 @@ uint64_t mr_iterator_digest(const mr_iterator *iterator);
 /* Ends the trace. errors: MR_UNAVAILABLE when it could not be written whole */
 mr_status mr_iterator_trace_stop(mr_iterator *iterator, mr_error *error);
 
+/* What the tuner does. */
+typedef struct mr_tuned {
+    bool is_on, is_settled;
+    uint64_t decisions; /* changes so far, those that were taken back too */
+    char line[320];     /* the last one; empty without */
+} mr_tuned;
+/* threads  as mr_iterator_next */
+void mr_iterator_tuned(const mr_iterator *iterator, mr_tuned *tuned);
+
 /* Statistics of each stage, source first. */
 typedef struct mr_stage_statistics {
     const char *stage; /* "records", "decode_image", …; static */
@@ -499,9 +526,9 @@ typedef struct mr_stage_statistics {
     uint64_t busy_ns;        /* working, over all threads */
     uint64_t input_wait_ns;  /* waiting for the stage before */
     uint64_t output_wait_ns; /* waiting for the stage after */
-    int32_t threads;
+    int32_t threads;         /* at work now, over all stages of its engine */
     /* Of stages that deliver through slots (batches, or blocks of elements); 0 and 0 of others: */
-    int32_t slots_max; /* the window */
+    int32_t slots_max; /* the window now */
     double occupancy;  /* slots that were ready behind the one delivered, of the others in the window: 0 to 1, over all
                         * so far. Near 0 the consumer waits for the pipeline, near 1 the pipeline for the consumer */
 } mr_stage_statistics;
