@@ -55,6 +55,7 @@ static mr_status close_engine(builder *b, const mr_dataset *last, mr_counters *c
     plan->drops = b->drops;
     if (plan->batch == nullptr) plan->row_spec = &last->spec;
     plan->threads = !b->is_threaded ? 0 : b->threads > 0 && b->threads < most ? b->threads : most;
+    assert(plan->order != nullptr);
     /* An order whose place is a position may as well be read ahead; what it reads waits for nobody. */
     plan->is_tuned = plan->run->tuning != nullptr && (b->is_threaded || plan->order->is_seekable);
     plan->threads_first = plan->threads;

@@ -241,6 +241,7 @@ static void do_task(mr_engine *engine, mr_worker *worker, task taken)
     if (trace != nullptr) mr_trace_slice(trace, engine->trace_name, start_ns, end_ns, (uint64_t)count);
     pthread_mutex_lock(&engine->mutex);
     engine->work_ns += end_ns - start_ns;
+    engine->rows_done += (uint64_t)count;
     engine->row_ns = engine->row_ns == 0 ? row_ns : (7 * engine->row_ns + row_ns) / 8 + 1;
     for (int32_t r = taken.begin; r < taken.end; r++) slot->is_row_done[r] = true;
     slot->done += count;
@@ -829,6 +830,9 @@ void mr_engine_measure(mr_stage *stage, mr_engine_gauge *gauge)
                                .slots = engine->window_max,
                                .ready = (int32_t)engine->ready_count,
                                .slot_rows = engine->plan.batch != nullptr ? 1 : engine->slots.rows,
+                               .made = engine->plan.drops              ? 0
+                                       : engine->plan.batch != nullptr ? (double)engine->rows_done / engine->slots.rows
+                                                                       : (double)engine->rows_done,
                                .work_ns = engine->work_ns,
                                .starved_ns = engine->starved_ns};
     pthread_mutex_unlock(&engine->mutex);

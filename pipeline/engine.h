@@ -47,6 +47,7 @@ typedef struct mr_engine_gauge {
     int32_t slots;       /* in flight at most */
     int32_t ready;       /* of these, complete */
     int32_t slot_rows;   /* single elements in a slot; 1 for batches */
+    double made;         /* elements that the work so far comes to; 0 when nobody knows, because some fall */
     uint64_t work_ns;    /* on elements, over all threads */
     uint64_t starved_ns; /* its caller waited for it, or worked in its stead */
 } mr_engine_gauge;

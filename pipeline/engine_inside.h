@@ -43,7 +43,7 @@ struct mr_engine {
     int32_t limit, depth; /* threads that work; read ahead */
     int32_t window_max;   /* slots in flight, at most ring_size; may be fewer than are there already */
     int32_t surplus;      /* slots to be given back since the window became smaller */
-    uint64_t work_ns, starved_ns;
+    uint64_t work_ns, starved_ns, rows_done;
     mr_slot **flight;     /* ring; slot of sequence s at s % ring_size */
     uint64_t head, tail;  /* sequences: delivered next, pulled next */
     mr_slot *filling;     /* has rows that nobody took */

@@ -64,6 +64,7 @@ static void begin_window(mr_tuner *tuner, uint64_t now_ns, uint64_t elements, co
     tuner->start = elements;
     tuner->until_ns = now_ns + WINDOW_NS * factor;
     tuner->until = elements + (rows > WINDOW_ELEMENTS ? rows : WINDOW_ELEMENTS);
+    tuner->made = gauges[count - 1].made;
     for (int32_t i = 0; i < count; i++) {
         tuner->work_ns[i] = gauges[i].work_ns;
         tuner->starved_ns[i] = gauges[i].starved_ns;
@@ -75,6 +76,9 @@ static mr_tuner_window end_window(const mr_tuner *tuner, uint64_t now_ns, uint64
 {
     double ns = (double)(now_ns - tuner->start_ns);
     mr_tuner_window window = {.seconds = ns * 1e-9, .rate = (double)(elements - tuner->start) * 1e9 / ns};
+    /* Slots that are ready together come in bursts: nothing is faster than it is made. */
+    double made = gauges[count - 1].made - tuner->made;
+    if (gauges[count - 1].made > 0 && made * 1e9 / ns < window.rate) window.rate = made * 1e9 / ns;
     for (int32_t i = 0; i < count; i++) {
         window.busy[i] = (double)(gauges[i].work_ns - tuner->work_ns[i]) / ns;
         window.starved[i] = (double)(gauges[i].starved_ns - tuner->starved_ns[i]) / ns;
@@ -98,6 +102,18 @@ static bool was_tried(const mr_tuner *tuner, int32_t engine, int32_t threads, in
 static void note_tried(mr_tuner *tuner, mr_tuner_setting setting)
 {
     if (tuner->tried_count < MR_TUNER_TRIED_MAX) tuner->tried[tuner->tried_count++] = setting;
+}
+
+/* The rate before the trial was another one than after it: the machine was, not the setting. */
+static void doubt(mr_tuner *tuner)
+{
+    constexpr double CHANGED = 0.15;
+    constexpr int32_t DOUBTS_MAX = 8;
+    tuner->is_doubted = false;
+    if (fabs(tuner->rate - tuner->base) < CHANGED * tuner->base || tuner->doubts == DOUBTS_MAX) return;
+    tuner->doubts++;
+    tuner->tried_count--;
+    if (tuner->rate < tuner->best) tuner->best = tuner->rate;
 }
 
 /* One engine has more threads for good: what was too much for others before may be worth it now. */
@@ -314,7 +330,8 @@ static bool is_kept(const mr_tuner *tuner)
                    (tuner->trial.threads == tuner->before.threads && tuner->trial.depth > tuner->before.depth);
     if (is_more) return tuner->rate >= FASTER * tuner->base;
     /* Many small losses are a large one. */
-    return tuner->rate >= AS_FAST * tuner->base && tuner->rate >= AS_FAST * AS_FAST * tuner->best;
+    bool is_small = tuner->rate >= AS_FAST * tuner->base && tuner->rate >= AS_FAST * AS_FAST * tuner->best;
+    return is_small || tuner->rate >= tuner->base;
 }
 
 static bool undo(mr_tuner *tuner, const mr_engine_gauge *gauges, mr_tuner_decision *decision)
@@ -327,6 +344,7 @@ static bool undo(mr_tuner *tuner, const mr_engine_gauge *gauges, mr_tuner_decisi
              (int)(are_threads ? trial->threads : trial->depth), (int)(are_threads ? before->threads : before->depth),
              are_threads ? "threads" : "slots", tuner->rate, tuner->base);
     tuner->phase = MR_TUNER_BASE;
+    tuner->is_doubted = true;
     return true;
 }
 
@@ -339,7 +357,7 @@ static bool watch_rate(mr_tuner *tuner, const mr_tuner_window *window, mr_tuner_
     snprintf(decision->line, sizeof decision->line, "looks again: %.4g elements/s, %.4g before", window->rate,
              tuner->base);
     tuner->patience = 2 * tuner->patience < PATIENCE_MAX ? 2 * tuner->patience : PATIENCE_MAX;
-    tuner->tried_count = 0;
+    tuner->tried_count = tuner->doubts = 0;
     tuner->best = 0;
     tuner->phase = MR_TUNER_BASE;
     return true;
@@ -374,6 +392,7 @@ bool mr_tuner_step(mr_tuner *tuner, uint64_t now_ns, uint64_t elements, const mr
         note_tried(tuner, tuner->before);
         if (tuner->trial.threads > tuner->before.threads) forget_others(tuner, tuner->trial.engine, gauges);
     }
+    if (tuner->is_doubted) doubt(tuner);
     tuner->base = tuner->rate;
     if (tuner->base > tuner->best) tuner->best = tuner->base;
     tuner->windows = 0;

@@ -37,11 +37,14 @@ typedef struct mr_tuner {
     uint64_t until_ns, until; /* the window, or what is skipped, ends when both time and elements are there */
     uint64_t tick_ns, gap_ns; /* of the call before; between calls, on the average */
     uint64_t start_ns, start; /* of the window */
+    double made;              /* at its start */
     uint64_t work_ns[MR_TUNER_ENGINES_MAX], starved_ns[MR_TUNER_ENGINES_MAX];
     int32_t windows;   /* in this phase */
     double rate;       /* best of the phase's windows */
     double base, best; /* before the trial; of all that were kept */
     mr_tuner_setting before, trial;
+    bool is_doubted; /* a trial was taken back, and what was before is measured once more */
+    int32_t doubts;  /* trials that were forgotten because that was another rate */
     int32_t tried_count;
     mr_tuner_setting tried[MR_TUNER_TRIED_MAX];
     int32_t off, patience; /* windows of another rate since it settled; how many are enough */

@@ -58,7 +58,7 @@ static double element_seconds(const model *m, const state *s, double *waits)
 static double best_rate(const model *m)
 {
     double best = 0;
-    for (int code = 0; code < 20 * 20 * 20; code++) {
+    for (int code = 0; code < (m->count > 1 ? 8000 : 20); code++) {
         state s = {.threads = {code % 20, code / 20 % 20, code / 400}, .depth = {64, 64, 64}};
         int32_t total = 0;
         bool is_allowed = true;
@@ -203,8 +203,8 @@ TEST(tuner_threads_go_where_the_work_is)
 TEST(tuner_trivial_work_is_done_inline)
 {
     model m = decode;
-    m.engines[0].work = 1e-6;
-    m.engines[0].hand_over = 1e-5;
+    m.engines[0].work = 3e-5;
+    m.engines[0].hand_over = 3e-4;
     state s = {{1}, {2}};
     check_tunes(&m, s, 0.95);
     m.engines[0].stays_threaded = true;
@@ -269,6 +269,40 @@ TEST(tuner_pauses_are_no_measurements)
     }
     CHECK_EQ(sim.tuner.phase, MR_TUNER_SETTLED);
     CHECK_EQ(s.threads[0], 8);
+}
+
+/* Slots that become ready together are delivered together: the rate is that of making them. */
+TEST(tuner_bursts_are_no_rate)
+{
+    mr_tuner tuner;
+    mr_tuner_init(&tuner, 4, 4, 1 << 20);
+    mr_engine_gauge gauge = {.name = "made", .threads = 1, .threads_max = 4, .depth = 1, .slots = 2, .slot_rows = 1};
+    mr_tuner_decision decision;
+    CHECK(!mr_tuner_step(&tuner, 1, 0, &gauge, 1, &decision));
+    for (uint64_t t = 1; t <= 2; t++) {
+        gauge.made = 10 * (double)t;
+        (void)mr_tuner_step(&tuner, 1 + t * 1000000000, 100 * t, &gauge, 1, &decision);
+    }
+    CHECK(fabs(tuner.base - 10) < 1e-3);
+}
+
+/* A neighbour takes half of the machine during the one trial that matters. */
+TEST(tuner_tries_again_what_was_tried_in_a_bad_moment)
+{
+    model m = decode, slowed = decode;
+    m.threads_max = m.engines[0].threads_max = 2;
+    slowed.threads_max = slowed.engines[0].threads_max = 2;
+    slowed.engines[0].work *= 2.2;
+    state s = {{1}, {1}};
+    simulation sim;
+    begin(&m, &sim);
+    while (sim.decisions == 0) simulate(&m, &s, &sim, 0.01);
+    CHECK_EQ(s.threads[0], 2);
+    while (sim.decisions == 1) simulate(&slowed, &s, &sim, 0.01);
+    CHECK_EQ(s.threads[0], 1);
+    simulate(&slowed, &s, &sim, 60);
+    CHECK_EQ(s.threads[0], 2);
+    CHECK_EQ(sim.tuner.phase, MR_TUNER_SETTLED);
 }
 
 TEST(tuner_says_what_and_why)

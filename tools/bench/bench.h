@@ -47,6 +47,9 @@ void bench_row(bench_report *report, bench_result result);
 struct mr_iterator;
 void bench_show_stages(bench_report *report, const char *task, struct mr_iterator *iterator, bool is_first);
 
+/* With --stats: whether it was given. */
+bool bench_wants_stats(const bench_report *report);
+
 double bench_seconds(void); /* monotonic */
 double bench_median(const double *values, int count);
 /* Threads to measure with: --threads, or the usable processors. Rounds: --rounds, or the fallback. */
@@ -62,6 +65,17 @@ void bench_command_numbers(const char *command, const char *const *keys, double 
 [[gnu::format(printf, 1, 2)]] const char *bench_peers_path(const char *format, ...);
 /* The Python with TensorFlow 2.15.1 (MILLRACE_ORACLE_PYTHON or .toolchain/oracle/bin/python); null when there is none. */
 const char *bench_tensorflow_python(void);
+
+/* tuned.c: rows of a pipeline that is tuned, from one thread without prefetch and from 64 threads with a prefetch of 64,
+ * beside the best fixed setting. */
+struct mr_dataset;
+typedef struct bench_tuned_task {
+    const char *name;
+    struct mr_dataset *(*dataset)(const void *context); /* endless, without prefetch */
+    const void *context;
+    int64_t elements; /* a round */
+} bench_tuned_task;
+void bench_tuned(bench_report *report, const bench_tuned_task *task);
 
 /* reading.c: a part of the suite "records". */
 void bench_records_reading(bench_report *report);

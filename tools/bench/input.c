@@ -167,7 +167,8 @@ static mr_dataset *parsed(const char *path)
     return mr_dataset_parse_example(d, features, 2);
 }
 
-static mr_dataset *train_input(const char *path)
+/* Without prefetch. */
+static mr_dataset *train_batches(const char *path)
 {
     mr_dataset *d = mr_dataset_decode_image(parsed(path), .seed = 1,
                                             .image = {.height = SIDE,
@@ -176,7 +177,17 @@ static mr_dataset *train_input(const char *path)
                                                       .random_flip = true,
                                                       .mean = {123.7f, 116.3f, 103.5f},
                                                       .deviation = {58.4f, 57.1f, 57.4f}});
-    return mr_dataset_prefetch(mr_dataset_batch(d, BATCH, .drop_remainder = true), 2);
+    return mr_dataset_batch(d, BATCH, .drop_remainder = true);
+}
+
+static mr_dataset *train_input(const char *path)
+{
+    return mr_dataset_prefetch(train_batches(path), 2);
+}
+
+static mr_dataset *tuned_batches(const void *path)
+{
+    return train_batches(path);
 }
 
 static mr_dataset *whole_pictures(const char *path)
@@ -265,6 +276,10 @@ BENCH(input, "the demo's pipeline: records to batches of pictures")
     if (status == MR_OK) status = load_pictures(path, pictures, &megapixels, &error);
     for (size_t i = 0; i < sizeof tasks / sizeof *tasks && status == MR_OK; i++)
         status = measure(report, &tasks[i], path, pictures, &error);
+    if (status == MR_OK) {
+        bench_tuned_task task = {"train_input", tuned_batches, path, PICTURES / BATCH};
+        bench_tuned(report, &task);
+    }
     if (status == MR_OK)
         bench_note(report, "%d pictures of %.2f megapixels on the average, %d threads", PICTURES, megapixels / PICTURES,
                    bench_threads(report));

@@ -168,6 +168,11 @@ void bench_note(bench_report *report, const char *format, ...)
     if (used + 1 < sizeof report->notes) report->notes[used] = '\n', report->notes[used + 1] = 0;
 }
 
+bool bench_wants_stats(const bench_report *report)
+{
+    return report->stats;
+}
+
 void bench_show_stages(bench_report *report, const char *task, mr_iterator *iterator, bool is_first)
 {
     char text[8192];
@@ -184,7 +189,8 @@ static void usage(FILE *file)
     fprintf(file, "bench SUITE… [--json] [--stats] [--threads N] [--rounds N]\n\n"
                   "Measures millrace beside a peer or a limit, in the same run, and prints medians and ratios;\n"
                   "a ratio above 1 is better than the peer. --json prints one object a line; --stats shows\n"
-                  "what the stages of the pipelines of \"input\" do.\n\nSuites:\n");
+                  "what the stages of the pipelines of \"input\" do, and each\n"
+                  "decision of the tuner.\n\nSuites:\n");
     for (bench_suite *suite = first; suite; suite = suite->next)
         fprintf(file, "  %-10s %s\n", suite->name, suite->about);
 }

@@ -52,6 +52,21 @@ static double mapped_numbers(int64_t count, int threads)
     return drain(mr_dataset_batch(d, 1000), threads, count);
 }
 
+/* ---- The same for the tuner: endless, and without prefetch ---- */
+
+static mr_dataset *endless_rows(const void *table)
+{
+    mr_dataset *d = mr_dataset_shuffle(mr_dataset_from_slices(table, 1), .buffer = BUFFER, .seed = 1);
+    return mr_dataset_batch(mr_dataset_repeat(d, MR_FOREVER), BATCH);
+}
+
+static mr_dataset *endless_numbers(const void *)
+{
+    static const mr_element_spec spec = {.count = 1, .dtypes = {MR_INT64}, .shapes = {{.rank = 0}}};
+    mr_dataset *d = mr_dataset_repeat(mr_dataset_range(0, 10000000, 1), MR_FOREVER);
+    return mr_dataset_batch(mr_dataset_map(d, add_one, nullptr, &spec), 1000);
+}
+
 static void *enqueue_all(void *argument)
 {
     mr_queue *queue = argument;
@@ -177,6 +192,8 @@ BENCH(pipeline, "rows through shuffle and batch, a trivial map, a queue between 
         queued[i] = queued_elements();
         their_queued[i] = peer(tf, tf_head, tf_queue);
     }
+    bench_tuned(report, &(bench_tuned_task){"shuffle_batch", endless_rows, &table, 4000});
+    bench_tuned(report, &(bench_tuned_task){"trivial_map", endless_numbers, nullptr, 4000});
     mr_tensor_deinit(&table);
     double ours = bench_median(rows, rounds);
     bench_row(report, (bench_result){"shuffle_batch", "rows/s", "tf.data", ours, bench_median(their_rows, rounds),
