@@ -93,7 +93,8 @@ typedef struct mr_stage mr_stage;
 typedef struct mr_stage_functions {
     /* Position 0 of another iteration. Shuffle draws another order in each, sources hand the number on as the epoch. */
     mr_status (*begin)(mr_stage *stage, uint64_t iteration, mr_error *error);
-    /* The item at the position, which moves on. errors: MR_OUT_OF_RANGE at the end of the iteration */
+    /* The item at the position, which moves on, also over an element that failed: that is its error, once. One that
+     * leaves the position where it is has failed for good. errors: MR_OUT_OF_RANGE at the end of the iteration */
     mr_status (*next)(mr_stage *stage, mr_item *item, mr_error *error);
     /* Moves to a position of the iteration; past the end is the end. Cheap when it is the position already. */
     mr_status (*seek)(mr_stage *stage, uint64_t position, mr_error *error);
@@ -151,8 +152,13 @@ mr_status mr_stage_restore_forward(mr_stage *stage, mr_place_reader *reader, mr_
 /* For begin and seek of stages without state of their own. */
 mr_status mr_stage_begin_simple(mr_stage *stage, uint64_t iteration, mr_error *error);
 mr_status mr_stage_seek_simple(mr_stage *stage, uint64_t position, mr_error *error);
-/* seek by beginning again and dropping, for what can only go forward. */
+/* Goes by the next element, also by one that fails. errors: MR_OUT_OF_RANGE; what may not fail the next time */
+mr_status mr_stage_pass(mr_stage *stage, mr_error *error);
+/* seek by beginning again and passing, for what can only go forward. */
 mr_status mr_stage_seek_forward(mr_stage *stage, uint64_t position, mr_error *error);
+
+/* Of order stages: the input's item at its position as the stage's own next, counted; or its failure. */
+mr_status mr_order_pull(mr_stage *stage, mr_item *item, mr_error *error);
 
 /* Of stream stages with one input: */
 mr_status mr_stream_begin(mr_stage *stage, uint64_t iteration, mr_error *error);

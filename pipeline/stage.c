@@ -159,20 +159,35 @@ mr_status mr_stage_seek_simple(mr_stage *stage, uint64_t position, mr_error *err
     return MR_OK;
 }
 
+mr_status mr_stage_pass(mr_stage *stage, mr_error *error)
+{
+    mr_item item = {0};
+    if (mr_run_is_cancelled(stage->run)) return mr_fail(error, MR_CANCELLED, "the pipeline was cancelled");
+    uint64_t before = stage->position;
+    mr_status status = mr_stage_next(stage, &item, error);
+    mr_item_deinit(&item);
+    bool is_over = status == MR_OUT_OF_RANGE || status == MR_CANCELLED || status == MR_RESOURCE_EXHAUSTED;
+    return is_over || stage->position == before ? status : MR_OK;
+}
+
 mr_status mr_stage_seek_forward(mr_stage *stage, uint64_t position, mr_error *error)
 {
     if (position < stage->position) MR_TRY(mr_stage_begin(stage, stage->iteration, error));
     while (stage->position < position) {
-        mr_item item = {0};
-        if (mr_run_is_cancelled(stage->run)) return mr_fail(error, MR_CANCELLED, "the pipeline was cancelled");
-        uint64_t before = stage->position;
-        mr_status status = mr_stage_next(stage, &item, error);
-        mr_item_deinit(&item);
+        mr_status status = mr_stage_pass(stage, error);
         if (status == MR_OUT_OF_RANGE) break;
-        /* An element that fails is passed over like another, unless it may not fail the next time. */
-        bool is_passed = stage->position != before && status != MR_RESOURCE_EXHAUSTED && status != MR_CANCELLED;
-        if (status != MR_OK && !is_passed) return status;
+        MR_TRY(status);
     }
+    return MR_OK;
+}
+
+mr_status mr_order_pull(mr_stage *stage, mr_item *item, mr_error *error)
+{
+    uint64_t before = stage->input->position;
+    mr_status status = mr_stage_next(stage->input, item, error);
+    if (stage->input->position != before) stage->position++;
+    MR_TRY(status);
+    mr_count(&stage->counters->elements, 1);
     return MR_OK;
 }
 

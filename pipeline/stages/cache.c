@@ -315,13 +315,15 @@ static mr_status cache_begin(mr_stage *stage, uint64_t iteration, mr_error *erro
 static mr_status cache_next(mr_stage *stage, mr_item *item, mr_error *error)
 {
     cache_stage *self = (cache_stage *)stage;
-    mr_stage *input = stage->children[0];
-    bool is_memory = settings_of(self)->path == nullptr;
-    uint64_t before = self->has_begun ? input->position : 0;
+    bool is_memory = settings_of(self)->path == nullptr, is_read = self->file != nullptr;
     mr_status status = is_memory ? memory_next(self, item, error) : file_next(self, item, error);
+    /* The input begins again for an element that failed in an earlier pass: it is where it stands that tells whether it
+     * has failed again. */
+    bool has_failed =
+        is_read ? status == MR_DATA_LOSS : self->has_begun && stage->children[0]->position > stage->position;
     if (status == MR_OK)
         mr_stream_number(stage, item);
-    else if (self->has_begun && input->position > before && status != MR_OUT_OF_RANGE)
+    else if (has_failed && status != MR_OUT_OF_RANGE)
         stage->position++;
     return status;
 }

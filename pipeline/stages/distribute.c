@@ -41,10 +41,7 @@ static mr_status distribute_next(mr_stage *stage, mr_item *item, mr_error *error
     const distribute_settings *s = stage->dataset->settings;
     if (mr_stage_ended(stage)) return mr_fail(error, MR_OUT_OF_RANGE, "end of sequence");
     MR_TRY(mr_stage_seek(stage->input, element_of(s, stage->position), error));
-    MR_TRY(mr_stage_next(stage->input, item, error));
-    stage->position++;
-    mr_count(&stage->counters->elements, 1);
-    return MR_OK;
+    return mr_order_pull(stage, item, error);
 }
 
 static mr_status distribute_prepare(mr_stage *stage, mr_error *error)

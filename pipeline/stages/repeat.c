@@ -48,11 +48,7 @@ static mr_status repeat_next(mr_stage *stage, mr_item *item, mr_error *error)
     repeat_stage *self = (repeat_stage *)stage;
     while (!is_past(self, self->pass)) {
         uint64_t before = stage->input->position;
-        mr_status status = mr_stage_next(stage->input, item, error);
-        if (stage->input->position != before) stage->position++;
-        if (status == MR_OK) {
-            mr_count(&stage->counters->elements, 1);
-        }
+        mr_status status = mr_order_pull(stage, item, error);
         if (status != MR_OUT_OF_RANGE) return status;
         self->input_count = (int64_t)before;
         if (before == 0) return status;
@@ -69,13 +65,14 @@ static mr_status repeat_seek(mr_stage *stage, uint64_t position, mr_error *error
 {
     repeat_stage *self = (repeat_stage *)stage;
     if (stage->count >= 0 && position > (uint64_t)stage->count) position = (uint64_t)stage->count;
+    /* Passes need not be equally long where elements fall. */
+    if (stage->input->count == MR_CARDINALITY_UNKNOWN && !stage->input->is_seekable)
+        return mr_stage_seek_forward(stage, position, error);
     if (self->input_count == MR_CARDINALITY_UNKNOWN) {
         /* The end of the first pass tells its length; from there on it is arithmetic. */
         if (position < stage->position) MR_TRY(repeat_begin(stage, stage->iteration, error));
         while (stage->position < position && self->input_count == MR_CARDINALITY_UNKNOWN) {
-            mr_item item = {0};
-            mr_status status = repeat_next(stage, &item, error);
-            mr_item_deinit(&item);
+            mr_status status = mr_stage_pass(stage, error);
             if (status == MR_OUT_OF_RANGE) return MR_OK;
             MR_TRY(status);
         }

@@ -8,7 +8,10 @@
  * having gone there: slot s holds the item that came in at the last step before p that drew s. Walking the steps
  * backwards finds all slots in about B ln B steps, whatever p is.
  *
- * When the input cannot be moved about in, a trail (trail.h) keeps which of its elements are in the buffer. */
+ * An element that fails waits in its slot like another, so that what a slot holds does not depend on it.
+ *
+ * When the input cannot be moved about in, a trail (trail.h) keeps which of its elements are in the buffer; what fails is
+ * then told at once. */
 #include "pipeline/trail.h"
 
 #include <stdlib.h>
@@ -30,7 +33,10 @@ typedef struct shuffle_stage {
     mr_item *slots;
     uint64_t size, live;
     bool is_full, input_ended;
-    /* Over an input that cannot be moved about in: */
+    /* Over an input that can be moved about in, from the first failure on: */
+    mr_error **failures; /* owned; of each slot; null: none */
+    mr_error failure;    /* room for one */
+    /* Over one that cannot: */
     uint64_t *origins; /* of each slot's item */
     mr_trail trail;
 } shuffle_stage;
@@ -57,6 +63,10 @@ static uint64_t draw(const shuffle_stage *self, uint64_t position, uint64_t coun
 static void empty(shuffle_stage *self)
 {
     for (uint64_t i = 0; i < self->live; i++) mr_item_deinit(&self->slots[i]);
+    for (uint64_t i = 0; self->failures != nullptr && i < self->live; i++) {
+        free(self->failures[i]);
+        self->failures[i] = nullptr;
+    }
     self->live = 0;
     self->is_full = self->input_ended = false;
     mr_trail_clear(&self->trail);
@@ -76,13 +86,41 @@ static mr_status shuffle_begin(mr_stage *stage, uint64_t iteration, mr_error *er
     return mr_stage_begin(stage->input, iteration, error);
 }
 
-/* The input's next item into a slot; false at the end. */
-static mr_status refill(shuffle_stage *self, mr_item *slot, bool *is_filled, mr_error *error)
+/* The failure that self->failure holds, where the slot's item would be. */
+static mr_status keep_failure(shuffle_stage *self, mr_status status, mr_error **kept, mr_error *error)
+{
+    if (self->failures == nullptr) self->failures = calloc(self->size, sizeof *self->failures);
+    *kept = self->failures == nullptr ? nullptr : malloc(sizeof **kept);
+    if (*kept == nullptr) return mr_fail_memory(error, sizeof **kept);
+    **kept = self->failure;
+    (*kept)->status = status;
+    return MR_OK;
+}
+
+/* The input's next item, or what it failed with. */
+static mr_status take(shuffle_stage *self, mr_item *item, mr_error **kept, mr_error *error)
+{
+    mr_stage *input = self->stage.input;
+    uint64_t before = input->position;
+    *kept = nullptr;
+    if (self->origins != nullptr) return mr_stage_next(input, item, error);
+    mr_status status = mr_stage_next(input, item, &self->failure);
+    if (status == MR_OK) return MR_OK;
+    bool is_over = status == MR_OUT_OF_RANGE || status == MR_CANCELLED || status == MR_RESOURCE_EXHAUSTED;
+    *item = (mr_item){0};
+    if (!is_over && input->position != before) return keep_failure(self, status, kept, error);
+    if (error != nullptr) *error = self->failure;
+    return status;
+}
+
+/* The input's next item for a slot; false at the end. */
+static mr_status refill(shuffle_stage *self, mr_item *item, mr_error **kept, bool *is_filled, mr_error *error)
 {
     *is_filled = false;
+    *kept = nullptr;
     if (self->input_ended) return MR_OK;
     if (self->origins != nullptr) MR_TRY(mr_trail_step(&self->trail, self->stage.input, error));
-    mr_status status = mr_stage_next(self->stage.input, slot, error);
+    mr_status status = take(self, item, kept, error);
     if (status == MR_OUT_OF_RANGE) {
         self->input_ended = true;
         return MR_OK;
@@ -97,14 +135,15 @@ static void keep_origin(shuffle_stage *self, uint64_t slot, uint64_t origin)
     mr_trail_hold(&self->trail, origin);
 }
 
-/* An input that fails has moved on over the element that it failed for, and so do we. */
 static mr_status fill(shuffle_stage *self, mr_error *error)
 {
     bool is_filled = true;
     while (self->live < self->size && is_filled) {
         uint64_t origin = self->stage.input->position;
-        MR_TRY(refill(self, &self->slots[self->live], &is_filled, error));
+        mr_error *kept = nullptr;
+        MR_TRY(refill(self, &self->slots[self->live], &kept, &is_filled, error));
         if (!is_filled) break;
+        if (self->failures != nullptr) self->failures[self->live] = kept;
         if (self->origins != nullptr) keep_origin(self, self->live, origin);
         self->live++;
     }
@@ -119,18 +158,31 @@ static mr_status buffered_next(shuffle_stage *self, mr_item *item, mr_error *err
     uint64_t slot = draw(self, self->stage.position, self->live), origin = self->stage.input->position;
     bool is_filled = false;
     mr_item fresh = {0};
-    MR_TRY(refill(self, &fresh, &is_filled, error));
+    mr_error *kept = nullptr, *failure = nullptr;
+    MR_TRY(refill(self, &fresh, &kept, &is_filled, error));
     *item = self->slots[slot];
+    if (self->failures != nullptr) {
+        failure = self->failures[slot];
+        self->failures[slot] = kept;
+    }
     if (self->origins != nullptr) mr_trail_drop(&self->trail, self->origins[slot]);
     if (!is_filled) {
         fresh = self->slots[--self->live];
         if (self->origins != nullptr) self->origins[slot] = self->origins[self->live];
+        if (self->failures != nullptr && slot != self->live) {
+            self->failures[slot] = self->failures[self->live];
+            self->failures[self->live] = nullptr;
+        }
     } else if (self->origins != nullptr) {
         keep_origin(self, slot, origin);
     }
     if (is_filled || slot != self->live) self->slots[slot] = fresh;
     self->stage.position++;
-    return MR_OK;
+    if (failure == nullptr) return MR_OK;
+    mr_status status = failure->status;
+    if (error != nullptr) *error = *failure;
+    free(failure);
+    return status;
 }
 
 static mr_status shuffle_next(mr_stage *stage, mr_item *item, mr_error *error)
@@ -139,15 +191,14 @@ static mr_status shuffle_next(mr_stage *stage, mr_item *item, mr_error *error)
     if (self->is_whole) {
         if (mr_stage_ended(stage)) return mr_fail(error, MR_OUT_OF_RANGE, "end of sequence");
         MR_TRY(mr_stage_seek(stage->input, mr_permutation_at(&self->permutation, stage->position), error));
-        MR_TRY(mr_stage_next(stage->input, item, error));
-        stage->position++;
-    } else {
-        uint64_t before = stage->input->position;
-        mr_status status = buffered_next(self, item, error);
-        /* An element that failed below takes a place of its own. */
-        if (status != MR_OK && status != MR_OUT_OF_RANGE && stage->input->position != before) stage->position++;
-        MR_TRY(status);
+        return mr_order_pull(stage, item, error);
     }
+    uint64_t before = stage->position, input_before = stage->input->position;
+    mr_status status = buffered_next(self, item, error);
+    /* An element that failed below takes a place of its own. */
+    bool has_failed = status != MR_OK && status != MR_OUT_OF_RANGE;
+    if (has_failed && stage->position == before && stage->input->position != input_before) stage->position++;
+    MR_TRY(status);
     mr_count(&stage->counters->elements, 1);
     return MR_OK;
 }
@@ -194,7 +245,9 @@ static mr_status jump(shuffle_stage *self, uint64_t steps, mr_error *error)
     self->live = self->size;
     for (uint64_t i = 0; i < self->size && status == MR_OK; i++) {
         status = mr_stage_seek(self->stage.input, origins[i].position, error);
-        if (status == MR_OK) status = mr_stage_next(self->stage.input, &self->slots[origins[i].slot], error);
+        mr_error *kept = nullptr;
+        if (status == MR_OK) status = take(self, &self->slots[origins[i].slot], &kept, error);
+        if (self->failures != nullptr) self->failures[origins[i].slot] = kept;
     }
     free(origins);
     if (status == MR_OK) status = mr_stage_seek(self->stage.input, steps + self->size, error);
@@ -282,6 +335,7 @@ static void shuffle_deinit(mr_stage *stage)
     shuffle_stage *self = (shuffle_stage *)stage;
     if (self->slots != nullptr) empty(self);
     free(self->slots);
+    free(self->failures);
     free(self->origins);
     mr_trail_deinit(&self->trail);
 }

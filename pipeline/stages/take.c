@@ -24,22 +24,11 @@ static mr_status part_begin(mr_stage *stage, uint64_t iteration, mr_error *error
     return mr_stage_begin(stage->input, iteration, error);
 }
 
-/* The input's item at its position, as this stage's next. */
-static mr_status pass_on(mr_stage *stage, mr_item *item, mr_error *error)
-{
-    uint64_t before = stage->input->position;
-    mr_status status = mr_stage_next(stage->input, item, error);
-    if (stage->input->position != before) stage->position++;
-    MR_TRY(status);
-    mr_count(&stage->counters->elements, 1);
-    return MR_OK;
-}
-
 static mr_status take_next(mr_stage *stage, mr_item *item, mr_error *error)
 {
     int64_t count = settings_of(stage)->count;
     if (count >= 0 && stage->position >= (uint64_t)count) return mr_fail(error, MR_OUT_OF_RANGE, "end of sequence");
-    return pass_on(stage, item, error);
+    return mr_order_pull(stage, item, error);
 }
 
 static mr_status take_seek(mr_stage *stage, uint64_t position, mr_error *error)
@@ -57,7 +46,7 @@ static mr_status skip_next(mr_stage *stage, mr_item *item, mr_error *error)
     int64_t count = settings_of(stage)->count;
     if (count < 0) return mr_fail(error, MR_OUT_OF_RANGE, "end of sequence");
     MR_TRY(mr_stage_seek(stage->input, stage->position + (uint64_t)count, error));
-    return pass_on(stage, item, error);
+    return mr_order_pull(stage, item, error);
 }
 
 static mr_status shard_next(mr_stage *stage, mr_item *item, mr_error *error)
@@ -67,7 +56,7 @@ static mr_status shard_next(mr_stage *stage, mr_item *item, mr_error *error)
     if (__builtin_mul_overflow(stage->position, (uint64_t)s->count, &at) || at > MR_POSITION_MAX)
         return mr_fail(error, MR_OUT_OF_RANGE, "end of sequence");
     MR_TRY(mr_stage_seek(stage->input, at + (uint64_t)s->index, error));
-    return pass_on(stage, item, error);
+    return mr_order_pull(stage, item, error);
 }
 
 static const mr_stage_functions take_functions = {.begin = part_begin, .next = take_next, .seek = take_seek};

@@ -80,6 +80,75 @@ TEST(random_pipelines_with_elements_that_fail_keep_order_and_place)
     for (int which = 0; which < pipelines(60); which++) check_a_place(failing_pipeline, which);
 }
 
+/* An element that fails is told once and gone by: what ends without failures ends with them. */
+TEST(random_pipelines_with_elements_that_fail_end)
+{
+    for (int which = 0; which < pipelines(60); which++) {
+        static random_pipeline made;
+        mr_dataset_free(random_pipeline_make(&made, first_seed() + (uint64_t)which));
+        if (random_top(&made)->endless) continue;
+        mr_error error = {0};
+        mr_dataset *d = failing_pipeline(which);
+        mr_iterator *iterator = nullptr;
+        mr_element element = {0};
+        CHECK_OK(mr_iterator_new(d, &(mr_iterator_options){.threads = 2}, &iterator, &error));
+        mr_dataset_free(d);
+        int count = 0;
+        while (mr_iterator_next(iterator, &element, &error) != MR_OUT_OF_RANGE)
+            if (count++ > 4 * RANDOM_ELEMENTS_MAX)
+                test_fail(__FILE__, __LINE__, "pipeline %d does not end: %s", which, error.message);
+        mr_element_deinit(&element);
+        mr_iterator_free(iterator);
+    }
+}
+
+/* Where failures meet stages that read again, go by elements, or hold some back. */
+static const struct {
+    const char *text;
+    int elements, failures;
+} failing_texts[] = {
+    /* What failed is not in the cache, and fails again. */
+    {"range 0 12 1\nmap fail\nprefetch 1\ncache\nrepeat 3\n", 30, 6},
+    {"range 0 12 1\nmap fail\nprefetch 1\ncache\nrepeat 3\nskip 4\n", 27, 5},
+    /* The ones that are gone by may fail. */
+    {"range 0 12 1\nmap fail\nprefetch 1\nwindow flat 1 1 1 0\nrepeat 1\nskip 5\n", 6, 1},
+    {"range 0 30 1\nmap fail\nprefetch 1\nwindow flat 1 1 1 0\nrepeat 2\nshard 3 1\nbatch 4 0\n", 1, 4},
+    /* Shuffled whole, and with a buffer: over data with an index, and without one. */
+    {"range 0 30 1\nmap fail\nprefetch 1\nenumerate 0\nshuffle 100 0\nrepeat 2\n", 48, 12},
+    {"range 0 30 1\nmap fail\nprefetch 1\nenumerate 0\nshuffle 7 0\nrepeat 2\n", 48, 12},
+    {"range 0 30 1\nmap fail\nprefetch 1\nscan\nshuffle 7 0\nrepeat 2\n", 48, 12},
+};
+
+static mr_dataset *failing_text(int which)
+{
+    return text_build(failing_texts[which].text);
+}
+
+TEST(elements_that_fail_are_told_once_and_keep_their_place)
+{
+    for (int which = 0; which < (int)(sizeof failing_texts / sizeof *failing_texts); which++) {
+        uint64_t found[ELEMENTS_MAX];
+        int count = elements_of(failing_text, which, 2, nullptr, found), failures = 0;
+        for (int i = 0; i < count; i++) failures += found[i] == 0;
+        if (count - failures != failing_texts[which].elements || failures != failing_texts[which].failures)
+            test_fail(__FILE__, __LINE__, "text %d: %d elements and %d failures", which, count - failures, failures);
+        check_threads(failing_text, which);
+        check_places(failing_text, which, 4096);
+    }
+}
+
+/* Each pass shuffles anew, so that other batches fall: passes are of unequal length, also for who goes by elements. */
+TEST(passes_of_unequal_length_are_not_counted_as_equal)
+{
+    static const char passes[] = "range 0 24 1\nshuffle 100 0\nbatch 3 0\nfilter 2 0\nrepeat 6\n";
+    char rest[sizeof passes + 16];
+    int64_t all[1024], some[1024];
+    snprintf(rest, sizeof rest, "%sskip 9\n", passes);
+    int64_t count = numbers_of(text_build(passes), nullptr, all, 1024);
+    CHECK_EQ(numbers_of(text_build(rest), nullptr, some, 1024), count - 27);
+    for (int64_t i = 27; i < count; i++) CHECK_EQ(some[i - 27], all[i]);
+}
+
 /* Any status is right; a crash is not, nor an end that does not come, nor an element that is lost without an error where
  * no error was ignored. */
 TEST(random_pipelines_without_memory_fail_and_leak_nothing)
