@@ -428,7 +428,7 @@ mr_status mr_queue_dequeue_many(mr_queue *queue, int64_t count, mr_tensor *compo
 
 mr_status mr_queue_dequeue_up_to(mr_queue *queue, int64_t count, mr_tensor *components, mr_error *error)
 {
-    return dequeue_batch(queue, count, true, components, error);
+    return dequeue_batch(queue, count, queue->kind != MR_QUEUE_PRIORITY, components, error);
 }
 
 /* ---- The rest ---- */

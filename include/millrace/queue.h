@@ -70,9 +70,11 @@ mr_status mr_queue_dequeue(mr_queue *queue, mr_tensor *components, mr_error *err
 /* count elements as one batch: waits for all of them. errors: MR_OUT_OF_RANGE: closed, and fewer are left (and stay);
  * MR_INVALID_ARGUMENT: the queue has no shapes */
 mr_status mr_queue_dequeue_many(mr_queue *queue, int64_t count, mr_tensor *components, mr_error *error);
-/* The same, but once the queue is closed as many as are left, if any. */
+/* The same, but once the queue is closed as many as are left, if any. MR_QUEUE_PRIORITY gives all or none, as
+ * TensorFlow's does. */
 mr_status mr_queue_dequeue_up_to(mr_queue *queue, int64_t count, mr_tensor *components, mr_error *error);
-/* Nothing comes in any more; what is there can be dequeued. cancel_pending: who waits to enqueue is turned away, too. */
+/* Nothing comes in any more; what is there can be dequeued. cancel_pending: who waits to enqueue is turned away, too. May
+ * be called again (which is an error in TensorFlow): then to turn those away. */
 void mr_queue_close(mr_queue *queue, bool cancel_pending);
 bool mr_queue_is_closed(mr_queue *queue);
 int64_t mr_queue_size(mr_queue *queue);
