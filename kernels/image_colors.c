@@ -87,7 +87,8 @@ MR_INLINE mr_vector smaller(mr_vector a, mr_vector b)
     return mr_vector_choose(a < b, a, b);
 }
 
-/* A pixel whose largest channel is not above 0 has no saturation: it becomes gray, as in TensorFlow. */
+/* A pixel whose largest channel is not above 0 has no saturation: it becomes gray, as in TensorFlow. Where TensorFlow's hue
+ * rounds to a whole turn, a hair below red, it takes that for no colour and makes gray; here it is red as its neighbours. */
 MR_INLINE pixels saturated(pixels p, mr_vector factor)
 {
     mr_vector zero = {}, high = larger(larger(p.red, p.green), p.blue), low = smaller(smaller(p.red, p.green), p.blue);

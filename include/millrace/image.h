@@ -98,7 +98,8 @@ typedef enum mr_color_step {
 } mr_color_step;
 
 /* Colours at random, as tf.image.random_brightness and its kin draw and change floats: what leaves 0…255 is not cut off
- * before it is made bytes. Brightness costs nothing, saturation and hue go once more over a row, contrast once more over
+ * before it is made bytes. (Saturation there makes gray of a red whose hue is a rounding error short of a whole turn; here
+ * it stays red.) Brightness costs nothing, saturation and hue go once more over a row, contrast once more over
  * the picture and, where the result is not floats in NHWC, as many floats of memory.
  * limits  brightness and factors 0…1000, hue 0…0.5; saturation and hue need 3 channels */
 typedef struct mr_color_options {

@@ -136,6 +136,11 @@ TEST(image_colors_by_hand)
     mr_color_link link = {.is_hue = true, .amount = 2, .then = {.scale = {1, 1, 1}}};
     loops.link(row, &link, 5);
     for (int i = 0; i < 15; i++) CHECK_NEAR(row[i], turned[i], 1e-4);
+    /* Red with a hue next to a whole turn stays red. */
+    float red[3] = {230, 25, nextafterf(25, 26)};
+    loops.link(red, &(mr_color_link){.amount = 1, .then = {.scale = {1, 1, 1}}}, 1);
+    CHECK_NEAR(red[0], 230, 1e-4);
+    CHECK_NEAR(red[1], 25, 1e-4);
     link = (mr_color_link){.amount = 0, .then = {.scale = {1, 1, 1}}};
     loops.link(row, &link, 5);
     for (int i = 0; i < 15; i++) CHECK_NEAR(row[i], gray[i], 1e-4);
