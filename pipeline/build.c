@@ -17,7 +17,7 @@ uint64_t mr_dataset_digest(const mr_dataset *dataset)
     uint64_t digest = 0;
     for (; dataset != nullptr; dataset = dataset->input) {
         const mr_dataset_kind *kind = dataset->kind;
-        if (kind->role == MR_ROLE_PREFETCH) continue;
+        if (kind->role == MR_ROLE_PREFETCH || kind->role == MR_ROLE_OPTIONS) continue;
         digest = mr_digest_bytes(digest, kind->name, strlen(kind->name));
         if (kind->digest != nullptr) digest = mr_digest(digest, kind->digest(dataset));
         for (int32_t i = 0; i < dataset->more_count; i++)
@@ -50,6 +50,7 @@ static mr_status close_engine(builder *b, const mr_dataset *last, mr_counters *c
 {
     mr_engine_plan *plan = &b->plan;
     int32_t most = plan->run->threads;
+    last = mr_dataset_without_options(last);
     plan->last = last;
     plan->counters = counters;
     plan->drops = b->drops;
@@ -180,6 +181,7 @@ static mr_status add(builder *b, const mr_dataset *dataset, mr_counters *counter
     case MR_ROLE_BATCH:
         return add_batch(b, dataset, counters, error);
     case MR_ROLE_STREAM:
+    case MR_ROLE_OPTIONS:
         return MR_OK;
     }
     return MR_OK;
@@ -211,6 +213,7 @@ static mr_status build_tree(mr_pipeline *pipeline, const mr_dataset *top, const 
     int32_t count = 0;
     const mr_dataset *next = top;
     do {
+        next = mr_dataset_without_options(next);
         chain[count++] = next;
         next = next->input;
     } while (next != nullptr);

@@ -28,6 +28,7 @@ mr_dataset *mr_dataset_new(const mr_dataset_kind *kind, mr_dataset *input, size_
     dataset->count = input->count;
     dataset->depth = input->depth + 1;
     dataset->is_heavy = input->is_heavy;
+    dataset->options = input->options;
     if (input->failure != nullptr) return mr_dataset_fail_with(dataset, input->failure);
     if (dataset->depth >= MR_STAGES_MAX)
         return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "%s: more than %d datasets in a chain", kind->name,
@@ -57,6 +58,7 @@ mr_dataset *mr_dataset_new_of(const mr_dataset_kind *kind, mr_dataset *const *in
         }
         more[dataset->more_count++] = input;
         dataset->is_heavy |= input->is_heavy;
+        mr_dataset_options_merge(&dataset->options, &input->options);
         if (input->failure != nullptr) (void)mr_dataset_fail_with(dataset, input->failure);
         if (input->depth + 1 > dataset->depth) dataset->depth = input->depth + 1;
     }

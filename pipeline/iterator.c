@@ -1,54 +1,128 @@
-/* Iterator: runs the engine on top of a pipeline for the user, and keeps its place. */
+/* Iterator: runs the engine on top of a pipeline for the user, and keeps its place. A pipeline with its engines is a
+ * course; initialize puts another one in its place. */
+#include "pipeline/iterator.h"
+
+#include "base/pool.h"
 #include "pipeline/engine.h"
 #include "pipeline/tuner.h"
 
-#include "base/pool.h"
-
 #include <millrace/record.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
-struct mr_iterator {
+typedef struct course {
     mr_dataset *dataset;
     mr_run run;
     mr_engines engines;
     mr_pipeline pipeline;
+    bool may_misfit; /* its elements may have shapes that the iterator's spec does not */
+} course;
+
+struct mr_iterator {
+    mr_element_spec spec;
+    mr_iterator_options options; /* of every course; its dataset may say what they leave open */
+    mr_watch *watch;
+    course *course; /* null: not initialised */
+    /* Guards is_cancelled, coming and the change of course, so that cancel may come from any thread at any moment. */
+    pthread_mutex_t swap;
+    course *coming; /* whose engines initialize makes */
+    bool is_cancelled;
+    /* Once a handle was given out callers take turns. Taken before every other mutex. */
+    pthread_mutex_t turn;
+    bool has_handle;
+    mr_handle handle;
     bool has_digest;
     uint64_t digest, digested; /* of how many elements */
 };
 
-/* ---- The user's side ---- */
+/* ---- Courses ---- */
 
-mr_status mr_iterator_new(mr_dataset *dataset, const mr_iterator_options *options, mr_iterator **iterator,
-                          mr_error *error)
+static void course_free(course *course)
+{
+    if (course == nullptr) return;
+    /* What is inside stages stops too, before it is waited for. */
+    mr_engines_cancel(&course->engines);
+    mr_pipeline_deinit(&course->pipeline);
+    mr_engines_deinit(&course->engines);
+    mr_tuning_free(course->run.tuning);
+    mr_dataset_free(course->dataset);
+    free(course);
+}
+
+static mr_status course_new(mr_iterator *iterator, mr_dataset *dataset, course **result, mr_error *error)
 {
     constexpr size_t BUDGET_BYTES = (size_t)1 << 30;
-    constexpr int32_t THREADS_MAX = 1024;
+    course *made = calloc(1, sizeof *made);
+    if (made == nullptr) return mr_fail_memory(error, sizeof *made);
+    mr_iterator_options options = iterator->options;
+    if (options.threads == 0) options.threads = dataset->options.threads;
+    if (options.budget_bytes == 0) options.budget_bytes = dataset->options.budget_bytes;
+    made->dataset = mr_dataset_ref(dataset);
+    mr_engines_init(&made->engines);
+    made->run.seed = options.seed;
+    made->run.threads = options.threads > 0 ? options.threads : mr_processor_count();
+    made->run.budget_bytes = options.budget_bytes > 0 ? options.budget_bytes : BUDGET_BYTES;
+    made->run.allocate = options.allocate;
+    made->run.allocate_context = options.allocate_context;
+    made->run.watch = iterator->watch;
+    made->run.engines = &made->engines;
+    mr_status status = mr_tuning_new(&options, &made->run, &made->run.tuning, error);
+    if (status == MR_OK)
+        *result = made;
+    else
+        course_free(made);
+    return status;
+}
+
+/* Cancel reaches the engines of a course that is being made, and all of it as soon as it is the iterator's. */
+static mr_status change_course(mr_iterator *iterator, mr_dataset *dataset, mr_error *error)
+{
+    course *made = nullptr;
+    MR_TRY(course_new(iterator, dataset, &made, error));
+    pthread_mutex_lock(&iterator->swap);
+    iterator->coming = made;
+    bool is_cancelled = iterator->is_cancelled;
+    pthread_mutex_unlock(&iterator->swap);
+    mr_status status = is_cancelled ? mr_fail(error, MR_CANCELLED, "the iterator was cancelled") : MR_OK;
+    if (status == MR_OK) status = mr_pipeline_init(&made->pipeline, dataset, &made->run, 0, error);
+    if (status == MR_OK && made->run.tuning != nullptr) mr_tuning_begin(made->run.tuning);
+    if (status == MR_OK) status = mr_stage_begin(made->pipeline.top, 0, error);
+    pthread_mutex_lock(&iterator->swap);
+    iterator->coming = nullptr;
+    course *old = made;
+    if (status == MR_OK) {
+        old = iterator->course;
+        iterator->course = made;
+        if (iterator->is_cancelled) mr_stage_cancel(made->pipeline.top);
+    }
+    pthread_mutex_unlock(&iterator->swap);
+    course_free(old);
+    return status;
+}
+
+/* ---- The user's side ---- */
+
+static mr_status new_iterator(const mr_element_spec *spec, const mr_iterator_options *options, mr_iterator **iterator,
+                              mr_error *error)
+{
     static const mr_iterator_options plain = {0};
-    *iterator = nullptr;
-    MR_TRY(mr_dataset_status(dataset, error));
     if (options == nullptr) options = &plain;
-    if (options->threads < 0 || options->threads > THREADS_MAX)
+    if (options->threads < 0 || options->threads > MR_THREADS_MAX)
         return mr_fail(error, MR_INVALID_ARGUMENT, "an iterator with %d threads, where 0 to %d may be",
-                       options->threads, THREADS_MAX);
+                       options->threads, MR_THREADS_MAX);
     if (options->threads_first < 0)
         return mr_fail(error, MR_INVALID_ARGUMENT, "an iterator that begins with %d threads", options->threads_first);
     mr_iterator *made = calloc(1, sizeof *made);
     if (made == nullptr) return mr_fail_memory(error, sizeof *made);
-    made->dataset = mr_dataset_ref(dataset);
-    mr_engines_init(&made->engines);
-    made->run = (mr_run){.seed = options->seed,
-                         .threads = options->threads > 0 ? options->threads : mr_processor_count(),
-                         .budget_bytes = options->budget_bytes > 0 ? options->budget_bytes : BUDGET_BYTES,
-                         .allocate = options->allocate,
-                         .allocate_context = options->allocate_context,
-                         .engines = &made->engines};
+    made->spec = *spec;
+    for (int32_t i = 0; i < spec->count; i++) made->spec.names[i] = nullptr;
+    pthread_mutex_init(&made->swap, nullptr);
+    pthread_mutex_init(&made->turn, nullptr);
+    made->options = *options;
+    made->options.trace_path = nullptr; /* the caller's */
     made->has_digest = options->digest;
-    mr_status status = mr_watch_new(options, &made->run.watch, error);
-    if (status == MR_OK) status = mr_tuning_new(options, &made->run, &made->run.tuning, error);
-    if (status == MR_OK) status = mr_pipeline_init(&made->pipeline, dataset, &made->run, 0, error);
-    if (status == MR_OK && made->run.tuning != nullptr) mr_tuning_begin(made->run.tuning);
-    if (status == MR_OK) status = mr_stage_begin(made->pipeline.top, 0, error);
+    mr_status status = mr_watch_new(options, &made->watch, error);
     if (status == MR_OK)
         *iterator = made;
     else
@@ -56,16 +130,110 @@ mr_status mr_iterator_new(mr_dataset *dataset, const mr_iterator_options *option
     return status;
 }
 
+mr_status mr_iterator_new(mr_dataset *dataset, const mr_iterator_options *options, mr_iterator **iterator,
+                          mr_error *error)
+{
+    *iterator = nullptr;
+    MR_TRY(mr_dataset_status(dataset, error));
+    mr_iterator *made = nullptr;
+    MR_TRY(new_iterator(&dataset->spec, options, &made, error));
+    mr_status status = change_course(made, dataset, error);
+    if (status == MR_OK)
+        *iterator = made;
+    else
+        mr_iterator_free(made);
+    return status;
+}
+
+mr_status mr_iterator_new_from_spec(const mr_element_spec *spec, const mr_iterator_options *options,
+                                    mr_iterator **iterator, mr_error *error)
+{
+    *iterator = nullptr;
+    if (spec->count < 1 || spec->count > MR_COMPONENTS_MAX)
+        return mr_fail(error, MR_INVALID_ARGUMENT, "an iterator of %d components, where 1 to %d may be", spec->count,
+                       MR_COMPONENTS_MAX);
+    for (int32_t i = 0; i < spec->count; i++)
+        if (mr_dtype_size(spec->dtypes[i]) == 0 || spec->shapes[i].rank > MR_RANK_MAX)
+            return mr_fail(error, MR_INVALID_ARGUMENT, "component %d of the iterator is %s of %d dimensions", i,
+                           mr_dtype_name(spec->dtypes[i]), spec->shapes[i].rank);
+    return new_iterator(spec, options, iterator, error);
+}
+
+/* True when every tensor of shape `given` has the shape `wanted`. */
+static bool shape_is_within(mr_shape given, mr_shape wanted)
+{
+    if (wanted.rank < 0) return true;
+    if (given.rank != wanted.rank) return false;
+    for (int32_t d = 0; d < wanted.rank; d++)
+        if (wanted.dims[d] >= 0 && given.dims[d] != wanted.dims[d]) return false;
+    return true;
+}
+
+mr_status mr_spec_check(const mr_element_spec *given, const mr_element_spec *wanted, mr_error *error)
+{
+    if (given->count != wanted->count)
+        return mr_fail(error, MR_INVALID_ARGUMENT, "elements of %d components, where %d are expected", given->count,
+                       wanted->count);
+    for (int32_t i = 0; i < given->count; i++) {
+        if (given->dtypes[i] != wanted->dtypes[i])
+            return mr_fail(error, MR_INVALID_ARGUMENT, "component %d is %s, where %s is expected", i,
+                           mr_dtype_name(given->dtypes[i]), mr_dtype_name(wanted->dtypes[i]));
+        if (mr_shape_compatible(given->shapes[i], wanted->shapes[i])) continue;
+        char a[MR_SHAPE_TEXT_SIZE], b[MR_SHAPE_TEXT_SIZE];
+        return mr_fail(error, MR_INVALID_ARGUMENT, "component %d has shape %s, where %s is expected", i,
+                       mr_shape_text(given->shapes[i], a, sizeof a), mr_shape_text(wanted->shapes[i], b, sizeof b));
+    }
+    return MR_OK;
+}
+
+static void take_turn(mr_iterator *iterator)
+{
+    if (iterator->has_handle) pthread_mutex_lock(&iterator->turn);
+}
+
+static void end_turn(mr_iterator *iterator)
+{
+    if (iterator->has_handle) pthread_mutex_unlock(&iterator->turn);
+}
+
+mr_status mr_iterator_initialize(mr_iterator *iterator, mr_dataset *dataset, mr_error *error)
+{
+    MR_TRY(mr_dataset_status(dataset, error));
+    mr_status status = mr_spec_check(&dataset->spec, &iterator->spec, error);
+    if (status != MR_OK) return mr_fail_in(error, status, "initialize");
+    bool may_misfit = false;
+    for (int32_t i = 0; i < dataset->spec.count; i++)
+        may_misfit |= !shape_is_within(dataset->spec.shapes[i], iterator->spec.shapes[i]);
+    take_turn(iterator);
+    status = change_course(iterator, dataset, error);
+    if (status == MR_OK) {
+        iterator->course->may_misfit = may_misfit;
+        iterator->digest = iterator->digested = 0;
+    }
+    end_turn(iterator);
+    return status;
+}
+
+const mr_element_spec *mr_iterator_spec(const mr_iterator *iterator)
+{
+    return &iterator->spec;
+}
+
+mr_status mr_iterator_handle(mr_iterator *iterator, mr_tensor *handle, mr_error *error)
+{
+    if (!iterator->has_handle) MR_TRY(mr_handle_new(iterator, &iterator->handle, error));
+    iterator->has_handle = true;
+    return mr_handle_write(iterator->handle, handle, error);
+}
+
 void mr_iterator_free(mr_iterator *iterator)
 {
     if (iterator == nullptr) return;
-    /* What is inside stages stops too, before it is waited for. */
-    mr_engines_cancel(&iterator->engines);
-    mr_pipeline_deinit(&iterator->pipeline);
-    mr_engines_deinit(&iterator->engines);
-    mr_watch_free(iterator->run.watch);
-    mr_tuning_free(iterator->run.tuning);
-    mr_dataset_free(iterator->dataset);
+    if (iterator->has_handle) mr_handle_retire(iterator->handle, iterator);
+    course_free(iterator->course);
+    mr_watch_free(iterator->watch);
+    pthread_mutex_destroy(&iterator->swap);
+    pthread_mutex_destroy(&iterator->turn);
     free(iterator);
 }
 
@@ -100,40 +268,76 @@ uint64_t mr_iterator_digest(const mr_iterator *iterator)
 
 mr_status mr_iterator_trace_stop(mr_iterator *iterator, mr_error *error)
 {
-    mr_trace *trace = mr_watch_trace(iterator->run.watch);
+    mr_trace *trace = mr_watch_trace(iterator->watch);
     return trace == nullptr ? MR_OK : mr_trace_stop(trace, error);
 }
 
 /* What the watchdog and a trace see of the call. */
 static mr_status next_watched(mr_iterator *iterator, mr_tensor *tensors, mr_error *error)
 {
-    mr_watch *watch = iterator->run.watch;
+    mr_watch *watch = iterator->watch;
     uint64_t start_ns = mr_now_ns();
     mr_watch_wait(watch, start_ns);
-    mr_status status = mr_engine_next(iterator->pipeline.top, tensors, error);
+    mr_status status = mr_engine_next(iterator->course->pipeline.top, tensors, error);
     mr_watch_wait(watch, 0);
     return status;
+}
+
+/* The dataset says less of its elements than the iterator does. */
+static mr_status check_element(const mr_iterator *iterator, mr_element *element, mr_error *error)
+{
+    for (int32_t i = 0; i < element->count; i++) {
+        mr_shape found = element->tensors[i].shape;
+        if (mr_shape_compatible(found, iterator->spec.shapes[i])) continue;
+        char a[MR_SHAPE_TEXT_SIZE], b[MR_SHAPE_TEXT_SIZE];
+        mr_element_deinit(element);
+        return mr_fail(error, MR_INVALID_ARGUMENT, "component %d has shape %s, where %s is expected", i,
+                       mr_shape_text(found, a, sizeof a), mr_shape_text(iterator->spec.shapes[i], b, sizeof b));
+    }
+    return MR_OK;
+}
+
+static mr_status fail_uninitialized(mr_error *error)
+{
+    return mr_fail(error, MR_FAILED_PRECONDITION, "the iterator has not been initialized");
+}
+
+static mr_status next_element(mr_iterator *iterator, mr_element *element, mr_error *error)
+{
+    course *course = iterator->course;
+    if (course == nullptr) return fail_uninitialized(error);
+    mr_status status = iterator->watch != nullptr ? next_watched(iterator, element->tensors, error)
+                                                  : mr_engine_next(course->pipeline.top, element->tensors, error);
+    if (status == MR_OK) element->count = course->dataset->spec.count;
+    if (status == MR_OK && course->may_misfit) status = check_element(iterator, element, error);
+    if (iterator->has_digest) digest_element(iterator, status, element);
+    if (course->run.tuning != nullptr) mr_tuning_count(course->run.tuning);
+    if (status != MR_OK) return status;
+    mr_counters *counters = &course->pipeline.counters[course->pipeline.counter_count - 1];
+    mr_role role = mr_dataset_without_options(course->dataset)->kind->role;
+    if (role == MR_ROLE_PREFETCH) mr_count(&counters->elements, 1);
+    return MR_OK;
 }
 
 mr_status mr_iterator_next(mr_iterator *iterator, mr_element *element, mr_error *error)
 {
     mr_element_deinit(element);
-    mr_status status = iterator->run.watch != nullptr ? next_watched(iterator, element->tensors, error)
-                                                      : mr_engine_next(iterator->pipeline.top, element->tensors, error);
-    if (status == MR_OK) element->count = iterator->dataset->spec.count;
-    if (iterator->has_digest) digest_element(iterator, status, element);
-    if (iterator->run.tuning != nullptr) mr_tuning_count(iterator->run.tuning);
-    if (status != MR_OK) return status;
-    mr_counters *counters = &iterator->pipeline.counters[iterator->pipeline.counter_count - 1];
-    mr_role role = iterator->dataset->kind->role;
-    if (role == MR_ROLE_PREFETCH) mr_count(&counters->elements, 1);
-    return MR_OK;
+    take_turn(iterator);
+    mr_status status = next_element(iterator, element, error);
+    end_turn(iterator);
+    return status;
 }
 
 void mr_iterator_cancel(mr_iterator *iterator)
 {
-    mr_engines_cancel(&iterator->engines);
-    mr_stage_cancel(iterator->pipeline.top);
+    pthread_mutex_lock(&iterator->swap);
+    iterator->is_cancelled = true;
+    if (iterator->coming != nullptr) mr_engines_cancel(&iterator->coming->engines);
+    if (iterator->course != nullptr) {
+        mr_engines_cancel(&iterator->course->engines);
+        mr_stage_cancel(iterator->course->pipeline.top);
+    }
+    pthread_mutex_unlock(&iterator->swap);
 }
 
 /* ---- The place ---- */
@@ -155,9 +359,9 @@ static uint64_t get(const unsigned char *from, int size_bytes)
     return value;
 }
 
-static mr_status save(mr_iterator *iterator, mr_place *place, mr_tensor *tensor, mr_error *error)
+static mr_status save(course *course, mr_place *place, mr_tensor *tensor, mr_error *error)
 {
-    mr_stage *top = iterator->pipeline.top;
+    mr_stage *top = course->pipeline.top;
     if (!top->is_seekable) MR_TRY(mr_stage_save(top, place, error));
     size_t body_bytes = top->is_seekable ? 8 : place->size_bytes;
     size_t size_bytes = PLACE_HEAD_BYTES + body_bytes + 4;
@@ -165,8 +369,8 @@ static mr_status save(mr_iterator *iterator, mr_place *place, mr_tensor *tensor,
     if (bytes == nullptr) return mr_fail_memory(error, size_bytes);
     memcpy(bytes, place_magic, sizeof place_magic);
     bytes[7] = top->is_seekable ? '1' : '2';
-    put(bytes + 8, iterator->pipeline.digest, 8);
-    put(bytes + 16, atomic_load_explicit(&iterator->run.seed, memory_order_relaxed), 8);
+    put(bytes + 8, course->pipeline.digest, 8);
+    put(bytes + 16, atomic_load_explicit(&course->run.seed, memory_order_relaxed), 8);
     if (top->is_seekable)
         put(bytes + PLACE_HEAD_BYTES, top->position, 8);
     else
@@ -180,14 +384,19 @@ static mr_status save(mr_iterator *iterator, mr_place *place, mr_tensor *tensor,
 mr_status mr_iterator_save(mr_iterator *iterator, mr_tensor *place, mr_error *error)
 {
     mr_place bytes = {0};
-    mr_status status = save(iterator, &bytes, place, error);
+    take_turn(iterator);
+    mr_status status =
+        iterator->course == nullptr ? fail_uninitialized(error) : save(iterator->course, &bytes, place, error);
+    end_turn(iterator);
     mr_place_deinit(&bytes);
     return status;
 }
 
-mr_status mr_iterator_restore(mr_iterator *iterator, const mr_tensor *place, mr_error *error)
+static mr_status restore(mr_iterator *iterator, const mr_tensor *place, mr_error *error)
 {
-    mr_stage *top = iterator->pipeline.top;
+    course *course = iterator->course;
+    if (course == nullptr) return fail_uninitialized(error);
+    mr_stage *top = course->pipeline.top;
     if (place->dtype != MR_STRING || mr_tensor_count(place) != 1)
         return mr_fail(error, MR_INVALID_ARGUMENT, "a place must be one string");
     mr_string string = mr_tensor_strings(place)[0];
@@ -199,15 +408,15 @@ mr_status mr_iterator_restore(mr_iterator *iterator, const mr_tensor *place, mr_
         return mr_fail(error, MR_INVALID_ARGUMENT, "these %zu bytes are no place of a pipeline", size_bytes);
     if (get(bytes + size_bytes - 4, 4) != mr_crc32c(0, bytes, size_bytes - 4))
         return mr_fail(error, MR_INVALID_ARGUMENT, "the place is damaged: its checksum is wrong");
-    if (get(bytes + 8, 8) != iterator->pipeline.digest || bytes[7] != version)
+    if (get(bytes + 8, 8) != course->pipeline.digest || bytes[7] != version)
         return mr_fail(error, MR_INVALID_ARGUMENT, "the place is that of another pipeline, or of other data");
     uint64_t position = top->is_seekable ? get(bytes + PLACE_HEAD_BYTES, 8) : 0;
     if (position > MR_POSITION_MAX)
         return mr_fail(error, MR_INVALID_ARGUMENT, "the place is damaged: its position is wrong");
     iterator->digest = iterator->digested = 0;
-    if (iterator->run.tuning != nullptr) mr_tuning_skip(iterator->run.tuning);
+    if (course->run.tuning != nullptr) mr_tuning_skip(course->run.tuning);
     /* What threads still do by then is thrown away by begin. */
-    atomic_store_explicit(&iterator->run.seed, get(bytes + 16, 8), memory_order_relaxed);
+    atomic_store_explicit(&course->run.seed, get(bytes + 16, 8), memory_order_relaxed);
     if (!top->is_seekable) {
         mr_place_reader reader = {bytes + PLACE_HEAD_BYTES, bytes + size_bytes - 4};
         return mr_stage_restore(top, &reader, error);
@@ -216,16 +425,25 @@ mr_status mr_iterator_restore(mr_iterator *iterator, const mr_tensor *place, mr_
     return mr_stage_seek(top, position, error);
 }
 
+mr_status mr_iterator_restore(mr_iterator *iterator, const mr_tensor *place, mr_error *error)
+{
+    take_turn(iterator);
+    mr_status status = restore(iterator, place, error);
+    end_turn(iterator);
+    return status;
+}
+
 void mr_iterator_tuned(const mr_iterator *iterator, mr_tuned *tuned)
 {
     *tuned = (mr_tuned){0};
-    if (iterator->run.tuning != nullptr) mr_tuning_report(iterator->run.tuning, tuned);
+    if (iterator->course != nullptr && iterator->course->run.tuning != nullptr)
+        mr_tuning_report(iterator->course->run.tuning, tuned);
 }
 
-int32_t mr_iterator_statistics(mr_iterator *iterator, mr_stage_statistics *statistics, int32_t capacity)
+static int32_t read_statistics(const mr_pipeline *pipeline, mr_stage_statistics *statistics, int32_t capacity)
 {
-    for (int32_t i = 0; i < iterator->pipeline.counter_count && i < capacity; i++) {
-        mr_counters *c = &iterator->pipeline.counters[i];
+    for (int32_t i = 0; i < pipeline->counter_count && i < capacity; i++) {
+        mr_counters *c = &pipeline->counters[i];
         uint64_t slots = atomic_load_explicit(&c->room, memory_order_relaxed);
         uint64_t ready = atomic_load_explicit(&c->ready, memory_order_relaxed);
         if (ready > slots) ready = slots; /* counted one after the other */
@@ -240,5 +458,15 @@ int32_t mr_iterator_statistics(mr_iterator *iterator, mr_stage_statistics *stati
                                   .slots_max = c->slots_max,
                                   .occupancy = slots == 0 ? 0 : (double)ready / (double)slots};
     }
-    return iterator->pipeline.counter_count;
+    return pipeline->counter_count;
+}
+
+/* The live table may be asked for while next waits: no turn, but no change of course either. */
+int32_t mr_iterator_statistics(mr_iterator *iterator, mr_stage_statistics *statistics, int32_t capacity)
+{
+    pthread_mutex_lock(&iterator->swap);
+    int32_t count =
+        iterator->course == nullptr ? 0 : read_statistics(&iterator->course->pipeline, statistics, capacity);
+    pthread_mutex_unlock(&iterator->swap);
+    return count;
 }

@@ -231,7 +231,8 @@ typedef enum mr_role {
     MR_ROLE_BATCH,
     MR_ROLE_PREFETCH,
     MR_ROLE_STREAM,
-    MR_ROLE_IGNORE, /* settings of the engine below: what fails there is left out */
+    MR_ROLE_OPTIONS, /* no stage at all */
+    MR_ROLE_IGNORE,  /* settings of the engine below: what fails there is left out */
 } mr_role;
 
 typedef struct mr_dataset_kind {
@@ -269,6 +270,7 @@ struct mr_dataset {
     int32_t depth; /* datasets below */
     uint64_t seed; /* of random work */
     bool is_heavy; /* work that wants threads */
+    mr_dataset_options options;
 };
 
 /* A dataset over input (taken over, null for sources) with settings_size_bytes of cleared settings. The spec and count
@@ -278,6 +280,11 @@ mr_dataset *mr_dataset_new(const mr_dataset_kind *kind, mr_dataset *input, size_
 /* The same over several inputs, which are taken over; spec and count are the first's. count ≥ 1. */
 mr_dataset *mr_dataset_new_of(const mr_dataset_kind *kind, mr_dataset *const *inputs, int32_t count,
                               size_t settings_size_bytes);
+/* Those that say something take the place of what is there. */
+void mr_dataset_options_merge(mr_dataset_options *options, const mr_dataset_options *later);
+/* The dataset below that is a stage. */
+const mr_dataset *mr_dataset_without_options(const mr_dataset *dataset);
+constexpr int32_t MR_THREADS_MAX = 1024;
 /* Records the dataset's first error and returns the dataset. */
 [[gnu::format(printf, 3, 4)]] mr_dataset *mr_dataset_fail(mr_dataset *dataset, mr_status status, const char *format,
                                                           ...);
@@ -336,12 +343,19 @@ typedef struct mr_batch_settings {
     int64_t size;
     bool drop_remainder;
     const struct mr_pad *pads; /* of each component, in the dataset's arena; null: elements have equal shapes */
+    int32_t pad_count;
 } mr_batch_settings;
-/* What a component is padded to: sizes of -1 are the longest of the batch; and with. */
+/* What becomes of a component whose elements may differ in size. */
+typedef enum mr_join { MR_JOIN_EQUAL, MR_JOIN_PADDED, MR_JOIN_RAGGED, MR_JOIN_SPARSE } mr_join;
 typedef struct mr_pad {
-    mr_shape shape;
-    mr_tensor value; /* owned; a scalar, or empty: 0 and "" */
+    mr_join join;    /* equal: they must not differ */
+    mr_shape shape;  /* padded and sparse: to which, sizes of -1 are the longest of the batch; ragged: of an element */
+    mr_tensor value; /* padded with: owned; a scalar, or empty: 0 and "" */
+    int32_t ragged_rank;   /* ragged: the row splits of a batch, at least 1 */
+    mr_dtype splits_dtype; /* MR_INT64 or MR_INT32 */
 } mr_pad;
+/* Tensors that a component comes to in a batch. null: 1 */
+int32_t mr_pad_tensors(const mr_pad *pad);
 typedef struct mr_ignore_settings {
     int64_t budget; /* failures that are left out; -1: any number */
 } mr_ignore_settings;

@@ -1,13 +1,19 @@
 /* The memory of batches: see slot.h. */
 #include "pipeline/slot.h"
 
-#include "base/stack.h"
-
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
 static mr_error no_memory = {.status = MR_RESOURCE_EXHAUSTED,
                              .message = "an element failed, and there was no memory to say why"};
+
+/* Padding to the size that all elements have anyway is none. */
+static bool must_be_joined(const mr_element_spec *spec, int32_t i, const mr_pad *pad, mr_column_kind kind)
+{
+    if (pad->join != MR_JOIN_PADDED) return pad->join != MR_JOIN_EQUAL;
+    return kind == MR_COLUMN_LOOSE || (kind != MR_COLUMN_STRINGS && !mr_shape_equal(spec->shapes[i], pad->shape));
+}
 
 mr_status mr_slot_plan_init(mr_slot_plan *plan, const mr_element_spec *spec, const mr_pad *pads, int32_t rows,
                             bool is_batch, const mr_run *run, mr_error *error)
@@ -22,10 +28,8 @@ mr_status mr_slot_plan_init(mr_slot_plan *plan, const mr_element_spec *spec, con
             column->kind = is_batch && spec->shapes[i].rank == 0 ? MR_COLUMN_STRINGS : MR_COLUMN_LOOSE;
         else
             column->kind = is_sized ? MR_COLUMN_FIXED : MR_COLUMN_LOOSE;
-        if (pads != nullptr && column->kind != MR_COLUMN_STRINGS && !mr_shape_equal(spec->shapes[i], pads[i].shape)) {
+        if (pads != nullptr && must_be_joined(spec, i, &pads[i], column->kind)) {
             column->kind = MR_COLUMN_LOOSE;
-            column->pad = &pads[i];
-        } else if (pads != nullptr && column->kind == MR_COLUMN_LOOSE) {
             column->pad = &pads[i];
         }
         if (column->kind != MR_COLUMN_FIXED) continue;
@@ -246,48 +250,9 @@ static mr_status assemble_strings(mr_slot *slot, int32_t component, mr_tensor *r
     return MR_OK;
 }
 
-/* The size of padded rows: what the pad says, or the longest. */
-static mr_status padded_shape(const mr_slot *slot, int32_t component, mr_shape *shape, mr_error *error)
+static mr_status assemble_loose(mr_slot *slot, int32_t component, mr_tensor *results, mr_error *error)
 {
-    const mr_tensor *rows = slot->columns[component].loose;
-    const mr_shape *wanted = &slot->plan->columns[component].pad->shape;
-    for (int32_t r = 0; r < slot->rows; r++) {
-        if (rows[r].shape.rank != wanted->rank)
-            return mr_fail(error, MR_INVALID_ARGUMENT, "component %d: element %d has %d dimensions, not %d", component,
-                           r, rows[r].shape.rank, wanted->rank);
-        for (int32_t d = 0; d < wanted->rank; d++) {
-            int64_t size = rows[r].shape.dims[d];
-            if (wanted->dims[d] >= 0 && size > wanted->dims[d])
-                return mr_fail(error, MR_INVALID_ARGUMENT,
-                               "component %d: element %d has size %lld in dimension %d, more than the %lld to pad to",
-                               component, r, (long long)size, d, (long long)wanted->dims[d]);
-        }
-    }
-    *shape = mr_stack_shape(rows, slot->rows, *wanted);
-    return mr_shape_count(*shape) >= 0 ? MR_OK : mr_fail_memory(error, SIZE_MAX);
-}
-
-static mr_status assemble_padded(mr_slot *slot, int32_t component, mr_tensor *result, mr_error *error)
-{
-    const mr_tensor *rows = slot->columns[component].loose;
-    const mr_column_plan *plan = &slot->plan->columns[component];
-    mr_shape row_shape;
-    MR_TRY(padded_shape(slot, component, &row_shape, error));
-    size_t size_bytes = 0;
-    if (__builtin_mul_overflow((size_t)mr_shape_count(row_shape) * mr_dtype_size(plan->dtype), (size_t)slot->rows,
-                               &size_bytes) ||
-        size_bytes > slot->plan->run->budget_bytes)
-        return mr_fail(error, MR_RESOURCE_EXHAUSTED,
-                       "component %d: padded, the batch is larger than the budget of %zu bytes", component,
-                       slot->plan->run->budget_bytes);
-    mr_status status = mr_stack(rows, slot->rows, plan->dtype, row_shape, plan->pad->value.data, result, error);
-    if (status == MR_OK) slot->extra_bytes += 2 * mr_buffer_size(result->buffer);
-    return status;
-}
-
-static mr_status assemble_loose(mr_slot *slot, int32_t component, mr_tensor *result, mr_error *error)
-{
-    if (slot->plan->columns[component].pad != nullptr) return assemble_padded(slot, component, result, error);
+    if (slot->plan->columns[component].pad != nullptr) return mr_slot_assemble_pad(slot, component, results, error);
     const mr_tensor *rows = slot->columns[component].loose;
     for (int32_t r = 1; r < slot->rows; r++) {
         if (mr_shape_equal(rows[0].shape, rows[r].shape)) continue;
@@ -298,43 +263,29 @@ static mr_status assemble_loose(mr_slot *slot, int32_t component, mr_tensor *res
     }
     if (rows[0].shape.rank == MR_RANK_MAX)
         return mr_fail(error, MR_INVALID_ARGUMENT, "component %d already has %d dimensions", component, MR_RANK_MAX);
-    mr_shape shape = batch_shape(slot->rows, rows[0].shape);
-    int64_t row_count = mr_tensor_count(&rows[0]);
-    if (rows[0].dtype != MR_STRING) {
-        size_t row_bytes = mr_tensor_size_bytes(&rows[0]);
-        MR_TRY(mr_tensor_init(result, rows[0].dtype, shape, error));
-        for (int32_t r = 0; r < slot->rows && row_bytes > 0; r++)
-            memcpy((char *)result->data + (size_t)r * row_bytes, rows[r].data, row_bytes);
-        slot->extra_bytes += 2 * row_bytes * (size_t)slot->rows;
-        return MR_OK;
-    }
-    mr_string *elements = calloc((size_t)(row_count * slot->rows) + 1, sizeof *elements);
-    if (elements == nullptr) return mr_fail_memory(error, (size_t)(row_count * slot->rows) * sizeof *elements);
-    for (int32_t r = 0; r < slot->rows && row_count > 0; r++)
-        memcpy(elements + r * row_count, rows[r].data, (size_t)row_count * sizeof *elements);
-    mr_status status = mr_tensor_init_strings(result, shape, elements, error);
-    free(elements);
-    if (status == MR_OK) slot->extra_bytes += 2 * mr_buffer_size(result->buffer);
-    return status;
+    return mr_slot_concatenate(rows, slot->rows, rows[0].dtype, batch_shape(slot->rows, rows[0].shape), results, error);
 }
 
 mr_status mr_slot_assemble(mr_slot *slot, mr_error *error)
 {
     for (int32_t c = 0; c < slot->plan->count; c++) {
         const mr_column_plan *plan = &slot->plan->columns[c];
-        mr_tensor *result = &slot->results[c];
-        *result = (mr_tensor){0};
-        slot->result_count = c + 1;
+        mr_tensor *results = &slot->results[slot->result_count];
+        int32_t made = mr_pad_tensors(plan->pad);
+        assert(slot->result_count + made <= MR_COMPONENTS_MAX);
+        for (int32_t i = 0; i < made; i++) results[i] = (mr_tensor){0};
+        slot->result_count += made;
         switch (plan->kind) {
         case MR_COLUMN_FIXED:
-            *result = (mr_tensor){plan->dtype, batch_shape(slot->rows, plan->shape),
-                                  mr_buffer_ref(slot->columns[c].buffer), mr_buffer_data(slot->columns[c].buffer)};
+            *results = (mr_tensor){plan->dtype, batch_shape(slot->rows, plan->shape),
+                                   mr_buffer_ref(slot->columns[c].buffer), mr_buffer_data(slot->columns[c].buffer)};
             break;
         case MR_COLUMN_STRINGS:
-            MR_TRY(assemble_strings(slot, c, result, error));
+            MR_TRY(assemble_strings(slot, c, results, error));
             break;
         case MR_COLUMN_LOOSE:
-            MR_TRY(assemble_loose(slot, c, result, error));
+            MR_TRY(assemble_loose(slot, c, results, error));
+            for (int32_t i = 0; i < made; i++) slot->extra_bytes += 2 * mr_buffer_size(results[i].buffer);
             break;
         }
     }

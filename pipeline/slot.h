@@ -17,7 +17,7 @@ typedef struct mr_column_plan {
     mr_dtype dtype;
     mr_shape shape; /* of a row */
     size_t row_bytes;
-    const mr_pad *pad; /* rows differ in size; null: they do not */
+    const mr_pad *pad; /* rows may differ in size; null: they must not */
 } mr_column_plan;
 
 /* What all slots of an engine have in common. */
@@ -31,7 +31,7 @@ typedef struct mr_slot_plan {
     mr_column_plan columns[MR_COMPONENTS_MAX];
 } mr_slot_plan;
 
-/* The columns of elements of that spec, padded when pads are given. errors: MR_RESOURCE_EXHAUSTED when a slot is larger than memory can be */
+/* The columns of elements of that spec, joined as pads say when they are given. errors: MR_RESOURCE_EXHAUSTED when a slot is larger than memory can be */
 mr_status mr_slot_plan_init(mr_slot_plan *plan, const mr_element_spec *spec, const mr_pad *pads, int32_t rows,
                             bool is_batch, const mr_run *run, mr_error *error);
 
@@ -84,6 +84,12 @@ void mr_slot_fail(mr_slot *slot, const mr_error *error);
 const mr_error *mr_slot_failure(const mr_slot *slot);
 /* Puts the rows together as results. */
 mr_status mr_slot_assemble(mr_slot *slot, mr_error *error);
+/* Of rows that the column's pad joins: as many tensors as mr_pad_tensors says. results are empty on entry, and owned by the
+ * caller also on error. */
+mr_status mr_slot_assemble_pad(mr_slot *slot, int32_t component, mr_tensor *results, mr_error *error);
+/* The elements of all rows, one behind the other, under a shape with as many. */
+mr_status mr_slot_concatenate(const mr_tensor *rows, int32_t count, mr_dtype dtype, mr_shape shape, mr_tensor *result,
+                              mr_error *error);
 /* One row as tensors: a share of the columns. */
 mr_status mr_slot_take_row(mr_slot *slot, int32_t row, mr_tensor *tensors, mr_error *error);
 

@@ -64,6 +64,16 @@ mr_dataset *mr_dataset_range(int64_t start, int64_t stop, int64_t step);        
 mr_dataset *mr_dataset_from_tensors(const mr_tensor *components, int32_t count); /* one element */
 mr_dataset *mr_dataset_from_slices(const mr_tensor *components, int32_t count);  /* rows along dimension 0 */
 
+/* The rows of one sparse tensor of rank r along dimension 0, as Dataset.from_sparse_tensor_slices: three components, indices
+ * [n, r - 1], values [n] and dense shape [r - 1], as parse_example has them for MR_SPARSE. Any row may be empty.
+ * indices      int64 [n, r], r ≥ 1, in the order of their rows
+ * values       [n], shared like the indices, not copied
+ * dense_shape  int64 [r]
+ * errors       MR_INVALID_ARGUMENT for other shapes and dtypes, and for an index that is outside of dense_shape (which
+ *              TensorFlow leaves out or hands on); MR_UNIMPLEMENTED, as there, when the rows are not in order */
+mr_dataset *mr_dataset_from_sparse_slices(const mr_tensor *indices, const mr_tensor *values,
+                                          const mr_tensor *dense_shape);
+
 /* Serialised records (string scalars) of TFRecord files, in the order of the files. Files with an index, or plain
  * files, which are indexed by hopping over their headers, can be shuffled whole without memory.
  * pattern  a path, a glob ("train-*.tfrecord") or "name@16" for name-00000-of-00016 … ; matches are sorted by name */
@@ -144,6 +154,22 @@ mr_dataset *mr_dataset_skip(mr_dataset *input, int64_t count);   /* -1: all */
 mr_dataset *mr_dataset_shard(mr_dataset *input, int64_t count, int64_t index);
 mr_dataset *mr_dataset_prefetch(mr_dataset *input, int32_t depth); /* elements; 0: tuned */
 
+/* What a dataset asks of the iterators that run it: 0 says nothing. An iterator's own options come first, then those of the
+ * dataset nearest to the end; of several inputs the last one that says something. They hold for the whole pipeline, but not
+ * from inside the datasets that functions make.
+ *
+ * Of tf.data's Options these are threading.private_threadpool_size and autotune.ram_budget. The others have no meaning
+ * here, or are the iterator's (tune): the order is always deterministic, and nothing is rewritten that could be switched
+ * off. */
+typedef struct mr_dataset_options {
+    int32_t threads;     /* of the pipeline, all stages together: 1 to 1024 */
+    size_t budget_bytes; /* over all stages */
+} mr_dataset_options;
+mr_dataset *mr_dataset_with_options_(mr_dataset *input, const mr_dataset_options *options);
+#define mr_dataset_with_options(input, ...) mr_dataset_with_options_((input), &(mr_dataset_options){__VA_ARGS__})
+/* What its iterators get, where they say nothing themselves. Borrowed from the dataset */
+const mr_dataset_options *mr_dataset_options_of(const mr_dataset *dataset);
+
 /* Which elements a batch has follows from its number alone: where one of them fails the batch is that error, and the next
  * begins behind it. (In tf.data the next batch begins behind the element that failed.) */
 typedef struct mr_batch_options {
@@ -177,6 +203,30 @@ typedef struct mr_padded_batch_options {
 mr_dataset *mr_dataset_padded_batch_(mr_dataset *input, int64_t size, const mr_padded_batch_options *options);
 #define mr_dataset_padded_batch(input, size, ...)                                                                      \
     mr_dataset_padded_batch_((input), (size), &(mr_padded_batch_options){__VA_ARGS__})
+
+typedef struct mr_ragged_batch_options {
+    bool drop_remainder;
+    mr_dtype splits_dtype; /* MR_INT64 or MR_INT32; 0: MR_INT64 */
+} mr_ragged_batch_options;
+/* A batch of elements whose sizes differ, without padding: Dataset.ragged_batch, dense_to_ragged_batch. A component whose last
+ * unknown size is in dimension d becomes, in its place, the values [n] + the sizes behind d and d + 1 tensors of row splits,
+ * the outermost ([batch + 1]) first: as parse_example gives MR_RAGGED. Components whose sizes are all known, or not even
+ * their number, are batched as by mr_dataset_batch.
+ * errors  an element that is not of the input's spec is its batch's MR_INVALID_ARGUMENT; splits that do not fit into int32
+ *         too; MR_RESOURCE_EXHAUSTED when the splits are larger than the budget */
+mr_dataset *mr_dataset_dense_to_ragged_batch_(mr_dataset *input, int64_t size, const mr_ragged_batch_options *options);
+#define mr_dataset_dense_to_ragged_batch(input, size, ...)                                                             \
+    mr_dataset_dense_to_ragged_batch_((input), (size), &(mr_ragged_batch_options){__VA_ARGS__})
+/* A batch of elements whose sizes differ as one sparse tensor that has all their values, zeros too: Dataset.sparse_batch,
+ * dense_to_sparse_batch. From one component come indices [n, 1 + r], values [n] and dense shape [1 + r]: elements in the
+ * batch, then row_shape.
+ * row_shape  of rank r; -1 is the longest of the batch
+ * errors     an element of another rank is its batch's MR_INVALID_ARGUMENT, one that is larger MR_DATA_LOSS, as in TensorFlow;
+ *            MR_RESOURCE_EXHAUSTED when the indices are larger than the budget */
+mr_dataset *mr_dataset_dense_to_sparse_batch_(mr_dataset *input, int64_t size, mr_shape row_shape,
+                                              const mr_batch_options *options);
+#define mr_dataset_dense_to_sparse_batch(input, size, row_shape, ...)                                                  \
+    mr_dataset_dense_to_sparse_batch_((input), (size), (row_shape), &(mr_batch_options){__VA_ARGS__})
 
 /* A function from element to element. It runs on several threads at once, for several elements.
  * input   lent for the call. A tensor of it without a buffer lies where the pipeline has it: a share of it may be passed
@@ -484,12 +534,30 @@ mr_status mr_iterator_new(mr_dataset *dataset, const mr_iterator_options *option
                           mr_error *error);
 void mr_iterator_free(mr_iterator *iterator); /* cancels, joins; null is allowed */
 
+/* An iterator for elements of a structure, without a dataset yet: Iterator.from_structure of tf.data. Until initialize every
+ * call is MR_FAILED_PRECONDITION.
+ * spec    copied, but for the names; sizes of -1 and shapes of unknown rank are any */
+mr_status mr_iterator_new_from_spec(const mr_element_spec *spec, const mr_iterator_options *options,
+                                    mr_iterator **iterator, mr_error *error);
+/* Begins the dataset from its first element, in the place of what the iterator ran before: as often as wanted, with the same
+ * dataset or others, and of iterators of mr_iterator_new too. The same options and seed hold for all of them; a digest
+ * begins anew. Elements that are still held stay good.
+ * dataset  shared
+ * errors   MR_INVALID_ARGUMENT when its components are not as many, not of the same dtypes, or of shapes that exclude those
+ *          of the iterator; the dataset's first error; MR_CANCELLED after cancel, which is for good. The iterator goes on
+ *          with what it ran before. Where the dataset leaves open what the iterator's spec says, an element of another
+ *          shape is an error of mr_iterator_next, once
+ * threads  as next */
+mr_status mr_iterator_initialize(mr_iterator *iterator, mr_dataset *dataset, mr_error *error);
+/* What its elements look like; names are null. Borrowed from the iterator. */
+const mr_element_spec *mr_iterator_spec(const mr_iterator *iterator);
+
 /* The next element. The caller owns it; its tensors go back to the pipeline for reuse when they are given back. What
  * element held is given back first.
  * errors   MR_OUT_OF_RANGE at the end, MR_CANCELLED after cancel, or a stage's error (which names stage, file, record).
  *          An element or batch that fails in its work is an error once, and the call after it goes on behind it; a source
  *          that cannot be read in order stays failed
- * threads  one caller at a time; cancel may be called from any */
+ * threads  one caller at a time, unless it has a handle; cancel may be called from any */
 mr_status mr_iterator_next(mr_iterator *iterator, mr_element *element, mr_error *error);
 void mr_iterator_cancel(mr_iterator *iterator);
 
@@ -500,6 +568,26 @@ void mr_iterator_cancel(mr_iterator *iterator);
  * errors  restore: MR_INVALID_ARGUMENT when the place is damaged or of another pipeline */
 mr_status mr_iterator_save(mr_iterator *iterator, mr_tensor *place, mr_error *error);
 mr_status mr_iterator_restore(mr_iterator *iterator, const mr_tensor *place, mr_error *error);
+
+/* ---- Iterators by handle ----
+ *
+ * A handle is a short string that names an iterator, as tf.data's string_handle: a step is fed with the handle of the
+ * training or of the validation data, and each of them keeps its place. It may be copied, kept and handed to other threads
+ * without care: once the iterator is freed it names nothing, for ever, and says so.
+ *
+ * From the first handle on, the calls of an iterator (next, initialize, save, restore, by handle or not) may come from any
+ * thread at any time and take turns. mr_iterator_free cancels those that are under way and waits for them; only the
+ * owner's own calls must be over. A function inside a pipeline must not ask for elements of its own iterator.
+ *
+ * handle  an MR_STRING scalar, owned by the caller
+ * errors  MR_INVALID_ARGUMENT: no handle, or elements that are not of spec; MR_NOT_FOUND: its iterator is freed, or was one
+ *         of another process; and those of the call without a handle */
+mr_status mr_iterator_handle(mr_iterator *iterator, mr_tensor *handle, mr_error *error);
+/* spec  what is expected, compared as by mr_iterator_initialize before anything is taken; null: anything */
+mr_status mr_iterator_next_by_handle(const mr_tensor *handle, const mr_element_spec *spec, mr_element *element,
+                                     mr_error *error);
+mr_status mr_iterator_save_by_handle(const mr_tensor *handle, mr_tensor *place, mr_error *error);
+mr_status mr_iterator_restore_by_handle(const mr_tensor *handle, const mr_tensor *place, mr_error *error);
 
 /* Of every element delivered so far: its number, dtypes, shapes and bytes, and of errors that took an element's place
  * their status. Equal where the elements and their order are equal, at any number of threads. restore begins it anew.

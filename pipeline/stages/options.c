@@ -1,0 +1,33 @@
+/* options: what a dataset asks of its iterators. No stage comes of it; a dataset has those of its inputs (dataset.c). */
+#include "pipeline/pipeline.h"
+
+static const mr_dataset_kind options_kind = {.name = "options", .role = MR_ROLE_OPTIONS};
+
+void mr_dataset_options_merge(mr_dataset_options *options, const mr_dataset_options *later)
+{
+    if (later->threads > 0) options->threads = later->threads;
+    if (later->budget_bytes > 0) options->budget_bytes = later->budget_bytes;
+}
+
+const mr_dataset *mr_dataset_without_options(const mr_dataset *dataset)
+{
+    while (dataset->kind->role == MR_ROLE_OPTIONS) dataset = dataset->input;
+    return dataset;
+}
+
+mr_dataset *mr_dataset_with_options_(mr_dataset *input, const mr_dataset_options *options)
+{
+    mr_dataset *dataset = mr_dataset_new(&options_kind, input, 0);
+    if (mr_dataset_failed(dataset)) return dataset;
+    if (options->threads < 0 || options->threads > MR_THREADS_MAX)
+        return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "options: %d threads, where 0 to %d may be",
+                               options->threads, MR_THREADS_MAX);
+    mr_dataset_options_merge(&dataset->options, options);
+    return dataset;
+}
+
+const mr_dataset_options *mr_dataset_options_of(const mr_dataset *dataset)
+{
+    static const mr_dataset_options none = {0};
+    return dataset == nullptr ? &none : &dataset->options;
+}
