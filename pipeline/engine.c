@@ -465,6 +465,8 @@ static mr_status next_direct(mr_engine *engine, mr_item *item, mr_error *error)
     uint64_t before = order->position;
     if (atomic_load_explicit(&engine->is_cancelled, memory_order_relaxed))
         return mr_fail(error, MR_CANCELLED, "the pipeline was cancelled");
+    /* What could not go to its place is half there. */
+    if (engine->failure.status != MR_OK) return report(&engine->failure, error);
     mr_note *note = &engine->workers[engine->worker_count - 1].note;
     mr_note_element(note, before, MR_NOTE_PULL);
     if (engine->plan.run->watch != nullptr) mr_note_since(note, mr_now_ns());

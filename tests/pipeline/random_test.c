@@ -182,6 +182,32 @@ TEST(random_pipelines_without_memory_fail_and_leak_nothing)
     }
 }
 
+TEST(a_place_that_cannot_be_restored_leaves_an_iterator_that_says_so)
+{
+    if (test_allocations() < 0) test_skip("allocations are not counted here");
+    static const char text[] = "range 0 40 1\nscan\nwindow flat 4 1 1 0\nbatch 2 0\nunbatch\n";
+    mr_error error = {0};
+    mr_iterator *iterator = nullptr;
+    mr_element element = {0};
+    mr_tensor place = {0};
+    mr_dataset *d = text_build(text);
+    CHECK_OK(mr_iterator_new(d, nullptr, &iterator, &error));
+    for (int i = 0; i < 9; i++) CHECK_OK(mr_iterator_next(iterator, &element, &error));
+    CHECK_OK(mr_iterator_save(iterator, &place, &error));
+    mr_status status = MR_RESOURCE_EXHAUSTED;
+    for (int n = 1; status != MR_OK && n < 1000; n++) {
+        test_fail_allocation(test_allocations() + n);
+        status = mr_iterator_restore(iterator, &place, &error);
+        test_fail_allocation(0);
+        CHECK((mr_iterator_next(iterator, &element, &error) == MR_OK) == (status == MR_OK));
+    }
+    CHECK_OK(status);
+    mr_tensor_deinit(&place);
+    mr_element_deinit(&element);
+    mr_iterator_free(iterator);
+    mr_dataset_free(d);
+}
+
 typedef struct consumer {
     mr_iterator *iterator;
     atomic_int taken;
