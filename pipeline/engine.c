@@ -5,6 +5,7 @@
 #include "pipeline/engine_inside.h"
 
 #include <assert.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -41,13 +42,67 @@ static mr_slot *find_slot(mr_engine *engine)
     return nullptr;
 }
 
-/* How many slots may be in flight: what the budget holds of slots of the size seen so far. */
-static uint64_t window(const mr_engine *engine)
+/* ---- The budget ---- */
+
+static bool fits(const mr_engine *engine, size_t more_bytes)
 {
-    size_t slot_bytes = engine->slots.fixed_bytes + engine->extra_bytes;
-    uint64_t fitting = slot_bytes == 0 ? UINT64_MAX : engine->plan.run->budget_bytes / slot_bytes;
-    if (fitting > (uint64_t)engine->window_max) return (uint64_t)engine->window_max;
-    return fitting > 0 ? fitting : 1;
+    size_t held = atomic_load_explicit(engine->plan.run->held_bytes, memory_order_relaxed), free_bytes;
+    return !__builtin_sub_overflow(engine->plan.run->budget_bytes, held, &free_bytes) && more_bytes <= free_bytes;
+}
+
+/* Lock held. Whether the slot that find_slot would give is there, or another one has to be made. */
+static bool has_slot(const mr_engine *engine)
+{
+    if (engine->spare != nullptr) return true;
+    for (const mr_slot *slot = engine->lent; slot != nullptr; slot = slot->next)
+        if (mr_slot_is_free(slot)) return true;
+    return false;
+}
+
+/* Lock held. For another slot in flight, if it is like the largest so far. The first one may always be: somebody waits for
+ * it, and gives the memory of others back when it is there. */
+static bool has_room(const mr_engine *engine)
+{
+    uint64_t in_flight = engine->tail - engine->head;
+    if (in_flight == 0) return true;
+    if (in_flight >= (uint64_t)engine->window_max) return false;
+    return fits(engine, engine->extra_bytes + (has_slot(engine) ? 0 : engine->slots.fixed_bytes));
+}
+
+static mr_slot *slot_due(const mr_engine *engine)
+{
+    return engine->flight[engine->head % (uint64_t)engine->ring_size];
+}
+
+/* Lock held, a slot is being filled. Beyond the budget rows of the slot that is due go on, those of later ones wait. */
+static bool may_fill(const mr_engine *engine)
+{
+    return engine->filling == slot_due(engine) || fits(engine, 0);
+}
+
+/* A row says what it is about to take, and waits for it unless its slot is due. */
+static void wait_for_room(mr_lane *lane, size_t size_bytes)
+{
+    mr_worker *worker = (mr_worker *)((char *)lane - offsetof(mr_worker, lane));
+    mr_engine *engine = worker->engine;
+    pthread_mutex_lock(&engine->mutex);
+    engine->blocked++;
+    while (!engine->is_paused && !engine->is_cancelled && !engine->is_stopping && worker->slot != slot_due(engine) &&
+           !fits(engine, size_bytes))
+        pthread_cond_wait(&engine->work, &engine->mutex);
+    engine->blocked--;
+    mr_slot_account_rows(worker->slot, 0, size_bytes);
+    worker->reserved_bytes += size_bytes;
+    pthread_mutex_unlock(&engine->mutex);
+}
+
+/* Lock held. Memory was given back, or another slot is due. */
+static void wake_workers(mr_engine *engine)
+{
+    if (engine->filling != nullptr || engine->blocked > 0)
+        pthread_cond_broadcast(&engine->work);
+    else
+        pthread_cond_signal(&engine->work);
 }
 
 /* ---- Pulling ---- */
@@ -203,7 +258,7 @@ static void pull_slot(mr_engine *engine, mr_worker *worker)
 
 static bool may_pull(const mr_engine *engine)
 {
-    return !engine->is_pulling && !engine->input_ended && engine->tail - engine->head < window(engine);
+    return !engine->is_pulling && !engine->input_ended && has_room(engine);
 }
 
 /* Takes rows, pulling first when there are none. Lock held. */
@@ -215,10 +270,10 @@ static bool take_task(mr_engine *engine, mr_worker *worker, task *taken)
         if (engine->is_paused || engine->is_cancelled || engine->is_stopping) return false;
     }
     mr_slot *slot = engine->filling;
-    if (slot == nullptr) return false;
+    if (slot == nullptr || !may_fill(engine)) return false;
     uint64_t rows = engine->row_ns == 0 ? 1 : TASK_NS / engine->row_ns;
     /* With other slots to go on with, nobody needs a share of quick rows. */
-    int32_t sharers = window(engine) > 1 || threads_at_work(engine) == 0 ? 1 : threads_at_work(engine);
+    int32_t sharers = engine->window_max > 1 || threads_at_work(engine) == 0 ? 1 : threads_at_work(engine);
     int32_t left = slot->rows - slot->taken, share = (left + sharers - 1) / sharers;
     int32_t count = rows<1 ? 1 : rows>(uint64_t) share ? share : (int32_t)rows;
     *taken = (task){slot, slot->taken, slot->taken + count};
@@ -235,7 +290,10 @@ static void do_task(mr_engine *engine, mr_worker *worker, task taken)
     int32_t count = taken.end - taken.begin;
     pthread_mutex_unlock(&engine->mutex);
     uint64_t start_ns = mr_now_ns();
+    size_t bytes_before = mr_slot_rows_bytes(slot, taken.begin, taken.end);
+    worker->slot = slot;
     mr_engine_do_rows(engine, worker, slot, taken.begin, taken.end);
+    size_t bytes = mr_slot_rows_bytes(slot, taken.begin, taken.end);
     uint64_t end_ns = mr_now_ns(), row_ns = (end_ns - start_ns) / (uint64_t)count + 1;
     mr_trace *trace = mr_watch_trace(engine->plan.run->watch);
     if (trace != nullptr) mr_trace_slice(trace, engine->trace_name, start_ns, end_ns, (uint64_t)count);
@@ -245,6 +303,8 @@ static void do_task(mr_engine *engine, mr_worker *worker, task taken)
     engine->row_ns = engine->row_ns == 0 ? row_ns : (7 * engine->row_ns + row_ns) / 8 + 1;
     for (int32_t r = taken.begin; r < taken.end; r++) slot->is_row_done[r] = true;
     slot->done += count;
+    mr_slot_account_rows(slot, bytes_before + worker->reserved_bytes, bytes);
+    worker->reserved_bytes = 0;
     if (slot->done == slot->rows && !engine->is_cancelled) {
         if (engine->plan.batch != nullptr) {
             pthread_mutex_unlock(&engine->mutex);
@@ -253,10 +313,13 @@ static void do_task(mr_engine *engine, mr_worker *worker, task taken)
             pthread_mutex_lock(&engine->mutex);
             engine->work_ns += batch_ns;
         }
+        mr_slot_account(slot);
         slot->is_complete = true;
         engine->ready_count++;
         trace_slots(engine);
-        if (slot->extra_bytes > engine->extra_bytes) engine->extra_bytes = slot->extra_bytes;
+        size_t extra_bytes = slot->held_bytes - engine->slots.fixed_bytes;
+        engine->extra_bytes -= engine->extra_bytes / 8;
+        if (extra_bytes > engine->extra_bytes) engine->extra_bytes = extra_bytes;
     }
     mr_note_stage(&worker->note, nullptr);
     mr_note_since(&worker->note, end_ns);
@@ -288,9 +351,9 @@ static void *worker_main(void *argument)
             continue;
         }
         if (engine->is_stopping) break;
-        if (engine->filling != nullptr || may_pull(engine))
+        if (engine->filling != nullptr ? may_fill(engine) : may_pull(engine))
             if (!engine->is_paused && !engine->is_cancelled) continue;
-        bool is_full = engine->tail - engine->head >= window(engine);
+        bool is_full = engine->filling != nullptr || !has_room(engine);
         uint64_t start_ns = mr_now_ns();
         mr_note_since(&worker->note, start_ns);
         pthread_cond_wait(&engine->work, &engine->mutex);
@@ -337,7 +400,7 @@ static void retire_head(mr_engine *engine)
     engine->head++;
     engine->row = 0;
     trace_slots(engine);
-    pthread_cond_signal(&engine->work);
+    wake_workers(engine);
 }
 
 /* Lock held. The row is behind us. Behind a restored place rows before it may still be worked on: then the slot stays. */
@@ -392,6 +455,7 @@ static mr_status deliver_batch(mr_engine *engine, mr_slot *slot, mr_tensor *tens
         slot->results[c] = (mr_tensor){0};
     }
     slot->result_count = 0;
+    mr_slot_account(slot);
     engine->stage.position++;
     retire_head(engine);
     return status;
@@ -401,8 +465,11 @@ static mr_status deliver_batch(mr_engine *engine, mr_slot *slot, mr_tensor *tens
 static mr_status deliver_row(mr_engine *engine, mr_slot *slot, mr_tensor *tensors, mr_error *error)
 {
     const mr_error *failure = slot->failures[engine->row];
+    size_t bytes_before = mr_slot_rows_bytes(slot, engine->row, engine->row + 1);
     mr_status status =
         failure != nullptr ? report(failure, error) : mr_slot_take_row(slot, engine->row, tensors, error);
+    mr_slot_account_rows(slot, bytes_before, mr_slot_rows_bytes(slot, engine->row, engine->row + 1));
+    if (bytes_before > 0) wake_workers(engine);
     engine->stage.position++;
     pass_row(engine, slot);
     return status;
@@ -520,6 +587,7 @@ static void pause_engine(mr_engine *engine)
 {
     pthread_mutex_lock(&engine->mutex);
     engine->is_paused = true;
+    if (engine->blocked > 0) pthread_cond_broadcast(&engine->work);
     while (engine->active > 0) pthread_cond_wait(&engine->ready, &engine->mutex);
     for (; engine->head < engine->tail; engine->head++)
         push(&engine->lent, engine->flight[engine->head % (uint64_t)engine->ring_size]);
@@ -881,6 +949,7 @@ static mr_status engine_init(mr_engine *engine, mr_error *error)
     for (int32_t i = 0; i < engine->worker_count; i++) {
         mr_worker *worker = &engine->workers[i];
         worker->engine = engine;
+        worker->lane.reserve = wait_for_room;
         worker->note.source = plan->source;
         worker->note.is_thread = i < plan->threads;
     }

@@ -19,6 +19,8 @@ typedef struct mr_worker {
     pthread_t thread;
     mr_lane lane;
     mr_note note;
+    mr_slot *slot; /* whose rows it works on */
+    size_t reserved_bytes;
     mr_tally tallies[MR_STAGES_MAX + 1]; /* reading, then each work */
 } mr_worker;
 
@@ -53,7 +55,8 @@ struct mr_engine {
     int32_t active;       /* workers outside the lock */
     int32_t thread_count; /* started */
     uint64_t ready_count; /* slots in flight that are complete */
-    size_t extra_bytes;   /* most of any slot so far */
+    size_t extra_bytes;   /* most of the latest slots, beside their fixed columns */
+    int32_t blocked;      /* workers that wait for room in the budget */
     uint64_t row_ns;      /* what a row takes, on the average of late */
     _Atomic bool is_cancelled;
     bool is_direct; /* elements go through as they are, without slots */

@@ -7,6 +7,7 @@ void mr_inner_run_init(mr_run *run, const mr_run *outer, bool is_threaded)
 {
     *run = (mr_run){.threads = is_threaded && outer->threads > 0 ? 1 : 0,
                     .budget_bytes = outer->budget_bytes,
+                    .held_bytes = outer->held_bytes,
                     .allocate = outer->allocate,
                     .allocate_context = outer->allocate_context,
                     .watch = outer->watch,

@@ -15,6 +15,7 @@ typedef struct course {
     mr_dataset *dataset;
     mr_run run;
     mr_engines engines;
+    _Atomic size_t held_bytes;
     mr_pipeline pipeline;
     bool may_misfit; /* its elements may have shapes that the iterator's spec does not */
 } course;
@@ -63,6 +64,7 @@ static mr_status course_new(mr_iterator *iterator, mr_dataset *dataset, course *
     made->run.seed = options.seed;
     made->run.threads = options.threads > 0 ? options.threads : mr_processor_count();
     made->run.budget_bytes = options.budget_bytes > 0 ? options.budget_bytes : BUDGET_BYTES;
+    made->run.held_bytes = &made->held_bytes;
     made->run.allocate = options.allocate;
     made->run.allocate_context = options.allocate_context;
     made->run.watch = iterator->watch;

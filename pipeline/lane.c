@@ -25,12 +25,14 @@ void mr_lane_deinit(mr_lane *lane)
     mr_arena_deinit(&lane->scratch);
     mr_image_scratch_free(lane->image);
     free(lane->bytes);
-    *lane = (mr_lane){0};
+    *lane = (mr_lane){.reserve = lane->reserve};
 }
 
 mr_status mr_lane_reserve(mr_lane *lane, size_t size_bytes, mr_error *error)
 {
-    if (size_bytes <= lane->capacity_bytes) return MR_OK;
+    constexpr size_t KEPT_BYTES = (size_t)4 << 20;
+    bool was_unusual = lane->capacity_bytes > KEPT_BYTES && size_bytes < lane->capacity_bytes / 4;
+    if (size_bytes <= lane->capacity_bytes && !was_unusual) return MR_OK;
     size_t capacity_bytes = size_bytes + size_bytes / 2;
     free(lane->bytes);
     lane->capacity_bytes = 0;

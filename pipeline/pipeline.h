@@ -58,6 +58,7 @@ typedef struct mr_run {
     _Atomic uint64_t seed; /* changes when a place of another run is restored */
     int32_t threads;
     size_t budget_bytes;
+    _Atomic size_t *held_bytes; /* of it: what the slots of all engines hold */
     mr_status (*allocate)(void *context, size_t size_bytes, mr_buffer **buffer, mr_error *error);
     void *allocate_context;
     mr_watch *watch;            /* null: nobody watches */
@@ -184,7 +185,8 @@ typedef struct mr_value {
 } mr_value;
 
 /* What one thread keeps between elements. */
-typedef struct mr_lane {
+typedef struct mr_lane mr_lane;
+struct mr_lane {
     int32_t count;
     mr_value values[MR_COMPONENTS_MAX];
     void *rows[MR_COMPONENTS_MAX]; /* the element's rows in the slot; null where it has none of fixed size */
@@ -194,8 +196,10 @@ typedef struct mr_lane {
     char *bytes;                   /* the record */
     size_t capacity_bytes;
     mr_image_scratch *image;
+    /* Work that is about to take much memory for its result says so, and waits until the budget has it. */
+    void (*reserve)(mr_lane *lane, size_t size_bytes);
     mr_error error;
-} mr_lane;
+};
 
 /* One stage of work of an engine. */
 typedef struct mr_work {
@@ -209,7 +213,7 @@ typedef struct mr_work {
 void mr_value_deinit(mr_value *value);
 void mr_lane_clear(mr_lane *lane); /* forgets the element */
 void mr_lane_deinit(mr_lane *lane);
-/* Room for a record in the lane. */
+/* Room for a record in the lane. What one unusually large record took is given back. */
 mr_status mr_lane_reserve(mr_lane *lane, size_t size_bytes, mr_error *error);
 /* The lane's values as an element that borrows them: for the call of a function, no longer. */
 mr_status mr_lane_view(mr_lane *lane, mr_element *element, mr_error *error);

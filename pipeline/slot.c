@@ -79,11 +79,67 @@ mr_status mr_slot_new(const mr_slot_plan *plan, mr_slot **slot, mr_error *error)
             break;
         }
     }
-    if (status == MR_OK)
+    if (status == MR_OK) {
+        mr_slot_account(made);
         *slot = made;
-    else
+    } else {
         mr_slot_free(made);
+    }
     return status;
+}
+
+/* ---- What it holds ---- */
+
+static size_t tensor_bytes(const mr_tensor *tensor)
+{
+    return tensor->buffer == nullptr ? 0 : mr_buffer_size(tensor->buffer);
+}
+
+size_t mr_slot_rows_bytes(const mr_slot *slot, int32_t begin, int32_t end)
+{
+    size_t size_bytes = 0;
+    for (int32_t c = 0; c < slot->plan->count; c++) {
+        const mr_column *column = &slot->columns[c];
+        for (int32_t r = begin; column->texts != nullptr && r < end; r++) size_bytes += column->texts[r].capacity_bytes;
+        for (int32_t r = begin; column->loose != nullptr && r < end; r++) size_bytes += tensor_bytes(&column->loose[r]);
+    }
+    return size_bytes;
+}
+
+void mr_slot_account_rows(mr_slot *slot, size_t bytes_before, size_t bytes_now)
+{
+    slot->held_bytes += bytes_now - bytes_before;
+    atomic_fetch_add_explicit(slot->plan->run->held_bytes, bytes_now - bytes_before, memory_order_relaxed);
+}
+
+static bool is_column(const mr_slot *slot, const mr_buffer *buffer)
+{
+    for (int32_t c = 0; c < slot->plan->count; c++)
+        if (slot->columns[c].buffer == buffer) return true;
+    return false;
+}
+
+void mr_slot_account(mr_slot *slot)
+{
+    size_t size_bytes = slot->plan->fixed_bytes + mr_slot_rows_bytes(slot, 0, slot->plan->rows);
+    for (int32_t c = 0; c < slot->plan->count; c++)
+        if (slot->plan->columns[c].kind == MR_COLUMN_STRINGS && slot->columns[c].buffer != nullptr)
+            size_bytes += mr_buffer_size(slot->columns[c].buffer);
+    for (int32_t i = 0; i < slot->result_count; i++)
+        if (!is_column(slot, slot->results[i].buffer)) size_bytes += tensor_bytes(&slot->results[i]);
+    mr_slot_account_rows(slot, slot->held_bytes, size_bytes);
+}
+
+/* What an unusual string took; the next ones would keep it for ever. */
+static void trim(mr_column *column, int32_t rows)
+{
+    constexpr size_t KEPT_BYTES = 65536;
+    for (int32_t r = 0; r < rows; r++) {
+        mr_text *text = &column->texts[r];
+        if (text->capacity_bytes <= KEPT_BYTES || text->size_bytes >= text->capacity_bytes / 4) continue;
+        free(text->bytes);
+        *text = (mr_text){0};
+    }
 }
 
 void mr_slot_clear(mr_slot *slot)
@@ -95,21 +151,25 @@ void mr_slot_clear(mr_slot *slot)
         if (slot->failures[r] != &no_memory) free(slot->failures[r]);
         slot->failures[r] = nullptr;
     }
-    for (int32_t c = 0; c < slot->plan->count; c++)
+    for (int32_t c = 0; c < slot->plan->count; c++) {
+        if (slot->columns[c].texts != nullptr) trim(&slot->columns[c], slot->rows);
         for (int32_t r = 0; slot->columns[c].loose != nullptr && r < slot->rows; r++)
             mr_tensor_deinit(&slot->columns[c].loose[r]);
+    }
     for (int32_t i = 0; i < slot->result_count; i++) mr_tensor_deinit(&slot->results[i]);
     if (slot->failure != &no_memory) free(slot->failure);
     slot->failure = nullptr;
     slot->result_count = slot->rows = slot->taken = slot->done = 0;
     slot->is_complete = false;
     slot->extra_bytes = 0;
+    mr_slot_account(slot);
 }
 
 void mr_slot_free(mr_slot *slot)
 {
     if (slot == nullptr) return;
     mr_slot_clear(slot);
+    mr_slot_account_rows(slot, slot->held_bytes, 0);
     for (int32_t c = 0; c < slot->plan->count; c++) {
         mr_column *column = &slot->columns[c];
         mr_buffer_unref(column->buffer);
@@ -232,7 +292,9 @@ static mr_status assemble_strings(mr_slot *slot, int32_t component, mr_tensor *r
     for (int32_t r = 0; r < slot->rows; r++)
         if (__builtin_add_overflow(size_bytes, column->texts[r].size_bytes, &size_bytes))
             return mr_fail_memory(error, SIZE_MAX);
-    if (column->buffer == nullptr || mr_buffer_size(column->buffer) < size_bytes) {
+    constexpr size_t KEPT_BYTES = 1 << 20;
+    size_t room = column->buffer == nullptr ? 0 : mr_buffer_size(column->buffer);
+    if (column->buffer == nullptr || room < size_bytes || (room > KEPT_BYTES && size_bytes < room / 4)) {
         mr_buffer_unref(column->buffer);
         column->buffer = nullptr;
         MR_TRY(mr_buffer_new(size_bytes + size_bytes / 2, &column->buffer, error));
@@ -286,6 +348,7 @@ mr_status mr_slot_assemble(mr_slot *slot, mr_error *error)
         case MR_COLUMN_LOOSE:
             MR_TRY(assemble_loose(slot, c, results, error));
             for (int32_t i = 0; i < made; i++) slot->extra_bytes += 2 * mr_buffer_size(results[i].buffer);
+            for (int32_t r = 0; r < slot->rows; r++) mr_tensor_deinit(&slot->columns[c].loose[r]);
             break;
         }
     }

@@ -56,6 +56,7 @@ struct mr_slot {
     int32_t taken, done;    /* rows that a worker has begun, finished */
     bool is_complete;       /* the batch is put together */
     size_t extra_bytes;     /* strings and loose rows of the batch */
+    size_t held_bytes;      /* what the run counts as its memory */
     mr_item *items;         /* of each row */
     bool *is_row_done;      /* of each row */
     bool *is_row_dropped;   /* of each row; null when none ever is */
@@ -69,8 +70,13 @@ struct mr_slot {
 
 mr_status mr_slot_new(const mr_slot_plan *plan, mr_slot **slot, mr_error *error);
 void mr_slot_free(mr_slot *slot); /* null is allowed */
-/* Forgets what is in it; the memory stays. */
+/* Forgets what is in it; the memory stays, but for what a few unusually large rows took. */
 void mr_slot_clear(mr_slot *slot);
+/* Strings and loose rows [begin, end) as they are now: of rows that nobody works on, or the caller. */
+size_t mr_slot_rows_bytes(const mr_slot *slot, int32_t begin, int32_t end);
+/* Tells the run how much memory it holds, when nobody works on it; or that some rows took more bytes, or fewer. */
+void mr_slot_account(mr_slot *slot);
+void mr_slot_account_rows(mr_slot *slot, size_t bytes_before, size_t bytes_now);
 /* True when nobody else holds its memory. */
 bool mr_slot_is_free(const mr_slot *slot);
 /* The lane's rows point into the slot's row. */

@@ -56,7 +56,10 @@ static mr_status decode_work(const mr_work *work, uint64_t epoch, uint64_t numbe
     mr_tensor pixels = {0};
     mr_shape shape =
         pixels_shape(&o->image, is_sized ? o->image.height : info.height, is_sized ? o->image.width : info.width);
-    if (row == nullptr) MR_TRY(mr_tensor_init(&pixels, o->image.dtype, shape, error));
+    if (row == nullptr) {
+        if (!is_sized) lane->reserve(lane, (size_t)mr_shape_count(shape) * mr_dtype_size(o->image.dtype));
+        MR_TRY(mr_tensor_init(&pixels, o->image.dtype, shape, error));
+    }
     mr_status status = mr_image_decode_region(bytes.data, bytes.size_bytes, &o->image, region,
                                               row != nullptr ? row : pixels.data, lane->image, error);
     if (status != MR_OK) {

@@ -1,0 +1,131 @@
+/* One budget over all stages, whatever the sizes of the elements: what the process really takes is measured, as a control
+ * group would, without the rights that making one needs. */
+#include "tests/kernels/pictures.h"
+#include "tests/pipeline/pipelines.h"
+
+#include <stdio.h>
+
+/* 100 pictures in one file, the 38th of 50 megapixels (150 MB of pixels), the others small. */
+static const char *write_pictures(void)
+{
+    mr_error error = {0};
+    const char *path = test_path("pictures.tfrecord");
+    mr_record_writer *writer = nullptr;
+    CHECK_OK(mr_record_writer_open(path, &(mr_record_writer_options){.index = true}, &writer, &error));
+    for (int i = 0; i < 100; i++) {
+        int width = i == 37 ? 8660 : 60 + i, height = i == 37 ? 5774 : 50;
+        unsigned char *pixels = calloc((size_t)width * (size_t)height, 1);
+        CHECK(pixels != nullptr);
+        for (int k = 0; k < width * height; k += 97) pixels[k] = (unsigned char)k;
+        test_bytes jpeg = test_encode_jpeg(pixels, width, height, &(test_jpeg_options){.channels = 1});
+        CHECK_OK(mr_record_writer_append(writer, (char *)jpeg.bytes, jpeg.size_bytes, &error));
+        free(pixels);
+        free(jpeg.bytes);
+    }
+    CHECK_OK(mr_record_writer_close(writer, &error));
+    return path;
+}
+
+/* What a control group would count: pages that were touched. */
+static size_t peak_bytes(void)
+{
+    FILE *file = fopen("/proc/self/status", "r");
+    CHECK(file != nullptr);
+    size_t kilobytes = 0;
+    for (char line[256]; fgets(line, sizeof line, file) && kilobytes == 0;)
+        (void)!sscanf(line, "VmHWM: %zu kB", &kilobytes);
+    fclose(file);
+    return kilobytes * 1024;
+}
+
+static size_t forget_peak(void)
+{
+    FILE *file = fopen("/proc/self/clear_refs", "w");
+    CHECK(file != nullptr);
+    CHECK(fputs("5", file) >= 0);
+    CHECK_EQ(fclose(file), 0);
+    return peak_bytes();
+}
+
+/* All elements of the dataset, which is taken over. */
+static int64_t count_within(mr_dataset *dataset, size_t budget_bytes, size_t scratch_bytes, int32_t threads)
+{
+    size_t before_bytes = forget_peak();
+    mr_error error = {0};
+    mr_iterator *iterator = nullptr;
+    mr_element element = {0};
+    mr_status status;
+    int64_t count = 0;
+    CHECK_OK(mr_iterator_new(dataset, &(mr_iterator_options){.threads = threads, .budget_bytes = budget_bytes},
+                             &iterator, &error));
+    while ((status = mr_iterator_next(iterator, &element, &error)) == MR_OK) count++;
+    CHECK_STATUS(status, MR_OUT_OF_RANGE);
+    size_t taken_bytes = peak_bytes() - before_bytes;
+    if (taken_bytes > budget_bytes + scratch_bytes)
+        test_fail(__FILE__, __LINE__, "%zu MiB were taken, with a budget of %zu MiB and %zu MiB of scratch",
+                  taken_bytes >> 20, budget_bytes >> 20, scratch_bytes >> 20);
+    mr_element_deinit(&element);
+    mr_iterator_free(iterator);
+    mr_dataset_free(dataset);
+    return count;
+}
+
+static mr_dataset *shuffled(const char *path, int64_t epochs)
+{
+    return mr_dataset_repeat(mr_dataset_shuffle(mr_dataset_records(path), .seed = 3), epochs);
+}
+
+static constexpr size_t MIB = (size_t)1 << 20;
+/* Of four threads, a record of 20 MB each. */
+static constexpr size_t SCRATCH_BYTES = 80 * MIB;
+
+TEST(budget_holds_crops_of_huge_pictures)
+{
+    if (test_allocations() < 0) test_skip("a sanitizer has memory of its own");
+    const char *path = write_pictures();
+    mr_dataset *d =
+        mr_dataset_decode_image(shuffled(path, 10), .seed = 1, .image = {.height = 64, .width = 64, .channels = 3});
+    CHECK_EQ(count_within(mr_dataset_prefetch(mr_dataset_batch(d, 50), 8), 48 * MIB, SCRATCH_BYTES, 4), 20);
+}
+
+/* Whole pictures: five of 150 MB would be read ahead. */
+TEST(budget_holds_huge_pictures_whole)
+{
+    if (test_allocations() < 0) test_skip("a sanitizer has memory of its own");
+    const char *path = write_pictures();
+    mr_dataset *d = mr_dataset_decode_image(
+        mr_dataset_repeat(mr_dataset_skip(mr_dataset_take(mr_dataset_records(path), 40), 35), 4),
+        .image = {.dtype = MR_UINT8, .channels = 3});
+    CHECK_EQ(count_within(mr_dataset_prefetch(d, 64), 400 * MIB, SCRATCH_BYTES, 4), 20);
+}
+
+/* What an element needs beyond the budget it gets, alone. */
+TEST(budget_smaller_than_an_element_goes_on)
+{
+    const char *path = write_pictures();
+    mr_dataset *d = mr_dataset_decode_image(mr_dataset_skip(mr_dataset_take(mr_dataset_records(path), 60), 30),
+                                            .image = {.dtype = MR_UINT8, .channels = 1});
+    CHECK_EQ(count_within(mr_dataset_prefetch(d, 16), 4 * MIB, 200 * MIB, 4), 30);
+}
+
+/* Strings of a batch are kept for the next one, but not those of an unusual one. */
+static mr_status make_string(void *context, const mr_element *input, mr_random *random, mr_element *output,
+                             mr_error *error)
+{
+    (void)context, (void)random;
+    size_t size_bytes = *mr_tensor_int64s(&input->tensors[0]) % 50 == 7 ? 8 * MIB : 100;
+    char *bytes = calloc(1, size_bytes);
+    CHECK(bytes != nullptr);
+    output->count = 1;
+    mr_status status = mr_tensor_init_strings(&output->tensors[0], MR_SCALAR, &(mr_string){bytes, size_bytes}, error);
+    free(bytes);
+    return status;
+}
+
+TEST(budget_unusual_strings_are_given_back)
+{
+    if (test_allocations() < 0) test_skip("a sanitizer has memory of its own");
+    static const mr_element_spec spec = {.count = 1, .dtypes = {MR_STRING}, .shapes = {{.rank = 0}}};
+    mr_dataset *d = mr_dataset_map(mr_dataset_range(0, 10000, 1), make_string, nullptr, &spec);
+    CHECK_EQ(count_within(mr_dataset_prefetch(mr_dataset_batch(d, 16), 4), 64 * MIB, SCRATCH_BYTES, 1), 625);
+}
