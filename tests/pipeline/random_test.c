@@ -185,7 +185,7 @@ TEST(random_pipelines_without_memory_fail_and_leak_nothing)
 TEST(a_place_that_cannot_be_restored_leaves_an_iterator_that_says_so)
 {
     if (test_allocations() < 0) test_skip("allocations are not counted here");
-    static const char text[] = "range 0 40 1\nscan\nwindow flat 4 1 1 0\nbatch 2 0\nunbatch\n";
+    static const char text[] = "range 0 40 1\nscan\nwindow flat 4 1 1 0\n";
     mr_error error = {0};
     mr_iterator *iterator = nullptr;
     mr_element element = {0};
