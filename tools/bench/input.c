@@ -277,7 +277,7 @@ BENCH(input, "the demo's pipeline: records to batches of pictures")
     for (size_t i = 0; i < sizeof tasks / sizeof *tasks && status == MR_OK; i++)
         status = measure(report, &tasks[i], path, pictures, &error);
     if (status == MR_OK) {
-        bench_tuned_task task = {"train_input", tuned_batches, path, PICTURES / BATCH};
+        bench_tuned_task task = {"train_input", tuned_batches, path, 6 * PICTURES / BATCH};
         bench_tuned(report, &task);
     }
     if (status == MR_OK)

@@ -8,6 +8,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 constexpr int32_t FIXED_MAX = 8, STARTS = 2, ROUNDS_MAX = 64;
 constexpr double SETTLE_SECONDS = 60;
@@ -25,6 +26,14 @@ static mr_status take(contestant *c, int64_t elements, mr_error *error)
     for (int64_t i = 0; i < elements && status == MR_OK; i++)
         status = mr_iterator_next(c->iterator, &c->element, error);
     return status;
+}
+
+/* How many elements may be ready at most, and one. */
+static int64_t slots_of(const contestant *c)
+{
+    mr_stage_statistics stages[16];
+    int32_t count = mr_iterator_statistics(c->iterator, stages, 16);
+    return count > 0 && count <= 16 ? stages[count - 1].slots_max + 1 : 1;
 }
 
 /* Elements until it has settled, or nobody wants to wait any more. */
@@ -89,10 +98,12 @@ static mr_status compete(bench_report *report, const bench_tuned_task *task, con
     for (int r = 0; r < rounds; r++)
         for (int32_t i = 0; i < STARTS + *fixed; i++) {
             /* What was ready before does not count. */
-            MR_TRY(take(&all[i], task->elements / 4 + 1, error));
+            MR_TRY(take(&all[i], task->elements / 4 + slots_of(&all[i]), error));
             double start = bench_seconds();
             MR_TRY(take(&all[i], task->elements, error));
             all[i].rates[r] = (double)task->elements / (bench_seconds() - start);
+            /* It reads ahead now; then the next one has the machine. */
+            usleep(200000);
         }
     int32_t best = STARTS;
     for (int32_t i = STARTS; i < STARTS + *fixed; i++)
