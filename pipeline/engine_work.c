@@ -173,7 +173,7 @@ void mr_engine_do_batch(mr_engine *engine, mr_worker *worker, mr_slot *slot)
     mr_status status = mr_slot_assemble(slot, error);
     mr_count(&engine->plan.batch_counters->busy_ns, mr_now_ns() - start_ns);
     mr_count(&engine->plan.batch_counters->elements, 1);
-    mr_count(&engine->plan.batch_counters->bytes, slot->plan->fixed_bytes + slot->extra_bytes / 2);
+    mr_count(&engine->plan.batch_counters->bytes, slot->plan->fixed_bytes + slot->extra_bytes);
     if (status == MR_OK && engine->plan.batch_work_count > 0)
         status = do_batch_works(engine, worker, slot, &stage, error);
     if (status != MR_OK) {

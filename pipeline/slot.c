@@ -307,7 +307,7 @@ static mr_status assemble_strings(mr_slot *slot, int32_t component, mr_tensor *r
         if (text->size_bytes > 0) memcpy(bytes, text->bytes, text->size_bytes);
         bytes += text->size_bytes;
     }
-    slot->extra_bytes += 2 * size_bytes;
+    slot->extra_bytes += size_bytes;
     *result = (mr_tensor){MR_STRING, MR_SHAPE(slot->rows), mr_buffer_ref(column->buffer), elements};
     return MR_OK;
 }
@@ -347,7 +347,7 @@ mr_status mr_slot_assemble(mr_slot *slot, mr_error *error)
             break;
         case MR_COLUMN_LOOSE:
             MR_TRY(assemble_loose(slot, c, results, error));
-            for (int32_t i = 0; i < made; i++) slot->extra_bytes += 2 * mr_buffer_size(results[i].buffer);
+            for (int32_t i = 0; i < made; i++) slot->extra_bytes += mr_buffer_size(results[i].buffer);
             for (int32_t r = 0; r < slot->rows; r++) mr_tensor_deinit(&slot->columns[c].loose[r]);
             break;
         }

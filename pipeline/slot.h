@@ -55,7 +55,7 @@ struct mr_slot {
     int32_t rows;           /* in this batch */
     int32_t taken, done;    /* rows that a worker has begun, finished */
     bool is_complete;       /* the batch is put together */
-    size_t extra_bytes;     /* strings and loose rows of the batch */
+    size_t extra_bytes;     /* of the batch, beside its fixed columns */
     size_t held_bytes;      /* what the run counts as its memory */
     mr_item *items;         /* of each row */
     bool *is_row_done;      /* of each row */

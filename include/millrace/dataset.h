@@ -505,16 +505,18 @@ typedef enum mr_tune {
 typedef void (*mr_tuned_function)(void *context, const char *line);
 
 typedef struct mr_iterator_options {
-    int32_t
-        threads; /* of the pipeline, all stages together, and the most when it is tuned; 0: one for each usable processor */
+    /* Of the pipeline, all stages together, and the most when it is tuned; 0: one for each usable processor. */
+    int32_t threads;
     /* What is tuned begins with what the datasets ask for (a depth of prefetch; threads of a map, which are its most) and
      * changes it within threads and budget_bytes. */
     mr_tune tune;
     int32_t threads_first; /* of the pipeline, when it is tuned: in the beginning; 0: all */
     mr_tuned_function tuned;
     void *tuned_context;
-    size_t budget_bytes; /* over all stages; 0: 1 GiB */
-    uint64_t seed;       /* mixed into every stage's seed */
+    /* Of the elements that are ready or in the making, over all stages; 0: 1 GiB. What one element needs it gets. Beside it
+     * each thread keeps a record and rows of a picture, and a cache in memory has as much again. */
+    size_t budget_bytes;
+    uint64_t seed; /* mixed into every stage's seed */
     /* Memory for batches; null: plain. A GPU gives memory here that it copies from without a stop. */
     mr_status (*allocate)(void *context, size_t size_bytes, mr_buffer **buffer, mr_error *error);
     void *allocate_context;

@@ -50,7 +50,8 @@ void bench_show_stages(bench_report *report, const char *task, struct mr_iterato
 /* With --stats: whether it was given. */
 bool bench_wants_stats(const bench_report *report);
 
-double bench_seconds(void); /* monotonic */
+double bench_seconds(void);           /* monotonic */
+double bench_processor_seconds(void); /* of all threads of this process */
 double bench_median(const double *values, int count);
 /* Threads to measure with: --threads, or the usable processors. Rounds: --rounds, or the fallback. */
 int bench_threads(const bench_report *report);

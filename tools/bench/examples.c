@@ -210,13 +210,6 @@ static int load(const char *path, mr_string *records, int most, char **bytes)
     return count;
 }
 
-static double processor_seconds(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
-}
-
 /* of_processor: seconds of processor time, of all threads: what others do on the machine hardly shows. */
 static void measure_on(bench_report *report, work *work, const char *path, const char *what, const char *peer,
                        int threads, bool of_processor)
@@ -231,9 +224,9 @@ static void measure_on(bench_report *report, work *work, const char *path, const
     double peer_value = 0;
     for (int i = -1; i < rounds; i++) {
         if (i == rounds / 2) peer_value = with_tensorflow(path, what, work->count, threads, of_processor);
-        double begin = of_processor ? processor_seconds() : bench_seconds();
+        double begin = of_processor ? bench_processor_seconds() : bench_seconds();
         mr_pool_for(pool, (work->count + BATCH - 1) / BATCH, 1, parse_batches, work);
-        if (i >= 0) ours[i] = work->count / ((of_processor ? processor_seconds() : bench_seconds()) - begin);
+        if (i >= 0) ours[i] = work->count / ((of_processor ? bench_processor_seconds() : bench_seconds()) - begin);
     }
     mr_pool_free(pool);
     snprintf(task, sizeof task, "parse_%s, %d thread%s", what, threads, threads > 1 ? "s" : "");

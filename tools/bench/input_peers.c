@@ -44,13 +44,6 @@ static rate peer(const loader *loader, const char *scripts, int threads)
     return (rate){numbers[0], numbers[1]};
 }
 
-static double processor_seconds(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
-}
-
 static mr_status take(mr_iterator *iterator, int batches, mr_error *error)
 {
     mr_element element = {0};
@@ -68,10 +61,11 @@ static mr_status ours(int threads, rate *measured, mr_error *error)
     mr_status status = mr_iterator_new(dataset, &(mr_iterator_options){.threads = threads}, &iterator, error);
     mr_dataset_free(dataset);
     if (status == MR_OK) status = take(iterator, WARM_BATCHES, error);
-    double start = bench_seconds(), processor_start = processor_seconds();
+    double start = bench_seconds(), processor_start = bench_processor_seconds();
     if (status == MR_OK) status = take(iterator, BATCHES, error);
     double images = (double)BATCHES * BENCH_PHOTO_BATCH;
-    *measured = (rate){images / (bench_seconds() - start), (processor_seconds() - processor_start) * 1e6 / images};
+    *measured =
+        (rate){images / (bench_seconds() - start), (bench_processor_seconds() - processor_start) * 1e6 / images};
     mr_iterator_free(iterator);
     return status;
 }

@@ -113,17 +113,10 @@ typedef struct rate {
     double images, processor_us;
 } rate;
 
-static double processor_seconds(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
-}
-
 static rate rate_since(double start, double processor_start, int64_t count)
 {
     return (rate){(double)count / (bench_seconds() - start),
-                  (processor_seconds() - processor_start) * 1e6 / (double)count};
+                  (bench_processor_seconds() - processor_start) * 1e6 / (double)count};
 }
 
 /* ---- The peer ---- */
@@ -231,7 +224,7 @@ static rate peer_rate(const photos *photos, bool whole, int threads, int64_t cou
     peer_work work = {.photos = photos, .whole = whole, .count = count};
     pthread_t others[64];
     int started = 0;
-    double start = bench_seconds(), processor_start = processor_seconds();
+    double start = bench_seconds(), processor_start = bench_processor_seconds();
     while (started < threads - 1 && started < 64 && pthread_create(&others[started], nullptr, peer_main, &work) == 0)
         started++;
     (void)peer_main(&work);
@@ -277,7 +270,7 @@ static mr_status take(mr_iterator *iterator, const photo_task *task, int64_t cou
 {
     mr_element element = {0};
     mr_status status = MR_OK;
-    double start = bench_seconds(), processor_start = processor_seconds();
+    double start = bench_seconds(), processor_start = bench_processor_seconds();
     for (int64_t i = 0; i < count && status == MR_OK; i += task->whole ? 1 : BATCH)
         status = mr_iterator_next(iterator, &element, error);
     *rate = rate_since(start, processor_start, count);
