@@ -17,6 +17,7 @@ void mr_buffer_init(mr_buffer *buffer, void *data, size_t size_bytes, void (*des
     buffer->destroy = destroy;
     buffer->owner = owner;
     buffer->release = nullptr;
+    buffer->device = nullptr;
 }
 
 static void destroy_plain(mr_buffer *buffer)

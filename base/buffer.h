@@ -5,7 +5,7 @@
 #ifndef MR_BASE_BUFFER_H
 #define MR_BASE_BUFFER_H
 
-#include <millrace/tensor.h>
+#include <millrace/device.h>
 #include <stdatomic.h>
 
 struct mr_buffer {
@@ -15,9 +15,10 @@ struct mr_buffer {
     void (*destroy)(mr_buffer *buffer);
     void *owner;                                /* of the maker */
     void (*release)(void *context, void *data); /* of mr_buffer_wrap */
+    mr_device *device;                          /* whose memory it is, which lives as long; null: the host's */
 };
 
-/* Sets all fields, with one reference. */
+/* Sets all fields, with one reference; host memory. */
 void mr_buffer_init(mr_buffer *buffer, void *data, size_t size_bytes, void (*destroy)(mr_buffer *buffer), void *owner);
 
 #endif

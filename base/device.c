@@ -1,4 +1,4 @@
-/* The CPU as a device, and the registry of the other kinds.
+/* The CPU as a device.
  *
  * Memory comes in size classes, four to each power of two, so that at most a fifth of a block is unused. A buffer is its
  * block: the header in the first 64 bytes, the data behind it. The last unref puts the block back on its class's list,
@@ -12,7 +12,6 @@
 
 #include <assert.h>
 #include <pthread.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -147,12 +146,35 @@ static void cpu_free(mr_device *device)
     free(device);
 }
 
+/* A copy beside the queue is done like any other, so there is nothing to wait for. */
+static mr_status cpu_event_new(mr_device *, mr_event **event, mr_error *)
+{
+    *event = nullptr;
+    return MR_OK;
+}
+
+static void cpu_event_free(mr_device *, mr_event *)
+{
+}
+
+static mr_status cpu_event(mr_device *, mr_event *, mr_error *)
+{
+    return MR_OK;
+}
+
 static const mr_device_functions cpu_functions = {
     .allocate = cpu_allocate,
     .allocate_host = cpu_allocate,
     .copy_in = cpu_copy,
     .copy_out = cpu_copy,
     .wait = cpu_wait,
+    .allocate_beside = cpu_allocate,
+    .copy_beside = cpu_copy,
+    .event_new = cpu_event_new,
+    .event_free = cpu_event_free,
+    .event_record = cpu_event,
+    .queue_wait = cpu_event,
+    .event_wait = cpu_event,
     .free = cpu_free,
 };
 
@@ -193,17 +215,4 @@ mr_status mr_tensor_init_on(mr_tensor *tensor, mr_device *device, mr_dtype dtype
     MR_TRY(device->functions->allocate(device, (size_t)count * element_bytes, &buffer, error));
     *tensor = (mr_tensor){.dtype = dtype, .shape = shape, .buffer = buffer, .data = mr_buffer_data(buffer)};
     return MR_OK;
-}
-
-static const mr_device_entry *_Atomic entries[MR_DEVICE_KIND_COUNT];
-
-void mr_device_register(const mr_device_entry *entry)
-{
-    assert((unsigned)entry->kind < MR_DEVICE_KIND_COUNT);
-    atomic_store(&entries[entry->kind], entry);
-}
-
-const mr_device_entry *mr_device_entry_find(mr_device_kind kind)
-{
-    return (unsigned)kind < MR_DEVICE_KIND_COUNT ? atomic_load(&entries[kind]) : nullptr;
 }

@@ -2,6 +2,7 @@
 #include <millrace/tensor.h>
 
 #include "base/arena.h"
+#include "base/buffer.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -157,44 +158,46 @@ size_t mr_tensor_size_bytes(const mr_tensor *tensor)
     return (size_t)mr_tensor_count(tensor) * mr_dtype_size(tensor->dtype);
 }
 
+/* The processor may read them. */
+static void *elements(const mr_tensor *tensor, mr_dtype dtype)
+{
+    assert(tensor->dtype == dtype);
+    assert(tensor->buffer == nullptr || tensor->buffer->device == nullptr);
+    (void)dtype;
+    return tensor->data;
+}
+
 float *mr_tensor_floats(const mr_tensor *tensor)
 {
-    assert(tensor->dtype == MR_FLOAT);
-    return tensor->data;
+    return elements(tensor, MR_FLOAT);
 }
 
 double *mr_tensor_doubles(const mr_tensor *tensor)
 {
-    assert(tensor->dtype == MR_DOUBLE);
-    return tensor->data;
+    return elements(tensor, MR_DOUBLE);
 }
 
 int32_t *mr_tensor_int32s(const mr_tensor *tensor)
 {
-    assert(tensor->dtype == MR_INT32);
-    return tensor->data;
+    return elements(tensor, MR_INT32);
 }
 
 int64_t *mr_tensor_int64s(const mr_tensor *tensor)
 {
-    assert(tensor->dtype == MR_INT64);
-    return tensor->data;
+    return elements(tensor, MR_INT64);
 }
 
 uint8_t *mr_tensor_uint8s(const mr_tensor *tensor)
 {
-    assert(tensor->dtype == MR_UINT8);
-    return tensor->data;
+    return elements(tensor, MR_UINT8);
 }
 
 bool *mr_tensor_bools(const mr_tensor *tensor)
 {
-    assert(tensor->dtype == MR_BOOL);
-    return tensor->data;
+    return elements(tensor, MR_BOOL);
 }
 
 const mr_string *mr_tensor_strings(const mr_tensor *tensor)
 {
-    assert(tensor->dtype == MR_STRING);
-    return tensor->data;
+    return elements(tensor, MR_STRING);
 }

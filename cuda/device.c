@@ -28,16 +28,26 @@ mr_status mr_cuda_enter(mr_cuda_device *device, mr_error *error)
 
 /* ---- The table of base/device.h ---- */
 
+static mr_status allocate_kind(mr_device *base, size_t size_bytes, mr_cuda_memory_kind kind, mr_buffer **buffer,
+                               mr_error *error)
+{
+    mr_status status = mr_cuda_memory_allocate(((mr_cuda_device *)base)->memory, size_bytes, kind, buffer, error);
+    return status == MR_OK ? MR_OK : mr_fail_in(error, status, "%s", base->name);
+}
+
 static mr_status allocate(mr_device *base, size_t size_bytes, mr_buffer **buffer, mr_error *error)
 {
-    mr_status status = mr_cuda_memory_allocate(((mr_cuda_device *)base)->memory, size_bytes, false, buffer, error);
-    return status == MR_OK ? MR_OK : mr_fail_in(error, status, "%s", base->name);
+    return allocate_kind(base, size_bytes, MR_CUDA_QUEUE, buffer, error);
+}
+
+static mr_status allocate_beside(mr_device *base, size_t size_bytes, mr_buffer **buffer, mr_error *error)
+{
+    return allocate_kind(base, size_bytes, MR_CUDA_BESIDE, buffer, error);
 }
 
 static mr_status allocate_host(mr_device *base, size_t size_bytes, mr_buffer **buffer, mr_error *error)
 {
-    mr_status status = mr_cuda_memory_allocate(((mr_cuda_device *)base)->memory, size_bytes, true, buffer, error);
-    return status == MR_OK ? MR_OK : mr_fail_in(error, status, "%s", base->name);
+    return allocate_kind(base, size_bytes, MR_CUDA_PINNED, buffer, error);
 }
 
 static mr_cu_pointer address(const void *data)
@@ -117,8 +127,61 @@ static mr_status wait(mr_device *base, mr_error *error)
 {
     mr_cuda_device *device = (mr_cuda_device *)base;
     MR_TRY(mr_cuda_enter(device, error));
-    MR_TRY(mr_cuda_result(device, device->driver->stream_wait(device->copy_stream), "wait for copies", error));
     return mr_cuda_result(device, device->driver->stream_wait(device->stream), "wait for the GPU", error);
+}
+
+/* ---- Beside the queue ---- */
+
+static mr_status copy_beside(mr_device *base, void *target, const void *host, size_t size_bytes, mr_error *error)
+{
+    mr_cuda_device *device = (mr_cuda_device *)base;
+    if (size_bytes == 0) return MR_OK;
+    MR_TRY(mr_cuda_enter(device, error));
+    return mr_cuda_result(device, device->driver->copy_in(address(target), host, size_bytes, device->copy_stream),
+                          "copy to the GPU", error);
+}
+
+/* Threads that wait for one sleep: they would take a processor from those that decode. */
+static mr_status event_new(mr_device *base, mr_event **event, mr_error *error)
+{
+    mr_cuda_device *device = (mr_cuda_device *)base;
+    mr_cu_event made = nullptr;
+    *event = nullptr;
+    MR_TRY(mr_cuda_enter(device, error));
+    mr_cu_result result = device->driver->event_new(&made, MR_CU_EVENT_DISABLE_TIMING | MR_CU_EVENT_BLOCKING_SYNC);
+    if (result == 0) *event = (mr_event *)made;
+    return mr_cuda_result(device, result, "make an event", error);
+}
+
+static void event_free(mr_device *base, mr_event *event)
+{
+    const mr_cuda_device *device = (mr_cuda_device *)base;
+    if (event == nullptr) return;
+    (void)device->driver->context_set(device->context);
+    (void)device->driver->event_free((mr_cu_event)event);
+}
+
+static mr_status event_record(mr_device *base, mr_event *event, mr_error *error)
+{
+    mr_cuda_device *device = (mr_cuda_device *)base;
+    MR_TRY(mr_cuda_enter(device, error));
+    return mr_cuda_result(device, device->driver->event_record((mr_cu_event)event, device->copy_stream),
+                          "record an event", error);
+}
+
+static mr_status queue_wait(mr_device *base, mr_event *event, mr_error *error)
+{
+    mr_cuda_device *device = (mr_cuda_device *)base;
+    MR_TRY(mr_cuda_enter(device, error));
+    return mr_cuda_result(device, device->driver->stream_wait_event(device->stream, (mr_cu_event)event, 0),
+                          "order work behind a copy", error);
+}
+
+static mr_status event_wait(mr_device *base, mr_event *event, mr_error *error)
+{
+    mr_cuda_device *device = (mr_cuda_device *)base;
+    MR_TRY(mr_cuda_enter(device, error));
+    return mr_cuda_result(device, device->driver->event_wait((mr_cu_event)event), "wait for a copy", error);
 }
 
 static void free_device(mr_device *base)
@@ -138,8 +201,6 @@ static void free_device(mr_device *base)
     for (int i = 0; i < MR_CUDA_MODULE_COUNT; i++)
         if (device->modules[i] != nullptr) (void)driver->module_free(device->modules[i]);
     mr_cuda_memory_close(device->memory);
-    pthread_mutex_destroy(&device->mutex);
-    free(device);
 }
 
 static const mr_device_functions functions = {
@@ -149,6 +210,13 @@ static const mr_device_functions functions = {
     .copy_out = copy_out,
     .copy = copy,
     .wait = wait,
+    .allocate_beside = allocate_beside,
+    .copy_beside = copy_beside,
+    .event_new = event_new,
+    .event_free = event_free,
+    .event_record = event_record,
+    .queue_wait = queue_wait,
+    .event_wait = event_wait,
     .free = free_device,
 };
 
@@ -213,6 +281,7 @@ mr_status mr_cuda_device_new(const mr_cuda_system *system, int index, mr_device 
     MR_TRY(choose(system->driver, index, &chosen, &processors, error));
     MR_TRY(make_parts(system->driver, chosen, &parts, error));
     mr_cuda_device *device = calloc(1, sizeof *device);
+    parts.owner = device;
     mr_status status =
         device != nullptr ? mr_cuda_memory_new(parts, &device->memory, error) : mr_fail_memory(error, sizeof *device);
     if (status != MR_OK) {

@@ -1,7 +1,8 @@
 /* The GPU as a device of base/device.h, and what its kernels need: memory, streams, functions, cuBLAS, cuDNN.
  *
  * Everything a device does goes into one stream, in order, so memory that is given back may be handed out again while
- * the work that used it is still queued. Only copies from pinned memory run beside it, on a stream of their own.
+ * the work that used it is still queued. Only copies from pinned memory and those beside the queue run on a stream of
+ * their own.
  *
  * Lock order: the memory's mutex is innermost; no driver call that waits is made under it. */
 #ifndef MR_CUDA_DEVICE_H
@@ -109,13 +110,20 @@ typedef struct mr_cuda_memory_parts {
     mr_cu_context context;
     mr_cu_stream stream;
     mr_cu_stream copy_stream;
+    struct mr_cuda_device *owner; /* of malloc: buffers say whose they are as long as there are any */
 } mr_cuda_memory_parts;
+typedef enum mr_cuda_memory_kind {
+    MR_CUDA_QUEUE,  /* device memory for work in the queue */
+    MR_CUDA_BESIDE, /* device memory that copies beside the queue fill */
+    MR_CUDA_PINNED, /* host memory */
+    MR_CUDA_MEMORY_KIND_COUNT
+} mr_cuda_memory_kind;
 /* Takes the parts over: they go with the last buffer. */
 mr_status mr_cuda_memory_new(mr_cuda_memory_parts parts, mr_cuda_memory **memory, mr_error *error);
 /* The device lets go. */
 void mr_cuda_memory_close(mr_cuda_memory *memory);
-mr_status mr_cuda_memory_allocate(mr_cuda_memory *memory, size_t size_bytes, bool on_host, mr_buffer **buffer,
-                                  mr_error *error);
+mr_status mr_cuda_memory_allocate(mr_cuda_memory *memory, size_t size_bytes, mr_cuda_memory_kind kind,
+                                  mr_buffer **buffer, mr_error *error);
 /* True when the bytes lie in pinned memory that is out. */
 bool mr_cuda_memory_is_pinned(mr_cuda_memory *memory, const void *bytes, size_t size_bytes);
 

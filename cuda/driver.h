@@ -24,6 +24,7 @@ constexpr mr_cu_result MR_CU_OUT_OF_MEMORY = 2;
 constexpr mr_cu_result MR_CU_NO_DEVICE = 100;
 constexpr mr_cu_result MR_CU_NO_BINARY = 209;
 constexpr unsigned MR_CU_STREAM_NON_BLOCKING = 1;
+constexpr unsigned MR_CU_EVENT_BLOCKING_SYNC = 1;
 constexpr unsigned MR_CU_EVENT_DISABLE_TIMING = 2;
 constexpr unsigned MR_CU_ATTRIBUTE_PROCESSORS = 16;
 constexpr unsigned MR_CU_ATTRIBUTE_MAJOR = 75;

@@ -1,8 +1,9 @@
 /* Memory of a GPU and pinned memory of the host, kept by size class when it comes back, so that a loop of equal steps
  * asks the driver for nothing after the first.
  *
- * Device blocks may be handed out while the stream still works with them: all uses are in one stream. Pinned blocks are
- * also touched by the host, so each remembers an event of its last use and is waited for before it is handed out again. */
+ * Device blocks may be handed out while the stream still works with them: all uses are in one stream. The others remember
+ * events of their last use on each stream. Pinned blocks are also touched by the host, which waits for those before it
+ * hands a block out again; blocks for copies beside the queue are filled by the copy stream, which waits in its stead. */
 #include "base/arena.h"
 #include "base/buffer.h"
 #include "cuda/device.h"
@@ -19,15 +20,16 @@ typedef struct block {
     struct block *next, *previous; /* kept: next alone; pinned and out: both */
     void *data;
     size_t capacity_bytes;
-    mr_cu_event used[2]; /* pinned: after the last work queued before it came back, on each stream */
+    mr_cu_event
+        used[2]; /* after the last work queued before it came back, on each stream; null of those of the queue */
     int16_t index;
-    bool on_host;
+    mr_cuda_memory_kind kind;
 } block;
 
 struct mr_cuda_memory {
     mr_cuda_memory_parts parts;
     pthread_mutex_t mutex;
-    block *kept[2][CLASS_COUNT]; /* device, host */
+    block *kept[MR_CUDA_MEMORY_KIND_COUNT][CLASS_COUNT];
     block *pinned_out;
     size_t holders;
     bool closed;
@@ -53,22 +55,21 @@ static int size_class(size_t size_bytes, size_t *capacity_bytes)
 static void dispose(mr_cuda_memory *memory, block *gone)
 {
     const mr_cuda_driver *driver = memory->parts.driver;
-    if (gone->on_host) {
-        for (int i = 0; i < 2; i++) {
-            (void)driver->event_wait(gone->used[i]);
-            (void)driver->event_free(gone->used[i]);
-        }
-        (void)driver->host_release(gone->data);
-    } else {
-        (void)driver->release((mr_cu_pointer)(uintptr_t)gone->data, memory->parts.stream);
+    for (int i = 0; i < 2 && gone->used[i] != nullptr; i++) {
+        (void)driver->event_wait(gone->used[i]);
+        (void)driver->event_free(gone->used[i]);
     }
+    if (gone->kind == MR_CUDA_PINNED)
+        (void)driver->host_release(gone->data);
+    else
+        (void)driver->release((mr_cu_pointer)(uintptr_t)gone->data, memory->parts.stream);
     free(gone);
 }
 
 static block *take_all(mr_cuda_memory *memory)
 {
     block *all = nullptr;
-    for (int kind = 0; kind < 2; kind++)
+    for (int kind = 0; kind < MR_CUDA_MEMORY_KIND_COUNT; kind++)
         for (int i = 0; i < CLASS_COUNT; i++)
             while (memory->kept[kind][i] != nullptr) {
                 block *one = memory->kept[kind][i];
@@ -97,6 +98,8 @@ static void destroy(mr_cuda_memory *memory)
     (void)driver->stream_free(memory->parts.stream);
     (void)driver->stream_free(memory->parts.copy_stream);
     (void)driver->context_release(memory->parts.device);
+    pthread_mutex_destroy(&memory->parts.owner->mutex);
+    free(memory->parts.owner);
     pthread_mutex_destroy(&memory->mutex);
     free(memory);
 }
@@ -107,29 +110,32 @@ static void give_back(mr_buffer *buffer)
     block *one = (block *)buffer;
     mr_cuda_memory *memory = buffer->owner;
     const mr_cuda_driver *driver = memory->parts.driver;
-    if (one->on_host) {
+    if (one->kind != MR_CUDA_QUEUE) {
         (void)driver->context_set(memory->parts.context);
         (void)driver->event_record(one->used[0], memory->parts.stream);
         (void)driver->event_record(one->used[1], memory->parts.copy_stream);
     }
     pthread_mutex_lock(&memory->mutex);
-    if (one->on_host) {
+    if (one->kind == MR_CUDA_PINNED) {
         if (one->previous != nullptr)
             one->previous->next = one->next;
         else
             memory->pinned_out = one->next;
         if (one->next != nullptr) one->next->previous = one->previous;
     }
-    bool keep = !memory->closed, last = --memory->holders == 0;
+    bool keep = !memory->closed;
     if (keep) {
-        one->next = memory->kept[one->on_host][one->index];
-        memory->kept[one->on_host][one->index] = one;
+        one->next = memory->kept[one->kind][one->index];
+        memory->kept[one->kind][one->index] = one;
     }
-    pthread_mutex_unlock(&memory->mutex);
     if (!keep) {
+        pthread_mutex_unlock(&memory->mutex);
         (void)driver->context_set(memory->parts.context);
         dispose(memory, one);
+        pthread_mutex_lock(&memory->mutex);
     }
+    bool last = --memory->holders == 0;
+    pthread_mutex_unlock(&memory->mutex);
     if (last) destroy(memory);
 }
 
@@ -158,28 +164,27 @@ void mr_cuda_memory_close(mr_cuda_memory *memory)
 static mr_cu_result ask_driver(mr_cuda_memory *memory, block *made)
 {
     const mr_cuda_driver *driver = memory->parts.driver;
-    if (!made->on_host) {
-        mr_cu_pointer pointer = 0;
-        mr_cu_result result = driver->allocate(&pointer, made->capacity_bytes, memory->parts.stream);
-        made->data = (void *)(uintptr_t)pointer;
-        return result;
-    }
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < 2 && made->kind != MR_CUDA_QUEUE; i++) {
         if (made->used[i] != nullptr) continue;
         mr_cu_result result = driver->event_new(&made->used[i], MR_CU_EVENT_DISABLE_TIMING);
         if (result != 0) return result;
     }
-    return driver->host_allocate(&made->data, made->capacity_bytes, 0);
+    if (made->kind == MR_CUDA_PINNED) return driver->host_allocate(&made->data, made->capacity_bytes, 0);
+    mr_cu_pointer pointer = 0;
+    mr_cu_stream first = made->kind == MR_CUDA_QUEUE ? memory->parts.stream : memory->parts.copy_stream;
+    mr_cu_result result = driver->allocate(&pointer, made->capacity_bytes, first);
+    made->data = (void *)(uintptr_t)pointer;
+    return result;
 }
 
-static mr_status make_block(mr_cuda_memory *memory, int index, size_t capacity_bytes, bool on_host, block **result,
-                            mr_error *error)
+static mr_status make_block(mr_cuda_memory *memory, int index, size_t capacity_bytes, mr_cuda_memory_kind kind,
+                            block **result, mr_error *error)
 {
     const mr_cuda_driver *driver = memory->parts.driver;
     block *made = calloc(1, sizeof *made);
     if (made == nullptr) return mr_fail_memory(error, sizeof *made);
     made->index = (int16_t)index;
-    made->on_host = on_host;
+    made->kind = kind;
     made->capacity_bytes = capacity_bytes;
     mr_cu_result status = ask_driver(memory, made);
     if (status == MR_CU_OUT_OF_MEMORY) {
@@ -199,13 +204,26 @@ static mr_status make_block(mr_cuda_memory *memory, int index, size_t capacity_b
         if (made->used[i] != nullptr) (void)driver->event_free(made->used[i]);
     free(made);
     if (status != MR_CU_OUT_OF_MEMORY)
-        return mr_cuda_check(driver, status, on_host ? "allocate pinned memory" : "allocate memory", error);
-    return mr_fail(error, MR_RESOURCE_EXHAUSTED, "no %s memory for %zu bytes", on_host ? "pinned" : "GPU",
-                   capacity_bytes);
+        return mr_cuda_check(driver, status, kind == MR_CUDA_PINNED ? "allocate pinned memory" : "allocate memory",
+                             error);
+    return mr_fail(error, MR_RESOURCE_EXHAUSTED, "no %s memory for %zu bytes",
+                   kind == MR_CUDA_PINNED ? "pinned" : "GPU", capacity_bytes);
 }
 
-mr_status mr_cuda_memory_allocate(mr_cuda_memory *memory, size_t size_bytes, bool on_host, mr_buffer **buffer,
-                                  mr_error *error)
+/* A kept block may be used again: by the host, which waits, or by the copy stream, which does when it gets there. */
+static mr_status wait_for_uses(mr_cuda_memory *memory, block *one, mr_error *error)
+{
+    const mr_cuda_driver *driver = memory->parts.driver;
+    mr_cu_result result = 0;
+    if (one->kind == MR_CUDA_BESIDE) result = driver->stream_wait_event(memory->parts.copy_stream, one->used[0], 0);
+    for (int i = 0; i < 2 && one->kind == MR_CUDA_PINNED && result == 0; i++) result = driver->event_wait(one->used[i]);
+    if (result == 0) return MR_OK;
+    dispose(memory, one);
+    return mr_cuda_check(driver, result, "wait for memory", error);
+}
+
+mr_status mr_cuda_memory_allocate(mr_cuda_memory *memory, size_t size_bytes, mr_cuda_memory_kind kind,
+                                  mr_buffer **buffer, mr_error *error)
 {
     const mr_cuda_driver *driver = memory->parts.driver;
     size_t capacity_bytes;
@@ -214,24 +232,19 @@ mr_status mr_cuda_memory_allocate(mr_cuda_memory *memory, size_t size_bytes, boo
     if (index < 0) return mr_fail_memory(error, size_bytes);
     MR_TRY(mr_cuda_check(driver, driver->context_set(memory->parts.context), "set the context", error));
     pthread_mutex_lock(&memory->mutex);
-    block *one = memory->kept[on_host][index];
-    if (one != nullptr) memory->kept[on_host][index] = one->next;
+    block *one = memory->kept[kind][index];
+    if (one != nullptr) memory->kept[kind][index] = one->next;
     pthread_mutex_unlock(&memory->mutex);
-    if (one == nullptr) {
-        MR_TRY(make_block(memory, index, capacity_bytes, on_host, &one, error));
-    } else if (on_host) {
-        for (int i = 0; i < 2; i++) {
-            mr_cu_result result = driver->event_wait(one->used[i]);
-            if (result == 0) continue;
-            dispose(memory, one);
-            return mr_cuda_check(driver, result, "wait for pinned memory", error);
-        }
-    }
+    if (one == nullptr)
+        MR_TRY(make_block(memory, index, capacity_bytes, kind, &one, error));
+    else
+        MR_TRY(wait_for_uses(memory, one, error));
     mr_buffer_init(&one->buffer, one->data, size_bytes, give_back, memory);
+    one->buffer.device = kind == MR_CUDA_PINNED ? nullptr : &memory->parts.owner->device;
     pthread_mutex_lock(&memory->mutex);
     memory->holders++;
     one->next = one->previous = nullptr;
-    if (on_host) {
+    if (kind == MR_CUDA_PINNED) {
         one->next = memory->pinned_out;
         if (one->next != nullptr) one->next->previous = one;
         memory->pinned_out = one;

@@ -6,26 +6,7 @@
 #include "graph/run/session.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-
-/* Reads the kind and index at the end of "/job:localhost/device:GPU:1". Jobs and tasks are passed over: all is here. */
-static void parse_device(const char *text, mr_device_kind *kind, int *index)
-{
-    *kind = MR_DEVICE_CPU;
-    *index = 0;
-    const char *device = strstr(text, "/device:");
-    if (device)
-        device += strlen("/device:");
-    else if (text[0] == '/')
-        device = text + 1;
-    else
-        return;
-    const char *colon = strchr(device, ':');
-    size_t length = colon ? (size_t)(colon - device) : strlen(device);
-    if (length == 3 && strncasecmp(device, "gpu", 3) == 0) *kind = MR_DEVICE_GPU;
-    if (colon) *index = (int)strtol(colon + 1, nullptr, 10);
-}
 
 /* "T=half, N=2": the type attrs of a node, for errors. */
 static const char *types_text(const mr_node *node, char *text, size_t size)
@@ -63,11 +44,11 @@ static mr_status asked_device(mr_planner *planner, const mr_node *node, mr_devic
 {
     mr_session *session = planner->session;
     const char *text = node->device[0] ? node->device : session->default_device;
-    mr_device_kind kind;
-    int index;
-    parse_device(text, &kind, &index);
+    mr_device_kind kind = MR_DEVICE_CPU;
+    int index = 0;
     *device = session->cpu;
-    if (kind == MR_DEVICE_CPU) return MR_OK;
+    /* Files ask for devices of all kinds; those that nobody has here are the CPU. */
+    if (mr_device_parse(text, &kind, &index, nullptr) != MR_OK || kind == MR_DEVICE_CPU) return MR_OK;
     mr_error reason = {0};
     mr_device *gpu = mr_session_gpu(session, index, &reason);
     if (gpu)

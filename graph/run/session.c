@@ -56,7 +56,7 @@ void mr_session_free(mr_session *session)
     mr_resource_table_deinit(&session->resources);
     free(session->node_states);
     mr_arena_deinit(&session->arena);
-    for (int i = 0; i < MR_GPUS_MAX; i++) mr_device_free(session->gpus[i]);
+    for (int i = 0; i < MR_GPUS_MAX; i++) mr_device_close(session->gpus[i]);
     mr_device_free(session->cpu);
     mr_pool_free(session->pool);
     pthread_mutex_destroy(&session->mutex);
@@ -103,11 +103,8 @@ mr_device *mr_session_gpu(mr_session *session, int index, mr_error *error)
     }
     if (session->gpus[index]) return session->gpus[index];
     mr_error reason = {0};
-    const mr_device_entry *entry = mr_device_entry_find(MR_DEVICE_GPU);
-    mr_status status = entry ? entry->open(index, &session->gpus[index], &reason)
-                             : mr_fail(&reason, MR_UNAVAILABLE, "this program was built without GPU support");
+    mr_status status = mr_device_hold(MR_DEVICE_GPU, index, &session->gpus[index], &reason);
     if (status == MR_OK) return session->gpus[index];
-    session->gpus[index] = nullptr;
     mr_session_note(session, "/device:GPU:%d is not used: %s", index, reason.message);
     (void)mr_fail(error, status, "%s", reason.message);
     return nullptr;

@@ -7,7 +7,7 @@
 #include "graph/state/state.h"
 
 /* Devices of one kind that a session opens. */
-constexpr int MR_GPUS_MAX = 8;
+constexpr int MR_GPUS_MAX = MR_DEVICES_MAX;
 
 /* Kept for a stateful node over all plans; made when a plan first has the node. */
 struct mr_node_state {

@@ -3,6 +3,7 @@
 #define MILLRACE_MILLRACE_H
 
 #include <millrace/dataset.h>
+#include <millrace/device.h>
 #include <millrace/example.h>
 #include <millrace/formats.h>
 #include <millrace/graph.h>

@@ -142,7 +142,7 @@ mr_status mr_tensor_rows(const mr_tensor *tensor, int64_t begin, int64_t end, mr
 int64_t mr_tensor_count(const mr_tensor *tensor);
 size_t mr_tensor_size_bytes(const mr_tensor *tensor); /* count x dtype size; for strings without their bytes */
 
-/* The elements; the dtype must match (asserted). Borrowed. */
+/* The elements, in host memory and of that dtype (both asserted): see mr_tensor_to_host in device.h. Borrowed. */
 float *mr_tensor_floats(const mr_tensor *tensor);
 double *mr_tensor_doubles(const mr_tensor *tensor);
 int32_t *mr_tensor_int32s(const mr_tensor *tensor);

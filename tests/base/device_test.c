@@ -50,3 +50,76 @@ TEST(device_cpu_blocks_hold_their_size)
     mr_device_free(device);
     mr_device_free(nullptr);
 }
+
+TEST(device_names_are_tensorflows)
+{
+    mr_error error = {0};
+    static const struct {
+        const char *name;
+        mr_device_kind kind;
+        int index;
+    } good[] = {{"/gpu:1", MR_DEVICE_GPU, 1},
+                {"/device:GPU:0", MR_DEVICE_GPU, 0},
+                {"/job:localhost/replica:0/task:0/device:CPU:0", MR_DEVICE_CPU, 0},
+                {"GPU", MR_DEVICE_GPU, 0},
+                {"/device:gpu:*", MR_DEVICE_GPU, 0},
+                {"cpu:3", MR_DEVICE_CPU, 3}};
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+        mr_device_kind kind;
+        int index;
+        CHECK_OK(mr_device_parse(good[i].name, &kind, &index, &error));
+        CHECK(kind == good[i].kind && index == good[i].index);
+    }
+    static const char *const bad[] = {"",
+                                      "/",
+                                      "/gpu:x",
+                                      "/gpu:-1",
+                                      "/gpus:0",
+                                      "nonsense",
+                                      "/device:",
+                                      "/gpu:0:0",
+                                      "/job:localhost",
+                                      "/gpu:0/cpu:0",
+                                      "/device:GPU:12345678901",
+                                      "/device:TPU:0"};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        mr_device *device;
+        CHECK_STATUS(mr_device_open(bad[i], &device, &error), MR_INVALID_ARGUMENT);
+        CHECK(device == nullptr);
+        CHECK_CONTAINS(error.message, "names no device");
+    }
+}
+
+TEST(device_of_the_process_is_shared)
+{
+    mr_error error = {0};
+    mr_device *first, *second, *none;
+    CHECK_OK(mr_device_open("/cpu:0", &first, &error));
+    CHECK_OK(mr_device_open("/device:CPU:0", &second, &error));
+    CHECK(first == second);
+    CHECK_STR(mr_device_name(first), "/device:CPU:0");
+    CHECK_STATUS(mr_device_open("/cpu:1", &none, &error), MR_UNAVAILABLE);
+    CHECK_STATUS(mr_device_open("/gpu:99", &none, &error), MR_UNAVAILABLE);
+    mr_tensor tensor, same;
+    CHECK_OK(mr_tensor_init_float(&tensor, 1.0f, &error));
+    CHECK_OK(mr_tensor_to_device(&tensor, first, &same, &error));
+    CHECK(same.buffer == tensor.buffer && mr_tensor_device(&same) == nullptr);
+    mr_tensor_deinit(&tensor);
+    mr_tensor_deinit(&same);
+    /* A copy beside a queue that does not exist is a copy. */
+    const mr_device_functions *f = first->functions;
+    mr_event *event;
+    mr_buffer *there;
+    CHECK_OK(f->event_new(first, &event, &error));
+    CHECK_OK(f->allocate_beside(first, 3, &there, &error));
+    CHECK_OK(f->copy_beside(first, mr_buffer_data(there), "dog", 3, &error));
+    CHECK_OK(f->event_record(first, event, &error));
+    CHECK_OK(f->queue_wait(first, event, &error));
+    CHECK_OK(f->event_wait(first, event, &error));
+    CHECK(memcmp(mr_buffer_data(there), "dog", 3) == 0);
+    mr_buffer_unref(there);
+    f->event_free(first, event);
+    mr_device_close(second);
+    mr_device_close(first);
+    mr_device_close(nullptr);
+}

@@ -1,4 +1,5 @@
 /* The GPU's memory, copies and opening, on a driver that works in host memory and does nothing before it must. */
+#include "base/buffer.h"
 #include "tests/cuda/fake.h"
 #include "tests/test.h"
 
@@ -172,4 +173,106 @@ TEST(cuda_buffers_outlive_their_device)
     CHECK_EQ(fake.contexts, 0);
     CHECK_EQ(fake.live_allocations, 0);
     CHECK_EQ(fake.live_pinned, 0);
+}
+
+/* A copy beside the queue neither waits for what is queued nor holds it up; what comes behind its event sees it. */
+TEST(cuda_copies_beside_the_queue_are_ordered_by_events)
+{
+    mr_error error = {0};
+    mr_device *gpu = open_fake();
+    const mr_device_functions *f = gpu->functions;
+    mr_event *event;
+    mr_buffer *there;
+    uint32_t value = 7, before = 0, after = 0;
+    CHECK_OK(f->event_new(gpu, &event, &error));
+    CHECK_OK(f->allocate_beside(gpu, 4, &there, &error));
+    CHECK(there->device == gpu);
+    fake.logs = true;
+    CHECK_OK(f->copy_beside(gpu, mr_buffer_data(there), &value, 4, &error));
+    CHECK_OK(f->event_record(gpu, event, &error));
+    CHECK_OK(f->copy_out(gpu, &before, mr_buffer_data(there), 4, &error));
+    CHECK_OK(f->queue_wait(gpu, event, &error));
+    CHECK_OK(f->copy_out(gpu, &after, mr_buffer_data(there), 4, &error));
+    CHECK_STR(fake.log, "CcRcWq");
+    CHECK_OK(f->wait(gpu, &error));
+    CHECK(before != 7);
+    CHECK_EQ(after, 7);
+    CHECK_EQ(fake.stream_waits, 1);
+    f->event_free(gpu, event);
+    mr_buffer_unref(there);
+    mr_device_free(gpu);
+    CHECK_EQ(fake.live_events, 0);
+    CHECK_EQ(fake.live_allocations, 0);
+}
+
+/* Memory that comes back while queued work still reads it is filled again behind that work. */
+TEST(cuda_memory_beside_is_not_filled_too_soon)
+{
+    mr_error error = {0};
+    mr_device *gpu = open_fake();
+    const mr_device_functions *f = gpu->functions;
+    mr_event *event;
+    mr_buffer *there, *again;
+    uint32_t values[2] = {1, 2}, seen = 0;
+    CHECK_OK(f->event_new(gpu, &event, &error));
+    CHECK_OK(f->allocate_beside(gpu, 4, &there, &error));
+    CHECK_OK(f->copy_beside(gpu, mr_buffer_data(there), &values[0], 4, &error));
+    CHECK_OK(f->event_record(gpu, event, &error));
+    CHECK_OK(f->queue_wait(gpu, event, &error));
+    CHECK_OK(f->copy_out(gpu, &seen, mr_buffer_data(there), 4, &error));
+    mr_buffer_unref(there);
+    CHECK_OK(f->allocate_beside(gpu, 4, &again, &error));
+    CHECK(again == there);
+    CHECK_EQ(fake.stream_waits + fake.event_waits, 0);
+    CHECK_OK(f->copy_beside(gpu, mr_buffer_data(again), &values[1], 4, &error));
+    CHECK_OK(f->event_record(gpu, event, &error));
+    CHECK_OK(f->event_wait(gpu, event, &error));
+    CHECK_EQ(seen, 1);
+    f->event_free(gpu, event);
+    mr_buffer_unref(again);
+    mr_device_free(gpu);
+}
+
+static mr_status open_entry(int index, mr_device **device, mr_error *error)
+{
+    return mr_cuda_device_new(fake_system(), index, device, error);
+}
+
+TEST(cuda_tensors_say_where_they_lie)
+{
+    mr_error error = {0};
+    static const mr_device_entry entry = {"GPU", MR_DEVICE_GPU, open_entry};
+    mr_device *gpu, *same;
+    mr_devices_register();
+    mr_device_register(&entry);
+    CHECK_OK(mr_device_open("/gpu:0", &gpu, &error));
+    CHECK_OK(mr_device_open("/job:localhost/replica:0/task:0/device:GPU:0", &same, &error));
+    CHECK(same == gpu);
+    CHECK_STR(mr_device_name(gpu), "/device:GPU:0");
+    mr_tensor host, there, share, back;
+    CHECK_OK(mr_tensor_init_copy(&host, MR_FLOAT, MR_SHAPE(3), (float[]){1, 2, 3}, &error));
+    CHECK(mr_tensor_device(&host) == nullptr);
+    CHECK_OK(mr_tensor_to_device(&host, gpu, &there, &error));
+    CHECK(mr_tensor_device(&there) == gpu);
+    CHECK_OK(mr_tensor_to_device(&there, gpu, &share, &error));
+    CHECK(share.buffer == there.buffer);
+    /* Left in the memory of a device that is closed, it can still be read. */
+    mr_device_close(gpu);
+    mr_device_close(same);
+    CHECK_EQ(fake.contexts, 1);
+    CHECK_OK(mr_tensor_to_host(&there, &back, &error));
+    CHECK_EQ(mr_tensor_floats(&back)[2], 3);
+    mr_tensor_deinit(&host);
+    mr_tensor_deinit(&there);
+    mr_tensor_deinit(&share);
+    mr_tensor_deinit(&back);
+    CHECK_EQ(fake.contexts, 0);
+    CHECK_EQ(fake.live_allocations, 0);
+    CHECK_OK(mr_tensor_init_string(&host, MR_STR("dog"), &error));
+    CHECK_OK(mr_device_open("/gpu:0", &gpu, &error));
+    CHECK_OK(mr_tensor_to_device(&host, gpu, &there, &error));
+    CHECK(mr_tensor_device(&there) == nullptr && there.buffer == host.buffer);
+    mr_tensor_deinit(&host);
+    mr_tensor_deinit(&there);
+    mr_device_close(gpu);
 }

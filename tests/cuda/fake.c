@@ -1,14 +1,30 @@
-/* The fake's driver. One thread at a time, as the tests use it. */
+/* The fake's driver. Any thread: calls take turns. */
 #include "tests/cuda/fake.h"
 
 #include "tests/cuda/emulator.h"
 #include "tests/cuda/fake_libraries.h"
 
 #include <assert.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
 fake_gpu fake;
+
+/* Work runs inside a call, and calls what is called here. */
+static pthread_mutex_t turn = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
+
+static int take_turn(void)
+{
+    return pthread_mutex_lock(&turn);
+}
+
+static void end_turn(const int *)
+{
+    pthread_mutex_unlock(&turn);
+}
+
+#define TURN [[gnu::cleanup(end_turn), maybe_unused]] int held = take_turn()
 
 /* ---- Streams: work in the order it was queued ---- */
 
@@ -21,7 +37,17 @@ typedef struct work {
 struct CUstream_st {
     work *first, **last;
     uint64_t queued, done;
+    int number; /* 0: of the device's queue; 1: of its copies */
 };
+
+/* One letter for a call and one for its stream. */
+static void note(char call, const struct CUstream_st *stream)
+{
+    if (!fake.logs || fake.log_size + 3 > (int)sizeof fake.log) return;
+    fake.log[fake.log_size++] = call;
+    fake.log[fake.log_size++] = stream->number == 0 ? 'q' : 'c';
+    fake.log[fake.log_size] = '\0';
+}
 
 struct CUevent_st {
     mr_cu_stream stream; /* null: never recorded */
@@ -56,8 +82,10 @@ void fake_queue(mr_cu_stream stream, void (*run)(void *data), const void *data, 
 
 static mr_cu_result stream_new(mr_cu_stream *stream, unsigned)
 {
+    TURN;
     *stream = calloc(1, sizeof **stream);
     assert(*stream);
+    (*stream)->number = fake.streams++;
     (*stream)->last = &(*stream)->first;
     fake.live_streams++;
     return 0;
@@ -65,12 +93,16 @@ static mr_cu_result stream_new(mr_cu_stream *stream, unsigned)
 
 static mr_cu_result stream_wait(mr_cu_stream stream)
 {
+    TURN;
+    fake.stream_waits++;
+    note('S', stream);
     run_until(stream, stream->queued);
     return 0;
 }
 
 static mr_cu_result stream_free(mr_cu_stream stream)
 {
+    TURN;
     run_until(stream, stream->queued);
     free(stream);
     fake.live_streams--;
@@ -79,6 +111,8 @@ static mr_cu_result stream_free(mr_cu_stream stream)
 
 static mr_cu_result event_new(mr_cu_event *event, unsigned)
 {
+    TURN;
+    fake.event_news++;
     *event = calloc(1, sizeof **event);
     assert(*event);
     fake.live_events++;
@@ -87,6 +121,7 @@ static mr_cu_result event_new(mr_cu_event *event, unsigned)
 
 static mr_cu_result event_free(mr_cu_event event)
 {
+    TURN;
     free(event);
     fake.live_events--;
     return 0;
@@ -94,12 +129,17 @@ static mr_cu_result event_free(mr_cu_event event)
 
 static mr_cu_result event_record(mr_cu_event event, mr_cu_stream stream)
 {
+    TURN;
+    note('R', stream);
     *event = (struct CUevent_st){stream, stream->queued};
     return 0;
 }
 
 static mr_cu_result event_wait(mr_cu_event event)
 {
+    TURN;
+    fake.event_waits++;
+    if (fake.fail_event_wait != 0) return fake.fail_event_wait;
     if (event->stream) run_until(event->stream, event->at);
     return 0;
 }
@@ -113,6 +153,8 @@ static void run_event(void *data)
 /* The event is taken as it is now; recorded again later, it is another. */
 static mr_cu_result stream_wait_event(mr_cu_stream stream, mr_cu_event event, unsigned)
 {
+    TURN;
+    note('W', stream);
     fake_queue(stream, run_event, event, sizeof *event);
     return 0;
 }
@@ -147,6 +189,7 @@ static void give(void *pointer)
 
 static mr_cu_result allocate(mr_cu_pointer *pointer, size_t size_bytes, mr_cu_stream)
 {
+    TURN;
     void *made = nullptr;
     mr_cu_result result = take(&made, size_bytes);
     *pointer = (mr_cu_pointer)(uintptr_t)made;
@@ -164,6 +207,7 @@ static void run_release(void *data)
 
 static mr_cu_result release(mr_cu_pointer pointer, mr_cu_stream stream)
 {
+    TURN;
     void *gone = (void *)(uintptr_t)pointer;
     fake_queue(stream, run_release, &gone, sizeof gone);
     return 0;
@@ -171,6 +215,8 @@ static mr_cu_result release(mr_cu_pointer pointer, mr_cu_stream stream)
 
 static mr_cu_result host_allocate(void **pointer, size_t size_bytes, unsigned)
 {
+    TURN;
+    fake.host_allocations++;
     mr_cu_result result = take(pointer, size_bytes);
     fake.live_pinned += result == 0;
     return result;
@@ -178,6 +224,7 @@ static mr_cu_result host_allocate(void **pointer, size_t size_bytes, unsigned)
 
 static mr_cu_result host_release(void *pointer)
 {
+    TURN;
     give(pointer);
     fake.live_pinned--;
     return 0;
@@ -200,14 +247,19 @@ static void run_move(void *data)
 /* Pinned or not is not told apart here: the bytes are read when the stream gets there, as from pinned memory. */
 static mr_cu_result copy_in(mr_cu_pointer target, const void *source, size_t size_bytes, mr_cu_stream stream)
 {
+    TURN;
+    if (fake.fail_copies > 0 && fake.fail_copies-- == 1) return 700;
+    note('C', stream);
     move m = {(void *)(uintptr_t)target, source, size_bytes, nullptr};
     fake.copies_in++;
+    fake.copies_beside += stream->number == 1;
     fake_queue(stream, run_move, &m, sizeof m);
     return 0;
 }
 
 static mr_cu_result copy_out(void *target, mr_cu_pointer source, size_t size_bytes, mr_cu_stream stream)
 {
+    TURN;
     move m = {target, (const void *)(uintptr_t)source, size_bytes, nullptr};
     fake_queue(stream, run_move, &m, sizeof m);
     return 0;
@@ -215,6 +267,7 @@ static mr_cu_result copy_out(void *target, mr_cu_pointer source, size_t size_byt
 
 static mr_cu_result copy(mr_cu_pointer target, mr_cu_pointer source, size_t size_bytes, mr_cu_stream stream)
 {
+    TURN;
     fake.staged_copies++;
     return copy_out((void *)(uintptr_t)target, source, size_bytes, stream);
 }
@@ -233,6 +286,7 @@ static void run_fill(void *data)
 
 static mr_cu_result fill_bytes(mr_cu_pointer target, unsigned char value, size_t size_bytes, mr_cu_stream stream)
 {
+    TURN;
     filling f = {(void *)(uintptr_t)target, size_bytes, value};
     fake_queue(stream, run_fill, &f, sizeof f);
     return 0;
@@ -283,6 +337,7 @@ static mr_cu_result device_pool(mr_cu_pool *pool, mr_cu_device)
 
 static mr_cu_result context_retain(mr_cu_context *context, mr_cu_device)
 {
+    TURN;
     fake.contexts++;
     *context = (mr_cu_context)&fake;
     return 0;
@@ -290,6 +345,7 @@ static mr_cu_result context_retain(mr_cu_context *context, mr_cu_device)
 
 static mr_cu_result context_release(mr_cu_device)
 {
+    TURN;
     fake.contexts--;
     return 0;
 }
@@ -339,6 +395,7 @@ static mr_cu_result launch(mr_cu_function function, unsigned grid_x, unsigned gr
                            unsigned block_y, unsigned block_z, unsigned, mr_cu_stream stream, void **parameters,
                            void **)
 {
+    TURN;
     if (fake.fail_launch != 0) return fake.fail_launch;
     launching l = {(const emulated_kernel *)function, {grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, {{0}}};
     assert(l.kernel->arguments_bytes <= sizeof l.arguments);

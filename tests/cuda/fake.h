@@ -11,13 +11,20 @@
 typedef struct fake_gpu {
     int device_count;
     int capability_major;
-    int fail_allocations;     /* this many more calls are out of memory */
+    int fail_allocations; /* this many more calls are out of memory */
+    int fail_copies;      /* the how manieth copy to the GPU from now on fails; 0: none */
+    mr_cu_result fail_event_wait;
     mr_cu_result fail_launch; /* what a launch answers, when not 0 */
     bool no_blas, no_dnn;
     bool dnn_refuses; /* it has no algorithm for anything */
     /* What was seen. */
     int allocations, live_allocations, live_pinned, live_events, live_streams, contexts, launches, dnn_runs, copies_in,
-        staged_copies;
+        staged_copies, copies_beside, streams, stream_waits, event_waits, event_news, host_allocations;
+    /* While logs is set: two letters for each of these calls. S the host waits for a stream, C a copy to the GPU, R an event
+     * is recorded, W the stream waits for one; then q for the device's queue or c for its copies. */
+    bool logs;
+    int log_size;
+    char log[8192];
 } fake_gpu;
 extern fake_gpu fake;
 
