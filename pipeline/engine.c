@@ -933,6 +933,9 @@ static mr_status engine_init(mr_engine *engine, mr_error *error)
                        plan->last->kind->name, engine->slots.fixed_bytes, plan->run->budget_bytes);
     engine->is_direct =
         plan->threads == 0 && plan->work_count == 0 && batch == nullptr && !plan->drops && !plan->order->is_seekable;
+    engine->copies = plan->source != nullptr && plan->source->kind->copy != nullptr && plan->work_count == 0;
+    for (int32_t c = 0; c < engine->slots.count; c++)
+        if (engine->slots.columns[c].kind != MR_COLUMN_FIXED) engine->copies = false;
     constexpr int32_t DEPTH_TUNED = 2;
     int32_t depth = plan->prefetch == 0 ? DEPTH_TUNED : plan->prefetch < 0 ? 1 : plan->prefetch;
     if (batch == nullptr) depth = (depth - 1) / rows + 1;

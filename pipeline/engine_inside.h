@@ -59,6 +59,7 @@ struct mr_engine {
     int32_t blocked;      /* workers that wait for room in the budget */
     uint64_t row_ns;      /* what a row takes, on the average of late */
     _Atomic bool is_cancelled;
+    bool copies;    /* rows are what the source has in memory, as it is */
     bool is_direct; /* elements go through as they are, without slots */
     bool is_pulling, input_ended, is_stopping, is_paused, is_waiting, has_started, order_has_begun;
     uint64_t order_epoch;

@@ -118,8 +118,31 @@ static void flush_tallies(mr_engine *engine, mr_worker *worker)
     }
 }
 
+/* Rows that are what the source has in memory, copied in runs between those that failed before. */
+static void copy_rows(mr_engine *engine, mr_worker *worker, mr_slot *slot, int32_t begin, int32_t end)
+{
+    const mr_dataset *source = engine->plan.source;
+    uint64_t start_ns = mr_now_ns();
+    mr_note_element(&worker->note, slot->items[begin].number, MR_NOTE_RECORD);
+    mr_note_stage(&worker->note, source->kind->name);
+    mr_note_since(&worker->note, start_ns);
+    for (int32_t row = begin, next; row < end; row = next + 1) {
+        for (next = row; next < end && slot->failures[next] == nullptr;) next++;
+        if (next == row) continue;
+        mr_slot_aim(slot, row, &worker->lane);
+        source->kind->copy(source, &slot->items[row], next - row, worker->lane.rows);
+    }
+    uint64_t bytes = (uint64_t)(end - begin) * (slot->plan->fixed_bytes / (uint64_t)slot->plan->rows);
+    tally(&worker->tallies[0], 0, bytes, mr_now_ns() - start_ns);
+}
+
 void mr_engine_do_rows(mr_engine *engine, mr_worker *worker, mr_slot *slot, int32_t begin, int32_t end)
 {
+    if (engine->copies) {
+        copy_rows(engine, worker, slot, begin, end);
+        flush_tallies(engine, worker);
+        return;
+    }
     bool is_sampled = end - begin > SAMPLE;
     const mr_dataset *source = engine->plan.source;
     bool has_prefetch = source != nullptr && source->kind->prefetch != nullptr;

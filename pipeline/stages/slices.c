@@ -3,6 +3,7 @@
 #include "pipeline/pipeline.h"
 
 #include <stdio.h>
+#include <string.h>
 
 typedef struct slices_settings {
     int32_t count;
@@ -48,6 +49,26 @@ static void slices_prefetch(const mr_dataset *dataset, uint64_t number)
     }
 }
 
+/* Shuffled rows are in no cache: they are asked for some rows before they are copied. */
+static void slices_copy(const mr_dataset *dataset, const mr_item *items, int32_t count, void *const *rows)
+{
+    constexpr int32_t AHEAD = 8;
+    const slices_settings *s = dataset->settings;
+    for (int32_t r = 0; r < count && r < AHEAD; r++) slices_prefetch(dataset, items[r].number);
+    for (int32_t r = 0; r < count; r++) {
+        if (r + AHEAD < count) slices_prefetch(dataset, items[r + AHEAD].number);
+        for (int32_t c = 0; c < s->count; c++) {
+            size_t row_bytes = s->row_bytes[c];
+            const char *row = (const char *)s->tensors[c].data + items[r].number * row_bytes;
+            char *target = (char *)rows[c] + (size_t)r * row_bytes;
+            if (row_bytes == sizeof(uint64_t))
+                memcpy(target, row, sizeof(uint64_t));
+            else if (row_bytes > 0)
+                memcpy(target, row, row_bytes);
+        }
+    }
+}
+
 static void slices_describe(const mr_dataset *dataset, uint64_t number, char *text, size_t size_bytes)
 {
     (void)dataset;
@@ -75,6 +96,7 @@ static const mr_dataset_kind slices_kind = {.name = "slices",
                                             .functions = &mr_numbers_functions,
                                             .read = slices_read,
                                             .prefetch = slices_prefetch,
+                                            .copy = slices_copy,
                                             .describe = slices_describe,
                                             .deinit = slices_deinit};
 
