@@ -11,6 +11,16 @@ typedef enum mr_cpu_level {
 /* The best level, or a lower one that the environment variable MILLRACE_CPU names ("plain", "avx2", "avx512"). */
 mr_cpu_level mr_cpu(void);
 
+/* In a loop that waits for another thread's store. */
+static inline void mr_cpu_pause(void)
+{
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("yield");
+#endif
+}
+
 /* Put before a function whose body uses those instructions; call it only when mr_cpu() says so. */
 #if defined(__x86_64__)
 #define MR_CPU_X86 1

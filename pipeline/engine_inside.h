@@ -1,4 +1,5 @@
-/* The inside of the engine, for engine.c and engine_work.c. */
+/* The inside of the engine. Items come in (engine_pull.c), threads take tasks (engine_threads.c) and do them
+ * (engine_work.c), and what is done goes out in order (engine_deliver.c); engine.c makes one and moves it about. */
 #ifndef MR_PIPELINE_ENGINE_INSIDE_H
 #define MR_PIPELINE_ENGINE_INSIDE_H
 
@@ -46,19 +47,21 @@ struct mr_engine {
     int32_t window_max;   /* slots in flight, at most ring_size; may be fewer than are there already */
     int32_t surplus;      /* slots to be given back since the window became smaller */
     uint64_t work_ns, starved_ns, rows_done;
-    mr_slot **flight;     /* ring; slot of sequence s at s % ring_size */
-    uint64_t head, tail;  /* sequences: delivered next, pulled next */
-    mr_slot *filling;     /* has rows that nobody took */
-    mr_slot *spare;       /* list: nobody's */
-    mr_slot *lent;        /* list: delivered, and perhaps still held by the consumer */
-    int32_t row;          /* of the head slot, delivered next; without batch */
-    int32_t active;       /* workers outside the lock */
-    int32_t thread_count; /* started */
-    uint64_t ready_count; /* slots in flight that are complete */
-    size_t extra_bytes;   /* most of the latest slots, beside their fixed columns */
-    int32_t blocked;      /* workers that wait for room in the budget */
-    uint64_t row_ns;      /* what a row takes, on the average of late */
+    mr_slot **flight;                   /* ring; slot of sequence s at s % ring_size */
+    uint64_t head, tail;                /* sequences: delivered next, pulled next */
+    mr_slot *filling;                   /* has rows that nobody took */
+    mr_slot *spare;                     /* list: nobody's */
+    mr_slot *lent;                      /* list: delivered, and perhaps still held by the consumer */
+    int32_t row;                        /* of the head slot, delivered next; without batch */
+    int32_t active;                     /* workers outside the lock */
+    int32_t thread_count;               /* started */
+    uint64_t ready_count;               /* slots in flight that are complete */
+    size_t extra_bytes;                 /* most of the latest slots, beside their fixed columns */
+    int32_t blocked;                    /* workers that wait for room in the budget */
+    uint64_t row_ns, pull_ns, batch_ns; /* what a row, a slot's items and a batch take, on the average of late */
+    _Atomic uint32_t pulls;             /* ended so far */
     _Atomic bool is_cancelled;
+    bool is_even;   /* rows take the same memory each, and not much */
     bool copies;    /* rows are what the source has in memory, as it is */
     bool is_direct; /* elements go through as they are, without slots */
     bool is_pulling, input_ended, is_stopping, is_paused, is_waiting, has_started, order_has_begun;
@@ -67,8 +70,73 @@ struct mr_engine {
     mr_error failure; /* why the input ended early; status MR_OK when it did not */
 };
 
+/* Some rows of a slot. */
+typedef struct mr_task {
+    mr_slot *slot;
+    int32_t begin, end;
+} mr_task;
+
+/* In all of these the lock is held, unless they say otherwise. */
+
+static inline mr_slot *mr_engine_slot_due(const mr_engine *engine)
+{
+    return engine->flight[engine->head % (uint64_t)engine->ring_size];
+}
+/* Threads at work; without any the caller works. */
+static inline int32_t mr_engine_threads_at_work(const mr_engine *engine)
+{
+    return engine->limit < engine->thread_count ? engine->limit : engine->thread_count;
+}
+static inline void mr_slot_push(mr_slot **list, mr_slot *slot)
+{
+    slot->next = *list;
+    *list = slot;
+}
+static inline uint64_t mr_average_ns(uint64_t average_ns, uint64_t now_ns)
+{
+    return average_ns == 0 ? now_ns + 1 : (7 * average_ns + now_ns) / 8 + 1;
+}
+
+/* ---- engine_pull.c ---- */
+
+bool mr_engine_may_pull(const mr_engine *engine);
+/* Beyond the budget rows of the slot that is due go on, those of later ones wait. A slot is being filled. */
+bool mr_engine_may_fill(const mr_engine *engine);
+/* The next slot's items; lets go of the lock meanwhile. */
+void mr_engine_pull(mr_engine *engine, mr_worker *worker);
+/* Memory was given back, or another slot is due. */
+void mr_engine_wake_workers(mr_engine *engine);
+/* Without the lock. A row says what it is about to take, and waits for it unless its slot is due. */
+void mr_engine_wait_for_room(mr_lane *lane, size_t size_bytes);
+/* The place of what is pulled next. Nobody pulls. */
+mr_status mr_engine_save_orders(const mr_engine *engine, mr_place *place, mr_error *error);
+mr_status mr_engine_restore_orders(mr_engine *engine, mr_place_reader *reader, mr_error *error);
+/* The stage that items come from. */
+const char *mr_engine_order_name(const mr_engine *engine);
+/* Of an engine with threads: those of others are short-lived, or no queue. */
+void mr_engine_trace_slots(mr_engine *engine);
+
+/* ---- engine_threads.c ---- */
+
+/* Fewer threads than wanted are enough; without any the caller works. */
+void mr_engine_start_threads(mr_engine *engine);
+/* One step of somebody who would otherwise sleep: a task, or a short wait for whoever pulls. Lets go of the lock
+ * meanwhile, so the world is looked at anew after it.
+ * has_waited  his own; false in the beginning
+ * returns     false: there is nothing to do, and the lock was not let go */
+bool mr_engine_step(mr_engine *engine, mr_worker *worker, bool *has_waited);
+/* Work so quick that to sleep and be woken would take longer, and that needs no room. */
+bool mr_engine_is_quick(const mr_engine *engine);
+
+/* ---- engine_work.c: without the lock ---- */
+
 void mr_engine_do_rows(mr_engine *engine, mr_worker *worker, mr_slot *slot, int32_t begin, int32_t end);
 /* Puts a full slot's batch together, or records why not. */
 void mr_engine_do_batch(mr_engine *engine, mr_worker *worker, mr_slot *slot);
+
+/* ---- engine_deliver.c: without the lock ---- */
+
+/* The order's next element as it is, when nothing is to be done for it. */
+mr_status mr_engine_next_direct(mr_engine *engine, mr_item *item, mr_error *error);
 
 #endif

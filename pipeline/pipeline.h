@@ -260,6 +260,7 @@ typedef struct mr_dataset_kind {
     /* Work: from the lane's values to the lane's values. */
     mr_status (*work)(const mr_work *work, uint64_t epoch, uint64_t number, mr_lane *lane, mr_error *error);
     bool drops;                          /* work that may let elements fall */
+    bool reserves;                       /* work that may take much memory for an element */
     void (*deinit)(mr_dataset *dataset); /* may be null */
 } mr_dataset_kind;
 

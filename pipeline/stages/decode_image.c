@@ -75,7 +75,7 @@ static mr_status decode_work(const mr_work *work, uint64_t epoch, uint64_t numbe
 }
 
 static const mr_dataset_kind decode_kind = {
-    .name = "decode_image", .role = MR_ROLE_WORK, .digest = decode_digest, .work = decode_work};
+    .name = "decode_image", .role = MR_ROLE_WORK, .digest = decode_digest, .work = decode_work, .reserves = true};
 
 mr_dataset *mr_dataset_decode_image_(mr_dataset *input, const mr_decode_options *options)
 {
