@@ -3,7 +3,8 @@
  * Going up a chain from its source, order stages are stacked on the order, work is noted; batch turns the noted work into
  * the rows' work, and what follows works on batches, whose order is that of their numbers. An engine is closed at the
  * end, and before what cannot be part of it: a second batch, order stages on batches of unknown number, and whatever
- * counts elements after work that lets some fall. A stream stage begins a new chain on the engines of its inputs. */
+ * counts elements after work that lets some fall. A stream stage begins a new chain on the engines of its inputs. What
+ * brings elements to a device stands on top of the last engine. */
 #include "pipeline/engine.h"
 #include "pipeline/tuner.h"
 
@@ -11,13 +12,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* How far it is read ahead decides no element: neither place nor random numbers. */
+/* How far it is read ahead, and to where, decides no element: neither place nor random numbers. */
 uint64_t mr_dataset_digest(const mr_dataset *dataset)
 {
     uint64_t digest = 0;
     for (; dataset != nullptr; dataset = dataset->input) {
         const mr_dataset_kind *kind = dataset->kind;
-        if (kind->role == MR_ROLE_PREFETCH || kind->role == MR_ROLE_OPTIONS) continue;
+        if (kind->role == MR_ROLE_PREFETCH || kind->role == MR_ROLE_OPTIONS || kind->role == MR_ROLE_TO_DEVICE)
+            continue;
         digest = mr_digest_bytes(digest, kind->name, strlen(kind->name));
         if (kind->digest != nullptr) digest = mr_digest(digest, kind->digest(dataset));
         for (int32_t i = 0; i < dataset->more_count; i++)
@@ -180,6 +182,12 @@ static mr_status add(builder *b, const mr_dataset *dataset, mr_counters *counter
         return MR_OK;
     case MR_ROLE_BATCH:
         return add_batch(b, dataset, counters, error);
+    case MR_ROLE_TO_DEVICE: {
+        MR_TRY(close_engine(b, dataset->input, counters - 1, error));
+        mr_stage *engine = plan->order;
+        plan->order = nullptr;
+        return mr_stage_new(dataset, engine, plan->run, counters, *b->purpose, &plan->order, error);
+    }
     case MR_ROLE_STREAM:
     case MR_ROLE_OPTIONS:
         return MR_OK;
@@ -202,6 +210,7 @@ static mr_status build_chain(builder *b, const mr_dataset *const *chain, int32_t
         MR_TRY(add(b, dataset, counters, error));
     }
     assert(counters != nullptr);
+    if (chain[0]->kind->role == MR_ROLE_TO_DEVICE) return MR_OK;
     return close_engine(b, chain[0], counters, error);
 }
 

@@ -1,9 +1,19 @@
 /* Datasets as descriptions: a tree of reference-counted nodes, each with its settings in an arena of its own. A node is
  * not changed after its builder returned it, so any number of iterators may read it at once. */
 #include "pipeline/pipeline.h"
+#include "pipeline/to_device.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+/* Elements on a device are for whoever takes them, not for stages of the host. */
+static void check_final(mr_dataset *dataset, const mr_dataset *input)
+{
+    const char *name = mr_dataset_final(input);
+    if (name == nullptr || (dataset->kind->role == MR_ROLE_OPTIONS && !dataset->kind->is_final)) return;
+    (void)mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "%s: it cannot stand behind %s, which must be the last",
+                          dataset->kind->name, name);
+}
 
 mr_dataset *mr_dataset_new(const mr_dataset_kind *kind, mr_dataset *input, size_t settings_size_bytes)
 {
@@ -30,6 +40,7 @@ mr_dataset *mr_dataset_new(const mr_dataset_kind *kind, mr_dataset *input, size_
     dataset->is_heavy = input->is_heavy;
     dataset->options = input->options;
     if (input->failure != nullptr) return mr_dataset_fail_with(dataset, input->failure);
+    check_final(dataset, input);
     if (dataset->depth >= MR_STAGES_MAX)
         return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "%s: more than %d datasets in a chain", kind->name,
                                MR_STAGES_MAX);
@@ -60,6 +71,7 @@ mr_dataset *mr_dataset_new_of(const mr_dataset_kind *kind, mr_dataset *const *in
         dataset->is_heavy |= input->is_heavy;
         mr_dataset_options_merge(&dataset->options, &input->options);
         if (input->failure != nullptr) (void)mr_dataset_fail_with(dataset, input->failure);
+        check_final(dataset, input);
         if (input->depth + 1 > dataset->depth) dataset->depth = input->depth + 1;
     }
     if (dataset->depth >= MR_STAGES_MAX)

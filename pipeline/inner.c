@@ -1,6 +1,8 @@
 /* Pipelines inside stages, and datasets of elements in memory: see inner.h. */
 #include "pipeline/inner.h"
 
+#include "pipeline/to_device.h"
+
 #include <stdio.h>
 
 void mr_inner_run_init(mr_run *run, const mr_run *outer, bool is_threaded)
@@ -17,6 +19,10 @@ void mr_inner_run_init(mr_run *run, const mr_run *outer, bool is_threaded)
 static mr_status check_made(const mr_dataset *dataset, const mr_element_spec *spec, mr_error *error)
 {
     MR_TRY(mr_dataset_status(dataset, error));
+    if (mr_dataset_final(dataset) != nullptr)
+        return mr_fail(error, MR_INVALID_ARGUMENT,
+                       "%s is for the end of the whole pipeline, not for datasets inside it",
+                       mr_dataset_final(dataset));
     mr_element_spec joined = *spec;
     return mr_spec_join(&joined, &dataset->spec, error);
 }

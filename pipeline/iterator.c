@@ -4,6 +4,7 @@
 
 #include "base/pool.h"
 #include "pipeline/engine.h"
+#include "pipeline/to_device.h"
 #include "pipeline/tuner.h"
 
 #include <millrace/record.h>
@@ -34,7 +35,8 @@ struct mr_iterator {
     bool has_handle;
     mr_handle handle;
     bool has_digest;
-    uint64_t digest, digested; /* of how many elements */
+    uint64_t digest, digested;        /* of how many elements */
+    uint32_t crcs[MR_COMPONENTS_MAX]; /* of the element that is delivered, where it lies on a device */
 };
 
 /* ---- Courses ---- */
@@ -49,6 +51,13 @@ static void course_free(course *course)
     mr_tuning_free(course->run.tuning);
     mr_dataset_free(course->dataset);
     free(course);
+}
+
+/* What is copied to a device without a stop. */
+static mr_status allocate_pinned(void *context, size_t size_bytes, mr_buffer **buffer, mr_error *error)
+{
+    mr_device *device = context;
+    return device->functions->allocate_host(device, size_bytes, buffer, error);
 }
 
 static mr_status course_new(mr_iterator *iterator, mr_dataset *dataset, course **result, mr_error *error)
@@ -67,6 +76,11 @@ static mr_status course_new(mr_iterator *iterator, mr_dataset *dataset, course *
     made->run.held_bytes = &made->held_bytes;
     made->run.allocate = options.allocate;
     made->run.allocate_context = options.allocate_context;
+    if (options.allocate == nullptr && mr_dataset_device(dataset) != nullptr) {
+        made->run.allocate = allocate_pinned;
+        made->run.allocate_context = mr_dataset_device(dataset);
+    }
+    made->run.has_digest = options.digest;
     made->run.watch = iterator->watch;
     made->run.engines = &made->engines;
     mr_status status = mr_tuning_new(&options, &made->run, &made->run.tuning, error);
@@ -251,7 +265,9 @@ static void digest_element(mr_iterator *iterator, mr_status status, const mr_ele
         digest = mr_digest(digest, (uint64_t)tensor->shape.rank);
         for (int32_t i = 0; i < tensor->shape.rank; i++) digest = mr_digest(digest, (uint64_t)tensor->shape.dims[i]);
         if (tensor->dtype != MR_STRING) {
-            digest = mr_digest(digest, mr_crc32c(0, tensor->data, mr_tensor_size_bytes(tensor)));
+            bool is_here = mr_tensor_device(tensor) == nullptr;
+            digest = mr_digest(digest,
+                               is_here ? mr_crc32c(0, tensor->data, mr_tensor_size_bytes(tensor)) : iterator->crcs[c]);
             continue;
         }
         const mr_string *strings = mr_tensor_strings(tensor);
@@ -274,13 +290,20 @@ mr_status mr_iterator_trace_stop(mr_iterator *iterator, mr_error *error)
     return trace == nullptr ? MR_OK : mr_trace_stop(trace, error);
 }
 
+static mr_status next_tensors(mr_iterator *iterator, mr_tensor *tensors, mr_error *error)
+{
+    mr_stage *top = iterator->course->pipeline.top;
+    if (mr_is_to_device(top)) return mr_to_device_next(top, tensors, iterator->crcs, error);
+    return mr_engine_next(top, tensors, error);
+}
+
 /* What the watchdog and a trace see of the call. */
 static mr_status next_watched(mr_iterator *iterator, mr_tensor *tensors, mr_error *error)
 {
     mr_watch *watch = iterator->watch;
     uint64_t start_ns = mr_now_ns();
     mr_watch_wait(watch, start_ns);
-    mr_status status = mr_engine_next(iterator->course->pipeline.top, tensors, error);
+    mr_status status = next_tensors(iterator, tensors, error);
     mr_watch_wait(watch, 0);
     return status;
 }
@@ -309,7 +332,7 @@ static mr_status next_element(mr_iterator *iterator, mr_element *element, mr_err
     course *course = iterator->course;
     if (course == nullptr) return fail_uninitialized(error);
     mr_status status = iterator->watch != nullptr ? next_watched(iterator, element->tensors, error)
-                                                  : mr_engine_next(course->pipeline.top, element->tensors, error);
+                                                  : next_tensors(iterator, element->tensors, error);
     if (status == MR_OK) element->count = course->dataset->spec.count;
     if (status == MR_OK && course->may_misfit) status = check_element(iterator, element, error);
     if (iterator->has_digest) digest_element(iterator, status, element);
@@ -364,7 +387,8 @@ static uint64_t get(const unsigned char *from, int size_bytes)
 static mr_status save(course *course, mr_place *place, mr_tensor *tensor, mr_error *error)
 {
     mr_stage *top = course->pipeline.top;
-    if (!top->is_seekable) MR_TRY(mr_stage_save(top, place, error));
+    if (!top->is_seekable)
+        MR_TRY(mr_is_to_device(top) ? mr_to_device_save(top, place, error) : mr_stage_save(top, place, error));
     size_t body_bytes = top->is_seekable ? 8 : place->size_bytes;
     size_t size_bytes = PLACE_HEAD_BYTES + body_bytes + 4;
     unsigned char *bytes = malloc(size_bytes);
@@ -421,7 +445,7 @@ static mr_status restore(mr_iterator *iterator, const mr_tensor *place, mr_error
     atomic_store_explicit(&course->run.seed, get(bytes + 16, 8), memory_order_relaxed);
     if (!top->is_seekable) {
         mr_place_reader reader = {bytes + PLACE_HEAD_BYTES, bytes + size_bytes - 4};
-        return mr_stage_restore(top, &reader, error);
+        return mr_is_to_device(top) ? mr_to_device_restore(top, &reader, error) : mr_stage_restore(top, &reader, error);
     }
     MR_TRY(mr_stage_begin(top, 0, error));
     return mr_stage_seek(top, position, error);

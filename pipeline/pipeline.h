@@ -63,6 +63,7 @@ typedef struct mr_run {
     void *allocate_context;
     mr_watch *watch;            /* null: nobody watches */
     struct mr_engines *engines; /* all of the iterator */
+    bool has_digest;            /* of what is delivered */
     struct mr_tuning *tuning;   /* null: threads and depths stay as they are */
 } mr_run;
 
@@ -235,8 +236,9 @@ typedef enum mr_role {
     MR_ROLE_BATCH,
     MR_ROLE_PREFETCH,
     MR_ROLE_STREAM,
-    MR_ROLE_OPTIONS, /* no stage at all */
-    MR_ROLE_IGNORE,  /* settings of the engine below: what fails there is left out */
+    MR_ROLE_OPTIONS,   /* no stage at all */
+    MR_ROLE_IGNORE,    /* settings of the engine below: what fails there is left out */
+    MR_ROLE_TO_DEVICE, /* a stage on top of the last engine */
 } mr_role;
 
 typedef struct mr_dataset_kind {
@@ -261,6 +263,7 @@ typedef struct mr_dataset_kind {
     mr_status (*work)(const mr_work *work, uint64_t epoch, uint64_t number, mr_lane *lane, mr_error *error);
     bool drops;                          /* work that may let elements fall */
     bool reserves;                       /* work that may take much memory for an element */
+    bool is_final;                       /* only options may follow */
     void (*deinit)(mr_dataset *dataset); /* may be null */
 } mr_dataset_kind;
 

@@ -46,6 +46,14 @@ mr_status mr_place_put_bytes(mr_place *place, const void *bytes, size_t size_byt
     return MR_OK;
 }
 
+mr_status mr_place_append(mr_place *place, const mr_place *other, mr_error *error)
+{
+    MR_TRY(reserve(place, other->size_bytes, error));
+    if (other->size_bytes > 0) memcpy(place->bytes + place->size_bytes, other->bytes, other->size_bytes);
+    place->size_bytes += other->size_bytes;
+    return MR_OK;
+}
+
 static mr_status damaged(mr_error *error)
 {
     return mr_fail(error, MR_INVALID_ARGUMENT, "the place is damaged: its parts do not fit the pipeline's stages");

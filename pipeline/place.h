@@ -23,6 +23,8 @@ static inline void mr_place_clear(mr_place *place)
 }
 mr_status mr_place_put(mr_place *place, uint64_t number, mr_error *error);
 mr_status mr_place_put_bytes(mr_place *place, const void *bytes, size_t size_bytes, mr_error *error);
+/* What the other place holds, as if it had been put here. */
+mr_status mr_place_append(mr_place *place, const mr_place *other, mr_error *error);
 
 /* dtype, shape and elements: for the few stages whose state is a value and no reference. */
 mr_status mr_place_put_tensor(mr_place *place, const mr_tensor *tensor, mr_error *error);

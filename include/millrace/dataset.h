@@ -154,6 +154,28 @@ mr_dataset *mr_dataset_skip(mr_dataset *input, int64_t count);   /* -1: all */
 mr_dataset *mr_dataset_shard(mr_dataset *input, int64_t count, int64_t index);
 mr_dataset *mr_dataset_prefetch(mr_dataset *input, int32_t depth); /* elements; 0: tuned */
 
+/* The last stage: elements come out on the device, and `depth` of them are there before they are asked for, as with
+ * tf.data.experimental.prefetch_to_device. On a GPU batches are made in pinned memory and copied by a thread and a stream
+ * of their own, beside decoding and beside the kernels of a step; what is queued on the device after mr_iterator_next, by a
+ * session or by mr_tensor_to_host, comes after the copy, without anybody waiting for it; and memory that is given back
+ * while queued work still reads it is filled again behind that work. On the CPU it is a prefetch.
+ *
+ * Elements that are copied but not handed out are not counted as consumed. Places are the same with it and without, also
+ * on another device; so are digests. In a session the batch goes to the kernels as it is where they run on this device.
+ *
+ * device  one of TensorFlow's names, "/gpu:0" or "/device:CPU:0" (device.h); held until the dataset is freed
+ * depth   elements, 0 to 1024; 0: tuned on the CPU, 2 on a GPU. A GPU holds one more, and those that the program does
+ * memory  on the device beside the budget, which counts what is on the host
+ * limits  nothing but options may follow: MR_INVALID_ARGUMENT. Strings stay in host memory. From host memory that is not
+ *         pinned (padded, ragged and sparse batches, single elements of unknown size) the driver copies in pieces: slower,
+ *         and still beside everything else
+ * errors  of the dataset: the device's. Of an element: no memory on the device, or a copy that failed, once; the next call
+ *         goes on behind it */
+mr_dataset *mr_dataset_prefetch_to_device(mr_dataset *input, const char *device, int32_t depth);
+/* The same without a thread: an element is copied when it is asked for. prefetch may follow, and makes
+ * prefetch_to_device of it, as in tf.data. */
+mr_dataset *mr_dataset_copy_to_device(mr_dataset *input, const char *device);
+
 /* What a dataset asks of the iterators that run it: 0 says nothing. An iterator's own options come first, then those of the
  * dataset nearest to the end; of several inputs the last one that says something. They hold for the whole pipeline, but not
  * from inside the datasets that functions make.
@@ -554,8 +576,8 @@ mr_status mr_iterator_initialize(mr_iterator *iterator, mr_dataset *dataset, mr_
 /* What its elements look like; names are null. Borrowed from the iterator. */
 const mr_element_spec *mr_iterator_spec(const mr_iterator *iterator);
 
-/* The next element. The caller owns it; its tensors go back to the pipeline for reuse when they are given back. What
- * element held is given back first.
+/* The next element. The caller owns it; its tensors go back to the pipeline for reuse when they are given back. They are in
+ * host memory, or behind prefetch_to_device on the device. What element held is given back first.
  * errors   MR_OUT_OF_RANGE at the end, MR_CANCELLED after cancel, or a stage's error (which names stage, file, record).
  *          An element or batch that fails in its work is an error once, and the call after it goes on behind it; a source
  *          that cannot be read in order stays failed

@@ -1,5 +1,6 @@
 /* batch and prefetch: settings of the engine, which does both (engine.h). */
 #include "pipeline/pipeline.h"
+#include "pipeline/to_device.h"
 
 static uint64_t batch_digest(const mr_dataset *dataset)
 {
@@ -214,6 +215,8 @@ mr_dataset *mr_dataset_dense_to_sparse_batch_(mr_dataset *input, int64_t size, m
 
 mr_dataset *mr_dataset_prefetch(mr_dataset *input, int32_t depth)
 {
+    if (!mr_dataset_failed(input) && mr_dataset_final(input) != nullptr)
+        return mr_dataset_to_device_deeper(input, depth);
     mr_dataset *dataset = mr_dataset_new(&prefetch_kind, input, sizeof(mr_prefetch_settings));
     if (mr_dataset_failed(dataset)) return dataset;
     if (depth < 0) return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "prefetch: a depth of %d", depth);

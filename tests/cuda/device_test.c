@@ -233,18 +233,11 @@ TEST(cuda_memory_beside_is_not_filled_too_soon)
     mr_device_free(gpu);
 }
 
-static mr_status open_entry(int index, mr_device **device, mr_error *error)
-{
-    return mr_cuda_device_new(fake_system(), index, device, error);
-}
-
 TEST(cuda_tensors_say_where_they_lie)
 {
     mr_error error = {0};
-    static const mr_device_entry entry = {"GPU", MR_DEVICE_GPU, open_entry};
     mr_device *gpu, *same;
-    mr_devices_register();
-    mr_device_register(&entry);
+    fake_register();
     CHECK_OK(mr_device_open("/gpu:0", &gpu, &error));
     CHECK_OK(mr_device_open("/job:localhost/replica:0/task:0/device:GPU:0", &same, &error));
     CHECK(same == gpu);

@@ -19,7 +19,7 @@ typedef struct fake_gpu {
     bool dnn_refuses; /* it has no algorithm for anything */
     /* What was seen. */
     int allocations, live_allocations, live_pinned, live_events, live_streams, contexts, launches, dnn_runs, copies_in,
-        staged_copies, copies_beside, streams, stream_waits, event_waits, event_news, host_allocations;
+        staged_copies, copies_beside, streams, stream_waits, event_waits, event_news, host_allocations, own_allocations;
     /* While logs is set: two letters for each of these calls. S the host waits for a stream, C a copy to the GPU, R an event
      * is recorded, W the stream waits for one; then q for the device's queue or c for its copies. */
     bool logs;
@@ -30,5 +30,7 @@ extern fake_gpu fake;
 
 /* Sets `fake` to one device that works, and returns a system over it. */
 const mr_cuda_system *fake_system(void);
+/* The same as the GPU of this process, which sessions and pipelines open. */
+void fake_register(void);
 
 #endif

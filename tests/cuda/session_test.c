@@ -4,20 +4,10 @@
 #include "tests/cuda/model.h"
 #include "tests/test.h"
 
-static const mr_cuda_system *fake_machine;
-
-static mr_status open_fake(int index, mr_device **device, mr_error *error)
-{
-    return mr_cuda_device_new(fake_machine, index, device, error);
-}
-
 static void use_fake(void)
 {
-    static const mr_device_entry entry = {"GPU", MR_DEVICE_GPU, open_fake};
     if (!emulator_works()) test_skip("the emulator cannot run under this sanitizer");
-    fake_machine = fake_system();
-    mr_devices_register();
-    mr_device_register(&entry);
+    fake_register();
 }
 
 static const model_size small = {.batch = 4, .side = 12, .filters = 4, .classes = 5};

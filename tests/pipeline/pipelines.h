@@ -5,6 +5,7 @@
 #include "tests/test.h"
 
 #include <millrace/dataset.h>
+#include <millrace/device.h>
 #include <millrace/record.h>
 
 /* The first component of up to capacity elements, flattened, as int64s; the dataset is freed. Returns their number. */
@@ -45,11 +46,19 @@ static inline uint64_t mix(uint64_t digest, const void *bytes, size_t size_bytes
     return digest;
 }
 
-/* Shapes and bytes of an element. */
+/* Shapes and bytes of an element, wherever it lies. */
 static inline uint64_t element_digest(uint64_t digest, const mr_element *element)
 {
     for (int32_t c = 0; c < element->count; c++) {
         const mr_tensor *tensor = &element->tensors[c];
+        if (mr_tensor_device(tensor) != nullptr) {
+            mr_error error = {0};
+            mr_element here = {.count = 1};
+            CHECK_OK(mr_tensor_to_host(tensor, &here.tensors[0], &error));
+            digest = element_digest(digest, &here);
+            mr_element_deinit(&here);
+            continue;
+        }
         digest = mix(digest, tensor->shape.dims, (size_t)tensor->shape.rank * sizeof(int64_t));
         if (tensor->dtype != MR_STRING) {
             digest = mix(digest, tensor->data, mr_tensor_size_bytes(tensor));
