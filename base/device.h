@@ -21,7 +21,8 @@ typedef struct mr_pool mr_pool;
 typedef struct mr_event mr_event; /* a copy beside the queue that is done, or not yet; null on the CPU */
 
 typedef struct mr_device_functions {
-    /* Memory for size_bytes, of which the device keeps freed blocks for reuse. The buffer's data is a device address. */
+    /* Memory for size_bytes, of which the device keeps freed blocks for reuse. The buffer's data is a device address, and
+     * its device this one, unless that is the CPU. */
     mr_status (*allocate)(mr_device *device, size_t size_bytes, mr_buffer **buffer, mr_error *error);
     /* Host memory that the device copies from and to without a stop (pinned); on the CPU plain memory. */
     mr_status (*allocate_host)(mr_device *device, size_t size_bytes, mr_buffer **buffer, mr_error *error);

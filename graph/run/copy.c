@@ -25,6 +25,7 @@ static mr_device *home_of(const mr_planner *planner, const mr_plan_value *value)
     if (value->kind == MR_VALUE_CONSTANT) return value->home;
     const mr_plan_node *node = &planner->nodes[value->producer];
     if (node->is_copy) return node->copy_to;
+    if (node->outputs_at && value->dtype != MR_STRING) return node->outputs_at;
     if (!value->is_ref && mr_plan_on_host(node->kernel->host_outputs, value->index)) return nullptr;
     return on_gpu(node->device);
 }
@@ -124,6 +125,7 @@ mr_status mr_plan_copy(mr_planner *planner, mr_error *error)
     for (int32_t i = 0; i < planner->step->fetch_count; i++) {
         int32_t brought;
         MR_TRY(bring(planner, copies, planner->fetch_values[i], nullptr, -1, &brought, error));
+        planner->values[planner->fetch_values[i]].fetched = false;
         planner->fetch_values[i] = brought;
         planner->values[brought].fetched = true;
     }

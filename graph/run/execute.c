@@ -144,6 +144,10 @@ static mr_status set_feeds(const mr_step *step, mr_plan *plan, const mr_tensor *
                            mr_shape_text(value->shape, fed, sizeof fed), feed.node->name, (int)feed.index,
                            mr_shape_text(known->shape, declared, sizeof declared));
         }
+        if (plan->feed_is_read[i] && mr_tensor_device(value)) {
+            MR_TRY(mr_tensor_to_host(value, &plan->fed[i], error));
+            value = &plan->fed[i];
+        }
         plan->slots[plan->feed_slots[i]] = *value;
     }
     return MR_OK;
@@ -187,8 +191,8 @@ mr_status mr_plan_run(mr_step *step, const mr_tensor *values, mr_tensor *results
 {
     mr_plan *plan = step->plan;
     for (int32_t i = 0; i < step->fetch_count; i++) results[i] = (mr_tensor){0};
-    MR_TRY(set_feeds(step, plan, values, error));
-    mr_status status = run_calls(plan, step->session->trace, error);
+    mr_status status = set_feeds(step, plan, values, error);
+    if (status == MR_OK) status = run_calls(plan, step->session->trace, error);
     for (int32_t i = 0; i < plan->wait_count; i++) {
         mr_status waited = plan->waits[i]->functions->wait(plan->waits[i], status == MR_OK ? error : nullptr);
         if (status == MR_OK) status = waited;
@@ -196,7 +200,10 @@ mr_status mr_plan_run(mr_step *step, const mr_tensor *values, mr_tensor *results
     if (status == MR_OK) status = take_results(step, plan, results, error);
     if (status != MR_OK || plan->wait_count > 0)
         for (int32_t i = 0; i < plan->owned_count; i++) mr_tensor_deinit(&plan->slots[plan->owned[i]]);
-    for (int32_t i = 0; i < step->feed_count; i++) plan->slots[plan->feed_slots[i]] = (mr_tensor){0};
+    for (int32_t i = 0; i < step->feed_count; i++) {
+        mr_tensor_deinit(&plan->fed[i]);
+        plan->slots[plan->feed_slots[i]] = (mr_tensor){0};
+    }
     if (status == MR_OK) return MR_OK;
     for (int32_t i = 0; i < step->fetch_count; i++) mr_tensor_deinit(&results[i]);
     return status;

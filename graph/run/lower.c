@@ -18,34 +18,28 @@ typedef struct lowering {
 
 #define NEW(type, count) MR_ARENA_NEW(&plan->arena, type, (size_t)(count) + 1)
 
-/* Copies between host and device, as a kernel's run. */
+/* Copies between host and device, as a kernel's run. What is fed may be there already. */
 static mr_status run_copy(mr_kernel_call *call, mr_error *error)
 {
     const mr_call_copy *copy = call->prepared;
     const mr_tensor *source = &call->inputs[0];
     mr_tensor *target = &call->outputs[0];
+    mr_device *from = mr_tensor_device(source);
     size_t size = mr_tensor_size_bytes(source);
+    if (from == copy->to) {
+        *target = mr_tensor_ref(source);
+        return MR_OK;
+    }
     if (source->dtype == MR_STRING)
         return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "strings cannot be copied to a GPU");
-    if (copy->from && copy->to) {
-        mr_tensor host = {0};
-        MR_TRY(mr_tensor_init(&host, source->dtype, source->shape, error));
-        mr_status status = mr_tensor_init_on(target, copy->to, source->dtype, source->shape, error);
-        if (status == MR_OK) status = copy->from->functions->copy_out(copy->from, host.data, source->data, size, error);
-        if (status == MR_OK) status = copy->from->functions->wait(copy->from, error);
-        if (status == MR_OK) status = copy->to->functions->copy_in(copy->to, target->data, host.data, size, error);
-        if (status == MR_OK) status = copy->to->functions->wait(copy->to, error);
-        mr_tensor_deinit(&host);
-        return status;
-    }
+    if (from && copy->to) return mr_tensor_to_device(source, copy->to, target, error);
     if (copy->to) {
         MR_TRY(mr_tensor_init_on(target, copy->to, source->dtype, source->shape, error));
         return copy->to->functions->copy_in(copy->to, target->data, source->data, size, error);
     }
-    assert(copy->from);
     MR_TRY(mr_tensor_init_on(target, call->device, source->dtype, source->shape, error));
-    MR_TRY(copy->from->functions->copy_out(copy->from, target->data, source->data, size, error));
-    return copy->from->functions->wait(copy->from, error);
+    MR_TRY(from->functions->copy_out(from, target->data, source->data, size, error));
+    return from->functions->wait(from, error);
 }
 
 static bool must_run(const mr_plan_node *node)
@@ -62,6 +56,9 @@ static mr_status assign_slots(lowering *l, mr_error *error)
     l->slot_of = MR_ARENA_NEW(&planner->arena, int32_t, (size_t)planner->value_count + 1);
     l->last_use = MR_ARENA_NEW(&planner->arena, int32_t, (size_t)planner->value_count + 1);
     if (!l->slot_of || !l->last_use) return mr_fail_memory(error, sizeof(int32_t) * (size_t)planner->value_count);
+    plan->feed_is_read = NEW(bool, step->feed_count);
+    plan->fed = NEW(mr_tensor, step->feed_count);
+    if (!plan->feed_is_read || !plan->fed) return mr_fail_memory(error, sizeof(mr_tensor) * (size_t)step->feed_count);
     for (int32_t i = 0; i < planner->value_count; i++) l->slot_of[i] = l->last_use[i] = -1;
     for (int32_t i = 0; i < planner->order_count; i++) {
         const mr_plan_node *node = &planner->nodes[planner->order[i]];
@@ -70,6 +67,7 @@ static mr_status assign_slots(lowering *l, mr_error *error)
         for (int32_t j = 0; j < node->input_count; j++) {
             int32_t value = node->inputs[j];
             l->last_use[value] = i;
+            if (value < step->feed_count && !node->is_copy) plan->feed_is_read[value] = true;
             if (l->slot_of[value] < 0) l->slot_of[value] = plan->slot_count++;
         }
         plan->call_count++;
@@ -97,6 +95,8 @@ static mr_status assign_slots(lowering *l, mr_error *error)
         }
     }
     for (int32_t i = 0; i < step->feed_count; i++) plan->feed_slots[i] = l->slot_of[i];
+    for (int32_t i = 0; i < step->fetch_count; i++)
+        if (planner->fetch_values[i] < step->feed_count) plan->feed_is_read[planner->fetch_values[i]] = true;
     return MR_OK;
 }
 

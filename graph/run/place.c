@@ -4,6 +4,7 @@
  * runs on the CPU, with a note, unless the options forbid it. A node that takes a variable goes where the variable is; a
  * variable goes to a GPU only when every node of the graph that takes it has a kernel there. */
 #include "graph/run/session.h"
+#include "graph/state/iterator.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -140,6 +141,16 @@ static mr_device *taken_device(const mr_planner *planner, const mr_plan_node *no
     return nullptr;
 }
 
+/* A pipeline may have its elements on a GPU already. */
+static mr_device *elements_device(const mr_planner *planner, const mr_plan_node *node)
+{
+    if (node->input_count == 0 || strcmp(node->node->op, "IteratorGetNext") != 0) return nullptr;
+    int32_t handle = mr_plan_handle(planner, node->inputs[0]);
+    const mr_resource *resource = handle >= 0 ? planner->values[handle].constant.data : nullptr;
+    if (!resource || resource->class != &mr_iterator_class) return nullptr;
+    return ((const mr_iterator_state *)resource)->home;
+}
+
 static mr_status place_node(mr_planner *planner, mr_plan_node *placed, mr_error *error)
 {
     mr_session *session = planner->session;
@@ -155,7 +166,8 @@ static mr_status place_node(mr_planner *planner, mr_plan_node *placed, mr_error 
         placed->kernel = mr_kernel_find(node->op, device->kind, &node->attrs);
     }
     placed->device = device;
-    if (device->kind != MR_DEVICE_CPU) planner->uses_gpu = true;
+    placed->outputs_at = elements_device(planner, placed);
+    if (device->kind != MR_DEVICE_CPU || placed->outputs_at) planner->uses_gpu = true;
     return MR_OK;
 }
 

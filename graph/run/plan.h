@@ -57,6 +57,7 @@ typedef struct mr_plan_node {
     bool pinned;       /* a target: runs even when nobody takes its outputs */
     bool is_copy;
     mr_device *copy_from, *copy_to; /* null: host memory */
+    mr_device *outputs_at;          /* where a node of the CPU has its outputs, strings aside, when that is a GPU */
 } mr_plan_node;
 
 typedef struct mr_planner {
@@ -154,6 +155,8 @@ typedef struct mr_plan {
     int32_t owned_count;
     int32_t *owned; /* slots that a run fills and a failed run must empty; fetched ones too */
     int32_t *feed_slots;
+    bool *feed_is_read; /* by others than copies, so that it has to be in host memory */
+    mr_tensor *fed;     /* host copies of feeds that are not, for the run */
     int32_t *fetch_slots;
     bool *fetch_is_ref;  /* the slot is a reference: the result is the variable's value */
     bool *fetch_is_last; /* the slot's share goes to the result */

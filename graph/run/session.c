@@ -386,17 +386,8 @@ mr_status mr_session_read_variable(mr_session *session, mr_output ref, mr_tensor
     MR_TRY(mr_session_variable(session, ref, &variable, error));
     mr_tensor share = {0};
     MR_TRY(mr_variable_read(variable, &share, error));
-    if (variable->device->kind == MR_DEVICE_CPU) {
-        *value = share;
-        return MR_OK;
-    }
-    mr_device *device = variable->device;
-    mr_status status = mr_tensor_init(value, share.dtype, share.shape, error);
-    if (status == MR_OK)
-        status = device->functions->copy_out(device, value->data, share.data, mr_tensor_size_bytes(&share), error);
-    if (status == MR_OK) status = device->functions->wait(device, error);
+    mr_status status = mr_tensor_to_host(&share, value, error);
     mr_tensor_deinit(&share);
-    if (status != MR_OK) mr_tensor_deinit(value);
     return status;
 }
 
@@ -404,14 +395,10 @@ mr_status mr_session_write_variable(mr_session *session, mr_output ref, const mr
 {
     mr_variable_state *variable;
     MR_TRY(mr_session_variable(session, ref, &variable, error));
-    mr_device *device = variable->device;
-    if (device->kind == MR_DEVICE_CPU) return mr_variable_write(variable, value, false, error);
-    mr_tensor copy = {0};
-    MR_TRY(mr_tensor_init_on(&copy, device, value->dtype, value->shape, error));
-    mr_status status = device->functions->copy_in(device, copy.data, value->data, mr_tensor_size_bytes(value), error);
-    if (status == MR_OK) status = device->functions->wait(device, error);
-    if (status == MR_OK) status = mr_variable_write(variable, &copy, false, error);
-    mr_tensor_deinit(&copy);
+    mr_tensor there = {0};
+    MR_TRY(mr_tensor_to_device(value, variable->device, &there, error));
+    mr_status status = mr_variable_write(variable, &there, false, error);
+    mr_tensor_deinit(&there);
     return status;
 }
 

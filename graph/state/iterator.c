@@ -1,10 +1,12 @@
 /* Iterators in the graph: IteratorV2 names one, IteratorGetNext takes its next element.
  *
  * mr_graph_iterator binds a dataset to the node; the session starts the pipeline when the first element is asked for.
- * Elements pass through: the tensors that the pipeline made are the node's outputs. Where a session restores the
+ * Elements pass through: the tensors that the pipeline made are the node's outputs, on the GPU where the pipeline ends there.
+ * Where a session restores the
  * iterator's place before anything was asked for, the pipeline is started there. */
 #include "graph/state/iterator.h"
 #include "graph/run/session.h"
+#include "pipeline/to_device.h"
 
 #include <millrace/train.h>
 #include <stdlib.h>
@@ -49,6 +51,7 @@ mr_status mr_iterator_make(mr_session *session, const mr_node *node, mr_device *
     if (!state->source) {
         state->source = mr_graph_bound(node, release_source);
         if (state->source) state->node = node;
+        if (state->source) state->home = mr_dataset_device(((const source *)state->source)->dataset);
     }
     return MR_OK;
 }
@@ -78,6 +81,17 @@ static mr_status check_element(const mr_kernel_call *call, const mr_element *ele
     return MR_OK;
 }
 
+static mr_status bring_home(const mr_iterator_state *state, mr_tensor *tensor, mr_error *error)
+{
+    mr_tensor brought;
+    mr_device *home = tensor->dtype == MR_STRING ? nullptr : state->home;
+    if (mr_tensor_device(tensor) == home) return MR_OK;
+    MR_TRY(home ? mr_tensor_to_device(tensor, home, &brought, error) : mr_tensor_to_host(tensor, &brought, error));
+    mr_tensor_deinit(tensor);
+    *tensor = brought;
+    return MR_OK;
+}
+
 static mr_status get_next(mr_kernel_call *call, mr_error *error)
 {
     mr_resource *resource;
@@ -90,6 +104,8 @@ static mr_status get_next(mr_kernel_call *call, mr_error *error)
     pthread_mutex_unlock(&state->mutex);
     if (status == MR_OUT_OF_RANGE) return mr_fail(error, MR_OUT_OF_RANGE, "End of sequence");
     if (status == MR_OK) status = check_element(call, &element, error);
+    for (int32_t i = 0; i < element.count && status == MR_OK; i++)
+        status = bring_home(state, &element.tensors[i], error);
     if (status != MR_OK) {
         mr_element_deinit(&element);
         return status;

@@ -45,7 +45,7 @@ void mr_session_free(mr_session *session); /* null is allowed */
 
 typedef struct mr_feed {
     mr_output output;
-    mr_tensor value; /* borrowed for the run; shares are taken where needed */
+    mr_tensor value; /* borrowed for the run, in host memory or on any device; shares are taken where needed */
 } mr_feed;
 typedef struct mr_feeds {
     const mr_feed *items;

@@ -141,13 +141,13 @@ TEST(prefetch_to_device_fills_memory_behind_the_work_that_reads_it)
     check_nothing_is_left();
 }
 
-/* In the steady state: copies on their own stream, each with its event, for which the queue waits; the queue itself is
- * never waited for; and neither the driver nor malloc is asked for memory. */
+/* Copies on their own stream, each with its event, for which the queue waits; the queue itself is never waited for; and
+ * what is asked of the driver and of malloc does not depend on how long it goes on. */
 TEST(prefetch_to_device_waits_for_events_alone)
 {
     mr_error error = {0};
     fake_register();
-    constexpr int64_t steps = 50;
+    constexpr int64_t steps = 400;
     mr_dataset *d = mr_dataset_prefetch_to_device(mr_dataset_repeat(batches(ROWS), MR_FOREVER), "/gpu:0", 2);
     mr_iterator *iterator = iterate(d, &(mr_iterator_options){.threads = 1});
     mr_element element = {0};
@@ -159,13 +159,13 @@ TEST(prefetch_to_device_waits_for_events_alone)
     long long more = test_allocations() - allocations;
     fake.logs = false;
     CHECK_EQ(fake.stream_waits, before.stream_waits);
-    CHECK_EQ(fake.allocations, before.allocations);
-    CHECK_EQ(fake.host_allocations, before.host_allocations);
-    CHECK_EQ(fake.event_news, before.event_news);
+    /* Two that are ready and one in hand, of two tensors; on the host four more slots. */
+    CHECK(fake.allocations <= 6);
+    CHECK(fake.host_allocations <= 12);
+    CHECK_EQ(fake.event_news, 2 + 2 * (fake.allocations + fake.host_allocations));
     CHECK_EQ(fake.copies_in - before.copies_in, fake.copies_beside - before.copies_beside);
     CHECK(fake.copies_beside - before.copies_beside >= 2 * (steps - 3));
-    /* What is queued while the loop begins and ends may fall on either side. */
-    if (allocations >= 0) CHECK(more <= fake.own_allocations - before.own_allocations + 40);
+    if (allocations >= 0) CHECK(more <= fake.own_allocations - before.own_allocations + 60);
     int copies = 0, records = 0, queue_waits = 0;
     for (const char *at = fake.log; *at != '\0'; at += 2) {
         CHECK(memcmp(at, "Cq", 2) != 0);

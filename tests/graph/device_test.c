@@ -1,5 +1,6 @@
 /* Two devices in one graph. The second one here works in host memory, but its addresses are none that the CPU could
  * read: whoever touches its memory without a copy crashes. */
+#include "base/buffer.h"
 #include "base/kernel.h"
 #include "tests/test.h"
 #include <millrace/ops.h>
@@ -30,10 +31,11 @@ static void release(void *context, void *data)
 
 static mr_status allocate(mr_device *device, size_t size_bytes, mr_buffer **buffer, mr_error *error)
 {
-    (void)device;
     void *host = malloc(size_bytes ? size_bytes : 1);
     live_buffers++;
-    return mr_buffer_wrap(away(host), size_bytes, release, nullptr, buffer, error);
+    MR_TRY(mr_buffer_wrap(away(host), size_bytes, release, nullptr, buffer, error));
+    (*buffer)->device = device;
+    return MR_OK;
 }
 
 static mr_status allocate_host(mr_device *device, size_t size_bytes, mr_buffer **buffer, mr_error *error)
