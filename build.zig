@@ -508,11 +508,12 @@ fn addGpuKit(c: Context) void {
     if (c.target.result.cpu.arch == .x86_64)
         kit.target = b.resolveTargetQuery(.{ .cpu_model = .{ .explicit = &std.Target.x86.cpu.x86_64_v3 } });
     const library = addLibrary(kit);
-    const files = [_][]const u8{ "tests/cuda/kit/main.c", "tests/cuda/samples.c", "tests/cuda/samples_run.c", "tests/cuda/model.c" };
+    const files = [_][]const u8{ "tests/cuda/kit/main.c", "tests/cuda/samples.c", "tests/cuda/samples_run.c", "tests/cuda/model.c", "tests/cuda/prefetch_run.c" };
     const program = kit.program("gpu-kit", &files, library);
     const folder: Build.InstallDir = .{ .custom = "gpu-kit" };
     step.dependOn(&b.addInstallArtifact(program, .{ .dest_dir = .{ .override = folder } }).step);
-    step.dependOn(&b.addInstallFileWithDir(b.path("tests/cuda/kit/run.sh"), folder, "run.sh").step);
+    for ([_][]const u8{ "run.sh", "torch_prefetch.py" }) |name|
+        step.dependOn(&b.addInstallFileWithDir(b.path(b.fmt("tests/cuda/kit/{s}", .{name})), folder, name).step);
 }
 
 // ---- Steps that run a program: demo, bench ----

@@ -539,7 +539,7 @@ typedef struct mr_iterator_options {
      * each thread keeps a record and rows of a picture, and a cache in memory has as much again. */
     size_t budget_bytes;
     uint64_t seed; /* mixed into every stage's seed */
-    /* Memory for batches; null: plain. A GPU gives memory here that it copies from without a stop. */
+    /* Memory for batches; null: plain, or behind prefetch_to_device what the GPU copies from without a stop. */
     mr_status (*allocate)(void *context, size_t size_bytes, mr_buffer **buffer, mr_error *error);
     void *allocate_context;
     /* When mr_iterator_next has waited that long, and again after each further watchdog_ns; 0: never. */

@@ -148,7 +148,8 @@ mr_output mr_cosine_decay(mr_graph *graph, float rate, mr_output step, int64_t s
 /* ---- Iterators in the graph ---- */
 
 /* IteratorV2 and IteratorGetNext called name: outputs with the dataset's dtypes and shapes. Each run takes one element;
- * its tensors are the pipeline's own, no bytes are copied. The end of the data ends the run with MR_OUT_OF_RANGE.
+ * its tensors are the pipeline's own, no bytes are copied, on a GPU neither where the dataset ends with prefetch_to_device
+ * and the nodes that take them run there. The end of the data ends the run with MR_OUT_OF_RANGE.
  * The iterator's place is saved and restored by Saver with the variables.
  * dataset  a hold is taken
  * outputs  as many as the dataset has components */

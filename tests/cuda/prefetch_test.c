@@ -1,5 +1,6 @@
 /* Pipelines that end on a GPU: what comes out, who waits for whom, where it goes on, what it says when something fails. */
 #include "tests/cuda/fake.h"
+#include "tests/cuda/prefetch_run.h"
 #include "tests/pipeline/pipelines.h"
 #include "tests/pipeline/random_pipelines.h"
 
@@ -597,5 +598,18 @@ TEST(prefetch_to_device_goes_on_with_a_small_budget)
     while (mr_iterator_next(iterator, &element, &error) == MR_OK) count++;
     CHECK_EQ(count, 3 * ROWS / 4);
     mr_iterator_free(iterator);
+    check_nothing_is_left();
+}
+
+/* What the kit runs on a real GPU. */
+TEST(prefetch_to_device_passes_the_kit)
+{
+    mr_error error = {0};
+    prefetch_times times;
+    fake_register();
+    CHECK_OK(prefetch_compare("/device:GPU:0", &error));
+    prefetch_size size = {.batch = 4, .side = 8, .rows = 16, .steps = 10};
+    CHECK_OK(prefetch_time("/device:GPU:0", size, &times, &error));
+    CHECK(times.alone_s > 0 && times.step_s > 0 && times.beside_s > 0 && times.inside_s > 0);
     check_nothing_is_left();
 }

@@ -1,12 +1,13 @@
 /* gpu-kit: is this GPU right, and how fast? Runs every GPU kernel beside the CPU's on the same random numbers, then a
- * small network's first losses on both, then times training steps.
+ * small network's first losses on both, then times training steps, then brings batches there ahead of the steps.
  *
- *     gpu-kit [INDEX] [PART-OF-AN-OPERATOR]
+ *     gpu-kit [INDEX] [PART-OF-AN-OPERATOR | prefetch]
  *
  * It ends with "N passed, N failed", and exit status 1 when something failed or there is no GPU. */
 #include "graph/state/state.h"
 #include "kernels/kernels.h"
 #include "tests/cuda/model.h"
+#include "tests/cuda/prefetch_run.h"
 #include "tests/cuda/samples.h"
 
 #include <math.h>
@@ -67,6 +68,16 @@ static mr_status time_steps(const char *device, int32_t side, int32_t filters, m
     return MR_OK;
 }
 
+static mr_status time_prefetch(const char *device, mr_error *error)
+{
+    prefetch_times t;
+    prefetch_size size = {.batch = 64, .side = 224, .rows = 256, .steps = 100};
+    MR_TRY(prefetch_time(device, size, &t, error));
+    printf("prefetch_to_device: %.2f GB/s; a step of %.2f ms takes %.2f ms with it, %.2f ms when it copies the batch\n",
+           (double)t.batch_bytes / t.alone_s * 1e-9, t.step_s * 1e3, t.beside_s * 1e3, t.inside_s * 1e3);
+    return MR_OK;
+}
+
 int main(int argc, char **argv)
 {
     mr_error error = {0};
@@ -96,6 +107,14 @@ int main(int argc, char **argv)
             status = time_steps(name, sizes[i][0], sizes[i][1], &error);
             count(&t, status, &error);
         }
+    }
+    if (!part || strcmp(part, "prefetch") == 0) {
+        error = (mr_error){0};
+        mr_status status = prefetch_compare(name, &error);
+        count(&t, status, &error);
+        error = (mr_error){0};
+        status = time_prefetch(name, &error);
+        count(&t, status, &error);
     }
     printf("%d passed, %d failed\n", t.passed, t.failed);
     return t.failed != 0;

@@ -1,6 +1,7 @@
 #!/bin/sh
 # Runs gpu-kit with whatever cuBLAS and cuDNN this machine has: the system's, the toolkit's, or those of Python packages.
-# usage: ./run.sh [INDEX] [PART-OF-AN-OPERATOR]
+# Where Python has torch, its way of bringing batches to the GPU runs beside ours.
+# usage: ./run.sh [INDEX] [PART-OF-AN-OPERATOR | prefetch]
 cd "$(dirname "$0")" || exit 1
 folders=.
 for name in libcublas.so.13 libcublas.so.12 libcublas.so.11 libcudnn.so.9 libcudnn.so.8; do
@@ -10,4 +11,7 @@ for name in libcublas.so.13 libcublas.so.12 libcublas.so.11 libcudnn.so.9 libcud
         [ -e "$file" ] && folders="$folders:$(dirname "$file")"
     done
 done
-LD_LIBRARY_PATH="$folders${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" exec ./gpu-kit "$@"
+LD_LIBRARY_PATH="$folders${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" ./gpu-kit "$@"
+result=$?
+case ${2:-prefetch} in prefetch) command -v python3 >/dev/null && python3 torch_prefetch.py "${1:-0}" ;; esac
+exit $result
