@@ -34,7 +34,7 @@ static void pause_engine(mr_engine *engine)
     for (; engine->head < engine->tail; engine->head++)
         mr_slot_push(&engine->lent, engine->flight[engine->head % (uint64_t)engine->ring_size]);
     for (mr_slot *slot = engine->lent; slot != nullptr; slot = slot->next) mr_slot_clear(slot);
-    engine->filling = nullptr;
+    engine->fill = engine->tail;
     engine->ready_count = 0;
     engine->row = 0;
     engine->input_ended = false;
@@ -314,12 +314,13 @@ static void set_threads(mr_engine *engine, int32_t threads, int32_t depth)
     if (plan->batch_counters != nullptr) plan->batch_counters->threads = threads;
 }
 
-void mr_engine_set(mr_stage *stage, int32_t threads, int32_t depth)
+void mr_engine_set(mr_stage *stage, int32_t threads, int32_t depth, int32_t reads)
 {
     mr_engine *engine = (mr_engine *)stage;
     assert(engine->plan.is_tuned && threads >= 0 && threads <= engine->plan.threads && depth > 0);
     pthread_mutex_lock(&engine->mutex);
     set_threads(engine, threads, depth);
+    if (reads > 0) engine->reads = reads;
     assert(engine->window_max <= engine->ring_size);
     if (engine->has_started) mr_engine_start_threads(engine);
     pthread_cond_broadcast(&engine->work);
@@ -345,6 +346,9 @@ void mr_engine_measure(mr_stage *stage, mr_engine_gauge *gauge)
                                .made = engine->plan.drops              ? 0
                                        : engine->plan.batch != nullptr ? (double)engine->rows_done / engine->slots.rows
                                                                        : (double)engine->rows_done,
+                               .reads = engine->asks ? engine->reads : 0,
+                               .rows_asked = engine->rows_asked,
+                               .rows_waited = engine->rows_waited,
                                .work_ns = engine->work_ns,
                                .starved_ns = engine->starved_ns};
     pthread_mutex_unlock(&engine->mutex);
@@ -383,6 +387,10 @@ static mr_status engine_init(mr_engine *engine, mr_error *error)
         engine->is_even &= !plan->batch_works[i].dataset->kind->reserves;
     engine->copies =
         engine->is_even && plan->source != nullptr && plan->source->kind->copy != nullptr && plan->work_count == 0;
+    engine->may_ask = plan->source != nullptr && plan->source->kind->ask != nullptr;
+    engine->asks = engine->may_ask;
+    engine->reads = MR_READS_FIRST;
+    engine->probe = engine->probe_gap = 1;
     constexpr int32_t DEPTH_TUNED = 2;
     int32_t depth = plan->prefetch == 0 ? DEPTH_TUNED : plan->prefetch < 0 ? 1 : plan->prefetch;
     if (batch == nullptr) depth = (depth - 1) / rows + 1;

@@ -36,6 +36,8 @@ typedef struct mr_engine_plan {
 
 /* Most slots that are read ahead because of the tuner. */
 constexpr int32_t MR_DEPTH_MAX = 64;
+/* Rows of files that the system is asked for before they are worked on: in the beginning, and at most. */
+constexpr int32_t MR_READS_FIRST = 32, MR_READS_MAX = 2048;
 
 /* What the tuner sees of an engine; nanoseconds are since it was made. */
 typedef struct mr_engine_gauge {
@@ -44,12 +46,15 @@ typedef struct mr_engine_gauge {
     int32_t depth;      /* slots read ahead */
     bool may_be_inline; /* 0 threads are allowed: the caller works */
     size_t slot_bytes;
-    int32_t slots;       /* in flight at most */
-    int32_t ready;       /* of these, complete */
-    int32_t slot_rows;   /* single elements in a slot; 1 for batches */
-    double made;         /* elements that the work so far comes to; 0 when nobody knows, because some fall */
-    uint64_t work_ns;    /* on elements, over all threads */
-    uint64_t starved_ns; /* its caller waited for it, or worked in its stead */
+    int32_t slots;        /* in flight at most */
+    int32_t ready;        /* of these, complete */
+    int32_t slot_rows;    /* single elements in a slot; 1 for batches */
+    double made;          /* elements that the work so far comes to; 0 when nobody knows, because some fall */
+    int32_t reads;        /* rows of files asked for ahead; 0: none, there is no file or it is in memory */
+    uint64_t rows_asked;  /* in slots that were asked for */
+    uint64_t rows_waited; /* of these, those that a thread slept for all the same */
+    uint64_t work_ns;     /* on elements, over all threads */
+    uint64_t starved_ns;  /* its caller waited for it, or worked in its stead */
 } mr_engine_gauge;
 
 /* The engines of one iterator, those of pipelines inside stages too, which come and go while it runs: cancel reaches
@@ -73,8 +78,8 @@ extern const mr_stage_functions mr_engine_functions;
 
 /* Any thread. Nothing that is delivered depends on either. */
 void mr_engine_measure(mr_stage *engine, mr_engine_gauge *gauge);
-/* Of a tuned engine: 0 ≤ threads ≤ threads_max, 1 ≤ depth ≤ MR_DEPTH_MAX or what it began with. Threads above the number
- * end their tasks and wait. */
-void mr_engine_set(mr_stage *engine, int32_t threads, int32_t depth);
+/* Of a tuned engine: 0 ≤ threads ≤ threads_max, 1 ≤ depth ≤ MR_DEPTH_MAX or what it began with, reads ≤ MR_READS_MAX; 0
+ * leaves them as they are. Threads above the number end their tasks and wait. */
+void mr_engine_set(mr_stage *engine, int32_t threads, int32_t depth, int32_t reads);
 
 #endif

@@ -49,7 +49,7 @@ struct mr_engine {
     uint64_t work_ns, starved_ns, rows_done;
     mr_slot **flight;                   /* ring; slot of sequence s at s % ring_size */
     uint64_t head, tail;                /* sequences: delivered next, pulled next */
-    mr_slot *filling;                   /* has rows that nobody took */
+    uint64_t fill;                      /* sequence: has rows that nobody took, as have those after it; or the tail */
     mr_slot *spare;                     /* list: nobody's */
     mr_slot *lent;                      /* list: delivered, and perhaps still held by the consumer */
     int32_t row;                        /* of the head slot, delivered next; without batch */
@@ -61,9 +61,15 @@ struct mr_engine {
     uint64_t row_ns, pull_ns, batch_ns; /* what a row, a slot's items and a batch take, on the average of late */
     _Atomic uint32_t pulls;             /* ended so far */
     _Atomic bool is_cancelled;
-    bool is_even;   /* rows take the same memory each, and not much */
-    bool copies;    /* rows are what the source has in memory, as it is */
-    bool is_direct; /* elements go through as they are, without slots */
+    /* Reading ahead (engine_ahead.c): on while rows that nobody asked for have to be waited for. */
+    bool may_ask, asks;
+    int32_t reads;             /* rows asked for before they are worked on */
+    uint64_t probe, probe_gap; /* sequence of a slot that is left alone, to see; slots until the next */
+    uint64_t rows_asked,
+        rows_waited; /* in slots that were asked for: rows, and those that were waited for all the same */
+    bool is_even;    /* rows take the same memory each, and not much */
+    bool copies;     /* rows are what the source has in memory, as it is */
+    bool is_direct;  /* elements go through as they are, without slots */
     bool is_pulling, input_ended, is_stopping, is_paused, is_waiting, has_started, order_has_begun;
     uint64_t order_epoch;
     uint64_t ignored; /* failures left out */
@@ -74,6 +80,7 @@ struct mr_engine {
 typedef struct mr_task {
     mr_slot *slot;
     int32_t begin, end;
+    int32_t ask_begin, ask_end; /* rows to be asked for first */
 } mr_task;
 
 /* In all of these the lock is held, unless they say otherwise. */
@@ -86,6 +93,11 @@ static inline mr_slot *mr_engine_slot_due(const mr_engine *engine)
 static inline int32_t mr_engine_threads_at_work(const mr_engine *engine)
 {
     return engine->limit < engine->thread_count ? engine->limit : engine->thread_count;
+}
+/* The slot whose rows are taken now; null: there is none. */
+static inline mr_slot *mr_engine_filling(const mr_engine *engine)
+{
+    return engine->fill < engine->tail ? engine->flight[engine->fill % (uint64_t)engine->ring_size] : nullptr;
 }
 static inline void mr_slot_push(mr_slot **list, mr_slot *slot)
 {
@@ -115,6 +127,21 @@ mr_status mr_engine_restore_orders(mr_engine *engine, mr_place_reader *reader, m
 const char *mr_engine_order_name(const mr_engine *engine);
 /* Of an engine with threads: those of others are short-lived, or no queue. */
 void mr_engine_trace_slots(mr_engine *engine);
+
+/* ---- engine_ahead.c ---- */
+
+/* Rows in flight that nobody took are fewer than are to be asked for. */
+bool mr_engine_wants_ahead(const mr_engine *engine);
+/* Of a slot that is pulled now: rows to ask for at once; -1: none is to be asked for. */
+int32_t mr_engine_ahead(const mr_engine *engine);
+/* Rows of the slot to ask for now, when rows [0, taken) are taken: [*begin, *end). */
+void mr_engine_claim_ahead(mr_engine *engine, mr_slot *slot, int32_t taken, int32_t *begin, int32_t *end);
+/* Without the lock. */
+void mr_engine_ask(const mr_engine *engine, const mr_slot *slot, int32_t begin, int32_t end);
+/* The slot is done. */
+void mr_engine_learn_ahead(mr_engine *engine, const mr_slot *slot);
+/* Without the lock. How often this thread has slept so far. */
+uint64_t mr_engine_sleeps(const mr_engine *engine);
 
 /* ---- engine_threads.c ---- */
 

@@ -56,7 +56,7 @@ bool mr_engine_may_pull(const mr_engine *engine)
 
 bool mr_engine_may_fill(const mr_engine *engine)
 {
-    return engine->filling == mr_engine_slot_due(engine) || fits(engine, 0);
+    return mr_engine_filling(engine) == mr_engine_slot_due(engine) || fits(engine, 0);
 }
 
 /* The caller does not wait: what is due may be ready, and only he takes it. */
@@ -77,7 +77,7 @@ void mr_engine_wait_for_room(mr_lane *lane, size_t size_bytes)
 
 void mr_engine_wake_workers(mr_engine *engine)
 {
-    if (engine->filling != nullptr || engine->blocked > 0)
+    if (engine->fill < engine->tail || engine->blocked > 0)
         pthread_cond_broadcast(&engine->work);
     else
         pthread_cond_signal(&engine->work);
@@ -183,6 +183,7 @@ void mr_engine_pull(mr_engine *engine, mr_worker *worker)
     engine->is_pulling = true;
     engine->active++;
     mr_slot *slot = find_slot(engine);
+    int32_t ahead = mr_engine_ahead(engine);
     pthread_mutex_unlock(&engine->mutex);
     mr_trace *trace = mr_watch_trace(engine->plan.run->watch);
     uint64_t start_ns = mr_now_ns();
@@ -202,6 +203,10 @@ void mr_engine_pull(mr_engine *engine, mr_worker *worker)
     if (status == MR_OK) status = pull(engine, slot, &error);
     mr_note_stage(&worker->note, nullptr);
     bool is_empty = slot == nullptr || slot->rows == 0;
+    if (!is_empty) {
+        slot->asked = ahead < slot->rows ? ahead : slot->rows;
+        mr_engine_ask(engine, slot, 0, slot->asked);
+    }
     uint64_t end_ns = mr_now_ns();
     if (trace != nullptr) mr_trace_slice(trace, "pull", start_ns, end_ns, is_empty ? 0 : (uint64_t)slot->rows);
     pthread_mutex_lock(&engine->mutex);
@@ -218,7 +223,6 @@ void mr_engine_pull(mr_engine *engine, mr_worker *worker)
         mr_slot_push(&engine->spare, slot);
     else if (slot != nullptr) {
         engine->flight[engine->tail++ % (uint64_t)engine->ring_size] = slot;
-        engine->filling = slot;
         mr_engine_trace_slots(engine);
     }
     pthread_cond_broadcast(&engine->work);

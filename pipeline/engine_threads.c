@@ -16,18 +16,19 @@ constexpr uint64_t QUICK_NS = 100000, WAIT_NS = 20000;
 static bool may_take(const mr_engine *engine)
 {
     if (engine->is_paused || engine->is_cancelled || engine->is_stopping) return false;
-    return engine->filling != nullptr ? mr_engine_may_fill(engine) : mr_engine_may_pull(engine);
+    return mr_engine_filling(engine) != nullptr ? mr_engine_may_fill(engine) : mr_engine_may_pull(engine);
 }
 
 /* Takes rows, pulling first when there are none. Lock held. */
 static bool take_task(mr_engine *engine, mr_worker *worker, mr_task *taken)
 {
     if (engine->is_paused || engine->is_cancelled || engine->is_stopping) return false;
-    if (engine->filling == nullptr && mr_engine_may_pull(engine)) {
+    bool is_wanted = mr_engine_filling(engine) == nullptr || mr_engine_wants_ahead(engine);
+    if (is_wanted && mr_engine_may_pull(engine)) {
         mr_engine_pull(engine, worker);
         if (engine->is_paused || engine->is_cancelled || engine->is_stopping) return false;
     }
-    mr_slot *slot = engine->filling;
+    mr_slot *slot = mr_engine_filling(engine);
     if (slot == nullptr || !mr_engine_may_fill(engine)) return false;
     uint64_t rows = engine->row_ns == 0 ? 1 : TASK_NS / engine->row_ns;
     /* With other slots to go on with, nobody needs a share of quick rows. */
@@ -35,9 +36,10 @@ static bool take_task(mr_engine *engine, mr_worker *worker, mr_task *taken)
         engine->window_max > 1 || mr_engine_threads_at_work(engine) == 0 ? 1 : mr_engine_threads_at_work(engine);
     int32_t left = slot->rows - slot->taken, share = (left + sharers - 1) / sharers;
     int32_t count = rows<1 ? 1 : rows>(uint64_t) share ? share : (int32_t)rows;
-    *taken = (mr_task){slot, slot->taken, slot->taken + count};
+    *taken = (mr_task){.slot = slot, .begin = slot->taken, .end = slot->taken + count};
     slot->taken += count;
-    if (slot->taken == slot->rows) engine->filling = nullptr;
+    mr_engine_claim_ahead(engine, slot, slot->taken, &taken->ask_begin, &taken->ask_end);
+    if (slot->taken == slot->rows) engine->fill++;
     engine->active++;
     return true;
 }
@@ -51,7 +53,10 @@ static void do_task(mr_engine *engine, mr_worker *worker, mr_task taken)
     uint64_t start_ns = mr_now_ns();
     size_t bytes_before = mr_slot_rows_bytes(slot, taken.begin, taken.end);
     worker->slot = slot;
+    if (taken.ask_begin < taken.ask_end) mr_engine_ask(engine, slot, taken.ask_begin, taken.ask_end);
+    uint64_t sleeps = mr_engine_sleeps(engine);
     mr_engine_do_rows(engine, worker, slot, taken.begin, taken.end);
+    sleeps = mr_engine_sleeps(engine) - sleeps;
     size_t bytes = mr_slot_rows_bytes(slot, taken.begin, taken.end);
     uint64_t end_ns = mr_now_ns(), row_ns = (end_ns - start_ns) / (uint64_t)count;
     mr_trace *trace = mr_watch_trace(engine->plan.run->watch);
@@ -62,8 +67,10 @@ static void do_task(mr_engine *engine, mr_worker *worker, mr_task taken)
     engine->row_ns = mr_average_ns(engine->row_ns, row_ns);
     for (int32_t r = taken.begin; r < taken.end; r++) slot->is_row_done[r] = true;
     slot->done += count;
+    slot->waits += sleeps;
     mr_slot_account_rows(slot, bytes_before + worker->reserved_bytes, bytes);
     worker->reserved_bytes = 0;
+    if (slot->done == slot->rows) mr_engine_learn_ahead(engine, slot);
     if (slot->done == slot->rows && !engine->is_cancelled) {
         if (engine->plan.batch != nullptr) {
             pthread_mutex_unlock(&engine->mutex);
@@ -141,7 +148,7 @@ static void *worker_main(void *argument)
             continue;
         }
         if (mr_engine_step(engine, worker, &has_waited)) continue;
-        bool is_full = engine->filling != nullptr || (!engine->is_pulling && !engine->input_ended);
+        bool is_full = engine->fill < engine->tail || (!engine->is_pulling && !engine->input_ended);
         uint64_t start_ns = mr_now_ns();
         mr_note_since(&worker->note, start_ns);
         pthread_cond_wait(&engine->work, &engine->mutex);

@@ -254,6 +254,8 @@ typedef struct mr_dataset_kind {
     mr_status (*read)(const mr_dataset *dataset, uint64_t number, mr_lane *lane, mr_error *error);
     /* Sources in memory: asks for the lines of an element that is soon read. May be null. */
     void (*prefetch)(const mr_dataset *dataset, uint64_t number);
+    /* Sources in files: lets the system begin to read an element that is soon wanted. Any thread. May be null. */
+    void (*ask)(const mr_dataset *dataset, uint64_t number);
     /* Sources whose elements have fixed sizes and cannot fail: `count` of them, component c one behind the other from
      * rows[c] on. Where nothing else is to be done for an element, instead of read. May be null. */
     void (*copy)(const mr_dataset *dataset, const mr_item *items, int32_t count, void *const *rows);

@@ -159,7 +159,8 @@ void mr_slot_clear(mr_slot *slot)
     for (int32_t i = 0; i < slot->result_count; i++) mr_tensor_deinit(&slot->results[i]);
     if (slot->failure != &no_memory) free(slot->failure);
     slot->failure = nullptr;
-    slot->result_count = slot->rows = slot->taken = slot->done = 0;
+    slot->result_count = slot->rows = slot->taken = slot->done = slot->asked = 0;
+    slot->waits = 0;
     slot->is_complete = false;
     slot->extra_bytes = 0;
     mr_slot_account(slot);

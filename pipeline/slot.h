@@ -55,6 +55,8 @@ struct mr_slot {
     int32_t rows;           /* in this batch */
     int32_t taken, done;    /* rows that a worker has begun, finished */
     bool is_complete;       /* the batch is put together */
+    int32_t asked;          /* rows whose bytes the system was told to begin to read; -1: none is to be */
+    uint64_t waits;         /* times that a worker slept in the work on its rows */
     size_t extra_bytes;     /* of the batch, beside its fixed columns */
     size_t held_bytes;      /* what the run counts as its memory */
     mr_item *items;         /* of each row */

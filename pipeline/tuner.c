@@ -11,6 +11,8 @@ constexpr uint64_t WINDOW_ELEMENTS = 8;
 constexpr int32_t WINDOWS = 2, PATIENCE = 3, PATIENCE_MAX = 48, SETTLED_FACTOR = 5;
 /* A consumer that waits less has nothing to gain. */
 constexpr double STARVED = 0.05;
+/* Reads that come too late and are worth looking at. */
+constexpr double WAITED = 0.05;
 /* More of something has to be worth it; less of it may cost no more than cannot be measured. */
 constexpr double FASTER = 1.03, AS_FAST = 0.98, OFF = 0.2;
 /* Read ahead by more than this many is looked at with suspicion. */
@@ -68,6 +70,8 @@ static void begin_window(mr_tuner *tuner, uint64_t now_ns, uint64_t elements, co
     for (int32_t i = 0; i < count; i++) {
         tuner->work_ns[i] = gauges[i].work_ns;
         tuner->starved_ns[i] = gauges[i].starved_ns;
+        tuner->rows_asked[i] = gauges[i].rows_asked;
+        tuner->rows_waited[i] = gauges[i].rows_waited;
     }
 }
 
@@ -84,17 +88,20 @@ static mr_tuner_window end_window(const mr_tuner *tuner, uint64_t now_ns, uint64
         window.starved[i] = (double)(gauges[i].starved_ns - tuner->starved_ns[i]) / ns;
         /* A wait that began before the window is counted whole when it ends. */
         if (window.starved[i] > 1) window.starved[i] = 1;
+        uint64_t asked = gauges[i].rows_asked - tuner->rows_asked[i];
+        double waited = (double)(gauges[i].rows_waited - tuner->rows_waited[i]);
+        window.waited[i] = asked == 0 ? 0 : fmin(waited / (double)asked, 1);
     }
     return window;
 }
 
 /* ---- What was tried ---- */
 
-static bool was_tried(const mr_tuner *tuner, int32_t engine, int32_t threads, int32_t depth)
+static bool was_tried(const mr_tuner *tuner, mr_tuner_setting s)
 {
     for (int32_t i = 0; i < tuner->tried_count; i++) {
         const mr_tuner_setting *t = &tuner->tried[i];
-        if (t->engine == engine && t->threads == threads && t->depth == depth) return true;
+        if (t->engine == s.engine && t->threads == s.threads && t->depth == s.depth && t->reads == s.reads) return true;
     }
     return tuner->tried_count == MR_TUNER_TRIED_MAX;
 }
@@ -143,23 +150,25 @@ static const char *plural(int32_t number)
 }
 
 /* True when it is to be tried: it is another setting, allowed, and was not tried before. */
-[[gnu::format(printf, 5, 6)]] static bool propose(const chooser *c, int32_t engine, int32_t threads, int32_t depth,
-                                                  const char *format, ...)
+[[gnu::format(printf, 3, 4)]] static bool propose(const chooser *c, mr_tuner_setting s, const char *format, ...)
 {
-    const mr_engine_gauge *g = &c->gauges[engine];
-    if (threads == g->threads && depth == g->depth) return false;
-    if (threads < (g->may_be_inline ? 0 : 1) || threads > g->threads_max) return false;
-    if (threads > g->threads && c->threads - g->threads + threads > c->tuner->threads_max) return false;
-    if (was_tried(c->tuner, engine, threads, depth)) return false;
+    const mr_engine_gauge *g = &c->gauges[s.engine];
+    if (s.threads == g->threads && s.depth == g->depth && s.reads == g->reads) return false;
+    if (s.threads < (g->may_be_inline ? 0 : 1) || s.threads > g->threads_max) return false;
+    if (s.threads > g->threads && c->threads - g->threads + s.threads > c->tuner->threads_max) return false;
+    if (was_tried(c->tuner, s)) return false;
     mr_tuner_decision *d = c->decision;
-    *d = (mr_tuner_decision){.has_setting = true, .setting = {engine, threads, depth}};
+    *d = (mr_tuner_decision){.has_setting = true, .setting = s};
     size_t at = 0;
-    if (threads != g->threads)
-        at =
-            (size_t)snprintf(d->line, sizeof d->line, "%s: %d -> %d threads: ", g->name, (int)g->threads, (int)threads);
-    else
+    if (s.threads != g->threads)
+        at = (size_t)snprintf(d->line, sizeof d->line, "%s: %d -> %d threads: ", g->name, (int)g->threads,
+                              (int)s.threads);
+    else if (s.depth != g->depth)
         at = (size_t)snprintf(d->line, sizeof d->line, "%s: reads ahead %d -> %d slots: ", g->name, (int)g->depth,
-                              (int)depth);
+                              (int)s.depth);
+    else
+        at = (size_t)snprintf(d->line, sizeof d->line, "%s: asks for %d -> %d elements ahead: ", g->name, (int)g->reads,
+                              (int)s.reads);
     va_list arguments;
     va_start(arguments, format);
     if (at < sizeof d->line) vsnprintf(d->line + at, sizeof d->line - at, format, arguments);
@@ -181,7 +190,7 @@ static bool more_threads_for(const chooser *c, int32_t e)
         int32_t first = starved > 50 ? 2 : 1, depth = g->depth < 2 ? 2 : g->depth;
         if (starved < percent(STARVED)) return false;
         for (int32_t k = 0; k < 2; k++)
-            if (propose(c, e, k == 0 ? first : 3 - first, depth,
+            if (propose(c, (mr_tuner_setting){e, k == 0 ? first : 3 - first, depth, g->reads},
                         "its caller spent %.0f %% of %.2f s doing the work itself", starved, seconds))
                 return true;
         return false;
@@ -191,8 +200,9 @@ static bool more_threads_for(const chooser *c, int32_t e)
     int32_t doubled = g->threads <= room ? 2 * g->threads : g->threads + room;
     if (doubled > g->threads_max) doubled = g->threads_max;
     for (int32_t target = doubled; target > g->threads; target = target > g->threads + 1 ? g->threads + 1 : 0)
-        if (propose(c, e, target, g->depth, "its caller waited %.0f %% of %.2f s, %d thread%s worked %.0f %% of it",
-                    starved, seconds, (int)g->threads, plural(g->threads), percent(busy / g->threads)))
+        if (propose(c, (mr_tuner_setting){e, target, g->depth, g->reads},
+                    "its caller waited %.0f %% of %.2f s, %d thread%s worked %.0f %% of it", starved, seconds,
+                    (int)g->threads, plural(g->threads), percent(busy / g->threads)))
             return true;
     return false;
 }
@@ -226,8 +236,9 @@ static bool more_depth_for(const chooser *c, int32_t e)
     for (size_t i = 0; i < sizeof factors / sizeof *factors; i++) {
         int32_t target = factors[i] * g->depth;
         if (target > MR_DEPTH_MAX || !fits(c, e, target + 1 - g->slots)) continue;
-        if (propose(c, e, g->threads, target, "its caller waited %.0f %% of %.2f s, its threads %.0f %%",
-                    percent(c->window->starved[e]), c->window->seconds, idle))
+        if (propose(c, (mr_tuner_setting){e, g->threads, target, g->reads},
+                    "its caller waited %.0f %% of %.2f s, its threads %.0f %%", percent(c->window->starved[e]),
+                    c->window->seconds, idle))
             return true;
     }
     return false;
@@ -244,6 +255,22 @@ static bool more_depth(const chooser *c)
     return false;
 }
 
+/* Threads sleep over reads although the system was asked for them: it was so too late. */
+static bool more_reads(const chooser *c)
+{
+    for (int32_t e = 0; e < c->count; e++) {
+        const mr_engine_gauge *g = &c->gauges[e];
+        double waited = c->window->waited[e];
+        if (g->reads == 0 || waited < WAITED) continue;
+        for (int32_t factor = 4; factor > 1; factor /= 2)
+            if (factor * g->reads <= MR_READS_MAX &&
+                propose(c, (mr_tuner_setting){e, g->threads, g->depth, factor * g->reads},
+                        "its threads slept for %.0f %% of the elements all the same", percent(waited)))
+                return true;
+    }
+    return false;
+}
+
 static bool fewer_threads_for(const chooser *c, int32_t e, bool is_starved)
 {
     const mr_engine_gauge *g = &c->gauges[e];
@@ -251,13 +278,15 @@ static bool fewer_threads_for(const chooser *c, int32_t e, bool is_starved)
     if (g->threads == 0) return false;
     int32_t needed = (int32_t)ceil(busy / 0.7);
     if (needed < 1) needed = 1;
-    if (needed < g->threads && propose(c, e, needed, g->depth, "%d worked %.0f %% of %.2f s", (int)g->threads,
-                                       percent(busy / g->threads), c->window->seconds))
+    if (needed < g->threads &&
+        propose(c, (mr_tuner_setting){e, needed, g->depth, g->reads}, "%d worked %.0f %% of %.2f s", (int)g->threads,
+                percent(busy / g->threads), c->window->seconds))
         return true;
     /* What costs less than handing it over is done by the caller. */
     return is_starved && busy < 1 &&
-           propose(c, e, 0, g->depth, "they worked %.0f %% of %.2f s, less than handing over may cost",
-                   percent(busy / g->threads), c->window->seconds);
+           propose(c, (mr_tuner_setting){e, 0, g->depth, g->reads},
+                   "they worked %.0f %% of %.2f s, less than handing over may cost", percent(busy / g->threads),
+                   c->window->seconds);
 }
 
 static bool fewer_threads(const chooser *c, bool is_starved)
@@ -272,8 +301,8 @@ static bool fewer_slots(const chooser *c)
     for (int32_t e = 0; e < c->count; e++) {
         const mr_engine_gauge *g = &c->gauges[e];
         if (g->depth > DEPTH_PLENTY && g->threads > 0 &&
-            propose(c, e, g->threads, DEPTH_ENOUGH, "so many hold %.1f MB and may be of no use",
-                    (double)g->slots * (double)g->slot_bytes * 1e-6))
+            propose(c, (mr_tuner_setting){e, g->threads, DEPTH_ENOUGH, g->reads},
+                    "so many hold %.1f MB and may be of no use", (double)g->slots * (double)g->slot_bytes * 1e-6))
             return true;
     }
     return false;
@@ -284,7 +313,8 @@ static bool too_many_threads(const chooser *c)
     int32_t processors = c->tuner->processors;
     for (int32_t e = 0; e < c->count; e++)
         if (c->gauges[e].threads > processors &&
-            propose(c, e, processors, c->gauges[e].depth, "there are %d processors", (int)processors))
+            propose(c, (mr_tuner_setting){e, processors, c->gauges[e].depth, c->gauges[e].reads},
+                    "there are %d processors", (int)processors))
             return true;
     return false;
 }
@@ -293,7 +323,7 @@ static bool choose(const chooser *c)
 {
     bool is_starved = c->window->starved[c->count - 1] >= STARVED;
     if (too_many_threads(c)) return true;
-    if (is_starved && (more_threads(c) || more_depth(c))) return true;
+    if (is_starved && (more_reads(c) || more_threads(c) || more_depth(c))) return true;
     return fewer_threads(c, is_starved) || fewer_slots(c);
 }
 
@@ -316,7 +346,7 @@ static bool try_next(mr_tuner *tuner, uint64_t now_ns, uint64_t elements, const 
     for (int32_t e = 0; e < count; e++) c.threads += gauges[e].threads;
     if (!choose(&c)) return settle(tuner, decision);
     const mr_engine_gauge *changed = &gauges[decision->setting.engine];
-    tuner->before = (mr_tuner_setting){decision->setting.engine, changed->threads, changed->depth};
+    tuner->before = (mr_tuner_setting){decision->setting.engine, changed->threads, changed->depth, changed->reads};
     tuner->trial = decision->setting;
     note_tried(tuner, tuner->trial);
     tuner->phase = MR_TUNER_TRIAL;
@@ -327,7 +357,8 @@ static bool try_next(mr_tuner *tuner, uint64_t now_ns, uint64_t elements, const 
 static bool is_kept(const mr_tuner *tuner)
 {
     bool is_more = tuner->trial.threads > tuner->before.threads ||
-                   (tuner->trial.threads == tuner->before.threads && tuner->trial.depth > tuner->before.depth);
+                   (tuner->trial.threads == tuner->before.threads &&
+                    (tuner->trial.depth > tuner->before.depth || tuner->trial.reads > tuner->before.reads));
     if (is_more) return tuner->rate >= FASTER * tuner->base;
     /* Many small losses are a large one. */
     bool is_small = tuner->rate >= AS_FAST * tuner->base && tuner->rate >= AS_FAST * AS_FAST * tuner->best;
@@ -337,12 +368,17 @@ static bool is_kept(const mr_tuner *tuner)
 static bool undo(mr_tuner *tuner, const mr_engine_gauge *gauges, mr_tuner_decision *decision)
 {
     const mr_tuner_setting *trial = &tuner->trial, *before = &tuner->before;
-    bool are_threads = trial->threads != before->threads;
+    const char *name = gauges[before->engine].name;
     *decision = (mr_tuner_decision){.has_setting = true, .setting = *before};
-    snprintf(decision->line, sizeof decision->line, "%s: %s%d -> %d %s: %.4g elements/s, %.4g before",
-             gauges[before->engine].name, are_threads ? "" : "reads ahead ",
-             (int)(are_threads ? trial->threads : trial->depth), (int)(are_threads ? before->threads : before->depth),
-             are_threads ? "threads" : "slots", tuner->rate, tuner->base);
+    char change[96];
+    if (trial->threads != before->threads)
+        snprintf(change, sizeof change, "%d -> %d threads", (int)trial->threads, (int)before->threads);
+    else if (trial->depth != before->depth)
+        snprintf(change, sizeof change, "reads ahead %d -> %d slots", (int)trial->depth, (int)before->depth);
+    else
+        snprintf(change, sizeof change, "asks for %d -> %d elements ahead", (int)trial->reads, (int)before->reads);
+    snprintf(decision->line, sizeof decision->line, "%s: %s: %.4g elements/s, %.4g before", name, change, tuner->rate,
+             tuner->base);
     tuner->phase = MR_TUNER_BASE;
     tuner->is_doubted = true;
     return true;

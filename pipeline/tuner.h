@@ -1,4 +1,5 @@
-/* Tuner: how many threads each engine works with and how far it reads ahead, found out while the pipeline runs.
+/* Tuner: how many threads each engine works with, how many slots it fills ahead and for how many elements of files the
+ * system is asked before they are read, found out while the pipeline runs.
  *
  * The controller is a function of measurements alone: no clock, no lock, no memory. From a window of elements it takes
  * the rate, how much of the time the consumer waited, and how busy each engine's threads were; that names what to try.
@@ -17,7 +18,7 @@ constexpr int32_t MR_TUNER_ENGINES_MAX = 16;
 constexpr int32_t MR_TUNER_TRIED_MAX = 128;
 
 typedef struct mr_tuner_setting {
-    int32_t engine, threads, depth;
+    int32_t engine, threads, depth, reads;
 } mr_tuner_setting;
 
 /* What was seen in a window. */
@@ -25,6 +26,8 @@ typedef struct mr_tuner_window {
     double seconds, rate;                 /* rate: elements a second */
     double busy[MR_TUNER_ENGINES_MAX];    /* threads' worth of work: 1.9 is two threads nearly all the time */
     double starved[MR_TUNER_ENGINES_MAX]; /* of the time its caller waited for it, or worked in its stead */
+    double waited
+        [MR_TUNER_ENGINES_MAX]; /* of the rows that were asked for, those that its threads slept for all the same */
 } mr_tuner_window;
 
 typedef enum mr_tuner_phase { MR_TUNER_BASE, MR_TUNER_TRIAL, MR_TUNER_SETTLED } mr_tuner_phase;
@@ -39,6 +42,7 @@ typedef struct mr_tuner {
     uint64_t start_ns, start; /* of the window */
     double made;              /* at its start */
     uint64_t work_ns[MR_TUNER_ENGINES_MAX], starved_ns[MR_TUNER_ENGINES_MAX];
+    uint64_t rows_asked[MR_TUNER_ENGINES_MAX], rows_waited[MR_TUNER_ENGINES_MAX];
     int32_t windows;   /* in this phase */
     double rate;       /* best of the phase's windows */
     double base, best; /* before the trial; of all that were kept */

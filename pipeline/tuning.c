@@ -74,7 +74,7 @@ void mr_tuning_begin(mr_tuning *tuning)
         int32_t share = others > 0 ? (left + others) / (others + 1) : left;
         if (share > gauge.threads_max) share = gauge.threads_max;
         if (share < 1 && !gauge.may_be_inline) share = 1;
-        mr_engine_set(tuning->engines[i], share, gauge.depth);
+        mr_engine_set(tuning->engines[i], share, gauge.depth, 0);
         left = left > share ? left - share : 0;
     }
 }
@@ -87,7 +87,7 @@ static void look(mr_tuning *tuning, uint64_t now_ns)
     if (!mr_tuner_step(&tuning->tuner, now_ns, tuning->elements, gauges, tuning->count, &decision)) return;
     if (decision.has_setting) {
         const mr_tuner_setting *setting = &decision.setting;
-        mr_engine_set(tuning->engines[setting->engine], setting->threads, setting->depth);
+        mr_engine_set(tuning->engines[setting->engine], setting->threads, setting->depth, setting->reads);
         tuning->tuned.decisions++;
     }
     tuning->tuned.is_settled = tuning->tuner.phase == MR_TUNER_SETTLED;

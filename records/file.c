@@ -233,6 +233,12 @@ mr_status mr_file_read_at(int descriptor, const char *path, uint64_t offset, voi
     return MR_OK;
 }
 
+void mr_file_ask(int descriptor, uint64_t offset, uint64_t size_bytes)
+{
+    if (offset <= INT64_MAX && size_bytes <= INT64_MAX)
+        (void)posix_fadvise(descriptor, (off_t)offset, (off_t)size_bytes, POSIX_FADV_WILLNEED);
+}
+
 mr_status mr_file_read_whole(const char *path, size_t size_max, char **bytes, size_t *size_bytes, mr_error *error)
 {
     int descriptor = -1;

@@ -71,6 +71,8 @@ mr_status mr_file_open(const char *path, int *descriptor, mr_error *error);
  * threads  safe from any thread */
 mr_status mr_file_read_at(int descriptor, const char *path, uint64_t offset, void *bytes, size_t size_bytes,
                           size_t *done, mr_error *error);
+/* Lets the system begin to read bytes that are soon wanted; does not wait for them, and cannot fail. */
+void mr_file_ask(int descriptor, uint64_t offset, uint64_t size_bytes);
 /* A whole file of at most size_max bytes.
  * bytes   owned by the caller: free(); a terminator follows the bytes and is not counted
  * errors  MR_RESOURCE_EXHAUSTED when it is larger */

@@ -94,6 +94,12 @@ mr_status mr_input_file_read(const mr_input_file *file, uint64_t offset, void *b
     return MR_OK;
 }
 
+void mr_input_file_ask(const mr_input_file *file, uint64_t offset, uint64_t size_bytes)
+{
+    for (; file->parent != nullptr; file = file->parent) offset += file->offset;
+    if (file->descriptor >= 0) mr_file_ask(file->descriptor, offset, size_bytes);
+}
+
 mr_status mr_input_file_read_all(const mr_input_file *file, uint64_t offset, void *bytes, size_t size_bytes,
                                  mr_error *error)
 {

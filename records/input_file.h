@@ -16,6 +16,8 @@ mr_status mr_input_file_inflate(const mr_input_file *file, uint64_t offset, uint
 /* An empty file without a name, and bytes at its end: by whoever made it, before others read. */
 mr_status mr_input_file_nameless(const char *name, mr_input_file **file, mr_error *error);
 mr_status mr_input_file_append(mr_input_file *file, const void *bytes, size_t size_bytes, mr_error *error);
+/* As mr_file_ask. */
+void mr_input_file_ask(const mr_input_file *file, uint64_t offset, uint64_t size_bytes);
 /* Reads exactly size_bytes. errors: MR_DATA_LOSS when the file ends before: "FILE: cut short at byte N" */
 mr_status mr_input_file_read_all(const mr_input_file *file, uint64_t offset, void *bytes, size_t size_bytes,
                                  mr_error *error);

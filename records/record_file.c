@@ -97,6 +97,14 @@ uint64_t mr_record_file_record_size(const mr_record_file *file, uint64_t number)
            MR_RECORD_FOOTER_BYTES;
 }
 
+void mr_record_file_ask(const mr_record_file *file, uint64_t number)
+{
+    if (number >= file->index.count || file->seek != nullptr) return;
+    uint64_t data_bytes = mr_record_file_record_size(file, number);
+    mr_file_ask(file->descriptor, file->index.offsets[number],
+                MR_RECORD_HEADER_BYTES + data_bytes + MR_RECORD_FOOTER_BYTES);
+}
+
 mr_status mr_record_file_read(const mr_record_file *file, uint64_t number, void *bytes, mr_string *record,
                               mr_error *error)
 {

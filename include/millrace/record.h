@@ -268,6 +268,9 @@ mr_compression mr_record_file_compression(const mr_record_file *file);
 /* The header's byte in the (uncompressed) stream; of number = count: the end. */
 uint64_t mr_record_file_offset(const mr_record_file *file, uint64_t number);
 uint64_t mr_record_file_record_size(const mr_record_file *file, uint64_t number); /* its data's bytes */
+/* Lets the system begin to read record `number`, which is soon wanted; does not wait. A number that is not there, or a
+ * compressed file: nothing. */
+void mr_record_file_ask(const mr_record_file *file, uint64_t number);
 /* Reads and checks record `number` into bytes, which must hold mr_record_file_record_size plus
  * MR_RECORD_HEADER_BYTES + MR_RECORD_FOOTER_BYTES; record is then a view into them.
  * errors  MR_DATA_LOSS naming file, record and byte */

@@ -2,17 +2,20 @@
  * arrays. Where each element lies is known when the dataset is made; its bytes are read when it is asked for. */
 #include "pipeline/pipeline.h"
 #include "records/file.h"
+#include "records/input_file.h"
 
 #include <millrace/formats.h>
 #include <millrace/record.h>
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 /* A picture, or a record, is at most this long. */
 constexpr size_t ELEMENT_BYTES_MAX = (size_t)1 << 30;
@@ -106,6 +109,16 @@ static mr_status folder_read(const mr_dataset *dataset, uint64_t number, mr_lane
     return MR_OK;
 }
 
+static void folder_ask(const mr_dataset *dataset, uint64_t number)
+{
+    const folder_settings *s = dataset->settings;
+    int folder = open(s->path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    int descriptor = folder < 0 ? -1 : openat(folder, s->pictures[number].path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (descriptor >= 0) mr_file_ask(descriptor, 0, 0);
+    if (descriptor >= 0) (void)close(descriptor);
+    if (folder >= 0) (void)close(folder);
+}
+
 static void folder_describe(const mr_dataset *dataset, uint64_t number, char *text, size_t size_bytes)
 {
     const folder_settings *s = dataset->settings;
@@ -123,6 +136,7 @@ static const mr_dataset_kind folder_kind = {.name = "picture_folder",
                                             .stage_size_bytes = sizeof(mr_stage),
                                             .functions = &mr_numbers_functions,
                                             .read = folder_read,
+                                            .ask = folder_ask,
                                             .describe = folder_describe,
                                             .deinit = folder_deinit};
 
@@ -268,6 +282,13 @@ static mr_status fixed_read(const mr_dataset *dataset, uint64_t number, mr_lane 
     return MR_OK;
 }
 
+static void fixed_ask(const mr_dataset *dataset, uint64_t number)
+{
+    const fixed_settings *s = dataset->settings;
+    int32_t file = part_of(s->firsts, s->count, number);
+    mr_input_file_ask(s->files[file], s->header_bytes + (number - s->firsts[file]) * s->record_bytes, s->record_bytes);
+}
+
 static void fixed_describe(const mr_dataset *dataset, uint64_t number, char *text, size_t size_bytes)
 {
     const fixed_settings *s = dataset->settings;
@@ -288,6 +309,7 @@ static const mr_dataset_kind fixed_kind = {.name = "fixed_length",
                                            .stage_size_bytes = sizeof(mr_stage),
                                            .functions = &mr_numbers_functions,
                                            .read = fixed_read,
+                                           .ask = fixed_ask,
                                            .describe = fixed_describe,
                                            .deinit = fixed_deinit};
 

@@ -55,6 +55,13 @@ static mr_status records_read(const mr_dataset *dataset, uint64_t number, mr_lan
     return mr_record_file_read(s->files[file], local, lane->bytes, &value->string, error);
 }
 
+static void records_ask(const mr_dataset *dataset, uint64_t number)
+{
+    const records_settings *s = dataset->settings;
+    int32_t file = file_of(s, number);
+    mr_record_file_ask(s->files[file], number - s->firsts[file]);
+}
+
 static void records_describe(const mr_dataset *dataset, uint64_t number, char *text, size_t size_bytes)
 {
     const records_settings *s = dataset->settings;
@@ -148,6 +155,7 @@ static const mr_dataset_kind records_kind = {.name = "records",
                                              .stage_size_bytes = sizeof(records_stage),
                                              .functions = &records_functions,
                                              .read = records_read,
+                                             .ask = records_ask,
                                              .describe = records_describe,
                                              .deinit = records_deinit};
 

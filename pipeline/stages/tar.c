@@ -1,6 +1,7 @@
 /* tar: webdataset samples. The headers of all tars are read once, when the dataset is made; of each sample that is whole
  * is kept where its parts lie. So samples have numbers, and their order costs nothing. */
 #include "pipeline/pipeline.h"
+#include "records/input_file.h"
 
 #include <millrace/formats.h>
 #include <millrace/record.h>
@@ -74,6 +75,14 @@ static mr_status tar_read(const mr_dataset *dataset, uint64_t number, mr_lane *l
     return MR_OK;
 }
 
+static void tar_ask(const mr_dataset *dataset, uint64_t number)
+{
+    const tar_settings *s = dataset->settings;
+    const part *parts = &s->parts[number * (uint64_t)s->extension_count];
+    for (int32_t i = 0; i < s->extension_count; i++)
+        mr_input_file_ask(s->files[s->samples[number].file], parts[i].offset, parts[i].size_bytes);
+}
+
 static void tar_describe(const mr_dataset *dataset, uint64_t number, char *text, size_t size_bytes)
 {
     const tar_settings *s = dataset->settings;
@@ -94,6 +103,7 @@ static const mr_dataset_kind tar_kind = {.name = "tar",
                                          .stage_size_bytes = sizeof(mr_stage),
                                          .functions = &mr_numbers_functions,
                                          .read = tar_read,
+                                         .ask = tar_ask,
                                          .describe = tar_describe,
                                          .deinit = tar_deinit};
 

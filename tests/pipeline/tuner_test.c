@@ -10,6 +10,8 @@ typedef struct modelled_engine {
     double work;      /* seconds an element */
     double hand_over; /* what taking an element from its threads costs the caller */
     int32_t depth;    /* below it a fifth of the rate is lost */
+    int32_t reads;    /* elements to be asked for ahead; below it some are waited for, */
+    double latency;   /* seconds each */
     int32_t threads_max;
     bool stays_threaded;
     size_t slot_bytes;
@@ -25,8 +27,14 @@ typedef struct model {
 } model;
 
 typedef struct state {
-    int32_t threads[3], depth[3];
+    int32_t threads[3], depth[3], reads[3];
 } state;
+
+/* The share of the elements that are waited for all the same. */
+static double share_late(const modelled_engine *e, int32_t reads)
+{
+    return reads >= e->reads ? 0 : 1 - (double)reads / e->reads;
+}
 
 /* Seconds an element, and how long callers wait for each engine in that time. */
 static double element_seconds(const model *m, const state *s, double *waits)
@@ -35,7 +43,7 @@ static double element_seconds(const model *m, const state *s, double *waits)
     int32_t threads = 0;
     for (int32_t i = 0; i < m->count; i++) {
         const modelled_engine *e = &m->engines[i];
-        double work = e->work + inline_work;
+        double work = e->work + inline_work + share_late(e, s->reads[i]) * e->latency;
         processor += e->work;
         if (s->threads[i] == 0) {
             inline_work = work;
@@ -59,7 +67,7 @@ static double best_rate(const model *m)
 {
     double best = 0;
     for (int code = 0; code < (m->count > 1 ? 8000 : 20); code++) {
-        state s = {.threads = {code % 20, code / 20 % 20, code / 400}, .depth = {64, 64, 64}};
+        state s = {.threads = {code % 20, code / 20 % 20, code / 400}, .depth = {64, 64, 64}, .reads = {999, 999, 999}};
         int32_t total = 0;
         bool is_allowed = true;
         for (int32_t i = 0; i < 3; i++) {
@@ -77,7 +85,7 @@ typedef struct simulation {
     mr_tuner tuner;
     double now;
     uint64_t elements, state;
-    double work[3], starved[3];
+    double work[3], starved[3], late[3];
     int32_t decisions;
     char last[320];
 } simulation;
@@ -94,6 +102,9 @@ static void gauge(const model *m, const state *s, const simulation *sim, mr_engi
                                       .slot_bytes = m->engines[i].slot_bytes,
                                       .slots = s->depth[i] + 1,
                                       .slot_rows = 1,
+                                      .reads = s->reads[i],
+                                      .rows_asked = s->reads[i] > 0 ? sim->elements : 0,
+                                      .rows_waited = (uint64_t)sim->late[i],
                                       .work_ns = (uint64_t)(sim->work[i] * 1e9),
                                       .starved_ns = (uint64_t)(sim->starved[i] * 1e9)};
 }
@@ -110,7 +121,9 @@ static void simulate(const model *m, state *s, simulation *sim, double seconds)
         sim->now += element;
         sim->elements++;
         for (int32_t i = 0; i < m->count; i++) {
-            sim->work[i] += m->engines[i].work;
+            double late = share_late(&m->engines[i], s->reads[i]);
+            sim->late[i] += late;
+            sim->work[i] += m->engines[i].work + late * m->engines[i].latency;
             sim->starved[i] += waits[i];
         }
         uint64_t now_ns = (uint64_t)(sim->now * 1e9);
@@ -126,6 +139,7 @@ static void simulate(const model *m, state *s, simulation *sim, double seconds)
         sim->decisions++;
         s->threads[set->engine] = set->threads;
         s->depth[set->engine] = set->depth;
+        s->reads[set->engine] = set->reads;
         int32_t total = s->threads[0] + s->threads[1] + s->threads[2];
         CHECK(total <= m->threads_max || total < total_first);
         CHECK(set->threads <= m->engines[set->engine].threads_max && set->depth >= 1);
@@ -240,6 +254,27 @@ TEST(tuner_reads_ahead_within_the_budget)
     begin(&m, &sim);
     simulate(&m, &s, &sim, 60);
     CHECK(s.depth[0] <= 4);
+}
+
+/* A disk far away: what counts is how many reads are under way. */
+TEST(tuner_asks_for_more_elements_ahead)
+{
+    model m = decode;
+    m.engines[0].work = 1e-3;
+    m.engines[0].reads = 200;
+    m.engines[0].latency = 0.02;
+    state s = {.threads = {8}, .depth = {2}, .reads = {32}};
+    check_tunes(&m, s, 0.95);
+    simulation sim;
+    begin(&m, &sim);
+    simulate(&m, &s, &sim, 60);
+    CHECK(s.reads[0] >= 200);
+    /* Where nothing is waited for there is nothing to ask for. */
+    m.engines[0].reads = 0;
+    s = (state){.threads = {8}, .depth = {2}, .reads = {32}};
+    begin(&m, &sim);
+    simulate(&m, &s, &sim, 60);
+    CHECK_EQ(s.reads[0], 32);
 }
 
 TEST(tuner_looks_again_when_the_work_changes)

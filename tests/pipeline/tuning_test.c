@@ -71,7 +71,8 @@ static void change(opened *o, mr_random *random)
         mr_engine_measure(&engine->stage, &gauge);
         int32_t least = gauge.may_be_inline ? 0 : 1, range = gauge.threads_max - least + 1;
         int32_t threads = least + (int32_t)mr_random_below(random, (uint32_t)range);
-        mr_engine_set(&engine->stage, threads, 1 + (int32_t)mr_random_below(random, 9));
+        mr_engine_set(&engine->stage, threads, 1 + (int32_t)mr_random_below(random, 9),
+                      (int32_t)mr_random_below(random, 200));
     }
 }
 

@@ -1,0 +1,104 @@
+/* Reading ahead: the system is asked for elements of files before they are read, as long as that is of use. */
+#include "pipeline/engine_inside.h"
+#include "tests/test.h"
+
+#include <unistd.h>
+
+enum { ELEMENTS = 4000, BATCH = 8 };
+
+/* A source whose elements have to be waited for unless they were asked for. */
+static struct {
+    uint64_t cold_from; /* elements before it are in memory */
+    _Atomic bool asked[ELEMENTS];
+    _Atomic int asks, waits;
+} disk;
+
+static mr_status disk_read(const mr_dataset *dataset, uint64_t number, mr_lane *lane, mr_error *error)
+{
+    (void)dataset, (void)error;
+    if (number >= disk.cold_from && !disk.asked[number]) {
+        disk.waits++;
+        /* The disk: the thread sleeps. */
+        usleep(1);
+    }
+    mr_value *value = &lane->values[0];
+    lane->count = 1;
+    value->dtype = MR_INT64;
+    value->shape = MR_SCALAR;
+    value->integer = (int64_t)number;
+    value->data = &value->integer;
+    return MR_OK;
+}
+
+static void disk_ask(const mr_dataset *dataset, uint64_t number)
+{
+    (void)dataset;
+    CHECK(number < ELEMENTS);
+    CHECK(!disk.asked[number]);
+    disk.asked[number] = true;
+    disk.asks++;
+}
+
+static void disk_describe(const mr_dataset *dataset, uint64_t number, char *text, size_t size_bytes)
+{
+    (void)dataset, (void)number;
+    text[0] = '\0';
+    (void)size_bytes;
+}
+
+static const mr_dataset_kind disk_kind = {.name = "disk",
+                                          .role = MR_ROLE_SOURCE,
+                                          .stage_size_bytes = sizeof(mr_stage),
+                                          .functions = &mr_numbers_functions,
+                                          .read = disk_read,
+                                          .ask = disk_ask,
+                                          .describe = disk_describe};
+
+/* All of it, shuffled; the elements are what they should be. */
+static void read_disk(uint64_t cold_from, int32_t threads)
+{
+    mr_error error = {0};
+    mr_element element = {0};
+    mr_iterator *iterator = nullptr;
+    disk.cold_from = cold_from;
+    disk.asks = disk.waits = 0;
+    for (int i = 0; i < ELEMENTS; i++) disk.asked[i] = false;
+    mr_dataset *d = mr_dataset_new(&disk_kind, nullptr, 0);
+    CHECK(d != nullptr);
+    d->count = ELEMENTS;
+    d->spec = (mr_element_spec){.count = 1, .dtypes = {MR_INT64}, .shapes = {MR_SCALAR}};
+    d->is_heavy = true;
+    d = mr_dataset_prefetch(mr_dataset_batch(d, BATCH), 4);
+    CHECK_OK(mr_iterator_new(d, &(mr_iterator_options){.threads = threads}, &iterator, &error));
+    mr_dataset_free(d);
+    for (int64_t i = 0; i < ELEMENTS; i += BATCH) {
+        CHECK_OK(mr_iterator_next(iterator, &element, &error));
+        for (int64_t k = 0; k < BATCH; k++) CHECK_EQ(mr_tensor_int64s(&element.tensors[0])[k], i + k);
+    }
+    mr_element_deinit(&element);
+    mr_iterator_free(iterator);
+}
+
+/* Only slots that are left alone to see whether it matters are waited for: fewer and fewer. */
+TEST(ahead_cold_elements_are_asked_for)
+{
+    for (int32_t threads = 1; threads <= 4; threads += 3) {
+        read_disk(0, threads);
+        CHECK(disk.waits <= ELEMENTS / 20);
+        CHECK_EQ(disk.asks + disk.waits, ELEMENTS);
+    }
+}
+
+TEST(ahead_nobody_asks_for_what_is_in_memory)
+{
+    read_disk(ELEMENTS, 2);
+    CHECK_EQ(disk.waits, 0);
+    CHECK(disk.asks < ELEMENTS / 4);
+}
+
+TEST(ahead_begins_again_when_elements_have_to_be_waited_for)
+{
+    read_disk(ELEMENTS / 2, 2);
+    CHECK(disk.waits > 0 && disk.waits <= ELEMENTS / 2 / 10);
+    CHECK(disk.asks < ELEMENTS / 2 + ELEMENTS / 4);
+}
