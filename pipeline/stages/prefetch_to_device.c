@@ -131,9 +131,8 @@ static void take_on(to_device *t, mr_tensor *host, ready *r)
         return;
     }
     if (status != MR_OK) {
-        status = mr_fail_in(&r->failure, status, "%s: element %llu", t->stage.dataset->kind->name,
-                            (unsigned long long)(t->stage.input->position - 1));
-        r->failure.status = status;
+        (void)mr_fail_in(&r->failure, status, "%s: element %llu", t->stage.dataset->kind->name,
+                         (unsigned long long)(t->stage.input->position - 1));
         /* Some of its copies may be on their way. */
         if (r->has_copies) (void)wait_for(t, r->event, nullptr);
         drop(t, r->tensors);
@@ -171,6 +170,7 @@ static void fill(to_device *t, ready *r)
     r->is_last = status == MR_OUT_OF_RANGE || status == MR_CANCELLED || (status != MR_OK && input->position == before);
     if (status == MR_OK && t->late.status != MR_OK) {
         r->failure = t->late;
+        (void)mr_fail_in(&r->failure, t->late.status, "%s: the element before", t->stage.dataset->kind->name);
         drop(t, host);
     } else if (status == MR_OK) {
         take_on(t, host, r);

@@ -106,6 +106,7 @@ static void check_step(const program *p, int64_t step)
     mr_error error = {0};
     mr_tensor results[2];
     CHECK_OK(mr_session_run(p->session, MR_NO_FEEDS, MR_OUTPUTS(p->sums, p->numbers), results, nullptr, 0, &error));
+    for (int i = 0; i < 2; i++) CHECK(mr_tensor_device(&results[i]) == nullptr);
     for (int64_t r = 0; r < 3; r++) {
         int64_t number = 3 * step + r;
         CHECK_EQ(mr_tensor_int64s(&results[1])[r], number);
@@ -173,6 +174,7 @@ TEST(cuda_session_is_fed_with_batches_on_a_device)
             CHECK_OK(mr_session_run(session, MR_FEEDS({x, element.tensors[0]}), MR_OUTPUTS(y, x), results, nullptr, 0,
                                     &error));
             CHECK_EQ(mr_tensor_floats(&results[0])[2 * WIDTH], (3 * step + 2) * (3 * step + 2));
+            CHECK(mr_tensor_device(&results[1]) == nullptr);
             CHECK_EQ(mr_tensor_floats(&results[1])[2 * WIDTH], 3 * step + 2);
             mr_tensor_deinit(&results[0]);
             mr_tensor_deinit(&results[1]);
