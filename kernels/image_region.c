@@ -9,6 +9,7 @@
 #include "kernels/image_colors.h"
 #include "kernels/image_rows.h"
 #include "kernels/jpeg.h"
+#include "kernels/jpeg_scan.h"
 #include "kernels/png.h"
 #include "kernels/resize.h"
 
@@ -37,6 +38,14 @@ void mr_image_scratch_free(mr_image_scratch *scratch)
     mr_png_reader_deinit(&scratch->png);
     free(scratch->bytes);
     free(scratch);
+}
+
+size_t mr_image_scratch_bytes(const mr_image_scratch *scratch)
+{
+    if (scratch == nullptr) return 0;
+    size_t scan_bytes = scratch->jpeg.scan != nullptr ? mr_jpeg_scan_bytes() : 0;
+    return sizeof *scratch + scratch->capacity_bytes + scan_bytes + scratch->jpeg.arena.allocated_bytes +
+           scratch->png.arena.allocated_bytes;
 }
 
 typedef struct region_walk {

@@ -312,6 +312,11 @@ static void plan_blocks(mr_jpeg_scan *scan, const struct jpeg_decompress_struct 
     }
 }
 
+size_t mr_jpeg_scan_bytes(void)
+{
+    return sizeof(mr_jpeg_scan);
+}
+
 void mr_jpeg_scan_start(mr_jpeg_reader *reader)
 {
     struct jpeg_decompress_struct *decompress = &reader->decompress;

@@ -17,5 +17,6 @@
  * memory, libjpeg's stays. reader->scan is made when it is needed first, and kept between pictures. */
 void mr_jpeg_scan_start(mr_jpeg_reader *reader);
 void mr_jpeg_scan_free(mr_jpeg_scan *scan);
+size_t mr_jpeg_scan_bytes(void); /* what one takes */
 
 #endif

@@ -222,13 +222,12 @@ static void unlist_engine(mr_engine *engine)
     pthread_mutex_unlock(&engines->mutex);
 }
 
-static void free_slots(mr_slot *list)
+/* What the engine itself takes. */
+static size_t own_bytes(const mr_engine *engine)
 {
-    while (list != nullptr) {
-        mr_slot *next = list->next;
-        mr_slot_free(list);
-        list = next;
-    }
+    if (engine->flight == nullptr || engine->workers == nullptr) return 0;
+    return sizeof *engine + (size_t)engine->ring_size * sizeof *engine->flight +
+           (size_t)engine->worker_count * sizeof *engine->workers;
 }
 
 static void engine_deinit(mr_stage *stage)
@@ -245,11 +244,14 @@ static void engine_deinit(mr_stage *stage)
     for (int32_t i = 0; i < engine->worker_count; i++) {
         mr_watch_remove(engine->plan.run->watch, &engine->workers[i].note);
         mr_lane_deinit(&engine->workers[i].lane);
+        mr_budget_hold(engine->plan.run, engine->plan.counters, -(ptrdiff_t)engine->workers[i].lane_bytes);
     }
     for (; engine->head < engine->tail; engine->head++)
         mr_slot_free(engine->flight[engine->head % (uint64_t)engine->ring_size]);
-    free_slots(engine->spare);
-    free_slots(engine->lent);
+    mr_engine_free_slots(engine->spare);
+    mr_engine_free_slots(engine->lent);
+    mr_budget_hold(engine->plan.run, engine->plan.counters, -(ptrdiff_t)own_bytes(engine));
+    mr_budget_let_go(engine->plan.run, engine->kept_bytes);
     mr_stage_free(engine->plan.batches);
     mr_stage_free(engine->plan.order);
     free(engine->workers);
@@ -339,7 +341,7 @@ void mr_engine_measure(mr_stage *stage, mr_engine_gauge *gauge)
                                .depth = engine->depth,
                                .may_be_inline = engine->plan.order->is_seekable || engine->plan.batch != nullptr ||
                                                 engine->slots.rows == 1,
-                               .slot_bytes = engine->slots.fixed_bytes + engine->extra_bytes,
+                               .slot_bytes = mr_engine_slot_bytes(engine) + engine->extra_bytes,
                                .slots = engine->window_max,
                                .ready = (int32_t)engine->ready_count,
                                .slot_rows = engine->plan.batch != nullptr ? 1 : engine->slots.rows,
@@ -374,9 +376,11 @@ static mr_status engine_init(mr_engine *engine, mr_error *error)
     MR_TRY(mr_slot_plan_init(&engine->slots, plan->row_spec, batch == nullptr ? nullptr : batch->pads, rows,
                              batch != nullptr, plan->run, error));
     engine->slots.drops = plan->drops;
-    if (engine->slots.fixed_bytes > plan->run->budget_bytes)
+    if (engine->slots.fixed_bytes > plan->run->budget->limit_bytes)
         return mr_fail(error, MR_RESOURCE_EXHAUSTED, "%s: one batch takes %zu bytes, the budget is %zu",
-                       plan->last->kind->name, engine->slots.fixed_bytes, plan->run->budget_bytes);
+                       plan->last->kind->name, engine->slots.fixed_bytes, plan->run->budget->limit_bytes);
+    engine->slots.has_payloads = plan->source == nullptr || !plan->order->is_seekable;
+    engine->slots.counters = plan->counters;
     engine->is_direct =
         plan->threads == 0 && plan->work_count == 0 && batch == nullptr && !plan->drops && !plan->order->is_seekable;
     engine->is_even = true;
@@ -411,6 +415,10 @@ static mr_status engine_init(mr_engine *engine, mr_error *error)
         worker->note.source = plan->source;
         worker->note.is_thread = i < plan->threads;
     }
+    mr_budget_hold(plan->run, plan->counters, (ptrdiff_t)own_bytes(engine));
+    /* What an engine cannot do without it gets. */
+    engine->kept_bytes = own_bytes(engine) + mr_engine_slot_bytes(engine);
+    atomic_fetch_add_explicit(&plan->run->budget->kept_bytes, engine->kept_bytes, memory_order_relaxed);
     mr_watch_add(plan->run->watch, &engine->workers[plan->threads].note);
     engine->trace_number = mr_watch_engine(plan->run->watch);
     name_tasks(engine);

@@ -12,8 +12,10 @@ static void retire_head(mr_engine *engine)
     mr_count(&counters->ready, engine->ready_count);
     mr_count(&counters->room, (uint64_t)engine->window_max - 1);
     mr_slot *slot = mr_engine_slot_due(engine);
-    if (engine->surplus > 0 && slot->done == slot->rows) {
-        engine->surplus--;
+    bool is_beyond = !mr_engine_has_room(engine, 0);
+    if (is_beyond) mr_engine_free_idle(engine);
+    if ((engine->surplus > 0 || is_beyond) && slot->done == slot->rows) {
+        if (engine->surplus > 0) engine->surplus--;
         mr_slot_free(slot);
     } else {
         mr_slot_push(&engine->lent, slot);
@@ -90,8 +92,10 @@ static mr_status deliver_row(mr_engine *engine, mr_slot *slot, mr_tensor *tensor
     size_t bytes_before = mr_slot_rows_bytes(slot, engine->row, engine->row + 1);
     mr_status status =
         failure != nullptr ? report(failure, error) : mr_slot_take_row(slot, engine->row, tensors, error);
-    mr_slot_account_rows(slot, bytes_before, mr_slot_rows_bytes(slot, engine->row, engine->row + 1));
-    if (bytes_before > 0) mr_engine_wake_workers(engine);
+    if (bytes_before > 0) {
+        mr_slot_account_rows(slot, bytes_before, mr_slot_rows_bytes(slot, engine->row, engine->row + 1));
+        mr_engine_wake_workers(engine);
+    }
     engine->stage.position++;
     pass_row(engine, slot);
     return status;

@@ -22,6 +22,7 @@ typedef struct mr_worker {
     mr_note note;
     mr_slot *slot; /* whose rows it works on */
     size_t reserved_bytes;
+    size_t lane_bytes;                   /* of its lane, as the budget has them */
     mr_tally tallies[MR_STAGES_MAX + 1]; /* reading, then each work */
 } mr_worker;
 
@@ -56,7 +57,8 @@ struct mr_engine {
     int32_t active;                     /* workers outside the lock */
     int32_t thread_count;               /* started */
     uint64_t ready_count;               /* slots in flight that are complete */
-    size_t extra_bytes;                 /* most of the latest slots, beside their fixed columns */
+    size_t extra_bytes;                 /* most of the latest slots, beside what all have */
+    size_t kept_bytes;                  /* of the budget: a slot, and what the engine itself takes */
     int32_t blocked;                    /* workers that wait for room in the budget */
     uint64_t row_ns, pull_ns, batch_ns; /* what a row, a slot's items and a batch take, on the average of late */
     _Atomic uint32_t pulls;             /* ended so far */
@@ -109,8 +111,21 @@ static inline uint64_t mr_average_ns(uint64_t average_ns, uint64_t now_ns)
     return average_ns == 0 ? now_ns + 1 : (7 * average_ns + now_ns) / 8 + 1;
 }
 
+static inline bool mr_engine_has_room(const mr_engine *engine, size_t more_bytes)
+{
+    return mr_budget_has_room(engine->plan.run, more_bytes);
+}
+/* Of a slot before there is anything in it. */
+static inline size_t mr_engine_slot_bytes(const mr_engine *engine)
+{
+    return engine->slots.fixed_bytes + engine->slots.head_bytes;
+}
+
 /* ---- engine_pull.c ---- */
 
+void mr_engine_free_slots(mr_slot *list);
+/* Beyond the budget no slot is kept for later. */
+void mr_engine_free_idle(mr_engine *engine);
 bool mr_engine_may_pull(const mr_engine *engine);
 /* Beyond the budget rows of the slot that is due go on, those of later ones wait. A slot is being filled. */
 bool mr_engine_may_fill(const mr_engine *engine);
@@ -158,6 +173,8 @@ bool mr_engine_is_quick(const mr_engine *engine);
 /* ---- engine_work.c: without the lock ---- */
 
 void mr_engine_do_rows(mr_engine *engine, mr_worker *worker, mr_slot *slot, int32_t begin, int32_t end);
+/* After rows: what an unusually large one took is given back, and the budget has the rest. */
+void mr_engine_count_lane(mr_engine *engine, mr_worker *worker);
 /* Puts a full slot's batch together, or records why not. */
 void mr_engine_do_batch(mr_engine *engine, mr_worker *worker, mr_slot *slot);
 

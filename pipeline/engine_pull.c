@@ -5,30 +5,56 @@
 
 /* ---- Slots ---- */
 
-/* A slot that nobody holds, or null. */
+void mr_engine_free_slots(mr_slot *list)
+{
+    while (list != nullptr) {
+        mr_slot *next = list->next;
+        mr_slot_free(list);
+        list = next;
+    }
+}
+
+void mr_engine_free_idle(mr_engine *engine)
+{
+    mr_engine_free_slots(engine->spare);
+    engine->spare = nullptr;
+    for (mr_slot **link = &engine->lent; *link != nullptr;) {
+        mr_slot *slot = *link;
+        if (mr_slot_is_free(slot)) {
+            *link = slot->next;
+            mr_slot_free(slot);
+        } else {
+            link = &slot->next;
+        }
+    }
+}
+
+/* A slot that nobody holds, or null. What the consumer holds for longer than a few slots is its own, and not the budget's
+ * any more. */
 static mr_slot *find_slot(mr_engine *engine)
 {
+    constexpr int32_t LENT = 4;
+    int32_t held = 0;
     mr_slot *slot = engine->spare;
     if (slot != nullptr) {
         engine->spare = slot->next;
         return slot;
     }
-    for (mr_slot **link = &engine->lent; *link != nullptr; link = &(*link)->next) {
-        if (!mr_slot_is_free(*link)) continue;
+    for (mr_slot **link = &engine->lent; *link != nullptr;) {
         slot = *link;
+        bool is_free = mr_slot_is_free(slot);
+        if (!is_free && ++held <= engine->window_max + LENT) {
+            link = &slot->next;
+            continue;
+        }
         *link = slot->next;
-        return slot;
+        if (is_free) return slot;
+        mr_slot_free(slot);
     }
     return nullptr;
 }
 
 /* ---- The budget ---- */
-
-static bool fits(const mr_engine *engine, size_t more_bytes)
-{
-    size_t held = atomic_load_explicit(engine->plan.run->held_bytes, memory_order_relaxed), free_bytes;
-    return !__builtin_sub_overflow(engine->plan.run->budget_bytes, held, &free_bytes) && more_bytes <= free_bytes;
-}
 
 /* Lock held. Whether the slot that find_slot would give is there, or another one has to be made. */
 static bool has_slot(const mr_engine *engine)
@@ -46,7 +72,7 @@ static bool has_room(const mr_engine *engine)
     uint64_t in_flight = engine->tail - engine->head;
     if (in_flight == 0) return true;
     if (in_flight >= (uint64_t)engine->window_max) return false;
-    return fits(engine, engine->extra_bytes + (has_slot(engine) ? 0 : engine->slots.fixed_bytes));
+    return mr_engine_has_room(engine, engine->extra_bytes + (has_slot(engine) ? 0 : mr_engine_slot_bytes(engine)));
 }
 
 bool mr_engine_may_pull(const mr_engine *engine)
@@ -56,7 +82,7 @@ bool mr_engine_may_pull(const mr_engine *engine)
 
 bool mr_engine_may_fill(const mr_engine *engine)
 {
-    return mr_engine_filling(engine) == mr_engine_slot_due(engine) || fits(engine, 0);
+    return mr_engine_filling(engine) == mr_engine_slot_due(engine) || mr_engine_has_room(engine, 0);
 }
 
 /* The caller does not wait: what is due may be ready, and only he takes it. */
@@ -67,7 +93,7 @@ void mr_engine_wait_for_room(mr_lane *lane, size_t size_bytes)
     pthread_mutex_lock(&engine->mutex);
     engine->blocked++;
     while (worker->note.is_thread && !engine->is_paused && !engine->is_cancelled && !engine->is_stopping &&
-           worker->slot != mr_engine_slot_due(engine) && !fits(engine, size_bytes))
+           worker->slot != mr_engine_slot_due(engine) && !mr_engine_has_room(engine, size_bytes))
         pthread_cond_wait(&engine->work, &engine->mutex);
     engine->blocked--;
     mr_slot_account_rows(worker->slot, 0, size_bytes);
@@ -85,24 +111,64 @@ void mr_engine_wake_workers(mr_engine *engine)
 
 /* ---- Pulling ---- */
 
-/* An element that failed below is a failed row; an order that does not move on over its failure has failed for good. */
-static mr_status fill_items(mr_engine *engine, mr_slot *slot, mr_error *error)
+/* Counts what items brought with them. Beyond the budget a slot is not filled further before it is the next to be
+ * delivered; nor when the engine is to go elsewhere. The caller does not wait, as above. */
+static mr_status take_items(mr_engine *engine, mr_slot *slot, mr_worker *worker, size_t size_bytes, mr_error *error)
+{
+    mr_slot_account_rows(slot, 0, size_bytes);
+    if (mr_engine_has_room(engine, 0) || !worker->note.is_thread) return MR_OK;
+    mr_note_stage(&worker->note, nullptr);
+    pthread_mutex_lock(&engine->mutex);
+    engine->blocked++;
+    while (!engine->is_paused && !engine->is_cancelled && engine->head < engine->tail && !mr_engine_has_room(engine, 0))
+        pthread_cond_wait(&engine->work, &engine->mutex);
+    engine->blocked--;
+    bool is_paused = engine->is_paused;
+    pthread_mutex_unlock(&engine->mutex);
+    mr_note_stage(&worker->note, mr_engine_order_name(engine));
+    return is_paused ? mr_fail(error, MR_CANCELLED, "the pipeline goes to another place") : MR_OK;
+}
+
+/* The order's next item. One that failed below is a failed row; an order that does not move on over its failure has failed
+ * for good. */
+static mr_status fill_item(mr_engine *engine, mr_slot *slot, mr_error *error)
 {
     mr_stage *order = engine->plan.order;
-    while (slot->rows < engine->slots.rows) {
-        uint64_t before = order->position;
-        if (atomic_load_explicit(&engine->is_cancelled, memory_order_relaxed))
-            return mr_fail(error, MR_CANCELLED, "the pipeline was cancelled");
-        mr_status status = mr_stage_next(order, &slot->items[slot->rows], error);
-        if (status != MR_OK) {
-            bool is_over = status == MR_OUT_OF_RANGE || status == MR_CANCELLED;
-            if (is_over || order->position == before || error == nullptr) return status;
-            slot->items[slot->rows] = (mr_item){.epoch = order->iteration, .number = before};
-            mr_slot_fail_row(slot, slot->rows, error);
-        }
-        slot->rows++;
+    uint64_t before = order->position;
+    if (atomic_load_explicit(&engine->is_cancelled, memory_order_relaxed))
+        return mr_fail(error, MR_CANCELLED, "the pipeline was cancelled");
+    mr_status status = mr_stage_next(order, &slot->items[slot->rows], error);
+    if (status != MR_OK) {
+        bool is_over = status == MR_OUT_OF_RANGE || status == MR_CANCELLED;
+        if (is_over || order->position == before || error == nullptr) return status;
+        slot->items[slot->rows] = (mr_item){.epoch = order->iteration, .number = before};
+        mr_slot_fail_row(slot, slot->rows, error);
     }
+    slot->rows++;
     return MR_OK;
+}
+
+static mr_status fill_items(mr_engine *engine, mr_slot *slot, mr_worker *worker, mr_error *error)
+{
+    constexpr size_t COUNTED_BYTES = 65536;
+    size_t taken_bytes = 0;
+    mr_status status = MR_OK;
+    if (!engine->slots.has_payloads) {
+        while (status == MR_OK && slot->rows < engine->slots.rows) status = fill_item(engine, slot, error);
+        return status;
+    }
+    while (status == MR_OK && slot->rows < engine->slots.rows) {
+        status = fill_item(engine, slot, error);
+        if (status != MR_OK) break;
+        const mr_payload *payload = slot->items[slot->rows - 1].payload;
+        if (payload == nullptr) continue;
+        taken_bytes += mr_payload_bytes(payload);
+        if (taken_bytes < COUNTED_BYTES) continue;
+        status = take_items(engine, slot, worker, taken_bytes, error);
+        taken_bytes = 0;
+    }
+    mr_slot_account_rows(slot, 0, taken_bytes);
+    return status;
 }
 
 /* ---- The place of what is pulled ---- */
@@ -134,10 +200,10 @@ mr_status mr_engine_restore_orders(mr_engine *engine, mr_place_reader *reader, m
 }
 
 /* The next slot's items. Zero rows and MR_OK: the end. Rows and an error: they are good, the error comes after them. */
-static mr_status pull(mr_engine *engine, mr_slot *slot, mr_error *error)
+static mr_status pull(mr_engine *engine, mr_slot *slot, mr_worker *worker, mr_error *error)
 {
     if (engine->plan.batch == nullptr) {
-        mr_status status = fill_items(engine, slot, error);
+        mr_status status = fill_items(engine, slot, worker, error);
         return status == MR_OUT_OF_RANGE ? MR_OK : status;
     }
     const mr_batch_settings *settings = engine->plan.batch->settings;
@@ -154,7 +220,7 @@ static mr_status pull(mr_engine *engine, mr_slot *slot, mr_error *error)
     uint64_t first = 0;
     if (__builtin_mul_overflow(batch.number, (uint64_t)settings->size, &first) || first > MR_POSITION_MAX) return MR_OK;
     MR_TRY(mr_stage_seek(engine->plan.order, first, error));
-    status = fill_items(engine, slot, error);
+    status = fill_items(engine, slot, worker, error);
     bool is_short = slot->rows < engine->slots.rows;
     if ((status != MR_OK && status != MR_OUT_OF_RANGE) || (is_short && settings->drop_remainder)) {
         int32_t rows = slot->rows;
@@ -197,10 +263,12 @@ void mr_engine_pull(mr_engine *engine, mr_worker *worker)
     else
         mr_slot_clear(slot);
     if (status == MR_OK && !engine->stage.is_seekable) {
+        size_t place_bytes = slot->place.capacity_bytes;
         mr_place_clear(&slot->place);
         status = mr_engine_save_orders(engine, &slot->place, &error);
+        mr_slot_account_rows(slot, place_bytes, slot->place.capacity_bytes);
     }
-    if (status == MR_OK) status = pull(engine, slot, &error);
+    if (status == MR_OK) status = pull(engine, slot, worker, &error);
     mr_note_stage(&worker->note, nullptr);
     bool is_empty = slot == nullptr || slot->rows == 0;
     if (!is_empty) {
@@ -219,9 +287,10 @@ void mr_engine_pull(mr_engine *engine, mr_worker *worker)
         engine->failure.status = status;
     }
     if (status != MR_OK || is_empty) engine->input_ended = true;
-    if (slot != nullptr && is_empty)
+    if (slot != nullptr && is_empty) {
+        mr_slot_account(slot);
         mr_slot_push(&engine->spare, slot);
-    else if (slot != nullptr) {
+    } else if (slot != nullptr) {
         engine->flight[engine->tail++ % (uint64_t)engine->ring_size] = slot;
         mr_engine_trace_slots(engine);
     }

@@ -57,6 +57,7 @@ static void do_task(mr_engine *engine, mr_worker *worker, mr_task taken)
     uint64_t sleeps = mr_engine_sleeps(engine);
     mr_engine_do_rows(engine, worker, slot, taken.begin, taken.end);
     sleeps = mr_engine_sleeps(engine) - sleeps;
+    mr_engine_count_lane(engine, worker);
     size_t bytes = mr_slot_rows_bytes(slot, taken.begin, taken.end);
     uint64_t end_ns = mr_now_ns(), row_ns = (end_ns - start_ns) / (uint64_t)count;
     mr_trace *trace = mr_watch_trace(engine->plan.run->watch);
@@ -81,10 +82,11 @@ static void do_task(mr_engine *engine, mr_worker *worker, mr_task taken)
             engine->batch_ns = mr_average_ns(engine->batch_ns, batch_ns);
         }
         mr_slot_account(slot);
+        worker->reserved_bytes = 0;
         slot->is_complete = true;
         engine->ready_count++;
         mr_engine_trace_slots(engine);
-        size_t extra_bytes = slot->held_bytes - engine->slots.fixed_bytes;
+        size_t extra_bytes = slot->held_bytes - mr_engine_slot_bytes(engine);
         engine->extra_bytes -= engine->extra_bytes / 8;
         if (extra_bytes > engine->extra_bytes) engine->extra_bytes = extra_bytes;
     }

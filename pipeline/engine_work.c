@@ -156,6 +156,14 @@ void mr_engine_do_rows(mr_engine *engine, mr_worker *worker, mr_slot *slot, int3
     flush_tallies(engine, worker);
 }
 
+void mr_engine_count_lane(mr_engine *engine, mr_worker *worker)
+{
+    size_t lane_bytes = mr_lane_trim(&worker->lane);
+    if (lane_bytes == worker->lane_bytes) return;
+    mr_budget_hold(engine->plan.run, engine->plan.counters, (ptrdiff_t)(lane_bytes - worker->lane_bytes));
+    worker->lane_bytes = lane_bytes;
+}
+
 /* The work after batch, on the whole of it. */
 static mr_status do_batch_works(mr_engine *engine, mr_worker *worker, mr_slot *slot, const char **stage,
                                 mr_error *error)

@@ -5,11 +5,12 @@
 
 #include <stdio.h>
 
-void mr_inner_run_init(mr_run *run, const mr_run *outer, bool is_threaded)
+void mr_inner_run_init(mr_run *run, const mr_stage *stage, bool is_threaded)
 {
+    const mr_run *outer = stage->run;
     *run = (mr_run){.threads = is_threaded && outer->threads > 0 ? 1 : 0,
-                    .budget_bytes = outer->budget_bytes,
-                    .held_bytes = outer->held_bytes,
+                    .budget = outer->budget,
+                    .holder = outer->holder != nullptr ? outer->holder : stage->counters,
                     .allocate = outer->allocate,
                     .allocate_context = outer->allocate_context,
                     .watch = outer->watch,

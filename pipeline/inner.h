@@ -12,8 +12,8 @@ typedef struct mr_inner {
     bool is_open;
 } mr_inner;
 
-/* What pipelines inside one of that run have in common. Not threaded: everything is done on the caller's thread. */
-void mr_inner_run_init(mr_run *run, const mr_run *outer, bool is_threaded);
+/* What pipelines inside the stage have in common. Not threaded: everything is done on the caller's thread. */
+void mr_inner_run_init(mr_run *run, const mr_stage *stage, bool is_threaded);
 /* Begins a pipeline of the dataset, which is taken over, also on error.
  * run        belongs to the stage; its seed is taken from outer
  * spec       what its elements have to look like

@@ -16,7 +16,7 @@ typedef struct course {
     mr_dataset *dataset;
     mr_run run;
     mr_engines engines;
-    _Atomic size_t held_bytes;
+    mr_budget budget;
     mr_pipeline pipeline;
     bool may_misfit; /* its elements may have shapes that the iterator's spec does not */
 } course;
@@ -72,8 +72,9 @@ static mr_status course_new(mr_iterator *iterator, mr_dataset *dataset, course *
     mr_engines_init(&made->engines);
     made->run.seed = options.seed;
     made->run.threads = options.threads > 0 ? options.threads : mr_processor_count();
-    made->run.budget_bytes = options.budget_bytes > 0 ? options.budget_bytes : BUDGET_BYTES;
-    made->run.held_bytes = &made->held_bytes;
+    made->budget.limit_bytes = options.budget_bytes > 0 ? options.budget_bytes : BUDGET_BYTES;
+    made->budget.pipeline = &made->pipeline;
+    made->run.budget = &made->budget;
     made->run.allocate = options.allocate;
     made->run.allocate_context = options.allocate_context;
     if (options.allocate == nullptr && mr_dataset_device(dataset) != nullptr) {
@@ -480,6 +481,7 @@ static int32_t read_statistics(const mr_pipeline *pipeline, mr_stage_statistics 
                                   .busy_ns = atomic_load_explicit(&c->busy_ns, memory_order_relaxed),
                                   .input_wait_ns = atomic_load_explicit(&c->input_wait_ns, memory_order_relaxed),
                                   .output_wait_ns = atomic_load_explicit(&c->output_wait_ns, memory_order_relaxed),
+                                  .held_bytes = atomic_load_explicit(&c->held_bytes, memory_order_relaxed),
                                   .threads = c->threads,
                                   .slots_max = c->slots_max,
                                   .occupancy = slots == 0 ? 0 : (double)ready / (double)slots};

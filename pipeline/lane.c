@@ -2,6 +2,10 @@
 #include "pipeline/pipeline.h"
 
 #include <stdlib.h>
+#include <sys/mman.h>
+
+/* Of a record, of scratch memory and of a picture's rows: so much of each stays for the next element. */
+constexpr size_t KEPT_BYTES = (size_t)4 << 20;
 
 void mr_value_deinit(mr_value *value)
 {
@@ -24,22 +28,58 @@ void mr_lane_deinit(mr_lane *lane)
     mr_lane_clear(lane);
     mr_arena_deinit(&lane->scratch);
     mr_image_scratch_free(lane->image);
-    free(lane->bytes);
+    mr_lane_take_bytes(lane, nullptr, 0);
     *lane = (mr_lane){.reserve = lane->reserve};
+}
+
+void mr_lane_take_bytes(mr_lane *lane, char *bytes, size_t size_bytes)
+{
+    if (lane->is_mapped)
+        munmap(lane->bytes, lane->capacity_bytes);
+    else
+        free(lane->bytes);
+    lane->bytes = bytes;
+    lane->capacity_bytes = size_bytes;
+    lane->is_mapped = false;
 }
 
 mr_status mr_lane_reserve(mr_lane *lane, size_t size_bytes, mr_error *error)
 {
-    constexpr size_t KEPT_BYTES = (size_t)4 << 20;
-    bool was_unusual = lane->capacity_bytes > KEPT_BYTES && size_bytes < lane->capacity_bytes / 4;
-    if (size_bytes <= lane->capacity_bytes && !was_unusual) return MR_OK;
-    size_t capacity_bytes = size_bytes + size_bytes / 2;
-    free(lane->bytes);
-    lane->capacity_bytes = 0;
-    lane->bytes = malloc(capacity_bytes);
-    if (lane->bytes == nullptr) return mr_fail_memory(error, capacity_bytes);
-    lane->capacity_bytes = capacity_bytes;
+    if (size_bytes <= lane->capacity_bytes) return MR_OK;
+    /* What is kept may grow; what is given back again need not. */
+    size_t capacity_bytes = size_bytes > KEPT_BYTES ? size_bytes : size_bytes + size_bytes / 2;
+    mr_lane_take_bytes(lane, nullptr, 0);
+    if (capacity_bytes <= KEPT_BYTES) {
+        char *bytes = malloc(capacity_bytes);
+        if (bytes == nullptr) return mr_fail_memory(error, capacity_bytes);
+        mr_lane_take_bytes(lane, bytes, capacity_bytes);
+        return MR_OK;
+    }
+    /* Pages of its own: malloc keeps what one thread after the other gives back. */
+    lane->reserve(lane, capacity_bytes);
+    char *bytes = mmap(nullptr, capacity_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (bytes == MAP_FAILED) return mr_fail_memory(error, capacity_bytes);
+    mr_lane_take_bytes(lane, bytes, capacity_bytes);
+    lane->is_mapped = true;
     return MR_OK;
+}
+
+static size_t lane_bytes(const mr_lane *lane)
+{
+    return lane->capacity_bytes + lane->scratch.allocated_bytes + mr_image_scratch_bytes(lane->image);
+}
+
+size_t mr_lane_trim(mr_lane *lane)
+{
+    size_t size_bytes = lane_bytes(lane);
+    if (size_bytes <= KEPT_BYTES) return size_bytes;
+    if (lane->capacity_bytes > KEPT_BYTES) mr_lane_take_bytes(lane, nullptr, 0);
+    if (lane->scratch.allocated_bytes > KEPT_BYTES) mr_arena_deinit(&lane->scratch);
+    if (mr_image_scratch_bytes(lane->image) > KEPT_BYTES) {
+        mr_image_scratch_free(lane->image);
+        lane->image = nullptr;
+    }
+    return lane_bytes(lane);
 }
 
 void mr_value_take(mr_value *value, mr_tensor *tensor)

@@ -44,6 +44,7 @@ typedef struct mr_counters {
     /* Slots; how many were ready behind one when it was, and how many could have been, added up. */
     _Atomic uint64_t delivered, ready, room;
     _Atomic int32_t threads, slots_max;
+    _Atomic size_t held_bytes;
 } mr_counters;
 
 uint64_t mr_now_ns(void);
@@ -53,12 +54,30 @@ static inline void mr_count(_Atomic uint64_t *counter, uint64_t amount)
     atomic_fetch_add_explicit(counter, amount, memory_order_relaxed);
 }
 
+/* ---- The budget ---- */
+
+/* The bytes that the stages of one iterator may hold between calls, and do hold. Two kinds share them:
+ *
+ *   read ahead  Slots of engines, and what their threads keep. It becomes less when others need the room: another slot goes
+ *               into flight only while there is room for it, and what is due goes on without.
+ *   kept        Elements of a cache, a shuffle or a window, a set of values. It cannot become less, so nobody waits for it:
+ *               a stage whose elements do not fit beside all else that is kept fails.
+ *
+ * So there is nothing to wait for in a circle: who waits for room is never what is due. */
+typedef struct mr_budget {
+    size_t limit_bytes;
+    _Atomic size_t held_bytes;          /* both kinds */
+    _Atomic size_t kept_bytes;          /* what is kept, and one slot for each engine */
+    const struct mr_pipeline *pipeline; /* whose counters say who holds it; null: nobody is named */
+} mr_budget;
+
 /* What the stages of one iterator share. */
 typedef struct mr_run {
     _Atomic uint64_t seed; /* changes when a place of another run is restored */
     int32_t threads;
-    size_t budget_bytes;
-    _Atomic size_t *held_bytes; /* of it: what the slots of all engines hold */
+    mr_budget *budget;
+    mr_counters
+        *holder; /* of the stage that runs this pipeline inside itself, which holds all of it; null: the iterator's */
     mr_status (*allocate)(void *context, size_t size_bytes, mr_buffer **buffer, mr_error *error);
     void *allocate_context;
     mr_watch *watch;            /* null: nobody watches */
@@ -72,11 +91,20 @@ bool mr_run_is_cancelled(const mr_run *run);
 /* The seed of one stage: another one for each iterator seed, stage seed and place in the chain. */
 uint64_t mr_stage_seed(const mr_run *run, uint64_t seed, uint32_t purpose);
 
+/* More is held, or, with a negative number, less; counters: of the stage that holds it. Any thread. */
+void mr_budget_hold(const mr_run *run, mr_counters *counters, ptrdiff_t more_bytes);
+/* Whether there is room to read more ahead. */
+bool mr_budget_has_room(const mr_run *run, size_t more_bytes);
+/* Reserves what cannot become less. errors: MR_RESOURCE_EXHAUSTED when it does not fit; nothing is reserved then */
+mr_status mr_budget_keep(const mr_run *run, const char *stage, size_t more_bytes, mr_error *error);
+void mr_budget_let_go(const mr_run *run, size_t less_bytes);
+
 /* ---- Items and order stages ---- */
 
 /* Tensors on their way, where an element has no number by which it could be read again. */
 typedef struct mr_payload {
     int32_t count;
+    bool is_kept; /* by a stage that counts what the tensors hold */
     mr_tensor tensors[];
 } mr_payload;
 
@@ -88,6 +116,12 @@ typedef struct mr_item {
 
 mr_payload *mr_payload_new(int32_t count); /* null: no memory */
 void mr_item_deinit(mr_item *item);
+/* What a tensor, a payload takes in memory; of a share in something larger, its part. */
+size_t mr_tensor_held_bytes(const mr_tensor *tensor);
+size_t mr_payload_bytes(const mr_payload *payload);
+/* For elements that stay for long: tensors that are a small part of a batch, or of a block of elements, become copies, so
+ * that they do not keep all of it. */
+mr_status mr_payload_settle(mr_payload *payload, mr_error *error);
 
 typedef struct mr_stage mr_stage;
 
@@ -122,7 +156,22 @@ struct mr_stage {
     uint64_t iteration;
     uint64_t position; /* of the next item */
     uint32_t purpose;  /* place in the chain */
+    size_t kept_bytes; /* between calls; of it told_bytes are in the budget */
+    size_t told_bytes;
+    bool is_too_large; /* the budget does not hold what it has to keep: it has failed for good */
 };
+
+/* For stages that keep elements, or what they know of them, between calls: small changes are told the budget together.
+ * errors: MR_RESOURCE_EXHAUSTED when all that is kept does not fit. size_bytes are not counted then, and the stage is too
+ * large, until it begins again */
+mr_status mr_stage_keep(mr_stage *stage, size_t size_bytes, mr_error *error);
+void mr_stage_let_go(mr_stage *stage, size_t size_bytes);
+/* The same of an element, which is gone after an error. */
+mr_status mr_item_keep(mr_stage *stage, mr_item *item, mr_error *error);
+void mr_item_let_go(mr_stage *stage, const mr_item *item);
+/* Sets *counted_bytes of what is kept to now_bytes: what one element needs it gets. */
+void mr_stage_must_keep(mr_stage *stage, size_t *counted_bytes, size_t now_bytes);
+void mr_stage_forget(mr_stage *stage); /* nothing is kept any more */
 
 void mr_stage_free(mr_stage *stage); /* and its input; null is allowed */
 void mr_stage_cancel(mr_stage *stage);
@@ -196,6 +245,7 @@ struct mr_lane {
     bool is_dropped;               /* set by work that lets the element fall */
     char *bytes;                   /* the record */
     size_t capacity_bytes;
+    bool is_mapped; /* bytes are pages of their own, not malloc's */
     mr_image_scratch *image;
     /* Work that is about to take much memory for its result says so, and waits until the budget has it. */
     void (*reserve)(mr_lane *lane, size_t size_bytes);
@@ -214,8 +264,12 @@ typedef struct mr_work {
 void mr_value_deinit(mr_value *value);
 void mr_lane_clear(mr_lane *lane); /* forgets the element */
 void mr_lane_deinit(mr_lane *lane);
-/* Room for a record in the lane. What one unusually large record took is given back. */
+/* From malloc, in the place of what the lane has; null is allowed. */
+void mr_lane_take_bytes(mr_lane *lane, char *bytes, size_t size_bytes);
+/* Room for a record in the lane. */
 mr_status mr_lane_reserve(mr_lane *lane, size_t size_bytes, mr_error *error);
+/* Gives back what an unusually large element took, and returns what the lane keeps. */
+size_t mr_lane_trim(mr_lane *lane);
 /* The lane's values as an element that borrows them: for the call of a function, no longer. */
 mr_status mr_lane_view(mr_lane *lane, mr_element *element, mr_error *error);
 /* The same of a payload. */

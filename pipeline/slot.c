@@ -39,6 +39,12 @@ mr_status mr_slot_plan_init(mr_slot_plan *plan, const mr_element_spec *spec, con
             plan->fixed_bytes > PTRDIFF_MAX / 2)
             return mr_fail(error, MR_RESOURCE_EXHAUSTED, "a batch of %d elements is too large", rows);
     }
+    size_t row_bytes = sizeof(mr_item) + 2 * sizeof(bool) + sizeof(mr_error *);
+    for (int32_t i = 0; i < spec->count; i++) {
+        if (plan->columns[i].kind == MR_COLUMN_STRINGS) row_bytes += sizeof(mr_text);
+        if (plan->columns[i].kind == MR_COLUMN_LOOSE) row_bytes += sizeof(mr_tensor);
+    }
+    plan->head_bytes = sizeof(mr_slot) + (size_t)rows * row_bytes;
     return MR_OK;
 }
 
@@ -90,26 +96,24 @@ mr_status mr_slot_new(const mr_slot_plan *plan, mr_slot **slot, mr_error *error)
 
 /* ---- What it holds ---- */
 
-static size_t tensor_bytes(const mr_tensor *tensor)
-{
-    return tensor->buffer == nullptr ? 0 : mr_buffer_size(tensor->buffer);
-}
-
 size_t mr_slot_rows_bytes(const mr_slot *slot, int32_t begin, int32_t end)
 {
     size_t size_bytes = 0;
     for (int32_t c = 0; c < slot->plan->count; c++) {
         const mr_column *column = &slot->columns[c];
         for (int32_t r = begin; column->texts != nullptr && r < end; r++) size_bytes += column->texts[r].capacity_bytes;
-        for (int32_t r = begin; column->loose != nullptr && r < end; r++) size_bytes += tensor_bytes(&column->loose[r]);
+        for (int32_t r = begin; column->loose != nullptr && r < end; r++)
+            size_bytes += mr_tensor_held_bytes(&column->loose[r]);
     }
+    for (int32_t r = begin; slot->plan->has_payloads && slot->items != nullptr && r < end; r++)
+        if (slot->items[r].payload != nullptr) size_bytes += mr_payload_bytes(slot->items[r].payload);
     return size_bytes;
 }
 
 void mr_slot_account_rows(mr_slot *slot, size_t bytes_before, size_t bytes_now)
 {
     slot->held_bytes += bytes_now - bytes_before;
-    atomic_fetch_add_explicit(slot->plan->run->held_bytes, bytes_now - bytes_before, memory_order_relaxed);
+    mr_budget_hold(slot->plan->run, slot->plan->counters, (ptrdiff_t)(bytes_now - bytes_before));
 }
 
 static bool is_column(const mr_slot *slot, const mr_buffer *buffer)
@@ -121,12 +125,13 @@ static bool is_column(const mr_slot *slot, const mr_buffer *buffer)
 
 void mr_slot_account(mr_slot *slot)
 {
-    size_t size_bytes = slot->plan->fixed_bytes + mr_slot_rows_bytes(slot, 0, slot->plan->rows);
+    size_t size_bytes = slot->plan->fixed_bytes + slot->plan->head_bytes + slot->place.capacity_bytes +
+                        mr_slot_rows_bytes(slot, 0, slot->plan->rows);
     for (int32_t c = 0; c < slot->plan->count; c++)
         if (slot->plan->columns[c].kind == MR_COLUMN_STRINGS && slot->columns[c].buffer != nullptr)
             size_bytes += mr_buffer_size(slot->columns[c].buffer);
     for (int32_t i = 0; i < slot->result_count; i++)
-        if (!is_column(slot, slot->results[i].buffer)) size_bytes += tensor_bytes(&slot->results[i]);
+        if (!is_column(slot, slot->results[i].buffer)) size_bytes += mr_tensor_held_bytes(&slot->results[i]);
     mr_slot_account_rows(slot, slot->held_bytes, size_bytes);
 }
 

@@ -25,9 +25,12 @@ typedef struct mr_slot_plan {
     const mr_run *run;
     int32_t rows; /* in a full slot */
     bool is_batch;
-    int32_t count; /* of columns */
-    bool drops;    /* rows may be dropped */
+    int32_t count;         /* of columns */
+    bool drops;            /* rows may be dropped */
+    bool has_payloads;     /* items come with their tensors, which are theirs until their row is worked on */
+    mr_counters *counters; /* of the stage that holds the slots */
     size_t fixed_bytes;
+    size_t head_bytes; /* what a slot has for each row beside the columns */
     mr_column_plan columns[MR_COMPONENTS_MAX];
 } mr_slot_plan;
 
@@ -74,7 +77,7 @@ mr_status mr_slot_new(const mr_slot_plan *plan, mr_slot **slot, mr_error *error)
 void mr_slot_free(mr_slot *slot); /* null is allowed */
 /* Forgets what is in it; the memory stays, but for what a few unusually large rows took. */
 void mr_slot_clear(mr_slot *slot);
-/* Strings and loose rows [begin, end) as they are now: of rows that nobody works on, or the caller. */
+/* Items, strings and loose rows [begin, end) as they are now: of rows that nobody works on, or the caller. */
 size_t mr_slot_rows_bytes(const mr_slot *slot, int32_t begin, int32_t end);
 /* Tells the run how much memory it holds, when nobody works on it; or that some rows took more bytes, or fewer. */
 void mr_slot_account(mr_slot *slot);

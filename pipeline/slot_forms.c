@@ -34,7 +34,7 @@ mr_status mr_slot_concatenate(const mr_tensor *rows, int32_t count, mr_dtype dty
 static mr_status fail_budget(const mr_slot *slot, int32_t component, const char *how, mr_error *error)
 {
     return mr_fail(error, MR_RESOURCE_EXHAUSTED, "component %d: %s, the batch is larger than the budget of %zu bytes",
-                   component, how, slot->plan->run->budget_bytes);
+                   component, how, slot->plan->run->budget->limit_bytes);
 }
 
 /* ---- Padded ---- */
@@ -69,7 +69,7 @@ static mr_status assemble_padded(mr_slot *slot, int32_t component, mr_tensor *re
     size_t size_bytes = 0;
     if (__builtin_mul_overflow((size_t)mr_shape_count(row_shape) * mr_dtype_size(plan->dtype), (size_t)slot->rows,
                                &size_bytes) ||
-        size_bytes > slot->plan->run->budget_bytes)
+        size_bytes > slot->plan->run->budget->limit_bytes)
         return fail_budget(slot, component, "padded", error);
     return mr_stack(rows, slot->rows, plan->dtype, row_shape, plan->pad->value.data, result, error);
 }
@@ -82,7 +82,7 @@ static mr_status count_entries(const mr_slot *slot, int32_t component, int64_t *
 {
     const mr_column_plan *plan = &slot->plan->columns[component];
     const mr_tensor *rows = slot->columns[component].loose;
-    size_t most = slot->plan->run->budget_bytes / sizeof(int64_t);
+    size_t most = slot->plan->run->budget->limit_bytes / sizeof(int64_t);
     for (int32_t r = 0; r < slot->rows; r++) {
         if (!mr_shape_compatible(rows[r].shape, plan->pad->shape)) {
             char a[MR_SHAPE_TEXT_SIZE], b[MR_SHAPE_TEXT_SIZE];
@@ -168,7 +168,7 @@ static mr_status check_sparse(const mr_slot *slot, int32_t component, int64_t *c
         *count += mr_tensor_count(&rows[r]);
     }
     size_t index_bytes = (size_t)(wanted->rank + 1) * sizeof(int64_t);
-    if ((uint64_t)*count > slot->plan->run->budget_bytes / index_bytes)
+    if ((uint64_t)*count > slot->plan->run->budget->limit_bytes / index_bytes)
         return fail_budget(slot, component, "sparse", error);
     return MR_OK;
 }

@@ -83,6 +83,7 @@ void mr_stage_free(mr_stage *stage)
     while (stage != nullptr) {
         mr_stage *input = stage->input;
         if (stage->functions->deinit != nullptr) stage->functions->deinit(stage);
+        mr_stage_forget(stage);
         for (int32_t i = 0; i < stage->child_count; i++) mr_stage_free(stage->children[i]);
         free(stage->children);
         free(stage);

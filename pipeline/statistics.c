@@ -35,11 +35,14 @@ static void put_number(text *t, uint64_t number)
     put(t, " %5.*f%c", value < 9.995 ? 2 : value < 99.95 ? 1 : 0, value, letters[letter]);
 }
 
-/* Seconds: "0.012", "34.56", "7890". */
+/* Seconds: "0.012", "34.56", "12345". */
 static void put_seconds(text *t, uint64_t ns)
 {
     double seconds = (double)ns * 1e-9;
-    put(t, " %7.*f", seconds < 10 ? 3 : seconds < 1000 ? 2 : 0, seconds);
+    if (seconds < 99999)
+        put(t, " %5.*f", seconds < 9.9995 ? 3 : seconds < 99.995 ? 2 : seconds < 999.95 ? 1 : 0, seconds);
+    else
+        put(t, " %4.0fk", seconds * 1e-3);
 }
 
 static void put_stage(text *t, int32_t width, const mr_stage_statistics *s)
@@ -47,13 +50,14 @@ static void put_stage(text *t, int32_t width, const mr_stage_statistics *s)
     put(t, "%-*.*s", (int)width, (int)width, s->stage);
     put_number(t, s->elements);
     put_number(t, s->bytes);
+    put_number(t, s->held_bytes);
     put_seconds(t, s->busy_ns);
     put_seconds(t, s->input_wait_ns);
     put_seconds(t, s->output_wait_ns);
     if (s->slots_max > 0)
-        put(t, " %4.0f%%\n", s->occupancy * 100);
+        put(t, " %3.0f%%\n", s->occupancy * 100);
     else
-        put(t, "     -\n");
+        put(t, "    -\n");
 }
 
 size_t mr_iterator_statistics_text(mr_iterator *iterator, int32_t columns, char *bytes, size_t capacity_bytes)
@@ -65,7 +69,8 @@ size_t mr_iterator_statistics_text(mr_iterator *iterator, int32_t columns, char 
     int32_t width = columns - NUMBERS < 16 ? 16 : columns - NUMBERS > NAME_MAX ? NAME_MAX : columns - NUMBERS;
     text t = {.bytes = bytes, .capacity_bytes = capacity_bytes};
     if (capacity_bytes > 0) bytes[0] = '\0';
-    put(&t, "%-*s %6s %6s %7s %7s %7s %5s\n", (int)width, "stage", "items", "bytes", "busy s", "in s", "out s", "full");
+    put(&t, "%-*s %6s %6s %6s %5s %5s %5s %4s\n", (int)width, "stage", "items", "bytes", "held", "busy", "in", "out",
+        "full");
     for (int32_t i = 0; i < count && i < STAGES_SHOWN; i++) put_stage(&t, width, &stages[i]);
     if (count > STAGES_SHOWN) put(&t, "and %d more\n", (int)(count - STAGES_SHOWN));
     return t.size_bytes;

@@ -4,15 +4,22 @@
 #include <stdlib.h>
 #include <string.h>
 
+static void drop_rung(mr_trail *trail, uint64_t rung)
+{
+    trail->bytes -= trail->rungs[rung].place.capacity_bytes;
+    mr_place_deinit(&trail->rungs[rung].place);
+}
+
 void mr_trail_clear(mr_trail *trail)
 {
-    for (uint64_t i = 0; i < trail->count; i++) mr_place_deinit(&trail->rungs[i].place);
+    for (uint64_t i = 0; i < trail->count; i++) drop_rung(trail, i);
     trail->count = 0;
+    mr_stage_must_keep(trail->stage, &trail->told_bytes, trail->bytes);
 }
 
 void mr_trail_deinit(mr_trail *trail)
 {
-    mr_trail_clear(trail);
+    if (trail->stage != nullptr) mr_trail_clear(trail);
     free(trail->rungs);
     *trail = (mr_trail){0};
 }
@@ -21,7 +28,7 @@ void mr_trail_deinit(mr_trail *trail)
 static void drop_rungs(mr_trail *trail)
 {
     uint64_t dead = 0;
-    while (dead + 1 < trail->count && trail->rungs[dead].held == 0) mr_place_deinit(&trail->rungs[dead++].place);
+    while (dead + 1 < trail->count && trail->rungs[dead].held == 0) drop_rung(trail, dead++);
     if (dead == 0) return;
     trail->count -= dead;
     memmove(trail->rungs, trail->rungs + dead, trail->count * sizeof *trail->rungs);
@@ -38,15 +45,18 @@ mr_status mr_trail_step(mr_trail *trail, mr_stage *input, mr_error *error)
         mr_rung *rungs = realloc(trail->rungs, capacity * sizeof *rungs);
         if (rungs == nullptr) return mr_fail_memory(error, capacity * sizeof *rungs);
         trail->rungs = rungs;
+        trail->bytes += (capacity - trail->capacity) * sizeof *rungs;
         trail->capacity = capacity;
     }
     mr_rung *rung = &trail->rungs[trail->count];
     *rung = (mr_rung){.position = input->position};
     mr_status status = mr_stage_save(input, &rung->place, error);
+    trail->bytes += rung->place.capacity_bytes;
     if (status == MR_OK)
         trail->count++;
     else
-        mr_place_deinit(&rung->place);
+        drop_rung(trail, trail->count);
+    mr_stage_must_keep(trail->stage, &trail->told_bytes, trail->bytes);
     return status;
 }
 

@@ -15,11 +15,13 @@ typedef struct mr_rung {
     uint64_t held;     /* elements that are held, from here to the next rung */
 } mr_rung;
 
-/* {.apart = …} is empty. */
+/* {.stage = …, .apart = …} is empty. */
 typedef struct mr_trail {
-    uint64_t apart; /* input elements between rungs; about as many as are held at once */
-    mr_rung *rungs; /* owned */
+    mr_stage *stage; /* whose it is, which keeps what the trail takes */
+    uint64_t apart;  /* input elements between rungs; about as many as are held at once */
+    mr_rung *rungs;  /* owned */
     uint64_t count, capacity;
+    size_t bytes, told_bytes; /* of the rungs; as the stage has them */
 } mr_trail;
 
 void mr_trail_clear(mr_trail *trail);

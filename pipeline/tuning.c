@@ -14,6 +14,7 @@ constexpr int32_t STRIDE_MAX = 256;
 
 struct mr_tuning {
     mr_tuner tuner;
+    const mr_budget *budget;
     int32_t count;
     mr_stage *engines[MR_TUNER_ENGINES_MAX];
     int32_t threads_first;
@@ -31,7 +32,8 @@ mr_status mr_tuning_new(const mr_iterator_options *options, const mr_run *run, m
     if (options->tune == MR_TUNE_OFF || (options->tune == MR_TUNE_AUTO && options->threads > 0)) return MR_OK;
     mr_tuning *made = calloc(1, sizeof *made);
     if (made == nullptr) return mr_fail_memory(error, sizeof *made);
-    mr_tuner_init(&made->tuner, run->threads, mr_processor_count(), run->budget_bytes);
+    mr_tuner_init(&made->tuner, run->threads, mr_processor_count(), run->budget->limit_bytes);
+    made->budget = run->budget;
     made->threads_first =
         options->threads_first > 0 && options->threads_first < run->threads ? options->threads_first : run->threads;
     made->stride = made->left = 1;
@@ -83,6 +85,9 @@ static void look(mr_tuning *tuning, uint64_t now_ns)
 {
     mr_engine_gauge gauges[MR_TUNER_ENGINES_MAX];
     mr_tuner_decision decision;
+    size_t kept_bytes = atomic_load_explicit(&tuning->budget->kept_bytes, memory_order_relaxed), limit_bytes;
+    if (__builtin_sub_overflow(tuning->budget->limit_bytes, kept_bytes, &limit_bytes)) limit_bytes = 0;
+    tuning->tuner.budget_bytes = limit_bytes;
     for (int32_t i = 0; i < tuning->count; i++) mr_engine_measure(tuning->engines[i], &gauges[i]);
     if (!mr_tuner_step(&tuning->tuner, now_ns, tuning->elements, gauges, tuning->count, &decision)) return;
     if (decision.has_setting) {

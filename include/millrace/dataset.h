@@ -141,7 +141,9 @@ mr_dataset *mr_dataset_random(uint64_t seed);
 /* ---- Transformations ---- */
 
 typedef struct mr_shuffle_options {
-    int64_t buffer; /* elements; 0: all of them (needs a source with an index) */
+    int64_t
+        buffer; /* elements; 0: all of them (needs a source with an index). Numbers are held where there is an index,
+                       else elements: of the iterator's budget */
     uint64_t seed;
     bool same_every_iteration; /* reshuffle_each_iteration = False */
 } mr_shuffle_options;
@@ -535,8 +537,14 @@ typedef struct mr_iterator_options {
     int32_t threads_first; /* of the pipeline, when it is tuned: in the beginning; 0: all */
     mr_tuned_function tuned;
     void *tuned_context;
-    /* Of the elements that are ready or in the making, over all stages; 0: 1 GiB. What one element needs it gets. Beside it
-     * each thread keeps a record and rows of a picture, and a cache in memory has as much again. */
+    /* Of all that the stages hold between calls, together; 0: 1 GiB. What is kept comes first: elements of a cache, of
+     * windows and groups, and of a shuffle where they have no index, values of unique. A stage whose elements do not fit is
+     * MR_RESOURCE_EXHAUSTED for good, and says what it wanted and who holds the rest. What is left is for reading ahead,
+     * which becomes less instead of failing: batches ready and in the making, and what threads keep.
+     * What is due is made in any case. So there may be more, while elements are large: for each engine (a chain of stages up
+     * to one that keeps, chooses or mixes elements) the batch or element that it delivers next, with its record and what its
+     * decoder needs. Not counted is what others hold: the caller its elements, datasets their slices and tables of files,
+     * functions of the user what they like; queues have limits of their own. */
     size_t budget_bytes;
     uint64_t seed; /* mixed into every stage's seed */
     /* Memory for batches; null: plain, or behind prefetch_to_device what the GPU copies from without a stop. */
@@ -638,15 +646,17 @@ typedef struct mr_stage_statistics {
     uint64_t busy_ns;        /* working, over all threads */
     uint64_t input_wait_ns;  /* waiting for the stage before */
     uint64_t output_wait_ns; /* waiting for the stage after */
-    int32_t threads;         /* at work now, over all stages of its engine */
+    size_t held_bytes; /* of budget_bytes, now: what the stage keeps, pipelines inside it too, or, of the last stage of
+                              * an engine, what all of them have read ahead and work with */
+    int32_t threads;   /* at work now, over all stages of its engine */
     /* Of stages that deliver through slots (batches, or blocks of elements); 0 and 0 of others: */
     int32_t slots_max; /* the window now */
     double occupancy;  /* slots that were ready behind the one delivered, of the others in the window: 0 to 1, over all
                         * so far. Near 0 the consumer waits for the pipeline, near 1 the pipeline for the consumer */
 } mr_stage_statistics;
 int32_t mr_iterator_statistics(mr_iterator *iterator, mr_stage_statistics *statistics, int32_t capacity);
-/* The same as a table of lines of at most `columns` (at least 60), to be shown and shown again. Returns its size without
- * the closing zero, which may be more than fits, as snprintf does. */
+/* The same as a table, times in seconds, of lines of at most `columns` (at least 60), to be shown and shown again. Returns
+ * its size without the closing zero, which may be more than fits, as snprintf does. */
 size_t mr_iterator_statistics_text(mr_iterator *iterator, int32_t columns, char *text, size_t capacity_bytes);
 
 #ifdef __cplusplus

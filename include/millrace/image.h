@@ -161,6 +161,7 @@ mr_image_region mr_image_choose(const mr_image_options *options, int32_t width, 
 typedef struct mr_image_scratch mr_image_scratch;
 mr_status mr_image_scratch_new(mr_image_scratch **scratch, mr_error *error);
 void mr_image_scratch_free(mr_image_scratch *scratch);
+size_t mr_image_scratch_bytes(const mr_image_scratch *scratch); /* that it keeps between pictures; 0 of null */
 
 /* Decodes region of the picture straight into target: height x width x channels of the options' dtype and layout, the
  * pixels equal to cropping a full decode and resizing by TensorFlow 2's rule (half-pixel centres, no antialiasing), and

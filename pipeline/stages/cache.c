@@ -27,14 +27,15 @@ typedef struct cache_stage {
     /* Memory: */
     mr_payload **kept; /* owned; null: missing */
     uint64_t capacity;
-    uint64_t total; /* elements of a pass; UINT64_MAX: not yet known */
-    size_t kept_bytes;
+    uint64_t total;   /* elements of a pass; UINT64_MAX: not yet known */
+    mr_error failure; /* why it is too large */
     /* File: */
     mr_record_file *file;     /* that is read; null: there is none yet */
     mr_record_writer *writer; /* that is written; null: none */
     mr_place element;         /* the record that is made */
     char *bytes;              /* the record that is read */
     size_t bytes_capacity;
+    size_t room_bytes; /* of these two, as the budget has them */
 } cache_stage;
 
 static const char magic[] = "millrace cache 1";
@@ -51,23 +52,13 @@ static uint64_t cache_digest(const mr_dataset *dataset)
 
 /* ---- Memory ---- */
 
-static size_t payload_bytes(const mr_payload *payload)
-{
-    size_t size_bytes = sizeof *payload;
-    for (int32_t i = 0; i < payload->count; i++) {
-        const mr_tensor *tensor = &payload->tensors[i];
-        size_bytes += sizeof *tensor + mr_tensor_size_bytes(tensor);
-        for (int64_t k = 0; tensor->dtype == MR_STRING && k < mr_tensor_count(tensor); k++)
-            size_bytes += mr_tensor_strings(tensor)[k].size_bytes;
-    }
-    return size_bytes;
-}
-
+/* Its tensors are counted here, wherever it goes. */
 static mr_payload *share(const mr_payload *payload)
 {
     mr_payload *made = mr_payload_new(payload->count);
     for (int32_t i = 0; made != nullptr && i < payload->count; i++)
         made->tensors[i] = mr_tensor_ref(&payload->tensors[i]);
+    if (made != nullptr) made->is_kept = true;
     return made;
 }
 
@@ -80,29 +71,54 @@ static void forget(cache_stage *self)
     free(self->kept);
     self->kept = nullptr;
     self->capacity = 0;
-    self->kept_bytes = 0;
     self->total = UINT64_MAX;
     self->has_begun = false;
+    self->stage.is_too_large = false;
+    mr_stage_forget(&self->stage);
+    self->room_bytes = 0;
 }
 
-static mr_status keep(cache_stage *self, uint64_t number, const mr_payload *payload, mr_error *error)
+/* Room for so many bytes. Where the budget has none the cache has failed for good. */
+static mr_status take_room(cache_stage *self, size_t size_bytes, mr_error *error)
 {
-    if (number >= self->capacity) {
-        uint64_t capacity = number + number / 2 + 64;
-        mr_payload **kept = realloc(self->kept, capacity * sizeof *kept);
-        if (kept == nullptr) return mr_fail_memory(error, capacity * sizeof *kept);
-        memset(kept + self->capacity, 0, (capacity - self->capacity) * sizeof *kept);
-        self->kept = kept;
-        self->capacity = capacity;
+    mr_error reason = {0};
+    mr_status status = mr_stage_keep(&self->stage, size_bytes, &reason);
+    if (status == MR_OK) return MR_OK;
+    (void)mr_fail(&self->failure, status, "%s; cache to a file instead", reason.message);
+    if (error != nullptr) *error = self->failure;
+    return status;
+}
+
+static mr_status grow(cache_stage *self, uint64_t number, mr_error *error)
+{
+    if (number < self->capacity) return MR_OK;
+    uint64_t capacity = number + number / 2 + 64;
+    MR_TRY(take_room(self, (capacity - self->capacity) * sizeof *self->kept, error));
+    mr_payload **kept = realloc(self->kept, capacity * sizeof *kept);
+    if (kept == nullptr) {
+        mr_stage_let_go(&self->stage, (capacity - self->capacity) * sizeof *kept);
+        return mr_fail_memory(error, capacity * sizeof *kept);
     }
+    memset(kept + self->capacity, 0, (capacity - self->capacity) * sizeof *kept);
+    self->kept = kept;
+    self->capacity = capacity;
+    return MR_OK;
+}
+
+static mr_status keep(cache_stage *self, uint64_t number, mr_payload *payload, mr_error *error)
+{
+    MR_TRY(grow(self, number, error));
     if (self->kept[number] != nullptr) return MR_OK;
-    self->kept_bytes += payload_bytes(payload) + sizeof(mr_payload *);
-    if (self->kept_bytes > self->stage.run->budget_bytes)
-        return mr_fail(error, MR_RESOURCE_EXHAUSTED,
-                       "%llu elements take more memory than the budget of %zu bytes; cache to a file instead",
-                       (unsigned long long)number + 1, self->stage.run->budget_bytes);
+    MR_TRY(mr_payload_settle(payload, error));
+    size_t size_bytes = mr_payload_bytes(payload);
+    MR_TRY(take_room(self, size_bytes, error));
     self->kept[number] = share(payload);
-    return self->kept[number] == nullptr ? mr_fail_memory(error, sizeof *payload) : MR_OK;
+    if (self->kept[number] == nullptr) {
+        mr_stage_let_go(&self->stage, size_bytes);
+        return mr_fail_memory(error, sizeof *payload);
+    }
+    payload->is_kept = true;
+    return MR_OK;
 }
 
 /* The input stands at number or before it. */
@@ -153,6 +169,12 @@ static char *file_path(const cache_stage *self)
     return made < 0 ? nullptr : path;
 }
 
+/* What one record takes. */
+static void count_room(cache_stage *self)
+{
+    mr_stage_must_keep(&self->stage, &self->room_bytes, self->bytes_capacity + self->element.capacity_bytes);
+}
+
 static mr_status put_head(cache_stage *self, mr_error *error)
 {
     mr_place_clear(&self->element);
@@ -171,6 +193,7 @@ static mr_status read_record(cache_stage *self, uint64_t number, mr_place_reader
         self->bytes = malloc(size_bytes + size_bytes / 2);
         if (self->bytes == nullptr) return mr_fail_memory(error, size_bytes);
         self->bytes_capacity = size_bytes + size_bytes / 2;
+        count_room(self);
     }
     mr_string record = {0};
     MR_TRY(mr_record_file_read(self->file, number, self->bytes, &record, error));
@@ -239,6 +262,7 @@ static mr_status write_element(cache_stage *self, const mr_payload *payload, mr_
     mr_place_clear(&self->element);
     for (int32_t i = 0; i < payload->count; i++)
         MR_TRY(mr_place_put_tensor(&self->element, &payload->tensors[i], error));
+    count_room(self);
     return mr_record_writer_append(self->writer, self->element.bytes, self->element.size_bytes, error);
 }
 
@@ -315,12 +339,17 @@ static mr_status cache_begin(mr_stage *stage, uint64_t iteration, mr_error *erro
 static mr_status cache_next(mr_stage *stage, mr_item *item, mr_error *error)
 {
     cache_stage *self = (cache_stage *)stage;
+    if (stage->is_too_large) {
+        if (error != nullptr) *error = self->failure;
+        return MR_RESOURCE_EXHAUSTED;
+    }
     bool is_memory = settings_of(self)->path == nullptr, is_read = self->file != nullptr;
     mr_status status = is_memory ? memory_next(self, item, error) : file_next(self, item, error);
     /* The input begins again for an element that failed in an earlier pass: it is where it stands that tells whether it
      * has failed again. */
     bool has_failed =
         is_read ? status == MR_DATA_LOSS : self->has_begun && stage->children[0]->position > stage->position;
+    if (stage->is_too_large) has_failed = false;
     if (status == MR_OK)
         mr_stream_number(stage, item);
     else if (has_failed && status != MR_OUT_OF_RANGE)

@@ -37,6 +37,18 @@ static mr_shape pixels_shape(const mr_image_options *options, int64_t height, in
                                              : MR_SHAPE(height, width, options->channels);
 }
 
+/* Less than this needs no leave. */
+constexpr size_t RESERVED_BYTES = (size_t)1 << 20;
+
+/* What the decoder holds of a picture that it can only decode whole: coefficients of a progressive JPEG, or the pixels of
+ * an interlaced PNG. */
+static size_t held_bytes(const mr_image_info *info)
+{
+    if (!info->progressive) return 0;
+    size_t sample_bytes = info->format == MR_IMAGE_JPEG ? sizeof(int16_t) : (size_t)info->bits / 8;
+    return (size_t)info->width * (size_t)info->height * (size_t)info->channels * sample_bytes;
+}
+
 static mr_status decode_work(const mr_work *work, uint64_t epoch, uint64_t number, mr_lane *lane, mr_error *error)
 {
     const mr_decode_options *o = &((const decode_settings *)work->dataset->settings)->options;
@@ -56,8 +68,10 @@ static mr_status decode_work(const mr_work *work, uint64_t epoch, uint64_t numbe
     mr_tensor pixels = {0};
     mr_shape shape =
         pixels_shape(&o->image, is_sized ? o->image.height : info.height, is_sized ? o->image.width : info.width);
+    size_t pixels_bytes = row != nullptr ? 0 : (size_t)mr_shape_count(shape) * mr_dtype_size(o->image.dtype);
+    size_t whole_bytes = pixels_bytes + held_bytes(&info);
+    if (whole_bytes >= RESERVED_BYTES) lane->reserve(lane, whole_bytes);
     if (row == nullptr) {
-        if (!is_sized) lane->reserve(lane, (size_t)mr_shape_count(shape) * mr_dtype_size(o->image.dtype));
         MR_TRY(mr_tensor_init(&pixels, o->image.dtype, shape, error));
     }
     mr_status status = mr_image_decode_region(bytes.data, bytes.size_bytes, &o->image, region,

@@ -95,9 +95,7 @@ static mr_status folder_read(const mr_dataset *dataset, uint64_t number, mr_lane
     mr_status status = mr_file_read_whole(path, ELEMENT_BYTES_MAX, &bytes, &size_bytes, error);
     free(path);
     MR_TRY(status);
-    free(lane->bytes);
-    lane->bytes = bytes;
-    lane->capacity_bytes = size_bytes;
+    mr_lane_take_bytes(lane, bytes, size_bytes);
     lane->count = 3;
     take_string(&lane->values[0], bytes, size_bytes);
     mr_value *label = &lane->values[1];

@@ -29,6 +29,7 @@ typedef struct flat_map_stage {
     int64_t current; /* slot that is asked next */
     int64_t given;   /* elements of its block so far */
     bool input_ended;
+    size_t counted_bytes; /* of slots and places */
 } flat_map_stage;
 
 static const flat_map_settings *settings_of(const mr_stage *stage)
@@ -80,7 +81,12 @@ static mr_status open_slot(flat_map_stage *self, slot *slot, mr_error *error)
     mr_item item = {0};
     slot->element = input->position;
     mr_place_clear(&slot->before);
-    if (!input->is_seekable) MR_TRY(mr_stage_save(input, &slot->before, error));
+    if (!input->is_seekable) {
+        size_t before_bytes = slot->before.capacity_bytes;
+        MR_TRY(mr_stage_save(input, &slot->before, error));
+        mr_stage_must_keep(&self->stage, &self->counted_bytes,
+                           self->counted_bytes + slot->before.capacity_bytes - before_bytes);
+    }
     MR_TRY(mr_stage_next(input, &item, error));
     mr_status status = open_with(self, slot, &item, error);
     mr_item_deinit(&item);
@@ -198,13 +204,14 @@ static mr_status flat_map_prepare(mr_stage *stage, mr_error *error)
 {
     flat_map_stage *self = (flat_map_stage *)stage;
     const flat_map_settings *s = settings_of(stage);
-    mr_inner_run_init(&self->run, stage->run, s->parallel);
+    mr_inner_run_init(&self->run, stage, s->parallel);
     self->slot_count = s->cycle_length;
     self->slots = calloc((size_t)self->slot_count, sizeof *self->slots);
     if (self->slots == nullptr) {
         self->slot_count = 0;
         return mr_fail_memory(error, (size_t)s->cycle_length * sizeof *self->slots);
     }
+    mr_stage_must_keep(stage, &self->counted_bytes, (size_t)s->cycle_length * sizeof *self->slots);
     return MR_OK;
 }
 

@@ -32,6 +32,7 @@ typedef struct group_stage {
     group *groups;   /* owned; sorted by key */
     uint64_t count, capacity;
     bool input_ended;
+    size_t room_bytes; /* of groups, items and origins */
     mr_trail trail;
 } group_stage;
 
@@ -45,12 +46,22 @@ static uint64_t group_digest(const mr_dataset *dataset)
     return (uint64_t)((const group_settings *)dataset->settings)->options.window_size;
 }
 
+static void count_room(group_stage *self, size_t more_bytes)
+{
+    mr_stage_must_keep(&self->stage, &self->room_bytes, self->room_bytes + more_bytes);
+}
+
+/* An element in a group. */
+constexpr size_t HELD_BYTES = sizeof(mr_item) + sizeof(uint64_t);
+
 static void group_clear(group_stage *self, group *group)
 {
     for (uint64_t i = 0; i < group->count; i++) {
         mr_trail_drop(&self->trail, group->origins[i]);
+        mr_item_let_go(&self->stage, &group->items[i]);
         mr_item_deinit(&group->items[i]);
     }
+    count_room(self, 0 - group->capacity * HELD_BYTES);
     free(group->items);
     free(group->origins);
     *group = (struct group){0};
@@ -62,7 +73,7 @@ static void empty(group_stage *self)
     group_clear(self, &self->given);
     for (uint64_t i = 0; i < self->count; i++) group_clear(self, &self->groups[i]);
     self->count = self->window = 0;
-    self->input_ended = false;
+    self->input_ended = self->stage.is_too_large = false;
     mr_trail_clear(&self->trail);
 }
 
@@ -92,6 +103,7 @@ static mr_status find_group(group_stage *self, int64_t key, group **found, mr_er
         uint64_t capacity = 2 * self->capacity + 8;
         group *groups = realloc(self->groups, capacity * sizeof *groups);
         if (groups == nullptr) return mr_fail_memory(error, capacity * sizeof *groups);
+        count_room(self, (capacity - self->capacity) * sizeof *groups);
         self->groups = groups;
         self->capacity = capacity;
     }
@@ -101,7 +113,7 @@ static mr_status find_group(group_stage *self, int64_t key, group **found, mr_er
     return MR_OK;
 }
 
-static mr_status group_reserve(group *group, uint64_t count, mr_error *error)
+static mr_status group_reserve(group_stage *self, group *group, uint64_t count, mr_error *error)
 {
     if (count <= group->capacity) return MR_OK;
     uint64_t capacity = count + count / 2 + 4;
@@ -110,6 +122,7 @@ static mr_status group_reserve(group *group, uint64_t count, mr_error *error)
     uint64_t *origins = realloc(group->origins, capacity * sizeof *origins);
     if (origins != nullptr) group->origins = origins;
     if (items == nullptr || origins == nullptr) return mr_fail_memory(error, capacity * sizeof *items);
+    count_room(self, (capacity - group->capacity) * HELD_BYTES);
     group->capacity = capacity;
     return MR_OK;
 }
@@ -167,9 +180,10 @@ static mr_status take(group_stage *self, group **full, mr_error *error)
         if (status == MR_OUT_OF_RANGE) status = mr_fail_out_of_range(error);
     }
     if (status == MR_OK) status = find_group(self, key, &group, error);
-    if (status == MR_OK) status = group_reserve(group, group->count + 1, error);
+    if (status == MR_OK) status = group_reserve(self, group, group->count + 1, error);
+    if (status == MR_OK) status = mr_item_keep(&self->stage, &item, error);
     if (status != MR_OK) {
-        if (input->position != origin) self->stage.position++;
+        if (input->position != origin && !self->stage.is_too_large) self->stage.position++;
         mr_item_deinit(&item);
         return status;
     }
@@ -241,7 +255,7 @@ static mr_status restore_group(group_stage *self, mr_place_reader *reader, uint6
     uint64_t key = 0, count = 0;
     MR_TRY(mr_place_get(reader, &key, error));
     MR_TRY(mr_place_get_below(reader, end - base, &count, error));
-    MR_TRY(group_reserve(group, count, error));
+    MR_TRY(group_reserve(self, group, count, error));
     group->key = (int64_t)key;
     for (uint64_t i = 0; i < count; i++) {
         uint64_t origin = 0;
@@ -267,6 +281,10 @@ static mr_status refill(group_stage *self, uint64_t base, uint64_t end, mr_error
     }
     for (uint64_t i = 0; i < total; i++) mr_trail_drop(&self->trail, base);
     mr_status status = mr_trail_refill(&self->trail, self->stage.children[0], end, held, total, error);
+    for (uint64_t i = 0; i < total; i++) {
+        if (status == MR_OK) status = mr_item_keep(&self->stage, held[i].item, error);
+        if (status != MR_OK) mr_item_deinit(held[i].item);
+    }
     free(held);
     return status;
 }
@@ -309,7 +327,8 @@ static mr_status group_prepare(mr_stage *stage, mr_error *error)
     (void)error;
     group_stage *self = (group_stage *)stage;
     constexpr uint64_t APART = 1024;
-    mr_inner_run_init(&self->run, stage->run, false);
+    mr_inner_run_init(&self->run, stage, false);
+    self->trail.stage = stage;
     self->trail.apart = APART;
     return MR_OK;
 }

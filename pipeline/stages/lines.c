@@ -33,9 +33,12 @@ typedef struct lines_stage {
     bool ended;      /* nothing of the file is behind the window */
     bool is_past_header;
     mr_csv_row row;
+    size_t counted_bytes; /* of the window */
 } lines_stage;
 
 constexpr size_t WINDOW_BYTES = 256 << 10;
+/* What a long line made larger is given back with its file. */
+constexpr size_t WINDOW_KEPT_BYTES = 4 << 20;
 
 static const lines_settings *settings_of(const lines_stage *self)
 {
@@ -55,6 +58,12 @@ static void close_file(lines_stage *self)
 {
     mr_input_file_free(self->input);
     self->input = nullptr;
+    if (self->capacity > WINDOW_KEPT_BYTES) {
+        free(self->window);
+        self->window = nullptr;
+        self->capacity = 0;
+        mr_stage_must_keep(&self->stage, &self->counted_bytes, 0);
+    }
     self->begin = self->end = 0;
     self->offset = 0;
     self->ended = self->is_past_header = false;
@@ -85,6 +94,7 @@ static mr_status read_more(lines_stage *self, mr_error *error)
         if (window == nullptr) return mr_fail_memory(error, capacity);
         self->window = window;
         self->capacity = capacity;
+        mr_stage_must_keep(&self->stage, &self->counted_bytes, capacity);
     }
     size_t done = 0;
     MR_TRY(mr_input_file_read(self->input, self->offset + self->end, self->window + self->end,

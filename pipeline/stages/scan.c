@@ -12,7 +12,15 @@ typedef struct scan_settings {
 typedef struct scan_stage {
     mr_stage stage;
     mr_element state;
+    size_t counted_bytes;
 } scan_stage;
+
+static void count_state(scan_stage *self)
+{
+    size_t size_bytes = 0;
+    for (int32_t i = 0; i < self->state.count; i++) size_bytes += mr_tensor_held_bytes(&self->state.tensors[i]);
+    mr_stage_must_keep(&self->stage, &self->counted_bytes, size_bytes);
+}
 
 static mr_status scan_begin(mr_stage *stage, uint64_t iteration, mr_error *error)
 {
@@ -64,6 +72,7 @@ static mr_status scan_next(mr_stage *stage, mr_item *item, mr_error *error)
     for (int32_t i = 0; i < output.count; i++) payload->tensors[i] = output.tensors[i];
     mr_element_deinit(&self->state);
     self->state = state;
+    count_state(self);
     *item = (mr_item){.payload = payload};
     mr_stream_number(stage, item);
     return MR_OK;

@@ -39,6 +39,7 @@ typedef struct shuffle_stage {
     /* Over one that cannot: */
     uint64_t *origins; /* of each slot's item */
     mr_trail trail;
+    uint64_t counted; /* slots that the budget has */
 } shuffle_stage;
 
 static uint64_t shuffle_digest(const mr_dataset *dataset)
@@ -60,15 +61,30 @@ static uint64_t draw(const shuffle_stage *self, uint64_t position, uint64_t coun
     return mr_random_below(&random, count);
 }
 
+/* Slots are counted as they are first used, many at once. */
+static mr_status take_slots(shuffle_stage *self, uint64_t count, mr_error *error)
+{
+    constexpr uint64_t COUNTED = 4096;
+    if (count <= self->counted) return MR_OK;
+    uint64_t counted = self->size - count < COUNTED ? self->size : count + COUNTED;
+    size_t slot_bytes = sizeof *self->slots + (self->origins != nullptr ? sizeof *self->origins : 0);
+    MR_TRY(mr_stage_keep(&self->stage, (counted - self->counted) * slot_bytes, error));
+    self->counted = counted;
+    return MR_OK;
+}
+
 static void empty(shuffle_stage *self)
 {
-    for (uint64_t i = 0; i < self->live; i++) mr_item_deinit(&self->slots[i]);
+    for (uint64_t i = 0; i < self->live; i++) {
+        mr_item_let_go(&self->stage, &self->slots[i]);
+        mr_item_deinit(&self->slots[i]);
+    }
     for (uint64_t i = 0; self->failures != nullptr && i < self->live; i++) {
         free(self->failures[i]);
         self->failures[i] = nullptr;
     }
     self->live = 0;
-    self->is_full = self->input_ended = false;
+    self->is_full = self->input_ended = self->stage.is_too_large = false;
     mr_trail_clear(&self->trail);
 }
 
@@ -125,6 +141,7 @@ static mr_status refill(shuffle_stage *self, mr_item *item, mr_error **kept, boo
         self->input_ended = true;
         return MR_OK;
     }
+    if (status == MR_OK && item->payload != nullptr) status = mr_item_keep(&self->stage, item, error);
     *is_filled = status == MR_OK;
     return status;
 }
@@ -139,6 +156,7 @@ static mr_status fill(shuffle_stage *self, mr_error *error)
 {
     bool is_filled = true;
     while (self->live < self->size && is_filled) {
+        MR_TRY(take_slots(self, self->live + 1, error));
         uint64_t origin = self->stage.input->position;
         mr_error *kept = nullptr;
         MR_TRY(refill(self, &self->slots[self->live], &kept, &is_filled, error));
@@ -178,6 +196,7 @@ static mr_status buffered_next(shuffle_stage *self, mr_item *item, mr_error *err
     }
     if (is_filled || slot != self->live) self->slots[slot] = fresh;
     self->stage.position++;
+    if (item->payload != nullptr) mr_item_let_go(&self->stage, item);
     if (failure == nullptr) return MR_OK;
     mr_status status = failure->status;
     if (error != nullptr) *error = *failure;
@@ -196,7 +215,7 @@ static mr_status shuffle_next(mr_stage *stage, mr_item *item, mr_error *error)
     uint64_t before = stage->position, input_before = stage->input->position;
     mr_status status = buffered_next(self, item, error);
     /* An element that failed below takes a place of its own. */
-    bool has_failed = status != MR_OK && status != MR_OUT_OF_RANGE;
+    bool has_failed = status != MR_OK && status != MR_OUT_OF_RANGE && !stage->is_too_large;
     if (has_failed && stage->position == before && stage->input->position != input_before) stage->position++;
     MR_TRY(status);
     mr_count(&stage->counters->elements, 1);
@@ -235,6 +254,7 @@ static void find_origins(const shuffle_stage *self, uint64_t steps, origin *orig
 static mr_status jump(shuffle_stage *self, uint64_t steps, mr_error *error)
 {
     empty(self);
+    MR_TRY(take_slots(self, self->size, error));
     origin *origins = calloc(self->size, sizeof *origins);
     if (origins == nullptr) return mr_fail_memory(error, self->size * sizeof *origins);
     find_origins(self, steps, origins);
@@ -248,6 +268,7 @@ static mr_status jump(shuffle_stage *self, uint64_t steps, mr_error *error)
         mr_error *kept = nullptr;
         if (status == MR_OK) status = take(self, &self->slots[origins[i].slot], &kept, error);
         if (self->failures != nullptr) self->failures[origins[i].slot] = kept;
+        if (status == MR_OK) status = mr_item_keep(&self->stage, &self->slots[origins[i].slot], error);
     }
     free(origins);
     if (status == MR_OK) status = mr_stage_seek(self->stage.input, steps + self->size, error);
@@ -296,15 +317,20 @@ static mr_status shuffle_restore(mr_stage *stage, mr_place_reader *reader, mr_er
     mr_held *held = calloc(live + 1, sizeof *held);
     if (held == nullptr) return mr_fail_memory(error, live * sizeof *held);
     mr_status status = MR_OK;
+    for (uint64_t i = 0; i < live; i++) self->slots[i] = (mr_item){0};
     for (uint64_t i = 0; i < live && status == MR_OK; i++) {
         status = mr_place_get_below(reader, end - base, &self->origins[i], error);
         self->origins[i] += base;
-        self->slots[i] = (mr_item){0};
         held[i] = (mr_held){self->origins[i], &self->slots[i]};
     }
     self->live = live;
     self->is_full = is_full != 0;
+    if (status == MR_OK) status = take_slots(self, live, error);
     if (status == MR_OK) status = mr_trail_refill(&self->trail, stage->input, end, held, live, error);
+    for (uint64_t i = 0; i < live; i++) {
+        if (status == MR_OK) status = mr_item_keep(stage, &self->slots[i], error);
+        if (status != MR_OK) mr_item_deinit(&self->slots[i]);
+    }
     free(held);
     return status;
 }
@@ -313,6 +339,7 @@ static mr_status shuffle_prepare(mr_stage *stage, mr_error *error)
 {
     shuffle_stage *self = (shuffle_stage *)stage;
     const shuffle_settings *s = stage->dataset->settings;
+    self->trail.stage = stage;
     bool holds_all = stage->count >= 0 && (s->buffer == 0 || s->buffer >= stage->count);
     self->is_whole = holds_all && stage->is_seekable;
     if (self->is_whole) return MR_OK;

@@ -7,7 +7,16 @@ typedef struct unbatch_stage {
     int64_t row, rows;
     bool has_batch;
     mr_place before; /* of the input, before the batch */
+    size_t counted_bytes;
 } unbatch_stage;
+
+/* What one batch needs it gets. */
+static void count_batch(unbatch_stage *self)
+{
+    const mr_payload *payload = self->batch.payload;
+    mr_stage_must_keep(&self->stage, &self->counted_bytes,
+                       self->before.capacity_bytes + (payload == nullptr ? 0 : mr_payload_bytes(payload)));
+}
 
 static mr_status unbatch_begin(mr_stage *stage, uint64_t iteration, mr_error *error)
 {
@@ -25,6 +34,7 @@ static mr_status take_batch(unbatch_stage *self, mr_error *error)
     mr_place_clear(&self->before);
     MR_TRY(mr_stage_save(self->stage.children[0], &self->before, error));
     MR_TRY(mr_stream_pull(&self->stage, &self->batch, error));
+    count_batch(self);
     const mr_payload *payload = self->batch.payload;
     for (int32_t i = 0; i < payload->count; i++) {
         mr_shape shape = payload->tensors[i].shape;

@@ -17,12 +17,17 @@ typedef struct unique_stage {
     size_t count, capacity;
 } unique_stage;
 
+/* What an allocation takes beside its bytes. */
+constexpr size_t ALLOCATION_BYTES = 24;
+
 static void forget(unique_stage *self)
 {
     for (size_t i = 0; i < self->capacity; i++) free(self->table[i].bytes);
     free(self->table);
     self->table = nullptr;
     self->count = self->capacity = 0;
+    self->stage.is_too_large = false;
+    mr_stage_forget(&self->stage);
 }
 
 static mr_status unique_begin(mr_stage *stage, uint64_t iteration, mr_error *error)
@@ -46,13 +51,18 @@ static mr_status grow(unique_stage *self, mr_error *error)
 {
     if (self->count * 2 < self->capacity) return MR_OK;
     size_t capacity = self->capacity == 0 ? 64 : 2 * self->capacity;
+    MR_TRY(mr_stage_keep(&self->stage, capacity * sizeof(seen), error));
     unique_stage larger = {.table = calloc(capacity, sizeof(seen)), .capacity = capacity};
-    if (larger.table == nullptr) return mr_fail_memory(error, capacity * sizeof(seen));
+    if (larger.table == nullptr) {
+        mr_stage_let_go(&self->stage, capacity * sizeof(seen));
+        return mr_fail_memory(error, capacity * sizeof(seen));
+    }
     for (size_t i = 0; i < self->capacity; i++) {
         const seen *s = &self->table[i];
         if (s->bytes != nullptr) *find(&larger, s->hash, (mr_string){s->bytes, s->size_bytes}) = *s;
     }
     free(self->table);
+    mr_stage_let_go(&self->stage, self->capacity * sizeof(seen));
     self->table = larger.table;
     self->capacity = capacity;
     return MR_OK;
@@ -68,8 +78,12 @@ static mr_status remember(unique_stage *self, const mr_tensor *tensor, bool *is_
     seen *place = find(self, hash, value);
     *is_new = place->bytes == nullptr;
     if (!*is_new) return MR_OK;
+    MR_TRY(mr_stage_keep(&self->stage, value.size_bytes + ALLOCATION_BYTES, error));
     char *bytes = malloc(value.size_bytes + 1);
-    if (bytes == nullptr) return mr_fail_memory(error, value.size_bytes);
+    if (bytes == nullptr) {
+        mr_stage_let_go(&self->stage, value.size_bytes + ALLOCATION_BYTES);
+        return mr_fail_memory(error, value.size_bytes);
+    }
     if (value.size_bytes > 0) memcpy(bytes, value.data, value.size_bytes);
     *place = (seen){hash, bytes, value.size_bytes};
     self->count++;

@@ -50,11 +50,33 @@ static uint64_t span_of(const mr_window_options *o)
     return (uint64_t)(o->size - 1) * (uint64_t)o->stride + 1;
 }
 
+/* Beside the element: its place in the queue, and in the dataset of a window. */
+constexpr size_t HELD_BYTES = sizeof(held_item) + sizeof(mr_item) + sizeof(mr_tensor);
+
+static void let_go(window_stage *self, mr_item *item)
+{
+    mr_stage_let_go(&self->stage, HELD_BYTES);
+    mr_item_let_go(&self->stage, item);
+    mr_item_deinit(item);
+}
+
+static mr_status keep(window_stage *self, mr_item *item, mr_error *error)
+{
+    mr_status status = mr_stage_keep(&self->stage, HELD_BYTES, error);
+    if (status != MR_OK) {
+        mr_item_deinit(item);
+        return status;
+    }
+    status = mr_item_keep(&self->stage, item, error);
+    if (status != MR_OK) mr_stage_let_go(&self->stage, HELD_BYTES);
+    return status;
+}
+
 static void drop_first(window_stage *self, uint64_t count)
 {
     for (uint64_t i = 0; i < count; i++) {
         mr_trail_drop(&self->trail, self->queue[i].origin);
-        mr_item_deinit(&self->queue[i].item);
+        let_go(self, &self->queue[i].item);
     }
     self->count -= count;
     memmove(self->queue, self->queue + count, self->count * sizeof *self->queue);
@@ -64,10 +86,10 @@ static void drop_first(window_stage *self, uint64_t count)
 static void empty(window_stage *self)
 {
     mr_inner_close(&self->inner);
-    for (uint64_t i = 0; i < self->count; i++) mr_item_deinit(&self->queue[i].item);
+    for (uint64_t i = 0; i < self->count; i++) let_go(self, &self->queue[i].item);
     self->count = 0;
     self->first = self->window = 0;
-    self->input_ended = false;
+    self->input_ended = self->stage.is_too_large = false;
     mr_trail_clear(&self->trail);
 }
 
@@ -103,6 +125,7 @@ static mr_status fill(window_stage *self, mr_error *error)
             mr_item_deinit(&item);
             continue;
         }
+        MR_TRY(keep(self, &item, error));
         self->queue[self->count++] = (held_item){item, origin};
         mr_trail_hold(&self->trail, origin);
     }
@@ -181,15 +204,22 @@ static mr_status restore_queue(window_stage *self, mr_place_reader *reader, mr_e
     mr_held *held = calloc(count + 1, sizeof *held);
     if (held == nullptr) return mr_fail_memory(error, count * sizeof *held);
     mr_status status = MR_OK;
+    memset(self->queue, 0, count * sizeof *self->queue);
     for (uint64_t i = 0; i < count && status == MR_OK; i++) {
         uint64_t origin = 0;
         status = mr_place_get_below(reader, end - base, &origin, error);
         self->queue[i] = (held_item){.origin = base + origin};
         held[i] = (mr_held){base + origin, &self->queue[i].item};
     }
-    self->count = count;
     self->input_ended = input_ended != 0;
     if (status == MR_OK) status = mr_trail_refill(&self->trail, input, end, held, count, error);
+    for (uint64_t i = 0; i < count; i++) {
+        if (status == MR_OK) status = keep(self, &self->queue[i].item, error);
+        if (status == MR_OK)
+            self->count = i + 1;
+        else
+            mr_item_deinit(&self->queue[i].item);
+    }
     free(held);
     return status;
 }
@@ -211,7 +241,8 @@ static mr_status window_prepare(mr_stage *stage, mr_error *error)
     window_stage *self = (window_stage *)stage;
     const mr_window_options *o = &settings_of(self)->options;
     uint64_t span = span_of(o);
-    mr_inner_run_init(&self->run, stage->run, false);
+    mr_inner_run_init(&self->run, stage, false);
+    self->trail.stage = stage;
     self->trail.apart = span;
     self->queue = calloc(span, sizeof *self->queue);
     self->picked = calloc((size_t)o->size, sizeof *self->picked);

@@ -4,6 +4,7 @@
 #include "tests/pipeline/pipelines.h"
 
 #include <stdio.h>
+#include <sys/resource.h>
 
 /* 100 pictures in one file, the 38th of 50 megapixels (150 MB of pixels), the others small. */
 static const char *write_pictures(void)
@@ -26,16 +27,20 @@ static const char *write_pictures(void)
     return path;
 }
 
-/* What a control group would count: pages that were touched. */
-static size_t peak_bytes(void)
+static size_t status_kilobytes(const char *format)
 {
     FILE *file = fopen("/proc/self/status", "r");
     CHECK(file != nullptr);
     size_t kilobytes = 0;
-    for (char line[256]; fgets(line, sizeof line, file) && kilobytes == 0;)
-        (void)!sscanf(line, "VmHWM: %zu kB", &kilobytes);
+    for (char line[256]; fgets(line, sizeof line, file) && kilobytes == 0;) (void)!sscanf(line, format, &kilobytes);
     fclose(file);
-    return kilobytes * 1024;
+    return kilobytes;
+}
+
+/* What a control group would count: pages that were touched. */
+static size_t peak_bytes(void)
+{
+    return status_kilobytes("VmHWM: %zu kB") * 1024;
 }
 
 static size_t forget_peak(void)
@@ -48,7 +53,7 @@ static size_t forget_peak(void)
 }
 
 /* All elements of the dataset, which is taken over. */
-static int64_t count_within(mr_dataset *dataset, size_t budget_bytes, size_t scratch_bytes, int32_t threads)
+static int64_t count_within(mr_dataset *dataset, size_t budget_bytes, size_t beyond_bytes, int32_t threads)
 {
     size_t before_bytes = forget_peak();
     mr_error error = {0};
@@ -61,9 +66,9 @@ static int64_t count_within(mr_dataset *dataset, size_t budget_bytes, size_t scr
     while ((status = mr_iterator_next(iterator, &element, &error)) == MR_OK) count++;
     CHECK_STATUS(status, MR_OUT_OF_RANGE);
     size_t taken_bytes = peak_bytes() - before_bytes;
-    if (taken_bytes > budget_bytes + scratch_bytes)
-        test_fail(__FILE__, __LINE__, "%zu MiB were taken, with a budget of %zu MiB and %zu MiB of scratch",
-                  taken_bytes >> 20, budget_bytes >> 20, scratch_bytes >> 20);
+    if (taken_bytes > budget_bytes + beyond_bytes)
+        test_fail(__FILE__, __LINE__, "%zu MiB were taken, with a budget of %zu MiB and %zu MiB beyond it",
+                  taken_bytes >> 20, budget_bytes >> 20, beyond_bytes >> 20);
     mr_element_deinit(&element);
     mr_iterator_free(iterator);
     mr_dataset_free(dataset);
@@ -76,8 +81,11 @@ static mr_dataset *shuffled(const char *path, int64_t epochs)
 }
 
 static constexpr size_t MIB = (size_t)1 << 20;
-/* Of four threads, a record of 20 MB each. */
-static constexpr size_t SCRATCH_BYTES = 80 * MIB;
+/* What one element needs beyond the budget, the record and the pixels of a picture of 50 megapixels; what the caller has of
+ * the element before; and what malloc does not give back at once. */
+static constexpr size_t RECORD_BYTES = 20 * MIB, PIXELS_BYTES = 50 * MIB, SLACK_BYTES = 96 * MIB;
+/* Of stacks and of what malloc sets aside for threads, which they do not fill. */
+static constexpr size_t STACKS_BYTES = 24 * 8 * MIB;
 
 TEST(budget_holds_crops_of_huge_pictures)
 {
@@ -85,7 +93,8 @@ TEST(budget_holds_crops_of_huge_pictures)
     const char *path = write_pictures();
     mr_dataset *d =
         mr_dataset_decode_image(shuffled(path, 10), .seed = 1, .image = {.height = 64, .width = 64, .channels = 3});
-    CHECK_EQ(count_within(mr_dataset_prefetch(mr_dataset_batch(d, 50), 8), 48 * MIB, SCRATCH_BYTES, 4), 20);
+    CHECK_EQ(count_within(mr_dataset_prefetch(mr_dataset_batch(d, 50), 8), 48 * MIB, RECORD_BYTES + SLACK_BYTES, 4),
+             20);
 }
 
 /* Whole pictures: five of 150 MB would be read ahead. */
@@ -96,7 +105,7 @@ TEST(budget_holds_huge_pictures_whole)
     mr_dataset *d = mr_dataset_decode_image(
         mr_dataset_repeat(mr_dataset_skip(mr_dataset_take(mr_dataset_records(path), 40), 35), 4),
         .image = {.dtype = MR_UINT8, .channels = 3});
-    CHECK_EQ(count_within(mr_dataset_prefetch(d, 64), 400 * MIB, SCRATCH_BYTES, 4), 20);
+    CHECK_EQ(count_within(mr_dataset_prefetch(d, 64), 400 * MIB, 3 * PIXELS_BYTES + SLACK_BYTES, 4), 20);
 }
 
 /* What an element needs beyond the budget it gets, alone. */
@@ -105,7 +114,7 @@ TEST(budget_smaller_than_an_element_goes_on)
     const char *path = write_pictures();
     mr_dataset *d = mr_dataset_decode_image(mr_dataset_skip(mr_dataset_take(mr_dataset_records(path), 60), 30),
                                             .image = {.dtype = MR_UINT8, .channels = 1});
-    CHECK_EQ(count_within(mr_dataset_prefetch(d, 16), 4 * MIB, 200 * MIB, 4), 30);
+    CHECK_EQ(count_within(mr_dataset_prefetch(d, 16), 4 * MIB, RECORD_BYTES + 2 * PIXELS_BYTES + SLACK_BYTES, 4), 30);
 }
 
 /* Strings of a batch are kept for the next one, but not those of an unusual one. */
@@ -127,5 +136,40 @@ TEST(budget_unusual_strings_are_given_back)
     if (test_allocations() < 0) test_skip("a sanitizer has memory of its own");
     static const mr_element_spec spec = {.count = 1, .dtypes = {MR_STRING}, .shapes = {{.rank = 0}}};
     mr_dataset *d = mr_dataset_map(mr_dataset_range(0, 10000, 1), make_string, nullptr, &spec);
-    CHECK_EQ(count_within(mr_dataset_prefetch(mr_dataset_batch(d, 16), 4), 64 * MIB, SCRATCH_BYTES, 1), 625);
+    CHECK_EQ(count_within(mr_dataset_prefetch(mr_dataset_batch(d, 16), 4), 64 * MIB, SLACK_BYTES, 1), 625);
+}
+
+/* Private memory that could be written, touched or not: what RLIMIT_DATA counts. */
+static size_t data_bytes(void)
+{
+    return status_kilobytes("VmData: %zu kB") * 1024;
+}
+
+/* ---- All together, with a limit that the system sets ---- */
+
+static mr_status any(void *context, const mr_element *input, bool *keep, mr_error *error)
+{
+    (void)context, (void)input, (void)error;
+    *keep = true;
+    return MR_OK;
+}
+
+/* 10 epochs of whole pictures that are shuffled when they are decoded, beside a cache of them made small: what is kept, what
+ * is read ahead and what threads work with, in one budget. Beyond it the system gives no memory: allocations fail. */
+TEST(budget_is_one_for_shuffle_cache_and_batches)
+{
+    if (test_allocations() < 0) test_skip("a sanitizer has memory of its own");
+    constexpr size_t BUDGET_BYTES = 256 * MIB, BEYOND_BYTES = RECORD_BYTES + 3 * PIXELS_BYTES + SLACK_BYTES;
+    const char *path = write_pictures();
+    mr_dataset *whole = mr_dataset_decode_image(shuffled(path, 10), .image = {.dtype = MR_UINT8, .channels = 1});
+    /* A stream, so that the shuffle holds pictures and not their numbers. */
+    whole = mr_dataset_shuffle(mr_dataset_filter(whole, any, nullptr), .buffer = 30, .seed = 2);
+    mr_dataset *small = mr_dataset_decode_image(mr_dataset_records(path), .image = {.height = 32, .width = 32});
+    small = mr_dataset_repeat(mr_dataset_cache(small, nullptr), 10);
+    mr_dataset *pair = mr_dataset_prefetch(mr_dataset_zip((mr_dataset *[]){whole, small}, 2), 16);
+    struct rlimit limit;
+    CHECK_EQ(getrlimit(RLIMIT_DATA, &limit), 0);
+    limit.rlim_cur = data_bytes() + BUDGET_BYTES + BEYOND_BYTES + STACKS_BYTES;
+    CHECK_EQ(setrlimit(RLIMIT_DATA, &limit), 0);
+    CHECK_EQ(count_within(pair, BUDGET_BYTES, BEYOND_BYTES, 4), 1000);
 }

@@ -214,6 +214,9 @@ TEST(seen_statistics_text_fits)
     CHECK_EQ(size, strlen(text));
     CHECK_CONTAINS(text, "shuffle");
     CHECK_CONTAINS(text, "100k");
+    CHECK_CONTAINS(text, " held ");
+    CHECK_EQ(s[1].held_bytes, 0);
+    CHECK(s[3].held_bytes >= 2 * 800);
     int lines = 0;
     for (const char *line = text; *line != '\0'; lines++) {
         size_t width = strcspn(line, "\n");

@@ -36,7 +36,7 @@ static constexpr int CHAINS = 5;
 typedef struct opened {
     mr_run run;
     mr_engines engines;
-    _Atomic size_t held_bytes;
+    mr_budget budget;
     mr_dataset *dataset;
     mr_pipeline pipeline;
 } opened;
@@ -46,8 +46,8 @@ static void open_tuned(opened *o, int which, int32_t threads)
     mr_error error = {0};
     *o = (opened){.dataset = some_chain(which)};
     mr_engines_init(&o->engines);
-    o->run =
-        (mr_run){.threads = threads, .budget_bytes = 1 << 20, .held_bytes = &o->held_bytes, .engines = &o->engines};
+    o->budget.limit_bytes = 1 << 20;
+    o->run = (mr_run){.threads = threads, .budget = &o->budget, .engines = &o->engines};
     CHECK_OK(mr_tuning_new(&(mr_iterator_options){.tune = MR_TUNE_ON}, &o->run, &o->run.tuning, &error));
     CHECK_OK(mr_pipeline_init(&o->pipeline, o->dataset, &o->run, 0, &error));
     mr_tuning_begin(o->run.tuning);
