@@ -81,9 +81,21 @@ static const char *escape(const char *name, char *text, size_t capacity)
     return text;
 }
 
-static double microseconds(const mr_trace *trace, uint64_t now_ns)
+/* As a number of JSON, whatever the program's locale. */
+typedef struct microseconds {
+    char text[32];
+} microseconds;
+
+static microseconds microseconds_of(uint64_t ns)
 {
-    return now_ns > trace->start_ns ? (double)(now_ns - trace->start_ns) * 1e-3 : 0;
+    microseconds number;
+    snprintf(number.text, sizeof number.text, "%llu.%03u", (unsigned long long)(ns / 1000), (unsigned)(ns % 1000));
+    return number;
+}
+
+static microseconds since_start(const mr_trace *trace, uint64_t now_ns)
+{
+    return microseconds_of(now_ns > trace->start_ns ? now_ns - trace->start_ns : 0);
 }
 
 mr_status mr_trace_new(const char *path, mr_trace **trace, mr_error *error)
@@ -143,9 +155,9 @@ void mr_trace_slice(mr_trace *trace, const char *name, uint64_t start_ns, uint64
 {
     char text[400], rows_text[48] = "";
     if (rows > 0) snprintf(rows_text, sizeof rows_text, ",\"args\":{\"rows\":%llu}", (unsigned long long)rows);
-    put_event(trace, end_ns, "{\"ph\":\"X\",\"name\":\"%s\",\"pid\":%d,\"tid\":%d,\"ts\":%.3f,\"dur\":%.3f%s}",
-              escape(name, text, sizeof text), (int)getpid(), (int)gettid(), microseconds(trace, start_ns),
-              (double)(end_ns - start_ns) * 1e-3, rows_text);
+    put_event(trace, end_ns, "{\"ph\":\"X\",\"name\":\"%s\",\"pid\":%d,\"tid\":%d,\"ts\":%s,\"dur\":%s%s}",
+              escape(name, text, sizeof text), (int)getpid(), (int)gettid(), since_start(trace, start_ns).text,
+              microseconds_of(end_ns - start_ns).text, rows_text);
 }
 
 void mr_trace_slots(mr_trace *trace, const char *name, uint32_t engine, uint64_t now_ns, uint64_t in_flight,
@@ -153,8 +165,8 @@ void mr_trace_slots(mr_trace *trace, const char *name, uint32_t engine, uint64_t
 {
     char text[400];
     put_event(trace, now_ns,
-              "{\"ph\":\"C\",\"name\":\"slots of %s %u\",\"pid\":%d,\"ts\":%.3f,\"args\":{\"working\":%llu,"
+              "{\"ph\":\"C\",\"name\":\"slots of %s %u\",\"pid\":%d,\"ts\":%s,\"args\":{\"working\":%llu,"
               "\"ready\":%llu}}",
-              escape(name, text, sizeof text), engine, (int)getpid(), microseconds(trace, now_ns),
+              escape(name, text, sizeof text), engine, (int)getpid(), since_start(trace, now_ns).text,
               (unsigned long long)(in_flight - ready), (unsigned long long)ready);
 }
