@@ -6,7 +6,8 @@
 
 typedef struct choose_settings {
     int32_t count;
-    double *sums; /* of weights up to and with each input; null: choices decide */
+    double *sums;    /* of weights up to and with each input; null: choices decide */
+    uint64_t unused; /* inputs of weight 0, a bit each */
     mr_sample_options options;
 } choose_settings;
 
@@ -14,7 +15,7 @@ typedef struct choose_stage {
     mr_stage stage;
     uint64_t seed;
     uint64_t draws; /* so far; some fell on inputs that have ended */
-    uint64_t ended; /* inputs, a bit each */
+    uint64_t ended; /* inputs, a bit each, and those that are never drawn */
 } choose_stage;
 
 constexpr int32_t INPUTS_MAX = 64;
@@ -41,7 +42,8 @@ static mr_status choose_begin(mr_stage *stage, uint64_t iteration, mr_error *err
     choose_stage *self = (choose_stage *)stage;
     (void)mr_stage_begin_simple(stage, iteration, nullptr);
     take_seed(self);
-    self->draws = self->ended = 0;
+    self->draws = 0;
+    self->ended = settings_of(self)->unused;
     for (int32_t i = 0; i < stage->child_count; i++) MR_TRY(mr_stage_begin(stage->children[i], iteration, error));
     return MR_OK;
 }
@@ -163,11 +165,10 @@ mr_dataset *mr_dataset_sample_from_(mr_dataset *const *inputs, const double *wei
     double sum = 0;
     for (int32_t i = 0; i < count; i++) {
         double weight = weights == nullptr ? 1 : weights[i];
-        /* A weight of 0 is never drawn: to wait for that dataset's end would be for ever. */
-        if (!isfinite(weight) || weight <= 0)
-            return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "sample_from: weight %d is %g; leave that dataset out",
-                                   i, weight);
+        if (!isfinite(weight) || weight < 0)
+            return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "sample_from: weight %d is %g", i, weight);
         s->sums[i] = sum += weight;
+        if (weight == 0) s->unused |= (uint64_t)1 << i;
     }
     return dataset;
 }

@@ -171,6 +171,12 @@ TEST(datasets_are_chosen_from)
     CHECK_EQ(count, 2000);
     for (int i = 0; i < 800; i++) from_first += found[i] < 1000;
     CHECK(from_first > 540 && from_first < 660);
+    /* What weighs nothing is left out, also all of it. */
+    for (int zeros = 1; zeros <= 3; zeros++) {
+        for (int i = 0; i < 3; i++) parts[i] = mr_dataset_range(0, 2, 1);
+        double weights[] = {zeros < 2, 0, zeros < 3};
+        CHECK_EQ(numbers_of(mr_dataset_sample_from(parts, weights, 3), nullptr, found, 4096), 6 - 2 * zeros);
+    }
 }
 
 TEST(classes_are_resampled)
