@@ -127,3 +127,10 @@ mr_status mr_fail_out_of_range(mr_error *error)
     mr_error reason = error == nullptr ? (mr_error){0} : *error;
     return mr_fail(error, MR_INVALID_ARGUMENT, "the function returned OUT_OF_RANGE: %s", reason.message);
 }
+
+mr_status mr_stage_said(const mr_stage *stage, const char *what, uint64_t number, mr_status status, mr_error *error)
+{
+    if (status == MR_OK) return MR_OK;
+    if (status == MR_OUT_OF_RANGE) status = mr_fail_out_of_range(error);
+    return mr_fail_in(error, status, "%s: %s %llu", stage->dataset->kind->name, what, (unsigned long long)number);
+}

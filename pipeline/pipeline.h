@@ -276,6 +276,9 @@ mr_status mr_lane_view(mr_lane *lane, mr_element *element, mr_error *error);
 void mr_payload_view(const mr_payload *payload, mr_element *element);
 /* Functions of the user may not end a sequence: MR_INVALID_ARGUMENT with what they said. */
 mr_status mr_fail_out_of_range(mr_error *error);
+/* What a function of the user, or a dataset that it made, said in a stream stage: its failure with the stage's name and
+ * what it was for: "scan: element 17: …". */
+mr_status mr_stage_said(const mr_stage *stage, const char *what, uint64_t number, mr_status status, mr_error *error);
 /* The value takes the tensor over. */
 void mr_value_take(mr_value *value, mr_tensor *tensor);
 /* The value as a tensor of its own: moved where it is one, else copied. The value is empty then. */

@@ -58,7 +58,7 @@ static mr_status flat_map_begin(mr_stage *stage, uint64_t iteration, mr_error *e
 }
 
 /* The pipeline of the input's element in the slot. */
-static mr_status open_with(flat_map_stage *self, slot *slot, const mr_item *item, mr_error *error)
+static mr_status make_with(flat_map_stage *self, slot *slot, const mr_item *item, mr_error *error)
 {
     const flat_map_settings *s = settings_of(&self->stage);
     mr_element element;
@@ -72,6 +72,11 @@ static mr_status open_with(flat_map_stage *self, slot *slot, const mr_item *item
     }
     return mr_inner_open(&slot->inner, made, &self->run, self->stage.run, &self->stage.dataset->spec,
                          self->stage.purpose, mr_digest(self->stage.iteration, slot->element), error);
+}
+
+static mr_status open_with(flat_map_stage *self, slot *slot, const mr_item *item, mr_error *error)
+{
+    return mr_stage_said(&self->stage, "element", slot->element, make_with(self, slot, item, error), error);
 }
 
 /* The input's next element into the slot. MR_OUT_OF_RANGE: there is none. */

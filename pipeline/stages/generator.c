@@ -37,7 +37,10 @@ static mr_status open_generator(generator_stage *self, mr_error *error)
 {
     const generator_settings *s = settings_of(&self->stage);
     if (self->is_open) return MR_OK;
-    if (s->generator.open != nullptr) MR_TRY(s->generator.open(s->context, self->stage.iteration, &self->state, error));
+    mr_status status = MR_OK;
+    if (s->generator.open != nullptr)
+        status = s->generator.open(s->context, self->stage.iteration, &self->state, error);
+    MR_TRY(mr_stage_said(&self->stage, "iteration", self->stage.iteration, status, error));
     self->is_open = true;
     return MR_OK;
 }
@@ -71,6 +74,7 @@ static mr_status generator_next(mr_stage *stage, mr_item *item, mr_error *error)
     }
     uint64_t number = stage->position++;
     if (status == MR_OK) status = check_element(&stage->dataset->spec, &element, error);
+    status = mr_stage_said(stage, "element", number, status, error);
     mr_payload *payload = status == MR_OK ? mr_payload_new(element.count) : nullptr;
     if (status == MR_OK && payload == nullptr) status = mr_fail_memory(error, sizeof *payload);
     if (status != MR_OK) {

@@ -135,10 +135,9 @@ static mr_status open_window(group_stage *self, mr_error *error)
     const group *g = &self->given;
     mr_dataset *window = mr_dataset_of_items(&dataset->input->spec, g->items, (int64_t)g->count), *made = nullptr;
     mr_status status = s->function(s->context, g->key, window, &made, error);
-    if (status == MR_OUT_OF_RANGE) status = mr_fail_out_of_range(error);
     if (status != MR_OK) {
         mr_dataset_free(made);
-        return status;
+        return mr_stage_said(&self->stage, "window", self->window, status, error);
     }
     return mr_inner_open(&self->inner, made, &self->run, self->stage.run, &dataset->spec, self->stage.purpose,
                          mr_digest(self->stage.iteration, self->window), error);
@@ -177,7 +176,7 @@ static mr_status take(group_stage *self, group **full, mr_error *error)
     if (status == MR_OK) {
         mr_payload_view(item.payload, &element);
         status = s->key(s->context, &element, &key, error);
-        if (status == MR_OUT_OF_RANGE) status = mr_fail_out_of_range(error);
+        status = mr_stage_said(&self->stage, "element", item.number, status, error);
     }
     if (status == MR_OK) status = find_group(self, key, &group, error);
     if (status == MR_OK) status = group_reserve(self, group, group->count + 1, error);
@@ -193,8 +192,8 @@ static mr_status take(group_stage *self, group **full, mr_error *error)
     int64_t size =
         s->options.window_size_of != nullptr ? s->options.window_size_of(s->context, key) : s->options.window_size;
     if (size < 1)
-        return mr_fail(error, MR_INVALID_ARGUMENT, "a window of %lld elements for key %lld", (long long)size,
-                       (long long)key);
+        return mr_fail(error, MR_INVALID_ARGUMENT, "group_by_window: a window of %lld elements for key %lld",
+                       (long long)size, (long long)key);
     if (group->count >= (uint64_t)size) *full = group;
     return MR_OK;
 }

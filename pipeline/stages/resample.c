@@ -96,9 +96,9 @@ static mr_status resample_next(mr_stage *stage, mr_item *item, mr_error *error)
         int64_t class = 0;
         mr_payload_view(item->payload, &element);
         mr_status status = s->class_of(s->context, &element, &class, error);
-        if (status == MR_OUT_OF_RANGE) status = mr_fail_out_of_range(error);
         if (status == MR_OK && (class < 0 || class >= s->class_count))
             status = mr_fail(error, MR_INVALID_ARGUMENT, "class %lld of %d", (long long)class, s->class_count);
+        status = mr_stage_said(stage, "element", item->number, status, error);
         bool is_kept = status == MR_OK && stays(self, (int32_t)class);
         self->taken++;
         if (status == MR_OK) self->counts[class]++;

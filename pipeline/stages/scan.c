@@ -58,8 +58,8 @@ static mr_status scan_next(mr_stage *stage, mr_item *item, mr_error *error)
     mr_element input, state = {0}, output = {0};
     mr_payload_view(taken.payload, &input);
     mr_status status = s->function(s->context, &self->state, &input, &state, &output, error);
-    if (status == MR_OUT_OF_RANGE) status = mr_fail_out_of_range(error);
     if (status == MR_OK) status = check_scanned(self, &state, &output, error);
+    status = mr_stage_said(stage, "element", taken.number, status, error);
     mr_item_deinit(&taken);
     mr_payload *payload = status == MR_OK ? mr_payload_new(output.count) : nullptr;
     if (status == MR_OK && payload == nullptr) status = mr_fail_memory(error, sizeof *payload);

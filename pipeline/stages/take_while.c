@@ -34,7 +34,7 @@ static mr_status take_while_next(mr_stage *stage, mr_item *item, mr_error *error
     bool stays = false;
     mr_payload_view(item->payload, &element);
     status = s->predicate(s->context, &element, &stays, error);
-    if (status == MR_OUT_OF_RANGE) status = mr_fail_out_of_range(error);
+    status = mr_stage_said(stage, "element", item->number, status, error);
     if (status == MR_OK && stays) {
         item->epoch = stage->iteration;
         item->number = stage->position - 1;

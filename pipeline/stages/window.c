@@ -146,10 +146,9 @@ static mr_status open_window(window_stage *self, mr_error *error)
         made = mr_dataset_batch(window, s->options.size);
     else
         status = s->function(s->context, window, &made, error);
-    if (status == MR_OUT_OF_RANGE) status = mr_fail_out_of_range(error);
     if (status != MR_OK) {
         mr_dataset_free(made);
-        return status;
+        return mr_stage_said(&self->stage, "window", self->window, status, error);
     }
     return mr_inner_open(&self->inner, made, &self->run, self->stage.run, &dataset->spec, self->stage.purpose,
                          mr_digest(self->stage.iteration, self->window), error);

@@ -284,3 +284,113 @@ TEST(streams_go_back_in_place)
 {
     for (int which = 0; which < STREAMS; which++) check_back_in_place(stream, which);
 }
+
+/* ---- Errors ---- */
+
+static mr_status refuse(const mr_element *input, mr_error *error)
+{
+    if (input->count > 0 && mr_tensor_int64s(&input->tensors[0])[0] != 2) return MR_OK;
+    return mr_fail(error, MR_DATA_LOSS, "no two");
+}
+
+static mr_status refuse_predicate(void *context, const mr_element *input, bool *stays, mr_error *error)
+{
+    (void)context;
+    *stays = true;
+    return refuse(input, error);
+}
+
+static mr_status refuse_key(void *context, const mr_element *input, int64_t *key, mr_error *error)
+{
+    (void)context;
+    *key = 0;
+    return refuse(input, error);
+}
+
+static mr_status refuse_dataset(void *context, const mr_element *input, mr_dataset **output, mr_error *error)
+{
+    (void)context;
+    *output = mr_dataset_range(0, 1, 1);
+    return refuse(input, error);
+}
+
+static mr_status make_bad_dataset(void *context, const mr_element *input, mr_dataset **output, mr_error *error)
+{
+    (void)context, (void)error;
+    *output = mr_dataset_range(0, 1, mr_tensor_int64s(&input->tensors[0])[0] != 2);
+    return MR_OK;
+}
+
+static mr_status refuse_scan(void *context, const mr_element *state, const mr_element *input, mr_element *next_state,
+                             mr_element *output, mr_error *error)
+{
+    (void)context, (void)state, (void)next_state;
+    output->count = 1;
+    output->tensors[0] = mr_tensor_ref(&input->tensors[0]);
+    return refuse(input, error);
+}
+
+static mr_status refuse_window(void *context, mr_dataset *window, mr_dataset **output, mr_error *error)
+{
+    (void)context;
+    *output = window;
+    return ++*(int *)context == 3 ? mr_fail(error, MR_DATA_LOSS, "no two") : MR_OK;
+}
+
+static mr_status refuse_group(void *context, int64_t key, mr_dataset *window, mr_dataset **output, mr_error *error)
+{
+    (void)key;
+    return refuse_window(context, window, output, error);
+}
+
+static mr_status generate_two(void *context, void *state, mr_element *output, mr_error *error)
+{
+    (void)state;
+    if (++*(int *)context == 3) return mr_fail(error, MR_DATA_LOSS, "no two");
+    output->count = 1;
+    return mr_tensor_init_int64(&output->tensors[0], 0, error);
+}
+
+/* The first error of the dataset. */
+static const char *error_of(mr_dataset *dataset)
+{
+    static mr_error error;
+    mr_iterator *iterator = nullptr;
+    mr_element element = {0};
+    mr_status status = MR_OK;
+    error = (mr_error){0};
+    CHECK_OK(mr_iterator_new(dataset, nullptr, &iterator, &error));
+    while (status == MR_OK) status = mr_iterator_next(iterator, &element, &error);
+    CHECK(status != MR_OUT_OF_RANGE);
+    mr_element_deinit(&element);
+    mr_iterator_free(iterator);
+    mr_dataset_free(dataset);
+    return error.message;
+}
+
+TEST(stream_errors_name_the_stage_and_the_element)
+{
+    mr_dataset *(*from)(int64_t, int64_t, int64_t) = mr_dataset_range;
+    const mr_element_spec *one = &one_int64;
+    int calls[4] = {0};
+    CHECK_STR(error_of(mr_dataset_take_while(from(0, 9, 1), refuse_predicate, nullptr)),
+              "take_while: element 2: no two");
+    CHECK_STR(error_of(mr_dataset_flat_map(from(0, 9, 1), refuse_dataset, nullptr, one)),
+              "flat_map: element 2: no two");
+    CHECK_STR(error_of(mr_dataset_interleave(from(0, 9, 1), make_bad_dataset, nullptr, one)),
+              "interleave: element 2: range: step is 0");
+    CHECK_STR(error_of(mr_dataset_scan(from(0, 9, 1), &(mr_element){0}, refuse_scan, nullptr, one)),
+              "scan: element 2: no two");
+    CHECK_STR(error_of(mr_dataset_group_by_window(from(0, 9, 1), refuse_key, nullptr, nullptr, one, .window_size = 5)),
+              "group_by_window: element 2: no two");
+    CHECK_STR(
+        error_of(mr_dataset_group_by_window(from(3, 9, 1), refuse_key, refuse_group, &calls[0], one, .window_size = 1)),
+        "group_by_window: window 3: no two");
+    CHECK_STR(error_of(mr_dataset_window(from(0, 9, 1), refuse_window, &calls[1], one, .size = 1)),
+              "window: window 2: no two");
+    double target[] = {1};
+    CHECK_STR(error_of(mr_dataset_rejection_resample(from(0, 9, 1), refuse_key, nullptr, target, 1)),
+              "rejection_resample: element 2: no two");
+    CHECK_STR(error_of(mr_dataset_generator(&(mr_generator){.next = generate_two}, &calls[2], one)),
+              "generator: element 2: no two");
+}
