@@ -21,6 +21,7 @@ typedef struct split {
     size_t text_used; /* of row->text */
     bool is_end;
     char separator;
+    int32_t stray; /* the first cell, from 1, that has a quote inside; 0: none has */
 } split;
 
 /* What ends a cell. */
@@ -66,7 +67,7 @@ static mr_status split_plain(split *split, cell_end *end, mr_error *error)
     while (split->at < split->size) {
         char c = split->text[split->at];
         if (c == split->separator || c == '\n' || c == '\r') break;
-        if (c == '"') return fail_cell(split, "a quote inside a cell without quotes; write \"…\"\"…\"", error);
+        if (c == '"' && !split->row->no_quotes && split->stray == 0) split->stray = split->row->count + 1;
         if (c == '\0') return fail_cell(split, "a NUL byte, so this is not text", error);
         split->at++;
     }
@@ -138,17 +139,21 @@ mr_status mr_csv_split(mr_csv_row *row, mr_string text, bool is_end, char separa
                    .separator = separator ? separator : ','};
     row->count = 0;
     *used = 0;
-    while (split.at < split.size && (split.text[split.at] == '\n' || split.text[split.at] == '\r')) split.at++;
+    while (!row->keeps_blank && split.at < split.size && (split.text[split.at] == '\n' || split.text[split.at] == '\r'))
+        split.at++;
     if (split.at == split.size) return MR_OUT_OF_RANGE;
     cell_end end = END_CELL;
     while (end == END_CELL) {
-        if (split.at < split.size && split.text[split.at] == '"')
+        if (!row->no_quotes && split.at < split.size && split.text[split.at] == '"')
             MR_TRY(split_quoted(&split, &end, error));
         else
             MR_TRY(split_plain(&split, &end, error));
     }
     if (end == END_MORE) return MR_OUT_OF_RANGE;
     *used = split.at;
+    if (split.stray > 0)
+        return mr_fail(error, MR_DATA_LOSS, "cell %d: a quote inside a cell without quotes; write \"…\"\"…\"",
+                       split.stray);
     return MR_OK;
 }
 

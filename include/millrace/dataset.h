@@ -101,7 +101,8 @@ mr_dataset *mr_dataset_npy(const char *const *paths, int32_t count);
  * and the sample's name last ("__key__"). A sample that lacks one is left out. Headers are read when the dataset is made,
  * bytes when they are asked for: the whole is shuffled without memory. */
 mr_dataset *mr_dataset_tar(const char *pattern, const char *const *extensions, int32_t count);
-/* Lines (string scalars) of text files, without their LF or CRLF. GZIP files are inflated first.
+/* Lines (string scalars) of text files, without their LF and without any CR, as tf.data's TextLineDataset. GZIP files are
+ * inflated first.
  * errors  a line is at most MR_LINE_SIZE_MAX long */
 #define MR_LINE_SIZE_MAX ((size_t)256 << 20)
 mr_dataset *mr_dataset_text_lines(const char *pattern);
@@ -114,8 +115,13 @@ typedef struct mr_csv_options {
     bool has_header;      /* the first row of each file is passed over */
     char separator;       /* 0: a comma */
     const char *na_value; /* also taken as an empty cell; null: "" alone */
+    int32_t cells;        /* of every row; another number is an error. 0: more than are asked for are let be, as with
+                             select_cols in tf.data, where all have to be asked for otherwise */
+    bool no_quotes;       /* quotes are characters as any other: use_quote_delim = False */
 } mr_csv_options;
-/* Rows of CSV files as tf.data's CsvDataset reads them: one scalar for each column that is asked for. */
+/* Rows of CSV files as tf.data's CsvDataset reads them: one scalar for each column that is asked for. A line without a
+ * character is a row of one empty cell. A file without the row that has_header wants is empty. A bad row is an error once;
+ * one whose end a quote hides is that of its file, too. */
 mr_dataset *mr_dataset_csv_(const char *pattern, const mr_csv_column *columns, int32_t count,
                             const mr_csv_options *options);
 #define mr_dataset_csv(pattern, columns, count, ...)                                                                   \
@@ -338,10 +344,11 @@ mr_dataset *mr_dataset_interleave_(mr_dataset *input, mr_dataset_function functi
 
 typedef struct mr_sample_options {
     uint64_t seed;
-    bool stop_on_empty; /* end with the first dataset that ends; otherwise the others go on */
+    bool stop_on_empty; /* end with the first dataset that ends; otherwise the others go on. tf.data's
+                           choose_from_datasets stops where nothing else is said */
 } mr_sample_options;
 /* Each element from one of the datasets, drawn at random. The inputs are taken over, of one structure.
- * weights  one for each, not negative; null: all equal */
+ * weights  one for each, not negative; one of 0 leaves its dataset out; null: all equal */
 mr_dataset *mr_dataset_sample_from_(mr_dataset *const *inputs, const double *weights, int32_t count,
                                     const mr_sample_options *options);
 #define mr_dataset_sample_from(inputs, weights, count, ...)                                                            \
@@ -441,7 +448,7 @@ typedef mr_status (*mr_group_function)(void *context, int64_t key, mr_dataset *w
                                        mr_error *error);
 typedef struct mr_group_options {
     int64_t window_size;                                   /* elements of one key that make a window */
-    int64_t (*window_size_of)(void *context, int64_t key); /* or: for each key; null: window_size */
+    int64_t (*window_size_of)(void *context, int64_t key); /* or: for each key, always the same; null: window_size */
     void (*release)(void *context);
 } mr_group_options;
 /* Collects elements by key; as soon as a key has a window full of them, what function makes of it comes next. At the end

@@ -48,7 +48,7 @@ void mr_input_file_free(mr_input_file *file); /* null is allowed */
 
 /* RFC 4180, as TensorFlow's CsvDataset reads it: cells between separators; a cell in quotes holds separators, line breaks
  * and doubled quotes; lines end in LF, CRLF or CR. Quotes inside a cell that does not begin with one are an error. Lines
- * without a character are passed over. A UTF-8 mark at the begin is skipped; UTF-16 and NUL are refused. Bytes above 127
+ * without a character are passed over, unless keeps_blank. A UTF-8 mark at the begin is skipped; UTF-16 and NUL are refused. Bytes above 127
  * are taken as they are. */
 
 #define MR_CSV_ROW_SIZE_MAX ((size_t)16 << 20)
@@ -63,11 +63,15 @@ typedef struct mr_csv_row {
     size_t text_capacity;
     char *buffer; /* of mr_csv_row_at */
     size_t buffer_capacity;
+    /* Set by the caller: */
+    bool keeps_blank; /* a line without a character is a row of one empty cell */
+    bool no_quotes;   /* quotes are characters as any other */
 } mr_csv_row;
 
 /* Splits the first row of text. is_end: nothing follows text.
  * used    bytes of text that the row took, its line end and lines without a character before it included
- * errors  MR_OUT_OF_RANGE: no row (is_end), or it is not whole and wants more text; MR_DATA_LOSS: with the cell's number */
+ * errors  MR_OUT_OF_RANGE: no row (is_end), or it is not whole and wants more text; MR_DATA_LOSS: with the cell's number;
+ *         used is 0 when the damage hides where the row ends */
 mr_status mr_csv_split(mr_csv_row *row, mr_string text, bool is_end, char separator, size_t *used, mr_error *error);
 /* Fills row with the row that begins at an offset, as mr_csv_reader_offset gave it; safe from any thread.
  * separator  0: a comma */

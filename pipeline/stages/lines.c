@@ -1,19 +1,24 @@
 /* text_lines and csv: sources that go through files of text from their beginning. The place is the file and the byte in
  * it, so that to come back costs nothing. */
+#include "pipeline/lines.h"
 #include "pipeline/pipeline.h"
 
 #include <millrace/formats.h>
 #include <millrace/record.h>
 
 #include <errno.h>
-#include <math.h>
+#include <locale.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
+#include <threads.h>
 
 typedef struct lines_settings {
     char **paths; /* owned */
     int32_t path_count;
+    /* Of each file: the number of its first element, plus 1; 0 when nobody has come there yet. The same for all. */
+    _Atomic uint64_t *begins;
     /* csv: */
     mr_csv_column *columns; /* in the arena; fallbacks are owned by defaults */
     mr_tensor *defaults;
@@ -21,11 +26,14 @@ typedef struct lines_settings {
     bool has_header;
     char separator;
     const char *na_value;
+    int32_t cells; /* of every row; 0: any number */
+    bool no_quotes;
 } lines_settings;
 
 typedef struct lines_stage {
     mr_stage stage;
     int32_t file;         /* that is read */
+    uint64_t file_begin;  /* number of its first element */
     mr_input_file *input; /* null: not open */
     char *window;         /* owned; bytes of the file from offset on */
     size_t capacity, begin, end;
@@ -48,10 +56,11 @@ static const lines_settings *settings_of(const lines_stage *self)
 static uint64_t lines_digest(const mr_dataset *dataset)
 {
     const lines_settings *s = dataset->settings;
-    uint64_t digest = mr_digest((uint64_t)s->path_count, (uint64_t)s->column_count);
+    constexpr uint64_t PLACE_FORM = 2;
+    uint64_t digest = mr_digest(mr_digest(PLACE_FORM, (uint64_t)s->path_count), (uint64_t)s->column_count);
     for (int32_t i = 0; i < s->column_count; i++)
         digest = mr_digest(mr_digest(digest, (uint64_t)s->columns[i].index), (uint64_t)s->columns[i].dtype);
-    return mr_digest(digest, (uint64_t)s->has_header << 8 | (unsigned char)s->separator);
+    return mr_digest(digest, (uint64_t)s->no_quotes << 9 | (uint64_t)s->has_header << 8 | (unsigned char)s->separator);
 }
 
 static void close_file(lines_stage *self)
@@ -74,6 +83,7 @@ static mr_status lines_begin(mr_stage *stage, uint64_t iteration, mr_error *erro
     lines_stage *self = (lines_stage *)stage;
     close_file(self);
     self->file = 0;
+    self->file_begin = 0;
     return mr_stage_begin_simple(stage, iteration, error);
 }
 
@@ -132,14 +142,13 @@ static mr_status next_line(lines_stage *self, mr_string *line, mr_error *error)
         }
         if (end == nullptr && held == 0) return mr_fail(error, MR_OUT_OF_RANGE, "end of file");
         size_t size_bytes = end == nullptr ? held : (size_t)(end - from);
-        *line = (mr_string){from, size_bytes};
-        if (end != nullptr && size_bytes > 0 && from[size_bytes - 1] == '\r') line->size_bytes--;
+        *line = mr_line_without_returns(self->window + self->begin, size_bytes);
         consume(self, size_bytes + (end != nullptr));
         return MR_OK;
     }
 }
 
-/* The next row of CSV; the same. A row that is damaged ends its file: where the next one begins is not known. */
+/* The next row of CSV; the same. A row whose damage hides where it ends is the last one of its file. */
 static mr_status next_row(lines_stage *self, mr_error *error)
 {
     for (;;) {
@@ -157,6 +166,10 @@ static mr_status next_row(lines_stage *self, mr_error *error)
         }
         (void)mr_fail(error, status, "%s: the row at byte %llu: %s", mr_input_file_name(self->input),
                       (unsigned long long)self->offset, reason.message);
+        if (used > 0) {
+            consume(self, used);
+            return status;
+        }
         consume(self, text.size_bytes);
         self->ended = true;
         self->begin = self->end = 0;
@@ -169,12 +182,52 @@ static bool is_empty(const lines_settings *s, mr_string cell)
     return cell.size_bytes == 0 || (s->na_value != nullptr && mr_string_equal(cell, mr_string_from(s->na_value)));
 }
 
+/* Numbers as TensorFlow reads them, whatever the program's locale: white space around them; real ones may have a plus, be
+ * nan, inf or a hexadecimal whole number. */
+static bool is_number(const char *text, bool is_real)
+{
+    if (*text == '-' || (is_real && *text == '+')) text++;
+    if (is_real && (strcasecmp(text, "nan") == 0 || strcasecmp(text, "inf") == 0)) return true;
+    if (is_real && text[0] == '0' && (text[1] | 0x20) == 'x')
+        return text[2] != '\0' && text[2 + strspn(text + 2, "0123456789abcdefABCDEF")] == '\0';
+    size_t digits = strspn(text, "0123456789");
+    text += digits;
+    if (is_real && *text == '.') {
+        size_t more = strspn(++text, "0123456789");
+        digits += more;
+        text += more;
+    }
+    if (is_real && digits > 0 && (*text | 0x20) == 'e') {
+        text += 1 + (text[1] == '+' || text[1] == '-');
+        digits = strspn(text, "0123456789");
+        text += digits;
+    }
+    return digits > 0 && *text == '\0';
+}
+
+static locale_t plain_locale;
+static once_flag plain_locale_once = ONCE_FLAG_INIT;
+static void make_plain_locale(void)
+{
+    plain_locale = newlocale(LC_ALL_MASK, "C", (locale_t) nullptr);
+}
+
 static mr_status parse_number(mr_string cell, mr_dtype dtype, mr_tensor *tensor, mr_error *error)
 {
-    char text[64], *end;
+    static const char spaces[] = " \t\n\v\f\r";
+    char text[64];
+    while (cell.size_bytes > 0 && memchr(spaces, cell.data[0], sizeof spaces - 1) != nullptr)
+        cell = (mr_string){cell.data + 1, cell.size_bytes - 1};
+    while (cell.size_bytes > 0 && memchr(spaces, cell.data[cell.size_bytes - 1], sizeof spaces - 1) != nullptr)
+        cell.size_bytes--;
     if (cell.size_bytes >= sizeof text) return mr_fail(error, MR_INVALID_ARGUMENT, "is no number");
     memcpy(text, cell.data, cell.size_bytes);
     text[cell.size_bytes] = '\0';
+    bool is_real = dtype == MR_FLOAT || dtype == MR_DOUBLE;
+    if (!is_number(text, is_real))
+        return mr_fail(error, MR_INVALID_ARGUMENT, "\"%s\" is no %s", text, mr_dtype_name(dtype));
+    call_once(&plain_locale_once, make_plain_locale);
+    if (plain_locale == (locale_t) nullptr) return mr_fail(error, MR_RESOURCE_EXHAUSTED, "no memory for a locale");
     errno = 0;
     union {
         float f;
@@ -184,25 +237,27 @@ static mr_status parse_number(mr_string cell, mr_dtype dtype, mr_tensor *tensor,
     } value = {0};
     bool fits = true;
     if (dtype == MR_FLOAT) {
-        value.f = strtof(text, &end);
+        value.f = strtof_l(text, nullptr, plain_locale);
     } else if (dtype == MR_DOUBLE) {
-        value.d = strtod(text, &end);
+        value.d = strtod_l(text, nullptr, plain_locale);
     } else {
-        int64_t number = strtoll(text, &end, 10);
+        int64_t number = strtoll(text, nullptr, 10);
         fits = errno == 0 && (dtype == MR_INT64 || (number >= INT32_MIN && number <= INT32_MAX));
         if (dtype == MR_INT32)
             value.i32 = (int32_t)number;
         else
             value.i64 = number;
     }
-    if (end == text || *end != '\0' || !fits)
-        return mr_fail(error, MR_INVALID_ARGUMENT, "\"%s\" is no %s", text, mr_dtype_name(dtype));
+    if (!fits) return mr_fail(error, MR_INVALID_ARGUMENT, "\"%s\" is no %s", text, mr_dtype_name(dtype));
     return mr_tensor_init_copy(tensor, dtype, MR_SCALAR, &value, error);
 }
 
 static mr_status take_cells(lines_stage *self, uint64_t offset, mr_payload *payload, mr_error *error)
 {
     const lines_settings *s = settings_of(self);
+    if (s->cells > 0 && self->row.count != s->cells)
+        return mr_fail(error, MR_INVALID_ARGUMENT, "%s: the row at byte %llu has %d cells, not %d",
+                       mr_input_file_name(self->input), (unsigned long long)offset, self->row.count, s->cells);
     for (int32_t i = 0; i < s->column_count; i++) {
         const mr_csv_column *column = &s->columns[i];
         mr_error reason = {0};
@@ -230,6 +285,7 @@ static mr_status open_next(lines_stage *self, mr_error *error)
 {
     const lines_settings *s = settings_of(self);
     if (self->file >= s->path_count) return mr_fail(error, MR_OUT_OF_RANGE, "end of sequence");
+    atomic_store_explicit(&s->begins[self->file], self->file_begin + 1, memory_order_relaxed);
     return mr_input_file_open(s->paths[self->file], true, &self->input, error);
 }
 
@@ -242,8 +298,9 @@ static mr_status next_element(lines_stage *self, mr_payload *payload, mr_error *
         MR_TRY(next_line(self, &line, error));
         return mr_tensor_init_string(&payload->tensors[0], line, error);
     }
-    if (s->has_header && !self->is_past_header) MR_TRY(next_row(self, error));
+    bool is_header = s->has_header && !self->is_past_header;
     self->is_past_header = true;
+    if (is_header) MR_TRY(next_row(self, error));
     uint64_t offset = self->offset;
     MR_TRY(next_row(self, error));
     return take_cells(self, offset, payload, error);
@@ -259,12 +316,13 @@ static mr_status lines_next(mr_stage *stage, mr_item *item, mr_error *error)
         mr_status status = self->input == nullptr ? open_next(self, error) : MR_OK;
         if (status != MR_OK) {
             mr_item_deinit(item);
-            return status;
+            return status == MR_OUT_OF_RANGE ? status : mr_fail_in(error, status, "%s", stage->dataset->kind->name);
         }
         status = next_element(self, payload, error);
         if (status == MR_OUT_OF_RANGE) {
             close_file(self);
             self->file++;
+            self->file_begin = stage->position;
             continue;
         }
         if (status == MR_OK) {
@@ -273,7 +331,7 @@ static mr_status lines_next(mr_stage *stage, mr_item *item, mr_error *error)
         }
         mr_item_deinit(item);
         if (status != MR_UNAVAILABLE) stage->position++;
-        return status;
+        return mr_fail_in(error, status, "%s", stage->dataset->kind->name);
     }
 }
 
@@ -281,6 +339,7 @@ static mr_status lines_save(mr_stage *stage, mr_place *place, mr_error *error)
 {
     const lines_stage *self = (const lines_stage *)stage;
     MR_TRY(mr_place_put(place, (uint64_t)self->file, error));
+    MR_TRY(mr_place_put(place, self->file_begin, error));
     MR_TRY(mr_place_put(place, self->is_past_header, error));
     return mr_place_put(place, self->offset, error);
 }
@@ -288,12 +347,14 @@ static mr_status lines_save(mr_stage *stage, mr_place *place, mr_error *error)
 static mr_status lines_restore(mr_stage *stage, mr_place_reader *reader, mr_error *error)
 {
     lines_stage *self = (lines_stage *)stage;
-    uint64_t file = 0, is_past_header = 0, offset = 0;
+    uint64_t file = 0, file_begin = 0, is_past_header = 0, offset = 0;
     MR_TRY(mr_place_get_below(reader, (uint64_t)settings_of(self)->path_count, &file, error));
+    MR_TRY(mr_place_get_below(reader, stage->position, &file_begin, error));
     MR_TRY(mr_place_get_below(reader, 1, &is_past_header, error));
     MR_TRY(mr_place_get_below(reader, MR_POSITION_MAX, &offset, error));
     close_file(self);
     self->file = (int32_t)file;
+    self->file_begin = file_begin;
     if (offset == 0) return MR_OK;
     MR_TRY(open_next(self, error));
     self->offset = offset;
@@ -304,7 +365,10 @@ static mr_status lines_restore(mr_stage *stage, mr_place_reader *reader, mr_erro
 static mr_status lines_prepare(mr_stage *stage, mr_error *error)
 {
     (void)error;
+    lines_stage *self = (lines_stage *)stage;
     stage->is_seekable = false;
+    self->row.keeps_blank = true;
+    self->row.no_quotes = settings_of(self)->no_quotes;
     return MR_OK;
 }
 
@@ -318,8 +382,20 @@ static void lines_stage_deinit(mr_stage *stage)
 
 static void lines_describe(const mr_dataset *dataset, uint64_t number, char *text, size_t size_bytes)
 {
-    (void)dataset;
-    snprintf(text, size_bytes, "line %llu", (unsigned long long)number);
+    const lines_settings *s = dataset->settings;
+    int32_t file = -1;
+    uint64_t begin = 0;
+    for (int32_t i = 0; i < s->path_count; i++) {
+        uint64_t found = atomic_load_explicit(&s->begins[i], memory_order_relaxed);
+        if (found == 0 || found - 1 > number) continue;
+        file = i;
+        begin = found - 1;
+    }
+    const char *what = s->columns == nullptr ? "line" : "row";
+    if (file < 0)
+        snprintf(text, size_bytes, "%s %llu of all", what, (unsigned long long)number + 1);
+    else
+        snprintf(text, size_bytes, "%s: %s %llu", s->paths[file], what, (unsigned long long)(number - begin) + 1);
 }
 
 static void lines_deinit(mr_dataset *dataset)
@@ -366,6 +442,8 @@ static mr_dataset *make(const mr_dataset_kind *kind, const char *pattern)
         s->path_count = 0;
         return mr_dataset_fail(dataset, error.status, "%s: %s", kind->name, error.message);
     }
+    s->begins = MR_ARENA_NEW(&dataset->arena, _Atomic uint64_t, (size_t)s->path_count);
+    if (s->begins == nullptr) return mr_dataset_fail(dataset, MR_RESOURCE_EXHAUSTED, "%s: no memory", kind->name);
     return dataset;
 }
 
@@ -403,7 +481,11 @@ mr_dataset *mr_dataset_csv_(const char *pattern, const mr_csv_column *columns, i
                                MR_COMPONENTS_MAX);
     s->columns = MR_ARENA_NEW(&dataset->arena, mr_csv_column, (size_t)count);
     s->defaults = MR_ARENA_NEW(&dataset->arena, mr_tensor, (size_t)count);
+    if (options->cells < 0)
+        return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "csv: rows of %d cells", options->cells);
     s->has_header = options->has_header;
+    s->cells = options->cells;
+    s->no_quotes = options->no_quotes;
     s->separator = options->separator == '\0' ? ',' : options->separator;
     if (options->na_value != nullptr) s->na_value = mr_arena_strdup(&dataset->arena, options->na_value);
     if (s->columns == nullptr || s->defaults == nullptr || (options->na_value != nullptr && s->na_value == nullptr))

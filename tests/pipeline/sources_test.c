@@ -43,10 +43,10 @@ static const char *strings_of(mr_dataset *dataset)
 TEST(lines_come_without_their_ends)
 {
     const char *path = write_text("lines.txt", "one\r\ntwo\n\nfour\rstill four\nlast");
-    CHECK_STR(strings_of(mr_dataset_text_lines(path)), "one|two||four\rstill four|last|");
+    CHECK_STR(strings_of(mr_dataset_text_lines(path)), "one|two||fourstill four|last|");
     (void)write_text("lines2.txt", "");
     (void)write_text("lines3.txt", "x\n");
-    CHECK_STR(strings_of(mr_dataset_text_lines(test_path("lines*.txt"))), "one|two||four\rstill four|last|x|");
+    CHECK_STR(strings_of(mr_dataset_text_lines(test_path("lines*.txt"))), "one|two||fourstill four|last|x|");
 }
 
 static mr_dataset *table(bool has_fallback)
@@ -76,6 +76,117 @@ TEST(csv_rows_are_typed_and_bad_cells_cost_one_row)
     CHECK(strstr(error.message, "table.csv: the row at byte 38: column 1 \"x\" is no int64") != nullptr);
     mr_element_deinit(&element);
     mr_iterator_free(iterator);
+    mr_dataset_free(d);
+}
+
+/* The first column of a table as strings; "!" for a row that is an error. */
+static const char *cells_of(const char *text, mr_csv_options options)
+{
+    static const mr_csv_column first[] = {{0, MR_STRING, nullptr}};
+    return strings_of(mr_dataset_csv_(write_text("cells.csv", text), first, 1, &options));
+}
+
+TEST(csv_rows_are_split_as_tensorflow_splits_them)
+{
+    CHECK_STR(cells_of("a\n\nb\r\rc", (mr_csv_options){0}), "a|!|b|!|c|");
+    CHECK_STR(cells_of("a\"b,c\nd,\"e\nf\"\ng", (mr_csv_options){0}), "!|d|g|");
+    CHECK_STR(cells_of("\"a\"b\nc\n", (mr_csv_options){0}), "!|");
+    CHECK_STR(cells_of("\"a\"b\nc\"\n", (mr_csv_options){.no_quotes = true}), "\"a\"b|c\"|");
+    CHECK_STR(cells_of("a,b\nc\nd,e,f\ng,h\n", (mr_csv_options){.cells = 2}), "a|!|!|g|");
+    CHECK_STR(cells_of("a\"\nb\nc\n", (mr_csv_options){.has_header = true}), "!|b|c|");
+}
+
+/* The numbers of a column as text; "!" for a cell that is none. */
+static const char *numbers_as_text(const char *cells, mr_dtype dtype)
+{
+    static char text[512];
+    mr_error error = {0};
+    mr_iterator *iterator = nullptr;
+    mr_element element = {0};
+    mr_status status;
+    size_t at = 0;
+    mr_csv_column column = {0, dtype, nullptr};
+    mr_dataset *d = mr_dataset_csv(write_text("numbers.csv", cells), &column, 1);
+    CHECK_OK(mr_iterator_new(d, nullptr, &iterator, &error));
+    while ((status = mr_iterator_next(iterator, &element, &error)) != MR_OUT_OF_RANGE) {
+        if (status != MR_OK)
+            at += (size_t)snprintf(text + at, sizeof text - at, "! ");
+        else if (dtype == MR_FLOAT)
+            at +=
+                (size_t)snprintf(text + at, sizeof text - at, "%g ", (double)mr_tensor_floats(&element.tensors[0])[0]);
+        else
+            at += (size_t)snprintf(text + at, sizeof text - at, "%d ", mr_tensor_int32s(&element.tensors[0])[0]);
+    }
+    mr_element_deinit(&element);
+    mr_iterator_free(iterator);
+    mr_dataset_free(d);
+    return text;
+}
+
+TEST(csv_numbers_are_those_that_tensorflow_takes)
+{
+    CHECK_STR(numbers_as_text(
+                  "1\n 1\t\n+1\n-.5\n1.\n.\n1e5\n1E+2\n1e\nnan\n-INF\ninfinity\n0x10\n0x1p3\n- 1\n1e400\n1f", MR_FLOAT),
+              "1 1 1 -0.5 1 ! 100000 100 ! nan -inf ! 16 ! ! inf ! ");
+    CHECK_STR(numbers_as_text(" 7 \n+7\n-7\n007\n0x7\n7.0\n1 2\n2147483648\n-2147483648", MR_INT32),
+              "7 ! -7 7 ! ! ! ! -2147483648 ");
+}
+
+TEST(lines_have_no_returns)
+{
+    CHECK_STR(strings_of(mr_dataset_text_lines(write_text("returns.txt", "a\r\nb\rc\n\r\n\r\rd\r"))), "a|bc||d|");
+}
+
+static mr_status refuse_b(void *context, const mr_element *input, mr_random *random, mr_element *output,
+                          mr_error *error)
+{
+    (void)context, (void)random;
+    mr_string line = mr_tensor_strings(&input->tensors[0])[0];
+    if (line.size_bytes == 1 && line.data[0] == 'b') return mr_fail(error, MR_DATA_LOSS, "no b");
+    output->count = 1;
+    output->tensors[0] = mr_tensor_ref(&input->tensors[0]);
+    return MR_OK;
+}
+
+/* The iterator's next error, of which there is one. */
+static void check_next_error(mr_iterator *iterator, const char *expected)
+{
+    mr_error error = {0};
+    mr_element element = {0};
+    mr_status status = MR_OK;
+    while (status == MR_OK) status = mr_iterator_next(iterator, &element, &error);
+    CHECK_EQ(status, MR_DATA_LOSS);
+    CHECK_CONTAINS(error.message, expected);
+    mr_element_deinit(&element);
+}
+
+TEST(lines_that_fail_are_named_by_file_and_line)
+{
+    mr_error error = {0};
+    mr_tensor place = {0};
+    mr_element element = {0};
+    mr_iterator *iterator = nullptr, *again = nullptr;
+    (void)write_text("named1.txt", "a\nb\na\n");
+    (void)write_text("named2.txt", "");
+    (void)write_text("named3.txt", "a\na\na\nb\n");
+    mr_dataset *d = mr_dataset_text_lines(test_path("named?.txt"));
+    d = mr_dataset_map(d, refuse_b, nullptr, mr_dataset_spec(d));
+    CHECK_OK(mr_iterator_new(d, nullptr, &iterator, &error));
+    check_next_error(iterator, "named1.txt: line 2: no b");
+    for (int i = 0; i < 2; i++) CHECK_OK(mr_iterator_next(iterator, &element, &error));
+    CHECK_OK(mr_iterator_save(iterator, &place, &error));
+    check_next_error(iterator, "named3.txt: line 4: no b");
+    mr_iterator_free(iterator);
+    mr_dataset_free(d);
+    /* In another process nobody has seen the file's beginning. */
+    d = mr_dataset_text_lines(test_path("named?.txt"));
+    d = mr_dataset_map(d, refuse_b, nullptr, mr_dataset_spec(d));
+    CHECK_OK(mr_iterator_new(d, nullptr, &again, &error));
+    CHECK_OK(mr_iterator_restore(again, &place, &error));
+    check_next_error(again, "named3.txt: line 4: no b");
+    mr_tensor_deinit(&place);
+    mr_element_deinit(&element);
+    mr_iterator_free(again);
     mr_dataset_free(d);
 }
 
