@@ -155,9 +155,23 @@ MR_INLINE void link_levels_body(float *row, const mr_color_link *link, int64_t c
 }
 MR_LEVELS(link_levels, (float *row, const mr_color_link *link, int64_t count), (row, link, count))
 
+MR_INLINE void split_levels_body(float *const planes[3], const float *row, int64_t count)
+{
+    int64_t i = 0;
+    for (; i + MR_LANES <= count; i += MR_LANES) {
+        pixels p = take_apart(row + 3 * i);
+        mr_vector_store(planes[0] + i, p.red);
+        mr_vector_store(planes[1] + i, p.green);
+        mr_vector_store(planes[2] + i, p.blue);
+    }
+    for (; i < count; i++)
+        for (int c = 0; c < 3; c++) planes[c][i] = row[3 * i + c];
+}
+MR_LEVELS(split_levels, (float *const planes[3], const float *row, int64_t count), (planes, row, count))
+
 mr_color_table mr_color_loops(mr_cpu_level level)
 {
-    return (mr_color_table){affine_levels[level], sum_levels[level], link_levels[level]};
+    return (mr_color_table){affine_levels[level], sum_levels[level], link_levels[level], split_levels[level]};
 }
 
 /* ---- Chains ---- */

@@ -45,6 +45,8 @@ typedef struct mr_color_table {
     void (*sum)(double sums[3], const float *row, int32_t channels, int64_t count);
     /* One link of the chain, over count pixels of three channels. */
     void (*link)(float *row, const mr_color_link *link, int64_t count);
+    /* planes[c][i] = row[3 i + c], count of each. */
+    void (*split)(float *const planes[3], const float *row, int64_t count);
 } mr_color_table;
 mr_color_table mr_color_loops(mr_cpu_level level);
 

@@ -459,15 +459,20 @@ static void put_row(region_walk *walk, const float *wide, int32_t y)
         store(walk, wide, row * width * channels, width * channels);
         return;
     }
-    /* The row of sums has been used and is free to hold one channel at a time. */
-    float *plane = walk->sum;
-    size_t piece = (size_t)walk->region.width + 1;
-    for (size_t c = 0; c < channels; c++)
-        for (size_t begin = 0; begin < width; begin += piece) {
-            size_t count = width - begin < piece ? width - begin : piece;
-            for (size_t i = 0; i < count; i++) plane[i] = wide[(begin + i) * channels + c];
-            store(walk, plane, (c * (size_t)walk->height + row) * width + begin, count);
+    /* Floats go to their places, others by way of the row of sums, which has been used and is free but for the zeros behind
+     * its last pixel. */
+    bool is_float = walk->options->dtype == MR_FLOAT || walk->options->dtype == MR_DTYPE_INVALID;
+    size_t piece = (size_t)walk->region.width;
+    for (size_t begin = 0; begin < width; begin += piece) {
+        size_t count = width - begin < piece ? width - begin : piece, at[3];
+        float *planes[3];
+        for (size_t c = 0; c < 3; c++) {
+            at[c] = (c * (size_t)walk->height + row) * width + begin;
+            planes[c] = is_float ? (float *)walk->target + at[c] : walk->sum + c * piece;
         }
+        walk->colors.split(planes, wide + 3 * begin, (int64_t)count);
+        for (size_t c = 0; c < 3; c++) store(walk, planes[c], at[c], count);
+    }
 }
 
 static void finish_row(region_walk *walk, int32_t y, double sums[3])

@@ -119,6 +119,12 @@ TEST(image_colors_fast_equals_plain)
                 }
                 check_same(expected, found, kind == 1 ? "affine" : link.is_hue ? "hue" : "saturation", level, count);
             }
+            float planes[3][width + 1];
+            for (int c = 0; c < 3; c++) planes[c][count] = -1;
+            loops.split((float *const[]){planes[0], planes[1], planes[2]}, source, count);
+            for (int64_t i = 0; i < 3 * count; i++)
+                CHECK(memcmp(&planes[i % 3][i / 3], &source[i], sizeof(float)) == 0);
+            for (int c = 0; c < 3; c++) CHECK(planes[c][count] == -1);
             double sums[2][3] = {{1, 2, 3}, {1, 2, 3}};
             sum_plain(sums[0], source, count % 3 == 0 ? 1 : 3, 3 * count);
             loops.sum(sums[1], source, count % 3 == 0 ? 1 : 3, 3 * count);
