@@ -384,8 +384,15 @@ mr_status mr_dataset_reduce(mr_dataset *dataset, mr_element *state, mr_reduce_fu
 /* Elements (one scalar of int32, int64 or string) that have not been there before.
  * memory  every one of them */
 mr_dataset *mr_dataset_unique(mr_dataset *input);
+/* The only element of a dataset, which is not taken over: Dataset.get_single_element.
+ * element  what it held is given back; owned by the caller on return
+ * errors   MR_INVALID_ARGUMENT when there is none or more than one; the dataset's own */
+mr_status mr_dataset_get_single(mr_dataset *dataset, mr_element *element, mr_error *error);
 /* Rows of dimension 0 of all components as elements. */
 mr_dataset *mr_dataset_unbatch(mr_dataset *input);
+/* Batches of another size: unbatch, then batch. */
+mr_dataset *mr_dataset_rebatch_(mr_dataset *input, int64_t size, const mr_batch_options *options);
+#define mr_dataset_rebatch(input, size, ...) mr_dataset_rebatch_((input), (size), &(mr_batch_options){__VA_ARGS__})
 /* Fails with MR_FAILED_PRECONDITION where the input does not have exactly count elements (MR_FOREVER: ends). */
 mr_dataset *mr_dataset_assert_cardinality(mr_dataset *input, int64_t count);
 

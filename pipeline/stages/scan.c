@@ -164,3 +164,26 @@ mr_status mr_dataset_reduce(mr_dataset *dataset, mr_element *state, mr_reduce_fu
     mr_iterator_free(iterator);
     return status == MR_OUT_OF_RANGE ? MR_OK : status;
 }
+
+mr_status mr_dataset_get_single(mr_dataset *dataset, mr_element *element, mr_error *error)
+{
+    mr_iterator *iterator = nullptr;
+    mr_element more = {0};
+    mr_element_deinit(element);
+    /* Nothing is read ahead of what is wanted. */
+    MR_TRY(mr_iterator_new(dataset, &(mr_iterator_options){.threads = 1}, &iterator, error));
+    mr_status status = mr_iterator_next(iterator, element, error);
+    if (status == MR_OUT_OF_RANGE)
+        status = mr_fail(error, MR_INVALID_ARGUMENT, "a single element: the dataset is empty");
+    if (status == MR_OK) {
+        mr_status after = mr_iterator_next(iterator, &more, error);
+        if (after == MR_OK)
+            status = mr_fail(error, MR_INVALID_ARGUMENT, "a single element: the dataset has more than one");
+        else if (after != MR_OUT_OF_RANGE)
+            status = after;
+    }
+    mr_element_deinit(&more);
+    if (status != MR_OK) mr_element_deinit(element);
+    mr_iterator_free(iterator);
+    return status;
+}

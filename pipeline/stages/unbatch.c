@@ -203,3 +203,8 @@ mr_dataset *mr_dataset_assert_cardinality(mr_dataset *input, int64_t count)
     dataset->count = count;
     return dataset;
 }
+
+mr_dataset *mr_dataset_rebatch_(mr_dataset *input, int64_t size, const mr_batch_options *options)
+{
+    return mr_dataset_batch_(mr_dataset_unbatch(input), size, options);
+}

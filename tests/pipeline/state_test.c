@@ -151,6 +151,31 @@ TEST(cardinality_is_asserted)
     mr_dataset_free(d);
 }
 
+TEST(batches_become_others)
+{
+    CHECK_NUMBERS(mr_dataset_rebatch(mr_dataset_batch(mr_dataset_range(0, 7, 1), 2), 3), 0, 1, 2, 3, 4, 5, 6);
+    CHECK_NUMBERS(mr_dataset_rebatch(mr_dataset_batch(mr_dataset_range(0, 7, 1), 2), 3, .drop_remainder = true), 0, 1,
+                  2, 3, 4, 5);
+}
+
+TEST(a_single_element_is_single)
+{
+    mr_error error = {0};
+    mr_element element = {0};
+    mr_dataset *d = mr_dataset_batch(mr_dataset_range(3, 6, 1), 5);
+    CHECK_OK(mr_dataset_get_single(d, &element, &error));
+    CHECK_EQ(mr_tensor_int64s(&element.tensors[0])[2], 5);
+    mr_dataset_free(d);
+    for (int64_t count = 0; count <= 2; count += 2) {
+        d = mr_dataset_range(0, count, 1);
+        CHECK_STATUS(mr_dataset_get_single(d, &element, &error), MR_INVALID_ARGUMENT);
+        CHECK_CONTAINS(error.message, count == 0 ? "is empty" : "has more than one");
+        CHECK_EQ(element.count, 0);
+        mr_dataset_free(d);
+    }
+    mr_element_deinit(&element);
+}
+
 TEST(datasets_are_chosen_from)
 {
     mr_error error = {0};
