@@ -58,3 +58,21 @@ TEST(example_train_images)
     double accuracy = number_after(run("train-images", arguments), "validation accuracy: ");
     CHECK(accuracy >= 0 && accuracy <= 100);
 }
+
+TEST(example_feed_images)
+{
+    char arguments[2048], first[64] = "";
+    snprintf(arguments, sizeof arguments, "--out %s --count 40", test_path("photos"));
+    run("photographs", arguments);
+    snprintf(arguments, sizeof arguments, "--out %s %s", test_path("records"), test_path("photos"));
+    run("tfrecord-make", arguments);
+    for (int threads = 0; threads < 4; threads += 3) {
+        snprintf(arguments, sizeof arguments, "'%s/*.tfrecord' --epochs 2 --threads %d", test_path("records"), threads);
+        const char *output = run("feed-images", arguments);
+        CHECK_CONTAINS(output, "80 images in ");
+        CHECK_CONTAINS(output, " 0 batches failed, ");
+        const char *digest = strstr(output, "digest ");
+        CHECK(digest != nullptr && (first[0] == '\0' || strncmp(first, digest, 23) == 0));
+        snprintf(first, sizeof first, "%.23s", digest);
+    }
+}
