@@ -6,7 +6,8 @@
 
 #include <string.h>
 
-/* Takes every CR out of a line, in its place, as TensorFlow does. line may be null when it is empty. */
+/* Takes every CR out of a line, in its place, as TensorFlow does. What remains of the last one, without an LF, is a line
+ * only if it is not empty. line may be null when it is. */
 static inline mr_string mr_line_without_returns(char *line, size_t size_bytes)
 {
     char *first = size_bytes == 0 ? nullptr : memchr(line, '\r', size_bytes), *to = first;

@@ -155,6 +155,7 @@ static mr_status next_line(mr_reader *reader, mr_string *line, mr_error *error)
         *line = mr_line_without_returns(from, size_bytes);
         reader->begin += used;
         reader->offset += used;
+        if (end == nullptr && line->size_bytes == 0) return mr_fail(error, MR_OUT_OF_RANGE, "end of file");
         reader->number++;
         return MR_OK;
     }

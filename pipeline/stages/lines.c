@@ -144,6 +144,7 @@ static mr_status next_line(lines_stage *self, mr_string *line, mr_error *error)
         size_t size_bytes = end == nullptr ? held : (size_t)(end - from);
         *line = mr_line_without_returns(self->window + self->begin, size_bytes);
         consume(self, size_bytes + (end != nullptr));
+        if (end == nullptr && line->size_bytes == 0) return mr_fail(error, MR_OUT_OF_RANGE, "end of file");
         return MR_OK;
     }
 }

@@ -135,6 +135,7 @@ TEST(csv_numbers_are_those_that_tensorflow_takes)
 TEST(lines_have_no_returns)
 {
     CHECK_STR(strings_of(mr_dataset_text_lines(write_text("returns.txt", "a\r\nb\rc\n\r\n\r\rd\r"))), "a|bc||d|");
+    CHECK_STR(strings_of(mr_dataset_text_lines(write_text("returns.txt", "a\n\r\r"))), "a|");
 }
 
 static mr_status refuse_b(void *context, const mr_element *input, mr_random *random, mr_element *output,
