@@ -48,7 +48,9 @@ static void say_where(const mr_engine *engine, const char *stage, const mr_item 
     const mr_dataset *source = engine->plan.source;
     if (source != nullptr) source->kind->describe(source, item->number, where, sizeof where);
     mr_status status = error->status;
-    if (source != nullptr && stage != source->kind->name)
+    if (source == nullptr)
+        (void)mr_fail_in(error, status, "%s: element %llu", stage, (unsigned long long)item->number);
+    else if (stage != source->kind->name)
         (void)mr_fail_in(error, status, "%s: %s", stage, where);
     else
         (void)mr_fail_in(error, status, "%s", stage);

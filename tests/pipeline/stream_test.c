@@ -388,6 +388,8 @@ TEST(stream_errors_name_the_stage_and_the_element)
         "group_by_window: window 3: no two");
     CHECK_STR(error_of(mr_dataset_window(from(0, 9, 1), refuse_window, &calls[1], one, .size = 1)),
               "window: window 2: no two");
+    mr_dataset *numbered = mr_dataset_enumerate(mr_dataset_range(1, 9, 1), 0);
+    CHECK_STR(error_of(mr_dataset_map(numbered, fail_at_three, nullptr, one)), "map: element 3: three");
     double target[] = {1};
     CHECK_STR(error_of(mr_dataset_rejection_resample(from(0, 9, 1), refuse_key, nullptr, target, 1)),
               "rejection_resample: element 2: no two");
