@@ -5,6 +5,7 @@
 #include <millrace/record.h>
 
 #include <ctype.h>
+#include <errno.h>
 #include <glob.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -62,10 +63,22 @@ static bool ends_with(const char *text, const char *end)
     return length >= end_length && strcmp(text + length - end_length, end) == 0;
 }
 
+/* Folders that may not be read have no matches; those that could not be read for now may have. */
+static int is_for_now(const char *path, int reason)
+{
+    (void)path;
+    return reason == ENOMEM || reason == EMFILE || reason == ENFILE;
+}
+
 static mr_status match_glob(const char *pattern, char ***paths, int32_t *count, mr_error *error)
 {
     glob_t found = {0};
-    int result = glob(pattern, 0, nullptr, &found);
+    int result = glob(pattern, 0, is_for_now, &found);
+    if (result == GLOB_ABORTED) {
+        globfree(&found);
+        return mr_fail(error, MR_RESOURCE_EXHAUSTED, "%s: a folder cannot be read: no memory, or too many open files",
+                       pattern);
+    }
     if (result == GLOB_NOSPACE || found.gl_pathc > INT32_MAX) {
         globfree(&found);
         return mr_fail_memory(error, found.gl_pathc * sizeof(char *));

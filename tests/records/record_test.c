@@ -2,6 +2,7 @@
 #include "tests/records/record_data.h"
 
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -230,4 +231,21 @@ TEST(records_patterns_are_names_globs_and_shards)
     CHECK_STATUS(mr_paths_match(test_path("d@4.tfrecord"), &paths, &count, &error), MR_NOT_FOUND);
     CHECK_CONTAINS(error.message, "4 of 4 files are missing");
     CHECK_STATUS(mr_paths_match(test_path("nothing*"), &paths, &count, &error), MR_NOT_FOUND);
+}
+
+/* What cannot be looked at for now is not said to be missing. */
+TEST(records_patterns_without_open_files_left_say_so)
+{
+    mr_error error = {0};
+    char **paths;
+    int32_t count;
+    struct rlimit before, none;
+    file_save(test_path("d.tfrecord"), "", 0);
+    CHECK_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+    none = before;
+    none.rlim_cur = 0;
+    CHECK_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+    mr_status status = mr_paths_match(test_path("d*"), &paths, &count, &error);
+    CHECK_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+    CHECK_STATUS(status, MR_RESOURCE_EXHAUSTED);
 }
