@@ -129,8 +129,8 @@ static mr_status take_items(mr_engine *engine, mr_slot *slot, mr_worker *worker,
     return is_paused ? mr_fail(error, MR_CANCELLED, "the pipeline goes to another place") : MR_OK;
 }
 
-/* The order's next item. One that failed below is a failed row; an order that does not move on over its failure has failed
- * for good. */
+/* The order's next item. One that failed below is a failed row; an order that does not move on over its failure, or that
+ * was short of memory and may have dropped the item otherwise, has failed for good. */
 static mr_status fill_item(mr_engine *engine, mr_slot *slot, mr_error *error)
 {
     mr_stage *order = engine->plan.order;
@@ -139,7 +139,7 @@ static mr_status fill_item(mr_engine *engine, mr_slot *slot, mr_error *error)
         return mr_fail(error, MR_CANCELLED, "the pipeline was cancelled");
     mr_status status = mr_stage_next(order, &slot->items[slot->rows], error);
     if (status != MR_OK) {
-        bool is_over = status == MR_OUT_OF_RANGE || status == MR_CANCELLED;
+        bool is_over = status == MR_OUT_OF_RANGE || status == MR_CANCELLED || status == MR_RESOURCE_EXHAUSTED;
         if (is_over || order->position == before || error == nullptr) return status;
         slot->items[slot->rows] = (mr_item){.epoch = order->iteration, .number = before};
         mr_slot_fail_row(slot, slot->rows, error);
@@ -176,6 +176,8 @@ static mr_status fill_items(mr_engine *engine, mr_slot *slot, mr_worker *worker,
 mr_status mr_engine_save_orders(const mr_engine *engine, mr_place *place, mr_error *error)
 {
     const mr_engine_plan *plan = &engine->plan;
+    if (engine->failure.status == MR_RESOURCE_EXHAUSTED)
+        return mr_fail(error, MR_RESOURCE_EXHAUSTED, "memory was short before, there is no place here");
     if (plan->batch != nullptr) {
         MR_TRY(mr_stage_save(plan->batches, place, error));
         MR_TRY(mr_place_put(place, engine->order_has_begun, error));
@@ -222,11 +224,7 @@ static mr_status pull(mr_engine *engine, mr_slot *slot, mr_worker *worker, mr_er
     MR_TRY(mr_stage_seek(engine->plan.order, first, error));
     status = fill_items(engine, slot, worker, error);
     bool is_short = slot->rows < engine->slots.rows;
-    if ((status != MR_OK && status != MR_OUT_OF_RANGE) || (is_short && settings->drop_remainder)) {
-        int32_t rows = slot->rows;
-        for (int32_t r = 0; r < rows; r++) mr_item_deinit(&slot->items[r]);
-        slot->rows = 0;
-    }
+    if ((status != MR_OK && status != MR_OUT_OF_RANGE) || (is_short && settings->drop_remainder)) mr_slot_clear(slot);
     return status == MR_OUT_OF_RANGE ? MR_OK : status;
 }
 

@@ -149,6 +149,7 @@ struct mr_stage {
     int32_t child_count;
     /* iteration and position are the whole of the place: the same item is there however one came to it. */
     bool is_seekable;
+    bool is_lost; /* memory was short: it is not where its inputs are */
     const mr_dataset *dataset;
     const mr_run *run;
     mr_counters *counters;
@@ -175,18 +176,27 @@ void mr_stage_forget(mr_stage *stage); /* nothing is kept any more */
 
 void mr_stage_free(mr_stage *stage); /* and its input; null is allowed */
 void mr_stage_cancel(mr_stage *stage);
-/* The item at the position; counts it. */
+/* The item at the position; counts it. Where memory was short, for what a stage does or for one of its input's elements,
+ * what it would make of the elements behind is something else: it stays where it is, which is to fail for good. */
 static inline mr_status mr_stage_next(mr_stage *stage, mr_item *item, mr_error *error)
 {
-    return stage->functions->next(stage, item, error);
-}
-static inline mr_status mr_stage_seek(mr_stage *stage, uint64_t position, mr_error *error)
-{
-    return stage->position == position ? MR_OK : stage->functions->seek(stage, position, error);
+    uint64_t before = stage->position;
+    mr_status status = stage->functions->next(stage, item, error);
+    if (status == MR_RESOURCE_EXHAUSTED && (stage->input != nullptr || stage->child_count > 0)) {
+        stage->position = before;
+        stage->is_lost = true;
+    }
+    return status;
 }
 static inline mr_status mr_stage_begin(mr_stage *stage, uint64_t iteration, mr_error *error)
 {
+    stage->is_lost = false;
     return stage->functions->begin(stage, iteration, error);
+}
+static inline mr_status mr_stage_seek(mr_stage *stage, uint64_t position, mr_error *error)
+{
+    if (stage->is_lost) MR_TRY(mr_stage_begin(stage, stage->iteration, error));
+    return stage->position == position ? MR_OK : stage->functions->seek(stage, position, error);
 }
 /* True when position is at or past the end of an iteration whose length is known. */
 static inline bool mr_stage_ended(const mr_stage *stage)

@@ -106,6 +106,7 @@ mr_status mr_stage_save(mr_stage *stage, mr_place *place, mr_error *error)
     MR_TRY(mr_place_put(place, stage->iteration, error));
     MR_TRY(mr_place_put(place, stage->position, error));
     if (stage->is_seekable) return MR_OK;
+    if (stage->is_lost) return mr_fail(error, MR_RESOURCE_EXHAUSTED, "memory was short before, there is no place here");
     if (stage->functions->save != nullptr) return stage->functions->save(stage, place, error);
     if (stage->input != nullptr) MR_TRY(mr_stage_save(stage->input, place, error));
     for (int32_t i = 0; i < stage->child_count; i++) MR_TRY(mr_stage_save(stage->children[i], place, error));
@@ -123,6 +124,7 @@ mr_status mr_stage_restore(mr_stage *stage, mr_place_reader *reader, mr_error *e
     }
     stage->iteration = iteration;
     stage->position = position;
+    stage->is_lost = false;
     if (stage->functions->restore != nullptr) return stage->functions->restore(stage, reader, error);
     if (stage->input != nullptr) MR_TRY(mr_stage_restore(stage->input, reader, error));
     for (int32_t i = 0; i < stage->child_count; i++) MR_TRY(mr_stage_restore(stage->children[i], reader, error));

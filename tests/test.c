@@ -136,47 +136,67 @@ static void wait_one(void)
 
 /* ---- Counting allocations: this program's malloc counts, then does what it always does ---- */
 
-#if defined(__has_feature)
+/* A sanitizer's own malloc has a second name for programs that have one. It must then be the C library's too, since what that
+ * allocates is freed here; but only what this program allocates is counted. What runs before a sanitizer is set up must
+ * not be instrumented. */
 #if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define IS_SANITIZED 1
+#define BENEATH(name) __interceptor_##name
+#define BENEATH_ALIGNED __interceptor_aligned_alloc
+#define UNSEEN [[clang::disable_sanitizer_instrumentation]]
+#define ALLOCATOR UNSEEN [[gnu::visibility("default")]]
+extern const char __executable_start[], etext[];
+#define IS_OURS(caller) ((const char *)(caller) >= __executable_start && (const char *)(caller) < etext)
+#elif defined(__GLIBC__)
+#define BENEATH(name) __libc_##name
+#define BENEATH_ALIGNED __libc_memalign
+#define UNSEEN
+#define ALLOCATOR
+#define IS_OURS(caller) true
 #endif
-#endif
 
-#if !defined(IS_SANITIZED) && defined(__GLIBC__)
-static atomic_llong allocation_count, failing_allocation;
-
-void *__libc_malloc(size_t size_bytes);
-void *__libc_calloc(size_t count, size_t size_bytes);
-void *__libc_realloc(void *bytes, size_t size_bytes);
-void *__libc_memalign(size_t alignment, size_t size_bytes);
-
-/* Counts one more; false when it is the one that is to fail. */
-static bool may_allocate(void)
+bool test_is_sanitized(void)
 {
+    return __has_feature(address_sanitizer) || __has_feature(thread_sanitizer);
+}
+
+#if defined(BENEATH)
+static atomic_llong allocation_count, failing_first, failing_end;
+
+void *BENEATH(malloc)(size_t size_bytes);
+void *BENEATH(calloc)(size_t count, size_t size_bytes);
+void *BENEATH(realloc)(void *bytes, size_t size_bytes);
+void *BENEATH_ALIGNED(size_t alignment, size_t size_bytes);
+
+/* Counts one more; false when it is one that is to fail. */
+UNSEEN static bool may_allocate(const void *caller)
+{
+    if (!IS_OURS(caller)) return true;
     long long number = atomic_fetch_add_explicit(&allocation_count, 1, memory_order_relaxed) + 1;
-    if (number != atomic_load_explicit(&failing_allocation, memory_order_relaxed)) return true;
+    if (number < atomic_load_explicit(&failing_first, memory_order_relaxed) ||
+        number >= atomic_load_explicit(&failing_end, memory_order_relaxed))
+        return true;
     errno = ENOMEM; /* which pthread_create insists on */
     return false;
 }
 
-void *malloc(size_t size_bytes)
+ALLOCATOR void *malloc(size_t size_bytes)
 {
-    return may_allocate() ? __libc_malloc(size_bytes) : nullptr;
+    return may_allocate(__builtin_return_address(0)) ? BENEATH(malloc)(size_bytes) : nullptr;
 }
 
-void *calloc(size_t count, size_t size_bytes)
+ALLOCATOR void *calloc(size_t count, size_t size_bytes)
 {
-    return may_allocate() ? __libc_calloc(count, size_bytes) : nullptr;
+    return may_allocate(__builtin_return_address(0)) ? BENEATH(calloc)(count, size_bytes) : nullptr;
 }
 
-void *realloc(void *bytes, size_t size_bytes)
+ALLOCATOR void *realloc(void *bytes, size_t size_bytes)
 {
-    return may_allocate() ? __libc_realloc(bytes, size_bytes) : nullptr;
+    return may_allocate(__builtin_return_address(0)) ? BENEATH(realloc)(bytes, size_bytes) : nullptr;
 }
 
-void *aligned_alloc(size_t alignment, size_t size_bytes)
+ALLOCATOR void *aligned_alloc(size_t alignment, size_t size_bytes)
 {
-    return may_allocate() ? __libc_memalign(alignment, size_bytes) : nullptr;
+    return may_allocate(__builtin_return_address(0)) ? BENEATH_ALIGNED(alignment, size_bytes) : nullptr;
 }
 
 long long test_allocations(void)
@@ -184,14 +204,16 @@ long long test_allocations(void)
     return atomic_load(&allocation_count);
 }
 
-void test_fail_allocation(long long number)
+void test_fail_allocations(long long number, long long count)
 {
-    atomic_store(&failing_allocation, number);
+    atomic_store(&failing_end, 0);
+    atomic_store(&failing_first, number);
+    atomic_store(&failing_end, number + count);
 }
 #else
-void test_fail_allocation(long long number)
+void test_fail_allocations(long long number, long long count)
 {
-    (void)number;
+    (void)number, (void)count;
 }
 
 long long test_allocations(void)
@@ -199,6 +221,11 @@ long long test_allocations(void)
     return -1;
 }
 #endif
+
+void test_fail_allocation(long long number)
+{
+    test_fail_allocations(number, number == 0 ? 0 : 1);
+}
 
 static bool wanted(const test_case *test, int filter_count, char **filters)
 {

@@ -50,10 +50,14 @@ const char *test_folder(void);
 uint64_t test_seed(void);
 /* Where the built programs are: MILLRACE_BIN, or zig-out/bin. */
 const char *test_bin(const char *program);
-/* Allocations of this process so far, on every thread; -1 where a sanitizer has put its own allocator. */
+/* Allocations of this process so far, on every thread; -1 where the C library is not glibc. */
 long long test_allocations(void);
 /* Makes the allocation that test_allocations will count as `number` fail, on whatever thread; 0: none. */
 void test_fail_allocation(long long number);
+/* The same for `count` of them in a row, as when memory is short for a while. */
+void test_fail_allocations(long long number, long long count);
+/* True under AddressSanitizer and ThreadSanitizer, which have memory and allocations of their own. */
+bool test_is_sanitized(void);
 
 #define CHECK(condition)                                                                                               \
     do {                                                                                                               \

@@ -602,7 +602,8 @@ const mr_element_spec *mr_iterator_spec(const mr_iterator *iterator);
  * host memory, or behind prefetch_to_device on the device. What element held is given back first.
  * errors   MR_OUT_OF_RANGE at the end, MR_CANCELLED after cancel, or a stage's error (which names stage, file, record).
  *          An element or batch that fails in its work is an error once, and the call after it goes on behind it; a source
- *          that cannot be read in order stays failed
+ *          that cannot be read in order stays failed. So does, until initialize or restore, what depends on elements
+ *          before (batches of filtered elements, shuffle, scan, …) where memory was short: MR_RESOURCE_EXHAUSTED
  * threads  one caller at a time, unless it has a handle; cancel may be called from any */
 mr_status mr_iterator_next(mr_iterator *iterator, mr_element *element, mr_error *error);
 void mr_iterator_cancel(mr_iterator *iterator);

@@ -126,6 +126,7 @@ static mr_status go_to(cache_stage *self, uint64_t number, mr_error *error)
 {
     mr_stage *input = self->stage.children[0];
     if (!self->has_begun || input->position > number) {
+        self->has_begun = false;
         MR_TRY(mr_stage_begin(input, self->first_iteration, error));
         self->has_begun = true;
     }
@@ -147,6 +148,7 @@ static mr_status memory_next(cache_stage *self, mr_item *item, mr_error *error)
         mr_status status = mr_stage_next(input, item, error);
         if (status == MR_OUT_OF_RANGE) self->total = position;
         if (status == MR_OK) status = keep(self, position, item->payload, error);
+        if (status == MR_RESOURCE_EXHAUSTED) self->has_begun = false; /* the input stays failed till then */
         if (position == number || input->position == position) {
             if (status != MR_OK) mr_item_deinit(item);
             return status;

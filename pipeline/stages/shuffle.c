@@ -134,6 +134,7 @@ static mr_status refill(shuffle_stage *self, mr_item *item, mr_error **kept, boo
 {
     *is_filled = false;
     *kept = nullptr;
+    *item = (mr_item){0}; /* the slot's last one was given away */
     if (self->input_ended) return MR_OK;
     if (self->origins != nullptr) MR_TRY(mr_trail_step(&self->trail, self->stage.input, error));
     mr_status status = take(self, item, kept, error);

@@ -17,7 +17,8 @@ static mr_status zip_begin(mr_stage *stage, uint64_t iteration, mr_error *error)
     return MR_OK;
 }
 
-/* Every input is asked, also after one has failed, so that they stay side by side; the end of one ends all. */
+/* Every input is asked, also after one has failed, so that they stay side by side; the end of one ends all, and so does one
+ * that memory was short for, which may stand anywhere. */
 static mr_status zip_next(mr_stage *stage, mr_item *item, mr_error *error)
 {
     mr_payload *payload = mr_payload_new(stage->dataset->spec.count);
@@ -29,8 +30,9 @@ static mr_status zip_next(mr_stage *stage, mr_item *item, mr_error *error)
         mr_stage *child = stage->children[i];
         mr_item part = {0};
         mr_status found = mr_stage_next(child, &part, status == MR_OK ? error : nullptr);
-        if (found == MR_OUT_OF_RANGE || found == MR_CANCELLED) {
-            if (status != MR_OK && error != nullptr) (void)mr_fail(error, found, "end of sequence");
+        if (found == MR_OUT_OF_RANGE || found == MR_CANCELLED || found == MR_RESOURCE_EXHAUSTED) {
+            const char *why = found == MR_RESOURCE_EXHAUSTED ? "memory is short" : "end of sequence";
+            if (status != MR_OK && error != nullptr) (void)mr_fail(error, found, "%s", why);
             mr_item_deinit(item);
             return found;
         }

@@ -89,7 +89,7 @@ static constexpr size_t STACKS_BYTES = 24 * 8 * MIB;
 
 TEST(budget_holds_crops_of_huge_pictures)
 {
-    if (test_allocations() < 0) test_skip("a sanitizer has memory of its own");
+    if (test_is_sanitized()) test_skip("a sanitizer has memory of its own");
     const char *path = write_pictures();
     mr_dataset *d =
         mr_dataset_decode_image(shuffled(path, 10), .seed = 1, .image = {.height = 64, .width = 64, .channels = 3});
@@ -100,7 +100,7 @@ TEST(budget_holds_crops_of_huge_pictures)
 /* Whole pictures: five of 150 MB would be read ahead. */
 TEST(budget_holds_huge_pictures_whole)
 {
-    if (test_allocations() < 0) test_skip("a sanitizer has memory of its own");
+    if (test_is_sanitized()) test_skip("a sanitizer has memory of its own");
     const char *path = write_pictures();
     mr_dataset *d = mr_dataset_decode_image(
         mr_dataset_repeat(mr_dataset_skip(mr_dataset_take(mr_dataset_records(path), 40), 35), 4),
@@ -133,7 +133,7 @@ static mr_status make_string(void *context, const mr_element *input, mr_random *
 
 TEST(budget_unusual_strings_are_given_back)
 {
-    if (test_allocations() < 0) test_skip("a sanitizer has memory of its own");
+    if (test_is_sanitized()) test_skip("a sanitizer has memory of its own");
     static const mr_element_spec spec = {.count = 1, .dtypes = {MR_STRING}, .shapes = {{.rank = 0}}};
     mr_dataset *d = mr_dataset_map(mr_dataset_range(0, 10000, 1), make_string, nullptr, &spec);
     CHECK_EQ(count_within(mr_dataset_prefetch(mr_dataset_batch(d, 16), 4), 64 * MIB, SLACK_BYTES, 1), 625);
