@@ -132,7 +132,8 @@ mr_status mr_trail_refill(mr_trail *trail, mr_stage *input, uint64_t end, mr_hel
         mr_item item = {0};
         MR_TRY(mr_trail_step(trail, input, error));
         mr_status status = mr_stage_next(input, &item, error);
-        if (status == MR_OUT_OF_RANGE || status == MR_CANCELLED || input->position == position) return status;
+        bool is_over = status == MR_OUT_OF_RANGE || status == MR_CANCELLED || status == MR_RESOURCE_EXHAUSTED;
+        if (is_over || input->position == position) return status;
         if (next == count || held[next].origin != position) {
             mr_item_deinit(&item);
             continue;
