@@ -116,24 +116,40 @@ static const mr_stage_functions unbatch_functions = {.begin = unbatch_begin,
                                                      .save = unbatch_save,
                                                      .restore = unbatch_restore};
 
+/* A batch that fails is one failure, not as many as it has rows: where elements are follows from no number. */
+static mr_status unbatch_prepare(mr_stage *stage, mr_error *error)
+{
+    (void)error;
+    stage->count = MR_CARDINALITY_UNKNOWN;
+    return MR_OK;
+}
+
 static const mr_dataset_kind unbatch_kind = {.name = "unbatch",
                                              .role = MR_ROLE_STREAM,
                                              .stage_size_bytes = sizeof(unbatch_stage),
-                                             .functions = &unbatch_functions};
+                                             .functions = &unbatch_functions,
+                                             .prepare = unbatch_prepare};
 
 mr_dataset *mr_dataset_unbatch(mr_dataset *input)
 {
     mr_dataset *dataset = mr_dataset_new(&unbatch_kind, input, 0);
     if (mr_dataset_failed(dataset)) return dataset;
-    dataset->count = MR_CARDINALITY_UNKNOWN;
+    int64_t rows = -1; /* of every batch, where they are known to be equally many */
     for (int32_t i = 0; i < dataset->spec.count; i++) {
         mr_shape *shape = &dataset->spec.shapes[i];
         if (shape->rank == 0)
             return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "unbatch: component %d is a scalar", i);
         if (shape->rank < 0) continue;
+        if (shape->dims[0] >= 0) rows = shape->dims[0];
         for (int32_t d = 1; d < shape->rank; d++) shape->dims[d - 1] = shape->dims[d];
         shape->dims[--shape->rank] = 0;
     }
+    if (dataset->count == 0)
+        return dataset;
+    else if (rows < 0 || dataset->count == MR_CARDINALITY_UNKNOWN || (dataset->count == MR_FOREVER && rows == 0))
+        dataset->count = MR_CARDINALITY_UNKNOWN;
+    else if (dataset->count > 0 && __builtin_mul_overflow(dataset->count, rows, &dataset->count))
+        return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "unbatch: too many elements");
     return dataset;
 }
 
