@@ -15,6 +15,7 @@
 
 #include <assert.h>
 #include <math.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,7 +24,13 @@ struct mr_image_scratch {
     mr_png_reader png;
     unsigned char *bytes; /* everything below `region_walk` points to */
     size_t capacity_bytes;
+    const _Atomic bool *stop; /* null: nobody stops it */
 };
+
+void mr_image_scratch_stop(mr_image_scratch *scratch, const _Atomic bool *stop)
+{
+    scratch->stop = stop;
+}
 
 mr_status mr_image_scratch_new(mr_image_scratch **scratch, mr_error *error)
 {
@@ -49,6 +56,7 @@ size_t mr_image_scratch_bytes(const mr_image_scratch *scratch)
 }
 
 typedef struct region_walk {
+    const _Atomic bool *stop;
     const mr_rows_table *loops;
     const mr_image_options *options;
     mr_image_region region;
@@ -365,15 +373,22 @@ static unsigned char *ring_row(const region_walk *walk, int32_t row)
     return walk->ring + walk->ring_stride * (size_t)(row % walk->rows.taps);
 }
 
+/* The source's next row. */
+static mr_status next_row(region_walk *walk, unsigned char *row, mr_error *error)
+{
+    if (walk->stop != nullptr && atomic_load_explicit(walk->stop, memory_order_relaxed))
+        return mr_fail(error, MR_CANCELLED, "the picture was not decoded to its end: it was cancelled");
+    return walk->jpeg != nullptr ? mr_jpeg_reader_row(walk->jpeg, row, error)
+                                 : mr_png_reader_row(walk->png, row, error);
+}
+
 /* Reads rows of the region until `end` of them have been read. */
 static mr_status read_until(region_walk *walk, int32_t end, mr_error *error)
 {
     for (; walk->ring_end < end; walk->ring_end++) {
         unsigned char *row = ring_row(walk, walk->ring_end);
-        if (walk->jpeg != nullptr)
-            MR_TRY(mr_jpeg_reader_row(walk->jpeg, row, error));
-        else if (walk->picture == nullptr)
-            MR_TRY(mr_png_reader_row(walk->png, row, error));
+        if (walk->picture == nullptr)
+            MR_TRY(next_row(walk, row, error));
         else
             memcpy(row, walk->picture + (size_t)(walk->region.y + walk->ring_end) * walk->row_bytes, walk->row_bytes);
     }
@@ -503,7 +518,7 @@ static void finish_colors(region_walk *walk, const double sums[3])
 static mr_status skip_png_rows(region_walk *walk, mr_error *error)
 {
     if (walk->png->interlaced) return mr_png_reader_image(walk->png, walk->picture, error);
-    for (int32_t y = 0; y < walk->region.y; y++) MR_TRY(mr_png_reader_row(walk->png, walk->ring, error));
+    for (int32_t y = 0; y < walk->region.y; y++) MR_TRY(next_row(walk, walk->ring, error));
     return MR_OK;
 }
 
@@ -528,7 +543,7 @@ static mr_status walk_down(region_walk *walk, mr_error *error)
 {
     if (is_plain(walk)) {
         for (int32_t y = 0; y < walk->height; y++)
-            MR_TRY(mr_jpeg_reader_row(walk->jpeg, walk->target + (size_t)y * walk->row_bytes, error));
+            MR_TRY(next_row(walk, walk->target + (size_t)y * walk->row_bytes, error));
         return mr_jpeg_reader_finish(walk->jpeg, error);
     }
     if (walk->png != nullptr) MR_TRY(skip_png_rows(walk, error));
@@ -561,7 +576,8 @@ mr_status mr_image_decode_region(const void *bytes, size_t size_bytes, const mr_
                         .options = options,
                         .region = region,
                         .channels = options->channels == 0 ? 3 : options->channels,
-                        .target = target};
+                        .target = target,
+                        .stop = scratch->stop};
     MR_TRY(open_source(&walk, bytes, size_bytes, scratch, error));
     MR_TRY(prepare(&walk, scratch, error));
     return walk_down(&walk, error);

@@ -7,6 +7,8 @@
 
 #include "base/cpu.h"
 
+#include <millrace/image.h>
+
 #include <stddef.h>
 #include <stdint.h>
 
@@ -32,5 +34,8 @@ typedef struct mr_rows_table {
 
 /* The table of a level, which the caller may choose in tests; static. */
 const mr_rows_table *mr_rows(mr_cpu_level level);
+
+/* Decoding with this scratch fails with MR_CANCELLED at its next row once *stop is true. stop: borrowed; null: never */
+void mr_image_scratch_stop(mr_image_scratch *scratch, const _Atomic bool *stop);
 
 #endif

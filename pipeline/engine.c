@@ -412,6 +412,7 @@ static mr_status engine_init(mr_engine *engine, mr_error *error)
         mr_worker *worker = &engine->workers[i];
         worker->engine = engine;
         worker->lane.reserve = mr_engine_wait_for_room;
+        worker->lane.stop = &engine->is_cancelled;
         worker->note.source = plan->source;
         worker->note.is_thread = i < plan->threads;
     }

@@ -29,7 +29,7 @@ void mr_lane_deinit(mr_lane *lane)
     mr_arena_deinit(&lane->scratch);
     mr_image_scratch_free(lane->image);
     mr_lane_take_bytes(lane, nullptr, 0);
-    *lane = (mr_lane){.reserve = lane->reserve};
+    *lane = (mr_lane){.reserve = lane->reserve, .stop = lane->stop};
 }
 
 void mr_lane_take_bytes(mr_lane *lane, char *bytes, size_t size_bytes)

@@ -259,6 +259,7 @@ struct mr_lane {
     mr_image_scratch *image;
     /* Work that is about to take much memory for its result says so, and waits until the budget has it. */
     void (*reserve)(mr_lane *lane, size_t size_bytes);
+    const _Atomic bool *stop; /* true: nobody wants the element any more; work that takes long looks */
     mr_error error;
 };
 

@@ -75,6 +75,8 @@ static mr_status choose_next(mr_stage *stage, mr_item *item, mr_error *error)
     uint64_t all = s->count == INPUTS_MAX ? UINT64_MAX : ((uint64_t)1 << s->count) - 1;
     while (self->ended != all) {
         int32_t chosen = 0;
+        /* Those that go on may be drawn as seldom as their weights say. */
+        if (mr_run_is_cancelled(stage->run)) return mr_fail(error, MR_CANCELLED, "the pipeline was cancelled");
         mr_status status = choose(self, &chosen, error);
         if (status != MR_OK && status != MR_OUT_OF_RANGE && status != MR_CANCELLED) stage->position++;
         MR_TRY(status);

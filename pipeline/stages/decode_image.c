@@ -1,5 +1,6 @@
 /* decode_image: an encoded picture to pixels, cropped or padded, resized, flipped and normalised on the way. When nothing but other
  * decoding follows, the decoder's output row is the element's row of the batch. */
+#include "kernels/image_rows.h"
 #include "pipeline/pipeline.h"
 
 #include <string.h>
@@ -56,6 +57,7 @@ static mr_status decode_work(const mr_work *work, uint64_t epoch, uint64_t numbe
     mr_string bytes = *(const mr_string *)value->data;
     mr_image_info info = {0};
     if (lane->image == nullptr) MR_TRY(mr_image_scratch_new(&lane->image, error));
+    mr_image_scratch_stop(lane->image, lane->stop);
     MR_TRY(mr_image_probe(bytes.data, bytes.size_bytes, &info, error));
     mr_random random = mr_random_at(work->seed, epoch, number, work->purpose);
     mr_image_region region = mr_image_choose(&o->image, info.width, info.height, &random);

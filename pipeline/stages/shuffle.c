@@ -157,6 +157,7 @@ static mr_status fill(shuffle_stage *self, mr_error *error)
 {
     bool is_filled = true;
     while (self->live < self->size && is_filled) {
+        if (mr_run_is_cancelled(self->stage.run)) return mr_fail(error, MR_CANCELLED, "the pipeline was cancelled");
         MR_TRY(take_slots(self, self->live + 1, error));
         uint64_t origin = self->stage.input->position;
         mr_error *kept = nullptr;
@@ -237,11 +238,12 @@ static int compare_origins(const void *a, const void *b)
 }
 
 /* Where each slot's item came from, when `steps` steps have been done and each brought an item in. */
-static void find_origins(const shuffle_stage *self, uint64_t steps, origin *origins)
+static mr_status find_origins(const shuffle_stage *self, uint64_t steps, origin *origins, mr_error *error)
 {
     uint64_t missing = self->size;
     for (uint64_t s = 0; s < self->size; s++) origins[s] = (origin){.position = UINT64_MAX, .slot = s};
     for (uint64_t step = steps; step-- > 0 && missing > 0;) {
+        if (mr_run_is_cancelled(self->stage.run)) return mr_fail(error, MR_CANCELLED, "the pipeline was cancelled");
         origin *found = &origins[draw(self, step, self->size)];
         if (found->position != UINT64_MAX) continue;
         found->position = step + self->size;
@@ -249,6 +251,7 @@ static void find_origins(const shuffle_stage *self, uint64_t steps, origin *orig
     }
     for (uint64_t s = 0; s < self->size; s++)
         if (origins[s].position == UINT64_MAX) origins[s].position = s;
+    return MR_OK;
 }
 
 /* The state after `steps` steps, the input being longer than steps + size - 1. */
@@ -258,10 +261,9 @@ static mr_status jump(shuffle_stage *self, uint64_t steps, mr_error *error)
     MR_TRY(take_slots(self, self->size, error));
     origin *origins = calloc(self->size, sizeof *origins);
     if (origins == nullptr) return mr_fail_memory(error, self->size * sizeof *origins);
-    find_origins(self, steps, origins);
+    mr_status status = find_origins(self, steps, origins, error);
     /* In the input's order, since the input may be cheap only forwards. */
-    qsort(origins, self->size, sizeof *origins, compare_origins);
-    mr_status status = MR_OK;
+    if (status == MR_OK) qsort(origins, self->size, sizeof *origins, compare_origins);
     for (uint64_t i = 0; i < self->size; i++) self->slots[i] = (mr_item){0};
     self->live = self->size;
     for (uint64_t i = 0; i < self->size && status == MR_OK; i++) {

@@ -1,4 +1,5 @@
 /* Cancelling: it reaches whoever waits, also for pipelines inside stages, and stops what is being done at the next row. */
+#include "tests/kernels/pictures.h"
 #include "tests/pipeline/pipelines.h"
 
 #include <dirent.h>
@@ -183,4 +184,164 @@ TEST(cancel_stops_a_task_at_its_next_row)
     CHECK_STATUS(mr_iterator_next(c.iterator, &element, &error), MR_CANCELLED);
     mr_iterator_free(c.iterator);
     CHECK_EQ(c.calls, 5000);
+}
+
+typedef struct picture_work {
+    mr_iterator *iterator;
+    atomic_int decoded;
+} picture_work;
+
+static mr_status cancel_now(void *context, const mr_element *input, mr_random *random, mr_element *output,
+                            mr_error *error)
+{
+    (void)random, (void)error;
+    mr_iterator_cancel(((picture_work *)context)->iterator);
+    output->tensors[0] = mr_tensor_ref(&input->tensors[0]);
+    output->count = 1;
+    return MR_OK;
+}
+
+static mr_status count_decoded(void *context, const mr_element *input, mr_random *random, mr_element *output,
+                               mr_error *error)
+{
+    (void)random, (void)error;
+    atomic_fetch_add(&((picture_work *)context)->decoded, 1);
+    output->tensors[0] = mr_tensor_ref(&input->tensors[0]);
+    output->count = 1;
+    return MR_OK;
+}
+
+/* A picture is not decoded to its end: what comes behind the decoder is not done any more. */
+TEST(cancel_stops_a_picture_at_its_next_row)
+{
+    static unsigned char pixels[64 * 48];
+    static const mr_element_spec bytes = {.count = 1, .dtypes = {MR_STRING}, .shapes = {{.rank = 0}}};
+    static const mr_element_spec decoded = {
+        .count = 1, .dtypes = {MR_UINT8}, .shapes = {{.rank = 3, .dims = {48, 64, 1}}}};
+    test_bytes files[] = {test_encode_jpeg(pixels, 64, 48, &(test_jpeg_options){.channels = 1}),
+                          test_png(64, 48, (test_png_options){PNG_COLOR_TYPE_GRAY, 8, false, false, false})};
+    for (int i = 0; i < 2; i++) {
+        picture_work work = {0};
+        mr_error error = {0};
+        mr_tensor file = {0};
+        mr_element element = {0};
+        mr_string string = {(const char *)files[i].bytes, files[i].size_bytes};
+        CHECK_OK(mr_tensor_init_string(&file, string, &error));
+        mr_dataset *d = mr_dataset_map(mr_dataset_from_tensors(&file, 1), cancel_now, &work, &bytes, .own_input = true);
+        d = mr_dataset_decode_image(
+            d, .image = {.height = 48, .width = 64, .channels = 1, .dtype = MR_UINT8, .crop = MR_CROP_NONE});
+        d = mr_dataset_map(d, count_decoded, &work, &decoded, .own_input = true);
+        work.iterator = iterate(d, 1);
+        CHECK_STATUS(mr_iterator_next(work.iterator, &element, &error), MR_CANCELLED);
+        mr_iterator_free(work.iterator);
+        CHECK_EQ(atomic_load(&work.decoded), 0);
+        mr_tensor_deinit(&file);
+        free(files[i].bytes);
+    }
+}
+
+/* ---- Loops that would not end ---- */
+
+static mr_status drops_all(void *context, const mr_element *input, bool *stays, mr_error *error)
+{
+    (void)context, (void)input, (void)error;
+    *stays = false;
+    return MR_OK;
+}
+
+static mr_status nothing_for_it(void *context, const mr_element *input, mr_dataset **output, mr_error *error)
+{
+    (void)context, (void)input, (void)error;
+    *output = mr_dataset_range(0, 0, 1);
+    return MR_OK;
+}
+
+static mr_status nothing_of_it(void *context, mr_dataset *window, mr_dataset **output, mr_error *error)
+{
+    (void)context, (void)error;
+    *output = mr_dataset_take(window, 0);
+    return MR_OK;
+}
+
+static mr_status one_key(void *context, const mr_element *input, int64_t *key, mr_error *error)
+{
+    (void)context, (void)input, (void)error;
+    *key = 0;
+    return MR_OK;
+}
+
+static mr_status group_of_it(void *context, int64_t key, mr_dataset *window, mr_dataset **output, mr_error *error)
+{
+    (void)key;
+    return nothing_of_it(context, window, output, error);
+}
+
+static mr_status constant(void *context, const mr_element *input, mr_random *random, mr_element *output,
+                          mr_error *error)
+{
+    MR_TRY(pass(context, input, random, output, error));
+    ((int64_t *)output->tensors[0].data)[0] = 0;
+    return MR_OK;
+}
+
+static mr_dataset *counted(hurdle *h)
+{
+    return mr_dataset_map(mr_dataset_repeat(mr_dataset_range(0, 1000, 1), MR_FOREVER), pass, h, &one_int64);
+}
+
+constexpr int LOOPS = 13;
+
+/* After at most one element there is work without end, and nothing more comes. */
+static mr_dataset *loop(int which, hurdle *h)
+{
+    static const double target[] = {0, 1}, initial[] = {0.5, 0.5}, weights[] = {1, 1e-300};
+    mr_dataset *d = counted(h), *none;
+    switch (which) {
+    case 0:
+        return mr_dataset_filter(d, drops_all, nullptr);
+    case 1:
+        return mr_dataset_batch(mr_dataset_filter(d, drops_all, nullptr), 4);
+    case 2:
+        return mr_dataset_flat_map(d, nothing_for_it, nullptr, &one_int64);
+    case 3:
+        return mr_dataset_interleave(d, nothing_for_it, nullptr, &one_int64, .cycle_length = 3, .parallel = true);
+    case 4:
+        return mr_dataset_window(d, nothing_of_it, nullptr, &one_int64, .size = 3);
+    case 5:
+        return mr_dataset_group_by_window(d, one_key, group_of_it, nullptr, &one_int64, .window_size = 4);
+    case 6:
+        return mr_dataset_group_by_window(d, one_key, group_of_it, nullptr, &one_int64, .window_size = INT64_MAX);
+    case 7:
+        d = mr_dataset_map(mr_dataset_repeat(mr_dataset_range(0, 9, 1), MR_FOREVER), constant, h, &one_int64);
+        return mr_dataset_skip(mr_dataset_unique(d), 1);
+    case 8: /* far more than come while it is cancelled */
+        return mr_dataset_skip(mr_dataset_filter(d, keeps_odd, nullptr), (int64_t)1 << 50);
+    case 9:
+        return mr_dataset_shuffle(mr_dataset_filter(d, keeps_odd, nullptr), .buffer = 50000000, .seed = 1);
+    case 10:
+        return mr_dataset_rejection_resample(d, one_key, nullptr, target, 2, .initial = initial);
+    case 11: /* the first pass of a cache */
+        return mr_dataset_cache(mr_dataset_flat_map(d, nothing_for_it, nullptr, &one_int64), nullptr);
+    default: /* one that has ended is drawn again and again */
+        none = mr_dataset_map(mr_dataset_range(0, 1000, 1), pass, h, &one_int64);
+        return mr_dataset_sample_from(((mr_dataset *[]){none, d}), weights, 2);
+    }
+}
+
+/* Cancelled from outside while it goes round, by which all its threads end; or this never does. */
+TEST(cancel_ends_loops_that_give_nothing)
+{
+    for (int which = 0; which < LOOPS; which++)
+        for (int32_t threads = 1; threads < 3; threads++) {
+            hurdle h = {.stuck_at = -1};
+            mr_iterator *iterator = iterate(loop(which, &h), threads);
+            pthread_t thread;
+            void *result = nullptr;
+            CHECK(pthread_create(&thread, nullptr, consume, iterator) == 0);
+            while (atomic_load(&h.calls) < 1000) (void)sched_yield();
+            mr_iterator_cancel(iterator);
+            pthread_join(thread, &result);
+            if (result != iterator) test_fail(__FILE__, __LINE__, "loop %d ended in itself", which);
+            mr_iterator_free(iterator);
+        }
 }
