@@ -47,6 +47,7 @@ MAPS = {
     "pair": lambda *x: (x[0], key(x)),
     "first": lambda *x: (x[0],),
     "sum": lambda *x: (key(x),),
+    "zero": lambda *x: tuple(0 * c for c in x),
     "spread": spread,
     "fail": fail,
 }
@@ -68,7 +69,52 @@ def slices(count, components):
     return D.from_tensor_slices(tuple(column(c) for c in range(components)))
 
 
+def components(*x):
+    """Ragged and sparse tensors as the dense ones that they are made of."""
+    parts = []
+    for c in x:
+        if isinstance(c, tf.RaggedTensor):
+            parts += [c.flat_values, *c.nested_row_splits]
+        elif isinstance(c, tf.SparseTensor):
+            parts += [c.indices, c.values, c.dense_shape]
+        else:
+            parts.append(c)
+    return tuple(parts)
+
+
+def sparse(rows, columns, by):
+    count = (rows * columns + by - 1) // by
+    indices = np.array([[i * by // columns, i * by % columns] for i in range(count)], np.int64).reshape(count, 2)
+    values = np.array([i * 5 % 13 for i in range(count)], np.int64)
+    d = tf.compat.v1.data.Dataset.from_sparse_tensor_slices(tf.SparseTensor(indices, values, [rows, columns]))
+    return d.map(plain(components))
+
+
+def generator(start, count):
+    return D.from_generator(lambda: ((i,) for i in range(start, start + count)),
+                            output_signature=(tf.TensorSpec([], I64),))
+
+
+def resample(d):
+    d = d.rejection_resample(plain(lambda *x: tf.cast(mod(key(x), 2), tf.int32)), [0.5, 0.5], [0.5, 0.5])
+    return d.map(plain(lambda c, x: (tf.cast(c, I64), *(x if isinstance(x, tuple) else (x,)))))
+
+
 def stage(d, word, function, n):
+    if word == "ragged":
+        return d.apply(tf.data.experimental.dense_to_ragged_batch(n[0], bool(n[1]))).map(plain(components))
+    if word == "sparse_batch":
+        shape = [None] * d.element_spec[0].shape.rank
+        return d.map(plain(lambda x: x)).apply(tf.data.experimental.dense_to_sparse_batch(n[0], shape)).map(
+            plain(components))
+    if word == "distribute":
+        size = n[0] // n[1]
+        return d.batch(n[0], drop_remainder=True).map(
+            plain(lambda *x: tuple(c[n[2] * size:(n[2] + 1) * size] for c in x)))
+    if word == "assert":
+        return d.apply(tf.data.experimental.assert_cardinality(n[0]))
+    if word == "resample":
+        return resample(d)
     if word == "map":
         return d.map(plain(MAPS[function]))
     if word == "filter":
@@ -115,6 +161,17 @@ def build(lines):
             stack.append(tupled(D.range(*n)))
         elif words[0] == "slices":
             stack.append(slices(*n))
+        elif words[0] == "generator":
+            stack.append(generator(*n))
+        elif words[0] == "sparse":
+            stack.append(sparse(*n))
+        elif words[0] == "random":
+            stack.append(tupled(D.random(n[0])))
+        elif words[0] == "tensors":
+            stack.append(D.from_tensors((tf.constant(n[0], I64),)))
+        elif words[0] == "sample":
+            b, a = stack.pop(), stack.pop()
+            stack.append(D.sample_from_datasets([a, b], stop_on_empty_dataset=False))
         elif words[0] == "zip":
             b, a = stack.pop(), stack.pop()
             stack.append(D.zip((a, b)).map(plain(lambda x, y: (*x, *y))))
@@ -145,7 +202,7 @@ def theirs(lines):
     try:
         for element in d.take(LIMIT).with_options(options).as_numpy_iterator():
             results.append(text_of(element))
-    except (tf.errors.InvalidArgumentError, tf.errors.OutOfRangeError):
+    except (tf.errors.InvalidArgumentError, tf.errors.OutOfRangeError, tf.errors.FailedPreconditionError):
         results.append("error")
     return results
 
@@ -187,14 +244,14 @@ def unordered(lines, results):
 
 def cardinality_fits(lines, found, expected):
     """Ours may say unknown where endless data may turn out empty, and know where TensorFlow does not. TensorFlow counts
-    to the end of its numbers instead of saying endless for enumerate."""
+    to the end of its numbers instead of saying endless for enumerate, and takes all elements to pass rejection_resample."""
     found_count, expected_count = int(found[0]), int(expected[0])
     if expected_count > 1 << 62:
         expected_count = -1
     if found_count == expected_count:
         return True
     if found_count == -2:
-        return any(line.startswith("repeat -1") for line in lines)
+        return "resample" in lines or (expected_count == -1 and any(line.startswith("repeat -1") for line in lines))
     return expected_count == -2 and (found_count == -1 or found_count == len(found) - 1 or len(found) > LIMIT)
 
 
@@ -207,7 +264,7 @@ def main():
             expected = theirs(lines)
         except Exception as e:  # noqa: BLE001: which pipeline it was has to be told
             expected = ["refused: " + str(e).splitlines()[0]]
-        shuffled = any(line.startswith("shuffle") for line in lines)
+        shuffled = any(line.startswith(("shuffle", "sample")) for line in lines)
         counts_fit = cardinality_fits(lines, found, expected) if expected[0].lstrip("-").isdigit() else False
         expected, found = ["", *expected[1:]] if counts_fit else expected, ["", *found[1:]] if counts_fit else found
         if shuffled and len(expected) > LIMIT:

@@ -1,5 +1,5 @@
 /* Pipelines as text: one line a stage, with the word that the builder has, the name of a function and numbers. Lines
- * work on a stack of datasets: sources push one, "zip", "concatenate" and "choose" take several. The functions are few,
+ * work on a stack of datasets: sources push one, "zip", "concatenate", "sample" and "choose" take several. The functions are few,
  * and defined for elements of any structure of int64s; random_pipelines_oracle.py has the same for tf.data.
  *
  *     range 0 37 1
@@ -48,13 +48,18 @@ static inline int64_t text_mod(int64_t x)
 {
     return floor_mod(x, 7);
 }
+static inline int64_t text_zero(int64_t x)
+{
+    (void)x;
+    return 0;
+}
 static inline int64_t text_choice(int64_t x)
 {
     return floor_mod((int64_t)(5 * (uint64_t)x), 7) % 2;
 }
 
 typedef int64_t (*text_number_function)(int64_t x);
-static const text_number_function text_number_functions[] = {text_affine, text_mod, text_choice};
+static const text_number_function text_number_functions[] = {text_affine, text_mod, text_choice, text_zero};
 
 /* Of every number; context is one of the above. */
 static mr_status text_each(void *context, const mr_element *input, mr_random *random, mr_element *output,
@@ -164,6 +169,13 @@ static mr_status text_key(void *context, const mr_element *input, int64_t *key, 
     return MR_OK;
 }
 
+static mr_status text_odd(void *context, const mr_element *input, int64_t *key, mr_error *error)
+{
+    (void)context, (void)error;
+    *key = floor_mod(key_of(input), 2);
+    return MR_OK;
+}
+
 static mr_status text_length(void *context, const mr_element *input, int64_t *key, mr_error *error)
 {
     (void)context, (void)error;
@@ -255,6 +267,61 @@ static void text_numbers_free(void *numbers)
     free(numbers);
 }
 
+/* start, start + 1 … one after the other: a source without an index */
+static mr_status text_generator_open(void *context, uint64_t iteration, void **state, mr_error *error)
+{
+    (void)context, (void)iteration;
+    *state = calloc(1, sizeof(int64_t));
+    return *state == nullptr ? mr_fail(error, MR_RESOURCE_EXHAUSTED, "no memory") : MR_OK;
+}
+
+static mr_status text_generator_next(void *context, void *state, mr_element *output, mr_error *error)
+{
+    const int64_t *numbers = context;
+    int64_t *at = state;
+    if (*at == numbers[1]) return mr_fail(error, MR_OUT_OF_RANGE, "end of sequence");
+    output->count = 1;
+    return mr_tensor_init_int64(&output->tensors[0], numbers[0] + (*at)++, error);
+}
+
+static void text_generator_close(void *context, void *state)
+{
+    (void)context;
+    free(state);
+}
+
+static inline mr_dataset *text_generator(void *numbers)
+{
+    static const mr_generator generator = {.open = text_generator_open,
+                                           .next = text_generator_next,
+                                           .close = text_generator_close,
+                                           .release = text_numbers_free};
+    static const mr_element_spec spec = {.count = 1, .dtypes = {MR_INT64}, .shapes = {{.rank = 0}}};
+    return numbers == nullptr ? nullptr : mr_dataset_generator(&generator, numbers, &spec);
+}
+
+/* Rows of a sparse matrix of rows x columns, with a value at every by-th place. */
+static inline mr_dataset *text_sparse(int64_t rows, int64_t columns, int64_t by)
+{
+    mr_tensor indices = {0}, values = {0}, shape = {0};
+    int64_t count = (rows * columns + by - 1) / by;
+    mr_dataset *d = nullptr;
+    if (mr_tensor_init(&indices, MR_INT64, MR_SHAPE(count, 2), nullptr) == MR_OK &&
+        mr_tensor_init(&values, MR_INT64, MR_SHAPE(count), nullptr) == MR_OK &&
+        mr_tensor_init_copy(&shape, MR_INT64, MR_SHAPE(2), (int64_t[]){rows, columns}, nullptr) == MR_OK) {
+        for (int64_t i = 0; i < count; i++) {
+            mr_tensor_int64s(&indices)[2 * i] = i * by / columns;
+            mr_tensor_int64s(&indices)[2 * i + 1] = i * by % columns;
+            mr_tensor_int64s(&values)[i] = i * 5 % 13;
+        }
+        d = mr_dataset_from_sparse_slices(&indices, &values, &shape);
+    }
+    mr_tensor_deinit(&indices);
+    mr_tensor_deinit(&values);
+    mr_tensor_deinit(&shape);
+    return d;
+}
+
 /* count rows of up to three components: a scalar, two numbers, and a scalar again. */
 static inline mr_dataset *text_slices(int64_t count, int64_t components)
 {
@@ -272,9 +339,9 @@ static inline mr_dataset *text_slices(int64_t count, int64_t components)
 
 static inline mr_dataset *text_map(mr_dataset *d, const char *function)
 {
-    static const char *const names[] = {"affine", "mod", "choice"};
+    static const char *const names[] = {"affine", "mod", "choice", "zero"};
     mr_element_spec spec = *mr_dataset_spec(d);
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < 4; i++)
         if (strcmp(function, names[i]) == 0)
             return mr_dataset_map(d, text_each, (void *)&text_number_functions[i], &spec);
     if (strcmp(function, "fail") == 0) return mr_dataset_map(d, text_fail, nullptr, &spec, .own_input = true);
@@ -348,6 +415,17 @@ static inline mr_dataset *text_stage(mr_dataset *d, const text_line *l)
     if (strcmp(word, "scan") == 0) return text_scanned(d);
     if (strcmp(word, "unique") == 0) return mr_dataset_unique(d);
     if (strcmp(word, "cache") == 0) return mr_dataset_cache(d, nullptr);
+    if (strcmp(word, "ragged") == 0) return mr_dataset_dense_to_ragged_batch(d, n[0], .drop_remainder = n[1] != 0);
+    if (strcmp(word, "sparse_batch") == 0) {
+        mr_shape row = {.rank = mr_dataset_spec(d)->shapes[0].rank, .dims = {-1, -1, -1, -1}};
+        return mr_dataset_dense_to_sparse_batch(d, n[0], row);
+    }
+    if (strcmp(word, "distribute") == 0) return mr_dataset_distribute(d, n[0], n[1], n[2], MR_DISTRIBUTE_DROP);
+    if (strcmp(word, "assert") == 0) return mr_dataset_assert_cardinality(d, n[0]);
+    if (strcmp(word, "resample") == 0) {
+        static const double half[] = {0.5, 0.5};
+        return mr_dataset_rejection_resample(d, text_odd, nullptr, half, 2, .initial = half);
+    }
     if (strcmp(word, "ignore_errors") == 0) return mr_dataset_ignore_errors(d);
     if (strcmp(word, "window") == 0) {
         bool flat = strcmp(l->function, "flat") == 0;
@@ -368,6 +446,24 @@ static inline void text_apply(text_stack *stack, const text_line *l)
     } else if (strcmp(l->word, "slices") == 0) {
         *top = text_slices(l->n[0], l->n[1]);
         stack->count++;
+    } else if (strcmp(l->word, "generator") == 0) {
+        *top = text_generator(text_numbers(l));
+        stack->count++;
+    } else if (strcmp(l->word, "sparse") == 0) {
+        *top = text_sparse(l->n[0], l->n[1], l->n[2]);
+        stack->count++;
+    } else if (strcmp(l->word, "random") == 0) {
+        *top = mr_dataset_random((uint64_t)l->n[0]);
+        stack->count++;
+    } else if (strcmp(l->word, "tensors") == 0) {
+        int64_t number = l->n[0];
+        mr_tensor tensor = {0};
+        *top = mr_tensor_init_int64(&tensor, number, nullptr) == MR_OK ? mr_dataset_from_tensors(&tensor, 1) : nullptr;
+        mr_tensor_deinit(&tensor);
+        stack->count++;
+    } else if (strcmp(l->word, "sample") == 0) {
+        top[-2] = mr_dataset_sample_from(&top[-2], nullptr, 2, .seed = 5);
+        stack->count--;
     } else if (strcmp(l->word, "zip") == 0) {
         top[-2] = mr_dataset_zip(&top[-2], 2);
         stack->count--;

@@ -65,10 +65,31 @@ static inline void random_source(random_pipeline *p)
     int64_t most = random_between(p, 0, random_below(p, 4) == 0 ? 60 : 20);
     int64_t components = random_between(p, 1, 3), step = random_between(p, 1, 3);
     int64_t start = random_between(p, -5, 9);
-    if (random_below(p, 3) == 0)
+    switch (random_below(p, 9)) {
+    case 0:
+    case 1:
         random_line(p, "slices %lld %lld", (long long)most, (long long)components);
-    else
+        break;
+    case 2:
+        random_line(p, "generator %lld %lld", (long long)start, (long long)most);
+        break;
+    case 3:
+        random_line(p, "sparse %lld %lld %lld", (long long)most, (long long)components, (long long)step);
+        break;
+    case 4:
+        if (random_below(p, 2) == 0) {
+            random_line(p, "tensors %lld", (long long)start);
+            most = 1;
+            break;
+        }
+        /* Its numbers are not TensorFlow's. */
+        random_line(p, "random %lld", (long long)step);
+        random_line(p, "map zero");
+        random_line(p, "take %lld", (long long)most);
+        break;
+    default:
         random_line(p, "range %lld %lld %lld", (long long)start, (long long)(start + most * step), (long long)step);
+    }
     *random_top(p) = (random_facts){.most = most};
 }
 
@@ -91,12 +112,30 @@ static inline bool random_sizes_known(const mr_element_spec *spec, int *least, i
     return known;
 }
 
+/* Whether the data have an index and a known length. */
+static inline bool random_is_indexed(const random_pipeline *p)
+{
+    static const char *const words[] = {"range ", "slices ", "map ",   "prefetch ",
+                                        "take ",  "skip ",   "shard ", "repeat "};
+    if (p->stack.count != 1 || mr_dataset_cardinality(p->stack.datasets[0]) == MR_CARDINALITY_UNKNOWN) return false;
+    for (const char *at = p->text; *at != 0; at += strcspn(at, "\n") + 1) {
+        bool is_one = false;
+        for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+            is_one |= strncmp(at, words[i], strlen(words[i])) == 0;
+        if (!is_one) return false;
+    }
+    return true;
+}
+
 /* Stages that treat each element by itself: in any order they give the same. */
 static inline void random_element_stage(random_pipeline *p)
 {
     static const char *const functions[] = {"affine", "mod", "pair", "first", "sum", "spread", "affine"};
     random_facts *facts = random_top(p);
-    switch (random_below(p, 7)) {
+    switch (random_below(p, 8)) {
+    case 7:
+        if (mr_dataset_spec(p->stack.datasets[p->stack.count - 1])->count > 3) return random_line(p, "map first");
+        return random_line(p, "resample");
     case 0:
     case 1:
     case 2:
@@ -127,6 +166,16 @@ static inline void random_batch(random_pipeline *p, const mr_element_spec *spec)
     bool known = random_sizes_known(spec, &least, &largest);
     if (largest >= 3) return;
     random_facts *facts = random_top(p);
+    if (!facts->shuffled && spec->count <= 3 && random_below(p, 3) == 0) {
+        if (random_is_indexed(p) && random_below(p, 2) == 0) {
+            int64_t workers = random_between(p, 1, 3);
+            return random_line(p, "distribute %lld %lld %lld", (long long)(workers * random_between(p, 1, 3)),
+                               (long long)workers, (long long)random_below(p, workers));
+        }
+        if (spec->count == 1 && random_below(p, 2) == 0)
+            return random_line(p, "sparse_batch %lld", (long long)random_between(p, 1, 4));
+        return random_line(p, "ragged %lld %lld", (long long)random_between(p, 1, 4), (long long)random_below(p, 2));
+    }
     facts->closed |= facts->shuffled;
     random_line(p, "%s %lld %lld", known && random_below(p, 3) != 0 ? "batch" : "padded_batch",
                 (long long)random_between(p, 1, 6), (long long)(facts->shuffled ? 0 : random_below(p, 2)));
@@ -138,7 +187,15 @@ static inline void random_order_stage(random_pipeline *p, const mr_element_spec 
     random_facts *facts = random_top(p);
     int least = 0, largest = 0;
     bool known = random_sizes_known(spec, &least, &largest);
-    switch (random_below(p, 11)) {
+    switch (random_below(p, 12)) {
+    case 11: {
+        int64_t count = mr_dataset_cardinality(p->stack.datasets[p->stack.count - 1]);
+        /* Where it fails is known only when nothing more stands behind it. */
+        facts->closed |= count == MR_CARDINALITY_UNKNOWN;
+        if (facts->closed && (facts->endless || strstr(p->text, "ignore_errors") != nullptr)) return;
+        return random_line(p, "assert %lld",
+                           (long long)(count == MR_CARDINALITY_UNKNOWN ? random_between(p, 0, 12) : count));
+    }
     case 0:
         return random_line(p, "take %lld", (long long)random_between(p, -1, 25));
     case 1:
@@ -214,6 +271,11 @@ static inline void random_join(random_pipeline *p)
     if (kind == 1 || first->shuffled) {
         first->most += 15;
         return random_line(p, "concatenate");
+    }
+    if (!first->endless && random_below(p, 2) == 0) {
+        first->most += 15;
+        first->shuffled = true;
+        return random_line(p, "sample");
     }
     int64_t choices = random_between(p, 0, 25);
     random_line(p, "range 0 %lld 1", (long long)choices);

@@ -94,9 +94,11 @@ TEST(random_pipelines_with_elements_that_fail_end)
         CHECK_OK(mr_iterator_new(d, &(mr_iterator_options){.threads = 2}, &iterator, &error));
         mr_dataset_free(d);
         int count = 0;
-        while (mr_iterator_next(iterator, &element, &error) != MR_OUT_OF_RANGE)
+        for (mr_status status; (status = mr_iterator_next(iterator, &element, &error)) != MR_OUT_OF_RANGE;) {
+            if (status == MR_FAILED_PRECONDITION) break; /* assert_cardinality: that is its end */
             if (count++ > 4 * RANDOM_ELEMENTS_MAX)
                 test_fail(__FILE__, __LINE__, "pipeline %d does not end: %s", which, error.message);
+        }
         mr_element_deinit(&element);
         mr_iterator_free(iterator);
     }
@@ -371,7 +373,7 @@ TEST(random_pipelines_are_cancelled_at_any_moment)
         for (int64_t i = 0; i < 10 * moment && atomic_load(&c.taken) < moment; i++) (void)sched_yield();
         mr_iterator_cancel(c.iterator);
         pthread_join(thread, nullptr);
-        CHECK(c.status == MR_CANCELLED || c.status == MR_OUT_OF_RANGE);
+        CHECK(c.status == MR_CANCELLED || c.status == MR_OUT_OF_RANGE || c.status == MR_FAILED_PRECONDITION);
         mr_iterator_free(c.iterator);
     }
 }
