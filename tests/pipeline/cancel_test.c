@@ -312,6 +312,7 @@ static mr_dataset *loop(int which, hurdle *h)
     case 6:
         return mr_dataset_group_by_window(d, one_key, group_of_it, nullptr, &one_int64, .window_size = INT64_MAX);
     case 7:
+        mr_dataset_free(d);
         d = mr_dataset_map(mr_dataset_repeat(mr_dataset_range(0, 9, 1), MR_FOREVER), constant, h, &one_int64);
         return mr_dataset_skip(mr_dataset_unique(d), 1);
     case 8: /* far more than come while it is cancelled */
