@@ -171,7 +171,10 @@ mr_status mr_engine_next_direct(mr_engine *engine, mr_item *item, mr_error *erro
     mr_status status = mr_stage_next(order, item, error);
     mr_note_stage(note, nullptr);
     if (status == MR_OK || order->position != before) engine->stage.position++;
-    if (status == MR_RESOURCE_EXHAUSTED) (void)mr_fail(&engine->failure, status, "memory was short before");
+    if (status == MR_RESOURCE_EXHAUSTED) {
+        if (error != nullptr) engine->failure = *error;
+        engine->failure.status = status;
+    }
     return status;
 }
 
