@@ -78,8 +78,8 @@ extern const mr_stage_functions mr_engine_functions;
 
 /* Any thread. Nothing that is delivered depends on either. */
 void mr_engine_measure(mr_stage *engine, mr_engine_gauge *gauge);
-/* Of a tuned engine: 0 ≤ threads ≤ threads_max, 1 ≤ depth ≤ MR_DEPTH_MAX or what it began with, reads ≤ MR_READS_MAX; 0
- * leaves them as they are. Threads above the number end their tasks and wait. */
+/* Of a tuned engine: 0 ≤ threads ≤ threads_max, 1 ≤ depth ≤ MR_DEPTH_MAX or what it began with, reads ≤ MR_READS_MAX
+ * (0 leaves them as they are). Threads above the number end their tasks and wait. */
 void mr_engine_set(mr_stage *engine, int32_t threads, int32_t depth, int32_t reads);
 
 #endif

@@ -1,8 +1,8 @@
-/* Reading ahead: the system is told which bytes are wanted soon, so that several reads are under way while the threads work
- * on what is there.
+/* Reading ahead: the system is told which bytes are wanted soon, so that several reads are under way while the threads
+ * work on what is there.
  *
- * For files that are in memory anyway that would be wasted: so now and then a slot is left alone, and if no thread had to
- * sleep over its rows nobody asks any more, until somebody sleeps. How many rows ahead is the tuner's. */
+ * For files that are in memory anyway that would be wasted: so now and then a slot is left alone, and if no thread had
+ * to sleep over its rows nobody asks any more, until somebody sleeps. How many rows ahead is the tuner's. */
 #include "pipeline/engine_inside.h"
 
 #include <sys/resource.h>

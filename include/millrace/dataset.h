@@ -531,7 +531,8 @@ typedef struct mr_thread_work {
  * threads    lent for the call; the first 256 of all stages, inner pipelines too */
 typedef void (*mr_watchdog_function)(void *context, uint64_t waited_ns, const mr_thread_work *threads, int32_t count);
 
-/* Whether threads, what is made ahead and what is asked for ahead of files are tuned while the iterator runs, from what is measured: not what it delivers. */
+/* Whether threads, what is made ahead and what is asked for ahead of files are tuned while the iterator runs, from what is
+ * measured: not what it delivers. */
 typedef enum mr_tune {
     MR_TUNE_AUTO, /* where `threads` is 0 */
     MR_TUNE_ON,

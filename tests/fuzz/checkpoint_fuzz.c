@@ -11,13 +11,28 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size_bytes);
 
+static const char *const names[] = {"c.index", "c.data-00000-of-00001"};
+static char path_of_folder[] = "/tmp/checkpoint-fuzz-XXXXXX";
+
+/* Files and folder, at exit; a crash keeps them to be looked at. */
+static void remove_folder(void)
+{
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        char path[256];
+        snprintf(path, sizeof path, "%s/%s", path_of_folder, names[i]);
+        (void)unlink(path);
+    }
+    (void)rmdir(path_of_folder);
+}
+
 static const char *folder(void)
 {
-    static char path[] = "/tmp/checkpoint-fuzz-XXXXXX";
     static bool made;
-    if (!made && mkdtemp(path) == nullptr) abort();
+    if (made) return path_of_folder;
+    if (mkdtemp(path_of_folder) == nullptr) abort();
     made = true;
-    return path;
+    (void)atexit(remove_folder);
+    return path_of_folder;
 }
 
 static void put(const char *name, const void *bytes, size_t size_bytes)
