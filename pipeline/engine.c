@@ -300,6 +300,16 @@ static int32_t wanted_window(const mr_engine *engine, int32_t threads, int64_t d
     return (int32_t)(wanted > WINDOW_MAX ? WINDOW_MAX : wanted);
 }
 
+/* Quick slots: as many as take little memory, where nobody sees that they are made early. */
+static int32_t quick_window(const mr_engine *engine)
+{
+    constexpr size_t CHEAP_BYTES = (size_t)1 << 20;
+    constexpr size_t WINDOW_QUICK = 16;
+    if (!engine->is_even || !engine->plan.order->is_seekable || engine->plan.threads == 0) return 0;
+    size_t count = CHEAP_BYTES / (mr_engine_slot_bytes(engine) + 1);
+    return (int32_t)(count < WINDOW_QUICK ? count : WINDOW_QUICK);
+}
+
 /* Lock held, or nobody else there. */
 static void set_threads(mr_engine *engine, int32_t threads, int32_t depth)
 {
@@ -400,7 +410,9 @@ static mr_status engine_init(mr_engine *engine, mr_error *error)
     if (batch == nullptr) depth = (depth - 1) / rows + 1;
     int32_t depth_max = plan->is_tuned && depth < MR_DEPTH_MAX ? MR_DEPTH_MAX : depth;
     set_threads(engine, plan->is_tuned ? plan->threads_first : plan->threads, depth);
+    engine->window_quick = quick_window(engine);
     engine->ring_size = wanted_window(engine, plan->threads, depth_max);
+    if (engine->ring_size < engine->window_quick) engine->ring_size = engine->window_quick;
     engine->worker_count = plan->threads + 1;
     engine->flight = calloc((size_t)engine->ring_size, sizeof(mr_slot *));
     engine->workers = calloc((size_t)engine->worker_count, sizeof *engine->workers);

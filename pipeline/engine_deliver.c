@@ -9,8 +9,9 @@ static void retire_head(mr_engine *engine)
     mr_counters *counters = engine->plan.counters;
     mr_count(&counters->delivered, 1);
     if (mr_engine_slot_due(engine)->is_complete) engine->ready_count--;
-    mr_count(&counters->ready, engine->ready_count);
-    mr_count(&counters->room, (uint64_t)engine->window_max - 1);
+    uint64_t room = (uint64_t)engine->window_max - 1;
+    mr_count(&counters->ready, engine->ready_count < room ? engine->ready_count : room);
+    mr_count(&counters->room, room);
     mr_slot *slot = mr_engine_slot_due(engine);
     bool is_beyond = !mr_engine_has_room(engine, 0);
     if (is_beyond) mr_engine_free_idle(engine);
@@ -146,6 +147,7 @@ static mr_status next_locked(mr_engine *engine, mr_tensor *tensors, mr_error *er
         }
         if (work_instead(engine, &has_waited)) continue;
         uint64_t start_ns = mr_now_ns();
+        mr_engine_wake_for_rest(engine);
         engine->is_waiting = true;
         pthread_cond_wait(&engine->ready, &engine->mutex);
         engine->is_waiting = false;

@@ -46,6 +46,7 @@ struct mr_engine {
     pthread_cond_t ready; /* for the consumer: a row or batch is done, or nothing is active any more */
     int32_t limit, depth; /* threads that work; read ahead */
     int32_t window_max;   /* slots in flight, at most ring_size; may be fewer than are there already */
+    int32_t window_quick; /* the same of quick ones */
     int32_t surplus;      /* slots to be given back since the window became smaller */
     uint64_t work_ns, starved_ns, rows_done;
     mr_slot **flight;                   /* ring; slot of sequence s at s % ring_size */
@@ -169,6 +170,12 @@ void mr_engine_start_threads(mr_engine *engine);
 bool mr_engine_step(mr_engine *engine, mr_worker *worker, bool *has_waited);
 /* Work so quick that to sleep and be woken would take longer, and that needs no room. */
 bool mr_engine_is_quick(const mr_engine *engine);
+/* Slots in flight at most. Of quick ones there are some more, so that threads that wait for room sleep seldom and long. */
+int32_t mr_engine_window(const mr_engine *engine);
+/* Whether threads that sleep are to be told that there is something to do: of quick work only when much is missing. */
+bool mr_engine_may_wake(const mr_engine *engine);
+/* Whoever goes to sleep leaves nothing undone that a thread could do. */
+void mr_engine_wake_for_rest(mr_engine *engine);
 
 /* ---- engine_work.c: without the lock ---- */
 

@@ -43,7 +43,7 @@ static mr_slot *find_slot(mr_engine *engine)
     for (mr_slot **link = &engine->lent; *link != nullptr;) {
         slot = *link;
         bool is_free = mr_slot_is_free(slot);
-        if (!is_free && ++held <= engine->window_max + LENT) {
+        if (!is_free && ++held <= mr_engine_window(engine) + LENT) {
             link = &slot->next;
             continue;
         }
@@ -71,7 +71,7 @@ static bool has_room(const mr_engine *engine)
 {
     uint64_t in_flight = engine->tail - engine->head;
     if (in_flight == 0) return true;
-    if (in_flight >= (uint64_t)engine->window_max) return false;
+    if (in_flight >= (uint64_t)mr_engine_window(engine)) return false;
     return mr_engine_has_room(engine, engine->extra_bytes + (has_slot(engine) ? 0 : mr_engine_slot_bytes(engine)));
 }
 
@@ -105,7 +105,7 @@ void mr_engine_wake_workers(mr_engine *engine)
 {
     if (engine->fill < engine->tail || engine->blocked > 0)
         pthread_cond_broadcast(&engine->work);
-    else
+    else if (mr_engine_may_wake(engine))
         pthread_cond_signal(&engine->work);
 }
 
@@ -292,7 +292,7 @@ void mr_engine_pull(mr_engine *engine, mr_worker *worker)
         engine->flight[engine->tail++ % (uint64_t)engine->ring_size] = slot;
         mr_engine_trace_slots(engine);
     }
-    pthread_cond_broadcast(&engine->work);
+    if (mr_engine_may_wake(engine)) pthread_cond_broadcast(&engine->work);
     if (engine->input_ended || engine->is_paused || !engine->stage.is_seekable ||
         mr_engine_threads_at_work(engine) == 0)
         pthread_cond_broadcast(&engine->ready);

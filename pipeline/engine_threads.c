@@ -107,6 +107,23 @@ bool mr_engine_is_quick(const mr_engine *engine)
     return engine->is_even && engine->row_ns > 0 && slot_ns < QUICK_NS;
 }
 
+int32_t mr_engine_window(const mr_engine *engine)
+{
+    bool is_wide = engine->window_quick > engine->window_max && engine->limit > 0 && mr_engine_is_quick(engine);
+    return is_wide ? engine->window_quick : engine->window_max;
+}
+
+bool mr_engine_may_wake(const mr_engine *engine)
+{
+    int32_t window = mr_engine_window(engine);
+    return window < 4 || engine->tail - engine->head <= (uint64_t)window / 2 || !mr_engine_is_quick(engine);
+}
+
+void mr_engine_wake_for_rest(mr_engine *engine)
+{
+    if (mr_engine_is_quick(engine) || may_take(engine)) pthread_cond_broadcast(&engine->work);
+}
+
 /* Lock held; let go meanwhile. True when somebody's pull has ended. */
 static bool wait_for_pull(mr_engine *engine)
 {
