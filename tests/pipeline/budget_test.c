@@ -158,7 +158,7 @@ static mr_status any(void *context, const mr_element *input, bool *keep, mr_erro
  * is read ahead and what threads work with, in one budget. Beyond it the system gives no memory: allocations fail. */
 TEST(budget_is_one_for_shuffle_cache_and_batches)
 {
-    if (test_allocations() < 0) test_skip("a sanitizer has memory of its own");
+    if (test_is_sanitized()) test_skip("a sanitizer has memory of its own");
     constexpr size_t BUDGET_BYTES = 256 * MIB, BEYOND_BYTES = RECORD_BYTES + 3 * PIXELS_BYTES + SLACK_BYTES;
     const char *path = write_pictures();
     mr_dataset *whole = mr_dataset_decode_image(shuffled(path, 10), .image = {.dtype = MR_UINT8, .channels = 1});
