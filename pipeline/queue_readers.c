@@ -1,5 +1,4 @@
 /* Readers: the records of files whose names come out of a queue (queue.h). */
-#include "pipeline/lines.h"
 #include "records/file.h"
 
 #include <millrace/formats.h>
@@ -123,7 +122,8 @@ static mr_status read_whole(mr_reader *reader, mr_tensor *key, mr_tensor *value,
     return status;
 }
 
-/* The next line into the window; LF and CR are no part of it. */
+/* The next line into the window; LF and CRLF are no part of it. Other CRs stay, unlike those of text_lines: TensorFlow has it
+ * so. */
 static mr_status next_line(mr_reader *reader, mr_string *line, mr_error *error)
 {
     constexpr size_t STEP_BYTES = 64 << 10;
@@ -152,10 +152,10 @@ static mr_status next_line(mr_reader *reader, mr_string *line, mr_error *error)
         if (end == nullptr && held == 0) return mr_fail(error, MR_OUT_OF_RANGE, "end of file");
         size_t size_bytes = end == nullptr ? held : (size_t)(end - from);
         size_t used = size_bytes + (end != nullptr);
-        *line = mr_line_without_returns(from, size_bytes);
+        if (end != nullptr && size_bytes > 0 && from[size_bytes - 1] == '\r') size_bytes--;
+        *line = (mr_string){from, size_bytes};
         reader->begin += used;
         reader->offset += used;
-        if (end == nullptr && line->size_bytes == 0) return mr_fail(error, MR_OUT_OF_RANGE, "end of file");
         reader->number++;
         return MR_OK;
     }
