@@ -163,7 +163,7 @@ mr_status mr_limit_epochs_produce(void *limit_epochs, mr_element *output, mr_err
 
 typedef enum mr_reader_kind {
     MR_READER_WHOLE_FILE = 0, /* key: the path; value: all bytes */
-    MR_READER_TEXT_LINE,      /* key: path:line from 1; value: the line, without LF and any CR */
+    MR_READER_TEXT_LINE,      /* key: path:line from 1; value: the line, without LF or CRLF */
     MR_READER_FIXED_LENGTH,   /* key: path:number; value: record_bytes */
     MR_READER_TF_RECORD,      /* key: path:offset; value: the record */
 } mr_reader_kind;
