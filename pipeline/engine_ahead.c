@@ -46,8 +46,10 @@ void mr_engine_claim_ahead(mr_engine *engine, mr_slot *slot, int32_t taken, int3
 void mr_engine_ask(const mr_engine *engine, const mr_slot *slot, int32_t begin, int32_t end)
 {
     const mr_dataset *source = engine->plan.source;
+    /* Others may be at work on these rows, and only their items stay as they are. One that failed when it was pulled may
+     * have any number. */
     for (int32_t row = begin; row < end; row++)
-        if (slot->failures[row] == nullptr && slot->items[row].payload == nullptr)
+        if (slot->items[row].payload == nullptr && slot->items[row].number < (uint64_t)source->count)
             source->kind->ask(source, slot->items[row].number);
 }
 
