@@ -351,6 +351,7 @@ void mr_engine_measure(mr_stage *stage, mr_engine_gauge *gauge)
                                .depth = engine->depth,
                                .may_be_inline = engine->plan.order->is_seekable || engine->plan.batch != nullptr ||
                                                 engine->slots.rows == 1,
+                               .is_quick = engine->limit > 0 && mr_engine_is_quick(engine),
                                .slot_bytes = mr_engine_slot_bytes(engine) + engine->extra_bytes,
                                .slots = engine->window_max,
                                .ready = (int32_t)engine->ready_count,

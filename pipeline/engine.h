@@ -45,6 +45,7 @@ typedef struct mr_engine_gauge {
     int32_t threads, threads_max;
     int32_t depth;      /* slots read ahead */
     bool may_be_inline; /* 0 threads are allowed: the caller works */
+    bool is_quick;      /* the caller works along, rather than wait for threads */
     size_t slot_bytes;
     int32_t slots;        /* in flight at most */
     int32_t ready;        /* of these, complete */

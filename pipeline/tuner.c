@@ -195,6 +195,8 @@ static bool more_threads_for(const chooser *c, int32_t e)
                 return true;
         return false;
     }
+    /* A caller that works along is a thread too. */
+    if (g->is_quick && g->threads + 1 >= c->tuner->processors) return false;
     if (busy < 0.6 * g->threads) return false;
     int32_t room = c->tuner->threads_max - c->threads;
     int32_t doubled = g->threads <= room ? 2 * g->threads : g->threads + room;
@@ -282,8 +284,14 @@ static bool fewer_threads_for(const chooser *c, int32_t e, bool is_starved)
         propose(c, (mr_tuner_setting){e, needed, g->depth, g->reads}, "%d worked %.0f %% of %.2f s", (int)g->threads,
                 percent(busy / g->threads), c->window->seconds))
         return true;
+    /* Where the caller does much of it, one thread less may be as good. */
+    for (int32_t fewer = g->threads - 1; g->is_quick && is_starved && fewer > 0; fewer--)
+        if (propose(c, (mr_tuner_setting){e, fewer, g->depth, g->reads},
+                    "its caller worked along for %.0f %% of %.2f s", percent(c->window->starved[e]),
+                    c->window->seconds))
+            return true;
     /* What costs less than handing it over is done by the caller. */
-    return is_starved && busy < 1 &&
+    return is_starved && (busy < 1 || g->is_quick) &&
            propose(c, (mr_tuner_setting){e, 0, g->depth, g->reads},
                    "they worked %.0f %% of %.2f s, less than handing over may cost", percent(busy / g->threads),
                    c->window->seconds);

@@ -321,6 +321,26 @@ TEST(tuner_bursts_are_no_rate)
     CHECK(fabs(tuner.base - 10) < 1e-3);
 }
 
+/* Two threads and a caller that works along: one of them may be too many. */
+TEST(tuner_a_caller_that_works_along_needs_fewer_threads)
+{
+    mr_tuner tuner;
+    mr_tuner_init(&tuner, 2, 2, 1 << 20);
+    mr_engine_gauge gauge = {
+        .name = "quick", .threads = 2, .threads_max = 2, .depth = 2, .slots = 3, .slot_rows = 1, .is_quick = true};
+    mr_tuner_decision decision;
+    CHECK(!mr_tuner_step(&tuner, 1, 0, &gauge, 1, &decision));
+    for (uint64_t t = 1; t <= 2; t++) {
+        gauge.work_ns = t * 1990000000;
+        gauge.starved_ns = t * 900000000;
+        bool is_decided = mr_tuner_step(&tuner, 1 + t * 1000000000, 1000 * t, &gauge, 1, &decision);
+        CHECK(is_decided == (t == 2));
+    }
+    CHECK(decision.has_setting);
+    CHECK_EQ(decision.setting.threads, 1);
+    CHECK(strstr(decision.line, "quick: 2 -> 1 threads: its caller worked along for 90 %") != nullptr);
+}
+
 /* A neighbour takes half of the machine during the one trial that matters. */
 TEST(tuner_tries_again_what_was_tried_in_a_bad_moment)
 {
