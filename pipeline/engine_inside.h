@@ -68,11 +68,11 @@ struct mr_engine {
     bool may_ask, asks;
     int32_t reads;             /* rows asked for before they are worked on */
     uint64_t probe, probe_gap; /* sequence of a slot that is left alone, to see; slots until the next */
-    uint64_t rows_asked,
-        rows_waited; /* in slots that were asked for: rows, and those that were waited for all the same */
-    bool is_even;    /* rows take the same memory each, and not much */
-    bool copies;     /* rows are what the source has in memory, as it is */
-    bool is_direct;  /* elements go through as they are, without slots */
+    /* In slots that were asked for: rows, and those that were waited for all the same. */
+    uint64_t rows_asked, rows_waited;
+    bool is_even;   /* rows take the same memory each, and not much */
+    bool copies;    /* rows are what the source has in memory, as it is */
+    bool is_direct; /* elements go through as they are, without slots */
     bool is_pulling, input_ended, is_stopping, is_paused, is_waiting, has_started, order_has_begun;
     uint64_t order_epoch;
     uint64_t ignored; /* failures left out */

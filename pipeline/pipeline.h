@@ -76,8 +76,8 @@ typedef struct mr_run {
     _Atomic uint64_t seed; /* changes when a place of another run is restored */
     int32_t threads;
     mr_budget *budget;
-    mr_counters
-        *holder; /* of the stage that runs this pipeline inside itself, which holds all of it; null: the iterator's */
+    /* Of the stage that runs this pipeline inside itself, which holds all of it; null: the iterator's. */
+    mr_counters *holder;
     mr_status (*allocate)(void *context, size_t size_bytes, mr_buffer **buffer, mr_error *error);
     void *allocate_context;
     mr_watch *watch;            /* null: nobody watches */

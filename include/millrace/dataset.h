@@ -147,9 +147,9 @@ mr_dataset *mr_dataset_random(uint64_t seed);
 /* ---- Transformations ---- */
 
 typedef struct mr_shuffle_options {
-    int64_t
-        buffer; /* elements; 0: all of them (needs a source with an index). Numbers are held where there is an index,
-                       else elements: of the iterator's budget */
+    /* Elements; 0: all of them (needs a source with an index). Numbers are held where there is an index, else elements:
+     * of the iterator's budget. */
+    int64_t buffer;
     uint64_t seed;
     bool same_every_iteration; /* reshuffle_each_iteration = False */
 } mr_shuffle_options;

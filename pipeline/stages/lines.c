@@ -1,6 +1,5 @@
 /* text_lines and csv: sources that go through files of text from their beginning. The place is the file and the byte in
  * it, so that to come back costs nothing. */
-#include "pipeline/lines.h"
 #include "pipeline/pipeline.h"
 
 #include <millrace/formats.h>
@@ -127,6 +126,17 @@ static const char *unread(const lines_stage *self)
     return self->window == nullptr ? "" : self->window + self->begin;
 }
 
+/* Takes every CR out of a line, in its place, as TensorFlow does. What remains of the last one, without an LF, is a line
+ * only if it is not empty. line may be null when it is. */
+static mr_string without_returns(char *line, size_t size_bytes)
+{
+    char *first = size_bytes == 0 ? nullptr : memchr(line, '\r', size_bytes), *to = first;
+    if (first == nullptr) return (mr_string){line, size_bytes};
+    for (const char *from = first; from < line + size_bytes; from++)
+        if (*from != '\r') *to++ = *from;
+    return (mr_string){line, (size_t)(to - line)};
+}
+
 /* The next line; errors: MR_OUT_OF_RANGE at the end of the file. */
 static mr_status next_line(lines_stage *self, mr_string *line, mr_error *error)
 {
@@ -142,7 +152,7 @@ static mr_status next_line(lines_stage *self, mr_string *line, mr_error *error)
         }
         if (end == nullptr && held == 0) return mr_fail(error, MR_OUT_OF_RANGE, "end of file");
         size_t size_bytes = end == nullptr ? held : (size_t)(end - from);
-        *line = mr_line_without_returns(self->window + self->begin, size_bytes);
+        *line = without_returns(self->window + self->begin, size_bytes);
         consume(self, size_bytes + (end != nullptr));
         if (end == nullptr && line->size_bytes == 0) return mr_fail(error, MR_OUT_OF_RANGE, "end of file");
         return MR_OK;
