@@ -30,7 +30,11 @@ const Context = struct {
     /// Folders with generated headers: <millrace/ops.h>, "proto/graph.pb-c.h".
     generated: []const LazyPath = &.{},
     proto_sources: []const LazyPath = &.{},
+    /// Writes the generated headers; every compilation waits for it.
+    headers: ?*Build.Step = null,
     nvcc: ?[]const u8 = null,
+    /// Check invariants with assert(); always on without optimization and under a sanitizer.
+    assertions: bool = false,
 
     fn module(c: Context) *Build.Module {
         const m = c.b.createModule(.{
@@ -47,7 +51,8 @@ const Context = struct {
     }
 
     fn addSources(c: Context, m: *Build.Module, files: []const []const u8, extra: []const []const u8) void {
-        const flags = std.mem.concat(c.b.allocator, []const u8, &.{ &c_flags, extra }) catch @panic("OOM");
+        const checked: []const []const u8 = if (c.assertions) &.{"-UNDEBUG"} else &.{};
+        const flags = std.mem.concat(c.b.allocator, []const u8, &.{ &c_flags, checked, extra }) catch @panic("OOM");
         m.addCSourceFiles(.{ .files = files, .flags = flags });
     }
 
@@ -66,7 +71,12 @@ const Context = struct {
         c.addSources(m, files, &.{});
         m.linkLibrary(library);
         c.linkSystem(m);
-        return c.b.addExecutable(.{ .name = name, .root_module = m });
+        return c.afterHeaders(c.b.addExecutable(.{ .name = name, .root_module = m }));
+    }
+
+    fn afterHeaders(c: Context, compile: *Build.Step.Compile) *Build.Step.Compile {
+        if (c.headers) |headers| compile.step.dependOn(headers);
+        return compile;
     }
 };
 
@@ -78,7 +88,7 @@ pub fn build(b: *Build) void {
     const cuda = b.option(Cuda, "cuda", "Kernels for NVIDIA GPUs: auto (when nvcc is there), on, off") orelse .auto;
     const fuzz_seconds = b.option(u32, "fuzz-seconds", "How long `fuzz` runs each target (60)") orelse 60;
 
-    var c: Context = .{ .b = b, .target = target, .optimize = optimize, .sanitize = sanitize };
+    var c: Context = .{ .b = b, .target = target, .optimize = optimize, .sanitize = sanitize, .assertions = sanitize != null };
     c.nvcc = findNvcc(b, cuda);
     addProto(&c);
     addOpsHeader(&c);
@@ -100,7 +110,11 @@ pub fn build(b: *Build) void {
 
     // The steps.
     const test_step = b.step("test", "Pass the tests (some: -- part-of-a-name)");
-    const tests = addTests(c, library, check);
+    // The tests check the library's assertions, which the installed one is built without.
+    var checked = c;
+    checked.assertions = true;
+    const checked_library = if (c.assertions) library else addLibrary(checked);
+    const tests = addTests(checked, checked_library, check);
     const run_tests = b.addRunArtifact(tests);
     run_tests.setEnvironmentVariable("MILLRACE_BIN", b.pathFromRoot(b.getInstallPath(.bin, "")));
     run_tests.setEnvironmentVariable("MILLRACE_ROOT", b.pathFromRoot(""));
@@ -110,7 +124,7 @@ pub fn build(b: *Build) void {
     addSanitizerOptions(run_tests);
     if (b.args) |args| run_tests.addArgs(args);
     test_step.dependOn(&run_tests.step);
-    addFuzzReplay(c, library, if (b.args == null) test_step else null, check);
+    addFuzzReplay(checked, checked_library, if (b.args == null) test_step else null, check);
 
     addOracle(c, library, shared, check);
     addTidy(c);
@@ -209,12 +223,14 @@ fn addOpsHeader(c: *Context) void {
     const writer = b.addExecutable(.{ .name = "ops-header", .root_module = m });
     const run = b.addRunArtifact(writer);
     const header = run.captureStdOut(.{ .basename = "ops.h" });
-    const folder = b.addWriteFiles();
-    _ = folder.addCopyFile(header, "millrace/ops.h");
+    // At a fixed path: in the cache its path would change with the writer, and all that includes it would be compiled anew.
+    const update = b.addUpdateSourceFiles();
+    update.addCopyFileToSource(header, "generated/millrace/ops.h");
     var folders: std.ArrayList(LazyPath) = .empty;
     folders.appendSlice(b.allocator, c.generated) catch @panic("OOM");
-    folders.append(b.allocator, folder.getDirectory()) catch @panic("OOM");
+    folders.append(b.allocator, b.path("generated")) catch @panic("OOM");
     c.generated = folders.items;
+    c.headers = &update.step;
     b.getInstallStep().dependOn(&b.addInstallHeaderFile(header, "millrace/ops.h").step);
 }
 
@@ -263,7 +279,7 @@ fn addCuda(c: Context, m: *Build.Module) void {
 fn addLibrary(c: Context) *Build.Step.Compile {
     const m = c.module();
     addLibrarySources(c, m);
-    return c.b.addLibrary(.{ .name = "millrace", .linkage = .static, .root_module = m });
+    return c.afterHeaders(c.b.addLibrary(.{ .name = "millrace", .linkage = .static, .root_module = m }));
 }
 
 /// libmillrace.so: for ctypes.
@@ -272,7 +288,7 @@ fn addSharedLibrary(c: Context) *Build.Step.Compile {
     m.pic = true;
     addLibrarySources(c, m);
     for (system_libraries) |name| m.linkSystemLibrary(name, .{ .preferred_link_mode = .dynamic, .use_pkg_config = .no });
-    return c.b.addLibrary(.{ .name = "millrace", .linkage = .dynamic, .root_module = m });
+    return c.afterHeaders(c.b.addLibrary(.{ .name = "millrace", .linkage = .dynamic, .root_module = m }));
 }
 
 /// tools/NAME/ (with tools/common/*.c), datasets/NAME/, examples/NAME.c.
@@ -390,6 +406,7 @@ fn clangObject(c: Context, file: []const u8) LazyPath {
 fn clangObjectOf(c: Context, file: LazyPath, stem: []const u8, flags: []const []const u8) LazyPath {
     const b = c.b;
     const run = b.addSystemCommand(&.{ clang, "-c" });
+    if (c.headers) |headers| run.step.dependOn(headers);
     run.addArgs(flags);
     run.addPrefixedDirectoryArg("-I", b.path(""));
     run.addPrefixedDirectoryArg("-I", b.path("include"));
@@ -470,6 +487,7 @@ fn addClangSteps(c: Context, fuzz_seconds: u32) void {
         run.addArg("--");
         run.addArgs(&c_flags);
         run.addArgs(&.{ "-I.", "-Iinclude" });
+        if (c.headers) |headers| run.step.dependOn(headers);
         if (!definesFailures(file)) run.addArgs(&.{ "-include", "tests/lint.h" });
         for (c.generated) |folder| run.addPrefixedDirectoryArg("-I", folder);
         lint.dependOn(&run.step);
