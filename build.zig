@@ -32,6 +32,8 @@ const Context = struct {
     proto_sources: []const LazyPath = &.{},
     /// Writes the generated headers; every compilation waits for it.
     headers: ?*Build.Step = null,
+    /// Where Debian has the headers and start files of C; Zig alone finds them only with the help of a C compiler.
+    libc: ?LazyPath = null,
     nvcc: ?[]const u8 = null,
     /// Check invariants with assert(); always on without optimization and under a sanitizer.
     assertions: bool = false,
@@ -71,11 +73,12 @@ const Context = struct {
         c.addSources(m, files, &.{});
         m.linkLibrary(library);
         c.linkSystem(m);
-        return c.afterHeaders(c.b.addExecutable(.{ .name = name, .root_module = m }));
+        return c.prepare(c.b.addExecutable(.{ .name = name, .root_module = m }));
     }
 
-    fn afterHeaders(c: Context, compile: *Build.Step.Compile) *Build.Step.Compile {
+    fn prepare(c: Context, compile: *Build.Step.Compile) *Build.Step.Compile {
         if (c.headers) |headers| compile.step.dependOn(headers);
+        if (c.target.query.isNative()) compile.setLibCFile(c.libc);
         return compile;
     }
 };
@@ -90,6 +93,7 @@ pub fn build(b: *Build) void {
 
     var c: Context = .{ .b = b, .target = target, .optimize = optimize, .sanitize = sanitize, .assertions = sanitize != null };
     c.nvcc = findNvcc(b, cuda);
+    c.libc = debianLibC(b, target);
     addProto(&c);
     addOpsHeader(&c);
 
@@ -175,6 +179,24 @@ fn librarySources(b: *Build) []const []const u8 {
     return list.items;
 }
 
+/// The directories of Debian's libc6-dev, in the form of `zig libc`; null on other systems, where Zig searches by itself.
+fn debianLibC(b: *Build, target: Build.ResolvedTarget) ?LazyPath {
+    if (!target.query.isNative() or target.result.os.tag != .linux or b.libc_file != null) return null;
+    const triple = target.result.linuxTriple(b.allocator) catch @panic("OOM");
+    const directory = b.fmt("/usr/lib/{s}", .{triple});
+    std.Io.Dir.accessAbsolute(b.graph.io, b.fmt("{s}/crt1.o", .{directory}), .{}) catch return null;
+    const text = b.fmt(
+        \\include_dir=/usr/include
+        \\sys_include_dir=/usr/include/{s}
+        \\crt_dir={s}
+        \\msvc_lib_dir=
+        \\kernel32_lib_dir=
+        \\gcc_dir=
+        \\
+    , .{ triple, directory });
+    return b.addWriteFiles().add("libc.txt", text);
+}
+
 // ---- Generated sources ----
 
 /// proto/*.proto through protoc-c.
@@ -220,7 +242,7 @@ fn addOpsHeader(c: *Context) void {
     }
     m.linkSystemLibrary("protobuf-c", .{ .preferred_link_mode = .static, .use_pkg_config = .no });
     m.linkSystemLibrary("m", .{});
-    const writer = b.addExecutable(.{ .name = "ops-header", .root_module = m });
+    const writer = host.prepare(b.addExecutable(.{ .name = "ops-header", .root_module = m }));
     const run = b.addRunArtifact(writer);
     const header = run.captureStdOut(.{ .basename = "ops.h" });
     // At a fixed path: in the cache its path would change with the writer, and all that includes it would be compiled anew.
@@ -279,7 +301,7 @@ fn addCuda(c: Context, m: *Build.Module) void {
 fn addLibrary(c: Context) *Build.Step.Compile {
     const m = c.module();
     addLibrarySources(c, m);
-    return c.afterHeaders(c.b.addLibrary(.{ .name = "millrace", .linkage = .static, .root_module = m }));
+    return c.prepare(c.b.addLibrary(.{ .name = "millrace", .linkage = .static, .root_module = m }));
 }
 
 /// libmillrace.so: for ctypes.
@@ -288,7 +310,7 @@ fn addSharedLibrary(c: Context) *Build.Step.Compile {
     m.pic = true;
     addLibrarySources(c, m);
     for (system_libraries) |name| m.linkSystemLibrary(name, .{ .preferred_link_mode = .dynamic, .use_pkg_config = .no });
-    return c.afterHeaders(c.b.addLibrary(.{ .name = "millrace", .linkage = .dynamic, .root_module = m }));
+    return c.prepare(c.b.addLibrary(.{ .name = "millrace", .linkage = .dynamic, .root_module = m }));
 }
 
 /// tools/NAME/ (with tools/common/*.c), datasets/NAME/, examples/NAME.c.
