@@ -207,6 +207,8 @@ mr_status mr_record_index_check(const char *path, int32_t threads, mr_record_ind
                          (uint64_t)about.st_size, index->offsets[index->count]);
     else
         status = check_all(&file, index, error);
+    file.size_bytes = (uint64_t)about.st_size;
+    if (status == MR_OK) status = mr_index_sample(&file, &index->file_checksum, error);
     (void)close(file.descriptor);
     if (status != MR_OK) return status;
     mr_file_stamp stamp = mr_file_stamp_from(&about);

@@ -1,17 +1,18 @@
-/* The index: where each record lies, so that records can be drawn in any order. Kept in path + ".index":
+/* The index: where each record is, so that records can be read in any order. Stored in path + ".index":
  *
- *     8  "MRINDEX2"
+ *     8  "MRINDEX3"
  *     8  size of the record file          all numbers little-endian
- *     8  its time of change, in ns
  *     8  count of records
  *     8  count of points
  *     4  compression: 0 none, 1 GZIP, 2 ZLIB
- *     4  zero
+ *     4  CRC32C of samples of the record file: 8 evenly spaced windows of 512 bytes, the first at byte 0 and the last at
+ *        its end; all bytes of a file of at most 4,096
  *     4  length of each record's data, count times
  *    16  record and offset of each point, of seekable GZIP
  *     4  masked CRC32C of all before
  *
- * Size and time tell whether it belongs to the file as it is now; if not, it is as if it were not there. */
+ * Size and samples say whether it belongs to the file as it is now, wherever that was copied to; a few headers are compared
+ * too. If not, it is ignored. Two indexes of the same file are the same bytes. */
 #include "records/record_index.h"
 
 #include "base/arena.h"
@@ -26,8 +27,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static constexpr char MAGIC[8] = {'M', 'R', 'I', 'N', 'D', 'E', 'X', '2'};
-static constexpr size_t HEAD_BYTES = 48;
+static constexpr char MAGIC[8] = {'M', 'R', 'I', 'N', 'D', 'E', 'X', '3'};
+static constexpr size_t HEAD_BYTES = 40;
 static constexpr size_t POINT_BYTES = 16;
 static constexpr uint64_t AROUND_BYTES = MR_RECORD_HEADER_BYTES + MR_RECORD_FOOTER_BYTES;
 /* Deflate makes a byte of at most so many. */
@@ -85,11 +86,10 @@ static void encode(const mr_record_index *index, unsigned char *bytes, size_t si
 {
     memcpy(bytes, MAGIC, sizeof(MAGIC));
     mr_store_le64(bytes + 8, index->file_size_bytes);
-    mr_store_le64(bytes + 16, (uint64_t)index->file_modified_ns);
-    mr_store_le64(bytes + 24, index->count);
-    mr_store_le64(bytes + 32, index->point_count);
-    mr_store_le32(bytes + 40, (uint32_t)index->compression);
-    mr_store_le32(bytes + 44, 0);
+    mr_store_le64(bytes + 16, index->count);
+    mr_store_le64(bytes + 24, index->point_count);
+    mr_store_le32(bytes + 32, (uint32_t)index->compression);
+    mr_store_le32(bytes + 36, index->file_checksum);
     unsigned char *next = bytes + HEAD_BYTES;
     for (uint64_t i = 0; i < index->count; i++, next += 4)
         mr_store_le32(next, (uint32_t)(index->offsets[i + 1] - index->offsets[i] - AROUND_BYTES));
@@ -169,7 +169,8 @@ static bool decode_points(const unsigned char *bytes, mr_record_index *index)
     return true;
 }
 
-bool mr_record_index_decode(const void *data, size_t size, const mr_file_stamp *stamp, mr_record_index *index)
+bool mr_record_index_decode(const void *data, size_t size, const mr_file_stamp *stamp, uint32_t checksum,
+                            mr_record_index *index)
 {
     const unsigned char *bytes = data;
     *index = (mr_record_index){.origin = MR_INDEX_DAMAGED};
@@ -178,20 +179,20 @@ bool mr_record_index_decode(const void *data, size_t size, const mr_file_stamp *
     index->origin = MR_INDEX_STALE;
     if (bytes[7] != MAGIC[7]) return false;
     index->origin = MR_INDEX_DAMAGED;
-    uint64_t room = size - HEAD_BYTES - 4, count = mr_load_le64(bytes + 24), point_count = mr_load_le64(bytes + 32);
-    uint32_t compression = mr_load_le32(bytes + 40);
+    uint64_t room = size - HEAD_BYTES - 4, count = mr_load_le64(bytes + 16), point_count = mr_load_le64(bytes + 24);
+    uint32_t compression = mr_load_le32(bytes + 32);
     if (count > room / 4 || point_count > room / POINT_BYTES || 4 * count + POINT_BYTES * point_count != room)
         return false;
-    if (compression > MR_COMPRESSION_ZLIB || mr_load_le32(bytes + 44) != 0) return false;
+    if (compression > MR_COMPRESSION_ZLIB) return false;
     if (point_count > 0 && compression != MR_COMPRESSION_GZIP) return false;
     index->origin = MR_INDEX_STALE;
-    if (mr_load_le64(bytes + 8) != stamp->size_bytes || (int64_t)mr_load_le64(bytes + 16) != stamp->modified_ns)
-        return false;
+    if (mr_load_le64(bytes + 8) != stamp->size_bytes || mr_load_le32(bytes + 36) != checksum) return false;
 
     mr_record_index taken = {.count = count,
                              .offsets = decode_offsets(bytes + HEAD_BYTES, count),
                              .file_size_bytes = stamp->size_bytes,
                              .file_modified_ns = stamp->modified_ns,
+                             .file_checksum = checksum,
                              .compression = (mr_compression)compression,
                              .point_count = point_count,
                              .points = point_count ? calloc(point_count, sizeof(mr_record_point)) : nullptr};
@@ -208,10 +209,10 @@ bool mr_record_index_decode(const void *data, size_t size, const mr_file_stamp *
 }
 
 /* True when there is a fresh index; otherwise index->origin says what there was instead. */
-static bool load(const char *path, const mr_file_stamp *stamp, mr_record_index *index)
+static bool load(const mr_hop *file, const mr_file_stamp *stamp, mr_record_index *index)
 {
     *index = (mr_record_index){.origin = MR_INDEX_MADE};
-    char *name = index_path(path);
+    char *name = index_path(file->path);
     char *bytes = nullptr;
     size_t size = 0;
     bool is_loaded = false;
@@ -220,10 +221,17 @@ static bool load(const char *path, const mr_file_stamp *stamp, mr_record_index *
         uint64_t most = stamp->size_bytes / 2 + (stamp->size_bytes < SIZE_MAX / INFLATION_MAX
                                                      ? stamp->size_bytes * INFLATION_MAX / AROUND_BYTES * 4
                                                      : stamp->size_bytes);
-        if (mr_file_read_whole(name, HEAD_BYTES + 4 + most, &bytes, &size, nullptr) == MR_OK)
-            is_loaded = mr_record_index_decode(bytes, size, stamp, index);
+        uint32_t checksum;
+        if (mr_file_read_whole(name, HEAD_BYTES + 4 + most, &bytes, &size, nullptr) == MR_OK &&
+            mr_index_sample(file, &checksum, nullptr) == MR_OK)
+            is_loaded = mr_record_index_decode(bytes, size, stamp, checksum, index);
         else
             index->origin = MR_INDEX_STALE;
+        if (is_loaded && !mr_index_agrees(file, index)) {
+            mr_record_index_deinit(index);
+            index->origin = MR_INDEX_STALE;
+            is_loaded = false;
+        }
     }
     free(bytes);
     free(name);
@@ -231,15 +239,16 @@ static bool load(const char *path, const mr_file_stamp *stamp, mr_record_index *
 }
 
 /* The count alone, in constant memory: the whole file is checked, but not kept. False as for load. */
-static bool load_count(const char *path, const mr_file_stamp *stamp, uint64_t *count)
+static bool load_count(const mr_hop *file, uint64_t *count)
 {
     unsigned char piece[4096];
     uint64_t offset = 0, said = 0, points = 0;
-    uint32_t crc = 0, stored = 0;
+    uint32_t crc = 0, stored = 0, checksum = 0;
     size_t held = 0, got = 0;
     int descriptor = -1;
-    char *name = index_path(path);
-    bool holds = name && mr_file_open(name, &descriptor, nullptr) == MR_OK;
+    char *name = index_path(file->path);
+    bool holds = name && mr_file_open(name, &descriptor, nullptr) == MR_OK &&
+                 mr_index_sample(file, &checksum, nullptr) == MR_OK;
     /* The last four bytes of a piece wait for the next one, or are the checksum. */
     do {
         holds = holds &&
@@ -247,10 +256,9 @@ static bool load_count(const char *path, const mr_file_stamp *stamp, uint64_t *c
         if (!holds || held + got < 4) break;
         if (offset == 0) {
             holds = got >= HEAD_BYTES + 4 && memcmp(piece, MAGIC, sizeof(MAGIC)) == 0 &&
-                    mr_load_le64(piece + 8) == stamp->size_bytes &&
-                    (int64_t)mr_load_le64(piece + 16) == stamp->modified_ns;
-            said = mr_load_le64(piece + 24);
-            points = mr_load_le64(piece + 32);
+                    mr_load_le64(piece + 8) == file->size_bytes && mr_load_le32(piece + 36) == checksum;
+            said = mr_load_le64(piece + 16);
+            points = mr_load_le64(piece + 24);
         }
         offset += got;
         crc = mr_crc32c(crc, piece, held + got - 4);
@@ -309,6 +317,7 @@ static mr_status make(const mr_hop *hop, const mr_file_stamp *stamp, mr_compress
     uint64_t count;
     mr_status status = compression == MR_COMPRESSION_NONE ? mr_index_hop(hop, &count, index, error)
                                                           : mr_index_inflate(hop, &count, index, error);
+    if (status == MR_OK) status = mr_index_sample(hop, &index->file_checksum, error);
     if (status != MR_OK) mr_record_index_deinit(index);
     return status;
 }
@@ -321,7 +330,7 @@ mr_status mr_record_index_open(const char *path, mr_record_index *index, mr_erro
     mr_compression compression;
     MR_TRY(open_file(path, &hop, &stamp, &compression, error));
     mr_status status = MR_OK;
-    if (!load(path, &stamp, index)) {
+    if (!load(&hop, &stamp, index)) {
         if (compression == MR_COMPRESSION_NONE)
             status = make(&hop, &stamp, compression, index, error);
         else
@@ -377,7 +386,7 @@ mr_status mr_record_count(const char *path, int32_t threads, uint64_t *count, mr
     if (status == MR_UNIMPLEMENTED) return count_stream(path, count, error);
     if (status != MR_OK) return mr_fail(error, status, "%s", problem.message);
     hop.threads = threads;
-    if (load_count(path, &stamp, count))
+    if (load_count(&hop, count))
         status = MR_OK;
     else if (compression == MR_COMPRESSION_NONE)
         status = mr_index_hop(&hop, count, nullptr, error);

@@ -15,10 +15,12 @@ mr_status mr_record_index_append(mr_record_index *index, uint64_t *capacity, uin
 mr_status mr_record_index_append_point(mr_record_index *index, uint64_t *capacity, mr_record_point point,
                                        mr_error *error);
 
-/* Takes the index from its file's bytes.
- * stamp    the record file as it is now
- * returns  false: it is not to be trusted, and index->origin says why; nothing is owned then */
-bool mr_record_index_decode(const void *bytes, size_t size_bytes, const mr_file_stamp *stamp, mr_record_index *index);
+/* Reads the index from the bytes of its file.
+ * stamp     the record file as it is now
+ * checksum  of mr_index_sample, of the record file as it is now
+ * returns   false: it is not to be trusted, and index->origin says why; nothing is owned then */
+bool mr_record_index_decode(const void *bytes, size_t size_bytes, const mr_file_stamp *stamp, uint32_t checksum,
+                            mr_record_index *index);
 
 /* ---- index_hop.c ---- */
 
@@ -32,6 +34,16 @@ typedef struct mr_hop {
 /* count  of all records
  * index  offsets and count are filled; null: the records are only counted, in constant memory */
 mr_status mr_index_hop(const mr_hop *hop, uint64_t *count, mr_record_index *index, mr_error *error);
+
+/* ---- index_sample.c ---- */
+
+/* CRC32C of the bytes at a few places of the file, all of them where it is small. With the size it identifies the file.
+ * file  size_bytes is its size now */
+mr_status mr_index_sample(const mr_hop *file, uint32_t *checksum, mr_error *error);
+/* Whether a few records, the first and the last among them, begin where the index says. Compressed files: true. */
+bool mr_index_agrees(const mr_hop *file, const mr_record_index *index);
+
+/* ---- index_hop.c, errors ---- */
 
 /* The sentences about a header that does not hold, and about a file that ends too early. */
 mr_status mr_index_bad_header(const char *path, uint64_t record, uint64_t offset, const void *header, mr_error *error);

@@ -12,6 +12,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <zlib.h>
 
 static constexpr size_t BUFFER_BYTES = (size_t)256 << 10;
@@ -206,6 +207,11 @@ static mr_status write_index(mr_record_writer *writer, mr_error *error)
     MR_TRY(mr_file_output_stamp(&writer->output, &stamp, error));
     writer->index.file_size_bytes = stamp.size_bytes;
     writer->index.file_modified_ns = stamp.modified_ns;
+    mr_hop file = {.path = writer->output.partial, .size_bytes = stamp.size_bytes};
+    MR_TRY(mr_file_open(file.path, &file.descriptor, error));
+    mr_status status = mr_index_sample(&file, &writer->index.file_checksum, error);
+    (void)close(file.descriptor);
+    MR_TRY(status);
     return mr_record_index_write(writer->output.path, &writer->index, error);
 }
 

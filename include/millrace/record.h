@@ -206,8 +206,10 @@ mr_status mr_record_scan(const char *const *paths, int32_t count, const mr_recor
 
 /* ---- By number ---- */
 
-/* Where each record lies. Written beside the file as path + ".index": itself checksummed, with the size and time of what
- * it indexes, so that a stale one is noticed and never trusted. */
+/* Where each record is. Stored beside the file as path + ".index", with a checksum of its own and with the size and a
+ * checksum of samples of the record file, so that it stays valid when both are copied and a stale one is ignored. Samples
+ * cannot tell apart two files of one size that differ only between them; then reading a record by number whose position
+ * is wrong fails with MR_DATA_LOSS and never returns another record's bytes. */
 typedef enum mr_index_origin {
     MR_INDEX_LOADED = 0, /* from path + ".index" */
     MR_INDEX_MADE,       /* there is none: made from the file */
@@ -227,7 +229,8 @@ typedef struct mr_record_index {
     uint64_t *offsets; /* owned; count + 1, in the uncompressed stream: offsets[i] is record i's header, offsets[count]
                           the end */
     uint64_t file_size_bytes;
-    int64_t file_modified_ns;
+    int64_t file_modified_ns; /* when the index was loaded or computed; not stored */
+    uint32_t file_checksum;   /* CRC32C of samples of the file */
     mr_index_origin origin;
     mr_compression compression;
     uint64_t point_count;    /* 0 where the file can be read from its beginning only */

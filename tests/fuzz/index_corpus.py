@@ -10,7 +10,7 @@ THREE = [b"abc", b"", b"x" * 200]
 
 def index(lengths, points=(), size=None, compression=0):
     total = sum(n + 16 for n in lengths) if size is None else size
-    head = b"MRINDEX2" + struct.pack("<QqQQII", total, 5, len(lengths), len(points), compression, 0)
+    head = b"MRINDEX3" + struct.pack("<QQQII", total, len(lengths), len(points), compression, 9)
     body = head + b"".join(struct.pack("<I", n) for n in lengths) + b"".join(struct.pack("<QQ", *p) for p in points)
     return body + masked(body)
 

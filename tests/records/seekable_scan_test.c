@@ -123,16 +123,12 @@ TEST(seekable_range_is_entered_at_its_point)
     const char *path = test_path("r.tfrecord");
     mr_record_writer_options options = {.compression = MR_COMPRESSION_GZIP, .index = true, .seek_bytes = 20'000};
     record_write(path, COUNT, SIZE_MAX_HERE, options);
-    /* What is before is not read: it may even be damaged. */
-    struct stat about;
-    CHECK_EQ(stat(path, &about), 0);
+    /* What is before is not read: it may even be damaged, between two of the index's samples. */
     size_t size;
     unsigned char *bytes = file_load(path, &size);
-    memset(bytes + 100, 0xff, size / 3);
+    memset(bytes + 600, 0xff, size / 10);
     file_save(path, bytes, size);
     free(bytes);
-    struct timespec times[2] = {about.st_atim, about.st_mtim};
-    CHECK_EQ(utimensat(0, path, times, 0), 0);
     for (int first = COUNT / 2; first < COUNT + 3; first += 70) {
         mr_record_reader *reader = nullptr;
         mr_string record;

@@ -422,9 +422,9 @@ TEST(cat_index_says_what_it_does)
     run_and_see("tfrecord-cat --index 'a b' s z", 0,
                 "a b: 50 records, the index is fresh\ns: 50 records, 4 points, the index is fresh\nz: 50 records, not "
                 "seekable, the index is fresh\n");
-    run_ok("touch -d 2001-02-03 'a b' s && cp s.index z.index");
+    run_ok("touch -d 2001-02-03 'a b' && cp z.index s.index && cp s.index z.index.old && cp 'a b.index' z.index");
     run_and_see("tfrecord-cat --index 'a b' s z", 0,
-                "a b: 50 records, made anew, the index was stale\ns: 50 records, 4 points, made anew, the index was "
+                "a b: 50 records, the index is fresh\ns: 50 records, 4 points, made anew, the index was "
                 "stale\nz: 50 records, not seekable, made anew, the index was stale\n");
     run_ok("printf x >>'a b.index'");
     run_and_see("tfrecord-cat --index 'a b'", 0, "the index was damaged");
