@@ -17,6 +17,7 @@ static constexpr size_t WASTE_BYTES = (size_t)32 << 10;
 
 typedef struct lane {
     struct lane *next;
+    int descriptor;       /* of the file, during a read */
     uint64_t position;    /* in the uncompressed stream; UINT64_MAX: none */
     uint64_t read_offset; /* of the input's end in the file */
     z_stream zlib;
@@ -25,7 +26,6 @@ typedef struct lane {
 } lane;
 
 struct mr_gzip_seek {
-    int descriptor;
     const char *path;
     const mr_record_index *index;
     pthread_mutex_t mutex;
@@ -46,12 +46,10 @@ uint64_t mr_record_index_point(const mr_record_index *index, uint64_t record)
     return low;
 }
 
-mr_status mr_gzip_seek_new(int descriptor, const char *path, const mr_record_index *index, mr_gzip_seek **seek,
-                           mr_error *error)
+mr_status mr_gzip_seek_new(const char *path, const mr_record_index *index, mr_gzip_seek **seek, mr_error *error)
 {
     mr_gzip_seek *made = calloc(1, sizeof(*made));
     if (!made) return mr_fail_memory(error, sizeof(*made));
-    made->descriptor = descriptor;
     made->path = path;
     made->index = index;
     (void)pthread_mutex_init(&made->mutex, nullptr);
@@ -129,7 +127,7 @@ static mr_status inflate_bytes(mr_gzip_seek *seek, lane *lane, void *bytes, size
     while (*done < size) {
         if (zlib->avail_in == 0) {
             size_t got;
-            MR_TRY(mr_file_read_at(seek->descriptor, seek->path, lane->read_offset, lane->input, INPUT_BYTES, &got,
+            MR_TRY(mr_file_read_at(lane->descriptor, seek->path, lane->read_offset, lane->input, INPUT_BYTES, &got,
                                    error));
             lane->read_offset += got;
             zlib->next_in = lane->input;
@@ -163,8 +161,8 @@ static mr_status skip_to(mr_gzip_seek *seek, lane *lane, uint64_t offset, mr_err
     return MR_OK;
 }
 
-mr_status mr_gzip_seek_read(mr_gzip_seek *seek, uint64_t number, void *bytes, size_t size_bytes, size_t *done,
-                            mr_error *error)
+mr_status mr_gzip_seek_read(mr_gzip_seek *seek, int descriptor, uint64_t number, void *bytes, size_t size_bytes,
+                            size_t *done, mr_error *error)
 {
     const mr_record_index *index = seek->index;
     mr_record_point point = index->points[mr_record_index_point(index, number)];
@@ -172,6 +170,7 @@ mr_status mr_gzip_seek_read(mr_gzip_seek *seek, uint64_t number, void *bytes, si
     *done = 0;
     lane *lane = take_lane(seek, index->offsets[point.record], offset);
     if (!lane) return mr_fail_memory(error, sizeof(*lane));
+    lane->descriptor = descriptor;
     if (lane->position == UINT64_MAX) enter(lane, index, point);
     mr_status status = skip_to(seek, lane, offset, error);
     if (status == MR_OK && lane->position == offset) status = inflate_bytes(seek, lane, bytes, size_bytes, done, error);

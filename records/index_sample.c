@@ -21,7 +21,8 @@ mr_status mr_index_sample(const mr_hop *file, uint32_t *checksum, mr_error *erro
     uint64_t span = file->size_bytes > WINDOW_BYTES ? file->size_bytes - WINDOW_BYTES : 0;
     bool is_small = file->size_bytes <= WINDOWS * WINDOW_BYTES;
     for (uint64_t i = 0; i < WINDOWS; i++) {
-        uint64_t offset = is_small ? i * WINDOW_BYTES : span / (WINDOWS - 1) * i + span % (WINDOWS - 1) * i / (WINDOWS - 1);
+        uint64_t offset =
+            is_small ? i * WINDOW_BYTES : span / (WINDOWS - 1) * i + span % (WINDOWS - 1) * i / (WINDOWS - 1);
         if (offset >= file->size_bytes) break;
         assert(is_small || offset + WINDOW_BYTES <= file->size_bytes);
         size_t read_bytes = 0;
@@ -41,10 +42,12 @@ bool mr_index_agrees(const mr_hop *file, const mr_record_index *index)
         unsigned char header[MR_RECORD_HEADER_BYTES];
         size_t read_bytes = 0;
         uint64_t offset = index->offsets[number], length = 0;
-        if (mr_file_read_at(file->descriptor, file->path, offset, header, sizeof header, &read_bytes, nullptr) != MR_OK ||
+        if (mr_file_read_at(file->descriptor, file->path, offset, header, sizeof header, &read_bytes, nullptr) !=
+                MR_OK ||
             read_bytes < sizeof header || !mr_record_header_holds(header, &length))
             return false;
-        if (length + MR_RECORD_HEADER_BYTES + MR_RECORD_FOOTER_BYTES != index->offsets[number + 1] - offset) return false;
+        if (length + MR_RECORD_HEADER_BYTES + MR_RECORD_FOOTER_BYTES != index->offsets[number + 1] - offset)
+            return false;
     }
     return true;
 }

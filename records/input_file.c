@@ -4,6 +4,7 @@
 
 #include "base/arena.h"
 #include "records/file.h"
+#include "records/open_file.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -18,7 +19,8 @@
 static constexpr size_t PIECE_BYTES = (size_t)256 << 10;
 
 struct mr_input_file {
-    int descriptor;              /* -1: not a file of its own */
+    mr_open_file *source;        /* owned: a file with a name; or null */
+    int descriptor;              /* owned: a file without a name; or -1 */
     const char *bytes;           /* borrowed; or null */
     const mr_input_file *parent; /* borrowed; or null */
     uint64_t offset;             /* in parent */
@@ -41,6 +43,7 @@ static mr_status new_file(const char *name, mr_input_file **file, mr_error *erro
 void mr_input_file_free(mr_input_file *file)
 {
     if (!file) return;
+    mr_open_file_free(file->source);
     if (file->descriptor >= 0) (void)close(file->descriptor);
     free(file);
 }
@@ -87,6 +90,13 @@ mr_status mr_input_file_read(const mr_input_file *file, uint64_t offset, void *b
     if (offset >= file->size_bytes) return MR_OK;
     if (size_bytes > file->size_bytes - offset) size_bytes = (size_t)(file->size_bytes - offset);
     if (file->parent) return mr_input_file_read(file->parent, file->offset + offset, bytes, size_bytes, done, error);
+    if (file->source) {
+        int descriptor;
+        MR_TRY(mr_open_file_acquire(file->source, &descriptor, error));
+        mr_status status = mr_file_read_at(descriptor, file->name, offset, bytes, size_bytes, done, error);
+        mr_open_file_release(file->source);
+        return status;
+    }
     if (file->descriptor >= 0)
         return mr_file_read_at(file->descriptor, file->name, offset, bytes, size_bytes, done, error);
     memcpy(bytes, file->bytes + offset, size_bytes);
@@ -97,7 +107,10 @@ mr_status mr_input_file_read(const mr_input_file *file, uint64_t offset, void *b
 void mr_input_file_ask(const mr_input_file *file, uint64_t offset, uint64_t size_bytes)
 {
     for (; file->parent != nullptr; file = file->parent) offset += file->offset;
-    if (file->descriptor >= 0) mr_file_ask(file->descriptor, offset, size_bytes);
+    int descriptor = file->descriptor;
+    if (file->source && mr_open_file_acquire(file->source, &descriptor, nullptr) != MR_OK) return;
+    if (descriptor >= 0) mr_file_ask(descriptor, offset, size_bytes);
+    if (file->source) mr_open_file_release(file->source);
 }
 
 mr_status mr_input_file_read_all(const mr_input_file *file, uint64_t offset, void *bytes, size_t size_bytes,
@@ -279,8 +292,7 @@ mr_status mr_input_file_open(const char *path, bool gunzip, mr_input_file **file
     *file = nullptr;
     mr_input_file *made = nullptr;
     MR_TRY(new_file(path, &made, error));
-    mr_status status = mr_file_open(path, &made->descriptor, error);
-    if (status == MR_OK && fstat(made->descriptor, &about) != 0) status = mr_file_fail(error, errno, "read", path);
+    mr_status status = mr_open_file_new(path, false, &made->source, &about, error);
     if (status == MR_OK && !S_ISREG(about.st_mode))
         status =
             mr_fail(error, MR_INVALID_ARGUMENT, "%s: not a regular file, which is wanted to read at any place", path);

@@ -3,20 +3,18 @@
 #include "base/arena.h"
 #include "records/file.h"
 #include "records/gzip_seek.h"
+#include "records/open_file.h"
 #include "records/record_format.h"
 
 #include <assert.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 struct mr_record_file {
     char *path;
-    int descriptor;
+    mr_open_file *source;
     mr_record_index index;
     mr_gzip_seek *seek; /* owned; null for plain files */
 };
@@ -31,21 +29,19 @@ mr_status mr_record_file_open(const char *path, mr_record_file **file, mr_error 
         return mr_fail_memory(error, sizeof(*opened));
     }
     opened->path = name;
-    opened->descriptor = -1;
+    struct stat about;
     mr_status status = mr_record_index_open(path, &opened->index, error);
-    if (status == MR_OK) status = mr_file_open(path, &opened->descriptor, error);
+    if (status == MR_OK) status = mr_open_file_new(path, true, &opened->source, &about, error);
     if (status == MR_OK && opened->index.compression != MR_COMPRESSION_NONE) {
         if (opened->index.count > 0 && opened->index.point_count == 0)
             status = mr_fail(error, MR_UNIMPLEMENTED,
                              "%s: is compressed and not seekable, so its records cannot be read by number", path);
         else
-            status = mr_gzip_seek_new(opened->descriptor, name, &opened->index, &opened->seek, error);
+            status = mr_gzip_seek_new(name, &opened->index, &opened->seek, error);
     }
     if (status == MR_OK) {
-        /* The index was found by name; the bytes will be read by descriptor. */
-        struct stat about;
-        mr_file_stamp stamp = {0};
-        if (fstat(opened->descriptor, &about) == 0) stamp = mr_file_stamp_from(&about);
+        /* The index was found by name; the bytes are read by descriptor. */
+        mr_file_stamp stamp = mr_file_stamp_from(&about);
         if (stamp.size_bytes != opened->index.file_size_bytes || stamp.modified_ns != opened->index.file_modified_ns)
             status = mr_fail(error, MR_ABORTED, "%s: was changed while it was being opened", path);
     }
@@ -53,8 +49,6 @@ mr_status mr_record_file_open(const char *path, mr_record_file **file, mr_error 
         mr_record_file_free(opened);
         return status;
     }
-    /* Records will be read here and there: reading ahead would be in vain. */
-    (void)posix_fadvise(opened->descriptor, 0, 0, POSIX_FADV_RANDOM);
     *file = opened;
     return MR_OK;
 }
@@ -63,7 +57,7 @@ void mr_record_file_free(mr_record_file *file)
 {
     if (!file) return;
     mr_gzip_seek_free(file->seek);
-    if (file->descriptor >= 0) (void)close(file->descriptor);
+    mr_open_file_free(file->source);
     mr_record_index_deinit(&file->index);
     free(file->path);
     free(file);
@@ -101,8 +95,10 @@ void mr_record_file_ask(const mr_record_file *file, uint64_t number)
 {
     if (number >= file->index.count || file->seek != nullptr) return;
     uint64_t data_bytes = mr_record_file_record_size(file, number);
-    mr_file_ask(file->descriptor, file->index.offsets[number],
-                MR_RECORD_HEADER_BYTES + data_bytes + MR_RECORD_FOOTER_BYTES);
+    int descriptor;
+    if (mr_open_file_acquire(file->source, &descriptor, nullptr) != MR_OK) return;
+    mr_file_ask(descriptor, file->index.offsets[number], MR_RECORD_HEADER_BYTES + data_bytes + MR_RECORD_FOOTER_BYTES);
+    mr_open_file_release(file->source);
 }
 
 mr_status mr_record_file_read(const mr_record_file *file, uint64_t number, void *bytes, mr_string *record,
@@ -113,8 +109,12 @@ mr_status mr_record_file_read(const mr_record_file *file, uint64_t number, void 
                        file->index.count);
     uint64_t offset = file->index.offsets[number], length = mr_record_file_record_size(file, number), stored_length;
     size_t whole = MR_RECORD_HEADER_BYTES + (size_t)length + MR_RECORD_FOOTER_BYTES, done;
-    MR_TRY(file->seek ? mr_gzip_seek_read(file->seek, number, bytes, whole, &done, error)
-                      : mr_file_read_at(file->descriptor, file->path, offset, bytes, whole, &done, error));
+    int descriptor;
+    MR_TRY(mr_open_file_acquire(file->source, &descriptor, error));
+    mr_status status = file->seek ? mr_gzip_seek_read(file->seek, descriptor, number, bytes, whole, &done, error)
+                                  : mr_file_read_at(descriptor, file->path, offset, bytes, whole, &done, error);
+    mr_open_file_release(file->source);
+    MR_TRY(status);
     if (done < whole)
         return mr_fail(error, MR_DATA_LOSS,
                        "%s: record %" PRIu64 " at byte %" PRIu64 ": cut short: the file has shrunk since it was opened",

@@ -247,8 +247,8 @@ static bool load_count(const mr_hop *file, uint64_t *count)
     size_t held = 0, got = 0;
     int descriptor = -1;
     char *name = index_path(file->path);
-    bool holds = name && mr_file_open(name, &descriptor, nullptr) == MR_OK &&
-                 mr_index_sample(file, &checksum, nullptr) == MR_OK;
+    bool holds =
+        name && mr_file_open(name, &descriptor, nullptr) == MR_OK && mr_index_sample(file, &checksum, nullptr) == MR_OK;
     /* The last four bytes of a piece wait for the next one, or are the checksum. */
     do {
         holds = holds &&

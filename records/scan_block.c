@@ -42,7 +42,7 @@ static bool open_segments(scan_file *file, const struct stat *about, mr_error *e
     mr_record_index *index = &file->index;
     if (mr_record_index_open(file->path, index, nullptr) == MR_OK && index->point_count > 1 &&
         index->file_size_bytes == stamp.size_bytes && index->file_modified_ns == stamp.modified_ns &&
-        mr_gzip_seek_new(file->descriptor, file->path, index, &file->seek, error) == MR_OK)
+        mr_gzip_seek_new(file->path, index, &file->seek, error) == MR_OK)
         return true;
     mr_record_index_deinit(index);
     return false;
@@ -254,7 +254,8 @@ static mr_status read_segment(scan_block *block, mr_error *error)
     MR_TRY(reserve_bytes(block, size, error));
     mr_error problem = {0};
     block->held = 0;
-    mr_status status = mr_gzip_seek_read(file->seek, first, block->bytes, size, &block->held, &problem);
+    mr_status status =
+        mr_gzip_seek_read(file->seek, file->descriptor, first, block->bytes, size, &block->held, &problem);
     block->gzip_crc = (uint32_t)crc32_z(0, (const Bytef *)block->bytes, block->held);
     /* A reader will say what is wrong. */
     return status == MR_OK || status == MR_DATA_LOSS ? MR_OK : mr_fail(error, status, "%s", problem.message);

@@ -38,8 +38,7 @@ static void decode(uint8_t choice, const uint8_t *bytes, size_t size_bytes)
     memcpy(copy, bytes, size_bytes);
     if ((choice & 4) && size_bytes >= 4)
         mr_store_le32(copy + size_bytes - 4, mr_crc32c_mask(mr_crc32c(0, copy, size_bytes - 4)));
-    if ((choice & 8) && size_bytes >= 24)
-        stamp.size_bytes = mr_load_le64(copy + 8);
+    if ((choice & 8) && size_bytes >= 24) stamp.size_bytes = mr_load_le64(copy + 8);
     uint32_t checksum = (choice & 8) && size_bytes >= 40 ? mr_load_le32(copy + 36) : 7;
     if (mr_record_index_decode(copy, size_bytes, &stamp, checksum, &index)) {
         check_offsets(&index);
@@ -67,13 +66,13 @@ static void parse_dali(const uint8_t *bytes, size_t size_bytes)
 static void read_all(int descriptor, const char *path, const mr_record_index *index)
 {
     mr_gzip_seek *seek = nullptr;
-    if (index->point_count == 0 || mr_gzip_seek_new(descriptor, path, index, &seek, nullptr) != MR_OK) return;
+    if (index->point_count == 0 || mr_gzip_seek_new(path, index, &seek, nullptr) != MR_OK) return;
     for (uint64_t i = index->count; i-- > 0;) {
         size_t size = (size_t)(index->offsets[i + 1] - index->offsets[i]), done;
         unsigned char *room = malloc(size);
         uint64_t length;
         /* What was inflated in order is there by number too. */
-        need(mr_gzip_seek_read(seek, i, room, size, &done, nullptr) == MR_OK && done == size);
+        need(mr_gzip_seek_read(seek, descriptor, i, room, size, &done, nullptr) == MR_OK && done == size);
         need(mr_record_header_holds(room, &length) && length + 16 == size);
         free(room);
     }
