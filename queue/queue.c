@@ -1,421 +1,336 @@
-/* Queues: a store of elements, and two lines of those who wait.
+/* Queues: a store of elements, and two lines of attempts: see attempt.h.
  *
- * Everybody is served in the order of coming, as TensorFlow does it: who waits for ten elements keeps those behind waiting,
- * and takes elements as they come. One mutex; whoever changes what the first of a line waits for wakes that one alone.
- * Before it sleeps a thread looks again for a moment, since what it waits for is mostly a thread's work away. */
+ * One mutex. A thread whose attempt is not done spins for a moment before it sleeps, since what it waits for is mostly
+ * a few instructions of another thread away. */
 #include <millrace/queue.h>
 
-#include "base/random.h"
+#include "base/cpu.h"
 #include "base/stack.h"
+#include "queue/attempt.h"
+#include "queue/store.h"
 
-#include <pthread.h>
-#include <stdatomic.h>
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-/* One who waits, on its own stack. */
-typedef struct waiter {
-    struct waiter *next;
-    pthread_cond_t ready;
-    bool is_asleep;
-} waiter;
-
 typedef struct line {
-    waiter *first, *last;
+    mr_queue_attempt *first, *last;
 } line;
 
 struct mr_queue {
     _Atomic int32_t references;
-    mr_queue_kind kind;
     mr_queue_options options;
     char *name; /* owned */
     pthread_mutex_t mutex;
     /* Guarded by the mutex: */
-    line enqueuers, dequeuers;
+    mr_queue_store store;
+    line enqueues, dequeues; /* attempts that are not done */
     bool is_closed;
-    uint64_t cancels;  /* times that pending enqueues were cancelled */
-    mr_tensor *store;  /* owned; a ring of elements of component_count tensors. The priority queue's is a heap */
-    uint64_t *serials; /* owned; of the priority queue: which came when */
-    uint64_t serial;
-    int64_t room, first; /* elements that the store holds; where the ring begins */
-    _Atomic int64_t count;
-    mr_random random;
 };
 
-static const char *kind_name(mr_queue_kind kind)
+/* ---- Lines ---- */
+
+static void join(line *line, mr_queue_attempt *attempt)
 {
-    static const char *const names[] = {"FIFOQueue", "RandomShuffleQueue", "PaddingFIFOQueue", "PriorityQueue"};
-    return names[kind];
+    assert((line->first == nullptr) == (line->last == nullptr));
+    assert(attempt->next == nullptr && attempt != line->last);
+    if (line->last != nullptr)
+        line->last->next = attempt;
+    else
+        line->first = attempt;
+    line->last = attempt;
 }
 
-/* ---- The store ---- */
-
-static mr_tensor *element_at(const mr_queue *queue, int64_t index)
+/* The first leaves its line and is done. Its owner may free it as soon as is_done is set, unless it sleeps. */
+static void finish_first(line *line)
 {
-    int64_t at = queue->first + index;
-    if (at >= queue->room) at -= queue->room;
-    return &queue->store[at * queue->options.component_count];
-}
-
-static mr_status grow(mr_queue *queue, mr_error *error)
-{
-    if (queue->count < queue->room) return MR_OK;
-    int64_t room = queue->room == 0 ? 16 : 2 * queue->room;
-    size_t width = (size_t)queue->options.component_count;
-    mr_tensor *store = calloc((size_t)room * width, sizeof *store);
-    uint64_t *serials = queue->kind == MR_QUEUE_PRIORITY ? calloc((size_t)room, sizeof *serials) : nullptr;
-    if (store == nullptr || (queue->kind == MR_QUEUE_PRIORITY && serials == nullptr)) {
-        free(store);
-        free(serials);
-        return mr_fail(error, MR_RESOURCE_EXHAUSTED, "%s: no memory for %lld elements", queue->name, (long long)room);
+    mr_queue_attempt *attempt = line->first;
+    assert(attempt != nullptr && !atomic_load_explicit(&attempt->is_done, memory_order_relaxed));
+    assert(attempt->moved >= 0 && attempt->moved <= attempt->count);
+    line->first = attempt->next;
+    if (line->first == nullptr) {
+        assert(line->last == attempt);
+        line->last = nullptr;
     }
-    for (int64_t i = 0; i < queue->count; i++)
-        memcpy(&store[(size_t)i * width], element_at(queue, i), width * sizeof *store);
-    if (serials != nullptr && queue->count > 0) memcpy(serials, queue->serials, (size_t)queue->count * sizeof *serials);
-    free(queue->store);
-    free(queue->serials);
-    queue->store = store;
-    queue->serials = serials;
-    queue->room = room;
-    queue->first = 0;
-    return MR_OK;
+    pthread_cond_t *sleeper = attempt->sleeper;
+    atomic_store_explicit(&attempt->is_done, true, memory_order_release);
+    if (sleeper != nullptr) pthread_cond_signal(sleeper);
 }
-
-static bool is_before(const mr_queue *queue, int64_t a, int64_t b)
-{
-    int64_t x = mr_tensor_int64s(element_at(queue, a))[0], y = mr_tensor_int64s(element_at(queue, b))[0];
-    return x != y ? x < y : queue->serials[a] < queue->serials[b];
-}
-
-static void swap(mr_queue *queue, int64_t a, int64_t b)
-{
-    mr_tensor *x = element_at(queue, a), *y = element_at(queue, b);
-    for (int32_t c = 0; c < queue->options.component_count; c++) {
-        mr_tensor kept = x[c];
-        x[c] = y[c];
-        y[c] = kept;
-    }
-    uint64_t serial = queue->serials[a];
-    queue->serials[a] = queue->serials[b];
-    queue->serials[b] = serial;
-}
-
-/* The tensors are moved in. There is room. */
-static void put_in(mr_queue *queue, const mr_tensor *element)
-{
-    int64_t at = queue->count;
-    memcpy(element_at(queue, at), element, (size_t)queue->options.component_count * sizeof *element);
-    queue->count++;
-    if (queue->kind != MR_QUEUE_PRIORITY) return;
-    queue->serials[at] = queue->serial++;
-    for (; at > 0 && is_before(queue, at, (at - 1) / 2); at = (at - 1) / 2) swap(queue, at, (at - 1) / 2);
-}
-
-static void take_first(mr_queue *queue, mr_tensor *element)
-{
-    memcpy(element, element_at(queue, 0), (size_t)queue->options.component_count * sizeof *element);
-    if (++queue->first == queue->room) queue->first = 0;
-    queue->count--;
-}
-
-static void take_smallest(mr_queue *queue, mr_tensor *element)
-{
-    int64_t last = queue->count - 1;
-    if (last > 0) swap(queue, 0, last);
-    memcpy(element, element_at(queue, last), (size_t)queue->options.component_count * sizeof *element);
-    queue->count--;
-    for (int64_t at = 0;;) {
-        int64_t child = 2 * at + 1;
-        if (child >= last) return;
-        if (child + 1 < last && is_before(queue, child + 1, child)) child++;
-        if (!is_before(queue, child, at)) return;
-        swap(queue, child, at);
-        at = child;
-    }
-}
-
-static void take_out(mr_queue *queue, mr_tensor *element)
-{
-    size_t width_bytes = (size_t)queue->options.component_count * sizeof *element;
-    if (queue->kind == MR_QUEUE_PRIORITY) {
-        take_smallest(queue, element);
-    } else if (queue->kind == MR_QUEUE_RANDOM_SHUFFLE) {
-        int64_t drawn = (int64_t)mr_random_below(&queue->random, (uint64_t)queue->count);
-        memcpy(element, element_at(queue, drawn), width_bytes);
-        if (drawn != queue->count - 1)
-            memcpy(element_at(queue, drawn), element_at(queue, queue->count - 1), width_bytes);
-        queue->count--;
-    } else {
-        take_first(queue, element);
-    }
-}
-
-/* Elements that were taken out go back to the front, in their order. There was room for them. */
-static void put_back(mr_queue *queue, mr_tensor *elements, int64_t count)
-{
-    size_t width = (size_t)queue->options.component_count;
-    if (queue->kind != MR_QUEUE_FIFO && queue->kind != MR_QUEUE_PADDING_FIFO) {
-        for (int64_t i = 0; i < count; i++) put_in(queue, &elements[(size_t)i * width]);
-        return;
-    }
-    for (int64_t i = count - 1; i >= 0; i--) {
-        if (--queue->first < 0) queue->first += queue->room;
-        queue->count++;
-        memcpy(element_at(queue, 0), &elements[(size_t)i * width], width * sizeof *elements);
-    }
-}
-
-/* ---- Waiting ---- */
 
 static bool can_enqueue(const mr_queue *queue)
 {
-    return queue->options.capacity < 0 || queue->count < queue->options.capacity;
+    return queue->options.capacity < 0 || queue->store.count < queue->options.capacity;
 }
 
-static bool can_dequeue(const mr_queue *queue)
+/* Nothing comes in any more: closed, and every enqueue from before the close is done. */
+static bool is_at_end(const mr_queue *queue)
 {
-    return queue->count > (queue->is_closed ? 0 : queue->options.min_after_dequeue);
+    return queue->is_closed && queue->enqueues.first == nullptr;
 }
 
-static void wake_first(const line *line)
+/* The element that an enqueue adds next, retained: a row of the components, or all of them. */
+static void next_element(const mr_queue *queue, const mr_queue_attempt *attempt, mr_tensor *element)
 {
-    if (line->first != nullptr && line->first->is_asleep) pthread_cond_signal(&line->first->ready);
-}
-
-static void join_line(line *line, waiter *self)
-{
-    *self = (waiter){0};
-    pthread_cond_init(&self->ready, nullptr);
-    if (line->last != nullptr)
-        line->last->next = self;
-    else
-        line->first = self;
-    line->last = self;
-}
-
-/* The first leaves: whoever is behind looks whether it is its turn. */
-static void leave_line(line *line, waiter *self)
-{
-    waiter *before = nullptr;
-    for (waiter *w = line->first; w != self; w = w->next) before = w;
-    if (before != nullptr)
-        before->next = self->next;
-    else
-        line->first = self->next;
-    if (line->last == self) line->last = before;
-    pthread_cond_destroy(&self->ready);
-    if (before == nullptr) wake_first(line);
-}
-
-/* A short while without the lock, in which the other side may come along. */
-static void look_around(mr_queue *queue, int64_t count)
-{
-    constexpr int LOOKS = 40;
-    pthread_mutex_unlock(&queue->mutex);
-    for (int i = 0; i < LOOKS && atomic_load_explicit(&queue->count, memory_order_relaxed) == count; i++)
-        __builtin_ia32_pause();
-    pthread_mutex_lock(&queue->mutex);
-}
-
-/* Lock held. Something to wait for again. */
-static void sleep_in(mr_queue *queue, waiter *self, bool *has_looked)
-{
-    int64_t count = queue->count;
-    if (!*has_looked) {
-        *has_looked = true;
-        look_around(queue, count);
-        return;
+    for (int32_t c = 0; c < queue->options.component_count; c++) {
+        element[c] = mr_tensor_ref(&attempt->components[c]);
+        if (!attempt->are_rows) continue;
+        mr_shape *shape = &element[c].shape;
+        assert(shape->rank >= 1 && shape->dims[0] == attempt->count);
+        for (int32_t d = 1; d < shape->rank; d++) shape->dims[d - 1] = shape->dims[d];
+        shape->dims[--shape->rank] = 0;
+        element[c].data = (char *)attempt->components[c].data +
+                          (size_t)attempt->moved * (size_t)mr_shape_count(*shape) * mr_dtype_size(element[c].dtype);
     }
-    *has_looked = false;
-    self->is_asleep = true;
-    pthread_cond_wait(&self->ready, &queue->mutex);
-    self->is_asleep = false;
+}
+
+/* Mutex held. Adds what there is room for. True: done. */
+static bool advance_enqueue(mr_queue *queue, mr_queue_attempt *attempt)
+{
+    mr_tensor element[MR_COMPONENTS_MAX];
+    assert(attempt->moved < attempt->count);
+    for (; attempt->moved < attempt->count && can_enqueue(queue); attempt->moved++) {
+        if (!mr_queue_store_reserve(&queue->store)) {
+            attempt->status = mr_fail(attempt->error, MR_RESOURCE_EXHAUSTED, "%s: no memory for %lld elements",
+                                      queue->name, (long long)queue->store.count + 1);
+            return true;
+        }
+        next_element(queue, attempt, element);
+        mr_queue_store_put(&queue->store, element);
+    }
+    return attempt->moved == attempt->count;
+}
+
+/* Mutex held. Takes what there is. True: done; on an error everything is back. */
+static bool advance_dequeue(mr_queue *queue, mr_queue_attempt *attempt)
+{
+    size_t width = (size_t)queue->options.component_count;
+    int64_t kept = is_at_end(queue) ? 0 : queue->options.min_after_dequeue;
+    assert(attempt->moved < attempt->count);
+    for (; attempt->moved < attempt->count && queue->store.count > kept; attempt->moved++)
+        mr_queue_store_take(&queue->store, &attempt->elements[(size_t)attempt->moved * width]);
+    if (attempt->moved < attempt->count && !is_at_end(queue)) return false;
+    if (attempt->moved == attempt->count || (attempt->may_be_fewer && attempt->moved > 0)) {
+        if (!attempt->may_return) mr_queue_store_release(&queue->store, attempt->moved);
+        return true;
+    }
+    assert(queue->store.count == 0);
+    attempt->status = mr_fail(attempt->error, MR_OUT_OF_RANGE,
+                              "%s is closed and has insufficient elements (requested %lld, current size %lld)",
+                              queue->name, (long long)attempt->count, (long long)attempt->moved);
+    mr_queue_store_return(&queue->store, attempt->elements, attempt->moved);
+    attempt->moved = 0;
+    return true;
+}
+
+/* Mutex held. Serves a line until its first has to wait. True: something has changed. */
+static bool serve_line(mr_queue *queue, line *line)
+{
+    bool has_changed = false;
+    while (line->first != nullptr) {
+        mr_queue_attempt *first = line->first;
+        int64_t moved = first->moved;
+        bool is_done = line == &queue->enqueues ? advance_enqueue(queue, first) : advance_dequeue(queue, first);
+        has_changed |= is_done || first->moved != moved;
+        if (!is_done) break;
+        finish_first(line);
+    }
+    return has_changed;
+}
+
+/* Mutex held. Called after every change; afterwards nobody waits who could proceed. */
+static void serve(mr_queue *queue)
+{
+    do {
+        (void)serve_line(queue, &queue->enqueues);
+    } while (serve_line(queue, &queue->dequeues));
+    assert(queue->enqueues.first == nullptr || !can_enqueue(queue));
+    assert(queue->dequeues.first == nullptr || (queue->store.count <= queue->options.min_after_dequeue));
+    assert(queue->dequeues.first == nullptr || !is_at_end(queue));
+}
+
+/* ---- Attempts ---- */
+
+void mr_queue_start(mr_queue *queue, mr_queue_attempt *attempt)
+{
+    bool is_enqueue = attempt->components != nullptr;
+    assert(attempt->count > 0 && attempt->moved == 0 && is_enqueue != (attempt->elements != nullptr));
+    assert(!attempt->is_done && attempt->status == MR_OK && attempt->sleeper == nullptr);
+    pthread_mutex_lock(&queue->mutex);
+    if (is_enqueue && queue->is_closed) {
+        attempt->status = mr_fail(attempt->error, MR_CANCELLED, "%s is closed", queue->name);
+        atomic_store_explicit(&attempt->is_done, true, memory_order_release);
+    } else {
+        join(is_enqueue ? &queue->enqueues : &queue->dequeues, attempt);
+        serve(queue);
+    }
+    pthread_mutex_unlock(&queue->mutex);
+}
+
+static bool is_done(const mr_queue_attempt *attempt)
+{
+    return atomic_load_explicit(&attempt->is_done, memory_order_acquire);
+}
+
+mr_status mr_queue_wait(mr_queue *queue, mr_queue_attempt *attempt)
+{
+    constexpr int SPINS = 40;
+    for (int i = 0; i < SPINS && !is_done(attempt); i++) mr_cpu_pause();
+    if (is_done(attempt)) return attempt->status;
+    pthread_cond_t done;
+    pthread_cond_init(&done, nullptr);
+    pthread_mutex_lock(&queue->mutex);
+    assert(attempt->sleeper == nullptr);
+    attempt->sleeper = &done;
+    while (!is_done(attempt)) pthread_cond_wait(&done, &queue->mutex);
+    pthread_mutex_unlock(&queue->mutex);
+    pthread_cond_destroy(&done);
+    return attempt->status;
+}
+
+void mr_queue_release(mr_queue *queue, int64_t count)
+{
+    mr_queue_store_release(&queue->store, count);
+}
+
+void mr_queue_return(mr_queue *queue, const mr_tensor *elements, int64_t count)
+{
+    pthread_mutex_lock(&queue->mutex);
+    mr_queue_store_return(&queue->store, elements, count);
+    serve(queue);
+    pthread_mutex_unlock(&queue->mutex);
 }
 
 /* ---- Enqueue ---- */
 
-static mr_status check_components(const mr_queue *queue, const mr_tensor *components, bool are_many, mr_error *error)
+/* That a component is a tensor with elements, of the queue's dtype and shape. */
+static mr_status check_component(const mr_queue *queue, const mr_tensor *component, int32_t index, bool are_rows,
+                                 mr_error *error)
 {
-    const mr_queue_options *o = &queue->options;
-    char found[MR_SHAPE_TEXT_SIZE], wanted[MR_SHAPE_TEXT_SIZE];
-    for (int32_t c = 0; c < o->component_count; c++) {
-        mr_shape shape = components[c].shape;
-        if (components[c].dtype != o->dtypes[c])
-            return mr_fail(error, MR_INVALID_ARGUMENT, "%s: component %d is %s, not %s", queue->name, c,
-                           mr_dtype_name(components[c].dtype), mr_dtype_name(o->dtypes[c]));
-        if (are_many && (shape.rank < 1 || shape.dims[0] != components[0].shape.dims[0]))
-            return mr_fail(error, MR_INVALID_ARGUMENT, "%s: component %d does not have as many rows as component 0",
-                           queue->name, c);
-        if (are_many) {
-            for (int32_t d = 1; d < shape.rank; d++) shape.dims[d - 1] = shape.dims[d];
-            shape.dims[--shape.rank] = 0;
-        }
-        if (!mr_shape_compatible(shape, o->shapes[c]))
-            return mr_fail(error, MR_INVALID_ARGUMENT, "%s: component %d has shape %s, not %s", queue->name, c,
-                           mr_shape_text(shape, found, sizeof found),
-                           mr_shape_text(o->shapes[c], wanted, sizeof wanted));
+    char found[MR_SHAPE_TEXT_SIZE], expected[MR_SHAPE_TEXT_SIZE];
+    mr_shape shape = component->shape, of_queue = queue->options.shapes[index];
+    mr_dtype dtype = queue->options.dtypes[index];
+    if (component->dtype != dtype)
+        return mr_fail(error, MR_INVALID_ARGUMENT, "%s: component %d is %s, not %s", queue->name, index,
+                       mr_dtype_name(component->dtype), mr_dtype_name(dtype));
+    bool is_known = shape.rank >= 0 && shape.rank <= MR_RANK_MAX;
+    for (int32_t d = 0; is_known && d < shape.rank; d++) is_known = shape.dims[d] >= 0;
+    if (!is_known || (component->data == nullptr && mr_shape_count(shape) != 0))
+        return mr_fail(error, MR_INVALID_ARGUMENT, "%s: component %d is not a tensor: %s", queue->name, index,
+                       is_known ? "it has no data" : "its shape is not known");
+    if (are_rows) {
+        for (int32_t d = 1; d < shape.rank; d++) shape.dims[d - 1] = shape.dims[d];
+        shape.dims[--shape.rank] = 0;
     }
+    if (!mr_shape_compatible(shape, of_queue))
+        return mr_fail(error, MR_INVALID_ARGUMENT, "%s: component %d has shape %s, not %s", queue->name, index,
+                       mr_shape_text(shape, found, sizeof found), mr_shape_text(of_queue, expected, sizeof expected));
     return MR_OK;
 }
 
-/* Lock held. One element, moved in when it is MR_OK. */
-static mr_status enqueue_one(mr_queue *queue, waiter *self, const mr_tensor *element, uint64_t cancels,
-                             bool was_waiting, mr_error *error)
+static mr_status enqueue(mr_queue *queue, const mr_tensor *components, bool are_rows, mr_error *error)
 {
-    bool has_looked = false;
-    for (;;) {
-        bool is_first = queue->enqueuers.first == self || (self == nullptr && queue->enqueuers.first == nullptr);
-        /* Who was there before the close may still come in, unless the close cancels. */
-        if (queue->cancels != cancels || (queue->is_closed && !was_waiting))
-            return mr_fail(error, MR_CANCELLED, "%s is closed", queue->name);
-        if (is_first && can_enqueue(queue)) {
-            MR_TRY(grow(queue, error));
-            put_in(queue, element);
-            if (can_dequeue(queue)) wake_first(&queue->dequeuers);
-            return MR_OK;
-        }
-        if (self == nullptr) return MR_DEADLINE_EXCEEDED;
-        was_waiting = true;
-        sleep_in(queue, self, &has_looked);
-    }
-}
-
-/* The share of a row, or of the whole. */
-static void take_share(const mr_queue *queue, const mr_tensor *components, int64_t row, mr_tensor *element)
-{
+    if (queue == nullptr || components == nullptr)
+        return mr_fail(error, MR_INVALID_ARGUMENT, "enqueue: %s is null", queue == nullptr ? "queue" : "components");
     for (int32_t c = 0; c < queue->options.component_count; c++) {
-        element[c] = mr_tensor_ref(&components[c]);
-        if (row < 0) continue;
-        mr_shape *shape = &element[c].shape;
-        for (int32_t d = 1; d < shape->rank; d++) shape->dims[d - 1] = shape->dims[d];
-        shape->dims[--shape->rank] = 0;
-        element[c].data = (char *)components[c].data +
-                          (size_t)row * (size_t)mr_shape_count(*shape) * mr_dtype_size(components[c].dtype);
+        if (are_rows && (components[c].shape.rank < 1 || components[c].shape.rank > MR_RANK_MAX ||
+                         components[c].shape.dims[0] != components[0].shape.dims[0]))
+            return mr_fail(error, MR_INVALID_ARGUMENT, "%s: component %d does not have as many rows as component 0",
+                           queue->name, c);
+        MR_TRY(check_component(queue, &components[c], c, are_rows, error));
     }
-}
-
-static mr_status enqueue_rows(mr_queue *queue, const mr_tensor *components, int64_t begin, int64_t end, mr_error *error)
-{
-    mr_tensor element[MR_COMPONENTS_MAX];
-    waiter self;
-    bool is_waiting = false;
-    mr_status status = MR_OK;
-    pthread_mutex_lock(&queue->mutex);
-    uint64_t cancels = queue->cancels;
-    for (int64_t row = begin; row < end && status == MR_OK; row++) {
-        take_share(queue, components, row, element);
-        status = enqueue_one(queue, is_waiting ? &self : nullptr, element, cancels, row > begin, error);
-        if (status == MR_DEADLINE_EXCEEDED) {
-            join_line(&queue->enqueuers, &self);
-            is_waiting = true;
-            status = enqueue_one(queue, &self, element, cancels, true, error);
-        }
-        if (status == MR_OK) continue;
-        for (int32_t c = 0; c < queue->options.component_count; c++) mr_tensor_deinit(&element[c]);
-    }
-    if (is_waiting) leave_line(&queue->enqueuers, &self);
-    /* Who waits for elements of a closed queue waits no longer than for these. */
-    if (is_waiting && queue->is_closed) wake_first(&queue->dequeuers);
-    pthread_mutex_unlock(&queue->mutex);
-    return status;
+    int64_t count = are_rows ? components[0].shape.dims[0] : 1;
+    if (count == 0) return MR_OK;
+    mr_queue_attempt attempt = {.count = count, .components = components, .are_rows = are_rows, .error = error};
+    mr_queue_start(queue, &attempt);
+    return mr_queue_wait(queue, &attempt);
 }
 
 mr_status mr_queue_enqueue(mr_queue *queue, const mr_tensor *components, mr_error *error)
 {
-    MR_TRY(check_components(queue, components, false, error));
-    return enqueue_rows(queue, components, -1, 0, error);
+    return enqueue(queue, components, false, error);
 }
 
 mr_status mr_queue_enqueue_many(mr_queue *queue, const mr_tensor *components, mr_error *error)
 {
-    MR_TRY(check_components(queue, components, true, error));
-    return enqueue_rows(queue, components, 0, components[0].shape.dims[0], error);
+    return enqueue(queue, components, true, error);
 }
 
 /* ---- Dequeue ---- */
 
-/* Lock held. Up to count elements; fewer than that and MR_OK only when allowed. On an error everything is back. */
-static mr_status dequeue_some(mr_queue *queue, int64_t count, bool may_be_fewer, mr_tensor *elements, int64_t *taken,
-                              mr_error *error)
-{
-    size_t width = (size_t)queue->options.component_count;
-    waiter self;
-    bool is_waiting = false, has_looked = false;
-    mr_status status = MR_OK;
-    *taken = 0;
-    while (*taken < count) {
-        bool is_first = queue->dequeuers.first == (is_waiting ? &self : nullptr);
-        if (is_first && can_dequeue(queue)) {
-            take_out(queue, &elements[(size_t)(*taken)++ * width]);
-            if (can_enqueue(queue)) wake_first(&queue->enqueuers);
-            continue;
-        }
-        /* Who waits to enqueue will still come in: the queue is not at its end yet. */
-        if (is_first && queue->is_closed && queue->enqueuers.first == nullptr) break;
-        if (!is_waiting) join_line(&queue->dequeuers, &self);
-        is_waiting = true;
-        sleep_in(queue, &self, &has_looked);
-    }
-    if (*taken < count && !(may_be_fewer && *taken > 0)) {
-        status = mr_fail(error, MR_OUT_OF_RANGE,
-                         "%s is closed and has insufficient elements (requested %lld, current size %lld)", queue->name,
-                         (long long)count, (long long)*taken + queue->count);
-        put_back(queue, elements, *taken);
-        *taken = 0;
-    }
-    if (is_waiting) leave_line(&queue->dequeuers, &self);
-    return status;
-}
-
 mr_status mr_queue_dequeue(mr_queue *queue, mr_tensor *components, mr_error *error)
 {
-    int64_t taken = 0;
-    pthread_mutex_lock(&queue->mutex);
-    mr_status status = dequeue_some(queue, 1, false, components, &taken, error);
-    pthread_mutex_unlock(&queue->mutex);
-    return status;
+    if (queue == nullptr || components == nullptr)
+        return mr_fail(error, MR_INVALID_ARGUMENT, "dequeue: %s is null", queue == nullptr ? "queue" : "components");
+    mr_queue_attempt attempt = {.count = 1, .elements = components, .error = error};
+    mr_queue_start(queue, &attempt);
+    return mr_queue_wait(queue, &attempt);
 }
 
-/* One component of all elements as a batch. */
-static mr_status stack_component(const mr_queue *queue, const mr_tensor *elements, int64_t count, int32_t component,
-                                 mr_tensor *rows, mr_tensor *result, mr_error *error)
+/* That elements can be rows of one tensor. */
+static mr_status check_batch(const mr_queue *queue, int64_t count, mr_error *error)
 {
-    size_t width = (size_t)queue->options.component_count;
-    for (int64_t i = 0; i < count; i++) rows[i] = elements[(size_t)i * width + (size_t)component];
-    mr_shape shape = mr_stack_shape(rows, count, queue->options.shapes[component]);
-    return mr_stack(rows, count, queue->options.dtypes[component], shape, nullptr, result, error);
+    constexpr int64_t COUNT_MAX = (int64_t)1 << 28;
+    const mr_queue_options *o = &queue->options;
+    for (int32_t c = 0; c < o->component_count; c++) {
+        if (o->shapes[c].rank < 0)
+            return mr_fail(error, MR_INVALID_ARGUMENT, "%s: many at a time need elements of specified shapes",
+                           queue->name);
+        if (o->shapes[c].rank == MR_RANK_MAX)
+            return mr_fail(error, MR_INVALID_ARGUMENT, "%s: elements of %d dimensions cannot be rows of a batch",
+                           queue->name, MR_RANK_MAX);
+    }
+    if (count < 0 || count > COUNT_MAX)
+        return mr_fail(error, MR_INVALID_ARGUMENT, "%s: %lld elements at a time", queue->name, (long long)count);
+    return MR_OK;
+}
+
+/* The components of a batch. rows: space for count tensors. On an error none is left. */
+static mr_status stack(const mr_queue *queue, const mr_tensor *elements, int64_t count, mr_tensor *rows,
+                       mr_tensor *components, mr_error *error)
+{
+    const mr_queue_options *o = &queue->options;
+    size_t width = (size_t)o->component_count;
+    for (size_t c = 0; c < width; c++) {
+        for (int64_t i = 0; i < count; i++) rows[i] = elements[(size_t)i * width + c];
+        mr_shape shape = mr_stack_shape(rows, count, o->shapes[c]);
+        mr_status status = mr_stack(rows, count, o->dtypes[c], shape, nullptr, &components[c], error);
+        if (status == MR_OK) continue;
+        while (c-- > 0) mr_tensor_deinit(&components[c]);
+        return status;
+    }
+    return MR_OK;
 }
 
 static mr_status dequeue_batch(mr_queue *queue, int64_t count, bool may_be_fewer, mr_tensor *components,
                                mr_error *error)
 {
-    constexpr int64_t COUNT_MAX = (int64_t)1 << 28;
-    const mr_queue_options *o = &queue->options;
-    size_t width = (size_t)o->component_count;
-    for (size_t c = 0; c < width; c++)
-        if (o->shapes[c].rank < 0 || (queue->kind != MR_QUEUE_PADDING_FIFO && mr_shape_count(o->shapes[c]) < 0))
-            return mr_fail(error, MR_INVALID_ARGUMENT, "%s: many at a time need elements of specified shapes",
-                           queue->name);
-    if (count < 0 || count > COUNT_MAX)
-        return mr_fail(error, MR_INVALID_ARGUMENT, "%s: %lld elements at a time", queue->name, (long long)count);
+    if (queue == nullptr || components == nullptr)
+        return mr_fail(error, MR_INVALID_ARGUMENT, "dequeue: %s is null", queue == nullptr ? "queue" : "components");
+    MR_TRY(check_batch(queue, count, error));
+    size_t width = (size_t)queue->options.component_count;
+    mr_queue_attempt attempt = {.count = count, .may_be_fewer = may_be_fewer, .may_return = true, .error = error};
     mr_tensor *elements = calloc((size_t)count * width + 1, sizeof *elements);
     mr_tensor *rows = calloc((size_t)count + 1, sizeof *rows);
     mr_status status = MR_OK;
-    int64_t taken = 0;
-    if (elements == nullptr || rows == nullptr)
+    attempt.elements = elements;
+    if (elements == nullptr || rows == nullptr) {
         status =
             mr_fail(error, MR_RESOURCE_EXHAUSTED, "%s: no memory for %lld elements", queue->name, (long long)count);
-    if (status == MR_OK) {
-        pthread_mutex_lock(&queue->mutex);
-        status = dequeue_some(queue, count, may_be_fewer, elements, &taken, error);
-        pthread_mutex_unlock(&queue->mutex);
+    } else if (count > 0) {
+        mr_queue_start(queue, &attempt);
+        status = mr_queue_wait(queue, &attempt);
     }
-    size_t made = 0;
-    for (; made < width && status == MR_OK; made++)
-        status = stack_component(queue, elements, taken, (int32_t)made, rows, &components[made], error);
-    for (size_t c = 0; c < made && status != MR_OK; c++) mr_tensor_deinit(&components[c]);
-    for (size_t i = 0; i < (size_t)taken * width; i++) mr_tensor_deinit(&elements[i]);
+    if (status == MR_OK) {
+        assert(attempt.moved == count || (may_be_fewer && attempt.moved > 0));
+        status = stack(queue, elements, attempt.moved, rows, components, error);
+        if (status != MR_OK) {
+            mr_queue_return(queue, elements, attempt.moved);
+        } else {
+            for (size_t i = 0; i < (size_t)attempt.moved * width; i++) mr_tensor_deinit(&elements[i]);
+            mr_queue_release(queue, attempt.moved);
+        }
+    }
     free(elements);
     free(rows);
     return status;
@@ -428,28 +343,29 @@ mr_status mr_queue_dequeue_many(mr_queue *queue, int64_t count, mr_tensor *compo
 
 mr_status mr_queue_dequeue_up_to(mr_queue *queue, int64_t count, mr_tensor *components, mr_error *error)
 {
-    return dequeue_batch(queue, count, queue->kind != MR_QUEUE_PRIORITY, components, error);
+    bool may_be_fewer = queue != nullptr && queue->store.kind != MR_QUEUE_PRIORITY;
+    return dequeue_batch(queue, count, may_be_fewer, components, error);
 }
 
-/* ---- The rest ---- */
-
-static void wake_all(const line *line)
-{
-    for (const waiter *w = line->first; w != nullptr; w = w->next) pthread_cond_signal((pthread_cond_t *)&w->ready);
-}
+/* ---- Close and state ---- */
 
 void mr_queue_close(mr_queue *queue, bool cancel_pending)
 {
+    if (queue == nullptr) return;
     pthread_mutex_lock(&queue->mutex);
     queue->is_closed = true;
-    if (cancel_pending) queue->cancels++;
-    wake_all(&queue->enqueuers);
-    wake_all(&queue->dequeuers);
+    while (cancel_pending && queue->enqueues.first != nullptr) {
+        mr_queue_attempt *first = queue->enqueues.first;
+        first->status = mr_fail(first->error, MR_CANCELLED, "%s is closed", queue->name);
+        finish_first(&queue->enqueues);
+    }
+    serve(queue);
     pthread_mutex_unlock(&queue->mutex);
 }
 
 bool mr_queue_is_closed(mr_queue *queue)
 {
+    if (queue == nullptr) return true;
     pthread_mutex_lock(&queue->mutex);
     bool is_closed = queue->is_closed;
     pthread_mutex_unlock(&queue->mutex);
@@ -458,29 +374,55 @@ bool mr_queue_is_closed(mr_queue *queue)
 
 int64_t mr_queue_size(mr_queue *queue)
 {
-    return atomic_load_explicit(&queue->count, memory_order_relaxed);
+    if (queue == nullptr) return 0;
+    pthread_mutex_lock(&queue->mutex);
+    int64_t count = queue->store.count;
+    pthread_mutex_unlock(&queue->mutex);
+    return count;
 }
 
 const mr_queue_options *mr_queue_describe(const mr_queue *queue)
 {
-    return &queue->options;
+    return queue == nullptr ? nullptr : &queue->options;
+}
+
+/* ---- Creation ---- */
+
+static const char *kind_name(mr_queue_kind kind)
+{
+    static const char *const names[] = {"FIFOQueue", "RandomShuffleQueue", "PaddingFIFOQueue", "PriorityQueue"};
+    size_t index = (size_t)kind;
+    return index < sizeof names / sizeof *names ? names[index] : nullptr;
+}
+
+static mr_status check_shapes(mr_queue_kind kind, const mr_queue_options *o, const char *name, mr_error *error)
+{
+    bool may_pad = kind == MR_QUEUE_PADDING_FIFO;
+    for (int32_t c = 0; c < o->component_count; c++) {
+        mr_shape shape = o->shapes[c];
+        if (mr_dtype_size(o->dtypes[c]) == 0)
+            return mr_fail(error, MR_INVALID_ARGUMENT, "%s: component %d has dtype %s", name, c,
+                           mr_dtype_name(o->dtypes[c]));
+        if (shape.rank > MR_RANK_MAX)
+            return mr_fail(error, MR_INVALID_ARGUMENT, "%s: component %d has %d dimensions, more than %d", name, c,
+                           shape.rank, MR_RANK_MAX);
+        if (!may_pad && shape.rank >= 0 && mr_shape_count(shape) < 0)
+            return mr_fail(error, MR_INVALID_ARGUMENT, "%s: component %d has a size that is not known", name, c);
+        if (may_pad && shape.rank < 0)
+            return mr_fail(error, MR_INVALID_ARGUMENT, "%s: component %d has an unknown number of dimensions", name, c);
+    }
+    return MR_OK;
 }
 
 static mr_status check_options(mr_queue_kind kind, const mr_queue_options *o, mr_error *error)
 {
+    if (o == nullptr) return mr_fail(error, MR_INVALID_ARGUMENT, "a queue without options");
+    if (kind_name(kind) == nullptr) return mr_fail(error, MR_INVALID_ARGUMENT, "no kind of queue: %d", (int)kind);
     const char *name = o->name != nullptr ? o->name : kind_name(kind);
     if (o->component_count < 1 || o->component_count > MR_COMPONENTS_MAX)
         return mr_fail(error, MR_INVALID_ARGUMENT, "%s: %d components, where 1 to %d may be", name, o->component_count,
                        MR_COMPONENTS_MAX);
-    for (int32_t c = 0; c < o->component_count; c++) {
-        if (mr_dtype_size(o->dtypes[c]) == 0)
-            return mr_fail(error, MR_INVALID_ARGUMENT, "%s: component %d has dtype %s", name, c,
-                           mr_dtype_name(o->dtypes[c]));
-        if (kind != MR_QUEUE_PADDING_FIFO && o->shapes[c].rank >= 0 && mr_shape_count(o->shapes[c]) < 0)
-            return mr_fail(error, MR_INVALID_ARGUMENT, "%s: component %d has a size that is not known", name, c);
-        if (kind == MR_QUEUE_PADDING_FIFO && o->shapes[c].rank < 0)
-            return mr_fail(error, MR_INVALID_ARGUMENT, "%s: component %d has an unknown number of dimensions", name, c);
-    }
+    MR_TRY(check_shapes(kind, o, name, error));
     if (kind == MR_QUEUE_PRIORITY && (o->dtypes[0] != MR_INT64 || o->shapes[0].rank != 0))
         return mr_fail(error, MR_INVALID_ARGUMENT, "%s: component 0 has to be the priority, an int64 scalar", name);
     if (o->min_after_dequeue < 0 || (o->min_after_dequeue > 0 && kind != MR_QUEUE_RANDOM_SHUFFLE) ||
@@ -492,6 +434,7 @@ static mr_status check_options(mr_queue_kind kind, const mr_queue_options *o, mr
 
 mr_status mr_queue_new(mr_queue_kind kind, const mr_queue_options *options, mr_queue **queue, mr_error *error)
 {
+    if (queue == nullptr) return mr_fail(error, MR_INVALID_ARGUMENT, "mr_queue_new: queue is null");
     *queue = nullptr;
     MR_TRY(check_options(kind, options, error));
     mr_queue *made = calloc(1, sizeof *made);
@@ -507,9 +450,9 @@ mr_status mr_queue_new(mr_queue_kind kind, const mr_queue_options *options, mr_q
         clock_gettime(CLOCK_REALTIME, &now);
         seed = (uint64_t)now.tv_nsec ^ (uint64_t)now.tv_sec << 20 ^ (uintptr_t)made;
     }
-    *made = (mr_queue){.references = 1, .kind = kind, .options = *options, .name = name};
+    *made = (mr_queue){.references = 1, .options = *options, .name = name};
     made->options.name = name;
-    made->random = mr_random_at(seed, 0, 0, 0);
+    mr_queue_store_init(&made->store, kind, options->component_count, seed);
     pthread_mutex_init(&made->mutex, nullptr);
     *queue = made;
     return MR_OK;
@@ -517,18 +460,22 @@ mr_status mr_queue_new(mr_queue_kind kind, const mr_queue_options *options, mr_q
 
 mr_queue *mr_queue_ref(mr_queue *queue)
 {
-    atomic_fetch_add_explicit(&queue->references, 1, memory_order_relaxed);
+    if (queue == nullptr) return nullptr;
+    int32_t before = atomic_fetch_add_explicit(&queue->references, 1, memory_order_relaxed);
+    assert(before > 0);
+    (void)before;
     return queue;
 }
 
 void mr_queue_unref(mr_queue *queue)
 {
-    if (queue == nullptr || atomic_fetch_sub_explicit(&queue->references, 1, memory_order_acq_rel) != 1) return;
-    for (int64_t i = 0; i < queue->count; i++)
-        for (int32_t c = 0; c < queue->options.component_count; c++) mr_tensor_deinit(&element_at(queue, i)[c]);
+    if (queue == nullptr) return;
+    int32_t before = atomic_fetch_sub_explicit(&queue->references, 1, memory_order_acq_rel);
+    assert(before > 0);
+    if (before != 1) return;
+    assert(queue->enqueues.first == nullptr && queue->dequeues.first == nullptr);
+    mr_queue_store_deinit(&queue->store);
     pthread_mutex_destroy(&queue->mutex);
-    free(queue->store);
-    free(queue->serials);
     free(queue->name);
     free(queue);
 }

@@ -1,0 +1,41 @@
+/* Store: the elements of a queue, a ring in order of arrival or a heap by priority.
+ *
+ * An element that is taken keeps its slot until it is released, so that returning it never allocates: a batch that cannot
+ * be completed, or for which there is no memory, returns its elements. Not thread-safe: the queue's mutex guards it. */
+#ifndef MR_QUEUE_STORE_H
+#define MR_QUEUE_STORE_H
+
+#include <millrace/queue.h>
+
+#include "base/random.h"
+
+typedef struct mr_queue_store {
+    mr_queue_kind kind;
+    int32_t width;     /* tensors of one element */
+    int64_t room;      /* slots: at least count + taken - released */
+    int64_t first;     /* slot of the oldest element; 0 unless FIFO */
+    int64_t count;     /* elements in the store */
+    int64_t taken;     /* elements taken so far and not returned */
+    mr_tensor *slots;  /* owned; room * width tensors */
+    int64_t *arrivals; /* owned; MR_QUEUE_PRIORITY: arrival number of each element, which orders equal priorities */
+    int64_t oldest;    /* arrival number of the element that was returned last */
+    int64_t newest;    /* arrival number of the next element */
+    mr_random random;  /* MR_QUEUE_RANDOM_SHUFFLE */
+    _Atomic int64_t released; /* elements whose slots are free again, of those taken */
+} mr_queue_store;
+
+void mr_queue_store_init(mr_queue_store *store, mr_queue_kind kind, int32_t width, uint64_t seed);
+/* Releases the elements. None may be taken. */
+void mr_queue_store_deinit(mr_queue_store *store);
+/* A slot for one more element; false: no memory. */
+[[nodiscard]] bool mr_queue_store_reserve(mr_queue_store *store);
+/* Moves an element in; its slot is reserved. */
+void mr_queue_store_put(mr_queue_store *store, const mr_tensor *element);
+/* Moves the next element out: the oldest, a random one, or the one with the smallest priority. The store is not empty. */
+void mr_queue_store_take(mr_queue_store *store, mr_tensor *element);
+/* Frees the slots of count elements that were taken. Needs no mutex. */
+void mr_queue_store_release(mr_queue_store *store, int64_t count);
+/* Moves elements that were taken back in, before all others, in the order in which they were taken. */
+void mr_queue_store_return(mr_queue_store *store, const mr_tensor *elements, int64_t count);
+
+#endif
