@@ -5,6 +5,7 @@
 #include <millrace/queue.h>
 #include <millrace/record.h>
 
+#include <assert.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,13 +27,17 @@ struct mr_reader {
     int64_t number;  /* of the next line or record in the file */
     bool is_done;    /* whole file: it has been given */
     int64_t produced, completed;
+    mr_error pending; /* an error that followed records which were returned; reported by the next read */
 };
 
 mr_status mr_reader_new(mr_reader_kind kind, const mr_reader_options *options, mr_reader **reader, mr_error *error)
 {
     static const mr_reader_options plain = {0};
+    if (reader == nullptr) return mr_fail(error, MR_INVALID_ARGUMENT, "mr_reader_new: reader is null");
     if (options == nullptr) options = &plain;
     *reader = nullptr;
+    if (kind < MR_READER_WHOLE_FILE || kind > MR_READER_TF_RECORD)
+        return mr_fail(error, MR_INVALID_ARGUMENT, "no kind of reader: %d", (int)kind);
     if (kind == MR_READER_FIXED_LENGTH && (options->record_bytes == 0 || options->record_bytes > FILE_BYTES_MAX))
         return mr_fail(error, MR_INVALID_ARGUMENT, "a reader of records of %zu bytes", options->record_bytes);
     if (options->skip_header_lines < 0)
@@ -45,6 +50,20 @@ mr_status mr_reader_new(mr_reader_kind kind, const mr_reader_options *options, m
     pthread_mutex_init(&made->mutex, nullptr);
     *reader = made;
     return MR_OK;
+}
+
+/* Mutex held. What is open is what the kind reads from; the window lies inside its buffer. */
+static void check(const mr_reader *reader)
+{
+    bool is_open = reader->path != nullptr;
+    bool has_window = reader->kind == MR_READER_TEXT_LINE || reader->kind == MR_READER_FIXED_LENGTH;
+    (void)is_open, (void)has_window;
+    assert((reader->file != nullptr) == (is_open && has_window));
+    assert((reader->records != nullptr) == (is_open && reader->kind == MR_READER_TF_RECORD));
+    assert(reader->begin <= reader->end && reader->end <= reader->capacity);
+    assert((reader->window == nullptr) == (reader->capacity == 0));
+    assert(is_open || (reader->number == 0 && reader->offset == 0 && reader->end == 0));
+    assert(reader->number >= 0 && reader->produced >= 0 && reader->completed >= 0);
 }
 
 static void close_file(mr_reader *reader)
@@ -63,9 +82,12 @@ static void close_file(mr_reader *reader)
 
 void mr_reader_reset(mr_reader *reader)
 {
+    if (reader == nullptr) return;
     pthread_mutex_lock(&reader->mutex);
     close_file(reader);
     reader->produced = reader->completed = 0;
+    reader->pending = (mr_error){0};
+    check(reader);
     pthread_mutex_unlock(&reader->mutex);
 }
 
@@ -172,11 +194,12 @@ static mr_status read_line(mr_reader *reader, mr_tensor *key, mr_tensor *value, 
 static mr_status read_fixed(mr_reader *reader, mr_tensor *key, mr_tensor *value, mr_error *error)
 {
     const mr_reader_options *o = &reader->options;
-    uint64_t size_bytes = mr_input_file_size(reader->file),
-             at = o->header_bytes + (uint64_t)reader->number * o->hop_bytes;
+    uint64_t size_bytes = mr_input_file_size(reader->file), at, end, used;
     size_t done = 0;
     /* What is left over is no record, as TensorFlow has it. */
-    if (size_bytes < o->footer_bytes || at + o->record_bytes > size_bytes - o->footer_bytes)
+    if (__builtin_mul_overflow((uint64_t)reader->number, o->hop_bytes, &at) ||
+        __builtin_add_overflow(at, o->header_bytes, &at) || __builtin_add_overflow(at, o->record_bytes, &end) ||
+        __builtin_add_overflow(end, o->footer_bytes, &used) || used > size_bytes)
         return mr_fail(error, MR_OUT_OF_RANGE, "end of file");
     MR_TRY(reserve(reader, o->record_bytes, error));
     MR_TRY(mr_input_file_read(reader->file, at, reader->window, o->record_bytes, &done, error));
@@ -210,31 +233,48 @@ static mr_status read_one(mr_reader *reader, mr_tensor *key, mr_tensor *value, m
 
 /* ---- File after file ---- */
 
-static mr_status open_next(mr_reader *reader, mr_queue *names, mr_error *error)
+/* The name of the next file: its queue may give any string tensor. */
+static mr_status next_name(mr_queue *names, char **path, mr_error *error)
 {
     mr_tensor name = {0};
     const mr_queue_options *o = mr_queue_describe(names);
     if (o->component_count != 1 || o->dtypes[0] != MR_STRING)
         return mr_fail(error, MR_INVALID_ARGUMENT, "a reader's queue has to hold names of files");
     MR_TRY(mr_queue_dequeue(names, &name, error));
-    mr_string text = mr_tensor_strings(&name)[0];
-    reader->path = strndup(text.data == nullptr ? "" : text.data, text.size_bytes);
+    int64_t count = mr_tensor_count(&name);
+    mr_string text = count == 1 ? mr_tensor_strings(&name)[0] : (mr_string){0};
+    mr_status status = MR_OK;
+    if (count != 1)
+        status = mr_fail(error, MR_INVALID_ARGUMENT, "the name of a file is a tensor of %lld strings, not of 1",
+                         (long long)count);
+    else if (text.size_bytes > 0 && memchr(text.data, 0, text.size_bytes) != nullptr)
+        status = mr_fail(error, MR_INVALID_ARGUMENT, "the name of a file contains a NUL byte");
+    else if ((*path = strndup(text.size_bytes > 0 ? text.data : "", text.size_bytes)) == nullptr)
+        status = mr_fail(error, MR_RESOURCE_EXHAUSTED, "no memory for a name");
     mr_tensor_deinit(&name);
-    if (reader->path == nullptr) return mr_fail(error, MR_RESOURCE_EXHAUSTED, "no memory for a name");
+    return status;
+}
+
+static mr_status open_next(mr_reader *reader, mr_queue *names, mr_error *error)
+{
+    assert(reader->path == nullptr);
+    MR_TRY(next_name(names, &reader->path, error));
     mr_status status = MR_OK;
     if (reader->kind == MR_READER_TF_RECORD)
         status = mr_record_reader_open(reader->path, nullptr, &reader->records, error);
     else if (reader->kind != MR_READER_WHOLE_FILE)
         status = mr_input_file_open(reader->path, true, &reader->file, error);
     if (status != MR_OK) close_file(reader);
+    check(reader);
     return status;
 }
 
-/* Lock held. The next record, of the next file when this one has ended; only_here: not of the next. */
+/* Mutex held. The next record, of the next file when this one has ended; only_here: not of the next. */
 static mr_status next_record(mr_reader *reader, mr_queue *names, bool only_here, mr_tensor *key, mr_tensor *value,
                              mr_error *error)
 {
     for (;;) {
+        check(reader);
         if (reader->path == nullptr) {
             if (only_here) return mr_fail(error, MR_OUT_OF_RANGE, "end of file");
             MR_TRY(open_next(reader, names, error));
@@ -247,56 +287,114 @@ static mr_status next_record(mr_reader *reader, mr_queue *names, bool only_here,
     }
 }
 
+/* Mutex held. The error that an earlier read kept. */
+static mr_status take_pending(mr_reader *reader, mr_error *error)
+{
+    mr_error pending = reader->pending;
+    reader->pending = (mr_error){0};
+    return pending.status == MR_OK ? MR_OK : mr_fail(error, pending.status, "%s", pending.message);
+}
+
+static mr_status check_arguments(const mr_reader *reader, const mr_queue *names, const mr_tensor *keys,
+                                 const mr_tensor *values, mr_error *error)
+{
+    const char *missing = reader == nullptr   ? "reader"
+                          : names == nullptr  ? "queue of names"
+                          : keys == nullptr   ? "key"
+                          : values == nullptr ? "value"
+                                              : nullptr;
+    return missing == nullptr ? MR_OK : mr_fail(error, MR_INVALID_ARGUMENT, "read: the %s is null", missing);
+}
+
 mr_status mr_reader_read(mr_reader *reader, mr_queue *names, mr_tensor *key, mr_tensor *value, mr_error *error)
 {
+    MR_TRY(check_arguments(reader, names, key, value, error));
     pthread_mutex_lock(&reader->mutex);
-    mr_status status = next_record(reader, names, false, key, value, error);
+    mr_status status = take_pending(reader, error);
+    if (status == MR_OK) status = next_record(reader, names, false, key, value, error);
     pthread_mutex_unlock(&reader->mutex);
     return status;
 }
 
-static mr_status join_strings(const mr_tensor *scalars, int64_t count, mr_tensor *vector, mr_error *error)
+/* String scalars: a key and a value for each record. */
+typedef struct records {
+    mr_tensor *pairs; /* owned */
+    int64_t count, room;
+} records;
+
+static void records_deinit(records *r)
 {
-    mr_string *strings = calloc((size_t)count + 1, sizeof *strings);
+    for (int64_t i = 0; i < 2 * r->count; i++) mr_tensor_deinit(&r->pairs[i]);
+    free(r->pairs);
+}
+
+static mr_status records_reserve(records *r, mr_error *error)
+{
+    constexpr int64_t ROOM_MIN = 64;
+    assert(r->count >= 0 && r->count <= r->room);
+    if (r->count < r->room) return MR_OK;
+    int64_t room = r->room == 0 ? ROOM_MIN : 2 * r->room;
+    mr_tensor *pairs = reallocarray(r->pairs, (size_t)room, 2 * sizeof *pairs);
+    if (pairs == nullptr) return mr_fail(error, MR_RESOURCE_EXHAUSTED, "no memory for %lld records", (long long)room);
+    r->pairs = pairs;
+    r->room = room;
+    return MR_OK;
+}
+
+/* The keys (0) or values (1) as a vector. */
+static mr_status join_strings(const records *r, int which, mr_tensor *vector, mr_error *error)
+{
+    mr_string *strings = calloc((size_t)r->count + 1, sizeof *strings);
     if (strings == nullptr)
-        return mr_fail(error, MR_RESOURCE_EXHAUSTED, "no memory for %lld records", (long long)count);
-    for (int64_t i = 0; i < count; i++) strings[i] = mr_tensor_strings(&scalars[i])[0];
-    mr_status status = mr_tensor_init_strings(vector, MR_SHAPE(count), strings, error);
+        return mr_fail(error, MR_RESOURCE_EXHAUSTED, "no memory for %lld records", (long long)r->count);
+    for (int64_t i = 0; i < r->count; i++) strings[i] = mr_tensor_strings(&r->pairs[2 * i + which])[0];
+    mr_status status = mr_tensor_init_strings(vector, MR_SHAPE(r->count), strings, error);
     free(strings);
     return status;
+}
+
+/* Mutex held. Up to count records of one file; what stops them after the first is kept for the next read. */
+static mr_status read_some(mr_reader *reader, mr_queue *names, int64_t count, records *r, mr_error *error)
+{
+    MR_TRY(take_pending(reader, error));
+    while (r->count < count) {
+        mr_error why = {0};
+        mr_status status = records_reserve(r, &why);
+        mr_tensor *pair = &r->pairs[2 * r->count];
+        if (status == MR_OK) status = next_record(reader, names, r->count > 0, &pair[0], &pair[1], &why);
+        if (status == MR_OK) {
+            r->count++;
+            continue;
+        }
+        if (r->count == 0) return mr_fail(error, status, "%s", why.message);
+        if (status != MR_OUT_OF_RANGE) reader->pending = why;
+        assert(status == MR_OUT_OF_RANGE || reader->pending.status == status);
+        return MR_OK;
+    }
+    return MR_OK;
 }
 
 mr_status mr_reader_read_up_to(mr_reader *reader, mr_queue *names, int64_t count, mr_tensor *keys, mr_tensor *values,
                                mr_error *error)
 {
-    constexpr int64_t COUNT_MAX = (int64_t)1 << 26;
-    if (count < 1 || count > COUNT_MAX)
-        return mr_fail(error, MR_INVALID_ARGUMENT, "%lld records at a time", (long long)count);
-    mr_tensor *read = calloc((size_t)count * 2, sizeof *read);
-    if (read == nullptr) return mr_fail(error, MR_RESOURCE_EXHAUSTED, "no memory for %lld records", (long long)count);
-    mr_status status = MR_OK;
-    int64_t taken = 0;
+    MR_TRY(check_arguments(reader, names, keys, values, error));
+    if (count < 1) return mr_fail(error, MR_INVALID_ARGUMENT, "%lld records at a time", (long long)count);
+    records r = {0};
     pthread_mutex_lock(&reader->mutex);
-    while (taken < count && status == MR_OK) {
-        status = next_record(reader, names, taken > 0, &read[taken], &read[count + taken], error);
-        taken += status == MR_OK;
-    }
+    mr_status status = read_some(reader, names, count, &r, error);
     pthread_mutex_unlock(&reader->mutex);
-    if (taken > 0) status = join_strings(read, taken, keys, error);
-    if (taken > 0 && status == MR_OK) {
-        status = join_strings(read + count, taken, values, error);
+    if (status == MR_OK) status = join_strings(&r, 0, keys, error);
+    if (status == MR_OK) {
+        status = join_strings(&r, 1, values, error);
         if (status != MR_OK) mr_tensor_deinit(keys);
     }
-    for (int64_t i = 0; i < taken; i++) {
-        mr_tensor_deinit(&read[i]);
-        mr_tensor_deinit(&read[count + i]);
-    }
-    free(read);
+    records_deinit(&r);
     return status;
 }
 
 int64_t mr_reader_records_produced(mr_reader *reader)
 {
+    if (reader == nullptr) return 0;
     pthread_mutex_lock(&reader->mutex);
     int64_t produced = reader->produced;
     pthread_mutex_unlock(&reader->mutex);
@@ -305,6 +403,7 @@ int64_t mr_reader_records_produced(mr_reader *reader)
 
 int64_t mr_reader_work_units_completed(mr_reader *reader)
 {
+    if (reader == nullptr) return 0;
     pthread_mutex_lock(&reader->mutex);
     int64_t completed = reader->completed;
     pthread_mutex_unlock(&reader->mutex);

@@ -67,8 +67,9 @@ mr_status mr_queue_enqueue_many(mr_queue *queue, const mr_tensor *components, mr
 /* Waits for an element. components are empty on entry and owned by the caller on return.
  * errors  MR_OUT_OF_RANGE: closed and empty */
 mr_status mr_queue_dequeue(mr_queue *queue, mr_tensor *components, mr_error *error);
-/* count elements as one batch: waits for all of them. errors: MR_OUT_OF_RANGE: closed, and fewer are left (and stay);
- * MR_INVALID_ARGUMENT: the queue has no shapes */
+/* count elements as one batch: waits for all of them, and takes them as they come.
+ * errors  MR_OUT_OF_RANGE: closed, and fewer are left; MR_RESOURCE_EXHAUSTED; on both, all elements return to the queue
+ *         MR_INVALID_ARGUMENT: the queue has no shapes */
 mr_status mr_queue_dequeue_many(mr_queue *queue, int64_t count, mr_tensor *components, mr_error *error);
 /* The same, but once the queue is closed as many as are left, if any. MR_QUEUE_PRIORITY gives all or none, as
  * TensorFlow's does. */
@@ -181,7 +182,8 @@ void mr_reader_free(mr_reader *reader); /* null is allowed */
 /* The next record. key and value are string scalars owned by the caller.
  * errors  MR_OUT_OF_RANGE: the queue of names is closed and empty; what opening and reading a file gives */
 mr_status mr_reader_read(mr_reader *reader, mr_queue *names, mr_tensor *key, mr_tensor *value, mr_error *error);
-/* Up to count records of one file: string vectors. */
+/* Up to count records of one file: string vectors. An error behind the first record is reported by the next read, so that
+ * no record is lost; TensorFlow's ReaderReadUpTo fails at once and drops the records before it. */
 mr_status mr_reader_read_up_to(mr_reader *reader, mr_queue *names, int64_t count, mr_tensor *keys, mr_tensor *values,
                                mr_error *error);
 int64_t mr_reader_records_produced(mr_reader *reader);
@@ -207,7 +209,9 @@ typedef struct mr_train_batch_options {
 } mr_train_batch_options;
 /* batch (one producer), batch_join (several), shuffle_batch, shuffle_batch_join and their maybe_ forms: starts a thread for
  * each producer. The batches come from mr_train_batch_next(queue).
- * spec  of one element */
+ * producers  released when their thread is joined, and on an error at once
+ * spec       of one element
+ * errors     MR_INVALID_ARGUMENT: options that contradict each other or have no effect */
 mr_status mr_train_batch(const mr_producer *producers, int32_t count, const mr_element_spec *spec,
                          const mr_train_batch_options *options, mr_coordinator *coordinator, mr_queue **queue,
                          mr_error *error);
