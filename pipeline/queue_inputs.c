@@ -3,6 +3,7 @@
 
 #include <millrace/queue.h>
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -39,6 +40,7 @@ static mr_status produce_row(void *context, mr_element *output, mr_error *error)
     if (r->row_count == 0 || (r->epochs > 0 && r->epoch >= r->epochs))
         return mr_fail(error, MR_OUT_OF_RANGE, "%lld epochs have been given", (long long)r->epoch);
     if (r->row == 0 && r->shuffle) r->order = mr_permutation_init((uint64_t)r->row_count, r->seed, (uint64_t)r->epoch);
+    assert(r->row >= 0 && r->row < r->row_count && r->epoch >= 0);
     int64_t row = r->shuffle ? (int64_t)mr_permutation_at(&r->order, (uint64_t)r->row) : r->row;
     for (int32_t i = 0; i < r->count; i++) {
         mr_tensor *to = &output->tensors[i];
@@ -61,14 +63,21 @@ mr_status mr_slice_input_producer(const mr_tensor *components, int32_t count, co
 {
     static const mr_input_producer_options plain = {0};
     const mr_input_producer_options *o = options != nullptr ? options : &plain;
-    *queue = nullptr;
+    if (queue != nullptr) *queue = nullptr;
+    if (queue == nullptr || components == nullptr || coordinator == nullptr)
+        return mr_fail(error, MR_INVALID_ARGUMENT, "an input producer: %s is null",
+                       queue == nullptr        ? "queue"
+                       : components == nullptr ? "components"
+                                               : "coordinator");
     if (count < 1 || count > MR_COMPONENTS_MAX)
         return mr_fail(error, MR_INVALID_ARGUMENT, "an input producer of %d components", count);
+    if (o->epochs < 0)
+        return mr_fail(error, MR_INVALID_ARGUMENT, "an input producer of %lld epochs", (long long)o->epochs);
     mr_queue_options q = {
         .capacity = o->capacity == 0 ? CAPACITY : o->capacity, .component_count = count, .name = o->name};
     for (int32_t i = 0; i < count; i++) {
         mr_shape shape = components[i].shape;
-        if (shape.rank < 1 || shape.dims[0] != components[0].shape.dims[0])
+        if (shape.rank < 1 || mr_tensor_count(&components[i]) < 0 || shape.dims[0] != components[0].shape.dims[0])
             return mr_fail(error, MR_INVALID_ARGUMENT, "component %d does not have as many rows as component 0", i);
         for (int32_t d = 1; d < shape.rank; d++) shape.dims[d - 1] = shape.dims[d];
         shape.dims[--shape.rank] = 0;
@@ -97,7 +106,10 @@ mr_status mr_slice_input_producer(const mr_tensor *components, int32_t count, co
 mr_status mr_string_input_producer(const char *const *strings, int32_t count, const mr_input_producer_options *options,
                                    mr_coordinator *coordinator, mr_queue **queue, mr_error *error)
 {
-    *queue = nullptr;
+    if (queue != nullptr) *queue = nullptr;
+    for (int32_t i = 0; i < count; i++)
+        if (strings == nullptr || strings[i] == nullptr)
+            return mr_fail(error, MR_INVALID_ARGUMENT, "an input producer: string %d is null", i);
     mr_tensor tensor = {0};
     mr_string *elements = calloc((size_t)(count > 0 ? count : 0) + 1, sizeof *elements);
     if (elements == nullptr) return mr_fail(error, MR_RESOURCE_EXHAUSTED, "no memory for %d strings", count);
@@ -112,7 +124,7 @@ mr_status mr_string_input_producer(const char *const *strings, int32_t count, co
 mr_status mr_range_input_producer(int64_t limit, const mr_input_producer_options *options, mr_coordinator *coordinator,
                                   mr_queue **queue, mr_error *error)
 {
-    *queue = nullptr;
+    if (queue != nullptr) *queue = nullptr;
     mr_tensor tensor = {0};
     if (limit < 1) return mr_fail(error, MR_INVALID_ARGUMENT, "a range of %lld numbers", (long long)limit);
     MR_TRY(mr_tensor_init(&tensor, MR_INT64, MR_SHAPE(limit), error));
@@ -125,6 +137,8 @@ mr_status mr_range_input_producer(int64_t limit, const mr_input_producer_options
 mr_status mr_limit_epochs_produce(void *limit_epochs, mr_element *output, mr_error *error)
 {
     mr_limit_epochs *l = limit_epochs;
+    if (l->element == nullptr || l->component_count < 0 || l->component_count > MR_COMPONENTS_MAX)
+        return mr_fail(error, MR_INVALID_ARGUMENT, "limit_epochs of %d components", l->component_count);
     if (l->epochs >= 0 && l->given >= l->epochs)
         return mr_fail(error, MR_OUT_OF_RANGE, "Reached limit of %lld", (long long)l->epochs);
     for (int32_t i = 0; i < l->component_count; i++) output->tensors[i] = mr_tensor_ref(&l->element[i]);
@@ -146,6 +160,7 @@ static mr_status produce_kept(void *context, mr_element *output, mr_error *error
 {
     const sieve *s = context;
     MR_TRY(s->producer.produce(s->producer.context, output, error));
+    if (output->count < 0 || output->count > MR_COMPONENTS_MAX) return MR_OK; /* refused by the runner */
     if (s->keep == nullptr || s->keep(s->keep_context, output)) return MR_OK;
     mr_element_deinit(output);
     return MR_OK;
@@ -173,35 +188,68 @@ static mr_status wrap(const mr_producer *producers, int32_t count, const mr_trai
     return MR_OK;
 }
 
-mr_status mr_train_batch(const mr_producer *producers, int32_t count, const mr_element_spec *spec,
-                         const mr_train_batch_options *o, mr_coordinator *coordinator, mr_queue **queue,
-                         mr_error *error)
+static mr_status check_batch_options(int32_t count, const mr_train_batch_options *o, mr_error *error)
 {
     constexpr int32_t PRODUCERS_MAX = 1024;
-    *queue = nullptr;
     if (count < 1 || count > PRODUCERS_MAX)
         return mr_fail(error, MR_INVALID_ARGUMENT, "a batch of %d producers", count);
     if (o->batch_size < 1)
         return mr_fail(error, MR_INVALID_ARGUMENT, "a batch of %lld elements", (long long)o->batch_size);
     if (o->shuffle && o->dynamic_pad)
         return mr_fail(error, MR_INVALID_ARGUMENT, "a batch that is shuffled cannot be padded too");
+    if (o->min_after_dequeue != 0 && !o->shuffle)
+        return mr_fail(error, MR_INVALID_ARGUMENT, "min_after_dequeue is for batches that are shuffled");
+    if (o->keep_context != nullptr && o->keep == nullptr)
+        return mr_fail(error, MR_INVALID_ARGUMENT, "keep_context has no effect without keep");
+    return MR_OK;
+}
+
+static mr_status check_batch(const mr_producer *producers, int32_t count, const mr_element_spec *spec,
+                             const mr_train_batch_options *o, const mr_coordinator *coordinator, mr_error *error)
+{
+    if (producers == nullptr || spec == nullptr || o == nullptr || coordinator == nullptr)
+        return mr_fail(error, MR_INVALID_ARGUMENT, "a batch: %s",
+                       producers == nullptr ? "producers is null"
+                       : spec == nullptr    ? "spec is null"
+                       : o == nullptr       ? "options is null"
+                                            : "coordinator is null");
+    return check_batch_options(count, o, error);
+}
+
+static mr_status make_queue(const mr_producer *producers, int32_t count, const mr_element_spec *spec,
+                            const mr_train_batch_options *o, mr_producer *wrapped, mr_queue **queue, mr_error *error)
+{
     mr_queue_options q = {.capacity = o->capacity == 0 ? CAPACITY : o->capacity,
                           .component_count = spec->count,
-                          .min_after_dequeue = o->shuffle ? o->min_after_dequeue : 0,
+                          .min_after_dequeue = o->min_after_dequeue,
                           .seed = o->seed,
-                          .name = o->name};
+                          .name = o->name,
+                          .batch_size = o->batch_size,
+                          .allow_smaller_final_batch = o->allow_smaller_final_batch};
     memcpy(q.dtypes, spec->dtypes, sizeof q.dtypes);
     memcpy(q.shapes, spec->shapes, sizeof q.shapes);
-    q.batch_size = o->batch_size;
-    q.allow_smaller_final_batch = o->allow_smaller_final_batch;
     mr_queue_kind kind = o->shuffle ? MR_QUEUE_RANDOM_SHUFFLE : o->dynamic_pad ? MR_QUEUE_PADDING_FIFO : MR_QUEUE_FIFO;
-    mr_producer *wrapped = calloc((size_t)count, sizeof *wrapped);
-    mr_status status = wrapped == nullptr ? mr_fail(error, MR_RESOURCE_EXHAUSTED, "no memory for a batch") : MR_OK;
-    if (status == MR_OK) status = mr_queue_new(kind, &q, queue, error);
-    if (status == MR_OK) status = wrap(producers, count, o, wrapped, error);
-    if (status == MR_OK)
+    MR_TRY(mr_queue_new(kind, &q, queue, error));
+    return wrap(producers, count, o, wrapped, error);
+}
+
+mr_status mr_train_batch(const mr_producer *producers, int32_t count, const mr_element_spec *spec,
+                         const mr_train_batch_options *o, mr_coordinator *coordinator, mr_queue **queue,
+                         mr_error *error)
+{
+    if (queue == nullptr) return mr_fail(error, MR_INVALID_ARGUMENT, "mr_train_batch: queue is null");
+    *queue = nullptr;
+    mr_status status = check_batch(producers, count, spec, o, coordinator, error);
+    mr_producer *wrapped = status == MR_OK ? calloc((size_t)count, sizeof *wrapped) : nullptr;
+    if (status == MR_OK && wrapped == nullptr) status = mr_fail(error, MR_RESOURCE_EXHAUSTED, "no memory for a batch");
+    if (status == MR_OK) status = make_queue(producers, count, spec, o, wrapped, queue, error);
+    if (status == MR_OK) {
         status = mr_queue_runner_start(*queue, wrapped, count, &(mr_queue_runner_options){o->enqueue_many}, coordinator,
                                        error);
+    } else {
+        for (int32_t i = 0; producers != nullptr && i < count; i++)
+            if (producers[i].release != nullptr) producers[i].release(producers[i].context);
+    }
     if (status != MR_OK) {
         mr_queue_unref(*queue);
         *queue = nullptr;
@@ -212,7 +260,11 @@ mr_status mr_train_batch(const mr_producer *producers, int32_t count, const mr_e
 
 mr_status mr_train_batch_next(mr_queue *queue, mr_element *batch, mr_error *error)
 {
+    if (queue == nullptr || batch == nullptr)
+        return mr_fail(error, MR_INVALID_ARGUMENT, "a batch: %s is null", queue == nullptr ? "queue" : "batch");
     const mr_queue_options *o = mr_queue_describe(queue);
+    if (o->batch_size < 1)
+        return mr_fail(error, MR_INVALID_ARGUMENT, "%s has no batch_size: mr_train_batch did not make it", o->name);
     mr_element_deinit(batch);
     mr_status status = o->allow_smaller_final_batch
                            ? mr_queue_dequeue_up_to(queue, o->batch_size, batch->tensors, error)

@@ -1,6 +1,7 @@
 /* Coordinator and queue runners: threads that stop together (queue.h). */
 #include <millrace/queue.h>
 
+#include <assert.h>
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -23,8 +24,18 @@ struct mr_coordinator {
     member *members; /* owned */
 };
 
+/* Mutex held. */
+static void check(const mr_coordinator *coordinator)
+{
+    (void)coordinator;
+    assert(coordinator->stops >= 0);
+    assert(coordinator->is_stopping || coordinator->reason.status == MR_OK);
+    assert(coordinator->reason.status != MR_OUT_OF_RANGE && coordinator->reason.status != MR_CANCELLED);
+}
+
 mr_status mr_coordinator_new(mr_coordinator **coordinator, mr_error *error)
 {
+    if (coordinator == nullptr) return mr_fail(error, MR_INVALID_ARGUMENT, "mr_coordinator_new: coordinator is null");
     *coordinator = calloc(1, sizeof **coordinator);
     if (*coordinator == nullptr) return mr_fail(error, MR_RESOURCE_EXHAUSTED, "no memory for a coordinator");
     pthread_condattr_t attributes;
@@ -38,7 +49,9 @@ mr_status mr_coordinator_new(mr_coordinator **coordinator, mr_error *error)
 
 bool mr_coordinator_should_stop(mr_coordinator *coordinator)
 {
+    if (coordinator == nullptr) return true;
     pthread_mutex_lock(&coordinator->mutex);
+    check(coordinator);
     bool is_stopping = coordinator->is_stopping;
     pthread_mutex_unlock(&coordinator->mutex);
     return is_stopping;
@@ -52,7 +65,9 @@ static bool is_clean(const mr_error *reason)
 
 void mr_coordinator_request_stop(mr_coordinator *coordinator, const mr_error *reason)
 {
+    if (coordinator == nullptr) return;
     pthread_mutex_lock(&coordinator->mutex);
+    check(coordinator);
     bool is_first = !coordinator->is_stopping;
     /* What goes wrong while everybody stops goes wrong because everybody stops. */
     if (is_first && !is_clean(reason)) coordinator->reason = *reason;
@@ -66,6 +81,7 @@ void mr_coordinator_request_stop(mr_coordinator *coordinator, const mr_error *re
     for (member *m = members; m != nullptr; m = m->next)
         if (m->what.stop != nullptr) m->what.stop(m->what.context);
     pthread_mutex_lock(&coordinator->mutex);
+    assert(coordinator->stops > 0);
     coordinator->stops--;
     pthread_cond_broadcast(&coordinator->changed);
     pthread_mutex_unlock(&coordinator->mutex);
@@ -94,6 +110,7 @@ static bool wait_for_change(mr_coordinator *coordinator, const struct timespec *
 
 bool mr_coordinator_wait_for_stop(mr_coordinator *coordinator, int64_t wait_ns)
 {
+    if (coordinator == nullptr) return true;
     struct timespec until = wait_ns < 0 ? (struct timespec){0} : after(wait_ns);
     pthread_mutex_lock(&coordinator->mutex);
     while (!coordinator->is_stopping && wait_for_change(coordinator, wait_ns < 0 ? nullptr : &until)) continue;
@@ -112,6 +129,8 @@ static void *run_member(void *argument)
         mr_coordinator_request_stop(m->coordinator, &error);
     }
     pthread_mutex_lock(&m->coordinator->mutex);
+    check(m->coordinator);
+    assert(!m->has_ended && m->coordinator->members != nullptr);
     m->has_ended = true;
     pthread_cond_broadcast(&m->coordinator->changed);
     pthread_mutex_unlock(&m->coordinator->mutex);
@@ -120,6 +139,11 @@ static void *run_member(void *argument)
 
 mr_status mr_coordinator_start(mr_coordinator *coordinator, const mr_member *what, mr_error *error)
 {
+    if (coordinator == nullptr || what == nullptr || what->run == nullptr)
+        return mr_fail(error, MR_INVALID_ARGUMENT, "mr_coordinator_start: %s is null",
+                       coordinator == nullptr ? "coordinator"
+                       : what == nullptr      ? "member"
+                                              : "run");
     member *m = calloc(1, sizeof *m);
     if (m == nullptr) return mr_fail(error, MR_RESOURCE_EXHAUSTED, "no memory for a thread");
     *m = (member){.coordinator = coordinator, .what = *what};
@@ -139,6 +163,7 @@ mr_status mr_coordinator_start(mr_coordinator *coordinator, const mr_member *wha
     if (!was_stopping) return MR_OK;
     if (what->stop != nullptr) what->stop(what->context);
     pthread_mutex_lock(&coordinator->mutex);
+    assert(coordinator->stops > 0);
     coordinator->stops--;
     pthread_cond_broadcast(&coordinator->changed);
     pthread_mutex_unlock(&coordinator->mutex);
@@ -153,15 +178,21 @@ static int32_t count_running(const mr_coordinator *coordinator)
     return count;
 }
 
-/* Joins those that have ended. Lock held. */
+/* Mutex held. Joins those that have ended. A stop that is requested meanwhile calls members: they are not freed then. */
 static void take_leave(mr_coordinator *coordinator)
 {
     for (member **link = &coordinator->members; *link != nullptr;) {
         member *m = *link;
+        if (coordinator->stops > 0) {
+            (void)wait_for_change(coordinator, nullptr);
+            link = &coordinator->members;
+            continue;
+        }
         if (!m->has_ended) {
             link = &m->next;
             continue;
         }
+        check(coordinator);
         *link = m->next;
         pthread_mutex_unlock(&coordinator->mutex);
         pthread_join(m->thread, nullptr);
@@ -176,7 +207,9 @@ mr_status mr_coordinator_join(mr_coordinator *coordinator, int64_t grace_ns, mr_
 {
     struct timespec until = {0};
     bool has_limit = false, is_in_time = true;
+    if (coordinator == nullptr) return mr_fail(error, MR_INVALID_ARGUMENT, "mr_coordinator_join: coordinator is null");
     pthread_mutex_lock(&coordinator->mutex);
+    check(coordinator);
     while (count_running(coordinator) > 0 && is_in_time) {
         if (coordinator->is_stopping && grace_ns >= 0 && !has_limit) {
             until = after(grace_ns);
@@ -197,7 +230,9 @@ mr_status mr_coordinator_join(mr_coordinator *coordinator, int64_t grace_ns, mr_
 
 void mr_coordinator_clear_stop(mr_coordinator *coordinator)
 {
+    if (coordinator == nullptr) return;
     pthread_mutex_lock(&coordinator->mutex);
+    check(coordinator);
     coordinator->is_stopping = false;
     coordinator->reason = (mr_error){0};
     pthread_mutex_unlock(&coordinator->mutex);
@@ -208,6 +243,7 @@ void mr_coordinator_free(mr_coordinator *coordinator)
     if (coordinator == nullptr) return;
     mr_coordinator_request_stop(coordinator, nullptr);
     (void)mr_coordinator_join(coordinator, -1, nullptr);
+    assert(coordinator->members == nullptr && coordinator->stops == 0);
     pthread_cond_destroy(&coordinator->changed);
     pthread_mutex_destroy(&coordinator->mutex);
     free(coordinator);

@@ -1,6 +1,7 @@
 /* Queue runners: threads that enqueue what producers make (queue.h). */
 #include <millrace/queue.h>
 
+#include <assert.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 
@@ -25,7 +26,9 @@ static void element_deinit(mr_element *element)
 
 static void let_go(runner *r, int32_t holds)
 {
-    if (atomic_fetch_sub(&r->holds, holds) != holds) return;
+    int32_t before = atomic_fetch_sub(&r->holds, holds);
+    assert(holds > 0 && before >= holds);
+    if (before != holds) return;
     mr_queue_unref(r->queue);
     free(r);
 }
@@ -37,8 +40,13 @@ static mr_status feed_one(const feeder *f, mr_error *error)
     int32_t components = mr_queue_describe(f->runner->queue)->component_count;
     for (int32_t i = 0; i < MR_COMPONENTS_MAX; i++) element.tensors[i] = (mr_tensor){0};
     mr_status status = f->producer.produce(f->producer.context, &element, error);
-    if (status == MR_OK && element.count == 0) return MR_OK; /* left out */
-    if (status == MR_OK && element.count != components)
+    bool is_counted = element.count >= 0 && element.count <= MR_COMPONENTS_MAX;
+    if (!is_counted) element.count = MR_COMPONENTS_MAX;                    /* all are valid or empty */
+    if (status == MR_OK && is_counted && element.count == 0) return MR_OK; /* left out */
+    if (status == MR_OK && !is_counted)
+        status = mr_fail(error, MR_INVALID_ARGUMENT, "the producer set a number of components that is not 0 to %d",
+                         MR_COMPONENTS_MAX);
+    else if (status == MR_OK && element.count != components)
         status = mr_fail(error, MR_INVALID_ARGUMENT, "the producer made %d components, the queue has %d", element.count,
                          components);
     if (status == MR_OK)
@@ -55,7 +63,9 @@ static mr_status feed(void *context, mr_coordinator *coordinator, mr_error *erro
     mr_status status = MR_OK;
     while (status == MR_OK && !mr_coordinator_should_stop(coordinator)) status = feed_one(f, error);
     bool has_ended = status == MR_OUT_OF_RANGE;
-    bool is_last = atomic_fetch_sub(&r->running, 1) == 1;
+    int32_t before = atomic_fetch_sub(&r->running, 1);
+    assert(before > 0);
+    bool is_last = before == 1;
     /* The end of one producer is not that of the others. */
     if (has_ended && is_last) mr_queue_close(r->queue, false);
     if (!has_ended) mr_queue_close(r->queue, true);
@@ -86,13 +96,28 @@ static mr_status start_feeder(runner *r, const mr_producer *producer, mr_coordin
     return status;
 }
 
+static mr_status check_arguments(const mr_queue *queue, const mr_producer *producers, int32_t count,
+                                 const mr_coordinator *coordinator, mr_error *error)
+{
+    if (queue == nullptr || producers == nullptr || coordinator == nullptr)
+        return mr_fail(error, MR_INVALID_ARGUMENT, "a queue runner: %s is null",
+                       queue == nullptr       ? "queue"
+                       : producers == nullptr ? "producers"
+                                              : "coordinator");
+    if (count < 1) return mr_fail(error, MR_INVALID_ARGUMENT, "a queue runner of %d producers", count);
+    for (int32_t i = 0; i < count; i++)
+        if (producers[i].produce == nullptr)
+            return mr_fail(error, MR_INVALID_ARGUMENT, "a queue runner: producer %d has no function", i);
+    return MR_OK;
+}
+
 mr_status mr_queue_runner_start(mr_queue *queue, const mr_producer *producers, int32_t count,
                                 const mr_queue_runner_options *options, mr_coordinator *coordinator, mr_error *error)
 {
-    mr_status status = MR_OK;
+    mr_status status = check_arguments(queue, producers, count, coordinator, error);
     int32_t started = 0;
-    runner *r = calloc(1, sizeof *r);
-    if (r == nullptr) status = mr_fail(error, MR_RESOURCE_EXHAUSTED, "no memory for a queue runner");
+    runner *r = status == MR_OK ? calloc(1, sizeof *r) : nullptr;
+    if (status == MR_OK && r == nullptr) status = mr_fail(error, MR_RESOURCE_EXHAUSTED, "no memory for a queue runner");
     if (r != nullptr) {
         *r = (runner){.queue = mr_queue_ref(queue), .enqueue_many = options != nullptr && options->enqueue_many};
         atomic_store(&r->running, count);
@@ -102,7 +127,8 @@ mr_status mr_queue_runner_start(mr_queue *queue, const mr_producer *producers, i
         status = start_feeder(r, &producers[started], coordinator, error);
         started += status == MR_OK;
     }
-    for (int32_t i = started; i < count; i++)
+    assert(started == count || status != MR_OK);
+    for (int32_t i = started; i < count && producers != nullptr; i++)
         if (producers[i].release != nullptr) producers[i].release(producers[i].context);
     if (status != MR_OK) mr_queue_close(queue, true);
     if (r != nullptr) let_go(r, count - started + 1);
