@@ -101,23 +101,32 @@ static bool advance_enqueue(mr_queue *queue, mr_queue_attempt *attempt)
     return attempt->moved == attempt->count;
 }
 
+/* TensorFlow's PriorityQueue gives sorted batches: it takes nothing before all elements are there. A batch that is larger
+ * than the queue could then never be complete; such a one takes elements as they come, like those of other queues. */
+static bool waits_for_all(const mr_queue *queue, const mr_queue_attempt *attempt)
+{
+    int64_t capacity = queue->options.capacity;
+    return queue->store.kind == MR_QUEUE_PRIORITY && (capacity < 0 || attempt->count <= capacity);
+}
+
 /* Mutex held. Takes what there is. True: done; on an error everything is back. */
 static bool advance_dequeue(mr_queue *queue, mr_queue_attempt *attempt)
 {
     size_t width = (size_t)queue->options.component_count;
     int64_t kept = is_at_end(queue) ? 0 : queue->options.min_after_dequeue;
+    bool may_take = !waits_for_all(queue, attempt) || queue->store.count >= attempt->count;
     assert(attempt->moved < attempt->count);
-    for (; attempt->moved < attempt->count && queue->store.count > kept; attempt->moved++)
+    for (; may_take && attempt->moved < attempt->count && queue->store.count > kept; attempt->moved++)
         mr_queue_store_take(&queue->store, &attempt->elements[(size_t)attempt->moved * width]);
     if (attempt->moved < attempt->count && !is_at_end(queue)) return false;
     if (attempt->moved == attempt->count || (attempt->may_be_fewer && attempt->moved > 0)) {
         if (!attempt->may_return) mr_queue_store_release(&queue->store, attempt->moved);
         return true;
     }
-    assert(queue->store.count == 0);
+    assert(!may_take || queue->store.count == 0);
     attempt->status = mr_fail(attempt->error, MR_OUT_OF_RANGE,
                               "%s is closed and has insufficient elements (requested %lld, current size %lld)",
-                              queue->name, (long long)attempt->count, (long long)attempt->moved);
+                              queue->name, (long long)attempt->count, (long long)(attempt->moved + queue->store.count));
     mr_queue_store_return(&queue->store, attempt->elements, attempt->moved);
     attempt->moved = 0;
     return true;
@@ -145,7 +154,8 @@ static void serve(mr_queue *queue)
         (void)serve_line(queue, &queue->enqueues);
     } while (serve_line(queue, &queue->dequeues));
     assert(queue->enqueues.first == nullptr || !can_enqueue(queue));
-    assert(queue->dequeues.first == nullptr || (queue->store.count <= queue->options.min_after_dequeue));
+    assert(queue->dequeues.first == nullptr || waits_for_all(queue, queue->dequeues.first) ||
+           queue->store.count <= queue->options.min_after_dequeue);
     assert(queue->dequeues.first == nullptr || !is_at_end(queue));
 }
 

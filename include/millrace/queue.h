@@ -67,7 +67,8 @@ mr_status mr_queue_enqueue_many(mr_queue *queue, const mr_tensor *components, mr
 /* Waits for an element. components are empty on entry and owned by the caller on return.
  * errors  MR_OUT_OF_RANGE: closed and empty */
 mr_status mr_queue_dequeue(mr_queue *queue, mr_tensor *components, mr_error *error);
-/* count elements as one batch: waits for all of them, and takes them as they come.
+/* count elements as one batch: waits for all of them, and takes them as they come; MR_QUEUE_PRIORITY takes none before all
+ * are there, so that the batch is sorted, unless count is above its capacity.
  * errors  MR_OUT_OF_RANGE: closed, and fewer are left; MR_RESOURCE_EXHAUSTED; on both, all elements return to the queue
  *         MR_INVALID_ARGUMENT: the queue has no shapes */
 mr_status mr_queue_dequeue_many(mr_queue *queue, int64_t count, mr_tensor *components, mr_error *error);

@@ -129,8 +129,10 @@ class Sequence:
     def __init__(self, kind, seed):
         self.random, self.kind, self.next = random.Random(f"{kind} {seed}"), kind, 0
         r = self.random
-        self.capacity = r.choice([-1, 1, 3, 5, 8, 8])
-        self.least = r.randrange(0, 3) if kind == "shuffle" and not 0 <= self.capacity < 4 else 0
+        self.capacity = r.choice([-1, 1, 2, 3, 5, 8, 8, 15, 16, 17, 32, 33])
+        self.least = 0
+        if kind == "shuffle":
+            self.least = r.choice([0, 1, 2, self.capacity - 1]) if self.capacity > 3 else r.randrange(max(1, min(3, self.capacity)))
         self.specs = {
             "fifo": [["i"], ["i2", "s"], ["i", "s2,1"], ["i?"]],
             "shuffle": [["i"], ["i", "s2"], ["i?"]],
@@ -187,7 +189,7 @@ class Sequence:
             add("enqueue " + self.element())
             self.size += not self.closed
         elif kind == 3:
-            rows = r.randrange(0, 4)
+            rows = r.choice([0, 1, 2, 3, min(self.free(), 40)])
             if self.closed or rows <= self.free():
                 add("enqueue_many " + self.element(rows))
                 self.size += 0 if self.closed else rows
@@ -195,15 +197,15 @@ class Sequence:
             add("dequeue")
             self.size -= self.size > 0
         elif kind <= 7:
-            n = r.randrange(0, 5)
+            n = r.choice([0, 1, 2, 3, 4, 16, 33, max(0, self.size - 1), self.size, self.size + 1])
             up_to = kind == 7
             if not many:
                 add(f"dequeue_{'up_to' if up_to else 'many'} {n}")
-            elif self.closed and self.kind == "priority" and n > self.size:
-                pass  # TensorFlow gives an error, and loses what it had taken
+            elif self.closed and self.kind == "priority" and up_to and n > self.size:
+                pass  # TensorFlow gives an error, and loses what there was
             elif self.closed or self.size - n >= self.least or n == 0:
                 add(f"dequeue_{'up_to' if up_to else 'many'} {n}")
-                self.size -= n if self.size >= n else self.size if up_to else 0
+                self.size -= n if self.size >= n else self.size if up_to and self.kind != "priority" else 0
         elif kind == 8 and many:
             add("enqueue " + self.wrong())
         elif kind == 9 and not self.closed and many:
@@ -218,45 +220,49 @@ class Sequence:
             add("closed")
 
     def waiting_dequeue(self):
-        """Of more than there is, so that it waits with some in its hand."""
+        """Of more than there is, and of more than fit, so that it waits with some taken."""
         r, add, have = self.random, self.lines.append, self.size - self.least
-        if have < 1 or self.kind == "priority":
+        if have < 1:
             return
-        n, up_to = have + r.randrange(1, 3), r.randrange(2)
-        if self.capacity >= 0 and self.least + n - have > self.capacity:
-            return
+        more, up_to = r.choice([1, 2, 3, self.capacity + 1, 2 * self.capacity + 1, 17, 40]), r.randrange(2)
+        more = max(1, more)
+        if self.kind == "priority":  # takes nothing before there is all of it, so more than fit would wait for ever
+            more, up_to = 10**6 if self.capacity < 0 else self.capacity - have, 0
+            if more < 1:
+                return
+            more = r.randrange(1, min(more, 20) + 1)
+        n, come = have + more, min(more, r.choice([0, 1, more - 1, more]))
         add(f"start dequeue_{'up_to' if up_to else 'many'} {n}")
-        add(f"settle {self.least}")
-        if r.randrange(2) == 0:
-            for _ in range(n - have):
-                add("enqueue " + self.element())
-            self.size = self.least
-        else:
+        add(f"settle {have if self.kind == 'priority' else self.least}")
+        for _ in range(come):
+            add("enqueue " + self.element())
+        self.size += come
+        if come < more:
             add(f"close {r.randrange(2)}")
             self.closed = True
-            if up_to:
-                self.size -= min(n, self.size)
-            elif self.size >= n:
-                self.size -= n
+        if come == more or self.size >= n:
+            self.size -= n
+        elif up_to:
+            self.size = 0
         add("join")
 
     def waiting_enqueue(self):
         """Of more rows than there is room for."""
-        r, add, more = self.random, self.lines.append, self.random.randrange(1, 3)
-        rows = self.free() + more
-        if self.size + rows - more - self.least < more:
-            return
-        # With TensorFlow a row comes in while another is taken, with ours when its thread runs: so the smallest differs.
-        how = 2 if self.kind == "priority" else r.randrange(3)
-        add("start enqueue_many " + self.element(rows))
+        r, add, many = self.random, self.lines.append, "i?" not in self.specs
+        more = r.choice([1, 2, self.capacity, self.capacity + 1])
+        how = r.randrange(3)
+        add("start enqueue_many " + self.element(self.free() + more))
         add(f"settle {self.capacity}")
         if how > 0:
             add(f"close {how - 1}")
             self.closed = True
-        if how < 2:
+        self.size = self.capacity
+        if how < 2 and many and self.least == 0 and self.kind != "priority" and r.randrange(2) == 0:
+            add(f"dequeue_many {self.capacity + more}")
+            self.size = 0
+        elif how < 2:
             for _ in range(more):
                 add("dequeue")
-        self.size = self.capacity
         add("join")
 
 
@@ -335,6 +341,8 @@ NAMED = {
     "a priority that is none": ["queue priority 9 0 i s", "enqueue i1=3 s=a", "size"],
     "fewer than are kept": ["queue shuffle 9 3 i", "enqueue_many i3=1,2,3", "start dequeue", "enqueue i=4", "join", "size", "close 0", "dequeue_many 2", "dequeue_many 2", "size", "dequeue_up_to 2", "dequeue"],
     "kept until it is closed": ["queue shuffle 9 3 i", "enqueue_many i4=1,2,3,4", "start dequeue_many 4", "settle 3", "close 0", "join", "size"],
+    "beyond the capacity at the close": ["queue fifo 32 0 i", "enqueue i=0", "start dequeue_many 64", "settle 0", *[f"enqueue i={i}" for i in range(1, 40)], "close 0", "join", "size", "dequeue_up_to 64", "size"],
+    "beyond the capacity at a close that cancels": ["queue shuffle 32 3 i", "enqueue_many i4=0,1,2,3", "start dequeue_many 64", "settle 3", *[f"enqueue i={i}" for i in range(4, 40)], "close 1", "join", "size", "dequeue_up_to 64", "size"],
     "not enough at the close": ["queue fifo 9 0 i", "enqueue_many i2=1,2", "start dequeue_many 4", "settle 0", "close 0", "join", "size", "dequeue_up_to 4", "dequeue_up_to 4"],
 }
 

@@ -86,7 +86,10 @@ static bool serve_dequeue(model *m)
     operation *o = m->dequeues[0];
     bool is_at_end = m->is_closed && m->enqueue_count == 0;
     if (m->dequeue_count == 0) return false;
-    if (m->size > (is_at_end ? 0 : m->min_after_dequeue)) {
+    /* A batch of a priority queue is sorted, unless it is larger than the queue. */
+    bool is_sorted = m->kind == MR_QUEUE_PRIORITY && (m->capacity < 0 || o->count <= m->capacity);
+    bool may_take = !is_sorted || m->size >= o->count - o->moved;
+    if (may_take && m->size > (is_at_end ? 0 : m->min_after_dequeue)) {
         o->ids[o->moved++] = take(m);
         if (o->moved == o->count) leave(m->dequeues, &m->dequeue_count, MR_OK);
         return true;
