@@ -1,6 +1,7 @@
 /* Attributes: finding by name, and readers that say which attr is missing or of another kind. */
 #include "base/attr.h"
 
+#include <assert.h>
 #include <string.h>
 
 const mr_attr *mr_attrs_find(const mr_attrs *attrs, const char *name)
@@ -9,6 +10,8 @@ const mr_attr *mr_attrs_find(const mr_attrs *attrs, const char *name)
     int32_t low = 0, high = attrs->count;
     while (low < high) {
         int32_t middle = low + (high - low) / 2;
+        assert(middle >= low && middle < high && attrs->items[middle].name != nullptr);
+        assert(middle + 1 == attrs->count || strcmp(attrs->items[middle].name, attrs->items[middle + 1].name) < 0);
         int order = strcmp(attrs->items[middle].name, name);
         if (order == 0) return &attrs->items[middle];
         if (order < 0)

@@ -11,6 +11,7 @@ static_assert(sizeof(mr_buffer) <= ALIGNMENT);
 
 void mr_buffer_init(mr_buffer *buffer, void *data, size_t size_bytes, void (*destroy)(mr_buffer *buffer), void *owner)
 {
+    assert(destroy != nullptr && (data != nullptr || size_bytes == 0));
     atomic_init(&buffer->references, 1);
     buffer->data = data;
     buffer->size_bytes = size_bytes;
@@ -22,14 +23,17 @@ void mr_buffer_init(mr_buffer *buffer, void *data, size_t size_bytes, void (*des
 
 static void destroy_plain(mr_buffer *buffer)
 {
+    assert(buffer->data == (unsigned char *)buffer + ALIGNMENT && buffer->release == nullptr);
     free(buffer);
 }
 
 mr_status mr_buffer_new(size_t size_bytes, mr_buffer **buffer, mr_error *error)
 {
+    if (buffer == nullptr) return mr_fail(error, MR_INVALID_ARGUMENT, "mr_buffer_new: buffer is null");
     *buffer = nullptr;
     if (size_bytes > PTRDIFF_MAX - 2 * ALIGNMENT) return mr_fail_memory(error, size_bytes);
     size_t rounded = (size_bytes + ALIGNMENT - 1) & ~(ALIGNMENT - 1);
+    assert(rounded >= size_bytes && rounded % ALIGNMENT == 0);
     mr_buffer *made = aligned_alloc(ALIGNMENT, ALIGNMENT + rounded);
     if (made == nullptr) return mr_fail_memory(error, size_bytes);
     mr_buffer_init(made, (unsigned char *)made + ALIGNMENT, size_bytes, destroy_plain, nullptr);
@@ -46,6 +50,8 @@ static void destroy_wrapped(mr_buffer *buffer)
 mr_status mr_buffer_wrap(void *data, size_t size_bytes, void (*release)(void *context, void *data), void *context,
                          mr_buffer **buffer, mr_error *error)
 {
+    if (buffer == nullptr || (data == nullptr && size_bytes > 0))
+        return mr_fail(error, MR_INVALID_ARGUMENT, "mr_buffer_wrap: %s is null", buffer == nullptr ? "buffer" : "data");
     *buffer = nullptr;
     mr_buffer *made = malloc(sizeof *made);
     if (made == nullptr) return mr_fail_memory(error, sizeof *made);
@@ -76,15 +82,18 @@ void mr_buffer_unref(mr_buffer *buffer)
 
 void *mr_buffer_data(const mr_buffer *buffer)
 {
-    return buffer->data;
+    return buffer == nullptr ? nullptr : buffer->data;
 }
 
 size_t mr_buffer_size(const mr_buffer *buffer)
 {
-    return buffer->size_bytes;
+    return buffer == nullptr ? 0 : buffer->size_bytes;
 }
 
 bool mr_buffer_is_unique(const mr_buffer *buffer)
 {
-    return atomic_load_explicit(&buffer->references, memory_order_acquire) == 1;
+    if (buffer == nullptr) return false;
+    int_fast32_t references = atomic_load_explicit(&buffer->references, memory_order_acquire);
+    assert(references > 0);
+    return references == 1;
 }

@@ -45,6 +45,7 @@ static int size_class(size_t size_bytes, size_t *capacity_bytes)
     size_t quarter_bytes = base_bytes / 4;
     size_t quarters = size_bytes <= base_bytes ? 0 : (size_bytes - base_bytes + quarter_bytes - 1) / quarter_bytes;
     *capacity_bytes = base_bytes + quarters * quarter_bytes;
+    assert(*capacity_bytes >= size_bytes);
     index += (int)quarters;
     return index < CLASS_COUNT ? index : -1;
 }
@@ -74,7 +75,9 @@ static void destroy_block(mr_buffer *block)
     cache *c = block->owner;
     size_t capacity_bytes;
     int index = size_class(block->size_bytes, &capacity_bytes);
+    assert(index >= 0 && block->size_bytes <= capacity_bytes);
     pthread_mutex_lock(&c->mutex);
+    assert(c->holders > 0 && c->live_bytes >= capacity_bytes && c->live_bytes <= c->live_bytes_max);
     c->live_bytes -= capacity_bytes;
     size_t kept_bytes_max = 2 * c->live_bytes_max > KEPT_BYTES_MIN ? 2 * c->live_bytes_max : KEPT_BYTES_MIN;
     bool keep = !c->closed && c->kept_bytes + capacity_bytes <= kept_bytes_max;
@@ -95,8 +98,10 @@ static mr_status cpu_allocate(mr_device *device, size_t size_bytes, mr_buffer **
     int index = size_bytes <= PTRDIFF_MAX / 4 ? size_class(size_bytes, &capacity_bytes) : -1;
     if (index < 0) return mr_fail_memory(error, size_bytes);
     pthread_mutex_lock(&c->mutex);
+    assert(!c->closed && c->holders > 0);
     mr_buffer *block = c->free[index];
     if (block != nullptr) {
+        assert(c->kept_bytes >= capacity_bytes);
         c->free[index] = block->data;
         c->kept_bytes -= capacity_bytes;
     }
@@ -140,6 +145,7 @@ static void cpu_free(mr_device *device)
 {
     cache *c = ((cpu_device *)device)->cache;
     pthread_mutex_lock(&c->mutex);
+    assert(!c->closed && c->holders > 0);
     c->closed = true;
     free_kept(c);
     unhold(c, --c->holders == 0);

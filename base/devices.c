@@ -108,6 +108,7 @@ static mr_status open_device(mr_device_kind kind, int index, mr_device **device,
 mr_status mr_device_hold(mr_device_kind kind, int index, mr_device **device, mr_error *error)
 {
     *device = nullptr;
+    assert((unsigned)kind < MR_DEVICE_KIND_COUNT);
     if (index < 0 || index >= MR_DEVICES_MAX)
         return mr_fail(error, MR_UNAVAILABLE, "there is no device %d: they are numbered from 0 to %d", index,
                        MR_DEVICES_MAX - 1);
@@ -116,6 +117,7 @@ mr_status mr_device_hold(mr_device_kind kind, int index, mr_device **device, mr_
 #endif
     pthread_mutex_lock(&table.mutex);
     typeof(table.opened[0][0]) *slot = &table.opened[kind][index];
+    assert(slot->holds >= 0 && (slot->device != nullptr) == (slot->holds > 0));
     mr_status status = slot->device != nullptr ? MR_OK : open_device(kind, index, &slot->device, error);
     if (status == MR_OK) {
         slot->holds++;

@@ -54,6 +54,7 @@ static bool equal_ignoring_case(const char *a, const char *b)
 
 mr_dtype mr_dtype_parse(const char *name)
 {
+    if (name == nullptr) return MR_DTYPE_INVALID;
     if (strcmp(name, "float32") == 0) return MR_FLOAT;
     if (strcmp(name, "float64") == 0) return MR_DOUBLE;
     if (strcmp(name, "float16") == 0) return MR_HALF;

@@ -15,6 +15,7 @@ static atomic_int table_count;
 void mr_kernel_table_register(const mr_kernel_table *table)
 {
     static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+    assert(table != nullptr && (table->kernels != nullptr || table->count == 0));
     pthread_mutex_lock(&mutex);
     int count = atomic_load(&table_count);
     bool known = false;
@@ -110,6 +111,7 @@ mr_status mr_kernel_output(mr_kernel_call *call, int index, mr_shape shape, mr_e
 mr_status mr_kernel_forward(mr_kernel_call *call, int index, int input, mr_shape shape, mr_error *error)
 {
     assert(input >= 0 && input < call->node->input_count);
+    assert(index >= 0 && index < call->node->output_count);
     mr_dtype dtype = call->node->output_dtypes[index];
     const mr_tensor *source = &call->inputs[input];
     int64_t count = mr_shape_count(shape);

@@ -10,6 +10,9 @@ mr_permutation mr_permutation_init(uint64_t count, uint64_t seed, uint64_t epoch
     assert(count > 0);
     mr_permutation permutation = {.count = count};
     while (permutation.half_bits < 32 && (count - 1) >> (2 * permutation.half_bits) != 0) permutation.half_bits++;
+    /* The domain covers the numbers, and no more than four times as many. */
+    assert(permutation.half_bits == 32 || (count - 1) >> (2 * permutation.half_bits) == 0);
+    assert(permutation.half_bits == 0 || (count - 1) >> (2 * permutation.half_bits - 2) != 0);
     mr_random random = mr_random_at(seed, epoch, count, 0x7065726d757465);
     for (int i = 0; i < 6; i++) permutation.keys[i] = mr_random_next32(&random);
     return permutation;

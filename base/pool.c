@@ -11,6 +11,7 @@
 #include "base/pool.h"
 
 #include "base/arena.h"
+#include "base/cpu.h"
 
 #include <assert.h>
 #include <pthread.h>
@@ -44,13 +45,14 @@ struct mr_pool {
     pthread_t workers[];
 };
 
-static void pause_briefly(void)
+/* Mutex held. The list is linked both ways, and only threads of the pool sleep in it. */
+static void check(const mr_pool *pool)
 {
-#if defined(__x86_64__)
-    __builtin_ia32_pause();
-#else
-    atomic_signal_fence(memory_order_seq_cst);
-#endif
+    (void)pool;
+    assert(pool->first == nullptr || pool->first->previous == nullptr);
+    assert(pool->first == nullptr || pool->first->next == nullptr || pool->first->next->previous == pool->first);
+    assert(pool->sleepers >= 0 && pool->sleepers <= pool->worker_count);
+    assert(pool->waiters >= 0);
 }
 
 /* Gives out and runs pieces until there are none left. */
@@ -60,7 +62,9 @@ static void work_on(loop *l)
         int64_t piece = atomic_fetch_add_explicit(&l->piece, 1, memory_order_relaxed);
         if (piece >= l->pieces) return;
         int64_t begin = piece * l->grain;
+        assert(begin >= 0 && begin < l->count);
         int64_t end = l->count - begin > l->grain ? begin + l->grain : l->count;
+        assert(end > begin && end <= l->count);
         l->body(l->context, begin, end);
     }
 }
@@ -83,16 +87,18 @@ static void *worker(void *argument)
             pthread_mutex_unlock(&pool->mutex);
             work_on(l);
             pthread_mutex_lock(&pool->mutex);
+            assert(atomic_load_explicit(&l->helpers, memory_order_relaxed) > 0);
             /* release: the caller that reads 0 sees what this thread wrote in its pieces. */
             if (atomic_fetch_sub_explicit(&l->helpers, 1, memory_order_release) == 1 && pool->waiters > 0)
                 pthread_cond_broadcast(&pool->finished);
             continue;
         }
+        check(pool);
         if (pool->stop) break;
         uint_fast64_t seen = atomic_load_explicit(&pool->opened, memory_order_relaxed);
         pthread_mutex_unlock(&pool->mutex);
         for (int i = 0; i < SPINS_IDLE && atomic_load_explicit(&pool->opened, memory_order_relaxed) == seen; i++)
-            pause_briefly();
+            mr_cpu_pause();
         pthread_mutex_lock(&pool->mutex);
         while (!pool->stop && atomic_load_explicit(&pool->opened, memory_order_relaxed) == seen) {
             pool->sleepers++;
@@ -132,7 +138,7 @@ void mr_pool_free(mr_pool *pool)
 {
     if (pool == nullptr) return;
     pthread_mutex_lock(&pool->mutex);
-    assert(pool->first == nullptr);
+    assert(pool->first == nullptr && !pool->stop && pool->waiters == 0);
     pool->stop = true;
     atomic_fetch_add_explicit(&pool->opened, 1, memory_order_relaxed);
     pthread_cond_broadcast(&pool->work);
@@ -152,9 +158,12 @@ int mr_pool_thread_count(const mr_pool *pool)
 static void open_loop(mr_pool *pool, loop *l)
 {
     pthread_mutex_lock(&pool->mutex);
+    check(pool);
+    assert(!pool->stop && l->pieces > 1);
     l->next = pool->first;
     if (l->next != nullptr) l->next->previous = l;
     pool->first = l;
+    check(pool);
     atomic_fetch_add_explicit(&pool->opened, 1, memory_order_relaxed);
     int64_t wanted = l->pieces - 1 < pool->sleepers ? l->pieces - 1 : pool->sleepers;
     pthread_mutex_unlock(&pool->mutex);
@@ -164,29 +173,36 @@ static void open_loop(mr_pool *pool, loop *l)
 static void close_loop(mr_pool *pool, loop *l)
 {
     pthread_mutex_lock(&pool->mutex);
+    assert(atomic_load_explicit(&l->piece, memory_order_relaxed) >= l->pieces); /* nobody joins any more */
+    assert(l->previous == nullptr ? pool->first == l : l->previous->next == l);
+    assert(l->next == nullptr || l->next->previous == l);
     if (l->next != nullptr) l->next->previous = l->previous;
     if (l->previous != nullptr)
         l->previous->next = l->next;
     else
         pool->first = l->next;
+    check(pool);
     pthread_mutex_unlock(&pool->mutex);
     for (int i = 0; i < SPINS_FINISH && atomic_load_explicit(&l->helpers, memory_order_relaxed) != 0; i++)
-        pause_briefly();
+        mr_cpu_pause();
     if (atomic_load_explicit(&l->helpers, memory_order_acquire) == 0) return;
     pthread_mutex_lock(&pool->mutex);
     pool->waiters++;
     while (atomic_load_explicit(&l->helpers, memory_order_acquire) != 0)
         pthread_cond_wait(&pool->finished, &pool->mutex);
+    assert(pool->waiters > 0);
     pool->waiters--;
     pthread_mutex_unlock(&pool->mutex);
 }
 
 void mr_pool_for(mr_pool *pool, int64_t count, int64_t grain, mr_pool_body body, void *context)
 {
+    assert(body != nullptr);
     if (count <= 0) return;
     if (grain < 1) grain = 1;
     loop l = {.body = body, .context = context, .count = count, .grain = grain};
     l.pieces = count / grain + (count % grain != 0);
+    assert(l.pieces >= 1 && l.pieces <= count);
     if (pool == nullptr || pool->worker_count == 0 || l.pieces == 1) {
         work_on(&l);
         return;
@@ -212,7 +228,7 @@ static int quota(void)
         if (file != nullptr) fclose(file);
     }
     if (quota_us <= 0 || period_us <= 0 || quota_us / period_us > THREADS_MAX) return THREADS_MAX;
-    return (int)((quota_us + period_us - 1) / period_us);
+    return (int)(quota_us / period_us + (quota_us % period_us != 0));
 }
 
 int mr_processor_count(void)

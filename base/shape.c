@@ -22,6 +22,7 @@ int64_t mr_shape_count(mr_shape shape)
 bool mr_shape_equal(mr_shape a, mr_shape b)
 {
     if (a.rank != b.rank) return a.rank < 0 && b.rank < 0;
+    if (a.rank > MR_RANK_MAX) return false;
     for (int32_t i = 0; i < a.rank; i++)
         if (a.dims[i] != b.dims[i]) return false;
     return true;
@@ -30,7 +31,7 @@ bool mr_shape_equal(mr_shape a, mr_shape b)
 bool mr_shape_compatible(mr_shape a, mr_shape b)
 {
     if (a.rank < 0 || b.rank < 0) return true;
-    if (a.rank != b.rank) return false;
+    if (a.rank != b.rank || a.rank > MR_RANK_MAX) return false;
     for (int32_t i = 0; i < a.rank; i++)
         if (a.dims[i] >= 0 && b.dims[i] >= 0 && a.dims[i] != b.dims[i]) return false;
     return true;
@@ -38,9 +39,9 @@ bool mr_shape_compatible(mr_shape a, mr_shape b)
 
 char *mr_shape_text(mr_shape shape, char *text, size_t size_bytes)
 {
-    if (size_bytes == 0) return text;
-    if (shape.rank < 0) {
-        snprintf(text, size_bytes, "<unknown>");
+    if (text == nullptr || size_bytes == 0) return text;
+    if (shape.rank < 0 || shape.rank > MR_RANK_MAX) {
+        snprintf(text, size_bytes, shape.rank < 0 ? "<unknown>" : "<invalid>");
         return text;
     }
     size_t used = (size_t)snprintf(text, size_bytes, "[");

@@ -1,11 +1,14 @@
 /* Rows into one tensor: see stack.h. */
 #include "base/stack.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
 mr_shape mr_stack_shape(const mr_tensor *rows, int64_t count, mr_shape shape)
 {
+    assert(count >= 0 && shape.rank >= 0 && shape.rank <= MR_RANK_MAX);
+    for (int64_t r = 0; r < count; r++) assert(rows[r].shape.rank == shape.rank);
     for (int32_t d = 0; d < shape.rank; d++) {
         if (shape.dims[d] < 0) shape.dims[d] = 0;
         for (int64_t r = 0; r < count; r++)
@@ -20,6 +23,8 @@ static void place(char *to, mr_shape shape, const mr_tensor *row, size_t element
     int64_t index[MR_RANK_MAX] = {0};
     int32_t last = shape.rank - 1;
     const char *from = row->data;
+    assert(row->shape.rank == shape.rank);
+    for (int32_t d = 0; d < shape.rank; d++) assert(row->shape.dims[d] <= shape.dims[d]);
     if (mr_tensor_count(row) == 0) return;
     if (mr_shape_equal(shape, row->shape)) {
         memcpy(to, from, (size_t)mr_tensor_count(row) * element_bytes);
@@ -40,6 +45,7 @@ static void place(char *to, mr_shape shape, const mr_tensor *row, size_t element
 mr_status mr_stack(const mr_tensor *rows, int64_t count, mr_dtype dtype, mr_shape shape, const void *fill,
                    mr_tensor *result, mr_error *error)
 {
+    assert(count >= 0 && shape.rank >= 0 && shape.rank <= MR_RANK_MAX);
     mr_shape stacked = {.rank = shape.rank + 1, .dims = {count}};
     if (shape.rank == MR_RANK_MAX)
         return mr_fail(error, MR_INVALID_ARGUMENT, "rows of %d dimensions cannot be stacked", MR_RANK_MAX);
@@ -61,6 +67,7 @@ mr_status mr_stack(const mr_tensor *rows, int64_t count, mr_dtype dtype, mr_shap
         if (size_bytes > 0) memset(elements, 0, size_bytes);
     }
     for (size_t i = 0; fill != nullptr && i < size_bytes; i += element_bytes) memcpy(elements + i, fill, element_bytes);
+    for (int64_t r = 0; r < count; r++) assert(rows[r].dtype == dtype);
     for (int64_t r = 0; r < count; r++) place(elements + (size_t)r * row_bytes, shape, &rows[r], element_bytes);
     if (!is_strings) return MR_OK;
     status = mr_tensor_init_strings(result, stacked, (const mr_string *)elements, error);

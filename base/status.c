@@ -5,6 +5,7 @@
 
 #include "base/arena.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -35,12 +36,14 @@ static size_t whole_characters(const char *text, size_t length)
 
 static void set_message(mr_error *error, mr_status status, const char *text)
 {
+    assert(error != nullptr && text != nullptr);
     size_t length = strlen(text);
     if (length >= MR_ERROR_SIZE) length = whole_characters(text, MR_ERROR_SIZE - 1);
     for (size_t i = 0; i < length; i++) {
         unsigned char byte = (unsigned char)text[i];
         error->message[i] = byte < 0x20 || byte == 0x7f ? '?' : (char)byte;
     }
+    assert(length < MR_ERROR_SIZE);
     error->message[length] = '\0';
     error->status = status;
 }

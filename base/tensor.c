@@ -10,7 +10,7 @@
 
 mr_string mr_string_from(const char *text)
 {
-    return (mr_string){text, strlen(text)};
+    return text == nullptr ? (mr_string){0} : (mr_string){text, strlen(text)};
 }
 
 bool mr_string_equal(mr_string a, mr_string b)
@@ -41,6 +41,7 @@ static mr_status tensor_bytes(mr_dtype dtype, mr_shape shape, size_t *size_bytes
 
 mr_status mr_tensor_init(mr_tensor *tensor, mr_dtype dtype, mr_shape shape, mr_error *error)
 {
+    if (tensor == nullptr) return mr_fail(error, MR_INVALID_ARGUMENT, "mr_tensor_init: tensor is null");
     *tensor = (mr_tensor){0};
     size_t size_bytes = 0;
     MR_TRY(tensor_bytes(dtype, shape, &size_bytes, error));
@@ -53,19 +54,27 @@ mr_status mr_tensor_init(mr_tensor *tensor, mr_dtype dtype, mr_shape shape, mr_e
 
 mr_status mr_tensor_init_copy(mr_tensor *tensor, mr_dtype dtype, mr_shape shape, const void *elements, mr_error *error)
 {
-    assert(dtype != MR_STRING);
+    if (dtype == MR_STRING)
+        return mr_fail(error, MR_INVALID_ARGUMENT, "mr_tensor_init_copy: strings need mr_tensor_init_strings");
     MR_TRY(mr_tensor_init(tensor, dtype, shape, error));
     size_t size_bytes = mr_tensor_size_bytes(tensor);
+    if (size_bytes > 0 && elements == nullptr) {
+        mr_tensor_deinit(tensor);
+        return mr_fail(error, MR_INVALID_ARGUMENT, "mr_tensor_init_copy: elements is null");
+    }
     if (size_bytes > 0) memcpy(tensor->data, elements, size_bytes);
     return MR_OK;
 }
 
 mr_status mr_tensor_init_strings(mr_tensor *tensor, mr_shape shape, const mr_string *elements, mr_error *error)
 {
+    if (tensor == nullptr) return mr_fail(error, MR_INVALID_ARGUMENT, "mr_tensor_init_strings: tensor is null");
     *tensor = (mr_tensor){0};
     size_t head_bytes = 0;
     MR_TRY(tensor_bytes(MR_STRING, shape, &head_bytes, error));
     int64_t count = mr_shape_count(shape);
+    if (count > 0 && elements == nullptr)
+        return mr_fail(error, MR_INVALID_ARGUMENT, "mr_tensor_init_strings: elements is null");
     size_t total_bytes = head_bytes;
     for (int64_t i = 0; i < count; i++)
         if (__builtin_add_overflow(total_bytes, elements[i].size_bytes, &total_bytes))
@@ -80,6 +89,7 @@ mr_status mr_tensor_init_strings(mr_tensor *tensor, mr_shape shape, const mr_str
         strings[i] = (mr_string){bytes, size_bytes};
         bytes += size_bytes;
     }
+    assert(bytes == (char *)strings + total_bytes);
     *tensor = (mr_tensor){.dtype = MR_STRING, .shape = shape, .buffer = buffer, .data = strings};
     return MR_OK;
 }
@@ -117,12 +127,16 @@ mr_tensor mr_tensor_ref(const mr_tensor *tensor)
 
 void mr_tensor_deinit(mr_tensor *tensor)
 {
+    if (tensor == nullptr) return;
     mr_buffer_unref(tensor->buffer);
     *tensor = (mr_tensor){0};
 }
 
 mr_status mr_tensor_reshape(const mr_tensor *tensor, mr_shape shape, mr_tensor *reshaped, mr_error *error)
 {
+    if (tensor == nullptr || reshaped == nullptr)
+        return mr_fail(error, MR_INVALID_ARGUMENT, "mr_tensor_reshape: %s is null",
+                       tensor == nullptr ? "tensor" : "reshaped");
     int64_t count = mr_shape_count(shape);
     if (count < 0 || count != mr_tensor_count(tensor)) {
         char from[MR_SHAPE_TEXT_SIZE], to[MR_SHAPE_TEXT_SIZE];
@@ -136,12 +150,15 @@ mr_status mr_tensor_reshape(const mr_tensor *tensor, mr_shape shape, mr_tensor *
 
 mr_status mr_tensor_rows(const mr_tensor *tensor, int64_t begin, int64_t end, mr_tensor *rows, mr_error *error)
 {
+    if (tensor == nullptr || rows == nullptr)
+        return mr_fail(error, MR_INVALID_ARGUMENT, "mr_tensor_rows: %s is null", tensor == nullptr ? "tensor" : "rows");
     if (tensor->shape.rank < 1) return mr_fail(error, MR_INVALID_ARGUMENT, "a tensor without dimensions has no rows");
     int64_t count = tensor->shape.dims[0];
     if (begin < 0 || end < begin || end > count)
         return mr_fail(error, MR_INVALID_ARGUMENT,
                        "rows %" PRId64 " to %" PRId64 " are not in a tensor of %" PRId64 " rows", begin, end, count);
     size_t row_bytes = count > 0 ? mr_tensor_size_bytes(tensor) / (size_t)count : 0;
+    assert(row_bytes * (size_t)count == mr_tensor_size_bytes(tensor));
     *rows = mr_tensor_ref(tensor);
     rows->shape.dims[0] = end - begin;
     rows->data = (unsigned char *)tensor->data + (size_t)begin * row_bytes;
