@@ -81,7 +81,7 @@ TEST(an_arena_without_memory_stays_usable)
 {
     if (test_is_sanitized() || test_allocations() < 0) test_skip("allocations cannot fail here");
     mr_arena arena = {0};
-    for (int round = 0; round < 20; round++) {
+    for (int round = 0; round < 8; round++) {
         char *first = mr_arena_strdup(&arena, "first");
         CHECK(first != nullptr);
         size_t before = arena.allocated_bytes;
