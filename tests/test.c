@@ -161,6 +161,7 @@ bool test_is_sanitized(void)
 
 #if defined(BENEATH)
 static atomic_llong allocation_count, failing_first, failing_end;
+static atomic_size_t largest_bytes; /* 0: no limit */
 
 void *BENEATH(malloc)(size_t size_bytes);
 void *BENEATH(calloc)(size_t count, size_t size_bytes);
@@ -168,12 +169,14 @@ void *BENEATH(realloc)(void *bytes, size_t size_bytes);
 void *BENEATH_ALIGNED(size_t alignment, size_t size_bytes);
 
 /* Counts one more; false when it is one that is to fail. */
-UNSEEN static bool may_allocate(const void *caller)
+UNSEEN static bool may_allocate(const void *caller, size_t count, size_t size_bytes)
 {
     if (!IS_OURS(caller)) return true;
     long long number = atomic_fetch_add_explicit(&allocation_count, 1, memory_order_relaxed) + 1;
-    if (number < atomic_load_explicit(&failing_first, memory_order_relaxed) ||
-        number >= atomic_load_explicit(&failing_end, memory_order_relaxed))
+    size_t limit = atomic_load_explicit(&largest_bytes, memory_order_relaxed);
+    bool fits = limit == 0 || size_bytes == 0 || count <= limit / size_bytes;
+    if (fits && (number < atomic_load_explicit(&failing_first, memory_order_relaxed) ||
+                 number >= atomic_load_explicit(&failing_end, memory_order_relaxed)))
         return true;
     errno = ENOMEM; /* which pthread_create insists on */
     return false;
@@ -181,22 +184,22 @@ UNSEEN static bool may_allocate(const void *caller)
 
 ALLOCATOR void *malloc(size_t size_bytes)
 {
-    return may_allocate(__builtin_return_address(0)) ? BENEATH(malloc)(size_bytes) : nullptr;
+    return may_allocate(__builtin_return_address(0), 1, size_bytes) ? BENEATH(malloc)(size_bytes) : nullptr;
 }
 
 ALLOCATOR void *calloc(size_t count, size_t size_bytes)
 {
-    return may_allocate(__builtin_return_address(0)) ? BENEATH(calloc)(count, size_bytes) : nullptr;
+    return may_allocate(__builtin_return_address(0), count, size_bytes) ? BENEATH(calloc)(count, size_bytes) : nullptr;
 }
 
 ALLOCATOR void *realloc(void *bytes, size_t size_bytes)
 {
-    return may_allocate(__builtin_return_address(0)) ? BENEATH(realloc)(bytes, size_bytes) : nullptr;
+    return may_allocate(__builtin_return_address(0), 1, size_bytes) ? BENEATH(realloc)(bytes, size_bytes) : nullptr;
 }
 
 ALLOCATOR void *aligned_alloc(size_t alignment, size_t size_bytes)
 {
-    return may_allocate(__builtin_return_address(0)) ? BENEATH_ALIGNED(alignment, size_bytes) : nullptr;
+    return may_allocate(__builtin_return_address(0), 1, size_bytes) ? BENEATH_ALIGNED(alignment, size_bytes) : nullptr;
 }
 
 long long test_allocations(void)
@@ -210,7 +213,17 @@ void test_fail_allocations(long long number, long long count)
     atomic_store(&failing_first, number);
     atomic_store(&failing_end, number + count);
 }
+
+void test_limit_allocation(size_t size_bytes)
+{
+    atomic_store(&largest_bytes, size_bytes);
+}
 #else
+void test_limit_allocation(size_t size_bytes)
+{
+    (void)size_bytes;
+}
+
 void test_fail_allocations(long long number, long long count)
 {
     (void)number, (void)count;

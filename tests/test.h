@@ -56,6 +56,8 @@ long long test_allocations(void);
 void test_fail_allocation(long long number);
 /* The same for `count` of them in a row, as when memory is short for a while. */
 void test_fail_allocations(long long number, long long count);
+/* Makes every allocation of more than size_bytes fail; 0: none. */
+void test_limit_allocation(size_t size_bytes);
 /* True under AddressSanitizer and ThreadSanitizer, which have memory and allocations of their own. */
 bool test_is_sanitized(void);
 

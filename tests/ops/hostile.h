@@ -1,0 +1,96 @@
+/* Hostile cases for every operator: a valid sample of each row, changed in one or a few places, runs through graph
+ * construction and a session. Nothing may crash, hang, allocate without bound, or contradict the inferred shape.
+ *
+ * A sample is text: arguments are separated by ";", the tensors of a list argument by "+".
+ *     float[2,3]          numbers from a fixed pattern
+ *     int32[2]=0,1        these values, repeated to fill the shape
+ *     string[]=name       one text for every element; $DIR, $PNG and $JPEG are replaced
+ *     &float[3]           an initialised variable, by reference
+ *     @float[3]           an initialised variable, by handle */
+#ifndef MR_TESTS_OPS_HOSTILE_H
+#define MR_TESTS_OPS_HOSTILE_H
+
+#include "base/random.h"
+#include "graph/ir/graph.h"
+#include "graph/ir/signature.h"
+#include "tests/test.h"
+#include <millrace/session.h>
+
+enum { HOSTILE_INPUTS_MAX = 16, HOSTILE_VALUES_MAX = 24, HOSTILE_ATTRS_MAX = 16, HOSTILE_OUTPUTS_MAX = 40 };
+
+typedef struct hostile_sample {
+    const char *op;
+    const char *inputs;
+    const char *attrs; /* "strides=1,1,1,1; padding=SAME" */
+} hostile_sample;
+
+/* In hostile_samples.c. */
+int hostile_sample_count(void);
+const hostile_sample *hostile_sample_at(int index);
+
+typedef enum hostile_form {
+    HOSTILE_TENSOR,
+    HOSTILE_REF,           /* a variable by reference */
+    HOSTILE_HANDLE,        /* a variable by handle */
+    HOSTILE_OTHER_HANDLE,  /* the handle of an iterator */
+    HOSTILE_NULL_HANDLE,   /* a fed resource tensor without a resource */
+    HOSTILE_FIRST_VARIABLE /* the variable of the first input once more */
+} hostile_form;
+
+/* How a tensor reaches the operator. */
+typedef enum hostile_source { HOSTILE_CONST, HOSTILE_FED, HOSTILE_FED_UNKNOWN, HOSTILE_SOURCE_COUNT } hostile_source;
+
+typedef struct hostile_input {
+    hostile_form form;
+    hostile_source source;
+    mr_dtype dtype;
+    mr_shape shape;
+    bool opens_argument; /* the first tensor of an argument */
+    bool is_uninitialized;
+    int value_count; /* 0: the fixed pattern */
+    int64_t values[HOSTILE_VALUES_MAX];
+    int special; /* of a float: 1 + an index into the special numbers, at the first element; 0: none */
+    const char *text;
+} hostile_input;
+
+typedef struct hostile_attr {
+    const char *name;
+    mr_attr_kind kind;
+    bool is_list;
+    int32_t count;
+    int64_t ints[HOSTILE_VALUES_MAX]; /* ints, types and bools */
+    float number;
+    const char *text;
+    mr_shape shape;
+} hostile_attr;
+
+typedef struct hostile_case {
+    const mr_op_def *def;
+    int input_count;
+    hostile_input inputs[HOSTILE_INPUTS_MAX];
+    int attr_count;
+    hostile_attr attrs[HOSTILE_ATTRS_MAX];
+} hostile_case;
+
+/* What a run gave: the outputs when status is MR_OK. */
+typedef struct hostile_result {
+    mr_status status;
+    bool was_built; /* graph construction accepted the node */
+    mr_error error;
+    int32_t output_count;
+    mr_tensor outputs[HOSTILE_OUTPUTS_MAX];
+} hostile_result;
+
+/* Fails the test when the sample's text is wrong. */
+void hostile_parse(const hostile_sample *sample, hostile_case *parsed);
+/* Changes the case in one place. */
+void hostile_mutate(hostile_case *changed, mr_random *random);
+/* One line that names the operator, its inputs and attrs. */
+void hostile_describe(const hostile_case *described, char *text, size_t size_bytes);
+/* Builds and runs the case; fails the test when an output contradicts its inferred shape or dtype. */
+void hostile_run(const hostile_case *run, hostile_result *result);
+void hostile_result_deinit(hostile_result *result);
+/* The value of an input. */
+mr_status hostile_tensor(const hostile_input *input, mr_tensor *tensor, mr_error *error);
+
+#endif
