@@ -73,7 +73,7 @@ static int64_t range_count_int64(int64_t start, int64_t limit, int64_t delta)
     return count <= INT64_MAX ? (int64_t)count : -1;
 }
 
-#define RANGE_TYPE(dtype, type, wide)                                                                                  \
+#define RANGE_TYPE(dtype, type, sum_type, wide)                                                                                  \
     case dtype: {                                                                                                      \
         type start = *(type *)call->inputs[0].data, limit = *(type *)call->inputs[1].data;                             \
         type delta = *(type *)call->inputs[2].data;                                                                    \
@@ -81,7 +81,7 @@ static int64_t range_count_int64(int64_t start, int64_t limit, int64_t delta)
         if (count < 0) break;                                                                                          \
         MR_TRY(mr_kernel_output(call, 0, MR_SHAPE(count), error));                                                     \
         type *out = call->outputs[0].data;                                                                             \
-        for (int64_t i = 0; i < count; i++) out[i] = (type)(start + (type)i * delta);                                  \
+        for (int64_t i = 0; i < count; i++) out[i] = (type)((sum_type)start + (sum_type)i * (sum_type)delta);          \
         return MR_OK;                                                                                                  \
     }
 
@@ -92,10 +92,10 @@ static mr_status range(mr_kernel_call *call, mr_error *error)
         if (mr_tensor_count(&call->inputs[i]) != 1)
             return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "start, limit and delta must be scalars");
     switch (call->inputs[0].dtype) {
-        RANGE_TYPE(MR_FLOAT, float, double)
-        RANGE_TYPE(MR_DOUBLE, double, double)
-        RANGE_TYPE(MR_INT32, int32_t, int64)
-        RANGE_TYPE(MR_INT64, int64_t, int64)
+        RANGE_TYPE(MR_FLOAT, float, float, double)
+        RANGE_TYPE(MR_DOUBLE, double, double, double)
+        RANGE_TYPE(MR_INT32, int32_t, uint32_t, int64)
+        RANGE_TYPE(MR_INT64, int64_t, uint64_t, int64)
     default:
         break;
     }

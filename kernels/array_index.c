@@ -63,24 +63,25 @@ static mr_status gather(mr_kernel_call *call, int64_t given_axis, int64_t given_
     mr_shape shape = {.rank = p - 1 + q - (int)batch_dims};
     if (shape.rank > MR_RANK_MAX)
         return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "more than %d dimensions", MR_RANK_MAX);
-    int64_t batch = 1, outer = 1, inner = 1, index_count = 1, out = 0;
+    int64_t out = 0;
     for (int i = 0; i < batch_dims; i++) {
         if (indices->shape.dims[i] != params->shape.dims[i])
             return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "params and indices differ in dimension %d",
                                   i);
-        batch *= params->shape.dims[i];
     }
     for (int i = 0; i < axis; i++) shape.dims[out++] = params->shape.dims[i];
-    for (int i = (int)batch_dims; i < axis; i++) outer *= params->shape.dims[i];
-    for (int i = (int)batch_dims; i < q; i++) index_count *= shape.dims[out++] = indices->shape.dims[i];
-    for (int i = axis + 1; i < p; i++) inner *= shape.dims[out++] = params->shape.dims[i];
+    for (int i = (int)batch_dims; i < q; i++) shape.dims[out++] = indices->shape.dims[i];
+    for (int i = axis + 1; i < p; i++) shape.dims[out++] = params->shape.dims[i];
     int64_t limit = params->shape.dims[axis];
     MR_TRY(check_indices(call, indices, limit, error));
     mr_sink sink;
     MR_TRY(mr_sink_init(call, 0, shape, &sink, error));
+    int64_t outer = mr_dims_product(&params->shape, (int)batch_dims, axis);
+    int64_t inner = mr_dims_product(&params->shape, axis + 1, p);
+    int64_t index_count = mr_dims_product(&indices->shape, (int)batch_dims, q);
     gather_job job = {indices, params->data, sink.data, limit, index_count, outer, (size_t)inner * sink.element_size};
     if (sink.count > 0)
-        mr_pool_for(call->device->pool, batch * outer * index_count, MR_MAX(1, MR_GRAIN / inner), gather_rows, &job);
+        mr_pool_for(call->device->pool, sink.count / inner, MR_MAX(1, MR_GRAIN / inner), gather_rows, &job);
     return mr_sink_finish(call, &sink, MR_OK, error);
 }
 
@@ -113,9 +114,11 @@ static mr_status nd_depth(mr_kernel_call *call, const mr_tensor *indices, int ra
                           mr_error *error)
 {
     if (indices->shape.rank < 1) return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "indices is a scalar");
-    *depth = indices->shape.dims[indices->shape.rank - 1];
-    *rows = 1;
-    for (int i = 0; i + 1 < indices->shape.rank; i++) *rows *= indices->shape.dims[i];
+    mr_shape lead = indices->shape;
+    *depth = lead.dims[--lead.rank];
+    *rows = mr_shape_count(lead);
+    if (*rows < 0 || *rows > INT32_MAX) /* TensorFlow's limit, and of index vectors without indices there can be more */
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "indices has too many index vectors");
     if (*depth > rank)
         return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "index vectors of %" PRId64 " for the rank %d",
                               *depth, rank);
@@ -125,17 +128,19 @@ static mr_status nd_depth(mr_kernel_call *call, const mr_tensor *indices, int ra
 static mr_status gather_nd(mr_kernel_call *call, mr_error *error)
 {
     const mr_tensor *params = &call->inputs[0], *indices = &call->inputs[1];
-    int64_t depth, rows, slice = 1;
+    int64_t depth, rows;
     MR_TRY(nd_depth(call, indices, params->shape.rank, &depth, &rows, error));
     int lead = indices->shape.rank - 1, rest = params->shape.rank - (int)depth;
     mr_shape shape = {.rank = lead + rest};
     if (shape.rank > MR_RANK_MAX)
         return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "more than %d dimensions", MR_RANK_MAX);
     for (int i = 0; i < lead; i++) shape.dims[i] = indices->shape.dims[i];
-    for (int i = 0; i < rest; i++) slice *= shape.dims[lead + i] = params->shape.dims[(int)depth + i];
+    for (int i = 0; i < rest; i++) shape.dims[lead + i] = params->shape.dims[(int)depth + i];
+    if (rows > 0 && mr_tensor_count(params) == 0)
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "Requested more than 0 entries, but params is empty");
     mr_sink sink;
     MR_TRY(mr_sink_init(call, 0, shape, &sink, error));
-    size_t bytes = (size_t)slice * sink.element_size;
+    size_t bytes = (size_t)mr_dims_product(&params->shape, (int)depth, params->shape.rank) * sink.element_size;
     mr_status status = MR_OK;
     for (int64_t row = 0; row < rows && status == MR_OK; row++) {
         int64_t offset;
@@ -151,7 +156,7 @@ static mr_status gather_nd(mr_kernel_call *call, mr_error *error)
     {                                                                                                                  \
         for (int64_t i = 0; i < count; i++) ((type *)target)[i] += ((const type *)source)[i];                          \
     }
-MR_EACH_NUMBER(ADD_TYPE)
+MR_EACH_WRAPPING_NUMBER(ADD_TYPE)
 
 static void add_half(void *target, const void *source, int64_t count)
 {
@@ -162,19 +167,21 @@ static void add_half(void *target, const void *source, int64_t count)
 
 typedef void (*add_function)(void *target, const void *source, int64_t count);
 #define ADD_ROW(dtype, type, suffix) [dtype] = add_##suffix,
-static const add_function adders[MR_DTYPE_COUNT] = {MR_EACH_NUMBER(ADD_ROW)[MR_HALF] = add_half};
+static const add_function adders[MR_DTYPE_COUNT] = {MR_EACH_WRAPPING_NUMBER(ADD_ROW)[MR_HALF] = add_half};
 
 /* Slices that fall on one place are added, in the order of the rows. */
 static mr_status scatter_nd(mr_kernel_call *call, mr_error *error)
 {
     const mr_tensor *indices = &call->inputs[0], *updates = &call->inputs[1];
     mr_shape shape;
-    int64_t depth, rows, slice = 1;
+    int64_t depth, rows;
     MR_TRY(mr_kernel_shape(call, 2, &shape, error));
     MR_TRY(nd_depth(call, indices, shape.rank, &depth, &rows, error));
-    for (int i = (int)depth; i < shape.rank; i++) slice *= shape.dims[i];
+    int64_t slice = mr_dims_product(&shape, (int)depth, shape.rank), update_count;
     add_function add = adders[updates->dtype];
-    if (!add || mr_tensor_count(updates) != rows * slice)
+    if (mr_shape_count(shape) == 0 && (mr_tensor_count(indices) > 0 || mr_tensor_count(updates) > 0))
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "Indices and updates specified for empty output");
+    if (!add || __builtin_mul_overflow(rows, slice, &update_count) || mr_tensor_count(updates) != update_count)
         return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "updates do not fit indices and shape");
     MR_TRY(mr_kernel_output(call, 0, shape, error));
     mr_tensor *output = &call->outputs[0];
@@ -193,7 +200,7 @@ static mr_status scatter_nd(mr_kernel_call *call, mr_error *error)
 static mr_status unsorted_segment_sum(mr_kernel_call *call, mr_error *error)
 {
     const mr_tensor *data = &call->inputs[0], *ids = &call->inputs[1];
-    int64_t segments, inner = 1, id_count = mr_tensor_count(ids);
+    int64_t segments, id_count = mr_tensor_count(ids);
     MR_TRY(mr_kernel_int(call, 2, "num_segments", &segments, error));
     int lead = ids->shape.rank;
     mr_shape shape = {.rank = 1, .dims = {segments}};
@@ -202,7 +209,8 @@ static mr_status unsorted_segment_sum(mr_kernel_call *call, mr_error *error)
     add_function add = adders[data->dtype];
     if (!fits || !add || data->shape.rank - lead + 1 > MR_RANK_MAX)
         return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "segment_ids do not fit data");
-    for (int i = lead; i < data->shape.rank; i++) inner *= shape.dims[shape.rank++] = data->shape.dims[i];
+    for (int i = lead; i < data->shape.rank; i++) shape.dims[shape.rank++] = data->shape.dims[i];
+    int64_t inner = mr_dims_product(&data->shape, lead, data->shape.rank);
     MR_TRY(mr_kernel_output(call, 0, shape, error));
     mr_tensor *output = &call->outputs[0];
     size_t bytes = (size_t)inner * mr_dtype_size(output->dtype);
@@ -219,7 +227,7 @@ static mr_status unsorted_segment_sum(mr_kernel_call *call, mr_error *error)
 static mr_status one_hot(mr_kernel_call *call, mr_error *error)
 {
     const mr_tensor *indices = &call->inputs[0];
-    int64_t depth, outer = 1, inner = 1, given = mr_attr_int_or(call->node->attrs, "axis", -1);
+    int64_t depth, given = mr_attr_int_or(call->node->attrs, "axis", -1);
     int rank = indices->shape.rank, axis;
     MR_TRY(mr_kernel_int(call, 1, "depth", &depth, error));
     if (depth < 0 || rank + 1 > MR_RANK_MAX)
@@ -229,22 +237,19 @@ static mr_status one_hot(mr_kernel_call *call, mr_error *error)
     if (mr_tensor_count(&call->inputs[2]) != 1 || mr_tensor_count(&call->inputs[3]) != 1)
         return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "on_value and off_value must be scalars");
     mr_shape shape = {.rank = rank + 1};
-    for (int i = 0; i <= rank; i++) {
+    for (int i = 0; i <= rank; i++)
         shape.dims[i] = i < axis ? indices->shape.dims[i] : i == axis ? depth : indices->shape.dims[i - 1];
-        if (i < axis) outer *= shape.dims[i];
-        if (i > axis) inner *= shape.dims[i];
-    }
     mr_sink sink;
     MR_TRY(mr_sink_init(call, 0, shape, &sink, error));
     const char *on = call->inputs[2].data, *off = call->inputs[3].data;
     mr_fill_elements(sink.data, off, sink.element_size, sink.count, call->device->pool);
-    for (int64_t o = 0; o < outer; o++)
-        for (int64_t i = 0; i < inner; i++) {
-            int64_t index = index_at(indices, o * inner + i);
-            if (index < 0 || index >= depth) continue;
-            memcpy((char *)sink.data + (size_t)((o * depth + index) * inner + i) * sink.element_size, on,
-                   sink.element_size);
-        }
+    int64_t inner = mr_dims_product(&indices->shape, axis, rank);
+    for (int64_t at = 0, count = mr_tensor_count(indices); at < count; at++) {
+        int64_t index = index_at(indices, at), outer = at / inner;
+        if (index < 0 || index >= depth) continue;
+        memcpy((char *)sink.data + (size_t)((outer * depth + index) * inner + at % inner) * sink.element_size, on,
+               sink.element_size);
+    }
     return mr_sink_finish(call, &sink, MR_OK, error);
 }
 

@@ -6,9 +6,8 @@
 
 static void split_at(mr_shape shape, int axis, int64_t *outer, int64_t *inner)
 {
-    *outer = *inner = 1;
-    for (int i = 0; i < axis; i++) *outer *= shape.dims[i];
-    for (int i = axis + 1; i < shape.rank; i++) *inner *= shape.dims[i];
+    *outer = mr_dims_product(&shape, 0, axis);
+    *inner = mr_dims_product(&shape, axis + 1, shape.rank);
 }
 
 /* Copies rows of `width` elements between two row strides. */
@@ -47,7 +46,8 @@ static mr_status concat_values(mr_kernel_call *call, int first, int count, int64
                 call->node, error, MR_INVALID_ARGUMENT, "value 0 is %s and value %d is %s: they differ beside axis %d",
                 mr_shape_text(values[0].shape, a, sizeof a), i, mr_shape_text(other, b, sizeof b), axis);
         }
-        shape.dims[axis] += other.dims[axis];
+        if (__builtin_add_overflow(shape.dims[axis], other.dims[axis], &shape.dims[axis]))
+            return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "axis %d of the result is too large", axis);
     }
     if (count == 1) {
         call->outputs[0] = mr_tensor_ref(&values[0]);
@@ -57,7 +57,7 @@ static mr_status concat_values(mr_kernel_call *call, int first, int count, int64
     int64_t outer, inner, place = 0;
     MR_TRY(mr_sink_init(call, 0, shape, &sink, error));
     split_at(shape, axis, &outer, &inner);
-    for (int i = 0; i < count; i++) {
+    for (int i = 0; sink.count > 0 && i < count; i++) {
         int64_t width = values[i].shape.dims[axis] * inner;
         copy_rows(call, sink.element_size, at(sink.data, place, sink.element_size), shape.dims[axis] * inner,
                   values[i].data, width, outer, width);
@@ -103,7 +103,7 @@ static mr_status concat_offset(mr_kernel_call *call, mr_error *error)
                                       i, d);
         int64_t begin[MR_RANK_MAX] = {0};
         begin[axis] = offset;
-        offset += sizes[axis];
+        offset = (int64_t)((uint64_t)offset + (uint64_t)sizes[axis]); /* wraps as TensorFlow's */
         MR_TRY(mr_kernel_put_ints(call, i, MR_SHAPE(rank), begin, error));
     }
     return MR_OK;
@@ -128,7 +128,7 @@ static mr_status pack(mr_kernel_call *call, mr_error *error)
     int64_t outer, inner;
     MR_TRY(mr_sink_init(call, 0, shape, &sink, error));
     split_at(shape, axis, &outer, &inner);
-    for (int i = 0; i < count; i++)
+    for (int i = 0; sink.count > 0 && i < count; i++)
         copy_rows(call, sink.element_size, at(sink.data, i * inner, sink.element_size), count * inner,
                   call->inputs[i].data, inner, outer, inner);
     return mr_sink_finish(call, &sink, MR_OK, error);
@@ -142,8 +142,9 @@ static mr_status take_part(mr_kernel_call *call, int index, const mr_tensor *val
     int64_t outer, inner;
     MR_TRY(mr_sink_init(call, index, shape, &sink, error));
     split_at(value->shape, axis, &outer, &inner);
-    copy_rows(call, sink.element_size, sink.data, width * inner, at(value->data, begin * inner, sink.element_size),
-              value->shape.dims[axis] * inner, outer, width * inner);
+    if (sink.count > 0)
+        copy_rows(call, sink.element_size, sink.data, width * inner, at(value->data, begin * inner, sink.element_size),
+                  value->shape.dims[axis] * inner, outer, width * inner);
     return mr_sink_finish(call, &sink, MR_OK, error);
 }
 

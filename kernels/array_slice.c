@@ -81,7 +81,7 @@ static mr_status dense_from_masks(mr_kernel_call *call, mr_shape input, int firs
     if (end_count != count || stride_count != count)
         return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "begin, end and strides have %d, %d, %d elements",
                               count, end_count, stride_count);
-    if (ellipsis & (ellipsis - 1))
+    if (ellipsis & (int64_t)((uint64_t)ellipsis - 1))
         return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "more than one ellipsis");
     int added = 0; /* new axes take no dimension of the input; those at or after the ellipsis count against it */
     for (int i = 0; i < count; i++)
@@ -128,7 +128,7 @@ static mr_status dense_from_masks(mr_kernel_call *call, mr_shape input, int firs
         int64_t length = e - b, size = 0;
         if ((length > 0) == (step > 0) && length != 0) size = length / step + (length % step != 0);
         dense->begin[axis] = size > 0 ? b : 0;
-        dense->stride[axis] = step;
+        dense->stride[axis] = size > 1 ? step : 1; /* of one element the step is of no use, and may be any number */
         output[out++] = dense->sizes.dims[axis++] = size;
     }
     if (out > MR_RANK_MAX)
@@ -196,7 +196,7 @@ static mr_status reverse_axes(mr_kernel_call *call, const bool *reversed, mr_err
     mr_shape_strides(input->shape, strides);
     for (int i = 0; i < input->shape.rank; i++)
         if (reversed[i]) {
-            offset += (input->shape.dims[i] - 1) * strides[i];
+            offset += (input->shape.dims[i] - 1) * strides[i]; /* strides of an empty tensor are 0 */
             strides[i] = -strides[i];
         }
     return take(call, input, input->shape, strides, offset, input->shape, error);
@@ -318,13 +318,21 @@ static mr_status read_paddings(mr_kernel_call *call, int64_t *paddings, mr_error
     return MR_OK;
 }
 
+static mr_status pad_dimension(const mr_kernel_call *call, const int64_t *paddings, int i, mr_shape *shape,
+                               mr_error *error)
+{
+    if (__builtin_add_overflow(shape->dims[i], paddings[2 * i] + paddings[2 * i + 1], &shape->dims[i]))
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "dimension %d becomes too large", i);
+    return MR_OK;
+}
+
 static mr_status pad(mr_kernel_call *call, mr_error *error)
 {
     const mr_tensor *input = &call->inputs[0];
     int64_t paddings[2 * MR_RANK_MAX] = {0}, offset = 0;
     mr_shape shape = input->shape;
     MR_TRY(read_paddings(call, paddings, error));
-    for (int i = 0; i < shape.rank; i++) shape.dims[i] += paddings[2 * i] + paddings[2 * i + 1];
+    for (int i = 0; i < shape.rank; i++) MR_TRY(pad_dimension(call, paddings, i, &shape, error));
     static const char zeros[16];
     const void *element = zeros;
     mr_sink sink;
@@ -359,7 +367,7 @@ static mr_status mirror_pad(mr_kernel_call *call, mr_error *error)
         if (paddings[2 * i] > most || paddings[2 * i + 1] > most)
             return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT,
                                   "dimension %d of %" PRId64 " elements cannot be mirrored so far", i, shape.dims[i]);
-        shape.dims[i] += paddings[2 * i] + paddings[2 * i + 1];
+        MR_TRY(pad_dimension(call, paddings, i, &shape, error));
     }
     mr_sink sink;
     MR_TRY(mr_sink_init(call, 0, shape, &sink, error));

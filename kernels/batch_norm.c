@@ -7,6 +7,7 @@
  * of squares about that mean. Blocks and pieces are joined by Chan's formula in doubles, in order, so a mean far from zero
  * costs no digits and any number of threads gives the same bits. */
 #include "kernels/vector.h"
+#include <assert.h>
 #include <inttypes.h>
 #include <math.h>
 
@@ -315,7 +316,7 @@ static void nchw_moments(void *context, int64_t begin, int64_t end)
         double sum = 0, squares = 0, count = (double)(n->rows * n->inner);
         for (int64_t r = 0; r < n->rows; r++)
             for (int64_t i = 0; i < n->inner; i++) sum += (double)n->x[(r * n->channels + c) * n->inner + i];
-        double mean = count > 0 ? sum / count : 0;
+        double mean = sum / count;
         for (int64_t r = 0; r < n->rows; r++)
             for (int64_t i = 0; i < n->inner; i++) {
                 double d = (double)n->x[(r * n->channels + c) * n->inner + i] - mean;
@@ -393,14 +394,15 @@ static mr_status geometry(const mr_kernel_call *call, const mr_tensor *x, norm *
         return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "x must have 4 dimensions, not %d",
                               x->shape.rank);
     const int64_t *d = x->shape.dims;
-    *n = (norm){.rows = attrs->nchw ? d[0] : d[0] * d[1] * d[2],
+    *n = (norm){.rows = attrs->nchw ? d[0] : mr_dims_product(&x->shape, 0, 3),
                 .channels = attrs->nchw ? d[1] : d[3],
-                .inner = attrs->nchw ? d[2] * d[3] : 1,
+                .inner = attrs->nchw ? mr_dims_product(&x->shape, 2, 4) : 1,
                 .relu = attrs->relu,
                 .x = x->data};
     constexpr int64_t PIECE_FLOATS = 131072;
     n->piece_rows = MR_MAX(1, PIECE_FLOATS / MR_MAX(1, n->channels));
-    n->pieces = (n->rows + n->piece_rows - 1) / n->piece_rows;
+    n->pieces = n->rows / n->piece_rows + (n->rows % n->piece_rows != 0);
+    assert(n->rows >= 0 && n->channels >= 0 && n->inner >= 0);
     return MR_OK;
 }
 
@@ -418,7 +420,8 @@ static mr_status check_vector(const mr_kernel_call *call, int input, int64_t cha
 static mr_status workspace(mr_kernel_call *call, norm *n, int floats_by_channel, mr_buffer **buffer, float **floats,
                            mr_error *error)
 {
-    int64_t pieces = n->inner == 1 ? MR_MAX(1, n->pieces) : 1, doubles = pieces * (2 * n->channels + 1);
+    assert(n->rows > 0 && n->channels > 0 && n->inner > 0);
+    int64_t pieces = n->inner == 1 ? n->pieces : 1, doubles = pieces * (2 * n->channels + 1);
     size_t size_bytes = (size_t)doubles * sizeof(double) + (size_t)(floats_by_channel * n->channels) * sizeof(float);
     MR_TRY(call->device->functions->allocate(call->device, MR_MAX(size_bytes, 64u), buffer, error));
     n->partials = mr_buffer_data(*buffer);
@@ -438,10 +441,6 @@ static void find_moments(mr_kernel_call *call, norm *n)
     mr_pool *pool = call->device->pool;
     if (!by_rows(call->prepared)) {
         mr_pool_for(pool, n->channels, 1, nchw_moments, n);
-        return;
-    }
-    if (n->rows == 0) {
-        memset(n->partials, 0, (size_t)(2 * n->channels) * sizeof *n->partials);
         return;
     }
     mr_pool_for(pool, n->pieces, 1, moments_pieces, n);
@@ -470,6 +469,15 @@ static float factor_of(float scale, float variance, float epsilon)
     return scale / sqrtf(variance + epsilon);
 }
 
+/* Without elements there are no statistics: TensorFlow gives NaN for each channel, also where they are given. */
+static mr_status normalize_nothing(mr_kernel_call *call, mr_error *error)
+{
+    for (int i = 1; i < 5; i++)
+        for (int64_t c = 0, count = mr_tensor_count(&call->outputs[i]); c < count; c++)
+            ((float *)call->outputs[i].data)[c] = NAN;
+    return mr_kernel_output(call, 0, call->inputs[0].shape, error);
+}
+
 static mr_status fused_batch_norm(mr_kernel_call *call, mr_error *error)
 {
     const norm_attrs *attrs = call->prepared;
@@ -488,6 +496,7 @@ static mr_status fused_batch_norm(mr_kernel_call *call, mr_error *error)
         MR_TRY(mr_kernel_output(call, 5, MR_SCALAR, error));
         *(float *)call->outputs[5].data = 0;
     }
+    if (mr_tensor_count(&call->inputs[0]) == 0) return normalize_nothing(call, error);
     MR_TRY(workspace(call, &n, 1, &buffer, &factor, error));
     /* Outputs: batch_mean, batch_variance (running estimates), then mean and variance kept for the gradient. */
     float *out[4];
@@ -498,7 +507,7 @@ static mr_status fused_batch_norm(mr_kernel_call *call, mr_error *error)
     for (int64_t c = 0; c < n.channels; c++) {
         float mean, variance;
         if (attrs->training) {
-            double square_mean = count > 0 ? n.partials[n.channels + c] / count : 0;
+            double square_mean = n.partials[n.channels + c] / count;
             mean = (float)n.partials[c];
             variance = (float)square_mean;
             float corrected = (float)(square_mean * unbiased), average = attrs->average;
@@ -541,6 +550,11 @@ static mr_status fused_batch_norm_grad(mr_kernel_call *call, mr_error *error)
     for (int i = 3; i < 5; i++) {
         MR_TRY(mr_kernel_output(call, i, MR_SHAPE(0), error)); /* nothing is kept in them, as in TensorFlow */
     }
+    if (mr_tensor_count(&call->inputs[0]) == 0) {
+        for (int i = 1; i < 3; i++)
+            memset(call->outputs[i].data, 0, mr_tensor_size_bytes(&call->outputs[i]));
+        return mr_kernel_output(call, 0, call->inputs[0].shape, error);
+    }
     MR_TRY(workspace(call, &n, 3, &buffer, &floats, error));
     mr_pool *pool = call->device->pool;
     int64_t pieces = n.pieces;
@@ -557,14 +571,12 @@ static mr_status fused_batch_norm_grad(mr_kernel_call *call, mr_error *error)
     if (!by_rows(attrs)) {
         mr_pool_for(pool, n.channels, 1, nchw_products, &n);
         pieces = 1;
-    } else if (n.rows == 0) {
-        memset(n.partials, 0, (size_t)(2 * n.channels) * sizeof *n.partials);
     } else {
         mr_pool_for(pool, n.pieces, 1, products_pieces, &n);
     }
     for (int64_t p = 1; p < pieces; p++)
         for (int64_t i = 0; i < 2 * n.channels; i++) n.partials[i] += n.partials[p * 2 * n.channels + i];
-    double count = MR_MAX(1.0, (double)(n.rows * n.inner));
+    double count = (double)(n.rows * n.inner);
     for (int64_t c = 0; c < n.channels; c++) {
         double variance = (double)((const float *)call->inputs[4].data)[c] + (double)attrs->epsilon;
         double scale = (double)((const float *)call->inputs[2].data)[c], root = 1 / sqrt(variance);

@@ -1,13 +1,10 @@
-/* Cast: every number type to every other. Fractions are cut off as in C; what does not fit is the machine's business, as
- * it is TensorFlow's. Half types go through float. */
+/* Cast: every number type to every other. Fractions are cut off as in C. Half types go through float. */
 #include "kernels/elementwise.h"
 #include <string.h>
 
 typedef void (*cast_loop)(void *target, const void *source, int64_t count);
 
-#define EACH_PLAIN(X, ...)                                                                                             \
-    X(MR_FLOAT, float, float, __VA_ARGS__)                                                                             \
-    X(MR_DOUBLE, double, double, __VA_ARGS__)                                                                          \
+#define EACH_WHOLE(X, ...)                                                                                             \
     X(MR_INT32, int32_t, int32, __VA_ARGS__)                                                                           \
     X(MR_INT64, int64_t, int64, __VA_ARGS__)                                                                           \
     X(MR_INT8, int8_t, int8, __VA_ARGS__)                                                                              \
@@ -17,25 +14,85 @@ typedef void (*cast_loop)(void *target, const void *source, int64_t count);
     X(MR_UINT32, uint32_t, uint32, __VA_ARGS__)                                                                        \
     X(MR_UINT64, uint64_t, uint64, __VA_ARGS__)                                                                        \
     X(MR_BOOL, bool, bool, __VA_ARGS__)
+#define EACH_PLAIN(X, ...)                                                                                             \
+    X(MR_FLOAT, float, float, __VA_ARGS__)                                                                             \
+    X(MR_DOUBLE, double, double, __VA_ARGS__)                                                                          \
+    EACH_WHOLE(X, __VA_ARGS__)
 
-#define LOOP(from_dtype, from_type, from_name, to_type, to_name)                                                       \
+/* A real number as each type. What is not a number or does not fit gives the lowest number of int32 or int64, as the
+ * instructions of x86 do; narrower types take the low bits of int32, uint32 those of int64. So do TensorFlow's scalar
+ * loops; its vector loops saturate narrow types, so that there the result depends on the position in the tensor. */
+#define CONVERSIONS(real)                                                                                              \
+    MR_INLINE int32_t int32_of_##real(real x)                                                                          \
+    {                                                                                                                  \
+        return x > (real) - 2147483649.0 && x < (real)2147483648.0 ? (int32_t)x : INT32_MIN;                           \
+    }                                                                                                                  \
+    MR_INLINE int64_t int64_of_##real(real x)                                                                          \
+    {                                                                                                                  \
+        return x >= (real) - 0x1p63 && x < (real)0x1p63 ? (int64_t)x : INT64_MIN;                                      \
+    }                                                                                                                  \
+    MR_INLINE uint64_t uint64_of_##real(real x)                                                                        \
+    {                                                                                                                  \
+        return x >= (real)0x1p63 && x < (real)0x1p64 ? (uint64_t)x : (uint64_t)int64_of_##real(x);                     \
+    }                                                                                                                  \
+    MR_INLINE uint32_t uint32_of_##real(real x)                                                                        \
+    {                                                                                                                  \
+        return (uint32_t)int64_of_##real(x);                                                                           \
+    }                                                                                                                  \
+    MR_INLINE int8_t int8_of_##real(real x)                                                                            \
+    {                                                                                                                  \
+        return (int8_t)int32_of_##real(x);                                                                             \
+    }                                                                                                                  \
+    MR_INLINE int16_t int16_of_##real(real x)                                                                          \
+    {                                                                                                                  \
+        return (int16_t)int32_of_##real(x);                                                                            \
+    }                                                                                                                  \
+    MR_INLINE uint8_t uint8_of_##real(real x)                                                                          \
+    {                                                                                                                  \
+        return (uint8_t)int32_of_##real(x);                                                                            \
+    }                                                                                                                  \
+    MR_INLINE uint16_t uint16_of_##real(real x)                                                                        \
+    {                                                                                                                  \
+        return (uint16_t)int32_of_##real(x);                                                                           \
+    }                                                                                                                  \
+    MR_INLINE bool bool_of_##real(real x)                                                                              \
+    {                                                                                                                  \
+        return x != 0;                                                                                                 \
+    }                                                                                                                  \
+    MR_INLINE float float_of_##real(real x)                                                                            \
+    {                                                                                                                  \
+        return (float)x;                                                                                               \
+    }                                                                                                                  \
+    MR_INLINE double double_of_##real(real x)                                                                          \
+    {                                                                                                                  \
+        return (double)x;                                                                                              \
+    }
+CONVERSIONS(float)
+CONVERSIONS(double)
+
+#define LOOP(from_type, from_name, to_type, to_name, converted)                                                        \
     static void from_name##_to_##to_name(void *target, const void *source, int64_t count)                              \
     {                                                                                                                  \
         to_type *to = target;                                                                                          \
         const from_type *from = source;                                                                                \
-        MR_EACH_ELEMENT to[i] = (to_type)from[i];                                                                      \
+        MR_EACH_ELEMENT to[i] = (to_type)(converted);                                                                  \
     }
-EACH_PLAIN(LOOP, float, float)
-EACH_PLAIN(LOOP, double, double)
-EACH_PLAIN(LOOP, int32_t, int32)
-EACH_PLAIN(LOOP, int64_t, int64)
-EACH_PLAIN(LOOP, int8_t, int8)
-EACH_PLAIN(LOOP, int16_t, int16)
-EACH_PLAIN(LOOP, uint8_t, uint8)
-EACH_PLAIN(LOOP, uint16_t, uint16)
-EACH_PLAIN(LOOP, uint32_t, uint32)
-EACH_PLAIN(LOOP, uint64_t, uint64)
-EACH_PLAIN(LOOP, bool, bool)
+#define WHOLE_LOOP(from_dtype, from_type, from_name, to_type, to_name) LOOP(from_type, from_name, to_type, to_name, from[i])
+#define LOOPS(to_type, to_name)                                                                                            \
+    LOOP(float, float, to_type, to_name, to_name##_of_float(from[i]))                                                  \
+    LOOP(double, double, to_type, to_name, to_name##_of_double(from[i]))                                               \
+    EACH_WHOLE(WHOLE_LOOP, to_type, to_name)
+LOOPS(float, float)
+LOOPS(double, double)
+LOOPS(int32_t, int32)
+LOOPS(int64_t, int64)
+LOOPS(int8_t, int8)
+LOOPS(int16_t, int16)
+LOOPS(uint8_t, uint8)
+LOOPS(uint16_t, uint16)
+LOOPS(uint32_t, uint32)
+LOOPS(uint64_t, uint64)
+LOOPS(bool, bool)
 
 #define CELL(from_dtype, from_type, from_name, to_name) [from_dtype] = from_name##_to_##to_name,
 /* casts[to][from] */

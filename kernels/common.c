@@ -1,5 +1,6 @@
 /* Helpers of common.h: small inputs, sinks, strided copies. */
 #include "kernels/common.h"
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -107,9 +108,20 @@ mr_status mr_sink_finish(mr_kernel_call *call, mr_sink *sink, mr_status failed, 
     return failed;
 }
 
+int64_t mr_dims_product(const mr_shape *shape, int begin, int end)
+{
+    int64_t product = 1;
+    assert(begin >= 0 && end <= shape->rank);
+    for (int i = begin; i < end; i++)
+        if (__builtin_mul_overflow(product, shape->dims[i], &product)) return 0;
+    return product;
+}
+
 void mr_shape_strides(mr_shape shape, int64_t strides[MR_RANK_MAX])
 {
     int64_t stride = 1;
+    memset(strides, 0, sizeof(int64_t) * MR_RANK_MAX);
+    if (mr_shape_count(shape) <= 0) return;
     for (int i = shape.rank - 1; i >= 0; i--) {
         strides[i] = stride;
         stride *= shape.dims[i];
@@ -199,6 +211,7 @@ static void copy_pieces(void *context, int64_t begin, int64_t end)
     const copy_job *job = context;
     const mr_copy *copy = job->copy;
     int r = copy->rank, size = (int)copy->element_size;
+    assert(job->outer_rank == (job->tiled ? r - 2 : r - 1));
     for (int64_t index = begin; index < end; index++) {
         int64_t rest = index, to = 0, from = 0;
         for (int i = job->outer_rank - 1; i >= 0; i--) {
@@ -222,6 +235,7 @@ void mr_copy_strided(mr_copy copy, mr_pool *pool)
     for (int i = 0; i < copy.rank; i++)
         if (copy.dims[i] == 0) return;
     collapse(&copy);
+    assert(copy.rank >= 1 && copy.rank <= MR_COPY_RANK_MAX);
     int r = copy.rank;
     bool tiled = r >= 2 && copy.element_size == 4 && copy.target_strides[r - 1] == 1 &&
                  copy.source_strides[r - 2] == 1 && copy.source_strides[r - 1] > 1;

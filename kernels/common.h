@@ -21,6 +21,14 @@
     X(MR_UINT16, uint16_t, uint16) X(MR_UINT32, uint32_t, uint32) X(MR_UINT64, uint64_t, uint64)
 #define MR_EACH_NUMBER(X) MR_EACH_SIGNED(X) MR_EACH_UNSIGNED(X)
 
+/* As MR_EACH_NUMBER, with the unsigned type of the same width for integers: sums and products of signed integers wrap as
+ * TensorFlow's do, and unsigned ones have the same bits. */
+#define MR_EACH_WRAPPING_NUMBER(X)                                                                                     \
+    X(MR_FLOAT, float, float)                                                                                          \
+    X(MR_DOUBLE, double, double)                                                                                       \
+    X(MR_INT32, uint32_t, int32)                                                                                       \
+    X(MR_INT64, uint64_t, int64) X(MR_INT8, uint8_t, int8) X(MR_INT16, uint16_t, int16) MR_EACH_UNSIGNED(X)
+
 /* Elements of a light loop that one thread does at a time; less is not worth waking another. */
 constexpr int64_t MR_GRAIN = 16384;
 
@@ -86,7 +94,10 @@ typedef struct mr_copy {
 } mr_copy;
 void mr_copy_strided(mr_copy copy, mr_pool *pool);
 
-/* Row-major strides in elements. */
+/* The product of dims[begin, end) of a tensor; 0 if it overflows, since a tensor with such dims has no elements. */
+int64_t mr_dims_product(const mr_shape *shape, int begin, int end);
+
+/* Row-major strides in elements; all 0 for a shape without elements, whose dims can be any. */
 void mr_shape_strides(mr_shape shape, int64_t strides[MR_RANK_MAX]);
 
 /* target[i] = *element, count times; element_size 1, 2, 4, 8 or 16. */

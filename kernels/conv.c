@@ -59,6 +59,9 @@ mr_status mr_window_place(const mr_kernel_node *node, const mr_window_attrs *att
     int64_t dilation = dimension == 0 ? attrs->dilation_y : attrs->dilation_x, reach;
     if (window < 1 || __builtin_mul_overflow(window - 1, dilation, &reach) || reach >= INT32_MAX)
         return mr_kernel_fail(node, error, MR_INVALID_ARGUMENT, "a window of %" PRId64 " elements", window);
+    if (input > INT32_MAX) /* TensorFlow's limit */
+        return mr_kernel_fail(node, error, MR_INVALID_ARGUMENT, "dimension %d of %" PRId64 " elements is too large",
+                              dimension, input);
     reach++;
     *before = *after = 0;
     if (attrs->padding == MR_PADDING_SAME) {
@@ -72,11 +75,10 @@ mr_status mr_window_place(const mr_kernel_node *node, const mr_window_attrs *att
         *before = attrs->pads[2 * dimension];
         *after = attrs->pads[2 * dimension + 1];
     }
-    int64_t room = input + *before + *after - reach;
-    if (room < 0)
+    *output = (input + *before + *after - reach + stride) / stride; /* TensorFlow's formula: it may be 0 */
+    if (*output < 0)
         return mr_kernel_fail(node, error, MR_INVALID_ARGUMENT,
                               "a window of %" PRId64 " does not fit %" PRId64 " elements", reach, input);
-    *output = room / stride + 1;
     return MR_OK;
 }
 
@@ -118,6 +120,7 @@ static mr_status geometry(const mr_kernel_call *call, mr_shape input, mr_shape f
     if (filter.dims[2] != v->in_channels)
         return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "input has %" PRId64 " channels, filter %" PRId64,
                               v->in_channels, filter.dims[2]);
+    if (v->in_channels == 0) return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "the filter has no channels");
     MR_TRY(mr_window_place(call->node, attrs, 0, v->in_height, v->filter_height, &v->out_height, &v->pad_top,
                            &v->pad_bottom, error));
     return mr_window_place(call->node, attrs, 1, v->in_width, v->filter_width, &v->out_width, &v->pad_left,
@@ -152,9 +155,10 @@ static int thread_count(const mr_kernel_call *call)
 static bool has_nothing(mr_kernel_call *call, const mr_conv *v)
 {
     bool empty = mr_tensor_count(&call->outputs[0]) == 0;
-    bool sums_nothing = v->batch * v->in_height * v->in_width * v->in_channels * v->filter_height * v->filter_width *
-                            v->out_channels * v->out_height * v->out_width ==
-                        0;
+    const int64_t sizes[] = {v->batch,        v->in_height,    v->in_width,   v->in_channels, v->filter_height,
+                             v->filter_width, v->out_channels, v->out_height, v->out_width};
+    bool sums_nothing = false;
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) sums_nothing |= sizes[i] == 0;
     if (sums_nothing && !empty) memset(call->outputs[0].data, 0, mr_tensor_size_bytes(&call->outputs[0]));
     return empty || sums_nothing;
 }

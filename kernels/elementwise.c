@@ -100,7 +100,9 @@ void mr_broadcast_strides(mr_shape shape, mr_shape wide, int64_t strides[MR_RANK
 {
     int lead = wide.rank - shape.rank;
     int64_t stride = 1;
+    assert(lead >= 0);
     memset(strides, 0, sizeof(int64_t) * MR_RANK_MAX);
+    if (mr_shape_count(shape) <= 0) return;
     for (int i = shape.rank - 1; i >= 0; i--) {
         strides[lead + i] = shape.dims[i] == 1 ? 0 : stride;
         stride *= shape.dims[i];
@@ -128,6 +130,7 @@ static void join_dims(binary_job *job, mr_shape a, mr_shape b, mr_shape wide)
     mr_broadcast_strides(a, wide, as);
     mr_broadcast_strides(b, wide, bs);
     int rank = 0;
+    assert(mr_shape_count(wide) > 0);
     for (int i = 0; i < wide.rank; i++) {
         if (wide.dims[i] == 1) continue;
         int p = rank - 1;
@@ -251,6 +254,12 @@ mr_status mr_binary_run(mr_kernel_call *call, const mr_binary *binary, mr_error 
 {
     const mr_tensor *a = &call->inputs[0], *b = &call->inputs[1];
     mr_shape wide;
+    if (binary->same_shape && !mr_shape_equal(a->shape, b->shape)) {
+        char a_text[MR_SHAPE_TEXT_SIZE], b_text[MR_SHAPE_TEXT_SIZE];
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "the inputs have shapes %s and %s: they must be equal",
+                              mr_shape_text(a->shape, a_text, sizeof a_text),
+                              mr_shape_text(b->shape, b_text, sizeof b_text));
+    }
     MR_TRY(mr_kernel_broadcast(call, a->shape, b->shape, &wide, error));
     binary_job job = {.dtype = a->dtype, .out_dtype = call->node->output_dtypes[0], .row_blocks = 1};
     job.through_float = is_half(a->dtype) && !binary->loops[a->dtype];

@@ -33,12 +33,14 @@ typedef struct mr_binary {
     const mr_binary_loop *float_levels;
     bool nonzero_b;     /* integers: b may hold no 0 */
     bool nonnegative_b; /* integers: b may hold nothing below 0 */
+    bool same_shape;    /* a and b do not broadcast */
 } mr_binary;
 mr_status mr_binary_run(mr_kernel_call *call, const mr_binary *binary, mr_error *error);
 
 /* Two shapes broadcast; an error that names both when they do not fit. */
 mr_status mr_kernel_broadcast(const mr_kernel_call *call, mr_shape a, mr_shape b, mr_shape *result, mr_error *error);
-/* Strides of a shape inside a wider one it broadcasts to: 0 where it is repeated. */
+/* Strides of a shape inside a wider one it broadcasts to: 0 where it is repeated, and
+ * all 0 for a shape without elements. */
 void mr_broadcast_strides(mr_shape shape, mr_shape wide, int64_t strides[MR_RANK_MAX]);
 
 /* The body of a binary loop: `expression` of a and b, for the three kinds of operands. */

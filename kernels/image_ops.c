@@ -122,6 +122,10 @@ static mr_status resize_bilinear_grad_cpu(mr_kernel_call *call, mr_error *error)
     if (gradients->shape.rank != 4 || original->shape.rank != 4)
         return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT,
                               "wants gradients and images [batch, height, width, channels]");
+    for (int i = 1; i <= 2; i++)
+        if (gradients->shape.dims[i] == 0 || original->shape.dims[i] == 0)
+            return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT,
+                                  "the height and width of gradients and images must be positive");
     mr_shape shape = original->shape;
     shape.dims[0] = gradients->shape.dims[0];
     shape.dims[3] = gradients->shape.dims[3];
@@ -129,6 +133,7 @@ static mr_status resize_bilinear_grad_cpu(mr_kernel_call *call, mr_error *error)
     int64_t count = mr_tensor_count(&call->outputs[0]);
     if (count == 0) return MR_OK;
     memset(call->outputs[0].data, 0, (size_t)count * sizeof(float));
+    if (mr_tensor_count(gradients) == 0) return MR_OK;
     spread_gradient(call->prepared, gradients, &call->outputs[0]);
     return MR_OK;
 }

@@ -29,11 +29,12 @@
     static const mr_binary name##_binary = {                                                                           \
         .float_levels = name##_float, .loops = {[MR_DOUBLE] = name##_double, INTEGER_ROWS(name)}, __VA_ARGS__};        \
     RUN(name)
-/* Floats and doubles only. */
+/* Floats and doubles of one shape, for gradients. */
 #define REALS(name, float_expression, double_expression)                                                               \
     MR_BINARY_LEVELS(name##_float, float, float, float_expression)                                                     \
     MR_BINARY_LOOP(name##_double, double, double, double_expression)                                                   \
-    static const mr_binary name##_binary = {.float_levels = name##_float, .loops = {[MR_DOUBLE] = name##_double}};     \
+    static const mr_binary name##_binary = {                                                                           \
+        .float_levels = name##_float, .loops = {[MR_DOUBLE] = name##_double}, .same_shape = true};                     \
     RUN(name)
 
 /* Division and remainder that neither trap at the lowest number over -1 nor need a sign test for unsigned types. */

@@ -66,6 +66,7 @@ static mr_status select_broadcast(mr_kernel_call *call, const mr_shape shapes[3]
 {
     mr_sink sink;
     MR_TRY(mr_sink_init(call, 0, wide, &sink, error));
+    if (sink.count == 0) return mr_sink_finish(call, &sink, MR_OK, error);
     select_job job = {.target = sink.data, .size = sink.element_size};
     int64_t strides[3][MR_RANK_MAX];
     for (int o = 0; o < 3; o++) {
@@ -90,7 +91,7 @@ static mr_status select_broadcast(mr_kernel_call *call, const mr_shape shapes[3]
         job.dims[0] = 1;
     }
     int64_t inner = job.dims[job.rank - 1];
-    if (sink.count > 0 && job.rank == 1 && inner >= 4 * MR_GRAIN && inner % 64 == 0) { /* share one long row */
+    if (job.rank == 1 && inner >= 4 * MR_GRAIN && inner % 64 == 0) { /* share one long row */
         int64_t rows = inner / 64;
         job.rank = 2;
         job.dims[0] = rows;
@@ -100,8 +101,7 @@ static mr_status select_broadcast(mr_kernel_call *call, const mr_shape shapes[3]
             job.strides[o][0] *= 64;
         }
     }
-    if (sink.count > 0)
-        mr_pool_for(call->device->pool, sink.count / inner, MR_MAX(1, MR_GRAIN / inner), select_rows, &job);
+    mr_pool_for(call->device->pool, sink.count / inner, MR_MAX(1, MR_GRAIN / inner), select_rows, &job);
     return mr_sink_finish(call, &sink, MR_OK, error);
 }
 

@@ -122,7 +122,7 @@ static mr_status logical_not(mr_kernel_call *call, mr_error *error)
         const type *from = source;                                                                                     \
         MR_EACH_ELEMENT to[i] = (type)(to[i] + from[i]);                                                               \
     }
-MR_EACH_NUMBER(SUM_LOOP)
+MR_EACH_WRAPPING_NUMBER(SUM_LOOP)
 
 static void sum_half(void *target, const void *source, int64_t count)
 {
@@ -140,7 +140,7 @@ static void sum_bfloat16(void *target, const void *source, int64_t count)
 }
 
 #define SUM_ROW(dtype, type, suffix) [dtype] = sum_##suffix,
-static const mr_unary_loop sums[MR_DTYPE_COUNT] = {MR_EACH_NUMBER(SUM_ROW)[MR_HALF] = sum_half, [MR_BFLOAT16] =
+static const mr_unary_loop sums[MR_DTYPE_COUNT] = {MR_EACH_WRAPPING_NUMBER(SUM_ROW)[MR_HALF] = sum_half, [MR_BFLOAT16] =
                                                                                                     sum_bfloat16};
 
 typedef struct add_n_job {

@@ -95,6 +95,7 @@ static mr_status mat_mul(mr_kernel_call *call, mr_error *error)
     p.a = a->data;
     p.b = b->data;
     p.c = call->outputs[0].data;
+    if (mr_tensor_count(&call->outputs[0]) == 0) return MR_OK;
     if (a->dtype != MR_FLOAT) {
         mr_pool_body rows = plain_rows(a->dtype);
         if (!rows)
@@ -167,6 +168,7 @@ static mr_status batch_mat_mul(mr_kernel_call *call, mr_error *error)
     shape.dims[shape.rank++] = job.product.n;
     MR_TRY(mr_kernel_output(call, 0, shape, error));
     job.target = call->outputs[0].data;
+    if (mr_tensor_count(&call->outputs[0]) == 0) return MR_OK;
     int64_t count = mr_shape_count(job.batch), work = job.product.m * job.product.n * job.product.k;
     mr_buffer *buffer = nullptr;
     if (x->dtype == MR_FLOAT) {

@@ -3,6 +3,7 @@
  * element. Few outputs over many elements are cut into pieces at places that only the shape decides, each piece with a
  * partial result, and the partials are joined in order: any number of threads gives the same bits. */
 #include "kernels/vector.h"
+#include <assert.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -48,19 +49,20 @@ typedef struct reducer {
             ((type *)accumulator)[i] = (type)(((type *)accumulator)[i] / (type)divisor);                               \
     }
 #define EACH_REDUCED(X)                                                                                                \
-    X(MR_FLOAT, float, float, -INFINITY, INFINITY)                                                                     \
-    X(MR_DOUBLE, double, double, -(double)INFINITY, (double)INFINITY)                                                  \
-    X(MR_INT32, int32_t, int32, INT32_MIN, INT32_MAX)                                                                  \
-    X(MR_INT64, int64_t, int64, INT64_MIN, INT64_MAX)                                                                  \
-    X(MR_INT8, int8_t, int8, INT8_MIN, INT8_MAX)                                                                       \
-    X(MR_INT16, int16_t, int16, INT16_MIN, INT16_MAX)                                                                  \
-    X(MR_UINT8, uint8_t, uint8, 0, UINT8_MAX)                                                                          \
-    X(MR_UINT16, uint16_t, uint16, 0, UINT16_MAX)                                                                      \
-    X(MR_UINT32, uint32_t, uint32, 0, UINT32_MAX)                                                                      \
-    X(MR_UINT64, uint64_t, uint64, 0, UINT64_MAX)
-#define REDUCERS(dtype, type, suffix, low, high)                                                                       \
-    REDUCER(sum_##suffix, type, 0, a + b)                                                                              \
-    REDUCER(product_##suffix, type, 1, a *b)                                                                           \
+    X(MR_FLOAT, float, float, float, -INFINITY, INFINITY)                                                              \
+    X(MR_DOUBLE, double, double, double, -(double)INFINITY, (double)INFINITY)                                          \
+    X(MR_INT32, int32_t, uint64_t, int32, INT32_MIN, INT32_MAX)                                                        \
+    X(MR_INT64, int64_t, uint64_t, int64, INT64_MIN, INT64_MAX)                                                        \
+    X(MR_INT8, int8_t, uint64_t, int8, INT8_MIN, INT8_MAX)                                                             \
+    X(MR_INT16, int16_t, uint64_t, int16, INT16_MIN, INT16_MAX)                                                        \
+    X(MR_UINT8, uint8_t, uint64_t, uint8, 0, UINT8_MAX)                                                                \
+    X(MR_UINT16, uint16_t, uint64_t, uint16, 0, UINT16_MAX)                                                            \
+    X(MR_UINT32, uint32_t, uint64_t, uint32, 0, UINT32_MAX)                                                            \
+    X(MR_UINT64, uint64_t, uint64_t, uint64, 0, UINT64_MAX)
+/* sum_type: unsigned for integers, whose sums and products wrap as TensorFlow's do. */
+#define REDUCERS(dtype, type, sum_type, suffix, low, high)                                                             \
+    REDUCER(sum_##suffix, type, 0, (sum_type)a + (sum_type)b)                                                          \
+    REDUCER(product_##suffix, type, 1, (sum_type)a *(sum_type)b)                                                       \
     REDUCER(largest_##suffix, type, low, b > a || b != b ? b : a)                                                      \
     REDUCER(smallest_##suffix, type, high, b < a || b != b ? b : a)                                                    \
     FINISH(suffix, type)
@@ -106,7 +108,7 @@ static void fast_sum_column(void *accumulator, const void *row, int64_t count)
 }
 
 #define REDUCER_ROW(name, done) {name##_start, name##_row, name##_column, done}
-#define REDUCER_ROWS(dtype, type, suffix, low, high)                                                                   \
+#define REDUCER_ROWS(dtype, type, sum_type, suffix, low, high)                                                         \
     [dtype] = {REDUCER_ROW(sum_##suffix, nullptr), REDUCER_ROW(sum_##suffix, finish_##suffix),                         \
                REDUCER_ROW(product_##suffix, nullptr), REDUCER_ROW(largest_##suffix, nullptr),                         \
                REDUCER_ROW(smallest_##suffix, nullptr)},
@@ -249,7 +251,7 @@ static mr_status reduced_shape(mr_kernel_call *call, mr_shape *shape, bool reduc
     *shape = MR_SCALAR;
     *divisor = 1;
     for (int i = 0; i < input.rank; i++) {
-        if (reduced[i]) *divisor *= input.dims[i];
+        if (reduced[i] && __builtin_mul_overflow(*divisor, input.dims[i], divisor)) *divisor = 0; /* there are no elements */
         if (!reduced[i] || keep) shape->dims[shape->rank++] = reduced[i] ? 1 : input.dims[i];
     }
     return MR_OK;
@@ -278,6 +280,47 @@ static mr_status reduce_values(mr_kernel_call *call, reduction which, mr_dtype d
     bool integer = dtype != MR_FLOAT && dtype != MR_DOUBLE;
     if (job.reducer.finish && !(integer && divisor == 0)) job.reducer.finish(target, job.output_count, divisor);
     return MR_OK;
+}
+
+/* A mean of narrow integers is that of their sum as int64, as in TensorFlow. */
+static bool is_widened_mean(mr_dtype dtype, reduction which)
+{
+    return which == MEAN && (dtype == MR_INT32 || dtype == MR_INT16 || dtype == MR_INT8 || dtype == MR_UINT32 ||
+                             dtype == MR_UINT16 || dtype == MR_UINT8);
+}
+
+static int64_t integer_at(const void *data, mr_dtype dtype, int64_t i)
+{
+    switch (dtype) {
+    case MR_INT8:
+        return ((const int8_t *)data)[i];
+    case MR_INT16:
+        return ((const int16_t *)data)[i];
+    case MR_INT32:
+        return ((const int32_t *)data)[i];
+    case MR_UINT8:
+        return ((const uint8_t *)data)[i];
+    case MR_UINT16:
+        return ((const uint16_t *)data)[i];
+    default:
+        assert(dtype == MR_UINT32);
+        return ((const uint32_t *)data)[i];
+    }
+}
+
+static mr_status mean_widened(mr_kernel_call *call, const bool *reduced, int64_t divisor, mr_error *error)
+{
+    const mr_tensor *input = &call->inputs[0];
+    int64_t count = mr_tensor_count(input), outputs = mr_tensor_count(&call->outputs[0]);
+    size_t size = mr_dtype_size(input->dtype);
+    int64_t *wide = calloc((size_t)(count + outputs + 1), sizeof *wide);
+    if (!wide) return mr_kernel_fail(call->node, error, MR_RESOURCE_EXHAUSTED, "no memory");
+    for (int64_t i = 0; i < count; i++) wide[i] = integer_at(input->data, input->dtype, i);
+    mr_status status = reduce_values(call, MEAN, MR_INT64, wide, wide + count, reduced, divisor, error);
+    for (int64_t i = 0; status == MR_OK && i < outputs; i++) /* little-endian: the low bytes */
+        memcpy((char *)call->outputs[0].data + (size_t)i * size, &wide[count + i], size);
+    free(wide);
+    return status;
 }
 
 /* Half types are summed as floats. */
@@ -314,6 +357,7 @@ static mr_status reduce(mr_kernel_call *call, reduction which, mr_error *error)
     if (unchanged) return mr_tensor_reshape(input, shape, &call->outputs[0], error);
     MR_TRY(mr_kernel_output(call, 0, shape, error));
     if (is_half(dtype)) return reduce_halves(call, which, reduced, divisor, error);
+    if (is_widened_mean(dtype, which)) return mean_widened(call, reduced, divisor, error);
     return reduce_values(call, which, dtype, input->data, call->outputs[0].data, reduced, divisor, error);
 }
 
@@ -456,20 +500,21 @@ static const mr_pool_body arg_loops[MR_DTYPE_COUNT] = {MR_EACH_NUMBER(ARG_ROW)[M
 static mr_status arg_extreme(mr_kernel_call *call, bool smallest, mr_error *error)
 {
     const mr_tensor *input = &call->inputs[0];
-    int64_t given, outputs = 1;
+    int64_t given;
     int axis;
     arg_job job = {.source = input->data, .inner = 1, .smallest = smallest};
     MR_TRY(mr_kernel_int(call, 1, "dimension", &given, error));
     MR_TRY(mr_kernel_axis(call, given, input->shape.rank, &axis, error));
     mr_shape shape = {.rank = input->shape.rank - 1};
     job.count = input->shape.dims[axis];
-    for (int i = 0; i < shape.rank; i++) outputs *= shape.dims[i] = input->shape.dims[i < axis ? i : i + 1];
-    for (int i = axis + 1; i < input->shape.rank; i++) job.inner *= input->shape.dims[i];
+    for (int i = 0; i < shape.rank; i++) shape.dims[i] = input->shape.dims[i < axis ? i : i + 1];
+    job.inner = mr_dims_product(&input->shape, axis + 1, input->shape.rank);
     if (job.count == 0)
         return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "Reduction axis %d is empty", axis);
     if (!arg_loops[input->dtype])
         return mr_kernel_fail(call->node, error, MR_UNIMPLEMENTED, "no kernel for %s", mr_dtype_name(input->dtype));
-    job.places = malloc((size_t)(outputs + 1) * sizeof *job.places);
+    int64_t outputs = mr_shape_count(shape);
+    job.places = calloc((size_t)outputs + 1, sizeof *job.places);
     if (!job.places) return mr_kernel_fail(call->node, error, MR_RESOURCE_EXHAUSTED, "no memory");
     mr_pool_for(call->device->pool, outputs, MR_MAX(1, MR_GRAIN / job.count), arg_loops[input->dtype], &job);
     mr_status status = mr_kernel_put_ints(call, 0, shape, job.places, error);

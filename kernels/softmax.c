@@ -232,6 +232,8 @@ static mr_status sparse_cross_entropy(mr_kernel_call *call, mr_error *error)
                               mr_shape_text(logits->shape, a, sizeof a), mr_shape_text(labels->shape, b, sizeof b));
     }
     int64_t rows = logits->shape.dims[0], classes = logits->shape.dims[1];
+    if (classes == 0)
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "Must have at least one class, but got none");
     for (int64_t i = 0; i < rows; i++) {
         int64_t label = label_at(labels, i);
         if (label < 0 || label >= classes)

@@ -105,9 +105,10 @@ static bool fold_range(folding *f)
     int64_t start = 0, limit = 0, delta = 0;
     if (!scalar_input(f, 0, &start) || !scalar_input(f, 1, &limit) || !scalar_input(f, 2, &delta) || delta == 0)
         return false;
-    if (llabs(start) > INT32_MAX || llabs(limit) > INT32_MAX || llabs(delta) > INT32_MAX) return false;
-    for (int64_t value = start; delta > 0 ? value < limit : value > limit; value += delta)
+    for (int64_t value = start; delta > 0 ? value < limit : value > limit;) {
         if (!push(f, true, value)) return false;
+        if (__builtin_add_overflow(value, delta, &value)) break; /* past the limit */
+    }
     return true;
 }
 
@@ -263,9 +264,9 @@ static bool divide_down(int64_t a, int64_t b, int64_t *result)
 
 static bool remainder_down(int64_t a, int64_t b, int64_t *result)
 {
-    int64_t quotient = 0;
-    if (!divide_down(a, b, &quotient)) return false;
-    *result = a - quotient * b;
+    if (b == 0) return false;
+    int64_t rest = b == -1 ? 0 : a % b; /* INT64_MIN % -1 traps */
+    *result = rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
     return true;
 }
 

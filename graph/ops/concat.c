@@ -23,7 +23,10 @@ static mr_status join(const mr_shape *parts, int32_t count, bool knows_axis, int
     for (int32_t i = 0; i < count; i++) {
         mr_shape part = parts[i];
         int64_t size = part.rank < 0 ? -1 : part.dims[axis];
-        total = size < 0 || total < 0 ? -1 : total + size;
+        if (size < 0 || total < 0)
+            total = -1;
+        else if (__builtin_add_overflow(total, size, &total))
+            return mr_fail(error, MR_INVALID_ARGUMENT, "dimension %d becomes too large", axis);
         if (part.rank < 0) continue;
         part.dims[axis] = -1;
         MR_TRY(mr_shape_merge(*result, part, result, error));

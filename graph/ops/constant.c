@@ -45,22 +45,33 @@ static bool scalar_number(const mr_tensor *tensor, double *value)
     case MR_DOUBLE:
         *value = mr_tensor_doubles(tensor)[0];
         return true;
-    case MR_INT32:
-        *value = mr_tensor_int32s(tensor)[0];
-        return true;
-    case MR_INT64:
-        *value = (double)mr_tensor_int64s(tensor)[0];
-        return true;
     default:
         return false;
     }
 }
 
+/* Counted as the kernel does: doubles do not hold every int64. */
+static mr_status integer_range_shape(mr_shape_call *call, int64_t start, int64_t limit, int64_t delta, mr_error *error)
+{
+    if (delta == 0) return mr_fail(error, MR_INVALID_ARGUMENT, "delta is 0");
+    if (delta > 0 ? start > limit : start < limit)
+        return mr_fail(error, MR_INVALID_ARGUMENT, "steps of %lld never lead from %lld to %lld", (long long)delta,
+                       (long long)start, (long long)limit);
+    uint64_t distance = delta > 0 ? (uint64_t)limit - (uint64_t)start : (uint64_t)start - (uint64_t)limit;
+    uint64_t step = delta > 0 ? (uint64_t)delta : -(uint64_t)delta, count = distance / step + (distance % step != 0);
+    if (count <= INT64_MAX) call->outputs[0] = MR_SHAPE((int64_t)count);
+    return MR_OK;
+}
+
 static mr_status range_shape(mr_shape_call *call, mr_error *error)
 {
     double numbers[3];
+    int64_t integers[3];
     for (int32_t i = 0; i < 3; i++) MR_TRY(mr_shape_expect_rank(call, i, 0, error));
     call->outputs[0] = MR_SHAPE(-1);
+    if (mr_shape_input_integer(call, 0, &integers[0]) && mr_shape_input_integer(call, 1, &integers[1]) &&
+        mr_shape_input_integer(call, 2, &integers[2]))
+        return integer_range_shape(call, integers[0], integers[1], integers[2], error);
     for (int32_t i = 0; i < 3; i++)
         if (!scalar_number(call->constants[i], &numbers[i])) return MR_OK;
     double start = numbers[0], limit = numbers[1], delta = numbers[2];

@@ -8,6 +8,7 @@
  * Variables that one call updates are locked together, in the order of their addresses. */
 #include "graph/run/session.h"
 
+#include <assert.h>
 #include <string.h>
 #include <time.h>
 
@@ -49,8 +50,8 @@ typedef struct held {
     int count;
 } held;
 
-/* Locks what the call updates, each once, in the order of addresses. */
-static mr_status lock_updates(mr_plan *plan, mr_call *call, held *h, mr_error *error)
+/* The variables that the call updates, each once, in the order of their addresses. */
+static mr_status find_updates(mr_plan *plan, mr_call *call, held *h, mr_error *error)
 {
     for (int32_t i = 0; i < call->input_count; i++) {
         if (call->inputs[i].mode != MR_INPUT_UPDATE) continue;
@@ -66,7 +67,7 @@ static mr_status lock_updates(mr_plan *plan, mr_call *call, held *h, mr_error *e
         h->variables[at] = variable;
         h->count++;
     }
-    for (int i = 0; i < h->count; i++) pthread_mutex_lock(&h->variables[i]->mutex);
+    for (int i = 1; i < h->count; i++) assert((uintptr_t)h->variables[i - 1] < (uintptr_t)h->variables[i]);
     return MR_OK;
 }
 
@@ -86,8 +87,9 @@ static mr_status own_updates(mr_plan *plan, mr_call *call, mr_error *error)
 static mr_status run_updates(mr_plan *plan, mr_call *call, mr_error *error)
 {
     held h = {0};
-    mr_status status = lock_updates(plan, call, &h, error);
-    if (status == MR_OK) status = own_updates(plan, call, error);
+    MR_TRY(find_updates(plan, call, &h, error));
+    for (int i = 0; i < h.count; i++) pthread_mutex_lock(&h.variables[i]->mutex);
+    mr_status status = own_updates(plan, call, error);
     if (status == MR_OK) status = call->run(&call->kernel_call, error);
     for (int i = 0; i < h.count; i++) pthread_mutex_unlock(&h.variables[i]->mutex);
     if (status != MR_OK) return status;

@@ -1,6 +1,7 @@
 /* SaveV2, RestoreV2, ShardedFilename: checkpoints from inside the graph, as TensorFlow's Saver builds them. */
 #include "graph/state/state.h"
 
+#include "kernels/common.h"
 #include "records/checkpoint.h"
 #include <inttypes.h>
 #include <millrace/saver.h>
@@ -106,10 +107,12 @@ static mr_status sharded_filename(mr_kernel_call *call, mr_error *error)
 {
     mr_arena arena = {0};
     const char *base;
+    int64_t shard, shard_count;
+    MR_TRY(mr_kernel_int(call, 1, "shard", &shard, error));
+    MR_TRY(mr_kernel_int(call, 2, "num_shards", &shard_count, error));
     mr_status status = text_input(call, &arena, 0, &base, error);
     if (status == MR_OK) {
-        char *name = mr_arena_printf(&arena, "%s-%05d-of-%05d", base, (int)mr_tensor_int32s(&call->inputs[1])[0],
-                                     (int)mr_tensor_int32s(&call->inputs[2])[0]);
+        char *name = mr_arena_printf(&arena, "%s-%05" PRId64 "-of-%05" PRId64, base, shard, shard_count);
         status =
             name ? mr_tensor_init_string(&call->outputs[0], mr_string_from(name), error) : mr_fail_memory(error, 1);
     }

@@ -6,7 +6,8 @@
  *     int32[2]=0,1        these values, repeated to fill the shape
  *     string[]=name       one text for every element; $DIR, $PNG and $JPEG are replaced
  *     &float[3]           an initialised variable, by reference
- *     @float[3]           an initialised variable, by handle */
+ *     @float[3]           an initialised variable, by handle
+ *     !resource[]         an iterator, by handle */
 #ifndef MR_TESTS_OPS_HOSTILE_H
 #define MR_TESTS_OPS_HOSTILE_H
 
@@ -21,7 +22,8 @@ enum { HOSTILE_INPUTS_MAX = 16, HOSTILE_VALUES_MAX = 24, HOSTILE_ATTRS_MAX = 16,
 typedef struct hostile_sample {
     const char *op;
     const char *inputs;
-    const char *attrs; /* "strides=1,1,1,1; padding=SAME" */
+    const char *attrs;   /* "strides=1,1,1,1; padding=SAME" */
+    const char *failure; /* part of the message where even a valid node must fail: nothing feeds or initialises it */
 } hostile_sample;
 
 /* In hostile_samples.c. */

@@ -75,6 +75,8 @@ static void take_input(reader *r, hostile_case *parsed, bool opens_argument)
         input->form = HOSTILE_REF;
     else if (accept(r, '@'))
         input->form = HOSTILE_HANDLE;
+    else if (accept(r, '!'))
+        input->form = HOSTILE_OTHER_HANDLE;
     input->dtype = mr_dtype_parse(take_text(r, "["));
     if (input->dtype == MR_DTYPE_INVALID) fail(r, "no dtype");
     if (input->dtype == MR_VARIANT) input->form = HOSTILE_NULL_HANDLE;
