@@ -73,7 +73,7 @@ static int64_t range_count_int64(int64_t start, int64_t limit, int64_t delta)
     return count <= INT64_MAX ? (int64_t)count : -1;
 }
 
-#define RANGE_TYPE(dtype, type, sum_type, wide)                                                                                  \
+#define RANGE_TYPE(dtype, type, sum_type, wide)                                                                        \
     case dtype: {                                                                                                      \
         type start = *(type *)call->inputs[0].data, limit = *(type *)call->inputs[1].data;                             \
         type delta = *(type *)call->inputs[2].data;                                                                    \

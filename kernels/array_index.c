@@ -137,7 +137,8 @@ static mr_status gather_nd(mr_kernel_call *call, mr_error *error)
     for (int i = 0; i < lead; i++) shape.dims[i] = indices->shape.dims[i];
     for (int i = 0; i < rest; i++) shape.dims[lead + i] = params->shape.dims[(int)depth + i];
     if (rows > 0 && mr_tensor_count(params) == 0)
-        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "Requested more than 0 entries, but params is empty");
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT,
+                              "Requested more than 0 entries, but params is empty");
     mr_sink sink;
     MR_TRY(mr_sink_init(call, 0, shape, &sink, error));
     size_t bytes = (size_t)mr_dims_product(&params->shape, (int)depth, params->shape.rank) * sink.element_size;
@@ -169,6 +170,23 @@ typedef void (*add_function)(void *target, const void *source, int64_t count);
 #define ADD_ROW(dtype, type, suffix) [dtype] = add_##suffix,
 static const add_function adders[MR_DTYPE_COUNT] = {MR_EACH_WRAPPING_NUMBER(ADD_ROW)[MR_HALF] = add_half};
 
+/* updates: the shape of the index vectors, then that of a slice. */
+static mr_status check_scatter(mr_kernel_call *call, mr_shape shape, int64_t depth, mr_error *error)
+{
+    const mr_tensor *indices = &call->inputs[0], *updates = &call->inputs[1];
+    int lead = indices->shape.rank - 1;
+    mr_shape wanted = {.rank = lead + shape.rank - (int)depth};
+    if (wanted.rank > MR_RANK_MAX)
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "more than %d dimensions", MR_RANK_MAX);
+    for (int i = 0; i < wanted.rank; i++)
+        wanted.dims[i] = i < lead ? indices->shape.dims[i] : shape.dims[(int)depth + i - lead];
+    if (mr_shape_count(shape) == 0 && (mr_tensor_count(indices) > 0 || mr_tensor_count(updates) > 0))
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "Indices and updates specified for empty output");
+    if (!adders[updates->dtype] || !mr_shape_equal(updates->shape, wanted))
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "updates do not fit indices and shape");
+    return MR_OK;
+}
+
 /* Slices that fall on one place are added, in the order of the rows. */
 static mr_status scatter_nd(mr_kernel_call *call, mr_error *error)
 {
@@ -177,20 +195,17 @@ static mr_status scatter_nd(mr_kernel_call *call, mr_error *error)
     int64_t depth, rows;
     MR_TRY(mr_kernel_shape(call, 2, &shape, error));
     MR_TRY(nd_depth(call, indices, shape.rank, &depth, &rows, error));
-    int64_t slice = mr_dims_product(&shape, (int)depth, shape.rank), update_count;
-    add_function add = adders[updates->dtype];
-    if (mr_shape_count(shape) == 0 && (mr_tensor_count(indices) > 0 || mr_tensor_count(updates) > 0))
-        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "Indices and updates specified for empty output");
-    if (!add || __builtin_mul_overflow(rows, slice, &update_count) || mr_tensor_count(updates) != update_count)
-        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "updates do not fit indices and shape");
+    MR_TRY(check_scatter(call, shape, depth, error));
     MR_TRY(mr_kernel_output(call, 0, shape, error));
     mr_tensor *output = &call->outputs[0];
+    int64_t slice = mr_dims_product(&shape, (int)depth, shape.rank);
     size_t bytes = (size_t)slice * mr_dtype_size(output->dtype);
     memset(output->data, 0, mr_tensor_size_bytes(output));
-    for (int64_t row = 0; row < rows; row++) {
+    for (int64_t row = 0; slice > 0 && row < rows; row++) {
         int64_t offset;
         MR_TRY(nd_offset(call, indices, row, depth, shape, &offset, error));
-        add((char *)output->data + (size_t)offset * bytes, (char *)updates->data + (size_t)row * bytes, slice);
+        adders[updates->dtype]((char *)output->data + (size_t)offset * bytes,
+                               (char *)updates->data + (size_t)row * bytes, slice);
     }
     return MR_OK;
 }

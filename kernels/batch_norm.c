@@ -551,8 +551,7 @@ static mr_status fused_batch_norm_grad(mr_kernel_call *call, mr_error *error)
         MR_TRY(mr_kernel_output(call, i, MR_SHAPE(0), error)); /* nothing is kept in them, as in TensorFlow */
     }
     if (mr_tensor_count(&call->inputs[0]) == 0) {
-        for (int i = 1; i < 3; i++)
-            memset(call->outputs[i].data, 0, mr_tensor_size_bytes(&call->outputs[i]));
+        for (int i = 1; i < 3; i++) memset(call->outputs[i].data, 0, mr_tensor_size_bytes(&call->outputs[i]));
         return mr_kernel_output(call, 0, call->inputs[0].shape, error);
     }
     MR_TRY(workspace(call, &n, 3, &buffer, &floats, error));

@@ -77,8 +77,9 @@ CONVERSIONS(double)
         const from_type *from = source;                                                                                \
         MR_EACH_ELEMENT to[i] = (to_type)(converted);                                                                  \
     }
-#define WHOLE_LOOP(from_dtype, from_type, from_name, to_type, to_name) LOOP(from_type, from_name, to_type, to_name, from[i])
-#define LOOPS(to_type, to_name)                                                                                            \
+#define WHOLE_LOOP(from_dtype, from_type, from_name, to_type, to_name)                                                 \
+    LOOP(from_type, from_name, to_type, to_name, from[i])
+#define LOOPS(to_type, to_name)                                                                                        \
     LOOP(float, float, to_type, to_name, to_name##_of_float(from[i]))                                                  \
     LOOP(double, double, to_type, to_name, to_name##_of_double(from[i]))                                               \
     EACH_WHOLE(WHOLE_LOOP, to_type, to_name)

@@ -47,6 +47,10 @@ mr_status mr_window_attrs_read(const mr_kernel_node *node, mr_window_attrs *attr
         for (int i = 0; i < 8; i++)
             if (pads[i] < 0 || pads[i] > INT32_MAX)
                 return mr_kernel_fail(node, error, MR_INVALID_ARGUMENT, "explicit padding %d is %" PRId64, i, pads[i]);
+        int channel = attrs->nchw ? 2 : 6;
+        if (pads[0] != 0 || pads[1] != 0 || pads[channel] != 0 || pads[channel + 1] != 0)
+            return mr_kernel_fail(node, error, MR_INVALID_ARGUMENT,
+                                  "explicit_paddings must be 0 for batch and channels");
         memcpy(attrs->pads, pads + (attrs->nchw ? 4 : 2), sizeof attrs->pads);
     }
     return MR_OK;
@@ -120,7 +124,8 @@ static mr_status geometry(const mr_kernel_call *call, mr_shape input, mr_shape f
     if (filter.dims[2] != v->in_channels)
         return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "input has %" PRId64 " channels, filter %" PRId64,
                               v->in_channels, filter.dims[2]);
-    if (v->in_channels == 0) return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "the filter has no channels");
+    if (v->in_channels == 0)
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "the filter has no channels");
     MR_TRY(mr_window_place(call->node, attrs, 0, v->in_height, v->filter_height, &v->out_height, &v->pad_top,
                            &v->pad_bottom, error));
     return mr_window_place(call->node, attrs, 1, v->in_width, v->filter_width, &v->out_width, &v->pad_left,
@@ -142,9 +147,14 @@ static mr_status check_gradient(const mr_kernel_call *call, const mr_conv *v, mr
                           mr_shape_text(gradient, a, sizeof a), mr_shape_text(expected, b, sizeof b));
 }
 
+/* The frames of conv_fast.c hold the padding around an image, so it must be less than a window; explicit padding can be
+ * any number. */
 static bool is_fast(const mr_kernel_call *call, const mr_conv *v)
 {
-    return call->node->output_dtypes[0] == MR_FLOAT && !v->nchw && v->dilation_y == 1 && v->dilation_x == 1;
+    bool is_padded_little =
+        MR_MAX(v->pad_top, v->pad_bottom) < v->filter_height && MR_MAX(v->pad_left, v->pad_right) < v->filter_width;
+    return call->node->output_dtypes[0] == MR_FLOAT && !v->nchw && v->dilation_y == 1 && v->dilation_x == 1 &&
+           is_padded_little;
 }
 
 static int thread_count(const mr_kernel_call *call)

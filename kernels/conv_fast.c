@@ -12,6 +12,7 @@
 #include "kernels/conv.h"
 #include "kernels/gemm.h"
 #include "kernels/vector.h"
+#include <assert.h>
 #include <stdatomic.h>
 #include <string.h>
 
@@ -35,6 +36,7 @@ static void slots_init(slots *s, float *floats, int64_t size, int count)
 
 static float *slot_take(slots *s, int *index)
 {
+    assert(s->count > 0 && (s->floats != nullptr || s->size == 0));
     for (int i = 0;; i = (i + 1) % s->count)
         if (!atomic_exchange_explicit(&s->taken[i], true, memory_order_acquire)) {
             *index = i;
@@ -44,6 +46,7 @@ static float *slot_take(slots *s, int *index)
 
 static void slot_give(slots *s, int index)
 {
+    assert(index >= 0 && index < s->count && atomic_load_explicit(&s->taken[index], memory_order_relaxed));
     atomic_store_explicit(&s->taken[index], false, memory_order_release);
 }
 
@@ -57,6 +60,7 @@ static void frame_copy(float *frame, const float *image, int64_t height, int64_t
                        int64_t rows, int64_t left, int64_t columns)
 {
     int64_t from = MR_MIN(MR_MAX(0, -left), columns), to = MR_MAX(from, MR_MIN(columns, width - left));
+    assert(rows > 0 && columns > 0 && 0 <= from && from <= to && to <= columns);
     for (int64_t r = 0; r < rows; r++, frame += columns * channels) {
         int64_t y = top + r;
         if (y < 0 || y >= height) {
@@ -115,6 +119,7 @@ static void window_tiles(const window_job *job, const float *source, int64_t sou
                 for (int64_t t = 0; t < tiles; t++) {
                     int64_t from = job->columns * t / tiles, to = job->columns * (t + 1) / tiles;
                     tile.rows = (int)(to - from);
+                    assert(tile.rows >= 1 && tile.rows <= rows_max);
                     tile.a = source + (y * job->stride_y + fy) * tile.a_segment + from * tile.a_row;
                     tile.c = target + y * job->row_stride + from * job->column_stride + o;
                     mr_tile_run(&tile);
@@ -141,6 +146,7 @@ static void window_pieces(void *context, int64_t begin, int64_t end)
     for (int64_t piece = begin; piece < end; piece++) {
         int64_t n = piece / job->row_blocks, row = piece % job->row_blocks * job->row_block;
         int64_t rows = MR_MIN(job->row_block, job->rows - row), top = job->top + row * job->stride_y;
+        assert(n < job->batch && rows > 0);
         const float *image = job->image + n * job->height * job->width * job->channels;
         float *target = job->target + n * job->image_size + row * job->row_stride;
         if (job->framed) {
@@ -272,6 +278,12 @@ static window_job phase_job(const mr_conv *v, phase y, phase x)
     return job;
 }
 
+/* Phases that have a place of the input; a stride can be much larger. */
+static int64_t phase_count(int64_t stride, int64_t input)
+{
+    return MR_MIN(stride, input);
+}
+
 static bool is_empty(phase y, phase x)
 {
     return y.places == 0 || x.places == 0 || y.taps == 0 || x.taps == 0;
@@ -280,8 +292,8 @@ static bool is_empty(phase y, phase x)
 int64_t mr_conv_backward_input_scratch(const mr_conv *v, int threads)
 {
     int64_t slot = 0;
-    for (int64_t py = 0; py < v->stride_y; py++)
-        for (int64_t px = 0; px < v->stride_x; px++) {
+    for (int64_t py = 0; py < phase_count(v->stride_y, v->in_height); py++)
+        for (int64_t px = 0; px < phase_count(v->stride_x, v->in_width); px++) {
             phase y = phase_of(py, v->stride_y, v->pad_top, v->in_height, v->filter_height);
             phase x = phase_of(px, v->stride_x, v->pad_left, v->in_width, v->filter_width);
             if (is_empty(y, x)) continue;
@@ -314,8 +326,8 @@ void mr_conv_backward_input(const mr_conv *v, const float *filter, const float *
     if (!whole) /* some places see no tap */
         memset(input_gradient, 0,
                (size_t)(v->batch * v->in_height * v->in_width * v->in_channels) * sizeof *input_gradient);
-    for (int64_t py = 0; py < v->stride_y; py++)
-        for (int64_t px = 0; px < v->stride_x; px++) {
+    for (int64_t py = 0; py < phase_count(v->stride_y, v->in_height); py++)
+        for (int64_t px = 0; px < phase_count(v->stride_x, v->in_width); px++) {
             phase y = phase_of(py, v->stride_y, v->pad_top, v->in_height, v->filter_height);
             phase x = phase_of(px, v->stride_x, v->pad_left, v->in_width, v->filter_width);
             if (is_empty(y, x)) continue;
@@ -382,6 +394,7 @@ static void filter_tiles(const filter_job *job, const float *source, int64_t sou
             for (int64_t t = 0; t < tiles; t++) {
                 int64_t from = run * t / tiles, to = run * (t + 1) / tiles;
                 tile.rows = (int)(to - from);
+                assert(tile.rows >= 1 && tile.rows <= rows_max);
                 tile.a = source + fy * source_columns * v->in_channels + from;
                 tile.c = partial + (fy * run + from) * v->out_channels + o;
                 mr_tile_run(&tile);

@@ -256,9 +256,9 @@ mr_status mr_binary_run(mr_kernel_call *call, const mr_binary *binary, mr_error 
     mr_shape wide;
     if (binary->same_shape && !mr_shape_equal(a->shape, b->shape)) {
         char a_text[MR_SHAPE_TEXT_SIZE], b_text[MR_SHAPE_TEXT_SIZE];
-        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "the inputs have shapes %s and %s: they must be equal",
-                              mr_shape_text(a->shape, a_text, sizeof a_text),
-                              mr_shape_text(b->shape, b_text, sizeof b_text));
+        return mr_kernel_fail(
+            call->node, error, MR_INVALID_ARGUMENT, "the inputs have shapes %s and %s: they must be equal",
+            mr_shape_text(a->shape, a_text, sizeof a_text), mr_shape_text(b->shape, b_text, sizeof b_text));
     }
     MR_TRY(mr_kernel_broadcast(call, a->shape, b->shape, &wide, error));
     binary_job job = {.dtype = a->dtype, .out_dtype = call->node->output_dtypes[0], .row_blocks = 1};

@@ -1,6 +1,7 @@
 /* The loops around the tiles of gemm_tile.c. B is packed once, in parallel; then blocks of rows are given out, each
  * walking blocks of the inner dimension small enough that a panel of B stays in the nearest caches. */
 #include "kernels/gemm.h"
+#include <assert.h>
 #include <string.h>
 
 constexpr int64_t INNER_BLOCK = 512;
@@ -8,6 +9,7 @@ constexpr int64_t INNER_BLOCK = 512;
 void mr_panels_pack(float *target, const float *source, int64_t rows, int64_t columns, int64_t row_stride,
                     int64_t column_stride)
 {
+    assert(rows >= 0 && columns >= 0);
     for (int64_t first = 0; first < columns; first += 16) {
         int64_t width = MR_MIN(16, columns - first);
         const float *from = source + first * column_stride;
@@ -68,6 +70,7 @@ static void pack_panels(void *context, int64_t begin, int64_t end)
     const gemm_job *job = context;
     const mr_gemm *g = job->gemm;
     int64_t first = begin * 16, width = MR_MIN(end * 16, g->n) - first;
+    assert(job->panels != nullptr && width > 0);
     float *target = job->panels + first * g->k;
     if (g->b_transposed)
         mr_panels_pack(target, g->b + first * g->k, g->k, width, 1, g->k);
@@ -94,6 +97,7 @@ static void gemm_block(const gemm_job *job, int64_t row0, int64_t row1, int64_t 
             for (int64_t i = 0; i < tiles; i++) { /* rows are shared out evenly: no thin last tile */
                 int64_t from = row0 + (row1 - row0) * i / tiles, to = row0 + (row1 - row0) * (i + 1) / tiles;
                 tile.rows = (int)(to - from);
+                assert(tile.rows >= 1 && tile.rows <= rows_max && tile.length >= 1);
                 tile.a = g->a_transposed ? g->a + k0 * g->m + from : g->a + from * g->k + k0;
                 tile.c = g->c + from * g->n + column;
                 mr_tile_run(&tile);
@@ -120,6 +124,7 @@ void mr_gemm_run(const mr_gemm *g, float *scratch, mr_pool *pool)
         memset(g->c, 0, (size_t)(g->m * g->n) * sizeof *g->c);
         return;
     }
+    assert(scratch != nullptr || mr_gemm_scratch(g) == 0);
     /* m = 1 with a transposed A is one row either way; a row stride of 1 would be taken for columns */
     gemm_job job = {.gemm = g, .panels = scratch, .b = g->b, .panel_stride = 16, .b_step = g->n};
     if (packs(g)) {

@@ -140,8 +140,8 @@ static void sum_bfloat16(void *target, const void *source, int64_t count)
 }
 
 #define SUM_ROW(dtype, type, suffix) [dtype] = sum_##suffix,
-static const mr_unary_loop sums[MR_DTYPE_COUNT] = {MR_EACH_WRAPPING_NUMBER(SUM_ROW)[MR_HALF] = sum_half, [MR_BFLOAT16] =
-                                                                                                    sum_bfloat16};
+static const mr_unary_loop sums[MR_DTYPE_COUNT] = {
+    MR_EACH_WRAPPING_NUMBER(SUM_ROW)[MR_HALF] = sum_half, [MR_BFLOAT16] = sum_bfloat16};
 
 typedef struct add_n_job {
     mr_unary_loop sum;

@@ -4,6 +4,7 @@
  * every place of the input is written once, without a pass of zeros before it. */
 #include "kernels/conv.h"
 #include "kernels/vector.h"
+#include <assert.h>
 #include <inttypes.h>
 #include <math.h>
 
@@ -11,6 +12,7 @@ typedef struct pooling {
     int64_t batch, in_height, in_width, channels, out_height, out_width;
     int64_t window_y, window_x, stride_y, stride_x, pad_top, pad_left;
     bool nchw;
+    bool is_padded_little; /* less than a window on each side, so that every window has a part of the input */
     const void *input, *output, *gradient;
     void *target;
 } pooling;
@@ -23,7 +25,7 @@ static mr_status prepare(const mr_kernel_node *node, void *prepared, mr_error *e
 static mr_status geometry(const mr_kernel_call *call, mr_shape input, pooling *p, mr_error *error)
 {
     const mr_window_attrs *attrs = call->prepared;
-    int64_t after;
+    int64_t bottom, right;
     if (input.rank != 4)
         return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "the input must have 4 dimensions, not %d",
                               input.rank);
@@ -38,8 +40,10 @@ static mr_status geometry(const mr_kernel_call *call, mr_shape input, pooling *p
                    .stride_x = attrs->stride_x,
                    .nchw = nchw};
     MR_TRY(
-        mr_window_place(call->node, attrs, 0, p->in_height, p->window_y, &p->out_height, &p->pad_top, &after, error));
-    return mr_window_place(call->node, attrs, 1, p->in_width, p->window_x, &p->out_width, &p->pad_left, &after, error);
+        mr_window_place(call->node, attrs, 0, p->in_height, p->window_y, &p->out_height, &p->pad_top, &bottom, error));
+    MR_TRY(mr_window_place(call->node, attrs, 1, p->in_width, p->window_x, &p->out_width, &p->pad_left, &right, error));
+    p->is_padded_little = MR_MAX(p->pad_top, bottom) < p->window_y && MR_MAX(p->pad_left, right) < p->window_x;
+    return MR_OK;
 }
 
 static mr_shape output_shape(const pooling *p)
@@ -74,7 +78,8 @@ static void span(int64_t output, int64_t stride, int64_t pad, int64_t window, in
         for (int64_t x = x0; x < x1; x++)
 
 /* One image at a time, any type and layout. */
-#define PLAIN_MAX(dtype, type, suffix, lowest)                                                                         \
+/* sum_type: unsigned for integers, whose sums wrap as TensorFlow's do. */
+#define PLAIN_MAX(dtype, type, sum_type, suffix, lowest)                                                               \
     static void max_##suffix(void *context, int64_t begin, int64_t end)                                                \
     {                                                                                                                  \
         const pooling *p = context;                                                                                    \
@@ -111,17 +116,19 @@ static void span(int64_t output, int64_t stride, int64_t pad, int64_t window, in
                             place = IN(n, y, x, c);                                                                    \
                         }                                                                                              \
                     }                                                                                                  \
-                    if (place >= 0) ((type *)p->target)[place] += ((const type *)p->gradient)[OUT(n, oy, ox, c)];      \
+                    if (place >= 0)                                                                                    \
+                        ((type *)p->target)[place] = (type)(((sum_type *)p->target)[place] +                           \
+                                                            ((const sum_type *)p->gradient)[OUT(n, oy, ox, c)]);       \
                 }                                                                                                      \
             }                                                                                                          \
     }
 #define EACH_POOLED(X)                                                                                                 \
-    X(MR_FLOAT, float, float, -INFINITY)                                                                               \
-    X(MR_DOUBLE, double, double, -(double)INFINITY)                                                                    \
-    X(MR_INT32, int32_t, int32, INT32_MIN)                                                                             \
-    X(MR_INT64, int64_t, int64, INT64_MIN)                                                                             \
-    X(MR_INT8, int8_t, int8, INT8_MIN)                                                                                 \
-    X(MR_UINT8, uint8_t, uint8, 0)
+    X(MR_FLOAT, float, float, float, -INFINITY)                                                                        \
+    X(MR_DOUBLE, double, double, double, -(double)INFINITY)                                                            \
+    X(MR_INT32, int32_t, uint32_t, int32, INT32_MIN)                                                                   \
+    X(MR_INT64, int64_t, uint64_t, int64, INT64_MIN)                                                                   \
+    X(MR_INT8, int8_t, uint8_t, int8, INT8_MIN)                                                                        \
+    X(MR_UINT8, uint8_t, uint8_t, uint8, 0)
 EACH_POOLED(PLAIN_MAX)
 
 /* A mean counts only the places inside the input. */
@@ -192,6 +199,7 @@ MR_INLINE void max_grad_rows_body(const pooling *p, int64_t begin, int64_t end)
         int64_t first = MR_MAX(0, oy * p->stride_y - p->pad_top), last = (oy + 1) * p->stride_y - p->pad_top;
         if (oy == 0) first = 0;
         if (oy == p->out_height - 1) last = p->in_height;
+        assert(first >= 0 && first < p->in_height);
         bool covered = p->window_y == p->stride_y && p->window_x == p->stride_x &&
                        MR_MIN(p->in_height, first + p->stride_y) == MR_MIN(last, p->in_height) &&
                        p->out_width * p->stride_x - p->pad_left >= p->in_width;
@@ -227,11 +235,11 @@ static void fast_max_grad(void *context, int64_t begin, int64_t end)
 
 static void run_rows(mr_kernel_call *call, pooling *p, mr_pool_body body)
 {
-    int64_t row = p->out_width * p->channels * p->window_y * p->window_x;
+    int64_t row = p->out_width * p->channels * MR_MIN(p->window_y, p->in_height) * MR_MIN(p->window_x, p->in_width);
     mr_pool_for(call->device->pool, p->batch * p->out_height, MR_MAX(1, 2 * MR_GRAIN / MR_MAX(1, row)), body, p);
 }
 
-#define MAX_ROW(dtype, type, suffix, lowest) [dtype] = {max_##suffix, max_grad_##suffix},
+#define MAX_ROW(dtype, type, sum_type, suffix, lowest) [dtype] = {max_##suffix, max_grad_##suffix},
 static const mr_pool_body max_loops[MR_DTYPE_COUNT][2] = {EACH_POOLED(MAX_ROW)};
 
 static mr_status max_pool(mr_kernel_call *call, mr_error *error)
@@ -272,7 +280,8 @@ static mr_status max_pool_grad(mr_kernel_call *call, mr_error *error)
     p.target = call->outputs[0].data;
     if (mr_tensor_count(&call->outputs[0]) == 0) return MR_OK;
     bool apart = p.window_y <= p.stride_y && p.window_x <= p.stride_x;
-    if (input->dtype == MR_FLOAT && !p.nchw && p.channels % 16 == 0 && apart && p.out_height > 0 && p.out_width > 0)
+    if (input->dtype == MR_FLOAT && !p.nchw && p.channels % 16 == 0 && apart && p.is_padded_little &&
+        p.out_height > 0 && p.out_width > 0)
         run_rows(call, &p, fast_max_grad);
     else
         mr_pool_for(call->device->pool, p.batch, 1, max_loops[input->dtype][1], &p);

@@ -251,7 +251,8 @@ static mr_status reduced_shape(mr_kernel_call *call, mr_shape *shape, bool reduc
     *shape = MR_SCALAR;
     *divisor = 1;
     for (int i = 0; i < input.rank; i++) {
-        if (reduced[i] && __builtin_mul_overflow(*divisor, input.dims[i], divisor)) *divisor = 0; /* there are no elements */
+        if (reduced[i] && __builtin_mul_overflow(*divisor, input.dims[i], divisor))
+            *divisor = 0; /* there are no elements */
         if (!reduced[i] || keep) shape->dims[shape->rank++] = reduced[i] ? 1 : input.dims[i];
     }
     return MR_OK;

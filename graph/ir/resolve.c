@@ -33,6 +33,14 @@ static mr_status check_value(const mr_op_attr *rule, const mr_attr_value *value,
             return mr_fail(error, MR_INVALID_ARGUMENT, "attr %s is \"%.*s\", which is none of its words", rule->name,
                            value->string.size_bytes < 80 ? (int)value->string.size_bytes : 80, value->string.data);
     }
+    if (rule->kind == MR_ATTR_SHAPE) {
+        if (value->shape.rank < -1 || value->shape.rank > MR_RANK_MAX)
+            return mr_fail(error, MR_INVALID_ARGUMENT, "attr %s has rank %d", rule->name, value->shape.rank);
+        for (int32_t i = 0; i < value->shape.rank; i++)
+            if (value->shape.dims[i] < -1)
+                return mr_fail(error, MR_INVALID_ARGUMENT, "attr %s has the size %" PRId64, rule->name,
+                               value->shape.dims[i]);
+    }
     if (rule->kind == MR_ATTR_INT && rule->has_minimum && !rule->is_list && value->integer < rule->minimum)
         return mr_fail(error, MR_INVALID_ARGUMENT, "attr %s is %" PRId64 ", below its minimum %" PRId64, rule->name,
                        value->integer, rule->minimum);

@@ -116,25 +116,13 @@ bool mr_gradient_axes(mr_output axes, int32_t rank, int32_t *values, int32_t *co
     return good;
 }
 
+/* The attr of a node of the same graph, which owns its values. Types are deduced from the inputs. */
 static void copy_attr(mr_node_builder *builder, const mr_attr *attr)
 {
-    if (attr->is_list) {
-        int64_t values[64];
-        if (attr->kind != MR_ATTR_INT || attr->count > 64) return;
-        for (int32_t i = 0; i < attr->count; i++) values[i] = attr->values[i].integer;
-        mr_node_set_ints(builder, attr->name, (mr_ints){values, attr->count});
-    } else if (attr->kind == MR_ATTR_INT) {
-        mr_node_set_int(builder, attr->name, attr->values[0].integer);
-    } else if (attr->kind == MR_ATTR_FLOAT) {
-        mr_node_set_float(builder, attr->name, attr->values[0].number);
-    } else if (attr->kind == MR_ATTR_BOOL) {
-        mr_node_set_bool(builder, attr->name, attr->values[0].boolean);
-    } else if (attr->kind == MR_ATTR_STRING) {
-        char text[64];
-        mr_string value = attr->values[0].string;
-        snprintf(text, sizeof text, "%.*s", (int)(value.size_bytes < 63 ? value.size_bytes : 63), value.data);
-        mr_node_set_string(builder, attr->name, text);
-    }
+    mr_error error = {0};
+    if (builder->node == nullptr || attr->kind == MR_ATTR_TYPE) return;
+    mr_status status = mr_node_put_attr(builder->node, *attr, &error);
+    if (status != MR_OK) (void)mr_graph_record(builder->graph, status, &error);
 }
 
 mr_output mr_gradient_node(mr_gradient_call *call, const char *op, mr_outputs inputs)

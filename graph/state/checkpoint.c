@@ -33,6 +33,8 @@ static mr_status check_lists(mr_kernel_call *call, int64_t count, mr_error *erro
 static mr_status key_at(mr_kernel_call *call, mr_arena *arena, int64_t index, const char **key, mr_error *error)
 {
     mr_string name = mr_tensor_strings(&call->inputs[1])[index];
+    if (memchr(name.data ? name.data : "", 0, name.size_bytes))
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "tensor name %" PRId64 " has a zero byte", index);
     *key = mr_arena_strndup(arena, name.data, name.size_bytes);
     return *key ? MR_OK : mr_fail_memory(error, name.size_bytes);
 }

@@ -8,6 +8,7 @@
 #include "graph/run/session.h"
 #include "pipeline/to_device.h"
 
+#include <assert.h>
 #include <millrace/train.h>
 #include <stdlib.h>
 #include <string.h>
@@ -58,6 +59,7 @@ mr_status mr_iterator_make(mr_session *session, const mr_node *node, mr_device *
 
 mr_status mr_iterator_start(mr_iterator_state *state, mr_error *error)
 {
+    assert(mr_is_locked(&state->mutex));
     if (state->iterator) return MR_OK;
     const source *s = state->source;
     if (!s)

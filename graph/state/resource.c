@@ -48,6 +48,8 @@ mr_status mr_resource_make(mr_resource_table *table, const mr_resource_class *cl
 {
     uint64_t hash = hash_names(container, name);
     *made = false;
+    assert(table->bucket_count == 0 || (table->bucket_count & (table->bucket_count - 1)) == 0);
+    assert(table->count <= table->bucket_count && (table->count == 0) == (table->first == nullptr));
     *resource = find(table, container, name, hash);
     if (*resource && (*resource)->class != class)
         return mr_fail(error, MR_INVALID_ARGUMENT, "%s is the name of both a %s and a %s", name,

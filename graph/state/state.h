@@ -62,6 +62,14 @@ static inline mr_tensor mr_handle(mr_dtype dtype, mr_resource *resource)
 mr_status mr_handle_get(const mr_kernel_call *call, int input, const mr_resource_class *class, mr_resource **resource,
                         mr_error *error);
 
+/* For assertions that the caller holds the mutex: true when any thread does. */
+static inline bool mr_is_locked(pthread_mutex_t *mutex)
+{
+    if (pthread_mutex_trylock(mutex) != 0) return true;
+    pthread_mutex_unlock(mutex);
+    return false;
+}
+
 /* ---- Variables ---- */
 
 typedef struct mr_variable_state {

@@ -120,7 +120,7 @@ static void normalize_picture(const mr_tensor *values, int64_t begin, int64_t pi
     }
     for (int64_t i = 0; i < pixels; i++) {
         bool finite = true;
-        for (int c = 0; c < channels; c++) finite &= isfinite(number_at(values, begin + i * channels + c)) != 0;
+        for (int c = 0; c < channels; c++) finite &= isfinite((float)number_at(values, begin + i * channels + c)) != 0;
         for (int c = 0; c < channels; c++)
             target[i * channels + c] =
                 finite ? (uint8_t)((float)number_at(values, begin + i * channels + c) * scale + offset) : bad_color[c];

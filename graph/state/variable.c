@@ -4,6 +4,7 @@
  * variable's share is the only one and on a copy otherwise, so a share that was read stays what it was for ever. */
 #include "graph/run/session.h"
 
+#include <assert.h>
 #include <string.h>
 
 static void variable_deinit(mr_resource *resource)
@@ -32,6 +33,7 @@ mr_status mr_variable_read(mr_variable_state *variable, mr_tensor *value, mr_err
 {
     pthread_mutex_lock(&variable->mutex);
     bool initialized = variable->initialized;
+    assert(!initialized || variable->value.dtype == variable->dtype);
     if (initialized) *value = mr_tensor_ref(&variable->value);
     pthread_mutex_unlock(&variable->mutex);
     return initialized ? MR_OK : mr_variable_uninitialized(variable, error);
@@ -78,6 +80,7 @@ static mr_status duplicate(mr_device *device, const mr_tensor *source, mr_tensor
 
 mr_status mr_variable_own(mr_variable_state *variable, mr_error *error)
 {
+    assert(mr_is_locked(&variable->mutex));
     if (!variable->value.buffer || mr_buffer_is_unique(variable->value.buffer)) return MR_OK;
     mr_tensor copy = {0};
     MR_TRY(duplicate(variable->device, &variable->value, &copy, error));

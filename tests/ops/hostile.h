@@ -72,6 +72,7 @@ typedef struct hostile_case {
     hostile_input inputs[HOSTILE_INPUTS_MAX];
     int attr_count;
     hostile_attr attrs[HOSTILE_ATTRS_MAX];
+    bool with_gradients; /* after the operator, its gradients by its inputs are built and run */
 } hostile_case;
 
 /* What a run gave: the outputs when status is MR_OK. */
@@ -89,7 +90,8 @@ void hostile_parse(const hostile_sample *sample, hostile_case *parsed);
 void hostile_mutate(hostile_case *changed, mr_random *random);
 /* One line that names the operator, its inputs and attrs. */
 void hostile_describe(const hostile_case *described, char *text, size_t size_bytes);
-/* Builds and runs the case; fails the test when an output contradicts its inferred shape or dtype. */
+/* Builds and runs the case; fails the test when an output contradicts its inferred shape or dtype, or a gradient
+ * has another shape than its input. */
 void hostile_run(const hostile_case *run, hostile_result *result);
 void hostile_result_deinit(hostile_result *result);
 /* The value of an input. */

@@ -3,10 +3,33 @@
 #include "tests/ops/hostile.h"
 
 static const int64_t sizes[] = {0, 0, 0, 1, 1, 2, 5, 7, 17, 1ll << 31, 1ll << 62, INT64_MAX};
-static const int64_t extremes[] = {
-    0,           1,          -1,         -2,          2,        3,         4,      5,         8,          9,
-    INT32_MAX,   INT32_MIN,  -INT32_MAX, 1ll << 31,   1 << 28,  1ll << 62, 100000, INT64_MAX, INT64_MIN, 1ll << 32,
-    INT32_MAX - 1, INT64_MIN + 1, 255, 256, -128, 64, 65};
+static const int64_t extremes[] = {0,
+                                   1,
+                                   -1,
+                                   -2,
+                                   2,
+                                   3,
+                                   4,
+                                   5,
+                                   8,
+                                   9,
+                                   INT32_MAX,
+                                   INT32_MIN,
+                                   -INT32_MAX,
+                                   1ll << 31,
+                                   1 << 28,
+                                   1ll << 62,
+                                   100000,
+                                   INT64_MAX,
+                                   INT64_MIN,
+                                   1ll << 32,
+                                   INT32_MAX - 1,
+                                   INT64_MIN + 1,
+                                   255,
+                                   256,
+                                   -128,
+                                   64,
+                                   65};
 #define COUNT(list) ((int64_t)(sizeof(list) / sizeof(list)[0]))
 #define PICK(random, list) ((list)[mr_random_below(random, (uint64_t)COUNT(list))])
 
@@ -69,7 +92,12 @@ static void change_shape(hostile_input *input, mr_random *random)
 
 static void change_values(hostile_input *input, mr_random *random)
 {
-    static const char *const texts[] = {"", "a", "no/such/directory/file", "0 0 0,1", "3 4 0,2:-", "%s%n",
+    static const char *const texts[] = {"",
+                                        "a",
+                                        "no/such/directory/file",
+                                        "0 0 0,1",
+                                        "3 4 0,2:-",
+                                        "%s%n",
                                         "a text of more than sixty-three bytes, which is as much as some buffers hold"};
     if (input->dtype == MR_STRING) {
         input->text = PICK(random, texts);

@@ -158,7 +158,8 @@ typedef struct writer {
     va_start(args, format);
     int written = vsnprintf(w->text + w->used, w->size_bytes - w->used, format, args);
     va_end(args);
-    if (written > 0) w->used += (size_t)written < w->size_bytes - w->used ? (size_t)written : w->size_bytes - w->used - 1;
+    if (written > 0)
+        w->used += (size_t)written < w->size_bytes - w->used ? (size_t)written : w->size_bytes - w->used - 1;
 }
 
 static void put_values(writer *w, const int64_t *values, int count)

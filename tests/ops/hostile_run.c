@@ -7,8 +7,8 @@
 
 static double special_number(int special)
 {
-    static const double numbers[] = {0.0,  -0.0,  NAN,   INFINITY, -INFINITY, 1e300, -1e300, 1e-310,
-                                     3e9,  -3e9,  1e19,  -1e19,    9.3e18,    255.5, -0.5,   FLT_MAX};
+    static const double numbers[] = {0.0, -0.0, NAN,  INFINITY, -INFINITY, 1e300, -1e300, 1e-310,
+                                     3e9, -3e9, 1e19, -1e19,    9.3e18,    255.5, -0.5,   FLT_MAX};
     return numbers[(size_t)(special - 1) % (sizeof numbers / sizeof numbers[0])];
 }
 
@@ -243,8 +243,7 @@ static mr_status build_graph(build *b, mr_error *error)
         mr_node_add_input_list(&builder, (mr_outputs){&b->inputs[i], count});
         i += count;
     }
-    for (int i = 0; i < c->attr_count && builder.node != nullptr; i++)
-        MR_TRY(add_attr(&builder, &c->attrs[i], error));
+    for (int i = 0; i < c->attr_count && builder.node != nullptr; i++) MR_TRY(add_attr(&builder, &c->attrs[i], error));
     b->node = mr_node_finish(&builder).node;
     return mr_graph_status(b->graph, error);
 }
@@ -277,6 +276,14 @@ static uint64_t touch(const mr_tensor *tensor)
     return sum;
 }
 
+/* As in TensorFlow, nothing compares the value that PlaceholderWithDefault passes on with its attr shape, and the
+ * gradient of SoftmaxCrossEntropyWithLogits has the broadcast shape. */
+static bool has_loose_shape(const build *b)
+{
+    return strcmp(b->of->def->op->name, "PlaceholderWithDefault") == 0 ||
+           strcmp(b->of->def->op->name, "SoftmaxCrossEntropyWithLogits") == 0;
+}
+
 static void check_output(const build *b, int32_t index, const mr_tensor *output)
 {
     static volatile uint64_t sink;
@@ -285,13 +292,53 @@ static void check_output(const build *b, int32_t index, const mr_tensor *output)
     if (output->dtype != mr_output_dtype(at))
         test_fail(__FILE__, __LINE__, "output %d is a %s, inferred is %s", index, mr_dtype_name(output->dtype),
                   mr_dtype_name(mr_output_dtype(at)));
-    /* As in TensorFlow, nothing compares the value that PlaceholderWithDefault passes on with its attr shape. */
-    bool is_checked = !mr_output_is_ref(at) && strcmp(b->node->op, "PlaceholderWithDefault") != 0;
+    bool is_checked = !mr_output_is_ref(at) && !has_loose_shape(b);
     if (is_checked && !mr_shape_compatible(output->shape, mr_output_shape(at)))
         test_fail(__FILE__, __LINE__, "output %d has shape %s, inferred is %s", index,
                   mr_shape_text(output->shape, found, sizeof found),
                   mr_shape_text(mr_output_shape(at), inferred, sizeof inferred));
     sink = sink + touch(output);
+}
+
+static bool is_real(mr_dtype dtype)
+{
+    return dtype == MR_FLOAT || dtype == MR_DOUBLE || dtype == MR_HALF || dtype == MR_BFLOAT16;
+}
+
+/* The gradients of the real outputs by the real inputs. That there are none, or that they fail, is no fault. */
+static void run_gradients(build *b, mr_session *session)
+{
+    mr_output xs[HOSTILE_INPUTS_MAX], ys[HOSTILE_OUTPUTS_MAX], gradients[HOSTILE_INPUTS_MAX] = {0};
+    int inputs[HOSTILE_INPUTS_MAX];
+    int32_t x_count = 0, y_count = 0, count = 0;
+    for (int i = 0; i < b->of->input_count; i++) {
+        if (b->of->inputs[i].form != HOSTILE_TENSOR || !is_real(b->of->inputs[i].dtype)) continue;
+        inputs[x_count] = i;
+        xs[x_count++] = b->inputs[i];
+    }
+    for (int32_t i = 0; i < mr_node_output_count(b->node) && y_count < HOSTILE_OUTPUTS_MAX; i++)
+        if (is_real(mr_output_dtype((mr_output){b->node, i}))) ys[y_count++] = (mr_output){b->node, i};
+    if (x_count == 0 || y_count == 0) return;
+    mr_gradients(b->graph, (mr_outputs){ys, y_count}, (mr_outputs){xs, x_count}, nullptr, gradients);
+    mr_error error = {0};
+    if (mr_graph_status(b->graph, &error) != MR_OK) return;
+    for (int32_t i = 0; i < x_count; i++) {
+        if (gradients[i].node == nullptr) continue;
+        inputs[count] = inputs[i];
+        gradients[count++] = gradients[i];
+    }
+    mr_tensor results[HOSTILE_INPUTS_MAX] = {0};
+    if (mr_session_run(session, (mr_feeds){b->feeds, b->feed_count}, (mr_outputs){gradients, count}, results, nullptr,
+                       0, &error) != MR_OK)
+        return;
+    for (int32_t i = 0; i < count; i++) {
+        char given[MR_SHAPE_TEXT_SIZE], found[MR_SHAPE_TEXT_SIZE];
+        if (!has_loose_shape(b) && !mr_shape_equal(results[i].shape, b->values[inputs[i]].shape))
+            test_fail(__FILE__, __LINE__, "the gradient by input %d has shape %s, the input %s", inputs[i],
+                      mr_shape_text(results[i].shape, found, sizeof found),
+                      mr_shape_text(b->values[inputs[i]].shape, given, sizeof given));
+        mr_tensor_deinit(&results[i]);
+    }
 }
 
 static mr_status run_session(build *b, hostile_result *result)
@@ -305,11 +352,12 @@ static mr_status run_session(build *b, hostile_result *result)
         if (mr_dtype_size(mr_output_dtype(output)) > 0) fetches[result->output_count++] = output;
     }
     if (status == MR_OK)
-        status = mr_session_run(session, (mr_feeds){b->feeds, b->feed_count},
-                                (mr_outputs){fetches, result->output_count}, result->outputs, &b->node, 1,
-                                &result->error);
+        status =
+            mr_session_run(session, (mr_feeds){b->feeds, b->feed_count}, (mr_outputs){fetches, result->output_count},
+                           result->outputs, &b->node, 1, &result->error);
     for (int32_t i = 0; i < result->output_count && status == MR_OK; i++)
         check_output(b, fetches[i].index, &result->outputs[i]);
+    if (status == MR_OK && b->of->with_gradients) run_gradients(b, session);
     if (status != MR_OK) result->output_count = 0;
     mr_session_free(session);
     return status;

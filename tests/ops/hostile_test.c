@@ -104,6 +104,7 @@ static void run_sample(const hostile_sample *sample)
     hostile_case c;
     hostile_result result;
     hostile_parse(sample, &c);
+    c.with_gradients = true;
     if (run_case(&c, "sample", &result) == MR_OK ||
         (sample->failure != nullptr && strstr(result.error.message, sample->failure) != nullptr))
         shared->sample_succeeded = true;
@@ -134,6 +135,7 @@ static void run_operator(const char *op, const int *samples, int sample_count)
         hostile_parse(hostile_sample_at(samples[mr_random_below(&random, (uint64_t)sample_count)]), &c);
         for (int changes = 1 + (int)mr_random_below(&random, 3); changes > 0; changes--) hostile_mutate(&c, &random);
         hostile_result result;
+        c.with_gradients = at % 3 == 1;
         (void)run_case(&c, label, &result);
         hostile_result_deinit(&result);
         if (at % 2 == 0) run_each_source(&c, label);

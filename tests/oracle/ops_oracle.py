@@ -386,11 +386,101 @@ def image_cases():
     add("DecodePng", 0, contents=png, dtype=tf.uint16)
 
 
+def empty_cases():
+    """Tensors without elements: no batch, no channels, no height, no classes."""
+    ones = dict(strides=[1, 1, 1, 1], padding="SAME")
+    for shape in [[0, 5, 4, 3], [2, 0, 4, 3], [2, 5, 4, 0]]:
+        x, c = values(shape), shape[3]
+        scale, none = values([c]), np.zeros([0], np.float32)
+        for training in [True, False]:
+            given = none if training else scale
+            for name in ["FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3"]:
+                add(name, 0, x=x, scale=scale, offset=scale, mean=given, variance=given, is_training=training)
+            add("FusedBatchNormV3", 0, x=x, scale=scale, offset=scale, mean=scale, variance=scale, exponential_avg_factor=0.5,
+                is_training=training)
+            statistics = dict(scale=scale, reserve_space_1=scale, reserve_space_2=scale, is_training=training)
+            add("FusedBatchNormGrad", 0, y_backprop=x, x=x, **statistics)
+            add("FusedBatchNormGradV3", 0, y_backprop=x, x=x, reserve_space_3=scale, **statistics)
+        window = dict(ksize=[1, 2, 2, 1], **ones)
+        add("MaxPool", 0, input=x, **window)
+        add("MaxPoolGrad", 0, orig_input=x, orig_output=x, grad=x, **window)
+        add("AvgPool", 0, value=x, **window)
+        add("AvgPoolGrad", 0, orig_input_shape=np.array(shape, np.int32), grad=x, **window)
+    add("MaxPool", 0, input=values([2, 1, 4, 3]), ksize=[1, 2, 2, 1], strides=[1, 1, 1, 1], padding="VALID")
+    for shape, filters in [([0, 5, 4, 3], [3, 2, 3, 7]), ([2, 5, 4, 3], [3, 2, 3, 0])]:
+        x, f, dy = values(shape), values(filters), values(shape[:3] + filters[3:])
+        add("Conv2D", 0, input=x, filter=f, **ones)
+        add("Conv2DBackpropInput", 0, input_sizes=np.array(shape, np.int32), filter=f, out_backprop=dy, **ones)
+        add("Conv2DBackpropFilter", 0, input=x, filter_sizes=np.array(filters, np.int32), out_backprop=dy, **ones)
+    for shape in [[0, 3], [2, 0]]:
+        add("Softmax", 0, logits=values(shape))
+        add("LogSoftmax", 0, logits=values(shape))
+        add("SoftmaxCrossEntropyWithLogits", 0, features=values(shape), labels=values(shape))
+        add("BiasAddGrad", 0, out_backprop=values(shape))
+        add("L2Loss", 0, t=values(shape))
+    add("SparseSoftmaxCrossEntropyWithLogits", 0, features=values([0, 3]), labels=values([0], np.int64))
+    for dtype in NUMBERS + NARROW + HALVES[:1]:
+        for name in ["Sum", "Mean", "Prod", "Max", "Min"]:
+            for axis in [0, 1]:
+                add(name, 0, input=values([0, 3], dtype), axis=np.array([axis], np.int32))
+    add("ArgMax", 0, input=values([0, 3]), dimension=np.int32(1))
+    add("MatMul", 0, a=values([2, 0]), b=values([0, 3]))
+    add("MatMul", 0, a=values([2, 0], np.int32), b=values([0, 3], np.int32))
+    add("GatherNd", 0, params=values([0, 3]), indices=values([0, 1], np.int32))
+    add("UnsortedSegmentSum", 0, data=values([4, 0]), segment_ids=np.array([0, 1, 2, -1], np.int32), num_segments=np.int32(3))
+    add("OneHot", 0, indices=values([0], np.int64), depth=np.int32(3), on_value=np.float32(1), off_value=np.float32(0))
+    add("OneHot", 0, indices=values([2], np.int64), depth=np.int32(0), on_value=np.float32(1), off_value=np.float32(0))
+    add("Tile", 0, input=values([2, 3]), multiples=np.array([0, 1], np.int32))
+    add("Split", 0, axis=np.int32(0), value=values([0, 3]), num_split=2)
+    add("ResizeBilinear", 0, images=values([0, 5, 4, 3]), size=np.array([3, 7], np.int32))
+    add("ResizeBilinearGrad", 0, grads=values([0, 3, 7, 3]), original_image=values([0, 5, 4, 3]))
+    add("ResizeBilinearGrad", 0, grads=values([2, 3, 7, 0]), original_image=values([2, 5, 4, 0]))
+
+
+def extreme_cases():
+    """Integers at both ends of their range, and real numbers that no integer holds."""
+    for dtype in [np.int32, np.int64, np.int8, np.int16]:
+        low, high = np.iinfo(dtype).min, np.iinfo(dtype).max
+        x, y = np.array([low, high, low, high, 5], dtype), np.array([-1, 1, 1, high, -3], dtype)
+        for name in ["Add", "Sub", "Mul", "Div", "TruncateDiv", "FloorDiv", "FloorMod", "Maximum", "Minimum"]:
+            add(name, 0, x=x, y=y)
+        for name in ["Abs", "Neg", "Sign", "Square"]:
+            add(name, 0, x=x)
+        add("AddN", 0, inputs=[x, x, y])
+        for name in ["Sum", "Prod", "Max", "Min"]:
+            add(name, 0, input=x, axis=np.array([0], np.int32))
+        if dtype != np.int64:  # TensorFlow's mean of int64 may overflow in any order
+            add("Mean", 0, input=np.array([high] * 300, dtype), axis=np.array([0], np.int32))
+            add("Mean", 0, input=np.array([low] * 300, dtype), axis=np.array([0], np.int32))
+        add("UnsortedSegmentSum", 0, data=x, segment_ids=np.array([0, 0, 1, 1, 1], np.int32), num_segments=np.int32(2))
+    for dtype in [np.uint8, np.uint16]:
+        add("Mean", 0, input=np.array([np.iinfo(dtype).max] * 300, dtype), axis=np.array([0], np.int32))
+        add("Prod", 0, input=np.array([np.iinfo(dtype).max] * 3, dtype), axis=np.array([0], np.int32))
+    for dtype in [np.int32, np.int64]:
+        low, high = np.iinfo(dtype).min, np.iinfo(dtype).max
+        add("MatMul", 0, a=np.array([[low, high]], dtype), b=np.array([[high], [high]], dtype))
+        add("Pow", 0, x=np.array([low, high, 3], dtype), y=np.array([2, 3, 90], dtype))
+        add("SquaredDifference", 0, x=np.array([low, high], dtype), y=np.array([high, low], dtype))
+    odd = [NAN, INF, -INF, 3e9, -3e9, 1e19, -1e19, 9.3e18, 1.8e19, 2.0**31, -2.0**31, 2.0**32, 2.0**63, -2.0**63, 255.5, 256, 300, -1.5,
+           -129, 32768, -32769, 70000]
+    for source in [np.float32, np.float64] + HALVES:
+        with np.errstate(over="ignore"):
+            x = np.array(odd, np.float64).astype(source)
+        for target in [tf.int32, tf.int64, tf.uint64, tf.bool]:
+            add("Cast", 0, x=x, DstT=target)
+        # TensorFlow's vector loops saturate narrow types, its scalar loops do not: one element is always a scalar.
+        for target in [tf.int8, tf.int16, tf.uint8, tf.uint16, tf.uint32]:
+            for number in x:
+                add("Cast", 0, x=np.array([number], source), DstT=target)
+
+
 def is_unset(op, index):
     """Outputs that TensorFlow leaves as they were in memory."""
-    if op.type != "FusedBatchNormV3":
+    if not op.type.startswith("FusedBatchNorm") or "Grad" in op.type:
         return False
-    return index == 5 or index >= 3 and not op.get_attr("is_training")
+    if op.inputs[0].shape.num_elements() == 0:
+        return index >= 3
+    return op.type == "FusedBatchNormV3" and (index == 5 or index >= 3 and not op.get_attr("is_training"))
 
 
 ATTR_KINDS = {"s": "s", "i": "i", "f": "f", "b": "b", "type": "t", "shape": "p"}
@@ -486,7 +576,7 @@ def main():
     graph = tf.Graph()
     with graph.as_default():
         for make in [unary_cases, binary_cases, select_cases, array_cases, reduce_cases, matmul_cases, conv_cases, pool_cases, norm_cases,
-                     softmax_cases, random_cases, image_cases]:
+                     softmax_cases, random_cases, image_cases, empty_cases, extreme_cases]:
             make()
     config = tf.compat.v1.ConfigProto(intra_op_parallelism_threads=2, inter_op_parallelism_threads=1)
     config.graph_options.optimizer_options.opt_level = -1
