@@ -127,7 +127,27 @@ mr_node *mr_graph_find(const mr_graph *graph, const char *name)
     return id < 0 || id >= graph->node_count ? nullptr : graph->nodes[id];
 }
 
-mr_output mr_graph_find_output(const mr_graph *graph, const char *name)
+/* The result for a name that is not found: each name once. Beyond the limit, or without memory, it has no name. */
+static mr_output missing_output(mr_graph *graph, const char *name)
+{
+    int32_t i = 0;
+    while (i < graph->missing_count && strcmp(graph->missing[i], name) != 0) i++;
+    if (i == MR_MISSING_MAX) return (mr_output){0};
+    if (i == graph->missing_count) {
+        graph->missing[i] = mr_arena_strdup(&graph->arena, name);
+        if (graph->missing[i] == nullptr) return (mr_output){0};
+        graph->missing_count++;
+    }
+    return (mr_output){.index = -1 - i};
+}
+
+const char *mr_graph_missing_name(const mr_graph *graph, mr_output output)
+{
+    bool is_missing = output.node == nullptr && output.index < 0 && -1 - output.index < graph->missing_count;
+    return is_missing ? graph->missing[-1 - output.index] : nullptr;
+}
+
+static mr_output find_by_name(const mr_graph *graph, const char *name)
 {
     const char *colon = name == nullptr ? nullptr : strrchr(name, ':');
     mr_output output = {0};
@@ -146,6 +166,12 @@ mr_output mr_graph_find_output(const mr_graph *graph, const char *name)
     }
     bool exists = output.node != nullptr && output.index < output.node->output_count;
     return exists ? output : (mr_output){0};
+}
+
+mr_output mr_graph_find_output(const mr_graph *graph, const char *name)
+{
+    mr_output output = find_by_name(graph, name);
+    return output.node != nullptr || name == nullptr ? output : missing_output((mr_graph *)graph, name);
 }
 
 int32_t mr_graph_node_count(const mr_graph *graph)

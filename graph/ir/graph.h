@@ -107,6 +107,9 @@ typedef struct mr_binding {
     struct mr_binding *next;
 } mr_binding;
 
+/* Names of outputs that were not found are kept for error messages up to this many. */
+constexpr int32_t MR_MISSING_MAX = 64;
+
 struct mr_graph {
     mr_arena arena;
     mr_arena scratch; /* of one call, reset at its end */
@@ -129,6 +132,9 @@ struct mr_graph {
     bool has_seed;
     int64_t seed;
     int64_t seed_count; /* operators without a seed of their own so far */
+    /* Names that mr_graph_find_output did not find: its result for name i is {nullptr, -1 - i}. */
+    int32_t missing_count;
+    const char *missing[MR_MISSING_MAX];
     int32_t collection_count;
     int32_t collection_capacity;
     mr_collection *collections;
@@ -140,6 +146,9 @@ struct mr_graph {
     const uint8_t *saver_def;
     size_t saver_def_size_bytes;
 };
+
+/* The name that mr_graph_find_output did not find and returned `output` for; null for any other output. */
+const char *mr_graph_missing_name(const mr_graph *graph, mr_output output);
 
 /* ---- Names (names.c) ---- */
 

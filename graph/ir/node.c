@@ -91,7 +91,12 @@ mr_status mr_node_append_control(mr_node *node, mr_node *before, mr_error *error
 
 static mr_status check_input(const mr_node *node, mr_output input, mr_error *error)
 {
-    if (input.node == nullptr) return mr_fail(error, MR_INVALID_ARGUMENT, "input %d is no output", node->input_count);
+    if (input.node == nullptr) {
+        const char *name = mr_graph_missing_name(node->graph, input);
+        if (name != nullptr)
+            return mr_fail(error, MR_NOT_FOUND, "input %d: the graph has no output %s", node->input_count, name);
+        return mr_fail(error, MR_INVALID_ARGUMENT, "input %d is not an output of a graph", node->input_count);
+    }
     if (input.node->graph != node->graph)
         return mr_fail(error, MR_INVALID_ARGUMENT, "input %d, %s, belongs to another graph", node->input_count,
                        input.node->name);

@@ -171,15 +171,15 @@ static mr_status take_results(const mr_step *step, mr_plan *plan, mr_tensor *res
     return MR_OK;
 }
 
-static mr_status run_calls(mr_plan *plan, bool trace, mr_error *error)
+mr_status mr_plan_run_calls(mr_plan *plan, int32_t first, int32_t end, uint64_t began_ns, mr_error *error)
 {
-    if (!trace) {
-        for (int32_t i = 0; i < plan->call_count; i++) MR_TRY(run_call(plan, &plan->calls[i], error));
+    assert(0 <= first && first <= end && end <= plan->call_count);
+    if (began_ns == 0) {
+        for (int32_t i = first; i < end; i++) MR_TRY(run_call(plan, &plan->calls[i], error));
         return MR_OK;
     }
-    uint64_t began_ns = now_ns();
-    plan->traced_count = 0;
-    for (int32_t i = 0; i < plan->call_count; i++) {
+    assert(plan->traced_count == first);
+    for (int32_t i = first; i < end; i++) {
         uint64_t start_ns = now_ns();
         MR_TRY(run_call(plan, &plan->calls[i], error));
         plan->start_ns[i] = start_ns - began_ns;
@@ -189,12 +189,45 @@ static mr_status run_calls(mr_plan *plan, bool trace, mr_error *error)
     return MR_OK;
 }
 
-mr_status mr_plan_run(mr_step *step, const mr_tensor *values, mr_tensor *results, mr_error *error)
+/* All calls: first those up to the guard, where there is one. */
+static mr_status run_all(mr_step *step, const mr_tensor *values, bool trace, bool *diverged, mr_error *error)
 {
     mr_plan *plan = step->plan;
+    uint64_t began_ns = trace ? now_ns() : 0;
+    int32_t done = 0;
+    plan->traced_count = 0;
+    if (step->guard >= 0) {
+        MR_TRY(mr_guard_run(step, began_ns, diverged, error));
+        if (*diverged) return mr_guard_examine(step, values, error);
+        done = plan->guard_calls;
+    }
+    return mr_plan_run_calls(plan, done, plan->call_count, began_ns, error);
+}
+
+/* Between runs every slot but the constants is empty. */
+static void assert_is_idle(const mr_plan *plan)
+{
+#ifndef NDEBUG
+    for (int32_t i = 0; i < plan->owned_count; i++) {
+        assert(plan->owned[i] >= 0 && plan->owned[i] < plan->slot_count);
+        assert(!plan->slots[plan->owned[i]].buffer);
+    }
+    for (int32_t i = 0; i < plan->kept_count; i++) assert(!plan->kept[i].buffer);
+#else
+    (void)plan;
+#endif
+}
+
+mr_status mr_plan_run(mr_step *step, const mr_tensor *values, mr_tensor *results, bool trace, bool *diverged,
+                      mr_error *error)
+{
+    mr_plan *plan = step->plan;
+    assert(mr_mutex_is_held(&step->mutex));
+    assert(plan && plan->graph_version == step->session->graph->version);
+    assert_is_idle(plan);
     for (int32_t i = 0; i < step->fetch_count; i++) results[i] = (mr_tensor){0};
     mr_status status = set_feeds(step, plan, values, error);
-    if (status == MR_OK) status = run_calls(plan, step->session->trace, error);
+    if (status == MR_OK) status = run_all(step, values, trace, diverged, error);
     for (int32_t i = 0; i < plan->wait_count; i++) {
         mr_status waited = plan->waits[i]->functions->wait(plan->waits[i], status == MR_OK ? error : nullptr);
         if (status == MR_OK) status = waited;
@@ -202,10 +235,12 @@ mr_status mr_plan_run(mr_step *step, const mr_tensor *values, mr_tensor *results
     if (status == MR_OK) status = take_results(step, plan, results, error);
     if (status != MR_OK || plan->wait_count > 0)
         for (int32_t i = 0; i < plan->owned_count; i++) mr_tensor_deinit(&plan->slots[plan->owned[i]]);
+    for (int32_t i = 0; i < plan->kept_count; i++) mr_tensor_deinit(&plan->kept[i]);
     for (int32_t i = 0; i < step->feed_count; i++) {
         mr_tensor_deinit(&plan->fed[i]);
         plan->slots[plan->feed_slots[i]] = (mr_tensor){0};
     }
+    assert_is_idle(plan);
     if (status == MR_OK) return MR_OK;
     for (int32_t i = 0; i < step->fetch_count; i++) mr_tensor_deinit(&results[i]);
     return status;

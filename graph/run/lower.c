@@ -253,6 +253,35 @@ static mr_status lower_fetches(lowering *l, mr_error *error)
     return MR_OK;
 }
 
+/* Whether an examination must not repeat the call: it takes an element, say, or changes a variable. */
+static bool is_kept(const mr_call *call)
+{
+    bool kept = call->state != nullptr;
+    for (int32_t i = 0; i < call->input_count; i++) kept |= call->inputs[i].mode == MR_INPUT_UPDATE;
+    return kept;
+}
+
+/* A guard that no call makes (a constant, a variable) is checked after all of them. */
+static mr_status lower_guard(lowering *l, mr_error *error)
+{
+    mr_plan *plan = l->plan;
+    int32_t guard = l->planner->step->guard;
+    for (int32_t i = 0; i < plan->call_count; i++) plan->calls[i].first_kept = -1;
+    if (guard < 0) return MR_OK;
+    const mr_tensor *slot = &plan->slots[plan->fetch_slots[guard]];
+    plan->guard_calls = plan->call_count;
+    for (int32_t i = 0; i < plan->call_count && plan->guard_calls == plan->call_count; i++)
+        if (slot >= plan->calls[i].outputs && slot < plan->calls[i].outputs + plan->calls[i].output_count)
+            plan->guard_calls = i + 1;
+    for (int32_t i = 0; i < plan->guard_calls; i++) {
+        if (!is_kept(&plan->calls[i])) continue;
+        plan->calls[i].first_kept = plan->kept_count;
+        plan->kept_count += plan->calls[i].output_count;
+    }
+    plan->kept = NEW(mr_tensor, plan->kept_count);
+    return plan->kept ? MR_OK : mr_fail_memory(error, sizeof(mr_tensor) * (size_t)plan->kept_count);
+}
+
 static mr_status lower_waits(lowering *l, mr_error *error)
 {
     mr_plan *plan = l->plan;
@@ -277,6 +306,7 @@ static mr_status lower_all(lowering *l, mr_error *error)
     }
     assert(calls == l->plan->call_count);
     MR_TRY(lower_fetches(l, error));
+    MR_TRY(lower_guard(l, error));
     return lower_waits(l, error);
 }
 

@@ -1,11 +1,15 @@
 /* Order: a sequence of the plan's nodes that respects data and control edges.
  *
  * Where edges leave a choice the order in which the graph was made decides, which is a good one for memory: builders make
- * a layer's gradients together. Two exceptions, both by what a node would do if it ran now:
+ * a layer's gradients together. Three exceptions, all by what a node would do if it ran now:
  *   a node that frees more than it makes goes first;
  *   a node that updates a variable goes after all that read the variable, so that the update finds the value unshared
- *   and works in place. TensorFlow leaves such pairs to chance; here they always read what was there before. */
+ *   and works in place. TensorFlow leaves such pairs to chance; here they always read what was there before;
+ *   in a step with a guard, a node that updates a variable goes after the guard. */
 #include "graph/run/session.h"
+
+#include <assert.h>
+#include <string.h>
 
 /* Consumers of each node, as one array cut by `begins`; an edge for each input and control. */
 typedef struct edges {
@@ -54,11 +58,12 @@ static mr_status find_edges(mr_planner *planner, edges *found, mr_error *error)
 /* Keys in a heap, the smallest first: a node's class above its number. */
 typedef struct heap {
     int64_t *keys;
-    int32_t count;
+    int32_t count, capacity;
 } heap;
 
 static void heap_push(heap *h, int64_t key)
 {
+    assert(h->count < h->capacity && key >= 0);
     int32_t i = h->count++;
     for (; i > 0 && h->keys[(i - 1) / 2] > key; i = (i - 1) / 2) h->keys[i] = h->keys[(i - 1) / 2];
     h->keys[i] = key;
@@ -66,6 +71,7 @@ static void heap_push(heap *h, int64_t key)
 
 static int64_t heap_pop(heap *h)
 {
+    assert(h->count > 0);
     int64_t top = h->keys[0], key = h->keys[--h->count];
     int32_t i = 0;
     for (int32_t child; (child = 2 * i + 1) < h->count; i = child) {
@@ -93,6 +99,7 @@ typedef struct scheduler {
     int32_t *uses;      /* by value: consumers that have not run */
     int32_t *readers;   /* by value, of handles: nodes that read the variable and have not run */
     updater **updaters; /* by value, of handles */
+    int32_t guard;      /* the node whose output is the guard, until it is done; else -1 */
 } scheduler;
 
 /* The handle whose variable the value is a share of, so far as edges tell: what reads it, or passes it on. */
@@ -142,7 +149,7 @@ static int64_t key_of(const scheduler *s, int32_t index)
     for (int32_t i = 0; i < node->input_count; i++) {
         const mr_plan_value *value = &planner->values[node->inputs[i]];
         int32_t handle = updates(planner, node, i) ? mr_plan_handle(planner, node->inputs[i]) : -1;
-        if (handle >= 0 && s->readers[handle] > 0) return (int64_t)CLASS_DEFERRED << 32 | index;
+        if (handle >= 0 && (s->readers[handle] > 0 || s->guard >= 0)) return (int64_t)CLASS_DEFERRED << 32 | index;
         if (value->kind == MR_VALUE_OUTPUT && !value->is_ref && !value->fetched && s->uses[node->inputs[i]] == 1)
             freed_bytes += mr_plan_value_bytes(value);
     }
@@ -153,29 +160,52 @@ static int64_t key_of(const scheduler *s, int32_t index)
     return (int64_t)(freed_bytes > made_bytes ? CLASS_FREES : CLASS_PLAIN) << 32 | index;
 }
 
+/* Updaters that wait for nothing but what they were deferred for. */
+static void push_ready_updaters(scheduler *s, int32_t handle)
+{
+    for (const updater *u = s->updaters[handle]; u; u = u->next)
+        if (!s->done[u->node] && s->edges.waiting[u->node] == 0) heap_push(&s->ready, key_of(s, u->node));
+}
+
 static void run_node(scheduler *s, int32_t index)
 {
     mr_planner *planner = s->planner;
     const mr_plan_node *node = &planner->nodes[index];
+    assert(node->live && !s->done[index] && s->edges.waiting[index] == 0);
     s->done[index] = true;
+    if (index == s->guard) {
+        s->guard = -1;
+        for (int32_t i = 0; i < planner->value_count; i++) push_ready_updaters(s, i);
+    }
     if (node->kernel || node->is_copy) planner->order[planner->order_count++] = index;
     for (int32_t i = 0; i < node->input_count; i++) {
         s->uses[node->inputs[i]]--;
         int32_t handle = share_of(planner, node->inputs[i], 0);
-        if (handle < 0 || updates(planner, node, i) || --s->readers[handle] > 0) continue;
-        for (const updater *u = s->updaters[handle]; u; u = u->next)
-            if (!s->done[u->node] && s->edges.waiting[u->node] == 0) heap_push(&s->ready, key_of(s, u->node));
+        assert(s->uses[node->inputs[i]] >= 0);
+        if (handle < 0 || updates(planner, node, i)) continue;
+        assert(s->readers[handle] > 0);
+        if (--s->readers[handle] == 0) push_ready_updaters(s, handle);
     }
     for (int32_t i = s->edges.begins[index]; i < s->edges.begins[index + 1]; i++) {
         int32_t consumer = s->edges.consumers[i];
+        assert(planner->nodes[consumer].live && s->edges.waiting[consumer] > 0);
         if (--s->edges.waiting[consumer] == 0) heap_push(&s->ready, key_of(s, consumer));
     }
+}
+
+/* The live node that makes the guard's value, or -1. */
+static int32_t guard_node(const mr_planner *planner)
+{
+    int32_t guard = planner->step->guard;
+    if (guard < 0) return -1;
+    const mr_plan_value *value = &planner->values[planner->fetch_values[guard]];
+    return value->kind == MR_VALUE_OUTPUT && !value->is_ref ? value->producer : -1;
 }
 
 mr_status mr_plan_order(mr_planner *planner, mr_error *error)
 {
     size_t nodes = (size_t)planner->node_count + 1, values = (size_t)planner->value_count + 1;
-    scheduler s = {.planner = planner};
+    scheduler s = {.planner = planner, .guard = guard_node(planner)};
     MR_TRY(find_edges(planner, &s.edges, error));
     s.done = MR_ARENA_NEW(&planner->arena, bool, nodes);
     s.uses = MR_ARENA_NEW(&planner->arena, int32_t, values);
@@ -184,10 +214,12 @@ mr_status mr_plan_order(mr_planner *planner, mr_error *error)
     planner->order = MR_ARENA_NEW(&planner->arena, int32_t, nodes);
     if (!s.done || !s.uses || !s.readers || !s.updaters || !planner->order) return mr_fail_memory(error, nodes);
     MR_TRY(find_readers(&s, error));
-    size_t pushes = nodes; /* each node once, and an updater once more for each handle it takes */
+    size_t pushes =
+        nodes; /* each node once, and an updater twice more for each handle it takes: readers done, guard done */
     for (int32_t i = 0; i < planner->value_count; i++)
-        for (const updater *u = s.updaters[i]; u; u = u->next) pushes++;
+        for (const updater *u = s.updaters[i]; u; u = u->next) pushes += 2;
     s.ready.keys = MR_ARENA_NEW(&planner->arena, int64_t, pushes);
+    s.ready.capacity = (int32_t)pushes;
     if (!s.ready.keys) return mr_fail_memory(error, pushes * 8);
     for (int32_t i = 0; i < planner->node_count; i++)
         if (planner->nodes[i].live && s.edges.waiting[i] == 0) heap_push(&s.ready, key_of(&s, i));
@@ -195,14 +227,34 @@ mr_status mr_plan_order(mr_planner *planner, mr_error *error)
         int32_t index = (int32_t)(heap_pop(&s.ready) & INT32_MAX);
         if (!s.done[index]) run_node(&s, index);
     }
+    for (int32_t i = 0; i < planner->node_count; i++) assert(!planner->nodes[i].live || s.done[i]);
     return MR_OK;
+}
+
+/* The error for live nodes that wait for each other: a loop of the graph, or a cycle that no graph should have. */
+static mr_status cycle_error(const mr_planner *planner, const edges *found, mr_error *error)
+{
+    const mr_node *stuck = nullptr;
+    for (int32_t i = 0; i < planner->node_count; i++) {
+        const mr_node *node = planner->nodes[i].node;
+        if (!planner->nodes[i].live || found->waiting[i] == 0) continue;
+        if (strcmp(node->op, "NextIteration") == 0 || strcmp(node->op, "RefNextIteration") == 0)
+            return mr_fail(error, MR_UNIMPLEMENTED,
+                           "%s (%s): it is part of a loop (tf.while_loop), and loops are not supported yet", node->name,
+                           node->op);
+        if (!stuck) stuck = node;
+    }
+    if (!stuck) return mr_fail(error, MR_INTERNAL, "the plan has a cycle");
+    return mr_fail(error, MR_INVALID_ARGUMENT, "%s (%s) waits for its own output: the graph has a cycle", stuck->name,
+                   stuck->op);
 }
 
 mr_status mr_plan_topological(mr_planner *planner, int32_t **order, int32_t *count, mr_error *error)
 {
     edges found = {0};
     MR_TRY(find_edges(planner, &found, error));
-    heap ready = {.keys = MR_ARENA_NEW(&planner->arena, int64_t, (size_t)planner->node_count + 1)};
+    heap ready = {.keys = MR_ARENA_NEW(&planner->arena, int64_t, (size_t)planner->node_count + 1),
+                  .capacity = planner->node_count + 1};
     *order = MR_ARENA_NEW(&planner->arena, int32_t, (size_t)planner->node_count + 1);
     if (!ready.keys || !*order) return mr_fail_memory(error, (size_t)planner->node_count * 8);
     int32_t live = 0;
@@ -218,10 +270,6 @@ mr_status mr_plan_topological(mr_planner *planner, int32_t **order, int32_t *cou
         for (int32_t i = found.begins[node]; i < found.begins[node + 1]; i++)
             if (--found.waiting[found.consumers[i]] == 0) heap_push(&ready, found.consumers[i]);
     }
-    if (*count == live) return MR_OK;
-    for (int32_t i = 0; i < planner->node_count; i++)
-        if (planner->nodes[i].live && found.waiting[i] > 0)
-            return mr_fail(error, MR_INVALID_ARGUMENT, "%s (%s) waits for its own output: the graph has a cycle",
-                           planner->nodes[i].node->name, planner->nodes[i].node->op);
-    return mr_fail(error, MR_INTERNAL, "the plan has a cycle");
+    assert(*count <= live);
+    return *count == live ? MR_OK : cycle_error(planner, &found, error);
 }

@@ -8,7 +8,7 @@
  *   fuse   chains for which there is one kernel become one node
  *   copy   values that are needed on another device are copied there
  *   order  a sequence that respects edges, runs early what frees memory, and updates variables after their readers
- *   lower  values become slots, nodes become calls, and each slot is given back after its last use
+ *   lower  values become slots, nodes become calls, and each slot is released after its last use
  * What the planner works with lives in its arena and is gone afterwards; what the step needs lives in the step's.
  *
  * A value is what flows along edges: a feed, a constant, or an output of a node. A step holds one slot for each. */
@@ -141,6 +141,9 @@ typedef struct mr_call {
     const int32_t *releases; /* slots that are given back after the call */
     bool plain;              /* every input is MR_INPUT_SLOT */
     mr_node_state *state;    /* of a stateful node; else null */
+    int32_t first_kept;      /* in the plan's kept outputs; -1: the call may be repeated */
+    bool drew;               /* in a guarded run: it drew random numbers, from draws_before on */
+    uint64_t draws_before;
 } mr_call;
 
 typedef struct mr_plan {
@@ -164,6 +167,11 @@ typedef struct mr_plan {
     mr_device **waits;                /* devices that are waited for at the end of a run */
     uint64_t *start_ns, *duration_ns; /* by call, when tracing */
     int32_t traced_count;
+    /* Of a step with a guard: its value is there after this many calls. The kept calls among them, which are not repeated
+     * when a diverged run is examined, have their outputs here until the run ends. */
+    int32_t guard_calls;
+    int32_t kept_count;
+    mr_tensor *kept;
 } mr_plan;
 
 struct mr_step {
@@ -176,6 +184,7 @@ struct mr_step {
     mr_output *feeds;
     mr_output *fetches;
     mr_node **targets;
+    int32_t guard; /* a fetch that must be finite, before variables are updated; -1: none */
     mr_plan *plan;
 };
 
@@ -184,7 +193,24 @@ mr_status mr_plan_make(mr_step *step, mr_error *error);
 void mr_plan_free(mr_plan *plan);
 /* Puts "node (Op): " before the message that *error holds, unless it begins so; returns status. */
 mr_status mr_call_named(const mr_kernel_node *node, mr_status status, mr_error *error);
-/* One run; with the step's mutex held. */
-mr_status mr_plan_run(mr_step *step, const mr_tensor *values, mr_tensor *results, mr_error *error);
+/* One run; with the step's mutex held. diverged: see mr_session_run_guarded. */
+mr_status mr_plan_run(mr_step *step, const mr_tensor *values, mr_tensor *results, bool trace, bool *diverged,
+                      mr_error *error);
+/* The calls from first to before end, on slots that the calls before them have filled. began_ns: of the run, when it is
+ * traced; else 0. */
+mr_status mr_plan_run_calls(mr_plan *plan, int32_t first, int32_t end, uint64_t began_ns, mr_error *error);
+
+/* ---- The guard of a step (guard.c) ---- */
+
+/* The first element that is not finite, or with nan_only the first NaN; -1 without one. In host memory; other dtypes than
+ * the floating-point ones are finite. */
+int64_t mr_tensor_find_nonfinite(const mr_tensor *tensor, bool nan_only);
+/* "nan", "inf" or "-inf": what the element is. */
+const char *mr_tensor_nonfinite_text(const mr_tensor *tensor, int64_t index);
+/* Runs the calls up to the guard, keeping what an examination must not repeat; then checks the guard. */
+mr_status mr_guard_run(mr_step *step, uint64_t began_ns, bool *diverged, mr_error *error);
+/* After a guard that is not finite: runs the same calls again on the same data, and names in *error the first tensor that
+ * is not finite. Returns MR_INVALID_ARGUMENT. */
+mr_status mr_guard_examine(mr_step *step, const mr_tensor *values, mr_error *error);
 
 #endif

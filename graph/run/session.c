@@ -1,10 +1,13 @@
 /* Session: the life of one, its devices, its table of steps, and what callers ask of it.
  *
- * Locks: a step's mutex is taken before the session's; the session's is held while plans are made, never while they run.
- * So different steps of a session may run at once, and one step runs once at a time. */
+ * Locks: a step's mutex is taken before the session's; the session's is held while plans are made, never while they run
+ * and never while something is waited for. So different steps of a session may run at once, one step runs once at a time,
+ * and functions of a pipeline may run steps of the session that waits for their elements. */
 #include "graph/run/session.h"
 
 #include "kernels/kernels.h"
+#include <assert.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -70,6 +73,7 @@ void mr_session_free(mr_session *session)
 void mr_session_note(mr_session *session, const char *format, ...)
 {
     char line[1024];
+    assert(mr_mutex_is_held(&session->mutex));
     va_list args;
     va_start(args, format);
     int written = vsnprintf(line, sizeof line - 1, format, args);
@@ -86,17 +90,26 @@ void mr_session_note(mr_session *session, const char *format, ...)
         session->notes = larger;
         session->note_capacity_bytes = capacity_bytes;
     }
+    assert(session->note_size_bytes + length < session->note_capacity_bytes);
     memcpy(session->notes + session->note_size_bytes, line, length + 1);
     session->note_size_bytes += length;
+    session->notes_copy = nullptr;
 }
 
+/* The notes may move when another thread plans, so callers get a copy that stays. */
 const char *mr_session_notes(const mr_session *session)
 {
-    return session->notes ? session->notes : "";
+    mr_session *own = (mr_session *)session;
+    pthread_mutex_lock(&own->mutex);
+    if (!own->notes_copy && own->notes) own->notes_copy = mr_arena_strdup(&own->arena, own->notes);
+    const char *copy = own->notes_copy;
+    pthread_mutex_unlock(&own->mutex);
+    return copy ? copy : "";
 }
 
 mr_device *mr_session_gpu(mr_session *session, int index, mr_error *error)
 {
+    assert(mr_mutex_is_held(&session->mutex));
     if (index < 0 || index >= MR_GPUS_MAX) {
         (void)mr_fail(error, MR_INVALID_ARGUMENT, "there is no GPU %d", index);
         return nullptr;
@@ -123,6 +136,8 @@ static uint64_t system_random(void)
 
 mr_status mr_session_node_state(mr_session *session, const mr_node *node, mr_node_state **state, mr_error *error)
 {
+    assert(mr_mutex_is_held(&session->mutex));
+    assert(node->graph == session->graph && node->id >= 0 && node->id < session->graph->node_count);
     if (node->id >= session->node_state_capacity) {
         int32_t capacity = session->graph->node_count;
         mr_node_state **larger = realloc(session->node_states, (size_t)capacity * sizeof(mr_node_state *));
@@ -140,6 +155,7 @@ mr_status mr_session_node_state(mr_session *session, const mr_node *node, mr_nod
         session->node_states[node->id] = made;
     }
     *state = session->node_states[node->id];
+    assert((*state)->node == node);
     return MR_OK;
 }
 
@@ -152,6 +168,7 @@ typedef struct step_key {
     mr_outputs fetches;
     mr_node *const *targets;
     int32_t target_count;
+    int32_t guard; /* a fetch, or -1 */
 } step_key;
 
 static mr_output key_feed(const step_key *key, int32_t index)
@@ -167,8 +184,8 @@ static uint64_t mix_word(uint64_t hash, uint64_t word)
 
 static uint64_t hash_key(const step_key *key)
 {
-    uint64_t hash =
-        mix_word((uint64_t)key->feed_count << 32 | (uint32_t)key->fetches.count, (uint64_t)key->target_count);
+    uint64_t hash = mix_word((uint64_t)key->feed_count << 32 | (uint32_t)key->fetches.count,
+                             (uint64_t)key->target_count << 32 | (uint32_t)key->guard);
     for (int32_t i = 0; i < key->feed_count; i++)
         hash = mix_word(hash, (uintptr_t)key_feed(key, i).node + (uint64_t)key_feed(key, i).index);
     for (int32_t i = 0; i < key->fetches.count; i++)
@@ -185,7 +202,7 @@ static bool same_output(mr_output a, mr_output b)
 static bool is_step(const mr_step *step, const step_key *key, uint64_t hash)
 {
     if (step->hash != hash || step->feed_count != key->feed_count || step->fetch_count != key->fetches.count ||
-        step->target_count != key->target_count)
+        step->target_count != key->target_count || step->guard != key->guard)
         return false;
     for (int32_t i = 0; i < key->feed_count; i++)
         if (!same_output(step->feeds[i], key_feed(key, i))) return false;
@@ -199,7 +216,11 @@ static bool is_step(const mr_step *step, const step_key *key, uint64_t hash)
 static mr_status check_output(const mr_session *session, mr_output output, const char *what, int32_t index,
                               mr_error *error)
 {
-    if (!output.node) return mr_fail(error, MR_INVALID_ARGUMENT, "%s %d is no output of a graph", what, (int)index);
+    if (!output.node) {
+        const char *name = mr_graph_missing_name(session->graph, output);
+        if (name) return mr_fail(error, MR_NOT_FOUND, "%s %d: the graph has no output %s", what, (int)index, name);
+        return mr_fail(error, MR_INVALID_ARGUMENT, "%s %d is not an output of a graph", what, (int)index);
+    }
     if (output.node->graph != session->graph || output.node->id < 0)
         return mr_fail(error, MR_INVALID_ARGUMENT, "%s %d, %s, is of another graph", what, (int)index,
                        output.node->name ? output.node->name : "(a failed builder)");
@@ -237,6 +258,7 @@ static mr_status make_step(mr_session *session, const step_key *key, uint64_t ha
     made->feed_count = key->feed_count;
     made->fetch_count = key->fetches.count;
     made->target_count = key->target_count;
+    made->guard = key->guard;
     made->feeds = MR_ARENA_NEW(&made->arena, mr_output, (size_t)key->feed_count + 1);
     made->fetches = MR_ARENA_NEW(&made->arena, mr_output, (size_t)key->fetches.count + 1);
     made->targets = MR_ARENA_NEW(&made->arena, mr_node *, (size_t)key->target_count + 1);
@@ -258,6 +280,8 @@ static mr_status make_step(mr_session *session, const step_key *key, uint64_t ha
 
 static mr_status add_step(mr_session *session, mr_step *step, mr_error *error)
 {
+    assert(mr_mutex_is_held(&session->mutex));
+    assert((session->step_bucket_count & (session->step_bucket_count - 1)) == 0);
     if (session->step_count >= session->step_bucket_count) {
         uint32_t count = session->step_bucket_count ? 2 * session->step_bucket_count : 16;
         mr_step **larger = calloc(count, sizeof(mr_step *));
@@ -273,6 +297,7 @@ static mr_status add_step(mr_session *session, mr_step *step, mr_error *error)
         session->step_bucket_count = count;
     }
     mr_step **bucket = &session->steps[step->hash & (session->step_bucket_count - 1)];
+    assert(step->plan && !step->next);
     step->next = *bucket;
     *bucket = step;
     session->step_count++;
@@ -282,6 +307,8 @@ static mr_status add_step(mr_session *session, mr_step *step, mr_error *error)
 /* The step of the key: found, or planned and kept. With the session's mutex held. */
 static mr_status find_step(mr_session *session, const step_key *key, mr_step **step, mr_error *error)
 {
+    assert(mr_mutex_is_held(&session->mutex));
+    assert(key->guard >= -1 && key->guard < key->fetches.count);
     uint64_t hash = hash_key(key);
     if (session->step_bucket_count > 0)
         for (mr_step *at = session->steps[hash & (session->step_bucket_count - 1)]; at; at = at->next)
@@ -300,15 +327,19 @@ mr_status mr_session_prepare(mr_session *session, const mr_output *feeds, int32_
                              mr_node *const *targets, int32_t target_count, mr_step **step, mr_error *error)
 {
     *step = nullptr;
-    step_key key = {
-        .feeds = feeds, .feed_count = feed_count, .fetches = fetches, .targets = targets, .target_count = target_count};
+    step_key key = {.feeds = feeds,
+                    .feed_count = feed_count,
+                    .fetches = fetches,
+                    .targets = targets,
+                    .target_count = target_count,
+                    .guard = -1};
     pthread_mutex_lock(&session->mutex);
     mr_status status = find_step(session, &key, step, error);
     pthread_mutex_unlock(&session->mutex);
     return status;
 }
 
-mr_status mr_step_run(mr_step *step, const mr_tensor *values, mr_tensor *results, mr_error *error)
+static mr_status run_step(mr_step *step, const mr_tensor *values, mr_tensor *results, bool *diverged, mr_error *error)
 {
     mr_session *session = step->session;
     mr_status status = MR_OK;
@@ -318,23 +349,34 @@ mr_status mr_step_run(mr_step *step, const mr_tensor *values, mr_tensor *results
         status = mr_plan_make(step, error);
         pthread_mutex_unlock(&session->mutex);
     }
-    if (status == MR_OK) status = mr_plan_run(step, values, results, error);
-    if (session->trace) session->traced = step;
+    bool trace = __atomic_load_n(&session->trace, __ATOMIC_RELAXED);
+    if (status == MR_OK) status = mr_plan_run(step, values, results, trace, diverged, error);
+    if (trace) __atomic_store_n(&session->traced, step, __ATOMIC_RELEASE);
     pthread_mutex_unlock(&step->mutex);
     return status;
 }
 
+mr_status mr_step_run(mr_step *step, const mr_tensor *values, mr_tensor *results, mr_error *error)
+{
+    bool diverged = false;
+    assert(step->guard < 0);
+    return run_step(step, values, results, &diverged, error);
+}
+
 constexpr int32_t FEEDS_ON_STACK = 16;
 
-mr_status mr_session_run(mr_session *session, mr_feeds feeds, mr_outputs fetches, mr_tensor *results,
-                         mr_node *const *targets, int32_t target_count, mr_error *error)
+mr_status mr_session_run_guarded(mr_session *session, mr_feeds feeds, mr_outputs fetches, mr_tensor *results,
+                                 mr_node *const *targets, int32_t target_count, int32_t guard, bool *diverged,
+                                 mr_error *error)
 {
+    *diverged = false;
     for (int32_t i = 0; i < fetches.count; i++) results[i] = (mr_tensor){0};
     step_key key = {.run_feeds = feeds.items,
                     .feed_count = feeds.count,
                     .fetches = fetches,
                     .targets = targets,
-                    .target_count = target_count};
+                    .target_count = target_count,
+                    .guard = guard};
     mr_step *step;
     pthread_mutex_lock(&session->mutex);
     mr_status status = find_step(session, &key, &step, error);
@@ -344,9 +386,16 @@ mr_status mr_session_run(mr_session *session, mr_feeds feeds, mr_outputs fetches
     if (feeds.count > FEEDS_ON_STACK) values = calloc((size_t)feeds.count, sizeof *values);
     if (!values) return mr_fail_memory(error, (size_t)feeds.count * sizeof *values);
     for (int32_t i = 0; i < feeds.count; i++) values[i] = feeds.items[i].value;
-    status = mr_step_run(step, values, results, error);
+    status = run_step(step, values, results, diverged, error);
     if (values != few) free(values);
     return status;
+}
+
+mr_status mr_session_run(mr_session *session, mr_feeds feeds, mr_outputs fetches, mr_tensor *results,
+                         mr_node *const *targets, int32_t target_count, mr_error *error)
+{
+    bool diverged = false;
+    return mr_session_run_guarded(session, feeds, fetches, results, targets, target_count, -1, &diverged, error);
 }
 
 /* ---- Variables from outside ---- */
@@ -406,19 +455,23 @@ mr_status mr_session_write_variable(mr_session *session, mr_output ref, const mr
 
 void mr_session_trace(mr_session *session, bool enabled)
 {
-    session->trace = enabled;
-    if (!enabled) session->traced = nullptr;
+    __atomic_store_n(&session->trace, enabled, __ATOMIC_RELAXED);
+    if (!enabled) __atomic_store_n(&session->traced, nullptr, __ATOMIC_RELEASE);
 }
 
 int32_t mr_session_trace_times(const mr_session *session, mr_node_time *times, int32_t capacity)
 {
-    if (!session->traced) return 0;
-    const mr_plan *plan = session->traced->plan;
+    mr_step *step = __atomic_load_n(&session->traced, __ATOMIC_ACQUIRE);
+    if (!step) return 0;
+    pthread_mutex_lock(&step->mutex);
+    const mr_plan *plan = step->plan;
+    assert(plan->traced_count >= 0 && plan->traced_count <= plan->call_count);
     int32_t count = plan->traced_count < capacity ? plan->traced_count : capacity;
     for (int32_t i = 0; i < count; i++)
         times[i] = (mr_node_time){.node = plan->calls[i].kernel_node.name,
                                   .op = plan->calls[i].kernel_node.op,
                                   .start_ns = plan->start_ns[i],
                                   .duration_ns = plan->duration_ns[i]};
+    pthread_mutex_unlock(&step->mutex);
     return count;
 }

@@ -23,7 +23,6 @@ struct mr_session {
     mr_pool *pool;
     mr_device *cpu;
     mr_device *gpus[MR_GPUS_MAX]; /* opened when first asked for */
-    bool gpu_tried[MR_GPUS_MAX];
 
     pthread_mutex_t mutex; /* what follows */
     mr_arena arena;        /* node states */
@@ -35,9 +34,18 @@ struct mr_session {
     uint32_t step_count;
     char *notes;
     size_t note_size_bytes, note_capacity_bytes;
+    char *notes_copy; /* what mr_session_notes returned last, in the arena; null when there are new notes */
+
+    /* Atomic, without the mutex. */
     bool trace;
-    const mr_step *traced; /* the step that ran last while tracing */
+    mr_step *traced; /* the step that ran last while tracing */
 };
+
+/* For assertions: somebody holds the mutex, and it has to be this thread. */
+static inline bool mr_mutex_is_held(pthread_mutex_t *mutex)
+{
+    return pthread_mutex_trylock(mutex) != 0;
+}
 
 /* With the session's mutex held. */
 mr_status mr_session_node_state(mr_session *session, const mr_node *node, mr_node_state **state, mr_error *error);
@@ -45,6 +53,13 @@ mr_status mr_session_node_state(mr_session *session, const mr_node *node, mr_nod
 [[gnu::format(printf, 2, 3)]] void mr_session_note(mr_session *session, const char *format, ...);
 /* The GPU of that index, or null and why in the notes and in *error (nullable). */
 mr_device *mr_session_gpu(mr_session *session, int index, mr_error *error);
+/* As mr_session_run, for a training step: fetch `guard`, a scalar, must be finite. Updates of variables come after it in the
+ * plan as far as edges allow, so a run that ends because of it leaves the variables as they were.
+ * diverged  set when the guard is not finite; the status is then MR_INVALID_ARGUMENT, and the error names the guard and
+ *           the first tensor of the run that is not finite */
+mr_status mr_session_run_guarded(mr_session *session, mr_feeds feeds, mr_outputs fetches, mr_tensor *results,
+                                 mr_node *const *targets, int32_t target_count, int32_t guard, bool *diverged,
+                                 mr_error *error);
 /* The variable that an output refers to: a reference, a handle, or the "read" of either.
  * errors  MR_INVALID_ARGUMENT when it refers to none */
 mr_status mr_session_variable(mr_session *session, mr_output ref, mr_variable_state **variable, mr_error *error);

@@ -7,6 +7,7 @@
 
 #include "graph/run/session.h"
 #include "graph/state/iterator.h"
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,6 +23,7 @@ typedef struct text {
 
 static mr_status append(text *t, const void *bytes, size_t size_bytes, mr_error *error)
 {
+    assert(t->size_bytes <= t->capacity_bytes);
     if (size_bytes > t->capacity_bytes - t->size_bytes) {
         size_t capacity_bytes = 2 * t->capacity_bytes + size_bytes;
         char *larger = realloc(t->bytes, capacity_bytes);
@@ -72,7 +74,7 @@ static mr_status save_random(text *t, const mr_node_state *state, mr_error *erro
     unsigned char words[24];
     put_little(words, seeded ? 0 : state->random.seed, 8);
     put_little(words + 8, seeded ? 0 : state->random.seed2, 8);
-    put_little(words + 16, state->random.draws, 8);
+    put_little(words + 16, __atomic_load_n(&state->random.draws, __ATOMIC_RELAXED), 8);
     return append_entry(t, 'r', state->node->name, (const char *)words, sizeof words, error);
 }
 
@@ -90,28 +92,58 @@ static mr_status save_iterator(text *t, mr_iterator_state *state, mr_error *erro
     return status;
 }
 
-static mr_status save_all(mr_session *session, text *t, mr_error *error)
+/* Iterators that have a node. Resources live as long as the session, so the list stays good without its mutex. */
+typedef struct iterators {
+    mr_iterator_state **items;
+    int32_t count;
+} iterators;
+
+/* With the session's mutex held. */
+static mr_status list_iterators(mr_session *session, mr_arena *arena, iterators *found, mr_error *error)
+{
+    found->items = MR_ARENA_NEW(arena, mr_iterator_state *, (size_t)session->resources.count + 1);
+    if (!found->items) return mr_fail_memory(error, session->resources.count * sizeof *found->items);
+    for (mr_resource *at = session->resources.first; at; at = at->later) {
+        if (at->class != &mr_iterator_class || !((mr_iterator_state *)at)->node) continue;
+        assert((uint32_t)found->count < session->resources.count);
+        found->items[found->count++] = (mr_iterator_state *)at;
+    }
+    return MR_OK;
+}
+
+/* With the session's mutex held: the random operators. */
+static mr_status save_all_random(mr_session *session, text *t, mr_error *error)
 {
     MR_TRY(append(t, MAGIC, MAGIC_BYTES, error));
     for (int32_t i = 0; i < session->node_state_capacity; i++) {
         const mr_node_state *state = session->node_states[i];
-        if (state && state->random.draws > 0) MR_TRY(save_random(t, state, error));
+        assert(!state || state->node->id == i);
+        if (state && __atomic_load_n(&state->random.draws, __ATOMIC_RELAXED) > 0) MR_TRY(save_random(t, state, error));
     }
-    for (mr_resource *at = session->resources.first; at; at = at->later)
-        if (at->class == &mr_iterator_class && ((mr_iterator_state *)at)->node)
-            MR_TRY(save_iterator(t, (mr_iterator_state *)at, error));
     return MR_OK;
+}
+
+static mr_status save_all(mr_session *session, text *t, mr_arena *arena, mr_error *error)
+{
+    iterators found = {0};
+    pthread_mutex_lock(&session->mutex);
+    mr_status status = save_all_random(session, t, error);
+    if (status == MR_OK) status = list_iterators(session, arena, &found, error);
+    pthread_mutex_unlock(&session->mutex);
+    for (int32_t i = 0; status == MR_OK && i < found.count; i++) status = save_iterator(t, found.items[i], error);
+    return status;
 }
 
 mr_status mr_session_save_state(mr_session *session, mr_tensor *state, mr_error *error)
 {
     *state = (mr_tensor){0};
     text t = {0};
-    pthread_mutex_lock(&session->mutex);
-    mr_status status = save_all(session, &t, error);
-    pthread_mutex_unlock(&session->mutex);
+    mr_arena arena = {0};
+    mr_status status = save_all(session, &t, &arena, error);
+    assert(t.size_bytes <= t.capacity_bytes);
     if (status == MR_OK) status = mr_tensor_init_string(state, (mr_string){t.bytes, t.size_bytes}, error);
     free(t.bytes);
+    mr_arena_deinit(&arena);
     return status;
 }
 
@@ -140,6 +172,7 @@ static bool take_sized(mr_string *rest, mr_string *bytes)
 
 static mr_status take_entry(mr_string *rest, mr_arena *arena, entry *e, mr_error *error)
 {
+    assert(rest->size_bytes > 0);
     e->kind = rest->data[0];
     *rest = (mr_string){rest->data + 1, rest->size_bytes - 1};
     mr_string name;
@@ -151,20 +184,30 @@ static mr_status take_entry(mr_string *rest, mr_arena *arena, entry *e, mr_error
 static mr_status restore_random(mr_session *session, const mr_node *node, mr_string payload, mr_error *error)
 {
     if (payload.size_bytes != 24) return damaged(error);
-    mr_node_state *state;
-    MR_TRY(mr_session_node_state(session, node, &state, error));
+    mr_node_state *state = nullptr;
     const unsigned char *words = (const unsigned char *)payload.data;
-    state->random.seed = get_little(words, 8);
-    state->random.seed2 = get_little(words + 8, 8);
-    state->random.draws = get_little(words + 16, 8);
-    return MR_OK;
+    pthread_mutex_lock(&session->mutex);
+    mr_status status = mr_session_node_state(session, node, &state, error);
+    if (status == MR_OK) {
+        assert(state->node == node);
+        state->random.seed = get_little(words, 8);
+        state->random.seed2 = get_little(words + 8, 8);
+        __atomic_store_n(&state->random.draws, get_little(words + 16, 8), __ATOMIC_RELAXED);
+    }
+    pthread_mutex_unlock(&session->mutex);
+    return status;
 }
 
 static mr_status restore_iterator(mr_session *session, const mr_node *node, mr_string payload, mr_error *error)
 {
     const mr_state_row *row = mr_state_find(node->op);
     mr_resource *resource = nullptr;
-    if (row) MR_TRY(row->make(session, node, session->cpu, &resource, error));
+    if (row) {
+        pthread_mutex_lock(&session->mutex);
+        mr_status made = row->make(session, node, session->cpu, &resource, error);
+        pthread_mutex_unlock(&session->mutex);
+        MR_TRY(made);
+    }
     if (!resource || resource->class != &mr_iterator_class)
         return mr_fail(error, MR_INVALID_ARGUMENT, "%s (%s) is no iterator here, but was when the state was saved",
                        node->name, node->op);
@@ -183,11 +226,13 @@ static mr_status restore_iterator(mr_session *session, const mr_node *node, mr_s
 /* What the state does not name starts anew: it had drawn nothing when the state was saved. */
 static void forget_random(mr_session *session)
 {
+    pthread_mutex_lock(&session->mutex);
     for (int32_t i = 0; i < session->node_state_capacity; i++)
-        if (session->node_states[i]) session->node_states[i]->random.draws = 0;
+        if (session->node_states[i]) __atomic_store_n(&session->node_states[i]->random.draws, 0, __ATOMIC_RELAXED);
+    pthread_mutex_unlock(&session->mutex);
 }
 
-static mr_status restore_all(mr_session *session, mr_string rest, mr_arena *arena, mr_error *error)
+static mr_status restore_all(mr_session *session, mr_string rest, bool with_iterators, mr_arena *arena, mr_error *error)
 {
     while (rest.size_bytes > 0) {
         entry e;
@@ -199,7 +244,7 @@ static mr_status restore_all(mr_session *session, mr_string rest, mr_arena *aren
             MR_TRY(restore_random(session, node, e.payload, error));
             break;
         case 'i':
-            MR_TRY(restore_iterator(session, node, e.payload, error));
+            if (with_iterators) MR_TRY(restore_iterator(session, node, e.payload, error));
             break;
         default:
             return damaged(error);
@@ -208,17 +253,25 @@ static mr_status restore_all(mr_session *session, mr_string rest, mr_arena *aren
     return MR_OK;
 }
 
-mr_status mr_session_restore_state(mr_session *session, const mr_tensor *state, mr_error *error)
+static mr_status restore(mr_session *session, const mr_tensor *state, bool with_iterators, mr_error *error)
 {
     if (state->dtype != MR_STRING || mr_tensor_count(state) != 1) return damaged(error);
     mr_string bytes = mr_tensor_strings(state)[0];
     if (bytes.size_bytes < MAGIC_BYTES || memcmp(bytes.data, MAGIC, MAGIC_BYTES) != 0) return damaged(error);
     mr_arena arena = {0};
-    pthread_mutex_lock(&session->mutex);
     forget_random(session);
-    mr_status status =
-        restore_all(session, (mr_string){bytes.data + MAGIC_BYTES, bytes.size_bytes - MAGIC_BYTES}, &arena, error);
-    pthread_mutex_unlock(&session->mutex);
+    mr_string entries = {bytes.data + MAGIC_BYTES, bytes.size_bytes - MAGIC_BYTES};
+    mr_status status = restore_all(session, entries, with_iterators, &arena, error);
     mr_arena_deinit(&arena);
     return status;
+}
+
+mr_status mr_session_restore_state(mr_session *session, const mr_tensor *state, mr_error *error)
+{
+    return restore(session, state, true, error);
+}
+
+mr_status mr_session_restore_random(mr_session *session, const mr_tensor *state, mr_error *error)
+{
+    return restore(session, state, false, error);
 }

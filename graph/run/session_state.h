@@ -1,8 +1,11 @@
 /* What a session holds beside its variables and must be saved with them: how far each random operator has drawn, and
  * where each iterator stands in its data. With both restored, a resumed run equals the unbroken one bit for bit.
  *
- * Saver writes the state as one more key of the checkpoint, MR_SESSION_STATE_KEY; TensorFlow passes over keys that its
- * graph does not ask for. */
+ * Saver writes the state as one more key of the checkpoint, MR_SESSION_STATE_KEY; TensorFlow ignores keys that its graph
+ * does not restore.
+ *
+ * Locks: the session's mutex guards its tables and is never held while an iterator is waited for, so producers of a
+ * pipeline may use the session at any time. An iterator's mutex is held while it saves or restores. */
 #ifndef MR_GRAPH_RUN_SESSION_STATE_H
 #define MR_GRAPH_RUN_SESSION_STATE_H
 
@@ -11,7 +14,7 @@
 #define MR_SESSION_STATE_KEY "millrace/session_state"
 
 /* state    an MR_STRING scalar, owned by the caller
- * threads  between runs of the session */
+ * threads  any, also during runs: the state of a random operator or iterator is then from before or after such a run */
 mr_status mr_session_save_state(mr_session *session, mr_tensor *state, mr_error *error);
 
 /* What the state knows of nodes that this graph does not have is passed over. Random operators that it does not name
@@ -21,5 +24,7 @@ mr_status mr_session_save_state(mr_session *session, mr_tensor *state, mr_error 
  * errors   MR_INVALID_ARGUMENT, MR_DATA_LOSS: the state is damaged, or an iterator's place is of another pipeline;
  *          the session's state is then not defined, and a restore that succeeds puts it right */
 mr_status mr_session_restore_state(mr_session *session, const mr_tensor *state, mr_error *error);
+/* The same for random operators alone; iterators stay where they are. */
+mr_status mr_session_restore_random(mr_session *session, const mr_tensor *state, mr_error *error);
 
 #endif

@@ -1,9 +1,11 @@
 /* Iterators in the graph: IteratorV2 names one, IteratorGetNext takes its next element.
  *
  * mr_graph_iterator binds a dataset to the node; the session starts the pipeline when the first element is asked for.
- * Elements pass through: the tensors that the pipeline made are the node's outputs, on the GPU where the pipeline ends there.
- * Where a session restores the
- * iterator's place before anything was asked for, the pipeline is started there. */
+ * Elements pass through: the tensors that the pipeline made are the node's outputs, on the GPU where the pipeline ends
+ * there. A session that restores the iterator's state before the first element was requested starts the pipeline there.
+ *
+ * GetNext holds the iterator's mutex while it waits for an element, and no lock of the session: functions of the pipeline
+ * may run steps of the same session. */
 #include "graph/state/iterator.h"
 #include "graph/run/session.h"
 #include "pipeline/to_device.h"
@@ -61,12 +63,16 @@ mr_status mr_iterator_start(mr_iterator_state *state, mr_error *error)
 {
     assert(mr_is_locked(&state->mutex));
     if (state->iterator) return MR_OK;
+    assert(pthread_mutex_trylock(&state->mutex) != 0);
     const source *s = state->source;
     if (!s)
         return mr_fail(error, MR_FAILED_PRECONDITION,
                        "GetNext() failed because the iterator has not been initialized. Ensure that you have run the "
                        "initializer operation for this iterator before getting the next element");
-    return mr_iterator_new(s->dataset, &s->options, &state->iterator, error);
+    mr_iterator *made = nullptr;
+    MR_TRY(mr_iterator_new(s->dataset, &s->options, &made, error));
+    __atomic_store_n(&state->iterator, made, __ATOMIC_RELEASE);
+    return MR_OK;
 }
 
 /* The element has as many tensors as the node outputs, of its dtypes. */
@@ -175,5 +181,5 @@ mr_iterator *mr_session_iterator(mr_session *session, mr_node *iterator)
     pthread_mutex_unlock(&session->mutex);
     mr_arena_deinit(&arena);
     if (!resource || resource->class != &mr_iterator_class) return nullptr;
-    return ((mr_iterator_state *)resource)->iterator;
+    return __atomic_load_n(&((mr_iterator_state *)resource)->iterator, __ATOMIC_ACQUIRE);
 }

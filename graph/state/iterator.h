@@ -8,9 +8,10 @@
 typedef struct mr_iterator_state {
     mr_resource resource;
     pthread_mutex_t mutex;
-    const mr_node *node;   /* that has the dataset; null for an iterator without one */
-    void *source;          /* the dataset and its options, bound to the node; null without */
-    mr_iterator *iterator; /* null before the first element is asked for */
+    const mr_node *node; /* that has the dataset; null for an iterator without one */
+    void *source;        /* the dataset and its options, bound to the node; null without */
+    mr_iterator
+        *iterator; /* null before the first element is requested; set once, atomically: see mr_session_iterator */
     /* The GPU on which steps get its elements, all but strings; null: host memory. As the dataset has it that the plan was
      * made for; what the iterator was given since is brought there. */
     mr_device *home;

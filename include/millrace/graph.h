@@ -41,6 +41,9 @@ typedef struct mr_outputs {
 } mr_outputs;
 #define MR_OUTPUTS(...)                                                                                                \
     ((mr_outputs){(mr_output[]){__VA_ARGS__}, (int32_t)(sizeof((mr_output[]){__VA_ARGS__}) / sizeof(mr_output))})
+/* The same from an array and its length: mr_add_n(g, MR_OUTPUTS_OF(towers, tower_count)). A literal in braces does not
+ * compile there: the builders are macros, and its comma would end an argument. */
+#define MR_OUTPUTS_OF(outputs, output_count) ((mr_outputs){(outputs), (output_count)})
 
 /* A borrowed list of integers: .strides = MR_INTS(1, 2, 2, 1). */
 typedef struct mr_ints {
@@ -82,6 +85,27 @@ typedef struct mr_output_range {
 /* Output index of the range; after an error of the graph an output that later builders pass on. */
 mr_output mr_output_at(mr_output_range range, int32_t index);
 
+/* For builders whose options have defaults other than zero: the macro writes the defaults before the caller's options, which
+ * replace them. This is intended, so the compiler's warning about it is off inside `call`. */
+#ifndef __cplusplus
+#if defined(__clang__)
+#define MR_WITH_DEFAULTS_(call)                                                                                        \
+    __extension__({                                                                                                    \
+        _Pragma("clang diagnostic push") _Pragma("clang diagnostic ignored \"-Winitializer-overrides\"")               \
+            _Pragma("clang diagnostic ignored \"-Wshadow\"") __auto_type built_ = call;                                \
+        _Pragma("clang diagnostic pop") built_;                                                                        \
+    })
+#else
+#define MR_WITH_DEFAULTS_(call)                                                                                        \
+    __extension__({                                                                                                    \
+        _Pragma("GCC diagnostic push") _Pragma("GCC diagnostic ignored \"-Woverride-init\"")                           \
+            _Pragma("GCC diagnostic ignored \"-Woverride-init-side-effects\"")                                         \
+                _Pragma("GCC diagnostic ignored \"-Wshadow\"") __auto_type built_ = call;                              \
+        _Pragma("GCC diagnostic pop") built_;                                                                          \
+    })
+#endif
+#endif
+
 /* A shape that is not given, in the options of a builder; MR_SHAPE_UNKNOWN is one that is given as unknown. */
 #define MR_SHAPE_UNSET ((mr_shape){.rank = -2})
 
@@ -120,8 +144,10 @@ void mr_graph_seed_pair(mr_graph *graph, const int64_t *op_seed, int64_t *seed, 
 
 /* ---- Nodes ---- */
 
-mr_node *mr_graph_find(const mr_graph *graph, const char *name);         /* null when there is none */
-mr_output mr_graph_find_output(const mr_graph *graph, const char *name); /* "conv1/Relu:0" or "conv1/Relu" */
+mr_node *mr_graph_find(const mr_graph *graph, const char *name); /* null when there is none */
+/* "conv1/Relu:0", or "conv1/Relu" for output 0. The result's node is null when the graph has no such output; a session that
+ * is given such a result names it in its error. */
+mr_output mr_graph_find_output(const mr_graph *graph, const char *name);
 int32_t mr_graph_node_count(const mr_graph *graph);
 mr_node *mr_graph_node(const mr_graph *graph, int32_t index); /* in the order they were made */
 /* "conv1/Relu:0", as feeds and files name it; written to text, cut at size_bytes. Returns text. */

@@ -17,4 +17,7 @@
 #include <millrace/tensor.h>
 #include <millrace/train.h>
 
+/* Major, minor, patch: what the tools print for --version. */
+#define MR_VERSION "0.1.0"
+
 #endif

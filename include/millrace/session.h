@@ -61,7 +61,8 @@ typedef struct mr_feeds {
  *          a result only when mr_buffer_is_unique says that nobody else has it, and to a fed tensor when its results
  *          are gone
  * targets  nodes that run for their effect; may be null with count 0
- * errors   what failed, with the node's name; MR_OUT_OF_RANGE at the end of an iterator's data
+ * errors   what failed, with the node's name; MR_NOT_FOUND naming an output that mr_graph_find_output did not find;
+ *          MR_OUT_OF_RANGE at the end of an iterator's data
  * threads  any; runs of one set of feeds, fetches and targets wait for each other */
 mr_status mr_session_run(mr_session *session, mr_feeds feeds, mr_outputs fetches, mr_tensor *results,
                          mr_node *const *targets, int32_t target_count, mr_error *error);
@@ -77,10 +78,12 @@ mr_status mr_step_run(mr_step *step, const mr_tensor *values, mr_tensor *results
 mr_status mr_session_read_variable(mr_session *session, mr_output ref, mr_tensor *value, mr_error *error);
 mr_status mr_session_write_variable(mr_session *session, mr_output ref, const mr_tensor *value, mr_error *error);
 
-/* Where nodes were placed and why a device was not used, one line each; empty without notes. Borrowed. */
+/* Where nodes were placed and why a device was not used, one line each; empty without notes. Borrowed from the session, and
+ * not changed by later runs. Threads: any. */
 const char *mr_session_notes(const mr_session *session);
 
-/* Time by node of the last run of a step, when enabled before it: for profiles. */
+/* Time by node of the last run of a step, when enabled before it: for profiles. Threads: any; trace_times waits for a run of
+ * that step that is under way. */
 typedef struct mr_node_time {
     const char *node;
     const char *op;

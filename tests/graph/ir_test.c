@@ -135,7 +135,7 @@ TEST(builders_refuse_what_the_operator_does_not_take)
         {"Add (Add): input 1 (y), i:0, is int32, but must be float as attr T says", 3},
         {"Split (Split): attr num_split is 0, below its minimum 1", 4},
         {"Relu (Relu): attr T is string, which this operator does not take", 5},
-        {"Relu (Relu): input 0 is no output", 6},
+        {"Relu (Relu): input 0 is not an output of a graph", 6},
         {"Assign (Assign): input 0 (ref), x:0, must be a variable's reference", 7},
         {"Frobnicate", 8},
         {"\"a b\" cannot be the name of a node", 9},

@@ -1,0 +1,212 @@
+/* Guard: a training step ends before it updates variables when its loss is not finite.
+ *
+ * The order of the plan puts updates behind the guard's value, so at that point the variables, the data and the positions
+ * of random operators are those that the step began with. The run is then examined: the same calls run again, with the
+ * same elements of iterators and the same random numbers, and every tensor is checked. What must not happen twice (taking
+ * the next element, an update that the guard depends on) does not: its outputs were kept. */
+#include "graph/run/session.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+/* ---- Elements that are not finite ---- */
+
+static double element(const mr_tensor *tensor, int64_t index)
+{
+    switch (tensor->dtype) {
+    case MR_FLOAT:
+        return (double)((const float *)tensor->data)[index];
+    case MR_DOUBLE:
+        return ((const double *)tensor->data)[index];
+    case MR_HALF:
+        return (double)mr_half_to_float(((const uint16_t *)tensor->data)[index]);
+    case MR_BFLOAT16:
+        return (double)mr_bfloat16_to_float(((const uint16_t *)tensor->data)[index]);
+    default:
+        return 0;
+    }
+}
+
+static bool is_floating(mr_dtype dtype)
+{
+    return dtype == MR_FLOAT || dtype == MR_DOUBLE || dtype == MR_HALF || dtype == MR_BFLOAT16;
+}
+
+/* Whether any of count floats is not finite: without branches, so that it runs at the speed of memory. */
+static bool any_nonfinite(const float *values, int64_t count)
+{
+    uint32_t any = 0;
+    for (int64_t i = 0; i < count; i++) {
+        uint32_t bits;
+        memcpy(&bits, &values[i], sizeof bits);
+        any |= (uint32_t)((bits & 0x7f800000u) == 0x7f800000u);
+    }
+    return any != 0;
+}
+
+int64_t mr_tensor_find_nonfinite(const mr_tensor *tensor, bool nan_only)
+{
+    constexpr int64_t BLOCK = 4096;
+    if (!is_floating(tensor->dtype)) return -1;
+    int64_t count = mr_tensor_count(tensor);
+    assert(!mr_tensor_device(tensor) && (count == 0 || tensor->data));
+    for (int64_t begin = 0; begin < count; begin += BLOCK) {
+        int64_t end = count - begin < BLOCK ? count : begin + BLOCK;
+        if (tensor->dtype == MR_FLOAT && !any_nonfinite((const float *)tensor->data + begin, end - begin)) continue;
+        for (int64_t i = begin; i < end; i++) {
+            double value = element(tensor, i);
+            if (nan_only ? isnan(value) : !isfinite(value)) return i;
+        }
+    }
+    return -1;
+}
+
+const char *mr_tensor_nonfinite_text(const mr_tensor *tensor, int64_t index)
+{
+    double value = element(tensor, index);
+    return isnan(value) ? "NaN" : value < 0 ? "-inf" : "inf";
+}
+
+/* ---- The run up to the guard ---- */
+
+static mr_status guard_value(const mr_step *step, mr_tensor *value, mr_error *error)
+{
+    const mr_plan *plan = step->plan;
+    const mr_tensor *slot = &plan->slots[plan->fetch_slots[step->guard]];
+    if (!plan->fetch_is_ref[step->guard]) return mr_tensor_to_host(slot, value, error);
+    mr_tensor share = {0};
+    MR_TRY(mr_variable_read(slot->data, &share, error));
+    mr_status status = mr_tensor_to_host(&share, value, error);
+    mr_tensor_deinit(&share);
+    return status;
+}
+
+/* Remembers what an examination needs to repeat the call, or not to. */
+static void keep(mr_plan *plan, mr_call *call)
+{
+    call->drew = call->state && __atomic_load_n(&call->state->random.draws, __ATOMIC_RELAXED) != call->draws_before;
+    if (call->drew) return;
+    for (int32_t i = 0; i < call->output_count; i++) {
+        assert(call->first_kept + i < plan->kept_count && !plan->kept[call->first_kept + i].buffer);
+        plan->kept[call->first_kept + i] = mr_tensor_ref(&call->outputs[i]);
+    }
+}
+
+mr_status mr_guard_run(mr_step *step, uint64_t began_ns, bool *diverged, mr_error *error)
+{
+    mr_plan *plan = step->plan;
+    assert(step->guard >= 0 && step->guard < step->fetch_count);
+    assert(plan->guard_calls >= 0 && plan->guard_calls <= plan->call_count);
+    for (int32_t i = 0; i < plan->guard_calls; i++) {
+        mr_call *call = &plan->calls[i];
+        if (call->state) call->draws_before = __atomic_load_n(&call->state->random.draws, __ATOMIC_RELAXED);
+        MR_TRY(mr_plan_run_calls(plan, i, i + 1, began_ns, error));
+        if (call->first_kept >= 0) keep(plan, call);
+    }
+    mr_tensor value = {0};
+    MR_TRY(guard_value(step, &value, error));
+    *diverged = mr_tensor_find_nonfinite(&value, false) >= 0;
+    mr_tensor_deinit(&value);
+    return MR_OK;
+}
+
+/* ---- The examination ---- */
+
+typedef struct finding {
+    bool any, nan;   /* a tensor that is not finite; one with a NaN */
+    char first[512]; /* the first: "the variable w: inf at element 3 of [8,4]" */
+    char first_nan[512];
+} finding;
+
+/* Names are only made for a tensor that is not finite: `what` and `name` are their parts. */
+static mr_status check(finding *f, const mr_tensor *tensor, bool nan_only, const char *what, const char *name,
+                       int32_t index, mr_error *error)
+{
+    if (!is_floating(tensor->dtype) || f->nan) return MR_OK;
+    mr_tensor host = {0};
+    MR_TRY(mr_tensor_to_host(tensor, &host, error));
+    for (int pass = 0; pass < 2; pass++) {
+        bool nan = pass == 1;
+        int64_t at = mr_tensor_find_nonfinite(&host, nan || nan_only);
+        if (at < 0 || (nan ? f->nan : f->any)) continue;
+        char shape[MR_SHAPE_TEXT_SIZE], place[32] = "";
+        if (index >= 0) snprintf(place, sizeof place, ":%d", (int)index);
+        snprintf(nan ? f->first_nan : f->first, sizeof f->first, "%s%s%s: %s at element %" PRId64 " of %s", what, name,
+                 place, mr_tensor_nonfinite_text(&host, at), at, mr_shape_text(host.shape, shape, sizeof shape));
+        *(nan ? &f->nan : &f->any) = true;
+    }
+    mr_tensor_deinit(&host);
+    return MR_OK;
+}
+
+static mr_status check_feeds(finding *f, const mr_step *step, const mr_tensor *values, mr_error *error)
+{
+    for (int32_t i = 0; i < step->feed_count; i++)
+        MR_TRY(check(f, &values[i], false, "the feed of ", step->feeds[i].node->name, step->feeds[i].index, error));
+    return MR_OK;
+}
+
+/* What the call takes from outside of the run: variables, and constants, of which infinities may be meant. */
+static mr_status check_inputs(finding *f, const mr_plan *plan, const mr_call *call, mr_error *error)
+{
+    for (int32_t i = 0; i < call->input_count; i++) {
+        const mr_tensor *slot = &plan->slots[call->inputs[i].slot];
+        if (call->inputs[i].mode == MR_INPUT_SLOT) {
+            if (slot->buffer) MR_TRY(check(f, slot, true, "an input of ", call->kernel_node.name, -1, error));
+            continue;
+        }
+        mr_resource *resource = slot->data;
+        mr_tensor share = {0};
+        if (!resource || resource->class != &mr_variable_class) continue;
+        if (mr_variable_read((mr_variable_state *)resource, &share, nullptr) != MR_OK) continue;
+        mr_status status = check(f, &share, false, "the variable ", resource->name, -1, error);
+        mr_tensor_deinit(&share);
+        MR_TRY(status);
+    }
+    return MR_OK;
+}
+
+static mr_status repeat(mr_plan *plan, int32_t index, mr_error *error)
+{
+    mr_call *call = &plan->calls[index];
+    if (call->first_kept >= 0 && !call->drew) {
+        for (int32_t i = 0; i < call->output_count; i++)
+            call->outputs[i] = mr_tensor_ref(&plan->kept[call->first_kept + i]);
+        return MR_OK;
+    }
+    if (call->drew) __atomic_store_n(&call->state->random.draws, call->draws_before, __ATOMIC_RELAXED);
+    return mr_plan_run_calls(plan, index, index + 1, 0, error);
+}
+
+static mr_status find_first(finding *f, mr_step *step, const mr_tensor *values, mr_error *error)
+{
+    mr_plan *plan = step->plan;
+    for (int32_t i = 0; i < plan->owned_count; i++) mr_tensor_deinit(&plan->slots[plan->owned[i]]);
+    MR_TRY(check_feeds(f, step, values, error));
+    for (int32_t i = 0; i < plan->guard_calls && !f->nan; i++) {
+        const mr_call *call = &plan->calls[i];
+        MR_TRY(check_inputs(f, plan, call, error));
+        MR_TRY(repeat(plan, i, error));
+        for (int32_t j = 0; j < call->output_count; j++)
+            if (call->outputs[j].buffer) /* not a handle, and not released already */
+                MR_TRY(check(f, &call->outputs[j], false, "", call->kernel_node.name, j, error));
+    }
+    return MR_OK;
+}
+
+mr_status mr_guard_examine(mr_step *step, const mr_tensor *values, mr_error *error)
+{
+    finding f = {0};
+    mr_error ignored = {0}; /* what was found before it is still worth a message */
+    char guard[MR_OUTPUT_NAME_SIZE];
+    mr_output_name(step->fetches[step->guard], guard, sizeof guard);
+    assert(mr_mutex_is_held(&step->mutex));
+    (void)find_first(&f, step, values, &ignored);
+    if (!f.any) return mr_fail(error, MR_INVALID_ARGUMENT, "%s is not finite", guard);
+    bool more = f.nan && strcmp(f.first, f.first_nan) != 0;
+    return mr_fail(error, MR_INVALID_ARGUMENT, "%s is not finite; the first tensor that is not is %s%s%s", guard,
+                   f.first, more ? ", and the first with a NaN is " : "", more ? f.first_nan : "");
+}
