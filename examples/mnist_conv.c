@@ -20,9 +20,9 @@ static model build(mr_graph *g)
     m.images = mr_placeholder(g, MR_FLOAT, .shape = MR_SHAPE(-1, 784), .name = "images");
     m.labels = mr_placeholder(g, MR_INT64, .shape = MR_SHAPE(-1), .name = "labels");
     mr_output h = mr_reshape(g, m.images, mr_constant_ints(g, MR_INTS(-1, 28, 28, 1)));
-    h = mr_layer_conv2d(g, h, .filters = 12, .kernel = 5, .activation = mr_activation_relu);
+    h = mr_layer_conv2d(g, h, .filters = 12, .kernel = 5, .same = true, .activation = mr_activation_relu);
     h = mr_layer_max_pool(g, h, .size = 2);
-    h = mr_layer_conv2d(g, h, .filters = 24, .kernel = 5, .activation = mr_activation_relu);
+    h = mr_layer_conv2d(g, h, .filters = 24, .kernel = 5, .same = true, .activation = mr_activation_relu);
     h = mr_layer_max_pool(g, h, .size = 2);
     h = mr_layer_dense(g, mr_layer_flatten(g, h), .units = 64, .activation = mr_activation_relu);
 

@@ -41,7 +41,7 @@ static void pictures(mr_graph *g, const arguments *a, bool training, mr_output b
 /* Convolution, batch normalization, relu, pooling. */
 static mr_output block(mr_graph *g, mr_output h, int filters, bool training)
 {
-    h = mr_layer_conv2d(g, h, .filters = filters, .kernel = 3, .no_bias = true, .weight_decay = 1e-4f,
+    h = mr_layer_conv2d(g, h, .filters = filters, .kernel = 3, .same = true, .no_bias = true, .weight_decay = 1e-4f,
                         .initializer = {.kind = MR_INIT_HE_NORMAL});
     h = mr_relu(g, mr_layer_batch_normalization(g, h, .training = training, .momentum = 0.9f));
     return mr_layer_max_pool(g, h, .size = 2);

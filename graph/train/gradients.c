@@ -152,7 +152,7 @@ static mr_output total(sweep *s, mr_node *node, int32_t index)
     }
     count = 0;
     for (share *one = first; one != nullptr; one = one->next) terms[count++] = one->grad;
-    first->grad = mr_add_n(s->graph, ((mr_outputs){terms, count}));
+    first->grad = mr_add_n(s->graph, MR_OUTPUTS_OF(terms, count));
     first->next = nullptr;
     return first->grad;
 }

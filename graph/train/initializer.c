@@ -24,15 +24,10 @@ static mr_output named_shape(mr_graph *graph, mr_shape shape)
     return mr_constant_int32s(graph, MR_SHAPE(shape.rank), sizes, "shape");
 }
 
-static void seeds_of(mr_graph *graph, const mr_initializer *initializer, int64_t *seed, int64_t *seed2)
-{
-    mr_graph_seed_pair(graph, initializer->seed != 0 ? &initializer->seed : nullptr, seed, seed2);
-}
-
 static mr_output uniform(mr_graph *graph, mr_shape shape, double limit, const mr_initializer *initializer)
 {
     int64_t seed = 0, seed2 = 0;
-    seeds_of(graph, initializer, &seed, &seed2);
+    mr_train_seed_pair(graph, initializer->seed, &seed, &seed2);
     mr_graph_push_scope(graph, "random_uniform");
     mr_output sizes = named_shape(graph, shape);
     mr_output low = mr_train_float(graph, "min", (float)-limit), high = mr_train_float(graph, "max", (float)limit);
@@ -44,14 +39,13 @@ static mr_output uniform(mr_graph *graph, mr_shape shape, double limit, const mr
     return value;
 }
 
-static mr_output normal(mr_graph *graph, mr_shape shape, double deviation, bool truncated,
-                        const mr_initializer *initializer)
+static mr_output normal(mr_graph *graph, mr_shape shape, double std, bool truncated, const mr_initializer *initializer)
 {
     int64_t seed = 0, seed2 = 0;
-    seeds_of(graph, initializer, &seed, &seed2);
+    mr_train_seed_pair(graph, initializer->seed, &seed, &seed2);
     mr_graph_push_scope(graph, truncated ? "truncated_normal" : "random_normal");
     mr_output sizes = named_shape(graph, shape);
-    mr_output mean = mr_train_float(graph, "mean", 0), scale = mr_train_float(graph, "stddev", (float)deviation);
+    mr_output mean = mr_train_float(graph, "mean", 0), scale = mr_train_float(graph, "stddev", (float)std);
     mr_output unit = truncated ? mr_truncated_normal(graph, sizes, MR_FLOAT, .seed = seed, .seed2 = seed2)
                                : mr_random_standard_normal(graph, sizes, MR_FLOAT, .seed = seed, .seed2 = seed2);
     mr_output spread = mr_mul(graph, unit, scale, .name = "mul");
@@ -79,10 +73,39 @@ static mr_output filled(mr_graph *graph, mr_shape shape, float value, const char
     return result;
 }
 
+static bool is_random(mr_initializer_kind kind)
+{
+    return kind != MR_INIT_ZEROS && kind != MR_INIT_ONES && kind != MR_INIT_CONSTANT;
+}
+
+static bool is_scaled(mr_initializer_kind kind)
+{
+    return kind == MR_INIT_UNIFORM || kind == MR_INIT_NORMAL || kind == MR_INIT_TRUNCATED_NORMAL;
+}
+
+/* Records the option that is missing, outside of its limits, or without effect on the kind. */
+static bool check(mr_graph *graph, const char *name, const mr_initializer *initializer)
+{
+    mr_initializer_kind kind = initializer->kind;
+    const char *wrong = nullptr;
+    if ((unsigned)kind > MR_INIT_HE_NORMAL)
+        wrong = "kind is not one of mr_initializer_kind";
+    else if (is_scaled(kind) && !(isfinite(initializer->scale) && initializer->scale > 0))
+        wrong = "scale is required by this kind, and must be finite and greater than 0";
+    else if (!is_scaled(kind) && kind != MR_INIT_CONSTANT && initializer->scale != 0)
+        wrong = "scale has no effect on this kind";
+    else if (!is_random(kind) && initializer->seed != 0)
+        wrong = "seed has no effect on this kind, which is not random";
+    if (wrong == nullptr) return true;
+    (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT, "the initializer of %s: %s (kind %d, scale %g)", name, wrong,
+                        (int)kind, (double)initializer->scale);
+    return false;
+}
+
 static mr_output initial_value(mr_graph *graph, mr_shape shape, const mr_initializer *initializer)
 {
-    /* The deviation of a normal distribution cut at two deviations, whose own is 1. */
-    constexpr double TRUNCATED_DEVIATION = 0.87962566103423978;
+    /* The standard deviation of a standard normal distribution truncated at ±2. */
+    constexpr double TRUNCATED_STD = 0.87962566103423978;
     double fan_in, fan_out;
     fans_of(shape, &fan_in, &fan_out);
     switch (initializer->kind) {
@@ -99,7 +122,7 @@ static mr_output initial_value(mr_graph *graph, mr_shape shape, const mr_initial
     case MR_INIT_TRUNCATED_NORMAL:
         return normal(graph, shape, initializer->scale, true, initializer);
     case MR_INIT_HE_NORMAL:
-        return normal(graph, shape, sqrt(2 / fmax(1, fan_in)) / TRUNCATED_DEVIATION, true, initializer);
+        return normal(graph, shape, sqrt(2 / fmax(1, fan_in)) / TRUNCATED_STD, true, initializer);
     case MR_INIT_DEFAULT:
     case MR_INIT_GLOROT_UNIFORM:
         break;
@@ -116,6 +139,7 @@ mr_variable mr_train_variable(mr_graph *graph, const char *name, mr_shape shape,
         (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT, "variable %s: its shape %s is not fully known", name,
                             mr_shape_text(shape, text, sizeof text));
     }
+    if (!check(graph, name, &initializer)) return mr_variable_new(graph, name, mr_graph_failed_output(graph));
     const char *inner = mr_arena_printf(&graph->arena, "%s%s%s/Initializer/", scope, *scope != '\0' ? "/" : "", name);
     mr_graph_push_control(graph, nullptr, 0);
     mr_graph_push_scope(graph, inner != nullptr ? inner : name);

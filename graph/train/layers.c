@@ -53,28 +53,46 @@ static int64_t channels_of(mr_graph *graph, mr_output input, int32_t rank, const
     return 1;
 }
 
-mr_output mr_layer_conv2d_(mr_graph *graph, mr_output input, const mr_conv2d_layer *layer)
+static mr_output build_conv2d(mr_graph *graph, mr_output input, const mr_conv2d_layer *layer)
 {
-    mr_graph_push_scope(graph, layer->name != nullptr ? layer->name : "conv2d");
-    int64_t channels = channels_of(graph, input, 4, "conv2d"), stride = layer->stride > 0 ? layer->stride : 1;
+    if (!mr_train_check_required(graph, "filters", layer->filters) ||
+        !mr_train_check_required(graph, "kernel", layer->kernel) ||
+        !mr_train_check_count(graph, "stride", layer->stride, 1) ||
+        !mr_train_check_number(graph, "weight_decay", layer->weight_decay, 0))
+        return mr_graph_failed_output(graph);
+    int64_t channels = channels_of(graph, input, 4, "conv2d"), stride = layer->stride;
     mr_shape shape = MR_SHAPE(layer->kernel, layer->kernel, channels, layer->filters);
     mr_variable kernel = mr_get_variable(graph, "kernel", shape, layer->initializer);
     decay(graph, kernel, layer->weight_decay);
     mr_output output = mr_conv2d(graph, input, kernel.value, .strides = MR_INTS(1, stride, stride, 1),
-                                 .padding = layer->valid ? MR_VALID : MR_SAME);
-    output = finish(graph, output, MR_SHAPE(layer->filters), layer->no_bias, layer->activation);
+                                 .padding = layer->same ? MR_SAME : MR_VALID);
+    return finish(graph, output, MR_SHAPE(layer->filters), layer->no_bias, layer->activation);
+}
+
+mr_output mr_layer_conv2d_(mr_graph *graph, mr_output input, const mr_conv2d_layer *layer)
+{
+    mr_graph_push_scope(graph, layer->name != nullptr ? layer->name : "conv2d");
+    mr_output output = build_conv2d(graph, input, layer);
     mr_graph_pop_scope(graph);
     return output;
+}
+
+static mr_output build_dense(mr_graph *graph, mr_output input, const mr_dense_layer *layer)
+{
+    if (!mr_train_check_required(graph, "units", layer->units) ||
+        !mr_train_check_number(graph, "weight_decay", layer->weight_decay, 0))
+        return mr_graph_failed_output(graph);
+    int64_t inputs = channels_of(graph, input, 2, "dense");
+    mr_variable kernel = mr_get_variable(graph, "kernel", MR_SHAPE(inputs, layer->units), layer->initializer);
+    decay(graph, kernel, layer->weight_decay);
+    mr_output output = mr_mat_mul(graph, input, kernel.value);
+    return finish(graph, output, MR_SHAPE(layer->units), layer->no_bias, layer->activation);
 }
 
 mr_output mr_layer_dense_(mr_graph *graph, mr_output input, const mr_dense_layer *layer)
 {
     mr_graph_push_scope(graph, layer->name != nullptr ? layer->name : "dense");
-    int64_t inputs = channels_of(graph, input, 2, "dense");
-    mr_variable kernel = mr_get_variable(graph, "kernel", MR_SHAPE(inputs, layer->units), layer->initializer);
-    decay(graph, kernel, layer->weight_decay);
-    mr_output output = mr_mat_mul(graph, input, kernel.value);
-    output = finish(graph, output, MR_SHAPE(layer->units), layer->no_bias, layer->activation);
+    mr_output output = build_dense(graph, input, layer);
     mr_graph_pop_scope(graph);
     return output;
 }
@@ -91,9 +109,11 @@ static void move_average(mr_graph *graph, mr_variable moving, mr_output batch, m
     mr_graph_add_to_collection(graph, MR_UPDATE_OPS, update);
 }
 
-mr_output mr_layer_batch_normalization_(mr_graph *graph, mr_output input, const mr_batch_normalization_layer *layer)
+static mr_output build_batch_normalization(mr_graph *graph, mr_output input, const mr_batch_normalization_layer *layer)
 {
-    mr_graph_push_scope(graph, layer->name != nullptr ? layer->name : "batch_normalization");
+    if (!mr_train_check_range(graph, "momentum", layer->momentum, 0, 1, true) ||
+        !mr_train_check_number(graph, "epsilon", layer->epsilon, 0))
+        return mr_graph_failed_output(graph);
     mr_shape shape = MR_SHAPE(channels_of(graph, input, 4, "batch_normalization"));
     mr_initializer zeros = {.kind = MR_INIT_ZEROS}, ones = {.kind = MR_INIT_ONES};
     mr_variable gamma = mr_get_variable(graph, "gamma", shape, ones);
@@ -102,23 +122,37 @@ mr_output mr_layer_batch_normalization_(mr_graph *graph, mr_output input, const 
     mr_variable variance = mr_train_variable(graph, "moving_variance", shape, ones, true);
     mr_fused_batch_norm_v3_outputs normalized =
         mr_fused_batch_norm_v3(graph, input, gamma.value, beta.value, mean.value, variance.value,
-                               .epsilon = layer->epsilon > 0 ? layer->epsilon : 0.001f, .is_training = layer->training);
+                               .epsilon = layer->epsilon, .is_training = layer->training);
     if (layer->training) {
-        mr_output momentum = mr_train_float(graph, "Const", layer->momentum > 0 ? layer->momentum : 0.99f);
+        mr_output momentum = mr_train_float(graph, "Const", layer->momentum);
         move_average(graph, mean, normalized.batch_mean, momentum);
         move_average(graph, variance, normalized.batch_variance, momentum);
     }
-    mr_graph_pop_scope(graph);
     return normalized.y;
+}
+
+mr_output mr_layer_batch_normalization_(mr_graph *graph, mr_output input, const mr_batch_normalization_layer *layer)
+{
+    mr_graph_push_scope(graph, layer->name != nullptr ? layer->name : "batch_normalization");
+    mr_output output = build_batch_normalization(graph, input, layer);
+    mr_graph_pop_scope(graph);
+    return output;
+}
+
+static bool check_pool(mr_graph *graph, const mr_pool_layer *layer)
+{
+    return mr_train_check_required(graph, "size", layer->size) &&
+           mr_train_check_count(graph, "stride", layer->stride, 0);
 }
 
 mr_output mr_layer_max_pool_(mr_graph *graph, mr_output input, const mr_pool_layer *layer)
 {
     mr_graph_push_scope(graph, layer->name != nullptr ? layer->name : "max_pooling2d");
-    int64_t size = layer->size, stride = layer->stride > 0 ? layer->stride : size;
-    mr_output output =
-        mr_max_pool(graph, input, .ksize = MR_INTS(1, size, size, 1), .strides = MR_INTS(1, stride, stride, 1),
-                    .padding = layer->same ? MR_SAME : MR_VALID);
+    int64_t size = layer->size, stride = layer->stride != 0 ? layer->stride : size;
+    mr_output output = mr_graph_failed_output(graph);
+    if (check_pool(graph, layer))
+        output = mr_max_pool(graph, input, .ksize = MR_INTS(1, size, size, 1), .strides = MR_INTS(1, stride, stride, 1),
+                             .padding = layer->same ? MR_SAME : MR_VALID);
     mr_graph_pop_scope(graph);
     return output;
 }
@@ -126,10 +160,11 @@ mr_output mr_layer_max_pool_(mr_graph *graph, mr_output input, const mr_pool_lay
 mr_output mr_layer_average_pool_(mr_graph *graph, mr_output input, const mr_pool_layer *layer)
 {
     mr_graph_push_scope(graph, layer->name != nullptr ? layer->name : "average_pooling2d");
-    int64_t size = layer->size, stride = layer->stride > 0 ? layer->stride : size;
-    mr_output output =
-        mr_avg_pool(graph, input, .ksize = MR_INTS(1, size, size, 1), .strides = MR_INTS(1, stride, stride, 1),
-                    .padding = layer->same ? MR_SAME : MR_VALID);
+    int64_t size = layer->size, stride = layer->stride != 0 ? layer->stride : size;
+    mr_output output = mr_graph_failed_output(graph);
+    if (check_pool(graph, layer))
+        output = mr_avg_pool(graph, input, .ksize = MR_INTS(1, size, size, 1), .strides = MR_INTS(1, stride, stride, 1),
+                             .padding = layer->same ? MR_SAME : MR_VALID);
     mr_graph_pop_scope(graph);
     return output;
 }
@@ -166,15 +201,13 @@ mr_output mr_layer_flatten(mr_graph *graph, mr_output input)
 mr_output mr_layer_dropout_(mr_graph *graph, mr_output input, const mr_dropout_layer *layer)
 {
     mr_graph_push_scope(graph, layer->name != nullptr ? layer->name : "dropout");
-    mr_output output = {0};
-    if (!layer->training) {
+    mr_output output = mr_graph_failed_output(graph);
+    bool legal = mr_train_check_range(graph, "rate", layer->rate, 0, 1, false);
+    if (legal && !layer->training) {
         output = mr_identity(graph, input);
-    } else if (!(layer->rate >= 0 && layer->rate < 1)) {
-        output =
-            mr_graph_fail(graph, MR_INVALID_ARGUMENT, "dropout: the rate is %g, not in [0, 1)", (double)layer->rate);
-    } else {
+    } else if (legal) {
         int64_t seed = 0, seed2 = 0;
-        mr_graph_seed_pair(graph, layer->seed != 0 ? &layer->seed : nullptr, &seed, &seed2);
+        mr_train_seed_pair(graph, layer->seed, &seed, &seed2);
         mr_graph_push_scope(graph, "dropout");
         mr_output scaled = mr_mul(graph, input, mr_train_float(graph, "Const", 1 / (1 - layer->rate)));
         mr_output unit = mr_random_uniform(graph, mr_shape_of(graph, input), MR_FLOAT, .seed = seed, .seed2 = seed2,

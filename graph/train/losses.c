@@ -48,7 +48,7 @@ mr_output mr_loss_total(mr_graph *graph)
         terms[i] = i < losses ? mr_graph_collection_item(graph, MR_LOSSES, i)
                               : mr_graph_collection_item(graph, MR_REGULARIZATION_LOSSES, i - losses);
     if (count == 1) return mr_identity(graph, terms[0], .name = "total_loss");
-    return mr_add_n(graph, ((mr_outputs){terms, count}), .name = "total_loss");
+    return mr_add_n(graph, MR_OUTPUTS_OF(terms, count), .name = "total_loss");
 }
 
 mr_output mr_accuracy(mr_graph *graph, mr_output labels, mr_output logits)

@@ -5,6 +5,7 @@
 #include "graph/train/train.h"
 #include <millrace/ops.h>
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,9 +22,53 @@ typedef struct parts {
     mr_output rate, momentum, beta1, beta2, epsilon;
 } parts;
 
-static float or_default(float value, float fallback)
+static float or_default(float value, float default_value)
 {
-    return value > 0 ? value : fallback;
+    return isnan(value) ? default_value : value;
+}
+
+/* Records an error for an option of other optimizers. */
+static bool check_unset(mr_graph *graph, const char *optimizer, const char *option, bool is_set)
+{
+    if (is_set)
+        (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT, "%s: %s has no effect on this optimizer", optimizer, option);
+    return !is_set;
+}
+
+static bool settle_rate(mr_graph *graph, const char *name, mr_optimizer *o)
+{
+    bool has_output = o->rate_output.node != nullptr, has_rate = !isnan(o->rate);
+    if (has_output && !has_rate) return true;
+    if (o->kind == MR_ADAM) o->rate = or_default(o->rate, 0.001f);
+    const char *wrong = nullptr;
+    if (has_output)
+        wrong = "rate and rate_output are both given, and only one learning rate has an effect";
+    else if (isnan(o->rate))
+        wrong = "a learning rate is required: rate or rate_output";
+    else if (!isfinite(o->rate) || o->rate < 0)
+        wrong = "rate must be finite and at least 0";
+    if (wrong != nullptr) (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT, "%s: %s", name, wrong);
+    return wrong == nullptr;
+}
+
+/* Fills in the defaults; records the option that is missing, outside of its limits, or without effect. */
+static bool settle(mr_graph *graph, const char *name, mr_optimizer *o)
+{
+    if (!settle_rate(graph, name, o)) return false;
+    if (o->kind != MR_MOMENTUM && (!check_unset(graph, name, "momentum", !isnan(o->momentum)) ||
+                                   !check_unset(graph, name, "nesterov", o->nesterov)))
+        return false;
+    if (o->kind != MR_ADAM)
+        return check_unset(graph, name, "beta1", !isnan(o->beta1)) &&
+               check_unset(graph, name, "beta2", !isnan(o->beta2)) &&
+               check_unset(graph, name, "epsilon", !isnan(o->epsilon)) &&
+               (o->kind != MR_MOMENTUM || mr_train_check_number(graph, "Momentum: momentum", o->momentum, 0));
+    o->beta1 = or_default(o->beta1, 0.9f);
+    o->beta2 = or_default(o->beta2, 0.999f);
+    o->epsilon = or_default(o->epsilon, 1e-8f);
+    return mr_train_check_range(graph, "Adam: beta1", o->beta1, 0, 1, false) &&
+           mr_train_check_range(graph, "Adam: beta2", o->beta2, 0, 1, false) &&
+           mr_train_check_number(graph, "Adam: epsilon", o->epsilon, 0);
 }
 
 static mr_variable slot_new(parts *p, mr_variable variable, const char *suffix)
@@ -51,8 +96,8 @@ static void make_slots(parts *p)
     const mr_optimizer *o = p->optimizer;
     mr_graph_push_scope(p->graph, "");
     if (o->kind == MR_ADAM) {
-        p->powers[0] = power_new(p, "beta1_power", or_default(o->beta1, 0.9f));
-        p->powers[1] = power_new(p, "beta2_power", or_default(o->beta2, 0.999f));
+        p->powers[0] = power_new(p, "beta1_power", o->beta1);
+        p->powers[1] = power_new(p, "beta2_power", o->beta2);
     }
     for (int32_t i = 0; i < p->count; i++) {
         if (p->gradients[i].node == nullptr || o->kind == MR_GRADIENT_DESCENT) continue;
@@ -69,9 +114,9 @@ static void make_constants(parts *p)
     p->rate = o->rate_output.node != nullptr ? o->rate_output : mr_train_float(graph, "learning_rate", o->rate);
     if (o->kind == MR_MOMENTUM) p->momentum = mr_train_float(graph, "momentum", o->momentum);
     if (o->kind != MR_ADAM) return;
-    p->beta1 = mr_train_float(graph, "beta1", or_default(o->beta1, 0.9f));
-    p->beta2 = mr_train_float(graph, "beta2", or_default(o->beta2, 0.999f));
-    p->epsilon = mr_train_float(graph, "epsilon", or_default(o->epsilon, 1e-8f));
+    p->beta1 = mr_train_float(graph, "beta1", o->beta1);
+    p->beta2 = mr_train_float(graph, "beta2", o->beta2);
+    p->epsilon = mr_train_float(graph, "epsilon", o->epsilon);
 }
 
 /* A node that runs after all gradients and the update ops. */
@@ -168,6 +213,9 @@ mr_node *mr_minimize(mr_graph *graph, mr_optimizer optimizer, mr_output loss, mr
     static const char *const names[] = {"GradientDescent", "Momentum", "Adam"};
     mr_node *failed = mr_graph_failed_output(graph).node;
     if (mr_graph_status(graph, nullptr) != MR_OK) return failed;
+    if ((unsigned)optimizer.kind > MR_ADAM)
+        return mr_graph_fail(graph, MR_INVALID_ARGUMENT, "there is no optimizer of kind %d", (int)optimizer.kind).node;
+    if (!settle(graph, names[optimizer.kind], &optimizer)) return failed;
     int32_t count = mr_graph_variable_count(graph, MR_TRAINABLE_VARIABLES);
     size_t size = (size_t)count + 1;
     parts p = {.graph = graph, .optimizer = &optimizer, .name = names[optimizer.kind], .count = count};

@@ -2,6 +2,7 @@
 #include "graph/train/train.h"
 #include <millrace/ops.h>
 
+#include <float.h>
 #include <string.h>
 
 mr_variable mr_global_step(mr_graph *graph)
@@ -34,22 +35,30 @@ static mr_output as_float(mr_graph *graph, mr_output step)
     return mr_output_dtype(step) == MR_FLOAT ? step : mr_cast(graph, step, MR_FLOAT);
 }
 
-mr_output mr_exponential_decay(mr_graph *graph, float rate, mr_output step, int64_t steps, float decay, bool staircase)
+static mr_output exponential_decay(mr_graph *graph, float rate, mr_output step, int64_t steps, float decay,
+                                   bool staircase)
 {
-    mr_graph_push_scope(graph, "ExponentialDecay");
     mr_output first = mr_train_float(graph, "initial_learning_rate", rate);
     mr_output length = mr_train_float(graph, "decay_steps", (float)steps);
     mr_output factor = mr_train_float(graph, "decay_rate", decay);
     mr_output part = mr_real_div(graph, as_float(graph, step), length, .name = "truediv");
     if (staircase) part = mr_floor(graph, part);
-    mr_output value = mr_mul(graph, first, mr_pow(graph, factor, part), .name = mr_train_own_name(graph));
+    return mr_mul(graph, first, mr_pow(graph, factor, part), .name = mr_train_own_name(graph));
+}
+
+mr_output mr_exponential_decay(mr_graph *graph, float rate, mr_output step, int64_t steps, float decay, bool staircase)
+{
+    mr_graph_push_scope(graph, "ExponentialDecay");
+    mr_output value = mr_graph_failed_output(graph);
+    if (mr_train_check_number(graph, "rate", rate, 0) && mr_train_check_count(graph, "steps", steps, 1) &&
+        mr_train_check_number(graph, "decay", decay, FLT_MIN))
+        value = exponential_decay(graph, rate, step, steps, decay, staircase);
     mr_graph_pop_scope(graph);
     return value;
 }
 
-mr_output mr_cosine_decay(mr_graph *graph, float rate, mr_output step, int64_t steps, float floor)
+static mr_output cosine_decay(mr_graph *graph, float rate, mr_output step, int64_t steps, float floor)
 {
-    mr_graph_push_scope(graph, "CosineDecay");
     mr_output first = mr_train_float(graph, "initial_learning_rate", rate);
     mr_output length = mr_train_float(graph, "decay_steps", (float)steps);
     mr_output done = mr_real_div(graph, mr_minimum(graph, as_float(graph, step), length), length, .name = "truediv");
@@ -58,7 +67,16 @@ mr_output mr_cosine_decay(mr_graph *graph, float rate, mr_output step, int64_t s
     mr_output half = mr_mul(graph, mr_train_float(graph, "mul/x", 0.5f), wave);
     mr_output scaled = mr_mul(graph, mr_train_float(graph, "mul/x", 1 - floor), half);
     mr_output share = mr_add_v2(graph, scaled, mr_train_float(graph, "add/y", floor), .name = "add");
-    mr_output value = mr_mul(graph, first, share, .name = mr_train_own_name(graph));
+    return mr_mul(graph, first, share, .name = mr_train_own_name(graph));
+}
+
+mr_output mr_cosine_decay(mr_graph *graph, float rate, mr_output step, int64_t steps, float floor)
+{
+    mr_graph_push_scope(graph, "CosineDecay");
+    mr_output value = mr_graph_failed_output(graph);
+    if (mr_train_check_number(graph, "rate", rate, 0) && mr_train_check_count(graph, "steps", steps, 1) &&
+        mr_train_check_range(graph, "floor", floor, 0, 1, true))
+        value = cosine_decay(graph, rate, step, steps, floor);
     mr_graph_pop_scope(graph);
     return value;
 }

@@ -5,6 +5,7 @@
  *
  * A checkpoint comes into being in this order: data, index (its presence says that both are whole), .meta, then the file
  * "checkpoint" that names it; only then are the oldest removed. */
+#include "graph/run/plan.h"
 #include "graph/run/session_state.h"
 #include "graph/train/train.h"
 #include "proto/meta_graph.pb-c.h"
@@ -18,18 +19,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-constexpr int32_t DEFAULT_MAX_TO_KEEP = 5;
-
 struct mr_saver {
     mr_arena arena;
     mr_arena scratch; /* of one save */
     mr_graph *graph;
     int32_t count;
     mr_output *variables; /* references, sorted by name */
+    bool *is_trainable;   /* by variable */
     int32_t max_to_keep;  /* 0: all */
     bool saves_state;
     bool saves_meta_graph;
-    char *clean_folder; /* whose leftovers of a killed process have been removed */
+    bool requires_finite; /* see mr_saver_require_finite */
+    char *clean_folder;   /* whose leftovers of a killed process have been removed */
 };
 
 static int by_name(const void *a, const void *b)
@@ -60,7 +61,7 @@ static mr_output make_save(mr_saver *s, mr_output path, names n)
     mr_graph *graph = s->graph;
     mr_output keys = strings(graph, MR_SHAPE(s->count), n.keys, "SaveV2/tensor_names");
     mr_output slices = strings(graph, MR_SHAPE(s->count), n.slices, "SaveV2/shape_and_slices");
-    mr_node *save = mr_save_v2(graph, path, keys, slices, ((mr_outputs){s->variables, s->count}));
+    mr_node *save = mr_save_v2(graph, path, keys, slices, MR_OUTPUTS_OF(s->variables, s->count));
     mr_graph_push_control(graph, &save, 1);
     mr_output done = mr_identity(graph, path, .name = "control_dependency");
     mr_graph_pop_control(graph);
@@ -125,6 +126,15 @@ static void make_nodes(mr_saver *s)
     if (mr_graph_status(graph, nullptr) == MR_OK) describe(s, path, save, restore);
 }
 
+static void mark_trainable(mr_saver *s)
+{
+    int32_t count = mr_graph_variable_count(s->graph, MR_TRAINABLE_VARIABLES);
+    for (int32_t i = 0; i < count; i++) {
+        mr_output trainable = mr_graph_variable(s->graph, MR_TRAINABLE_VARIABLES, i).ref;
+        for (int32_t j = 0; j < s->count; j++) s->is_trainable[j] |= s->variables[j].node == trainable.node;
+    }
+}
+
 mr_saver *mr_saver_new_(mr_graph *graph, const mr_saver_options *options)
 {
     mr_saver *s = calloc(1, sizeof *s);
@@ -135,18 +145,22 @@ mr_saver *mr_saver_new_(mr_graph *graph, const mr_saver_options *options)
     bool all = options->variables == nullptr;
     s->graph = graph;
     s->count = all ? mr_graph_variable_count(graph, MR_GLOBAL_VARIABLES) : options->variable_count;
-    s->max_to_keep = options->max_to_keep == 0  ? DEFAULT_MAX_TO_KEEP
-                     : options->max_to_keep < 0 ? 0
-                                                : options->max_to_keep;
+    s->max_to_keep = options->max_to_keep;
     s->saves_state = all;
     s->saves_meta_graph = !options->no_meta_graph;
     s->variables = MR_ARENA_NEW(&s->arena, mr_output, (size_t)s->count + 1);
-    if (s->variables == nullptr) (void)mr_graph_fail(graph, MR_RESOURCE_EXHAUSTED, "no memory for a saver");
-    if (s->count == 0) (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT, "the saver has no variables to save");
+    s->is_trainable = MR_ARENA_NEW(&s->arena, bool, (size_t)s->count + 1);
+    if (s->variables == nullptr || s->is_trainable == nullptr)
+        (void)mr_graph_fail(graph, MR_RESOURCE_EXHAUSTED, "no memory for a saver");
+    if (s->count <= 0) (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT, "the saver has no variables to save");
+    (void)mr_train_check_count(graph, "the saver's max_to_keep", options->max_to_keep, 0);
+    if (all && options->variable_count != 0)
+        (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT, "the saver's variable_count has no effect without variables");
     if (mr_graph_status(graph, nullptr) != MR_OK) return s;
     for (int32_t i = 0; i < s->count; i++)
         s->variables[i] = all ? mr_graph_variable(graph, MR_GLOBAL_VARIABLES, i).ref : options->variables[i];
     qsort(s->variables, (size_t)s->count, sizeof *s->variables, by_name);
+    mark_trainable(s);
     make_nodes(s);
     return s;
 }
@@ -171,12 +185,29 @@ static mr_status write_state(mr_session *session, mr_checkpoint_writer *writer, 
     return status;
 }
 
+void mr_saver_require_finite(mr_saver *saver)
+{
+    saver->requires_finite = true;
+}
+
+/* An infinity may be meant in a variable that is not trained: the best loss so far, say. */
+static mr_status check_finite(const mr_saver *s, int32_t index, const mr_tensor *value, mr_error *error)
+{
+    int64_t at = s->requires_finite ? mr_tensor_find_nonfinite(value, !s->is_trainable[index]) : -1;
+    if (at < 0) return MR_OK;
+    char shape[MR_SHAPE_TEXT_SIZE];
+    return mr_fail(error, MR_INVALID_ARGUMENT, "the variable %s is not finite: %s at element %" PRId64 " of %s",
+                   mr_node_name(s->variables[index].node), mr_tensor_nonfinite_text(value, at), at,
+                   mr_shape_text(value->shape, shape, sizeof shape));
+}
+
 static mr_status write_values(mr_saver *s, mr_session *session, mr_checkpoint_writer *writer, mr_error *error)
 {
     for (int32_t i = 0; i < s->count; i++) {
         mr_tensor value = {0};
         MR_TRY(mr_session_read_variable(session, s->variables[i], &value, error));
-        mr_status status = mr_checkpoint_write(writer, mr_node_name(s->variables[i].node), &value, error);
+        mr_status status = check_finite(s, i, &value, error);
+        if (status == MR_OK) status = mr_checkpoint_write(writer, mr_node_name(s->variables[i].node), &value, error);
         mr_tensor_deinit(&value);
         MR_TRY(status);
     }
@@ -358,25 +389,58 @@ static mr_status restore_one(mr_session *session, mr_checkpoint_reader *reader, 
     return status;
 }
 
-static mr_status restore_all(mr_saver *s, mr_session *session, mr_checkpoint_reader *reader, const char *path,
-                             mr_error *error)
+static mr_status restore_variables(mr_saver *s, mr_session *session, mr_checkpoint_reader *reader, const char *path,
+                                   mr_error *error)
 {
     for (int32_t i = 0; i < s->count; i++) MR_TRY(restore_one(session, reader, path, s->variables[i], error));
+    return MR_OK;
+}
+
+static mr_status restore_state(mr_saver *s, mr_session *session, mr_checkpoint_reader *reader, const char *path,
+                               bool with_iterators, mr_error *error)
+{
     if (!s->saves_state || !mr_checkpoint_has(reader, MR_SESSION_STATE_KEY)) return MR_OK;
     mr_tensor state = {0};
     MR_TRY(mr_checkpoint_read(reader, MR_SESSION_STATE_KEY, &state, error));
-    mr_status status = mr_session_restore_state(session, &state, error);
+    mr_status status = with_iterators ? mr_session_restore_state(session, &state, error)
+                                      : mr_session_restore_random(session, &state, error);
     mr_tensor_deinit(&state);
     return status == MR_OK ? MR_OK : mr_fail_in(error, status, "%s", path);
 }
 
+static mr_status open_reader(const mr_saver *s, const char *path, mr_checkpoint_reader **reader, mr_error *error)
+{
+    *reader = nullptr;
+    if (s == nullptr || s->count == 0)
+        return mr_fail(error, MR_FAILED_PRECONDITION, "%s: the saver has no variables", path);
+    return mr_checkpoint_reader_open(path, reader, error);
+}
+
+mr_status mr_saver_restore_variables(mr_saver *saver, mr_session *session, const char *path, mr_error *error)
+{
+    mr_checkpoint_reader *reader;
+    MR_TRY(open_reader(saver, path, &reader, error));
+    mr_status status = restore_variables(saver, session, reader, path, error);
+    mr_checkpoint_reader_free(reader);
+    return status;
+}
+
+mr_status mr_saver_restore_state(mr_saver *saver, mr_session *session, const char *path, bool with_iterators,
+                                 mr_error *error)
+{
+    mr_checkpoint_reader *reader;
+    MR_TRY(open_reader(saver, path, &reader, error));
+    mr_status status = restore_state(saver, session, reader, path, with_iterators, error);
+    mr_checkpoint_reader_free(reader);
+    return status;
+}
+
 mr_status mr_saver_restore(mr_saver *saver, mr_session *session, const char *path, mr_error *error)
 {
-    if (saver == nullptr || saver->count == 0)
-        return mr_fail(error, MR_FAILED_PRECONDITION, "%s: the saver has no variables", path);
-    mr_checkpoint_reader *reader = nullptr;
-    MR_TRY(mr_checkpoint_reader_open(path, &reader, error));
-    mr_status status = restore_all(saver, session, reader, path, error);
+    mr_checkpoint_reader *reader;
+    MR_TRY(open_reader(saver, path, &reader, error));
+    mr_status status = restore_variables(saver, session, reader, path, error);
+    if (status == MR_OK) status = restore_state(saver, session, reader, path, true, error);
     mr_checkpoint_reader_free(reader);
     return status;
 }

@@ -43,9 +43,9 @@ mr_output mr_summary_histogram(mr_graph *graph, const char *name, mr_output valu
 
 mr_output mr_summary_image(mr_graph *graph, const char *name, mr_output images, int32_t images_max)
 {
+    if (!mr_train_check_count(graph, "images_max", images_max, 1)) return mr_graph_failed_output(graph);
     tagged t = begin(graph, name, "tag", "");
-    return end(graph,
-               mr_image_summary(graph, t.tag, images, .max_images = images_max > 0 ? images_max : 3, .name = t.own));
+    return end(graph, mr_image_summary(graph, t.tag, images, .max_images = images_max, .name = t.own));
 }
 
 mr_output mr_summary_merge_all(mr_graph *graph)
@@ -56,7 +56,7 @@ mr_output mr_summary_merge_all(mr_graph *graph)
     if (items == nullptr) return mr_graph_fail(graph, MR_RESOURCE_EXHAUSTED, "no memory for %d summaries", count);
     for (int32_t i = 0; i < count; i++) items[i] = mr_graph_collection_item(graph, MR_SUMMARIES, i);
     mr_graph_push_scope(graph, "Merge");
-    mr_output merged = mr_merge_summary(graph, ((mr_outputs){items, count}));
+    mr_output merged = mr_merge_summary(graph, MR_OUTPUTS_OF(items, count));
     mr_graph_pop_scope(graph);
     return merged;
 }

@@ -1,10 +1,13 @@
 /* The loop around a training step: restore, run, summarise, save, stop, and tell of it. */
+#include "graph/run/session.h"
 #include "graph/train/progress.h"
 #include "graph/train/train.h"
 #include "records/checkpoint.h"
 #include "records/event.h"
 #include "records/file.h"
 
+#include <assert.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,7 +26,7 @@ struct mr_training {
     mr_output summaries;   /* {0} without any */
     mr_output global_step; /* {0}: the graph has none; steps are counted here */
     int64_t step;
-    int64_t saved_step;      /* -1: none yet */
+    int64_t saved_step;      /* -1: none yet; at most step */
     int64_t summarised_step; /* -1: none yet */
     mr_progress progress;
     bool done;
@@ -50,8 +53,10 @@ static mr_status read_step(mr_training *t, mr_error *error)
 mr_status mr_training_save(mr_training *training, mr_error *error)
 {
     if (training->saver == nullptr || training->saved_step == training->step) return MR_OK;
+    assert(training->saved_step < training->step);
     if (training->events != nullptr) MR_TRY(mr_event_writer_flush(training->events, error));
-    MR_TRY(mr_saver_save(training->saver, training->session, training->prefix, training->step, error));
+    mr_status status = mr_saver_save(training->saver, training->session, training->prefix, training->step, error);
+    if (status != MR_OK) return mr_fail_in(error, status, "saving step %" PRId64, training->step);
     training->saved_step = training->step;
     return MR_OK;
 }
@@ -62,8 +67,8 @@ static mr_status run_targets(mr_session *session, mr_node *first, mr_node *secon
     return mr_session_run(session, MR_NO_FEEDS, (mr_outputs){0}, nullptr, targets, second != nullptr ? 2 : 1, error);
 }
 
-/* Why the latest checkpoint cannot be used, and the way on: another one, when there is one, or another folder. */
-static mr_status say_what_to_do(const mr_training *t, mr_status status, const mr_error *reason, mr_error *error)
+/* Why the latest checkpoint cannot be used, and how to continue: from an earlier one, or in another directory. */
+static mr_status add_advice(const mr_training *t, mr_status status, const mr_error *reason, mr_error *error)
 {
     mr_checkpoint_state state = {0};
     const char *earlier = nullptr;
@@ -71,22 +76,30 @@ static mr_status say_what_to_do(const mr_training *t, mr_status status, const mr
         earlier = strrchr(state.paths[state.count - 2], '/');
     if (earlier != nullptr)
         status = mr_fail(error, status,
-                         "%s; to go on from an earlier checkpoint, let the first line of %s/checkpoint name \"%s\", to "
-                         "begin anew, give another folder",
+                         "%s; to continue from an earlier checkpoint, let the first line of %s/checkpoint name \"%s\"; "
+                         "to start again, choose another directory",
                          reason->message, t->folder, earlier + 1);
     else
-        status = mr_fail(error, status, "%s; to begin anew, give another folder than %s", reason->message, t->folder);
+        status =
+            mr_fail(error, status, "%s; to start again, choose another directory than %s", reason->message, t->folder);
     mr_checkpoint_state_deinit(&state);
     return status;
 }
 
-/* The session goes on from that checkpoint. An error says what to do: nothing is begun anew behind the user's back. */
+/* The session continues from that checkpoint. An error says what to do: nothing is started again without being asked. */
 static mr_status resume(mr_training *t, mr_node *local, const char *checkpoint, mr_error *error)
 {
     mr_error reason = {0};
     MR_TRY(run_targets(t->session, local, nullptr, error));
-    mr_status status = mr_saver_restore(t->saver, t->session, checkpoint, &reason);
-    if (status != MR_OK) return say_what_to_do(t, status, &reason, error);
+    mr_status status = mr_saver_restore_variables(t->saver, t->session, checkpoint, &reason);
+    if (status != MR_OK) return add_advice(t, status, &reason, error);
+    status = mr_saver_restore_state(t->saver, t->session, checkpoint, !t->options.restart_data, &reason);
+    if (status == MR_INVALID_ARGUMENT)
+        return mr_fail(error, MR_FAILED_PRECONDITION,
+                       "%s; if the data have changed, restart_data keeps the variables of this checkpoint and starts "
+                       "the data from the beginning; to start again, choose another directory than %s",
+                       reason.message, t->folder);
+    if (status != MR_OK) return add_advice(t, status, &reason, error);
     MR_TRY(read_step(t, error));
     t->saved_step = t->step;
     return mr_saver_clean(t->saver, t->prefix, error);
@@ -99,6 +112,7 @@ static mr_status start(mr_training *t, mr_error *error)
     t->summaries = mr_summary_merge_all(t->graph);
     t->global_step = find_global_step(t->graph);
     if (t->folder != nullptr) t->saver = mr_saver_new(t->graph, .max_to_keep = t->options.max_to_keep);
+    if (t->saver != nullptr) mr_saver_require_finite(t->saver);
     MR_TRY(mr_session_new(t->graph, &t->options.session, &t->session, error));
     char latest[4096];
     mr_status status = MR_NOT_FOUND;
@@ -106,7 +120,7 @@ static mr_status start(mr_training *t, mr_error *error)
         MR_TRY(mr_file_make_directories(t->folder, error));
         mr_error reason = {0};
         status = mr_checkpoint_latest(t->folder, latest, sizeof latest, &reason);
-        if (status != MR_OK && status != MR_NOT_FOUND) return say_what_to_do(t, status, &reason, error);
+        if (status != MR_OK && status != MR_NOT_FOUND) return add_advice(t, status, &reason, error);
     }
     if (status == MR_OK) {
         MR_TRY(resume(t, local, latest, error));
@@ -121,21 +135,41 @@ static mr_status start(mr_training *t, mr_error *error)
     return mr_event_writer_add_session(t->events, t->step, MR_SESSION_START, nullptr, error);
 }
 
-static int64_t or_default(int64_t value, int64_t fallback)
+static mr_status check_option(const char *option, int64_t value, int64_t min, mr_error *error)
 {
-    return value > 0 ? value : fallback;
+    if (value >= min) return MR_OK;
+    return mr_fail(error, MR_INVALID_ARGUMENT, "training: %s is %" PRId64 ", but must be at least %" PRId64, option,
+                   value, min);
+}
+
+static mr_status check_options(const mr_graph *graph, const mr_training_options *o, mr_error *error)
+{
+    MR_TRY(check_option("stop_step", o->stop_step, MR_FOREVER, error));
+    MR_TRY(check_option("save_steps", o->save_steps, 0, error));
+    MR_TRY(check_option("summary_steps", o->summary_steps, 0, error));
+    MR_TRY(check_option("max_to_keep", o->max_to_keep, 0, error));
+    MR_TRY(check_option("step_size", o->step_size, 1, error));
+    MR_TRY(check_option("session.thread_count", o->session.thread_count, 0, error));
+    if (o->folder != nullptr && *o->folder == '\0')
+        return mr_fail(error, MR_INVALID_ARGUMENT, "training: folder is empty");
+    if (o->loss.node != nullptr && mr_node_graph(o->loss.node) != graph)
+        return mr_fail(error, MR_INVALID_ARGUMENT, "training: the loss is of another graph");
+    if (o->loss.node == nullptr && o->continue_on_nan_loss)
+        return mr_fail(error, MR_INVALID_ARGUMENT, "training: continue_on_nan_loss has no effect without loss");
+    if (o->folder == nullptr && o->restart_data)
+        return mr_fail(error, MR_INVALID_ARGUMENT, "training: restart_data has no effect without folder");
+    return MR_OK;
 }
 
 mr_status mr_training_new_(mr_graph *graph, const mr_training_options *options, mr_training **training, mr_error *error)
 {
     *training = nullptr;
     MR_TRY(mr_graph_status(graph, error));
+    MR_TRY(check_options(graph, options, error));
     mr_training *t = calloc(1, sizeof *t);
     if (t == nullptr) return mr_fail_memory(error, sizeof *t);
     t->graph = graph;
     t->options = *options;
-    t->options.save_steps = or_default(options->save_steps, 1000);
-    t->options.summary_steps = or_default(options->summary_steps, 100);
     t->saved_step = t->summarised_step = -1;
     mr_status status = MR_OK;
     if (options->folder != nullptr) {
@@ -169,14 +203,23 @@ static mr_status finish(mr_training *t, mr_error *error)
     return mr_fail(error, MR_OUT_OF_RANGE, "training is done at step %lld", (long long)t->step);
 }
 
+/* A save between steps. With continue_on_nan_loss, variables that are not finite are not saved and do not end the run. */
+static mr_status save_in_passing(mr_training *t, mr_error *error)
+{
+    mr_error reason = {0};
+    mr_status status = mr_training_save(t, &reason);
+    if (status == MR_OK || (status == MR_INVALID_ARGUMENT && t->options.continue_on_nan_loss)) return MR_OK;
+    return mr_fail(error, status, "%s", reason.message);
+}
+
 /* One step is summarised of every summary_steps, the first one included. */
 static bool summary_is_due(const mr_training *t)
 {
-    if (t->events == nullptr || t->summaries.node == nullptr) return false;
+    if (t->events == nullptr || t->summaries.node == nullptr || t->options.summary_steps == 0) return false;
     return t->summarised_step < 0 || t->step + 1 >= t->summarised_step + t->options.summary_steps;
 }
 
-/* What the step gave beside the caller's fetches: the loss, the summaries. Given back here. */
+/* What the step fetched besides the caller's fetches: the loss, the summaries. Released here. */
 static mr_status take_extras(mr_training *t, mr_tensor *loss, mr_tensor *summary, mr_error *error)
 {
     mr_status status = MR_OK;
@@ -194,11 +237,20 @@ static mr_status take_extras(mr_training *t, mr_tensor *loss, mr_tensor *summary
     return status;
 }
 
+/* The error of the step that would have been the next one. */
+static mr_status fail_diverged(const mr_training *t, const mr_error *reason, mr_error *error)
+{
+    assert(reason->status != MR_OK);
+    if (t->saved_step < 0) return mr_fail(error, reason->status, "step %" PRId64 ": %s", t->step + 1, reason->message);
+    return mr_fail(error, reason->status, "step %" PRId64 ": %s; the last checkpoint is %s-%" PRId64, t->step + 1,
+                   reason->message, t->prefix, t->saved_step);
+}
+
 mr_status mr_training_step(mr_training *training, mr_node *train, mr_feeds feeds, mr_outputs fetches,
                            mr_tensor *results, mr_error *error)
 {
     mr_training *t = training;
-    if (t->done || (t->options.stop_step > 0 && t->step >= t->options.stop_step)) return finish(t, error);
+    if (t->done || (t->options.stop_step >= 0 && t->step >= t->options.stop_step)) return finish(t, error);
     if (fetches.count > FETCHES_MAX - 2)
         return mr_fail(error, MR_INVALID_ARGUMENT, "a training step fetches at most %d outputs", FETCHES_MAX - 2);
     mr_output all[FETCHES_MAX];
@@ -209,9 +261,14 @@ mr_status mr_training_step(mr_training *training, mr_node *train, mr_feeds feeds
     if (loss >= 0) all[count++] = t->options.loss;
     int32_t summary = summary_is_due(t) ? count : -1;
     if (summary >= 0) all[count++] = t->summaries;
-    mr_status status = mr_session_run(t->session, feeds, (mr_outputs){all, count}, values, &train, 1, error);
+    bool diverged = false;
+    mr_error reason = {0};
+    int32_t guard = t->options.continue_on_nan_loss ? -1 : loss;
+    mr_status status = mr_session_run_guarded(t->session, feeds, (mr_outputs){all, count}, values, &train, 1, guard,
+                                              &diverged, &reason);
     if (status == MR_OUT_OF_RANGE) return finish(t, error);
-    MR_TRY(status);
+    if (diverged) return fail_diverged(t, &reason, error);
+    if (status != MR_OK) return mr_fail(error, status, "%s", reason.message);
     for (int32_t i = 0; i < fetches.count; i++) results[i] = values[i];
     t->step++;
     status = read_step(t, error);
@@ -219,7 +276,8 @@ mr_status mr_training_step(mr_training *training, mr_node *train, mr_feeds feeds
                                    status == MR_OK ? error : nullptr);
     if (status == MR_OK) status = extras;
     mr_progress_step(&t->progress, t->step);
-    if (status == MR_OK && t->step % t->options.save_steps == 0) status = mr_training_save(t, error);
+    if (status == MR_OK && t->options.save_steps > 0 && t->step % t->options.save_steps == 0)
+        status = save_in_passing(t, error);
     for (int32_t i = 0; status != MR_OK && i < fetches.count; i++) mr_tensor_deinit(&results[i]);
     return status;
 }

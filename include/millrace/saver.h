@@ -32,12 +32,14 @@ typedef struct mr_saver mr_saver;
 typedef struct mr_saver_options {
     const mr_output *variables; /* references; null: the collection "variables" and saveable iterators */
     int32_t variable_count;
-    int32_t max_to_keep; /* 0: 5; -1: all */
+    int32_t max_to_keep; /* default 5; 0: all, as in TensorFlow */
     bool no_meta_graph;  /* do not write path-STEP.meta beside it */
 } mr_saver_options;
 /* Adds save/… nodes to the graph, named as TensorFlow's Saver names them; an error is recorded in the graph. */
 mr_saver *mr_saver_new_(mr_graph *graph, const mr_saver_options *options);
-#define mr_saver_new(graph, ...) mr_saver_new_((graph), &(mr_saver_options){__VA_ARGS__})
+#define MR_SAVER_DEFAULTS .max_to_keep = 5
+#define mr_saver_new(graph, ...)                                                                                       \
+    MR_WITH_DEFAULTS_(mr_saver_new_((graph), &(mr_saver_options){MR_SAVER_DEFAULTS, __VA_ARGS__}))
 void mr_saver_free(mr_saver *saver);
 /* step  -1: no "-STEP" in the name */
 mr_status mr_saver_save(mr_saver *saver, mr_session *session, const char *path, int64_t step, mr_error *error);

@@ -45,7 +45,7 @@ static bool exists(const char *path)
 TEST(saver_restores_what_it_saved)
 {
     mr_error error = {0};
-    saved s = begin(MR_SHAPE(2, 2), 0);
+    saved s = begin(MR_SHAPE(2, 2), 5);
     initialize(&s);
     mr_tensor value = {0};
     CHECK_OK(mr_tensor_init_copy(&value, MR_FLOAT, MR_SHAPE(2, 2), (float[]){1, 2, 3, 4}, &error));
@@ -54,7 +54,7 @@ TEST(saver_restores_what_it_saved)
     CHECK_OK(mr_saver_save(s.saver, s.session, test_path("run/model.ckpt"), 7, &error));
     end(&s);
 
-    saved t = begin(MR_SHAPE(2, 2), 0);
+    saved t = begin(MR_SHAPE(2, 2), 5);
     char latest[4096];
     CHECK_OK(mr_checkpoint_latest(test_path("run"), latest, sizeof latest, &error));
     CHECK_CONTAINS(latest, "model.ckpt-7");
@@ -96,7 +96,7 @@ static void touch(const char *path)
 TEST(saver_clears_what_a_killed_process_left)
 {
     mr_error error = {0};
-    saved s = begin(MR_SHAPE(3), 0);
+    saved s = begin(MR_SHAPE(3), 5);
     initialize(&s);
     touch(test_path("m.ckpt-9.data-00000-of-00001.partial"));
     touch(test_path("m.ckpt-8.data-00000-of-00001"));
@@ -113,11 +113,11 @@ TEST(saver_clears_what_a_killed_process_left)
 TEST(saver_restore_says_what_does_not_fit)
 {
     mr_error error = {0};
-    saved s = begin(MR_SHAPE(3), 0);
+    saved s = begin(MR_SHAPE(3), 5);
     initialize(&s);
     CHECK_OK(mr_saver_save(s.saver, s.session, test_path("m.ckpt"), -1, &error));
     end(&s);
-    saved t = begin(MR_SHAPE(4), 0);
+    saved t = begin(MR_SHAPE(4), 5);
     CHECK_STATUS(mr_saver_restore(t.saver, t.session, test_path("m.ckpt"), &error), MR_INVALID_ARGUMENT);
     CHECK_CONTAINS(error.message, "layer/w is float [4] in the graph but float [3] in the checkpoint");
     CHECK_STATUS(mr_saver_restore(t.saver, t.session, test_path("none.ckpt"), &error), MR_NOT_FOUND);
@@ -136,7 +136,7 @@ TEST(saver_restore_says_what_does_not_fit)
 TEST(saver_without_values_leaves_nothing)
 {
     mr_error error = {0};
-    saved s = begin(MR_SHAPE(3), 0);
+    saved s = begin(MR_SHAPE(3), 5);
     CHECK_STATUS(mr_saver_save(s.saver, s.session, test_path("m.ckpt"), 1, &error), MR_FAILED_PRECONDITION);
     CHECK(!exists(test_path("m.ckpt-1.index")) && !exists(test_path("m.ckpt-1.data-00000-of-00001")));
     CHECK(!exists(test_path("m.ckpt-1.data-00000-of-00001.partial")) && !exists(test_path("checkpoint")));

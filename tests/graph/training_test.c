@@ -9,8 +9,8 @@ TEST(layers_are_named_as_tensorflows)
     mr_error error = {0};
     mr_graph *g = mr_graph_new();
     mr_output x = mr_placeholder(g, MR_FLOAT, .shape = MR_SHAPE(-1, 8, 8, 3));
-    mr_output h = mr_layer_conv2d(g, x, .filters = 4, .kernel = 3);
-    h = mr_layer_conv2d(g, h, .filters = 4, .kernel = 3, .weight_decay = 0.1f);
+    mr_output h = mr_layer_conv2d(g, x, .filters = 4, .kernel = 3, .same = true);
+    h = mr_layer_conv2d(g, h, .filters = 4, .kernel = 3, .same = true, .weight_decay = 0.1f);
     h = mr_layer_batch_normalization(g, h, .training = true);
     h = mr_layer_dropout(g, mr_layer_flatten(g, mr_layer_max_pool(g, h, .size = 2)), .rate = 0.5f, .training = true);
     h = mr_layer_dense(g, h, .units = 10, .name = "logits");
@@ -48,7 +48,7 @@ TEST(layers_say_what_does_not_fit)
     mr_graph *g = mr_graph_new();
     mr_graph_push_scope(g, "tower");
     mr_output x = mr_placeholder(g, MR_FLOAT, .shape = MR_SHAPE(-1, 8));
-    mr_output h = mr_layer_conv2d(g, x, .filters = 4, .kernel = 3);
+    mr_output h = mr_layer_conv2d(g, x, .filters = 4, .kernel = 3, .same = true);
     mr_minimize(g, mr_adam(.rate = 1), mr_loss_mean_squared(g, h, h), (mr_output){0});
     CHECK_STATUS(mr_graph_status(g, &error), MR_INVALID_ARGUMENT);
     CHECK_CONTAINS(error.message, "tower/conv2d");
@@ -97,7 +97,7 @@ static mr_status train(const char *folder, int64_t stop, int64_t save_steps, mr_
     d = mr_dataset_prefetch(d, 2);
     mr_output batch[2];
     mr_graph_iterator(g, "data", d, nullptr, batch);
-    mr_output h = mr_layer_conv2d(g, batch[0], .filters = 4, .kernel = 3);
+    mr_output h = mr_layer_conv2d(g, batch[0], .filters = 4, .kernel = 3, .same = true);
     h = mr_layer_batch_normalization(g, h, .training = true);
     h = mr_layer_dropout(g, mr_layer_flatten(g, mr_relu(g, h)), .rate = 0.4f, .training = true);
     mr_output loss = mr_loss_sparse_softmax(g, batch[1], mr_layer_dense(g, h, .units = 3));

@@ -20,11 +20,11 @@ static model build(mr_graph *g, const char *kind)
     model m = {0};
     m.x = mr_placeholder(g, MR_FLOAT, .shape = MR_SHAPE(-1, SIZE, SIZE, CHANNELS), .name = "x");
     m.y = mr_placeholder(g, MR_INT64, .shape = MR_SHAPE(-1), .name = "y");
-    mr_output h =
-        mr_layer_conv2d(g, m.x, .filters = 8, .kernel = 3, .activation = mr_activation_relu, .weight_decay = 1e-2f);
+    mr_output h = mr_layer_conv2d(g, m.x, .filters = 8, .kernel = 3, .same = true, .activation = mr_activation_relu,
+                                  .weight_decay = 1e-2f);
     h = mr_relu(g, mr_layer_batch_normalization(g, h, .training = true)); /* without relu its beta would not matter */
     h = mr_layer_max_pool(g, h, .size = 2);
-    h = mr_layer_conv2d(g, h, .filters = 6, .kernel = 3, .stride = 2, .valid = true, .no_bias = true);
+    h = mr_layer_conv2d(g, h, .filters = 6, .kernel = 3, .stride = 2, .no_bias = true);
     h = mr_layer_batch_normalization(g, h, .training = true, .momentum = 0.9f);
     h = mr_layer_average_pool(g, h, .size = 2);
     h = mr_layer_dropout(g, mr_layer_flatten(g, h), .rate = 0.5f);

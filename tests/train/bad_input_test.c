@@ -190,7 +190,7 @@ TEST(training_on_a_damaged_checkpoint_says_where_and_what_to_do)
     file_save(state, "", 0);
     CHECK_STATUS(train(run, 8, &error), MR_DATA_LOSS);
     CHECK_CONTAINS(error.message, "names no checkpoint");
-    CHECK_CONTAINS(error.message, "give another folder");
+    CHECK_CONTAINS(error.message, "choose another directory");
     file_save(state, "model_checkpoint_path: model.ckpt-6\n", 36);
     CHECK_STATUS(train(run, 8, &error), MR_DATA_LOSS);
     CHECK_CONTAINS(error.message, "line 1 is not a path in quotes");

@@ -125,8 +125,8 @@ static void add_network(work *w, mr_output images)
     mr_graph *g = w->graph;
     mr_output h = images;
     for (int i = 0; i < LAYERS; i++) {
-        h = mr_layer_conv2d(g, h, .filters = filter_counts[i], .kernel = 3, .no_bias = true, .weight_decay = 1e-4f,
-                            .initializer = {.kind = MR_INIT_HE_NORMAL});
+        h = mr_layer_conv2d(g, h, .filters = filter_counts[i], .kernel = 3, .same = true, .no_bias = true,
+                            .weight_decay = 1e-4f, .initializer = {.kind = MR_INIT_HE_NORMAL});
         h = mr_relu(g, mr_layer_batch_normalization(g, h, .training = true));
         h = mr_layer_max_pool(g, h, .size = 2);
     }
