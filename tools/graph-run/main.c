@@ -1,49 +1,16 @@
 /* graph-run: reads a GraphDef or MetaGraphDef, feeds, runs, prints. See --help. */
+#include "tools/common/text.h"
+#include "tools/graph-run/options.h"
+#include "tools/graph-run/restore.h"
 #include "tools/graph-run/value.h"
 
 #include <errno.h>
-#include <getopt.h>
 #include <inttypes.h>
-#include <millrace/saver.h>
+#include <millrace/device.h>
 #include <millrace/session.h>
 #include <stdlib.h>
 #include <string.h>
-
-static const char help[] =
-    "graph-run runs a graph that TensorFlow 1 wrote.\n"
-    "\n"
-    "    graph-run model.pb --feed x='[[1, 2], [3, 4]]' --fetch y\n"
-    "    graph-run model.ckpt-100.meta --restore model.ckpt-100 --feed image=@photo.npy --fetch softmax:0\n"
-    "    graph-run train.meta --first init --target train_op --fetch loss --steps 50\n"
-    "\n"
-    "usage: graph-run [options] GRAPH\n"
-    "\n"
-    "  GRAPH                  a serialised GraphDef, or a MetaGraphDef when its name ends in .meta\n"
-    "  -f, --feed NAME=VALUE  a number, a list in brackets, \"text\", or @FILE.npy; NAME is a node or NODE:OUTPUT\n"
-    "  -o, --fetch NAME       an output to print; may be given more than once, as --feed and --target may\n"
-    "  -t, --target NODE      a node that runs for its effect\n"
-    "  -i, --first NODE       a node that runs once, alone, before the steps: an initializer\n"
-    "  -r, --restore PREFIX   set the variables from a checkpoint before the steps\n"
-    "  -n, --steps N          run so many times (default: 1), one line for each fetch of each run\n"
-    "  -w, --write DIR        write fetches as DIR/NAME.npy (of the last step) instead of printing them\n"
-    "  -d, --device DEVICE    for nodes that ask for none: /device:GPU:0\n"
-    "  -j, --threads N        default: one for each processor\n"
-    "  -p, --profile          the slowest operators of the last step\n"
-    "  -l, --list             list the nodes instead of running\n"
-    "  -h, --help             this text\n"
-    "\n"
-    "exit status: 0 done, 1 something failed, 2 the options are wrong\n";
-
-constexpr int ITEMS_MAX = 256;
-
-typedef struct options {
-    const char *graph, *restore, *write, *device;
-    const char *feeds[ITEMS_MAX], *fetches[ITEMS_MAX], *targets[ITEMS_MAX], *firsts[ITEMS_MAX];
-    int feed_count, fetch_count, target_count, first_count;
-    int64_t steps;
-    int threads;
-    bool list, profile;
-} options;
+#include <sys/stat.h>
 
 /* Everything that a run needs. */
 typedef struct run {
@@ -53,92 +20,6 @@ typedef struct run {
     mr_node *targets[ITEMS_MAX];
     mr_tensor values[ITEMS_MAX], results[ITEMS_MAX];
 } run;
-
-static int refuse(const char *format, const char *what)
-{
-    fputs("graph-run: ", stderr);
-    fprintf(stderr, format, what);
-    fputs("\ngraph-run --help shows how it is used\n", stderr);
-    return 2;
-}
-
-static bool add(const char **items, int *count)
-{
-    if (*count == ITEMS_MAX) return false;
-    items[(*count)++] = optarg;
-    return true;
-}
-
-/* Returns 0 to go on, else the exit status plus 1. */
-static int parse_options(int argc, char **argv, options *o)
-{
-    static const struct option longs[] = {{"feed", 1, nullptr, 'f'},
-                                          {"fetch", 1, nullptr, 'o'},
-                                          {"target", 1, nullptr, 't'},
-                                          {"first", 1, nullptr, 'i'},
-                                          {"restore", 1, nullptr, 'r'},
-                                          {"steps", 1, nullptr, 'n'},
-                                          {"write", 1, nullptr, 'w'},
-                                          {"device", 1, nullptr, 'd'},
-                                          {"threads", 1, nullptr, 'j'},
-                                          {"profile", 0, nullptr, 'p'},
-                                          {"list", 0, nullptr, 'l'},
-                                          {"help", 0, nullptr, 'h'},
-                                          {0}};
-    o->steps = 1;
-    for (int option; (option = getopt_long(argc, argv, "f:o:t:i:r:n:w:d:j:plh", longs, nullptr)) != -1;) {
-        bool fits = true;
-        char *end = (char *)"";
-        switch (option) {
-        case 'f':
-            fits = add(o->feeds, &o->feed_count);
-            break;
-        case 'o':
-            fits = add(o->fetches, &o->fetch_count);
-            break;
-        case 't':
-            fits = add(o->targets, &o->target_count);
-            break;
-        case 'i':
-            fits = add(o->firsts, &o->first_count);
-            break;
-        case 'r':
-            o->restore = optarg;
-            break;
-        case 'w':
-            o->write = optarg;
-            break;
-        case 'd':
-            o->device = optarg;
-            break;
-        case 'n':
-            o->steps = strtoll(optarg, &end, 10);
-            break;
-        case 'j':
-            o->threads = (int)strtol(optarg, &end, 10);
-            break;
-        case 'p':
-            o->profile = true;
-            break;
-        case 'l':
-            o->list = true;
-            break;
-        case 'h':
-            fputs(help, stdout);
-            return 1;
-        default:
-            return refuse("%s", "this option is not known") + 1;
-        }
-        if (!fits) return refuse("%s: too many of one kind", optarg) + 1;
-        if (*end || o->steps < 1 || o->threads < 0) return refuse("%s is not a number that fits here", optarg) + 1;
-    }
-    if (optind == argc) return refuse("%s", "which graph?") + 1;
-    if (optind + 1 < argc) return refuse("%s: one graph at a time", argv[optind + 1]) + 1;
-    o->graph = argv[optind];
-    if (!o->list && o->fetch_count + o->target_count + o->first_count == 0)
-        return refuse("%s", "nothing to run: give --fetch, --target or --list") + 1;
-    return 0;
-}
 
 static mr_status read_file(const char *path, char **bytes, size_t *size_bytes, mr_error *error)
 {
@@ -152,9 +33,9 @@ static mr_status read_file(const char *path, char **bytes, size_t *size_bytes, m
         *bytes = larger;
         *size_bytes += fread(*bytes + *size_bytes, 1, capacity - *size_bytes, file);
         if (*size_bytes < capacity) {
-            bool failed = ferror(file) != 0;
+            int reason = ferror(file) ? errno : 0;
             fclose(file);
-            return failed ? mr_fail(error, MR_UNAVAILABLE, "%s: %s", path, strerror(errno)) : MR_OK;
+            return reason ? mr_fail(error, MR_UNAVAILABLE, "%s: %s", path, strerror(reason)) : MR_OK;
         }
     }
     fclose(file);
@@ -169,19 +50,31 @@ static mr_status load(const options *o, run *r, mr_error *error)
     mr_status status = read_file(o->graph, &bytes, &size, error);
     if (status == MR_OK) {
         r->graph = mr_graph_new();
-        status = is_meta ? mr_graph_import_meta(r->graph, bytes, size, error)
-                         : mr_graph_import(r->graph, bytes, size, nullptr, error);
+        if (!r->graph)
+            status = mr_fail(error, MR_RESOURCE_EXHAUSTED, "no memory for a graph");
+        else
+            status = is_meta ? mr_graph_import_meta(r->graph, bytes, size, error)
+                             : mr_graph_import(r->graph, bytes, size, nullptr, error);
         if (status != MR_OK) status = mr_fail_in(error, status, "%s", o->graph);
     }
     free(bytes);
     return status;
 }
 
+/* Spaces from the end of a text to a column; at least one. */
+static int padding(const char *text, int column)
+{
+    int columns = text_columns(mr_string_from(text));
+    return columns < column ? column - columns : 1;
+}
+
 static void list_nodes(const mr_graph *graph)
 {
     for (int32_t i = 0; i < mr_graph_node_count(graph); i++) {
         const mr_node *node = mr_graph_node(graph, i);
-        printf("%-24s %s", mr_node_op(node), mr_node_name(node));
+        text_print_sentence(stdout, mr_node_op(node));
+        printf("%*s", padding(mr_node_op(node), 25), "");
+        text_print_sentence(stdout, mr_node_name(node));
         for (int32_t j = 0; j < mr_node_output_count(node); j++) {
             char shape[MR_SHAPE_TEXT_SIZE];
             mr_output output = {(mr_node *)node, j};
@@ -192,86 +85,131 @@ static void list_nodes(const mr_graph *graph)
     }
 }
 
-static mr_status find_output(const mr_graph *graph, const char *name, mr_output *output, mr_error *error)
+static mr_status find_output(const mr_graph *graph, const char *name, bool is_fetch, mr_output *output, mr_error *error)
 {
     *output = mr_graph_find_output(graph, name);
-    return output->node ? MR_OK
-                        : mr_fail(error, MR_NOT_FOUND, "the graph has no output %s (--list shows its nodes)", name);
+    if (output->node) return MR_OK;
+    const char *colon = strrchr(name, ':');
+    char *plain = strndup(name, colon ? (size_t)(colon - name) : strlen(name));
+    const mr_node *node = plain ? mr_graph_find(graph, plain) : nullptr;
+    free(plain);
+    if (!node) return mr_fail(error, MR_NOT_FOUND, "the graph has no output %s (--list shows its nodes)", name);
+    if (mr_node_output_count(node) > 0)
+        return mr_fail(error, MR_NOT_FOUND, "%s (%s) has %d outputs; there is no %s", mr_node_name(node),
+                       mr_node_op(node), (int)mr_node_output_count(node), name);
+    return mr_fail(error, MR_INVALID_ARGUMENT, "%s (%s) is an operation without outputs%s%s", mr_node_name(node),
+                   mr_node_op(node), is_fetch ? "; to run it: --target " : "", is_fetch ? mr_node_name(node) : "");
 }
 
 static mr_status find_node(const mr_graph *graph, const char *name, mr_node **node, mr_error *error)
 {
     *node = mr_graph_find(graph, name);
-    return *node ? MR_OK : mr_fail(error, MR_NOT_FOUND, "the graph has no node %s (--list shows its nodes)", name);
+    if (*node) return MR_OK;
+    mr_output output = mr_graph_find_output(graph, name);
+    if (output.node)
+        return mr_fail(error, MR_INVALID_ARGUMENT, "%s is an output; the node is called %s", name,
+                       mr_node_name(output.node));
+    return mr_fail(error, MR_NOT_FOUND, "the graph has no node %s (--list shows its nodes)", name);
+}
+
+static mr_status find_feed(const char *text, run *r, int index, mr_error *error)
+{
+    const char *equals = strchr(text, '=');
+    if (!equals || equals == text) return mr_fail(error, MR_INVALID_ARGUMENT, "--feed %s: it must be NAME=VALUE", text);
+    char *name = strndup(text, (size_t)(equals - text));
+    if (!name) return mr_fail(error, MR_RESOURCE_EXHAUSTED, "no memory");
+    mr_status status = find_output(r->graph, name, false, &r->feeds[index], error);
+    if (status == MR_OK) status = value_parse(equals + 1, mr_output_dtype(r->feeds[index]), &r->values[index], error);
+    if (status != MR_OK) status = mr_fail_in(error, status, "--feed %s", name);
+    free(name);
+    return status;
+}
+
+/* The file of a fetch: "DIR/NAME.npy", where / and : of the name become _. Null without memory. */
+static char *result_path(const char *directory, const char *name)
+{
+    char *path = nullptr;
+    if (asprintf(&path, "%s/%s.npy", directory, name) < 0) return nullptr;
+    for (char *at = path + strlen(directory) + 1; *at; at++)
+        if (*at == '/' || *at == ':') *at = '_';
+    return path;
+}
+
+static mr_status check_paths(const options *o, mr_error *error)
+{
+    mr_status status = MR_OK;
+    for (int i = 0; i < o->fetch_count; i++)
+        for (int j = 0; j < i && status == MR_OK; j++) {
+            char *a = result_path(o->write, o->fetches[i]), *b = result_path(o->write, o->fetches[j]);
+            if (!a || !b)
+                status = mr_fail(error, MR_RESOURCE_EXHAUSTED, "no memory");
+            else if (strcmp(a, b) == 0)
+                status = mr_fail(error, MR_INVALID_ARGUMENT, "--fetch %s and --fetch %s would both be written to %s",
+                                 o->fetches[j], o->fetches[i], a);
+            free(a);
+            free(b);
+        }
+    return status;
 }
 
 static mr_status find_all(const options *o, run *r, mr_error *error)
 {
-    for (int i = 0; i < o->feed_count; i++) {
-        const char *equals = strchr(o->feeds[i], '=');
-        if (!equals) return mr_fail(error, MR_INVALID_ARGUMENT, "--feed %s has no =", o->feeds[i]);
-        char *name = strndup(o->feeds[i], (size_t)(equals - o->feeds[i]));
-        mr_status status = find_output(r->graph, name, &r->feeds[i], error);
-        if (status == MR_OK) status = value_parse(equals + 1, mr_output_dtype(r->feeds[i]), &r->values[i], error);
-        if (status != MR_OK) status = mr_fail_in(error, status, "--feed %s", name);
-        free(name);
-        MR_TRY(status);
-    }
-    for (int i = 0; i < o->fetch_count; i++) MR_TRY(find_output(r->graph, o->fetches[i], &r->fetches[i], error));
+    for (int i = 0; i < o->feed_count; i++) MR_TRY(find_feed(o->feeds[i], r, i, error));
+    for (int i = 0; i < o->fetch_count; i++) MR_TRY(find_output(r->graph, o->fetches[i], true, &r->fetches[i], error));
     for (int i = 0; i < o->target_count; i++) MR_TRY(find_node(r->graph, o->targets[i], &r->targets[i], error));
-    return MR_OK;
+    return o->write ? check_paths(o, error) : MR_OK;
 }
 
-/* Sets every variable of the graph that the checkpoint has. */
-static mr_status restore(const options *o, run *r, mr_error *error)
+/* Creates the directory and those above it. */
+static mr_status make_directory(const char *path, mr_error *error)
 {
-    mr_checkpoint_reader *reader = nullptr;
-    MR_TRY(mr_checkpoint_reader_open(o->restore, &reader, error));
+    char *part = strdup(path);
+    if (!part) return mr_fail(error, MR_RESOURCE_EXHAUSTED, "no memory");
     mr_status status = MR_OK;
-    int set = 0;
-    for (int32_t i = 0; status == MR_OK && i < mr_checkpoint_count(reader); i++) {
-        const char *key = mr_checkpoint_key(reader, i, nullptr, nullptr);
-        mr_node *node = mr_graph_find(r->graph, key);
-        if (!node) continue;
-        const char *op = mr_node_op(node);
-        if (strcmp(op, "VariableV2") != 0 && strcmp(op, "Variable") != 0 && strcmp(op, "VarHandleOp") != 0) continue;
-        mr_tensor value = {0};
-        status = mr_checkpoint_read(reader, key, &value, error);
-        if (status == MR_OK) status = mr_session_write_variable(r->session, (mr_output){node, 0}, &value, error);
-        mr_tensor_deinit(&value);
-        set++;
+    for (size_t i = 1; status == MR_OK && path[i - 1]; i++) {
+        if (path[i] && path[i] != '/') continue;
+        part[i] = '\0';
+        struct stat about;
+        if (mkdir(part, 0777) != 0 && (errno != EEXIST || (stat(part, &about) == 0 && !S_ISDIR(about.st_mode))))
+            status = mr_fail(error, MR_UNAVAILABLE, "--write: cannot create directory %s: %s", part, strerror(errno));
+        part[i] = path[i];
     }
-    mr_checkpoint_reader_free(reader);
-    if (status == MR_OK && set == 0)
-        return mr_fail(error, MR_NOT_FOUND, "%s has none of the graph's variables", o->restore);
+    free(part);
     return status;
 }
 
-static mr_status write_result(const char *folder, const char *name, const mr_tensor *value, mr_error *error)
+static mr_status write_result(const char *directory, const char *name, const mr_tensor *value, mr_error *error)
 {
-    char *path = nullptr;
-    if (asprintf(&path, "%s/%s.npy", folder, name) < 0) return mr_fail(error, MR_RESOURCE_EXHAUSTED, "no memory");
-    for (char *at = path + strlen(folder) + 1; *at; at++)
-        if (*at == '/' || *at == ':') *at = '_';
+    char *path = result_path(directory, name);
+    if (!path) return mr_fail(error, MR_RESOURCE_EXHAUSTED, "no memory");
     mr_status status = mr_npy_save(path, value, error);
     free(path);
     return status;
 }
 
-static mr_status show(const options *o, run *r, int64_t step, mr_error *error)
+/* What could not be written to standard output so far. */
+static mr_status check_output(mr_error *error)
+{
+    int reason = fflush(stdout) == 0 ? 0 : errno;
+    if (reason == 0 && !ferror(stdout)) return MR_OK;
+    return mr_fail(error, MR_UNAVAILABLE, "standard output: %s", reason ? strerror(reason) : "a write failed");
+}
+
+static mr_status show(const options *o, run *r, int64_t step, int64_t count, mr_error *error)
 {
     for (int i = 0; i < o->fetch_count; i++) {
         if (o->write) {
-            if (step + 1 == o->steps) MR_TRY(write_result(o->write, o->fetches[i], &r->results[i], error));
+            if (step + 1 == count) MR_TRY(write_result(o->write, o->fetches[i], &r->results[i], error));
             continue;
         }
-        if (o->steps > 1) printf("%" PRId64 " ", step + 1);
+        if (count > 1) printf("%" PRId64 " ", step + 1);
         char shape[MR_SHAPE_TEXT_SIZE];
-        printf("%s %s%s%s", o->fetches[i], mr_dtype_name(r->results[i].dtype),
-               mr_shape_text(r->results[i].shape, shape, sizeof shape), r->results[i].shape.rank > 1 ? "\n" : " ");
+        text_print_sentence(stdout, o->fetches[i]);
+        printf(" %s%s%s", mr_dtype_name(r->results[i].dtype), mr_shape_text(r->results[i].shape, shape, sizeof shape),
+               r->results[i].shape.rank > 1 ? "\n" : " ");
         value_print(stdout, &r->results[i], 10);
     }
-    return MR_OK;
+    return ferror(stdout) ? check_output(error) : MR_OK;
 }
 
 static int by_duration(const void *a, const void *b)
@@ -288,34 +226,63 @@ static void show_profile(const mr_session *session)
     for (int32_t i = 0; i < count; i++) total_ns += times[i].duration_ns;
     qsort(times, (size_t)count, sizeof times[0], by_duration);
     printf("%d calls, %.3f ms\n", (int)count, (double)total_ns / 1e6);
-    for (int32_t i = 0; i < count && i < 20; i++)
-        printf("%9.3f ms  %5.1f %%  %-24s %s\n", (double)times[i].duration_ns / 1e6,
-               100.0 * (double)times[i].duration_ns / (double)total_ns, times[i].op, times[i].node);
+    for (int32_t i = 0; i < count && i < 20; i++) {
+        printf("%9.3f ms  %5.1f %%  %-24s ", (double)times[i].duration_ns / 1e6,
+               100.0 * (double)times[i].duration_ns / (double)(total_ns ? total_ns : 1), times[i].op);
+        text_print_sentence(stdout, times[i].node);
+        printf("\n");
+    }
 }
 
-static mr_status run_steps(const options *o, run *r, mr_error *error)
+/* Notes are lines, with names of the graph in them. */
+static void show_notes(const char *notes)
 {
-    mr_session_options session = {.thread_count = o->threads, .device = o->device};
+    for (const char *end; (end = strchr(notes, '\n')); notes = end + 1) {
+        char line[1024];
+        snprintf(line, sizeof line, "%.*s", (int)(end - notes), notes);
+        text_print_sentence(stderr, line);
+        fputc('\n', stderr);
+    }
+}
+
+/* A device that the machine lacks is reported by the session, which runs on the CPU then; a name that means no device is an
+ * error. */
+static mr_status check_device(const char *name, mr_error *error)
+{
+    mr_device *device = nullptr;
+    mr_status status = mr_device_open(name, &device, error);
+    mr_device_close(device);
+    return status == MR_INVALID_ARGUMENT ? mr_fail_in(error, status, "--device") : MR_OK;
+}
+
+static mr_status prepare(const options *o, run *r, mr_error *error)
+{
+    mr_session_options session = {.thread_count = (int)o->threads, .device = o->device};
+    if (o->device) MR_TRY(check_device(o->device, error));
     MR_TRY(mr_session_new(r->graph, &session, &r->session, error));
     MR_TRY(find_all(o, r, error));
+    if (o->write) MR_TRY(make_directory(o->write, error));
     for (int i = 0; i < o->first_count; i++) {
         mr_node *first;
         MR_TRY(find_node(r->graph, o->firsts[i], &first, error));
         MR_TRY(mr_session_run(r->session, MR_NO_FEEDS, (mr_outputs){0}, nullptr, &first, 1, error));
     }
-    if (o->restore) MR_TRY(restore(o, r, error));
-    if (o->fetch_count + o->target_count == 0) return MR_OK;
+    return o->restore ? restore_variables(r->graph, r->session, o->restore, error) : MR_OK;
+}
+
+static mr_status run_steps(const options *o, run *r, int64_t count, mr_error *error)
+{
     mr_step *step;
     MR_TRY(mr_session_prepare(r->session, r->feeds, o->feed_count, (mr_outputs){r->fetches, o->fetch_count}, r->targets,
                               o->target_count, &step, error));
-    for (int64_t i = 0; i < o->steps; i++) {
-        mr_session_trace(r->session, o->profile && i + 1 == o->steps);
+    for (int64_t i = 0; i < count; i++) {
+        mr_session_trace(r->session, o->profile && i + 1 == count);
         MR_TRY(mr_step_run(step, r->values, r->results, error));
-        mr_status status = show(o, r, i, error);
+        mr_status status = show(o, r, i, count, error);
         for (int j = 0; j < o->fetch_count; j++) mr_tensor_deinit(&r->results[j]);
         MR_TRY(status);
     }
-    fputs(mr_session_notes(r->session), stderr);
+    show_notes(mr_session_notes(r->session));
     if (o->profile) show_profile(r->session);
     return MR_OK;
 }
@@ -324,20 +291,24 @@ int main(int argc, char **argv)
 {
     static options o;
     static run r;
-    int wrong = parse_options(argc, argv, &o);
-    if (wrong) return wrong - 1;
+    int exit_code = options_parse(argc, argv, &o);
+    if (exit_code >= 0) return exit_code;
     mr_error error = {0};
     mr_status status = load(&o, &r, &error);
-    if (status == MR_OK && o.list)
+    if (status == MR_OK && o.list) {
         list_nodes(r.graph);
-    else if (status == MR_OK)
-        status = run_steps(&o, &r, &error);
+    } else {
+        if (status == MR_OK) status = prepare(&o, &r, &error);
+        if (status == MR_OK && o.fetch_count + o.target_count > 0)
+            status = run_steps(&o, &r, o.steps > 0 ? o.steps : 1, &error);
+    }
     for (int i = 0; i < o.feed_count; i++) mr_tensor_deinit(&r.values[i]);
     mr_session_free(r.session);
     mr_graph_free(r.graph);
-    if (status == MR_OK && fflush(stdout) != 0)
-        status = mr_fail(&error, MR_UNAVAILABLE, "the output cannot be written");
+    if (status == MR_OK) status = check_output(&error);
     if (status == MR_OK) return 0;
-    fprintf(stderr, "graph-run: %s\n", error.message);
+    fputs("graph-run: ", stderr);
+    text_print_sentence(stderr, error.message);
+    fputc('\n', stderr);
     return 1;
 }

@@ -1,8 +1,11 @@
 /* Text to tensors and back. The parser goes over the text twice: once for the shape, once for the elements. */
 #include "tools/graph-run/value.h"
 
+#include "tools/common/text.h"
 #include <ctype.h>
+#include <errno.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,44 +28,54 @@ static void skip_space(parser *p)
     while (isspace((unsigned char)*p->at)) p->at++;
 }
 
-static void put_number(parser *p, double number, int64_t whole)
+/* The limits of an integer dtype; false for another one. */
+static bool integer_limits(mr_dtype dtype, int64_t *min, uint64_t *max)
 {
-    int64_t i = p->count;
-    switch (p->dtype) {
-    case MR_FLOAT:
-        ((float *)p->elements)[i] = (float)number;
-        break;
-    case MR_DOUBLE:
-        ((double *)p->elements)[i] = number;
-        break;
-    case MR_HALF:
-        ((uint16_t *)p->elements)[i] = mr_float_to_half((float)number);
-        break;
-    case MR_BFLOAT16:
-        ((uint16_t *)p->elements)[i] = mr_float_to_bfloat16((float)number);
-        break;
-    case MR_INT8:
-    case MR_UINT8:
-        ((uint8_t *)p->elements)[i] = (uint8_t)whole;
-        break;
-    case MR_INT16:
-    case MR_UINT16:
-        ((uint16_t *)p->elements)[i] = (uint16_t)whole;
-        break;
-    case MR_INT32:
-    case MR_UINT32:
-        ((uint32_t *)p->elements)[i] = (uint32_t)whole;
-        break;
-    case MR_INT64:
-    case MR_UINT64:
-        ((uint64_t *)p->elements)[i] = (uint64_t)whole;
-        break;
-    case MR_BOOL:
-        ((bool *)p->elements)[i] = whole != 0;
-        break;
-    default:
-        break;
+    static const struct {
+        mr_dtype dtype;
+        int64_t min;
+        uint64_t max;
+    } limits[] = {
+        {MR_INT8, INT8_MIN, INT8_MAX},    {MR_UINT8, 0, UINT8_MAX},         {MR_INT16, INT16_MIN, INT16_MAX},
+        {MR_UINT16, 0, UINT16_MAX},       {MR_INT32, INT32_MIN, INT32_MAX}, {MR_UINT32, 0, UINT32_MAX},
+        {MR_INT64, INT64_MIN, INT64_MAX}, {MR_UINT64, 0, UINT64_MAX},
+    };
+    for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) {
+        if (limits[i].dtype != dtype) continue;
+        *min = limits[i].min;
+        *max = limits[i].max;
+        return true;
     }
+    return false;
+}
+
+/* The elements are little-endian, as the machine is: an integer's bytes are the low ones of the word. */
+static void put_integer(parser *p, uint64_t word)
+{
+    static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__);
+    size_t size = mr_dtype_size(p->dtype);
+    memcpy((char *)p->elements + (size_t)p->count * size, &word, size);
+}
+
+/* False when a finite number is too large for the dtype. */
+static bool put_float(parser *p, double number)
+{
+    void *to = p->elements;
+    float narrow = (float)number;
+    uint16_t half = p->dtype == MR_BFLOAT16 ? mr_float_to_bfloat16(narrow) : mr_float_to_half(narrow);
+    double stored = p->dtype == MR_DOUBLE     ? number
+                    : p->dtype == MR_FLOAT    ? (double)narrow
+                    : p->dtype == MR_BFLOAT16 ? (double)mr_bfloat16_to_float(half)
+                                              : (double)mr_half_to_float(half);
+    if (isfinite(number) && !isfinite(stored)) return false;
+    if (!to) return true;
+    if (p->dtype == MR_DOUBLE)
+        ((double *)to)[p->count] = number;
+    else if (p->dtype == MR_FLOAT)
+        ((float *)to)[p->count] = narrow;
+    else
+        ((uint16_t *)to)[p->count] = half;
+    return true;
 }
 
 static mr_status parse_text(parser *p, mr_error *error)
@@ -80,26 +93,76 @@ static mr_status parse_text(parser *p, mr_error *error)
     return MR_OK;
 }
 
-static mr_status parse_number(parser *p, mr_error *error)
+/* The bytes of a number: up to what ends an element. */
+static int token_length(const char *at)
 {
-    char *end = nullptr, *whole_end = nullptr;
-    double number;
-    int64_t whole;
-    if (p->dtype == MR_BOOL && (strncmp(p->at, "true", 4) == 0 || strncmp(p->at, "false", 5) == 0)) {
-        whole = *p->at == 't';
-        number = (double)whole;
-        end = (char *)p->at + (whole ? 4 : 5);
-    } else {
-        number = strtod(p->at, &end);
-        whole = strtoll(p->at, &whole_end, 10);
-        bool is_whole = p->dtype != MR_FLOAT && p->dtype != MR_DOUBLE && p->dtype != MR_HALF && p->dtype != MR_BFLOAT16;
-        if (is_whole && end != whole_end)
-            return mr_fail(error, MR_INVALID_ARGUMENT, "%.20s is not a whole number", p->at);
+    size_t length = strcspn(at, ",[] \t\n\v\f\r");
+    return length < 40 ? (int)length : 40;
+}
+
+static mr_status bad_element(const parser *p, const char *what, mr_error *error)
+{
+    if (token_length(p->at) == 0) return mr_fail(error, MR_INVALID_ARGUMENT, "a value is missing at \"%.20s\"", p->at);
+    return mr_fail(error, MR_INVALID_ARGUMENT, "%.*s is %s %s", token_length(p->at), p->at, what,
+                   mr_dtype_name(p->dtype));
+}
+
+static bool ends_element(const char *end)
+{
+    return *end == '\0' || *end == ',' || *end == ']' || isspace((unsigned char)*end);
+}
+
+static mr_status parse_bool(parser *p, mr_error *error)
+{
+    static const struct {
+        const char *text;
+        bool value;
+    } words[] = {{"true", true}, {"false", false}, {"1", true}, {"0", false}};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        size_t length = strlen(words[i].text);
+        if (strncmp(p->at, words[i].text, length) != 0 || !ends_element(p->at + length)) continue;
+        if (p->elements) ((bool *)p->elements)[p->count] = words[i].value;
+        p->at += length;
+        return MR_OK;
     }
-    if (end == p->at) return mr_fail(error, MR_INVALID_ARGUMENT, "\"%.20s\" is not a number", p->at);
-    if (p->elements) put_number(p, number, whole);
+    return bad_element(p, "not true, false, 1 or 0, as needed for", error);
+}
+
+static mr_status parse_integer(parser *p, int64_t min, uint64_t max, mr_error *error)
+{
+    char *end;
+    bool negative = *p->at == '-';
+    const char *digits = p->at + (negative || *p->at == '+');
+    if (!isdigit((unsigned char)*digits)) return bad_element(p, "not a whole number, as needed for", error);
+    errno = 0;
+    uint64_t magnitude = strtoull(digits, &end, 10);
+    if (!ends_element(end)) return bad_element(p, "not a whole number, as needed for", error);
+    uint64_t limit = negative ? -(uint64_t)min : max;
+    if (errno == ERANGE || magnitude > limit) return bad_element(p, "outside of the range of", error);
+    if (p->elements) put_integer(p, negative ? -magnitude : magnitude);
     p->at = end;
     return MR_OK;
+}
+
+static mr_status parse_float(parser *p, mr_error *error)
+{
+    char *end;
+    errno = 0;
+    double number = strtod(p->at, &end);
+    if (end == p->at || !ends_element(end)) return bad_element(p, "not a number, as needed for", error);
+    if ((errno == ERANGE && isinf(number)) || !put_float(p, number)) return bad_element(p, "too large for", error);
+    p->at = end;
+    return MR_OK;
+}
+
+static mr_status parse_element(parser *p, mr_error *error)
+{
+    int64_t min;
+    uint64_t max;
+    if (p->dtype == MR_STRING && *p->at == '"') return parse_text(p, error);
+    if (p->dtype == MR_STRING) return bad_element(p, "not in double quotes, as needed in a list of", error);
+    if (p->dtype == MR_BOOL) return parse_bool(p, error);
+    return integer_limits(p->dtype, &min, &max) ? parse_integer(p, min, max, error) : parse_float(p, error);
 }
 
 static mr_status parse_any(parser *p, int32_t depth, mr_error *error)
@@ -109,7 +172,7 @@ static mr_status parse_any(parser *p, int32_t depth, mr_error *error)
         if (p->rank >= 0 && p->rank != depth)
             return mr_fail(error, MR_INVALID_ARGUMENT, "the lists are not equally deep");
         p->rank = depth;
-        MR_TRY(p->dtype == MR_STRING && *p->at == '"' ? parse_text(p, error) : parse_number(p, error));
+        MR_TRY(parse_element(p, error));
         p->count++;
         return MR_OK;
     }
@@ -127,7 +190,7 @@ static mr_status parse_any(parser *p, int32_t depth, mr_error *error)
     }
     p->at++;
     if (p->known[depth] && p->shape.dims[depth] != elements)
-        return mr_fail(error, MR_INVALID_ARGUMENT, "lists beside each other have %" PRId64 " and %" PRId64 " elements",
+        return mr_fail(error, MR_INVALID_ARGUMENT, "lists of one level have %" PRId64 " and %" PRId64 " elements",
                        p->shape.dims[depth], elements);
     p->known[depth] = true;
     p->shape.dims[depth] = elements;
@@ -140,17 +203,24 @@ mr_status value_parse(const char *text, mr_dtype dtype, mr_tensor *value, mr_err
     if (text[0] == '@') {
         MR_TRY(mr_npy_load(text + 1, value, error));
         if (value->dtype == dtype) return MR_OK;
-        mr_status status = mr_fail(error, MR_INVALID_ARGUMENT, "%s holds %s, asked for is %s", text + 1,
+        mr_status status = mr_fail(error, MR_INVALID_ARGUMENT, "%s holds %s, but %s is needed", text + 1,
                                    mr_dtype_name(value->dtype), mr_dtype_name(dtype));
         mr_tensor_deinit(value);
         return status;
     }
     if (dtype == MR_STRING && text[0] != '"' && text[0] != '[')
         return mr_tensor_init_string(value, mr_string_from(text), error);
+    int64_t min;
+    uint64_t max;
+    bool is_float = dtype == MR_FLOAT || dtype == MR_DOUBLE || dtype == MR_HALF || dtype == MR_BFLOAT16;
+    if (!is_float && dtype != MR_STRING && dtype != MR_BOOL && !integer_limits(dtype, &min, &max))
+        return mr_fail(error, MR_UNIMPLEMENTED, "a %s cannot be given as text; use @FILE.npy", mr_dtype_name(dtype));
     parser measure = {.at = text, .dtype = dtype, .rank = -1};
     MR_TRY(parse_any(&measure, 0, error));
     skip_space(&measure);
-    if (*measure.at) return mr_fail(error, MR_INVALID_ARGUMENT, "\"%.20s\" is too much", measure.at);
+    if (*measure.at) return mr_fail(error, MR_INVALID_ARGUMENT, "\"%.20s\" follows the value", measure.at);
+    if (measure.rank >= 0 && measure.rank != measure.shape.rank)
+        return mr_fail(error, MR_INVALID_ARGUMENT, "the lists are not equally deep");
     parser fill = {.at = text, .dtype = dtype, .rank = -1};
     if (dtype != MR_STRING) {
         MR_TRY(mr_tensor_init(value, dtype, measure.shape, error));
@@ -212,21 +282,17 @@ static void print_element(FILE *file, const mr_tensor *value, int64_t i)
     case MR_BOOL:
         fputs(((const bool *)data)[i] ? "true" : "false", file);
         break;
-    case MR_STRING: {
-        mr_string s = mr_tensor_strings(value)[i];
-        fputc('"', file);
-        for (size_t j = 0; j < s.size_bytes && j < 200; j++) {
-            unsigned char c = (unsigned char)s.data[j];
-            if (c == '"' || c == '\\')
-                fprintf(file, "\\%c", c);
-            else if (c < 0x20 || c == 0x7f)
-                fprintf(file, "\\x%02x", c);
-            else
-                fputc(c, file);
-        }
-        fputs(s.size_bytes > 200 ? "…\"" : "\"", file);
+    case MR_COMPLEX64:
+        fprintf(file, "(%.9g, %.9g)", (double)((const float *)data)[2 * i], (double)((const float *)data)[2 * i + 1]);
         break;
-    }
+    case MR_COMPLEX128:
+        fprintf(file, "(%.17g, %.17g)", ((const double *)data)[2 * i], ((const double *)data)[2 * i + 1]);
+        break;
+    case MR_STRING:
+        fputc('"', file);
+        text_print(file, mr_tensor_strings(value)[i], 200);
+        fputc('"', file);
+        break;
     default:
         fputc('?', file);
         break;

@@ -1,0 +1,21 @@
+/* The command line of graph-run. */
+#ifndef MR_TOOLS_GRAPH_RUN_OPTIONS_H
+#define MR_TOOLS_GRAPH_RUN_OPTIONS_H
+
+#include <stdint.h>
+
+constexpr int ITEMS_MAX = 256;
+
+typedef struct options {
+    const char *graph, *restore, *write, *device;
+    const char *feeds[ITEMS_MAX], *fetches[ITEMS_MAX], *targets[ITEMS_MAX], *firsts[ITEMS_MAX];
+    int feed_count, fetch_count, target_count, first_count;
+    int64_t steps;   /* 0: not given */
+    int64_t threads; /* 0: not given */
+    bool list, profile;
+} options;
+
+/* Returns -1 to continue, else the exit status: help and version are printed, and errors are reported. */
+int options_parse(int argc, char **argv, options *o);
+
+#endif
