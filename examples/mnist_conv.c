@@ -1,8 +1,8 @@
 /* Reads digits with a small convolutional network, fed batch by batch.
  *
- *     mnist-conv [FOLDER]
+ *     mnist-conv [DIRECTORY]
  *
- * FOLDER holds MNIST's four idx files; without it the digits are drawn. Whether dropout is on is fed too, so that one
+ * DIRECTORY holds MNIST's four idx files; without it the digits are drawn. Whether dropout is on is fed too, so that one
  * graph trains and tests. */
 #include "tools/common/digits.h"
 
@@ -101,6 +101,7 @@ static mr_status train(mr_graph *g, const char *folder, mr_error *error)
 
 int main(int argc, char **argv)
 {
+    if (argc > 2 || (argc > 1 && argv[1][0] == '-')) return fprintf(stderr, "usage: mnist-conv [DIRECTORY]\n"), 2;
     mr_error error = {0};
     mr_graph *g = mr_graph_new();
     mr_status status = train(g, argc > 1 ? argv[1] : nullptr, &error);

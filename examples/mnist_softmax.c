@@ -1,8 +1,8 @@
 /* Reads digits with one matrix: softmax regression, fed batch by batch.
  *
- *     mnist-softmax [FOLDER]
+ *     mnist-softmax [DIRECTORY]
  *
- * FOLDER holds MNIST's four idx files; without it the digits are drawn. */
+ * DIRECTORY holds MNIST's four idx files; without it the digits are drawn. */
 #include "tools/common/digits.h"
 
 #include <millrace/millrace.h>
@@ -70,6 +70,7 @@ static mr_status train(mr_graph *g, const char *folder, mr_error *error)
 
 int main(int argc, char **argv)
 {
+    if (argc > 2 || (argc > 1 && argv[1][0] == '-')) return fprintf(stderr, "usage: mnist-softmax [DIRECTORY]\n"), 2;
     mr_error error = {0};
     mr_graph *g = mr_graph_new();
     mr_status status = train(g, argc > 1 ? argv[1] : nullptr, &error);

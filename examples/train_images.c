@@ -1,25 +1,54 @@
-/* Trains a convolutional network on your pictures.
+/* Trains a convolutional network on images.
  *
- *     tfrecord-make --out records photos    a folder with one folder of pictures for each class, made into records
- *     train-images records run              trains; run again after an interruption, it goes on where it was
- *     train-images records run --evaluate   the share of validation pictures that the last checkpoint recognises
+ *     tfrecord-make --out records photos    converts a directory with one directory of images for each class to records
+ *     train-images records run              trains; started again after an interruption, it continues where it was
+ *     train-images records run --evaluate   the share of validation images that the last checkpoint recognises
  *
- * run/ then holds the checkpoints and event files: loss, accuracy, rate, pictures, histograms. */
+ * run/ then holds the checkpoints and event files: loss, accuracy, learning rate, images, histograms. */
+#include <errno.h>
 #include <getopt.h>
 #include <millrace/millrace.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
-enum { SIZE = 64, BATCH = 32 };
+/* A few unusable files among many photographs are normal and do not change what is learned. More of them are a fault of the
+ * disk or of the conversion, which should be looked at before hours of training. */
+enum { SIZE = 64, BATCH = 32, BAD_RECORDS_MAX = 10 };
+
+/* Records that cannot be used, each counted once however many epochs meet it. */
+typedef struct bad_records {
+    int64_t count, max;
+    char **messages; /* each names file and record */
+} bad_records;
+
 typedef struct arguments {
     const char *records, *run;
     int64_t steps;
     int classes;
-    bool evaluate;
+    bool evaluate, restart_data;
+    bad_records *bad;
 } arguments;
 
-/* Records to batches: pictures [BATCH, SIZE, SIZE, 3] of about -2 … 2 and labels [BATCH], as outputs of the graph. */
+/* Skips a record while there are at most max bad ones. Called by the pipeline for each element that fails. */
+static bool skip_bad(void *context, const mr_error *error)
+{
+    bad_records *bad = context;
+    if (error->status != MR_DATA_LOSS && error->status != MR_INVALID_ARGUMENT) return false;
+    for (int64_t i = 0; i < bad->count; i++)
+        if (strcmp(bad->messages[i], error->message) == 0) return true;
+    char **messages = realloc(bad->messages, (size_t)(bad->count + 1) * sizeof *messages);
+    if (messages != nullptr) bad->messages = messages;
+    if (bad->count == bad->max || messages == nullptr) return false;
+    messages[bad->count] = strdup(error->message);
+    if (messages[bad->count] == nullptr) return false;
+    bad->count++;
+    fprintf(stderr, "%strain-images: skipped: %s\n", isatty(2) ? "\r\033[K" : "", error->message);
+    return true;
+}
+
+/* Records to batches: images [BATCH, SIZE, SIZE, 3] of about -2 … 2 and labels [BATCH], as outputs of the graph. */
 static void pictures(mr_graph *g, const arguments *a, bool training, mr_output batch[2])
 {
     char pattern[4096];
@@ -33,9 +62,10 @@ static void pictures(mr_graph *g, const arguments *a, bool training, mr_output b
     image.area_min = 0.5f;
     image.random_flip = training;
     d = mr_dataset_decode_image(d, .seed = 2, .image = image);
+    d = mr_dataset_ignore_errors(d, .ignores = skip_bad, .context = a->bad);
     d = mr_dataset_prefetch(mr_dataset_batch(d, BATCH, .drop_remainder = training), 2);
     mr_graph_iterator(g, training ? "training" : "validation", d, nullptr, batch);
-    mr_dataset_free(d); /* the graph has a hold of its own */
+    mr_dataset_free(d); /* the graph has a reference of its own */
 }
 
 /* Convolution, batch normalization, relu, pooling. */
@@ -65,7 +95,7 @@ static void show(void *context, const char *text)
 
 static mr_status train(mr_graph *g, const arguments *a, mr_error *error)
 {
-    mr_output batch[2];
+    mr_output batch[2] = {0};
     mr_graph_set_seed(g, 1);
     pictures(g, a, true, batch);
     mr_output logits = network(g, batch[0], a->classes, true);
@@ -80,13 +110,13 @@ static mr_status train(mr_graph *g, const arguments *a, mr_error *error)
     mr_summary_image(g, "pictures", batch[0], 4);
     mr_summary_histogram(g, "kernel", mr_graph_find_output(g, "conv2d/kernel/read"));
     return mr_training_run(g, update, error, .folder = a->run, .stop_step = a->steps, .save_steps = 100,
-                           .summary_steps = 20, .loss = loss, .show = show, .show_context = stderr,
-                           .terminal = isatty(2), .unit = "images", .step_size = BATCH);
+                           .summary_steps = 20, .loss = loss, .restart_data = a->restart_data, .show = show,
+                           .show_context = stderr, .terminal = isatty(2), .unit = "images", .step_size = BATCH);
 }
 
 static mr_status evaluate(mr_graph *g, const arguments *a, mr_error *error)
 {
-    mr_output batch[2];
+    mr_output batch[2] = {0};
     pictures(g, a, false, batch);
     mr_output logits = network(g, batch[0], a->classes, false);
     mr_output best = mr_arg_max(g, logits, mr_constant_int32(g, 1));
@@ -123,19 +153,66 @@ static int count_classes(const char *records)
     return lines;
 }
 
-static const char usage[] = "usage: train-images RECORDS RUN [--steps 800] [--evaluate]";
+static const char usage[] = "usage: train-images RECORDS RUN [options]\n\n"
+                            "  RECORDS                directory of records that tfrecord-make wrote\n"
+                            "  RUN                    directory of checkpoints and event files\n"
+                            "  --steps N              train until step N (800)\n"
+                            "  --max-bad-records N    skip up to N records that cannot be read or decoded (10);\n"
+                            "                         0: the first one ends the run\n"
+                            "  --restart-data         resume from the saved weights, but start the data from\n"
+                            "                         the beginning: after RECORDS has changed\n"
+                            "  --evaluate             print the accuracy on the validation records\n";
+
+/* A whole number of at least min; -1 otherwise. */
+static int64_t parse_number(const char *text, int64_t min)
+{
+    char *end;
+    errno = 0;
+    long long number = strtoll(text, &end, 10);
+    return end == text || *end != '\0' || errno != 0 || number < min ? -1 : number;
+}
+
+/* -1 to continue, else the exit status. */
+static int parse_arguments(int argc, char **argv, arguments *a)
+{
+    const struct option options[] = {{"steps", 1, 0, 's'},        {"max-bad-records", 1, 0, 'b'},
+                                     {"restart-data", 0, 0, 'r'}, {"evaluate", 0, 0, 'e'},
+                                     {"help", 0, 0, 'h'},         {}};
+    bool wrong = false, has_steps = false;
+    for (int option; (option = getopt_long(argc, argv, "", options, nullptr)) != -1;) {
+        if (option == 'h') return fputs(usage, stdout) < 0 || fflush(stdout) != 0 ? 1 : 0;
+        if (option == 's') a->steps = parse_number(optarg, 1), has_steps = true;
+        if (option == 'b') a->bad->max = parse_number(optarg, 0);
+        a->evaluate |= option == 'e';
+        a->restart_data |= option == 'r';
+        wrong |= option == '?';
+    }
+    if (a->evaluate && (has_steps || a->restart_data)) {
+        fprintf(stderr, "train-images: %s has no effect with --evaluate, which does not train\n",
+                has_steps ? "--steps" : "--restart-data");
+        return 2;
+    }
+    if (wrong || argc - optind != 2 || a->steps < 0 || a->bad->max < 0) return fputs(usage, stderr), 2;
+    a->records = argv[optind], a->run = argv[optind + 1];
+    return -1;
+}
+
+static void report(mr_status status, const mr_error *error, const bad_records *bad)
+{
+    if (bad->count > 0)
+        fprintf(stderr, "train-images: %lld bad record%s skipped (--max-bad-records %lld)\n", (long long)bad->count,
+                bad->count == 1 ? " was" : "s were", (long long)bad->max);
+    if (status != MR_OK) fprintf(stderr, "train-images: %s\n", error->message);
+    if (status == MR_FAILED_PRECONDITION)
+        fprintf(stderr, "train-images: --restart-data continues with the saved weights and the data as they are now\n");
+}
+
 int main(int argc, char **argv)
 {
-    arguments a = {.steps = 800};
-    const struct option options[] = {{"steps", 1, 0, 's'}, {"evaluate", 0, 0, 'e'}, {"help", 0, 0, 'h'}, {}};
-    int option;
-    while ((option = getopt_long(argc, argv, "", options, nullptr)) != -1 && option != '?' && option != 'h') {
-        if (option == 's') a.steps = strtoll(optarg, nullptr, 10);
-        a.evaluate |= option == 'e';
-    }
-    if (option == 'h') return puts(usage), 0;
-    if (option == '?' || argc - optind != 2 || a.steps < 1) return fprintf(stderr, "%s\n", usage), 2;
-    a.records = argv[optind], a.run = argv[optind + 1];
+    bad_records bad = {.max = BAD_RECORDS_MAX};
+    arguments a = {.steps = 800, .bad = &bad};
+    int exit_code = parse_arguments(argc, argv, &a);
+    if (exit_code >= 0) return exit_code;
     mr_error error = {0};
     mr_graph *g = mr_graph_new();
     a.classes = count_classes(a.records);
@@ -143,7 +220,9 @@ int main(int argc, char **argv)
         a.classes == 0 ? mr_fail(&error, MR_NOT_FOUND, "%s has no labels.txt, which tfrecord-make writes", a.records)
         : a.evaluate   ? evaluate(g, &a, &error)
                        : train(g, &a, &error);
-    if (status != MR_OK) fprintf(stderr, "train-images: %s\n", error.message);
+    report(status, &error, &bad);
     mr_graph_free(g);
+    for (int64_t i = 0; i < bad.count; i++) free(bad.messages[i]);
+    free(bad.messages);
     return status == MR_OK ? 0 : 1;
 }

@@ -46,6 +46,7 @@ static bool is_ignored(mr_engine *engine, const mr_error *failure)
     if (failure == nullptr || engine->plan.ignore == nullptr) return false;
     const mr_ignore_settings *settings = engine->plan.ignore->settings;
     if (settings->budget >= 0 && engine->ignored >= (uint64_t)settings->budget) return false;
+    if (settings->ignores != nullptr && !settings->ignores(settings->context, failure)) return false;
     engine->ignored++;
     return true;
 }

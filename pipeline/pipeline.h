@@ -439,6 +439,8 @@ typedef struct mr_pad {
 int32_t mr_pad_tensors(const mr_pad *pad);
 typedef struct mr_ignore_settings {
     int64_t budget; /* failures that are left out; -1: any number */
+    mr_ignore_function ignores;
+    void *context;
 } mr_ignore_settings;
 typedef struct mr_prefetch_settings {
     int32_t depth;

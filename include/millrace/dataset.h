@@ -302,8 +302,13 @@ mr_dataset *mr_dataset_take_while_(mr_dataset *input, mr_predicate predicate, vo
 #define mr_dataset_take_while(input, predicate, context, ...)                                                          \
     mr_dataset_take_while_((input), (predicate), (context), &(mr_function_options){__VA_ARGS__})
 
+/* Whether an element that failed is skipped; false: its error is delivered. error is borrowed. Called for one failure at a
+ * time, in order, by the thread that takes elements and with the pipeline's lock held: it must not call the iterator. */
+typedef bool (*mr_ignore_function)(void *context, const mr_error *error);
 typedef struct mr_ignore_errors_options {
-    int64_t budget; /* so many elements (batches, after batch) may fail in each iteration; 0: any number */
+    int64_t budget;             /* so many elements (batches, after batch) may fail in each iteration; 0: any number */
+    mr_ignore_function ignores; /* decides on each failure within the budget; null: all are skipped */
+    void *context;              /* of ignores; must outlive the iterators */
 } mr_ignore_errors_options;
 /* Elements that fail before it are left out. One more than the budget is the error again. What ends its input for good,
  * a file that cannot be opened say, still ends it: nothing is tried for ever. */

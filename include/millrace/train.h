@@ -195,7 +195,8 @@ mr_output mr_cosine_decay(mr_graph *graph, float rate, mr_output step, int64_t s
  * and the nodes that take them run there. The end of the data ends the run with MR_OUT_OF_RANGE.
  * The iterator's place is saved and restored by Saver with the variables.
  * dataset  a hold is taken
- * outputs  as many as the dataset has components */
+ * outputs  as many as the dataset has components. A dataset that failed may have fewer than it would have otherwise: an
+ *          array that is initialised with {0} is safe to pass on */
 mr_node *mr_graph_iterator(mr_graph *graph, const char *name, mr_dataset *dataset, const mr_iterator_options *options,
                            mr_output *outputs);
 /* The running iterator of a session, for statistics; borrowed; null before the first run. */

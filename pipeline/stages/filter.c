@@ -66,7 +66,10 @@ mr_dataset *mr_dataset_ignore_errors_(mr_dataset *input, const mr_ignore_errors_
     if (options->budget < 0)
         return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "ignore_errors: a budget of %lld",
                                (long long)options->budget);
-    ((mr_ignore_settings *)dataset->settings)->budget = options->budget == 0 ? -1 : options->budget;
+    mr_ignore_settings *settings = dataset->settings;
+    *settings = (mr_ignore_settings){.budget = options->budget == 0 ? -1 : options->budget,
+                                     .ignores = options->ignores,
+                                     .context = options->context};
     dataset->count = MR_CARDINALITY_UNKNOWN;
     return dataset;
 }

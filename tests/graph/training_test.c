@@ -95,7 +95,7 @@ static mr_status train(const char *folder, int64_t stop, int64_t save_steps, mr_
     mr_dataset *d = mr_dataset_from_slices(components, 2);
     d = mr_dataset_batch(mr_dataset_repeat(mr_dataset_shuffle(d, .seed = 5), MR_FOREVER), 8, .drop_remainder = true);
     d = mr_dataset_prefetch(d, 2);
-    mr_output batch[2];
+    mr_output batch[2] = {0};
     mr_graph_iterator(g, "data", d, nullptr, batch);
     mr_output h = mr_layer_conv2d(g, batch[0], .filters = 4, .kernel = 3, .same = true);
     h = mr_layer_batch_normalization(g, h, .training = true);

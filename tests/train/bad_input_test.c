@@ -63,18 +63,21 @@ TEST(train_images_says_what_is_wrong_with_its_records)
     size_t size_bytes;
     unsigned char *bytes = file_load(path, &size_bytes);
     flip_byte(path, 3000);
-    check_refused("records run1 --steps 4", "p-train-00000-of-00001.tfrecord: record 0 at byte 0", "checksum");
+    check_refused("records run1 --steps 4 --max-bad-records 0", "p-train-00000-of-00001.tfrecord: record 0 at byte 0",
+                  "checksum");
     file_save(path, bytes, size_bytes - 100);
-    check_refused("records run2 --steps 4", "p-train-00000-of-00001.tfrecord: record ", "cut short");
+    check_refused("records run2 --steps 4 --max-bad-records 0", "p-train-00000-of-00001.tfrecord: record ",
+                  "cut short");
     CHECK_EQ(remove(test_path("records/p-train-00000-of-00001.tfrecord.index")), 0);
-    check_refused("records run3 --steps 4", "p-train-00000-of-00001.tfrecord: record ", "cut short");
+    check_refused("records run3 --steps 4 --max-bad-records 0", "p-train-00000-of-00001.tfrecord: record ",
+                  "cut short");
     file_save(path, "", 0);
-    check_refused("records run4 --steps 4", "there is nothing to train on", "");
+    check_refused("records run4 --steps 4 --max-bad-records 0", "there is nothing to train on", "");
     file_save(path, "hello, this is no record file", 29);
-    check_refused("records run5 --steps 4", "record 0 at byte 0", "is this a TFRecord file?");
+    check_refused("records run5 --steps 4 --max-bad-records 0", "record 0 at byte 0", "is this a TFRecord file?");
     CHECK_EQ(remove(path), 0);
     mkdir(path, 0777);
-    check_refused("records run6 --steps 4", "p-train-00000-of-00001.tfrecord", "it is a directory");
+    check_refused("records run6 --steps 4 --max-bad-records 0", "p-train-00000-of-00001.tfrecord", "it is a directory");
     rmdir(path);
 
     /* A length that no machine can hold, with a checksum that holds. */
@@ -83,7 +86,8 @@ TEST(train_images_says_what_is_wrong_with_its_records)
     uint32_t checksum = mr_crc32c_mask(mr_crc32c(0, bytes, 8));
     memcpy(bytes + 8, &checksum, 4);
     file_save(path, bytes, size_bytes);
-    check_refused("records run7 --steps 4", "p-train-00000-of-00001.tfrecord: record 0 at byte 0", "bytes");
+    check_refused("records run7 --steps 4 --max-bad-records 0", "p-train-00000-of-00001.tfrecord: record 0 at byte 0",
+                  "bytes");
     free(bytes);
 }
 
@@ -101,14 +105,16 @@ TEST(train_images_names_the_record_of_a_picture_that_is_none)
     CHECK_OK(mr_example_finish(&encoder, &record, &error));
     CHECK_OK(mr_record_writer_append(writer, record.data, record.size_bytes, &error));
     CHECK_OK(mr_record_writer_close(writer, &error));
-    check_refused("records run --steps 4", "records/x-train-0.tfrecord: record 0", "neither JPEG nor PNG");
+    check_refused("records run --steps 4 --max-bad-records 0", "records/x-train-0.tfrecord: record 0",
+                  "neither JPEG nor PNG");
 
     CHECK_OK(mr_record_writer_open(test_path("records/x-train-0.tfrecord"), nullptr, &writer, &error));
     mr_example_add_int64(&encoder, "image/class/label", 0);
     CHECK_OK(mr_example_finish(&encoder, &record, &error));
     CHECK_OK(mr_record_writer_append(writer, record.data, record.size_bytes, &error));
     CHECK_OK(mr_record_writer_close(writer, &error));
-    check_refused("records run2 --steps 4", "records/x-train-0.tfrecord: record 0", "image/encoded");
+    check_refused("records run2 --steps 4 --max-bad-records 0", "records/x-train-0.tfrecord: record 0",
+                  "image/encoded");
     mr_example_encoder_deinit(&encoder);
 }
 
@@ -129,8 +135,17 @@ TEST(train_images_goes_on_past_an_index_that_is_stale_or_damaged)
 
 TEST(train_images_refuses_options_that_make_no_sense)
 {
-    static const char *const wrong[] = {
-        "", "a", "a b c", "a b --frob", "a b --steps", "a b --steps 0", "a b --steps x"};
+    static const char *const wrong[] = {"",
+                                        "a",
+                                        "a b c",
+                                        "a b --frob",
+                                        "a b --steps",
+                                        "a b --steps 0",
+                                        "a b --steps x",
+                                        "a b --steps 5x",
+                                        "a b --max-bad-records",
+                                        "a b --max-bad-records -1",
+                                        "a b --max-bad-records ''"};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         const program_result *result = program_run("cd %s && train-images %s", test_folder(), wrong[i]);
         CHECK_EQ(result->exit_code, 2);

@@ -54,7 +54,7 @@ static inline mr_status small_training(const char *records, const char *folder, 
     mr_dataset *d = mr_dataset_repeat(mr_dataset_shuffle(mr_dataset_records(records), .seed = 5), MR_FOREVER);
     d = mr_dataset_decode_image(mr_dataset_parse_example(d, features, 2), .seed = 6, .image = image);
     d = mr_dataset_prefetch(mr_dataset_batch(d, 8, .drop_remainder = true), 2);
-    mr_output batch[2];
+    mr_output batch[2] = {0};
     mr_graph_iterator(g, "data", d, &(mr_iterator_options){.threads = 2}, batch);
     mr_dataset_free(d);
     mr_output loss = mr_loss_sparse_softmax(g, batch[1], small_network(g, batch[0]));

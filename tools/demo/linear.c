@@ -47,7 +47,7 @@ static mr_status run_to_end(mr_session *session, mr_output fetch, mr_node *targe
 static mr_status train_and_evaluate(mr_graph *g, mr_session **session, mr_dataset *train, mr_dataset *validation,
                                     int class_count, double *accuracy, mr_error *error)
 {
-    mr_output data[2], held_out[2];
+    mr_output data[2] = {0}, held_out[2] = {0};
     mr_graph_iterator(g, "train", train, nullptr, data);
     mr_graph_iterator(g, "validation", validation, nullptr, held_out);
     mr_variable weights =
