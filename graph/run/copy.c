@@ -4,7 +4,7 @@
  * variable is copied for each reader, after what the reader waits for, since it may change from one to the next. */
 #include "graph/run/session.h"
 
-#include <stdio.h>
+#include <assert.h>
 
 /* A copy of a value that is there already. */
 typedef struct made_copy {
@@ -33,6 +33,7 @@ static mr_device *home_of(const mr_planner *planner, const mr_plan_value *value)
 static mr_status copy_constant(mr_planner *planner, int32_t from, mr_device *to, int32_t *copied, mr_error *error)
 {
     mr_plan_value made = planner->values[from];
+    assert(to && made.kind == MR_VALUE_CONSTANT && !made.home && made.constant.buffer);
     const mr_tensor constant = made.constant;
     made.producer = -1;
     made.fetched = false;
@@ -51,6 +52,7 @@ static mr_status add_copy(mr_planner *planner, int32_t from, mr_device *home, mr
                           const mr_plan_node *consumer, int32_t *copied, mr_error *error)
 {
     mr_plan_value value = planner->values[from];
+    assert(home != to && (value.producer >= 0 || value.kind == MR_VALUE_FEED));
     static const bool no_refs[1] = {false};
     int32_t *inputs = MR_ARENA_NEW(&planner->arena, int32_t, 1);
     if (!inputs) return mr_fail_memory(error, sizeof *inputs);
@@ -89,6 +91,7 @@ static mr_status bring(mr_planner *planner, made_copy **copies, int32_t value, m
     if (home == to) return MR_OK;
     for (const made_copy *at = copies[value]; at && !v->is_ref; at = at->next) {
         if (at->to != to) continue;
+        assert(at->value != value);
         *brought = at->value;
         return MR_OK;
     }

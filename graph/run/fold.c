@@ -6,6 +6,7 @@
  * A node with control inputs keeps its place in the order, and so does all that depends on it. */
 #include "graph/run/session.h"
 
+#include <assert.h>
 #include <string.h>
 
 constexpr size_t FOLDED_BYTES_MAX = (size_t)10 << 20;
@@ -25,6 +26,8 @@ static bool feeds_a_constant(const mr_step *step)
 static void make_constant(mr_planner *planner, mr_plan_node *node, int32_t output, mr_tensor constant)
 {
     mr_plan_value *value = &planner->values[node->first_output + output];
+    assert(value->kind == MR_VALUE_OUTPUT && !value->is_ref && !value->constant.data);
+    assert(constant.dtype == value->dtype && !mr_tensor_device(&constant));
     value->kind = MR_VALUE_CONSTANT;
     value->constant = constant;
     value->shape = constant.shape;
@@ -71,10 +74,13 @@ static bool may_compute(const mr_planner *planner, const mr_plan_node *node)
 static mr_status evaluate(mr_planner *planner, const mr_plan_node *node, const mr_kernel *kernel, mr_tensor *outputs)
 {
     mr_device *device = planner->session->cpu;
+    assert(node->input_count <= FOLDED_INPUTS_MAX && node->output_count <= FOLDED_OUTPUTS_MAX);
+    assert(kernel->device == MR_DEVICE_CPU);
     mr_tensor inputs[FOLDED_INPUTS_MAX];
     bool may_reuse[FOLDED_INPUTS_MAX] = {0};
     mr_dtype input_dtypes[FOLDED_INPUTS_MAX], output_dtypes[FOLDED_OUTPUTS_MAX];
     for (int32_t i = 0; i < node->input_count; i++) {
+        assert(planner->values[node->inputs[i]].kind == MR_VALUE_CONSTANT);
         inputs[i] = planner->values[node->inputs[i]].constant;
         input_dtypes[i] = inputs[i].dtype;
     }

@@ -5,6 +5,7 @@
  * activations is saved each time. A chain whose kernel is not there for its device and types stays as it is. */
 #include "graph/run/session.h"
 
+#include <assert.h>
 #include <string.h>
 
 typedef struct fuser {
@@ -22,6 +23,7 @@ static bool is_one_of(const mr_plan_node *node, const char *a, const char *b)
 static mr_plan_node *maker_for_one(const fuser *f, int32_t value)
 {
     const mr_plan_value *v = &f->planner->values[value];
+    assert(f->uses[value] > 0); /* by the node that asks */
     if (v->kind != MR_VALUE_OUTPUT || v->index != 0 || f->uses[value] != 1) return nullptr;
     return &f->planner->nodes[v->producer];
 }
@@ -46,6 +48,7 @@ static const mr_attrs *attrs_with_relu(fuser *f, const mr_attrs *attrs)
         items[count++] = attrs->items[i];
     }
     if (!placed) items[count++] = relu;
+    assert(count == attrs->count + 1);
     *made = (mr_attrs){.count = count, .items = items};
     return made;
 }
@@ -68,6 +71,7 @@ static void fuse_forward(fuser *f, mr_plan_node *relu)
     if (!norm || !is_one_of(norm, "FusedBatchNormV2", "FusedBatchNormV3") || norm->device != relu->device) return;
     if (relu->control_count > 0 || relu->pinned || norm->attrs || !set_kernel(f, norm, "_FusedBatchNormEx")) return;
     int32_t from = relu->first_output, to = norm->first_output;
+    assert(from != to && f->uses[to] == 1 && f->instead[to] == to);
     f->instead[from] = to;
     f->uses[to] = f->uses[from];
     f->planner->values[to].fetched |= f->planner->values[from].fetched;
@@ -121,8 +125,10 @@ static void count_uses(fuser *f)
         f->uses[i] = planner->values[i].fetched ? 1 : 0;
     }
     for (int32_t i = 0; i < planner->node_count; i++)
-        for (int32_t j = 0; planner->nodes[i].live && j < planner->nodes[i].input_count; j++)
+        for (int32_t j = 0; planner->nodes[i].live && j < planner->nodes[i].input_count; j++) {
+            assert(planner->nodes[i].inputs[j] >= 0 && planner->nodes[i].inputs[j] < planner->value_count);
             f->uses[planner->nodes[i].inputs[j]]++;
+        }
 }
 
 mr_status mr_plan_fuse(mr_planner *planner, mr_error *error)

@@ -68,7 +68,11 @@ static mr_status assign_slots(lowering *l, mr_error *error)
             int32_t value = node->inputs[j];
             l->last_use[value] = i;
             if (value < step->feed_count && !node->is_copy) plan->feed_is_read[value] = true;
-            if (l->slot_of[value] < 0) l->slot_of[value] = plan->slot_count++;
+            if (l->slot_of[value] < 0) {
+                /* Its producer comes before it in the order, so what has no slot yet is fed or constant. */
+                assert(planner->values[value].kind != MR_VALUE_OUTPUT);
+                l->slot_of[value] = plan->slot_count++;
+            }
         }
         plan->call_count++;
     }
@@ -86,6 +90,7 @@ static mr_status assign_slots(lowering *l, mr_error *error)
         return mr_fail_memory(error, sizeof(mr_call) * (size_t)plan->call_count);
     for (int32_t i = 0; i < planner->value_count; i++) {
         int32_t slot = l->slot_of[i];
+        assert(slot < plan->slot_count);
         if (slot < 0) continue;
         if (planner->values[i].kind == MR_VALUE_CONSTANT) {
             plan->slots[slot] = mr_tensor_ref(&planner->values[i].constant);
@@ -131,6 +136,7 @@ static mr_status lower_inputs(lowering *l, const mr_plan_node *node, int32_t pla
         call->plain &= inputs[i].mode == MR_INPUT_SLOT;
         dtypes[i] = value->dtype;
     }
+    for (int32_t i = 0; i < node->input_count; i++) assert(inputs[i].slot >= 0 && inputs[i].slot < plan->slot_count);
     call->inputs = inputs;
     call->input_count = node->input_count;
     call->kernel_node.input_dtypes = dtypes;
@@ -159,6 +165,7 @@ static mr_status lower_releases(lowering *l, const mr_plan_node *node, int32_t p
         if (l->last_use[value] < 0 && !planner->values[value].fetched)
             releases[call->release_count++] = l->slot_of[value];
     }
+    assert(call->release_count <= node->input_count + node->output_count);
     call->releases = releases;
     return MR_OK;
 }
@@ -178,6 +185,7 @@ static mr_status lower_outputs(lowering *l, const mr_plan_node *node, mr_call *c
     call->kernel_node.output_dtypes = dtypes;
     call->kernel_node.output_count = node->output_count;
     call->output_count = node->output_count;
+    assert(node->output_count == 0 || l->slot_of[node->first_output] + node->output_count <= plan->slot_count);
     call->outputs = node->output_count > 0 ? &plan->slots[l->slot_of[node->first_output]] : plan->slots;
     return MR_OK;
 }
@@ -245,6 +253,7 @@ static mr_status lower_fetches(lowering *l, mr_error *error)
                            planner->step->fetches[i].node->name, (int)planner->step->fetches[i].index,
                            mr_dtype_name(value->dtype));
         plan->fetch_slots[i] = l->slot_of[planner->fetch_values[i]];
+        assert(plan->fetch_slots[i] >= 0 && plan->fetch_slots[i] < plan->slot_count && value->fetched);
         plan->fetch_is_ref[i] = value->is_ref;
         bool last = value->kind == MR_VALUE_OUTPUT && !value->is_ref;
         for (int32_t j = i + 1; j < count; j++) last &= planner->fetch_values[j] != planner->fetch_values[i];
@@ -278,6 +287,7 @@ static mr_status lower_guard(lowering *l, mr_error *error)
         plan->calls[i].first_kept = plan->kept_count;
         plan->kept_count += plan->calls[i].output_count;
     }
+    assert(plan->guard_calls <= plan->call_count);
     plan->kept = NEW(mr_tensor, plan->kept_count);
     return plan->kept ? MR_OK : mr_fail_memory(error, sizeof(mr_tensor) * (size_t)plan->kept_count);
 }

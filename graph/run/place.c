@@ -6,6 +6,7 @@
 #include "graph/run/session.h"
 #include "graph/state/iterator.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -91,6 +92,7 @@ static mr_status place_resource(mr_planner *planner, mr_plan_node *placed, const
 {
     mr_session *session = planner->session;
     const mr_node *node = placed->node;
+    assert(mr_mutex_is_held(&session->mutex) && !placed->device && !placed->kernel);
     mr_device *device;
     MR_TRY(asked_device(planner, node, &device, error));
     const mr_node *why = nullptr;
@@ -115,6 +117,7 @@ static mr_status place_resource(mr_planner *planner, mr_plan_node *placed, const
     for (int32_t i = 0; i < placed->output_count; i++) {
         mr_plan_value *value = &planner->values[placed->first_output + i];
         value->kind = MR_VALUE_CONSTANT;
+        assert(!value->constant.data); /* a value is a constant once */
         value->constant = mr_handle(value->dtype, resource);
         value->home = device->kind == MR_DEVICE_CPU ? nullptr : device;
     }
@@ -136,6 +139,7 @@ static mr_device *taken_device(const mr_planner *planner, const mr_plan_node *no
         if (!node->input_is_ref[i] && value->dtype != MR_RESOURCE) continue;
         int32_t handle = mr_plan_handle(planner, node->inputs[i]);
         if (handle < 0 || !planner->values[handle].constant.data) continue;
+        assert(planner->nodes[planner->values[handle].producer].device); /* resources are placed first */
         return planner->nodes[planner->values[handle].producer].device;
     }
     return nullptr;
@@ -165,6 +169,7 @@ static mr_status place_node(mr_planner *planner, mr_plan_node *placed, mr_error 
         device = session->cpu;
         placed->kernel = mr_kernel_find(node->op, device->kind, &node->attrs);
     }
+    assert(!placed->kernel || placed->kernel->device == device->kind);
     placed->device = device;
     placed->outputs_at = elements_device(planner, placed);
     if (device->kind != MR_DEVICE_CPU || placed->outputs_at) planner->uses_gpu = true;
@@ -185,6 +190,7 @@ mr_status mr_plan_place(mr_planner *planner, mr_error *error)
         mr_plan_node *node = &planner->nodes[i];
         if (node->device) continue;
         MR_TRY(place_node(planner, node, error));
+        assert(node->device);
         log_place(planner->session, node);
     }
     return MR_OK;

@@ -1,6 +1,7 @@
 /* What the passes share: growing the lists, what is alive, and the passes in their sequence. */
 #include "graph/run/session.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,6 +9,7 @@
 static mr_status grow(mr_arena *arena, void **items, int32_t count, int32_t *capacity, size_t size_bytes,
                       mr_error *error)
 {
+    assert(count >= 0 && count <= *capacity && (*capacity == 0 || *items));
     if (count < *capacity) return MR_OK;
     int32_t wanted = *capacity ? 2 * *capacity : 64;
     void *larger = mr_arena_alloc_array(arena, (size_t)wanted, size_bytes);
@@ -22,6 +24,7 @@ mr_status mr_plan_add_value(mr_planner *planner, mr_plan_value value, int32_t *i
 {
     MR_TRY(grow(&planner->arena, (void **)&planner->values, planner->value_count, &planner->value_capacity,
                 sizeof value, error));
+    assert(value.producer >= -1 && value.producer < planner->node_count);
     *index = planner->value_count++;
     planner->values[*index] = value;
     return MR_OK;
@@ -31,6 +34,7 @@ mr_status mr_plan_add_node(mr_planner *planner, mr_plan_node node, int32_t *inde
 {
     MR_TRY(grow(&planner->arena, (void **)&planner->nodes, planner->node_count, &planner->node_capacity, sizeof node,
                 error));
+    assert(node.node && node.first_output <= planner->value_count && node.input_count >= 0 && node.control_count >= 0);
     *index = planner->node_count++;
     planner->nodes[*index] = node;
     return MR_OK;
@@ -47,6 +51,7 @@ size_t mr_plan_value_bytes(const mr_plan_value *value)
 int32_t mr_plan_handle(const mr_planner *planner, int32_t value)
 {
     for (int32_t hops = 0; hops < 64; hops++) {
+        assert(value >= 0 && value < planner->value_count);
         const mr_plan_value *v = &planner->values[value];
         if (!v->is_ref && v->dtype != MR_RESOURCE) return -1;
         if (v->producer < 0) return -1;
@@ -74,7 +79,9 @@ void mr_plan_sweep(mr_planner *planner)
         stack[depth++] = producer;
     }
     while (depth > 0) {
+        assert(depth <= planner->node_count);
         const mr_plan_node *node = &planner->nodes[stack[--depth]];
+        assert(node->live);
         for (int32_t j = 0; j < node->input_count + node->control_count; j++) {
             int32_t before = j < node->input_count ? planner->values[node->inputs[j]].producer
                                                    : node->controls[j - node->input_count];
@@ -92,6 +99,7 @@ static void release_constants(mr_planner *planner)
 
 mr_status mr_plan_make(mr_step *step, mr_error *error)
 {
+    assert(mr_mutex_is_held(&step->session->mutex));
     mr_planner planner = {.session = step->session, .step = step};
     uint64_t version = step->session->graph->version;
     static mr_status (*const passes[])(mr_planner *, mr_error *) = {
@@ -105,6 +113,7 @@ mr_status mr_plan_make(mr_step *step, mr_error *error)
     mr_arena_deinit(&planner.arena);
     mr_arena_deinit(&planner.kept);
     if (status != MR_OK) return status;
+    assert(step->plan && step->session->graph->version == version); /* planning does not change the graph */
     step->plan->graph_version = version;
     return MR_OK;
 }

@@ -4,6 +4,7 @@
  * As in TensorFlow, a control edge from a placeholder that is fed is not followed. */
 #include "graph/run/session.h"
 
+#include <assert.h>
 #include <string.h>
 
 static int32_t feed_of(const mr_step *step, const mr_node *node, int32_t index)
@@ -23,6 +24,7 @@ static void mark(const mr_step *step, mr_node **stack, int32_t count, bool *need
 {
     while (count > 0) {
         const mr_node *node = stack[--count];
+        assert(node->graph == step->session->graph && needed[node->id]);
         for (int32_t i = 0; i < node->input_count; i++) {
             mr_output input = node->inputs[i];
             if (needed[input.node->id] || feed_of(step, input.node, input.index) >= 0) continue;
@@ -58,6 +60,7 @@ static mr_status add_node(mr_planner *planner, const mr_node *node, int32_t *pla
     if (!node->def)
         return mr_fail(error, MR_UNIMPLEMENTED, "%s: there is no operator %s here, so the node cannot run", node->name,
                        node->op);
+    assert(plan_of[node->id] == -1);
     mr_plan_node made = {.node = node, .live = true};
     MR_TRY(input_refs(planner, node, &made.input_is_ref, error));
     made.input_count = node->input_count;
@@ -88,6 +91,7 @@ static int32_t value_of(const mr_planner *planner, const int32_t *plan_of, mr_ou
 {
     int32_t feed = feed_of(planner->step, output.node, output.index);
     if (feed >= 0) return feed;
+    assert(plan_of[output.node->id] >= 0 && output.index < output.node->output_count);
     return planner->nodes[plan_of[output.node->id]].first_output + output.index;
 }
 
@@ -96,6 +100,7 @@ static mr_status connect(mr_planner *planner, mr_plan_node *made, const int32_t 
     const mr_node *node = made->node;
     for (int32_t i = 0; i < node->input_count; i++) {
         made->inputs[i] = value_of(planner, plan_of, node->inputs[i]);
+        assert(made->inputs[i] >= 0 && made->inputs[i] < planner->value_count);
         if (made->input_is_ref[i] && !planner->values[made->inputs[i]].is_ref)
             return mr_fail(error, MR_INVALID_ARGUMENT,
                            "%s (%s): input %d is a reference to a variable, so %s:%d cannot be fed", node->name,
@@ -123,6 +128,7 @@ static mr_status add_feeds(mr_planner *planner, mr_error *error)
             (mr_plan_value){
                 .kind = MR_VALUE_FEED, .producer = -1, .index = i, .dtype = known->dtype, .shape = known->shape},
             &value, error));
+        assert(value == i); /* the first values are the feeds */
     }
     return MR_OK;
 }

@@ -4,6 +4,7 @@
  * handle (a variable read twice may have changed between), nothing with control inputs. */
 #include "graph/run/session.h"
 
+#include <assert.h>
 #include <string.h>
 
 constexpr size_t CONSTANT_BYTES_MAX = 1024;
@@ -135,7 +136,9 @@ static mr_status remember(sharer *s, uint64_t hash, int32_t node, mr_error *erro
 /* Uses the outputs of `kept` where those of `node` were used. */
 static void replace(sharer *s, const mr_plan_node *node, const mr_plan_node *kept)
 {
+    assert(node != kept && node->output_count == kept->output_count);
     for (int32_t i = 0; i < node->output_count; i++) {
+        assert(s->instead[kept->first_output + i] == kept->first_output + i); /* what is kept is not replaced itself */
         s->instead[node->first_output + i] = kept->first_output + i;
         s->planner->values[kept->first_output + i].fetched |= s->planner->values[node->first_output + i].fetched;
     }
@@ -168,6 +171,7 @@ mr_status mr_plan_share(mr_planner *planner, mr_error *error)
     MR_TRY(mr_plan_topological(planner, &order, &count, error));
     uint32_t buckets = 64;
     while (buckets < (uint32_t)count) buckets *= 2;
+    assert((buckets & (buckets - 1)) == 0);
     sharer s = {.planner = planner, .mask = buckets - 1};
     s.buckets = MR_ARENA_NEW(&planner->arena, seen *, buckets);
     s.instead = MR_ARENA_NEW(&planner->arena, int32_t, (size_t)planner->value_count + 1);

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 /* Everything that a run needs. */
 typedef struct run {
@@ -183,6 +184,7 @@ static mr_status write_result(const char *directory, const char *name, const mr_
     char *path = result_path(directory, name);
     if (!path) return mr_fail(error, MR_RESOURCE_EXHAUSTED, "no memory");
     mr_status status = mr_npy_save(path, value, error);
+    if (status != MR_OK) unlink(path); /* not a part of it */
     free(path);
     return status;
 }
