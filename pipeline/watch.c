@@ -3,6 +3,7 @@
 
 #include "pipeline/pipeline.h"
 
+#include <assert.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,6 +32,7 @@ void mr_watch_add(mr_watch *watch, mr_note *note)
 {
     if (watch == nullptr) return;
     pthread_mutex_lock(&watch->mutex);
+    assert(note->next == nullptr && note->previous == nullptr && watch->notes != note);
     note->previous = nullptr;
     note->next = watch->notes;
     if (note->next != nullptr) note->next->previous = note;
@@ -42,6 +44,8 @@ void mr_watch_remove(mr_watch *watch, mr_note *note)
 {
     if (watch == nullptr) return;
     pthread_mutex_lock(&watch->mutex);
+    assert(note->next == nullptr || note->next->previous == note);
+    assert(note->previous == nullptr || note->previous->next == note);
     if (note->next != nullptr) note->next->previous = note->previous;
     if (note->previous != nullptr)
         note->previous->next = note->next;
@@ -68,16 +72,21 @@ uint32_t mr_watch_engine(mr_watch *watch)
 
 static void describe(const mr_note *note, const char *stage, uint64_t now_ns, mr_thread_work *work)
 {
-    uint64_t number = atomic_load_explicit(&note->number, memory_order_relaxed);
+    uint64_t element = atomic_load_explicit(&note->element, memory_order_relaxed), number = element >> 2;
     uint64_t since_ns = atomic_load_explicit(&note->since_ns, memory_order_relaxed);
-    int kind = atomic_load_explicit(&note->kind, memory_order_relaxed);
+    mr_note_kind kind = (mr_note_kind)(element & 3);
+    assert(kind == MR_NOTE_RECORD || kind == MR_NOTE_BATCH || kind == MR_NOTE_PULL);
     *work = (mr_thread_work){.stage = stage,
                              .is_waiting = kind == MR_NOTE_PULL,
                              .number = number,
                              .since_ns = since_ns == 0 || since_ns > now_ns ? 0 : now_ns - since_ns};
-    if (stage != nullptr && kind == MR_NOTE_RECORD && note->source != nullptr)
-        note->source->kind->describe(note->source, number, work->where, sizeof work->where);
-    else if (stage != nullptr)
+    if (stage == nullptr) return;
+    /* A row that failed before it was read may have any number. */
+    const mr_dataset *source = note->source;
+    bool is_in_source = source != nullptr && (source->count < 0 || number < (uint64_t)source->count);
+    if (kind == MR_NOTE_RECORD && is_in_source)
+        source->kind->describe(source, number, work->where, sizeof work->where);
+    else
         snprintf(work->where, sizeof work->where, kind == MR_NOTE_BATCH ? "batch %llu" : "element %llu",
                  (unsigned long long)number);
 }
@@ -88,6 +97,7 @@ static int32_t read_notes(mr_watch *watch, uint64_t now_ns)
     int32_t count = 0;
     for (const mr_note *note = watch->notes; note != nullptr && count < THREADS_TOLD; note = note->next) {
         const char *stage = atomic_load_explicit(&note->stage, memory_order_relaxed);
+        assert(note->next == nullptr || note->next->previous == note);
         if (stage != nullptr || note->is_thread) describe(note, stage, now_ns, &watch->threads[count++]);
     }
     return count;
@@ -114,6 +124,7 @@ static void *watchdog_main(void *argument)
         if (now_ns - from_ns < watch->limit_ns) continue;
         int32_t count = read_notes(watch, now_ns);
         pthread_mutex_unlock(&watch->mutex);
+        assert(count >= 0 && count <= THREADS_TOLD);
         watch->tell(watch->context, now_ns - since_ns, watch->threads, count);
         told_ns = now_ns;
         pthread_mutex_lock(&watch->mutex);
@@ -169,6 +180,7 @@ void mr_watch_free(mr_watch *watch)
     pthread_cond_broadcast(&watch->changed);
     pthread_mutex_unlock(&watch->mutex);
     if (watch->has_thread) pthread_join(watch->thread, nullptr);
+    assert(watch->notes == nullptr);
     mr_trace_free(watch->trace);
     free(watch->threads);
     pthread_cond_destroy(&watch->changed);

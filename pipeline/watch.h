@@ -12,16 +12,17 @@
 typedef struct mr_watch mr_watch;
 typedef struct mr_trace mr_trace;
 
+/* Which numbers a note has: a source's record, a batch, or the position of an order that is pulled from. */
 typedef enum mr_note_kind { MR_NOTE_RECORD, MR_NOTE_BATCH, MR_NOTE_PULL } mr_note_kind;
 
-/* Written by one thread, read by the watchdog. A reader may see the stage of one element and the number of the next. */
+/* Written by one thread, read by the watchdog. Number and kind are one word, so that a reader never describes the number of
+ * one element as the kind of another. It may see the stage of one element and the number of the next. */
 typedef struct mr_note {
     struct mr_note *next, *previous; /* of the watch's list */
     const mr_dataset *source;        /* describes numbers; null when nobody can */
     bool is_thread;                  /* the thread's only work: it is idle when it has no stage */
     _Atomic(const char *) stage;     /* static; null: idle */
-    _Atomic uint64_t number;         /* of the element */
-    _Atomic int kind;                /* pull: asks the stage for it, instead of working on it */
+    _Atomic uint64_t element;        /* its number x 4 + its kind; numbers of sources are below 2^62 */
     _Atomic uint64_t since_ns;
 } mr_note;
 
@@ -31,8 +32,7 @@ static inline void mr_note_stage(mr_note *note, const char *stage)
 }
 static inline void mr_note_element(mr_note *note, uint64_t number, mr_note_kind kind)
 {
-    atomic_store_explicit(&note->number, number, memory_order_relaxed);
-    atomic_store_explicit(&note->kind, (int)kind, memory_order_relaxed);
+    atomic_store_explicit(&note->element, number << 2 | (uint64_t)kind, memory_order_relaxed);
 }
 static inline void mr_note_since(mr_note *note, uint64_t now_ns)
 {
