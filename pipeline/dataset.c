@@ -3,6 +3,8 @@
 #include "pipeline/pipeline.h"
 #include "pipeline/to_device.h"
 
+#include <millrace/device.h>
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -100,6 +102,32 @@ mr_dataset *mr_dataset_fail(mr_dataset *dataset, mr_status status, const char *f
     return mr_dataset_fail_with(dataset, &error);
 }
 
+mr_dataset *mr_dataset_require(mr_dataset *dataset, bool is_there, const char *argument)
+{
+    if (is_there) return dataset;
+    return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "%s: %s is null", dataset->kind->name, argument);
+}
+
+mr_dataset *mr_dataset_check_threads(mr_dataset *dataset, int32_t threads)
+{
+    if (threads >= 0 && threads <= MR_THREADS_MAX) return dataset;
+    return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "%s: %d threads, where 0 to %d may be", dataset->kind->name,
+                           threads, MR_THREADS_MAX);
+}
+
+mr_dataset *mr_dataset_new_failed(const char *format, ...)
+{
+    static const mr_dataset_kind kind = {.name = "failed", .role = MR_ROLE_SOURCE};
+    mr_dataset *dataset = mr_dataset_new(&kind, nullptr, 0);
+    if (dataset == nullptr) return nullptr;
+    mr_error error = {0};
+    va_list args;
+    va_start(args, format);
+    (void)mr_fail_va(&error, MR_INVALID_ARGUMENT, format, args);
+    va_end(args);
+    return mr_dataset_fail_with(dataset, &error);
+}
+
 mr_dataset *mr_dataset_ref(mr_dataset *dataset)
 {
     if (dataset != nullptr) atomic_fetch_add_explicit(&dataset->references, 1, memory_order_relaxed);
@@ -136,9 +164,19 @@ int64_t mr_dataset_cardinality(const mr_dataset *dataset)
     return mr_dataset_failed(dataset) ? MR_CARDINALITY_UNKNOWN : dataset->count;
 }
 
+/* True when the shape, or each of its sizes, is known or -1. */
+static bool is_shape(mr_shape shape)
+{
+    if (shape.rank < -1 || shape.rank > MR_RANK_MAX) return false;
+    for (int32_t d = 0; d < shape.rank; d++)
+        if (shape.dims[d] < -1) return false;
+    return true;
+}
+
 mr_dataset *mr_dataset_take_spec(mr_dataset *dataset, const mr_element_spec *spec)
 {
     const char *kind = dataset->kind->name;
+    if (mr_dataset_failed(mr_dataset_require(dataset, spec != nullptr, "spec"))) return dataset;
     if (spec->count < 1 || spec->count > MR_COMPONENTS_MAX)
         return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "%s: a spec of %d components, where 1 to %d may be", kind,
                                spec->count, MR_COMPONENTS_MAX);
@@ -147,6 +185,10 @@ mr_dataset *mr_dataset_take_spec(mr_dataset *dataset, const mr_element_spec *spe
         if (mr_dtype_size(spec->dtypes[i]) == 0)
             return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "%s: component %d of the spec has dtype %s", kind, i,
                                    mr_dtype_name(spec->dtypes[i]));
+        if (!is_shape(spec->shapes[i]))
+            return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT,
+                                   "%s: component %d of the spec has %d dimensions or a size below -1", kind, i,
+                                   spec->shapes[i].rank);
         if (spec->names[i] == nullptr) continue;
         dataset->spec.names[i] = mr_arena_strdup(&dataset->arena, spec->names[i]);
         if (dataset->spec.names[i] == nullptr)
@@ -187,6 +229,63 @@ mr_status mr_spec_batch(mr_element_spec *spec, int64_t size, mr_error *error)
         shape->rank++;
     }
     return MR_OK;
+}
+
+/* True when the shape is one that a tensor can have. */
+static bool is_known(mr_shape shape)
+{
+    return shape.rank >= 0 && shape.rank <= MR_RANK_MAX && mr_shape_count(shape) >= 0;
+}
+
+/* True when all elements of the tensor are in its buffer, or, without one, at an address. */
+static bool has_elements(const mr_tensor *tensor)
+{
+    size_t size_bytes = 0, count = (size_t)mr_shape_count(tensor->shape);
+    if (mr_tensor_device(tensor) != nullptr) return false;
+    if (__builtin_mul_overflow(count, mr_dtype_size(tensor->dtype), &size_bytes)) return false;
+    if (size_bytes == 0) return true;
+    if (tensor->buffer == nullptr || tensor->data == nullptr) return tensor->data != nullptr;
+    size_t offset = (size_t)((uintptr_t)tensor->data - (uintptr_t)mr_buffer_data(tensor->buffer));
+    size_t room = mr_buffer_size(tensor->buffer);
+    return offset <= room && size_bytes <= room - offset;
+}
+
+bool mr_tensor_is_complete(const mr_tensor *tensor)
+{
+    return mr_dtype_size(tensor->dtype) > 0 && is_known(tensor->shape) && has_elements(tensor);
+}
+
+mr_status mr_element_check(const mr_element_spec *spec, const mr_element *element, mr_error *error)
+{
+    if (element->count != spec->count)
+        return mr_fail(error, MR_INVALID_ARGUMENT, "the function made %d components, its spec has %d", element->count,
+                       spec->count);
+    for (int32_t i = 0; i < spec->count; i++) {
+        const mr_tensor *tensor = &element->tensors[i];
+        if (tensor->dtype != spec->dtypes[i])
+            return mr_fail(error, MR_INVALID_ARGUMENT, "the function made component %d of %s, its spec says %s", i,
+                           mr_dtype_name(tensor->dtype), mr_dtype_name(spec->dtypes[i]));
+        char made[MR_SHAPE_TEXT_SIZE], promised[MR_SHAPE_TEXT_SIZE];
+        if (!is_known(tensor->shape))
+            return mr_fail(error, MR_INVALID_ARGUMENT,
+                           "the function made component %d with a shape that is not fully known, or too large", i);
+        if (!mr_shape_compatible(tensor->shape, spec->shapes[i]))
+            return mr_fail(error, MR_INVALID_ARGUMENT, "the function made component %d of shape %s, its spec says %s",
+                           i, mr_shape_text(tensor->shape, made, sizeof made),
+                           mr_shape_text(spec->shapes[i], promised, sizeof promised));
+        if (!has_elements(tensor))
+            return mr_fail(error, MR_INVALID_ARGUMENT,
+                           "the function made component %d of shape %s without as many "
+                           "elements in host memory",
+                           i, mr_shape_text(tensor->shape, made, sizeof made));
+    }
+    return MR_OK;
+}
+
+void mr_element_deinit_made(mr_element *element)
+{
+    for (int32_t i = 0; i < MR_COMPONENTS_MAX; i++) mr_tensor_deinit(&element->tensors[i]);
+    element->count = 0;
 }
 
 void mr_spec_put_first(mr_element_spec *spec, mr_dtype dtype, mr_shape shape)

@@ -387,9 +387,6 @@ static mr_status engine_init(mr_engine *engine, mr_error *error)
     MR_TRY(mr_slot_plan_init(&engine->slots, plan->row_spec, batch == nullptr ? nullptr : batch->pads, rows,
                              batch != nullptr, plan->run, error));
     engine->slots.drops = plan->drops;
-    if (engine->slots.fixed_bytes > plan->run->budget->limit_bytes)
-        return mr_fail(error, MR_RESOURCE_EXHAUSTED, "%s: one batch takes %zu bytes, the budget is %zu",
-                       plan->last->kind->name, engine->slots.fixed_bytes, plan->run->budget->limit_bytes);
     engine->slots.has_payloads = plan->source == nullptr || !plan->order->is_seekable;
     engine->slots.counters = plan->counters;
     engine->is_direct =

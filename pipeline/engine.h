@@ -70,7 +70,7 @@ void mr_engines_deinit(mr_engines *engines);
 /* Any thread, once or often. Whoever waits for an element is told; threads give up their tasks at the next row. */
 void mr_engines_cancel(mr_engines *engines);
 
-/* errors  MR_RESOURCE_EXHAUSTED when the budget does not hold one batch */
+/* errors  MR_RESOURCE_EXHAUSTED without memory. An engine gets one batch or block of elements, whatever the budget is */
 mr_status mr_engine_new(const mr_engine_plan *plan, mr_stage **engine, mr_error *error);
 /* As many tensors as the last dataset's spec has. A failed element or batch is its error, once; the next call goes on
  * after it. */

@@ -29,6 +29,7 @@ void mr_lane_deinit(mr_lane *lane)
     mr_arena_deinit(&lane->scratch);
     mr_image_scratch_free(lane->image);
     mr_lane_take_bytes(lane, nullptr, 0);
+    mr_element_deinit_made(&lane->made);
     *lane = (mr_lane){.reserve = lane->reserve, .stop = lane->stop};
 }
 

@@ -260,6 +260,7 @@ struct mr_lane {
     /* Work that is about to take much memory for its result says so, and waits until the budget has it. */
     void (*reserve)(mr_lane *lane, size_t size_bytes);
     const _Atomic bool *stop; /* true: nobody wants the element any more; work that takes long looks */
+    mr_element made;          /* what a function of the user makes; empty between elements */
     mr_error error;
 };
 
@@ -370,6 +371,14 @@ constexpr int32_t MR_THREADS_MAX = 1024;
 [[gnu::format(printf, 3, 4)]] mr_dataset *mr_dataset_fail(mr_dataset *dataset, mr_status status, const char *format,
                                                           ...);
 mr_dataset *mr_dataset_fail_with(mr_dataset *dataset, const mr_error *error);
+/* Fails the dataset when an argument is null that must not be: "map: function is null". Returns the dataset. */
+mr_dataset *mr_dataset_require(mr_dataset *dataset, bool is_there, const char *argument);
+/* The same for a number of threads, of which 0 is tuned. */
+mr_dataset *mr_dataset_check_threads(mr_dataset *dataset, int32_t threads);
+/* A dataset that only has this error, where there is no input to build one over. Null without memory. */
+[[gnu::format(printf, 1, 2)]] mr_dataset *mr_dataset_new_failed(const char *format, ...);
+/* True when the tensor has a dtype, a known shape, and as many elements in host memory. */
+bool mr_tensor_is_complete(const mr_tensor *tensor);
 static inline bool mr_dataset_failed(const mr_dataset *dataset)
 {
     return dataset == nullptr || dataset->failure != nullptr;
@@ -382,6 +391,11 @@ mr_status mr_spec_join(mr_element_spec *spec, const mr_element_spec *other, mr_e
 mr_status mr_spec_batch(mr_element_spec *spec, int64_t size, mr_error *error);
 /* Another component before the others, which must be fewer than MR_COMPONENTS_MAX. */
 void mr_spec_put_first(mr_element_spec *spec, mr_dtype dtype, mr_shape shape);
+/* Whether what a function of the user made is an element of the spec: count, dtypes, shapes, and elements in memory.
+ * errors  MR_INVALID_ARGUMENT in one sentence */
+mr_status mr_element_check(const mr_element_spec *spec, const mr_element *element, mr_error *error);
+/* Frees all tensors of an element that was empty before a function of the user filled it, whatever its count says. */
+void mr_element_deinit_made(mr_element *element);
 /* Bytes of one element of the spec's component; 0 when not known or strings. */
 size_t mr_spec_row_bytes(const mr_element_spec *spec, int32_t component);
 

@@ -50,8 +50,14 @@ mr_status mr_slot_plan_init(mr_slot_plan *plan, const mr_element_spec *spec, con
 
 static mr_status allocate(const mr_run *run, size_t size_bytes, mr_buffer **buffer, mr_error *error)
 {
-    if (run->allocate != nullptr) return run->allocate(run->allocate_context, size_bytes, buffer, error);
-    return mr_buffer_new(size_bytes, buffer, error);
+    if (run->allocate == nullptr) return mr_buffer_new(size_bytes, buffer, error);
+    *buffer = nullptr;
+    MR_TRY(run->allocate(run->allocate_context, size_bytes, buffer, error));
+    if (*buffer != nullptr && mr_buffer_size(*buffer) >= size_bytes) return MR_OK;
+    return mr_fail(error, MR_INVALID_ARGUMENT,
+                   "the function `allocate` of the iterator made a buffer of %zu bytes, "
+                   "not of %zu",
+                   *buffer == nullptr ? 0 : mr_buffer_size(*buffer), size_bytes);
 }
 
 mr_status mr_slot_new(const mr_slot_plan *plan, mr_slot **slot, mr_error *error)

@@ -31,6 +31,15 @@ mr_status mr_slot_concatenate(const mr_tensor *rows, int32_t count, mr_dtype dty
     return status;
 }
 
+/* What a batch may take beyond the values of its elements: the budget, and no less than this, since the batch to deliver
+ * next is always made. Sizes of a few hostile elements multiply to more. */
+static size_t limit_bytes(const mr_slot *slot)
+{
+    constexpr size_t LIMIT_MIN_BYTES = (size_t)1 << 30;
+    size_t budget_bytes = slot->plan->run->budget->limit_bytes;
+    return budget_bytes > LIMIT_MIN_BYTES ? budget_bytes : LIMIT_MIN_BYTES;
+}
+
 static mr_status fail_budget(const mr_slot *slot, int32_t component, const char *how, mr_error *error)
 {
     return mr_fail(error, MR_RESOURCE_EXHAUSTED, "component %d: %s, the batch is larger than the budget of %zu bytes",
@@ -66,10 +75,13 @@ static mr_status assemble_padded(mr_slot *slot, int32_t component, mr_tensor *re
     const mr_column_plan *plan = &slot->plan->columns[component];
     mr_shape row_shape;
     MR_TRY(padded_shape(slot, component, &row_shape, error));
-    size_t size_bytes = 0;
-    if (__builtin_mul_overflow((size_t)mr_shape_count(row_shape) * mr_dtype_size(plan->dtype), (size_t)slot->rows,
-                               &size_bytes) ||
-        size_bytes > slot->plan->run->budget->limit_bytes)
+    size_t element_bytes = mr_dtype_size(plan->dtype), row_bytes = 0, size_bytes = 0, largest = 0;
+    for (int32_t r = 0; r < slot->rows; r++)
+        if ((size_t)mr_tensor_count(&rows[r]) > largest) largest = (size_t)mr_tensor_count(&rows[r]);
+    bool is_own_size = mr_shape_count(plan->pad->shape) >= 0 || (size_t)mr_shape_count(row_shape) == largest;
+    if (__builtin_mul_overflow((size_t)mr_shape_count(row_shape), element_bytes, &row_bytes) ||
+        __builtin_mul_overflow(row_bytes, (size_t)slot->rows, &size_bytes) ||
+        (!is_own_size && size_bytes > limit_bytes(slot)))
         return fail_budget(slot, component, "padded", error);
     return mr_stack(rows, slot->rows, plan->dtype, row_shape, plan->pad->value.data, result, error);
 }
@@ -82,7 +94,7 @@ static mr_status count_entries(const mr_slot *slot, int32_t component, int64_t *
 {
     const mr_column_plan *plan = &slot->plan->columns[component];
     const mr_tensor *rows = slot->columns[component].loose;
-    size_t most = slot->plan->run->budget->limit_bytes / sizeof(int64_t);
+    size_t most = limit_bytes(slot) / sizeof(int64_t);
     for (int32_t r = 0; r < slot->rows; r++) {
         if (!mr_shape_compatible(rows[r].shape, plan->pad->shape)) {
             char a[MR_SHAPE_TEXT_SIZE], b[MR_SHAPE_TEXT_SIZE];
@@ -168,8 +180,7 @@ static mr_status check_sparse(const mr_slot *slot, int32_t component, int64_t *c
         *count += mr_tensor_count(&rows[r]);
     }
     size_t index_bytes = (size_t)(wanted->rank + 1) * sizeof(int64_t);
-    if ((uint64_t)*count > slot->plan->run->budget->limit_bytes / index_bytes)
-        return fail_budget(slot, component, "sparse", error);
+    if ((uint64_t)*count > limit_bytes(slot) / index_bytes) return fail_budget(slot, component, "sparse", error);
     return MR_OK;
 }
 

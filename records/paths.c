@@ -115,6 +115,7 @@ mr_status mr_paths_match(const char *pattern, char ***paths, int32_t *count, mr_
     size_t stem_bytes;
     long shards;
     const char *suffix;
+    if (pattern == nullptr) return mr_fail(error, MR_INVALID_ARGUMENT, "the pattern is null");
     if (!mr_file_exists(pattern)) {
         if (split_sharded(pattern, &stem_bytes, &shards, &suffix))
             return match_shards(pattern, stem_bytes, shards, suffix, paths, count, error);

@@ -289,8 +289,8 @@ static mr_status take_member(mr_tar_reader *reader, const header *header, const 
     MR_TRY(check_room(reader, header, size, error));
     member->offset = header->offset + BLOCK_BYTES;
     member->size_bytes = member->kind == MR_TAR_FILE ? size : 0;
-    member->modified_ns = header->modified_s * 1'000'000'000;
-    if (header->modified_s > 9'000'000'000 || header->modified_s < -9'000'000'000) member->modified_ns = 0;
+    bool has_time = header->modified_s <= 9'000'000'000 && header->modified_s >= -9'000'000'000;
+    member->modified_ns = has_time ? header->modified_s * 1'000'000'000 : 0;
     if (reader->has_time) member->modified_ns = reader->modified_ns;
     reader->offset = member->offset + padded(size);
     reader->has_name = reader->has_size = reader->has_time = false;

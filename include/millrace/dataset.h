@@ -58,6 +58,12 @@ void mr_element_deinit(mr_element *element);
 
 #define MR_FOREVER (-1)
 
+/* Builders check their arguments: a null pointer that is not allowed, a count, size or number of threads that cannot be is
+ * the dataset's MR_INVALID_ARGUMENT. Null options are the defaults.
+ *
+ * What functions of the program return is checked too: components that are not as the spec says, without elements, or of a
+ * shape that is not fully known are the element's MR_INVALID_ARGUMENT. */
+
 /* ---- Sources ---- */
 
 mr_dataset *mr_dataset_range(int64_t start, int64_t stop, int64_t step);         /* int64 scalars */
@@ -229,7 +235,8 @@ typedef struct mr_padded_batch_options {
     bool drop_remainder;
 } mr_padded_batch_options;
 /* A batch of elements whose sizes differ. shapes and values are copied.
- * errors  an element that is larger than the shape is its batch's MR_INVALID_ARGUMENT */
+ * errors  MR_INVALID_ARGUMENT for the batch if an element is larger than `shapes`; MR_RESOURCE_EXHAUSTED if sizes of
+ *         several elements make a batch that is larger than the budget and than 1 GiB */
 mr_dataset *mr_dataset_padded_batch_(mr_dataset *input, int64_t size, const mr_padded_batch_options *options);
 #define mr_dataset_padded_batch(input, size, ...)                                                                      \
     mr_dataset_padded_batch_((input), (size), &(mr_padded_batch_options){__VA_ARGS__})
@@ -243,7 +250,7 @@ typedef struct mr_ragged_batch_options {
  * the outermost ([batch + 1]) first: as parse_example gives MR_RAGGED. Components whose sizes are all known, or not even
  * their number, are batched as by mr_dataset_batch.
  * errors  an element that is not of the input's spec is its batch's MR_INVALID_ARGUMENT; splits that do not fit into int32
- *         too; MR_RESOURCE_EXHAUSTED when the splits are larger than the budget */
+ *         too; MR_RESOURCE_EXHAUSTED when the splits are larger than the budget and than 1 GiB */
 mr_dataset *mr_dataset_dense_to_ragged_batch_(mr_dataset *input, int64_t size, const mr_ragged_batch_options *options);
 #define mr_dataset_dense_to_ragged_batch(input, size, ...)                                                             \
     mr_dataset_dense_to_ragged_batch_((input), (size), &(mr_ragged_batch_options){__VA_ARGS__})
@@ -252,7 +259,7 @@ mr_dataset *mr_dataset_dense_to_ragged_batch_(mr_dataset *input, int64_t size, c
  * batch, then row_shape.
  * row_shape  of rank r; -1 is the longest of the batch
  * errors     an element of another rank is its batch's MR_INVALID_ARGUMENT, one that is larger MR_DATA_LOSS, as in TensorFlow;
- *            MR_RESOURCE_EXHAUSTED when the indices are larger than the budget */
+ *            MR_RESOURCE_EXHAUSTED when the indices are larger than the budget and than 1 GiB */
 mr_dataset *mr_dataset_dense_to_sparse_batch_(mr_dataset *input, int64_t size, mr_shape row_shape,
                                               const mr_batch_options *options);
 #define mr_dataset_dense_to_sparse_batch(input, size, row_shape, ...)                                                  \
@@ -322,7 +329,7 @@ mr_dataset *mr_dataset_ignore_errors_(mr_dataset *input, const mr_ignore_errors_
 mr_dataset *mr_dataset_zip(mr_dataset *const *inputs, int32_t count);
 /* All of first, then all of second: both taken over, of the same dtypes. Shapes that differ become unknown. */
 mr_dataset *mr_dataset_concatenate(mr_dataset *first, mr_dataset *second);
-/* The element's number, from start on, as a first component (int64). */
+/* The element's number, from start on, as a first component (int64). Wraps behind INT64_MAX. */
 mr_dataset *mr_dataset_enumerate(mr_dataset *input, int64_t start);
 
 /* A dataset for an element; input is borrowed for the call (its tensors may be shared), output is owned by the pipeline
@@ -353,12 +360,14 @@ typedef struct mr_sample_options {
                            choose_from_datasets stops where nothing else is said */
 } mr_sample_options;
 /* Each element from one of the datasets, drawn at random. The inputs are taken over, of one structure.
- * weights  one for each, not negative; one of 0 leaves its dataset out; null: all equal */
+ * weights  one for each, not negative, with a finite sum; one of 0 leaves its dataset out; null: all equal. When
+ *          datasets have ended, the others come as often as their weights say among themselves */
 mr_dataset *mr_dataset_sample_from_(mr_dataset *const *inputs, const double *weights, int32_t count,
                                     const mr_sample_options *options);
 #define mr_dataset_sample_from(inputs, weights, count, ...)                                                            \
     mr_dataset_sample_from_((inputs), (weights), (count), &(mr_sample_options){__VA_ARGS__})
-/* Each element from the dataset whose number choices (int64 scalars, taken over) says. */
+/* Each element from the dataset whose number choices (int64 scalars, taken over) says. A choice of a dataset that has ended
+ * is skipped. */
 mr_dataset *mr_dataset_choose_from_(mr_dataset *const *inputs, int32_t count, mr_dataset *choices,
                                     const mr_sample_options *options);
 #define mr_dataset_choose_from(inputs, count, choices, ...)                                                            \
@@ -561,7 +570,8 @@ typedef struct mr_iterator_options {
      * windows and groups, and of a shuffle where they have no index, values of unique. A stage whose elements do not fit is
      * MR_RESOURCE_EXHAUSTED for good, and says what it wanted and who holds the rest. What is left is for reading ahead,
      * which becomes less instead of failing: batches ready and in the making, and what threads keep.
-     * What is due is made in any case. So there may be more, while elements are large: for each engine (a chain of stages up
+     * The next element to deliver is always produced, even if it exceeds the budget. So there may be more, while elements
+     * are large: for each engine (a chain of stages up
      * to one that keeps, chooses or mixes elements) the batch or element that it delivers next, with its record and what its
      * decoder needs. Not counted is what others hold: the caller its elements, datasets their slices and tables of files,
      * functions of the user what they like; queues have limits of their own. */

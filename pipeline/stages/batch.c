@@ -60,6 +60,8 @@ static mr_dataset *batch_spec(mr_dataset *dataset)
 
 mr_dataset *mr_dataset_batch_(mr_dataset *input, int64_t size, const mr_batch_options *options)
 {
+    static const mr_batch_options defaults = {0};
+    if (options == nullptr) options = &defaults;
     mr_dataset *dataset = make(&batch_kind, input, size, options->drop_remainder);
     return mr_dataset_failed(dataset) ? dataset : batch_spec(dataset);
 }
@@ -70,6 +72,12 @@ static mr_status pad_shape(const mr_dataset *dataset, int32_t i, const mr_shape 
 {
     const mr_shape *known = &dataset->spec.shapes[i];
     *shape = wanted != nullptr ? *wanted : *known;
+    if (shape->rank > MR_RANK_MAX)
+        return mr_fail(error, MR_INVALID_ARGUMENT, "component %d is to be padded to %d dimensions", i, shape->rank);
+    for (int32_t d = 0; d < shape->rank; d++)
+        if (shape->dims[d] < -1)
+            return mr_fail(error, MR_INVALID_ARGUMENT, "component %d is to be padded to size %lld in dimension %d", i,
+                           (long long)shape->dims[d], d);
     if (shape->rank < 0)
         return mr_fail(error, MR_INVALID_ARGUMENT,
                        "component %d has an unknown number of dimensions: say what to pad it to", i);
@@ -86,6 +94,8 @@ static mr_status pad_shape(const mr_dataset *dataset, int32_t i, const mr_shape 
 
 mr_dataset *mr_dataset_padded_batch_(mr_dataset *input, int64_t size, const mr_padded_batch_options *options)
 {
+    static const mr_padded_batch_options defaults = {0};
+    if (options == nullptr) options = &defaults;
     mr_dataset *dataset = make(&padded_kind, input, size, options->drop_remainder);
     if (mr_dataset_failed(dataset)) return dataset;
     mr_element_spec *spec = &dataset->spec;
@@ -100,7 +110,8 @@ mr_dataset *mr_dataset_padded_batch_(mr_dataset *input, int64_t size, const mr_p
             MR_OK)
             return mr_dataset_fail(dataset, error.status, "padded_batch: %s", error.message);
         if (options->values == nullptr) continue;
-        if (options->values[i].dtype != spec->dtypes[i] || mr_tensor_count(&options->values[i]) != 1)
+        if (options->values[i].dtype != spec->dtypes[i] || mr_tensor_count(&options->values[i]) != 1 ||
+            !mr_tensor_is_complete(&options->values[i]))
             return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT,
                                    "padded_batch: component %d has to be padded with one value of %s", i,
                                    mr_dtype_name(spec->dtypes[i]));
@@ -151,6 +162,8 @@ static mr_dataset *take_parts(mr_dataset *dataset, const mr_element_spec *spec)
 
 mr_dataset *mr_dataset_dense_to_ragged_batch_(mr_dataset *input, int64_t size, const mr_ragged_batch_options *options)
 {
+    static const mr_ragged_batch_options defaults = {0};
+    if (options == nullptr) options = &defaults;
     mr_dataset *dataset = make(&ragged_kind, input, size, options->drop_remainder);
     if (mr_dataset_failed(dataset)) return dataset;
     mr_dtype splits_dtype = options->splits_dtype == 0 ? MR_INT64 : options->splits_dtype;
@@ -184,6 +197,8 @@ mr_dataset *mr_dataset_dense_to_ragged_batch_(mr_dataset *input, int64_t size, c
 mr_dataset *mr_dataset_dense_to_sparse_batch_(mr_dataset *input, int64_t size, mr_shape row_shape,
                                               const mr_batch_options *options)
 {
+    static const mr_batch_options defaults = {0};
+    if (options == nullptr) options = &defaults;
     mr_dataset *dataset = make(&sparse_kind, input, size, options->drop_remainder);
     if (mr_dataset_failed(dataset)) return dataset;
     const mr_element_spec *elements = &input->spec;

@@ -106,9 +106,15 @@ mr_dataset *mr_dataset_bucket_by_sequence_length_(mr_dataset *input, mr_key_func
                                                   const int64_t *boundaries, int32_t boundary_count,
                                                   const int64_t *batch_sizes, const mr_bucket_options *options)
 {
+    static const mr_bucket_options defaults = {0};
+    if (options == nullptr) options = &defaults;
     constexpr int32_t BOUNDARIES_MAX = 1 << 16;
     buckets *b = nullptr;
-    if (!mr_dataset_failed(input) && boundary_count >= 1 && boundary_count <= BOUNDARIES_MAX)
+    const char *absent = length == nullptr        ? "length"
+                         : boundaries == nullptr  ? "boundaries"
+                         : batch_sizes == nullptr ? "batch_sizes"
+                                                  : nullptr;
+    if (!mr_dataset_failed(input) && absent == nullptr && boundary_count >= 1 && boundary_count <= BOUNDARIES_MAX)
         b = buckets_new(input, length, context, boundaries, boundary_count, batch_sizes, options);
     if (b == nullptr) {
         if (options->release != nullptr) options->release(context);
@@ -116,6 +122,8 @@ mr_dataset *mr_dataset_bucket_by_sequence_length_(mr_dataset *input, mr_key_func
         /* A node of its own: the input may have other holders. */
         input = mr_dataset_take(input, -1);
         if (mr_dataset_failed(input)) return input;
+        if (absent != nullptr)
+            return mr_dataset_fail(input, MR_INVALID_ARGUMENT, "bucket_by_sequence_length: %s is null", absent);
         if (boundary_count >= 1 && boundary_count <= BOUNDARIES_MAX)
             return mr_dataset_fail(input, MR_RESOURCE_EXHAUSTED, "bucket_by_sequence_length: no memory");
         return mr_dataset_fail(input, MR_INVALID_ARGUMENT, "bucket_by_sequence_length: %d boundaries", boundary_count);
@@ -129,7 +137,7 @@ mr_dataset *mr_dataset_bucket_by_sequence_length_(mr_dataset *input, mr_key_func
         if (boundaries[i] <= boundaries[i - 1])
             status = mr_fail(&error, MR_INVALID_ARGUMENT, "boundary %d is not above the one before", i);
     for (int32_t i = 0; i <= boundary_count && status == MR_OK; i++)
-        if (batch_sizes[i] < 1)
+        if (batch_sizes[i] < 1 || batch_sizes[i] > MR_BATCH_MAX)
             status = mr_fail(&error, MR_INVALID_ARGUMENT, "batches of %lld", (long long)batch_sizes[i]);
     mr_dataset *dataset = mr_dataset_group_by_window(input, bucket_of, batch_of, b, &spec, .window_size_of = size_of,
                                                      .release = buckets_free);

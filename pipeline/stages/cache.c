@@ -443,6 +443,7 @@ static mr_dataset *make(const mr_dataset_kind *kind, mr_dataset *input, const ch
     cache_settings *s = dataset->settings;
     s->is_snapshot = kind == &snapshot_kind;
     s->gzip = gzip;
+    if (s->is_snapshot && mr_dataset_failed(mr_dataset_require(dataset, path != nullptr, "directory"))) return dataset;
     if (path == nullptr) return dataset;
     s->path = mr_arena_strdup(&dataset->arena, path);
     return s->path != nullptr ? dataset : mr_dataset_fail(dataset, MR_RESOURCE_EXHAUSTED, "%s: no memory", kind->name);
@@ -455,5 +456,7 @@ mr_dataset *mr_dataset_cache(mr_dataset *input, const char *path)
 
 mr_dataset *mr_dataset_snapshot_(mr_dataset *input, const char *folder, const mr_dataset_snapshot_options *options)
 {
+    static const mr_dataset_snapshot_options defaults = {0};
+    if (options == nullptr) options = &defaults;
     return make(&snapshot_kind, input, folder, options->gzip);
 }

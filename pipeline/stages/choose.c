@@ -6,7 +6,7 @@
 
 typedef struct choose_settings {
     int32_t count;
-    double *sums;    /* of weights up to and with each input; null: choices decide */
+    double *weights; /* of each input, their sum is finite; null: choices decide */
     uint64_t unused; /* inputs of weight 0, a bit each */
     mr_sample_options options;
 } choose_settings;
@@ -29,7 +29,7 @@ static uint64_t choose_digest(const mr_dataset *dataset)
 {
     const choose_settings *s = dataset->settings;
     uint64_t digest = mr_digest(s->options.seed, s->options.stop_on_empty);
-    return s->sums == nullptr ? digest : mr_digest_bytes(digest, s->sums, (size_t)s->count * sizeof *s->sums);
+    return s->weights == nullptr ? digest : mr_digest_bytes(digest, s->weights, (size_t)s->count * sizeof *s->weights);
 }
 
 static void take_seed(choose_stage *self)
@@ -48,14 +48,32 @@ static mr_status choose_begin(mr_stage *stage, uint64_t iteration, mr_error *err
     return MR_OK;
 }
 
+/* One of the inputs that have not ended, as often as its weight says: one draw, however small the weights are that are
+ * left. */
+static int32_t draw(choose_stage *self)
+{
+    const choose_settings *s = settings_of(self);
+    double total = 0, sum = 0;
+    int32_t last = 0;
+    for (int32_t i = 0; i < s->count; i++)
+        if ((self->ended >> i & 1) == 0) total += s->weights[i];
+    mr_random random = mr_random_at(self->seed, self->stage.iteration, self->draws++, self->stage.purpose);
+    double place = mr_random_unit(&random) * total;
+    for (int32_t i = 0; i < s->count; i++) {
+        if (self->ended >> i & 1) continue;
+        last = i;
+        sum += s->weights[i];
+        if (place < sum) break;
+    }
+    return last;
+}
+
 /* Which input is next. errors: MR_OUT_OF_RANGE when the choices have ended */
 static mr_status choose(choose_stage *self, int32_t *chosen, mr_error *error)
 {
     const choose_settings *s = settings_of(self);
-    if (s->sums != nullptr) {
-        mr_random random = mr_random_at(self->seed, self->stage.iteration, self->draws++, self->stage.purpose);
-        double place = mr_random_unit(&random) * s->sums[s->count - 1];
-        for (*chosen = 0; *chosen + 1 < s->count && place >= s->sums[*chosen];) ++*chosen;
+    if (s->weights != nullptr) {
+        *chosen = draw(self);
         return MR_OK;
     }
     mr_item choice = {0};
@@ -75,7 +93,7 @@ static mr_status choose_next(mr_stage *stage, mr_item *item, mr_error *error)
     uint64_t all = s->count == INPUTS_MAX ? UINT64_MAX : ((uint64_t)1 << s->count) - 1;
     while (self->ended != all) {
         int32_t chosen = 0;
-        /* Those that go on may be drawn as seldom as their weights say. */
+        /* Choices may name inputs that have ended indefinitely. */
         if (mr_run_is_cancelled(stage->run)) return mr_fail(error, MR_CANCELLED, "the pipeline was cancelled");
         mr_status status = choose(self, &chosen, error);
         if (status != MR_OK && status != MR_OUT_OF_RANGE && status != MR_CANCELLED) stage->position++;
@@ -136,13 +154,8 @@ static mr_dataset *make(const mr_dataset_kind *kind, mr_dataset *const *inputs, 
                         const mr_sample_options *options)
 {
     if (count < 1 || count > INPUTS_MAX) {
-        for (int32_t i = 0; i < count + more; i++)
-            if (i > 0) mr_dataset_free(inputs[i]);
-        mr_dataset *dataset = count < 1 ? nullptr : mr_dataset_new(kind, inputs[0], sizeof(choose_settings));
-        return dataset == nullptr
-                   ? nullptr
-                   : mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "%s: %d datasets, where 1 to %d may be", kind->name,
-                                     count, INPUTS_MAX);
+        for (int32_t i = 0; i < count + more; i++) mr_dataset_free(inputs[i]);
+        return mr_dataset_new_failed("%s: %d datasets, where 1 to %d may be", kind->name, count, INPUTS_MAX);
     }
     mr_dataset *dataset = mr_dataset_new_of(kind, inputs, count + more, sizeof(choose_settings));
     if (mr_dataset_failed(dataset)) return dataset;
@@ -159,28 +172,35 @@ static mr_dataset *make(const mr_dataset_kind *kind, mr_dataset *const *inputs, 
 mr_dataset *mr_dataset_sample_from_(mr_dataset *const *inputs, const double *weights, int32_t count,
                                     const mr_sample_options *options)
 {
-    mr_dataset *dataset = make(&sample_kind, inputs, count, 0, options);
+    static const mr_sample_options defaults = {0};
+    if (options == nullptr) options = &defaults;
+    mr_dataset *dataset = make(&sample_kind, inputs, inputs == nullptr ? 0 : count, 0, options);
     if (mr_dataset_failed(dataset)) return dataset;
     choose_settings *s = dataset->settings;
-    s->sums = MR_ARENA_NEW(&dataset->arena, double, (size_t)count);
-    if (s->sums == nullptr) return mr_dataset_fail(dataset, MR_RESOURCE_EXHAUSTED, "sample_from: no memory");
+    s->weights = MR_ARENA_NEW(&dataset->arena, double, (size_t)count);
+    if (s->weights == nullptr) return mr_dataset_fail(dataset, MR_RESOURCE_EXHAUSTED, "sample_from: no memory");
     double sum = 0;
     for (int32_t i = 0; i < count; i++) {
         double weight = weights == nullptr ? 1 : weights[i];
         if (!isfinite(weight) || weight < 0)
             return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "sample_from: weight %d is %g", i, weight);
-        s->sums[i] = sum += weight;
+        s->weights[i] = weight;
+        sum += weight;
         if (weight == 0) s->unused |= (uint64_t)1 << i;
     }
+    if (!isfinite(sum))
+        return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "sample_from: the weights add up to %g", sum);
     return dataset;
 }
 
 mr_dataset *mr_dataset_choose_from_(mr_dataset *const *inputs, int32_t count, mr_dataset *choices,
                                     const mr_sample_options *options)
 {
+    static const mr_sample_options defaults = {0};
+    if (options == nullptr) options = &defaults;
     mr_dataset *all[INPUTS_MAX + 1];
-    int32_t taken = count < 0 ? 0 : count > INPUTS_MAX ? INPUTS_MAX : count;
-    for (int32_t i = taken; i < count; i++) mr_dataset_free(inputs[i]);
+    int32_t taken = inputs == nullptr || count < 0 ? 0 : count > INPUTS_MAX ? INPUTS_MAX : count;
+    for (int32_t i = taken; inputs != nullptr && i < count; i++) mr_dataset_free(inputs[i]);
     if (taken > 0) memcpy(all, inputs, (size_t)taken * sizeof *all);
     all[taken] = choices;
     mr_dataset *dataset = make(&choose_kind, all, taken, 1, options);

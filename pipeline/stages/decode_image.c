@@ -95,12 +95,15 @@ static const mr_dataset_kind decode_kind = {
 
 mr_dataset *mr_dataset_decode_image_(mr_dataset *input, const mr_decode_options *options)
 {
+    static const mr_decode_options defaults = {0};
+    if (options == nullptr) options = &defaults;
     mr_dataset *dataset = mr_dataset_new(&decode_kind, input, sizeof(decode_settings));
     if (mr_dataset_failed(dataset)) return dataset;
     mr_decode_options *o = &((decode_settings *)dataset->settings)->options;
     *o = *options;
     if (o->image.channels == 0) o->image.channels = 3;
     if (o->image.dtype == MR_DTYPE_INVALID) o->image.dtype = MR_FLOAT;
+    if (mr_dataset_failed(mr_dataset_check_threads(dataset, options->threads))) return dataset;
     int32_t c = o->component;
     if (c < 0 || c >= input->spec.count)
         return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "decode_image: component %d of %d", c, input->spec.count);

@@ -109,6 +109,8 @@ mr_dataset *mr_dataset_distribute(mr_dataset *input, int64_t global_batch, int64
             "distribute: worker %lld of %lld, batches of %lld for all: they have to be a multiple of "
             "the workers",
             (long long)worker, (long long)workers, (long long)global_batch);
+    if (policy < MR_DISTRIBUTE_PAD || policy > MR_DISTRIBUTE_MASK)
+        return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "distribute: there is no policy %d", (int)policy);
     if (count == MR_CARDINALITY_UNKNOWN)
         return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "distribute: needs data of known length");
     int64_t steps = count;

@@ -213,6 +213,7 @@ mr_dataset *mr_dataset_picture_folder(const char *path)
     folder_settings *s = dataset->settings;
     mr_error error = {0};
     int64_t label = 0;
+    if (mr_dataset_failed(mr_dataset_require(dataset, path != nullptr, "path"))) return dataset;
     s->path = mr_arena_strdup(&dataset->arena, path);
     if (s->path == nullptr) return mr_dataset_fail(dataset, MR_RESOURCE_EXHAUSTED, "picture_folder: no memory");
     if (scan(dataset, "", 0, &label, &error) != MR_OK)
@@ -326,6 +327,8 @@ static mr_status add_fixed(fixed_settings *s, const char *path, size_t footer_by
 
 mr_dataset *mr_dataset_fixed_length_(const char *pattern, size_t record_bytes, const mr_fixed_length_options *options)
 {
+    static const mr_fixed_length_options defaults = {0};
+    if (options == nullptr) options = &defaults;
     constexpr size_t AROUND_MAX = (size_t)1 << 40;
     mr_dataset *dataset = mr_dataset_new(&fixed_kind, nullptr, sizeof(fixed_settings));
     if (dataset == nullptr) return nullptr;
@@ -471,6 +474,7 @@ mr_dataset *mr_dataset_npy(const char *const *paths, int32_t count)
     if (count < 1 || count > MR_COMPONENTS_MAX)
         return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "npy: %d files, where 1 to %d may be", count,
                                MR_COMPONENTS_MAX);
+    if (mr_dataset_failed(mr_dataset_require(dataset, paths != nullptr, "paths"))) return dataset;
     s->arrays = MR_ARENA_NEW(&dataset->arena, mr_npy, MR_COMPONENTS_MAX);
     s->files = MR_ARENA_NEW(&dataset->arena, mr_input_file *, MR_COMPONENTS_MAX);
     s->owned = MR_ARENA_NEW(&dataset->arena, mr_input_file *, 2 * MR_COMPONENTS_MAX);
@@ -478,6 +482,7 @@ mr_dataset *mr_dataset_npy(const char *const *paths, int32_t count)
         return mr_dataset_fail(dataset, MR_RESOURCE_EXHAUSTED, "npy: no memory");
     for (int32_t i = 0; i < count; i++) {
         mr_error error = {0};
+        if (mr_dataset_failed(mr_dataset_require(dataset, paths[i] != nullptr, "a path"))) return dataset;
         if (add_npy(dataset, paths[i], &error) != MR_OK)
             return mr_dataset_fail(dataset, error.status, "npy: %s", error.message);
     }

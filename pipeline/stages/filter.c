@@ -34,12 +34,17 @@ static const mr_dataset_kind filter_kind = {
 mr_dataset *mr_dataset_filter_(mr_dataset *input, mr_predicate predicate, void *context,
                                const mr_function_options *options)
 {
+    static const mr_function_options defaults = {0};
+    if (options == nullptr) options = &defaults;
     mr_dataset *dataset = mr_dataset_new(&filter_kind, input, sizeof(filter_settings));
     if (dataset == nullptr) {
         if (options->release != nullptr) options->release(context);
         return nullptr;
     }
     *(filter_settings *)dataset->settings = (filter_settings){predicate, context, *options};
+    if (mr_dataset_failed(dataset)) return dataset;
+    if (mr_dataset_failed(mr_dataset_require(dataset, predicate != nullptr, "predicate"))) return dataset;
+    if (mr_dataset_failed(mr_dataset_check_threads(dataset, options->threads))) return dataset;
     dataset->count = MR_CARDINALITY_UNKNOWN;
     dataset->is_heavy = true;
     return dataset;
@@ -61,6 +66,8 @@ static const mr_dataset_kind ignore_kind = {.name = "ignore_errors", .role = MR_
 
 mr_dataset *mr_dataset_ignore_errors_(mr_dataset *input, const mr_ignore_errors_options *options)
 {
+    static const mr_ignore_errors_options defaults = {0};
+    if (options == nullptr) options = &defaults;
     mr_dataset *dataset = mr_dataset_new(&ignore_kind, input, sizeof(mr_ignore_settings));
     if (mr_dataset_failed(dataset)) return dataset;
     if (options->budget < 0)

@@ -267,6 +267,7 @@ static mr_dataset *make(const mr_dataset_kind *kind, mr_dataset *input, const mr
     }
     *(flat_map_settings *)dataset->settings = *settings;
     if (mr_dataset_failed(dataset)) return dataset;
+    if (mr_dataset_failed(mr_dataset_require(dataset, settings->function != nullptr, "function"))) return dataset;
     if (settings->cycle_length < 1 || settings->cycle_length > CYCLE_MAX || settings->block_length < 1)
         return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "%s: a cycle of %lld datasets, %lld elements of each",
                                kind->name, (long long)settings->cycle_length, (long long)settings->block_length);
@@ -278,6 +279,8 @@ static mr_dataset *make(const mr_dataset_kind *kind, mr_dataset *input, const mr
 mr_dataset *mr_dataset_flat_map_(mr_dataset *input, mr_dataset_function function, void *context,
                                  const mr_element_spec *spec, const mr_function_options *options)
 {
+    static const mr_function_options defaults = {0};
+    if (options == nullptr) options = &defaults;
     return make(&flat_map_kind, input, spec,
                 &(flat_map_settings){function, context, options->release, .cycle_length = 1, .block_length = 1});
 }
@@ -285,6 +288,8 @@ mr_dataset *mr_dataset_flat_map_(mr_dataset *input, mr_dataset_function function
 mr_dataset *mr_dataset_interleave_(mr_dataset *input, mr_dataset_function function, void *context,
                                    const mr_element_spec *spec, const mr_interleave_options *options)
 {
+    static const mr_interleave_options defaults = {0};
+    if (options == nullptr) options = &defaults;
     constexpr int64_t CYCLE_TUNED = 16;
     return make(&interleave_kind, input, spec,
                 &(flat_map_settings){function, context, options->release,

@@ -11,6 +11,7 @@ typedef struct generator_settings {
 typedef struct generator_stage {
     mr_stage stage;
     void *state;
+    mr_element made; /* empty between elements */
     bool is_open, has_ended;
 } generator_stage;
 
@@ -45,43 +46,33 @@ static mr_status open_generator(generator_stage *self, mr_error *error)
     return MR_OK;
 }
 
-/* What was made must be what the dataset promised. */
-static mr_status check_element(const mr_element_spec *spec, const mr_element *element, mr_error *error)
-{
-    if (element->count != spec->count)
-        return mr_fail(error, MR_INVALID_ARGUMENT, "the generator made %d components, its spec has %d", element->count,
-                       spec->count);
-    for (int32_t i = 0; i < spec->count; i++)
-        if (element->tensors[i].dtype != spec->dtypes[i] ||
-            !mr_shape_compatible(element->tensors[i].shape, spec->shapes[i]))
-            return mr_fail(error, MR_INVALID_ARGUMENT, "the generator made component %d unlike its spec", i);
-    return MR_OK;
-}
-
 static mr_status generator_next(mr_stage *stage, mr_item *item, mr_error *error)
 {
     generator_stage *self = (generator_stage *)stage;
     const generator_settings *s = settings_of(stage);
     if (self->has_ended) return mr_fail(error, MR_OUT_OF_RANGE, "end of sequence");
     MR_TRY(open_generator(self, error));
-    mr_element element;
-    element.count = 0;
-    for (int32_t i = 0; i < stage->dataset->spec.count; i++) element.tensors[i] = (mr_tensor){0};
-    mr_status status = s->generator.next(s->context, self->state, &element, error);
+    mr_element *element = &self->made;
+    element->count = 0;
+    mr_status status = s->generator.next(s->context, self->state, element, error);
     if (status == MR_OUT_OF_RANGE) {
+        mr_element_deinit_made(element);
         self->has_ended = true;
         return mr_fail(error, MR_OUT_OF_RANGE, "end of sequence");
     }
     uint64_t number = stage->position++;
-    if (status == MR_OK) status = check_element(&stage->dataset->spec, &element, error);
+    if (status == MR_OK) status = mr_element_check(&stage->dataset->spec, element, error);
     status = mr_stage_said(stage, "element", number, status, error);
-    mr_payload *payload = status == MR_OK ? mr_payload_new(element.count) : nullptr;
+    mr_payload *payload = status == MR_OK ? mr_payload_new(element->count) : nullptr;
     if (status == MR_OK && payload == nullptr) status = mr_fail_memory(error, sizeof *payload);
     if (status != MR_OK) {
-        mr_element_deinit(&element);
+        mr_element_deinit_made(element);
         return status;
     }
-    for (int32_t i = 0; i < element.count; i++) payload->tensors[i] = element.tensors[i];
+    for (int32_t i = 0; i < element->count; i++) {
+        payload->tensors[i] = element->tensors[i];
+        element->tensors[i] = (mr_tensor){0};
+    }
     *item = (mr_item){.epoch = stage->iteration, .number = number, .payload = payload};
     mr_count(&stage->counters->elements, 1);
     return MR_OK;
@@ -112,6 +103,7 @@ static mr_status generator_prepare(mr_stage *stage, mr_error *error)
 static void generator_stage_deinit(mr_stage *stage)
 {
     close_generator((generator_stage *)stage);
+    mr_element_deinit_made(&((generator_stage *)stage)->made);
 }
 
 static void generator_deinit(mr_dataset *dataset)
@@ -151,6 +143,7 @@ static const mr_dataset_kind generator_kind = {.name = "generator",
 
 mr_dataset *mr_dataset_generator(const mr_generator *generator, void *context, const mr_element_spec *spec)
 {
+    if (generator == nullptr) return mr_dataset_new_failed("generator: generator is null");
     mr_dataset *dataset = mr_dataset_new(&generator_kind, nullptr, sizeof(generator_settings));
     if (dataset == nullptr) {
         if (generator->release != nullptr) generator->release(context);

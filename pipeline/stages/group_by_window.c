@@ -364,6 +364,8 @@ static const mr_dataset_kind group_kind = {.name = "group_by_window",
 mr_dataset *mr_dataset_group_by_window_(mr_dataset *input, mr_key_function key, mr_group_function function,
                                         void *context, const mr_element_spec *spec, const mr_group_options *options)
 {
+    static const mr_group_options defaults = {0};
+    if (options == nullptr) options = &defaults;
     mr_dataset *dataset = mr_dataset_new(&group_kind, input, sizeof(group_settings));
     if (dataset == nullptr) {
         if (options->release != nullptr) options->release(context);
@@ -371,6 +373,8 @@ mr_dataset *mr_dataset_group_by_window_(mr_dataset *input, mr_key_function key, 
     }
     *(group_settings *)dataset->settings = (group_settings){key, function, context, *options};
     if (mr_dataset_failed(dataset)) return dataset;
+    if (mr_dataset_failed(mr_dataset_require(dataset, key != nullptr, "key"))) return dataset;
+    if (mr_dataset_failed(mr_dataset_require(dataset, function != nullptr, "function"))) return dataset;
     if (options->window_size_of == nullptr && options->window_size < 1)
         return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "group_by_window: windows of %lld elements",
                                (long long)options->window_size);

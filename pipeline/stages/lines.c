@@ -475,7 +475,8 @@ static mr_status take_column(lines_settings *s, int32_t i, const mr_csv_column *
     if (column->index < 0 || (i > 0 && column->index <= s->columns[i - 1].index))
         return mr_fail(error, MR_INVALID_ARGUMENT, "columns have to be ascending, from 0");
     if (column->fallback == nullptr) return MR_OK;
-    if (column->fallback->dtype != column->dtype || mr_tensor_count(column->fallback) != 1)
+    if (column->fallback->dtype != column->dtype || mr_tensor_count(column->fallback) != 1 ||
+        !mr_tensor_is_complete(column->fallback))
         return mr_fail(error, MR_INVALID_ARGUMENT, "column %d: the default is not one value of %s", column->index,
                        mr_dtype_name(column->dtype));
     return mr_tensor_reshape(column->fallback, MR_SCALAR, &s->defaults[i], error);
@@ -484,12 +485,15 @@ static mr_status take_column(lines_settings *s, int32_t i, const mr_csv_column *
 mr_dataset *mr_dataset_csv_(const char *pattern, const mr_csv_column *columns, int32_t count,
                             const mr_csv_options *options)
 {
+    static const mr_csv_options defaults = {0};
+    if (options == nullptr) options = &defaults;
     mr_dataset *dataset = make(&csv_kind, pattern);
     if (mr_dataset_failed(dataset)) return dataset;
     lines_settings *s = dataset->settings;
     if (count < 1 || count > MR_COMPONENTS_MAX)
         return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "csv: %d columns, where 1 to %d may be", count,
                                MR_COMPONENTS_MAX);
+    if (mr_dataset_failed(mr_dataset_require(dataset, columns != nullptr, "columns"))) return dataset;
     s->columns = MR_ARENA_NEW(&dataset->arena, mr_csv_column, (size_t)count);
     s->defaults = MR_ARENA_NEW(&dataset->arena, mr_tensor, (size_t)count);
     if (options->cells < 0)

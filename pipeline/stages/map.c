@@ -17,27 +17,6 @@ static uint64_t map_digest(const mr_dataset *dataset)
     return mr_digest(s->options.seed, (uint64_t)dataset->spec.count);
 }
 
-/* What the function made must be what its dataset promised. */
-static mr_status check_output(const mr_element_spec *spec, const mr_element *output, mr_error *error)
-{
-    if (output->count != spec->count)
-        return mr_fail(error, MR_INVALID_ARGUMENT, "the function made %d components, its spec has %d", output->count,
-                       spec->count);
-    for (int32_t i = 0; i < spec->count; i++) {
-        const mr_tensor *tensor = &output->tensors[i];
-        if (tensor->dtype != spec->dtypes[i])
-            return mr_fail(error, MR_INVALID_ARGUMENT, "the function made component %d of %s, its spec says %s", i,
-                           mr_dtype_name(tensor->dtype), mr_dtype_name(spec->dtypes[i]));
-        if (!mr_shape_compatible(tensor->shape, spec->shapes[i])) {
-            char made[MR_SHAPE_TEXT_SIZE], promised[MR_SHAPE_TEXT_SIZE];
-            return mr_fail(error, MR_INVALID_ARGUMENT, "the function made component %d of shape %s, its spec says %s",
-                           i, mr_shape_text(tensor->shape, made, sizeof made),
-                           mr_shape_text(spec->shapes[i], promised, sizeof promised));
-        }
-    }
-    return MR_OK;
-}
-
 /* The components, lent or as tensors of their own. */
 static mr_status lend(const map_settings *s, mr_lane *lane, mr_element *input, mr_error *error)
 {
@@ -93,19 +72,19 @@ static mr_status take(const mr_work *work, mr_lane *lane, mr_element *output, mr
 static mr_status map_work(const mr_work *work, uint64_t epoch, uint64_t number, mr_lane *lane, mr_error *error)
 {
     const map_settings *s = work->dataset->settings;
-    mr_element input, output;
-    input.count = output.count = 0;
+    mr_element input, *output = &lane->made;
+    input.count = 0;
     mr_status status = lend(s, lane, &input, error);
-    if (status == MR_OK) status = offer(work, lane, &output, error);
+    if (status == MR_OK) status = offer(work, lane, output, error);
     if (status == MR_OK) {
         mr_random random = mr_random_at(work->seed, epoch, number, work->purpose);
-        status = s->function(s->context, &input, &random, &output, error);
+        status = s->function(s->context, &input, &random, output, error);
         /* The end of a sequence is not the function's to say. */
         if (status == MR_OUT_OF_RANGE) status = mr_fail_out_of_range(error);
-        if (status == MR_OK) status = check_output(&work->dataset->spec, &output, error);
+        if (status == MR_OK) status = mr_element_check(&work->dataset->spec, output, error);
     }
-    if (status == MR_OK) status = take(work, lane, &output, error);
-    if (status != MR_OK && output.count > 0) mr_element_deinit(&output);
+    if (status == MR_OK) status = take(work, lane, output, error);
+    if (status != MR_OK) mr_element_deinit_made(output);
     if (s->options.own_input) mr_element_deinit(&input);
     return status;
 }
@@ -122,6 +101,8 @@ static const mr_dataset_kind map_kind = {
 mr_dataset *mr_dataset_map_(mr_dataset *input, mr_map_function function, void *context, const mr_element_spec *spec,
                             const mr_map_options *options)
 {
+    static const mr_map_options defaults = {0};
+    if (options == nullptr) options = &defaults;
     mr_dataset *dataset = mr_dataset_new(&map_kind, input, sizeof(map_settings));
     if (dataset == nullptr) {
         if (options->release != nullptr) options->release(context);
@@ -129,6 +110,8 @@ mr_dataset *mr_dataset_map_(mr_dataset *input, mr_map_function function, void *c
     }
     *(map_settings *)dataset->settings = (map_settings){function, context, *options};
     if (mr_dataset_failed(dataset)) return dataset;
+    if (mr_dataset_failed(mr_dataset_require(dataset, function != nullptr, "function"))) return dataset;
+    if (mr_dataset_failed(mr_dataset_check_threads(dataset, options->threads))) return dataset;
     dataset->is_heavy = true;
     dataset->seed = options->seed;
     return mr_dataset_take_spec(dataset, spec);

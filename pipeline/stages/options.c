@@ -17,6 +17,8 @@ const mr_dataset *mr_dataset_without_options(const mr_dataset *dataset)
 
 mr_dataset *mr_dataset_with_options_(mr_dataset *input, const mr_dataset_options *options)
 {
+    static const mr_dataset_options defaults = {0};
+    if (options == nullptr) options = &defaults;
     mr_dataset *dataset = mr_dataset_new(&options_kind, input, 0);
     if (mr_dataset_failed(dataset)) return dataset;
     if (options->threads < 0 || options->threads > MR_THREADS_MAX)

@@ -197,6 +197,7 @@ mr_dataset *mr_dataset_parse_example(mr_dataset *input, const mr_feature *featur
     if (count < 1 || count > MR_COMPONENTS_MAX)
         return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "parse_example: %d features, where 1 to %d may be", count,
                                MR_COMPONENTS_MAX);
+    if (mr_dataset_failed(mr_dataset_require(dataset, features != nullptr, "features"))) return dataset;
     mr_error error = {0};
     if (mr_example_parser_new(features, count, &s->parser, &error) != MR_OK)
         return mr_dataset_fail(dataset, error.status, "parse_example: %s", error.message);

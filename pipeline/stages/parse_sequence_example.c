@@ -77,6 +77,10 @@ mr_dataset *mr_dataset_parse_sequence_example(mr_dataset *input, const mr_featur
     if (input->spec.count != 1 || input->spec.dtypes[0] != MR_STRING || shape.rank < 0 || shape.rank > 1)
         return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT,
                                "parse_sequence_example: the input must be one string, or one batch of strings");
+    if (context_count > 0)
+        if (mr_dataset_failed(mr_dataset_require(dataset, context != nullptr, "context"))) return dataset;
+    if (list_count > 0)
+        if (mr_dataset_failed(mr_dataset_require(dataset, lists != nullptr, "lists"))) return dataset;
     mr_error error = {0};
     if (mr_sequence_parser_new(context, context_count, lists, list_count, &s->parser, &error) != MR_OK)
         return mr_dataset_fail(dataset, error.status, "parse_sequence_example: %s", error.message);

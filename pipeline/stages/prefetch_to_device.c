@@ -472,7 +472,8 @@ static mr_dataset *new_dataset(mr_dataset *input, const char *name, bool has_thr
 {
     mr_error error = {0};
     mr_device *device = nullptr;
-    mr_status status = mr_device_open(name, &device, &error);
+    mr_status status = name == nullptr ? mr_fail(&error, MR_INVALID_ARGUMENT, "device is null")
+                                       : mr_device_open(name, &device, &error);
     bool is_on_cpu = device == nullptr || device->kind == MR_DEVICE_CPU;
     const mr_dataset_kind *kind = has_thread ? (is_on_cpu ? &prefetch_on_cpu_kind : &prefetch_kind)
                                              : (is_on_cpu ? &copy_on_cpu_kind : &copy_kind);

@@ -199,8 +199,10 @@ mr_dataset *mr_dataset_record_files(const char *const *paths, int32_t count)
     dataset->spec = (mr_element_spec){.count = 1, .dtypes = {MR_STRING}, .shapes = {MR_SCALAR}};
     dataset->is_heavy = true;
     if (count < 1) return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "records: no files");
+    if (mr_dataset_failed(mr_dataset_require(dataset, paths != nullptr, "paths"))) return dataset;
     s->paths = MR_ARENA_NEW(&dataset->arena, const char *, (size_t)count);
     for (int32_t i = 0; s->paths != nullptr && i < count; i++) {
+        if (mr_dataset_failed(mr_dataset_require(dataset, paths[i] != nullptr, "a path"))) return dataset;
         s->paths[i] = mr_arena_strdup(&dataset->arena, paths[i]);
         if (s->paths[i] == nullptr) s->paths = nullptr;
     }

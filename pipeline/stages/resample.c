@@ -5,6 +5,7 @@
  * function of (seed, iteration, element); counts are part of the place. */
 #include "pipeline/pipeline.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -52,19 +53,23 @@ static double part_of(const resample_stage *self, int32_t class)
     return ((double)self->counts[class] + 1) / ((double)self->taken + s->class_count);
 }
 
+/* How much more of the class is wanted than comes; 0 of a class that is said not to come. */
+static double ratio_of(const resample_stage *self, int32_t class)
+{
+    const resample_settings *s = self->stage.dataset->settings;
+    double part = part_of(self, class);
+    /* The smallest parts would make it infinite. */
+    return part > 0 ? fmin(s->target[class] / part, DBL_MAX) : 0;
+}
+
 /* Whether an element of the class stays. */
 static bool stays(const resample_stage *self, int32_t class)
 {
     const resample_settings *s = self->stage.dataset->settings;
     double most = 0;
-    for (int32_t c = 0; c < s->class_count; c++) {
-        double part = part_of(self, c);
-        if (part > 0 && s->target[c] / part > most) most = s->target[c] / part;
-    }
-    double part = part_of(self, class);
-    if (part <= 0 || most <= 0) return false;
+    for (int32_t c = 0; c < s->class_count; c++) most = fmax(most, ratio_of(self, c));
     mr_random random = mr_random_at(self->seed, self->stage.iteration, self->taken, self->stage.purpose);
-    return mr_random_unit(&random) * most < s->target[class] / part;
+    return mr_random_unit(&random) * most < ratio_of(self, class);
 }
 
 /* The class in front of the element's components. */
@@ -182,6 +187,8 @@ mr_dataset *mr_dataset_rejection_resample_(mr_dataset *input, mr_key_function cl
                                            const double *target, int32_t class_count,
                                            const mr_resample_options *options)
 {
+    static const mr_resample_options defaults = {0};
+    if (options == nullptr) options = &defaults;
     constexpr int32_t CLASSES_MAX = 1 << 20;
     mr_dataset *dataset = mr_dataset_new(&resample_kind, input, sizeof(resample_settings));
     if (dataset == nullptr) {
@@ -191,6 +198,8 @@ mr_dataset *mr_dataset_rejection_resample_(mr_dataset *input, mr_key_function cl
     resample_settings *s = dataset->settings;
     *s = (resample_settings){.class_of = class_of, .context = context, .options = *options};
     if (mr_dataset_failed(dataset)) return dataset;
+    if (mr_dataset_failed(mr_dataset_require(dataset, class_of != nullptr, "class_of"))) return dataset;
+    if (mr_dataset_failed(mr_dataset_require(dataset, target != nullptr, "target"))) return dataset;
     if (class_count < 1 || class_count > CLASSES_MAX)
         return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "rejection_resample: %d classes", class_count);
     if (!are_parts(target, class_count) || (options->initial != nullptr && !are_parts(options->initial, class_count)))

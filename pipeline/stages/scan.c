@@ -35,18 +35,15 @@ static mr_status scan_begin(mr_stage *stage, uint64_t iteration, mr_error *error
 static mr_status check_scanned(const scan_stage *self, const mr_element *state, const mr_element *output,
                                mr_error *error)
 {
-    const mr_element_spec *spec = &self->stage.dataset->spec;
-    if (state->count != self->state.count || output->count != spec->count)
-        return mr_fail(error, MR_INVALID_ARGUMENT, "the function made a state of %d and an output of %d components",
-                       state->count, output->count);
-    for (int32_t i = 0; i < state->count; i++)
-        if (state->tensors[i].dtype != self->state.tensors[i].dtype)
-            return mr_fail(error, MR_INVALID_ARGUMENT, "the function changed the dtype of state %d", i);
-    for (int32_t i = 0; i < spec->count; i++)
-        if (output->tensors[i].dtype != spec->dtypes[i] ||
-            !mr_shape_compatible(output->tensors[i].shape, spec->shapes[i]))
-            return mr_fail(error, MR_INVALID_ARGUMENT, "the function made component %d unlike its spec", i);
-    return MR_OK;
+    /* Dtypes of the state stay, shapes may change. */
+    mr_element_spec states = {.count = self->state.count};
+    for (int32_t i = 0; i < states.count; i++) {
+        states.dtypes[i] = self->state.tensors[i].dtype;
+        states.shapes[i] = MR_SHAPE_UNKNOWN;
+    }
+    mr_status status = mr_element_check(&states, state, error);
+    if (status != MR_OK) return mr_fail_in(error, status, "the next state");
+    return mr_element_check(&self->stage.dataset->spec, output, error);
 }
 
 static mr_status scan_next(mr_stage *stage, mr_item *item, mr_error *error)
@@ -64,8 +61,8 @@ static mr_status scan_next(mr_stage *stage, mr_item *item, mr_error *error)
     mr_payload *payload = status == MR_OK ? mr_payload_new(output.count) : nullptr;
     if (status == MR_OK && payload == nullptr) status = mr_fail_memory(error, sizeof *payload);
     if (status != MR_OK) {
-        mr_element_deinit(&state);
-        mr_element_deinit(&output);
+        mr_element_deinit_made(&state);
+        mr_element_deinit_made(&output);
         stage->position++;
         return status;
     }
@@ -127,6 +124,8 @@ static const mr_dataset_kind scan_kind = {.name = "scan",
 mr_dataset *mr_dataset_scan_(mr_dataset *input, const mr_element *initial, mr_scan_function function, void *context,
                              const mr_element_spec *spec, const mr_function_options *options)
 {
+    static const mr_function_options defaults = {0};
+    if (options == nullptr) options = &defaults;
     mr_dataset *dataset = mr_dataset_new(&scan_kind, input, sizeof(scan_settings));
     if (dataset == nullptr) {
         if (options->release != nullptr) options->release(context);
@@ -135,6 +134,17 @@ mr_dataset *mr_dataset_scan_(mr_dataset *input, const mr_element *initial, mr_sc
     scan_settings *s = dataset->settings;
     *s = (scan_settings){function, context, *options};
     if (mr_dataset_failed(dataset)) return dataset;
+    if (mr_dataset_failed(mr_dataset_require(dataset, initial != nullptr, "initial"))) return dataset;
+    if (mr_dataset_failed(mr_dataset_require(dataset, function != nullptr, "function"))) return dataset;
+    if (initial->count < 0 || initial->count > MR_COMPONENTS_MAX)
+        return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "scan: a state of %d components, where 0 to %d may be",
+                               initial->count, MR_COMPONENTS_MAX);
+    for (int32_t i = 0; i < initial->count; i++)
+        if (!mr_tensor_is_complete(&initial->tensors[i]))
+            return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT,
+                                   "scan: component %d of the state has no elements in "
+                                   "host memory",
+                                   i);
     s->initial = MR_ARENA_NEW(&dataset->arena, mr_tensor, (size_t)initial->count + 1);
     if (s->initial == nullptr) return mr_dataset_fail(dataset, MR_RESOURCE_EXHAUSTED, "scan: no memory");
     for (int32_t i = 0; i < initial->count; i++) s->initial[i] = mr_tensor_ref(&initial->tensors[i]);
@@ -147,14 +157,19 @@ mr_status mr_dataset_reduce(mr_dataset *dataset, mr_element *state, mr_reduce_fu
 {
     mr_iterator *iterator = nullptr;
     mr_element input = {0};
+    if (state == nullptr || function == nullptr)
+        return mr_fail(error, MR_INVALID_ARGUMENT, "reduce: %s is null", state == nullptr ? "state" : "function");
     MR_TRY(mr_iterator_new(dataset, nullptr, &iterator, error));
     mr_status status;
     while ((status = mr_iterator_next(iterator, &input, error)) == MR_OK) {
         mr_element next = {0};
         status = function(context, state, &input, &next, error);
         if (status == MR_OUT_OF_RANGE) status = mr_fail_out_of_range(error);
+        if (status == MR_OK && (next.count < 0 || next.count > MR_COMPONENTS_MAX))
+            status =
+                mr_fail(error, MR_INVALID_ARGUMENT, "reduce: the function made a state of %d components", next.count);
         if (status != MR_OK) {
-            mr_element_deinit(&next);
+            mr_element_deinit_made(&next);
             break;
         }
         mr_element_deinit(state);

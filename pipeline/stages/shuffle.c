@@ -386,6 +386,8 @@ static const mr_dataset_kind shuffle_kind = {.name = "shuffle",
 
 mr_dataset *mr_dataset_shuffle_(mr_dataset *input, const mr_shuffle_options *options)
 {
+    static const mr_shuffle_options defaults = {0};
+    if (options == nullptr) options = &defaults;
     mr_dataset *dataset = mr_dataset_new(&shuffle_kind, input, sizeof(shuffle_settings));
     if (mr_dataset_failed(dataset)) return dataset;
     *(shuffle_settings *)dataset->settings =

@@ -108,6 +108,7 @@ static mr_dataset *from(const mr_dataset_kind *kind, const mr_tensor *components
     if (count < 1 || count > MR_COMPONENTS_MAX)
         return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "%s: %d components, where 1 to %d may be", kind->name,
                                count, MR_COMPONENTS_MAX);
+    if (mr_dataset_failed(mr_dataset_require(dataset, components != nullptr, "components"))) return dataset;
     s->tensors = MR_ARENA_NEW(&dataset->arena, mr_tensor, (size_t)count);
     s->row_bytes = MR_ARENA_NEW(&dataset->arena, size_t, (size_t)count);
     if (s->tensors == nullptr || s->row_bytes == nullptr)
@@ -119,6 +120,10 @@ static mr_dataset *from(const mr_dataset_kind *kind, const mr_tensor *components
         if (mr_dtype_size(components[i].dtype) == 0)
             return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "%s: component %d has dtype %s", kind->name, i,
                                    mr_dtype_name(components[i].dtype));
+        if (!mr_tensor_is_complete(&components[i]))
+            return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT,
+                                   "%s: component %d has an unknown shape, or no elements in host memory", kind->name,
+                                   i);
         if (is_rows && shape.rank < 1)
             return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "%s: component %d is a scalar, which has no rows",
                                    kind->name, i);

@@ -99,6 +99,8 @@ static mr_status check_forms(const mr_tensor *indices, const mr_tensor *values, 
     if (indices->shape.dims[1] != shape->shape.dims[0])
         return mr_fail(error, MR_INVALID_ARGUMENT, "places of %lld dimensions in a dense shape of %lld",
                        (long long)indices->shape.dims[1], (long long)shape->shape.dims[0]);
+    if (!mr_tensor_is_complete(indices) || !mr_tensor_is_complete(values) || !mr_tensor_is_complete(shape))
+        return mr_fail(error, MR_INVALID_ARGUMENT, "a tensor of unknown shape, or without elements in host memory");
     return MR_OK;
 }
 
@@ -147,6 +149,9 @@ mr_dataset *mr_dataset_from_sparse_slices(const mr_tensor *indices, const mr_ten
 {
     mr_dataset *dataset = mr_dataset_new(&sparse_kind, nullptr, sizeof(sparse_settings));
     if (dataset == nullptr) return nullptr;
+    if (mr_dataset_failed(mr_dataset_require(dataset, indices != nullptr, "indices"))) return dataset;
+    if (mr_dataset_failed(mr_dataset_require(dataset, values != nullptr, "values"))) return dataset;
+    if (mr_dataset_failed(mr_dataset_require(dataset, dense_shape != nullptr, "dense_shape"))) return dataset;
     mr_error error = {0};
     if (take_tensors(dataset->settings, indices, values, dense_shape, &error) != MR_OK)
         return mr_dataset_fail(dataset, error.status, "sparse_slices: %s", error.message);

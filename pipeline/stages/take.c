@@ -44,7 +44,9 @@ static mr_status take_seek(mr_stage *stage, uint64_t position, mr_error *error)
 static mr_status skip_next(mr_stage *stage, mr_item *item, mr_error *error)
 {
     int64_t count = settings_of(stage)->count;
-    if (count < 0) return mr_fail(error, MR_OUT_OF_RANGE, "end of sequence");
+    /* Skips of skips of what has no end may be past all positions. */
+    if (count < 0 || stage->position > MR_POSITION_MAX - (uint64_t)count)
+        return mr_fail(error, MR_OUT_OF_RANGE, "end of sequence");
     MR_TRY(mr_stage_seek(stage->input, stage->position + (uint64_t)count, error));
     return mr_order_pull(stage, item, error);
 }
@@ -53,9 +55,10 @@ static mr_status shard_next(mr_stage *stage, mr_item *item, mr_error *error)
 {
     const part_settings *s = settings_of(stage);
     uint64_t at = 0;
-    if (__builtin_mul_overflow(stage->position, (uint64_t)s->count, &at) || at > MR_POSITION_MAX)
+    if (__builtin_mul_overflow(stage->position, (uint64_t)s->count, &at) ||
+        __builtin_add_overflow(at, (uint64_t)s->index, &at) || at > MR_POSITION_MAX)
         return mr_fail(error, MR_OUT_OF_RANGE, "end of sequence");
-    MR_TRY(mr_stage_seek(stage->input, at + (uint64_t)s->index, error));
+    MR_TRY(mr_stage_seek(stage->input, at, error));
     return mr_order_pull(stage, item, error);
 }
 

@@ -83,12 +83,16 @@ static const mr_dataset_kind take_while_kind = {.name = "take_while",
 mr_dataset *mr_dataset_take_while_(mr_dataset *input, mr_predicate predicate, void *context,
                                    const mr_function_options *options)
 {
+    static const mr_function_options defaults = {0};
+    if (options == nullptr) options = &defaults;
     mr_dataset *dataset = mr_dataset_new(&take_while_kind, input, sizeof(take_while_settings));
     if (dataset == nullptr) {
         if (options->release != nullptr) options->release(context);
         return nullptr;
     }
     *(take_while_settings *)dataset->settings = (take_while_settings){predicate, context, *options};
+    if (mr_dataset_failed(dataset)) return dataset;
+    if (mr_dataset_failed(mr_dataset_require(dataset, predicate != nullptr, "predicate"))) return dataset;
     dataset->count = MR_CARDINALITY_UNKNOWN;
     return dataset;
 }

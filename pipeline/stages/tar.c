@@ -206,8 +206,10 @@ mr_dataset *mr_dataset_tar(const char *pattern, const char *const *extensions, i
     if (count < 1 || count >= MR_COMPONENTS_MAX)
         return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "tar: %d extensions, where 1 to %d may be", count,
                                MR_COMPONENTS_MAX - 1);
+    if (mr_dataset_failed(mr_dataset_require(dataset, extensions != nullptr, "extensions"))) return dataset;
     s->extensions = MR_ARENA_NEW(&dataset->arena, char *, (size_t)count);
     for (int32_t i = 0; s->extensions != nullptr && i < count; i++) {
+        if (mr_dataset_failed(mr_dataset_require(dataset, extensions[i] != nullptr, "an extension"))) return dataset;
         s->extensions[i] = mr_arena_strdup(&dataset->arena, extensions[i]);
         if (s->extensions[i] == nullptr) return mr_dataset_fail(dataset, MR_RESOURCE_EXHAUSTED, "tar: no memory");
         dataset->spec.names[i] = s->extensions[i];

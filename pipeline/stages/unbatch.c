@@ -148,7 +148,8 @@ mr_dataset *mr_dataset_unbatch(mr_dataset *input)
         return dataset;
     else if (rows < 0 || dataset->count == MR_CARDINALITY_UNKNOWN || (dataset->count == MR_FOREVER && rows == 0))
         dataset->count = MR_CARDINALITY_UNKNOWN;
-    else if (dataset->count > 0 && __builtin_mul_overflow(dataset->count, rows, &dataset->count))
+    else if (dataset->count > 0 && (__builtin_mul_overflow(dataset->count, rows, &dataset->count) ||
+                                    (uint64_t)dataset->count > MR_POSITION_MAX))
         return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "unbatch: too many elements");
     return dataset;
 }

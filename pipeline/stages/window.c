@@ -282,6 +282,8 @@ static const mr_dataset_kind window_kind = {.name = "window",
 mr_dataset *mr_dataset_window_(mr_dataset *input, mr_window_function function, void *context,
                                const mr_element_spec *spec, const mr_window_options *options)
 {
+    static const mr_window_options defaults = {0};
+    if (options == nullptr) options = &defaults;
     constexpr int64_t SPAN_MAX = (int64_t)1 << 28;
     mr_dataset *dataset = mr_dataset_new(&window_kind, input, sizeof(window_settings));
     if (dataset == nullptr) {

@@ -71,7 +71,7 @@ static int64_t shorter(int64_t a, int64_t b)
 
 mr_dataset *mr_dataset_zip(mr_dataset *const *inputs, int32_t count)
 {
-    if (count < 1) return nullptr;
+    if (count < 1 || inputs == nullptr) return mr_dataset_new_failed("zip: %d datasets", inputs == nullptr ? 0 : count);
     mr_dataset *dataset = mr_dataset_new_of(&zip_kind, inputs, count, 0);
     if (mr_dataset_failed(dataset)) return dataset;
     for (int32_t i = 0; i < dataset->more_count; i++) {
@@ -195,8 +195,10 @@ mr_dataset *mr_dataset_concatenate(mr_dataset *first, mr_dataset *second)
         dataset->count = MR_FOREVER;
     else if (first->count < 0 || second->count < 0)
         dataset->count = MR_CARDINALITY_UNKNOWN;
-    else
-        dataset->count = first->count + second->count;
+    else if (__builtin_add_overflow(first->count, second->count, &dataset->count) ||
+             (uint64_t)dataset->count > MR_POSITION_MAX)
+        return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "concatenate: %lld and %lld elements are too many",
+                               (long long)first->count, (long long)second->count);
     return dataset;
 }
 
@@ -220,7 +222,9 @@ static mr_status enumerate_next(mr_stage *stage, mr_item *item, mr_error *error)
     if (child->position != before) stage->position++;
     if (status != MR_OK) return status;
     mr_payload *payload = mr_payload_new(stage->dataset->spec.count);
-    int64_t index = ((const enumerate_settings *)stage->dataset->settings)->start + (int64_t)number;
+    /* Wraps behind INT64_MAX, as in TensorFlow. */
+    uint64_t start = (uint64_t)((const enumerate_settings *)stage->dataset->settings)->start;
+    int64_t index = (int64_t)(start + number);
     status = payload == nullptr ? mr_fail_memory(error, sizeof *payload)
                                 : mr_tensor_init_copy(&payload->tensors[0], MR_INT64, MR_SCALAR, &index, error);
     *item = (mr_item){.epoch = stage->iteration, .number = number, .payload = payload};

@@ -211,9 +211,12 @@ TEST(pipeline_stays_inside_its_budget)
     CHECK(atomic_load(&allocated_bytes) <= 6 * 65536);
     mr_element_deinit(&element);
     mr_iterator_free(iterator);
+    /* Less than a batch: the next one is made all the same. */
     options.budget_bytes = 65535;
-    CHECK_STATUS(mr_iterator_new(d, &options, &iterator, &error), MR_RESOURCE_EXHAUSTED);
-    CHECK_CONTAINS(error.message, "budget");
+    CHECK_OK(mr_iterator_new(d, &options, &iterator, &error));
+    for (int i = 0; i < 50; i++) CHECK_OK(mr_iterator_next(iterator, &element, &error));
+    mr_element_deinit(&element);
+    mr_iterator_free(iterator);
     mr_dataset_free(d);
     mr_tensor_deinit(&rows);
 }

@@ -381,8 +381,9 @@ TEST(stream_errors_name_the_stage_and_the_element)
               "interleave: element 2: range: step is 0");
     CHECK_STR(error_of(mr_dataset_scan(from(0, 9, 1), &(mr_element){0}, refuse_scan, nullptr, one)),
               "scan: element 2: no two");
-    CHECK_STR(error_of(mr_dataset_group_by_window(from(0, 9, 1), refuse_key, nullptr, nullptr, one, .window_size = 5)),
-              "group_by_window: element 2: no two");
+    CHECK_STR(
+        error_of(mr_dataset_group_by_window(from(0, 9, 1), refuse_key, refuse_group, &calls[3], one, .window_size = 5)),
+        "group_by_window: element 2: no two");
     CHECK_STR(
         error_of(mr_dataset_group_by_window(from(3, 9, 1), refuse_key, refuse_group, &calls[0], one, .window_size = 1)),
         "group_by_window: window 3: no two");

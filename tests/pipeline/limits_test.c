@@ -1,0 +1,226 @@
+/* Numbers at and beyond the limits: positions, counts, weights and budgets. Nothing overflows, spins or is lost. */
+#include "tests/pipeline/pipelines.h"
+
+#include <pthread.h>
+
+/* ---- Order stages with huge numbers ---- */
+
+TEST(limits_of_ranges)
+{
+    CHECK_NUMBERS(mr_dataset_range(INT64_MAX - 2, INT64_MAX, 1), INT64_MAX - 2, INT64_MAX - 1);
+    CHECK_NUMBERS(mr_dataset_range(INT64_MIN, INT64_MAX, INT64_MAX), INT64_MIN, -1, INT64_MAX - 1);
+    CHECK_NUMBERS(mr_dataset_range(INT64_MAX, INT64_MIN, INT64_MIN), INT64_MAX, -1);
+    CHECK_NUMBERS(mr_dataset_range(INT64_MIN, INT64_MAX, (int64_t)1 << 62), INT64_MIN, -((int64_t)1 << 62), 0,
+                  (int64_t)1 << 62);
+}
+
+TEST(limits_of_take_skip_and_shard)
+{
+    CHECK_NUMBERS(mr_dataset_take(mr_dataset_range(0, 2, 1), INT64_MAX), 0, 1);
+    CHECK_NUMBERS(mr_dataset_take(mr_dataset_range(0, 2, 1), INT64_MIN), 0, 1);
+    CHECK_EQ(numbers_of(mr_dataset_skip(mr_dataset_range(0, 2, 1), INT64_MAX), nullptr, &(int64_t){0}, 1), 0);
+    CHECK_EQ(numbers_of(mr_dataset_skip(mr_dataset_range(0, 2, 1), INT64_MIN), nullptr, &(int64_t){0}, 1), 0);
+    mr_dataset *d = mr_dataset_repeat(mr_dataset_range(0, 3, 1), MR_FOREVER);
+    /* Past all positions is the end; sums of skips must not come around to the beginning. */
+    for (int i = 0; i < 8; i++) d = mr_dataset_skip(d, INT64_MAX);
+    CHECK_EQ(numbers_of(d, nullptr, &(int64_t){0}, 1), 0);
+    CHECK_NUMBERS(mr_dataset_shard(mr_dataset_range(0, 3, 1), INT64_MAX, 2), 2);
+    d = mr_dataset_shard(mr_dataset_repeat(mr_dataset_range(0, 3, 1), MR_FOREVER), INT64_MAX, INT64_MAX - 1);
+    CHECK_EQ(numbers_of(d, nullptr, &(int64_t){0}, 1), 0);
+    d = mr_dataset_shard(mr_dataset_skip(mr_dataset_random(1), INT64_MAX), (int64_t)1 << 61, 3);
+    CHECK_EQ(numbers_of(d, nullptr, &(int64_t){0}, 1), 0);
+}
+
+static mr_status keep_all(void *, const mr_element *, bool *stays, mr_error *)
+{
+    *stays = true;
+    return MR_OK;
+}
+
+TEST(limits_of_repeat)
+{
+    int64_t found[7];
+    mr_dataset *d = mr_dataset_filter(mr_dataset_range(0, 3, 1), keep_all, nullptr);
+    CHECK_EQ(numbers_of(mr_dataset_repeat(d, INT64_MAX), nullptr, found, 7), 7);
+    CHECK_EQ(found[6], 0);
+    d = mr_dataset_repeat(mr_dataset_repeat(mr_dataset_range(0, 1, 1), 1 << 30), (int64_t)1 << 32);
+    CHECK_EQ(mr_dataset_cardinality(d), (int64_t)1 << 62);
+    CHECK_EQ(numbers_of(mr_dataset_skip(d, ((int64_t)1 << 62) - 3), nullptr, found, 7), 3);
+    d = mr_dataset_range(0, (int64_t)1 << 62, 1);
+    CHECK_EQ(numbers_of(mr_dataset_skip(mr_dataset_shuffle(d), ((int64_t)1 << 62) - 3), nullptr, found, 7), 3);
+}
+
+TEST(limits_of_enumerate)
+{
+    CHECK_NUMBERS(mr_dataset_enumerate(mr_dataset_range(0, 3, 1), INT64_MAX - 1), INT64_MAX - 1, INT64_MAX, INT64_MIN);
+    CHECK_NUMBERS(mr_dataset_enumerate(mr_dataset_range(0, 2, 1), INT64_MIN), INT64_MIN, INT64_MIN + 1);
+}
+
+TEST(limits_of_buffers_windows_and_cycles)
+{
+    CHECK_EQ(numbers_of(mr_dataset_shuffle(mr_dataset_range(0, 9, 1), .buffer = INT64_MAX, .seed = UINT64_MAX), nullptr,
+                        (int64_t[16]){0}, 16),
+             9);
+    mr_dataset *d = mr_dataset_range(0, 9, 1);
+    CHECK_NUMBERS(mr_dataset_window(d, nullptr, nullptr, nullptr, .size = 2, .shift = 1 << 28, .stride = 3), 0, 3);
+    CHECK_NUMBERS(mr_dataset_batch(mr_dataset_range(0, 3, 1), 1 << 20), 0, 1, 2);
+    CHECK_NUMBERS(mr_dataset_prefetch(mr_dataset_range(0, 3, 1), INT32_MAX), 0, 1, 2);
+    CHECK_NUMBERS(mr_dataset_assert_cardinality(mr_dataset_range(0, 3, 1), 3), 0, 1, 2);
+}
+
+/* ---- Weights ---- */
+
+/* How often each of two inputs came among the first `count`; input i has sizes[i] elements i. */
+static void sample(double first, double second, const int64_t sizes[2], int64_t count, int64_t seen[2])
+{
+    mr_dataset *inputs[2];
+    for (int i = 0; i < 2; i++) {
+        inputs[i] = mr_dataset_repeat(mr_dataset_range(i, i + 1, 1), sizes[i]);
+    }
+    mr_dataset *d = mr_dataset_sample_from(inputs, ((double[]){first, second}), 2, .seed = test_seed());
+    int64_t *found = calloc((size_t)count + 1, sizeof *found);
+    CHECK(found != nullptr);
+    int64_t total = numbers_of(d, nullptr, found, count);
+    seen[0] = seen[1] = 0;
+    for (int64_t i = 0; i < total; i++) seen[found[i]]++;
+    free(found);
+}
+
+/* What is left when the others have ended comes at once, however small its weight is. */
+TEST(limits_of_weights_that_are_nearly_zero)
+{
+    static const double small[] = {1e-12, 1e-100, 1e-300, 5e-324};
+    int64_t seen[2];
+    for (int i = 0; i < 4; i++) {
+        sample(1, small[i], (int64_t[]){50, 60}, 200, seen);
+        CHECK_EQ(seen[0], 50);
+        CHECK_EQ(seen[1], 60);
+        sample(small[i], 1, (int64_t[]){50, 60}, 200, seen);
+        CHECK_EQ(seen[0], 50);
+        CHECK_EQ(seen[1], 60);
+        sample(small[i], small[i], (int64_t[]){50, 60}, 200, seen);
+        CHECK_EQ(seen[0] + seen[1], 110);
+    }
+    sample(1, 0, (int64_t[]){50, 60}, 200, seen);
+    CHECK_EQ(seen[0], 50);
+    CHECK_EQ(seen[1], 0);
+    sample(1.5e308, 1e307, (int64_t[]){50, 60}, 200, seen);
+    CHECK_EQ(seen[0] + seen[1], 110);
+}
+
+TEST(limits_of_weights_keep_the_parts)
+{
+    int64_t seen[2];
+    sample(3, 1, (int64_t[]){1 << 20, 1 << 20}, 20000, seen);
+    CHECK(seen[0] > 14500 && seen[0] < 15500);
+}
+
+static mr_status class_of(void *, const mr_element *input, int64_t *class, mr_error *)
+{
+    *class = mr_tensor_int64s(&input->tensors[0])[0] % 2;
+    return MR_OK;
+}
+
+/* A class that is said to come hardly ever is all that stays. */
+TEST(limits_of_resampling)
+{
+    static const double half[] = {0.5, 0.5}, rare[] = {1 - 5e-324, 5e-324};
+    int64_t found[2048];
+    mr_dataset *d =
+        mr_dataset_rejection_resample(mr_dataset_range(0, 2000, 1), class_of, nullptr, half, 2, .initial = rare);
+    int64_t count = numbers_of(d, nullptr, found, 2048);
+    CHECK_EQ(count, 1000);
+    for (int64_t i = 0; i < count; i++) CHECK_EQ(found[i], 1);
+}
+
+/* Elements that never stay, of an input without end: cancel ends it. */
+static void *cancel_soon(void *argument)
+{
+    struct timespec pause = {.tv_nsec = 20000000};
+    nanosleep(&pause, nullptr);
+    mr_iterator_cancel(argument);
+    return nullptr;
+}
+
+static mr_status drop_all(void *, const mr_element *, bool *stays, mr_error *)
+{
+    *stays = false;
+    return MR_OK;
+}
+
+static mr_dataset *endless(int which)
+{
+    static const double odd_only[] = {0, 1};
+    mr_dataset *even = mr_dataset_repeat(mr_dataset_range(0, 100, 2), MR_FOREVER);
+    switch (which) {
+    case 0:
+        return mr_dataset_rejection_resample(even, class_of, nullptr, odd_only, 2, .initial = odd_only);
+    case 1: /* choices that name an input that has ended */
+        return mr_dataset_choose_from(((mr_dataset *[]){mr_dataset_range(0, 0, 1), mr_dataset_range(0, 9, 1)}), 2,
+                                      mr_dataset_repeat(mr_dataset_range(0, 1, 1), MR_FOREVER));
+    case 2:
+        return mr_dataset_filter(even, drop_all, nullptr);
+    default:
+        return mr_dataset_batch(mr_dataset_unique(mr_dataset_filter(even, drop_all, nullptr)), 4);
+    }
+}
+
+TEST(limits_of_what_never_stays_can_be_cancelled)
+{
+    for (int which = 0; which < 4; which++)
+        for (int32_t threads = 1; threads <= 2; threads++) {
+            mr_error error = {0};
+            mr_iterator *iterator = nullptr;
+            mr_element element = {0};
+            pthread_t canceller;
+            mr_dataset *d = endless(which);
+            CHECK_OK(mr_iterator_new(d, &(mr_iterator_options){.threads = threads}, &iterator, &error));
+            CHECK_EQ(pthread_create(&canceller, nullptr, cancel_soon, iterator), 0);
+            CHECK_STATUS(mr_iterator_next(iterator, &element, &error), MR_CANCELLED);
+            pthread_join(canceller, nullptr);
+            mr_iterator_free(iterator);
+            mr_dataset_free(d);
+        }
+}
+
+/* ---- A budget that holds nothing ---- */
+
+static mr_status widen(void *context, const mr_element *input, mr_random *, mr_element *output, mr_error *error)
+{
+    (void)context;
+    if (output->tensors[0].data == nullptr)
+        MR_TRY(mr_tensor_init(&output->tensors[0], MR_INT64, MR_SHAPE(4096), error));
+    output->count = 1;
+    for (int i = 0; i < 4096; i++) ((int64_t *)output->tensors[0].data)[i] = mr_tensor_int64s(&input->tensors[0])[0];
+    return MR_OK;
+}
+
+/* Elements of 32 KiB, whose shape the spec knows or does not, single, batched and padded: all come at a budget of 1 byte. */
+TEST(limits_of_the_budget_let_the_next_element_pass)
+{
+    static const mr_element_spec known = {.count = 1, .dtypes = {MR_INT64}, .shapes = {{1, {4096}}}};
+    static const mr_element_spec unknown = {.count = 1, .dtypes = {MR_INT64}, .shapes = {{1, {-1}}}};
+    for (int which = 0; which < 6; which++)
+        for (int32_t threads = 1; threads <= 3; threads++)
+            for (size_t budget_bytes = 1; budget_bytes <= 1 << 20; budget_bytes <<= 10) {
+                mr_dataset *d =
+                    mr_dataset_map(mr_dataset_range(0, 20, 1), widen, nullptr, which % 2 == 0 ? &known : &unknown);
+                if (which / 2 == 1) d = mr_dataset_batch(d, 3);
+                if (which / 2 == 2) d = mr_dataset_padded_batch(d, 3);
+                d = mr_dataset_prefetch(d, 4);
+                mr_error error = {0};
+                mr_iterator *iterator = nullptr;
+                mr_element element = {0};
+                mr_iterator_options options = {.threads = threads, .budget_bytes = budget_bytes};
+                CHECK_OK(mr_iterator_new(d, &options, &iterator, &error));
+                int64_t rows = 0;
+                mr_status status;
+                while ((status = mr_iterator_next(iterator, &element, &error)) == MR_OK)
+                    rows += mr_tensor_count(&element.tensors[0]) / 4096;
+                if (status != MR_OUT_OF_RANGE || rows != 20)
+                    test_fail(__FILE__, __LINE__, "dataset %d, %d threads, %zu bytes: %lld rows, then %s", which,
+                              threads, budget_bytes, (long long)rows, error.message);
+                mr_iterator_free(iterator);
+                mr_dataset_free(d);
+            }
+}
