@@ -19,6 +19,7 @@ constexpr size_t BUFFER_BYTES = 128;
 void mr_budget_hold(const mr_run *run, mr_counters *counters, ptrdiff_t more_bytes)
 {
     if (more_bytes == 0) return;
+    assert(run->budget != nullptr);
     if (run->holder != nullptr) counters = run->holder;
     atomic_fetch_add_explicit(&run->budget->held_bytes, (size_t)more_bytes, memory_order_relaxed);
     if (counters != nullptr) atomic_fetch_add_explicit(&counters->held_bytes, (size_t)more_bytes, memory_order_relaxed);
@@ -94,6 +95,7 @@ static void tell(mr_stage *stage)
 mr_status mr_stage_keep(mr_stage *stage, size_t size_bytes, mr_error *error)
 {
     size_t kept_bytes = stage->kept_bytes + size_bytes;
+    assert(kept_bytes >= stage->kept_bytes);
     if (kept_bytes > stage->told_bytes) {
         size_t before_bytes = stage->told_bytes;
         mr_status status = MR_OK;
@@ -118,6 +120,7 @@ void mr_stage_let_go(mr_stage *stage, size_t size_bytes)
 
 void mr_stage_must_keep(mr_stage *stage, size_t *counted_bytes, size_t now_bytes)
 {
+    assert(stage->kept_bytes >= *counted_bytes);
     stage->kept_bytes += now_bytes - *counted_bytes;
     *counted_bytes = now_bytes;
     if (is_small(stage)) return;
@@ -132,6 +135,7 @@ void mr_stage_forget(mr_stage *stage)
     if (stage->told_bytes == 0) return;
     mr_budget_let_go(stage->run, stage->told_bytes);
     tell(stage);
+    assert(stage->told_bytes == 0);
 }
 
 /* ---- Elements ---- */
@@ -182,6 +186,7 @@ mr_status mr_payload_settle(mr_payload *payload, mr_error *error)
 {
     for (int32_t i = 0; !payload->is_kept && i < payload->count; i++) {
         mr_tensor *tensor = &payload->tensors[i], copy = {0};
+        assert(tensor->buffer == nullptr || mr_tensor_is_complete(tensor));
         if (tensor->buffer == nullptr || mr_buffer_size(tensor->buffer) / 2 <= mr_tensor_held_bytes(tensor)) continue;
         MR_TRY(copy_tensor(tensor, &copy, error));
         mr_tensor_deinit(tensor);

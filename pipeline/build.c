@@ -84,6 +84,7 @@ static mr_status close_engine(builder *b, const mr_dataset *last, mr_counters *c
 static void add_work(builder *b, const mr_dataset *dataset, mr_counters *counters)
 {
     mr_engine_plan *plan = &b->plan;
+    assert(plan->work_count < MR_STAGES_MAX && plan->batch_work_count < MR_STAGES_MAX);
     mr_work work = {.dataset = dataset, .counters = counters, .purpose = *b->purpose};
     if (plan->batch != nullptr)
         plan->batch_works[plan->batch_work_count++] = work;
@@ -103,6 +104,7 @@ static mr_status add_order(builder *b, const mr_dataset *dataset, mr_counters *c
         MR_TRY(close_engine(b, dataset->input, counters - 1, error));
     mr_stage **order = plan->batch != nullptr ? &plan->batches : &plan->order;
     mr_stage *input = *order;
+    assert(input != nullptr);
     *order = nullptr;
     return mr_stage_new(dataset, input, plan->run, counters, *b->purpose, order, error);
 }
@@ -222,6 +224,7 @@ static mr_status build_tree(mr_pipeline *pipeline, const mr_dataset *top, const 
     int32_t count = 0;
     const mr_dataset *next = top;
     do {
+        assert(count < MR_STAGES_MAX);
         next = mr_dataset_without_options(next);
         chain[count++] = next;
         next = next->input;
@@ -249,6 +252,7 @@ mr_status mr_pipeline_init(mr_pipeline *pipeline, const mr_dataset *dataset, con
     if (pipeline->counters == nullptr) return mr_fail_memory(error, count * sizeof *pipeline->counters);
     pipeline->digest = mr_dataset_digest(dataset);
     mr_status status = build_tree(pipeline, dataset, run, &purpose, &pipeline->top, error);
+    assert((size_t)pipeline->counter_count <= count);
     if (status != MR_OK) mr_pipeline_deinit(pipeline);
     return status;
 }

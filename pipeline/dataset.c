@@ -3,6 +3,7 @@
 #include "pipeline/pipeline.h"
 #include "pipeline/to_device.h"
 
+#include <assert.h>
 #include <millrace/device.h>
 
 #include <stdlib.h>
@@ -52,6 +53,7 @@ mr_dataset *mr_dataset_new(const mr_dataset_kind *kind, mr_dataset *input, size_
 mr_dataset *mr_dataset_new_of(const mr_dataset_kind *kind, mr_dataset *const *inputs, int32_t count,
                               size_t settings_size_bytes)
 {
+    assert(count >= 1);
     mr_dataset *dataset = mr_dataset_new(kind, inputs[0], settings_size_bytes);
     mr_dataset **more = nullptr;
     if (dataset != nullptr && count > 1) {
@@ -84,6 +86,7 @@ mr_dataset *mr_dataset_new_of(const mr_dataset_kind *kind, mr_dataset *const *in
 
 mr_dataset *mr_dataset_fail_with(mr_dataset *dataset, const mr_error *error)
 {
+    assert(error->status != MR_OK);
     if (dataset->failure != nullptr) return dataset;
     /* Without memory for the sentence the status alone is kept: the error is then a static one. */
     static mr_error no_memory = {.status = MR_RESOURCE_EXHAUSTED, .message = "a dataset: no memory"};
@@ -130,6 +133,7 @@ mr_dataset *mr_dataset_new_failed(const char *format, ...)
 
 mr_dataset *mr_dataset_ref(mr_dataset *dataset)
 {
+    assert(dataset == nullptr || atomic_load_explicit(&dataset->references, memory_order_relaxed) > 0);
     if (dataset != nullptr) atomic_fetch_add_explicit(&dataset->references, 1, memory_order_relaxed);
     return dataset;
 }
@@ -138,6 +142,7 @@ void mr_dataset_free(mr_dataset *dataset)
 {
     while (dataset != nullptr && atomic_fetch_sub_explicit(&dataset->references, 1, memory_order_acq_rel) == 1) {
         mr_dataset *input = dataset->input;
+        assert(atomic_load_explicit(&dataset->references, memory_order_relaxed) == 0);
         if (dataset->kind->deinit != nullptr) dataset->kind->deinit(dataset);
         for (int32_t i = 0; i < dataset->more_count; i++) mr_dataset_free(dataset->more[i]);
         mr_arena_deinit(&dataset->arena);
@@ -290,6 +295,7 @@ void mr_element_deinit_made(mr_element *element)
 
 void mr_spec_put_first(mr_element_spec *spec, mr_dtype dtype, mr_shape shape)
 {
+    assert(spec->count >= 0 && spec->count < MR_COMPONENTS_MAX);
     for (int32_t c = spec->count++; c > 0; c--) {
         spec->dtypes[c] = spec->dtypes[c - 1];
         spec->shapes[c] = spec->shapes[c - 1];
@@ -302,6 +308,7 @@ void mr_spec_put_first(mr_element_spec *spec, mr_dtype dtype, mr_shape shape)
 
 size_t mr_spec_row_bytes(const mr_element_spec *spec, int32_t component)
 {
+    assert(component >= 0 && component < spec->count);
     int64_t count = mr_shape_count(spec->shapes[component]);
     size_t size_bytes = mr_dtype_size(spec->dtypes[component]), total = 0;
     if (spec->dtypes[component] == MR_STRING || count < 0) return 0;
@@ -332,6 +339,6 @@ uint64_t mr_stage_seed(const mr_run *run, uint64_t seed, uint32_t purpose)
 
 void mr_element_deinit(mr_element *element)
 {
-    for (int32_t i = 0; i < element->count; i++) mr_tensor_deinit(&element->tensors[i]);
+    for (int32_t i = 0; i < element->count && i < MR_COMPONENTS_MAX; i++) mr_tensor_deinit(&element->tensors[i]);
     element->count = 0;
 }

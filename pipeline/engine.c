@@ -31,6 +31,7 @@ static void pause_engine(mr_engine *engine)
     engine->is_paused = true;
     if (engine->blocked > 0) pthread_cond_broadcast(&engine->work);
     while (engine->active > 0) pthread_cond_wait(&engine->ready, &engine->mutex);
+    assert(!engine->is_pulling && engine->blocked == 0 && mr_engine_is_consistent(engine));
     for (; engine->head < engine->tail; engine->head++)
         mr_slot_push(&engine->lent, engine->flight[engine->head % (uint64_t)engine->ring_size]);
     for (mr_slot *slot = engine->lent; slot != nullptr; slot = slot->next) mr_slot_clear(slot);
@@ -39,11 +40,13 @@ static void pause_engine(mr_engine *engine)
     engine->row = 0;
     engine->input_ended = false;
     engine->failure = (mr_error){0};
+    assert(engine->head == engine->tail && mr_engine_is_consistent(engine));
 }
 
 /* Lock held, and given back. What could not be begun, or gone to, has ended with that failure. */
 static void resume_engine(mr_engine *engine, mr_status status)
 {
+    assert(engine->is_paused && engine->active == 0 && engine->head == engine->tail);
     if (status != MR_OK) {
         engine->input_ended = true;
         (void)mr_fail(&engine->failure, status, "the pipeline could not go to its place");
@@ -67,6 +70,7 @@ static void take_seeds(mr_engine *engine)
 static mr_status begin_order(mr_engine *engine, uint64_t iteration, mr_error *error)
 {
     mr_engine_plan *plan = &engine->plan;
+    assert(engine->is_paused);
     take_seeds(engine);
     engine->order_has_begun = false;
     engine->ignored = 0;
@@ -108,12 +112,13 @@ static mr_status engine_save(mr_stage *stage, mr_place *place, mr_error *error)
     pthread_mutex_lock(&engine->mutex);
     while (engine->is_pulling && engine->head == engine->tail && !engine->is_cancelled)
         pthread_cond_wait(&engine->ready, &engine->mutex);
+    assert(mr_engine_is_consistent(engine));
     mr_status status;
     if (engine->is_cancelled) {
         status = mr_fail(error, MR_CANCELLED, "the pipeline was cancelled");
     } else {
-        const mr_slot *slot =
-            engine->head < engine->tail ? engine->flight[engine->head % (uint64_t)engine->ring_size] : nullptr;
+        const mr_slot *slot = engine->head < engine->tail ? mr_engine_slot_due(engine) : nullptr;
+        assert(slot == nullptr || mr_slot_is_consistent(slot));
         status = mr_place_put(place, (uint64_t)engine->row, error);
         if (status == MR_OK) status = mr_place_put(place, engine->ignored, error);
         mr_place now = {0};
@@ -128,6 +133,7 @@ static mr_status engine_save(mr_stage *stage, mr_place *place, mr_error *error)
 
 static mr_status restore_inside(mr_engine *engine, mr_place_reader *reader, mr_error *error)
 {
+    assert(engine->is_paused && engine->active == 0);
     if (engine->is_direct) return mr_stage_restore(engine->plan.order, reader, error);
     uint64_t row = 0, ignored = 0;
     const void *bytes = nullptr;
@@ -201,6 +207,7 @@ static void list_engine(mr_engine *engine)
     mr_engines *engines = engine->plan.run->engines;
     if (engines == nullptr) return;
     pthread_mutex_lock(&engines->mutex);
+    assert(!engine->is_listed && engine->next == nullptr && engine->previous == nullptr);
     engine->is_cancelled = atomic_load_explicit(&engines->are_cancelled, memory_order_relaxed);
     engine->is_listed = true;
     engine->next = engines->first;
@@ -214,6 +221,8 @@ static void unlist_engine(mr_engine *engine)
     if (!engine->is_listed) return;
     mr_engines *engines = engine->plan.run->engines;
     pthread_mutex_lock(&engines->mutex);
+    assert(engine->previous == nullptr ? engines->first == engine : engine->previous->next == engine);
+    assert(engine->next == nullptr || engine->next->previous == engine);
     if (engine->next != nullptr) engine->next->previous = engine->previous;
     if (engine->previous != nullptr)
         engine->previous->next = engine->next;
@@ -241,6 +250,7 @@ static void engine_deinit(mr_stage *stage)
     pthread_cond_broadcast(&engine->idle);
     pthread_mutex_unlock(&engine->mutex);
     for (int32_t i = 0; i < engine->thread_count; i++) pthread_join(engine->workers[i].thread, nullptr);
+    assert(engine->active == 0 && engine->blocked == 0 && !engine->is_pulling);
     for (int32_t i = 0; i < engine->worker_count; i++) {
         mr_watch_remove(engine->plan.run->watch, &engine->workers[i].note);
         mr_lane_deinit(&engine->workers[i].lane);
@@ -315,6 +325,7 @@ static void set_threads(mr_engine *engine, int32_t threads, int32_t depth)
 {
     const mr_engine_plan *plan = &engine->plan;
     int32_t window_before = engine->window_max;
+    assert(threads >= 0 && threads <= plan->threads && depth >= 1);
     engine->limit = threads;
     engine->depth = depth;
     engine->window_max = wanted_window(engine, threads, depth);
@@ -333,7 +344,7 @@ void mr_engine_set(mr_stage *stage, int32_t threads, int32_t depth, int32_t read
     pthread_mutex_lock(&engine->mutex);
     set_threads(engine, threads, depth);
     if (reads > 0) engine->reads = reads;
-    assert(engine->window_max <= engine->ring_size);
+    assert(mr_engine_is_consistent(engine));
     if (engine->has_started) mr_engine_start_threads(engine);
     pthread_cond_broadcast(&engine->work);
     pthread_cond_broadcast(&engine->idle);
@@ -345,6 +356,7 @@ void mr_engine_measure(mr_stage *stage, mr_engine_gauge *gauge)
 {
     mr_engine *engine = (mr_engine *)stage;
     pthread_mutex_lock(&engine->mutex);
+    assert(mr_engine_is_consistent(engine));
     *gauge = (mr_engine_gauge){.name = engine->trace_name,
                                .threads = engine->limit,
                                .threads_max = engine->plan.threads,
@@ -412,6 +424,7 @@ static mr_status engine_init(mr_engine *engine, mr_error *error)
     engine->ring_size = wanted_window(engine, plan->threads, depth_max);
     if (engine->ring_size < engine->window_quick) engine->ring_size = engine->window_quick;
     engine->worker_count = plan->threads + 1;
+    assert(engine->window_max <= engine->ring_size && engine->slots.rows >= 1);
     engine->flight = calloc((size_t)engine->ring_size, sizeof(mr_slot *));
     engine->workers = calloc((size_t)engine->worker_count, sizeof *engine->workers);
     if (engine->flight == nullptr || engine->workers == nullptr) {

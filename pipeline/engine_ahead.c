@@ -5,6 +5,7 @@
  * to sleep over its rows nobody asks any more, until somebody sleeps. How many rows ahead is the tuner's. */
 #include "pipeline/engine_inside.h"
 
+#include <assert.h>
 #include <sys/resource.h>
 
 /* Slots between those that are left alone, at most; the gap doubles each time that was of no use. */
@@ -15,6 +16,7 @@ static int64_t rows_waiting(const mr_engine *engine)
     int64_t waiting = 0;
     for (uint64_t s = engine->fill; s < engine->tail && waiting < engine->reads; s++) {
         const mr_slot *slot = engine->flight[s % (uint64_t)engine->ring_size];
+        assert(mr_slot_is_consistent(slot));
         waiting += slot->rows - slot->taken;
     }
     return waiting;
@@ -36,6 +38,7 @@ void mr_engine_claim_ahead(mr_engine *engine, mr_slot *slot, int32_t taken, int3
 {
     *begin = *end = 0;
     if (slot->asked < 0) return;
+    assert(taken >= 0 && taken <= slot->rows && mr_slot_is_consistent(slot));
     int64_t wanted = (int64_t)taken + engine->reads;
     *begin = slot->asked > taken ? slot->asked : taken;
     *end = wanted < slot->rows ? (int32_t)wanted : slot->rows;
@@ -46,6 +49,7 @@ void mr_engine_claim_ahead(mr_engine *engine, mr_slot *slot, int32_t taken, int3
 void mr_engine_ask(const mr_engine *engine, const mr_slot *slot, int32_t begin, int32_t end)
 {
     const mr_dataset *source = engine->plan.source;
+    assert(begin >= 0 && end <= slot->rows);
     /* Others may be at work on these rows, and only their items stay as they are. One that failed when it was pulled may
      * have any number. */
     for (int32_t row = begin; row < end; row++)
@@ -56,6 +60,7 @@ void mr_engine_ask(const mr_engine *engine, const mr_slot *slot, int32_t begin, 
 void mr_engine_learn_ahead(mr_engine *engine, const mr_slot *slot)
 {
     if (!engine->may_ask) return;
+    assert(slot->done == slot->rows);
     if (slot->asked >= 0) {
         engine->rows_asked += (uint64_t)slot->rows;
         engine->rows_waited += slot->waits;

@@ -1,14 +1,21 @@
 /* What goes out, and in which order (engine.h). */
 #include "pipeline/engine_inside.h"
 
+#include <assert.h>
+
 /* ---- Delivering ---- */
 
 /* Lock held. The head slot has been delivered whole. */
 static void retire_head(mr_engine *engine)
 {
     mr_counters *counters = engine->plan.counters;
+    assert(engine->head < engine->fill && mr_engine_is_consistent(engine));
+    assert(mr_slot_is_consistent(mr_engine_slot_due(engine)));
     mr_count(&counters->delivered, 1);
-    if (mr_engine_slot_due(engine)->is_complete) engine->ready_count--;
+    if (mr_engine_slot_due(engine)->is_complete) {
+        assert(engine->ready_count > 0);
+        engine->ready_count--;
+    }
     uint64_t room = (uint64_t)engine->window_max - 1;
     mr_count(&counters->ready, engine->ready_count < room ? engine->ready_count : room);
     mr_count(&counters->room, room);
@@ -31,6 +38,7 @@ static void retire_head(mr_engine *engine)
 /* Lock held. The row is behind us. Behind a restored place rows before it may still be worked on: then the slot stays. */
 static void pass_row(mr_engine *engine, mr_slot *slot)
 {
+    assert(slot == mr_engine_slot_due(engine) && engine->row < slot->rows && slot->is_row_done[engine->row]);
     if (++engine->row >= slot->rows && slot->done == slot->rows) retire_head(engine);
 }
 
@@ -45,6 +53,7 @@ static bool is_ignored(mr_engine *engine, const mr_error *failure)
 {
     if (failure == nullptr || engine->plan.ignore == nullptr) return false;
     const mr_ignore_settings *settings = engine->plan.ignore->settings;
+    assert(engine->plan.drops);
     if (settings->budget >= 0 && engine->ignored >= (uint64_t)settings->budget) return false;
     if (settings->ignores != nullptr && !settings->ignores(settings->context, failure)) return false;
     engine->ignored++;
@@ -71,7 +80,9 @@ static bool pass_over(mr_engine *engine, mr_slot *slot)
 static mr_status deliver_batch(mr_engine *engine, mr_slot *slot, mr_tensor *tensors, mr_error *error)
 {
     mr_status status = MR_OK;
+    assert(slot == mr_engine_slot_due(engine) && slot->is_complete && slot->done == slot->rows);
     const mr_error *failure = mr_slot_failure(slot);
+    assert(failure != nullptr || slot->result_count == engine->plan.last->spec.count);
     if (failure != nullptr) status = report(failure, error);
     for (int32_t c = 0; c < slot->result_count; c++) {
         if (status == MR_OK)
@@ -90,6 +101,7 @@ static mr_status deliver_batch(mr_engine *engine, mr_slot *slot, mr_tensor *tens
 /* Lock held. */
 static mr_status deliver_row(mr_engine *engine, mr_slot *slot, mr_tensor *tensors, mr_error *error)
 {
+    assert(slot == mr_engine_slot_due(engine) && engine->row < slot->rows && slot->is_row_done[engine->row]);
     const mr_error *failure = slot->failures[engine->row];
     size_t bytes_before = mr_slot_rows_bytes(slot, engine->row, engine->row + 1);
     mr_status status =
@@ -124,6 +136,7 @@ static mr_status next_locked(mr_engine *engine, mr_tensor *tensors, mr_error *er
     bool has_waited = false;
     if (!engine->has_started) mr_engine_start_threads(engine);
     for (;;) {
+        assert(mr_engine_is_consistent(engine) && !engine->is_paused);
         if (engine->is_cancelled) return mr_fail(error, MR_CANCELLED, "the pipeline was cancelled");
         if (engine->head < engine->tail) {
             mr_slot *slot = mr_engine_slot_due(engine);
@@ -162,6 +175,7 @@ static mr_status next_locked(mr_engine *engine, mr_tensor *tensors, mr_error *er
 mr_status mr_engine_next_direct(mr_engine *engine, mr_item *item, mr_error *error)
 {
     mr_stage *order = engine->plan.order;
+    assert(engine->is_direct && engine->thread_count == 0);
     uint64_t before = order->position;
     if (atomic_load_explicit(&engine->is_cancelled, memory_order_relaxed))
         return mr_fail(error, MR_CANCELLED, "the pipeline was cancelled");
@@ -187,6 +201,7 @@ mr_status mr_engine_next(mr_stage *stage, mr_tensor *tensors, mr_error *error)
     if (engine->is_direct) {
         mr_item item = {0};
         MR_TRY(mr_engine_next_direct(engine, &item, error));
+        assert(item.payload != nullptr && item.payload->count == engine->plan.last->spec.count);
         for (int32_t i = 0; i < item.payload->count; i++) {
             tensors[i] = item.payload->tensors[i];
             item.payload->tensors[i] = (mr_tensor){0};

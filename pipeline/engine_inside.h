@@ -6,6 +6,7 @@
 #include "pipeline/engine.h"
 #include "pipeline/slot.h"
 
+#include <assert.h>
 #include <pthread.h>
 
 typedef struct mr_engine mr_engine;
@@ -86,10 +87,24 @@ typedef struct mr_task {
     int32_t ask_begin, ask_end; /* rows to be asked for first */
 } mr_task;
 
+/* What holds whenever the lock is: slots in flight fit into the ring, rows are taken in order, and whoever is counted is one
+ * of the workers. */
+static inline bool mr_engine_is_consistent(const mr_engine *engine)
+{
+    return engine->head <= engine->fill && engine->fill <= engine->tail &&
+           engine->tail - engine->head <= (uint64_t)engine->ring_size &&
+           engine->ready_count <= engine->tail - engine->head && engine->row >= 0 && engine->window_max >= 1 &&
+           engine->window_max <= engine->ring_size && engine->window_quick <= engine->ring_size && engine->limit >= 0 &&
+           engine->limit < engine->worker_count && engine->thread_count >= 0 &&
+           engine->thread_count < engine->worker_count && engine->active >= 0 &&
+           engine->active <= engine->worker_count && engine->blocked >= 0 && engine->blocked <= engine->worker_count;
+}
+
 /* In all of these the lock is held, unless they say otherwise. */
 
 static inline mr_slot *mr_engine_slot_due(const mr_engine *engine)
 {
+    assert(engine->ring_size > 0);
     return engine->flight[engine->head % (uint64_t)engine->ring_size];
 }
 /* Threads at work; without any the caller works. */
@@ -104,6 +119,7 @@ static inline mr_slot *mr_engine_filling(const mr_engine *engine)
 }
 static inline void mr_slot_push(mr_slot **list, mr_slot *slot)
 {
+    assert(slot != nullptr && slot != *list);
     slot->next = *list;
     *list = slot;
 }

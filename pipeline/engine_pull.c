@@ -1,6 +1,7 @@
 /* What comes in: the items of the next slot, when there is memory for one (engine.h). */
 #include "pipeline/engine_inside.h"
 
+#include <assert.h>
 #include <stddef.h>
 
 /* ---- Slots ---- */
@@ -20,6 +21,7 @@ void mr_engine_free_idle(mr_engine *engine)
     engine->spare = nullptr;
     for (mr_slot **link = &engine->lent; *link != nullptr;) {
         mr_slot *slot = *link;
+        assert(slot->plan == &engine->slots);
         if (mr_slot_is_free(slot)) {
             *link = slot->next;
             mr_slot_free(slot);
@@ -37,6 +39,7 @@ static mr_slot *find_slot(mr_engine *engine)
     int32_t held = 0;
     mr_slot *slot = engine->spare;
     if (slot != nullptr) {
+        assert(mr_slot_is_free(slot));
         engine->spare = slot->next;
         return slot;
     }
@@ -70,6 +73,7 @@ static bool has_slot(const mr_engine *engine)
 static bool has_room(const mr_engine *engine)
 {
     uint64_t in_flight = engine->tail - engine->head;
+    assert(in_flight <= (uint64_t)engine->ring_size);
     if (in_flight == 0) return true;
     if (in_flight >= (uint64_t)mr_engine_window(engine)) return false;
     return mr_engine_has_room(engine, engine->extra_bytes + (has_slot(engine) ? 0 : mr_engine_slot_bytes(engine)));
@@ -82,6 +86,7 @@ bool mr_engine_may_pull(const mr_engine *engine)
 
 bool mr_engine_may_fill(const mr_engine *engine)
 {
+    assert(mr_engine_filling(engine) != nullptr);
     return mr_engine_filling(engine) == mr_engine_slot_due(engine) || mr_engine_has_room(engine, 0);
 }
 
@@ -91,6 +96,7 @@ void mr_engine_wait_for_room(mr_lane *lane, size_t size_bytes)
     mr_worker *worker = (mr_worker *)((char *)lane - offsetof(mr_worker, lane));
     mr_engine *engine = worker->engine;
     pthread_mutex_lock(&engine->mutex);
+    assert(worker->slot != nullptr && engine->active > 0 && mr_engine_is_consistent(engine));
     engine->blocked++;
     while (worker->note.is_thread && !engine->is_paused && !engine->is_cancelled && !engine->is_stopping &&
            worker->slot != mr_engine_slot_due(engine) && !mr_engine_has_room(engine, size_bytes))
@@ -119,6 +125,7 @@ static mr_status take_items(mr_engine *engine, mr_slot *slot, mr_worker *worker,
     if (mr_engine_has_room(engine, 0) || !worker->note.is_thread) return MR_OK;
     mr_note_stage(&worker->note, nullptr);
     pthread_mutex_lock(&engine->mutex);
+    assert(engine->is_pulling && mr_engine_is_consistent(engine));
     engine->blocked++;
     while (!engine->is_paused && !engine->is_cancelled && engine->head < engine->tail && !mr_engine_has_room(engine, 0))
         pthread_cond_wait(&engine->work, &engine->mutex);
@@ -134,6 +141,7 @@ static mr_status take_items(mr_engine *engine, mr_slot *slot, mr_worker *worker,
 static mr_status fill_item(mr_engine *engine, mr_slot *slot, mr_error *error)
 {
     mr_stage *order = engine->plan.order;
+    assert(slot->rows < engine->slots.rows);
     uint64_t before = order->position;
     if (atomic_load_explicit(&engine->is_cancelled, memory_order_relaxed))
         return mr_fail(error, MR_CANCELLED, "the pipeline was cancelled");
@@ -244,6 +252,7 @@ void mr_engine_trace_slots(mr_engine *engine)
 
 void mr_engine_pull(mr_engine *engine, mr_worker *worker)
 {
+    assert(mr_engine_may_pull(engine) && mr_engine_is_consistent(engine));
     engine->is_pulling = true;
     engine->active++;
     mr_slot *slot = find_slot(engine);
@@ -276,6 +285,8 @@ void mr_engine_pull(mr_engine *engine, mr_worker *worker)
     uint64_t end_ns = mr_now_ns();
     if (trace != nullptr) mr_trace_slice(trace, "pull", start_ns, end_ns, is_empty ? 0 : (uint64_t)slot->rows);
     pthread_mutex_lock(&engine->mutex);
+    assert(engine->is_pulling && engine->active > 0);
+    assert(slot == nullptr || (slot->taken == 0 && mr_slot_is_consistent(slot)));
     engine->is_pulling = false;
     engine->pull_ns = mr_average_ns(engine->pull_ns, end_ns - start_ns);
     atomic_fetch_add_explicit(&engine->pulls, 1, memory_order_relaxed);
@@ -289,6 +300,7 @@ void mr_engine_pull(mr_engine *engine, mr_worker *worker)
         mr_slot_account(slot);
         mr_slot_push(&engine->spare, slot);
     } else if (slot != nullptr) {
+        assert(engine->tail - engine->head < (uint64_t)engine->ring_size);
         engine->flight[engine->tail++ % (uint64_t)engine->ring_size] = slot;
         mr_engine_trace_slots(engine);
     }

@@ -5,6 +5,8 @@
 #include "base/cpu.h"
 #include "pipeline/engine_inside.h"
 
+#include <assert.h>
+
 /* A task is some rows of a slot: enough of them that taking one costs little beside doing it. */
 constexpr uint64_t TASK_NS = 100000;
 /* A slot that takes less is made about as soon as a sleeping thread wakes; and the longest wait without sleep. */
@@ -34,8 +36,10 @@ static bool take_task(mr_engine *engine, mr_worker *worker, mr_task *taken)
     /* With other slots to go on with, nobody needs a share of quick rows. */
     int32_t sharers =
         engine->window_max > 1 || mr_engine_threads_at_work(engine) == 0 ? 1 : mr_engine_threads_at_work(engine);
+    assert(mr_slot_is_consistent(slot) && slot->taken < slot->rows && sharers >= 1);
     int32_t left = slot->rows - slot->taken, share = (left + sharers - 1) / sharers;
     int32_t count = rows<1 ? 1 : rows>(uint64_t) share ? share : (int32_t)rows;
+    assert(count >= 1 && count <= left);
     *taken = (mr_task){.slot = slot, .begin = slot->taken, .end = slot->taken + count};
     slot->taken += count;
     mr_engine_claim_ahead(engine, slot, slot->taken, &taken->ask_begin, &taken->ask_end);
@@ -49,6 +53,8 @@ static void do_task(mr_engine *engine, mr_worker *worker, mr_task taken)
 {
     mr_slot *slot = taken.slot;
     int32_t count = taken.end - taken.begin;
+    assert(count >= 1 && taken.begin >= 0 && taken.end <= slot->taken && mr_slot_is_consistent(slot));
+    assert(worker->reserved_bytes == 0 && worker->lane.count == 0);
     pthread_mutex_unlock(&engine->mutex);
     uint64_t start_ns = mr_now_ns();
     size_t bytes_before = mr_slot_rows_bytes(slot, taken.begin, taken.end);
@@ -63,11 +69,13 @@ static void do_task(mr_engine *engine, mr_worker *worker, mr_task taken)
     mr_trace *trace = mr_watch_trace(engine->plan.run->watch);
     if (trace != nullptr) mr_trace_slice(trace, engine->trace_name, start_ns, end_ns, (uint64_t)count);
     pthread_mutex_lock(&engine->mutex);
+    assert(engine->active > 0 && mr_engine_is_consistent(engine) && worker->lane.count == 0);
     engine->work_ns += end_ns - start_ns;
     engine->rows_done += (uint64_t)count;
     engine->row_ns = mr_average_ns(engine->row_ns, row_ns);
     for (int32_t r = taken.begin; r < taken.end; r++) slot->is_row_done[r] = true;
     slot->done += count;
+    assert(mr_slot_is_consistent(slot));
     slot->waits += sleeps;
     mr_slot_account_rows(slot, bytes_before + worker->reserved_bytes, bytes);
     worker->reserved_bytes = 0;
@@ -83,9 +91,11 @@ static void do_task(mr_engine *engine, mr_worker *worker, mr_task taken)
         }
         mr_slot_account(slot);
         worker->reserved_bytes = 0;
+        assert(!slot->is_complete);
         slot->is_complete = true;
         engine->ready_count++;
         mr_engine_trace_slots(engine);
+        assert(slot->held_bytes >= mr_engine_slot_bytes(engine));
         size_t extra_bytes = slot->held_bytes - mr_engine_slot_bytes(engine);
         engine->extra_bytes -= engine->extra_bytes / 8;
         if (extra_bytes > engine->extra_bytes) engine->extra_bytes = extra_bytes;
@@ -142,6 +152,7 @@ static bool wait_for_pull(mr_engine *engine)
 bool mr_engine_step(mr_engine *engine, mr_worker *worker, bool *has_waited)
 {
     mr_task taken;
+    assert(worker->engine == engine && mr_engine_is_consistent(engine));
     if (may_take(engine)) {
         if (take_task(engine, worker, &taken)) do_task(engine, worker, taken);
         *has_waited = false;
@@ -183,6 +194,7 @@ void mr_engine_start_threads(mr_engine *engine)
 {
     engine->has_started = true;
     while (engine->thread_count < engine->limit) {
+        assert(engine->thread_count < engine->worker_count - 1);
         mr_worker *worker = &engine->workers[engine->thread_count];
         mr_watch_add(engine->plan.run->watch, &worker->note);
         if (pthread_create(&worker->thread, nullptr, worker_main, worker) != 0) {

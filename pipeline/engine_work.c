@@ -34,8 +34,10 @@ static mr_status read_item(const mr_engine *engine, mr_item *item, mr_lane *lane
 {
     if (item->payload == nullptr) {
         assert(engine->plan.source != nullptr);
+        assert(engine->plan.source->count < 0 || item->number < (uint64_t)engine->plan.source->count);
         return engine->plan.source->kind->read(engine->plan.source, item->number, lane, error);
     }
+    assert(item->payload->count >= 0 && item->payload->count <= MR_COMPONENTS_MAX);
     lane->count = item->payload->count;
     for (int32_t i = 0; i < lane->count; i++) mr_value_take(&lane->values[i], &item->payload->tensors[i]);
     return MR_OK;
@@ -60,6 +62,7 @@ static void do_row(mr_engine *engine, mr_worker *worker, mr_slot *slot, int32_t 
 {
     mr_lane *lane = &worker->lane;
     mr_item *item = &slot->items[row];
+    assert(row >= 0 && row < slot->rows && lane->count == 0 && !lane->is_dropped);
     if (slot->failures[row] != nullptr) return;
     mr_slot_aim(slot, row, lane);
     const char *stage =
@@ -171,6 +174,7 @@ static mr_status do_batch_works(mr_engine *engine, mr_worker *worker, mr_slot *s
                                 mr_error *error)
 {
     mr_lane *lane = &worker->lane;
+    assert(lane->count == 0 && slot->result_count <= MR_COMPONENTS_MAX);
     lane->count = slot->result_count;
     for (int32_t c = 0; c < lane->count; c++) mr_value_take(&lane->values[c], &slot->results[c]);
     slot->result_count = 0;
@@ -195,6 +199,7 @@ static mr_status do_batch_works(mr_engine *engine, mr_worker *worker, mr_slot *s
 void mr_engine_do_batch(mr_engine *engine, mr_worker *worker, mr_slot *slot)
 {
     mr_error *error = &worker->lane.error;
+    assert(slot->done == slot->rows && slot->result_count == 0 && !slot->is_complete);
     *error = (mr_error){0};
     if (mr_slot_failure(slot) != nullptr) return;
     const char *stage = "batch";

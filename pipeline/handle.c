@@ -33,6 +33,7 @@ static entry *find_entry(void)
 {
     for (uint32_t i = 0; i < table.count; i++)
         if (!table.entries[i].is_taken) return &table.entries[i];
+    assert(table.count <= table.capacity);
     if (table.count == table.capacity) {
         uint32_t capacity = table.capacity == 0 ? 8 : 2 * table.capacity;
         entry *entries = realloc(table.entries, capacity * sizeof *entries);
@@ -51,6 +52,7 @@ mr_status mr_handle_new(mr_iterator *iterator, mr_handle *handle, mr_error *erro
     if (table.process == 0) table.process = mr_digest(mr_digest(1, (uint64_t)getpid()), mr_now_ns()) | 1;
     entry *found = find_entry();
     if (found != nullptr) {
+        assert(!found->is_taken && found->pins == 0 && found->iterator == nullptr);
         found->iterator = iterator;
         found->is_taken = true;
         *handle = (mr_handle){(uint32_t)(found - table.entries), ++found->generation};
@@ -67,6 +69,7 @@ void mr_handle_retire(mr_handle handle, mr_iterator *iterator)
     pthread_mutex_unlock(&table.mutex);
     mr_iterator_cancel(iterator);
     pthread_mutex_lock(&table.mutex);
+    assert(table.entries[handle.index].is_taken && table.entries[handle.index].generation == handle.generation);
     while (table.entries[handle.index].pins > 0) pthread_cond_wait(&table.left, &table.mutex);
     table.entries[handle.index].is_taken = false;
     pthread_mutex_unlock(&table.mutex);
@@ -123,6 +126,7 @@ static mr_status pin(const mr_tensor *tensor, mr_handle *handle, mr_iterator **i
              table.entries[handle->index].iterator == nullptr)
         status = mr_fail(error, MR_NOT_FOUND, "the iterator of the handle has been freed");
     if (status == MR_OK) {
+        assert(table.entries[handle->index].is_taken && table.entries[handle->index].pins >= 0);
         *iterator = table.entries[handle->index].iterator;
         table.entries[handle->index].pins++;
     }
@@ -134,6 +138,7 @@ static void let_go(mr_handle handle)
 {
     pthread_mutex_lock(&table.mutex);
     entry *pinned = &table.entries[handle.index];
+    assert(handle.index < table.count && pinned->pins > 0 && pinned->is_taken);
     if (--pinned->pins == 0 && pinned->iterator == nullptr) pthread_cond_broadcast(&table.left);
     pthread_mutex_unlock(&table.mutex);
 }

@@ -7,6 +7,7 @@
 #include "pipeline/to_device.h"
 #include "pipeline/tuner.h"
 
+#include <assert.h>
 #include <millrace/record.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -98,6 +99,7 @@ static mr_status change_course(mr_iterator *iterator, mr_dataset *dataset, mr_er
     course *made = nullptr;
     MR_TRY(course_new(iterator, dataset, &made, error));
     pthread_mutex_lock(&iterator->swap);
+    assert(iterator->coming == nullptr);
     iterator->coming = made;
     bool is_cancelled = iterator->is_cancelled;
     pthread_mutex_unlock(&iterator->swap);
@@ -108,6 +110,7 @@ static mr_status change_course(mr_iterator *iterator, mr_dataset *dataset, mr_er
     pthread_mutex_lock(&iterator->swap);
     iterator->coming = nullptr;
     course *old = made;
+    assert(status != MR_OK || made->pipeline.top != nullptr);
     if (status == MR_OK) {
         old = iterator->course;
         iterator->course = made;
@@ -265,6 +268,7 @@ static void digest_element(mr_iterator *iterator, mr_status status, const mr_ele
         digest = mr_digest(digest, (uint64_t)tensor->dtype);
         digest = mr_digest(digest, (uint64_t)tensor->shape.rank);
         for (int32_t i = 0; i < tensor->shape.rank; i++) digest = mr_digest(digest, (uint64_t)tensor->shape.dims[i]);
+        assert(mr_shape_count(tensor->shape) >= 0);
         if (tensor->dtype != MR_STRING) {
             bool is_here = mr_tensor_device(tensor) == nullptr;
             digest = mr_digest(digest,
@@ -294,6 +298,7 @@ mr_status mr_iterator_trace_stop(mr_iterator *iterator, mr_error *error)
 static mr_status next_tensors(mr_iterator *iterator, mr_tensor *tensors, mr_error *error)
 {
     mr_stage *top = iterator->course->pipeline.top;
+    assert(top != nullptr);
     if (mr_is_to_device(top)) return mr_to_device_next(top, tensors, iterator->crcs, error);
     return mr_engine_next(top, tensors, error);
 }
@@ -392,6 +397,7 @@ static mr_status save(course *course, mr_place *place, mr_tensor *tensor, mr_err
         MR_TRY(mr_is_to_device(top) ? mr_to_device_save(top, place, error) : mr_stage_save(top, place, error));
     size_t body_bytes = top->is_seekable ? 8 : place->size_bytes;
     size_t size_bytes = PLACE_HEAD_BYTES + body_bytes + 4;
+    assert(!top->is_seekable || (size_bytes == PLACE_BYTES && top->position <= MR_POSITION_MAX));
     unsigned char *bytes = malloc(size_bytes);
     if (bytes == nullptr) return mr_fail_memory(error, size_bytes);
     memcpy(bytes, place_magic, sizeof place_magic);
@@ -473,6 +479,7 @@ static int32_t read_statistics(const mr_pipeline *pipeline, mr_stage_statistics 
         mr_counters *c = &pipeline->counters[i];
         uint64_t slots = atomic_load_explicit(&c->room, memory_order_relaxed);
         uint64_t ready = atomic_load_explicit(&c->ready, memory_order_relaxed);
+        assert(c->stage != nullptr);
         if (ready > slots) ready = slots; /* counted one after the other */
         statistics[i] =
             (mr_stage_statistics){.stage = c->stage,

@@ -1,6 +1,7 @@
 /* Lane: what one worker keeps between elements, and the components of the element it works on. */
 #include "pipeline/pipeline.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 
@@ -16,6 +17,7 @@ void mr_value_deinit(mr_value *value)
 
 void mr_lane_clear(mr_lane *lane)
 {
+    assert(lane->count >= 0 && lane->count <= MR_COMPONENTS_MAX);
     for (int32_t i = 0; i < lane->count; i++) mr_value_deinit(&lane->values[i]);
     mr_tensor_deinit(&lane->keep);
     lane->count = 0;
@@ -35,6 +37,8 @@ void mr_lane_deinit(mr_lane *lane)
 
 void mr_lane_take_bytes(mr_lane *lane, char *bytes, size_t size_bytes)
 {
+    assert(lane->bytes != nullptr || lane->capacity_bytes == 0);
+    assert(bytes != nullptr || size_bytes == 0);
     if (lane->is_mapped)
         munmap(lane->bytes, lane->capacity_bytes);
     else
@@ -56,6 +60,7 @@ mr_status mr_lane_reserve(mr_lane *lane, size_t size_bytes, mr_error *error)
         mr_lane_take_bytes(lane, bytes, capacity_bytes);
         return MR_OK;
     }
+    assert(lane->bytes == nullptr && lane->reserve != nullptr);
     /* Pages of its own: malloc keeps what one thread after the other gives back. */
     lane->reserve(lane, capacity_bytes);
     char *bytes = mmap(nullptr, capacity_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -72,6 +77,7 @@ static size_t lane_bytes(const mr_lane *lane)
 
 size_t mr_lane_trim(mr_lane *lane)
 {
+    assert(lane->count == 0);
     size_t size_bytes = lane_bytes(lane);
     if (size_bytes <= KEPT_BYTES) return size_bytes;
     if (lane->capacity_bytes > KEPT_BYTES) mr_lane_take_bytes(lane, nullptr, 0);
@@ -85,6 +91,7 @@ size_t mr_lane_trim(mr_lane *lane)
 
 void mr_value_take(mr_value *value, mr_tensor *tensor)
 {
+    assert(value->tensor.buffer == nullptr);
     value->dtype = tensor->dtype;
     value->shape = tensor->shape;
     value->data = tensor->data;
@@ -95,6 +102,7 @@ void mr_value_take(mr_value *value, mr_tensor *tensor)
 
 mr_status mr_value_to_tensor(mr_value *value, mr_tensor *tensor, mr_error *error)
 {
+    assert(mr_shape_count(value->shape) >= 0);
     if (value->tensor.buffer != nullptr) {
         *tensor = value->tensor;
         value->tensor = (mr_tensor){0};
@@ -107,6 +115,7 @@ mr_status mr_value_to_tensor(mr_value *value, mr_tensor *tensor, mr_error *error
 mr_status mr_lane_view(mr_lane *lane, mr_element *element, mr_error *error)
 {
     (void)error;
+    assert(lane->count >= 0 && lane->count <= MR_COMPONENTS_MAX);
     element->count = lane->count;
     for (int32_t i = 0; i < lane->count; i++) {
         const mr_value *value = &lane->values[i];
@@ -119,6 +128,7 @@ mr_status mr_lane_view(mr_lane *lane, mr_element *element, mr_error *error)
 
 void mr_payload_view(const mr_payload *payload, mr_element *element)
 {
+    assert(payload->count >= 0 && payload->count <= MR_COMPONENTS_MAX);
     element->count = payload->count;
     for (int32_t i = 0; i < payload->count; i++) element->tensors[i] = payload->tensors[i];
 }

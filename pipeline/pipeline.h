@@ -28,6 +28,7 @@
 #include "pipeline/place.h"
 #include "pipeline/watch.h"
 
+#include <assert.h>
 #include <millrace/dataset.h>
 #include <stdatomic.h>
 
@@ -182,6 +183,7 @@ static inline mr_status mr_stage_next(mr_stage *stage, mr_item *item, mr_error *
 {
     uint64_t before = stage->position;
     mr_status status = stage->functions->next(stage, item, error);
+    assert(stage->position <= before + 1);
     if (status == MR_RESOURCE_EXHAUSTED && (stage->input != nullptr || stage->child_count > 0)) {
         stage->position = before;
         stage->is_lost = true;

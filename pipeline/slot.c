@@ -18,6 +18,7 @@ static bool must_be_joined(const mr_element_spec *spec, int32_t i, const mr_pad 
 mr_status mr_slot_plan_init(mr_slot_plan *plan, const mr_element_spec *spec, const mr_pad *pads, int32_t rows,
                             bool is_batch, const mr_run *run, mr_error *error)
 {
+    assert(rows >= 1 && spec->count >= 1 && spec->count <= MR_COMPONENTS_MAX);
     *plan = (mr_slot_plan){.run = run, .rows = rows, .is_batch = is_batch, .count = spec->count};
     for (int32_t i = 0; i < spec->count; i++) {
         mr_column_plan *column = &plan->columns[i];
@@ -63,6 +64,7 @@ static mr_status allocate(const mr_run *run, size_t size_bytes, mr_buffer **buff
 mr_status mr_slot_new(const mr_slot_plan *plan, mr_slot **slot, mr_error *error)
 {
     size_t rows = (size_t)plan->rows;
+    assert(plan->rows >= 1 && plan->count >= 1);
     *slot = nullptr;
     mr_slot *made = calloc(1, sizeof *made);
     if (made == nullptr) return mr_fail_memory(error, sizeof *made);
@@ -105,6 +107,7 @@ mr_status mr_slot_new(const mr_slot_plan *plan, mr_slot **slot, mr_error *error)
 size_t mr_slot_rows_bytes(const mr_slot *slot, int32_t begin, int32_t end)
 {
     size_t size_bytes = 0;
+    assert(begin >= 0 && begin <= end && end <= slot->plan->rows);
     for (int32_t c = 0; c < slot->plan->count; c++) {
         const mr_column *column = &slot->columns[c];
         for (int32_t r = begin; column->texts != nullptr && r < end; r++) size_bytes += column->texts[r].capacity_bytes;
@@ -155,6 +158,7 @@ static void trim(mr_column *column, int32_t rows)
 
 void mr_slot_clear(mr_slot *slot)
 {
+    assert(slot->rows >= 0 && slot->rows <= slot->plan->rows && slot->taken - slot->done >= 0);
     for (int32_t r = 0; r < slot->rows; r++) {
         mr_item_deinit(&slot->items[r]);
         slot->is_row_done[r] = false;
@@ -206,6 +210,7 @@ bool mr_slot_is_free(const mr_slot *slot)
 
 static char *row_data(const mr_slot *slot, int32_t component, int32_t row)
 {
+    assert(row >= 0 && row < slot->plan->rows && slot->plan->columns[component].kind == MR_COLUMN_FIXED);
     return (char *)mr_buffer_data(slot->columns[component].buffer) +
            (size_t)row * slot->plan->columns[component].row_bytes;
 }
@@ -239,6 +244,7 @@ static mr_status fail_shape(int32_t component, mr_shape found, mr_shape expected
 
 mr_status mr_slot_place(mr_slot *slot, int32_t row, mr_lane *lane, mr_error *error)
 {
+    assert(row >= 0 && row < slot->rows && lane->count == slot->plan->count);
     for (int32_t c = 0; c < slot->plan->count; c++) {
         const mr_column_plan *plan = &slot->plan->columns[c];
         mr_value *value = &lane->values[c];
@@ -252,6 +258,7 @@ mr_status mr_slot_place(mr_slot *slot, int32_t row, mr_lane *lane, mr_error *err
                 memcpy(lane->rows[c], value->data, plan->row_bytes);
             break;
         case MR_COLUMN_STRINGS:
+            assert(value->dtype == MR_STRING && value->shape.rank == 0);
             MR_TRY(place_text(&slot->columns[c].texts[row], *(const mr_string *)value->data, error));
             break;
         case MR_COLUMN_LOOSE:
@@ -272,11 +279,13 @@ static mr_error *keep(const mr_error *error)
 
 void mr_slot_fail_row(mr_slot *slot, int32_t row, const mr_error *error)
 {
+    assert(row >= 0 && row < slot->plan->rows && slot->failures[row] == nullptr);
     slot->failures[row] = keep(error);
 }
 
 void mr_slot_fail(mr_slot *slot, const mr_error *error)
 {
+    assert(slot->failure == nullptr);
     slot->failure = keep(error);
 }
 
@@ -300,6 +309,7 @@ static mr_shape batch_shape(int32_t rows, mr_shape shape)
 static mr_status assemble_strings(mr_slot *slot, int32_t component, mr_tensor *result, mr_error *error)
 {
     mr_column *column = &slot->columns[component];
+    assert(column->texts != nullptr && (column->buffer == nullptr || mr_buffer_is_unique(column->buffer)));
     size_t size_bytes = (size_t)slot->rows * sizeof(mr_string);
     for (int32_t r = 0; r < slot->rows; r++)
         if (__builtin_add_overflow(size_bytes, column->texts[r].size_bytes, &size_bytes))
@@ -342,6 +352,7 @@ static mr_status assemble_loose(mr_slot *slot, int32_t component, mr_tensor *res
 
 mr_status mr_slot_assemble(mr_slot *slot, mr_error *error)
 {
+    assert(slot->rows >= 1 && slot->result_count == 0 && slot->plan->is_batch);
     for (int32_t c = 0; c < slot->plan->count; c++) {
         const mr_column_plan *plan = &slot->plan->columns[c];
         mr_tensor *results = &slot->results[slot->result_count];
@@ -370,6 +381,7 @@ mr_status mr_slot_assemble(mr_slot *slot, mr_error *error)
 mr_status mr_slot_take_row(mr_slot *slot, int32_t row, mr_tensor *tensors, mr_error *error)
 {
     (void)error;
+    assert(row >= 0 && row < slot->rows && slot->is_row_done[row] && slot->failures[row] == nullptr);
     for (int32_t c = 0; c < slot->plan->count; c++) {
         const mr_column_plan *plan = &slot->plan->columns[c];
         if (plan->kind == MR_COLUMN_FIXED) {

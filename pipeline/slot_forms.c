@@ -3,6 +3,7 @@
 
 #include "base/stack.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,10 +11,12 @@ mr_status mr_slot_concatenate(const mr_tensor *rows, int32_t count, mr_dtype dty
                               mr_error *error)
 {
     size_t size_bytes = mr_dtype_size(dtype), used = 0;
+    assert(count >= 1 && mr_shape_count(shape) >= 0);
     if (dtype != MR_STRING) {
         MR_TRY(mr_tensor_init(result, dtype, shape, error));
         for (int32_t r = 0; r < count; r++) {
             size_t row_bytes = (size_t)mr_tensor_count(&rows[r]) * size_bytes;
+            assert(rows[r].dtype == dtype && row_bytes <= mr_tensor_size_bytes(result) - used);
             if (row_bytes > 0) memcpy((char *)result->data + used, rows[r].data, row_bytes);
             used += row_bytes;
         }
@@ -23,6 +26,7 @@ mr_status mr_slot_concatenate(const mr_tensor *rows, int32_t count, mr_dtype dty
     if (elements == nullptr) return mr_fail_memory(error, (size_t)mr_shape_count(shape) * sizeof *elements);
     for (int32_t r = 0; r < count; r++) {
         size_t row_count = (size_t)mr_tensor_count(&rows[r]);
+        assert(row_count <= (size_t)mr_shape_count(shape) - used);
         if (row_count > 0) memcpy(elements + used, rows[r].data, row_count * sizeof *elements);
         used += row_count;
     }
@@ -119,6 +123,7 @@ static mr_status make_splits(const mr_slot *slot, int32_t component, int32_t lev
 {
     const mr_pad *pad = slot->plan->columns[component].pad;
     const mr_tensor *rows = slot->columns[component].loose;
+    assert(level >= 0 && level < pad->ragged_rank);
     MR_TRY(mr_tensor_init(result, pad->splits_dtype, MR_SHAPE(count + 1), error));
     int64_t sum = 0, at = 0;
     bool is_narrow = pad->splits_dtype == MR_INT32;
@@ -219,6 +224,7 @@ int32_t mr_pad_tensors(const mr_pad *pad)
 mr_status mr_slot_assemble_pad(mr_slot *slot, int32_t component, mr_tensor *results, mr_error *error)
 {
     const mr_pad *pad = slot->plan->columns[component].pad;
+    assert(pad != nullptr && pad->join != MR_JOIN_EQUAL && slot->columns[component].loose != nullptr);
     if (pad->join == MR_JOIN_RAGGED) return assemble_ragged(slot, component, results, error);
     if (pad->join == MR_JOIN_SPARSE) return assemble_sparse(slot, component, results, error);
     return assemble_padded(slot, component, results, error);

@@ -1,6 +1,7 @@
 /* Order stages: what all of them share. */
 #include "pipeline/pipeline.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <time.h>
 
@@ -13,6 +14,7 @@ uint64_t mr_now_ns(void)
 
 mr_payload *mr_payload_new(int32_t count)
 {
+    assert(count >= 0 && count <= MR_COMPONENTS_MAX);
     mr_payload *payload = calloc(1, sizeof *payload + (size_t)count * sizeof(mr_tensor));
     if (payload != nullptr) payload->count = count;
     return payload;
@@ -31,6 +33,7 @@ static mr_status prepare(mr_stage *made, const mr_dataset *dataset, const mr_run
                          uint32_t purpose, mr_stage **stage, mr_error *error)
 {
     const mr_dataset_kind *kind = dataset->kind;
+    assert(kind->functions != nullptr && kind->stage_size_bytes >= sizeof(mr_stage));
     made->functions = kind->functions;
     made->dataset = dataset;
     made->run = run;
@@ -71,7 +74,10 @@ mr_status mr_stage_new_stream(const mr_dataset *dataset, mr_stage *const *childr
         free(kept);
         return mr_fail_memory(error, dataset->kind->stage_size_bytes);
     }
-    for (int32_t i = 0; i < count; i++) kept[i] = children[i];
+    for (int32_t i = 0; i < count; i++) {
+        assert(children[i] != nullptr);
+        kept[i] = children[i];
+    }
     made->children = kept;
     made->child_count = count;
     return prepare(made, dataset, run, counters, purpose, stage, error);
@@ -82,6 +88,7 @@ void mr_stage_free(mr_stage *stage)
 {
     while (stage != nullptr) {
         mr_stage *input = stage->input;
+        assert(stage->child_count == 0 || stage->children != nullptr);
         if (stage->functions->deinit != nullptr) stage->functions->deinit(stage);
         mr_stage_forget(stage);
         for (int32_t i = 0; i < stage->child_count; i++) mr_stage_free(stage->children[i]);
@@ -169,6 +176,7 @@ mr_status mr_stage_pass(mr_stage *stage, mr_error *error)
     uint64_t before = stage->position;
     mr_status status = mr_stage_next(stage, &item, error);
     mr_item_deinit(&item);
+    assert(stage->position == before || stage->position == before + 1);
     bool is_over = status == MR_OUT_OF_RANGE || status == MR_CANCELLED || status == MR_RESOURCE_EXHAUSTED;
     return is_over || stage->position == before ? status : MR_OK;
 }
@@ -187,6 +195,7 @@ mr_status mr_stage_seek_forward(mr_stage *stage, uint64_t position, mr_error *er
 mr_status mr_order_pull(mr_stage *stage, mr_item *item, mr_error *error)
 {
     uint64_t before = stage->input->position;
+    assert(stage->child_count == 0);
     mr_status status = mr_stage_next(stage->input, item, error);
     if (stage->input->position != before) stage->position++;
     MR_TRY(status);
@@ -202,6 +211,7 @@ mr_status mr_stream_begin(mr_stage *stage, uint64_t iteration, mr_error *error)
 
 mr_status mr_stream_pull(mr_stage *stage, mr_item *item, mr_error *error)
 {
+    assert(stage->child_count >= 1 && stage->input == nullptr);
     mr_stage *child = stage->children[0];
     uint64_t before = child->position;
     mr_status status = mr_stage_next(child, item, error);
@@ -211,6 +221,7 @@ mr_status mr_stream_pull(mr_stage *stage, mr_item *item, mr_error *error)
 
 void mr_stream_number(mr_stage *stage, mr_item *item)
 {
+    assert(stage->position < MR_POSITION_MAX);
     item->epoch = stage->iteration;
     item->number = stage->position++;
     mr_count(&stage->counters->elements, 1);

@@ -1,4 +1,5 @@
 /* Statistics as text: one line a stage. Numbers have four digits and a letter, so that columns hold whatever they count. */
+#include <assert.h>
 #include <millrace/dataset.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -32,6 +33,7 @@ static void put_number(text *t, uint64_t number)
     double value = (double)number * 1e-3;
     int letter = 0;
     for (; value >= 999.5; value *= 1e-3) letter++;
+    assert(letter < (int)sizeof letters);
     put(t, " %5.*f%c", value < 9.995 ? 2 : value < 99.95 ? 1 : 0, value, letters[letter]);
 }
 
@@ -47,6 +49,7 @@ static void put_seconds(text *t, uint64_t ns)
 
 static void put_stage(text *t, int32_t width, const mr_stage_statistics *s)
 {
+    assert(s->stage != nullptr && width > 0);
     put(t, "%-*.*s", (int)width, (int)width, s->stage);
     put_number(t, s->elements);
     put_number(t, s->bytes);

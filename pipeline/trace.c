@@ -2,6 +2,7 @@
  * so memory is bounded and a killed process leaves a file that opens. */
 #include "pipeline/pipeline.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -28,6 +29,7 @@ struct mr_trace {
 /* Lock held. */
 static void write_out(mr_trace *trace)
 {
+    assert(trace->size_bytes <= BUFFER_BYTES && trace->file >= 0);
     for (size_t at = 0; at < trace->size_bytes && trace->failure == 0;) {
         ssize_t written = write(trace->file, trace->buffer + at, trace->size_bytes - at);
         if (written > 0)
@@ -53,6 +55,7 @@ static void write_out(mr_trace *trace)
             memcpy(trace->buffer + trace->size_bytes, ",\n", 2);
             trace->size_bytes += 2;
         }
+        assert(trace->size_bytes + (size_t)size <= BUFFER_BYTES);
         memcpy(trace->buffer + trace->size_bytes, event, (size_t)size);
         trace->size_bytes += (size_t)size;
         trace->has_events = true;
@@ -77,6 +80,7 @@ static const char *escape(const char *name, char *text, size_t capacity)
         else
             text[at++] = (char)c;
     }
+    assert(at < capacity);
     text[at] = '\0';
     return text;
 }
@@ -128,6 +132,7 @@ mr_status mr_trace_stop(mr_trace *trace, mr_error *error)
         memcpy(trace->buffer, "\n]\n", 3);
         trace->size_bytes = 3;
         write_out(trace);
+        assert(trace->size_bytes == 0);
         if (close(trace->file) != 0 && trace->failure == 0) trace->failure = errno;
         trace->file = -1;
     }
@@ -164,6 +169,7 @@ void mr_trace_slots(mr_trace *trace, const char *name, uint32_t engine, uint64_t
                     uint64_t ready)
 {
     char text[400];
+    assert(ready <= in_flight);
     put_event(trace, now_ns,
               "{\"ph\":\"C\",\"name\":\"slots of %s %u\",\"pid\":%d,\"ts\":%s,\"args\":{\"working\":%llu,"
               "\"ready\":%llu}}",

@@ -1,11 +1,13 @@
 /* Rungs and what is held between them: see trail.h. */
 #include "pipeline/trail.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
 static void drop_rung(mr_trail *trail, uint64_t rung)
 {
+    assert(rung < trail->capacity && trail->bytes >= trail->rungs[rung].place.capacity_bytes);
     trail->bytes -= trail->rungs[rung].place.capacity_bytes;
     mr_place_deinit(&trail->rungs[rung].place);
 }
@@ -27,6 +29,7 @@ void mr_trail_deinit(mr_trail *trail)
 /* Rungs whose elements have all gone are of no use; the last is that of the elements to come. */
 static void drop_rungs(mr_trail *trail)
 {
+    assert(trail->count <= trail->capacity);
     uint64_t dead = 0;
     while (dead + 1 < trail->count && trail->rungs[dead].held == 0) drop_rung(trail, dead++);
     if (dead == 0) return;
@@ -49,6 +52,8 @@ mr_status mr_trail_step(mr_trail *trail, mr_stage *input, mr_error *error)
         trail->capacity = capacity;
     }
     mr_rung *rung = &trail->rungs[trail->count];
+    assert(trail->count < trail->capacity);
+    assert(trail->count == 0 || trail->rungs[trail->count - 1].position < input->position);
     *rung = (mr_rung){.position = input->position};
     mr_status status = mr_stage_save(input, &rung->place, error);
     trail->bytes += rung->place.capacity_bytes;
@@ -62,6 +67,7 @@ mr_status mr_trail_step(mr_trail *trail, mr_stage *input, mr_error *error)
 
 static mr_rung *rung_of(const mr_trail *trail, uint64_t origin)
 {
+    assert(trail->count > 0 && trail->rungs[0].position <= origin);
     uint64_t low = 0, high = trail->count;
     while (high - low > 1) {
         uint64_t middle = low + (high - low) / 2;
@@ -90,6 +96,7 @@ mr_status mr_trail_save(mr_trail *trail, mr_stage *input, mr_place *place, uint6
     *base = input->position;
     if (trail->count == 0) return mr_stage_save(input, place, error);
     const mr_rung *rung = &trail->rungs[0];
+    assert(rung->position <= input->position);
     *base = rung->position;
     MR_TRY(mr_place_put_bytes(place, rung->place.bytes, rung->place.size_bytes, error));
     return mr_place_put(place, input->position - rung->position, error);
@@ -139,6 +146,7 @@ mr_status mr_trail_refill(mr_trail *trail, mr_stage *input, uint64_t end, mr_hel
             continue;
         }
         MR_TRY(status);
+        assert(held[next].item->payload == nullptr);
         *held[next++].item = item;
         mr_trail_hold(trail, position);
     }

@@ -1,6 +1,7 @@
 /* The controller: see tuner.h. */
 #include "pipeline/tuner.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -20,6 +21,7 @@ constexpr int32_t DEPTH_PLENTY = 8, DEPTH_ENOUGH = 4;
 
 void mr_tuner_init(mr_tuner *tuner, int32_t threads_max, int32_t processors, size_t budget_bytes)
 {
+    assert(threads_max >= 1 && processors >= 1);
     *tuner = (mr_tuner){.threads_max = threads_max,
                         .processors = processors,
                         .budget_bytes = budget_bytes,
@@ -78,6 +80,7 @@ static void begin_window(mr_tuner *tuner, uint64_t now_ns, uint64_t elements, co
 static mr_tuner_window end_window(const mr_tuner *tuner, uint64_t now_ns, uint64_t elements,
                                   const mr_engine_gauge *gauges, int32_t count)
 {
+    assert(now_ns >= tuner->start_ns && elements >= tuner->start && count >= 1);
     double ns = (double)(now_ns - tuner->start_ns);
     mr_tuner_window window = {.seconds = ns * 1e-9, .rate = (double)(elements - tuner->start) * 1e9 / ns};
     /* Slots that are ready together come in bursts: nothing is faster than it is made. */
@@ -108,6 +111,7 @@ static bool was_tried(const mr_tuner *tuner, mr_tuner_setting s)
 
 static void note_tried(mr_tuner *tuner, mr_tuner_setting setting)
 {
+    assert(tuner->tried_count >= 0 && tuner->tried_count <= MR_TUNER_TRIED_MAX);
     if (tuner->tried_count < MR_TUNER_TRIED_MAX) tuner->tried[tuner->tried_count++] = setting;
 }
 
@@ -129,6 +133,7 @@ static void forget_others(mr_tuner *tuner, int32_t engine, const mr_engine_gauge
     int32_t kept = 0;
     for (int32_t i = 0; i < tuner->tried_count; i++) {
         mr_tuner_setting t = tuner->tried[i];
+        assert(t.engine >= 0 && t.engine < MR_TUNER_ENGINES_MAX);
         if (t.engine == engine || t.threads <= gauges[t.engine].threads) tuner->tried[kept++] = t;
     }
     tuner->tried_count = kept;
@@ -152,6 +157,7 @@ static const char *plural(int32_t number)
 /* True when it is to be tried: it is another setting, allowed, and was not tried before. */
 [[gnu::format(printf, 3, 4)]] static bool propose(const chooser *c, mr_tuner_setting s, const char *format, ...)
 {
+    assert(s.engine >= 0 && s.engine < c->count && s.depth >= 1 && s.reads >= 0);
     const mr_engine_gauge *g = &c->gauges[s.engine];
     if (s.threads == g->threads && s.depth == g->depth && s.reads == g->reads) return false;
     if (s.threads < (g->may_be_inline ? 0 : 1) || s.threads > g->threads_max) return false;
@@ -353,6 +359,7 @@ static bool try_next(mr_tuner *tuner, uint64_t now_ns, uint64_t elements, const 
     chooser c = {tuner, gauges, count, 0, window, decision};
     for (int32_t e = 0; e < count; e++) c.threads += gauges[e].threads;
     if (!choose(&c)) return settle(tuner, decision);
+    assert(decision->has_setting && decision->setting.engine >= 0 && decision->setting.engine < count);
     const mr_engine_gauge *changed = &gauges[decision->setting.engine];
     tuner->before = (mr_tuner_setting){decision->setting.engine, changed->threads, changed->depth, changed->reads};
     tuner->trial = decision->setting;
@@ -376,6 +383,7 @@ static bool is_kept(const mr_tuner *tuner)
 static bool undo(mr_tuner *tuner, const mr_engine_gauge *gauges, mr_tuner_decision *decision)
 {
     const mr_tuner_setting *trial = &tuner->trial, *before = &tuner->before;
+    assert(tuner->phase == MR_TUNER_TRIAL && trial->engine == before->engine);
     const char *name = gauges[before->engine].name;
     *decision = (mr_tuner_decision){.has_setting = true, .setting = *before};
     char change[96];
@@ -410,6 +418,7 @@ static bool watch_rate(mr_tuner *tuner, const mr_tuner_window *window, mr_tuner_
 bool mr_tuner_step(mr_tuner *tuner, uint64_t now_ns, uint64_t elements, const mr_engine_gauge *gauges, int32_t count,
                    mr_tuner_decision *decision)
 {
+    assert(count >= 1 && count <= MR_TUNER_ENGINES_MAX);
     const mr_engine_gauge *top = &gauges[count - 1];
     if (tuner->is_skipping) {
         begin_window(tuner, now_ns, elements, gauges, count);

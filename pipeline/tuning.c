@@ -4,6 +4,7 @@
 
 #include "base/pool.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -51,6 +52,7 @@ void mr_tuning_free(mr_tuning *tuning)
 
 void mr_tuning_add(mr_tuning *tuning, mr_stage *engine)
 {
+    assert(tuning->count >= 0 && tuning->count <= MR_TUNER_ENGINES_MAX);
     if (tuning->count < MR_TUNER_ENGINES_MAX) {
         tuning->engines[tuning->count++] = engine;
         return;
@@ -83,6 +85,7 @@ void mr_tuning_begin(mr_tuning *tuning)
 
 static void look(mr_tuning *tuning, uint64_t now_ns)
 {
+    assert(tuning->count >= 1 && tuning->count <= MR_TUNER_ENGINES_MAX);
     mr_engine_gauge gauges[MR_TUNER_ENGINES_MAX];
     mr_tuner_decision decision;
     size_t kept_bytes = atomic_load_explicit(&tuning->budget->kept_bytes, memory_order_relaxed), limit_bytes;
@@ -92,6 +95,7 @@ static void look(mr_tuning *tuning, uint64_t now_ns)
     if (!mr_tuner_step(&tuning->tuner, now_ns, tuning->elements, gauges, tuning->count, &decision)) return;
     if (decision.has_setting) {
         const mr_tuner_setting *setting = &decision.setting;
+        assert(setting->engine >= 0 && setting->engine < tuning->count);
         mr_engine_set(tuning->engines[setting->engine], setting->threads, setting->depth, setting->reads);
         tuning->tuned.decisions++;
     }
@@ -106,6 +110,7 @@ static void tick(mr_tuning *tuning)
     tuning->tick_ns = now_ns;
     if (gap_ns < TICK_NS / 2 && tuning->stride < STRIDE_MAX) tuning->stride *= 2;
     if (gap_ns > TICK_NS * 2 && tuning->stride > 1) tuning->stride /= 2;
+    assert(tuning->stride >= 1 && tuning->stride <= STRIDE_MAX);
     tuning->left = tuning->stride;
     if (mr_tuner_is_due(&tuning->tuner, now_ns, tuning->elements)) look(tuning, now_ns);
 }

@@ -6,6 +6,7 @@
 #ifndef MR_PIPELINE_WATCH_H
 #define MR_PIPELINE_WATCH_H
 
+#include <assert.h>
 #include <millrace/dataset.h>
 #include <stdatomic.h>
 
@@ -32,6 +33,7 @@ static inline void mr_note_stage(mr_note *note, const char *stage)
 }
 static inline void mr_note_element(mr_note *note, uint64_t number, mr_note_kind kind)
 {
+    assert((unsigned)kind <= MR_NOTE_PULL);
     atomic_store_explicit(&note->element, number << 2 | (uint64_t)kind, memory_order_relaxed);
 }
 static inline void mr_note_since(mr_note *note, uint64_t now_ns)
