@@ -1,26 +1,48 @@
-/* Runs the input of a training alone, and shows what it does: how fast your pictures come, and what they wait for.
+/* Runs the input of a training alone, and shows what it does: how fast your images come, and what they wait for.
  *
- *     feed-images 'records/pets-train-*.tfrecord'                  one epoch; on a terminal a live table of its stages
- *     feed-images records/a.tfrecord records/b.tfrecord --epochs 3 --threads 2        a fixed number of threads; otherwise they are tuned
- *     feed-images 'records/pets-*' --trace trace.json                   for ui.perfetto.dev
+ *     feed-images records                                  all records of a directory; on a terminal a live table
+ *     feed-images 'records/pets-train-*.tfrecord' --epochs 3 --threads 2     a fixed number of threads, not tuned
+ *     feed-images records --trace trace.json                                 for ui.perfetto.dev
  *
  * The digest of the last line is the same at any number of threads and on any machine, as long as records, seed and epochs
- * are. A picture that cannot be used is told of and left out. */
+ * are. An image that cannot be used is reported, and its batch is left out. */
 #include <getopt.h>
 #include <millrace/millrace.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
-enum { SIZE = 224, BATCH = 64, ROWS_MAX = 40, COLUMNS_MAX = 100 };
+enum { SIZE = 224, BATCH = 64, BUFFER = 1000, ROWS_MAX = 40, COLUMNS_MAX = 100 };
+
+static const char usage[] = "usage: feed-images [OPTION]... RECORDS...\n"
+                            "Run the input pipeline of a training alone and show how fast images come.\n"
+                            "\n"
+                            "RECORDS is a directory with *.tfrecord files, as tfrecord-make writes it, a\n"
+                            "file, or one quoted pattern ('records/pets-train-*.tfrecord').\n"
+                            "\n"
+                            "  --epochs N    passes over the records (default 1)\n"
+                            "  --threads N   threads, 1 to 1024 (default 0: tuned while it runs)\n"
+                            "  --seed N      seed of the order and of random crops and flips (default 1)\n"
+                            "  --trace FILE  write a Chrome trace, for ui.perfetto.dev\n"
+                            "  --help        print this help\n";
+
 typedef struct arguments {
     const char *trace;
     int64_t epochs, threads;
     uint64_t seed;
 } arguments;
+
+/* The table is drawn over itself: the cursor goes up over its lines, and each is written again. */
+typedef struct display {
+    mr_iterator *iterator;
+    int lines; /* of the table, on the screen */
+    double start, shown;
+    int64_t images;
+} display;
 
 static double now(void)
 {
@@ -29,52 +51,76 @@ static double now(void)
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-/* The table where it was before: the cursor goes up over its lines, each is written anew. */
-typedef struct display {
-    mr_iterator *iterator;
-    int lines; /* on the screen */
-    double shown;
-} display;
+static int terminal_columns(void)
+{
+    struct winsize size = {0};
+    int columns = ioctl(2, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
+    return columns < COLUMNS_MAX ? columns : COLUMNS_MAX;
+}
 
+/* Lines are cut where the terminal ends: one that wraps would take two. */
 static void show(display *d)
 {
     char text[ROWS_MAX * (COLUMNS_MAX + 1)];
-    struct winsize size = {0};
-    int columns = ioctl(2, TIOCGWINSZ, &size) == 0 && size.ws_col < COLUMNS_MAX ? size.ws_col : COLUMNS_MAX;
-    mr_iterator_statistics_text(d->iterator, columns, text, sizeof text);
+    int columns = terminal_columns();
+    mr_iterator_statistics_text(d->iterator, columns, text, sizeof text - 100);
+    double seconds = now() - d->start;
+    snprintf(text + strlen(text), 100, "%lld images in %.1f s, %.0f images/s\n", (long long)d->images, seconds,
+             (double)d->images / seconds);
     if (d->lines > 0) fprintf(stderr, "\033[%dA", d->lines);
     d->lines = 0;
     for (char *line = text, *end; (end = strchr(line, '\n')) != nullptr; line = end + 1, d->lines++)
-        fprintf(stderr, "\033[2K%.*s", (int)(end - line + 1), line);
+        fprintf(stderr, "\033[2K%.*s\n", (int)(end - line < columns ? end - line : columns), line);
     d->shown = now();
 }
 
-static void tell(display *d, const char *what)
+static void report(display *d, const char *text)
 {
-    fprintf(stderr, "%s%s\n", d->lines > 0 ? "\033[2K" : "", what);
-    d->lines = 0; /* the next table stands below */
+    fprintf(stderr, "%s%s\n", d->lines > 0 ? "\033[2K" : "", text);
+    d->lines = 0; /* the next table is drawn below */
 }
 
-static void tell_tuned(void *context, const char *line)
+/* An element of this pipeline is an image. */
+static void report_tuned(void *context, const char *line)
 {
-    tell(context, line);
+    static const char unit[] = "elements/s";
+    const char *at = strstr(line, unit);
+    char text[400];
+    snprintf(text, sizeof text, "%.*s%s%s", (int)(at == nullptr ? strlen(line) : (size_t)(at - line)), line,
+             at == nullptr ? "" : "images/s", at == nullptr ? "" : at + strlen(unit));
+    report(context, text);
 }
 
 /* Called from another thread while this one waits. */
-static void tell_stuck(void *context, uint64_t waited_ns, const mr_thread_work *threads, int32_t count)
+static void report_stuck(void *context, uint64_t waited_ns, const mr_thread_work *threads, int32_t count)
 {
     (void)context;
-    fprintf(stderr, "nothing came for %.0f s\n", (double)waited_ns * 1e-9);
+    fprintf(stderr, "no batch for %.0f s\n", (double)waited_ns * 1e-9);
     for (int32_t i = 0; i < count; i++)
         if (threads[i].stage != nullptr)
             fprintf(stderr, "  %s, %s: for %.1f s\n", threads[i].stage, threads[i].where,
                     (double)threads[i].since_ns * 1e-9);
 }
 
+/* The records of a directory, of a pattern, or of files. */
+static mr_dataset *records(const char *const *paths, int count)
+{
+    struct stat about;
+    char pattern[4096];
+    if (count > 1) return mr_dataset_record_files(paths, count);
+    bool is_directory = stat(paths[0], &about) == 0 && S_ISDIR(about.st_mode);
+    snprintf(pattern, sizeof pattern, is_directory ? "%s/*.tfrecord" : "%s", paths[0]);
+    return mr_dataset_records(pattern);
+}
+
 static mr_dataset *input(const char *const *paths, int count, const arguments *a)
 {
-    mr_dataset *d = count == 1 ? mr_dataset_records(paths[0]) : mr_dataset_record_files(paths, count);
-    d = mr_dataset_repeat(mr_dataset_shuffle(d, .seed = a->seed), a->epochs);
+    mr_dataset *d = records(paths, count);
+    /* Compressed records have no random access, which a global shuffle needs. */
+    bool is_stream = mr_dataset_status(d, nullptr) == MR_OK && mr_dataset_cardinality(d) == MR_CARDINALITY_UNKNOWN;
+    if (is_stream)
+        fprintf(stderr, "feed-images: no random access to compressed records: shuffling %d at a time\n", BUFFER);
+    d = mr_dataset_repeat(mr_dataset_shuffle(d, .buffer = is_stream ? BUFFER : 0, .seed = a->seed), a->epochs);
     mr_feature features[] = {{"image/encoded", MR_STRING}, {"image/class/label", MR_INT64}};
     d = mr_dataset_parse_example(d, features, 2);
     mr_image_options image = {.height = SIZE, .width = SIZE, .mean = {124, 117, 104}, .deviation = {59, 57, 57}};
@@ -84,18 +130,17 @@ static mr_dataset *input(const char *const *paths, int count, const arguments *a
     return mr_dataset_prefetch(mr_dataset_batch(d, BATCH), 0);
 }
 
-static mr_status feed(mr_iterator *iterator, display *d, mr_error *error)
+static mr_status feed(display *d, mr_error *error)
 {
     mr_element batch = {0};
     mr_status status;
-    int64_t images = 0, failed = 0;
-    double start = now();
-    d->iterator = iterator;
-    while ((status = mr_iterator_next(iterator, &batch, error)) != MR_OUT_OF_RANGE) {
+    int64_t failed = 0;
+    d->start = now();
+    while ((status = mr_iterator_next(d->iterator, &batch, error)) != MR_OUT_OF_RANGE) {
         if (status == MR_OK) {
-            images += batch.tensors[0].shape.dims[0];
+            d->images += batch.tensors[0].shape.dims[0];
         } else if (status == MR_DATA_LOSS || status == MR_INVALID_ARGUMENT) {
-            tell(d, error->message);
+            report(d, error->message);
             failed++;
         } else {
             break;
@@ -105,43 +150,52 @@ static mr_status feed(mr_iterator *iterator, display *d, mr_error *error)
     mr_element_deinit(&batch);
     if (status != MR_OUT_OF_RANGE) return status;
     if (isatty(2)) show(d);
-    double seconds = now() - start;
-    printf("%lld images in %.2f s, %.0f images/s, %lld batches failed, digest %016llx\n", (long long)images, seconds,
-           (double)images / seconds, (long long)failed, (unsigned long long)mr_iterator_digest(iterator));
-    return mr_iterator_trace_stop(iterator, error);
+    double seconds = now() - d->start;
+    printf("%lld images in %.2f s, %.0f images/s, %lld batches failed, digest %016llx\n", (long long)d->images, seconds,
+           (double)d->images / seconds, (long long)failed, (unsigned long long)mr_iterator_digest(d->iterator));
+    return mr_iterator_trace_stop(d->iterator, error);
 }
 
-static const char usage[] = "usage: feed-images RECORDS… [--epochs 1] [--threads N] [--seed 1] [--trace FILE]";
+/* An option's number, or the end of the program with a sentence. */
+static int64_t number(const char *option, const char *text, int64_t least, int64_t most)
+{
+    char *end;
+    int64_t value = strtoll(text, &end, 10);
+    if (end != text && *end == '\0' && value >= least && value <= most) return value;
+    fprintf(stderr, "feed-images: --%s %s: not a number from %lld to %lld\n", option, text, (long long)least,
+            (long long)most);
+    exit(2);
+}
+
 int main(int argc, char **argv)
 {
     arguments a = {.epochs = 1, .seed = 1};
     const struct option options[] = {{"epochs", 1, 0, 'e'}, {"threads", 1, 0, 'n'}, {"seed", 1, 0, 's'},
                                      {"trace", 1, 0, 't'},  {"help", 0, 0, 'h'},    {}};
     int option;
-    while ((option = getopt_long(argc, argv, "", options, nullptr)) != -1 && option != '?' && option != 'h') {
-        if (option == 'e') a.epochs = strtoll(optarg, nullptr, 10);
-        if (option == 'n') a.threads = strtoll(optarg, nullptr, 10);
-        if (option == 's') a.seed = strtoull(optarg, nullptr, 10);
+    while ((option = getopt_long(argc, argv, "", options, nullptr)) != -1) {
+        if (option == 'h') return fputs(usage, stdout), 0;
+        if (option == '?') return fputs("Try 'feed-images --help'.\n", stderr), 2;
+        if (option == 'e') a.epochs = number("epochs", optarg, 1, INT32_MAX);
+        if (option == 'n') a.threads = number("threads", optarg, 0, 1024);
+        if (option == 's') a.seed = (uint64_t)number("seed", optarg, 0, INT64_MAX);
         if (option == 't') a.trace = optarg;
     }
-    if (option == 'h') return puts(usage), 0;
-    if (option == '?' || optind == argc || a.epochs < 1 || a.threads < 0 || a.threads > 1024)
-        return fprintf(stderr, "%s\n", usage), 2;
+    if (optind == argc) return fputs("feed-images: no RECORDS\nTry 'feed-images --help'.\n", stderr), 2;
     mr_error error = {0};
     mr_dataset *d = input((const char *const *)argv + optind, argc - optind, &a);
-    mr_iterator *iterator = nullptr;
     display shown = {0};
     mr_iterator_options with = {.threads = (int32_t)a.threads,
                                 .trace_path = a.trace,
                                 .digest = true,
-                                .tuned = tell_tuned,
+                                .tuned = report_tuned,
                                 .tuned_context = &shown,
                                 .watchdog_ns = 10'000'000'000,
-                                .watchdog = tell_stuck};
-    mr_status status = mr_iterator_new(d, &with, &iterator, &error);
-    if (status == MR_OK) status = feed(iterator, &shown, &error);
+                                .watchdog = report_stuck};
+    mr_status status = mr_iterator_new(d, &with, &shown.iterator, &error);
+    if (status == MR_OK) status = feed(&shown, &error);
     if (status != MR_OK) fprintf(stderr, "feed-images: %s\n", error.message);
-    mr_iterator_free(iterator);
+    mr_iterator_free(shown.iterator);
     mr_dataset_free(d);
     return status == MR_OK ? 0 : 1;
 }

@@ -15,7 +15,7 @@
 
 /* A few unusable files among many photographs are normal and do not change what is learned. More of them are a fault of the
  * disk or of the conversion, which should be looked at before hours of training. */
-enum { SIZE = 64, BATCH = 32, BAD_RECORDS_MAX = 10 };
+enum { SIZE = 64, BATCH = 32, BUFFER = 1000, BAD_RECORDS_MAX = 10 };
 
 /* Records that cannot be used, each counted once however many epochs meet it. */
 typedef struct bad_records {
@@ -54,7 +54,11 @@ static void pictures(mr_graph *g, const arguments *a, bool training, mr_output b
     char pattern[4096];
     snprintf(pattern, sizeof pattern, "%s/*-%s-*.tfrecord", a->records, training ? "train" : "validation");
     mr_dataset *d = mr_dataset_records(pattern);
-    if (training) d = mr_dataset_repeat(mr_dataset_shuffle(d, .seed = 1), MR_FOREVER);
+    /* Compressed records have no random access, which a global shuffle needs. */
+    bool is_stream = mr_dataset_status(d, nullptr) == MR_OK && mr_dataset_cardinality(d) == MR_CARDINALITY_UNKNOWN;
+    if (training && is_stream)
+        fprintf(stderr, "train-images: no random access to compressed records: shuffling %d at a time\n", BUFFER);
+    if (training) d = mr_dataset_repeat(mr_dataset_shuffle(d, .buffer = is_stream ? BUFFER : 0, .seed = 1), MR_FOREVER);
     mr_feature features[] = {{"image/encoded", MR_STRING}, {"image/class/label", MR_INT64}};
     d = mr_dataset_parse_example(d, features, 2);
     mr_image_options image = {.height = SIZE, .width = SIZE, .mean = {124, 117, 104}, .deviation = {59, 57, 57}};

@@ -368,6 +368,7 @@ void mr_engine_measure(mr_stage *stage, mr_engine_gauge *gauge)
                                .slots = engine->window_max,
                                .ready = (int32_t)engine->ready_count,
                                .slot_rows = engine->plan.batch != nullptr ? 1 : engine->slots.rows,
+                               .batch_rows = engine->plan.batch != nullptr ? engine->slots.rows : 1,
                                .made = engine->plan.drops              ? 0
                                        : engine->plan.batch != nullptr ? (double)engine->rows_done / engine->slots.rows
                                                                        : (double)engine->rows_done,

@@ -49,7 +49,8 @@ typedef struct mr_engine_gauge {
     size_t slot_bytes;
     int32_t slots;        /* in flight at most */
     int32_t ready;        /* of these, complete */
-    int32_t slot_rows;    /* single elements in a slot; 1 for batches */
+    int32_t slot_rows;    /* elements delivered from a slot; 1 for batches */
+    int32_t batch_rows;   /* single elements in a full batch; 1 without batch */
     double made;          /* elements that the work so far comes to; 0 when nobody knows, because some fall */
     int32_t reads;        /* rows of files asked for ahead; 0: none, there is no file or it is in memory */
     uint64_t rows_asked;  /* in slots that were asked for */

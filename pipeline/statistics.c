@@ -1,4 +1,5 @@
-/* Statistics as text: one line a stage. Numbers have four digits and a letter, so that columns hold whatever they count. */
+/* Statistics as text: one line a stage. Numbers have four digits, a letter and their unit, so that columns hold whatever they
+ * count. */
 #include <assert.h>
 #include <millrace/dataset.h>
 #include <stdarg.h>
@@ -22,38 +23,38 @@ typedef struct text {
     if (size > 0) t->size_bytes += (size_t)size;
 }
 
-/* "17", "9.53k", "12.3M": at most 5 characters. */
-static void put_number(text *t, uint64_t number)
+/* "17", "9.53k", "12.3M": at most 5 characters, and the unit's. */
+static void put_number(text *t, uint64_t number, const char *unit)
 {
     static const char letters[] = {'k', 'M', 'G', 'T', 'P', 'E'};
     if (number < 10000) {
-        put(t, " %6u", (unsigned)number);
+        put(t, " %5u%s", (unsigned)number, unit);
         return;
     }
     double value = (double)number * 1e-3;
     int letter = 0;
     for (; value >= 999.5; value *= 1e-3) letter++;
     assert(letter < (int)sizeof letters);
-    put(t, " %5.*f%c", value < 9.995 ? 2 : value < 99.95 ? 1 : 0, value, letters[letter]);
+    put(t, " %4.*f%c%s", value < 9.995 ? 2 : value < 99.95 ? 1 : 0, value, letters[letter], unit);
 }
 
-/* Seconds: "0.012", "34.56", "12345". */
+/* Seconds: "0.012s", "34.56s", "12345s". */
 static void put_seconds(text *t, uint64_t ns)
 {
     double seconds = (double)ns * 1e-9;
     if (seconds < 99999)
-        put(t, " %5.*f", seconds < 9.9995 ? 3 : seconds < 99.995 ? 2 : seconds < 999.95 ? 1 : 0, seconds);
+        put(t, " %5.*fs", seconds < 9.9995 ? 3 : seconds < 99.995 ? 2 : seconds < 999.95 ? 1 : 0, seconds);
     else
-        put(t, " %4.0fk", seconds * 1e-3);
+        put(t, " %4.0fks", seconds * 1e-3);
 }
 
 static void put_stage(text *t, int32_t width, const mr_stage_statistics *s)
 {
     assert(s->stage != nullptr && width > 0);
     put(t, "%-*.*s", (int)width, (int)width, s->stage);
-    put_number(t, s->elements);
-    put_number(t, s->bytes);
-    put_number(t, s->held_bytes);
+    put_number(t, s->elements, "");
+    put_number(t, s->bytes, "B");
+    put_number(t, s->held_bytes, "B");
     put_seconds(t, s->busy_ns);
     put_seconds(t, s->input_wait_ns);
     put_seconds(t, s->output_wait_ns);
@@ -66,13 +67,15 @@ static void put_stage(text *t, int32_t width, const mr_stage_statistics *s)
 size_t mr_iterator_statistics_text(mr_iterator *iterator, int32_t columns, char *bytes, size_t capacity_bytes)
 {
     /* What the numbers take, and names of stages. */
-    constexpr int32_t NUMBERS = 44, NAME_MAX = 28;
+    constexpr int32_t NUMBERS = 46, NAME_MAX = 28, NAME_MIN = 14;
     mr_stage_statistics stages[STAGES_SHOWN];
     int32_t count = mr_iterator_statistics(iterator, stages, STAGES_SHOWN);
-    int32_t width = columns - NUMBERS < 16 ? 16 : columns - NUMBERS > NAME_MAX ? NAME_MAX : columns - NUMBERS;
+    int32_t width = columns - NUMBERS < NAME_MIN   ? NAME_MIN
+                    : columns - NUMBERS > NAME_MAX ? NAME_MAX
+                                                   : columns - NUMBERS;
     text t = {.bytes = bytes, .capacity_bytes = capacity_bytes};
     if (capacity_bytes > 0) bytes[0] = '\0';
-    put(&t, "%-*s %6s %6s %6s %5s %5s %5s %4s\n", (int)width, "stage", "items", "bytes", "held", "busy", "in", "out",
+    put(&t, "%-*s %5s %6s %6s %6s %6s %6s %4s\n", (int)width, "stage", "items", "bytes", "held", "busy", "in", "out",
         "full");
     for (int32_t i = 0; i < count && i < STAGES_SHOWN; i++) put_stage(&t, width, &stages[i]);
     if (count > STAGES_SHOWN) put(&t, "and %d more\n", (int)(count - STAGES_SHOWN));

@@ -343,12 +343,19 @@ static bool choose(const chooser *c)
 
 /* ---- Steps ---- */
 
+/* Of single elements, as whoever reads the lines counts them. */
+static double elements_per_second(const mr_tuner *tuner, double rate)
+{
+    return rate * (tuner->batch > 0 ? tuner->batch : 1);
+}
+
 static bool settle(mr_tuner *tuner, mr_tuner_decision *decision)
 {
     tuner->phase = MR_TUNER_SETTLED;
     tuner->off = 0;
     *decision = (mr_tuner_decision){0};
-    snprintf(decision->line, sizeof decision->line, "settled at %.4g elements/s", tuner->base);
+    snprintf(decision->line, sizeof decision->line, "settled at %.4g elements/s",
+             elements_per_second(tuner, tuner->base));
     return true;
 }
 
@@ -393,8 +400,8 @@ static bool undo(mr_tuner *tuner, const mr_engine_gauge *gauges, mr_tuner_decisi
         snprintf(change, sizeof change, "reads ahead %d -> %d slots", (int)trial->depth, (int)before->depth);
     else
         snprintf(change, sizeof change, "asks for %d -> %d elements ahead", (int)trial->reads, (int)before->reads);
-    snprintf(decision->line, sizeof decision->line, "%s: %s: %.4g elements/s, %.4g before", name, change, tuner->rate,
-             tuner->base);
+    snprintf(decision->line, sizeof decision->line, "%s: %s: %.4g elements/s, %.4g before", name, change,
+             elements_per_second(tuner, tuner->rate), elements_per_second(tuner, tuner->base));
     tuner->phase = MR_TUNER_BASE;
     tuner->is_doubted = true;
     return true;
@@ -406,8 +413,8 @@ static bool watch_rate(mr_tuner *tuner, const mr_tuner_window *window, mr_tuner_
     tuner->off = fabs(window->rate - tuner->base) > OFF * tuner->base ? tuner->off + 1 : 0;
     if (tuner->off < tuner->patience) return false;
     *decision = (mr_tuner_decision){0};
-    snprintf(decision->line, sizeof decision->line, "looks again: %.4g elements/s, %.4g before", window->rate,
-             tuner->base);
+    snprintf(decision->line, sizeof decision->line, "looks again: %.4g elements/s, %.4g before",
+             elements_per_second(tuner, window->rate), elements_per_second(tuner, tuner->base));
     tuner->patience = 2 * tuner->patience < PATIENCE_MAX ? 2 * tuner->patience : PATIENCE_MAX;
     tuner->tried_count = tuner->doubts = 0;
     tuner->best = 0;
@@ -420,6 +427,7 @@ bool mr_tuner_step(mr_tuner *tuner, uint64_t now_ns, uint64_t elements, const mr
 {
     assert(count >= 1 && count <= MR_TUNER_ENGINES_MAX);
     const mr_engine_gauge *top = &gauges[count - 1];
+    tuner->batch = top->batch_rows;
     if (tuner->is_skipping) {
         begin_window(tuner, now_ns, elements, gauges, count);
         return false;

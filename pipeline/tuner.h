@@ -46,6 +46,7 @@ typedef struct mr_tuner {
     int32_t windows;   /* in this phase */
     double rate;       /* best of the phase's windows */
     double base, best; /* before the trial; of all that were kept */
+    int32_t batch;     /* single elements in what is delivered, for the text; 0: not known */
     mr_tuner_setting before, trial;
     bool is_doubted; /* a trial was taken back, and what was before is measured once more */
     int32_t doubts;  /* trials that were forgotten because that was another rate */

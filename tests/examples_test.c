@@ -75,4 +75,20 @@ TEST(example_feed_images)
         CHECK(digest != nullptr && (first[0] == '\0' || strncmp(first, digest, 23) == 0));
         snprintf(first, sizeof first, "%.23s", digest);
     }
+    /* A directory is its records. */
+    snprintf(arguments, sizeof arguments, "%s --epochs 2", test_path("records"));
+    CHECK_CONTAINS(run("feed-images", arguments), first);
+    CHECK_CONTAINS(run("feed-images", "--help"), "--epochs N");
+    /* Compressed records are shuffled with a buffer, and both say so. */
+    snprintf(arguments, sizeof arguments, "--out %s --compress gzip --split train=0.8,validation=0.2 %s",
+             test_path("packed"), test_path("photos"));
+    run("tfrecord-make", arguments);
+    snprintf(arguments, sizeof arguments, "%s --epochs 2", test_path("packed"));
+    const char *packed = run("feed-images", arguments);
+    CHECK_CONTAINS(packed, "shuffling 1000 at a time");
+    CHECK_CONTAINS(packed, "80 images in ");
+    snprintf(arguments, sizeof arguments, "%s %s --steps 2", test_path("packed"), test_path("run"));
+    packed = run("train-images", arguments);
+    CHECK_CONTAINS(packed, "shuffling 1000 at a time");
+    CHECK_CONTAINS(packed, "step 2/2");
 }
