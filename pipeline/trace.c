@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 constexpr size_t BUFFER_BYTES = 65536, EVENT_BYTES_MAX = 1024;
@@ -102,6 +103,21 @@ static microseconds since_start(const mr_trace *trace, uint64_t now_ns)
     return microseconds_of(now_ns > trace->start_ns ? now_ns - trace->start_ns : 0);
 }
 
+/* An empty file, under a lock: two traces in one file are none. */
+static mr_status open_file(const char *path, int *file, mr_error *error)
+{
+    *file = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+    if (*file < 0) return mr_fail(error, MR_UNAVAILABLE, "%s: the trace cannot be written: %s", path, strerror(errno));
+    /* File systems without locks do without. */
+    bool is_taken = flock(*file, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+    /* Pipes cannot be emptied, and need not be. */
+    if (!is_taken && (ftruncate(*file, 0) == 0 || errno == EINVAL)) return MR_OK;
+    int failure = errno;
+    (void)close(*file);
+    if (is_taken) return mr_fail(error, MR_ABORTED, "%s: another iterator is writing its trace there", path);
+    return mr_fail(error, MR_UNAVAILABLE, "%s: the trace cannot be written: %s", path, strerror(failure));
+}
+
 mr_status mr_trace_new(const char *path, mr_trace **trace, mr_error *error)
 {
     *trace = nullptr;
@@ -111,11 +127,10 @@ mr_status mr_trace_new(const char *path, mr_trace **trace, mr_error *error)
     made->start_ns = made->written_ns = now_ns;
     made->failure = 0;
     made->has_events = false;
-    made->file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    if (made->file < 0) {
-        int failure = errno;
+    mr_status status = open_file(path, &made->file, error);
+    if (status != MR_OK) {
         free(made);
-        return mr_fail(error, MR_UNAVAILABLE, "%s: the trace cannot be written: %s", path, strerror(failure));
+        return status;
     }
     pthread_mutex_init(&made->mutex, nullptr);
     memcpy(made->buffer, "[\n", 2);

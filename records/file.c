@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -94,6 +95,44 @@ static char *directory_of(const char *path)
     return strndup(path, (size_t)(slash - path));
 }
 
+static mr_status open_emptied(mr_file_output *output, mr_error *error)
+{
+    do output->descriptor = open(output->partial, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    while (output->descriptor < 0 && errno == EINTR);
+    return output->descriptor < 0 ? mr_file_fail(error, errno, "create", output->path) : MR_OK;
+}
+
+/* Whether the name is still that of the open file. */
+static bool is_named(const char *path, int descriptor)
+{
+    struct stat named, opened;
+    return stat(path, &named) == 0 && fstat(descriptor, &opened) == 0 && named.st_dev == opened.st_dev &&
+           named.st_ino == opened.st_ino;
+}
+
+/* The partial file, under a lock that ends with the descriptor, however the process ends. What is there without a lock was
+ * left by a process that died. A writer that has finished gave the file its final name: then another one is created. */
+static mr_status open_locked(mr_file_output *output, mr_error *error)
+{
+    for (;;) {
+        int descriptor = open(output->partial, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+        if (descriptor < 0 && errno == EINTR) continue;
+        if (descriptor < 0) return mr_file_fail(error, errno, "create", output->path);
+        bool is_taken = flock(descriptor, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+        /* File systems without locks do without. */
+        if (!is_taken && is_named(output->partial, descriptor)) {
+            int number = ftruncate(descriptor, 0) != 0 ? errno : 0;
+            output->descriptor = descriptor;
+            if (number == 0) return MR_OK;
+            (void)close(descriptor);
+            return mr_file_fail(error, number, "create", output->path);
+        }
+        (void)close(descriptor);
+        if (is_taken)
+            return mr_fail(error, MR_ABORTED, "cannot create %s: somebody else is writing it now", output->path);
+    }
+}
+
 mr_status mr_file_output_open(mr_file_output *output, const char *path, bool atomic, mr_error *error)
 {
     assert(!output->is_open);
@@ -107,15 +146,11 @@ mr_status mr_file_output_open(mr_file_output *output, const char *path, bool ato
     }
     memcpy(output->partial, path, length + 1);
     if (atomic) memcpy(output->partial + length, MR_FILE_PARTIAL, sizeof(MR_FILE_PARTIAL));
-    int descriptor;
-    do descriptor = open(output->partial, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    while (descriptor < 0 && errno == EINTR);
-    if (descriptor < 0) {
-        mr_status status = mr_file_fail(error, errno, "create", path);
+    mr_status status = atomic ? open_locked(output, error) : open_emptied(output, error);
+    if (status != MR_OK) {
         mr_file_output_abandon(output);
         return status;
     }
-    output->descriptor = descriptor;
     output->is_open = true;
     return MR_OK;
 }

@@ -9,8 +9,9 @@
  * return mr_file_output_commit(&output, error);
  * ```
  *
- * An atomic output is written under path + ".partial". Commit forces the bytes to the disk, renames, and forces the
- * directory, in this order: after a crash or a power cut the final name holds the old file or the whole new one. */
+ * An atomic output is written under path + ".partial", which one writer at a time has locked. Commit forces the bytes to
+ * the disk, renames, and forces the directory, in this order: after a crash or a power cut the final name holds the old
+ * file or the whole new one. */
 #ifndef MR_RECORDS_FILE_H
 #define MR_RECORDS_FILE_H
 
@@ -46,7 +47,8 @@ typedef struct mr_file_output {
     char *partial;       /* owned; where the bytes go: the final name itself when not atomic */
 } mr_file_output;
 
-/* Creates the file, or empties what is there. The output is closed when this fails. */
+/* Creates the file, or empties what is there. The output is closed when this fails.
+ * errors  as mr_file_fail; MR_ABORTED for an atomic output that another writer, of any process, has open */
 mr_status mr_file_output_open(mr_file_output *output, const char *path, bool atomic, mr_error *error);
 /* Writes all bytes, straight to the kernel: callers gather small pieces themselves. */
 mr_status mr_file_output_write(mr_file_output *output, const void *bytes, size_t size_bytes, mr_error *error);

@@ -41,7 +41,8 @@ typedef struct mr_record_writer_options {
     mr_compression compression;
     int32_t level; /* of compression, 1…9; 0: 6 */
     bool index;    /* also write path + ".index" when the writer is closed */
-    bool atomic;   /* write to path + ".partial" and rename on close, so that no half file has the final name */
+    bool atomic;   /* write to path + ".partial" and rename on close, so that no half file has the final name. A second
+                      writer of the same path, of any process, is MR_ABORTED meanwhile */
     /* GZIP only, seekable: behind each seek_bytes of records, at the next record's boundary, compression begins anew, so
      * that with the index the file is read by number and by many threads; still one ordinary GZIP stream. 0: it is not.
      * Holds the records between two such points in memory, threads times */
