@@ -1,6 +1,7 @@
 /* Places as bytes: see place.h. */
 #include "pipeline/place.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,6 +17,7 @@ static mr_status reserve(mr_place *place, size_t more_bytes, mr_error *error)
     if (__builtin_add_overflow(place->size_bytes, more_bytes, &needed_bytes) || needed_bytes > MR_PLACE_BYTES_MAX)
         return mr_fail(error, MR_RESOURCE_EXHAUSTED, "the place of a pipeline is larger than %zu bytes",
                        MR_PLACE_BYTES_MAX);
+    assert(place->size_bytes <= place->capacity_bytes);
     if (needed_bytes <= place->capacity_bytes) return MR_OK;
     size_t capacity_bytes = needed_bytes + needed_bytes / 2 + 64;
     unsigned char *bytes = realloc(place->bytes, capacity_bytes);
@@ -43,6 +45,7 @@ mr_status mr_place_put_bytes(mr_place *place, const void *bytes, size_t size_byt
     MR_TRY(reserve(place, size_bytes, error));
     if (size_bytes > 0) memcpy(place->bytes + place->size_bytes, bytes, size_bytes);
     place->size_bytes += size_bytes;
+    assert(place->size_bytes <= place->capacity_bytes);
     return MR_OK;
 }
 
@@ -54,34 +57,51 @@ mr_status mr_place_append(mr_place *place, const mr_place *other, mr_error *erro
     return MR_OK;
 }
 
-static mr_status damaged(mr_error *error)
+mr_status mr_place_refuse(mr_error *error)
 {
-    return mr_fail(error, MR_INVALID_ARGUMENT, "the place is damaged: its parts do not fit the pipeline's stages");
+    return mr_fail(error, MR_INVALID_ARGUMENT, "the state is damaged or of other data: it does not fit the pipeline");
 }
 
 mr_status mr_place_get(mr_place_reader *reader, uint64_t *number, mr_error *error)
 {
     *number = 0;
+    assert(reader->next <= reader->end);
     for (int shift = 0; shift < 64; shift += 7) {
-        if (reader->next == reader->end) return damaged(error);
+        if (reader->next == reader->end) return mr_place_refuse(error);
         unsigned char byte = *reader->next++;
-        if (shift == 63 && byte > 1) return damaged(error);
+        if (shift == 63 && byte > 1) return mr_place_refuse(error);
         *number |= (uint64_t)(byte & 0x7f) << shift;
         if (byte < 0x80) return MR_OK;
     }
-    return damaged(error);
+    return mr_place_refuse(error);
 }
 
 mr_status mr_place_get_below(mr_place_reader *reader, uint64_t most, uint64_t *number, mr_error *error)
 {
     MR_TRY(mr_place_get(reader, number, error));
-    return *number <= most ? MR_OK : damaged(error);
+    return *number <= most ? MR_OK : mr_place_refuse(error);
+}
+
+mr_status mr_place_get_bool(mr_place_reader *reader, bool *is_true, mr_error *error)
+{
+    uint64_t number = 0;
+    MR_TRY(mr_place_get_below(reader, 1, &number, error));
+    *is_true = number != 0;
+    return MR_OK;
+}
+
+mr_status mr_place_get_count(mr_place_reader *reader, uint64_t most, uint64_t *count, mr_error *error)
+{
+    MR_TRY(mr_place_get_below(reader, most, count, error));
+    return *count <= (uint64_t)(reader->end - reader->next) ? MR_OK : mr_place_refuse(error);
 }
 
 mr_status mr_place_get_bytes(mr_place_reader *reader, const void **bytes, size_t *size_bytes, mr_error *error)
 {
     uint64_t size = 0;
-    MR_TRY(mr_place_get_below(reader, (uint64_t)(reader->end - reader->next), &size, error));
+    MR_TRY(mr_place_get(reader, &size, error));
+    /* What is left once the size itself is read. */
+    if (size > (uint64_t)(reader->end - reader->next)) return mr_place_refuse(error);
     *bytes = reader->next;
     *size_bytes = (size_t)size;
     reader->next += size;
@@ -90,6 +110,7 @@ mr_status mr_place_get_bytes(mr_place_reader *reader, const void **bytes, size_t
 
 mr_status mr_place_put_tensor(mr_place *place, const mr_tensor *tensor, mr_error *error)
 {
+    assert(tensor->shape.rank >= 0 && tensor->shape.rank <= MR_RANK_MAX);
     MR_TRY(mr_place_put(place, (uint64_t)tensor->dtype, error));
     MR_TRY(mr_place_put(place, (uint64_t)tensor->shape.rank, error));
     for (int32_t d = 0; d < tensor->shape.rank; d++)
@@ -106,7 +127,7 @@ static mr_status get_strings(mr_place_reader *reader, mr_shape shape, mr_tensor 
 {
     int64_t count = mr_shape_count(shape);
     /* Each string has a byte for its length at least. */
-    if (count < 0 || count > reader->end - reader->next) return damaged(error);
+    if (count < 0 || count > reader->end - reader->next) return mr_place_refuse(error);
     mr_string *strings = calloc((size_t)count + 1, sizeof *strings);
     if (strings == nullptr)
         return mr_fail(error, MR_RESOURCE_EXHAUSTED, "no memory for %lld strings", (long long)count);
@@ -121,6 +142,14 @@ static mr_status get_strings(mr_place_reader *reader, mr_shape shape, mr_tensor 
     return status;
 }
 
+/* Any other byte in a bool is undefined behaviour. */
+static bool are_booleans(const unsigned char *bytes, size_t size_bytes)
+{
+    for (size_t i = 0; i < size_bytes; i++)
+        if (bytes[i] > 1) return false;
+    return true;
+}
+
 mr_status mr_place_get_tensor(mr_place_reader *reader, mr_tensor *tensor, mr_error *error)
 {
     uint64_t dtype = 0, rank = 0, dim = 0;
@@ -130,7 +159,7 @@ mr_status mr_place_get_tensor(mr_place_reader *reader, mr_tensor *tensor, mr_err
     MR_TRY(mr_place_get_below(reader, MR_RANK_MAX, &rank, error));
     shape.rank = (int32_t)rank;
     for (int32_t d = 0; d < shape.rank; d++) {
-        MR_TRY(mr_place_get_below(reader, INT32_MAX, &dim, error));
+        MR_TRY(mr_place_get_below(reader, INT64_MAX, &dim, error));
         shape.dims[d] = (int64_t)dim;
     }
     if ((mr_dtype)dtype == MR_STRING) return get_strings(reader, shape, tensor, error);
@@ -141,6 +170,7 @@ mr_status mr_place_get_tensor(mr_place_reader *reader, mr_tensor *tensor, mr_err
     int64_t count = mr_shape_count(shape);
     if (element_bytes == 0 || count < 0 || (uint64_t)count != size_bytes / element_bytes ||
         size_bytes % element_bytes != 0)
-        return damaged(error);
+        return mr_place_refuse(error);
+    if ((mr_dtype)dtype == MR_BOOL && !are_booleans(bytes, size_bytes)) return mr_place_refuse(error);
     return mr_tensor_init_copy(tensor, (mr_dtype)dtype, shape, bytes, error);
 }

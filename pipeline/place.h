@@ -37,9 +37,21 @@ typedef struct mr_place_reader {
 mr_status mr_place_get(mr_place_reader *reader, uint64_t *number, mr_error *error);
 /* A number of at most `most`. */
 mr_status mr_place_get_below(mr_place_reader *reader, uint64_t most, uint64_t *number, mr_error *error);
+/* 0 or 1. */
+mr_status mr_place_get_bool(mr_place_reader *reader, bool *is_true, mr_error *error);
+/* A number of parts that follow, each of which takes a byte at least: at most `most`, and no more than there are bytes, so
+ * that it is safe to make room for them. */
+mr_status mr_place_get_count(mr_place_reader *reader, uint64_t most, uint64_t *count, mr_error *error);
 /* A view into what is read. */
 mr_status mr_place_get_bytes(mr_place_reader *reader, const void **bytes, size_t *size_bytes, mr_error *error);
-/* A tensor of its own, which the caller deinits. */
+/* A tensor of its own, which the caller deinits. Its dtype, shape and booleans are valid ones. */
 mr_status mr_place_get_tensor(mr_place_reader *reader, mr_tensor *tensor, mr_error *error);
+/* MR_INVALID_ARGUMENT: what was read cannot be the state of this pipeline. */
+mr_status mr_place_refuse(mr_error *error);
+/* The same for a status that says that the data are shorter than the state: what a restore must not return. */
+static inline mr_status mr_place_found(mr_status status, mr_error *error)
+{
+    return status == MR_OUT_OF_RANGE ? mr_place_refuse(error) : status;
+}
 
 #endif

@@ -67,8 +67,8 @@ mr_status mr_trail_step(mr_trail *trail, mr_stage *input, mr_error *error)
 
 static mr_rung *rung_of(const mr_trail *trail, uint64_t origin)
 {
-    assert(trail->count > 0 && trail->rungs[0].position <= origin);
     uint64_t low = 0, high = trail->count;
+    assert(trail->count > 0 && trail->count <= trail->capacity && trail->rungs[0].position <= origin);
     while (high - low > 1) {
         uint64_t middle = low + (high - low) / 2;
         if (trail->rungs[middle].position <= origin)
@@ -86,7 +86,9 @@ void mr_trail_hold(mr_trail *trail, uint64_t origin)
 
 void mr_trail_drop(mr_trail *trail, uint64_t origin)
 {
-    rung_of(trail, origin)->held--;
+    mr_rung *rung = rung_of(trail, origin);
+    assert(rung->held > 0);
+    rung->held--;
 }
 
 mr_status mr_trail_save(mr_trail *trail, mr_stage *input, mr_place *place, uint64_t *base, mr_error *error)
@@ -105,12 +107,13 @@ mr_status mr_trail_save(mr_trail *trail, mr_stage *input, mr_place *place, uint6
 mr_status mr_trail_restore(mr_trail *trail, mr_stage *input, mr_place_reader *reader, uint64_t *base, uint64_t *end,
                            mr_error *error)
 {
-    uint64_t has_rung = 0, ahead = 0;
+    uint64_t ahead = 0;
+    bool has_rung = false;
     const void *bytes = nullptr;
     size_t size_bytes = 0;
     mr_trail_clear(trail);
-    MR_TRY(mr_place_get_below(reader, 1, &has_rung, error));
-    if (has_rung == 0) {
+    MR_TRY(mr_place_get_bool(reader, &has_rung, error));
+    if (!has_rung) {
         MR_TRY(mr_stage_restore(input, reader, error));
     } else {
         MR_TRY(mr_place_get_bytes(reader, &bytes, &size_bytes, error));
@@ -133,14 +136,16 @@ mr_status mr_trail_refill(mr_trail *trail, mr_stage *input, uint64_t end, mr_hel
                           mr_error *error)
 {
     uint64_t next = 0;
+    assert(input->position <= end);
     if (count > 0) qsort(held, count, sizeof *held, compare_held);
     while (input->position < end) {
         uint64_t position = input->position;
         mr_item item = {0};
+        if (mr_run_is_cancelled(input->run)) return mr_fail(error, MR_CANCELLED, "the pipeline was cancelled");
         MR_TRY(mr_trail_step(trail, input, error));
         mr_status status = mr_stage_next(input, &item, error);
         bool is_over = status == MR_OUT_OF_RANGE || status == MR_CANCELLED || status == MR_RESOURCE_EXHAUSTED;
-        if (is_over || input->position == position) return status;
+        if (is_over || input->position == position) return mr_place_found(status, error);
         if (next == count || held[next].origin != position) {
             mr_item_deinit(&item);
             continue;
@@ -150,5 +155,5 @@ mr_status mr_trail_refill(mr_trail *trail, mr_stage *input, uint64_t end, mr_hel
         *held[next++].item = item;
         mr_trail_hold(trail, position);
     }
-    return next == count ? MR_OK : mr_fail(error, MR_INVALID_ARGUMENT, "the place is of other data");
+    return next == count ? MR_OK : mr_place_refuse(error);
 }

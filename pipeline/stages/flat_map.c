@@ -164,9 +164,9 @@ static mr_status flat_map_save(mr_stage *stage, mr_place *place, mr_error *error
 static mr_status restore_slot(flat_map_stage *self, slot *slot, mr_place_reader *reader, mr_error *error)
 {
     mr_stage *input = self->stage.children[0];
-    uint64_t is_open = 0;
-    MR_TRY(mr_place_get_below(reader, 1, &is_open, error));
-    if (is_open == 0) return MR_OK;
+    bool is_open = false;
+    MR_TRY(mr_place_get_bool(reader, &is_open, error));
+    if (!is_open) return MR_OK;
     MR_TRY(mr_place_get_below(reader, MR_POSITION_MAX, &slot->element, error));
     mr_place_clear(&slot->before);
     if (input->is_seekable) {
@@ -181,7 +181,8 @@ static mr_status restore_slot(flat_map_stage *self, slot *slot, mr_place_reader 
         MR_TRY(mr_stage_save(input, &slot->before, error));
     }
     mr_item item = {0};
-    MR_TRY(mr_stage_next(input, &item, error));
+    if (input->position != slot->element) return mr_place_refuse(error);
+    MR_TRY(mr_place_found(mr_stage_next(input, &item, error), error));
     mr_status status = open_with(self, slot, &item, error);
     mr_item_deinit(&item);
     MR_TRY(status);
@@ -191,15 +192,16 @@ static mr_status restore_slot(flat_map_stage *self, slot *slot, mr_place_reader 
 static mr_status flat_map_restore(mr_stage *stage, mr_place_reader *reader, mr_error *error)
 {
     flat_map_stage *self = (flat_map_stage *)stage;
-    uint64_t current = 0, given = 0, input_ended = 0;
+    uint64_t current = 0, given = 0;
+    bool input_ended = false;
     close_slots(self);
     MR_TRY(mr_place_get_below(reader, (uint64_t)self->slot_count - 1, &current, error));
-    MR_TRY(mr_place_get_below(reader, (uint64_t)settings_of(stage)->block_length, &given, error));
-    MR_TRY(mr_place_get_below(reader, 1, &input_ended, error));
+    MR_TRY(mr_place_get_below(reader, (uint64_t)settings_of(stage)->block_length - 1, &given, error));
+    MR_TRY(mr_place_get_bool(reader, &input_ended, error));
     self->current = (int64_t)current;
     self->given = (int64_t)given;
     for (int64_t i = 0; i < self->slot_count; i++) MR_TRY(restore_slot(self, &self->slots[i], reader, error));
-    self->input_ended = input_ended != 0;
+    self->input_ended = input_ended;
     return mr_stage_restore(stage->children[0], reader, error);
 }
 

@@ -123,7 +123,8 @@ static mr_status generator_restore(mr_stage *stage, mr_place_reader *reader, mr_
     (void)reader;
     uint64_t position = stage->position;
     MR_TRY(generator_begin(stage, stage->iteration, error));
-    return generator_seek(stage, position, error);
+    MR_TRY(generator_seek(stage, position, error));
+    return stage->position == position ? MR_OK : mr_place_refuse(error);
 }
 
 static const mr_stage_functions generator_functions = {.begin = generator_begin,

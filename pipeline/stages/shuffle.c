@@ -311,12 +311,13 @@ static mr_status shuffle_restore(mr_stage *stage, mr_place_reader *reader, mr_er
 {
     shuffle_stage *self = (shuffle_stage *)stage;
     const shuffle_settings *s = stage->dataset->settings;
-    uint64_t is_full = 0, live = 0, base = 0, end = 0;
+    uint64_t live = 0, base = 0, end = 0;
+    bool is_full = false;
     self->seed = mr_stage_seed(stage->run, s->seed, stage->purpose);
     empty(self);
     MR_TRY(mr_trail_restore(&self->trail, stage->input, reader, &base, &end, error));
-    MR_TRY(mr_place_get_below(reader, 1, &is_full, error));
-    MR_TRY(mr_place_get_below(reader, self->size, &live, error));
+    MR_TRY(mr_place_get_bool(reader, &is_full, error));
+    MR_TRY(mr_place_get_count(reader, self->size, &live, error));
     mr_held *held = calloc(live + 1, sizeof *held);
     if (held == nullptr) return mr_fail_memory(error, live * sizeof *held);
     mr_status status = MR_OK;
@@ -327,7 +328,7 @@ static mr_status shuffle_restore(mr_stage *stage, mr_place_reader *reader, mr_er
         held[i] = (mr_held){self->origins[i], &self->slots[i]};
     }
     self->live = live;
-    self->is_full = is_full != 0;
+    self->is_full = is_full;
     if (status == MR_OK) status = take_slots(self, live, error);
     if (status == MR_OK) status = mr_trail_refill(&self->trail, stage->input, end, held, live, error);
     for (uint64_t i = 0; i < live; i++) {

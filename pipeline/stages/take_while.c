@@ -56,9 +56,7 @@ static mr_status take_while_save(mr_stage *stage, mr_place *place, mr_error *err
 
 static mr_status take_while_restore(mr_stage *stage, mr_place_reader *reader, mr_error *error)
 {
-    uint64_t has_ended = 0;
-    MR_TRY(mr_place_get_below(reader, 1, &has_ended, error));
-    ((take_while_stage *)stage)->has_ended = has_ended != 0;
+    MR_TRY(mr_place_get_bool(reader, &((take_while_stage *)stage)->has_ended, error));
     return mr_stage_restore(stage->children[0], reader, error);
 }
 

@@ -91,13 +91,13 @@ static mr_status unbatch_restore(mr_stage *stage, mr_place_reader *reader, mr_er
     size_t size_bytes = 0;
     mr_item_deinit(&self->batch);
     self->has_batch = false;
-    MR_TRY(mr_place_get_below(reader, INT64_MAX, &row, error));
+    MR_TRY(mr_place_get_below(reader, MR_POSITION_MAX, &row, error));
     if (row == 0) return mr_stage_restore(stage->children[0], reader, error);
     MR_TRY(mr_place_get_bytes(reader, &bytes, &size_bytes, error));
     mr_place_reader before = {bytes, (const unsigned char *)bytes + size_bytes};
     MR_TRY(mr_stage_restore(stage->children[0], &before, error));
-    MR_TRY(take_batch(self, error));
-    if ((int64_t)row > self->rows) return mr_fail(error, MR_INVALID_ARGUMENT, "the place is of other data");
+    MR_TRY(mr_place_found(take_batch(self, error), error));
+    if ((int64_t)row > self->rows) return mr_place_refuse(error);
     self->row = (int64_t)row - 1;
     return MR_OK;
 }

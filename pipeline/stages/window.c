@@ -194,12 +194,15 @@ static mr_status window_save(mr_stage *stage, mr_place *place, mr_error *error)
 static mr_status restore_queue(window_stage *self, mr_place_reader *reader, mr_error *error)
 {
     mr_stage *input = self->stage.children[0];
-    uint64_t base = 0, end = 0, input_ended = 0, count = 0;
+    const mr_window_options *o = &settings_of(self)->options;
+    uint64_t base = 0, end = 0, count = 0, shift = (uint64_t)o->shift;
     MR_TRY(mr_trail_restore(&self->trail, input, reader, &base, &end, error));
-    MR_TRY(mr_place_get_below(reader, MR_POSITION_MAX, &self->window, error));
-    MR_TRY(mr_place_get_below(reader, MR_POSITION_MAX, &self->first, error));
-    MR_TRY(mr_place_get_below(reader, 1, &input_ended, error));
-    MR_TRY(mr_place_get_below(reader, span_of(&settings_of(self)->options), &count, error));
+    MR_TRY(mr_place_get_below(reader, MR_POSITION_MAX / shift, &self->window, error));
+    MR_TRY(mr_place_get_below(reader, self->window * shift, &self->first, error));
+    /* The window before began where the queue does, or behind it. */
+    if (self->window * shift - self->first > shift) return mr_place_refuse(error);
+    MR_TRY(mr_place_get_bool(reader, &self->input_ended, error));
+    MR_TRY(mr_place_get_count(reader, span_of(o), &count, error));
     mr_held *held = calloc(count + 1, sizeof *held);
     if (held == nullptr) return mr_fail_memory(error, count * sizeof *held);
     mr_status status = MR_OK;
@@ -210,7 +213,6 @@ static mr_status restore_queue(window_stage *self, mr_place_reader *reader, mr_e
         self->queue[i] = (held_item){.origin = base + origin};
         held[i] = (mr_held){base + origin, &self->queue[i].item};
     }
-    self->input_ended = input_ended != 0;
     if (status == MR_OK) status = mr_trail_refill(&self->trail, input, end, held, count, error);
     for (uint64_t i = 0; i < count; i++) {
         if (status == MR_OK) status = keep(self, &self->queue[i].item, error);
@@ -226,13 +228,14 @@ static mr_status restore_queue(window_stage *self, mr_place_reader *reader, mr_e
 static mr_status window_restore(mr_stage *stage, mr_place_reader *reader, mr_error *error)
 {
     window_stage *self = (window_stage *)stage;
-    uint64_t is_open = 0;
+    bool is_open = false;
     empty(self);
-    mr_status status = restore_queue(self, reader, error);
-    if (status == MR_OK) status = mr_place_get_below(reader, 1, &is_open, error);
-    if (status == MR_OK && is_open != 0) status = open_window(self, error);
-    if (status == MR_OK && is_open != 0) status = mr_stage_restore(self->inner.pipeline.top, reader, error);
-    return status;
+    MR_TRY(restore_queue(self, reader, error));
+    MR_TRY(mr_place_get_bool(reader, &is_open, error));
+    if (!is_open) return MR_OK;
+    if (self->count == 0) return mr_place_refuse(error);
+    MR_TRY(open_window(self, error));
+    return mr_stage_restore(self->inner.pipeline.top, reader, error);
 }
 
 static mr_status window_prepare(mr_stage *stage, mr_error *error)
