@@ -10,23 +10,6 @@
 
 #include <assert.h>
 #include <stdlib.h>
-#include <string.h>
-
-/* How far it is read ahead, and to where, decides no element: neither place nor random numbers. */
-uint64_t mr_dataset_digest(const mr_dataset *dataset)
-{
-    uint64_t digest = 0;
-    for (; dataset != nullptr; dataset = dataset->input) {
-        const mr_dataset_kind *kind = dataset->kind;
-        if (kind->role == MR_ROLE_PREFETCH || kind->role == MR_ROLE_OPTIONS || kind->role == MR_ROLE_TO_DEVICE)
-            continue;
-        digest = mr_digest_bytes(digest, kind->name, strlen(kind->name));
-        if (kind->digest != nullptr) digest = mr_digest(digest, kind->digest(dataset));
-        for (int32_t i = 0; i < dataset->more_count; i++)
-            digest = mr_digest(digest, mr_dataset_digest(dataset->more[i]));
-    }
-    return digest;
-}
 
 typedef struct builder {
     mr_pipeline *pipeline;
@@ -250,7 +233,6 @@ mr_status mr_pipeline_init(mr_pipeline *pipeline, const mr_dataset *dataset, con
     size_t count = (size_t)count_datasets(dataset);
     pipeline->counters = calloc(count, sizeof *pipeline->counters);
     if (pipeline->counters == nullptr) return mr_fail_memory(error, count * sizeof *pipeline->counters);
-    pipeline->digest = mr_dataset_digest(dataset);
     mr_status status = build_tree(pipeline, dataset, run, &purpose, &pipeline->top, error);
     assert((size_t)pipeline->counter_count <= count);
     if (status != MR_OK) mr_pipeline_deinit(pipeline);

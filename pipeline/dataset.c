@@ -22,12 +22,19 @@ mr_dataset *mr_dataset_new(const mr_dataset_kind *kind, mr_dataset *input, size_
 {
     if (kind->role != MR_ROLE_SOURCE && input == nullptr) return nullptr;
     mr_dataset *dataset = calloc(1, sizeof *dataset);
-    if (dataset != nullptr && settings_size_bytes > 0) {
+    bool is_complete = dataset != nullptr;
+    if (is_complete && settings_size_bytes > 0) {
         dataset->settings = mr_arena_alloc(&dataset->arena, settings_size_bytes);
-        if (dataset->settings == nullptr) {
-            free(dataset);
-            dataset = nullptr;
-        }
+        is_complete = dataset->settings != nullptr;
+    }
+    if (is_complete && kind->digest_content != nullptr) {
+        dataset->content = MR_ARENA_NEW(&dataset->arena, _Atomic uint64_t, 1);
+        is_complete = dataset->content != nullptr;
+    }
+    if (dataset != nullptr && !is_complete) {
+        mr_arena_deinit(&dataset->arena);
+        free(dataset);
+        dataset = nullptr;
     }
     if (dataset == nullptr) {
         mr_dataset_free(input);
@@ -41,6 +48,7 @@ mr_dataset *mr_dataset_new(const mr_dataset_kind *kind, mr_dataset *input, size_
     dataset->count = input->count;
     dataset->depth = input->depth + 1;
     dataset->is_heavy = input->is_heavy;
+    dataset->is_distributed = input->is_distributed;
     dataset->options = input->options;
     if (input->failure != nullptr) return mr_dataset_fail_with(dataset, input->failure);
     check_final(dataset, input);
@@ -73,6 +81,7 @@ mr_dataset *mr_dataset_new_of(const mr_dataset_kind *kind, mr_dataset *const *in
         }
         more[dataset->more_count++] = input;
         dataset->is_heavy |= input->is_heavy;
+        dataset->is_distributed |= input->is_distributed;
         mr_dataset_options_merge(&dataset->options, &input->options);
         if (input->failure != nullptr) (void)mr_dataset_fail_with(dataset, input->failure);
         check_final(dataset, input);
@@ -313,23 +322,6 @@ size_t mr_spec_row_bytes(const mr_element_spec *spec, int32_t component)
     size_t size_bytes = mr_dtype_size(spec->dtypes[component]), total = 0;
     if (spec->dtypes[component] == MR_STRING || count < 0) return 0;
     return __builtin_mul_overflow((size_t)count, size_bytes, &total) ? 0 : total;
-}
-
-/* The finisher of SplitMix64: every bit of the sum moves every bit of the result. */
-uint64_t mr_digest(uint64_t digest, uint64_t value)
-{
-    uint64_t x = digest * 0x9e3779b97f4a7c15u + value + 0x9e3779b97f4a7c15u;
-    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-    return x ^ (x >> 31);
-}
-
-uint64_t mr_digest_bytes(uint64_t digest, const void *bytes, size_t size_bytes)
-{
-    const unsigned char *from = bytes;
-    digest = mr_digest(digest, size_bytes);
-    for (size_t i = 0; i < size_bytes; i++) digest = (digest ^ from[i]) * 0x100000001b3u;
-    return mr_digest(digest, size_bytes);
 }
 
 uint64_t mr_stage_seed(const mr_run *run, uint64_t seed, uint32_t purpose)

@@ -70,6 +70,15 @@ typedef struct items_settings {
     mr_tensor *tensors; /* count times as many as the spec has components */
 } items_settings;
 
+static mr_status items_digest(const mr_dataset *dataset, uint64_t *content, mr_error *error)
+{
+    (void)error;
+    const items_settings *s = dataset->settings;
+    *content = mr_digest(11, (uint64_t)s->count);
+    for (int64_t i = 0; i < s->count * dataset->spec.count; i++) *content = mr_digest_tensor(*content, &s->tensors[i]);
+    return MR_OK;
+}
+
 static mr_status items_read(const mr_dataset *dataset, uint64_t number, mr_lane *lane, mr_error *error)
 {
     (void)error;
@@ -96,6 +105,7 @@ static void items_deinit(mr_dataset *dataset)
 
 static const mr_dataset_kind items_kind = {.name = "elements",
                                            .role = MR_ROLE_SOURCE,
+                                           .digest_content = items_digest,
                                            .stage_size_bytes = sizeof(mr_stage),
                                            .functions = &mr_numbers_functions,
                                            .read = items_read,

@@ -393,6 +393,8 @@ static uint64_t get(const unsigned char *from, int size_bytes)
 static mr_status save(course *course, mr_place *place, mr_tensor *tensor, mr_error *error)
 {
     mr_stage *top = course->pipeline.top;
+    uint64_t digest = 0;
+    MR_TRY(mr_dataset_digest(course->dataset, &digest, error));
     if (!top->is_seekable)
         MR_TRY(mr_is_to_device(top) ? mr_to_device_save(top, place, error) : mr_stage_save(top, place, error));
     size_t body_bytes = top->is_seekable ? 8 : place->size_bytes;
@@ -402,7 +404,7 @@ static mr_status save(course *course, mr_place *place, mr_tensor *tensor, mr_err
     if (bytes == nullptr) return mr_fail_memory(error, size_bytes);
     memcpy(bytes, place_magic, sizeof place_magic);
     bytes[7] = top->is_seekable ? '1' : '2';
-    put(bytes + 8, course->pipeline.digest, 8);
+    put(bytes + 8, digest, 8);
     put(bytes + 16, atomic_load_explicit(&course->run.seed, memory_order_relaxed), 8);
     if (top->is_seekable)
         put(bytes + PLACE_HEAD_BYTES, top->position, 8);
@@ -441,11 +443,13 @@ static mr_status restore(mr_iterator *iterator, const mr_tensor *place, mr_error
         return mr_fail(error, MR_INVALID_ARGUMENT, "these %zu bytes are no place of a pipeline", size_bytes);
     if (get(bytes + size_bytes - 4, 4) != mr_crc32c(0, bytes, size_bytes - 4))
         return mr_fail(error, MR_INVALID_ARGUMENT, "the place is damaged: its checksum is wrong");
-    if (get(bytes + 8, 8) != course->pipeline.digest || bytes[7] != version)
+    uint64_t digest = 0;
+    MR_TRY(mr_dataset_digest(course->dataset, &digest, error));
+    if (get(bytes + 8, 8) != digest || bytes[7] != version)
         return mr_fail(error, MR_INVALID_ARGUMENT, "the place is that of another pipeline, or of other data");
     uint64_t position = top->is_seekable ? get(bytes + PLACE_HEAD_BYTES, 8) : 0;
-    if (position > MR_POSITION_MAX)
-        return mr_fail(error, MR_INVALID_ARGUMENT, "the place is damaged: its position is wrong");
+    if (position > MR_POSITION_MAX || (top->count >= 0 && position > (uint64_t)top->count))
+        return mr_place_refuse(error);
     iterator->digest = iterator->digested = 0;
     if (course->run.tuning != nullptr) mr_tuning_skip(course->run.tuning);
     /* What threads still do by then is thrown away by begin. */
@@ -455,7 +459,8 @@ static mr_status restore(mr_iterator *iterator, const mr_tensor *place, mr_error
         return mr_is_to_device(top) ? mr_to_device_restore(top, &reader, error) : mr_stage_restore(top, &reader, error);
     }
     MR_TRY(mr_stage_begin(top, 0, error));
-    return mr_stage_seek(top, position, error);
+    MR_TRY(mr_stage_seek(top, position, error));
+    return top->position == position ? MR_OK : mr_place_refuse(error);
 }
 
 mr_status mr_iterator_restore(mr_iterator *iterator, const mr_tensor *place, mr_error *error)
@@ -492,6 +497,8 @@ static int32_t read_statistics(const mr_pipeline *pipeline, mr_stage_statistics 
                                   .threads = c->threads,
                                   .slots_max = c->slots_max,
                                   .occupancy = slots == 0 ? 0 : (double)ready / (double)slots};
+        if (atomic_load_explicit(&c->warned, memory_order_acquire) == 2)
+            memcpy(statistics[i].warning, c->warning, sizeof c->warning);
     }
     return pipeline->counter_count;
 }

@@ -25,6 +25,7 @@
 
 #include "base/arena.h"
 #include "base/random.h"
+#include "pipeline/digest.h"
 #include "pipeline/place.h"
 #include "pipeline/watch.h"
 
@@ -46,6 +47,9 @@ typedef struct mr_counters {
     _Atomic uint64_t delivered, ready, room;
     _Atomic int32_t threads, slots_max;
     _Atomic size_t held_bytes;
+    /* The first warning: written by whoever sets warned to 1, read by anybody once it is 2. */
+    _Atomic int32_t warned;
+    char warning[MR_WARNING_SIZE];
 } mr_counters;
 
 uint64_t mr_now_ns(void);
@@ -162,6 +166,9 @@ struct mr_stage {
     size_t told_bytes;
     bool is_too_large; /* the budget does not hold what it has to keep: it has failed for good */
 };
+
+/* What the stage worked around and the user should know; the first one is kept. Any thread. */
+[[gnu::format(printf, 2, 3)]] void mr_stage_warn(const mr_stage *stage, const char *format, ...);
 
 /* For stages that keep elements, or what they know of them, between calls: small changes are told the budget together.
  * errors: MR_RESOURCE_EXHAUSTED when all that is kept does not fit. size_bytes are not counted then, and the stage is too
@@ -315,8 +322,10 @@ typedef enum mr_role {
 typedef struct mr_dataset_kind {
     const char *name;
     mr_role role;
-    /* Settings that change the elements, for telling places of different pipelines apart. */
+    /* Every setting that changes the elements, beside the spec; null: there is none. See digest.h. */
     uint64_t (*digest)(const mr_dataset *dataset);
+    /* Sources: the content of tensors and files. Called when a digest is first wanted, on any thread. May be null. */
+    mr_status (*digest_content)(const mr_dataset *dataset, uint64_t *content, mr_error *error);
     /* Sources and order stages: an empty stage of size_bytes, which new_stage fills (input, dataset and run are set). */
     size_t stage_size_bytes;
     const mr_stage_functions *functions;
@@ -350,10 +359,14 @@ struct mr_dataset {
     void *settings;
     mr_error *failure; /* the first error; null without one */
     mr_element_spec spec;
-    int64_t count; /* cardinality */
-    int32_t depth; /* datasets below */
-    uint64_t seed; /* of random work */
-    bool is_heavy; /* work that wants threads */
+    int64_t count;              /* cardinality */
+    int32_t depth;              /* datasets below */
+    uint64_t seed;              /* of random work */
+    bool is_heavy;              /* work that wants threads */
+    bool is_distributed;        /* it, or one below, delivers one worker's part of batches */
+    _Atomic uint64_t *content;  /* what digest_content found; 0: not called yet. In the arena; null without one */
+    uint64_t function_settings; /* digest of the settings that its function has; 0: none */
+    uint64_t version;           /* of mr_dataset_options; of this dataset alone */
     mr_dataset_options options;
 };
 
@@ -401,9 +414,6 @@ void mr_element_deinit_made(mr_element *element);
 /* Bytes of one element of the spec's component; 0 when not known or strings. */
 size_t mr_spec_row_bytes(const mr_element_spec *spec, int32_t component);
 
-uint64_t mr_digest(uint64_t digest, uint64_t value);
-uint64_t mr_digest_bytes(uint64_t digest, const void *bytes, size_t size_bytes);
-
 /* The stage of a source, order or stream dataset. input, or children, are taken over, also on error. */
 mr_status mr_stage_new(const mr_dataset *dataset, mr_stage *input, const mr_run *run, mr_counters *counters,
                        uint32_t purpose, mr_stage **stage, mr_error *error);
@@ -422,7 +432,6 @@ typedef struct mr_pipeline {
     mr_stage *top;
     mr_counters *counters; /* owned; of each dataset, inputs before what they go into */
     int32_t counter_count;
-    uint64_t digest; /* of everything that decides the elements */
 } mr_pipeline;
 
 /* run      borrowed until deinit. Its threads may be 0: everything is done on the caller's
@@ -430,9 +439,6 @@ typedef struct mr_pipeline {
 mr_status mr_pipeline_init(mr_pipeline *pipeline, const mr_dataset *dataset, const mr_run *run, uint32_t purpose,
                            mr_error *error);
 void mr_pipeline_deinit(mr_pipeline *pipeline);
-
-/* Of everything that decides the elements but functions of the user: kinds and settings of the tree. */
-uint64_t mr_dataset_digest(const mr_dataset *dataset);
 
 /* ---- Settings that engine and iterator look at ---- */
 

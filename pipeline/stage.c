@@ -2,6 +2,8 @@
 #include "pipeline/pipeline.h"
 
 #include <assert.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 
@@ -27,6 +29,20 @@ void mr_item_deinit(mr_item *item)
         free(item->payload);
     }
     *item = (mr_item){0};
+}
+
+void mr_stage_warn(const mr_stage *stage, const char *format, ...)
+{
+    mr_counters *counters = stage->run->holder != nullptr ? stage->run->holder : stage->counters;
+    int32_t none = 0;
+    if (!atomic_compare_exchange_strong_explicit(&counters->warned, &none, 1, memory_order_relaxed,
+                                                 memory_order_relaxed))
+        return;
+    va_list args;
+    va_start(args, format);
+    vsnprintf(counters->warning, sizeof counters->warning, format, args);
+    va_end(args);
+    atomic_store_explicit(&counters->warned, 2, memory_order_release);
 }
 
 static mr_status prepare(mr_stage *made, const mr_dataset *dataset, const mr_run *run, mr_counters *counters,
@@ -127,7 +143,8 @@ mr_status mr_stage_restore(mr_stage *stage, mr_place_reader *reader, mr_error *e
     MR_TRY(mr_place_get_below(reader, MR_POSITION_MAX, &position, error));
     if (stage->is_seekable) {
         MR_TRY(mr_stage_begin(stage, iteration, error));
-        return mr_stage_seek(stage, position, error);
+        MR_TRY(mr_stage_seek(stage, position, error));
+        return stage->position == position ? MR_OK : mr_place_refuse(error);
     }
     stage->iteration = iteration;
     stage->position = position;
@@ -151,7 +168,8 @@ mr_status mr_stage_restore_forward(mr_stage *stage, mr_place_reader *reader, mr_
     (void)reader;
     uint64_t position = stage->position;
     MR_TRY(mr_stage_begin(stage, stage->iteration, error));
-    return mr_stage_seek_forward(stage, position, error);
+    MR_TRY(mr_stage_seek_forward(stage, position, error));
+    return stage->position == position ? MR_OK : mr_place_refuse(error);
 }
 
 mr_status mr_stage_begin_simple(mr_stage *stage, uint64_t iteration, mr_error *error)

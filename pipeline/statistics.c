@@ -78,6 +78,8 @@ size_t mr_iterator_statistics_text(mr_iterator *iterator, int32_t columns, char 
     put(&t, "%-*s %5s %6s %6s %6s %6s %6s %4s\n", (int)width, "stage", "items", "bytes", "held", "busy", "in", "out",
         "full");
     for (int32_t i = 0; i < count && i < STAGES_SHOWN; i++) put_stage(&t, width, &stages[i]);
+    for (int32_t i = 0; i < count && i < STAGES_SHOWN; i++)
+        if (stages[i].warning[0] != '\0') put(&t, "%s: warning: %s\n", stages[i].stage, stages[i].warning);
     if (count > STAGES_SHOWN) put(&t, "and %d more\n", (int)(count - STAGES_SHOWN));
     return t.size_bytes;
 }

@@ -200,6 +200,10 @@ mr_dataset *mr_dataset_copy_to_device(mr_dataset *input, const char *device);
 typedef struct mr_dataset_options {
     int32_t threads;     /* of the pipeline, all stages together: 1 to 1024 */
     size_t budget_bytes; /* over all stages */
+    /* Identifies what functions of the user below this dataset do: part of the digest that a state, a cache and a snapshot
+     * are checked against (see cache). Change it whenever such a function, or the data that it uses, changes what it
+     * returns. It is not passed on to iterators or to later datasets. 0: none */
+    uint64_t version;
 } mr_dataset_options;
 mr_dataset *mr_dataset_with_options_(mr_dataset *input, const mr_dataset_options *options);
 #define mr_dataset_with_options(input, ...) mr_dataset_with_options_((input), &(mr_dataset_options){__VA_ARGS__})
@@ -428,16 +432,24 @@ mr_dataset *mr_dataset_rejection_resample_(mr_dataset *input, mr_key_function cl
 /* ---- Kept elements ---- */
 
 /* Elements of the first pass are kept, and later passes read them instead of the input.
- * path  null: in memory, which the iterator's budget limits. Otherwise a record file (with index) that has its name when
- *       the first pass is through; it is read, also by other processes, wherever the input is the same (kinds and
- *       settings of all datasets before it; what functions of the user do is not seen). A damaged or foreign file is an
- *       error, not overwritten */
+ *
+ * A cache file is read by every iterator, also of other processes, whose input has the same digest: the kinds and settings
+ * of all datasets before it and the content of their sources. Names and times of files do not count, so a copied data set
+ * is the same one; changed data, or another setting, is another one. Of large files the digest covers the sizes and evenly
+ * spaced blocks. Functions of the user are not seen: mr_dataset_options.version stands for them. list_files delivers paths,
+ * which are part of its digest.
+ *
+ * One iterator writes the file; others that run meanwhile, in this process or another, compute the elements and do not
+ * wait. The file gets its name when the first pass is complete, and a writer that dies leaves nothing that is in the way. A
+ * cache of another input, or one that is damaged, is replaced, with a warning in the statistics.
+ * path    null: in memory, which the iterator's budget limits. Otherwise the name of a record file (with index)
+ * errors  MR_INVALID_ARGUMENT when path is a file that is not a cache, which is left as it is */
 mr_dataset *mr_dataset_cache(mr_dataset *input, const char *path);
 typedef struct mr_dataset_snapshot_options {
     bool gzip; /* seekable GZIP */
 } mr_dataset_snapshot_options;
-/* cache to a file in a folder, under a name that follows from the input, so that a pipeline that was changed makes
- * another one. */
+/* cache to a file in a directory, under a name computed from the input's digest, so that a changed pipeline or other data
+ * make another one. */
 mr_dataset *mr_dataset_snapshot_(mr_dataset *input, const char *folder, const mr_dataset_snapshot_options *options);
 #define mr_dataset_snapshot(input, folder, ...)                                                                        \
     mr_dataset_snapshot_((input), (folder), &(mr_dataset_snapshot_options){__VA_ARGS__})
@@ -624,11 +636,17 @@ const mr_element_spec *mr_iterator_spec(const mr_iterator *iterator);
 mr_status mr_iterator_next(mr_iterator *iterator, mr_element *element, mr_error *error);
 void mr_iterator_cancel(mr_iterator *iterator);
 
-/* The place: everything that is needed to go on with the element after the last one delivered, bit for bit, in another
+/* The state: everything that is needed to continue with the element after the last one delivered, bit for bit, in another
  * process and at another number of threads. Elements prefetched but not delivered are not counted. A restored iterator
  * takes over the seed of the one that was saved.
- * place   an MR_STRING scalar, owned by the caller
- * errors  restore: MR_INVALID_ARGUMENT when the place is damaged or of another pipeline */
+ *
+ * A state belongs to the pipeline and the data that it was saved with, by the digest that cache describes. The first save
+ * or restore reads the sources for it: tensors completely, at memory speed, and up to about 64 MiB of files. To restore, a
+ * source without an index (generator without skip, compressed records) and stages that depend on earlier elements
+ * (unique) pass over the elements before the saved position one by one; mr_iterator_cancel ends that.
+ * place   the state: an MR_STRING scalar, owned by the caller
+ * errors  those of reading the sources; restore: MR_INVALID_ARGUMENT when the state is damaged, of another pipeline or
+ *         of other data */
 mr_status mr_iterator_save(mr_iterator *iterator, mr_tensor *place, mr_error *error);
 mr_status mr_iterator_restore(mr_iterator *iterator, const mr_tensor *place, mr_error *error);
 
@@ -670,6 +688,7 @@ typedef struct mr_tuned {
 void mr_iterator_tuned(const mr_iterator *iterator, mr_tuned *tuned);
 
 /* Statistics of each stage, source first. */
+#define MR_WARNING_SIZE 400
 typedef struct mr_stage_statistics {
     const char *stage; /* "records", "decode_image", …; static */
     uint64_t elements;
@@ -684,10 +703,14 @@ typedef struct mr_stage_statistics {
     int32_t slots_max; /* the window now */
     double occupancy;  /* slots that were ready behind the one delivered, of the others in the window: 0 to 1, over all
                         * so far. Near 0 the consumer waits for the pipeline, near 1 the pipeline for the consumer */
+    /* What the stage worked around and the user should know: "data.cache: the cache of another pipeline or of other data;
+     * it is replaced". The first one, stages inside it too; empty without */
+    char warning[MR_WARNING_SIZE];
 } mr_stage_statistics;
 int32_t mr_iterator_statistics(mr_iterator *iterator, mr_stage_statistics *statistics, int32_t capacity);
-/* The same as a table, times in seconds, of lines of at most `columns` (at least 60), to be shown and shown again. Returns
- * its size without the closing zero, which may be more than fits, as snprintf does. */
+/* The same as a table, times in seconds, of lines of at most `columns` (at least 60), to be shown and shown again; then a
+ * line for each warning, which may be longer. Returns its size without the closing zero, which may be more than fits, as
+ * snprintf does. */
 size_t mr_iterator_statistics_text(mr_iterator *iterator, int32_t columns, char *text, size_t capacity_bytes);
 
 #ifdef __cplusplus

@@ -8,12 +8,9 @@ static uint64_t batch_digest(const mr_dataset *dataset)
     uint64_t digest = mr_digest((uint64_t)s->size, s->drop_remainder);
     for (int32_t i = 0; i < s->pad_count; i++) {
         const mr_pad *pad = &s->pads[i];
+        digest = mr_digest(mr_digest(digest, (uint64_t)pad->join), (uint64_t)pad->ragged_rank);
         if (pad->join == MR_JOIN_RAGGED) digest = mr_digest(digest, (uint64_t)pad->splits_dtype);
-        for (int32_t d = 0; d < pad->shape.rank; d++) digest = mr_digest(digest, (uint64_t)pad->shape.dims[d]);
-        if (pad->value.data == nullptr) continue;
-        mr_string value = pad->value.dtype == MR_STRING ? mr_tensor_strings(&pad->value)[0]
-                                                        : (mr_string){pad->value.data, mr_dtype_size(pad->value.dtype)};
-        digest = mr_digest_bytes(digest, value.data, value.size_bytes);
+        digest = mr_digest_tensor(mr_digest_shape(digest, pad->shape), &pad->value);
     }
     return digest;
 }

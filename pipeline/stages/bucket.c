@@ -2,6 +2,7 @@
  * (padded) batches. */
 #include "pipeline/pipeline.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -36,6 +37,7 @@ static mr_status bucket_of(void *context, const mr_element *input, int64_t *key,
     int64_t length = 0;
     MR_TRY(b->length(b->context, input, &length, error));
     for (*key = 0; *key < b->count && length >= b->boundaries[*key];) ++*key;
+    assert(*key == 0 || length >= b->boundaries[*key - 1]);
     if (b->options.pad_to_boundary && *key == b->count)
         return mr_fail(error, MR_INVALID_ARGUMENT,
                        "an element of length %lld, where %lld is the last boundary that is padded to",
@@ -45,7 +47,9 @@ static mr_status bucket_of(void *context, const mr_element *input, int64_t *key,
 
 static int64_t size_of(void *context, int64_t key)
 {
-    return ((const buckets *)context)->batch_sizes[key];
+    const buckets *b = context;
+    assert(key >= 0 && key <= b->count);
+    return b->batch_sizes[key];
 }
 
 static mr_status batch_of(void *context, int64_t key, mr_dataset *window, mr_dataset **output, mr_error *error)
@@ -53,6 +57,7 @@ static mr_status batch_of(void *context, int64_t key, mr_dataset *window, mr_dat
     (void)error;
     const buckets *b = context;
     mr_shape shapes[MR_COMPONENTS_MAX];
+    assert(key >= 0 && key <= b->count && (key < b->count || !b->options.pad_to_boundary));
     int64_t size = b->batch_sizes[key];
     if (b->options.no_padding) {
         *output = mr_dataset_batch(window, size, .drop_remainder = b->options.drop_remainder);
@@ -102,6 +107,20 @@ static buckets *buckets_new(const mr_dataset *input, mr_key_function length, voi
     return b;
 }
 
+/* Everything but the length function. */
+static uint64_t buckets_digest(const buckets *b)
+{
+    const mr_bucket_options *o = &b->options;
+    uint64_t digest = mr_digest(8, (uint64_t)b->count);
+    for (int32_t i = 0; i < b->count; i++) digest = mr_digest(digest, (uint64_t)b->boundaries[i]);
+    for (int32_t i = 0; i <= b->count; i++) digest = mr_digest(digest, (uint64_t)b->batch_sizes[i]);
+    for (int32_t i = 0; b->shapes != nullptr && i < b->components; i++) digest = mr_digest_shape(digest, b->shapes[i]);
+    for (int32_t i = 0; b->values != nullptr && i < b->components; i++)
+        digest = mr_digest_tensor(digest, &b->values[i]);
+    return mr_digest(digest,
+                     (uint64_t)o->pad_to_boundary | (uint64_t)o->no_padding << 1 | (uint64_t)o->drop_remainder << 2);
+}
+
 mr_dataset *mr_dataset_bucket_by_sequence_length_(mr_dataset *input, mr_key_function length, void *context,
                                                   const int64_t *boundaries, int32_t boundary_count,
                                                   const int64_t *batch_sizes, const mr_bucket_options *options)
@@ -141,6 +160,8 @@ mr_dataset *mr_dataset_bucket_by_sequence_length_(mr_dataset *input, mr_key_func
             status = mr_fail(&error, MR_INVALID_ARGUMENT, "batches of %lld", (long long)batch_sizes[i]);
     mr_dataset *dataset = mr_dataset_group_by_window(input, bucket_of, batch_of, b, &spec, .window_size_of = size_of,
                                                      .release = buckets_free);
-    if (mr_dataset_failed(dataset) || status == MR_OK) return dataset;
+    if (mr_dataset_failed(dataset)) return dataset;
+    dataset->function_settings = buckets_digest(b);
+    if (status == MR_OK) return dataset;
     return mr_dataset_fail(dataset, status, "bucket_by_sequence_length: %s", error.message);
 }

@@ -1,15 +1,15 @@
-/* cache and snapshot: elements of the first pass, kept for the later ones in memory or in a record file.
+/* cache and snapshot: elements of the first pass, kept for the later ones in memory or in a file (cache_file.h).
  *
  * In memory, elements are kept by their position in the input. Where one is missing, because the first pass was not begun
- * at its beginning (a restored place) or the element failed, the input is begun again as in the first pass and taken
- * there. So the place is the position and, during the first pass, the input's.
+ * at its beginning (a restored state) or the element failed, the input is begun again as in the first pass and taken
+ * there. So the state is the position and, during the first pass, the input's.
  *
- * The file's first record says what the others are: a magic, the digest of the input and the number of components. Each
- * of the others is an element: its tensors as in a place. */
-#include "pipeline/pipeline.h"
+ * The file is written in a pass from its first element to its end, by one stage at a time; others compute the elements.
+ * Where the file cannot be read further, the rest of the pass is computed, and the next pass replaces the file. */
+#include "pipeline/stages/cache_file.h"
 #include "records/file.h"
 
-#include <millrace/record.h>
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,15 +30,11 @@ typedef struct cache_stage {
     uint64_t total;   /* elements of a pass; UINT64_MAX: not yet known */
     mr_error failure; /* why it is too large */
     /* File: */
-    mr_record_file *file;     /* that is read; null: there is none yet */
-    mr_record_writer *writer; /* that is written; null: none */
-    mr_place element;         /* the record that is made */
-    char *bytes;              /* the record that is read */
-    size_t bytes_capacity;
-    size_t room_bytes; /* of these two, as the budget has them */
+    char *path; /* owned; null: not known yet, or memory */
+    mr_cache_file disk;
+    bool is_damaged;   /* the file is, though it can be opened: it is to be replaced */
+    size_t room_bytes; /* of disk, as the budget has them */
 } cache_stage;
-
-static const char magic[] = "millrace cache 1";
 
 static const cache_settings *settings_of(const cache_stage *self)
 {
@@ -92,7 +88,12 @@ static mr_status take_room(cache_stage *self, size_t size_bytes, mr_error *error
 static mr_status grow(cache_stage *self, uint64_t number, mr_error *error)
 {
     if (number < self->capacity) return MR_OK;
+    constexpr uint64_t CAPACITY_MAX = SIZE_MAX / sizeof *self->kept;
+    if (number > CAPACITY_MAX / 2)
+        return mr_fail(error, MR_RESOURCE_EXHAUSTED, "cache: element %llu is more than memory can hold",
+                       (unsigned long long)number);
     uint64_t capacity = number + number / 2 + 64;
+    assert(capacity > number && capacity <= CAPACITY_MAX);
     MR_TRY(take_room(self, (capacity - self->capacity) * sizeof *self->kept, error));
     mr_payload **kept = realloc(self->kept, capacity * sizeof *kept);
     if (kept == nullptr) {
@@ -108,6 +109,7 @@ static mr_status grow(cache_stage *self, uint64_t number, mr_error *error)
 static mr_status keep(cache_stage *self, uint64_t number, mr_payload *payload, mr_error *error)
 {
     MR_TRY(grow(self, number, error));
+    assert(number < self->capacity);
     if (self->kept[number] != nullptr) return MR_OK;
     MR_TRY(mr_payload_settle(payload, error));
     size_t size_bytes = mr_payload_bytes(payload);
@@ -145,6 +147,7 @@ static mr_status memory_next(cache_stage *self, mr_item *item, mr_error *error)
     MR_TRY(go_to(self, number, error));
     for (;;) {
         uint64_t position = input->position;
+        assert(self->has_begun && position <= number);
         mr_status status = mr_stage_next(input, item, error);
         if (status == MR_OUT_OF_RANGE) self->total = position;
         if (status == MR_OK) status = keep(self, position, item->payload, error);
@@ -160,165 +163,113 @@ static mr_status memory_next(cache_stage *self, mr_item *item, mr_error *error)
 
 /* ---- The file ---- */
 
-static char *file_path(const cache_stage *self)
+/* What the file is called, and whose it is. */
+static mr_status name_file(cache_stage *self, mr_error *error)
 {
     const cache_settings *s = settings_of(self);
-    char *path = nullptr;
-    int made = s->is_snapshot
-                   ? asprintf(&path, "%s/%016llx.tfrecord%s", s->path,
-                              (unsigned long long)mr_dataset_digest(self->stage.dataset->input), s->gzip ? ".gz" : "")
-                   : asprintf(&path, "%s", s->path);
-    return made < 0 ? nullptr : path;
+    const mr_dataset *dataset = self->stage.dataset;
+    uint64_t digest = 0;
+    if (self->path != nullptr) return MR_OK;
+    MR_TRY(mr_dataset_digest(dataset->input, &digest, error));
+    int made = s->is_snapshot ? asprintf(&self->path, "%s/%016llx.tfrecord%s", s->path, (unsigned long long)digest,
+                                         s->gzip ? ".gz" : "")
+                              : asprintf(&self->path, "%s", s->path);
+    if (made < 0) {
+        self->path = nullptr;
+        return mr_fail_memory(error, strlen(s->path));
+    }
+    self->disk = (mr_cache_file){
+        .path = self->path, .digest = digest, .components = dataset->spec.count, .is_ours = s->is_snapshot};
+    return MR_OK;
 }
 
-/* What one record takes. */
 static void count_room(cache_stage *self)
 {
-    mr_stage_must_keep(&self->stage, &self->room_bytes, self->bytes_capacity + self->element.capacity_bytes);
+    mr_stage_must_keep(&self->stage, &self->room_bytes, mr_cache_file_bytes(&self->disk));
 }
 
-static mr_status put_head(cache_stage *self, mr_error *error)
-{
-    mr_place_clear(&self->element);
-    MR_TRY(mr_place_put_bytes(&self->element, magic, sizeof magic, error));
-    MR_TRY(mr_place_put(&self->element, mr_dataset_digest(self->stage.dataset->input), error));
-    return mr_place_put(&self->element, (uint64_t)self->stage.dataset->spec.count, error);
-}
-
-static mr_status read_record(cache_stage *self, uint64_t number, mr_place_reader *reader, mr_error *error)
-{
-    size_t size_bytes =
-        (size_t)mr_record_file_record_size(self->file, number) + MR_RECORD_HEADER_BYTES + MR_RECORD_FOOTER_BYTES;
-    if (size_bytes > self->bytes_capacity) {
-        free(self->bytes);
-        self->bytes_capacity = 0;
-        self->bytes = malloc(size_bytes + size_bytes / 2);
-        if (self->bytes == nullptr) return mr_fail_memory(error, size_bytes);
-        self->bytes_capacity = size_bytes + size_bytes / 2;
-        count_room(self);
-    }
-    mr_string record = {0};
-    MR_TRY(mr_record_file_read(self->file, number, self->bytes, &record, error));
-    *reader =
-        (mr_place_reader){(const unsigned char *)record.data, (const unsigned char *)record.data + record.size_bytes};
-    return MR_OK;
-}
-
-static mr_status check_head(cache_stage *self, const char *path, mr_error *error)
-{
-    mr_place_reader reader = {0};
-    const void *bytes = nullptr;
-    size_t size_bytes = 0;
-    uint64_t digest = 0, count = 0;
-    mr_status status = mr_record_file_count(self->file) > 0 ? read_record(self, 0, &reader, error) : MR_DATA_LOSS;
-    if (status == MR_OK) status = mr_place_get_bytes(&reader, &bytes, &size_bytes, error);
-    if (status != MR_OK || size_bytes != sizeof magic || memcmp(bytes, magic, sizeof magic) != 0)
-        return mr_fail(error, MR_INVALID_ARGUMENT, "%s is no cache of a pipeline; move it away or choose another path",
-                       path);
-    MR_TRY(mr_place_get(&reader, &digest, error));
-    MR_TRY(mr_place_get(&reader, &count, error));
-    if (digest != mr_dataset_digest(self->stage.dataset->input) || count != (uint64_t)self->stage.dataset->spec.count)
-        return mr_fail(error, MR_INVALID_ARGUMENT,
-                       "%s is the cache of another pipeline; remove it or choose another path", path);
-    return MR_OK;
-}
-
+/* Opens the file if there is a good one; it is no error if there is not. */
 static mr_status open_file(cache_stage *self, mr_error *error)
 {
-    char *path = file_path(self);
-    if (path == nullptr) return mr_fail_memory(error, 0);
-    mr_status status = MR_OK;
-    if (mr_file_exists(path)) {
-        status = mr_record_file_open(path, &self->file, error);
-        if (status == MR_OK) status = check_head(self, path, error);
-        if (status != MR_OK) {
-            mr_record_file_free(self->file);
-            self->file = nullptr;
-        }
-    }
-    free(path);
-    return status;
+    mr_error reason = {0};
+    MR_TRY(name_file(self, error));
+    if (self->disk.file != nullptr || self->is_damaged) return MR_OK;
+    mr_status status = mr_cache_file_open(&self->disk, &reason);
+    count_room(self);
+    if (status == MR_OK || status == MR_NOT_FOUND || status == MR_ABORTED) return MR_OK;
+    if (status != MR_DATA_LOSS) return mr_fail(error, status, "%s", reason.message);
+    mr_stage_warn(&self->stage, "%s; it is replaced", reason.message);
+    return MR_OK;
 }
 
-static mr_status open_writer(cache_stage *self, mr_error *error)
+/* Becomes the writer, unless there is another one, or one that has just finished. */
+static mr_status begin_writing(cache_stage *self, mr_error *error)
 {
     const cache_settings *s = settings_of(self);
-    char *path = file_path(self);
-    if (path == nullptr) return mr_fail_memory(error, 0);
-    mr_record_writer_options options = {.index = true, .atomic = true};
-    if (s->gzip) {
-        options.compression = MR_COMPRESSION_GZIP;
-        options.seek_bytes = MR_RECORD_SEEK_BYTES;
-    }
-    mr_status status = s->is_snapshot ? mr_file_make_directories(s->path, error) : MR_OK;
-    if (status == MR_OK) status = mr_record_writer_open(path, &options, &self->writer, error);
-    if (status == MR_OK) status = put_head(self, error);
-    if (status == MR_OK)
-        status = mr_record_writer_append(self->writer, self->element.bytes, self->element.size_bytes, error);
-    free(path);
-    return status;
+    assert(self->stage.position == 0 && self->disk.file == nullptr && self->disk.writer == nullptr);
+    mr_error reason = {0};
+    if (s->is_snapshot) MR_TRY(mr_file_make_directories(s->path, error));
+    mr_status status = mr_cache_file_begin(&self->disk, s->gzip, &reason);
+    if (status == MR_ABORTED) return MR_OK;
+    if (status != MR_OK) return mr_fail(error, status, "%s", reason.message);
+    MR_TRY(open_file(self, error));
+    if (self->disk.file != nullptr) mr_cache_file_abandon(&self->disk);
+    return MR_OK;
 }
 
-static mr_status write_element(cache_stage *self, const mr_payload *payload, mr_error *error)
+/* The pass is complete, and so is the file. */
+static mr_status finish_writing(cache_stage *self, mr_error *error)
 {
-    mr_place_clear(&self->element);
-    for (int32_t i = 0; i < payload->count; i++)
-        MR_TRY(mr_place_put_tensor(&self->element, &payload->tensors[i], error));
-    count_room(self);
-    return mr_record_writer_append(self->writer, self->element.bytes, self->element.size_bytes, error);
+    MR_TRY(mr_cache_file_finish(&self->disk, error));
+    self->is_damaged = false;
+    return open_file(self, error);
 }
 
-static void stop_writing(cache_stage *self)
-{
-    mr_record_writer_abandon(self->writer);
-    self->writer = nullptr;
-}
-
-static mr_status read_element(cache_stage *self, mr_item *item, mr_error *error)
-{
-    uint64_t number = self->stage.position;
-    mr_place_reader reader = {0};
-    if (number + 1 >= mr_record_file_count(self->file)) return mr_fail(error, MR_OUT_OF_RANGE, "end of sequence");
-    MR_TRY(read_record(self, number + 1, &reader, error));
-    const mr_element_spec *spec = &self->stage.dataset->spec;
-    item->payload = mr_payload_new(spec->count);
-    if (item->payload == nullptr) return mr_fail_memory(error, sizeof *item->payload);
-    mr_status status = MR_OK;
-    for (int32_t i = 0; i < spec->count && status == MR_OK; i++) {
-        status = mr_place_get_tensor(&reader, &item->payload->tensors[i], error);
-        if (status == MR_OK && item->payload->tensors[i].dtype != spec->dtypes[i])
-            status = mr_fail(error, MR_DATA_LOSS, "%s: element %llu is not of the pipeline's dtypes",
-                             mr_record_file_path(self->file), (unsigned long long)number);
-    }
-    if (status != MR_OK) mr_item_deinit(item);
-    return status;
-}
-
-/* Elements of the first pass go on up, and into the file. One that fails leaves the file unfinished. */
-static mr_status file_next(cache_stage *self, mr_item *item, mr_error *error)
+/* The input's next element, which goes on up, and into the file where this stage writes it. One that fails leaves the file
+ * unfinished. */
+static mr_status compute_next(cache_stage *self, mr_item *item, mr_error *error)
 {
     mr_stage *input = self->stage.children[0];
-    if (self->file != nullptr) return read_element(self, item, error);
-    if (self->stage.position == 0 && self->writer == nullptr) MR_TRY(open_writer(self, error));
     if (!self->has_begun) {
         MR_TRY(mr_stage_begin(input, self->first_iteration, error));
         self->has_begun = true;
         if (self->stage.position > 0) MR_TRY(mr_stage_seek(input, self->stage.position, error));
     }
     mr_status status = mr_stage_next(input, item, error);
-    if (status == MR_OUT_OF_RANGE && self->writer != nullptr) {
-        mr_record_writer *writer = self->writer;
-        self->writer = nullptr;
-        MR_TRY(mr_record_writer_close(writer, error));
-        MR_TRY(open_file(self, error));
+    if (status == MR_OUT_OF_RANGE && self->disk.writer != nullptr) {
+        MR_TRY(finish_writing(self, error));
         return mr_fail(error, MR_OUT_OF_RANGE, "end of sequence");
     }
-    if (status == MR_OK && self->writer != nullptr) status = write_element(self, item->payload, error);
+    if (status == MR_OK && self->disk.writer != nullptr) {
+        status = mr_cache_file_append(&self->disk, item->payload, error);
+        count_room(self);
+    }
     if (status != MR_OK) {
         mr_item_deinit(item);
-        stop_writing(self);
+        mr_cache_file_abandon(&self->disk);
     }
     return status;
+}
+
+static mr_status file_next(cache_stage *self, mr_item *item, mr_error *error)
+{
+    assert(self->path != nullptr);
+    if (self->disk.file == nullptr && self->disk.writer == nullptr && self->stage.position == 0)
+        MR_TRY(begin_writing(self, error));
+    if (self->disk.file != nullptr) {
+        mr_error reason = {0};
+        mr_status status =
+            mr_cache_file_read(&self->disk, self->stage.position, &self->stage.dataset->spec, &item->payload, &reason);
+        count_room(self);
+        if (status == MR_OK) return MR_OK;
+        if (status != MR_DATA_LOSS) return mr_fail(error, status, "%s", reason.message);
+        mr_stage_warn(&self->stage, "%s; the cache is replaced", reason.message);
+        mr_cache_file_close(&self->disk);
+        self->is_damaged = true;
+        self->has_begun = false;
+        if (self->stage.position == 0) MR_TRY(begin_writing(self, error));
+    }
+    return compute_next(self, item, error);
 }
 
 /* ---- As a stage ---- */
@@ -332,10 +283,10 @@ static mr_status cache_begin(mr_stage *stage, uint64_t iteration, mr_error *erro
         self->has_first = true;
         return MR_OK;
     }
-    stop_writing(self);
+    mr_cache_file_abandon(&self->disk);
     self->has_begun = false;
     self->first_iteration = iteration;
-    return self->file == nullptr ? open_file(self, error) : MR_OK;
+    return open_file(self, error);
 }
 
 static mr_status cache_next(mr_stage *stage, mr_item *item, mr_error *error)
@@ -345,12 +296,12 @@ static mr_status cache_next(mr_stage *stage, mr_item *item, mr_error *error)
         if (error != nullptr) *error = self->failure;
         return MR_RESOURCE_EXHAUSTED;
     }
-    bool is_memory = settings_of(self)->path == nullptr, is_read = self->file != nullptr;
+    bool is_memory = settings_of(self)->path == nullptr;
     mr_status status = is_memory ? memory_next(self, item, error) : file_next(self, item, error);
     /* The input begins again for an element that failed in an earlier pass: it is where it stands that tells whether it
      * has failed again. */
-    bool has_failed =
-        is_read ? status == MR_DATA_LOSS : self->has_begun && stage->children[0]->position > stage->position;
+    bool is_computed = self->disk.file == nullptr && self->has_begun;
+    bool has_failed = is_computed && stage->children[0]->position > stage->position;
     if (stage->is_too_large) has_failed = false;
     if (status == MR_OK)
         mr_stream_number(stage, item);
@@ -362,8 +313,9 @@ static mr_status cache_next(mr_stage *stage, mr_item *item, mr_error *error)
 static mr_status cache_seek(mr_stage *stage, uint64_t position, mr_error *error)
 {
     cache_stage *self = (cache_stage *)stage;
-    uint64_t total = self->file != nullptr ? mr_record_file_count(self->file) - 1 : self->total;
-    if (self->file == nullptr && (settings_of(self)->path != nullptr || total == UINT64_MAX))
+    bool is_read = self->disk.file != nullptr;
+    uint64_t total = is_read ? self->disk.count : self->total;
+    if (!is_read && (settings_of(self)->path != nullptr || total == UINT64_MAX))
         return mr_stage_seek_forward(stage, position, error);
     stage->position = position < total ? position : total;
     return MR_OK;
@@ -374,8 +326,8 @@ static mr_status cache_save(mr_stage *stage, mr_place *place, mr_error *error)
 {
     cache_stage *self = (cache_stage *)stage;
     mr_stage *input = stage->children[0];
-    bool goes_on =
-        self->file == nullptr && self->has_begun && input->position == stage->position && self->total == UINT64_MAX;
+    bool goes_on = self->disk.file == nullptr && self->has_begun && input->position == stage->position &&
+                   self->total == UINT64_MAX;
     MR_TRY(mr_place_put(place, self->first_iteration, error));
     MR_TRY(mr_place_put(place, self->total + 1, error));
     MR_TRY(mr_place_put(place, goes_on, error));
@@ -387,16 +339,19 @@ static mr_status cache_restore(mr_stage *stage, mr_place_reader *reader, mr_erro
     cache_stage *self = (cache_stage *)stage;
     uint64_t goes_on = 0, total = 0;
     forget(self);
-    stop_writing(self);
+    mr_cache_file_abandon(&self->disk);
     MR_TRY(mr_place_get(reader, &self->first_iteration, error));
-    MR_TRY(mr_place_get(reader, &total, error));
+    MR_TRY(mr_place_get_below(reader, MR_POSITION_MAX, &total, error));
     MR_TRY(mr_place_get_below(reader, 1, &goes_on, error));
+    if (total > 0 && (stage->position > total - 1 || goes_on != 0)) return mr_place_refuse(error);
     self->total = total - 1;
     self->has_first = true;
-    if (settings_of(self)->path != nullptr && self->file == nullptr) MR_TRY(open_file(self, error));
+    if (settings_of(self)->path != nullptr) MR_TRY(open_file(self, error));
     if (goes_on == 0) return MR_OK;
+    MR_TRY(mr_stage_restore(stage->children[0], reader, error));
+    if (stage->children[0]->position != stage->position) return mr_place_refuse(error);
     self->has_begun = true;
-    return mr_stage_restore(stage->children[0], reader, error);
+    return MR_OK;
 }
 
 static mr_status cache_prepare(mr_stage *stage, mr_error *error)
@@ -410,10 +365,8 @@ static void cache_deinit(mr_stage *stage)
 {
     cache_stage *self = (cache_stage *)stage;
     forget(self);
-    stop_writing(self);
-    mr_record_file_free(self->file);
-    mr_place_deinit(&self->element);
-    free(self->bytes);
+    mr_cache_file_deinit(&self->disk);
+    free(self->path);
 }
 
 static const mr_stage_functions cache_functions = {.begin = cache_begin,

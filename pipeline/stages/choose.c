@@ -1,6 +1,7 @@
 /* sample_from and choose_from: each element from one of several inputs, as a random number or another dataset says. */
 #include "pipeline/pipeline.h"
 
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
@@ -28,8 +29,15 @@ static const choose_settings *settings_of(const choose_stage *self)
 static uint64_t choose_digest(const mr_dataset *dataset)
 {
     const choose_settings *s = dataset->settings;
-    uint64_t digest = mr_digest(s->options.seed, s->options.stop_on_empty);
+    uint64_t digest = mr_digest(mr_digest(s->options.seed, s->options.stop_on_empty), (uint64_t)s->count);
     return s->weights == nullptr ? digest : mr_digest_bytes(digest, s->weights, (size_t)s->count * sizeof *s->weights);
+}
+
+/* A bit for each input. */
+static uint64_t all_inputs(const choose_settings *s)
+{
+    assert(s->count >= 1 && s->count <= INPUTS_MAX);
+    return s->count == INPUTS_MAX ? UINT64_MAX : ((uint64_t)1 << s->count) - 1;
 }
 
 static void take_seed(choose_stage *self)
@@ -90,7 +98,8 @@ static mr_status choose_next(mr_stage *stage, mr_item *item, mr_error *error)
 {
     choose_stage *self = (choose_stage *)stage;
     const choose_settings *s = settings_of(self);
-    uint64_t all = s->count == INPUTS_MAX ? UINT64_MAX : ((uint64_t)1 << s->count) - 1;
+    uint64_t all = all_inputs(s);
+    assert((self->ended & ~all) == 0 && (self->ended & s->unused) == s->unused);
     while (self->ended != all) {
         int32_t chosen = 0;
         /* Choices may name inputs that have ended indefinitely. */
@@ -98,6 +107,7 @@ static mr_status choose_next(mr_stage *stage, mr_item *item, mr_error *error)
         mr_status status = choose(self, &chosen, error);
         if (status != MR_OK && status != MR_OUT_OF_RANGE && status != MR_CANCELLED) stage->position++;
         MR_TRY(status);
+        assert(chosen >= 0 && chosen < s->count);
         if (self->ended >> chosen & 1) continue;
         mr_stage *child = stage->children[chosen];
         uint64_t before = child->position;
@@ -127,8 +137,9 @@ static mr_status choose_restore(mr_stage *stage, mr_place_reader *reader, mr_err
 {
     choose_stage *self = (choose_stage *)stage;
     take_seed(self);
-    MR_TRY(mr_place_get(reader, &self->draws, error));
-    MR_TRY(mr_place_get(reader, &self->ended, error));
+    MR_TRY(mr_place_get_below(reader, MR_POSITION_MAX, &self->draws, error));
+    MR_TRY(mr_place_get_below(reader, all_inputs(settings_of(self)), &self->ended, error));
+    if ((self->ended & settings_of(self)->unused) != settings_of(self)->unused) return mr_place_refuse(error);
     for (int32_t i = 0; i < stage->child_count; i++) MR_TRY(mr_stage_restore(stage->children[i], reader, error));
     return MR_OK;
 }

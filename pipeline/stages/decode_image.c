@@ -3,8 +3,6 @@
 #include "kernels/image_rows.h"
 #include "pipeline/pipeline.h"
 
-#include <string.h>
-
 typedef struct decode_settings {
     mr_decode_options options;
 } decode_settings;
@@ -13,11 +11,7 @@ static uint64_t digest_color(uint64_t digest, const mr_color_options *color)
 {
     const float numbers[] = {color->brightness,     color->contrast_min,   color->contrast_max,
                              color->saturation_min, color->saturation_max, color->hue};
-    for (int i = 0; i < 6; i++) {
-        uint32_t bits;
-        memcpy(&bits, &numbers[i], sizeof bits);
-        digest = mr_digest(digest, bits);
-    }
+    for (int i = 0; i < 6; i++) digest = mr_digest_float(digest, numbers[i]);
     for (int i = 0; i < 4; i++) digest = mr_digest(digest, (uint64_t)color->order[i]);
     return digest;
 }
@@ -25,11 +19,30 @@ static uint64_t digest_color(uint64_t digest, const mr_color_options *color)
 static uint64_t decode_digest(const mr_dataset *dataset)
 {
     const mr_decode_options *o = &((const decode_settings *)dataset->settings)->options;
-    uint64_t digest = mr_digest(mr_digest(5, o->seed), (uint64_t)o->component);
-    digest = mr_digest(mr_digest(digest, (uint64_t)o->image.height), (uint64_t)o->image.width);
-    digest = mr_digest(mr_digest(digest, (uint64_t)o->image.crop), (uint64_t)o->image.dtype);
-    digest = mr_digest(mr_digest(digest, (uint64_t)o->image.padding), (uint64_t)o->image.pad);
-    return digest_color(digest, &o->image.color);
+    const mr_image_options *i = &o->image;
+    const uint64_t numbers[] = {o->seed,
+                                (uint64_t)o->component,
+                                (uint64_t)i->height,
+                                (uint64_t)i->width,
+                                (uint64_t)i->channels,
+                                (uint64_t)i->crop,
+                                (uint64_t)i->dtype,
+                                (uint64_t)i->padding,
+                                (uint64_t)i->pad,
+                                i->random_flip,
+                                (uint64_t)i->method,
+                                (uint64_t)i->layout,
+                                i->accurate_dct,
+                                i->accept_truncated,
+                                i->accept_damaged,
+                                (uint64_t)i->pixels_max,
+                                i->approximate_scale};
+    const float floats[] = {i->fraction, i->area_min, i->area_max,     i->aspect_min,   i->aspect_max,  i->mean[0],
+                            i->mean[1],  i->mean[2],  i->deviation[0], i->deviation[1], i->deviation[2]};
+    uint64_t digest = 5;
+    for (size_t k = 0; k < sizeof numbers / sizeof *numbers; k++) digest = mr_digest(digest, numbers[k]);
+    for (size_t k = 0; k < sizeof floats / sizeof *floats; k++) digest = mr_digest_float(digest, floats[k]);
+    return digest_color(digest, &i->color);
 }
 
 static mr_shape pixels_shape(const mr_image_options *options, int64_t height, int64_t width)

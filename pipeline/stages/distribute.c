@@ -15,7 +15,7 @@ typedef struct distribute_settings {
     mr_distribute_policy policy;
 } distribute_settings;
 
-/* Neither the number of workers nor which one: the place is that of all. */
+/* Neither the number of workers nor which one: the state is that of all. */
 static uint64_t distribute_digest(const mr_dataset *dataset)
 {
     const distribute_settings *s = dataset->settings;
@@ -86,7 +86,9 @@ static const mr_dataset_kind mask_kind = {
 static mr_dataset *add(const mr_dataset_kind *kind, mr_dataset *input, const distribute_settings *settings)
 {
     mr_dataset *dataset = mr_dataset_new(kind, input, sizeof *settings);
-    if (dataset != nullptr) *(distribute_settings *)dataset->settings = *settings;
+    if (dataset == nullptr) return nullptr;
+    *(distribute_settings *)dataset->settings = *settings;
+    dataset->is_distributed = true;
     return dataset;
 }
 

@@ -1,5 +1,5 @@
-/* Sources with numbers that are no record files: names of files, a folder of pictures, records of one length, NumPy
- * arrays. Where each element lies is known when the dataset is made; its bytes are read when it is asked for. */
+/* Sources with numbers that are not record files: a directory of images, records of one length, NumPy arrays. Where each
+ * element is stored is known when the dataset is built; its bytes are read when it is requested. */
 #include "pipeline/pipeline.h"
 #include "records/file.h"
 #include "records/input_file.h"
@@ -42,32 +42,12 @@ static void describe_number(const mr_dataset *dataset, uint64_t number, char *te
     snprintf(text, size_bytes, "element %llu", (unsigned long long)number);
 }
 
-/* ---- list_files ---- */
-
-mr_dataset *mr_dataset_list_files(const char *pattern)
-{
-    char **paths = nullptr;
-    int32_t count = 0;
-    mr_error error = {0};
-    mr_tensor names = {0};
-    mr_status status = mr_paths_match(pattern, &paths, &count, &error);
-    mr_string *strings = status == MR_OK ? calloc((size_t)count + 1, sizeof *strings) : nullptr;
-    if (status == MR_OK && strings == nullptr) status = mr_fail_memory(&error, (size_t)count * sizeof *strings);
-    for (int32_t i = 0; status == MR_OK && i < count; i++) strings[i] = mr_string_from(paths[i]);
-    if (status == MR_OK) status = mr_tensor_init_strings(&names, MR_SHAPE(count), strings, &error);
-    free(strings);
-    mr_paths_free(paths, count);
-    mr_dataset *dataset = status == MR_OK ? mr_dataset_from_slices(&names, 1) : mr_dataset_range(0, 0, 1);
-    mr_tensor_deinit(&names);
-    if (status == MR_OK || dataset == nullptr) return dataset;
-    return mr_dataset_fail(dataset, status, "list_files: %s", error.message);
-}
-
 /* ---- picture_folder ---- */
 
 typedef struct picture {
     const char *path; /* below the folder */
     int64_t label;
+    uint64_t size_bytes;
 } picture;
 
 typedef struct folder_settings {
@@ -76,13 +56,35 @@ typedef struct folder_settings {
     size_t count, capacity;
 } folder_settings;
 
-static uint64_t folder_digest(const mr_dataset *dataset)
+/* The image's path; owned. */
+static mr_status path_of(const folder_settings *s, const picture *p, char **path, mr_error *error)
 {
+    if (asprintf(path, "%s/%s", s->path, p->path) >= 0) return MR_OK;
+    *path = nullptr;
+    return mr_fail_memory(error, strlen(p->path));
+}
+
+/* Path, label and size of every image, and the content of some: to open all of them would take too long. */
+static mr_status folder_digest(const mr_dataset *dataset, uint64_t *content, mr_error *error)
+{
+    constexpr size_t READ_MAX = 64;
     const folder_settings *s = dataset->settings;
     uint64_t digest = mr_digest(0, s->count);
-    for (size_t i = 0; i < s->count; i++)
-        digest = mr_digest_bytes(digest, s->pictures[i].path, strlen(s->pictures[i].path));
-    return digest;
+    for (size_t i = 0; i < s->count; i++) {
+        const picture *p = &s->pictures[i];
+        digest = mr_digest(mr_digest_text(digest, p->path), (uint64_t)p->label);
+        digest = mr_digest(digest, p->size_bytes);
+    }
+    size_t count = s->count < READ_MAX ? s->count : READ_MAX;
+    for (size_t i = 0; i < count; i++) {
+        char *path = nullptr;
+        MR_TRY(path_of(s, &s->pictures[i * s->count / count], &path, error));
+        mr_status status = mr_digest_paths(&digest, (const char *const *)&path, 1, error);
+        free(path);
+        MR_TRY(status);
+    }
+    *content = digest;
+    return MR_OK;
 }
 
 static mr_status folder_read(const mr_dataset *dataset, uint64_t number, mr_lane *lane, mr_error *error)
@@ -91,7 +93,7 @@ static mr_status folder_read(const mr_dataset *dataset, uint64_t number, mr_lane
     const picture *p = &s->pictures[number];
     char *path = nullptr, *bytes = nullptr;
     size_t size_bytes = 0;
-    if (asprintf(&path, "%s/%s", s->path, p->path) < 0) return mr_fail_memory(error, strlen(p->path));
+    MR_TRY(path_of(s, p, &path, error));
     mr_status status = mr_file_read_whole(path, ELEMENT_BYTES_MAX, &bytes, &size_bytes, error);
     free(path);
     MR_TRY(status);
@@ -130,7 +132,7 @@ static void folder_deinit(mr_dataset *dataset)
 
 static const mr_dataset_kind folder_kind = {.name = "picture_folder",
                                             .role = MR_ROLE_SOURCE,
-                                            .digest = folder_digest,
+                                            .digest_content = folder_digest,
                                             .stage_size_bytes = sizeof(mr_stage),
                                             .functions = &mr_numbers_functions,
                                             .read = folder_read,
@@ -155,7 +157,7 @@ static int compare_names(const struct dirent **a, const struct dirent **b)
     return strcmp((*a)->d_name, (*b)->d_name);
 }
 
-static mr_status add_picture(mr_dataset *dataset, const char *path, int64_t label, mr_error *error)
+static mr_status add_picture(mr_dataset *dataset, const char *path, int64_t label, uint64_t size_bytes, mr_error *error)
 {
     folder_settings *s = dataset->settings;
     if (s->count == s->capacity) {
@@ -167,7 +169,7 @@ static mr_status add_picture(mr_dataset *dataset, const char *path, int64_t labe
     }
     const char *kept = mr_arena_strdup(&dataset->arena, path);
     if (kept == nullptr) return mr_fail_memory(error, strlen(path));
-    s->pictures[s->count++] = (picture){kept, label};
+    s->pictures[s->count++] = (picture){kept, label, size_bytes};
     return MR_OK;
 }
 
@@ -196,7 +198,7 @@ static mr_status scan(mr_dataset *dataset, const char *below, int depth, int64_t
             status = scan(dataset, path, depth + 1, label, error);
             if (depth == 0 && s->count > before) ++*label;
         } else if (status == MR_OK && depth > 0 && is_picture(entries[i]->d_name)) {
-            status = add_picture(dataset, path, *label, error);
+            status = add_picture(dataset, path, *label, (uint64_t)about.st_size, error);
         }
         free(path);
         free(from_here);
@@ -235,15 +237,21 @@ typedef struct fixed_settings {
     mr_input_file **files; /* owned */
     uint64_t *firsts;      /* count + 1 */
     int32_t count;
-    size_t record_bytes, header_bytes;
+    size_t record_bytes, header_bytes, footer_bytes;
 } fixed_settings;
 
 static uint64_t fixed_digest(const mr_dataset *dataset)
 {
     const fixed_settings *s = dataset->settings;
-    uint64_t digest = mr_digest(s->record_bytes, s->header_bytes);
-    for (int32_t i = 0; i <= s->count; i++) digest = mr_digest(digest, s->firsts[i]);
-    return digest;
+    return mr_digest(mr_digest(s->record_bytes, s->header_bytes), s->footer_bytes);
+}
+
+static mr_status fixed_digest_content(const mr_dataset *dataset, uint64_t *content, mr_error *error)
+{
+    const fixed_settings *s = dataset->settings;
+    *content = mr_digest(6, (uint64_t)s->count);
+    for (int32_t i = 0; i < s->count; i++) MR_TRY(mr_digest_file(content, s->files[i], (size_t)s->count, error));
+    return MR_OK;
 }
 
 /* The part that holds a number: the last one whose first is not after it. */
@@ -305,6 +313,7 @@ static void fixed_deinit(mr_dataset *dataset)
 static const mr_dataset_kind fixed_kind = {.name = "fixed_length",
                                            .role = MR_ROLE_SOURCE,
                                            .digest = fixed_digest,
+                                           .digest_content = fixed_digest_content,
                                            .stage_size_bytes = sizeof(mr_stage),
                                            .functions = &mr_numbers_functions,
                                            .read = fixed_read,
@@ -312,12 +321,12 @@ static const mr_dataset_kind fixed_kind = {.name = "fixed_length",
                                            .describe = fixed_describe,
                                            .deinit = fixed_deinit};
 
-static mr_status add_fixed(fixed_settings *s, const char *path, size_t footer_bytes, mr_error *error)
+static mr_status add_fixed(fixed_settings *s, const char *path, mr_error *error)
 {
     mr_input_file *file = nullptr;
     MR_TRY(mr_input_file_open(path, true, &file, error));
     s->files[s->count++] = file;
-    uint64_t size_bytes = mr_input_file_size(file), around = s->header_bytes + footer_bytes;
+    uint64_t size_bytes = mr_input_file_size(file), around = s->header_bytes + s->footer_bytes;
     if (size_bytes < around || (size_bytes - around) % s->record_bytes != 0)
         return mr_fail(error, MR_INVALID_ARGUMENT, "%s: %llu bytes are no whole number of records of %zu", path,
                        (unsigned long long)size_bytes, s->record_bytes);
@@ -338,6 +347,7 @@ mr_dataset *mr_dataset_fixed_length_(const char *pattern, size_t record_bytes, c
     mr_error error = {0};
     s->record_bytes = record_bytes;
     s->header_bytes = options->header_bytes;
+    s->footer_bytes = options->footer_bytes;
     if (record_bytes == 0 || record_bytes > ELEMENT_BYTES_MAX || options->header_bytes > AROUND_MAX ||
         options->footer_bytes > AROUND_MAX)
         return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "fixed_length: records of %zu bytes", record_bytes);
@@ -347,8 +357,7 @@ mr_dataset *mr_dataset_fixed_length_(const char *pattern, size_t record_bytes, c
         s->firsts = MR_ARENA_NEW(&dataset->arena, uint64_t, (size_t)count + 1);
         if (s->files == nullptr || s->firsts == nullptr) status = mr_fail_memory(&error, (size_t)count * 16);
     }
-    for (int32_t i = 0; i < count && status == MR_OK; i++)
-        status = add_fixed(s, paths[i], options->footer_bytes, &error);
+    for (int32_t i = 0; i < count && status == MR_OK; i++) status = add_fixed(s, paths[i], &error);
     mr_paths_free(paths, count);
     if (status != MR_OK) return mr_dataset_fail(dataset, status, "fixed_length: %s", error.message);
     put_component(dataset, MR_STRING, MR_SCALAR, nullptr);
@@ -366,15 +375,15 @@ typedef struct npy_settings {
     mr_input_file **owned; /* files and members of zips, in the order they were opened */
 } npy_settings;
 
-static uint64_t npy_digest(const mr_dataset *dataset)
+static mr_status npy_digest(const mr_dataset *dataset, uint64_t *content, mr_error *error)
 {
     const npy_settings *s = dataset->settings;
-    uint64_t digest = mr_digest(0, (uint64_t)s->count);
+    *content = mr_digest(0, (uint64_t)s->count);
     for (int32_t i = 0; i < s->count; i++) {
-        digest = mr_digest(digest, (uint64_t)s->arrays[i].dtype);
-        digest = mr_digest_bytes(digest, s->arrays[i].shape.dims, sizeof s->arrays[i].shape.dims);
+        *content = mr_digest_shape(mr_digest(*content, (uint64_t)s->arrays[i].dtype), s->arrays[i].shape);
+        MR_TRY(mr_digest_file(content, s->files[i], (size_t)s->count, error));
     }
-    return digest;
+    return MR_OK;
 }
 
 static mr_status npy_read(const mr_dataset *dataset, uint64_t number, mr_lane *lane, mr_error *error)
@@ -402,7 +411,7 @@ static void npy_deinit(mr_dataset *dataset)
 
 static const mr_dataset_kind npy_kind = {.name = "npy",
                                          .role = MR_ROLE_SOURCE,
-                                         .digest = npy_digest,
+                                         .digest_content = npy_digest,
                                          .stage_size_bytes = sizeof(mr_stage),
                                          .functions = &mr_numbers_functions,
                                          .read = npy_read,

@@ -6,6 +6,7 @@
 #include "pipeline/inner.h"
 #include "pipeline/trail.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -43,7 +44,8 @@ static const group_settings *settings_of(const group_stage *self)
 
 static uint64_t group_digest(const mr_dataset *dataset)
 {
-    return (uint64_t)((const group_settings *)dataset->settings)->options.window_size;
+    const mr_group_options *o = &((const group_settings *)dataset->settings)->options;
+    return mr_digest(o->window_size_of != nullptr, o->window_size_of != nullptr ? 0 : (uint64_t)o->window_size);
 }
 
 static void count_room(group_stage *self, size_t more_bytes)
@@ -54,10 +56,11 @@ static void count_room(group_stage *self, size_t more_bytes)
 /* An element in a group. */
 constexpr size_t HELD_BYTES = sizeof(mr_item) + sizeof(uint64_t);
 
-static void group_clear(group_stage *self, group *group)
+/* Frees the group, which the trail does not know, or will not know any more. */
+static void group_free(group_stage *self, group *group)
 {
+    assert(group->count <= group->capacity);
     for (uint64_t i = 0; i < group->count; i++) {
-        mr_trail_drop(&self->trail, group->origins[i]);
         mr_item_let_go(&self->stage, &group->items[i]);
         mr_item_deinit(&group->items[i]);
     }
@@ -67,11 +70,17 @@ static void group_clear(group_stage *self, group *group)
     *group = (struct group){0};
 }
 
+static void group_clear(group_stage *self, group *group)
+{
+    for (uint64_t i = 0; i < group->count; i++) mr_trail_drop(&self->trail, group->origins[i]);
+    group_free(self, group);
+}
+
 static void empty(group_stage *self)
 {
     mr_inner_close(&self->inner);
-    group_clear(self, &self->given);
-    for (uint64_t i = 0; i < self->count; i++) group_clear(self, &self->groups[i]);
+    group_free(self, &self->given);
+    for (uint64_t i = 0; i < self->count; i++) group_free(self, &self->groups[i]);
     self->count = self->window = 0;
     self->input_ended = self->stage.is_too_large = false;
     mr_trail_clear(&self->trail);
@@ -253,7 +262,7 @@ static mr_status restore_group(group_stage *self, mr_place_reader *reader, uint6
 {
     uint64_t key = 0, count = 0;
     MR_TRY(mr_place_get(reader, &key, error));
-    MR_TRY(mr_place_get_below(reader, end - base, &count, error));
+    MR_TRY(mr_place_get_count(reader, end - base, &count, error));
     MR_TRY(group_reserve(self, group, count, error));
     group->key = (int64_t)key;
     for (uint64_t i = 0; i < count; i++) {
@@ -261,14 +270,12 @@ static mr_status restore_group(group_stage *self, mr_place_reader *reader, uint6
         MR_TRY(mr_place_get_below(reader, end - base, &origin, error));
         group->origins[i] = base + origin;
         group->items[i] = (mr_item){0};
-        /* As if it were held already, so that to clear a group that is not yet refilled is right. */
-        mr_trail_hold(&self->trail, base);
         group->count = i + 1;
     }
     return MR_OK;
 }
 
-static mr_status refill(group_stage *self, uint64_t base, uint64_t end, mr_error *error)
+static mr_status refill(group_stage *self, uint64_t end, mr_error *error)
 {
     uint64_t total = self->given.count, next = 0;
     for (uint64_t i = 0; i < self->count; i++) total += self->groups[i].count;
@@ -278,7 +285,7 @@ static mr_status refill(group_stage *self, uint64_t base, uint64_t end, mr_error
         group *group = i < self->count ? &self->groups[i] : &self->given;
         for (uint64_t k = 0; k < group->count; k++) held[next++] = (mr_held){group->origins[k], &group->items[k]};
     }
-    for (uint64_t i = 0; i < total; i++) mr_trail_drop(&self->trail, base);
+    assert(next == total);
     mr_status status = mr_trail_refill(&self->trail, self->stage.children[0], end, held, total, error);
     for (uint64_t i = 0; i < total; i++) {
         if (status == MR_OK) status = mr_item_keep(&self->stage, held[i].item, error);
@@ -288,33 +295,48 @@ static mr_status refill(group_stage *self, uint64_t base, uint64_t end, mr_error
     return status;
 }
 
+/* The elements of a group have its key: functions see no other than those that the key function returns. */
+static mr_status check_keys(group_stage *self, const group *group, mr_error *error)
+{
+    const group_settings *s = settings_of(self);
+    for (uint64_t i = 0; i < group->count; i++) {
+        mr_element element;
+        int64_t key = 0;
+        mr_payload_view(group->items[i].payload, &element);
+        mr_status status = s->key(s->context, &element, &key, error);
+        if (status != MR_OK || key != group->key) return mr_place_refuse(error);
+    }
+    return MR_OK;
+}
+
 static mr_status group_restore(mr_stage *stage, mr_place_reader *reader, mr_error *error)
 {
     group_stage *self = (group_stage *)stage;
-    uint64_t base = 0, end = 0, input_ended = 0, count = 0, is_open = 0;
+    uint64_t base = 0, end = 0, count = 0;
+    bool is_open = false;
     empty(self);
     MR_TRY(mr_trail_restore(&self->trail, stage->children[0], reader, &base, &end, error));
-    MR_TRY(mr_trail_step(&self->trail, stage->children[0], error));
     MR_TRY(mr_place_get_below(reader, MR_POSITION_MAX, &self->window, error));
-    MR_TRY(mr_place_get_below(reader, 1, &input_ended, error));
-    MR_TRY(mr_place_get_below(reader, end - base, &count, error));
-    self->input_ended = input_ended != 0;
+    MR_TRY(mr_place_get_bool(reader, &self->input_ended, error));
+    MR_TRY(mr_place_get_count(reader, end - base, &count, error));
     for (uint64_t i = 0; i < count; i++) {
         group read = {0}, *group = nullptr;
         mr_status status = restore_group(self, reader, base, end, &read, error);
         if (status == MR_OK) status = find_group(self, read.key, &group, error);
-        if (status == MR_OK && group->items != nullptr)
-            status = mr_fail(error, MR_INVALID_ARGUMENT, "the place is damaged: a key is there twice");
+        if (status == MR_OK && group->items != nullptr) status = mr_place_refuse(error);
         if (status != MR_OK) {
-            group_clear(self, &read);
+            group_free(self, &read);
             return status;
         }
         *group = read;
     }
-    MR_TRY(mr_place_get_below(reader, 1, &is_open, error));
-    if (is_open != 0) MR_TRY(restore_group(self, reader, base, end, &self->given, error));
-    MR_TRY(refill(self, base, end, error));
-    if (is_open == 0) return MR_OK;
+    MR_TRY(mr_place_get_bool(reader, &is_open, error));
+    if (is_open) MR_TRY(restore_group(self, reader, base, end, &self->given, error));
+    MR_TRY(refill(self, end, error));
+    for (uint64_t i = 0; i < self->count; i++) MR_TRY(check_keys(self, &self->groups[i], error));
+    if (!is_open) return MR_OK;
+    MR_TRY(check_keys(self, &self->given, error));
+    if (self->given.count == 0) return mr_place_refuse(error);
     MR_TRY(open_window(self, error));
     return mr_stage_restore(self->inner.pipeline.top, reader, error);
 }

@@ -56,10 +56,22 @@ static uint64_t lines_digest(const mr_dataset *dataset)
 {
     const lines_settings *s = dataset->settings;
     constexpr uint64_t PLACE_FORM = 2;
-    uint64_t digest = mr_digest(mr_digest(PLACE_FORM, (uint64_t)s->path_count), (uint64_t)s->column_count);
-    for (int32_t i = 0; i < s->column_count; i++)
-        digest = mr_digest(mr_digest(digest, (uint64_t)s->columns[i].index), (uint64_t)s->columns[i].dtype);
+    uint64_t digest = mr_digest(PLACE_FORM, (uint64_t)s->column_count);
+    for (int32_t i = 0; i < s->column_count; i++) {
+        const mr_csv_column *column = &s->columns[i];
+        digest = mr_digest(mr_digest(digest, (uint64_t)column->index), (uint64_t)column->dtype);
+        digest = mr_digest(digest, column->fallback != nullptr);
+        if (column->fallback != nullptr) digest = mr_digest_tensor(digest, column->fallback);
+    }
+    digest = mr_digest(mr_digest_text(digest, s->na_value), (uint64_t)s->cells);
     return mr_digest(digest, (uint64_t)s->no_quotes << 9 | (uint64_t)s->has_header << 8 | (unsigned char)s->separator);
+}
+
+static mr_status lines_digest_content(const mr_dataset *dataset, uint64_t *content, mr_error *error)
+{
+    const lines_settings *s = dataset->settings;
+    *content = 0;
+    return mr_digest_paths(content, (const char *const *)s->paths, s->path_count, error);
 }
 
 static void close_file(lines_stage *self)
@@ -358,18 +370,20 @@ static mr_status lines_save(mr_stage *stage, mr_place *place, mr_error *error)
 static mr_status lines_restore(mr_stage *stage, mr_place_reader *reader, mr_error *error)
 {
     lines_stage *self = (lines_stage *)stage;
-    uint64_t file = 0, file_begin = 0, is_past_header = 0, offset = 0;
+    uint64_t file = 0, file_begin = 0, offset = 0;
+    bool is_past_header = false;
     MR_TRY(mr_place_get_below(reader, (uint64_t)settings_of(self)->path_count, &file, error));
     MR_TRY(mr_place_get_below(reader, stage->position, &file_begin, error));
-    MR_TRY(mr_place_get_below(reader, 1, &is_past_header, error));
+    MR_TRY(mr_place_get_bool(reader, &is_past_header, error));
     MR_TRY(mr_place_get_below(reader, MR_POSITION_MAX, &offset, error));
     close_file(self);
     self->file = (int32_t)file;
     self->file_begin = file_begin;
     if (offset == 0) return MR_OK;
-    MR_TRY(open_next(self, error));
+    MR_TRY(mr_place_found(open_next(self, error), error));
+    if (offset > mr_input_file_size(self->input)) return mr_place_refuse(error);
     self->offset = offset;
-    self->is_past_header = is_past_header != 0;
+    self->is_past_header = is_past_header;
     return MR_OK;
 }
 
@@ -426,6 +440,7 @@ static const mr_stage_functions lines_functions = {.begin = lines_begin,
 static const mr_dataset_kind text_kind = {.name = "text_lines",
                                           .role = MR_ROLE_SOURCE,
                                           .digest = lines_digest,
+                                          .digest_content = lines_digest_content,
                                           .stage_size_bytes = sizeof(lines_stage),
                                           .functions = &lines_functions,
                                           .prepare = lines_prepare,
@@ -434,6 +449,7 @@ static const mr_dataset_kind text_kind = {.name = "text_lines",
 static const mr_dataset_kind csv_kind = {.name = "csv",
                                          .role = MR_ROLE_SOURCE,
                                          .digest = lines_digest,
+                                         .digest_content = lines_digest_content,
                                          .stage_size_bytes = sizeof(lines_stage),
                                          .functions = &lines_functions,
                                          .prepare = lines_prepare,

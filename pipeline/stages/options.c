@@ -25,6 +25,7 @@ mr_dataset *mr_dataset_with_options_(mr_dataset *input, const mr_dataset_options
         return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "options: %d threads, where 0 to %d may be",
                                options->threads, MR_THREADS_MAX);
     mr_dataset_options_merge(&dataset->options, options);
+    dataset->version = options->version;
     return dataset;
 }
 

@@ -13,19 +13,14 @@ typedef struct parse_settings {
     mr_tensor *fallbacks; /* shares; features[i].fallback points here */
     size_t *name_bytes;
     mr_example_parser *parser;
+    uint64_t digest; /* of the features */
     bool is_batch;
     bool is_fixed; /* every feature is MR_FIXED */
 } parse_settings;
 
 static uint64_t parse_digest(const mr_dataset *dataset)
 {
-    const parse_settings *s = dataset->settings;
-    uint64_t digest = mr_digest(4, (uint64_t)s->count);
-    for (int32_t i = 0; i < s->count; i++) {
-        digest = mr_digest_bytes(digest, s->features[i].name, s->name_bytes[i]);
-        digest = mr_digest(digest, (uint64_t)s->features[i].form);
-    }
-    return digest;
+    return ((const parse_settings *)dataset->settings)->digest;
 }
 
 /* ---- One record, features of fixed length ---- */
@@ -203,6 +198,7 @@ mr_dataset *mr_dataset_parse_example(mr_dataset *input, const mr_feature *featur
         return mr_dataset_fail(dataset, error.status, "parse_example: %s", error.message);
     if (!copy_features(dataset, s, features, count))
         return mr_dataset_fail(dataset, MR_RESOURCE_EXHAUSTED, "parse_example: no memory");
+    s->digest = mr_digest_features(4, features, count);
     s->is_batch = shape.rank == 1;
     dataset->is_heavy = true;
     dataset->spec = (mr_element_spec){0};

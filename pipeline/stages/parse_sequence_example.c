@@ -1,11 +1,9 @@
 /* parse_sequence_example: serialised SequenceExamples to the tensors of their context, then of their feature lists. */
 #include "pipeline/pipeline.h"
 
-#include <string.h>
-
 typedef struct sequence_settings {
     mr_sequence_parser *parser;
-    uint64_t digest; /* of what is asked for */
+    uint64_t digest; /* of the features */
     bool is_batch;
 } sequence_settings;
 
@@ -44,13 +42,11 @@ static const mr_dataset_kind sequence_kind = {.name = "parse_sequence_example",
 /* Adds the tensors of one half to the spec; false: no memory. */
 static bool add_features(mr_dataset *dataset, const mr_feature *features, int32_t count, bool is_list, int64_t batch)
 {
-    sequence_settings *s = dataset->settings;
     mr_element_spec *spec = &dataset->spec;
     for (int32_t i = 0; i < count; i++) {
         const mr_feature *feature = &features[i];
         const char *name = mr_arena_strdup(&dataset->arena, feature->name);
         if (name == nullptr) return false;
-        s->digest = mr_digest(mr_digest_bytes(s->digest, name, strlen(name)), (uint64_t)feature->form);
         int32_t tensors = is_list ? mr_sequence_tensor_count(feature) : mr_feature_tensor_count(feature);
         for (int32_t j = 0; j < tensors; j++, spec->count++) {
             if (spec->count >= MR_COMPONENTS_MAX) continue;
@@ -63,7 +59,6 @@ static bool add_features(mr_dataset *dataset, const mr_feature *features, int32_
             spec->names[spec->count] = name;
         }
     }
-    s->digest = mr_digest(s->digest, (uint64_t)count);
     return true;
 }
 
@@ -85,7 +80,7 @@ mr_dataset *mr_dataset_parse_sequence_example(mr_dataset *input, const mr_featur
     if (mr_sequence_parser_new(context, context_count, lists, list_count, &s->parser, &error) != MR_OK)
         return mr_dataset_fail(dataset, error.status, "parse_sequence_example: %s", error.message);
     s->is_batch = shape.rank == 1;
-    s->digest = mr_digest(105, 0);
+    s->digest = mr_digest_features(mr_digest_features(105, context, context_count), lists, list_count);
     int64_t batch = s->is_batch ? shape.dims[0] : MR_SINGLE;
     dataset->is_heavy = true;
     dataset->spec = (mr_element_spec){0};

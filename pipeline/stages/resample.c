@@ -28,7 +28,7 @@ static uint64_t resample_digest(const mr_dataset *dataset)
 {
     const resample_settings *s = dataset->settings;
     size_t size_bytes = (size_t)s->class_count * sizeof *s->target;
-    uint64_t digest = mr_digest_bytes(s->options.seed, s->target, size_bytes);
+    uint64_t digest = mr_digest_bytes(mr_digest(9, s->options.seed), s->target, size_bytes);
     return s->initial == nullptr ? digest : mr_digest_bytes(digest, s->initial, size_bytes);
 }
 
@@ -134,8 +134,13 @@ static mr_status resample_restore(mr_stage *stage, mr_place_reader *reader, mr_e
     resample_stage *self = (resample_stage *)stage;
     const resample_settings *s = stage->dataset->settings;
     reset(self);
-    MR_TRY(mr_place_get(reader, &self->taken, error));
-    for (int32_t c = 0; c < s->class_count; c++) MR_TRY(mr_place_get(reader, &self->counts[c], error));
+    MR_TRY(mr_place_get_below(reader, MR_POSITION_MAX, &self->taken, error));
+    /* Elements that failed have no class. */
+    uint64_t left = self->taken;
+    for (int32_t c = 0; c < s->class_count; c++) {
+        MR_TRY(mr_place_get_below(reader, left, &self->counts[c], error));
+        left -= self->counts[c];
+    }
     return mr_stage_restore(stage->children[0], reader, error);
 }
 

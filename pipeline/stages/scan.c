@@ -15,6 +15,14 @@ typedef struct scan_stage {
     size_t counted_bytes;
 } scan_stage;
 
+static uint64_t scan_digest(const mr_dataset *dataset)
+{
+    const scan_settings *s = dataset->settings;
+    uint64_t digest = mr_digest(10, (uint64_t)s->count);
+    for (int32_t i = 0; i < s->count; i++) digest = mr_digest_tensor(digest, &s->initial[i]);
+    return digest;
+}
+
 static void count_state(scan_stage *self)
 {
     size_t size_bytes = 0;
@@ -90,8 +98,7 @@ static mr_status scan_restore(mr_stage *stage, mr_place_reader *reader, mr_error
     for (int32_t i = 0; i < s->count; i++) {
         MR_TRY(mr_place_get_tensor(reader, &self->state.tensors[i], error));
         self->state.count = i + 1;
-        if (self->state.tensors[i].dtype != s->initial[i].dtype)
-            return mr_fail(error, MR_INVALID_ARGUMENT, "the place is damaged: state %d has another dtype", i);
+        if (self->state.tensors[i].dtype != s->initial[i].dtype) return mr_place_refuse(error);
     }
     return mr_stage_restore(stage->children[0], reader, error);
 }
@@ -117,6 +124,7 @@ static const mr_stage_functions scan_functions = {.begin = scan_begin,
 
 static const mr_dataset_kind scan_kind = {.name = "scan",
                                           .role = MR_ROLE_STREAM,
+                                          .digest = scan_digest,
                                           .stage_size_bytes = sizeof(scan_stage),
                                           .functions = &scan_functions,
                                           .deinit = scan_deinit};

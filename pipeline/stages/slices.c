@@ -1,8 +1,11 @@
-/* tensors and slices: elements out of tensors in memory, of which the dataset takes a share. tensors is one element, the
- * tensors as they are; slices is one for each row of dimension 0. */
+/* tensors, slices and list_files: elements out of tensors in memory, of which the dataset takes a share. tensors is one
+ * element, the tensors as they are; slices is one for each row of dimension 0; list_files is the slices of paths. */
 #include "pipeline/pipeline.h"
 
+#include <assert.h>
+#include <millrace/record.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 typedef struct slices_settings {
@@ -11,16 +14,13 @@ typedef struct slices_settings {
     size_t *row_bytes;
 } slices_settings;
 
-static uint64_t slices_digest(const mr_dataset *dataset)
+static mr_status slices_digest(const mr_dataset *dataset, uint64_t *content, mr_error *error)
 {
-    /* The shapes; the contents may be large, and a program that made them other ones knows it. */
+    (void)error;
     const slices_settings *s = dataset->settings;
-    uint64_t digest = mr_digest(2, (uint64_t)s->count);
-    for (int32_t i = 0; i < s->count; i++) {
-        digest = mr_digest(digest, (uint64_t)s->tensors[i].dtype);
-        digest = mr_digest_bytes(digest, s->tensors[i].shape.dims, sizeof s->tensors[i].shape.dims);
-    }
-    return digest;
+    *content = mr_digest(2, (uint64_t)s->count);
+    for (int32_t i = 0; i < s->count; i++) *content = mr_digest_tensor(*content, &s->tensors[i]);
+    return MR_OK;
 }
 
 static mr_status slices_read(const mr_dataset *dataset, uint64_t number, mr_lane *lane, mr_error *error)
@@ -83,7 +83,7 @@ static void slices_deinit(mr_dataset *dataset)
 
 static const mr_dataset_kind tensors_kind = {.name = "tensors",
                                              .role = MR_ROLE_SOURCE,
-                                             .digest = slices_digest,
+                                             .digest_content = slices_digest,
                                              .stage_size_bytes = sizeof(mr_stage),
                                              .functions = &mr_numbers_functions,
                                              .read = slices_read,
@@ -91,7 +91,7 @@ static const mr_dataset_kind tensors_kind = {.name = "tensors",
                                              .deinit = slices_deinit};
 static const mr_dataset_kind slices_kind = {.name = "slices",
                                             .role = MR_ROLE_SOURCE,
-                                            .digest = slices_digest,
+                                            .digest_content = slices_digest,
                                             .stage_size_bytes = sizeof(mr_stage),
                                             .functions = &mr_numbers_functions,
                                             .read = slices_read,
@@ -99,6 +99,43 @@ static const mr_dataset_kind slices_kind = {.name = "slices",
                                             .copy = slices_copy,
                                             .describe = slices_describe,
                                             .deinit = slices_deinit};
+
+static void free_paths(char **paths, int64_t count)
+{
+    for (int64_t i = 0; i < count; i++) free(paths[i]);
+    free(paths);
+}
+
+/* The paths, which are the elements, and the files' content, since what follows will read it. */
+static mr_status list_digest(const mr_dataset *dataset, uint64_t *content, mr_error *error)
+{
+    const mr_tensor *names = &((const slices_settings *)dataset->settings)->tensors[0];
+    const mr_string *strings = mr_tensor_strings(names);
+    int64_t count = mr_tensor_count(names);
+    assert(names->shape.rank == 1 && count <= INT32_MAX);
+    char **paths = calloc((size_t)count + 1, sizeof *paths);
+    bool is_complete = paths != nullptr;
+    for (int64_t i = 0; i < count && is_complete; i++) {
+        paths[i] = strndup(strings[i].data, strings[i].size_bytes);
+        is_complete = paths[i] != nullptr;
+    }
+    *content = mr_digest_tensor(12, names);
+    mr_status status = is_complete ? mr_digest_paths(content, (const char *const *)paths, (int32_t)count, error)
+                                   : mr_fail_memory(error, (size_t)count * sizeof *paths);
+    if (paths != nullptr) free_paths(paths, count);
+    return status;
+}
+
+static const mr_dataset_kind list_kind = {.name = "list_files",
+                                          .role = MR_ROLE_SOURCE,
+                                          .digest_content = list_digest,
+                                          .stage_size_bytes = sizeof(mr_stage),
+                                          .functions = &mr_numbers_functions,
+                                          .read = slices_read,
+                                          .prefetch = slices_prefetch,
+                                          .copy = slices_copy,
+                                          .describe = slices_describe,
+                                          .deinit = slices_deinit};
 
 static mr_dataset *from(const mr_dataset_kind *kind, const mr_tensor *components, int32_t count)
 {
@@ -113,7 +150,7 @@ static mr_dataset *from(const mr_dataset_kind *kind, const mr_tensor *components
     s->row_bytes = MR_ARENA_NEW(&dataset->arena, size_t, (size_t)count);
     if (s->tensors == nullptr || s->row_bytes == nullptr)
         return mr_dataset_fail(dataset, MR_RESOURCE_EXHAUSTED, "%s: no memory", kind->name);
-    bool is_rows = kind == &slices_kind;
+    bool is_rows = kind != &tensors_kind;
     dataset->count = is_rows ? components[0].shape.dims[0] : 1;
     for (int32_t i = 0; i < count; i++) {
         mr_shape shape = components[i].shape;
@@ -152,4 +189,23 @@ mr_dataset *mr_dataset_from_tensors(const mr_tensor *components, int32_t count)
 mr_dataset *mr_dataset_from_slices(const mr_tensor *components, int32_t count)
 {
     return from(&slices_kind, components, count);
+}
+
+mr_dataset *mr_dataset_list_files(const char *pattern)
+{
+    char **paths = nullptr;
+    int32_t count = 0;
+    mr_error error = {0};
+    mr_tensor names = {0};
+    mr_status status = mr_paths_match(pattern, &paths, &count, &error);
+    mr_string *strings = status == MR_OK ? calloc((size_t)count + 1, sizeof *strings) : nullptr;
+    if (status == MR_OK && strings == nullptr) status = mr_fail_memory(&error, (size_t)count * sizeof *strings);
+    for (int32_t i = 0; status == MR_OK && i < count; i++) strings[i] = mr_string_from(paths[i]);
+    if (status == MR_OK) status = mr_tensor_init_strings(&names, MR_SHAPE(count), strings, &error);
+    free(strings);
+    mr_paths_free(paths, count);
+    mr_dataset *dataset = status == MR_OK ? from(&list_kind, &names, 1) : mr_dataset_range(0, 0, 1);
+    mr_tensor_deinit(&names);
+    if (status == MR_OK || dataset == nullptr) return dataset;
+    return mr_dataset_fail(dataset, status, "list_files: %s", error.message);
 }

@@ -36,10 +36,24 @@ typedef struct tar_settings {
 static uint64_t tar_digest(const mr_dataset *dataset)
 {
     const tar_settings *s = dataset->settings;
-    uint64_t digest = mr_digest(s->count, (uint64_t)s->extension_count);
-    for (int32_t i = 0; i < s->extension_count; i++)
-        digest = mr_digest_bytes(digest, s->extensions[i], strlen(s->extensions[i]));
+    uint64_t digest = mr_digest(7, (uint64_t)s->extension_count);
+    for (int32_t i = 0; i < s->extension_count; i++) digest = mr_digest_text(digest, s->extensions[i]);
     return digest;
+}
+
+static mr_status tar_digest_content(const mr_dataset *dataset, uint64_t *content, mr_error *error)
+{
+    const tar_settings *s = dataset->settings;
+    *content = mr_digest(7, s->count);
+    for (uint64_t i = 0; i < s->count; i++) {
+        *content = mr_digest(mr_digest_text(*content, s->samples[i].key), (uint64_t)s->samples[i].file);
+        const part *parts = &s->parts[i * (uint64_t)s->extension_count];
+        for (int32_t p = 0; p < s->extension_count; p++)
+            *content = mr_digest(mr_digest(*content, parts[p].offset), parts[p].size_bytes);
+    }
+    for (int32_t i = 0; i < s->file_count; i++)
+        MR_TRY(mr_digest_file(content, s->files[i], (size_t)s->file_count, error));
+    return MR_OK;
 }
 
 static void take_string(mr_value *value, const char *bytes, size_t size_bytes)
@@ -100,6 +114,7 @@ static void tar_deinit(mr_dataset *dataset)
 static const mr_dataset_kind tar_kind = {.name = "tar",
                                          .role = MR_ROLE_SOURCE,
                                          .digest = tar_digest,
+                                         .digest_content = tar_digest_content,
                                          .stage_size_bytes = sizeof(mr_stage),
                                          .functions = &mr_numbers_functions,
                                          .read = tar_read,

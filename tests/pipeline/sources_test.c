@@ -322,12 +322,8 @@ TEST(cached_elements_are_made_once)
     CHECK_EQ(numbers_of(mr_dataset_shuffle(mr_dataset_cache(worked(), path), .buffer = 8), nullptr, again, 90), 30);
     CHECK_EQ(calls, 60);
     /* Another pipeline's cache is not taken for this one's. */
-    mr_error error = {0};
-    mr_iterator *iterator = nullptr;
-    mr_dataset *d = mr_dataset_cache(mr_dataset_take(worked(), 9), path);
-    CHECK_EQ(mr_iterator_new(d, nullptr, &iterator, &error), MR_INVALID_ARGUMENT);
-    CHECK(strstr(error.message, "is the cache of another pipeline") != nullptr);
-    mr_dataset_free(d);
+    CHECK_EQ(numbers_of(mr_dataset_cache(mr_dataset_take(worked(), 9), path), nullptr, again, 90), 9);
+    CHECK_EQ(calls, 69);
     free((void *)path);
 }
 
