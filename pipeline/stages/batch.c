@@ -2,9 +2,12 @@
 #include "pipeline/pipeline.h"
 #include "pipeline/to_device.h"
 
+#include <assert.h>
+
 static uint64_t batch_digest(const mr_dataset *dataset)
 {
     const mr_batch_settings *s = dataset->settings;
+    assert(s->size >= 1 && s->size <= MR_BATCH_MAX && (s->pads != nullptr) == (s->pad_count > 0));
     uint64_t digest = mr_digest((uint64_t)s->size, s->drop_remainder);
     for (int32_t i = 0; i < s->pad_count; i++) {
         const mr_pad *pad = &s->pads[i];
@@ -141,6 +144,7 @@ static void put(mr_element_spec *spec, mr_dtype dtype, mr_shape shape, const cha
 /* The component's values and row splits, as mr_feature_tensor_spec has them for MR_RAGGED. */
 static void put_ragged(mr_element_spec *spec, const mr_pad *pad, mr_dtype dtype, int64_t size, const char *name)
 {
+    assert(pad->ragged_rank >= 1 && pad->ragged_rank <= pad->shape.rank);
     mr_shape values = {.rank = 1 + pad->shape.rank - pad->ragged_rank, .dims = {-1}};
     for (int32_t d = 1; d < values.rank; d++) values.dims[d] = pad->shape.dims[pad->ragged_rank + d - 1];
     put(spec, dtype, values, name);

@@ -51,6 +51,7 @@ static uint64_t cache_digest(const mr_dataset *dataset)
 /* Its tensors are counted here, wherever it goes. */
 static mr_payload *share(const mr_payload *payload)
 {
+    assert(payload->count > 0);
     mr_payload *made = mr_payload_new(payload->count);
     for (int32_t i = 0; made != nullptr && i < payload->count; i++)
         made->tensors[i] = mr_tensor_ref(&payload->tensors[i]);
@@ -115,6 +116,7 @@ static mr_status keep(cache_stage *self, uint64_t number, mr_payload *payload, m
     size_t size_bytes = mr_payload_bytes(payload);
     MR_TRY(take_room(self, size_bytes, error));
     self->kept[number] = share(payload);
+    assert(self->capacity <= SIZE_MAX / sizeof *self->kept);
     if (self->kept[number] == nullptr) {
         mr_stage_let_go(&self->stage, size_bytes);
         return mr_fail_memory(error, sizeof *payload);
@@ -169,6 +171,7 @@ static mr_status name_file(cache_stage *self, mr_error *error)
     const cache_settings *s = settings_of(self);
     const mr_dataset *dataset = self->stage.dataset;
     uint64_t digest = 0;
+    assert(s->path != nullptr);
     if (self->path != nullptr) return MR_OK;
     MR_TRY(mr_dataset_digest(dataset->input, &digest, error));
     int made = s->is_snapshot ? asprintf(&self->path, "%s/%016llx.tfrecord%s", s->path, (unsigned long long)digest,
@@ -220,7 +223,9 @@ static mr_status begin_writing(cache_stage *self, mr_error *error)
 /* The pass is complete, and so is the file. */
 static mr_status finish_writing(cache_stage *self, mr_error *error)
 {
+    assert(self->disk.writer != nullptr && self->disk.file == nullptr);
     MR_TRY(mr_cache_file_finish(&self->disk, error));
+    assert(self->disk.writer == nullptr);
     self->is_damaged = false;
     return open_file(self, error);
 }
@@ -235,6 +240,7 @@ static mr_status compute_next(cache_stage *self, mr_item *item, mr_error *error)
         self->has_begun = true;
         if (self->stage.position > 0) MR_TRY(mr_stage_seek(input, self->stage.position, error));
     }
+    assert(self->disk.file == nullptr);
     mr_status status = mr_stage_next(input, item, error);
     if (status == MR_OUT_OF_RANGE && self->disk.writer != nullptr) {
         MR_TRY(finish_writing(self, error));
@@ -303,6 +309,7 @@ static mr_status cache_next(mr_stage *stage, mr_item *item, mr_error *error)
     bool is_computed = self->disk.file == nullptr && self->has_begun;
     bool has_failed = is_computed && stage->children[0]->position > stage->position;
     if (stage->is_too_large) has_failed = false;
+    assert(status != MR_OK || item->payload != nullptr);
     if (status == MR_OK)
         mr_stream_number(stage, item);
     else if (has_failed && status != MR_OUT_OF_RANGE)
@@ -317,6 +324,7 @@ static mr_status cache_seek(mr_stage *stage, uint64_t position, mr_error *error)
     uint64_t total = is_read ? self->disk.count : self->total;
     if (!is_read && (settings_of(self)->path != nullptr || total == UINT64_MAX))
         return mr_stage_seek_forward(stage, position, error);
+    assert(total != UINT64_MAX);
     stage->position = position < total ? position : total;
     return MR_OK;
 }

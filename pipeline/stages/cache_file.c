@@ -197,6 +197,7 @@ mr_status mr_cache_file_finish(mr_cache_file *cache, mr_error *error)
     if (status == MR_OK) status = append(cache, error);
     mr_record_writer *writer = cache->writer;
     cache->writer = nullptr;
+    assert(cache->file == nullptr);
     if (status == MR_OK) return mr_record_writer_close(writer, error);
     mr_record_writer_abandon(writer);
     return status;

@@ -85,6 +85,7 @@ static mr_status choose(choose_stage *self, int32_t *chosen, mr_error *error)
         return MR_OK;
     }
     mr_item choice = {0};
+    assert(self->stage.child_count == s->count + 1);
     MR_TRY(mr_stage_next(self->stage.children[s->count], &choice, error));
     int64_t number = mr_tensor_int64s(&choice.payload->tensors[0])[0];
     mr_item_deinit(&choice);

@@ -3,6 +3,8 @@
 #include "kernels/image_rows.h"
 #include "pipeline/pipeline.h"
 
+#include <assert.h>
+
 typedef struct decode_settings {
     mr_decode_options options;
 } decode_settings;
@@ -66,6 +68,7 @@ static size_t held_bytes(const mr_image_info *info)
 static mr_status decode_work(const mr_work *work, uint64_t epoch, uint64_t number, mr_lane *lane, mr_error *error)
 {
     const mr_decode_options *o = &((const decode_settings *)work->dataset->settings)->options;
+    assert(o->component < lane->count && lane->values[o->component].dtype == MR_STRING);
     mr_value *value = &lane->values[o->component];
     mr_string bytes = *(const mr_string *)value->data;
     mr_image_info info = {0};

@@ -6,6 +6,7 @@
  * step that were only filled in. */
 #include "pipeline/pipeline.h"
 
+#include <assert.h>
 #include <string.h>
 
 typedef struct distribute_settings {
@@ -32,6 +33,7 @@ static mr_status distribute_begin(mr_stage *stage, uint64_t iteration, mr_error 
 static uint64_t element_of(const distribute_settings *s, uint64_t position)
 {
     uint64_t size = (uint64_t)s->batch.size;
+    assert(size > 0 && s->global >= s->batch.size && s->worker * s->batch.size < s->global);
     uint64_t element = position / size * (uint64_t)s->global + (uint64_t)s->worker * size + position % size;
     return s->count > 0 ? element % (uint64_t)s->count : element;
 }
@@ -76,6 +78,7 @@ static mr_status mask_work(const mr_work *work, uint64_t epoch, uint64_t number,
         uint64_t element = number * (uint64_t)s->global + (uint64_t)(s->worker * s->batch.size + r);
         rows[r] = s->count < 0 || element < (uint64_t)s->count;
     }
+    assert(lane->count + 1 == work->dataset->spec.count);
     mr_value_take(&lane->values[lane->count++], &mask);
     return MR_OK;
 }

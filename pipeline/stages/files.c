@@ -4,6 +4,7 @@
 #include "records/file.h"
 #include "records/input_file.h"
 
+#include <assert.h>
 #include <millrace/formats.h>
 #include <millrace/record.h>
 
@@ -30,6 +31,7 @@ static void take_string(mr_value *value, const char *bytes, size_t size_bytes)
 
 static void put_component(mr_dataset *dataset, mr_dtype dtype, mr_shape shape, const char *name)
 {
+    assert(dataset->spec.count < MR_COMPONENTS_MAX);
     int32_t i = dataset->spec.count++;
     dataset->spec.dtypes[i] = dtype;
     dataset->spec.shapes[i] = shape;
@@ -90,6 +92,7 @@ static mr_status folder_digest(const mr_dataset *dataset, uint64_t *content, mr_
 static mr_status folder_read(const mr_dataset *dataset, uint64_t number, mr_lane *lane, mr_error *error)
 {
     const folder_settings *s = dataset->settings;
+    assert(number < s->count);
     const picture *p = &s->pictures[number];
     char *path = nullptr, *bytes = nullptr;
     size_t size_bytes = 0;
@@ -169,6 +172,7 @@ static mr_status add_picture(mr_dataset *dataset, const char *path, int64_t labe
     }
     const char *kept = mr_arena_strdup(&dataset->arena, path);
     if (kept == nullptr) return mr_fail_memory(error, strlen(path));
+    assert(s->count < s->capacity);
     s->pictures[s->count++] = (picture){kept, label, size_bytes};
     return MR_OK;
 }
@@ -258,6 +262,7 @@ static mr_status fixed_digest_content(const mr_dataset *dataset, uint64_t *conte
 static int32_t part_of(const uint64_t *firsts, int32_t count, uint64_t number)
 {
     int32_t low = 0, high = count;
+    assert(count > 0 && number < firsts[count]);
     while (high - low > 1) {
         int32_t middle = low + (high - low) / 2;
         if (firsts[middle] <= number)
@@ -265,6 +270,7 @@ static int32_t part_of(const uint64_t *firsts, int32_t count, uint64_t number)
         else
             high = middle;
     }
+    assert(firsts[low] <= number && number < firsts[low + 1]);
     return low;
 }
 
@@ -326,6 +332,7 @@ static mr_status add_fixed(fixed_settings *s, const char *path, mr_error *error)
     mr_input_file *file = nullptr;
     MR_TRY(mr_input_file_open(path, true, &file, error));
     s->files[s->count++] = file;
+    assert(s->record_bytes > 0 && s->count >= 1);
     uint64_t size_bytes = mr_input_file_size(file), around = s->header_bytes + s->footer_bytes;
     if (size_bytes < around || (size_bytes - around) % s->record_bytes != 0)
         return mr_fail(error, MR_INVALID_ARGUMENT, "%s: %llu bytes are no whole number of records of %zu", path,
@@ -389,6 +396,7 @@ static mr_status npy_digest(const mr_dataset *dataset, uint64_t *content, mr_err
 static mr_status npy_read(const mr_dataset *dataset, uint64_t number, mr_lane *lane, mr_error *error)
 {
     const npy_settings *s = dataset->settings;
+    assert(s->count == dataset->spec.count && number < (uint64_t)dataset->count);
     lane->count = 0;
     for (int32_t i = 0; i < s->count; i++) {
         mr_tensor row = {0}, element = {0};

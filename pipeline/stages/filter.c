@@ -2,6 +2,8 @@
  * ignore_errors, which the engine does itself. */
 #include "pipeline/pipeline.h"
 
+#include <assert.h>
+
 typedef struct filter_settings {
     mr_predicate predicate;
     void *context;
@@ -15,6 +17,7 @@ static mr_status filter_work(const mr_work *work, uint64_t epoch, uint64_t numbe
     const filter_settings *s = work->dataset->settings;
     mr_element element;
     bool stays = false;
+    assert(lane->count > 0 && !lane->is_dropped);
     MR_TRY(mr_lane_view(lane, &element, error));
     mr_status status = s->predicate(s->context, &element, &stays, error);
     if (status == MR_OUT_OF_RANGE) return mr_fail_out_of_range(error);

@@ -5,6 +5,7 @@
  * flat_map is a cycle of one. The place is, for each open slot, where the input was before its element, and the place inside. */
 #include "pipeline/inner.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 typedef struct flat_map_settings {
@@ -63,6 +64,7 @@ static mr_status make_with(flat_map_stage *self, slot *slot, const mr_item *item
     const flat_map_settings *s = settings_of(&self->stage);
     mr_element element;
     mr_dataset *made = nullptr;
+    assert(!slot->inner.is_open && item->payload != nullptr);
     mr_payload_view(item->payload, &element);
     mr_status status = s->function(s->context, &element, &made, error);
     if (status == MR_OUT_OF_RANGE) status = mr_fail_out_of_range(error);
@@ -84,6 +86,7 @@ static mr_status open_slot(flat_map_stage *self, slot *slot, mr_error *error)
 {
     mr_stage *input = self->stage.children[0];
     mr_item item = {0};
+    assert(!self->input_ended && !slot->inner.is_open);
     slot->element = input->position;
     mr_place_clear(&slot->before);
     if (!input->is_seekable) {
@@ -100,6 +103,7 @@ static mr_status open_slot(flat_map_stage *self, slot *slot, mr_error *error)
 
 static void step(flat_map_stage *self)
 {
+    assert(self->current >= 0 && self->current < self->slot_count);
     self->current = (self->current + 1) % self->slot_count;
     self->given = 0;
 }
@@ -109,6 +113,7 @@ static mr_status flat_map_next(mr_stage *stage, mr_item *item, mr_error *error)
     flat_map_stage *self = (flat_map_stage *)stage;
     const flat_map_settings *s = settings_of(stage);
     for (int64_t idle = 0; idle <= self->slot_count;) {
+        assert(self->current < self->slot_count && self->given < s->block_length);
         slot *slot = &self->slots[self->current];
         if (!slot->inner.is_open) {
             mr_status status = self->input_ended ? MR_OUT_OF_RANGE : open_slot(self, slot, error);
@@ -123,6 +128,7 @@ static mr_status flat_map_next(mr_stage *stage, mr_item *item, mr_error *error)
                 return status;
             }
         }
+        assert(slot->inner.is_open);
         uint64_t before = stage->position;
         mr_status status = mr_inner_next(&slot->inner, stage, item, error);
         if (status == MR_OUT_OF_RANGE) {
@@ -168,6 +174,7 @@ static mr_status restore_slot(flat_map_stage *self, slot *slot, mr_place_reader 
     MR_TRY(mr_place_get_bool(reader, &is_open, error));
     if (!is_open) return MR_OK;
     MR_TRY(mr_place_get_below(reader, MR_POSITION_MAX, &slot->element, error));
+    assert(!slot->inner.is_open);
     mr_place_clear(&slot->before);
     if (input->is_seekable) {
         MR_TRY(mr_stage_begin(input, self->stage.iteration, error));
@@ -212,6 +219,7 @@ static mr_status flat_map_prepare(mr_stage *stage, mr_error *error)
     flat_map_stage *self = (flat_map_stage *)stage;
     const flat_map_settings *s = settings_of(stage);
     mr_inner_run_init(&self->run, stage, s->parallel);
+    assert(s->cycle_length >= 1 && s->block_length >= 1);
     self->slot_count = s->cycle_length;
     self->slots = calloc((size_t)self->slot_count, sizeof *self->slots);
     if (self->slots == nullptr) {

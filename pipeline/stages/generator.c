@@ -1,6 +1,7 @@
 /* generator and random: sources that no file stands behind. */
 #include "pipeline/pipeline.h"
 
+#include <assert.h>
 #include <stdio.h>
 
 typedef struct generator_settings {
@@ -52,6 +53,7 @@ static mr_status generator_next(mr_stage *stage, mr_item *item, mr_error *error)
     const generator_settings *s = settings_of(stage);
     if (self->has_ended) return mr_fail(error, MR_OUT_OF_RANGE, "end of sequence");
     MR_TRY(open_generator(self, error));
+    assert(self->is_open && !self->has_ended);
     mr_element *element = &self->made;
     element->count = 0;
     mr_status status = s->generator.next(s->context, self->state, element, error);
@@ -69,6 +71,7 @@ static mr_status generator_next(mr_stage *stage, mr_item *item, mr_error *error)
         mr_element_deinit_made(element);
         return status;
     }
+    assert(element->count == stage->dataset->spec.count);
     for (int32_t i = 0; i < element->count; i++) {
         payload->tensors[i] = element->tensors[i];
         element->tensors[i] = (mr_tensor){0};
@@ -85,6 +88,7 @@ static mr_status generator_seek(mr_stage *stage, uint64_t position, mr_error *er
     if (s->generator.skip == nullptr) return mr_stage_seek_forward(stage, position, error);
     if (position < stage->position) MR_TRY(generator_begin(stage, stage->iteration, error));
     MR_TRY(open_generator(self, error));
+    assert(self->is_open && position >= stage->position);
     mr_status status = s->generator.skip(s->context, self->state, position - stage->position, error);
     if (status != MR_OK && status != MR_OUT_OF_RANGE) return status;
     self->has_ended = status == MR_OUT_OF_RANGE;

@@ -78,6 +78,7 @@ static void group_clear(group_stage *self, group *group)
 
 static void empty(group_stage *self)
 {
+    assert(self->count <= self->capacity);
     mr_inner_close(&self->inner);
     group_free(self, &self->given);
     for (uint64_t i = 0; i < self->count; i++) group_free(self, &self->groups[i]);
@@ -116,6 +117,8 @@ static mr_status find_group(group_stage *self, int64_t key, group **found, mr_er
         self->groups = groups;
         self->capacity = capacity;
     }
+    assert(low == 0 || self->groups[low - 1].key < key);
+    assert(low == self->count || self->groups[low].key > key);
     *found = &self->groups[low];
     memmove(*found + 1, *found, (self->count++ - low) * sizeof **found);
     **found = (group){.key = key};
@@ -124,6 +127,7 @@ static mr_status find_group(group_stage *self, int64_t key, group **found, mr_er
 
 static mr_status group_reserve(group_stage *self, group *group, uint64_t count, mr_error *error)
 {
+    assert(group->count <= group->capacity);
     if (count <= group->capacity) return MR_OK;
     uint64_t capacity = count + count / 2 + 4;
     mr_item *items = realloc(group->items, capacity * sizeof *items);
@@ -142,6 +146,7 @@ static mr_status open_window(group_stage *self, mr_error *error)
     const group_settings *s = settings_of(self);
     const mr_dataset *dataset = self->stage.dataset;
     const group *g = &self->given;
+    assert(!self->inner.is_open && g->count > 0 && g->count <= g->capacity);
     mr_dataset *window = mr_dataset_of_items(&dataset->input->spec, g->items, (int64_t)g->count), *made = nullptr;
     mr_status status = s->function(s->context, g->key, window, &made, error);
     if (status != MR_OK) {
@@ -156,6 +161,7 @@ static mr_status open_window(group_stage *self, mr_error *error)
 static mr_status give(group_stage *self, group *group, mr_error *error)
 {
     uint64_t index = (uint64_t)(group - self->groups);
+    assert(index < self->count && self->given.items == nullptr);
     self->given = *group;
     memmove(group, group + 1, (--self->count - index) * sizeof *group);
     self->window++;
@@ -203,6 +209,7 @@ static mr_status take(group_stage *self, group **full, mr_error *error)
     if (size < 1)
         return mr_fail(error, MR_INVALID_ARGUMENT, "group_by_window: a window of %lld elements for key %lld",
                        (long long)size, (long long)key);
+    assert(group >= self->groups && group < self->groups + self->count);
     if (group->count >= (uint64_t)size) *full = group;
     return MR_OK;
 }
@@ -263,6 +270,7 @@ static mr_status restore_group(group_stage *self, mr_place_reader *reader, uint6
     uint64_t key = 0, count = 0;
     MR_TRY(mr_place_get(reader, &key, error));
     MR_TRY(mr_place_get_count(reader, end - base, &count, error));
+    assert(group->count == 0 && base <= end);
     MR_TRY(group_reserve(self, group, count, error));
     group->key = (int64_t)key;
     for (uint64_t i = 0; i < count; i++) {
@@ -278,6 +286,7 @@ static mr_status restore_group(group_stage *self, mr_place_reader *reader, uint6
 static mr_status refill(group_stage *self, uint64_t end, mr_error *error)
 {
     uint64_t total = self->given.count, next = 0;
+    assert(!self->inner.is_open && self->count <= self->capacity);
     for (uint64_t i = 0; i < self->count; i++) total += self->groups[i].count;
     mr_held *held = calloc(total + 1, sizeof *held);
     if (held == nullptr) return mr_fail_memory(error, total * sizeof *held);
@@ -302,6 +311,7 @@ static mr_status check_keys(group_stage *self, const group *group, mr_error *err
     for (uint64_t i = 0; i < group->count; i++) {
         mr_element element;
         int64_t key = 0;
+        assert(group->items[i].payload != nullptr);
         mr_payload_view(group->items[i].payload, &element);
         mr_status status = s->key(s->context, &element, &key, error);
         if (status != MR_OK || key != group->key) return mr_place_refuse(error);

@@ -2,6 +2,7 @@
  * it, so that to come back costs nothing. */
 #include "pipeline/pipeline.h"
 
+#include <assert.h>
 #include <millrace/formats.h>
 #include <millrace/record.h>
 
@@ -101,6 +102,7 @@ static mr_status lines_begin(mr_stage *stage, uint64_t iteration, mr_error *erro
 /* More of the file behind what the window holds. */
 static mr_status read_more(lines_stage *self, mr_error *error)
 {
+    assert(self->input != nullptr && self->begin <= self->end && self->end <= self->capacity);
     if (self->begin > 0) {
         memmove(self->window, self->window + self->begin, self->end - self->begin);
         self->end -= self->begin;
@@ -118,6 +120,7 @@ static mr_status read_more(lines_stage *self, mr_error *error)
         mr_stage_must_keep(&self->stage, &self->counted_bytes, capacity);
     }
     size_t done = 0;
+    assert(self->begin == 0 && self->capacity - self->end >= WINDOW_BYTES);
     MR_TRY(mr_input_file_read(self->input, self->offset + self->end, self->window + self->end,
                               self->capacity - self->end, &done, error));
     self->ended = done == 0;
@@ -128,6 +131,7 @@ static mr_status read_more(lines_stage *self, mr_error *error)
 
 static void consume(lines_stage *self, size_t size_bytes)
 {
+    assert(size_bytes <= self->end - self->begin);
     self->begin += size_bytes;
     self->offset += size_bytes;
 }
@@ -162,6 +166,7 @@ static mr_status next_line(lines_stage *self, mr_string *line, mr_error *error)
             MR_TRY(read_more(self, error));
             continue;
         }
+        assert(looked <= held);
         if (end == nullptr && held == 0) return mr_fail(error, MR_OUT_OF_RANGE, "end of file");
         size_t size_bytes = end == nullptr ? held : (size_t)(end - from);
         *line = without_returns(self->window + self->begin, size_bytes);
@@ -194,6 +199,7 @@ static mr_status next_row(lines_stage *self, mr_error *error)
             return status;
         }
         consume(self, text.size_bytes);
+        assert(self->begin == self->end);
         self->ended = true;
         self->begin = self->end = 0;
         return status;
@@ -278,6 +284,7 @@ static mr_status parse_number(mr_string cell, mr_dtype dtype, mr_tensor *tensor,
 static mr_status take_cells(lines_stage *self, uint64_t offset, mr_payload *payload, mr_error *error)
 {
     const lines_settings *s = settings_of(self);
+    assert(payload->count == s->column_count);
     if (s->cells > 0 && self->row.count != s->cells)
         return mr_fail(error, MR_INVALID_ARGUMENT, "%s: the row at byte %llu has %d cells, not %d",
                        mr_input_file_name(self->input), (unsigned long long)offset, self->row.count, s->cells);
@@ -307,6 +314,7 @@ static mr_status take_cells(lines_stage *self, uint64_t offset, mr_payload *payl
 static mr_status open_next(lines_stage *self, mr_error *error)
 {
     const lines_settings *s = settings_of(self);
+    assert(self->input == nullptr && self->file >= 0 && self->file_begin <= self->stage.position);
     if (self->file >= s->path_count) return mr_fail(error, MR_OUT_OF_RANGE, "end of sequence");
     atomic_store_explicit(&s->begins[self->file], self->file_begin + 1, memory_order_relaxed);
     return mr_input_file_open(s->paths[self->file], true, &self->input, error);

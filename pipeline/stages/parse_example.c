@@ -5,6 +5,7 @@
  * allocated. Everything else goes through mr_example_parse. */
 #include "pipeline/pipeline.h"
 
+#include <assert.h>
 #include <string.h>
 
 typedef struct parse_settings {
@@ -71,6 +72,7 @@ static mr_status read_feature(const mr_feature *feature, const mr_feature_view *
 static mr_status parse_fixed(const mr_work *work, mr_lane *lane, mr_error *error)
 {
     const parse_settings *s = work->dataset->settings;
+    assert(lane->count == 1 && s->is_fixed && !s->is_batch && s->count == work->dataset->spec.count);
     mr_string record = *(const mr_string *)lane->values[0].data;
     mr_feature_view *views = MR_ARENA_NEW(&lane->scratch, mr_feature_view, (size_t)s->count);
     if (views == nullptr) return mr_fail_memory(error, (size_t)s->count * sizeof *views);
@@ -111,11 +113,13 @@ static mr_status parse_work(const mr_work *work, uint64_t epoch, uint64_t number
     (void)number;
     const parse_settings *s = work->dataset->settings;
     if (s->is_fixed && !s->is_batch) return parse_fixed(work, lane, error);
+    assert(lane->count == 1 && lane->values[0].dtype == MR_STRING && lane->values[0].shape.rank == s->is_batch);
     mr_tensor tensors[MR_COMPONENTS_MAX] = {0};
     int64_t records = s->is_batch ? lane->values[0].shape.dims[0] : 1;
     MR_TRY(mr_example_parse(s->parser, lane->values[0].data, records, !s->is_batch, tensors, error));
     mr_value_deinit(&lane->values[0]);
     lane->count = work->dataset->spec.count;
+    assert(lane->count <= MR_COMPONENTS_MAX);
     for (int32_t i = 0; i < lane->count; i++) mr_value_take(&lane->values[i], &tensors[i]);
     return MR_OK;
 }

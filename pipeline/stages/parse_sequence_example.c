@@ -1,6 +1,8 @@
 /* parse_sequence_example: serialised SequenceExamples to the tensors of their context, then of their feature lists. */
 #include "pipeline/pipeline.h"
 
+#include <assert.h>
+
 typedef struct sequence_settings {
     mr_sequence_parser *parser;
     uint64_t digest; /* of the features */
@@ -17,6 +19,7 @@ static mr_status sequence_work(const mr_work *work, uint64_t epoch, uint64_t num
     (void)epoch;
     (void)number;
     const sequence_settings *s = work->dataset->settings;
+    assert(lane->count == 1 && lane->values[0].dtype == MR_STRING && lane->values[0].shape.rank == s->is_batch);
     mr_tensor tensors[MR_COMPONENTS_MAX] = {0};
     int64_t records = s->is_batch ? lane->values[0].shape.dims[0] : 1;
     MR_TRY(mr_sequence_parse(s->parser, lane->values[0].data, records, !s->is_batch, tensors, error));

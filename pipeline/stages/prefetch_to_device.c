@@ -11,6 +11,7 @@
 #include "pipeline/engine.h"
 #include "pipeline/to_device.h"
 
+#include <assert.h>
 #include <millrace/record.h>
 #include <stdlib.h>
 #include <string.h>
@@ -58,6 +59,7 @@ typedef struct to_device {
 
 static ready *slot_at(const to_device *t, uint64_t sequence)
 {
+    assert(t->size > 0);
     return &t->ring[sequence % (uint64_t)t->size];
 }
 
@@ -85,6 +87,7 @@ static void release_held(to_device *t)
     }
     t->held_event = nullptr;
     drop(t, t->held);
+    assert(t->late.status != MR_OK || status == MR_OK);
 }
 
 static mr_status copy_tensor(const to_device *t, const mr_tensor *host, mr_tensor *there, mr_error *error)
@@ -126,6 +129,7 @@ static void take_on(to_device *t, mr_tensor *host, ready *r)
 {
     mr_status status = copy_element(t, host, r, &r->failure);
     if (status == MR_OK && r->has_copies) {
+        assert(t->held_event == nullptr);
         memcpy(t->held, host, (size_t)t->count * sizeof *host);
         t->held_event = r->event;
         return;
@@ -189,6 +193,7 @@ static void trace_ring(const to_device *t)
 {
     mr_trace *trace = mr_watch_trace(t->stage.run->watch);
     uint64_t count = t->tail - t->head;
+    assert(count <= (uint64_t)t->size);
     if (trace != nullptr)
         mr_trace_slots(trace, t->stage.dataset->kind->name, t->trace_number, mr_now_ns(), count, count);
 }
@@ -197,6 +202,7 @@ static void trace_ring(const to_device *t)
 static void fill_next(to_device *t)
 {
     ready *r = slot_at(t, t->tail);
+    assert(!t->is_active && t->tail - t->head < (uint64_t)t->size);
     t->is_active = true;
     t->is_placed = false;
     pthread_mutex_unlock(&t->mutex);
@@ -207,6 +213,7 @@ static void fill_next(to_device *t)
     pthread_mutex_unlock(&t->mutex);
     fill(t, r);
     pthread_mutex_lock(&t->mutex);
+    assert(t->is_active && t->is_placed);
     t->is_active = false;
     t->has_ended = r->is_last;
     t->tail++;
@@ -216,6 +223,7 @@ static void fill_next(to_device *t)
 
 static bool has_work(const to_device *t)
 {
+    assert(t->head <= t->tail && t->tail - t->head <= (uint64_t)t->size);
     return !t->is_paused && !t->has_ended && !t->is_cancelled && t->tail - t->head < (uint64_t)t->size;
 }
 
@@ -273,6 +281,7 @@ static mr_status hand_out(to_device *t, ready *r, mr_tensor *tensors, uint32_t *
         drop(t, r->tensors);
         return status;
     }
+    assert(t->count == t->stage.dataset->spec.count);
     memcpy(tensors, r->tensors, (size_t)t->count * sizeof *tensors);
     memset(r->tensors, 0, (size_t)t->count * sizeof *tensors);
     if (t->stage.run->has_digest) memcpy(crcs, r->crcs, (size_t)t->count * sizeof *crcs);
@@ -304,6 +313,7 @@ mr_status mr_to_device_next(mr_stage *stage, mr_tensor *tensors, uint32_t *crcs,
     status = hand_out(t, r, tensors, crcs, error);
     if (r->is_last) return status;
     pthread_mutex_lock(&t->mutex);
+    assert(t->head < t->tail);
     stage->position++;
     t->head++;
     mr_count(&stage->counters->delivered, 1);
@@ -324,6 +334,7 @@ static void stop_thread(to_device *t)
     t->is_paused = true;
     pthread_cond_signal(&t->work);
     while (t->has_thread && !t->is_idle) pthread_cond_wait(&t->changed, &t->mutex);
+    assert(!t->is_active);
     if (!t->has_thread) release_held(t);
     for (; t->head < t->tail; t->head++) drop(t, slot_at(t, t->head)->tensors);
     t->late = (mr_error){0};

@@ -1,6 +1,7 @@
 /* range: int64 scalars start, start + step, … before stop, as tf.data.Dataset.range. */
 #include "pipeline/pipeline.h"
 
+#include <assert.h>
 #include <stdio.h>
 
 typedef struct range_settings {
@@ -18,6 +19,7 @@ static mr_status range_read(const mr_dataset *dataset, uint64_t number, mr_lane 
     (void)error;
     const range_settings *s = dataset->settings;
     mr_value *value = &lane->values[0];
+    assert(number < (uint64_t)dataset->count && s->step != 0);
     lane->count = 1;
     value->dtype = MR_INT64;
     value->shape = MR_SCALAR;

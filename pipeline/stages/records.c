@@ -3,6 +3,7 @@
  * so that all files are then read as one stream. */
 #include "pipeline/pipeline.h"
 
+#include <assert.h>
 #include <millrace/record.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,6 +33,7 @@ static mr_status records_digest(const mr_dataset *dataset, uint64_t *content, mr
 static int32_t file_of(const records_settings *s, uint64_t number)
 {
     int32_t low = 0, high = s->count;
+    assert(s->files != nullptr && s->count > 0 && number < s->firsts[s->count]);
     while (high - low > 1) {
         int32_t middle = low + (high - low) / 2;
         if (s->firsts[middle] <= number)
@@ -39,6 +41,7 @@ static int32_t file_of(const records_settings *s, uint64_t number)
         else
             high = middle;
     }
+    assert(s->firsts[low] <= number && number < s->firsts[low + 1]);
     return low;
 }
 
@@ -47,6 +50,7 @@ static mr_status records_read(const mr_dataset *dataset, uint64_t number, mr_lan
     const records_settings *s = dataset->settings;
     int32_t file = file_of(s, number);
     uint64_t local = number - s->firsts[file];
+    assert(local < mr_record_file_count(s->files[file]));
     mr_value *value = &lane->values[0];
     lane->count = 1;
     value->dtype = MR_STRING;
@@ -105,6 +109,7 @@ static mr_status stream_next(records_stage *self, mr_item *item, mr_error *error
 {
     const records_settings *s = self->stage.dataset->settings;
     mr_string record = {0};
+    assert(s->files == nullptr && self->file >= 0 && self->file <= s->count);
     for (;;) {
         if (self->file >= s->count) return mr_fail(error, MR_OUT_OF_RANGE, "end of sequence");
         if (self->reader == nullptr) MR_TRY(mr_record_reader_open(s->paths[self->file], nullptr, &self->reader, error));
@@ -168,6 +173,7 @@ static const mr_dataset_kind records_kind = {.name = "records",
 
 static void close_files(records_settings *s, int32_t count)
 {
+    assert(s->files != nullptr && count <= s->count);
     for (int32_t i = 0; i < count; i++) mr_record_file_free(s->files[i]);
     s->files = nullptr;
 }

@@ -2,6 +2,8 @@
  * elements other random numbers. An input that turns out to be empty ends it, also MR_FOREVER. */
 #include "pipeline/pipeline.h"
 
+#include <assert.h>
+
 typedef struct repeat_settings {
     int64_t count;
 } repeat_settings;
@@ -31,6 +33,7 @@ static bool is_past(const repeat_stage *self, uint64_t pass)
  * one: those are far apart. */
 static mr_status begin_pass(repeat_stage *self, uint64_t pass, mr_error *error)
 {
+    assert(!is_past(self, pass));
     uint64_t width = passes(self) >= 0 ? (uint64_t)passes(self) : (uint64_t)1 << 40;
     self->pass = pass;
     return mr_stage_begin(self->stage.input, self->stage.iteration * width + pass, error);
@@ -50,6 +53,7 @@ static mr_status repeat_next(mr_stage *stage, mr_item *item, mr_error *error)
         uint64_t before = stage->input->position;
         mr_status status = mr_order_pull(stage, item, error);
         if (status != MR_OUT_OF_RANGE) return status;
+        assert(before <= MR_POSITION_MAX);
         self->input_count = (int64_t)before;
         if (before == 0) return status;
         if (is_past(self, self->pass + 1)) {
@@ -80,6 +84,7 @@ static mr_status repeat_seek(mr_stage *stage, uint64_t position, mr_error *error
     }
     if (self->input_count == 0) return MR_OK;
     uint64_t size = self->input_count == MR_FOREVER ? MR_POSITION_MAX : (uint64_t)self->input_count;
+    assert(size > 0);
     uint64_t pass = position / size;
     stage->position = position;
     if (is_past(self, pass)) {

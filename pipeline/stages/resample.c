@@ -5,6 +5,7 @@
  * function of (seed, iteration, element); counts are part of the place. */
 #include "pipeline/pipeline.h"
 
+#include <assert.h>
 #include <float.h>
 #include <math.h>
 #include <stdlib.h>
@@ -49,6 +50,7 @@ static mr_status resample_begin(mr_stage *stage, uint64_t iteration, mr_error *e
 static double part_of(const resample_stage *self, int32_t class)
 {
     const resample_settings *s = self->stage.dataset->settings;
+    assert(class >= 0 && class < s->class_count && self->counts[class] <= self->taken);
     if (s->initial != nullptr) return s->initial[class];
     return ((double)self->counts[class] + 1) / ((double)self->taken + s->class_count);
 }
@@ -82,6 +84,7 @@ static mr_status put_class(mr_stage *stage, mr_item *item, int64_t class, mr_err
         free(payload);
         return status;
     }
+    assert(item->payload->count + 1 == payload->count);
     for (int32_t i = 0; i < item->payload->count; i++) {
         payload->tensors[i + 1] = item->payload->tensors[i];
         item->payload->tensors[i] = (mr_tensor){0};
@@ -106,6 +109,7 @@ static mr_status resample_next(mr_stage *stage, mr_item *item, mr_error *error)
         status = mr_stage_said(stage, "element", item->number, status, error);
         bool is_kept = status == MR_OK && stays(self, (int32_t)class);
         self->taken++;
+        assert(status != MR_OK || (class >= 0 && class < s->class_count));
         if (status == MR_OK) self->counts[class]++;
         if (is_kept) status = put_class(stage, item, class, error);
         if (is_kept && status == MR_OK) {

@@ -1,6 +1,8 @@
 /* scan: a state that goes from element to element. And reduce, which is a scan for its last state alone. */
 #include "pipeline/pipeline.h"
 
+#include <assert.h>
+
 typedef struct scan_settings {
     mr_scan_function function;
     void *context;
@@ -61,6 +63,7 @@ static mr_status scan_next(mr_stage *stage, mr_item *item, mr_error *error)
     mr_item taken = {0};
     MR_TRY(mr_stream_pull(stage, &taken, error));
     mr_element input, state = {0}, output = {0};
+    assert(self->state.count == s->count && taken.payload != nullptr);
     mr_payload_view(taken.payload, &input);
     mr_status status = s->function(s->context, &self->state, &input, &state, &output, error);
     if (status == MR_OK) status = check_scanned(self, &state, &output, error);
@@ -77,6 +80,7 @@ static mr_status scan_next(mr_stage *stage, mr_item *item, mr_error *error)
     for (int32_t i = 0; i < output.count; i++) payload->tensors[i] = output.tensors[i];
     mr_element_deinit(&self->state);
     self->state = state;
+    assert(self->state.count == s->count && payload->count == stage->dataset->spec.count);
     count_state(self);
     *item = (mr_item){.payload = payload};
     mr_stream_number(stage, item);
@@ -86,6 +90,7 @@ static mr_status scan_next(mr_stage *stage, mr_item *item, mr_error *error)
 static mr_status scan_save(mr_stage *stage, mr_place *place, mr_error *error)
 {
     const scan_stage *self = (const scan_stage *)stage;
+    assert(self->state.count == ((const scan_settings *)stage->dataset->settings)->count);
     for (int32_t i = 0; i < self->state.count; i++) MR_TRY(mr_place_put_tensor(place, &self->state.tensors[i], error));
     return mr_stage_save(stage->children[0], place, error);
 }

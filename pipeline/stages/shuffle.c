@@ -14,6 +14,7 @@
  * then told at once. */
 #include "pipeline/trail.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 constexpr int64_t BUFFER_MAX = (int64_t)1 << 28;
@@ -57,6 +58,7 @@ static uint64_t drawn_iteration(const shuffle_stage *self)
 /* The slot that step `position` draws out of count. */
 static uint64_t draw(const shuffle_stage *self, uint64_t position, uint64_t count)
 {
+    assert(!self->is_whole && count > 0 && count <= self->size);
     mr_random random = mr_random_at(self->seed, drawn_iteration(self), position, self->stage.purpose);
     return mr_random_below(&random, count);
 }
@@ -65,16 +67,19 @@ static uint64_t draw(const shuffle_stage *self, uint64_t position, uint64_t coun
 static mr_status take_slots(shuffle_stage *self, uint64_t count, mr_error *error)
 {
     constexpr uint64_t COUNTED = 4096;
+    assert(count <= self->size && self->counted <= self->size);
     if (count <= self->counted) return MR_OK;
     uint64_t counted = self->size - count < COUNTED ? self->size : count + COUNTED;
     size_t slot_bytes = sizeof *self->slots + (self->origins != nullptr ? sizeof *self->origins : 0);
     MR_TRY(mr_stage_keep(&self->stage, (counted - self->counted) * slot_bytes, error));
     self->counted = counted;
+    assert(self->counted >= count && self->counted <= self->size);
     return MR_OK;
 }
 
 static void empty(shuffle_stage *self)
 {
+    assert(self->live <= self->size);
     for (uint64_t i = 0; i < self->live; i++) {
         mr_item_let_go(&self->stage, &self->slots[i]);
         mr_item_deinit(&self->slots[i]);
@@ -105,6 +110,7 @@ static mr_status shuffle_begin(mr_stage *stage, uint64_t iteration, mr_error *er
 /* The failure that self->failure holds, where the slot's item would be. */
 static mr_status keep_failure(shuffle_stage *self, mr_status status, mr_error **kept, mr_error *error)
 {
+    assert(status != MR_OK && status != MR_OUT_OF_RANGE && self->origins == nullptr);
     if (self->failures == nullptr) self->failures = calloc(self->size, sizeof *self->failures);
     *kept = self->failures == nullptr ? nullptr : malloc(sizeof **kept);
     if (*kept == nullptr) return mr_fail_memory(error, sizeof **kept);
@@ -149,6 +155,7 @@ static mr_status refill(shuffle_stage *self, mr_item *item, mr_error **kept, boo
 
 static void keep_origin(shuffle_stage *self, uint64_t slot, uint64_t origin)
 {
+    assert(slot < self->size);
     self->origins[slot] = origin;
     mr_trail_hold(&self->trail, origin);
 }
@@ -168,6 +175,7 @@ static mr_status fill(shuffle_stage *self, mr_error *error)
         self->live++;
     }
     self->is_full = true;
+    assert(self->live == self->size || self->input_ended);
     return MR_OK;
 }
 
@@ -177,6 +185,7 @@ static mr_status buffered_next(shuffle_stage *self, mr_item *item, mr_error *err
     if (self->live == 0) return mr_fail(error, MR_OUT_OF_RANGE, "end of sequence");
     uint64_t slot = draw(self, self->stage.position, self->live), origin = self->stage.input->position;
     bool is_filled = false;
+    assert(slot < self->live && self->live <= self->size);
     mr_item fresh = {0};
     mr_error *kept = nullptr, *failure = nullptr;
     MR_TRY(refill(self, &fresh, &kept, &is_filled, error));
@@ -187,6 +196,7 @@ static mr_status buffered_next(shuffle_stage *self, mr_item *item, mr_error *err
     }
     if (self->origins != nullptr) mr_trail_drop(&self->trail, self->origins[slot]);
     if (!is_filled) {
+        assert(self->input_ended && kept == nullptr);
         fresh = self->slots[--self->live];
         if (self->origins != nullptr) self->origins[slot] = self->origins[self->live];
         if (self->failures != nullptr && slot != self->live) {
@@ -211,7 +221,9 @@ static mr_status shuffle_next(mr_stage *stage, mr_item *item, mr_error *error)
     shuffle_stage *self = (shuffle_stage *)stage;
     if (self->is_whole) {
         if (mr_stage_ended(stage)) return mr_fail(error, MR_OUT_OF_RANGE, "end of sequence");
-        MR_TRY(mr_stage_seek(stage->input, mr_permutation_at(&self->permutation, stage->position), error));
+        uint64_t number = mr_permutation_at(&self->permutation, stage->position);
+        assert(number < (uint64_t)stage->count);
+        MR_TRY(mr_stage_seek(stage->input, number, error));
         return mr_order_pull(stage, item, error);
     }
     uint64_t before = stage->position, input_before = stage->input->position;
@@ -244,7 +256,9 @@ static mr_status find_origins(const shuffle_stage *self, uint64_t steps, origin 
     for (uint64_t s = 0; s < self->size; s++) origins[s] = (origin){.position = UINT64_MAX, .slot = s};
     for (uint64_t step = steps; step-- > 0 && missing > 0;) {
         if (mr_run_is_cancelled(self->stage.run)) return mr_fail(error, MR_CANCELLED, "the pipeline was cancelled");
-        origin *found = &origins[draw(self, step, self->size)];
+        uint64_t slot = draw(self, step, self->size);
+        assert(slot < self->size);
+        origin *found = &origins[slot];
         if (found->position != UINT64_MAX) continue;
         found->position = step + self->size;
         missing--;
@@ -257,6 +271,7 @@ static mr_status find_origins(const shuffle_stage *self, uint64_t steps, origin 
 /* The state after `steps` steps, the input being longer than steps + size - 1. */
 static mr_status jump(shuffle_stage *self, uint64_t steps, mr_error *error)
 {
+    assert(!self->is_whole && self->origins == nullptr && self->stage.is_seekable);
     empty(self);
     MR_TRY(take_slots(self, self->size, error));
     origin *origins = calloc(self->size, sizeof *origins);
@@ -267,6 +282,7 @@ static mr_status jump(shuffle_stage *self, uint64_t steps, mr_error *error)
     for (uint64_t i = 0; i < self->size; i++) self->slots[i] = (mr_item){0};
     self->live = self->size;
     for (uint64_t i = 0; i < self->size && status == MR_OK; i++) {
+        assert(i == 0 || origins[i - 1].position < origins[i].position);
         status = mr_stage_seek(self->stage.input, origins[i].position, error);
         mr_error *kept = nullptr;
         if (status == MR_OK) status = take(self, &self->slots[origins[i].slot], &kept, error);
@@ -289,6 +305,7 @@ static mr_status shuffle_seek(mr_stage *stage, uint64_t position, mr_error *erro
     if (stage->is_seekable && stage->count != MR_CARDINALITY_UNKNOWN && !is_near) {
         /* Near the end the buffer runs empty: jump to where that begins, and walk. */
         uint64_t steps = position;
+        assert(stage->count < 0 || (uint64_t)stage->count >= self->size);
         if (stage->count >= 0 && steps > (uint64_t)stage->count - self->size)
             steps = (uint64_t)stage->count - self->size;
         MR_TRY(jump(self, steps, error));
@@ -300,6 +317,7 @@ static mr_status shuffle_save(mr_stage *stage, mr_place *place, mr_error *error)
 {
     shuffle_stage *self = (shuffle_stage *)stage;
     uint64_t base = 0;
+    assert(self->origins != nullptr && self->live <= self->size);
     MR_TRY(mr_trail_save(&self->trail, stage->input, place, &base, error));
     MR_TRY(mr_place_put(place, self->is_full, error));
     MR_TRY(mr_place_put(place, self->live, error));
@@ -313,6 +331,7 @@ static mr_status shuffle_restore(mr_stage *stage, mr_place_reader *reader, mr_er
     const shuffle_settings *s = stage->dataset->settings;
     uint64_t live = 0, base = 0, end = 0;
     bool is_full = false;
+    assert(self->origins != nullptr && !self->is_whole);
     self->seed = mr_stage_seed(stage->run, s->seed, stage->purpose);
     empty(self);
     MR_TRY(mr_trail_restore(&self->trail, stage->input, reader, &base, &end, error));
@@ -352,6 +371,7 @@ static mr_status shuffle_prepare(mr_stage *stage, mr_error *error)
         return mr_fail(error, MR_INVALID_ARGUMENT,
                        "shuffle: %llu elements that have no index cannot be shuffled whole; give a buffer",
                        (unsigned long long)self->size);
+    assert(self->size > 0);
     if (!stage->is_seekable) {
         self->origins = calloc(self->size, sizeof *self->origins);
         if (self->origins == nullptr) return mr_fail_memory(error, self->size * sizeof *self->origins);

@@ -27,6 +27,7 @@ static mr_status slices_read(const mr_dataset *dataset, uint64_t number, mr_lane
 {
     (void)error;
     const slices_settings *s = dataset->settings;
+    assert(number < (uint64_t)dataset->count && s->count == dataset->spec.count);
     lane->count = s->count;
     for (int32_t i = 0; i < s->count; i++) {
         mr_value *value = &lane->values[i];
@@ -59,6 +60,7 @@ static void slices_copy(const mr_dataset *dataset, const mr_item *items, int32_t
         if (r + AHEAD < count) slices_prefetch(dataset, items[r + AHEAD].number);
         for (int32_t c = 0; c < s->count; c++) {
             size_t row_bytes = s->row_bytes[c];
+            assert(items[r].number < (uint64_t)dataset->count);
             const char *row = (const char *)s->tensors[c].data + items[r].number * row_bytes;
             char *target = (char *)rows[c] + (size_t)r * row_bytes;
             if (row_bytes == sizeof(uint64_t))

@@ -2,6 +2,7 @@
  * of the indices, so that rows cost nothing where nothing is in them, and everything is addressed by number. */
 #include "pipeline/pipeline.h"
 
+#include <assert.h>
 #include <stdio.h>
 
 typedef struct sparse_settings {
@@ -31,6 +32,7 @@ static int64_t first_of(const sparse_settings *s, uint64_t row)
         else
             high = middle;
     }
+    assert(low >= 0 && low <= s->indices.shape.dims[0]);
     return low;
 }
 
@@ -40,6 +42,7 @@ static mr_status sparse_read(const mr_dataset *dataset, uint64_t number, mr_lane
     const sparse_settings *s = dataset->settings;
     int64_t begin = first_of(s, number), count = first_of(s, number + 1) - begin;
     int64_t rank = s->places.shape.dims[1];
+    assert(number < (uint64_t)dataset->count && count >= 0 && begin + count <= s->values.shape.dims[0]);
     lane->count = 3;
     lane->values[0].dtype = MR_INT64;
     lane->values[0].shape = MR_SHAPE(count, rank);
@@ -141,6 +144,7 @@ static mr_status take_tensors(sparse_settings *s, const mr_tensor *indices, cons
     int64_t *to = mr_tensor_int64s(&s->places);
     for (int64_t i = 0; i < count; i++)
         for (int64_t d = 1; d < rank; d++) *to++ = from[i * rank + d];
+    assert(to - mr_tensor_int64s(&s->places) == mr_tensor_count(&s->places));
     return MR_OK;
 }
 

@@ -1,6 +1,8 @@
 /* take, skip and shard: parts of the input, by position. */
 #include "pipeline/pipeline.h"
 
+#include <assert.h>
+
 typedef struct part_settings {
     int64_t count;
     int64_t index; /* of shard */
@@ -20,6 +22,7 @@ static uint64_t part_digest(const mr_dataset *dataset)
 /* Begins the input too. */
 static mr_status part_begin(mr_stage *stage, uint64_t iteration, mr_error *error)
 {
+    assert(stage->input != nullptr);
     (void)mr_stage_begin_simple(stage, iteration, nullptr);
     return mr_stage_begin(stage->input, iteration, error);
 }
@@ -34,6 +37,7 @@ static mr_status take_next(mr_stage *stage, mr_item *item, mr_error *error)
 static mr_status take_seek(mr_stage *stage, uint64_t position, mr_error *error)
 {
     int64_t count = settings_of(stage)->count;
+    assert(count >= -1);
     if (count >= 0 && position > (uint64_t)count) position = (uint64_t)count;
     MR_TRY(mr_stage_seek(stage->input, position, error));
     stage->position = position;
@@ -54,6 +58,7 @@ static mr_status skip_next(mr_stage *stage, mr_item *item, mr_error *error)
 static mr_status shard_next(mr_stage *stage, mr_item *item, mr_error *error)
 {
     const part_settings *s = settings_of(stage);
+    assert(s->count >= 1 && s->index >= 0 && s->index < s->count);
     uint64_t at = 0;
     if (__builtin_mul_overflow(stage->position, (uint64_t)s->count, &at) ||
         __builtin_add_overflow(at, (uint64_t)s->index, &at) || at > MR_POSITION_MAX)

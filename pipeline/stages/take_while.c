@@ -2,6 +2,8 @@
  * a time, since what is behind that element must not be asked for. */
 #include "pipeline/pipeline.h"
 
+#include <assert.h>
+
 typedef struct take_while_settings {
     mr_predicate predicate;
     void *context;
@@ -30,6 +32,7 @@ static mr_status take_while_next(mr_stage *stage, mr_item *item, mr_error *error
     mr_status status = mr_stage_next(child, item, error);
     if (child->position != before) stage->position++;
     if (status != MR_OK) return status;
+    assert(item->payload != nullptr);
     mr_element element;
     bool stays = false;
     mr_payload_view(item->payload, &element);
@@ -43,6 +46,7 @@ static mr_status take_while_next(mr_stage *stage, mr_item *item, mr_error *error
     }
     mr_item_deinit(item);
     if (status != MR_OK) return status;
+    assert(stage->position > 0 && child->position == before + 1);
     self->has_ended = true;
     stage->position--;
     return mr_fail(error, MR_OUT_OF_RANGE, "end of sequence");

@@ -3,6 +3,7 @@
 #include "pipeline/pipeline.h"
 #include "records/input_file.h"
 
+#include <assert.h>
 #include <millrace/formats.h>
 #include <millrace/record.h>
 
@@ -67,6 +68,7 @@ static void take_string(mr_value *value, const char *bytes, size_t size_bytes)
 static mr_status tar_read(const mr_dataset *dataset, uint64_t number, mr_lane *lane, mr_error *error)
 {
     const tar_settings *s = dataset->settings;
+    assert(number < s->count && s->samples[number].file < s->file_count);
     const sample *sample = &s->samples[number];
     const part *parts = &s->parts[number * (uint64_t)s->extension_count];
     const mr_input_file *file = s->files[sample->file];
@@ -77,6 +79,7 @@ static mr_status tar_read(const mr_dataset *dataset, uint64_t number, mr_lane *l
     MR_TRY(mr_lane_reserve(lane, (size_t)size_bytes + 1, error));
     char *to = lane->bytes;
     lane->count = s->extension_count + 1;
+    assert(lane->count == dataset->spec.count && lane->count <= MR_COMPONENTS_MAX);
     for (int32_t i = 0; i < s->extension_count; i++) {
         size_t done = 0;
         MR_TRY(mr_input_file_read(file, parts[i].offset, to, (size_t)parts[i].size_bytes, &done, error));
@@ -92,6 +95,7 @@ static mr_status tar_read(const mr_dataset *dataset, uint64_t number, mr_lane *l
 static void tar_ask(const mr_dataset *dataset, uint64_t number)
 {
     const tar_settings *s = dataset->settings;
+    assert(number < s->count);
     const part *parts = &s->parts[number * (uint64_t)s->extension_count];
     for (int32_t i = 0; i < s->extension_count; i++)
         mr_input_file_ask(s->files[s->samples[number].file], parts[i].offset, parts[i].size_bytes);
@@ -161,6 +165,7 @@ static mr_status finish(mr_dataset *dataset, gathering *g, mr_error *error)
         }
         const char *key = mr_arena_strdup(&dataset->arena, g->key);
         if (key == nullptr) return mr_fail_memory(error, strlen(g->key));
+        assert(s->count < s->capacity && s->file_count > 0);
         s->samples[s->count] = (sample){key, s->file_count - 1};
         memcpy(&s->parts[s->count++ * extensions], g->parts, extensions * sizeof(part));
     }
@@ -185,6 +190,7 @@ static mr_status take_member(mr_dataset *dataset, gathering *g, const mr_tar_mem
     for (int32_t i = 0; i < s->extension_count; i++) {
         int32_t rank = spelling_of(s->extensions[i], dot + 1);
         if (rank < 0 || (g->ranks[i] >= 0 && g->ranks[i] <= rank)) continue;
+        assert(g->key != nullptr && rank >= 0);
         g->ranks[i] = rank;
         g->parts[i] = (part){member->offset, member->size_bytes};
     }

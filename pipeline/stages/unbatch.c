@@ -1,6 +1,8 @@
 /* unbatch: the rows of batches as elements, each a share of its batch. And assert_cardinality. */
 #include "pipeline/pipeline.h"
 
+#include <assert.h>
+
 typedef struct unbatch_stage {
     mr_stage stage;
     mr_item batch;
@@ -36,6 +38,7 @@ static mr_status take_batch(unbatch_stage *self, mr_error *error)
     MR_TRY(mr_stream_pull(&self->stage, &self->batch, error));
     count_batch(self);
     const mr_payload *payload = self->batch.payload;
+    assert(payload != nullptr && payload->count == self->stage.dataset->spec.count);
     for (int32_t i = 0; i < payload->count; i++) {
         mr_shape shape = payload->tensors[i].shape;
         if (shape.rank < 1 || shape.dims[0] != payload->tensors[0].shape.dims[0]) {
@@ -52,6 +55,7 @@ static mr_status take_batch(unbatch_stage *self, mr_error *error)
 /* A share of one row. */
 static mr_tensor row_of(const mr_tensor *tensor, int64_t row)
 {
+    assert(tensor->shape.rank >= 1 && row >= 0 && row < tensor->shape.dims[0]);
     mr_tensor part = mr_tensor_ref(tensor);
     for (int32_t d = 1; d < part.shape.rank; d++) part.shape.dims[d - 1] = part.shape.dims[d];
     part.shape.dims[--part.shape.rank] = 0;
@@ -64,6 +68,7 @@ static mr_status unbatch_next(mr_stage *stage, mr_item *item, mr_error *error)
     unbatch_stage *self = (unbatch_stage *)stage;
     while (!self->has_batch || self->row == self->rows) MR_TRY(take_batch(self, error));
     const mr_payload *batch = self->batch.payload;
+    assert(self->row >= 0 && self->row < self->rows);
     mr_payload *payload = mr_payload_new(batch->count);
     if (payload == nullptr) return mr_fail_memory(error, sizeof *payload);
     for (int32_t i = 0; i < batch->count; i++) payload->tensors[i] = row_of(&batch->tensors[i], self->row);
@@ -78,6 +83,7 @@ static mr_status unbatch_save(mr_stage *stage, mr_place *place, mr_error *error)
 {
     const unbatch_stage *self = (const unbatch_stage *)stage;
     bool is_inside = self->has_batch && self->row < self->rows;
+    assert(!self->has_batch || (self->batch.payload != nullptr && self->row <= self->rows));
     MR_TRY(mr_place_put(place, is_inside ? (uint64_t)self->row + 1 : 0, error));
     if (!is_inside) return mr_stage_save(stage->children[0], place, error);
     return mr_place_put_bytes(place, self->before.bytes, self->before.size_bytes, error);
@@ -99,6 +105,7 @@ static mr_status unbatch_restore(mr_stage *stage, mr_place_reader *reader, mr_er
     MR_TRY(mr_place_found(take_batch(self, error), error));
     if ((int64_t)row > self->rows) return mr_place_refuse(error);
     self->row = (int64_t)row - 1;
+    assert(self->has_batch && self->row >= 0 && self->row < self->rows);
     return MR_OK;
 }
 

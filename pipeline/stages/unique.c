@@ -2,6 +2,7 @@
  * again anyway. */
 #include "pipeline/pipeline.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,6 +24,7 @@ constexpr size_t ALLOCATION_BYTES = 24;
 static void forget(unique_stage *self)
 {
     for (size_t i = 0; i < self->capacity; i++) free(self->table[i].bytes);
+    assert((self->table == nullptr) == (self->capacity == 0));
     free(self->table);
     self->table = nullptr;
     self->count = self->capacity = 0;
@@ -38,6 +40,7 @@ static mr_status unique_begin(mr_stage *stage, uint64_t iteration, mr_error *err
 
 static seen *find(const unique_stage *self, uint64_t hash, mr_string bytes)
 {
+    assert(self->capacity > 0 && (self->capacity & (self->capacity - 1)) == 0 && self->count < self->capacity);
     size_t at = (size_t)hash & (self->capacity - 1);
     for (;; at = (at + 1) & (self->capacity - 1)) {
         seen *s = &self->table[at];
@@ -49,6 +52,7 @@ static seen *find(const unique_stage *self, uint64_t hash, mr_string bytes)
 
 static mr_status grow(unique_stage *self, mr_error *error)
 {
+    assert(self->count <= self->capacity);
     if (self->count * 2 < self->capacity) return MR_OK;
     size_t capacity = self->capacity == 0 ? 64 : 2 * self->capacity;
     MR_TRY(mr_stage_keep(&self->stage, capacity * sizeof(seen), error));
@@ -65,6 +69,7 @@ static mr_status grow(unique_stage *self, mr_error *error)
     mr_stage_let_go(&self->stage, self->capacity * sizeof(seen));
     self->table = larger.table;
     self->capacity = capacity;
+    assert(self->count * 2 < self->capacity);
     return MR_OK;
 }
 
@@ -85,6 +90,7 @@ static mr_status remember(unique_stage *self, const mr_tensor *tensor, bool *is_
         return mr_fail_memory(error, value.size_bytes);
     }
     if (value.size_bytes > 0) memcpy(bytes, value.data, value.size_bytes);
+    assert(place >= self->table && place < self->table + self->capacity && place->bytes == nullptr);
     *place = (seen){hash, bytes, value.size_bytes};
     self->count++;
     return MR_OK;

@@ -5,6 +5,7 @@
 #include "pipeline/inner.h"
 #include "pipeline/trail.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -47,6 +48,7 @@ static uint64_t window_digest(const mr_dataset *dataset)
 /* Elements from a window's first to its last. */
 static uint64_t span_of(const mr_window_options *o)
 {
+    assert(o->size >= 1 && o->stride >= 1 && o->shift >= 1);
     return (uint64_t)(o->size - 1) * (uint64_t)o->stride + 1;
 }
 
@@ -74,6 +76,7 @@ static mr_status keep(window_stage *self, mr_item *item, mr_error *error)
 
 static void drop_first(window_stage *self, uint64_t count)
 {
+    assert(count <= self->count && self->count <= span_of(&settings_of(self)->options));
     for (uint64_t i = 0; i < count; i++) {
         mr_trail_drop(&self->trail, self->queue[i].origin);
         let_go(self, &self->queue[i].item);
@@ -86,6 +89,7 @@ static void drop_first(window_stage *self, uint64_t count)
 static void empty(window_stage *self)
 {
     mr_inner_close(&self->inner);
+    assert(self->count <= span_of(&settings_of(self)->options));
     for (uint64_t i = 0; i < self->count; i++) let_go(self, &self->queue[i].item);
     self->count = 0;
     self->first = self->window = 0;
@@ -125,10 +129,13 @@ static mr_status fill(window_stage *self, mr_error *error)
             mr_item_deinit(&item);
             continue;
         }
+        assert(self->first == start && self->count < span);
         MR_TRY(keep(self, &item, error));
         self->queue[self->count++] = (held_item){item, origin};
         mr_trail_hold(&self->trail, origin);
     }
+    assert(self->count == 0 || self->first == start);
+    assert(self->input_ended || self->count == span);
     return MR_OK;
 }
 
@@ -138,8 +145,10 @@ static mr_status open_window(window_stage *self, mr_error *error)
     const window_settings *s = settings_of(self);
     const mr_dataset *dataset = self->stage.dataset;
     int64_t count = 0;
+    assert(!self->inner.is_open && self->count > 0);
     for (uint64_t i = 0; i < self->count && count < s->options.size; i += (uint64_t)s->options.stride)
         self->picked[count++] = self->queue[i].item;
+    assert(count >= 1 && count <= s->options.size);
     mr_dataset *window = mr_dataset_of_items(&dataset->input->spec, self->picked, count), *made = nullptr;
     mr_status status = MR_OK;
     if (s->function == nullptr)
@@ -181,6 +190,7 @@ static mr_status window_save(mr_stage *stage, mr_place *place, mr_error *error)
 {
     window_stage *self = (window_stage *)stage;
     uint64_t base = 0;
+    assert(!self->inner.is_open || self->count > 0);
     MR_TRY(mr_trail_save(&self->trail, stage->children[0], place, &base, error));
     MR_TRY(mr_place_put(place, self->window, error));
     MR_TRY(mr_place_put(place, self->first, error));
@@ -203,6 +213,7 @@ static mr_status restore_queue(window_stage *self, mr_place_reader *reader, mr_e
     if (self->window * shift - self->first > shift) return mr_place_refuse(error);
     MR_TRY(mr_place_get_bool(reader, &self->input_ended, error));
     MR_TRY(mr_place_get_count(reader, span_of(o), &count, error));
+    assert(self->count == 0 && count <= span_of(o));
     mr_held *held = calloc(count + 1, sizeof *held);
     if (held == nullptr) return mr_fail_memory(error, count * sizeof *held);
     mr_status status = MR_OK;

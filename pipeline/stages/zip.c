@@ -1,6 +1,7 @@
 /* zip, concatenate and enumerate: elements of several inputs side by side, or one after the other. */
 #include "pipeline/pipeline.h"
 
+#include <assert.h>
 #include <string.h>
 
 static uint64_t no_digest(const mr_dataset *dataset)
@@ -38,6 +39,7 @@ static mr_status zip_next(mr_stage *stage, mr_item *item, mr_error *error)
         }
         if (status == MR_OK) status = found;
         if (found != MR_OK) continue;
+        assert(filled + part.payload->count <= payload->count);
         for (int32_t c = 0; c < part.payload->count; c++) {
             payload->tensors[filled++] = part.payload->tensors[c];
             part.payload->tensors[c] = (mr_tensor){0};
@@ -49,6 +51,7 @@ static mr_status zip_next(mr_stage *stage, mr_item *item, mr_error *error)
         mr_item_deinit(item);
         return status;
     }
+    assert(filled == payload->count);
     mr_count(&stage->counters->elements, 1);
     return MR_OK;
 }
@@ -107,6 +110,7 @@ static mr_status concatenate_next(mr_stage *stage, mr_item *item, mr_error *erro
 {
     concatenate_stage *self = (concatenate_stage *)stage;
     for (;;) {
+        assert(self->current >= 0 && self->current < stage->child_count);
         mr_stage *child = stage->children[self->current];
         uint64_t before = child->position;
         mr_status status = mr_stage_next(child, item, error);
@@ -135,6 +139,7 @@ static mr_status concatenate_seek(mr_stage *stage, uint64_t position, mr_error *
         if (count < 0 || left < (uint64_t)count) break;
         left -= (uint64_t)count;
     }
+    assert(self->current < stage->child_count && left <= position);
     for (int32_t i = self->current + 1; i < stage->child_count; i++)
         MR_TRY(mr_stage_seek(stage->children[i], 0, error));
     MR_TRY(mr_stage_seek(stage->children[self->current], left, error));
@@ -217,6 +222,7 @@ static mr_status enumerate_next(mr_stage *stage, mr_item *item, mr_error *error)
 {
     mr_stage *child = stage->children[0];
     uint64_t before = child->position, number = stage->position;
+    assert(stage->child_count == 1);
     mr_item part = {0};
     mr_status status = mr_stage_next(child, &part, error);
     if (child->position != before) stage->position++;
@@ -229,6 +235,7 @@ static mr_status enumerate_next(mr_stage *stage, mr_item *item, mr_error *error)
                                 : mr_tensor_init_copy(&payload->tensors[0], MR_INT64, MR_SCALAR, &index, error);
     *item = (mr_item){.epoch = stage->iteration, .number = number, .payload = payload};
     if (status == MR_OK) {
+        assert(part.payload->count + 1 == payload->count);
         for (int32_t c = 0; c < part.payload->count; c++) {
             payload->tensors[c + 1] = part.payload->tensors[c];
             part.payload->tensors[c] = (mr_tensor){0};
