@@ -220,6 +220,7 @@ int main(int argc, char **argv)
     mr_error error = {0};
     mr_graph *g = mr_graph_new();
     a.classes = count_classes(a.records);
+    if (a.classes == 1) fprintf(stderr, "train-images: %s has a single class, so any accuracy is 100 %%\n", a.records);
     mr_status status =
         a.classes == 0 ? mr_fail(&error, MR_NOT_FOUND, "%s has no labels.txt, which tfrecord-make writes", a.records)
         : a.evaluate   ? evaluate(g, &a, &error)

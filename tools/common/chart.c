@@ -72,6 +72,7 @@ void chart_begin(chart *chart, chart_kind kind, const char *title, const char *n
     chart->kind = kind;
     chart->scale = CHART_LINEAR;
     chart->total = 0;
+    chart->is_estimate = false;
     chart->count = 0;
     text_copy(chart->title, sizeof(chart->title), mr_string_from(title), 60);
     text_copy(chart->note, sizeof(chart->note), mr_string_from(note), 160);
@@ -291,17 +292,25 @@ static const char *label_of(const chart *chart, const chart_bar *bar, bool is_ut
     return text;
 }
 
+static const char *value_of(const chart *chart, const chart_bar *bar, bool is_utf8, char text[96])
+{
+    char number[CHART_NUMBER_SIZE];
+    snprintf(text, 96, "%s%s", !chart->is_estimate ? "" : is_utf8 ? "≈" : "~", chart_number(bar->value, number));
+    return text;
+}
+
 void chart_print(FILE *file, const chart *chart, int columns, bool is_utf8)
 {
     int label_columns = 0, value_columns = 1, label_most = columns * 2 / 5;
     double most = 0;
-    char text[96], number[CHART_NUMBER_SIZE];
+    char text[96];
     print_wrapped(file, chart->title, 0, columns);
     print_wrapped(file, chart->note, 2, columns);
     for (int i = 0; i < chart->count; i++) {
         const chart_bar *bar = &chart->bars[i];
+        char value_text[96];
         int label = columns_of(label_of(chart, bar, is_utf8, text)),
-            value = columns_of(chart_number(bar->value, number));
+            value = columns_of(value_of(chart, bar, is_utf8, value_text));
         if (label > label_columns) label_columns = label < label_most ? label : label_most;
         if (value > value_columns) value_columns = value;
         if (!bar->is_rest && bar->value > most) most = bar->value;
@@ -315,7 +324,8 @@ void chart_print(FILE *file, const chart *chart, int columns, bool is_utf8)
         print_label(file, label_of(chart, bar, is_utf8, text), label_columns, chart->kind == CHART_HISTOGRAM, is_utf8);
         fputs("  ", file);
         print_bar(file, bar->is_rest || most <= 0 ? 0 : (int)ceil(bar->value / most * 8 * room), room, is_utf8);
-        fprintf(file, "  %*s", value_columns, chart_number(bar->value, number));
+        const char *value = value_of(chart, bar, is_utf8, text);
+        fprintf(file, "  %*s%s", value_columns - columns_of(value), "", value);
         if (chart->total > 0) fprintf(file, " %5.1f %%", 100 * bar->value / chart->total);
         fputc('\n', file);
     }

@@ -44,9 +44,10 @@ typedef struct chart {
     chart_kind kind;
     chart_scale scale;
     char title[128];
-    char note[192]; /* one sentence under the title; may be empty */
-    char unit[32];  /* what values count: "records" */
-    double total;   /* what 100 % is: the sum of the bars unless set */
+    char note[192];   /* one sentence under the title; may be empty */
+    char unit[32];    /* what values count: "records" */
+    double total;     /* what 100 % is: the sum of the bars unless set */
+    bool is_estimate; /* counts of the bars are about right, and shown as "≈ 120" */
     int count;
     chart_bar bars[CHART_BARS_MAX];
 } chart;

@@ -336,7 +336,7 @@ static void put_histogram(FILE *file, const chart *chart)
             fprintf(file, "from %s", begin);
         else
             fprintf(file, "%s – %s", begin, end);
-        fprintf(file, ": %s ", chart_number(bar->value, value));
+        fprintf(file, ": %s%s ", chart->is_estimate ? "≈" : "", chart_number(bar->value, value));
         put_text(file, chart->unit);
         fputs(" (", file);
         put_part(file, chart, bar->value);

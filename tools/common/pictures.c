@@ -120,6 +120,7 @@ void pictures_histogram(chart *chart, const numbers *numbers, chart_scale scale,
 {
     chart_begin(chart, CHART_HISTOGRAM, title, note, unit);
     if (numbers->count == 0) return;
+    chart->is_estimate = !numbers_is_exact(numbers);
     chart_set_bins(chart, scale, numbers_least(numbers), numbers_quantile(numbers, 0.005),
                    numbers_quantile(numbers, 0.995), numbers_most(numbers), (double)numbers->count, bins, below,
                    numbers);
@@ -136,7 +137,8 @@ static void describe(const numbers *numbers, chart_scale scale, char *note, size
     if (numbers->least == numbers->most)
         snprintf(note, size, "all %s", texts[0]);
     else
-        snprintf(note, size, "%s to %s, half of them %s to %s", texts[0], texts[1], texts[2], texts[3]);
+        snprintf(note, size, "%s to %s, half of them %s%s to %s", texts[0], texts[1],
+                 numbers_is_exact(numbers) ? "" : "about ", texts[2], texts[3]);
 }
 
 static void aspects_chart(const pictures *pictures, chart *chart)

@@ -44,6 +44,28 @@ void say(const char *format, ...)
     free(raw);
 }
 
+/* "2 files left out: a.txt, …". what: as source_note has it. */
+static void say_note(int64_t count, const char *what, const char *first)
+{
+    size_t one = strcspn(what, "|");
+    const char *many = what[one] == '|' ? what + one + 1 : what;
+    say("  %" PRId64 " %.*s: %s%s", count, count == 1 ? (int)one : (int)strlen(many), count == 1 ? what : many, first,
+        count > 1 ? ", …" : "");
+}
+
+/* With a single label every answer is right, and training shows an accuracy of 100 %. */
+static void warn_of_one_label(const source *source)
+{
+    if (source->has_boxes || source->row_count < 2) return;
+    int32_t label = source->rows[0].label;
+    for (int64_t i = 1; i < source->row_count && label >= 0; i++)
+        if (source->rows[i].label != label) return;
+    if (label < 0) return;
+    const char *name = label < source->class_count ? source->classes[label] : nullptr;
+    say("  warning: all %ss have the same label, %d%s%s%s: there is nothing to tell apart", source->row_noun, label,
+        name ? " (" : "", name ? name : "", name ? ")" : "");
+}
+
 void report_source(const options *options, const source *source)
 {
     char size[PROGRESS_TEXT_SIZE], classes[64] = "";
@@ -54,8 +76,8 @@ void report_source(const options *options, const source *source)
     say("%s: %" PRId64 " %s%s%s, %s", options->input, source->row_count, source->row_noun,
         source->row_count == 1 ? "" : "s", classes, progress_size_text(source->size_bytes, size));
     for (int i = 0; i < source->note_count; i++)
-        say("  %" PRId64 " %s: %s%s", source->notes[i].count, source->notes[i].what, source->notes[i].first,
-            source->notes[i].count > 1 ? ", …" : "");
+        say_note(source->notes[i].count, source->notes[i].what, source->notes[i].first);
+    warn_of_one_label(source);
     fflush(stdout);
 }
 

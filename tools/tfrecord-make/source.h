@@ -192,7 +192,7 @@ mr_status source_write_labels(const source *source, const char *folder, mr_error
 mr_status source_add_row(source *source, const row *row, mr_error *error);
 /* Appends a class; its name is copied. */
 mr_status source_add_class(source *source, const char *name, mr_error *error);
-/* Counts something that is not used. what: static */
+/* Counts something that is not used. what: static; "of one|of many" where the two differ */
 mr_status source_note(source *source, const char *what, const char *example, mr_error *error);
 /* Counts a path that leads out of the folder; paths are used as they are, but that is worth a word. */
 mr_status source_note_path(source *source, const char *path, mr_error *error);

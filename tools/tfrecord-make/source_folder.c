@@ -1,4 +1,5 @@
-/* The folder of pictures: every folder in it that holds pictures is a class; sorted by bytes, from label 0. */
+/* The directory of images: every directory in it that holds images is a class; sorted by bytes, from label 0. Links to
+ * directories are followed, except those that lead back to a directory that is being read. */
 #include "tools/tfrecord-make/make.h"
 
 #include "base/arena.h"
@@ -12,9 +13,21 @@
 #include <strings.h>
 #include <sys/stat.h>
 
-/* Folders below folders; a link that leads back up ends here. */
-static constexpr int DEPTH_MAX = 32;
 static const char loose[] = "pictures in no class folder left out";
+
+/* A directory that is being read, and those that it is in. */
+typedef struct level {
+    dev_t device;
+    ino_t inode;
+    const struct level *parent; /* null: the input itself */
+} level;
+
+static bool is_loop(const level *parent, const struct stat *about)
+{
+    for (; parent; parent = parent->parent)
+        if (parent->device == about->st_dev && parent->inode == about->st_ino) return true;
+    return false;
+}
 
 /* Files that systems leave in folders of pictures, which nobody misses. */
 static bool is_litter(const char *name)
@@ -70,23 +83,29 @@ static mr_status leave_out(source *source, const char *path, const char *name, m
     return is_litter(name) ? MR_OK : source_note(source, "files left out, not .jpg or .png by name", path, error);
 }
 
-static mr_status scan_class(const char *folder, const char *path, int depth, source *source, mr_error *error);
+static mr_status scan_class(const char *folder, const char *path, const level *parent, const struct stat *about,
+                            source *source, mr_error *error);
 
-static mr_status scan_entry(const char *folder, const char *path, const char *name, int depth, source *source,
+static mr_status scan_entry(const char *folder, const char *path, const char *name, const level *parent, source *source,
                             mr_error *error)
 {
     struct stat about;
     MR_TRY(stat_below(folder, path, &about, error));
-    if (S_ISDIR(about.st_mode)) return scan_class(folder, path, depth + 1, source, error);
+    if (S_ISDIR(about.st_mode)) return scan_class(folder, path, parent, &about, source, error);
     if (!S_ISREG(about.st_mode) || !source_is_picture_name(name)) return leave_out(source, path, name, error);
     return add_picture(source, path, &about, error);
 }
 
-/* Adds the pictures of a class folder and of the folders below it. */
-static mr_status scan_class(const char *folder, const char *path, int depth, source *source, mr_error *error)
+/* Adds the images of a class directory and of the directories below it. */
+static mr_status scan_class(const char *folder, const char *path, const level *parent, const struct stat *about,
+                            source *source, mr_error *error)
 {
-    if (depth > DEPTH_MAX)
-        return mr_fail(error, MR_INVALID_ARGUMENT, "%s/%s: folders lie more than %d deep", folder, path, DEPTH_MAX);
+    const level own = {about->st_dev, about->st_ino, parent};
+    if (is_loop(parent, about))
+        return source_note(source,
+                           "link leads back to a directory that it is in, and was not followed|"
+                           "links lead back to a directory that they are in, and were not followed",
+                           path, error);
     struct dirent **entries = nullptr;
     int count;
     MR_TRY(list_names(folder, path, &entries, &count, error));
@@ -97,7 +116,7 @@ static mr_status scan_class(const char *folder, const char *path, int depth, sou
             below = nullptr;
             status = mr_fail_memory(error, strlen(path));
         }
-        if (status == MR_OK) status = scan_entry(folder, below, entries[i]->d_name, depth, source, error);
+        if (status == MR_OK) status = scan_entry(folder, below, entries[i]->d_name, &own, source, error);
         free(below);
         free(entries[i]);
     }
@@ -105,8 +124,8 @@ static mr_status scan_class(const char *folder, const char *path, int depth, sou
     return status;
 }
 
-/* A name in the top folder. */
-static mr_status scan_top(const char *folder, const char *name, source *source, mr_error *error)
+/* A name in the top directory. */
+static mr_status scan_top(const char *folder, const char *name, const level *top, source *source, mr_error *error)
 {
     struct stat about;
     MR_TRY(stat_below(folder, name, &about, error));
@@ -115,8 +134,13 @@ static mr_status scan_top(const char *folder, const char *name, source *source, 
         return source_note(source, loose, name, error);
     }
     int64_t before = source->row_count;
-    MR_TRY(scan_class(folder, name, 1, source, error));
-    if (source->row_count == before) return MR_OK;
+    MR_TRY(scan_class(folder, name, top, &about, source, error));
+    if (source->row_count == before)
+        return is_loop(top, &about) ? MR_OK
+                                    : source_note(source,
+                                                  "directory holds no images and is no class|"
+                                                  "directories hold no images and are no classes",
+                                                  name, error);
     uint64_t label = (uint64_t)source->class_count;
     uint64_t facts = plan_hash(plan_hash(0, name, strlen(name)), &label, sizeof(label));
     for (int64_t i = before; i < source->row_count; i++) source->rows[i].facts_hash = facts;
@@ -154,10 +178,13 @@ mr_status source_folder_open(source *source, mr_error *error)
     source->functions = &functions;
     source->folder = folder;
     source->has_pictures = true;
+    struct stat about;
+    if (stat(folder, &about) != 0) return mr_file_fail(error, errno, "open", folder);
+    const level top = {about.st_dev, about.st_ino, nullptr};
     MR_TRY(list_names(folder, "", &entries, &count, error));
     mr_status status = MR_OK;
     for (int i = 0; i < count; i++) {
-        if (status == MR_OK) status = scan_top(folder, entries[i]->d_name, source, error);
+        if (status == MR_OK) status = scan_top(folder, entries[i]->d_name, &top, source, error);
         free(entries[i]);
     }
     free(entries);

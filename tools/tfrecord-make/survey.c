@@ -60,6 +60,7 @@ static void measure(const look *look, survey *survey, int64_t row, const mr_imag
 {
     int32_t shorter = info->width < info->height ? info->width : info->height;
     double pixels = (double)info->width * info->height, part = (double)survey->advised / shorter;
+    survey->usable_bytes += size_bytes;
     survey->pixels += pixels;
     survey->pixels_left += shorter > survey->advised ? pixels * part * part : pixels;
     survey->small_count += shorter < look->options->crop;
@@ -69,13 +70,31 @@ static void measure(const look *look, survey *survey, int64_t row, const mr_imag
     draw(look->source, survey, row);
 }
 
+/* An image that cannot be used is counted by its format alone: the figures and the advice are about the others. */
+static mr_status look_at_picture(const look *look, survey *survey, int64_t number, mr_string bytes, mr_error *error)
+{
+    mr_image_info info = {0};
+    mr_error reason = {0};
+    uint32_t remarks = 0;
+    mr_status status = picture_probe(look->source->rows[number].name, bytes, &info, &remarks, &reason);
+    bool is_picture = (remarks & (REMARK_BIT(REMARK_EMPTY) | REMARK_BIT(REMARK_NO_PICTURE))) == 0;
+    uint32_t kinds = remarks;
+    if (status == MR_OK && look->options->treatment.check) status = picture_check(bytes, &info, &remarks, &reason);
+    if (status == MR_RESOURCE_EXHAUSTED) return mr_fail(error, status, "%s", reason.message);
+    if (is_picture && !pictures_add(&survey->pictures, status, &info, bytes.size_bytes))
+        return mr_fail_memory(error, sizeof(survey->pictures));
+    if (status == MR_OK) measure(look, survey, number, &info, bytes.size_bytes);
+    for (int i = 0; i < (int)REMARK_FAULTS; i++)
+        if (kinds & REMARK_BIT(i)) add_remark(survey, (remark)i, 1, number);
+    if (status != MR_OK) add_fault(survey, number, remarks, &reason);
+    return MR_OK;
+}
+
 /* One row. Fails for want of memory alone. */
 static mr_status look_at(const look *look, survey *survey, int64_t number, source_bytes *bytes, mr_error *error)
 {
     const row *row = &look->source->rows[number];
-    mr_image_info info = {0};
     mr_error reason = {0};
-    uint32_t remarks = 0;
     bool has_picture = false;
     survey->rows++;
     mr_status status = source_picture(look->source, row, bytes, &has_picture, &reason);
@@ -88,23 +107,7 @@ static mr_status look_at(const look *look, survey *survey, int64_t number, sourc
         survey->without++;
         return MR_OK;
     }
-    mr_string picture = {bytes->data, bytes->size_bytes};
-    status = picture_probe(row->name, picture, &info, &remarks, &reason);
-    bool is_picture = (remarks & (REMARK_BIT(REMARK_EMPTY) | REMARK_BIT(REMARK_NO_PICTURE))) == 0;
-    /* A format that is only named may still tell its size. */
-    mr_status known = status == MR_UNIMPLEMENTED && info.width > 0 ? MR_OK : status;
-    if (is_picture && !pictures_add(&survey->pictures, known, &info, picture.size_bytes))
-        return mr_fail_memory(error, sizeof(survey->pictures));
-    uint32_t kinds = remarks;
-    if (status == MR_OK) {
-        measure(look, survey, number, &info, picture.size_bytes);
-        if (look->options->treatment.check) status = picture_check(picture, &info, &remarks, &reason);
-    }
-    if (status == MR_RESOURCE_EXHAUSTED) return mr_fail(error, status, "%s", reason.message);
-    for (int i = 0; i < (int)REMARK_FAULTS; i++)
-        if (kinds & REMARK_BIT(i)) add_remark(survey, (remark)i, 1, number);
-    if (status != MR_OK) add_fault(survey, number, remarks, &reason);
-    return MR_OK;
+    return look_at_picture(look, survey, number, (mr_string){bytes->data, bytes->size_bytes}, error);
 }
 
 static void look_at_part(void *context, int64_t begin, int64_t end)
@@ -136,6 +139,7 @@ static mr_status merge(const source *source, survey *survey, const struct survey
         if (part->remarks[i] > 0) add_remark(survey, (remark)i, part->remarks[i], part->firsts[i]);
     for (int i = 0; i < part->fault_count && survey->fault_count < SURVEY_FAULTS; i++)
         survey->faults[survey->fault_count++] = part->faults[i];
+    survey->usable_bytes += part->usable_bytes;
     survey->large_count += part->large_count;
     survey->large_bytes += part->large_bytes;
     survey->small_count += part->small_count;

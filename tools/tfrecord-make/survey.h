@@ -22,6 +22,7 @@ typedef struct survey_fault {
 typedef struct survey {
     pictures pictures;
     int64_t rows, without, faulty; /* without: rows that have no picture */
+    uint64_t usable_bytes;         /* of images without a fault */
     int64_t remarks[REMARK_COUNT];
     int64_t firsts[REMARK_COUNT]; /* a row of each; where there is one */
     survey_fault faults[SURVEY_FAULTS];

@@ -148,16 +148,16 @@ static void say_faults(const options *options, const source *source, const surve
 /* The part of all bytes that the resize would save: what it saved of the pictures that it was tried on, for all large ones. */
 static double saving_of(const survey *survey)
 {
-    if (survey->tried_bytes == 0 || survey->pictures.size_bytes == 0) return 0;
+    if (survey->tried_bytes == 0 || survey->usable_bytes == 0) return 0;
     double left = (double)survey->tried_left / (double)survey->tried_bytes;
-    return (1 - left) * (double)survey->large_bytes / (double)survey->pictures.size_bytes;
+    return (1 - left) * (double)survey->large_bytes / (double)survey->usable_bytes;
 }
 
 static void say_resize(const options *options, const survey *survey)
 {
     const pictures *pictures = &survey->pictures;
     char median[CHART_NUMBER_SIZE], left[PROGRESS_TEXT_SIZE];
-    double saving = saving_of(survey), size = (double)pictures->size_bytes;
+    double saving = saving_of(survey), size = (double)survey->usable_bytes;
     chart_number(numbers_quantile(&pictures->shorter, 0.5), median);
     if (survey->large_count == 0)
         say("advice: no resize; no picture has a shorter side above %d pixels, which random crops of %d still profit "
