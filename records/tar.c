@@ -1,5 +1,7 @@
 /* tar: a header of 512 bytes, the member's bytes padded to 512, and so on, to two blocks of zeros.
  *
+ * Files that are concatenated are one more archive behind the zeros: nothing of them is dropped.
+ *
  * What does not fit into a header comes in members of its own before it: pax's 'x' ("30 path=…\n" lines), GNU's 'L' with a
  * long name. Numbers are octal text, or binary when their first bit is set. */
 #include "records/input_file.h"
@@ -22,6 +24,7 @@ struct mr_tar_reader {
     bool has_name, has_size, has_time; /* what such a member said of the next */
     uint64_t size_bytes;
     int64_t modified_ns;
+    uint32_t archive; /* how many have ended */
 };
 
 mr_status mr_tar_reader_new(const mr_input_file *file, uint64_t offset, mr_tar_reader **reader, mr_error *error)
@@ -222,19 +225,49 @@ static bool is_zero(const unsigned char *block)
     return true;
 }
 
-/* Reads the header at reader->offset and leaves the offset there. MR_OUT_OF_RANGE at the end of the archive. */
+/* Goes behind the zeros that end an archive. MR_OUT_OF_RANGE: nothing follows them. */
+static mr_status skip_zeros(mr_tar_reader *reader, mr_error *error)
+{
+    unsigned char blocks[32 * 512];
+    for (;;) {
+        size_t done = 0, at = 0;
+        MR_TRY(mr_input_file_read(reader->file, reader->offset, blocks, sizeof(blocks), &done, error));
+        while (at < done && blocks[at] == 0) at++;
+        if (done == 0) return mr_fail(error, MR_OUT_OF_RANGE, "the archive has ended");
+        reader->offset += at < done ? at / BLOCK_BYTES * BLOCK_BYTES : done;
+        if (at < done) return MR_OK;
+    }
+}
+
+static bool is_announced(const mr_tar_reader *reader)
+{
+    return reader->has_name || reader->has_size || reader->has_time;
+}
+
+/* Reads the header at reader->offset, or behind the zeros there, and leaves the offset at it. MR_OUT_OF_RANGE at the end of
+ * the file, and at that of an archive whose last header speaks of a member that is missing. */
 static mr_status read_header(mr_tar_reader *reader, unsigned char *block, header *header, mr_error *error)
 {
     size_t done = 0;
-    uint64_t offset = reader->offset;
     int64_t size;
-    MR_TRY(mr_input_file_read(reader->file, offset, block, BLOCK_BYTES, &done, error));
-    if (done == 0 && offset > 0) return mr_fail(error, MR_OUT_OF_RANGE, "the archive has ended");
-    if (done < BLOCK_BYTES) return fail_at(reader, MR_DATA_LOSS, offset, "is cut short", error);
-    if (is_zero(block)) return mr_fail(error, MR_OUT_OF_RANGE, "the archive has ended");
+    MR_TRY(mr_input_file_read(reader->file, reader->offset, block, BLOCK_BYTES, &done, error));
+    if (done == 0 && reader->offset > 0) return mr_fail(error, MR_OUT_OF_RANGE, "the archive has ended");
+    if (done < BLOCK_BYTES) return fail_at(reader, MR_DATA_LOSS, reader->offset, "is cut short", error);
+    bool follows_end = is_zero(block);
+    if (follows_end) {
+        if (is_announced(reader)) return mr_fail(error, MR_OUT_OF_RANGE, "the archive has ended");
+        MR_TRY(skip_zeros(reader, error));
+        reader->archive++;
+        MR_TRY(mr_input_file_read(reader->file, reader->offset, block, BLOCK_BYTES, &done, error));
+        if (done < BLOCK_BYTES) return fail_at(reader, MR_DATA_LOSS, reader->offset, "is cut short", error);
+    }
+    uint64_t offset = reader->offset;
     if (!checksum_holds(block))
         return fail_at(reader, MR_DATA_LOSS, offset,
-                       offset ? "is damaged" : "has a wrong checksum; is this a tar file?", error);
+                       follows_end ? "follows the end of an archive and is none"
+                       : offset    ? "is damaged"
+                                   : "has a wrong checksum; is this a tar file?",
+                       error);
     *header = (struct header){.offset = offset, .type = (char)block[156]};
     if (!parse_number(block + 124, 12, &size) || size < 0)
         return fail_at(reader, MR_DATA_LOSS, offset, "gives a size that cannot be", error);
@@ -301,13 +334,13 @@ mr_status mr_tar_reader_next(mr_tar_reader *reader, mr_tar_member *member, mr_er
 {
     unsigned char block[BLOCK_BYTES];
     header header;
-    *member = (mr_tar_member){.header_offset = reader->offset};
-    for (;;) {
+    *member = (mr_tar_member){};
+    for (bool is_first = true;; is_first = false) {
         mr_status status = read_header(reader, block, &header, error);
-        bool is_announced = reader->has_name || reader->has_size || reader->has_time;
-        if (status == MR_OUT_OF_RANGE && is_announced)
+        if (status == MR_OUT_OF_RANGE && is_announced(reader))
             return fail_at(reader, MR_DATA_LOSS, reader->offset, "is missing, and one before it speaks of it", error);
         MR_TRY(status);
+        if (is_first) *member = (mr_tar_member){.header_offset = header.offset, .archive = reader->archive};
         switch (header.type) {
         case 'x':
         case 'g':

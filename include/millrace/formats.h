@@ -102,13 +102,17 @@ typedef struct mr_tar_member {
     uint64_t size_bytes;    /* 0 but for MR_TAR_FILE */
     int64_t modified_ns;
     mr_tar_kind kind;
+    uint32_t
+        archive; /* how many archives ended between the reader's start and the member; 0 in a file of one archive */
 } mr_tar_member;
 
-/* Walks headers: ustar, its old forms, pax and GNU's long names and numbers. Sparse files and parts of multi-volume
- * archives are refused. One thread at a time; file is borrowed, offset 0 is the first member. */
+/* Walks headers: ustar, its old forms, pax and GNU's long names and numbers, of one archive or of several that were
+ * concatenated. Sparse files and parts of multi-volume archives are refused. One thread at a time; file is borrowed,
+ * offset 0 is the first member. */
 typedef struct mr_tar_reader mr_tar_reader;
 mr_status mr_tar_reader_new(const mr_input_file *file, uint64_t offset, mr_tar_reader **reader, mr_error *error);
-/* errors  MR_OUT_OF_RANGE at the end; MR_DATA_LOSS: a bad checksum or number, a member longer than the file */
+/* errors  MR_OUT_OF_RANGE at the end of the file; MR_DATA_LOSS: a bad checksum or number, a member longer than the file,
+ *         bytes behind the end of an archive that are no header */
 mr_status mr_tar_reader_next(mr_tar_reader *reader, mr_tar_member *member, mr_error *error);
 void mr_tar_reader_free(mr_tar_reader *reader);
 
