@@ -44,9 +44,16 @@ static mr_status check_category(void *context, const coco_category *category, mr
     return MR_OK;
 }
 
+/* Elements with a fault are named, and the others still come. */
+static mr_status check_fault(void *context, const char *message, const int64_t *image, mr_error *error)
+{
+    need(message[0] != '\0');
+    return MR_OK;
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size_bytes)
 {
-    static const coco_functions functions = {check_image, check_box, check_nothing, check_category, true};
+    static const coco_functions functions = {check_image, check_box, check_nothing, check_category, check_fault, true};
     mr_input_file *file = nullptr;
     mr_error error = {0};
     need(mr_input_file_from((mr_string){(const char *)bytes, size_bytes}, "fuzz", &file, &error) == MR_OK);

@@ -142,7 +142,7 @@ TEST(make_list_headers_that_cannot_be_are_refused)
     static const struct {
         const char *text, *options, *reason;
     } cases[] = {
-        {"p/0.png,3\np/1.png,4\n", "", "the first row names no columns, it holds values"},
+        {"p/0.png,3\np/1.png,4\n", "", "line 1 holds values, not names of columns"},
         {"path,label,label\nx,1,2\n", "", "the column \"label\" is there twice"},
         {"", "", "holds no rows"},
         {"path,label\n", "", "holds no rows"},

@@ -46,14 +46,14 @@ static void turn_box(box *box, int32_t orientation)
     box->ymax = turned.ymin < turned.ymax ? turned.ymax : turned.ymin;
 }
 
-/* How pixels of the annotated picture become parts of the one that the facts speak of. */
-typedef struct placing {
-    double width, height;
-    int32_t orientation; /* that is applied to them; 0: none */
-} placing;
+void placing_undo(const placing *placing, double *x, double *y)
+{
+    /* A quarter turn is undone by the other one, everything else by itself. */
+    int32_t orientation = placing->orientation;
+    turn_point(x, y, orientation == 6 ? 8 : orientation == 8 ? 6 : orientation);
+}
 
-static mr_status placing_of(int64_t width, int64_t height, const picture_facts *facts, placing *placing,
-                            mr_error *error)
+mr_status placing_of(int64_t width, int64_t height, const picture_facts *facts, placing *placing, mr_error *error)
 {
     int64_t stored_width = facts->stored_width, stored_height = facts->stored_height;
     bool is_stored = (width == 0 && height == 0) || (width == stored_width && height == stored_height);
@@ -100,11 +100,20 @@ mr_status points_place(coco_point *points, size_t count, int64_t width, int64_t 
     return MR_OK;
 }
 
+static const char *const side_keys[] = {"image/object/bbox/xmin", "image/object/bbox/ymin", "image/object/bbox/xmax",
+                                        "image/object/bbox/ymax"};
+
+mr_status boxes_declare(source *source, mr_error *error)
+{
+    static const char *const keys[] = {"image/object/class/label", "image/object/class/text", "image/key/sha256"};
+    for (int i = 0; i < 4; i++) MR_TRY(source_declare(source, side_keys[i], error));
+    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) MR_TRY(source_declare(source, keys[i], error));
+    return MR_OK;
+}
+
 mr_status boxes_put(const source *source, const box *boxes, const int32_t *labels, size_t count,
                     const picture_facts *facts, const features *to, mr_error *error)
 {
-    static const char *const keys[] = {"image/object/bbox/xmin", "image/object/bbox/ymin", "image/object/bbox/xmax",
-                                       "image/object/bbox/ymax"};
     char digest[SHA256_TEXT_SIZE];
     float *floats = malloc((count + 1) * sizeof(float));
     int64_t *numbers = malloc((count + 1) * sizeof(int64_t));
@@ -115,7 +124,7 @@ mr_status boxes_put(const source *source, const box *boxes, const int32_t *label
             const double sides[] = {boxes[i].xmin, boxes[i].ymin, boxes[i].xmax, boxes[i].ymax};
             floats[i] = (float)sides[side];
         }
-        put_float_list(to, keys[side], floats, count);
+        put_float_list(to, side_keys[side], floats, count);
     }
     for (size_t i = 0; i < count && status == MR_OK; i++) {
         numbers[i] = labels[i];

@@ -4,8 +4,8 @@
 
 #include "base/arena.h"
 
+#include <assert.h>
 #include <inttypes.h>
-#include <jansson.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -197,7 +197,10 @@ static mr_status take_annotation(scanner *scanner, const json_t *element, mr_err
         if (!json_is_number(value) || !isfinite(*values[i]))
             return mr_fail(error, MR_DATA_LOSS, "\"bbox\" is no list of four numbers");
     }
-    box.area = json_is_number(area) ? json_number_value(area) : box.width * box.height;
+    box.has_area = json_is_number(area) && isfinite((float)json_number_value(area));
+    box.area = box.has_area ? json_number_value(area) : 0;
+    box.offset = scanner->offset + scanner->begin;
+    box.text = (mr_string){scanner->bytes + scanner->begin, scanner->at - scanner->begin};
     const json_t *crowd = json_object_get(element, "iscrowd");
     box.is_crowd = json_is_true(crowd) || json_integer_value(crowd) != 0;
     if (!scanner->functions->takes_points) return scanner->functions->box(scanner->context, &box, error);
@@ -234,6 +237,39 @@ static mr_status take_category(scanner *scanner, const json_t *element, mr_error
 
 typedef mr_status (*take_element)(scanner *scanner, const json_t *element, mr_error *error);
 
+/* Hands an element with a fault on, so that the others can still be used. Categories are of all pictures. */
+static mr_status give_fault(scanner *scanner, const char *list, uint64_t index, const json_t *element, mr_status status,
+                            const mr_error *fault, mr_error *error)
+{
+    const json_t *id = json_object_get(element, "image_id");
+    mr_error named = *fault;
+    status = mr_fail_in(&named, status, "%s: %s[%" PRIu64 "]", mr_input_file_name(scanner->file), list, index);
+    if (status == MR_RESOURCE_EXHAUSTED || strcmp(list, "categories") == 0)
+        return mr_fail(error, status, "%s", named.message);
+    int64_t image = json_integer_value(id);
+    return scanner->functions->fault(scanner->context, named.message, json_is_integer(id) ? &image : nullptr, error);
+}
+
+/* The element whose text was skipped last. */
+static mr_status take_one(scanner *scanner, const char *list, uint64_t index, take_element take, mr_error *error)
+{
+    assert(scanner->begin <= scanner->at && scanner->at <= scanner->end);
+    json_error_t reason;
+    mr_error fault = {0};
+    mr_status status;
+    json_t *element = json_loadb(scanner->bytes + scanner->begin, scanner->at - scanner->begin,
+                                 JSON_ALLOW_NUL | JSON_DECODE_ANY, &reason);
+    if (!element)
+        status = mr_fail(&fault, MR_DATA_LOSS, "%s", reason.text);
+    else if (!json_is_object(element))
+        status = mr_fail(&fault, MR_DATA_LOSS, "is no object");
+    else
+        status = take(scanner, element, &fault);
+    if (status != MR_OK) status = give_fault(scanner, list, index, element, status, &fault, error);
+    json_decref(element);
+    return status;
+}
+
 /* "[element, …]" of a list called name. */
 static mr_status read_list(scanner *scanner, const char *name, take_element take, mr_error *error)
 {
@@ -246,19 +282,7 @@ static mr_status read_list(scanner *scanner, const char *name, take_element take
     }
     for (uint64_t i = 0;; i++) {
         MR_TRY(skip_value(scanner, true, error));
-        json_error_t reason;
-        json_t *element = json_loadb(scanner->bytes + scanner->begin, scanner->at - scanner->begin,
-                                     JSON_ALLOW_NUL | JSON_DECODE_ANY, &reason);
-        mr_status status;
-        if (!element)
-            status = mr_fail(error, MR_DATA_LOSS, "%s", reason.text);
-        else if (!json_is_object(element))
-            status = mr_fail(error, MR_DATA_LOSS, "is no object");
-        else
-            status = take(scanner, element, error);
-        json_decref(element);
-        if (status != MR_OK)
-            return mr_fail_in(error, status, "%s: %s[%" PRIu64 "]", mr_input_file_name(scanner->file), name, i);
+        MR_TRY(take_one(scanner, name, i, take, error));
         MR_TRY(skip_blanks(scanner, &c, error));
         scanner->at++;
         if (c == ']') return MR_OK;
@@ -314,4 +338,18 @@ mr_status coco_read(const mr_input_file *file, const coco_functions *functions, 
     mr_status status = read_object(&scanner, error);
     free(scanner.bytes);
     return status;
+}
+
+mr_status coco_annotation_at(const mr_input_file *file, uint64_t offset, uint32_t size_bytes, json_t **annotation,
+                             mr_error *error)
+{
+    size_t done;
+    json_error_t reason;
+    char *text = malloc((size_t)size_bytes + 1);
+    if (!text) return mr_fail_memory(error, size_bytes);
+    mr_status status = mr_input_file_read(file, offset, text, size_bytes, &done, error);
+    *annotation = status == MR_OK ? json_loadb(text, done, JSON_ALLOW_NUL, &reason) : nullptr;
+    free(text);
+    if (status != MR_OK || *annotation) return status;
+    return mr_fail(error, MR_DATA_LOSS, "%s: has changed since it was listed", mr_input_file_name(file));
 }

@@ -3,6 +3,7 @@
 #ifndef MR_TOOLS_TFRECORD_MAKE_COCO_H
 #define MR_TOOLS_TFRECORD_MAKE_COCO_H
 
+#include <jansson.h>
 #include <millrace/formats.h>
 
 typedef struct coco_image {
@@ -18,8 +19,11 @@ typedef struct coco_point {
 
 typedef struct coco_box {
     int64_t image, category;
-    double x, y, width, height, area; /* finite; pixels */
-    bool is_crowd;
+    double x, y, width, height; /* finite; pixels */
+    double area;
+    bool has_area, is_crowd;
+    uint64_t offset;          /* of the annotation in the file, for coco_annotation_at */
+    mr_string text;           /* of it; borrowed for the call */
     const coco_point *points; /* borrowed for the call */
     size_t point_count;       /* 0: it has none */
 } coco_box;
@@ -37,9 +41,15 @@ typedef struct coco_functions {
     mr_status (*box)(void *context, const coco_box *box, mr_error *error);
     mr_status (*no_box)(void *context, mr_error *error); /* an annotation without a box: a caption */
     mr_status (*category)(void *context, const coco_category *category, mr_error *error);
+    /* An element that cannot be used. message: with the file's name and its place; image: its picture's id, null when that
+     * is not known. MR_OK goes on with the next */
+    mr_status (*fault)(void *context, const char *message, const int64_t *image, mr_error *error);
     bool takes_points; /* else "keypoints" are passed over, whatever they are */
 } coco_functions;
-/* errors  MR_DATA_LOSS with the byte: no JSON; with the element: what it lacks */
+/* errors  MR_DATA_LOSS with the byte: no JSON; with the element: a category's fault; what the functions return */
 mr_status coco_read(const mr_input_file *file, const coco_functions *functions, void *context, mr_error *error);
+/* Parses an annotation again, as coco_box says where it is. json_decref; safe from any thread. */
+mr_status coco_annotation_at(const mr_input_file *file, uint64_t offset, uint32_t size_bytes, json_t **annotation,
+                             mr_error *error);
 
 #endif

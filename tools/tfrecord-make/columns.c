@@ -3,11 +3,14 @@
 
 #include "tools/tfrecord-make/make.h"
 
+#include <assert.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 static constexpr int32_t COLUMNS_MAX = 1 << 16;
 static constexpr int FIELD_DEPTH_MAX = 8;
@@ -129,9 +132,104 @@ void columns_deinit(columns *columns)
     *columns = (struct columns){0};
 }
 
-void column_widen(column *column, column_type type)
+/* So many values that are no number, and fewer numbers, are text rather than a mistake. */
+static constexpr int64_t OTHERS_MAX = 64;
+
+bool column_is_open(const column *column)
 {
+    return column->others <= OTHERS_MAX + column->numbers;
+}
+
+void column_see(column *column, column_type type, uint64_t row, mr_string text)
+{
+    assert(type >= COLUMN_NONE && type <= COLUMN_BYTES);
     if (!column->is_given && type > column->type) column->type = type;
+    if (type == COLUMN_INT64 || type == COLUMN_FLOAT) column->numbers++;
+    if (type != COLUMN_BYTES || column->others++ > 0) return;
+    column->odd_row = row;
+    size_t size = text.size_bytes < sizeof(column->odd_text) ? text.size_bytes : sizeof(column->odd_text) - 1;
+    if (size > 0) memcpy(column->odd_text, text.data, size);
+    column->odd_text[size] = '\0';
+}
+
+int32_t columns_find_usual(const columns *columns, const char *usual)
+{
+    static const char blanks[] = " \t";
+    for (mr_string name; list_next(&usual, &name);) {
+        int64_t exact = names_find(&columns->names, name);
+        if (exact >= 0) return (int32_t)exact;
+        for (int32_t i = 0; i < columns->count; i++) {
+            const char *begin = columns->items[i].name + strspn(columns->items[i].name, blanks);
+            size_t size = strlen(begin);
+            while (size > 0 && strchr(blanks, begin[size - 1])) size--;
+            if (size == name.size_bytes && strncasecmp(begin, name.data, size) == 0) return i;
+        }
+    }
+    return -1;
+}
+
+mr_status columns_declare(const columns *columns, source *source, const char *prefix, mr_error *error)
+{
+    for (int32_t i = 0; i < columns->count; i++) {
+        char *key = nullptr;
+        if (columns->items[i].is_taken) continue;
+        if (asprintf(&key, "%s%s", prefix, columns->items[i].name) < 0) return mr_fail_memory(error, strlen(prefix));
+        mr_status status = source_declare(source, key, error);
+        free(key);
+        MR_TRY(status);
+    }
+    return MR_OK;
+}
+
+/* "age, height int64" of the columns of a type; nothing when there are none. */
+static void list_columns(const columns *columns, column_type type, FILE *to, bool *is_first)
+{
+    static constexpr int32_t NAMES_MAX = 8;
+    int32_t count = 0;
+    for (int32_t i = 0; i < columns->count; i++) {
+        const column *column = &columns->items[i];
+        if (column->is_taken || column->type != type) continue;
+        if (count == 0 && !*is_first) fputs("; ", to);
+        if (count < NAMES_MAX) fprintf(to, "%s%s", count ? ", " : "", column->name);
+        count++;
+    }
+    if (count == 0) return;
+    *is_first = false;
+    if (count > NAMES_MAX) fprintf(to, " and %d more", count - NAMES_MAX);
+    fprintf(to, " %s", type == COLUMN_NONE ? "without a value" : type_name(type));
+}
+
+/* Numbers with a few other cells between them are a mistake more often than text. */
+static mr_status report_odd(const column *column, source *source, column_place where, mr_error *error)
+{
+    char place[64];
+    bool is_odd = column->type == COLUMN_BYTES && !column->is_given && column->others > 0;
+    if (!is_odd || column->others >= column->numbers) return MR_OK;
+    return source_remark(source, error,
+                         "warning: %s is bytes, since %" PRId64 " of its %" PRId64 " values %s no number; the first is "
+                         "%s%s%s in %s. --types %s=float refuses such rows",
+                         column->name, column->others, column->others + column->numbers,
+                         column->others == 1 ? "is" : "are", *column->odd_text ? "\"" : "", column->odd_text,
+                         *column->odd_text ? "\"" : "a text", where(source, column->odd_row, place, sizeof(place)),
+                         column->name);
+}
+
+mr_status columns_report(const columns *columns, source *source, const char *what, column_place where, mr_error *error)
+{
+    char *text = nullptr;
+    size_t size = 0;
+    bool is_first = true;
+    FILE *to = open_memstream(&text, &size);
+    if (!to) return mr_fail_memory(error, 1);
+    for (int type = COLUMN_INT64; type <= COLUMN_BYTES; type++) list_columns(columns, (column_type)type, to, &is_first);
+    list_columns(columns, COLUMN_NONE, to, &is_first);
+    bool is_good = fclose(to) == 0;
+    mr_status status = is_good ? MR_OK : mr_fail_memory(error, size);
+    if (status == MR_OK && !is_first) status = source_remark(source, error, "%s: %s", what, text);
+    free(text);
+    for (int32_t i = 0; i < columns->count && status == MR_OK; i++)
+        status = report_odd(&columns->items[i], source, where, error);
+    return status;
 }
 
 /* ---- Values in texts ---- */

@@ -15,6 +15,10 @@ typedef struct column {
     column_type type; /* the narrowest that holds all values seen; COLUMN_NONE when there were none */
     bool is_given;    /* by --types: values do not change it */
     bool is_taken;    /* the source has another use for it; it becomes no feature by itself */
+    int64_t numbers,
+        others;        /* values that are numbers, and that are not; counted until it is clear that it holds text */
+    uint64_t odd_row;  /* of the first that is not: as column_see was told */
+    char odd_text[32]; /* and its begin */
 } column;
 
 typedef struct columns {
@@ -38,7 +42,19 @@ void columns_deinit(columns *columns);
 column_type column_type_of_text(mr_string text);
 /* That of its values for a list, flat or nested; COLUMN_NONE for null and an empty list. Objects in lists are text. */
 column_type column_type_of_json(const json_t *value);
-void column_widen(column *column, column_type type);
+/* Widens a column by one of its values. row: where, for columns_report; text: what, as far as it fits */
+void column_see(column *column, column_type type, uint64_t row, mr_string text);
+/* Whether values still matter: not those of a column that is clearly text. */
+bool column_is_open(const column *column);
+/* Keeps remarks on the types that were found, and on columns of numbers in which some cells are none.
+ * what  "columns", "fields of .json"
+ * where the row of column_see in words, such as "line 12" */
+typedef const char *(*column_place)(const source *source, uint64_t row, char *text, size_t size_bytes);
+mr_status columns_report(const columns *columns, source *source, const char *what, column_place where, mr_error *error);
+/* Declares all columns that are not taken, with a prefix, as features. */
+mr_status columns_declare(const columns *columns, source *source, const char *prefix, mr_error *error);
+/* The first column whose name is one of "a,b,…", without regard to capitals and to blanks around it; -1: none. */
+int32_t columns_find_usual(const columns *columns, const char *usual);
 /* Adds a value as the column's type says. errors: it cannot be of that type */
 mr_status column_put_text(const column *column, mr_string text, const char *key, const features *to, mr_error *error);
 mr_status column_put_json(const column *column, const json_t *value, const char *key, const features *to,

@@ -1,6 +1,6 @@
 /* tfrecord-make: pictures, lists and arrays become sharded records.
  *
- *     options.c     the command line; help.c: --help
+ *     options.c     the command line; options_check.c: options that have no effect; help.c: --help
  *     source.h      the input as rows: class folders, lists, arrays, …; one source_*.c a form
  *     duplicates.c  pictures that are there more than once, by content
  *     estimate.c    how large records will be
@@ -30,8 +30,6 @@
 
 /* ---- options.c ---- */
 
-static constexpr int SPLITS_MAX = 8;
-
 typedef enum duplicates { DUPLICATES_KEEP = 0, DUPLICATES_DROP, DUPLICATES_STOP, DUPLICATES_IGNORE } duplicates;
 typedef enum compression { COMPRESS_NONE = 0, COMPRESS_GZIP, COMPRESS_ZLIB, COMPRESS_SEEKABLE } compression;
 
@@ -39,8 +37,8 @@ typedef struct options {
     const char *input, *out;
     char *name; /* owned */
     struct {
-        char name[64];
-        double fraction; /* of all */
+        char name[SPLIT_NAME_BYTES];
+        double fraction; /* of all; not used where the input names the parts */
     } splits[SPLITS_MAX];
     int split_count;
     int64_t shards; /* of each split; 0: by size */
@@ -58,10 +56,21 @@ typedef struct options {
     bool survey;     /* only look */
     const char *svg; /* of the survey; or null */
     int32_t crop;    /* that is to be trained with, in pixels */
+    uint64_t given;  /* a bit for each row of option_rows: it is on the command line */
 } options;
 
 /* Reads the command line. False: exit at once with *exit_code; what there is to say has been said. */
 bool options_parse(int argc, char **argv, options *options, int *exit_code);
+
+/* ---- options_check.c ---- */
+
+/* Notes that an option is on the command line. name: of a row of option_rows */
+void options_give(options *options, const char *name);
+bool options_is_given(const options *options, const char *name);
+/* Refuse options that have no effect: beside other options; on a kind of input; on input without images. */
+mr_status options_check_mode(const options *options, mr_error *error);
+mr_status options_check_input(const options *options, input_kind kind, mr_error *error);
+mr_status options_check_images(const options *options, input_kind kind, mr_error *error);
 
 /* ---- help.c ---- */
 
@@ -219,6 +228,8 @@ mr_status shards_write(work *work, const shard *const *shards, int32_t count, mr
 /* Under mpirun, srun and the like: sets worker and worker_count when the options do not. *run tells this launch from another;
  * 0 when nothing does. */
 void worker_detect(options *options, bool *launched, uint64_t *run);
+/* Whether a launcher gave this process a rank. */
+bool worker_has_rank(void);
 /* Waits until the other workers have finished, and says which is the first that has not. */
 mr_status worker_wait(work *work, uint64_t run, mr_error *error);
 /* Checks that every shard is there, made by one plan, with an index that fits; adds up work->splits. */

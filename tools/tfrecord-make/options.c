@@ -60,7 +60,7 @@ static bool parse_splits(char *text, options *options, int *exit_code)
         if (options->split_count == SPLITS_MAX) return refuse(exit_code, "--split: at most %d parts", SPLITS_MAX);
         if (equals) *equals = '\0';
         size_t length = strlen(part);
-        if (length == 0 || length >= sizeof(options->splits[0].name) || strpbrk(part, "/@*?[\n"))
+        if (!source_is_split_name((mr_string){part, length}))
             return refuse(exit_code, "--split: \"%s\" cannot be the name of a part", part);
         double fraction = equals ? strtod(equals + 1, &end) : 1;
         if (equals && (end == equals + 1 || *end || !isfinite(fraction) || fraction <= 0 || fraction > 1))
@@ -242,6 +242,13 @@ static bool parse_option(int option, options *options, int *exit_code)
     }
 }
 
+/* The long name of what getopt_long returned. */
+static const char *option_name(const struct option *longs, int option)
+{
+    while (longs->name && longs->val != option) longs++;
+    return longs->name;
+}
+
 bool options_parse(int argc, char **argv, options *options, int *exit_code)
 {
     static const struct option longs[] = {{"out", required_argument, nullptr, 'o'},
@@ -282,6 +289,7 @@ bool options_parse(int argc, char **argv, options *options, int *exit_code)
             return false;
         }
         if (!parse_option(option, options, exit_code)) return false;
+        options_give(options, option_name(longs, option));
     }
     if (argc == 1) {
         help_print(stderr);
@@ -291,12 +299,10 @@ bool options_parse(int argc, char **argv, options *options, int *exit_code)
     if (optind == argc) return refuse(exit_code, "which INPUT: a folder of pictures, a list, …?");
     if (optind + 1 < argc)
         return refuse(exit_code, "one INPUT at a time, not \"%s\" and \"%s\"", argv[optind], argv[optind + 1]);
-    if ((options->svg || options->crop > 0) && !options->survey)
-        return refuse(exit_code, "--svg and --crop are for --survey");
+    mr_error error = {0};
+    if (options_check_mode(options, &error) != MR_OK) return refuse(exit_code, "%s", error.message);
     if (options->crop == 0) options->crop = CROP_USUAL;
     if (!options->out && !options->survey) return refuse(exit_code, "where to? --out DIR is missing");
-    if (options->finish && options->worker_count > 0)
-        return refuse(exit_code, "--finish joins what all workers made; it is not for one of them");
     treatment *treatment = &options->treatment;
     treatment->encode_all = treatment->quality > 0 && treatment->shorter_side == 0 && !treatment->upright &&
                             treatment->encoding == ENCODE_KEEP;

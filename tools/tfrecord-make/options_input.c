@@ -1,6 +1,7 @@
 /* The options that say what the input is and what its parts are called. */
 #include "tools/tfrecord-make/make.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -92,37 +93,71 @@ static bool add_key(char *value, source_options *options, const char **reason)
     return true;
 }
 
+/* Where the value of an option that is a text goes; null for the others. */
+static const char **text_of(source_options *options, int option)
+{
+    switch (option) {
+    case OPTION_IMAGES:
+        return &options->images;
+    case OPTION_LABELS:
+        return &options->labels;
+    case OPTION_COLUMNS:
+        return &options->columns;
+    case OPTION_PATH_COLUMN:
+        return &options->path_column;
+    case OPTION_LABEL_COLUMN:
+        return &options->label_column;
+    case OPTION_SPLIT_COLUMN:
+        return &options->split_column;
+    case OPTION_TARGET:
+        return &options->targets;
+    case OPTION_TYPES:
+        return &options->types;
+    case OPTION_MISSING:
+        return &options->missing;
+    case OPTION_PICTURE:
+        return &options->picture;
+    case OPTION_RAW:
+        return &options->raw;
+    default:
+        return nullptr;
+    }
+}
+
+static bool parse_count(const char *text, uint64_t *count)
+{
+    char *end;
+    *count = strtoull(text, &end, 10);
+    return *text >= '1' && *text <= '9' && !*end && strlen(text) <= 9;
+}
+
 bool source_option(int option, char *value, source_options *options, const char **reason)
 {
-    const char **texts[] = {nullptr,
-                            &options->images,
-                            &options->labels,
-                            &options->columns,
-                            &options->path_column,
-                            &options->label_column,
-                            &options->targets,
-                            &options->types,
-                            &options->missing,
-                            nullptr,
-                            &options->picture,
-                            &options->raw,
-                            nullptr};
-    switch (option - SOURCE_OPTION) {
-    case 0:
+    const char **text;
+    switch (option) {
+    case OPTION_FORMAT:
         *reason = "--format: one of folder, list, regression, table, coco, voc, numpy, tar";
         return parse_format(value, &options->format);
-    case 9:
+    case OPTION_SEPARATOR:
         *reason = "--separator: one character, such as ; or \\t";
         options->separator = strcmp(value, "\\t") == 0 ? '\t' : *value;
         return (strlen(value) == 1 || strcmp(value, "\\t") == 0) && !strchr("\"\r\n", options->separator);
-    case 12:
+    case OPTION_KEY:
         return add_key(value, options, reason);
-    case 13:
-        options->keypoints = true;
-        return true;
+    case OPTION_SKIP_ROWS:
+        *reason = "--skip-rows: a number of rows from 1 to 999999999";
+        return parse_count(value, &options->skip_rows);
+    case OPTION_KEYPOINTS:
+        return options->keypoints = true;
+    case OPTION_MASKS:
+        return options->masks = true;
+    case OPTION_APPEND_LABELS:
+        return options->append_labels = true;
     default:
+        text = text_of(options, option);
+        assert(text);
         *reason = "an option lacks its value";
-        *texts[option - SOURCE_OPTION] = value;
+        *text = value;
         return *value != '\0';
     }
 }
@@ -138,6 +173,7 @@ void source_options_deinit(source_options *options)
 /* The name that a feature gets; null when it is left out. long_name: room for one that is put together. */
 static const char *changed_key(const features *to, const char *key, char **long_name)
 {
+    assert(names_find(to->declared, mr_string_from(key)) >= 0);
     for (int i = 0; i < to->options->key_count; i++) {
         const key_change *change = &to->options->keys[i];
         if (strcmp(change->from, key) == 0) return *change->to ? change->to : nullptr;

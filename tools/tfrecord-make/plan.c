@@ -37,6 +37,7 @@ uint64_t plan_hash(uint64_t hash, const void *bytes, size_t size_bytes)
 
 int32_t plan_split_of(const options *options, const row *row)
 {
+    if (row->split > 0) return row->split - 1;
     double place = (double)(row->hash >> 11) * 0x1p-53, end = 0;
     for (int i = 0; i < options->split_count; i++) {
         end += options->splits[i].fraction;

@@ -77,6 +77,7 @@ void report_source(const options *options, const source *source)
         source->row_count == 1 ? "" : "s", classes, progress_size_text(source->size_bytes, size));
     for (int i = 0; i < source->note_count; i++)
         say_note(source->notes[i].count, source->notes[i].what, source->notes[i].first);
+    for (int i = 0; i < source->remark_count; i++) say("  %s", source->remarks[i]);
     warn_of_one_label(source);
     fflush(stdout);
 }

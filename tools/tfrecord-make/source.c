@@ -4,6 +4,7 @@
 #include "records/file.h"
 
 #include <assert.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -68,7 +69,8 @@ mr_status source_read_picture(const source *source, const row *row, source_bytes
 mr_status source_fail_row(const source *source, const row *row, mr_status status, mr_error *error)
 {
     if (source->names_are_places) return mr_fail_in(error, status, "%s: %s", source->input, row->name);
-    if (source->folder && *row->name != '/') return mr_fail_in(error, status, "%s/%s", source->folder, row->name);
+    const char *folder = source->functions->folder ? source->functions->folder(source, row) : source->folder;
+    if (folder && *row->name != '/') return mr_fail_in(error, status, "%s/%s", folder, row->name);
     return mr_fail_in(error, status, "%s", row->name);
 }
 
@@ -153,11 +155,69 @@ mr_status source_note(source *source, const char *what, const char *example, mr_
     return MR_OK;
 }
 
+mr_status source_remark(source *source, mr_error *error, const char *format, ...)
+{
+    if (source->remark_count == SOURCE_REMARKS_MAX) return MR_OK;
+    char *text = nullptr;
+    va_list args;
+    va_start(args, format);
+    int size = vasprintf(&text, format, args);
+    va_end(args);
+    char *kept = size < 0 ? nullptr : source_keep(source, text, (size_t)size);
+    if (size >= 0) free(text);
+    if (!kept) return mr_fail_memory(error, size < 0 ? 0 : (size_t)size);
+    source->remarks[source->remark_count++] = kept;
+    return MR_OK;
+}
+
+mr_status source_declare(source *source, const char *key, mr_error *error)
+{
+    uint32_t number;
+    return names_add(&source->features, mr_string_from(key), &number, error);
+}
+
+/* ---- Parts that the input names ---- */
+
+bool source_takes_splits(const source *source)
+{
+    return !options_is_given(source->options, "split");
+}
+
+bool source_is_split_name(mr_string name)
+{
+    static const char barred[] = "/@*?[\n"; /* and NUL: they would not do in the name of a file or in a pattern */
+    if (name.size_bytes == 0 || name.size_bytes >= SPLIT_NAME_BYTES) return false;
+    for (size_t i = 0; i < name.size_bytes; i++)
+        if (memchr(barred, name.data[i], sizeof(barred))) return false;
+    return true;
+}
+
+mr_status source_find_split(source *source, mr_string name, int8_t *split, mr_error *error)
+{
+    assert(source->split_count <= SPLITS_MAX);
+    *split = 0;
+    if (!source_is_split_name(name)) return MR_OK;
+    int i = 0;
+    while (i < source->split_count && !mr_string_equal(mr_string_from(source->splits[i]), name)) i++;
+    if (i == SPLITS_MAX)
+        return mr_fail(error, MR_INVALID_ARGUMENT,
+                       "%s: names more than %d parts, %s, %s, … and %.*s; --split makes others of its rows",
+                       source->input, SPLITS_MAX, source->splits[0], source->splits[1], (int)name.size_bytes,
+                       name.data);
+    if (i == source->split_count) {
+        memcpy(source->splits[i], name.data, name.size_bytes);
+        source->split_count++;
+    }
+    *split = (int8_t)(i + 1);
+    return MR_OK;
+}
+
 void source_deinit(source *source)
 {
     if (source->functions && source->functions->deinit) source->functions->deinit(source);
     free(source->rows);
     free(source->classes);
+    names_deinit(&source->features);
     mr_arena_deinit(&source->arena);
     *source = (struct source){0};
 }
@@ -192,7 +252,7 @@ static const char *color_name(mr_color_space color)
 mr_status source_add_features(const source *source, const row *row, const picture_facts *facts,
                               mr_example_encoder *encoder, mr_error *error)
 {
-    const features to = {encoder, source->in};
+    const features to = {encoder, source->in, &source->features};
     if (facts) {
         const mr_image_info *info = &facts->info;
         put_bytes(&to, "image/encoded", facts->encoded);

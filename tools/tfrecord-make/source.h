@@ -43,6 +43,24 @@ typedef enum input_format {
     FORMAT_TAR
 } input_format;
 
+/* What an input was found to be: the options that apply differ. */
+typedef enum input_kind {
+    INPUT_DIRECTORY = 1 << 0, /* class directories */
+    INPUT_LIST_CSV = 1 << 1,
+    INPUT_LIST_JSON = 1 << 2,
+    INPUT_TABLE_CSV = 1 << 3,
+    INPUT_TABLE_JSON = 1 << 4,
+    INPUT_COCO = 1 << 5,
+    INPUT_VOC = 1 << 6,
+    INPUT_NUMPY = 1 << 7,
+    INPUT_TAR = 1 << 8,
+    INPUT_LISTS = INPUT_LIST_CSV | INPUT_LIST_JSON,
+    INPUT_TABLES = INPUT_TABLE_CSV | INPUT_TABLE_JSON,
+    INPUT_CSV = INPUT_LIST_CSV | INPUT_TABLE_CSV,
+    INPUT_CLASSES = INPUT_DIRECTORY | INPUT_LISTS | INPUT_COCO | INPUT_VOC | INPUT_TAR,
+    INPUT_ANY = (1 << 9) - 1
+} input_kind;
+
 typedef struct key_change {
     const char *from, *to; /* borrowed from the command line; to is "" for a feature that is left out */
     size_t from_size;
@@ -53,24 +71,51 @@ typedef struct source_options {
     input_format format;
     const char *images, *labels;
     const char *columns, *path_column, *label_column, *targets; /* names, with commas between */
+    const char *split_column;
     const char *types, *missing;
     const char *picture, *raw; /* names of arrays */
     char separator;            /* 0: comma, or tab for .tsv */
     key_change *keys;          /* owned */
     int key_count;
-    bool keypoints; /* of COCO */
+    uint64_t skip_rows;    /* of CSV, before the header or the first row of values */
+    bool keypoints, masks; /* of COCO */
+    bool append_labels;    /* classes that --labels does not have get numbers after its last */
 } source_options;
 
-/* Rows for getopt_long, and what it gives for them: numbers from SOURCE_OPTION on. */
-enum { SOURCE_OPTION = 1000 };
+/* What getopt_long returns for them. */
+enum {
+    SOURCE_OPTION = 1000,
+    OPTION_FORMAT = SOURCE_OPTION,
+    OPTION_IMAGES,
+    OPTION_LABELS,
+    OPTION_APPEND_LABELS,
+    OPTION_COLUMNS,
+    OPTION_SKIP_ROWS,
+    OPTION_PATH_COLUMN,
+    OPTION_LABEL_COLUMN,
+    OPTION_SPLIT_COLUMN,
+    OPTION_TARGET,
+    OPTION_TYPES,
+    OPTION_MISSING,
+    OPTION_SEPARATOR,
+    OPTION_PICTURE,
+    OPTION_RAW,
+    OPTION_KEY,
+    OPTION_KEYPOINTS,
+    OPTION_MASKS
+};
 #define SOURCE_LONG_OPTIONS                                                                                            \
-    {"format", 1, nullptr, SOURCE_OPTION}, {"images", 1, nullptr, SOURCE_OPTION + 1},                                  \
-        {"labels", 1, nullptr, SOURCE_OPTION + 2}, {"columns", 1, nullptr, SOURCE_OPTION + 3},                         \
-        {"path-column", 1, nullptr, SOURCE_OPTION + 4}, {"label-column", 1, nullptr, SOURCE_OPTION + 5},               \
-        {"target", 1, nullptr, SOURCE_OPTION + 6}, {"types", 1, nullptr, SOURCE_OPTION + 7},                           \
-        {"missing", 1, nullptr, SOURCE_OPTION + 8}, {"separator", 1, nullptr, SOURCE_OPTION + 9},                      \
-        {"picture", 1, nullptr, SOURCE_OPTION + 10}, {"raw", 1, nullptr, SOURCE_OPTION + 11},                          \
-        {"key", 1, nullptr, SOURCE_OPTION + 12}, {"keypoints", 0, nullptr, SOURCE_OPTION + 13}
+    {"format", 1, nullptr, OPTION_FORMAT}, {"images", 1, nullptr, OPTION_IMAGES},                                      \
+        {"labels", 1, nullptr, OPTION_LABELS}, {"append-labels", 0, nullptr, OPTION_APPEND_LABELS},                    \
+        {"columns", 1, nullptr, OPTION_COLUMNS}, {"skip-rows", 1, nullptr, OPTION_SKIP_ROWS},                          \
+        {"path-column", 1, nullptr, OPTION_PATH_COLUMN}, {"label-column", 1, nullptr, OPTION_LABEL_COLUMN},            \
+        {"split-column", 1, nullptr, OPTION_SPLIT_COLUMN}, {"target", 1, nullptr, OPTION_TARGET},                      \
+        {"types", 1, nullptr, OPTION_TYPES}, {"missing", 1, nullptr, OPTION_MISSING},                                  \
+        {"separator", 1, nullptr, OPTION_SEPARATOR}, {"picture", 1, nullptr, OPTION_PICTURE},                          \
+        {"raw", 1, nullptr, OPTION_RAW}, {"key", 1, nullptr, OPTION_KEY}, {"keypoints", 0, nullptr, OPTION_KEYPOINTS}, \
+    {                                                                                                                  \
+        "masks", 0, nullptr, OPTION_MASKS                                                                              \
+    }
 /* Takes one of them. False: *reason is a sentence for the person. */
 bool source_option(int option, char *value, source_options *options, const char **reason);
 void source_options_deinit(source_options *options);
@@ -88,6 +133,7 @@ typedef struct row {
     uint64_t place;      /* the source's own: an offset, an index */
     uint32_t detail;     /* the source's own */
     int32_t label;       /* index of source.classes; -1: none */
+    int8_t split;        /* 1…: of source.splits, which the input itself names; 0: by hash */
 } row;
 
 /* Bytes that grow and are kept between rows: one for each thread. {0} is empty; free(data). */
@@ -106,10 +152,24 @@ typedef struct picture_facts {
     int32_t turned;                      /* the EXIF orientation that was applied, 1…8; 0 and 1: none */
 } picture_facts;
 
+/* Distinct texts with numbers in the order of their coming. {0} is empty. */
+typedef struct names {
+    char **texts; /* owned; their bytes are in the arena */
+    uint32_t *slots;
+    uint32_t count, slot_count;
+    mr_arena arena;
+} names;
+/* The number of a text, which is added when it is new. */
+mr_status names_add(names *names, mr_string text, uint32_t *number, mr_error *error);
+/* -1: not there */
+int64_t names_find(const names *names, mr_string text);
+void names_deinit(names *names);
+
 /* Where a row's features go: the encoder, under the names that --key gives them. */
 typedef struct features {
     mr_example_encoder *encoder;
     const source_options *options;
+    const names *declared; /* of source_declare */
 } features;
 void put_bytes(const features *to, const char *key, mr_string value);
 void put_int64(const features *to, const char *key, int64_t value);
@@ -130,10 +190,16 @@ typedef struct source_functions {
     /* The row's own features. facts: null for a row without a picture; the picture's keys are there already. */
     mr_status (*add_features)(const source *source, const row *row, const picture_facts *facts, const features *to,
                               mr_error *error);
+    /* The directory or archive that a row's name is in, for messages; null: source->folder. */
+    const char *(*folder)(const source *source, const row *row);
     void (*deinit)(source *source); /* of detail; may be null */
 } source_functions;
 
-static constexpr int SOURCE_NOTES_MAX = 8;
+static constexpr int SOURCE_NOTES_MAX = 16;
+static constexpr int SOURCE_REMARKS_MAX = 16;
+/* Parts: train, validation, … */
+static constexpr int SPLITS_MAX = 8;
+static constexpr size_t SPLIT_NAME_BYTES = 64;
 
 struct source {
     const source_functions *functions;
@@ -141,7 +207,8 @@ struct source {
     const char *input;             /* borrowed: the file or folder that was given */
     const source_options *in;      /* borrowed: options->in */
     input_format format;           /* as recognised */
-    row *rows;                     /* owned; in the order of the input, which for folders is that of sorted names */
+    input_kind kind;
+    row *rows; /* owned; in the order of the input, which for folders is that of sorted names */
     int64_t row_count;
     uint64_t size_bytes;  /* of all rows */
     const char *row_noun; /* "picture", "row", "sample": what a row is to a person */
@@ -158,6 +225,11 @@ struct source {
         const char *first; /* one of them; from the arena */
     } notes[SOURCE_NOTES_MAX];
     int note_count;
+    const char *remarks[SOURCE_REMARKS_MAX]; /* sentences about the input; from the arena */
+    int remark_count;
+    names features;                            /* that a record may have, before --key renames them */
+    char splits[SPLITS_MAX][SPLIT_NAME_BYTES]; /* that the input names */
+    int split_count;
     const char *folder;    /* borrowed; where the files that rows are named after lie; null: names stand alone */
     bool names_are_places; /* names are "line 12" and the like, in the input */
     mr_arena arena;
@@ -166,9 +238,11 @@ struct source {
     void *detail; /* the source's own; functions->deinit frees what the arena does not hold */
 };
 
-/* Recognises what options->input is (or takes the form that options->format asks for), and lists its rows.
- * errors  naming file, place and reason; a source without rows is an error. The source wants deinit in any case. */
-mr_status source_open(const struct options *options, source *source, mr_error *error);
+/* Recognises what options->input is (or takes the form that options->format asks for), and lists its rows. Where the input
+ * names the part of each row, these parts become options->splits, unless --split is given.
+ * errors  naming file, place and reason; a source without rows is an error, and so is an option without effect. The source
+ *         wants deinit in any case. */
+mr_status source_open(struct options *options, source *source, mr_error *error);
 void source_deinit(source *source);
 
 /* See source_functions. Errors begin with the row's file. */
@@ -187,6 +261,19 @@ mr_status source_fail_row(const source *source, const row *row, mr_status status
 mr_status source_write_labels(const source *source, const char *folder, mr_error *error);
 
 /* ---- For the sources ---- */
+
+/* Says what the input is, and refuses options that have no effect on it. */
+mr_status source_set_kind(source *source, input_kind kind, mr_error *error);
+/* Names a feature that records may have; only these are put. */
+mr_status source_declare(source *source, const char *key, mr_error *error);
+/* The number of a part that the input names, for row.split; 0 when it cannot be the name of a part.
+ * errors  more than SPLITS_MAX */
+mr_status source_find_split(source *source, mr_string name, int8_t *split, mr_error *error);
+/* Whether the parts that the input names are used: --split is not given. */
+bool source_takes_splits(const source *source);
+bool source_is_split_name(mr_string name);
+/* Keeps a sentence that is printed with the summary of the input; more than SOURCE_REMARKS_MAX are dropped. */
+[[gnu::format(printf, 3, 4)]] mr_status source_remark(source *source, mr_error *error, const char *format, ...);
 
 /* Appends a row; its name is copied, and hashed unless the row has a hash. */
 mr_status source_add_row(source *source, const row *row, mr_error *error);
@@ -207,22 +294,9 @@ bool source_has_ending(const char *name, const char *endings);
 /* .jpg, .jpeg, .jpe, .jfif, .png, in any case. */
 bool source_is_picture_name(const char *name);
 
-/* Distinct texts with numbers in the order of their coming. {0} is empty. */
-typedef struct names {
-    char **texts; /* owned; their bytes are in the arena */
-    uint32_t *slots;
-    uint32_t count, slot_count;
-    mr_arena arena;
-} names;
-/* The number of a text, which is added when it is new. */
-mr_status names_add(names *names, mr_string text, uint32_t *number, mr_error *error);
-/* -1: not there */
-int64_t names_find(const names *names, mr_string text);
-void names_deinit(names *names);
-
-/* Makes names the classes of the source, from label `first` on: in the order of the file of --labels, which must know all
- * of them, or sorted by bytes; labels[number of the name] becomes its label. Names that are all whole numbers stay those
- * numbers, without classes (unless --labels names them).
+/* Makes names the classes of the source, from label `first` on: in the order of the file of --labels, which must have all
+ * of them (those that it lacks come after its last with --append-labels), or sorted by bytes; labels[number of the name]
+ * becomes its label. Names that are all whole numbers stay those numbers, without classes (unless --labels names them).
  * labels  owned by the caller: free() */
 mr_status source_set_classes(source *source, const names *names, int32_t first, int32_t **labels, mr_error *error);
 

@@ -3,11 +3,14 @@
 #include "tools/tfrecord-make/boxes.h"
 #include "tools/tfrecord-make/coco.h"
 #include "tools/tfrecord-make/make.h"
+#include "tools/tfrecord-make/mask.h"
 
 #include "records/file.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,9 +22,10 @@ static constexpr int64_t CATEGORY_MAX = 1'000'000;
 typedef struct kept_box {
     int64_t key; /* the picture's id; after listing its row, and its number in the file */
     box box;     /* pixels; inside of the picture when its size is known */
-    float area;
-    int32_t category : 31;
+    float area;  /* the whole box's when the annotation says none */
+    int32_t category : 30;
     uint32_t is_crowd : 1;
+    uint32_t has_area : 1;
     uint32_t order;
     uint32_t point_count; /* of coco.points, from point_begin on */
     uint64_t point_begin;
@@ -32,14 +36,31 @@ typedef struct listed {
     int32_t width, height;
 } listed;
 
+/* Where the JSON of an annotation is: read again for its mask. */
+typedef struct span {
+    uint64_t offset, hash;
+    uint32_t size_bytes;
+} span;
+
+/* What is wrong with an element, and with its picture. */
+typedef struct fault {
+    const char *message; /* in the source's arena */
+    int64_t image;
+    bool has_image;
+} fault;
+
 typedef struct coco {
-    kept_box *boxes; /* owned */
-    int64_t box_count;
+    mr_input_file *file; /* owned; the JSON */
+    kept_box *boxes;     /* owned */
+    span *spans;         /* owned; with --masks of all boxes, by kept_box.order */
+    int64_t box_count, picture_count;
+    fault *faults; /* owned; row.detail is one more than a number of these */
+    int64_t fault_count;
     coco_point *points; /* owned */
     size_t point_count, point_capacity;
     mr_string *point_names; /* owned array; names in the source's arena. Of every category that has keypoints */
     size_t name_count;
-    listed *pictures;  /* owned; by row */
+    listed *pictures;  /* owned; by row, for the first picture_count of them */
     int64_t *by_id;    /* owned; rows, sorted by id; while listing */
     char **categories; /* owned array; names in the source's arena; null where there is none */
     int32_t *labels;   /* owned; of each category */
@@ -60,6 +81,7 @@ static mr_status take_image(void *context, const coco_image *image, mr_error *er
     source *source = listing->source;
     coco *coco = listing->coco;
     int64_t count = source->row_count;
+    assert(count == coco->picture_count);
     if ((count & (count - 1)) == 0) {
         size_t size = (size_t)(count ? 2 * count : 1) * sizeof(listed);
         listed *grown = realloc(coco->pictures, size);
@@ -81,9 +103,29 @@ static mr_status take_image(void *context, const coco_image *image, mr_error *er
     }
     mr_status status = source_note_path(source, name, error);
     if (status == MR_OK) status = source_add_row(source, &row, error);
+    coco->picture_count = source->row_count;
     free(name);
     free(path);
     return status;
+}
+
+/* With --on-error skip an element that cannot be used costs its picture, and nothing else. */
+static mr_status take_fault(void *context, const char *message, const int64_t *image, mr_error *error)
+{
+    listing *listing = context;
+    coco *coco = listing->coco;
+    int64_t count = coco->fault_count;
+    if (!listing->source->options->skip_bad) return mr_fail(error, MR_DATA_LOSS, "%s", message);
+    if ((count & (count - 1)) == 0) {
+        size_t size = (size_t)(count ? 2 * count : 1) * sizeof(fault);
+        fault *grown = realloc(coco->faults, size);
+        if (!grown) return mr_fail_memory(error, size);
+        coco->faults = grown;
+    }
+    const char *kept = source_keep(listing->source, message, strlen(message));
+    if (!kept) return mr_fail_memory(error, strlen(message));
+    coco->faults[coco->fault_count++] = (fault){kept, image ? *image : 0, image != nullptr};
+    return MR_OK;
 }
 
 static mr_status keep_points(coco *coco, const coco_box *given, mr_error *error)
@@ -116,11 +158,19 @@ static mr_status take_box(void *context, const coco_box *given, mr_error *error)
         kept_box *grown = realloc(coco->boxes, size);
         if (!grown) return mr_fail_memory(error, size);
         coco->boxes = grown;
+        size = size / sizeof(kept_box) * sizeof(span);
+        span *spans = listing->source->in->masks ? realloc(coco->spans, size) : nullptr;
+        if (!spans && listing->source->in->masks) return mr_fail_memory(error, size);
+        coco->spans = spans;
     }
+    if (coco->spans)
+        coco->spans[count] = (span){given->offset, plan_hash(0, given->text.data, given->text.size_bytes),
+                                    (uint32_t)given->text.size_bytes};
     coco->boxes[coco->box_count++] =
         (kept_box){.key = given->image,
                    .box = {given->x, given->y, given->x + given->width, given->y + given->height},
-                   .area = (float)given->area,
+                   .area = (float)(given->has_area ? given->area : given->width * given->height),
+                   .has_area = given->has_area,
                    .category = (int32_t)given->category,
                    .is_crowd = given->is_crowd,
                    .order = (uint32_t)count,
@@ -187,33 +237,47 @@ static int compare_ids(const void *a, const void *b, void *context)
     return (x > y) - (x < y);
 }
 
-static mr_status sort_pictures(const source *source, coco *coco, mr_error *error)
+/* take_fault for what shows when all is read. */
+[[gnu::format(printf, 5, 6)]] static mr_status fail_of_picture(source *source, coco *coco, int64_t image,
+                                                               mr_error *error, const char *format, ...)
 {
-    size_t count = (size_t)source->row_count;
+    mr_error fault = {0};
+    va_list args;
+    va_start(args, format);
+    (void)mr_fail_va(&fault, MR_DATA_LOSS, format, args);
+    va_end(args);
+    return take_fault(&(listing){source, coco}, fault.message, &image, error);
+}
+
+static mr_status sort_pictures(source *source, coco *coco, mr_error *error)
+{
+    size_t count = (size_t)coco->picture_count;
     coco->by_id = malloc((count + 1) * sizeof(int64_t));
     if (!coco->by_id) return mr_fail_memory(error, count * sizeof(int64_t));
     for (size_t i = 0; i < count; i++) coco->by_id[i] = (int64_t)i;
     qsort_r(coco->by_id, count, sizeof(int64_t), compare_ids, coco->pictures);
-    for (size_t i = 1; i < count; i++)
-        if (coco->pictures[coco->by_id[i]].id == coco->pictures[coco->by_id[i - 1]].id)
-            return mr_fail(error, MR_DATA_LOSS, "%s: the picture %" PRId64 " is there twice", source->input,
-                           coco->pictures[coco->by_id[i]].id);
+    for (size_t i = 1; i < count; i++) {
+        int64_t id = coco->pictures[coco->by_id[i]].id;
+        if (id == coco->pictures[coco->by_id[i - 1]].id)
+            MR_TRY(fail_of_picture(source, coco, id, error, "%s: the picture %" PRId64 " is there twice", source->input,
+                                   id));
+    }
     return MR_OK;
 }
 
-/* The row of a picture's id; -1: none. */
-static int64_t find_picture(const source *source, const coco *coco, int64_t id)
+/* Where the pictures with an id begin in by_id; -1: there is none. */
+static int64_t find_picture(const coco *coco, int64_t id)
 {
-    int64_t low = 0, high = source->row_count;
+    int64_t low = 0, high = coco->picture_count;
     while (low < high) {
         int64_t middle = low + (high - low) / 2, found = coco->pictures[coco->by_id[middle]].id;
-        if (found == id) return coco->by_id[middle];
         if (found < id)
             low = middle + 1;
         else
             high = middle;
     }
-    return -1;
+    bool is_found = low < coco->picture_count && coco->pictures[coco->by_id[low]].id == id;
+    return is_found ? low : -1;
 }
 
 static int compare_boxes(const void *a, const void *b)
@@ -224,20 +288,21 @@ static int compare_boxes(const void *a, const void *b)
 }
 
 /* Whether a box is of use; what is not is counted. */
-static mr_status check_box(source *source, const coco *coco, kept_box *kept, bool *is_good, mr_error *error)
+static mr_status check_box(source *source, coco *coco, kept_box *kept, bool *is_good, mr_error *error)
 {
     char example[64];
     bool was_cut = false;
-    int64_t row = find_picture(source, coco, kept->key);
+    int64_t at = find_picture(coco, kept->key), row = at < 0 ? -1 : coco->by_id[at];
     *is_good = false;
     snprintf(example, sizeof(example), "annotations[%" PRIu32 "]", kept->order);
     if (kept->category >= coco->category_count || !coco->categories[kept->category])
-        return mr_fail(error, MR_DATA_LOSS, "%s: annotations[%" PRIu32 "]: the category %d is not among the categories",
-                       source->input, kept->order, kept->category);
+        return fail_of_picture(source, coco, kept->key, error,
+                               "%s: annotations[%" PRIu32 "]: the category %d is not among the categories",
+                               source->input, kept->order, kept->category);
     if (kept->point_count > 0 && kept->point_count != coco->name_count)
-        return mr_fail(error, MR_DATA_LOSS,
-                       "%s: annotations[%" PRIu32 "]: %" PRIu32 " keypoints, and %zu names of them", source->input,
-                       kept->order, kept->point_count, coco->name_count);
+        return fail_of_picture(source, coco, kept->key, error,
+                               "%s: annotations[%" PRIu32 "]: %" PRIu32 " keypoints, and %zu names of them",
+                               source->input, kept->order, kept->point_count, coco->name_count);
     if (row < 0) return source_note(source, "boxes of pictures that are not listed left out", example, error);
     kept->key = row;
     const listed *picture = &coco->pictures[row];
@@ -245,6 +310,24 @@ static mr_status check_box(source *source, const coco *coco, kept_box *kept, boo
     *is_good = box_clip(&kept->box, width, height, &was_cut);
     if (!*is_good) return source_note(source, "boxes left out, without area inside of their picture", example, error);
     return was_cut ? source_note(source, "boxes cut at the edge of their picture", example, error) : MR_OK;
+}
+
+/* Faults go to the rows of their pictures; those of no picture become rows of their own, so that they are counted. */
+static mr_status place_faults(source *source, coco *coco, mr_error *error)
+{
+    if (coco->fault_count >= UINT32_MAX) return mr_fail(error, MR_RESOURCE_EXHAUSTED, "too many faults");
+    for (int64_t i = 0; i < coco->fault_count; i++) {
+        const fault *fault = &coco->faults[i];
+        uint32_t detail = (uint32_t)i + 1;
+        int64_t at = fault->has_image ? find_picture(coco, fault->image) : -1;
+        if (at < 0)
+            MR_TRY(source_add_row(source, &(row){.name = fault->message, .detail = detail, .label = -1}, error));
+        for (; at >= 0 && at < coco->picture_count && coco->pictures[coco->by_id[at]].id == fault->image; at++) {
+            row *row = &source->rows[coco->by_id[at]];
+            if (row->detail == 0) row->detail = detail;
+        }
+    }
+    return MR_OK;
 }
 
 static mr_status sort_boxes(source *source, coco *coco, mr_error *error)
@@ -258,9 +341,10 @@ static mr_status sort_boxes(source *source, coco *coco, mr_error *error)
     }
     coco->box_count = count;
     if (count > 0) qsort(coco->boxes, (size_t)count, sizeof(kept_box), compare_boxes);
+    MR_TRY(place_faults(source, coco, error));
     free(coco->by_id);
     coco->by_id = nullptr;
-    for (int64_t i = 0, j = 0; i < source->row_count; i++) {
+    for (int64_t i = 0, j = 0; i < coco->picture_count; i++) {
         row *row = &source->rows[i];
         row->place = (uint64_t)j;
         const listed *picture = &coco->pictures[i];
@@ -271,6 +355,8 @@ static mr_status sort_boxes(source *source, coco *coco, mr_error *error)
             double sides[] = {box->box.xmin, box->box.ymin, box->box.xmax,
                               box->box.ymax, box->area,     2.0 * box->category + box->is_crowd};
             row->facts_hash = plan_hash(row->facts_hash, sides, sizeof(sides));
+            if (coco->spans)
+                row->facts_hash = plan_hash(row->facts_hash, &coco->spans[box->order].hash, sizeof(uint64_t));
             if (box->point_count > 0)
                 row->facts_hash =
                     plan_hash(row->facts_hash, coco->points + box->point_begin, box->point_count * sizeof(coco_point));
@@ -346,10 +432,56 @@ static mr_status put_points(const coco *coco, const listed *picture, const kept_
     return status;
 }
 
+/* Reads the segmentations of a picture's boxes again. An area that the annotation does not say becomes the mask's.
+ * masks  owned by the caller: count tensors */
+static mr_status make_masks(const coco *coco, const placing *placing, const kept_box *kept, size_t count,
+                            const picture_facts *facts, mr_tensor *masks, float *areas, mr_error *error)
+{
+    int64_t width = (int64_t)placing->width, height = (int64_t)placing->height;
+    uint8_t *mask = malloc((size_t)(width * height) + 1);
+    if (!mask) return mr_fail_memory(error, (size_t)(width * height));
+    mr_status status = MR_OK;
+    for (size_t i = 0; i < count && status == MR_OK; i++) {
+        const span *span = &coco->spans[kept[i].order];
+        json_t *annotation = nullptr;
+        status = coco_annotation_at(coco->file, span->offset, span->size_bytes, &annotation, error);
+        if (status == MR_OK)
+            status = mask_fill(json_object_get(annotation, "segmentation"), width, height, mask, error);
+        json_decref(annotation);
+        if (status == MR_OK && !kept[i].has_area) {
+            int64_t area = 0;
+            for (int64_t j = 0; j < width * height; j++) area += mask[j];
+            areas[i] = (float)area;
+        }
+        if (status == MR_OK) status = mask_encode(mask, placing, facts, &masks[i], error);
+        if (status != MR_OK) status = mr_fail_in(error, status, "annotations[%" PRIu32 "]", kept[i].order);
+    }
+    free(mask);
+    return status;
+}
+
+static mr_status put_masks(const coco *coco, const listed *picture, const kept_box *kept, size_t count,
+                           const picture_facts *facts, float *areas, const features *to, mr_error *error)
+{
+    placing placing;
+    MR_TRY(placing_of(picture->width, picture->height, facts, &placing, error));
+    mr_tensor *masks = calloc(count + 1, sizeof(mr_tensor));
+    mr_string *pngs = calloc(count + 1, sizeof(mr_string));
+    mr_status status = masks && pngs ? MR_OK : mr_fail_memory(error, count * sizeof(mr_tensor));
+    if (status == MR_OK) status = make_masks(coco, &placing, kept, count, facts, masks, areas, error);
+    for (size_t i = 0; i < count && status == MR_OK; i++) pngs[i] = mr_tensor_strings(&masks[i])[0];
+    if (status == MR_OK) put_bytes_list(to, "image/object/mask", pngs, count);
+    for (size_t i = 0; masks && i < count; i++) mr_tensor_deinit(&masks[i]);
+    free(masks);
+    free(pngs);
+    return status;
+}
+
 static mr_status put_all(const source *source, const row *row, const kept_box *kept, size_t count,
                          const picture_facts *facts, const features *to, mr_error *error)
 {
     const coco *coco = source->detail;
+    assert(row - source->rows < coco->picture_count);
     const listed *picture = &coco->pictures[row - source->rows];
     box *boxes = malloc((count + 1) * sizeof(box));
     int32_t *labels = malloc((count + 1) * sizeof(int32_t));
@@ -365,6 +497,7 @@ static mr_status put_all(const source *source, const row *row, const kept_box *k
     mr_status status = is_good ? MR_OK : mr_fail_memory(error, count * sizeof(box));
     if (status == MR_OK) status = boxes_place(boxes, count, picture->width, picture->height, facts, error);
     if (status == MR_OK) status = boxes_put(source, boxes, labels, count, facts, to, error);
+    if (status == MR_OK && source->in->masks) status = put_masks(coco, picture, kept, count, facts, areas, to, error);
     if (status == MR_OK) {
         put_int64_list(to, "image/object/is_crowd", crowds, count);
         put_float_list(to, "image/object/area", areas, count);
@@ -375,6 +508,18 @@ static mr_status put_all(const source *source, const row *row, const kept_box *k
     free(crowds);
     free(areas);
     return status == MR_OK ? MR_OK : source_fail_row(source, row, status, error);
+}
+
+static mr_status read_picture(const source *source, const row *row, source_bytes *bytes, bool *has_picture,
+                              mr_error *error)
+{
+    const coco *coco = source->detail;
+    if (row->detail == 0) return source_read_picture(source, row, bytes, has_picture, error);
+    assert(row->detail <= coco->fault_count);
+    const fault *fault = &coco->faults[row->detail - 1];
+    bool is_picture = row - source->rows < coco->picture_count;
+    return mr_fail(error, MR_DATA_LOSS, "%s%s%s%s", fault->message, is_picture ? " (" : "", is_picture ? row->name : "",
+                   is_picture ? ")" : "");
 }
 
 static mr_status add_features(const source *source, const row *row, const picture_facts *facts, const features *to,
@@ -394,7 +539,10 @@ static mr_status add_features(const source *source, const row *row, const pictur
 static void deinit(source *source)
 {
     coco *coco = source->detail;
+    mr_input_file_free(coco->file);
     free(coco->boxes);
+    free(coco->spans);
+    free(coco->faults);
     free(coco->points);
     free(coco->point_names);
     free(coco->pictures);
@@ -405,11 +553,41 @@ static void deinit(source *source)
     free(coco);
 }
 
+static mr_status declare(source *source, mr_error *error)
+{
+    static const char *const keys[] = {"image/filename", "image/source_id", "image/object/is_crowd",
+                                       "image/object/area"};
+    static const char *const point_keys[] = {"image/object/keypoint/x", "image/object/keypoint/y",
+                                             "image/object/keypoint/visibility", "image/object/keypoint/text",
+                                             "image/object/keypoint/num"};
+    MR_TRY(boxes_declare(source, error));
+    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) MR_TRY(source_declare(source, keys[i], error));
+    for (size_t i = 0; source->in->keypoints && i < sizeof(point_keys) / sizeof(point_keys[0]); i++)
+        MR_TRY(source_declare(source, point_keys[i], error));
+    return source->in->masks ? source_declare(source, "image/object/mask", error) : MR_OK;
+}
+
+/* What all records follow from: names of classes and keypoints, and whether there are masks. */
+static void hash_facts(source *source, const coco *coco)
+{
+    source->facts_hash = plan_hash(source->facts_hash, &source->in->masks, sizeof(source->in->masks));
+    for (size_t i = 0; i < coco->name_count; i++)
+        source->facts_hash = plan_hash(source->facts_hash, coco->point_names[i].data, coco->point_names[i].size_bytes);
+    for (int32_t i = 0; i < source->class_count; i++) {
+        const char *name = source->classes[i] ? source->classes[i] : "";
+        source->facts_hash = plan_hash(source->facts_hash, name, strlen(name));
+    }
+}
+
 mr_status source_coco_open(source *source, mr_error *error)
 {
-    static const source_functions functions = {
-        .picture = source_read_picture, .add_features = add_features, .deinit = deinit};
-    const coco_functions take = {take_image, take_box, take_nothing, take_category, source->in->keypoints};
+    static const source_functions functions = {.picture = read_picture, .add_features = add_features, .deinit = deinit};
+    const coco_functions take = {.image = take_image,
+                                 .box = take_box,
+                                 .no_box = take_nothing,
+                                 .category = take_category,
+                                 .fault = take_fault,
+                                 .takes_points = source->in->keypoints};
     coco *coco = calloc(1, sizeof(*coco));
     if (!coco) return mr_fail_memory(error, sizeof(*coco));
     source->detail = coco;
@@ -421,22 +599,14 @@ mr_status source_coco_open(source *source, mr_error *error)
     coco->folder = strdup(source->in->images);
     if (!coco->folder) return mr_fail_memory(error, strlen(source->in->images));
     source->folder = coco->folder;
-    mr_input_file *file = nullptr;
-    MR_TRY(mr_input_file_open(source->input, true, &file, error));
-    mr_status status = coco_read(file, &take, &(listing){source, coco}, error);
-    mr_input_file_free(file);
-    MR_TRY(status);
+    MR_TRY(mr_input_file_open(source->input, true, &coco->file, error));
+    MR_TRY(coco_read(coco->file, &take, &(listing){source, coco}, error));
     if (source->row_count == 0)
         return mr_fail(error, MR_NOT_FOUND, "%s: lists no pictures; COCO's JSON has \"images\"", source->input);
     if (source->in->keypoints && coco->name_count == 0)
         return mr_fail(error, MR_NOT_FOUND, "%s: no category has \"keypoints\", which are their names", source->input);
-    for (size_t i = 0; i < coco->name_count; i++)
-        source->facts_hash = plan_hash(source->facts_hash, coco->point_names[i].data, coco->point_names[i].size_bytes);
     MR_TRY(sort_boxes(source, coco, error));
     MR_TRY(set_classes(source, coco, error));
-    for (int32_t i = 0; i < source->class_count; i++) {
-        const char *name = source->classes[i] ? source->classes[i] : "";
-        source->facts_hash = plan_hash(source->facts_hash, name, strlen(name));
-    }
-    return MR_OK;
+    hash_facts(source, coco);
+    return declare(source, error);
 }

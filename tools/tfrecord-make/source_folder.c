@@ -5,6 +5,7 @@
 #include "base/arena.h"
 #include "records/file.h"
 
+#include <assert.h>
 #include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
@@ -29,15 +30,16 @@ static bool is_loop(const level *parent, const struct stat *about)
     return false;
 }
 
-/* Files that systems leave in folders of pictures, which nobody misses. */
+/* Files that systems leave in directories of images: not worth a word. */
 static bool is_litter(const char *name)
 {
-    return strcasecmp(name, "Thumbs.db") == 0 || strcasecmp(name, "desktop.ini") == 0;
+    return strcasecmp(name, "Thumbs.db") == 0 || strcasecmp(name, "desktop.ini") == 0 ||
+           strcmp(name, ".DS_Store") == 0 || strncmp(name, "._", 2) == 0;
 }
 
-static int visible(const struct dirent *entry)
+static int is_entry(const struct dirent *entry)
 {
-    return entry->d_name[0] != '.';
+    return strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0;
 }
 
 static int compare_names(const struct dirent **a, const struct dirent **b)
@@ -61,7 +63,7 @@ static mr_status list_names(const char *folder, const char *path, struct dirent 
 {
     char *full = nullptr;
     if (asprintf(&full, *path ? "%s/%s" : "%s", folder, path) < 0) return mr_fail_memory(error, strlen(folder));
-    *count = scandir(full, entries, visible, compare_names);
+    *count = scandir(full, entries, is_entry, compare_names);
     mr_status status = *count < 0 ? mr_file_fail(error, errno, "read folder", full) : MR_OK;
     free(full);
     return status;
@@ -80,7 +82,11 @@ static mr_status stat_below(const char *folder, const char *path, struct stat *a
 
 static mr_status leave_out(source *source, const char *path, const char *name, mr_error *error)
 {
-    return is_litter(name) ? MR_OK : source_note(source, "files left out, not .jpg or .png by name", path, error);
+    if (is_litter(name)) return MR_OK;
+    if (*name == '.')
+        return source_note(source, "hidden file or directory left out|hidden files and directories left out", path,
+                           error);
+    return source_note(source, "files left out, not .jpg or .png by name", path, error);
 }
 
 static mr_status scan_class(const char *folder, const char *path, const level *parent, const struct stat *about,
@@ -90,6 +96,7 @@ static mr_status scan_entry(const char *folder, const char *path, const char *na
                             mr_error *error)
 {
     struct stat about;
+    if (*name == '.') return leave_out(source, path, name, error);
     MR_TRY(stat_below(folder, path, &about, error));
     if (S_ISDIR(about.st_mode)) return scan_class(folder, path, parent, &about, source, error);
     if (!S_ISREG(about.st_mode) || !source_is_picture_name(name)) return leave_out(source, path, name, error);
@@ -128,6 +135,7 @@ static mr_status scan_class(const char *folder, const char *path, const level *p
 static mr_status scan_top(const char *folder, const char *name, const level *top, source *source, mr_error *error)
 {
     struct stat about;
+    if (*name == '.') return leave_out(source, name, name, error);
     MR_TRY(stat_below(folder, name, &about, error));
     if (!S_ISDIR(about.st_mode)) {
         if (!S_ISREG(about.st_mode) || !source_is_picture_name(name)) return leave_out(source, name, name, error);
@@ -141,10 +149,39 @@ static mr_status scan_top(const char *folder, const char *name, const level *top
                                                   "directory holds no images and is no class|"
                                                   "directories hold no images and are no classes",
                                                   name, error);
-    uint64_t label = (uint64_t)source->class_count;
-    uint64_t facts = plan_hash(plan_hash(0, name, strlen(name)), &label, sizeof(label));
-    for (int64_t i = before; i < source->row_count; i++) source->rows[i].facts_hash = facts;
     return source_add_class(source, name, error);
+}
+
+/* The classes that were found, in sorted order, get the numbers of the file of --labels. */
+static mr_status take_labels(source *source, mr_error *error)
+{
+    names found = {0};
+    int32_t *labels = nullptr, count = source->class_count;
+    uint32_t number;
+    mr_status status = MR_OK;
+    for (int32_t i = 0; i < count && status == MR_OK; i++)
+        status = names_add(&found, mr_string_from(source->classes[i]), &number, error);
+    source->class_count = 0;
+    if (status == MR_OK) status = source_set_classes(source, &found, 0, &labels, error);
+    for (int64_t i = 0; i < source->row_count && status == MR_OK; i++) {
+        assert(source->rows[i].label < count);
+        source->rows[i].label = labels[source->rows[i].label];
+    }
+    free(labels);
+    names_deinit(&found);
+    return status;
+}
+
+/* A row's record follows from its class and label. */
+static void set_facts(source *source)
+{
+    for (int64_t i = 0; i < source->row_count; i++) {
+        row *row = &source->rows[i];
+        assert(row->label >= 0 && row->label < source->class_count);
+        uint64_t label = (uint64_t)row->label;
+        const char *name = source->classes[row->label];
+        row->facts_hash = plan_hash(plan_hash(0, name, strlen(name)), &label, sizeof(label));
+    }
 }
 
 static mr_status check_source(const char *folder, const source *source, mr_error *error)
@@ -188,5 +225,11 @@ mr_status source_folder_open(source *source, mr_error *error)
         free(entries[i]);
     }
     free(entries);
-    return status == MR_OK ? check_source(folder, source, error) : status;
+    MR_TRY(status);
+    MR_TRY(check_source(folder, source, error));
+    if (source->in->labels) MR_TRY(take_labels(source, error));
+    set_facts(source);
+    MR_TRY(source_declare(source, "image/filename", error));
+    MR_TRY(source_declare(source, "image/class/label", error));
+    return source_declare(source, "image/class/text", error);
 }

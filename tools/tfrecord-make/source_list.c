@@ -16,47 +16,53 @@ static constexpr int32_t LABEL_NONE = -1, LABEL_FAULT = -2;
 
 typedef struct list {
     table table;
-    names labels; /* while listing: row.label is a number of these */
-    int32_t path, label;
-    int32_t *targets; /* owned */
+    names labels;               /* while listing: row.label is a number of these */
+    int32_t path, label, split; /* columns; -1: none */
+    int32_t *targets;           /* owned */
     int32_t target_count;
-    bool has_columns; /* path and label are known */
-    char *folder;     /* owned; of the paths */
+    char *folder; /* owned; of the paths */
 } list;
 
 /* ---- Which column is what ---- */
 
-/* The column that an option names, or the first of the usual names that is there; -1. */
+/* The column that an option names, or the first of the usual names that is there, while *index is -1. */
 static mr_status choose_column(const source *source, const list *list, const char *option, const char *asked,
-                               const char *usual, int32_t *index, mr_error *error)
+                               const char *usual, bool is_last, int32_t *index, mr_error *error)
 {
-    mr_string name;
-    *index = asked ? columns_find(&list->table.columns, asked) : -1;
-    if (asked && *index < 0)
+    const columns *columns = &list->table.columns;
+    if (*index < 0) *index = asked ? columns_find(columns, asked) : columns_find_usual(columns, usual);
+    if (*index < 0 && asked && is_last)
         return mr_fail(error, MR_INVALID_ARGUMENT, "%s: %s has no column \"%s\"", option, source->input, asked);
-    while (*index < 0 && list_next(&usual, &name)) *index = (int32_t)names_find(&list->table.columns.names, name);
+    return MR_OK;
+}
+
+static bool wants_targets(const source *source)
+{
+    return source->in->targets || source->format == FORMAT_REGRESSION;
+}
+
+static mr_status add_target(list *list, int32_t column, mr_error *error)
+{
+    int32_t *grown = realloc(list->targets, ((size_t)list->target_count + 1) * sizeof(int32_t));
+    if (!grown) return mr_fail_memory(error, sizeof(int32_t));
+    list->targets = grown;
+    list->targets[list->target_count++] = column;
     return MR_OK;
 }
 
 static mr_status choose_targets(const source *source, list *list, mr_error *error)
 {
-    if (list->target_count > 0) return MR_OK;
-    static const char usual[] = "target,targets,label,value,y";
-    const char *next = source->in->targets ? source->in->targets : usual;
-    bool is_asked = source->in->targets != nullptr;
-    if (!is_asked && source->format != FORMAT_REGRESSION) return MR_OK;
+    const columns *columns = &list->table.columns;
+    const char *next = source->in->targets;
     for (mr_string name; list_next(&next, &name);) {
-        int32_t index = (int32_t)names_find(&list->table.columns.names, name);
-        if (index < 0 && is_asked)
+        int32_t index = (int32_t)names_find(&columns->names, name);
+        if (index < 0)
             return mr_fail(error, MR_INVALID_ARGUMENT, "--target: %s has no column \"%.*s\"", source->input,
                            (int)name.size_bytes, name.data);
-        if (index < 0) continue;
-        int32_t *grown = realloc(list->targets, ((size_t)list->target_count + 1) * sizeof(int32_t));
-        if (!grown) return mr_fail_memory(error, sizeof(int32_t));
-        list->targets = grown;
-        list->targets[list->target_count++] = index;
-        if (!is_asked) break;
+        MR_TRY(add_target(list, index, error));
     }
+    int32_t usual = next ? -1 : columns_find_usual(columns, "target,targets,label,value,y");
+    if (usual >= 0) MR_TRY(add_target(list, usual, error));
     if (list->target_count == 0)
         return mr_fail(error, MR_INVALID_ARGUMENT, "%s: which column holds the numbers to learn? --target A says it",
                        source->input);
@@ -65,21 +71,25 @@ static mr_status choose_targets(const source *source, list *list, mr_error *erro
 
 static const char usual_paths[] = "path,filename,file_name,filepath,file,image_path,image";
 
-/* Of CSV all columns are known before the rows; of JSON Lines paths and targets are those of the first good row. */
-static mr_status choose_columns(const source *source, list *list, mr_error *error)
+/* Of CSV all columns are known before the rows, of JSON Lines they come with them. is_last: there are no more. */
+static mr_status choose_columns(const source *source, list *list, bool is_last, mr_error *error)
 {
-    MR_TRY(choose_column(source, list, "--path-column", source->in->path_column, usual_paths, &list->path, error));
-    MR_TRY(choose_targets(source, list, error));
-    if (list->target_count == 0 || source->in->label_column)
-        MR_TRY(choose_column(source, list, "--label-column", source->in->label_column, "label,class", &list->label,
+    const source_options *in = source->in;
+    MR_TRY(choose_column(source, list, "--path-column", in->path_column, usual_paths, is_last, &list->path, error));
+    if (!wants_targets(source) || in->label_column)
+        MR_TRY(choose_column(source, list, "--label-column", in->label_column, "label,class", is_last, &list->label,
                              error));
+    MR_TRY(table_choose_split(&list->table, source, is_last, &list->split, error));
+    if (!is_last) return MR_OK;
     if (list->path < 0)
         return mr_fail(error, MR_INVALID_ARGUMENT,
-                       "%s: which column holds the paths of the pictures? --path-column A says it, and --format table "
-                       "that there are none",
+                       "%s: which column holds the paths of the images? --path-column A names it, and --format table "
+                       "is for files without images",
                        source->input);
-    list->has_columns = true;
-    return MR_OK;
+    if (in->labels && list->label < 0)
+        return mr_fail(error, MR_INVALID_ARGUMENT,
+                       "--labels: %s has no column \"label\" or \"class\"; --label-column names it", source->input);
+    return wants_targets(source) && list->target_count == 0 ? choose_targets(source, list, error) : MR_OK;
 }
 
 /* ---- Listing ---- */
@@ -89,23 +99,39 @@ typedef struct listing {
     list *list;
 } listing;
 
+/* A cell as a text that says something; false: there is none. */
+static bool has_text(const table *table, table_row *cells, int32_t column, mr_string *text)
+{
+    return table_text(table, cells, column, text) && text->size_bytes > 0 &&
+           !memchr(text->data, '\0', text->size_bytes);
+}
+
+/* The row's label and part; LABEL_FAULT when one of them is missing. */
+static mr_status set_label(listing *listing, table_row *cells, row *row, mr_error *error)
+{
+    list *list = listing->list;
+    mr_string label;
+    uint32_t number = 0;
+    if (has_text(&list->table, cells, list->label, &label)) {
+        MR_TRY(names_add(&list->labels, label, &number, error));
+        row->label = (int32_t)number;
+    } else if (list->label >= 0) {
+        row->label = LABEL_FAULT;
+    }
+    if (list->split < 0) return MR_OK;
+    MR_TRY(table_split(&list->table, cells, list->split, listing->source, &row->split, error));
+    if (row->split == 0) row->label = LABEL_FAULT;
+    return MR_OK;
+}
+
 static mr_status add_good_row(listing *listing, table_row *cells, row *row, mr_string path_text, mr_error *error)
 {
     source *source = listing->source;
     list *list = listing->list;
-    mr_string label;
     char *path = strndup(path_text.data, path_text.size_bytes), *full = nullptr;
     if (!path) return mr_fail_memory(error, path_text.size_bytes);
     mr_status status = source_note_path(source, path, error);
-    if (status == MR_OK && table_text(&list->table, cells, list->label, &label)) {
-        uint32_t number = 0;
-        if (label.size_bytes == 0 || memchr(label.data, '\0', label.size_bytes))
-            row->label = LABEL_FAULT;
-        else if ((status = names_add(&list->labels, label, &number, error)) == MR_OK)
-            row->label = (int32_t)number;
-    } else if (list->label >= 0) {
-        row->label = LABEL_FAULT;
-    }
+    if (status == MR_OK) status = set_label(listing, cells, row, error);
     struct stat about;
     if (status == MR_OK && *path != '/' && asprintf(&full, "%s/%s", list->folder, path) < 0) {
         full = nullptr;
@@ -135,11 +161,8 @@ static mr_status take_row(void *context, table_row *cells, uint64_t offset, mr_s
                .place = offset,
                .detail = (uint32_t)cells->line_number,
                .label = LABEL_NONE};
-    /* In JSON Lines a label may come with a later row. */
-    if (!fault && (!list->has_columns || (list->table.is_json && list->label < 0)))
-        MR_TRY(choose_columns(listing->source, list, error));
-    if (!fault && table_text(&list->table, cells, list->path, &path) && path.size_bytes > 0 &&
-        !memchr(path.data, '\0', path.size_bytes))
+    if (!fault && list->table.is_json) MR_TRY(choose_columns(listing->source, list, false, error));
+    if (!fault && has_text(&list->table, cells, list->path, &path))
         return add_good_row(listing, cells, &row, path, error);
     char name[32];
     snprintf(name, sizeof(name), "line %" PRIu64, cells->line_number);
@@ -155,7 +178,9 @@ static mr_status set_labels(source *source, list *list, mr_error *error)
     mr_status status = list->label >= 0 ? source_set_classes(source, &list->labels, 0, &labels, error) : MR_OK;
     for (int64_t i = 0; i < source->row_count && status == MR_OK; i++) {
         row *row = &source->rows[i];
+        /* Of JSON Lines, rows before the first that has such a column. */
         if (list->label >= 0 && row->label == LABEL_NONE) row->label = LABEL_FAULT;
+        if (list->split >= 0 && row->split == 0) row->label = LABEL_FAULT;
         if (row->label >= 0) row->label = labels[row->label];
         const char *text = row->label >= 0 && source->class_count > 0 ? source->classes[row->label] : "";
         uint64_t label = (uint64_t)row->label;
@@ -177,13 +202,14 @@ static mr_status fail_row(const source *source, const row *row, const char *reas
 static mr_status tell_fault(const source *source, const list *list, const row *row, mr_error *error)
 {
     table_row cells = {0};
-    mr_string path;
+    mr_string text;
     mr_status status = table_read(&list->table, row->place, row->detail, &cells, error);
-    bool has_path = status == MR_OK && table_text(&list->table, &cells, list->path, &path) && path.size_bytes > 0 &&
-                    !memchr(path.data, '\0', path.size_bytes);
+    const char *reason = "no part that could name a file, such as train";
+    if (status == MR_OK && list->label >= 0 && !has_text(&list->table, &cells, list->label, &text)) reason = "no label";
+    if (status == MR_OK && !has_text(&list->table, &cells, list->path, &text)) reason = "no path of a picture";
     table_row_deinit(&cells);
     if (status != MR_OK) return status;
-    return fail_row(source, row, has_path ? "no label" : "no path of a picture", error);
+    return fail_row(source, row, reason, error);
 }
 
 static mr_status read_picture(const source *source, const row *row, source_bytes *bytes, bool *has_picture,
@@ -264,11 +290,43 @@ static mr_status is_list(source *source, const list *list, bool *result, mr_erro
         if (status == MR_CANCELLED) status = MR_OK;
         columns = &first.columns;
     }
-    const char *next = usual_paths;
-    *result = false;
-    for (mr_string name; list_next(&next, &name);) *result |= names_find(&columns->names, name) >= 0;
+    *result = columns_find_usual(columns, usual_paths) >= 0;
     table_deinit(&first);
     return status;
+}
+
+/* Columns that are something else than a feature of their name; and the features. */
+static mr_status declare(source *source, list *list, mr_error *error)
+{
+    column *columns = list->table.columns.items;
+    columns[list->path].is_taken = true;
+    if (list->label >= 0) columns[list->label].is_taken = true;
+    if (list->split >= 0) columns[list->split].is_taken = true;
+    for (int32_t i = 0; i < list->target_count; i++) columns[list->targets[i]].is_taken = true;
+    MR_TRY(source_declare(source, "image/filename", error));
+    if (list->label >= 0) MR_TRY(source_declare(source, "image/class/label", error));
+    if (list->label >= 0) MR_TRY(source_declare(source, "image/class/text", error));
+    if (list->target_count > 0) MR_TRY(source_declare(source, "image/target", error));
+    return table_report(&list->table, source, error);
+}
+
+/* Lists the rows of a list that is one. */
+static mr_status open_list(source *source, list *list, mr_error *error)
+{
+    source->has_pictures = true;
+    MR_TRY(source_set_kind(source, list->table.is_json ? INPUT_LIST_JSON : INPUT_LIST_CSV, error));
+    MR_TRY(find_folder(source, list, error));
+    source->folder = list->folder;
+    if (!list->table.is_json) MR_TRY(choose_columns(source, list, true, error));
+    MR_TRY(table_scan(&list->table, take_row, &(listing){source, list}, error));
+    /* Without columns there is no good row: each says what is wrong with it. */
+    if (list->table.columns.count == 0) return set_labels(source, list, error);
+    MR_TRY(choose_columns(source, list, true, error));
+    MR_TRY(declare(source, list, error));
+    source->facts_hash = columns_hash(&list->table.columns, source->facts_hash);
+    for (int32_t i = 0; i < list->target_count; i++)
+        source->facts_hash = plan_hash(source->facts_hash, &list->targets[i], sizeof(int32_t));
+    return set_labels(source, list, error);
 }
 
 mr_status source_list_open(source *source, mr_error *error)
@@ -278,31 +336,13 @@ mr_status source_list_open(source *source, mr_error *error)
     if (!list) return mr_fail_memory(error, sizeof(*list));
     source->detail = list;
     source->functions = &functions;
-    list->label = -1;
+    list->path = list->label = list->split = -1;
     MR_TRY(table_open(&list->table, source->input, source->in, error));
     bool has_paths;
     MR_TRY(is_list(source, list, &has_paths, error));
-    if (!has_paths) {
-        deinit(source);
-        source->functions = nullptr;
-        source->format = FORMAT_TABLE;
-        return source_table_open(source, error);
-    }
-    source->has_pictures = true;
-    MR_TRY(find_folder(source, list, error));
-    source->folder = list->folder;
-    if (!list->table.is_json) MR_TRY(choose_columns(source, list, error));
-    MR_TRY(table_scan(&list->table, take_row, &(listing){source, list}, error));
-    if (list->has_columns) {
-        columns *columns = &list->table.columns;
-        columns->items[list->path].is_taken = true;
-        if (list->label >= 0) columns->items[list->label].is_taken = true;
-        for (int32_t i = 0; i < list->target_count; i++) columns->items[list->targets[i]].is_taken = true;
-    }
-    source->facts_hash = columns_hash(&list->table.columns, source->facts_hash);
-    for (int32_t i = 0; i < list->target_count; i++)
-        source->facts_hash = plan_hash(source->facts_hash, &list->targets[i], sizeof(int32_t));
-    for (int32_t i = 0; i < list->table.nameless; i++)
-        MR_TRY(source_note(source, "columns without a name left out", "a cell of the first line is empty", error));
-    return set_labels(source, list, error);
+    if (has_paths) return open_list(source, list, error);
+    deinit(source);
+    source->functions = nullptr;
+    source->format = FORMAT_TABLE;
+    return source_table_open(source, error);
 }

@@ -139,22 +139,57 @@ static mr_status sort_classes(source *source, const names *names, int32_t first,
     return status;
 }
 
-/* The labels of names by the file of --labels; a number stands for its line. */
+/* The label that the file of --labels gives a name; -1: none. */
+static int64_t known_label(const source *source, const names *known, const char *name, bool by_number)
+{
+    int32_t number;
+    if (by_number && is_number(name, &number))
+        return number < source->class_count && source->classes[number] ? number : -1;
+    return names_find(known, mr_string_from(name));
+}
+
+static mr_status fail_unknown(const source *source, const char *name, uint32_t others, mr_error *error)
+{
+    char more[64] = "";
+    if (others > 0) snprintf(more, sizeof(more), " (nor are %" PRIu32 " more)", others);
+    return mr_fail(error, MR_INVALID_ARGUMENT, "%s: the class \"%s\" is not in %s%s; add it there as the last line%s",
+                   source->input, name, source->in->labels, more,
+                   source->in->append_labels ? "" : ", or let --append-labels give it the next number");
+}
+
+/* Classes that the file of --labels lacks come after its last, sorted. missing: their numbers in names */
+static mr_status append_classes(source *source, const names *names, char **missing, uint32_t count, int32_t *labels,
+                                mr_error *error)
+{
+    qsort(missing, count, sizeof(char *), compare_texts);
+    for (uint32_t i = 0; i < count; i++) {
+        labels[names_find(names, mr_string_from(missing[i]))] = source->class_count;
+        MR_TRY(source_add_class(source, missing[i], error));
+    }
+    return MR_OK;
+}
+
+/* The labels of names by the file of --labels. Names that are all numbers stand for its lines, unless it has them. */
 static mr_status look_up(source *source, const names *names, const struct names *known, int32_t *labels,
                          mr_error *error)
 {
     bool by_number = are_numbers(names) && names->count > 0 && names_find(known, mr_string_from(names->texts[0])) < 0;
+    uint32_t missing_count = 0;
+    char **missing = malloc(((size_t)names->count + 1) * sizeof(char *));
+    if (!missing) return mr_fail_memory(error, names->count * sizeof(char *));
     for (uint32_t i = 0; i < names->count; i++) {
-        int32_t number;
-        int64_t found = names_find(known, mr_string_from(names->texts[i]));
-        if (by_number && is_number(names->texts[i], &number) && number < source->class_count && source->classes[number])
-            found = number;
-        if (found < 0)
-            return mr_fail(error, MR_INVALID_ARGUMENT, "%s: the class \"%s\" is not in %s", source->input,
-                           names->texts[i], source->in->labels);
-        labels[i] = (int32_t)found;
+        int64_t label = known_label(source, known, names->texts[i], by_number);
+        labels[i] = (int32_t)label;
+        if (label < 0) missing[missing_count++] = names->texts[i];
     }
-    return MR_OK;
+    assert(missing_count <= names->count);
+    mr_status status = MR_OK;
+    if (missing_count > 0 && (by_number || !source->in->append_labels))
+        status = fail_unknown(source, missing[0], missing_count - 1, error);
+    else
+        status = append_classes(source, names, missing, missing_count, labels, error);
+    free(missing);
+    return status;
 }
 
 mr_status source_set_classes(source *source, const names *found, int32_t first, int32_t **labels, mr_error *error)

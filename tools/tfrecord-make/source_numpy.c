@@ -52,6 +52,8 @@ static mr_status check_use(const source *source, array *array, mr_error *error)
             return fail_array(source, array,
                               "holds no pictures: uint8 or uint16 [row, height, width] or [row, height, width, 1…4]",
                               error);
+        if (list_has(source->in->raw, mr_string_from(array->name)))
+            return fail_array(source, array, "is that of --picture, and --raw has no effect on it", error);
         array->use = USE_PICTURE;
         return MR_OK;
     }
@@ -71,6 +73,7 @@ static mr_status add_array(source *source, arrays *arrays, const char *name, mr_
     mr_status status = array.name ? MR_OK : mr_fail_memory(error, strlen(name));
     if (status == MR_OK) status = mr_npy_open(array.file, 0, &array.npy, error);
     if (status == MR_OK) status = check_use(source, &array, error);
+    if (status == MR_OK && array.use != USE_PICTURE) status = source_declare(source, name, error);
     if (status == MR_OK && array.npy.shape.rank == 0) {
         status = source_note(source, "arrays without rows left out", name, error);
     } else if (status == MR_OK && array.npy.is_fortran) {
@@ -116,7 +119,9 @@ static mr_status open_members(source *source, arrays *arrays, const mr_zip *zip,
                 status = mr_fail(error, MR_DATA_LOSS, "%s: the array %s is there twice", source->input, name);
         if (status == MR_OK && !source_has_ending(member->name, ".npy")) {
             status = source_note(source, "members that are no .npy left out", member->name, error);
-        } else if (status == MR_OK && !is_dropped(source, name)) {
+        } else if (status == MR_OK && is_dropped(source, name)) {
+            status = source_declare(source, name, error);
+        } else if (status == MR_OK) {
             status = mr_zip_extract(arrays->file, member, &part, error);
             if (status == MR_OK) status = add_array(source, arrays, name, part, error);
         }

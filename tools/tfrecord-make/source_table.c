@@ -8,54 +8,101 @@
 #include <stdlib.h>
 #include <string.h>
 
-static mr_status take_row(void *context, table_row *row, uint64_t offset, mr_string text, const mr_error *fault,
+/* In row.label: a row that names no part, where others do. */
+static constexpr int32_t LABEL_NONE = -1, LABEL_FAULT = -2;
+
+typedef struct rows {
+    table table;
+    int32_t split; /* the column of parts; -1: none */
+} rows;
+
+typedef struct listing {
+    source *source;
+    rows *rows;
+} listing;
+
+/* A table whose cells name images may have been meant as a list. */
+static mr_status look_for_images(listing *listing, table_row *cells, mr_error *error)
+{
+    const columns *columns = &listing->rows->table.columns;
+    for (int32_t i = 0; i < columns->count; i++) {
+        mr_string text;
+        char name[64];
+        if (!table_text(&listing->rows->table, cells, i, &text) || text.size_bytes == 0) continue;
+        size_t size = text.size_bytes < sizeof(name) - 1 ? text.size_bytes : sizeof(name) - 1;
+        memcpy(name, text.data + text.size_bytes - size, size);
+        name[size] = '\0';
+        if (!source_is_picture_name(name)) continue;
+        return source_remark(listing->source, error,
+                             "warning: %s holds names of images, and is stored as text; --path-column %s stores the "
+                             "images",
+                             columns->items[i].name, columns->items[i].name);
+    }
+    return MR_OK;
+}
+
+static mr_status take_row(void *context, table_row *cells, uint64_t offset, mr_string text, const mr_error *fault,
                           mr_error *error)
 {
-    source *source = context;
+    listing *listing = context;
+    source *source = listing->source;
     char name[32];
-    snprintf(name, sizeof(name), "line %" PRIu64, row->line_number);
+    snprintf(name, sizeof(name), "line %" PRIu64, cells->line_number);
     uint64_t hash = plan_hash(0, text.data, text.size_bytes);
-    return source_add_row(source,
-                          &(struct row){.name = name,
-                                        .hash = hash,
-                                        .facts_hash = hash,
-                                        .size_bytes = text.size_bytes,
-                                        .place = offset,
-                                        .detail = (uint32_t)row->line_number,
-                                        .label = -1},
-                          error);
+    row row = {.name = name,
+               .hash = hash,
+               .facts_hash = hash,
+               .size_bytes = text.size_bytes,
+               .place = offset,
+               .detail = (uint32_t)cells->line_number,
+               .label = LABEL_NONE};
+    if (!fault) {
+        if (source->row_count == 0 && source->in->format == FORMAT_AUTO) MR_TRY(look_for_images(listing, cells, error));
+        MR_TRY(table_choose_split(&listing->rows->table, source, false, &listing->rows->split, error));
+        MR_TRY(table_split(&listing->rows->table, cells, listing->rows->split, source, &row.split, error));
+    }
+    return source_add_row(source, &row, error);
 }
 
 static mr_status add_features(const source *source, const row *row, const picture_facts *facts, const features *to,
                               mr_error *error)
 {
-    const table *table = source->detail;
+    const rows *rows = source->detail;
     table_row cells = {0};
-    mr_status status = table_read(table, row->place, row->detail, &cells, error);
-    if (status == MR_OK) status = table_put_all(table, &cells, to, error);
+    mr_status status = table_read(&rows->table, row->place, row->detail, &cells, error);
+    if (status == MR_OK && row->label == LABEL_FAULT)
+        status = mr_fail(error, MR_INVALID_ARGUMENT, "%s: line %u: names no part in the column %s", source->input,
+                         row->detail, rows->table.columns.items[rows->split].name);
+    if (status == MR_OK) status = table_put_all(&rows->table, &cells, to, error);
     table_row_deinit(&cells);
     return status;
 }
 
 static void deinit(source *source)
 {
-    table_deinit(source->detail);
-    free(source->detail);
+    rows *rows = source->detail;
+    table_deinit(&rows->table);
+    free(rows);
 }
 
 mr_status source_table_open(source *source, mr_error *error)
 {
     static const source_functions functions = {.add_features = add_features, .deinit = deinit};
-    table *table = calloc(1, sizeof(*table));
-    if (!table) return mr_fail_memory(error, sizeof(*table));
-    source->detail = table;
+    rows *rows = calloc(1, sizeof(*rows));
+    if (!rows) return mr_fail_memory(error, sizeof(*rows));
+    rows->split = -1;
+    source->detail = rows;
     source->functions = &functions;
     source->row_noun = "row";
     source->names_are_places = true;
+    table *table = &rows->table;
     MR_TRY(table_open(table, source->input, source->in, error));
-    MR_TRY(table_scan(table, take_row, source, error));
+    MR_TRY(source_set_kind(source, table->is_json ? INPUT_TABLE_JSON : INPUT_TABLE_CSV, error));
+    MR_TRY(table_scan(table, take_row, &(listing){source, rows}, error));
+    MR_TRY(table_choose_split(table, source, true, &rows->split, error));
+    if (rows->split >= 0) table->columns.items[rows->split].is_taken = true;
+    for (int64_t i = 0; i < source->row_count && rows->split >= 0; i++)
+        if (source->rows[i].split == 0) source->rows[i].label = LABEL_FAULT;
     source->facts_hash = columns_hash(&table->columns, source->facts_hash);
-    for (int32_t i = 0; i < table->nameless; i++)
-        MR_TRY(source_note(source, "columns without a name left out", "a cell of the first line is empty", error));
-    return MR_OK;
+    return table_report(table, source, error);
 }

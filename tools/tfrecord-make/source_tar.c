@@ -1,11 +1,13 @@
-/* Archives as webdataset has them: members that follow one another and share a name up to the first dot of its last part
- * ("a/0001.jpg", "a/0001.cls", "a/0001.json") are one sample. Nothing is unpacked: a row knows where its first member
- * begins, and walks the headers from there. */
+/* Archives as webdataset has them: members that share a name up to the first dot of its last part ("a/0001.jpg",
+ * "a/0001.cls", "a/0001.json") are one sample. Mostly they follow one another, but an archive may also hold all images and
+ * then all labels. Nothing is unpacked: a row knows where each run of its members begins, and walks the headers from there.
+ * In archives that were concatenated into one file, the same name is another sample in each. */
 #include "tools/tfrecord-make/columns.h"
 #include "tools/tfrecord-make/make.h"
 
 #include "records/file.h"
 
+#include <assert.h>
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
@@ -20,6 +22,7 @@
 static constexpr int32_t OPEN_MAX_FILES = 256;
 static constexpr uint64_t LABEL_BYTES_MAX = 4096, JSON_BYTES_MAX = (uint64_t)16 << 20;
 static constexpr uint64_t MEMBER_BYTES_MAX = (uint64_t)1 << 30;
+static constexpr size_t KEY_BYTES = 256;
 static constexpr int32_t LABEL_NONE = -1, LABEL_FAULT = -2;
 
 typedef struct archive {
@@ -27,9 +30,17 @@ typedef struct archive {
     mr_input_file *file; /* owned; null: opened when it is read */
 } archive;
 
+/* Members of a sample that follow one another. */
+typedef struct piece {
+    uint64_t offset; /* of the first one's header */
+    uint32_t next;   /* one more than the number of the piece where the sample goes on; 0: nowhere */
+} piece;
+
 typedef struct archives {
     archive *items; /* owned */
     int32_t count;
+    piece *pieces; /* owned; row.place is the number of the first */
+    uint32_t piece_count;
     columns fields; /* of the .json members */
     names labels;   /* while listing */
 } archives;
@@ -55,43 +66,118 @@ static mr_status read_member(const mr_input_file *file, const mr_tar_member *mem
 {
     size_t done;
     if (member->size_bytes > size_max)
-        return mr_fail(error, MR_RESOURCE_EXHAUSTED, "%s: %s has more than %" PRIu64 " bytes", mr_input_file_name(file),
-                       member->name, size_max);
+        return mr_fail(error, MR_RESOURCE_EXHAUSTED, "%s has more than %" PRIu64 " bytes", member->name, size_max);
     MR_TRY(source_bytes_reserve(bytes, (size_t)member->size_bytes + 1, error));
     MR_TRY(mr_input_file_read(file, member->offset, bytes->data, (size_t)member->size_bytes, &done, error));
-    if (done != member->size_bytes)
-        return mr_fail(error, MR_DATA_LOSS, "%s: %s is cut short", mr_input_file_name(file), member->name);
+    if (done != member->size_bytes) return mr_fail(error, MR_DATA_LOSS, "%s is cut short", member->name);
     bytes->size_bytes = done;
     return MR_OK;
 }
 
 /* ---- Listing ---- */
 
+/* A sample of the archive that is being listed. */
+typedef struct gathered {
+    int64_t row;
+    uint32_t piece; /* the last */
+    bool has_image;
+} gathered;
+
 typedef struct listing {
     source *source;
     archives *archives;
     const mr_input_file *file;
     int32_t archive;
-    row row; /* of the sample that is being gathered; name null: none */
-    char *name;
-    size_t name_capacity;
+    uint32_t part;      /* member.archive, where several are in the file */
+    names keys;         /* of the samples of that archive */
+    gathered *gathered; /* owned; by the numbers of keys */
+    int64_t current;    /* the number of the key of the last member; -1: none */
     source_bytes bytes;
 } listing;
 
-static mr_status finish_sample(listing *listing, mr_error *error)
+static mr_status add_piece(archives *archives, uint64_t offset, mr_error *error)
 {
-    if (!listing->row.name) return MR_OK;
-    mr_status status = source_add_row(listing->source, &listing->row, error);
-    listing->row.name = nullptr;
-    return status;
+    uint32_t count = archives->piece_count;
+    if (count == UINT32_MAX - 1) return mr_fail(error, MR_RESOURCE_EXHAUSTED, "too many samples");
+    if ((count & (count - 1)) == 0) {
+        size_t size = (count ? 2 * (size_t)count : 1) * sizeof(piece);
+        piece *grown = realloc(archives->pieces, size);
+        if (!grown) return mr_fail_memory(error, size);
+        archives->pieces = grown;
+    }
+    archives->pieces[archives->piece_count++] = (piece){.offset = offset};
+    return MR_OK;
+}
+
+/* A sample whose key is new. */
+static mr_status begin_sample(listing *listing, uint32_t number, const mr_tar_member *member, mr_error *error)
+{
+    if ((number & (number - 1)) == 0) {
+        size_t size = (number ? 2 * (size_t)number : 1) * sizeof(gathered);
+        gathered *grown = realloc(listing->gathered, size);
+        if (!grown) return mr_fail_memory(error, size);
+        listing->gathered = grown;
+    }
+    MR_TRY(add_piece(listing->archives, member->header_offset, error));
+    uint32_t piece = listing->archives->piece_count - 1;
+    listing->gathered[number] = (gathered){.row = listing->source->row_count, .piece = piece};
+    return source_add_row(listing->source,
+                          &(row){.name = listing->keys.texts[number],
+                                 .modified_ns = mr_input_file_modified_ns(listing->file),
+                                 .place = piece,
+                                 .detail = (uint32_t)listing->archive,
+                                 .label = LABEL_NONE},
+                          error);
+}
+
+/* A sample that goes on behind members of others. */
+static mr_status continue_sample(listing *listing, gathered *gathered, const mr_tar_member *member, mr_error *error)
+{
+    archives *archives = listing->archives;
+    const row *row = &listing->source->rows[gathered->row];
+    if (row->place == gathered->piece)
+        MR_TRY(source_note(listing->source,
+                           "sample has members that do not follow one another, and was gathered|"
+                           "samples have members that do not follow one another, and were gathered",
+                           row->name, error));
+    MR_TRY(add_piece(archives, member->header_offset, error));
+    assert(gathered->piece < archives->piece_count - 1 && archives->pieces[gathered->piece].next == 0);
+    archives->pieces[gathered->piece].next = archives->piece_count;
+    gathered->piece = archives->piece_count - 1;
+    return MR_OK;
+}
+
+/* Another archive begins, in another file or in this one. */
+static void reset_keys(listing *listing, uint32_t part)
+{
+    names_deinit(&listing->keys);
+    listing->current = -1;
+    listing->part = part;
+}
+
+static mr_status find_sample(listing *listing, mr_string key, const mr_tar_member *member, mr_error *error)
+{
+    if (member->archive != listing->part) reset_keys(listing, member->archive);
+    if (listing->current >= 0 && mr_string_equal(mr_string_from(listing->keys.texts[listing->current]), key))
+        return MR_OK;
+    uint32_t number, before = listing->keys.count;
+    MR_TRY(names_add(&listing->keys, key, &number, error));
+    assert(number <= before);
+    listing->current = number;
+    return number == before ? begin_sample(listing, number, member, error)
+                            : continue_sample(listing, &listing->gathered[number], member, error);
 }
 
 static mr_status learn_field(void *context, mr_string name, const json_t *value, mr_error *error)
 {
-    columns *fields = context;
+    listing *listing = context;
+    columns *fields = &listing->archives->fields;
     int32_t index;
+    bool is_text = json_is_string(value);
+    mr_string text = {is_text ? json_string_value(value) : nullptr, is_text ? json_string_length(value) : 0};
     MR_TRY(columns_add(fields, name, &index, error));
-    column_widen(&fields->items[index], column_type_of_json(value));
+    column_see(&fields->items[index], column_type_of_json(value), (uint64_t)listing->gathered[listing->current].row,
+               text);
     return MR_OK;
 }
 
@@ -110,23 +196,42 @@ static mr_status learn_member(listing *listing, const mr_tar_member *member, con
 {
     mr_error fault = {0};
     source_bytes *bytes = &listing->bytes;
+    row *row = &listing->source->rows[listing->gathered[listing->current].row];
     bool is_label = strcasecmp(ending, "cls") == 0, is_json = strcasecmp(ending, "json") == 0;
     if (!is_label && !is_json) return MR_OK;
     mr_status status = read_member(listing->file, member, is_label ? LABEL_BYTES_MAX : JSON_BYTES_MAX, bytes, &fault);
     if (is_label) {
         mr_string text = status == MR_OK ? trimmed(bytes) : (mr_string){0};
         uint32_t number;
-        listing->row.label = LABEL_FAULT;
+        row->label = LABEL_FAULT;
         if (text.size_bytes == 0 || memchr(text.data, '\0', text.size_bytes)) return MR_OK;
         MR_TRY(names_add(&listing->archives->labels, text, &number, error));
-        listing->row.label = (int32_t)number;
+        row->label = (int32_t)number;
     } else if (status == MR_OK) {
         json_t *object = json_object_from(bytes->data, bytes->size_bytes, &fault);
-        if (object) status = json_each_field(object, learn_field, &listing->archives->fields, &fault);
+        if (object) status = json_each_field(object, learn_field, listing, &fault);
         json_decref(object);
-        if (status == MR_RESOURCE_EXHAUSTED) return mr_fail(error, status, "%s", fault.message);
+        if (status == MR_RESOURCE_EXHAUSTED)
+            return mr_fail(error, status, "%s: %s: %s", mr_input_file_name(listing->file), member->name, fault.message);
     }
     return MR_OK;
+}
+
+/* A feature's name from an ending. False: too long. */
+static bool lower(const char *ending, char *key, size_t size_bytes)
+{
+    size_t length = strlen(ending);
+    if (length >= size_bytes) return false;
+    for (size_t i = 0; i <= length; i++) key[i] = (char)tolower((unsigned char)ending[i]);
+    return true;
+}
+
+/* Members become features that are named after their endings. */
+static mr_status declare_ending(source *source, const char *ending, mr_error *error)
+{
+    char key[KEY_BYTES];
+    if (!lower(ending, key, sizeof(key)) || strcmp(key, "cls") == 0 || strcmp(key, "json") == 0) return MR_OK;
+    return source_declare(source, key, error);
 }
 
 static mr_status list_member(listing *listing, const mr_tar_member *member, mr_error *error)
@@ -138,25 +243,13 @@ static mr_status list_member(listing *listing, const mr_tar_member *member, mr_e
         return source_note(source, "members that are no files left out", member->name, error);
     size_t size = sample_size(member->name, &ending);
     if (size == 0) return source_note(source, "members without name and ending left out", member->name, error);
-    bool is_same = listing->row.name && strncmp(listing->name, member->name, size) == 0 && !listing->name[size];
-    if (!is_same) {
-        MR_TRY(finish_sample(listing, error));
-        if (size >= listing->name_capacity) {
-            char *grown = realloc(listing->name, 2 * size + 64);
-            if (!grown) return mr_fail_memory(error, 2 * size);
-            listing->name = grown;
-            listing->name_capacity = 2 * size + 64;
-        }
-        memcpy(listing->name, member->name, size);
-        listing->name[size] = '\0';
-        listing->row = (row){.name = listing->name,
-                             .modified_ns = mr_input_file_modified_ns(listing->file),
-                             .place = member->header_offset,
-                             .detail = (uint32_t)listing->archive,
-                             .label = LABEL_NONE};
-    }
-    listing->row.size_bytes += member->size_bytes;
-    if (is_picture_ending(ending)) source->has_pictures = true;
+    MR_TRY(find_sample(listing, (mr_string){member->name, size}, member, error));
+    gathered *gathered = &listing->gathered[listing->current];
+    source->rows[gathered->row].size_bytes += member->size_bytes;
+    source->size_bytes += member->size_bytes;
+    bool is_image = is_picture_ending(ending) && !gathered->has_image;
+    if (is_image) source->has_pictures = gathered->has_image = true;
+    if (!is_image) MR_TRY(declare_ending(source, ending, error));
     return learn_member(listing, member, ending, error);
 }
 
@@ -164,6 +257,7 @@ static mr_status list_archive(listing *listing, mr_error *error)
 {
     mr_tar_reader *reader = nullptr;
     mr_tar_member member;
+    reset_keys(listing, 0);
     MR_TRY(mr_tar_reader_new(listing->file, 0, &reader, error));
     mr_status status;
     while ((status = mr_tar_reader_next(reader, &member, error)) == MR_OK) {
@@ -171,7 +265,7 @@ static mr_status list_archive(listing *listing, mr_error *error)
         if (status != MR_OK) break;
     }
     mr_tar_reader_free(reader);
-    return status == MR_OUT_OF_RANGE ? finish_sample(listing, error) : status;
+    return status == MR_OUT_OF_RANGE ? MR_OK : status;
 }
 
 /* ---- Reading ---- */
@@ -180,9 +274,20 @@ typedef struct sample {
     const source *source;
     const row *row;
     const mr_input_file *file;
-    mr_tar_reader *reader;
-    mr_input_file *own; /* owned */
+    mr_tar_reader *reader; /* owned */
+    uint32_t piece;        /* that it walks over */
+    mr_input_file *own;    /* owned */
 } sample;
+
+static mr_status open_piece(sample *sample, uint32_t piece, mr_error *error)
+{
+    const archives *archives = sample->source->detail;
+    assert(piece < archives->piece_count);
+    mr_tar_reader_free(sample->reader);
+    sample->reader = nullptr;
+    sample->piece = piece;
+    return mr_tar_reader_new(sample->file, archives->pieces[piece].offset, &sample->reader, error);
+}
 
 static mr_status open_sample(const source *source, const row *row, sample *sample, mr_error *error)
 {
@@ -193,7 +298,7 @@ static mr_status open_sample(const source *source, const row *row, sample *sampl
         MR_TRY(mr_input_file_open(archive->path, false, &sample->own, error));
         sample->file = sample->own;
     }
-    mr_status status = mr_tar_reader_new(sample->file, row->place, &sample->reader, error);
+    mr_status status = open_piece(sample, (uint32_t)row->place, error);
     if (status != MR_OK) mr_input_file_free(sample->own);
     return status;
 }
@@ -201,12 +306,17 @@ static mr_status open_sample(const source *source, const row *row, sample *sampl
 /* The next member of the sample; MR_OUT_OF_RANGE behind its last. */
 static mr_status next_member(sample *sample, mr_tar_member *member, const char **ending, mr_error *error)
 {
+    const archives *archives = sample->source->detail;
+    const char *key = sample->row->name;
     for (;;) {
-        MR_TRY(mr_tar_reader_next(sample->reader, member, error));
-        size_t size = member->kind == MR_TAR_FILE ? sample_size(member->name, ending) : 0;
-        if (size == 0) continue; /* listed as left out */
-        if (strncmp(sample->row->name, member->name, size) == 0 && !sample->row->name[size]) return MR_OK;
-        return MR_OUT_OF_RANGE;
+        mr_status status = mr_tar_reader_next(sample->reader, member, error);
+        if (status != MR_OK && status != MR_OUT_OF_RANGE) return status;
+        size_t size = status == MR_OK && member->kind == MR_TAR_FILE ? sample_size(member->name, ending) : 0;
+        if (status == MR_OK && member->archive == 0 && size == 0) continue; /* listed as left out */
+        if (size > 0 && member->archive == 0 && strncmp(key, member->name, size) == 0 && !key[size]) return MR_OK;
+        uint32_t next = archives->pieces[sample->piece].next;
+        if (next == 0) return mr_fail(error, MR_OUT_OF_RANGE, "the sample has ended");
+        MR_TRY(open_piece(sample, next - 1, error));
     }
 }
 
@@ -214,6 +324,12 @@ static void close_sample(sample *sample)
 {
     mr_tar_reader_free(sample->reader);
     mr_input_file_free(sample->own);
+}
+
+static const char *path_of(const source *source, const row *row)
+{
+    const archives *archives = source->detail;
+    return archives->items[row->detail].path;
 }
 
 static mr_status read_picture(const source *source, const row *row, source_bytes *bytes, bool *has_picture,
@@ -233,7 +349,7 @@ static mr_status read_picture(const source *source, const row *row, source_bytes
         }
     close_sample(&sample);
     if (status == MR_OK || status == MR_OUT_OF_RANGE) return MR_OK;
-    return mr_fail(error, status, "%s", end.message);
+    return mr_fail(error, status, "%s: %s", path_of(source, row), end.message);
 }
 
 typedef struct field_putter {
@@ -275,7 +391,8 @@ static mr_status put_array(const source_bytes *bytes, const mr_tar_member *membe
 static mr_status put_member(const archives *archives, const source_bytes *bytes, const mr_tar_member *member,
                             const char *ending, const features *to, mr_error *error)
 {
-    if (strcmp(ending, "npy") == 0) return put_array(bytes, member, ending, to, error);
+    if (strcmp(ending, "npy") == 0 || source_has_ending(ending, ".npy"))
+        return put_array(bytes, member, ending, to, error);
     if (strcmp(ending, "json") != 0) {
         put_bytes(to, ending, (mr_string){bytes->data, bytes->size_bytes});
         return MR_OK;
@@ -290,20 +407,29 @@ static mr_status put_member(const archives *archives, const source_bytes *bytes,
 static mr_status add_member(sample *sample, const mr_tar_member *member, const char *ending, bool *has_image,
                             source_bytes *bytes, const features *to, mr_error *error)
 {
-    char key[256];
-    size_t length = strlen(ending);
+    char key[KEY_BYTES];
     if (is_picture_ending(ending) && !*has_image) {
         *has_image = true;
         put_bytes(to, "image/filename", mr_string_from(member->name));
         return MR_OK;
     }
     if (strcasecmp(ending, "cls") == 0) return MR_OK;
-    if (length >= sizeof(key))
+    if (!lower(ending, key, sizeof(key)))
         return mr_fail(error, MR_INVALID_ARGUMENT, "%s: the ending is longer than a feature's name may be",
                        member->name);
-    for (size_t i = 0; i <= length; i++) key[i] = (char)tolower((unsigned char)ending[i]);
     MR_TRY(read_member(sample->file, member, MEMBER_BYTES_MAX, bytes, error));
     return put_member(sample->source->detail, bytes, member, key, to, error);
+}
+
+/* A sample has one member with an ending; of two, one would get lost. */
+static mr_status check_ending(names *endings, const mr_tar_member *member, const char *ending, mr_error *error)
+{
+    char key[KEY_BYTES];
+    uint32_t number, before = endings->count;
+    if (!lower(ending, key, sizeof(key))) return MR_OK; /* add_member refuses it */
+    MR_TRY(names_add(endings, mr_string_from(key), &number, error));
+    if (number == before) return MR_OK;
+    return mr_fail(error, MR_DATA_LOSS, "%s: its sample has a member that ends in \"%s\" already", member->name, key);
 }
 
 static mr_status add_features(const source *source, const row *row, const picture_facts *facts, const features *to,
@@ -315,6 +441,7 @@ static mr_status add_features(const source *source, const row *row, const pictur
     source_bytes bytes = {0};
     mr_error end = {0};
     bool has_image = false;
+    names endings = {0};
     if (row->label == LABEL_FAULT) {
         (void)mr_fail(error, MR_INVALID_ARGUMENT, "its .cls holds no label");
         return source_fail_row(source, row, MR_INVALID_ARGUMENT, error);
@@ -326,13 +453,15 @@ static mr_status add_features(const source *source, const row *row, const pictur
         put_bytes(to, "image/class/text", mr_string_from(source->classes[row->label]));
     mr_status status;
     while ((status = next_member(&sample, &member, &ending, &end)) == MR_OK) {
-        status = add_member(&sample, &member, ending, &has_image, &bytes, to, &end);
+        status = check_ending(&endings, &member, ending, &end);
+        if (status == MR_OK) status = add_member(&sample, &member, ending, &has_image, &bytes, to, &end);
         if (status != MR_OK) break;
     }
     close_sample(&sample);
     free(bytes.data);
+    names_deinit(&endings);
     if (status == MR_OUT_OF_RANGE) return MR_OK;
-    return mr_fail(error, status, "%s: %s", source->input, end.message);
+    return mr_fail(error, status, "%s: %s", path_of(source, row), end.message);
 }
 
 /* ---- Opening ---- */
@@ -345,6 +474,7 @@ static void deinit(source *source)
         mr_input_file_free(archives->items[i].file);
     }
     free(archives->items);
+    free(archives->pieces);
     columns_deinit(&archives->fields);
     names_deinit(&archives->labels);
     free(archives);
@@ -362,9 +492,9 @@ static mr_status add_path(archives *archives, const char *folder, const char *na
     return MR_OK;
 }
 
-static int is_archive(const struct dirent *entry)
+static int is_visible(const struct dirent *entry)
 {
-    return entry->d_name[0] != '.' && source_has_ending(entry->d_name, SOURCE_TAR_ENDINGS);
+    return entry->d_name[0] != '.';
 }
 
 static int compare_names(const struct dirent **a, const struct dirent **b)
@@ -373,17 +503,24 @@ static int compare_names(const struct dirent **a, const struct dirent **b)
 }
 
 /* The archive that was given, or those in a folder, sorted. */
-static mr_status find_archives(const source *source, archives *archives, mr_error *error)
+static mr_status find_archives(source *source, archives *archives, mr_error *error)
 {
     struct stat about;
     if (stat(source->input, &about) != 0) return mr_file_fail(error, errno, "open", source->input);
     if (!S_ISDIR(about.st_mode)) return add_path(archives, nullptr, source->input, error);
     struct dirent **entries = nullptr;
-    int count = scandir(source->input, &entries, is_archive, compare_names);
+    int count = scandir(source->input, &entries, is_visible, compare_names);
     if (count < 0) return mr_file_fail(error, errno, "read folder", source->input);
     mr_status status = MR_OK;
     for (int i = 0; i < count; i++) {
-        if (status == MR_OK) status = add_path(archives, source->input, entries[i]->d_name, error);
+        const char *name = entries[i]->d_name;
+        if (status == MR_OK && source_has_ending(name, SOURCE_TAR_ENDINGS))
+            status = add_path(archives, source->input, name, error);
+        else if (status == MR_OK)
+            status = source_note(source,
+                                 "file or directory left out, not .tar by name|"
+                                 "files and directories left out, not .tar by name",
+                                 name, error);
         free(entries[i]);
     }
     free(entries);
@@ -406,14 +543,34 @@ static mr_status list_all(source *source, archives *archives, mr_error *error)
             archive->file = nullptr;
         }
     }
-    free(listing.name);
+    names_deinit(&listing.keys);
+    free(listing.gathered);
     free(listing.bytes.data);
     return status;
 }
 
+static const char *name_row(const source *source, uint64_t row, char *text, size_t size_bytes)
+{
+    return source->rows[row].name;
+}
+
+static mr_status declare(source *source, const archives *archives, mr_error *error)
+{
+    bool has_labels = archives->labels.count > 0;
+    if (source->in->labels && !has_labels)
+        return mr_fail(error, MR_INVALID_ARGUMENT, "--labels: %s has no members .cls", source->input);
+    MR_TRY(source_declare(source, "__key__", error));
+    if (has_labels) MR_TRY(source_declare(source, "image/class/label", error));
+    if (has_labels) MR_TRY(source_declare(source, "image/class/text", error));
+    if (source->has_pictures) MR_TRY(source_declare(source, "image/filename", error));
+    MR_TRY(columns_report(&archives->fields, source, "fields of .json", name_row, error));
+    return columns_declare(&archives->fields, source, "json/", error);
+}
+
 mr_status source_tar_open(source *source, mr_error *error)
 {
-    static const source_functions functions = {.picture = read_picture, .add_features = add_features, .deinit = deinit};
+    static const source_functions functions = {
+        .picture = read_picture, .add_features = add_features, .folder = path_of, .deinit = deinit};
     archives *archives = calloc(1, sizeof(*archives));
     if (!archives) return mr_fail_memory(error, sizeof(*archives));
     source->detail = archives;
@@ -424,6 +581,7 @@ mr_status source_tar_open(source *source, mr_error *error)
     MR_TRY(find_archives(source, archives, error));
     MR_TRY(list_all(source, archives, error));
     MR_TRY(columns_check_types(&archives->fields, source->input, error));
+    MR_TRY(declare(source, archives, error));
     source->folder = source->input;
     source->facts_hash = columns_hash(&archives->fields, source->facts_hash);
     int32_t *labels = nullptr;

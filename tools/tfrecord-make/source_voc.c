@@ -1,5 +1,6 @@
 /* Pascal VOC: an .xml for each picture, in Annotations beside JPEGImages, or all in one folder. The .xml is read once for the
- * classes and once more for its record, so that boxes need no memory. Labels begin with 1; the keys are those that
+ * classes and once more for its record, so that boxes need no memory. The lists in ImageSets/Main are the parts, and say
+ * which of them there are. Labels begin with 1; the keys are those that
  * TensorFlow's Object Detection API makes of VOC. */
 #include "tools/tfrecord-make/boxes.h"
 #include "tools/tfrecord-make/make.h"
@@ -7,6 +8,7 @@
 
 #include "records/file.h"
 
+#include <assert.h>
 #include <dirent.h>
 #include <errno.h>
 #include <math.h>
@@ -15,12 +17,22 @@
 #include <string.h>
 #include <sys/stat.h>
 
-static constexpr size_t XML_SIZE_MAX = (size_t)16 << 20;
+static constexpr size_t XML_SIZE_MAX = (size_t)16 << 20, LIST_SIZE_MAX = (size_t)256 << 20;
+
+/* A name in the lists of ImageSets/Main. */
+typedef struct listed {
+    int8_t split;
+    bool is_found;
+} listed;
 
 typedef struct voc {
-    char *annotations; /* owned; the folder of the .xml */
-    names names;       /* of classes */
-    int32_t *labels;   /* owned; of each name */
+    char *annotations;   /* owned; the folder of the .xml */
+    const char *between; /* where images are in source->folder: "JPEGImages" or "" */
+    names names;         /* of classes */
+    int32_t *labels;     /* owned; of each name */
+    names lists;         /* while listing: the names in ImageSets/Main */
+    listed *listed;      /* owned; by the numbers of lists */
+    names taken;         /* while listing: images of annotations, and .xml without their ending */
 } voc;
 
 /* The .xml of a row: its name in the folder, which lives in the source's arena. */
@@ -108,14 +120,30 @@ static mr_status note_boxes(source *source, const voc_annotation *annotation, co
     return MR_OK;
 }
 
-static mr_status add_annotation(source *source, voc *voc, const char *between, const char *xml, mr_arena *arena,
-                                mr_error *error)
+/* The part that ImageSets/Main gives an annotation. False: its lists leave it out. */
+static bool take_listed(voc *voc, const char *xml, int8_t *split)
+{
+    if (voc->lists.count == 0) return true;
+    int64_t number = names_find(&voc->lists, (mr_string){xml, strlen(xml) - strlen(".xml")});
+    if (number < 0) return false;
+    *split = voc->listed[number].split;
+    return voc->listed[number].is_found = true;
+}
+
+static mr_status add_annotation(source *source, voc *voc, const char *xml, mr_arena *arena, mr_error *error)
 {
     voc_annotation annotation = {0};
+    uint32_t ignored;
     mr_error fault = {0};
     row row = {.label = -1};
     char *name = nullptr;
     struct stat about = {0};
+    MR_TRY(names_add(&voc->taken, (mr_string){xml, strlen(xml) - strlen(".xml")}, &ignored, error));
+    if (!take_listed(voc, xml, &row.split))
+        return source_note(source,
+                           "annotation in no list of ImageSets/Main left out|"
+                           "annotations in no list of ImageSets/Main left out",
+                           xml, error);
     char *kept = source_keep(source, xml, strlen(xml));
     if (!kept) return mr_fail_memory(error, strlen(xml));
     row.place = (uint64_t)(uintptr_t)kept;
@@ -125,9 +153,16 @@ static mr_status add_annotation(source *source, voc *voc, const char *between, c
         MR_TRY(names_add(&voc->names, mr_string_from(annotation.objects[i].name), &number, error));
     }
     if (status == MR_OK) MR_TRY(note_boxes(source, &annotation, xml, error));
+    if (status == MR_OK && annotation.is_latin1)
+        MR_TRY(source_note(source,
+                           "annotation is not UTF-8, and was read as Latin-1|"
+                           "annotations are not UTF-8, and were read as Latin-1",
+                           xml, error));
     /* Without a picture, or with a fault, the row is named after its .xml, and reading it says why. */
-    row.detail = status == MR_OK && find_picture(source, between, annotation.file_name, xml, &name, &about);
+    row.detail = status == MR_OK && find_picture(source, voc->between, annotation.file_name, xml, &name, &about);
     if (row.detail) {
+        const char *slash = strrchr(name, '/');
+        MR_TRY(names_add(&voc->taken, mr_string_from(slash ? slash + 1 : name), &ignored, error));
         mr_file_stamp stamp = mr_file_stamp_from(&about);
         row.size_bytes = stamp.size_bytes;
         row.modified_ns = stamp.modified_ns;
@@ -138,9 +173,9 @@ static mr_status add_annotation(source *source, voc *voc, const char *between, c
     return status;
 }
 
-static int is_xml(const struct dirent *entry)
+static int is_visible(const struct dirent *entry)
 {
-    return entry->d_name[0] != '.' && source_has_ending(entry->d_name, ".xml");
+    return entry->d_name[0] != '.';
 }
 
 static int compare_names(const struct dirent **a, const struct dirent **b)
@@ -148,20 +183,190 @@ static int compare_names(const struct dirent **a, const struct dirent **b)
     return strcmp((*a)->d_name, (*b)->d_name);
 }
 
-static mr_status list_folder(source *source, voc *voc, const char *between, mr_error *error)
+/* Calls take with the names in a directory, sorted. */
+static mr_status each_entry(source *source, const char *path,
+                            mr_status (*take)(struct source *, const char *, mr_arena *, mr_error *), mr_error *error)
 {
     struct dirent **entries = nullptr;
     mr_arena arena = {0};
-    int count = scandir(voc->annotations, &entries, is_xml, compare_names);
-    if (count < 0) return mr_file_fail(error, errno, "read folder", voc->annotations);
+    int count = scandir(path, &entries, is_visible, compare_names);
+    if (count < 0) return mr_file_fail(error, errno, "read folder", path);
     mr_status status = MR_OK;
     for (int i = 0; i < count; i++) {
         mr_arena_reset(&arena);
-        if (status == MR_OK) status = add_annotation(source, voc, between, entries[i]->d_name, &arena, error);
+        if (status == MR_OK) status = take(source, entries[i]->d_name, &arena, error);
         free(entries[i]);
     }
     free(entries);
     mr_arena_deinit(&arena);
+    return status;
+}
+
+static mr_status take_entry(source *source, const char *name, mr_arena *arena, mr_error *error)
+{
+    voc *voc = source->detail;
+    if (source_has_ending(name, ".xml")) return add_annotation(source, voc, name, arena, error);
+    bool is_flat = !*voc->between && !source->in->images;
+    if (is_flat && source_is_picture_name(name)) return MR_OK;
+    return source_note(source,
+                       "file or directory left out, not .xml by name|files and directories left out, not .xml by name",
+                       name, error);
+}
+
+/* Images that no annotation is about. */
+static mr_status take_rest(source *source, const char *name, mr_arena *arena, mr_error *error)
+{
+    const voc *voc = source->detail;
+    const char *dot = strrchr(name, '.');
+    if (!source_is_picture_name(name) || names_find(&voc->taken, mr_string_from(name)) >= 0) return MR_OK;
+    if (names_find(&voc->taken, (mr_string){name, (size_t)(dot - name)}) >= 0) return MR_OK;
+    return source_note(source, "image without an .xml left out|images without an .xml left out", name, error);
+}
+
+/* ---- ImageSets/Main: the parts ---- */
+
+/* Whether lines end in " 1", " 0" or " -1": then they say which images show a class, and are no part. */
+static bool is_of_class(const char *text)
+{
+    bool has_lines = false;
+    while (*text) {
+        size_t size = strcspn(text, "\r\n"), end = size;
+        while (end > 0 && (text[end - 1] == ' ' || text[end - 1] == '\t')) end--;
+        bool is_flag = end > 2 && (text[end - 1] == '1' || text[end - 1] == '0');
+        size_t begin = end - 1 - (end > 2 && text[end - 2] == '-');
+        if (end > 0 && (!is_flag || (text[begin - 1] != ' ' && text[begin - 1] != '\t'))) return false;
+        has_lines |= end > 0;
+        text += size;
+        text += strspn(text, "\r\n");
+    }
+    return has_lines;
+}
+
+/* The name of an annotation in a line: without blanks, directory and the ending of an image. */
+static mr_string name_in_line(const char *line, size_t size)
+{
+    char ending[8] = "";
+    while (size > 0 && (*line == ' ' || *line == '\t')) line++, size--;
+    while (size > 0 && (line[size - 1] == ' ' || line[size - 1] == '\t')) size--;
+    const char *slash = size ? memrchr(line, '/', size) : nullptr;
+    if (slash) size -= (size_t)(slash + 1 - line), line = slash + 1;
+    const char *dot = size ? memrchr(line, '.', size) : nullptr;
+    size_t length = dot ? size - (size_t)(dot - line) : 0;
+    if (length > 0 && length < sizeof(ending)) {
+        memcpy(ending, dot, length);
+        if (source_is_picture_name(ending)) size -= length;
+    }
+    return (mr_string){line, size};
+}
+
+static mr_status add_list(source *source, voc *voc, const char *file, const char *text, mr_error *error)
+{
+    int8_t split = 0;
+    mr_string part = {file, strlen(file) - strlen(".txt")};
+    for (size_t size; *text; text += size + strspn(text + size, "\r\n")) {
+        uint32_t number, before = voc->lists.count;
+        size = strcspn(text, "\r\n");
+        mr_string name = name_in_line(text, size);
+        if (name.size_bytes == 0) continue;
+        if (split == 0) MR_TRY(source_find_split(source, part, &split, error));
+        if (split == 0)
+            return mr_fail(error, MR_INVALID_ARGUMENT, "%s/ImageSets/Main/%s: \"%.*s\" cannot be the name of a part",
+                           source->input, file, (int)part.size_bytes, part.data);
+        MR_TRY(names_add(&voc->lists, name, &number, error));
+        if (number < before && voc->listed[number].split != split)
+            return mr_fail(error, MR_DATA_LOSS,
+                           "%s/ImageSets/Main/%s: \"%.*s\" is also in %s.txt, and belongs in one part; --split makes "
+                           "parts without these lists",
+                           source->input, file, (int)name.size_bytes, name.data,
+                           source->splits[voc->listed[number].split - 1]);
+        if (number < before) continue;
+        if ((before & (before - 1)) == 0) {
+            size_t room = (before ? 2 * (size_t)before : 1) * sizeof(listed);
+            listed *grown = realloc(voc->listed, room);
+            if (!grown) return mr_fail_memory(error, room);
+            voc->listed = grown;
+        }
+        assert(number == before);
+        voc->listed[number] = (listed){split, false};
+    }
+    return MR_OK;
+}
+
+static bool is_file_of(const char *folder, const char *name)
+{
+    char *path = nullptr;
+    struct stat about;
+    bool found = asprintf(&path, "%s/%s", folder, name) >= 0 && stat(path, &about) == 0 && S_ISREG(about.st_mode);
+    free(path);
+    return found;
+}
+
+static mr_status take_list(source *source, const char *name, mr_arena *arena, mr_error *error)
+{
+    voc *voc = source->detail;
+    char *folder = nullptr, *path = nullptr, *text = nullptr;
+    size_t size;
+    if (!source_has_ending(name, ".txt")) return MR_OK;
+    if (asprintf(&folder, "%s/ImageSets/Main", source->input) < 0) return mr_fail_memory(error, strlen(name));
+    /* trainval is both of train and val. */
+    bool is_sum =
+        strcmp(name, "trainval.txt") == 0 && (is_file_of(folder, "train.txt") || is_file_of(folder, "val.txt"));
+    mr_status status = MR_OK;
+    if (!is_sum && asprintf(&path, "%s/%s", folder, name) < 0) status = mr_fail_memory(error, strlen(name));
+    if (status == MR_OK && path) status = mr_file_read_whole(path, LIST_SIZE_MAX, &text, &size, error);
+    if (status == MR_OK && text && memchr(text, '\0', size))
+        status = mr_fail(error, MR_DATA_LOSS, "%s: holds NUL; is it text?", path);
+    if (status == MR_OK && text && !is_of_class(text)) status = add_list(source, voc, name, text, error);
+    free(text);
+    free(path);
+    free(folder);
+    return status;
+}
+
+static mr_status read_lists(source *source, mr_error *error)
+{
+    char *folder = nullptr;
+    struct stat about;
+    if (asprintf(&folder, "%s/ImageSets/Main", source->input) < 0) return mr_fail_memory(error, strlen(source->input));
+    bool is_there = stat(folder, &about) == 0 && S_ISDIR(about.st_mode);
+    mr_status status = MR_OK;
+    if (is_there && source_takes_splits(source))
+        status = each_entry(source, folder, take_list, error);
+    else if (is_there)
+        status =
+            source_remark(source, error, "the lists of ImageSets/Main are not used: the parts are those of --split");
+    free(folder);
+    return status;
+}
+
+/* Names in lists that no .xml has become rows, which say so when they are read. */
+static mr_status add_missing(source *source, voc *voc, mr_error *error)
+{
+    for (uint32_t i = 0; i < voc->lists.count; i++) {
+        char *name = nullptr;
+        if (voc->listed[i].is_found) continue;
+        if (asprintf(&name, "%s.xml", voc->lists.texts[i]) < 0) return mr_fail_memory(error, 1);
+        const char *kept = source_keep(source, name, strlen(name));
+        free(name);
+        if (!kept) return mr_fail_memory(error, 1);
+        row row = {.name = kept, .place = (uint64_t)(uintptr_t)kept, .label = -1, .split = voc->listed[i].split};
+        MR_TRY(source_add_row(source, &row, error));
+    }
+    return MR_OK;
+}
+
+static mr_status list_all(source *source, voc *voc, mr_error *error)
+{
+    char *images = nullptr;
+    MR_TRY(read_lists(source, error));
+    MR_TRY(each_entry(source, voc->annotations, take_entry, error));
+    MR_TRY(add_missing(source, voc, error));
+    if (asprintf(&images, "%s%s%s", source->folder, *voc->between ? "/" : "", voc->between) < 0)
+        return mr_fail_memory(error, strlen(source->folder));
+    struct stat about;
+    mr_status status = stat(images, &about) == 0 ? each_entry(source, images, take_rest, error) : MR_OK;
+    free(images);
+    names_deinit(&voc->taken);
     return status;
 }
 
@@ -238,7 +443,10 @@ static void deinit(source *source)
 {
     voc *voc = source->detail;
     names_deinit(&voc->names);
+    names_deinit(&voc->lists);
+    names_deinit(&voc->taken);
     free(voc->annotations);
+    free(voc->listed);
     free(voc->labels);
     free(voc);
 }
@@ -246,6 +454,8 @@ static void deinit(source *source)
 mr_status source_voc_open(source *source, mr_error *error)
 {
     static const source_functions functions = {.picture = read_picture, .add_features = add_features, .deinit = deinit};
+    static const char *const keys[] = {"image/filename", "image/source_id", "image/object/difficult",
+                                       "image/object/truncated", "image/object/view"};
     voc *voc = calloc(1, sizeof(*voc));
     if (!voc) return mr_fail_memory(error, sizeof(*voc));
     source->detail = voc;
@@ -256,17 +466,17 @@ mr_status source_voc_open(source *source, mr_error *error)
         voc->annotations = nullptr;
         return mr_fail_memory(error, strlen(source->input));
     }
-    const char *between = "JPEGImages";
+    voc->between = "JPEGImages";
     if (stat(voc->annotations, &about) != 0) {
         voc->annotations[strlen(source->input)] = '\0';
-        between = "";
+        voc->between = "";
     }
     source->folder = source->input;
     if (source->in->images) {
         source->folder = source->in->images;
-        between = "";
+        voc->between = "";
     }
-    MR_TRY(list_folder(source, voc, between, error));
+    MR_TRY(list_all(source, voc, error));
     if (source->row_count == 0)
         return mr_fail(error, MR_NOT_FOUND, "%s: no .xml of Pascal VOC in it or in its Annotations", source->input);
     MR_TRY(source_set_classes(source, &voc->names, 1, &voc->labels, error));
@@ -274,5 +484,7 @@ mr_status source_voc_open(source *source, mr_error *error)
         const char *name = source->classes[i] ? source->classes[i] : "";
         source->facts_hash = plan_hash(source->facts_hash, name, strlen(name));
     }
+    MR_TRY(boxes_declare(source, error));
+    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) MR_TRY(source_declare(source, keys[i], error));
     return MR_OK;
 }

@@ -4,6 +4,7 @@
 #include "tools/tfrecord-make/make.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -52,38 +53,40 @@ static bool looks_like_values(const mr_csv_row *row)
     return false;
 }
 
+/* The names of the columns are those of --columns, or in the row behind those of --skip-rows. */
 static mr_status read_header(table *table, mr_error *error)
 {
+    const source_options *in = table->columns.in;
     mr_csv_reader *reader = nullptr;
-    const mr_csv_row *row;
+    const mr_csv_row *row = nullptr;
     MR_TRY(mr_csv_reader_new(table->file, table->separator, &reader, error));
-    mr_status status = mr_csv_reader_next(reader, &row, error);
+    mr_status status = MR_OK;
+    uint64_t rows = in->skip_rows + (in->columns ? 0 : 1);
+    for (uint64_t i = 0; i < rows && status == MR_OK; i++) status = mr_csv_reader_next(reader, &row, error);
     if (status == MR_OUT_OF_RANGE)
         status = mr_fail(error, MR_NOT_FOUND, "%s: holds no rows", mr_input_file_name(table->file));
-    else if (status == MR_OK && looks_like_values(row))
+    if (status == MR_OK && row) table->first = mr_csv_reader_offset(reader) + mr_csv_reader_text(reader).size_bytes;
+    if (status == MR_OK && !in->columns && looks_like_values(row))
         status = mr_fail(error, MR_INVALID_ARGUMENT,
-                         "%s: the first row names no columns, it holds values; give their names with --columns A,B,…",
-                         mr_input_file_name(table->file));
-    for (int32_t i = 0; status == MR_OK && i < row->count; i++) status = add_cell(table, row->cells[i], error);
-    if (status == MR_OK) {
-        table->first = mr_csv_reader_offset(reader) + mr_csv_reader_text(reader).size_bytes;
-        table->first_line = mr_csv_reader_line(reader) + 1;
-    }
+                         "%s: line %" PRIu64 " holds values, not names of columns; --columns A,B,… names them, and "
+                         "--skip-rows %" PRIu64 " beside it leaves out this line if it is a header of numbers",
+                         mr_input_file_name(table->file), mr_csv_reader_line(reader), rows);
+    for (int32_t i = 0; status == MR_OK && !in->columns && i < row->count; i++)
+        status = add_cell(table, row->cells[i], error);
     mr_csv_reader_free(reader);
     return status;
 }
 
 mr_status table_open(table *table, const char *path, const source_options *in, mr_error *error)
 {
-    *table = (struct table){.columns = {.in = in}, .first_line = 1};
+    *table = (struct table){.columns = {.in = in}};
     table->is_json = source_has_ending(path, ".jsonl .ndjson .jsonl.gz .ndjson.gz");
     table->separator = in->separator ? in->separator : source_has_ending(path, ".tsv .tsv.gz") ? '\t' : ',';
     MR_TRY(mr_input_file_open(path, true, &table->file, error));
     if (table->is_json) return MR_OK;
-    if (!in->columns) return read_header(table, error);
     const char *next = in->columns;
     for (mr_string name; list_next(&next, &name);) MR_TRY(add_cell(table, name, error));
-    return MR_OK;
+    return read_header(table, error);
 }
 
 void table_deinit(table *table)
@@ -136,7 +139,11 @@ static mr_status take_value(void *context, mr_string name, const json_t *value, 
     else
         index = (int32_t)names_find(&taker->columns->names, name);
     if (index < 0) return mr_fail(error, MR_DATA_LOSS, "the file has changed since it was read first");
-    if (taker->learning) column_widen(&taker->learning->items[index], column_type_of_json(value));
+    if (taker->learning) {
+        bool is_text = json_is_string(value);
+        mr_string text = {is_text ? json_string_value(value) : nullptr, is_text ? json_string_length(value) : 0};
+        column_see(&taker->learning->items[index], column_type_of_json(value), row->line_number, text);
+    }
     if (index >= row->value_capacity) {
         int32_t capacity = 2 * index + 16;
         const json_t **grown = realloc(row->values, (size_t)capacity * sizeof(json_t *));
@@ -175,7 +182,7 @@ static mr_status scan_csv(table *table, table_take take, void *context, table_ro
             mr_string text = csv_value(table, row, i);
             if (!text.data || table->cells[i] < 0) continue;
             column *column = &table->columns.items[table->cells[i]];
-            if (column->type != COLUMN_BYTES) column_widen(column, column_type_of_text(text));
+            if (column_is_open(column)) column_see(column, column_type_of_text(text), row->line_number, text);
         }
         status = take(context, row, offset, mr_csv_reader_text(reader), is_good ? nullptr : &fault, error);
     }
@@ -399,9 +406,51 @@ mr_status table_floats(const table *table, table_row *row, int32_t column, float
         status = json_floats(value, list, error);
     else if (table->is_json || !table_text(table, row, column, &text))
         status = mr_fail(error, MR_INVALID_ARGUMENT, "there is nothing");
-    else if ((status = float_of_text(text, &number, error)) == MR_OK)
+    else if ((status = float_of_text(text, &number, error)) == MR_OK && !isfinite(number))
+        status = mr_fail(error, MR_INVALID_ARGUMENT, "\"%.*s\" is nothing to learn", (int)text.size_bytes, text.data);
+    else if (status == MR_OK)
         status = add_float(list, number, error);
     return status == MR_OK ? MR_OK : fail_column(table, row, column, status, error);
+}
+
+/* ---- Parts ---- */
+
+mr_status table_choose_split(const table *table, const source *source, bool is_last, int32_t *column, mr_error *error)
+{
+    const char *asked = source->in->split_column;
+    if (*column < 0 && source_takes_splits(source))
+        *column = asked ? columns_find(&table->columns, asked) : columns_find_usual(&table->columns, "split");
+    if (*column < 0 && asked && is_last)
+        return mr_fail(error, MR_INVALID_ARGUMENT, "--split-column: %s has no column \"%s\"", source->input, asked);
+    return MR_OK;
+}
+
+mr_status table_split(const table *table, table_row *row, int32_t column, source *source, int8_t *split,
+                      mr_error *error)
+{
+    mr_string text;
+    *split = 0;
+    return table_text(table, row, column, &text) ? source_find_split(source, text, split, error) : MR_OK;
+}
+
+/* ---- What was found ---- */
+
+static const char *name_line(const source *source, uint64_t row, char *text, size_t size_bytes)
+{
+    snprintf(text, size_bytes, "line %" PRIu64, row);
+    return text;
+}
+
+mr_status table_report(const table *table, source *source, mr_error *error)
+{
+    int32_t split = columns_find_usual(&table->columns, "split");
+    MR_TRY(columns_report(&table->columns, source, "columns", name_line, error));
+    for (int32_t i = 0; i < table->nameless; i++)
+        MR_TRY(source_note(source, "columns without a name left out", "a cell of the first line is empty", error));
+    if (split >= 0 && !table->columns.items[split].is_taken && !source_takes_splits(source))
+        MR_TRY(source_remark(source, error, "the column %s becomes a feature: the parts are those of --split",
+                             table->columns.items[split].name));
+    return columns_declare(&table->columns, source, "", error);
 }
 
 mr_status table_put_all(const table *table, table_row *row, const features *to, mr_error *error)

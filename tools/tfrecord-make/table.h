@@ -16,7 +16,7 @@ typedef struct table {
     columns columns;
     int32_t *cells; /* CSV: the column of each cell; -1: a column without a name. Owned */
     int32_t cell_count, nameless;
-    uint64_t first, first_line; /* where the first row of values begins */
+    uint64_t first; /* where the first row of values begins */
 } table;
 
 /* One row, in memory that is kept between rows; {0} is empty. */
@@ -42,11 +42,21 @@ typedef mr_status (*table_take)(void *context, table_row *row, uint64_t offset, 
                                 mr_error *error);
 mr_status table_scan(table *table, table_take take, void *context, mr_error *error);
 
+/* Remarks on the columns and declares them; when all rows are read, and columns are taken. */
+mr_status table_report(const table *table, source *source, mr_error *error);
+
+/* The column of --split-column, or the one that is called split, while *column is -1. is_last: it is an error when there is
+ * no column of --split-column. */
+mr_status table_choose_split(const table *table, const source *source, bool is_last, int32_t *column, mr_error *error);
+/* The part that a row names; 0: none, or one that cannot be. */
+mr_status table_split(const table *table, table_row *row, int32_t column, source *source, int8_t *split,
+                      mr_error *error);
+
 /* Reads the row at an offset again; line_number is for messages. Safe from any thread. */
 mr_status table_read(const table *table, uint64_t offset, uint64_t line_number, table_row *row, mr_error *error);
 /* The cell as text. False: missing, a list, or without a column. Borrowed until the next call for this row. */
 bool table_text(const table *table, table_row *row, int32_t column, mr_string *text);
-/* Adds the numbers of a cell behind those that are there. errors: missing, no number */
+/* Adds the numbers of a cell behind those that are there. errors: missing, no number, not finite */
 typedef struct float_list {
     float *values; /* owned */
     size_t count, capacity;

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 static constexpr size_t TEXT_BYTES_MAX = 4096, PATH_BYTES_MAX = 256, OBJECTS_MAX = 1 << 20;
 
@@ -119,6 +120,16 @@ static double number_of(reader *reader)
     return 0;
 }
 
+/* A number, or the words that other programs write; nothing is false. */
+static bool flag_of(reader *reader)
+{
+    static const char *const words[] = {"", "false", "no", "unspecified", "true", "yes"};
+    const char *text = trimmed(reader);
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+        if (strcasecmp(text, words[i]) == 0) return i >= 4;
+    return number_of(reader) != 0;
+}
+
 static int64_t size_of(reader *reader)
 {
     double value = number_of(reader);
@@ -134,9 +145,9 @@ static void take_object_value(reader *reader, voc_object *object, const char *wh
     else if (strcmp(what, "pose") == 0)
         set_text(reader, &object->pose);
     else if (strcmp(what, "truncated") == 0)
-        object->is_truncated = number_of(reader) != 0;
+        object->is_truncated = flag_of(reader);
     else if (strcmp(what, "difficult") == 0)
-        object->is_difficult = number_of(reader) != 0;
+        object->is_difficult = flag_of(reader);
     else if (strcmp(what, "bndbox/xmin") == 0)
         object->xmin = number_of(reader);
     else if (strcmp(what, "bndbox/ymin") == 0)
@@ -193,32 +204,79 @@ static mr_status check_objects(voc_annotation *annotation, mr_error *error)
     return MR_OK;
 }
 
+/* Names of Latin-1 and of Windows' form of it, which expat does not know. */
+static int find_encoding(void *context, const char *name, XML_Encoding *encoding)
+{
+    static const char *const names[] = {"latin1", "latin-1", "l1", "iso8859-1", "cp1252", "windows-1252"};
+    /* Of the bytes 0x80 … 0x9f in Windows' form; -1: none. */
+    static const int windows[32] = {0x20ac, -1,     0x201a, 0x0192, 0x201e, 0x2026, 0x2020, 0x2021,
+                                    0x02c6, 0x2030, 0x0160, 0x2039, 0x0152, -1,     0x017d, -1,
+                                    -1,     0x2018, 0x2019, 0x201c, 0x201d, 0x2022, 0x2013, 0x2014,
+                                    0x02dc, 0x2122, 0x0161, 0x203a, 0x0153, -1,     0x017e, 0x0178};
+    size_t i = 0, count = sizeof(names) / sizeof(names[0]);
+    while (i < count && strcasecmp(names[i], name) != 0) i++;
+    if (i == count) return XML_STATUS_ERROR;
+    for (int byte = 0; byte < 256; byte++)
+        encoding->map[byte] = i >= 4 && byte >= 0x80 && byte < 0xa0 ? windows[byte - 0x80] : byte;
+    encoding->data = nullptr;
+    encoding->convert = nullptr;
+    encoding->release = nullptr;
+    return XML_STATUS_OK;
+}
+
+/* encoding: instead of the one that the document declares; null: that one */
+static mr_status parse_as(mr_string xml, const char *encoding, reader *reader, enum XML_Error *code, mr_error *error)
+{
+    reader->parser = XML_ParserCreate(encoding);
+    if (!reader->parser) return mr_fail_memory(error, sizeof(*reader));
+    XML_SetUserData(reader->parser, reader);
+    XML_SetElementHandler(reader->parser, begin_element, end_element);
+    XML_SetCharacterDataHandler(reader->parser, take_text);
+    XML_SetStartDoctypeDeclHandler(reader->parser, refuse_type);
+    XML_SetUnknownEncodingHandler(reader->parser, find_encoding, nullptr);
+    enum XML_Status result = XML_Parse(reader->parser, xml.data, (int)xml.size_bytes, 1);
+    unsigned long line = XML_GetCurrentLineNumber(reader->parser);
+    mr_status status = reader->status;
+    *code = XML_GetErrorCode(reader->parser);
+    if (status != MR_OK)
+        (void)mr_fail(error, status, "line %lu: %s", line, reader->error.message);
+    else if (result != XML_STATUS_OK)
+        status = mr_fail(error, MR_DATA_LOSS, "line %lu: no XML: %s", line, XML_ErrorString(*code));
+    XML_ParserFree(reader->parser);
+    return status;
+}
+
+/* Whether bytes above 127 form UTF-8's sequences. */
+static bool is_utf8(mr_string text)
+{
+    for (size_t i = 0; i < text.size_bytes;) {
+        unsigned char c = (unsigned char)text.data[i++];
+        int more = c < 0x80                ? 0
+                   : c >= 0xc2 && c < 0xe0 ? 1
+                   : c >= 0xe0 && c < 0xf0 ? 2
+                   : c >= 0xf0 && c < 0xf5 ? 3
+                                           : -1;
+        if (more < 0) return false;
+        for (; more > 0; more--)
+            if (i == text.size_bytes || ((unsigned char)text.data[i++] & 0xc0) != 0x80) return false;
+    }
+    return true;
+}
+
 mr_status voc_parse(mr_string xml, mr_arena *arena, voc_annotation *annotation, mr_error *error)
 {
     *annotation = (voc_annotation){0};
     if (xml.size_bytes > INT32_MAX) return mr_fail(error, MR_DATA_LOSS, "too long to be boxes of a picture");
     reader *reader = calloc(1, sizeof(*reader));
     if (!reader) return mr_fail_memory(error, sizeof(*reader));
-    reader->arena = arena;
-    reader->annotation = annotation;
-    reader->parser = XML_ParserCreate(nullptr);
-    if (!reader->parser) {
-        free(reader);
-        return mr_fail_memory(error, sizeof(*reader));
+    *reader = (struct reader){.arena = arena, .annotation = annotation};
+    enum XML_Error code;
+    mr_status status = parse_as(xml, nullptr, reader, &code, error);
+    if (status == MR_DATA_LOSS && code == XML_ERROR_INVALID_TOKEN && !is_utf8(xml)) {
+        *annotation = (voc_annotation){.is_latin1 = true};
+        *reader = (struct reader){.arena = arena, .annotation = annotation};
+        status = parse_as(xml, "ISO-8859-1", reader, &code, error);
     }
-    XML_SetUserData(reader->parser, reader);
-    XML_SetElementHandler(reader->parser, begin_element, end_element);
-    XML_SetCharacterDataHandler(reader->parser, take_text);
-    XML_SetStartDoctypeDeclHandler(reader->parser, refuse_type);
-    enum XML_Status result = XML_Parse(reader->parser, xml.data, (int)xml.size_bytes, 1);
-    unsigned long line = XML_GetCurrentLineNumber(reader->parser);
-    mr_status status = reader->status;
-    if (status != MR_OK)
-        (void)mr_fail(error, status, "line %lu: %s", line, reader->error.message);
-    else if (result != XML_STATUS_OK)
-        status = mr_fail(error, MR_DATA_LOSS, "line %lu: no XML: %s", line,
-                         XML_ErrorString(XML_GetErrorCode(reader->parser)));
-    XML_ParserFree(reader->parser);
     free(reader);
     return status == MR_OK ? check_objects(annotation, error) : status;
 }

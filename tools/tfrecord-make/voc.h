@@ -15,6 +15,7 @@ typedef struct voc_object {
 typedef struct voc_annotation {
     const char *file_name; /* null: not said */
     int64_t width, height; /* 0: not said */
+    bool is_latin1;        /* it is not the UTF-8 that it says or leaves to be assumed, and was read as Latin-1 */
     voc_object *objects;   /* parts of objects are left out */
     size_t count, capacity;
 } voc_annotation;

@@ -45,7 +45,8 @@ static uint64_t hash_launch(void)
     return hash;
 }
 
-void worker_detect(options *options, bool *launched, uint64_t *run)
+/* The rank that a launcher gave this process. */
+static bool find_rank(int64_t *rank, int64_t *size)
 {
     /* Slurm gives SLURM_NTASKS to a batch script too, which runs once; a step's own count only to its tasks. */
     static const char *const names[][2] = {{"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
@@ -55,19 +56,27 @@ void worker_detect(options *options, bool *launched, uint64_t *run)
                                            {"PALS_RANKID", "PALS_SIZE"},
                                            {"FLUX_TASK_RANK", "FLUX_JOB_SIZE"},
                                            {"SLURM_PROCID", "SLURM_STEP_NUM_TASKS"}};
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        if (read_number(names[i][0], rank) && read_number(names[i][1], size) && *rank < *size) return true;
+    return false;
+}
+
+bool worker_has_rank(void)
+{
+    int64_t rank, size;
+    return find_rank(&rank, &size);
+}
+
+void worker_detect(options *options, bool *launched, uint64_t *run)
+{
+    int64_t rank, size;
     *launched = false;
     *run = 0;
-    if (options->worker_count > 0 || options->finish) return;
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-        int64_t rank, size;
-        if (!read_number(names[i][0], &rank) || !read_number(names[i][1], &size) || rank >= size) continue;
-        if (size == 1) return;
-        options->worker = (int32_t)rank + 1;
-        options->worker_count = (int32_t)size;
-        *launched = true;
-        *run = hash_launch();
-        return;
-    }
+    if (options->worker_count > 0 || options->finish || !find_rank(&rank, &size) || size == 1) return;
+    options->worker = (int32_t)rank + 1;
+    options->worker_count = (int32_t)size;
+    *launched = true;
+    *run = hash_launch();
 }
 
 /* ---- Waiting ---- */

@@ -1,0 +1,20 @@
+/* COCO's segmentation of an object as a mask: a picture of one channel, 1 on the object and 0 elsewhere, as TensorFlow's
+ * Object Detection API stores it in image/object/mask. */
+#ifndef MR_TOOLS_TFRECORD_MAKE_MASK_H
+#define MR_TOOLS_TFRECORD_MAKE_MASK_H
+
+#include "tools/tfrecord-make/boxes.h"
+
+#include <jansson.h>
+
+/* Fills mask[height * width], row by row, from polygons ("[[x, y, x, y, …], …]", whose union is taken) or from the runs of
+ * {"size": [height, width], "counts": […] or "text"}. A pixel belongs to a polygon as it does in COCO's own tools.
+ * errors  MR_DATA_LOSS: no segmentation, or one that cannot be, or of another size */
+mr_status mask_fill(const json_t *segmentation, int64_t width, int64_t height, uint8_t *mask, mr_error *error);
+
+/* Encodes the mask of an annotated picture as PNG for the picture of the facts: rotated and resized as that was.
+ * png  an MR_STRING scalar */
+mr_status mask_encode(uint8_t *mask, const placing *placing, const picture_facts *facts, mr_tensor *png,
+                      mr_error *error);
+
+#endif
