@@ -173,7 +173,7 @@ TEST(make_list_paths_that_lead_out_are_read_and_told)
     save_text("lists/list.csv", "path,label\n../p/0.png,a\n");
     const program_result *result = make("lists/list.csv");
     CHECK_EQ(result->exit_code, 0);
-    CHECK_CONTAINS(result->output, "1 pictures lie outside of their folder: ../p/0.png");
+    CHECK_CONTAINS(result->output, "1 image is outside of the directory of images: ../p/0.png");
     save_text("bare.csv", "0.png;a\n1.png;b\n");
     CHECK_EQ(make("--name bare --columns path,label --separator ';' --images p bare.csv")->exit_code, 0);
     CHECK_CONTAINS(records("image/filename,image/class/text"), "\"b\"");
@@ -290,10 +290,10 @@ TEST(make_coco_boxes_are_checked_and_cut)
                         "{\"image_id\": 7, \"category_id\": 3, \"bbox\": [11, 5, 11, 5]}]}");
     const program_result *result = make("--on-error skip --images p c.json");
     CHECK_EQ(result->exit_code, 0);
-    CHECK_CONTAINS(result->output, "1 boxes cut at the edge of their picture: annotations[0]");
-    CHECK_CONTAINS(result->output, "2 boxes left out, without area inside of their picture: annotations[1]");
-    CHECK_CONTAINS(result->output, "1 boxes of pictures that are not listed left out: annotations[3]");
-    CHECK_CONTAINS(result->output, "1 annotations without a box left out");
+    CHECK_CONTAINS(result->output, "1 box cut at the edge of its image: annotations[0]");
+    CHECK_CONTAINS(result->output, "2 boxes left out, without area inside of their image: annotations[1]");
+    CHECK_CONTAINS(result->output, "1 box of an image that is not listed left out: annotations[3]");
+    CHECK_CONTAINS(result->output, "1 annotation without a box left out");
     CHECK_CONTAINS(result->output, "p/1.png: its boxes are of a picture of 99 x 10, and this one has 21 x 10");
     CHECK_STR(records("image/object/*,image/source_id"),
               "{\"image/object/area\": {\"float\": [4]}, "
@@ -482,7 +482,7 @@ TEST(make_voc_takes_what_object_detection_takes)
     CHECK_CONTAINS(result->output, "v/nan.xml: line 1: annotation/object/bndbox/xmin is no number: \"nan\"");
     CHECK_CONTAINS(result->output, "v/half.xml: object 1 (x) has no whole bndbox");
     CHECK_CONTAINS(result->output, "v/cut.xml: line 1: no XML");
-    CHECK_CONTAINS(result->output, "1 boxes cut at the edge of their picture: a.xml");
+    CHECK_CONTAINS(result->output, "1 box cut at the edge of its image: a.xml");
     CHECK_STR(records("image/object/*,image/filename,image/source_id"),
               "{\"image/filename\": {\"bytes\": [\"a.png\"]}, \"image/object/bbox/xmax\": {\"float\": [1]}, "
               "\"image/object/bbox/xmin\": {\"float\": [0.25]}, \"image/object/bbox/ymax\": {\"float\": [1]}, "
@@ -565,7 +565,7 @@ TEST(make_archives_give_a_record_a_sample)
     const program_result *result = make("t");
     CHECK_EQ(result->exit_code, 0);
     CHECK_CONTAINS(result->output, "2 samples in 2 classes");
-    CHECK_CONTAINS(result->output, "1 members without name and ending left out: in/README");
+    CHECK_CONTAINS(result->output, "1 member without name and ending left out: in/README");
     CHECK_STR(records("__key__,image/class/*,image/filename,json/*,txt"),
               "{\"__key__\": {\"bytes\": [\"in/a\"]}, \"image/class/label\": {\"int64\": [0]}, \"image/class/text\": "
               "{\"bytes\": "

@@ -209,8 +209,8 @@ static mr_status report_odd(const column *column, source *source, column_place w
                          "warning: %s is bytes, since %" PRId64 " of its %" PRId64 " values %s no number; the first is "
                          "%s%s%s in %s. --types %s=float refuses such rows",
                          column->name, column->others, column->others + column->numbers,
-                         column->others == 1 ? "is" : "are", *column->odd_text ? "\"" : "", column->odd_text,
-                         *column->odd_text ? "\"" : "a text", where(source, column->odd_row, place, sizeof(place)),
+                         column->others == 1 ? "is" : "are", *column->odd_text ? "'" : "", column->odd_text,
+                         *column->odd_text ? "'" : "a text", where(source, column->odd_row, place, sizeof(place)),
                          column->name);
 }
 

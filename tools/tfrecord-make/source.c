@@ -81,7 +81,11 @@ mr_status source_note_path(source *source, const char *path, mr_error *error)
         part += *part == '/';
         leads_out = strncmp(part, "..", 2) == 0 && (part[2] == '/' || !part[2]);
     }
-    return leads_out ? source_note(source, "pictures lie outside of their folder", path, error) : MR_OK;
+    return leads_out ? source_note(
+                           source,
+                           "image is outside of the directory of images|images are outside of the directory of images",
+                           path, error)
+                     : MR_OK;
 }
 
 char *source_keep(source *source, const char *text, size_t size_bytes)

@@ -182,7 +182,8 @@ static mr_status take_box(void *context, const coco_box *given, mr_error *error)
 static mr_status take_nothing(void *context, mr_error *error)
 {
     listing *listing = context;
-    return source_note(listing->source, "annotations without a box left out", "a caption, perhaps", error);
+    return source_note(listing->source, "annotation without a box left out|annotations without a box left out",
+                       "a caption, perhaps", error);
 }
 
 /* Records hold one list of names for all objects, as TensorFlow's do. */
@@ -303,13 +304,21 @@ static mr_status check_box(source *source, coco *coco, kept_box *kept, bool *is_
         return fail_of_picture(source, coco, kept->key, error,
                                "%s: annotations[%" PRIu32 "]: %" PRIu32 " keypoints, and %zu names of them",
                                source->input, kept->order, kept->point_count, coco->name_count);
-    if (row < 0) return source_note(source, "boxes of pictures that are not listed left out", example, error);
+    if (row < 0)
+        return source_note(source,
+                           "box of an image that is not listed left out|boxes of images that are not listed left out",
+                           example, error);
     kept->key = row;
     const listed *picture = &coco->pictures[row];
     double width = picture->width ? picture->width : HUGE_VAL, height = picture->height ? picture->height : HUGE_VAL;
     *is_good = box_clip(&kept->box, width, height, &was_cut);
-    if (!*is_good) return source_note(source, "boxes left out, without area inside of their picture", example, error);
-    return was_cut ? source_note(source, "boxes cut at the edge of their picture", example, error) : MR_OK;
+    if (!*is_good)
+        return source_note(
+            source, "box left out, without area inside of its image|boxes left out, without area inside of their image",
+            example, error);
+    return was_cut ? source_note(source, "box cut at the edge of its image|boxes cut at the edge of their image",
+                                 example, error)
+                   : MR_OK;
 }
 
 /* Faults go to the rows of their pictures; those of no picture become rows of their own, so that they are counted. */

@@ -14,7 +14,7 @@
 #include <strings.h>
 #include <sys/stat.h>
 
-static const char loose[] = "pictures in no class folder left out";
+static const char loose[] = "image in no class directory left out|images in no class directory left out";
 
 /* A directory that is being read, and those that it is in. */
 typedef struct level {
@@ -86,7 +86,8 @@ static mr_status leave_out(source *source, const char *path, const char *name, m
     if (*name == '.')
         return source_note(source, "hidden file or directory left out|hidden files and directories left out", path,
                            error);
-    return source_note(source, "files left out, not .jpg or .png by name", path, error);
+    return source_note(source, "file left out, not .jpg or .png by name|files left out, not .jpg or .png by name", path,
+                       error);
 }
 
 static mr_status scan_class(const char *folder, const char *path, const level *parent, const struct stat *about,

@@ -75,7 +75,7 @@ static mr_status add_array(source *source, arrays *arrays, const char *name, mr_
     if (status == MR_OK) status = check_use(source, &array, error);
     if (status == MR_OK && array.use != USE_PICTURE) status = source_declare(source, name, error);
     if (status == MR_OK && array.npy.shape.rank == 0) {
-        status = source_note(source, "arrays without rows left out", name, error);
+        status = source_note(source, "array without rows left out|arrays without rows left out", name, error);
     } else if (status == MR_OK && array.npy.is_fortran) {
         status = mr_npy_turn(array.file, &array.npy, &array.own, error);
         if (status == MR_OK) {
@@ -118,7 +118,8 @@ static mr_status open_members(source *source, arrays *arrays, const mr_zip *zip,
             if (strcmp(arrays->items[j].name, name) == 0)
                 status = mr_fail(error, MR_DATA_LOSS, "%s: the array %s is there twice", source->input, name);
         if (status == MR_OK && !source_has_ending(member->name, ".npy")) {
-            status = source_note(source, "members that are no .npy left out", member->name, error);
+            status = source_note(source, "member that is no .npy left out|members that are no .npy left out",
+                                 member->name, error);
         } else if (status == MR_OK && is_dropped(source, name)) {
             status = source_declare(source, name, error);
         } else if (status == MR_OK) {

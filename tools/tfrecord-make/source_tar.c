@@ -240,9 +240,12 @@ static mr_status list_member(listing *listing, const mr_tar_member *member, mr_e
     source *source = listing->source;
     if (member->kind == MR_TAR_FOLDER) return MR_OK;
     if (member->kind != MR_TAR_FILE)
-        return source_note(source, "members that are no files left out", member->name, error);
+        return source_note(source, "member that is no file left out|members that are no files left out", member->name,
+                           error);
     size_t size = sample_size(member->name, &ending);
-    if (size == 0) return source_note(source, "members without name and ending left out", member->name, error);
+    if (size == 0)
+        return source_note(source, "member without name and ending left out|members without name and ending left out",
+                           member->name, error);
     MR_TRY(find_sample(listing, (mr_string){member->name, size}, member, error));
     gathered *gathered = &listing->gathered[listing->current];
     source->rows[gathered->row].size_bytes += member->size_bytes;

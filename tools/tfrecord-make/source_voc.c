@@ -113,9 +113,13 @@ static mr_status note_boxes(source *source, const voc_annotation *annotation, co
         double width = is_known ? (double)annotation->width : HUGE_VAL;
         double height = is_known ? (double)annotation->height : HUGE_VAL;
         if (!box_clip(&box, width, height, &was_cut))
-            MR_TRY(source_note(source, "boxes left out, without area inside of their picture", xml, error));
+            MR_TRY(source_note(
+                source,
+                "box left out, without area inside of its image|boxes left out, without area inside of their image",
+                xml, error));
         else if (was_cut)
-            MR_TRY(source_note(source, "boxes cut at the edge of their picture", xml, error));
+            MR_TRY(source_note(source, "box cut at the edge of its image|boxes cut at the edge of their image", xml,
+                               error));
     }
     return MR_OK;
 }

@@ -446,7 +446,8 @@ mr_status table_report(const table *table, source *source, mr_error *error)
     int32_t split = columns_find_usual(&table->columns, "split");
     MR_TRY(columns_report(&table->columns, source, "columns", name_line, error));
     for (int32_t i = 0; i < table->nameless; i++)
-        MR_TRY(source_note(source, "columns without a name left out", "a cell of the first line is empty", error));
+        MR_TRY(source_note(source, "column without a name left out|columns without a name left out",
+                           "a cell of the first line is empty", error));
     if (split >= 0 && !table->columns.items[split].is_taken && !source_takes_splits(source))
         MR_TRY(source_remark(source, error, "the column %s becomes a feature: the parts are those of --split",
                              table->columns.items[split].name));

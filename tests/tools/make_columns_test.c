@@ -1,0 +1,141 @@
+/* Columns of tfrecord-make's lists and tables: which is what, headers of numbers, types that were found, parts. */
+#include "tests/tools/make_inputs.h"
+
+TEST(make_columns_are_found_in_capitals_and_blanks)
+{
+    make_pngs("p", 2);
+    save_text("a.csv", "\xef\xbb\xbf"
+                       "Path,Label\r\np/0.png,dog\r\np/1.png,cat\r\n");
+    save_text("b.csv", " File_Name , CLASS\np/0.png,dog\np/1.png,cat\n");
+    save_text("c.jsonl",
+              "{\"Image\": \"p/0.png\", \"Class\": \"dog\"}\n{\"Image\": \"p/1.png\", \"Class\": \"cat\"}\n");
+    static const char *const lists[] = {"a.csv", "b.csv", "c.jsonl"};
+    for (int i = 0; i < 3; i++) {
+        CHECK_CONTAINS(make("--split all %s", lists[i])->output, "2 pictures in 2 classes");
+        CHECK_CONTAINS(records("image/class/text,image/width"), "\"cat\"]}, \"image/width\": {\"int64\": [21]}");
+    }
+    /* The exact name comes first, whatever the order. */
+    save_text("d.csv", "PATH,path,label\nno,p/0.png,dog\n");
+    CHECK_EQ(make("--split all d.csv")->exit_code, 0);
+    CHECK_CONTAINS(records("PATH"), "\"no\"");
+}
+
+TEST(make_columns_of_images_in_a_table_are_pointed_out)
+{
+    make_pngs("p", 1);
+    save_text("a.csv", "photo,label\np/0.png,dog\n");
+    const program_result *result = make("a.csv");
+    CHECK_EQ(result->exit_code, 0);
+    CHECK_CONTAINS(result->output, "warning: photo holds names of images, and is stored as text; --path-column photo");
+    CHECK(!strstr(make("--format table a.csv")->output, "warning"));
+    CHECK_CONTAINS(make("--path-column photo a.csv")->output, "1 picture ");
+}
+
+TEST(make_columns_behind_a_header_of_numbers)
+{
+    save_text("a.csv", "0,1,2,label\n5,6,7,1\n8,9,10,0\n");
+    const program_result *result = make("a.csv");
+    CHECK_EQ(result->exit_code, 1);
+    CHECK_CONTAINS(result->output, "a.csv: line 1 holds values, not names of columns; --columns A,B,… names them, and "
+                                   "--skip-rows 1 beside it leaves out this line if it is a header of numbers");
+    CHECK_EQ(make("--split all --columns a,b,c,label --skip-rows 1 a.csv")->exit_code, 0);
+    CHECK_STR(records("*"), "{\"a\": {\"int64\": [5]}, \"b\": {\"int64\": [6]}, \"c\": {\"int64\": [7]}, \"label\": "
+                            "{\"int64\": [1]}}\n"
+                            "{\"a\": {\"int64\": [8]}, \"b\": {\"int64\": [9]}, \"c\": {\"int64\": [10]}, \"label\": "
+                            "{\"int64\": [0]}}\n");
+    /* Before a header too, whatever the number of cells. */
+    save_text("b.csv", "made by hand\n\nx,y,z,1\na,b\n1,2\n3,4\n");
+    CHECK_EQ(make("--split all --skip-rows 2 b.csv")->exit_code, 0);
+    CHECK_STR(records("*"), "{\"a\": {\"int64\": [1]}, \"b\": {\"int64\": [2]}}\n{\"a\": {\"int64\": [3]}, \"b\": "
+                            "{\"int64\": [4]}}\n");
+    CHECK_CONTAINS(make("--skip-rows 9 b.csv")->output, "b.csv: holds no rows");
+    CHECK_CONTAINS(make("--columns a,b --skip-rows 5 b.csv")->output, "b.csv: holds no rows");
+    CHECK_EQ(make("--skip-rows 0 b.csv")->exit_code, 2);
+    CHECK_EQ(make("--skip-rows x b.csv")->exit_code, 2);
+    CHECK_EQ(make("--skip-rows -1 b.csv")->exit_code, 2);
+}
+
+TEST(make_columns_report_their_types_and_odd_cells)
+{
+    FILE *file = fopen(test_path("a.csv"), "w");
+    fputs("id,price,code,none,\n", file);
+    for (int i = 0; i < 300; i++) fprintf(file, "%d,%s,c%d,,\n", i, i == 120 ? "n/a" : i == 121 ? "?" : "1.5", i);
+    fclose(file);
+    const program_result *result = program_run("cd '%s' && COLUMNS=300 tfrecord-make --out out a.csv | tr '\\n' ' ' | "
+                                               "tr -s ' '",
+                                               test_folder());
+    CHECK_CONTAINS(result->output, "columns: id int64; price, code bytes; none without a value");
+    CHECK_CONTAINS(result->output, "warning: price is bytes, since 2 of its 300 values are no number; the first is "
+                                   "'n/a' in line 122. --types price=float refuses such rows");
+    CHECK(!strstr(result->output, "warning: code"));
+    result = make("--on-error skip --types price=float a.csv");
+    CHECK_CONTAINS(result->output, "a.csv: line 122, column price: \"n/a\" is no number");
+    CHECK_EQ(count_skipped(result->output), 2);
+    CHECK(!strstr(make("--missing 'n/a,?' a.csv")->output, "warning"));
+    save_text("b.jsonl", "{\"n\": 1}\n{\"n\": 2}\n{\"n\": \"three\"}\n");
+    CHECK_CONTAINS(make("b.jsonl")->output, "the first is 'three' in line 3");
+}
+
+TEST(make_columns_of_targets_want_numbers)
+{
+    make_pngs("p", 4);
+    save_text("a.csv", "path,target\np/0.png,1\np/1.png,nan\np/2.png,\np/3.png,inf\n");
+    const program_result *result = make("--split all --on-error skip --format regression a.csv");
+    CHECK_EQ(result->exit_code, 0);
+    CHECK_CONTAINS(result->output, "a.csv: line 3, column target: \"nan\" is nothing to learn");
+    CHECK_CONTAINS(result->output, "a.csv: line 4, column target: there is nothing");
+    CHECK_CONTAINS(result->output, "a.csv: line 5, column target: \"inf\" is nothing to learn");
+    CHECK_EQ(count_skipped(result->output), 3);
+    CHECK_EQ(count_records("*.tfrecord"), 1);
+}
+
+TEST(make_columns_of_parts_are_the_parts)
+{
+    make_pngs("p", 5);
+    save_text("a.csv",
+              "path,label,Split\np/0.png,a,train\np/1.png,b,train\np/2.png,a,test\np/3.png,a,\np/4.png,b,x/y\n");
+    const program_result *result = make("--on-error skip a.csv");
+    CHECK_EQ(result->exit_code, 0);
+    CHECK_CONTAINS(result->output, "a.csv: line 5: no part that could name a file");
+    CHECK_CONTAINS(result->output, "a.csv: line 6: no part that could name a file");
+    CHECK_EQ(count_skipped(result->output), 2);
+    CHECK_EQ(count_records("a-train-*.tfrecord"), 2);
+    CHECK_EQ(count_records("a-test-*.tfrecord"), 1);
+    CHECK_STR(records("Split"), "{}\n{}\n{}\n");
+    /* With --split it is a feature. */
+    result = make("--split all a.csv");
+    CHECK_EQ(result->exit_code, 0);
+    CHECK_CONTAINS(result->output, "the column Split becomes a feature: the parts are those of --split");
+    CHECK_CONTAINS(records("Split"), "{\"Split\": {\"bytes\": [\"test\"]}}");
+    /* Of tables too, and of JSON Lines where it comes late. */
+    save_text("b.csv", "n,part\n1,a\n2,b\n3,a\n4,\n");
+    result = make("--split-column part --on-error skip b.csv");
+    CHECK_EQ(result->exit_code, 0);
+    CHECK_CONTAINS(result->output, "b.csv: line 5: names no part in the column part");
+    CHECK_STR(records_of("b-a-*.tfrecord", "*"), "{\"n\": {\"int64\": [1]}}\n{\"n\": {\"int64\": [3]}}\n");
+    save_text("c.jsonl", "{\"n\": 1}\n{\"n\": 2, \"split\": \"b\"}\n");
+    CHECK_CONTAINS(make("--on-error skip c.jsonl")->output, "c.jsonl: line 1: names no part in the column split");
+    CHECK_STR(records("*"), "{\"n\": {\"int64\": [2]}}\n");
+    FILE *file = fopen(test_path("d.csv"), "w");
+    fputs("n,split\n", file);
+    for (int i = 0; i < 9; i++) fprintf(file, "%d,part%d\n", i, i);
+    fclose(file);
+    CHECK_CONTAINS(make("d.csv")->output, "names more than 8 parts");
+}
+
+/* What tfrecord-cat writes as CSV is read back: the same features with the same kinds. */
+TEST(make_columns_of_csv_that_was_written)
+{
+    save_text("a.jsonl", "{\"f\": 1.5, \"i\": 3, \"t\": \"x\"}\n{\"f\": 2, \"i\": -9, \"t\": \"a, \\\"b\\\"\"}\n"
+                         "{\"f\": -0.25, \"i\": 0, \"t\": \"\"}\n");
+    save_text("b.csv", "f,i\nnan,1\ninf,2\n-inf,3\n2.5,4\n");
+    static const char *const inputs[] = {"a.jsonl", "b.csv"};
+    for (int i = 0; i < 2; i++) {
+        char before[1 << 12];
+        CHECK_EQ(make("--split all %s", inputs[i])->exit_code, 0);
+        snprintf(before, sizeof before, "%s", records("*"));
+        CHECK_EQ(program_run("cd '%s' && tfrecord-cat --csv out/*.tfrecord >back.csv", test_folder())->exit_code, 0);
+        CHECK_EQ(make("--split all back.csv")->exit_code, 0);
+        CHECK_STR(records("f,i,t"), before);
+    }
+}
