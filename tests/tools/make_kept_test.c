@@ -53,7 +53,7 @@ TEST(make_kept_names_in_directories_are_used_or_noted)
     const program_result *result = make("--split all d");
     CHECK_EQ(result->exit_code, 0);
     CHECK_EQ(count_noted(result->output, " hidden files and directories left out"), 2);
-    CHECK_EQ(count_noted(result->output, " file left out, not .jpg or .png by name"), 1);
+    CHECK_EQ(count_noted(result->output, " file left out, no image by name"), 1);
     CHECK_EQ(count_noted(result->output, " image in no class directory left out"), 1);
     CHECK_EQ(count_noted(result->output, " directory holds no images"), 1);
     CHECK_EQ(count_records("*.tfrecord"), 2);

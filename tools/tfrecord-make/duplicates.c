@@ -116,17 +116,18 @@ static void judge(const options *options, const source *source, const candidate 
     }
 }
 
-static mr_status find(const options *options, const source *source, mr_pool *pool, candidate *candidates,
-                      duplicates_found *found, mr_error *error)
+static mr_status find(const options *options, const source *source, const uint8_t *splits, mr_pool *pool,
+                      candidate *candidates, duplicates_found *found, mr_error *error)
 {
     int64_t count = 0;
     for (int64_t i = 0; i < source->row_count; i++)
-        candidates[count++] = (candidate){.row = i, .size_bytes = source->rows[i].size_bytes};
+        if (!source_is_excluded(source, i))
+            candidates[count++] = (candidate){.row = i, .size_bytes = source->rows[i].size_bytes};
     if (!source->sizes_hold_more) count = keep_equal_sizes(candidates, count);
     reading reading = {.source = source, .candidates = candidates};
     mr_pool_for(pool, count, 16, read_some, &reading);
     for (int64_t i = 0; i < count; i++) {
-        candidates[i].split = plan_split_of(options, &source->rows[candidates[i].row]);
+        candidates[i].split = splits[candidates[i].row];
         candidates[i].place = plan_place_of(options, &source->rows[candidates[i].row]);
     }
     qsort(candidates, (size_t)count, sizeof(candidate), compare_contents);
@@ -138,8 +139,8 @@ static mr_status find(const options *options, const source *source, mr_pool *poo
     return MR_OK;
 }
 
-mr_status duplicates_find(const options *options, const source *source, mr_pool *pool, duplicates_found *found,
-                          mr_error *error)
+mr_status duplicates_find(const options *options, const source *source, const uint8_t *splits, mr_pool *pool,
+                          duplicates_found *found, mr_error *error)
 {
     *found = (duplicates_found){0};
     if (options->duplicates == DUPLICATES_IGNORE || !source->has_pictures) return MR_OK;
@@ -150,7 +151,7 @@ mr_status duplicates_find(const options *options, const source *source, mr_pool 
         free(candidates);
         return mr_fail_memory(error, size);
     }
-    mr_status status = find(options, source, pool, candidates, found, error);
+    mr_status status = find(options, source, splits, pool, candidates, found, error);
     free(candidates);
     if (status != MR_OK || options->duplicates != DUPLICATES_STOP) return status;
     if (found->same.count > 0)

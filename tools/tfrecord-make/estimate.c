@@ -24,6 +24,7 @@ typedef struct sampling {
 static void choose(sampling *sampling)
 {
     for (int64_t i = 0; i < sampling->source->row_count; i++) {
+        if (source_is_excluded(sampling->source, i)) continue;
         const row *row = &sampling->source->rows[i];
         sample *samples = sampling->samples;
         if (sampling->count == SAMPLES && row->hash >= samples[0].row->hash) continue;

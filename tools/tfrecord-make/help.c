@@ -1,91 +1,117 @@
-/* --help. The text is written as it looks on a wide terminal, and laid out anew for the one that there is: paragraphs and the
- * sentences beside options are wrapped, examples (four blanks) stay as they are. */
+/* --help: a short text, and topics, whose options come from the table. Paragraphs are wrapped to the width of the terminal; lines
+ * that begin with a space stay as they are. */
 #include "tools/common/progress.h"
 #include "tools/tfrecord-make/make.h"
+#include "tools/tfrecord-make/options_table.h"
 
 #include <string.h>
 #include <unistd.h>
 
-static constexpr int COLUMNS_MAX = 100;
-/* On narrower terminals sentences stand under their options. */
-static constexpr int COLUMNS_BESIDE = 70, INDENT_UNDER = 10;
+static constexpr int COLUMNS_MAX = 80;
+/* Where the sentences about options begin; on narrower terminals, below their option. */
+static constexpr int SENTENCE_COLUMN = 24, COLUMNS_BESIDE = 70, SENTENCE_BELOW = 10;
 
-static const char help[] =
-    "tfrecord-make turns pictures, lists, boxes, tables, arrays and archives into TFRecord files.\n"
+static const char intro[] =
+    "tfrecord-make turns images, lists, boxes, tables, arrays and archives into TFRecord files.\n"
     "\n"
     "    tfrecord-make --out records photos\n"
-    "    tfrecord-make --out records --shorter-side 512 photos\n"
     "\n"
     "    photos/daisy/1.jpg      records/photos-train-00000-of-…\n"
     "    photos/rose/7.png   ->  records/photos-validation-0000…\n"
     "                            records/labels.txt\n"
     "\n"
     "usage: tfrecord-make --out DIR [options] INPUT\n"
-    "\n"
-    "  -o, --out DIR            where the files go; made when it is not there\n"
-    "  -n, --name NAME          how file names begin (default: the name of INPUT)\n"
-    "      --split NAME=PART,…  parts that add up to 1 (default: train=0.9,validation=0.1). Which part a picture goes "
-    "to follows\n"
-    "                           from its path alone, and stays when others are added\n"
-    "      --shards N           files for each part\n"
-    "      --shard-size SIZE    or: as few files as keep each within this size (default: 200M, which gives 100M to "
-    "200M)\n"
-    "  -s, --shuffle-seed S     the order in the files (default: 0)\n"
-    "  -j, --jobs N             threads (default: one for each processor); the bytes are the same for any number\n"
-    "      --compress HOW       gzip, zlib, or seekable: gzip that is also read by number and by many threads\n"
-    "      --on-error stop      the first picture that cannot be used ends the run (default)\n"
-    "      --on-error skip      such pictures are listed, counted by reason and left out\n"
-    "  -h, --help               this text\n"
-    "\n"
-    "Pictures (.jpg, .jpeg, .png) go into their records byte by byte, after each was decoded once as a check, unless "
-    "they are\n"
-    "to be changed:\n"
-    "\n"
-    "      --no-check           read only their headers\n"
-    "      --shorter-side N     make larger ones smaller, so that the shorter side has N pixels\n"
-    "      --upright            turn them as their EXIF orientation says, without loss where that can be\n"
-    "      --quality Q          of JPEGs that are encoded anew, 1 to 100 (default: 90); alone it means all JPEGs\n"
-    "      --encode FORMAT      jpeg or png: make all of them so (transparent ones stay PNG)\n"
-    "      --crop-ready         rewrite JPEGs without loss so that random crops of them are cheap to decode\n"
-    "      --duplicates HOW     pictures that are there twice, by content. keep: tell of them (default); drop: leave "
-    "copies out;\n"
-    "                           stop: any is an error; ignore: do not look\n"
-    "\n"
-    "What is odd about a picture (another format than its name says, CMYK, 16 bits, animation, an orientation, …) is "
-    "told with\n"
-    "a count and an example. The keys of a record are\n"
-    "\n"
-    "    image/encoded      image/format       'jpeg' or 'png'\n"
-    "    image/height       image/width        image/channels\n"
-    "    image/class/label  image/class/text   image/filename\n"
-    "    image/colorspace   'RGB', 'Gray' or 'CMYK'\n"
-    "\n"
-    "A file has its final name only when it is whole. A run that was killed goes on where it was; a run that is "
-    "repeated does\n"
-    "only what has changed (DIR/.NAME.journal remembers what was made of what).\n"
-    "\n"
-    "To look before anything is made; nothing is written but the charts, and --out is not needed:\n"
-    "\n"
-    "      --survey             sizes, proportions, formats, colours, faults, copies, classes, and the resize that "
-    "pays\n"
-    "      --svg FILE           all of it as charts too\n"
-    "      --crop N             the crop, in pixels, that is to be trained with (default: 224)\n"
-    "\n"
-    "Several machines that see the same folders share the work; the bytes are those of one machine:\n"
-    "\n"
-    "      --worker I/N         make the I-th of N parts, I from 1 to N\n"
-    "      --finish             when all have finished: check that nothing is missing, write labels.txt\n"
-    "      --wait SECONDS       under mpirun or srun neither of these is needed: the first process waits for the "
-    "others and\n"
-    "                           finishes, and gives one up that shows no life for so long (default: 120)\n";
+    "\n";
 
-static const char tail[] =
-    "\n"
-    "Memory for pictures: about twelve of them as they are stored for each thread, and one decoded where it is checked "
-    "or\n"
-    "changed (at most 100 million pixels).\n"
-    "\n"
-    "Exit status: 0 done, 1 something failed, 2 the options are wrong.\n";
+/* The options that most people need; their complete text is in the topics. */
+static const struct {
+    int code;
+    const char *help;
+} usual[] = {
+    {'o', "directory of the files; created if it does not exist"},
+    {OPTION_SPLIT, "default: train=0.9,validation=0.1"},
+    {OPTION_SHARDS, "files of each split (default: by size, 200M)"},
+    {OPTION_SHORTER_SIDE, "shrink larger images"},
+    {OPTION_ENCODE, "jpeg or png: convert all images"},
+    {OPTION_ON_ERROR, "skip: leave out images that cannot be used"},
+    {OPTION_DRY_RUN, "print what would be written"},
+    {OPTION_SURVEY, "report what the images are like; write nothing"},
+};
+
+static const char outro[] = "\n"
+                            "--help TOPIC says more, --help all everything; TOPIC is output, images, sources, columns, "
+                            "survey, run, or an option. Exit status: 0 success, 1 failure, 2 wrong options.\n";
+
+static const struct {
+    const char *name, *before, *after;
+} topics[TOPIC_COUNT] = {
+    [TOPIC_OUTPUT] =
+        {"output", "The files that are written: records, their indexes, labels.txt.\n",
+         "A file has its final name only when it is complete. A run that was stopped continues where it was;"
+         " a run that is repeated does only what has changed (DIR/.NAME.journal records what was made from"
+         " what).\n"
+         "\n"
+         "The keys of a record with an image are\n"
+         "\n"
+         "    image/encoded      image/format       'jpeg' or 'png'\n"
+         "    image/height       image/width        image/channels\n"
+         "    image/class/label  image/class/text   image/filename\n"
+         "    image/colorspace   'RGB', 'Gray' or 'CMYK'\n"},
+    [TOPIC_IMAGES] = {"images",
+                      "JPEG and PNG images go into their records byte by byte, after each was decoded once as a check,"
+                      " unless they are to be changed. WebP, GIF, BMP and TIFF are recognised by content and need"
+                      " --encode; of several frames or pages the first is taken.\n",
+                      "What is odd about an image (another format than its name says, CMYK, 16 bits, animation, an"
+                      " orientation, …) is reported with a count and an example.\n"
+                      "\n"
+                      "Memory: about twelve images as they are stored for each thread, and one decoded where it is"
+                      " checked or changed (at most 100 million pixels).\n"},
+    [TOPIC_SOURCES] =
+        {"sources",
+         "INPUT is recognised by what it is; --format chooses where that is not enough.\n"
+         "\n"
+         "    folder      a directory for each class\n"
+         "    list        .csv, .tsv, .jsonl: one image in each row, its path beside\n"
+         "                the file or in --images DIR; a label; more columns, which\n"
+         "                become features of their names\n"
+         "    regression  the same with numbers to learn (--target): image/target\n"
+         "    table       .csv, .tsv, .jsonl without a column of paths: each column\n"
+         "                is a feature\n"
+         "    coco        .json of COCO's boxes, with --images DIR:\n"
+         "                image/object/bbox/{xmin,ymin,xmax,ymax} from 0 to 1,\n"
+         "                image/object/class/{label,text},\n"
+         "                image/object/{is_crowd,area}, image/source_id,\n"
+         "                image/key/sha256\n"
+         "    voc         a directory of Pascal VOC (Annotations/*.xml, JPEGImages),\n"
+         "                or one of images and .xml together: the same keys, and\n"
+         "                image/object/{difficult,truncated,view}\n"
+         "    numpy       .npy, .npz: row i of each array is a feature of record i\n"
+         "    tar         .tar, .tar.gz (webdataset), or a directory of them:\n"
+         "                members of one basename are one record; .jpg and .png:\n"
+         "                image/…, .cls: image/class/label, the fields of .json:\n"
+         "                json/NAME, .npy: its elements, others: their bytes\n",
+         "GLOB is matched against the path below INPUT. * and ? stop at a slash, ** between slashes is any number of"
+         " directories, also none. A pattern without a slash matches the name of a file or of a directory anywhere; "
+         "what"
+         " matches a directory matches all that is in it. --exclude wins over --include.\n"
+         "\n"
+         "Memory: up to 160 bytes and the name for each row (a path, or its line), 64 bytes for each box and 12 for "
+         "each"
+         " keypoint, one block of records for each thread; it does not grow with what is in the files. Compressed "
+         "archives"
+         " and arrays in Fortran's order are expanded once into a nameless file in $TMPDIR or /var/tmp.\n"},
+    [TOPIC_COLUMNS] = {"columns", "The columns of a list or a table, and the names of features.\n",
+                       "CSV is UTF-8 as RFC 4180 has it; it and JSON Lines may be gzipped. The split of a table's row"
+                       " follows from what is in it, that of an image from its path, that of an array's row from its"
+                       " number.\n"},
+    [TOPIC_SURVEY] = {"survey", "Looks at the images; nothing is written but the charts, and --out is not needed.\n",
+                      "Options about the input apply as they do for records.\n"},
+    [TOPIC_RUN] = {"run",
+                   "How the work is done. Several machines that see the same directories share it with --worker and"
+                   " --finish; the bytes are those of one machine. Under mpirun or srun neither is needed: the first"
+                   " process waits for the others and finishes.\n",
+                   "SIGINT (Ctrl-C) and SIGTERM stop the run; finished files stay, and the same command continues.\n"},
+};
 
 static int columns_of(const char *text, size_t size)
 {
@@ -94,92 +120,93 @@ static int columns_of(const char *text, size_t size)
     return columns;
 }
 
-/* Where text is being written: wrapped at columns, new lines begin at indent. */
-typedef struct layout {
-    FILE *file;
-    int columns, at, indent;
-} layout;
-
-static void put_words(layout *layout, const char *text, size_t size)
+/* Prints words from column `at` on; lines that follow begin at `indent`. */
+static void wrap(FILE *file, const char *text, size_t size, int at, int indent, int columns)
 {
+    bool is_first = true;
     for (size_t i = 0; i < size;) {
-        i += strspn(text + i, " ");
         size_t length = strcspn(text + i, " \n");
-        if (i >= size || length == 0) break;
+        if (length > size - i) length = size - i;
         int width = columns_of(text + i, length);
-        bool is_first = layout->at <= layout->indent;
-        if (!is_first && layout->at + 1 + width > layout->columns) {
-            fprintf(layout->file, "\n%*s", layout->indent, "");
-            layout->at = layout->indent;
+        if (!is_first && at + 1 + width > columns) {
+            fprintf(file, "\n%*s", indent, "");
+            at = indent;
             is_first = true;
         }
-        if (!is_first) layout->at += fprintf(layout->file, " ");
-        fwrite(text + i, 1, length, layout->file);
-        layout->at += width;
+        if (!is_first) at += fprintf(file, " ");
+        fwrite(text + i, 1, length, file);
+        at += width;
+        is_first = false;
         i += length;
+        while (i < size && (text[i] == ' ' || text[i] == '\n')) i++;
     }
+    fputc('\n', file);
 }
 
-/* "  -o, --out DIR   where": how long the part before the sentence is; 0: no such line. */
-static size_t label_size(const char *line, size_t size)
+static void print_text(FILE *file, const char *text, int columns)
 {
-    size_t blanks = strspn(line, " ");
-    if (blanks != 2 && (blanks != 6 || line[6] != '-')) return 0;
-    const char *gap = memmem(line + blanks, size - blanks, "  ", 2);
-    return gap ? (size_t)(gap - line) : 0;
-}
-
-/* Prints the label and makes room for its sentence; returns how the lines are indented that go on with it. */
-static size_t put_label(layout *layout, const char *line, size_t size)
-{
-    size_t text = size + strspn(line + size, " ");
-    int sentence = columns_of(line, text);
-    fwrite(line, 1, size, layout->file);
-    layout->indent = layout->columns >= COLUMNS_BESIDE ? sentence : INDENT_UNDER;
-    layout->at = columns_of(line, size);
-    if (layout->at + 2 > layout->indent) {
-        fputc('\n', layout->file);
-        layout->at = 0;
-    }
-    fprintf(layout->file, "%*s", layout->indent - layout->at, "");
-    layout->at = layout->indent;
-    return (size_t)sentence;
-}
-
-static void put_text(FILE *file, const char *text, int columns)
-{
-    layout layout = {.file = file, .columns = columns};
-    size_t hanging = 0; /* blanks before a line that goes on with an option's sentence */
-    while (*text) {
-        size_t size = strcspn(text, "\n"), blanks = strspn(text, " "), label = label_size(text, size);
-        bool goes_on = size > 0 && layout.at > 0 && (hanging > 0 ? blanks >= hanging : blanks == 0);
-        if (!goes_on && layout.at > 0) {
-            fputc('\n', file);
-            layout.at = layout.indent = 0;
-        }
-        if (goes_on) {
-            put_words(&layout, text, size);
-        } else if (label > 0) {
-            hanging = put_label(&layout, text, label);
-            put_words(&layout, text + label, size - label);
-        } else if (blanks >= 4 || size == 0) {
+    for (size_t size; *text; text += size + (text[size] == '\n')) {
+        size = strcspn(text, "\n");
+        if (size == 0 || *text == ' ')
             fprintf(file, "%.*s\n", (int)size, text);
-            hanging = 0;
-        } else {
-            hanging = 0;
-            put_words(&layout, text, size);
-        }
-        text += size;
-        if (*text) text++;
+        else
+            wrap(file, text, size, 0, 0, columns);
     }
-    if (layout.at > 0) fputc('\n', file);
 }
 
-void help_print(FILE *file)
+static void print_option(FILE *file, const option_row *row, const char *help, int columns)
 {
-    int columns = progress_columns(fileno(file), COLUMNS_MAX);
+    char label[128];
+    snprintf(label, sizeof(label), "  %c%c%c --%s%s%s", row->letter ? '-' : ' ', row->letter ? row->letter : ' ',
+             row->letter ? ',' : ' ', row->name, row->argument ? " " : "", row->argument ? row->argument : "");
+    int used = columns_of(label, strlen(label));
+    int column = columns >= COLUMNS_BESIDE ? SENTENCE_COLUMN : SENTENCE_BELOW;
+    fputs(label, file);
+    if (used + 2 > column) {
+        fputc('\n', file);
+        used = 0;
+    }
+    fprintf(file, "%*s", column - used, "");
+    wrap(file, help, strlen(help), column, column, columns);
+}
+
+static void print_topic(FILE *file, int topic, int columns)
+{
+    print_text(file, topics[topic].before, columns);
+    fputc('\n', file);
+    for (int i = 0; i < OPTION_ROW_COUNT; i++)
+        if ((int)option_rows[i].topic == topic) print_option(file, &option_rows[i], option_rows[i].help, columns);
+    fputc('\n', file);
+    print_text(file, topics[topic].after, columns);
+}
+
+static void print_short(FILE *file, int columns)
+{
+    print_text(file, intro, columns);
+    for (size_t i = 0; i < sizeof(usual) / sizeof(usual[0]); i++)
+        for (int j = 0; j < OPTION_ROW_COUNT; j++)
+            if (option_rows[j].code == usual[i].code) print_option(file, &option_rows[j], usual[i].help, columns);
+    print_text(file, outro, columns);
+}
+
+bool help_print(FILE *file, const char *topic)
+{
+    int columns = progress_columns(file == stdout ? STDOUT_FILENO : STDERR_FILENO, COLUMNS_MAX);
     if (columns > COLUMNS_MAX) columns = COLUMNS_MAX;
-    put_text(file, help, columns);
-    put_text(file, source_help, columns);
-    put_text(file, tail, columns);
+    if (!topic) return print_short(file, columns), true;
+    topic += strspn(topic, "-");
+    bool all = strcmp(topic, "all") == 0, found = false;
+    for (int i = 0; i < TOPIC_COUNT; i++) {
+        if (!all && strcmp(topics[i].name, topic) != 0) continue;
+        if (found) fputc('\n', file);
+        found = true;
+        if (all) fprintf(file, "%s\n\n", topics[i].name);
+        print_topic(file, i, columns);
+    }
+    for (int i = 0; i < OPTION_ROW_COUNT && !found; i++)
+        if (strcmp(option_rows[i].name, topic) == 0) {
+            print_option(file, &option_rows[i], option_rows[i].help, columns);
+            found = true;
+        }
+    return found;
 }

@@ -450,6 +450,13 @@ mr_status journal_open(const options *options, const plan *plan, uint64_t run, j
     return status;
 }
 
+mr_status journal_look(const options *options, journal *journal, mr_error *error)
+{
+    *journal = (struct journal){.options = options, .descriptor = -1, .lock = -1};
+    pthread_mutex_init(&journal->mutex, nullptr);
+    return journal_read(journal, error);
+}
+
 const journal_line *journal_find(const journal *journal, const plan *plan, const shard *shard, bool any_time)
 {
     const journal_line *line = find_line(journal, shard->name);

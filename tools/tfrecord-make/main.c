@@ -4,8 +4,11 @@
 
 #include "base/arena.h"
 #include "records/file.h"
+#include "tools/common/interrupt.h"
+#include "tools/common/output.h"
 #include "tools/common/text.h"
 
+#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,6 +36,7 @@ static mr_status write_missing(work *work, mr_error *error)
             continue;
         }
         work->reused += line->report.records;
+        work->finished++;
         status = shard_report_add(&work->splits[shard->split], &line->report, error);
         progress_add(work->progress, (uint64_t)shard->count);
     }
@@ -54,14 +58,18 @@ static int64_t count_rows(const work *work)
 static mr_status make_part(work *work, uint64_t run, double *seconds, mr_error *error)
 {
     progress progress;
+    interrupt_defer();
     MR_TRY(journal_open(work->options, work->plan, run, work->journal, error));
     char noun[64];
     snprintf(noun, sizeof(noun), "%ss", work->source->row_noun);
-    progress_begin(&progress, "records", noun, (uint64_t)count_rows(work));
+    work->row_count = count_rows(work);
+    progress_begin(&progress, "records", noun, (uint64_t)work->row_count);
     work->progress = &progress;
     mr_status status = write_missing(work, error);
     *seconds = progress_seconds(&progress);
+    work->rows_done = (int64_t)atomic_load(&progress.done);
     progress_end(&progress);
+    if (status != MR_OK && interrupt_signal()) report_interrupted(work);
     if (status == MR_OK && work->options->worker_count > 0) return journal_say_end(work->journal, run, nullptr, error);
     if (status != MR_OK && work->options->worker_count > 0)
         (void)journal_say_end(work->journal, run, error->message, nullptr);
@@ -77,6 +85,13 @@ static mr_status refuse_nothing(const work *work, mr_error *error)
                    work->source->row_noun);
 }
 
+static mr_status tell_made(const work *work, double seconds, int64_t removed, bool joined, mr_error *error)
+{
+    if (work->options->json) return report_json(work, seconds, removed, 0, error);
+    report_made(work, seconds, removed, joined);
+    return MR_OK;
+}
+
 static mr_status make_alone(work *work, mr_error *error)
 {
     double seconds;
@@ -85,8 +100,7 @@ static mr_status make_alone(work *work, mr_error *error)
     MR_TRY(refuse_nothing(work, error));
     MR_TRY(source_write_labels(work->source, work->options->out, error));
     MR_TRY(journal_finish(work->journal, work->plan, &removed, error));
-    report_made(work, seconds, removed, false);
-    return MR_OK;
+    return tell_made(work, seconds, removed, false, error);
 }
 
 /* Joins what workers made: every file is looked at, nothing is written but the labels. */
@@ -104,8 +118,7 @@ static mr_status finish(work *work, double seconds, mr_error *error)
     MR_TRY(refuse_nothing(work, error));
     MR_TRY(source_write_labels(work->source, work->options->out, error));
     MR_TRY(journal_finish(work->journal, work->plan, &removed, error));
-    report_made(work, seconds, removed, true);
-    return MR_OK;
+    return tell_made(work, seconds, removed, true, error);
 }
 
 static double now(void)
@@ -126,16 +139,54 @@ static mr_status join_launched(options *options, work *work, uint64_t run, doubl
     return finish(work, now() - begin, error);
 }
 
+/* --dry-run: everything but the writing. What an earlier run finished is looked at without its lock. */
+static mr_status plan_only(work *work, mr_error *error)
+{
+    const plan *plan = work->plan;
+    const options *options = work->options;
+    int32_t finished = 0;
+    if (mr_file_exists(options->out)) MR_TRY(journal_look(options, work->journal, error));
+    for (int32_t i = 0; i < plan->shard_count && work->journal->options; i++) {
+        const journal_line *line = journal_find(work->journal, plan, &plan->shards[i], false);
+        bool ours = options->worker_count == 0 || plan->shards[i].worker == options->worker;
+        finished += ours && line && line->report.skipped == 0;
+    }
+    if (options->json) return report_json(work, 0, 0, finished, error);
+    report_planned(work, finished);
+    return MR_OK;
+}
+
 static mr_status make(options *options, work *work, bool launched, uint64_t run, mr_error *error)
 {
     double seconds, begin = now();
+    if (options->dry_run) return launched && options->worker > 1 ? MR_OK : plan_only(work, error);
     MR_TRY(mr_file_make_directories(options->out, error));
     if (options->finish) return finish(work, 0, error);
     if (options->worker_count == 0) return make_alone(work, error);
     MR_TRY(make_part(work, run, &seconds, error));
     if (launched) return options->worker == 1 ? join_launched(options, work, run, begin, error) : MR_OK;
+    if (options->json) return report_json(work, seconds, 0, 0, error);
     report_part(work, seconds);
     return MR_OK;
+}
+
+/* What the input is: rows, copies among them, the split of each, and so the plan. */
+static mr_status look(options *options, source *source, work *work, duplicates_found *found, plan *plan, bool quiet,
+                      mr_error *error)
+{
+    uint8_t *splits = nullptr;
+    MR_TRY(source_open(options, source, error));
+    if (!quiet) report_source(options, source);
+    mr_status status = splits_choose(options, source, work->pool, &splits, error);
+    if (status == MR_OK) status = duplicates_find(options, source, splits, work->pool, found, error);
+    if (status == MR_OK && !quiet) report_duplicates(options, found);
+    if (status == MR_OK) {
+        uint64_t shard_bytes = estimate_shard_bytes(options, source, work->pool);
+        status = plan_make(options, source, splits, found->is_dropped, shard_bytes, plan, error);
+    }
+    free(splits);
+    if (status == MR_OK && options->worker_count > 0) status = plan_share(plan, options->worker_count, error);
+    return status;
 }
 
 static mr_status run(options *options, mr_error *error)
@@ -144,22 +195,14 @@ static mr_status run(options *options, mr_error *error)
     plan plan = {0};
     journal journal = {0};
     duplicates_found found = {0};
-    work work = {.options = options, .source = &source, .plan = &plan, .journal = &journal};
+    work work = {.options = options, .source = &source, .plan = &plan, .journal = &journal, .found = &found};
     bool launched;
     uint64_t launch;
     worker_detect(options, &launched, &launch);
-    bool quiet = launched && options->worker > 1;
+    bool quiet = options->json || (launched && options->worker > 1);
     pthread_mutex_init(&work.mutex, nullptr);
     mr_status status = mr_pool_new(options->jobs, &work.pool, error);
-    if (status == MR_OK) status = source_open(options, &source, error);
-    if (status == MR_OK && !quiet) report_source(options, &source);
-    if (status == MR_OK) status = duplicates_find(options, &source, work.pool, &found, error);
-    if (status == MR_OK && !quiet) report_duplicates(options, &found);
-    if (status == MR_OK) {
-        uint64_t shard_bytes = estimate_shard_bytes(options, &source, work.pool);
-        status = plan_make(options, &source, found.is_dropped, shard_bytes, &plan, error);
-    }
-    if (status == MR_OK && options->worker_count > 0) status = plan_share(&plan, options->worker_count, error);
+    if (status == MR_OK) status = look(options, &source, &work, &found, &plan, quiet, error);
     if (status == MR_OK) status = make(options, &work, launched, launch, error);
     for (int i = 0; i < SPLITS_MAX; i++) shard_report_deinit(&work.splits[i]);
     journal_deinit(&journal);
@@ -174,28 +217,27 @@ static mr_status run(options *options, mr_error *error)
 int main(int argc, char **argv)
 {
     options options;
-    int exit_code;
+    int exit_code = 0;
     mr_error error = {0};
+    output_open();
     /* A file that may not grow further is then a sentence, not a death. */
     (void)signal(SIGXFSZ, SIG_IGN);
     if (!options_parse(argc, argv, &options, &exit_code)) {
-        free(options.name);
-        source_options_deinit(&options.in);
-        return exit_code;
+        options_deinit(&options);
+        return output_close("tfrecord-make", exit_code);
     }
+    interrupt_install("\ntfrecord-make: interrupted while reading the input; nothing was written\n");
     mr_status status = options.survey ? survey_run(&options, &error) : run(&options, &error);
+    options_deinit(&options);
+    if (status != MR_OK && interrupt_signal()) interrupt_exit();
     if (status == MR_CANCELLED) {
-        fputs("tfrecord-make: stopped; mend or remove what cannot be used and start again (finished files are kept), "
-              "or use "
-              "--on-error skip\n",
+        fputs("tfrecord-make: stopped; repair or remove what cannot be used and start again (finished files are kept), "
+              "or use --on-error skip\n",
               stderr);
     } else if (status != MR_OK) {
         fputs("tfrecord-make: ", stderr);
         text_print_sentence(stderr, error.message);
         fputc('\n', stderr);
     }
-    free(options.name);
-    source_options_deinit(&options.in);
-    if (status == MR_OK && fflush(stdout) != 0) status = MR_UNAVAILABLE;
-    return status == MR_OK ? 0 : 1;
+    return output_close("tfrecord-make", status == MR_OK ? 0 : 1);
 }

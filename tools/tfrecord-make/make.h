@@ -1,7 +1,9 @@
 /* tfrecord-make: pictures, lists and arrays become sharded records.
  *
- *     options.c     the command line; options_check.c: options that have no effect; help.c: --help
+ *     options.c     the command line; options_table.h: its options; options_check.c: options that have no effect
+ *     help.c        --help
  *     source.h      the input as rows: class folders, lists, arrays, …; one source_*.c a form
+ *     filter.c      --include and --exclude; splits.c: --split, --stratify, --group-by
  *     duplicates.c  pictures that are there more than once, by content
  *     estimate.c    how large records will be
  *     plan.c        which row goes to which split, shard and place: a function of names and seed alone
@@ -9,7 +11,7 @@
  *     picture.h     what is made of a picture; remark.c: what is said about it
  *     shard.c       shards: read, treat, encode on all threads; written in order
  *     worker.c      several processes, on one machine or many, that share the work
- *     report.c      what is told
+ *     report.c      what is told; report_json.c: the same for programs
  *     survey.h      --survey
  *     main.c        all of it in order */
 #ifndef MR_TOOLS_TFRECORD_MAKE_H
@@ -29,6 +31,8 @@
 #include <stdio.h>
 
 /* ---- options.c ---- */
+
+static constexpr int GLOBS_MAX = 64;
 
 typedef enum duplicates { DUPLICATES_KEEP = 0, DUPLICATES_DROP, DUPLICATES_STOP, DUPLICATES_IGNORE } duplicates;
 typedef enum compression { COMPRESS_NONE = 0, COMPRESS_GZIP, COMPRESS_ZLIB, COMPRESS_SEEKABLE } compression;
@@ -56,11 +60,17 @@ typedef struct options {
     bool survey;     /* only look */
     const char *svg; /* of the survey; or null */
     int32_t crop;    /* that is to be trained with, in pixels */
-    uint64_t given;  /* a bit for each row of option_rows: it is on the command line */
+    bool dry_run, json;
+    bool stratify;
+    const char *group_by;                                /* or null */
+    const char *include[GLOBS_MAX], *exclude[GLOBS_MAX]; /* of paths of rows */
+    int include_count, exclude_count;
+    uint64_t given; /* a bit for each row of option_rows: it is on the command line */
 } options;
 
 /* Reads the command line. False: exit at once with *exit_code; what there is to say has been said. */
 bool options_parse(int argc, char **argv, options *options, int *exit_code);
+void options_deinit(options *options);
 
 /* ---- options_check.c ---- */
 
@@ -74,8 +84,25 @@ mr_status options_check_images(const options *options, input_kind kind, mr_error
 
 /* ---- help.c ---- */
 
-/* All of --help, as wide as the terminal. */
-void help_print(FILE *file);
+/* The short help, or a topic, as wide as the terminal and at most 80 columns. topic: null, the name of a topic or of an option, or
+ * "all". False: there is no such topic, and nothing was printed. */
+bool help_print(FILE *file, const char *topic);
+
+/* ---- filter.c ---- */
+
+/* Whether --include and --exclude take the file of a path, and look into the directory of one. */
+bool filter_keeps(const options *options, const char *path);
+bool filter_enters(const options *options, const char *path);
+/* Counts a path that they leave out. */
+mr_status filter_note(source *source, const char *path, mr_error *error);
+/* Marks the rows that they leave out. An error when rows have no paths, or none is left. */
+mr_status filter_rows(source *source, mr_error *error);
+
+/* ---- splits.c ---- */
+
+/* The split of each row, by --split, --stratify and --group-by.
+ * splits  owned by the caller: free(), also after an error */
+mr_status splits_choose(const options *options, const source *source, mr_pool *pool, uint8_t **splits, mr_error *error);
 
 /* ---- plan.c ---- */
 
@@ -100,13 +127,13 @@ typedef struct plan {
     uint64_t hash; /* of all shards, but for the times of files: the same on every machine */
 } plan;
 
-/* dropped      a flag for each row that is left out; null: none
+/* splits       of each row
+ * dropped      a flag for each row that is left out; null: none
  * shard_bytes  of rows as they are stored, for a shard, unless the options say how many there are */
-mr_status plan_make(const options *options, const source *source, const bool *dropped, uint64_t shard_bytes, plan *plan,
-                    mr_error *error);
+mr_status plan_make(const options *options, const source *source, const uint8_t *splits, const bool *dropped,
+                    uint64_t shard_bytes, plan *plan, mr_error *error);
 void plan_deinit(plan *plan);
-/* The split of a row, which follows from its name alone; and its place there, which also follows from the seed. */
-int32_t plan_split_of(const options *options, const row *row);
+/* The position of a row in its split, which follows from its name and the seed. */
 uint64_t plan_place_of(const options *options, const row *row);
 /* Gives every shard to one of so many workers, with about the same bytes for each. */
 mr_status plan_share(plan *plan, int32_t worker_count, mr_error *error);
@@ -132,8 +159,8 @@ typedef struct duplicates_found {
 
 /* Finds pictures whose bytes are equal: those of equal size are read and hashed, the others cannot be. Under
  * DUPLICATES_DROP all but one of each class are dropped; under DUPLICATES_STOP any is an error. */
-mr_status duplicates_find(const options *options, const source *source, mr_pool *pool, duplicates_found *found,
-                          mr_error *error);
+mr_status duplicates_find(const options *options, const source *source, const uint8_t *splits, mr_pool *pool,
+                          duplicates_found *found, mr_error *error);
 void duplicates_deinit(duplicates_found *found);
 
 /* ---- journal.c ---- */
@@ -188,6 +215,8 @@ typedef struct journal {
 /* Opens our journal and reads all others of out/name, and settles what lies around: half files are removed, shards that another
  * program wrote are an error. */
 mr_status journal_open(const options *options, const plan *plan, uint64_t run, journal *journal, mr_error *error);
+/* Reads all journals without a lock and writes nothing: for journal_find alone. */
+mr_status journal_look(const options *options, journal *journal, mr_error *error);
 /* Reads all journals anew. Not beside other calls. */
 mr_status journal_read(journal *journal, mr_error *error);
 /* The line of a shard that is there as it would be made now, or null. any_time: also when files have other times than they had
@@ -214,8 +243,11 @@ typedef struct work {
     journal *journal;
     mr_pool *pool;
     progress *progress;
-    pthread_mutex_t mutex;   /* of what follows */
-    int64_t written, reused; /* records */
+    const duplicates_found *found;
+    int64_t row_count, rows_done; /* that this process is to write, and how far it came */
+    pthread_mutex_t mutex;        /* of what follows */
+    int64_t written, reused;      /* records */
+    int32_t finished;             /* shards */
     shard_report splits[SPLITS_MAX];
 } work;
 
@@ -243,9 +275,18 @@ mr_status worker_join(work *work, mr_error *error);
 
 void report_source(const options *options, const source *source);
 void report_duplicates(const options *options, const duplicates_found *found);
-/* What this process wrote. */
+/* What this process wrote, and where a signal stopped it. */
 void report_part(const work *work, double seconds);
+void report_interrupted(const work *work);
+/* What would be written, and how many files are finished already (--dry-run). */
+void report_planned(const work *work, int32_t finished);
 /* The whole. joined: of parts that several processes made; seconds may then be 0. */
 void report_made(const work *work, double seconds, int64_t removed, bool joined);
+
+/* ---- report_json.c ---- */
+
+/* The summary as one JSON object: of what was written, or under --dry-run of what would be.
+ * planned  the files that are finished already, under --dry-run */
+mr_status report_json(const work *work, double seconds, int64_t removed, int32_t planned, mr_error *error);
 
 #endif

@@ -1,6 +1,9 @@
 /* The command line of tfrecord-make. */
+#include "tools/common/output.h"
 #include "tools/tfrecord-make/make.h"
+#include "tools/tfrecord-make/options_table.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
@@ -113,74 +116,139 @@ static bool parse_worker(const char *value, options *options, int *exit_code)
     return refuse(exit_code, "--worker: \"%s\" is not I/N, such as 1/8 … 8/8", value);
 }
 
-enum {
-    PICTURE_OPTION = 500,
-    SHORTER_SIDE = PICTURE_OPTION,
-    QUALITY,
-    UPRIGHT,
-    CROP_READY,
-    ENCODE,
-    DUPLICATES,
-    COMPRESS,
-    WORKER,
-    FINISH,
-    WAIT,
-    SURVEY,
-    SVG,
-    CROP
-};
-
-/* What came later than the letters. */
-static bool parse_picture_option(int option, options *options, int *exit_code)
+static bool parse_on_error(const char *value, options *options, int *exit_code)
 {
-    static const char *const encodings[] = {"keep", "jpeg", "png", nullptr},
-                             *const duplicates[] = {"keep", "drop", "stop", "ignore", nullptr},
-                             *const compressions[] = {"none", "gzip", "zlib", "seekable", nullptr};
+    static const char *const words[] = {"stop", "skip", nullptr};
+    int which;
+    if (!parse_word("--on-error", value, words, &which, exit_code)) return false;
+    options->skip_bad = which == 1;
+    return true;
+}
+
+static bool add_glob(const char *option, const char *glob, const char **globs, int *count, int *exit_code)
+{
+    if (!*glob) return refuse(exit_code, "%s: the pattern is empty", option);
+    if (*count == GLOBS_MAX) return refuse(exit_code, "%s: at most %d patterns", option, GLOBS_MAX);
+    globs[(*count)++] = glob;
+    return true;
+}
+
+/* Of what becomes of images. */
+static bool parse_image_option(int option, options *options, int *exit_code)
+{
+    static const char *const encodings[] = {"keep", "jpeg", "png", nullptr}, *const duplicates[] = {"keep", "drop",
+                                                                                                    "stop", "ignore",
+                                                                                                    nullptr};
     treatment *treatment = &options->treatment;
     uint64_t number;
     int which;
     switch (option) {
-    case SHORTER_SIDE:
+    case OPTION_NO_CHECK:
+        treatment->check = false;
+        return true;
+    case OPTION_SHORTER_SIDE:
         if (!parse_number(optarg, false, 65'000, &number) || number == 0)
             return refuse(exit_code, "--shorter-side: \"%s\" is not a number of pixels from 1 to 65000", optarg);
         treatment->shorter_side = (int32_t)number;
         return true;
-    case QUALITY:
+    case OPTION_QUALITY:
         if (!parse_number(optarg, false, 100, &number) || number == 0)
             return refuse(exit_code, "--quality: \"%s\" is not a number from 1 to 100", optarg);
         treatment->quality = (int32_t)number;
         return true;
-    case UPRIGHT:
+    case OPTION_UPRIGHT:
         return treatment->upright = true;
-    case CROP_READY:
+    case OPTION_CROP_READY:
         return treatment->crop_ready = true;
-    case ENCODE:
+    case OPTION_ENCODE:
         if (!parse_word("--encode", optarg, encodings, &which, exit_code)) return false;
         treatment->encoding = (picture_encoding)which;
         return true;
-    case DUPLICATES:
-        if (!parse_word("--duplicates", optarg, duplicates, &which, exit_code)) return false;
-        options->duplicates = (enum duplicates)which;
-        return true;
-    case COMPRESS:
-        if (!parse_word("--compress", optarg, compressions, &which, exit_code)) return false;
-        options->compression = (compression)which;
-        return true;
-    case WORKER:
-        return parse_worker(optarg, options, exit_code);
-    case FINISH:
-        return options->finish = true;
-    case SURVEY:
-        return options->survey = true;
-    case SVG:
-        options->svg = optarg;
-        return true;
-    case CROP:
+    case OPTION_CROP:
         if (!parse_number(optarg, false, 65'000, &number) || number == 0)
             return refuse(exit_code, "--crop: \"%s\" is not a number of pixels from 1 to 65000", optarg);
         options->crop = (int32_t)number;
         return true;
     default:
+        assert(option == OPTION_DUPLICATES);
+        if (!parse_word("--duplicates", optarg, duplicates, &which, exit_code)) return false;
+        options->duplicates = (enum duplicates)which;
+        return true;
+    }
+}
+
+/* Of the files. */
+static bool parse_output_option(int option, options *options, int *exit_code)
+{
+    static const char *const compressions[] = {"none", "gzip", "zlib", "seekable", nullptr};
+    uint64_t number;
+    int which;
+    switch (option) {
+    case 'o':
+        options->out = optarg;
+        return *optarg || refuse(exit_code, "--out: the name is empty");
+    case 'n':
+        if (!*optarg || strpbrk(optarg, "/\n") || strlen(optarg) > 150)
+            return refuse(exit_code, "--name: \"%s\" cannot begin the name of a file", optarg);
+        free(options->name);
+        options->name = strdup(optarg);
+        return options->name || refuse(exit_code, "no memory");
+    case 's':
+        if (!parse_number(optarg, false, UINT64_MAX, &options->seed))
+            return refuse(exit_code, "--shuffle-seed: \"%s\" is not a whole number", optarg);
+        return true;
+    case OPTION_SPLIT:
+        return parse_splits(optarg, options, exit_code);
+    case OPTION_STRATIFY:
+        return options->stratify = true;
+    case OPTION_GROUP_BY:
+        options->group_by = optarg;
+        return *optarg || refuse(exit_code, "--group-by: name a feature, or give a pattern with parentheses");
+    case OPTION_SHARDS:
+        if (!parse_number(optarg, false, 99'999, &number) || number == 0)
+            return refuse(exit_code, "--shards: \"%s\" is not a number from 1 to 99999", optarg);
+        options->shards = (int64_t)number;
+        return true;
+    case OPTION_SHARD_SIZE:
+        if (!parse_number(optarg, true, (uint64_t)1 << 50, &number) || number == 0)
+            return refuse(exit_code, "--shard-size: \"%s\" is not a size such as 128M or 1G", optarg);
+        options->shard_bytes = number;
+        return true;
+    default:
+        assert(option == OPTION_COMPRESS);
+        if (!parse_word("--compress", optarg, compressions, &which, exit_code)) return false;
+        options->compression = (compression)which;
+        return true;
+    }
+}
+
+/* Of the run. */
+static bool parse_run_option(int option, options *options, int *exit_code)
+{
+    uint64_t number;
+    switch (option) {
+    case 'j':
+        if (!parse_number(optarg, false, 1024, &number) || number == 0)
+            return refuse(exit_code, "--jobs: \"%s\" is not a number from 1 to 1024", optarg);
+        options->jobs = (int)number;
+        return true;
+    case OPTION_ON_ERROR:
+        return parse_on_error(optarg, options, exit_code);
+    case OPTION_WORKER:
+        return parse_worker(optarg, options, exit_code);
+    case OPTION_FINISH:
+        return options->finish = true;
+    case OPTION_SURVEY:
+        return options->survey = true;
+    case OPTION_DRY_RUN:
+        return options->dry_run = true;
+    case OPTION_JSON:
+        return options->json = true;
+    case OPTION_SVG:
+        options->svg = optarg;
+        return *optarg || refuse(exit_code, "--svg: the name is empty");
+    default:
+        assert(option == OPTION_WAIT);
         if (!parse_number(optarg, false, 1'000'000, &number) || number == 0)
             return refuse(exit_code, "--wait: \"%s\" is not a number of seconds", optarg);
         options->wait_s = (int32_t)number;
@@ -188,127 +256,124 @@ static bool parse_picture_option(int option, options *options, int *exit_code)
     }
 }
 
-static bool parse_option(int option, options *options, int *exit_code)
+static bool parse_option(const option_row *row, options *options, int *exit_code)
 {
-    uint64_t number;
-    switch (option) {
-    case 'o':
-        options->out = optarg;
-        return true;
-    case 'n':
-        if (!*optarg || strpbrk(optarg, "/\n") || strlen(optarg) > 150)
-            return refuse(exit_code, "--name: \"%s\" cannot begin the name of a file", optarg);
-        free(options->name);
-        options->name = strdup(optarg);
-        return true;
-    case 'S':
-        return parse_splits(optarg, options, exit_code);
-    case 'N':
-        if (!parse_number(optarg, false, 99'999, &number) || number == 0)
-            return refuse(exit_code, "--shards: \"%s\" is not a number from 1 to 99999", optarg);
-        options->shards = (int64_t)number;
-        return true;
-    case 'B':
-        if (!parse_number(optarg, true, (uint64_t)1 << 50, &number) || number == 0)
-            return refuse(exit_code, "--shard-size: \"%s\" is not a size such as 128M or 1G", optarg);
-        options->shard_bytes = number;
-        return true;
-    case 's':
-        if (!parse_number(optarg, false, UINT64_MAX, &options->seed))
-            return refuse(exit_code, "--shuffle-seed: \"%s\" is not a whole number", optarg);
-        return true;
-    case 'j':
-        if (!parse_number(optarg, false, 1024, &number) || number == 0)
-            return refuse(exit_code, "--jobs: \"%s\" is not a number from 1 to 1024", optarg);
-        options->jobs = (int)number;
-        return true;
-    case 'E':
-        options->skip_bad = strcmp(optarg, "skip") == 0;
-        if (!options->skip_bad && strcmp(optarg, "stop") != 0)
-            return refuse(exit_code, "--on-error: \"%s\" is neither stop nor skip", optarg);
-        return true;
-    case 'C':
-        options->treatment.check = false;
-        return true;
+    const char *reason;
+    if (row->code >= SOURCE_OPTION)
+        return source_option(row->code, optarg, &options->in, &reason) || refuse(exit_code, "%s", reason);
+    if (row->code == OPTION_INCLUDE)
+        return add_glob("--include", optarg, options->include, &options->include_count, exit_code);
+    if (row->code == OPTION_EXCLUDE)
+        return add_glob("--exclude", optarg, options->exclude, &options->exclude_count, exit_code);
+    switch (row->topic) {
+    case TOPIC_OUTPUT:
+        return parse_output_option(row->code, options, exit_code);
+    case TOPIC_IMAGES:
+        return parse_image_option(row->code, options, exit_code);
     default:
-        if (option >= PICTURE_OPTION && option < SOURCE_OPTION) return parse_picture_option(option, options, exit_code);
-        if (option >= SOURCE_OPTION) {
-            const char *reason;
-            return source_option(option, optarg, &options->in, &reason) || refuse(exit_code, "%s", reason);
-        }
-        fputs("tfrecord-make --help shows how it is used\n", stderr);
-        *exit_code = 2;
-        return false;
+        return row->code == OPTION_CROP ? parse_image_option(row->code, options, exit_code)
+                                        : parse_run_option(row->code, options, exit_code);
     }
 }
 
-/* The long name of what getopt_long returned. */
-static const char *option_name(const struct option *longs, int option)
+/* ---- Options together ---- */
+
+/* What options_table.h cannot say: the value of an option leaves another one without effect. */
+static bool check_values(const options *options, int *exit_code)
 {
-    while (longs->name && longs->val != option) longs++;
-    return longs->name;
+    const treatment *treatment = &options->treatment;
+    if (treatment->encoding == ENCODE_PNG && (treatment->quality > 0 || treatment->crop_ready))
+        return refuse(exit_code, "--encode png leaves no JPEG, so %s has no effect",
+                      treatment->quality > 0 ? "--quality" : "--crop-ready");
+    if (options->split_count == 1 && (options->stratify || options->group_by))
+        return refuse(exit_code, "there is one split, so %s has no effect",
+                      options->stratify ? "--stratify" : "--group-by");
+    if (options->survey && (options->duplicates == DUPLICATES_DROP || options->duplicates == DUPLICATES_STOP))
+        return refuse(exit_code, "--survey only looks: of --duplicates it takes keep and ignore");
+    return true;
 }
 
-bool options_parse(int argc, char **argv, options *options, int *exit_code)
+/* ---- The command line ---- */
+
+static void add_longs(struct option *longs, char *letters)
 {
-    static const struct option longs[] = {{"out", required_argument, nullptr, 'o'},
-                                          {"name", required_argument, nullptr, 'n'},
-                                          {"split", required_argument, nullptr, 'S'},
-                                          {"shards", required_argument, nullptr, 'N'},
-                                          {"shard-size", required_argument, nullptr, 'B'},
-                                          {"shuffle-seed", required_argument, nullptr, 's'},
-                                          {"jobs", required_argument, nullptr, 'j'},
-                                          {"on-error", required_argument, nullptr, 'E'},
-                                          {"no-check", no_argument, nullptr, 'C'},
-                                          {"shorter-side", required_argument, nullptr, SHORTER_SIDE},
-                                          {"quality", required_argument, nullptr, QUALITY},
-                                          {"upright", no_argument, nullptr, UPRIGHT},
-                                          {"crop-ready", no_argument, nullptr, CROP_READY},
-                                          {"encode", required_argument, nullptr, ENCODE},
-                                          {"duplicates", required_argument, nullptr, DUPLICATES},
-                                          {"compress", required_argument, nullptr, COMPRESS},
-                                          {"worker", required_argument, nullptr, WORKER},
-                                          {"finish", no_argument, nullptr, FINISH},
-                                          {"wait", required_argument, nullptr, WAIT},
-                                          {"survey", no_argument, nullptr, SURVEY},
-                                          {"svg", required_argument, nullptr, SVG},
-                                          {"crop", required_argument, nullptr, CROP},
-                                          {"help", no_argument, nullptr, 'h'},
-                                          SOURCE_LONG_OPTIONS,
-                                          {}};
-    *options = (struct options){.treatment.check = true,
-                                .shard_bytes = (uint64_t)200 << 20,
-                                .wait_s = 120,
-                                .split_count = 2,
-                                .splits = {{"train", 0.9}, {"validation", 0.1}}};
-    int option;
-    while ((option = getopt_long(argc, argv, "o:n:s:j:h", longs, nullptr)) != -1) {
-        if (option == 'h') {
-            help_print(stdout);
-            *exit_code = 0;
-            return false;
-        }
-        if (!parse_option(option, options, exit_code)) return false;
-        options_give(options, option_name(longs, option));
+    for (int i = 0; i < OPTION_ROW_COUNT; i++) {
+        const option_row *row = &option_rows[i];
+        int argument = !row->argument ? no_argument : *row->argument == '[' ? optional_argument : required_argument;
+        longs[i] = (struct option){row->name, argument, nullptr, row->code};
+        if (!row->letter) continue;
+        *letters++ = row->letter;
+        if (argument == required_argument) *letters++ = ':';
     }
-    if (argc == 1) {
-        help_print(stderr);
-        *exit_code = 2;
+    longs[OPTION_ROW_COUNT] = (struct option){};
+    *letters = '\0';
+}
+
+/* --help [TOPIC] and --version. */
+static bool print_about(int code, int argc, char **argv, int *exit_code)
+{
+    *exit_code = 0;
+    if (code == 'V') {
+        output_version("tfrecord-make");
         return false;
     }
-    if (optind == argc) return refuse(exit_code, "which INPUT: a folder of pictures, a list, …?");
+    const char *topic = optarg ? optarg : optind < argc ? argv[optind] : nullptr;
+    if (help_print(stdout, topic)) return false;
+    return refuse(exit_code, "there is no help about \"%s\"", topic);
+}
+
+static bool finish_options(int argc, char **argv, options *options, int *exit_code)
+{
+    if (optind == argc) return refuse(exit_code, "which INPUT: a directory of images, a list, …?");
     if (optind + 1 < argc)
         return refuse(exit_code, "one INPUT at a time, not \"%s\" and \"%s\"", argv[optind], argv[optind + 1]);
     mr_error error = {0};
     if (options_check_mode(options, &error) != MR_OK) return refuse(exit_code, "%s", error.message);
-    if (options->crop == 0) options->crop = CROP_USUAL;
     if (!options->out && !options->survey) return refuse(exit_code, "where to? --out DIR is missing");
+    if (!check_values(options, exit_code)) return false;
+    if (options->crop == 0) options->crop = CROP_USUAL;
     treatment *treatment = &options->treatment;
     treatment->encode_all = treatment->quality > 0 && treatment->shorter_side == 0 && !treatment->upright &&
                             treatment->encoding == ENCODE_KEEP;
     if (treatment->quality == 0) treatment->quality = QUALITY_USUAL;
     options->input = argv[optind];
     if (!options->name) options->name = input_name(options->input);
-    if (!options->name) return refuse(exit_code, "no memory");
-    return true;
+    return options->name || refuse(exit_code, "no memory");
+}
+
+bool options_parse(int argc, char **argv, options *options, int *exit_code)
+{
+    struct option longs[OPTION_ROW_COUNT + 1];
+    char letters[2 * OPTION_ROW_COUNT + 1];
+    *options = (struct options){.treatment.check = true,
+                                .shard_bytes = (uint64_t)200 << 20,
+                                .wait_s = 120,
+                                .split_count = 2,
+                                .splits = {{"train", 0.9}, {"validation", 0.1}}};
+    add_longs(longs, letters);
+    for (int code; (code = getopt_long(argc, argv, letters, longs, nullptr)) != -1;) {
+        if (code == 'h' || code == 'V') return print_about(code, argc, argv, exit_code);
+        int i = 0;
+        while (i < OPTION_ROW_COUNT && option_rows[i].code != code) i++;
+        if (i == OPTION_ROW_COUNT) {
+            fputs("tfrecord-make --help shows how it is used\n", stderr);
+            *exit_code = 2;
+            return false;
+        }
+        if (!parse_option(&option_rows[i], options, exit_code)) return false;
+        options_give(options, option_rows[i].name);
+    }
+    if (argc == 1) {
+        (void)help_print(stderr, nullptr);
+        *exit_code = 2;
+        return false;
+    }
+    return finish_options(argc, argv, options, exit_code);
+}
+
+void options_deinit(options *options)
+{
+    free(options->name);
+    options->name = nullptr;
+    source_options_deinit(&options->in);
 }

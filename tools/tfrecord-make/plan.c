@@ -1,8 +1,7 @@
 /* The plan: which picture goes where. Nothing in it depends on what is in the pictures, on the number of threads, or on
  * the order in which the system lists files, so the same folder always gives the same files.
  *
- * The part (train, validation) follows from a hash of the path alone: a picture never moves from training to validation
- * because others came. The order in a part is that of a hash of seed and path. */
+ * The split (train, validation) of a row is that of splits.c. The order in a split is that of a hash of seed and path. */
 #include "tools/tfrecord-make/make.h"
 
 #include "base/arena.h"
@@ -35,17 +34,6 @@ uint64_t plan_hash(uint64_t hash, const void *bytes, size_t size_bytes)
     return mix(hash);
 }
 
-int32_t plan_split_of(const options *options, const row *row)
-{
-    if (row->split > 0) return row->split - 1;
-    double place = (double)(row->hash >> 11) * 0x1p-53, end = 0;
-    for (int i = 0; i < options->split_count; i++) {
-        end += options->splits[i].fraction;
-        if (place < end) return i;
-    }
-    return options->split_count - 1;
-}
-
 uint64_t plan_place_of(const options *options, const row *row)
 {
     uint64_t words[2] = {options->seed, row->hash};
@@ -67,8 +55,8 @@ static int compare_keys(const void *a, const void *b)
     return (x->row > y->row) - (x->row < y->row);
 }
 
-static mr_status make_order(const options *options, const source *source, const bool *dropped, plan *plan,
-                            mr_error *error)
+static mr_status make_order(const options *options, const source *source, const uint8_t *splits, const bool *dropped,
+                            plan *plan, mr_error *error)
 {
     size_t count = (size_t)source->row_count;
     key *keys = malloc((count + 1) * sizeof(key));
@@ -80,8 +68,9 @@ static mr_status make_order(const options *options, const source *source, const 
     size_t kept = 0;
     for (size_t i = 0; i < count; i++) {
         const row *row = &source->rows[i];
-        if (dropped && dropped[i]) continue;
-        keys[kept] = (key){plan_split_of(options, row), plan_place_of(options, row), (int64_t)i};
+        if ((dropped && dropped[i]) || source_is_excluded(source, (int64_t)i)) continue;
+        assert(splits[i] < options->split_count);
+        keys[kept] = (key){splits[i], plan_place_of(options, row), (int64_t)i};
         plan->split_counts[keys[kept].split]++;
         plan->split_bytes[keys[kept].split] += row->size_bytes;
         kept++;
@@ -185,11 +174,11 @@ static mr_status plan_split(const options *options, const source *source, plan *
     return MR_OK;
 }
 
-mr_status plan_make(const options *options, const source *source, const bool *dropped, uint64_t shard_bytes, plan *plan,
-                    mr_error *error)
+mr_status plan_make(const options *options, const source *source, const uint8_t *splits, const bool *dropped,
+                    uint64_t shard_bytes, plan *plan, mr_error *error)
 {
     *plan = (struct plan){0};
-    MR_TRY(make_order(options, source, dropped, plan, error));
+    MR_TRY(make_order(options, source, splits, dropped, plan, error));
     for (int i = 0; i < options->split_count; i++) {
         plan->split_shards[i] = (int32_t)count_shards(options, plan, shard_bytes, i);
         plan->shard_count += plan->split_shards[i];

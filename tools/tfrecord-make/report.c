@@ -57,9 +57,12 @@ static void say_note(int64_t count, const char *what, const char *first)
 static void warn_of_one_label(const source *source)
 {
     if (source->has_boxes || source->row_count < 2) return;
-    int32_t label = source->rows[0].label;
-    for (int64_t i = 1; i < source->row_count && label >= 0; i++)
-        if (source->rows[i].label != label) return;
+    int32_t label = -1;
+    for (int64_t i = 0; i < source->row_count; i++) {
+        if (source_is_excluded(source, i)) continue;
+        if (source->rows[i].label < 0 || (label >= 0 && source->rows[i].label != label)) return;
+        label = source->rows[i].label;
+    }
     if (label < 0) return;
     const char *name = label < source->class_count ? source->classes[label] : nullptr;
     say("  warning: all %ss have the same label, %d%s%s%s: there is nothing to tell apart", source->row_noun, label,
@@ -123,6 +126,56 @@ static void report_remarks(const work *work)
             say("  %" PRId64 " %s (%s%s)", sum.remarks[i].count, remark_sentence((remark)i, sum.remarks[i].count > 1),
                 sum.remarks[i].first, sum.remarks[i].count > 1 ? ", …" : "");
     shard_report_deinit(&sum);
+}
+
+/* The shards of this process in a split, their rows and the bytes of these as they are stored. */
+static int32_t count_planned(const work *work, int split, int64_t *rows, uint64_t *bytes)
+{
+    int32_t shards = 0;
+    *rows = 0;
+    *bytes = 0;
+    for (int32_t i = 0; i < work->plan->shard_count; i++) {
+        const shard *shard = &work->plan->shards[i];
+        if (shard->split != split || (work->options->worker_count > 0 && shard->worker != work->options->worker))
+            continue;
+        shards++;
+        *rows += shard->count;
+        *bytes += shard->size_bytes;
+    }
+    return shards;
+}
+
+void report_planned(const work *work, int32_t finished)
+{
+    const options *options = work->options;
+    char text[PROGRESS_TEXT_SIZE];
+    for (int i = 0; i < options->split_count; i++) {
+        int64_t rows;
+        uint64_t bytes;
+        int32_t shards = count_planned(work, i, &rows, &bytes);
+        if (shards == 0)
+            say("%-12s no %ss", options->splits[i].name, work->source->row_noun);
+        else
+            say("%-12s %" PRId64 " %s%s, %s as stored, in %d file%s: %s/%s-%s@%d.tfrecord", options->splits[i].name,
+                rows, work->source->row_noun, rows == 1 ? "" : "s", progress_size_text(bytes, text), shards,
+                shards == 1 ? "" : "s", options->out, options->name, options->splits[i].name,
+                work->plan->split_shards[i]);
+    }
+    if (work->source->class_count > 0) say("%-12s %s/labels.txt", "labels", options->out);
+    if (finished > 0) say("%d of these files %s finished already", finished, finished == 1 ? "is" : "are");
+    say("nothing was written (--dry-run)");
+}
+
+void report_interrupted(const work *work)
+{
+    const options *options = work->options;
+    int32_t files = 0;
+    for (int32_t i = 0; i < work->plan->shard_count; i++)
+        files += options->worker_count == 0 || work->plan->shards[i].worker == options->worker;
+    fprintf(stderr, "tfrecord-make: interrupted at %" PRId64 " of %" PRId64 " %ss; %d of %d files are finished in ",
+            work->rows_done, work->row_count, work->source->row_noun, work->finished, files);
+    text_print_sentence(stderr, options->out);
+    fputs("; start it again with the same options to continue\n", stderr);
 }
 
 static void report_written(const work *work, double seconds)

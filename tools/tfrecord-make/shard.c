@@ -10,6 +10,7 @@
 #include "tools/tfrecord-make/make.h"
 
 #include "base/arena.h"
+#include "tools/common/interrupt.h"
 #include "tools/common/text.h"
 
 #include <millrace/example.h>
@@ -114,6 +115,7 @@ static mr_status close_target(conveyor *conveyor, target *target, mr_error *erro
     if (status == MR_OK) {
         pthread_mutex_lock(&work->mutex);
         work->written += target->report.records;
+        work->finished++;
         status = shard_report_add(&work->splits[target->shard->split], &target->report, error);
         pthread_mutex_unlock(&work->mutex);
     }
@@ -234,6 +236,10 @@ static void drain(conveyor *conveyor)
 static slot *take(conveyor *conveyor)
 {
     while (!conveyor->free && conveyor->status == MR_OK) pthread_cond_wait(&conveyor->moved, &conveyor->mutex);
+    if (interrupt_signal() && conveyor->status == MR_OK) {
+        mr_error error = {0};
+        fail(conveyor, mr_fail(&error, MR_CANCELLED, "interrupted"), &error);
+    }
     if (conveyor->status != MR_OK || conveyor->taken == conveyor->end) return nullptr;
     slot *slot = conveyor->free;
     conveyor->free = slot->next_free;

@@ -220,6 +220,7 @@ void source_deinit(source *source)
 {
     if (source->functions && source->functions->deinit) source->functions->deinit(source);
     free(source->rows);
+    free(source->excluded);
     free(source->classes);
     names_deinit(&source->features);
     mr_arena_deinit(&source->arena);

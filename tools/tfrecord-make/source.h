@@ -82,7 +82,46 @@ typedef struct source_options {
     bool append_labels;    /* classes that --labels does not have get numbers after its last */
 } source_options;
 
-/* What getopt_long returns for them. */
+/* What --help TOPIC prints. */
+typedef enum option_topic {
+    TOPIC_OUTPUT = 0,
+    TOPIC_IMAGES,
+    TOPIC_SOURCES,
+    TOPIC_COLUMNS,
+    TOPIC_SURVEY,
+    TOPIC_RUN,
+    TOPIC_COUNT
+} option_topic;
+
+/* What getopt_long returns for options without a letter. */
+enum {
+    OPTION_SPLIT = 256,
+    OPTION_STRATIFY,
+    OPTION_GROUP_BY,
+    OPTION_SHARDS,
+    OPTION_SHARD_SIZE,
+    OPTION_COMPRESS,
+    OPTION_NO_CHECK,
+    OPTION_SHORTER_SIDE,
+    OPTION_UPRIGHT,
+    OPTION_ENCODE,
+    OPTION_QUALITY,
+    OPTION_CROP_READY,
+    OPTION_DUPLICATES,
+    OPTION_INCLUDE,
+    OPTION_EXCLUDE,
+    OPTION_SURVEY,
+    OPTION_SVG,
+    OPTION_CROP,
+    OPTION_DRY_RUN,
+    OPTION_JSON,
+    OPTION_ON_ERROR,
+    OPTION_WORKER,
+    OPTION_FINISH,
+    OPTION_WAIT,
+};
+
+/* For those about the input. */
 enum {
     SOURCE_OPTION = 1000,
     OPTION_FORMAT = SOURCE_OPTION,
@@ -104,22 +143,9 @@ enum {
     OPTION_KEYPOINTS,
     OPTION_MASKS
 };
-#define SOURCE_LONG_OPTIONS                                                                                            \
-    {"format", 1, nullptr, OPTION_FORMAT}, {"images", 1, nullptr, OPTION_IMAGES},                                      \
-        {"labels", 1, nullptr, OPTION_LABELS}, {"append-labels", 0, nullptr, OPTION_APPEND_LABELS},                    \
-        {"columns", 1, nullptr, OPTION_COLUMNS}, {"skip-rows", 1, nullptr, OPTION_SKIP_ROWS},                          \
-        {"path-column", 1, nullptr, OPTION_PATH_COLUMN}, {"label-column", 1, nullptr, OPTION_LABEL_COLUMN},            \
-        {"split-column", 1, nullptr, OPTION_SPLIT_COLUMN}, {"target", 1, nullptr, OPTION_TARGET},                      \
-        {"types", 1, nullptr, OPTION_TYPES}, {"missing", 1, nullptr, OPTION_MISSING},                                  \
-        {"separator", 1, nullptr, OPTION_SEPARATOR}, {"picture", 1, nullptr, OPTION_PICTURE},                          \
-        {"raw", 1, nullptr, OPTION_RAW}, {"key", 1, nullptr, OPTION_KEY}, {"keypoints", 0, nullptr, OPTION_KEYPOINTS}, \
-    {                                                                                                                  \
-        "masks", 0, nullptr, OPTION_MASKS                                                                              \
-    }
 /* Takes one of them. False: *reason is a sentence for the person. */
 bool source_option(int option, char *value, source_options *options, const char **reason);
 void source_options_deinit(source_options *options);
-extern const char source_help[];
 
 /* ---- Rows ---- */
 
@@ -210,6 +236,7 @@ struct source {
     input_kind kind;
     row *rows; /* owned; in the order of the input, which for folders is that of sorted names */
     int64_t row_count;
+    bool *excluded;       /* owned; of each row, whether --include and --exclude leave it out. Null: none */
     uint64_t size_bytes;  /* of all rows */
     const char *row_noun; /* "picture", "row", "sample": what a row is to a person */
     char **classes; /* the index is the label; a null where a number stands for no class. Borrowed from the arena */
@@ -218,10 +245,10 @@ struct source {
     bool sizes_hold_more; /* rows' sizes are not those of their pictures alone */
     bool has_boxes;       /* detection: labels begin with 1, and label_map.pbtxt is written too */
     uint64_t facts_hash;  /* of options and input that all records follow from */
-    /* What is not used, as "12 files left out, not .jpg or .png by name: notes.txt, …" */
+    /* What is not used, as "12 files left out, no images by name: notes.txt, …" */
     struct {
         int64_t count;
-        const char *what;  /* static: "left out, not .jpg or .png by name" */
+        const char *what;  /* static: "files left out, no images by name" */
         const char *first; /* one of them; from the arena */
     } notes[SOURCE_NOTES_MAX];
     int note_count;
@@ -244,6 +271,12 @@ struct source {
  *         wants deinit in any case. */
 mr_status source_open(struct options *options, source *source, mr_error *error);
 void source_deinit(source *source);
+
+/* Whether --include and --exclude leave a row out. */
+static inline bool source_is_excluded(const source *source, int64_t row)
+{
+    return source->excluded && source->excluded[row];
+}
 
 /* See source_functions. Errors begin with the row's file. */
 mr_status source_picture(const source *source, const row *row, source_bytes *bytes, bool *has_picture, mr_error *error);
@@ -291,7 +324,7 @@ mr_status source_read_picture(const source *source, const row *row, source_bytes
 /* Whether a name ends in one of some endings with blanks between, in any case, and has more before it. */
 bool source_has_ending(const char *name, const char *endings);
 #define SOURCE_TAR_ENDINGS ".tar .tar.gz .tgz"
-/* .jpg, .jpeg, .jpe, .jfif, .png, in any case. */
+/* .jpg, .jpeg, .jpe, .jfif, .png, .webp, .gif, .bmp, .dib, .tif, .tiff, in any case. */
 bool source_is_picture_name(const char *name);
 
 /* Makes names the classes of the source, from label `first` on: in the order of the file of --labels, which must have all

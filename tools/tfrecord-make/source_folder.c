@@ -86,8 +86,7 @@ static mr_status leave_out(source *source, const char *path, const char *name, m
     if (*name == '.')
         return source_note(source, "hidden file or directory left out|hidden files and directories left out", path,
                            error);
-    return source_note(source, "file left out, not .jpg or .png by name|files left out, not .jpg or .png by name", path,
-                       error);
+    return source_note(source, "file left out, no image by name|files left out, no images by name", path, error);
 }
 
 static mr_status scan_class(const char *folder, const char *path, const level *parent, const struct stat *about,
@@ -99,7 +98,9 @@ static mr_status scan_entry(const char *folder, const char *path, const char *na
     struct stat about;
     if (*name == '.') return leave_out(source, path, name, error);
     MR_TRY(stat_below(folder, path, &about, error));
-    if (S_ISDIR(about.st_mode)) return scan_class(folder, path, parent, &about, source, error);
+    bool is_directory = S_ISDIR(about.st_mode);
+    if (!(is_directory ? filter_enters : filter_keeps)(source->options, path)) return filter_note(source, path, error);
+    if (is_directory) return scan_class(folder, path, parent, &about, source, error);
     if (!S_ISREG(about.st_mode) || !source_is_picture_name(name)) return leave_out(source, path, name, error);
     return add_picture(source, path, &about, error);
 }
@@ -138,18 +139,19 @@ static mr_status scan_top(const char *folder, const char *name, const level *top
     struct stat about;
     if (*name == '.') return leave_out(source, name, name, error);
     MR_TRY(stat_below(folder, name, &about, error));
+    if (!(S_ISDIR(about.st_mode) ? filter_enters : filter_keeps)(source->options, name))
+        return filter_note(source, name, error);
     if (!S_ISDIR(about.st_mode)) {
         if (!S_ISREG(about.st_mode) || !source_is_picture_name(name)) return leave_out(source, name, name, error);
         return source_note(source, loose, name, error);
     }
     int64_t before = source->row_count;
     MR_TRY(scan_class(folder, name, top, &about, source, error));
+    if (source->row_count == before && is_loop(top, &about)) return MR_OK;
     if (source->row_count == before)
-        return is_loop(top, &about) ? MR_OK
-                                    : source_note(source,
-                                                  "directory holds no images and is no class|"
-                                                  "directories hold no images and are no classes",
-                                                  name, error);
+        return source_note(source,
+                           "directory holds no images and is no class|directories hold no images and are no classes",
+                           name, error);
     return source_add_class(source, name, error);
 }
 
@@ -188,13 +190,15 @@ static void set_facts(source *source)
 static mr_status check_source(const char *folder, const source *source, mr_error *error)
 {
     if (source->row_count > 0) return MR_OK;
+    if (source->options->include_count + source->options->exclude_count > 0)
+        return mr_fail(error, MR_NOT_FOUND, "%s: --include and --exclude leave no images in class directories", folder);
     for (int i = 0; i < source->note_count; i++)
         if (source->notes[i].what == loose)
             return mr_fail(error, MR_NOT_FOUND,
                            "%s: %lld pictures lie in the folder itself; they belong in one folder for each class, as "
                            "in %s/daisy/1.jpg",
                            folder, (long long)source->notes[i].count, folder);
-    return mr_fail(error, MR_NOT_FOUND, "%s: no pictures (.jpg, .jpeg, .png) in class folders, as in %s/daisy/1.jpg",
+    return mr_fail(error, MR_NOT_FOUND, "%s: no pictures (.jpg, .png, .webp, …) in class folders, as in %s/daisy/1.jpg",
                    folder, folder);
 }
 

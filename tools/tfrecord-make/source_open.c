@@ -147,5 +147,5 @@ mr_status source_open(options *options, source *source, mr_error *error)
     for (int i = 0; i < source->split_count; i++)
         memcpy(options->splits[i].name, source->splits[i], sizeof(source->splits[i]));
     if (source->split_count > 0) options->split_count = source->split_count;
-    return MR_OK;
+    return filter_rows(source, error);
 }

@@ -76,7 +76,8 @@ static mr_status look_at_picture(const look *look, survey *survey, int64_t numbe
     mr_image_info info = {0};
     mr_error reason = {0};
     uint32_t remarks = 0;
-    mr_status status = picture_probe(look->source->rows[number].name, bytes, &info, &remarks, &reason);
+    mr_status status =
+        picture_probe(look->source->rows[number].name, bytes, &info, &remarks, &reason);
     bool is_picture = (remarks & (REMARK_BIT(REMARK_EMPTY) | REMARK_BIT(REMARK_NO_PICTURE))) == 0;
     uint32_t kinds = remarks;
     if (status == MR_OK && look->options->treatment.check) status = picture_check(bytes, &info, &remarks, &reason);
@@ -120,7 +121,7 @@ static void look_at_part(void *context, int64_t begin, int64_t end)
         if (last > look->source->row_count) last = look->source->row_count;
         mr_status status = MR_OK;
         for (int64_t i = first; i < last && status == MR_OK; i++) {
-            status = look_at(look, survey, i, &bytes, &look->errors[part]);
+            if (!source_is_excluded(look->source, i)) status = look_at(look, survey, i, &bytes, &look->errors[part]);
             progress_add(look->progress, 1);
         }
         if (status == MR_OK && !pictures_flush(&survey->pictures))
@@ -235,22 +236,23 @@ void survey_deinit(survey *survey)
     pictures_deinit(&survey->pictures);
 }
 
-mr_status survey_run(const options *options, mr_error *error)
+mr_status survey_run(options *options, mr_error *error)
 {
-    struct options looking = *options; /* its texts stay the caller's */
     mr_pool *pool = nullptr;
     source source = {0};
     duplicates_found found = {0};
+    uint8_t *splits = nullptr;
     survey *survey = calloc(1, sizeof(*survey));
     if (!survey) return mr_fail_memory(error, sizeof(*survey));
-    if (looking.duplicates != DUPLICATES_IGNORE) looking.duplicates = DUPLICATES_KEEP;
-    mr_status status = mr_pool_new(looking.jobs, &pool, error);
-    if (status == MR_OK) status = source_open(&looking, &source, error);
-    if (status == MR_OK) report_source(&looking, &source);
-    if (status == MR_OK) status = survey_look(&looking, &source, pool, survey, error);
-    if (status == MR_OK) status = duplicates_find(&looking, &source, pool, &found, error);
-    if (status == MR_OK) status = survey_report(&looking, &source, survey, &found, error);
+    mr_status status = mr_pool_new(options->jobs, &pool, error);
+    if (status == MR_OK) status = source_open(options, &source, error);
+    if (status == MR_OK) report_source(options, &source);
+    if (status == MR_OK) status = splits_choose(options, &source, pool, &splits, error);
+    if (status == MR_OK) status = survey_look(options, &source, pool, survey, error);
+    if (status == MR_OK) status = duplicates_find(options, &source, splits, pool, &found, error);
+    if (status == MR_OK) status = survey_report(options, &source, survey, &found, error);
     duplicates_deinit(&found);
+    free(splits);
     survey_deinit(survey);
     free(survey);
     source_deinit(&source);

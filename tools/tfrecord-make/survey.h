@@ -39,7 +39,7 @@ typedef struct survey {
 } survey;
 
 /* All of --survey. */
-mr_status survey_run(const options *options, mr_error *error);
+mr_status survey_run(options *options, mr_error *error);
 
 /* Looks at all rows. The figures are the same at any number of threads.
  * memory  120 KiB and four pictures for each thread, beside the source */

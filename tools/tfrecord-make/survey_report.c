@@ -48,7 +48,7 @@ static mr_status classes_chart(const source *source, chart *chart, int *made, mr
     if (!classes) return mr_fail_memory(error, count * sizeof(*classes));
     uint64_t total = 0;
     for (int64_t i = 0; i < source->row_count; i++) {
-        if (source->rows[i].label < 0) continue;
+        if (source->rows[i].label < 0 || source_is_excluded(source, i)) continue;
         classes[source->rows[i].label].count++;
         total++;
     }

@@ -8,6 +8,7 @@
 
 #include "base/arena.h"
 #include "records/file.h"
+#include "tools/common/interrupt.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -154,6 +155,7 @@ mr_status worker_wait(work *work, uint64_t run, mr_error *error)
             mr_status status = look_at(work, i, run, error);
             if (status == MR_OK) break;
             if (status != MR_UNAVAILABLE) return status;
+            if (interrupt_signal()) return mr_fail(error, MR_CANCELLED, "interrupted");
             if (now_ns() - heard_ns > limit_ns)
                 return mr_fail(error, MR_DEADLINE_EXCEEDED,
                                "worker %d of %d has said nothing for %d s; when all have finished, --finish joins what "

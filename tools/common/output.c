@@ -1,0 +1,58 @@
+/* See output.h. */
+#include "tools/common/output.h"
+
+#include <millrace/millrace.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+static constexpr size_t BUFFER_BYTES = (size_t)64 << 10;
+
+static int first_error;
+
+static ssize_t write_all(void *cookie, const char *bytes, size_t size_bytes)
+{
+    (void)cookie;
+    for (size_t done = 0; done < size_bytes;) {
+        ssize_t written = first_error ? -1 : write(STDOUT_FILENO, bytes + done, size_bytes - done);
+        if (written > 0) {
+            done += (size_t)written;
+        } else if (first_error || errno != EINTR) {
+            if (!first_error) first_error = written < 0 ? errno : EIO;
+            errno = first_error;
+            return 0; /* which fopencookie takes for an error */
+        }
+    }
+    return (ssize_t)size_bytes;
+}
+
+void output_open(void)
+{
+    FILE *file = fopencookie(nullptr, "w", (cookie_io_functions_t){.write = write_all});
+    if (!file) return;
+    (void)setvbuf(file, nullptr, isatty(STDOUT_FILENO) ? _IOLBF : _IOFBF, BUFFER_BYTES);
+    stdout = file;
+}
+
+int output_error(void)
+{
+    return first_error;
+}
+
+int output_close(const char *program, int exit_code)
+{
+    errno = 0;
+    bool failed = fflush(stdout) != 0 || ferror(stdout);
+    int number = first_error ? first_error : failed && errno ? errno : EIO;
+    if (!failed && !first_error) return exit_code;
+    if (number != EPIPE) fprintf(stderr, "%s: cannot write the output: %s\n", program, strerror(number));
+    return 1;
+}
+
+void output_version(const char *program)
+{
+    printf("%s (millrace) %s\n", program, MR_VERSION);
+}
