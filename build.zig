@@ -11,6 +11,8 @@ const library_folders = [_][]const u8{
     "graph/ir", "graph/ops", "graph/run", "graph/state", "graph/train",
 };
 const system_libraries = [_][]const u8{ "jpeg", "png16", "z", "protobuf-c", "jansson", "expat", "uring" };
+/// Decoders of images that only the tools convert.
+const tool_libraries = [_][]const u8{ "webpdemux", "webp", "gif", "tiff", "zstd", "lzma", "jbig", "deflate" };
 const warnings = [_][]const u8{ "-Wall", "-Wextra", "-Wshadow", "-Wvla", "-Wno-unused-parameter", "-Wno-missing-field-initializers", "-Werror" };
 const c_flags = [_][]const u8{
     "-std=c23",          "-D_GNU_SOURCE", "-fno-math-errno", "-fvisibility=hidden",
@@ -64,7 +66,7 @@ const Context = struct {
 
     fn linkSystem(c: Context, m: *Build.Module) void {
         _ = c;
-        for (system_libraries) |name| m.linkSystemLibrary(name, .{ .preferred_link_mode = .static, .use_pkg_config = .no });
+        for (tool_libraries ++ system_libraries) |name| m.linkSystemLibrary(name, .{ .preferred_link_mode = .static, .use_pkg_config = .no });
         m.linkSystemLibrary("m", .{});
     }
 
@@ -444,7 +446,7 @@ fn clangProgram(c: Context, name: []const u8, objects: []const LazyPath, link_fl
     run.addArgs(link_flags);
     for (objects) |object| run.addFileArg(object);
     const program = run.addPrefixedOutputFileArg("-o", name);
-    for (system_libraries) |library| run.addArg(c.b.fmt("-l{s}", .{library}));
+    for (tool_libraries ++ system_libraries) |library| run.addArg(c.b.fmt("-l{s}", .{library}));
     run.addArgs(&.{ "-lm", "-lpthread", "-ldl" });
     return program;
 }

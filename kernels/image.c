@@ -135,6 +135,23 @@ static mr_status probe_gif(const unsigned char *bytes, size_t size_bytes, mr_ima
     return MR_OK;
 }
 
+/* The orientation of an extended WebP: in a chunk "EXIF", with or without the head that JPEG has. */
+static int32_t webp_orientation(const unsigned char *bytes, size_t size_bytes)
+{
+    for (size_t at = 12; size_bytes - at >= 8;) {
+        size_t size = little(bytes + at + 4, 4), room = size_bytes - at - 8;
+        const unsigned char *data = bytes + at + 8;
+        if (size > room) return 0;
+        if (memcmp(bytes + at, "EXIF", 4) == 0) {
+            size_t head = size >= 6 && memcmp(data, "Exif\0", 6) == 0 ? 6 : 0;
+            return mr_exif_orientation(data + head, size - head);
+        }
+        if (size + size % 2 > room) return 0;
+        at += 8 + size + size % 2;
+    }
+    return 0;
+}
+
 /* The first chunk says which of three kinds a WebP is: lossy, lossless or extended. */
 static mr_status probe_webp(const unsigned char *bytes, size_t size_bytes, mr_image_info *info, mr_error *error)
 {
@@ -156,6 +173,7 @@ static mr_status probe_webp(const unsigned char *bytes, size_t size_bytes, mr_im
         info->channels = (bytes[20] & 0x10) != 0 ? 4 : 3;
         info->animated = (bytes[20] & 0x02) != 0;
         info->profile = (bytes[20] & 0x20) != 0;
+        if ((bytes[20] & 0x08) != 0) info->orientation = webp_orientation(bytes, size_bytes);
     } else {
         return mr_fail(error, MR_DATA_LOSS, "the WebP picture begins with a chunk of no known kind");
     }
@@ -166,12 +184,14 @@ static mr_status probe_bmp(const unsigned char *bytes, size_t size_bytes, mr_ima
 {
     if (size_bytes < 30)
         return mr_fail(error, MR_DATA_LOSS, "the BMP picture is truncated: it has %zu bytes", size_bytes);
-    int32_t width = (int32_t)little(bytes + 18, 4), height = (int32_t)little(bytes + 22, 4);
+    bool is_short = little(bytes + 14, 4) == 12; /* the oldest header has 16 bits for each side */
+    int32_t width = (int32_t)little(bytes + 18, is_short ? 2 : 4);
+    int32_t height = (int32_t)little(bytes + (is_short ? 20 : 22), is_short ? 2 : 4);
     if (width <= 0 || height == 0 || height == INT32_MIN)
         return mr_fail(error, MR_DATA_LOSS, "the BMP picture says that it has %d x %d pixels", width, height);
     info->width = width;
     info->height = height < 0 ? -height : height; /* negative: the rows are top first */
-    info->channels = little(bytes + 28, 2) == 32 ? 4 : 3;
+    info->channels = !is_short && little(bytes + 28, 2) == 32 ? 4 : 3;
     info->color = MR_COLOR_RGB;
     return MR_OK;
 }

@@ -51,7 +51,7 @@ typedef struct mr_image_info {
     mr_color_space color;
     bool progressive;    /* JPEG progressive, PNG interlaced */
     bool animated;       /* PNG, GIF, WebP of more than one frame; decoding takes the first */
-    bool profile;        /* JPEG, PNG: a colour profile (ICC) is embedded, which decoding ignores */
+    bool profile;        /* JPEG, PNG, WebP: a colour profile (ICC) is embedded, which decoding ignores */
     int32_t orientation; /* EXIF 1…8; 0 when the file does not say. Decoding ignores it, as TensorFlow does */
 } mr_image_info;
 /* Only JPEG and PNG are decoded; the others are named, so that a caller can say what a file is. GIF, BMP and WebP tell their

@@ -308,11 +308,11 @@ TEST(make_names_by_content_what_it_does_not_take)
     file_save(test_path("photos/odd/empty.png"), "", 0);
     const program_result *result = program_run("cd %s; tfrecord-make --out out --on-error skip photos", test_folder());
     CHECK_EQ(result->exit_code, 0);
-    CHECK_CONTAINS(result->output, "web.jpg: is WebP; only JPEG and PNG are taken");
-    CHECK_CONTAINS(result->output, "scan.jpg: is TIFF; only JPEG and PNG are taken");
-    CHECK_CONTAINS(result->output, "phone.jpg: is HEIC; only JPEG and PNG are taken");
+    CHECK_CONTAINS(result->output, "web.jpg: is WebP; --encode jpeg or --encode png converts it");
+    CHECK_CONTAINS(result->output, "scan.jpg: is TIFF; --encode jpeg or --encode png converts it");
+    CHECK_CONTAINS(result->output, "phone.jpg: is HEIC, which is not decoded");
     CHECK_CONTAINS(result->output, "4 pictures could not be used and were left out:");
-    CHECK_CONTAINS(result->output, "3 pictures are neither JPEG nor PNG");
+    CHECK_CONTAINS(result->output, "2 images are WebP, GIF, BMP or TIFF; --encode");
     CHECK_CONTAINS(result->output, "1 file is empty (odd/empty.png)");
 }
 

@@ -2,6 +2,7 @@
  * encoded anew; what only has to be turned is, without decoding where that is exact; the result is made ready for crops. Every
  * step computes in integers, so the bytes are the same on every machine. */
 #include "tools/tfrecord-make/picture.h"
+#include "tools/tfrecord-make/foreign.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -12,18 +13,27 @@
 /* Shrinking starts from a picture that is decoded at least so many times as large. */
 static constexpr int32_t DECODE_MARGIN = 2;
 
-static bool ends_in(const char *name, const char *const *endings)
+static const struct {
+    const char *ending;
+    mr_image_format format;
+} endings[] = {
+    {".jpg", MR_IMAGE_JPEG}, {".jpeg", MR_IMAGE_JPEG}, {".jpe", MR_IMAGE_JPEG},  {".jfif", MR_IMAGE_JPEG},
+    {".png", MR_IMAGE_PNG},  {".webp", MR_IMAGE_WEBP}, {".gif", MR_IMAGE_GIF},   {".bmp", MR_IMAGE_BMP},
+    {".dib", MR_IMAGE_BMP},  {".tif", MR_IMAGE_TIFF},  {".tiff", MR_IMAGE_TIFF},
+};
+
+mr_image_format picture_format_of_name(const char *name)
 {
     const char *dot = strrchr(name, '.');
-    for (size_t i = 0; dot && endings[i]; i++)
-        if (strcasecmp(dot, endings[i]) == 0) return true;
-    return false;
+    for (size_t i = 0; dot && i < sizeof(endings) / sizeof(endings[0]); i++)
+        if (strcasecmp(dot, endings[i].ending) == 0) return endings[i].format;
+    return MR_IMAGE_UNKNOWN;
 }
 
 static bool is_mislabelled(const char *name, mr_image_format format)
 {
-    static const char *const jpeg[] = {".jpg", ".jpeg", ".jpe", ".jfif", nullptr}, *const png[] = {".png", nullptr};
-    return format == MR_IMAGE_JPEG ? ends_in(name, png) : ends_in(name, jpeg);
+    mr_image_format named = picture_format_of_name(name);
+    return named != MR_IMAGE_UNKNOWN && named != format;
 }
 
 static uint32_t bit_if(bool condition, remark remark)
@@ -41,7 +51,8 @@ static mr_status fault(mr_status status, uint32_t *remarks)
     return status;
 }
 
-mr_status picture_probe(const char *name, mr_string bytes, mr_image_info *info, uint32_t *remarks, mr_error *error)
+mr_status picture_probe(const treatment *treatment, const char *name, mr_string bytes, mr_image_info *info,
+                        uint32_t *remarks, mr_error *error)
 {
     *info = (mr_image_info){0};
     *remarks = 0;
@@ -54,10 +65,16 @@ mr_status picture_probe(const char *name, mr_string bytes, mr_image_info *info, 
         *remarks = REMARK_BIT(REMARK_NO_PICTURE);
         return status;
     }
-    if (info->format != MR_IMAGE_JPEG && info->format != MR_IMAGE_PNG) {
-        *remarks = REMARK_BIT(REMARK_OTHER_FORMAT);
-        return mr_fail(error, MR_UNIMPLEMENTED, "is %s; only JPEG and PNG are taken",
+    if (foreign_is(info->format) && treatment->encoding == ENCODE_KEEP) {
+        *remarks = REMARK_BIT(REMARK_NEEDS_ENCODE);
+        return mr_fail(error, MR_UNIMPLEMENTED, "is %s; --encode jpeg or --encode png converts it",
                        mr_image_format_name(info->format));
+    }
+    /* Of a TIFF only the decoder knows more than its size. */
+    if (info->format == MR_IMAGE_TIFF) status = MR_OK;
+    if (info->format != MR_IMAGE_JPEG && info->format != MR_IMAGE_PNG && !foreign_is(info->format)) {
+        *remarks = REMARK_BIT(REMARK_OTHER_FORMAT);
+        return mr_fail(error, MR_UNIMPLEMENTED, "is %s, which is not decoded", mr_image_format_name(info->format));
     }
     if (status != MR_OK) return fault(status, remarks);
     *remarks = bit_if(info->orientation > 1, REMARK_ORIENTED) | bit_if(info->color == MR_COLOR_CMYK, REMARK_CMYK) |
@@ -69,8 +86,11 @@ mr_status picture_probe(const char *name, mr_string bytes, mr_image_info *info, 
 mr_status picture_check(mr_string bytes, const mr_image_info *info, uint32_t *remarks, mr_error *error)
 {
     mr_tensor pixels = {0};
+    mr_image_info found = *info;
     mr_image_decode_options options = {.ratio = info->format == MR_IMAGE_JPEG ? 8 : 0};
-    mr_status status = mr_image_decode(bytes.data, bytes.size_bytes, &options, &pixels, error);
+    mr_status status = foreign_is(info->format)
+                           ? foreign_decode(bytes, &found, &pixels, error)
+                           : mr_image_decode(bytes.data, bytes.size_bytes, &options, &pixels, error);
     mr_tensor_deinit(&pixels);
     return fault(status, remarks);
 }
@@ -88,7 +108,7 @@ static void target_size(const treatment *treatment, const mr_image_info *info, i
     *height = (int32_t)(((int64_t)info->height * side + shorter / 2) / shorter);
 }
 
-static mr_status decode(const treatment *treatment, mr_string bytes, const mr_image_info *info, mr_tensor *pixels,
+static mr_status decode(const treatment *treatment, mr_string bytes, mr_image_info *info, mr_tensor *pixels,
                         mr_error *error)
 {
     int32_t width, height;
@@ -100,7 +120,8 @@ static mr_status decode(const treatment *treatment, mr_string bytes, const mr_im
     int64_t shorter = info->width < info->height ? info->width : info->height;
     if (info->format == MR_IMAGE_JPEG && shorter > treatment->shorter_side && treatment->shorter_side > 0)
         while (options.ratio < 8 && shorter / (2 * options.ratio) >= least) options.ratio *= 2;
-    MR_TRY(mr_image_decode(bytes.data, bytes.size_bytes, &options, pixels, error));
+    MR_TRY(foreign_is(info->format) ? foreign_decode(bytes, info, pixels, error)
+                                    : mr_image_decode(bytes.data, bytes.size_bytes, &options, pixels, error));
     if (pixels->shape.dims[0] == height && pixels->shape.dims[1] == width) return MR_OK;
     mr_tensor scaled = {0};
     mr_status status = mr_image_scale(pixels, height, width, &scaled, error);
@@ -159,6 +180,11 @@ static mr_status encode(const treatment *treatment, mr_image_format source, mr_t
 /* What encoding anew costs, of what the picture was. */
 static void remark_losses(const mr_image_info *info, uint32_t *remarks)
 {
+    /* What only the decoder of a TIFF knows. */
+    if (info->format == MR_IMAGE_TIFF && info->animated) *remarks |= REMARK_BIT(REMARK_FIRST_PAGE);
+    if (info->format == MR_IMAGE_TIFF && info->color == MR_COLOR_CMYK) *remarks |= REMARK_BIT(REMARK_CMYK);
+    if (info->format == MR_IMAGE_TIFF && info->bits > 8 && (*remarks & REMARK_BIT(REMARK_NARROWED)) == 0)
+        *remarks |= REMARK_BIT(REMARK_WIDE);
     if ((*remarks & REMARK_BIT(REMARK_CMYK)) != 0) *remarks |= REMARK_BIT(REMARK_CMYK_CONVERTED);
     if ((*remarks & REMARK_BIT(REMARK_ANIMATED)) != 0) *remarks |= REMARK_BIT(REMARK_FIRST_FRAME);
     if ((*remarks & REMARK_BIT(REMARK_NARROWED)) != 0) *remarks &= ~REMARK_BIT(REMARK_WIDE);
@@ -168,7 +194,7 @@ static void remark_losses(const mr_image_info *info, uint32_t *remarks)
 
 static mr_status encode_anew(const treatment *treatment, mr_string bytes, bool turn, picture *picture, mr_error *error)
 {
-    const mr_image_info *info = &picture->facts.info;
+    mr_image_info *info = &picture->facts.info;
     mr_tensor pixels = {0};
     mr_status status = decode(treatment, bytes, info, &pixels, error);
     if (status == MR_OK && turn) {
@@ -322,7 +348,7 @@ mr_status picture_treat(const treatment *treatment, const char *name, mr_string 
 {
     mr_tensor_deinit(&picture->bytes);
     picture->facts = (picture_facts){0};
-    MR_TRY(picture_probe(name, bytes, &picture->facts.info, &picture->remarks, error));
+    MR_TRY(picture_probe(treatment, name, bytes, &picture->facts.info, &picture->remarks, error));
     picture->facts.stored_width = picture->facts.info.width;
     picture->facts.stored_height = picture->facts.info.height;
     mr_status status = treat(treatment, bytes, picture, error);

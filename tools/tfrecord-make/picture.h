@@ -30,6 +30,7 @@ typedef enum remark {
     REMARK_CMYK_CONVERTED,   /* to RGB, by encoding anew */
     REMARK_NARROWED,         /* 16 bits to 8 */
     REMARK_FIRST_FRAME,      /* of several */
+    REMARK_FIRST_PAGE,       /* of several */
     REMARK_PROFILE_DROPPED,  /* a colour profile */
     REMARK_TRANSPARENT_KEPT, /* stays PNG, because JPEG has no transparency */
     REMARK_NOT_CROP_READY,   /* a JPEG of a kind that cannot be rewritten */
@@ -37,7 +38,8 @@ typedef enum remark {
     REMARK_UNREADABLE,
     REMARK_EMPTY,
     REMARK_NO_PICTURE,   /* by its content */
-    REMARK_OTHER_FORMAT, /* by its content: WebP, TIFF, … */
+    REMARK_OTHER_FORMAT, /* by its content: HEIC, AVIF, … */
+    REMARK_NEEDS_ENCODE, /* by its content: WebP, GIF, BMP, TIFF, without --encode */
     REMARK_DAMAGED,
     REMARK_TOO_LARGE, /* or of a kind that is not decoded */
     REMARK_NO_ROW,    /* its other columns cannot be used */
@@ -81,8 +83,12 @@ mr_status picture_treat(const treatment *treatment, const char *name, mr_string 
 void picture_deinit(picture *picture);
 
 /* The parts of it, for who only looks. Probe also sets what the picture is in *remarks, or its kind of fault. */
-mr_status picture_probe(const char *name, mr_string bytes, mr_image_info *info, uint32_t *remarks, mr_error *error);
+mr_status picture_probe(const treatment *treatment, const char *name, mr_string bytes, mr_image_info *info,
+                        uint32_t *remarks, mr_error *error);
 /* Decodes all of it, at an eighth of its size: every byte is looked at, and little is computed. */
 mr_status picture_check(mr_string bytes, const mr_image_info *info, uint32_t *remarks, mr_error *error);
+
+/* The format that the ending of a name stands for, in any case; MR_IMAGE_UNKNOWN: of no image that is read or converted. */
+mr_image_format picture_format_of_name(const char *name);
 
 #endif

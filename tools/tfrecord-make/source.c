@@ -29,11 +29,7 @@ mr_status source_bytes_reserve(source_bytes *bytes, size_t size_bytes, mr_error 
 
 bool source_is_picture_name(const char *name)
 {
-    static const char *const endings[] = {".jpg", ".jpeg", ".jpe", ".jfif", ".png"};
-    const char *dot = strrchr(name, '.');
-    for (size_t i = 0; dot && i < sizeof(endings) / sizeof(endings[0]); i++)
-        if (strcasecmp(dot, endings[i]) == 0) return true;
-    return false;
+    return picture_format_of_name(name) != MR_IMAGE_UNKNOWN;
 }
 
 static mr_status read_file(const char *path, source_bytes *bytes, mr_error *error)

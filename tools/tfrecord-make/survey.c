@@ -77,7 +77,7 @@ static mr_status look_at_picture(const look *look, survey *survey, int64_t numbe
     mr_error reason = {0};
     uint32_t remarks = 0;
     mr_status status =
-        picture_probe(look->source->rows[number].name, bytes, &info, &remarks, &reason);
+        picture_probe(&look->options->treatment, look->source->rows[number].name, bytes, &info, &remarks, &reason);
     bool is_picture = (remarks & (REMARK_BIT(REMARK_EMPTY) | REMARK_BIT(REMARK_NO_PICTURE))) == 0;
     uint32_t kinds = remarks;
     if (status == MR_OK && look->options->treatment.check) status = picture_check(bytes, &info, &remarks, &reason);

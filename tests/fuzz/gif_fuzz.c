@@ -1,0 +1,11 @@
+/* GIF from hostile bytes: see foreign_fuzz.h. Corpus: foreign_corpus.py. */
+#include "tests/fuzz/foreign_fuzz.h"
+#include "tools/tfrecord-make/foreign_gif.c"
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size_bytes);
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size_bytes)
+{
+    fuzz_foreign(bytes, size_bytes, MR_IMAGE_GIF, foreign_decode_gif);
+    return 0;
+}

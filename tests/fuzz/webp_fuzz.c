@@ -1,0 +1,11 @@
+/* WebP from hostile bytes: see foreign_fuzz.h. Corpus: foreign_corpus.py. */
+#include "tests/fuzz/foreign_fuzz.h"
+#include "tools/tfrecord-make/foreign_webp.c"
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size_bytes);
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size_bytes)
+{
+    fuzz_foreign(bytes, size_bytes, MR_IMAGE_WEBP, foreign_decode_webp);
+    return 0;
+}
