@@ -130,7 +130,8 @@ static const mr_dataset_kind tar_kind = {.name = "tar",
 
 /* The sample whose members come in. */
 typedef struct gathering {
-    char *key; /* owned; null: none yet */
+    char *key;        /* owned; null: none yet */
+    uint32_t archive; /* of the key: in another one, the same key is another sample */
     part parts[MR_COMPONENTS_MAX];
     int32_t ranks[MR_COMPONENTS_MAX]; /* which of an extension's spellings was found; −1: none */
 } gathering;
@@ -182,8 +183,11 @@ static mr_status take_member(mr_dataset *dataset, gathering *g, const mr_tar_mem
     const char *base = slash == nullptr ? member->name : slash + 1, *dot = strchr(base, '.');
     if (member->kind != MR_TAR_FILE || dot == nullptr) return MR_OK;
     size_t length = (size_t)(dot - member->name);
-    if (g->key == nullptr || strlen(g->key) != length || memcmp(g->key, member->name, length) != 0) {
+    bool is_same = g->key != nullptr && g->archive == member->archive && strlen(g->key) == length &&
+                   memcmp(g->key, member->name, length) == 0;
+    if (!is_same) {
         MR_TRY(finish(dataset, g, error));
+        g->archive = member->archive;
         g->key = strndup(member->name, length);
         if (g->key == nullptr) return mr_fail_memory(error, length);
     }
