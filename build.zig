@@ -128,6 +128,11 @@ pub fn build(b: *Build) void {
     run_tests.step.dependOn(installed);
     run_tests.has_side_effects = true;
     addSanitizerOptions(run_tests);
+    const failing = addPreload(c);
+    check.dependOn(&failing.step);
+    const preload: Build.InstallDir = .{ .custom = "preload" };
+    run_tests.step.dependOn(&b.addInstallArtifact(failing, .{ .dest_dir = .{ .override = preload } }).step);
+    run_tests.setEnvironmentVariable("MILLRACE_PRELOAD", b.pathFromRoot(b.getInstallPath(preload, failing.out_filename)));
     if (b.args) |args| run_tests.addArgs(args);
     test_step.dependOn(&run_tests.step);
     addFuzzReplay(checked, checked_library, if (b.args == null) test_step else null, check);
@@ -349,7 +354,7 @@ fn testSources(b: *Build) []const []const u8 {
     list.appendSlice(b.allocator, glob(b, "tools/common", ".c")) catch @panic("OOM");
     list.appendSlice(b.allocator, glob(b, "tests", ".c")) catch @panic("OOM");
     for (subfolders(b, "tests")) |name| {
-        if (std.mem.eql(u8, name, "fuzz") or std.mem.eql(u8, name, "oracle")) continue;
+        if (std.mem.eql(u8, name, "fuzz") or std.mem.eql(u8, name, "oracle") or std.mem.eql(u8, name, "preload")) continue;
         list.appendSlice(b.allocator, glob(b, b.fmt("tests/{s}", .{name}), ".c")) catch @panic("OOM");
     }
     return list.items;
@@ -371,6 +376,15 @@ fn addTests(c: Context, library: *Build.Step.Compile, check: *Build.Step) *Build
     };
     check.dependOn(&tests.step);
     return tests;
+}
+
+/// tests/preload/*.c: a shared library that makes calls of the installed programs fail.
+fn addPreload(c: Context) *Build.Step.Compile {
+    const m = c.module();
+    m.pic = true;
+    m.sanitize_thread = null;
+    c.addSources(m, glob(c.b, "tests/preload", ".c"), &.{});
+    return c.b.addLibrary(.{ .name = "fail", .linkage = .dynamic, .root_module = m });
 }
 
 /// Every tests/fuzz/NAME_fuzz.c over the files of tests/fuzz/corpus/NAME/.

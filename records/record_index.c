@@ -138,22 +138,18 @@ mr_status mr_record_index_write(const char *path, const mr_record_index *index, 
 
 /* ---- Load ---- */
 
-/* Lengths as offsets; owned, null when they are not such as the file can have, or without memory. */
-static uint64_t *decode_offsets(const unsigned char *lengths, uint64_t count)
+/* Lengths as offsets, count + 1; false when no file can have them. */
+static bool decode_offsets(const unsigned char *lengths, uint64_t count, uint64_t *offsets)
 {
-    uint64_t *offsets = malloc((count + 1) * sizeof(uint64_t));
     uint64_t offset = 0;
-    for (uint64_t i = 0; offsets && i < count; i++) {
+    for (uint64_t i = 0; i < count; i++) {
         offsets[i] = offset;
         uint32_t length = mr_load_le32(lengths + 4 * i);
-        if (length > MR_RECORD_SIZE_MAX) {
-            free(offsets);
-            return nullptr;
-        }
+        if (length > MR_RECORD_SIZE_MAX) return false;
         offset += AROUND_BYTES + length;
     }
-    if (offsets) offsets[count] = offset;
-    return offsets;
+    offsets[count] = offset;
+    return true;
 }
 
 /* Both numbers rise, from record 0, and lie inside the file. */
@@ -169,73 +165,80 @@ static bool decode_points(const unsigned char *bytes, mr_record_index *index)
     return true;
 }
 
-bool mr_record_index_decode(const void *data, size_t size, const mr_file_stamp *stamp, uint32_t checksum,
-                            mr_record_index *index)
+mr_status mr_record_index_decode(const void *data, size_t size, const mr_file_stamp *stamp, uint32_t checksum,
+                                 mr_record_index *index)
 {
     const unsigned char *bytes = data;
     *index = (mr_record_index){.origin = MR_INDEX_DAMAGED};
-    if (size < HEAD_BYTES + 4 || memcmp(bytes, MAGIC, sizeof(MAGIC) - 1) != 0) return false;
-    if (mr_load_le32(bytes + size - 4) != mr_crc32c_mask(mr_crc32c(0, bytes, size - 4))) return false;
+    if (size < HEAD_BYTES + 4 || memcmp(bytes, MAGIC, sizeof(MAGIC) - 1) != 0) return MR_DATA_LOSS;
+    if (mr_load_le32(bytes + size - 4) != mr_crc32c_mask(mr_crc32c(0, bytes, size - 4))) return MR_DATA_LOSS;
     index->origin = MR_INDEX_STALE;
-    if (bytes[7] != MAGIC[7]) return false;
+    if (bytes[7] != MAGIC[7]) return MR_DATA_LOSS;
     index->origin = MR_INDEX_DAMAGED;
     uint64_t room = size - HEAD_BYTES - 4, count = mr_load_le64(bytes + 16), point_count = mr_load_le64(bytes + 24);
     uint32_t compression = mr_load_le32(bytes + 32);
     if (count > room / 4 || point_count > room / POINT_BYTES || 4 * count + POINT_BYTES * point_count != room)
-        return false;
-    if (compression > MR_COMPRESSION_ZLIB) return false;
-    if (point_count > 0 && compression != MR_COMPRESSION_GZIP) return false;
+        return MR_DATA_LOSS;
+    if (compression > MR_COMPRESSION_ZLIB) return MR_DATA_LOSS;
+    if (point_count > 0 && compression != MR_COMPRESSION_GZIP) return MR_DATA_LOSS;
     index->origin = MR_INDEX_STALE;
-    if (mr_load_le64(bytes + 8) != stamp->size_bytes || mr_load_le32(bytes + 36) != checksum) return false;
+    if (mr_load_le64(bytes + 8) != stamp->size_bytes || mr_load_le32(bytes + 36) != checksum) return MR_DATA_LOSS;
 
     mr_record_index taken = {.count = count,
-                             .offsets = decode_offsets(bytes + HEAD_BYTES, count),
+                             .offsets = malloc((count + 1) * sizeof(uint64_t)),
                              .file_size_bytes = stamp->size_bytes,
                              .file_modified_ns = stamp->modified_ns,
                              .file_checksum = checksum,
                              .compression = (mr_compression)compression,
                              .point_count = point_count,
                              .points = point_count ? calloc(point_count, sizeof(mr_record_point)) : nullptr};
-    bool holds = taken.offsets && (taken.points || point_count == 0) &&
+    bool has_memory = taken.offsets && (taken.points || point_count == 0);
+    bool holds = has_memory && decode_offsets(bytes + HEAD_BYTES, count, taken.offsets) &&
                  (compression != MR_COMPRESSION_NONE || taken.offsets[count] == stamp->size_bytes) &&
                  decode_points(bytes + HEAD_BYTES + 4 * count, &taken);
     if (!holds) {
         mr_record_index_deinit(&taken);
         index->origin = MR_INDEX_DAMAGED;
-        return false;
+        return has_memory ? MR_DATA_LOSS : MR_RESOURCE_EXHAUSTED;
     }
     *index = taken;
-    return true;
+    return MR_OK;
 }
 
-/* True when there is a fresh index; otherwise index->origin says what there was instead. */
-static bool load(const mr_hop *file, const mr_file_stamp *stamp, mr_record_index *index)
+/* Loads the index when there is a fresh one; otherwise MR_NOT_FOUND, and index->origin says what there was instead.
+ * errors  MR_RESOURCE_EXHAUSTED: no memory */
+static mr_status load(const mr_hop *file, const mr_file_stamp *stamp, mr_record_index *index, mr_error *error)
 {
     *index = (mr_record_index){.origin = MR_INDEX_MADE};
     char *name = index_path(file->path);
     char *bytes = nullptr;
     size_t size = 0;
-    bool is_loaded = false;
-    if (name && mr_file_exists(name)) {
+    mr_file_stamp own = {0};
+    mr_status status = name ? MR_NOT_FOUND : MR_RESOURCE_EXHAUSTED;
+    if (name && mr_file_stamp_of(name, &own, nullptr) == MR_OK) {
         /* No record is shorter than 16 bytes, so no index of this file is longer than this, points included. */
         uint64_t most = stamp->size_bytes / 2 + (stamp->size_bytes < SIZE_MAX / INFLATION_MAX
                                                      ? stamp->size_bytes * INFLATION_MAX / AROUND_BYTES * 4
                                                      : stamp->size_bytes);
-        uint32_t checksum;
-        if (mr_file_read_whole(name, HEAD_BYTES + 4 + most, &bytes, &size, nullptr) == MR_OK &&
-            mr_index_sample(file, &checksum, nullptr) == MR_OK)
-            is_loaded = mr_record_index_decode(bytes, size, stamp, checksum, index);
-        else
-            index->origin = MR_INDEX_STALE;
-        if (is_loaded && !mr_index_agrees(file, index)) {
+        uint32_t checksum = 0;
+        most += HEAD_BYTES + 4;
+        index->origin = MR_INDEX_STALE;
+        if (own.size_bytes <= most) {
+            index->origin = MR_INDEX_DAMAGED;
+            status = mr_file_read_whole(name, most, &bytes, &size, nullptr);
+        }
+        if (status == MR_OK) status = mr_index_sample(file, &checksum, nullptr);
+        if (status == MR_OK) status = mr_record_index_decode(bytes, size, stamp, checksum, index);
+        if (status == MR_OK && !mr_index_agrees(file, index)) {
             mr_record_index_deinit(index);
             index->origin = MR_INDEX_STALE;
-            is_loaded = false;
+            status = MR_NOT_FOUND;
         }
     }
     free(bytes);
     free(name);
-    return is_loaded;
+    if (status == MR_RESOURCE_EXHAUSTED) return mr_fail_memory(error, (size_t)own.size_bytes);
+    return status == MR_OK ? MR_OK : MR_NOT_FOUND;
 }
 
 /* The count alone, in constant memory: the whole file is checked, but not kept. False as for load. */
@@ -329,8 +332,8 @@ mr_status mr_record_index_open(const char *path, mr_record_index *index, mr_erro
     mr_file_stamp stamp;
     mr_compression compression;
     MR_TRY(open_file(path, &hop, &stamp, &compression, error));
-    mr_status status = MR_OK;
-    if (!load(&hop, &stamp, index)) {
+    mr_status status = load(&hop, &stamp, index, error);
+    if (status == MR_NOT_FOUND) {
         if (compression == MR_COMPRESSION_NONE)
             status = make(&hop, &stamp, compression, index, error);
         else

@@ -18,9 +18,10 @@ mr_status mr_record_index_append_point(mr_record_index *index, uint64_t *capacit
 /* Reads the index from the bytes of its file.
  * stamp     the record file as it is now
  * checksum  of mr_index_sample, of the record file as it is now
- * returns   false: it is not to be trusted, and index->origin says why; nothing is owned then */
-bool mr_record_index_decode(const void *bytes, size_t size_bytes, const mr_file_stamp *stamp, uint32_t checksum,
-                            mr_record_index *index);
+ * errors    MR_DATA_LOSS: it is not to be trusted, and index->origin says why; MR_RESOURCE_EXHAUSTED: no memory. Nothing is
+ *           owned then */
+mr_status mr_record_index_decode(const void *bytes, size_t size_bytes, const mr_file_stamp *stamp, uint32_t checksum,
+                                 mr_record_index *index);
 
 /* ---- index_hop.c ---- */
 

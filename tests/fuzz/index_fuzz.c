@@ -40,7 +40,7 @@ static void decode(uint8_t choice, const uint8_t *bytes, size_t size_bytes)
         mr_store_le32(copy + size_bytes - 4, mr_crc32c_mask(mr_crc32c(0, copy, size_bytes - 4)));
     if ((choice & 8) && size_bytes >= 24) stamp.size_bytes = mr_load_le64(copy + 8);
     uint32_t checksum = (choice & 8) && size_bytes >= 40 ? mr_load_le32(copy + 36) : 7;
-    if (mr_record_index_decode(copy, size_bytes, &stamp, checksum, &index)) {
+    if (mr_record_index_decode(copy, size_bytes, &stamp, checksum, &index) == MR_OK) {
         check_offsets(&index);
         need(index.compression != MR_COMPRESSION_NONE || index.offsets[index.count] == stamp.size_bytes);
     } else {

@@ -1,6 +1,7 @@
 /* tfrecord-cat's --where: bytes up to the first zero are the expression, those behind it a record that it is tried on. What
  * parses can be tried, and gives the same answer twice. */
 #include "tools/common/text.c"
+#include "tools/tfrecord-cat/tfds_find.c"
 #include "tools/tfrecord-cat/values.c"
 #include "tools/tfrecord-cat/where.c"
 #include "tools/tfrecord-cat/where_parse.c"

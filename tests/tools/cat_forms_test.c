@@ -245,7 +245,7 @@ TEST(cat_knows_the_labels_of_tfds_folders)
     /* Records are shown whatever is wrong with the rest. */
     file_save(test_path("pets/1.0.0/features.json"), (const unsigned char *)"{\"featuresDict\": [", 18);
     result = program_run("tfrecord-cat %s", test_path("pets"));
-    CHECK_EQ(result->exit_code, 0);
+    CHECK_EQ(result->exit_code, 1);
     CHECK_CONTAINS(result->output, "features.json: line 1: ");
     CHECK_CONTAINS(result->output, "int64  2\n");
     CHECK_EQ(program_run("tfrecord-cat --about %s", test_path("pets"))->exit_code, 1);

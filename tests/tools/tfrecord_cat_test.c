@@ -130,7 +130,7 @@ TEST(cat_says_what_it_cannot_read)
     if (access("/dev/full", W_OK) != 0) return;
     result = program_run("(tfrecord-cat %s > /dev/full) 2>&1", path);
     CHECK_EQ(result->exit_code, 1);
-    CHECK_CONTAINS(result->output, "cannot write the output");
+    CHECK_CONTAINS(result->output, "cannot write the standard output: the disk is full");
 }
 
 TEST(cat_says_when_a_file_vanishes_or_shrinks)

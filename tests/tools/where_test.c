@@ -1,5 +1,6 @@
 /* --where: which records an expression takes, and what is said about one that is wrong. */
 #include "tests/test.h"
+#include "tools/tfrecord-cat/tfds_find.c"
 #include "tools/tfrecord-cat/values.c"
 #include "tools/tfrecord-cat/where.c"
 #include "tools/tfrecord-cat/where_parse.c"

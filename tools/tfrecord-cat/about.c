@@ -1,7 +1,6 @@
 /* --about: what folders of tensorflow_datasets say of themselves: splits, features and their meaning. */
 #include "tools/common/progress.h"
 #include "tools/tfrecord-cat/cat.h"
-#include "tools/tfrecord-cat/tfds.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -72,15 +71,9 @@ static void print_splits(const tfds *tfds)
 int about_run(const options *options)
 {
     int columns = progress_columns(STDOUT_FILENO, 100);
-    bool has_any = false;
-    tfds *tfds = nullptr;
-    for (int32_t i = 0; i < options->path_count; i++) {
-        const char *path = options->paths[i];
-        if (tfds && tfds_is_of(tfds, path)) continue;
-        tfds_free(tfds);
-        if (!(tfds = tfds_open(path))) continue;
-        if (has_any) putchar('\n');
-        has_any = true;
+    for (size_t i = 0; i < options->tfds.count; i++) {
+        const tfds *tfds = options->tfds.items[i];
+        if (i > 0) putchar('\n');
         print_line("", *tfds->folder ? tfds->folder : ".", columns);
         print_line("dataset: ", tfds->title, columns);
         print_line("about:   ", tfds->description, columns);
@@ -88,8 +81,7 @@ int about_run(const options *options)
         print_splits(tfds);
         print_features(tfds, columns);
     }
-    tfds_free(tfds);
-    if (has_any) return 0;
+    if (options->tfds.count > 0) return 0;
     mr_error error = {0};
     (void)mr_fail(&error, MR_NOT_FOUND, "there is no features.json beside these files");
     return complain(&error);

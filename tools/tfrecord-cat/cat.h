@@ -18,6 +18,7 @@
 #include <millrace/record.h>
 
 #include "tools/tfrecord-cat/out.h"
+#include "tools/tfrecord-cat/tfds.h"
 #include "tools/tfrecord-cat/where.h"
 
 #include <stdio.h>
@@ -38,7 +39,9 @@ typedef struct options {
     char **paths;
     int32_t *path_arguments;
     int32_t path_count, argument_count;
-    bool has_missing; /* an argument that matched nothing was told; the exit code is 1 */
+    bool
+        has_missing; /* an argument matched nothing or a directory cannot be read, which was told; the exit code is 1 */
+    tfds_set tfds;   /* of the files, where the command shows it or --where compares with a text; owned */
 
     /* Which records: walk_records does it all. */
     uint64_t record;                 /* only this one, counted through all files */
@@ -95,7 +98,8 @@ struct command {
     /* For --help=NAME: paragraphs between empty lines, wrapped; lines that begin with a space stay as they are. Tells the
      * bound on memory. */
     const char *more;
-    bool takes_json; /* --json beside it is its form, not another command: is_json */
+    bool takes_json;   /* --json beside it is its form, not another command: is_json */
+    bool knows_labels; /* shows what directories of tensorflow_datasets say */
 };
 /* Ends with a row without run. */
 extern const command commands[];
@@ -175,6 +179,8 @@ int walk_texts(const options *options, const text_format *format);
 int complain(const mr_error *error);
 /* The same with the record in front. */
 int complain_of(const place *place, mr_error *error);
+/* Reports that there is no memory; returns 1. */
+int complain_memory(void);
 
 /* ---- Commands ---- */
 

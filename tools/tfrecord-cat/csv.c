@@ -104,8 +104,9 @@ static bool add_asked(csv *csv)
     const char *text = csv->options->features;
     mr_string pattern;
     while (view_next_pattern(&text, &pattern)) {
-        char *name = view_is_glob(pattern) ? nullptr : malloc(pattern.size_bytes + 1);
-        if (!name) continue;
+        if (view_is_glob(pattern)) continue;
+        char *name = malloc(pattern.size_bytes + 1);
+        if (!name) return false;
         mr_string asked = {name, view_pattern_name(pattern, name)};
         bool is_there = find_column(csv, asked) != nullptr;
         bool is_good = is_there || add_column(csv, asked) != nullptr;
@@ -165,7 +166,7 @@ static void put_text(out *out, mr_string text)
     out_char(out, '"');
 }
 
-static void write_header(csv *csv)
+static bool write_header(csv *csv)
 {
     bool is_first = true;
     csv->has_header = true;
@@ -179,9 +180,13 @@ static void write_header(csv *csv)
         put_text(&csv->out, column_name(column));
     }
     if (!is_first) out_text(&csv->out, "\r\n");
-    (void)out_write(&csv->out, stdout);
+    bool has_memory = out_write(&csv->out, stdout);
     fflush(stdout);
-    say_left_out(csv);
+    if (has_memory)
+        say_left_out(csv);
+    else
+        csv->has_failed = complain_memory();
+    return has_memory;
 }
 
 /* ---- Rows ---- */
@@ -277,7 +282,7 @@ static bool begin_rows(csv *csv)
         csv->has_failed = true;
         return false;
     }
-    write_header(csv);
+    if (!write_header(csv)) return false;
     for (size_t i = 0; i < csv->kept_count; i++) {
         write_row(csv, &csv->kept[i].place);
         free(csv->kept[i].bytes);
@@ -317,7 +322,7 @@ static bool csv_one(void *context, const place *place)
 int csv_run(const options *options)
 {
     csv *csv = calloc(1, sizeof(struct csv));
-    if (!csv) return 1;
+    if (!csv) return complain_memory();
     csv->options = options;
     csv->out.file = stdout;
     bool is_good = !is_only_names(options->features) || begin_rows(csv);

@@ -1,6 +1,8 @@
 /* In what two Examples differ, feature by feature. */
 #include "tools/tfrecord-cat/diff.h"
 
+#include "tools/tfrecord-cat/values.h"
+
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -76,35 +78,22 @@ static void print_bytes(mr_string a, mr_string b)
     if (!text_is_readable(a) || !text_is_readable(b) || at >= (size_t)TEXT_COLUMNS) printf(", from byte %zu on", at);
 }
 
-/* Values of a list, owned; null without memory or when the list is damaged. */
-static void *load_values(const mr_feature_view *view, size_t count)
+/* Of one kind. */
+static bool is_equal(const value *a, const value *b)
 {
-    size_t size = view->kind == MR_FEATURE_BYTES ? sizeof(mr_string) : 8;
-    void *values = calloc(count + 1, size);
-    mr_status status = MR_INTERNAL;
-    if (values && view->kind == MR_FEATURE_BYTES) status = mr_feature_bytes(view, values, count, nullptr);
-    if (values && view->kind == MR_FEATURE_FLOAT) status = mr_feature_floats(view, values, count, nullptr);
-    if (values && view->kind == MR_FEATURE_INT64) status = mr_feature_int64s(view, values, count, nullptr);
-    if (status == MR_OK) return values;
-    free(values);
-    return nullptr;
+    if (a->kind == MR_FEATURE_BYTES) return mr_string_equal(a->bytes, b->bytes);
+    if (a->kind == MR_FEATURE_FLOAT) return memcmp(&a->number, &b->number, sizeof(float)) == 0;
+    return a->integer == b->integer;
 }
 
-static bool is_equal(mr_feature_kind kind, const void *a, const void *b, size_t i)
+static void print_pair(const value *a, const value *b)
 {
-    if (kind == MR_FEATURE_BYTES) return mr_string_equal(((const mr_string *)a)[i], ((const mr_string *)b)[i]);
-    if (kind == MR_FEATURE_FLOAT) return memcmp((const float *)a + i, (const float *)b + i, sizeof(float)) == 0;
-    return ((const int64_t *)a)[i] == ((const int64_t *)b)[i];
-}
-
-static void print_pair(mr_feature_kind kind, const void *a, const void *b, size_t i)
-{
-    if (kind == MR_FEATURE_BYTES)
-        print_bytes(((const mr_string *)a)[i], ((const mr_string *)b)[i]);
-    else if (kind == MR_FEATURE_FLOAT)
-        printf("%.9g and %.9g", (double)((const float *)a)[i], (double)((const float *)b)[i]);
+    if (a->kind == MR_FEATURE_BYTES)
+        print_bytes(a->bytes, b->bytes);
+    else if (a->kind == MR_FEATURE_FLOAT)
+        printf("%.9g and %.9g", (double)a->number, (double)b->number);
     else
-        printf("%" PRId64 " and %" PRId64, ((const int64_t *)a)[i], ((const int64_t *)b)[i]);
+        printf("%" PRId64 " and %" PRId64, a->integer, b->integer);
 }
 
 /* ---- Two features ---- */
@@ -126,28 +115,25 @@ static bool diff_feature(const mr_feature_view *a, const mr_feature_view *b)
         printf("%s and %s\n", kind_name(a->kind), kind_name(b->kind));
         return true;
     }
-    bool holds = mr_feature_count(a, &a_count, nullptr) == MR_OK && mr_feature_count(b, &b_count, nullptr) == MR_OK;
-    void *a_values = holds ? load_values(a, a_count) : nullptr, *b_values = holds ? load_values(b, b_count) : nullptr;
-    bool differs = true;
-    if (a_values && b_values) {
-        while (i < a_count && i < b_count && is_equal(a->kind, a_values, b_values, i)) i++;
-        differs = i < a_count || i < b_count;
-    }
-    if (differs) print_name(a->name);
-    if (differs && (!a_values || !b_values)) {
+    if (mr_feature_count(a, &a_count, nullptr) != MR_OK || mr_feature_count(b, &b_count, nullptr) != MR_OK) {
+        print_name(a->name);
         printf("its list cannot be read\n");
-    } else if (differs) {
-        if (a_count != b_count) printf("%zu and %zu values", a_count, b_count);
-        if (a_count != b_count && i < a_count && i < b_count) printf("; ");
-        if (i < a_count && i < b_count) {
-            if (a_count > 1 || b_count > 1) printf("value %zu is ", i);
-            print_pair(a->kind, a_values, b_values, i);
-        }
-        putchar('\n');
+        return true;
     }
-    free(a_values);
-    free(b_values);
-    return differs;
+    values a_values = values_of(a), b_values = values_of(b);
+    value a_value = {0}, b_value = {0};
+    bool are_both = false;
+    while ((are_both = values_next(&a_values, &a_value) && values_next(&b_values, &b_value)) &&
+           is_equal(&a_value, &b_value))
+        i++;
+    if (!are_both && a_count == b_count) return false;
+    print_name(a->name);
+    if (a_count != b_count) printf("%zu and %zu values", a_count, b_count);
+    if (a_count != b_count && are_both) printf("; ");
+    if (are_both && (a_count > 1 || b_count > 1)) printf("value %zu is ", i);
+    if (are_both) print_pair(&a_value, &b_value);
+    putchar('\n');
+    return true;
 }
 
 static void diff_features(const features *a, const features *b)
@@ -171,10 +157,9 @@ static void diff_features(const features *a, const features *b)
 
 void diff_records(mr_string a, mr_string b)
 {
-    features *both = calloc(2, sizeof(features));
-    bool are_examples = both && mr_example_form_of(a) == MR_EXAMPLE_PLAIN &&
-                        mr_example_form_of(b) == MR_EXAMPLE_PLAIN && take_features(a, &both[0]) &&
-                        take_features(b, &both[1]);
+    static features both[2]; /* one thread compares */
+    bool are_examples = mr_example_form_of(a) == MR_EXAMPLE_PLAIN && mr_example_form_of(b) == MR_EXAMPLE_PLAIN &&
+                        take_features(a, &both[0]) && take_features(b, &both[1]);
     if (are_examples) {
         diff_features(&both[0], &both[1]);
     } else {
@@ -182,5 +167,4 @@ void diff_records(mr_string a, mr_string b)
         while (at < a.size_bytes && at < b.size_bytes && a.data[at] == b.data[at]) at++;
         printf("  %zu and %zu bytes, from byte %zu on\n", a.size_bytes, b.size_bytes, at);
     }
-    free(both);
 }

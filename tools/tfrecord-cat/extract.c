@@ -44,7 +44,6 @@ typedef struct targets {
 typedef struct extract {
     const options *options;
     options all; /* the same without --features: class and name are read whatever is taken out */
-    tfds *tfds;
     given_names names;
     atomic_uint_fast64_t files, bytes, kept;
     atomic_bool is_out_of_memory;
@@ -247,8 +246,7 @@ static void find(void *context, int64_t begin, int64_t end)
             (void)take_value(&finder, &value);
             continue;
         }
-        const tfds *tfds = work->extract->tfds;
-        pick_caption(&view, tfds && tfds_is_of(tfds, item->place.path) ? tfds : nullptr, &caption);
+        pick_caption(&view, tfds_set_find(&work->extract->options->tfds, item->place.path), &caption);
         const entry *encoded = pick_entry(&view, "image/encoded");
         if (!encoded || !pick_picture(&view, &finder.main) || !view_selects(work->extract->options, encoded->name))
             pick_values(&view, take_main, &finder);
@@ -466,11 +464,8 @@ int extract_run(const options *options)
     if (!*options->argument) return refuse("--extract: where to?");
     extract.all.features = nullptr;
     if (mr_file_make_directories(options->argument, &error) != MR_OK) return complain(&error);
-    if (options->path_count > 0 && strcmp(options->paths[0], "-") != 0 && !options->is_raw)
-        extract.tfds = tfds_open(options->paths[0]);
     int exit_code = batches_run(options, "extract", take, &extract);
     report(&extract);
-    tfds_free(extract.tfds);
     given_names_deinit(&extract.names);
     return extract.has_failed ? 1 : exit_code;
 }

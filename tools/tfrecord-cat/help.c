@@ -146,7 +146,7 @@ static int print_topic(FILE *file, const char *topic, int columns)
 
 int help_print(FILE *file, const char *topic)
 {
-    int columns = progress_columns(fileno(file), 80);
+    int columns = progress_columns(file == stdout ? STDOUT_FILENO : STDERR_FILENO, 80);
     if (columns > COLUMNS_MAX) columns = COLUMNS_MAX;
     if (topic) return print_topic(file, topic + strspn(topic, "-"), columns);
     fprintf(file, "tfrecord-cat shows what is in TFRecord files.\n\n%s\n", examples);

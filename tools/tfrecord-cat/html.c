@@ -35,17 +35,16 @@ typedef struct made {
     out page, search;
     char label[TOP_TEXT_MAX];
     size_t label_bytes;
-    bool has_picture, has_fault;
-    mr_error error; /* its thumbnail cannot be written, or there is no memory */
+    bool has_picture, has_fault, is_starved; /* is_starved: the fault is a lack of memory */
+    mr_error error;                          /* its thumbnail cannot be written, or there is no memory */
 } made;
 
 typedef struct html {
     const options *options;
     options all; /* the same without --features: label, name and boxes are shown whatever is */
     const char *folder;
-    tfds *tfds;
     out page, search;
-    uint64_t records, pages, searches, search_first, pictures, faults;
+    uint64_t records, pages, searches, search_first, pictures, faults, starved;
     uint64_t thumbnail_folders; /* that are there */
     top labels;
     mr_error error;
@@ -82,7 +81,7 @@ static void make_one(const html *html, const batch_item *item, view *view, made 
     thumbnail thumbnail = {};
     char name[THUMBNAIL_PATH_SIZE];
     if (view_read(view, &html->all, place->record, &made->error) != MR_OK) return;
-    pick_caption(view, html->tfds && tfds_is_of(html->tfds, place->path) ? html->tfds : nullptr, &caption);
+    pick_caption(view, tfds_set_find(&html->options->tfds, place->path), &caption);
     made->has_picture = pick_picture(view, &picture);
     if (view->form == MR_EXAMPLE_NONE && pick_format(place->record) != MR_IMAGE_UNKNOWN) {
         picture.bytes = place->record;
@@ -90,6 +89,7 @@ static void make_one(const html *html, const batch_item *item, view *view, made 
     }
     if (made->has_picture) thumbnail_make(picture.bytes, &thumbnail);
     made->has_fault = thumbnail.fault.status != MR_OK;
+    made->is_starved = thumbnail.fault.status == MR_RESOURCE_EXHAUSTED;
     snprintf(name, sizeof(name), "thumbs/%05" PRIu64 "/%08" PRIu64 ".jpg", item->ordinal / THUMBNAILS_PER_FOLDER,
              item->ordinal);
     bool has_thumbnail = thumbnail.jpeg.data != nullptr;
@@ -173,6 +173,7 @@ static mr_status add(html *html, const made *made, mr_error *error)
     html->records++;
     html->pictures += made->has_picture;
     html->faults += made->has_fault;
+    html->starved += made->is_starved;
     if (made->label_bytes > 0 && !top_add_text(&html->labels, (mr_string){made->label, made->label_bytes}, 1))
         return mr_fail(error, MR_RESOURCE_EXHAUSTED, "there is not enough memory");
     if (html->records % HTML_PAGE_RECORDS == 0) MR_TRY(end_page(html, error));
@@ -323,16 +324,14 @@ int html_run(const options *options)
     if (!*html.folder) return refuse("--html: where to?");
     html.all.features = nullptr;
     if (begin(&html, &html.error) != MR_OK) return complain(&html.error);
-    if (options->path_count > 0 && strcmp(options->paths[0], "-") != 0 && !options->is_raw)
-        html.tfds = tfds_open(options->paths[0]);
     int exit_code = batches_run(options, "pages", take, &html);
     mr_status status = html.error.status;
     if (status == MR_OK) status = finish(&html, &html.error);
-    if (status == MR_OK)
-        report(&html);
-    else
-        exit_code = complain(&html.error);
-    tfds_free(html.tfds);
+    if (status == MR_OK && html.starved > 0)
+        (void)mr_fail(&html.error, MR_RESOURCE_EXHAUSTED, "no memory for %" PRIu64 " thumbnail%s", html.starved,
+                      html.starved == 1 ? "" : "s");
+    if (status == MR_OK) report(&html);
+    if (html.error.status != MR_OK) exit_code = complain(&html.error);
     top_deinit(&html.labels);
     out_deinit(&html.page);
     out_deinit(&html.search);

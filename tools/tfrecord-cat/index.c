@@ -107,7 +107,12 @@ static mr_status repair_file(const options *options, const char *path, mr_error 
     mr_record_index made = {0}, found = {0}, dali = {0};
     MR_TRY(mr_record_index_make(path, 0, &made, error));
     const char *what = "the index is right";
-    mr_status status = mr_record_index_open(path, &found, nullptr);
+    mr_error problem = {0};
+    mr_status status = mr_record_index_open(path, &found, &problem);
+    if (status == MR_RESOURCE_EXHAUSTED) {
+        mr_record_index_deinit(&made);
+        return mr_fail(error, status, "%s", problem.message);
+    }
     mr_index_origin origin = found.origin;
     bool is_right = status == MR_OK && origin == MR_INDEX_LOADED && is_same(&found, &made);
     status = MR_OK;
@@ -116,9 +121,12 @@ static mr_status repair_file(const options *options, const char *path, mr_error 
         status = mr_record_index_write(path, &made, error);
     }
     char *name = dali_path(path);
-    if (status == MR_OK && name && mr_file_exists(name) && made.compression == MR_COMPRESSION_NONE) {
-        bool holds = mr_dali_index_read(name, &dali, nullptr) == MR_OK && is_same(&dali, &made);
-        if (!holds) {
+    if (status == MR_OK && !name) status = mr_fail(error, MR_RESOURCE_EXHAUSTED, "no memory");
+    if (status == MR_OK && mr_file_exists(name) && made.compression == MR_COMPRESSION_NONE) {
+        bool holds = mr_dali_index_read(name, &dali, &problem) == MR_OK && is_same(&dali, &made);
+        if (problem.status == MR_RESOURCE_EXHAUSTED) {
+            status = mr_fail(error, problem.status, "%s", problem.message);
+        } else if (!holds) {
             status = mr_dali_index_write(name, &made, error);
             what = is_right ? "DALI's index made anew" : "both indexes made anew";
         }

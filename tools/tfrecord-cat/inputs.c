@@ -4,6 +4,8 @@
 #include "tools/tfrecord-cat/cat.h"
 
 #include <dirent.h>
+#include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -16,7 +18,8 @@ static constexpr int DEPTH_MAX = 64;
 typedef struct list {
     char **paths;
     size_t count, capacity;
-    bool has_failed; /* no memory */
+    bool has_failed;  /* no memory */
+    bool is_unlisted; /* a directory cannot be read, which was told */
 } list;
 
 /* Takes path, which is malloc'd or null. */
@@ -60,11 +63,10 @@ static bool is_directory(const char *path)
 static bool is_index(const char *path)
 {
     const char *ending = strrchr(path, '.');
+    char base[PATH_MAX];
     if (!ending || (strcmp(ending, ".index") != 0 && strcmp(ending, ".idx") != 0)) return false;
-    char *base = strndup(path, (size_t)(ending - path));
-    bool is_beside = base && access(base, F_OK) == 0;
-    free(base);
-    return is_beside;
+    int length = snprintf(base, sizeof base, "%.*s", (int)(ending - path), path);
+    return length < (int)sizeof base && access(base, F_OK) == 0;
 }
 
 /* "x.tfrecord", "x.tfrecord-00000-of-00004", "x.tfrecord.gz", "x.tfrec", "train-00000-of-01024". */
@@ -90,19 +92,25 @@ static bool begins_as_records(const char *path)
     return mr_crc32c_unmask(stored) == mr_crc32c(0, header, 8);
 }
 
+static void complain_unlisted(list *list, const char *folder)
+{
+    mr_error error = {0};
+    (void)mr_file_fail(&error, errno, "list directory", folder);
+    (void)complain(&error);
+    list->is_unlisted = true;
+}
+
 /* Collects the record files below a folder. */
 static void scan(list *list, const char *folder, int depth)
 {
     DIR *entries = opendir(folder);
     if (!entries) {
-        mr_error error = {0};
-        (void)mr_fail(&error, MR_UNAVAILABLE, "%s: the folder cannot be read: %m", folder);
-        (void)complain(&error);
+        complain_unlisted(list, folder);
         return;
     }
     bool has_slash = folder[0] && folder[strlen(folder) - 1] == '/';
     const struct dirent *entry;
-    while ((entry = readdir(entries))) {
+    while (errno = 0, (entry = readdir(entries))) {
         if (entry->d_name[0] == '.' || ends_with(entry->d_name, ".index") || ends_with(entry->d_name, ".idx") ||
             ends_with(entry->d_name, MR_FILE_PARTIAL))
             continue;
@@ -119,6 +127,7 @@ static void scan(list *list, const char *folder, int depth)
         else
             free(path);
     }
+    if (!entry && errno != 0) complain_unlisted(list, folder);
     (void)closedir(entries);
 }
 
@@ -138,7 +147,7 @@ static void take_path(list *list, char *path, options *options)
     scan(list, path, 0);
     if (list->count > before) {
         qsort(list->paths + before, list->count - before, sizeof(char *), compare_paths);
-    } else {
+    } else if (!list->is_unlisted) {
         mr_error error = {0};
         (void)mr_fail(&error, MR_NOT_FOUND, "%s: there is no record file in this folder", path);
         (void)complain(&error);
@@ -162,6 +171,7 @@ bool inputs_add(options *options, const char *argument, bool is_only)
     }
     for (int32_t i = 0; i < count; i++) take_path(&list, matches[i], options);
     free(matches);
+    options->has_missing |= list.is_unlisted;
     size_t total = (size_t)options->path_count + list.count;
     char **paths = reallocarray(options->paths, total + 1, sizeof(char *));
     if (paths) options->paths = paths;

@@ -1,13 +1,13 @@
 /* tfrecord-cat: see cat.h and --help. */
+#include "records/file.h"
 #include "tools/tfrecord-cat/cat.h"
 
 #include <errno.h>
 #include <poll.h>
-#include <string.h>
 #include <unistd.h>
 
 const command commands[] = {
-    {nullptr, 0, GROUP_SHOW, nullptr, show_run, "each record as a readable block", nullptr},
+    {nullptr, 0, GROUP_SHOW, nullptr, show_run, "each record as a readable block", nullptr, .knows_labels = true},
     {"json", 'j', GROUP_SHOW, nullptr, json_run, "each record as a line of JSON (JSON Lines)",
      "A line has file, record, offset and features, each as {\"int64\": […]}, {\"float\": […]} or {\"bytes\":"
      " […]}. Bytes that are not all UTF-8 text are under \"base64\" instead; numbers JSON does not have are"
@@ -27,7 +27,8 @@ const command commands[] = {
      "Reads dataset_info.json, features.json and the label files of tensorflow_datasets beside the record files."
      " Blocks of such a folder show the names of labels too.\n"
      "\n"
-     "Memory: 64 MiB."},
+     "Memory: 64 MiB for each directory.",
+     .knows_labels = true},
 
     {"count", 'c', GROUP_SUMMARY, nullptr, count_run, "how many records each file has",
      "Counts by the index or the headers of records, with all processors (--jobs); their data is not read. Compressed "
@@ -57,7 +58,7 @@ const command commands[] = {
      "\n"
      "Memory: at most 1.2 MiB for each feature, of which there are at most 1,000 (of more, the first by name are "
      "told), and 12 MiB for classes; for each thread the longest record or 4 MiB, thirty times.",
-     .takes_json = true},
+     .takes_json = true, .knows_labels = true},
 
     {"verify", 0, GROUP_CHECK, nullptr, verify_run, "check every checksum, every Example, every picture's header",
      "Each fault is a line with file, record, byte and kind; the exit code is then 1. Bad data under a good header is "
@@ -113,7 +114,8 @@ const command commands[] = {
      "\n"
      "Memory: the longest record, three times, and 24 MiB; 100 bytes for each file; 300 MiB more where records are "
      "nothing"
-     " but small files."},
+     " but small files.",
+     .knows_labels = true},
     {"html", 0, GROUP_EXPORT, "DIR", html_run, "pages to look through: thumbnails, labels, boxes, search",
      "Open DIR/index.html in a browser; nothing else is needed, no server and no network. 200 records a page with"
      " thumbnails (DIR/thumbs, at most 320 pixels), labels and boxes (image/object/bbox/*, objects/bbox); a record "
@@ -128,7 +130,8 @@ const command commands[] = {
      "Memory: the longest record, three times, and 80 MiB, or 300 MiB where they are nothing but signs to be escaped; "
      "for each thread the pixels of the largest picture (of a "
      "large"
-     " JPEG those at an eighth)."},
+     " JPEG those at an eighth).",
+     .knows_labels = true},
 
     {"merge", 0, GROUP_REWRITE, nullptr, merge_run, "the records of all FILEs, in order, to --out",
      "With --where, --range, --sample and --head only the selected ones; with --shards and --shard-size into several"
@@ -151,25 +154,61 @@ const command commands[] = {
 
     {}};
 
-/* Whether nobody reads the output any more; number: of the write that failed last, which may be long ago. */
-static bool is_unread(int number)
+/* Why the first write to the standard output failed; 0: none has. */
+static int output_fault;
+
+static ssize_t write_output(void *context, const char *bytes, size_t size)
+{
+    size_t done = 0;
+    while (done < size) {
+        ssize_t wrote = write(STDOUT_FILENO, bytes + done, size - done);
+        if (wrote < 0 && errno == EINTR) continue;
+        if (wrote <= 0) {
+            if (output_fault == 0) output_fault = wrote < 0 ? errno : EIO;
+            break;
+        }
+        done += (size_t)wrote;
+    }
+    (void)context;
+    return (ssize_t)done; /* fewer than size is a fault to stdio, which forgets the reason */
+}
+
+/* The standard output as a stream that remembers why it could not be written. */
+static bool open_output(void)
+{
+    FILE *file = fopencookie(nullptr, "w", (cookie_io_functions_t){.write = write_output});
+    if (!file || setvbuf(file, nullptr, isatty(STDOUT_FILENO) ? _IOLBF : _IOFBF, BUFSIZ) != 0) return false;
+    stdout = file;
+    return true;
+}
+
+/* Whether nobody reads the output any more: a reader that has seen enough is no fault of anybody's. */
+static bool is_unread(void)
 {
     struct pollfd output = {.fd = STDOUT_FILENO, .events = POLLOUT};
-    return number == EPIPE || (poll(&output, 1, 0) == 1 && (output.revents & POLLERR));
+    return output_fault == EPIPE || (poll(&output, 1, 0) == 1 && (output.revents & POLLERR));
+}
+
+/* The exit code, once everything is written. */
+static int close_output(int exit_code)
+{
+    bool is_written = fflush(stdout) == 0 && !ferror(stdout);
+    mr_error error = {0};
+    if (is_written) return exit_code;
+    if (is_unread()) return 1;
+    (void)mr_file_fail(&error, output_fault ? output_fault : ENOMEM, "write", "the standard output");
+    fprintf(stderr, "tfrecord-cat: %s\n", error.message);
+    return 1;
 }
 
 int main(int argc, char **argv)
 {
     options options;
     int exit_code;
-    if (!options_parse(argc, argv, &options, &exit_code)) return exit_code;
+    if (!open_output()) return complain_memory();
+    if (!options_parse(argc, argv, &options, &exit_code)) return close_output(exit_code);
     exit_code = options.command->run(&options);
     if (exit_code == 0 && options.has_missing) exit_code = 1;
     options_deinit(&options);
-    if (fflush(stdout) != 0 || ferror(stdout)) {
-        /* A reader that has seen enough is no fault of anybody's. */
-        if (!is_unread(errno)) fprintf(stderr, "tfrecord-cat: cannot write the output: %s\n", strerror(errno));
-        return 1;
-    }
-    return exit_code;
+    return close_output(exit_code);
 }

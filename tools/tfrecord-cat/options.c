@@ -187,15 +187,14 @@ static bool take_setting(const setting *setting, const char *text, options *opti
 /* "A:B", either of which may be left out. */
 static bool parse_range(options *options)
 {
-    char *text = strdup(options->range), *colon = text ? strchr(text, ':') : nullptr;
-    bool is_good = colon != nullptr;
-    if (is_good) {
-        *colon = '\0';
-        is_good = (!*text || parse_number(text, &options->range_begin)) &&
-                  (!colon[1] || parse_number(colon + 1, &options->range_end));
-    }
-    free(text);
-    return is_good;
+    char begin[32];
+    const char *colon = strchr(options->range, ':');
+    size_t length = colon ? (size_t)(colon - options->range) : sizeof begin;
+    if (length >= sizeof begin) return false;
+    memcpy(begin, options->range, length);
+    begin[length] = '\0';
+    return (!*begin || parse_number(begin, &options->range_begin)) &&
+           (!colon[1] || parse_number(colon + 1, &options->range_end));
 }
 
 /* The expression with a caret below the place, as much of it as a narrow terminal has room for. */
@@ -295,6 +294,12 @@ bool options_parse(int argc, char **argv, options *options, int *exit_code)
     if (done == 0 && optind == argc && !inputs_add(options, "-", true)) done = refuse("no memory") + 1;
     for (int i = optind; i < argc && done == 0; i++)
         if (!inputs_add(options, argv[i], argc - optind == 1)) done = refuse("no memory") + 1;
+    mr_error error = {0};
+    bool has_labels = options->command->knows_labels || (options->where && where_has_text(options->where));
+    if (done == 0 && has_labels && !options->is_raw &&
+        tfds_set_open(&options->tfds, options->paths, options->path_count, &error) != MR_OK)
+        done = complain(&error) + 1;
+    options->has_missing |= options->tfds.has_fault;
     if (done == 0) return true;
     options_deinit(options);
     *exit_code = done - 1;
@@ -304,6 +309,7 @@ bool options_parse(int argc, char **argv, options *options, int *exit_code)
 void options_deinit(options *options)
 {
     where_free(options->where);
+    tfds_set_free(&options->tfds);
     mr_paths_free(options->paths, options->path_count);
     free(options->path_arguments);
 }

@@ -3,6 +3,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <sys/types.h>
 
 /* Bytes are turned into longer text in pieces of at most this; three divide it. */
 static constexpr size_t PIECE_BYTES = 49'152;
@@ -36,6 +37,18 @@ bool out_write(out *out, FILE *file)
     out->size = 0;
     out->has_failed = false;
     return is_whole;
+}
+
+static ssize_t append_stream(void *context, const char *bytes, size_t size)
+{
+    out *out = context;
+    out_bytes(out, bytes, size);
+    return out->has_failed ? 0 : (ssize_t)size;
+}
+
+FILE *out_stream(out *out)
+{
+    return fopencookie(out, "w", (cookie_io_functions_t){.write = append_stream});
 }
 
 /* Digits of a number in front of end; their first. */

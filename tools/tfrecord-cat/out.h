@@ -22,6 +22,8 @@ char *out_room(out *out, size_t size);
 void out_deinit(out *out);
 /* Writes and empties. False when there was no memory for all of it. */
 bool out_write(out *out, FILE *file);
+/* A stream that appends to out, which tells whether memory sufficed: open_memstream does not. Null: no memory. */
+FILE *out_stream(out *out);
 
 static inline void out_bytes(out *out, const void *bytes, size_t size)
 {

@@ -138,6 +138,7 @@ int outputs_begin(outputs *outputs, const options *options, const totals *totals
     outputs->paths = calloc(outputs->count, sizeof(char *));
     for (uint64_t i = 0; outputs->paths && i < outputs->count; i++) {
         outputs->paths[i] = shard_path(options->out, is_numbered, i, outputs->count);
+        if (!outputs->paths[i]) (void)complain_memory();
         if (!outputs->paths[i] || (!outputs->is_stream && is_taken(options, outputs->paths[i]))) {
             outputs->count = i + 1;
             return 1;

@@ -8,13 +8,6 @@
 /* The purpose that sets these numbers apart from others of the same seed. */
 static constexpr uint64_t PURPOSE = 0x73616d706c65;
 
-int complain_memory(void)
-{
-    mr_error error = {0};
-    (void)mr_fail(&error, MR_RESOURCE_EXHAUSTED, "there is not enough memory");
-    return complain(&error);
-}
-
 void sample_init(sample *sample, const options *options)
 {
     *sample = (struct sample){.options = options};

@@ -6,7 +6,6 @@
  *       image/encoded      bytes  «JPEG 640×480, 83.1 KiB»
  *       image/height       int64  480 */
 #include "tools/common/progress.h"
-#include "tools/tfrecord-cat/tfds.h"
 #include "tools/tfrecord-cat/values.h"
 #include "tools/tfrecord-cat/view.h"
 
@@ -30,8 +29,9 @@ typedef struct show {
     const options *options;
     const char *path; /* whose name was printed last */
     view view;
-    tfds *tfds; /* of that file's folder; null: none */
-    bool has_failed;
+    const tfds *tfds; /* of that file's directory; null: none */
+    out text;         /* of the value at hand */
+    bool has_failed, is_out_of_memory;
 } show;
 
 /* Bytes that are no text: what they are, or how they begin. */
@@ -51,27 +51,33 @@ static int print_binary(mr_string bytes, int room)
     return used + 3;
 }
 
-/* Digits of bytes, cut with "…". */
-static int print_encoded(mr_string bytes, int form, int room)
+/* Prints what was laid out; returns its columns. */
+static int print_text(show *show)
 {
-    out out = {};
+    int used = (int)show->text.size;
+    if (!out_write(&show->text, stdout)) show->is_out_of_memory = true;
+    return used;
+}
+
+/* Digits of bytes, cut with "…". */
+static int print_encoded(show *show, mr_string bytes, int room)
+{
+    int form = show->options->bytes_form;
     size_t shown = room > 4 ? (size_t)(form == BYTES_HEX ? room / 2 - 1 : room / 4 * 3 - 2) : 1;
     bool is_cut = shown < bytes.size_bytes;
     if (is_cut) bytes.size_bytes = shown;
     if (form == BYTES_HEX)
-        out_hex(&out, bytes);
+        out_hex(&show->text, bytes);
     else
-        out_base64(&out, bytes);
-    int used = (int)out.size + is_cut;
-    (void)out_write(&out, stdout);
-    out_deinit(&out);
+        out_base64(&show->text, bytes);
+    int used = print_text(show) + is_cut;
     if (is_cut) fputs("…", stdout);
     return used;
 }
 
-static int print_bytes(mr_string bytes, int form, int room)
+static int print_bytes(show *show, mr_string bytes, int room)
 {
-    if (form != BYTES_TEXT) return print_encoded(bytes, form, room);
+    if (show->options->bytes_form != BYTES_TEXT) return print_encoded(show, bytes, room);
     if (!text_is_readable(bytes)) return print_binary(bytes, room);
     putchar('"');
     int used = text_print(stdout, bytes, room > 4 ? room - 2 : 2);
@@ -80,18 +86,15 @@ static int print_bytes(mr_string bytes, int form, int room)
 }
 
 /* A value, and the name of its class where the folder has one; returns the columns. */
-static int print_value(const show *show, const tfds_feature *meaning, const value *value, int room)
+static int print_value(show *show, const tfds_feature *meaning, const value *value, int room)
 {
-    out out = {};
     const char *label = value->kind == MR_FEATURE_INT64 ? tfds_label(meaning, value->integer) : nullptr;
-    if (value->kind == MR_FEATURE_BYTES) return print_bytes(value->bytes, show->options->bytes_form, room);
+    if (value->kind == MR_FEATURE_BYTES) return print_bytes(show, value->bytes, room);
     if (value->kind == MR_FEATURE_INT64)
-        out_integer(&out, value->integer);
+        out_integer(&show->text, value->integer);
     else
-        out_float(&out, value->number);
-    int used = (int)out.size;
-    (void)out_write(&out, stdout);
-    out_deinit(&out);
+        out_float(&show->text, value->number);
+    int used = print_text(show);
     if (label && used + 4 < room) {
         used += printf(" (");
         used += text_print(stdout, mr_string_from(label), room - used - 1);
@@ -101,7 +104,7 @@ static int print_value(const show *show, const tfds_feature *meaning, const valu
 }
 
 /* The values of a feature in so many columns; returns those used. */
-static int print_values(const show *show, const mr_feature_view *feature, size_t count, int room)
+static int print_values(show *show, const mr_feature_view *feature, size_t count, int room)
 {
     const tfds_feature *meaning = tfds_find(show->tfds, feature->name);
     int used = count == 1 ? 0 : printf("[%zu]", count);
@@ -123,7 +126,7 @@ static const char *kind_name(mr_feature_kind kind)
 }
 
 /* "[3 steps] int64 [2] 1 2 | 7 | …" */
-static void print_steps(const show *show, const entry *entry, int room)
+static void print_steps(show *show, const entry *entry, int room)
 {
     mr_feature_list_view list = entry->list;
     mr_feature_view step;
@@ -140,7 +143,7 @@ static void print_steps(const show *show, const entry *entry, int room)
     }
 }
 
-static void print_entry(const show *show, const entry *entry, layout layout)
+static void print_entry(show *show, const entry *entry, layout layout)
 {
     fputs("  ", stdout);
     int used = text_print(stdout, entry->name, layout.name);
@@ -187,7 +190,7 @@ static void show_record(show *show, const place *place)
     if (show->view.form == MR_EXAMPLE_NONE) {
         bool is_raw = show->options->is_raw;
         fputs(is_raw ? "  " : "  (no Example) ", stdout);
-        (void)print_bytes(place->record, show->options->bytes_form, columns - (is_raw ? 2 : 15));
+        (void)print_bytes(show, place->record, columns - (is_raw ? 2 : 15));
         putchar('\n');
         return;
     }
@@ -202,10 +205,7 @@ static void begin_file(show *show, const char *path)
         (void)text_print(stdout, mr_string_from(text_path(path)), INT32_MAX);
         putchar('\n');
     }
-    if (!show->path || !show->tfds || !tfds_is_of(show->tfds, path)) {
-        tfds_free(show->tfds);
-        show->tfds = tfds_open(path);
-    }
+    show->tfds = tfds_set_find(&show->options->tfds, path);
     show->path = path;
 }
 
@@ -214,14 +214,15 @@ static bool show_one(void *context, const place *place)
     show *show = context;
     if (show->path != place->path) begin_file(show, place->path);
     show_record(show, place);
-    return true;
+    if (show->is_out_of_memory) show->has_failed = complain_memory();
+    return !show->is_out_of_memory;
 }
 
 int show_run(const options *options)
 {
     show show = {.options = options};
     int exit_code = walk_records(options, show_one, &show);
-    tfds_free(show.tfds);
     view_deinit(&show.view);
+    out_deinit(&show.text);
     return show.has_failed ? 1 : exit_code;
 }

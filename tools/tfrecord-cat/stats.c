@@ -155,8 +155,8 @@ static bool is_selection(const options *options)
 
 static mr_status write_svg(const run *run, mr_error *error)
 {
-    char *text = nullptr, title[160], note[160], number[CHART_NUMBER_SIZE], size[PROGRESS_TEXT_SIZE];
-    size_t text_size = 0;
+    char title[160], note[160], number[CHART_NUMBER_SIZE], size[PROGRESS_TEXT_SIZE];
+    out text = {0};
     charts charts = {0};
     const options *options = run->options;
     mr_status status = MR_OK;
@@ -166,15 +166,15 @@ static mr_status write_svg(const run *run, mr_error *error)
     snprintf(note, sizeof(note), "%s records, %s in %d file%s", chart_number((double)run->stats->records, number),
              progress_size_text(run->stats->size_bytes, size), options->path_count,
              options->path_count == 1 ? "" : "s");
-    FILE *file = open_memstream(&text, &text_size);
+    FILE *file = out_stream(&text);
     if (!file || !stats_charts(run->stats, SVG_BINS, true, &charts) ||
         chart_svg_write(file, title, note, charts.charts, charts.count) != 0)
         status = mr_fail(error, MR_RESOURCE_EXHAUSTED, "no memory for charts");
-    if (file && fclose(file) != 0 && status == MR_OK)
+    if (file && (fclose(file) != 0 || text.has_failed) && status == MR_OK)
         status = mr_fail(error, MR_RESOURCE_EXHAUSTED, "no memory for charts");
-    if (status == MR_OK) status = mr_file_write_whole(options->svg, text, text_size, error);
+    if (status == MR_OK) status = mr_file_write_whole(options->svg, text.bytes, text.size, error);
     free(charts.charts);
-    free(text);
+    out_deinit(&text);
     return status;
 }
 
@@ -186,10 +186,9 @@ static int report(run *run)
         (void)mr_fail(&error, MR_DATA_LOSS, "%s%s", stats->fault, stats->strange > 1 ? " (and more)" : "");
         (void)complain(&error);
     }
-    if (!run->options->is_json)
-        stats_show(stats, &run->about);
-    else if (!stats_json(stats, &run->about, run->options->is_pretty))
-        return complain(&(mr_error){MR_RESOURCE_EXHAUSTED, "no memory for JSON"});
+    bool has_memory = run->options->is_json ? stats_json(stats, &run->about, run->options->is_pretty)
+                                            : stats_show(stats, &run->about);
+    if (!has_memory) return complain_memory();
     if (run->options->svg && write_svg(run, &run->error) != MR_OK) return complain(&run->error);
     return stats->strange > 0 || run->about.bad_files > 0 || run->about.lost > 0;
 }

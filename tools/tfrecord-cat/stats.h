@@ -97,8 +97,8 @@ void stats_class_view(class_views *views, const mr_feature_view *feature);
 /* Counts what a record's views hold. False when there is no memory. */
 [[nodiscard]] bool stats_classes_add(stats *stats, const class_views *views);
 
-/* All classes, most frequent first; owned. Null when there are none or no memory. */
-balance_class *stats_classes_list(const classes *classes, size_t *count);
+/* All classes, most frequent first; owned, and null when there are none. False when there is no memory. */
+[[nodiscard]] bool stats_classes_list(const classes *classes, balance_class **list, size_t *count);
 /* "image/class/label"; static. */
 const char *stats_classes_name(int index);
 
@@ -121,8 +121,8 @@ typedef struct stats_about {
     int32_t files, bad_files;
     uint64_t lost; /* damaged places */
 } stats_about;
-void stats_show(const stats *stats, const stats_about *about);
-/* False when there is no memory. */
+/* Both are false when there is no memory. */
+[[nodiscard]] bool stats_show(const stats *stats, const stats_about *about);
 [[nodiscard]] bool stats_json(const stats *stats, const stats_about *about, bool is_pretty);
 
 #endif

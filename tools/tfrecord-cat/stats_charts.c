@@ -26,11 +26,12 @@ static bool add_classes(const stats *stats, charts *charts)
 {
     for (int i = 0; i < STATS_CLASSES; i++) {
         size_t count;
-        balance_class *entries = stats_classes_list(&stats->classes[i], &count);
-        if (!entries) continue;
+        balance_class *entries;
+        bool has_memory = stats_classes_list(&stats->classes[i], &entries, &count);
+        if (has_memory && count == 0) continue;
         char title[96];
         snprintf(title, sizeof(title), "Classes: %s", stats_classes_name(i));
-        chart *chart = add(charts, 1);
+        chart *chart = has_memory ? add(charts, 1) : nullptr;
         const top *counts = &stats->classes[i].counts;
         if (chart) balance_chart(chart, title, "values", entries, count, counts->total, counts->error == 0);
         free(entries);

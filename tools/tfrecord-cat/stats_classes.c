@@ -82,23 +82,23 @@ bool stats_classes_add(stats *stats, const class_views *views)
     return true;
 }
 
-balance_class *stats_classes_list(const classes *classes, size_t *count)
+bool stats_classes_list(const classes *classes, balance_class **list, size_t *count)
 {
     *count = 0;
-    if (classes->counts.count == 0) return nullptr;
+    *list = nullptr;
+    if (classes->counts.count == 0) return true;
     top_entry *entries = malloc(classes->counts.count * sizeof(*entries));
-    balance_class *list = malloc(classes->counts.count * sizeof(*list));
-    if (entries && list) *count = top_list(&classes->counts, entries, classes->counts.count);
+    *list = malloc(classes->counts.count * sizeof(**list));
+    bool has_memory = entries && *list;
+    if (has_memory) *count = top_list(&classes->counts, entries, classes->counts.count);
     for (size_t i = 0; i < *count; i++) {
         mr_string key = entries[i].text;
-        balance_class *entry = &list[i];
+        balance_class *entry = &(*list)[i];
         size_t head = key.data[0] == 'n' ? 1 + sizeof(int64_t) : 1;
         *entry = (balance_class){.count = entries[i].count, .has_label = head > 1};
         if (entry->has_label) memcpy(&entry->label, key.data + 1, sizeof(entry->label));
         entry->text = (mr_string){key.data + head, key.size_bytes - head};
     }
     free(entries);
-    if (*count > 0) return list;
-    free(list);
-    return nullptr;
+    return has_memory;
 }

@@ -12,8 +12,7 @@ static constexpr size_t TOP_LISTED = 20;
 static json_t *text_json(mr_string text)
 {
     char safe[1024];
-    json_t *made = json_stringn(text.data ? text.data : "", text.size_bytes);
-    if (made) return made;
+    if (text_is_utf8(text)) return json_stringn(text.data ? text.data : "", text.size_bytes);
     text_copy(safe, sizeof(safe), text, sizeof(safe));
     return json_string(safe);
 }
@@ -167,11 +166,12 @@ static json_t *column_json(const stats *stats, const column *column)
 static json_t *classes_json(const classes *classes)
 {
     size_t count;
-    balance_class *entries = stats_classes_list(classes, &count);
+    balance_class *entries;
+    bool has_memory = stats_classes_list(classes, &entries, &count);
     json_t *object = json_object(), *list = json_array();
     int bad = set_count(object, "records", classes->records) | set_count(object, "values", classes->counts.total) |
               json_object_set_new(object, "is_exact", json_boolean(classes->counts.error == 0)) |
-              json_object_set_new(object, "classes", list) | (entries ? 0 : -1);
+              json_object_set_new(object, "classes", list) | (has_memory ? 0 : -1);
     for (size_t i = 0; i < count && bad == 0; i++) {
         json_t *row = json_object();
         if (entries[i].has_label) bad |= json_object_set_new(row, "label", json_integer(entries[i].label));

@@ -244,17 +244,18 @@ static void show_head(line *line, const stats *stats, const stats_about *about)
     if (stats->has_more) printf("  only the first %d features by name\n", STATS_FEATURES_MAX);
 }
 
-void stats_show(const stats *stats, const stats_about *about)
+bool stats_show(const stats *stats, const stats_about *about)
 {
     int columns = progress_columns(STDOUT_FILENO, COLUMNS_PLAIN);
     line line = {.columns = columns < COLUMNS_MAX ? columns : COLUMNS_MAX, .is_utf8 = chart_is_utf8()};
     charts charts = {0};
     show_head(&line, stats, about);
     for (size_t i = 0; i < stats->count; i++) show_column(&line, stats, stats->columns[i]);
-    if (stats_charts(stats, 10, false, &charts))
-        for (int i = 0; i < charts.count; i++) {
-            putchar('\n');
-            chart_print(stdout, &charts.charts[i], line.columns, line.is_utf8);
-        }
+    bool has_memory = stats_charts(stats, 10, false, &charts);
+    for (int i = 0; i < charts.count && has_memory; i++) {
+        putchar('\n');
+        chart_print(stdout, &charts.charts[i], line.columns, line.is_utf8);
+    }
     free(charts.charts);
+    return has_memory;
 }

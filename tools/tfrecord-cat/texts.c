@@ -50,6 +50,11 @@ static bool open_makers(texts *texts)
     return is_good;
 }
 
+static mr_status fail_memory(mr_error *error)
+{
+    return mr_fail(error, MR_RESOURCE_EXHAUSTED, "there is not enough memory");
+}
+
 static mr_status put(const texts *texts, void *state, const place *place, out *out, mr_error *error)
 {
     mr_status status = texts->format->put(state, place, out, error);
@@ -102,12 +107,16 @@ static mr_status work(void *context, mr_record_batch *batch, mr_error *error)
     const maker *maker = &texts->makers[batch->thread + 1];
     if (has_long(batch)) return MR_OK;
     result *result = calloc(1, sizeof(struct result));
-    if (!result) return mr_fail(error, MR_RESOURCE_EXHAUSTED, "there is not enough memory");
+    if (!result) return fail_memory(error);
     batch->result = result;
+    if (maker->where) where_set_tfds(maker->where, tfds_set_find(&texts->options->tfds, batch->path));
     for (size_t i = 0; i < batch->count; i++) {
         place place = place_of(batch, i);
         mr_error fault = {0};
-        if (maker->where && !where_matches(maker->where, place.record)) continue;
+        if (maker->where && !where_matches(maker->where, place.record)) {
+            if (where_has_failed(maker->where)) return fail_memory(error);
+            continue;
+        }
         mr_status status = put(texts, maker->state, &place, &result->text, &fault);
         if (status == MR_OK) continue;
         if (status == MR_RESOURCE_EXHAUSTED) return mr_fail(error, status, "%s", fault.message);
@@ -115,6 +124,7 @@ static mr_status work(void *context, mr_record_batch *batch, mr_error *error)
         out_text(&result->faults, "tfrecord-cat: ");
         out_text(&result->faults, fault.message);
         out_char(&result->faults, '\n');
+        if (result->faults.has_failed) return fail_memory(error);
     }
     return MR_OK;
 }
@@ -136,10 +146,12 @@ static mr_status take(void *context, const mr_record_batch *batch, mr_error *err
     if (batch->result) {
         write_result(texts, batch->result);
     } else {
+        where_state *where = texts->makers[0].where;
+        if (where) where_set_tfds(where, tfds_set_find(&texts->options->tfds, batch->path));
         for (size_t i = 0; i < batch->count && !ferror(stdout); i++) {
             place place = place_of(batch, i);
-            where_state *where = texts->makers[0].where;
             if (!where || where_matches(where, place.record)) (void)put_one(texts, &place);
+            if (where && where_has_failed(where)) return fail_memory(error);
         }
     }
     return ferror(stdout) ? mr_fail(error, MR_CANCELLED, "nobody reads on") : MR_OK;

@@ -14,38 +14,71 @@ static constexpr size_t FILE_BYTES_MAX = (size_t)8 << 20;
 static constexpr size_t FEATURES_MAX = 10'000;
 static constexpr int DEPTH_MAX = 30;
 
-/* The folder of a path, as it is put before a name: "" or with its slash. */
-static char *folder_of(const char *path)
+/* jansson calls a lack of memory bad syntax, so its allocations are watched. */
+static bool has_json_failed;
+
+static void *allocate_json(size_t size)
+{
+    void *bytes = malloc(size);
+    has_json_failed |= !bytes;
+    return bytes;
+}
+
+/* What is being read, and whether memory has run out: then nothing of it is used. */
+typedef struct reading {
+    tfds *tfds;
+    bool is_out_of_memory;
+    bool has_fault; /* was told */
+} reading;
+
+/* Remembers that an allocation failed. */
+static void *got(reading *reading, void *bytes)
+{
+    reading->is_out_of_memory |= !bytes;
+    return bytes;
+}
+
+/* Bytes of the directory in a path, its slash included. */
+static size_t folder_length(const char *path)
 {
     const char *slash = strrchr(path, '/');
-    return strndup(path, slash ? (size_t)(slash + 1 - path) : 0);
+    return slash ? (size_t)(slash + 1 - path) : 0;
 }
 
-static char *read_text(const char *folder, const char *name, size_t *size, mr_error *error)
+/* A file beside features.json; null when there is none, it cannot be read, which is reported, or memory has run out. */
+static char *read_text(reading *reading, const char *name, size_t *size)
 {
     char *path = nullptr, *text = nullptr;
-    if (asprintf(&path, "%s%s", folder, name) < 0) return nullptr;
-    if (mr_file_read_whole(path, FILE_BYTES_MAX, &text, size, error) != MR_OK) text = nullptr;
+    mr_file_stamp stamp = {0};
+    mr_error error = {0};
+    if (asprintf(&path, "%s%s", reading->tfds->folder, name) < 0) path = nullptr;
+    if (!got(reading, path)) return nullptr;
+    mr_status status = mr_file_stamp_of(path, &stamp, &error);
+    if (status == MR_OK) status = mr_file_read_whole(path, FILE_BYTES_MAX, &text, size, &error);
+    if (status == MR_RESOURCE_EXHAUSTED && stamp.size_bytes <= FILE_BYTES_MAX)
+        reading->is_out_of_memory = true;
+    else if (status != MR_OK && status != MR_NOT_FOUND)
+        reading->has_fault = complain(&error);
     free(path);
-    return text;
+    return status == MR_OK ? text : nullptr;
 }
 
-/* A file of JSON; null when there is none, or it is none, which is told. */
-static json_t *read_json(const char *folder, const char *name)
+/* A file of JSON; null as read_text, and when it is none, which is reported. */
+static json_t *read_json(reading *reading, const char *name)
 {
     size_t size = 0;
     mr_error error = {0};
-    json_error_t place;
-    char *text = read_text(folder, name, &size, &error);
-    if (!text) {
-        if (error.status != MR_OK && error.status != MR_NOT_FOUND) (void)complain(&error);
-        return nullptr;
-    }
+    json_error_t place = {0};
+    char *text = read_text(reading, name, &size);
+    if (!text) return nullptr;
     json_t *json = json_loadb(text, size, 0, &place);
     free(text);
     if (json) return json;
-    (void)mr_fail(&error, MR_INVALID_ARGUMENT, "%s%s: line %d: %s", folder, name, place.line, place.text);
-    (void)complain(&error);
+    reading->is_out_of_memory |= has_json_failed;
+    if (has_json_failed) return nullptr;
+    (void)mr_fail(&error, MR_INVALID_ARGUMENT, "%s%s: line %d: %s", reading->tfds->folder, name, place.line,
+                  place.text);
+    reading->has_fault = complain(&error);
     return nullptr;
 }
 
@@ -86,16 +119,17 @@ static const char *class_of(const json_t *feature)
     return dot ? dot + 1 : name;
 }
 
-static void read_labels(const char *folder, const char *label_name, tfds_feature *feature)
+static void read_labels(reading *reading, const char *label_name, tfds_feature *feature)
 {
     char *name = nullptr;
     size_t size = 0, count = 0;
-    if (asprintf(&name, "%s.labels.txt", label_name) < 0) return;
-    feature->labels_text = read_text(folder, name, &size, nullptr);
+    if (asprintf(&name, "%s.labels.txt", label_name) < 0) name = nullptr;
+    if (!got(reading, name)) return;
+    feature->labels_text = read_text(reading, name, &size);
     free(name);
     if (!feature->labels_text) return;
     for (size_t i = 0; i < size; i++) count += feature->labels_text[i] == '\n';
-    feature->labels = calloc(count + 1, sizeof(char *));
+    feature->labels = got(reading, calloc(count + 1, sizeof(char *)));
     if (!feature->labels) return;
     char *end = feature->labels_text + size;
     for (char *at = feature->labels_text; at < end;) {
@@ -108,15 +142,15 @@ static void read_labels(const char *folder, const char *label_name, tfds_feature
 }
 
 /* Adds one feature that is no dict and no sequence. */
-static void add_leaf(tfds *tfds, const json_t *json, const char *name, const char *label_name, const char *around)
+static void add_leaf(reading *reading, const json_t *json, const char *name, const char *label_name, const char *around)
 {
     static const char *const kinds[] = {"image", "video", "audio", "boundingBox", "tensor", "labeledImage", "text"};
-    tfds_feature *grown = tfds->feature_count < FEATURES_MAX
-                              ? reallocarray(tfds->features, tfds->feature_count + 1, sizeof(tfds_feature))
-                              : nullptr;
+    tfds *tfds = reading->tfds;
+    if (tfds->feature_count == FEATURES_MAX) return;
+    tfds_feature *grown = got(reading, reallocarray(tfds->features, tfds->feature_count + 1, sizeof(tfds_feature)));
     if (!grown) return;
     tfds->features = grown;
-    tfds_feature feature = {.name = strdup(name), .class_count = -1};
+    tfds_feature feature = {.name = got(reading, strdup(name)), .class_count = -1};
     const json_t *label = json_object_get(json, "classLabel"), *content = nullptr;
     char shape[120] = "", words[300];
     for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]) && !content; i++) content = json_object_get(json, kinds[i]);
@@ -125,40 +159,33 @@ static void add_leaf(tfds *tfds, const json_t *json, const char *name, const cha
     const char *format = text_of(json_object_get(content, "encodingFormat"));
     if (label) {
         feature.class_count = number_of(json_object_get(label, "numClasses"), 0);
-        read_labels(tfds->folder, label_name, &feature);
+        read_labels(reading, label_name, &feature);
         snprintf(words, sizeof(words), "%sClassLabel of %" PRId64, around, feature.class_count);
     } else {
         snprintf(words, sizeof(words), "%s%s%s%s%s%s%s%s", around, class_of(json), *format ? " " : "", format,
                  *shape ? " " : "", shape, *dtype ? " of " : "", dtype);
     }
-    feature.meaning = strdup(words);
-    if (!feature.name || !feature.meaning) {
-        free(feature.name);
-        free(feature.meaning);
-        free(feature.labels_text);
-        free(feature.labels);
-        return;
-    }
+    feature.meaning = got(reading, strdup(words));
     tfds->features[tfds->feature_count++] = feature;
 }
 
-static void add_feature(tfds *tfds, const json_t *json, const char *name, const char *label_name, const char *around,
-                        int depth);
+static void add_feature(reading *reading, const json_t *json, const char *name, const char *label_name,
+                        const char *around, int depth);
 
 /* A member: the names are joined as tensorflow_datasets does, "/" in records and "-" in files of labels. */
-static void add_member(tfds *tfds, const json_t *json, const char *name, const char *label_name, const char *key,
+static void add_member(reading *reading, const json_t *json, const char *name, const char *label_name, const char *key,
                        const char *around, int depth)
 {
     char *joined = nullptr, *label = nullptr;
     if (asprintf(&joined, "%s%s%s", name, *name ? "/" : "", key) < 0) joined = nullptr;
     if (asprintf(&label, "%s%s%s", label_name, *label_name ? "-" : "", key) < 0) label = nullptr;
-    if (joined && label) add_feature(tfds, json, joined, label, around, depth + 1);
+    if (got(reading, joined) && got(reading, label)) add_feature(reading, json, joined, label, around, depth + 1);
     free(joined);
     free(label);
 }
 
-static void add_feature(tfds *tfds, const json_t *json, const char *name, const char *label_name, const char *around,
-                        int depth)
+static void add_feature(reading *reading, const json_t *json, const char *name, const char *label_name,
+                        const char *around, int depth)
 {
     json_t *members = json_object_get(json_object_get(json, "featuresDict"), "features"), *member;
     const json_t *sequence = json_object_get(json, "sequence"), *language;
@@ -167,39 +194,40 @@ static void add_feature(tfds *tfds, const json_t *json, const char *name, const 
     size_t i;
     if (depth > DEPTH_MAX || !json_is_object(json)) return;
     if (members) {
-        json_object_foreach(members, key, member) add_member(tfds, member, name, label_name, key, around, depth);
+        json_object_foreach(members, key, member) add_member(reading, member, name, label_name, key, around, depth);
     } else if (sequence) {
         char words[60];
         snprintf(words, sizeof(words), "%.40ssequence of ", around);
-        add_feature(tfds, json_object_get(sequence, "feature"), name, label_name, words, depth + 1);
+        add_feature(reading, json_object_get(sequence, "feature"), name, label_name, words, depth + 1);
     } else if (languages) {
-        json_t *none = json_object();
+        json_t *none = got(reading, json_object());
         json_array_foreach(languages, i, language)
-            add_member(tfds, none, name, label_name, text_of(language), "Text of a translation", depth);
+            add_member(reading, none, name, label_name, text_of(language), "Text of a translation", depth);
         json_decref(none);
     } else {
-        add_leaf(tfds, json, name, label_name, around);
+        add_leaf(reading, json, name, label_name, around);
     }
 }
 
 /* ---- dataset_info.json ---- */
 
-static char *copy_of(const json_t *json)
+static char *copy_of(reading *reading, const json_t *json)
 {
-    return *text_of(json) ? strdup(text_of(json)) : nullptr;
+    return *text_of(json) ? got(reading, strdup(text_of(json))) : nullptr;
 }
 
-static void read_splits(tfds *tfds, const json_t *splits)
+static void read_splits(reading *reading, const json_t *splits)
 {
+    tfds *tfds = reading->tfds;
     const json_t *split, *length;
     size_t i, j;
-    tfds->splits = calloc(json_array_size(splits) + 1, sizeof(tfds_split));
+    tfds->splits = got(reading, calloc(json_array_size(splits) + 1, sizeof(tfds_split)));
     if (!tfds->splits) return;
     json_array_foreach(splits, i, split)
     {
         const json_t *lengths = json_object_get(split, "shardLengths");
         tfds_split *made = &tfds->splits[tfds->split_count];
-        made->name = strdup(text_of(json_object_get(split, "name")));
+        made->name = got(reading, strdup(text_of(json_object_get(split, "name"))));
         if (!made->name) return;
         made->size_bytes = (uint64_t)number_of(json_object_get(split, "numBytes"), 0);
         made->shard_count = json_array_size(lengths);
@@ -208,63 +236,24 @@ static void read_splits(tfds *tfds, const json_t *splits)
     }
 }
 
-static void read_info(tfds *tfds)
+static void read_info(reading *reading)
 {
-    json_t *json = read_json(tfds->folder, "dataset_info.json");
+    tfds *tfds = reading->tfds;
+    json_t *json = read_json(reading, "dataset_info.json");
     if (!json) return;
     if (asprintf(&tfds->title, "%s %s", text_of(json_object_get(json, "name")),
                  text_of(json_object_get(json, "version"))) < 0)
         tfds->title = nullptr;
-    tfds->description = copy_of(json_object_get(json, "description"));
-    tfds->license = copy_of(json_object_get(json_object_get(json, "redistributionInfo"), "license"));
-    read_splits(tfds, json_object_get(json, "splits"));
+    (void)got(reading, tfds->title);
+    tfds->description = copy_of(reading, json_object_get(json, "description"));
+    tfds->license = copy_of(reading, json_object_get(json_object_get(json, "redistributionInfo"), "license"));
+    read_splits(reading, json_object_get(json, "splits"));
     json_decref(json);
 }
 
 /* ---- All ---- */
 
-tfds *tfds_open(const char *path)
-{
-    char *folder = strcmp(path, "-") == 0 ? nullptr : folder_of(path);
-    json_t *json = folder ? read_json(folder, "features.json") : nullptr;
-    tfds *tfds = json ? calloc(1, sizeof(struct tfds)) : nullptr;
-    if (tfds) {
-        tfds->folder = folder;
-        folder = nullptr;
-        add_feature(tfds, json, "", "", "", 0);
-        read_info(tfds);
-    }
-    json_decref(json);
-    free(folder);
-    return tfds;
-}
-
-bool tfds_is_of(const tfds *tfds, const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    size_t size = slash ? (size_t)(slash + 1 - path) : 0;
-    return strlen(tfds->folder) == size && memcmp(tfds->folder, path, size) == 0;
-}
-
-const tfds_feature *tfds_find(const tfds *tfds, mr_string name)
-{
-    /* A sequence in a sequence is two features of the record. */
-    static const char ragged[] = "/ragged_flat_values";
-    size_t size = name.size_bytes, ending = sizeof(ragged) - 1;
-    if (size > ending && memcmp(name.data + size - ending, ragged, ending) == 0) size -= ending;
-    for (size_t i = 0; tfds && i < tfds->feature_count; i++)
-        if (mr_string_equal(mr_string_from(tfds->features[i].name), (mr_string){name.data, size}))
-            return &tfds->features[i];
-    return nullptr;
-}
-
-const char *tfds_label(const tfds_feature *feature, int64_t number)
-{
-    bool has_name = feature && number >= 0 && (uint64_t)number < feature->label_count;
-    return has_name ? feature->labels[number] : nullptr;
-}
-
-void tfds_free(tfds *tfds)
+static void free_tfds(tfds *tfds)
 {
     if (!tfds) return;
     for (size_t i = 0; i < tfds->feature_count; i++) {
@@ -281,4 +270,71 @@ void tfds_free(tfds *tfds)
     free(tfds->license);
     free(tfds->folder);
     free(tfds);
+}
+
+/* The directory that holds path; *made is null when it is none of tensorflow_datasets. */
+static mr_status open_folder(const char *path, tfds **made, bool *has_fault, mr_error *error)
+{
+    reading reading = {.tfds = calloc(1, sizeof(tfds))};
+    json_t *json = nullptr;
+    *made = nullptr;
+    json_set_alloc_funcs(allocate_json, free);
+    if (got(&reading, reading.tfds)) reading.tfds->folder = got(&reading, strndup(path, folder_length(path)));
+    if (!reading.is_out_of_memory) json = read_json(&reading, "features.json");
+    if (json) {
+        add_feature(&reading, json, "", "", "", 0);
+        read_info(&reading);
+    }
+    if (json && !reading.is_out_of_memory)
+        *made = reading.tfds;
+    else
+        free_tfds(reading.tfds);
+    json_decref(json);
+    *has_fault |= reading.has_fault;
+    if (!reading.is_out_of_memory) return MR_OK;
+    return mr_fail(error, MR_RESOURCE_EXHAUSTED, "%s: no memory for what its directory says", path);
+}
+
+static bool is_of(const tfds *tfds, const char *path)
+{
+    size_t size = folder_length(path);
+    return strlen(tfds->folder) == size && memcmp(tfds->folder, path, size) == 0;
+}
+
+mr_status tfds_set_open(tfds_set *set, char *const *paths, int32_t count, mr_error *error)
+{
+    const char *before = nullptr;
+    *set = (tfds_set){};
+    for (int32_t i = 0; i < count; i++) {
+        const char *path = paths[i];
+        size_t size = folder_length(path);
+        bool is_known = before && folder_length(before) == size && memcmp(before, path, size) == 0;
+        if (is_known || strcmp(path, "-") == 0 || tfds_set_find(set, path)) continue;
+        before = path;
+        tfds *made;
+        MR_TRY(open_folder(path, &made, &set->has_fault, error));
+        if (!made) continue;
+        tfds **grown = reallocarray(set->items, set->count + 1, sizeof(*grown));
+        if (!grown) {
+            free_tfds(made);
+            return mr_fail(error, MR_RESOURCE_EXHAUSTED, "%s: no memory for what its directory says", path);
+        }
+        set->items = grown;
+        set->items[set->count++] = made;
+    }
+    return MR_OK;
+}
+
+void tfds_set_free(tfds_set *set)
+{
+    for (size_t i = 0; i < set->count; i++) free_tfds(set->items[i]);
+    free(set->items);
+    *set = (tfds_set){};
+}
+
+const tfds *tfds_set_find(const tfds_set *set, const char *path)
+{
+    for (size_t i = 0; i < set->count; i++)
+        if (is_of(set->items[i], path)) return set->items[i];
+    return nullptr;
 }

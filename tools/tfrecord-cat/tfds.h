@@ -29,15 +29,24 @@ typedef struct tfds {
     size_t split_count;
 } tfds;
 
-/* Of the folder that holds path; null when there is no features.json in it, or it cannot be read, which is then told.
- * memory  64 MiB at most */
-tfds *tfds_open(const char *path);
-/* Whether the folder is the one that holds path. */
-bool tfds_is_of(const tfds *tfds, const char *path);
+/* What the directories of several record files say. {} is empty. */
+typedef struct tfds_set {
+    tfds **items; /* owned */
+    size_t count;
+    bool has_fault; /* a file cannot be read, which was told */
+} tfds_set;
+
+/* Reads the directories that hold the paths. One without features.json is skipped; so is one whose files cannot be read,
+ * after a message.
+ * memory  64 MiB at most for each directory
+ * errors  MR_RESOURCE_EXHAUSTED: no memory, and nothing else */
+mr_status tfds_set_open(tfds_set *set, char *const *paths, int32_t count, mr_error *error);
+void tfds_set_free(tfds_set *set);
+/* Of the directory that holds path; null when it is none of tensorflow_datasets. */
+const tfds *tfds_set_find(const tfds_set *set, const char *path);
 /* By the name in records; null when there is none. */
 const tfds_feature *tfds_find(const tfds *tfds, mr_string name);
 /* The name of a class; null when it has none. */
 const char *tfds_label(const tfds_feature *feature, int64_t number);
-void tfds_free(tfds *tfds);
 
 #endif

@@ -4,6 +4,7 @@
 #include "tools/common/progress.h"
 
 #include <inttypes.h>
+#include <limits.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,9 +25,8 @@ typedef struct verify {
 
 /* What a thread found in a batch: lines in memory. */
 typedef struct findings {
-    FILE *file;
-    char *text;
-    size_t size;
+    FILE *file; /* appends to text */
+    out text;
     uint64_t count;
 } findings;
 
@@ -35,6 +35,7 @@ typedef struct spot {
     findings **findings; /* null until there is one */
     const mr_record_batch *batch;
     size_t i;
+    bool is_out_of_memory;
 } spot;
 
 static void put_fault(FILE *file, const char *path, uint64_t record, uint64_t offset, const char *kind,
@@ -58,10 +59,11 @@ static void take_found(void *context, const char *kind, const char *message)
     findings *findings = *spot->findings;
     if (!findings) {
         findings = calloc(1, sizeof(*findings));
-        if (findings && !(findings->file = open_memstream(&findings->text, &findings->size))) {
+        if (findings && !(findings->file = out_stream(&findings->text))) {
             free(findings);
             findings = nullptr;
         }
+        spot->is_out_of_memory |= !findings;
         if (!findings) return;
         *spot->findings = findings;
     }
@@ -83,11 +85,13 @@ static mr_status check_batch(void *context, mr_record_batch *batch, mr_error *er
 {
     verify *verify = context;
     findings *findings = nullptr;
-    spot spot = {&findings, batch, 0};
+    spot spot = {.findings = &findings, .batch = batch};
     for (; spot.i < batch->count && !verify->options->is_raw; spot.i++)
         checker_check(&verify->checkers[batch->thread], batch->records[spot.i], take_found, &spot);
-    if (findings && fclose(findings->file) != 0) findings->count = 0;
+    if (findings) spot.is_out_of_memory |= fclose(findings->file) != 0 || findings->text.has_failed;
     batch->result = findings;
+    if (spot.is_out_of_memory)
+        return mr_fail(error, MR_RESOURCE_EXHAUSTED, "there is not enough memory for its faults");
     count_bytes(verify, batch);
     return MR_OK;
 }
@@ -95,7 +99,7 @@ static mr_status check_batch(void *context, mr_record_batch *batch, mr_error *er
 static void discard(void *context, void *result)
 {
     findings *findings = result;
-    free(findings->text);
+    out_deinit(&findings->text);
     free(findings);
 }
 
@@ -106,7 +110,7 @@ static mr_status print_findings(void *context, const mr_record_batch *batch, mr_
     verify *verify = context;
     findings *findings = batch->result;
     if (verify->progress.is_terminal) progress_hide(&verify->progress);
-    fwrite(findings->text, 1, findings->size, stdout);
+    (void)out_write(&findings->text, stdout);
     if (findings->count > TOLD_MAX) printf("… and %" PRIu64 " more close by\n", findings->count - TOLD_MAX);
     verify->faults += findings->count;
     discard(nullptr, findings);
@@ -136,25 +140,28 @@ static void print_damage(void *context, const mr_record_damage *damage, const mr
     verify->faults++;
 }
 
-/* An index that is not of this file does no harm, but reading goes the slow way. */
-static void check_index(const char *path)
+/* An index of another version of the file does no harm, but reading goes the slow way. */
+static void check_index(verify *verify, const char *path)
 {
     mr_record_index index = {0};
-    if (mr_record_index_open(path, &index, nullptr) != MR_OK) return;
-    if (index.origin == MR_INDEX_STALE || index.origin == MR_INDEX_DAMAGED) {
+    mr_error error = {0};
+    if (mr_record_index_open(path, &index, &error) == MR_RESOURCE_EXHAUSTED) verify->has_failed = complain(&error);
+    if (error.status != MR_OK) return;
+    if (index.origin == MR_INDEX_STALE) {
         (void)text_print(stdout, mr_string_from(path), INT32_MAX);
-        printf(": its .index is %s and is not used\n", index.origin == MR_INDEX_STALE ? "stale" : "damaged");
+        printf(": its .index is stale and is not used\n");
+    } else if (index.origin == MR_INDEX_DAMAGED) {
+        (void)mr_fail(&error, MR_DATA_LOSS, "%s: its .index is damaged or cannot be read, and is not used", path);
+        verify->has_failed = complain(&error);
     }
     mr_record_index_deinit(&index);
 }
 
 static bool has_index(const char *path)
 {
-    char *name = nullptr;
+    char name[PATH_MAX];
     struct stat about;
-    bool has = asprintf(&name, "%s.index", path) >= 0 && stat(name, &about) == 0;
-    free(name);
-    return has;
+    return snprintf(name, sizeof name, "%s.index", path) < (int)sizeof name && stat(name, &about) == 0;
 }
 
 static mr_status end_file(void *context, int32_t file, const mr_record_totals *totals, const mr_error *error)
@@ -174,7 +181,7 @@ static mr_status end_file(void *context, int32_t file, const mr_record_totals *t
             printf("no faults\n");
         else
             printf("%" PRIu64 " fault%s\n", verify->faults, verify->faults == 1 ? "" : "s");
-        if (strcmp(path, "-") != 0 && has_index(path)) check_index(path);
+        if (strcmp(path, "-") != 0 && has_index(path)) check_index(verify, path);
     }
     verify->all_faults += verify->faults;
     verify->faults = 0;

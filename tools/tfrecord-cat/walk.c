@@ -13,6 +13,13 @@ int complain(const mr_error *error)
     return 1;
 }
 
+int complain_memory(void)
+{
+    mr_error error = {0};
+    (void)mr_fail(&error, MR_RESOURCE_EXHAUSTED, "there is not enough memory");
+    return complain(&error);
+}
+
 void name_place(const place *place, mr_error *error)
 {
     (void)mr_fail_in(error, error->status, "%s: record %" PRIu64 " at byte %" PRIu64, text_path(place->path),
@@ -28,7 +35,10 @@ int complain_of(const place *place, mr_error *error)
 /* What is asked for goes on to take. */
 static void give(walk *walk, const place *place)
 {
-    if (walk->where && !where_matches(walk->where, place->record)) return;
+    if (walk->where && !where_matches(walk->where, place->record)) {
+        if (where_has_failed(walk->where)) walk->has_failed = walk->is_done = complain_memory();
+        return;
+    }
     if (walk->sample) {
         if (!sample_offer(walk->sample, walk->before + place->number, place)) walk->has_failed = walk->is_done = true;
         return;
@@ -133,6 +143,7 @@ static void walk_path(walk *walk, int32_t file)
         walk->is_done = true;
         return;
     }
+    if (walk->where) where_set_tfds(walk->where, tfds_set_find(&options->tfds, path));
     bool skips = options->range_begin > walk->before;
     bool is_counted = walk->sample && walk->sample->is_seekable && !walk->where;
     if ((skips || is_counted) && walk_by_number(walk, path)) return;

@@ -58,7 +58,5 @@ typedef struct walk {
 
 /* Puts file, record and byte before the message. */
 void name_place(const place *place, mr_error *error);
-/* Tells that there is no memory; returns 1. */
-int complain_memory(void);
 
 #endif

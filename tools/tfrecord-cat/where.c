@@ -40,6 +40,8 @@ typedef struct operand {
 
 struct where_state {
     const where *where;
+    const tfds *tfds; /* of the records' directory; null: none */
+    bool has_failed;  /* memory has run out */
     found *found;
     cursor *cursors;   /* for each node */
     regex_t *regexes;  /* for each node */
@@ -314,8 +316,19 @@ static bool has_match(where_state *state, uint16_t index, mr_string text)
         return node->text.size_bytes == 0 || (text.size_bytes > 0 && memmem(text.data, text.size_bytes, node->text.data,
                                                                             node->text.size_bytes) != nullptr);
     size_t size = text.size_bytes < MATCHED_MAX ? text.size_bytes : MATCHED_MAX;
-    regmatch_t range = {.rm_so = 0, .rm_eo = (regoff_t)size};
-    return regexec(&state->regexes[index], size > 0 ? text.data : "", 1, &range, REG_STARTEND) == 0;
+    /* regexec calls a lack of memory no match. */
+    int at = re_search(&state->regexes[index], size > 0 ? text.data : "", (int)size, 0, (int)size, nullptr);
+    state->has_failed |= at == -2;
+    return at >= 0;
+}
+
+/* A number that stands for a class becomes the name of the class, where there is one. */
+static void name_class(const where_state *state, uint16_t index, operand *operand)
+{
+    const node *node = &state->where->nodes[index];
+    if (operand->kind != OPERAND_INTEGER || node->kind != NODE_FEATURE) return;
+    const char *label = tfds_label(tfds_find(state->tfds, state->where->names[node->name]), operand->integer);
+    if (label) *operand = (struct operand){.kind = OPERAND_TEXT, .text = mr_string_from(label)};
 }
 
 /* Whether the values of one place fit. */
@@ -325,11 +338,14 @@ static bool holds_at(where_state *state, uint16_t index, bool is_search)
     operand left = evaluate(state, node->left);
     if (left.kind == OPERAND_NONE) return false;
     if (is_search) {
+        name_class(state, node->left, &left);
         *(left.kind == OPERAND_TEXT ? &state->was_matched[index] : &state->was_missed[index]) = true;
         return left.kind == OPERAND_TEXT && has_match(state, index, left.text);
     }
     operand right = evaluate(state, node->right);
     if (right.kind == OPERAND_NONE) return false;
+    if (right.kind == OPERAND_TEXT) name_class(state, node->left, &left);
+    if (left.kind == OPERAND_TEXT) name_class(state, node->right, &right);
     bool fits = (left.kind == OPERAND_TEXT) == (right.kind == OPERAND_TEXT);
     *(fits ? &state->was_matched[index] : &state->was_missed[index]) = true;
     if (!fits) return false;
@@ -369,11 +385,21 @@ static bool holds(where_state *state, uint16_t index)
     }
 }
 
+void where_set_tfds(where_state *state, const tfds *tfds)
+{
+    state->tfds = tfds;
+}
+
 bool where_matches(where_state *state, mr_string record)
 {
     state->records++;
     find(state, record);
-    return holds(state, state->where->root);
+    return holds(state, state->where->root) && !state->has_failed;
+}
+
+bool where_has_failed(const where_state *state)
+{
+    return state->has_failed;
 }
 
 /* ---- States ---- */

@@ -18,6 +18,8 @@
 #ifndef MR_TOOLS_TFRECORD_CAT_WHERE_H
 #define MR_TOOLS_TFRECORD_CAT_WHERE_H
 
+#include "tools/tfrecord-cat/tfds.h"
+
 #include <millrace/example.h>
 
 #include <stdio.h>
@@ -31,12 +33,19 @@ typedef struct where_error {
 /* Null when the text is no expression. The where is owned: where_free. */
 where *where_parse(const char *text, where_error *error);
 void where_free(where *where);
+/* Whether a text is compared with anything, so that names of classes matter. */
+bool where_has_text(const where *where);
 
 /* What one thread needs to try records; it borrows the where. Null: no memory. */
 typedef struct where_state where_state;
 where_state *where_state_new(const where *where);
+/* What the directory of the records that follow says, by which numbers of classes are compared with texts: borrowed; null:
+ * nothing. */
+void where_set_tfds(where_state *state, const tfds *tfds);
 /* A record that is no Example has no features. */
 bool where_matches(where_state *state, mr_string record);
+/* Memory has run out in where_matches: what it returned means nothing. */
+bool where_has_failed(const where_state *state);
 /* Takes what another state has seen into account of where_notes, and frees that. Null is allowed. */
 void where_state_merge(where_state *state, where_state *other);
 /* Lines about what is likely not meant so: names that no record has, text compared with numbers. */

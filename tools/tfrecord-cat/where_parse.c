@@ -422,6 +422,15 @@ where *where_parse(const char *text, where_error *error)
     return parser.where;
 }
 
+bool where_has_text(const where *where)
+{
+    for (size_t i = 0; i < where->node_count; i++) {
+        node_kind kind = where->nodes[i].kind;
+        if (kind == NODE_TEXT || kind == NODE_MATCHES || kind == NODE_CONTAINS) return true;
+    }
+    return false;
+}
+
 void where_free(where *where)
 {
     if (!where) return;
