@@ -120,6 +120,7 @@ static const char *const rewrites[] = {
     "--merge --out o/m --compress gzip d",
     "--merge --out o/m --compress seekable --jobs 1 d",
     "--merge --out - d",
+    "--merge --out o/m --features !raw,!say --rename label=class,score=x d",
     "--split 2 --out o/s.tfrecord d",
     "--shuffle --seed 3 --out o/x d",
     "--shuffle --out o/x --where label==1 d",

@@ -252,7 +252,7 @@ TEST(cat_diff_shows_the_features_that_differ)
     run_and_see("tfrecord-cat --diff a c", 1, "  name: \"picture-0\" and \"picture-100\"\n");
     run_and_see("tfrecord-cat --diff a c", 1, "and 20 more records that differ\n30 of 30 records differ\n");
     run_and_see("tfrecord-cat --diff --unordered a b", 1, "1 record is only in a: 0\n1 record is only in b: 29\n");
-    run_and_see("tfrecord-cat --diff --raw a", 2, "two FILEs");
+    run_and_see("tfrecord-cat --diff a", 2, "two FILEs");
     run_and_see("tfrecord-cat --diff a b a", 2, "two FILEs");
     run_and_see("tfrecord-cat --diff a nothing", 1, "nothing");
     write_some(test_path("r"), 0, 30, (mr_record_writer_options){0});

@@ -54,8 +54,11 @@ typedef struct options {
     uint64_t head; /* at most so many */
 
     /* How. */
+    uint64_t given;       /* a bit for each row of settings */
     const char *features; /* "a,b*": see view.h */
-    bool is_raw;          /* records are bytes, not Examples */
+    const char *rename;   /* "OLD=NEW,…" */
+    bool is_crlf;
+    bool is_raw; /* records are bytes, not Examples */
     bool is_pretty;
     bool decodes;   /* --verify: every pixel */
     uint64_t jobs;  /* threads */
@@ -119,7 +122,8 @@ typedef struct setting {
     setting_kind kind;
     size_t offset; /* in options */
     const char *help, *more;
-    const char *of; /* commands it belongs to, "merge split": only their --help=NAME tells of it; null: of many */
+    const char *of; /* commands on which it has an effect, "show merge"; beside any other it is an error */
+    bool is_common; /* --help lists it; the others are in --help=NAME of their commands alone */
 } setting;
 /* Ends with a row without name. */
 extern const setting settings[];
@@ -135,6 +139,8 @@ void options_deinit(options *options);
 int32_t thread_count(const options *options);
 /* MiB of all files, for a progress bar; 0: not known before they are read. */
 uint64_t total_mib(const options *options);
+/* Whether a word is one of several, which spaces stand between; words may be null. */
+bool has_word(const char *words, const char *word);
 /* Decimal digits and nothing else. */
 bool parse_number(const char *text, uint64_t *number);
 /* The help, or with a topic that of one option; returns the exit code. */

@@ -1,4 +1,4 @@
-/* Records as rows of CSV (RFC 4180: commas, quotes doubled, CR LF). The columns are the features that --features asks for;
+/* Records as rows of CSV (commas, quotes doubled; --crlf as RFC 4180 has it). The columns are the features that --features asks for;
  * without it those of the first records that have one value at most and are no binary bytes. So rows begin only when some
  * records were seen, which are kept until then. */
 #include "tools/tfrecord-cat/values.h"
@@ -34,7 +34,9 @@ typedef struct csv {
     kept kept[KEPT_MAX];
     size_t kept_count, kept_bytes;
     bool has_header, has_failed;
-    uint64_t late; /* records with features that are no column */
+    place odd;          /* the first record of its file that is no Example */
+    uint64_t odd_count; /* of that file */
+    uint64_t late;      /* records with features that are no column */
     char late_name[60];
 } csv;
 
@@ -104,7 +106,7 @@ static bool add_asked(csv *csv)
     const char *text = csv->options->features;
     mr_string pattern;
     while (view_next_pattern(&text, &pattern)) {
-        if (view_is_glob(pattern)) continue;
+        if (view_is_glob(pattern) || view_is_drop(pattern)) continue;
         char *name = malloc(pattern.size_bytes + 1);
         if (!name) return false;
         mr_string asked = {name, view_pattern_name(pattern, name)};
@@ -121,7 +123,7 @@ static bool is_only_names(const char *features)
     mr_string pattern;
     if (!features) return false;
     while (view_next_pattern(&features, &pattern))
-        if (view_is_glob(pattern)) return false;
+        if (view_is_glob(pattern) || view_is_drop(pattern)) return false;
     return true;
 }
 
@@ -179,7 +181,7 @@ static bool write_header(csv *csv)
         is_first = false;
         put_text(&csv->out, column_name(column));
     }
-    if (!is_first) out_text(&csv->out, "\r\n");
+    if (!is_first) out_text(&csv->out, csv->options->is_crlf ? "\r\n" : "\n");
     bool has_memory = out_write(&csv->out, stdout);
     fflush(stdout);
     if (has_memory)
@@ -226,12 +228,34 @@ static void fail_row(csv *csv, const place *place, mr_error *error)
     (void)complain_of(place, error);
 }
 
+/* One message for all records of a file that are no Examples. */
+static void report_odd(csv *csv)
+{
+    mr_error error = {0};
+    if (csv->odd_count == 0) return;
+    if (csv->odd_count == 1)
+        (void)mr_fail(&error, MR_INVALID_ARGUMENT, "not an Example, so not a row");
+    else
+        (void)mr_fail(&error, MR_INVALID_ARGUMENT, "not an Example, so not a row, as %" PRIu64 " more of this file",
+                      csv->odd_count - 1);
+    fail_row(csv, &csv->odd, &error);
+    csv->odd_count = 0;
+}
+
+static void count_odd(csv *csv, const place *place)
+{
+    if (csv->odd_count > 0 && csv->odd.path != place->path) report_odd(csv);
+    if (csv->odd_count++ == 0) csv->odd = *place;
+}
+
 static void write_row(csv *csv, const place *place)
 {
     mr_error error = {0};
     mr_status status = view_read(&csv->view, csv->options, place->record, &error);
-    if (status == MR_OK && csv->view.form == MR_EXAMPLE_NONE)
-        status = mr_fail(&error, MR_INVALID_ARGUMENT, "is no Example, and so no row");
+    if (status == MR_OK && csv->view.form == MR_EXAMPLE_NONE) {
+        count_odd(csv, place);
+        return;
+    }
     if (status == MR_OK && csv->view.is_damaged)
         status = mr_fail(&error, MR_DATA_LOSS, "the values of a feature are damaged");
     if (status != MR_OK) {
@@ -259,12 +283,10 @@ static void write_row(csv *csv, const place *place)
         is_first = false;
         if (csv->cells[i]) put_cell(csv, csv->cells[i]);
     }
-    if (!is_first) out_text(&csv->out, "\r\n");
-    if (csv->out.has_failed) {
-        (void)mr_fail(&error, MR_RESOURCE_EXHAUSTED, "there is not enough memory for its text");
-        fail_row(csv, place, &error);
-    }
-    (void)out_write(&csv->out, stdout);
+    if (!is_first) out_text(&csv->out, csv->options->is_crlf ? "\r\n" : "\n");
+    if (out_write(&csv->out, stdout)) return;
+    (void)mr_fail(&error, MR_RESOURCE_EXHAUSTED, "there is not enough memory for its text");
+    fail_row(csv, place, &error);
 }
 
 /* The header from what was kept, then that. */
@@ -328,6 +350,7 @@ int csv_run(const options *options)
     bool is_good = !is_only_names(options->features) || begin_rows(csv);
     int exit_code = is_good ? walk_records(options, csv_one, csv) : 1;
     if (is_good && !csv->has_header && !csv->has_failed) (void)begin_rows(csv);
+    report_odd(csv);
     if (csv->late > 0) {
         fflush(stdout);
         fprintf(stderr, "tfrecord-cat: %" PRIu64 " record%s features that are no column, as \"%s\"\n", csv->late,

@@ -2,6 +2,7 @@
 #include "tools/common/progress.h"
 #include "tools/tfrecord-cat/cat.h"
 
+#include <assert.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -80,7 +81,7 @@ static void print_group(FILE *file, group group, int columns)
         print_option(file, c->letter, c->name, c->argument, c->help, columns);
     }
     for (const setting *s = settings; s->name; s++) {
-        if (s->group != group || s->of) continue;
+        if (s->group != group || !s->is_common) continue;
         if (!has_title) fprintf(file, "\n%s:\n", group_names[group]);
         has_title = true;
         print_option(file, s->letter, s->name, s->argument, s->help, columns);
@@ -103,27 +104,28 @@ static void print_paragraphs(FILE *file, const char *text, int columns)
     }
 }
 
-/* Whether a word is one of several, which spaces stand between. */
-static bool has_word(const char *words, const char *word)
-{
-    size_t length = strlen(word);
-    for (const char *at = words; at; at = strchr(at, ' ')) {
-        at += *at == ' ';
-        if (strncmp(at, word, length) == 0 && (at[length] == ' ' || !at[length])) return true;
-    }
-    return false;
-}
-
 /* The settings that belong to a command alone. */
 static void print_own(FILE *file, const char *command, int columns)
 {
     bool is_first = true;
     for (const setting *s = settings; s->name; s++) {
-        if (!has_word(s->of, command)) continue;
+        if (s->is_common || !has_word(s->of, command)) continue;
         if (is_first) fputc('\n', file);
         is_first = false;
         print_option(file, s->letter, s->name, s->argument, s->help, columns);
     }
+}
+
+/* The settings that it shares with other commands, by name. */
+static void print_common(FILE *file, const char *command, int columns)
+{
+    char text[256] = "Also:";
+    size_t used = strlen(text);
+    for (const setting *s = settings; s->name; s++)
+        if (s->is_common && has_word(s->of, command))
+            used += (size_t)snprintf(text + used, sizeof text - used, " --%s", s->name);
+    assert(used < sizeof text);
+    if (strchr(text, ' ')) fputc('\n', file), wrap(file, text, used, 0, 0, columns);
 }
 
 static int print_topic(FILE *file, const char *topic, int columns)
@@ -140,6 +142,7 @@ static int print_topic(FILE *file, const char *topic, int columns)
     if (group == GROUP_COUNT) return refuse("there is no help about \"%s\"", topic);
     print_option(file, letter, topic, argument, help, columns);
     print_own(file, topic, columns);
+    print_common(file, topic, columns);
     if (more) fputc('\n', file), print_paragraphs(file, more, columns);
     return 0;
 }

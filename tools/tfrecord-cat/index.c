@@ -38,27 +38,28 @@ static const char *origin_name(mr_index_origin origin)
 }
 
 /* The index that belongs to the file: loaded, or made and written; *origin is what there was. */
-static mr_status refresh(const char *path, mr_record_index *index, mr_index_origin *origin, mr_error *error)
+static mr_status refresh(const options *options, const char *path, mr_record_index *index, mr_index_origin *origin,
+                         mr_error *error)
 {
     mr_error problem = {0};
     mr_status status = mr_record_index_open(path, index, &problem);
     *origin = index->origin;
     if (status == MR_UNIMPLEMENTED) {
         /* Compressed: worth the reading now. */
-        status = mr_record_index_make(path, 0, index, &problem);
+        status = mr_record_index_make(path, thread_count(options), index, &problem);
     }
     if (status != MR_OK) return mr_fail(error, status, "%s", problem.message);
     return *origin == MR_INDEX_LOADED ? MR_OK : mr_record_index_write(path, index, error);
 }
 
 /* Takes DALI's index for the file's own, when every header agrees. */
-static mr_status import_dali(const char *path, mr_record_index *index, mr_error *error)
+static mr_status import_dali(const options *options, const char *path, mr_record_index *index, mr_error *error)
 {
     char *name = dali_path(path);
     if (!name) return mr_fail(error, MR_RESOURCE_EXHAUSTED, "no memory");
     mr_status status = mr_dali_index_read(name, index, error);
     free(name);
-    if (status == MR_OK) status = mr_record_index_check(path, 0, index, error);
+    if (status == MR_OK) status = mr_record_index_check(path, thread_count(options), index, error);
     if (status == MR_OK) status = mr_record_index_write(path, index, error);
     return status;
 }
@@ -79,10 +80,10 @@ static mr_status index_file(const options *options, const char *path, mr_error *
     const char *what;
     mr_status status;
     if (options->from_dali) {
-        status = import_dali(path, &index, error);
+        status = import_dali(options, path, &index, error);
         what = "taken from DALI's index";
     } else {
-        status = refresh(path, &index, &origin, error);
+        status = refresh(options, path, &index, &origin, error);
         what = origin_name(origin);
         if (status == MR_OK && options->to_dali) {
             status = export_dali(path, &index, error);
@@ -105,7 +106,7 @@ static bool is_same(const mr_record_index *a, const mr_record_index *b)
 static mr_status repair_file(const options *options, const char *path, mr_error *error)
 {
     mr_record_index made = {0}, found = {0}, dali = {0};
-    MR_TRY(mr_record_index_make(path, 0, &made, error));
+    MR_TRY(mr_record_index_make(path, thread_count(options), &made, error));
     const char *what = "the index is right";
     mr_error problem = {0};
     mr_status status = mr_record_index_open(path, &found, &problem);

@@ -20,7 +20,9 @@ const command commands[] = {
      "The columns are the features of the first 1,000 records (or 16 MiB) that have at most one value and are text"
      " or numbers; what is left out is told. With --features they are what it names, lists too: their values are"
      " joined with \";\". Bytes that are no text are \"base64:…\"; --bytes hex or base64 writes all bytes so. A"
-     " missing feature is an empty cell, an empty text is \"\".\n"
+     " missing feature is an empty cell, an empty text is \"\". Numbers that are none are nan, inf and -inf, as "
+     "tfrecord-make,"
+     " pandas and TensorFlow read them.\n"
      "\n"
      "Memory: the longest record, three times, and 20 MiB."},
     {"about", 0, GROUP_SHOW, nullptr, about_run, "what a tfds folder says of itself: splits, features, labels",

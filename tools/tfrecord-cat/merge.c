@@ -1,4 +1,4 @@
-/* --merge and --split: the selected records in their order, into one file or into shards of nearly the same size. */
+/* --merge and --split: the selected records in their order, with the features that stay, into one file or into shards of nearly the same size. */
 #include "tools/tfrecord-cat/rewrite.h"
 
 #include <inttypes.h>
@@ -26,7 +26,7 @@ static int write_records(const options *given, const options *options, const tot
     int exit_code = outputs_begin(&merging.outputs, given, totals);
     if (exit_code == 0) {
         pass_begin(&merging.pass, options->command->name, totals ? totals->records : 0);
-        exit_code = walk_records(options, merge_record, &merging);
+        exit_code = rewrite_walk(options, merge_record, &merging);
         pass_end(&merging.pass);
         mr_error *error = &merging.error;
         if (error->status == MR_OK && totals && merging.outputs.records != totals->records)
@@ -35,7 +35,7 @@ static int write_records(const options *given, const options *options, const tot
         if (error->status != MR_OK)
             exit_code = complain(error);
         else if (exit_code != 0)
-            exit_code = outputs_refuse_damage();
+            exit_code = outputs_refuse_damage(given, exit_code);
         else
             outputs_report(&merging.outputs);
     }
@@ -51,7 +51,7 @@ static int merge(const options *given)
     struct options own = *given;
     totals totals;
     int exit_code = totals_read(&own, given->out, &totals);
-    exit_code = exit_code == 0 ? write_records(given, &own, &totals) : outputs_refuse_damage();
+    exit_code = exit_code == 0 ? write_records(given, &own, &totals) : outputs_refuse_damage(given, exit_code);
     totals_deinit(&totals);
     return exit_code;
 }

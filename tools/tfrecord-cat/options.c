@@ -12,12 +12,19 @@
 
 #define AT(field) offsetof(options, field)
 
+/* Commands that go over records one by one, in full or rewritten; "show" is the one without an option. */
+#define SHOWING "show json csv"
+#define REWRITING "merge split shuffle"
+#define WALKING SHOWING " count schema stats extract html " REWRITING
+
 const setting settings[] = {
     {"record", 'r', GROUP_SELECT, "N", SETTING_NUMBER, AT(record), "only record N, from 0, counted through all files",
-     "Files with an index are not read for it: --index makes one. A damaged place counts as a record."},
+     "Files with an index are not read for it: --index makes one. A damaged place counts as a record.", .of = WALKING,
+     .is_common = true},
     {"range", 0, GROUP_SELECT, "A:B", SETTING_TEXT, AT(range), "only records A to B - 1, counted through all files",
      "Both may be left out: \":100\" is the first hundred. A file that has an index is entered at A. A damaged"
-     " place counts as a record."},
+     " place counts as a record.",
+     .of = WALKING, .is_common = true},
     {"where", 'w', GROUP_SELECT, "EXPR", SETTING_TEXT, AT(where_text),
      "only records in which it holds; see --help where",
      "    image/class/label == 3 && image/width > 500\n"
@@ -40,54 +47,79 @@ const setting settings[] = {
      "exists(name) is whether a feature is there, size(name) how many values it has, steps(name) how many steps a"
      " feature list has, bytes(name) how long a text is. A feature list stands for the values of all its steps.\n"
      "\n"
-     "Limits: 16,384 characters, 1,000 parts; =~ looks at the first 65,536 bytes of a value."},
+     "Limits: 16,384 characters, 1,000 parts; =~ looks at the first 65,536 bytes of a value.",
+     .of = WALKING, .is_common = true},
     {"sample", 0, GROUP_SELECT, "N", SETTING_NUMBER, AT(sample), "N records drawn at random, in file order",
      "Which ones follows from --seed and the records' numbers alone, so it is the same with and without an index,"
      " and from a pipe.\n"
      "\n"
-     "Memory: 16 bytes for each record of the sample; of pipes the records themselves."},
+     "Memory: 16 bytes for each record of the sample; of pipes the records themselves.",
+     .of = WALKING, .is_common = true},
     {"seed", 0, GROUP_SELECT, "S", SETTING_NUMBER, AT(seed), "another sample for another S; 0 without it", nullptr,
-     "sample shuffle"},
-    {"head", 'n', GROUP_SELECT, "N", SETTING_NUMBER, AT(head), "at most N of these records", nullptr},
+     .of = WALKING},
+    {"head", 'n', GROUP_SELECT, "N", SETTING_NUMBER, AT(head), "at most N of these records", nullptr, .of = WALKING,
+     .is_common = true},
 
-    {"features", 'f', GROUP_FORM, "A,B*", SETTING_TEXT, AT(features), "only these features; * and ? stand for anything",
-     "\"*\" stands for any characters, \"/\" too, \"?\" for one; a backslash before *, ? or a comma takes it as it"
-     " is."},
+    {"features", 'f', GROUP_FORM, "A,B*", SETTING_TEXT, AT(features),
+     "only these features; * and ? stand for anything, ! leaves out",
+     "\"*\" stands for any characters, \"/\" too, \"?\" for one. A pattern after \"!\" leaves out what it matches: "
+     "'!debug/*'"
+     " is all other features, 'image/*,!image/encoded' all of image/ but one. A backslash before *, ?, ! or a comma "
+     "takes it"
+     " as it is.\n"
+     "\n"
+     "--merge, --split and --shuffle write records with these features alone, whose bytes stay as they are. A pattern "
+     "that"
+     " matches no feature of any record is then an error, and so is a record that is no Example.",
+     .of = SHOWING " schema stats extract html " REWRITING, .is_common = true},
+    {"rename", 0, GROUP_REWRITE, "OLD=NEW", SETTING_TEXT, AT(rename), "features get other names; A=B,C=D for several",
+     "Examples and contexts, and feature lists, whichever have the name. Two features of a record cannot get one name. "
+     "A"
+     " backslash before =, a comma or a backslash takes it as it is. --features goes by the old names.",
+     .of = REWRITING},
+    {"crlf", 0, GROUP_FORM, nullptr, SETTING_FLAG, AT(is_crlf), "--csv: lines end with CR LF, as in RFC 4180", nullptr,
+     .of = "csv"},
     {"bytes", 0, GROUP_FORM, "text|hex|base64", SETTING_CHOICE, AT(bytes_form),
      "how bytes are written; text if they are it",
      "text: as text where they are UTF-8, and otherwise as what they are (\"JPEG 640×480\") in blocks, and in"
-     " base64 in JSON and CSV."},
+     " base64 in JSON and CSV.",
+     .of = SHOWING, .is_common = true},
     {"spec", 0, GROUP_FORM, "both|c|python", SETTING_CHOICE, AT(spec),
-     "with --schema: one specification alone, without the table", nullptr, "schema"},
+     "with --schema: one specification alone, without the table", nullptr, .of = "schema"},
     {"decode", 0, GROUP_FORM, nullptr, SETTING_FLAG, AT(decodes), "every picture whole, not its header alone", nullptr,
-     "verify"},
-    {"pretty", 0, GROUP_FORM, nullptr, SETTING_FLAG, AT(is_pretty), "--json on indented lines", nullptr, "json stats"},
-    {"svg", 0, GROUP_FORM, "FILE", SETTING_TEXT, AT(svg), "--stats also as charts, in one SVG file", nullptr, "stats"},
+     .of = "verify"},
+    {"pretty", 0, GROUP_FORM, nullptr, SETTING_FLAG, AT(is_pretty), "--json on indented lines", nullptr,
+     .of = "json stats"},
+    {"svg", 0, GROUP_FORM, "FILE", SETTING_TEXT, AT(svg), "--stats also as charts, in one SVG file", nullptr,
+     .of = "stats"},
     {"jobs", 0, GROUP_FORM, "N", SETTING_NUMBER, AT(jobs),
-     "threads of those that use several; without it one for each processor", nullptr},
-    {"raw", 0, GROUP_FORM, nullptr, SETTING_FLAG, AT(is_raw), "records are plain bytes, not Examples", nullptr},
+     "threads of those that use several; without it one for each processor", nullptr,
+     .of = "json count stats verify salvage index repair-index extract html " REWRITING, .is_common = true},
+    {"raw", 0, GROUP_FORM, nullptr, SETTING_FLAG, AT(is_raw), "records are plain bytes, not Examples", nullptr,
+     .of = "show json stats verify extract html", .is_common = true},
 
     {"out", 'o', GROUP_REWRITE, "FILE", SETTING_TEXT, AT(out), "where to; - is the standard output",
      "Shards are called after it: \"new.tfrecord\" becomes new-00000-of-00004.tfrecord and so on. A file appears when "
      "it is"
-     " whole; no input is ever replaced."},
+     " whole; no input is ever replaced.",
+     .of = REWRITING, .is_common = true},
     {"compress", 0, GROUP_REWRITE, "none|gzip|zlib|seekable", SETTING_CHOICE, AT(compress), "how it is compressed",
      "seekable is GZIP that everybody reads, and that with its index is read here by number and by many threads.",
-     "merge split shuffle"},
+     .of = REWRITING},
     {"shards", 0, GROUP_REWRITE, "N", SETTING_NUMBER, AT(shards), "into N files of nearly the same size", nullptr,
-     "merge split shuffle"},
+     .of = "merge shuffle"},
     {"shard-size", 0, GROUP_REWRITE, "SIZE", SETTING_TEXT, AT(shard_size), "into files of about SIZE, such as 200M",
-     "Measured before compression; K, M, G and T are powers of 1024.", "merge split shuffle"},
+     "Measured before compression; K, M, G and T are powers of 1024.", .of = "merge shuffle"},
     {"memory", 0, GROUP_REWRITE, "SIZE", SETTING_TEXT, AT(memory), "how much --shuffle and --diff may take; 512M",
-     nullptr, "shuffle diff"},
+     nullptr, .of = "shuffle diff"},
     {"force", 0, GROUP_REWRITE, nullptr, SETTING_FLAG, AT(is_forced), "replace output files that are there", nullptr,
-     "merge split shuffle extract html"},
+     .of = REWRITING " salvage extract html"},
     {"unordered", 0, GROUP_CHECK, nullptr, SETTING_FLAG, AT(is_unordered), "--diff: in whatever order", nullptr,
-     "diff"},
+     .of = "diff"},
     {"dali", 0, GROUP_CHECK, nullptr, SETTING_FLAG, AT(to_dali), "--index: also DALI's form, as FILE.idx", nullptr,
-     "index"},
+     .of = "index"},
     {"from-dali", 0, GROUP_CHECK, nullptr, SETTING_FLAG, AT(from_dali), "--index: from FILE.idx, which DALI has made",
-     "Every header of the file is compared with it before it is believed.", "index"},
+     "Every header of the file is compared with it before it is believed.", .of = "index"},
 
     {}};
 
@@ -210,6 +242,79 @@ static int refuse_where(const char *text, const where_error *error)
     return 2;
 }
 
+/* ---- Options that would do nothing ---- */
+
+bool has_word(const char *words, const char *word)
+{
+    size_t length = strlen(word);
+    for (const char *at = words; at; at = strchr(at, ' ')) {
+        at += *at == ' ';
+        if (strncmp(at, word, length) == 0 && (at[length] == ' ' || !at[length])) return true;
+    }
+    return false;
+}
+
+static const char *command_word(const command *command)
+{
+    return command->name ? command->name : "show";
+}
+
+/* "showing records, --json and --csv" */
+static void list_commands(const char *of, char *text, size_t size)
+{
+    size_t used = 0;
+    for (const char *at = of, *end; *at; at = end + (*end == ' ')) {
+        end = at + strcspn(at, " ");
+        const char *before = at == of ? "" : *end ? ", " : " and ";
+        bool is_show = end - at == 4 && memcmp(at, "show", 4) == 0;
+        int wrote = is_show ? snprintf(text + used, size - used, "%sshowing records", before)
+                            : snprintf(text + used, size - used, "%s--%.*s", before, (int)(end - at), at);
+        assert(wrote > 0 && (size_t)wrote < size - used);
+        used += (size_t)wrote;
+    }
+}
+
+static bool is_given(const options *options, const void *field)
+{
+    size_t offset = (size_t)((const char *)field - (const char *)options);
+    for (int i = 0; settings[i].name; i++)
+        if (settings[i].offset == offset) return options->given >> i & 1;
+    assert(false && "not a setting");
+    return false;
+}
+
+/* Options that have an effect only beside another one, or not beside it; 0, or the exit code. */
+static int refuse_pair(const options *options)
+{
+    bool has_sample = options->sample != UINT64_MAX;
+    if (is_given(options, &options->seed) && !has_sample && options->command->run != shuffle_run)
+        return refuse("--seed is for --sample and --shuffle");
+    if (options->is_pretty && options->command->run == stats_run && !options->is_json)
+        return refuse("--pretty is for --json");
+    if (options->memory && options->command->run == diff_run && !options->is_unordered)
+        return refuse("--memory is for --unordered with --diff");
+    if (options->shards != UINT64_MAX && options->shard_size)
+        return refuse("--shards and --shard-size: only one of them");
+    if (options->features && options->is_raw) return refuse("--features and --raw: plain bytes have no features");
+    if (options->decodes && options->is_raw) return refuse("--decode and --raw: plain bytes have no pictures");
+    if (options->is_forced && options->out && strcmp(options->out, "-") == 0)
+        return refuse("--force and --out -: the standard output replaces no file");
+    return 0;
+}
+
+/* Every option that has no effect on what the command does is an error; 0, or the exit code. */
+static int refuse_idle(const options *options)
+{
+    for (int i = 0; settings[i].name; i++) {
+        char text[400];
+        if (!(options->given >> i & 1) || has_word(settings[i].of, command_word(options->command))) continue;
+        list_commands(settings[i].of, text, sizeof text);
+        if (!options->command->name) return refuse("--%s is for %s, not for showing records", settings[i].name, text);
+        return refuse("--%s is for %s, not for --%s", settings[i].name, text, options->command->name);
+    }
+    return refuse_pair(options);
+}
+
 /* What settings mean together; 0, or the exit code. */
 static int settle(options *options)
 {
@@ -223,11 +328,9 @@ static int settle(options *options)
     }
     if (options->jobs == 0 || (options->jobs != UINT64_MAX && options->jobs > 1024))
         return refuse("--jobs: from 1 to 1024");
-    if (options->decodes && (!options->command || options->command->run != verify_run))
-        return refuse("--decode is for --verify");
+    int exit_code = refuse_idle(options);
+    if (exit_code != 0) return exit_code;
     where_error error;
-    if (options->svg && (!options->command || options->command->run != stats_run))
-        return refuse("--svg is for --stats");
     if (options->where_text && !(options->where = where_parse(options->where_text, &error)))
         return refuse_where(options->where_text, &error);
     return 0;
@@ -263,6 +366,10 @@ static int parse_options(int argc, char **argv, options *options)
         option = row_of(option);
         if (option >= SETTING_FIRST) {
             const setting *setting = &settings[option - SETTING_FIRST];
+            uint64_t bit = UINT64_C(1) << (option - SETTING_FIRST);
+            if (setting->kind == SETTING_TEXT && (options->given & bit))
+                return refuse("--%s is given twice", setting->name) + 1;
+            options->given |= bit;
             if (!take_setting(setting, optarg, options))
                 return refuse("--%s: \"%s\" is not %s", setting->name, optarg,
                               setting->kind == SETTING_CHOICE ? setting->argument : "a number") +
@@ -287,10 +394,10 @@ bool options_parse(int argc, char **argv, options *options, int *exit_code)
     for (int i = 0; settings[i].name; i++)
         if (settings[i].kind == SETTING_NUMBER) *(uint64_t *)((char *)options + settings[i].offset) = UINT64_MAX;
     int done = parse_options(argc, argv, options);
-    if (done == 0 && (done = settle(options)) != 0) done++;
-    if (done == 0 && optind == argc && isatty(STDIN_FILENO)) done = (help_print(stderr, nullptr), 2 + 1);
     if (!options->command)
         for (options->command = commands; options->command->name;) options->command++;
+    if (done == 0 && (done = settle(options)) != 0) done++;
+    if (done == 0 && optind == argc && isatty(STDIN_FILENO)) done = (help_print(stderr, nullptr), 2 + 1);
     if (done == 0 && optind == argc && !inputs_add(options, "-", true)) done = refuse("no memory") + 1;
     for (int i = optind; i < argc && done == 0; i++)
         if (!inputs_add(options, argv[i], argc - optind == 1)) done = refuse("no memory") + 1;

@@ -123,7 +123,7 @@ static mr_status clear_way(outputs *outputs, const options *options, mr_error *e
 int outputs_begin(outputs *outputs, const options *options, const totals *totals)
 {
     *outputs = (struct outputs){.count = 1, .lock = -1};
-    if (options->has_missing) return outputs_refuse_damage();
+    if (options->has_missing) return outputs_refuse_damage(options, 1);
     if (!options->out) return refuse("--%s: where to? --out FILE says it", options->command->name);
     bool is_numbered = totals != nullptr;
     outputs->is_stream = strcmp(options->out, "-") == 0;
@@ -242,10 +242,12 @@ mr_status outputs_finish(outputs *outputs, mr_error *error)
     return MR_OK;
 }
 
-int outputs_refuse_damage(void)
+int outputs_refuse_damage(const options *options, int exit_code)
 {
     mr_error error = {0};
-    (void)mr_fail(&error, MR_DATA_LOSS, "nothing is written, because of this; --salvage saves what is whole");
+    if (exit_code == 2) return exit_code; /* the options are wrong */
+    (void)mr_fail(&error, MR_DATA_LOSS, "nothing is written, because of this%s",
+                  rewrites_features(options) ? "" : "; --salvage saves what is whole");
     return complain(&error);
 }
 

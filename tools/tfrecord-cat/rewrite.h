@@ -44,6 +44,16 @@ void pass_begin(pass *pass, const char *task, uint64_t records);
 void pass_add(pass *pass, uint64_t records);
 void pass_end(pass *pass);
 
+/* ---- rewrite_features.c ---- */
+
+/* Whether records are changed on the way: --features, --rename. */
+bool rewrites_features(const options *options);
+/* As walk_records, of records with the features that --features leaves, under the names that --rename gives them. A record
+ * that is no Example, a feature whose new name another one has, and a name that no record has are failures.
+ *
+ * memory  as walk_records; the longest record, twice, more */
+int rewrite_walk(const options *options, take_record *take, void *context);
+
 /* ---- put_file.c ---- */
 
 /* Writes a file under another name and renames it, so that it is never seen half done. It is not forced to the disk, which
@@ -100,8 +110,8 @@ int outputs_begin(outputs *outputs, const options *options, const totals *totals
 mr_status outputs_append(outputs *outputs, mr_string record, mr_error *error);
 /* Ends the last file, makes those that got no record, and gives all their names. */
 mr_status outputs_finish(outputs *outputs, mr_error *error);
-/* Says that nothing is written because of what was told; returns 1. */
-int outputs_refuse_damage(void);
+/* Reports that nothing is written because of what was reported before; returns the exit code of the failure. */
+int outputs_refuse_damage(const options *options, int exit_code);
 /* Says what was written, unless it went to the standard output. */
 void outputs_report(const outputs *outputs);
 /* What is not finished is removed. */

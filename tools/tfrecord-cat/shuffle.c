@@ -265,9 +265,9 @@ static int shuffle_records(shuffle *s, const options *options, outputs *outputs)
     mr_error *error = &s->error;
     if (s->totals->records > 0 && plan(s, error) == MR_OK) {
         pass_begin(&s->pass, "deal", s->totals->records);
-        int exit_code = walk_records(options, deal_record, s);
+        int exit_code = rewrite_walk(options, deal_record, s);
         pass_end(&s->pass);
-        if (error->status == MR_OK && exit_code != 0) return outputs_refuse_damage();
+        if (error->status == MR_OK && exit_code != 0) return outputs_refuse_damage(options, exit_code);
         if (error->status == MR_OK && s->dealt != s->totals->records)
             (void)mr_fail(error, MR_ABORTED, "the files have changed while they were read");
         if (error->status == MR_OK) (void)settle(s, error);
@@ -303,7 +303,7 @@ int shuffle_run(const options *options)
         return refuse("--memory: \"%s\" is no size of at least 4M", options->memory);
     int exit_code = totals_read(&own, options->out, &totals);
     exit_code = exit_code == 0 ? outputs_begin(&outputs, options, outputs_need_totals(options) ? &totals : nullptr)
-                               : outputs_refuse_damage();
+                               : outputs_refuse_damage(options, exit_code);
     if (exit_code == 0) {
         if (totals.records > 0) s.permutation = mr_permutation_init(totals.records, options->seed, 0);
         exit_code = shuffle_records(&s, &own, &outputs);

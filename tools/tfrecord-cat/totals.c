@@ -115,6 +115,7 @@ static void name_copy(options *options, totals *totals)
     options->record = options->sample = options->head = options->range_end = UINT64_MAX;
     options->range_begin = 0;
     options->where = nullptr;
+    options->features = options->rename = nullptr;
     totals->copy_paths[0] = totals->copy_path;
     options->paths = totals->copy_paths;
     options->path_arguments = &totals->copy_argument;
@@ -132,7 +133,7 @@ int totals_read(options *options, const char *near, totals *totals)
             return complain(&counting.error);
     }
     pass_begin(&counting.pass, counting.writer ? "copy" : "count", 0);
-    int exit_code = walk_records(options, count_record, &counting);
+    int exit_code = rewrite_walk(options, count_record, &counting);
     pass_end(&counting.pass);
     if (counting.writer && counting.error.status == MR_OK)
         (void)mr_record_writer_close(counting.writer, &counting.error);

@@ -21,6 +21,11 @@ bool view_next_pattern(const char **text, mr_string *pattern)
     return true;
 }
 
+bool view_is_drop(mr_string pattern)
+{
+    return pattern.size_bytes > 0 && pattern.data[0] == '!';
+}
+
 bool view_is_glob(mr_string pattern)
 {
     for (size_t i = 0; i < pattern.size_bytes; i++) {
@@ -67,14 +72,24 @@ static bool glob_matches(mr_string pattern, mr_string name)
     return p == pattern.size_bytes;
 }
 
+bool view_pattern_matches(mr_string pattern, mr_string name)
+{
+    if (view_is_drop(pattern)) pattern = (mr_string){pattern.data + 1, pattern.size_bytes - 1};
+    return glob_matches(pattern, name);
+}
+
 bool view_selects(const options *options, mr_string name)
 {
     const char *text = options->features;
+    bool has_keep = false, is_kept = false;
     mr_string pattern;
-    if (!text) return true;
-    while (view_next_pattern(&text, &pattern))
-        if (glob_matches(pattern, name)) return true;
-    return false;
+    while (view_next_pattern(&text, &pattern)) {
+        bool matches = view_pattern_matches(pattern, name);
+        if (matches && view_is_drop(pattern)) return false;
+        has_keep |= !view_is_drop(pattern);
+        is_kept |= matches;
+    }
+    return is_kept || !has_keep;
 }
 
 /* ---- Entries ---- */

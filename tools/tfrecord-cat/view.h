@@ -41,6 +41,10 @@ void view_deinit(view *view);
 bool view_selects(const options *options, mr_string name);
 /* The next pattern of "a,b*,c\,d" from *text on, with its backslashes; false at the end. */
 bool view_next_pattern(const char **text, mr_string *pattern);
+/* Whether a pattern leaves out what it matches: it begins with "!". */
+bool view_is_drop(mr_string pattern);
+/* Whether it matches a name, after its "!". */
+bool view_pattern_matches(mr_string pattern, mr_string name);
 /* Whether a pattern has * or ? in it; without, what name it is, into a buffer of its size. */
 bool view_is_glob(mr_string pattern);
 size_t view_pattern_name(mr_string pattern, char *name);
