@@ -2,7 +2,6 @@
  * registers of a level hold: 28 accumulators of AVX-512's 32 registers, 12 of AVX2's 16 (a vector is two there). */
 #include "kernels/gemm.h"
 #include "kernels/vector.h"
-#include <assert.h>
 
 constexpr int ROWS_MAX = 28, GROUPS_MAX = 10;
 
@@ -135,8 +134,5 @@ int mr_tile_rows_max(int vectors)
 
 void mr_tile_run(const mr_tile *tile)
 {
-    assert(tile->vectors >= 1 && tile->vectors <= mr_tile_vectors_max());
-    assert(tile->rows >= 1 && tile->rows <= mr_tile_rows_max(tile->vectors));
-    assert(tile->columns >= 1 && tile->columns <= 16 * tile->vectors && (tile->a_row == 1 || tile->a_step == 1));
     sets[mr_cpu()][tile->vectors - 1].functions[tile->rows - 1][tile->a_step == 1 ? 0 : 1](tile);
 }

@@ -225,6 +225,12 @@ static void change_attr(hostile_case *c, mr_random *random)
     if (mr_op_attr_is_deduced(c->def, rule->name) && !one_in(random, 8)) return;
     hostile_attr *attr = find_attr(c, rule);
     if (attr == nullptr) return;
+    if (one_in(random, 20)) {
+        attr->kind = (mr_attr_kind)(MR_ATTR_STRING + below(random, MR_ATTR_TENSOR - MR_ATTR_STRING + 1));
+        attr->is_list = one_in(random, 2);
+        attr->count = attr->is_list ? attr->count : 1;
+        return;
+    }
     if (attr->is_list && one_in(random, 4)) {
         change_list(attr, random);
         return;

@@ -28,8 +28,9 @@ static bool accept(reader *r, char wanted)
 /* The text up to one of the characters in `ends`; kept for the life of the process. */
 static const char *take_text(reader *r, const char *ends)
 {
+    static mr_arena texts;
     size_t length = strcspn(r->at, ends);
-    char *text = strndup(r->at, length);
+    const char *text = mr_arena_strndup(&texts, r->at, length);
     CHECK(text != nullptr);
     r->at += length;
     return text;
@@ -103,7 +104,7 @@ static void take_attr(reader *r, hostile_case *parsed)
 {
     if (parsed->attr_count == HOSTILE_ATTRS_MAX) fail(r, "too many attrs");
     hostile_attr *attr = &parsed->attrs[parsed->attr_count++];
-    *attr = (hostile_attr){.name = take_text(r, "="), .count = 1};
+    *attr = (hostile_attr){.name = take_text(r, "="), .count = 1, .text = ""};
     const mr_op_attr *rule = mr_op_def_attr(parsed->def, attr->name);
     if (rule == nullptr || !accept(r, '=')) fail(r, "no such attr");
     attr->kind = rule->kind;

@@ -4,7 +4,8 @@
  *     MILLRACE_HOSTILE_CASES=20000   cases for each operator; the default keeps the tests short
  *     MILLRACE_HOSTILE_OP=Conv2D     this operator alone
  *     MILLRACE_HOSTILE_CASE=17       this case alone
- *     MILLRACE_HOSTILE_VERBOSE=1     prints each case with its outcome */
+ *     MILLRACE_HOSTILE_VERBOSE=1     prints each case with its outcome
+ *     MILLRACE_HOSTILE_SECONDS=900   time for a quarter of the operators */
 #include "tests/ops/hostile.h"
 #include <limits.h>
 #include <millrace/saver.h>
@@ -124,7 +125,7 @@ static void run_operator(const char *op, const int *samples, int sample_count)
         if (!test_is_sanitized() || i >= 4) signal(signals[i], stop);
     test_limit_allocation(ALLOCATION_MAX_BYTES);
     for (int i = 0; i < sample_count; i++) run_sample(hostile_sample_at(samples[i]));
-    long long only = setting("MILLRACE_HOSTILE_CASE", -1), count = setting("MILLRACE_HOSTILE_CASES", 100);
+    long long only = setting("MILLRACE_HOSTILE_CASE", -1), count = setting("MILLRACE_HOSTILE_CASES", 300);
     for (long long at = only >= 0 ? only : 0; at < (only >= 0 ? only + 1 : count); at++) {
         uint64_t hash = 0;
         for (const char *p = op; *p; p++) hash = hash * 31 + (unsigned char)*p;
