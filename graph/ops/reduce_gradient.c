@@ -57,10 +57,8 @@ static mr_output mean_count(mr_gradient_call *call)
     int32_t reduced[MR_RANK_MAX], count;
     int64_t product = 1;
     bool known = mr_gradient_axes(gradient_input(call, 1), shape.rank, reduced, &count);
-    for (int32_t i = 0; known && i < count; i++) {
-        known = shape.dims[reduced[i]] >= 0;
-        product *= known ? shape.dims[reduced[i]] : 1;
-    }
+    for (int32_t i = 0; known && i < count; i++)
+        known = shape.dims[reduced[i]] >= 0 && !__builtin_mul_overflow(product, shape.dims[reduced[i]], &product);
     if (known) return mr_gradient_scalar(call, input, (double)(product > 0 ? product : 1));
     mr_output outputs = mr_maximum(g, mr_size(g, output), mr_constant_int32(g, 1));
     return mr_cast(g, mr_floor_div(g, mr_size(g, input), outputs), mr_output_dtype(input));
