@@ -184,8 +184,11 @@ static mr_status fill_items(mr_engine *engine, mr_slot *slot, mr_worker *worker,
 mr_status mr_engine_save_orders(const mr_engine *engine, mr_place *place, mr_error *error)
 {
     const mr_engine_plan *plan = &engine->plan;
-    if (engine->failure.status == MR_RESOURCE_EXHAUSTED)
-        return mr_fail(error, MR_RESOURCE_EXHAUSTED, "memory was short before, there is no place here");
+    if (engine->failure.status == MR_RESOURCE_EXHAUSTED) {
+        /* Whoever saves before each element would otherwise never see what the element fails with. */
+        if (error != nullptr) *error = engine->failure;
+        return engine->failure.status;
+    }
     if (plan->batch != nullptr) {
         MR_TRY(mr_stage_save(plan->batches, place, error));
         MR_TRY(mr_place_put(place, engine->order_has_begun, error));
@@ -218,6 +221,7 @@ static mr_status pull(mr_engine *engine, mr_slot *slot, mr_worker *worker, mr_er
     }
     const mr_batch_settings *settings = engine->plan.batch->settings;
     mr_item batch = {0};
+    uint64_t before = engine->plan.batches->position;
     mr_status status = mr_stage_next(engine->plan.batches, &batch, error);
     if (status != MR_OK) return status == MR_OUT_OF_RANGE ? MR_OK : status;
     slot->epoch = batch.epoch;
@@ -232,7 +236,10 @@ static mr_status pull(mr_engine *engine, mr_slot *slot, mr_worker *worker, mr_er
     MR_TRY(mr_stage_seek(engine->plan.order, first, error));
     status = fill_items(engine, slot, worker, error);
     bool is_short = slot->rows < engine->slots.rows;
-    if ((status != MR_OK && status != MR_OUT_OF_RANGE) || (is_short && settings->drop_remainder)) mr_slot_clear(slot);
+    bool has_failed = status != MR_OK && status != MR_OUT_OF_RANGE;
+    if (has_failed || (is_short && settings->drop_remainder)) mr_slot_clear(slot);
+    /* The order has failed for good. A state that is saved now fails again when it is restored, at this batch. */
+    if (has_failed) (void)mr_stage_seek(engine->plan.batches, before, nullptr);
     return status == MR_OUT_OF_RANGE ? MR_OK : status;
 }
 
