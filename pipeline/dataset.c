@@ -48,7 +48,7 @@ mr_dataset *mr_dataset_new(const mr_dataset_kind *kind, mr_dataset *input, size_
     dataset->count = input->count;
     dataset->depth = input->depth + 1;
     dataset->is_heavy = input->is_heavy;
-    dataset->is_distributed = input->is_distributed;
+    dataset->share = input->share;
     dataset->options = input->options;
     if (input->failure != nullptr) return mr_dataset_fail_with(dataset, input->failure);
     check_final(dataset, input);
@@ -81,7 +81,7 @@ mr_dataset *mr_dataset_new_of(const mr_dataset_kind *kind, mr_dataset *const *in
         }
         more[dataset->more_count++] = input;
         dataset->is_heavy |= input->is_heavy;
-        dataset->is_distributed |= input->is_distributed;
+        if (input->share != 0) dataset->share = mr_digest(dataset->share, input->share);
         mr_dataset_options_merge(&dataset->options, &input->options);
         if (input->failure != nullptr) (void)mr_dataset_fail_with(dataset, input->failure);
         check_final(dataset, input);

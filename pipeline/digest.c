@@ -149,8 +149,8 @@ static uint64_t digest_spec(uint64_t digest, const mr_dataset *dataset)
     digest = mr_digest(digest, (uint64_t)spec->count);
     for (int32_t i = 0; i < spec->count; i++) {
         digest = mr_digest(digest, (uint64_t)spec->dtypes[i]);
-        digest = dataset->is_distributed ? mr_digest(digest, (uint64_t)spec->shapes[i].rank)
-                                         : mr_digest_shape(digest, spec->shapes[i]);
+        digest = dataset->share != 0 ? mr_digest(digest, (uint64_t)spec->shapes[i].rank)
+                                     : mr_digest_shape(digest, spec->shapes[i]);
     }
     return digest;
 }

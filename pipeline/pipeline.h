@@ -363,7 +363,7 @@ struct mr_dataset {
     int32_t depth;              /* datasets below */
     uint64_t seed;              /* of random work */
     bool is_heavy;              /* work that wants threads */
-    bool is_distributed;        /* it, or one below, delivers one worker's part of batches */
+    uint64_t share;             /* digest of which worker's part of batches it delivers; 0: all of them */
     _Atomic uint64_t *content;  /* what digest_content found; 0: not called yet. In the arena; null without one */
     uint64_t function_settings; /* digest of the settings that its function has; 0: none */
     uint64_t version;           /* of mr_dataset_options; of this dataset alone */

@@ -130,6 +130,21 @@ static mr_status check(const graph_map *map, const mr_element_spec *spec, mr_err
     return status;
 }
 
+/* Of the nodes, and which of them are inputs and outputs: the function is nothing else. */
+static mr_status digest_graph(const graph_map *map, uint64_t *digest, mr_error *error)
+{
+    mr_tensor graph_def = {0};
+    MR_TRY(mr_graph_export(map->graph, &graph_def, error));
+    *digest = mr_digest_tensor((uint64_t)map->input_count, &graph_def);
+    mr_tensor_deinit(&graph_def);
+    for (int32_t i = 0; i < map->input_count; i++)
+        *digest = mr_digest(mr_digest_text(*digest, mr_node_name(map->inputs[i].node)), (uint64_t)map->inputs[i].index);
+    for (int32_t i = 0; i < map->output_count; i++)
+        *digest =
+            mr_digest(mr_digest_text(*digest, mr_node_name(map->outputs[i].node)), (uint64_t)map->outputs[i].index);
+    return MR_OK;
+}
+
 mr_dataset *mr_dataset_map_graph(mr_dataset *input, mr_graph *graph, mr_outputs inputs, mr_outputs outputs)
 {
     graph_map *map = calloc(1, sizeof *map);
@@ -143,7 +158,10 @@ mr_dataset *mr_dataset_map_graph(mr_dataset *input, mr_graph *graph, mr_outputs 
     for (int32_t i = 0; i < inputs.count && i < MR_COMPONENTS_MAX; i++) map->inputs[i] = inputs.items[i];
     for (int32_t i = 0; i < outputs.count && i < MR_COMPONENTS_MAX; i++) map->outputs[i] = outputs.items[i];
     mr_error error = {0};
-    if (!mr_dataset_failed(input) && check(map, mr_dataset_spec(input), &error) != MR_OK) {
+    uint64_t digest = 0;
+    mr_status status = mr_dataset_failed(input) ? MR_OK : check(map, mr_dataset_spec(input), &error);
+    if (status == MR_OK && !mr_dataset_failed(input)) status = digest_graph(map, &digest, &error);
+    if (status != MR_OK) {
         map_release(map);
         return mr_dataset_fail_with(input, &error);
     }
@@ -152,5 +170,7 @@ mr_dataset *mr_dataset_map_graph(mr_dataset *input, mr_graph *graph, mr_outputs 
         spec.dtypes[i] = mr_output_dtype(map->outputs[i]);
         spec.shapes[i] = mr_output_shape(map->outputs[i]);
     }
-    return mr_dataset_map(input, map_run, map, &spec, .own_input = true, .release = map_release);
+    mr_dataset *dataset = mr_dataset_map(input, map_run, map, &spec, .own_input = true, .release = map_release);
+    if (!mr_dataset_failed(dataset)) dataset->function_settings = digest;
+    return dataset;
 }

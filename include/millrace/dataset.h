@@ -436,8 +436,8 @@ mr_dataset *mr_dataset_rejection_resample_(mr_dataset *input, mr_key_function cl
  * A cache file is read by every iterator, also of other processes, whose input has the same digest: the kinds and settings
  * of all datasets before it and the content of their sources. Names and times of files do not count, so a copied data set
  * is the same one; changed data, or another setting, is another one. Of large files the digest covers the sizes and evenly
- * spaced blocks. Functions of the user are not seen: mr_dataset_options.version stands for them. list_files delivers paths,
- * which are part of its digest.
+ * spaced blocks. Functions of the user are not seen: mr_dataset_options.version stands for them; nor is the iterator's
+ * seed. list_files delivers paths, which are part of its digest.
  *
  * One iterator writes the file; others that run meanwhile, in this process or another, compute the elements and do not
  * wait. The file gets its name when the first pass is complete, and a writer that dies leaves nothing that is in the way. A
@@ -687,8 +687,9 @@ typedef struct mr_tuned {
 /* threads  as mr_iterator_next */
 void mr_iterator_tuned(const mr_iterator *iterator, mr_tuned *tuned);
 
-/* Statistics of each stage, source first. */
+/* The size of a stage's warning with its closing zero. */
 #define MR_WARNING_SIZE 400
+/* Statistics of each stage, source first. */
 typedef struct mr_stage_statistics {
     const char *stage; /* "records", "decode_image", …; static */
     uint64_t elements;

@@ -174,6 +174,8 @@ static mr_status name_file(cache_stage *self, mr_error *error)
     assert(s->path != nullptr);
     if (self->path != nullptr) return MR_OK;
     MR_TRY(mr_dataset_digest(dataset->input, &digest, error));
+    /* Workers share states, not elements. */
+    if (dataset->share != 0) digest = mr_digest(digest, dataset->share);
     int made = s->is_snapshot ? asprintf(&self->path, "%s/%016llx.tfrecord%s", s->path, (unsigned long long)digest,
                                          s->gzip ? ".gz" : "")
                               : asprintf(&self->path, "%s", s->path);

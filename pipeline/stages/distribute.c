@@ -91,7 +91,8 @@ static mr_dataset *add(const mr_dataset_kind *kind, mr_dataset *input, const dis
     mr_dataset *dataset = mr_dataset_new(kind, input, sizeof *settings);
     if (dataset == nullptr) return nullptr;
     *(distribute_settings *)dataset->settings = *settings;
-    dataset->is_distributed = true;
+    dataset->share =
+        mr_digest(mr_digest((uint64_t)settings->global, (uint64_t)settings->batch.size), (uint64_t)settings->worker);
     return dataset;
 }
 

@@ -246,6 +246,20 @@ TEST(digest_of_a_large_file_is_sampled)
     free(bytes);
 }
 
+/* Workers accept each other's states, and not each other's elements. */
+TEST(caches_keep_workers_apart)
+{
+    const char *snapshots = directory_of("workers");
+    for (int pass = 0; pass < 2; pass++)
+        for (int64_t worker = 0; worker < 2; worker++) {
+            int64_t values[8];
+            mr_dataset *d = mr_dataset_distribute(mr_dataset_range(0, 8, 1), 4, 2, worker, MR_DISTRIBUTE_PAD);
+            CHECK_EQ(numbers_of(mr_dataset_snapshot(d, snapshots), nullptr, values, 8), 4);
+            CHECK_EQ(values[0], 2 * worker);
+            CHECK_EQ(values[3], 5 + 2 * worker);
+        }
+}
+
 /* Training and validation data of one size, which go into one snapshot directory and one cache. */
 TEST(caches_keep_data_sets_apart)
 {

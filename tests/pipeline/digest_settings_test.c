@@ -3,6 +3,8 @@
 #include "pipeline/digest.h"
 #include "tests/pipeline/pipelines.h"
 
+#include <millrace/millrace.h>
+
 /* A dataset that differs in one setting for each variant; null behind the last one. */
 typedef mr_dataset *(*family)(int variant);
 
@@ -493,6 +495,22 @@ TEST(digest_covers_stages_with_functions)
     CHECK_FAMILY(function_family);
     CHECK_FAMILY(choice_family);
     CHECK_FAMILY(bucket_family);
+}
+
+/* The nodes are the function: of graphs nothing has to be said. */
+static mr_dataset *graph_family(int variant)
+{
+    if (variant > 3) return nullptr;
+    mr_graph *g = mr_graph_new();
+    mr_output n = mr_placeholder(g, MR_INT64, .shape = MR_SCALAR);
+    mr_output one = mr_add_v2(g, n, mr_constant_int64(g, variant == 1 ? 2 : 1));
+    mr_output two = variant == 2 ? mr_square(g, one) : mr_add_v2(g, one, one);
+    return mr_dataset_map_graph(numbers(), g, MR_OUTPUTS(n), variant == 3 ? MR_OUTPUTS(one) : MR_OUTPUTS(two));
+}
+
+TEST(digest_covers_graphs)
+{
+    CHECK_FAMILY(graph_family);
 }
 
 /* ---- What changes no element ---- */
