@@ -448,7 +448,7 @@ static mr_status restore(mr_iterator *iterator, const mr_tensor *place, mr_error
     if (get(bytes + 8, 8) != digest || bytes[7] != version)
         return mr_fail(error, MR_INVALID_ARGUMENT, "the place is that of another pipeline, or of other data");
     uint64_t position = top->is_seekable ? get(bytes + PLACE_HEAD_BYTES, 8) : 0;
-    if (position > MR_POSITION_MAX || (top->count >= 0 && position > (uint64_t)top->count))
+    if (position > MR_POSITION_SAVED_MAX || (top->count >= 0 && position > (uint64_t)top->count))
         return mr_place_refuse(error);
     iterator->digest = iterator->digested = 0;
     if (course->run.tuning != nullptr) mr_tuning_skip(course->run.tuning);

@@ -237,8 +237,9 @@ mr_status mr_stream_pull(mr_stage *stage, mr_item *item, mr_error *error);
 /* The item as the stage's own next: numbered, counted. */
 void mr_stream_number(mr_stage *stage, mr_item *item);
 
-/* Positions above this are nobody's; a place that holds one is damaged. */
-constexpr uint64_t MR_POSITION_MAX = (uint64_t)1 << 62;
+/* Positions above this are nobody's. A state that holds one above MR_POSITION_SAVED_MAX is damaged: so there is room for
+ * what follows. */
+constexpr uint64_t MR_POSITION_MAX = (uint64_t)1 << 62, MR_POSITION_SAVED_MAX = MR_POSITION_MAX / 2;
 
 /* ---- Work ---- */
 

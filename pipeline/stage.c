@@ -140,7 +140,7 @@ mr_status mr_stage_restore(mr_stage *stage, mr_place_reader *reader, mr_error *e
 {
     uint64_t iteration = 0, position = 0;
     MR_TRY(mr_place_get(reader, &iteration, error));
-    MR_TRY(mr_place_get_below(reader, MR_POSITION_MAX, &position, error));
+    MR_TRY(mr_place_get_below(reader, MR_POSITION_SAVED_MAX, &position, error));
     if (stage->is_seekable) {
         MR_TRY(mr_stage_begin(stage, iteration, error));
         MR_TRY(mr_stage_seek(stage, position, error));

@@ -117,7 +117,7 @@ mr_status mr_trail_restore(mr_trail *trail, mr_stage *input, mr_place_reader *re
         MR_TRY(mr_stage_restore(input, reader, error));
     } else {
         MR_TRY(mr_place_get_bytes(reader, &bytes, &size_bytes, error));
-        MR_TRY(mr_place_get_below(reader, MR_POSITION_MAX, &ahead, error));
+        MR_TRY(mr_place_get_below(reader, MR_POSITION_SAVED_MAX, &ahead, error));
         mr_place_reader rung = {bytes, (const unsigned char *)bytes + size_bytes};
         MR_TRY(mr_stage_restore(input, &rung, error));
     }

@@ -351,7 +351,7 @@ static mr_status cache_restore(mr_stage *stage, mr_place_reader *reader, mr_erro
     forget(self);
     mr_cache_file_abandon(&self->disk);
     MR_TRY(mr_place_get(reader, &self->first_iteration, error));
-    MR_TRY(mr_place_get_below(reader, MR_POSITION_MAX, &total, error));
+    MR_TRY(mr_place_get_below(reader, MR_POSITION_SAVED_MAX, &total, error));
     MR_TRY(mr_place_get_below(reader, 1, &goes_on, error));
     if (total > 0 && (stage->position > total - 1 || goes_on != 0)) return mr_place_refuse(error);
     self->total = total - 1;

@@ -138,7 +138,7 @@ static mr_status choose_restore(mr_stage *stage, mr_place_reader *reader, mr_err
 {
     choose_stage *self = (choose_stage *)stage;
     take_seed(self);
-    MR_TRY(mr_place_get_below(reader, MR_POSITION_MAX, &self->draws, error));
+    MR_TRY(mr_place_get_below(reader, MR_POSITION_SAVED_MAX, &self->draws, error));
     MR_TRY(mr_place_get_below(reader, all_inputs(settings_of(self)), &self->ended, error));
     if ((self->ended & settings_of(self)->unused) != settings_of(self)->unused) return mr_place_refuse(error);
     for (int32_t i = 0; i < stage->child_count; i++) MR_TRY(mr_stage_restore(stage->children[i], reader, error));

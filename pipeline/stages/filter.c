@@ -62,7 +62,8 @@ int32_t mr_filter_threads(const mr_dataset *dataset)
 
 static uint64_t ignore_digest(const mr_dataset *dataset)
 {
-    return (uint64_t)((const mr_ignore_settings *)dataset->settings)->budget;
+    const mr_ignore_settings *s = dataset->settings;
+    return mr_digest((uint64_t)s->budget, s->ignores != nullptr);
 }
 
 static const mr_dataset_kind ignore_kind = {.name = "ignore_errors", .role = MR_ROLE_IGNORE, .digest = ignore_digest};

@@ -173,7 +173,7 @@ static mr_status restore_slot(flat_map_stage *self, slot *slot, mr_place_reader 
     bool is_open = false;
     MR_TRY(mr_place_get_bool(reader, &is_open, error));
     if (!is_open) return MR_OK;
-    MR_TRY(mr_place_get_below(reader, MR_POSITION_MAX, &slot->element, error));
+    MR_TRY(mr_place_get_below(reader, MR_POSITION_SAVED_MAX, &slot->element, error));
     assert(!slot->inner.is_open);
     mr_place_clear(&slot->before);
     if (input->is_seekable) {

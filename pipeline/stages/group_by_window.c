@@ -326,7 +326,7 @@ static mr_status group_restore(mr_stage *stage, mr_place_reader *reader, mr_erro
     bool is_open = false;
     empty(self);
     MR_TRY(mr_trail_restore(&self->trail, stage->children[0], reader, &base, &end, error));
-    MR_TRY(mr_place_get_below(reader, MR_POSITION_MAX, &self->window, error));
+    MR_TRY(mr_place_get_below(reader, MR_POSITION_SAVED_MAX, &self->window, error));
     MR_TRY(mr_place_get_bool(reader, &self->input_ended, error));
     MR_TRY(mr_place_get_count(reader, end - base, &count, error));
     for (uint64_t i = 0; i < count; i++) {

@@ -383,7 +383,7 @@ static mr_status lines_restore(mr_stage *stage, mr_place_reader *reader, mr_erro
     MR_TRY(mr_place_get_below(reader, (uint64_t)settings_of(self)->path_count, &file, error));
     MR_TRY(mr_place_get_below(reader, stage->position, &file_begin, error));
     MR_TRY(mr_place_get_bool(reader, &is_past_header, error));
-    MR_TRY(mr_place_get_below(reader, MR_POSITION_MAX, &offset, error));
+    MR_TRY(mr_place_get_below(reader, MR_POSITION_SAVED_MAX, &offset, error));
     close_file(self);
     self->file = (int32_t)file;
     self->file_begin = file_begin;

@@ -115,9 +115,9 @@ static mr_status repeat_save(mr_stage *stage, mr_place *place, mr_error *error)
 static mr_status repeat_restore(mr_stage *stage, mr_place_reader *reader, mr_error *error)
 {
     repeat_stage *self = (repeat_stage *)stage;
-    uint64_t input_count = 0, pass_max = passes(self) >= 0 ? (uint64_t)passes(self) : MR_POSITION_MAX;
+    uint64_t input_count = 0, pass_max = passes(self) >= 0 ? (uint64_t)passes(self) : MR_POSITION_SAVED_MAX;
     MR_TRY(mr_place_get_below(reader, pass_max, &self->pass, error));
-    MR_TRY(mr_place_get_below(reader, MR_POSITION_MAX, &input_count, error));
+    MR_TRY(mr_place_get_below(reader, MR_POSITION_SAVED_MAX, &input_count, error));
     self->input_count = (int64_t)input_count + MR_CARDINALITY_UNKNOWN;
     if (stage->input->count != MR_CARDINALITY_UNKNOWN && self->input_count != stage->input->count)
         return mr_place_refuse(error);

@@ -138,7 +138,7 @@ static mr_status resample_restore(mr_stage *stage, mr_place_reader *reader, mr_e
     resample_stage *self = (resample_stage *)stage;
     const resample_settings *s = stage->dataset->settings;
     reset(self);
-    MR_TRY(mr_place_get_below(reader, MR_POSITION_MAX, &self->taken, error));
+    MR_TRY(mr_place_get_below(reader, MR_POSITION_SAVED_MAX, &self->taken, error));
     /* Elements that failed have no class. */
     uint64_t left = self->taken;
     for (int32_t c = 0; c < s->class_count; c++) {

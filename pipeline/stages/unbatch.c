@@ -97,7 +97,7 @@ static mr_status unbatch_restore(mr_stage *stage, mr_place_reader *reader, mr_er
     size_t size_bytes = 0;
     mr_item_deinit(&self->batch);
     self->has_batch = false;
-    MR_TRY(mr_place_get_below(reader, MR_POSITION_MAX, &row, error));
+    MR_TRY(mr_place_get_below(reader, MR_POSITION_SAVED_MAX, &row, error));
     if (row == 0) return mr_stage_restore(stage->children[0], reader, error);
     MR_TRY(mr_place_get_bytes(reader, &bytes, &size_bytes, error));
     mr_place_reader before = {bytes, (const unsigned char *)bytes + size_bytes};

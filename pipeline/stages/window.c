@@ -207,7 +207,7 @@ static mr_status restore_queue(window_stage *self, mr_place_reader *reader, mr_e
     const mr_window_options *o = &settings_of(self)->options;
     uint64_t base = 0, end = 0, count = 0, shift = (uint64_t)o->shift;
     MR_TRY(mr_trail_restore(&self->trail, input, reader, &base, &end, error));
-    MR_TRY(mr_place_get_below(reader, MR_POSITION_MAX / shift, &self->window, error));
+    MR_TRY(mr_place_get_below(reader, MR_POSITION_SAVED_MAX / shift, &self->window, error));
     MR_TRY(mr_place_get_below(reader, self->window * shift, &self->first, error));
     /* The window before began where the queue does, or behind it. */
     if (self->window * shift - self->first > shift) return mr_place_refuse(error);

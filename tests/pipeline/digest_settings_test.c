@@ -171,6 +171,12 @@ TEST(digest_covers_sources_in_memory)
 
 /* ---- Order and batches ---- */
 
+static bool ignore_some(void *context, const mr_error *error)
+{
+    (void)context;
+    return error->status == MR_DATA_LOSS;
+}
+
 static mr_dataset *order_family(int variant)
 {
     switch (variant) {
@@ -208,6 +214,8 @@ static mr_dataset *order_family(int variant)
         return mr_dataset_ignore_errors(numbers());
     case 16:
         return mr_dataset_ignore_errors(numbers(), .budget = 3);
+    case 28:
+        return mr_dataset_ignore_errors(numbers(), .ignores = ignore_some);
     case 17:
         return mr_dataset_enumerate(numbers(), 0);
     case 18:
