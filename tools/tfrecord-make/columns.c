@@ -39,7 +39,7 @@ bool list_has(const char *list, mr_string text)
 
 /* ---- Columns ---- */
 
-static const char *type_name(column_type type)
+const char *column_type_name(column_type type)
 {
     static const char *const type_names[] = {"nothing", "int64", "float", "bytes"};
     return type_names[type];
@@ -48,7 +48,7 @@ static const char *type_name(column_type type)
 static bool parse_type(mr_string text, column_type *type)
 {
     for (int i = COLUMN_INT64; i <= COLUMN_BYTES; i++)
-        if (mr_string_equal(text, mr_string_from(type_name((column_type)i)))) {
+        if (mr_string_equal(text, mr_string_from(column_type_name((column_type)i)))) {
             *type = (column_type)i;
             return true;
         }
@@ -166,70 +166,6 @@ int32_t columns_find_usual(const columns *columns, const char *usual)
         }
     }
     return -1;
-}
-
-mr_status columns_declare(const columns *columns, source *source, const char *prefix, mr_error *error)
-{
-    for (int32_t i = 0; i < columns->count; i++) {
-        char *key = nullptr;
-        if (columns->items[i].is_taken) continue;
-        if (asprintf(&key, "%s%s", prefix, columns->items[i].name) < 0) return mr_fail_memory(error, strlen(prefix));
-        mr_status status = source_declare(source, key, error);
-        free(key);
-        MR_TRY(status);
-    }
-    return MR_OK;
-}
-
-/* "age, height int64" of the columns of a type; nothing when there are none. */
-static void list_columns(const columns *columns, column_type type, FILE *to, bool *is_first)
-{
-    static constexpr int32_t NAMES_MAX = 8;
-    int32_t count = 0;
-    for (int32_t i = 0; i < columns->count; i++) {
-        const column *column = &columns->items[i];
-        if (column->is_taken || column->type != type) continue;
-        if (count == 0 && !*is_first) fputs("; ", to);
-        if (count < NAMES_MAX) fprintf(to, "%s%s", count ? ", " : "", column->name);
-        count++;
-    }
-    if (count == 0) return;
-    *is_first = false;
-    if (count > NAMES_MAX) fprintf(to, " and %d more", count - NAMES_MAX);
-    fprintf(to, " %s", type == COLUMN_NONE ? "without a value" : type_name(type));
-}
-
-/* Numbers with a few other cells between them are a mistake more often than text. */
-static mr_status report_odd(const column *column, source *source, column_place where, mr_error *error)
-{
-    char place[64];
-    bool is_odd = column->type == COLUMN_BYTES && !column->is_given && column->others > 0;
-    if (!is_odd || column->others >= column->numbers) return MR_OK;
-    return source_remark(source, error,
-                         "warning: %s is bytes, since %" PRId64 " of its %" PRId64 " values %s no number; the first is "
-                         "%s%s%s in %s. --types %s=float refuses such rows",
-                         column->name, column->others, column->others + column->numbers,
-                         column->others == 1 ? "is" : "are", *column->odd_text ? "'" : "", column->odd_text,
-                         *column->odd_text ? "'" : "a text", where(source, column->odd_row, place, sizeof(place)),
-                         column->name);
-}
-
-mr_status columns_report(const columns *columns, source *source, const char *what, column_place where, mr_error *error)
-{
-    char *text = nullptr;
-    size_t size = 0;
-    bool is_first = true;
-    FILE *to = open_memstream(&text, &size);
-    if (!to) return mr_fail_memory(error, 1);
-    for (int type = COLUMN_INT64; type <= COLUMN_BYTES; type++) list_columns(columns, (column_type)type, to, &is_first);
-    list_columns(columns, COLUMN_NONE, to, &is_first);
-    bool is_good = fclose(to) == 0;
-    mr_status status = is_good ? MR_OK : mr_fail_memory(error, size);
-    if (status == MR_OK && !is_first) status = source_remark(source, error, "%s: %s", what, text);
-    free(text);
-    for (int32_t i = 0; i < columns->count && status == MR_OK; i++)
-        status = report_odd(&columns->items[i], source, where, error);
-    return status;
 }
 
 /* ---- Values in texts ---- */

@@ -42,11 +42,12 @@ void columns_deinit(columns *columns);
 column_type column_type_of_text(mr_string text);
 /* That of its values for a list, flat or nested; COLUMN_NONE for null and an empty list. Objects in lists are text. */
 column_type column_type_of_json(const json_t *value);
+const char *column_type_name(column_type type);
 /* Widens a column by one of its values. row: where, for columns_report; text: what, as far as it fits */
 void column_see(column *column, column_type type, uint64_t row, mr_string text);
 /* Whether values still matter: not those of a column that is clearly text. */
 bool column_is_open(const column *column);
-/* Keeps remarks on the types that were found, and on columns of numbers in which some cells are none.
+/* columns_report.c: keeps remarks on the types that were found, and on columns of numbers in which some cells are none.
  * what  "columns", "fields of .json"
  * where the row of column_see in words, such as "line 12" */
 typedef const char *(*column_place)(const source *source, uint64_t row, char *text, size_t size_bytes);

@@ -84,7 +84,8 @@ static const struct {
          "                image/key/sha256\n"
          "    voc         a directory of Pascal VOC (Annotations/*.xml, JPEGImages),\n"
          "                or one of images and .xml together: the same keys, and\n"
-         "                image/object/{difficult,truncated,view}\n"
+         "                image/object/{difficult,truncated,view}; the lists in\n"
+         "                ImageSets/Main are the splits, unless --split is given\n"
          "    numpy       .npy, .npz: row i of each array is a feature of record i\n"
          "    tar         .tar, .tar.gz (webdataset), or a directory of them:\n"
          "                members of one basename are one record; .jpg and .png:\n"
@@ -101,7 +102,8 @@ static const struct {
          "archives"
          " and arrays in Fortran's order are expanded once into a nameless file in $TMPDIR or /var/tmp.\n"},
     [TOPIC_COLUMNS] = {"columns", "The columns of a list or a table, and the names of features.\n",
-                       "CSV is UTF-8 as RFC 4180 has it; it and JSON Lines may be gzipped. The split of a table's row"
+                       "CSV is UTF-8 as RFC 4180 has it; it and JSON Lines may be gzipped. A column that is called"
+                       " split names the split of each row, unless --split is given. Else the split of a table's row"
                        " follows from what is in it, that of an image from its path, that of an array's row from its"
                        " number.\n"},
     [TOPIC_SURVEY] = {"survey", "Looks at the images; nothing is written but the charts, and --out is not needed.\n",

@@ -105,7 +105,7 @@ static const option_row option_rows[] = {
      "(default: path, filename, file_name, filepath, file, image_path or image)"},
     {"label-column", 0, OPTION_LABEL_COLUMN, "A", TOPIC_COLUMNS, INPUT_LISTS, "(default: label or class)"},
     {"split-column", 0, OPTION_SPLIT_COLUMN, "A", TOPIC_COLUMNS, INPUT_LISTS | INPUT_TABLES,
-     "names the split of each row (default of lists: split)", .refuses = {"split"}},
+     "names the split of each row (default: split, where there is such a column)", .refuses = {"split"}},
     {"target", 0, OPTION_TARGET, "A,B,…", TOPIC_COLUMNS, INPUT_LISTS,
      "columns of numbers to learn (default with --format regression: target, label, value or y)"},
     {"types", 0, OPTION_TYPES, "A=TYPE,…", TOPIC_COLUMNS, INPUT_LISTS | INPUT_TABLES | INPUT_TAR,

@@ -2,7 +2,8 @@
  * "a/0001.cls", "a/0001.json") are one sample. Mostly they follow one another, but an archive may also hold all images and
  * then all labels. Nothing is unpacked: a row knows where each run of its members begins, and walks the headers from there.
  * In archives that were concatenated into one file, the same name is another sample in each. */
-#include "tools/tfrecord-make/columns.h"
+#include "tools/tfrecord-make/source_tar.h"
+
 #include "tools/tfrecord-make/make.h"
 
 #include "records/file.h"
@@ -12,7 +13,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
-#include <millrace/formats.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,58 +21,6 @@
 /* So many archives stay open; of more, plain ones are opened for each row. */
 static constexpr int32_t OPEN_MAX_FILES = 256;
 static constexpr uint64_t LABEL_BYTES_MAX = 4096, JSON_BYTES_MAX = (uint64_t)16 << 20;
-static constexpr uint64_t MEMBER_BYTES_MAX = (uint64_t)1 << 30;
-static constexpr size_t KEY_BYTES = 256;
-static constexpr int32_t LABEL_NONE = -1, LABEL_FAULT = -2;
-
-typedef struct archive {
-    char *path;          /* owned */
-    mr_input_file *file; /* owned; null: opened when it is read */
-} archive;
-
-/* Members of a sample that follow one another. */
-typedef struct piece {
-    uint64_t offset; /* of the first one's header */
-    uint32_t next;   /* one more than the number of the piece where the sample goes on; 0: nowhere */
-} piece;
-
-typedef struct archives {
-    archive *items; /* owned */
-    int32_t count;
-    piece *pieces; /* owned; row.place is the number of the first */
-    uint32_t piece_count;
-    columns fields; /* of the .json members */
-    names labels;   /* while listing */
-} archives;
-
-/* ---- Members and samples ---- */
-
-/* The length of the part of a member's name that its sample shares, and what follows its dot; 0: none. */
-static size_t sample_size(const char *name, const char **ending)
-{
-    const char *slash = strrchr(name, '/'), *base = slash ? slash + 1 : name, *dot = strchr(base, '.');
-    if (!dot || dot == base || !dot[1]) return 0;
-    *ending = dot + 1;
-    return (size_t)(dot - name);
-}
-
-static bool is_picture_ending(const char *ending)
-{
-    return !strchr(ending, '.') && source_is_picture_name(ending - 1); /* from its dot */
-}
-
-static mr_status read_member(const mr_input_file *file, const mr_tar_member *member, uint64_t size_max,
-                             source_bytes *bytes, mr_error *error)
-{
-    size_t done;
-    if (member->size_bytes > size_max)
-        return mr_fail(error, MR_RESOURCE_EXHAUSTED, "%s has more than %" PRIu64 " bytes", member->name, size_max);
-    MR_TRY(source_bytes_reserve(bytes, (size_t)member->size_bytes + 1, error));
-    MR_TRY(mr_input_file_read(file, member->offset, bytes->data, (size_t)member->size_bytes, &done, error));
-    if (done != member->size_bytes) return mr_fail(error, MR_DATA_LOSS, "%s is cut short", member->name);
-    bytes->size_bytes = done;
-    return MR_OK;
-}
 
 /* ---- Listing ---- */
 
@@ -126,7 +74,7 @@ static mr_status begin_sample(listing *listing, uint32_t number, const mr_tar_me
                                  .modified_ns = mr_input_file_modified_ns(listing->file),
                                  .place = piece,
                                  .detail = (uint32_t)listing->archive,
-                                 .label = LABEL_NONE},
+                                 .label = TAR_LABEL_NONE},
                           error);
 }
 
@@ -199,11 +147,12 @@ static mr_status learn_member(listing *listing, const mr_tar_member *member, con
     row *row = &listing->source->rows[listing->gathered[listing->current].row];
     bool is_label = strcasecmp(ending, "cls") == 0, is_json = strcasecmp(ending, "json") == 0;
     if (!is_label && !is_json) return MR_OK;
-    mr_status status = read_member(listing->file, member, is_label ? LABEL_BYTES_MAX : JSON_BYTES_MAX, bytes, &fault);
+    mr_status status =
+        tar_read_member(listing->file, member, is_label ? LABEL_BYTES_MAX : JSON_BYTES_MAX, bytes, &fault);
     if (is_label) {
         mr_string text = status == MR_OK ? trimmed(bytes) : (mr_string){0};
         uint32_t number;
-        row->label = LABEL_FAULT;
+        row->label = TAR_LABEL_FAULT;
         if (text.size_bytes == 0 || memchr(text.data, '\0', text.size_bytes)) return MR_OK;
         MR_TRY(names_add(&listing->archives->labels, text, &number, error));
         row->label = (int32_t)number;
@@ -217,20 +166,11 @@ static mr_status learn_member(listing *listing, const mr_tar_member *member, con
     return MR_OK;
 }
 
-/* A feature's name from an ending. False: too long. */
-static bool lower(const char *ending, char *key, size_t size_bytes)
-{
-    size_t length = strlen(ending);
-    if (length >= size_bytes) return false;
-    for (size_t i = 0; i <= length; i++) key[i] = (char)tolower((unsigned char)ending[i]);
-    return true;
-}
-
 /* Members become features that are named after their endings. */
 static mr_status declare_ending(source *source, const char *ending, mr_error *error)
 {
-    char key[KEY_BYTES];
-    if (!lower(ending, key, sizeof(key)) || strcmp(key, "cls") == 0 || strcmp(key, "json") == 0) return MR_OK;
+    char key[TAR_KEY_BYTES];
+    if (!tar_key(ending, key, sizeof(key)) || strcmp(key, "cls") == 0 || strcmp(key, "json") == 0) return MR_OK;
     return source_declare(source, key, error);
 }
 
@@ -242,7 +182,7 @@ static mr_status list_member(listing *listing, const mr_tar_member *member, mr_e
     if (member->kind != MR_TAR_FILE)
         return source_note(source, "member that is no file left out|members that are no files left out", member->name,
                            error);
-    size_t size = sample_size(member->name, &ending);
+    size_t size = tar_sample_size(member->name, &ending);
     if (size == 0)
         return source_note(source, "member without name and ending left out|members without name and ending left out",
                            member->name, error);
@@ -250,7 +190,7 @@ static mr_status list_member(listing *listing, const mr_tar_member *member, mr_e
     gathered *gathered = &listing->gathered[listing->current];
     source->rows[gathered->row].size_bytes += member->size_bytes;
     source->size_bytes += member->size_bytes;
-    bool is_image = is_picture_ending(ending) && !gathered->has_image;
+    bool is_image = tar_is_picture_ending(ending) && !gathered->has_image;
     if (is_image) source->has_pictures = gathered->has_image = true;
     if (!is_image) MR_TRY(declare_ending(source, ending, error));
     return learn_member(listing, member, ending, error);
@@ -271,217 +211,7 @@ static mr_status list_archive(listing *listing, mr_error *error)
     return status == MR_OUT_OF_RANGE ? MR_OK : status;
 }
 
-/* ---- Reading ---- */
-
-typedef struct sample {
-    const source *source;
-    const row *row;
-    const mr_input_file *file;
-    mr_tar_reader *reader; /* owned */
-    uint32_t piece;        /* that it walks over */
-    mr_input_file *own;    /* owned */
-} sample;
-
-static mr_status open_piece(sample *sample, uint32_t piece, mr_error *error)
-{
-    const archives *archives = sample->source->detail;
-    assert(piece < archives->piece_count);
-    mr_tar_reader_free(sample->reader);
-    sample->reader = nullptr;
-    sample->piece = piece;
-    return mr_tar_reader_new(sample->file, archives->pieces[piece].offset, &sample->reader, error);
-}
-
-static mr_status open_sample(const source *source, const row *row, sample *sample, mr_error *error)
-{
-    const archives *archives = source->detail;
-    const archive *archive = &archives->items[row->detail];
-    *sample = (struct sample){.source = source, .row = row, .file = archive->file};
-    if (!sample->file) {
-        MR_TRY(mr_input_file_open(archive->path, false, &sample->own, error));
-        sample->file = sample->own;
-    }
-    mr_status status = open_piece(sample, (uint32_t)row->place, error);
-    if (status != MR_OK) mr_input_file_free(sample->own);
-    return status;
-}
-
-/* The next member of the sample; MR_OUT_OF_RANGE behind its last. */
-static mr_status next_member(sample *sample, mr_tar_member *member, const char **ending, mr_error *error)
-{
-    const archives *archives = sample->source->detail;
-    const char *key = sample->row->name;
-    for (;;) {
-        mr_status status = mr_tar_reader_next(sample->reader, member, error);
-        if (status != MR_OK && status != MR_OUT_OF_RANGE) return status;
-        size_t size = status == MR_OK && member->kind == MR_TAR_FILE ? sample_size(member->name, ending) : 0;
-        if (status == MR_OK && member->archive == 0 && size == 0) continue; /* listed as left out */
-        if (size > 0 && member->archive == 0 && strncmp(key, member->name, size) == 0 && !key[size]) return MR_OK;
-        uint32_t next = archives->pieces[sample->piece].next;
-        if (next == 0) return mr_fail(error, MR_OUT_OF_RANGE, "the sample has ended");
-        MR_TRY(open_piece(sample, next - 1, error));
-    }
-}
-
-static void close_sample(sample *sample)
-{
-    mr_tar_reader_free(sample->reader);
-    mr_input_file_free(sample->own);
-}
-
-static const char *path_of(const source *source, const row *row)
-{
-    const archives *archives = source->detail;
-    return archives->items[row->detail].path;
-}
-
-static mr_status read_picture(const source *source, const row *row, source_bytes *bytes, bool *has_picture,
-                              mr_error *error)
-{
-    sample sample;
-    mr_tar_member member;
-    const char *ending;
-    mr_error end = {0};
-    MR_TRY(open_sample(source, row, &sample, error));
-    mr_status status;
-    while ((status = next_member(&sample, &member, &ending, &end)) == MR_OK)
-        if (is_picture_ending(ending)) {
-            status = read_member(sample.file, &member, MEMBER_BYTES_MAX, bytes, &end);
-            *has_picture = status == MR_OK;
-            break;
-        }
-    close_sample(&sample);
-    if (status == MR_OK || status == MR_OUT_OF_RANGE) return MR_OK;
-    return mr_fail(error, status, "%s: %s", path_of(source, row), end.message);
-}
-
-typedef struct field_putter {
-    const columns *fields;
-    const features *to;
-} field_putter;
-
-static mr_status put_field(void *context, mr_string name, const json_t *value, mr_error *error)
-{
-    const field_putter *putter = context;
-    int64_t index = names_find(&putter->fields->names, name);
-    if (index < 0) return mr_fail(error, MR_DATA_LOSS, "the archive has changed since it was listed");
-    const column *column = &putter->fields->items[index];
-    char *key = nullptr;
-    if (asprintf(&key, "json/%s", column->name) < 0) return mr_fail_memory(error, name.size_bytes);
-    mr_status status = column_put_json(column, value, key, putter->to, error);
-    free(key);
-    return status;
-}
-
-static mr_status put_array(const source_bytes *bytes, const mr_tar_member *member, const char *key, const features *to,
-                           mr_error *error)
-{
-    mr_input_file *file = nullptr;
-    mr_npy array;
-    mr_tensor tensor = {0};
-    MR_TRY(mr_input_file_from((mr_string){bytes->data, bytes->size_bytes}, member->name, &file, error));
-    mr_status status = mr_npy_open(file, 0, &array, error);
-    if (status == MR_OK && array.kind == 'c')
-        status = mr_fail(error, MR_UNIMPLEMENTED, "%s: complex numbers have no feature", member->name);
-    if (status == MR_OK) status = mr_npy_read(file, &array, &tensor, error);
-    if (status == MR_OK) status = put_tensor(&tensor, key, to, error);
-    mr_tensor_deinit(&tensor);
-    mr_input_file_free(file);
-    return status;
-}
-
-/* Adds what a member that is no picture and no label comes to. ending: in lower case */
-static mr_status put_member(const archives *archives, const source_bytes *bytes, const mr_tar_member *member,
-                            const char *ending, const features *to, mr_error *error)
-{
-    if (strcmp(ending, "npy") == 0 || source_has_ending(ending, ".npy"))
-        return put_array(bytes, member, ending, to, error);
-    if (strcmp(ending, "json") != 0) {
-        put_bytes(to, ending, (mr_string){bytes->data, bytes->size_bytes});
-        return MR_OK;
-    }
-    json_t *object = json_object_from(bytes->data, bytes->size_bytes, error);
-    if (!object) return mr_fail_in(error, MR_DATA_LOSS, "%s", member->name);
-    mr_status status = json_each_field(object, put_field, &(field_putter){&archives->fields, to}, error);
-    json_decref(object);
-    return status == MR_OK ? MR_OK : mr_fail_in(error, status, "%s", member->name);
-}
-
-static mr_status add_member(sample *sample, const mr_tar_member *member, const char *ending, bool *has_image,
-                            source_bytes *bytes, const features *to, mr_error *error)
-{
-    char key[KEY_BYTES];
-    if (is_picture_ending(ending) && !*has_image) {
-        *has_image = true;
-        put_bytes(to, "image/filename", mr_string_from(member->name));
-        return MR_OK;
-    }
-    if (strcasecmp(ending, "cls") == 0) return MR_OK;
-    if (!lower(ending, key, sizeof(key)))
-        return mr_fail(error, MR_INVALID_ARGUMENT, "%s: the ending is longer than a feature's name may be",
-                       member->name);
-    MR_TRY(read_member(sample->file, member, MEMBER_BYTES_MAX, bytes, error));
-    return put_member(sample->source->detail, bytes, member, key, to, error);
-}
-
-/* A sample has one member with an ending; of two, one would get lost. */
-static mr_status check_ending(names *endings, const mr_tar_member *member, const char *ending, mr_error *error)
-{
-    char key[KEY_BYTES];
-    uint32_t number, before = endings->count;
-    if (!lower(ending, key, sizeof(key))) return MR_OK; /* add_member refuses it */
-    MR_TRY(names_add(endings, mr_string_from(key), &number, error));
-    if (number == before) return MR_OK;
-    return mr_fail(error, MR_DATA_LOSS, "%s: its sample has a member that ends in \"%s\" already", member->name, key);
-}
-
-static mr_status add_features(const source *source, const row *row, const picture_facts *facts, const features *to,
-                              mr_error *error)
-{
-    sample sample;
-    mr_tar_member member;
-    const char *ending;
-    source_bytes bytes = {0};
-    mr_error end = {0};
-    bool has_image = false;
-    names endings = {0};
-    if (row->label == LABEL_FAULT) {
-        (void)mr_fail(error, MR_INVALID_ARGUMENT, "its .cls holds no label");
-        return source_fail_row(source, row, MR_INVALID_ARGUMENT, error);
-    }
-    MR_TRY(open_sample(source, row, &sample, error));
-    put_bytes(to, "__key__", mr_string_from(row->name));
-    if (row->label >= 0) put_int64(to, "image/class/label", row->label);
-    if (row->label >= 0 && source->class_count > 0)
-        put_bytes(to, "image/class/text", mr_string_from(source->classes[row->label]));
-    mr_status status;
-    while ((status = next_member(&sample, &member, &ending, &end)) == MR_OK) {
-        status = check_ending(&endings, &member, ending, &end);
-        if (status == MR_OK) status = add_member(&sample, &member, ending, &has_image, &bytes, to, &end);
-        if (status != MR_OK) break;
-    }
-    close_sample(&sample);
-    free(bytes.data);
-    names_deinit(&endings);
-    if (status == MR_OUT_OF_RANGE) return MR_OK;
-    return mr_fail(error, status, "%s: %s", path_of(source, row), end.message);
-}
-
 /* ---- Opening ---- */
-
-static void deinit(source *source)
-{
-    archives *archives = source->detail;
-    for (int32_t i = 0; i < archives->count; i++) {
-        free(archives->items[i].path);
-        mr_input_file_free(archives->items[i].file);
-    }
-    free(archives->items);
-    free(archives->pieces);
-    columns_deinit(&archives->fields);
-    names_deinit(&archives->labels);
-    free(archives);
-}
 
 static mr_status add_path(archives *archives, const char *folder, const char *name, mr_error *error)
 {
@@ -572,12 +302,10 @@ static mr_status declare(source *source, const archives *archives, mr_error *err
 
 mr_status source_tar_open(source *source, mr_error *error)
 {
-    static const source_functions functions = {
-        .picture = read_picture, .add_features = add_features, .folder = path_of, .deinit = deinit};
     archives *archives = calloc(1, sizeof(*archives));
     if (!archives) return mr_fail_memory(error, sizeof(*archives));
     source->detail = archives;
-    source->functions = &functions;
+    source->functions = &tar_functions;
     source->row_noun = "sample";
     source->sizes_hold_more = true;
     archives->fields.in = source->in;
