@@ -37,6 +37,7 @@ static mr_status fail_at(const scanner *scanner, const char *reason, mr_error *e
 /* Reads on; what lies before begin is let go. */
 static mr_status read_more(scanner *scanner, mr_error *error)
 {
+    assert(scanner->begin <= scanner->at && scanner->at <= scanner->end && scanner->end <= scanner->capacity);
     size_t kept = scanner->end - scanner->begin, done;
     if (scanner->begin > 0) {
         memmove(scanner->bytes, scanner->bytes + scanner->begin, kept);
@@ -56,6 +57,7 @@ static mr_status read_more(scanner *scanner, mr_error *error)
     MR_TRY(mr_input_file_read(scanner->file, scanner->offset + kept, scanner->bytes + kept, scanner->capacity - kept,
                               &done, error));
     scanner->end += done;
+    assert(scanner->end <= scanner->capacity);
     scanner->has_ended = done == 0;
     return MR_OK;
 }

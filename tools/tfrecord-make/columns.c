@@ -93,6 +93,7 @@ mr_status columns_add(columns *columns, mr_string name, int32_t *index, mr_error
     uint32_t number;
     MR_TRY(names_add(&columns->names, name, &number, error));
     *index = (int32_t)number;
+    assert((int32_t)number <= columns->count && columns->count <= columns->capacity);
     if ((int32_t)number < columns->count) return MR_OK;
     if (columns->count == COLUMNS_MAX)
         return mr_fail(error, MR_RESOURCE_EXHAUSTED, "more than %d columns", COLUMNS_MAX);

@@ -93,6 +93,7 @@ char *source_keep(source *source, const char *text, size_t size_bytes)
         if (!source->text) return nullptr;
     }
     char *copy = source->text;
+    assert(copy && source->text_room > size_bytes);
     memcpy(copy, text, size_bytes);
     copy[size_bytes] = '\0';
     source->text += size_bytes + 1;
@@ -113,6 +114,7 @@ mr_status source_add_row(source *source, const row *row, mr_error *error)
     size_t length = strlen(row->name);
     char *name = source_keep(source, row->name, length);
     if (!name) return mr_fail_memory(error, length);
+    assert(row->split >= 0 && row->split <= source->split_count);
     struct row *added = &source->rows[source->row_count++];
     *added = *row;
     added->name = name;

@@ -376,7 +376,8 @@ static mr_status add_features(const source *source, const row *row, const pictur
     put_bytes(to, "image/source_id", mr_string_from(id));
     int64_t begin = (int64_t)row->place, end = begin;
     while (end < coco->box_count && coco->boxes[end].key == index) end++;
-    return coco_put(source, row, coco->boxes + begin, (size_t)(end - begin), facts, to, error);
+    const kept_box *kept = end > begin ? coco->boxes + begin : nullptr;
+    return coco_put(source, row, kept, (size_t)(end - begin), facts, to, error);
 }
 
 static void deinit(source *source)

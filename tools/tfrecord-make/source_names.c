@@ -15,6 +15,8 @@ static constexpr size_t LABELS_SIZE_MAX = (size_t)256 << 20;
 
 static uint32_t *find_slot(const names *names, mr_string text)
 {
+    /* A free slot ends every search. */
+    assert((names->slot_count & (names->slot_count - 1)) == 0 && names->count < names->slot_count);
     uint32_t slot = (uint32_t)plan_hash(0, text.data, text.size_bytes) & (names->slot_count - 1);
     for (; names->slots[slot]; slot = (slot + 1) & (names->slot_count - 1)) {
         const char *there = names->texts[names->slots[slot] - 1];
@@ -36,7 +38,11 @@ static mr_status grow_names(names *names, mr_error *error)
     names->texts = texts;
     names->slots = slots;
     names->slot_count = count;
-    for (uint32_t i = 0; i < names->count; i++) *find_slot(names, mr_string_from(texts[i])) = i + 1;
+    for (uint32_t i = 0; i < names->count; i++) {
+        uint32_t *slot = find_slot(names, mr_string_from(texts[i]));
+        assert(*slot == 0); /* texts are distinct */
+        *slot = i + 1;
+    }
     return MR_OK;
 }
 
@@ -47,6 +53,7 @@ mr_status names_add(names *names, mr_string text, uint32_t *number, mr_error *er
     if (!*slot) {
         char *copy = mr_arena_strndup(&names->arena, text.size_bytes ? text.data : "", text.size_bytes);
         if (!copy) return mr_fail_memory(error, text.size_bytes);
+        assert(2 * (uint64_t)names->count < names->slot_count);
         names->texts[names->count] = copy;
         *slot = ++names->count;
     }

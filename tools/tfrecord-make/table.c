@@ -3,6 +3,7 @@
 
 #include "tools/tfrecord-make/make.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -152,6 +153,7 @@ static mr_status take_value(void *context, mr_string name, const json_t *value, 
         row->values = grown;
         row->value_capacity = capacity;
     }
+    assert(index < row->value_capacity);
     row->values[index] = value;
     return MR_OK;
 }
@@ -221,6 +223,7 @@ typedef struct window {
 /* Finds the next line, with its end; *size is 0 behind the last. */
 static mr_status next_line(const table *table, window *window, size_t *size, mr_error *error)
 {
+    assert(window->begin <= window->end && window->end <= window->capacity);
     for (size_t searched = 0;;) {
         size_t there = window->end - window->begin, done;
         char *line = window->bytes ? window->bytes + window->begin : window->bytes;
@@ -245,6 +248,7 @@ static mr_status next_line(const table *table, window *window, size_t *size, mr_
         MR_TRY(mr_input_file_read(table->file, window->offset + there, window->bytes + there, window->capacity - there,
                                   &done, error));
         window->end += done;
+        assert(window->begin == 0 && window->end <= window->capacity);
         window->has_ended = done == 0;
     }
 }
@@ -374,6 +378,7 @@ static mr_status add_float(float_list *list, float value, mr_error *error)
         list->values = grown;
         list->capacity = capacity;
     }
+    assert(list->count < list->capacity);
     list->values[list->count++] = value;
     return MR_OK;
 }
