@@ -42,6 +42,11 @@ int output_error(void)
     return first_error;
 }
 
+void output_lose(int number)
+{
+    if (!first_error) first_error = number;
+}
+
 int output_close(const char *program, int exit_code)
 {
     errno = 0;

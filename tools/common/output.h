@@ -18,6 +18,8 @@
 void output_open(void);
 /* errno of the first write that failed; 0: none. What is printed after it is lost. For loops that print a lot. */
 int output_error(void);
+/* Notes that something could not be printed, for want of memory say: as if a write had failed. number: an errno */
+void output_lose(int number);
 /* Writes what is still buffered. If a write failed, prints "PROGRAM: cannot write the output: No space left on device" to
  * the standard error and returns 1. A reader that has closed its end, as head does, is no error worth a message, but the exit
  * code is 1. Otherwise returns exit_code. */

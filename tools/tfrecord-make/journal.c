@@ -407,7 +407,7 @@ static mr_status write_shard(journal *journal, const journal_line *line, mr_erro
         print_escaped(file, report->remarks[i].first);
     }
     fputc('\n', file);
-    mr_status status = fclose(file) == 0 ? write_line(journal, text, size, error) : mr_fail_memory(error, size);
+    mr_status status = fclose(file) == 0 && text ? write_line(journal, text, size, error) : mr_fail_memory(error, size);
     free(text);
     return status;
 }
@@ -503,7 +503,7 @@ mr_status journal_say_end(journal *journal, uint64_t run, const char *failure, m
         print_escaped(file, failure);
     }
     fputc('\n', file);
-    mr_status status = fclose(file) == 0 ? write_line(journal, text, size, error) : mr_fail_memory(error, size);
+    mr_status status = fclose(file) == 0 && text ? write_line(journal, text, size, error) : mr_fail_memory(error, size);
     free(text);
     return status;
 }

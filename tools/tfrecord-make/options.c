@@ -17,6 +17,13 @@ static constexpr int32_t CROP_USUAL = 224;
 
 static bool refuse(int *exit_code, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+static bool fail_memory(int *exit_code)
+{
+    fputs("tfrecord-make: no memory for the options\n", stderr);
+    *exit_code = 1;
+    return false;
+}
+
 static bool refuse(int *exit_code, const char *format, ...)
 {
     va_list args;
@@ -192,7 +199,7 @@ static bool parse_output_option(int option, options *options, int *exit_code)
             return refuse(exit_code, "--name: \"%s\" cannot begin the name of a file", optarg);
         free(options->name);
         options->name = strdup(optarg);
-        return options->name || refuse(exit_code, "no memory");
+        return options->name || fail_memory(exit_code);
     case 's':
         if (!parse_number(optarg, false, UINT64_MAX, &options->seed))
             return refuse(exit_code, "--shuffle-seed: \"%s\" is not a whole number", optarg);
@@ -338,7 +345,7 @@ static bool finish_options(int argc, char **argv, options *options, int *exit_co
     if (treatment->quality == 0) treatment->quality = QUALITY_USUAL;
     options->input = argv[optind];
     if (!options->name) options->name = input_name(options->input);
-    return options->name || refuse(exit_code, "no memory");
+    return options->name || fail_memory(exit_code);
 }
 
 bool options_parse(int argc, char **argv, options *options, int *exit_code)

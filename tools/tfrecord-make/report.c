@@ -1,8 +1,10 @@
 /* What is told at the end, one sentence a thing, with the columns of the terminal that there are. */
 #include "tools/tfrecord-make/make.h"
 
+#include "tools/common/output.h"
 #include "tools/common/text.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -19,7 +21,7 @@ void say(const char *format, ...)
     va_start(args, format);
     int length = vasprintf(&raw, format, args);
     va_end(args);
-    if (length < 0) return;
+    if (length < 0) return output_lose(ENOMEM);
     size_t size = 4 * (size_t)length + 1;
     char *text = malloc(size);
     if (text) {
@@ -39,6 +41,8 @@ void say(const char *format, ...)
             used += width;
         }
         putchar('\n');
+    } else {
+        output_lose(ENOMEM);
     }
     free(text);
     free(raw);
@@ -113,7 +117,8 @@ static void report_remarks(const work *work)
 {
     shard_report sum = {0};
     for (int i = 0; i < work->options->split_count; i++)
-        if (shard_report_add(&sum, &work->splits[i], nullptr) != MR_OK) return shard_report_deinit(&sum);
+        if (shard_report_add(&sum, &work->splits[i], nullptr) != MR_OK)
+            return output_lose(ENOMEM), shard_report_deinit(&sum);
     for (int i = 0; i < (int)REMARK_FAULTS; i++)
         if (sum.remarks[i].count > 0)
             say("%" PRId64 " %s (%s%s)", sum.remarks[i].count, remark_sentence((remark)i, sum.remarks[i].count > 1),

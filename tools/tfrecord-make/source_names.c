@@ -259,7 +259,8 @@ mr_status source_write_labels(const source *source, const char *folder, mr_error
     bool good = file && map_file && !ferror(file) && !ferror(map_file);
     if (file) good = fclose(file) == 0 && good;
     if (map_file) good = fclose(map_file) == 0 && good;
-    mr_status status = good ? MR_OK : mr_fail_memory(error, lines_size);
+    /* A buffer that could not be given its last size is null. */
+    mr_status status = good && lines && map ? MR_OK : mr_fail_memory(error, lines_size);
     if (status == MR_OK) status = write_text(folder, "labels.txt", lines, lines_size, error);
     if (status == MR_OK && source->has_boxes) status = write_text(folder, "label_map.pbtxt", map, map_size, error);
     free(lines);

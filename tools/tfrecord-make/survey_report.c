@@ -82,7 +82,7 @@ static mr_status write_svg(const options *options, const source *source, const s
     int bad = chart_svg_write(file, slash && slash[1] ? slash + 1 : options->input, note, charts, count);
     bad |= fclose(file);
     mr_status status =
-        bad ? mr_fail_memory(error, text_size) : mr_file_write_whole(options->svg, text, text_size, error);
+        bad || !text ? mr_fail_memory(error, text_size) : mr_file_write_whole(options->svg, text, text_size, error);
     free(text);
     return status;
 }
