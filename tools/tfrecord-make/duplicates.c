@@ -6,6 +6,7 @@
 
 #include "base/arena.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,12 +15,14 @@ typedef struct candidate {
     uint64_t size_bytes, hash[2];
     uint64_t place;
     int32_t split;
-    bool is_unread; /* what is wrong with it is told when its record is made */
+    bool is_unread;  /* it has no bytes to compare */
+    bool has_failed; /* what is wrong with it is told when its record is made */
 } candidate;
 
 typedef struct reading {
     const source *source;
     candidate *candidates;
+    atomic_bool is_out_of_memory;
 } reading;
 
 static int compare(uint64_t a, uint64_t b)
@@ -47,13 +50,15 @@ static int compare_contents(const void *a, const void *b)
 
 static void read_some(void *context, int64_t begin, int64_t end)
 {
-    const reading *reading = context;
+    reading *reading = context;
     source_bytes bytes = {0};
     for (int64_t i = begin; i < end; i++) {
         candidate *candidate = &reading->candidates[i];
         bool has_picture = false;
         mr_status status =
             source_content(reading->source, &reading->source->rows[candidate->row], &bytes, &has_picture, nullptr);
+        if (status == MR_RESOURCE_EXHAUSTED) atomic_store(&reading->is_out_of_memory, true);
+        candidate->has_failed = status != MR_OK;
         candidate->is_unread = status != MR_OK || !has_picture || bytes.size_bytes == 0;
         if (candidate->is_unread) continue;
         candidate->size_bytes = bytes.size_bytes;
@@ -126,6 +131,13 @@ static mr_status find(const options *options, const source *source, const uint8_
     if (!source->sizes_hold_more) count = keep_equal_sizes(candidates, count);
     reading reading = {.source = source, .candidates = candidates};
     mr_pool_for(pool, count, 16, read_some, &reading);
+    if (atomic_load(&reading.is_out_of_memory))
+        return mr_fail(error, MR_RESOURCE_EXHAUSTED, "no memory to find copies");
+    for (int64_t i = 0; i < count; i++) {
+        if (!candidates[i].has_failed) continue;
+        const row *row = &source->rows[candidates[i].row];
+        if (found->unread++ == 0 || strcmp(row->name, found->first_unread) < 0) found->first_unread = row->name;
+    }
     for (int64_t i = 0; i < count; i++) {
         candidates[i].split = splits[candidates[i].row];
         candidates[i].place = plan_place_of(options, &source->rows[candidates[i].row]);

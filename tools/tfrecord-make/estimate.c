@@ -4,6 +4,7 @@
 
 #include "base/arena.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 
 static constexpr int SAMPLES = 48;
@@ -18,6 +19,7 @@ typedef struct sampling {
     const source *source;
     sample samples[SAMPLES];
     int count;
+    atomic_bool is_out_of_memory;
 } sampling;
 
 /* The rows of the smallest hashes, largest first. */
@@ -47,11 +49,13 @@ static void treat_some(void *context, int64_t begin, int64_t end)
     for (int64_t i = begin; i < end; i++) {
         sample *sample = &sampling->samples[i];
         bool has_picture = false;
-        if (source_picture(sampling->source, sample->row, &bytes, &has_picture, nullptr) != MR_OK || !has_picture)
-            continue;
+        mr_status status = source_picture(sampling->source, sample->row, &bytes, &has_picture, nullptr);
         mr_string stored = {bytes.data, bytes.size_bytes};
-        if (picture_treat(&sampling->options->treatment, sample->row->name, stored, &picture, nullptr) != MR_OK)
-            continue;
+        if (status == MR_OK && has_picture)
+            status = picture_treat(&sampling->options->treatment, sample->row->name, stored, &picture, nullptr);
+        /* Images that cannot be used are left out; without memory the plan would be another one. */
+        if (status == MR_RESOURCE_EXHAUSTED) atomic_store(&sampling->is_out_of_memory, true);
+        if (status != MR_OK || !has_picture) continue;
         sample->before = bytes.size_bytes;
         sample->after = picture.facts.encoded.size_bytes;
     }
@@ -59,11 +63,13 @@ static void treat_some(void *context, int64_t begin, int64_t end)
     free(bytes.data);
 }
 
-uint64_t estimate_shard_bytes(const options *options, const source *source, mr_pool *pool)
+mr_status estimate_shard_bytes(const options *options, const source *source, mr_pool *pool, uint64_t *shard_bytes,
+                               mr_error *error)
 {
     const treatment *treatment = &options->treatment;
     bool is_changed = treatment->shorter_side > 0 || treatment->encode_all || treatment->encoding != ENCODE_KEEP;
-    if (!is_changed || !source->has_pictures || options->shards > 0) return options->shard_bytes;
+    *shard_bytes = options->shard_bytes;
+    if (!is_changed || !source->has_pictures || options->shards > 0) return MR_OK;
     sampling sampling = {.options = options, .source = source};
     choose(&sampling);
     mr_pool_for(pool, sampling.count, 1, treat_some, &sampling);
@@ -72,7 +78,11 @@ uint64_t estimate_shard_bytes(const options *options, const source *source, mr_p
         before += sampling.samples[i].before;
         after += sampling.samples[i].after;
     }
-    if (after == 0) return options->shard_bytes;
+    if (atomic_load(&sampling.is_out_of_memory))
+        return mr_fail(error, MR_RESOURCE_EXHAUSTED, "no memory to estimate the size of records");
+    if (after == 0) return MR_OK;
     long double bytes = (long double)options->shard_bytes * before / after;
-    return bytes<1 ? 1 : bytes>(long double)(UINT64_MAX >> 8) ? UINT64_MAX >> 8 : (uint64_t)bytes;
+    if (bytes < 1) bytes = 1;
+    *shard_bytes = bytes > (long double)(UINT64_MAX >> 8) ? UINT64_MAX >> 8 : (uint64_t)bytes;
+    return MR_OK;
 }

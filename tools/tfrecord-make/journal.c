@@ -100,6 +100,7 @@ static journal_line *find_line(const journal *journal, const char *name)
 static mr_status fresh_line(journal *journal, const char *name, journal_line **found, mr_error *error)
 {
     *found = find_line(journal, name);
+    assert(journal->line_count >= 0 && (journal->lines || journal->line_count == 0));
     if (*found) {
         shard_report_deinit(&(*found)->report);
         **found = (journal_line){.name = (*found)->name};
@@ -341,6 +342,8 @@ static mr_status settle(const journal *journal, const plan *plan, mr_error *erro
 /* Appends a whole line in one write and forces it to the disk. */
 static mr_status write_line(journal *journal, char *line, size_t size, mr_error *error)
 {
+    /* One line, at whose end alone there is a line break: a line that is cut is none. */
+    assert(journal->descriptor >= 0 && size > 0 && memchr(line, '\n', size) == line + size - 1);
     ssize_t written = write(journal->descriptor, line, size);
     if (written == (ssize_t)size && fdatasync(journal->descriptor) == 0) return MR_OK;
     return mr_file_fail(error, written < 0 ? errno : ENOSPC, "write", journal->path);
@@ -459,6 +462,7 @@ mr_status journal_look(const options *options, journal *journal, mr_error *error
 
 const journal_line *journal_find(const journal *journal, const plan *plan, const shard *shard, bool any_time)
 {
+    assert(shard >= plan->shards && shard < plan->shards + plan->shard_count);
     const journal_line *line = find_line(journal, shard->name);
     if (!line) return nullptr;
     bool same = line->fingerprint[0] == shard->fingerprint[0] && line->fingerprint[1] == shard->fingerprint[1];
@@ -477,6 +481,8 @@ const journal_line *journal_find(const journal *journal, const plan *plan, const
 
 mr_status journal_add(journal *journal, const plan *plan, const shard *shard, shard_report *report, mr_error *error)
 {
+    assert(shard >= plan->shards && shard < plan->shards + plan->shard_count);
+    assert(report->records + report->skipped == shard->count);
     mr_file_stamp stamp;
     MR_TRY(mr_file_stamp_of(shard->path, &stamp, error));
     report->size_bytes = stamp.size_bytes;

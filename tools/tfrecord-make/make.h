@@ -143,7 +143,8 @@ uint64_t plan_hash(uint64_t hash, const void *bytes, size_t size_bytes);
 /* ---- estimate.c ---- */
 
 /* Stored bytes of rows that will become a shard of the size that the options ask for. */
-uint64_t estimate_shard_bytes(const options *options, const source *source, mr_pool *pool);
+mr_status estimate_shard_bytes(const options *options, const source *source, mr_pool *pool, uint64_t *shard_bytes,
+                               mr_error *error);
 
 /* ---- duplicates.c ---- */
 
@@ -153,6 +154,8 @@ typedef struct duplicates_found {
         int64_t count;
         const char *first, *other;
     } same, contradicting, crossing; /* copies in the same class; in other classes; in other splits */
+    int64_t unread; /* images that could not be compared; what is wrong with them is reported with their records */
+    const char *first_unread;
     int64_t dropped;
     bool *is_dropped; /* owned; of each row. Null: none */
 } duplicates_found;

@@ -150,6 +150,7 @@ static int64_t end_of_shard(const options *options, const source *source, const 
         if (cut->at >= first && cut->bytes + size / 2 >= goal) break;
         cut->bytes += size;
     }
+    assert(cut->at > first - 1 && cut->at <= last);
     return cut->at;
 }
 
@@ -159,6 +160,7 @@ static mr_status plan_split(const options *options, const source *source, plan *
     cut cut = {.begin = begin, .count = plan->split_counts[split], .shards = plan->split_shards[split], .at = begin};
     for (int64_t j = 0; j < cut.shards; j++, shard++) {
         int64_t end = end_of_shard(options, source, plan, split, &cut, j);
+        assert(end >= begin && end <= cut.begin + cut.count && (j + 1 < cut.shards || end == cut.begin + cut.count));
         shard->split = split;
         shard->begin = begin;
         shard->count = end - begin;
@@ -215,6 +217,7 @@ mr_status plan_share(plan *plan, int32_t worker_count, mr_error *error)
         int32_t least = 0;
         for (int32_t j = 1; j < worker_count; j++)
             if (loads[j] < loads[least]) least = j;
+        assert(loads[least] <= loads[worker_count - 1]);
         sorted[i]->worker = least + 1;
         loads[least] += sorted[i]->size_bytes + 1; /* empty ones are shared too */
     }

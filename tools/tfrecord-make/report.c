@@ -103,6 +103,9 @@ void report_duplicates(const options *options, const duplicates_found *found)
             found->contradicting.count == 1 ? "picture is there again" : "pictures are there again",
             found->contradicting.count == 1 ? "was" : "were", found->contradicting.other, found->contradicting.first,
             found->contradicting.count > 1 ? ", …" : "");
+    if (found->unread > 0)
+        say("  %" PRId64 " %s not be read and compared with others: %s%s", found->unread,
+            found->unread == 1 ? "image could" : "images could", found->first_unread, found->unread > 1 ? ", …" : "");
     if (found->crossing.count > 0 && found->dropped == 0)
         say("  warning: %" PRId64
             " of the copies %s in another part than the original, so what is tested was trained on: "

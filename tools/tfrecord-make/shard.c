@@ -180,6 +180,7 @@ static mr_status write_empty_shards(conveyor *conveyor, mr_error *error)
 /* Appends the slot that is due; *whole is the target when that ends it. */
 static mr_status append_due(conveyor *conveyor, slot *slot, target *whole, mr_error *error)
 {
+    assert(conveyor->due_shard < conveyor->shard_count && !whole->writer);
     if (!conveyor->target.writer) {
         MR_TRY(write_empty_shards(conveyor, error));
         MR_TRY(open_target(conveyor, error));
@@ -209,8 +210,11 @@ static void fail(conveyor *conveyor, mr_status status, const mr_error *error)
 static void drain(conveyor *conveyor)
 {
     for (;;) {
+        assert(conveyor->due <= conveyor->taken && conveyor->taken <= conveyor->end);
+        assert(conveyor->taken - conveyor->due <= conveyor->slot_count);
         slot **place = &conveyor->waiting[conveyor->due % conveyor->slot_count], *slot = *place;
         if (conveyor->is_appending || !slot || conveyor->status != MR_OK) return;
+        assert(slot->row && !slot->next_free);
         *place = nullptr;
         conveyor->is_appending = true;
         pthread_mutex_unlock(&conveyor->mutex);
@@ -218,8 +222,10 @@ static void drain(conveyor *conveyor)
         target whole = {0};
         mr_status status = append_due(conveyor, slot, &whole, &error);
         pthread_mutex_lock(&conveyor->mutex);
+        assert(conveyor->is_appending);
         conveyor->is_appending = false;
         conveyor->due++;
+        slot->row = nullptr;
         slot->next_free = conveyor->free;
         conveyor->free = slot;
         if (status != MR_OK) fail(conveyor, status, &error);
@@ -242,12 +248,15 @@ static slot *take(conveyor *conveyor)
     }
     if (conveyor->status != MR_OK || conveyor->taken == conveyor->end) return nullptr;
     slot *slot = conveyor->free;
+    assert(!slot->row); /* it is not in use */
     conveyor->free = slot->next_free;
+    slot->next_free = nullptr;
     while (conveyor->taken_in_shard == conveyor->shards[conveyor->taken_shard]->count) {
         conveyor->taken_shard++;
         conveyor->taken_in_shard = 0;
     }
     const work *work = conveyor->work;
+    assert(conveyor->taken_shard < conveyor->shard_count);
     const shard *shard = conveyor->shards[conveyor->taken_shard];
     slot->row = &work->source->rows[work->plan->order[shard->begin + conveyor->taken_in_shard++]];
     return slot;
@@ -266,6 +275,7 @@ static void run_thread(void *context, int64_t begin, int64_t end)
         slot->status = encode(conveyor->work, slot, &slot->error);
         progress_add(conveyor->work->progress, 1);
         pthread_mutex_lock(&conveyor->mutex);
+        assert(!conveyor->waiting[number % conveyor->slot_count]);
         conveyor->waiting[number % conveyor->slot_count] = slot;
         drain(conveyor);
     }
@@ -325,6 +335,7 @@ static mr_status run_conveyor(work *work, const shard *const *shards, int32_t co
         status = conveyor.status;
         if (status != MR_OK && error) *error = conveyor.error;
     }
+    assert(status != MR_OK || (conveyor.due == conveyor.end && conveyor.due_shard == count && !conveyor.target.writer));
     mr_record_writer_abandon(conveyor.target.writer);
     shard_report_deinit(&conveyor.target.report);
     free_slots(&conveyor);
