@@ -32,9 +32,9 @@ mr_status mr_index_sample(const mr_hop *file, uint32_t *checksum, mr_error *erro
     return MR_OK;
 }
 
-bool mr_index_agrees(const mr_hop *file, const mr_record_index *index)
+mr_status mr_index_agrees(const mr_hop *file, const mr_record_index *index)
 {
-    if (index->compression != MR_COMPRESSION_NONE) return true;
+    if (index->compression != MR_COMPRESSION_NONE) return MR_OK;
     uint64_t count = index->count < HEADERS ? index->count : HEADERS;
     for (uint64_t i = 0; i < count; i++) {
         uint64_t number = count == index->count ? i : (index->count - 1) / (HEADERS - 1) * i;
@@ -42,12 +42,10 @@ bool mr_index_agrees(const mr_hop *file, const mr_record_index *index)
         unsigned char header[MR_RECORD_HEADER_BYTES];
         size_t read_bytes = 0;
         uint64_t offset = index->offsets[number], length = 0;
-        if (mr_file_read_at(file->descriptor, file->path, offset, header, sizeof header, &read_bytes, nullptr) !=
-                MR_OK ||
-            read_bytes < sizeof header || !mr_record_header_holds(header, &length))
-            return false;
+        MR_TRY(mr_file_read_at(file->descriptor, file->path, offset, header, sizeof header, &read_bytes, nullptr));
+        if (read_bytes < sizeof header || !mr_record_header_holds(header, &length)) return MR_DATA_LOSS;
         if (length + MR_RECORD_HEADER_BYTES + MR_RECORD_FOOTER_BYTES != index->offsets[number + 1] - offset)
-            return false;
+            return MR_DATA_LOSS;
     }
-    return true;
+    return MR_OK;
 }

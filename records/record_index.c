@@ -229,10 +229,9 @@ static mr_status load(const mr_hop *file, const mr_file_stamp *stamp, mr_record_
         }
         if (status == MR_OK) status = mr_index_sample(file, &checksum, nullptr);
         if (status == MR_OK) status = mr_record_index_decode(bytes, size, stamp, checksum, index);
-        if (status == MR_OK && !mr_index_agrees(file, index)) {
+        if (status == MR_OK && (status = mr_index_agrees(file, index)) != MR_OK) {
             mr_record_index_deinit(index);
-            index->origin = MR_INDEX_STALE;
-            status = MR_NOT_FOUND;
+            index->origin = status == MR_DATA_LOSS ? MR_INDEX_STALE : MR_INDEX_DAMAGED;
         }
     }
     free(bytes);

@@ -41,8 +41,9 @@ mr_status mr_index_hop(const mr_hop *hop, uint64_t *count, mr_record_index *inde
 /* CRC32C of the bytes at a few places of the file, all of them where it is small. With the size it identifies the file.
  * file  size_bytes is its size now */
 mr_status mr_index_sample(const mr_hop *file, uint32_t *checksum, mr_error *error);
-/* Whether a few records, the first and the last among them, begin where the index says. Compressed files: true. */
-bool mr_index_agrees(const mr_hop *file, const mr_record_index *index);
+/* Compares the headers of a few records, the first and the last among them, with the index. Compressed files: MR_OK.
+ * errors  MR_DATA_LOSS when they disagree */
+mr_status mr_index_agrees(const mr_hop *file, const mr_record_index *index);
 
 /* ---- index_hop.c, errors ---- */
 

@@ -237,7 +237,7 @@ TEST(cat_diff_shows_the_features_that_differ)
     write_examples(test_path("b"), 30, 0, 17, 5);
     run_and_see("tfrecord-cat --diff a a", 0, "the same 30 records");
     run_and_see("tfrecord-cat --diff a b", 1,
-                "record 17 differs\n  label: 1 and 5\n  score: value 2 is 0.25 and 1.25\n1 of 30 records differ\n");
+                "record 17 differs\n  label: 1 and 5\n  score: value 2 is 0.25 and 1.25\n1 of 30 records differs\n");
     write_examples(test_path("b"), 30, 0, 17, 9);
     run_and_see("tfrecord-cat --diff a b", 1, "  score: 3 and 2 values\n");
     write_examples(test_path("b"), 28, 0, 17, 8);
@@ -312,8 +312,8 @@ static void check_edited(const edit *edits, int edit_count, int count)
     }
     size_t used = strlen(expected);
     snprintf(expected + used, sizeof expected - used,
-             "%d of %d records differ: 0 changed, %d only in a, %d only in b\n", removed + added,
-             shift > 0 ? count + shift : count, removed, added);
+             "%d of %d records differ%s: 0 changed, %d only in a, %d only in b\n", removed + added,
+             shift > 0 ? count + shift : count, removed + added == 1 ? "s" : "", removed, added);
     const program_result *result = program_run("cd '%s' && tfrecord-cat --diff a b", test_folder());
     CHECK_STR(result->output, expected);
     CHECK_EQ(result->exit_code, 1);

@@ -260,11 +260,12 @@ static void sum_up(const ordered *o)
 {
     uint64_t all = o->changed + o->only_a + o->only_b, a_seen = o->a.reader.seen, b_seen = o->b.reader.seen;
     if (all == 0) {
-        printf("the same %" PRIu64 " records\n", a_seen);
+        printf("the same %" PRIu64 " record%s\n", a_seen, a_seen == 1 ? "" : "s");
         return;
     }
-    if (all > o->shown_records) printf("and %" PRIu64 " more records that differ\n", all - o->shown_records);
-    printf("%" PRIu64 " of %" PRIu64 " records differ", all, a_seen > b_seen ? a_seen : b_seen);
+    uint64_t more = all - o->shown_records, most = a_seen > b_seen ? a_seen : b_seen;
+    if (more > 0) printf("and %" PRIu64 " more record%s\n", more, more == 1 ? " that differs" : "s that differ");
+    printf("%" PRIu64 " of %" PRIu64 " record%s differ%s", all, most, most == 1 ? "" : "s", all == 1 ? "s" : "");
     if (o->only_a + o->only_b > 0) {
         printf(": %" PRIu64 " changed, %" PRIu64 " only in ", o->changed, o->only_a);
         print_path(stdout, o->a.reader.side->name);

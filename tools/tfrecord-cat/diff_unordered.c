@@ -186,7 +186,7 @@ int diff_unordered(const side *a, const side *b, uint64_t memory_bytes)
     pass_end(&pass);
     if (error.status != MR_OK) return complain(&error);
     if (sums[0].count == sums[1].count && hash_is_same(sums[0].hash, sums[1].hash)) {
-        printf("the same %" PRIu64 " records\n", sums[0].count);
+        printf("the same %" PRIu64 " record%s\n", sums[0].count, sums[0].count == 1 ? "" : "s");
         return 0;
     }
     if (!can_be_read_twice(a) || !can_be_read_twice(b)) {

@@ -214,17 +214,6 @@ static bool take_value(void *context, const bytes_value *value)
     return true;
 }
 
-/* The first picture that will be taken out. */
-static bool take_main(void *context, const bytes_value *value)
-{
-    finder *finder = context;
-    const options *options = finder->extract->options;
-    if (options->features && !view_selects(options, value->entry->name)) return true;
-    if (pick_format(value->bytes) == MR_IMAGE_UNKNOWN) return true;
-    finder->main = *value;
-    return false;
-}
-
 static void find(void *context, int64_t begin, int64_t end)
 {
     const batch_work *work = context;
@@ -247,9 +236,7 @@ static void find(void *context, int64_t begin, int64_t end)
             continue;
         }
         pick_caption(&view, tfds_set_find(&work->extract->options->tfds, item->place.path), &caption);
-        const entry *encoded = pick_entry(&view, "image/encoded");
-        if (!encoded || !pick_picture(&view, &finder.main) || !view_selects(work->extract->options, encoded->name))
-            pick_values(&view, take_main, &finder);
+        (void)pick_picture(&view, work->extract->options, &finder.main);
         pick_values(&view, take_value, &finder);
     }
     view_deinit(&view);

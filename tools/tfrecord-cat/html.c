@@ -8,6 +8,7 @@
 #include "tools/tfrecord-cat/rewrite.h"
 #include "tools/tfrecord-cat/walk.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,9 +33,12 @@ static constexpr int32_t FILES_MAX = 100'000;
 
 /* Of one record. */
 typedef struct made {
-    out page, search;
+    out page, search, boxes; /* boxes: see html_box_classes */
     char label[TOP_TEXT_MAX];
     size_t label_bytes;
+    mr_string image; /* into the record: a full image that browsers show; empty: none */
+    const char *image_ending;
+    bool has_image;                          /* there is room for it */
     bool has_picture, has_fault, is_starved; /* is_starved: the fault is a lack of memory */
     mr_error error;                          /* its thumbnail cannot be written, or there is no memory */
 } made;
@@ -45,8 +49,9 @@ typedef struct html {
     const char *folder;
     out page, search;
     uint64_t records, pages, searches, search_first, pictures, faults, starved;
-    uint64_t thumbnail_folders; /* that are there */
-    top labels;
+    uint64_t folders;     /* of a thousand thumbnails and images that are there */
+    uint64_t image_bytes; /* of the full images */
+    top labels, boxes;
     mr_error error;
 } html;
 
@@ -64,13 +69,34 @@ static int32_t file_of(const options *options, const char *path)
     return 0;
 }
 
-static mr_status write_thumbnail(const html *html, const thumbnail *thumbnail, const char *name, mr_error *error)
+static mr_status write_bytes(const html *html, const char *name, mr_string bytes, mr_error *error)
 {
     char *path = nullptr;
-    if (asprintf(&path, "%s/%s", html->folder, name) < 0) return mr_fail(error, MR_RESOURCE_EXHAUSTED, "no memory");
-    mr_status status = put_file(path, *mr_tensor_strings(&thumbnail->jpeg), error);
+    if (asprintf(&path, "%s/%s", html->folder, name) < 0)
+        return mr_fail(error, MR_RESOURCE_EXHAUSTED, "there is not enough memory");
+    mr_status status = put_file(path, bytes, error);
     free(path);
     return status;
+}
+
+/* "thumbs/00000/00000007.jpg" of record 7. */
+static void name_image(char name[THUMBNAIL_PATH_SIZE], const char *folder, uint64_t ordinal, const char *ending)
+{
+    snprintf(name, THUMBNAIL_PATH_SIZE, "%s/%05" PRIu64 "/%08" PRIu64 "%s", folder, ordinal / THUMBNAILS_PER_FOLDER,
+             ordinal, ending);
+}
+
+/* The full image, where browsers show it as decoders see it: they turn by EXIF. */
+static void note_image(made *made, mr_string picture, const mr_image_info *info)
+{
+    static const char *const endings[] = {
+        [MR_IMAGE_JPEG] = ".jpg", [MR_IMAGE_PNG] = ".png",   [MR_IMAGE_GIF] = ".gif",
+        [MR_IMAGE_BMP] = ".bmp",  [MR_IMAGE_WEBP] = ".webp", [MR_IMAGE_AVIF] = ".avif"};
+    mr_image_format format = pick_format(picture);
+    if ((size_t)format >= sizeof endings / sizeof *endings || !endings[format] || info->orientation > 1) return;
+    if (picture.size_bytes > HTML_IMAGE_BYTES_MAX) return;
+    made->image = picture;
+    made->image_ending = endings[format];
 }
 
 static void make_one(const html *html, const batch_item *item, view *view, made *made)
@@ -81,8 +107,9 @@ static void make_one(const html *html, const batch_item *item, view *view, made 
     thumbnail thumbnail = {};
     char name[THUMBNAIL_PATH_SIZE];
     if (view_read(view, &html->all, place->record, &made->error) != MR_OK) return;
-    pick_caption(view, tfds_set_find(&html->options->tfds, place->path), &caption);
-    made->has_picture = pick_picture(view, &picture);
+    const tfds *tfds = tfds_set_find(&html->options->tfds, place->path);
+    pick_caption(view, tfds, &caption);
+    made->has_picture = pick_picture(view, &html->all, &picture);
     if (view->form == MR_EXAMPLE_NONE && pick_format(place->record) != MR_IMAGE_UNKNOWN) {
         picture.bytes = place->record;
         made->has_picture = true;
@@ -90,16 +117,25 @@ static void make_one(const html *html, const batch_item *item, view *view, made 
     if (made->has_picture) thumbnail_make(picture.bytes, &thumbnail);
     made->has_fault = thumbnail.fault.status != MR_OK;
     made->is_starved = thumbnail.fault.status == MR_RESOURCE_EXHAUSTED;
-    snprintf(name, sizeof(name), "thumbs/%05" PRIu64 "/%08" PRIu64 ".jpg", item->ordinal / THUMBNAILS_PER_FOLDER,
-             item->ordinal);
+    if (made->has_picture) note_image(made, picture.bytes, &thumbnail.info);
+    name_image(name, "thumbs", item->ordinal, ".jpg");
     bool has_thumbnail = thumbnail.jpeg.data != nullptr;
-    if (has_thumbnail && write_thumbnail(html, &thumbnail, name, &made->error) != MR_OK) {
+    if (has_thumbnail && write_bytes(html, name, *mr_tensor_strings(&thumbnail.jpeg), &made->error) != MR_OK) {
         thumbnail_deinit(&thumbnail);
         return;
     }
-    html_record(&made->page, html->options, view, place, file_of(html->options, place->path), &caption,
-                made->has_picture ? &picture : nullptr, &thumbnail, has_thumbnail ? name : nullptr);
-    html_search(&made->search, view, place->number, &caption);
+    const html_row row = {.options = html->options,
+                          .view = view,
+                          .place = place,
+                          .file = file_of(html->options, place->path),
+                          .caption = &caption,
+                          .tfds = tfds,
+                          .picture = made->has_picture ? &picture : nullptr,
+                          .thumbnail = &thumbnail,
+                          .thumbnail_path = has_thumbnail ? name : nullptr};
+    html_record(&made->page, &row);
+    html_search(&made->search, &row);
+    html_box_classes(&made->boxes, &row);
     made->label_bytes = caption.text.size_bytes < TOP_TEXT_MAX ? caption.text.size_bytes : TOP_TEXT_MAX;
     if (made->label_bytes > 0) memcpy(made->label, caption.text.data, made->label_bytes);
     thumbnail_deinit(&thumbnail);
@@ -117,7 +153,44 @@ static void make(void *context, int64_t begin, int64_t end)
     view_deinit(&view);
 }
 
+static void write_images(void *context, int64_t begin, int64_t end)
+{
+    const html_work *work = context;
+    for (int64_t i = begin; i < end; i++) {
+        made *made = work->items[i].result;
+        char name[THUMBNAIL_PATH_SIZE];
+        if (!made || !made->has_image) continue;
+        name_image(name, "images", work->items[i].ordinal, made->image_ending);
+        (void)write_bytes(work->html, name, made->image, &made->error);
+    }
+}
+
 /* ---- In order ---- */
+
+/* Which full images are stored follows from the order of the records alone. */
+static void choose_images(html *html, const batch_item *items, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        made *made = items[i].result;
+        if (!made || made->image.size_bytes == 0) continue;
+        if (made->image.size_bytes > HTML_IMAGES_BYTES_MAX - html->image_bytes) continue;
+        made->has_image = true;
+        html->image_bytes += made->image.size_bytes;
+        assert(html->image_bytes <= HTML_IMAGES_BYTES_MAX);
+    }
+}
+
+/* The full image's name ends the record's object. */
+static void end_object(made *made, uint64_t ordinal)
+{
+    char name[THUMBNAIL_PATH_SIZE];
+    if (made->has_image) {
+        name_image(name, "images", ordinal, made->image_ending);
+        out_text(&made->page, ",\"i\":");
+        html_string(&made->page, mr_string_from(name), sizeof name);
+    }
+    out_char(&made->page, '}');
+}
 
 /* DIR/data/NAME-000000.js: name(number, …[ rows ]); rows is then empty. */
 static mr_status write_rows(html *html, const char *name, uint64_t number, const char *head, out *rows, mr_error *error)
@@ -161,15 +234,20 @@ static void add_row(out *rows, const out *row)
     rows->has_failed |= row->has_failed;
 }
 
-static mr_status add(html *html, const made *made, mr_error *error)
+static mr_status add(html *html, made *made, uint64_t ordinal, mr_error *error)
 {
     if (!made) return mr_fail(error, MR_RESOURCE_EXHAUSTED, "there is not enough memory");
     if (made->error.status != MR_OK) {
         *error = made->error;
         return error->status;
     }
+    end_object(made, ordinal);
     add_row(&html->page, &made->page);
     add_row(&html->search, &made->search);
+    for (size_t i = 0; i < made->boxes.size; i += 1 + (size_t)made->boxes.bytes[i])
+        if (!top_add_text(&html->boxes, (mr_string){made->boxes.bytes + i + 1, (size_t)made->boxes.bytes[i]}, 1))
+            return mr_fail(error, MR_RESOURCE_EXHAUSTED, "there is not enough memory");
+    if (made->boxes.has_failed) return mr_fail(error, MR_RESOURCE_EXHAUSTED, "there is not enough memory");
     html->records++;
     html->pictures += made->has_picture;
     html->faults += made->has_fault;
@@ -182,16 +260,18 @@ static mr_status add(html *html, const made *made, mr_error *error)
     return MR_OK;
 }
 
-static mr_status make_thumbnail_folders(html *html, uint64_t last, mr_error *error)
+static mr_status make_folders(html *html, uint64_t last, mr_error *error)
 {
-    for (; html->thumbnail_folders <= last / THUMBNAILS_PER_FOLDER; html->thumbnail_folders++) {
-        char *path = nullptr;
-        if (asprintf(&path, "%s/thumbs/%05" PRIu64, html->folder, html->thumbnail_folders) < 0)
-            return mr_fail(error, MR_RESOURCE_EXHAUSTED, "there is not enough memory");
-        mr_status status = mr_file_make_directories(path, error);
-        free(path);
-        MR_TRY(status);
-    }
+    static const char *const names[] = {"thumbs", "images"};
+    for (; html->folders <= last / THUMBNAILS_PER_FOLDER; html->folders++)
+        for (int i = 0; i < 2; i++) {
+            char *path = nullptr;
+            if (asprintf(&path, "%s/%s/%05" PRIu64, html->folder, names[i], html->folders) < 0)
+                return mr_fail(error, MR_RESOURCE_EXHAUSTED, "there is not enough memory");
+            mr_status status = mr_file_make_directories(path, error);
+            free(path);
+            MR_TRY(status);
+        }
     return MR_OK;
 }
 
@@ -200,6 +280,7 @@ static void free_made(made *made)
     if (!made) return;
     out_deinit(&made->page);
     out_deinit(&made->search);
+    out_deinit(&made->boxes);
     free(made);
 }
 
@@ -207,10 +288,14 @@ static bool take(void *context, mr_pool *pool, progress *progress, batch_item *i
 {
     html *html = context;
     html_work work = {html, items};
-    mr_status status = make_thumbnail_folders(html, items[count - 1].ordinal, &html->error);
-    if (status == MR_OK) mr_pool_for(pool, (int64_t)count, 1, make, &work);
+    mr_status status = make_folders(html, items[count - 1].ordinal, &html->error);
+    if (status == MR_OK) {
+        mr_pool_for(pool, (int64_t)count, 1, make, &work);
+        choose_images(html, items, count);
+        mr_pool_for(pool, (int64_t)count, 1, write_images, &work);
+    }
     for (size_t i = 0; i < count; i++) {
-        if (status == MR_OK) status = add(html, items[i].result, &html->error);
+        if (status == MR_OK) status = add(html, items[i].result, items[i].ordinal, &html->error);
         free_made(items[i].result);
     }
     progress_note(progress, "%" PRIu64 " records", html->records);
@@ -225,12 +310,12 @@ static void put_number(out *out, const char *name, uint64_t number)
     out_integer(out, (int64_t)number);
 }
 
-static void put_classes(const html *html, out *out)
+static void put_classes(const top *classes, const char *name, out *out)
 {
     top_entry *entries = malloc(CLASSES_MAX * sizeof(*entries));
-    size_t count = entries && html->labels.count > 0 ? top_list(&html->labels, entries, CLASSES_MAX) : 0;
+    size_t count = entries && classes->count > 0 ? top_list(classes, entries, CLASSES_MAX) : 0;
     out->has_failed |= !entries;
-    out_text(out, ",\n\"classes\":[");
+    out_text(out, name);
     for (size_t i = 0; i < count; i++) {
         out_text(out, i > 0 ? ",\n[" : "\n[");
         html_string(out, entries[i].text, TOP_TEXT_MAX);
@@ -258,7 +343,10 @@ static mr_status write_about(const html *html, mr_error *error)
         html_string(&out, mr_string_from(text_path(options->paths[i])), SIZE_MAX);
     }
     out_char(&out, ']');
-    put_classes(html, &out);
+    put_classes(&html->labels, ",\n\"classes\":[", &out);
+    put_classes(&html->boxes, ",\n\"boxes\":[", &out);
+    out_text(&out, ",\n\"name\":");
+    html_dataset_name(&out, options);
     out_text(&out, "});\n");
     mr_status status = MR_OK;
     if (out.has_failed || asprintf(&path, "%s/data/about.js", html->folder) < 0)
@@ -270,24 +358,14 @@ static mr_status write_about(const html *html, mr_error *error)
     return status;
 }
 
-static mr_status write_text(const html *html, const char *name, const char *text, mr_error *error)
-{
-    char *path = nullptr;
-    if (asprintf(&path, "%s/%s", html->folder, name) < 0)
-        return mr_fail(error, MR_RESOURCE_EXHAUSTED, "there is not enough memory");
-    mr_status status = put_file(path, mr_string_from(text), error);
-    free(path);
-    return status;
-}
-
 static mr_status finish(html *html, mr_error *error)
 {
     MR_TRY(end_page(html, error));
     MR_TRY(end_search(html, error));
     MR_TRY(write_about(html, error));
-    MR_TRY(write_text(html, "view.css", view_css, error));
-    MR_TRY(write_text(html, "view.js", view_js, error));
-    return write_text(html, "index.html", index_html, error);
+    MR_TRY(write_bytes(html, "view.css", mr_string_from(view_css), error));
+    MR_TRY(write_bytes(html, "view.js", mr_string_from(view_js), error));
+    return write_bytes(html, "index.html", mr_string_from(index_html), error);
 }
 
 /* The folder without an index.html: pages that are there are replaced only when that is asked for. */
@@ -320,7 +398,11 @@ static void report(const html *html)
 
 int html_run(const options *options)
 {
-    html html = {.options = options, .all = *options, .folder = options->argument, .labels = {.is_text = true}};
+    html html = {.options = options,
+                 .all = *options,
+                 .folder = options->argument,
+                 .labels = {.is_text = true},
+                 .boxes = {.is_text = true}};
     if (!*html.folder) return refuse("--html: where to?");
     html.all.features = nullptr;
     if (begin(&html, &html.error) != MR_OK) return complain(&html.error);
@@ -333,6 +415,7 @@ int html_run(const options *options)
     if (status == MR_OK) report(&html);
     if (html.error.status != MR_OK) exit_code = complain(&html.error);
     top_deinit(&html.labels);
+    top_deinit(&html.boxes);
     out_deinit(&html.page);
     out_deinit(&html.search);
     return exit_code;

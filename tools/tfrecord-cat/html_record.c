@@ -1,9 +1,11 @@
 /* A record for the pages: everything in it is hostile, so every text goes through html_string, and every amount has a
  * limit. */
 #include "tools/common/progress.h"
+#include "tools/common/top.h"
 #include "tools/tfrecord-cat/html.h"
 #include "tools/tfrecord-cat/values.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -200,33 +202,69 @@ static size_t boxes_of(const view *view, float boxes[BOXES_MAX][4])
     return count;
 }
 
-static void put_boxes(out *out, const view *view, const thumbnail *thumbnail)
+/* The classes of boxes one by one. */
+typedef struct box_classes {
+    values values;
+    const tfds_feature *meaning; /* null: numbers have no names */
+    char digits[24];
+} box_classes;
+
+static box_classes box_classes_of(const html_row *row)
 {
-    static const char *const texts[] = {"image/object/class/text", "image/object/class/label", "objects/label"};
-    float(*boxes)[4] = malloc(BOXES_MAX * sizeof(*boxes));
-    size_t count = boxes ? boxes_of(view, boxes) : 0;
+    static const char *const names[] = {"image/object/class/text", "image/object/class/label", "objects/label"};
     const entry *entry = nullptr;
-    for (int i = 0; i < 3 && !entry; i++) entry = pick_entry(view, texts[i]);
-    values values = entry && !entry->is_list ? values_of(&entry->feature) : (struct values){};
+    for (size_t i = 0; i < sizeof names / sizeof *names && !entry; i++) entry = pick_entry(row->view, names[i]);
+    if (!entry || entry->is_list) return (box_classes){};
+    return (box_classes){.values = values_of(&entry->feature), .meaning = tfds_find(row->tfds, entry->name)};
+}
+
+/* The next one, empty when there is none; good until the next call. */
+static mr_string next_box_class(box_classes *classes)
+{
     value value;
+    if (!values_next(&classes->values, &value) || value.kind == MR_FEATURE_FLOAT) return MR_STR("");
+    if (value.kind == MR_FEATURE_BYTES) return value.bytes;
+    const char *name = tfds_label(classes->meaning, value.integer);
+    if (name) return mr_string_from(name);
+    snprintf(classes->digits, sizeof(classes->digits), "%" PRId64, value.integer);
+    return mr_string_from(classes->digits);
+}
+
+void html_box_classes(out *out, const html_row *row)
+{
+    float(*boxes)[4] = malloc(BOXES_MAX * sizeof(*boxes));
+    size_t count = boxes ? boxes_of(row->view, boxes) : 0;
+    box_classes classes = box_classes_of(row);
+    out->has_failed |= !boxes;
+    for (size_t i = 0; i < count; i++) {
+        mr_string text = next_box_class(&classes);
+        size_t size = text.size_bytes < TOP_TEXT_MAX ? text.size_bytes : TOP_TEXT_MAX;
+        if (size == 0) continue;
+        out_char(out, (char)size);
+        out_bytes(out, text.data, size);
+    }
+    free(boxes);
+}
+
+static void put_boxes(out *out, const html_row *row)
+{
+    float(*boxes)[4] = malloc(BOXES_MAX * sizeof(*boxes));
+    size_t count = boxes ? boxes_of(row->view, boxes) : 0;
+    box_classes classes = box_classes_of(row);
+    const mr_image_info *info = &row->thumbnail->info;
     out->has_failed |= !boxes;
     if (count > 0) out_text(out, ",\"b\":[");
     for (size_t i = 0; i < count; i++) {
-        /* Parts of the picture; some write pixels. */
+        /* Parts of the image; some write pixels. */
         bool is_pixels = boxes[i][2] > 2 || boxes[i][3] > 2;
         out_text(out, i > 0 ? ",[" : "[");
         for (int j = 0; j < 4; j++) {
-            int32_t side = j % 2 ? thumbnail->info.height : thumbnail->info.width;
+            int32_t side = j % 2 ? info->height : info->width;
             float place = is_pixels && side > 0 ? boxes[i][j] / (float)side : boxes[i][j];
             out_float(out, isfinite(place) ? fminf(fmaxf(place, -1), 2) : 0);
             out_char(out, ',');
         }
-        if (!entry || !values_next(&values, &value))
-            out_text(out, "\"\"");
-        else if (value.kind == MR_FEATURE_BYTES)
-            html_string(out, value.bytes, LABEL_BYTES_MAX);
-        else
-            put_value(out, &value);
+        html_string(out, next_box_class(&classes), TOP_TEXT_MAX);
         out_char(out, ']');
     }
     if (count > 0) out_char(out, ']');
@@ -257,17 +295,16 @@ static void put_picture(out *out, const bytes_value *picture, const thumbnail *t
     out_char(out, '}');
 }
 
-void html_record(out *out, const options *options, const view *view, const place *place, int32_t file,
-                 const caption *caption, const bytes_value *picture, const thumbnail *thumbnail,
-                 const char *thumbnail_path)
+void html_record(out *out, const html_row *row)
 {
+    const caption *caption = row->caption;
     size_t limit = out->size + RECORD_BYTES_MAX;
     out_text(out, "{\"f\":");
-    out_integer(out, file);
+    out_integer(out, row->file);
     out_text(out, ",\"r\":");
-    out_integer(out, (int64_t)place->number);
+    out_integer(out, (int64_t)row->place->number);
     out_text(out, ",\"o\":");
-    out_integer(out, (int64_t)place->offset);
+    out_integer(out, (int64_t)row->place->offset);
     if (caption->text.size_bytes > 0) {
         out_text(out, ",\"l\":");
         html_string(out, caption->text, LABEL_BYTES_MAX);
@@ -282,15 +319,14 @@ void html_record(out *out, const options *options, const view *view, const place
         out_text(out, ",\"n\":");
         html_string(out, caption->filename, TEXT_BYTES_MAX);
     }
-    if (picture) put_picture(out, picture, thumbnail, thumbnail_path);
-    put_boxes(out, view, thumbnail);
-    put_features(out, options, view, limit);
-    if (view->form == MR_EXAMPLE_NONE) {
+    if (row->picture) put_picture(out, row->picture, row->thumbnail, row->thumbnail_path);
+    put_boxes(out, row);
+    put_features(out, row->options, row->view, limit);
+    if (row->view->form == MR_EXAMPLE_NONE) {
         out_text(out, ",\"raw\":\"");
-        put_bytes(out, place->record);
+        put_bytes(out, row->place->record);
         out_char(out, '"');
     }
-    out_char(out, '}');
 }
 
 typedef struct texts {
@@ -313,10 +349,31 @@ static bool put_search_text(void *context, const bytes_value *value)
     return true;
 }
 
-void html_search(out *out, const view *view, uint64_t number, const caption *caption)
+/* Every class of a box once, one behind the other with line breaks between. */
+static void put_search_boxes(out *out, const html_row *row)
 {
+    struct out all = {};
+    html_box_classes(&all, row);
+    bool is_next = false;
+    for (size_t i = 0; i < all.size; i += 1 + (size_t)all.bytes[i]) {
+        mr_string class = {all.bytes + i + 1, (size_t)all.bytes[i]};
+        bool was_put = false;
+        for (size_t j = 0; j < i && !was_put; j += 1 + (size_t)all.bytes[j])
+            was_put = mr_string_equal(class, (mr_string){all.bytes + j + 1, (size_t)all.bytes[j]});
+        if (was_put) continue;
+        if (is_next) out_text(out, "\\n");
+        is_next = true;
+        put_characters(out, class, TOP_TEXT_MAX);
+    }
+    out->has_failed |= all.has_failed;
+    out_deinit(&all);
+}
+
+void html_search(out *out, const html_row *row)
+{
+    const caption *caption = row->caption;
     out_char(out, '[');
-    out_integer(out, (int64_t)number);
+    out_integer(out, (int64_t)row->place->number);
     out_char(out, ',');
     html_string(out, caption->text, LABEL_BYTES_MAX);
     out_text(out, ",\"");
@@ -325,6 +382,8 @@ void html_search(out *out, const view *view, uint64_t number, const caption *cap
     html_string(out, caption->filename, TEXT_BYTES_MAX);
     out_text(out, ",\"");
     texts texts = {.out = out, .limit = out->size + SEARCH_BYTES_MAX};
-    pick_values(view, put_search_text, &texts);
+    pick_values(row->view, put_search_text, &texts);
+    out_text(out, "\",\"");
+    put_search_boxes(out, row);
     out_text(out, "\"]");
 }

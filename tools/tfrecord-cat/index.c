@@ -17,7 +17,7 @@ static void say(const char *path, const mr_record_index *index, const char *what
 {
     print_path(stdout, path);
     printf(": %" PRIu64 " record%s, ", index->count, index->count == 1 ? "" : "s");
-    if (index->point_count > 0) printf("%" PRIu64 " points, ", index->point_count);
+    if (index->point_count > 0) printf("%" PRIu64 " point%s, ", index->point_count, index->point_count == 1 ? "" : "s");
     if (index->compression != MR_COMPRESSION_NONE && index->point_count == 0 && index->count > 0)
         printf("not seekable, ");
     printf("%s\n", what);

@@ -255,7 +255,8 @@ void outputs_report(const outputs *outputs)
 {
     if (outputs->is_stream) return;
     char size[PROGRESS_TEXT_SIZE];
-    printf("%" PRIu64 " records, %s, to ", outputs->records, progress_size_text(outputs->bytes, size));
+    printf("%" PRIu64 " record%s, %s, to ", outputs->records, outputs->records == 1 ? "" : "s",
+           progress_size_text(outputs->bytes, size));
     if (outputs->count > 1) printf("%" PRIu64 " files, the first ", outputs->count);
     print_path(stdout, outputs->paths[0]);
     putchar('\n');

@@ -53,27 +53,50 @@ mr_image_format pick_format(mr_string bytes)
     return status == MR_OK || status == MR_UNIMPLEMENTED ? info.format : MR_IMAGE_UNKNOWN;
 }
 
-static bool take_picture(void *context, const bytes_value *value)
+/* The image that is meant so far. */
+typedef struct choice {
+    const options *options;
+    const entry *seen; /* whose first image has been looked at */
+    bytes_value best;
+    int rank; /* of its name */
+    uint64_t pixels;
+} choice;
+
+static int rank_of(const entry *entry)
 {
-    bytes_value *picture = context;
-    if (pick_format(value->bytes) == MR_IMAGE_UNKNOWN) return true;
-    *picture = *value;
-    return false;
+    if (entry->is_list) return 1;
+    return mr_string_equal(entry->name, MR_STR("image/encoded")) ? 3
+           : mr_string_equal(entry->name, MR_STR("image"))       ? 2
+                                                                 : 1;
 }
 
-static bool take_first(void *context, const bytes_value *value)
+/* By name, then by pixels, then by bytes; of equal ones the first. */
+static bool take_candidate(void *context, const bytes_value *value)
 {
-    *(bytes_value *)context = *value;
-    return false;
+    choice *choice = context;
+    mr_image_info info = {0};
+    int rank = rank_of(value->entry);
+    if (choice->seen == value->entry || !view_selects(choice->options, value->entry->name)) return true;
+    if (rank < 3 && pick_format(value->bytes) == MR_IMAGE_UNKNOWN) return true;
+    choice->seen = value->entry;
+    (void)mr_image_probe(value->bytes.data, value->bytes.size_bytes, &info, nullptr);
+    uint64_t pixels = info.width > 0 && info.height > 0 ? (uint64_t)info.width * (uint64_t)info.height : 0;
+    bool is_better =
+        rank > choice->rank || (rank == choice->rank && pixels > choice->pixels) ||
+        (rank == choice->rank && pixels == choice->pixels && value->bytes.size_bytes > choice->best.bytes.size_bytes);
+    if (is_better) {
+        choice->best = *value;
+        choice->rank = rank;
+        choice->pixels = pixels;
+    }
+    return rank < 3;
 }
 
-bool pick_picture(const view *view, bytes_value *picture)
+bool pick_picture(const view *view, const options *options, bytes_value *picture)
 {
-    *picture = (bytes_value){};
-    const entry *encoded = pick_entry(view, "image/encoded");
-    bytes_value at = {.entry = encoded};
-    if (encoded && !encoded->is_list) (void)give_feature(&encoded->feature, &at, take_first, picture);
-    if (!picture->entry) pick_values(view, take_picture, picture);
+    choice choice = {.options = options};
+    pick_values(view, take_candidate, &choice);
+    *picture = choice.best;
     return picture->entry != nullptr;
 }
 

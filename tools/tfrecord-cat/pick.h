@@ -22,8 +22,9 @@ void pick_values(const view *view, take_bytes_value *take, void *context);
 
 /* What bytes begin like; MR_IMAGE_UNKNOWN: no picture. */
 mr_image_format pick_format(mr_string bytes);
-/* image/encoded, else the first value that is a picture; false: there is none. */
-bool pick_picture(const view *view, bytes_value *picture);
+/* The main image among the features that --features selects: image/encoded, else image, else the largest in pixels, then in
+ * bytes. Of a feature or a list with several the first counts. False: there is none. */
+bool pick_picture(const view *view, const options *options, bytes_value *picture);
 
 /* The entry of a name that is meant; null: none. */
 const entry *pick_entry(const view *view, const char *name);

@@ -148,6 +148,7 @@ int salvage_run(const options *options)
     abandon_report(&salvage);
     if (status != MR_OK) return complain(&error);
     if (options->path_count > 1)
-        printf("%" PRIu64 " records saved, %" PRIu64 " places lost in all\n", totals.records, totals.lost);
+        printf("%" PRIu64 " record%s saved, %" PRIu64 " place%s lost in all\n", totals.records,
+               totals.records == 1 ? "" : "s", totals.lost, totals.lost == 1 ? "" : "s");
     return totals.lost > 0 || salvage.has_failed ? 1 : 0;
 }

@@ -206,6 +206,7 @@ static uint64_t sum_of_sizes(const options *options)
 int stats_run(const options *options)
 {
     run run = {.options = options, .stats = stats_new(), .about = {.files = options->path_count}};
+    if (options->tfds.count == 1) run.about.tfds = options->tfds.items[0];
     if (!run.stats) return complain(&(mr_error){MR_RESOURCE_EXHAUSTED, "no memory for statistics"});
     bool is_walk = is_selection(options);
     progress_begin(&run.progress, "stats", "MiB", is_walk ? 0 : sum_of_sizes(options) >> 20);

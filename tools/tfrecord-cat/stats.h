@@ -94,8 +94,9 @@ typedef struct class_views {
 } class_views;
 /* Remembers the view when the feature is one of them. */
 void stats_class_view(class_views *views, const mr_feature_view *feature);
-/* Counts what a record's views hold. False when there is no memory. */
-[[nodiscard]] bool stats_classes_add(stats *stats, const class_views *views);
+/* Counts what a record's views hold. False when there is no memory.
+ * tfds  gives labels without a text one; may be null */
+[[nodiscard]] bool stats_classes_add(stats *stats, const class_views *views, const tfds *tfds);
 
 /* All classes, most frequent first; owned, and null when there are none. False when there is no memory. */
 [[nodiscard]] bool stats_classes_list(const classes *classes, balance_class **list, size_t *count);
@@ -119,7 +120,8 @@ void stats_number_chart(chart *chart, const numbers *numbers, int bins, const ch
 /* What the files were, beside their records. */
 typedef struct stats_about {
     int32_t files, bad_files;
-    uint64_t lost; /* damaged places */
+    uint64_t lost;    /* damaged places */
+    const tfds *tfds; /* what their one directory says; null: nothing, or there are several */
 } stats_about;
 /* Both are false when there is no memory. */
 [[nodiscard]] bool stats_show(const stats *stats, const stats_about *about);

@@ -50,7 +50,15 @@ static size_t count_of(const mr_feature_view *view, mr_feature_kind kind)
     return view->kind == kind && mr_feature_count(view, &count, nullptr) == MR_OK ? count : 0;
 }
 
-static bool count_values(classes *classes, const mr_feature_view *label, const mr_feature_view *text)
+/* The name of a label where the record has no text for it. */
+static mr_string name_of(const tfds_feature *meaning, const int64_t *label)
+{
+    const char *name = label ? tfds_label(meaning, *label) : nullptr;
+    return name ? mr_string_from(name) : (mr_string){nullptr, 0};
+}
+
+static bool count_values(classes *classes, const mr_feature_view *label, const mr_feature_view *text,
+                         const tfds_feature *meaning)
 {
     int64_t few_labels[FEW], *labels = few_labels;
     mr_string few_texts[FEW], *texts = few_texts;
@@ -68,17 +76,19 @@ static bool count_values(classes *classes, const mr_feature_view *label, const m
     if (is_done && text_count > 0) is_done = mr_feature_bytes(text, texts, count, nullptr) == MR_OK;
     for (size_t i = 0; i < count && is_done; i++)
         is_done = count_class(classes, label_count > 0 ? &labels[i] : nullptr,
-                              text_count > 0 ? texts[i] : (mr_string){nullptr, 0});
+                              text_count > 0 ? texts[i] : name_of(meaning, &labels[i]));
     if (count > FEW) free(labels), free(texts);
     classes->records++;
     return is_done;
 }
 
-bool stats_classes_add(stats *stats, const class_views *views)
+bool stats_classes_add(stats *stats, const class_views *views, const tfds *tfds)
 {
     for (int i = 0; i < STATS_CLASSES; i++)
         if (views->labels[i].kind != MR_FEATURE_NONE || views->texts[i].kind != MR_FEATURE_NONE)
-            if (!count_values(&stats->classes[i], &views->labels[i], &views->texts[i])) return false;
+            if (!count_values(&stats->classes[i], &views->labels[i], &views->texts[i],
+                              tfds_find(tfds, mr_string_from(pairs[i].label))))
+                return false;
     return true;
 }
 

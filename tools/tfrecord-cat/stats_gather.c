@@ -393,7 +393,8 @@ mr_status stats_add(stats *stats, const options *options, const place *place, mr
     }
     for (size_t i = 0; i < stats->scratch->count; i++)
         if (!take_item(stats, &stats->scratch->items[i])) return no_memory(error);
-    if (!stats_classes_add(stats, &views) || !numbers_add_ints(&stats->sizes, &size, 1)) return no_memory(error);
+    const tfds *tfds = tfds_set_find(&options->tfds, place->path);
+    if (!stats_classes_add(stats, &views, tfds) || !numbers_add_ints(&stats->sizes, &size, 1)) return no_memory(error);
     stats->records++;
     stats->sequences += has_lists;
     stats->size_bytes += place->record.size_bytes;

@@ -90,7 +90,7 @@ static void show_lengths(line *line, const column *column)
     if (lengths->count == 0)
         item(line, "%s value%s", total, plural);
     else if (lengths->least == lengths->most && column->is_list)
-        item(line, "%s value%s, %s steps a record", total, plural, least);
+        item(line, "%s value%s, %s step%s a record", total, plural, least, lengths->least == 1 ? "" : "s");
     else if (lengths->least == lengths->most)
         item(line, "%s value%s, %s a record", total, plural, least);
     else
@@ -133,7 +133,7 @@ static void show_quantiles(line *line, const numbers *numbers)
 }
 
 /* Values that stand out: all when there are few, else those that are more frequent than the table may err. */
-static void show_top(line *line, const top *top, const numbers *numbers, uint64_t total)
+static void show_top(line *line, const top *top, const numbers *numbers, uint64_t total, const tfds_feature *meaning)
 {
     top_entry entries[TOP_SHOWN];
     char value[160], text[16];
@@ -144,9 +144,13 @@ static void show_top(line *line, const top *top, const numbers *numbers, uint64_
         if ((double)entries[i].count < floor || (top->count > TOP_SHOWN && entries[i].count < 2)) break;
         if (!has_any) item(line, "most frequent:");
         has_any = true;
-        if (numbers)
+        const char *label = numbers && !numbers->is_real ? tfds_label(meaning, entries[i].number) : nullptr;
+        if (label) {
+            int used = snprintf(value, sizeof(value), "%" PRId64 " ", entries[i].number);
+            text_copy(value + used, sizeof(value) - (size_t)used, mr_string_from(label), 28);
+        } else if (numbers) {
             key_text(numbers, entries[i].number, value);
-        else {
+        } else {
             value[0] = '"';
             text_copy(value + 1, sizeof(value) - 2, entries[i].text, 28);
             size_t end = strlen(value);
@@ -163,7 +167,7 @@ static void show_top(line *line, const top *top, const numbers *numbers, uint64_
     end_line(line);
 }
 
-static void show_numbers(line *line, const numbers *numbers)
+static void show_numbers(line *line, const numbers *numbers, const tfds_feature *meaning)
 {
     char text[16];
     double total = (double)numbers_total(numbers);
@@ -176,7 +180,7 @@ static void show_numbers(line *line, const numbers *numbers)
     end_line(line);
     show_moments(line, numbers);
     show_quantiles(line, numbers);
-    if (numbers->least != numbers->most) show_top(line, &numbers->top, numbers, numbers->count);
+    if (numbers->least != numbers->most) show_top(line, &numbers->top, numbers, numbers->count, meaning);
     end_line(line);
 }
 
@@ -203,10 +207,11 @@ static void show_texts(line *line, const column *column)
         item(line, "%s with a damaged header", chart_number((double)column->pictures->damaged, number));
     if (column->pictures && others > 0) item(line, "%s that are no pictures", chart_number((double)others, number));
     end_line(line);
-    if (!column->pictures && texts->long_count < lengths->count) show_top(line, &texts->top, nullptr, lengths->count);
+    if (!column->pictures && texts->long_count < lengths->count)
+        show_top(line, &texts->top, nullptr, lengths->count, nullptr);
 }
 
-static void show_column(line *line, const stats *stats, const column *column)
+static void show_column(line *line, const stats *stats, const column *column, const tfds *tfds)
 {
     char name[512];
     text_copy(name, sizeof(name), column->name, line->columns - 8);
@@ -214,8 +219,8 @@ static void show_column(line *line, const stats *stats, const column *column)
     show_presence(line, stats, column);
     show_lengths(line, column);
     end_line(line);
-    show_numbers(line, &column->integers);
-    show_numbers(line, &column->reals);
+    show_numbers(line, &column->integers, tfds_find(tfds, column->name));
+    show_numbers(line, &column->reals, nullptr);
     show_texts(line, column);
 }
 
@@ -250,7 +255,7 @@ bool stats_show(const stats *stats, const stats_about *about)
     line line = {.columns = columns < COLUMNS_MAX ? columns : COLUMNS_MAX, .is_utf8 = chart_is_utf8()};
     charts charts = {0};
     show_head(&line, stats, about);
-    for (size_t i = 0; i < stats->count; i++) show_column(&line, stats, stats->columns[i]);
+    for (size_t i = 0; i < stats->count; i++) show_column(&line, stats, stats->columns[i], about->tfds);
     bool has_memory = stats_charts(stats, 10, false, &charts);
     for (int i = 0; i < charts.count && has_memory; i++) {
         putchar('\n');

@@ -50,7 +50,7 @@ function page(number, rows) {
 function search(number, first, rows) {
     /* Lower case once, so that each search is quick. */
     const made = rows.map((row) => ({ ordinal: 0, number: row[0], label: row[1].toLowerCase(), class: row[2],
-        file: row[3].toLowerCase(), text: row[4].toLowerCase() }));
+        file: row[3].toLowerCase(), text: row[4].toLowerCase(), boxes: row[5] ? row[5].toLowerCase().split("\n") : [] }));
     made.forEach((row, i) => { row.ordinal = first + i; });
     searches.set(number, made);
     const entry = waiting.get("search" + number);
@@ -85,6 +85,7 @@ function lineHas(text, name, value) {
 function hasWord(row, word) {
     if (word.name === "record") return String(row.number) === word.text;
     if (word.name === "label" || word.name === "class") return row.label === word.text || row.class === word.text;
+    if (word.name === "box") return row.boxes.includes(word.text);
     if (word.name === "file") return row.file.includes(word.text);
     if (word.name && lineHas(row.text, word.name, word.text)) return true;
     const text = word.name ? word.whole : word.text;
@@ -115,24 +116,32 @@ function inkOf(text) {
     return INKS[sum % INKS.length];
 }
 
+/* Of a search for a class of boxes the others are hidden. */
+const boxesOf = (row) => {
+    const wanted = parse(state.query).filter((word) => word.name === "box").map((word) => word.text), boxes = row.b || [];
+    return wanted.length ? boxes.filter((box) => wanted.includes(box[4].toLowerCase())) : boxes;
+};
+
 function shotOf(row, isLarge) {
-    const p = row.p;
-    if (!p || !p.t) {
+    const p = row.p, isFull = isLarge && row.i && p && p.W > 0;
+    if (!p || !(p.t || isFull)) {
         const none = element("span", "none");
-        if (p) none.append(element("b", "", p.k ? p.k + ": " : ""), p.e || "no picture");
-        else none.textContent = row.raw || (row.x && row.x.length ? "no picture" : "empty");
+        if (p) none.append(element("b", "", p.k ? p.k + ": " : ""), p.e || "no image");
+        else none.textContent = row.raw || (row.x && row.x.length ? "no image" : "empty");
         return none;
     }
-    const shot = element("span", "shot" + (p.w < 100 && p.h < 100 ? " tiny" : "")), image = element("img");
-    shot.style.setProperty("--ratio", p.w / p.h);
+    const shot = element("span", "shot" + (p.W < 100 && p.H < 100 ? " tiny" : "")), image = element("img");
+    const width = isFull ? p.W : p.w, height = isFull ? p.H : p.h;
+    shot.style.setProperty("--ratio", width / height);
+    if (isFull && !shot.classList.contains("tiny")) shot.style.maxWidth = width + "px";
     shot.style.display = "block";
     image.loading = isLarge ? "eager" : "lazy";
     image.alt = row.l || "";
-    image.width = p.w;
-    image.height = p.h;
-    image.src = p.t;
+    image.width = width;
+    image.height = height;
+    image.src = isFull ? row.i : p.t;
     shot.append(image);
-    const boxes = row.b || [];
+    const boxes = boxesOf(row);
     for (const [left, top, right, bottom, text] of boxes) {
         const box = element("span", "box");
         box.style.left = left * 100 + "%";
@@ -185,8 +194,12 @@ function table() {
     for (const { row } of shown)
         for (const feature of row.x || []) if (names.length < 60 && !names.includes(feature[0])) names.push(feature[0]);
     const made = element("table", "rows"), head = made.createTHead().insertRow(), body = made.createTBody();
+    /* Numbers stand to the right where no row has anything else. */
+    const isNumber = (feature) => feature[1] === "int64" || feature[1] === "float";
+    const kindOf = new Map(names.map((name) => [name, shown.every(({ row }) =>
+        (row.x || []).every((feature) => feature[0] !== name || (isNumber(feature) && feature[2] <= 1))) ? "number" : ""]));
     for (const name of ["record", ...names]) {
-        const cell = element("th", "", name);
+        const cell = element("th", name === "record" ? "number" : kindOf.get(name), name);
         cell.scope = "col";
         head.append(cell);
     }
@@ -194,10 +207,16 @@ function table() {
         const line = body.insertRow(), button = element("button", "", String(row.r));
         button.type = "button";
         button.dataset.ordinal = ordinal;
-        line.insertCell().append(button);
+        const first = line.insertCell();
+        first.className = "number";
+        first.append(button);
         line.onclick = () => go({ record: ordinal });
         const values = new Map((row.x || []).map((feature) => [feature[0], feature]));
-        for (const name of names) line.insertCell().textContent = values.has(name) ? valuesText(values.get(name)) : "";
+        for (const name of names) {
+            const cell = line.insertCell();
+            cell.className = kindOf.get(name);
+            cell.textContent = values.has(name) ? valuesText(values.get(name)) : "";
+        }
         if (row.raw) line.insertCell().textContent = row.raw;
     }
     const scroll = element("div", "scroll");
@@ -217,9 +236,11 @@ function showPager() {
     $("number").value = at + 1;
     $("first").disabled = $("previous").disabled = at === 0;
     $("last").disabled = $("next").disabled = at >= count - 1;
+    $("pages").hidden = count === 1;
     $("status").textContent = isSearch()
         ? (found.done ? "" : "searching… ") + countText(found.ordinals.length, "record") + " of " + all.records.toLocaleString("en")
         : "";
+    $("pager").hidden = count === 1 && !isSearch();
 }
 
 async function showRows(mine) {
@@ -284,10 +305,21 @@ async function showDetail() {
         return;
     }
     const row = await rowOf(state.record), body = $("body"), facts = element("div", "facts"), table = element("table");
-    $("name").textContent = labelOf(row) || placeOf(row);
+    $("name").textContent = [row.n, labelOf(row)].filter((text) => text).join(" – ") || placeOf(row);
     if (row.p || row.raw) {
         const picture = element("div", "picture" + ($("boxes").checked ? "" : " no-boxes"));
-        picture.append(shotOf(row, true));
+        const shot = shotOf(row, true);
+        if (row.i) {
+            const link = element("a");
+            link.href = row.i;
+            link.title = "the image alone";
+            link.append(shot);
+            picture.append(link);
+        } else {
+            picture.append(shot);
+            if (row.p && row.p.t && (row.p.W > row.p.w || row.p.H > row.p.h))
+                picture.append(element("p", "kind", "thumbnail; the full image is not in these pages"));
+        }
         if (row.p && row.p.t && row.p.e) picture.append(element("p", "fault", row.p.e));
         body.replaceChildren(picture);
     } else {
@@ -370,30 +402,39 @@ function read() {
     if (before.page !== state.page || before.query !== state.query) scrollTo(0, 0);
 }
 
+/* The lists show what is searched for, when that is one word of theirs. */
 function chooseClass() {
-    const words = parse(state.query), word = words.length === 1 && words[0].name === "label" ? words[0].text : "";
-    $("classes").value = [...$("classes").options].some((option) => option.value.toLowerCase() === word)
-        ? [...$("classes").options].find((option) => option.value.toLowerCase() === word).value : "";
+    for (const [id, name] of [["classes", "label"], ["kinds", "box"]]) {
+        const word = parse(state.query).find((each) => each.name === name);
+        const option = [...$(id).options].find((each) => word && each.value.toLowerCase() === word.text);
+        $(id).value = option ? option.value : "";
+    }
+}
+
+function fillClasses(id, classes, title) {
+    const first = element("option", "", title);
+    first.value = "";
+    $(id).append(first);
+    for (const [text, count] of classes) {
+        const option = element("option", "", text + " (" + count.toLocaleString("en") + ")");
+        option.value = text;
+        $(id).append(option);
+    }
 }
 
 function about(what) {
     all = what;
-    const name = all.files.length === 1 ? all.files[0].split("/").pop() : countText(all.files.length, "file");
-    document.title = name;
-    $("title").textContent = name + " ";
+    document.title = all.name;
+    $("title").textContent = all.name + " ";
     $("title").title = all.files.slice(0, 20).join("\n");
     $("title").append(element("small", "", countText(all.records, "record") +
-        (all.pictures && all.pictures !== all.records ? ", " + countText(all.pictures, "picture") : "") +
+        (all.files.length > 1 ? " in " + countText(all.files.length, "file") : "") +
+        (all.pictures && all.pictures !== all.records ? ", " + countText(all.pictures, "image") : "") +
         (all.faults ? ", " + all.faults.toLocaleString("en") + " damaged" : "")));
-    const first = element("option", "", "all classes");
-    first.value = "";
-    $("classes").append(first);
-    for (const [text, count] of all.classes) {
-        const option = element("option", "", text + " (" + count.toLocaleString("en") + ")");
-        option.value = text;
-        $("classes").append(option);
-    }
+    fillClasses("classes", all.classes, "all classes");
+    fillClasses("kinds", all.boxes, "all boxes");
     $("classes").hidden = all.classes.length < 2;
+    $("kinds").hidden = all.boxes.length < 1;
     read();
 }
 
@@ -409,11 +450,13 @@ $("form").onsubmit = (event) => {
     clearTimeout(delay);
     go({ query: $("query").value, page: 0, record: -1 });
 };
-$("classes").onchange = () => {
-    const text = $("classes").value;
-    $("query").value = text ? 'label:"' + text + '"' : "";
+const chosen = () => {
+    const label = $("classes").value, box = $("kinds").value;
+    const words = [label ? 'label:"' + label + '"' : "", box ? 'box:"' + box + '"' : ""];
+    $("query").value = words.filter((word) => word).join(" ");
     go({ query: $("query").value, page: 0, record: -1 });
 };
+$("classes").onchange = $("kinds").onchange = chosen;
 $("table").onchange = () => go({ table: $("table").checked });
 $("boxes").onchange = () => { $("main").className = $("boxes").checked ? "" : "no-boxes"; };
 $("first").onclick = () => go({ page: 0 });
