@@ -2,6 +2,7 @@
  * without, or says why not. */
 #include "tests/kernels/pictures.h"
 #include "tests/tools/failing.h"
+#include "tests/tools/program.h"
 
 #include <millrace/example.h>
 
@@ -171,4 +172,41 @@ TEST(cat_survives_failing_reads)
     for (size_t i = 0; i < COUNT(checks); i++) failing_each("tfrecord-cat", checks[i], "read");
     for (size_t i = 0; i < COUNT(rewrites); i++) failing_each("tfrecord-cat", rewrites[i], "read");
     for (size_t i = 0; i < COUNT(exports); i++) failing_each("tfrecord-cat", exports[i], "read");
+}
+
+TEST(cat_says_in_every_mode_that_the_disk_is_full)
+{
+    static const char *const commands[] = {
+        "d",
+        "--json d",
+        "--csv d",
+        "--about d",
+        "--count d",
+        "--schema d",
+        "--stats d",
+        "--stats --json d",
+        "--verify d",
+        "--salvage o/s d",
+        "--index d",
+        "--repair-index d",
+        "--diff d other",
+        "--extract o/e d",
+        "--html o/h d",
+        "--merge --out o/m d",
+        "--split 2 --out o/s d",
+        "--shuffle --out o/x d",
+        "--help",
+        "--help where",
+        "--version",
+    };
+    if (access("/dev/full", W_OK) != 0) test_skip("needs /dev/full");
+    make_files();
+    for (size_t i = 0; i < COUNT(commands); i++) {
+        const program_result *result = program_run(
+            "cd '%s' && rm -rf o && mkdir o && (tfrecord-cat %s > /dev/full) 2>&1", test_folder(), commands[i]);
+        if (result->exit_code != 1 || !strstr(result->output, "cannot write the output: No space left on device\n"))
+            test_fail(__FILE__, __LINE__, "%s: %d: %s", commands[i], result->exit_code, result->output);
+    }
+    CHECK_CONTAINS(program_run("cd '%s' && (tfrecord-cat --merge --out - d > /dev/full) 2>&1", test_folder())->output,
+                   "the disk is full");
 }

@@ -3,6 +3,7 @@
 
 #include "tools/tfrecord-cat/walk.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -32,6 +33,7 @@ static bool flush(batches *batches)
         batches->items[i].place.record.data = at;
         at += batches->items[i].place.record.size_bytes;
     }
+    assert(at == batches->bytes + batches->size);
     if (!batches->take(batches->context, batches->pool, &batches->progress, batches->items, batches->count))
         batches->is_over = true;
     batches->read_bytes += batches->size;
@@ -61,6 +63,7 @@ static bool gather(void *context, const place *place)
         batches->bytes = grown;
         batches->capacity = capacity;
     }
+    assert(batches->count < BATCH_RECORDS_MAX && size <= batches->capacity - batches->size);
     if (size > 0) memcpy(batches->bytes + batches->size, place->record.data, size);
     batches->items[batches->count++] = (batch_item){.place = *place, .ordinal = batches->ordinal++};
     batches->size += size;

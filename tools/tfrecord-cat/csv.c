@@ -4,6 +4,7 @@
 #include "tools/tfrecord-cat/values.h"
 #include "tools/tfrecord-cat/view.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -324,6 +325,7 @@ static bool keep(csv *csv, const place *place)
         return false;
     }
     if (size > 0) memcpy(kept.bytes, place->record.data, size);
+    assert(!csv->has_header && csv->kept_count < KEPT_MAX);
     kept.place.record.data = kept.bytes;
     csv->kept[csv->kept_count++] = kept;
     csv->kept_bytes += size;

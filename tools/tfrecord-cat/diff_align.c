@@ -123,6 +123,7 @@ size_t align(aligner *aligner, const align_row *a, const align_row *b, const uin
         i -= step != ALIGN_ONLY_B;
         j -= step != ALIGN_ONLY_A;
     }
+    assert(length <= a->count + b->count);
     for (size_t i = 0; i < length / 2; i++) {
         uint8_t step = aligner->path[i];
         aligner->path[i] = aligner->path[length - 1 - i];

@@ -5,6 +5,7 @@
  * told. Bytes are kept only of what may be shown. */
 #include "tools/tfrecord-cat/diff.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -64,6 +65,7 @@ static mr_status read_next(stream *stream, mr_string *record, bool *has_record, 
 /* Puts the record that was read last behind those that were read ahead. */
 static mr_status push(stream *stream, mr_string record, bool keeps, mr_error *error)
 {
+    assert(stream->count < ALIGN_MAX && stream->reader.reader);
     ahead *last = &stream->ahead[stream->count];
     *last = (ahead){.number = stream->reader.number,
                     .in_file = mr_record_reader_number(stream->reader.reader),
@@ -96,6 +98,7 @@ static mr_status read_ahead(ordered *o, stream *stream, size_t count, mr_error *
 /* Forgets the first records that were read ahead. */
 static void drop(stream *stream, size_t count)
 {
+    assert(count <= stream->count && stream->count <= ALIGN_MAX);
     for (size_t i = 0; i < count; i++) {
         if (stream->ahead[i].bytes.data) stream->kept_bytes -= stream->ahead[i].bytes.size_bytes;
         free((char *)stream->ahead[i].bytes.data);
@@ -103,6 +106,7 @@ static void drop(stream *stream, size_t count)
     stream->count -= count;
     memmove(stream->ahead, stream->ahead + count, stream->count * sizeof(ahead));
     memmove(stream->hashes, stream->hashes + count, stream->count * sizeof(hash));
+    assert(stream->count > 0 || stream->kept_bytes == 0);
 }
 
 /* ---- Telling ---- */
@@ -207,6 +211,7 @@ static mr_status align_ahead(ordered *o, mr_error *error)
         i += path[step] != ALIGN_ONLY_B;
         j += path[step] != ALIGN_ONLY_A;
     }
+    assert(length > 0 && i <= a->count && j <= b->count);
     drop(a, i);
     drop(b, j);
     return MR_OK;

@@ -5,6 +5,7 @@
  * passes over the files, each taking the hashes of one range. */
 #include "tools/tfrecord-cat/diff.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -61,6 +62,7 @@ static void compact(listing *listing, bool drops_even)
         }
         if (entry.balance != 0 || !drops_even) listing->entries[kept++] = entry;
     }
+    assert(kept <= listing->count);
     listing->count = kept;
 }
 
@@ -75,6 +77,7 @@ static mr_status list(listing *listing, hash hash, int which, uint64_t number, m
     }
     listed entry = {.hash = hash, .balance = which == 0 ? 1 : -1, .first = {UINT64_MAX, UINT64_MAX}};
     entry.first[which] = number;
+    assert(listing->count < listing->capacity);
     listing->entries[listing->count++] = entry;
     return MR_OK;
 }
@@ -111,6 +114,7 @@ static void keep(lonely *lonely, uint64_t number, uint64_t count)
     memmove(&lonely->numbers[at + 1], &lonely->numbers[at], moved * sizeof(uint64_t));
     lonely->numbers[at] = number;
     if (held < SHOWN_MAX) lonely->shown++;
+    assert(lonely->shown <= SHOWN_MAX && lonely->shown <= lonely->count);
 }
 
 static void compare(listing *listing, lonely only[2])

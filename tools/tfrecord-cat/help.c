@@ -157,6 +157,7 @@ int help_print(FILE *file, const char *topic)
     wrap(file, files, strlen(files), 0, 0, columns);
     for (group group = 0; group < GROUP_COUNT; group++) print_group(file, group, columns);
     print_option(file, 'h', "help", "[NAME]", "this text, or more about one option", columns);
+    print_option(file, 0, "version", nullptr, "the version", columns);
     static const char end[] =
         "--help where, --help diff and so on tell more, also by what memory is bounded, which it always"
         " is. Exit status: 0 all is well, 1 a fault or a file that cannot be read, 2 the options are"

@@ -1,10 +1,6 @@
 /* tfrecord-cat: see cat.h and --help. */
-#include "records/file.h"
+#include "tools/common/output.h"
 #include "tools/tfrecord-cat/cat.h"
-
-#include <errno.h>
-#include <poll.h>
-#include <unistd.h>
 
 const command commands[] = {
     {nullptr, 0, GROUP_SHOW, nullptr, show_run, "each record as a readable block", nullptr, .knows_labels = true},
@@ -161,61 +157,14 @@ const command commands[] = {
 
     {}};
 
-/* Why the first write to the standard output failed; 0: none has. */
-static int output_fault;
-
-static ssize_t write_output(void *context, const char *bytes, size_t size)
-{
-    size_t done = 0;
-    while (done < size) {
-        ssize_t wrote = write(STDOUT_FILENO, bytes + done, size - done);
-        if (wrote < 0 && errno == EINTR) continue;
-        if (wrote <= 0) {
-            if (output_fault == 0) output_fault = wrote < 0 ? errno : EIO;
-            break;
-        }
-        done += (size_t)wrote;
-    }
-    (void)context;
-    return (ssize_t)done; /* fewer than size is a fault to stdio, which forgets the reason */
-}
-
-/* The standard output as a stream that remembers why it could not be written. */
-static bool open_output(void)
-{
-    FILE *file = fopencookie(nullptr, "w", (cookie_io_functions_t){.write = write_output});
-    if (!file || setvbuf(file, nullptr, isatty(STDOUT_FILENO) ? _IOLBF : _IOFBF, BUFSIZ) != 0) return false;
-    stdout = file;
-    return true;
-}
-
-/* Whether nobody reads the output any more: a reader that has seen enough is no fault of anybody's. */
-static bool is_unread(void)
-{
-    struct pollfd output = {.fd = STDOUT_FILENO, .events = POLLOUT};
-    return output_fault == EPIPE || (poll(&output, 1, 0) == 1 && (output.revents & POLLERR));
-}
-
-/* The exit code, once everything is written. */
-static int close_output(int exit_code)
-{
-    bool is_written = fflush(stdout) == 0 && !ferror(stdout);
-    mr_error error = {0};
-    if (is_written) return exit_code;
-    if (is_unread()) return 1;
-    (void)mr_file_fail(&error, output_fault ? output_fault : ENOMEM, "write", "the standard output");
-    fprintf(stderr, "tfrecord-cat: %s\n", error.message);
-    return 1;
-}
-
 int main(int argc, char **argv)
 {
     options options;
     int exit_code;
-    if (!open_output()) return complain_memory();
-    if (!options_parse(argc, argv, &options, &exit_code)) return close_output(exit_code);
+    output_open();
+    if (!options_parse(argc, argv, &options, &exit_code)) return output_close("tfrecord-cat", exit_code);
     exit_code = options.command->run(&options);
     if (exit_code == 0 && options.has_missing) exit_code = 1;
     options_deinit(&options);
-    return close_output(exit_code);
+    return output_close("tfrecord-cat", exit_code);
 }

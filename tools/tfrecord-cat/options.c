@@ -1,5 +1,6 @@
 /* The command line: one command at most, settings, files. */
 #include "base/pool.h"
+#include "tools/common/output.h"
 #include "tools/tfrecord-cat/cat.h"
 
 #include <assert.h>
@@ -43,6 +44,8 @@ const setting settings[] = {
      "Of a list, a comparison holds when it holds for any of its values: ids == 7. Of two lists, the values at the"
      " same place are compared. !(ids == 7) takes the records without it. Where a feature is missing or empty, or"
      " a text meets a number, no comparison holds, != neither.\n"
+     "\n"
+     "In directories of tensorflow_datasets a class has its name too: label == 'cat', label =~ '^b'.\n"
      "\n"
      "exists(name) is whether a feature is there, size(name) how many values it has, steps(name) how many steps a"
      " feature list has, bytes(name) how long a text is. A feature list stands for the values of all its steps.\n"
@@ -124,7 +127,7 @@ const setting settings[] = {
     {}};
 
 /* What getopt returns for a row. */
-enum { COMMAND_FIRST = 1'000, SETTING_FIRST = 2'000, OPTIONS_MAX = 128 };
+enum { COMMAND_FIRST = 1'000, SETTING_FIRST = 2'000, OPTION_VERSION = 3'000, OPTIONS_MAX = 128 };
 
 int refuse(const char *format, ...)
 {
@@ -170,6 +173,7 @@ static void make_options(struct option *longs, char *shorts)
         if (settings[i].letter && settings[i].argument) *shorts++ = ':';
     }
     longs[count++] = (struct option){"help", optional_argument, nullptr, 'h'};
+    longs[count++] = (struct option){"version", no_argument, nullptr, OPTION_VERSION};
     longs[count] = (struct option){};
     *shorts++ = 'h';
     *shorts = '\0';
@@ -350,7 +354,7 @@ static bool is_json_form(const command *a, const command *b)
 /* The command, settings and help; 0 to go on, else what to exit with, plus one. */
 static int parse_options(int argc, char **argv, options *options)
 {
-    struct option longs[OPTIONS_MAX + 2];
+    struct option longs[OPTIONS_MAX + 3];
     char shorts[3 * OPTIONS_MAX];
     make_options(longs, shorts);
     int option;
@@ -362,6 +366,10 @@ static int parse_options(int argc, char **argv, options *options)
         if (option == 'h') {
             if (!optarg && optind < argc) optarg = argv[optind]; /* --help where, --help --where */
             return help_print(stdout, optarg) + 1;
+        }
+        if (option == OPTION_VERSION) {
+            output_version("tfrecord-cat");
+            return 0 + 1;
         }
         option = row_of(option);
         if (option >= SETTING_FIRST) {

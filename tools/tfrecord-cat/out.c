@@ -1,6 +1,7 @@
 /* Growing text, and numbers as text. */
 #include "tools/tfrecord-cat/out.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <sys/types.h>
@@ -11,6 +12,7 @@ static constexpr size_t PIECE_BYTES = 49'152;
 char *out_room(out *out, size_t size)
 {
     if (out->file && out->size > OUT_HELD_MAX) (void)out_write(out, out->file);
+    assert(out->size <= out->capacity);
     if (out->capacity - out->size >= size) return out->bytes + out->size;
     size_t capacity = out->capacity ? out->capacity : 4'096;
     while (capacity - out->size < size && capacity <= SIZE_MAX / 2) capacity *= 2;

@@ -6,6 +6,7 @@
 #include "records/file.h"
 #include "tools/tfrecord-cat/rewrite.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -188,6 +189,7 @@ static mr_status close_shard(outputs *outputs, mr_error *error)
 static mr_status next_shard(outputs *outputs, mr_error *error)
 {
     MR_TRY(close_shard(outputs, error));
+    assert(outputs->next < outputs->count && outputs->named <= outputs->next);
     const char *path = outputs->paths[outputs->next++];
     if (outputs->is_stream) return mr_record_writer_open(path, &outputs->writing, &outputs->writer, error);
     char *partial;

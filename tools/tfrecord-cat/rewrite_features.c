@@ -228,6 +228,7 @@ static mr_status put_record(reshape *reshape, mr_string record, mr_error *error)
         return mr_fail(error, MR_INVALID_ARGUMENT, "not an Example, which --features and --rename need");
     MR_TRY(check_names(reshape, record, false, error));
     if (form == MR_EXAMPLE_SEQUENCE) MR_TRY(check_names(reshape, record, true, error));
+    assert(reshape->entry.size <= reshape->entry.capacity && !reshape->record.file);
     reshape->record.size = 0;
     while (record.size_bytes > 0) {
         field field;

@@ -5,6 +5,7 @@
 #include "tools/common/sha256.h"
 #include "tools/common/text.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 struct given_name {
@@ -52,6 +53,7 @@ static uint64_t hash_of(mr_string name)
 /* Where a hash is, or would be. */
 static struct given_name *slot_of(const given_names *names, uint64_t hash)
 {
+    assert(hash != 0 && names->count < names->capacity);
     size_t at = (size_t)(hash >> 1) & (names->capacity - 1);
     while (names->slots[at].hash && names->slots[at].hash != hash) at = (at + 1) & (names->capacity - 1);
     return &names->slots[at];
@@ -72,6 +74,7 @@ static bool grow(given_names *names)
 uint64_t given_names_add(given_names *names, mr_string name)
 {
     if (2 * (names->count + 1) > names->capacity && !grow(names)) return UINT64_MAX;
+    assert(2 * names->count <= names->capacity);
     uint64_t hash = hash_of(name);
     struct given_name *slot = slot_of(names, hash);
     names->count += slot->hash == 0;

@@ -2,6 +2,7 @@
 #include "base/random.h"
 #include "tools/tfrecord-cat/walk.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -39,18 +40,31 @@ static void swap(drawn *a, drawn *b)
     *b = held;
 }
 
+/* No record comes behind the one above it in the heap. */
+[[maybe_unused]] static bool is_heap_at(const drawn *heap, size_t count, size_t at)
+{
+    size_t child = 2 * at + 1;
+    return (at == 0 || !is_before(&heap[(at - 1) / 2], &heap[at])) &&
+           (child >= count || !is_before(&heap[at], &heap[child])) &&
+           (child + 1 >= count || !is_before(&heap[at], &heap[child + 1]));
+}
+
 static void sift_up(drawn *heap, size_t at)
 {
+    [[maybe_unused]] size_t count = at + 1;
     for (; at > 0 && is_before(&heap[(at - 1) / 2], &heap[at]); at = (at - 1) / 2) swap(&heap[at], &heap[(at - 1) / 2]);
+    assert(is_heap_at(heap, count, at));
 }
 
 static void sift_down(drawn *heap, size_t count)
 {
     for (size_t at = 0;;) {
         size_t child = 2 * at + 1;
-        if (child >= count) return;
         if (child + 1 < count && is_before(&heap[child], &heap[child + 1])) child++;
-        if (!is_before(&heap[at], &heap[child])) return;
+        if (child >= count || !is_before(&heap[at], &heap[child])) {
+            assert(is_heap_at(heap, count, at));
+            return;
+        }
         swap(&heap[at], &heap[child]);
         at = child;
     }
@@ -82,6 +96,7 @@ bool sample_offer(sample *sample, uint64_t number, const place *place)
         if (size > 0) memcpy(drawn.bytes, place->record.data, size);
         drawn.place.record.data = drawn.bytes;
     }
+    assert(sample->count <= sample->options->sample && (is_full || sample->count < sample->capacity));
     if (is_full) {
         free(sample->heap[0].bytes);
         sample->heap[0] = drawn;

@@ -4,6 +4,7 @@
 #include "tools/common/progress.h"
 #include "tools/tfrecord-cat/view.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -67,6 +68,7 @@ static column *add_column(gathering *gathering, mr_string name, bool is_list, ui
     if (name.size_bytes > 0) memcpy(copy, name.data, name.size_bytes);
     copy[name.size_bytes] = '\0';
     gathering->names_bytes += name.size_bytes;
+    assert(schema->count < gathering->capacity && schema->count < COLUMNS_MAX && *slot == 0);
     column *made = &schema->columns[schema->count++];
     *made = (column){
         .name = {copy, name.size_bytes}, .is_list = is_list, .values = {UINT64_MAX, 0}, .steps = {UINT64_MAX, 0}};

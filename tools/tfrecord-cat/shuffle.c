@@ -78,6 +78,7 @@ static mr_status append_chunk(shuffle *s, bucket *bucket, const void *bytes, siz
         bucket->chunks = chunks;
         bucket->chunk_capacity = grown;
     }
+    assert(s->scratch >= 0 && bucket->chunk_count < bucket->chunk_capacity);
     MR_TRY(write_at(s, bytes, size, s->scratch_bytes, error));
     bucket->chunks[bucket->chunk_count++] = (chunk){s->scratch_bytes, size};
     s->scratch_bytes += size;
@@ -115,6 +116,7 @@ static mr_status put(shuffle *s, bucket *bucket, const void *bytes, size_t size,
         bucket->used = 0;
         if (size > bucket->capacity) return append_chunk(s, bucket, bytes, size, error);
     }
+    assert(bucket->used <= bucket->capacity && size <= bucket->capacity - bucket->used);
     if (size > 0) memcpy(bucket->bytes + bucket->used, bytes, size);
     bucket->used += size;
     return MR_OK;
@@ -125,6 +127,7 @@ static mr_status deal(shuffle *s, mr_string record, mr_error *error)
     if (s->dealt == s->totals->records)
         return mr_fail(error, MR_ABORTED, "the files have changed while they were read");
     uint64_t place = mr_permutation_inverse(&s->permutation, s->dealt++);
+    assert(place < s->totals->records);
     bucket *bucket = &s->buckets[(uint64_t)((unsigned __int128)place * s->bucket_count / s->totals->records)];
     if (!bucket->bytes) {
         bucket->capacity = s->scratch < 0 ? s->totals->size_bytes + HEAD_BYTES * s->totals->records : s->chunk_bytes;
@@ -191,6 +194,7 @@ static mr_status list_entries(const shuffle *s, const bucket *bucket, const unsi
         entries[i] = (entry){head[0], offset, head[1]};
         offset += head[1];
     }
+    if (offset != bucket->size_bytes) return mr_fail(error, MR_DATA_LOSS, "the file beside %s was changed", s->near);
     qsort(entries, bucket->count, sizeof(entry), by_place);
     return MR_OK;
 }

@@ -96,6 +96,7 @@ static bool is_column(const column *column, mr_string name, bool is_list)
 
 static void put_slot(stats *stats, size_t index)
 {
+    assert(index < stats->count && stats->count < stats->slot_count);
     size_t slot = stats->columns[index]->hash & (stats->slot_count - 1);
     while (stats->slots[slot] != 0) slot = (slot + 1) & (stats->slot_count - 1);
     stats->slots[slot] = (uint32_t)index + 1;
@@ -130,6 +131,7 @@ static bool make_room(stats *stats, mr_string name, bool is_list)
     if (stats->columns[last]->seen == stats->serial)
         stats->scratch->items[stats->columns[last]->seen_at].column = nullptr;
     free_column(stats->columns[last]);
+    assert(stats->count == STATS_FEATURES_MAX);
     stats->columns[last] = stats->columns[--stats->count];
     memset(stats->slots, 0, stats->slot_count * sizeof(*stats->slots));
     for (size_t i = 0; i < stats->count; i++) put_slot(stats, i);
@@ -193,6 +195,7 @@ static item *add_item(stats *stats, mr_string name, bool is_list, bool *is_full)
         scratch->items = items;
         scratch->capacity = capacity;
     }
+    assert(scratch->count < scratch->capacity);
     column->seen = stats->serial;
     column->seen_at = scratch->count;
     scratch->items[scratch->count] = (item){.column = column};

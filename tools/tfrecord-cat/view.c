@@ -1,6 +1,7 @@
 /* Features of a record, selected and checked. */
 #include "tools/tfrecord-cat/view.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -105,6 +106,7 @@ static mr_status add(view *view, const entry *entry, mr_error *error)
         view->entries = grown;
         view->capacity = capacity;
     }
+    assert(view->count < view->capacity);
     view->entries[view->count++] = *entry;
     view->is_damaged |= entry->is_damaged;
     return MR_OK;
@@ -185,6 +187,7 @@ static mr_status hide_many(view *view, mr_error *error)
         view->table = grown;
         view->table_capacity = capacity;
     }
+    assert(2 * view->count <= capacity && (capacity & (capacity - 1)) == 0);
     memset(view->table, 0, capacity * sizeof(uint32_t));
     for (size_t i = 0; i < view->count; i++) {
         entry *entry = &view->entries[i];

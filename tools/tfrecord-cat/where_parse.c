@@ -2,6 +2,7 @@
  * whether it is a condition or an operand, so that what does not fit together is told with its place. */
 #include "tools/tfrecord-cat/where_tree.h"
 
+#include <assert.h>
 #include <ctype.h>
 #include <errno.h>
 #include <regex.h>
@@ -75,6 +76,7 @@ static bool is_name_part(char c)
 static mr_string keep(parser *parser, const char *bytes, size_t size)
 {
     where *where = parser->where;
+    assert(where->texts_size + size < 2 * strlen(parser->text) + 2);
     mr_string kept = {where->texts + where->texts_size, size};
     if (size > 0) memcpy(where->texts + where->texts_size, bytes, size);
     where->texts_size += size + 1;
@@ -86,6 +88,7 @@ static uint16_t name_number(parser *parser, mr_string name)
     where *where = parser->where;
     for (uint16_t i = 0; i < where->name_count; i++)
         if (mr_string_equal(where->names[i], name)) return i;
+    assert(where->name_count <= WHERE_NODES_MAX);
     where->names[where->name_count] = name;
     return where->name_count++;
 }
