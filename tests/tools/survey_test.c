@@ -85,7 +85,8 @@ TEST(survey_tells_what_is_odd_and_what_is_broken)
     CHECK_CONTAINS(result->output, "\n4 of 27 pictures cannot be used; --on-error skip leaves them out:\n");
     CHECK_CONTAINS(result->output, "1 file is empty (odd/empty.jpg)");
     CHECK_CONTAINS(result->output, "1 file is no picture (odd/text.jpg)");
-    CHECK_CONTAINS(result->output, "1 image is WebP, GIF, BMP or TIFF; --encode jpeg or png converts it (odd/moving.jpg)");
+    CHECK_CONTAINS(result->output,
+                   "1 image is WebP, GIF, BMP or TIFF; --encode jpeg or png converts it (odd/moving.jpg)");
     CHECK_CONTAINS(result->output, "1 picture is damaged or cut short (odd/cut\\n.jpg)");
     CHECK_CONTAINS(result->output, "  odd/moving.jpg: is GIF; --encode jpeg or --encode png converts it\n");
     CHECK_CONTAINS(result->output, "GIF  ");
