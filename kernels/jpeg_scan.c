@@ -14,9 +14,51 @@
 #include "kernels/jpeg_codes.h"
 
 #include <assert.h>
+#include <stddef.h>
 #include <stdlib.h>
 
+/* The decoder is entered through two structures that libjpeg-turbo keeps to itself. Its headers of these versions have them
+ * in this form; with other headers, libjpeg's own decoder does the work. */
+#if __has_include(<jpegint.h>) && JPEG_LIB_VERSION == 62 && LIBJPEG_TURBO_VERSION_NUMBER >= 2001000 && \
+    LIBJPEG_TURBO_VERSION_NUMBER < 2002000
 #include <jpegint.h>
+static constexpr bool HAS_INTERNALS = true;
+static_assert(offsetof(struct jpeg_entropy_decoder, decode_mcu) == sizeof(void (*)(void)));
+static_assert(offsetof(struct jpeg_decomp_master, first_iMCU_col) == 2 * sizeof(void (*)(void)) + sizeof(JDIMENSION));
+static_assert(offsetof(struct jpeg_decomp_master, last_iMCU_col) ==
+              offsetof(struct jpeg_decomp_master, first_iMCU_col) + sizeof(JDIMENSION));
+
+static JDIMENSION first_column(const struct jpeg_decompress_struct *decompress)
+{
+    return decompress->master->first_iMCU_col;
+}
+
+static JDIMENSION last_column(const struct jpeg_decompress_struct *decompress)
+{
+    return decompress->master->last_iMCU_col;
+}
+
+static void replace_decoder(struct jpeg_decompress_struct *decompress, boolean (*decode)(j_decompress_ptr, JBLOCKROW *))
+{
+    decompress->entropy->decode_mcu = decode;
+}
+#else
+static constexpr bool HAS_INTERNALS = false;
+
+static JDIMENSION first_column(const struct jpeg_decompress_struct *decompress)
+{
+    return 0;
+}
+
+static JDIMENSION last_column(const struct jpeg_decompress_struct *decompress)
+{
+    return 0;
+}
+
+static void replace_decoder(struct jpeg_decompress_struct *decompress, boolean (*decode)(j_decompress_ptr, JBLOCKROW *))
+{
+}
+#endif
 
 /* Ten blocks of 64 codes of 31 bits. */
 constexpr size_t mcu_max_bytes = D_MAX_BLOCKS_IN_MCU * DCTSIZE2 * 4;
@@ -286,9 +328,9 @@ static boolean decode_for_libjpeg(j_decompress_ptr decompress, JBLOCKROW *blocks
 
 /* ---- Starting ---- */
 
-static bool fits(const struct jpeg_decompress_struct *decompress)
+static bool fits(struct jpeg_decompress_struct *decompress)
 {
-    return !decompress->progressive_mode && !decompress->arith_code && !decompress->inputctl->has_multiple_scans &&
+    return !decompress->progressive_mode && !decompress->arith_code && !jpeg_has_multiple_scans(decompress) &&
            decompress->comps_in_scan == decompress->num_components && decompress->Ss == 0 &&
            decompress->Se == DCTSIZE2 - 1 && decompress->Ah == 0 && decompress->Al == 0 &&
            decompress->unread_marker == 0 && decompress->data_precision == 8;
@@ -320,7 +362,7 @@ size_t mr_jpeg_scan_bytes(void)
 void mr_jpeg_scan_start(mr_jpeg_reader *reader)
 {
     struct jpeg_decompress_struct *decompress = &reader->decompress;
-    if (!fits(decompress)) return;
+    if (!HAS_INTERNALS || !fits(decompress)) return;
     if (reader->scan == nullptr) reader->scan = calloc(1, sizeof(*reader->scan));
     mr_jpeg_scan *scan = reader->scan;
     if (scan == nullptr) return;
@@ -330,15 +372,15 @@ void mr_jpeg_scan_start(mr_jpeg_reader *reader)
     scan->source_end = scan->source + decompress->src->bytes_in_buffer;
     scan->asked = scan->asked_column = 0;
     scan->columns = decompress->MCUs_per_row;
-    scan->column_first = is_cropped ? decompress->master->first_iMCU_col : 0;
-    scan->column_last = is_cropped ? decompress->master->last_iMCU_col : scan->columns - 1;
+    scan->column_first = is_cropped ? first_column(decompress) : 0;
+    scan->column_last = is_cropped ? last_column(decompress) : scan->columns - 1;
     scan->mcu_count = decompress->MCUs_per_row * decompress->MCU_rows_in_scan;
     scan->interval = decompress->restart_interval;
     scan->segment_count = scan->interval == 0 ? 1 : (scan->mcu_count + scan->interval - 1) / scan->interval;
     plan_blocks(scan, decompress, is_cropped || reader->window.y > 0);
     begin_segment(scan, 0);
     begin_data(scan);
-    decompress->entropy->decode_mcu = decode_for_libjpeg;
+    replace_decoder(decompress, decode_for_libjpeg);
 }
 
 void mr_jpeg_scan_free(mr_jpeg_scan *scan)

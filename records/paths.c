@@ -80,8 +80,10 @@ static mr_status match_glob(const char *pattern, char ***paths, int32_t *count, 
                        pattern);
     }
     if (result == GLOB_NOSPACE || found.gl_pathc > INT32_MAX) {
-        globfree(&found);
-        return mr_fail_memory(error, found.gl_pathc * sizeof(char *));
+        size_t size_bytes = found.gl_pathc * sizeof(char *);
+        /* Without memory, some C libraries have freed what was found and say so with a null pointer. */
+        if (found.gl_pathv != nullptr) globfree(&found);
+        return mr_fail_memory(error, size_bytes);
     }
     char **kept = calloc(found.gl_pathc + 1, sizeof(char *));
     int32_t kept_count = 0;
