@@ -62,7 +62,9 @@ static void check_interrupted(int number)
         CHECK_EQ(program_run("rm -rf %s/out", test_folder())->exit_code, 0);
         status = run_and_signal(number, 6);
     } while (WIFEXITED(status) && ++tries < 10);
-    CHECK(WIFSIGNALED(status));
+    if (!WIFSIGNALED(status))
+        test_fail(__FILE__, __LINE__, "ended with exit code %d %d times: %s", WEXITSTATUS(status), tries,
+                  program_run("cat %s/errors", test_folder())->output);
     CHECK_EQ(WTERMSIG(status), number);
     const program_result *result = program_run("cat %s/errors", test_folder());
     CHECK_CONTAINS(result->output, "tfrecord-make: interrupted at ");
@@ -91,11 +93,12 @@ TEST(make_terminated_says_where_and_continues)
 
 TEST(make_interrupted_before_writing_says_so)
 {
-    /* The list is a FIFO that nobody writes: the program waits for it. */
+    /* The list is a FIFO that nobody writes: the program waits for it. The signal is sent once it is caught. */
     CHECK_EQ(mkfifo(test_path("list.csv"), 0600), 0);
     const program_result *result =
-        program_run("cd %s; tfrecord-make --out out list.csv & p=$!; exec 3>list.csv; kill -TERM $p; wait $p; echo $?; "
-                    "ls",
+        program_run("cd %s; tfrecord-make --out out list.csv & p=$!; "
+                    "until grep -q 'SigCgt:.*[4567c-f]...$' /proc/$p/status; do sleep 0.01; done; "
+                    "kill -TERM $p; exec 3<>list.csv; wait $p; echo $?; ls",
                     test_folder());
     CHECK_CONTAINS(result->output, "tfrecord-make: interrupted while reading the input; nothing was written\n");
     CHECK_CONTAINS(result->output, "143\n");
