@@ -51,7 +51,7 @@ static void check(const mr_pool *pool)
     (void)pool;
     assert(pool->first == nullptr || pool->first->previous == nullptr);
     assert(pool->first == nullptr || pool->first->next == nullptr || pool->first->next->previous == pool->first);
-    assert(pool->sleepers >= 0 && pool->sleepers <= pool->worker_count);
+    assert(pool->sleepers >= 0);
     assert(pool->waiters >= 0);
 }
 
