@@ -87,13 +87,13 @@ typedef struct mr_task {
     int32_t ask_begin, ask_end; /* rows to be asked for first */
 } mr_task;
 
-/* What holds whenever the lock is: slots in flight fit into the ring, rows are taken in order, and whoever is counted is one
+/* What holds whenever the lock is; row is the caller's alone. Slots in flight fit into the ring, rows are taken in order, and whoever is counted is one
  * of the workers. */
 static inline bool mr_engine_is_consistent(const mr_engine *engine)
 {
     return engine->head <= engine->fill && engine->fill <= engine->tail &&
            engine->tail - engine->head <= (uint64_t)engine->ring_size &&
-           engine->ready_count <= engine->tail - engine->head && engine->row >= 0 && engine->window_max >= 1 &&
+           engine->ready_count <= engine->tail - engine->head && engine->window_max >= 1 &&
            engine->window_max <= engine->ring_size && engine->window_quick <= engine->ring_size && engine->limit >= 0 &&
            engine->limit < engine->worker_count && engine->thread_count >= 0 &&
            engine->thread_count < engine->worker_count && engine->active >= 0 &&

@@ -73,12 +73,12 @@ struct mr_slot {
     mr_tensor results[MR_COMPONENTS_MAX]; /* the batch */
 };
 
-/* What holds of a slot whenever the engine's mutex is held. */
+/* What holds of a slot whenever the engine's mutex is held; the results belong to the thread that assembles them. */
 static inline bool mr_slot_is_consistent(const mr_slot *slot)
 {
     return slot->rows >= 0 && slot->rows <= slot->plan->rows && slot->done >= 0 && slot->done <= slot->taken &&
-           slot->taken <= slot->rows && slot->asked >= -1 && slot->asked <= slot->rows && slot->result_count >= 0 &&
-           slot->result_count <= MR_COMPONENTS_MAX && (!slot->is_complete || slot->done == slot->rows);
+           slot->taken <= slot->rows && slot->asked >= -1 && slot->asked <= slot->rows &&
+           (!slot->is_complete || slot->done == slot->rows);
 }
 
 mr_status mr_slot_new(const mr_slot_plan *plan, mr_slot **slot, mr_error *error);
