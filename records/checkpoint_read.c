@@ -7,6 +7,7 @@
 #include "records/table.h"
 #include <millrace/record.h>
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -67,6 +68,7 @@ static mr_status read_header(mr_checkpoint_reader *reader, mr_error *error)
     if (header->num_shards < 1 || header->num_shards > SHARDS_MAX)
         return mr_fail(error, MR_DATA_LOSS, "%s: the header says %d data files", reader->path, header->num_shards);
     reader->shard_count = header->num_shards;
+    assert(!reader->shards && reader->shard_count >= 1);
     reader->shards = calloc((size_t)header->num_shards, sizeof *reader->shards);
     return reader->shards != nullptr ? MR_OK : mr_fail_memory(error, (size_t)header->num_shards * sizeof(shard));
 }
@@ -98,6 +100,8 @@ static mr_status read_items(mr_checkpoint_reader *reader, mr_error *error)
         if (memchr(key.data, '\0', key.size_bytes) != nullptr)
             return damaged(reader, key.data, "the name has a zero byte in it", error);
         item *made = &reader->items[reader->count];
+        assert((size_t)reader->count < table->count);
+        assert(reader->count == 0 || strcmp(reader->items[reader->count - 1].key, key.data) < 0);
         made->key = key.data;
         mr_status status =
             mr_proto_unpack_as(bundle_entry_proto, table->entries[i].value, &reader->arena, &made->at, error);
@@ -207,6 +211,7 @@ static mr_status open_shard(mr_checkpoint_reader *reader, const char *key, const
         struct stat stat;
         file->size_bytes = fstat(file->descriptor, &stat) == 0 && stat.st_size > 0 ? (uint64_t)stat.st_size : 0;
     }
+    assert(file->is_open && file->path != nullptr);
     if (entry->offset < 0 || entry->size < 0 || (uint64_t)entry->offset > file->size_bytes ||
         (uint64_t)entry->size > file->size_bytes - (uint64_t)entry->offset)
         return mr_fail(error, MR_DATA_LOSS,
@@ -219,6 +224,7 @@ static mr_status open_shard(mr_checkpoint_reader *reader, const char *key, const
 static mr_status read_bytes(const shard *file, const char *key, const Mr__BundleEntryProto *entry, char *target,
                             uint32_t *crc, mr_error *error)
 {
+    assert(file->is_open && entry->offset >= 0 && entry->size >= 0);
     size_t size_bytes = (size_t)entry->size;
     *crc = 0;
     for (size_t offset = 0; offset < size_bytes; offset += PIECE_BYTES) {
@@ -282,6 +288,7 @@ static mr_status split_strings(const mr_checkpoint_reader *reader, const char *k
                                     : mr_crc32c(*crc, &length, sizeof length);
         strings[i].size_bytes = (size_t)length;
     }
+    assert(offset <= size_bytes);
     uint32_t stored, computed = mr_crc32c_mask(*crc);
     if (size_bytes - offset < sizeof stored) return damaged(reader, key, "its strings' lengths are cut short", error);
     memcpy(&stored, bytes + offset, sizeof stored);
@@ -304,6 +311,7 @@ static mr_status read_strings(mr_checkpoint_reader *reader, const char *key, con
     shard *file;
     uint32_t crc;
     int64_t count = mr_shape_count(shape);
+    assert(count >= 0);
     MR_TRY(open_shard(reader, key, entry, &file, error));
     if (count > entry->size) return damaged(reader, key, "it has more strings than bytes", error);
     size_t head_bytes = (size_t)count * sizeof(mr_string);
@@ -367,6 +375,7 @@ static mr_status check_slices(mr_checkpoint_reader *reader, const item *whole, m
         int64_t own = mr_shape_count(shapes[i]);
         if (own > count - covered) return damaged(reader, whole->key, "its slices overlap", error);
         covered += own;
+        assert(own >= 0 && covered <= count);
         for (size_t j = 0; j < i; j++)
             if (own > 0 && mr_shape_count(shapes[j]) > 0 && overlap(&slices[i], &slices[j]))
                 return damaged(reader, whole->key, "its slices overlap", error);
@@ -401,6 +410,7 @@ static mr_status read_parts(mr_checkpoint_reader *reader, const item *whole, mr_
     if (slices == nullptr || shapes == nullptr) return mr_fail_memory(error, count * sizeof *slices);
     MR_TRY(check_slices(reader, whole, slices, shapes, error));
     for (size_t i = 0; i < count; i++) MR_TRY(read_part(reader, whole, &slices[i], shapes[i], arena, &parts[i], error));
+    assert(mr_dtype_size(whole->dtype) > 0);
     mr_tensor full;
     MR_TRY(mr_tensor_init(&full, whole->dtype, whole->shape, error));
     for (size_t i = 0; i < count; i++)
@@ -466,6 +476,7 @@ mr_status mr_checkpoint_read_slice(mr_checkpoint_reader *reader, const char *key
         return mr_fail_in(error, MR_INVALID_ARGUMENT, "%s: key %.200s", reader->path, key);
     mr_tensor whole, part;
     MR_TRY(mr_checkpoint_read(reader, key, &whole, error));
+    assert(whole.dtype == found->dtype && mr_shape_equal(whole.shape, found->shape));
     mr_status status = mr_tensor_init(&part, found->dtype, shape, error);
     if (status == MR_OK) {
         mr_checkpoint_slice_copy(slice, found->shape, mr_dtype_size(found->dtype), whole.data, part.data, false);

@@ -5,6 +5,7 @@
  * leading bits. */
 #include "records/checkpoint_part.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -62,6 +63,7 @@ mr_status mr_checkpoint_slice_parse(mr_string text, bool *is_slice, mr_shape *fu
     if (last_space == nullptr) last_space = at;
     for (; good && at < last_space; at++, rank++)
         good = rank < MR_RANK_MAX && take_number(&at, last_space, &full->dims[rank]) && *at == ' ';
+    assert(!good || rank <= MR_RANK_MAX);
     full->rank = slice->rank = good ? rank : 0;
     for (int32_t i = 0; good && i < rank; i++) {
         good = (i == 0 || (at < end && *at++ == ':')) && take_extent(&at, end, &slice->starts[i], &slice->lengths[i]);
@@ -105,6 +107,7 @@ void mr_checkpoint_slice_copy(const mr_checkpoint_slice *slice, mr_shape full, s
     for (;;) {
         int64_t offset = 0;
         for (int32_t i = 0; i <= last; i++) offset = offset * full.dims[i] + slice->starts[i] + index[i];
+        assert(offset >= 0);
         char *row = whole + (size_t)offset * element_bytes;
         memcpy(into_whole ? row : part, into_whole ? part : row, row_bytes);
         part += row_bytes;
@@ -120,6 +123,7 @@ static size_t put_number(uint8_t *target, uint64_t number)
 {
     uint8_t count = 0;
     for (uint64_t rest = number; rest > 0; rest >>= 8) count++;
+    assert(count <= sizeof number);
     target[0] = count;
     for (uint8_t i = 0; i < count; i++) target[1 + i] = (uint8_t)(number >> (8 * (count - 1 - i)));
     return 1 + (size_t)count;
@@ -132,6 +136,7 @@ static size_t put_signed(uint8_t *target, int64_t number)
     size_t count = (size_t)bits / 7 + 1;
     uint8_t sign = number < 0 ? 0xff : 0, digits[10] = {sign, sign};
     for (int i = 0; i < 8; i++) digits[2 + i] = (uint8_t)((uint64_t)number >> (8 * (7 - i)));
+    assert(count >= 1 && count <= sizeof digits);
     memcpy(target, digits + 10 - count, count);
     /* count ones before a zero, in the leading bits; flipped where the number is negative. */
     uint32_t header = 0xffffu << (16 - count) & 0xffff;
@@ -158,6 +163,7 @@ mr_status mr_checkpoint_slice_key(const char *name, const mr_checkpoint_slice *s
         size_bytes += put_signed(bytes + size_bytes, slice->starts[i]);
         size_bytes += put_signed(bytes + size_bytes, slice->lengths[i]);
     }
+    assert(size_bytes <= capacity);
     *key = (mr_string){(const char *)bytes, size_bytes};
     return MR_OK;
 }

@@ -3,6 +3,7 @@
 #include "records/checkpoint_part.h"
 #include "records/file.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -68,6 +69,7 @@ static const char *path_of(const char *line, const char *field, const char *fold
         if (byte == '\0') return nullptr;
         text[size_bytes++] = byte;
     }
+    assert(text + size_bytes <= text + (at - line));
     if (*at != quote || size_bytes == 0) return nullptr;
     const char *path = text[0] == '/' ? text : mr_arena_printf(arena, "%s/%s", folder, text);
     *bad = path == nullptr;
@@ -92,6 +94,7 @@ static mr_status read_lines(char *text, const char *folder, mr_checkpoint_state 
             path = path_of(line, "all_model_checkpoint_paths", folder, &state->arena, &bad);
         else
             path = nullptr;
+        assert(state->count < lines && number <= lines);
         if (path != nullptr) state->paths[state->count++] = path;
         if (bad)
             return mr_fail(error, MR_DATA_LOSS, "%s/checkpoint: line %d is not a path in quotes: %.100s", folder,
@@ -185,6 +188,7 @@ mr_status mr_checkpoint_state_write(const char *folder, const char *const *paths
     }
     if (count > 0) end = put_path(end, "model_checkpoint_path", relative(folder, paths[count - 1]));
     for (int32_t i = 0; i < count; i++) end = put_path(end, "all_model_checkpoint_paths", relative(folder, paths[i]));
+    assert((size_t)(end - text) <= room_bytes);
     mr_status status = mr_file_write_whole(path, text, (size_t)(end - text), error);
     free(text);
     free(path);

@@ -10,6 +10,7 @@
 #include "records/table.h"
 #include <millrace/record.h>
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -88,6 +89,7 @@ void mr_checkpoint_writer_abandon(mr_checkpoint_writer *writer)
 
 static mr_status flush(mr_checkpoint_writer *writer, mr_error *error)
 {
+    assert(writer->buffered <= BUFFER_BYTES);
     size_t size_bytes = writer->buffered;
     writer->buffered = 0;
     return size_bytes == 0 ? MR_OK : mr_file_output_write(&writer->data, writer->buffer, size_bytes, error);
@@ -95,9 +97,11 @@ static mr_status flush(mr_checkpoint_writer *writer, mr_error *error)
 
 static mr_status put(mr_checkpoint_writer *writer, const void *bytes, size_t size_bytes, mr_error *error)
 {
+    assert(writer->buffered <= BUFFER_BYTES && writer->buffered <= writer->offset);
     if (size_bytes > BUFFER_BYTES - writer->buffered) MR_TRY(flush(writer, error));
     writer->offset += size_bytes;
     if (size_bytes >= BUFFER_BYTES) return mr_file_output_write(&writer->data, bytes, size_bytes, error);
+    assert(size_bytes <= BUFFER_BYTES - writer->buffered);
     if (size_bytes > 0) memcpy(writer->buffer + writer->buffered, bytes, size_bytes);
     writer->buffered += size_bytes;
     return MR_OK;
@@ -114,6 +118,7 @@ static mr_status put_strings(mr_checkpoint_writer *writer, const mr_string *stri
         size_t digit_count = 0;
         for (; length >= 0x80; length >>= 7) digits[digit_count++] = (uint8_t)(length | 0x80);
         digits[digit_count++] = (uint8_t)length;
+        assert(digit_count <= sizeof digits);
         MR_TRY(put(writer, digits, digit_count, error));
         length = strings[i].size_bytes;
         uint32_t short_length = (uint32_t)length;
@@ -147,12 +152,14 @@ static size_t find(const mr_checkpoint_writer *writer, mr_string key, bool *foun
         else
             high = middle;
     }
+    assert(low <= writer->count);
     *found = low < writer->count && mr_table_compare(writer->entries[low]->key, key) == 0;
     return low;
 }
 
 static mr_status insert(mr_checkpoint_writer *writer, size_t place, mr_string key, entry **made, mr_error *error)
 {
+    assert(place <= writer->count && writer->count <= writer->capacity);
     if (writer->count == writer->capacity) {
         size_t capacity = writer->capacity == 0 ? 64 : 2 * writer->capacity;
         entry **larger = realloc(writer->entries, capacity * sizeof *larger);
@@ -166,6 +173,7 @@ static mr_status insert(mr_checkpoint_writer *writer, size_t place, mr_string ke
     item->key = (mr_string){copy, key.size_bytes};
     memmove(writer->entries + place + 1, writer->entries + place, (writer->count - place) * sizeof *writer->entries);
     writer->entries[place] = item;
+    assert(place == 0 || mr_table_compare(writer->entries[place - 1]->key, item->key) < 0);
     writer->count++;
     *made = item;
     return MR_OK;
@@ -206,6 +214,7 @@ static mr_status write_entry(mr_checkpoint_writer *writer, mr_string key, const 
     entry *item;
     MR_TRY(insert(writer, place, key, &item, error));
     writer->failed = false;
+    assert(writer->offset >= offset);
     item->dtype = value->dtype;
     item->shape = value->shape;
     item->offset = offset;
@@ -243,6 +252,7 @@ static mr_status whole_entry(mr_checkpoint_writer *writer, const char *key, mr_s
 
 static mr_status append_slice(entry *whole, const mr_checkpoint_slice *slice, mr_error *error)
 {
+    assert(whole->slice_count >= 0 && whole->slice_count <= whole->slice_capacity);
     if (whole->slice_count == whole->slice_capacity) {
         int32_t capacity = whole->slice_capacity == 0 ? 8 : 2 * whole->slice_capacity;
         mr_checkpoint_slice *larger = realloc(whole->slices, (size_t)capacity * sizeof *larger);
@@ -320,6 +330,7 @@ static mr_status pack_slice(const mr_checkpoint_slice *slice, mr_arena *arena, M
 
 static mr_status pack_entry(const entry *item, mr_arena *arena, mr_string *bytes, mr_error *error)
 {
+    assert(item->slice_count == 0 || item->size_bytes == 0);
     Mr__BundleEntryProto message = MR__BUNDLE_ENTRY_PROTO__INIT;
     Mr__TensorShapeProto shape;
     MR_TRY(pack_shape(item->shape, arena, &shape, error));
@@ -359,6 +370,7 @@ static mr_status close_files(mr_checkpoint_writer *writer, mr_error *error)
 {
     if (writer->failed) return mr_fail(error, MR_FAILED_PRECONDITION, "%s: an earlier write failed", writer->data.path);
     MR_TRY(flush(writer, error));
+    assert(writer->buffered == 0 && writer->data.size_bytes == writer->offset);
     MR_TRY(mr_file_output_commit(&writer->data, error));
     mr_table_builder builder = {0};
     mr_arena arena = {0};

@@ -14,6 +14,7 @@ mr_status mr_example_target_open(mr_example_target *target, mr_dtype dtype, mr_s
                                  mr_error *error)
 {
     *target = (mr_example_target){.tensor = tensor, .shape = shape, .element_bytes = mr_dtype_size(dtype)};
+    assert(target->element_bytes > 0);
     if (dtype != MR_STRING) {
         MR_TRY(mr_tensor_init(tensor, dtype, shape, error));
         target->values = tensor->data;
@@ -54,6 +55,7 @@ mr_status mr_example_values(const mr_example_batch *batch, int32_t slot, const m
         if (row->count > 0) mr_example_row_values(kind, row, mr_example_target_at(&target, place));
         place += row->count;
     }
+    assert(place == rows->total);
     return mr_example_target_close(&target, error);
 }
 
@@ -62,6 +64,7 @@ mr_status mr_example_values(const mr_example_batch *batch, int32_t slot, const m
 /* shape with the batch before it. */
 static mr_shape batched(const mr_example_batch *batch, mr_shape shape)
 {
+    assert(shape.rank < MR_RANK_MAX);
     if (batch->single) return shape;
     mr_shape result = {.rank = shape.rank + 1, .dims = {batch->record_count}};
     for (int32_t i = 0; i < shape.rank; i++) result.dims[i + 1] = shape.dims[i];
@@ -154,6 +157,7 @@ static mr_status fixed_sequence(const mr_example_batch *batch, const mr_example_
     for (int64_t i = 0; i < rows->count; i++) {
         char *values = mr_example_target_at(&target, i * rows->longest);
         size_t used = rows->items[i].count, row = (size_t)rows->longest, size = target.element_bytes;
+        assert(used <= row && output->stride > 0);
         if (used > 0) mr_example_row_values(kind, &rows->items[i], values);
         if (!output->fallback.buffer) {
             if (row > used) memset(values + used * size, 0, (row - used) * size);
@@ -177,6 +181,7 @@ static mr_status variable(const mr_example_batch *batch, const mr_example_output
             *index++ = j;
         }
     }
+    assert(index == mr_tensor_int64s(&tensors[0]) + rows->total * rank);
     MR_TRY(mr_example_values(batch, output->slot, rows, MR_SHAPE(rows->total), &tensors[1], error));
     int64_t dense[2] = {batch->record_count, rows->longest};
     return mr_tensor_init_copy(&tensors[2], MR_INT64, MR_SHAPE(rank), batch->single ? &dense[1] : dense, error);

@@ -34,6 +34,7 @@ size_t mr_encoded_field_size(size_t size)
 
 unsigned char *mr_encoded_reserve(mr_encoded_bytes *target, size_t size)
 {
+    assert(target->size <= target->capacity);
     if (size > SIZE_MAX / 4 - target->size) return nullptr;
     if (target->size + size > target->capacity) {
         size_t grown = target->capacity * 2 > target->size + size ? target->capacity * 2 : target->size + size;
@@ -121,6 +122,7 @@ void mr_encoded_add_bytes(struct mr_example_state **state, const char *name, con
         if (values[i].size_bytes > 0) memcpy(next, values[i].data, values[i].size_bytes);
         next += values[i].size_bytes;
     }
+    assert(!next || next == (*state)->parts.data + (*state)->parts.size);
 }
 
 void mr_encoded_add_int64s(struct mr_example_state **state, const char *name, const int64_t *values, size_t count)
@@ -131,6 +133,7 @@ void mr_encoded_add_int64s(struct mr_example_state **state, const char *name, co
     if (!next || count == 0) return;
     next = mr_encoded_put_head(next, 1, packed);
     for (size_t i = 0; i < count; i++) next = put_varint(next, (uint64_t)values[i]);
+    assert(next == (*state)->parts.data + (*state)->parts.size);
 }
 
 void mr_encoded_add_floats(struct mr_example_state **state, const char *name, const float *values, size_t count)
@@ -144,6 +147,7 @@ void mr_encoded_add_floats(struct mr_example_state **state, const char *name, co
         memcpy(&bits, &values[i], 4);
         for (int j = 0; j < 4; j++) *next++ = (unsigned char)(bits >> 8 * j);
     }
+    assert(next == (*state)->parts.data + (*state)->parts.size);
 }
 
 /* ---- Putting it together ---- */
@@ -192,6 +196,7 @@ unsigned char *mr_encoded_put_features(const struct mr_example_state *state, uns
     const unsigned char *parts = state->parts.data;
     for (size_t i = 0; i < state->count; i++) {
         const mr_encoded *at = &state->entries[i];
+        assert(at->name_offset + at->name_size <= state->parts.size);
         next = mr_encoded_put_head(next, 1, entry_size(at));
         next = mr_encoded_put_head(next, 1, at->name_size);
         memcpy(next, parts + at->name_offset, at->name_size);

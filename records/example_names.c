@@ -2,11 +2,13 @@
  * a name that is asked for costs one comparison, one that is not mostly none. */
 #include "records/example_names.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 /* Fills the table under a seed; returns how many names are not at their own place. Equal names stay in their order. */
 static int32_t fill(mr_example_names *table, uint64_t seed)
 {
+    assert(table->count >= 0 && (uint32_t)table->count <= table->mask);
     int32_t displaced = 0;
     table->seed = seed;
     for (uint32_t i = 0; i <= table->mask; i++) table->table[i] = -1;
@@ -29,6 +31,7 @@ bool mr_example_names_init(mr_example_names *table, const mr_string *names, int3
     *table = (mr_example_names){
         .names = names, .count = count, .mask = size - 1, .table = malloc(size * sizeof *table->table)};
     if (table->table == nullptr) return false;
+    assert((size & (size - 1)) == 0 && size >= 4 * (uint32_t)count);
     uint64_t best_seed = 0;
     int32_t best = INT32_MAX;
     for (uint64_t seed = 0; seed < 32 && best > 0; seed++) {

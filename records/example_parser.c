@@ -23,6 +23,7 @@ const unsigned char *mr_example_locate(const mr_example_parser *parser, mr_wire 
         if (!mr_wire_entry_read(&features, &entry)) return features.next;
         int32_t slot = mr_example_guess(&parser->table, guesses, at, entry.name.next, mr_wire_left(&entry.name));
         if (slot < 0) continue;
+        assert(slot < parser->slot_count && stride > 0);
         mr_feature_kind kind = MR_FEATURE_BYTES;
         if (parser->scope != MR_SCOPE_LISTS) {
             if (!mr_wire_kind(&entry.feature, &kind)) {
@@ -73,6 +74,7 @@ mr_status mr_example_find(const mr_example_parser *parser, mr_string record, mr_
     mr_status status = at ? mr_example_fail_damaged(&batch, 0, at, error) : MR_OK;
     for (int32_t i = 0; i < parser->output_count && status == MR_OK; i++) {
         int32_t slot = parser->outputs[i].slot;
+        assert(slot >= 0 && slot < parser->slot_count);
         views[i] = (mr_feature_view){.name = parser->names[slot], .kind = located[slot].kind};
         if (located[slot].kind == MR_FEATURE_NONE) continue;
         mr_wire list = {located[slot].next, located[slot].next + located[slot].size_bytes};
@@ -116,6 +118,7 @@ mr_status mr_example_columns(const mr_example_batch *batch, mr_tensor *tensors, 
     const mr_example_parser *parser = batch->parser;
     for (int32_t i = 0; i < parser->output_count; i++) {
         const mr_example_output *output = &parser->outputs[i];
+        assert(output->first >= 0 && output->first < parser->tensor_count);
         if (output->form == MR_RAGGED)
             MR_TRY(mr_example_ragged(batch, output, tensors + output->first, error));
         else if (output->form == MR_SPARSE)

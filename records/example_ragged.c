@@ -98,6 +98,7 @@ static void put_parts(mr_partition_kind kind, const int64_t *keys, int64_t count
         default:
             while (place < count && keys[place] <= i) place++;
         }
+        assert(place >= 0 && place <= items);
         ends[i] = base + place;
     }
 }
@@ -107,6 +108,7 @@ static void put_parts(mr_partition_kind kind, const int64_t *keys, int64_t count
 static mr_status divide(const ragged *ragged, int32_t level, mr_error *error)
 {
     int64_t length = ragged->output->lengths[level];
+    assert(length > 0);
     for (int64_t i = 0; i < ragged->rows->count; i++)
         if (ragged->items[i] % length != 0) return fail_fit(ragged, i, level, error);
     for (int64_t i = 0; i < ragged->rows->count; i++) ragged->items[i] /= length;
@@ -140,6 +142,7 @@ static mr_status key_rows(const ragged *ragged, int32_t level, const mr_example_
                            mr_example_where(ragged->batch, nullptr, i, where), mr_example_shown(output->name),
                            output->name.data, steps, mr_example_shown(key), key.data, others);
     }
+    assert((*keys)->count == ragged->rows->count);
     return MR_OK;
 }
 
@@ -164,11 +167,13 @@ static mr_status part(const ragged *ragged, int32_t level, mr_tensor *tensor, mr
         int64_t count = keys->items[i].count, items = ragged->items[i];
         if (count > 0) mr_example_row_values(MR_FEATURE_INT64, &keys->items[i], ragged->keys);
         int64_t parts = part_count(kind, ragged->keys, count, items, single);
+        assert(parts >= 0);
         put_parts(kind, ragged->keys, count, parts, items, base, ends);
         ends += parts;
         base += items;
         ragged->items[i] = parts;
     }
+    assert(ends == mr_tensor_int64s(tensor) + total + 1);
     return MR_OK;
 }
 
@@ -234,6 +239,7 @@ static mr_status make(const ragged *ragged, mr_tensor *tensors, mr_error *error)
 mr_status mr_example_ragged(const mr_example_batch *batch, const mr_example_output *output, mr_tensor *tensors,
                             mr_error *error)
 {
+    assert(output->ragged_count >= 0 && output->ragged_count <= output->partition_count);
     ragged ragged = {.batch = batch, .output = output};
     int64_t longest = 0;
     ragged.rows = mr_example_rows_of(batch, output->slot);

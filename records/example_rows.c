@@ -36,6 +36,7 @@ const char *mr_example_where(const mr_example_batch *batch, const mr_example_row
     text[0] = '\0';
     if (!batch->single) {
         int used = snprintf(next, left, "record %" PRId64 ": ", record);
+        assert(used > 0 && (size_t)used < left);
         next += used;
         left -= (size_t)used;
     }
@@ -48,6 +49,8 @@ mr_status mr_example_fail_damaged(const mr_example_batch *batch, int64_t record,
 {
     char where[MR_EXAMPLE_WHERE_SIZE];
     mr_string bytes = batch->records[record];
+    assert(at >= (const unsigned char *)bytes.data &&
+           (size_t)(at - (const unsigned char *)bytes.data) <= bytes.size_bytes);
     return mr_fail(error, MR_DATA_LOSS, "%sthe %s is damaged at byte %zu of %zu",
                    mr_example_where(batch, nullptr, record, where),
                    batch->parser->scope == MR_SCOPE_EXAMPLE ? "Example" : "SequenceExample",
@@ -100,6 +103,7 @@ mr_status mr_example_fail_count(const mr_example_batch *batch, const mr_example_
 static mr_status add_record(const mr_example_batch *batch, int64_t record, int32_t slot, mr_error *error)
 {
     mr_example_rows *rows = &batch->rows[slot];
+    assert(rows->count == record && rows->count < rows->capacity);
     mr_feature_kind kind = batch->parser->slots[slot].kind;
     const mr_located *located = mr_example_located(batch, record, slot);
     mr_example_row *row = &rows->items[rows->count++];
@@ -121,6 +125,7 @@ static mr_status add_record(const mr_example_batch *batch, int64_t record, int32
 /* Room for more rows. */
 static mr_status grow(mr_example_rows *rows, mr_error *error)
 {
+    assert(rows->capacity > 0 && rows->count <= rows->capacity);
     int64_t grown = rows->capacity * 2;
     mr_example_row *items = realloc(rows->items, (size_t)grown * sizeof *items);
     if (!items) return mr_fail_memory(error, (size_t)grown * sizeof *items);
@@ -166,11 +171,13 @@ static mr_status add_steps(const mr_example_batch *batch, int64_t record, int32_
         steps = (mr_wire){located->next, located->next + located->size_bytes};
     /* While this record is read its end is open: errors find it by what is there so far. */
     int64_t begin = rows->count, count = begin, total = 0, longest = rows->longest;
+    assert(record < batch->record_count && begin <= rows->capacity);
     rows->splits[record] = begin;
     rows->splits[record + 1] = INT64_MAX;
     for (; steps.next < steps.end; count++) {
         rows->count = count;
         if (count == rows->capacity) MR_TRY(grow(rows, error));
+        assert(count < rows->capacity);
         mr_wire step = steps;
         if (!read_step(&steps, kind, &rows->items[count])) return fail_step(batch, record, slot, step, error);
         int64_t values = rows->items[count].count;

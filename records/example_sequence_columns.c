@@ -3,6 +3,7 @@
 
 #include "base/arena.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -13,6 +14,7 @@ static mr_shape list_shape(const mr_example_batch *batch, int64_t first, mr_shap
     if (!batch->single) result.dims[result.rank++] = batch->record_count;
     result.dims[result.rank++] = first;
     for (int32_t i = 0; i < shape.rank; i++) result.dims[result.rank++] = shape.dims[i];
+    assert(result.rank <= MR_RANK_MAX);
     return result;
 }
 
@@ -33,6 +35,7 @@ static mr_status fixed_sequence(const mr_example_batch *batch, const mr_example_
     mr_feature_kind kind = batch->parser->slots[output->slot].kind;
     for (int64_t i = 0; i < batch->record_count; i++) {
         int64_t steps = rows->splits[i + 1] - rows->splits[i];
+        assert(steps >= 0 && steps <= rows->most);
         char *values = mr_example_target_at(&target, i * rows->most * output->stride);
         size_t step_bytes = (size_t)output->stride * target.element_bytes;
         for (int64_t j = 0; j < steps; j++)
@@ -59,6 +62,7 @@ static mr_status variable(const mr_example_batch *batch, const mr_example_output
             }
         }
     }
+    assert(index == mr_tensor_int64s(&tensors[0]) + rows->total * rank);
     MR_TRY(mr_example_values(batch, output->slot, rows, MR_SHAPE(rows->total), &tensors[1], error));
     int64_t dense[3] = {batch->record_count, rows->most, rows->longest};
     return mr_tensor_init_copy(&tensors[2], MR_INT64, MR_SHAPE(rank), batch->single ? &dense[1] : dense, error);

@@ -36,6 +36,7 @@ static size_t list_end(const struct mr_example_state *lists, size_t first, size_
          end++)
         if (lists->entries[end].feature_size != MR_ENCODED_NO_STEP)
             *list_size += mr_encoded_field_size(lists->entries[end].feature_size);
+    assert(end > first && end <= lists->count);
     return end;
 }
 

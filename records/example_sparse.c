@@ -29,6 +29,7 @@ static mr_status gather(sparse *sparse, mr_error *error)
     sparse->values = mr_example_rows_of(sparse->batch, output->slot);
     for (int32_t d = 0; d < sparse->rank; d++) {
         sparse->places[d] = mr_example_rows_of(sparse->batch, output->others[d]);
+        assert(sparse->places[d]->count == sparse->values->count);
         for (int64_t i = 0; i < sparse->values->count; i++) {
             uint32_t values = sparse->values->items[i].count, places = sparse->places[d]->items[i].count;
             mr_string key = parser->names[output->others[d]];
@@ -49,6 +50,7 @@ static mr_status read_places(sparse *sparse, int64_t record, mr_error *error)
     const mr_example_output *output = sparse->output;
     char where[MR_EXAMPLE_WHERE_SIZE];
     int64_t count = sparse->values->items[record].count;
+    assert(count <= sparse->values->longest && count <= sparse->places[0]->items[record].count);
     for (int32_t d = 0; d < sparse->rank; d++) {
         mr_example_row_values(MR_FEATURE_INT64, &sparse->places[d]->items[record], sparse->column);
         for (int64_t i = 0; i < count; i++) {
@@ -102,6 +104,7 @@ static mr_status fill(sparse *sparse, int64_t *index, const mr_example_target *t
         const mr_example_row *row = &sparse->values->items[i];
         if (row->count == 0) continue;
         char *values = mr_example_target_at(target, place);
+        assert(place + row->count <= sparse->values->total);
         MR_TRY(read_places(sparse, i, error));
         mr_example_row_values(kind, row, values);
         if (sort(sparse, row->count)) {

@@ -221,6 +221,7 @@ static size_t need_count(const mr_feature *feature)
 
 static const char *need_name(const mr_feature *feature, size_t index)
 {
+    assert(index < need_count(feature));
     bool has_key = feature->value_key && (feature->form == MR_SPARSE || feature->form == MR_RAGGED);
     if (index == 0) return has_key ? feature->value_key : feature->name;
     if (feature->form == MR_SPARSE) return feature->index_keys[index - 1];
@@ -280,8 +281,10 @@ static mr_status make_slots(mr_example_parser *parser, needs *needs, mr_error *e
         mr_string name = needs->names[i];
         /* The table has the first of equal names before the second. */
         int32_t same = mr_example_name_find(&table, (const unsigned char *)name.data, name.size_bytes);
+        assert(same >= 0 && same <= i);
         const mr_example_slot *a = &needs->slots[i], *b = &needs->slots[same];
         needs->slot_of[i] = same == i ? parser->slot_count++ : needs->slot_of[same];
+        assert(needs->slot_of[i] >= 0 && needs->slot_of[i] < parser->slot_count);
         if (same == i || (a->use != MR_USE_DENSE && a->use == b->use && a->dtype == b->dtype)) continue;
         status = mr_fail(error, MR_INVALID_ARGUMENT,
                          "feature \"%s\" is asked for twice, in ways that exclude each other", name.data);
@@ -318,11 +321,13 @@ static mr_status make(mr_example_parser *parser, const mr_feature *features, int
         parser->tensor_count +=
             parser->scope == MR_SCOPE_LISTS ? mr_sequence_tensor_count(feature) : mr_feature_tensor_count(feature);
     }
+    assert(parser->output_count == count);
     MR_TRY(check_output_names(parser, output_names, error));
     MR_TRY(make_slots(parser, needs, error));
     for (int32_t i = 0; i < count; i++) {
         mr_example_output *output = &parser->outputs[i];
         output->slot = needs->slot_of[output->slot];
+        assert(output->slot >= 0 && output->slot < parser->slot_count);
         if (output->form != MR_FIXED) parser->slots[output->slot].has_rows = true;
         for (int32_t j = 0; j + 1 < (int32_t)need_count(&features[i]); j++) {
             output->others[j] = output->others[j] < 0 ? -1 : needs->slot_of[output->others[j]];
@@ -363,6 +368,7 @@ mr_status mr_example_parser_make(mr_example_scope scope, const mr_feature *featu
     mr_status status = made->slots && made->names && made->outputs && made->text && slot_of && output_names
                            ? make(made, features, count, &needs, output_names, error)
                            : mr_fail_memory(error, text_size);
+    assert((size_t)needs.count <= needed && (size_t)(needs.text - made->text) < text_size);
     free(slot_of);
     free(output_names);
     if (status == MR_OK)

@@ -33,6 +33,7 @@ mr_status mr_example_next_feature(mr_example_walk *walk, mr_feature_view *featur
         }
         walk->offset = (size_t)(record.next - begin);
     }
+    assert(walk->inner_offset < walk->inner_end && walk->inner_end <= walk->offset);
     mr_wire features = {begin + walk->inner_offset, begin + walk->inner_end};
     mr_wire_entry entry;
     if (!mr_wire_entry_read(&features, &entry)) return damaged(error, &features, walk);

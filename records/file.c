@@ -97,6 +97,7 @@ static char *directory_of(const char *path)
 
 static mr_status open_emptied(mr_file_output *output, mr_error *error)
 {
+    assert(!output->is_open && output->descriptor < 0);
     do output->descriptor = open(output->partial, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
     while (output->descriptor < 0 && errno == EINTR);
     return output->descriptor < 0 ? mr_file_fail(error, errno, "create", output->path) : MR_OK;
@@ -114,6 +115,7 @@ static bool is_named(const char *path, int descriptor)
  * left by a process that died. A writer that has finished gave the file its final name: then another one is created. */
 static mr_status open_locked(mr_file_output *output, mr_error *error)
 {
+    assert(!output->is_open && output->descriptor < 0);
     for (;;) {
         int descriptor = open(output->partial, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
         if (descriptor < 0 && errno == EINTR) continue;
@@ -151,6 +153,7 @@ mr_status mr_file_output_open(mr_file_output *output, const char *path, bool ato
         mr_file_output_abandon(output);
         return status;
     }
+    assert(output->descriptor >= 0);
     output->is_open = true;
     return MR_OK;
 }
@@ -181,6 +184,7 @@ mr_status mr_file_output_sync(mr_file_output *output, mr_error *error)
 
 mr_status mr_file_output_stamp(const mr_file_output *output, mr_file_stamp *stamp, mr_error *error)
 {
+    assert(output->is_open);
     struct stat about;
     if (fstat(output->descriptor, &about) != 0) return mr_file_fail(error, errno, "write", output->path);
     *stamp = mr_file_stamp_from(&about);
@@ -190,6 +194,7 @@ mr_status mr_file_output_stamp(const mr_file_output *output, mr_file_stamp *stam
 /* Closes and frees; the name of the file stays as it is. Returns close's errno. */
 static int release(mr_file_output *output)
 {
+    assert(!output->is_open || output->descriptor >= 0);
     int number = 0;
     if (output->is_open && close(output->descriptor) != 0 && errno != EINTR) number = errno;
     free(output->path);
@@ -200,6 +205,7 @@ static int release(mr_file_output *output)
 
 mr_status mr_file_output_commit(mr_file_output *output, mr_error *error)
 {
+    assert(output->path && output->partial);
     assert(output->is_open);
     if (output->is_atomic) {
         mr_status status = mr_file_output_sync(output, error);
@@ -258,6 +264,7 @@ mr_status mr_file_read_at(int descriptor, const char *path, uint64_t offset, voi
     *done = 0;
     if (offset > (uint64_t)INT64_MAX - size_bytes) return MR_OK;
     while (*done < size_bytes) {
+        assert(*done < size_bytes);
         size_t want = size_bytes - *done < CHUNK_BYTES ? size_bytes - *done : CHUNK_BYTES;
         ssize_t got = pread(descriptor, (char *)bytes + *done, want, (off_t)(offset + *done));
         if (got < 0 && errno == EINTR) continue;
@@ -311,6 +318,7 @@ mr_status mr_file_read_whole(const char *path, size_t size_max, char **bytes, si
         return status;
     }
     assert(data != nullptr);
+    assert(used <= size_max && used < capacity + 2);
     data[used] = '\0';
     *bytes = data;
     *size_bytes = used;

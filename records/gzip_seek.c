@@ -43,6 +43,7 @@ uint64_t mr_record_index_point(const mr_record_index *index, uint64_t record)
         else
             high = middle;
     }
+    assert(low < high && index->points[low].record <= record);
     return low;
 }
 
@@ -86,6 +87,7 @@ static lane *new_lane(void)
 /* The lane nearest before offset, but not before least; else any, else a new one; null without memory. */
 static lane *take_lane(mr_gzip_seek *seek, uint64_t least, uint64_t offset)
 {
+    assert(least <= offset);
     (void)pthread_mutex_lock(&seek->mutex);
     lane **best = nullptr, **place = &seek->free;
     for (; *place; place = &(*place)->next) {
@@ -98,11 +100,13 @@ static lane *take_lane(mr_gzip_seek *seek, uint64_t least, uint64_t offset)
     (void)pthread_mutex_unlock(&seek->mutex);
     if (!taken) return new_lane();
     if (taken->position < least || taken->position > offset) taken->position = UINT64_MAX;
+    assert(taken->position == UINT64_MAX || (taken->position >= least && taken->position <= offset));
     return taken;
 }
 
 static void give_back(mr_gzip_seek *seek, lane *lane)
 {
+    assert(lane->position == UINT64_MAX || lane->position <= seek->index->offsets[seek->index->count]);
     (void)pthread_mutex_lock(&seek->mutex);
     lane->next = seek->free;
     seek->free = lane;
@@ -113,6 +117,7 @@ static void give_back(mr_gzip_seek *seek, lane *lane)
 
 static void enter(lane *lane, const mr_record_index *index, mr_record_point point)
 {
+    assert(lane->position == UINT64_MAX);
     (void)inflateReset(&lane->zlib);
     lane->zlib.avail_in = 0;
     lane->read_offset = point.offset;
@@ -139,6 +144,7 @@ static mr_status inflate_bytes(mr_gzip_seek *seek, lane *lane, void *bytes, size
         zlib->avail_out = room;
         int result = inflate(zlib, Z_NO_FLUSH);
         *done += room - zlib->avail_out;
+        assert(*done <= size);
         lane->position += room - zlib->avail_out;
         if (result == Z_STREAM_END) return MR_OK;
         if (result == Z_MEM_ERROR) return mr_fail_memory(error, WASTE_BYTES);
@@ -152,6 +158,7 @@ static mr_status inflate_bytes(mr_gzip_seek *seek, lane *lane, void *bytes, size
 
 static mr_status skip_to(mr_gzip_seek *seek, lane *lane, uint64_t offset, mr_error *error)
 {
+    assert(lane->position <= offset);
     while (lane->position < offset) {
         uint64_t left = offset - lane->position;
         size_t done, piece = left < WASTE_BYTES ? (size_t)left : WASTE_BYTES;
@@ -165,6 +172,7 @@ mr_status mr_gzip_seek_read(mr_gzip_seek *seek, int descriptor, uint64_t number,
                             size_t *done, mr_error *error)
 {
     const mr_record_index *index = seek->index;
+    assert(number < index->count);
     mr_record_point point = index->points[mr_record_index_point(index, number)];
     uint64_t offset = index->offsets[number];
     *done = 0;

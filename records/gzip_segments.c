@@ -75,6 +75,7 @@ void mr_gzip_segments_free(mr_gzip_segments *segments)
 
 mr_status mr_gzip_segments_put(mr_gzip_segments *segments, const void *bytes, size_t size_bytes, mr_error *error)
 {
+    assert(segments->full >= 0 && segments->full < segments->segment_count);
     segment *s = &segments->segments[segments->full];
     size_t want = s->used + size_bytes;
     if (want > s->capacity) {
@@ -85,6 +86,7 @@ mr_status mr_gzip_segments_put(mr_gzip_segments *segments, const void *bytes, si
         s->bytes = room;
         s->capacity = grown;
     }
+    assert(want <= s->capacity);
     memcpy(s->bytes + s->used, bytes, size_bytes);
     s->used = want;
     return MR_OK;
@@ -94,6 +96,7 @@ mr_status mr_gzip_segments_put(mr_gzip_segments *segments, const void *bytes, si
 
 static mr_status deflate_segment(segment *s, int level)
 {
+    assert(s->used > 0 && s->used <= s->capacity);
     if (!s->has_deflater) {
         if (deflateInit2(&s->deflater, level, Z_DEFLATED, -15, 8, Z_DEFAULT_STRATEGY) != Z_OK)
             return MR_RESOURCE_EXHAUSTED;
@@ -124,6 +127,7 @@ static mr_status deflate_segment(segment *s, int level)
 static void deflate_segments(void *context, int64_t begin, int64_t end)
 {
     mr_gzip_segments *segments = context;
+    assert(begin >= 0 && end <= segments->full);
     for (int64_t i = begin; i < end; i++)
         segments->segments[i].status = deflate_segment(&segments->segments[i], segments->level);
 }
@@ -139,6 +143,7 @@ static mr_status write_header(mr_gzip_segments *segments, mr_file_output *output
 static mr_status drain(mr_gzip_segments *segments, mr_file_output *output, mr_record_index *index, uint64_t *capacity,
                        mr_error *error)
 {
+    assert(segments->full <= segments->segment_count);
     MR_TRY(write_header(segments, output, error));
     mr_pool_for(segments->pool, segments->full, 1, deflate_segments, segments);
     for (int i = 0; i < segments->full; i++) {
@@ -159,6 +164,7 @@ static mr_status drain(mr_gzip_segments *segments, mr_file_output *output, mr_re
 mr_status mr_gzip_segments_end_record(mr_gzip_segments *segments, mr_file_output *output, mr_record_index *index,
                                       uint64_t *capacity, mr_error *error)
 {
+    assert(segments->full < segments->segment_count && segments->segments[segments->full].used > 0);
     segments->record++;
     if (segments->segments[segments->full].used < segments->segment_bytes) return MR_OK;
     if (++segments->full == segments->segment_count) return drain(segments, output, index, capacity, error);
@@ -169,6 +175,7 @@ mr_status mr_gzip_segments_end_record(mr_gzip_segments *segments, mr_file_output
 mr_status mr_gzip_segments_flush(mr_gzip_segments *segments, mr_file_output *output, mr_record_index *index,
                                  uint64_t *capacity, mr_error *error)
 {
+    assert(segments->full < segments->segment_count);
     if (segments->segments[segments->full].used > 0) segments->full++;
     return drain(segments, output, index, capacity, error);
 }
@@ -177,6 +184,7 @@ mr_status mr_gzip_segments_finish(mr_gzip_segments *segments, mr_file_output *ou
                                   uint64_t *capacity, mr_error *error)
 {
     MR_TRY(mr_gzip_segments_flush(segments, output, index, capacity, error));
+    assert(segments->full == 0 && segments->has_header);
     unsigned char end[sizeof(LAST_BLOCK) + 8];
     memcpy(end, LAST_BLOCK, sizeof(LAST_BLOCK));
     mr_store_le32(end + sizeof(LAST_BLOCK), segments->crc);

@@ -72,11 +72,13 @@ mr_status mr_index_cut_short(const char *path, uint64_t record, uint64_t offset,
 static mr_status bytes_at(section *s, uint64_t offset, uint64_t hop, const unsigned char **bytes, size_t *held,
                           mr_error *error)
 {
+    assert(s->bytes);
     if (offset < s->piece_offset || offset + MR_RECORD_HEADER_BYTES > s->piece_offset + s->piece_bytes) {
         size_t want = hop >= HOP_BYTES ? (size_t)MR_RECORD_HEADER_BYTES : PIECE_BYTES;
         s->piece_offset = offset;
         MR_TRY(mr_file_read_at(s->hop->descriptor, s->hop->path, offset, s->bytes, want, &s->piece_bytes, error));
     }
+    assert(offset >= s->piece_offset && offset - s->piece_offset <= s->piece_bytes);
     *held = s->piece_offset + s->piece_bytes - offset;
     *bytes = s->bytes + (offset - s->piece_offset);
     return MR_OK;
@@ -84,6 +86,7 @@ static mr_status bytes_at(section *s, uint64_t offset, uint64_t hop, const unsig
 
 static mr_status keep_offset(section *s, uint64_t offset, mr_error *error)
 {
+    assert(s->count <= s->capacity && (s->count == 0 || s->offsets[s->count - 1] < offset));
     if (s->count == s->capacity) {
         /* One more than the records, for the end of the last one. */
         uint64_t grown = s->capacity ? s->capacity * 2 : 1024;
@@ -102,6 +105,7 @@ static mr_status hop_to(section *s, uint64_t end, uint64_t number, mr_error *err
 {
     const char *path = s->hop->path;
     uint64_t offset = s->next, size = s->hop->size_bytes, hop = 0, first = s->count;
+    assert(offset <= size && end <= size);
     while (offset < end) {
         const unsigned char *header;
         size_t held;
@@ -136,6 +140,7 @@ static bool looks_like_record(section *s, uint64_t offset, const unsigned char *
 /* The first record at or behind s->begin, perhaps. */
 static void find_start(section *s)
 {
+    assert(!s->is_found && s->begin <= s->end);
     uint64_t limit = s->begin + SEARCH_BYTES_MAX < s->end ? s->begin + SEARCH_BYTES_MAX : s->end;
     for (uint64_t offset = s->begin; offset < limit;) {
         const unsigned char *bytes;
@@ -168,6 +173,7 @@ static void hop_sections(void *context, int64_t begin, int64_t end)
 /* Puts a section's records behind those of the first one, which is whole up to section->begin. */
 static mr_status join(section *whole, section *s, mr_error *error)
 {
+    assert(whole->next >= s->begin);
     if (whole->next >= s->end) return MR_OK;
     if (!s->is_found || s->start != whole->next) return hop_to(whole, s->end, whole->count, error);
     if (whole->keeps_offsets) {
@@ -178,6 +184,7 @@ static mr_status join(section *whole, section *s, mr_error *error)
             whole->offsets = offsets;
             whole->capacity = count;
         }
+        assert(count <= whole->capacity);
         if (s->count > 0) memcpy(whole->offsets + whole->count, s->offsets, s->count * sizeof(uint64_t));
         free(s->offsets);
         s->offsets = nullptr;
@@ -217,6 +224,7 @@ mr_status mr_index_hop(const mr_hop *hop, uint64_t *count, mr_record_index *inde
     if (hop->threads <= 0) threads = most > 1 ? (uint64_t)mr_processor_count() : 1;
     if (threads > most) threads = most;
     int section_count = threads < 1 ? 1 : threads < SECTIONS_MAX ? (int)threads : SECTIONS_MAX;
+    assert(section_count >= 1 && section_count <= SECTIONS_MAX);
     uint64_t step = hop->size_bytes / (uint64_t)section_count;
     for (int i = 0; i < section_count; i++)
         sections[i] = (section){.hop = hop,

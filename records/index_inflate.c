@@ -54,6 +54,7 @@ typedef struct scan {
 /* Where the next byte of input is in the file. */
 static uint64_t input_offset(const scan *scan)
 {
+    assert(scan->zlib.avail_in <= scan->read_offset);
     return scan->read_offset - scan->zlib.avail_in;
 }
 
@@ -74,6 +75,7 @@ static mr_status fill(scan *scan, mr_error *error)
 
 static mr_status end_record(scan *scan, mr_error *error)
 {
+    assert(scan->skip == 0 && scan->header_held == 0 && (!scan->index || scan->index->count == scan->count));
     if (scan->index) MR_TRY(mr_record_index_append(scan->index, &scan->offset_capacity, scan->length, error));
     scan->count++;
     scan->record_offset = scan->output_offset;
@@ -91,6 +93,7 @@ static mr_status take_bytes(scan *scan, const unsigned char *bytes, size_t size,
             scan->output_offset += piece;
             if (scan->skip == 0) MR_TRY(end_record(scan, error));
         } else {
+            assert(scan->header_held < MR_RECORD_HEADER_BYTES);
             piece = MR_RECORD_HEADER_BYTES - scan->header_held;
             if (piece > size) piece = size;
             memcpy(scan->header + scan->header_held, bytes, piece);
@@ -125,6 +128,7 @@ static mr_status add_point(scan *scan, mr_error *error)
 /* zlib has stopped at the end of a block, or behind the header of the file. */
 static mr_status at_block(scan *scan, mr_error *error)
 {
+    assert(scan->wants_points && scan->index);
     z_stream *zlib = &scan->zlib;
     mr_record_index *index = scan->index;
     bool is_first = scan->phase == PHASE_WRAPPED && zlib->total_out == 0 && index->point_count == 0;
@@ -146,6 +150,7 @@ static void judge_points(mr_record_index *index)
     for (uint64_t i = 0; i < index->point_count; i++) {
         uint64_t first = index->points[i].record,
                  end = i + 1 < index->point_count ? index->points[i + 1].record : index->count;
+        assert(first < end);
         if (end - first > 1 && index->offsets[end] - index->offsets[first] > SPAN_BYTES_MAX) index->point_count = 0;
     }
 }
@@ -163,6 +168,7 @@ static mr_status damaged(const scan *scan, const char *reason, mr_error *error)
 /* One call of inflate, up to the end of a block where points are wanted. */
 static mr_status inflate_some(scan *scan, mr_error *error)
 {
+    assert(scan->phase == PHASE_WRAPPED || scan->phase == PHASE_RAW);
     z_stream *zlib = &scan->zlib;
     const unsigned char *from = zlib->next_in;
     zlib->next_out = scan->output;
@@ -196,6 +202,7 @@ static mr_status inflate_some(scan *scan, mr_error *error)
 /* Between members; zeros pad a file. False at its end. */
 static bool next_member(scan *scan)
 {
+    assert(scan->phase == PHASE_BETWEEN);
     z_stream *zlib = &scan->zlib;
     while (zlib->avail_in > 0 && *zlib->next_in == 0) {
         zlib->next_in++;
@@ -221,6 +228,7 @@ static mr_status read_through(scan *scan, mr_error *error)
             break;
         case PHASE_TRAILER:
             if (scan->zlib.avail_in == 0) return damaged(scan, "cut short", error);
+            assert(scan->trailer_held >= 0 && scan->trailer_held < GZIP_TRAILER_BYTES);
             scan->trailer[scan->trailer_held++] = *scan->zlib.next_in++;
             scan->zlib.avail_in--;
             if (scan->trailer_held < GZIP_TRAILER_BYTES) break;
@@ -277,6 +285,7 @@ mr_status mr_index_inflate(const mr_hop *file, uint64_t *count, mr_record_index 
         if (!index->offsets) status = mr_fail_memory(error, sizeof(uint64_t));
     }
     if (status == MR_OK) {
+        assert(!index || index->count == s->count);
         *count = s->count;
         if (index) judge_points(index);
     }

@@ -39,6 +39,7 @@ mr_status mr_index_agrees(const mr_hop *file, const mr_record_index *index)
     for (uint64_t i = 0; i < count; i++) {
         uint64_t number = count == index->count ? i : (index->count - 1) / (HEADERS - 1) * i;
         if (i + 1 == count) number = index->count - 1;
+        assert(number < index->count);
         unsigned char header[MR_RECORD_HEADER_BYTES];
         size_t read_bytes = 0;
         uint64_t offset = index->offsets[number], length = 0;

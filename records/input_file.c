@@ -86,6 +86,8 @@ mr_status mr_input_file_part(const mr_input_file *file, uint64_t offset, uint64_
 mr_status mr_input_file_read(const mr_input_file *file, uint64_t offset, void *bytes, size_t size_bytes, size_t *done,
                              mr_error *error)
 {
+    assert((file->source != nullptr) + (file->descriptor >= 0) + (file->bytes != nullptr) + (file->parent != nullptr) ==
+           1);
     *done = 0;
     if (offset >= file->size_bytes) return MR_OK;
     if (size_bytes > file->size_bytes - offset) size_bytes = (size_t)(file->size_bytes - offset);
@@ -118,6 +120,7 @@ mr_status mr_input_file_read_all(const mr_input_file *file, uint64_t offset, voi
 {
     size_t done = 0;
     MR_TRY(mr_input_file_read(file, offset, bytes, size_bytes, &done, error));
+    assert(done <= size_bytes);
     if (done == size_bytes) return MR_OK;
     return mr_fail(error, MR_DATA_LOSS, "%s: cut short at byte %" PRIu64, file->name, offset + done);
 }
@@ -155,6 +158,7 @@ mr_status mr_input_file_nameless(const char *name, mr_input_file **file, mr_erro
 
 mr_status mr_input_file_append(mr_input_file *file, const void *bytes, size_t size_bytes, mr_error *error)
 {
+    assert(file->descriptor >= 0 && !file->source && !file->parent);
     for (size_t done = 0; done < size_bytes;) {
         ssize_t got = write(file->descriptor, (const char *)bytes + done, size_bytes - done);
         if (got < 0 && errno == EINTR) continue;
@@ -189,6 +193,7 @@ static mr_status inflate_piece(inflation *work, mr_input_file *result, bool *is_
                            work->offset - work->zlib.avail_in, work->zlib.msg ? ": " : "",
                            work->zlib.msg ? work->zlib.msg : "");
         size_t made = sizeof(work->output) - work->zlib.avail_out;
+        assert(result->size_bytes <= work->result_max);
         if (made > work->result_max - result->size_bytes)
             return mr_fail(error, MR_DATA_LOSS, "%s: inflates to more than %" PRIu64 " bytes", work->name,
                            work->result_max);
@@ -228,6 +233,7 @@ static mr_status inflate_all(inflation *work, mr_input_file *result, mr_error *e
             is_done = false;
         }
         work->offset += size;
+        assert(work->offset <= work->end);
         work->zlib.next_in = work->input;
         work->zlib.avail_in = (unsigned)size;
         MR_TRY(inflate_piece(work, result, &is_done, error));

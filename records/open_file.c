@@ -64,6 +64,7 @@ static void insert(mr_open_file *file)
         file->previous = list.hand->previous;
         file->previous->next = file->next->previous = file;
     }
+    assert(file->next->previous == file && file->previous->next == file);
     list.count++;
 }
 
@@ -84,6 +85,7 @@ static bool close_one(void)
 {
     for (int i = 2 * list.count; i > 0; i--) {
         mr_open_file *file = list.hand;
+        assert(file != nullptr && list.count > 0);
         list.hand = file->next;
         int32_t nobody = 0;
         if (atomic_exchange_explicit(&file->is_recent, false, memory_order_relaxed)) continue;
@@ -214,6 +216,7 @@ int mr_open_file_count(void)
 {
     (void)pthread_mutex_lock(&list.mutex);
     int count = list.count;
+    assert(count >= 0 && (count == 0) == (list.hand == nullptr));
     (void)pthread_mutex_unlock(&list.mutex);
     return count;
 }

@@ -62,6 +62,7 @@ struct mr_read_ring {
 
 static size_t round_up(size_t size)
 {
+    assert(size > 0 && size <= BLOCK_MAX_BYTES);
     return (size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
 }
 
@@ -72,6 +73,7 @@ static void keep(char *place, const char *kept, size_t kept_bytes)
 
 static char *data_of(const mr_read_ring *ring, int32_t buffer)
 {
+    assert(buffer >= 0 && buffer < ring->count);
     return ring->memory + (size_t)buffer * (ring->headroom + ring->block_bytes) + ring->headroom;
 }
 
@@ -108,6 +110,8 @@ mr_status mr_read_ring_open(int descriptor, const char *name, const mr_read_opti
         free(opened);
         return mr_fail_memory(error, memory_bytes);
     }
+    assert(opened->count >= 1 && opened->block_bytes % ALIGNMENT == 0);
+    assert(opened->headroom % ALIGNMENT == 0 && opened->headroom <= opened->block_bytes);
     *ring = opened;
     return MR_OK;
 }
@@ -129,6 +133,7 @@ bool mr_read_ring_is_seekable(const mr_read_ring *ring)
 
 uint64_t mr_read_ring_offset(const mr_read_ring *ring)
 {
+    assert(ring->rest_bytes <= ring->offset);
     return ring->offset - ring->rest_bytes;
 }
 
@@ -149,6 +154,7 @@ static uint64_t file_size(const mr_read_ring *ring)
 static mr_status read_once(mr_read_ring *ring, char *target, size_t size_bytes, uint64_t offset, size_t *got,
                            mr_error *error)
 {
+    assert(size_bytes > 0);
     ssize_t result;
     do
         result = ring->is_seekable ? pread(ring->descriptor, target, size_bytes, (off_t)offset)
@@ -163,6 +169,7 @@ static mr_status read_once(mr_read_ring *ring, char *target, size_t size_bytes, 
 /* Reads on behind the first `done` bytes of a block until it is full or the file ends. */
 static mr_status read_rest(mr_read_ring *ring, char *data, uint64_t offset, size_t *done, mr_error *error)
 {
+    assert(*done <= ring->block_bytes && offset % ALIGNMENT == 0);
     while (*done < ring->block_bytes && offset + *done < file_size(ring)) {
         size_t from = ring->is_direct ? *done / ALIGNMENT * ALIGNMENT : *done, got;
         MR_TRY(read_once(ring, data + from, ring->block_bytes - from, offset + from, &got, error));
@@ -216,6 +223,7 @@ static bool start_uring(mr_read_ring *ring)
 /* Keeps the free buffers in flight. offset: of the block `tail`. */
 static void submit_free(mr_read_ring *ring, uint64_t offset)
 {
+    assert(ring->has_uring && ring->head <= ring->tail && offset % ALIGNMENT == 0);
     unsigned asked = 0;
     for (; ring->tail - ring->head + 1 < (uint64_t)ring->count; ring->tail++, offset += ring->block_bytes) {
         struct io_uring_sqe *entry = io_uring_get_sqe(&ring->uring);
@@ -230,6 +238,7 @@ static void submit_free(mr_read_ring *ring, uint64_t offset)
         io_uring_sqe_set_data64(entry, (uint64_t)buffer);
         asked++;
     }
+    assert(ring->tail - ring->head < (uint64_t)ring->count);
     if (asked == 0) return;
     int taken = io_uring_submit(&ring->uring);
     /* What the kernel did not take is not in flight; those blocks are read when their turn comes. */
@@ -244,6 +253,7 @@ static void submit_free(mr_read_ring *ring, uint64_t offset)
 /* Waits until that buffer's read has come back. */
 static void wait_for(mr_read_ring *ring, block *wanted)
 {
+    assert(wanted->is_done || ring->has_uring);
     while (!wanted->is_done) {
         struct io_uring_cqe *completed;
         int result = io_uring_wait_cqe(&ring->uring, &completed);
@@ -256,6 +266,7 @@ static void wait_for(mr_read_ring *ring, block *wanted)
                 if (!ring->blocks[i].is_done) ring->blocks[i] = (block){ring->blocks[i].offset, -EIO, true};
             return;
         }
+        assert(io_uring_cqe_get_data64(completed) < (uint64_t)ring->count);
         block *back = &ring->blocks[io_uring_cqe_get_data64(completed)];
         back->result = completed->res;
         back->is_done = true;
@@ -265,6 +276,7 @@ static void wait_for(mr_read_ring *ring, block *wanted)
 
 static void drain(mr_read_ring *ring)
 {
+    assert(ring->head <= ring->tail);
     for (; ring->head < ring->tail; ring->head++) wait_for(ring, &ring->blocks[ring->head % (uint64_t)ring->count]);
 }
 
@@ -280,6 +292,7 @@ void mr_read_ring_free(mr_read_ring *ring)
 /* Asks for the blocks from this place on, when there is more than one and that can be. */
 static void begin_ahead(mr_read_ring *ring, uint64_t aligned)
 {
+    assert(ring->head == ring->tail);
     if (!ring->may_ahead || file_size(ring) <= aligned + ring->block_bytes || !start_uring(ring)) return;
     /* The block `head - 1` is the one handed out, whose bytes the caller may still keep. */
     ring->head = ring->tail = (uint64_t)ring->current + 1;
@@ -291,6 +304,7 @@ static void begin_ahead(mr_read_ring *ring, uint64_t aligned)
 /* The block at an aligned place into the current buffer, waiting for it; the caller wants nothing before `skipped`. */
 static mr_status read_block(mr_read_ring *ring, uint64_t aligned, size_t skipped, size_t *got, mr_error *error)
 {
+    assert(ring->head == ring->tail && skipped < ALIGNMENT);
     char *data = data_of(ring, ring->current);
     size_t from = ring->is_direct ? 0 : skipped;
     MR_TRY(read_once(ring, data + from, ring->block_bytes - from, aligned + from, got, error));
@@ -302,9 +316,11 @@ static mr_status read_block(mr_read_ring *ring, uint64_t aligned, size_t skipped
 static mr_status take_ahead(mr_read_ring *ring, size_t skipped, const char *kept, size_t kept_bytes, size_t *got,
                             mr_error *error)
 {
+    assert(ring->head < ring->tail && kept_bytes <= ring->headroom);
     int32_t buffer = (int32_t)(ring->head % (uint64_t)ring->count);
     wait_for(ring, &ring->blocks[buffer]);
     block arrived = ring->blocks[buffer];
+    assert(arrived.is_done && buffer != ring->current);
     char *data = data_of(ring, buffer);
     *got = arrived.result > 0 ? (size_t)arrived.result : 0;
     ring->head++;
@@ -320,6 +336,7 @@ static mr_status take_ahead(mr_read_ring *ring, size_t skipped, const char *kept
 /* The next block: rest and rest_bytes are then its bytes, none at the end; the kept ones lie before them. */
 static mr_status fetch(mr_read_ring *ring, const char *kept, size_t kept_bytes, mr_error *error)
 {
+    assert(ring->rest_bytes == 0 && kept_bytes <= ring->headroom);
     size_t skipped = ring->is_seekable ? (size_t)(ring->offset % ALIGNMENT) : 0, got = 0;
     uint64_t aligned = ring->offset - skipped;
     if (ring->tail > ring->head && ring->blocks[ring->head % (uint64_t)ring->count].offset != aligned) drain(ring);
@@ -340,6 +357,7 @@ static mr_status fetch(mr_read_ring *ring, const char *kept, size_t kept_bytes, 
             MR_TRY(read_block(ring, aligned, skipped, &got, error));
     }
     if (ring->tail > ring->head) MR_TRY(take_ahead(ring, skipped, kept, kept_bytes, &got, error));
+    assert(got <= ring->block_bytes);
     ring->rest = data_of(ring, ring->current) + skipped;
     ring->rest_bytes = got > skipped ? got - skipped : 0;
     ring->offset += ring->rest_bytes;
@@ -386,6 +404,7 @@ mr_status mr_read_ring_copy(mr_read_ring *ring, char *target, size_t size_bytes,
             ring->ended = got == 0;
         }
         *done += got;
+        assert(*done <= size_bytes);
     }
     return MR_OK;
 }

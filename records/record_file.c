@@ -87,6 +87,8 @@ uint64_t mr_record_file_offset(const mr_record_file *file, uint64_t number)
 uint64_t mr_record_file_record_size(const mr_record_file *file, uint64_t number)
 {
     assert(number < file->index.count);
+    assert(file->index.offsets[number + 1] - file->index.offsets[number] >=
+           MR_RECORD_HEADER_BYTES + MR_RECORD_FOOTER_BYTES);
     return file->index.offsets[number + 1] - file->index.offsets[number] - MR_RECORD_HEADER_BYTES -
            MR_RECORD_FOOTER_BYTES;
 }
@@ -108,6 +110,8 @@ mr_status mr_record_file_read(const mr_record_file *file, uint64_t number, void 
         return mr_fail(error, MR_OUT_OF_RANGE, "%s: there is no record %" PRIu64 ", only %" PRIu64, file->path, number,
                        file->index.count);
     uint64_t offset = file->index.offsets[number], length = mr_record_file_record_size(file, number), stored_length;
+    assert(length <= MR_RECORD_SIZE_MAX);
+    assert((file->seek != nullptr) == (file->index.compression != MR_COMPRESSION_NONE));
     size_t whole = MR_RECORD_HEADER_BYTES + (size_t)length + MR_RECORD_FOOTER_BYTES, done;
     int descriptor;
     MR_TRY(mr_open_file_acquire(file->source, &descriptor, error));

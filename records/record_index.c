@@ -47,6 +47,7 @@ mr_status mr_record_index_append(mr_record_index *index, uint64_t *capacity, uin
         index->offsets = offsets;
         *capacity = grown;
     }
+    assert(index->offsets && index->count + 1 < *capacity);
     index->offsets[index->count + 1] = index->offsets[index->count] + AROUND_BYTES + length;
     index->count++;
     return MR_OK;
@@ -55,6 +56,8 @@ mr_status mr_record_index_append(mr_record_index *index, uint64_t *capacity, uin
 mr_status mr_record_index_append_point(mr_record_index *index, uint64_t *capacity, mr_record_point point,
                                        mr_error *error)
 {
+    assert(index->point_count <= *capacity &&
+           (index->point_count == 0 || index->points[index->point_count - 1].record < point.record));
     if (index->point_count == *capacity) {
         uint64_t grown = *capacity ? *capacity * 2 : 64;
         mr_record_point *points = realloc(index->points, grown * sizeof(mr_record_point));
@@ -201,6 +204,7 @@ mr_status mr_record_index_decode(const void *data, size_t size, const mr_file_st
         index->origin = MR_INDEX_DAMAGED;
         return has_memory ? MR_DATA_LOSS : MR_RESOURCE_EXHAUSTED;
     }
+    assert(taken.offsets[0] == 0 && (point_count == 0 || taken.points[0].record == 0));
     *index = taken;
     return MR_OK;
 }
@@ -253,6 +257,7 @@ static bool load_count(const mr_hop *file, uint64_t *count)
         name && mr_file_open(name, &descriptor, nullptr) == MR_OK && mr_index_sample(file, &checksum, nullptr) == MR_OK;
     /* The last four bytes of a piece wait for the next one, or are the checksum. */
     do {
+        assert(held == 0 || held == 4);
         holds = holds &&
                 mr_file_read_at(descriptor, name, offset, piece + held, sizeof(piece) - held, &got, nullptr) == MR_OK;
         if (!holds || held + got < 4) break;
@@ -320,6 +325,7 @@ static mr_status make(const mr_hop *hop, const mr_file_stamp *stamp, mr_compress
     mr_status status = compression == MR_COMPRESSION_NONE ? mr_index_hop(hop, &count, index, error)
                                                           : mr_index_inflate(hop, &count, index, error);
     if (status == MR_OK) status = mr_index_sample(hop, &index->file_checksum, error);
+    assert(status != MR_OK || (index->offsets && index->count == count));
     if (status != MR_OK) mr_record_index_deinit(index);
     return status;
 }
@@ -344,6 +350,7 @@ mr_status mr_record_index_open(const char *path, mr_record_index *index, mr_erro
     }
     (void)close(hop.descriptor);
     if (status != MR_OK) *index = (mr_record_index){.origin = index->origin};
+    assert(status != MR_OK || index->offsets);
     return status;
 }
 

@@ -13,6 +13,7 @@
 #include "records/record_format.h"
 #include "records/record_stream.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -96,6 +97,7 @@ static void go_to_first(mr_record_reader *reader, const char *path)
         reader->next_number = first;
     } else if (index.point_count > 0 && mr_record_stream_can_enter(stream)) {
         mr_record_point point = index.points[mr_record_index_point(&index, first)];
+        assert(point.record <= first);
         mr_record_stream_enter(stream, point.offset, index.offsets[point.record]);
         reader->next_number = point.record;
     }
@@ -166,6 +168,7 @@ void mr_record_reader_free(mr_record_reader *reader)
 
 static mr_status flush_piece(mr_record_reader *reader, mr_error *error)
 {
+    assert(reader->piece_used <= PIECE_BYTES && (reader->piece_used == 0 || reader->options.quarantine));
     size_t used = reader->piece_used;
     reader->piece_used = 0;
     if (used == 0) return MR_OK;
@@ -177,9 +180,11 @@ static mr_status flush_piece(mr_record_reader *reader, mr_error *error)
 static mr_status lose(mr_record_reader *reader, size_t size_bytes, mr_error *error)
 {
     mr_record_stream *stream = &reader->stream;
+    assert(size_bytes <= mr_record_stream_held(stream) && (!reader->is_kept || reader->piece));
     while (reader->is_kept && size_bytes > 0) {
         if (reader->piece_used == 0) reader->piece_offset = stream->offset;
         size_t room = PIECE_BYTES - reader->piece_used, taken = size_bytes < room ? size_bytes : room;
+        assert(room > 0 && taken > 0);
         memcpy(reader->piece + reader->piece_used, mr_record_stream_bytes(stream), taken);
         reader->piece_used += taken;
         mr_record_stream_consume(stream, taken);
@@ -207,6 +212,7 @@ static mr_status lose_rest(mr_record_reader *reader, mr_error *error)
 /* A damaged place begins where the stream is; reader->problem holds its sentence. */
 static void begin_loss(mr_record_reader *reader, mr_damage_kind kind)
 {
+    assert(kind != MR_DAMAGE_NONE && reader->problem.status == MR_DATA_LOSS);
     reader->damage = (mr_record_damage){
         .kind = kind, .record = reader->next_number, .offset = reader->stream.offset, .path = reader->stream.name};
     reader->is_kept =
@@ -218,6 +224,7 @@ static mr_status end_loss(mr_record_reader *reader, mr_error *error)
 {
     const mr_record_reader_options *options = &reader->options;
     mr_record_damage *damage = &reader->damage;
+    assert(damage->kind != MR_DAMAGE_NONE && damage->offset <= reader->stream.offset);
     damage->size_bytes = reader->stream.offset - damage->offset;
     reader->lost++;
     reader->next_number++;
@@ -240,6 +247,7 @@ static mr_status search(mr_record_reader *reader, mr_error *error)
     uint64_t begin = stream->offset, in_vain = 0;
     MR_TRY(lose(reader, 1, error));
     for (;;) {
+        assert(stream->offset > begin);
         MR_TRY(mr_record_stream_need(stream, MR_RECORD_HEADER_BYTES, error));
         size_t held = mr_record_stream_held(stream);
         if (held < MR_RECORD_HEADER_BYTES) return lose_rest(reader, error);
@@ -270,6 +278,7 @@ static mr_status search(mr_record_reader *reader, mr_error *error)
 /* The search may read the whole file, so under MR_DAMAGE_STOP it waits for someone who goes on. */
 static mr_status search_or_wait(mr_record_reader *reader, mr_error *error)
 {
+    assert(!reader->searching);
     reader->searching = reader->options.damage == MR_DAMAGE_STOP;
     return reader->searching ? MR_OK : search(reader, error);
 }
@@ -337,10 +346,12 @@ static mr_status at_end(mr_record_reader *reader, mr_error *error)
 
 static mr_status bad_data(mr_record_reader *reader, size_t length, uint32_t computed, uint32_t stored, mr_error *error)
 {
+    assert(computed != stored);
     mr_record_stream *stream = &reader->stream;
     (void)mr_damage_tell_data(&reader->problem, stream->name, reader->next_number, stream->offset, computed, stored);
     begin_loss(reader, MR_DAMAGE_DATA);
     size_t whole = MR_RECORD_HEADER_BYTES + length + MR_RECORD_FOOTER_BYTES;
+    assert(mr_record_stream_held(stream) >= whole);
     MR_TRY(mr_record_stream_need(stream, whole + MR_RECORD_HEADER_BYTES, error));
     const char *bytes = mr_record_stream_bytes(stream);
     size_t held = mr_record_stream_held(stream);
@@ -358,6 +369,7 @@ static mr_status bad_data(mr_record_reader *reader, size_t length, uint32_t comp
 /* Passes over a record before the range, whose header holds. */
 static mr_status pass_over(mr_record_reader *reader, size_t whole, mr_error *error)
 {
+    assert(reader->next_number < reader->options.first);
     mr_record_stream *stream = &reader->stream;
     if (mr_record_stream_is_seekable(stream)) {
         mr_record_stream_seek(stream, stream->offset + whole);
@@ -412,6 +424,7 @@ mr_status mr_record_reader_next(mr_record_reader *reader, mr_string *record, mr_
             MR_TRY(pass_over(reader, whole, error));
             continue;
         }
+        assert(mr_record_stream_held(stream) >= whole && reader->next_number >= options->first);
         const char *data = mr_record_stream_bytes(stream) + MR_RECORD_HEADER_BYTES;
         if (!options->skip_checksums) {
             uint32_t computed = mr_record_crc(data, length), stored = mr_load_le32(data + length);

@@ -83,6 +83,7 @@ typedef struct scan {
 
 static void release(scan *scan, scan_file *file)
 {
+    assert(file->references > 0);
     if (--file->references > 0) return;
     scan_file_close(file);
     free(file);
@@ -91,6 +92,7 @@ static void release(scan *scan, scan_file *file)
 /* Opens the next file of the list; false without memory. */
 static bool open_next(scan *scan)
 {
+    assert(!scan->file);
     scan_file *file = calloc(1, sizeof(*file));
     if (!file) return false;
     file->number = scan->next_path;
@@ -107,6 +109,7 @@ static bool open_next(scan *scan)
 
 static void stop_locked(scan *scan, mr_status status, const mr_error *error)
 {
+    assert(status != MR_OK);
     if (scan->status == MR_OK) {
         scan->status = status;
         scan->error = *error;
@@ -123,6 +126,7 @@ static void stop(scan *scan, mr_status status, const mr_error *error)
 
 static void wake(scan *scan)
 {
+    assert(scan->sleepers >= 0);
     if (scan->sleepers > 0) pthread_cond_broadcast(&scan->changed);
 }
 
@@ -135,6 +139,7 @@ static bool is_over(const scan *scan)
 /* A block with the next ticket; null: not now. Under the mutex. */
 static scan_block *claim(scan *scan)
 {
+    assert(scan->next_delivery <= scan->next_ticket && scan->free_count <= scan->block_count);
     if (is_over(scan) || scan->free_count == 0 || scan->next_ticket - scan->next_delivery >= RING) return nullptr;
     if (!scan->file && !open_next(scan)) {
         mr_error error = {0};
@@ -144,6 +149,7 @@ static scan_block *claim(scan *scan)
     }
     scan_block *block = scan->free_blocks[--scan->free_count];
     scan_file *file = scan->file;
+    assert(file->references > 0 && block != nullptr);
     *block = (scan_block){.ticket = scan->next_ticket++,
                           .file = file,
                           .part = scan->next_part,
@@ -176,6 +182,7 @@ static void frame_ready(scan *scan)
     if (scan->is_framing) return;
     scan->is_framing = true;
     for (scan_block *block; (block = scan->read[scan->next_frame % RING]);) {
+        assert(block->ticket == scan->next_frame && scan->next_frame < scan->next_ticket);
         scan->read[scan->next_frame % RING] = nullptr;
         pthread_mutex_unlock(&scan->mutex);
         if (!atomic_load(&scan->is_stopped)) scan_block_frame(block, &scan->settings);
@@ -187,6 +194,7 @@ static void frame_ready(scan *scan)
             release(scan, file);
         }
         scan->next_frame++;
+        assert(scan->framed_count < scan->block_count);
         scan->framed[(scan->framed_first + scan->framed_count++) % scan->block_count] = block;
         wake(scan);
     }
@@ -195,8 +203,10 @@ static void frame_ready(scan *scan)
 
 static scan_block *take_framed(scan *scan)
 {
+    assert(scan->framed_count >= 0 && scan->framed_count <= scan->block_count);
     if (scan->framed_count == 0) return nullptr;
     scan_block *block = scan->framed[scan->framed_first];
+    assert(block != nullptr && block->ticket < scan->next_frame);
     scan->framed_first = (scan->framed_first + 1) % scan->block_count;
     scan->framed_count--;
     return block;
@@ -206,6 +216,7 @@ static scan_block *take_framed(scan *scan)
 
 static mr_record_batch batch_of(const scan_block *block, const scan_run *run, int thread)
 {
+    assert(run->count > 0 && run->first + run->count <= block->entry_count);
     return (mr_record_batch){.file = block->file->number,
                              .thread = thread,
                              .path = block->file->path,
@@ -219,6 +230,7 @@ static mr_record_batch batch_of(const scan_block *block, const scan_run *run, in
 
 static void work_on(scan *scan, scan_block *block, int thread)
 {
+    assert(block->worked == 0);
     const mr_record_scan_options *options = scan->options;
     for (; block->worked < block->run_count; block->worked++) {
         scan_run *run = &block->runs[block->worked];
@@ -258,6 +270,7 @@ static void end_file(scan *scan, scan_file *file, const mr_error *error)
 
 static void count_records(scan *scan, scan_file *file, uint64_t records, uint64_t size_bytes)
 {
+    assert(!file->is_done);
     file->totals.records += records;
     file->totals.size_bytes += size_bytes;
     scan->totals.records += records;
@@ -272,6 +285,7 @@ static void deliver_loss(scan *scan, scan_file *file, const mr_record_damage *da
     file->totals.lost_bytes += damage->size_bytes;
     scan->totals.lost++;
     scan->totals.lost_bytes += damage->size_bytes;
+    assert(file->totals.lost <= scan->totals.lost && file->totals.lost_bytes <= scan->totals.lost_bytes);
     mr_error error = *problem;
     if (options->damage == MR_DAMAGE_STOP) {
         end_file(scan, file, &error);
@@ -292,6 +306,7 @@ static mr_status keep_loss(scan *scan, const scan_block *block, const scan_loss 
     /* What a reader found, it has kept. */
     if (loss->message || !quarantine || scan->options->damage == MR_DAMAGE_STOP) return MR_OK;
     if (!mr_record_quarantine_begin(quarantine, damage)) return MR_OK;
+    assert(damage->offset >= block->offset && damage->offset - block->offset + damage->size_bytes <= block->held);
     const char *bytes = block->bytes + (damage->offset - block->offset);
     MR_TRY(mr_record_quarantine_add(quarantine, damage, problem, damage->offset, bytes, damage->size_bytes, error));
     return mr_record_quarantine_end(quarantine, damage, problem, error);
@@ -347,6 +362,7 @@ static mr_status take_alone(scan *scan, scan_file *file, const mr_record_reader 
 static mr_status open_alone(const scan_block *block, const mr_record_reader_options *options, mr_record_reader **reader,
                             mr_error *error)
 {
+    assert(block->is_hiding);
     const scan_file *file = block->file;
     uint64_t number = block->first + block->entry_count;
     if (file->way == SCAN_SEGMENTS) {
@@ -391,6 +407,7 @@ static void deliver_alone(scan *scan, const scan_block *block)
 
 static void deliver_block(scan *scan, scan_block *block)
 {
+    assert(block->worked <= block->run_count && block->run_count <= block->entry_count);
     scan_file *file = block->file;
     scan_run *run = block->runs, *run_end = block->worked > 0 ? run + block->worked : run;
     const scan_loss *loss = block->losses;
@@ -399,6 +416,7 @@ static void deliver_block(scan *scan, scan_block *block)
         if (run < run_end && run->first == i) {
             if (deliver_run(scan, block, run) != MR_OK) return;
             i += run->count;
+            assert(i <= block->entry_count);
             run++;
         } else if (!block->entries[i].record.data) {
             assert(loss < block->losses + block->loss_count && loss->damage.record == block->first + i);
@@ -436,6 +454,7 @@ static void discard_results(scan *scan, scan_block *block)
 
 static void deliver(scan *scan, const finished *done)
 {
+    assert(done->is_finished && done->file);
     if (done->block) {
         deliver_block(scan, done->block);
         discard_results(scan, done->block);
@@ -461,13 +480,16 @@ static void deliver_ready(scan *scan)
     scan->is_delivering = true;
     for (finished *next; (next = &scan->ring[scan->next_delivery % RING])->is_finished;) {
         finished done = *next;
+        assert(!done.block || done.block->ticket == scan->next_delivery);
         next->is_finished = false;
         pthread_mutex_unlock(&scan->mutex);
         deliver(scan, &done);
         pthread_mutex_lock(&scan->mutex);
         if (done.block) scan->free_blocks[scan->free_count++] = done.block;
+        assert(scan->free_count <= scan->block_count);
         release(scan, done.file);
         scan->next_delivery++;
+        assert(scan->next_delivery <= scan->next_frame);
         wake(scan);
     }
     scan->is_delivering = false;
@@ -476,6 +498,7 @@ static void deliver_ready(scan *scan)
 /* A block has been worked on. Under the mutex. */
 static void finish(scan *scan, scan_block *block)
 {
+    assert(block->ticket >= scan->next_delivery && block->ticket < scan->next_frame);
     finished done = {.is_finished = true, .block = block, .file = block->file, .is_last = block->is_last};
     if (is_plain(scan, block)) {
         done.block = nullptr;
@@ -484,8 +507,10 @@ static void finish(scan *scan, scan_block *block)
             done.size_bytes = block->runs[0].size_bytes;
         }
         scan->free_blocks[scan->free_count++] = block;
+        assert(scan->free_count <= scan->block_count);
         wake(scan);
     }
+    assert(!scan->ring[block->ticket % RING].is_finished);
     scan->ring[block->ticket % RING] = done;
     deliver_ready(scan);
 }
@@ -510,6 +535,7 @@ static void work_thread(void *context, int64_t begin, int64_t end)
             pthread_mutex_unlock(&scan->mutex);
             scan_block_read(block, &scan->settings);
             pthread_mutex_lock(&scan->mutex);
+            assert(!scan->read[block->ticket % RING]);
             scan->read[block->ticket % RING] = block;
             frame_ready(scan);
         } else if (is_over(scan)) {
@@ -530,6 +556,7 @@ static void work_thread(void *context, int64_t begin, int64_t end)
 /* No more than there are blocks, when that is easily known. */
 static int useful_threads(const char *const *paths, int32_t count, int threads, size_t block_bytes)
 {
+    assert(threads >= 1 && block_bytes > 0);
     uint64_t blocks = 0;
     for (int32_t i = 0; i < count && blocks < (uint64_t)threads; i++) {
         mr_file_stamp stamp;
@@ -553,6 +580,7 @@ static mr_status make_blocks(scan *scan, mr_error *error)
         if (!block) return mr_fail_memory(error, sizeof(*block));
         scan->free_blocks[scan->free_count++] = block;
     }
+    assert(scan->free_count == scan->block_count);
     return MR_OK;
 }
 
@@ -598,6 +626,8 @@ mr_status mr_record_scan(const char *const *paths, int32_t count, const mr_recor
         status = scan->status;
         if (error) *error = scan->error;
     }
+    assert(scan->sleepers == 0 && !scan->is_framing && !scan->is_delivering);
+    assert(scan->framed_count == 0 && scan->free_count == scan->block_count);
     if (totals) *totals = scan->totals;
     if (scan->file) release(scan, scan->file);
     for (int i = 0; i < scan->free_count; i++) {

@@ -69,6 +69,7 @@ static const char *foreign_format(const unsigned char *bytes, size_t size_bytes)
 
 static mr_status start_inflater(mr_record_stream *stream, mr_error *error)
 {
+    assert(!stream->own && !stream->inflater && stream->begin <= stream->end);
     mr_record_inflater *inflater = calloc(1, sizeof(*inflater));
     if (!inflater) return mr_fail_memory(error, sizeof(*inflater));
     /* 32 + 15: the largest window, GZIP or ZLIB by its header. */
@@ -96,6 +97,7 @@ static mr_status start_inflater(mr_record_stream *stream, mr_error *error)
 
 static void end_damaged(mr_record_stream *stream, const char *reason)
 {
+    assert(stream->inflater && stream->fault.status == MR_OK);
     stream->ended = true;
     (void)mr_fail(&stream->fault, MR_DATA_LOSS, "%s: the compressed stream is %s at its byte %llu", stream->name,
                   reason, (unsigned long long)stream->inflater->input_offset);
@@ -105,6 +107,7 @@ static void end_damaged(mr_record_stream *stream, const char *reason)
 static void next_member(mr_record_stream *stream)
 {
     mr_record_inflater *inflater = stream->inflater;
+    assert(inflater->member_done && inflater->trailer_left >= 0 && inflater->trailer_left <= GZIP_TRAILER_BYTES);
     while (inflater->zlib.avail_in > 0 && (inflater->trailer_left > 0 || *inflater->zlib.next_in == 0)) {
         if (inflater->trailer_left > 0) inflater->trailer_left--;
         inflater->zlib.next_in++;
@@ -123,6 +126,7 @@ static void next_member(mr_record_stream *stream)
 /* Inflates something into the window's free end, or ends the stream. */
 static mr_status inflate_some(mr_record_stream *stream, mr_error *error)
 {
+    assert(stream->window == stream->own && stream->end < stream->own_bytes);
     mr_record_inflater *inflater = stream->inflater;
     z_stream *zlib = &inflater->zlib;
     if (zlib->avail_in == 0 && !inflater->input_ended) {
@@ -149,6 +153,7 @@ static mr_status inflate_some(mr_record_stream *stream, mr_error *error)
     int result = inflate(zlib, Z_NO_FLUSH);
     inflater->input_offset += input_before - zlib->avail_in;
     stream->end += output_before - zlib->avail_out;
+    assert(stream->end <= stream->own_bytes);
     if (result == Z_MEM_ERROR) {
         stream->ended = true;
         return mr_fail_memory(error, (size_t)1 << MAX_WBITS);
@@ -169,6 +174,7 @@ static mr_status inflate_some(mr_record_stream *stream, mr_error *error)
 /* Room for size_bytes in memory of its own; what it holds stays. */
 static mr_status grow_own(mr_record_stream *stream, size_t size_bytes, mr_error *error)
 {
+    assert(stream->window != stream->own || stream->end <= stream->own_bytes);
     if (size_bytes <= stream->own_bytes) return MR_OK;
     char *own = realloc(stream->own, size_bytes);
     if (!own) return mr_fail_memory(error, size_bytes);
@@ -180,6 +186,7 @@ static mr_status grow_own(mr_record_stream *stream, size_t size_bytes, mr_error 
 
 static mr_status need_inflated(mr_record_stream *stream, size_t size_bytes, mr_error *error)
 {
+    assert(stream->window == stream->own && stream->begin <= stream->end);
     size_t held = mr_record_stream_held(stream);
     memmove(stream->window, stream->window + stream->begin, held);
     stream->begin = 0;
@@ -198,7 +205,9 @@ static mr_status slide(mr_record_stream *stream, mr_error *error)
     size_t held = mr_record_stream_held(stream), size;
     char *bytes;
     const char *window = held > 0 ? stream->window + stream->begin : nullptr;
+    assert(!stream->inflater && held <= mr_read_ring_headroom(stream->ring));
     MR_TRY(mr_read_ring_next(stream->ring, window, held, &bytes, &size, error));
+    assert(size >= held);
     stream->window = bytes;
     stream->begin = 0;
     stream->end = size;
@@ -214,6 +223,7 @@ static mr_status slide(mr_record_stream *stream, mr_error *error)
 /* A long record is put together in memory of its own, which doubles as the bytes come. */
 static mr_status gather(mr_record_stream *stream, size_t size_bytes, mr_error *error)
 {
+    assert(!stream->inflater && mr_record_stream_held(stream) < size_bytes);
     size_t held = mr_record_stream_held(stream), got;
     if (stream->own && stream->window == stream->own) {
         memmove(stream->own, stream->own + stream->begin, held);
@@ -227,11 +237,13 @@ static mr_status gather(mr_record_stream *stream, size_t size_bytes, mr_error *e
         stream->begin = 0;
         stream->end = held;
     }
+    assert(stream->window == stream->own && stream->end <= stream->own_bytes);
     while (stream->end < size_bytes && !stream->ended) {
         if (stream->end == stream->own_bytes)
             MR_TRY(grow_own(stream, stream->own_bytes * 2 < size_bytes ? stream->own_bytes * 2 : size_bytes, error));
         size_t end = stream->own_bytes < size_bytes ? stream->own_bytes : size_bytes;
         MR_TRY(mr_read_ring_copy(stream->ring, stream->own + stream->end, end - stream->end, &got, error));
+        assert(got <= end - stream->end);
         stream->ended = got < end - stream->end;
         stream->end += got;
     }
@@ -240,6 +252,7 @@ static mr_status gather(mr_record_stream *stream, size_t size_bytes, mr_error *e
 
 mr_status mr_record_stream_need(mr_record_stream *stream, size_t size_bytes, mr_error *error)
 {
+    assert(stream->is_open && stream->begin <= stream->end);
     while (mr_record_stream_held(stream) < size_bytes && !stream->ended) {
         size_t held = mr_record_stream_held(stream);
         mr_status status;
@@ -268,6 +281,7 @@ uint64_t mr_record_stream_left(const mr_record_stream *stream)
 
 void mr_record_stream_finish(mr_record_stream *stream)
 {
+    assert(stream->begin <= stream->end);
     uint64_t left = mr_record_stream_left(stream);
     stream->offset += left == UINT64_MAX ? mr_record_stream_held(stream) : left;
     stream->begin = stream->end = 0;
@@ -360,6 +374,7 @@ mr_status mr_record_stream_open(mr_record_stream *stream, const char *path, cons
 
 void mr_record_stream_deinit(mr_record_stream *stream)
 {
+    assert(stream->is_open || (!stream->ring && !stream->own && !stream->inflater));
     if (stream->inflater) {
         (void)inflateEnd(&stream->inflater->zlib);
         free(stream->inflater);

@@ -34,6 +34,7 @@ struct mr_record_writer {
 
 static mr_status start_deflater(mr_record_writer *writer, mr_error *error)
 {
+    assert(!writer->deflater && !writer->segments && writer->options.compression != MR_COMPRESSION_NONE);
     int level = writer->options.level ? writer->options.level : 6;
     if (level < 1 || level > 9) return mr_fail(error, MR_INVALID_ARGUMENT, "compression level %d is not in 1…9", level);
     if (writer->options.seek_bytes > 0) {
@@ -91,6 +92,7 @@ mr_status mr_record_writer_open(const char *path, const mr_record_writer_options
 static mr_status keep(mr_record_writer *writer, mr_status status, mr_error *problem, mr_error *error)
 {
     if (status == MR_OK) return MR_OK;
+    assert(problem->status == status && writer->fault.status == MR_OK);
     writer->fault = *problem;
     if (error) *error = *problem;
     return status;
@@ -98,6 +100,7 @@ static mr_status keep(mr_record_writer *writer, mr_status status, mr_error *prob
 
 static mr_status drain(mr_record_writer *writer, mr_error *error)
 {
+    assert(writer->used <= BUFFER_BYTES);
     size_t used = writer->used;
     writer->used = 0;
     return mr_file_output_write(&writer->output, writer->buffer, used, error);
@@ -120,8 +123,11 @@ static mr_status compress_bytes(mr_record_writer *writer, const void *bytes, siz
             deflater->next_out = writer->buffer + writer->used;
             deflater->avail_out = (uInt)(BUFFER_BYTES - writer->used);
             result = deflate(deflater, mode);
+            assert(result == Z_OK || result == Z_STREAM_END || result == Z_BUF_ERROR);
+            assert(deflater->avail_out <= BUFFER_BYTES);
             writer->used = BUFFER_BYTES - deflater->avail_out;
         } while (deflater->avail_in > 0 || deflater->avail_out == 0 || (mode == Z_FINISH && result == Z_OK));
+        assert(deflater->avail_in == 0 && piece <= size_bytes);
         next += piece;
         size_bytes -= piece;
         if (size_bytes == 0) return MR_OK;
@@ -130,12 +136,14 @@ static mr_status compress_bytes(mr_record_writer *writer, const void *bytes, siz
 
 static mr_status put(mr_record_writer *writer, const void *bytes, size_t size_bytes, mr_error *error)
 {
+    assert(!(writer->segments && writer->deflater));
     if (writer->segments) return mr_gzip_segments_put(writer->segments, bytes, size_bytes, error);
     if (writer->deflater) return compress_bytes(writer, bytes, size_bytes, Z_NO_FLUSH, error);
     if (size_bytes > BUFFER_BYTES - writer->used) {
         MR_TRY(drain(writer, error));
         if (size_bytes >= BUFFER_BYTES / 2) return mr_file_output_write(&writer->output, bytes, size_bytes, error);
     }
+    assert(size_bytes <= BUFFER_BYTES - writer->used);
     memcpy(writer->buffer + writer->used, bytes, size_bytes);
     writer->used += size_bytes;
     return MR_OK;
@@ -143,6 +151,7 @@ static mr_status put(mr_record_writer *writer, const void *bytes, size_t size_by
 
 static mr_status append(mr_record_writer *writer, const void *bytes, size_t size_bytes, mr_error *error)
 {
+    assert(size_bytes <= MR_RECORD_SIZE_MAX && writer->fault.status == MR_OK);
     unsigned char header[MR_RECORD_HEADER_BYTES], footer[MR_RECORD_FOOTER_BYTES];
     mr_store_le64(header, size_bytes);
     mr_store_le32(header + 8, mr_crc32c_mask(mr_crc32c(0, header, 8)));
@@ -157,6 +166,7 @@ static mr_status append(mr_record_writer *writer, const void *bytes, size_t size
                                            writer->options.index ? &writer->index : nullptr, &writer->point_capacity,
                                            error));
     writer->count++;
+    assert(!writer->options.index || writer->index.count == writer->count);
     writer->size_bytes += sizeof(header) + size_bytes + sizeof(footer);
     return MR_OK;
 }
@@ -173,6 +183,7 @@ mr_status mr_record_writer_append(mr_record_writer *writer, const void *bytes, s
 
 static mr_status flush(mr_record_writer *writer, int mode, bool sync, mr_error *error)
 {
+    assert(mode == Z_FINISH || mode == Z_SYNC_FLUSH);
     if (writer->segments) {
         mr_record_index *index = writer->options.index ? &writer->index : nullptr;
         MR_TRY(mode == Z_FINISH
@@ -203,6 +214,7 @@ uint64_t mr_record_writer_size(const mr_record_writer *writer)
 
 static mr_status write_index(mr_record_writer *writer, mr_error *error)
 {
+    assert(writer->used == 0 && writer->index.count == writer->count);
     mr_file_stamp stamp;
     MR_TRY(mr_file_output_stamp(&writer->output, &stamp, error));
     writer->index.file_size_bytes = stamp.size_bytes;

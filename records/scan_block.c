@@ -81,6 +81,7 @@ static void note_damage(void *context, const mr_record_damage *damage, const mr_
 /* For a file that does not begin with a record: the reader knows the formats. */
 static mr_status open_in_order(scan_file *file, const scan_settings *settings, mr_error *error)
 {
+    assert(!file->reader && file->way == SCAN_IN_ORDER);
     const mr_record_reader_options options = {.skip_checksums = settings->skip_checksums,
                                               .direct = settings->direct,
                                               .damage = settings->damage,
@@ -132,6 +133,7 @@ void scan_file_close(scan_file *file)
 
 static mr_status reserve_bytes(scan_block *block, size_t size_bytes, mr_error *error)
 {
+    assert(block->held <= block->capacity);
     if (size_bytes <= block->capacity) return MR_OK;
     if (size_bytes < 2 * block->capacity && block->held > 0) size_bytes = 2 * block->capacity;
     size_t capacity = (size_bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
@@ -141,18 +143,21 @@ static mr_status reserve_bytes(scan_block *block, size_t size_bytes, mr_error *e
     free(block->bytes);
     block->bytes = bytes;
     block->capacity = capacity;
+    assert(block->capacity >= size_bytes && block->capacity % ALIGNMENT == 0);
     return MR_OK;
 }
 
 /* An array with room for one more; false without memory. */
 static bool has_room(void **array, size_t *capacity, size_t count, size_t element_bytes)
 {
+    assert(count <= *capacity);
     if (count < *capacity) return true;
     size_t grown = *capacity ? *capacity * 2 : 16;
     void *moved = realloc(*array, grown * element_bytes);
     if (!moved) return false;
     *array = moved;
     *capacity = grown;
+    assert(count < *capacity);
     return true;
 }
 
@@ -217,9 +222,11 @@ void scan_block_deinit(scan_block *block)
 /* Reads what there is; less at the end of the file. */
 static mr_status read_part(scan_block *block, size_t size_bytes, mr_error *error)
 {
+    assert(block->part < block->file->size_bytes && size_bytes <= block->capacity);
     scan_file *file = block->file;
     if (file->direct_descriptor >= 0) {
         size_t aligned = (size_bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+        assert(aligned <= block->capacity && block->part % ALIGNMENT == 0);
         ssize_t got = pread(file->direct_descriptor, block->bytes, aligned, (off_t)block->part);
         block->held = got > 0 ? (size_t)got : 0;
         if (got >= (ssize_t)size_bytes) return MR_OK;
@@ -241,6 +248,7 @@ static mr_status read_part(scan_block *block, size_t size_bytes, mr_error *error
 static uint64_t segment_end(const scan_file *file, uint64_t segment)
 {
     const mr_record_index *index = &file->index;
+    assert(segment < index->point_count);
     return segment + 1 < index->point_count ? index->points[segment + 1].record : index->count;
 }
 
@@ -250,12 +258,14 @@ static mr_status read_segment(scan_block *block, mr_error *error)
     const scan_file *file = block->file;
     uint64_t first = file->index.points[block->part].record, end = segment_end(file, block->part);
     size_t size = (size_t)(file->index.offsets[end] - file->index.offsets[first]);
+    assert(first < end && end <= file->index.count);
     block->offset = file->index.offsets[first];
     MR_TRY(reserve_bytes(block, size, error));
     mr_error problem = {0};
     block->held = 0;
     mr_status status =
         mr_gzip_seek_read(file->seek, file->descriptor, first, block->bytes, size, &block->held, &problem);
+    assert(block->held <= size);
     block->gzip_crc = (uint32_t)crc32_z(0, (const Bytef *)block->bytes, block->held);
     /* A reader will say what is wrong. */
     return status == MR_OK || status == MR_DATA_LOSS ? MR_OK : mr_fail(error, status, "%s", problem.message);
@@ -276,6 +286,7 @@ void scan_block_read(scan_block *block, const scan_settings *settings)
     if (block->file->way == SCAN_SEGMENTS) (void)read_segment(block, &block->error);
     if (block->file->way != SCAN_PARTS) return;
     block->offset = block->part;
+    assert(block->part <= block->file->size_bytes);
     uint64_t left = block->file->size_bytes - block->part;
     /* A header that begins at the end of the part is wanted whole. */
     size_t size = settings->block_bytes + MR_RECORD_HEADER_BYTES;
@@ -298,6 +309,7 @@ static void note_damage(void *context, const mr_record_damage *damage, const mr_
 /* The reader has met damage under MR_DAMAGE_STOP, or cannot go on. */
 static void note_end(scan_block *block, const mr_record_reader *reader, mr_status status, const mr_error *error)
 {
+    assert(status != MR_OK && block->error.status == MR_OK);
     if (status == MR_OUT_OF_RANGE) {
         block->file->ended = true;
     } else if (status == MR_DATA_LOSS) {
@@ -313,6 +325,7 @@ static void note_end(scan_block *block, const mr_record_reader *reader, mr_statu
 static void find_next(scan_block *block, const scan_settings *settings)
 {
     scan_file *file = block->file;
+    assert(file->offset >= block->offset);
     uint64_t begin = file->offset, number = file->record;
     scan_entry before = {.at = UINT64_MAX};
     if (block->entry_count > 0) before = block->entries[block->entry_count - 1];
@@ -357,6 +370,7 @@ static void find_next(scan_block *block, const scan_settings *settings)
 static bool header_holds(scan_block *block, uint64_t *length)
 {
     scan_file *file = block->file;
+    assert(file->offset >= block->offset && file->offset < file->size_bytes);
     char read_bytes[MR_RECORD_HEADER_BYTES];
     const char *header = read_bytes;
     uint64_t at = file->offset - block->offset, left = file->size_bytes - file->offset;
@@ -383,6 +397,7 @@ static bool lacks_follower(scan_block *block)
 static void frame_to(scan_block *block, uint64_t end, const scan_settings *settings)
 {
     scan_file *file = block->file;
+    assert(end <= file->size_bytes && file->descriptor >= 0);
     while (!file->ended && block->error.status == MR_OK) {
         uint64_t length;
         bool is_good = file->offset < end ? header_holds(block, &length) : !lacks_follower(block);
@@ -415,6 +430,7 @@ static void frame_in_order(scan_block *block, const scan_settings *settings)
         if (block->held == 0) block->offset = mr_record_reader_offset(file->reader);
         size_t whole = AROUND_BYTES + file->pending.size_bytes;
         if (reserve_bytes(block, block->held + whole, &block->error) != MR_OK) break;
+        assert(block->held + whole <= block->capacity);
         memcpy(block->bytes + block->held, file->pending.data - MR_RECORD_HEADER_BYTES, whole);
         if (!append(block, block->held, file->pending.size_bytes)) break;
         block->held += whole;
@@ -426,6 +442,7 @@ static void frame_in_order(scan_block *block, const scan_settings *settings)
 /* Whether the stream's own checksum and length hold: in the file's last bytes. */
 static bool trailer_holds(const scan_file *file)
 {
+    assert(file->way == SCAN_SEGMENTS);
     unsigned char trailer[8];
     size_t got;
     uint64_t at = file->index.file_size_bytes - sizeof trailer;
@@ -441,6 +458,7 @@ static void frame_segment(scan_block *block)
     const uint64_t *offsets = file->index.offsets;
     uint64_t end = segment_end(file, block->part), length;
     block->first = file->index.points[block->part].record;
+    assert(block->first < end && block->offset == offsets[block->first]);
     for (uint64_t i = block->first; i < end; i++) {
         uint64_t at = offsets[i] - block->offset, whole = offsets[i + 1] - offsets[i];
         block->is_hiding = at + whole > block->held || !mr_record_header_holds(block->bytes + at, &length) ||
@@ -484,6 +502,7 @@ static void read_end(scan_block *block)
 {
     scan_file *file = block->file;
     size_t last = block->entry_count, got;
+    assert(block->held <= block->capacity);
     while (last > 0 && block->entries[last - 1].at == UINT64_MAX) last--;
     if (last == 0) return;
     uint64_t end = block->entries[last - 1].at + AROUND_BYTES + block->entries[last - 1].size_bytes;
@@ -502,6 +521,7 @@ static void read_end(scan_block *block)
 
 static bool add_run(scan_block *block, size_t first)
 {
+    assert(first < block->entry_count && (block->run_count == 0 || block->runs[block->run_count - 1].first < first));
     if (!has_room((void **)&block->runs, &block->run_capacity, block->run_count, sizeof(scan_run))) {
         (void)mr_fail_memory(&block->error, block->run_count * sizeof(scan_run));
         return false;
@@ -514,6 +534,7 @@ static bool add_run(scan_block *block, size_t first)
 static bool lose_data(scan_block *block, size_t i, const char *header, uint64_t size_bytes, uint32_t computed)
 {
     size_t whole = AROUND_BYTES + (size_t)size_bytes;
+    assert(header >= block->bytes && (size_t)(header - block->bytes) + whole <= block->held);
     mr_record_damage damage = {.kind = MR_DAMAGE_DATA,
                                .record = block->first + i,
                                .offset = block->offset + (uint64_t)(header - block->bytes),
@@ -536,6 +557,7 @@ static int compare_losses(const void *a, const void *b)
 
 void scan_block_check(scan_block *block, const scan_settings *settings)
 {
+    assert(block->run_count == 0 && block->worked == 0);
     read_end(block);
     size_t framed = block->loss_count;
     bool is_checked = settings->skip_checksums || block->file->way == SCAN_IN_ORDER, in_run = false;
@@ -547,6 +569,7 @@ void scan_block_check(scan_block *block, const scan_settings *settings)
             in_run = false;
             continue;
         }
+        assert(entry->at + AROUND_BYTES + entry->size_bytes <= block->held);
         const char *header = block->bytes + entry->at, *data = header + MR_RECORD_HEADER_BYTES;
         uint64_t size_bytes = entry->size_bytes;
         if (!is_checked) {
@@ -571,6 +594,7 @@ void scan_block_check(scan_block *block, const scan_settings *settings)
         run->count++;
         run->size_bytes += size_bytes;
     }
+    assert(block->entry_count <= count && block->run_count <= block->entry_count);
     if (framed > 0 && block->loss_count > framed)
         qsort(block->losses, block->loss_count, sizeof(scan_loss), compare_losses);
 }

@@ -7,6 +7,7 @@
 #include "records/file.h"
 #include <millrace/record.h>
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -33,6 +34,7 @@ static mr_status damaged(const cursor *at, const char *reason, mr_error *error)
 
 static bool take_varint(cursor *at, uint64_t *value)
 {
+    assert(at->begin <= at->end);
     *value = 0;
     for (unsigned shift = 0; shift < 64 && at->begin < at->end; shift += 7) {
         uint8_t byte = at->bytes[at->begin++];
@@ -52,6 +54,7 @@ static mr_status take_block(cursor *handle, cursor *block, mr_error *error)
     size_t end = handle->end;
     if (offset > end || size_bytes > end - offset || end - offset - size_bytes < TRAILER_BYTES || size_bytes < 4)
         return damaged(&at, "a block lies outside the file", error);
+    assert(handle->begin <= end);
     *block = (cursor){handle->name, handle->bytes, (size_t)offset, (size_t)(offset + size_bytes)};
     const uint8_t *trailer = block->bytes + block->end;
     uint32_t stored = load32(trailer + 1);
@@ -62,6 +65,7 @@ static mr_status take_block(cursor *handle, cursor *block, mr_error *error)
     if (trailer[0] != 0)
         return mr_fail(error, MR_UNIMPLEMENTED, "%s: block at byte %zu is compressed (%s), which is not supported",
                        block->name, block->begin, trailer[0] == 1 ? "snappy" : "unknown kind");
+    assert(block->end - block->begin >= 4);
     uint32_t restarts = load32(trailer - 4);
     if (restarts > (size_bytes - 4) / 4) return damaged(block, "its restarts pass its end", error);
     block->end -= 4 + 4 * (size_t)restarts;
@@ -71,6 +75,7 @@ static mr_status take_block(cursor *handle, cursor *block, mr_error *error)
 /* One entry of a block. key holds the key before and then this one. */
 static mr_status take_entry(cursor *block, char *key, size_t *key_bytes, mr_string *value, mr_error *error)
 {
+    assert(block->begin <= block->end && *key_bytes <= MR_TABLE_KEY_MAX);
     uint64_t shared = 0, rest = 0, value_bytes = 0;
     cursor at = *block;
     if (!take_varint(block, &shared) || !take_varint(block, &rest) || !take_varint(block, &value_bytes))
@@ -97,6 +102,7 @@ int mr_table_compare(mr_string a, mr_string b)
 /* Appends one entry to an array that doubles; the array lives outside the arena while it grows. */
 static mr_status append(mr_table *table, size_t *capacity, mr_string key, mr_string value, cursor at, mr_error *error)
 {
+    assert(table->count <= *capacity && key.size_bytes <= MR_TABLE_KEY_MAX);
     if (table->count > 0 && mr_table_compare(table->entries[table->count - 1].key, key) >= 0)
         return damaged(&at, "keys are out of order", error);
     if (table->count == *capacity) {
@@ -198,6 +204,7 @@ const mr_table_entry *mr_table_find(const mr_table *table, mr_string key)
     size_t low = 0, high = table->count;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
+        assert(middle < high);
         int order = mr_table_compare(table->entries[middle].key, key);
         if (order == 0) return &table->entries[middle];
         if (order < 0)

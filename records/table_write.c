@@ -5,6 +5,7 @@
 
 #include <millrace/record.h>
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,6 +14,7 @@ constexpr size_t HANDLES_BYTES = 40;
 
 static void put(mr_table_bytes *bytes, const void *data, size_t size_bytes)
 {
+    assert(bytes->size_bytes <= bytes->capacity_bytes);
     if (bytes->failed || size_bytes == 0) return;
     if (size_bytes > bytes->capacity_bytes - bytes->size_bytes) {
         size_t capacity = bytes->capacity_bytes * 2 + size_bytes + 64;
@@ -34,6 +36,7 @@ static void put_varint(mr_table_bytes *bytes, uint64_t value)
     size_t count = 0;
     for (; value >= 0x80; value >>= 7) digits[count++] = (uint8_t)(value | 0x80);
     digits[count++] = (uint8_t)value;
+    assert(count <= sizeof digits);
     put(bytes, digits, count);
 }
 
@@ -58,6 +61,7 @@ static size_t shared_prefix(mr_string a, mr_string b)
 /* An empty block has one restart, at 0. */
 static void begin_block(mr_table_block *block, int32_t restart_interval)
 {
+    assert(restart_interval > 0);
     block->bytes.size_bytes = block->restarts.size_bytes = block->last_key.size_bytes = 0;
     block->restart_interval = restart_interval;
     block->since_restart = 0;
@@ -66,6 +70,7 @@ static void begin_block(mr_table_block *block, int32_t restart_interval)
 
 static void add_to_block(mr_table_block *block, mr_string key, mr_string value)
 {
+    assert(block->since_restart <= block->restart_interval && block->restarts.size_bytes % 4 == 0);
     size_t shared = 0;
     if (block->since_restart < block->restart_interval) {
         shared = shared_prefix(view(&block->last_key), key);
@@ -73,6 +78,7 @@ static void add_to_block(mr_table_block *block, mr_string key, mr_string value)
         put32(&block->restarts, (uint32_t)block->bytes.size_bytes);
         block->since_restart = 0;
     }
+    assert(shared <= key.size_bytes);
     put_varint(&block->bytes, shared);
     put_varint(&block->bytes, key.size_bytes - shared);
     put_varint(&block->bytes, value.size_bytes);
@@ -95,6 +101,7 @@ static void end_block(mr_table_builder *builder, mr_table_block *block, uint64_t
     put(file, "", 1);
     file->failed |= block->bytes.failed || block->restarts.failed || block->last_key.failed;
     if (file->failed) return;
+    assert(file->size_bytes == *offset + *size_bytes + 1);
     put32(file, mr_crc32c_mask(mr_crc32c(0, file->data + *offset, (size_t)*size_bytes + 1)));
 }
 
@@ -112,6 +119,7 @@ static void add_to_index(mr_table_builder *builder, mr_string key)
 /* The shortest key at or after the block's last one and before next. */
 static void part_blocks(mr_table_builder *builder, mr_string next)
 {
+    assert(builder->index_is_due);
     mr_table_bytes *last = &builder->data.last_key;
     size_t place = shared_prefix(view(last), next);
     if (place < last->size_bytes && place < next.size_bytes) {
@@ -121,12 +129,14 @@ static void part_blocks(mr_table_builder *builder, mr_string next)
             last->size_bytes = place + 1;
         }
     }
+    assert(mr_table_compare(view(last), next) < 0);
     add_to_index(builder, view(last));
 }
 
 /* A short key at or after the last one of all. */
 static void end_index(mr_table_builder *builder)
 {
+    assert(builder->index_is_due);
     mr_table_bytes *last = &builder->data.last_key;
     for (size_t i = 0; i < last->size_bytes; i++) {
         uint8_t byte = (uint8_t)last->data[i];
@@ -141,6 +151,7 @@ static void end_index(mr_table_builder *builder)
 /* Writes the data block; its last key stays, for the index. */
 static void flush(mr_table_builder *builder)
 {
+    assert(!builder->index_is_due && builder->data.bytes.size_bytes > 0);
     end_block(builder, &builder->data, &builder->due_offset, &builder->due_size_bytes);
     builder->index_is_due = true;
 }
@@ -184,6 +195,7 @@ mr_status mr_table_finish(mr_table_builder *builder, mr_string *bytes, mr_error 
     put_varint(&handles, offset);
     put_varint(&handles, size_bytes);
     static const char zeros[HANDLES_BYTES];
+    assert(handles.size_bytes <= HANDLES_BYTES);
     put(&builder->file, handles.data, handles.size_bytes);
     put(&builder->file, zeros, HANDLES_BYTES - handles.size_bytes);
     put(&builder->file, "\x57\xfb\x80\x8b\x24\x75\x47\xdb", 8);
