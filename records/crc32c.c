@@ -15,6 +15,7 @@
 
 #include <millrace/record.h>
 
+#include <assert.h>
 #include <stdatomic.h>
 #include <string.h>
 #if MR_CPU_X86
@@ -239,6 +240,7 @@ uint32_t mr_crc32c(uint32_t crc, const void *bytes, size_t size_bytes)
         while (!mr_crc32c_variants[choice - 1].is_supported()) choice--;
         atomic_store_explicit(&best, choice, memory_order_relaxed);
     }
+    assert(choice > 0 && choice <= mr_crc32c_variant_count);
     return mr_crc32c_variants[choice - 1].run(crc, bytes, size_bytes);
 }
 

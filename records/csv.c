@@ -4,6 +4,7 @@
 
 #include "base/arena.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,6 +36,7 @@ static mr_status fail_cell(const split *split, const char *reason, mr_error *err
 static mr_status add_cell(split *split, mr_string cell, mr_error *error)
 {
     mr_csv_row *row = split->row;
+    assert(row->count >= 0 && row->count <= row->capacity);
     if (row->count == row->capacity) {
         if (row->count >= MR_CSV_CELLS_MAX)
             return mr_fail(error, MR_DATA_LOSS, "the row has more than %d cells", MR_CSV_CELLS_MAX);
@@ -51,6 +53,7 @@ static mr_status add_cell(split *split, mr_string cell, mr_error *error)
 /* Takes what stands behind a cell. Only a line end at the very end of text wants more, as CR may have its LF there. */
 static cell_end take_end(split *split)
 {
+    assert(split->at <= split->size);
     if (split->at == split->size) return split->is_end ? END_ROW : END_MORE;
     char c = split->text[split->at++];
     if (c == split->separator) return END_CELL;
@@ -81,8 +84,10 @@ static mr_status split_plain(split *split, cell_end *end, mr_error *error)
 static mr_status unquote(split *split, size_t begin, size_t end, mr_error *error)
 {
     mr_csv_row *row = split->row;
+    assert(begin <= end && end <= split->size);
     if (row->text_capacity < split->size) {
         /* Earlier cells point into it, so it is made before the first of them and not again. */
+        assert(split->text_used == 0);
         free(row->text);
         row->text_capacity = 0;
         row->text = malloc(split->size + 1);
@@ -95,6 +100,7 @@ static mr_status unquote(split *split, size_t begin, size_t end, mr_error *error
         if (split->text[i] == '"') i++;
     }
     split->text_used += (size_t)(to - first);
+    assert(split->text_used <= row->text_capacity);
     return add_cell(split, (mr_string){first, (size_t)(to - first)}, error);
 }
 
@@ -151,6 +157,7 @@ mr_status mr_csv_split(mr_csv_row *row, mr_string text, bool is_end, char separa
     }
     if (end == END_MORE) return MR_OUT_OF_RANGE;
     *used = split.at;
+    assert(split.at <= split.size && row->count > 0);
     if (split.stray > 0)
         return mr_fail(error, MR_DATA_LOSS, "cell %d: a quote inside a cell without quotes; write \"…\"\"…\"",
                        split.stray);
@@ -186,6 +193,7 @@ mr_status mr_csv_row_at(const mr_input_file *file, uint64_t offset, char separat
         }
         size_t done = 0, used;
         MR_TRY(mr_input_file_read(file, offset, row->buffer, size, &done, error));
+        assert(done <= size);
         mr_status status = mr_csv_split(row, (mr_string){row->buffer, done}, done < size, separator, &used, error);
         if (status == MR_OUT_OF_RANGE && done == size) {
             if (size < MR_CSV_ROW_SIZE_MAX + 2) continue;
@@ -248,6 +256,7 @@ void mr_csv_reader_free(mr_csv_reader *reader)
 /* Makes the window longer by at least a byte, or says that the file has ended. */
 static mr_status read_more(mr_csv_reader *reader, mr_error *error)
 {
+    assert(reader->begin <= reader->end && reader->end <= reader->capacity);
     size_t kept = reader->end - reader->begin, done = 0;
     if (reader->begin > 0) {
         memmove(reader->window, reader->window + reader->begin, kept);
@@ -263,6 +272,7 @@ static mr_status read_more(mr_csv_reader *reader, mr_error *error)
         reader->window = grown;
         reader->capacity = capacity;
     }
+    assert(kept == reader->end && kept < reader->capacity);
     MR_TRY(mr_input_file_read(reader->file, reader->offset + kept, reader->window + kept, reader->capacity - kept,
                               &done, error));
     reader->end += done;
@@ -301,6 +311,7 @@ mr_status mr_csv_reader_next(mr_csv_reader *reader, const mr_csv_row **row, mr_e
     size_t blank = 0;
     const char *text = reader->window + reader->begin;
     while (text[blank] == '\n' || text[blank] == '\r') blank++;
+    assert(blank <= used && used <= reader->end - reader->begin);
     reader->row_line = reader->line + count_lines(text, blank);
     reader->line += count_lines(text, used);
     reader->row_begin = reader->begin + blank;
@@ -316,6 +327,7 @@ uint64_t mr_csv_reader_offset(const mr_csv_reader *reader)
 
 mr_string mr_csv_reader_text(const mr_csv_reader *reader)
 {
+    assert(reader->row_begin <= reader->begin);
     return (mr_string){reader->window + reader->row_begin, reader->begin - reader->row_begin};
 }
 

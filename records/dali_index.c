@@ -4,6 +4,7 @@
 #include "records/record_format.h"
 #include "records/record_index.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -27,6 +28,7 @@ static size_t put_number(char *text, uint64_t number, char after)
     do digits[count++] = (char)('0' + number % 10);
     while ((number /= 10) > 0);
     for (size_t i = 0; i < count; i++) text[i] = digits[count - 1 - i];
+    assert(count <= sizeof digits);
     text[count] = after;
     return count + 1;
 }
@@ -42,6 +44,7 @@ static mr_status write_lines(mr_file_output *output, const mr_record_index *inde
         used += put_number(buffer + used, index->offsets[i], ' ');
         used += put_number(buffer + used, index->offsets[i + 1] - index->offsets[i], '\n');
     }
+    assert(used <= BUFFER_BYTES);
     return mr_file_output_write(output, buffer, used, error);
 }
 
@@ -127,6 +130,7 @@ mr_status mr_dali_index_parse(const char *path, const char *text, size_t size_by
         mr_record_index_deinit(index);
         return status;
     }
+    assert(index->offsets[index->count] == end);
     index->file_size_bytes = index->offsets[index->count];
     index->origin = MR_INDEX_LOADED;
     return MR_OK;
@@ -167,6 +171,7 @@ static mr_status check_header(const check *check, uint64_t i, mr_error *error)
 static void check_headers(void *context, int64_t begin, int64_t end)
 {
     const check *check = context;
+    assert(begin % check->grain == 0);
     mr_error *error = &check->errors[begin / check->grain];
     for (int64_t i = begin; i < end; i++)
         if (check_header(check, (uint64_t)i, error) != MR_OK) return;

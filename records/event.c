@@ -8,6 +8,7 @@
 #include "proto/proto.h"
 #include "records/file.h"
 #include "records/summary.h"
+#include <assert.h>
 #include <math.h>
 #include <millrace/record.h>
 
@@ -26,6 +27,7 @@ struct mr_event_writer {
 
 static mr_status append(mr_event_writer *writer, Mr__Event *event, mr_error *error)
 {
+    assert(writer->records != nullptr && event->what_case != MR__EVENT__WHAT__NOT_SET);
     struct timespec now;
     mr_string bytes;
     clock_gettime(CLOCK_REALTIME, &now);

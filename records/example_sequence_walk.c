@@ -4,6 +4,8 @@
  *     entry { 1: name  2: FeatureList }                    FeatureList  { 1: Feature, repeated } */
 #include "records/example_wire.h"
 
+#include <assert.h>
+
 /* Names in messages are cut to this. */
 static constexpr int NAME_BYTES_SHOWN = 100;
 
@@ -32,6 +34,7 @@ mr_status mr_sequence_next_list(mr_example_walk *walk, mr_feature_list_view *lis
         }
         walk->offset = (size_t)(record.next - begin);
     }
+    assert(walk->inner_offset < walk->inner_end && walk->inner_end <= walk->offset);
     mr_wire lists = {begin + walk->inner_offset, begin + walk->inner_end};
     mr_wire_entry entry;
     if (!mr_wire_entry_read(&lists, &entry)) return damaged(error, &lists, walk->record);

@@ -70,6 +70,7 @@ static inline uint32_t load32(const unsigned char *bytes)
 /* Fewer than 8 bytes as a word, the others 0. */
 static inline uint64_t load_few(const unsigned char *bytes, size_t size)
 {
+    assert(size < 8);
     if (size >= 4) return load32(bytes) | (uint64_t)load32(bytes + size - 4) << 8 * (size - 4);
     if (size == 0) return 0;
     return bytes[0] | (uint64_t)bytes[size / 2] << 8 * (size / 2) | (uint64_t)bytes[size - 1] << 8 * (size - 1);
@@ -178,6 +179,7 @@ void mr_wire_floats(mr_wire list, size_t count, float *values)
 /* The seven lower bits of each byte, drawn together. */
 static inline uint64_t draw_together(uint64_t word)
 {
+    assert((word & UPPER_BITS) == 0);
     word = (word & 0x007f007f007f007f) | (word & 0x7f007f007f007f00) >> 1;
     word = (word & 0x00003fff00003fff) | (word & 0x3fff00003fff0000) >> 2;
     return (word & 0x000000000fffffff) | (word & 0x0fffffff00000000) >> 4;
@@ -200,6 +202,7 @@ static void packed_int64s(mr_wire packed, size_t count, int64_t *values)
         values[i] = (int64_t)draw_together(word & (ends ^ (ends - 1)) & ~UPPER_BITS);
         packed.next += (unsigned)__builtin_ctzll(ends) / 8 + 1;
     }
+    assert(packed.next == packed.end);
 }
 
 void mr_wire_int64s(mr_wire list, size_t count, int64_t *values)

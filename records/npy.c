@@ -41,6 +41,7 @@ typedef struct cursor {
 
 static void skip_blanks(cursor *at)
 {
+    assert(at->next <= at->end);
     while (at->next < at->end && (*at->next == ' ' || *at->next == '\n' || *at->next == '\t')) at->next++;
 }
 
@@ -98,6 +99,7 @@ static shape_result take_shape(cursor *at, mr_shape *shape)
         if (take(at, ')')) return SHAPE_GOOD;
         if (!take_number(at, &size)) return SHAPE_BAD;
         if (shape->rank == MR_RANK_MAX) return SHAPE_DEEP;
+        assert(shape->rank < MR_RANK_MAX);
         shape->dims[shape->rank++] = size;
         if (!take(at, ',')) return take(at, ')') ? SHAPE_GOOD : SHAPE_BAD;
     }
@@ -216,6 +218,7 @@ mr_status mr_npy_open(const mr_input_file *file, uint64_t offset, mr_npy *array,
 
 static void swap_bytes(unsigned char *bytes, size_t item_bytes, size_t count)
 {
+    assert(item_bytes > 0 || count == 0);
     for (size_t i = 0; i < count; i++)
         for (size_t a = i * item_bytes, b = a + item_bytes - 1; a < b; a++, b--) {
             unsigned char byte = bytes[a];
@@ -229,6 +232,7 @@ static void swap_bytes(unsigned char *bytes, size_t item_bytes, size_t count)
 static mr_status read_fortran(const mr_input_file *file, const mr_npy *array, int64_t begin, int64_t end,
                               unsigned char *target, mr_error *error)
 {
+    assert(array->shape.rank >= 2 && 0 <= begin && begin <= end && end <= array->shape.dims[0]);
     size_t item = array->item_bytes, count = (size_t)(end - begin);
     int64_t columns = 1, index[MR_RANK_MAX] = {0};
     for (int i = 1; i < array->shape.rank; i++) columns *= array->shape.dims[i];
@@ -240,6 +244,7 @@ static mr_status read_fortran(const mr_input_file *file, const mr_npy *array, in
         status = mr_input_file_read_all(file, array->offset + place, column, count * item, error);
         size_t to = 0;
         for (int i = 1; i < array->shape.rank; i++) to = to * (size_t)array->shape.dims[i] + (size_t)index[i];
+        assert(to < (size_t)columns);
         for (size_t row = 0; row < count && status == MR_OK; row++)
             memcpy(target + (row * (size_t)columns + to) * item, column + row * item, item);
         for (int i = 1; i < array->shape.rank && ++index[i] == array->shape.dims[i]; i++) index[i] = 0;
@@ -255,6 +260,7 @@ static size_t utf8_size(uint32_t c)
 
 static char *put_utf8(char *next, uint32_t c)
 {
+    assert(c <= 0x10ffff);
     size_t size = utf8_size(c);
     if (size == 1) {
         *next++ = (char)c;
@@ -270,6 +276,7 @@ static char *put_utf8(char *next, uint32_t c)
  * U+FFFD. */
 static size_t text_characters(const unsigned char *bytes, uint32_t item_bytes, uint32_t *characters)
 {
+    assert(item_bytes % 4 == 0);
     size_t count = item_bytes / 4, used = 0;
     for (size_t i = 0; i < count; i++) {
         uint32_t c;
@@ -304,6 +311,7 @@ static mr_status make_strings(const mr_npy *array, mr_shape shape, unsigned char
             for (size_t j = 0; j < used; j++) next = put_utf8(next, buffer[j]);
         }
         strings[i].size_bytes = (size_t)(next - strings[i].data);
+        assert((size_t)(next - text) <= (i + 1) * item);
     }
     if (status == MR_OK) status = mr_tensor_init_strings(tensor, shape, strings, error);
     free(strings);
@@ -422,6 +430,7 @@ mr_status mr_npy_save(const char *path, const mr_tensor *tensor, mr_error *error
         used += snprintf(text + used, sizeof(text) - (size_t)used, "%" PRId64 ", ", tensor->shape.dims[j]);
     used += snprintf(text + used, sizeof(text) - (size_t)used, "), }");
     while ((used + 11) % 64 != 0) text[used++] = ' ';
+    assert(used > 0 && (size_t)used < sizeof(text));
     text[used++] = '\n';
     const unsigned char start[] = {
         0x93, 'N', 'U', 'M', 'P', 'Y', 1, 0, (unsigned char)used, (unsigned char)(used >> 8)};

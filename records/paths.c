@@ -4,6 +4,7 @@
 
 #include <millrace/record.h>
 
+#include <assert.h>
 #include <ctype.h>
 #include <errno.h>
 #include <glob.h>
@@ -35,6 +36,7 @@ static bool split_sharded(const char *pattern, size_t *stem_bytes, long *count, 
 static mr_status match_shards(const char *pattern, size_t stem_bytes, long shards, const char *suffix, char ***paths,
                               int32_t *count, mr_error *error)
 {
+    assert(shards > 0 && shards <= SHARDS_MAX);
     char **found = calloc((size_t)shards, sizeof(char *));
     if (!found) return mr_fail_memory(error, (size_t)shards * sizeof(char *));
     long missing = 0, first_missing = 0;
@@ -93,6 +95,7 @@ static mr_status match_glob(const char *pattern, char ***paths, int32_t *count, 
         if (ends_with(path, ".index") && !ends_with(pattern, ".index")) continue;
         if (ends_with(path, ".idx") && !ends_with(pattern, ".idx")) continue;
         if (ends_with(path, MR_FILE_PARTIAL) && !ends_with(pattern, MR_FILE_PARTIAL)) continue;
+        assert((size_t)kept_count < found.gl_pathc);
         kept[kept_count] = strdup(path);
         if (kept[kept_count])
             kept_count++;

@@ -3,6 +3,7 @@
 
 #include "records/record_format.h"
 
+#include <assert.h>
 #include <inttypes.h>
 
 /* A record made to hold headers everywhere is not searched for ever: so many of them, and so many more a byte. */
@@ -50,6 +51,7 @@ mr_status mr_damage_tell_header(mr_error *problem, const char *path, uint64_t re
 /* Whether records follow each other from `at` to the very end; hops are taken from the credit. */
 static bool leads_to_end(const char *bytes, size_t size_bytes, size_t at, uint64_t *credit)
 {
+    assert(at <= size_bytes);
     constexpr size_t AROUND = MR_RECORD_HEADER_BYTES + MR_RECORD_FOOTER_BYTES;
     while (size_bytes - at >= AROUND && *credit > 0) {
         uint64_t length;
@@ -68,6 +70,7 @@ size_t mr_damage_find_hidden(const char *bytes, size_t size_bytes)
         if (!leads_to_end(bytes, size_bytes, at, &credit)) continue;
         const char *data = bytes + at + MR_RECORD_HEADER_BYTES;
         size_t length = (size_t)mr_load_le64(bytes + at);
+        assert(length <= size_bytes - at - MR_RECORD_HEADER_BYTES - MR_RECORD_FOOTER_BYTES);
         if (mr_crc32c_mask(mr_crc32c(0, data, length)) == mr_load_le32(data + length)) return at;
     }
     return size_bytes;

@@ -10,6 +10,7 @@
 
 #include <millrace/example.h>
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -48,6 +49,7 @@ static uint64_t place_hash(mr_string path, uint64_t offset)
 
 static void put(uint64_t *places, size_t capacity, uint64_t hash)
 {
+    assert(hash != 0 && (capacity & (capacity - 1)) == 0);
     size_t at = hash & (capacity - 1);
     while (places[at] != 0) at = (at + 1) & (capacity - 1);
     places[at] = hash;
@@ -56,6 +58,7 @@ static void put(uint64_t *places, size_t capacity, uint64_t hash)
 /* False when it was there. Without memory a place is new each time, which costs space and nothing else. */
 static bool is_new_place(mr_record_quarantine *quarantine, uint64_t hash)
 {
+    assert(quarantine->used * 2 <= quarantine->capacity);
     size_t mask = quarantine->capacity - 1;
     for (size_t at = hash & mask; quarantine->capacity > 0 && quarantine->places[at] != 0; at = (at + 1) & mask)
         if (quarantine->places[at] == hash) return false;
@@ -195,6 +198,7 @@ static mr_status add_piece(mr_record_quarantine *quarantine, mr_error *error)
         quarantine->room_bytes = whole;
     }
     char *room = quarantine->room;
+    assert(whole <= quarantine->room_bytes);
     mr_store_le64(room, record.size_bytes);
     mr_store_le32(room + 8, mr_crc32c_mask(mr_crc32c(0, room, 8)));
     memcpy(room + MR_RECORD_HEADER_BYTES, record.data, record.size_bytes);
@@ -227,6 +231,7 @@ mr_status mr_record_quarantine_end(mr_record_quarantine *quarantine, const mr_re
     char line[MR_ERROR_SIZE + 128];
     int size = snprintf(line, sizeof line, "%s, %" PRIu64 " bytes: %s\n", mr_damage_kind_name(damage->kind),
                         damage->size_bytes, problem->message);
+    assert(size > 0 && (size_t)size < sizeof line);
     pthread_mutex_lock(&quarantine->mutex);
     mr_status status = append(quarantine->report, quarantine->report_path, line, (size_t)size, error);
     pthread_mutex_unlock(&quarantine->mutex);

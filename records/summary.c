@@ -4,6 +4,7 @@
 #include "proto/event.pb-c.h"
 #include "proto/proto.h"
 
+#include <assert.h>
 #include <float.h>
 #include <stdlib.h>
 #include <string.h>
@@ -69,6 +70,7 @@ void mr_histogram_add(mr_histogram *histogram, double value)
         else
             low = middle + 1;
     }
+    assert(low >= 0 && low < MR_HISTOGRAM_BUCKETS);
     histogram->counts[low] += 1;
     if (value < histogram->min) histogram->min = value;
     if (value > histogram->max) histogram->max = value;
@@ -92,6 +94,7 @@ mr_status mr_summary_pack_histogram(mr_string tag, const mr_histogram *histogram
         limits[length] = limit;
         counts[length++] = count;
     }
+    assert(length > 0 && length <= MR_HISTOGRAM_BUCKETS);
     Mr__HistogramProto proto = MR__HISTOGRAM_PROTO__INIT;
     proto.min = histogram->min;
     proto.max = histogram->max;
@@ -170,6 +173,7 @@ mr_status mr_summary_pack_merged(const mr_string *summaries, int64_t count, mr_a
     size_t length = 0;
     for (int64_t i = 0; i < count; i++)
         for (size_t j = 0; j < parts[i]->n_value; j++) merged.value[length++] = parts[i]->value[j];
+    assert(length == merged.n_value);
     MR_TRY(check_tags(&merged, arena, error));
     return mr_proto_pack(&merged, arena, summary, error);
 }

@@ -8,6 +8,7 @@
 
 #include "base/arena.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -197,6 +198,7 @@ static mr_status read_notes(mr_tar_reader *reader, bool is_global, uint64_t offs
         mr_string value = {equals + 1, (size_t)(text + at + length - 1 - (equals + 1))};
         MR_TRY(take_note(reader, is_global, offset, key, value, error));
         at += length;
+        assert(at <= size);
     }
     return MR_OK;
 }
@@ -278,6 +280,7 @@ static mr_status read_header(mr_tar_reader *reader, unsigned char *block, header
 
 static mr_status check_room(const mr_tar_reader *reader, const header *header, uint64_t size, mr_error *error)
 {
+    assert(header->offset + BLOCK_BYTES <= mr_input_file_size(reader->file));
     uint64_t there = mr_input_file_size(reader->file) - header->offset - BLOCK_BYTES;
     if (size <= there) return MR_OK;
     return fail_at(reader, MR_DATA_LOSS, header->offset, "is of a member that is longer than the rest of the file",
@@ -326,6 +329,7 @@ static mr_status take_member(mr_tar_reader *reader, const header *header, const 
     member->modified_ns = has_time ? header->modified_s * 1'000'000'000 : 0;
     if (reader->has_time) member->modified_ns = reader->modified_ns;
     reader->offset = member->offset + padded(size);
+    assert(reader->offset >= member->offset && member->size_bytes <= size);
     reader->has_name = reader->has_size = reader->has_time = false;
     return MR_OK;
 }

@@ -4,6 +4,7 @@
 
 #include "base/arena.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -104,6 +105,7 @@ static bool take_extra64(mr_zip_member *member, const unsigned char *extra, size
             next += 8;
         }
         at += 4 + length;
+        assert(next <= end && at <= size);
     }
     return true;
 }
@@ -130,6 +132,7 @@ static mr_status take_entry(const mr_input_file *file, const unsigned char *entr
     member.name[name] = '\0';
     zip->members[zip->count++] = member;
     *used = ENTRY_BYTES + name + extra + comment;
+    assert(*used <= room);
     return MR_OK;
 }
 
@@ -148,6 +151,7 @@ mr_status mr_zip_open(const mr_input_file *file, mr_zip *zip, mr_error *error)
         size_t used = 0;
         status = take_entry(file, bytes + at, (size_t)directory.size_bytes - at, zip, &used, error);
         at += used;
+        assert(at <= directory.size_bytes);
     }
     free(bytes);
     if (status != MR_OK) mr_zip_deinit(zip);
