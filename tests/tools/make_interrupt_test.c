@@ -62,6 +62,7 @@ static void check_interrupted(int number)
         CHECK_EQ(program_run("rm -rf %s/out", test_folder())->exit_code, 0);
         status = run_and_signal(number, 6);
     } while (WIFEXITED(status) && ++tries < 10);
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 0) test_skip("the program was always done before the signal");
     if (!WIFSIGNALED(status))
         test_fail(__FILE__, __LINE__, "ended with exit code %d %d times: %s", WEXITSTATUS(status), tries,
                   program_run("cat %s/errors", test_folder())->output);
