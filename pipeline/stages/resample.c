@@ -185,6 +185,7 @@ static const mr_dataset_kind resample_kind = {.name = "rejection_resample",
 static bool are_parts(const double *parts, int32_t count)
 {
     double sum = 0;
+    assert(parts != nullptr);
     for (int32_t i = 0; i < count; i++) {
         if (!(parts[i] >= 0) || !isfinite(parts[i])) return false;
         sum += parts[i];

@@ -156,6 +156,7 @@ static mr_dataset *endless(int which)
     case 0:
         return mr_dataset_rejection_resample(even, class_of, nullptr, odd_only, 2, .initial = odd_only);
     case 1: /* choices that name an input that has ended */
+        mr_dataset_free(even);
         return mr_dataset_choose_from(((mr_dataset *[]){mr_dataset_range(0, 0, 1), mr_dataset_range(0, 9, 1)}), 2,
                                       mr_dataset_repeat(mr_dataset_range(0, 1, 1), MR_FOREVER));
     case 2:
