@@ -13,6 +13,7 @@
 #include "records/file.h"
 #include <millrace/ops.h>
 
+#include <assert.h>
 #include <dirent.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -157,6 +158,7 @@ mr_saver *mr_saver_new_(mr_graph *graph, const mr_saver_options *options)
     if (all && options->variable_count != 0)
         (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT, "the saver's variable_count has no effect without variables");
     if (mr_graph_status(graph, nullptr) != MR_OK) return s;
+    assert(s->variables != nullptr && s->is_trainable != nullptr);
     for (int32_t i = 0; i < s->count; i++)
         s->variables[i] = all ? mr_graph_variable(graph, MR_GLOBAL_VARIABLES, i).ref : options->variables[i];
     qsort(s->variables, (size_t)s->count, sizeof *s->variables, by_name);
