@@ -518,6 +518,7 @@ mr_dataset *mr_dataset_csv_(const char *pattern, const mr_csv_column *columns, i
         return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "csv: %d columns, where 1 to %d may be", count,
                                MR_COMPONENTS_MAX);
     if (mr_dataset_failed(mr_dataset_require(dataset, columns != nullptr, "columns"))) return dataset;
+    assert(columns != nullptr);
     s->columns = MR_ARENA_NEW(&dataset->arena, mr_csv_column, (size_t)count);
     s->defaults = MR_ARENA_NEW(&dataset->arena, mr_tensor, (size_t)count);
     if (options->cells < 0)
