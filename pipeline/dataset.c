@@ -191,6 +191,7 @@ mr_dataset *mr_dataset_take_spec(mr_dataset *dataset, const mr_element_spec *spe
 {
     const char *kind = dataset->kind->name;
     if (mr_dataset_failed(mr_dataset_require(dataset, spec != nullptr, "spec"))) return dataset;
+    assert(spec != nullptr);
     if (spec->count < 1 || spec->count > MR_COMPONENTS_MAX)
         return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "%s: a spec of %d components, where 1 to %d may be", kind,
                                spec->count, MR_COMPONENTS_MAX);

@@ -101,7 +101,6 @@ static mr_status read_items(mr_checkpoint_reader *reader, mr_error *error)
             return damaged(reader, key.data, "the name has a zero byte in it", error);
         item *made = &reader->items[reader->count];
         assert((size_t)reader->count < table->count);
-        assert(reader->count == 0 || strcmp(reader->items[reader->count - 1].key, key.data) < 0);
         made->key = key.data;
         mr_status status =
             mr_proto_unpack_as(bundle_entry_proto, table->entries[i].value, &reader->arena, &made->at, error);

@@ -108,6 +108,7 @@ static mr_status open_again(mr_open_file *file, struct stat *about, mr_error *er
     while (status == MR_RESOURCE_EXHAUSTED && close_one())
         status = mr_file_open(file->path, &file->descriptor, &problem);
     if (status != MR_OK) return mr_fail(error, status, "%s", problem.message);
+    assert(file->descriptor >= 0);
     if (fstat(file->descriptor, about) != 0) {
         status = mr_file_fail(error, errno, "read", file->path);
         (void)close(file->descriptor);

@@ -6,6 +6,7 @@
 
 #include "base/arena.h"
 #include "base/kernel.h"
+#include "pipeline/pipeline.h"
 #include "records/file.h"
 
 #define mr_fail(error, status, ...) ((void)mr_fail((error), (status), __VA_ARGS__), (status))
@@ -15,5 +16,8 @@
     ((void)mr_kernel_fail((node), (error), (status), __VA_ARGS__), (status))
 #define mr_file_fail(error, number, action, path)                                                                      \
     ((void)mr_file_fail((error), (number), (action), (path)), MR_UNAVAILABLE)
+/* What is required holds behind the call, or the dataset has failed. */
+#define mr_dataset_require(dataset, is_there, argument)                                                                \
+    ((is_there) ? (dataset) : ((void)mr_dataset_require((dataset), false, (argument)), (mr_dataset *)nullptr))
 
 #endif
