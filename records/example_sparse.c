@@ -50,7 +50,7 @@ static mr_status read_places(sparse *sparse, int64_t record, mr_error *error)
     const mr_example_output *output = sparse->output;
     char where[MR_EXAMPLE_WHERE_SIZE];
     int64_t count = sparse->values->items[record].count;
-    assert(count <= sparse->values->longest && count <= sparse->places[0]->items[record].count);
+    assert(count <= sparse->values->longest);
     for (int32_t d = 0; d < sparse->rank; d++) {
         mr_example_row_values(MR_FEATURE_INT64, &sparse->places[d]->items[record], sparse->column);
         for (int64_t i = 0; i < count; i++) {
