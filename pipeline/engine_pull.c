@@ -137,7 +137,7 @@ static mr_status take_items(mr_engine *engine, mr_slot *slot, mr_worker *worker,
 }
 
 /* The order's next item. One that failed below is a failed row; an order that does not move on over its failure, or that
- * was short of memory and may have dropped the item otherwise, has failed for good. */
+ * was short of memory and may have dropped the item otherwise, has failed permanently. */
 static mr_status fill_item(mr_engine *engine, mr_slot *slot, mr_error *error)
 {
     mr_stage *order = engine->plan.order;
@@ -238,7 +238,7 @@ static mr_status pull(mr_engine *engine, mr_slot *slot, mr_worker *worker, mr_er
     bool is_short = slot->rows < engine->slots.rows;
     bool has_failed = status != MR_OK && status != MR_OUT_OF_RANGE;
     if (has_failed || (is_short && settings->drop_remainder)) mr_slot_clear(slot);
-    /* The order has failed for good. A state that is saved now fails again when it is restored, at this batch. */
+    /* The order has failed permanently. A state saved now fails at the same batch when it is restored. */
     if (has_failed) (void)mr_stage_seek(engine->plan.batches, before, nullptr);
     return status == MR_OUT_OF_RANGE ? MR_OK : status;
 }

@@ -135,7 +135,7 @@ typedef struct mr_stage_functions {
     /* Position 0 of another iteration. Shuffle draws another order in each, sources hand the number on as the epoch. */
     mr_status (*begin)(mr_stage *stage, uint64_t iteration, mr_error *error);
     /* The item at the position, which moves on, also over an element that failed: that is its error, once. One that
-     * leaves the position where it is has failed for good. errors: MR_OUT_OF_RANGE at the end of the iteration */
+     * leaves the position where it is has failed permanently. errors: MR_OUT_OF_RANGE at the end of the iteration */
     mr_status (*next)(mr_stage *stage, mr_item *item, mr_error *error);
     /* Moves to a position of the iteration; past the end is the end. Cheap when it is the position already. */
     mr_status (*seek)(mr_stage *stage, uint64_t position, mr_error *error);
@@ -164,7 +164,7 @@ struct mr_stage {
     uint32_t purpose;  /* place in the chain */
     size_t kept_bytes; /* between calls; of it told_bytes are in the budget */
     size_t told_bytes;
-    bool is_too_large; /* the budget does not hold what it has to keep: it has failed for good */
+    bool is_too_large; /* the budget does not hold what it has to keep: it has failed permanently */
 };
 
 /* What the stage worked around and the user should know; the first one is kept. Any thread. */

@@ -18,13 +18,13 @@
  * Names of variables, scopes and defaults are those of tf.compat.v1.layers, tf.compat.v1.losses and tf.compat.v1.train,
  * so that checkpoints go both ways.
  *
- * Options. One convention holds for every options struct of this header:
+ * Options. Every options struct in this header follows the same rules:
  *   required   An option whose comment begins with "required" has no default. Leaving it out is an error.
  *   optional   Any other option that is left out has its default, which the comment names; it is TensorFlow's.
  *   zero       Zero is a value: .beta1 = 0 is a beta1 of 0. Where a comment says "0: …", zero is not a legal value of the
  *              option and stands for what the comment says.
- *   limits     A value outside of the limits in the comment is an error that names the layer and the option.
- *   no effect  An option that the others make meaningless is an error: beta1 of gradient descent, the scale of zeros.
+ *   limits     A value outside the limits in the comment is an error that names the layer and the option.
+ *   no effect  An option without effect, given the others, is an error: beta1 of gradient descent, the scale of zeros.
  * Errors are MR_INVALID_ARGUMENT. Builders record them in the graph when they are called, mr_training_new returns them.
  *
  * The macros write the defaults before the caller's options. Code that calls the function behind a macro, as C++ has to,

@@ -75,7 +75,7 @@ static void forget(cache_stage *self)
     self->room_bytes = 0;
 }
 
-/* Room for so many bytes. Where the budget has none the cache has failed for good. */
+/* Reserves size_bytes of the budget. If they are not available, the cache has failed permanently. */
 static mr_status take_room(cache_stage *self, size_t size_bytes, mr_error *error)
 {
     mr_error reason = {0};

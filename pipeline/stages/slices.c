@@ -102,13 +102,7 @@ static const mr_dataset_kind slices_kind = {.name = "slices",
                                             .describe = slices_describe,
                                             .deinit = slices_deinit};
 
-static void free_paths(char **paths, int64_t count)
-{
-    for (int64_t i = 0; i < count; i++) free(paths[i]);
-    free(paths);
-}
-
-/* The paths, which are the elements, and the files' content, since what follows will read it. */
+/* The paths, which are the elements, and the content of the files, which later stages read. */
 static mr_status list_digest(const mr_dataset *dataset, uint64_t *content, mr_error *error)
 {
     const mr_tensor *names = &((const slices_settings *)dataset->settings)->tensors[0];
@@ -124,7 +118,7 @@ static mr_status list_digest(const mr_dataset *dataset, uint64_t *content, mr_er
     *content = mr_digest_tensor(12, names);
     mr_status status = is_complete ? mr_digest_paths(content, (const char *const *)paths, (int32_t)count, error)
                                    : mr_fail_memory(error, (size_t)count * sizeof *paths);
-    if (paths != nullptr) free_paths(paths, count);
+    if (paths != nullptr) mr_paths_free(paths, (int32_t)count);
     return status;
 }
 

@@ -1,10 +1,10 @@
-/* Hostile cases for every operator: a valid sample of each row, changed in one or a few places, runs through graph
- * construction and a session. Nothing may crash, hang, allocate without bound, or contradict the inferred shape.
+/* Hostile input for every operator: each row's valid sample is mutated in one to three places, built into a graph and run in
+ * a session. No case may crash, hang, allocate without bound or contradict the inferred shape.
  *
  * A sample is text: arguments are separated by ";", the tensors of a list argument by "+".
  *     float[2,3]          numbers from a fixed pattern
  *     int32[2]=0,1        these values, repeated to fill the shape
- *     string[]=name       one text for every element; $DIR, $PNG and $JPEG are replaced
+ *     string[]=name       every element is this string; $DIR, $PNG and $JPEG are expanded
  *     &float[3]           an initialised variable, by reference
  *     @float[3]           an initialised variable, by handle
  *     !resource[]         an iterator, by handle */

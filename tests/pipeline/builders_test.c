@@ -1,6 +1,6 @@
-/* Arguments that no dataset can be built from: null, negative, zero and huge ones, for every builder of dataset.h. Each is
- * refused with one sentence, and so are the iterators of such a dataset. Each case runs in a process of its own, so that a
- * crash is that case's alone. */
+/* Invalid arguments of every builder in dataset.h: null, negative, zero and huge. Each must fail with a one-line message,
+ * and so must creating an iterator from the dataset. Each case runs in its own process, so that a crash is attributed to
+ * it. */
 #include "tests/pipeline/pipelines.h"
 
 #include <sys/wait.h>

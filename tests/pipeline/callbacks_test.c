@@ -225,7 +225,7 @@ static mr_status no_dataset_of(void *, const mr_element *, mr_dataset **output, 
     return MR_OK;
 }
 
-/* The first call fails with a sentence, or, of a stage that has failed for good, every call. */
+/* The first call returns an error message; if the stage has failed permanently, every call does. */
 static void check_fails(mr_dataset *d, const char *part)
 {
     mr_error error = {0};

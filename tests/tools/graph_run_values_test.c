@@ -1,4 +1,4 @@
-/* Values on graph-run's command line: what does not fit the dtype exactly is refused, for every dtype. */
+/* Values on graph-run's command line: a value that the dtype cannot represent is an error, for every dtype. */
 #include "tests/tools/graph_run_graphs.h"
 
 static const char *feed(const char *dtype, const char *value, int exit_code)
