@@ -180,6 +180,12 @@ typedef struct inflation {
     unsigned char input[PIECE_BYTES], output[PIECE_BYTES];
 } inflation;
 
+/* A raw stream is a member of a ZIP file, whose directory has its size: unlike GZIP it has no padding and no second member. */
+static mr_status fail_trailing(const inflation *work, mr_error *error)
+{
+    return mr_fail(error, MR_DATA_LOSS, "%s: bytes follow the end of the compressed ones", work->name);
+}
+
 /* Takes one piece of input to the end. *is_done: the stream ended; GZIP goes on with the next member. */
 static mr_status inflate_piece(inflation *work, mr_input_file *result, bool *is_done, mr_error *error)
 {
@@ -201,7 +207,8 @@ static mr_status inflate_piece(inflation *work, mr_input_file *result, bool *is_
         MR_TRY(mr_input_file_append(result, work->output, made, error));
         if (code == Z_STREAM_END) {
             *is_done = true;
-            if (work->form == MR_DEFLATE_RAW || work->zlib.avail_in == 0) return MR_OK;
+            if (work->zlib.avail_in == 0) return MR_OK;
+            if (work->form == MR_DEFLATE_RAW) return fail_trailing(work, error);
             *is_done = false;
             /* Zeros after the last member are padding. */
             while (work->zlib.avail_in > 0 && *work->zlib.next_in == 0) work->zlib.next_in++, work->zlib.avail_in--;
@@ -219,8 +226,7 @@ static mr_status inflate_all(inflation *work, mr_input_file *result, mr_error *e
     bool is_done = false;
     while (work->offset < work->end) {
         /* A member ended with the piece before: what follows is another, or padding. */
-        if (is_done && work->form == MR_DEFLATE_RAW)
-            return mr_fail(error, MR_DATA_LOSS, "%s: bytes follow the end of the compressed ones", work->name);
+        if (is_done && work->form == MR_DEFLATE_RAW) return fail_trailing(work, error);
         size_t size =
             work->end - work->offset < sizeof(work->input) ? (size_t)(work->end - work->offset) : sizeof(work->input);
         MR_TRY(mr_input_file_read_all(work->file, work->offset, work->input, size, error));
