@@ -37,8 +37,10 @@ struct mr_record_reader {
     uint64_t lost;
     uint64_t size_bytes; /* of the plain file when it was opened; 0: nobody knows, or its shrinking was told */
     mr_record_damage damage;
-    bool searching;      /* the stream is at a bad header that was reported */
-    bool fault_reported; /* the stream's fault */
+    bool searching; /* the end of a damaged place is still to be searched for: the search waits, or an error ended it */
+    uint64_t search_begin; /* the place's first byte */
+    bool is_losing;        /* between begin_loss and end_loss, which an error may have kept apart */
+    bool fault_reported;   /* the stream's fault */
 
     /* The place that is being lost: what is consumed of it goes into the quarantine. */
     bool is_kept;
@@ -78,6 +80,22 @@ static void note_size(mr_record_reader *reader)
     if (left != UINT64_MAX) reader->size_bytes = reader->stream.base + reader->stream.offset + left;
 }
 
+/* Seeks to a record of a plain file. False, with the stream at its beginning again, when the index is wrong about it. */
+static bool seek_record(mr_record_stream *stream, const mr_record_index *index, uint64_t number)
+{
+    uint64_t length;
+    assert(stream->offset == 0 && number <= index->count);
+    mr_record_stream_seek(stream, index->offsets[number]);
+    if (number == index->count) return true;
+    if (mr_record_stream_need(stream, MR_RECORD_HEADER_BYTES, nullptr) == MR_OK &&
+        mr_record_stream_held(stream) >= MR_RECORD_HEADER_BYTES &&
+        mr_record_header_holds(mr_record_stream_bytes(stream), &length) &&
+        index->offsets[number] + MR_RECORD_HEADER_BYTES + length + MR_RECORD_FOOTER_BYTES == index->offsets[number + 1])
+        return true;
+    mr_record_stream_seek(stream, 0);
+    return false;
+}
+
 /* Begins at the range's first record when an index says where that is; otherwise next() passes over what is before. */
 static void go_to_first(mr_record_reader *reader, const char *path)
 {
@@ -93,8 +111,7 @@ static void go_to_first(mr_record_reader *reader, const char *path)
     if (!has_index || mr_record_index_open(path, &index, nullptr) != MR_OK) return;
     uint64_t first = reader->options.first < index.count ? reader->options.first : index.count;
     if (index.compression == MR_COMPRESSION_NONE && mr_record_stream_is_seekable(stream)) {
-        mr_record_stream_seek(stream, index.offsets[first]);
-        reader->next_number = first;
+        if (seek_record(stream, &index, first)) reader->next_number = first;
     } else if (index.point_count > 0 && mr_record_stream_can_enter(stream)) {
         mr_record_point point = index.points[mr_record_index_point(&index, first)];
         assert(point.record <= first);
@@ -213,6 +230,8 @@ static mr_status lose_rest(mr_record_reader *reader, mr_error *error)
 static void begin_loss(mr_record_reader *reader, mr_damage_kind kind)
 {
     assert(kind != MR_DAMAGE_NONE && reader->problem.status == MR_DATA_LOSS);
+    assert(!reader->is_losing && !reader->is_kept && reader->piece_used == 0);
+    reader->is_losing = true;
     reader->damage = (mr_record_damage){
         .kind = kind, .record = reader->next_number, .offset = reader->stream.offset, .path = reader->stream.name};
     reader->is_kept =
@@ -224,7 +243,8 @@ static mr_status end_loss(mr_record_reader *reader, mr_error *error)
 {
     const mr_record_reader_options *options = &reader->options;
     mr_record_damage *damage = &reader->damage;
-    assert(damage->kind != MR_DAMAGE_NONE && damage->offset <= reader->stream.offset);
+    assert(reader->is_losing && damage->kind != MR_DAMAGE_NONE && damage->offset <= reader->stream.offset);
+    reader->is_losing = false;
     damage->size_bytes = reader->stream.offset - damage->offset;
     reader->lost++;
     reader->next_number++;
@@ -240,12 +260,13 @@ static mr_status end_loss(mr_record_reader *reader, mr_error *error)
                    reader->problem.message, reader->lost, options->damage_max);
 }
 
-/* Moves the stream to the next record whose both checksums hold, or to the end. */
-static mr_status search(mr_record_reader *reader, mr_error *error)
+/* Moves the stream to the next record whose both checksums hold, or to the end. After an error it can be called again. */
+static mr_status find_record(mr_record_reader *reader, mr_error *error)
 {
     mr_record_stream *stream = &reader->stream;
-    uint64_t begin = stream->offset, in_vain = 0;
-    MR_TRY(lose(reader, 1, error));
+    uint64_t begin = reader->search_begin, in_vain = 0;
+    assert(stream->offset >= begin);
+    if (stream->offset == begin) MR_TRY(lose(reader, 1, error));
     for (;;) {
         assert(stream->offset > begin);
         MR_TRY(mr_record_stream_need(stream, MR_RECORD_HEADER_BYTES, error));
@@ -275,12 +296,21 @@ static mr_status search(mr_record_reader *reader, mr_error *error)
     }
 }
 
+static mr_status search(mr_record_reader *reader, mr_error *error)
+{
+    assert(reader->searching);
+    MR_TRY(find_record(reader, error));
+    reader->searching = false;
+    return MR_OK;
+}
+
 /* The search may read the whole file, so under MR_DAMAGE_STOP it waits for someone who goes on. */
 static mr_status search_or_wait(mr_record_reader *reader, mr_error *error)
 {
-    assert(!reader->searching);
-    reader->searching = reader->options.damage == MR_DAMAGE_STOP;
-    return reader->searching ? MR_OK : search(reader, error);
+    assert(!reader->searching && reader->is_losing);
+    reader->searching = true;
+    reader->search_begin = reader->stream.offset;
+    return reader->options.damage == MR_DAMAGE_STOP ? MR_OK : search(reader, error);
 }
 
 static mr_status bad_header(mr_record_reader *reader, mr_error *error)
@@ -348,11 +378,11 @@ static mr_status bad_data(mr_record_reader *reader, size_t length, uint32_t comp
 {
     assert(computed != stored);
     mr_record_stream *stream = &reader->stream;
-    (void)mr_damage_tell_data(&reader->problem, stream->name, reader->next_number, stream->offset, computed, stored);
-    begin_loss(reader, MR_DAMAGE_DATA);
     size_t whole = MR_RECORD_HEADER_BYTES + length + MR_RECORD_FOOTER_BYTES;
     assert(mr_record_stream_held(stream) >= whole);
     MR_TRY(mr_record_stream_need(stream, whole + MR_RECORD_HEADER_BYTES, error));
+    (void)mr_damage_tell_data(&reader->problem, stream->name, reader->next_number, stream->offset, computed, stored);
+    begin_loss(reader, MR_DAMAGE_DATA);
     const char *bytes = mr_record_stream_bytes(stream);
     size_t held = mr_record_stream_held(stream);
     uint64_t next_length;
@@ -387,10 +417,8 @@ mr_status mr_record_reader_next(mr_record_reader *reader, mr_string *record, mr_
     const mr_record_reader_options *options = &reader->options;
     mr_record_stream_consume(stream, reader->consumed);
     reader->consumed = 0;
-    if (reader->searching) {
-        reader->searching = false;
-        MR_TRY(search(reader, error));
-    }
+    if (reader->searching) MR_TRY(search(reader, error));
+    if (reader->is_losing) MR_TRY(end_loss(reader, error));
     for (;;) {
         if (options->count > 0 && reader->next_number >= options->first &&
             reader->next_number - options->first >= options->count)
