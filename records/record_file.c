@@ -80,13 +80,12 @@ mr_compression mr_record_file_compression(const mr_record_file *file)
 
 uint64_t mr_record_file_offset(const mr_record_file *file, uint64_t number)
 {
-    assert(number <= file->index.count);
-    return file->index.offsets[number];
+    return file->index.offsets[number < file->index.count ? number : file->index.count];
 }
 
 uint64_t mr_record_file_record_size(const mr_record_file *file, uint64_t number)
 {
-    assert(number < file->index.count);
+    if (number >= file->index.count) return 0;
     assert(file->index.offsets[number + 1] - file->index.offsets[number] >=
            MR_RECORD_HEADER_BYTES + MR_RECORD_FOOTER_BYTES);
     return file->index.offsets[number + 1] - file->index.offsets[number] - MR_RECORD_HEADER_BYTES -
@@ -125,9 +124,12 @@ mr_status mr_record_file_read(const mr_record_file *file, uint64_t number, void 
                        file->path, number, offset);
     if (!mr_record_header_holds(bytes, &stored_length) || stored_length != length)
         return mr_fail(error, MR_DATA_LOSS,
-                       "%s: record %" PRIu64 " at byte %" PRIu64
-                       ": the header does not hold or is not what the index says",
-                       file->path, number, offset);
+                       "%s: record %" PRIu64 " at byte %" PRIu64 ": the index has a record of %" PRIu64
+                       " bytes there, the file has not%s",
+                       file->path, number, offset, length,
+                       file->index.origin == MR_INDEX_LOADED
+                           ? "; if the file was rewritten, tfrecord-cat --repair-index makes the index anew"
+                           : "");
     const char *data = (const char *)bytes + MR_RECORD_HEADER_BYTES;
     uint32_t computed = mr_crc32c_mask(mr_crc32c(0, data, length)), stored = mr_load_le32(data + length);
     if (computed != stored)

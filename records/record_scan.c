@@ -601,8 +601,11 @@ mr_status mr_record_scan(const char *const *paths, int32_t count, const mr_recor
                          mr_record_totals *totals, mr_error *error)
 {
     const mr_record_scan_options defaults = {0};
-    scan *scan = calloc(1, sizeof(*scan));
     if (totals) *totals = (mr_record_totals){0};
+    if (count < 0 || (count > 0 && !paths))
+        return mr_fail(error, MR_INVALID_ARGUMENT, "mr_record_scan: %" PRId32 " paths%s", count,
+                       paths ? "" : ", and paths is null");
+    scan *scan = calloc(1, sizeof(*scan));
     if (!scan) return mr_fail_memory(error, sizeof(*scan));
     if (!options) options = &defaults;
     size_t block_bytes = options->block_bytes ? options->block_bytes : BLOCK_BYTES;

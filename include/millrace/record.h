@@ -201,7 +201,7 @@ typedef struct mr_record_scan_options {
  * totals  of all files; may be null
  * memory  2 blocks and the longest record for each thread, twice
  * errors  the first in the order of files and records: of a file (MR_ABORTED when it is shorter now than when it was opened),
- *         of the damage policy, of a callback */
+ *         of the damage policy, of a callback; MR_INVALID_ARGUMENT for a negative count */
 mr_status mr_record_scan(const char *const *paths, int32_t count, const mr_record_scan_options *options,
                          mr_record_totals *totals, mr_error *error);
 
@@ -209,8 +209,14 @@ mr_status mr_record_scan(const char *const *paths, int32_t count, const mr_recor
 
 /* Where each record is. Stored beside the file as path + ".index", with a checksum of its own and with the size and a
  * checksum of samples of the record file, so that it stays valid when both are copied and a stale one is ignored. Samples
- * cannot tell apart two files of one size that differ only between them; then reading a record by number whose position
- * is wrong fails with MR_DATA_LOSS and never returns another record's bytes. */
+ * cannot tell apart two files of one size that differ only between them.
+ *
+ * An index says where records begin, not what is in them: it stays right when a record is overwritten with one of the same
+ * length. A file that was rewritten in place with records of other lengths, but with the same size, the same bytes in all
+ * samples and the same lengths of the eight records that are compared, has an index that is wrong and is not ignored.
+ * Then a read by number fails with MR_DATA_LOSS where no record of the indexed length begins, and otherwise returns a
+ * complete record of the file, which may have another number. `tfrecord-cat --repair-index` compares every header, and
+ * `--index` does so for a file that is newer than its index. */
 typedef enum mr_index_origin {
     MR_INDEX_LOADED = 0, /* from path + ".index" */
     MR_INDEX_MADE,       /* there is none: made from the file */
@@ -269,9 +275,10 @@ mr_status mr_record_file_open(const char *path, mr_record_file **file, mr_error 
 uint64_t mr_record_file_count(const mr_record_file *file);
 const char *mr_record_file_path(const mr_record_file *file);
 mr_compression mr_record_file_compression(const mr_record_file *file);
-/* The header's byte in the (uncompressed) stream; of number = count: the end. */
+/* The header's byte in the (uncompressed) stream; of number = count and above: the end. */
 uint64_t mr_record_file_offset(const mr_record_file *file, uint64_t number);
-uint64_t mr_record_file_record_size(const mr_record_file *file, uint64_t number); /* its data's bytes */
+/* Bytes of the record's data; 0 when there is no such record. */
+uint64_t mr_record_file_record_size(const mr_record_file *file, uint64_t number);
 /* Lets the system begin to read record `number`, which is soon wanted; does not wait. A number that is not there, or a
  * compressed file: nothing. */
 void mr_record_file_ask(const mr_record_file *file, uint64_t number);

@@ -77,7 +77,8 @@ const command commands[] = {
     {"index", 0, GROUP_CHECK, nullptr, index_run, "make or refresh FILE.index, which says where each record lies",
      "With an index, records are read by number and counted at once. It knows the size and samples of its file, so a "
      "stale"
-     " one is noticed and made anew. Of compressed files it holds the number of records, and for seekable GZIP "
+     " one is noticed and made anew; one that is older than its file is compared with every header. Of compressed "
+     "files it holds the number of records, and for seekable GZIP "
      "(--compress"
      " seekable) the points at which they are entered. --dali writes FILE.idx as well, as DALI's tfrecord2idx does;"
      " --from-dali reads it.\n"
