@@ -19,6 +19,7 @@ typedef struct verify {
     progress progress;
     atomic_uint_fast64_t bytes; /* not yet a whole MiB of progress */
     uint64_t faults;            /* of the file that is being told */
+    uint64_t bad_records;       /* its records whose checksums hold, with at least one fault */
     uint64_t all_faults;
     bool has_failed;
 } verify;
@@ -28,6 +29,8 @@ typedef struct findings {
     FILE *file; /* appends to text */
     out text;
     uint64_t count;
+    uint64_t records; /* that have them */
+    size_t last;      /* the last of these in the batch */
 } findings;
 
 /* Where the record is that is looked at. */
@@ -67,6 +70,8 @@ static void take_found(void *context, const char *kind, const char *message)
         if (!findings) return;
         *spot->findings = findings;
     }
+    if (findings->count == 0 || findings->last != spot->i) findings->records++;
+    findings->last = spot->i;
     if (findings->count++ < TOLD_MAX)
         put_fault(findings->file, spot->batch->path, spot->batch->first + spot->i,
                   mr_record_batch_offset(spot->batch, spot->i), kind, message);
@@ -113,6 +118,7 @@ static mr_status print_findings(void *context, const mr_record_batch *batch, mr_
     (void)out_write(&findings->text, stdout);
     if (findings->count > TOLD_MAX) printf("… and %" PRIu64 " more close by\n", findings->count - TOLD_MAX);
     verify->faults += findings->count;
+    verify->bad_records += findings->records;
     discard(nullptr, findings);
     return ferror(stdout) ? mr_fail(error, MR_CANCELLED, "the output is closed") : MR_OK;
 }
@@ -175,8 +181,10 @@ static mr_status end_file(void *context, int32_t file, const mr_record_totals *t
         (void)complain(error);
     } else {
         (void)text_print(stdout, mr_string_from(text_path(path)), INT32_MAX);
-        printf(": %" PRIu64 " good record%s, %s, ", totals->records, totals->records == 1 ? "" : "s",
-               progress_size_text(totals->size_bytes, size));
+        uint64_t good = totals->records - verify->bad_records;
+        printf(": %" PRIu64 " good record%s, ", good, good == 1 ? "" : "s");
+        if (verify->bad_records > 0) printf("%" PRIu64 " bad, ", verify->bad_records);
+        printf("%s, ", progress_size_text(totals->size_bytes, size));
         if (verify->faults == 0)
             printf("no faults\n");
         else
@@ -184,7 +192,7 @@ static mr_status end_file(void *context, int32_t file, const mr_record_totals *t
         if (strcmp(path, "-") != 0 && has_index(path)) check_index(verify, path);
     }
     verify->all_faults += verify->faults;
-    verify->faults = 0;
+    verify->faults = verify->bad_records = 0;
     return ferror(stdout) ? MR_CANCELLED : MR_OK;
 }
 
