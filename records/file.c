@@ -6,6 +6,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -95,11 +96,47 @@ static char *directory_of(const char *path)
     return strndup(path, (size_t)(slash - path));
 }
 
+/* ---- Open ---- */
+
+typedef bool reclaim_function(void);
+static reclaim_function *_Atomic reclaim_idle;
+
+void mr_file_set_reclaim(bool (*reclaim)(void))
+{
+    atomic_store(&reclaim_idle, reclaim);
+}
+
+/* open, repeated after a signal and, when the process has too many files open, after an idle one was closed. */
+static int open_file(const char *path, int flags)
+{
+    for (;;) {
+        int descriptor = open(path, flags | O_CLOEXEC, 0666);
+        if (descriptor >= 0) return descriptor;
+        int number = errno;
+        reclaim_function *reclaim = number == EMFILE || number == ENFILE ? atomic_load(&reclaim_idle) : nullptr;
+        bool is_repeated = number == EINTR || (reclaim && reclaim());
+        errno = number;
+        if (!is_repeated) return -1;
+    }
+}
+
+/* Whether path names something other than a regular file, which a rename would replace. */
+static bool is_special(const char *path)
+{
+    struct stat about;
+    return stat(path, &about) == 0 && !S_ISREG(about.st_mode);
+}
+
+static mr_status check_replaceable(const char *path, mr_error *error)
+{
+    if (!is_special(path)) return MR_OK;
+    return mr_fail(error, MR_INVALID_ARGUMENT, "%s: is not a regular file, so it is not replaced", path);
+}
+
 static mr_status open_emptied(mr_file_output *output, mr_error *error)
 {
     assert(!output->is_open && output->descriptor < 0);
-    do output->descriptor = open(output->partial, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    while (output->descriptor < 0 && errno == EINTR);
+    output->descriptor = open_file(output->partial, O_WRONLY | O_CREAT | O_TRUNC);
     return output->descriptor < 0 ? mr_file_fail(error, errno, "create", output->path) : MR_OK;
 }
 
@@ -116,9 +153,9 @@ static bool is_named(const char *path, int descriptor)
 static mr_status open_locked(mr_file_output *output, mr_error *error)
 {
     assert(!output->is_open && output->descriptor < 0);
+    MR_TRY(check_replaceable(output->partial, error));
     for (;;) {
-        int descriptor = open(output->partial, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
-        if (descriptor < 0 && errno == EINTR) continue;
+        int descriptor = open_file(output->partial, O_WRONLY | O_CREAT);
         if (descriptor < 0) return mr_file_fail(error, errno, "create", output->path);
         bool is_taken = flock(descriptor, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
         /* File systems without locks do without. */
@@ -138,6 +175,7 @@ static mr_status open_locked(mr_file_output *output, mr_error *error)
 mr_status mr_file_output_open(mr_file_output *output, const char *path, bool atomic, mr_error *error)
 {
     assert(!output->is_open);
+    atomic = atomic && !is_special(path);
     *output = (mr_file_output){.is_atomic = atomic, .descriptor = -1};
     size_t length = strlen(path);
     output->path = strdup(path);
@@ -208,8 +246,10 @@ mr_status mr_file_output_commit(mr_file_output *output, mr_error *error)
     assert(output->path && output->partial);
     assert(output->is_open);
     if (output->is_atomic) {
-        mr_status status = mr_file_output_sync(output, error);
-        if (status == MR_OK) status = mr_file_rename(output->partial, output->path, error);
+        mr_status status = output->is_unforced ? MR_OK : mr_file_output_sync(output, error);
+        if (status == MR_OK)
+            status = output->is_unforced ? mr_file_replace(output->partial, output->path, error)
+                                         : mr_file_rename(output->partial, output->path, error);
         if (status != MR_OK) {
             mr_file_output_abandon(output);
             return status;
@@ -231,10 +271,11 @@ void mr_file_output_abandon(mr_file_output *output)
     (void)release(output);
 }
 
-mr_status mr_file_write_whole(const char *path, const void *bytes, size_t size_bytes, mr_error *error)
+static mr_status write_file(const char *path, const void *bytes, size_t size_bytes, bool is_unforced, mr_error *error)
 {
     mr_file_output output = {0};
     MR_TRY(mr_file_output_open(&output, path, true, error));
+    output.is_unforced = is_unforced;
     mr_status status = mr_file_output_write(&output, bytes, size_bytes, error);
     if (status != MR_OK) {
         mr_file_output_abandon(&output);
@@ -243,11 +284,20 @@ mr_status mr_file_write_whole(const char *path, const void *bytes, size_t size_b
     return mr_file_output_commit(&output, error);
 }
 
-mr_status mr_file_open(const char *path, int *descriptor, mr_error *error)
+mr_status mr_file_write_whole(const char *path, const void *bytes, size_t size_bytes, mr_error *error)
 {
-    int opened;
-    do opened = open(path, O_RDONLY | O_CLOEXEC);
-    while (opened < 0 && errno == EINTR);
+    return write_file(path, bytes, size_bytes, false, error);
+}
+
+mr_status mr_file_write_unforced(const char *path, const void *bytes, size_t size_bytes, mr_error *error)
+{
+    MR_TRY(check_replaceable(path, error));
+    return write_file(path, bytes, size_bytes, true, error);
+}
+
+/* What open returned for path: not a directory. */
+static mr_status take_opened(int opened, const char *path, int *descriptor, mr_error *error)
+{
     if (opened < 0) return mr_file_fail(error, errno, "open", path);
     struct stat about;
     if (fstat(opened, &about) == 0 && S_ISDIR(about.st_mode)) {
@@ -256,6 +306,19 @@ mr_status mr_file_open(const char *path, int *descriptor, mr_error *error)
     }
     *descriptor = opened;
     return MR_OK;
+}
+
+mr_status mr_file_open(const char *path, int *descriptor, mr_error *error)
+{
+    return take_opened(open_file(path, O_RDONLY), path, descriptor, error);
+}
+
+mr_status mr_file_open_once(const char *path, int *descriptor, mr_error *error)
+{
+    int opened;
+    do opened = open(path, O_RDONLY | O_CLOEXEC);
+    while (opened < 0 && errno == EINTR);
+    return take_opened(opened, path, descriptor, error);
 }
 
 mr_status mr_file_read_at(int descriptor, const char *path, uint64_t offset, void *bytes, size_t size_bytes,
@@ -391,8 +454,14 @@ mr_status mr_file_sync_directory(const char *path, mr_error *error)
     return status;
 }
 
+mr_status mr_file_replace(const char *source, const char *target, mr_error *error)
+{
+    MR_TRY(check_replaceable(target, error));
+    return rename(source, target) == 0 ? MR_OK : mr_file_fail(error, errno, "rename to", target);
+}
+
 mr_status mr_file_rename(const char *source, const char *target, mr_error *error)
 {
-    if (rename(source, target) != 0) return mr_file_fail(error, errno, "rename to", target);
+    MR_TRY(mr_file_replace(source, target, error));
     return mr_file_sync_directory(target, error);
 }

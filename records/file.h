@@ -11,7 +11,8 @@
  *
  * An atomic output is written under path + ".partial", which one writer at a time has locked. Commit forces the bytes to
  * the disk, renames, and forces the directory, in this order: after a crash or a power cut the final name holds the old
- * file or the whole new one. */
+ * file or the whole new one. Only regular files are replaced: an output to a pipe or a device is written directly, whether
+ * it is atomic or not. */
 #ifndef MR_RECORDS_FILE_H
 #define MR_RECORDS_FILE_H
 
@@ -41,6 +42,7 @@ typedef struct mr_file_stamp {
 typedef struct mr_file_output {
     bool is_open;
     bool is_atomic;
+    bool is_unforced; /* an atomic output is renamed without forcing it to the disk */
     int descriptor;
     uint64_t size_bytes; /* written so far */
     char *path;          /* owned; the final name */
@@ -63,12 +65,22 @@ void mr_file_output_abandon(mr_file_output *output);
 
 /* Puts a whole small file under its name, atomically. */
 mr_status mr_file_write_whole(const char *path, const void *bytes, size_t size_bytes, mr_error *error);
+/* The same without forcing it to the disk, which for thousands of files would take most of the time: a power cut may leave
+ * a torn file under the name.
+ * errors  as mr_file_replace */
+mr_status mr_file_write_unforced(const char *path, const void *bytes, size_t size_bytes, mr_error *error);
 
 /* ---- Read ---- */
 
 /* Opens for reading; never a directory.
  * errors  as mr_file_fail */
 mr_status mr_file_open(const char *path, int *descriptor, mr_error *error);
+/* The same without closing idle files when the process has too many open. */
+mr_status mr_file_open_once(const char *path, int *descriptor, mr_error *error);
+/* Sets what closes an idle file when the process has too many open; it returns false when there is none. The call that met
+ * the limit, to open or to create, is then repeated.
+ * threads  set and called from any thread */
+void mr_file_set_reclaim(bool (*reclaim)(void));
 /* Reads size_bytes at an offset, or as many as there are before the end: *done says how many.
  * threads  safe from any thread */
 mr_status mr_file_read_at(int descriptor, const char *path, uint64_t offset, void *bytes, size_t size_bytes,
@@ -91,7 +103,10 @@ bool mr_file_exists(const char *path);
 mr_status mr_file_make_directories(const char *path, mr_error *error);
 /* Removes a file; one that is not there is fine. */
 mr_status mr_file_remove(const char *path, mr_error *error);
-/* Gives a file another name (replacing what has it) and forces the directory. */
+/* Gives a file another name, which may be that of a regular file.
+ * errors  MR_INVALID_ARGUMENT when anything else has that name: a directory, a device, a pipe, a socket */
+mr_status mr_file_replace(const char *source, const char *target, mr_error *error);
+/* The same, and forces the directory. */
 mr_status mr_file_rename(const char *source, const char *target, mr_error *error);
 /* Forces the directory that holds path, so that a name given in it survives a power cut. */
 mr_status mr_file_sync_directory(const char *path, mr_error *error);

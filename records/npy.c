@@ -435,7 +435,7 @@ mr_status mr_npy_save(const char *path, const mr_tensor *tensor, mr_error *error
     const unsigned char start[] = {
         0x93, 'N', 'U', 'M', 'P', 'Y', 1, 0, (unsigned char)used, (unsigned char)(used >> 8)};
     mr_file_output output = {0};
-    MR_TRY(mr_file_output_open(&output, path, false, error));
+    MR_TRY(mr_file_output_open(&output, path, true, error));
     mr_status status = mr_file_output_write(&output, start, sizeof(start), error);
     if (status == MR_OK) status = mr_file_output_write(&output, text, (size_t)used, error);
     if (status == MR_OK) status = mr_file_output_write(&output, tensor->data, mr_tensor_size_bytes(tensor), error);

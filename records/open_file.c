@@ -37,20 +37,20 @@ struct mr_open_file {
 static struct {
     pthread_mutex_t mutex;
     mr_open_file *hand; /* in the ring: the next file to look at; null: no file is open */
-    int count, limit;
+    int count, limit;   /* limit > 0: of a test, instead of open_max */
+    bool is_reclaimed;  /* mr_file_open closes idle files of this list */
 } list = {.mutex = PTHREAD_MUTEX_INITIALIZER};
 
 /* ---- The ring, under the lock ---- */
 
+/* Asked of the system for each file that is opened: the process may lower its limit at any time. */
 static int open_max(void)
 {
     if (list.limit > 0) return list.limit;
     struct rlimit files;
-    list.limit = LIMIT_MAX;
-    if (getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur / 4 < (rlim_t)list.limit)
-        list.limit = (int)(files.rlim_cur / 4);
-    if (list.limit < LIMIT_MIN) list.limit = LIMIT_MIN;
-    return list.limit;
+    int limit = LIMIT_MAX;
+    if (getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur / 4 < (rlim_t)limit) limit = (int)(files.rlim_cur / 4);
+    return limit < LIMIT_MIN ? LIMIT_MIN : limit;
 }
 
 static void insert(mr_open_file *file)
@@ -98,17 +98,28 @@ static bool close_one(void)
     return false;
 }
 
+/* For files of other kinds, which are opened when the process has too many open. */
+static bool reclaim(void)
+{
+    (void)pthread_mutex_lock(&list.mutex);
+    bool is_closed = close_one();
+    (void)pthread_mutex_unlock(&list.mutex);
+    return is_closed;
+}
+
 /* Opens a file whose number is CLOSED, and acquires it. */
 static mr_status open_again(mr_open_file *file, struct stat *about, mr_error *error)
 {
     assert(atomic_load(&file->users) == CLOSED && file->descriptor < 0);
     while (list.count >= open_max() && close_one()) {}
     mr_error problem = {0};
-    mr_status status = mr_file_open(file->path, &file->descriptor, &problem);
+    mr_status status = mr_file_open_once(file->path, &file->descriptor, &problem);
     while (status == MR_RESOURCE_EXHAUSTED && close_one())
-        status = mr_file_open(file->path, &file->descriptor, &problem);
+        status = mr_file_open_once(file->path, &file->descriptor, &problem);
     if (status != MR_OK) return mr_fail(error, status, "%s", problem.message);
     assert(file->descriptor >= 0);
+    if (!list.is_reclaimed) mr_file_set_reclaim(reclaim);
+    list.is_reclaimed = true;
     if (fstat(file->descriptor, about) != 0) {
         status = mr_file_fail(error, errno, "read", file->path);
         (void)close(file->descriptor);

@@ -32,7 +32,8 @@ void mr_open_file_free(mr_open_file *file);
 mr_status mr_open_file_acquire(mr_open_file *file, int *descriptor, mr_error *error);
 void mr_open_file_release(mr_open_file *file);
 
-/* The most files that are kept open while nobody has them acquired: a quarter of what the process may open, at most 1,024.
+/* The most files that are kept open while nobody has them acquired: a quarter of what the process may open at the time a
+ * file is opened, at most 1,024. When the process cannot open or create another file, idle ones are closed.
  * tests  limit > 0 replaces it, 0 restores it */
 void mr_open_file_limit(int limit);
 /* How many are open now. */

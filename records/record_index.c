@@ -104,37 +104,20 @@ static void encode(const mr_record_index *index, unsigned char *bytes, size_t si
     assert(next + 4 == bytes + size);
 }
 
-/* Puts the index under its name without forcing it to the disk: one that a power cut has torn is damaged, and made
- * again. */
-static mr_status put(const char *name, const char *partial, const void *bytes, size_t size, mr_error *error)
-{
-    mr_file_output output = {0};
-    MR_TRY(mr_file_output_open(&output, partial, false, error));
-    mr_status status = mr_file_output_write(&output, bytes, size, error);
-    if (status == MR_OK)
-        status = mr_file_output_commit(&output, error);
-    else
-        mr_file_output_abandon(&output);
-    if (status == MR_OK && rename(partial, name) != 0) status = mr_file_fail(error, errno, "rename", partial);
-    if (status != MR_OK) (void)unlink(partial);
-    return status;
-}
-
 mr_status mr_record_index_write(const char *path, const mr_record_index *index, mr_error *error)
 {
     size_t size = HEAD_BYTES + 4 * index->count + POINT_BYTES * index->point_count + 4;
-    char *name = index_path(path), *partial = nullptr;
+    char *name = index_path(path);
     unsigned char *bytes = malloc(size);
-    if (name && asprintf(&partial, "%s%s", name, MR_FILE_PARTIAL) < 0) partial = nullptr;
     mr_status status = MR_OK;
-    if (name && partial && bytes) {
+    if (name && bytes) {
         encode(index, bytes, size);
-        status = put(name, partial, bytes, size, error);
+        /* An index that a power cut has torn is damaged, and made again. */
+        status = mr_file_write_unforced(name, bytes, size, error);
     } else {
         status = mr_fail_memory(error, size);
     }
     free(bytes);
-    free(partial);
     free(name);
     return status;
 }

@@ -141,7 +141,7 @@ mr_status mr_npy_read(const mr_input_file *file, const mr_npy *array, mr_tensor 
 /* Lays an array in Fortran's order out in C order, in a file as mr_input_file_open inflates into; array then speaks of that
  * file. So its rows can be read one by one. */
 mr_status mr_npy_turn(const mr_input_file *file, mr_npy *array, mr_input_file **turned, mr_error *error);
-/* A whole file, in and out: format 1.0, numbers and booleans. */
+/* A whole file, in and out: format 1.0, numbers and booleans. A file that cannot be written stays as it was. */
 mr_status mr_npy_load(const char *path, mr_tensor *tensor, mr_error *error);
 mr_status mr_npy_save(const char *path, const mr_tensor *tensor, mr_error *error);
 

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 #include <unistd.h>
 
@@ -55,6 +56,23 @@ int output_close(const char *program, int exit_code)
     if (!failed && !first_error) return exit_code;
     if (number != EPIPE) fprintf(stderr, "%s: cannot write the output: %s\n", program, strerror(number));
     return 1;
+}
+
+static const char *kind_of(mode_t mode)
+{
+    return S_ISDIR(mode) ? "a directory" : S_ISFIFO(mode) ? "a pipe" : S_ISSOCK(mode) ? "a socket" : "a device";
+}
+
+mr_status output_check(const char *path, bool is_forced, mr_error *error)
+{
+    struct stat about;
+    /* A symbolic link to nothing is there too. */
+    if (lstat(path, &about) != 0) return MR_OK;
+    bool is_dangling = stat(path, &about) != 0;
+    if (!is_dangling && !S_ISREG(about.st_mode))
+        return mr_fail(error, MR_ALREADY_EXISTS, "%s: is there already, as %s, which is not replaced", path,
+                       kind_of(about.st_mode));
+    return is_forced ? MR_OK : mr_fail(error, MR_ALREADY_EXISTS, "%s: is there already; --force replaces it", path);
 }
 
 void output_version(const char *program)

@@ -1,4 +1,4 @@
-/* Standard output that reports a failed write: with the reason of the first write that failed, however long ago it was.
+/* What a program writes: files that it may replace, and a standard output that reports a failed write: with the reason of the first write that failed, however long ago it was.
  *
  * ```c
  * int main(int argc, char **argv)
@@ -14,6 +14,8 @@
 #ifndef MR_TOOLS_OUTPUT_H
 #define MR_TOOLS_OUTPUT_H
 
+#include <millrace/status.h>
+
 /* To be called before anything is printed. If memory is short, stdout stays as it is. */
 void output_open(void);
 /* errno of the first write that failed; 0: none. What is printed after it is lost. For loops that print a lot. */
@@ -24,6 +26,10 @@ void output_lose(int number);
  * the standard error and returns 1. A reader that has closed its end, as head does, is no error worth a message, but the exit
  * code is 1. Otherwise returns exit_code. */
 int output_close(const char *program, int exit_code);
+/* Whether a file may be written under a path: nothing is there, or a regular file is and --force was given. Devices, pipes,
+ * sockets and directories are never replaced.
+ * errors  MR_ALREADY_EXISTS with a sentence that names what is there */
+mr_status output_check(const char *path, bool is_forced, mr_error *error);
 /* What --version prints: "tfrecord-cat (millrace) 0.1.0" and a line break. */
 void output_version(const char *program);
 

@@ -3,6 +3,7 @@
 #include "tools/tfrecord-cat/html.h"
 
 #include "records/file.h"
+#include "tools/common/output.h"
 #include "tools/common/top.h"
 #include "tools/tfrecord-cat/batches.h"
 #include "tools/tfrecord-cat/rewrite.h"
@@ -74,7 +75,7 @@ static mr_status write_bytes(const html *html, const char *name, mr_string bytes
     char *path = nullptr;
     if (asprintf(&path, "%s/%s", html->folder, name) < 0)
         return mr_fail(error, MR_RESOURCE_EXHAUSTED, "there is not enough memory");
-    mr_status status = put_file(path, bytes, error);
+    mr_status status = mr_file_write_unforced(path, bytes.data, bytes.size_bytes, error);
     free(path);
     return status;
 }
@@ -202,7 +203,7 @@ static mr_status write_rows(html *html, const char *name, uint64_t number, const
     out_text(&text, "\n]);\n");
     bool is_whole = !rows->has_failed && !text.has_failed &&
                     asprintf(&path, "%s/data/%s-%06" PRIu64 ".js", html->folder, name, number) >= 0;
-    mr_status status = is_whole ? put_file(path, (mr_string){text.bytes, text.size}, error)
+    mr_status status = is_whole ? mr_file_write_unforced(path, text.bytes, text.size, error)
                                 : mr_fail(error, MR_RESOURCE_EXHAUSTED, "no memory for a page");
     if (is_whole) free(path);
     out_deinit(&text);
@@ -352,7 +353,7 @@ static mr_status write_about(const html *html, mr_error *error)
     if (out.has_failed || asprintf(&path, "%s/data/about.js", html->folder) < 0)
         status = mr_fail(error, MR_RESOURCE_EXHAUSTED, "there is not enough memory");
     else
-        status = put_file(path, (mr_string){out.bytes, out.size}, error);
+        status = mr_file_write_unforced(path, out.bytes, out.size, error);
     free(path);
     out_deinit(&out);
     return status;
@@ -377,8 +378,8 @@ static mr_status begin(html *html, mr_error *error)
     if (asprintf(&data, "%s/data", html->folder) < 0) data = nullptr;
     if (!path || !data)
         status = mr_fail(error, MR_RESOURCE_EXHAUSTED, "there is not enough memory");
-    else if (mr_file_exists(path) && !html->options->is_forced)
-        status = mr_fail(error, MR_ALREADY_EXISTS, "%s: is there already; --force replaces it", path);
+    else
+        status = output_check(path, html->options->is_forced, error);
     if (status == MR_OK) status = mr_file_make_directories(data, error);
     if (status == MR_OK) status = mr_file_remove(path, error);
     free(path);

@@ -4,6 +4,7 @@
  * name, then its file: whoever sees a file sees its index. A run that is killed before leaves half files alone, which
  * the next one removes. */
 #include "records/file.h"
+#include "tools/common/output.h"
 #include "tools/tfrecord-cat/rewrite.h"
 
 #include <assert.h>
@@ -70,22 +71,16 @@ bool is_input(const options *options, const char *path)
     return false;
 }
 
-/* Whether the output is there already, as one of the inputs or as anything; tells so. */
-static bool is_taken(const options *options, const char *path)
+mr_status output_allow(const options *options, const char *path, mr_error *error)
 {
-    struct stat output;
-    if (stat(path, &output) != 0) return false;
-    mr_error error = {0};
-    if (is_input(options, path)) {
-        (void)mr_fail(&error, MR_INVALID_ARGUMENT, "%s: is one of the files that are read", path);
-        (void)complain(&error);
-        return true;
-    }
-    if (options->is_forced && S_ISREG(output.st_mode)) return false;
-    (void)mr_fail(&error, MR_ALREADY_EXISTS, "%s: is there already%s", path,
-                  S_ISREG(output.st_mode) ? "; --force replaces it" : "");
-    (void)complain(&error);
-    return true;
+    if (is_input(options, path))
+        return mr_fail(error, MR_INVALID_ARGUMENT, "%s: is one of the files that are read", path);
+    char *index = nullptr;
+    if (asprintf(&index, "%s.index", path) < 0) return mr_fail(error, MR_RESOURCE_EXHAUSTED, "no memory");
+    mr_status status = output_check(path, options->is_forced, error);
+    if (status == MR_OK) status = output_check(index, true, error);
+    free(index);
+    return status;
 }
 
 static void take_compression(outputs *outputs, const options *options)
@@ -139,11 +134,12 @@ int outputs_begin(outputs *outputs, const options *options, const totals *totals
     outputs->paths = calloc(outputs->count, sizeof(char *));
     for (uint64_t i = 0; outputs->paths && i < outputs->count; i++) {
         outputs->paths[i] = shard_path(options->out, is_numbered, i, outputs->count);
-        if (!outputs->paths[i]) (void)complain_memory();
-        if (!outputs->paths[i] || (!outputs->is_stream && is_taken(options, outputs->paths[i]))) {
-            outputs->count = i + 1;
-            return 1;
-        }
+        if (!outputs->paths[i])
+            (void)complain_memory();
+        else if (outputs->is_stream || output_allow(options, outputs->paths[i], &error) == MR_OK)
+            continue;
+        outputs->count = i + 1;
+        return error.status == MR_OK ? 1 : complain(&error);
     }
     if (!outputs->paths)
         (void)mr_fail(&error, MR_RESOURCE_EXHAUSTED, "no memory for %" PRIu64 " names", outputs->count);
@@ -210,8 +206,7 @@ static mr_status name_shard(const outputs *outputs, const char *path, mr_error *
         status = mr_fail(error, MR_RESOURCE_EXHAUSTED, "no memory");
     }
     if (status == MR_OK && !outputs->writing.index) status = mr_file_remove(index, error);
-    if (status == MR_OK && outputs->writing.index && rename(partial_index, index) != 0)
-        status = mr_file_fail(error, errno, "rename", partial_index);
+    if (status == MR_OK && outputs->writing.index) status = mr_file_replace(partial_index, index, error);
     if (status == MR_OK) status = mr_file_rename(partial, path, error);
     free(partial);
     free(partial_index);

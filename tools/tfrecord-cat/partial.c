@@ -2,6 +2,7 @@
  * for its shards, so of two runs with one --out the second is told; and whoever has the lock knows that half files which
  * lie there are those of runs that were killed. */
 #include "records/file.h"
+#include "tools/common/output.h"
 #include "tools/common/shard_name.h"
 #include "tools/tfrecord-cat/rewrite.h"
 
@@ -24,6 +25,8 @@ static bool is_still(const char *path, int descriptor)
 
 mr_status partial_lock(const char *path, int *descriptor, mr_error *error)
 {
+    *descriptor = -1;
+    MR_TRY(output_check(path, true, error));
     for (;;) {
         *descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
         if (*descriptor < 0) return mr_file_fail(error, errno, "create", path);
@@ -57,6 +60,7 @@ static mr_status remove_leftover(const options *options, const char *path, mr_er
 {
     if (is_input(options, path))
         return mr_fail(error, MR_INVALID_ARGUMENT, "%s: is one of the files that are read", path);
+    MR_TRY(output_check(path, true, error));
     return mr_file_remove(path, error);
 }
 

@@ -54,13 +54,6 @@ bool rewrites_features(const options *options);
  * memory  as walk_records; the longest record, twice, more */
 int rewrite_walk(const options *options, take_record *take, void *context);
 
-/* ---- put_file.c ---- */
-
-/* Writes a file under another name and renames it, so that it is never seen half done. It is not forced to the disk, which
- * for thousands of files would take most of the time: whoever needs that after a power cut compares, or writes anew.
- * threads  any, each with a path of its own */
-mr_status put_file(const char *path, mr_string bytes, mr_error *error);
-
 /* ---- partial.c ---- */
 
 /* Makes the half file of an output, or takes the one that is there, and holds it.
@@ -79,6 +72,10 @@ mr_status partial_remove_all(const options *options, size_t stem_length, const c
 
 /* Whether a path is one of the files that are read, under whatever name. */
 bool is_input(const options *options, const char *path);
+/* Whether a command may write a record file under this path, and its index beside it: it is not an input, and as
+ * output_check.
+ * errors  MR_INVALID_ARGUMENT, MR_ALREADY_EXISTS */
+mr_status output_allow(const options *options, const char *path, mr_error *error);
 
 /* One file or numbered shards, written one after the other; they get their names when all are whole. outputs_deinit in any
  * case. */

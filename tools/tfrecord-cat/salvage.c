@@ -1,10 +1,9 @@
 /* What can be saved of damaged files: every record whose checksums hold goes into one new file, in order, with an index.
  * What is lost is told, line by line, on the standard output and in OUT.report; the new file has its name only when it is
  * whole. */
-#include "tools/common/progress.h"
-#include "tools/tfrecord-cat/cat.h"
-
 #include "records/file.h"
+#include "tools/common/output.h"
+#include "tools/tfrecord-cat/rewrite.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -19,6 +18,7 @@ typedef struct salvage {
     FILE *report;      /* under a name of its own until the end */
     char *report_path; /* OUT.report */
     char *report_partial;
+    bool has_partial; /* the file report_partial is there and is ours */
     progress progress;
     uint64_t bytes; /* not yet a whole MiB of progress */
     bool has_failed;
@@ -74,23 +74,16 @@ static mr_status end_file(void *context, int32_t file, const mr_record_totals *t
     return MR_OK;
 }
 
-/* The files that are read must not be the one that is written. */
-static bool is_input(const options *options)
-{
-    struct stat out, in;
-    if (stat(options->argument, &out) != 0) return false;
-    for (int32_t i = 0; i < options->path_count; i++)
-        if (stat(options->paths[i], &in) == 0 && in.st_dev == out.st_dev && in.st_ino == out.st_ino) return true;
-    return false;
-}
-
 static mr_status open_report(salvage *salvage, mr_error *error)
 {
     const char *out = salvage->options->argument;
     if (asprintf(&salvage->report_path, "%s.report", out) < 0) salvage->report_path = nullptr;
     if (asprintf(&salvage->report_partial, "%s.report" MR_FILE_PARTIAL, out) < 0) salvage->report_partial = nullptr;
     if (!salvage->report_path || !salvage->report_partial) return mr_fail(error, MR_RESOURCE_EXHAUSTED, "no memory");
+    MR_TRY(output_check(salvage->report_path, true, error));
+    MR_TRY(output_check(salvage->report_partial, true, error));
     salvage->report = fopen(salvage->report_partial, "we");
+    salvage->has_partial = salvage->report != nullptr;
     return salvage->report ? MR_OK : mr_file_fail(error, errno, "create", salvage->report_path);
 }
 
@@ -102,15 +95,16 @@ static mr_status close_report(salvage *salvage, bool has_losses, mr_error *error
     if (fclose(salvage->report) != 0) is_written = false;
     salvage->report = nullptr;
     if (!is_written) return mr_file_fail(error, number, "write", salvage->report_path);
-    if (has_losses) return mr_file_rename(salvage->report_partial, salvage->report_path, error);
-    MR_TRY(mr_file_remove(salvage->report_partial, error));
-    return mr_file_remove(salvage->report_path, error);
+    if (!has_losses) return mr_file_remove(salvage->report_path, error);
+    MR_TRY(mr_file_rename(salvage->report_partial, salvage->report_path, error));
+    salvage->has_partial = false;
+    return MR_OK;
 }
 
-static void abandon_report(salvage *salvage)
+static void deinit_report(salvage *salvage)
 {
     if (salvage->report) fclose(salvage->report);
-    if (salvage->report_partial) (void)mr_file_remove(salvage->report_partial, nullptr);
+    if (salvage->has_partial) (void)mr_file_remove(salvage->report_partial, nullptr);
     free(salvage->report_path);
     free(salvage->report_partial);
 }
@@ -119,6 +113,7 @@ static mr_status save_all(salvage *salvage, mr_record_totals *totals, mr_error *
 {
     const options *options = salvage->options;
     const mr_record_writer_options writing = {.index = true, .atomic = true};
+    /* First the writer, whose lock keeps a second run with the same output away from the report too. */
     MR_TRY(mr_record_writer_open(options->argument, &writing, &salvage->writer, error));
     const mr_record_scan_options scan = {.threads = thread_count(options),
                                          .damage = MR_DAMAGE_SKIP,
@@ -126,7 +121,9 @@ static mr_status save_all(salvage *salvage, mr_record_totals *totals, mr_error *
                                          .take = save_batch,
                                          .damaged = tell_damage,
                                          .file_done = end_file};
-    mr_status status = mr_record_scan((const char *const *)options->paths, options->path_count, &scan, totals, error);
+    mr_status status = open_report(salvage, error);
+    if (status == MR_OK)
+        status = mr_record_scan((const char *const *)options->paths, options->path_count, &scan, totals, error);
     if (status == MR_OK) status = close_report(salvage, totals->lost > 0 || salvage->has_failed, error);
     if (status == MR_OK) return mr_record_writer_close(salvage->writer, error);
     mr_record_writer_abandon(salvage->writer);
@@ -135,17 +132,14 @@ static mr_status save_all(salvage *salvage, mr_record_totals *totals, mr_error *
 
 int salvage_run(const options *options)
 {
-    if (is_input(options)) return refuse("--salvage: %s is one of the files to be read", options->argument);
-    if (!options->is_forced && access(options->argument, F_OK) == 0)
-        return refuse("--salvage: %s is there already; --force replaces it", options->argument);
     salvage salvage = {.options = options};
     mr_record_totals totals = {0};
     mr_error error = {0};
     progress_begin(&salvage.progress, "salvage", "MiB", 0);
-    mr_status status = open_report(&salvage, &error);
+    mr_status status = output_allow(options, options->argument, &error);
     if (status == MR_OK) status = save_all(&salvage, &totals, &error);
     progress_end(&salvage.progress);
-    abandon_report(&salvage);
+    deinit_report(&salvage);
     if (status != MR_OK) return complain(&error);
     if (options->path_count > 1)
         printf("%" PRIu64 " record%s saved, %" PRIu64 " place%s lost in all\n", totals.records,
