@@ -24,7 +24,8 @@ const setting settings[] = {
      .is_common = true},
     {"range", 0, GROUP_SELECT, "A:B", SETTING_TEXT, AT(range), "only records A to B - 1, counted through all files",
      "Both may be left out: \":100\" is the first hundred. A file that has an index is entered at A. A damaged"
-     " place counts as a record.",
+     " place counts as a record. B may be beyond the last record, A may not; A:A"
+     " selects nothing.",
      .of = WALKING, .is_common = true},
     {"where", 'w', GROUP_SELECT, "EXPR", SETTING_TEXT, AT(where_text),
      "only records in which it holds; see --help where",
@@ -326,6 +327,7 @@ static int settle(options *options)
     if (options->seed == UINT64_MAX) options->seed = 0;
     if (options->range && options->record != UINT64_MAX) return refuse("--record and --range: only one of them");
     if (options->range && !parse_range(options)) return refuse("--range: \"%s\" is not A:B", options->range);
+    if (options->range_begin > options->range_end) return refuse("--range: %s ends before it begins", options->range);
     if (options->record != UINT64_MAX) {
         options->range_begin = options->record;
         options->range_end = options->record + 1;

@@ -156,11 +156,10 @@ static void say_missing(walk *walk)
 {
     const options *options = walk->options;
     mr_error error = {0};
-    if (walk->has_failed || options->range_begin == 0 ||
-        options->range_begin < walk->before + (options->range != nullptr))
-        return;
-    (void)mr_fail(&error, MR_NOT_FOUND, "there is no record %" PRIu64 ", only %" PRIu64, options->range_begin,
-                  walk->before);
+    bool is_empty = options->range_begin == options->range_end;
+    if (walk->has_failed || is_empty || options->range_begin == 0 || options->range_begin < walk->before) return;
+    (void)mr_fail(&error, MR_NOT_FOUND, "there is no record %" PRIu64 ", only %" PRIu64 " (numbered from 0)",
+                  options->range_begin, walk->before);
     walk->has_failed = complain(&error);
 }
 
