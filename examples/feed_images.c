@@ -5,7 +5,7 @@
  *     feed-images records --trace trace.json                                 for ui.perfetto.dev
  *
  * The digest of the last line is the same at any number of threads and on any machine, as long as records, seed and epochs
- * are. An image that cannot be used is reported, and its batch is left out. */
+ * are. A record that cannot be used, such as one without a label, is reported, counted and skipped. */
 #include <getopt.h>
 #include <millrace/millrace.h>
 #include <stdio.h>
@@ -42,6 +42,7 @@ typedef struct display {
     int lines; /* of the table, on the screen */
     double start, shown;
     int64_t images;
+    int64_t skipped; /* records */
 } display;
 
 static double now(void)
@@ -91,6 +92,18 @@ static void report_tuned(void *context, const char *line)
     report(context, text);
 }
 
+/* Called by the pipeline for each element that fails. Other errors than those of a record end the run. */
+static bool skip_bad(void *context, const mr_error *error)
+{
+    display *d = context;
+    if (error->status != MR_DATA_LOSS && error->status != MR_INVALID_ARGUMENT) return false;
+    char text[MR_ERROR_SIZE + 16];
+    snprintf(text, sizeof text, "skipped: %s", error->message);
+    report(d, text);
+    d->skipped++;
+    return true;
+}
+
 /* Called from another thread while this one waits. */
 static void report_stuck(void *context, uint64_t waited_ns, const mr_thread_work *threads, int32_t count)
 {
@@ -113,7 +126,7 @@ static mr_dataset *records(const char *const *paths, int count)
     return mr_dataset_records(pattern);
 }
 
-static mr_dataset *input(const char *const *paths, int count, const arguments *a)
+static mr_dataset *input(const char *const *paths, int count, const arguments *a, display *display)
 {
     mr_dataset *d = records(paths, count);
     /* Compressed records have no random access, which a global shuffle needs. */
@@ -127,6 +140,7 @@ static mr_dataset *input(const char *const *paths, int count, const arguments *a
     image.crop = MR_CROP_RANDOM_RESIZED;
     image.random_flip = true;
     d = mr_dataset_decode_image(d, .seed = a->seed, .image = image);
+    d = mr_dataset_ignore_errors(d, .ignores = skip_bad, .context = display);
     return mr_dataset_prefetch(mr_dataset_batch(d, BATCH), 0);
 }
 
@@ -134,25 +148,20 @@ static mr_status feed(display *d, mr_error *error)
 {
     mr_element batch = {0};
     mr_status status;
-    int64_t failed = 0;
     d->start = now();
-    while ((status = mr_iterator_next(d->iterator, &batch, error)) != MR_OUT_OF_RANGE) {
-        if (status == MR_OK) {
-            d->images += batch.tensors[0].shape.dims[0];
-        } else if (status == MR_DATA_LOSS || status == MR_INVALID_ARGUMENT) {
-            report(d, error->message);
-            failed++;
-        } else {
-            break;
-        }
+    while ((status = mr_iterator_next(d->iterator, &batch, error)) == MR_OK) {
+        d->images += batch.tensors[0].shape.dims[0];
         if (isatty(2) && now() - d->shown > 0.5) show(d);
     }
     mr_element_deinit(&batch);
     if (status != MR_OUT_OF_RANGE) return status;
     if (isatty(2)) show(d);
     double seconds = now() - d->start;
-    printf("%lld images in %.2f s, %.0f images/s, %lld batches failed, digest %016llx\n", (long long)d->images, seconds,
-           (double)d->images / seconds, (long long)failed, (unsigned long long)mr_iterator_digest(d->iterator));
+    printf("%lld images in %.2f s, %.0f images/s, %lld records skipped, digest %016llx\n", (long long)d->images,
+           seconds, (double)d->images / seconds, (long long)d->skipped,
+           (unsigned long long)mr_iterator_digest(d->iterator));
+    if (d->images == 0)
+        return mr_fail(error, MR_NOT_FOUND, "%s", d->skipped > 0 ? "no record could be used" : "there are no records");
     return mr_iterator_trace_stop(d->iterator, error);
 }
 
@@ -183,8 +192,8 @@ int main(int argc, char **argv)
     }
     if (optind == argc) return fputs("feed-images: no RECORDS\nTry 'feed-images --help'.\n", stderr), 2;
     mr_error error = {0};
-    mr_dataset *d = input((const char *const *)argv + optind, argc - optind, &a);
     display shown = {0};
+    mr_dataset *d = input((const char *const *)argv + optind, argc - optind, &a, &shown);
     mr_iterator_options with = {.threads = (int32_t)a.threads,
                                 .trace_path = a.trace,
                                 .digest = true,
