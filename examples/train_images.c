@@ -167,13 +167,15 @@ static const char usage[] = "usage: train-images RECORDS RUN [options]\n\n"
                             "                         the beginning: after RECORDS has changed\n"
                             "  --evaluate             print the accuracy on the validation records\n";
 
-/* A whole number of at least min; -1 otherwise. */
-static int64_t parse_number(const char *text, int64_t min)
+/* A whole number of at least min; -1 after a message otherwise. */
+static int64_t parse_number(const char *option, const char *text, int64_t min)
 {
     char *end;
     errno = 0;
     long long number = strtoll(text, &end, 10);
-    return end == text || *end != '\0' || errno != 0 || number < min ? -1 : number;
+    if (end != text && *end == '\0' && errno == 0 && number >= min) return number;
+    fprintf(stderr, "train-images: --%s %s: not a whole number of at least %lld\n", option, text, (long long)min);
+    return -1;
 }
 
 /* -1 to continue, else the exit status. */
@@ -185,8 +187,8 @@ static int parse_arguments(int argc, char **argv, arguments *a)
     bool wrong = false, has_steps = false;
     for (int option; (option = getopt_long(argc, argv, "", options, nullptr)) != -1;) {
         if (option == 'h') return fputs(usage, stdout) < 0 || fflush(stdout) != 0 ? 1 : 0;
-        if (option == 's') a->steps = parse_number(optarg, 1), has_steps = true;
-        if (option == 'b') a->bad->max = parse_number(optarg, 0);
+        if (option == 's') a->steps = parse_number("steps", optarg, 1), has_steps = true;
+        if (option == 'b') a->bad->max = parse_number("max-bad-records", optarg, 0);
         a->evaluate |= option == 'e';
         a->restart_data |= option == 'r';
         wrong |= option == '?';
@@ -196,7 +198,10 @@ static int parse_arguments(int argc, char **argv, arguments *a)
                 has_steps ? "--steps" : "--restart-data");
         return 2;
     }
-    if (wrong || argc - optind != 2 || a->steps < 0 || a->bad->max < 0) return fputs(usage, stderr), 2;
+    if (!wrong && argc - optind != 2)
+        fprintf(stderr, "train-images: RECORDS and RUN are expected, and %d arguments are given\n", argc - optind);
+    if (wrong || argc - optind != 2 || a->steps < 0 || a->bad->max < 0)
+        return fputs("usage: train-images RECORDS RUN [options]\nTry 'train-images --help'.\n", stderr), 2;
     a->records = argv[optind], a->run = argv[optind + 1];
     return -1;
 }

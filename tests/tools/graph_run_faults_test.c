@@ -98,7 +98,7 @@ TEST(graph_run_reports_output_that_cannot_be_written)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char arguments[256];
         snprintf(arguments, sizeof arguments, "%s >/dev/full", cases[i]);
-        CHECK_CONTAINS(graph_run(arguments, 1), "standard output: ");
+        CHECK_CONTAINS(graph_run(arguments, 1), "cannot write the output: ");
     }
     const program_result *result =
         program_run("cd %s && mkdir small && (trap '' XFSZ; ulimit -f 0; graph-run model.meta "

@@ -33,7 +33,6 @@ TEST(graph_run_refuses_values_that_are_wrong_empty_or_huge)
         const char *arguments, *part;
     } cases[] = {
         {"", "GRAPH is missing"},
-        {"model.meta", "nothing to run"},
         {"model.meta other.pb --list", "other.pb: only one graph"},
         {"--frob", "--frob is not an option"},
         {"-x", "-x is not an option"},
@@ -167,4 +166,14 @@ TEST(graph_run_names_the_variables_that_a_checkpoint_lacks)
     mr_tensor_deinit(&bytes);
     mr_graph_free(g);
     CHECK_CONTAINS(graph_run("other.pb --restore run --fetch w/read", 1), "restoring w: ");
+}
+
+/* The file is looked at before what is to be done with it. */
+TEST(graph_run_names_a_missing_file_first)
+{
+    graph_run_make_model();
+    CHECK_CONTAINS(graph_run("nope.pb", 1), "nope.pb");
+    CHECK_CONTAINS(graph_run("nope.pb --fetch y", 1), "nope.pb");
+    CHECK_CONTAINS(graph_run("nope.pb --list", 1), "nope.pb");
+    CHECK_CONTAINS(graph_run("model.meta", 2), "nothing to run");
 }

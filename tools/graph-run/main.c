@@ -1,4 +1,5 @@
 /* graph-run: reads a GraphDef or MetaGraphDef, feeds, runs, prints. See --help. */
+#include "tools/common/output.h"
 #include "tools/common/text.h"
 #include "tools/graph-run/options.h"
 #include "tools/graph-run/restore.h"
@@ -184,17 +185,8 @@ static mr_status write_result(const char *directory, const char *name, const mr_
     char *path = result_path(directory, name);
     if (!path) return mr_fail(error, MR_RESOURCE_EXHAUSTED, "no memory");
     mr_status status = mr_npy_save(path, value, error);
-    if (status != MR_OK) unlink(path); /* not a part of it */
     free(path);
     return status;
-}
-
-/* What could not be written to standard output so far. */
-static mr_status check_output(mr_error *error)
-{
-    int reason = fflush(stdout) == 0 ? 0 : errno;
-    if (reason == 0 && !ferror(stdout)) return MR_OK;
-    return mr_fail(error, MR_UNAVAILABLE, "standard output: %s", reason ? strerror(reason) : "a write failed");
 }
 
 static mr_status show(const options *o, run *r, int64_t step, int64_t count, mr_error *error)
@@ -211,7 +203,7 @@ static mr_status show(const options *o, run *r, int64_t step, int64_t count, mr_
                r->results[i].shape.rank > 1 ? "\n" : " ");
         value_print(stdout, &r->results[i], 10);
     }
-    return ferror(stdout) ? check_output(error) : MR_OK;
+    return output_error() ? mr_fail(error, MR_CANCELLED, "the output is closed") : MR_OK;
 }
 
 static int by_duration(const void *a, const void *b)
@@ -289,28 +281,38 @@ static mr_status run_steps(const options *o, run *r, int64_t count, mr_error *er
     return MR_OK;
 }
 
-int main(int argc, char **argv)
+/* All but the options; the exit code. */
+static int run_graph(const options *o, run *r)
 {
-    static options o;
-    static run r;
-    int exit_code = options_parse(argc, argv, &o);
-    if (exit_code >= 0) return exit_code;
     mr_error error = {0};
-    mr_status status = load(&o, &r, &error);
-    if (status == MR_OK && o.list) {
-        list_nodes(r.graph);
+    mr_status status = load(o, r, &error);
+    int exit_code = status == MR_OK ? options_check_work(o) : -1;
+    if (exit_code >= 0) return exit_code;
+    if (status == MR_OK && o->list) {
+        list_nodes(r->graph);
     } else {
-        if (status == MR_OK) status = prepare(&o, &r, &error);
-        if (status == MR_OK && o.fetch_count + o.target_count > 0)
-            status = run_steps(&o, &r, o.steps > 0 ? o.steps : 1, &error);
+        if (status == MR_OK) status = prepare(o, r, &error);
+        if (status == MR_OK && o->fetch_count + o->target_count > 0)
+            status = run_steps(o, r, o->steps > 0 ? o->steps : 1, &error);
     }
-    for (int i = 0; i < o.feed_count; i++) mr_tensor_deinit(&r.values[i]);
-    mr_session_free(r.session);
-    mr_graph_free(r.graph);
-    if (status == MR_OK) status = check_output(&error);
     if (status == MR_OK) return 0;
+    /* Why the output failed is reported when it is closed. */
+    if (output_error()) return 1;
     fputs("graph-run: ", stderr);
     text_print_sentence(stderr, error.message);
     fputc('\n', stderr);
     return 1;
+}
+
+int main(int argc, char **argv)
+{
+    static options o;
+    static run r;
+    output_open();
+    int exit_code = options_parse(argc, argv, &o);
+    if (exit_code < 0) exit_code = run_graph(&o, &r);
+    for (int i = 0; i < o.feed_count; i++) mr_tensor_deinit(&r.values[i]);
+    mr_session_free(r.session);
+    mr_graph_free(r.graph);
+    return output_close("graph-run", exit_code);
 }

@@ -1,6 +1,7 @@
 /* Parses the command line. An option that has no effect with the others is an error that says what the option is for. */
 #include "tools/graph-run/options.h"
 
+#include "tools/common/output.h"
 #include "tools/common/text.h"
 #include <errno.h>
 #include <getopt.h>
@@ -51,14 +52,6 @@ static const char help[] =
     text_print_sentence(stderr, text);
     fputs("\ngraph-run --help lists the options\n", stderr);
     return 2;
-}
-
-/* Help and version: what cannot be written fails. */
-static int print(const char *text)
-{
-    if (fputs(text, stdout) >= 0 && fflush(stdout) == 0) return 0;
-    fprintf(stderr, "graph-run: standard output: %s\n", strerror(errno));
-    return 1;
 }
 
 static int add(const char *option, const char **items, int *count)
@@ -117,9 +110,11 @@ static int parse_option(int option, options *o)
         o->list = true;
         return -1;
     case 'h':
-        return print(help);
+        fputs(help, stdout);
+        return 0;
     default:
-        return print("graph-run (millrace) " MR_VERSION "\n");
+        output_version("graph-run");
+        return 0;
     }
 }
 
@@ -180,8 +175,11 @@ int options_parse(int argc, char **argv, options *o)
     if (optind == argc) return refuse("GRAPH is missing");
     if (optind + 1 < argc) return refuse("%s: only one graph can be run at a time", argv[optind + 1]);
     o->graph = argv[optind];
-    int status = check_effects(o);
-    if (status < 0 && !o->list && o->fetch_count + o->target_count + o->first_count == 0)
-        status = refuse("nothing to run: --fetch, --target, --first or --list is missing");
-    return status;
+    return check_effects(o);
+}
+
+int options_check_work(const options *o)
+{
+    if (o->list || o->fetch_count + o->target_count + o->first_count > 0) return -1;
+    return refuse("nothing to run: --fetch, --target, --first or --list is missing");
 }

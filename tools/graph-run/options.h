@@ -17,5 +17,8 @@ typedef struct options {
 
 /* Returns -1 to continue, else the exit status: help and version are printed, and errors are reported. */
 int options_parse(int argc, char **argv, options *o);
+/* Whether the options say what to do with the graph, which is read first: that a file is missing is the better message.
+ * Returns as options_parse. */
+int options_check_work(const options *o);
 
 #endif
