@@ -61,7 +61,8 @@ mr_status columns_report(const columns *columns, source *source, const char *wha
     if (!to) return mr_fail_memory(error, 1);
     for (int type = COLUMN_INT64; type <= COLUMN_BYTES; type++) list_columns(columns, (column_type)type, to, &is_first);
     list_columns(columns, COLUMN_NONE, to, &is_first);
-    bool is_good = fclose(to) == 0 && text;
+    bool is_good = !ferror(to);
+    is_good = fclose(to) == 0 && is_good && text;
     mr_status status = is_good ? MR_OK : mr_fail_memory(error, size);
     if (status == MR_OK && !is_first) status = source_remark(source, error, "%s: %s", what, text);
     free(text);

@@ -393,6 +393,16 @@ static mr_status open_own(journal *journal, mr_error *error)
     return MR_OK;
 }
 
+/* Closes a stream of open_memstream and writes its text. Without memory the stream has failed, or its text is null. */
+static mr_status end_line(journal *journal, FILE *file, char **text, const size_t *size, mr_error *error)
+{
+    bool is_good = !ferror(file);
+    is_good = fclose(file) == 0 && is_good && *text;
+    mr_status status = is_good ? write_line(journal, *text, *size, error) : mr_fail_memory(error, *size);
+    free(*text);
+    return status;
+}
+
 static mr_status write_shard(journal *journal, const journal_line *line, mr_error *error)
 {
     const shard_report *report = &line->report;
@@ -410,9 +420,7 @@ static mr_status write_shard(journal *journal, const journal_line *line, mr_erro
         print_escaped(file, report->remarks[i].first);
     }
     fputc('\n', file);
-    mr_status status = fclose(file) == 0 && text ? write_line(journal, text, size, error) : mr_fail_memory(error, size);
-    free(text);
-    return status;
+    return end_line(journal, file, &text, &size, error);
 }
 
 static mr_status remove_worker_journals(const journal *journal, mr_error *error)
@@ -509,9 +517,7 @@ mr_status journal_say_end(journal *journal, uint64_t run, const char *failure, m
         print_escaped(file, failure);
     }
     fputc('\n', file);
-    mr_status status = fclose(file) == 0 && text ? write_line(journal, text, size, error) : mr_fail_memory(error, size);
-    free(text);
-    return status;
+    return end_line(journal, file, &text, &size, error);
 }
 
 void journal_beat(journal *journal)
