@@ -175,5 +175,6 @@ TEST(graph_run_names_a_missing_file_first)
     CHECK_CONTAINS(graph_run("nope.pb", 1), "nope.pb");
     CHECK_CONTAINS(graph_run("nope.pb --fetch y", 1), "nope.pb");
     CHECK_CONTAINS(graph_run("nope.pb --list", 1), "nope.pb");
+    CHECK_CONTAINS(graph_run("/dev/null --list", 1), "/dev/null: a graph without nodes, of 0 bytes");
     CHECK_CONTAINS(graph_run("model.meta", 2), "nothing to run");
 }

@@ -57,6 +57,8 @@ static mr_status load(const options *o, run *r, mr_error *error)
         else
             status = is_meta ? mr_graph_import_meta(r->graph, bytes, size, error)
                              : mr_graph_import(r->graph, bytes, size, nullptr, error);
+        if (status == MR_OK && mr_graph_node_count(r->graph) == 0)
+            status = mr_fail(error, MR_INVALID_ARGUMENT, "a graph without nodes, of %zu bytes", size);
         if (status != MR_OK) status = mr_fail_in(error, status, "%s", o->graph);
     }
     free(bytes);
