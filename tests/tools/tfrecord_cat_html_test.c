@@ -340,6 +340,6 @@ TEST(cat_html_and_extract_say_what_they_need)
     CHECK_CONTAINS(run(0, "tfrecord-cat --help=html"), "Memory: ");
     CHECK_CONTAINS(run(0, "tfrecord-cat --help=extract"), "Memory: ");
     CHECK(examples_columns(examples_on_terminal(60, "tfrecord-cat --help=html")) <= 60);
-    CHECK_CONTAINS(run(2, "tfrecord-cat --html '' x"), "--html: where to?");
+    CHECK_CONTAINS(run(2, "tfrecord-cat --html '' x"), "--html: its value is empty");
     CHECK_CONTAINS(run(1, "tfrecord-cat --extract e missing"), "missing");
 }

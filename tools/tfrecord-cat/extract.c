@@ -448,7 +448,6 @@ int extract_run(const options *options)
 {
     extract extract = {.options = options, .all = *options};
     mr_error error = {0};
-    if (!*options->argument) return refuse("--extract: where to?");
     extract.all.features = nullptr;
     if (mr_file_make_directories(options->argument, &error) != MR_OK) return complain(&error);
     int exit_code = batches_run(options, "extract", take, &extract);

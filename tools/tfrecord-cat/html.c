@@ -404,7 +404,6 @@ int html_run(const options *options)
                  .folder = options->argument,
                  .labels = {.is_text = true},
                  .boxes = {.is_text = true}};
-    if (!*html.folder) return refuse("--html: where to?");
     html.all.features = nullptr;
     if (begin(&html, &html.error) != MR_OK) return complain(&html.error);
     int exit_code = batches_run(options, "pages", take, &html);

@@ -146,7 +146,8 @@ bool parse_number(const char *text, uint64_t *number)
     char *end;
     errno = 0;
     *number = strtoull(text, &end, 10);
-    return *text >= '0' && *text <= '9' && *end == '\0' && errno == 0;
+    /* The largest one means "not given". */
+    return *text >= '0' && *text <= '9' && *end == '\0' && errno == 0 && *number != UINT64_MAX;
 }
 
 int32_t thread_count(const options *options)
@@ -377,9 +378,10 @@ static int parse_options(int argc, char **argv, options *options)
         if (option >= SETTING_FIRST) {
             const setting *setting = &settings[option - SETTING_FIRST];
             uint64_t bit = UINT64_C(1) << (option - SETTING_FIRST);
-            if (setting->kind == SETTING_TEXT && (options->given & bit))
+            if (setting->kind != SETTING_FLAG && (options->given & bit))
                 return refuse("--%s is given twice", setting->name) + 1;
             options->given |= bit;
+            if (setting->argument && !*optarg) return refuse("--%s: its value is empty", setting->name) + 1;
             if (!take_setting(setting, optarg, options))
                 return refuse("--%s: \"%s\" is not %s", setting->name, optarg,
                               setting->kind == SETTING_CHOICE ? setting->argument : "a number") +
@@ -392,6 +394,8 @@ static int parse_options(int argc, char **argv, options *options)
         if (is_form && is_json(command)) continue;
         if (options->command && options->command != command && !is_form)
             return refuse("--%s and --%s: only one of them", options->command->name, command->name) + 1;
+        if (command->argument && options->command == command) return refuse("--%s is given twice", command->name) + 1;
+        if (command->argument && !*optarg) return refuse("--%s: its value is empty", command->name) + 1;
         options->command = command;
         options->argument = optarg;
     }

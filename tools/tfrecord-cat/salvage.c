@@ -132,6 +132,8 @@ static mr_status save_all(salvage *salvage, mr_record_totals *totals, mr_error *
 
 int salvage_run(const options *options)
 {
+    if (strcmp(options->argument, "-") == 0)
+        return refuse("--salvage -: the output is a file, since its index and report are written beside it");
     salvage salvage = {.options = options};
     mr_record_totals totals = {0};
     mr_error error = {0};
