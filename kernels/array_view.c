@@ -8,6 +8,20 @@ static mr_status identity(mr_kernel_call *call, mr_error *)
     return MR_OK;
 }
 
+/* TensorFlow passes any value on; its attr shape, from which Shape and Size are folded, may then be wrong. */
+static mr_status placeholder_with_default(mr_kernel_call *call, mr_error *error)
+{
+    mr_shape declared;
+    MR_TRY(mr_attr_get_shape(call->node->attrs, "shape", &declared, error));
+    if (!mr_shape_compatible(call->inputs[0].shape, declared)) {
+        char found[MR_SHAPE_TEXT_SIZE], expected[MR_SHAPE_TEXT_SIZE];
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "the default has shape %s, the placeholder %s",
+                              mr_shape_text(call->inputs[0].shape, found, sizeof found),
+                              mr_shape_text(declared, expected, sizeof expected));
+    }
+    return identity(call, error);
+}
+
 /* TensorFlow's Reshape: one size may be -1. */
 static mr_status reshape(mr_kernel_call *call, mr_error *error)
 {
@@ -145,7 +159,7 @@ static const mr_kernel kernels[] = {
     {.op = "StopGradient", .run = identity},
     {.op = "PreventGradient", .run = identity},
     {.op = "Snapshot", .run = identity},
-    {.op = "PlaceholderWithDefault", .run = identity},
+    {.op = "PlaceholderWithDefault", .run = placeholder_with_default},
     {.op = "Reshape", .run = reshape, .host_inputs = 1 << 1},
     {.op = "Shape", .run = shape_of},
     {.op = "ShapeN", .run = shape_of},

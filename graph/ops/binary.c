@@ -7,11 +7,25 @@ static mr_status add_n_shape(mr_shape_call *call, mr_error *error)
     return mr_shape_merge_all(call, error);
 }
 
-/* Without incompatible_shape_error, shapes that do not broadcast compare as one scalar. */
+/* False where an unknown size decides whether the shapes broadcast. */
+static bool surely_broadcast(mr_shape a, mr_shape b)
+{
+    for (int32_t i = 1; i <= a.rank && i <= b.rank; i++) {
+        int64_t from_a = a.dims[a.rank - i], from_b = b.dims[b.rank - i];
+        if (from_a != 1 && from_b != 1 && (from_a < 0 || from_b < 0)) return false;
+    }
+    return true;
+}
+
+/* Without incompatible_shape_error, shapes that do not broadcast compare as one scalar. TensorFlow infers [?] from two
+ * vectors of unknown length; the result may be a scalar, so the shape is unknown here. */
 static mr_status equality_shape(mr_shape_call *call, mr_error *error)
 {
     if (mr_attr_bool_or(call->attrs, "incompatible_shape_error", true)) return mr_shape_binary(call, error);
-    if (mr_shape_binary(call, nullptr) != MR_OK) call->outputs[0] = MR_SCALAR;
+    if (mr_shape_binary(call, nullptr) != MR_OK)
+        call->outputs[0] = MR_SCALAR;
+    else if (!surely_broadcast(call->inputs[0], call->inputs[1]))
+        call->outputs[0] = MR_SHAPE_UNKNOWN;
     return MR_OK;
 }
 

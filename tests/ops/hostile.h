@@ -40,7 +40,13 @@ typedef enum hostile_form {
 } hostile_form;
 
 /* How a tensor reaches the operator. */
-typedef enum hostile_source { HOSTILE_CONST, HOSTILE_FED, HOSTILE_FED_UNKNOWN, HOSTILE_SOURCE_COUNT } hostile_source;
+typedef enum hostile_source {
+    HOSTILE_CONST,
+    HOSTILE_FED,         /* the placeholder has the shape of the value */
+    HOSTILE_FED_PARTIAL, /* the placeholder knows every second size */
+    HOSTILE_FED_UNKNOWN, /* the placeholder does not know the rank */
+    HOSTILE_SOURCE_COUNT
+} hostile_source;
 
 typedef struct hostile_input {
     hostile_form form;

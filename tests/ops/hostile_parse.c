@@ -171,7 +171,7 @@ static void put_values(writer *w, const int64_t *values, int count)
 static void describe_input(writer *w, const hostile_input *input)
 {
     static const char *const forms[] = {"", "&", "@", "iterator ", "null ", "first variable "};
-    static const char *const sources[] = {"", "fed ", "fed with unknown shape "};
+    static const char *const sources[] = {"", "fed ", "fed with every second size ", "fed with unknown shape "};
     char text[MR_SHAPE_TEXT_SIZE];
     put(w, "%s%s%s%s%s", input->is_uninitialized ? "uninitialized " : "", sources[input->source], forms[input->form],
         mr_dtype_name(input->dtype), mr_shape_text(input->shape, text, sizeof text));

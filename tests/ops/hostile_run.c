@@ -151,7 +151,10 @@ static mr_output add_tensor(build *b, int index)
 {
     const hostile_input *input = &b->of->inputs[index];
     if (input->source == HOSTILE_CONST) return add_const(b, &b->values[index]);
-    return add_fed(b, input->dtype, input->source == HOSTILE_FED ? input->shape : MR_SHAPE_UNKNOWN, b->values[index]);
+    mr_shape known = input->source == HOSTILE_FED_UNKNOWN ? MR_SHAPE_UNKNOWN : input->shape;
+    for (int d = 0; d < known.rank && input->source == HOSTILE_FED_PARTIAL; d++)
+        if ((index + d) % 2 == 0) known.dims[d] = -1;
+    return add_fed(b, input->dtype, known, b->values[index]);
 }
 
 static mr_output first_variable(const build *b, int index)
@@ -276,12 +279,10 @@ static uint64_t touch(const mr_tensor *tensor)
     return sum;
 }
 
-/* As in TensorFlow, nothing compares the value that PlaceholderWithDefault passes on with its attr shape, and the
- * gradient of SoftmaxCrossEntropyWithLogits has the broadcast shape. */
+/* As in TensorFlow, the gradient of SoftmaxCrossEntropyWithLogits has the broadcast shape. */
 static bool has_loose_shape(const build *b)
 {
-    return strcmp(b->of->def->op->name, "PlaceholderWithDefault") == 0 ||
-           strcmp(b->of->def->op->name, "SoftmaxCrossEntropyWithLogits") == 0;
+    return strcmp(b->of->def->op->name, "SoftmaxCrossEntropyWithLogits") == 0;
 }
 
 static void check_output(const build *b, int32_t index, const mr_tensor *output)

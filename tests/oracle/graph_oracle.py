@@ -354,7 +354,9 @@ def math_shapes():
     for x, y in ((a, b), (a, p()), (p(2, None), p(None, 3)), (anything, a), (p(None), p(1)), (p(None), p(5))):
         raw.AddV2(x=x, y=y), raw.Maximum(x=x, y=y), raw.Equal(x=x, y=y), raw.Less(x=x, y=y)
         raw.SelectV2(condition=raw.Less(x=x, y=y), t=x, e=y)
-    raw.Equal(x=p(2), y=p(3), incompatible_shape_error=False), raw.AddN(inputs=[p(None, 3), p(2, None)])
+    for x, y in ((p(2), p(3)), (p(None), p(3)), (p(3, None), p(1)), (p(2, None), p(2, 1)), (anything, a), (p(3, 1), p(2))):
+        raw.Equal(x=x, y=y, incompatible_shape_error=False), raw.NotEqual(x=y, y=x, incompatible_shape_error=False)
+    raw.AddN(inputs=[p(None, 3), p(2, None)])
     raw.Select(condition=tf1.placeholder(tf.bool, [None]), x=p(5, 3), y=p(5, None)), raw.ClipByValue(t=a, clip_value_min=0.0, clip_value_max=1.0)
     raw.Select(condition=tf1.placeholder(tf.bool, []), x=p(5, None), y=p(None, 3))
     for keep in (False, True):

@@ -1,0 +1,85 @@
+/* Values against the shapes that inference promised: Shape and Size are folded from these. */
+#include "tests/test.h"
+#include <millrace/ops.h>
+#include <millrace/session.h>
+
+static mr_session *open_session(mr_graph *g)
+{
+    mr_error error = {0};
+    mr_session *session = nullptr;
+    CHECK_OK(mr_session_new(g, &(mr_session_options){.thread_count = 1}, &session, &error));
+    return session;
+}
+
+static mr_tensor zeros(mr_shape shape)
+{
+    mr_error error = {0};
+    mr_tensor tensor = {0};
+    CHECK_OK(mr_tensor_init(&tensor, MR_FLOAT, shape, &error));
+    memset(tensor.data, 0, mr_tensor_size_bytes(&tensor));
+    return tensor;
+}
+
+/* A value that reaches a placeholder with a default: as the default, or fed in its place. */
+static void check_placeholder(mr_shape declared, mr_shape given, bool is_fed, const char *failure)
+{
+    mr_error error = {0};
+    mr_graph *g = mr_graph_new();
+    mr_output x = mr_placeholder(g, MR_FLOAT, .shape = MR_SHAPE_UNKNOWN, .name = "x");
+    mr_output y = mr_placeholder_with_default(g, x, .shape = declared, .name = "y");
+    mr_output z = mr_identity(g, y, .name = "z");
+    mr_session *session = open_session(g);
+    mr_tensor value = zeros(given), result = {0};
+    mr_status status = mr_session_run(session, MR_FEEDS({is_fed ? y : x, value}), MR_OUTPUTS(z), &result, nullptr, 0,
+                                      &error);
+    if (failure == nullptr) {
+        CHECK_OK(status);
+        CHECK(mr_shape_equal(result.shape, given));
+    } else {
+        CHECK_EQ(status, MR_INVALID_ARGUMENT);
+        CHECK_CONTAINS(error.message, "y");
+        CHECK_CONTAINS(error.message, failure);
+    }
+    mr_tensor_deinit(&result);
+    mr_tensor_deinit(&value);
+    mr_session_free(session);
+    mr_graph_free(g);
+}
+
+TEST(static_shape_of_a_placeholder_with_default)
+{
+    check_placeholder(MR_SHAPE(2, 3), MR_SHAPE(2, 3), false, nullptr);
+    check_placeholder(MR_SHAPE(2, 3), MR_SHAPE(2, 3), true, nullptr);
+    check_placeholder(MR_SHAPE(-1, 3), MR_SHAPE(0, 3), false, nullptr);
+    check_placeholder(MR_SHAPE_UNKNOWN, MR_SHAPE(5), false, nullptr);
+    check_placeholder(MR_SHAPE(2, 3), MR_SHAPE(5), false, "the default has shape [5], the placeholder [2,3]");
+    check_placeholder(MR_SHAPE(-1, 3), MR_SHAPE(2, 4), false, "the default has shape [2,4], the placeholder [?,3]");
+    check_placeholder(MR_SCALAR, MR_SHAPE(1), false, "the default has shape [1], the placeholder []");
+    check_placeholder(MR_SHAPE(2, 3), MR_SHAPE(5), true, "Cannot feed value of shape [5]");
+}
+
+static void check_equal(mr_shape x, mr_shape y, mr_shape expected)
+{
+    mr_graph *g = mr_graph_new();
+    mr_output a = mr_placeholder(g, MR_FLOAT, .shape = x), b = mr_placeholder(g, MR_FLOAT, .shape = y);
+    mr_output equal = mr_equal(g, a, b, .incompatible_shape_error = false);
+    mr_output not_equal = mr_not_equal(g, b, a, .incompatible_shape_error = false);
+    CHECK(mr_shape_equal(mr_output_shape(equal), expected));
+    CHECK(mr_shape_equal(mr_output_shape(not_equal), expected));
+    CHECK_EQ(mr_graph_status(g, nullptr), MR_OK);
+    mr_graph_free(g);
+}
+
+/* Where shapes may or may not broadcast, the result may be a scalar. */
+TEST(static_shape_of_equality_without_shape_errors)
+{
+    check_equal(MR_SHAPE(2, 3), MR_SHAPE(3), MR_SHAPE(2, 3));
+    check_equal(MR_SHAPE(2), MR_SHAPE(3), MR_SCALAR);
+    check_equal(MR_SHAPE(-1), MR_SHAPE(3), MR_SHAPE_UNKNOWN);
+    check_equal(MR_SHAPE(-1), MR_SHAPE(0), MR_SHAPE_UNKNOWN);
+    check_equal(MR_SHAPE(-1), MR_SHAPE(-1), MR_SHAPE_UNKNOWN);
+    check_equal(MR_SHAPE(-1, 2), MR_SHAPE(5, 3), MR_SCALAR);
+    check_equal(MR_SHAPE(-1), MR_SHAPE(1), MR_SHAPE(-1));
+    check_equal(MR_SHAPE(-1, 3), MR_SHAPE(3), MR_SHAPE(-1, 3));
+    check_equal(MR_SHAPE_UNKNOWN, MR_SHAPE(3), MR_SHAPE_UNKNOWN);
+}
