@@ -1,7 +1,9 @@
 /* Joining and cutting tensors: Concat, Pack, Split, Unpack. Around the axis a tensor is `outer` rows of axis · inner
  * elements; every operator here copies such rows. */
 #include "kernels/common.h"
+#include <assert.h>
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 static void split_at(mr_shape shape, int axis, int64_t *outer, int64_t *inner)
@@ -162,29 +164,14 @@ static mr_status unpack(mr_kernel_call *call, mr_error *error)
     return MR_OK;
 }
 
-static mr_status split_sizes(mr_kernel_call *call, const mr_tensor *value, int axis, const int64_t *sizes,
-                             mr_error *error)
-{
-    int64_t begin = 0;
-    for (int i = 0; i < call->node->output_count; i++) {
-        mr_shape shape = value->shape;
-        shape.dims[axis] = sizes[i];
-        MR_TRY(take_part(call, i, value, axis, begin, sizes[i], shape, error));
-        begin += sizes[i];
-    }
-    return MR_OK;
-}
-
-constexpr int PARTS_MAX = 4096;
-
 static mr_status split(mr_kernel_call *call, mr_error *error)
 {
     const mr_tensor *value = &call->inputs[1];
-    int64_t given, sizes[PARTS_MAX];
+    int64_t given;
     int axis, count = call->node->output_count;
     MR_TRY(mr_kernel_int(call, 0, "split_dim", &given, error));
     MR_TRY(mr_kernel_axis(call, given, value->shape.rank, &axis, error));
-    if (count > PARTS_MAX || value->shape.dims[axis] % count != 0)
+    if (value->shape.dims[axis] % count != 0)
         return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT,
                               "%" PRId64 " elements of axis %d cannot be cut into %d equal parts",
                               value->shape.dims[axis], axis, count);
@@ -192,33 +179,60 @@ static mr_status split(mr_kernel_call *call, mr_error *error)
         call->outputs[0] = mr_tensor_ref(value);
         return MR_OK;
     }
-    for (int i = 0; i < count; i++) sizes[i] = value->shape.dims[axis] / count;
-    return split_sizes(call, value, axis, sizes, error);
+    mr_shape shape = value->shape;
+    int64_t width = shape.dims[axis] /= count;
+    for (int i = 0; i < count; i++) MR_TRY(take_part(call, i, value, axis, i * width, width, shape, error));
+    return MR_OK;
+}
+
+/* Replaces the one size of -1 by what the others leave of `whole`; false when the sizes do not add up to it. */
+static bool complete_sizes(int64_t *sizes, int count, int64_t whole)
+{
+    int64_t sum = 0;
+    int missing = -1;
+    for (int i = 0; i < count; i++) {
+        if (sizes[i] == -1 && missing < 0) {
+            missing = i;
+            continue;
+        }
+        if (sizes[i] < 0 || sizes[i] > whole - sum) return false;
+        sum += sizes[i];
+    }
+    if (missing >= 0) sizes[missing] = whole - sum;
+    return missing >= 0 || sum == whole;
+}
+
+static mr_status split_sizes(mr_kernel_call *call, int64_t *sizes, int axis, mr_error *error)
+{
+    const mr_tensor *value = &call->inputs[0];
+    int64_t begin = 0, whole = value->shape.dims[axis];
+    int count, parts = call->node->output_count;
+    MR_TRY(mr_kernel_ints(call, 1, "size_splits", sizes, parts, &count, error));
+    if (count != parts || !complete_sizes(sizes, count, whole))
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT,
+                              "size_splits do not cut %" PRId64 " elements of axis %d into %d parts", whole, axis,
+                              parts);
+    mr_shape shape = value->shape;
+    for (int i = 0; i < count; i++) {
+        shape.dims[axis] = sizes[i];
+        MR_TRY(take_part(call, i, value, axis, begin, sizes[i], shape, error));
+        begin += sizes[i];
+    }
+    assert(begin == whole);
+    return MR_OK;
 }
 
 static mr_status split_v(mr_kernel_call *call, mr_error *error)
 {
-    const mr_tensor *value = &call->inputs[0];
-    int64_t given, sizes[PARTS_MAX], sum = 0;
-    int axis, count, missing = -1;
+    int64_t given;
+    int axis;
     MR_TRY(mr_kernel_int(call, 2, "split_dim", &given, error));
-    MR_TRY(mr_kernel_axis(call, given, value->shape.rank, &axis, error));
-    MR_TRY(mr_kernel_ints(call, 1, "size_splits", sizes, PARTS_MAX, &count, error));
-    int64_t whole = value->shape.dims[axis];
-    bool fits = count == call->node->output_count;
-    for (int i = 0; fits && i < count; i++) {
-        if (sizes[i] == -1 && missing < 0)
-            missing = i;
-        else
-            fits = sizes[i] >= 0 && sizes[i] <= whole - sum;
-        if (sizes[i] > 0) sum += sizes[i];
-    }
-    if (fits && missing >= 0) sizes[missing] = whole - sum;
-    if (!fits || (missing < 0 && sum != whole))
-        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT,
-                              "size_splits do not cut %" PRId64 " elements of axis %d into %d parts", whole, axis,
-                              call->node->output_count);
-    return split_sizes(call, value, axis, sizes, error);
+    MR_TRY(mr_kernel_axis(call, given, call->inputs[0].shape.rank, &axis, error));
+    int64_t *sizes = calloc((size_t)call->node->output_count, sizeof *sizes);
+    if (!sizes) return mr_kernel_fail(call->node, error, MR_RESOURCE_EXHAUSTED, "no memory");
+    mr_status status = split_sizes(call, sizes, axis, error);
+    free(sizes);
+    return status;
 }
 
 static const mr_kernel kernels[] = {

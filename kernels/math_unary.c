@@ -145,10 +145,9 @@ static const mr_unary_loop sums[MR_DTYPE_COUNT] = {
 
 typedef struct add_n_job {
     mr_unary_loop sum;
-    mr_kernel_call *call;
+    const mr_kernel_call *call;
     char *target;
-    const void **sources;
-    int count;
+    const char *first; /* of input 0, which may have become the output */
     size_t size;
 } add_n_job;
 
@@ -156,15 +155,14 @@ static void add_n_piece(void *context, int64_t begin, int64_t end)
 {
     const add_n_job *job = context;
     char *target = job->target + (size_t)begin * job->size;
-    const char *first = (const char *)job->sources[0] + (size_t)begin * job->size;
+    const char *first = job->first + (size_t)begin * job->size;
     if (target != first) memcpy(target, first, (size_t)(end - begin) * job->size);
-    for (int i = 1; i < job->count; i++)
-        job->sum(target, (const char *)job->sources[i] + (size_t)begin * job->size, end - begin);
+    for (int i = 1; i < job->call->node->input_count; i++)
+        job->sum(target, (const char *)job->call->inputs[i].data + (size_t)begin * job->size, end - begin);
 }
 
 static mr_status add_n(mr_kernel_call *call, mr_error *error)
 {
-    constexpr int INPUTS_MAX = 1024;
     int count = call->node->input_count;
     mr_shape shape = call->inputs[0].shape;
     mr_dtype dtype = call->inputs[0].dtype;
@@ -175,16 +173,12 @@ static mr_status add_n(mr_kernel_call *call, mr_error *error)
                                   mr_shape_text(shape, a, sizeof a), i,
                                   mr_shape_text(call->inputs[i].shape, b, sizeof b));
         }
-    const void *sources[INPUTS_MAX];
-    add_n_job job = {sums[dtype], call, nullptr, sources, count, mr_dtype_size(dtype)};
-    if (!job.sum || count > INPUTS_MAX)
-        return mr_kernel_fail(call->node, error, MR_UNIMPLEMENTED, "no kernel for %d inputs of %s", count,
-                              mr_dtype_name(dtype));
+    add_n_job job = {sums[dtype], call, nullptr, call->inputs[0].data, mr_dtype_size(dtype)};
+    if (!job.sum) return mr_kernel_fail(call->node, error, MR_UNIMPLEMENTED, "no kernel for %s", mr_dtype_name(dtype));
     if (count == 1) {
         call->outputs[0] = mr_tensor_ref(&call->inputs[0]);
         return MR_OK;
     }
-    for (int i = 0; i < count; i++) sources[i] = call->inputs[i].data;
     MR_TRY(mr_kernel_forward(call, 0, 0, shape, error));
     job.target = call->outputs[0].data;
     mr_pool_for(call->device->pool, mr_shape_count(shape), MR_GRAIN, add_n_piece, &job);

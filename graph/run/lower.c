@@ -14,6 +14,7 @@ typedef struct lowering {
     mr_plan *plan;
     int32_t *slot_of;  /* by value; -1 */
     int32_t *last_use; /* by value: place in the order; -1: none */
+    int32_t *seen;     /* by value: how often it is in the list at hand; cleared for the list's values first */
 } lowering;
 
 #define NEW(type, count) MR_ARENA_NEW(&plan->arena, type, (size_t)(count) + 1)
@@ -55,7 +56,9 @@ static mr_status assign_slots(lowering *l, mr_error *error)
     const mr_step *step = planner->step;
     l->slot_of = MR_ARENA_NEW(&planner->arena, int32_t, (size_t)planner->value_count + 1);
     l->last_use = MR_ARENA_NEW(&planner->arena, int32_t, (size_t)planner->value_count + 1);
-    if (!l->slot_of || !l->last_use) return mr_fail_memory(error, sizeof(int32_t) * (size_t)planner->value_count);
+    l->seen = MR_ARENA_NEW(&planner->arena, int32_t, (size_t)planner->value_count + 1);
+    if (!l->slot_of || !l->last_use || !l->seen)
+        return mr_fail_memory(error, sizeof(int32_t) * (size_t)planner->value_count);
     plan->feed_is_read = NEW(bool, step->feed_count);
     plan->fed = NEW(mr_tensor, step->feed_count);
     if (!plan->feed_is_read || !plan->fed) return mr_fail_memory(error, sizeof(mr_tensor) * (size_t)step->feed_count);
@@ -123,10 +126,11 @@ static mr_status lower_inputs(lowering *l, const mr_plan_node *node, int32_t pla
     if (!inputs || !dtypes || !call->may_reuse || !call->input_tensors)
         return mr_fail_memory(error, sizeof(mr_tensor) * (size_t)node->input_count);
     call->plain = true;
+    for (int32_t i = 0; i < node->input_count; i++) l->seen[node->inputs[i]] = 0;
+    for (int32_t i = 0; i < node->input_count; i++) l->seen[node->inputs[i]]++;
     for (int32_t i = 0; i < node->input_count; i++) {
         const mr_plan_value *value = &planner->values[node->inputs[i]];
-        bool twice = false;
-        for (int32_t j = 0; j < node->input_count; j++) twice |= j != i && node->inputs[j] == node->inputs[i];
+        bool twice = l->seen[node->inputs[i]] > 1;
         inputs[i] = (mr_call_input){
             .slot = l->slot_of[node->inputs[i]],
             .mode = input_mode(planner, node, i),
@@ -152,12 +156,12 @@ static mr_status lower_releases(lowering *l, const mr_plan_node *node, int32_t p
     mr_plan *plan = l->plan;
     int32_t *releases = NEW(int32_t, node->input_count + node->output_count);
     if (!releases) return mr_fail_memory(error, sizeof *releases);
+    for (int32_t i = 0; i < node->input_count; i++) l->seen[node->inputs[i]] = 0;
     for (int32_t i = 0; i < node->input_count; i++) {
         int32_t value = node->inputs[i];
         const mr_plan_value *v = &planner->values[value];
         if (v->kind != MR_VALUE_OUTPUT || v->fetched || l->last_use[value] != place) continue;
-        bool again = false;
-        for (int32_t j = 0; j < i; j++) again |= node->inputs[j] == value;
+        bool again = l->seen[value]++ > 0;
         if (!again && !(node->is_copy && node->copy_to)) releases[call->release_count++] = l->slot_of[value];
     }
     for (int32_t i = 0; i < node->output_count; i++) {
@@ -246,7 +250,8 @@ static mr_status lower_fetches(lowering *l, mr_error *error)
     plan->fetch_is_ref = NEW(bool, count);
     plan->fetch_is_last = NEW(bool, count);
     if (!plan->fetch_slots || !plan->fetch_is_ref || !plan->fetch_is_last) return mr_fail_memory(error, (size_t)count);
-    for (int32_t i = 0; i < count; i++) {
+    for (int32_t i = 0; i < count; i++) l->seen[planner->fetch_values[i]] = 0;
+    for (int32_t i = count - 1; i >= 0; i--) {
         const mr_plan_value *value = &planner->values[planner->fetch_values[i]];
         if (value->dtype == MR_RESOURCE || value->dtype == MR_VARIANT)
             return mr_fail(error, MR_INVALID_ARGUMENT, "%s:%d is a %s, which cannot be fetched",
@@ -255,9 +260,8 @@ static mr_status lower_fetches(lowering *l, mr_error *error)
         plan->fetch_slots[i] = l->slot_of[planner->fetch_values[i]];
         assert(plan->fetch_slots[i] >= 0 && plan->fetch_slots[i] < plan->slot_count && value->fetched);
         plan->fetch_is_ref[i] = value->is_ref;
-        bool last = value->kind == MR_VALUE_OUTPUT && !value->is_ref;
-        for (int32_t j = i + 1; j < count; j++) last &= planner->fetch_values[j] != planner->fetch_values[i];
-        plan->fetch_is_last[i] = last;
+        bool is_later = l->seen[planner->fetch_values[i]]++ > 0;
+        plan->fetch_is_last[i] = value->kind == MR_VALUE_OUTPUT && !value->is_ref && !is_later;
     }
     return MR_OK;
 }
