@@ -3,6 +3,8 @@
 #include "graph/train/train.h"
 #include <millrace/ops.h>
 
+#include <math.h>
+
 mr_output mr_activation_relu(mr_graph *graph, mr_output input)
 {
     return mr_relu(graph, input);
@@ -109,10 +111,24 @@ static void move_average(mr_graph *graph, mr_variable moving, mr_output batch, m
     mr_graph_add_to_collection(graph, MR_UPDATE_OPS, update);
 }
 
+/* training is a bool or left out; then `option`, one that only training uses, must be null. */
+static bool check_training(mr_graph *graph, int32_t training, const char *option)
+{
+    if (training != MR_TRAINING_UNSET && training != 0 && training != 1)
+        (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT, "training is %d, but must be true or false", training);
+    else if (training == MR_TRAINING_UNSET && option != nullptr)
+        (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT, "%s has no effect without training", option);
+    else
+        return true;
+    return false;
+}
+
 static mr_output build_batch_normalization(mr_graph *graph, mr_output input, const mr_batch_normalization_layer *layer)
 {
-    if (!mr_train_check_range(graph, "momentum", layer->momentum, 0, 1, true) ||
-        !mr_train_check_number(graph, "epsilon", layer->epsilon, 0))
+    float momentum = isnan(layer->momentum) ? 0.99f : layer->momentum;
+    if (!mr_train_check_range(graph, "momentum", momentum, 0, 1, true) ||
+        !mr_train_check_number(graph, "epsilon", layer->epsilon, 0) ||
+        !check_training(graph, layer->training, isnan(layer->momentum) ? nullptr : "momentum"))
         return mr_graph_failed_output(graph);
     mr_shape shape = MR_SHAPE(channels_of(graph, input, 4, "batch_normalization"));
     mr_initializer zeros = {.kind = MR_INIT_ZEROS}, ones = {.kind = MR_INIT_ONES};
@@ -122,11 +138,11 @@ static mr_output build_batch_normalization(mr_graph *graph, mr_output input, con
     mr_variable variance = mr_train_variable(graph, "moving_variance", shape, ones, true);
     mr_fused_batch_norm_v3_outputs normalized =
         mr_fused_batch_norm_v3(graph, input, gamma.value, beta.value, mean.value, variance.value,
-                               .epsilon = layer->epsilon, .is_training = layer->training);
-    if (layer->training) {
-        mr_output momentum = mr_train_float(graph, "Const", layer->momentum);
-        move_average(graph, mean, normalized.batch_mean, momentum);
-        move_average(graph, variance, normalized.batch_variance, momentum);
+                               .epsilon = layer->epsilon, .is_training = layer->training == 1);
+    if (layer->training == 1) {
+        mr_output constant = mr_train_float(graph, "Const", momentum);
+        move_average(graph, mean, normalized.batch_mean, constant);
+        move_average(graph, variance, normalized.batch_variance, constant);
     }
     return normalized.y;
 }
@@ -202,17 +218,20 @@ mr_output mr_layer_dropout_(mr_graph *graph, mr_output input, const mr_dropout_l
 {
     mr_graph_push_scope(graph, layer->name != nullptr ? layer->name : "dropout");
     mr_output output = mr_graph_failed_output(graph);
-    bool legal = mr_train_check_range(graph, "rate", layer->rate, 0, 1, false);
-    if (legal && !layer->training) {
+    float rate = isnan(layer->rate) ? 0.5f : layer->rate;
+    const char *given = !isnan(layer->rate) ? "rate" : layer->seed != 0 ? "seed" : nullptr;
+    bool legal =
+        mr_train_check_range(graph, "rate", rate, 0, 1, false) && check_training(graph, layer->training, given);
+    if (legal && layer->training != 1) {
         output = mr_identity(graph, input);
     } else if (legal) {
         int64_t seed = 0, seed2 = 0;
         mr_train_seed_pair(graph, layer->seed, &seed, &seed2);
         mr_graph_push_scope(graph, "dropout");
-        mr_output scaled = mr_mul(graph, input, mr_train_float(graph, "Const", 1 / (1 - layer->rate)));
+        mr_output scaled = mr_mul(graph, input, mr_train_float(graph, "Const", 1 / (1 - rate)));
         mr_output unit = mr_random_uniform(graph, mr_shape_of(graph, input), MR_FLOAT, .seed = seed, .seed2 = seed2,
                                            .name = "random_uniform/RandomUniform");
-        mr_output keep = mr_greater_equal(graph, unit, mr_train_float(graph, "GreaterEqual/y", layer->rate));
+        mr_output keep = mr_greater_equal(graph, unit, mr_train_float(graph, "GreaterEqual/y", rate));
         output = mr_select_v2(graph, keep, scaled, mr_train_float(graph, "Const", 0));
         mr_graph_pop_scope(graph);
     }

@@ -41,6 +41,9 @@ extern "C" {
 
 /* A float option that was left out. */
 #define MR_UNSET (__builtin_nanf(""))
+/* The option training of a layer that was left out. An explicit false is another value, so that one function may build the
+ * graphs of training and of evaluation, with rates and momenta that only training uses. */
+#define MR_TRAINING_UNSET (-1)
 /* An operator's seed of 0. A seed option of 0, the default, takes the seed from the graph's. */
 #define MR_SEED_ZERO INT64_MIN
 
@@ -106,12 +109,15 @@ mr_output mr_layer_dense_(mr_graph *graph, mr_output input, const mr_dense_layer
 
 /* input  [batch, height, width, channels], channels known */
 typedef struct mr_batch_normalization_layer {
-    bool training;    /* batch statistics, and the moving ones updated through the collection "update_ops" */
-    float momentum;   /* of the moving averages, used in training; default 0.99, 0 to 1 */
-    float epsilon;    /* default 0.001, at least 0 */
+    int32_t
+        training;   /* true: batch statistics, and the moving ones updated through the collection "update_ops"; default
+                         false */
+    float momentum; /* of the moving averages; used in training; default 0.99, 0 to 1; an error where training is left
+                         out */
+    float epsilon;  /* default 0.001, at least 0 */
     const char *name; /* default "batch_normalization" */
 } mr_batch_normalization_layer;
-#define MR_BATCH_NORMALIZATION_LAYER_DEFAULTS .momentum = 0.99f, .epsilon = 0.001f
+#define MR_BATCH_NORMALIZATION_LAYER_DEFAULTS .training = MR_TRAINING_UNSET, .momentum = MR_UNSET, .epsilon = 0.001f
 mr_output mr_layer_batch_normalization_(mr_graph *graph, mr_output input, const mr_batch_normalization_layer *layer);
 #define mr_layer_batch_normalization(graph, input, ...)                                                                \
     MR_WITH_DEFAULTS_(mr_layer_batch_normalization_(                                                                   \
@@ -136,11 +142,11 @@ mr_output mr_layer_global_average_pool(mr_graph *graph, mr_output input);
 mr_output mr_layer_flatten(mr_graph *graph, mr_output input);
 typedef struct mr_dropout_layer {
     float rate;       /* part of the elements that is dropped in training; default 0.5, 0 to less than 1 */
-    bool training;    /* default: the input is passed on */
+    int32_t training; /* false, the default: the input is passed on; where it is left out, rate and seed are errors */
     int64_t seed;     /* 0: from the graph's; MR_SEED_ZERO: 0 */
     const char *name; /* default "dropout" */
 } mr_dropout_layer;
-#define MR_DROPOUT_LAYER_DEFAULTS .rate = 0.5f
+#define MR_DROPOUT_LAYER_DEFAULTS .rate = MR_UNSET, .training = MR_TRAINING_UNSET
 mr_output mr_layer_dropout_(mr_graph *graph, mr_output input, const mr_dropout_layer *layer);
 #define mr_layer_dropout(graph, input, ...)                                                                            \
     MR_WITH_DEFAULTS_(mr_layer_dropout_((graph), (input), &(mr_dropout_layer){MR_DROPOUT_LAYER_DEFAULTS, __VA_ARGS__}))
