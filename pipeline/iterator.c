@@ -133,6 +133,11 @@ static mr_status new_iterator(const mr_element_spec *spec, const mr_iterator_opt
                        options->threads, MR_THREADS_MAX);
     if (options->threads_first < 0)
         return mr_fail(error, MR_INVALID_ARGUMENT, "an iterator that begins with %d threads", options->threads_first);
+    bool is_tuned = options->tune == MR_TUNE_ON || (options->tune == MR_TUNE_AUTO && options->threads == 0);
+    if (options->threads_first > 0 && !is_tuned)
+        return mr_fail(error, MR_INVALID_ARGUMENT, "an iterator: threads_first has no effect: it is not tuned");
+    if (options->allocate == nullptr && options->allocate_context != nullptr)
+        return mr_fail(error, MR_INVALID_ARGUMENT, "an iterator: allocate_context has no effect: allocate is null");
     mr_iterator *made = calloc(1, sizeof *made);
     if (made == nullptr) return mr_fail_memory(error, sizeof *made);
     made->spec = *spec;
@@ -169,6 +174,7 @@ mr_status mr_iterator_new_from_spec(const mr_element_spec *spec, const mr_iterat
                                     mr_iterator **iterator, mr_error *error)
 {
     *iterator = nullptr;
+    if (spec == nullptr) return mr_fail(error, MR_INVALID_ARGUMENT, "mr_iterator_new_from_spec: spec is null");
     if (spec->count < 1 || spec->count > MR_COMPONENTS_MAX)
         return mr_fail(error, MR_INVALID_ARGUMENT, "an iterator of %d components, where 1 to %d may be", spec->count,
                        MR_COMPONENTS_MAX);

@@ -5,7 +5,7 @@
 
 mr_collection *mr_graph_find_collection(const mr_graph *graph, const char *name)
 {
-    for (int32_t i = 0; i < graph->collection_count; i++)
+    for (int32_t i = 0; i < graph->collection_count && name != nullptr; i++)
         if (strcmp(graph->collections[i].name, name) == 0) return &graph->collections[i];
     return nullptr;
 }
@@ -31,6 +31,10 @@ static bool is_variable_list(const char *name)
 void mr_graph_add_to_collection(mr_graph *graph, const char *name, mr_output item)
 {
     if (graph == nullptr || graph->status != MR_OK) return;
+    if (name == nullptr) {
+        mr_graph_fail(graph, MR_INVALID_ARGUMENT, "mr_graph_add_to_collection: collection is null");
+        return;
+    }
     if (item.node == nullptr || item.node->id < 0) {
         mr_graph_fail(graph, MR_INVALID_ARGUMENT, "collection %s: an item is no output", name);
         return;

@@ -5,6 +5,10 @@
 
 mr_output mr_constant(mr_graph *graph, const mr_tensor *value, const char *name)
 {
+    bool is_whole = value != nullptr && (value->data != nullptr || mr_tensor_count(value) == 0);
+    if (!is_whole && graph != nullptr)
+        return mr_graph_fail(graph, MR_INVALID_ARGUMENT, "%s: the value %s", name == nullptr ? "Const" : name,
+                             value == nullptr ? "is null" : "has no elements in memory");
     mr_node_builder builder = mr_node_begin(graph, "Const", name);
     mr_node_set_tensor(&builder, "value", value);
     mr_node_set_type(&builder, "dtype", value->dtype);
@@ -85,7 +89,10 @@ mr_output mr_constant_ints(mr_graph *graph, mr_ints values)
 {
     mr_error error = {0};
     mr_tensor tensor = {0};
-    mr_status status = mr_tensor_init(&tensor, MR_INT32, MR_SHAPE(values.count), &error);
+    mr_status status = MR_OK;
+    if (values.items == nullptr && values.count > 0)
+        status = mr_fail(&error, MR_INVALID_ARGUMENT, "a list of %d integers at null", values.count);
+    if (status == MR_OK) status = mr_tensor_init(&tensor, MR_INT32, MR_SHAPE(values.count), &error);
     for (int32_t i = 0; status == MR_OK && i < values.count; i++) {
         if (values.items[i] < INT32_MIN || values.items[i] > INT32_MAX)
             status = mr_fail(&error, MR_INVALID_ARGUMENT, "%lld does not fit in int32", (long long)values.items[i]);

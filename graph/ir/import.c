@@ -409,6 +409,8 @@ mr_status mr_graph_read(mr_graph *graph, const Mr__GraphDef *graph_def, size_t s
 mr_status mr_graph_import(mr_graph *graph, const void *bytes, size_t size_bytes, const char *prefix, mr_error *error)
 {
     MR_TRY(mr_graph_status(graph, error));
+    if (bytes == nullptr && size_bytes > 0)
+        return mr_fail(error, MR_INVALID_ARGUMENT, "mr_graph_import: bytes is null");
     if (prefix != nullptr && *prefix != '\0' && !mr_node_name_is_valid(prefix))
         return mr_fail(error, MR_INVALID_ARGUMENT, "\"%.200s\" cannot be a prefix", prefix);
     mr_arena arena = {0};

@@ -260,6 +260,8 @@ static mr_status read_meta(mr_graph *graph, const Mr__MetaGraphDef *meta, size_t
 mr_status mr_graph_import_meta(mr_graph *graph, const void *bytes, size_t size_bytes, mr_error *error)
 {
     MR_TRY(mr_graph_status(graph, error));
+    if (bytes == nullptr && size_bytes > 0)
+        return mr_fail(error, MR_INVALID_ARGUMENT, "mr_graph_import_meta: bytes is null");
     mr_arena arena = {0};
     Mr__MetaGraphDef *meta = nullptr;
     mr_status status = mr_proto_unpack_as(meta_graph_def, ((mr_string){bytes, size_bytes}), &arena, &meta, error);

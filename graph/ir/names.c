@@ -195,6 +195,12 @@ void mr_graph_pop_device(mr_graph *graph)
 
 void mr_graph_push_control(mr_graph *graph, mr_node *const *nodes, int32_t count)
 {
+    if (count < 0 || (nodes == nullptr && count > 0)) {
+        mr_graph_fail(graph, MR_INVALID_ARGUMENT, "mr_graph_push_control: %d nodes at %s", count,
+                      nodes == nullptr ? "null" : "an address");
+        nodes = nullptr;
+        count = 0;
+    }
     mr_control_frame *frames = mr_graph_grow(graph, graph->control_frames, graph->control_frame_count, sizeof *frames);
     mr_node **copy = MR_ARENA_NEW(&graph->arena, mr_node *, (size_t)count + 1);
     if (frames == nullptr || copy == nullptr) {

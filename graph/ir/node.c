@@ -46,6 +46,10 @@ mr_node_builder mr_node_begin(mr_graph *graph, const char *op, const char *name)
     mr_node_builder builder = {.graph = graph};
     if (graph == nullptr || graph->status != MR_OK) return builder;
     mr_error error = {0};
+    if (op == nullptr) {
+        mr_graph_fail(graph, MR_INVALID_ARGUMENT, "mr_node_begin: op is null");
+        return builder;
+    }
     const mr_op_def *def = mr_op_find(op);
     building *made = MR_ARENA_NEW(&graph->arena, building, 1);
     if (made == nullptr) {
@@ -111,6 +115,9 @@ void mr_node_add_input_list(mr_node_builder *builder, mr_outputs inputs)
     if (builder->node == nullptr) return;
     mr_error error = {0};
     mr_status status = MR_OK;
+    if (inputs.count < 0 || (inputs.items == nullptr && inputs.count > 0))
+        status = mr_fail(&error, MR_INVALID_ARGUMENT, "a list of %d inputs at %s", inputs.count,
+                         inputs.items == nullptr ? "null" : "an address");
     for (int32_t i = 0; i < inputs.count && status == MR_OK; i++) {
         status = check_input(builder->node, inputs.items[i], &error);
         if (status == MR_OK) status = mr_node_append_input(builder->node, inputs.items[i], &error);

@@ -255,6 +255,7 @@ static mr_status differentiate(sweep *s, mr_outputs ys, mr_outputs xs, const mr_
 
 static bool belongs(mr_graph *graph, mr_outputs list)
 {
+    if (list.count < 0 || (list.items == nullptr && list.count > 0)) return false;
     for (int32_t i = 0; i < list.count; i++)
         if (list.items[i].node == nullptr || list.items[i].node->graph != graph || list.items[i].index < 0 ||
             list.items[i].index >= list.items[i].node->output_count)
@@ -264,7 +265,11 @@ static bool belongs(mr_graph *graph, mr_outputs list)
 
 void mr_gradients(mr_graph *graph, mr_outputs ys, mr_outputs xs, const mr_output *grad_ys, mr_output *gradients)
 {
-    memset(gradients, 0, (size_t)xs.count * sizeof *gradients);
+    if (gradients == nullptr && xs.count > 0) {
+        (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT, "gradients: the array of results is null");
+        return;
+    }
+    for (int32_t i = 0; i < xs.count; i++) gradients[i] = (mr_output){0};
     mr_status status = mr_graph_status(graph, nullptr);
     if (status == MR_OK && (!belongs(graph, ys) || !belongs(graph, xs))) {
         (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT, "gradients: ys and xs must be outputs of this graph");

@@ -65,6 +65,7 @@ static void move_about(int which, random_pipeline *draw, const uint64_t *whole, 
                                    .tune = (mr_tune)random_below(draw, 3),
                                    .budget_bytes = budgets[random_below(draw, 4)],
                                    .digest = random_below(draw, 2) == 0};
+    if (options.tune != MR_TUNE_ON) options.threads_first = 0;
     mr_dataset *d = extreme(which);
     CHECK_OK(mr_iterator_new(d, &options, &iterator, &error));
     int at = 0;
