@@ -99,7 +99,7 @@ double mr_random_range(mr_random *random, double low, double high)
 
 uint64_t mr_random_below(mr_random *random, uint64_t limit)
 {
-    assert(limit > 0);
+    if (limit == 0) return 0;
     /* The upper half of a 128-bit product, numbers from the biased rest of the range drawn again (Lemire 2019). */
     uint64_t rest = -limit % limit;
     for (;;) {

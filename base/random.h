@@ -39,7 +39,7 @@ uint32_t mr_random_next32(mr_random *random);
 uint64_t mr_random_next64(mr_random *random);
 double mr_random_unit(mr_random *random);                           /* [0, 1), 53 bits */
 double mr_random_range(mr_random *random, double low, double high); /* [low, high) */
-uint64_t mr_random_below(mr_random *random, uint64_t limit);        /* [0, limit), without bias; limit > 0 */
+uint64_t mr_random_below(mr_random *random, uint64_t limit);        /* [0, limit), without bias; 0 if limit is 0 */
 double mr_random_normal(mr_random *random);                         /* mean 0, deviation 1 */
 
 /* A permutation of [0, count) that is computed, not stored: element i of the order drawn by seed and epoch, in constant

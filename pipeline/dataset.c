@@ -9,6 +9,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Shared by all builders that get no memory, so that a null dataset is always a mistake of the caller. */
+static const mr_dataset_kind unallocated_kind = {.name = "unallocated", .role = MR_ROLE_SOURCE};
+static mr_error no_memory = {.status = MR_RESOURCE_EXHAUSTED, .message = "a dataset: no memory"};
+static mr_dataset unallocated = {
+    .kind = &unallocated_kind, .references = 1, .count = MR_CARDINALITY_UNKNOWN, .failure = &no_memory};
+
+bool mr_dataset_is_unallocated(const mr_dataset *dataset)
+{
+    return dataset == &unallocated;
+}
+
 /* Elements on a device are for whoever takes them, not for stages of the host. */
 static void check_final(mr_dataset *dataset, const mr_dataset *input)
 {
@@ -20,7 +31,6 @@ static void check_final(mr_dataset *dataset, const mr_dataset *input)
 
 mr_dataset *mr_dataset_new(const mr_dataset_kind *kind, mr_dataset *input, size_t settings_size_bytes)
 {
-    if (kind->role != MR_ROLE_SOURCE && input == nullptr) return nullptr;
     mr_dataset *dataset = calloc(1, sizeof *dataset);
     bool is_complete = dataset != nullptr;
     if (is_complete && settings_size_bytes > 0) {
@@ -38,12 +48,14 @@ mr_dataset *mr_dataset_new(const mr_dataset_kind *kind, mr_dataset *input, size_
     }
     if (dataset == nullptr) {
         mr_dataset_free(input);
-        return nullptr;
+        return mr_dataset_ref(&unallocated);
     }
     dataset->kind = kind;
     atomic_init(&dataset->references, 1);
     dataset->input = input;
-    if (input == nullptr) return dataset;
+    if (input == nullptr && kind->role == MR_ROLE_SOURCE) return dataset;
+    if (input == nullptr)
+        return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "%s: the input dataset is null", kind->name);
     dataset->spec = input->spec;
     dataset->count = input->count;
     dataset->depth = input->depth + 1;
@@ -64,19 +76,18 @@ mr_dataset *mr_dataset_new_of(const mr_dataset_kind *kind, mr_dataset *const *in
     assert(count >= 1);
     mr_dataset *dataset = mr_dataset_new(kind, inputs[0], settings_size_bytes);
     mr_dataset **more = nullptr;
-    if (dataset != nullptr && count > 1) {
+    if (!mr_dataset_is_unallocated(dataset) && count > 1) {
         more = MR_ARENA_NEW(&dataset->arena, mr_dataset *, (size_t)count - 1);
         dataset->more = more;
     }
-    if (dataset == nullptr || (count > 1 && more == nullptr)) {
+    if (mr_dataset_is_unallocated(dataset) || (count > 1 && more == nullptr)) {
         for (int32_t i = 1; i < count; i++) mr_dataset_free(inputs[i]);
-        return dataset == nullptr ? nullptr
-                                  : mr_dataset_fail(dataset, MR_RESOURCE_EXHAUSTED, "%s: no memory", kind->name);
+        return mr_dataset_fail(dataset, MR_RESOURCE_EXHAUSTED, "%s: no memory", kind->name);
     }
     for (int32_t i = 1; i < count; i++) {
         mr_dataset *input = inputs[i];
         if (input == nullptr) {
-            (void)mr_dataset_fail(dataset, MR_RESOURCE_EXHAUSTED, "%s: no memory", kind->name);
+            (void)mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "%s: input dataset %d is null", kind->name, i);
             continue;
         }
         more[dataset->more_count++] = input;
@@ -98,7 +109,6 @@ mr_dataset *mr_dataset_fail_with(mr_dataset *dataset, const mr_error *error)
     assert(error->status != MR_OK);
     if (dataset->failure != nullptr) return dataset;
     /* Without memory for the sentence the status alone is kept: the error is then a static one. */
-    static mr_error no_memory = {.status = MR_RESOURCE_EXHAUSTED, .message = "a dataset: no memory"};
     dataset->failure = mr_arena_copy(&dataset->arena, error, sizeof *error);
     if (dataset->failure == nullptr) dataset->failure = &no_memory;
     return dataset;
@@ -120,6 +130,13 @@ mr_dataset *mr_dataset_require(mr_dataset *dataset, bool is_there, const char *a
     return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "%s: %s is null", dataset->kind->name, argument);
 }
 
+mr_dataset *mr_dataset_refuse(mr_dataset *dataset, bool is_set, const char *option, const char *reason)
+{
+    if (!is_set) return dataset;
+    return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "%s: %s has no effect: %s", dataset->kind->name, option,
+                           reason);
+}
+
 mr_dataset *mr_dataset_check_threads(mr_dataset *dataset, int32_t threads)
 {
     if (threads >= 0 && threads <= MR_THREADS_MAX) return dataset;
@@ -130,14 +147,12 @@ mr_dataset *mr_dataset_check_threads(mr_dataset *dataset, int32_t threads)
 mr_dataset *mr_dataset_new_failed(const char *format, ...)
 {
     static const mr_dataset_kind kind = {.name = "failed", .role = MR_ROLE_SOURCE};
-    mr_dataset *dataset = mr_dataset_new(&kind, nullptr, 0);
-    if (dataset == nullptr) return nullptr;
     mr_error error = {0};
     va_list args;
     va_start(args, format);
     (void)mr_fail_va(&error, MR_INVALID_ARGUMENT, format, args);
     va_end(args);
-    return mr_dataset_fail_with(dataset, &error);
+    return mr_dataset_fail_with(mr_dataset_new(&kind, nullptr, 0), &error);
 }
 
 mr_dataset *mr_dataset_ref(mr_dataset *dataset)
@@ -162,7 +177,7 @@ void mr_dataset_free(mr_dataset *dataset)
 
 mr_status mr_dataset_status(const mr_dataset *dataset, mr_error *error)
 {
-    if (dataset == nullptr) return mr_fail(error, MR_RESOURCE_EXHAUSTED, "a dataset: no memory");
+    if (dataset == nullptr) return mr_fail(error, MR_INVALID_ARGUMENT, "the dataset is null");
     if (dataset->failure == nullptr) return MR_OK;
     return mr_fail(error, dataset->failure->status, "%s", dataset->failure->message);
 }

@@ -17,6 +17,11 @@ void mr_inner_run_init(mr_run *run, const mr_stage *stage, bool is_threaded)
                     .engines = outer->engines};
 }
 
+mr_status mr_inner_fail_absent(mr_error *error)
+{
+    return mr_fail(error, MR_INVALID_ARGUMENT, "the function returned no dataset");
+}
+
 static mr_status check_made(const mr_dataset *dataset, const mr_element_spec *spec, mr_error *error)
 {
     MR_TRY(mr_dataset_status(dataset, error));
@@ -115,7 +120,7 @@ static const mr_dataset_kind items_kind = {.name = "elements",
 mr_dataset *mr_dataset_of_items(const mr_element_spec *spec, const mr_item *items, int64_t count)
 {
     mr_dataset *dataset = mr_dataset_new(&items_kind, nullptr, sizeof(items_settings));
-    if (dataset == nullptr) return nullptr;
+    if (mr_dataset_is_unallocated(dataset)) return dataset;
     items_settings *s = dataset->settings;
     if (mr_dataset_failed(mr_dataset_take_spec(dataset, spec))) return dataset;
     dataset->count = count;

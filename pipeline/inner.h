@@ -14,6 +14,8 @@ typedef struct mr_inner {
 
 /* What pipelines inside the stage have in common. Not threaded: everything is done on the caller's thread. */
 void mr_inner_run_init(mr_run *run, const mr_stage *stage, bool is_threaded);
+/* The error of a function that returned MR_OK and no dataset. */
+mr_status mr_inner_fail_absent(mr_error *error);
 /* Begins a pipeline of the dataset, which is taken over, also on error.
  * run        belongs to the stage; its seed is taken from outer
  * spec       what its elements have to look like

@@ -372,8 +372,8 @@ struct mr_dataset {
 };
 
 /* A dataset over input (taken over, null for sources) with settings_size_bytes of cleared settings. The spec and count
- * are the input's. Null when there is no memory. When the input has failed the result has too: builders return it then
- * as it is. */
+ * are the input's. Never null. When the input is null or has failed, the result has failed too: builders return it then as
+ * it is. Without memory the result is unallocated: it has failed, has no settings and is shared. */
 mr_dataset *mr_dataset_new(const mr_dataset_kind *kind, mr_dataset *input, size_t settings_size_bytes);
 /* The same over several inputs, which are taken over; spec and count are the first's. count ≥ 1. */
 mr_dataset *mr_dataset_new_of(const mr_dataset_kind *kind, mr_dataset *const *inputs, int32_t count,
@@ -389,9 +389,12 @@ constexpr int32_t MR_THREADS_MAX = 1024;
 mr_dataset *mr_dataset_fail_with(mr_dataset *dataset, const mr_error *error);
 /* Fails the dataset when an argument is null that must not be: "map: function is null". Returns the dataset. */
 mr_dataset *mr_dataset_require(mr_dataset *dataset, bool is_there, const char *argument);
+/* Fails the dataset when an option is set that has no effect: "scan: threads has no effect: REASON". */
+mr_dataset *mr_dataset_refuse(mr_dataset *dataset, bool is_set, const char *option, const char *reason);
 /* The same for a number of threads, of which 0 is tuned. */
 mr_dataset *mr_dataset_check_threads(mr_dataset *dataset, int32_t threads);
-/* A dataset that only has this error, where there is no input to build one over. Null without memory. */
+bool mr_dataset_is_unallocated(const mr_dataset *dataset);
+/* A dataset that only has this error, where there is no input to build one over. */
 [[gnu::format(printf, 1, 2)]] mr_dataset *mr_dataset_new_failed(const char *format, ...);
 /* True when the tensor has a dtype, a known shape, and as many elements in host memory. */
 bool mr_tensor_is_complete(const mr_tensor *tensor);

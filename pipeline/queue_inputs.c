@@ -73,6 +73,8 @@ mr_status mr_slice_input_producer(const mr_tensor *components, int32_t count, co
         return mr_fail(error, MR_INVALID_ARGUMENT, "an input producer of %d components", count);
     if (o->epochs < 0)
         return mr_fail(error, MR_INVALID_ARGUMENT, "an input producer of %lld epochs", (long long)o->epochs);
+    if (o->no_shuffle && o->seed != 0)
+        return mr_fail(error, MR_INVALID_ARGUMENT, "an input producer: seed has no effect: no_shuffle is set");
     mr_queue_options q = {
         .capacity = o->capacity == 0 ? CAPACITY : o->capacity, .component_count = count, .name = o->name};
     for (int32_t i = 0; i < count; i++) {
@@ -199,6 +201,8 @@ static mr_status check_batch_options(int32_t count, const mr_train_batch_options
         return mr_fail(error, MR_INVALID_ARGUMENT, "a batch that is shuffled cannot be padded too");
     if (o->min_after_dequeue != 0 && !o->shuffle)
         return mr_fail(error, MR_INVALID_ARGUMENT, "min_after_dequeue is for batches that are shuffled");
+    if (o->seed != 0 && !o->shuffle)
+        return mr_fail(error, MR_INVALID_ARGUMENT, "seed has no effect on a batch that is not shuffled");
     if (o->keep_context != nullptr && o->keep == nullptr)
         return mr_fail(error, MR_INVALID_ARGUMENT, "keep_context has no effect without keep");
     return MR_OK;

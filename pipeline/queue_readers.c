@@ -42,6 +42,14 @@ mr_status mr_reader_new(mr_reader_kind kind, const mr_reader_options *options, m
         return mr_fail(error, MR_INVALID_ARGUMENT, "a reader of records of %zu bytes", options->record_bytes);
     if (options->skip_header_lines < 0)
         return mr_fail(error, MR_INVALID_ARGUMENT, "a reader that skips %d lines", options->skip_header_lines);
+    if (kind != MR_READER_TEXT_LINE && options->skip_header_lines != 0)
+        return mr_fail(error, MR_INVALID_ARGUMENT, "a reader: skip_header_lines has no effect: it is for text lines");
+    bool has_lengths = options->header_bytes != 0 || options->record_bytes != 0 || options->footer_bytes != 0 ||
+                       options->hop_bytes != 0;
+    if (kind != MR_READER_FIXED_LENGTH && has_lengths)
+        return mr_fail(error, MR_INVALID_ARGUMENT,
+                       "a reader: header_bytes, record_bytes, footer_bytes and hop_bytes have no effect: they are for "
+                       "records of fixed length");
     mr_reader *made = calloc(1, sizeof *made);
     if (made == nullptr) return mr_fail(error, MR_RESOURCE_EXHAUSTED, "no memory for a reader");
     made->kind = kind;

@@ -151,6 +151,8 @@ mr_status mr_watch_new(const mr_iterator_options *options, mr_watch **watch, mr_
 {
     *watch = nullptr;
     bool is_guarded = options->watchdog_ns > 0;
+    if (!is_guarded && options->watchdog != nullptr)
+        return mr_fail(error, MR_INVALID_ARGUMENT, "an iterator: watchdog has no effect: watchdog_ns is 0");
     if (!is_guarded && options->trace_path == nullptr) return MR_OK;
     if (is_guarded && options->watchdog == nullptr)
         return mr_fail(error, MR_INVALID_ARGUMENT, "an iterator with watchdog_ns, but no watchdog to be called");

@@ -407,6 +407,7 @@ static const char *kind_name(mr_queue_kind kind)
 
 static mr_status check_shapes(mr_queue_kind kind, const mr_queue_options *o, const char *name, mr_error *error)
 {
+    char text[MR_SHAPE_TEXT_SIZE];
     bool may_pad = kind == MR_QUEUE_PADDING_FIFO;
     for (int32_t c = 0; c < o->component_count; c++) {
         mr_shape shape = o->shapes[c];
@@ -416,8 +417,13 @@ static mr_status check_shapes(mr_queue_kind kind, const mr_queue_options *o, con
         if (shape.rank > MR_RANK_MAX)
             return mr_fail(error, MR_INVALID_ARGUMENT, "%s: component %d has %d dimensions, more than %d", name, c,
                            shape.rank, MR_RANK_MAX);
-        if (!may_pad && shape.rank >= 0 && mr_shape_count(shape) < 0)
+        bool is_known = true;
+        for (int32_t d = 0; d < shape.rank; d++) is_known &= shape.dims[d] >= 0;
+        if (!may_pad && !is_known)
             return mr_fail(error, MR_INVALID_ARGUMENT, "%s: component %d has a size that is not known", name, c);
+        if (is_known && shape.rank >= 0 && mr_shape_count(shape) < 0)
+            return mr_fail(error, MR_INVALID_ARGUMENT, "%s: component %d has shape %s, more elements than there can be",
+                           name, c, mr_shape_text(shape, text, sizeof text));
         if (may_pad && shape.rank < 0)
             return mr_fail(error, MR_INVALID_ARGUMENT, "%s: component %d has an unknown number of dimensions", name, c);
     }
@@ -435,10 +441,14 @@ static mr_status check_options(mr_queue_kind kind, const mr_queue_options *o, mr
     MR_TRY(check_shapes(kind, o, name, error));
     if (kind == MR_QUEUE_PRIORITY && (o->dtypes[0] != MR_INT64 || o->shapes[0].rank != 0))
         return mr_fail(error, MR_INVALID_ARGUMENT, "%s: component 0 has to be the priority, an int64 scalar", name);
-    if (o->min_after_dequeue < 0 || (o->min_after_dequeue > 0 && kind != MR_QUEUE_RANDOM_SHUFFLE) ||
-        (o->capacity >= 0 && o->min_after_dequeue > 0 && o->min_after_dequeue >= o->capacity))
-        return mr_fail(error, MR_INVALID_ARGUMENT, "%s: min_after_dequeue %lld does not go with capacity %lld", name,
-                       (long long)o->min_after_dequeue, (long long)o->capacity);
+    bool is_random = kind == MR_QUEUE_RANDOM_SHUFFLE;
+    if (!is_random && (o->min_after_dequeue != 0 || o->seed != 0))
+        return mr_fail(error, MR_INVALID_ARGUMENT, "%s: %s has no effect: it is for RandomShuffleQueue", name,
+                       o->seed != 0 ? "seed" : "min_after_dequeue");
+    if (o->min_after_dequeue < 0 || (is_random && o->capacity >= 0 && o->min_after_dequeue >= o->capacity))
+        return mr_fail(error, MR_INVALID_ARGUMENT,
+                       "%s: min_after_dequeue is %lld, expected is 0 to capacity - 1 (%lld)", name,
+                       (long long)o->min_after_dequeue, (long long)(o->capacity < 0 ? INT64_MAX : o->capacity - 1));
     return MR_OK;
 }
 

@@ -162,9 +162,10 @@ typedef struct mr_shuffle_options {
 mr_dataset *mr_dataset_shuffle_(mr_dataset *input, const mr_shuffle_options *options);
 #define mr_dataset_shuffle(input, ...) mr_dataset_shuffle_((input), &(mr_shuffle_options){__VA_ARGS__})
 
-mr_dataset *mr_dataset_repeat(mr_dataset *input, int64_t count); /* MR_FOREVER */
-mr_dataset *mr_dataset_take(mr_dataset *input, int64_t count);   /* -1: all */
-mr_dataset *mr_dataset_skip(mr_dataset *input, int64_t count);   /* -1: all */
+/* A negative count stands for the number of elements or passes without limit, as in tf.data. */
+mr_dataset *mr_dataset_repeat(mr_dataset *input, int64_t count); /* negative: MR_FOREVER */
+mr_dataset *mr_dataset_take(mr_dataset *input, int64_t count);   /* negative: all elements */
+mr_dataset *mr_dataset_skip(mr_dataset *input, int64_t count);   /* negative: skips all elements */
 mr_dataset *mr_dataset_shard(mr_dataset *input, int64_t count, int64_t index);
 mr_dataset *mr_dataset_prefetch(mr_dataset *input, int32_t depth); /* elements; 0: tuned */
 
@@ -279,7 +280,7 @@ mr_dataset *mr_dataset_dense_to_sparse_batch_(mr_dataset *input, int64_t size, m
 typedef struct mr_random mr_random;
 double mr_random_unit(mr_random *random);                           /* [0, 1) */
 double mr_random_range(mr_random *random, double low, double high); /* [low, high) */
-uint64_t mr_random_below(mr_random *random, uint64_t limit);        /* [0, limit), without bias; limit > 0 */
+uint64_t mr_random_below(mr_random *random, uint64_t limit);        /* [0, limit), without bias; 0 if limit is 0 */
 double mr_random_normal(mr_random *random);                         /* mean 0, deviation 1 */
 typedef mr_status (*mr_map_function)(void *context, const mr_element *input, mr_random *random, mr_element *output,
                                      mr_error *error);
@@ -411,7 +412,8 @@ mr_dataset *mr_dataset_unbatch(mr_dataset *input);
 /* Batches of another size: unbatch, then batch. */
 mr_dataset *mr_dataset_rebatch_(mr_dataset *input, int64_t size, const mr_batch_options *options);
 #define mr_dataset_rebatch(input, size, ...) mr_dataset_rebatch_((input), (size), &(mr_batch_options){__VA_ARGS__})
-/* Fails with MR_FAILED_PRECONDITION where the input does not have exactly count elements (MR_FOREVER: ends). */
+/* Fails with MR_FAILED_PRECONDITION where the input does not have exactly count elements (MR_FOREVER: ends). Other
+ * negative counts are MR_INVALID_ARGUMENT. */
 mr_dataset *mr_dataset_assert_cardinality(mr_dataset *input, int64_t count);
 
 typedef struct mr_resample_options {

@@ -38,15 +38,16 @@ typedef enum mr_queue_kind {
 #define MR_QUEUE_UNBOUNDED (-1)
 
 typedef struct mr_queue_options {
-    int64_t capacity; /* elements; MR_QUEUE_UNBOUNDED; with 0 nothing can ever be enqueued, as in TensorFlow */
+    /* Elements. As in TensorFlow, a negative capacity is MR_QUEUE_UNBOUNDED, and with 0 nothing can ever be enqueued. */
+    int64_t capacity;
     int32_t component_count;
     mr_dtype dtypes[MR_COMPONENTS_MAX];
     mr_shape
         shapes[MR_COMPONENTS_MAX]; /* of one element. Rank −1: any, and dequeue_many is then refused. −1 sizes are for
                                            MR_QUEUE_PADDING_FIFO */
-    int64_t min_after_dequeue;     /* MR_QUEUE_RANDOM_SHUFFLE: what stays in the queue until it is closed */
-    uint64_t seed;                 /* of MR_QUEUE_RANDOM_SHUFFLE; 0: another one each time */
-    const char *name;              /* for messages; copied; null: the kind's */
+    int64_t min_after_dequeue; /* MR_QUEUE_RANDOM_SHUFFLE: what stays in the queue until it is closed; below capacity */
+    uint64_t seed;             /* MR_QUEUE_RANDOM_SHUFFLE; 0: another one each time */
+    const char *name;          /* for messages; copied; null: the kind's */
     /* Of queues that mr_train_batch made: */
     int64_t batch_size;
     bool allow_smaller_final_batch;

@@ -137,6 +137,7 @@ mr_dataset *mr_dataset_bucket_by_sequence_length_(mr_dataset *input, mr_key_func
         b = buckets_new(input, length, context, boundaries, boundary_count, batch_sizes, options);
     if (b == nullptr) {
         if (options->release != nullptr) options->release(context);
+        if (input == nullptr) return mr_dataset_new_failed("bucket_by_sequence_length: the input dataset is null");
         if (mr_dataset_failed(input)) return input;
         /* A node of its own: the input may have other holders. */
         input = mr_dataset_take(input, -1);
@@ -152,6 +153,11 @@ mr_dataset *mr_dataset_bucket_by_sequence_length_(mr_dataset *input, mr_key_func
     for (int32_t i = 0; i < spec.count && b->shapes != nullptr; i++) spec.shapes[i] = b->shapes[i];
     mr_error error = {0};
     mr_status status = mr_spec_batch(&spec, -1, &error);
+    if (options->no_padding && (options->shapes != nullptr || options->values != nullptr || options->pad_to_boundary))
+        status = mr_fail(&error, MR_INVALID_ARGUMENT, "%s has no effect: there is no padding",
+                         options->shapes != nullptr   ? "shapes"
+                         : options->values != nullptr ? "values"
+                                                      : "pad_to_boundary");
     for (int32_t i = 1; i < boundary_count && status == MR_OK; i++)
         if (boundaries[i] <= boundaries[i - 1])
             status = mr_fail(&error, MR_INVALID_ARGUMENT, "boundary %d is not above the one before", i);

@@ -408,6 +408,9 @@ static mr_dataset *make(const mr_dataset_kind *kind, mr_dataset *input, const ch
     s->gzip = gzip;
     if (s->is_snapshot && mr_dataset_failed(mr_dataset_require(dataset, path != nullptr, "directory"))) return dataset;
     if (path == nullptr) return dataset;
+    if (path[0] == '\0')
+        return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "%s: the %s is an empty string", kind->name,
+                               s->is_snapshot ? "directory" : "path");
     s->path = mr_arena_strdup(&dataset->arena, path);
     return s->path != nullptr ? dataset : mr_dataset_fail(dataset, MR_RESOURCE_EXHAUSTED, "%s: no memory", kind->name);
 }

@@ -220,6 +220,7 @@ mr_dataset *mr_dataset_choose_from_(mr_dataset *const *inputs, int32_t count, mr
     if (count > INPUTS_MAX)
         return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "choose_from: %d datasets, where 1 to %d may be", count,
                                INPUTS_MAX);
+    (void)mr_dataset_refuse(dataset, options->seed != 0, "seed", "choices decide");
     const mr_element_spec *spec = &choices->spec;
     if (spec->count != 1 || spec->dtypes[0] != MR_INT64 || spec->shapes[0].rank != 0)
         return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "choose_from: choices have to be int64 scalars");

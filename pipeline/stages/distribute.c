@@ -89,7 +89,7 @@ static const mr_dataset_kind mask_kind = {
 static mr_dataset *add(const mr_dataset_kind *kind, mr_dataset *input, const distribute_settings *settings)
 {
     mr_dataset *dataset = mr_dataset_new(kind, input, sizeof *settings);
-    if (dataset == nullptr) return nullptr;
+    if (mr_dataset_is_unallocated(dataset)) return dataset;
     *(distribute_settings *)dataset->settings = *settings;
     dataset->share =
         mr_digest(mr_digest((uint64_t)settings->global, (uint64_t)settings->batch.size), (uint64_t)settings->worker);

@@ -215,7 +215,7 @@ static mr_status scan(mr_dataset *dataset, const char *below, int depth, int64_t
 mr_dataset *mr_dataset_picture_folder(const char *path)
 {
     mr_dataset *dataset = mr_dataset_new(&folder_kind, nullptr, sizeof(folder_settings));
-    if (dataset == nullptr) return nullptr;
+    if (mr_dataset_is_unallocated(dataset)) return dataset;
     folder_settings *s = dataset->settings;
     mr_error error = {0};
     int64_t label = 0;
@@ -347,7 +347,7 @@ mr_dataset *mr_dataset_fixed_length_(const char *pattern, size_t record_bytes, c
     if (options == nullptr) options = &defaults;
     constexpr size_t AROUND_MAX = (size_t)1 << 40;
     mr_dataset *dataset = mr_dataset_new(&fixed_kind, nullptr, sizeof(fixed_settings));
-    if (dataset == nullptr) return nullptr;
+    if (mr_dataset_is_unallocated(dataset)) return dataset;
     fixed_settings *s = dataset->settings;
     char **paths = nullptr;
     int32_t count = 0;
@@ -486,7 +486,7 @@ static mr_status add_npy(mr_dataset *dataset, const char *path, mr_error *error)
 mr_dataset *mr_dataset_npy(const char *const *paths, int32_t count)
 {
     mr_dataset *dataset = mr_dataset_new(&npy_kind, nullptr, sizeof(npy_settings));
-    if (dataset == nullptr) return nullptr;
+    if (mr_dataset_is_unallocated(dataset)) return dataset;
     npy_settings *s = dataset->settings;
     if (count < 1 || count > MR_COMPONENTS_MAX)
         return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "npy: %d files, where 1 to %d may be", count,

@@ -40,9 +40,9 @@ mr_dataset *mr_dataset_filter_(mr_dataset *input, mr_predicate predicate, void *
     static const mr_function_options defaults = {0};
     if (options == nullptr) options = &defaults;
     mr_dataset *dataset = mr_dataset_new(&filter_kind, input, sizeof(filter_settings));
-    if (dataset == nullptr) {
+    if (mr_dataset_is_unallocated(dataset)) {
         if (options->release != nullptr) options->release(context);
-        return nullptr;
+        return dataset;
     }
     *(filter_settings *)dataset->settings = (filter_settings){predicate, context, *options};
     if (mr_dataset_failed(dataset)) return dataset;
@@ -77,6 +77,8 @@ mr_dataset *mr_dataset_ignore_errors_(mr_dataset *input, const mr_ignore_errors_
     if (options->budget < 0)
         return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "ignore_errors: a budget of %lld",
                                (long long)options->budget);
+    (void)mr_dataset_refuse(dataset, options->ignores == nullptr && options->context != nullptr, "context",
+                            "there is no function ignores");
     mr_ignore_settings *settings = dataset->settings;
     *settings = (mr_ignore_settings){.budget = options->budget == 0 ? -1 : options->budget,
                                      .ignores = options->ignores,

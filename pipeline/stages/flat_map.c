@@ -68,6 +68,7 @@ static mr_status make_with(flat_map_stage *self, slot *slot, const mr_item *item
     mr_payload_view(item->payload, &element);
     mr_status status = s->function(s->context, &element, &made, error);
     if (status == MR_OUT_OF_RANGE) status = mr_fail_out_of_range(error);
+    if (status == MR_OK && made == nullptr) status = mr_inner_fail_absent(error);
     if (status != MR_OK) {
         mr_dataset_free(made);
         return status;
@@ -271,9 +272,9 @@ static mr_dataset *make(const mr_dataset_kind *kind, mr_dataset *input, const mr
 {
     constexpr int64_t CYCLE_MAX = 1 << 16;
     mr_dataset *dataset = mr_dataset_new(kind, input, sizeof *settings);
-    if (dataset == nullptr) {
+    if (mr_dataset_is_unallocated(dataset)) {
         if (settings->release != nullptr) settings->release(settings->context);
-        return nullptr;
+        return dataset;
     }
     *(flat_map_settings *)dataset->settings = *settings;
     if (mr_dataset_failed(dataset)) return dataset;
@@ -291,8 +292,10 @@ mr_dataset *mr_dataset_flat_map_(mr_dataset *input, mr_dataset_function function
 {
     static const mr_function_options defaults = {0};
     if (options == nullptr) options = &defaults;
-    return make(&flat_map_kind, input, spec,
-                &(flat_map_settings){function, context, options->release, .cycle_length = 1, .block_length = 1});
+    mr_dataset *dataset =
+        make(&flat_map_kind, input, spec,
+             &(flat_map_settings){function, context, options->release, .cycle_length = 1, .block_length = 1});
+    return mr_dataset_refuse(dataset, options->threads != 0, "threads", "one dataset is open at a time");
 }
 
 mr_dataset *mr_dataset_interleave_(mr_dataset *input, mr_dataset_function function, void *context,

@@ -150,9 +150,9 @@ mr_dataset *mr_dataset_generator(const mr_generator *generator, void *context, c
 {
     if (generator == nullptr) return mr_dataset_new_failed("generator: generator is null");
     mr_dataset *dataset = mr_dataset_new(&generator_kind, nullptr, sizeof(generator_settings));
-    if (dataset == nullptr) {
+    if (mr_dataset_is_unallocated(dataset)) {
         if (generator->release != nullptr) generator->release(context);
-        return nullptr;
+        return dataset;
     }
     *(generator_settings *)dataset->settings = (generator_settings){*generator, context};
     dataset->count = MR_CARDINALITY_UNKNOWN;
@@ -220,7 +220,7 @@ static const mr_dataset_kind random_kind = {.name = "random",
 mr_dataset *mr_dataset_random(uint64_t seed)
 {
     mr_dataset *dataset = mr_dataset_new(&random_kind, nullptr, sizeof(random_settings));
-    if (dataset == nullptr) return nullptr;
+    if (mr_dataset_is_unallocated(dataset)) return dataset;
     ((random_settings *)dataset->settings)->seed = seed;
     dataset->count = MR_FOREVER;
     dataset->spec = (mr_element_spec){.count = 1, .dtypes = {MR_INT64}, .shapes = {MR_SCALAR}};

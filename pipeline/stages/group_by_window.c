@@ -149,6 +149,7 @@ static mr_status open_window(group_stage *self, mr_error *error)
     assert(!self->inner.is_open && g->count > 0 && g->count <= g->capacity);
     mr_dataset *window = mr_dataset_of_items(&dataset->input->spec, g->items, (int64_t)g->count), *made = nullptr;
     mr_status status = s->function(s->context, g->key, window, &made, error);
+    if (status == MR_OK && made == nullptr) status = mr_inner_fail_absent(error);
     if (status != MR_OK) {
         mr_dataset_free(made);
         return mr_stage_said(&self->stage, "window", self->window, status, error);
@@ -399,9 +400,9 @@ mr_dataset *mr_dataset_group_by_window_(mr_dataset *input, mr_key_function key, 
     static const mr_group_options defaults = {0};
     if (options == nullptr) options = &defaults;
     mr_dataset *dataset = mr_dataset_new(&group_kind, input, sizeof(group_settings));
-    if (dataset == nullptr) {
+    if (mr_dataset_is_unallocated(dataset)) {
         if (options->release != nullptr) options->release(context);
-        return nullptr;
+        return dataset;
     }
     *(group_settings *)dataset->settings = (group_settings){key, function, context, *options};
     if (mr_dataset_failed(dataset)) return dataset;
@@ -410,6 +411,8 @@ mr_dataset *mr_dataset_group_by_window_(mr_dataset *input, mr_key_function key, 
     if (options->window_size_of == nullptr && options->window_size < 1)
         return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "group_by_window: windows of %lld elements",
                                (long long)options->window_size);
+    (void)mr_dataset_refuse(dataset, options->window_size_of != nullptr && options->window_size != 0, "window_size",
+                            "window_size_of is called for each key");
     dataset->count = MR_CARDINALITY_UNKNOWN;
     return mr_dataset_take_spec(dataset, spec);
 }

@@ -467,7 +467,7 @@ static const mr_dataset_kind csv_kind = {.name = "csv",
 static mr_dataset *make(const mr_dataset_kind *kind, const char *pattern)
 {
     mr_dataset *dataset = mr_dataset_new(kind, nullptr, sizeof(lines_settings));
-    if (dataset == nullptr) return nullptr;
+    if (mr_dataset_is_unallocated(dataset)) return dataset;
     lines_settings *s = dataset->settings;
     mr_error error = {0};
     dataset->count = MR_CARDINALITY_UNKNOWN;

@@ -104,9 +104,9 @@ mr_dataset *mr_dataset_map_(mr_dataset *input, mr_map_function function, void *c
     static const mr_map_options defaults = {0};
     if (options == nullptr) options = &defaults;
     mr_dataset *dataset = mr_dataset_new(&map_kind, input, sizeof(map_settings));
-    if (dataset == nullptr) {
+    if (mr_dataset_is_unallocated(dataset)) {
         if (options->release != nullptr) options->release(context);
-        return nullptr;
+        return dataset;
     }
     *(map_settings *)dataset->settings = (map_settings){function, context, *options};
     if (mr_dataset_failed(dataset)) return dataset;

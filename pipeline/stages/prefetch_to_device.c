@@ -489,9 +489,9 @@ static mr_dataset *new_dataset(mr_dataset *input, const char *name, bool has_thr
     const mr_dataset_kind *kind = has_thread ? (is_on_cpu ? &prefetch_on_cpu_kind : &prefetch_kind)
                                              : (is_on_cpu ? &copy_on_cpu_kind : &copy_kind);
     mr_dataset *dataset = mr_dataset_new(kind, input, sizeof(settings));
-    if (dataset == nullptr) {
+    if (mr_dataset_is_unallocated(dataset)) {
         mr_device_close(device);
-        return nullptr;
+        return dataset;
     }
     *(settings *)dataset->settings = (settings){{depth}, device, has_thread};
     if (status != MR_OK) return mr_dataset_fail(dataset, status, "%s: %s", kind->name, error.message);

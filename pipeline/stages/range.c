@@ -46,7 +46,7 @@ static const mr_dataset_kind range_kind = {.name = "range",
 mr_dataset *mr_dataset_range(int64_t start, int64_t stop, int64_t step)
 {
     mr_dataset *dataset = mr_dataset_new(&range_kind, nullptr, sizeof(range_settings));
-    if (dataset == nullptr) return nullptr;
+    if (mr_dataset_is_unallocated(dataset)) return dataset;
     *(range_settings *)dataset->settings = (range_settings){start, stop, step};
     dataset->spec = (mr_element_spec){.count = 1, .dtypes = {MR_INT64}, .shapes = {MR_SCALAR}};
     if (step == 0) return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "range: step is 0");

@@ -205,7 +205,7 @@ static mr_status open_files(mr_dataset *dataset, records_settings *s, mr_error *
 mr_dataset *mr_dataset_record_files(const char *const *paths, int32_t count)
 {
     mr_dataset *dataset = mr_dataset_new(&records_kind, nullptr, sizeof(records_settings));
-    if (dataset == nullptr) return nullptr;
+    if (mr_dataset_is_unallocated(dataset)) return dataset;
     records_settings *s = dataset->settings;
     dataset->spec = (mr_element_spec){.count = 1, .dtypes = {MR_STRING}, .shapes = {MR_SCALAR}};
     dataset->is_heavy = true;
@@ -230,7 +230,7 @@ mr_dataset *mr_dataset_records(const char *pattern)
     mr_error error = {0};
     if (mr_paths_match(pattern, &paths, &count, &error) != MR_OK) {
         mr_dataset *dataset = mr_dataset_new(&records_kind, nullptr, sizeof(records_settings));
-        return dataset == nullptr ? nullptr : mr_dataset_fail_with(dataset, &error);
+        return mr_dataset_fail_with(dataset, &error);
     }
     mr_dataset *dataset = mr_dataset_record_files((const char *const *)paths, count);
     mr_paths_free(paths, count);

@@ -201,9 +201,9 @@ mr_dataset *mr_dataset_rejection_resample_(mr_dataset *input, mr_key_function cl
     if (options == nullptr) options = &defaults;
     constexpr int32_t CLASSES_MAX = 1 << 20;
     mr_dataset *dataset = mr_dataset_new(&resample_kind, input, sizeof(resample_settings));
-    if (dataset == nullptr) {
+    if (mr_dataset_is_unallocated(dataset)) {
         if (options->release != nullptr) options->release(context);
-        return nullptr;
+        return dataset;
     }
     resample_settings *s = dataset->settings;
     *s = (resample_settings){.class_of = class_of, .context = context, .options = *options};

@@ -140,15 +140,16 @@ mr_dataset *mr_dataset_scan_(mr_dataset *input, const mr_element *initial, mr_sc
     static const mr_function_options defaults = {0};
     if (options == nullptr) options = &defaults;
     mr_dataset *dataset = mr_dataset_new(&scan_kind, input, sizeof(scan_settings));
-    if (dataset == nullptr) {
+    if (mr_dataset_is_unallocated(dataset)) {
         if (options->release != nullptr) options->release(context);
-        return nullptr;
+        return dataset;
     }
     scan_settings *s = dataset->settings;
     *s = (scan_settings){function, context, *options};
     if (mr_dataset_failed(dataset)) return dataset;
     if (mr_dataset_failed(mr_dataset_require(dataset, initial != nullptr, "initial"))) return dataset;
     if (mr_dataset_failed(mr_dataset_require(dataset, function != nullptr, "function"))) return dataset;
+    (void)mr_dataset_refuse(dataset, options->threads != 0, "threads", "the function is called in order");
     if (initial->count < 0 || initial->count > MR_COMPONENTS_MAX)
         return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "scan: a state of %d components, where 0 to %d may be",
                                initial->count, MR_COMPONENTS_MAX);

@@ -136,7 +136,7 @@ static const mr_dataset_kind list_kind = {.name = "list_files",
 static mr_dataset *from(const mr_dataset_kind *kind, const mr_tensor *components, int32_t count)
 {
     mr_dataset *dataset = mr_dataset_new(kind, nullptr, sizeof(slices_settings));
-    if (dataset == nullptr) return nullptr;
+    if (mr_dataset_is_unallocated(dataset)) return dataset;
     slices_settings *s = dataset->settings;
     if (count < 1 || count > MR_COMPONENTS_MAX)
         return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "%s: %d components, where 1 to %d may be", kind->name,
@@ -202,6 +202,6 @@ mr_dataset *mr_dataset_list_files(const char *pattern)
     mr_paths_free(paths, count);
     mr_dataset *dataset = status == MR_OK ? from(&list_kind, &names, 1) : mr_dataset_range(0, 0, 1);
     mr_tensor_deinit(&names);
-    if (status == MR_OK || dataset == nullptr) return dataset;
+    if (status == MR_OK) return dataset;
     return mr_dataset_fail(dataset, status, "list_files: %s", error.message);
 }

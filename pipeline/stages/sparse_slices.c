@@ -152,7 +152,7 @@ mr_dataset *mr_dataset_from_sparse_slices(const mr_tensor *indices, const mr_ten
                                           const mr_tensor *dense_shape)
 {
     mr_dataset *dataset = mr_dataset_new(&sparse_kind, nullptr, sizeof(sparse_settings));
-    if (dataset == nullptr) return nullptr;
+    if (mr_dataset_is_unallocated(dataset)) return dataset;
     if (mr_dataset_failed(mr_dataset_require(dataset, indices != nullptr, "indices"))) return dataset;
     if (mr_dataset_failed(mr_dataset_require(dataset, values != nullptr, "values"))) return dataset;
     if (mr_dataset_failed(mr_dataset_require(dataset, dense_shape != nullptr, "dense_shape"))) return dataset;

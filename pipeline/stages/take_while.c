@@ -88,13 +88,14 @@ mr_dataset *mr_dataset_take_while_(mr_dataset *input, mr_predicate predicate, vo
     static const mr_function_options defaults = {0};
     if (options == nullptr) options = &defaults;
     mr_dataset *dataset = mr_dataset_new(&take_while_kind, input, sizeof(take_while_settings));
-    if (dataset == nullptr) {
+    if (mr_dataset_is_unallocated(dataset)) {
         if (options->release != nullptr) options->release(context);
-        return nullptr;
+        return dataset;
     }
     *(take_while_settings *)dataset->settings = (take_while_settings){predicate, context, *options};
     if (mr_dataset_failed(dataset)) return dataset;
     if (mr_dataset_failed(mr_dataset_require(dataset, predicate != nullptr, "predicate"))) return dataset;
+    (void)mr_dataset_refuse(dataset, options->threads != 0, "threads", "the predicate is called in order");
     dataset->count = MR_CARDINALITY_UNKNOWN;
     return dataset;
 }

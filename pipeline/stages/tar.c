@@ -223,7 +223,7 @@ static mr_status add_tar(mr_dataset *dataset, const char *path, mr_error *error)
 mr_dataset *mr_dataset_tar(const char *pattern, const char *const *extensions, int32_t count)
 {
     mr_dataset *dataset = mr_dataset_new(&tar_kind, nullptr, sizeof(tar_settings));
-    if (dataset == nullptr) return nullptr;
+    if (mr_dataset_is_unallocated(dataset)) return dataset;
     tar_settings *s = dataset->settings;
     char **paths = nullptr;
     int32_t path_count = 0;

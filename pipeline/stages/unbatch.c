@@ -218,7 +218,8 @@ mr_dataset *mr_dataset_assert_cardinality(mr_dataset *input, int64_t count)
 {
     mr_dataset *dataset = mr_dataset_new(&assert_kind, input, sizeof(assert_settings));
     if (mr_dataset_failed(dataset)) return dataset;
-    if (count < 0) count = MR_FOREVER;
+    if (count < 0 && count != MR_FOREVER)
+        return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "assert_cardinality: a count of %lld", (long long)count);
     ((assert_settings *)dataset->settings)->count = count;
     if (input->count != MR_CARDINALITY_UNKNOWN && input->count != count)
         return mr_dataset_fail(dataset, MR_FAILED_PRECONDITION,

@@ -155,6 +155,7 @@ static mr_status open_window(window_stage *self, mr_error *error)
         made = mr_dataset_batch(window, s->options.size);
     else
         status = s->function(s->context, window, &made, error);
+    if (status == MR_OK && made == nullptr) status = mr_inner_fail_absent(error);
     if (status != MR_OK) {
         mr_dataset_free(made);
         return mr_stage_said(&self->stage, "window", self->window, status, error);
@@ -300,9 +301,9 @@ mr_dataset *mr_dataset_window_(mr_dataset *input, mr_window_function function, v
     if (options == nullptr) options = &defaults;
     constexpr int64_t SPAN_MAX = (int64_t)1 << 28;
     mr_dataset *dataset = mr_dataset_new(&window_kind, input, sizeof(window_settings));
-    if (dataset == nullptr) {
+    if (mr_dataset_is_unallocated(dataset)) {
         if (options->release != nullptr) options->release(context);
-        return nullptr;
+        return dataset;
     }
     window_settings *s = dataset->settings;
     *s = (window_settings){function, context, *options};

@@ -30,8 +30,8 @@ static void check_placeholder(mr_shape declared, mr_shape given, bool is_fed, co
     mr_output z = mr_identity(g, y, .name = "z");
     mr_session *session = open_session(g);
     mr_tensor value = zeros(given), result = {0};
-    mr_status status = mr_session_run(session, MR_FEEDS({is_fed ? y : x, value}), MR_OUTPUTS(z), &result, nullptr, 0,
-                                      &error);
+    mr_status status =
+        mr_session_run(session, MR_FEEDS({is_fed ? y : x, value}), MR_OUTPUTS(z), &result, nullptr, 0, &error);
     if (failure == nullptr) {
         CHECK_OK(status);
         CHECK(mr_shape_equal(result.shape, given));

@@ -71,8 +71,9 @@ static mr_status produce(char **words, int count, mr_coordinator *coordinator, m
     mr_status status;
     int64_t number = strtoll(words[1], nullptr, 10);
     int at = strcmp(words[0], "strings") == 0 ? 1 : 2;
-    mr_input_producer_options options = {
-        .epochs = strtoll(words[at], nullptr, 10), .no_shuffle = strcmp(words[at + 1], "0") == 0, .seed = 5};
+    mr_input_producer_options options = {.epochs = strtoll(words[at], nullptr, 10),
+                                         .no_shuffle = strcmp(words[at + 1], "0") == 0};
+    options.seed = options.no_shuffle ? 0 : 5;
     if (at == 1)
         status =
             mr_string_input_producer((const char *const *)&words[3], count - 3, &options, coordinator, &queue, error);
@@ -191,7 +192,7 @@ static mr_status batch(char **words, mr_coordinator *coordinator, mr_error *erro
                                       .keep = w[8] != 0 ? keeps : nullptr,
                                       .shuffle = w[9] != 0,
                                       .min_after_dequeue = w[10],
-                                      .seed = 9};
+                                      .seed = w[9] != 0 ? 9 : 0};
     mr_queue *queue = nullptr;
     mr_element element = {0};
     MR_TRY(mr_train_batch(producers, (int32_t)w[11], &spec, &options, coordinator, &queue, error));

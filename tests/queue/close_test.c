@@ -31,7 +31,7 @@ static mr_queue *queue_of(mr_queue_kind kind, int64_t capacity, int64_t min_afte
                                 .dtypes = {MR_INT64},
                                 .shapes = {MR_SCALAR},
                                 .min_after_dequeue = min_after_dequeue,
-                                .seed = test_seed()};
+                                .seed = kind == MR_QUEUE_RANDOM_SHUFFLE ? test_seed() : 0};
     CHECK_OK(mr_queue_new(kind, &options, &queue, &error));
     return queue;
 }

@@ -282,14 +282,15 @@ static void run_sequence(mr_queue_kind kind, uint64_t number)
     m->kind = kind;
     m->random = mr_random_at(test_seed(), number, (uint64_t)kind, 0x6d6f64656c);
     m->capacity = capacities[draw(m, 10)];
-    if (kind == MR_QUEUE_RANDOM_SHUFFLE && m->capacity != 0)
+    if (kind == MR_QUEUE_RANDOM_SHUFFLE && m->capacity == 0) m->capacity = 1;
+    if (kind == MR_QUEUE_RANDOM_SHUFFLE)
         m->min_after_dequeue = draw(m, 2) == 0 ? 0 : draw(m, m->capacity < 0 ? 20 : m->capacity);
     mr_queue_options options = {.capacity = m->capacity,
                                 .component_count = 3,
                                 .dtypes = {MR_INT64, MR_INT64, MR_INT64},
                                 .shapes = {MR_SCALAR, MR_SCALAR, MR_SHAPE(2)},
                                 .min_after_dequeue = m->min_after_dequeue,
-                                .seed = 1 + number};
+                                .seed = kind == MR_QUEUE_RANDOM_SHUFFLE ? 1 + number : 0};
     if (kind == MR_QUEUE_PADDING_FIFO) options.shapes[2] = MR_SHAPE(-1);
     CHECK_OK(mr_queue_new(kind, &options, &m->queue, &error));
     int64_t bias = 3 + draw(m, 5); /* more enqueues or more dequeues */

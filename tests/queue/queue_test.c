@@ -19,7 +19,7 @@ static mr_queue *queue_of(mr_queue_kind kind, int64_t capacity, int64_t min_afte
                                 .dtypes = {MR_INT64},
                                 .shapes = {MR_SCALAR},
                                 .min_after_dequeue = min_after_dequeue,
-                                .seed = 7};
+                                .seed = kind == MR_QUEUE_RANDOM_SHUFFLE ? 7 : 0};
     if (kind == MR_QUEUE_PADDING_FIFO) options.shapes[0] = MR_SHAPE(-1);
     CHECK_OK(mr_queue_new(kind, &options, &queue, &error));
     return queue;

@@ -129,7 +129,7 @@ static void run_crowd(mr_queue_kind kind, uint64_t number)
                                 .component_count = 2,
                                 .dtypes = {MR_INT64, MR_INT64},
                                 .shapes = {MR_SCALAR, MR_SCALAR},
-                                .seed = 1 + number};
+                                .seed = kind == MR_QUEUE_RANDOM_SHUFFLE ? 1 + number : 0};
     if (kind == MR_QUEUE_RANDOM_SHUFFLE && c.capacity > 1) options.min_after_dequeue = c.capacity / 2;
     CHECK_OK(mr_queue_new(kind, &options, &c.queue, &error));
     pthread_t threads[PRODUCERS + CONSUMERS];
