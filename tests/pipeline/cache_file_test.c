@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <sys/stat.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -228,6 +229,7 @@ TEST(cache_file_of_a_killed_writer_is_replaced)
     pid_t child = fork();
     CHECK(child >= 0);
     if (child == 0) {
+        (void)prctl(PR_SET_PDEATHSIG, SIGKILL); /* it waits without end, also for a test that failed */
         mr_iterator *iterator = iterate(mr_dataset_cache(worked(COUNT), path));
         check_elements(iterator, 0, 20);
         if (write(ready[1], "x", 1) != 1) _exit(1);

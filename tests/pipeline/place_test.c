@@ -91,22 +91,28 @@ TEST(pipeline_place_goes_to_another_process)
     CHECK(pipe(to_child) == 0 && pipe(to_parent) == 0);
     /* Forked before any thread is there. */
     pid_t child = fork();
+    CHECK(child >= 0);
     if (child == 0) {
+        /* With its own copies closed, the child reads an end instead of waiting when the parent fails. */
+        close(to_child[1]);
+        close(to_parent[0]);
         char bytes[1024];
         ssize_t size = read(to_child[0], bytes, sizeof bytes);
+        if (size <= 0) _exit(1);
         mr_tensor arrived = {0};
         CHECK_OK(mr_tensor_init_string(&arrived, (mr_string){bytes, (size_t)size}, &error));
         int count = elements_of(chain, 1, 3, &arrived, there);
         ssize_t written = write(to_parent[1], there, (size_t)count * sizeof *there);
         _exit(written == (ssize_t)((size_t)count * sizeof *there) ? 0 : 1);
     }
+    close(to_child[0]);
+    close(to_parent[1]);
     CHECK_OK(mr_iterator_new(d, &(mr_iterator_options){.threads = 1, .seed = 77}, &iterator, &error));
     CHECK_EQ(digests_of(iterator, rest, 7), 7);
     CHECK_OK(mr_iterator_save(iterator, &place, &error));
     mr_string bytes = mr_tensor_strings(&place)[0];
     CHECK_EQ(write(to_child[1], bytes.data, bytes.size_bytes), (long long)bytes.size_bytes);
     int count = digests_of(iterator, rest, ELEMENTS_MAX), state = 1;
-    close(to_parent[1]);
     CHECK_EQ(read(to_parent[0], there, sizeof there), (long long)((size_t)count * sizeof *there));
     CHECK(waitpid(child, &state, 0) == child && state == 0);
     CHECK(memcmp(rest, there, (size_t)count * sizeof *rest) == 0);
