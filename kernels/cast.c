@@ -22,6 +22,11 @@ typedef void (*cast_loop)(void *target, const void *source, int64_t count);
 /* A real number as each type. What is not a number or does not fit gives the lowest number of int32 or int64, as the
  * instructions of x86 do; narrower types take the low bits of int32, uint32 those of int64. So do TensorFlow's scalar
  * loops; its vector loops saturate narrow types, so that there the result depends on the position in the tensor. */
+#define LOW_BITS(type, name, wide_name, real)                                                                          \
+    MR_INLINE type name##_of_##real(real x)                                                                            \
+    {                                                                                                                  \
+        return (type)wide_name##_of_##real(x);                                                                         \
+    }
 #define CONVERSIONS(real)                                                                                              \
     MR_INLINE int32_t int32_of_##real(real x)                                                                          \
     {                                                                                                                  \
@@ -35,26 +40,11 @@ typedef void (*cast_loop)(void *target, const void *source, int64_t count);
     {                                                                                                                  \
         return x >= (real)0x1p63 && x < (real)0x1p64 ? (uint64_t)x : (uint64_t)int64_of_##real(x);                     \
     }                                                                                                                  \
-    MR_INLINE uint32_t uint32_of_##real(real x)                                                                        \
-    {                                                                                                                  \
-        return (uint32_t)int64_of_##real(x);                                                                           \
-    }                                                                                                                  \
-    MR_INLINE int8_t int8_of_##real(real x)                                                                            \
-    {                                                                                                                  \
-        return (int8_t)int32_of_##real(x);                                                                             \
-    }                                                                                                                  \
-    MR_INLINE int16_t int16_of_##real(real x)                                                                          \
-    {                                                                                                                  \
-        return (int16_t)int32_of_##real(x);                                                                            \
-    }                                                                                                                  \
-    MR_INLINE uint8_t uint8_of_##real(real x)                                                                          \
-    {                                                                                                                  \
-        return (uint8_t)int32_of_##real(x);                                                                            \
-    }                                                                                                                  \
-    MR_INLINE uint16_t uint16_of_##real(real x)                                                                        \
-    {                                                                                                                  \
-        return (uint16_t)int32_of_##real(x);                                                                           \
-    }                                                                                                                  \
+    LOW_BITS(uint32_t, uint32, int64, real)                                                                            \
+    LOW_BITS(int8_t, int8, int32, real)                                                                                \
+    LOW_BITS(int16_t, int16, int32, real)                                                                              \
+    LOW_BITS(uint8_t, uint8, int32, real)                                                                              \
+    LOW_BITS(uint16_t, uint16, int32, real)                                                                            \
     MR_INLINE bool bool_of_##real(real x)                                                                              \
     {                                                                                                                  \
         return x != 0;                                                                                                 \

@@ -114,14 +114,20 @@ mr_dataset *mr_dataset_fail_with(mr_dataset *dataset, const mr_error *error)
     return dataset;
 }
 
-mr_dataset *mr_dataset_fail(mr_dataset *dataset, mr_status status, const char *format, ...)
+static mr_dataset *fail_va(mr_dataset *dataset, mr_status status, const char *format, va_list args)
 {
     mr_error error = {0};
+    (void)mr_fail_va(&error, status, format, args);
+    return mr_dataset_fail_with(dataset, &error);
+}
+
+mr_dataset *mr_dataset_fail(mr_dataset *dataset, mr_status status, const char *format, ...)
+{
     va_list args;
     va_start(args, format);
-    (void)mr_fail_va(&error, status, format, args);
+    mr_dataset *failed = fail_va(dataset, status, format, args);
     va_end(args);
-    return mr_dataset_fail_with(dataset, &error);
+    return failed;
 }
 
 mr_dataset *mr_dataset_require(mr_dataset *dataset, bool is_there, const char *argument)
@@ -147,12 +153,11 @@ mr_dataset *mr_dataset_check_threads(mr_dataset *dataset, int32_t threads)
 mr_dataset *mr_dataset_new_failed(const char *format, ...)
 {
     static const mr_dataset_kind kind = {.name = "failed", .role = MR_ROLE_SOURCE};
-    mr_error error = {0};
     va_list args;
     va_start(args, format);
-    (void)mr_fail_va(&error, MR_INVALID_ARGUMENT, format, args);
+    mr_dataset *failed = fail_va(mr_dataset_new(&kind, nullptr, 0), MR_INVALID_ARGUMENT, format, args);
     va_end(args);
-    return mr_dataset_fail_with(mr_dataset_new(&kind, nullptr, 0), &error);
+    return failed;
 }
 
 mr_dataset *mr_dataset_ref(mr_dataset *dataset)

@@ -3,8 +3,6 @@
 
 #include "pipeline/to_device.h"
 
-#include <stdio.h>
-
 void mr_inner_run_init(mr_run *run, const mr_stage *stage, bool is_threaded)
 {
     const mr_run *outer = stage->run;
@@ -96,12 +94,6 @@ static mr_status items_read(const mr_dataset *dataset, uint64_t number, mr_lane 
     return MR_OK;
 }
 
-static void items_describe(const mr_dataset *dataset, uint64_t number, char *text, size_t size_bytes)
-{
-    (void)dataset;
-    snprintf(text, size_bytes, "element %llu", (unsigned long long)number);
-}
-
 static void items_deinit(mr_dataset *dataset)
 {
     items_settings *s = dataset->settings;
@@ -114,7 +106,7 @@ static const mr_dataset_kind items_kind = {.name = "elements",
                                            .stage_size_bytes = sizeof(mr_stage),
                                            .functions = &mr_numbers_functions,
                                            .read = items_read,
-                                           .describe = items_describe,
+                                           .describe = mr_describe_element,
                                            .deinit = items_deinit};
 
 mr_dataset *mr_dataset_of_items(const mr_element_spec *spec, const mr_item *items, int64_t count)

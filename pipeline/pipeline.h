@@ -428,6 +428,8 @@ mr_status mr_stage_numbers(int64_t count, const mr_run *run, mr_counters *counte
 
 /* The functions of that stage, for sources whose elements have numbers. */
 extern const mr_stage_functions mr_numbers_functions;
+/* Of sources whose elements have no better name: "element 17". */
+void mr_describe_element(const mr_dataset *dataset, uint64_t number, char *text, size_t size_bytes);
 
 /* ---- Pipelines ---- */
 

@@ -253,6 +253,12 @@ static mr_status numbers_next(mr_stage *stage, mr_item *item, mr_error *error)
     return MR_OK;
 }
 
+void mr_describe_element(const mr_dataset *dataset, uint64_t number, char *text, size_t size_bytes)
+{
+    (void)dataset;
+    snprintf(text, size_bytes, "element %llu", (unsigned long long)number);
+}
+
 const mr_stage_functions mr_numbers_functions = {
     .begin = mr_stage_begin_simple, .next = numbers_next, .seek = mr_stage_seek_simple};
 

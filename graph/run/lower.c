@@ -111,7 +111,7 @@ static mr_status assign_slots(lowering *l, mr_error *error)
 static mr_input_mode input_mode(const mr_planner *planner, const mr_plan_node *node, int32_t input)
 {
     const mr_plan_value *value = &planner->values[node->inputs[input]];
-    if (!node->is_copy && node->kernel->updates >> input & 1 && input < 31) return MR_INPUT_UPDATE;
+    if (!node->is_copy && input < 31 && node->kernel->updates >> input & 1) return MR_INPUT_UPDATE;
     return value->is_ref && !node->input_is_ref[input] ? MR_INPUT_READ : MR_INPUT_SLOT;
 }
 

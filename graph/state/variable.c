@@ -91,6 +91,20 @@ mr_status mr_variable_own(mr_variable_state *variable, mr_error *error)
 
 /* ---- VariableV2, Variable, VarHandleOp ---- */
 
+/* That another node of the variable's name declares what the variable is. */
+static mr_status check_shared(const mr_variable_state *variable, mr_dtype dtype, mr_shape shape, mr_error *error)
+{
+    char first[MR_SHAPE_TEXT_SIZE], second[MR_SHAPE_TEXT_SIZE];
+    if (variable->dtype != dtype)
+        return mr_fail(error, MR_INVALID_ARGUMENT, "the variable %s is a %s already, not a %s", variable->resource.name,
+                       mr_dtype_name(variable->dtype), mr_dtype_name(dtype));
+    if (!mr_shape_compatible(variable->shape, shape))
+        return mr_fail(error, MR_INVALID_ARGUMENT, "the variable %s has shape %s already, not %s",
+                       variable->resource.name, mr_shape_text(variable->shape, first, sizeof first),
+                       mr_shape_text(shape, second, sizeof second));
+    return MR_OK;
+}
+
 mr_status mr_variable_make(mr_session *session, const mr_node *node, mr_device *device, mr_resource **resource,
                            mr_error *error)
 {
@@ -104,19 +118,14 @@ mr_status mr_variable_make(mr_session *session, const mr_node *node, mr_device *
     MR_TRY(status);
     mr_variable_state *variable = (mr_variable_state *)*resource;
     mr_dtype dtype = mr_attr_type_or(&node->attrs, "dtype", MR_DTYPE_INVALID);
-    if (!made) {
-        if (variable->dtype == dtype) return MR_OK;
-        return mr_fail(error, MR_INVALID_ARGUMENT, "the variable %s is a %s already, not a %s", variable->resource.name,
-                       mr_dtype_name(variable->dtype), mr_dtype_name(dtype));
-    }
+    mr_shape shape = MR_SHAPE_UNKNOWN;
+    if (mr_attr_get_shape(&node->attrs, "shape", &shape, nullptr) != MR_OK) shape = MR_SHAPE_UNKNOWN;
+    if (!made) return check_shared(variable, dtype, shape, error);
     pthread_mutex_init(&variable->mutex, nullptr);
     variable->dtype = dtype;
     variable->device = device;
     variable->by_handle = strcmp(node->op, "VarHandleOp") == 0;
-    variable->shape = MR_SHAPE_UNKNOWN;
-    mr_error ignored = {0};
-    if (mr_attr_get_shape(&node->attrs, "shape", &variable->shape, &ignored) != MR_OK)
-        variable->shape = MR_SHAPE_UNKNOWN;
+    variable->shape = shape;
     return MR_OK;
 }
 

@@ -59,7 +59,7 @@ void mr_element_deinit(mr_element *element);
 #define MR_FOREVER (-1)
 
 /* Builders check their arguments: a null pointer that is not allowed, a count, size or number of threads that cannot be is
- * the dataset's MR_INVALID_ARGUMENT. Null options are the defaults.
+ * the dataset's MR_INVALID_ARGUMENT; so is an option that has no effect, given the others. Null options are the defaults.
  *
  * What functions of the program return is checked too: components that are not as the spec says, without elements, or of a
  * shape that is not fully known are the element's MR_INVALID_ARGUMENT. */
@@ -301,7 +301,7 @@ mr_dataset *mr_dataset_map_(mr_dataset *input, mr_map_function function, void *c
 /* Whether an element stays. It runs on several threads at once; input is borrowed. */
 typedef mr_status (*mr_predicate)(void *context, const mr_element *input, bool *stays, mr_error *error);
 typedef struct mr_function_options {
-    int32_t threads;                /* elements worked on at once; 0: tuned */
+    int32_t threads;                /* filter: elements worked on at once; 0: tuned */
     void (*release)(void *context); /* called when the dataset is freed; may be null */
 } mr_function_options;
 mr_dataset *mr_dataset_filter_(mr_dataset *input, mr_predicate predicate, void *context,
@@ -360,7 +360,7 @@ mr_dataset *mr_dataset_interleave_(mr_dataset *input, mr_dataset_function functi
     mr_dataset_interleave_((input), (function), (context), (spec), &(mr_interleave_options){__VA_ARGS__})
 
 typedef struct mr_sample_options {
-    uint64_t seed;
+    uint64_t seed;      /* sample_from */
     bool stop_on_empty; /* end with the first dataset that ends; otherwise the others go on. tf.data's
                            choose_from_datasets stops where nothing else is said */
 } mr_sample_options;
@@ -577,7 +577,7 @@ typedef struct mr_iterator_options {
     /* What is tuned begins with what the datasets ask for (a depth of prefetch; threads of a map, which are its most) and
      * changes it within threads and budget_bytes. */
     mr_tune tune;
-    int32_t threads_first; /* of the pipeline, when it is tuned: in the beginning; 0: all */
+    int32_t threads_first; /* of the pipeline in the beginning, when it is tuned, and else an error; 0: all */
     mr_tuned_function tuned;
     void *tuned_context;
     /* Of all that the stages hold between calls, together; 0: 1 GiB. What is kept comes first: elements of a cache, of

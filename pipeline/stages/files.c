@@ -38,12 +38,6 @@ static void put_component(mr_dataset *dataset, mr_dtype dtype, mr_shape shape, c
     dataset->spec.names[i] = name;
 }
 
-static void describe_number(const mr_dataset *dataset, uint64_t number, char *text, size_t size_bytes)
-{
-    (void)dataset;
-    snprintf(text, size_bytes, "element %llu", (unsigned long long)number);
-}
-
 /* ---- picture_folder ---- */
 
 typedef struct picture {
@@ -423,7 +417,7 @@ static const mr_dataset_kind npy_kind = {.name = "npy",
                                          .stage_size_bytes = sizeof(mr_stage),
                                          .functions = &mr_numbers_functions,
                                          .read = npy_read,
-                                         .describe = describe_number,
+                                         .describe = mr_describe_element,
                                          .deinit = npy_deinit};
 
 static mr_status add_array(mr_dataset *dataset, mr_input_file *file, const char *name, mr_error *error)

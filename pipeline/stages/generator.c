@@ -2,7 +2,6 @@
 #include "pipeline/pipeline.h"
 
 #include <assert.h>
-#include <stdio.h>
 
 typedef struct generator_settings {
     mr_generator generator;
@@ -116,12 +115,6 @@ static void generator_deinit(mr_dataset *dataset)
     if (s->generator.release != nullptr) s->generator.release(s->context);
 }
 
-static void no_description(const mr_dataset *dataset, uint64_t number, char *text, size_t size_bytes)
-{
-    (void)dataset;
-    snprintf(text, size_bytes, "element %llu", (unsigned long long)number);
-}
-
 static mr_status generator_restore(mr_stage *stage, mr_place_reader *reader, mr_error *error)
 {
     (void)reader;
@@ -143,7 +136,7 @@ static const mr_dataset_kind generator_kind = {.name = "generator",
                                                .stage_size_bytes = sizeof(generator_stage),
                                                .functions = &generator_functions,
                                                .prepare = generator_prepare,
-                                               .describe = no_description,
+                                               .describe = mr_describe_element,
                                                .deinit = generator_deinit};
 
 mr_dataset *mr_dataset_generator(const mr_generator *generator, void *context, const mr_element_spec *spec)
@@ -215,7 +208,7 @@ static const mr_dataset_kind random_kind = {.name = "random",
                                             .stage_size_bytes = sizeof(random_stage),
                                             .functions = &random_functions,
                                             .read = random_read,
-                                            .describe = no_description};
+                                            .describe = mr_describe_element};
 
 mr_dataset *mr_dataset_random(uint64_t seed)
 {

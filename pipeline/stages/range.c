@@ -2,7 +2,6 @@
 #include "pipeline/pipeline.h"
 
 #include <assert.h>
-#include <stdio.h>
 
 typedef struct range_settings {
     int64_t start, stop, step;
@@ -29,19 +28,13 @@ static mr_status range_read(const mr_dataset *dataset, uint64_t number, mr_lane 
     return MR_OK;
 }
 
-static void range_describe(const mr_dataset *dataset, uint64_t number, char *text, size_t size_bytes)
-{
-    (void)dataset;
-    snprintf(text, size_bytes, "element %llu", (unsigned long long)number);
-}
-
 static const mr_dataset_kind range_kind = {.name = "range",
                                            .role = MR_ROLE_SOURCE,
                                            .digest = range_digest,
                                            .stage_size_bytes = sizeof(mr_stage),
                                            .functions = &mr_numbers_functions,
                                            .read = range_read,
-                                           .describe = range_describe};
+                                           .describe = mr_describe_element};
 
 mr_dataset *mr_dataset_range(int64_t start, int64_t stop, int64_t step)
 {

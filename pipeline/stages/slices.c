@@ -4,7 +4,6 @@
 
 #include <assert.h>
 #include <millrace/record.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -71,36 +70,24 @@ static void slices_copy(const mr_dataset *dataset, const mr_item *items, int32_t
     }
 }
 
-static void slices_describe(const mr_dataset *dataset, uint64_t number, char *text, size_t size_bytes)
-{
-    (void)dataset;
-    snprintf(text, size_bytes, "element %llu", (unsigned long long)number);
-}
-
 static void slices_deinit(mr_dataset *dataset)
 {
     slices_settings *s = dataset->settings;
     for (int32_t i = 0; i < s->count; i++) mr_tensor_deinit(&s->tensors[i]);
 }
 
-static const mr_dataset_kind tensors_kind = {.name = "tensors",
-                                             .role = MR_ROLE_SOURCE,
-                                             .digest_content = slices_digest,
-                                             .stage_size_bytes = sizeof(mr_stage),
-                                             .functions = &mr_numbers_functions,
-                                             .read = slices_read,
-                                             .describe = slices_describe,
-                                             .deinit = slices_deinit};
-static const mr_dataset_kind slices_kind = {.name = "slices",
-                                            .role = MR_ROLE_SOURCE,
-                                            .digest_content = slices_digest,
-                                            .stage_size_bytes = sizeof(mr_stage),
-                                            .functions = &mr_numbers_functions,
-                                            .read = slices_read,
-                                            .prefetch = slices_prefetch,
-                                            .copy = slices_copy,
-                                            .describe = slices_describe,
-                                            .deinit = slices_deinit};
+#define KIND(kind_name, digest_function, ...)                                                                          \
+    {.name = (kind_name),                                                                                              \
+     .role = MR_ROLE_SOURCE,                                                                                           \
+     .digest_content = (digest_function),                                                                              \
+     .stage_size_bytes = sizeof(mr_stage),                                                                             \
+     .functions = &mr_numbers_functions,                                                                               \
+     .read = slices_read,                                                                                              \
+     .describe = mr_describe_element,                                                                                  \
+     .deinit = slices_deinit __VA_OPT__(, ) __VA_ARGS__}
+static const mr_dataset_kind tensors_kind = KIND("tensors", slices_digest);
+static const mr_dataset_kind slices_kind =
+    KIND("slices", slices_digest, .prefetch = slices_prefetch, .copy = slices_copy);
 
 /* The paths, which are the elements, and the content of the files, which later stages read. */
 static mr_status list_digest(const mr_dataset *dataset, uint64_t *content, mr_error *error)
@@ -122,16 +109,8 @@ static mr_status list_digest(const mr_dataset *dataset, uint64_t *content, mr_er
     return status;
 }
 
-static const mr_dataset_kind list_kind = {.name = "list_files",
-                                          .role = MR_ROLE_SOURCE,
-                                          .digest_content = list_digest,
-                                          .stage_size_bytes = sizeof(mr_stage),
-                                          .functions = &mr_numbers_functions,
-                                          .read = slices_read,
-                                          .prefetch = slices_prefetch,
-                                          .copy = slices_copy,
-                                          .describe = slices_describe,
-                                          .deinit = slices_deinit};
+static const mr_dataset_kind list_kind =
+    KIND("list_files", list_digest, .prefetch = slices_prefetch, .copy = slices_copy);
 
 static mr_dataset *from(const mr_dataset_kind *kind, const mr_tensor *components, int32_t count)
 {

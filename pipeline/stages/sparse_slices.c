@@ -3,7 +3,6 @@
 #include "pipeline/pipeline.h"
 
 #include <assert.h>
-#include <stdio.h>
 
 typedef struct sparse_settings {
     mr_tensor indices; /* [n, rank] */
@@ -56,12 +55,6 @@ static mr_status sparse_read(const mr_dataset *dataset, uint64_t number, mr_lane
     return MR_OK;
 }
 
-static void sparse_describe(const mr_dataset *dataset, uint64_t number, char *text, size_t size_bytes)
-{
-    (void)dataset;
-    snprintf(text, size_bytes, "element %llu", (unsigned long long)number);
-}
-
 static void sparse_deinit(mr_dataset *dataset)
 {
     sparse_settings *s = dataset->settings;
@@ -77,7 +70,7 @@ static const mr_dataset_kind sparse_kind = {.name = "sparse_slices",
                                             .stage_size_bytes = sizeof(mr_stage),
                                             .functions = &mr_numbers_functions,
                                             .read = sparse_read,
-                                            .describe = sparse_describe,
+                                            .describe = mr_describe_element,
                                             .deinit = sparse_deinit};
 
 /* ---- Builder ---- */

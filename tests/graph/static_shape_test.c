@@ -83,3 +83,34 @@ TEST(static_shape_of_equality_without_shape_errors)
     check_equal(MR_SHAPE(-1, 3), MR_SHAPE(3), MR_SHAPE(-1, 3));
     check_equal(MR_SHAPE_UNKNOWN, MR_SHAPE(3), MR_SHAPE_UNKNOWN);
 }
+
+/* Two handles of one variable: what is read through one has the shape that the other declares. */
+TEST(static_shape_of_a_shared_variable)
+{
+    static const struct {
+        mr_shape first, second;
+        bool is_refused;
+    } cases[] = {
+        {{1, {2}}, {1, {2}}, false}, {{1, {2}}, {1, {-1}}, false}, {{1, {2}}, {1, {3}}, true}, {{1, {2}}, {0}, true}};
+    for (int i = 0; i < 4; i++) {
+        mr_error error = {0};
+        mr_graph *g = mr_graph_new();
+        mr_output handles[2], reads[2], pair[2] = {0};
+        for (int h = 0; h < 2; h++) {
+            handles[h] =
+                mr_var_handle_op(g, MR_FLOAT, .shape = h == 0 ? cases[i].first : cases[i].second, .shared_name = "v");
+            reads[h] = mr_read_variable_op(g, handles[h], MR_FLOAT);
+        }
+        mr_session *session = open_session(g);
+        mr_tensor value = zeros(MR_SHAPE(2)), results[2] = {0};
+        CHECK_OK(mr_session_write_variable(session, handles[0], &value, &error));
+        memcpy(pair, reads, sizeof pair);
+        mr_status status = mr_session_run(session, MR_NO_FEEDS, (mr_outputs){pair, 2}, results, nullptr, 0, &error);
+        CHECK_EQ(status, cases[i].is_refused ? MR_INVALID_ARGUMENT : MR_OK);
+        if (cases[i].is_refused) CHECK_CONTAINS(error.message, "the variable v has shape [2] already, not [");
+        for (int h = 0; h < 2; h++) mr_tensor_deinit(&results[h]);
+        mr_tensor_deinit(&value);
+        mr_session_free(session);
+        mr_graph_free(g);
+    }
+}
