@@ -45,9 +45,9 @@ static mr_status check_category(void *context, const coco_category *category, mr
 }
 
 /* Elements with a fault are named, and the others still come. */
-static mr_status check_fault(void *context, const char *message, const int64_t *image, mr_error *error)
+static mr_status check_fault(void *context, const coco_fault *fault, mr_error *error)
 {
-    need(message[0] != '\0');
+    need(fault->message[0] != '\0' && (fault->has_image || !fault->is_annotation));
     return MR_OK;
 }
 

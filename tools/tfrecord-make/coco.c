@@ -5,6 +5,7 @@
 #include "base/arena.h"
 
 #include <assert.h>
+#include <ctype.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -25,6 +26,8 @@ typedef struct scanner {
     size_t capacity, begin, end;
     size_t at;       /* of the next byte */
     uint64_t offset; /* of bytes[0] */
+    uint64_t index;  /* of the element in its list */
+    uint32_t lists;  /* a bit for each of "images", "annotations" and "categories" that was read */
     bool has_ended;
 } scanner;
 
@@ -128,6 +131,62 @@ static mr_status skip_value(scanner *scanner, bool keep, mr_error *error)
     return MR_OK;
 }
 
+/* ---- Values that jansson refuses ---- */
+
+/* Blanks out surrogates and bytes that are not ASCII in the string that begins at text, and returns its size. */
+static size_t blank_string(char *text, size_t size)
+{
+    size_t i = 1;
+    for (; i < size && text[i] != '"'; i++) {
+        bool is_surrogate = i + 5 < size && text[i] == '\\' && text[i + 1] == 'u' && tolower(text[i + 2]) == 'd' &&
+                            isxdigit((unsigned char)text[i + 3]) && text[i + 3] > '7' &&
+                            isxdigit((unsigned char)text[i + 4]) && isxdigit((unsigned char)text[i + 5]);
+        if (is_surrogate)
+            memset(text + i, '?', 6);
+        else if (text[i] == '\\')
+            i++;
+        else if ((unsigned char)text[i] >= 0x80)
+            text[i] = '?';
+    }
+    return i < size ? i + 1 : size;
+}
+
+/* Blanks out the word that begins at text if it is NaN, Infinity or a number that no int64 or double holds; returns its size. */
+static size_t blank_word(char *text, size_t size)
+{
+    size_t count = 0;
+    while (count < size && (isalnum((unsigned char)text[count]) || memchr("+-.", text[count], 3))) count++;
+    if (count < 2) return 1;
+    json_error_t reason;
+    json_t *value = json_loadb(text, count, JSON_DECODE_ANY, &reason);
+    bool is_number = (text[0] == '-' || isdigit((unsigned char)text[0])) && !value &&
+                     json_error_code(&reason) == json_error_numeric_overflow;
+    json_decref(value);
+    const char *word = text + (text[0] == '-');
+    size_t length = count - (text[0] == '-');
+    if (!is_number && !(length == 3 && memcmp(word, "NaN", 3) == 0) &&
+        !(length == 8 && memcmp(word, "Infinity", 8) == 0))
+        return count;
+    text[0] = text[1] = '"';
+    memset(text + 2, ' ', count - 2);
+    return count;
+}
+
+/* Parses an element that jansson refuses, with its values blanked out that are JSON by form alone: Python writes NaN, and its
+ * readers take it. Such a value becomes a text, which no number is. Quotes and commas stay, so an element that has another
+ * structure than it seems is refused again. Null then. */
+static json_t *parse_blanked(const char *text, size_t size)
+{
+    char *copy = malloc(size + 1);
+    if (!copy) return nullptr;
+    memcpy(copy, text, size);
+    for (size_t i = 0; i < size;)
+        i += copy[i] == '"' ? blank_string(copy + i, size - i) : blank_word(copy + i, size - i);
+    json_t *element = json_loadb(copy, size, JSON_ALLOW_NUL | JSON_DECODE_ANY, nullptr);
+    free(copy);
+    return element;
+}
+
 /* ---- Elements ---- */
 
 static mr_status want_int(const json_t *element, const char *key, int64_t *value, mr_error *error)
@@ -183,10 +242,24 @@ static mr_status take_points(const json_t *element, coco_point *points, size_t *
     return MR_OK;
 }
 
+/* "area" and "iscrowd", which may be missing or null. */
+static mr_status take_extras(const json_t *element, coco_box *box, mr_error *error)
+{
+    const json_t *area = json_object_get(element, "area"), *crowd = json_object_get(element, "iscrowd");
+    box->has_area = area && !json_is_null(area);
+    box->area = json_number_value(area);
+    if (box->has_area && (!json_is_number(area) || !isfinite((float)box->area)))
+        return mr_fail(error, MR_DATA_LOSS, "\"area\" is not a number that a float holds");
+    box->is_crowd = json_is_true(crowd) || json_number_value(crowd) != 0;
+    if (crowd && !json_is_null(crowd) && !json_is_boolean(crowd) && !json_is_number(crowd))
+        return mr_fail(error, MR_DATA_LOSS, "\"iscrowd\" is neither 0 nor 1");
+    return MR_OK;
+}
+
 static mr_status take_annotation(scanner *scanner, const json_t *element, mr_error *error)
 {
     coco_box box = {0};
-    const json_t *list = json_object_get(element, "bbox"), *area = json_object_get(element, "area");
+    const json_t *list = json_object_get(element, "bbox");
     if (!list || (json_is_array(list) && json_array_size(list) == 0))
         return scanner->functions->no_box(scanner->context, error);
     MR_TRY(want_int(element, "image_id", &box.image, error));
@@ -199,12 +272,10 @@ static mr_status take_annotation(scanner *scanner, const json_t *element, mr_err
         if (!json_is_number(value) || !isfinite(*values[i]))
             return mr_fail(error, MR_DATA_LOSS, "\"bbox\" is no list of four numbers");
     }
-    box.has_area = json_is_number(area) && isfinite((float)json_number_value(area));
-    box.area = box.has_area ? json_number_value(area) : 0;
+    MR_TRY(take_extras(element, &box, error));
+    box.index = scanner->index;
     box.offset = scanner->offset + scanner->begin;
     box.text = (mr_string){scanner->bytes + scanner->begin, scanner->at - scanner->begin};
-    const json_t *crowd = json_object_get(element, "iscrowd");
-    box.is_crowd = json_is_true(crowd) || json_integer_value(crowd) != 0;
     if (!scanner->functions->takes_points) return scanner->functions->box(scanner->context, &box, error);
     coco_point *points = malloc(POINTS_MAX * sizeof(*points));
     if (!points) return mr_fail_memory(error, POINTS_MAX * sizeof(*points));
@@ -239,35 +310,42 @@ static mr_status take_category(scanner *scanner, const json_t *element, mr_error
 
 typedef mr_status (*take_element)(scanner *scanner, const json_t *element, mr_error *error);
 
-/* Hands an element with a fault on, so that the others can still be used. Categories are of all pictures. */
-static mr_status give_fault(scanner *scanner, const char *list, uint64_t index, const json_t *element, mr_status status,
+/* Hands an element with a fault on, so that the others can still be used. An error where the fault may be of any image: in a
+ * category, and in an annotation that names none. element: null when it is not JSON */
+static mr_status give_fault(scanner *scanner, const char *list, const json_t *element, mr_status status,
                             const mr_error *fault, mr_error *error)
 {
-    const json_t *id = json_object_get(element, "image_id");
+    bool is_image = strcmp(list, "images") == 0, is_annotation = strcmp(list, "annotations") == 0;
+    const json_t *id = is_annotation ? json_object_get(element, "image_id") : nullptr;
     mr_error named = *fault;
-    status = mr_fail_in(&named, status, "%s: %s[%" PRIu64 "]", mr_input_file_name(scanner->file), list, index);
-    if (status == MR_RESOURCE_EXHAUSTED || strcmp(list, "categories") == 0)
-        return mr_fail(error, status, "%s", named.message);
-    int64_t image = json_integer_value(id);
-    return scanner->functions->fault(scanner->context, named.message, json_is_integer(id) ? &image : nullptr, error);
+    status = mr_fail_in(&named, status, "%s: %s[%" PRIu64 "]", mr_input_file_name(scanner->file), list, scanner->index);
+    bool is_of_none = is_annotation && !json_is_integer(id);
+    if (status == MR_RESOURCE_EXHAUSTED || !element || !(is_image || is_annotation) || is_of_none)
+        return mr_fail(error, status, "%s%s", named.message,
+                       is_of_none ? " (an annotation without an image cannot be skipped)" : "");
+    coco_fault found = {named.message, json_integer_value(id), json_is_integer(id), is_annotation};
+    return scanner->functions->fault(scanner->context, &found, error);
 }
 
 /* The element whose text was skipped last. */
-static mr_status take_one(scanner *scanner, const char *list, uint64_t index, take_element take, mr_error *error)
+static mr_status take_one(scanner *scanner, const char *list, take_element take, mr_error *error)
 {
     assert(scanner->begin <= scanner->at && scanner->at <= scanner->end);
+    const char *text = scanner->bytes + scanner->begin;
+    size_t size = scanner->at - scanner->begin;
     json_error_t reason;
     mr_error fault = {0};
     mr_status status;
-    json_t *element = json_loadb(scanner->bytes + scanner->begin, scanner->at - scanner->begin,
-                                 JSON_ALLOW_NUL | JSON_DECODE_ANY, &reason);
-    if (!element)
+    json_t *element = json_loadb(text, size, JSON_ALLOW_NUL | JSON_DECODE_ANY, &reason);
+    if (!element) {
         status = mr_fail(&fault, MR_DATA_LOSS, "%s", reason.text);
-    else if (!json_is_object(element))
+        element = parse_blanked(text, size);
+    } else if (!json_is_object(element)) {
         status = mr_fail(&fault, MR_DATA_LOSS, "is no object");
-    else
+    } else {
         status = take(scanner, element, &fault);
-    if (status != MR_OK) status = give_fault(scanner, list, index, element, status, &fault, error);
+    }
+    if (status != MR_OK) status = give_fault(scanner, list, element, status, &fault, error);
     json_decref(element);
     return status;
 }
@@ -282,9 +360,9 @@ static mr_status read_list(scanner *scanner, const char *name, take_element take
         scanner->at++;
         return MR_OK;
     }
-    for (uint64_t i = 0;; i++) {
+    for (scanner->index = 0;; scanner->index++) {
         MR_TRY(skip_value(scanner, true, error));
-        MR_TRY(take_one(scanner, name, i, take, error));
+        MR_TRY(take_one(scanner, name, take, error));
         MR_TRY(skip_blanks(scanner, &c, error));
         scanner->at++;
         if (c == ']') return MR_OK;
@@ -312,6 +390,8 @@ static mr_status read_field(scanner *scanner, mr_error *error)
     const char *key = scanner->bytes + scanner->begin;
     size_t i = 0;
     while (i < 3 && (strlen(lists[i].quoted) != size || memcmp(lists[i].quoted, key, size) != 0)) i++;
+    if (i < 3 && scanner->lists & 1U << i) return fail_at(scanner, "a list is there twice", error);
+    scanner->lists |= 1U << i;
     MR_TRY(expect(scanner, ':', "no : follows a name", error));
     return i < 3 ? read_list(scanner, lists[i].name, lists[i].take, error) : skip_value(scanner, false, error);
 }
@@ -324,14 +404,15 @@ static mr_status read_object(scanner *scanner, mr_error *error)
     if (scanner->end >= 3 && memcmp(scanner->bytes, "\xef\xbb\xbf", 3) == 0) scanner->at = 3;
     MR_TRY(expect(scanner, '{', "COCO's JSON is an object, which begins with {", error));
     MR_TRY(skip_blanks(scanner, &c, error));
-    if (c == '}') return MR_OK;
-    for (;;) {
+    while (c != '}') {
         MR_TRY(read_field(scanner, error));
         MR_TRY(skip_blanks(scanner, &c, error));
-        if (c == '}') return MR_OK;
-        if (c != ',') return fail_at(scanner, "neither , nor } follows a value", error);
-        scanner->at++;
+        if (c != ',' && c != '}') return fail_at(scanner, "neither , nor } follows a value", error);
+        scanner->at += c == ',';
     }
+    scanner->at++;
+    MR_TRY(skip_blanks(scanner, &c, error));
+    return scanner->at == scanner->end ? MR_OK : fail_at(scanner, "the file goes on after its object", error);
 }
 
 mr_status coco_read(const mr_input_file *file, const coco_functions *functions, void *context, mr_error *error)

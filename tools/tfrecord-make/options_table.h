@@ -134,7 +134,8 @@ static const option_row option_rows[] = {
     {"on-error", 0, OPTION_ON_ERROR, "HOW", TOPIC_RUN, INPUT_ANY,
      "stop: the first image that cannot be used ends the run (default); skip: list such images, count them by reason "
      "and"
-     " leave them out",
+     " leave them out. An image is never written with some of its boxes: an annotation that cannot be used costs its"
+     " image, and one that names no image, or JSON that cannot be parsed, ends the run",
      .is_for_making = true},
     {"jobs", 'j', 'j', "N", TOPIC_RUN, INPUT_ANY,
      "threads (default: one for each processor); the bytes are the same for any number"},

@@ -77,7 +77,7 @@ static mr_status encode(const work *work, slot *slot, mr_error *error)
 {
     const source *source = work->source;
     bool has_picture;
-    slot->picture.remarks = REMARK_BIT(REMARK_UNREADABLE);
+    slot->picture.remarks = REMARK_BIT(slot->row->is_faulty ? REMARK_NO_ROW : REMARK_UNREADABLE);
     MR_TRY(source_picture(source, slot->row, &slot->bytes, &has_picture, error));
     slot->picture.remarks = REMARK_BIT(REMARK_NO_ROW);
     if (has_picture) {

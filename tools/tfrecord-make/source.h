@@ -160,6 +160,7 @@ typedef struct row {
     uint32_t detail;     /* the source's own */
     int32_t label;       /* index of source.classes; -1: none */
     int8_t split;        /* 1…: of source.splits, which the input itself names; 0: by hash */
+    bool is_faulty;      /* the input's own text about it cannot be used; reading its image gives the reason */
 } row;
 
 /* Bytes that grow and are kept between rows: one for each thread. {0} is empty; free(data). */

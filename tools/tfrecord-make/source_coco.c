@@ -15,6 +15,8 @@
 #include <sys/stat.h>
 
 static constexpr int64_t CATEGORY_MAX = 1'000'000;
+static const char stray_boxes[] =
+    "box of an image that is not listed left out|boxes of images that are not listed left out";
 
 typedef struct listing {
     source *source;
@@ -57,22 +59,22 @@ static mr_status take_image(void *context, const coco_image *image, mr_error *er
     return status;
 }
 
-/* With --on-error skip an element that cannot be used costs its picture, and nothing else. */
-static mr_status take_fault(void *context, const char *message, const int64_t *image, mr_error *error)
+/* With --on-error skip an element that cannot be used costs its image, and nothing else. */
+static mr_status take_fault(void *context, const coco_fault *fault, mr_error *error)
 {
     listing *listing = context;
     coco *coco = listing->coco;
     int64_t count = coco->fault_count;
-    if (!listing->source->options->skip_bad) return mr_fail(error, MR_DATA_LOSS, "%s", message);
+    if (!listing->source->options->skip_bad) return mr_fail(error, MR_DATA_LOSS, "%s", fault->message);
     if ((count & (count - 1)) == 0) {
-        size_t size = (size_t)(count ? 2 * count : 1) * sizeof(fault);
-        fault *grown = realloc(coco->faults, size);
+        size_t size = (size_t)(count ? 2 * count : 1) * sizeof(*fault);
+        coco_fault *grown = realloc(coco->faults, size);
         if (!grown) return mr_fail_memory(error, size);
         coco->faults = grown;
     }
-    const char *kept = source_keep(listing->source, message, strlen(message));
-    if (!kept) return mr_fail_memory(error, strlen(message));
-    coco->faults[coco->fault_count++] = (fault){kept, image ? *image : 0, image != nullptr};
+    const char *kept = source_keep(listing->source, fault->message, strlen(fault->message));
+    if (!kept) return mr_fail_memory(error, strlen(fault->message));
+    coco->faults[coco->fault_count++] = (coco_fault){kept, fault->image, fault->has_image, fault->is_annotation};
     return MR_OK;
 }
 
@@ -92,6 +94,21 @@ static mr_status keep_points(coco *coco, const coco_box *given, mr_error *error)
     return MR_OK;
 }
 
+/* Where the annotation is, for its mask. */
+static mr_status keep_span(coco *coco, const coco_box *given, mr_error *error)
+{
+    if (given->index >= coco->span_capacity) {
+        size_t capacity = 2 * (size_t)given->index + 64, size = capacity * sizeof(span);
+        span *grown = realloc(coco->spans, size);
+        if (!grown) return mr_fail_memory(error, size);
+        coco->spans = grown;
+        coco->span_capacity = capacity;
+    }
+    coco->spans[given->index] =
+        (span){given->offset, plan_hash(0, given->text.data, given->text.size_bytes), (uint32_t)given->text.size_bytes};
+    return MR_OK;
+}
+
 static mr_status take_box(void *context, const coco_box *given, mr_error *error)
 {
     listing *listing = context;
@@ -100,20 +117,14 @@ static mr_status take_box(void *context, const coco_box *given, mr_error *error)
     if (given->category < 0 || given->category > CATEGORY_MAX)
         return mr_fail(error, MR_DATA_LOSS, "the category %" PRId64 " is not between 0 and %" PRId64, given->category,
                        CATEGORY_MAX);
-    if (count == UINT32_MAX) return mr_fail(error, MR_RESOURCE_EXHAUSTED, "too many boxes");
+    if (given->index > UINT32_MAX) return mr_fail(error, MR_RESOURCE_EXHAUSTED, "too many boxes");
     if ((count & (count - 1)) == 0) {
         size_t size = (size_t)(count ? 2 * count : 1) * sizeof(kept_box);
         kept_box *grown = realloc(coco->boxes, size);
         if (!grown) return mr_fail_memory(error, size);
         coco->boxes = grown;
-        size = size / sizeof(kept_box) * sizeof(span);
-        span *spans = listing->source->in->masks ? realloc(coco->spans, size) : nullptr;
-        if (!spans && listing->source->in->masks) return mr_fail_memory(error, size);
-        coco->spans = spans;
     }
-    if (coco->spans)
-        coco->spans[count] = (span){given->offset, plan_hash(0, given->text.data, given->text.size_bytes),
-                                    (uint32_t)given->text.size_bytes};
+    if (listing->source->in->masks) MR_TRY(keep_span(coco, given, error));
     coco->boxes[coco->box_count++] =
         (kept_box){.key = given->image,
                    .box = {given->x, given->y, given->x + given->width, given->y + given->height},
@@ -121,7 +132,7 @@ static mr_status take_box(void *context, const coco_box *given, mr_error *error)
                    .has_area = given->has_area,
                    .category = (int32_t)given->category,
                    .is_crowd = given->is_crowd,
-                   .order = (uint32_t)count,
+                   .order = (uint32_t)given->index,
                    .point_count = (uint32_t)given->point_count,
                    .point_begin = coco->point_count};
     return keep_points(coco, given, error);
@@ -187,15 +198,15 @@ static int compare_ids(const void *a, const void *b, void *context)
 }
 
 /* take_fault for what shows when all is read. */
-[[gnu::format(printf, 5, 6)]] static mr_status fail_of_picture(source *source, coco *coco, int64_t image,
-                                                               mr_error *error, const char *format, ...)
+[[gnu::format(printf, 6, 7)]] static mr_status
+fail_of_picture(source *source, coco *coco, int64_t image, bool is_annotation, mr_error *error, const char *format, ...)
 {
     mr_error fault = {0};
     va_list args;
     va_start(args, format);
     (void)mr_fail_va(&fault, MR_DATA_LOSS, format, args);
     va_end(args);
-    return take_fault(&(listing){source, coco}, fault.message, &image, error);
+    return take_fault(&(listing){source, coco}, &(coco_fault){fault.message, image, true, is_annotation}, error);
 }
 
 static mr_status sort_pictures(source *source, coco *coco, mr_error *error)
@@ -208,8 +219,8 @@ static mr_status sort_pictures(source *source, coco *coco, mr_error *error)
     for (size_t i = 1; i < count; i++) {
         int64_t id = coco->pictures[coco->by_id[i]].id;
         if (id == coco->pictures[coco->by_id[i - 1]].id)
-            MR_TRY(fail_of_picture(source, coco, id, error, "%s: the picture %" PRId64 " is there twice", source->input,
-                                   id));
+            MR_TRY(fail_of_picture(source, coco, id, false, error, "%s: the picture %" PRId64 " is there twice",
+                                   source->input, id));
     }
     return MR_OK;
 }
@@ -245,17 +256,14 @@ static mr_status check_box(source *source, coco *coco, kept_box *kept, bool *is_
     *is_good = false;
     snprintf(example, sizeof(example), "annotations[%" PRIu32 "]", kept->order);
     if (kept->category >= coco->category_count || !coco->categories[kept->category])
-        return fail_of_picture(source, coco, kept->key, error,
+        return fail_of_picture(source, coco, kept->key, true, error,
                                "%s: annotations[%" PRIu32 "]: the category %d is not among the categories",
                                source->input, kept->order, kept->category);
     if (kept->point_count > 0 && kept->point_count != coco->name_count)
-        return fail_of_picture(source, coco, kept->key, error,
+        return fail_of_picture(source, coco, kept->key, true, error,
                                "%s: annotations[%" PRIu32 "]: %" PRIu32 " keypoints, and %zu names of them",
                                source->input, kept->order, kept->point_count, coco->name_count);
-    if (row < 0)
-        return source_note(source,
-                           "box of an image that is not listed left out|boxes of images that are not listed left out",
-                           example, error);
+    if (row < 0) return source_note(source, stray_boxes, example, error);
     kept->key = row;
     const listed *picture = &coco->pictures[row];
     double width = picture->width ? picture->width : HUGE_VAL, height = picture->height ? picture->height : HUGE_VAL;
@@ -269,19 +277,24 @@ static mr_status check_box(source *source, coco *coco, kept_box *kept, bool *is_
                    : MR_OK;
 }
 
-/* Faults go to the rows of their pictures; those of no picture become rows of their own, so that they are counted. */
+/* Faults go to the rows of their images. An image whose id cannot be read becomes a row of its own, so that it is counted; an
+ * annotation of an image that is not listed becomes a note. */
 static mr_status place_faults(source *source, coco *coco, mr_error *error)
 {
     if (coco->fault_count >= UINT32_MAX) return mr_fail(error, MR_RESOURCE_EXHAUSTED, "too many faults");
     for (int64_t i = 0; i < coco->fault_count; i++) {
-        const fault *fault = &coco->faults[i];
+        const coco_fault *fault = &coco->faults[i];
         uint32_t detail = (uint32_t)i + 1;
         int64_t at = fault->has_image ? find_picture(coco, fault->image) : -1;
-        if (at < 0)
-            MR_TRY(source_add_row(source, &(row){.name = fault->message, .detail = detail, .label = -1}, error));
+        if (at < 0 && fault->is_annotation)
+            MR_TRY(source_note(source, stray_boxes, fault->message, error));
+        else if (at < 0)
+            MR_TRY(source_add_row(
+                source, &(row){.name = fault->message, .detail = detail, .label = -1, .is_faulty = true}, error));
         for (; at >= 0 && at < coco->picture_count && coco->pictures[coco->by_id[at]].id == fault->image; at++) {
             row *row = &source->rows[coco->by_id[at]];
             if (row->detail == 0) row->detail = detail;
+            row->is_faulty = true;
         }
     }
     return MR_OK;
@@ -305,7 +318,7 @@ static mr_status sort_boxes(source *source, coco *coco, mr_error *error)
         row *row = &source->rows[i];
         row->place = (uint64_t)j;
         const listed *picture = &coco->pictures[i];
-        int64_t words[] = {picture->id, picture->width, picture->height};
+        int64_t words[] = {picture->id, picture->width, picture->height, row->is_faulty};
         row->facts_hash = plan_hash(0, words, sizeof(words));
         for (; j < count && coco->boxes[j].key == i; j++) {
             const kept_box *box = &coco->boxes[j];
@@ -359,7 +372,7 @@ static mr_status read_picture(const source *source, const row *row, source_bytes
     const coco *coco = source->detail;
     if (row->detail == 0) return source_read_picture(source, row, bytes, has_picture, error);
     assert(row->detail <= coco->fault_count);
-    const fault *fault = &coco->faults[row->detail - 1];
+    const coco_fault *fault = &coco->faults[row->detail - 1];
     bool is_picture = row - source->rows < coco->picture_count;
     return mr_fail(error, MR_DATA_LOSS, "%s%s%s%s", fault->message, is_picture ? " (" : "", is_picture ? row->name : "",
                    is_picture ? ")" : "");

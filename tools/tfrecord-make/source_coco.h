@@ -7,13 +7,13 @@
 
 /* 64 bytes a box. */
 typedef struct kept_box {
-    int64_t key; /* the picture's id; after listing its row, and its number in the file */
+    int64_t key; /* the picture's id; after listing its row */
     box box;     /* pixels; inside of the picture when its size is known */
     float area;  /* the whole box's when the annotation says none */
     int32_t category : 30;
     uint32_t is_crowd : 1;
     uint32_t has_area : 1;
-    uint32_t order;
+    uint32_t order;       /* the number of the annotation in the file */
     uint32_t point_count; /* of coco.points, from point_begin on */
     uint64_t point_begin;
 } kept_box;
@@ -29,19 +29,13 @@ typedef struct span {
     uint32_t size_bytes;
 } span;
 
-/* What is wrong with an element, and with its picture. */
-typedef struct fault {
-    const char *message; /* in the source's arena */
-    int64_t image;
-    bool has_image;
-} fault;
-
 typedef struct coco {
     mr_input_file *file; /* owned; the JSON */
     kept_box *boxes;     /* owned */
     span *spans;         /* owned; with --masks of all boxes, by kept_box.order */
+    size_t span_capacity;
     int64_t box_count, picture_count;
-    fault *faults; /* owned; row.detail is one more than a number of these */
+    coco_fault *faults; /* owned; messages in the source's arena. row.detail is one more than a number of these */
     int64_t fault_count;
     coco_point *points; /* owned */
     size_t point_count, point_capacity;

@@ -181,6 +181,7 @@ static mr_status set_labels(source *source, list *list, mr_error *error)
         /* Of JSON Lines, rows before the first that has such a column. */
         if (list->label >= 0 && row->label == LABEL_NONE) row->label = LABEL_FAULT;
         if (list->split >= 0 && row->split == 0) row->label = LABEL_FAULT;
+        row->is_faulty = row->label == LABEL_FAULT;
         if (row->label >= 0) row->label = labels[row->label];
         const char *text = row->label >= 0 && source->class_count > 0 ? source->classes[row->label] : "";
         uint64_t label = (uint64_t)row->label;

@@ -101,7 +101,7 @@ static mr_status look_at(const look *look, survey *survey, int64_t number, sourc
     mr_status status = source_picture(look->source, row, bytes, &has_picture, &reason);
     if (status == MR_RESOURCE_EXHAUSTED) return mr_fail(error, status, "%s", reason.message);
     if (status != MR_OK) {
-        add_fault(survey, number, REMARK_BIT(REMARK_UNREADABLE), &reason);
+        add_fault(survey, number, REMARK_BIT(row->is_faulty ? REMARK_NO_ROW : REMARK_UNREADABLE), &reason);
         return MR_OK;
     }
     if (!has_picture) {
