@@ -175,6 +175,7 @@ TEST(make_list_paths_that_lead_out_are_read_and_told)
     CHECK_EQ(result->exit_code, 0);
     CHECK_CONTAINS(result->output, "1 image is outside of the directory of images: ../p/0.png");
     save_text("bare.csv", "0.png;a\n1.png;b\n");
+    CHECK_EQ(program_run("rm -r '%s/out'", test_folder())->exit_code, 0);
     CHECK_EQ(make("--name bare --columns path,label --separator ';' --images p bare.csv")->exit_code, 0);
     CHECK_CONTAINS(records("image/filename,image/class/text"), "\"b\"");
 }

@@ -49,7 +49,9 @@ static const struct {
         {"output", "The files that are written: records, their indexes, labels.txt.\n",
          "A file has its final name only when it is complete. A run that was stopped continues where it was;"
          " a run that is repeated does only what has changed (DIR/.NAME.journal records what was made from"
-         " what).\n"
+         " what). Record files, labels.txt and label_map.pbtxt that no run of this dataset wrote are never replaced: "
+         "the"
+         " run is refused before it writes.\n"
          "\n"
          "The keys of a record with an image are\n"
          "\n"

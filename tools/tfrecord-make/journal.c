@@ -9,7 +9,8 @@
  * A shard's line (it is one) has its fingerprint, plan, records, rows left out, the file's size and time, name and remarks. It is
  * added when the shard has its final name, and is about the file of that size and time alone; a line that was cut by a kill
  * is no line. Names are escaped as in a URL. The journal also tells our own shards of an earlier run, which may be replaced
- * and removed, from files that somebody else put there, which may not.
+ * and removed, from files that somebody else put there, which may not: for that, a shard whose name is new gets a line of zeros
+ * before it is written. labels.txt has a line too, whose first number is the hash of its text.
  *
  * Alone, .NAME.journal is written, under a lock of the folder. Of several workers each writes its .NAME.worker-2-of-8.journal, and
  * they share the lock; who joins their shards has it alone and puts all lines into .NAME.journal. Everybody reads all. */
@@ -59,12 +60,12 @@ static char *unescape(char *text)
 {
     char *to = text;
     for (const char *from = text; *from; from++) {
-        int value = *from;
+        char value = *from;
         if (*from == '%' && hex(from[1]) >= 0 && hex(from[2]) >= 0) {
-            value = hex(from[1]) * 16 + hex(from[2]);
+            value = (char)(hex(from[1]) * 16 + hex(from[2]));
             from += 2;
         }
-        *to++ = (char)value;
+        *to++ = value;
     }
     *to = '\0';
     return text;
@@ -305,36 +306,44 @@ static mr_status remove_in(const options *options, const char *name, mr_error *e
     return status;
 }
 
+/* Whether a file is the journal of another dataset. */
+static bool is_of_others(const options *options, const char *file)
+{
+    size_t length = strlen(options->name);
+    return *file == '.' && source_has_ending(file, ".journal") &&
+           !(strncmp(file + 1, options->name, length) == 0 && file[1 + length] == '.');
+}
+
 /* A file of a shard's name: rest is what follows ".tfrecord". */
-static mr_status settle_file(const journal *journal, const plan *plan, const char *file, const char *rest,
+static mr_status settle_file(const journal *journal, const plan *plan, const char *file, const char *rest, bool removes,
                              mr_error *error)
 {
     const options *options = journal->options;
-    const shard *shard = find_shard(plan, file, (size_t)(rest - file));
     if (shard_is_partial(rest)) {
+        const shard *shard = find_shard(plan, file, (size_t)(rest - file));
         bool ours = options->worker_count == 0 || (shard && shard->worker == options->worker);
-        return ours ? remove_in(options, file, error) : MR_OK;
+        return ours && removes ? remove_in(options, file, error) : MR_OK;
     }
-    if (*rest || shard || find_line(journal, file)) return MR_OK;
+    if (*rest || find_line(journal, file)) return MR_OK;
     return mr_fail(error, MR_ALREADY_EXISTS,
-                   "%s/%s is there from elsewhere and would be read together with the new files; remove it or choose "
-                   "another --name",
-                   options->out, file);
+                   "%s/%s is there from elsewhere and would be %s; remove it or choose another --name", options->out,
+                   file, find_shard(plan, file, strlen(file)) ? "replaced" : "read together with the new files");
 }
 
-/* Half files of a run that was killed go; shards of another count that we do not know are an error, because a reader that
- * takes NAME-train-* would read both. */
-static mr_status settle(const journal *journal, const plan *plan, mr_error *error)
+/* Parts of files of a run that was killed are removed. Shards that we do not know are an error, because they would be replaced, or a
+ * reader that takes NAME-train-* would read both. */
+static mr_status settle(journal *journal, const source *source, const plan *plan, bool removes, mr_error *error)
 {
     DIR *folder = opendir(journal->options->out);
     if (!folder) return mr_file_fail(error, errno, "read folder", journal->options->out);
     mr_status status = MR_OK;
     for (struct dirent *entry; status == MR_OK && (entry = readdir(folder));) {
         const char *rest = after_shard_name(journal->options, entry->d_name);
-        if (rest) status = settle_file(journal, plan, entry->d_name, rest, error);
+        journal->has_others |= is_of_others(journal->options, entry->d_name);
+        if (rest) status = settle_file(journal, plan, entry->d_name, rest, removes, error);
     }
     closedir(folder);
-    return status;
+    return status == MR_OK ? label_files_check(source, journal, error) : status;
 }
 
 /* ---- Opening and writing ---- */
@@ -444,13 +453,14 @@ static mr_status take_over(journal *journal, mr_error *error)
     return remove_worker_journals(journal, error);
 }
 
-mr_status journal_open(const options *options, const plan *plan, uint64_t run, journal *journal, mr_error *error)
+mr_status journal_open(const options *options, const source *source, const plan *plan, uint64_t run, journal *journal,
+                       mr_error *error)
 {
     *journal = (struct journal){.options = options, .descriptor = -1, .lock = -1};
     pthread_mutex_init(&journal->mutex, nullptr);
     MR_TRY(lock(journal, error));
     MR_TRY(journal_read(journal, error));
-    MR_TRY(settle(journal, plan, error));
+    MR_TRY(settle(journal, source, plan, true, error));
     MR_TRY(open_own(journal, error));
     if (journal->worker_count > 0 && options->worker_count == 0) MR_TRY(take_over(journal, error));
     char *line = nullptr;
@@ -461,11 +471,13 @@ mr_status journal_open(const options *options, const plan *plan, uint64_t run, j
     return status;
 }
 
-mr_status journal_look(const options *options, journal *journal, mr_error *error)
+mr_status journal_look(const options *options, const source *source, const plan *plan, journal *journal,
+                       mr_error *error)
 {
     *journal = (struct journal){.options = options, .descriptor = -1, .lock = -1};
     pthread_mutex_init(&journal->mutex, nullptr);
-    return journal_read(journal, error);
+    MR_TRY(journal_read(journal, error));
+    return settle(journal, source, plan, false, error);
 }
 
 const journal_line *journal_find(const journal *journal, const plan *plan, const shard *shard, bool any_time)
@@ -485,6 +497,27 @@ const journal_line *journal_find(const journal *journal, const plan *plan, const
                     index.count == (uint64_t)line->report.records;
     mr_record_index_deinit(&index);
     return is_there ? line : nullptr;
+}
+
+mr_status journal_claim(journal *journal, const shard *shard, mr_error *error)
+{
+    if (find_line(journal, shard->name)) return MR_OK;
+    pthread_mutex_lock(&journal->mutex);
+    mr_status status = write_shard(journal, &(journal_line){.name = (char *)shard->name}, error);
+    pthread_mutex_unlock(&journal->mutex);
+    return status;
+}
+
+bool journal_has_text(const journal *journal, const char *name, uint64_t hash)
+{
+    const journal_line *line = find_line(journal, name);
+    return line && line->fingerprint[0] == hash;
+}
+
+mr_status journal_add_text(journal *journal, const char *name, uint64_t hash, mr_error *error)
+{
+    if (journal_has_text(journal, name, hash)) return MR_OK;
+    return write_shard(journal, &(journal_line){.name = (char *)name, .fingerprint = {hash}}, error);
 }
 
 mr_status journal_add(journal *journal, const plan *plan, const shard *shard, shard_report *report, mr_error *error)

@@ -59,7 +59,7 @@ static mr_status make_part(work *work, uint64_t run, double *seconds, mr_error *
 {
     progress progress;
     interrupt_defer();
-    MR_TRY(journal_open(work->options, work->plan, run, work->journal, error));
+    MR_TRY(journal_open(work->options, work->source, work->plan, run, work->journal, error));
     char noun[64];
     snprintf(noun, sizeof(noun), "%ss", work->source->row_noun);
     work->row_count = count_rows(work);
@@ -98,7 +98,7 @@ static mr_status make_alone(work *work, mr_error *error)
     int64_t removed;
     MR_TRY(make_part(work, 0, &seconds, error));
     MR_TRY(refuse_nothing(work, error));
-    MR_TRY(source_write_labels(work->source, work->options->out, error));
+    MR_TRY(label_files_write(work->source, work->journal, error));
     MR_TRY(journal_finish(work->journal, work->plan, &removed, error));
     return tell_made(work, seconds, removed, false, error);
 }
@@ -107,16 +107,16 @@ static mr_status make_alone(work *work, mr_error *error)
 static mr_status finish(work *work, double seconds, mr_error *error)
 {
     int64_t removed;
-    mr_status status = journal_open(work->options, work->plan, 0, work->journal, error);
+    mr_status status = journal_open(work->options, work->source, work->plan, 0, work->journal, error);
     for (int i = 0; status == MR_UNAVAILABLE && i < LOCK_TRIES && seconds > 0; i++) {
         journal_deinit(work->journal);
         (void)clock_nanosleep(CLOCK_MONOTONIC, 0, &(struct timespec){.tv_nsec = 100'000'000}, nullptr);
-        status = journal_open(work->options, work->plan, 0, work->journal, error);
+        status = journal_open(work->options, work->source, work->plan, 0, work->journal, error);
     }
     MR_TRY(status);
     MR_TRY(worker_join(work, error));
     MR_TRY(refuse_nothing(work, error));
-    MR_TRY(source_write_labels(work->source, work->options->out, error));
+    MR_TRY(label_files_write(work->source, work->journal, error));
     MR_TRY(journal_finish(work->journal, work->plan, &removed, error));
     return tell_made(work, seconds, removed, true, error);
 }
@@ -145,7 +145,7 @@ static mr_status plan_only(work *work, mr_error *error)
     const plan *plan = work->plan;
     const options *options = work->options;
     int32_t finished = 0;
-    if (mr_file_exists(options->out)) MR_TRY(journal_look(options, work->journal, error));
+    if (mr_file_exists(options->out)) MR_TRY(journal_look(options, work->source, plan, work->journal, error));
     for (int32_t i = 0; i < plan->shard_count && work->journal->options; i++) {
         const journal_line *line = journal_find(work->journal, plan, &plan->shards[i], false);
         bool ours = options->worker_count == 0 || plan->shards[i].worker == options->worker;

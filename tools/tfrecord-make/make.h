@@ -8,6 +8,7 @@
  *     estimate.c    how large records will be
  *     plan.c        which row goes to which split, shard and place: a function of names and seed alone
  *     journal.c     which shards are finished, so that a run that was killed goes on
+ *     label_files.c labels.txt and label_map.pbtxt
  *     picture.h     what is made of a picture; remark.c: what is said about it
  *     shard.c       shards: read, treat, encode on all threads; written in order
  *     worker.c      several processes, on one machine or many, that share the work
@@ -209,22 +210,31 @@ typedef struct journal {
     int64_t line_count;
     journal_worker *workers; /* owned */
     int32_t worker_count;
-    char *path;     /* owned; our own, that of a worker or of all */
-    int descriptor; /* of path */
-    int lock;       /* on the folder */
+    bool has_others; /* other datasets have journals in the directory */
+    char *path;      /* owned; our own, that of a worker or of all */
+    int descriptor;  /* of path */
+    int lock;        /* on the folder */
     pthread_mutex_t mutex;
 } journal;
 
-/* Opens our journal and reads all others of out/name, and settles what lies around: half files are removed, shards that another
- * program wrote are an error. */
-mr_status journal_open(const options *options, const plan *plan, uint64_t run, journal *journal, mr_error *error);
-/* Reads all journals without a lock and writes nothing: for journal_find alone. */
-mr_status journal_look(const options *options, journal *journal, mr_error *error);
+/* Opens our journal and reads all others of out/name. Before anything is written, looks at what the directory holds: parts of files
+ * that a killed run left are removed; files that another program or another dataset wrote, and that would be replaced or read
+ * together with ours, are an error. */
+mr_status journal_open(const options *options, const source *source, const plan *plan, uint64_t run, journal *journal,
+                       mr_error *error);
+/* Reads all journals without a lock, with the same errors, and writes nothing: for journal_find alone. */
+mr_status journal_look(const options *options, const source *source, const plan *plan, journal *journal,
+                       mr_error *error);
 /* Reads all journals anew. Not beside other calls. */
 mr_status journal_read(journal *journal, mr_error *error);
 /* The line of a shard that is there as it would be made now, or null. any_time: also when files have other times than they had
  * where it was made. */
 const journal_line *journal_find(const journal *journal, const plan *plan, const shard *shard, bool any_time);
+/* Notes that a shard is about to be written, so that its file is ours. Safe from any thread. */
+mr_status journal_claim(journal *journal, const shard *shard, mr_error *error);
+/* Whether an earlier run wrote a text of this hash into a file; notes that this run did. */
+bool journal_has_text(const journal *journal, const char *name, uint64_t hash);
+mr_status journal_add_text(journal *journal, const char *name, uint64_t hash, mr_error *error);
 /* Notes a shard that is finished, and its size in the report. Safe from any thread. */
 mr_status journal_add(journal *journal, const plan *plan, const shard *shard, shard_report *report, mr_error *error);
 /* The last word of a run: all is done, or why not (failure). */
@@ -236,6 +246,14 @@ mr_status journal_finish(journal *journal, const plan *plan, int64_t *removed, m
 /* Removes the plan's shards, and our journal unless it knows of others. */
 mr_status journal_discard(journal *journal, const plan *plan, mr_error *error);
 void journal_deinit(journal *journal);
+
+/* ---- label_files.c ---- */
+
+/* Writes labels.txt, a line for each class, so that line n + 1 names label n (empty where none has that number); for boxes
+ * also label_map.pbtxt, which TensorFlow's Object Detection API reads. Nothing when there are no classes. */
+mr_status label_files_write(const source *source, journal *journal, mr_error *error);
+/* errors  MR_ALREADY_EXISTS: one of them is there, has another text, and no earlier run of this dataset alone wrote it */
+mr_status label_files_check(const source *source, journal *journal, mr_error *error);
 
 /* ---- shard.c ---- */
 

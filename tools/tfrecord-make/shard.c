@@ -102,6 +102,7 @@ static mr_status open_target(conveyor *conveyor, mr_error *error)
 {
     target *target = &conveyor->target;
     target->shard = conveyor->shards[conveyor->due_shard];
+    MR_TRY(journal_claim(conveyor->work->journal, target->shard, error));
     return mr_record_writer_open(target->shard->path, &conveyor->options, &target->writer, error);
 }
 

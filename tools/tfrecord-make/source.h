@@ -290,10 +290,6 @@ mr_status source_add_features(const source *source, const row *row, const pictur
 /* Puts the row's file, as a person knows it, before the message. */
 mr_status source_fail_row(const source *source, const row *row, mr_status status, mr_error *error);
 
-/* Writes labels.txt, a line for each class, so that line n + 1 names label n (empty where none has that number); for boxes
- * also label_map.pbtxt, which TensorFlow's Object Detection API reads. Nothing when there are no classes. */
-mr_status source_write_labels(const source *source, const char *folder, mr_error *error);
-
 /* ---- For the sources ---- */
 
 /* Says what the input is, and refuses options that have no effect on it. */

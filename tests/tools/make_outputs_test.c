@@ -1,0 +1,126 @@
+/* What lies in the output directory already: nothing of another dataset is replaced, and nothing is written before that is known. */
+#include "tests/tools/make_inputs.h"
+
+/* d/cat and d/dog, or other classes. */
+static void make_classes(const char *directory, const char *a, const char *b)
+{
+    mkdir(test_path("%s", directory), 0777);
+    mkdir(test_path("%s/%s", directory, a), 0777);
+    mkdir(test_path("%s/%s", directory, b), 0777);
+    for (int i = 0; i < 4; i++) make_png(test_path("%s/%s/%d.png", directory, i % 2 ? a : b, i), i, 5, 5);
+}
+
+[[gnu::format(printf, 1, 2)]] static const program_result *make_more(const char *format, ...)
+{
+    char arguments[1000];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(arguments, sizeof arguments, format, args);
+    va_end(args);
+    return program_run("cd '%s' && tfrecord-make %s", test_folder(), arguments);
+}
+
+/* Names and checksums of everything in out. */
+static const char *state(void)
+{
+    static char text[2][1 << 14];
+    static int next;
+    next = !next;
+    const program_result *result =
+        program_run("cd '%s/out' && find . -type f | sort | xargs -d '\\n' cksum", test_folder());
+    snprintf(text[next], sizeof text[next], "%s", result->output);
+    return text[next];
+}
+
+/* Refused, with nothing changed; so is a dry run. */
+static void check_refused(const char *arguments, const char *reason)
+{
+    const char *before = state();
+    const program_result *result = make_more("--out out %s", arguments);
+    CHECK_EQ(result->exit_code, 1);
+    CHECK_CONTAINS(result->output, reason);
+    CHECK_STR(state(), before);
+    result = make_more("--out out --dry-run %s", arguments);
+    CHECK_EQ(result->exit_code, 1);
+    CHECK_CONTAINS(result->output, reason);
+    CHECK_STR(state(), before);
+}
+
+TEST(make_outputs_of_others_are_not_replaced)
+{
+    make_classes("d", "cat", "dog");
+    make_classes("e", "ape", "eel");
+    make_classes("f", "cat", "dog");
+    make_pngs("p", 3);
+    save_text("c.json", "{\"images\": [{\"id\": 0, \"file_name\": \"0.png\"}], \"categories\": [{\"id\": 1, \"name\": "
+                        "\"dog\"}], \"annotations\": []}");
+    /* Files that no run of ours wrote. */
+    static const struct {
+        const char *name, *input, *reason;
+    } cases[] = {
+        {"labels.txt", "d", "out/labels.txt: is not of this dataset"},
+        {"labels.txt", "--worker 1/2 d", "out/labels.txt: is not of this dataset"},
+        {"labels.txt", "--json d", "out/labels.txt: is not of this dataset"},
+        {"label_map.pbtxt", "--images p c.json", "out/label_map.pbtxt: is not of this dataset"},
+        {"d-train-00000-of-00001.tfrecord", "d", "is there from elsewhere and would be replaced"},
+        {"d-train-00001-of-00002.tfrecord", "d", "is there from elsewhere and would be read together"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        CHECK_EQ(program_run("cd '%s' && rm -rf out && mkdir out", test_folder())->exit_code, 0);
+        file_save(test_path("out/%s", cases[i].name), "mine\n", 5);
+        check_refused(cases[i].input, cases[i].reason);
+    }
+    /* The same text is no conflict, and --labels FILE may be the file itself. */
+    CHECK_EQ(program_run("cd '%s' && rm -rf out && mkdir out", test_folder())->exit_code, 0);
+    file_save(test_path("out/labels.txt"), "cat\ndog\n", 8);
+    CHECK_EQ(make_more("--out out d")->exit_code, 0);
+    CHECK_EQ(program_run("cd '%s' && rm -rf out && mkdir out", test_folder())->exit_code, 0);
+    file_save(test_path("out/labels.txt"), "dog\ncat", 7);
+    CHECK_EQ(make_more("--out out --labels out/labels.txt d")->exit_code, 0);
+    CHECK_STR(program_run("cat '%s/out/labels.txt'", test_folder())->output, "dog\ncat\n");
+}
+
+TEST(make_outputs_of_two_datasets_share_one_directory)
+{
+    make_classes("d", "cat", "dog");
+    make_classes("e", "ape", "eel");
+    make_classes("f", "cat", "dog");
+    CHECK_EQ(make_more("--out out d")->exit_code, 0);
+    check_refused("e", "out/labels.txt: is not of this dataset and has other classes");
+    CHECK_EQ(make_more("--out out f")->exit_code, 0);
+    /* A class more, for one of two. */
+    make_classes("d", "cow", "dog");
+    check_refused("d", "out/labels.txt: is also of another dataset in this directory and has other classes");
+    CHECK_EQ(program_run("cd '%s' && rm out/*f* out/.f.journal", test_folder())->exit_code, 0);
+    CHECK_EQ(make_more("--out out d")->exit_code, 0);
+    CHECK_STR(program_run("cat '%s/out/labels.txt'", test_folder())->output, "cat\ncow\ndog\n");
+    /* Edited by hand, it is not what a run wrote. */
+    make_classes("d", "bee", "dog");
+    file_save(test_path("out/labels.txt"), "cat\ncow\ndog\nfly\n", 16);
+    check_refused("d", "out/labels.txt: is not of this dataset");
+    CHECK_EQ(make_more("--out out --labels out/labels.txt --append-labels d")->exit_code, 0);
+    CHECK_STR(program_run("cat '%s/out/labels.txt'", test_folder())->output, "cat\ncow\ndog\nfly\nbee\n");
+}
+
+/* A shard that a killed run left under its final name, before its line was in the journal. */
+TEST(make_outputs_of_a_killed_run_are_replaced)
+{
+    make_classes("d", "cat", "dog");
+    CHECK_EQ(make_more("--out out --shards 2 d")->exit_code, 0);
+    for (int lines = 1; lines < 9; lines++) {
+        CHECK_EQ(program_run(
+                     "cd '%s/out' && head -%d .d.journal >j; cp j .d.journal; for f in *.tfrecord; do grep -q $f j || "
+                     "rm $f; done; rm j",
+                     test_folder(), lines)
+                     ->exit_code,
+                 0);
+        CHECK_EQ(make_more("--out out --shards 2 d")->exit_code, 0);
+        CHECK_EQ(program_run("cd '%s/out' && tfrecord-cat --verify .", test_folder())->exit_code, 0);
+    }
+    /* Workers, then one that joins. */
+    for (int i = 1; i <= 2; i++) CHECK_EQ(make_more("--out two --name d --shards 2 --worker %d/2 d", i)->exit_code, 0);
+    CHECK_EQ(make_more("--out two --name d --shards 2 --finish d")->exit_code, 0);
+    CHECK_EQ(make_more("--out two --name d --shards 3 d")->exit_code, 0);
+    make_classes("d", "cow", "dog");
+    CHECK_EQ(make_more("--out two --name d --shards 3 d")->exit_code, 0);
+}

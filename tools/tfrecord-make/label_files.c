@@ -1,0 +1,128 @@
+/* labels.txt and label_map.pbtxt: what labels mean. The journal has the hash of what a run wrote into them, so that those of another
+ * dataset in the directory are not replaced. */
+#include "tools/tfrecord-make/make.h"
+
+#include "records/file.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+static constexpr size_t FILE_SIZE_MAX = (size_t)1 << 30;
+
+/* A file as it is to be. */
+typedef struct label_file {
+    const char *name;
+    char *text; /* owned */
+    size_t size_bytes;
+} label_file;
+
+/* Text with quotes and backslashes escaped, as protobuf's text form wants it. */
+static void put_quoted(FILE *file, const char *text)
+{
+    for (; *text; text++) {
+        unsigned char c = (unsigned char)*text;
+        if (c == '"' || c == '\\')
+            fprintf(file, "\\%c", c);
+        else if (c < ' ' || c == 127)
+            fprintf(file, "\\%03o", c);
+        else
+            fputc(c, file);
+    }
+}
+
+static void put_lines(const source *source, FILE *file)
+{
+    for (int32_t i = 0; i < source->class_count; i++)
+        fprintf(file, "%s\n", source->classes[i] ? source->classes[i] : "");
+}
+
+static void put_map(const source *source, FILE *file)
+{
+    for (int32_t i = 1; i < source->class_count; i++) {
+        if (!source->classes[i]) continue;
+        fprintf(file, "item {\n  id: %" PRId32 "\n  name: \"", i);
+        put_quoted(file, source->classes[i]);
+        fputs("\"\n}\n", file);
+    }
+}
+
+static mr_status make_text(const source *source, void (*put)(const struct source *, FILE *), label_file *made,
+                           mr_error *error)
+{
+    FILE *file = open_memstream(&made->text, &made->size_bytes);
+    if (!file) return mr_fail_memory(error, 1);
+    put(source, file);
+    bool is_good = !ferror(file);
+    is_good = fclose(file) == 0 && is_good;
+    /* A buffer that could not be given its last size is null. */
+    return is_good && made->text ? MR_OK : mr_fail_memory(error, made->size_bytes);
+}
+
+/* Calls use with each file that the source gets. */
+static mr_status each_file(const source *source, journal *journal,
+                           mr_status (*use)(const struct source *, struct journal *, const char *, const label_file *,
+                                            mr_error *),
+                           mr_error *error)
+{
+    if (source->class_count == 0) return MR_OK;
+    label_file files[] = {{.name = "labels.txt"}, {.name = "label_map.pbtxt"}};
+    mr_status status = make_text(source, put_lines, &files[0], error);
+    if (status == MR_OK && source->has_boxes) status = make_text(source, put_map, &files[1], error);
+    for (int i = 0; i < 1 + source->has_boxes && status == MR_OK; i++) {
+        char *path = nullptr;
+        if (asprintf(&path, "%s/%s", source->options->out, files[i].name) < 0) {
+            status = mr_fail_memory(error, strlen(source->options->out));
+            break;
+        }
+        status = use(source, journal, path, &files[i], error);
+        free(path);
+    }
+    free(files[0].text);
+    free(files[1].text);
+    return status;
+}
+
+/* Whether a path is that of --labels: who reads a file and writes it means to. */
+static bool is_given(const source *source, const char *path)
+{
+    struct stat given, there;
+    return source->in->labels && stat(source->in->labels, &given) == 0 && stat(path, &there) == 0 &&
+           given.st_dev == there.st_dev && given.st_ino == there.st_ino;
+}
+
+static mr_status check_file(const source *source, journal *journal, const char *path, const label_file *wanted,
+                            mr_error *error)
+{
+    char *text = nullptr;
+    size_t size = 0;
+    if (!mr_file_exists(path) || is_given(source, path)) return MR_OK;
+    MR_TRY(mr_file_read_whole(path, FILE_SIZE_MAX, &text, &size, error));
+    bool is_same = size == wanted->size_bytes && memcmp(text, wanted->text, size) == 0;
+    bool is_ours = journal_has_text(journal, wanted->name, plan_hash(0, text, size));
+    free(text);
+    if (is_same || (is_ours && !journal->has_others)) return MR_OK;
+    return mr_fail(error, MR_ALREADY_EXISTS,
+                   "%s: %s and has other classes; remove it, choose another --out, or keep its labels with --labels %s",
+                   path, is_ours ? "is also of another dataset in this directory" : "is not of this dataset", path);
+}
+
+mr_status label_files_check(const source *source, journal *journal, mr_error *error)
+{
+    return each_file(source, journal, check_file, error);
+}
+
+static mr_status write_file(const source *source, journal *journal, const char *path, const label_file *wanted,
+                            mr_error *error)
+{
+    MR_TRY(mr_file_write_whole(path, wanted->text, wanted->size_bytes, error));
+    return journal_add_text(journal, wanted->name, plan_hash(0, wanted->text, wanted->size_bytes), error);
+}
+
+mr_status label_files_write(const source *source, journal *journal, mr_error *error)
+{
+    return each_file(source, journal, write_file, error);
+}
