@@ -1,22 +1,30 @@
-/* How large records will be when pictures are changed: a few pictures are changed, and the ratio is taken. Which they are follows
- * from their names, and what becomes of them is the same everywhere; so every machine makes the same plan. */
+/* How large records will be, for --shard-size: a few are made, and what they take beside their stored bytes is taken for all. Which
+ * they are follows from their names, and what becomes of them is the same everywhere; so every machine makes the same plan. */
 #include "tools/tfrecord-make/make.h"
 
 #include "base/arena.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
 
 static constexpr int SAMPLES = 48;
+/* Of a record in its file: two lengths of the format, and checksums. */
+static constexpr uint64_t FRAME_BYTES = 16;
+/* What is added to all records is rounded up to a multiple of it: lengths are written with more bytes when they are greater. */
+static constexpr uint64_t FIXED_STEP = 32;
+static constexpr uint64_t RECORD_BYTES_MAX = (uint64_t)1 << 50;
 
 typedef struct sample {
     const row *row;
-    uint64_t before, after; /* bytes; 0: it cannot be used */
+    uint64_t before, after,
+        record; /* bytes: of the stored image and of the one in the record; of the record. 0: it cannot be used */
 } sample;
 
 typedef struct sampling {
     const options *options;
     const source *source;
+    treatment treatment;
     sample samples[SAMPLES];
     int count;
     atomic_bool is_out_of_memory;
@@ -26,8 +34,8 @@ typedef struct sampling {
 static void choose(sampling *sampling)
 {
     for (int64_t i = 0; i < sampling->source->row_count; i++) {
-        if (source_is_excluded(sampling->source, i)) continue;
         const row *row = &sampling->source->rows[i];
+        if (source_is_excluded(sampling->source, i) || row->is_faulty) continue;
         sample *samples = sampling->samples;
         if (sampling->count == SAMPLES && row->hash >= samples[0].row->hash) continue;
         int at = 0;
@@ -41,48 +49,74 @@ static void choose(sampling *sampling)
     }
 }
 
-static void treat_some(void *context, int64_t begin, int64_t end)
+/* Memory of a thread. */
+typedef struct workbench {
+    source_bytes bytes;
+    picture picture;
+    mr_example_encoder encoder;
+} workbench;
+
+static mr_status make_one(const sampling *sampling, sample *sample, workbench *bench)
 {
-    sampling *sampling = context;
-    source_bytes bytes = {0};
-    picture picture = {0};
-    for (int64_t i = begin; i < end; i++) {
-        sample *sample = &sampling->samples[i];
-        bool has_picture = false;
-        mr_status status = source_picture(sampling->source, sample->row, &bytes, &has_picture, nullptr);
-        mr_string stored = {bytes.data, bytes.size_bytes};
-        if (status == MR_OK && has_picture)
-            status = picture_treat(&sampling->options->treatment, sample->row->name, stored, &picture, nullptr);
-        /* Images that cannot be used are left out; without memory the plan would be another one. */
-        if (status == MR_RESOURCE_EXHAUSTED) atomic_store(&sampling->is_out_of_memory, true);
-        if (status != MR_OK || !has_picture) continue;
-        sample->before = bytes.size_bytes;
-        sample->after = picture.facts.encoded.size_bytes;
-    }
-    picture_deinit(&picture);
-    free(bytes.data);
+    bool has_picture = false;
+    mr_string record;
+    const source *source = sampling->source;
+    MR_TRY(source_picture(source, sample->row, &bench->bytes, &has_picture, nullptr));
+    mr_string stored = {bench->bytes.data, bench->bytes.size_bytes};
+    if (has_picture) MR_TRY(picture_treat(&sampling->treatment, sample->row->name, stored, &bench->picture, nullptr));
+    mr_status status = source_add_features(source, sample->row, has_picture ? &bench->picture.facts : nullptr,
+                                           &bench->encoder, nullptr);
+    mr_status finished = mr_example_finish(&bench->encoder, &record, nullptr);
+    if (status != MR_OK || finished != MR_OK) return status != MR_OK ? status : finished;
+    sample->before = has_picture ? stored.size_bytes : 0;
+    sample->after = has_picture ? bench->picture.facts.encoded.size_bytes : 0;
+    sample->record = record.size_bytes + FRAME_BYTES;
+    return MR_OK;
 }
 
-mr_status estimate_shard_bytes(const options *options, const source *source, mr_pool *pool, uint64_t *shard_bytes,
-                               mr_error *error)
+static void make_some(void *context, int64_t begin, int64_t end)
 {
-    const treatment *treatment = &options->treatment;
-    bool is_changed = treatment->shorter_side > 0 || treatment->encode_all || treatment->encoding != ENCODE_KEEP;
-    *shard_bytes = options->shard_bytes;
-    if (!is_changed || !source->has_pictures || options->shards > 0) return MR_OK;
-    sampling sampling = {.options = options, .source = source};
+    sampling *sampling = context;
+    workbench bench = {0};
+    for (int64_t i = begin; i < end; i++)
+        /* Images that cannot be used are left out; without memory the plan would be another one. */
+        if (make_one(sampling, &sampling->samples[i], &bench) == MR_RESOURCE_EXHAUSTED)
+            atomic_store(&sampling->is_out_of_memory, true);
+    picture_deinit(&bench.picture);
+    free(bench.bytes.data);
+    mr_example_encoder_deinit(&bench.encoder);
+}
+
+uint64_t estimate_record(const record_size *size, const source *source, const row *row)
+{
+    const char *class = row->label >= 0 && row->label < source->class_count ? source->classes[row->label] : nullptr;
+    unsigned __int128 stored = (unsigned __int128)row->size_bytes * size->after / size->before;
+    uint64_t texts = strlen(row->name) + (class ? strlen(class) : 0);
+    return stored < RECORD_BYTES_MAX ? (uint64_t)stored + texts + size->fixed : RECORD_BYTES_MAX;
+}
+
+mr_status estimate_records(const options *options, const source *source, mr_pool *pool, record_size *size,
+                           mr_error *error)
+{
+    *size = (record_size){1, 1, 0};
+    if (options->shards > 0) return MR_OK;
+    sampling sampling = {.options = options, .source = source, .treatment = options->treatment};
+    sampling.treatment.check = false; /* the size is in the header */
     choose(&sampling);
-    mr_pool_for(pool, sampling.count, 1, treat_some, &sampling);
+    mr_pool_for(pool, sampling.count, 1, make_some, &sampling);
+    if (atomic_load(&sampling.is_out_of_memory))
+        return mr_fail(error, MR_RESOURCE_EXHAUSTED, "no memory to estimate the size of records");
     uint64_t before = 0, after = 0;
     for (int i = 0; i < sampling.count; i++) {
         before += sampling.samples[i].before;
         after += sampling.samples[i].after;
     }
-    if (atomic_load(&sampling.is_out_of_memory))
-        return mr_fail(error, MR_RESOURCE_EXHAUSTED, "no memory to estimate the size of records");
-    if (after == 0) return MR_OK;
-    long double bytes = (long double)options->shard_bytes * before / after;
-    if (bytes < 1) bytes = 1;
-    *shard_bytes = bytes > (long double)(UINT64_MAX >> 8) ? UINT64_MAX >> 8 : (uint64_t)bytes;
+    if (before > 0 && after > 0) *size = (record_size){before, after, 0};
+    for (int i = 0; i < sampling.count; i++) {
+        const sample *sample = &sampling.samples[i];
+        uint64_t plain = estimate_record(&(record_size){size->before, size->after, 0}, source, sample->row);
+        if (sample->record > plain && sample->record - plain > size->fixed) size->fixed = sample->record - plain;
+    }
+    size->fixed = (size->fixed / FIXED_STEP + 1) * FIXED_STEP;
     return MR_OK;
 }

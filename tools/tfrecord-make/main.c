@@ -180,9 +180,9 @@ static mr_status look(options *options, source *source, work *work, duplicates_f
     mr_status status = splits_choose(options, source, work->pool, &splits, error);
     if (status == MR_OK) status = duplicates_find(options, source, splits, work->pool, found, error);
     if (status == MR_OK && !quiet) report_duplicates(options, found);
-    uint64_t shard_bytes = 0;
-    if (status == MR_OK) status = estimate_shard_bytes(options, source, work->pool, &shard_bytes, error);
-    if (status == MR_OK) status = plan_make(options, source, splits, found->is_dropped, shard_bytes, plan, error);
+    record_size size;
+    if (status == MR_OK) status = estimate_records(options, source, work->pool, &size, error);
+    if (status == MR_OK) status = plan_make(options, source, splits, found->is_dropped, &size, plan, error);
     free(splits);
     if (status == MR_OK && options->worker_count > 0) status = plan_share(plan, options->worker_count, error);
     return status;

@@ -105,6 +105,17 @@ mr_status filter_rows(source *source, mr_error *error);
  * splits  owned by the caller: free(), also after an error */
 mr_status splits_choose(const options *options, const source *source, mr_pool *pool, uint8_t **splits, mr_error *error);
 
+/* ---- estimate.c ---- */
+
+/* A record takes stored bytes * after / before, the bytes of its texts, and fixed. */
+typedef struct record_size {
+    uint64_t before, after, fixed;
+} record_size;
+/* Makes a few records. An estimate from above: no record is expected to be larger. */
+mr_status estimate_records(const options *options, const source *source, mr_pool *pool, record_size *size,
+                           mr_error *error);
+uint64_t estimate_record(const record_size *size, const source *source, const row *row);
+
 /* ---- plan.c ---- */
 
 typedef struct shard {
@@ -123,16 +134,16 @@ typedef struct plan {
     shard *shards; /* owned */
     int32_t shard_count;
     int64_t split_counts[SPLITS_MAX];
-    uint64_t split_bytes[SPLITS_MAX];
     int32_t split_shards[SPLITS_MAX];
     uint64_t hash; /* of all shards, but for the times of files: the same on every machine */
 } plan;
 
-/* splits       of each row
- * dropped      a flag for each row that is left out; null: none
- * shard_bytes  of rows as they are stored, for a shard, unless the options say how many there are */
+/* splits   of each row
+ * dropped  a flag for each row that is left out; null: none
+ * size     of records; used unless the options say how many files there are
+ * errors   more files than names have digits for */
 mr_status plan_make(const options *options, const source *source, const uint8_t *splits, const bool *dropped,
-                    uint64_t shard_bytes, plan *plan, mr_error *error);
+                    const record_size *size, plan *plan, mr_error *error);
 void plan_deinit(plan *plan);
 /* The position of a row in its split, which follows from its name and the seed. */
 uint64_t plan_place_of(const options *options, const row *row);
@@ -140,12 +151,6 @@ uint64_t plan_place_of(const options *options, const row *row);
 mr_status plan_share(plan *plan, int32_t worker_count, mr_error *error);
 /* Mixes bytes into a 64-bit hash; 0 begins. The same on every machine. */
 uint64_t plan_hash(uint64_t hash, const void *bytes, size_t size_bytes);
-
-/* ---- estimate.c ---- */
-
-/* Stored bytes of rows that will become a shard of the size that the options ask for. */
-mr_status estimate_shard_bytes(const options *options, const source *source, mr_pool *pool, uint64_t *shard_bytes,
-                               mr_error *error);
 
 /* ---- duplicates.c ---- */
 

@@ -41,8 +41,10 @@ static const option_row option_rows[] = {
      " split follows from the group's name alone"},
     {"shards", 0, OPTION_SHARDS, "N", TOPIC_OUTPUT, INPUT_ANY, "files of each split", .is_for_making = true},
     {"shard-size", 0, OPTION_SHARD_SIZE, "SIZE", TOPIC_OUTPUT, INPUT_ANY,
-     "or: the fewest files that stay within this size (default: 200M, which gives 100M to 200M)", .is_for_making = true,
-     .refuses = {"shards"}},
+     "or: the fewest files of at most this size, of about the same size each (default: 200M). A record that alone is"
+     " larger has a file of its own; an .index is not counted. How large records become is estimated from a sample, so"
+     " that options that change images, and masks, may make a file somewhat larger",
+     .is_for_making = true, .refuses = {"shards"}},
     {"shuffle-seed", 's', 's', "S", TOPIC_OUTPUT, INPUT_ANY, "order within the files (default: 0)",
      .is_for_making = true},
     {"compress", 0, OPTION_COMPRESS, "HOW", TOPIC_OUTPUT, INPUT_ANY,

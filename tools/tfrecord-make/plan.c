@@ -1,4 +1,4 @@
-/* The plan: which picture goes where. Nothing in it depends on what is in the pictures, on the number of threads, or on
+/* The plan: which picture goes where. Nothing in it depends on the number of threads, or on
  * the order in which the system lists files, so the same folder always gives the same files.
  *
  * The split (train, validation) of a row is that of splits.c. The order in a split is that of a hash of seed and path. */
@@ -7,13 +7,14 @@
 #include "base/arena.h"
 
 #include <assert.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 /* Counts as part of what a shard was made of: another version of this program may write other bytes. */
 static constexpr uint64_t FORMAT_VERSION = 2;
-static constexpr uint64_t SHARDS_MAX = 99'999;
+static constexpr int64_t SHARDS_MAX = 99'999;
 
 static uint64_t mix(uint64_t value)
 {
@@ -72,7 +73,6 @@ static mr_status make_order(const options *options, const source *source, const 
         assert(splits[i] < options->split_count);
         keys[kept] = (key){splits[i], plan_place_of(options, row), (int64_t)i};
         plan->split_counts[keys[kept].split]++;
-        plan->split_bytes[keys[kept].split] += row->size_bytes;
         kept++;
     }
     qsort(keys, kept, sizeof(key), compare_keys);
@@ -118,83 +118,112 @@ static void take_fingerprint(const options *options, const source *source, plan 
     shard->fingerprint[1] = hash[1];
 }
 
-/* How many files a split becomes: as many as asked for, or as keep each within the size. */
-static int64_t count_shards(const options *options, const plan *plan, uint64_t shard_bytes, int split)
-{
-    int64_t rows = plan->split_counts[split];
-    if (rows == 0) return 0;
-    if (options->shards > 0) return options->shards;
-    uint64_t shards = plan->split_bytes[split] / shard_bytes;
-    if (plan->split_bytes[split] % shard_bytes != 0 || shards == 0) shards++;
-    if (shards > (uint64_t)rows) shards = (uint64_t)rows;
-    return shards > SHARDS_MAX ? SHARDS_MAX : (int64_t)shards;
-}
-
-/* Where shard j of a split ends: by count when a number of files was asked for, else by bytes. */
+/* Where the rows of a split are cut into shards. */
 typedef struct cut {
-    int64_t begin, count, shards; /* of the split */
-    int64_t at;                   /* walks over the split's rows with the shards */
-    uint64_t bytes;               /* of the rows before it */
+    const options *options;
+    const source *source;
+    const plan *plan;
+    const record_size *size;
+    int64_t begin, count; /* of the split, in plan.order */
+    int64_t shards;
+    uint64_t limit; /* bytes of a shard, unless the options say how many there are */
 } cut;
 
-static int64_t end_of_shard(const options *options, const source *source, const plan *plan, int split, cut *cut,
-                            int64_t j)
+/* Where a shard that begins at a row ends: before the row that would make it too large. A row that is too large alone is a shard. */
+static int64_t fill_shard(const cut *cut, int64_t begin, uint64_t limit)
 {
-    if (j + 1 == cut->shards) return cut->begin + cut->count;
-    if (options->shards > 0 || plan->split_bytes[split] == 0) return cut->begin + cut->count * (j + 1) / cut->shards;
-    uint64_t share = plan->split_bytes[split] / (uint64_t)cut->shards, goal = share * (uint64_t)(j + 1);
-    /* Each of the shards behind gets at least a row. */
-    int64_t last = cut->begin + cut->count - (cut->shards - j - 1), first = cut->at + 1;
-    for (; cut->at < last; cut->at++) {
-        uint64_t size = source->rows[plan->order[cut->at]].size_bytes;
-        if (cut->at >= first && cut->bytes + size / 2 >= goal) break;
-        cut->bytes += size;
+    uint64_t bytes = 0;
+    int64_t end = begin;
+    for (; end < cut->begin + cut->count; end++) {
+        bytes += estimate_record(cut->size, cut->source, &cut->source->rows[cut->plan->order[end]]);
+        if (bytes > limit && end > begin) break;
     }
-    assert(cut->at > first - 1 && cut->at <= last);
-    return cut->at;
+    return end;
 }
 
-static mr_status plan_split(const options *options, const source *source, plan *plan, int split, int64_t begin,
-                            shard *shard, mr_error *error)
+/* How many shards there are with a limit; more than most: most + 1. */
+static int64_t count_shards(const cut *cut, uint64_t limit, int64_t most)
 {
-    cut cut = {.begin = begin, .count = plan->split_counts[split], .shards = plan->split_shards[split], .at = begin};
-    for (int64_t j = 0; j < cut.shards; j++, shard++) {
-        int64_t end = end_of_shard(options, source, plan, split, &cut, j);
-        assert(end >= begin && end <= cut.begin + cut.count && (j + 1 < cut.shards || end == cut.begin + cut.count));
+    int64_t shards = 0;
+    for (int64_t begin = cut->begin; begin < cut->begin + cut->count && shards <= most; shards++)
+        begin = fill_shard(cut, begin, limit);
+    return shards;
+}
+
+/* As few shards as the limit allows, of about the same size: the least limit that gives no more of them, within a part of it. */
+static mr_status set_shards(cut *cut, mr_error *error)
+{
+    if (cut->count == 0) return MR_OK;
+    if (cut->options->shards > 0) {
+        cut->shards = cut->options->shards;
+        return MR_OK;
+    }
+    /* Compressed streams of what cannot be compressed are a little larger. */
+    uint64_t high = cut->options->shard_bytes;
+    if (cut->options->compression != COMPRESS_NONE) high -= high / 128;
+    cut->shards = count_shards(cut, high, SHARDS_MAX);
+    if (cut->shards > SHARDS_MAX)
+        return mr_fail(error, MR_INVALID_ARGUMENT, "--shard-size gives more than %" PRId64 " files; it is too small",
+                       SHARDS_MAX);
+    uint64_t low = high / 2, step = high / 256 + 1;
+    while (high - low > step && cut->shards > 1) {
+        uint64_t middle = low + (high - low) / 2;
+        *(count_shards(cut, middle, cut->shards) > cut->shards ? &low : &high) = middle;
+    }
+    cut->limit = high;
+    return MR_OK;
+}
+
+/* Where shard j ends: by count when a number of files was given, else by bytes. */
+static int64_t end_of_shard(const cut *cut, int64_t begin, int64_t j)
+{
+    if (cut->options->shards > 0) return cut->begin + cut->count * (j + 1) / cut->shards;
+    return fill_shard(cut, begin, cut->limit);
+}
+
+static mr_status plan_split(const cut *cut, plan *plan, int split, shard *shard, mr_error *error)
+{
+    const options *options = cut->options;
+    int64_t begin = cut->begin;
+    for (int64_t j = 0; j < cut->shards; j++, shard++) {
+        int64_t end = end_of_shard(cut, begin, j);
+        assert(end >= begin && end <= cut->begin + cut->count);
+        assert(j + 1 < cut->shards || end == cut->begin + cut->count);
         shard->split = split;
         shard->begin = begin;
         shard->count = end - begin;
         begin = end;
         if (asprintf(&shard->path, "%s/%s-%s-%05lld-of-%05lld.tfrecord", options->out, options->name,
-                     options->splits[split].name, (long long)j, (long long)cut.shards) < 0) {
+                     options->splits[split].name, (long long)j, (long long)cut->shards) < 0) {
             shard->path = nullptr;
             return mr_fail_memory(error, strlen(options->out));
         }
         shard->name = shard->path + strlen(options->out) + 1;
-        take_fingerprint(options, source, plan, shard);
+        take_fingerprint(options, cut->source, plan, shard);
     }
     return MR_OK;
 }
 
 mr_status plan_make(const options *options, const source *source, const uint8_t *splits, const bool *dropped,
-                    uint64_t shard_bytes, plan *plan, mr_error *error)
+                    const record_size *size, plan *plan, mr_error *error)
 {
+    cut cuts[SPLITS_MAX];
+    int64_t begin = 0;
     *plan = (struct plan){0};
     MR_TRY(make_order(options, source, splits, dropped, plan, error));
     for (int i = 0; i < options->split_count; i++) {
-        plan->split_shards[i] = (int32_t)count_shards(options, plan, shard_bytes, i);
+        cuts[i] = (cut){options, source, plan, size, .begin = begin, .count = plan->split_counts[i]};
+        MR_TRY(set_shards(&cuts[i], error));
+        plan->split_shards[i] = (int32_t)cuts[i].shards;
         plan->shard_count += plan->split_shards[i];
+        begin += cuts[i].count;
     }
+    assert(begin == plan->row_count);
     plan->shards = calloc((size_t)plan->shard_count + 1, sizeof(shard));
     if (!plan->shards) return mr_fail_memory(error, (size_t)plan->shard_count * sizeof(shard));
     shard *shard = plan->shards;
-    int64_t begin = 0;
-    for (int i = 0; i < options->split_count; i++) {
-        MR_TRY(plan_split(options, source, plan, i, begin, shard, error));
-        shard += plan->split_shards[i];
-        begin += plan->split_counts[i];
-    }
-    assert(begin == plan->row_count);
+    for (int i = 0; i < options->split_count; shard += plan->split_shards[i++])
+        MR_TRY(plan_split(&cuts[i], plan, i, shard, error));
     return MR_OK;
 }
 
