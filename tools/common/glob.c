@@ -19,28 +19,29 @@ static bool match_name(const char *pattern, size_t pattern_size, const char *nam
     return fnmatch(part, text, 0) == 0;
 }
 
+/* The name behind the next slash; null when there is none, also where the slash is the last byte. */
 static const char *next_name(const char *name)
 {
     name += strcspn(name, "/");
-    return *name ? name + 1 : nullptr;
+    return *name && name[1] ? name + 1 : nullptr;
 }
 
 /* Whether the names from `path` on begin with what the pattern says. As in matching of * alone, only the last ** is ever tried
  * again: what an earlier one could still take, the last one can. */
-static bool match_names(const char *pattern, const char *path)
+static bool match_names(const char *pattern, const char *path, bool is_path_enough)
 {
     const char *retry_pattern = nullptr, *retry_path = nullptr;
     for (;;) {
-        if (!pattern) return true; /* a directory above, or the path itself */
-        size_t size = strcspn(pattern, "/");
+        if (!pattern && (path || is_path_enough)) return true; /* a directory above, or the path itself */
+        size_t size = pattern ? strcspn(pattern, "/") : 0;
         if (size == 2 && memcmp(pattern, "**", 2) == 0) {
             retry_pattern = next_name(pattern);
-            if (!retry_pattern) return path != nullptr;
+            if (!retry_pattern) return path && (is_path_enough || next_name(path));
             pattern = retry_pattern;
             retry_path = path;
             continue;
         }
-        if (path && match_name(pattern, size, path, strcspn(path, "/"))) {
+        if (path && pattern && match_name(pattern, size, path, strcspn(path, "/"))) {
             pattern = next_name(pattern);
             path = next_name(path);
             continue;
@@ -55,10 +56,14 @@ static bool match_names(const char *pattern, const char *path)
 
 bool glob_match(const char *pattern, const char *path)
 {
-    bool is_anywhere = !strchr(pattern, '/');
-    pattern += *pattern == '/';
-    if (!is_anywhere) return match_names(pattern, path);
+    size_t size = strlen(pattern);
+    bool is_of_directories = size > 1 && pattern[size - 1] == '/',
+         is_directory = *path && path[strlen(path) - 1] == '/';
+    bool is_path_enough = !is_of_directories || is_directory;
+    if (is_of_directories) size--;
+    bool is_anywhere = !memchr(pattern, '/', size);
+    if (!is_anywhere) return match_names(pattern + (*pattern == '/'), path, is_path_enough);
     for (const char *name = path; name; name = next_name(name))
-        if (match_name(pattern, strlen(pattern), name, strcspn(name, "/"))) return true;
+        if ((is_path_enough || next_name(name)) && match_name(pattern, size, name, strcspn(name, "/"))) return true;
     return false;
 }

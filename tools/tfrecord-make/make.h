@@ -33,8 +33,6 @@
 
 /* ---- options.c ---- */
 
-static constexpr int GLOBS_MAX = 64;
-
 typedef enum duplicates { DUPLICATES_KEEP = 0, DUPLICATES_DROP, DUPLICATES_STOP, DUPLICATES_IGNORE } duplicates;
 typedef enum compression { COMPRESS_NONE = 0, COMPRESS_GZIP, COMPRESS_ZLIB, COMPRESS_SEEKABLE } compression;
 
@@ -91,12 +89,16 @@ bool help_print(FILE *file, const char *topic);
 
 /* ---- filter.c ---- */
 
-/* Whether --include and --exclude take the file of a path, and look into the directory of one. */
-bool filter_keeps(const options *options, const char *path);
-bool filter_enters(const options *options, const char *path);
-/* Counts a path that they leave out. */
+/* Tries the patterns on one of a row's paths, which has no slash at its end. */
+void filter_see(source *source, row *row, const char *path);
+/* Whether a row takes part, when all of its paths were seen. */
+bool filter_keeps(const source *source, const row *row);
+/* Counts the path of a row that does not. */
 mr_status filter_note(source *source, const char *path, mr_error *error);
-/* Marks the rows that they leave out. An error when rows have no paths, or none is left. */
+/* Whether a directory is read; one that is not is counted. */
+mr_status filter_enters(source *source, const char *path, bool *enters, mr_error *error);
+/* When all rows are listed: marks those that do not take part. An error when none is left, or a pattern of --include matches nothing;
+ * a warning when one of --exclude does. */
 mr_status filter_rows(source *source, mr_error *error);
 
 /* ---- splits.c ---- */

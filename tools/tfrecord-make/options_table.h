@@ -37,8 +37,9 @@ static const option_row option_rows[] = {
     {"group-by", 0, OPTION_GROUP_BY, "KEY", TOPIC_OUTPUT, INPUT_ANY,
      "keep rows of one group in one split. KEY is the name of a feature, such as a column of a list, or a POSIX "
      "extended"
-     " regular expression with parentheses around the part of the path that names the group: '/(patient[0-9]+)_'. The"
-     " split follows from the group's name alone"},
+     " regular expression with parentheses around the part of the path that names the group: '/(patient[0-9]+)_'. Of"
+     " several parentheses the first that takes part in the match counts, as in '(cat)s?/|(dog)s?/'. The split follows"
+     " from the group's name alone"},
     {"shards", 0, OPTION_SHARDS, "N", TOPIC_OUTPUT, INPUT_ANY, "files of each split", .is_for_making = true},
     {"shard-size", 0, OPTION_SHARD_SIZE, "SIZE", TOPIC_OUTPUT, INPUT_ANY,
      "or: the fewest files of at most this size, of about the same size each (default: 200M). A record that alone is"
@@ -76,8 +77,10 @@ static const option_row option_rows[] = {
 
     {"format", 0, OPTION_FORMAT, "KIND", TOPIC_SOURCES, INPUT_ANY,
      "folder, list, regression, table, coco, voc, numpy or tar (default: recognised)"},
-    {"include", 0, OPTION_INCLUDE, "GLOB", TOPIC_SOURCES, INPUT_CLASSES, "take only paths that match; may be repeated"},
-    {"exclude", 0, OPTION_EXCLUDE, "GLOB", TOPIC_SOURCES, INPUT_CLASSES, "leave out paths that match; may be repeated"},
+    {"include", 0, OPTION_INCLUDE, "GLOB", TOPIC_SOURCES, INPUT_CLASSES,
+     "take only paths that match; may be repeated. One that matches nothing is an error"},
+    {"exclude", 0, OPTION_EXCLUDE, "GLOB", TOPIC_SOURCES, INPUT_CLASSES,
+     "leave out paths that match; may be repeated. One that matches nothing is warned of"},
     {"images", 0, OPTION_IMAGES, "DIR", TOPIC_SOURCES, INPUT_LISTS | INPUT_COCO | INPUT_VOC,
      "directory of the images that INPUT names"},
     {"labels", 0, OPTION_LABELS, "FILE", TOPIC_SOURCES, INPUT_CLASSES,
@@ -102,7 +105,9 @@ static const option_row option_rows[] = {
     {"columns", 0, OPTION_COLUMNS, "A,B,…", TOPIC_COLUMNS, INPUT_CSV,
      "names of the columns of a file that has no first line with them"},
     {"skip-rows", 0, OPTION_SKIP_ROWS, "N", TOPIC_COLUMNS, INPUT_CSV,
-     "rows of CSV to leave out before the header, or before the first row of values with --columns"},
+     "lines of CSV to leave out, whatever they hold, before the header, or before the first row of values with "
+     "--columns;"
+     " empty lines are not counted"},
     {"path-column", 0, OPTION_PATH_COLUMN, "A", TOPIC_COLUMNS, INPUT_LISTS,
      "(default: path, filename, file_name, filepath, file, image_path or image)"},
     {"label-column", 0, OPTION_LABEL_COLUMN, "A", TOPIC_COLUMNS, INPUT_LISTS, "(default: label or class)"},

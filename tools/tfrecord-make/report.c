@@ -80,8 +80,9 @@ void report_source(const options *options, const source *source)
     for (int32_t i = 0; i < source->class_count; i++) class_count += source->classes[i] != nullptr;
     if (class_count > 0)
         snprintf(classes, sizeof(classes), " in %d class%s", class_count, class_count == 1 ? "" : "es");
-    say("%s: %" PRId64 " %s%s%s, %s", options->input, source->row_count, source->row_noun,
-        source->row_count == 1 ? "" : "s", classes, progress_size_text(source->size_bytes, size));
+    int64_t count = source->row_count - source->excluded_count;
+    say("%s: %" PRId64 " %s%s%s, %s", options->input, count, source->row_noun, count == 1 ? "" : "s", classes,
+        progress_size_text(source->size_bytes, size));
     for (int i = 0; i < source->note_count; i++)
         say_note(source->notes[i].count, source->notes[i].what, source->notes[i].first);
     for (int i = 0; i < source->remark_count; i++) say("  %s", source->remarks[i]);

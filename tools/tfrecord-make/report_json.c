@@ -4,6 +4,7 @@
  *      "splits": [{"name": "train", "records": 2430, "size_bytes": …, "files": ["out/photos-train-00000-of-00001.tfrecord"]}, …],
  *      "written": 2700, "reused": 0, "skipped": 0, "removed": 0, "seconds": 1.2,
  *      "remarks": {"oriented": {"count": 12, "example": "daisy/1.jpg"}}, "notes": [{"count": 1, "text": "…", "example": "…"}],
+ *      "source_remarks": ["warning: …"],
  *      "duplicates": {"same": 0, "contradicting": 0, "crossing": 0, "dropped": 0}}
  *
  * Text that is not UTF-8 has U+FFFD in place of each bad byte. */
@@ -119,6 +120,15 @@ static bool add_notes(const source *source, json_t *root)
     return good;
 }
 
+static bool add_source_remarks(const source *source, json_t *root)
+{
+    json_t *remarks = json_array();
+    bool good = remarks && json_object_set_new(root, "source_remarks", remarks) == 0;
+    for (int i = 0; i < source->remark_count && good; i++)
+        good = json_array_append_new(remarks, text(source->remarks[i])) == 0;
+    return good;
+}
+
 static bool add_duplicates(const duplicates_found *found, json_t *root)
 {
     json_t *object = json_object();
@@ -134,8 +144,8 @@ static bool add_input(const work *work, json_t *root)
     static const char *const formats[] = {"auto", "folder", "list",  "regression", "table",
                                           "coco", "voc",    "numpy", "tar"};
     return set(root, "input", text(work->options->input)) && set(root, "format", text(formats[work->source->format])) &&
-           set(root, "rows", json_integer(work->source->row_count)) && add_classes(work, root) &&
-           set(root, "dry_run", json_boolean(work->options->dry_run));
+           set(root, "rows", json_integer(work->source->row_count - work->source->excluded_count)) &&
+           add_classes(work, root) && set(root, "dry_run", json_boolean(work->options->dry_run));
 }
 
 static bool add_result(const work *work, const shard_report *sum, double seconds, int64_t removed, int32_t planned,
@@ -156,7 +166,7 @@ mr_status report_json(const work *work, double seconds, int64_t removed, int32_t
         status = shard_report_add(&sum, &work->splits[i], error);
     if (status == MR_OK &&
         !(add_input(work, root) && add_splits(work, root) && add_result(work, &sum, seconds, removed, planned, root) &&
-          add_notes(work->source, root) && add_duplicates(work->found, root)))
+          add_notes(work->source, root) && add_source_remarks(work->source, root) && add_duplicates(work->found, root)))
         status = mr_fail_memory(error, sizeof(sum));
     if (status == MR_OK && json_dumpf(root, stdout, JSON_INDENT(2)) != 0 && !ferror(stdout))
         status = mr_fail_memory(error, sizeof(sum));

@@ -160,7 +160,8 @@ typedef struct row {
     uint32_t detail;     /* the source's own */
     int32_t label;       /* index of source.classes; -1: none */
     int8_t split;        /* 1…: of source.splits, which the input itself names; 0: by hash */
-    bool is_faulty;      /* the input's own text about it cannot be used; reading its image gives the reason */
+    bool is_included, is_excluded; /* a path of it matches --include, or --exclude */
+    bool is_faulty; /* the input's own text about it cannot be used; reading its image gives the reason */
 } row;
 
 /* Bytes that grow and are kept between rows: one for each thread. {0} is empty; free(data). */
@@ -223,7 +224,9 @@ typedef struct source_functions {
 } source_functions;
 
 static constexpr int SOURCE_NOTES_MAX = 16;
-static constexpr int SOURCE_REMARKS_MAX = 16;
+/* Patterns of --include, and of --exclude. */
+static constexpr int GLOBS_MAX = 64;
+static constexpr int SOURCE_REMARKS_MAX = 16 + GLOBS_MAX;
 /* Parts: train, validation, … */
 static constexpr int SPLITS_MAX = 8;
 static constexpr size_t SPLIT_NAME_BYTES = 64;
@@ -237,9 +240,11 @@ struct source {
     input_kind kind;
     row *rows; /* owned; in the order of the input, which for folders is that of sorted names */
     int64_t row_count;
-    bool *excluded;       /* owned; of each row, whether --include and --exclude leave it out. Null: none */
-    uint64_t size_bytes;  /* of all rows */
-    const char *row_noun; /* "picture", "row", "sample": what a row is to a person */
+    bool *excluded; /* owned; of each row, whether --include and --exclude leave it out. Null: none */
+    int64_t excluded_count;
+    bool include_used[GLOBS_MAX], exclude_used[GLOBS_MAX]; /* patterns that match something */
+    uint64_t size_bytes;                                   /* of all rows that are not left out */
+    const char *row_noun;                                  /* "picture", "row", "sample": what a row is to a person */
     char **classes; /* the index is the label; a null where a number stands for no class. Borrowed from the arena */
     int32_t class_count; /* 0: no names of labels, and no labels.txt */
     bool has_pictures;

@@ -45,6 +45,7 @@ static mr_status take_image(void *context, const coco_image *image, mr_error *er
         return mr_fail_memory(error, image->file_name.size_bytes);
     }
     row row = {.name = name, .place = (uint64_t)count, .label = -1};
+    filter_see(source, &row, name);
     struct stat about;
     if (stat(*name == '/' ? name : path, &about) == 0) {
         mr_file_stamp stamp = mr_file_stamp_from(&about);
@@ -290,7 +291,9 @@ static mr_status place_faults(source *source, coco *coco, mr_error *error)
             MR_TRY(source_note(source, stray_boxes, fault->message, error));
         else if (at < 0)
             MR_TRY(source_add_row(
-                source, &(row){.name = fault->message, .detail = detail, .label = -1, .is_faulty = true}, error));
+                source,
+                &(row){.name = fault->message, .detail = detail, .label = -1, .is_included = true, .is_faulty = true},
+                error));
         for (; at >= 0 && at < coco->picture_count && coco->pictures[coco->by_id[at]].id == fault->image; at++) {
             row *row = &source->rows[coco->by_id[at]];
             if (row->detail == 0) row->detail = detail;

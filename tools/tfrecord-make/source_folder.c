@@ -50,12 +50,10 @@ static int compare_names(const struct dirent **a, const struct dirent **b)
 static mr_status add_picture(source *source, const char *path, const struct stat *about, mr_error *error)
 {
     mr_file_stamp stamp = mr_file_stamp_from(about);
-    return source_add_row(source,
-                          &(row){.name = path,
-                                 .size_bytes = stamp.size_bytes,
-                                 .modified_ns = stamp.modified_ns,
-                                 .label = source->class_count},
-                          error);
+    row row = {
+        .name = path, .size_bytes = stamp.size_bytes, .modified_ns = stamp.modified_ns, .label = source->class_count};
+    filter_see(source, &row, path);
+    return filter_keeps(source, &row) ? source_add_row(source, &row, error) : filter_note(source, path, error);
 }
 
 /* The names in a folder, sorted; owned. path: below the top folder, "" is the top itself. */
@@ -82,6 +80,9 @@ static mr_status stat_below(const char *folder, const char *path, struct stat *a
 
 static mr_status leave_out(source *source, const char *path, const char *name, mr_error *error)
 {
+    row row = {0};
+    filter_see(source, &row, path);
+    if (row.is_excluded) return filter_note(source, path, error);
     if (is_litter(name)) return MR_OK;
     if (*name == '.')
         return source_note(source, "hidden file or directory left out|hidden files and directories left out", path,
@@ -98,9 +99,11 @@ static mr_status scan_entry(const char *folder, const char *path, const char *na
     struct stat about;
     if (*name == '.') return leave_out(source, path, name, error);
     MR_TRY(stat_below(folder, path, &about, error));
-    bool is_directory = S_ISDIR(about.st_mode);
-    if (!(is_directory ? filter_enters : filter_keeps)(source->options, path)) return filter_note(source, path, error);
-    if (is_directory) return scan_class(folder, path, parent, &about, source, error);
+    if (S_ISDIR(about.st_mode)) {
+        bool enters;
+        MR_TRY(filter_enters(source, path, &enters, error));
+        return enters ? scan_class(folder, path, parent, &about, source, error) : MR_OK;
+    }
     if (!S_ISREG(about.st_mode) || !source_is_picture_name(name)) return leave_out(source, path, name, error);
     return add_picture(source, path, &about, error);
 }
@@ -139,12 +142,15 @@ static mr_status scan_top(const char *folder, const char *name, const level *top
     struct stat about;
     if (*name == '.') return leave_out(source, name, name, error);
     MR_TRY(stat_below(folder, name, &about, error));
-    if (!(S_ISDIR(about.st_mode) ? filter_enters : filter_keeps)(source->options, name))
-        return filter_note(source, name, error);
     if (!S_ISDIR(about.st_mode)) {
         if (!S_ISREG(about.st_mode) || !source_is_picture_name(name)) return leave_out(source, name, name, error);
-        return source_note(source, loose, name, error);
+        row row = {0};
+        filter_see(source, &row, name);
+        return row.is_excluded ? filter_note(source, name, error) : source_note(source, loose, name, error);
     }
+    bool enters;
+    MR_TRY(filter_enters(source, name, &enters, error));
+    if (!enters) return MR_OK;
     int64_t before = source->row_count;
     MR_TRY(scan_class(folder, name, top, &about, source, error));
     if (source->row_count == before && is_loop(top, &about)) return MR_OK;

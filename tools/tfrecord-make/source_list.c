@@ -130,6 +130,12 @@ static mr_status add_good_row(listing *listing, table_row *cells, row *row, mr_s
     list *list = listing->list;
     char *path = strndup(path_text.data, path_text.size_bytes), *full = nullptr;
     if (!path) return mr_fail_memory(error, path_text.size_bytes);
+    filter_see(source, row, path);
+    if (!filter_keeps(source, row)) {
+        mr_status noted = filter_note(source, path, error);
+        free(path);
+        return noted;
+    }
     mr_status status = source_note_path(source, path, error);
     if (status == MR_OK) status = set_label(listing, cells, row, error);
     struct stat about;
@@ -168,6 +174,7 @@ static mr_status take_row(void *context, table_row *cells, uint64_t offset, mr_s
     snprintf(name, sizeof(name), "line %" PRIu64, cells->line_number);
     row.name = name;
     row.label = LABEL_FAULT;
+    row.is_included = true; /* it has no path */
     return source_add_row(listing->source, &row, error);
 }
 

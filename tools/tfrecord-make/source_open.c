@@ -139,6 +139,8 @@ mr_status source_open(options *options, source *source, mr_error *error)
         source->facts_hash = plan_hash(source->facts_hash, change->to, strlen(change->to));
     }
     MR_TRY(open_form(source, error));
+    if (source->row_count == 0 && options->include_count + options->exclude_count > 0)
+        return filter_rows(source, error);
     if (source->row_count == 0) return mr_fail(error, MR_NOT_FOUND, "%s: holds no rows", source->input);
     if (!source->has_pictures) MR_TRY(options_check_images(options, source->kind, error));
     for (size_t i = 0; source->has_pictures && i < sizeof(image_keys) / sizeof(image_keys[0]); i++)

@@ -188,6 +188,7 @@ static mr_status list_member(listing *listing, const mr_tar_member *member, mr_e
                            member->name, error);
     MR_TRY(find_sample(listing, (mr_string){member->name, size}, member, error));
     gathered *gathered = &listing->gathered[listing->current];
+    filter_see(source, &source->rows[gathered->row], member->name);
     source->rows[gathered->row].size_bytes += member->size_bytes;
     source->size_bytes += member->size_bytes;
     bool is_image = tar_is_picture_ending(ending) && !gathered->has_image;
@@ -247,7 +248,11 @@ static mr_status find_archives(source *source, archives *archives, mr_error *err
     mr_status status = MR_OK;
     for (int i = 0; i < count; i++) {
         const char *name = entries[i]->d_name;
-        if (status == MR_OK && source_has_ending(name, SOURCE_TAR_ENDINGS))
+        row whole = {0};
+        filter_see(source, &whole, name);
+        if (status == MR_OK && whole.is_excluded)
+            status = filter_note(source, name, error);
+        else if (status == MR_OK && source_has_ending(name, SOURCE_TAR_ENDINGS))
             status = add_path(archives, source->input, name, error);
         else if (status == MR_OK)
             status = source_note(source,
@@ -300,6 +305,24 @@ static mr_status declare(source *source, const archives *archives, mr_error *err
     return columns_declare(&archives->fields, source, "json/", error);
 }
 
+/* Labels of samples that take part; those of others are no classes. */
+static mr_status keep_labels(source *source, archives *archives, mr_error *error)
+{
+    names kept = {0};
+    mr_status status = MR_OK;
+    for (int64_t i = 0; i < source->row_count && status == MR_OK; i++) {
+        row *row = &source->rows[i];
+        uint32_t number = 0;
+        if (row->label < 0) continue;
+        if (filter_keeps(source, row))
+            status = names_add(&kept, mr_string_from(archives->labels.texts[row->label]), &number, error);
+        row->label = filter_keeps(source, row) ? (int32_t)number : TAR_LABEL_NONE;
+    }
+    names_deinit(&archives->labels);
+    archives->labels = kept;
+    return status;
+}
+
 mr_status source_tar_open(source *source, mr_error *error)
 {
     archives *archives = calloc(1, sizeof(*archives));
@@ -311,6 +334,7 @@ mr_status source_tar_open(source *source, mr_error *error)
     archives->fields.in = source->in;
     MR_TRY(find_archives(source, archives, error));
     MR_TRY(list_all(source, archives, error));
+    MR_TRY(keep_labels(source, archives, error));
     MR_TRY(columns_check_types(&archives->fields, source->input, error));
     MR_TRY(declare(source, archives, error));
     source->folder = source->input;

@@ -134,6 +134,19 @@ static bool take_listed(voc *voc, const char *xml, int8_t *split)
     return voc->listed[number].is_found = true;
 }
 
+/* The paths of the image and of its .xml, below the input. */
+static mr_status see_paths(source *source, const voc *voc, row *row, const char *xml, mr_error *error)
+{
+    char *path = nullptr;
+    const char *folder = voc->annotations + strlen(source->input);
+    folder += *folder == '/';
+    if (asprintf(&path, "%s%s%s", folder, *folder ? "/" : "", xml) < 0) return mr_fail_memory(error, strlen(xml));
+    filter_see(source, row, path);
+    if (row->detail) filter_see(source, row, row->name);
+    free(path);
+    return MR_OK;
+}
+
 static mr_status add_annotation(source *source, voc *voc, const char *xml, mr_arena *arena, mr_error *error)
 {
     voc_annotation annotation = {0};
@@ -152,16 +165,6 @@ static mr_status add_annotation(source *source, voc *voc, const char *xml, mr_ar
     if (!kept) return mr_fail_memory(error, strlen(xml));
     row.place = (uint64_t)(uintptr_t)kept;
     mr_status status = read_annotation(voc, xml, arena, &annotation, &row.facts_hash, &fault);
-    for (size_t i = 0; i < annotation.count && status == MR_OK; i++) {
-        uint32_t number;
-        MR_TRY(names_add(&voc->names, mr_string_from(annotation.objects[i].name), &number, error));
-    }
-    if (status == MR_OK) MR_TRY(note_boxes(source, &annotation, xml, error));
-    if (status == MR_OK && annotation.is_latin1)
-        MR_TRY(source_note(source,
-                           "annotation is not UTF-8, and was read as Latin-1|"
-                           "annotations are not UTF-8, and were read as Latin-1",
-                           xml, error));
     /* Without a picture, or with a fault, the row is named after its .xml, and reading it says why. */
     row.detail = status == MR_OK && find_picture(source, voc->between, annotation.file_name, xml, &name, &about);
     if (row.detail) {
@@ -172,6 +175,22 @@ static mr_status add_annotation(source *source, voc *voc, const char *xml, mr_ar
         row.modified_ns = stamp.modified_ns;
     }
     row.name = row.detail ? name : xml;
+    MR_TRY(see_paths(source, voc, &row, xml, error));
+    if (!filter_keeps(source, &row)) {
+        status = filter_note(source, row.name, error);
+        free(name);
+        return status;
+    }
+    for (size_t i = 0; i < annotation.count && status == MR_OK; i++) {
+        uint32_t number;
+        MR_TRY(names_add(&voc->names, mr_string_from(annotation.objects[i].name), &number, error));
+    }
+    if (status == MR_OK) MR_TRY(note_boxes(source, &annotation, xml, error));
+    if (status == MR_OK && annotation.is_latin1)
+        MR_TRY(source_note(source,
+                           "annotation is not UTF-8, and was read as Latin-1|"
+                           "annotations are not UTF-8, and were read as Latin-1",
+                           xml, error));
     status = source_add_row(source, &row, error);
     free(name);
     return status;
@@ -354,6 +373,7 @@ static mr_status add_missing(source *source, voc *voc, mr_error *error)
         free(name);
         if (!kept) return mr_fail_memory(error, 1);
         row row = {.name = kept, .place = (uint64_t)(uintptr_t)kept, .label = -1, .split = voc->listed[i].split};
+        MR_TRY(see_paths(source, voc, &row, kept, error));
         MR_TRY(source_add_row(source, &row, error));
     }
     return MR_OK;
@@ -481,7 +501,7 @@ mr_status source_voc_open(source *source, mr_error *error)
         voc->between = "";
     }
     MR_TRY(list_all(source, voc, error));
-    if (source->row_count == 0)
+    if (source->row_count == 0 && source->options->include_count + source->options->exclude_count == 0)
         return mr_fail(error, MR_NOT_FOUND, "%s: no .xml of Pascal VOC in it or in its Annotations", source->input);
     MR_TRY(source_set_classes(source, &voc->names, 1, &voc->labels, error));
     for (int32_t i = 0; i < source->class_count; i++) {

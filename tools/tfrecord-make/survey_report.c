@@ -75,7 +75,8 @@ static mr_status write_svg(const options *options, const source *source, const s
     char *text = nullptr, note[160], number[CHART_NUMBER_SIZE], size[PROGRESS_TEXT_SIZE];
     size_t text_size = 0;
     const char *slash = strrchr(options->input, '/');
-    snprintf(note, sizeof(note), "%s %ss, %s", chart_number((double)source->row_count, number), source->row_noun,
+    snprintf(note, sizeof(note), "%s %ss, %s",
+             chart_number((double)(source->row_count - source->excluded_count), number), source->row_noun,
              progress_size_text(survey->pictures.size_bytes, size));
     FILE *file = open_memstream(&text, &text_size);
     if (!file) return mr_fail_memory(error, 0);
