@@ -320,6 +320,27 @@ mr_status mr_csv_reader_next(mr_csv_reader *reader, const mr_csv_row **row, mr_e
     return MR_OK;
 }
 
+mr_status mr_csv_reader_skip_line(mr_csv_reader *reader, mr_error *error)
+{
+    for (;;) {
+        assert(reader->begin <= reader->end && reader->end <= reader->capacity);
+        const char *text = reader->window + reader->begin;
+        size_t size = reader->end - reader->begin, blank = 0;
+        while (blank < size && (text[blank] == '\n' || text[blank] == '\r')) blank++;
+        size_t used = blank;
+        while (used < size && text[used] != '\n' && text[used] != '\r') used++;
+        if (used < size || reader->has_ended) {
+            if (used == blank) return mr_fail(error, MR_OUT_OF_RANGE, "the rows have ended");
+            reader->row_line = reader->line + count_lines(text, blank);
+            reader->line = reader->row_line;
+            reader->row_begin = reader->begin + blank;
+            reader->begin += used;
+            return MR_OK;
+        }
+        MR_TRY(read_more(reader, error));
+    }
+}
+
 uint64_t mr_csv_reader_offset(const mr_csv_reader *reader)
 {
     return reader->offset + reader->row_begin;

@@ -83,6 +83,8 @@ typedef struct mr_csv_reader mr_csv_reader;
 mr_status mr_csv_reader_new(const mr_input_file *file, char separator, mr_csv_reader **reader, mr_error *error);
 /* row: borrowed from the reader until the next call. errors: MR_OUT_OF_RANGE at the end */
 mr_status mr_csv_reader_next(mr_csv_reader *reader, const mr_csv_row **row, mr_error *error);
+/* Skips the next line that is not empty, whatever it holds. errors  MR_OUT_OF_RANGE: there is none */
+mr_status mr_csv_reader_skip_line(mr_csv_reader *reader, mr_error *error);
 /* Of the last row: where it begins, its bytes, and its first line, from 1. */
 uint64_t mr_csv_reader_offset(const mr_csv_reader *reader);
 mr_string mr_csv_reader_text(const mr_csv_reader *reader);

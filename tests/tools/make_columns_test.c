@@ -48,6 +48,14 @@ TEST(make_columns_behind_a_header_of_numbers)
     CHECK_EQ(make("--split all --skip-rows 2 b.csv")->exit_code, 0);
     CHECK_STR(records("*"), "{\"a\": {\"int64\": [1]}, \"b\": {\"int64\": [2]}}\n{\"a\": {\"int64\": [3]}, \"b\": "
                             "{\"int64\": [4]}}\n");
+    /* What is skipped need not be CSV; without a header too. */
+    save_text("c.csv", "\"a quote that is not closed\n\r\n x\"y\"z,\"\n7,8\na,b\n1,2\n");
+    CHECK_EQ(make("--split all --skip-rows 3 c.csv")->exit_code, 0);
+    CHECK_STR(records("*"), "{\"a\": {\"int64\": [1]}, \"b\": {\"int64\": [2]}}\n");
+    CHECK_EQ(make("--split all --skip-rows 4 --columns x,y c.csv")->exit_code, 0);
+    CHECK_STR(records("*"), "{\"x\": {\"int64\": [1]}, \"y\": {\"int64\": [2]}}\n");
+    CHECK_CONTAINS(make("--skip-rows 1 c.csv")->output, "c.csv: line 3");
+    CHECK_CONTAINS(make("--skip-rows 4 --columns x,y,z c.csv")->output, "line 6: the row has 2 cells");
     CHECK_CONTAINS(make("--skip-rows 9 b.csv")->output, "b.csv: holds no rows");
     CHECK_CONTAINS(make("--columns a,b --skip-rows 5 b.csv")->output, "b.csv: holds no rows");
     CHECK_EQ(make("--skip-rows 0 b.csv")->exit_code, 2);
@@ -138,4 +146,24 @@ TEST(make_columns_of_csv_that_was_written)
         CHECK_EQ(make("--split all back.csv")->exit_code, 0);
         CHECK_STR(records("f,i,t"), before);
     }
+}
+
+TEST(make_columns_of_numbers_are_lines_of_labels)
+{
+    make_pngs("p", 3);
+    save_text("l.csv", "path,label\np/0.png,0\np/1.png,1\np/2.png,5\n");
+    save_text("three.txt", "a\nb\nc\n");
+    save_text("six.txt", "a\nb\nc\nd\ne\nf\n");
+    const program_result *result = make("--labels three.txt l.csv");
+    CHECK_EQ(result->exit_code, 1);
+    CHECK_CONTAINS(result->output,
+                   "the label 5 is the number of no class in three.txt, whose lines are counted from 0; add");
+    CHECK(!strstr(result->output, "--append-labels"));
+    result = make("--append-labels --labels three.txt l.csv");
+    CHECK_EQ(result->exit_code, 1);
+    CHECK_CONTAINS(result->output, "--append-labels has no effect on labels that are numbers");
+    result = make("--append-labels --labels six.txt l.csv");
+    CHECK_EQ(result->exit_code, 1);
+    CHECK_CONTAINS(result->output, "--append-labels has no effect: the labels of l.csv are numbers");
+    CHECK_EQ(make("--labels six.txt l.csv")->exit_code, 0);
 }

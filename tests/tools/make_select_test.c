@@ -46,7 +46,20 @@ TEST(globs_match_as_documented)
         {"**", "x", true},
         {"*", "x/y", true},
         {"a/*/c", "a/b", false},
-        {"a/b/", "a/b/c", false},
+        {"a/b/", "a/b/c", true},
+        {"a/b/", "a/b/", true},
+        {"a/b/", "a/b", false},
+        {"raw/", "a/raw/1.jpg", true},
+        {"raw/", "a/raw/", true},
+        {"raw/", "a/raw", false},
+        {"raw", "a/raw/", true},
+        {"raw", "a/raws/", false},
+        {"a/**/", "a/b/c", true},
+        {"a/**/", "a/b", false},
+        {"/", "a", false},
+        {"[!a-b]at", "cat/1.jpg", true},
+        {"[!a-c]at", "cat/1.jpg", false},
+        {"\\[x]", "[x]/1.jpg", true},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
         if (glob_match(cases[i].pattern, cases[i].path) != cases[i].matches)
@@ -119,8 +132,11 @@ TEST(make_takes_what_include_and_exclude_leave)
     CHECK_EQ(number_of(json, "rows"), 16);
     CHECK_EQ(json_array_size(json_object_get(json, "classes")), 2);
     const json_t *note = json_array_get(json_object_get(json, "notes"), 0);
-    CHECK_CONTAINS(json_string_value(json_object_get(note, "text")), "left out by --include or --exclude");
-    CHECK_EQ(number_of(note, "count"), 2);
+    CHECK_CONTAINS(json_string_value(json_object_get(note, "text")), "files left out by --include or --exclude");
+    CHECK_EQ(number_of(note, "count"), 1);
+    note = json_array_get(json_object_get(json, "notes"), 1);
+    CHECK_STR(json_string_value(json_object_get(note, "text")), "directories left out by --exclude");
+    CHECK_STR(json_string_value(json_object_get(note, "example")), "raw");
     json_decref(json);
     json = make("--out b --include '*/p1_*' photos");
     CHECK_EQ(number_of(json, "rows"), 8);
@@ -249,8 +265,15 @@ TEST(make_group_by_keeps_groups_together)
         snprintf(part, sizeof part, "/p%d_", i);
         CHECK(count_lines(b, part, " test") % 8 == 0);
     }
-    const program_result *result =
-        program_run("cd %s; tfrecord-make --out c --group-by 'cat/(p[0-9]+)_' photos", test_folder());
+    /* Of alternatives the one that matches names the group: classes are the groups here. */
+    json_decref(make("--out d --split train=0.5,test=0.5 --group-by '(cat)/|(dog)/' --name x photos"));
+    const char *d = placed("d");
+    int cats = count_lines(d, "cat/", " test"), dogs = count_lines(d, "dog/", " test");
+    CHECK((cats == 0 || cats == 80) && (dogs == 0 || dogs == 80));
+    const program_result *result = program_run("cd %s; tfrecord-make --out c --group-by '[(]' photos", test_folder());
+    CHECK_EQ(result->exit_code, 1);
+    CHECK_CONTAINS(result->output, "--group-by: \"[(]\" has 0 pairs of parentheses");
+    result = program_run("cd %s; tfrecord-make --out c --group-by 'cat/(p[0-9]+)_' photos", test_folder());
     CHECK_EQ(result->exit_code, 1);
     CHECK_CONTAINS(result->output, "photos/dog/p0_00.png: does not match --group-by");
     result = program_run("cd %s; tfrecord-make --out c --group-by '(' photos", test_folder());

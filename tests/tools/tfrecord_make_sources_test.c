@@ -120,7 +120,7 @@ TEST(make_list_labels_are_numbers_names_or_those_of_a_file)
     save_text("elm.csv", "image,class\np/0.png,elm\n");
     CHECK_CONTAINS(make("--labels names.txt elm.csv")->output, "the class \"elm\" is not in names.txt");
     save_text("hole.csv", "image,class\np/0.png,1\n");
-    CHECK_CONTAINS(make("--labels names.txt hole.csv")->output, "the class \"1\" is not in names.txt");
+    CHECK_CONTAINS(make("--labels names.txt hole.csv")->output, "the label 1 is the number of no class in names.txt");
 }
 
 TEST(make_list_targets_are_one_feature)

@@ -155,10 +155,17 @@ static int64_t known_label(const source *source, const names *known, const char 
     return names_find(known, mr_string_from(name));
 }
 
-static mr_status fail_unknown(const source *source, const char *name, uint32_t others, mr_error *error)
+static mr_status fail_unknown(const source *source, const char *name, uint32_t others, bool by_number, mr_error *error)
 {
     char more[64] = "";
     if (others > 0) snprintf(more, sizeof(more), " (nor are %" PRIu32 " more)", others);
+    if (by_number)
+        return mr_fail(
+            error, MR_INVALID_ARGUMENT,
+            "%s: the label %s is the number of no class in %s, whose lines are counted from 0%s; add lines to "
+            "it%s",
+            source->input, name, source->in->labels, more,
+            source->in->append_labels ? "; --append-labels has no effect on labels that are numbers" : "");
     return mr_fail(error, MR_INVALID_ARGUMENT, "%s: the class \"%s\" is not in %s%s; add it there as the last line%s",
                    source->input, name, source->in->labels, more,
                    source->in->append_labels ? "" : ", or let --append-labels give it the next number");
@@ -191,8 +198,12 @@ static mr_status look_up(source *source, const names *names, const struct names 
     }
     assert(missing_count <= names->count);
     mr_status status = MR_OK;
-    if (missing_count > 0 && (by_number || !source->in->append_labels))
-        status = fail_unknown(source, missing[0], missing_count - 1, error);
+    if (by_number && missing_count == 0 && source->in->append_labels)
+        status = mr_fail(error, MR_INVALID_ARGUMENT,
+                         "--append-labels has no effect: the labels of %s are numbers, which are lines of %s",
+                         source->input, source->in->labels);
+    else if (missing_count > 0 && (by_number || !source->in->append_labels))
+        status = fail_unknown(source, missing[0], missing_count - 1, by_number, error);
     else
         status = append_classes(source, names, missing, missing_count, labels, error);
     free(missing);

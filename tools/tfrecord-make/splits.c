@@ -16,6 +16,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Pairs of parentheses in the pattern of --group-by. */
+static constexpr size_t GROUPS_MAX = 32;
+
 /* position: 0 ≤ … < 1 */
 static uint8_t split_at(const options *options, double position)
 {
@@ -90,10 +93,14 @@ typedef struct grouping {
 
 static mr_status hash_by_pattern(const grouping *grouping, const row *row, uint64_t *hash, mr_error *error)
 {
-    regmatch_t parts[2];
-    if (regexec(grouping->pattern, row->name, 2, parts, 0) != 0 || parts[1].rm_so < 0)
+    regmatch_t parts[GROUPS_MAX + 1];
+    size_t count = grouping->pattern->re_nsub + 1, i = 1;
+    assert(count > 1 && count <= GROUPS_MAX + 1);
+    if (regexec(grouping->pattern, row->name, count, parts, 0) != 0) i = count;
+    while (i < count && parts[i].rm_so < 0) i++;
+    if (i == count)
         return mr_fail(error, MR_INVALID_ARGUMENT, "does not match --group-by %s", grouping->options->group_by);
-    *hash = plan_hash(7, row->name + parts[1].rm_so, (size_t)(parts[1].rm_eo - parts[1].rm_so));
+    *hash = plan_hash(7, row->name + parts[i].rm_so, (size_t)(parts[i].rm_eo - parts[i].rm_so));
     return MR_OK;
 }
 
@@ -174,7 +181,11 @@ static mr_status group(const options *options, const source *source, mr_pool *po
         return mr_fail(error, MR_INVALID_ARGUMENT, "--group-by: \"%s\" is no pattern: %s", options->group_by, reason);
     }
     grouping.pattern = &pattern;
-    mr_status status = run_grouping(&grouping, pool, error);
+    mr_status status = MR_OK;
+    if (pattern.re_nsub == 0 || pattern.re_nsub > GROUPS_MAX)
+        status = mr_fail(error, MR_INVALID_ARGUMENT, "--group-by: \"%s\" has %zu pairs of parentheses, not 1 to %zu",
+                         options->group_by, pattern.re_nsub, GROUPS_MAX);
+    if (status == MR_OK) status = run_grouping(&grouping, pool, error);
     regfree(&pattern);
     return status;
 }

@@ -54,6 +54,13 @@ static bool looks_like_values(const mr_csv_row *row)
     return false;
 }
 
+/* What --skip-rows leaves out need not be CSV. */
+static mr_status skip_rows(const table *table, mr_csv_reader *reader, mr_error *error)
+{
+    for (uint64_t i = 0; i < table->columns.in->skip_rows; i++) MR_TRY(mr_csv_reader_skip_line(reader, error));
+    return MR_OK;
+}
+
 /* The names of the columns are those of --columns, or in the row behind those of --skip-rows. */
 static mr_status read_header(table *table, mr_error *error)
 {
@@ -61,17 +68,17 @@ static mr_status read_header(table *table, mr_error *error)
     mr_csv_reader *reader = nullptr;
     const mr_csv_row *row = nullptr;
     MR_TRY(mr_csv_reader_new(table->file, table->separator, &reader, error));
-    mr_status status = MR_OK;
-    uint64_t rows = in->skip_rows + (in->columns ? 0 : 1);
-    for (uint64_t i = 0; i < rows && status == MR_OK; i++) status = mr_csv_reader_next(reader, &row, error);
+    mr_status status = skip_rows(table, reader, error);
+    if (status == MR_OK && !in->columns) status = mr_csv_reader_next(reader, &row, error);
     if (status == MR_OUT_OF_RANGE)
         status = mr_fail(error, MR_NOT_FOUND, "%s: holds no rows", mr_input_file_name(table->file));
-    if (status == MR_OK && row) table->first = mr_csv_reader_offset(reader) + mr_csv_reader_text(reader).size_bytes;
+    if (status == MR_OK && (row || in->skip_rows > 0))
+        table->first = mr_csv_reader_offset(reader) + mr_csv_reader_text(reader).size_bytes;
     if (status == MR_OK && !in->columns && looks_like_values(row))
         status = mr_fail(error, MR_INVALID_ARGUMENT,
                          "%s: line %" PRIu64 " holds values, not names of columns; --columns A,B,… names them, and "
                          "--skip-rows %" PRIu64 " beside it leaves out this line if it is a header of numbers",
-                         mr_input_file_name(table->file), mr_csv_reader_line(reader), rows);
+                         mr_input_file_name(table->file), mr_csv_reader_line(reader), in->skip_rows + 1);
     for (int32_t i = 0; status == MR_OK && !in->columns && i < row->count; i++)
         status = add_cell(table, row->cells[i], error);
     mr_csv_reader_free(reader);
@@ -174,6 +181,7 @@ static mr_status scan_csv(table *table, table_take take, void *context, table_ro
 {
     mr_csv_reader *reader = nullptr;
     mr_status status = mr_csv_reader_new(table->file, table->separator, &reader, error);
+    if (status == MR_OK) status = skip_rows(table, reader, error);
     while (status == MR_OK && (status = mr_csv_reader_next(reader, &row->cells, error)) == MR_OK) {
         uint64_t offset = mr_csv_reader_offset(reader);
         if (offset < table->first) continue;
