@@ -381,7 +381,10 @@ static mr_status begin(html *html, mr_error *error)
     else
         status = output_check(path, html->options->is_forced, error);
     if (status == MR_OK) status = mr_file_make_directories(data, error);
+    /* First the page, so that none is left without its images. */
+    bool replaces = status == MR_OK && mr_file_exists(path);
     if (status == MR_OK) status = mr_file_remove(path, error);
+    if (status == MR_OK && replaces) status = html_clean(html->folder, error);
     free(path);
     free(data);
     return status;

@@ -65,4 +65,9 @@ void html_box_classes(out *out, const html_row *row);
 /* What the data set is called: by its directory's own words, or by what the names of its files have in common. */
 void html_dataset_name(out *out, const options *options);
 
+/* ---- html_clean.c ---- */
+
+/* Removes the pages, thumbnails and images of an earlier run from its directory. */
+mr_status html_clean(const char *folder, mr_error *error);
+
 #endif
