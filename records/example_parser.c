@@ -90,9 +90,11 @@ mr_status mr_example_find(const mr_example_parser *parser, mr_string record, mr_
 mr_status mr_example_batch_init(mr_example_batch *batch, const mr_example_parser *parser, const mr_string *records,
                                 int64_t record_count, bool single, mr_tensor *tensors, mr_error *error)
 {
-    assert(record_count >= 0 && (!single || record_count == 1));
     for (int32_t i = 0; i < parser->tensor_count; i++) tensors[i] = (mr_tensor){0};
     *batch = (mr_example_batch){.parser = parser, .records = records, .record_count = record_count, .single = single};
+    if (record_count < 0 || (single && record_count != 1))
+        return mr_fail(error, MR_INVALID_ARGUMENT, "%" PRId64 " records cannot be parsed%s", record_count,
+                       single ? " as a single one" : "");
     size_t located_size, rows_size = (size_t)parser->slot_count * sizeof(mr_example_rows);
     if (__builtin_mul_overflow((size_t)record_count, (size_t)parser->slot_count * sizeof(mr_located), &located_size))
         return mr_fail_memory(error, SIZE_MAX);

@@ -12,6 +12,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
 
@@ -67,6 +68,17 @@ static void free_writer(mr_record_writer *writer)
     free(writer);
 }
 
+/* An index is computed from the file, which is read again for its samples. */
+static mr_status check_indexable(mr_record_writer *writer, mr_error *error)
+{
+    struct stat about;
+    if (fstat(writer->output.descriptor, &about) != 0 || S_ISREG(about.st_mode)) return MR_OK;
+    mr_status status =
+        mr_fail(error, MR_INVALID_ARGUMENT, "%s: is not a regular file, so it can have no index", writer->output.path);
+    mr_file_output_abandon(&writer->output);
+    return status;
+}
+
 mr_status mr_record_writer_open(const char *path, const mr_record_writer_options *options, mr_record_writer **writer,
                                 mr_error *error)
 {
@@ -75,11 +87,15 @@ mr_status mr_record_writer_open(const char *path, const mr_record_writer_options
     if (options) opened->options = *options;
     mr_status status = MR_OK;
     opened->index.compression = opened->options.compression;
-    if (opened->options.compression != MR_COMPRESSION_NONE)
+    if (opened->options.compression < MR_COMPRESSION_NONE || opened->options.compression > MR_COMPRESSION_ZLIB)
+        status = mr_fail(error, MR_INVALID_ARGUMENT, "%s: there is no compression %d", path,
+                         (int)opened->options.compression);
+    else if (opened->options.compression != MR_COMPRESSION_NONE)
         status = start_deflater(opened, error);
     else if (opened->options.seek_bytes > 0)
         status = mr_fail(error, MR_INVALID_ARGUMENT, "%s: a plain file is seekable as it is", path);
     if (status == MR_OK) status = mr_file_output_open(&opened->output, path, opened->options.atomic, error);
+    if (status == MR_OK && opened->options.index) status = check_indexable(opened, error);
     if (status != MR_OK) {
         free_writer(opened);
         return status;

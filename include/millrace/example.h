@@ -210,7 +210,8 @@ mr_status mr_example_find(const mr_example_parser *parser, mr_string record, mr_
  * dimension when single is true (tf.io.parse_single_example; record_count is then 1).
  * tensors  owned by the caller; as many as the features give together
  * errors   MR_INVALID_ARGUMENT naming record number, feature and reason: missing, another kind, another length, a partition
- *          or place that does not fit; MR_DATA_LOSS with the byte where the message is damaged */
+ *          or place that does not fit; or for a negative count, or one other than 1 with single. MR_DATA_LOSS with the byte
+ *          where the message is damaged */
 mr_status mr_example_parse(const mr_example_parser *parser, const mr_string *records, int64_t record_count, bool single,
                            mr_tensor *tensors, mr_error *error);
 

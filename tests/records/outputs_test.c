@@ -81,6 +81,21 @@ TEST(record_index_does_not_replace_a_pipe)
     mr_record_index_deinit(&index);
 }
 
+TEST(record_writer_makes_no_index_of_a_device)
+{
+    mr_error error = {0};
+    mr_record_writer *writer = nullptr;
+    for (int atomic = 0; atomic < 2; atomic++) {
+        const mr_record_writer_options indexed = {.index = true, .atomic = atomic}, plain = {.atomic = atomic};
+        CHECK_STATUS(mr_record_writer_open("/dev/null", &indexed, &writer, &error), MR_INVALID_ARGUMENT);
+        CHECK_CONTAINS(error.message, "/dev/null: is not a regular file, so it can have no index");
+        CHECK_OK(mr_record_writer_open("/dev/null", &plain, &writer, &error));
+        CHECK_OK(mr_record_writer_append(writer, "x", 1, &error));
+        CHECK_OK(mr_record_writer_close(writer, &error));
+        CHECK(S_ISCHR(mode_of("/dev/null")));
+    }
+}
+
 /* In a child: limits stay for the process. */
 static int save_limited(const mr_tensor *tensor)
 {
