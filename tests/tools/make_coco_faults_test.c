@@ -109,6 +109,25 @@ TEST(make_coco_places_are_those_of_the_file)
     CHECK_CONTAINS(make("--images p c.json")->output, "a list is there twice");
 }
 
+/* Boxes stay inside of their image, also where the file does not say its size. */
+TEST(make_coco_boxes_of_images_without_a_size_are_cut)
+{
+    make_pngs("p", 3);
+    save_text("c.json", "{\"images\": [{\"id\": 0, \"file_name\": \"0.png\"}, {\"id\": 1, \"file_name\": \"1.png\"}, "
+                        "{\"id\": 2, \"file_name\": \"2.png\"}], \"categories\": [{\"id\": 1, \"name\": \"dog\"}], "
+                        "\"annotations\": [{\"image_id\": 0, \"category_id\": 1, \"bbox\": [10, 5, 1000, 1000]}, "
+                        "{\"image_id\": 1, \"category_id\": 1, \"bbox\": [900, 1, 5, 5]}, "
+                        "{\"image_id\": 1, \"category_id\": 1, \"bbox\": [1e308, 1, 1e308, 1e308]}, "
+                        "{\"image_id\": 2, \"category_id\": 1, \"bbox\": [11, 0, 11, 10]}]}");
+    const program_result *result = make("--split all --images p c.json");
+    CHECK_EQ(result->exit_code, 0);
+    CHECK_CONTAINS(result->output, "2 images have boxes that were cut at their edge or left out beyond it (");
+    CHECK_STR(records_of("*.tfrecord", "image/object/bbox/xm*"),
+              "{\"image/object/bbox/xmax\": {\"float\": [1]}, \"image/object/bbox/xmin\": {\"float\": [0.5]}}\n"
+              "{\"image/object/bbox/xmax\": {\"float\": [1]}, \"image/object/bbox/xmin\": {\"float\": [0.5]}}\n"
+              "{\"image/object/bbox/xmax\": {\"float\": []}, \"image/object/bbox/xmin\": {\"float\": []}}\n");
+}
+
 /* ---- Every byte of a file ---- */
 
 typedef struct counts {

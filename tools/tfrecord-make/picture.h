@@ -34,6 +34,7 @@ typedef enum remark {
     REMARK_PROFILE_DROPPED,  /* a colour profile */
     REMARK_TRANSPARENT_KEPT, /* stays PNG, because JPEG has no transparency */
     REMARK_NOT_CROP_READY,   /* a JPEG of a kind that cannot be rewritten */
+    REMARK_BOXES_CUT,        /* at its edge, or left out beyond it; where the annotation does not say its size */
     /* Why they were left out. From here on they are faults. */
     REMARK_UNREADABLE,
     REMARK_EMPTY,

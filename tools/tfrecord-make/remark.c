@@ -35,6 +35,8 @@ static const struct {
                                  "pictures are transparent and stayed PNG"},
     [REMARK_NOT_CROP_READY] = {"not-crop-ready", "JPEG cannot be rewritten for crops and was kept as it is",
                                "JPEGs cannot be rewritten for crops and were kept as they are"},
+    [REMARK_BOXES_CUT] = {"boxes-cut", "image has boxes that were cut at its edge or left out beyond it",
+                          "images have boxes that were cut at their edge or left out beyond it"},
     [REMARK_UNREADABLE] = {"unreadable", "file could not be read", "files could not be read"},
     [REMARK_EMPTY] = {"empty", "file is empty", "files are empty"},
     [REMARK_NO_PICTURE] = {"no-picture", "file is no picture", "files are no pictures"},

@@ -84,6 +84,7 @@ static mr_status encode(const work *work, slot *slot, mr_error *error)
         mr_string bytes = {slot->bytes.data, slot->bytes.size_bytes};
         mr_status status = picture_treat(&work->options->treatment, slot->row->name, bytes, &slot->picture, error);
         if (status != MR_OK) return source_fail_row(source, slot->row, status, error);
+        slot->picture.facts.remarks = &slot->picture.remarks;
     }
     mr_status status =
         source_add_features(source, slot->row, has_picture ? &slot->picture.facts : nullptr, &slot->encoder, error);

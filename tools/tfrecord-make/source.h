@@ -178,6 +178,7 @@ typedef struct picture_facts {
     mr_image_info info;                  /* of encoded */
     int32_t stored_width, stored_height; /* as the input had it, before it was turned or resized */
     int32_t turned;                      /* the EXIF orientation that was applied, 1…8; 0 and 1: none */
+    uint32_t *remarks;                   /* borrowed: where add_features adds REMARK_BIT; or null */
 } picture_facts;
 
 /* Distinct texts with numbers in the order of their coming. {0} is empty. */

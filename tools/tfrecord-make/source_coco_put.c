@@ -90,11 +90,23 @@ static mr_status put_masks(const coco *coco, const listed *picture, const kept_b
     return status;
 }
 
-mr_status coco_put(const source *source, const row *row, const kept_box *kept, size_t count, const picture_facts *facts,
-                   const features *to, mr_error *error)
+/* The boxes inside of an image whose size the file does not say; the others were cut when they were listed. */
+static size_t keep_inside(const kept_box *kept, size_t count, const picture_facts *facts, kept_box *inside)
+{
+    size_t kept_count = 0;
+    bool was_cut = false;
+    for (size_t i = 0; i < count; i++) {
+        inside[kept_count] = kept[i];
+        kept_count += box_clip(&inside[kept_count].box, facts->stored_width, facts->stored_height, &was_cut);
+    }
+    if ((was_cut || kept_count < count) && facts->remarks) *facts->remarks |= REMARK_BIT(REMARK_BOXES_CUT);
+    return kept_count;
+}
+
+static mr_status put_all(const source *source, const row *row, const kept_box *kept, size_t count,
+                         const picture_facts *facts, const features *to, mr_error *error)
 {
     const coco *coco = source->detail;
-    assert(row - source->rows < coco->picture_count);
     const listed *picture = &coco->pictures[row - source->rows];
     box *boxes = malloc((count + 1) * sizeof(box));
     int32_t *labels = malloc((count + 1) * sizeof(int32_t));
@@ -121,4 +133,19 @@ mr_status coco_put(const source *source, const row *row, const kept_box *kept, s
     free(crowds);
     free(areas);
     return status == MR_OK ? MR_OK : source_fail_row(source, row, status, error);
+}
+
+mr_status coco_put(const source *source, const row *row, const kept_box *kept, size_t count, const picture_facts *facts,
+                   const features *to, mr_error *error)
+{
+    const coco *coco = source->detail;
+    assert(row - source->rows < coco->picture_count);
+    const listed *picture = &coco->pictures[row - source->rows];
+    if (picture->width > 0) return put_all(source, row, kept, count, facts, to, error);
+    kept_box *inside = malloc((count + 1) * sizeof(kept_box));
+    if (!inside) return mr_fail_memory(error, count * sizeof(kept_box));
+    count = keep_inside(kept, count, facts, inside);
+    mr_status status = put_all(source, row, inside, count, facts, to, error);
+    free(inside);
+    return status;
 }

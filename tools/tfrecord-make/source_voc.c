@@ -428,7 +428,11 @@ static mr_status put_objects(const source *source, const voc_annotation *annotat
         const voc_object *object = &annotation->objects[i];
         bool was_cut = false;
         boxes[count] = (box){object->xmin, object->ymin, object->xmax, object->ymax};
-        if (!box_clip(&boxes[count], width, height, &was_cut)) continue;
+        bool is_inside = box_clip(&boxes[count], width, height, &was_cut);
+        /* Where the size is said, they were counted when they were listed. */
+        if ((was_cut || !is_inside) && annotation->width == 0 && facts->remarks)
+            *facts->remarks |= REMARK_BIT(REMARK_BOXES_CUT);
+        if (!is_inside) continue;
         int64_t number = names_find(&voc->names, mr_string_from(object->name));
         if (number < 0) return mr_fail(error, MR_DATA_LOSS, "has changed since it was listed");
         labels[count] = voc->labels[number];
