@@ -72,6 +72,7 @@ static mr_status read_header(table *table, mr_error *error)
     if (status == MR_OK && !in->columns) status = mr_csv_reader_next(reader, &row, error);
     if (status == MR_OUT_OF_RANGE)
         status = mr_fail(error, MR_NOT_FOUND, "%s: holds no rows", mr_input_file_name(table->file));
+    assert(status != MR_OK || in->columns || row); /* a header was read */
     if (status == MR_OK && (row || in->skip_rows > 0))
         table->first = mr_csv_reader_offset(reader) + mr_csv_reader_text(reader).size_bytes;
     if (status == MR_OK && !in->columns && looks_like_values(row))
