@@ -1,14 +1,32 @@
 //! The build of millrace: options, then steps, then one function for each kind of program.
 //!
-//! Folders are globbed: a new .c file in base/, records/, … is part of the library, a new folder in tools/ or datasets/
+//! Directories are globbed: a new .c file in base/, records/, … is part of the library, a new directory in tools/ or datasets/
 //! and a new file in examples/ is a program, a new file in tests/ is part of the test runner.
 const std = @import("std");
 const Build = std.Build;
 const LazyPath = Build.LazyPath;
 
-const library_folders = [_][]const u8{
-    "base",     "records",   "queue",     "kernels",     "pipeline",    "pipeline/stages",
-    "graph/ir", "graph/ops", "graph/run", "graph/state", "graph/train",
+const library_directories = [_][]const u8{
+    "base",
+    "records/io",
+    "records/record",
+    "records/example",
+    "records/checkpoint",
+    "records/event",
+    "records/formats",
+    "queue",
+    "kernels",
+    "kernels/image",
+    "pipeline",
+    "pipeline/engine",
+    "pipeline/sources",
+    "pipeline/stages",
+    "graph/ir",
+    "graph/ops",
+    "graph/plan",
+    "graph/run",
+    "graph/state",
+    "graph/train",
 };
 const system_libraries = [_][]const u8{ "jpeg", "png16", "z", "protobuf-c", "jansson", "expat", "uring" };
 /// Decoders of images that only the tools convert.
@@ -29,7 +47,7 @@ const Context = struct {
     target: Build.ResolvedTarget,
     optimize: std.builtin.OptimizeMode,
     sanitize: ?Sanitize,
-    /// Folders with generated headers: <millrace/ops.h>, "proto/graph.pb-c.h".
+    /// Directories with generated headers: <millrace/ops.h>, "proto/graph.pb-c.h".
     generated: []const LazyPath = &.{},
     proto_sources: []const LazyPath = &.{},
     /// Writes the generated headers; every compilation waits for it.
@@ -50,7 +68,7 @@ const Context = struct {
         });
         m.addIncludePath(c.b.path(""));
         m.addIncludePath(c.b.path("include"));
-        for (c.generated) |folder| m.addIncludePath(folder);
+        for (c.generated) |directory| m.addIncludePath(directory);
         return m;
     }
 
@@ -146,29 +164,29 @@ pub fn build(b: *Build) void {
 
 // ---- Sources ----
 
-/// Files of a folder that end so, as paths from the root, sorted; no file when there is no such folder.
-fn glob(b: *Build, folder: []const u8, ending: []const u8) []const []const u8 {
+/// Files of a directory that end so, as paths from the root, sorted; no file when there is no such directory.
+fn glob(b: *Build, directory: []const u8, ending: []const u8) []const []const u8 {
     var list: std.ArrayList([]const u8) = .empty;
     const io = b.graph.io;
-    var dir = b.build_root.handle.openDir(io, folder, .{ .iterate = true }) catch return &.{};
+    var dir = b.build_root.handle.openDir(io, directory, .{ .iterate = true }) catch return &.{};
     defer dir.close(io);
     var entries = dir.iterate();
-    while (entries.next(io) catch @panic("cannot read a folder")) |entry| {
+    while (entries.next(io) catch @panic("cannot read a directory")) |entry| {
         if (entry.kind != .directory and std.mem.endsWith(u8, entry.name, ending) and entry.name[0] != '.')
-            list.append(b.allocator, b.fmt("{s}/{s}", .{ folder, entry.name })) catch @panic("OOM");
+            list.append(b.allocator, b.fmt("{s}/{s}", .{ directory, entry.name })) catch @panic("OOM");
     }
     std.mem.sort([]const u8, list.items, {}, lessThan);
     return list.items;
 }
 
-/// Names of a folder's folders, sorted.
-fn subfolders(b: *Build, folder: []const u8) []const []const u8 {
+/// Names of a directory's directories, sorted.
+fn subdirectories(b: *Build, directory: []const u8) []const []const u8 {
     var list: std.ArrayList([]const u8) = .empty;
     const io = b.graph.io;
-    var dir = b.build_root.handle.openDir(io, folder, .{ .iterate = true }) catch return &.{};
+    var dir = b.build_root.handle.openDir(io, directory, .{ .iterate = true }) catch return &.{};
     defer dir.close(io);
     var entries = dir.iterate();
-    while (entries.next(io) catch @panic("cannot read a folder")) |entry| {
+    while (entries.next(io) catch @panic("cannot read a directory")) |entry| {
         if (entry.kind == .directory) list.append(b.allocator, b.dupe(entry.name)) catch @panic("OOM");
     }
     std.mem.sort([]const u8, list.items, {}, lessThan);
@@ -181,7 +199,7 @@ fn lessThan(_: void, a: []const u8, b: []const u8) bool {
 
 fn librarySources(b: *Build) []const []const u8 {
     var list: std.ArrayList([]const u8) = .empty;
-    for (library_folders) |folder| list.appendSlice(b.allocator, glob(b, folder, ".c")) catch @panic("OOM");
+    for (library_directories) |directory| list.appendSlice(b.allocator, glob(b, directory, ".c")) catch @panic("OOM");
     list.appendSlice(b.allocator, glob(b, "proto", ".c")) catch @panic("OOM");
     return list.items;
 }
@@ -209,22 +227,22 @@ fn debianLibC(b: *Build, target: Build.ResolvedTarget) ?LazyPath {
 /// proto/*.proto through protoc-c.
 fn addProto(c: *Context) void {
     const b = c.b;
-    var folders: std.ArrayList(LazyPath) = .empty;
+    var directories: std.ArrayList(LazyPath) = .empty;
     var sources: std.ArrayList(LazyPath) = .empty;
-    folders.appendSlice(b.allocator, c.generated) catch @panic("OOM");
+    directories.appendSlice(b.allocator, c.generated) catch @panic("OOM");
     const files = glob(b, "proto", ".proto");
     if (files.len == 0) return;
     const protoc = b.addSystemCommand(&.{ "protoc-c", "--proto_path=proto" });
     protoc.setCwd(b.path(""));
-    const folder = protoc.addPrefixedOutputDirectoryArg("--c_out=", "proto");
+    const directory = protoc.addPrefixedOutputDirectoryArg("--c_out=", "proto");
     for (files) |file| {
         protoc.addArg(file);
         protoc.addFileInput(b.path(file));
         const stem = file[0 .. file.len - ".proto".len];
-        sources.append(b.allocator, folder.path(b, b.fmt("{s}.pb-c.c", .{std.fs.path.basename(stem)}))) catch @panic("OOM");
+        sources.append(b.allocator, directory.path(b, b.fmt("{s}.pb-c.c", .{std.fs.path.basename(stem)}))) catch @panic("OOM");
     }
-    folders.append(b.allocator, folder.dirname()) catch @panic("OOM");
-    c.generated = folders.items;
+    directories.append(b.allocator, directory.dirname()) catch @panic("OOM");
+    c.generated = directories.items;
     c.proto_sources = sources.items;
 }
 
@@ -255,10 +273,10 @@ fn addOpsHeader(c: *Context) void {
     // At a fixed path: in the cache its path would change with the writer, and all that includes it would be compiled anew.
     const update = b.addUpdateSourceFiles();
     update.addCopyFileToSource(header, "generated/millrace/ops.h");
-    var folders: std.ArrayList(LazyPath) = .empty;
-    folders.appendSlice(b.allocator, c.generated) catch @panic("OOM");
-    folders.append(b.allocator, b.path("generated")) catch @panic("OOM");
-    c.generated = folders.items;
+    var directories: std.ArrayList(LazyPath) = .empty;
+    directories.appendSlice(b.allocator, c.generated) catch @panic("OOM");
+    directories.append(b.allocator, b.path("generated")) catch @panic("OOM");
+    c.generated = directories.items;
     c.headers = &update.step;
     b.getInstallStep().dependOn(&b.addInstallHeaderFile(header, "millrace/ops.h").step);
 }
@@ -325,13 +343,13 @@ fn addPrograms(c: Context, library: *Build.Step.Compile) []const *Build.Step.Com
     const b = c.b;
     var list: std.ArrayList(*Build.Step.Compile) = .empty;
     const common = glob(b, "tools/common", ".c");
-    for (subfolders(b, "tools")) |name| {
+    for (subdirectories(b, "tools")) |name| {
         const own = glob(b, b.fmt("tools/{s}", .{name}), ".c");
         if (own.len == 0 or std.mem.eql(u8, name, "common")) continue;
         const files = std.mem.concat(b.allocator, []const u8, &.{ own, common }) catch @panic("OOM");
         list.append(b.allocator, c.program(name, files, library)) catch @panic("OOM");
     }
-    for (subfolders(b, "datasets")) |name| {
+    for (subdirectories(b, "datasets")) |name| {
         const own = glob(b, b.fmt("datasets/{s}", .{name}), ".c");
         if (own.len == 0) continue;
         const files = std.mem.concat(b.allocator, []const u8, &.{ own, common }) catch @panic("OOM");
@@ -353,7 +371,7 @@ fn testSources(b: *Build) []const []const u8 {
     var list: std.ArrayList([]const u8) = .empty;
     list.appendSlice(b.allocator, glob(b, "tools/common", ".c")) catch @panic("OOM");
     list.appendSlice(b.allocator, glob(b, "tests", ".c")) catch @panic("OOM");
-    for (subfolders(b, "tests")) |name| {
+    for (subdirectories(b, "tests")) |name| {
         if (std.mem.eql(u8, name, "fuzz") or std.mem.eql(u8, name, "oracle") or std.mem.eql(u8, name, "preload")) continue;
         list.appendSlice(b.allocator, glob(b, b.fmt("tests/{s}", .{name}), ".c")) catch @panic("OOM");
     }
@@ -448,7 +466,7 @@ fn clangObjectOf(c: Context, file: LazyPath, stem: []const u8, flags: []const []
     run.addArgs(flags);
     run.addPrefixedDirectoryArg("-I", b.path(""));
     run.addPrefixedDirectoryArg("-I", b.path("include"));
-    for (c.generated) |folder| run.addPrefixedDirectoryArg("-I", folder);
+    for (c.generated) |directory| run.addPrefixedDirectoryArg("-I", directory);
     run.addArg("-MD");
     _ = run.addPrefixedDepFileOutputArg("-MF", b.fmt("{s}.d", .{stem}));
     run.addFileArg(file);
@@ -530,14 +548,14 @@ fn addClangSteps(c: Context, fuzz_seconds: u32) void {
         run.addArgs(&.{ "-I.", "-Iinclude" });
         if (c.headers) |headers| run.step.dependOn(headers);
         if (!definesFailures(file)) run.addArgs(&.{ "-include", "tests/lint.h" });
-        for (c.generated) |folder| run.addPrefixedDirectoryArg("-I", folder);
+        for (c.generated) |directory| run.addPrefixedDirectoryArg("-I", directory);
         lint.dependOn(&run.step);
     }
 }
 
 /// True for the files that define what tests/lint.h redefines.
 fn definesFailures(file: []const u8) bool {
-    for ([_][]const u8{ "base/status.c", "base/arena.c", "base/kernel.c", "records/file.c", "pipeline/dataset.c" }) |name| {
+    for ([_][]const u8{ "base/status.c", "base/arena.c", "base/kernel.c", "records/io/file.c", "pipeline/dataset.c" }) |name| {
         if (std.mem.eql(u8, file, name)) return true;
     }
     return false;
@@ -569,10 +587,10 @@ fn addGpuKit(c: Context) void {
     const library = addLibrary(kit);
     const files = [_][]const u8{ "tests/cuda/kit/main.c", "tests/cuda/samples.c", "tests/cuda/samples_run.c", "tests/cuda/model.c", "tests/cuda/prefetch_run.c" };
     const program = kit.program("gpu-kit", &files, library);
-    const folder: Build.InstallDir = .{ .custom = "gpu-kit" };
-    step.dependOn(&b.addInstallArtifact(program, .{ .dest_dir = .{ .override = folder } }).step);
+    const directory: Build.InstallDir = .{ .custom = "gpu-kit" };
+    step.dependOn(&b.addInstallArtifact(program, .{ .dest_dir = .{ .override = directory } }).step);
     for ([_][]const u8{ "run.sh", "torch_prefetch.py" }) |name|
-        step.dependOn(&b.addInstallFileWithDir(b.path(b.fmt("tests/cuda/kit/{s}", .{name})), folder, name).step);
+        step.dependOn(&b.addInstallFileWithDir(b.path(b.fmt("tests/cuda/kit/{s}", .{name})), directory, name).step);
 }
 
 // ---- Steps that run a program: demo, bench ----
@@ -581,7 +599,7 @@ fn addRunSteps(c: Context, programs: []const *Build.Step.Compile) void {
     const b = c.b;
     for (programs) |program| {
         const description = if (std.mem.eql(u8, program.name, "demo"))
-            "The main job: render pictures, make records, train, kill, resume, evaluate"
+            "The main job: render images, make records, train, kill, resume, evaluate"
         else if (std.mem.eql(u8, program.name, "bench"))
             "Measure beside the peers (-- input | pipeline | step | records) [--json]"
         else if (std.mem.eql(u8, program.name, "gpu-kit"))

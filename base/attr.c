@@ -126,32 +126,32 @@ mr_status mr_attr_get_ints(const mr_attrs *attrs, const char *name, int64_t *val
     return MR_OK;
 }
 
-int64_t mr_attr_int_or(const mr_attrs *attrs, const char *name, int64_t fallback)
+int64_t mr_attr_int_or(const mr_attrs *attrs, const char *name, int64_t default_value)
 {
     const mr_attr_value *found = get_or_null(attrs, name, MR_ATTR_INT);
-    return found != nullptr ? found->integer : fallback;
+    return found != nullptr ? found->integer : default_value;
 }
 
-float mr_attr_float_or(const mr_attrs *attrs, const char *name, float fallback)
+float mr_attr_float_or(const mr_attrs *attrs, const char *name, float default_value)
 {
     const mr_attr_value *found = get_or_null(attrs, name, MR_ATTR_FLOAT);
-    return found != nullptr ? found->number : fallback;
+    return found != nullptr ? found->number : default_value;
 }
 
-bool mr_attr_bool_or(const mr_attrs *attrs, const char *name, bool fallback)
+bool mr_attr_bool_or(const mr_attrs *attrs, const char *name, bool default_value)
 {
     const mr_attr_value *found = get_or_null(attrs, name, MR_ATTR_BOOL);
-    return found != nullptr ? found->boolean : fallback;
+    return found != nullptr ? found->boolean : default_value;
 }
 
-mr_dtype mr_attr_type_or(const mr_attrs *attrs, const char *name, mr_dtype fallback)
+mr_dtype mr_attr_type_or(const mr_attrs *attrs, const char *name, mr_dtype default_value)
 {
     const mr_attr_value *found = get_or_null(attrs, name, MR_ATTR_TYPE);
-    return found != nullptr ? plain_type(found->type) : fallback;
+    return found != nullptr ? plain_type(found->type) : default_value;
 }
 
-mr_string mr_attr_string_or(const mr_attrs *attrs, const char *name, const char *fallback)
+mr_string mr_attr_string_or(const mr_attrs *attrs, const char *name, const char *default_value)
 {
     const mr_attr_value *found = get_or_null(attrs, name, MR_ATTR_STRING);
-    return found != nullptr ? found->string : fallback != nullptr ? mr_string_from(fallback) : (mr_string){0};
+    return found != nullptr ? found->string : default_value != nullptr ? mr_string_from(default_value) : (mr_string){0};
 }

@@ -55,7 +55,7 @@ struct mr_attrs {
 const mr_attr *mr_attrs_find(const mr_attrs *attrs, const char *name);
 
 /* Readers for kernels and shape functions. An attr that is missing or of another kind is an error that names it;
- * the …_or forms give the fallback when it is missing. */
+ * the …_or forms give the default_value when it is missing. */
 mr_status mr_attr_get_int(const mr_attrs *attrs, const char *name, int64_t *value, mr_error *error);
 mr_status mr_attr_get_float(const mr_attrs *attrs, const char *name, float *value, mr_error *error);
 mr_status mr_attr_get_bool(const mr_attrs *attrs, const char *name, bool *value, mr_error *error);
@@ -66,10 +66,10 @@ mr_status mr_attr_get_tensor(const mr_attrs *attrs, const char *name, const mr_t
 /* A list of ints: at most capacity; *count is set. */
 mr_status mr_attr_get_ints(const mr_attrs *attrs, const char *name, int64_t *values, int32_t capacity, int32_t *count,
                            mr_error *error);
-int64_t mr_attr_int_or(const mr_attrs *attrs, const char *name, int64_t fallback);
-float mr_attr_float_or(const mr_attrs *attrs, const char *name, float fallback);
-bool mr_attr_bool_or(const mr_attrs *attrs, const char *name, bool fallback);
-mr_dtype mr_attr_type_or(const mr_attrs *attrs, const char *name, mr_dtype fallback);
-mr_string mr_attr_string_or(const mr_attrs *attrs, const char *name, const char *fallback);
+int64_t mr_attr_int_or(const mr_attrs *attrs, const char *name, int64_t default_value);
+float mr_attr_float_or(const mr_attrs *attrs, const char *name, float default_value);
+bool mr_attr_bool_or(const mr_attrs *attrs, const char *name, bool default_value);
+mr_dtype mr_attr_type_or(const mr_attrs *attrs, const char *name, mr_dtype default_value);
+mr_string mr_attr_string_or(const mr_attrs *attrs, const char *name, const char *default_value);
 
 #endif

@@ -65,7 +65,7 @@ void mr_device_free(mr_device *device); /* null is allowed; buffers that are sti
 /* A tensor on the device. MR_STRING only on the CPU. */
 mr_status mr_tensor_init_on(mr_tensor *tensor, mr_device *device, mr_dtype dtype, mr_shape shape, mr_error *error);
 
-/* Devices that other folders bring (cuda/) are found by name. A binary without them simply has no entry.
+/* Devices that other directories bring (cuda/) are found by name. A binary without them simply has no entry.
  * open  makes the device or says in one sentence why there is none; the session then falls back softly */
 typedef struct mr_device_entry {
     const char *kind_name; /* "GPU" */
@@ -80,7 +80,7 @@ const mr_device_entry *mr_device_entry_find(mr_device_kind kind);
 mr_status mr_device_parse(const char *name, mr_device_kind *kind, int *index, mr_error *error);
 /* The process's own device of that kind, which all who hold it share; given back by mr_device_close. */
 constexpr int MR_DEVICES_MAX = 8; /* of one kind */
-mr_status mr_device_hold(mr_device_kind kind, int index, mr_device **device, mr_error *error);
+mr_status mr_device_retain(mr_device_kind kind, int index, mr_device **device, mr_error *error);
 
 /* Registers the entries and kernels that this build has besides the CPU's, once however often it is called: cuda/ defines
  * it, and whoever opens sessions calls it beside mr_kernels_register, before the first mr_kernel_find. */

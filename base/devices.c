@@ -105,7 +105,7 @@ static mr_status open_device(mr_device_kind kind, int index, mr_device **device,
                                  : mr_fail(error, MR_UNAVAILABLE, "this program was built without GPU support");
 }
 
-mr_status mr_device_hold(mr_device_kind kind, int index, mr_device **device, mr_error *error)
+mr_status mr_device_retain(mr_device_kind kind, int index, mr_device **device, mr_error *error)
 {
     *device = nullptr;
     assert((unsigned)kind < MR_DEVICE_KIND_COUNT);
@@ -135,7 +135,7 @@ mr_status mr_device_open(const char *name, mr_device **device, mr_error *error)
     int index = 0;
     *device = nullptr;
     MR_TRY(mr_device_parse(name, &kind, &index, error));
-    return mr_device_hold(kind, index, device, error);
+    return mr_device_retain(kind, index, device, error);
 }
 
 void mr_device_close(mr_device *device)

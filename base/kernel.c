@@ -104,7 +104,7 @@ mr_status mr_kernel_output(mr_kernel_call *call, int index, mr_shape shape, mr_e
     bool on_host = call->device->kind != MR_DEVICE_CPU && in_host_memory(call->node->host_outputs, index);
     mr_status status = on_host ? mr_tensor_init(&call->outputs[index], dtype, shape, error)
                                : mr_tensor_init_on(&call->outputs[index], call->device, dtype, shape, error);
-    if (status != MR_OK) return mr_fail_in(error, status, "%s (%s)", call->node->name, call->node->op);
+    if (status != MR_OK) return mr_fail_prefix(error, status, "%s (%s)", call->node->name, call->node->op);
     return MR_OK;
 }
 
@@ -132,6 +132,6 @@ mr_status mr_kernel_fail(const mr_kernel_node *node, mr_error *error, mr_status 
     va_start(args, format);
     mr_status result = mr_fail_va(error, status, format, args);
     va_end(args);
-    (void)mr_fail_in(error, status, "%s (%s)", node->name, node->op);
+    (void)mr_fail_prefix(error, status, "%s (%s)", node->name, node->op);
     return result;
 }

@@ -7,7 +7,7 @@
  *
  * Idle workers look at a counter for some microseconds before they sleep: the operators of a training step follow each
  * other faster than a sleeping thread wakes up. The time is short, because on few processors a spinning thread takes the
- * place of one that decodes pictures. */
+ * place of one that decodes images. */
 #include "base/pool.h"
 
 #include "base/arena.h"

@@ -66,7 +66,7 @@ mr_status mr_fail(mr_error *error, mr_status status, const char *format, ...)
     return result;
 }
 
-mr_status mr_fail_in(mr_error *error, mr_status status, const char *format, ...)
+mr_status mr_fail_prefix(mr_error *error, mr_status status, const char *format, ...)
 {
     if (error == nullptr) return status;
     char text[2 * MR_ERROR_SIZE];

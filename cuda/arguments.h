@@ -117,7 +117,7 @@ typedef struct mr_gpu_softmax {
 /* ---- conv.cu: NHWC, HWIO ---- */
 
 typedef struct mr_gpu_columns {
-    const float *in; /* columns_from: the picture; columns_to: the columns */
+    const float *in; /* columns_from: the image; columns_to: the columns */
     float *out;
     int64_t batch;
     int32_t in_h, in_w, channels, out_h, out_w;

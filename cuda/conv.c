@@ -1,5 +1,5 @@
 /* Convolutions on the GPU, NHWC. cuDNN does those that it can: padding the same on both sides. The others, and all of
- * them where cuDNN is not installed or refuses, are matrix products: the windows of some pictures at a time become the
+ * them where cuDNN is not installed or refuses, are matrix products: the windows of some images at a time become the
  * rows of a matrix, which cuBLAS multiplies. */
 #include "kernels/conv.h"
 #include "cuda/arguments.h"
@@ -9,7 +9,7 @@
 
 #include <limits.h>
 
-/* The matrix of windows takes at most this much memory, or what one picture needs. */
+/* The matrix of windows takes at most this much memory, or what one image needs. */
 constexpr int64_t COLUMNS_BYTES_MAX = (int64_t)512 << 20;
 constexpr int CHOICES_MAX = 8;
 
@@ -40,7 +40,7 @@ static mr_status prepare(const mr_kernel_node *node, void *memory, mr_error *err
 
 /* ---- As matrix products ---- */
 
-/* The windows of `count` pictures as rows, from a picture or to one. */
+/* The windows of `count` images as rows, from an image or to one. */
 static mr_status move_columns(mr_kernel_call *call, const mr_conv *v, mr_cu_function function, const float *in,
                               float *out, int64_t count, mr_error *error)
 {
@@ -66,7 +66,7 @@ static mr_status move_columns(mr_kernel_call *call, const mr_conv *v, mr_cu_func
     return mr_cuda_launch(call, function, mr_cuda_grid_for(mr_cuda_of(call), threads), &a, error);
 }
 
-/* Some pictures of the job. windows: [count x out_height x out_width, filter_height x filter_width x in_channels] */
+/* Some images of the job. windows: [count x out_height x out_width, filter_height x filter_width x in_channels] */
 static mr_status multiply_some(mr_kernel_call *call, const job *j, int64_t first, int64_t count, float *windows,
                                mr_error *error)
 {
@@ -94,10 +94,10 @@ static mr_status multiply_some(mr_kernel_call *call, const job *j, int64_t first
 static mr_status multiply(mr_kernel_call *call, const job *j, mr_error *error)
 {
     const mr_conv *v = &j->v;
-    int64_t picture_bytes = v->out_height * v->out_width * v->filter_height * v->filter_width * v->in_channels * 4;
-    int64_t at_once = MR_MAX(1, MR_MIN(v->batch, COLUMNS_BYTES_MAX / MR_MAX(1, picture_bytes)));
+    int64_t image_bytes = v->out_height * v->out_width * v->filter_height * v->filter_width * v->in_channels * 4;
+    int64_t at_once = MR_MAX(1, MR_MIN(v->batch, COLUMNS_BYTES_MAX / MR_MAX(1, image_bytes)));
     mr_buffer *windows;
-    MR_TRY(mr_cuda_scratch(call, (size_t)(at_once * picture_bytes), &windows, error));
+    MR_TRY(mr_cuda_scratch(call, (size_t)(at_once * image_bytes), &windows, error));
     mr_status status = MR_OK;
     for (int64_t first = 0; first < v->batch && status == MR_OK; first += at_once)
         status = multiply_some(call, j, first, MR_MIN(at_once, v->batch - first), mr_buffer_data(windows), error);

@@ -18,7 +18,7 @@ mr_status mr_cuda_result(const mr_cuda_device *device, mr_cu_result result, cons
 {
     if (result == 0) return MR_OK;
     mr_status status = mr_cuda_check(device->driver, result, action, error);
-    return mr_fail_in(error, status, "%s", device->device.name);
+    return mr_fail_prefix(error, status, "%s", device->device.name);
 }
 
 mr_status mr_cuda_enter(mr_cuda_device *device, mr_error *error)
@@ -32,7 +32,7 @@ static mr_status allocate_kind(mr_device *base, size_t size_bytes, mr_cuda_memor
                                mr_error *error)
 {
     mr_status status = mr_cuda_memory_allocate(((mr_cuda_device *)base)->memory, size_bytes, kind, buffer, error);
-    return status == MR_OK ? MR_OK : mr_fail_in(error, status, "%s", base->name);
+    return status == MR_OK ? MR_OK : mr_fail_prefix(error, status, "%s", base->name);
 }
 
 static mr_status allocate(mr_device *base, size_t size_bytes, mr_buffer **buffer, mr_error *error)

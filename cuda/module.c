@@ -71,7 +71,7 @@ mr_status mr_cuda_find(const mr_device *base, mr_cuda_module module, const char 
     MR_TRY(status);
     mr_cu_result result = device->driver->module_function(function, device->modules[module], name);
     if (result != 0)
-        return mr_fail_in(error, mr_cuda_result(device, result, "find a kernel", error), "kernel %s", name);
+        return mr_fail_prefix(error, mr_cuda_result(device, result, "find a kernel", error), "kernel %s", name);
     return MR_OK;
 }
 
@@ -95,7 +95,7 @@ mr_status mr_cuda_launch(mr_kernel_call *call, mr_cu_function function, mr_cuda_
                                grid.height > 0 ? grid.height : 1, 1, 0, device->stream, parameters, nullptr);
     if (result == 0) return MR_OK;
     mr_status status = mr_cuda_result(device, result, "start a kernel", error);
-    return mr_fail_in(error, status, "%s (%s)", call->node->name, call->node->op);
+    return mr_fail_prefix(error, status, "%s (%s)", call->node->name, call->node->op);
 }
 
 mr_status mr_cuda_scratch(mr_kernel_call *call, size_t size_bytes, mr_buffer **buffer, mr_error *error)

@@ -1,4 +1,4 @@
-/* Pooling of NHWC pictures. Backward gathers: each place of the input looks at the windows that hold it, so no two
+/* Pooling of NHWC images. Backward gathers: each place of the input looks at the windows that hold it, so no two
  * threads write one place and the sums have one order. */
 #include "cuda/gpu.h"
 
@@ -6,7 +6,7 @@ typedef struct window {
     int begin_h, end_h, begin_w, end_w;
 } window;
 
-/* The part of an output's window that lies in the picture. */
+/* The part of an output's window that lies in the image. */
 MR_GPU_FUNCTION window window_of(const mr_gpu_pool *a, int out_h, int out_w)
 {
     int h = out_h * a->stride_h - a->pad_h, w = out_w * a->stride_w - a->pad_w;

@@ -133,12 +133,12 @@ static mr_dataset *input(const char *const *paths, int count, const arguments *a
     bool is_stream = mr_dataset_status(d, nullptr) == MR_OK && mr_dataset_cardinality(d) == MR_CARDINALITY_UNKNOWN;
     if (is_stream)
         fprintf(stderr, "feed-images: no random access to compressed records: shuffling %d at a time\n", BUFFER);
-    d = mr_dataset_repeat(mr_dataset_shuffle(d, .buffer = is_stream ? BUFFER : 0, .seed = a->seed), a->epochs);
+    d = mr_dataset_repeat(mr_dataset_shuffle(d, .buffer_size = is_stream ? BUFFER : 0, .seed = a->seed), a->epochs);
     mr_feature features[] = {{"image/encoded", MR_STRING}, {"image/class/label", MR_INT64}};
     d = mr_dataset_parse_example(d, features, 2);
-    mr_image_options image = {.height = SIZE, .width = SIZE, .mean = {124, 117, 104}, .deviation = {59, 57, 57}};
+    mr_image_options image = {.height = SIZE, .width = SIZE, .mean = {124, 117, 104}, .std = {59, 57, 57}};
     image.crop = MR_CROP_RANDOM_RESIZED;
-    image.random_flip = true;
+    image.random_flip_left_right = true;
     d = mr_dataset_decode_image(d, .seed = a->seed, .image = image);
     d = mr_dataset_ignore_errors(d, .ignores = skip_bad, .context = display);
     return mr_dataset_prefetch(mr_dataset_batch(d, BATCH), 0);

@@ -30,8 +30,8 @@ static mr_status fit(mr_graph *g, mr_error *error)
     mr_variable w = mr_variable_new(g, "w", mr_constant_float(g, 0.0f));
     mr_variable b = mr_variable_new(g, "b", mr_constant_float(g, 0.0f));
     mr_output line = mr_add_v2(g, mr_mul(g, w.value, x), b.value);
-    mr_output loss = mr_loss_mean_squared(g, y, line);
-    mr_node *train = mr_minimize(g, mr_gradient_descent(.rate = 0.2f), loss, (mr_output){0});
+    mr_output loss = mr_loss_mean_squared_error(g, y, line);
+    mr_node *train = mr_minimize(g, mr_gradient_descent(.learning_rate = 0.2f), loss, (mr_output){0});
     mr_node *init = mr_initialize_variables(g, MR_GLOBAL_VARIABLES, "init");
 
     /* The session: initial values, then 300 steps of 20 points each. */

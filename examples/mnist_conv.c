@@ -20,10 +20,10 @@ static model build(mr_graph *g)
     m.images = mr_placeholder(g, MR_FLOAT, .shape = MR_SHAPE(-1, 784), .name = "images");
     m.labels = mr_placeholder(g, MR_INT64, .shape = MR_SHAPE(-1), .name = "labels");
     mr_output h = mr_reshape(g, m.images, mr_constant_ints(g, MR_INTS(-1, 28, 28, 1)));
-    h = mr_layer_conv2d(g, h, .filters = 12, .kernel = 5, .same = true, .activation = mr_activation_relu);
-    h = mr_layer_max_pool(g, h, .size = 2);
-    h = mr_layer_conv2d(g, h, .filters = 24, .kernel = 5, .same = true, .activation = mr_activation_relu);
-    h = mr_layer_max_pool(g, h, .size = 2);
+    h = mr_layer_conv2d(g, h, .filters = 12, .kernel_size = 5, .same = true, .activation = mr_activation_relu);
+    h = mr_layer_max_pool(g, h, .pool_size = 2);
+    h = mr_layer_conv2d(g, h, .filters = 24, .kernel_size = 5, .same = true, .activation = mr_activation_relu);
+    h = mr_layer_max_pool(g, h, .pool_size = 2);
     h = mr_layer_dense(g, mr_layer_flatten(g, h), .units = 64, .activation = mr_activation_relu);
 
     /* Dropout with a fed share: 1 keeps everything. */
@@ -33,9 +33,9 @@ static model build(mr_graph *g)
     h = mr_real_div(g, mr_mul(g, h, kept), m.keep);
 
     mr_output logits = mr_layer_dense(g, h, .units = 10);
-    m.loss = mr_loss_sparse_softmax(g, m.labels, logits);
+    m.loss = mr_loss_sparse_softmax_cross_entropy(g, m.labels, logits);
     m.accuracy = mr_accuracy(g, m.labels, logits);
-    m.train = mr_minimize(g, mr_adam(.rate = 2e-3f), m.loss, (mr_output){0});
+    m.train = mr_minimize(g, mr_adam(.learning_rate = 2e-3f), m.loss, (mr_output){0});
     m.init = mr_initialize_variables(g, MR_GLOBAL_VARIABLES, "init");
     return m;
 }
@@ -72,11 +72,11 @@ static mr_status test(mr_session *session, const model *m, const digits *d, doub
     return MR_OK;
 }
 
-static mr_status train(mr_graph *g, const char *folder, mr_error *error)
+static mr_status train(mr_graph *g, const char *directory, mr_error *error)
 {
     digits training = {0}, testing = {0};
-    MR_TRY(folder ? digits_read(&training, folder, "train", error) : digits_draw(&training, 6000, 1, error));
-    MR_TRY(folder ? digits_read(&testing, folder, "t10k", error) : digits_draw(&testing, 1000, 2, error));
+    MR_TRY(directory ? digits_read(&training, directory, "train", error) : digits_draw(&training, 6000, 1, error));
+    MR_TRY(directory ? digits_read(&testing, directory, "t10k", error) : digits_draw(&testing, 1000, 2, error));
 
     mr_graph_set_seed(g, 1);
     model m = build(g);

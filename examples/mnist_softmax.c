@@ -19,9 +19,9 @@ static model build(mr_graph *g)
     m.images = mr_placeholder(g, MR_FLOAT, .shape = MR_SHAPE(-1, 784), .name = "images");
     m.labels = mr_placeholder(g, MR_INT64, .shape = MR_SHAPE(-1), .name = "labels");
     mr_output logits = mr_layer_dense(g, m.images, .units = 10);
-    m.loss = mr_loss_sparse_softmax(g, m.labels, logits);
+    m.loss = mr_loss_sparse_softmax_cross_entropy(g, m.labels, logits);
     m.accuracy = mr_accuracy(g, m.labels, logits);
-    m.train = mr_minimize(g, mr_gradient_descent(.rate = 0.5f), m.loss, (mr_output){0});
+    m.train = mr_minimize(g, mr_gradient_descent(.learning_rate = 0.5f), m.loss, (mr_output){0});
     m.init = mr_initialize_variables(g, MR_GLOBAL_VARIABLES, "init");
     return m;
 }
@@ -42,11 +42,11 @@ static mr_status run(mr_session *session, const model *m, const digits *d, int64
     return status;
 }
 
-static mr_status train(mr_graph *g, const char *folder, mr_error *error)
+static mr_status train(mr_graph *g, const char *directory, mr_error *error)
 {
     digits training = {0}, test = {0};
-    MR_TRY(folder ? digits_read(&training, folder, "train", error) : digits_draw(&training, 6000, 1, error));
-    MR_TRY(folder ? digits_read(&test, folder, "t10k", error) : digits_draw(&test, 1000, 2, error));
+    MR_TRY(directory ? digits_read(&training, directory, "train", error) : digits_draw(&training, 6000, 1, error));
+    MR_TRY(directory ? digits_read(&test, directory, "t10k", error) : digits_draw(&test, 1000, 2, error));
 
     mr_graph_set_seed(g, 1);
     model m = build(g);

@@ -49,7 +49,7 @@ static bool skip_bad(void *context, const mr_error *error)
 }
 
 /* Records to batches: images [BATCH, SIZE, SIZE, 3] of about -2 … 2 and labels [BATCH], as outputs of the graph. */
-static void pictures(mr_graph *g, const arguments *a, bool training, mr_output batch[2])
+static void images(mr_graph *g, const arguments *a, bool training, mr_output batch[2])
 {
     char pattern[4096];
     snprintf(pattern, sizeof pattern, "%s/*-%s-*.tfrecord", a->records, training ? "train" : "validation");
@@ -58,13 +58,14 @@ static void pictures(mr_graph *g, const arguments *a, bool training, mr_output b
     bool is_stream = mr_dataset_status(d, nullptr) == MR_OK && mr_dataset_cardinality(d) == MR_CARDINALITY_UNKNOWN;
     if (training && is_stream)
         fprintf(stderr, "train-images: no random access to compressed records: shuffling %d at a time\n", BUFFER);
-    if (training) d = mr_dataset_repeat(mr_dataset_shuffle(d, .buffer = is_stream ? BUFFER : 0, .seed = 1), MR_FOREVER);
+    if (training)
+        d = mr_dataset_repeat(mr_dataset_shuffle(d, .buffer_size = is_stream ? BUFFER : 0, .seed = 1), MR_INFINITE);
     mr_feature features[] = {{"image/encoded", MR_STRING}, {"image/class/label", MR_INT64}};
     d = mr_dataset_parse_example(d, features, 2);
-    mr_image_options image = {.height = SIZE, .width = SIZE, .mean = {124, 117, 104}, .deviation = {59, 57, 57}};
+    mr_image_options image = {.height = SIZE, .width = SIZE, .mean = {124, 117, 104}, .std = {59, 57, 57}};
     image.crop = training ? MR_CROP_RANDOM_RESIZED : MR_CROP_CENTER;
     image.area_min = 0.5f;
-    image.random_flip = training;
+    image.random_flip_left_right = training;
     d = mr_dataset_decode_image(d, .seed = 2, .image = image);
     d = mr_dataset_ignore_errors(d, .ignores = skip_bad, .context = a->bad);
     d = mr_dataset_prefetch(mr_dataset_batch(d, BATCH, .drop_remainder = training), 2);
@@ -75,13 +76,13 @@ static void pictures(mr_graph *g, const arguments *a, bool training, mr_output b
 /* Convolution, batch normalization, relu, pooling. */
 static mr_output block(mr_graph *g, mr_output h, int filters, bool training)
 {
-    h = mr_layer_conv2d(g, h, .filters = filters, .kernel = 3, .same = true, .no_bias = true, .weight_decay = 1e-4f,
-                        .initializer = {.kind = MR_INIT_HE_NORMAL});
+    h = mr_layer_conv2d(g, h, .filters = filters, .kernel_size = 3, .same = true, .no_bias = true,
+                        .weight_decay = 1e-4f, .kernel_initializer = {.kind = MR_INIT_HE_NORMAL});
     h = mr_relu(g, mr_layer_batch_normalization(g, h, .training = training, .momentum = 0.9f));
-    return mr_layer_max_pool(g, h, .size = 2);
+    return mr_layer_max_pool(g, h, .pool_size = 2);
 }
 
-/* Logits of each class for pictures. */
+/* Logits of each class for images. */
 static mr_output network(mr_graph *g, mr_output images, int classes, bool training)
 {
     mr_output h = block(g, images, 16, training);
@@ -101,27 +102,28 @@ static mr_status train(mr_graph *g, const arguments *a, mr_error *error)
 {
     mr_output batch[2] = {0};
     mr_graph_set_seed(g, 1);
-    pictures(g, a, true, batch);
+    images(g, a, true, batch);
     mr_output logits = network(g, batch[0], a->classes, true);
-    mr_loss_sparse_softmax(g, batch[1], logits);
+    mr_loss_sparse_softmax_cross_entropy(g, batch[1], logits);
     mr_output loss = mr_loss_total(g), accuracy = mr_accuracy(g, batch[1], logits);
     mr_variable step = mr_global_step(g);
     mr_output rate = mr_cosine_decay(g, 3e-3f, step.value, a->steps, 0.01f);
-    mr_node *update = mr_minimize(g, mr_adam(.rate_output = rate), loss, step.ref);
+    mr_node *update = mr_minimize(g, mr_adam(.learning_rate_output = rate), loss, step.ref);
     mr_summary_scalar(g, "loss", loss);
     mr_summary_scalar(g, "accuracy", accuracy);
     mr_summary_scalar(g, "learning_rate", rate);
-    mr_summary_image(g, "pictures", batch[0], 4);
+    mr_summary_image(g, "images", batch[0], 4);
     mr_summary_histogram(g, "kernel", mr_graph_find_output(g, "conv2d/kernel/read"));
-    return mr_training_run(g, update, error, .folder = a->run, .stop_step = a->steps, .save_steps = 100,
-                           .summary_steps = 20, .loss = loss, .restart_data = a->restart_data, .show = show,
-                           .show_context = stderr, .terminal = isatty(2), .unit = "images", .step_size = BATCH);
+    return mr_training_run(g, update, error, .checkpoint_dir = a->run, .last_step = a->steps,
+                           .save_checkpoint_steps = 100, .save_summaries_steps = 20, .loss = loss,
+                           .restart_data = a->restart_data, .progress = show, .progress_context = stderr,
+                           .is_terminal = isatty(2), .unit = "images", .units_per_step = BATCH);
 }
 
 static mr_status evaluate(mr_graph *g, const arguments *a, mr_error *error)
 {
     mr_output batch[2] = {0};
-    pictures(g, a, false, batch);
+    images(g, a, false, batch);
     mr_output logits = network(g, batch[0], a->classes, false);
     mr_output best = mr_arg_max(g, logits, mr_constant_int32(g, 1));
     mr_output hits = mr_cast(g, mr_equal(g, best, batch[1]), MR_FLOAT);
@@ -129,7 +131,7 @@ static mr_status evaluate(mr_graph *g, const arguments *a, mr_error *error)
     mr_session *session = nullptr;
     char checkpoint[4096];
     mr_status status = mr_session_new(g, nullptr, &session, error);
-    if (status == MR_OK) status = mr_checkpoint_latest(a->run, checkpoint, sizeof checkpoint, error);
+    if (status == MR_OK) status = mr_latest_checkpoint(a->run, checkpoint, sizeof checkpoint, error);
     if (status == MR_OK) status = mr_saver_restore(saver, session, checkpoint, error);
     double right = 0, all = 0;
     mr_tensor result = {0};
@@ -141,7 +143,7 @@ static mr_status evaluate(mr_graph *g, const arguments *a, mr_error *error)
     mr_saver_free(saver);
     mr_session_free(session);
     if (status != MR_OUT_OF_RANGE) return status;
-    if (all == 0) return mr_fail(error, MR_NOT_FOUND, "%s has no validation pictures", a->records);
+    if (all == 0) return mr_fail(error, MR_NOT_FOUND, "%s has no validation images", a->records);
     return printf("validation accuracy: %.1f %%\n", 100 * right / all), MR_OK;
 }
 

@@ -1,7 +1,7 @@
-/* The picture operators of graphs: thin covers over the functions of <millrace/image.h>, with TensorFlow's leniency:
+/* The image operators of graphs: thin covers over the functions of <millrace/image.h>, with TensorFlow's leniency:
  * what libjpeg only warns about is decoded. */
+#include "kernels/image/resize.h"
 #include "kernels/kernels.h"
-#include "kernels/resize.h"
 #include <math.h>
 #include <millrace/image.h>
 #include <string.h>
@@ -25,7 +25,7 @@ static mr_status prepare_jpeg(const mr_kernel_node *node, void *prepared, mr_err
         .accurate_dct = accurate,
         .no_fancy_upsampling = !mr_attr_bool_or(node->attrs, "fancy_upscaling", true),
         .ratio = (int32_t)ratio,
-        .accept_truncated = mr_attr_bool_or(node->attrs, "try_recover_truncated", false),
+        .try_recover_truncated = mr_attr_bool_or(node->attrs, "try_recover_truncated", false),
         .accept_damaged = true,
     };
     return MR_OK;
@@ -52,7 +52,7 @@ static mr_status decode_cpu(mr_kernel_call *call, mr_error *error)
                               call->inputs[0].shape.rank);
     mr_string contents = mr_tensor_strings(&call->inputs[0])[0];
     mr_status status = mr_image_decode(contents.data, contents.size_bytes, call->prepared, &call->outputs[0], error);
-    return status == MR_OK ? MR_OK : mr_fail_in(error, status, "%s (%s)", call->node->name, call->node->op);
+    return status == MR_OK ? MR_OK : mr_fail_prefix(error, status, "%s (%s)", call->node->name, call->node->op);
 }
 
 static mr_status prepare_resize(const mr_kernel_node *node, void *prepared, mr_error *)
@@ -74,7 +74,7 @@ static mr_status resize_cpu(mr_kernel_call *call, mr_error *error)
                               "wants images [batch, height, width, channels] and a size of two numbers");
     const int32_t *sizes = mr_tensor_int32s(size);
     mr_status status = mr_image_resize(images, sizes[0], sizes[1], call->prepared, &call->outputs[0], error);
-    return status == MR_OK ? MR_OK : mr_fail_in(error, status, "%s (%s)", call->node->name, call->node->op);
+    return status == MR_OK ? MR_OK : mr_fail_prefix(error, status, "%s (%s)", call->node->name, call->node->op);
 }
 
 /* One axis of the gradient: which two source lines a target line was mixed of, and the second one's share. */

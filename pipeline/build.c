@@ -5,8 +5,8 @@
  * end, and before what cannot be part of it: a second batch, order stages on batches of unknown number, and whatever
  * counts elements after work that lets some fall. A stream stage begins a new chain on the engines of its inputs. What
  * brings elements to a device stands on top of the last engine. */
-#include "pipeline/engine.h"
-#include "pipeline/tuner.h"
+#include "pipeline/engine/engine.h"
+#include "pipeline/engine/tuner.h"
 
 #include <assert.h>
 #include <stdlib.h>

@@ -62,8 +62,8 @@ static uint64_t digest_feature(uint64_t digest, const mr_feature *f)
 {
     digest = mr_digest(mr_digest_text(digest, f->name), (uint64_t)f->dtype);
     digest = mr_digest_shape(mr_digest(digest, (uint64_t)f->form), f->shape);
-    digest = mr_digest(digest, f->fallback != nullptr);
-    if (f->fallback != nullptr) digest = mr_digest_tensor(digest, f->fallback);
+    digest = mr_digest(digest, f->default_value != nullptr);
+    if (f->default_value != nullptr) digest = mr_digest_tensor(digest, f->default_value);
     digest = mr_digest_text(digest, f->value_key);
     for (int32_t d = 0; f->index_keys != nullptr && d < f->shape.rank; d++)
         digest = mr_digest_text(digest, f->index_keys[d]);
@@ -134,7 +134,7 @@ mr_status mr_digest_paths(uint64_t *digest, const char *const *paths, int32_t co
         mr_input_file *file = nullptr;
         MR_TRY(mr_input_file_open(paths[i], false, &file, error));
         mr_status status = mr_digest_file(digest, file, (size_t)count, error);
-        mr_input_file_free(file);
+        mr_input_file_close(file);
         MR_TRY(status);
     }
     return MR_OK;

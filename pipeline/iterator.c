@@ -3,9 +3,9 @@
 #include "pipeline/iterator.h"
 
 #include "base/pool.h"
-#include "pipeline/engine.h"
+#include "pipeline/engine/engine.h"
+#include "pipeline/engine/tuner.h"
 #include "pipeline/to_device.h"
-#include "pipeline/tuner.h"
 
 #include <assert.h>
 #include <millrace/record.h>
@@ -226,7 +226,7 @@ mr_status mr_iterator_initialize(mr_iterator *iterator, mr_dataset *dataset, mr_
 {
     MR_TRY(mr_dataset_status(dataset, error));
     mr_status status = mr_spec_check(&dataset->spec, &iterator->spec, error);
-    if (status != MR_OK) return mr_fail_in(error, status, "initialize");
+    if (status != MR_OK) return mr_fail_prefix(error, status, "initialize");
     bool may_misfit = false;
     for (int32_t i = 0; i < dataset->spec.count; i++)
         may_misfit |= !shape_is_within(dataset->spec.shapes[i], iterator->spec.shapes[i]);
@@ -396,7 +396,7 @@ static uint64_t get(const unsigned char *from, int size_bytes)
     return value;
 }
 
-static mr_status save(course *course, mr_place *place, mr_tensor *tensor, mr_error *error)
+static mr_status save(course *course, mr_state *place, mr_tensor *tensor, mr_error *error)
 {
     mr_stage *top = course->pipeline.top;
     uint64_t digest = 0;
@@ -424,12 +424,12 @@ static mr_status save(course *course, mr_place *place, mr_tensor *tensor, mr_err
 
 mr_status mr_iterator_save(mr_iterator *iterator, mr_tensor *place, mr_error *error)
 {
-    mr_place bytes = {0};
+    mr_state bytes = {0};
     take_turn(iterator);
     mr_status status =
         iterator->course == nullptr ? fail_uninitialized(error) : save(iterator->course, &bytes, place, error);
     end_turn(iterator);
-    mr_place_deinit(&bytes);
+    mr_state_deinit(&bytes);
     return status;
 }
 
@@ -455,18 +455,18 @@ static mr_status restore(mr_iterator *iterator, const mr_tensor *place, mr_error
         return mr_fail(error, MR_INVALID_ARGUMENT, "the place is that of another pipeline, or of other data");
     uint64_t position = top->is_seekable ? get(bytes + PLACE_HEAD_BYTES, 8) : 0;
     if (position > MR_POSITION_SAVED_MAX || (top->count >= 0 && position > (uint64_t)top->count))
-        return mr_place_refuse(error);
+        return mr_state_refuse(error);
     iterator->digest = iterator->digested = 0;
     if (course->run.tuning != nullptr) mr_tuning_skip(course->run.tuning);
     /* What threads still do by then is thrown away by begin. */
     atomic_store_explicit(&course->run.seed, get(bytes + 16, 8), memory_order_relaxed);
     if (!top->is_seekable) {
-        mr_place_reader reader = {bytes + PLACE_HEAD_BYTES, bytes + size_bytes - 4};
+        mr_state_reader reader = {bytes + PLACE_HEAD_BYTES, bytes + size_bytes - 4};
         return mr_is_to_device(top) ? mr_to_device_restore(top, &reader, error) : mr_stage_restore(top, &reader, error);
     }
     MR_TRY(mr_stage_begin(top, 0, error));
     MR_TRY(mr_stage_seek(top, position, error));
-    return top->position == position ? MR_OK : mr_place_refuse(error);
+    return top->position == position ? MR_OK : mr_state_refuse(error);
 }
 
 mr_status mr_iterator_restore(mr_iterator *iterator, const mr_tensor *place, mr_error *error)

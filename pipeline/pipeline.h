@@ -26,8 +26,8 @@
 #include "base/arena.h"
 #include "base/random.h"
 #include "pipeline/digest.h"
-#include "pipeline/place.h"
-#include "pipeline/watch.h"
+#include "pipeline/engine/watch.h"
+#include "pipeline/state.h"
 
 #include <assert.h>
 #include <millrace/dataset.h>
@@ -97,7 +97,7 @@ bool mr_run_is_cancelled(const mr_run *run);
 uint64_t mr_stage_seed(const mr_run *run, uint64_t seed, uint32_t purpose);
 
 /* More is held, or, with a negative number, less; counters: of the stage that holds it. Any thread. */
-void mr_budget_hold(const mr_run *run, mr_counters *counters, ptrdiff_t more_bytes);
+void mr_budget_reserve(const mr_run *run, mr_counters *counters, ptrdiff_t more_bytes);
 /* Whether there is room to read more ahead. */
 bool mr_budget_has_room(const mr_run *run, size_t more_bytes);
 /* Reserves what cannot become less. errors: MR_RESOURCE_EXHAUSTED when it does not fit; nothing is reserved then */
@@ -142,8 +142,8 @@ typedef struct mr_stage_functions {
     void (*cancel)(mr_stage *stage); /* may be null */
     void (*deinit)(mr_stage *stage); /* of what is its own; may be null */
     /* Of stages that are not seekable: everything beside iteration and position, inputs included. Null: the inputs. */
-    mr_status (*save)(mr_stage *stage, mr_place *place, mr_error *error);
-    mr_status (*restore)(mr_stage *stage, mr_place_reader *reader, mr_error *error);
+    mr_status (*save)(mr_stage *stage, mr_state *place, mr_error *error);
+    mr_status (*restore)(mr_stage *stage, mr_state_reader *reader, mr_error *error);
 } mr_stage_functions;
 
 /* Stages are embedded in larger structs of one malloc. The inputs are owned. */
@@ -158,7 +158,7 @@ struct mr_stage {
     const mr_dataset *dataset;
     const mr_run *run;
     mr_counters *counters;
-    int64_t count; /* items in an iteration; MR_FOREVER; MR_CARDINALITY_UNKNOWN */
+    int64_t count; /* items in an iteration; MR_INFINITE; MR_CARDINALITY_UNKNOWN */
     uint64_t iteration;
     uint64_t position; /* of the next item */
     uint32_t purpose;  /* place in the chain */
@@ -213,12 +213,12 @@ static inline bool mr_stage_ended(const mr_stage *stage)
     return stage->count >= 0 && stage->position >= (uint64_t)stage->count;
 }
 /* The place of the stage and all below it; and back there, from whatever state. */
-mr_status mr_stage_save(mr_stage *stage, mr_place *place, mr_error *error);
-mr_status mr_stage_restore(mr_stage *stage, mr_place_reader *reader, mr_error *error);
+mr_status mr_stage_save(mr_stage *stage, mr_state *place, mr_error *error);
+mr_status mr_stage_restore(mr_stage *stage, mr_state_reader *reader, mr_error *error);
 /* save and restore of stages whose state is no more than what their inputs' elements so far made of it: they begin again
  * and go forward. */
-mr_status mr_stage_save_nothing(mr_stage *stage, mr_place *place, mr_error *error);
-mr_status mr_stage_restore_forward(mr_stage *stage, mr_place_reader *reader, mr_error *error);
+mr_status mr_stage_save_nothing(mr_stage *stage, mr_state *place, mr_error *error);
+mr_status mr_stage_restore_forward(mr_stage *stage, mr_state_reader *reader, mr_error *error);
 /* For begin and seek of stages without state of their own. */
 mr_status mr_stage_begin_simple(mr_stage *stage, uint64_t iteration, mr_error *error);
 mr_status mr_stage_seek_simple(mr_stage *stage, uint64_t position, mr_error *error);

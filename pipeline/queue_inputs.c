@@ -141,11 +141,11 @@ mr_status mr_limit_epochs_produce(void *limit_epochs, mr_element *output, mr_err
     mr_limit_epochs *l = limit_epochs;
     if (l->element == nullptr || l->component_count < 0 || l->component_count > MR_COMPONENTS_MAX)
         return mr_fail(error, MR_INVALID_ARGUMENT, "limit_epochs of %d components", l->component_count);
-    if (l->epochs >= 0 && l->given >= l->epochs)
+    if (l->epochs >= 0 && l->produced >= l->epochs)
         return mr_fail(error, MR_OUT_OF_RANGE, "Reached limit of %lld", (long long)l->epochs);
     for (int32_t i = 0; i < l->component_count; i++) output->tensors[i] = mr_tensor_ref(&l->element[i]);
     output->count = l->component_count;
-    l->given++;
+    l->produced++;
     return MR_OK;
 }
 

@@ -1,5 +1,5 @@
 /* Readers: the records of files whose names come out of a queue (queue.h). */
-#include "records/file.h"
+#include "records/io/file.h"
 
 #include <millrace/formats.h>
 #include <millrace/queue.h>
@@ -76,8 +76,8 @@ static void check(const mr_reader *reader)
 
 static void close_file(mr_reader *reader)
 {
-    mr_input_file_free(reader->file);
-    mr_record_reader_free(reader->records);
+    mr_input_file_close(reader->file);
+    mr_record_reader_close(reader->records);
     free(reader->path);
     reader->file = nullptr;
     reader->records = nullptr;
@@ -145,7 +145,7 @@ static mr_status read_whole(mr_reader *reader, mr_tensor *key, mr_tensor *value,
     if (reader->is_done) return mr_fail(error, MR_OUT_OF_RANGE, "end of file");
     char *bytes = nullptr;
     size_t size_bytes = 0;
-    MR_TRY(mr_file_read_whole(reader->path, FILE_BYTES_MAX, &bytes, &size_bytes, error));
+    MR_TRY(mr_file_read_all(reader->path, FILE_BYTES_MAX, &bytes, &size_bytes, error));
     mr_status status = put_record(reader, 0, (mr_string){bytes, size_bytes}, key, value, error);
     free(bytes);
     reader->is_done = true;

@@ -124,10 +124,10 @@ void mr_stage_cancel(mr_stage *stage)
 
 /* ---- The place ---- */
 
-mr_status mr_stage_save(mr_stage *stage, mr_place *place, mr_error *error)
+mr_status mr_stage_save(mr_stage *stage, mr_state *place, mr_error *error)
 {
-    MR_TRY(mr_place_put(place, stage->iteration, error));
-    MR_TRY(mr_place_put(place, stage->position, error));
+    MR_TRY(mr_state_put(place, stage->iteration, error));
+    MR_TRY(mr_state_put(place, stage->position, error));
     if (stage->is_seekable) return MR_OK;
     if (stage->is_lost) return mr_fail(error, MR_RESOURCE_EXHAUSTED, "memory was short before, there is no place here");
     if (stage->functions->save != nullptr) return stage->functions->save(stage, place, error);
@@ -136,15 +136,15 @@ mr_status mr_stage_save(mr_stage *stage, mr_place *place, mr_error *error)
     return MR_OK;
 }
 
-mr_status mr_stage_restore(mr_stage *stage, mr_place_reader *reader, mr_error *error)
+mr_status mr_stage_restore(mr_stage *stage, mr_state_reader *reader, mr_error *error)
 {
     uint64_t iteration = 0, position = 0;
-    MR_TRY(mr_place_get(reader, &iteration, error));
-    MR_TRY(mr_place_get_below(reader, MR_POSITION_SAVED_MAX, &position, error));
+    MR_TRY(mr_state_get(reader, &iteration, error));
+    MR_TRY(mr_state_get_below(reader, MR_POSITION_SAVED_MAX, &position, error));
     if (stage->is_seekable) {
         MR_TRY(mr_stage_begin(stage, iteration, error));
         MR_TRY(mr_stage_seek(stage, position, error));
-        return stage->position == position ? MR_OK : mr_place_refuse(error);
+        return stage->position == position ? MR_OK : mr_state_refuse(error);
     }
     stage->iteration = iteration;
     stage->position = position;
@@ -155,7 +155,7 @@ mr_status mr_stage_restore(mr_stage *stage, mr_place_reader *reader, mr_error *e
     return MR_OK;
 }
 
-mr_status mr_stage_save_nothing(mr_stage *stage, mr_place *place, mr_error *error)
+mr_status mr_stage_save_nothing(mr_stage *stage, mr_state *place, mr_error *error)
 {
     (void)stage;
     (void)place;
@@ -163,13 +163,13 @@ mr_status mr_stage_save_nothing(mr_stage *stage, mr_place *place, mr_error *erro
     return MR_OK;
 }
 
-mr_status mr_stage_restore_forward(mr_stage *stage, mr_place_reader *reader, mr_error *error)
+mr_status mr_stage_restore_forward(mr_stage *stage, mr_state_reader *reader, mr_error *error)
 {
     (void)reader;
     uint64_t position = stage->position;
     MR_TRY(mr_stage_begin(stage, stage->iteration, error));
     MR_TRY(mr_stage_seek_forward(stage, position, error));
-    return stage->position == position ? MR_OK : mr_place_refuse(error);
+    return stage->position == position ? MR_OK : mr_state_refuse(error);
 }
 
 mr_status mr_stage_begin_simple(mr_stage *stage, uint64_t iteration, mr_error *error)

@@ -17,8 +17,8 @@ static inline bool mr_is_to_device(const mr_stage *stage)
  * crcs  of each component's bytes, when the run has a digest: the processor cannot read them any more. MR_COMPONENTS_MAX */
 mr_status mr_to_device_next(mr_stage *stage, mr_tensor *tensors, uint32_t *crcs, mr_error *error);
 /* Of stages that are not seekable. */
-mr_status mr_to_device_save(mr_stage *stage, mr_place *place, mr_error *error);
-mr_status mr_to_device_restore(mr_stage *stage, mr_place_reader *reader, mr_error *error);
+mr_status mr_to_device_save(mr_stage *stage, mr_state *place, mr_error *error);
+mr_status mr_to_device_restore(mr_stage *stage, mr_state_reader *reader, mr_error *error);
 
 /* The device, not the CPU, on which the dataset's elements come out; null: in host memory. Borrowed from the dataset. */
 mr_device *mr_dataset_device(const mr_dataset *dataset);

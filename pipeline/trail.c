@@ -9,7 +9,7 @@ static void drop_rung(mr_trail *trail, uint64_t rung)
 {
     assert(rung < trail->capacity && trail->bytes >= trail->rungs[rung].place.capacity_bytes);
     trail->bytes -= trail->rungs[rung].place.capacity_bytes;
-    mr_place_deinit(&trail->rungs[rung].place);
+    mr_state_deinit(&trail->rungs[rung].place);
 }
 
 void mr_trail_clear(mr_trail *trail)
@@ -79,7 +79,7 @@ static mr_rung *rung_of(const mr_trail *trail, uint64_t origin)
     return &trail->rungs[low];
 }
 
-void mr_trail_hold(mr_trail *trail, uint64_t origin)
+void mr_trail_retain(mr_trail *trail, uint64_t origin)
 {
     rung_of(trail, origin)->held++;
 }
@@ -91,20 +91,20 @@ void mr_trail_drop(mr_trail *trail, uint64_t origin)
     rung->held--;
 }
 
-mr_status mr_trail_save(mr_trail *trail, mr_stage *input, mr_place *place, uint64_t *base, mr_error *error)
+mr_status mr_trail_save(mr_trail *trail, mr_stage *input, mr_state *place, uint64_t *base, mr_error *error)
 {
     drop_rungs(trail);
-    MR_TRY(mr_place_put(place, trail->count > 0, error));
+    MR_TRY(mr_state_put(place, trail->count > 0, error));
     *base = input->position;
     if (trail->count == 0) return mr_stage_save(input, place, error);
     const mr_rung *rung = &trail->rungs[0];
     assert(rung->position <= input->position);
     *base = rung->position;
-    MR_TRY(mr_place_put_bytes(place, rung->place.bytes, rung->place.size_bytes, error));
-    return mr_place_put(place, input->position - rung->position, error);
+    MR_TRY(mr_state_put_bytes(place, rung->place.bytes, rung->place.size_bytes, error));
+    return mr_state_put(place, input->position - rung->position, error);
 }
 
-mr_status mr_trail_restore(mr_trail *trail, mr_stage *input, mr_place_reader *reader, uint64_t *base, uint64_t *end,
+mr_status mr_trail_restore(mr_trail *trail, mr_stage *input, mr_state_reader *reader, uint64_t *base, uint64_t *end,
                            mr_error *error)
 {
     uint64_t ahead = 0;
@@ -112,13 +112,13 @@ mr_status mr_trail_restore(mr_trail *trail, mr_stage *input, mr_place_reader *re
     const void *bytes = nullptr;
     size_t size_bytes = 0;
     mr_trail_clear(trail);
-    MR_TRY(mr_place_get_bool(reader, &has_rung, error));
+    MR_TRY(mr_state_get_bool(reader, &has_rung, error));
     if (!has_rung) {
         MR_TRY(mr_stage_restore(input, reader, error));
     } else {
-        MR_TRY(mr_place_get_bytes(reader, &bytes, &size_bytes, error));
-        MR_TRY(mr_place_get_below(reader, MR_POSITION_SAVED_MAX, &ahead, error));
-        mr_place_reader rung = {bytes, (const unsigned char *)bytes + size_bytes};
+        MR_TRY(mr_state_get_bytes(reader, &bytes, &size_bytes, error));
+        MR_TRY(mr_state_get_below(reader, MR_POSITION_SAVED_MAX, &ahead, error));
+        mr_state_reader rung = {bytes, (const unsigned char *)bytes + size_bytes};
         MR_TRY(mr_stage_restore(input, &rung, error));
     }
     *base = input->position;
@@ -145,7 +145,7 @@ mr_status mr_trail_refill(mr_trail *trail, mr_stage *input, uint64_t end, mr_hel
         MR_TRY(mr_trail_step(trail, input, error));
         mr_status status = mr_stage_next(input, &item, error);
         bool is_over = status == MR_OUT_OF_RANGE || status == MR_CANCELLED || status == MR_RESOURCE_EXHAUSTED;
-        if (is_over || input->position == position) return mr_place_found(status, error);
+        if (is_over || input->position == position) return mr_state_found(status, error);
         if (next == count || held[next].origin != position) {
             mr_item_deinit(&item);
             continue;
@@ -153,7 +153,7 @@ mr_status mr_trail_refill(mr_trail *trail, mr_stage *input, uint64_t end, mr_hel
         MR_TRY(status);
         assert(held[next].item->payload == nullptr);
         *held[next++].item = item;
-        mr_trail_hold(trail, position);
+        mr_trail_retain(trail, position);
     }
-    return next == count ? MR_OK : mr_place_refuse(error);
+    return next == count ? MR_OK : mr_state_refuse(error);
 }

@@ -10,7 +10,7 @@
 #include "pipeline/pipeline.h"
 
 typedef struct mr_rung {
-    mr_place place;
+    mr_state place;
     uint64_t position; /* of the input */
     uint64_t held;     /* elements that are held, from here to the next rung */
 } mr_rung;
@@ -29,13 +29,13 @@ void mr_trail_deinit(mr_trail *trail);
 /* Before every element that is taken off the input. */
 mr_status mr_trail_step(mr_trail *trail, mr_stage *input, mr_error *error);
 /* The element of that origin is held; and no more. */
-void mr_trail_hold(mr_trail *trail, uint64_t origin);
+void mr_trail_retain(mr_trail *trail, uint64_t origin);
 void mr_trail_drop(mr_trail *trail, uint64_t origin);
 
 /* The rung, and how far the input is from it; base is what origins are saved relative to. */
-mr_status mr_trail_save(mr_trail *trail, mr_stage *input, mr_place *place, uint64_t *base, mr_error *error);
+mr_status mr_trail_save(mr_trail *trail, mr_stage *input, mr_state *place, uint64_t *base, mr_error *error);
 /* The input stands at the rung then: at base. It has to be taken to end, with steps. */
-mr_status mr_trail_restore(mr_trail *trail, mr_stage *input, mr_place_reader *reader, uint64_t *base, uint64_t *end,
+mr_status mr_trail_restore(mr_trail *trail, mr_stage *input, mr_state_reader *reader, uint64_t *base, uint64_t *end,
                            mr_error *error);
 
 /* An element that is to be held again. */

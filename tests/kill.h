@@ -1,7 +1,7 @@
-/* Kills a process at a moment of its work and not of the clock: at so many changes of the files in a folder. So a kill falls
+/* Kills a process at a moment of its work and not of the clock: at so many changes of the files in a directory. So a kill falls
  * into the middle of things on a slow machine and a fast one, and nothing sleeps.
  *
- *     int watch = kill_watch(folder);
+ *     int watch = kill_watch(directory);
  *     pid_t child = fork();
  *     …
  *     int all = kill_at_change(child, watch, -1, &status);
@@ -20,13 +20,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Begins to watch a folder, which is made when it is not there. kill_at_change closes it. */
-static inline int kill_watch(const char *folder)
+/* Begins to watch a directory, which is made when it is not there. kill_at_change closes it. */
+static inline int kill_watch(const char *directory)
 {
-    CHECK(mkdir(folder, 0777) == 0 || errno == EEXIST);
+    CHECK(mkdir(directory, 0777) == 0 || errno == EEXIST);
     int watch = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
     CHECK(watch >= 0);
-    CHECK(inotify_add_watch(watch, folder, IN_MODIFY | IN_CREATE | IN_CLOSE_WRITE | IN_MOVE | IN_DELETE) >= 0);
+    CHECK(inotify_add_watch(watch, directory, IN_MODIFY | IN_CREATE | IN_CLOSE_WRITE | IN_MOVE | IN_DELETE) >= 0);
     return watch;
 }
 

@@ -7,10 +7,10 @@
 #include "base/arena.h"
 #include "base/kernel.h"
 #include "pipeline/pipeline.h"
-#include "records/file.h"
+#include "records/io/file.h"
 
 #define mr_fail(error, status, ...) ((void)mr_fail((error), (status), __VA_ARGS__), (status))
-#define mr_fail_in(error, status, ...) ((void)mr_fail_in((error), (status), __VA_ARGS__), (status))
+#define mr_fail_prefix(error, status, ...) ((void)mr_fail_prefix((error), (status), __VA_ARGS__), (status))
 #define mr_fail_memory(error, size_bytes) ((void)mr_fail_memory((error), (size_bytes)), MR_RESOURCE_EXHAUSTED)
 #define mr_kernel_fail(node, error, status, ...)                                                                       \
     ((void)mr_kernel_fail((node), (error), (status), __VA_ARGS__), (status))

@@ -23,7 +23,7 @@ void test_register(test_case *test)
     last = &test->next;
 }
 
-static char folder[256];
+static char directory[256];
 
 uint64_t test_seed(void)
 {
@@ -61,13 +61,13 @@ static const char *temporary_base(void)
     return base && *base ? base : "/tmp";
 }
 
-const char *test_folder(void)
+const char *test_directory(void)
 {
-    if (!folder[0]) {
-        snprintf(folder, sizeof folder, "%s/millrace-test-%d", temporary_base(), (int)getpid());
-        if (mkdir(folder, 0700) != 0) test_fail(__FILE__, __LINE__, "cannot make %s", folder);
+    if (!directory[0]) {
+        snprintf(directory, sizeof directory, "%s/millrace-test-%d", temporary_base(), (int)getpid());
+        if (mkdir(directory, 0700) != 0) test_fail(__FILE__, __LINE__, "cannot make %s", directory);
     }
-    return folder;
+    return directory;
 }
 
 const char *test_path(const char *format, ...)
@@ -75,7 +75,7 @@ const char *test_path(const char *format, ...)
     static char paths[8][1024];
     static unsigned next;
     char *path = paths[next++ % 8];
-    int used = snprintf(path, sizeof paths[0], "%s/", test_folder());
+    int used = snprintf(path, sizeof paths[0], "%s/", test_directory());
     va_list args;
     va_start(args, format);
     vsnprintf(path + used, sizeof paths[0] - (size_t)used, format, args);
@@ -96,7 +96,7 @@ static int remove_entry(const char *path, const struct stat *, int, struct FTW *
     return remove(path);
 }
 
-static void remove_folder(pid_t process)
+static void remove_directory(pid_t process)
 {
     char path[256];
     snprintf(path, sizeof path, "%s/millrace-test-%d", temporary_base(), (int)process);
@@ -119,7 +119,7 @@ static void wait_one(void)
         if (running[i].process != process) continue;
         test_case *test = running[i].test;
         running[i] = running[--running_count];
-        remove_folder(process);
+        remove_directory(process);
         if (WIFEXITED(status) && WEXITSTATUS(status) == 0) {
             passed++;
         } else if (WIFEXITED(status) && WEXITSTATUS(status) == skipped_code) {

@@ -42,9 +42,9 @@ void test_register(test_case *test);
 [[noreturn, gnu::format(printf, 3, 4)]] void test_fail(const char *file, int line, const char *format, ...);
 /* Ends this test as passed, with a note: what it needs is not there (root, a tmpfs, …). */
 [[noreturn, gnu::format(printf, 1, 2)]] void test_skip(const char *format, ...);
-/* A folder of this test's own, removed when it ends. */
-const char *test_folder(void);
-/* folder/name, in static storage of which 8 are good at a time. */
+/* A directory of this test's own, removed when it ends. */
+const char *test_directory(void);
+/* directory/name, in static storage of which 8 are good at a time. */
 [[gnu::format(printf, 1, 2)]] const char *test_path(const char *format, ...);
 /* The seed of this run: MILLRACE_TEST_SEED or 1. Printed with every failure. */
 uint64_t test_seed(void);

@@ -1,11 +1,11 @@
-/* photographs: renders pictures of simple objects, so that everything runs on a machine without data.
+/* photographs: renders images of simple objects, so that everything runs on a machine without data.
  *
  *     photographs --out photos --count 3000 --seed 1
  *
  * makes photos/ball/ball-000000.jpg, photos/cone/cone-000001.png, …: six classes, many sizes, JPEG for the most part.
  * The same seed gives the same files at any number of jobs; what exists already is left alone. */
 #include "base/pool.h"
-#include "records/file.h"
+#include "records/io/file.h"
 #include "scene.h"
 
 #include <errno.h>
@@ -20,18 +20,18 @@
 static const char usage[] =
     "usage: photographs --out DIR [--count 3000] [--seed 1] [--jobs N]\n"
     "\n"
-    "Renders photographs of simple objects (ball, cone, cube, cylinder, ring, star), each class in a folder of its "
+    "Renders photographs of simple objects (ball, cone, cube, cylinder, ring, star), each class in a directory of its "
     "own.\n"
     "\n"
-    "  --out DIR    where the class folders go; made when missing\n"
-    "  --count N    pictures of all classes together (3000)\n"
-    "  --seed N     another seed, other pictures (1)\n"
+    "  --out DIR    where the class directories go; made when missing\n"
+    "  --count N    images of all classes together (3000)\n"
+    "  --seed N     another seed, other images (1)\n"
     "  --jobs N     threads (one for each processor)\n"
     "\n"
-    "Pictures that exist already are not made again, so an interrupted run can be started anew.\n";
+    "Images that exist already are not made again, so an interrupted run can be started anew.\n";
 
 typedef struct job {
-    const char *folder;
+    const char *directory;
     uint64_t count, seed;
     atomic_uint_fast64_t made, found;
     atomic_bool failed;
@@ -50,10 +50,10 @@ static mr_status make_one(job *job, uint64_t index, mr_error *error)
     scene scene;
     scene_draw(&scene, job->seed, index);
     char path[4096];
-    int length = snprintf(path, sizeof(path), "%s/%s/%s-%06" PRIu64 ".%s", job->folder, class_names[scene.class],
+    int length = snprintf(path, sizeof(path), "%s/%s/%s-%06" PRIu64 ".%s", job->directory, class_names[scene.class],
                           class_names[scene.class], index, scene.format == PNG ? "png" : "jpg");
     if (length >= (int)sizeof(path))
-        return mr_fail(error, MR_INVALID_ARGUMENT, "%s: the name is too long", job->folder);
+        return mr_fail(error, MR_INVALID_ARGUMENT, "%s: the name is too long", job->directory);
     if (access(path, F_OK) == 0) {
         atomic_fetch_add(&job->found, 1);
         return MR_OK;
@@ -62,11 +62,11 @@ static mr_status make_one(job *job, uint64_t index, mr_error *error)
     unsigned char *pixels = malloc(3 * (size_t)scene.width * (size_t)scene.height);
     mr_status status = MR_OK;
     if (scratch == nullptr || pixels == nullptr) {
-        status = mr_fail(error, MR_RESOURCE_EXHAUSTED, "there is no memory for a picture of %d x %d pixels",
-                         scene.width, scene.height);
+        status = mr_fail(error, MR_RESOURCE_EXHAUSTED, "there is no memory for an image of %d x %d pixels", scene.width,
+                         scene.height);
     } else {
         scene_render(&scene, scratch, pixels);
-        status = picture_save(&scene, pixels, path, error);
+        status = image_save(&scene, pixels, path, error);
     }
     free(scratch);
     free(pixels);
@@ -84,11 +84,11 @@ static void make_some(void *context, int64_t begin, int64_t end)
     }
 }
 
-static mr_status make_folders(const char *folder, mr_error *error)
+static mr_status make_directories(const char *directory, mr_error *error)
 {
     for (int i = -1; i < CLASS_COUNT; i++) {
         char path[4096];
-        snprintf(path, sizeof(path), i < 0 ? "%s" : "%s/%s", folder, i < 0 ? "" : class_names[i]);
+        snprintf(path, sizeof(path), i < 0 ? "%s" : "%s/%s", directory, i < 0 ? "" : class_names[i]);
         MR_TRY(mr_file_make_directories(path, error));
     }
     return MR_OK;
@@ -96,7 +96,7 @@ static mr_status make_folders(const char *folder, mr_error *error)
 
 static mr_status make_all(job *job, int jobs, mr_error *error)
 {
-    MR_TRY(make_folders(job->folder, error));
+    MR_TRY(make_directories(job->directory, error));
     mr_pool *pool = nullptr;
     MR_TRY(mr_pool_new(jobs, &pool, error));
     mr_pool_for(pool, (int64_t)job->count, 4, make_some, job);
@@ -134,14 +134,14 @@ int main(int argument_count, char **arguments)
         if (i + 1 == argument_count) return fail_usage("there is no value after ", name);
         const char *value = arguments[++i];
         if (name[2] == 'o') {
-            job.folder = value;
+            job.directory = value;
             continue;
         }
         uint64_t *number = name[2] == 'c' ? &job.count : name[2] == 's' ? &job.seed : &jobs;
         uint64_t limit = name[2] == 'c' ? 1'000'000 : name[2] == 's' ? UINT64_MAX : 1024;
         if (!parse_number(value, limit, number)) return fail_usage("not a number that will do: ", value);
     }
-    if (job.folder == nullptr) return fail_usage("--out says where the pictures go; it is missing", "");
+    if (job.directory == nullptr) return fail_usage("--out says where the images go; it is missing", "");
     mr_error error = {0};
     double start = now();
     if (make_all(&job, (int)jobs, &error) != MR_OK) {
@@ -150,7 +150,7 @@ int main(int argument_count, char **arguments)
     }
     uint64_t made = atomic_load(&job.made), found = atomic_load(&job.found);
     double seconds = now() - start;
-    printf("%s: %" PRIu64 " photographs of %d classes", job.folder, made + found, CLASS_COUNT);
+    printf("%s: %" PRIu64 " photographs of %d classes", job.directory, made + found, CLASS_COUNT);
     if (made > 0) printf(", %" PRIu64 " made in %.1f s (%.0f a second)", made, seconds, (double)made / seconds);
     if (found > 0) printf(", %" PRIu64 " were there", found);
     printf("\n");

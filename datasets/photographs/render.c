@@ -1,7 +1,7 @@
 /* From a scene to pixels.
  *
  * First the surroundings: each pixel's ray meets the table or the wall, whose pattern is a formula of the place, in loops
- * that vectorise. Then the things that lie about, as lit bars in the plane of the picture. Then the object: a ray is
+ * that vectorise. Then the things that lie about, as lit bars in the plane of the image. Then the object: a ray is
  * followed through its distance field in steps that cannot miss it, within the rectangle of its bounding ball; its shadow
  * on the table by rays to the light. Last the lens and the film: blur, vignette, exposure, gamma, noise. */
 #include "scene.h"
@@ -113,7 +113,7 @@ static inline float triangle(float x)
     }
 }
 
-/* Rays are followed sixteen at a time; what they cost is nearly all of a picture's time. */
+/* Rays are followed sixteen at a time; what they cost is nearly all of an image's time. */
 constexpr int lane_count = 16;
 typedef struct lanes {
     alignas(64) float x[lane_count], y[lane_count], z[lane_count];

@@ -1,6 +1,6 @@
-/* Encoding and saving: JPEG in the ways that cameras and programs write it, PNG fast. A picture appears under its name
+/* Encoding and saving: JPEG in the ways that cameras and programs write it, PNG fast. An image appears under its name
  * only when it is whole. */
-#include "records/file.h"
+#include "records/io/file.h"
 #include "scene.h"
 
 #include <errno.h>
@@ -120,7 +120,7 @@ static bool write_png(output *output)
     return written;
 }
 
-mr_status picture_save(const scene *scene, const unsigned char *pixels, const char *path, mr_error *error)
+mr_status image_save(const scene *scene, const unsigned char *pixels, const char *path, mr_error *error)
 {
     char temporary[4200];
     /* The same name in every run: what a killed one leaves, the next one replaces. */

@@ -1,6 +1,6 @@
 /* What is in a photograph: one object of a class on a table before a wall, things that lie about, light, and a camera.
  *
- * Everything is drawn from (seed, index) alone, so a picture is the same whoever renders it and in which order. Nothing
+ * Everything is drawn from (seed, index) alone, so an image is the same whoever renders it and in which order. Nothing
  * that is drawn depends on the class but the shape: colours, textures, light and place say nothing about it. */
 #ifndef MR_DATASETS_PHOTOGRAPHS_SCENE_H
 #define MR_DATASETS_PHOTOGRAPHS_SCENE_H
@@ -31,7 +31,7 @@ typedef struct scrap_shape {
 
 constexpr int scrap_count_max = 7;
 
-typedef enum picture_format { JPEG_BASELINE, JPEG_PROGRESSIVE, PNG } picture_format;
+typedef enum image_format { JPEG_BASELINE, JPEG_PROGRESSIVE, PNG } image_format;
 
 typedef struct scene {
     object_class class;
@@ -58,7 +58,7 @@ typedef struct scene {
     bool gray;
     uint32_t noise_seed;
     /* File. */
-    picture_format format;
+    image_format format;
     int quality, horizontal, vertical; /* JPEG: sampling of luma over chroma */
     int png_channels;                  /* 3, 4 */
 } scene;
@@ -70,7 +70,7 @@ void scene_render(const scene *scene, float *scratch, unsigned char *pixels);
 size_t scene_scratch_count(int width, int height);
 
 /* Writes under a temporary name and renames. */
-mr_status picture_save(const scene *scene, const unsigned char *pixels, const char *path, mr_error *error);
+mr_status image_save(const scene *scene, const unsigned char *pixels, const char *path, mr_error *error);
 
 static inline vector add(vector a, vector b)
 {

@@ -144,7 +144,7 @@ static const char *setter(const mr_op_attr *attr)
     static const char *const names[][2] = {
         [MR_ATTR_STRING] = {"string", "strings"}, [MR_ATTR_INT] = {"int", "ints"},
         [MR_ATTR_FLOAT] = {"float", "floats"},    [MR_ATTR_BOOL] = {"bool", nullptr},
-        [MR_ATTR_TYPE] = {"type", "types"},       [MR_ATTR_SHAPE] = {"shape", "shapes"},
+        [MR_ATTR_TYPE] = {"dtype", "dtypes"},     [MR_ATTR_SHAPE] = {"shape", "shapes"},
         [MR_ATTR_TENSOR] = {"tensor", nullptr},   [MR_ATTR_FUNCTION] = {"function", nullptr},
     };
     return names[attr->kind][attr->is_list];
@@ -317,7 +317,7 @@ static void print_function(const mr_op_def *def, const char *name)
         const mr_op_attr *attr = &def->attrs[i];
         if (mr_op_attr_is_deduced(def, attr->name)) continue;
         if (is_positional(attr))
-            printf("    mr_node_set_type(&builder_, \"%s\", %s_);\n", attr->name, attr->name);
+            printf("    mr_node_set_dtype(&builder_, \"%s\", %s_);\n", attr->name, attr->name);
         else if (is_choice(attr))
             printf("    mr_node_set_string(&builder_, \"%s\", mr_choice_text(options_->%s));\n", attr->name,
                    attr->name);

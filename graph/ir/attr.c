@@ -29,7 +29,7 @@ static mr_status copy_value(mr_graph *graph, mr_attr_kind kind, mr_attr_value *v
         value->string.data = mr_arena_strndup(&graph->arena, value->string.data, value->string.size_bytes);
         return value->string.data == nullptr ? mr_fail_memory(error, value->string.size_bytes) : MR_OK;
     case MR_ATTR_TENSOR:
-        return mr_graph_hold_tensor(graph, &value->tensor, &value->tensor, error);
+        return mr_graph_keep_tensor(graph, &value->tensor, &value->tensor, error);
     case MR_ATTR_FUNCTION:
         value->function.name = mr_arena_strdup(&graph->arena, value->function.name);
         return value->function.name == nullptr ? mr_fail_memory(error, 1) : MR_OK;

@@ -11,7 +11,7 @@ mr_output mr_constant(mr_graph *graph, const mr_tensor *value, const char *name)
                              value == nullptr ? "is null" : "has no elements in memory");
     mr_node_builder builder = mr_node_begin(graph, "Const", name);
     mr_node_set_tensor(&builder, "value", value);
-    mr_node_set_type(&builder, "dtype", value->dtype);
+    mr_node_set_dtype(&builder, "dtype", value->dtype);
     return mr_node_finish(&builder);
 }
 

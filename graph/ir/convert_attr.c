@@ -24,7 +24,7 @@ static mr_status read_tensor(reading *r, const Mr__TensorProto *proto, mr_tensor
 {
     mr_tensor own = {0};
     MR_TRY(mr_tensor_read(proto, r->budget, &own, error));
-    mr_status status = mr_graph_hold_tensor(r->graph, &own, target, error);
+    mr_status status = mr_graph_keep_tensor(r->graph, &own, target, error);
     mr_tensor_deinit(&own);
     return status;
 }

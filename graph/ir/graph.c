@@ -82,11 +82,11 @@ mr_output mr_graph_fail(mr_graph *graph, mr_status status, const char *format, .
     va_end(args);
     if (graph == nullptr) return (mr_output){0};
     const char *scope = mr_graph_scope(graph);
-    if (*scope != '\0') failed = mr_fail_in(&error, failed, "%s", scope);
+    if (*scope != '\0') failed = mr_fail_prefix(&error, failed, "%s", scope);
     return mr_graph_record(graph, failed, &error);
 }
 
-mr_status mr_graph_hold_tensor(mr_graph *graph, const mr_tensor *tensor, mr_tensor *held, mr_error *error)
+mr_status mr_graph_keep_tensor(mr_graph *graph, const mr_tensor *tensor, mr_tensor *held, mr_error *error)
 {
     mr_held_tensor *holder = MR_ARENA_NEW(&graph->arena, mr_held_tensor, 1);
     if (holder == nullptr) return mr_fail_memory(error, sizeof *holder);
@@ -271,7 +271,7 @@ void mr_output_set_shape(mr_output output, mr_shape shape)
     mr_node_output *target = &output.node->outputs[output.index];
     mr_status status = mr_shape_merge(target->shape, shape, &target->shape, &error);
     if (status != MR_OK) {
-        status = mr_fail_in(&error, status, "%s: setting the shape of output %d", output.node->name, output.index);
+        status = mr_fail_prefix(&error, status, "%s: setting the shape of output %d", output.node->name, output.index);
         mr_graph_record(output.node->graph, status, &error);
     }
 }

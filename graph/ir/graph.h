@@ -152,8 +152,8 @@ const char *mr_graph_missing_name(const mr_graph *graph, mr_output output);
 
 /* ---- Names (names.c) ---- */
 
-/* The value of key, or fallback. */
-int32_t mr_name_table_get(const mr_name_table *table, const char *key, int32_t fallback);
+/* The value of key, or default_value. */
+int32_t mr_name_table_get(const mr_name_table *table, const char *key, int32_t default_value);
 /* Sets or replaces; the key must outlive the table. */
 mr_status mr_name_table_set(mr_name_table *table, const char *key, int32_t value, mr_error *error);
 void mr_name_table_deinit(mr_name_table *table);
@@ -191,7 +191,7 @@ mr_output mr_graph_failed_output(const mr_graph *graph);
 /* Records what an mr_error says. */
 mr_output mr_graph_record(mr_graph *graph, mr_status status, const mr_error *error);
 /* A share of the tensor that lives as long as the graph. */
-mr_status mr_graph_hold_tensor(mr_graph *graph, const mr_tensor *tensor, mr_tensor *held, mr_error *error);
+mr_status mr_graph_keep_tensor(mr_graph *graph, const mr_tensor *tensor, mr_tensor *held, mr_error *error);
 /* Adds a whole node under its name, which must not be there yet. */
 mr_status mr_graph_append(mr_graph *graph, mr_node *node, mr_error *error);
 /* Takes the nodes from node_count on out again; nothing may point to them. */

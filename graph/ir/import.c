@@ -24,7 +24,7 @@ typedef struct importing {
 
 static mr_status in_node(const Mr__NodeDef *def, mr_status status, mr_error *error)
 {
-    return mr_fail_in(error, status, "node %.200s (%.80s)", def->name, def->op);
+    return mr_fail_prefix(error, status, "node %.200s (%.80s)", def->name, def->op);
 }
 
 /* ---- Nodes without inputs ---- */
@@ -71,7 +71,7 @@ static mr_status read_attrs(importing *m, const Mr__NodeDef *def, mr_node *node,
             MR_TRY(keep_raw(m, node, entry->key, entry->value, error));
             continue;
         }
-        if (status != MR_OK) return mr_fail_in(error, status, "attr %.80s", entry->key);
+        if (status != MR_OK) return mr_fail_prefix(error, status, "attr %.80s", entry->key);
         MR_TRY(move_location(m, &attr, error));
         MR_TRY(mr_node_put_attr(node, attr, error));
     }
@@ -416,7 +416,7 @@ mr_status mr_graph_import(mr_graph *graph, const void *bytes, size_t size_bytes,
     mr_arena arena = {0};
     Mr__GraphDef *graph_def = nullptr;
     mr_status status = mr_proto_unpack_as(graph_def, ((mr_string){bytes, size_bytes}), &arena, &graph_def, error);
-    if (status == MR_DATA_LOSS) status = mr_fail_in(error, MR_INVALID_ARGUMENT, "no GraphDef");
+    if (status == MR_DATA_LOSS) status = mr_fail_prefix(error, MR_INVALID_ARGUMENT, "no GraphDef");
     if (status == MR_OK) status = mr_graph_read(graph, graph_def, size_bytes, prefix, error);
     mr_arena_deinit(&arena);
     return status;

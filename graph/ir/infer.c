@@ -102,7 +102,7 @@ static mr_status explain(const mr_node *node, mr_status status, mr_error *error)
     for (int32_t i = 0; i < node->input_count && length < sizeof text - MR_SHAPE_TEXT_SIZE - 8; i++)
         length += (size_t)snprintf(text + length, sizeof text - length, "%s%s", i == 0 ? "" : ", ",
                                    mr_shape_text(mr_output_shape(node->inputs[i]), shape, sizeof shape));
-    return node->input_count == 0 ? status : mr_fail_in(error, status, "with inputs %s", text);
+    return node->input_count == 0 ? status : mr_fail_prefix(error, status, "with inputs %s", text);
 }
 
 mr_status mr_node_infer(mr_node *node, mr_error *error)

@@ -26,9 +26,9 @@ static mr_status write_variable(const mr_collection *collection, int32_t index, 
         def = *rest;
     }
     def.variable_name = output_name(variable->ref, arena);
-    def.initializer_name = variable->assign == nullptr ? (char *)"" : (char *)variable->assign->name;
+    def.initializer_name = variable->initializer == nullptr ? (char *)"" : (char *)variable->initializer->name;
     def.snapshot_name = output_name(variable->value, arena);
-    def.initial_value_name = output_name(variable->initial, arena);
+    def.initial_value_name = output_name(variable->initial_value, arena);
     def.is_resource = mr_output_dtype(variable->ref) == MR_RESOURCE;
     def.trainable = collection->trainable[index];
     if (def.variable_name == nullptr || def.snapshot_name == nullptr || def.initial_value_name == nullptr)
@@ -186,9 +186,9 @@ static mr_status read_variable(mr_graph *graph, const char *collection, Protobuf
     MR_TRY(find_named(graph, def->variable_name, &variable.ref, error));
     MR_TRY(find_named(graph, def->initializer_name, &initializer, error));
     MR_TRY(find_named(graph, def->snapshot_name, &variable.value, error));
-    MR_TRY(find_named(graph, def->initial_value_name, &variable.initial, error));
+    MR_TRY(find_named(graph, def->initial_value_name, &variable.initial_value, error));
     if (variable.ref.node == nullptr) return mr_fail(error, MR_INVALID_ARGUMENT, "a variable has no name");
-    variable.assign = initializer.node;
+    variable.initializer = initializer.node;
     return add ? add_variable(graph, collection, variable, def, error) : MR_OK;
 }
 
@@ -235,7 +235,7 @@ static mr_status read_collections(mr_graph *graph, const Mr__MetaGraphDef *meta,
         const Mr__MetaGraphDef__CollectionEntry *entry = meta->collection_def[i];
         if (entry->value == nullptr) continue;
         mr_status status = read_collection(graph, entry->key, entry->value, arena, add, error);
-        if (status != MR_OK) return mr_fail_in(error, status, "collection %.80s", entry->key);
+        if (status != MR_OK) return mr_fail_prefix(error, status, "collection %.80s", entry->key);
     }
     return MR_OK;
 }
@@ -266,7 +266,7 @@ mr_status mr_graph_import_meta(mr_graph *graph, const void *bytes, size_t size_b
     Mr__MetaGraphDef *meta = nullptr;
     mr_status status = mr_proto_unpack_as(meta_graph_def, ((mr_string){bytes, size_bytes}), &arena, &meta, error);
     if (status == MR_OK) status = read_meta(graph, meta, size_bytes, &arena, error);
-    if (status == MR_DATA_LOSS) status = mr_fail_in(error, MR_INVALID_ARGUMENT, "no MetaGraphDef");
+    if (status == MR_DATA_LOSS) status = mr_fail_prefix(error, MR_INVALID_ARGUMENT, "no MetaGraphDef");
     mr_arena_deinit(&arena);
     return status;
 }

@@ -23,11 +23,11 @@ static mr_name_slot *find_slot(const mr_name_table *table, const char *key, uint
     }
 }
 
-int32_t mr_name_table_get(const mr_name_table *table, const char *key, int32_t fallback)
+int32_t mr_name_table_get(const mr_name_table *table, const char *key, int32_t default_value)
 {
-    if (table->capacity == 0) return fallback;
+    if (table->capacity == 0) return default_value;
     const mr_name_slot *slot = find_slot(table, key, hash_text(key));
-    return slot->key != nullptr ? slot->value : fallback;
+    return slot->key != nullptr ? slot->value : default_value;
 }
 
 static mr_status grow(mr_name_table *table, mr_error *error)
@@ -193,10 +193,10 @@ void mr_graph_pop_device(mr_graph *graph)
 
 /* ---- Control edges ---- */
 
-void mr_graph_push_control(mr_graph *graph, mr_node *const *nodes, int32_t count)
+void mr_graph_push_control_dependencies(mr_graph *graph, mr_node *const *nodes, int32_t count)
 {
     if (count < 0 || (nodes == nullptr && count > 0)) {
-        mr_graph_fail(graph, MR_INVALID_ARGUMENT, "mr_graph_push_control: %d nodes at %s", count,
+        mr_graph_fail(graph, MR_INVALID_ARGUMENT, "mr_graph_push_control_dependencies: %d nodes at %s", count,
                       nodes == nullptr ? "null" : "an address");
         nodes = nullptr;
         count = 0;
@@ -215,7 +215,7 @@ void mr_graph_push_control(mr_graph *graph, mr_node *const *nodes, int32_t count
         (mr_control_frame){.nodes = copy, .count = kept, .first_id = graph->node_count, .clears = nodes == nullptr};
 }
 
-void mr_graph_pop_control(mr_graph *graph)
+void mr_graph_pop_control_dependencies(mr_graph *graph)
 {
     assert(graph->control_frame_count > 0);
     if (graph->control_frame_count > 0) graph->control_frame_count--;

@@ -18,7 +18,8 @@ typedef struct building {
 
 static void fail(mr_node_builder *builder, mr_status status, mr_error *error)
 {
-    if (builder->node != nullptr) status = mr_fail_in(error, status, "%s (%s)", builder->node->name, builder->node->op);
+    if (builder->node != nullptr)
+        status = mr_fail_prefix(error, status, "%s (%s)", builder->node->name, builder->node->op);
     mr_graph_record(builder->graph, status, error);
     builder->node = nullptr;
 }
@@ -201,7 +202,7 @@ void mr_node_set_bool(mr_node_builder *builder, const char *attr, bool value)
     set_one(builder, attr, MR_ATTR_BOOL, (mr_attr_value){.boolean = value});
 }
 
-void mr_node_set_type(mr_node_builder *builder, const char *attr, mr_dtype value)
+void mr_node_set_dtype(mr_node_builder *builder, const char *attr, mr_dtype value)
 {
     if (value != MR_DTYPE_INVALID) set_one(builder, attr, MR_ATTR_TYPE, (mr_attr_value){.type = (int32_t)value});
 }
@@ -242,7 +243,7 @@ void mr_node_set_floats(mr_node_builder *builder, const char *attr, mr_floats li
     set(builder, attr, MR_ATTR_FLOAT, true, list.count, values);
 }
 
-void mr_node_set_types(mr_node_builder *builder, const char *attr, mr_dtypes list)
+void mr_node_set_dtypes(mr_node_builder *builder, const char *attr, mr_dtypes list)
 {
     mr_attr_value *values = list.items == nullptr ? nullptr : list_values(builder, list.count);
     if (values == nullptr) return;

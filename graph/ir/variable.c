@@ -17,7 +17,7 @@ static mr_output make_ref(mr_graph *graph, mr_output initial, const char *name)
 {
     mr_node_builder builder = mr_node_begin(graph, "VariableV2", name);
     mr_node_set_shape(&builder, "shape", mr_output_shape(initial));
-    mr_node_set_type(&builder, "dtype", mr_output_dtype(initial));
+    mr_node_set_dtype(&builder, "dtype", mr_output_dtype(initial));
     return mr_node_finish(&builder);
 }
 
@@ -43,19 +43,19 @@ static mr_output make_read(mr_graph *graph, mr_output ref)
 mr_variable mr_variable_new_(mr_graph *graph, const char *name, mr_output initial, const mr_variable_options *options)
 {
     mr_output failed = mr_graph_failed_output(graph);
-    mr_variable variable = {.ref = failed, .value = failed, .assign = failed.node, .initial = failed};
+    mr_variable variable = {.ref = failed, .value = failed, .initializer = failed.node, .initial_value = failed};
     if (graph == nullptr || graph->status != MR_OK) return variable;
-    mr_graph_push_control(graph, nullptr, 0);
+    mr_graph_push_control_dependencies(graph, nullptr, 0);
     mr_graph_push_scope(graph, name != nullptr ? name : "Variable");
     const char *own = mr_arena_printf(&graph->arena, "%s/", mr_graph_scope(graph));
     if (own != nullptr && graph->status == MR_OK) {
-        variable.initial = initial;
+        variable.initial_value = initial;
         variable.ref = make_ref(graph, initial, own);
-        variable.assign = make_assign(graph, variable.ref, initial).node;
+        variable.initializer = make_assign(graph, variable.ref, initial).node;
         variable.value = make_read(graph, variable.ref);
     }
     mr_graph_pop_scope(graph);
-    mr_graph_pop_control(graph);
+    mr_graph_pop_control_dependencies(graph);
     if (graph->status != MR_OK) return variable;
     mr_error error = {0};
     const char *collection = options->local ? MR_LOCAL_VARIABLES : MR_GLOBAL_VARIABLES;
@@ -83,6 +83,6 @@ mr_node *mr_initialize_variables(mr_graph *graph, const char *collection, const 
     mr_node_builder builder = mr_node_begin(graph, "NoOp", name != nullptr ? name : "init");
     int32_t count = graph == nullptr ? 0 : mr_graph_variable_count(graph, collection);
     for (int32_t i = 0; i < count; i++)
-        mr_node_add_control_input(&builder, mr_graph_variable(graph, collection, i).assign);
+        mr_node_add_control_input(&builder, mr_graph_variable(graph, collection, i).initializer);
     return mr_node_finish(&builder).node;
 }

@@ -1,4 +1,4 @@
-/* Pictures: decoding and resizing. */
+/* Images: decoding and resizing. */
 #include "graph/ir/op.h"
 #include "graph/ops/gradients.h"
 

@@ -20,7 +20,7 @@ static const mr_op summary_ops[] = {
               "bad_color: tensor = uint8 [255, 0, 0, 255]",
      .shape = mr_shape_scalar,
      .flags = MR_OP_NOT_DIFFERENTIABLE,
-     .doc = "A Summary with up to max_images pictures of tensor as PNG."},
+     .doc = "A Summary with up to max_images images of tensor as PNG."},
     {.name = "MergeSummary",
      .signature = "inputs: N * string -> summary: string",
      .attrs = "N: int >= 1",

@@ -27,7 +27,7 @@ mr_status mr_call_named(const mr_kernel_node *node, mr_status status, mr_error *
     size_t length = strlen(node->name);
     if (strncmp(error->message, node->name, length) == 0 && strncmp(error->message + length, " (", 2) == 0)
         return status;
-    return mr_fail_in(error, status, "%s (%s)", node->name, node->op);
+    return mr_fail_prefix(error, status, "%s (%s)", node->name, node->op);
 }
 
 static bool is_unshared(const mr_tensor *tensor)

@@ -29,7 +29,7 @@ mr_status mr_session_new(mr_graph *graph, const mr_session_options *options, mr_
     made->default_device = strdup(options && options->device ? options->device : "");
     made->options.device = made->default_device;
     mr_status status = made->default_device ? MR_OK : mr_fail_memory(error, 1);
-    if (status == MR_OK) status = mr_pool_new(made->options.thread_count, &made->pool, error);
+    if (status == MR_OK) status = mr_pool_new(made->options.threads, &made->pool, error);
     if (status == MR_OK) status = mr_device_cpu_new(made->pool, &made->cpu, error);
     if (status != MR_OK) {
         mr_session_free(made);
@@ -97,7 +97,7 @@ void mr_session_note(mr_session *session, const char *format, ...)
 }
 
 /* The notes may move when another thread plans, so callers get a copy that stays. */
-const char *mr_session_notes(const mr_session *session)
+const char *mr_session_log(const mr_session *session)
 {
     mr_session *own = (mr_session *)session;
     pthread_mutex_lock(&own->mutex);
@@ -116,7 +116,7 @@ mr_device *mr_session_gpu(mr_session *session, int index, mr_error *error)
     }
     if (session->gpus[index]) return session->gpus[index];
     mr_error reason = {0};
-    mr_status status = mr_device_hold(MR_DEVICE_GPU, index, &session->gpus[index], &reason);
+    mr_status status = mr_device_retain(MR_DEVICE_GPU, index, &session->gpus[index], &reason);
     if (status == MR_OK) return session->gpus[index];
     mr_session_note(session, "/device:GPU:%d is not used: %s", index, reason.message);
     (void)mr_fail(error, status, "%s", reason.message);

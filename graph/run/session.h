@@ -3,7 +3,7 @@
 #define MR_GRAPH_RUN_SESSION_H
 
 #include "base/pool.h"
-#include "graph/run/plan.h"
+#include "graph/plan/plan.h"
 #include "graph/state/state.h"
 
 /* Devices of one kind that a session opens. */
@@ -34,7 +34,7 @@ struct mr_session {
     uint32_t step_count;
     char *notes;
     size_t note_size_bytes, note_capacity_bytes;
-    char *notes_copy; /* what mr_session_notes returned last, in the arena; null when there are new notes */
+    char *notes_copy; /* what mr_session_log returned last, in the arena; null when there are new notes */
 
     /* Atomic, without the mutex. */
     bool trace;

@@ -220,7 +220,7 @@ static mr_status restore_iterator(mr_session *session, const mr_node *node, mr_s
     if (status == MR_OK) status = mr_iterator_restore(state->iterator, &place, error);
     pthread_mutex_unlock(&state->mutex);
     mr_tensor_deinit(&place);
-    return status == MR_OK ? MR_OK : mr_fail_in(error, status, "%s (%s)", node->name, node->op);
+    return status == MR_OK ? MR_OK : mr_fail_prefix(error, status, "%s (%s)", node->name, node->op);
 }
 
 /* What the state does not name starts anew: it had drawn nothing when the state was saved. */

@@ -2,7 +2,7 @@
 #include "graph/state/state.h"
 
 #include "kernels/common.h"
-#include "records/checkpoint.h"
+#include "records/checkpoint/checkpoint.h"
 #include <inttypes.h>
 #include <millrace/saver.h>
 #include <string.h>
@@ -100,7 +100,7 @@ static mr_status restore(mr_kernel_call *call, mr_error *error)
     mr_status status = text_input(call, &arena, 0, &prefix, error);
     if (status == MR_OK) status = mr_checkpoint_reader_open(prefix, &reader, error);
     for (int64_t i = 0; status == MR_OK && i < count; i++) status = restore_one(call, reader, &arena, i, error);
-    mr_checkpoint_reader_free(reader);
+    mr_checkpoint_reader_close(reader);
     mr_arena_deinit(&arena);
     return status;
 }

@@ -145,13 +145,13 @@ mr_node *mr_graph_iterator(mr_graph *graph, const char *name, mr_dataset *datase
     mr_node_builder handle = mr_node_begin(graph, "IteratorV2", name ? name : "iterator");
     mr_node_set_string(&handle, "shared_name", "");
     mr_node_set_string(&handle, "container", "");
-    mr_node_set_types(&handle, "output_types", (mr_dtypes){spec->dtypes, spec->count});
+    mr_node_set_dtypes(&handle, "output_types", (mr_dtypes){spec->dtypes, spec->count});
     mr_node_set_shapes(&handle, "output_shapes", (mr_shapes){spec->shapes, spec->count});
     mr_output iterator = mr_node_finish(&handle);
 
     mr_node_builder next = mr_node_begin(graph, "IteratorGetNext", name ? name : nullptr);
     mr_node_add_input(&next, iterator);
-    mr_node_set_types(&next, "output_types", (mr_dtypes){spec->dtypes, spec->count});
+    mr_node_set_dtypes(&next, "output_types", (mr_dtypes){spec->dtypes, spec->count});
     mr_node_set_shapes(&next, "output_shapes", (mr_shapes){spec->shapes, spec->count});
     mr_output first = mr_node_finish(&next);
     for (int32_t i = 0; i < spec->count; i++) outputs[i] = first;

@@ -1,7 +1,7 @@
 /* ScalarSummary, HistogramSummary, ImageSummary, MergeSummary: tensors to serialised Summary messages. */
 #include "graph/state/state.h"
 
-#include "records/summary.h"
+#include "records/event/summary.h"
 #include <math.h>
 #include <millrace/image.h>
 #include <string.h>
@@ -98,10 +98,10 @@ static mr_status histogram_summary(mr_kernel_call *call, mr_error *error)
     return put(call, &arena, status, summary, error);
 }
 
-/* TensorFlow's scaling of a float picture: the largest magnitude to 127 around 128 when there are negative numbers, the
+/* TensorFlow's scaling of a float image: the largest magnitude to 127 around 128 when there are negative numbers, the
  * largest number to 255 otherwise; a pixel that is not finite gets the bad colour. */
-static void normalize_picture(const mr_tensor *values, int64_t begin, int64_t pixels, int channels,
-                              const uint8_t *bad_color, uint8_t *target)
+static void normalize_image(const mr_tensor *values, int64_t begin, int64_t pixels, int channels,
+                            const uint8_t *bad_color, uint8_t *target)
 {
     float least = INFINITY, most = -INFINITY;
     for (int64_t i = 0; i < pixels * channels; i++) {
@@ -127,8 +127,8 @@ static void normalize_picture(const mr_tensor *values, int64_t begin, int64_t pi
     }
 }
 
-static mr_status encode_picture(mr_kernel_call *call, int64_t index, const uint8_t *bad_color, mr_tensor *encoded,
-                                mr_error *error)
+static mr_status encode_image(mr_kernel_call *call, int64_t index, const uint8_t *bad_color, mr_tensor *encoded,
+                              mr_error *error)
 {
     const mr_tensor *images = &call->inputs[1];
     int64_t height = images->shape.dims[1], width = images->shape.dims[2], channels = images->shape.dims[3];
@@ -138,7 +138,7 @@ static mr_status encode_picture(mr_kernel_call *call, int64_t index, const uint8
     if (images->dtype == MR_UINT8)
         memcpy(pixels.data, mr_tensor_uint8s(images) + index * size, (size_t)size);
     else
-        normalize_picture(images, index * size, height * width, (int)channels, bad_color, pixels.data);
+        normalize_image(images, index * size, height * width, (int)channels, bad_color, pixels.data);
     mr_status status = mr_image_encode_png(&pixels, encoded, error);
     mr_tensor_deinit(&pixels);
     return status;
@@ -166,19 +166,19 @@ static mr_status image_summary(mr_kernel_call *call, mr_error *error)
     int64_t count = shape.dims[0] < most ? shape.dims[0] : most;
     mr_arena arena = {0};
     mr_string summary = {0};
-    mr_summary_picture *pictures = MR_ARENA_NEW(&arena, mr_summary_picture, (size_t)count + 1);
+    mr_summary_encoded_image *packed = MR_ARENA_NEW(&arena, mr_summary_encoded_image, (size_t)count + 1);
     mr_tensor *encoded = MR_ARENA_NEW(&arena, mr_tensor, (size_t)count + 1);
-    mr_status status = pictures && encoded ? MR_OK : mr_fail_memory(error, (size_t)count * sizeof *pictures);
+    mr_status status = packed && encoded ? MR_OK : mr_fail_memory(error, (size_t)count * sizeof *packed);
     for (int64_t i = 0; status == MR_OK && i < count; i++) {
-        status = encode_picture(call, i, bad_color, &encoded[i], error);
+        status = encode_image(call, i, bad_color, &encoded[i], error);
         if (status != MR_OK) break;
-        pictures[i] = (mr_summary_picture){.height = (int32_t)shape.dims[1],
-                                           .width = (int32_t)shape.dims[2],
-                                           .channels = (int32_t)shape.dims[3],
-                                           .encoded = mr_tensor_strings(&encoded[i])[0]};
+        packed[i] = (mr_summary_encoded_image){.height = (int32_t)shape.dims[1],
+                                               .width = (int32_t)shape.dims[2],
+                                               .channels = (int32_t)shape.dims[3],
+                                               .encoded = mr_tensor_strings(&encoded[i])[0]};
     }
     if (status == MR_OK)
-        status = mr_summary_pack_images(tag, pictures, (int32_t)count, most == 1, &arena, &summary, error);
+        status = mr_summary_pack_images(tag, packed, (int32_t)count, most == 1, &arena, &summary, error);
     if (status == MR_OK) status = mr_tensor_init_string(&call->outputs[0], summary, error);
     for (int64_t i = 0; encoded && i < count; i++) mr_tensor_deinit(&encoded[i]);
     mr_arena_deinit(&arena);

@@ -141,11 +141,11 @@ mr_variable mr_train_variable(mr_graph *graph, const char *name, mr_shape shape,
     }
     if (!check(graph, name, &initializer)) return mr_variable_new(graph, name, mr_graph_failed_output(graph));
     const char *inner = mr_arena_printf(&graph->arena, "%s%s%s/Initializer/", scope, *scope != '\0' ? "/" : "", name);
-    mr_graph_push_control(graph, nullptr, 0);
+    mr_graph_push_control_dependencies(graph, nullptr, 0);
     mr_graph_push_scope(graph, inner != nullptr ? inner : name);
     mr_output initial = initial_value(graph, shape, &initializer);
     mr_graph_pop_scope(graph);
-    mr_graph_pop_control(graph);
+    mr_graph_pop_control_dependencies(graph);
     return mr_variable_new(graph, name, initial, .not_trainable = not_trainable);
 }
 

@@ -58,13 +58,13 @@ static int64_t channels_of(mr_graph *graph, mr_output input, int32_t rank, const
 static mr_output build_conv2d(mr_graph *graph, mr_output input, const mr_conv2d_layer *layer)
 {
     if (!mr_train_check_required(graph, "filters", layer->filters) ||
-        !mr_train_check_required(graph, "kernel", layer->kernel) ||
-        !mr_train_check_count(graph, "stride", layer->stride, 1) ||
+        !mr_train_check_required(graph, "kernel_size", layer->kernel_size) ||
+        !mr_train_check_count(graph, "strides", layer->strides, 1) ||
         !mr_train_check_number(graph, "weight_decay", layer->weight_decay, 0))
         return mr_graph_failed_output(graph);
-    int64_t channels = channels_of(graph, input, 4, "conv2d"), stride = layer->stride;
-    mr_shape shape = MR_SHAPE(layer->kernel, layer->kernel, channels, layer->filters);
-    mr_variable kernel = mr_get_variable(graph, "kernel", shape, layer->initializer);
+    int64_t channels = channels_of(graph, input, 4, "conv2d"), stride = layer->strides;
+    mr_shape shape = MR_SHAPE(layer->kernel_size, layer->kernel_size, channels, layer->filters);
+    mr_variable kernel = mr_get_variable(graph, "kernel", shape, layer->kernel_initializer);
     decay(graph, kernel, layer->weight_decay);
     mr_output output = mr_conv2d(graph, input, kernel.value, .strides = MR_INTS(1, stride, stride, 1),
                                  .padding = layer->same ? MR_SAME : MR_VALID);
@@ -85,7 +85,7 @@ static mr_output build_dense(mr_graph *graph, mr_output input, const mr_dense_la
         !mr_train_check_number(graph, "weight_decay", layer->weight_decay, 0))
         return mr_graph_failed_output(graph);
     int64_t inputs = channels_of(graph, input, 2, "dense");
-    mr_variable kernel = mr_get_variable(graph, "kernel", MR_SHAPE(inputs, layer->units), layer->initializer);
+    mr_variable kernel = mr_get_variable(graph, "kernel", MR_SHAPE(inputs, layer->units), layer->kernel_initializer);
     decay(graph, kernel, layer->weight_decay);
     mr_output output = mr_mat_mul(graph, input, kernel.value);
     return finish(graph, output, MR_SHAPE(layer->units), layer->no_bias, layer->activation);
@@ -157,14 +157,14 @@ mr_output mr_layer_batch_normalization_(mr_graph *graph, mr_output input, const 
 
 static bool check_pool(mr_graph *graph, const mr_pool_layer *layer)
 {
-    return mr_train_check_required(graph, "size", layer->size) &&
-           mr_train_check_count(graph, "stride", layer->stride, 0);
+    return mr_train_check_required(graph, "pool_size", layer->pool_size) &&
+           mr_train_check_count(graph, "strides", layer->strides, 0);
 }
 
 mr_output mr_layer_max_pool_(mr_graph *graph, mr_output input, const mr_pool_layer *layer)
 {
     mr_graph_push_scope(graph, layer->name != nullptr ? layer->name : "max_pooling2d");
-    int64_t size = layer->size, stride = layer->stride != 0 ? layer->stride : size;
+    int64_t size = layer->pool_size, stride = layer->strides != 0 ? layer->strides : size;
     mr_output output = mr_graph_failed_output(graph);
     if (check_pool(graph, layer))
         output = mr_max_pool(graph, input, .ksize = MR_INTS(1, size, size, 1), .strides = MR_INTS(1, stride, stride, 1),
@@ -176,7 +176,7 @@ mr_output mr_layer_max_pool_(mr_graph *graph, mr_output input, const mr_pool_lay
 mr_output mr_layer_average_pool_(mr_graph *graph, mr_output input, const mr_pool_layer *layer)
 {
     mr_graph_push_scope(graph, layer->name != nullptr ? layer->name : "average_pooling2d");
-    int64_t size = layer->size, stride = layer->stride != 0 ? layer->stride : size;
+    int64_t size = layer->pool_size, stride = layer->strides != 0 ? layer->strides : size;
     mr_output output = mr_graph_failed_output(graph);
     if (check_pool(graph, layer))
         output = mr_avg_pool(graph, input, .ksize = MR_INTS(1, size, size, 1), .strides = MR_INTS(1, stride, stride, 1),

@@ -19,7 +19,7 @@ static mr_output mean_loss(mr_graph *graph, mr_output losses)
     return value;
 }
 
-mr_output mr_loss_sparse_softmax(mr_graph *graph, mr_output labels, mr_output logits)
+mr_output mr_loss_sparse_softmax_cross_entropy(mr_graph *graph, mr_output labels, mr_output logits)
 {
     mr_graph_push_scope(graph, "sparse_softmax_cross_entropy_loss");
     mr_output loss =
@@ -29,7 +29,7 @@ mr_output mr_loss_sparse_softmax(mr_graph *graph, mr_output labels, mr_output lo
     return value;
 }
 
-mr_output mr_loss_mean_squared(mr_graph *graph, mr_output labels, mr_output predictions)
+mr_output mr_loss_mean_squared_error(mr_graph *graph, mr_output labels, mr_output predictions)
 {
     mr_graph_push_scope(graph, "mean_squared_error");
     mr_output value = mean_loss(graph, mr_squared_difference(graph, predictions, labels));

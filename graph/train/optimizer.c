@@ -37,16 +37,16 @@ static bool check_unset(mr_graph *graph, const char *optimizer, const char *opti
 
 static bool settle_rate(mr_graph *graph, const char *name, mr_optimizer *o)
 {
-    bool has_output = o->rate_output.node != nullptr, has_rate = !isnan(o->rate);
+    bool has_output = o->learning_rate_output.node != nullptr, has_rate = !isnan(o->learning_rate);
     if (has_output && !has_rate) return true;
-    if (o->kind == MR_ADAM) o->rate = or_default(o->rate, 0.001f);
+    if (o->kind == MR_ADAM) o->learning_rate = or_default(o->learning_rate, 0.001f);
     const char *wrong = nullptr;
     if (has_output)
-        wrong = "rate and rate_output are both given, and only one learning rate has an effect";
-    else if (isnan(o->rate))
+        wrong = "learning_rate and learning_rate_output are both given, and only one learning rate has an effect";
+    else if (isnan(o->learning_rate))
         wrong = "a learning rate is required: rate or rate_output";
-    else if (!isfinite(o->rate) || o->rate < 0)
-        wrong = "rate must be finite and at least 0";
+    else if (!isfinite(o->learning_rate) || o->learning_rate < 0)
+        wrong = "learning_rate must be finite and at least 0";
     if (wrong != nullptr) (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT, "%s: %s", name, wrong);
     return wrong == nullptr;
 }
@@ -111,7 +111,8 @@ static void make_constants(parts *p)
 {
     const mr_optimizer *o = p->optimizer;
     mr_graph *graph = p->graph;
-    p->rate = o->rate_output.node != nullptr ? o->rate_output : mr_train_float(graph, "learning_rate", o->rate);
+    p->rate = o->learning_rate_output.node != nullptr ? o->learning_rate_output
+                                                      : mr_train_float(graph, "learning_rate", o->learning_rate);
     if (o->kind == MR_MOMENTUM) p->momentum = mr_train_float(graph, "momentum", o->momentum);
     if (o->kind != MR_ADAM) return;
     p->beta1 = mr_train_float(graph, "beta1", o->beta1);
@@ -156,7 +157,7 @@ static mr_node *make_updates(parts *p)
     mr_graph *graph = p->graph;
     mr_node *barrier = make_barrier(p);
     int32_t count = 0;
-    mr_graph_push_control(graph, &barrier, 1);
+    mr_graph_push_control_dependencies(graph, &barrier, 1);
     for (int32_t i = 0; i < p->count && mr_graph_status(graph, nullptr) == MR_OK; i++) {
         if (p->gradients[i].node == nullptr) continue;
         mr_node *variable = p->variables[i].ref.node;
@@ -167,12 +168,12 @@ static mr_node *make_updates(parts *p)
         mr_graph_pop_device(graph);
         mr_graph_pop_scope(graph);
     }
-    mr_graph_pop_control(graph);
+    mr_graph_pop_control_dependencies(graph);
     if (p->optimizer->kind == MR_ADAM) {
-        mr_graph_push_control(graph, p->updates, count);
+        mr_graph_push_control_dependencies(graph, p->updates, count);
         mr_output next1 = mr_mul(graph, p->powers[0].value, p->beta1);
         mr_output next2 = mr_mul(graph, p->powers[1].value, p->beta2);
-        mr_graph_pop_control(graph);
+        mr_graph_pop_control_dependencies(graph);
         p->updates[count++] = mr_assign(graph, p->powers[0].ref, next1).node;
         p->updates[count++] = mr_assign(graph, p->powers[1].ref, next2).node;
     }
@@ -193,11 +194,11 @@ static mr_node *build(parts *p, mr_output global_step)
         mr_error error = {0};
         mr_status status = mr_tensor_init_copy(&value, MR_INT64, MR_SCALAR, &one, &error);
         if (status != MR_OK) (void)mr_graph_record(graph, status, &error);
-        mr_graph_push_control(graph, &updates, 1);
+        mr_graph_push_control_dependencies(graph, &updates, 1);
         mr_output step = mr_constant(graph, &value, "value");
         if (mr_output_dtype(global_step) != MR_INT64) step = mr_cast(graph, step, mr_output_dtype(global_step));
         updates = mr_assign_add(graph, global_step, step, .name = own).node;
-        mr_graph_pop_control(graph);
+        mr_graph_pop_control_dependencies(graph);
         mr_tensor_deinit(&value);
     } else {
         updates = mr_group(graph, &updates, 1, own);

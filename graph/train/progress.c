@@ -64,10 +64,10 @@ typedef struct text {
 /* How far it is, before the text that follows on the line. */
 static void put_bar(text *t, const mr_progress *p, int following)
 {
-    int64_t stop = p->options->stop_step;
+    int64_t stop = p->options->last_step;
     int width = COLUMNS - 1 - following - (int)sizeof "[] ";
     if (width > BAR_WIDTH) width = BAR_WIDTH;
-    if (!p->options->terminal || stop <= 0) {
+    if (!p->options->is_terminal || stop <= 0) {
         put(t, "step ");
         return;
     }
@@ -83,36 +83,36 @@ static void put_rate(text *t, const mr_progress *p, bool whole_run)
     double seconds = now() - p->start;
     double rate = whole_run && seconds > 0 ? (double)(p->step - p->first_step) / seconds : mr_progress_rate(p);
     if (rate <= 0) return;
-    int64_t size = p->options->step_size > 0 ? p->options->step_size : 1;
+    int64_t size = p->options->units_per_step > 0 ? p->options->units_per_step : 1;
     put(t, "  %.*f %s/s", rate * (double)size < 10 ? 1 : 0, rate * (double)size,
         p->options->unit != nullptr ? p->options->unit : "steps");
-    if (whole_run || p->options->stop_step <= p->step) return;
-    double left = (double)(p->options->stop_step - p->step) / rate;
+    if (whole_run || p->options->last_step <= p->step) return;
+    double left = (double)(p->options->last_step - p->step) / rate;
     if (left < 360000) put(t, "  %d:%02d left", (int)left / 60, (int)left % 60);
 }
 
 static void show(mr_progress *p, bool last)
 {
-    if (p->options->show == nullptr) return;
+    if (p->options->progress == nullptr) return;
     char line[256], numbers[128];
     text t = {line, sizeof line - 1}; /* room for the end of the line */
     text n = {numbers, sizeof numbers};
     put(&n, "%" PRId64, p->step);
-    if (p->options->stop_step > 0) put(&n, "/%" PRId64, p->options->stop_step);
+    if (p->options->last_step > 0) put(&n, "/%" PRId64, p->options->last_step);
     if (p->has_loss) put(&n, "  loss %.4f", (double)p->loss);
     if (p->step > p->first_step)
         put_rate(&n, p, last);
     else if (last)
         put(&n, "  nothing left to do");
-    if (p->options->terminal) put(&t, "\r");
+    if (p->options->is_terminal) put(&t, "\r");
     put_bar(&t, p, (int)strlen(numbers));
     put(&t, "%s", numbers);
-    if (p->options->terminal) put(&t, "\033[K"); /* clears what an earlier, longer text left */
+    if (p->options->is_terminal) put(&t, "\033[K"); /* clears what an earlier, longer text left */
     t.room++;
-    if (last || !p->options->terminal) put(&t, "\n");
-    p->options->show(p->options->show_context, line);
+    if (last || !p->options->is_terminal) put(&t, "\n");
+    p->options->progress(p->options->progress_context, line);
     p->shown = now();
-    p->line_is_open = !last && p->options->terminal;
+    p->line_is_open = !last && p->options->is_terminal;
 }
 
 void mr_progress_step(mr_progress *progress, int64_t step)
@@ -125,7 +125,7 @@ void mr_progress_step(mr_progress *progress, int64_t step)
         progress->window_middle = time;
         progress->window_middle_step = step;
     }
-    if (time - progress->shown >= (progress->options->terminal ? TERMINAL_SECONDS : LINE_SECONDS))
+    if (time - progress->shown >= (progress->options->is_terminal ? TERMINAL_SECONDS : LINE_SECONDS))
         show(progress, false);
 }
 

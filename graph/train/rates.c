@@ -13,7 +13,7 @@ mr_variable mr_global_step(mr_graph *graph)
         if (strcmp(mr_node_name(variable.ref.node), "global_step") == 0) return variable;
     }
     mr_graph_push_scope(graph, "");
-    mr_graph_push_control(graph, nullptr, 0);
+    mr_graph_push_control_dependencies(graph, nullptr, 0);
     int64_t zero = 0;
     mr_tensor value = {0};
     mr_error error = {0};
@@ -23,7 +23,7 @@ mr_variable mr_global_step(mr_graph *graph)
     mr_output initial = mr_constant(graph, &value, "zeros");
     mr_graph_pop_scope(graph);
     mr_variable variable = mr_variable_new(graph, "global_step", initial, .not_trainable = true);
-    mr_graph_pop_control(graph);
+    mr_graph_pop_control_dependencies(graph);
     mr_graph_pop_scope(graph);
     mr_tensor_deinit(&value);
     mr_graph_add_to_collection(graph, "global_step", variable.ref);
@@ -46,13 +46,15 @@ static mr_output exponential_decay(mr_graph *graph, float rate, mr_output step, 
     return mr_mul(graph, first, mr_pow(graph, factor, part), .name = mr_train_own_name(graph));
 }
 
-mr_output mr_exponential_decay(mr_graph *graph, float rate, mr_output step, int64_t steps, float decay, bool staircase)
+mr_output mr_exponential_decay(mr_graph *graph, float learning_rate, mr_output global_step, int64_t decay_steps,
+                               float decay_rate, bool staircase)
 {
     mr_graph_push_scope(graph, "ExponentialDecay");
     mr_output value = mr_graph_failed_output(graph);
-    if (mr_train_check_number(graph, "rate", rate, 0) && mr_train_check_count(graph, "steps", steps, 1) &&
-        mr_train_check_number(graph, "decay", decay, FLT_MIN))
-        value = exponential_decay(graph, rate, step, steps, decay, staircase);
+    if (mr_train_check_number(graph, "learning_rate", learning_rate, 0) &&
+        mr_train_check_count(graph, "decay_steps", decay_steps, 1) &&
+        mr_train_check_number(graph, "decay_rate", decay_rate, FLT_MIN))
+        value = exponential_decay(graph, learning_rate, global_step, decay_steps, decay_rate, staircase);
     mr_graph_pop_scope(graph);
     return value;
 }
@@ -70,13 +72,14 @@ static mr_output cosine_decay(mr_graph *graph, float rate, mr_output step, int64
     return mr_mul(graph, first, share, .name = mr_train_own_name(graph));
 }
 
-mr_output mr_cosine_decay(mr_graph *graph, float rate, mr_output step, int64_t steps, float floor)
+mr_output mr_cosine_decay(mr_graph *graph, float learning_rate, mr_output global_step, int64_t decay_steps, float alpha)
 {
     mr_graph_push_scope(graph, "CosineDecay");
     mr_output value = mr_graph_failed_output(graph);
-    if (mr_train_check_number(graph, "rate", rate, 0) && mr_train_check_count(graph, "steps", steps, 1) &&
-        mr_train_check_range(graph, "floor", floor, 0, 1, true))
-        value = cosine_decay(graph, rate, step, steps, floor);
+    if (mr_train_check_number(graph, "learning_rate", learning_rate, 0) &&
+        mr_train_check_count(graph, "decay_steps", decay_steps, 1) &&
+        mr_train_check_range(graph, "alpha", alpha, 0, 1, true))
+        value = cosine_decay(graph, learning_rate, global_step, decay_steps, alpha);
     mr_graph_pop_scope(graph);
     return value;
 }

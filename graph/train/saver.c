@@ -1,16 +1,16 @@
-/* Saver: which variables, the nodes that TensorFlow's Saver would add, and the checkpoints of a folder.
+/* Saver: which variables, the nodes that TensorFlow's Saver would add, and the checkpoints of a directory.
  *
  * The nodes make exported graphs usable by others (and by graph-run); this Saver itself goes straight from the session to
  * the checkpoint's file, between runs, and puts the session's state (random numbers, iterators) beside the variables.
  *
  * A checkpoint comes into being in this order: data, index (its presence says that both are whole), .meta, then the file
  * "checkpoint" that names it; only then are the oldest removed. */
-#include "graph/run/plan.h"
+#include "graph/plan/plan.h"
 #include "graph/run/session_state.h"
 #include "graph/train/train.h"
 #include "proto/meta_graph.pb-c.h"
-#include "records/checkpoint.h"
-#include "records/file.h"
+#include "records/checkpoint/checkpoint.h"
+#include "records/io/file.h"
 #include <millrace/ops.h>
 
 #include <assert.h>
@@ -30,8 +30,8 @@ struct mr_saver {
     int32_t max_to_keep;  /* 0: all */
     bool saves_state;
     bool saves_meta_graph;
-    bool requires_finite; /* see mr_saver_require_finite */
-    char *clean_folder;   /* whose leftovers of a killed process have been removed */
+    bool requires_finite;  /* see mr_saver_require_finite */
+    char *clean_directory; /* whose leftovers of a killed process have been removed */
 };
 
 static int by_name(const void *a, const void *b)
@@ -63,9 +63,9 @@ static mr_output make_save(mr_saver *s, mr_output path, names n)
     mr_output keys = strings(graph, MR_SHAPE(s->count), n.keys, "SaveV2/tensor_names");
     mr_output slices = strings(graph, MR_SHAPE(s->count), n.slices, "SaveV2/shape_and_slices");
     mr_node *save = mr_save_v2(graph, path, keys, slices, MR_OUTPUTS_OF(s->variables, s->count));
-    mr_graph_push_control(graph, &save, 1);
+    mr_graph_push_control_dependencies(graph, &save, 1);
     mr_output done = mr_identity(graph, path, .name = "control_dependency");
-    mr_graph_pop_control(graph);
+    mr_graph_pop_control_dependencies(graph);
     return done;
 }
 
@@ -114,7 +114,7 @@ static void make_nodes(mr_saver *s)
         n.dtypes[i] = mr_output_dtype(s->variables[i]);
     }
     mr_graph_push_scope(graph, "");
-    mr_graph_push_control(graph, nullptr, 0);
+    mr_graph_push_control_dependencies(graph, nullptr, 0);
     mr_graph_push_scope(graph, "save");
     mr_output model = strings(graph, MR_SCALAR, &MR_STR("model"), "filename/input");
     mr_output file = mr_placeholder_with_default(graph, model, .shape = MR_SCALAR, .name = "filename");
@@ -122,7 +122,7 @@ static void make_nodes(mr_saver *s)
     mr_output save = make_save(s, path, n);
     mr_node *restore = make_restore(s, path, n);
     mr_graph_pop_scope(graph);
-    mr_graph_pop_control(graph);
+    mr_graph_pop_control_dependencies(graph);
     mr_graph_pop_scope(graph);
     if (mr_graph_status(graph, nullptr) == MR_OK) describe(s, path, save, restore);
 }
@@ -170,7 +170,7 @@ mr_saver *mr_saver_new_(mr_graph *graph, const mr_saver_options *options)
 void mr_saver_free(mr_saver *saver)
 {
     if (saver == nullptr) return;
-    free(saver->clean_folder);
+    free(saver->clean_directory);
     mr_arena_deinit(&saver->arena);
     mr_arena_deinit(&saver->scratch);
     free(saver);
@@ -238,7 +238,7 @@ static mr_status write_meta_graph(mr_saver *s, const char *prefix, mr_error *err
     mr_tensor meta = {0};
     MR_TRY(mr_graph_export_meta(s->graph, &meta, error));
     mr_string bytes = mr_tensor_strings(&meta)[0];
-    mr_status status = mr_file_write_whole(path, bytes.data, bytes.size_bytes, error);
+    mr_status status = mr_file_write_all(path, bytes.data, bytes.size_bytes, error);
     mr_tensor_deinit(&meta);
     return status;
 }
@@ -252,10 +252,10 @@ static mr_status remove_checkpoint(mr_saver *s, const char *prefix, mr_error *er
 
 /* "checkpoint" names the earlier ones that are still there and belong to the same path, and this one last; what is more
  * than max_to_keep is removed after it says so. */
-static mr_status update_state(mr_saver *s, const char *folder, const char *path, const char *prefix, mr_error *error)
+static mr_status update_state(mr_saver *s, const char *directory, const char *path, const char *prefix, mr_error *error)
 {
     mr_checkpoint_state state = {0};
-    mr_status status = mr_checkpoint_state_read(folder, &state, nullptr);
+    mr_status status = mr_checkpoint_state_read(directory, &state, nullptr);
     int32_t known = status == MR_OK ? state.count : 0, count = 0;
     const char **paths = MR_ARENA_NEW(&s->scratch, const char *, (size_t)known + 1);
     if (paths == nullptr) {
@@ -269,7 +269,7 @@ static mr_status update_state(mr_saver *s, const char *folder, const char *path,
     }
     paths[count++] = prefix;
     int32_t first = s->max_to_keep > 0 && count > s->max_to_keep ? count - s->max_to_keep : 0;
-    status = mr_checkpoint_state_write(folder, paths + first, count - first, error);
+    status = mr_checkpoint_state_write(directory, paths + first, count - first, error);
     for (int32_t i = 0; status == MR_OK && i < first; i++) status = remove_checkpoint(s, paths[i], error);
     mr_checkpoint_state_deinit(&state);
     return status;
@@ -292,31 +292,31 @@ static size_t prefix_length(const char *name, const char *base)
 }
 
 /* True for what a process that was killed leaves: a partial file of this path, or data or a graph without an index. */
-static bool is_leftover(mr_saver *s, const char *folder, const char *name, const char *base)
+static bool is_leftover(mr_saver *s, const char *directory, const char *name, const char *base)
 {
     if (strcmp(name, "checkpoint" MR_FILE_PARTIAL) == 0) return true;
     size_t length = prefix_length(name, base);
     if (length == 0) return false;
     if (ends_with(name, MR_FILE_PARTIAL)) return true;
     if (strncmp(name + length, ".data-", strlen(".data-")) != 0 && strcmp(name + length, ".meta") != 0) return false;
-    char *index = mr_arena_printf(&s->scratch, "%s/%.*s.index", folder, (int)length, name);
+    char *index = mr_arena_printf(&s->scratch, "%s/%.*s.index", directory, (int)length, name);
     return index != nullptr && !mr_file_exists(index);
 }
 
-/* Once for each folder: this process is the only writer, so nothing there is still being written. */
-static mr_status clean(mr_saver *s, const char *folder, const char *base, mr_error *error)
+/* Once for each directory: this process is the only writer, so nothing there is still being written. */
+static mr_status clean(mr_saver *s, const char *directory, const char *base, mr_error *error)
 {
-    if (s->clean_folder != nullptr && strcmp(s->clean_folder, folder) == 0) return MR_OK;
-    DIR *directory = opendir(folder);
+    if (s->clean_directory != nullptr && strcmp(s->clean_directory, directory) == 0) return MR_OK;
+    DIR *stream = opendir(directory);
     mr_status status = MR_OK;
-    for (struct dirent *entry; directory != nullptr && status == MR_OK && (entry = readdir(directory)) != nullptr;) {
-        if (!is_leftover(s, folder, entry->d_name, base)) continue;
-        char *path = mr_arena_printf(&s->scratch, "%s/%s", folder, entry->d_name);
+    for (struct dirent *entry; stream != nullptr && status == MR_OK && (entry = readdir(stream)) != nullptr;) {
+        if (!is_leftover(s, directory, entry->d_name, base)) continue;
+        char *path = mr_arena_printf(&s->scratch, "%s/%s", directory, entry->d_name);
         status = path == nullptr ? mr_fail_memory(error, 1) : mr_file_remove(path, error);
     }
-    if (directory != nullptr) closedir(directory);
-    free(s->clean_folder);
-    s->clean_folder = strdup(folder);
+    if (stream != nullptr) closedir(stream);
+    free(s->clean_directory);
+    s->clean_directory = strdup(directory);
     return status;
 }
 
@@ -324,17 +324,17 @@ mr_status mr_saver_clean(mr_saver *saver, const char *path, mr_error *error)
 {
     const char *slash = strrchr(path, '/');
     mr_arena_reset(&saver->scratch);
-    char *folder = slash == nullptr ? mr_arena_strdup(&saver->scratch, ".")
-                                    : mr_arena_strndup(&saver->scratch, path, (size_t)(slash - path) + 1);
-    if (folder == nullptr) return mr_fail_memory(error, strlen(path));
-    return clean(saver, folder, slash == nullptr ? path : slash + 1, error);
+    char *directory = slash == nullptr ? mr_arena_strdup(&saver->scratch, ".")
+                                       : mr_arena_strndup(&saver->scratch, path, (size_t)(slash - path) + 1);
+    if (directory == nullptr) return mr_fail_memory(error, strlen(path));
+    return clean(saver, directory, slash == nullptr ? path : slash + 1, error);
 }
 
-/* True when folder/checkpoint names that checkpoint, or cannot be read, so that nobody knows. */
-static bool is_named(const char *folder, const char *prefix)
+/* True when directory/checkpoint names that checkpoint, or cannot be read, so that nobody knows. */
+static bool is_named(const char *directory, const char *prefix)
 {
     mr_checkpoint_state state = {0};
-    mr_status status = mr_checkpoint_state_read(folder, &state, nullptr);
+    mr_status status = mr_checkpoint_state_read(directory, &state, nullptr);
     bool named = status != MR_OK && status != MR_NOT_FOUND;
     for (int32_t i = 0; status == MR_OK && !named && i < state.count; i++) named = strcmp(state.paths[i], prefix) == 0;
     mr_checkpoint_state_deinit(&state);
@@ -349,21 +349,21 @@ mr_status mr_saver_save(mr_saver *saver, mr_session *session, const char *path, 
     const char *slash = strrchr(path, '/');
     const char *base = slash != nullptr ? slash + 1 : path;
     if (*base == '\0') return mr_fail(error, MR_INVALID_ARGUMENT, "%s: a checkpoint needs a name", path);
-    char *folder = slash == nullptr ? mr_arena_strdup(&saver->scratch, ".")
-                   : slash == path  ? mr_arena_strdup(&saver->scratch, "/")
-                                    : mr_arena_strndup(&saver->scratch, path, (size_t)(slash - path));
+    char *directory = slash == nullptr ? mr_arena_strdup(&saver->scratch, ".")
+                      : slash == path  ? mr_arena_strdup(&saver->scratch, "/")
+                                       : mr_arena_strndup(&saver->scratch, path, (size_t)(slash - path));
     char *full =
         slash == nullptr ? mr_arena_printf(&saver->scratch, "./%s", path) : mr_arena_strdup(&saver->scratch, path);
-    if (folder == nullptr || full == nullptr) return mr_fail_memory(error, strlen(path));
+    if (directory == nullptr || full == nullptr) return mr_fail_memory(error, strlen(path));
     char *prefix = step < 0 ? full : mr_arena_printf(&saver->scratch, "%s-%" PRId64, full, step);
     if (prefix == nullptr) return mr_fail_memory(error, strlen(path));
-    MR_TRY(mr_file_make_directories(folder, error));
-    MR_TRY(clean(saver, folder, base, error));
+    MR_TRY(mr_file_make_directories(directory, error));
+    MR_TRY(clean(saver, directory, base, error));
     MR_TRY(write_checkpoint(saver, session, prefix, error));
     mr_status status = saver->saves_meta_graph ? write_meta_graph(saver, prefix, error) : MR_OK;
-    if (status == MR_OK) status = update_state(saver, folder, full, prefix, error);
+    if (status == MR_OK) status = update_state(saver, directory, full, prefix, error);
     /* On a full disk, say: what is not named yet makes room again. */
-    if (status != MR_OK && !is_named(folder, prefix)) (void)remove_checkpoint(saver, prefix, nullptr);
+    if (status != MR_OK && !is_named(directory, prefix)) (void)remove_checkpoint(saver, prefix, nullptr);
     return status;
 }
 
@@ -407,7 +407,7 @@ static mr_status restore_state(mr_saver *s, mr_session *session, mr_checkpoint_r
     mr_status status = with_iterators ? mr_session_restore_state(session, &state, error)
                                       : mr_session_restore_random(session, &state, error);
     mr_tensor_deinit(&state);
-    return status == MR_OK ? MR_OK : mr_fail_in(error, status, "%s", path);
+    return status == MR_OK ? MR_OK : mr_fail_prefix(error, status, "%s", path);
 }
 
 static mr_status open_reader(const mr_saver *s, const char *path, mr_checkpoint_reader **reader, mr_error *error)
@@ -423,7 +423,7 @@ mr_status mr_saver_restore_variables(mr_saver *saver, mr_session *session, const
     mr_checkpoint_reader *reader;
     MR_TRY(open_reader(saver, path, &reader, error));
     mr_status status = restore_variables(saver, session, reader, path, error);
-    mr_checkpoint_reader_free(reader);
+    mr_checkpoint_reader_close(reader);
     return status;
 }
 
@@ -433,7 +433,7 @@ mr_status mr_saver_restore_state(mr_saver *saver, mr_session *session, const cha
     mr_checkpoint_reader *reader;
     MR_TRY(open_reader(saver, path, &reader, error));
     mr_status status = restore_state(saver, session, reader, path, with_iterators, error);
-    mr_checkpoint_reader_free(reader);
+    mr_checkpoint_reader_close(reader);
     return status;
 }
 
@@ -443,6 +443,6 @@ mr_status mr_saver_restore(mr_saver *saver, mr_session *session, const char *pat
     MR_TRY(open_reader(saver, path, &reader, error));
     mr_status status = restore_variables(saver, session, reader, path, error);
     if (status == MR_OK) status = restore_state(saver, session, reader, path, true, error);
-    mr_checkpoint_reader_free(reader);
+    mr_checkpoint_reader_close(reader);
     return status;
 }

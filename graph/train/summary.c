@@ -1,6 +1,6 @@
 /* Summaries in the graph, named and tagged as tf.summary does: NAME is the node, and with its scope the tag. */
 #include "graph/train/train.h"
-#include "records/event.h"
+#include "records/event/event.h"
 #include <millrace/ops.h>
 
 typedef struct tagged {

@@ -9,7 +9,7 @@
 mr_variable mr_train_variable(mr_graph *graph, const char *name, mr_shape shape, mr_initializer initializer,
                               bool not_trainable);
 /* Removes what a killed process left of checkpoints called path-STEP: partial files, data and graphs without an index.
- * Saving does so as well, once for each folder; a run that has nothing left to save does it when it goes on. */
+ * Saving does so as well, once for each directory; a run that has nothing left to save does it when it goes on. */
 mr_status mr_saver_clean(mr_saver *saver, const char *path, mr_error *error);
 /* From now on saving fails with MR_INVALID_ARGUMENT, and leaves every checkpoint as it is, when a trainable variable is not
  * finite or another one is NaN. */

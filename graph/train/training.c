@@ -2,9 +2,9 @@
 #include "graph/run/session.h"
 #include "graph/train/progress.h"
 #include "graph/train/train.h"
-#include "records/checkpoint.h"
-#include "records/event.h"
-#include "records/file.h"
+#include "records/checkpoint/checkpoint.h"
+#include "records/event/event.h"
+#include "records/io/file.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -18,10 +18,10 @@ constexpr int32_t FETCHES_MAX = 64;
 struct mr_training {
     mr_graph *graph;
     mr_training_options options;
-    char *folder;
-    char *prefix; /* folder/model.ckpt */
+    char *directory;
+    char *prefix; /* directory/model.ckpt */
     mr_session *session;
-    mr_saver *saver; /* null without a folder */
+    mr_saver *saver; /* null without a directory */
     mr_event_writer *events;
     mr_output summaries;   /* {0} without any */
     mr_output global_step; /* {0}: the graph has none; steps are counted here */
@@ -56,7 +56,7 @@ mr_status mr_training_save(mr_training *training, mr_error *error)
     assert(training->saved_step < training->step);
     if (training->events != nullptr) MR_TRY(mr_event_writer_flush(training->events, error));
     mr_status status = mr_saver_save(training->saver, training->session, training->prefix, training->step, error);
-    if (status != MR_OK) return mr_fail_in(error, status, "saving step %" PRId64, training->step);
+    if (status != MR_OK) return mr_fail_prefix(error, status, "saving step %" PRId64, training->step);
     training->saved_step = training->step;
     return MR_OK;
 }
@@ -72,16 +72,16 @@ static mr_status add_advice(const mr_training *t, mr_status status, const mr_err
 {
     mr_checkpoint_state state = {0};
     const char *earlier = nullptr;
-    if (mr_checkpoint_state_read(t->folder, &state, nullptr) == MR_OK && state.count > 1)
+    if (mr_checkpoint_state_read(t->directory, &state, nullptr) == MR_OK && state.count > 1)
         earlier = strrchr(state.paths[state.count - 2], '/');
     if (earlier != nullptr)
         status = mr_fail(error, status,
                          "%s; to continue from an earlier checkpoint, let the first line of %s/checkpoint name \"%s\"; "
                          "to start again, choose another directory",
-                         reason->message, t->folder, earlier + 1);
+                         reason->message, t->directory, earlier + 1);
     else
-        status =
-            mr_fail(error, status, "%s; to start again, choose another directory than %s", reason->message, t->folder);
+        status = mr_fail(error, status, "%s; to start again, choose another directory than %s", reason->message,
+                         t->directory);
     mr_checkpoint_state_deinit(&state);
     return status;
 }
@@ -98,7 +98,7 @@ static mr_status resume(mr_training *t, mr_node *local, const char *checkpoint, 
         return mr_fail(error, MR_FAILED_PRECONDITION,
                        "%s; if the data have changed, restart_data keeps the variables of this checkpoint and starts "
                        "the data from the beginning; to start again, choose another directory than %s",
-                       reason.message, t->folder);
+                       reason.message, t->directory);
     if (status != MR_OK) return add_advice(t, status, &reason, error);
     MR_TRY(read_step(t, error));
     t->saved_step = t->step;
@@ -111,15 +111,15 @@ static mr_status start(mr_training *t, mr_error *error)
     mr_node *local = mr_initialize_variables(t->graph, MR_LOCAL_VARIABLES, "init_local");
     t->summaries = mr_summary_merge_all(t->graph);
     t->global_step = find_global_step(t->graph);
-    if (t->folder != nullptr) t->saver = mr_saver_new(t->graph, .max_to_keep = t->options.max_to_keep);
+    if (t->directory != nullptr) t->saver = mr_saver_new(t->graph, .max_to_keep = t->options.max_to_keep);
     if (t->saver != nullptr) mr_saver_require_finite(t->saver);
     MR_TRY(mr_session_new(t->graph, &t->options.session, &t->session, error));
     char latest[4096];
     mr_status status = MR_NOT_FOUND;
-    if (t->folder != nullptr) {
-        MR_TRY(mr_file_make_directories(t->folder, error));
+    if (t->directory != nullptr) {
+        MR_TRY(mr_file_make_directories(t->directory, error));
         mr_error reason = {0};
-        status = mr_checkpoint_latest(t->folder, latest, sizeof latest, &reason);
+        status = mr_latest_checkpoint(t->directory, latest, sizeof latest, &reason);
         if (status != MR_OK && status != MR_NOT_FOUND) return add_advice(t, status, &reason, error);
     }
     if (status == MR_OK) {
@@ -129,8 +129,8 @@ static mr_status start(mr_training *t, mr_error *error)
         MR_TRY(read_step(t, error));
         MR_TRY(mr_training_save(t, error));
     }
-    if (t->folder == nullptr) return MR_OK;
-    MR_TRY(mr_event_writer_open(t->folder, &t->events, error));
+    if (t->directory == nullptr) return MR_OK;
+    MR_TRY(mr_event_writer_open(t->directory, &t->events, error));
     MR_TRY(mr_event_writer_add_graph(t->events, t->graph, error));
     return mr_event_writer_add_session(t->events, t->step, MR_SESSION_START, nullptr, error);
 }
@@ -144,20 +144,20 @@ static mr_status check_option(const char *option, int64_t value, int64_t min, mr
 
 static mr_status check_options(const mr_graph *graph, const mr_training_options *o, mr_error *error)
 {
-    MR_TRY(check_option("stop_step", o->stop_step, MR_FOREVER, error));
-    MR_TRY(check_option("save_steps", o->save_steps, 0, error));
-    MR_TRY(check_option("summary_steps", o->summary_steps, 0, error));
+    MR_TRY(check_option("last_step", o->last_step, MR_INFINITE, error));
+    MR_TRY(check_option("save_checkpoint_steps", o->save_checkpoint_steps, 0, error));
+    MR_TRY(check_option("save_summaries_steps", o->save_summaries_steps, 0, error));
     MR_TRY(check_option("max_to_keep", o->max_to_keep, 0, error));
-    MR_TRY(check_option("step_size", o->step_size, 1, error));
-    MR_TRY(check_option("session.thread_count", o->session.thread_count, 0, error));
-    if (o->folder != nullptr && *o->folder == '\0')
-        return mr_fail(error, MR_INVALID_ARGUMENT, "training: folder is empty");
+    MR_TRY(check_option("units_per_step", o->units_per_step, 1, error));
+    MR_TRY(check_option("session.thread_count", o->session.threads, 0, error));
+    if (o->checkpoint_dir != nullptr && *o->checkpoint_dir == '\0')
+        return mr_fail(error, MR_INVALID_ARGUMENT, "training: directory is empty");
     if (o->loss.node != nullptr && mr_node_graph(o->loss.node) != graph)
         return mr_fail(error, MR_INVALID_ARGUMENT, "training: the loss is of another graph");
     if (o->loss.node == nullptr && o->continue_on_nan_loss)
         return mr_fail(error, MR_INVALID_ARGUMENT, "training: continue_on_nan_loss has no effect without loss");
-    if (o->folder == nullptr && o->restart_data)
-        return mr_fail(error, MR_INVALID_ARGUMENT, "training: restart_data has no effect without folder");
+    if (o->checkpoint_dir == nullptr && o->restart_data)
+        return mr_fail(error, MR_INVALID_ARGUMENT, "training: restart_data has no effect without directory");
     return MR_OK;
 }
 
@@ -172,14 +172,14 @@ mr_status mr_training_new_(mr_graph *graph, const mr_training_options *options, 
     t->options = *options;
     t->saved_step = t->summarised_step = -1;
     mr_status status = MR_OK;
-    if (options->folder != nullptr) {
-        size_t size = strlen(options->folder) + sizeof "/model.ckpt";
-        t->folder = strdup(options->folder);
+    if (options->checkpoint_dir != nullptr) {
+        size_t size = strlen(options->checkpoint_dir) + sizeof "/model.ckpt";
+        t->directory = strdup(options->checkpoint_dir);
         t->prefix = malloc(size);
-        if (t->folder == nullptr || t->prefix == nullptr)
+        if (t->directory == nullptr || t->prefix == nullptr)
             status = mr_fail_memory(error, size);
         else
-            snprintf(t->prefix, size, "%s/model.ckpt", t->folder);
+            snprintf(t->prefix, size, "%s/model.ckpt", t->directory);
     }
     if (status == MR_OK) status = start(t, error);
     if (status != MR_OK) {
@@ -212,11 +212,11 @@ static mr_status save_in_passing(mr_training *t, mr_error *error)
     return mr_fail(error, status, "%s", reason.message);
 }
 
-/* One step is summarised of every summary_steps, the first one included. */
+/* One step is summarised of every save_summaries_steps, the first one included. */
 static bool summary_is_due(const mr_training *t)
 {
-    if (t->events == nullptr || t->summaries.node == nullptr || t->options.summary_steps == 0) return false;
-    return t->summarised_step < 0 || t->step + 1 >= t->summarised_step + t->options.summary_steps;
+    if (t->events == nullptr || t->summaries.node == nullptr || t->options.save_summaries_steps == 0) return false;
+    return t->summarised_step < 0 || t->step + 1 >= t->summarised_step + t->options.save_summaries_steps;
 }
 
 /* What the step fetched besides the caller's fetches: the loss, the summaries. Released here. */
@@ -250,7 +250,7 @@ mr_status mr_training_step(mr_training *training, mr_node *train, mr_feeds feeds
                            mr_tensor *results, mr_error *error)
 {
     mr_training *t = training;
-    if (t->done || (t->options.stop_step >= 0 && t->step >= t->options.stop_step)) return finish(t, error);
+    if (t->done || (t->options.last_step >= 0 && t->step >= t->options.last_step)) return finish(t, error);
     if (fetches.count > FETCHES_MAX - 2)
         return mr_fail(error, MR_INVALID_ARGUMENT, "a training step fetches at most %d outputs", FETCHES_MAX - 2);
     mr_output all[FETCHES_MAX];
@@ -276,7 +276,7 @@ mr_status mr_training_step(mr_training *training, mr_node *train, mr_feeds feeds
                                    status == MR_OK ? error : nullptr);
     if (status == MR_OK) status = extras;
     mr_progress_step(&t->progress, t->step);
-    if (status == MR_OK && t->options.save_steps > 0 && t->step % t->options.save_steps == 0)
+    if (status == MR_OK && t->options.save_checkpoint_steps > 0 && t->step % t->options.save_checkpoint_steps == 0)
         status = save_in_passing(t, error);
     for (int32_t i = 0; status != MR_OK && i < fetches.count; i++) mr_tensor_deinit(&results[i]);
     return status;
@@ -300,7 +300,7 @@ void mr_training_free(mr_training *training)
     mr_session_free(training->session);
     mr_saver_free(training->saver);
     free(training->prefix);
-    free(training->folder);
+    free(training->directory);
     free(training);
 }
 
@@ -311,7 +311,7 @@ mr_status mr_training_run_(mr_graph *graph, mr_node *train, const mr_training_op
     mr_status status = mr_training_new_(graph, options, &training, &end);
     while (status == MR_OK) status = mr_training_step(training, train, MR_NO_FEEDS, (mr_outputs){0}, nullptr, &end);
     bool done = status == MR_OUT_OF_RANGE && training != nullptr && training->done;
-    if (done && training->step == 0 && options->stop_step > 0 && training->global_step.node != nullptr) {
+    if (done && training->step == 0 && options->last_step > 0 && training->global_step.node != nullptr) {
         done = false;
         status = mr_fail(&end, MR_INVALID_ARGUMENT, "there is nothing to train on: the data end before the first step");
     }

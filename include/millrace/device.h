@@ -1,9 +1,10 @@
-/* Devices: where tensors lie, and how they get from one to another.
+/* Devices: where tensors are stored, and how they are copied between devices.
  *
  * ```c
  * mr_error error = {0};
  * mr_device *device = nullptr;
- * if (mr_device_open("/gpu:0", &device, &error) != MR_OK && mr_device_open("/cpu:0", &device, &error) != MR_OK) return 1;
+ * if (mr_device_open("/gpu:0", &device, &error) != MR_OK && mr_device_open("/cpu:0", &device, &error) != MR_OK)
+ *     return 1;
  * mr_tensor three = {0}, there = {0}, back = {0};
  * if (mr_tensor_init_float(&three, 3.0f, &error) != MR_OK) return 1;
  * if (mr_tensor_to_device(&three, device, &there, &error) != MR_OK) return 1;
@@ -15,8 +16,9 @@
  * mr_device_close(device);
  * ```
  *
- * A process has one of each device: sessions, pipelines and all who open it share its queue, its memory and what that
- * keeps for reuse. Most programs open none themselves: mr_session_options and mr_dataset_prefetch_to_device take names. */
+ * A process has one instance of each device. Sessions, pipelines and all callers of mr_device_open use the same queue,
+ * memory and memory cache. Most programs open no device themselves: mr_session_options and
+ * mr_dataset_prefetch_to_device take names. */
 #ifndef MILLRACE_DEVICE_H
 #define MILLRACE_DEVICE_H
 
@@ -28,30 +30,33 @@ extern "C" {
 
 typedef struct mr_device mr_device;
 
-/* The device of one of TensorFlow's names: "/gpu:0", "/device:GPU:0", "/job:localhost/replica:0/task:0/device:CPU:0",
- * "GPU". Without a number it is the first. Jobs and tasks are passed over: all is here.
+/* Opens the device with one of TensorFlow's names: "/gpu:0", "/device:GPU:0",
+ * "/job:localhost/replica:0/task:0/device:CPU:0", "GPU". Without a number, the first one. Jobs, replicas and tasks are
+ * ignored: every device is local.
  *
- * errors   MR_INVALID_ARGUMENT: the text names no device; MR_UNAVAILABLE: the machine, its driver or this build has no
- *          such device, and why
- * threads  any, as for all functions here */
+ * errors   MR_INVALID_ARGUMENT: not the name of a device; MR_UNAVAILABLE: the machine, its driver or this build has no
+ *          such device; the message states the reason
+ * threads  any, as for all functions of this header */
 mr_status mr_device_open(const char *name, mr_device **device, mr_error *error);
-/* Gives back what open gave. With the last hold the device is closed; tensors that are left in its memory stay good, and
- * can still be brought to the host. Null is allowed. */
+/* Releases the reference returned by open. The last release closes the device. Tensors that remain in its memory stay
+ * valid and can still be copied to the host. Null is allowed. */
 void mr_device_close(mr_device *device);
 /* "/device:GPU:0". Borrowed from the device. */
 const char *mr_device_name(const mr_device *device);
 
-/* Where the elements lie: null in host memory. Elements on a device are not the processor's to read: mr_tensor_floats and
- * its like assert that they are in host memory, and so do all functions that look into tensors, but where they say that
- * any device will do. Borrowed: good as long as the tensor. */
+/* Returns the device that stores the elements; null for host memory. Elements on a device cannot be read by the
+ * processor: mr_tensor_floats and the related functions assert that they are in host memory, as do all functions that
+ * access elements, unless they are documented to accept any device. Borrowed; valid as long as the tensor. */
 mr_device *mr_tensor_device(const mr_tensor *tensor);
-/* The tensor in host memory: a share where it is there already, else a copy, which is whole when this returns.
+/* Returns the tensor in host memory: a reference if it is already stored there, otherwise a copy. The copy is complete
+ * on return.
  *
  * copy    owned by the caller; overwritten
- * errors  MR_RESOURCE_EXHAUSTED; what failed on the device, MR_INTERNAL */
+ * errors  MR_RESOURCE_EXHAUSTED; MR_INTERNAL with the device's error */
 mr_status mr_tensor_to_host(const mr_tensor *tensor, mr_tensor *copy, mr_error *error);
-/* The tensor in the device's memory: a share where it is there already, else a copy, which is whole when this returns.
- * From one GPU to another it goes by the host. Strings stay in host memory whatever the device, as in TensorFlow. */
+/* Returns the tensor in the device's memory: a reference if it is already stored there, otherwise a copy. The copy is
+ * complete on return. Copies between GPUs pass through the host. Strings stay in host memory on any device, as in
+ * TensorFlow. */
 mr_status mr_tensor_to_device(const mr_tensor *tensor, mr_device *device, mr_tensor *copy, mr_error *error);
 
 #ifdef __cplusplus

@@ -1,4 +1,4 @@
-/* Graphs: nodes, edges, names, as TensorFlow 1 has them, built from C or read from a GraphDef.
+/* Graphs: nodes, edges and names as in TensorFlow 1, built from C or read from a GraphDef.
  *
  * ```c
  * mr_error error = {0};
@@ -11,11 +11,11 @@
  * mr_graph_free(g);
  * ```
  *
- * A graph keeps its first error: a builder given a bad input records why, with the node's scope and the shapes, and
- * returns an output that every later builder passes on. Creating a session reports it; mr_graph_status does at any time.
- * So nobody checks a status on every line of a model.
+ * A graph keeps its first error. A builder with an invalid input records the reason, with the node's scope and the
+ * shapes, and returns an output that every later builder passes on. mr_session_new reports the error; mr_graph_status
+ * returns it at any time. So the status need not be checked on every line of a model.
  *
- * Nodes belong to their graph and live until mr_graph_free. One thread at a time for each graph. */
+ * Nodes are owned by their graph and live until mr_graph_free. One thread at a time for each graph. */
 #ifndef MILLRACE_GRAPH_H
 #define MILLRACE_GRAPH_H
 
@@ -28,7 +28,7 @@ extern "C" {
 typedef struct mr_graph mr_graph;
 typedef struct mr_node mr_node;
 
-/* One output of a node. A value; {0} means "no output". */
+/* One output of a node, passed by value; {0} means "no output". */
 typedef struct mr_output {
     mr_node *node;
     int32_t index;
@@ -42,7 +42,7 @@ typedef struct mr_outputs {
 #define MR_OUTPUTS(...)                                                                                                \
     ((mr_outputs){(mr_output[]){__VA_ARGS__}, (int32_t)(sizeof((mr_output[]){__VA_ARGS__}) / sizeof(mr_output))})
 /* The same from an array and its length: mr_add_n(g, MR_OUTPUTS_OF(towers, tower_count)). A literal in braces does not
- * compile there: the builders are macros, and its comma would end an argument. */
+ * compile there: the builders are macros, and the preprocessor would split the literal at its comma. */
 #define MR_OUTPUTS_OF(outputs, output_count) ((mr_outputs){(outputs), (output_count)})
 
 /* A borrowed list of integers: .strides = MR_INTS(1, 2, 2, 1). */
@@ -76,81 +76,63 @@ typedef struct mr_strings {
 #define MR_FLOATS(...) MR_LIST_(mr_floats, float, __VA_ARGS__)
 #define MR_STRINGS(...) MR_LIST_(mr_strings, mr_string, __VA_ARGS__)
 
-/* Consecutive outputs of one node, as the operators return them whose number of outputs an attribute gives. */
+/* Consecutive outputs of one node, returned by operators whose number of outputs is an attribute. */
 typedef struct mr_output_range {
     mr_node *node;
     int32_t first;
     int32_t count; /* 0 after an error of the graph */
 } mr_output_range;
-/* Output index of the range; after an error of the graph an output that later builders pass on. */
+/* Returns output `index` of the range; after an error of the graph, an output that later builders pass on. */
 mr_output mr_output_at(mr_output_range range, int32_t index);
 
-/* For builders whose options have defaults other than zero: the macro writes the defaults before the caller's options, which
- * replace them. This is intended, so the compiler's warning about it is off inside `call`. */
-#ifndef __cplusplus
-#if defined(__clang__)
-#define MR_WITH_DEFAULTS_(call)                                                                                        \
-    __extension__({                                                                                                    \
-        _Pragma("clang diagnostic push") _Pragma("clang diagnostic ignored \"-Winitializer-overrides\"")               \
-            _Pragma("clang diagnostic ignored \"-Wshadow\"") __auto_type built_ = call;                                \
-        _Pragma("clang diagnostic pop") built_;                                                                        \
-    })
-#else
-#define MR_WITH_DEFAULTS_(call)                                                                                        \
-    __extension__({                                                                                                    \
-        _Pragma("GCC diagnostic push") _Pragma("GCC diagnostic ignored \"-Woverride-init\"")                           \
-            _Pragma("GCC diagnostic ignored \"-Woverride-init-side-effects\"")                                         \
-                _Pragma("GCC diagnostic ignored \"-Wshadow\"") __auto_type built_ = call;                              \
-        _Pragma("GCC diagnostic pop") built_;                                                                          \
-    })
-#endif
-#endif
-
-/* A shape that is not given, in the options of a builder; MR_SHAPE_UNKNOWN is one that is given as unknown. */
+/* A builder option: the shape is not specified. MR_SHAPE_UNKNOWN specifies an unknown shape. */
 #define MR_SHAPE_UNSET ((mr_shape){.rank = -2})
 
-mr_graph *mr_graph_new(void);        /* null when memory is exhausted */
+mr_graph *mr_graph_new(void);        /* null if memory is exhausted */
 void mr_graph_free(mr_graph *graph); /* null is allowed */
 
-/* The first error recorded, or MR_OK. */
+/* Returns the first recorded error, or MR_OK. */
 mr_status mr_graph_status(const mr_graph *graph, mr_error *error);
-/* Records an error of a builder that is made of other builders (a layer); the first one stays. Returns {0}'s kin: an
+/* Records an error of a builder that is composed of other builders (a layer). The first error is kept. Returns an
  * output that later builders pass on. */
 [[gnu::format(printf, 3, 4)]] mr_output mr_graph_fail(mr_graph *graph, mr_status status, const char *format, ...);
 
 /* ---- Names, scopes, devices, control edges ---- */
 
-/* Names of nodes made from now on begin with name + "/". A name that is taken gets "_1", "_2", … as in TensorFlow
- * (Graph.unique_name). Scopes nest; push and pop in pairs. mr_graph_scope is the current one, "a/b" or "". */
+/* Names of nodes created from now on start with name + "/". A name that is in use gets a suffix "_1", "_2", … as in
+ * TensorFlow (Graph.unique_name). Scopes nest; push and pop in pairs. mr_graph_scope returns the current one, "a/b" or
+ * "". */
 void mr_graph_push_scope(mr_graph *graph, const char *name);
 void mr_graph_pop_scope(mr_graph *graph);
 const char *mr_graph_scope(const mr_graph *graph);
-/* The name that a node called name would get here, and mark it as taken. Owned by the graph. */
+/* Returns the name that a node called name would get here, and marks it as used. Owned by the graph. */
 const char *mr_graph_unique_name(mr_graph *graph, const char *name);
 
-/* Nodes made from now on ask for this device: "/device:GPU:0", "/cpu:0", "" for none. */
+/* Nodes created from now on request this device: "/device:GPU:0", "/cpu:0", "" for none. */
 void mr_graph_push_device(mr_graph *graph, const char *device);
 void mr_graph_pop_device(mr_graph *graph);
 
-/* Nodes made from now on run after these. */
-void mr_graph_push_control(mr_graph *graph, mr_node *const *nodes, int32_t count);
-void mr_graph_pop_control(mr_graph *graph);
+/* Nodes created from now on run after these. */
+void mr_graph_push_control_dependencies(mr_graph *graph, mr_node *const *nodes, int32_t count);
+void mr_graph_pop_control_dependencies(mr_graph *graph);
 
-/* The seed of tf.set_random_seed; with an operator's own seed it makes the pair (seed, seed2) as TensorFlow's
- * random_seed.get_seed does. */
+/* The graph-level seed, as tf.set_random_seed. Together with an operator's own seed it determines the pair (seed,
+ * seed2) as TensorFlow's random_seed.get_seed does. */
 void mr_graph_set_seed(mr_graph *graph, int64_t seed);
-/* The pair for an operator made now. op_seed null: the operator has none of its own. */
+/* Returns the pair for an operator created now.
+ * op_seed  the operator's own seed; null: none */
 void mr_graph_seed_pair(mr_graph *graph, const int64_t *op_seed, int64_t *seed, int64_t *seed2);
 
 /* ---- Nodes ---- */
 
-mr_node *mr_graph_find(const mr_graph *graph, const char *name); /* null when there is none */
-/* "conv1/Relu:0", or "conv1/Relu" for output 0. The result's node is null when the graph has no such output; a session that
- * is given such a result names it in its error. */
+mr_node *mr_graph_find(const mr_graph *graph, const char *name); /* null if not found */
+/* Finds "conv1/Relu:0", or "conv1/Relu" for output 0. If the graph has no such output, the result's node is null, and a
+ * session that receives the result names the missing output in its error. */
 mr_output mr_graph_find_output(const mr_graph *graph, const char *name);
 int32_t mr_graph_node_count(const mr_graph *graph);
-mr_node *mr_graph_node(const mr_graph *graph, int32_t index); /* in the order they were made */
-/* "conv1/Relu:0", as feeds and files name it; written to text, cut at size_bytes. Returns text. */
+mr_node *mr_graph_node(const mr_graph *graph, int32_t index); /* in order of creation */
+/* Writes the output's name as used for feeds and in files, "conv1/Relu:0", to text, truncated to size_bytes. Returns
+ * text. */
 #define MR_OUTPUT_NAME_SIZE 512
 char *mr_output_name(mr_output output, char *text, size_t size_bytes);
 
@@ -163,14 +145,14 @@ mr_output mr_node_input(const mr_node *node, int32_t index);
 int32_t mr_node_control_count(const mr_node *node);
 mr_node *mr_node_control(const mr_node *node, int32_t index);
 int32_t mr_node_output_count(const mr_node *node);
-mr_dtype mr_output_dtype(mr_output output); /* without the reference mark */
+mr_dtype mr_output_dtype(mr_output output); /* without the reference flag */
 bool mr_output_is_ref(mr_output output);
 mr_shape mr_output_shape(mr_output output); /* as inferred */
-/* Narrows what is known of the shape (Tensor.set_shape); one that contradicts is recorded as an error. */
+/* Merges the known sizes into the output's shape (Tensor.set_shape). A contradiction is recorded as an error. */
 void mr_output_set_shape(mr_output output, mr_shape shape);
 void mr_node_add_control(mr_node *node, mr_node *before);
 
-/* ---- Any operator by name. The typed builders of ops.h are made of these. ----
+/* ---- Any operator by name. The typed builders of ops.h are based on these. ----
  *
  * mr_node_builder b = mr_node_begin(g, "Conv2D", "conv1");
  * mr_node_add_input(&b, image);
@@ -182,29 +164,29 @@ typedef struct mr_node_builder {
     mr_graph *graph;
     mr_node *node;
 } mr_node_builder;
-mr_node_builder mr_node_begin(mr_graph *graph, const char *op, const char *name); /* name null: the operator's */
+mr_node_builder mr_node_begin(mr_graph *graph, const char *op, const char *name); /* name null: op */
 void mr_node_add_input(mr_node_builder *builder, mr_output input);
 void mr_node_add_input_list(mr_node_builder *builder, mr_outputs inputs);
-/* What is not given leaves the attr at its default: a null list or string, MR_DTYPE_INVALID, MR_SHAPE_UNSET. */
+/* A null list or string, MR_DTYPE_INVALID or MR_SHAPE_UNSET leaves the attr at its default value. */
 void mr_node_set_int(mr_node_builder *builder, const char *attr, int64_t value);
 void mr_node_set_ints(mr_node_builder *builder, const char *attr, mr_ints values);
 void mr_node_set_float(mr_node_builder *builder, const char *attr, float value);
 void mr_node_set_bool(mr_node_builder *builder, const char *attr, bool value);
-void mr_node_set_type(mr_node_builder *builder, const char *attr, mr_dtype value);
-void mr_node_set_types(mr_node_builder *builder, const char *attr, mr_dtypes values);
+void mr_node_set_dtype(mr_node_builder *builder, const char *attr, mr_dtype value);
+void mr_node_set_dtypes(mr_node_builder *builder, const char *attr, mr_dtypes values);
 void mr_node_set_shape(mr_node_builder *builder, const char *attr, mr_shape value);
 void mr_node_set_shapes(mr_node_builder *builder, const char *attr, mr_shapes values);
 void mr_node_set_floats(mr_node_builder *builder, const char *attr, mr_floats values);
 void mr_node_set_string(mr_node_builder *builder, const char *attr, const char *value);
 void mr_node_set_strings(mr_node_builder *builder, const char *attr, mr_strings values);
-void mr_node_set_tensor(mr_node_builder *builder, const char *attr, const mr_tensor *value); /* takes its own share */
+void mr_node_set_tensor(mr_node_builder *builder, const char *attr, const mr_tensor *value); /* adds a reference */
 void mr_node_set_function(mr_node_builder *builder, const char *attr, const char *function);
 void mr_node_set_device(mr_node_builder *builder, const char *device);
 void mr_node_add_control_input(mr_node_builder *builder, mr_node *before);
-/* Checks inputs and attrs against the operator, deduces type and number attrs, fills defaults, infers shapes.
- * Returns output 0 (for an operator without outputs: the node with index 0). */
+/* Checks inputs and attrs against the operator's definition, infers type and number attrs, adds default values, infers
+ * shapes. Returns output 0 (for an operator without outputs: the node with index 0). */
 mr_output mr_node_finish(mr_node_builder *builder);
-/* The outputs that one name of the operator's signature stands for: "y", or a list's. */
+/* Returns the outputs of one output argument in the operator's signature: a single one ("y") or a list. */
 mr_output_range mr_node_output_range(const mr_node *node, const char *argument);
 
 /* ---- Constants and variables ---- */
@@ -217,36 +199,36 @@ mr_output mr_constant_bool(mr_graph *graph, bool value);
 mr_output mr_constant_string(mr_graph *graph, const char *value);
 mr_output mr_constant_floats(mr_graph *graph, mr_shape shape, const float *values, const char *name);
 mr_output mr_constant_int32s(mr_graph *graph, mr_shape shape, const int32_t *values, const char *name);
-/* A vector of int32 from a list: mr_constant_ints(g, MR_INTS(-1, 784)). */
+/* An int32 vector from a list: mr_constant_ints(g, MR_INTS(-1, 784)). */
 mr_output mr_constant_ints(mr_graph *graph, mr_ints values);
 
-/* A variable as TensorFlow 1 makes one: VariableV2, its initial value, "Assign" and "read"; in the collections
- * "variables" and, when trainable, "trainable_variables". */
+/* A variable as in TensorFlow 1: VariableV2, its initial value, "Assign" and "read". It is added to the collection
+ * "variables" and, if trainable, to "trainable_variables". */
 typedef struct mr_variable {
-    mr_output ref;     /* the reference: what assigns and optimizers take, and the checkpoint's key */
-    mr_output value;   /* "read": what computations take */
-    mr_node *assign;   /* the initializer */
-    mr_output initial; /* the initial value */
+    mr_output ref;   /* the reference: input of assign operators and optimizers; its name is the checkpoint's key */
+    mr_output value; /* "read": input of computations */
+    mr_node *initializer;    /* the initializer */
+    mr_output initial_value; /* the initial value */
 } mr_variable;
 typedef struct mr_variable_options {
     bool not_trainable;
-    bool local; /* in "local_variables" instead of "variables": not saved */
+    bool local; /* add to "local_variables" instead of "variables": not saved */
 } mr_variable_options;
 mr_variable mr_variable_new_(mr_graph *graph, const char *name, mr_output initial, const mr_variable_options *options);
 #define mr_variable_new(graph, name, initial, ...)                                                                     \
     mr_variable_new_((graph), (name), (initial), &(mr_variable_options){__VA_ARGS__})
-/* The variables of a collection in the order they were added. */
+/* The variables of a collection, in the order they were added. */
 #define MR_GLOBAL_VARIABLES "variables"
 #define MR_TRAINABLE_VARIABLES "trainable_variables"
 #define MR_LOCAL_VARIABLES "local_variables"
 int32_t mr_graph_variable_count(const mr_graph *graph, const char *collection);
 mr_variable mr_graph_variable(const mr_graph *graph, const char *collection, int32_t index);
-/* One node that runs every initializer of the collection (tf.global_variables_initializer). */
+/* Creates a node that runs every initializer of the collection (tf.global_variables_initializer). */
 mr_node *mr_initialize_variables(mr_graph *graph, const char *collection, const char *name);
-/* A NoOp that runs after these. */
+/* Creates a NoOp that runs after these nodes (tf.group). */
 mr_node *mr_group(mr_graph *graph, mr_node *const *nodes, int32_t count, const char *name);
 
-/* ---- Collections: named lists of nodes' outputs (tf.add_to_collection) ---- */
+/* ---- Collections: named lists of outputs (tf.add_to_collection) ---- */
 void mr_graph_add_to_collection(mr_graph *graph, const char *collection, mr_output item);
 int32_t mr_graph_collection_count(const mr_graph *graph, const char *collection);
 mr_output mr_graph_collection_item(const mr_graph *graph, const char *collection, int32_t index);
@@ -257,19 +239,23 @@ mr_output mr_graph_collection_item(const mr_graph *graph, const char *collection
 
 /* ---- Gradients ---- */
 
-/* d(sum of ys)/dx for each x, as tf.gradients. grad_ys may be null (ones). gradients[i] is {0} where y does not depend
- * on x. Names are under "gradients/". An operator on the way without a gradient is recorded as an error that names it. */
+/* Adds d(sum of ys)/dx for each x, as tf.gradients.
+ * grad_ys    null: ones
+ * gradients  gradients[i] is {0} if no y depends on xs[i]
+ * names      under "gradients/"
+ * errors     an operator between xs and ys without a gradient is recorded as an error that names it */
 void mr_gradients(mr_graph *graph, mr_outputs ys, mr_outputs xs, const mr_output *grad_ys, mr_output *gradients);
 
 /* ---- GraphDef and MetaGraphDef ---- */
 
-/* Serialised GraphDef, owned by the caller through the tensor (an MR_STRING scalar). Unknown attrs, functions and
- * versions that were imported come out again. */
+/* Serializes the graph to a GraphDef, an MR_STRING scalar owned by the caller. Unknown attrs, functions and versions
+ * that were imported are exported again. */
 mr_status mr_graph_export(const mr_graph *graph, mr_tensor *graph_def, mr_error *error);
-/* Adds the nodes of a serialised GraphDef, names under prefix (null or "": as they are). Bytes may be hostile.
- * errors   MR_INVALID_ARGUMENT naming the node and what is wrong with it; the graph is then as it was */
+/* Adds the nodes of a serialized GraphDef, which may be hostile.
+ * prefix  added to the names; null or "": none
+ * errors  MR_INVALID_ARGUMENT with the node and the reason; the graph is then unchanged */
 mr_status mr_graph_import(mr_graph *graph, const void *bytes, size_t size_bytes, const char *prefix, mr_error *error);
-/* MetaGraphDef: the GraphDef, collections (variables as VariableDef) and a SaverDef when there is one. */
+/* MetaGraphDef: the GraphDef, collections (variables as VariableDef) and a SaverDef if there is one. */
 mr_status mr_graph_export_meta(const mr_graph *graph, mr_tensor *meta_graph_def, mr_error *error);
 mr_status mr_graph_import_meta(mr_graph *graph, const void *bytes, size_t size_bytes, mr_error *error);
 

@@ -17,7 +17,7 @@
 #include <millrace/tensor.h>
 #include <millrace/train.h>
 
-/* The version of the library and of its tools, as semver.org counts: "MAJOR.MINOR.PATCH". */
+/* The version of the library and its tools, a semantic version (semver.org): "MAJOR.MINOR.PATCH". */
 #define MR_VERSION "0.1.0"
 
 #endif

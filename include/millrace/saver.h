@@ -7,18 +7,18 @@
  * mr_saver *saver = mr_saver_new(g, .max_to_keep = 3);
  * mr_session *session = nullptr;
  * if (mr_session_new(g, nullptr, &session, &error) != MR_OK) return 1;
- * if (mr_session_run(session, MR_NO_FEEDS, (mr_outputs){0}, nullptr, &w.assign, 1, &error) != MR_OK) return 1;
+ * if (mr_session_run(session, MR_NO_FEEDS, (mr_outputs){0}, nullptr, &w.initializer, 1, &error) != MR_OK) return 1;
  * if (mr_saver_save(saver, session, "run/model.ckpt", 100, &error) != MR_OK) return 1;
  * char path[4096];
- * if (mr_checkpoint_latest("run", path, sizeof path, &error) == MR_OK) printf("%s\n", path);
+ * if (mr_latest_checkpoint("run", path, sizeof path, &error) == MR_OK) printf("%s\n", path);
  * mr_saver_free(saver);
  * mr_session_free(session);
  * mr_graph_free(g);
  * ```
  *
- * A checkpoint is path-STEP.index and path-STEP.data-00000-of-00001; the file "checkpoint" in its folder names the
- * latest ones. Files are written under other names, synced and renamed, "checkpoint" last: whenever the process dies,
- * the latest checkpoint named there is whole. */
+ * A checkpoint consists of path-STEP.index and path-STEP.data-00000-of-00001. The file "checkpoint" in its directory
+ * names the latest ones. Files are written under temporary names, synced and renamed, "checkpoint" last. So the latest
+ * checkpoint named there is complete even if the process dies at any time. */
 #ifndef MILLRACE_SAVER_H
 #define MILLRACE_SAVER_H
 
@@ -33,9 +33,9 @@ typedef struct mr_saver_options {
     const mr_output *variables; /* references; null: the collection "variables" and saveable iterators */
     int32_t variable_count;
     int32_t max_to_keep; /* default 5; 0: all, as in TensorFlow */
-    bool no_meta_graph;  /* do not write path-STEP.meta beside it */
+    bool no_meta_graph;  /* do not write path-STEP.meta */
 } mr_saver_options;
-/* Adds save/… nodes to the graph, named as TensorFlow's Saver names them; an error is recorded in the graph. */
+/* Adds save/… nodes to the graph, with the names of TensorFlow's Saver. An error is recorded in the graph. */
 mr_saver *mr_saver_new_(mr_graph *graph, const mr_saver_options *options);
 #define MR_SAVER_DEFAULTS .max_to_keep = 5
 #define mr_saver_new(graph, ...)                                                                                       \
@@ -43,31 +43,32 @@ mr_saver *mr_saver_new_(mr_graph *graph, const mr_saver_options *options);
 void mr_saver_free(mr_saver *saver);
 /* step  -1: no "-STEP" in the name */
 mr_status mr_saver_save(mr_saver *saver, mr_session *session, const char *path, int64_t step, mr_error *error);
-/* path  as given to save, with its -STEP */
+/* path  as passed to save, with its -STEP */
 mr_status mr_saver_restore(mr_saver *saver, mr_session *session, const char *path, mr_error *error);
-/* The latest checkpoint that folder/checkpoint names.
- * errors  MR_NOT_FOUND when there is no such file; MR_DATA_LOSS when it is damaged, or what it names is not there */
-mr_status mr_checkpoint_latest(const char *folder, char *path, size_t path_size, mr_error *error);
+/* Returns the path of the latest checkpoint, as named in directory/checkpoint.
+ * errors  MR_NOT_FOUND: no such file; MR_DATA_LOSS: the file is damaged, or the checkpoint that it names does not
+ *         exist */
+mr_status mr_latest_checkpoint(const char *directory, char *path, size_t path_size, mr_error *error);
 
-/* ---- A checkpoint by itself: read and write tensors by key ---- */
+/* ---- Checkpoint files: read and write tensors by key ---- */
 
 typedef struct mr_checkpoint_reader mr_checkpoint_reader;
 mr_status mr_checkpoint_reader_open(const char *path, mr_checkpoint_reader **reader, mr_error *error);
-void mr_checkpoint_reader_free(mr_checkpoint_reader *reader);
+void mr_checkpoint_reader_close(mr_checkpoint_reader *reader);
 int32_t mr_checkpoint_count(const mr_checkpoint_reader *reader);
-/* Keys in order; dtype and shape may be null. */
+/* Returns key number `index`, in ascending order. dtype and shape may be null. */
 const char *mr_checkpoint_key(const mr_checkpoint_reader *reader, int32_t index, mr_dtype *dtype, mr_shape *shape);
 bool mr_checkpoint_has(const mr_checkpoint_reader *reader, const char *key);
-/* errors  MR_NOT_FOUND naming the key, MR_DATA_LOSS naming file and key */
+/* errors  MR_NOT_FOUND with the key; MR_DATA_LOSS with file and key */
 mr_status mr_checkpoint_read(mr_checkpoint_reader *reader, const char *key, mr_tensor *value, mr_error *error);
 
 typedef struct mr_checkpoint_writer mr_checkpoint_writer;
 mr_status mr_checkpoint_writer_open(const char *path, mr_checkpoint_writer **writer, mr_error *error);
-/* Keys in any order, each once; the value's bytes are written now. */
+/* Writes the value's bytes. Keys may be written in any order, each of them once. */
 mr_status mr_checkpoint_write(mr_checkpoint_writer *writer, const char *key, const mr_tensor *value, mr_error *error);
-/* Syncs and renames the data file, then the index. */
+/* Syncs and renames the data file, then the index. The writer is freed in any case. */
 mr_status mr_checkpoint_writer_close(mr_checkpoint_writer *writer, mr_error *error);
-void mr_checkpoint_writer_abandon(mr_checkpoint_writer *writer); /* null is allowed */
+void mr_checkpoint_writer_abandon(mr_checkpoint_writer *writer); /* discards the files; null is allowed */
 
 #ifdef __cplusplus
 }

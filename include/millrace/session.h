@@ -17,8 +17,9 @@
  * mr_graph_free(g);
  * ```
  *
- * The first run with a set of feeds, fetches and targets makes a plan (prune, place, fold, order); later runs execute
- * it. mr_step is such a plan held by the caller: no lookup at all. The graph may grow between runs. */
+ * The first run with a set of feeds, fetches and targets creates a plan: nodes are pruned, placed on devices, folded
+ * and ordered. Later runs execute this plan. An mr_step is a prepared plan: running it needs no lookup. Nodes may be
+ * added to the graph between runs. */
 #ifndef MILLRACE_SESSION_H
 #define MILLRACE_SESSION_H
 
@@ -31,13 +32,13 @@ extern "C" {
 typedef struct mr_session mr_session;
 
 typedef struct mr_session_options {
-    int thread_count;       /* for loops inside operators; 0: one for each usable processor */
-    bool no_soft_placement; /* an operator that its device cannot run is an error instead of running on the CPU */
-    bool log_placement;     /* say in mr_session_notes where each node went */
-    const char *device;     /* for nodes that ask for none: "/device:GPU:0"; null: the CPU */
+    int threads;               /* for loops inside operators; 0: one for each available processor */
+    bool no_soft_placement;    /* fail if an operator does not support its device, instead of running it on the CPU */
+    bool log_device_placement; /* report the device of each node in mr_session_log */
+    const char *device;        /* for nodes that request none: "/device:GPU:0"; null: the CPU */
 } mr_session_options;
 
-/* graph    borrowed, must outlive the session
+/* graph    borrowed; must outlive the session
  * options  null: the defaults
  * errors   the graph's first error; MR_RESOURCE_EXHAUSTED */
 mr_status mr_session_new(mr_graph *graph, const mr_session_options *options, mr_session **session, mr_error *error);
@@ -45,7 +46,7 @@ void mr_session_free(mr_session *session); /* null is allowed */
 
 typedef struct mr_feed {
     mr_output output;
-    mr_tensor value; /* borrowed for the run, in host memory or on any device; shares are taken where needed */
+    mr_tensor value; /* borrowed for the run, in host memory or on any device; referenced where needed */
 } mr_feed;
 typedef struct mr_feeds {
     const mr_feed *items;
@@ -55,39 +56,40 @@ typedef struct mr_feeds {
     ((mr_feeds){(mr_feed[]){__VA_ARGS__}, (int32_t)(sizeof((mr_feed[]){__VA_ARGS__}) / sizeof(mr_feed))})
 #define MR_NO_FEEDS ((mr_feeds){0})
 
-/* Feeds, computes the fetches and runs the targets.
- * results  one tensor for each fetch, owned by the caller, in host memory; empty when the run fails
- *          A result never changes afterwards, and may share its bytes with what the session keeps or was fed: write to
- *          a result only when mr_buffer_is_unique says that nobody else has it, and to a fed tensor when its results
- *          are gone
- * targets  nodes that run for their effect; may be null with count 0
- * errors   what failed, with the node's name; MR_NOT_FOUND naming an output that mr_graph_find_output did not find;
- *          MR_OUT_OF_RANGE at the end of an iterator's data
- * threads  any; runs of one set of feeds, fetches and targets wait for each other */
+/* Feeds the inputs, computes the fetches and runs the targets.
+ * results  one tensor for each fetch, owned by the caller, in host memory; empty if the run fails. The session never
+ *          changes a result afterwards. A result may reference memory that the session keeps or was fed: modify it only
+ *          if mr_buffer_is_unique returns true, and modify a fed tensor only after its results are released
+ * targets  nodes that are run for their side effects; may be null with count 0
+ * errors   the failed operator's, with the node's name; MR_NOT_FOUND with the name of an output that
+ *          mr_graph_find_output did not find; MR_OUT_OF_RANGE at the end of an iterator's data
+ * threads  any; runs with the same feeds, fetches and targets are serialized */
 mr_status mr_session_run(mr_session *session, mr_feeds feeds, mr_outputs fetches, mr_tensor *results,
                          mr_node *const *targets, int32_t target_count, mr_error *error);
 
-/* A plan for one set of feeds, fetches and targets. Belongs to the session; threads: one run at a time. */
+/* A plan for one set of feeds, fetches and targets. Owned by the session.
+ * threads  one run at a time */
 typedef struct mr_step mr_step;
 mr_status mr_session_prepare(mr_session *session, const mr_output *feeds, int32_t feed_count, mr_outputs fetches,
                              mr_node *const *targets, int32_t target_count, mr_step **step, mr_error *error);
-/* values[i] feeds feeds[i]; results as in mr_session_run. */
+/* values[i] feeds feeds[i]. results as in mr_session_run. */
 mr_status mr_step_run(mr_step *step, const mr_tensor *values, mr_tensor *results, mr_error *error);
 
-/* Variables from outside. */
+/* Read and write variables from outside the graph. */
 mr_status mr_session_read_variable(mr_session *session, mr_output ref, mr_tensor *value, mr_error *error);
 mr_status mr_session_write_variable(mr_session *session, mr_output ref, const mr_tensor *value, mr_error *error);
 
-/* Where nodes were placed and why a device was not used, one line each; empty without notes. Borrowed from the session, and
- * not changed by later runs. Threads: any. */
-const char *mr_session_notes(const mr_session *session);
+/* Where nodes were placed and why a device was not used, one line each; empty if there are no notes. Borrowed from the
+ * session; not changed by later runs.
+ * threads  any */
+const char *mr_session_log(const mr_session *session);
 
-/* Time by node of the last run of a step, when enabled before it: for profiles. Threads: any; trace_times waits for a run of
- * that step that is under way. */
+/* Execution time of each node in the last run of a step, for profiling. Enable tracing before the run.
+ * threads  any; trace_times waits for a run of that step that is in progress */
 typedef struct mr_node_time {
     const char *node;
     const char *op;
-    uint64_t start_ns; /* since the run began */
+    uint64_t start_ns; /* since the start of the run */
     uint64_t duration_ns;
 } mr_node_time;
 void mr_session_trace(mr_session *session, bool enabled);

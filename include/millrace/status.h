@@ -1,14 +1,15 @@
-/* Status and error: how every function of millrace says what went wrong.
+/* Status and error: how every function of millrace reports failure.
  *
  * ```c
  * mr_error error = {0};
- * if (mr_fail(&error, MR_NOT_FOUND, "%s: no such class folder", "photos/cat") != MR_OK)
+ * if (mr_fail(&error, MR_NOT_FOUND, "%s: no such class directory", "photos/cat") != MR_OK)
  *     fprintf(stderr, "%s: %s\n", mr_status_name(error.status), error.message);
  * ```
  *
- * A function that can fail returns mr_status and takes a nullable mr_error last. The error holds one sentence with the
- * names and numbers a person needs: file, place, reason. A function that returns MR_OK leaves the error untouched, so
- * one error serves a whole chain of calls. The library never prints, never exits and never aborts on input. */
+ * A function that can fail returns mr_status and takes an mr_error as its last parameter, which may be null. The error
+ * holds one sentence with the names and numbers that the user needs: file, position, reason. A function that returns
+ * MR_OK leaves the error unchanged, so one error serves a chain of calls. The library never prints, exits or aborts
+ * because of its input. */
 #ifndef MILLRACE_STATUS_H
 #define MILLRACE_STATUS_H
 
@@ -19,7 +20,7 @@
 extern "C" {
 #endif
 
-/* TensorFlow's canonical codes, with its numbers (tensorflow/core/protobuf/error_codes.proto). */
+/* TensorFlow's canonical codes, with the same numbers (tensorflow/core/protobuf/error_codes.proto). */
 typedef enum [[nodiscard]] mr_status {
     MR_OK = 0,
     MR_CANCELLED = 1,
@@ -40,27 +41,27 @@ typedef enum [[nodiscard]] mr_status {
     MR_UNAUTHENTICATED = 16,
 } mr_status;
 
-/* MR_ERROR_SIZE bytes hold any message of the library; a longer one is cut at a whole UTF-8 character. */
+/* MR_ERROR_SIZE bytes hold any message of the library. A longer message is truncated at a UTF-8 character boundary. */
 #define MR_ERROR_SIZE 1024
 
 typedef struct mr_error {
     mr_status status;
-    char message[MR_ERROR_SIZE]; /* one sentence, no newline, no full stop; empty when status is MR_OK */
+    char message[MR_ERROR_SIZE]; /* one sentence, no newline, no period at the end; empty if status is MR_OK */
 } mr_error;
 
-/* The code's canonical name, "DATA_LOSS"; "UNKNOWN" for a number that is none. Static. */
+/* The code's canonical name, "DATA_LOSS"; "UNKNOWN" for an invalid code. Static. */
 const char *mr_status_name(mr_status status);
 
-/* Records status and the formatted sentence in *error when error is not null, and returns status.
- * Bytes below 0x20 in the formatted text become '?', so that a hostile name cannot write to a terminal. */
+/* Stores status and the formatted message in *error, if error is not null, and returns status. Control characters
+ * (below 0x20, and 0x7f) in the formatted text become '?', so that a hostile name cannot control a terminal. */
 [[gnu::format(printf, 3, 4)]] mr_status mr_fail(mr_error *error, mr_status status, const char *format, ...);
 [[gnu::format(printf, 3, 0)]] mr_status mr_fail_va(mr_error *error, mr_status status, const char *format, va_list args);
 
-/* Puts the formatted text and ": " before the message that *error holds, and returns its status:
- * mr_fail_in(error, status, "stage %s", name) turns "file x: cut short" into "stage map: file x: cut short". */
-[[gnu::format(printf, 3, 4)]] mr_status mr_fail_in(mr_error *error, mr_status status, const char *format, ...);
+/* Inserts the formatted text and ": " before the message in *error, and returns status: mr_fail_prefix(error, status,
+ * "stage %s", name) turns "file x: cut short" into "stage map: file x: cut short". */
+[[gnu::format(printf, 3, 4)]] mr_status mr_fail_prefix(mr_error *error, mr_status status, const char *format, ...);
 
-/* Returns from the calling function with the status of call when that is not MR_OK. */
+/* Returns from the calling function with the status of call, unless it is MR_OK. */
 #define MR_TRY(call)                                                                                                   \
     do {                                                                                                               \
         mr_status mr_try_status_ = (call);                                                                             \

@@ -9,8 +9,8 @@
  * mr_tensor_deinit(&weights);
  * ```
  *
- * A tensor is a small value: dtype, shape and a share of a buffer. Copying the struct does not copy the share; use
- * mr_tensor_ref for that. Elements are row-major and contiguous. Zero-initialised memory ({0}) is the empty tensor. */
+ * A tensor is a small value: dtype, shape and a reference to a buffer. Copying the struct does not add a reference; use
+ * mr_tensor_ref for that. Elements are row-major and contiguous. Zero-initialized memory ({0}) is the empty tensor. */
 #ifndef MILLRACE_TENSOR_H
 #define MILLRACE_TENSOR_H
 
@@ -21,6 +21,27 @@
 
 #ifdef __cplusplus
 extern "C" {
+#endif
+
+/* For builders whose options have default values other than zero: the macro inserts the defaults before the caller's
+ * options, which override them. This is intended, so the compiler's warning about it is disabled inside `call`. */
+#ifndef __cplusplus
+#if defined(__clang__)
+#define MR_WITH_DEFAULTS_(call)                                                                                        \
+    __extension__({                                                                                                    \
+        _Pragma("clang diagnostic push") _Pragma("clang diagnostic ignored \"-Winitializer-overrides\"")               \
+            _Pragma("clang diagnostic ignored \"-Wshadow\"") __auto_type built_ = call;                                \
+        _Pragma("clang diagnostic pop") built_;                                                                        \
+    })
+#else
+#define MR_WITH_DEFAULTS_(call)                                                                                        \
+    __extension__({                                                                                                    \
+        _Pragma("GCC diagnostic push") _Pragma("GCC diagnostic ignored \"-Woverride-init\"")                           \
+            _Pragma("GCC diagnostic ignored \"-Woverride-init-side-effects\"")                                         \
+                _Pragma("GCC diagnostic ignored \"-Wshadow\"") __auto_type built_ = call;                              \
+        _Pragma("GCC diagnostic pop") built_;                                                                          \
+    })
+#endif
 #endif
 
 /* TensorFlow's DataType, with its numbers (tensorflow/core/framework/types.proto). */
@@ -55,94 +76,99 @@ typedef enum mr_dtype {
 /* A dtype's number plus MR_DTYPE_REF is its reference type in GraphDefs (DT_FLOAT_REF = 101). */
 #define MR_DTYPE_REF 100
 
-/* One element's bytes in memory; sizeof(mr_string) for MR_STRING, 0 for MR_RESOURCE, MR_VARIANT and no dtype. */
+/* Size of one element in memory; sizeof(mr_string) for MR_STRING, 0 for MR_RESOURCE, MR_VARIANT and invalid dtypes. */
 size_t mr_dtype_size(mr_dtype dtype);
-/* TensorFlow's name in OpDefs and in Python: "float", "int64", "bfloat16"; "invalid" for no dtype. Static. */
+/* TensorFlow's name in OpDefs and in Python: "float", "int64", "bfloat16"; "invalid" for an invalid dtype. Static. */
 const char *mr_dtype_name(mr_dtype dtype);
-/* The dtype of a name as mr_dtype_name gives it, "float32", "float64" or "DT_FLOAT"; MR_DTYPE_INVALID when unknown. */
+/* The dtype with this name: one that mr_dtype_name returns, "float32", "float64" or "DT_FLOAT"; MR_DTYPE_INVALID if
+ * unknown. */
 mr_dtype mr_dtype_parse(const char *name);
 
-/* The most dimensions that a shape has. */
+/* Maximum number of dimensions of a shape. */
 #define MR_RANK_MAX 8
 
-/* rank -1: unknown rank. dims[i] -1: unknown size. Dims past the rank are 0. */
+/* rank -1: unknown rank. dims[i] -1: unknown size. Unused dims are 0. */
 typedef struct mr_shape {
     int32_t rank;
     int64_t dims[MR_RANK_MAX];
 } mr_shape;
 
 #define MR_COUNT_ARGS_(...) (sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t))
-/* MR_SHAPE(2, 3) is a shape of rank 2, MR_SCALAR one of rank 0; MR_SHAPE(-1, 3) has an unknown first size. */
+/* MR_SHAPE(2, 3) is a shape of rank 2, MR_SCALAR a shape of rank 0. The first size of MR_SHAPE(-1, 3) is unknown. */
 #define MR_SHAPE(...) ((mr_shape){.rank = (int32_t)MR_COUNT_ARGS_(__VA_ARGS__), .dims = {__VA_ARGS__}})
 #define MR_SCALAR ((mr_shape){.rank = 0})
 #define MR_SHAPE_UNKNOWN ((mr_shape){.rank = -1})
 
-/* Elements of a fully known shape (1 for a scalar); -1 when a size is unknown or the product is above INT64_MAX. */
+/* Number of elements of a fully known shape (1 for a scalar); -1 if a size is unknown or the product exceeds
+ * INT64_MAX. */
 int64_t mr_shape_count(mr_shape shape);
 bool mr_shape_equal(mr_shape a, mr_shape b);
-/* True when both could describe one tensor: equal wherever both are known. */
+/* True if both can describe the same tensor: equal wherever both are known. */
 bool mr_shape_compatible(mr_shape a, mr_shape b);
-/* Writes "[?,28,28]", "[]" or "<unknown>" to text, cut at size_bytes, and returns text. */
+/* Writes "[?,28,28]", "[]" or "<unknown>" to text, truncated to size_bytes, and returns text. */
 #define MR_SHAPE_TEXT_SIZE 192
 char *mr_shape_text(mr_shape shape, char *text, size_t size_bytes);
 
-/* A string element: size_bytes bytes at data, not terminated, borrowed from the tensor's buffer. */
+/* A string element: size_bytes bytes at data, not terminated. Borrowed from the tensor's buffer. */
 typedef struct mr_string {
     const char *data;
     size_t size_bytes;
 } mr_string;
 #define MR_STR(literal) ((mr_string){(literal), sizeof(literal) - 1})
-mr_string mr_string_from(const char *text); /* borrows text, to its terminator */
+mr_string mr_string_from(const char *text); /* borrows text, up to its terminator */
 bool mr_string_equal(mr_string a, mr_string b);
 
-/* Reference-counted bytes. Every function is safe from any thread; the bytes themselves are the holders' business. */
+/* Reference-counted bytes. All functions are thread-safe; access to the bytes is not synchronized. */
 typedef struct mr_buffer mr_buffer;
-/* 64-byte aligned host memory, not cleared. errors: MR_RESOURCE_EXHAUSTED when there is none. */
+/* Allocates host memory, 64-byte aligned, not cleared.
+ * errors  MR_RESOURCE_EXHAUSTED */
 mr_status mr_buffer_new(size_t size_bytes, mr_buffer **buffer, mr_error *error);
-/* Wraps bytes that another owner provides; release(context, data) is called once, by the last mr_buffer_unref. */
+/* Wraps memory of another owner. The last mr_buffer_unref calls release(context, data) once. */
 mr_status mr_buffer_wrap(void *data, size_t size_bytes, void (*release)(void *context, void *data), void *context,
                          mr_buffer **buffer, mr_error *error);
-mr_buffer *mr_buffer_ref(mr_buffer *buffer); /* null is allowed and stays null */
+mr_buffer *mr_buffer_ref(mr_buffer *buffer); /* null is allowed and returns null */
 void mr_buffer_unref(mr_buffer *buffer);     /* null is allowed */
 void *mr_buffer_data(const mr_buffer *buffer);
 size_t mr_buffer_size(const mr_buffer *buffer);
-/* True when the caller's share is the only one, so that the bytes may be changed in place. */
+/* True if the caller's reference is the only one, so that the bytes may be modified in place. */
 bool mr_buffer_is_unique(const mr_buffer *buffer);
 
 typedef struct mr_tensor {
     mr_dtype dtype;
     mr_shape shape;    /* fully known */
-    mr_buffer *buffer; /* shared; null for the empty tensor */
-    void *data;        /* borrowed: the first element, inside buffer; on a GPU a device address */
+    mr_buffer *buffer; /* reference; null for the empty tensor */
+    void *data;        /* the first element, inside buffer; a device address on a GPU. Borrowed from buffer */
 } mr_tensor;
 
-/* Makes a tensor with its own buffer, elements not set (MR_STRING: all empty). The target is overwritten.
- * errors   MR_INVALID_ARGUMENT: shape not fully known, negative, too large, or a dtype without elements
+/* Creates a tensor with a new buffer. Elements are not initialized (MR_STRING: all empty). The target is overwritten.
+ * errors   MR_INVALID_ARGUMENT: the shape is not fully known, negative or too large, or the dtype has no elements;
  *          MR_RESOURCE_EXHAUSTED: no memory */
 mr_status mr_tensor_init(mr_tensor *tensor, mr_dtype dtype, mr_shape shape, mr_error *error);
-/* Makes a tensor and copies count x dtype size bytes from elements (not for MR_STRING). */
+/* Creates a tensor and copies count x dtype size bytes from elements (not for MR_STRING). */
 mr_status mr_tensor_init_copy(mr_tensor *tensor, mr_dtype dtype, mr_shape shape, const void *elements, mr_error *error);
-/* Makes a string tensor; all bytes are copied into one buffer: the elements first, then their bytes. */
+/* Creates a string tensor. Everything is copied into one buffer: first the elements, then their bytes. */
 mr_status mr_tensor_init_strings(mr_tensor *tensor, mr_shape shape, const mr_string *elements, mr_error *error);
-/* A scalar of each common kind. */
+/* Scalars of the common dtypes. */
 mr_status mr_tensor_init_float(mr_tensor *tensor, float value, mr_error *error);
 mr_status mr_tensor_init_int32(mr_tensor *tensor, int32_t value, mr_error *error);
 mr_status mr_tensor_init_int64(mr_tensor *tensor, int64_t value, mr_error *error);
 mr_status mr_tensor_init_bool(mr_tensor *tensor, bool value, mr_error *error);
 mr_status mr_tensor_init_string(mr_tensor *tensor, mr_string value, mr_error *error);
-/* Another share of the same bytes; no bytes are copied. */
+/* Adds a reference to the same buffer; nothing is copied. */
 mr_tensor mr_tensor_ref(const mr_tensor *tensor);
-/* Gives the share back and empties the struct; an empty tensor is allowed. */
+/* Releases the reference and empties the struct. An empty tensor is allowed. */
 void mr_tensor_deinit(mr_tensor *tensor);
-/* The same bytes under another shape with as many elements; errors MR_INVALID_ARGUMENT otherwise. */
+/* The same bytes with another shape of as many elements; nothing is copied.
+ * errors  MR_INVALID_ARGUMENT: another number of elements */
 mr_status mr_tensor_reshape(const mr_tensor *tensor, mr_shape shape, mr_tensor *reshaped, mr_error *error);
-/* A share of rows [begin, end) of dimension 0; no bytes are copied. */
+/* A reference to rows [begin, end) of dimension 0; nothing is copied. */
 mr_status mr_tensor_rows(const mr_tensor *tensor, int64_t begin, int64_t end, mr_tensor *rows, mr_error *error);
 
 int64_t mr_tensor_count(const mr_tensor *tensor);
 size_t mr_tensor_size_bytes(const mr_tensor *tensor); /* count x dtype size; for strings without their bytes */
 
-/* The elements, in host memory and of that dtype (both asserted): see mr_tensor_to_host in device.h. Borrowed. */
+/* The elements. Both the dtype and that they are in host memory are asserted: see mr_tensor_to_host in device.h.
+ * Borrowed. */
 float *mr_tensor_floats(const mr_tensor *tensor);
 double *mr_tensor_doubles(const mr_tensor *tensor);
 int32_t *mr_tensor_int32s(const mr_tensor *tensor);
@@ -151,7 +177,7 @@ uint8_t *mr_tensor_uint8s(const mr_tensor *tensor);
 bool *mr_tensor_bools(const mr_tensor *tensor);
 const mr_string *mr_tensor_strings(const mr_tensor *tensor);
 
-/* IEEE half and bfloat16, by bits; to narrow formats round to nearest even. */
+/* Bit patterns of IEEE half and bfloat16. Conversion from float rounds to nearest even. */
 float mr_half_to_float(uint16_t half);
 uint16_t mr_float_to_half(float value);
 float mr_bfloat16_to_float(uint16_t bfloat16);

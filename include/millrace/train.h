@@ -1,34 +1,35 @@
-/* Training: layers, losses, optimizers, summaries, and the loop that keeps a run going.
+/* Training: layers, losses, optimizers, summaries and the training loop.
  *
  * ```c
  * mr_error error = {0};
  * mr_graph *g = mr_graph_new();
  * mr_output images = mr_placeholder(g, MR_FLOAT, .shape = MR_SHAPE(-1, 28, 28, 1));
  * mr_output labels = mr_placeholder(g, MR_INT64, .shape = MR_SHAPE(-1));
- * mr_output h = mr_layer_conv2d(g, images, .filters = 16, .kernel = 3, .same = true, .activation = mr_activation_relu);
- * h = mr_layer_flatten(g, mr_layer_max_pool(g, h, .size = 2));
+ * mr_output h = mr_layer_conv2d(g, images, .filters = 16, .kernel_size = 3, .same = true, .activation =
+ * mr_activation_relu); h = mr_layer_flatten(g, mr_layer_max_pool(g, h, .pool_size = 2));
  * mr_output logits = mr_layer_dense(g, h, .units = 10);
- * mr_output loss = mr_loss_sparse_softmax(g, labels, logits);
- * mr_node *train = mr_minimize(g, mr_adam(.rate = 1e-3f), loss, (mr_output){0});
+ * mr_output loss = mr_loss_sparse_softmax_cross_entropy(g, labels, logits);
+ * mr_node *train = mr_minimize(g, mr_adam(.learning_rate = 1e-3f), loss, (mr_output){0});
  * if (mr_graph_status(g, &error) != MR_OK) fprintf(stderr, "%s\n", error.message);
  * printf("%s\n", mr_node_name(train));
  * mr_graph_free(g);
  * ```
  *
- * Names of variables, scopes and defaults are those of tf.compat.v1.layers, tf.compat.v1.losses and tf.compat.v1.train,
- * so that checkpoints go both ways.
+ * Names of variables, scopes and default values are those of tf.compat.v1.layers, tf.compat.v1.losses and
+ * tf.compat.v1.train, so that checkpoints can be exchanged in both directions.
  *
  * Options. Every options struct in this header follows the same rules:
- *   required   An option whose comment begins with "required" has no default. Leaving it out is an error.
- *   optional   Any other option that is left out has its default, which the comment names; it is TensorFlow's.
- *   zero       Zero is a value: .beta1 = 0 is a beta1 of 0. Where a comment says "0: …", zero is not a legal value of the
- *              option and stands for what the comment says.
+ *   required   An option whose comment starts with "required" has no default value. Omitting it is an error.
+ *   optional   Any other option has the default value that its comment states; it is TensorFlow's.
+ *   zero       Zero is a value: .beta1 = 0 is a beta1 of 0. Where a comment says "0: …", zero is not a valid value of
+ *              the option and has the stated meaning.
  *   limits     A value outside the limits in the comment is an error that names the layer and the option.
- *   no effect  An option without effect, given the others, is an error: beta1 of gradient descent, the scale of zeros.
- * Errors are MR_INVALID_ARGUMENT. Builders record them in the graph when they are called, mr_training_new returns them.
+ *   no effect  An option that has no effect, given the others, is an error: beta1 of gradient descent, scale of
+ *              MR_INIT_ZEROS.
+ * Errors are MR_INVALID_ARGUMENT. Builders record them in the graph; mr_training_new returns them.
  *
- * The macros write the defaults before the caller's options. Code that calls the function behind a macro, as C++ has to,
- * starts from the same defaults: mr_dense_layer layer = {MR_DENSE_LAYER_DEFAULTS}; layer.units = 10; */
+ * The macros insert the default values before the caller's options. Code that calls the function behind a macro, as C++
+ * must, starts with the same defaults: mr_dense_layer layer = {MR_DENSE_LAYER_DEFAULTS}; layer.units = 10; */
 #ifndef MILLRACE_TRAIN_H
 #define MILLRACE_TRAIN_H
 
@@ -39,18 +40,18 @@
 extern "C" {
 #endif
 
-/* A float option that was left out. */
+/* Value of a float option that was omitted. */
 #define MR_UNSET (__builtin_nanf(""))
-/* The option training of a layer that was left out. An explicit false is another value, so that one function may build the
- * graphs of training and of evaluation, with rates and momenta that only training uses. */
+/* Value of a layer's option `training` that was omitted. An explicit false differs: it allows the options that only
+ * training uses, so that one function can build both the training and the evaluation graph. */
 #define MR_TRAINING_UNSET (-1)
-/* An operator's seed of 0. A seed option of 0, the default, takes the seed from the graph's. */
+/* An operator's seed of 0. A seed option of 0, the default, derives the seed from the graph's. */
 #define MR_SEED_ZERO INT64_MIN
 
 /* ---- Initializers ---- */
 
 typedef enum mr_initializer_kind {
-    MR_INIT_DEFAULT = 0, /* glorot uniform */
+    MR_INIT_DEFAULT = 0, /* Glorot uniform */
     MR_INIT_ZEROS,
     MR_INIT_ONES,
     MR_INIT_CONSTANT,         /* scale */
@@ -62,11 +63,11 @@ typedef enum mr_initializer_kind {
 } mr_initializer_kind;
 typedef struct mr_initializer {
     mr_initializer_kind kind;
-    float scale;  /* required, greater than 0, by UNIFORM, NORMAL and TRUNCATED_NORMAL; CONSTANT: the value, default 0;
-                     without effect on the others */
-    int64_t seed; /* of the random kinds; 0: from the graph's; MR_SEED_ZERO: 0 */
+    float scale;  /* required, greater than 0, for UNIFORM, NORMAL and TRUNCATED_NORMAL; CONSTANT: the value, default 0;
+                     no effect on the others */
+    int64_t seed; /* of the random kinds; 0: derived from the graph's; MR_SEED_ZERO: 0 */
 } mr_initializer;
-/* A variable of that shape, filled by the initializer; name inside the current scope. */
+/* Creates a variable of this shape, filled by the initializer. name is relative to the current scope. */
 mr_variable mr_get_variable(mr_graph *graph, const char *name, mr_shape shape, mr_initializer initializer);
 
 /* ---- Layers (tf.compat.v1.layers) ---- */
@@ -78,17 +79,17 @@ mr_output mr_activation_tanh(mr_graph *graph, mr_output input);
 
 /* input  [batch, height, width, channels], channels known */
 typedef struct mr_conv2d_layer {
-    int32_t filters; /* required, at least 1 */
-    int32_t kernel;  /* required, at least 1: the kernel is kernel x kernel */
-    int32_t stride;  /* default 1, at least 1 */
-    bool same;       /* padding SAME; default: VALID */
+    int32_t filters;     /* required, at least 1 */
+    int32_t kernel_size; /* required, at least 1: size of the kernel, kernel x kernel */
+    int32_t strides;     /* default 1, at least 1 */
+    bool same;           /* padding SAME; default: VALID */
     bool no_bias;
-    mr_initializer initializer; /* of the kernel; the bias begins with zeros */
+    mr_initializer kernel_initializer; /* of the kernel; the bias is initialized with zeros */
     float weight_decay; /* adds weight_decay * sum(kernel^2) / 2 to the regularization losses; default 0, at least 0 */
     mr_activation activation; /* default: none */
     const char *name;         /* default "conv2d" */
 } mr_conv2d_layer;
-#define MR_CONV2D_LAYER_DEFAULTS .stride = 1
+#define MR_CONV2D_LAYER_DEFAULTS .strides = 1
 mr_output mr_layer_conv2d_(mr_graph *graph, mr_output input, const mr_conv2d_layer *layer);
 #define mr_layer_conv2d(graph, input, ...)                                                                             \
     MR_WITH_DEFAULTS_(mr_layer_conv2d_((graph), (input), &(mr_conv2d_layer){MR_CONV2D_LAYER_DEFAULTS, __VA_ARGS__}))
@@ -97,10 +98,10 @@ mr_output mr_layer_conv2d_(mr_graph *graph, mr_output input, const mr_conv2d_lay
 typedef struct mr_dense_layer {
     int32_t units; /* required, at least 1 */
     bool no_bias;
-    mr_initializer initializer; /* of the kernel; the bias begins with zeros */
-    float weight_decay;         /* as mr_conv2d_layer's */
-    mr_activation activation;   /* default: none */
-    const char *name;           /* default "dense" */
+    mr_initializer kernel_initializer; /* of the kernel; the bias is initialized with zeros */
+    float weight_decay;                /* as in mr_conv2d_layer */
+    mr_activation activation;          /* default: none */
+    const char *name;                  /* default "dense" */
 } mr_dense_layer;
 #define MR_DENSE_LAYER_DEFAULTS .units = 0
 mr_output mr_layer_dense_(mr_graph *graph, mr_output input, const mr_dense_layer *layer);
@@ -109,12 +110,10 @@ mr_output mr_layer_dense_(mr_graph *graph, mr_output input, const mr_dense_layer
 
 /* input  [batch, height, width, channels], channels known */
 typedef struct mr_batch_normalization_layer {
-    int32_t
-        training;   /* true: batch statistics, and the moving ones updated through the collection "update_ops"; default
-                         false */
-    float momentum; /* of the moving averages; used in training; default 0.99, 0 to 1; an error where training is left
-                         out */
-    float epsilon;  /* default 0.001, at least 0 */
+    /* True: use batch statistics, and update the moving averages through the collection "update_ops". Default false. */
+    int32_t training;
+    float momentum;   /* of the moving averages; default 0.99, 0 to 1; an error if training is omitted */
+    float epsilon;    /* default 0.001, at least 0 */
     const char *name; /* default "batch_normalization" */
 } mr_batch_normalization_layer;
 #define MR_BATCH_NORMALIZATION_LAYER_DEFAULTS .training = MR_TRAINING_UNSET, .momentum = MR_UNSET, .epsilon = 0.001f
@@ -125,12 +124,12 @@ mr_output mr_layer_batch_normalization_(mr_graph *graph, mr_output input, const 
 
 /* input  [batch, height, width, channels] */
 typedef struct mr_pool_layer {
-    int32_t size;     /* required, at least 1: windows are size x size */
-    int32_t stride;   /* at least 1; 0: size */
-    bool same;        /* padding SAME; default: VALID */
-    const char *name; /* default "max_pooling2d" and "average_pooling2d" */
+    int32_t pool_size; /* required, at least 1: windows are pool_size x pool_size */
+    int32_t strides;   /* at least 1; 0: pool_size */
+    bool same;         /* padding SAME; default: VALID */
+    const char *name;  /* default "max_pooling2d" and "average_pooling2d" */
 } mr_pool_layer;
-#define MR_POOL_LAYER_DEFAULTS .size = 0
+#define MR_POOL_LAYER_DEFAULTS .pool_size = 0
 mr_output mr_layer_max_pool_(mr_graph *graph, mr_output input, const mr_pool_layer *layer);
 mr_output mr_layer_average_pool_(mr_graph *graph, mr_output input, const mr_pool_layer *layer);
 #define mr_layer_max_pool(graph, input, ...)                                                                           \
@@ -141,9 +140,9 @@ mr_output mr_layer_average_pool_(mr_graph *graph, mr_output input, const mr_pool
 mr_output mr_layer_global_average_pool(mr_graph *graph, mr_output input);
 mr_output mr_layer_flatten(mr_graph *graph, mr_output input);
 typedef struct mr_dropout_layer {
-    float rate;       /* part of the elements that is dropped in training; default 0.5, 0 to less than 1 */
-    int32_t training; /* false, the default: the input is passed on; where it is left out, rate and seed are errors */
-    int64_t seed;     /* 0: from the graph's; MR_SEED_ZERO: 0 */
+    float rate;       /* fraction of the elements that is dropped in training; default 0.5, 0 to less than 1 */
+    int32_t training; /* default false: the input is returned unchanged; if omitted, rate and seed are errors */
+    int64_t seed;     /* 0: derived from the graph's; MR_SEED_ZERO: 0 */
     const char *name; /* default "dropout" */
 } mr_dropout_layer;
 #define MR_DROPOUT_LAYER_DEFAULTS .rate = MR_UNSET, .training = MR_TRAINING_UNSET
@@ -153,12 +152,12 @@ mr_output mr_layer_dropout_(mr_graph *graph, mr_output input, const mr_dropout_l
 
 /* ---- Losses and metrics ---- */
 
-/* Mean over the batch, added to the collection "losses" (tf.losses.sparse_softmax_cross_entropy). */
-mr_output mr_loss_sparse_softmax(mr_graph *graph, mr_output labels, mr_output logits);
-mr_output mr_loss_mean_squared(mr_graph *graph, mr_output labels, mr_output predictions);
-/* Losses and regularization losses of the graph, summed (tf.losses.get_total_loss). */
+/* Mean over the batch; added to the collection "losses" (tf.losses.sparse_softmax_cross_entropy). */
+mr_output mr_loss_sparse_softmax_cross_entropy(mr_graph *graph, mr_output labels, mr_output logits);
+mr_output mr_loss_mean_squared_error(mr_graph *graph, mr_output labels, mr_output predictions);
+/* Sum of the graph's losses and regularization losses (tf.losses.get_total_loss). */
 mr_output mr_loss_total(mr_graph *graph);
-/* Share of rows whose largest logit is the label: a float scalar. */
+/* Fraction of rows whose largest logit is the label: a float scalar. */
 mr_output mr_accuracy(mr_graph *graph, mr_output labels, mr_output logits);
 
 /* ---- Optimizers ---- */
@@ -166,67 +165,73 @@ mr_output mr_accuracy(mr_graph *graph, mr_output labels, mr_output logits);
 typedef enum mr_optimizer_kind { MR_GRADIENT_DESCENT, MR_MOMENTUM, MR_ADAM } mr_optimizer_kind;
 typedef struct mr_optimizer {
     mr_optimizer_kind kind;
-    float rate;            /* learning rate, at least 0; required by all but Adam, whose default is 0.001 */
-    mr_output rate_output; /* a learning rate that the graph computes (a decay), instead of rate: one of the two */
-    float momentum;        /* of Momentum: required, at least 0 */
-    bool nesterov;         /* of Momentum */
-    float beta1;           /* of Adam: default 0.9, 0 to less than 1 */
-    float beta2;           /* of Adam: default 0.999, 0 to less than 1 */
-    float epsilon;         /* of Adam: default 1e-8, at least 0 */
+    float learning_rate; /* learning rate, at least 0; required except for Adam, whose default is 0.001 */
+    mr_output
+        learning_rate_output; /* a learning rate computed by the graph (a decay); set either this or learning_rate */
+    float momentum;           /* of Momentum: required, at least 0 */
+    bool nesterov;            /* of Momentum */
+    float beta1;              /* of Adam: default 0.9, 0 to less than 1 */
+    float beta2;              /* of Adam: default 0.999, 0 to less than 1 */
+    float epsilon;            /* of Adam: default 1e-8, at least 0 */
 } mr_optimizer;
 #define MR_OPTIMIZER_DEFAULTS                                                                                          \
-    .rate = MR_UNSET, .momentum = MR_UNSET, .beta1 = MR_UNSET, .beta2 = MR_UNSET, .epsilon = MR_UNSET
+    .learning_rate = MR_UNSET, .momentum = MR_UNSET, .beta1 = MR_UNSET, .beta2 = MR_UNSET, .epsilon = MR_UNSET
 #define mr_gradient_descent(...)                                                                                       \
     MR_WITH_DEFAULTS_(((mr_optimizer){.kind = MR_GRADIENT_DESCENT, MR_OPTIMIZER_DEFAULTS, __VA_ARGS__}))
 #define mr_momentum(...) MR_WITH_DEFAULTS_(((mr_optimizer){.kind = MR_MOMENTUM, MR_OPTIMIZER_DEFAULTS, __VA_ARGS__}))
 #define mr_adam(...) MR_WITH_DEFAULTS_(((mr_optimizer){.kind = MR_ADAM, MR_OPTIMIZER_DEFAULTS, __VA_ARGS__}))
-/* Gradients of loss by every trainable variable, one update each, then global_step + 1 (when given). Runs after the
- * collection "update_ops". Slot variables are named as TensorFlow's ("w/Adam", "w/Adam_1", "beta1_power"). */
+/* Computes the gradient of loss with respect to every trainable variable, updates each variable once, then adds 1 to
+ * global_step (if specified). Runs after the collection "update_ops". Slot variables are named as in TensorFlow
+ * ("w/Adam", "w/Adam_1", "beta1_power"). */
 mr_node *mr_minimize(mr_graph *graph, mr_optimizer optimizer, mr_output loss, mr_output global_step);
-/* The variable "global_step" (int64), made once and then found again. */
+/* Returns the variable "global_step" (int64). The first call creates it. */
 mr_variable mr_global_step(mr_graph *graph);
-/* Learning rates that fall with step: rate * decay ^ (step / steps), as tf.train.exponential_decay, and
- * tf.train.cosine_decay, which ends at rate * floor.
- * rate   at step 0; finite, at least 0
- * steps  at least 1
- * decay  finite, greater than 0
- * floor  0 to 1 */
-mr_output mr_exponential_decay(mr_graph *graph, float rate, mr_output step, int64_t steps, float decay, bool staircase);
-mr_output mr_cosine_decay(mr_graph *graph, float rate, mr_output step, int64_t steps, float floor);
+/* Learning rates that decrease with global_step: learning_rate * decay_rate ^ (global_step / decay_steps), as
+ * tf.train.exponential_decay, and tf.train.cosine_decay, which ends at learning_rate * alpha.
+ * learning_rate  at step 0; finite, at least 0
+ * decay_steps    at least 1
+ * decay_rate     finite, greater than 0
+ * staircase      round global_step / decay_steps down to an integer
+ * alpha          0 to 1 */
+mr_output mr_exponential_decay(mr_graph *graph, float learning_rate, mr_output global_step, int64_t decay_steps,
+                               float decay_rate, bool staircase);
+mr_output mr_cosine_decay(mr_graph *graph, float learning_rate, mr_output global_step, int64_t decay_steps,
+                          float alpha);
 
 /* ---- Iterators in the graph ---- */
 
-/* IteratorV2 and IteratorGetNext called name: outputs with the dataset's dtypes and shapes. Each run takes one element;
- * its tensors are the pipeline's own, no bytes are copied, on a GPU neither where the dataset ends with prefetch_to_device
- * and the nodes that take them run there. The end of the data ends the run with MR_OUT_OF_RANGE.
- * The iterator's place is saved and restored by Saver with the variables.
- * dataset  a hold is taken
- * outputs  as many as the dataset has components. A dataset that failed may have fewer than it would have otherwise: an
- *          array that is initialised with {0} is safe to pass on */
+/* Adds IteratorV2 and IteratorGetNext under this name. The outputs have the dataset's dtypes and shapes. Each run takes
+ * one element. Its tensors are the pipeline's own: nothing is copied, even on a GPU if the dataset ends with
+ * prefetch_to_device and the consuming nodes run there. The end of the data ends the run with MR_OUT_OF_RANGE. Saver
+ * saves and restores the iterator's state with the variables.
+ * dataset  referenced
+ * outputs  as many as the dataset has components. A dataset that failed may have fewer than expected; an array
+ *          initialized with {0} can be passed on safely */
 mr_node *mr_graph_iterator(mr_graph *graph, const char *name, mr_dataset *dataset, const mr_iterator_options *options,
                            mr_output *outputs);
-/* The running iterator of a session, for statistics; borrowed; null before the first run. */
+/* Returns the running iterator of a session, for statistics. Borrowed; null before the first run. */
 mr_iterator *mr_session_iterator(mr_session *session, mr_node *iterator);
 
-/* A graph as a map function: component i of an element feeds inputs[i], the outputs are the components of the new one.
- * What lies between must be stateless (no variables, no random operators: chance belongs to decode_image and to map
- * functions in C), so elements are the same at any number of threads.
- * input, graph  taken over; errors are the dataset's: another number of components, dtype or shape, a node with state */
+/* A graph as a map function. Component i of an element feeds inputs[i]; the outputs are the components of the result.
+ * The nodes in between must be stateless (no variables, no random operators), so that elements are the same at any
+ * number of threads. For randomness, use decode_image or map functions in C.
+ * input, graph  owned by the result, on an error too
+ * errors        of the dataset: another number of components, another dtype or shape, a node with state */
 mr_dataset *mr_dataset_map_graph(mr_dataset *input, mr_graph *graph, mr_outputs inputs, mr_outputs outputs);
 
 /* ---- Summaries and event files ---- */
 
 mr_output mr_summary_scalar(mr_graph *graph, const char *name, mr_output value);
 mr_output mr_summary_histogram(mr_graph *graph, const char *name, mr_output values);
-/* The first images_max images of the batch; at least 1 (tf.summary.image's default is 3). */
+/* Adds the first images_max images of the batch; at least 1 (tf.summary.image's default is 3). */
 mr_output mr_summary_image(mr_graph *graph, const char *name, mr_output images, int32_t images_max);
-/* One string that holds every summary of the graph; {0} without any. */
+/* Returns one string with all summaries of the graph; {0} if there are none. */
 mr_output mr_summary_merge_all(mr_graph *graph);
 
 typedef struct mr_event_writer mr_event_writer;
-/* events.out.tfevents.SECONDS.HOST in folder, which is made when missing. */
-mr_status mr_event_writer_open(const char *folder, mr_event_writer **writer, mr_error *error);
-/* summary  a serialised Summary, as mr_summary_merge_all's output gives it */
+/* Creates events.out.tfevents.SECONDS.HOST in directory. A missing directory is created. */
+mr_status mr_event_writer_open(const char *directory, mr_event_writer **writer, mr_error *error);
+/* summary  a serialized Summary, as computed by mr_summary_merge_all's output */
 mr_status mr_event_writer_add(mr_event_writer *writer, int64_t step, mr_string summary, mr_error *error);
 mr_status mr_event_writer_add_scalar(mr_event_writer *writer, int64_t step, const char *tag, float value,
                                      mr_error *error);
@@ -234,62 +239,64 @@ mr_status mr_event_writer_add_graph(mr_event_writer *writer, const mr_graph *gra
 mr_status mr_event_writer_flush(mr_event_writer *writer, mr_error *error);
 mr_status mr_event_writer_close(mr_event_writer *writer, mr_error *error);
 
-/* ---- The loop: a session that restores, saves, summarises and stops (tf.train.MonitoredTrainingSession) ----
+/* ---- The loop: a session that restores, saves, writes summaries and stops (tf.train.MonitoredTrainingSession) ----
  *
- * if (mr_training_run(g, train, &error, .folder = "run", .stop_step = 1000, .loss = loss) != MR_OK) … */
+ * if (mr_training_run(g, train, &error, .checkpoint_dir = "run", .last_step = 1000, .loss = loss) != MR_OK) … */
 typedef struct mr_training_options {
-    const char *folder;    /* directory of checkpoints (model.ckpt-STEP) and event files; default: neither is written */
-    int64_t stop_step;     /* stop when global_step reaches it; default MR_FOREVER: at the end of the data */
-    int64_t save_steps;    /* between checkpoints; default 1000; 0: only at the beginning and at the end */
-    int64_t summary_steps; /* between summaries; default 100; 0: none */
-    int32_t max_to_keep;   /* checkpoints; default 5; 0: all */
-    mr_output loss;        /* a scalar that is shown and logged with the progress, and checked in every step */
-    /* A loss that is not finite does not end the training. Steps go on; checkpoints whose variables are not finite are still
-     * not written. */
+    const char *checkpoint_dir; /* of checkpoints (model.ckpt-STEP) and event files; default: none are written */
+    int64_t last_step; /* stop when global_step reaches this value; default MR_INFINITE: at the end of the data */
+    int64_t
+        save_checkpoint_steps; /* steps between checkpoints; default 1000; 0: save only at the start and at the end */
+    int64_t save_summaries_steps; /* steps between summaries; default 100; 0: none */
+    int32_t max_to_keep;          /* number of checkpoints; default 5; 0: all */
+    mr_output loss;               /* a scalar, reported with the progress and checked in every step */
+    /* A loss that is not finite does not end the training: the next step follows. Checkpoints whose variables are not
+     * finite are still not written. */
     bool continue_on_nan_loss;
-    /* A run that resumes takes the variables from the checkpoint, but starts the data from the beginning: for a dataset
-     * that has changed since. */
+    /* A resumed run takes the variables from the checkpoint, but starts the data from the beginning: for a dataset that
+     * has changed since. */
     bool restart_data;
     mr_session_options session;
-    /* Receives the progress as text. On a terminal it rewrites one line, and ends it when the run ends; otherwise it is a
-     * line of its own, every few seconds. Default: none. */
-    void (*show)(void *context, const char *text);
-    void *show_context;
-    bool terminal;
-    const char *unit;  /* of step_size: "images"; default "steps" */
-    int64_t step_size; /* units in a step, for the units per second that are shown; default 1, at least 1 */
+    /* Receives the progress as text. On a terminal, the text rewrites one line, which is completed when the run ends.
+     * Otherwise it is a new line every few seconds. Default: none. */
+    void (*progress)(void *context, const char *text);
+    void *progress_context;
+    bool is_terminal;
+    const char *unit;       /* name of what units_per_step counts: "images"; default "steps" */
+    int64_t units_per_step; /* units per step, to report units per second; default 1, at least 1 */
 } mr_training_options;
 #define MR_TRAINING_OPTIONS_DEFAULTS                                                                                   \
-    .stop_step = MR_FOREVER, .save_steps = 1000, .summary_steps = 100, .max_to_keep = 5, .step_size = 1
+    .last_step = MR_INFINITE, .save_checkpoint_steps = 1000, .save_summaries_steps = 100, .max_to_keep = 5,            \
+    .units_per_step = 1
 typedef struct mr_training mr_training;
-/* Adds what it needs to the graph (initializers, merged summaries, a Saver), which must be whole; then initializes the
- * variables, or restores the latest checkpoint of the folder when there is one.
- * errors  MR_FAILED_PRECONDITION when the data behind a checkpoint have changed (see restart_data) */
+/* Adds the required nodes to the graph (initializers, merged summaries, a Saver). The graph must be complete. Then
+ * initializes the variables, or restores the directory's latest checkpoint if there is one.
+ * errors  MR_FAILED_PRECONDITION: the data have changed since the checkpoint was saved (see restart_data) */
 mr_status mr_training_new_(mr_graph *graph, const mr_training_options *options, mr_training **training,
                            mr_error *error);
 #define mr_training_new(graph, training, error, ...)                                                                   \
     MR_WITH_DEFAULTS_(mr_training_new_((graph), &(mr_training_options){MR_TRAINING_OPTIONS_DEFAULTS, __VA_ARGS__},     \
                                        (training), (error)))
-/* Runs train once, saving and summarising when due. fetches and results as in mr_session_run; may be empty.
+/* Runs train once, and saves and writes summaries when due. fetches and results as in mr_session_run; may be empty.
  *
- * A loss that is not finite ends the step before it updates any variable, where the plan can arrange it (see
- * continue_on_nan_loss). The error names the step and the first tensor that is not finite, and nothing is saved: the
- * checkpoints of earlier steps stay. A checkpoint is never written when a trainable variable is not finite, or any other
- * saved variable is NaN.
- * errors  MR_OUT_OF_RANGE when there is nothing left to do: stop_step is reached, or the data have ended. Everything is
- *         then saved; MR_INVALID_ARGUMENT when the loss, or a variable that is to be saved, is not finite */
+ * A loss that is not finite ends the step before any variable is updated, if the plan can order the updates after the
+ * loss (see continue_on_nan_loss). The error names the step and the first tensor that is not finite. Nothing is saved;
+ * the checkpoints of earlier steps are kept. A checkpoint is never written if a trainable variable is not finite, or
+ * any other saved variable is NaN.
+ * errors  MR_OUT_OF_RANGE at the end: last_step is reached, or the data have ended. Everything is saved by then.
+ *         MR_INVALID_ARGUMENT: the loss, or a variable to be saved, is not finite */
 mr_status mr_training_step(mr_training *training, mr_node *train, mr_feeds feeds, mr_outputs fetches,
                            mr_tensor *results, mr_error *error);
-/* A whole run without feeds: new, step after step until there is nothing left to do, free. */
+/* A complete run without feeds: new, steps until the end, free. */
 mr_status mr_training_run_(mr_graph *graph, mr_node *train, const mr_training_options *options, mr_error *error);
 #define mr_training_run(graph, train, error, ...)                                                                      \
     MR_WITH_DEFAULTS_(mr_training_run_((graph), (train),                                                               \
                                        &(mr_training_options){MR_TRAINING_OPTIONS_DEFAULTS, __VA_ARGS__}, (error)))
-/* Saves now, unless this step is saved already. */
+/* Saves now, unless this step has been saved. */
 mr_status mr_training_save(mr_training *training, mr_error *error);
 int64_t mr_training_global_step(const mr_training *training);
 mr_session *mr_training_session(mr_training *training);
-void mr_training_free(mr_training *training); /* saves nothing; null is allowed */
+void mr_training_free(mr_training *training); /* does not save; null is allowed */
 
 #ifdef __cplusplus
 }

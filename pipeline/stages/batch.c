@@ -106,16 +106,16 @@ mr_dataset *mr_dataset_padded_batch_(mr_dataset *input, int64_t size, const mr_p
     for (int32_t i = 0; i < spec->count; i++) {
         mr_error error = {0};
         pads[i].join = MR_JOIN_PADDED;
-        if (pad_shape(dataset, i, options->shapes == nullptr ? nullptr : &options->shapes[i], &pads[i].shape, &error) !=
-            MR_OK)
+        if (pad_shape(dataset, i, options->padded_shapes == nullptr ? nullptr : &options->padded_shapes[i],
+                      &pads[i].shape, &error) != MR_OK)
             return mr_dataset_fail(dataset, error.status, "padded_batch: %s", error.message);
-        if (options->values == nullptr) continue;
-        if (options->values[i].dtype != spec->dtypes[i] || mr_tensor_count(&options->values[i]) != 1 ||
-            !mr_tensor_is_complete(&options->values[i]))
+        if (options->padding_values == nullptr) continue;
+        if (options->padding_values[i].dtype != spec->dtypes[i] || mr_tensor_count(&options->padding_values[i]) != 1 ||
+            !mr_tensor_is_complete(&options->padding_values[i]))
             return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT,
                                    "padded_batch: component %d has to be padded with one value of %s", i,
                                    mr_dtype_name(spec->dtypes[i]));
-        pads[i].value = mr_tensor_ref(&options->values[i]);
+        pads[i].value = mr_tensor_ref(&options->padding_values[i]);
     }
     for (int32_t i = 0; i < spec->count; i++) spec->shapes[i] = pads[i].shape;
     return batch_spec(dataset);
@@ -167,7 +167,7 @@ mr_dataset *mr_dataset_dense_to_ragged_batch_(mr_dataset *input, int64_t size, c
     if (options == nullptr) options = &defaults;
     mr_dataset *dataset = make(&ragged_kind, input, size, options->drop_remainder);
     if (mr_dataset_failed(dataset)) return dataset;
-    mr_dtype splits_dtype = options->splits_dtype == 0 ? MR_INT64 : options->splits_dtype;
+    mr_dtype splits_dtype = options->row_splits_dtype == 0 ? MR_INT64 : options->row_splits_dtype;
     if (splits_dtype != MR_INT64 && splits_dtype != MR_INT32)
         return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "dense_to_ragged_batch: row splits of %s",
                                mr_dtype_name(splits_dtype));

@@ -38,7 +38,7 @@ static mr_status bucket_of(void *context, const mr_element *input, int64_t *key,
     MR_TRY(b->length(b->context, input, &length, error));
     for (*key = 0; *key < b->count && length >= b->boundaries[*key];) ++*key;
     assert(*key == 0 || length >= b->boundaries[*key - 1]);
-    if (b->options.pad_to_boundary && *key == b->count)
+    if (b->options.pad_to_bucket_boundary && *key == b->count)
         return mr_fail(error, MR_INVALID_ARGUMENT,
                        "an element of length %lld, where %lld is the last boundary that is padded to",
                        (long long)length, (long long)b->boundaries[b->count - 1]);
@@ -57,7 +57,7 @@ static mr_status batch_of(void *context, int64_t key, mr_dataset *window, mr_dat
     (void)error;
     const buckets *b = context;
     mr_shape shapes[MR_COMPONENTS_MAX];
-    assert(key >= 0 && key <= b->count && (key < b->count || !b->options.pad_to_boundary));
+    assert(key >= 0 && key <= b->count && (key < b->count || !b->options.pad_to_bucket_boundary));
     int64_t size = b->batch_sizes[key];
     if (b->options.no_padding) {
         *output = mr_dataset_batch(window, size, .drop_remainder = b->options.drop_remainder);
@@ -65,10 +65,10 @@ static mr_status batch_of(void *context, int64_t key, mr_dataset *window, mr_dat
     }
     for (int32_t i = 0; i < b->components; i++) {
         shapes[i] = b->shapes != nullptr ? b->shapes[i] : b->spec.shapes[i];
-        for (int32_t d = 0; b->options.pad_to_boundary && d < shapes[i].rank; d++)
+        for (int32_t d = 0; b->options.pad_to_bucket_boundary && d < shapes[i].rank; d++)
             if (shapes[i].dims[d] < 0) shapes[i].dims[d] = b->boundaries[key] - 1;
     }
-    *output = mr_dataset_padded_batch(window, size, .shapes = shapes, .values = b->values,
+    *output = mr_dataset_padded_batch(window, size, .padded_shapes = shapes, .padding_values = b->values,
                                       .drop_remainder = b->options.drop_remainder);
     return MR_OK;
 }
@@ -92,16 +92,17 @@ static buckets *buckets_new(const mr_dataset *input, mr_key_function length, voi
     b->components = input->spec.count;
     b->boundaries = copy(boundaries, (size_t)count * sizeof *boundaries);
     b->batch_sizes = copy(batch_sizes, ((size_t)count + 1) * sizeof *batch_sizes);
-    if (options->shapes != nullptr) b->shapes = copy(options->shapes, components * sizeof *b->shapes);
-    if (options->values != nullptr) b->values = calloc(components + 1, sizeof *b->values);
+    if (options->padded_shapes != nullptr) b->shapes = copy(options->padded_shapes, components * sizeof *b->shapes);
+    if (options->padding_values != nullptr) b->values = calloc(components + 1, sizeof *b->values);
     bool is_whole = b->boundaries != nullptr && b->batch_sizes != nullptr &&
-                    (options->shapes == nullptr || b->shapes != nullptr) &&
-                    (options->values == nullptr || b->values != nullptr);
+                    (options->padded_shapes == nullptr || b->shapes != nullptr) &&
+                    (options->padding_values == nullptr || b->values != nullptr);
     if (!is_whole) {
         buckets_free(b);
         return nullptr;
     }
-    for (size_t i = 0; b->values != nullptr && i < components; i++) b->values[i] = mr_tensor_ref(&options->values[i]);
+    for (size_t i = 0; b->values != nullptr && i < components; i++)
+        b->values[i] = mr_tensor_ref(&options->padding_values[i]);
     b->context = context;
     b->options = *options;
     return b;
@@ -117,8 +118,8 @@ static uint64_t buckets_digest(const buckets *b)
     for (int32_t i = 0; b->shapes != nullptr && i < b->components; i++) digest = mr_digest_shape(digest, b->shapes[i]);
     for (int32_t i = 0; b->values != nullptr && i < b->components; i++)
         digest = mr_digest_tensor(digest, &b->values[i]);
-    return mr_digest(digest,
-                     (uint64_t)o->pad_to_boundary | (uint64_t)o->no_padding << 1 | (uint64_t)o->drop_remainder << 2);
+    return mr_digest(digest, (uint64_t)o->pad_to_bucket_boundary | (uint64_t)o->no_padding << 1 |
+                                 (uint64_t)o->drop_remainder << 2);
 }
 
 mr_dataset *mr_dataset_bucket_by_sequence_length_(mr_dataset *input, mr_key_function length, void *context,
@@ -153,18 +154,19 @@ mr_dataset *mr_dataset_bucket_by_sequence_length_(mr_dataset *input, mr_key_func
     for (int32_t i = 0; i < spec.count && b->shapes != nullptr; i++) spec.shapes[i] = b->shapes[i];
     mr_error error = {0};
     mr_status status = mr_spec_batch(&spec, -1, &error);
-    if (options->no_padding && (options->shapes != nullptr || options->values != nullptr || options->pad_to_boundary))
+    if (options->no_padding &&
+        (options->padded_shapes != nullptr || options->padding_values != nullptr || options->pad_to_bucket_boundary))
         status = mr_fail(&error, MR_INVALID_ARGUMENT, "%s has no effect: there is no padding",
-                         options->shapes != nullptr   ? "shapes"
-                         : options->values != nullptr ? "values"
-                                                      : "pad_to_boundary");
+                         options->padded_shapes != nullptr    ? "shapes"
+                         : options->padding_values != nullptr ? "values"
+                                                              : "pad_to_boundary");
     for (int32_t i = 1; i < boundary_count && status == MR_OK; i++)
         if (boundaries[i] <= boundaries[i - 1])
             status = mr_fail(&error, MR_INVALID_ARGUMENT, "boundary %d is not above the one before", i);
     for (int32_t i = 0; i <= boundary_count && status == MR_OK; i++)
         if (batch_sizes[i] < 1 || batch_sizes[i] > MR_BATCH_MAX)
             status = mr_fail(&error, MR_INVALID_ARGUMENT, "batches of %lld", (long long)batch_sizes[i]);
-    mr_dataset *dataset = mr_dataset_group_by_window(input, bucket_of, batch_of, b, &spec, .window_size_of = size_of,
+    mr_dataset *dataset = mr_dataset_group_by_window(input, bucket_of, batch_of, b, &spec, .window_size_func = size_of,
                                                      .release = buckets_free);
     if (mr_dataset_failed(dataset)) return dataset;
     dataset->function_settings = buckets_digest(b);

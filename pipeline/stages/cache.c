@@ -7,7 +7,7 @@
  * The file is written in a pass from its first element to its end, by one stage at a time; others compute the elements.
  * Where the file cannot be read further, the rest of the pass is computed, and the next pass replaces the file. */
 #include "pipeline/stages/cache_file.h"
-#include "records/file.h"
+#include "records/io/file.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -332,34 +332,34 @@ static mr_status cache_seek(mr_stage *stage, uint64_t position, mr_error *error)
 }
 
 /* The input's place is of use when the next element comes from it. */
-static mr_status cache_save(mr_stage *stage, mr_place *place, mr_error *error)
+static mr_status cache_save(mr_stage *stage, mr_state *place, mr_error *error)
 {
     cache_stage *self = (cache_stage *)stage;
     mr_stage *input = stage->children[0];
     bool goes_on = self->disk.file == nullptr && self->has_begun && input->position == stage->position &&
                    self->total == UINT64_MAX;
-    MR_TRY(mr_place_put(place, self->first_iteration, error));
-    MR_TRY(mr_place_put(place, self->total + 1, error));
-    MR_TRY(mr_place_put(place, goes_on, error));
+    MR_TRY(mr_state_put(place, self->first_iteration, error));
+    MR_TRY(mr_state_put(place, self->total + 1, error));
+    MR_TRY(mr_state_put(place, goes_on, error));
     return goes_on ? mr_stage_save(input, place, error) : MR_OK;
 }
 
-static mr_status cache_restore(mr_stage *stage, mr_place_reader *reader, mr_error *error)
+static mr_status cache_restore(mr_stage *stage, mr_state_reader *reader, mr_error *error)
 {
     cache_stage *self = (cache_stage *)stage;
     uint64_t goes_on = 0, total = 0;
     forget(self);
     mr_cache_file_abandon(&self->disk);
-    MR_TRY(mr_place_get(reader, &self->first_iteration, error));
-    MR_TRY(mr_place_get_below(reader, MR_POSITION_SAVED_MAX, &total, error));
-    MR_TRY(mr_place_get_below(reader, 1, &goes_on, error));
-    if (total > 0 && (stage->position > total - 1 || goes_on != 0)) return mr_place_refuse(error);
+    MR_TRY(mr_state_get(reader, &self->first_iteration, error));
+    MR_TRY(mr_state_get_below(reader, MR_POSITION_SAVED_MAX, &total, error));
+    MR_TRY(mr_state_get_below(reader, 1, &goes_on, error));
+    if (total > 0 && (stage->position > total - 1 || goes_on != 0)) return mr_state_refuse(error);
     self->total = total - 1;
     self->has_first = true;
     if (settings_of(self)->path != nullptr) MR_TRY(open_file(self, error));
     if (goes_on == 0) return MR_OK;
     MR_TRY(mr_stage_restore(stage->children[0], reader, error));
-    if (stage->children[0]->position != stage->position) return mr_place_refuse(error);
+    if (stage->children[0]->position != stage->position) return mr_state_refuse(error);
     self->has_begun = true;
     return MR_OK;
 }
@@ -420,9 +420,9 @@ mr_dataset *mr_dataset_cache(mr_dataset *input, const char *path)
     return make(&cache_kind, input, path, false);
 }
 
-mr_dataset *mr_dataset_snapshot_(mr_dataset *input, const char *folder, const mr_dataset_snapshot_options *options)
+mr_dataset *mr_dataset_snapshot_(mr_dataset *input, const char *directory, const mr_dataset_snapshot_options *options)
 {
     static const mr_dataset_snapshot_options defaults = {0};
     if (options == nullptr) options = &defaults;
-    return make(&snapshot_kind, input, folder, options->gzip);
+    return make(&snapshot_kind, input, directory, options->gzip);
 }

@@ -1,7 +1,7 @@
 /* Cache files: see cache_file.h. */
 #include "pipeline/stages/cache_file.h"
 
-#include "records/file.h"
+#include "records/io/file.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -15,7 +15,7 @@ constexpr uint64_t FRAME_RECORDS = 2;
 
 void mr_cache_file_close(mr_cache_file *cache)
 {
-    mr_record_file_free(cache->file);
+    mr_record_file_close(cache->file);
     cache->file = nullptr;
     cache->count = 0;
 }
@@ -24,7 +24,7 @@ void mr_cache_file_deinit(mr_cache_file *cache)
 {
     mr_cache_file_close(cache);
     mr_cache_file_abandon(cache);
-    mr_place_deinit(&cache->record);
+    mr_state_deinit(&cache->record);
     free(cache->bytes);
     *cache = (mr_cache_file){0};
 }
@@ -36,7 +36,7 @@ size_t mr_cache_file_bytes(const mr_cache_file *cache)
 
 /* ---- Read ---- */
 
-static mr_status read_record(mr_cache_file *cache, uint64_t number, mr_place_reader *reader, mr_error *error)
+static mr_status read_record(mr_cache_file *cache, uint64_t number, mr_state_reader *reader, mr_error *error)
 {
     assert(cache->file != nullptr && number < mr_record_file_count(cache->file));
     uint64_t data_bytes = mr_record_file_record_size(cache->file, number);
@@ -53,33 +53,33 @@ static mr_status read_record(mr_cache_file *cache, uint64_t number, mr_place_rea
     mr_string record = {0};
     MR_TRY(mr_record_file_read(cache->file, number, cache->bytes, &record, error));
     const unsigned char *bytes = (const unsigned char *)record.data;
-    *reader = (mr_place_reader){bytes, bytes + record.size_bytes};
+    *reader = (mr_state_reader){bytes, bytes + record.size_bytes};
     return MR_OK;
 }
 
-static bool starts_with(mr_place_reader *reader, const char *text, size_t size_bytes)
+static bool starts_with(mr_state_reader *reader, const char *text, size_t size_bytes)
 {
     const void *bytes = nullptr;
     size_t found_bytes = 0;
-    return mr_place_get_bytes(reader, &bytes, &found_bytes, nullptr) == MR_OK && found_bytes == size_bytes &&
+    return mr_state_get_bytes(reader, &bytes, &found_bytes, nullptr) == MR_OK && found_bytes == size_bytes &&
            memcmp(bytes, text, size_bytes) == 0;
 }
 
 /* MR_DATA_LOSS: the file is not complete, or not of this input. */
 static mr_status check(mr_cache_file *cache, mr_error *error)
 {
-    mr_place_reader reader = {0};
+    mr_state_reader reader = {0};
     uint64_t digest = 0, components = 0, count = 0, records = mr_record_file_count(cache->file);
     if (records < FRAME_RECORDS) return mr_fail(error, MR_DATA_LOSS, "%s: the cache is cut short", cache->path);
     MR_TRY(read_record(cache, 0, &reader, error));
     if (!starts_with(&reader, magic, sizeof magic))
         return mr_fail(error, MR_DATA_LOSS, "%s: not a cache of this version", cache->path);
-    mr_status status = mr_place_get(&reader, &digest, nullptr);
-    if (status == MR_OK) status = mr_place_get(&reader, &components, nullptr);
+    mr_status status = mr_state_get(&reader, &digest, nullptr);
+    if (status == MR_OK) status = mr_state_get(&reader, &components, nullptr);
     if (status != MR_OK || digest != cache->digest || components != (uint64_t)cache->components)
         return mr_fail(error, MR_DATA_LOSS, "%s: the cache of another pipeline or of other data", cache->path);
     MR_TRY(read_record(cache, records - 1, &reader, error));
-    if (!starts_with(&reader, end_magic, sizeof end_magic) || mr_place_get(&reader, &count, nullptr) != MR_OK ||
+    if (!starts_with(&reader, end_magic, sizeof end_magic) || mr_state_get(&reader, &count, nullptr) != MR_OK ||
         count != records - FRAME_RECORDS)
         return mr_fail(error, MR_DATA_LOSS, "%s: the cache is cut short", cache->path);
     cache->count = count;
@@ -126,7 +126,7 @@ mr_status mr_cache_file_read(mr_cache_file *cache, uint64_t number, const mr_ele
                              mr_error *error)
 {
     assert(spec->count == cache->components);
-    mr_place_reader reader = {0};
+    mr_state_reader reader = {0};
     if (number >= cache->count) return mr_fail(error, MR_OUT_OF_RANGE, "end of sequence");
     MR_TRY(read_record(cache, number + 1, &reader, error));
     mr_payload *read = mr_payload_new(spec->count);
@@ -134,7 +134,7 @@ mr_status mr_cache_file_read(mr_cache_file *cache, uint64_t number, const mr_ele
     mr_status status = MR_OK;
     for (int32_t i = 0; i < spec->count && status == MR_OK; i++) {
         mr_tensor *tensor = &read->tensors[i];
-        status = mr_place_get_tensor(&reader, tensor, error);
+        status = mr_state_get_tensor(&reader, tensor, error);
         bool fits = tensor->dtype == spec->dtypes[i] && mr_shape_compatible(tensor->shape, spec->shapes[i]);
         if (status == MR_INVALID_ARGUMENT || (status == MR_OK && !fits))
             status = mr_fail(error, MR_DATA_LOSS, "%s: element %llu is not one of the pipeline's", cache->path,
@@ -158,10 +158,10 @@ static mr_status append(mr_cache_file *cache, mr_error *error)
 
 static mr_status append_head(mr_cache_file *cache, mr_error *error)
 {
-    mr_place_clear(&cache->record);
-    MR_TRY(mr_place_put_bytes(&cache->record, magic, sizeof magic, error));
-    MR_TRY(mr_place_put(&cache->record, cache->digest, error));
-    MR_TRY(mr_place_put(&cache->record, (uint64_t)cache->components, error));
+    mr_state_clear(&cache->record);
+    MR_TRY(mr_state_put_bytes(&cache->record, magic, sizeof magic, error));
+    MR_TRY(mr_state_put(&cache->record, cache->digest, error));
+    MR_TRY(mr_state_put(&cache->record, (uint64_t)cache->components, error));
     return append(cache, error);
 }
 
@@ -182,18 +182,18 @@ mr_status mr_cache_file_begin(mr_cache_file *cache, bool gzip, mr_error *error)
 mr_status mr_cache_file_append(mr_cache_file *cache, const mr_payload *payload, mr_error *error)
 {
     assert(payload->count == cache->components);
-    mr_place_clear(&cache->record);
+    mr_state_clear(&cache->record);
     for (int32_t i = 0; i < payload->count; i++)
-        MR_TRY(mr_place_put_tensor(&cache->record, &payload->tensors[i], error));
+        MR_TRY(mr_state_put_tensor(&cache->record, &payload->tensors[i], error));
     return append(cache, error);
 }
 
 mr_status mr_cache_file_finish(mr_cache_file *cache, mr_error *error)
 {
     assert(cache->writer != nullptr && mr_record_writer_count(cache->writer) >= 1);
-    mr_place_clear(&cache->record);
-    mr_status status = mr_place_put_bytes(&cache->record, end_magic, sizeof end_magic, error);
-    if (status == MR_OK) status = mr_place_put(&cache->record, mr_record_writer_count(cache->writer) - 1, error);
+    mr_state_clear(&cache->record);
+    mr_status status = mr_state_put_bytes(&cache->record, end_magic, sizeof end_magic, error);
+    if (status == MR_OK) status = mr_state_put(&cache->record, mr_record_writer_count(cache->writer) - 1, error);
     if (status == MR_OK) status = append(cache, error);
     mr_record_writer *writer = cache->writer;
     cache->writer = nullptr;

@@ -4,7 +4,7 @@
  *   record 1 … n  an element each: its tensors, as in a state
  *   record n + 1  "millrace cache end", n
  *
- * It is written under a name of its own by one writer at a time, and renamed when it is complete (records/file.h). */
+ * It is written under a name of its own by one writer at a time, and renamed when it is complete (records/io/file.h). */
 #ifndef MR_PIPELINE_STAGES_CACHE_FILE_H
 #define MR_PIPELINE_STAGES_CACHE_FILE_H
 
@@ -20,7 +20,7 @@ typedef struct mr_cache_file {
     mr_record_file *file;     /* that is read; null: none */
     uint64_t count;           /* its elements */
     mr_record_writer *writer; /* that is written; null: none */
-    mr_place record;          /* that is written */
+    mr_state record;          /* that is written */
     char *bytes;              /* of the record that is read; owned */
     size_t capacity_bytes;    /* of bytes */
 } mr_cache_file;

@@ -29,7 +29,7 @@ static const choose_settings *settings_of(const choose_stage *self)
 static uint64_t choose_digest(const mr_dataset *dataset)
 {
     const choose_settings *s = dataset->settings;
-    uint64_t digest = mr_digest(mr_digest(s->options.seed, s->options.stop_on_empty), (uint64_t)s->count);
+    uint64_t digest = mr_digest(mr_digest(s->options.seed, s->options.stop_on_empty_dataset), (uint64_t)s->count);
     return s->weights == nullptr ? digest : mr_digest_bytes(digest, s->weights, (size_t)s->count * sizeof *s->weights);
 }
 
@@ -120,27 +120,27 @@ static mr_status choose_next(mr_stage *stage, mr_item *item, mr_error *error)
             mr_count(&stage->counters->elements, 1);
         }
         if (status != MR_OUT_OF_RANGE) return status;
-        self->ended = s->options.stop_on_empty ? all : self->ended | (uint64_t)1 << chosen;
+        self->ended = s->options.stop_on_empty_dataset ? all : self->ended | (uint64_t)1 << chosen;
     }
     return mr_fail(error, MR_OUT_OF_RANGE, "end of sequence");
 }
 
-static mr_status choose_save(mr_stage *stage, mr_place *place, mr_error *error)
+static mr_status choose_save(mr_stage *stage, mr_state *place, mr_error *error)
 {
     const choose_stage *self = (const choose_stage *)stage;
-    MR_TRY(mr_place_put(place, self->draws, error));
-    MR_TRY(mr_place_put(place, self->ended, error));
+    MR_TRY(mr_state_put(place, self->draws, error));
+    MR_TRY(mr_state_put(place, self->ended, error));
     for (int32_t i = 0; i < stage->child_count; i++) MR_TRY(mr_stage_save(stage->children[i], place, error));
     return MR_OK;
 }
 
-static mr_status choose_restore(mr_stage *stage, mr_place_reader *reader, mr_error *error)
+static mr_status choose_restore(mr_stage *stage, mr_state_reader *reader, mr_error *error)
 {
     choose_stage *self = (choose_stage *)stage;
     take_seed(self);
-    MR_TRY(mr_place_get_below(reader, MR_POSITION_SAVED_MAX, &self->draws, error));
-    MR_TRY(mr_place_get_below(reader, all_inputs(settings_of(self)), &self->ended, error));
-    if ((self->ended & settings_of(self)->unused) != settings_of(self)->unused) return mr_place_refuse(error);
+    MR_TRY(mr_state_get_below(reader, MR_POSITION_SAVED_MAX, &self->draws, error));
+    MR_TRY(mr_state_get_below(reader, all_inputs(settings_of(self)), &self->ended, error));
+    if ((self->ended & settings_of(self)->unused) != settings_of(self)->unused) return mr_state_refuse(error);
     for (int32_t i = 0; i < stage->child_count; i++) MR_TRY(mr_stage_restore(stage->children[i], reader, error));
     return MR_OK;
 }
@@ -181,8 +181,8 @@ static mr_dataset *make(const mr_dataset_kind *kind, mr_dataset *const *inputs, 
     return dataset;
 }
 
-mr_dataset *mr_dataset_sample_from_(mr_dataset *const *inputs, const double *weights, int32_t count,
-                                    const mr_sample_options *options)
+mr_dataset *mr_dataset_sample_from_datasets_(mr_dataset *const *inputs, const double *weights, int32_t count,
+                                             const mr_sample_options *options)
 {
     static const mr_sample_options defaults = {0};
     if (options == nullptr) options = &defaults;
@@ -205,8 +205,8 @@ mr_dataset *mr_dataset_sample_from_(mr_dataset *const *inputs, const double *wei
     return dataset;
 }
 
-mr_dataset *mr_dataset_choose_from_(mr_dataset *const *inputs, int32_t count, mr_dataset *choices,
-                                    const mr_sample_options *options)
+mr_dataset *mr_dataset_choose_from_datasets_(mr_dataset *const *inputs, int32_t count, mr_dataset *choices,
+                                             const mr_sample_options *options)
 {
     static const mr_sample_options defaults = {0};
     if (options == nullptr) options = &defaults;

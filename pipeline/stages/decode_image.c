@@ -1,6 +1,6 @@
-/* decode_image: an encoded picture to pixels, cropped or padded, resized, flipped and normalised on the way. When nothing but other
+/* decode_image: an encoded image to pixels, cropped or padded, resized, flipped and normalised on the way. When nothing but other
  * decoding follows, the decoder's output row is the element's row of the batch. */
-#include "kernels/image_rows.h"
+#include "kernels/image/image_rows.h"
 #include "pipeline/pipeline.h"
 
 #include <assert.h>
@@ -30,8 +30,8 @@ static uint64_t decode_digest(const mr_dataset *dataset)
                                 (uint64_t)i->crop,
                                 (uint64_t)i->dtype,
                                 (uint64_t)i->padding,
-                                (uint64_t)i->pad,
-                                i->random_flip,
+                                (uint64_t)i->padding_mode,
+                                i->random_flip_left_right,
                                 (uint64_t)i->method,
                                 (uint64_t)i->layout,
                                 i->accurate_dct,
@@ -39,8 +39,8 @@ static uint64_t decode_digest(const mr_dataset *dataset)
                                 i->accept_damaged,
                                 (uint64_t)i->pixels_max,
                                 i->approximate_scale};
-    const float floats[] = {i->fraction, i->area_min, i->area_max,     i->aspect_min,   i->aspect_max,  i->mean[0],
-                            i->mean[1],  i->mean[2],  i->deviation[0], i->deviation[1], i->deviation[2]};
+    const float floats[] = {i->fraction, i->area_min, i->area_max, i->aspect_min, i->aspect_max, i->mean[0],
+                            i->mean[1],  i->mean[2],  i->std[0],   i->std[1],     i->std[2]};
     uint64_t digest = 5;
     for (size_t k = 0; k < sizeof numbers / sizeof *numbers; k++) digest = mr_digest(digest, numbers[k]);
     for (size_t k = 0; k < sizeof floats / sizeof *floats; k++) digest = mr_digest_float(digest, floats[k]);
@@ -56,11 +56,11 @@ static mr_shape pixels_shape(const mr_image_options *options, int64_t height, in
 /* Less than this needs no leave. */
 constexpr size_t RESERVED_BYTES = (size_t)1 << 20;
 
-/* What the decoder holds of a picture that it can only decode whole: coefficients of a progressive JPEG, or the pixels of
+/* What the decoder holds of an image that it can only decode whole: coefficients of a progressive JPEG, or the pixels of
  * an interlaced PNG. */
 static size_t held_bytes(const mr_image_info *info)
 {
-    if (!info->progressive) return 0;
+    if (!info->is_progressive) return 0;
     size_t sample_bytes = info->format == MR_IMAGE_JPEG ? sizeof(int16_t) : (size_t)info->bits / 8;
     return (size_t)info->width * (size_t)info->height * (size_t)info->channels * sample_bytes;
 }
@@ -80,7 +80,7 @@ static mr_status decode_work(const mr_work *work, uint64_t epoch, uint64_t numbe
     bool is_sized = o->image.height > 0;
     int64_t pixels_max = o->image.pixels_max > 0 ? o->image.pixels_max : 100000000;
     if (!is_sized && (int64_t)info.width * info.height > pixels_max)
-        return mr_fail(error, MR_INVALID_ARGUMENT, "a picture of %d x %d pixels, where %lld pixels may be", info.width,
+        return mr_fail(error, MR_INVALID_ARGUMENT, "an image of %d x %d pixels, where %lld pixels may be", info.width,
                        info.height, (long long)pixels_max);
     void *row = work->is_last ? lane->rows[o->component] : nullptr;
     mr_tensor pixels = {0};
@@ -119,7 +119,7 @@ mr_dataset *mr_dataset_decode_image_(mr_dataset *input, const mr_decode_options 
     *o = *options;
     if (o->image.channels == 0) o->image.channels = 3;
     if (o->image.dtype == MR_DTYPE_INVALID) o->image.dtype = MR_FLOAT;
-    if (mr_dataset_failed(mr_dataset_check_threads(dataset, options->threads))) return dataset;
+    if (mr_dataset_failed(mr_dataset_check_threads(dataset, options->num_parallel_calls))) return dataset;
     int32_t c = o->component;
     if (c < 0 || c >= input->spec.count)
         return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "decode_image: component %d of %d", c, input->spec.count);
@@ -129,7 +129,7 @@ mr_dataset *mr_dataset_decode_image_(mr_dataset *input, const mr_decode_options 
     mr_error error = {0};
     mr_status status = mr_image_check(&o->image, &error);
     if (status != MR_OK) {
-        (void)mr_fail_in(&error, status, "decode_image");
+        (void)mr_fail_prefix(&error, status, "decode_image");
         return mr_dataset_fail_with(dataset, &error);
     }
     int32_t height = o->image.height, width = o->image.width;
@@ -146,7 +146,7 @@ mr_dataset *mr_dataset_decode_image_(mr_dataset *input, const mr_decode_options 
 
 int32_t mr_decode_threads(const mr_dataset *dataset)
 {
-    return dataset->kind == &decode_kind ? ((const decode_settings *)dataset->settings)->options.threads : 0;
+    return dataset->kind == &decode_kind ? ((const decode_settings *)dataset->settings)->options.num_parallel_calls : 0;
 }
 
 bool mr_decode_keeps(const mr_dataset *dataset)

@@ -12,7 +12,7 @@
 typedef struct distribute_settings {
     mr_batch_settings batch; /* first: the engine looks at it. Its size is the worker's */
     int64_t global, worker;
-    int64_t count; /* elements of the input; MR_FOREVER */
+    int64_t count; /* elements of the input; MR_INFINITE */
     mr_distribute_policy policy;
 } distribute_settings;
 

@@ -47,7 +47,7 @@ mr_dataset *mr_dataset_filter_(mr_dataset *input, mr_predicate predicate, void *
     *(filter_settings *)dataset->settings = (filter_settings){predicate, context, *options};
     if (mr_dataset_failed(dataset)) return dataset;
     if (mr_dataset_failed(mr_dataset_require(dataset, predicate != nullptr, "predicate"))) return dataset;
-    if (mr_dataset_failed(mr_dataset_check_threads(dataset, options->threads))) return dataset;
+    if (mr_dataset_failed(mr_dataset_check_threads(dataset, options->num_parallel_calls))) return dataset;
     dataset->count = MR_CARDINALITY_UNKNOWN;
     dataset->is_heavy = true;
     return dataset;
@@ -55,7 +55,7 @@ mr_dataset *mr_dataset_filter_(mr_dataset *input, mr_predicate predicate, void *
 
 int32_t mr_filter_threads(const mr_dataset *dataset)
 {
-    return dataset->kind == &filter_kind ? ((const filter_settings *)dataset->settings)->options.threads : 0;
+    return dataset->kind == &filter_kind ? ((const filter_settings *)dataset->settings)->options.num_parallel_calls : 0;
 }
 
 /* ---- ignore_errors ---- */
@@ -74,13 +74,13 @@ mr_dataset *mr_dataset_ignore_errors_(mr_dataset *input, const mr_ignore_errors_
     if (options == nullptr) options = &defaults;
     mr_dataset *dataset = mr_dataset_new(&ignore_kind, input, sizeof(mr_ignore_settings));
     if (mr_dataset_failed(dataset)) return dataset;
-    if (options->budget < 0)
+    if (options->errors_max < 0)
         return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "ignore_errors: a budget of %lld",
-                               (long long)options->budget);
+                               (long long)options->errors_max);
     (void)mr_dataset_refuse(dataset, options->ignores == nullptr && options->context != nullptr, "context",
                             "there is no function ignores");
     mr_ignore_settings *settings = dataset->settings;
-    *settings = (mr_ignore_settings){.budget = options->budget == 0 ? -1 : options->budget,
+    *settings = (mr_ignore_settings){.budget = options->errors_max == 0 ? -1 : options->errors_max,
                                      .ignores = options->ignores,
                                      .context = options->context};
     dataset->count = MR_CARDINALITY_UNKNOWN;

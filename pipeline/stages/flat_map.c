@@ -19,7 +19,7 @@ typedef struct flat_map_settings {
 typedef struct slot {
     mr_inner inner;
     uint64_t element; /* which of the input's */
-    mr_place before;  /* where the input was before it; not kept when the input is seekable */
+    mr_state before;  /* where the input was before it; not kept when the input is seekable */
 } slot;
 
 typedef struct flat_map_stage {
@@ -89,7 +89,7 @@ static mr_status open_slot(flat_map_stage *self, slot *slot, mr_error *error)
     mr_item item = {0};
     assert(!self->input_ended && !slot->inner.is_open);
     slot->element = input->position;
-    mr_place_clear(&slot->before);
+    mr_state_clear(&slot->before);
     if (!input->is_seekable) {
         size_t before_bytes = slot->before.capacity_bytes;
         MR_TRY(mr_stage_save(input, &slot->before, error));
@@ -147,65 +147,65 @@ static mr_status flat_map_next(mr_stage *stage, mr_item *item, mr_error *error)
 
 /* ---- The place ---- */
 
-static mr_status save_slot(flat_map_stage *self, slot *slot, mr_place *place, mr_error *error)
+static mr_status save_slot(flat_map_stage *self, slot *slot, mr_state *place, mr_error *error)
 {
-    MR_TRY(mr_place_put(place, slot->inner.is_open, error));
+    MR_TRY(mr_state_put(place, slot->inner.is_open, error));
     if (!slot->inner.is_open) return MR_OK;
-    MR_TRY(mr_place_put(place, slot->element, error));
+    MR_TRY(mr_state_put(place, slot->element, error));
     if (!self->stage.children[0]->is_seekable)
-        MR_TRY(mr_place_put_bytes(place, slot->before.bytes, slot->before.size_bytes, error));
+        MR_TRY(mr_state_put_bytes(place, slot->before.bytes, slot->before.size_bytes, error));
     return mr_stage_save(slot->inner.pipeline.top, place, error);
 }
 
-static mr_status flat_map_save(mr_stage *stage, mr_place *place, mr_error *error)
+static mr_status flat_map_save(mr_stage *stage, mr_state *place, mr_error *error)
 {
     flat_map_stage *self = (flat_map_stage *)stage;
-    MR_TRY(mr_place_put(place, (uint64_t)self->current, error));
-    MR_TRY(mr_place_put(place, (uint64_t)self->given, error));
-    MR_TRY(mr_place_put(place, self->input_ended, error));
+    MR_TRY(mr_state_put(place, (uint64_t)self->current, error));
+    MR_TRY(mr_state_put(place, (uint64_t)self->given, error));
+    MR_TRY(mr_state_put(place, self->input_ended, error));
     for (int64_t i = 0; i < self->slot_count; i++) MR_TRY(save_slot(self, &self->slots[i], place, error));
     return mr_stage_save(stage->children[0], place, error);
 }
 
 /* The slot's dataset is made again from the input's element. */
-static mr_status restore_slot(flat_map_stage *self, slot *slot, mr_place_reader *reader, mr_error *error)
+static mr_status restore_slot(flat_map_stage *self, slot *slot, mr_state_reader *reader, mr_error *error)
 {
     mr_stage *input = self->stage.children[0];
     bool is_open = false;
-    MR_TRY(mr_place_get_bool(reader, &is_open, error));
+    MR_TRY(mr_state_get_bool(reader, &is_open, error));
     if (!is_open) return MR_OK;
-    MR_TRY(mr_place_get_below(reader, MR_POSITION_SAVED_MAX, &slot->element, error));
+    MR_TRY(mr_state_get_below(reader, MR_POSITION_SAVED_MAX, &slot->element, error));
     assert(!slot->inner.is_open);
-    mr_place_clear(&slot->before);
+    mr_state_clear(&slot->before);
     if (input->is_seekable) {
         MR_TRY(mr_stage_begin(input, self->stage.iteration, error));
         MR_TRY(mr_stage_seek(input, slot->element, error));
     } else {
         const void *bytes = nullptr;
         size_t size_bytes = 0;
-        MR_TRY(mr_place_get_bytes(reader, &bytes, &size_bytes, error));
-        mr_place_reader before = {bytes, (const unsigned char *)bytes + size_bytes};
+        MR_TRY(mr_state_get_bytes(reader, &bytes, &size_bytes, error));
+        mr_state_reader before = {bytes, (const unsigned char *)bytes + size_bytes};
         MR_TRY(mr_stage_restore(input, &before, error));
         MR_TRY(mr_stage_save(input, &slot->before, error));
     }
     mr_item item = {0};
-    if (input->position != slot->element) return mr_place_refuse(error);
-    MR_TRY(mr_place_found(mr_stage_next(input, &item, error), error));
+    if (input->position != slot->element) return mr_state_refuse(error);
+    MR_TRY(mr_state_found(mr_stage_next(input, &item, error), error));
     mr_status status = open_with(self, slot, &item, error);
     mr_item_deinit(&item);
     MR_TRY(status);
     return mr_stage_restore(slot->inner.pipeline.top, reader, error);
 }
 
-static mr_status flat_map_restore(mr_stage *stage, mr_place_reader *reader, mr_error *error)
+static mr_status flat_map_restore(mr_stage *stage, mr_state_reader *reader, mr_error *error)
 {
     flat_map_stage *self = (flat_map_stage *)stage;
     uint64_t current = 0, given = 0;
     bool input_ended = false;
     close_slots(self);
-    MR_TRY(mr_place_get_below(reader, (uint64_t)self->slot_count - 1, &current, error));
-    MR_TRY(mr_place_get_below(reader, (uint64_t)settings_of(stage)->block_length - 1, &given, error));
-    MR_TRY(mr_place_get_bool(reader, &input_ended, error));
+    MR_TRY(mr_state_get_below(reader, (uint64_t)self->slot_count - 1, &current, error));
+    MR_TRY(mr_state_get_below(reader, (uint64_t)settings_of(stage)->block_length - 1, &given, error));
+    MR_TRY(mr_state_get_bool(reader, &input_ended, error));
     self->current = (int64_t)current;
     self->given = (int64_t)given;
     for (int64_t i = 0; i < self->slot_count; i++) MR_TRY(restore_slot(self, &self->slots[i], reader, error));
@@ -235,7 +235,7 @@ static void flat_map_deinit(mr_stage *stage)
 {
     flat_map_stage *self = (flat_map_stage *)stage;
     close_slots(self);
-    for (int64_t i = 0; i < self->slot_count; i++) mr_place_deinit(&self->slots[i].before);
+    for (int64_t i = 0; i < self->slot_count; i++) mr_state_deinit(&self->slots[i].before);
     free(self->slots);
 }
 
@@ -295,7 +295,7 @@ mr_dataset *mr_dataset_flat_map_(mr_dataset *input, mr_dataset_function function
     mr_dataset *dataset =
         make(&flat_map_kind, input, spec,
              &(flat_map_settings){function, context, options->release, .cycle_length = 1, .block_length = 1});
-    return mr_dataset_refuse(dataset, options->threads != 0, "threads", "one dataset is open at a time");
+    return mr_dataset_refuse(dataset, options->num_parallel_calls != 0, "threads", "one dataset is open at a time");
 }
 
 mr_dataset *mr_dataset_interleave_(mr_dataset *input, mr_dataset_function function, void *context,

@@ -45,7 +45,7 @@ static const group_settings *settings_of(const group_stage *self)
 static uint64_t group_digest(const mr_dataset *dataset)
 {
     const mr_group_options *o = &((const group_settings *)dataset->settings)->options;
-    return mr_digest(o->window_size_of != nullptr, o->window_size_of != nullptr ? 0 : (uint64_t)o->window_size);
+    return mr_digest(o->window_size_func != nullptr, o->window_size_func != nullptr ? 0 : (uint64_t)o->window_size);
 }
 
 static void count_room(group_stage *self, size_t more_bytes)
@@ -204,9 +204,9 @@ static mr_status take(group_stage *self, group **full, mr_error *error)
     }
     group->items[group->count] = item;
     group->origins[group->count++] = origin;
-    mr_trail_hold(&self->trail, origin);
+    mr_trail_retain(&self->trail, origin);
     int64_t size =
-        s->options.window_size_of != nullptr ? s->options.window_size_of(s->context, key) : s->options.window_size;
+        s->options.window_size_func != nullptr ? s->options.window_size_func(s->context, key) : s->options.window_size;
     if (size < 1)
         return mr_fail(error, MR_INVALID_ARGUMENT, "group_by_window: a window of %lld elements for key %lld",
                        (long long)size, (long long)key);
@@ -241,42 +241,42 @@ static mr_status group_next(mr_stage *stage, mr_item *item, mr_error *error)
 
 /* ---- The place ---- */
 
-static mr_status save_group(const group *group, uint64_t base, mr_place *place, mr_error *error)
+static mr_status save_group(const group *group, uint64_t base, mr_state *place, mr_error *error)
 {
-    MR_TRY(mr_place_put(place, (uint64_t)group->key, error));
-    MR_TRY(mr_place_put(place, group->count, error));
-    for (uint64_t i = 0; i < group->count; i++) MR_TRY(mr_place_put(place, group->origins[i] - base, error));
+    MR_TRY(mr_state_put(place, (uint64_t)group->key, error));
+    MR_TRY(mr_state_put(place, group->count, error));
+    for (uint64_t i = 0; i < group->count; i++) MR_TRY(mr_state_put(place, group->origins[i] - base, error));
     return MR_OK;
 }
 
-static mr_status group_save(mr_stage *stage, mr_place *place, mr_error *error)
+static mr_status group_save(mr_stage *stage, mr_state *place, mr_error *error)
 {
     group_stage *self = (group_stage *)stage;
     uint64_t base = 0;
     MR_TRY(mr_trail_save(&self->trail, stage->children[0], place, &base, error));
-    MR_TRY(mr_place_put(place, self->window, error));
-    MR_TRY(mr_place_put(place, self->input_ended, error));
-    MR_TRY(mr_place_put(place, self->count, error));
+    MR_TRY(mr_state_put(place, self->window, error));
+    MR_TRY(mr_state_put(place, self->input_ended, error));
+    MR_TRY(mr_state_put(place, self->count, error));
     for (uint64_t i = 0; i < self->count; i++) MR_TRY(save_group(&self->groups[i], base, place, error));
-    MR_TRY(mr_place_put(place, self->inner.is_open, error));
+    MR_TRY(mr_state_put(place, self->inner.is_open, error));
     if (!self->inner.is_open) return MR_OK;
     MR_TRY(save_group(&self->given, base, place, error));
     return mr_stage_save(self->inner.pipeline.top, place, error);
 }
 
 /* The group's numbers; its items come with the refill. */
-static mr_status restore_group(group_stage *self, mr_place_reader *reader, uint64_t base, uint64_t end, group *group,
+static mr_status restore_group(group_stage *self, mr_state_reader *reader, uint64_t base, uint64_t end, group *group,
                                mr_error *error)
 {
     uint64_t key = 0, count = 0;
-    MR_TRY(mr_place_get(reader, &key, error));
-    MR_TRY(mr_place_get_count(reader, end - base, &count, error));
+    MR_TRY(mr_state_get(reader, &key, error));
+    MR_TRY(mr_state_get_count(reader, end - base, &count, error));
     assert(group->count == 0 && base <= end);
     MR_TRY(group_reserve(self, group, count, error));
     group->key = (int64_t)key;
     for (uint64_t i = 0; i < count; i++) {
         uint64_t origin = 0;
-        MR_TRY(mr_place_get_below(reader, end - base, &origin, error));
+        MR_TRY(mr_state_get_below(reader, end - base, &origin, error));
         group->origins[i] = base + origin;
         group->items[i] = (mr_item){0};
         group->count = i + 1;
@@ -315,39 +315,39 @@ static mr_status check_keys(group_stage *self, const group *group, mr_error *err
         assert(group->items[i].payload != nullptr);
         mr_payload_view(group->items[i].payload, &element);
         mr_status status = s->key(s->context, &element, &key, error);
-        if (status != MR_OK || key != group->key) return mr_place_refuse(error);
+        if (status != MR_OK || key != group->key) return mr_state_refuse(error);
     }
     return MR_OK;
 }
 
-static mr_status group_restore(mr_stage *stage, mr_place_reader *reader, mr_error *error)
+static mr_status group_restore(mr_stage *stage, mr_state_reader *reader, mr_error *error)
 {
     group_stage *self = (group_stage *)stage;
     uint64_t base = 0, end = 0, count = 0;
     bool is_open = false;
     empty(self);
     MR_TRY(mr_trail_restore(&self->trail, stage->children[0], reader, &base, &end, error));
-    MR_TRY(mr_place_get_below(reader, MR_POSITION_SAVED_MAX, &self->window, error));
-    MR_TRY(mr_place_get_bool(reader, &self->input_ended, error));
-    MR_TRY(mr_place_get_count(reader, end - base, &count, error));
+    MR_TRY(mr_state_get_below(reader, MR_POSITION_SAVED_MAX, &self->window, error));
+    MR_TRY(mr_state_get_bool(reader, &self->input_ended, error));
+    MR_TRY(mr_state_get_count(reader, end - base, &count, error));
     for (uint64_t i = 0; i < count; i++) {
         group read = {0}, *group = nullptr;
         mr_status status = restore_group(self, reader, base, end, &read, error);
         if (status == MR_OK) status = find_group(self, read.key, &group, error);
-        if (status == MR_OK && group->items != nullptr) status = mr_place_refuse(error);
+        if (status == MR_OK && group->items != nullptr) status = mr_state_refuse(error);
         if (status != MR_OK) {
             group_free(self, &read);
             return status;
         }
         *group = read;
     }
-    MR_TRY(mr_place_get_bool(reader, &is_open, error));
+    MR_TRY(mr_state_get_bool(reader, &is_open, error));
     if (is_open) MR_TRY(restore_group(self, reader, base, end, &self->given, error));
     MR_TRY(refill(self, end, error));
     for (uint64_t i = 0; i < self->count; i++) MR_TRY(check_keys(self, &self->groups[i], error));
     if (!is_open) return MR_OK;
     MR_TRY(check_keys(self, &self->given, error));
-    if (self->given.count == 0) return mr_place_refuse(error);
+    if (self->given.count == 0) return mr_state_refuse(error);
     MR_TRY(open_window(self, error));
     return mr_stage_restore(self->inner.pipeline.top, reader, error);
 }
@@ -408,10 +408,10 @@ mr_dataset *mr_dataset_group_by_window_(mr_dataset *input, mr_key_function key, 
     if (mr_dataset_failed(dataset)) return dataset;
     if (mr_dataset_failed(mr_dataset_require(dataset, key != nullptr, "key"))) return dataset;
     if (mr_dataset_failed(mr_dataset_require(dataset, function != nullptr, "function"))) return dataset;
-    if (options->window_size_of == nullptr && options->window_size < 1)
+    if (options->window_size_func == nullptr && options->window_size < 1)
         return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "group_by_window: windows of %lld elements",
                                (long long)options->window_size);
-    (void)mr_dataset_refuse(dataset, options->window_size_of != nullptr && options->window_size != 0, "window_size",
+    (void)mr_dataset_refuse(dataset, options->window_size_func != nullptr && options->window_size != 0, "window_size",
                             "window_size_of is called for each key");
     dataset->count = MR_CARDINALITY_UNKNOWN;
     return mr_dataset_take_spec(dataset, spec);

@@ -111,7 +111,7 @@ mr_dataset *mr_dataset_map_(mr_dataset *input, mr_map_function function, void *c
     *(map_settings *)dataset->settings = (map_settings){function, context, *options};
     if (mr_dataset_failed(dataset)) return dataset;
     if (mr_dataset_failed(mr_dataset_require(dataset, function != nullptr, "function"))) return dataset;
-    if (mr_dataset_failed(mr_dataset_check_threads(dataset, options->threads))) return dataset;
+    if (mr_dataset_failed(mr_dataset_check_threads(dataset, options->num_parallel_calls))) return dataset;
     dataset->is_heavy = true;
     dataset->seed = options->seed;
     return mr_dataset_take_spec(dataset, spec);
@@ -119,5 +119,5 @@ mr_dataset *mr_dataset_map_(mr_dataset *input, mr_map_function function, void *c
 
 int32_t mr_map_threads(const mr_dataset *dataset)
 {
-    return dataset->kind == &map_kind ? ((const map_settings *)dataset->settings)->options.threads : 0;
+    return dataset->kind == &map_kind ? ((const map_settings *)dataset->settings)->options.num_parallel_calls : 0;
 }

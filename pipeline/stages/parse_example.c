@@ -11,12 +11,12 @@
 typedef struct parse_settings {
     int32_t count;
     mr_feature *features;
-    mr_tensor *fallbacks; /* shares; features[i].fallback points here */
+    mr_tensor *default_values; /* shares; features[i].default_value points here */
     size_t *name_bytes;
     mr_example_parser *parser;
     uint64_t digest; /* of the features */
     bool is_batch;
-    bool is_fixed; /* every feature is MR_FIXED */
+    bool is_fixed; /* every feature is MR_FIXED_LEN */
 } parse_settings;
 
 static uint64_t parse_digest(const mr_dataset *dataset)
@@ -39,7 +39,7 @@ static mr_feature_kind kind_of(mr_dtype dtype)
 /* Views of the features that are asked for. The last one of a name that has a kind counts. */
 static mr_status find_features(const parse_settings *s, mr_string record, mr_feature_view *views, mr_error *error)
 {
-    mr_example_walk walk = {.record = record};
+    mr_example_cursor walk = {.record = record};
     for (;;) {
         mr_feature_view view;
         mr_status status = mr_example_next_feature(&walk, &view, error);
@@ -87,9 +87,9 @@ static mr_status parse_fixed(const mr_work *work, mr_lane *lane, mr_error *error
         *value = (mr_value){.dtype = feature->dtype, .shape = feature->shape};
         int64_t count = mr_shape_count(feature->shape);
         if (views[i].kind == MR_FEATURE_NONE) {
-            if (feature->fallback == nullptr)
+            if (feature->default_value == nullptr)
                 return mr_fail(error, MR_INVALID_ARGUMENT, "feature \"%s\" is missing", feature->name);
-            value->data = feature->fallback->data;
+            value->data = feature->default_value->data;
             continue;
         }
         void *target = nullptr;
@@ -128,7 +128,7 @@ static void parse_deinit(mr_dataset *dataset)
 {
     parse_settings *s = dataset->settings;
     mr_example_parser_free(s->parser);
-    for (int32_t i = 0; s->fallbacks != nullptr && i < s->count; i++) mr_tensor_deinit(&s->fallbacks[i]);
+    for (int32_t i = 0; s->default_values != nullptr && i < s->count; i++) mr_tensor_deinit(&s->default_values[i]);
 }
 
 static const mr_dataset_kind parse_kind = {
@@ -161,9 +161,9 @@ static void add_feature(mr_dataset *dataset, const mr_feature *feature, const ch
 static bool copy_features(mr_dataset *dataset, parse_settings *s, const mr_feature *features, int32_t count)
 {
     s->features = mr_arena_copy(&dataset->arena, features, (size_t)count * sizeof *features);
-    s->fallbacks = MR_ARENA_NEW(&dataset->arena, mr_tensor, (size_t)count);
+    s->default_values = MR_ARENA_NEW(&dataset->arena, mr_tensor, (size_t)count);
     s->name_bytes = MR_ARENA_NEW(&dataset->arena, size_t, (size_t)count);
-    if (s->features == nullptr || s->fallbacks == nullptr || s->name_bytes == nullptr) return false;
+    if (s->features == nullptr || s->default_values == nullptr || s->name_bytes == nullptr) return false;
     s->count = count;
     s->is_fixed = true;
     for (int32_t i = 0; i < count; i++) {
@@ -171,15 +171,15 @@ static bool copy_features(mr_dataset *dataset, parse_settings *s, const mr_featu
         feature->name = mr_arena_strdup(&dataset->arena, features[i].name);
         if (feature->name == nullptr) return false;
         s->name_bytes[i] = strlen(feature->name);
-        s->is_fixed = s->is_fixed && feature->form == MR_FIXED;
+        s->is_fixed = s->is_fixed && feature->form == MR_FIXED_LEN;
         /* The parser has its own copies; the caller's may be gone later. */
         feature->value_key = nullptr;
         feature->index_keys = nullptr;
         feature->partitions = nullptr;
         feature->partition_count = 0;
-        if (feature->fallback == nullptr) continue;
-        s->fallbacks[i] = mr_tensor_ref(feature->fallback);
-        feature->fallback = &s->fallbacks[i];
+        if (feature->default_value == nullptr) continue;
+        s->default_values[i] = mr_tensor_ref(feature->default_value);
+        feature->default_value = &s->default_values[i];
     }
     return true;
 }

@@ -8,7 +8,7 @@
  * A ring of elements; one mutex, which is not held while an element is taken, copied or waited for. A ring slot is the
  * thread's from when it has room until the tail passes it, and then the consumer's until the head does.
  * copy_to_device is the same without a thread: the consumer does it all. */
-#include "pipeline/engine.h"
+#include "pipeline/engine/engine.h"
 #include "pipeline/to_device.h"
 
 #include <assert.h>
@@ -32,7 +32,7 @@ typedef struct ready {
     bool has_copies;   /* what the event is recorded for */
     bool is_last;      /* a failure behind which nothing comes */
     mr_error failure;  /* in the element's stead; status MR_OK without */
-    mr_place place;    /* of the input before it, when a position is not enough */
+    mr_state place;    /* of the input before it, when a position is not enough */
     mr_error unplaced; /* why that is not known */
 } ready;
 
@@ -135,8 +135,8 @@ static void take_on(to_device *t, mr_tensor *host, ready *r)
         return;
     }
     if (status != MR_OK) {
-        (void)mr_fail_in(&r->failure, status, "%s: element %llu", t->stage.dataset->kind->name,
-                         (unsigned long long)(t->stage.input->position - 1));
+        (void)mr_fail_prefix(&r->failure, status, "%s: element %llu", t->stage.dataset->kind->name,
+                             (unsigned long long)(t->stage.input->position - 1));
         /* Some of its copies may be on their way. */
         if (r->has_copies) (void)wait_for(t, r->event, nullptr);
         drop(t, r->tensors);
@@ -149,7 +149,7 @@ static void save_place(const to_device *t, ready *r)
 {
     mr_stage *input = t->stage.input;
     if (input->is_seekable) return;
-    mr_place_clear(&r->place);
+    mr_state_clear(&r->place);
     r->unplaced.status = mr_stage_save(input, &r->place, &r->unplaced);
 }
 
@@ -174,7 +174,7 @@ static void fill(to_device *t, ready *r)
     r->is_last = status == MR_OUT_OF_RANGE || status == MR_CANCELLED || (status != MR_OK && input->position == before);
     if (status == MR_OK && t->late.status != MR_OK) {
         r->failure = t->late;
-        (void)mr_fail_in(&r->failure, t->late.status, "%s: the element before", t->stage.dataset->kind->name);
+        (void)mr_fail_prefix(&r->failure, t->late.status, "%s: the element before", t->stage.dataset->kind->name);
         drop(t, host);
     } else if (status == MR_OK) {
         take_on(t, host, r);
@@ -370,7 +370,7 @@ static mr_status to_device_seek(mr_stage *stage, uint64_t position, mr_error *er
     return status;
 }
 
-mr_status mr_to_device_save(mr_stage *stage, mr_place *place, mr_error *error)
+mr_status mr_to_device_save(mr_stage *stage, mr_state *place, mr_error *error)
 {
     to_device *t = (to_device *)stage;
     mr_status status = MR_OK;
@@ -384,12 +384,12 @@ mr_status mr_to_device_save(mr_stage *stage, mr_place *place, mr_error *error)
     else if (r->unplaced.status != MR_OK)
         status = mr_fail(error, r->unplaced.status, "%s", r->unplaced.message);
     else
-        status = mr_place_append(place, &r->place, error);
+        status = mr_state_append(place, &r->place, error);
     pthread_mutex_unlock(&t->mutex);
     return status;
 }
 
-mr_status mr_to_device_restore(mr_stage *stage, mr_place_reader *reader, mr_error *error)
+mr_status mr_to_device_restore(mr_stage *stage, mr_state_reader *reader, mr_error *error)
 {
     to_device *t = (to_device *)stage;
     stop_thread(t);
@@ -423,7 +423,7 @@ static void to_device_deinit(mr_stage *stage)
     mr_watch_remove(stage->run->watch, &t->note);
     for (int32_t i = 0; t->ring != nullptr && i < t->size; i++) {
         drop(t, t->ring[i].tensors);
-        mr_place_deinit(&t->ring[i].place);
+        mr_state_deinit(&t->ring[i].place);
         t->device->functions->event_free(t->device, t->ring[i].event);
     }
     free(t->ring);

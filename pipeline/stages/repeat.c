@@ -1,5 +1,5 @@
 /* repeat: the input again and again, each time as another iteration, which makes shuffle draw another order and gives
- * elements other random numbers. An input that turns out to be empty ends it, also MR_FOREVER. */
+ * elements other random numbers. An input that turns out to be empty ends it, also MR_INFINITE. */
 #include "pipeline/pipeline.h"
 
 #include <assert.h>
@@ -83,7 +83,7 @@ static mr_status repeat_seek(mr_stage *stage, uint64_t position, mr_error *error
         if (stage->position == position) return MR_OK;
     }
     if (self->input_count == 0) return MR_OK;
-    uint64_t size = self->input_count == MR_FOREVER ? MR_POSITION_MAX : (uint64_t)self->input_count;
+    uint64_t size = self->input_count == MR_INFINITE ? MR_POSITION_MAX : (uint64_t)self->input_count;
     assert(size > 0);
     uint64_t pass = position / size;
     stage->position = position;
@@ -103,24 +103,24 @@ static mr_status repeat_prepare(mr_stage *stage, mr_error *error)
     return MR_OK;
 }
 
-static mr_status repeat_save(mr_stage *stage, mr_place *place, mr_error *error)
+static mr_status repeat_save(mr_stage *stage, mr_state *place, mr_error *error)
 {
     const repeat_stage *self = (const repeat_stage *)stage;
-    MR_TRY(mr_place_put(place, self->pass, error));
-    MR_TRY(mr_place_put(place, (uint64_t)(self->input_count - MR_CARDINALITY_UNKNOWN), error));
+    MR_TRY(mr_state_put(place, self->pass, error));
+    MR_TRY(mr_state_put(place, (uint64_t)(self->input_count - MR_CARDINALITY_UNKNOWN), error));
     /* Without any pass the input was never begun. */
     return passes(self) == 0 ? MR_OK : mr_stage_save(stage->input, place, error);
 }
 
-static mr_status repeat_restore(mr_stage *stage, mr_place_reader *reader, mr_error *error)
+static mr_status repeat_restore(mr_stage *stage, mr_state_reader *reader, mr_error *error)
 {
     repeat_stage *self = (repeat_stage *)stage;
     uint64_t input_count = 0, pass_max = passes(self) >= 0 ? (uint64_t)passes(self) : MR_POSITION_SAVED_MAX;
-    MR_TRY(mr_place_get_below(reader, pass_max, &self->pass, error));
-    MR_TRY(mr_place_get_below(reader, MR_POSITION_SAVED_MAX, &input_count, error));
+    MR_TRY(mr_state_get_below(reader, pass_max, &self->pass, error));
+    MR_TRY(mr_state_get_below(reader, MR_POSITION_SAVED_MAX, &input_count, error));
     self->input_count = (int64_t)input_count + MR_CARDINALITY_UNKNOWN;
     if (stage->input->count != MR_CARDINALITY_UNKNOWN && self->input_count != stage->input->count)
-        return mr_place_refuse(error);
+        return mr_state_refuse(error);
     return passes(self) == 0 ? MR_OK : mr_stage_restore(stage->input, reader, error);
 }
 
@@ -138,13 +138,13 @@ mr_dataset *mr_dataset_repeat(mr_dataset *input, int64_t count)
 {
     mr_dataset *dataset = mr_dataset_new(&repeat_kind, input, sizeof(repeat_settings));
     if (mr_dataset_failed(dataset)) return dataset;
-    if (count < 0) count = MR_FOREVER;
+    if (count < 0) count = MR_INFINITE;
     ((repeat_settings *)dataset->settings)->count = count;
     int64_t n = input->count;
     if (count == 0 || n == 0)
         dataset->count = 0;
-    else if (n == MR_FOREVER || (count == MR_FOREVER && n > 0))
-        dataset->count = MR_FOREVER;
+    else if (n == MR_INFINITE || (count == MR_INFINITE && n > 0))
+        dataset->count = MR_INFINITE;
     else if (n < 0)
         dataset->count = MR_CARDINALITY_UNKNOWN;
     else if (__builtin_mul_overflow(n, count, &dataset->count) || (uint64_t)dataset->count > MR_POSITION_MAX)

@@ -124,25 +124,25 @@ static mr_status resample_next(mr_stage *stage, mr_item *item, mr_error *error)
     }
 }
 
-static mr_status resample_save(mr_stage *stage, mr_place *place, mr_error *error)
+static mr_status resample_save(mr_stage *stage, mr_state *place, mr_error *error)
 {
     const resample_stage *self = (const resample_stage *)stage;
     const resample_settings *s = stage->dataset->settings;
-    MR_TRY(mr_place_put(place, self->taken, error));
-    for (int32_t c = 0; c < s->class_count; c++) MR_TRY(mr_place_put(place, self->counts[c], error));
+    MR_TRY(mr_state_put(place, self->taken, error));
+    for (int32_t c = 0; c < s->class_count; c++) MR_TRY(mr_state_put(place, self->counts[c], error));
     return mr_stage_save(stage->children[0], place, error);
 }
 
-static mr_status resample_restore(mr_stage *stage, mr_place_reader *reader, mr_error *error)
+static mr_status resample_restore(mr_stage *stage, mr_state_reader *reader, mr_error *error)
 {
     resample_stage *self = (resample_stage *)stage;
     const resample_settings *s = stage->dataset->settings;
     reset(self);
-    MR_TRY(mr_place_get_below(reader, MR_POSITION_SAVED_MAX, &self->taken, error));
+    MR_TRY(mr_state_get_below(reader, MR_POSITION_SAVED_MAX, &self->taken, error));
     /* Elements that failed have no class. */
     uint64_t left = self->taken;
     for (int32_t c = 0; c < s->class_count; c++) {
-        MR_TRY(mr_place_get_below(reader, left, &self->counts[c], error));
+        MR_TRY(mr_state_get_below(reader, left, &self->counts[c], error));
         left -= self->counts[c];
     }
     return mr_stage_restore(stage->children[0], reader, error);
@@ -212,13 +212,15 @@ mr_dataset *mr_dataset_rejection_resample_(mr_dataset *input, mr_key_function cl
     if (mr_dataset_failed(mr_dataset_require(dataset, target != nullptr, "target"))) return dataset;
     if (class_count < 1 || class_count > CLASSES_MAX)
         return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "rejection_resample: %d classes", class_count);
-    if (!are_parts(target, class_count) || (options->initial != nullptr && !are_parts(options->initial, class_count)))
+    if (!are_parts(target, class_count) ||
+        (options->initial_dist != nullptr && !are_parts(options->initial_dist, class_count)))
         return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "rejection_resample: the parts do not add up to 1");
     size_t size_bytes = (size_t)class_count * sizeof *target;
     s->class_count = class_count;
     s->target = mr_arena_copy(&dataset->arena, target, size_bytes);
-    if (options->initial != nullptr) s->initial = mr_arena_copy(&dataset->arena, options->initial, size_bytes);
-    if (s->target == nullptr || (options->initial != nullptr && s->initial == nullptr))
+    if (options->initial_dist != nullptr)
+        s->initial = mr_arena_copy(&dataset->arena, options->initial_dist, size_bytes);
+    if (s->target == nullptr || (options->initial_dist != nullptr && s->initial == nullptr))
         return mr_dataset_fail(dataset, MR_RESOURCE_EXHAUSTED, "rejection_resample: no memory");
     mr_element_spec *spec = &dataset->spec;
     if (spec->count == MR_COMPONENTS_MAX)

@@ -52,7 +52,7 @@ static mr_status check_scanned(const scan_stage *self, const mr_element *state, 
         states.shapes[i] = MR_SHAPE_UNKNOWN;
     }
     mr_status status = mr_element_check(&states, state, error);
-    if (status != MR_OK) return mr_fail_in(error, status, "the next state");
+    if (status != MR_OK) return mr_fail_prefix(error, status, "the next state");
     return mr_element_check(&self->stage.dataset->spec, output, error);
 }
 
@@ -87,23 +87,23 @@ static mr_status scan_next(mr_stage *stage, mr_item *item, mr_error *error)
     return MR_OK;
 }
 
-static mr_status scan_save(mr_stage *stage, mr_place *place, mr_error *error)
+static mr_status scan_save(mr_stage *stage, mr_state *place, mr_error *error)
 {
     const scan_stage *self = (const scan_stage *)stage;
     assert(self->state.count == ((const scan_settings *)stage->dataset->settings)->count);
-    for (int32_t i = 0; i < self->state.count; i++) MR_TRY(mr_place_put_tensor(place, &self->state.tensors[i], error));
+    for (int32_t i = 0; i < self->state.count; i++) MR_TRY(mr_state_put_tensor(place, &self->state.tensors[i], error));
     return mr_stage_save(stage->children[0], place, error);
 }
 
-static mr_status scan_restore(mr_stage *stage, mr_place_reader *reader, mr_error *error)
+static mr_status scan_restore(mr_stage *stage, mr_state_reader *reader, mr_error *error)
 {
     scan_stage *self = (scan_stage *)stage;
     const scan_settings *s = stage->dataset->settings;
     mr_element_deinit(&self->state);
     for (int32_t i = 0; i < s->count; i++) {
-        MR_TRY(mr_place_get_tensor(reader, &self->state.tensors[i], error));
+        MR_TRY(mr_state_get_tensor(reader, &self->state.tensors[i], error));
         self->state.count = i + 1;
-        if (self->state.tensors[i].dtype != s->initial[i].dtype) return mr_place_refuse(error);
+        if (self->state.tensors[i].dtype != s->initial[i].dtype) return mr_state_refuse(error);
     }
     return mr_stage_restore(stage->children[0], reader, error);
 }
@@ -149,7 +149,7 @@ mr_dataset *mr_dataset_scan_(mr_dataset *input, const mr_element *initial, mr_sc
     if (mr_dataset_failed(dataset)) return dataset;
     if (mr_dataset_failed(mr_dataset_require(dataset, initial != nullptr, "initial"))) return dataset;
     if (mr_dataset_failed(mr_dataset_require(dataset, function != nullptr, "function"))) return dataset;
-    (void)mr_dataset_refuse(dataset, options->threads != 0, "threads", "the function is called in order");
+    (void)mr_dataset_refuse(dataset, options->num_parallel_calls != 0, "threads", "the function is called in order");
     if (initial->count < 0 || initial->count > MR_COMPONENTS_MAX)
         return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "scan: a state of %d components, where 0 to %d may be",
                                initial->count, MR_COMPONENTS_MAX);
@@ -194,7 +194,7 @@ mr_status mr_dataset_reduce(mr_dataset *dataset, mr_element *state, mr_reduce_fu
     return status == MR_OUT_OF_RANGE ? MR_OK : status;
 }
 
-mr_status mr_dataset_get_single(mr_dataset *dataset, mr_element *element, mr_error *error)
+mr_status mr_dataset_get_single_element(mr_dataset *dataset, mr_element *element, mr_error *error)
 {
     mr_iterator *iterator = nullptr;
     mr_element more = {0};

@@ -22,7 +22,7 @@ constexpr int64_t BUFFER_MAX = (int64_t)1 << 28;
 typedef struct shuffle_settings {
     int64_t buffer;
     uint64_t seed;
-    bool same_every_iteration;
+    bool reshuffle_each_iteration;
 } shuffle_settings;
 
 typedef struct shuffle_stage {
@@ -46,13 +46,13 @@ typedef struct shuffle_stage {
 static uint64_t shuffle_digest(const mr_dataset *dataset)
 {
     const shuffle_settings *s = dataset->settings;
-    return mr_digest(mr_digest((uint64_t)s->buffer, s->seed), s->same_every_iteration);
+    return mr_digest(mr_digest((uint64_t)s->buffer, s->seed), s->reshuffle_each_iteration);
 }
 
 static uint64_t drawn_iteration(const shuffle_stage *self)
 {
     const shuffle_settings *s = self->stage.dataset->settings;
-    return s->same_every_iteration ? 0 : self->stage.iteration;
+    return s->reshuffle_each_iteration ? self->stage.iteration : 0;
 }
 
 /* The slot that step `position` draws out of count. */
@@ -157,7 +157,7 @@ static void keep_origin(shuffle_stage *self, uint64_t slot, uint64_t origin)
 {
     assert(slot < self->size);
     self->origins[slot] = origin;
-    mr_trail_hold(&self->trail, origin);
+    mr_trail_retain(&self->trail, origin);
 }
 
 static mr_status fill(shuffle_stage *self, mr_error *error)
@@ -313,19 +313,19 @@ static mr_status shuffle_seek(mr_stage *stage, uint64_t position, mr_error *erro
     return mr_stage_seek_forward(stage, position, error);
 }
 
-static mr_status shuffle_save(mr_stage *stage, mr_place *place, mr_error *error)
+static mr_status shuffle_save(mr_stage *stage, mr_state *place, mr_error *error)
 {
     shuffle_stage *self = (shuffle_stage *)stage;
     uint64_t base = 0;
     assert(self->origins != nullptr && self->live <= self->size);
     MR_TRY(mr_trail_save(&self->trail, stage->input, place, &base, error));
-    MR_TRY(mr_place_put(place, self->is_full, error));
-    MR_TRY(mr_place_put(place, self->live, error));
-    for (uint64_t i = 0; i < self->live; i++) MR_TRY(mr_place_put(place, self->origins[i] - base, error));
+    MR_TRY(mr_state_put(place, self->is_full, error));
+    MR_TRY(mr_state_put(place, self->live, error));
+    for (uint64_t i = 0; i < self->live; i++) MR_TRY(mr_state_put(place, self->origins[i] - base, error));
     return MR_OK;
 }
 
-static mr_status shuffle_restore(mr_stage *stage, mr_place_reader *reader, mr_error *error)
+static mr_status shuffle_restore(mr_stage *stage, mr_state_reader *reader, mr_error *error)
 {
     shuffle_stage *self = (shuffle_stage *)stage;
     const shuffle_settings *s = stage->dataset->settings;
@@ -335,14 +335,14 @@ static mr_status shuffle_restore(mr_stage *stage, mr_place_reader *reader, mr_er
     self->seed = mr_stage_seed(stage->run, s->seed, stage->purpose);
     empty(self);
     MR_TRY(mr_trail_restore(&self->trail, stage->input, reader, &base, &end, error));
-    MR_TRY(mr_place_get_bool(reader, &is_full, error));
-    MR_TRY(mr_place_get_count(reader, self->size, &live, error));
+    MR_TRY(mr_state_get_bool(reader, &is_full, error));
+    MR_TRY(mr_state_get_count(reader, self->size, &live, error));
     mr_held *held = calloc(live + 1, sizeof *held);
     if (held == nullptr) return mr_fail_memory(error, live * sizeof *held);
     mr_status status = MR_OK;
     for (uint64_t i = 0; i < live; i++) self->slots[i] = (mr_item){0};
     for (uint64_t i = 0; i < live && status == MR_OK; i++) {
-        status = mr_place_get_below(reader, end - base, &self->origins[i], error);
+        status = mr_state_get_below(reader, end - base, &self->origins[i], error);
         self->origins[i] += base;
         held[i] = (mr_held){self->origins[i], &self->slots[i]};
     }
@@ -407,25 +407,25 @@ static const mr_dataset_kind shuffle_kind = {.name = "shuffle",
 
 mr_dataset *mr_dataset_shuffle_(mr_dataset *input, const mr_shuffle_options *options)
 {
-    static const mr_shuffle_options defaults = {0};
+    static const mr_shuffle_options defaults = {MR_SHUFFLE_DEFAULTS};
     if (options == nullptr) options = &defaults;
     mr_dataset *dataset = mr_dataset_new(&shuffle_kind, input, sizeof(shuffle_settings));
     if (mr_dataset_failed(dataset)) return dataset;
     *(shuffle_settings *)dataset->settings =
-        (shuffle_settings){options->buffer, options->seed, options->same_every_iteration};
-    if (options->buffer < 0)
+        (shuffle_settings){options->buffer_size, options->seed, options->reshuffle_each_iteration};
+    if (options->buffer_size < 0)
         return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "shuffle: a buffer of %lld elements",
-                               (long long)options->buffer);
-    if (options->buffer == 0 && input->count == MR_FOREVER)
+                               (long long)options->buffer_size);
+    if (options->buffer_size == 0 && input->count == MR_INFINITE)
         return mr_dataset_fail(
             dataset, MR_INVALID_ARGUMENT,
             "shuffle: endless data cannot be shuffled whole; put repeat after shuffle, or give a buffer");
-    if (options->buffer == 0 && input->count < 0)
+    if (options->buffer_size == 0 && input->count < 0)
         return mr_dataset_fail(
             dataset, MR_INVALID_ARGUMENT,
             "shuffle: data of unknown length (compressed records) cannot be shuffled whole; give a buffer");
-    if (options->buffer > BUFFER_MAX && !(input->count >= 0 && options->buffer >= input->count))
+    if (options->buffer_size > BUFFER_MAX && !(input->count >= 0 && options->buffer_size >= input->count))
         return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "shuffle: a buffer of %lld elements, where %lld may be",
-                               (long long)options->buffer, (long long)BUFFER_MAX);
+                               (long long)options->buffer_size, (long long)BUFFER_MAX);
     return dataset;
 }

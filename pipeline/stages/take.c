@@ -96,7 +96,7 @@ mr_dataset *mr_dataset_take(mr_dataset *input, int64_t count)
     ((part_settings *)dataset->settings)->count = count;
     if (count == 0)
         dataset->count = 0;
-    else if (count > 0 && (input->count == MR_FOREVER || input->count > count))
+    else if (count > 0 && (input->count == MR_INFINITE || input->count > count))
         dataset->count = count;
     return dataset;
 }

@@ -52,15 +52,15 @@ static mr_status take_while_next(mr_stage *stage, mr_item *item, mr_error *error
     return mr_fail(error, MR_OUT_OF_RANGE, "end of sequence");
 }
 
-static mr_status take_while_save(mr_stage *stage, mr_place *place, mr_error *error)
+static mr_status take_while_save(mr_stage *stage, mr_state *place, mr_error *error)
 {
-    MR_TRY(mr_place_put(place, ((take_while_stage *)stage)->has_ended, error));
+    MR_TRY(mr_state_put(place, ((take_while_stage *)stage)->has_ended, error));
     return mr_stage_save(stage->children[0], place, error);
 }
 
-static mr_status take_while_restore(mr_stage *stage, mr_place_reader *reader, mr_error *error)
+static mr_status take_while_restore(mr_stage *stage, mr_state_reader *reader, mr_error *error)
 {
-    MR_TRY(mr_place_get_bool(reader, &((take_while_stage *)stage)->has_ended, error));
+    MR_TRY(mr_state_get_bool(reader, &((take_while_stage *)stage)->has_ended, error));
     return mr_stage_restore(stage->children[0], reader, error);
 }
 
@@ -95,7 +95,7 @@ mr_dataset *mr_dataset_take_while_(mr_dataset *input, mr_predicate predicate, vo
     *(take_while_settings *)dataset->settings = (take_while_settings){predicate, context, *options};
     if (mr_dataset_failed(dataset)) return dataset;
     if (mr_dataset_failed(mr_dataset_require(dataset, predicate != nullptr, "predicate"))) return dataset;
-    (void)mr_dataset_refuse(dataset, options->threads != 0, "threads", "the predicate is called in order");
+    (void)mr_dataset_refuse(dataset, options->num_parallel_calls != 0, "threads", "the predicate is called in order");
     dataset->count = MR_CARDINALITY_UNKNOWN;
     return dataset;
 }

@@ -8,7 +8,7 @@ typedef struct unbatch_stage {
     mr_item batch;
     int64_t row, rows;
     bool has_batch;
-    mr_place before; /* of the input, before the batch */
+    mr_state before; /* of the input, before the batch */
     size_t counted_bytes;
 } unbatch_stage;
 
@@ -33,7 +33,7 @@ static mr_status take_batch(unbatch_stage *self, mr_error *error)
 {
     mr_item_deinit(&self->batch);
     self->has_batch = false;
-    mr_place_clear(&self->before);
+    mr_state_clear(&self->before);
     MR_TRY(mr_stage_save(self->stage.children[0], &self->before, error));
     MR_TRY(mr_stream_pull(&self->stage, &self->batch, error));
     count_batch(self);
@@ -79,17 +79,17 @@ static mr_status unbatch_next(mr_stage *stage, mr_item *item, mr_error *error)
 }
 
 /* The batch whose rows are given out is made again. */
-static mr_status unbatch_save(mr_stage *stage, mr_place *place, mr_error *error)
+static mr_status unbatch_save(mr_stage *stage, mr_state *place, mr_error *error)
 {
     const unbatch_stage *self = (const unbatch_stage *)stage;
     bool is_inside = self->has_batch && self->row < self->rows;
     assert(!self->has_batch || (self->batch.payload != nullptr && self->row <= self->rows));
-    MR_TRY(mr_place_put(place, is_inside ? (uint64_t)self->row + 1 : 0, error));
+    MR_TRY(mr_state_put(place, is_inside ? (uint64_t)self->row + 1 : 0, error));
     if (!is_inside) return mr_stage_save(stage->children[0], place, error);
-    return mr_place_put_bytes(place, self->before.bytes, self->before.size_bytes, error);
+    return mr_state_put_bytes(place, self->before.bytes, self->before.size_bytes, error);
 }
 
-static mr_status unbatch_restore(mr_stage *stage, mr_place_reader *reader, mr_error *error)
+static mr_status unbatch_restore(mr_stage *stage, mr_state_reader *reader, mr_error *error)
 {
     unbatch_stage *self = (unbatch_stage *)stage;
     uint64_t row = 0;
@@ -97,13 +97,13 @@ static mr_status unbatch_restore(mr_stage *stage, mr_place_reader *reader, mr_er
     size_t size_bytes = 0;
     mr_item_deinit(&self->batch);
     self->has_batch = false;
-    MR_TRY(mr_place_get_below(reader, MR_POSITION_SAVED_MAX, &row, error));
+    MR_TRY(mr_state_get_below(reader, MR_POSITION_SAVED_MAX, &row, error));
     if (row == 0) return mr_stage_restore(stage->children[0], reader, error);
-    MR_TRY(mr_place_get_bytes(reader, &bytes, &size_bytes, error));
-    mr_place_reader before = {bytes, (const unsigned char *)bytes + size_bytes};
+    MR_TRY(mr_state_get_bytes(reader, &bytes, &size_bytes, error));
+    mr_state_reader before = {bytes, (const unsigned char *)bytes + size_bytes};
     MR_TRY(mr_stage_restore(stage->children[0], &before, error));
-    MR_TRY(mr_place_found(take_batch(self, error), error));
-    if ((int64_t)row > self->rows) return mr_place_refuse(error);
+    MR_TRY(mr_state_found(take_batch(self, error), error));
+    if ((int64_t)row > self->rows) return mr_state_refuse(error);
     self->row = (int64_t)row - 1;
     assert(self->has_batch && self->row >= 0 && self->row < self->rows);
     return MR_OK;
@@ -113,7 +113,7 @@ static void unbatch_deinit(mr_stage *stage)
 {
     unbatch_stage *self = (unbatch_stage *)stage;
     mr_item_deinit(&self->batch);
-    mr_place_deinit(&self->before);
+    mr_state_deinit(&self->before);
 }
 
 static const mr_stage_functions unbatch_functions = {.begin = unbatch_begin,
@@ -153,7 +153,7 @@ mr_dataset *mr_dataset_unbatch(mr_dataset *input)
     }
     if (dataset->count == 0)
         return dataset;
-    else if (rows < 0 || dataset->count == MR_CARDINALITY_UNKNOWN || (dataset->count == MR_FOREVER && rows == 0))
+    else if (rows < 0 || dataset->count == MR_CARDINALITY_UNKNOWN || (dataset->count == MR_INFINITE && rows == 0))
         dataset->count = MR_CARDINALITY_UNKNOWN;
     else if (dataset->count > 0 && (__builtin_mul_overflow(dataset->count, rows, &dataset->count) ||
                                     (uint64_t)dataset->count > MR_POSITION_MAX))
@@ -181,7 +181,7 @@ static mr_status assert_next(mr_stage *stage, mr_item *item, mr_error *error)
     if (status == MR_OUT_OF_RANGE && count >= 0 && stage->position < (uint64_t)count)
         return mr_fail(error, MR_FAILED_PRECONDITION, "the input was to have %lld elements, but has %llu",
                        (long long)count, (unsigned long long)stage->position);
-    if (status == MR_OUT_OF_RANGE && count == MR_FOREVER)
+    if (status == MR_OUT_OF_RANGE && count == MR_INFINITE)
         return mr_fail(error, MR_FAILED_PRECONDITION, "the input was to have no end, but has %llu elements",
                        (unsigned long long)stage->position);
     if (status == MR_OK && count >= 0 && stage->position > (uint64_t)count) {
@@ -218,7 +218,7 @@ mr_dataset *mr_dataset_assert_cardinality(mr_dataset *input, int64_t count)
 {
     mr_dataset *dataset = mr_dataset_new(&assert_kind, input, sizeof(assert_settings));
     if (mr_dataset_failed(dataset)) return dataset;
-    if (count < 0 && count != MR_FOREVER)
+    if (count < 0 && count != MR_INFINITE)
         return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "assert_cardinality: a count of %lld", (long long)count);
     ((assert_settings *)dataset->settings)->count = count;
     if (input->count != MR_CARDINALITY_UNKNOWN && input->count != count)

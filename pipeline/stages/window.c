@@ -132,7 +132,7 @@ static mr_status fill(window_stage *self, mr_error *error)
         assert(self->first == start && self->count < span);
         MR_TRY(keep(self, &item, error));
         self->queue[self->count++] = (held_item){item, origin};
-        mr_trail_hold(&self->trail, origin);
+        mr_trail_retain(&self->trail, origin);
     }
     assert(self->count == 0 || self->first == start);
     assert(self->input_ended || self->count == span);
@@ -187,33 +187,33 @@ static mr_status window_next(mr_stage *stage, mr_item *item, mr_error *error)
     }
 }
 
-static mr_status window_save(mr_stage *stage, mr_place *place, mr_error *error)
+static mr_status window_save(mr_stage *stage, mr_state *place, mr_error *error)
 {
     window_stage *self = (window_stage *)stage;
     uint64_t base = 0;
     assert(!self->inner.is_open || self->count > 0);
     MR_TRY(mr_trail_save(&self->trail, stage->children[0], place, &base, error));
-    MR_TRY(mr_place_put(place, self->window, error));
-    MR_TRY(mr_place_put(place, self->first, error));
-    MR_TRY(mr_place_put(place, self->input_ended, error));
-    MR_TRY(mr_place_put(place, self->count, error));
-    for (uint64_t i = 0; i < self->count; i++) MR_TRY(mr_place_put(place, self->queue[i].origin - base, error));
-    MR_TRY(mr_place_put(place, self->inner.is_open, error));
+    MR_TRY(mr_state_put(place, self->window, error));
+    MR_TRY(mr_state_put(place, self->first, error));
+    MR_TRY(mr_state_put(place, self->input_ended, error));
+    MR_TRY(mr_state_put(place, self->count, error));
+    for (uint64_t i = 0; i < self->count; i++) MR_TRY(mr_state_put(place, self->queue[i].origin - base, error));
+    MR_TRY(mr_state_put(place, self->inner.is_open, error));
     return self->inner.is_open ? mr_stage_save(self->inner.pipeline.top, place, error) : MR_OK;
 }
 
-static mr_status restore_queue(window_stage *self, mr_place_reader *reader, mr_error *error)
+static mr_status restore_queue(window_stage *self, mr_state_reader *reader, mr_error *error)
 {
     mr_stage *input = self->stage.children[0];
     const mr_window_options *o = &settings_of(self)->options;
     uint64_t base = 0, end = 0, count = 0, shift = (uint64_t)o->shift;
     MR_TRY(mr_trail_restore(&self->trail, input, reader, &base, &end, error));
-    MR_TRY(mr_place_get_below(reader, MR_POSITION_SAVED_MAX / shift, &self->window, error));
-    MR_TRY(mr_place_get_below(reader, self->window * shift, &self->first, error));
+    MR_TRY(mr_state_get_below(reader, MR_POSITION_SAVED_MAX / shift, &self->window, error));
+    MR_TRY(mr_state_get_below(reader, self->window * shift, &self->first, error));
     /* The window before began where the queue does, or behind it. */
-    if (self->window * shift - self->first > shift) return mr_place_refuse(error);
-    MR_TRY(mr_place_get_bool(reader, &self->input_ended, error));
-    MR_TRY(mr_place_get_count(reader, span_of(o), &count, error));
+    if (self->window * shift - self->first > shift) return mr_state_refuse(error);
+    MR_TRY(mr_state_get_bool(reader, &self->input_ended, error));
+    MR_TRY(mr_state_get_count(reader, span_of(o), &count, error));
     assert(self->count == 0 && count <= span_of(o));
     mr_held *held = calloc(count + 1, sizeof *held);
     if (held == nullptr) return mr_fail_memory(error, count * sizeof *held);
@@ -221,7 +221,7 @@ static mr_status restore_queue(window_stage *self, mr_place_reader *reader, mr_e
     memset(self->queue, 0, count * sizeof *self->queue);
     for (uint64_t i = 0; i < count && status == MR_OK; i++) {
         uint64_t origin = 0;
-        status = mr_place_get_below(reader, end - base, &origin, error);
+        status = mr_state_get_below(reader, end - base, &origin, error);
         self->queue[i] = (held_item){.origin = base + origin};
         held[i] = (mr_held){base + origin, &self->queue[i].item};
     }
@@ -237,15 +237,15 @@ static mr_status restore_queue(window_stage *self, mr_place_reader *reader, mr_e
     return status;
 }
 
-static mr_status window_restore(mr_stage *stage, mr_place_reader *reader, mr_error *error)
+static mr_status window_restore(mr_stage *stage, mr_state_reader *reader, mr_error *error)
 {
     window_stage *self = (window_stage *)stage;
     bool is_open = false;
     empty(self);
     MR_TRY(restore_queue(self, reader, error));
-    MR_TRY(mr_place_get_bool(reader, &is_open, error));
+    MR_TRY(mr_state_get_bool(reader, &is_open, error));
     if (!is_open) return MR_OK;
-    if (self->count == 0) return mr_place_refuse(error);
+    if (self->count == 0) return mr_state_refuse(error);
     MR_TRY(open_window(self, error));
     return mr_stage_restore(self->inner.pipeline.top, reader, error);
 }

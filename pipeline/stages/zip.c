@@ -66,8 +66,8 @@ static const mr_dataset_kind zip_kind = {.name = "zip",
 
 static int64_t shorter(int64_t a, int64_t b)
 {
-    if (a == MR_FOREVER) return b;
-    if (b == MR_FOREVER) return a;
+    if (a == MR_INFINITE) return b;
+    if (b == MR_INFINITE) return a;
     if (a < 0 || b < 0) return MR_CARDINALITY_UNKNOWN;
     return a < b ? a : b;
 }
@@ -147,17 +147,17 @@ static mr_status concatenate_seek(mr_stage *stage, uint64_t position, mr_error *
     return MR_OK;
 }
 
-static mr_status concatenate_save(mr_stage *stage, mr_place *place, mr_error *error)
+static mr_status concatenate_save(mr_stage *stage, mr_state *place, mr_error *error)
 {
-    MR_TRY(mr_place_put(place, (uint64_t)((concatenate_stage *)stage)->current, error));
+    MR_TRY(mr_state_put(place, (uint64_t)((concatenate_stage *)stage)->current, error));
     for (int32_t i = 0; i < stage->child_count; i++) MR_TRY(mr_stage_save(stage->children[i], place, error));
     return MR_OK;
 }
 
-static mr_status concatenate_restore(mr_stage *stage, mr_place_reader *reader, mr_error *error)
+static mr_status concatenate_restore(mr_stage *stage, mr_state_reader *reader, mr_error *error)
 {
     uint64_t current = 0;
-    MR_TRY(mr_place_get_below(reader, (uint64_t)stage->child_count - 1, &current, error));
+    MR_TRY(mr_state_get_below(reader, (uint64_t)stage->child_count - 1, &current, error));
     ((concatenate_stage *)stage)->current = (int32_t)current;
     for (int32_t i = 0; i < stage->child_count; i++) MR_TRY(mr_stage_restore(stage->children[i], reader, error));
     return MR_OK;
@@ -196,8 +196,8 @@ mr_dataset *mr_dataset_concatenate(mr_dataset *first, mr_dataset *second)
     mr_error error = {0};
     if (mr_spec_join(&dataset->spec, &second->spec, &error) != MR_OK)
         return mr_dataset_fail(dataset, error.status, "concatenate: %s", error.message);
-    if (first->count == MR_FOREVER || second->count == MR_FOREVER)
-        dataset->count = MR_FOREVER;
+    if (first->count == MR_INFINITE || second->count == MR_INFINITE)
+        dataset->count = MR_INFINITE;
     else if (first->count < 0 || second->count < 0)
         dataset->count = MR_CARDINALITY_UNKNOWN;
     else if (__builtin_add_overflow(first->count, second->count, &dataset->count) ||

@@ -38,7 +38,7 @@ TEST(status_fail_in_puts_the_place_before)
 {
     mr_error error = {0};
     CHECK_STATUS(mr_fail(&error, MR_DATA_LOSS, "record 3: cut short"), MR_DATA_LOSS);
-    CHECK_STATUS(mr_fail_in(&error, MR_DATA_LOSS, "stage %s", "map"), MR_DATA_LOSS);
+    CHECK_STATUS(mr_fail_prefix(&error, MR_DATA_LOSS, "stage %s", "map"), MR_DATA_LOSS);
     CHECK_STR(error.message, "stage map: record 3: cut short");
     CHECK_STATUS(mr_fail(&error, MR_DATA_LOSS, "again %s", error.message), MR_DATA_LOSS);
     CHECK_STR(error.message, "again stage map: record 3: cut short");

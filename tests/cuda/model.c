@@ -1,4 +1,4 @@
-/* Pictures and labels are drawn once and fed each step, so that every device sees the same bytes. */
+/* Images and labels are drawn once and fed each step, so that every device sees the same bytes. */
 #include "tests/cuda/model.h"
 
 #include "base/random.h"
@@ -13,7 +13,7 @@ typedef struct model {
 
 static mr_output block(mr_graph *g, mr_output h, int32_t filters, int32_t stride)
 {
-    h = mr_layer_conv2d(g, h, .filters = filters, .kernel = 3, .same = true, .stride = stride, .no_bias = true,
+    h = mr_layer_conv2d(g, h, .filters = filters, .kernel_size = 3, .same = true, .strides = stride, .no_bias = true,
                         .weight_decay = 1e-4f);
     h = mr_layer_batch_normalization(g, h, .training = true);
     return mr_activation_relu(g, h);
@@ -26,16 +26,16 @@ static model build(mr_graph *g, model_size size)
     m.images = mr_placeholder(g, MR_FLOAT, .shape = MR_SHAPE(size.batch, size.side, size.side, 3));
     m.labels = mr_placeholder(g, MR_INT64, .shape = MR_SHAPE(size.batch));
     mr_output h = block(g, m.images, size.filters, 1);
-    h = mr_layer_max_pool(g, h, .size = 2);
+    h = mr_layer_max_pool(g, h, .pool_size = 2);
     h = block(g, h, 2 * size.filters, 2);
-    h = mr_layer_average_pool(g, h, .size = 2);
+    h = mr_layer_average_pool(g, h, .pool_size = 2);
     h = block(g, h, 4 * size.filters, 1);
     h = mr_layer_global_average_pool(g, h);
     h = mr_layer_dropout(g, h, .rate = 0.25f, .training = true, .seed = 3);
     mr_output logits = mr_layer_dense(g, h, .units = size.classes, .weight_decay = 1e-4f);
-    (void)mr_loss_sparse_softmax(g, m.labels, logits);
+    (void)mr_loss_sparse_softmax_cross_entropy(g, m.labels, logits);
     m.loss = mr_loss_total(g);
-    m.train = mr_minimize(g, mr_adam(.rate = 1e-3f), m.loss, mr_global_step(g).ref);
+    m.train = mr_minimize(g, mr_adam(.learning_rate = 1e-3f), m.loss, mr_global_step(g).ref);
     m.init = mr_initialize_variables(g, MR_GLOBAL_VARIABLES, "init");
     return m;
 }
@@ -82,12 +82,12 @@ mr_status model_train(model_size size, const char *device, int32_t steps, float 
     mr_graph *g = mr_graph_new();
     mr_session *session = nullptr;
     mr_tensor images = {0}, labels = {0};
-    mr_session_options options = {.device = device, .log_placement = notes != nullptr};
+    mr_session_options options = {.device = device, .log_device_placement = notes != nullptr};
     model m = build(g, size);
     mr_status status = draw(size, &images, &labels, error);
     if (status == MR_OK) status = mr_session_new(g, &options, &session, error);
     if (status == MR_OK) status = run_steps(session, &m, &images, &labels, steps, losses, seconds, error);
-    if (session && notes) snprintf(notes, notes_size, "%s", mr_session_notes(session));
+    if (session && notes) snprintf(notes, notes_size, "%s", mr_session_log(session));
     mr_session_free(session);
     mr_graph_free(g);
     mr_tensor_deinit(&images);

@@ -9,7 +9,7 @@ typedef struct model_size {
     int32_t batch, side, filters, classes;
 } model_size;
 
-/* Trains a fresh network on random pictures for `steps` steps and gives the loss of each.
+/* Trains a fresh network on random images for `steps` steps and gives the loss of each.
  * device   null: the CPU
  * seconds  of the steps after the first two; may be null
  * notes    what the session says of placement, cut at notes_size; may be null */

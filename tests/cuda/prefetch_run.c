@@ -27,7 +27,7 @@ static mr_dataset *dataset_of(prefetch_size size, mr_error *error)
     mr_tensor rows;
     if (mr_tensor_init(&rows, MR_FLOAT, MR_SHAPE(size.rows, size.side, size.side, 3), error) != MR_OK) return nullptr;
     for (int64_t i = 0; i < mr_tensor_count(&rows); i++) mr_tensor_floats(&rows)[i] = (float)(i % 1000003);
-    mr_dataset *d = mr_dataset_repeat(mr_dataset_from_slices(&rows, 1), MR_FOREVER);
+    mr_dataset *d = mr_dataset_repeat(mr_dataset_from_slices(&rows, 1), MR_INFINITE);
     mr_tensor_deinit(&rows);
     return mr_dataset_batch(d, size.batch, .drop_remainder = true);
 }

@@ -125,7 +125,7 @@ TEST(prefetch_to_device_fills_memory_behind_the_work_that_reads_it)
     fake_register();
     constexpr int64_t steps = 200;
     static float seen[steps];
-    mr_dataset *d = mr_dataset_prefetch_to_device(mr_dataset_repeat(batches(ROWS), MR_FOREVER), "/gpu:0", 3);
+    mr_dataset *d = mr_dataset_prefetch_to_device(mr_dataset_repeat(batches(ROWS), MR_INFINITE), "/gpu:0", 3);
     mr_iterator *iterator = iterate(d, nullptr);
     mr_element element = {0};
     mr_device *gpu = nullptr;
@@ -149,7 +149,7 @@ TEST(prefetch_to_device_waits_for_events_alone)
     mr_error error = {0};
     fake_register();
     constexpr int64_t steps = 400;
-    mr_dataset *d = mr_dataset_prefetch_to_device(mr_dataset_repeat(batches(ROWS), MR_FOREVER), "/gpu:0", 2);
+    mr_dataset *d = mr_dataset_prefetch_to_device(mr_dataset_repeat(batches(ROWS), MR_INFINITE), "/gpu:0", 2);
     mr_iterator *iterator = iterate(d, &(mr_iterator_options){.threads = 1});
     mr_element element = {0};
     for (int64_t i = 0; i < 100; i++) CHECK_OK(mr_iterator_next(iterator, &element, &error));
@@ -429,7 +429,7 @@ TEST(prefetch_to_device_tells_of_a_copy_that_failed_on_its_way)
 {
     mr_error error = {0};
     fake_register();
-    mr_dataset *d = mr_dataset_prefetch_to_device(mr_dataset_repeat(batches(ROWS), MR_FOREVER), "/gpu:0", 2);
+    mr_dataset *d = mr_dataset_prefetch_to_device(mr_dataset_repeat(batches(ROWS), MR_INFINITE), "/gpu:0", 2);
     mr_iterator *iterator = iterate(d, nullptr);
     mr_element element = {0};
     CHECK_OK(mr_iterator_next(iterator, &element, &error));
@@ -582,7 +582,7 @@ TEST(prefetch_to_device_is_cancelled_at_any_moment)
     fake_register();
     for (int which = 0; which < 40; which++) {
         random_pipeline draw = {.state = (uint64_t)which};
-        mr_dataset *d = mr_dataset_repeat(chain(which), MR_FOREVER);
+        mr_dataset *d = mr_dataset_repeat(chain(which), MR_INFINITE);
         d = mr_dataset_prefetch_to_device(d, "/gpu:0", 1 + which % 3);
         consumer c = {.iterator = iterate(d, &(mr_iterator_options){.threads = 1 + which % 3})};
         pthread_t thread;

@@ -96,7 +96,7 @@
 #define CONV_ATTRS(stride, dilation, pad)                                                                              \
     {T_FLOAT, STRING("data_format", "NHWC"), LIST("dilations", 4, 1, dilation, dilation, 1), STRING("padding", pad),   \
      LIST("strides", 4, 1, stride, stride, 1)}
-/* Pictures [2, 8, 7, 3], filters [size, size, 3, 4], and the output's height and width. */
+/* Images [2, 8, 7, 3], filters [size, size, 3, 4], and the output's height and width. */
 #define CONVS(what, size, stride, dilation, pad, height, width)                                                        \
     {.name = what,                                                                                                     \
      .op = "Conv2D",                                                                                                   \

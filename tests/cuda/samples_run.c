@@ -213,5 +213,5 @@ mr_status sample_compare(const sample *s, mr_device *cpu, mr_device *gpu, mr_err
     for (int i = 0; i < 2; i++)
         for (int j = 0; j < RESULTS_MAX; j++) mr_tensor_deinit(&runs[i].results[j]);
     free(runs);
-    return status == MR_OK ? MR_OK : mr_fail_in(error, status, "%s (%s)", s->op, s->name);
+    return status == MR_OK ? MR_OK : mr_fail_prefix(error, status, "%s (%s)", s->op, s->name);
 }

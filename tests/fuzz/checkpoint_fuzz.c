@@ -1,8 +1,8 @@
 /* Checkpoints from hostile bytes. The first byte chooses: the rest is an index file as it is; or it is a list of keys and
  * values that become a table with good checksums, so that what lies behind the checksums is reached too. */
-#include "records/checkpoint.h"
-#include "records/file.h"
-#include "records/table.h"
+#include "records/checkpoint/checkpoint.h"
+#include "records/checkpoint/table.h"
+#include "records/io/file.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,33 +12,33 @@
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size_bytes);
 
 static const char *const names[] = {"c.index", "c.data-00000-of-00001"};
-static char path_of_folder[] = "/tmp/checkpoint-fuzz-XXXXXX";
+static char path_of_directory[] = "/tmp/checkpoint-fuzz-XXXXXX";
 
-/* Files and folder, at exit; a crash keeps them to be looked at. */
-static void remove_folder(void)
+/* Files and directory, at exit; a crash keeps them to be looked at. */
+static void remove_directory(void)
 {
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         char path[256];
-        snprintf(path, sizeof path, "%s/%s", path_of_folder, names[i]);
+        snprintf(path, sizeof path, "%s/%s", path_of_directory, names[i]);
         (void)unlink(path);
     }
-    (void)rmdir(path_of_folder);
+    (void)rmdir(path_of_directory);
 }
 
-static const char *folder(void)
+static const char *directory(void)
 {
     static bool made;
-    if (made) return path_of_folder;
-    if (mkdtemp(path_of_folder) == nullptr) abort();
+    if (made) return path_of_directory;
+    if (mkdtemp(path_of_directory) == nullptr) abort();
     made = true;
-    (void)atexit(remove_folder);
-    return path_of_folder;
+    (void)atexit(remove_directory);
+    return path_of_directory;
 }
 
 static void put(const char *name, const void *bytes, size_t size_bytes)
 {
     char path[256];
-    snprintf(path, sizeof path, "%s/%s", folder(), name);
+    snprintf(path, sizeof path, "%s/%s", directory(), name);
     FILE *file = fopen(path, "wb");
     if (file == nullptr || fwrite(bytes, 1, size_bytes, file) != size_bytes) abort();
     fclose(file);
@@ -82,14 +82,14 @@ static void read_all(const char *path)
         const char *key = mr_checkpoint_key(reader, i, nullptr, nullptr);
         if (mr_checkpoint_read(reader, key, &value, &error) == MR_OK) mr_tensor_deinit(&value);
     }
-    mr_checkpoint_reader_free(reader);
+    mr_checkpoint_reader_close(reader);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size_bytes)
 {
     if (size_bytes == 0) return 0;
     char path[256];
-    snprintf(path, sizeof path, "%s/c", folder());
+    snprintf(path, sizeof path, "%s/c", directory());
     if (bytes[0] & 1)
         build(bytes + 1, size_bytes - 1);
     else

@@ -59,6 +59,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size_bytes)
     need(mr_input_file_from((mr_string){(const char *)bytes, size_bytes}, "fuzz", &file, &error) == MR_OK);
     mr_status status = coco_read(file, &functions, nullptr, &error);
     need(status == MR_OK || (status == MR_DATA_LOSS && error.message[0]));
-    mr_input_file_free(file);
+    mr_input_file_close(file);
     return 0;
 }

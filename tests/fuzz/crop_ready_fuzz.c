@@ -1,12 +1,12 @@
 /* Crop-ready JPEGs: whatever the bytes, the rewrite returns, with a sentence when it fails; what it makes decodes to the
  * original's pixels, by our decoder and by libjpeg's own, and once more rewritten stays as it is. The last byte picks the
- * length of the segments. The corpus comes from `picture_work corpus` (tests/oracle). */
-#include "kernels/jpeg.h"
-#include "tests/fuzz/picture_fuzz.h"
+ * length of the segments. The corpus comes from `image_work corpus` (tests/oracle). */
+#include "kernels/image/jpeg.h"
+#include "tests/fuzz/image_fuzz.h"
 
 #include <string.h>
 
-/* The pixels by one of the two decoders; false when the picture is refused. */
+/* The pixels by one of the two decoders; false when the image is refused. */
 static bool decode_whole(const void *bytes, size_t size_bytes, bool by_libjpeg, bool accurate, mr_tensor *image)
 {
     static mr_jpeg_reader reader;
@@ -42,8 +42,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size_bytes)
     mr_tensor ready = {0}, again = {0}, image;
     if (size_bytes == 0) return 0;
     static const int32_t segments[] = {0, 1, 2, 3, 7, 100, 65535, 65536};
-    mr_crop_ready_options options = {.segment_mcus = segments[bytes[size_bytes - 1] & 7],
-                                     .keep_profile = (bytes[size_bytes - 1] & 8) != 0,
+    mr_crop_ready_options options = {.restart_interval = segments[bytes[size_bytes - 1] & 7],
+                                     .keep_icc_profile = (bytes[size_bytes - 1] & 8) != 0,
                                      .pixels_max = 1 << 18};
     mr_crop_ready_info info;
     mr_status status = mr_image_crop_ready(bytes, size_bytes, &options, &ready, &info, &error);

@@ -45,6 +45,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size_bytes)
         mr_csv_reader_free(reader);
     }
     mr_csv_row_deinit(&again);
-    mr_input_file_free(file);
+    mr_input_file_close(file);
     return 0;
 }

@@ -12,21 +12,21 @@ static void need(bool holds)
 }
 
 static const mr_feature features[] = {
-    {.name = "a", .dtype = MR_INT64, .form = MR_VARIABLE},
-    {.name = "b", .dtype = MR_FLOAT, .form = MR_VARIABLE},
-    {.name = "c", .dtype = MR_STRING, .form = MR_VARIABLE},
+    {.name = "a", .dtype = MR_INT64, .form = MR_VAR_LEN},
+    {.name = "b", .dtype = MR_FLOAT, .form = MR_VAR_LEN},
+    {.name = "c", .dtype = MR_STRING, .form = MR_VAR_LEN},
     {.name = "d", .dtype = MR_INT64, .form = MR_RAGGED},
     {.name = "e", .dtype = MR_STRING, .form = MR_RAGGED},
-    {.name = "f", .dtype = MR_INT64, .form = MR_FIXED_SEQUENCE, .shape = {.rank = 1, .dims = {2}}},
-    {.name = "image/encoded", .dtype = MR_STRING, .form = MR_FIXED_SEQUENCE},
-    {.name = "image/height", .dtype = MR_FLOAT, .form = MR_FIXED_SEQUENCE},
+    {.name = "f", .dtype = MR_INT64, .form = MR_FIXED_LEN_SEQUENCE, .shape = {.rank = 1, .dims = {2}}},
+    {.name = "image/encoded", .dtype = MR_STRING, .form = MR_FIXED_LEN_SEQUENCE},
+    {.name = "image/height", .dtype = MR_FLOAT, .form = MR_FIXED_LEN_SEQUENCE},
 };
 static constexpr int COUNT = sizeof features / sizeof features[0];
 static constexpr int TENSORS_MAX = 3 * COUNT;
 
 static void walk(mr_string record)
 {
-    mr_example_walk walk = {.record = record};
+    mr_example_cursor walk = {.record = record};
     mr_feature_view feature;
     mr_status status;
     while ((status = mr_example_next_feature(&walk, &feature, nullptr)) == MR_OK) {

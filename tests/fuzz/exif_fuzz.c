@@ -1,6 +1,6 @@
 /* EXIF and TIFF data: what is read stays within the bytes, and an orientation that was taken out is gone. Then the same bytes in
  * a JPEG of 16 x 16 pixels that is turned by what they say. The corpus comes from records_corpus.py. */
-#include "kernels/exif.h"
+#include "kernels/image/exif.h"
 
 #include <millrace/image.h>
 
@@ -36,7 +36,7 @@ static void turn(const uint8_t *exif, size_t size_bytes)
     file[5] = (unsigned char)(size_bytes + 8);
     memcpy(file + 12, exif, size_bytes);
     memcpy(file + 12 + size_bytes, tail.data, tail.size_bytes);
-    mr_status status = mr_image_upright_jpeg(file, whole, &upright, &error);
+    mr_status status = mr_image_orient_jpeg(file, whole, &upright, &error);
     if ((status == MR_OK) != (mr_exif_orientation(exif, size_bytes) != 0)) abort();
     if (status == MR_OK) {
         mr_string turned = mr_tensor_strings(&upright)[0];

@@ -150,10 +150,10 @@ def tiff_seeds():
 
 
 def main():
-    for folder, seeds in {"webp": webp_seeds(), "gif": gif_seeds(), "bmp": bmp_seeds(), "tiff": tiff_seeds()}.items():
-        os.makedirs(os.path.join(CORPUS, folder), exist_ok=True)
+    for directory, seeds in {"webp": webp_seeds(), "gif": gif_seeds(), "bmp": bmp_seeds(), "tiff": tiff_seeds()}.items():
+        os.makedirs(os.path.join(CORPUS, directory), exist_ok=True)
         for name, data in seeds.items():
-            with open(os.path.join(CORPUS, folder, name), "wb") as file:
+            with open(os.path.join(CORPUS, directory, name), "wb") as file:
                 file.write(data)
 
 

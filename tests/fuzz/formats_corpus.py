@@ -11,9 +11,9 @@ CORPUS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "corpus")
 
 
 def save(target, name, data):
-    folder = os.path.join(CORPUS, target)
-    os.makedirs(folder, exist_ok=True)
-    with open(os.path.join(folder, name), "wb") as file:
+    directory = os.path.join(CORPUS, target)
+    os.makedirs(directory, exist_ok=True)
+    with open(os.path.join(directory, name), "wb") as file:
         file.write(data)
 
 
@@ -33,9 +33,9 @@ def tar(members, form):
             info.size = len(data)
             info.mtime = 1700000000.25 if form == tarfile.PAX_FORMAT else 1700000000
             archive.addfile(info, io.BytesIO(data))
-        folder = tarfile.TarInfo("folder")
-        folder.type = tarfile.DIRTYPE
-        archive.addfile(folder)
+        directory = tarfile.TarInfo("directory")
+        directory.type = tarfile.DIRTYPE
+        archive.addfile(directory)
         link = tarfile.TarInfo("link")
         link.type = tarfile.SYMTYPE
         link.linkname = "x" * (90 if form == tarfile.USTAR_FORMAT else 130)

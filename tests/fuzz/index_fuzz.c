@@ -2,9 +2,9 @@
  *
  * The first byte chooses: 0 an index file (bit 2: its checksum is mended, bit 3: so are the size and time it is of),
  * 1 DALI's text, 2 a compressed file, of which the index is made and every record read by number. */
-#include "records/gzip_seek.h"
-#include "records/record_format.h"
-#include "records/record_index.h"
+#include "records/io/gzip_seek.h"
+#include "records/record/record_format.h"
+#include "records/record/record_index.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -73,7 +73,7 @@ static void read_all(int descriptor, const char *path, const mr_record_index *in
         uint64_t length;
         /* What was inflated in order is there by number too. */
         need(mr_gzip_seek_read(seek, descriptor, i, room, size, &done, nullptr) == MR_OK && done == size);
-        need(mr_record_header_holds(room, &length) && length + 16 == size);
+        need(mr_record_header_is_valid(room, &length) && length + 16 == size);
         free(room);
     }
     mr_gzip_seek_free(seek);
@@ -87,7 +87,7 @@ static void make(const uint8_t *bytes, size_t size_bytes)
     snprintf(path, sizeof path, "/proc/self/fd/%d", descriptor);
     mr_record_index index = {0};
     uint64_t count = 0;
-    mr_status made = mr_record_index_make(path, 1, &index, nullptr),
+    mr_status made = mr_record_index_build(path, 1, &index, nullptr),
               counted = mr_record_count(path, 1, &count, nullptr);
     need((made == MR_OK) == (counted == MR_OK));
     if (made == MR_OK) {

@@ -1,8 +1,8 @@
 /* JPEG: header, whole decode, region with resize, in the ways that options choose between; and when libjpeg itself decodes
- * the picture without a warning, regions of it are the same pixels, restart segments or not. The last byte of the input,
- * which a picture can spare, picks the options. The corpus comes from `picture_work corpus` (tests/oracle). */
-#include "kernels/jpeg.h"
-#include "tests/fuzz/picture_fuzz.h"
+ * the image without a warning, regions of it are the same pixels, restart segments or not. The last byte of the input,
+ * which an image can spare, picks the options. The corpus comes from `image_work corpus` (tests/oracle). */
+#include "kernels/image/jpeg.h"
+#include "tests/fuzz/image_fuzz.h"
 
 #include <string.h>
 
@@ -48,7 +48,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size_bytes)
 {
     mr_error error = {0};
     mr_image_info info = {0};
-    fuzz_picture(bytes, size_bytes, MR_IMAGE_JPEG);
+    fuzz_image(bytes, size_bytes, MR_IMAGE_JPEG);
     if (mr_image_probe(bytes, size_bytes, &info, &error) == MR_OK && info.format == MR_IMAGE_JPEG)
         check_regions(bytes, size_bytes, bytes[size_bytes - 1] * 167u + (unsigned)size_bytes * 13u);
     return 0;

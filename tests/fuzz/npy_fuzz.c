@@ -60,10 +60,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size_bytes)
             if (mr_zip_extract(file, &zip.members[i], &part, &error) != MR_OK) continue;
             need(mr_input_file_size(part) == zip.members[i].size_bytes);
             try_array(part);
-            mr_input_file_free(part);
+            mr_input_file_close(part);
         }
         mr_zip_deinit(&zip);
     }
-    mr_input_file_free(file);
+    mr_input_file_close(file);
     return 0;
 }

@@ -2,7 +2,7 @@
  *
  * The first byte chooses: bit 0 the policy, bit 1 a tiny buffer; bit 2 mends the header checksums at places that the data
  * itself names, so that lengths that lie are reached too. */
-#include "records/record_format.h"
+#include "records/record/record_format.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -77,7 +77,7 @@ static bool read_in_order(const char *path, uint8_t choice, size_t size_bytes, f
     }
     need(mr_record_reader_lost(reader) == found->lost);
     bool is_plain = mr_record_reader_compression(reader) == MR_COMPRESSION_NONE;
-    mr_record_reader_free(reader);
+    mr_record_reader_close(reader);
     return is_plain;
 }
 
@@ -111,7 +111,7 @@ static void read_by_number(const char *path)
         need(status == MR_OK || status == MR_DATA_LOSS);
         free(room);
     }
-    mr_record_file_free(file);
+    mr_record_file_close(file);
 }
 
 /* Every place whose eight bytes have zeros above gets the checksum that makes it a header. */

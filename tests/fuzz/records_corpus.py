@@ -78,10 +78,10 @@ RECORDS = {
 
 
 def main():
-    for folder, seeds in (("example", EXAMPLES), ("record", RECORDS)):
-        os.makedirs(os.path.join(CORPUS, folder), exist_ok=True)
+    for directory, seeds in (("example", EXAMPLES), ("record", RECORDS)):
+        os.makedirs(os.path.join(CORPUS, directory), exist_ok=True)
         for name, data in seeds.items():
-            with open(os.path.join(CORPUS, folder, name), "wb") as file:
+            with open(os.path.join(CORPUS, directory, name), "wb") as file:
                 file.write(data)
 
 

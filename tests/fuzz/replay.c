@@ -1,4 +1,4 @@
-/* Runs a fuzz target over the files of the folders that are given: what was once found stays mended. */
+/* Runs a fuzz target over the files of the directories that are given: what was once found stays mended. */
 #include <dirent.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -26,15 +26,15 @@ int main(int argc, char **argv)
 {
     int failed = 0;
     for (int i = 1; i < argc; i++) {
-        DIR *folder = opendir(argv[i]);
-        if (!folder) return perror(argv[i]), 1;
-        for (struct dirent *entry; (entry = readdir(folder));) {
+        DIR *directory = opendir(argv[i]);
+        if (!directory) return perror(argv[i]), 1;
+        for (struct dirent *entry; (entry = readdir(directory));) {
             if (entry->d_name[0] == '.') continue;
             char path[4096];
             snprintf(path, sizeof path, "%s/%s", argv[i], entry->d_name);
             failed += replay_file(path);
         }
-        closedir(folder);
+        closedir(directory);
     }
     return failed != 0;
 }

@@ -21,17 +21,17 @@ static const mr_partition limits[] = {{.kind = MR_ROW_LIMITS, .key = "f"}, {.kin
 
 /* Which of them are asked for: each works on the entries a, d, f of the record. */
 static const mr_feature forms[] = {
-    {.name = "a", .dtype = MR_INT64, .form = MR_VARIABLE},
+    {.name = "a", .dtype = MR_INT64, .form = MR_VAR_LEN},
     {.name = "a", .dtype = MR_STRING, .form = MR_RAGGED},
     {.name = "a", .dtype = MR_FLOAT, .form = MR_RAGGED, .partitions = partitions, .partition_count = 4},
     {.name = "a", .dtype = MR_INT64, .form = MR_RAGGED, .partitions = starts, .partition_count = 1},
     {.name = "a", .dtype = MR_STRING, .form = MR_RAGGED, .partitions = limits, .partition_count = 2},
     {.name = "a",
      .dtype = MR_FLOAT,
-     .form = MR_FIXED_SEQUENCE,
+     .form = MR_FIXED_LEN_SEQUENCE,
      .shape = {.rank = 1, .dims = {2}},
      .allow_missing = true},
-    {.name = "a", .dtype = MR_STRING, .form = MR_FIXED_SEQUENCE, .allow_missing = true},
+    {.name = "a", .dtype = MR_STRING, .form = MR_FIXED_LEN_SEQUENCE, .allow_missing = true},
     {.name = "a", .dtype = MR_INT64},
     {.name = "a", .dtype = MR_INT64, .form = MR_SPARSE, .shape = {.rank = 2, .dims = {5, 1000}}, .index_keys = keys},
 };
@@ -40,7 +40,7 @@ static constexpr int TENSORS_MAX = 32;
 
 static void walk(mr_string record)
 {
-    mr_example_walk walk = {.record = record};
+    mr_example_cursor walk = {.record = record};
     mr_feature_list_view list;
     mr_feature_view step;
     mr_status status;
@@ -78,7 +78,7 @@ static void check(const mr_feature *feature, mr_tensor *tensors, int32_t count)
             items = mr_tensor_count(&tensors[i]) - 1;
         }
     }
-    if (feature->form == MR_SPARSE || feature->form == MR_VARIABLE)
+    if (feature->form == MR_SPARSE || feature->form == MR_VAR_LEN)
         need(tensors[0].shape.dims[0] == mr_tensor_count(&tensors[1]));
     for (int32_t i = 0; i < count; i++) mr_tensor_deinit(&tensors[i]);
 }

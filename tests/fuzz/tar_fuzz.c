@@ -33,6 +33,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size_bytes)
     }
     need(error.message[0] && (status == MR_OUT_OF_RANGE || status == MR_DATA_LOSS || status == MR_UNIMPLEMENTED));
     mr_tar_reader_free(reader);
-    mr_input_file_free(file);
+    mr_input_file_close(file);
     return 0;
 }

@@ -3,7 +3,7 @@ import os
 
 import records_corpus as records
 
-FOLDER = os.path.join(records.CORPUS, "where")
+DIRECTORY = os.path.join(records.CORPUS, "where")
 RECORD = records.EXAMPLES["every"]
 STEPS = records.field(2, records.field(1, records.field(1, b"s") + records.field(2, records.field(1, records.INTEGERS) * 2)))
 EXPRESSIONS = {
@@ -19,11 +19,11 @@ EXPRESSIONS = {
 
 
 def main():
-    os.makedirs(FOLDER, exist_ok=True)
+    os.makedirs(DIRECTORY, exist_ok=True)
     for name, text in EXPRESSIONS.items():
-        with open(os.path.join(FOLDER, name), "wb") as file:
+        with open(os.path.join(DIRECTORY, name), "wb") as file:
             file.write(text.encode() + b"\0" + RECORD)
-    with open(os.path.join(FOLDER, "sequence"), "wb") as file:
+    with open(os.path.join(DIRECTORY, "sequence"), "wb") as file:
         file.write(b"steps(s) == 2 && s == 300 && a < s\0" + RECORD + STEPS)
 
 

@@ -152,7 +152,7 @@ static mr_session *open_session(mr_graph *g)
     mr_devices_register();
     mr_device_register(&entry);
     mr_session *session = nullptr;
-    mr_session_options options = {.thread_count = 1, .device = "/device:GPU:0", .log_placement = true};
+    mr_session_options options = {.threads = 1, .device = "/device:GPU:0", .log_device_placement = true};
     CHECK_OK(mr_session_new(g, &options, &session, &error));
     return session;
 }
@@ -184,7 +184,7 @@ TEST(devices_copies_stand_between_them)
     CHECK_EQ(copies_in, 2);  /* x, back */
     CHECK_EQ(copies_out, 2); /* second, the result */
     CHECK(waits >= 2);
-    const char *notes = mr_session_notes(session);
+    const char *notes = mr_session_log(session);
     CHECK(strstr(notes, "second (Square): /device:GPU:0\n") != nullptr);
     CHECK(strstr(notes, "back (Floor): /device:CPU:0\n") != nullptr);
     CHECK(strstr(notes, "Floor has no GPU kernel: back runs on the CPU\n") != nullptr);
@@ -226,9 +226,9 @@ TEST(devices_variables_live_there)
     mr_output step = mr_assign_add(g, w.ref, mr_constant_float(g, 1.0f));
     mr_output y = mr_square(g, w.value);
     mr_session *session = open_session(g);
-    CHECK_OK(mr_session_run(session, MR_NO_FEEDS, (mr_outputs){0}, nullptr, &w.assign, 1, &error));
+    CHECK_OK(mr_session_run(session, MR_NO_FEEDS, (mr_outputs){0}, nullptr, &w.initializer, 1, &error));
     CHECK_NEAR(run_scalar(session, MR_NO_FEEDS, y), 9, 0);
-    CHECK(strstr(mr_session_notes(session), "w (VariableV2): /device:GPU:0\n") != nullptr);
+    CHECK(strstr(mr_session_log(session), "w (VariableV2): /device:GPU:0\n") != nullptr);
     mr_tensor value = {0};
     CHECK_OK(mr_session_read_variable(session, w.ref, &value, &error));
     CHECK_NEAR(mr_tensor_floats(&value)[0], 3, 0);
@@ -254,12 +254,12 @@ TEST(devices_a_variable_stays_where_all_can_use_it)
     mr_output less = mr_scatter_sub(g, w.ref, row, one); /* has no kernel there */
     mr_output y = mr_square(g, w.value, .name = "y");
     mr_session *session = open_session(g);
-    CHECK_OK(mr_session_run(session, MR_NO_FEEDS, (mr_outputs){0}, nullptr, &w.assign, 1, &error));
+    CHECK_OK(mr_session_run(session, MR_NO_FEEDS, (mr_outputs){0}, nullptr, &w.initializer, 1, &error));
     CHECK_OK(mr_session_run(session, MR_NO_FEEDS, (mr_outputs){0}, nullptr, &less.node, 1, &error));
     CHECK_NEAR(run_scalar(session, MR_NO_FEEDS, y), 4, 0);
-    CHECK(strstr(mr_session_notes(session), "w (VariableV2) is on the CPU: there is no GPU kernel for ScatterSub") !=
+    CHECK(strstr(mr_session_log(session), "w (VariableV2) is on the CPU: there is no GPU kernel for ScatterSub") !=
           nullptr);
-    CHECK(strstr(mr_session_notes(session), "y (Square): /device:GPU:0\n") != nullptr);
+    CHECK(strstr(mr_session_log(session), "y (Square): /device:GPU:0\n") != nullptr);
     mr_session_free(session);
     CHECK_EQ(live_buffers, 0);
     mr_graph_free(g);

@@ -85,9 +85,9 @@ TEST(a_meta_graph_brings_variables_and_collections)
     CHECK_EQ(mr_graph_variable_count(copy, MR_TRAINABLE_VARIABLES), 1);
     mr_variable w = mr_graph_variable(copy, MR_GLOBAL_VARIABLES, 0);
     CHECK_STR(mr_node_name(w.ref.node), "w");
-    CHECK_STR(mr_node_name(w.assign), "w/Assign");
+    CHECK_STR(mr_node_name(w.initializer), "w/Assign");
     CHECK_STR(mr_node_name(w.value.node), "w/read");
-    CHECK_STR(mr_node_name(w.initial.node), "start");
+    CHECK_STR(mr_node_name(w.initial_value.node), "start");
     CHECK_STR(mr_node_name(mr_graph_collection_item(copy, MR_UPDATE_OPS, 0).node), "step");
     CHECK_OK(mr_graph_export_meta(copy, &second, &error));
     CHECK(mr_string_equal(bytes, mr_tensor_strings(&second)[0]));

@@ -88,16 +88,16 @@ TEST(control_scopes_leave_out_what_runs_after_already)
     mr_graph *g = mr_graph_new();
     mr_node *first = mr_no_op(g, .name = "first");
     mr_output x = zero(g);
-    mr_graph_push_control(g, &first, 1);
+    mr_graph_push_control_dependencies(g, &first, 1);
     mr_output inside = mr_relu(g, x);
     CHECK_EQ(mr_node_control_count(inside.node), 1);
     CHECK(mr_node_control(inside.node, 0) == first);
     /* Its input waits for first already. */
     CHECK_EQ(mr_node_control_count(mr_relu(g, inside).node), 0);
-    mr_graph_push_control(g, nullptr, 0);
+    mr_graph_push_control_dependencies(g, nullptr, 0);
     CHECK_EQ(mr_node_control_count(mr_relu(g, x).node), 0);
-    mr_graph_pop_control(g);
-    mr_graph_pop_control(g);
+    mr_graph_pop_control_dependencies(g);
+    mr_graph_pop_control_dependencies(g);
     CHECK_EQ(mr_node_control_count(mr_relu(g, x).node), 0);
     mr_node_add_control(x.node, first);
     mr_node_add_control(x.node, first);
@@ -239,7 +239,7 @@ TEST(variables_are_named_and_collected_as_in_tensorflow)
     mr_variable c = mr_variable_new(g, "count", zero(g), .local = true);
     mr_graph_pop_scope(g);
     CHECK_STR(mr_node_name(a.ref.node), "q/w");
-    CHECK_STR(mr_node_name(a.assign), "q/w/Assign");
+    CHECK_STR(mr_node_name(a.initializer), "q/w/Assign");
     CHECK_STR(mr_node_name(a.value.node), "q/w/read");
     CHECK_STR(mr_node_name(b.value.node), "q/w_1/read");
     CHECK(mr_output_is_ref(a.ref) && !mr_output_is_ref(a.value));

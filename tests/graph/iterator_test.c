@@ -9,7 +9,7 @@ static mr_session *open_session(mr_graph *g)
 {
     mr_error error = {0};
     mr_session *session = nullptr;
-    mr_session_options options = {.thread_count = 2};
+    mr_session_options options = {.threads = 2};
     CHECK_OK(mr_session_new(g, &options, &session, &error));
     return session;
 }
@@ -80,7 +80,7 @@ TEST(graph_iterator_in_its_stride_allocates_nothing)
     if (test_allocations() < 0) test_skip("allocations are not counted here");
     mr_error error = {0};
     mr_graph *g = mr_graph_new();
-    mr_dataset *d = mr_dataset_batch(mr_dataset_repeat(mr_dataset_range(0, 1000, 1), MR_FOREVER), 500);
+    mr_dataset *d = mr_dataset_batch(mr_dataset_repeat(mr_dataset_range(0, 1000, 1), MR_INFINITE), 500);
     mr_output rows;
     mr_graph_iterator(g, "rows", d, &(mr_iterator_options){.threads = 1}, &rows);
     mr_dataset_free(d);
@@ -128,12 +128,12 @@ TEST(graph_iterator_without_data_is_tensorflows_error)
     mr_node_builder b = mr_node_begin(g, "IteratorV2", "empty");
     mr_node_set_string(&b, "shared_name", "");
     mr_node_set_string(&b, "container", "");
-    mr_node_set_types(&b, "output_types", MR_DTYPES(MR_FLOAT));
+    mr_node_set_dtypes(&b, "output_types", MR_DTYPES(MR_FLOAT));
     mr_node_set_shapes(&b, "output_shapes", MR_SHAPES(MR_SCALAR));
     mr_output handle = mr_node_finish(&b);
     b = mr_node_begin(g, "IteratorGetNext", "next");
     mr_node_add_input(&b, handle);
-    mr_node_set_types(&b, "output_types", MR_DTYPES(MR_FLOAT));
+    mr_node_set_dtypes(&b, "output_types", MR_DTYPES(MR_FLOAT));
     mr_node_set_shapes(&b, "output_shapes", MR_SHAPES(MR_SCALAR));
     mr_output next = mr_node_finish(&b);
     mr_session *session = open_session(g);

@@ -36,7 +36,7 @@ static mr_output one(mr_graph *g)
     R(mr_variable_new(g, "v", none))                                                                                   \
     R(mr_group(g, nullptr, 2, "group"))                                                                                \
     N(mr_graph_push_scope(g, nullptr))                                                                                 \
-    R(mr_graph_push_control(g, nullptr, 3))                                                                            \
+    R(mr_graph_push_control_dependencies(g, nullptr, 3))                                                               \
     R(mr_graph_add_to_collection(g, "c", none))                                                                        \
     R(mr_graph_add_to_collection(g, nullptr, one(g)))                                                                  \
     R(mr_gradients(g, MR_OUTPUTS(none), MR_OUTPUTS(one(g)), nullptr, &(mr_output){0}))                                 \
@@ -44,17 +44,17 @@ static mr_output one(mr_graph *g)
     R(mr_gradients(g, ((mr_outputs){nullptr, 1}), MR_OUTPUTS(one(g)), nullptr, &(mr_output){0}))                       \
     R(mr_gradients(g, MR_OUTPUTS(one(g)), MR_OUTPUTS(one(g)), nullptr, nullptr))                                       \
     N(mr_get_variable(g, nullptr, MR_SHAPE(2), (mr_initializer){0}))                                                   \
-    R(mr_layer_conv2d(g, none, .filters = 2, .kernel = 3))                                                             \
+    R(mr_layer_conv2d(g, none, .filters = 2, .kernel_size = 3))                                                        \
     R(mr_layer_dense(g, none, .units = 2))                                                                             \
     R(mr_layer_batch_normalization(g, none))                                                                           \
-    R(mr_layer_max_pool(g, none, .size = 2))                                                                           \
-    R(mr_layer_average_pool(g, none, .size = 2))                                                                       \
+    R(mr_layer_max_pool(g, none, .pool_size = 2))                                                                      \
+    R(mr_layer_average_pool(g, none, .pool_size = 2))                                                                  \
     R(mr_layer_global_average_pool(g, none))                                                                           \
     R(mr_layer_flatten(g, none))                                                                                       \
     R(mr_layer_dropout(g, none))                                                                                       \
     R(mr_layer_dropout(g, none, .training = true))                                                                     \
-    R(mr_loss_sparse_softmax(g, none, none))                                                                           \
-    R(mr_loss_mean_squared(g, none, none))                                                                             \
+    R(mr_loss_sparse_softmax_cross_entropy(g, none, none))                                                             \
+    R(mr_loss_mean_squared_error(g, none, none))                                                                       \
     R(mr_accuracy(g, none, none))                                                                                      \
     R(mr_minimize(g, mr_adam(), none, none))                                                                           \
     R(mr_exponential_decay(g, 0.1f, none, 10, 0.5f, false))                                                            \
@@ -62,7 +62,7 @@ static mr_output one(mr_graph *g)
     R(mr_graph_iterator(g, nullptr, nullptr, nullptr, nullptr))                                                        \
     N(mr_node_builder b = mr_node_begin(g, "Add", nullptr); b.node = nullptr; mr_node_add_input(&b, none))             \
     N(mr_graph_push_device(g, nullptr); mr_graph_pop_device(g))                                                        \
-    N(mr_graph_push_control(g, nullptr, 0); mr_graph_pop_control(g))                                                   \
+    N(mr_graph_push_control_dependencies(g, nullptr, 0); mr_graph_pop_control_dependencies(g))                         \
     N(CHECK(mr_graph_find(g, nullptr) == nullptr))                                                                     \
     N(CHECK(mr_graph_find_output(g, nullptr).node == nullptr))                                                         \
     N(CHECK(mr_graph_find(g, "") == nullptr))                                                                          \
@@ -88,7 +88,7 @@ static mr_output one(mr_graph *g)
     N(CHECK(mr_iterator_new(nullptr, nullptr, &(mr_iterator *){nullptr}, &error) != MR_OK))                            \
     N(CHECK(mr_iterator_new_from_spec(nullptr, nullptr, &(mr_iterator *){nullptr}, &error) != MR_OK))                  \
     N(CHECK(mr_dataset_reduce(nullptr, &(mr_element){0}, nullptr, nullptr, &error) != MR_OK))                          \
-    N(CHECK(mr_dataset_get_single(nullptr, &(mr_element){0}, &error) != MR_OK))                                        \
+    N(CHECK(mr_dataset_get_single_element(nullptr, &(mr_element){0}, &error) != MR_OK))                                \
     N(mr_iterator_free(nullptr))                                                                                       \
     N(mr_session_free(nullptr))                                                                                        \
     N(mr_graph_free(nullptr))

@@ -7,7 +7,7 @@ static mr_session *open_session(mr_graph *g)
 {
     mr_error error = {0};
     mr_session *session = nullptr;
-    mr_session_options options = {.thread_count = 2};
+    mr_session_options options = {.threads = 2};
     CHECK_OK(mr_session_new(g, &options, &session, &error));
     mr_session_trace(session, true);
     return session;
@@ -131,14 +131,14 @@ TEST(plan_does_not_share_reads_of_a_variable)
     mr_graph *g = mr_graph_new();
     mr_variable w = mr_variable_new(g, "w", mr_constant_float(g, 1.0f));
     mr_output before = mr_identity(g, w.ref, .name = "before");
-    mr_graph_push_control(g, &before.node, 1);
+    mr_graph_push_control_dependencies(g, &before.node, 1);
     mr_output step = mr_assign_add(g, w.ref, mr_constant_float(g, 1.0f));
-    mr_graph_pop_control(g);
-    mr_graph_push_control(g, &step.node, 1);
+    mr_graph_pop_control_dependencies(g);
+    mr_graph_push_control_dependencies(g, &step.node, 1);
     mr_output after = mr_identity(g, w.ref, .name = "after");
-    mr_graph_pop_control(g);
+    mr_graph_pop_control_dependencies(g);
     mr_session *session = open_session(g);
-    CHECK_OK(mr_session_run(session, MR_NO_FEEDS, (mr_outputs){0}, nullptr, &w.assign, 1, &error));
+    CHECK_OK(mr_session_run(session, MR_NO_FEEDS, (mr_outputs){0}, nullptr, &w.initializer, 1, &error));
     mr_tensor results[2] = {0};
     CHECK_OK(mr_session_run(session, MR_NO_FEEDS, MR_OUTPUTS(before, after), results, nullptr, 0, &error));
     CHECK_NEAR(mr_tensor_floats(&results[0])[0], 1, 0);
@@ -207,7 +207,7 @@ TEST(plan_in_its_stride_allocates_nothing)
     mr_output update = mr_assign_add(g, w.ref, mr_constant_float(g, 1.0f));
     mr_session *session = open_session(g);
     mr_session_trace(session, false);
-    CHECK_OK(mr_session_run(session, MR_NO_FEEDS, (mr_outputs){0}, nullptr, &w.assign, 1, &error));
+    CHECK_OK(mr_session_run(session, MR_NO_FEEDS, (mr_outputs){0}, nullptr, &w.initializer, 1, &error));
     mr_tensor fed = {0}, result = {0};
     CHECK_OK(mr_tensor_init(&fed, MR_FLOAT, MR_SHAPE(32, 64), &error));
     for (int i = 0; i < 32 * 64; i++) mr_tensor_floats(&fed)[i] = 1;
@@ -306,11 +306,11 @@ TEST(plan_any_allocation_may_fail)
         CHECK(number < 5000);
         mr_session *session = nullptr;
         mr_tensor results[2] = {0};
-        mr_session_options options = {.thread_count = 1};
+        mr_session_options options = {.threads = 1};
         test_fail_allocation(test_allocations() + number);
         mr_status status = mr_session_new(g, &options, &session, &error);
         if (status == MR_OK)
-            status = mr_session_run(session, MR_NO_FEEDS, (mr_outputs){0}, nullptr, &w.assign, 1, &error);
+            status = mr_session_run(session, MR_NO_FEEDS, (mr_outputs){0}, nullptr, &w.initializer, 1, &error);
         if (status == MR_OK)
             status = mr_session_run(session, MR_FEEDS({x, fed}), MR_OUTPUTS(y, noise), results, nullptr, 0, &error);
         test_fail_allocation(0);
@@ -319,7 +319,7 @@ TEST(plan_any_allocation_may_fail)
             CHECK_EQ(status, MR_RESOURCE_EXHAUSTED);
             CHECK(results[0].buffer == nullptr && results[1].buffer == nullptr);
             if (session) /* and the session goes on */
-                CHECK_OK(mr_session_run(session, MR_NO_FEEDS, (mr_outputs){0}, nullptr, &w.assign, 1, &error));
+                CHECK_OK(mr_session_run(session, MR_NO_FEEDS, (mr_outputs){0}, nullptr, &w.initializer, 1, &error));
         }
         mr_tensor_deinit(&results[0]);
         mr_tensor_deinit(&results[1]);

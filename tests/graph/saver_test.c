@@ -56,7 +56,7 @@ TEST(saver_restores_what_it_saved)
 
     saved t = begin(MR_SHAPE(2, 2), 5);
     char latest[4096];
-    CHECK_OK(mr_checkpoint_latest(test_path("run"), latest, sizeof latest, &error));
+    CHECK_OK(mr_latest_checkpoint(test_path("run"), latest, sizeof latest, &error));
     CHECK_CONTAINS(latest, "model.ckpt-7");
     CHECK_OK(mr_saver_restore(t.saver, t.session, latest, &error));
     CHECK_OK(mr_session_read_variable(t.session, t.w.ref, &value, &error));
@@ -130,7 +130,7 @@ TEST(saver_restore_says_what_does_not_fit)
     CHECK_CONTAINS(error.message, "extra");
     end(&u);
     char latest[64];
-    CHECK_STATUS(mr_checkpoint_latest(test_path("nowhere"), latest, sizeof latest, &error), MR_NOT_FOUND);
+    CHECK_STATUS(mr_latest_checkpoint(test_path("nowhere"), latest, sizeof latest, &error), MR_NOT_FOUND);
 }
 
 TEST(saver_without_values_leaves_nothing)

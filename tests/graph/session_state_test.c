@@ -83,7 +83,7 @@ static void check_no_deadlock(bool restores)
     mr_output number;
     mr_graph_iterator(g, "numbers", d, &(mr_iterator_options){.threads = 1}, &number);
     mr_dataset_free(d);
-    CHECK_OK(mr_session_new(g, &(mr_session_options){.thread_count = 1}, &p.session, &error));
+    CHECK_OK(mr_session_new(g, &(mr_session_options){.threads = 1}, &p.session, &error));
     mr_tensor state = {0}, first = {0};
     job get = {.session = p.session, .number = number}, other = {.session = p.session, .state = &state};
     for (int64_t i = 0; i < 2; i++) {
@@ -186,7 +186,7 @@ static void *watch(void *context)
         int32_t count = mr_session_trace_times(s->session, times, 32);
         for (int32_t j = 0; j < count; j++)
             if (times[j].node == nullptr) return (void *)"a call has no node";
-        if (strlen(mr_session_notes(s->session)) > 1 << 20) return (void *)"the notes are too long";
+        if (strlen(mr_session_log(s->session)) > 1 << 20) return (void *)"the notes are too long";
         (void)mr_session_iterator(s->session, s->iterator);
     }
     return nullptr;
@@ -197,7 +197,7 @@ TEST(session_runs_saves_and_traces_at_once)
     mr_error error = {0};
     mr_graph *g = mr_graph_new();
     shared s = {0};
-    mr_dataset *d = mr_dataset_repeat(mr_dataset_shuffle(mr_dataset_range(0, 100, 1), .seed = 3), MR_FOREVER);
+    mr_dataset *d = mr_dataset_repeat(mr_dataset_shuffle(mr_dataset_range(0, 100, 1), .seed = 3), MR_INFINITE);
     s.iterator = mr_graph_iterator(g, "numbers", d, &(mr_iterator_options){.threads = 2}, &s.number);
     mr_dataset_free(d);
     s.random = mr_random_uniform(g, mr_constant_ints(g, MR_INTS(100)), MR_FLOAT, .seed = 1, .seed2 = 2);
@@ -206,9 +206,9 @@ TEST(session_runs_saves_and_traces_at_once)
     mr_output ones = mr_fill(g, mr_constant_ints(g, MR_INTS(1000)), mr_constant_float(g, 1));
     s.update = mr_assign_add(g, s.counter.ref, ones).node;
     s.saver = mr_saver_new(g, .max_to_keep = 2);
-    mr_session_options options = {.thread_count = 2, .log_placement = true};
+    mr_session_options options = {.threads = 2, .log_device_placement = true};
     CHECK_OK(mr_session_new(g, &options, &s.session, &error));
-    CHECK_OK(mr_session_run(s.session, MR_NO_FEEDS, (mr_outputs){0}, nullptr, &s.counter.assign, 1, &error));
+    CHECK_OK(mr_session_run(s.session, MR_NO_FEEDS, (mr_outputs){0}, nullptr, &s.counter.initializer, 1, &error));
     void *(*const jobs[])(void *) = {run_steps, run_steps, run_steps, save_states, save_checkpoints, watch};
     constexpr int COUNT = sizeof jobs / sizeof *jobs;
     pthread_t threads[COUNT];

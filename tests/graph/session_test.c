@@ -16,7 +16,7 @@ static mr_session *open_session(mr_graph *g)
 {
     mr_error error = {0};
     mr_session *session = nullptr;
-    mr_session_options options = {.thread_count = 2};
+    mr_session_options options = {.threads = 2};
     CHECK_OK(mr_session_new(g, &options, &session, &error));
     return session;
 }
@@ -209,9 +209,9 @@ TEST(session_goes_on_after_a_failed_run)
     mr_output y = mr_square(g, x);
     mr_output positive = mr_greater(g, x, mr_constant_float(g, 0.0f));
     mr_node *check = mr_assert(g, positive, MR_OUTPUTS(x), .name = "check");
-    mr_graph_push_control(g, &check, 1);
+    mr_graph_push_control_dependencies(g, &check, 1);
     mr_output z = mr_identity(g, y);
-    mr_graph_pop_control(g);
+    mr_graph_pop_control_dependencies(g);
     mr_session *session = open_session(g);
     mr_tensor plus = scalar(2), minus = scalar(-2), result = {0};
     CHECK_STATUS(mr_session_run(session, MR_FEEDS({x, minus}), MR_OUTPUTS(z), &result, nullptr, 0, &error),
@@ -294,7 +294,7 @@ TEST(session_without_a_gpu_runs_on_the_cpu_and_says_so)
     mr_output x = mr_graph_find_output(g, "x");
     mr_tensor three = scalar(3), result = {0};
     CHECK_NEAR(run_scalar(session, MR_FEEDS({x, three}), y), 9, 0);
-    CHECK(strstr(mr_session_notes(session), "/device:GPU:7 is not used: ") != nullptr);
+    CHECK(strstr(mr_session_log(session), "/device:GPU:7 is not used: ") != nullptr);
     mr_session_free(session);
 
     mr_session_options strict = {.no_soft_placement = true};
@@ -343,7 +343,7 @@ TEST(session_runs_on_several_threads)
     mr_variable w = mr_variable_new(g, "w", mr_constant_floats(g, MR_SHAPE(1000), zeros, nullptr));
     mr_output step = mr_assign_add(g, w.ref, mr_constant_floats(g, MR_SHAPE(1000), ones, nullptr));
     mr_session *session = open_session(g);
-    CHECK_OK(mr_session_run(session, MR_NO_FEEDS, (mr_outputs){0}, nullptr, &w.assign, 1, &error));
+    CHECK_OK(mr_session_run(session, MR_NO_FEEDS, (mr_outputs){0}, nullptr, &w.initializer, 1, &error));
     racer racers[4] = {{session, {0}, step.node, false},
                        {session, {0}, step.node, false},
                        {session, w.value, nullptr, false},

@@ -9,10 +9,11 @@ TEST(layers_are_named_as_tensorflows)
     mr_error error = {0};
     mr_graph *g = mr_graph_new();
     mr_output x = mr_placeholder(g, MR_FLOAT, .shape = MR_SHAPE(-1, 8, 8, 3));
-    mr_output h = mr_layer_conv2d(g, x, .filters = 4, .kernel = 3, .same = true);
-    h = mr_layer_conv2d(g, h, .filters = 4, .kernel = 3, .same = true, .weight_decay = 0.1f);
+    mr_output h = mr_layer_conv2d(g, x, .filters = 4, .kernel_size = 3, .same = true);
+    h = mr_layer_conv2d(g, h, .filters = 4, .kernel_size = 3, .same = true, .weight_decay = 0.1f);
     h = mr_layer_batch_normalization(g, h, .training = true);
-    h = mr_layer_dropout(g, mr_layer_flatten(g, mr_layer_max_pool(g, h, .size = 2)), .rate = 0.5f, .training = true);
+    h = mr_layer_dropout(g, mr_layer_flatten(g, mr_layer_max_pool(g, h, .pool_size = 2)), .rate = 0.5f,
+                         .training = true);
     h = mr_layer_dense(g, h, .units = 10, .name = "logits");
     CHECK_OK(mr_graph_status(g, &error));
     static const char *const names[] = {
@@ -48,8 +49,8 @@ TEST(layers_say_what_does_not_fit)
     mr_graph *g = mr_graph_new();
     mr_graph_push_scope(g, "tower");
     mr_output x = mr_placeholder(g, MR_FLOAT, .shape = MR_SHAPE(-1, 8));
-    mr_output h = mr_layer_conv2d(g, x, .filters = 4, .kernel = 3, .same = true);
-    mr_minimize(g, mr_adam(.rate = 1), mr_loss_mean_squared(g, h, h), (mr_output){0});
+    mr_output h = mr_layer_conv2d(g, x, .filters = 4, .kernel_size = 3, .same = true);
+    mr_minimize(g, mr_adam(.learning_rate = 1), mr_loss_mean_squared_error(g, h, h), (mr_output){0});
     CHECK_STATUS(mr_graph_status(g, &error), MR_INVALID_ARGUMENT);
     CHECK_CONTAINS(error.message, "tower/conv2d");
     CHECK_CONTAINS(error.message, "[?,8]");
@@ -61,7 +62,7 @@ static float value_of(mr_graph *g, mr_output output)
     mr_error error = {0};
     mr_session *session = nullptr;
     mr_tensor result = {0};
-    CHECK_OK(mr_session_new(g, &(mr_session_options){.thread_count = 1}, &session, &error));
+    CHECK_OK(mr_session_new(g, &(mr_session_options){.threads = 1}, &session, &error));
     CHECK_OK(mr_session_run(session, MR_NO_FEEDS, MR_OUTPUTS(output), &result, nullptr, 0, &error));
     float value = mr_tensor_floats(&result)[0];
     mr_tensor_deinit(&result);
@@ -81,30 +82,31 @@ TEST(rates_fall_as_tensorflows)
 }
 
 /* A run with everything that must go on where it was: shuffled data, dropout, Adam's slots, batch normalization. */
-static mr_status train(const char *folder, int64_t stop, int64_t save_steps, mr_error *error)
+static mr_status train(const char *directory, int64_t stop, int64_t save_checkpoint_steps, mr_error *error)
 {
     mr_graph *g = mr_graph_new();
     mr_graph_set_seed(g, 3);
-    float pictures[40 * 36];
+    float images[40 * 36];
     int64_t labels[40];
-    for (int i = 0; i < 40 * 36; i++) pictures[i] = (float)((i * 37 + i * i) % 101) / 50 - 1;
+    for (int i = 0; i < 40 * 36; i++) images[i] = (float)((i * 37 + i * i) % 101) / 50 - 1;
     for (int i = 0; i < 40; i++) labels[i] = i * i % 3;
     mr_tensor components[2];
-    MR_TRY(mr_tensor_init_copy(&components[0], MR_FLOAT, MR_SHAPE(40, 6, 6, 1), pictures, error));
+    MR_TRY(mr_tensor_init_copy(&components[0], MR_FLOAT, MR_SHAPE(40, 6, 6, 1), images, error));
     MR_TRY(mr_tensor_init_copy(&components[1], MR_INT64, MR_SHAPE(40), labels, error));
     mr_dataset *d = mr_dataset_from_slices(components, 2);
-    d = mr_dataset_batch(mr_dataset_repeat(mr_dataset_shuffle(d, .seed = 5), MR_FOREVER), 8, .drop_remainder = true);
+    d = mr_dataset_batch(mr_dataset_repeat(mr_dataset_shuffle(d, .seed = 5), MR_INFINITE), 8, .drop_remainder = true);
     d = mr_dataset_prefetch(d, 2);
     mr_output batch[2] = {0};
     mr_graph_iterator(g, "data", d, nullptr, batch);
-    mr_output h = mr_layer_conv2d(g, batch[0], .filters = 4, .kernel = 3, .same = true);
+    mr_output h = mr_layer_conv2d(g, batch[0], .filters = 4, .kernel_size = 3, .same = true);
     h = mr_layer_batch_normalization(g, h, .training = true);
     h = mr_layer_dropout(g, mr_layer_flatten(g, mr_relu(g, h)), .rate = 0.4f, .training = true);
-    mr_output loss = mr_loss_sparse_softmax(g, batch[1], mr_layer_dense(g, h, .units = 3));
+    mr_output loss = mr_loss_sparse_softmax_cross_entropy(g, batch[1], mr_layer_dense(g, h, .units = 3));
     mr_summary_scalar(g, "loss", loss);
-    mr_node *update = mr_minimize(g, mr_adam(.rate = 0.01f), loss, mr_global_step(g).ref);
-    mr_status status = mr_training_run(g, update, error, .folder = folder, .stop_step = stop, .save_steps = save_steps,
-                                       .summary_steps = 5, .loss = loss, .session = {.thread_count = 2});
+    mr_node *update = mr_minimize(g, mr_adam(.learning_rate = 0.01f), loss, mr_global_step(g).ref);
+    mr_status status = mr_training_run(g, update, error, .checkpoint_dir = directory, .last_step = stop,
+                                       .save_checkpoint_steps = save_checkpoint_steps, .save_summaries_steps = 5,
+                                       .loss = loss, .session = {.threads = 2});
     mr_dataset_free(d);
     mr_tensor_deinit(&components[0]);
     mr_tensor_deinit(&components[1]);
@@ -133,8 +135,8 @@ static void check_equal(const char *a, const char *b)
         mr_tensor_deinit(&x);
         mr_tensor_deinit(&y);
     }
-    mr_checkpoint_reader_free(first);
-    mr_checkpoint_reader_free(second);
+    mr_checkpoint_reader_close(first);
+    mr_checkpoint_reader_close(second);
 }
 
 TEST(training_resumed_equals_unbroken)
@@ -177,10 +179,10 @@ TEST(training_tells_of_its_progress)
     mr_graph *g = mr_graph_new();
     mr_variable w = mr_get_variable(g, "w", MR_SCALAR, (mr_initializer){.kind = MR_INIT_ONES});
     mr_output loss = mr_square(g, w.value);
-    mr_node *update = mr_minimize(g, mr_gradient_descent(.rate = 0.25f), loss, mr_global_step(g).ref);
+    mr_node *update = mr_minimize(g, mr_gradient_descent(.learning_rate = 0.25f), loss, mr_global_step(g).ref);
     char text[4096] = "";
-    CHECK_OK(mr_training_run(g, update, &error, .stop_step = 3, .loss = loss, .show = collect, .show_context = text,
-                             .unit = "widgets", .step_size = 10));
+    CHECK_OK(mr_training_run(g, update, &error, .last_step = 3, .loss = loss, .progress = collect,
+                             .progress_context = text, .unit = "widgets", .units_per_step = 10));
     CHECK_CONTAINS(text, "step 3/3  loss 0.0625");
     CHECK_CONTAINS(text, "widgets/s\n");
     mr_graph_free(g);
@@ -196,7 +198,7 @@ TEST(training_ends_with_the_data)
     mr_variable sum = mr_get_variable(g, "sum", MR_SCALAR, (mr_initializer){.kind = MR_INIT_ZEROS});
     mr_node *add = mr_assign_add(g, sum.ref, mr_cast(g, element, MR_FLOAT)).node;
     mr_training *training = nullptr;
-    CHECK_OK(mr_training_new(g, &training, &error, .folder = test_path("run")));
+    CHECK_OK(mr_training_new(g, &training, &error, .checkpoint_dir = test_path("run")));
     mr_status status = MR_OK;
     while (status == MR_OK) status = mr_training_step(training, add, MR_NO_FEEDS, (mr_outputs){0}, nullptr, &error);
     CHECK_STATUS(status, MR_OUT_OF_RANGE);
@@ -206,7 +208,7 @@ TEST(training_ends_with_the_data)
     CHECK_NEAR(mr_tensor_floats(&value)[0], 10, 0);
     mr_tensor_deinit(&value);
     char latest[4096];
-    CHECK_OK(mr_checkpoint_latest(test_path("run"), latest, sizeof latest, &error));
+    CHECK_OK(mr_latest_checkpoint(test_path("run"), latest, sizeof latest, &error));
     CHECK_CONTAINS(latest, "model.ckpt-5");
     mr_training_free(training);
     mr_dataset_free(d);

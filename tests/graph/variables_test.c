@@ -7,7 +7,7 @@ static mr_session *open_session(mr_graph *g)
 {
     mr_error error = {0};
     mr_session *session = nullptr;
-    mr_session_options options = {.thread_count = 2};
+    mr_session_options options = {.threads = 2};
     CHECK_OK(mr_session_new(g, &options, &session, &error));
     return session;
 }
@@ -53,7 +53,7 @@ TEST(variable_reading_before_assigning_is_tensorflows_error)
     CHECK(strstr(error.message, "Attempting to use uninitialized value layer/w") != nullptr);
     CHECK_STATUS(mr_session_run(session, MR_NO_FEEDS, MR_OUTPUTS(w.ref), &result, nullptr, 0, &error),
                  MR_FAILED_PRECONDITION);
-    run_node(session, w.assign);
+    run_node(session, w.initializer);
     CHECK_NEAR(fetch_float(session, y), 1, 0);
     mr_session_free(session);
     mr_graph_free(g);
@@ -67,7 +67,7 @@ TEST(variable_is_initialized_tells)
     mr_session *session = open_session(g);
     mr_tensor before = fetch(session, known);
     CHECK(!mr_tensor_bools(&before)[0]);
-    run_node(session, w.assign);
+    run_node(session, w.initializer);
     mr_tensor after = fetch(session, known);
     CHECK(mr_tensor_bools(&after)[0]);
     mr_tensor_deinit(&before);
@@ -84,7 +84,7 @@ TEST(variable_updates_leave_fetched_results_alone)
     mr_variable w = mr_variable_new(g, "w", initial);
     mr_output step = mr_assign_add(g, w.ref, mr_constant_floats(g, MR_SHAPE(3), (float[]){10, 10, 10}, nullptr));
     mr_session *session = open_session(g);
-    run_node(session, w.assign);
+    run_node(session, w.initializer);
     mr_tensor before = fetch(session, w.value), by_ref = fetch(session, w.ref);
     run_node(session, step.node);
     run_node(session, step.node);
@@ -113,7 +113,7 @@ TEST(variable_keeps_its_own_copy_of_what_was_fed)
     mr_session *session = open_session(g);
     mr_tensor fed = {0};
     CHECK_OK(mr_tensor_init_copy(&fed, MR_FLOAT, MR_SHAPE(2), (float[]){1, 2}, &error));
-    CHECK_OK(mr_session_run(session, MR_FEEDS({x, fed}), (mr_outputs){0}, nullptr, &w.assign, 1, &error));
+    CHECK_OK(mr_session_run(session, MR_FEEDS({x, fed}), (mr_outputs){0}, nullptr, &w.initializer, 1, &error));
     mr_tensor_floats(&fed)[0] = 99;
     CHECK_NEAR(fetch_float(session, w.value), 1, 0);
     mr_tensor_deinit(&fed);
@@ -130,7 +130,7 @@ TEST(variable_updates_in_place)
     mr_output gradient = mr_mul(g, w.value, mr_constant_float(g, 0.5f)); /* reads w before it is updated */
     mr_output descend = mr_apply_gradient_descent(g, w.ref, mr_constant_float(g, 1.0f), gradient);
     mr_session *session = open_session(g);
-    run_node(session, w.assign);
+    run_node(session, w.initializer);
     mr_tensor value = {0};
     CHECK_OK(mr_session_read_variable(session, w.ref, &value, &error));
     const void *place = value.data;
@@ -153,7 +153,7 @@ TEST(variable_readers_of_a_step_see_the_value_before_its_update)
     mr_output step = mr_assign_add(g, w.ref, mr_constant_float(g, 1.0f));
     mr_output seen = mr_square(g, mr_square(g, mr_add(g, mr_identity(g, w.ref), w.value)));
     mr_session *session = open_session(g);
-    run_node(session, w.assign);
+    run_node(session, w.initializer);
     mr_tensor result = {0};
     for (int i = 1; i < 4; i++) {
         CHECK_OK(mr_session_run(session, MR_NO_FEEDS, MR_OUTPUTS(seen), &result, &step.node, 1, &error));
@@ -169,12 +169,12 @@ TEST(variable_control_edges_order_updates_and_reads)
     mr_graph *g = mr_graph_new();
     mr_variable w = mr_variable_new(g, "w", mr_constant_float(g, 1.0f));
     mr_output step = mr_assign_add(g, w.ref, mr_constant_float(g, 1.0f));
-    mr_graph_push_control(g, &step.node, 1);
+    mr_graph_push_control_dependencies(g, &step.node, 1);
     mr_output after = mr_identity(g, w.ref);
     mr_output constant = mr_square(g, mr_constant_float(g, 3.0f)); /* keeps its control edge though it is constant */
-    mr_graph_pop_control(g);
+    mr_graph_pop_control_dependencies(g);
     mr_session *session = open_session(g);
-    run_node(session, w.assign);
+    run_node(session, w.initializer);
     CHECK_NEAR(fetch_float(session, after), 2, 0);
     CHECK_NEAR(fetch_float(session, constant), 9, 0);
     CHECK_NEAR(fetch_float(session, w.value), 3, 0);
@@ -187,7 +187,7 @@ TEST(variable_lives_on_while_the_graph_grows)
     mr_graph *g = mr_graph_new();
     mr_variable w = mr_variable_new(g, "w", mr_constant_float(g, 4.0f));
     mr_session *session = open_session(g);
-    run_node(session, w.assign);
+    run_node(session, w.initializer);
     CHECK_NEAR(fetch_float(session, w.value), 4, 0);
     for (int i = 0; i < 100; i++) mr_constant_float(g, (float)i);
     mr_output y = mr_square(g, w.value);
@@ -206,7 +206,7 @@ TEST(variable_of_one_session_is_not_the_others)
     mr_variable w = mr_variable_new(g, "w", mr_constant_float(g, 1.0f));
     mr_session *first = open_session(g), *second = open_session(g);
     mr_tensor result = {0};
-    run_node(first, w.assign);
+    run_node(first, w.initializer);
     CHECK_STATUS(mr_session_run(second, MR_NO_FEEDS, MR_OUTPUTS(w.value), &result, nullptr, 0, &error),
                  MR_FAILED_PRECONDITION);
     mr_session_free(first);
@@ -291,7 +291,7 @@ TEST(variable_scatter_changes_rows)
     mr_output updates = mr_constant_floats(g, MR_SHAPE(2, 2), (float[]){10, 20, 30, 40}, nullptr);
     mr_output add = mr_scatter_add(g, w.ref, rows, updates, .name = "add");
     mr_session *session = open_session(g);
-    run_node(session, w.assign);
+    run_node(session, w.initializer);
     mr_tensor indices = {0}, outside = {0}, result = {0};
     CHECK_OK(mr_tensor_init_copy(&indices, MR_INT32, MR_SHAPE(2), (int32_t[]){2, 2}, &error));
     CHECK_OK(mr_tensor_init_copy(&outside, MR_INT32, MR_SHAPE(2), (int32_t[]){0, 3}, &error));

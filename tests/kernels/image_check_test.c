@@ -1,5 +1,5 @@
 /* Options as a careless or hostile caller sets them: refused with a reason, or safe to use. */
-#include "tests/kernels/pictures.h"
+#include "tests/kernels/images.h"
 #include "tests/test.h"
 
 #include <math.h>
@@ -28,10 +28,10 @@ TEST(image_check_refuses)
         {{.crop = MR_CROP_RANDOM_WINDOW, .height = 5, .width = 5, .padding = -1}, "padded by"},
         {{.crop = MR_CROP_RANDOM_WINDOW, .height = 5, .width = 5, .padding = INT32_MAX}, "padded by"},
         {{.crop = MR_CROP_CENTER_WINDOW, .height = 5, .width = 5, .padding = 1}, "RANDOM_WINDOW"},
-        {{.pad = (mr_image_pad)2}, "way 2 to pad"},
+        {{.padding_mode = (mr_image_pad)2}, "way 2 to pad"},
         {{.mean = {0, NAN}}, "normalised"},
-        {{.deviation = {0, 0, INFINITY}}, "normalised"},
-        {{.deviation = {1e-40f}}, "normalised"},
+        {{.std = {0, 0, INFINITY}}, "normalised"},
+        {{.std = {1e-40f}}, "normalised"},
         {{.color = {.brightness = NAN}}, "brightness"},
         {{.color = {.brightness = -0.1f}}, "brightness"},
         {{.color = {.brightness = 3e38f}}, "brightness"},
@@ -43,7 +43,7 @@ TEST(image_check_refuses)
         {{.color = {.hue = 0.6f}}, "hue"},
         {{.color = {.hue = 0.1f}, .channels = 1}, "3 channels"},
         {{.color = {.order = {MR_COLOR_HUE}}}, "order"},
-        {{.color = {.order = {MR_COLOR_USUAL, MR_COLOR_HUE}}}, "order"},
+        {{.color = {.order = {MR_COLOR_DEFAULT, MR_COLOR_HUE}}}, "order"},
         {{.color = {.order = {MR_COLOR_HUE, MR_COLOR_HUE, MR_COLOR_CONTRAST, MR_COLOR_SATURATION}}}, "order"},
         {{.color = {.order = {(mr_color_step)77, MR_COLOR_HUE, MR_COLOR_CONTRAST, MR_COLOR_SATURATION}}}, "order"},
     };
@@ -94,7 +94,7 @@ static int32_t wild_count(mr_random *random)
     return counts[mr_random_below(random, 10)];
 }
 
-/* Whatever passes the check can be used: numbers all over the place, for pictures of any size. */
+/* Whatever passes the check can be used: numbers all over the place, for images of any size. */
 TEST(image_check_lets_nothing_through_that_harms)
 {
     mr_error error = {0};
@@ -111,16 +111,16 @@ TEST(image_check_lets_nothing_through_that_harms)
             .width = tame ? 1 + (int)mr_random_below(&random, 40) : wild_count(&random),
             .channels = (int)mr_random_below(&random, 2) * 3,
             .crop = (mr_crop)mr_random_below(&random, 7),
-            .pad = (mr_image_pad)mr_random_below(&random, 2),
+            .padding_mode = (mr_image_pad)mr_random_below(&random, 2),
             .padding = i % 3 == 0 ? wild_count(&random) : 0,
-            .random_flip = true,
+            .random_flip_left_right = true,
             .method = (mr_resize_method)mr_random_below(&random, 4),
             .dtype = (mr_dtype[]){MR_FLOAT, MR_UINT8, MR_HALF, MR_BFLOAT16}[i % 4],
             .layout = (mr_image_layout)(i % 2),
         };
         mr_color_options *color = &options.color;
         float *numbers[] = {&options.fraction,    &options.area_min,    &options.area_max,      &options.aspect_min,
-                            &options.aspect_max,  &options.mean[1],     &options.deviation[2],  &color->brightness,
+                            &options.aspect_max,  &options.mean[1],     &options.std[2],        &color->brightness,
                             &color->contrast_min, &color->contrast_max, &color->saturation_min, &color->saturation_max,
                             &color->hue};
         for (int k = 0; k < 3; k++) *numbers[mr_random_below(&random, 13)] = wild(&random);

@@ -1,6 +1,6 @@
 /* Changes of colour: every vector loop beside plain C, bit for bit; the fused way beside one step after the other. */
-#include "kernels/image_colors.h"
-#include "tests/kernels/pictures.h"
+#include "kernels/image/image_colors.h"
+#include "tests/kernels/images.h"
 #include "tests/test.h"
 
 #include <math.h>
@@ -154,7 +154,7 @@ TEST(image_colors_by_hand)
 
 /* ---- The fused way ---- */
 
-/* One step after the other, over the whole picture. */
+/* One step after the other, over the whole image. */
 static void by_hand(float *pixels, int count, int channels, const mr_image_region *region, const mr_color_step *order)
 {
     for (int s = 0; s < 4; s++) {
@@ -214,7 +214,7 @@ TEST(image_colors_fused_equal_one_after_the_other)
         bool bytes = options.dtype == MR_UINT8;
         for (int c = 0; c < 3 && !bytes; c++) {
             options.mean[c] = 100 + 10 * (float)c;
-            options.deviation[c] = 60;
+            options.std[c] = 60;
         }
         by_hand(expected, count, channels, &region, order);
         CHECK_OK(mr_image_decode_region(file.bytes, file.size_bytes, &options, region, target, scratch, &error));
@@ -239,7 +239,8 @@ TEST(image_colors_fused_equal_one_after_the_other)
 
 TEST(image_colors_are_drawn_in_their_range)
 {
-    mr_image_options options = {.height = 8, .width = 8, .crop = MR_CROP_RANDOM, .random_flip = true}, plain = options;
+    mr_image_options options = {.height = 8, .width = 8, .crop = MR_CROP_RANDOM, .random_flip_left_right = true},
+                     plain = options;
     options.color = (mr_color_options){
         .brightness = 0.25f, .contrast_min = 0.5f, .contrast_max = 1.5f, .saturation_max = 2, .hue = 0.1f};
     double low[4] = {9, 9, 9, 9}, high[4] = {-9, -9, -9, -9};

@@ -1,6 +1,6 @@
 /* The fused path beside a plain decode, a crop and a resize. */
-#include "kernels/image_rows.h"
-#include "tests/kernels/pictures.h"
+#include "kernels/image/image_rows.h"
+#include "tests/kernels/images.h"
 #include "tests/test.h"
 
 #include <math.h>
@@ -45,7 +45,7 @@ static void check_crops(int kind, int width, int height, int channels, int count
     free(file.bytes);
 }
 
-TEST(image_region_equals_a_crop_of_the_whole_picture)
+TEST(image_region_equals_a_crop_of_the_whole_image)
 {
     mr_random random = mr_random_at(test_seed(), 0, 0, 0);
     for (int kind = 0; kind < test_jpeg_kind_count; kind++)
@@ -139,7 +139,7 @@ TEST(image_region_resizes_normalises_and_lays_out)
         if (dtypes[kind] != MR_UINT8)
             for (int c = 0; c < 3; c++) {
                 options.mean[c] = 100 + 10 * (float)c;
-                options.deviation[c] = 50 + (float)c;
+                options.std[c] = 50 + (float)c;
             }
         mr_image_region region = {.width = 1 + (int)mr_random_below(&random, (uint64_t)width),
                                   .height = 1 + (int)mr_random_below(&random, (uint64_t)height),
@@ -158,7 +158,7 @@ TEST(image_region_resizes_normalises_and_lays_out)
                     if (dtypes[kind] == MR_UINT8)
                         value = value < 0 ? 0 : value > 255 ? 255 : value;
                     else
-                        value = (value - options.mean[c]) / options.deviation[c];
+                        value = (value - options.mean[c]) / options.std[c];
                     int64_t at = options.layout == MR_LAYOUT_NCHW ? (c * options.height + y) * options.width + x
                                                                   : (y * options.width + x) * options.channels + c;
                     CHECK_NEAR(fused(dtypes[kind], target, at), value, tolerances[kind]);
@@ -186,7 +186,7 @@ TEST(image_region_narrow_is_the_float_rounded)
                                     .width = 19,
                                     .layout = i == 0 ? MR_LAYOUT_NHWC : MR_LAYOUT_NCHW,
                                     .mean = {124, 117, 104},
-                                    .deviation = {59, 57, 0.001f}};
+                                    .std = {59, 57, 0.001f}};
         mr_image_region region = {3, 5, 40, 31, true};
         void *targets[] = {floats, half, brain};
         static const mr_dtype dtypes[] = {MR_FLOAT, MR_HALF, MR_BFLOAT16};
@@ -232,7 +232,7 @@ TEST(image_region_refuses)
     free(file.bytes);
 }
 
-/* The region of a picture decoded at 1/ratio, pixel by pixel from the coordinates. */
+/* The region of an image decoded at 1/ratio, pixel by pixel from the coordinates. */
 static double reduced(const mr_tensor *whole, int ratio, double x, double y, int channel)
 {
     x = (x + 0.5) / ratio - 0.5;

@@ -1,6 +1,6 @@
 /* Every vector row loop beside the plain one, bit for bit, at every length, with what lies behind the target left alone. */
 #include "base/random.h"
-#include "kernels/image_rows.h"
+#include "kernels/image/image_rows.h"
 #include "tests/test.h"
 
 #include <math.h>

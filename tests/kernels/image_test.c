@@ -1,5 +1,5 @@
 /* Formats by content, and the choice of regions. */
-#include "tests/kernels/pictures.h"
+#include "tests/kernels/images.h"
 #include "tests/test.h"
 
 TEST(image_format_goes_by_content)
@@ -11,7 +11,7 @@ TEST(image_format_goes_by_content)
         const char *message;
     } cases[] = {
         {"", 0, MR_INVALID_ARGUMENT, MR_INVALID_ARGUMENT, "empty"},
-        {"this is a text, named .jpg", 26, MR_INVALID_ARGUMENT, MR_INVALID_ARGUMENT, "not a picture"},
+        {"this is a text, named .jpg", 26, MR_INVALID_ARGUMENT, MR_INVALID_ARGUMENT, "not an image"},
         {"GIF89a\x0a\x00\x14\x00", 10, MR_OK, MR_UNIMPLEMENTED, "GIF"},
         {"GIF89a", 6, MR_DATA_LOSS, MR_UNIMPLEMENTED, "GIF"},
         {"BM............\x28\x00\x00\x00\x0a\x00\x00\x00\xec\xff\xff\xff\x01\x00\x18\x00", 30, MR_OK, MR_UNIMPLEMENTED,
@@ -65,7 +65,7 @@ TEST(image_choose_stays_inside)
         mr_image_options options = {.crop = (mr_crop)(i % 4),
                                     .height = 1 + (int)mr_random_below(&random, 300),
                                     .width = 1 + (int)mr_random_below(&random, 300),
-                                    .random_flip = true,
+                                    .random_flip_left_right = true,
                                     .fraction = (float)mr_random_unit(&random)};
         int32_t width = 1 + (int)mr_random_below(&random, i % 7 == 0 ? 3 : 900);
         int32_t height = 1 + (int)mr_random_below(&random, i % 5 == 0 ? 3 : 900);
@@ -93,7 +93,7 @@ TEST(image_choose_centre_has_the_aspect)
 TEST(image_choose_covers_its_range)
 {
     mr_random random = mr_random_at(test_seed(), 0, 0, 6);
-    mr_image_options options = {.crop = MR_CROP_RANDOM, .height = 8, .width = 8, .random_flip = true};
+    mr_image_options options = {.crop = MR_CROP_RANDOM, .height = 8, .width = 8, .random_flip_left_right = true};
     int first = 0, last = 0, flips = 0;
     for (int i = 0; i < 2000; i++) {
         mr_image_region region = mr_image_choose(&options, 11, 8, &random);

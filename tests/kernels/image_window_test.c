@@ -1,10 +1,10 @@
 /* Windows, which are cut out or padded but never resized, beside a plain decode and a pixel at a time. */
-#include "tests/kernels/pictures.h"
+#include "tests/kernels/images.h"
 #include "tests/test.h"
 
 #include <math.h>
 
-/* The picture's pixel that a window shows, or -1 for black. */
+/* The image's pixel that a window shows, or -1 for black. */
 static int shown(int at, int count, mr_image_pad pad)
 {
     if (at >= 0 && at < count) return at;
@@ -27,15 +27,15 @@ static void check_window(test_bytes file, const mr_image_options *options, mr_im
     for (int y = 0; y < options->height; y++)
         for (int x = 0; x < options->width; x++)
             for (int c = 0; c < channels; c++) {
-                int row = shown(window.y + y, height, options->pad);
-                int column = shown(window.x + (window.flip ? options->width - 1 - x : x), width, options->pad);
+                int row = shown(window.y + y, height, options->padding_mode);
+                int column = shown(window.x + (window.flip ? options->width - 1 - x : x), width, options->padding_mode);
                 int expected =
                     row < 0 || column < 0 ? 0 : mr_tensor_uint8s(&whole)[(row * width + column) * channels + c];
                 int at = y * options->width + x;
                 if (found[options->layout == MR_LAYOUT_NCHW ? c * plane + at : at * channels + c] != expected)
                     test_fail(__FILE__, __LINE__, "%d x %d at (%d, %d) of %d x %d, pad %d: (%d, %d, %d) is not %d",
-                              options->width, options->height, window.x, window.y, width, height, (int)options->pad, x,
-                              y, c, expected);
+                              options->width, options->height, window.x, window.y, width, height,
+                              (int)options->padding_mode, x, y, c, expected);
             }
     CHECK_EQ(found[plane * channels], 77);
     free(found);
@@ -55,13 +55,13 @@ TEST(image_window_is_cut_out_or_padded)
         test_bytes file = i % 3 == 0 ? test_png(width, height, png)
                                      : test_jpeg(width, height, test_jpeg_kinds[i % test_jpeg_kind_count]);
         mr_image_options options = {.crop = i % 2 == 0 ? MR_CROP_RANDOM_WINDOW : MR_CROP_CENTER_WINDOW,
-                                    .pad = i / 2 % 2 == 0 ? MR_IMAGE_PAD_REFLECT : MR_IMAGE_PAD_ZERO,
+                                    .padding_mode = i / 2 % 2 == 0 ? MR_IMAGE_PAD_REFLECT : MR_IMAGE_PAD_ZERO,
                                     .channels =
                                         i % 5 == 0 && test_jpeg_kinds[i % test_jpeg_kind_count].channels != 4 ? 1 : 3,
                                     .layout = i % 7 < 3 ? MR_LAYOUT_NCHW : MR_LAYOUT_NHWC,
                                     .dtype = MR_UINT8,
-                                    .random_flip = true};
-        int reach = options.pad == MR_IMAGE_PAD_REFLECT ? (width < height ? width : height) - 1 : 30;
+                                    .random_flip_left_right = true};
+        int reach = options.padding_mode == MR_IMAGE_PAD_REFLECT ? (width < height ? width : height) - 1 : 30;
         if (options.crop == MR_CROP_RANDOM_WINDOW) options.padding = (int)mr_random_below(&random, (uint64_t)reach + 1);
         int room = options.crop == MR_CROP_RANDOM_WINDOW ? options.padding : reach;
         options.width = 1 + (int)mr_random_below(&random, (uint64_t)(width + 2 * room));
@@ -85,7 +85,7 @@ TEST(image_window_padding_is_normalised_as_black)
                                 .width = 8,
                                 .crop = MR_CROP_CENTER_WINDOW,
                                 .mean = {10, 20, 30},
-                                .deviation = {2, 4, 5},
+                                .std = {2, 4, 5},
                                 .layout = MR_LAYOUT_NCHW};
     float pixels[3 * 64];
     CHECK_OK(
@@ -133,10 +133,12 @@ TEST(image_window_refuses)
         {{.crop = MR_CROP_RANDOM_WINDOW, .height = 4, .width = 4}, {0, 0, 5, 4, false}, "is not inside"},
         {{.crop = MR_CROP_CENTER_WINDOW, .height = 4, .width = 4}, {INT32_MIN, 0, 4, 4, false}, "is not inside"},
         {{.crop = MR_CROP_CENTER_WINDOW, .height = 4, .width = 4}, {0, INT32_MAX, 4, 4, false}, "is not inside"},
-        {{.crop = MR_CROP_RANDOM_WINDOW, .height = 4, .width = 4, .padding = 8, .pad = MR_IMAGE_PAD_REFLECT},
+        {{.crop = MR_CROP_RANDOM_WINDOW, .height = 4, .width = 4, .padding = 8, .padding_mode = MR_IMAGE_PAD_REFLECT},
          {0, 0, 4, 4, false},
          "cannot be reflected"},
-        {{.crop = MR_CROP_CENTER_WINDOW, .height = 40, .width = 4, .pad = MR_IMAGE_PAD_REFLECT}, {0}, "be reflected"},
+        {{.crop = MR_CROP_CENTER_WINDOW, .height = 40, .width = 4, .padding_mode = MR_IMAGE_PAD_REFLECT},
+         {0},
+         "be reflected"},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         CHECK_STATUS(mr_image_decode_region(file.bytes, file.size_bytes, &cases[i].options, cases[i].window, target,

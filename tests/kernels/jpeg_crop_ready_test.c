@@ -1,5 +1,5 @@
 /* Crop-ready JPEGs: other bytes, the same pixels. */
-#include "tests/kernels/pictures.h"
+#include "tests/kernels/images.h"
 #include "tests/test.h"
 
 static test_bytes ready_of(test_bytes file, const mr_crop_ready_options *options, mr_crop_ready_info *info)
@@ -40,13 +40,13 @@ TEST(crop_ready_changes_no_pixel)
             mr_crop_ready_info info = {0};
             test_bytes ready = ready_of(file, nullptr, &info);
             check_same_pixels(file, ready, kind);
-            CHECK_EQ(info.mcus_per_row % info.segment_mcus, 0);
-            CHECK(info.segment_mcus >= 1 && info.segment_mcus <= 8);
+            CHECK_EQ(info.mcus_per_row % info.restart_interval, 0);
+            CHECK(info.restart_interval >= 1 && info.restart_interval <= 8);
             mr_error error = {0};
             mr_image_info probed = {0};
             CHECK_OK(mr_image_probe(ready.bytes, ready.size_bytes, &probed, &error));
-            CHECK(!probed.progressive);
-            CHECK_EQ(info.source.progressive, test_jpeg_kinds[kind].progressive);
+            CHECK(!probed.is_progressive);
+            CHECK_EQ(info.source.is_progressive, test_jpeg_kinds[kind].progressive);
             /* Once more gives the same bytes. */
             test_bytes again = ready_of(ready, nullptr, nullptr);
             CHECK_EQ(again.size_bytes, ready.size_bytes);
@@ -63,8 +63,8 @@ TEST(crop_ready_takes_any_segment)
     static const int32_t segments[] = {1, 2, 5, 13, 26, 1000, 65535};
     for (size_t i = 0; i < sizeof(segments) / sizeof(segments[0]); i++) {
         mr_crop_ready_info info = {0};
-        test_bytes ready = ready_of(file, &(mr_crop_ready_options){.segment_mcus = segments[i]}, &info);
-        CHECK_EQ(info.segment_mcus, segments[i]);
+        test_bytes ready = ready_of(file, &(mr_crop_ready_options){.restart_interval = segments[i]}, &info);
+        CHECK_EQ(info.restart_interval, segments[i]);
         check_same_pixels(file, ready, 2);
         free(ready.bytes);
     }
@@ -113,7 +113,7 @@ TEST(crop_ready_leaves_metadata_out_and_keeps_the_orientation)
     CHECK_EQ(probed.orientation, 6);
     free(ready.bytes);
 
-    mr_crop_ready_options options = {.drop_orientation = true, .keep_profile = true};
+    mr_crop_ready_options options = {.drop_orientation = true, .keep_icc_profile = true};
     ready = ready_of(file, &options, &info);
     CHECK(contains(ready, "ICC_PROFILE") && contains(ready, "colours") && !contains(ready, "Exif"));
     CHECK(!info.profile_dropped && !info.orientation_kept);
@@ -147,7 +147,7 @@ TEST(crop_ready_refuses_in_words)
     check_refused(file, MR_DATA_LOSS, "damaged");
     mr_error error = {0};
     mr_tensor ready = {0};
-    mr_crop_ready_options options = {.segment_mcus = -1};
+    mr_crop_ready_options options = {.restart_interval = -1};
     CHECK_STATUS(mr_image_crop_ready(file.bytes, file.size_bytes, &options, &ready, nullptr, &error),
                  MR_INVALID_ARGUMENT);
     free(file.bytes);

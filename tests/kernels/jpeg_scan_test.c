@@ -1,7 +1,7 @@
-/* Our decoding of scans beside libjpeg's own: the same rows, and for damaged pictures the same words. */
-#include "kernels/jpeg.h"
-#include "kernels/jpeg_bytes.h"
-#include "tests/kernels/pictures.h"
+/* Our decoding of scans beside libjpeg's own: the same rows, and for damaged images the same words. */
+#include "kernels/image/jpeg.h"
+#include "kernels/image/jpeg_bytes.h"
+#include "tests/kernels/images.h"
 #include "tests/test.h"
 
 typedef struct outcome {
@@ -61,8 +61,8 @@ static test_bytes segmented(test_bytes file, int32_t mcus)
 {
     mr_error error = {0};
     mr_tensor ready = {0};
-    CHECK_OK(mr_image_crop_ready(file.bytes, file.size_bytes, &(mr_crop_ready_options){.segment_mcus = mcus}, &ready,
-                                 nullptr, &error));
+    CHECK_OK(mr_image_crop_ready(file.bytes, file.size_bytes, &(mr_crop_ready_options){.restart_interval = mcus},
+                                 &ready, nullptr, &error));
     mr_string bytes = mr_tensor_strings(&ready)[0];
     test_bytes result = {malloc(bytes.size_bytes), bytes.size_bytes};
     memcpy(result.bytes, bytes.data, bytes.size_bytes);
@@ -199,7 +199,7 @@ TEST(jpeg_scan_damaged_is_what_libjpeg_makes_of_it)
                 damage(&copy, scan_begin(file), &random);
                 mr_image_decode_options options = {.channels = 3,
                                                    .accept_damaged = i % 3 == 1,
-                                                   .accept_truncated = i % 3 == 2,
+                                                   .try_recover_truncated = i % 3 == 2,
                                                    .ratio = i % 5 == 0 ? 4 : 1};
                 check_same(&reader, copy, &options, nullptr, false, "damage", i);
                 if (options.ratio != 1) continue;
@@ -242,7 +242,7 @@ TEST(jpeg_scan_reads_only_the_segments_of_a_crop)
     mr_jpeg_reader_deinit(&reader);
 }
 
-/* libjpeg itself would take the tables of the picture before. */
+/* libjpeg itself would take the tables of the image before. */
 TEST(jpeg_without_tables_does_not_take_those_of_another)
 {
     test_bytes other = test_jpeg(90, 70, test_jpeg_kinds[2]), before = segmented(other, 4);

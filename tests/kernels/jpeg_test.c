@@ -1,5 +1,5 @@
 /* JPEG: what decodes, what is refused and in which words. TensorFlow's bytes are compared in tests/oracle. */
-#include "tests/kernels/pictures.h"
+#include "tests/kernels/images.h"
 #include "tests/test.h"
 
 static mr_status decode(test_bytes file, mr_image_decode_options options, mr_tensor *image, mr_error *error)
@@ -18,7 +18,7 @@ TEST(jpeg_probe_tells_the_header)
         CHECK_EQ(info.width, 75);
         CHECK_EQ(info.height, 43);
         CHECK_EQ(info.channels, test_jpeg_kinds[i].channels == 0 ? 3 : test_jpeg_kinds[i].channels);
-        CHECK_EQ(info.progressive, test_jpeg_kinds[i].progressive);
+        CHECK_EQ(info.is_progressive, test_jpeg_kinds[i].progressive);
         CHECK_EQ(info.orientation, 0);
         free(file.bytes);
     }
@@ -58,7 +58,7 @@ TEST(jpeg_truncated_anywhere_is_an_error_or_accepted)
             memcpy(cut, file.bytes, size);
             CHECK(mr_image_decode(cut, size, nullptr, &image, &error) != MR_OK);
             CHECK(error.message[0] != '\0' && strchr(error.message, '\n') == nullptr);
-            mr_image_decode_options options = {.accept_truncated = true};
+            mr_image_decode_options options = {.try_recover_truncated = true};
             if (mr_image_decode(cut, size, &options, &image, &error) == MR_OK) mr_tensor_deinit(&image);
             free(cut);
         }
@@ -67,7 +67,7 @@ TEST(jpeg_truncated_anywhere_is_an_error_or_accepted)
         file.size_bytes = file.size_bytes * 3 / 4;
         CHECK_STATUS(decode(file, (mr_image_decode_options){0}, &image, &error), MR_DATA_LOSS);
         CHECK_CONTAINS(error.message, "truncated");
-        CHECK_OK(decode(file, (mr_image_decode_options){.accept_truncated = true}, &image, &error));
+        CHECK_OK(decode(file, (mr_image_decode_options){.try_recover_truncated = true}, &image, &error));
         CHECK_EQ(image.shape.dims[0], 30);
         mr_tensor_deinit(&image);
         free(file.bytes);
@@ -152,7 +152,7 @@ TEST(jpeg_huge_sizes_are_refused_before_memory_is_taken)
     }
 }
 
-/* Copies the last scan again and again: each costs a pass over the picture. */
+/* Copies the last scan again and again: each costs a pass over the image. */
 TEST(jpeg_with_too_many_scans_is_refused)
 {
     mr_error error = {0};

@@ -1,5 +1,5 @@
 /* PNG: every kind of header, damage, and round trips. TensorFlow's bytes are compared in tests/oracle. */
-#include "tests/kernels/pictures.h"
+#include "tests/kernels/images.h"
 #include "tests/test.h"
 
 TEST(png_probe_tells_the_header)
@@ -20,7 +20,7 @@ TEST(png_probe_tells_the_header)
         CHECK_EQ(info.width, 31);
         CHECK_EQ(info.height, 22);
         CHECK_EQ(info.bits, kind.bits == 16 ? 16 : 8);
-        CHECK_EQ(info.progressive, kind.interlaced);
+        CHECK_EQ(info.is_progressive, kind.interlaced);
         CHECK_EQ(info.channels,
                  channels[kind.color_type] + (kind.transparent && kind.color_type == PNG_COLOR_TYPE_PALETTE));
         free(file.bytes);

@@ -1,6 +1,6 @@
 /* Resize: by hand where the numbers are plain, identities, refusals. TensorFlow's numbers are compared in tests/oracle. */
-#include "kernels/resize.h"
-#include "tests/kernels/pictures.h"
+#include "kernels/image/resize.h"
+#include "tests/kernels/images.h"
 #include "tests/test.h"
 
 static mr_tensor line(int count, const float *values)

@@ -1,5 +1,5 @@
-/* Scaling in integers: flat pictures stay flat, averages stay, edges of alpha do not bleed. */
-#include "tests/kernels/pictures.h"
+/* Scaling in integers: flat images stay flat, averages stay, edges of alpha do not bleed. */
+#include "tests/kernels/images.h"
 #include "tests/test.h"
 
 static mr_tensor filled(mr_dtype dtype, int64_t height, int64_t width, int64_t channels, const int *pixel)
@@ -94,7 +94,7 @@ TEST(scale_lets_transparent_pixels_have_no_colour)
     mr_tensor_deinit(&image);
 }
 
-TEST(scale_refuses_what_is_no_picture)
+TEST(scale_refuses_what_is_no_image)
 {
     mr_error error = {0};
     mr_tensor image = {0}, scaled = {0};
@@ -107,7 +107,7 @@ TEST(scale_refuses_what_is_no_picture)
     mr_tensor_deinit(&image);
 }
 
-TEST(probe_names_pictures_that_are_not_decoded)
+TEST(probe_names_images_that_are_not_decoded)
 {
     static const struct {
         const char *bytes;
@@ -150,7 +150,7 @@ TEST(probe_names_pictures_that_are_not_decoded)
         CHECK_EQ(info.format, files[i].format);
         CHECK_EQ(info.width, files[i].width);
         CHECK_EQ(info.height, files[i].height);
-        CHECK_EQ(info.animated, files[i].animated);
+        CHECK_EQ(info.is_animated, files[i].animated);
         mr_status status = mr_image_decode(copy, files[i].size_bytes, nullptr, &image, &error);
         CHECK_EQ(status, files[i].format == MR_IMAGE_UNKNOWN ? MR_INVALID_ARGUMENT : MR_UNIMPLEMENTED);
         for (size_t size = 0; size < files[i].size_bytes; size++) {

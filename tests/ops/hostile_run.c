@@ -80,7 +80,7 @@ static mr_status fill_strings(const hostile_input *input, mr_tensor *tensor, mr_
     if (strcmp(input->text, "$PNG") == 0 || strcmp(input->text, "$JPEG") == 0)
         value = image_bytes(input->text[1] == 'P');
     else if (strncmp(input->text, "$DIR", 4) == 0)
-        value.size_bytes = (size_t)snprintf(text, sizeof text, "%s%s", test_folder(), input->text + 4);
+        value.size_bytes = (size_t)snprintf(text, sizeof text, "%s%s", test_directory(), input->text + 4);
     else
         value = mr_string_from(input->text);
     int64_t count = mr_shape_count(input->shape);
@@ -118,14 +118,14 @@ static mr_output add_const(build *b, const mr_tensor *value)
 {
     mr_node_builder builder = mr_node_begin(b->graph, "Const", "constant");
     mr_node_set_tensor(&builder, "value", value);
-    mr_node_set_type(&builder, "dtype", value->dtype);
+    mr_node_set_dtype(&builder, "dtype", value->dtype);
     return mr_node_finish(&builder);
 }
 
 static mr_output add_typed(build *b, const char *op, mr_dtype dtype, mr_shape shape)
 {
     mr_node_builder builder = mr_node_begin(b->graph, op, nullptr);
-    mr_node_set_type(&builder, "dtype", dtype);
+    mr_node_set_dtype(&builder, "dtype", dtype);
     mr_node_set_shape(&builder, "shape", shape);
     return mr_node_finish(&builder);
 }
@@ -135,7 +135,7 @@ static mr_output add_iterator(build *b)
     mr_node_builder builder = mr_node_begin(b->graph, "IteratorV2", nullptr);
     mr_node_set_string(&builder, "shared_name", "iterator");
     mr_node_set_string(&builder, "container", "");
-    mr_node_set_types(&builder, "output_types", MR_DTYPES(MR_FLOAT));
+    mr_node_set_dtypes(&builder, "output_types", MR_DTYPES(MR_FLOAT));
     mr_node_set_shapes(&builder, "output_shapes", MR_SHAPES(MR_SCALAR));
     return mr_node_finish(&builder);
 }
@@ -346,7 +346,7 @@ static void run_gradients(build *b, mr_session *session)
 static mr_status run_session(build *b, hostile_result *result)
 {
     mr_session *session = nullptr;
-    MR_TRY(mr_session_new(b->graph, &(mr_session_options){.thread_count = 1}, &session, &result->error));
+    MR_TRY(mr_session_new(b->graph, &(mr_session_options){.threads = 1}, &session, &result->error));
     mr_status status = initialize(b, session, &result->error);
     mr_output fetches[HOSTILE_OUTPUTS_MAX];
     for (int32_t i = 0; i < mr_node_output_count(b->node) && result->output_count < HOSTILE_OUTPUTS_MAX; i++) {

@@ -192,7 +192,7 @@ static void run_quarter(int quarter)
     shared = mmap(nullptr, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     CHECK(shared != MAP_FAILED);
     write_checkpoint();
-    CHECK(chdir(test_folder()) == 0); /* relative file names of a case stay in the test's directory */
+    CHECK(chdir(test_directory()) == 0); /* relative file names of a case stay in the test's directory */
     alarm((unsigned)setting("MILLRACE_HOSTILE_SECONDS", 280));
     for (int32_t i = quarter; i < mr_op_count(); i += 4) {
         const char *op = mr_op_at(i)->op->name;

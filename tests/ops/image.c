@@ -1,9 +1,9 @@
-/* The picture operators: what goes in as bytes comes out as pixels; the functions below them are compared with
+/* The image operators: what goes in as bytes comes out as pixels; the functions below them are compared with
  * TensorFlow by the oracle. */
 #include "tests/ops/run.h"
 #include <millrace/image.h>
 
-static mr_tensor picture(int height, int width)
+static mr_tensor random_image(int height, int width)
 {
     mr_error error = {0};
     mr_tensor image = {0};
@@ -15,7 +15,7 @@ static mr_tensor picture(int height, int width)
 TEST(image_ops_decode_what_was_encoded)
 {
     mr_error error = {0};
-    mr_tensor image = picture(9, 13), png = {0}, jpeg = {0};
+    mr_tensor image = random_image(9, 13), png = {0}, jpeg = {0};
     CHECK_OK(mr_image_encode_png(&image, &png, &error));
     CHECK_OK(mr_image_encode_jpeg(&image, 90, &jpeg, &error));
     (void)kept(png);
@@ -31,7 +31,7 @@ TEST(image_ops_decode_what_was_encoded)
                                .attrs = {{"channels", 'i', .ints = {2}}},
                                .expect_error = "channels is 2"});
     mr_tensor text = {0};
-    CHECK_OK(mr_tensor_init_string(&text, MR_STR("not a picture"), &error));
+    CHECK_OK(mr_tensor_init_string(&text, MR_STR("not an image"), &error));
     (void)kept(text);
     (void)run_op_one(&(op_run){.op = "DecodeJpeg", .inputs = {text}, .expect_error = "DecodeJpeg"});
 }
@@ -39,7 +39,7 @@ TEST(image_ops_decode_what_was_encoded)
 TEST(image_ops_resize)
 {
     mr_error error = {0};
-    mr_tensor image = picture(4, 6), images = {0};
+    mr_tensor image = random_image(4, 6), images = {0};
     CHECK_OK(mr_tensor_reshape(&image, MR_SHAPE(1, 4, 6, 3), &images, &error));
     mr_tensor same = run_op_one(
         &(op_run){.op = "ResizeNearestNeighbor", .inputs = {images, INT32S(4, 6)}, .output_dtypes = {MR_UINT8}});

@@ -1,4 +1,4 @@
-"""What is done to pictures on their way into a batch, beside the TensorFlow operators that do the same one by one."""
+"""What is done to images on their way into a batch, beside the TensorFlow operators that do the same one by one."""
 import glob
 import os
 import subprocess
@@ -8,7 +8,7 @@ os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
 import numpy as np
 import tensorflow as tf
 
-FOLDER = os.environ["MILLRACE_ORACLE"]
+DIRECTORY = os.environ["MILLRACE_ORACLE"]
 DTYPES = {"uint8": np.uint8, "float": np.float32, "half": np.float16, "bfloat16": tf.bfloat16.as_numpy_dtype}
 RANDOM_WINDOW, CENTER_WINDOW = 4, 5
 passed = failed = 0
@@ -32,19 +32,19 @@ def read_tensor(path):
     return np.frombuffer(rest, DTYPES[words[0]]).reshape([int(word) for word in words[2:]])
 
 
-def work(folder, cases):
+def work(directory, cases):
     """Each case is a file and settings; the results in order."""
-    lines = [f"{path} {folder}/result-{i} " + " ".join(f"{k}={v}" for k, v in settings.items()) + "\n"
+    lines = [f"{path} {directory}/result-{i} " + " ".join(f"{k}={v}" for k, v in settings.items()) + "\n"
              for i, (path, settings) in enumerate(cases)]
-    subprocess.run([f"{FOLDER}/augment_work"], input="".join(lines), text=True, check=True)
-    return [read_tensor(f"{folder}/result-{i}") for i in range(len(cases))]
+    subprocess.run([f"{DIRECTORY}/augment_work"], input="".join(lines), text=True, check=True)
+    return [read_tensor(f"{directory}/result-{i}") for i in range(len(cases))]
 
 
-def pictures(folder):
+def images(directory):
     """(path, pixels) of every kind that TensorFlow decodes."""
-    subprocess.run([f"{FOLDER}/picture_work"], input=f"make {folder}\n", text=True, check=True)
+    subprocess.run([f"{DIRECTORY}/image_work"], input=f"make {directory}\n", text=True, check=True)
     found = []
-    for path in sorted(glob.glob(folder + "/*.jpg") + glob.glob(folder + "/*.png")):
+    for path in sorted(glob.glob(directory + "/*.jpg") + glob.glob(directory + "/*.png")):
         with open(path, "rb") as file:
             data = file.read()
         try:
@@ -60,7 +60,7 @@ def laid_out(pixels, settings):
     return pixels.transpose(2, 0, 1) if settings.get("layout") else pixels
 
 
-def windows(folder, found):
+def windows(directory, found):
     """Cut out and padded: tf.image.resize_with_crop_or_pad, and a crop of tf.pad. Bytes are equal."""
     random = np.random.RandomState(6)
     cases, expected = [], []
@@ -88,7 +88,7 @@ def windows(folder, found):
                          "y": -((h - height) // 2) if h > height else (height - h) // 2, "w": w, "h": h}
         cases.append((path, settings))
         expected.append(laid_out(result, settings))
-    for (path, settings), theirs, ours in zip(cases, expected, work(folder, cases)):
+    for (path, settings), theirs, ours in zip(cases, expected, work(directory, cases)):
         same = not isinstance(ours, str) and ours.shape == theirs.shape and (ours == theirs).all()
         check(f"window {os.path.basename(path)} {settings}", same, ours if isinstance(ours, str) else "other pixels")
 
@@ -99,7 +99,7 @@ STEPS = ["brightness", "contrast", "saturation", "hue"]
 PLACES = ["first", "second", "third", "fourth"]
 
 
-def colors(folder, found):
+def colors(directory, found):
     """tf.image.adjust_… of floats in 0…1, in any order, after cropping and resizing; floats are within 1e-5 of the range,
     narrow types where rounding TensorFlow's floats puts them, give or take one place."""
     random = np.random.RandomState(7)
@@ -114,7 +114,7 @@ def colors(folder, found):
                     "dtype": ["float", "float", "half", "bfloat16", "uint8"][i % 5],
                     "flip": int(random.randint(2)), "layout": int(random.randint(2))}
         if settings["dtype"] != "uint8":
-            settings["deviation"] = 255
+            settings["std"] = 255
         if i % 3:
             settings |= {place: order[k] + 1 for k, place in enumerate(PLACES)}
         # As settings reach both sides, in text: the same float32.
@@ -132,7 +132,7 @@ def colors(folder, found):
         cases.append((path, settings))
         expected.append(laid_out(result.numpy(), settings))
     worst = 0
-    for (path, settings), theirs, ours in zip(cases, expected, work(folder, cases)):
+    for (path, settings), theirs, ours in zip(cases, expected, work(directory, cases)):
         name = f"colors {os.path.basename(path)} {settings}"
         if isinstance(ours, str) or ours.shape != theirs.shape:
             check(name, False, ours if isinstance(ours, str) else f"{ours.shape}")
@@ -148,9 +148,9 @@ def colors(folder, found):
     print(f"colors: floats differ by {worst:.1e} at most")
 
 
-with tempfile.TemporaryDirectory() as folder:
-    found = pictures(folder)
-    windows(folder, found)
-    colors(folder, found)
+with tempfile.TemporaryDirectory() as directory:
+    found = images(directory)
+    windows(directory, found)
+    colors(directory, found)
 print(f"{passed} passed, {failed} failed")
 raise SystemExit(failed != 0)

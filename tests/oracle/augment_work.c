@@ -1,4 +1,4 @@
-/* What augment_oracle.py asks of the fused way from a picture to a batch row, one picture a line on stdin:
+/* What augment_oracle.py asks of the fused way from an image to a batch row, one image a line on stdin:
  *
  *     FILE TENSOR name=value…
  *
@@ -30,13 +30,13 @@ static void set(mr_image_options *options, mr_image_region *region, const char *
         {"channels", &options->channels, nullptr},
         {"crop", (int32_t *)&options->crop, nullptr},
         {"padding", &options->padding, nullptr},
-        {"pad", (int32_t *)&options->pad, nullptr},
+        {"pad", (int32_t *)&options->padding_mode, nullptr},
         {"layout", (int32_t *)&options->layout, nullptr},
         {"x", &region->x, nullptr},
         {"y", &region->y, nullptr},
         {"w", &region->width, nullptr},
         {"h", &region->height, nullptr},
-        {"deviation", nullptr, &options->deviation[0]},
+        {"std", nullptr, &options->std[0]},
         {"first", (int32_t *)&options->color.order[0], nullptr},
         {"second", (int32_t *)&options->color.order[1], nullptr},
         {"third", (int32_t *)&options->color.order[2], nullptr},
@@ -53,7 +53,7 @@ static void set(mr_image_options *options, mr_image_region *region, const char *
         if (fields[i].whole != nullptr) *fields[i].whole = (int32_t)strtol(value, nullptr, 10);
         if (fields[i].real != nullptr) *fields[i].real = strtof(value, nullptr);
     }
-    options->deviation[1] = options->deviation[2] = options->deviation[0];
+    options->std[1] = options->std[2] = options->std[0];
 }
 
 static void *read_file(const char *path, size_t *size_bytes)

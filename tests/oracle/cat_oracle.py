@@ -90,11 +90,11 @@ def check_features(shown, features):
         check_feature(shown[name], feature)
 
 
-def check_json(folder):
+def check_json(directory):
     numbers = random.Random(SEED)
     records = [random_record(numbers) for _ in range(3000)]
     for compression in ("", "GZIP", "ZLIB"):
-        path = os.path.join(folder, "records" + compression)
+        path = os.path.join(directory, "records" + compression)
         write(path, records, compression)
         lines = cat("--json", path).decode().splitlines()
         assert len(lines) == len(records)
@@ -131,10 +131,10 @@ def tabular(numbers):
     return example
 
 
-def check_csv(folder):
+def check_csv(directory):
     numbers = random.Random(SEED + 1)
     records = [tabular(numbers) for _ in range(2000)]
-    path = os.path.join(folder, "table")
+    path = os.path.join(directory, "table")
     write(path, records)
     rows = list(csv.DictReader(io.StringIO(cat("--csv", path).decode(), newline="")))
     assert len(rows) == len(records) and set(rows[0]) == {"n", "m", "f", "text, \"t\""}, rows[:1]
@@ -147,10 +147,10 @@ def check_csv(folder):
     print("csv: %d rows" % len(rows))
 
 
-def check_where(folder):
+def check_where(directory):
     numbers = random.Random(SEED + 2)
     records = [tabular(numbers) for _ in range(2000)]
-    path = os.path.join(folder, "where")
+    path = os.path.join(directory, "where")
     write(path, records)
     features = [record.features.feature for record in records]
     integers = lambda f, name: list(f[name].int64_list.value) if name in f else []
@@ -176,9 +176,9 @@ def main():
     checks = [check_json, check_csv, check_where]
     failed = 0
     for check in checks:
-        with tempfile.TemporaryDirectory() as folder:
+        with tempfile.TemporaryDirectory() as directory:
             try:
-                check(folder)
+                check(directory)
             except (AssertionError, subprocess.CalledProcessError) as error:
                 print("FAILED %s: %s (seed %d)" % (check.__name__, error, SEED))
                 failed += 1

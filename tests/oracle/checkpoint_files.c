@@ -1,6 +1,6 @@
 /* For checkpoint_oracle.py. `checkpoint_files copy SOURCE TARGET` reads every tensor of one checkpoint and writes it to
  * another, in the order of the lines of standard input; `checkpoint_files slices TARGET` writes a tensor in two slices. */
-#include "records/checkpoint.h"
+#include "records/checkpoint/checkpoint.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -26,7 +26,7 @@ static mr_status copy(const char *source, const char *target, mr_error *error)
     MR_TRY(mr_checkpoint_reader_open(source, &reader, error));
     MR_TRY(mr_checkpoint_writer_open(target, &writer, error));
     mr_status status = copy_keys(reader, writer, error);
-    mr_checkpoint_reader_free(reader);
+    mr_checkpoint_reader_close(reader);
     if (status == MR_OK) return mr_checkpoint_writer_close(writer, error);
     mr_checkpoint_writer_abandon(writer);
     return status;

@@ -33,9 +33,9 @@ def copy(source, target, names):
     subprocess.run([PROGRAM, "copy", source, target], input=lines, text=True, check=True)
 
 
-def same_bytes(folder, name, tensors):
+def same_bytes(directory, name, tensors):
     """TensorFlow writes, we read and write; both pairs of files are equal."""
-    theirs, ours = f"{folder}/{name}", f"{folder}/{name}-ours"
+    theirs, ours = f"{directory}/{name}", f"{directory}/{name}-ours"
     save(theirs, tensors)
     copy(theirs, ours, [key for key, _ in tensors])
     for ending in (".index", DATA):
@@ -65,53 +65,53 @@ def many():
     return [(key, np.float32(i)) for i, key in enumerate(keys)]
 
 
-def partitioned(folder):
+def partitioned(directory):
     """Slices: ours to the byte as theirs, and both read them whole."""
     whole = np.arange(1500, dtype=np.float32).reshape(300, 5)
     key = "parté/w"
-    save(f"{folder}/theirs", [(key, whole[:100]), (key, whole[100:])], ["300 5 0,100:0,5", "300 5 100,200:0,5"])
-    subprocess.run([PROGRAM, "slices", f"{folder}/ours"], check=True)
+    save(f"{directory}/theirs", [(key, whole[:100]), (key, whole[100:])], ["300 5 0,100:0,5", "300 5 100,200:0,5"])
+    subprocess.run([PROGRAM, "slices", f"{directory}/ours"], check=True)
     for ending in (".index", DATA):
-        assert read(f"{folder}/theirs{ending}") == read(f"{folder}/ours{ending}"), f"slices{ending} differ"
-    np.testing.assert_array_equal(tf.train.load_checkpoint(f"{folder}/ours").get_tensor(key), whole)
-    copy(f"{folder}/theirs", f"{folder}/whole", [key])
-    np.testing.assert_array_equal(tf.train.load_checkpoint(f"{folder}/whole").get_tensor(key), whole)
+        assert read(f"{directory}/theirs{ending}") == read(f"{directory}/ours{ending}"), f"slices{ending} differ"
+    np.testing.assert_array_equal(tf.train.load_checkpoint(f"{directory}/ours").get_tensor(key), whole)
+    copy(f"{directory}/theirs", f"{directory}/whole", [key])
+    np.testing.assert_array_equal(tf.train.load_checkpoint(f"{directory}/whole").get_tensor(key), whole)
 
 
-def slice_keys(folder):
+def slice_keys(directory):
     """The ordered code of small, large and negative-looking numbers."""
     whole = np.arange(20000, dtype=np.int32).reshape(20000, 1)
     cuts = [0, 1, 63, 64, 65, 8191, 8192, 20000]
     parts = [("t", whole[a:b]) for a, b in zip(cuts, cuts[1:])]
-    save(f"{folder}/cuts", parts, [f"20000 1 {a},{b - a}:-" for a, b in zip(cuts, cuts[1:])])
-    copy(f"{folder}/cuts", f"{folder}/joined", ["t"])
-    np.testing.assert_array_equal(tf.train.load_checkpoint(f"{folder}/joined").get_tensor("t"), whole)
+    save(f"{directory}/cuts", parts, [f"20000 1 {a},{b - a}:-" for a, b in zip(cuts, cuts[1:])])
+    copy(f"{directory}/cuts", f"{directory}/joined", ["t"])
+    np.testing.assert_array_equal(tf.train.load_checkpoint(f"{directory}/joined").get_tensor("t"), whole)
 
 
-def sharded(folder):
+def sharded(directory):
     """Several data files, as a sharded Saver merges them."""
     with tf1.Graph().as_default(), tf1.Session() as session:
         a, b = tf.constant([1.0, 2.0]), tf.constant([[3]])
-        parts = [f"{folder}/tmp/part-0000{i}-of-00002" for i in range(2)]
+        parts = [f"{directory}/tmp/part-0000{i}-of-00002" for i in range(2)]
         session.run([tf.raw_ops.ShardedFilename(basename="x", shard=0, num_shards=2)])
         session.run(tf.raw_ops.SaveV2(prefix=parts[0], tensor_names=["a"], shape_and_slices=[""], tensors=[a]))
         session.run(tf.raw_ops.SaveV2(prefix=parts[1], tensor_names=["b"], shape_and_slices=[""], tensors=[b]))
-        session.run(tf.raw_ops.MergeV2Checkpoints(checkpoint_prefixes=parts, destination_prefix=f"{folder}/two"))
-    assert os.path.exists(f"{folder}/two.data-00001-of-00002")
-    copy(f"{folder}/two", f"{folder}/one", ["a", "b"])
-    loaded = tf.train.load_checkpoint(f"{folder}/one")
+        session.run(tf.raw_ops.MergeV2Checkpoints(checkpoint_prefixes=parts, destination_prefix=f"{directory}/two"))
+    assert os.path.exists(f"{directory}/two.data-00001-of-00002")
+    copy(f"{directory}/two", f"{directory}/one", ["a", "b"])
+    loaded = tf.train.load_checkpoint(f"{directory}/one")
     np.testing.assert_array_equal(loaded.get_tensor("a"), [1, 2])
     np.testing.assert_array_equal(loaded.get_tensor("b"), [[3]])
 
 
 def main():
-    with tempfile.TemporaryDirectory() as folder:
-        same_bytes(folder, "dtypes", every_dtype())
-        same_bytes(folder, "strings", strings())
-        same_bytes(folder, "many", many())
-        partitioned(folder)
-        slice_keys(folder)
-        sharded(folder)
+    with tempfile.TemporaryDirectory() as directory:
+        same_bytes(directory, "dtypes", every_dtype())
+        same_bytes(directory, "strings", strings())
+        same_bytes(directory, "many", many())
+        partitioned(directory)
+        slice_keys(directory)
+        sharded(directory)
     print("6 passed, 0 failed")
 
 

@@ -1,7 +1,7 @@
-/* For event_oracle.py: `event_files FOLDER < numbers` writes an event file with a scalar, a histogram of the numbers (one
- * C99 literal a line) and two pictures, and prints its path. */
-#include "records/event.h"
-#include "records/summary.h"
+/* For event_oracle.py: `event_files DIRECTORY < numbers` writes an event file with a scalar, a histogram of the numbers (one
+ * C99 literal a line) and two images, and prints its path. */
+#include "records/event/event.h"
+#include "records/event/summary.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,8 +18,8 @@ static mr_status write_summaries(mr_event_writer *writer, mr_arena *arena, mr_hi
     MR_TRY(mr_summary_pack_scalars(&tag, &value, 1, arena, &parts[1], error));
     MR_TRY(mr_summary_pack_merged(parts, 2, arena, &summary, error));
     MR_TRY(mr_event_writer_add(writer, 4, summary, error));
-    mr_summary_picture pictures[] = {{1, 2, 3, MR_STR("first")}, {1, 2, 3, MR_STR("second")}};
-    MR_TRY(mr_summary_pack_images(MR_STR("input"), pictures, 2, false, arena, &summary, error));
+    mr_summary_encoded_image images[] = {{1, 2, 3, MR_STR("first")}, {1, 2, 3, MR_STR("second")}};
+    MR_TRY(mr_summary_pack_images(MR_STR("input"), images, 2, false, arena, &summary, error));
     return mr_event_writer_add(writer, 5, summary, error);
 }
 

@@ -12,9 +12,9 @@ PROGRAM = os.path.join(os.environ["MILLRACE_ORACLE"], "event_files")
 
 
 def events_of(numbers):
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as directory:
         lines = "".join(float(n).hex() + "\n" for n in numbers)
-        run = subprocess.run([PROGRAM, folder], input=lines, text=True, check=True, capture_output=True)
+        run = subprocess.run([PROGRAM, directory], input=lines, text=True, check=True, capture_output=True)
         return list(tf.compat.v1.train.summary_iterator(run.stdout.strip()))
 
 
@@ -38,9 +38,9 @@ def main():
         ours = events[2].summary.value[0]
         assert ours == theirs, f"{ours}\n{theirs}"
         assert events[2].summary.value[1].simple_value == 0.5
-        pictures = events[3].summary.value
-        assert [p.tag for p in pictures] == ["input/image/0", "input/image/1"]
-        assert pictures[1].image.encoded_image_string == b"second" and pictures[1].image.width == 2
+        images = events[3].summary.value
+        assert [p.tag for p in images] == ["input/image/0", "input/image/1"]
+        assert images[1].image.encoded_image_string == b"second" and images[1].image.width == 2
     print(f"{len(cases)} passed, 0 failed")
 
 

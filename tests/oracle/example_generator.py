@@ -20,7 +20,7 @@ class Feature:
     dtype: str
     form: str = "fixed"
     shape: tuple = ()
-    fallback: object = None
+    default_value: object = None
     scope: str = "example"  # context, list
     value: str = None
     keys: tuple = ()
@@ -39,10 +39,10 @@ class Feature:
 
     def line(self):
         flags = ",".join(f for f in ("sorted", "missing", "int32") if getattr(self, f))
-        fallback = "-" if self.fallback is None else self.fallback if self.fallback != "" else "''"
+        default_value = "-" if self.default_value is None else self.default_value if self.default_value != "" else "''"
         shape, keys = ",".join(map(str, self.shape)), ",".join(self.keys)
         parts = ",".join(f"{kind}:{key}" for kind, key in self.parts)
-        fields = [self.scope, self.name, self.dtype, self.form, shape, fallback, self.value, keys, parts, flags]
+        fields = [self.scope, self.name, self.dtype, self.form, shape, default_value, self.value, keys, parts, flags]
         return " ".join("-" if f in (None, "") else str(f) for f in fields)
 
 

@@ -43,16 +43,16 @@ def sequence(context, lists):
 
 F = Feature
 EXAMPLES = [
-    [F("image/encoded", "string", fallback=""), F("image/height", "int64", fallback=-7), F("image/score", "float", fallback=2.5)],
+    [F("image/encoded", "string", default_value=""), F("image/height", "int64", default_value=-7), F("image/score", "float", default_value=2.5)],
     [F("a/label", "int64"), F("a/box", "float", shape=(2, 2)), F("a/text", "string", shape=(2,)), F("a/none", "int64", shape=(0,))],
-    [F("a/two", "string", shape=(2,), fallback="x"), F("a/four", "float", shape=(2, 2), fallback=-1), F("a/i", "int64", shape=(1,), fallback=3)],
+    [F("a/two", "string", shape=(2,), default_value="x"), F("a/four", "float", shape=(2, 2), default_value=-1), F("a/i", "int64", shape=(1,), default_value=3)],
     [F("v/int", "int64", "variable"), F("v/float", "float", "variable"), F("v/str", "string", "variable")],
     [F("r/int", "int64", "ragged"), F("r/float", "float", "ragged", int32=True), F("r/str", "string", "ragged")],
-    [F("s/int", "int64", "sequence"), F("s/float", "float", "sequence", (2,), 0.5), F("s/str", "string", "sequence", fallback="pad"), F("s/deep", "int64", "sequence", (2, 1), -1)],
+    [F("s/int", "int64", "sequence"), F("s/float", "float", "sequence", (2,), 0.5), F("s/str", "string", "sequence", default_value="pad"), F("s/deep", "int64", "sequence", (2, 1), -1)],
     [
-        F("image/encoded", "string", fallback=""),
+        F("image/encoded", "string", default_value=""),
         F("image/object/bbox", "float", "variable"),
-        F("image/class/label", "int64", fallback=-1),
+        F("image/class/label", "int64", default_value=-1),
         F("image/object/names", "string", "ragged"),
         F("image/points", "float", "sequence", (2,)),
     ],
@@ -67,15 +67,15 @@ EXAMPLES = [
     [F("odd", "float", "ragged", value="v", parts=(("starts", "a"), ("uniform", 2), ("lengths", "b")))],
 ]
 SEQUENCES = [
-    sequence([F("length", "int64"), F("name", "string", fallback="nobody"), F("box", "float", shape=(2,), fallback=0.5)],
+    sequence([F("length", "int64"), F("name", "string", default_value="nobody"), F("box", "float", shape=(2,), default_value=0.5)],
              [F("tokens", "int64", "sequence", missing=True), F("frames", "float", "sequence", (2, 2)), F("words", "string", "sequence", missing=True)]),
     sequence([F("v/int", "int64", "variable"), F("v/float", "float", "variable"), F("v/str", "string", "variable")],
              [F("v/int", "int64", "variable"), F("f", "float", "variable"), F("s", "string", "variable")]),
     sequence([F("r/int", "int64", "ragged"), F("r/str", "string", "ragged", int32=True)],
              [F("r/int", "int64", "ragged"), F("r/float", "float", "ragged", int32=True), F("r/str", "string", "ragged")]),
     sequence([], [F("image/encoded", "string", "sequence"), F("labels", "int64", "variable"), F("boxes", "float", "ragged")]),
-    sequence([F("id", "string", fallback=""), F("parts", "float", "ragged", value="v", parts=(("splits", "p"),))], []),
-    sequence([F("n", "int64", fallback=0)], [F("rows", "float", "ragged", value="v", parts=(("lengths", "p"),)), F("x", "int64", "sequence", missing=True)]),
+    sequence([F("id", "string", default_value=""), F("parts", "float", "ragged", value="v", parts=(("splits", "p"),))], []),
+    sequence([F("n", "int64", default_value=0)], [F("rows", "float", "ragged", value="v", parts=(("lengths", "p"),)), F("x", "int64", "sequence", missing=True)]),
     sequence([], [F("deep", "string", "ragged", value="v", parts=(("splits", "a"), ("rowids", "b")), int32=True), F("pairs", "int64", "ragged", parts=(("uniform", 2),))]),
     sequence([], [F("odd", "int64", "ragged", value="v", parts=(("limits", "a"), ("uniform", 2), ("starts", "b"), ("uniform", 1)))]),
 ]
@@ -84,9 +84,9 @@ SEQUENCES = [
 def tensorflow_feature(f):
     kind = tf.as_dtype(f.dtype)
     if f.form == "fixed":
-        return tf.io.FixedLenFeature(f.shape, kind, None if f.fallback is None else np.full(f.shape, f.fallback))
+        return tf.io.FixedLenFeature(f.shape, kind, None if f.default_value is None else np.full(f.shape, f.default_value))
     if f.form == "sequence":
-        return tf.io.FixedLenSequenceFeature(f.shape, kind, f.scope == "example" or f.missing, f.fallback)
+        return tf.io.FixedLenSequenceFeature(f.shape, kind, f.scope == "example" or f.missing, f.default_value)
     if f.form == "variable":
         return tf.io.VarLenFeature(kind)
     if f.form == "sparse":
@@ -224,7 +224,7 @@ def names_a_feature(spec, message):
     return "damaged at byte" in message or any(f'"{name}"' in message for name in names)
 
 
-def check_parse(folder, seed, spec, parse, batch, count, wild):
+def check_parse(directory, seed, spec, parse, batch, count, wild):
     single = batch == "single"
     size = 1 if single else batch
     is_sequence = any(f.scope != "example" for f in spec)
@@ -234,7 +234,7 @@ def check_parse(folder, seed, spec, parse, batch, count, wild):
         make = generator.sequence if is_sequence else generator.example
         pair.append([make(spec) for _ in range(count * size)])
     records, canonical = pair
-    source, listing = os.path.join(folder, "parse.tfrecord"), os.path.join(folder, "spec.txt")
+    source, listing = os.path.join(directory, "parse.tfrecord"), os.path.join(directory, "spec.txt")
     with tf.io.TFRecordWriter(source) as writer:
         for record in records:
             writer.write(record)
@@ -259,29 +259,29 @@ def check_parse(folder, seed, spec, parse, batch, count, wild):
     return errors, stricter
 
 
-def check_all(folder, specs, batches, counts):
+def check_all(directory, specs, batches, counts):
     total = errors = stricter = 0
     for number, spec in enumerate(specs):
         for batch in batches:
             parse = make_parse(spec, batch == "single")
             for wild, count in counts:
                 seed = SEED * 100_000 + number * 1000 + total
-                e, s = check_parse(folder, seed, spec, parse, batch, count, wild)
+                e, s = check_parse(directory, seed, spec, parse, batch, count, wild)
                 errors, stricter, total = errors + e, stricter + s, total + count
     assert errors < total * 0.6, "the generator makes too many bad records to show anything"
     return f"{total} batches are equal, {errors} of them errors in both (in ours alone, as documented: {stricter})"
 
 
-def check_examples(folder):
-    print("examples:", check_all(folder, EXAMPLES, ("single", 1, 3, 40), ((0.02, 20), (0.15, 30), (0.3, 20))))
+def check_examples(directory):
+    print("examples:", check_all(directory, EXAMPLES, ("single", 1, 3, 40), ((0.02, 20), (0.15, 30), (0.3, 20))))
 
 
-def check_sequences(folder):
-    print("sequences:", check_all(folder, SEQUENCES, ("single", 1, 3, 40), ((0.02, 20), (0.1, 30), (0.25, 20))))
+def check_sequences(directory):
+    print("sequences:", check_all(directory, SEQUENCES, ("single", 1, 3, 40), ((0.02, 20), (0.1, 30), (0.25, 20))))
 
 
-def check_encoder(folder):
-    target = os.path.join(folder, "encoded")
+def check_encoder(directory):
+    target = os.path.join(directory, "encoded")
     run("encode", target)
     for i, record in enumerate(tf.data.TFRecordDataset(target)):
         example = tf.train.SequenceExample.FromString(record.numpy())
@@ -302,9 +302,9 @@ def check_encoder(folder):
     print("encoder: 50 SequenceExamples are protobuf's bytes")
 
 
-def check_schema(folder):
+def check_schema(directory):
     """What tfrecord-cat --schema prints for Python parses the records, and finds what is in them."""
-    source = os.path.join(folder, "schema.tfrecord")
+    source = os.path.join(directory, "schema.tfrecord")
     programs = os.environ["MILLRACE_BIN"]
     for number, (spec, make) in enumerate([(EXAMPLES[6], "example"), (EXAMPLES[3], "example"), (SEQUENCES[0], "sequence"), (SEQUENCES[1], "sequence")]):
         generator = Generator(SEED + number, 0.02, canonical=True)
@@ -331,10 +331,10 @@ def check_schema(folder):
 def main():
     checks = [check_schema, check_encoder, check_examples, check_sequences]
     failed = 0
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as directory:
         for check in checks:
             try:
-                check(folder)
+                check(directory)
             except AssertionError as error:
                 failed += 1
                 print(f"FAILED {check.__name__}: {str(error)[:4000]}")

@@ -4,7 +4,7 @@
  *     example_parse parse SOURCE SPEC BATCH|single       parses batches and prints their tensors, or "error" and why
  *
  * SPEC is a text file with a line for each feature; "-" is none:
- *     example|context|list name dtype form shape fallback value_key index_keys partitions flags
+ *     example|context|list name dtype form shape default_value value_key index_keys partitions flags
  * Shapes and keys have commas between; partitions are splits:KEY, lengths:KEY, starts:, limits:, rowids:, uniform:LENGTH;
  * flags are of sorted, missing, int32. */
 #include <millrace/example.h>
@@ -72,23 +72,23 @@ static const char *name_of(const char *text)
     return strcmp(text, "-") == 0 ? nullptr : strdup(text);
 }
 
-static mr_tensor *make_fallback(const mr_feature *feature, const char *text)
+static mr_tensor *make_default_value(const mr_feature *feature, const char *text)
 {
     mr_error error = {0};
-    mr_tensor *fallback = calloc(1, sizeof *fallback);
-    mr_shape shape = feature->form == MR_FIXED ? feature->shape : MR_SCALAR;
+    mr_tensor *default_value = calloc(1, sizeof *default_value);
+    mr_shape shape = feature->form == MR_FIXED_LEN ? feature->shape : MR_SCALAR;
     int64_t count = mr_shape_count(shape);
     mr_string *strings = calloc((size_t)count + 1, sizeof(mr_string));
     for (int64_t i = 0; i < count; i++) strings[i] = mr_string_from(strcmp(text, "''") == 0 ? "" : text);
-    mr_status status = feature->dtype == MR_STRING ? mr_tensor_init_strings(fallback, shape, strings, &error)
-                                                   : mr_tensor_init(fallback, feature->dtype, shape, &error);
+    mr_status status = feature->dtype == MR_STRING ? mr_tensor_init_strings(default_value, shape, strings, &error)
+                                                   : mr_tensor_init(default_value, feature->dtype, shape, &error);
     if (status != MR_OK) exit(fail(&error));
     for (int64_t i = 0; i < count; i++) {
-        if (feature->dtype == MR_FLOAT) mr_tensor_floats(fallback)[i] = strtof(text, nullptr);
-        if (feature->dtype == MR_INT64) mr_tensor_int64s(fallback)[i] = strtoll(text, nullptr, 10);
+        if (feature->dtype == MR_FLOAT) mr_tensor_floats(default_value)[i] = strtof(text, nullptr);
+        if (feature->dtype == MR_INT64) mr_tensor_int64s(default_value)[i] = strtoll(text, nullptr, 10);
     }
     free(strings);
-    return fallback;
+    return default_value;
 }
 
 static void read_partitions(mr_feature *feature, char *text)
@@ -112,10 +112,11 @@ static bool load_spec(const char *path, spec *spec)
 {
     static const char *const forms[] = {"fixed", "sequence", "variable", "ragged", "sparse"};
     FILE *file = fopen(path, "r");
-    char scope[16], name[64], dtype[16], form[16], shape[64], fallback[64], value[64], keys[256], parts[256], flags[64];
+    char scope[16], name[64], dtype[16], form[16], shape[64], default_value[64], value[64], keys[256], parts[256],
+        flags[64];
     if (!file) return false;
     while (fscanf(file, "%15s %63s %15s %15s %63s %63s %63s %255s %255s %63s", scope, name, dtype, form, shape,
-                  fallback, value, keys, parts, flags) == 10) {
+                  default_value, value, keys, parts, flags) == 10) {
         bool is_list = strcmp(scope, "list") == 0;
         spec->is_sequence = strcmp(scope, "example") != 0;
         mr_feature *feature = is_list ? &spec->lists[spec->list_count++] : &spec->context[spec->context_count++];
@@ -123,7 +124,7 @@ static bool load_spec(const char *path, spec *spec)
         while (strcmp(forms[feature->form], form) != 0) feature->form++;
         for (char *part = strtok(shape, ","); part && strcmp(part, "-") != 0; part = strtok(nullptr, ","))
             feature->shape.dims[feature->shape.rank++] = atoll(part);
-        if (strcmp(fallback, "-") != 0) feature->fallback = make_fallback(feature, fallback);
+        if (strcmp(default_value, "-") != 0) feature->default_value = make_default_value(feature, default_value);
         const char **index_keys = calloc(MR_RANK_MAX, sizeof *index_keys);
         feature->index_keys = index_keys;
         for (char *part = strtok(keys, ","); part && strcmp(part, "-") != 0; part = strtok(nullptr, ","))
@@ -238,7 +239,7 @@ static int parse(const char *source, const char *spec_path, const char *batch)
         parse_batch(&spec, records, count, single);
         while (count > 0) free((char *)records[--count].data);
     }
-    mr_record_reader_free(reader);
+    mr_record_reader_close(reader);
     mr_example_parser_free(spec.example);
     mr_sequence_parser_free(spec.sequence);
     return status == MR_OUT_OF_RANGE ? 0 : fail(&error);

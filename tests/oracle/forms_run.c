@@ -99,7 +99,7 @@ static mr_dataset *read_line(char *line)
     if (strcmp(word, "ragged") == 0) {
         mr_dtype splits_dtype = number() == 32 ? MR_INT32 : MR_INT64;
         return mr_dataset_dense_to_ragged_batch(read_elements(), size, .drop_remainder = drop,
-                                                .splits_dtype = splits_dtype);
+                                                .row_splits_dtype = splits_dtype);
     }
     mr_shape row = read_shape();
     return mr_dataset_dense_to_sparse_batch(read_elements(), size, row, .drop_remainder = drop);

@@ -147,9 +147,9 @@ static void build_graph(mr_graph *g)
     mr_output out = mr_mul(g, n, sum, .name = "out");
     mr_output step =
         mr_assign_add(g, b.ref, mr_constant_floats(g, MR_SHAPE(2), (float[]){1, 2}, nullptr), .name = "step");
-    mr_graph_push_control(g, &step.node, 1);
+    mr_graph_push_control_dependencies(g, &step.node, 1);
     mr_identity(g, out, .name = "after");
-    mr_graph_pop_control(g);
+    mr_graph_pop_control_dependencies(g);
     mr_graph_add_to_collection(g, MR_LOSSES, out);
     mr_initialize_variables(g, MR_GLOBAL_VARIABLES, nullptr);
 }

@@ -94,8 +94,8 @@ def plain(op):
     return result
 
 
-def check_operators(folder):
-    path = os.path.join(folder, "ops")
+def check_operators(directory):
+    path = os.path.join(directory, "ops")
     ours("ops", path)
     operators = read(op_def_pb2.OpList, path).op
     wrong = []
@@ -142,8 +142,8 @@ def run_built(session):
     return [session.run(name, feed) for name in ["out:0", "step:0", "out:0"]]
 
 
-def check_builders(folder):
-    path, meta_path = os.path.join(folder, "built"), os.path.join(folder, "built.meta")
+def check_builders(directory):
+    path, meta_path = os.path.join(directory, "built"), os.path.join(directory, "built.meta")
     ours("build", path, meta_path)
     theirs = build_graph()
     built = read(graph_pb2.GraphDef, path)
@@ -199,8 +199,8 @@ def training_graph():
     return graph
 
 
-def check_round_trip(folder):
-    source, target = os.path.join(folder, "in"), os.path.join(folder, "out")
+def check_round_trip(directory):
+    source, target = os.path.join(directory, "in"), os.path.join(directory, "out")
     tf1.disable_control_flow_v2()
     graph = training_graph()
     definition = graph.as_graph_def()
@@ -227,9 +227,9 @@ def check_round_trip(folder):
     assert again.saver_def == meta.saver_def
 
 
-def check_functions(folder):
+def check_functions(directory):
     """Functions in the library come out as they went in."""
-    source, target = os.path.join(folder, "in"), os.path.join(folder, "out")
+    source, target = os.path.join(directory, "in"), os.path.join(directory, "out")
 
     @tf.function
     def double(x):
@@ -263,8 +263,8 @@ def is_narrower(mine, theirs):
     return len(mine) == len(theirs) and all(b in ("?", a) for a, b in zip(mine, theirs))
 
 
-def compare_shapes(folder, graph):
-    path = os.path.join(folder, "shapes")
+def compare_shapes(directory, graph):
+    path = os.path.join(directory, "shapes")
     write(graph.as_graph_def(), path)
     found = dict(line.split(" ", 1) for line in ours("shapes", path).splitlines())
     # Python narrows some shapes after inference; what the C++ functions alone say is seen after an import.
@@ -416,21 +416,21 @@ def network_shapes():
     raw.ReadVariableOp(resource=handle, dtype=tf.float32), raw.VarIsInitializedOp(resource=handle)
 
 
-def check_shapes(folder):
+def check_shapes(directory):
     for build in (array_shapes, math_shapes, network_shapes):
         with tf.Graph().as_default() as graph:
             build()
-        compare_shapes(folder, graph)
+        compare_shapes(directory, graph)
 
 
 def main():
     failed = 0
     tf1.disable_eager_execution()
     checks = [check_operators, check_builders, check_round_trip, check_functions, check_shapes]
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as directory:
         for check in checks:
             try:
-                check(folder)
+                check(directory)
             except Exception as problem:  # one check's failure does not hide the others
                 failed += 1
                 print(f"{check.__name__}: {type(problem).__name__}: {problem}")

@@ -1,4 +1,4 @@
-"""Pictures decode to TensorFlow's bytes, and resize to its numbers within 1e-5 of the range."""
+"""Images decode to TensorFlow's bytes, and resize to its numbers within 1e-5 of the range."""
 import glob
 import os
 import subprocess
@@ -8,7 +8,7 @@ os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
 import numpy as np
 import tensorflow as tf
 
-PROGRAM = os.path.join(os.environ["MILLRACE_ORACLE"], "picture_work")
+PROGRAM = os.path.join(os.environ["MILLRACE_ORACLE"], "image_work")
 DTYPES = {"uint8": np.uint8, "uint16": np.uint16, "float": np.float32, "int32": np.int32, "int64": np.int64,
           "double": np.float64, "half": np.float16, "int16": np.int16, "int8": np.int8}
 NAMES = {np.dtype(v): k for k, v in DTYPES.items()}
@@ -59,19 +59,19 @@ def theirs(data, jpeg, channels, bits, ratio, plain, accurate, recover):
     return attempt(lambda: tf.io.decode_png(data, channels, tf.uint16 if bits == 16 else tf.uint8))
 
 
-def decode(folder):
-    work([("make", folder)])
+def decode(directory):
+    work([("make", directory)])
     cases = []
-    for path in sorted(glob.glob(folder + "/*.jpg")):
+    for path in sorted(glob.glob(directory + "/*.jpg")):
         cases += [(path, True, c, 8, r, p, a, 0) for c in (0, 1, 3)
                   for r, p, a in ((1, 0, 0), (1, 1, 0), (1, 0, 1), (2, 0, 0), (4, 0, 0), (8, 0, 0))]
         cases += [(path, False, 0, 16, 1, 0, 0, 0)]
-    for path in sorted(glob.glob(folder + "/*.png")):
+    for path in sorted(glob.glob(directory + "/*.png")):
         cases += [(path, False, c, bits, 1, 0, 0, 0) for c in (0, 1, 3, 4) for bits in (8, 16)]
         cases += [(path, True, 0, 8, 1, 0, 0, 0)]
     # Cut short, with and without leave to go on; and with bits flipped.
     random = np.random.RandomState(1)
-    for path in sorted(glob.glob(folder + "/*-0.*"))[:24]:
+    for path in sorted(glob.glob(directory + "/*-0.*"))[:24]:
         with open(path, "rb") as file:
             data = file.read()
         for i in range(6):
@@ -83,7 +83,7 @@ def decode(folder):
                 file.write(cut)
             jpeg = path.endswith("jpg")
             cases += [(other, jpeg, 0, 8, 1, 0, 0, 0)] + [(other, jpeg, 0, 8, 1, 0, 0, 1)] * jpeg
-    out = [f"{folder}/decoded-{i}" for i in range(len(cases))]
+    out = [f"{directory}/decoded-{i}" for i in range(len(cases))]
     work([("decode", c[0], o, *c[2:]) for c, o in zip(cases, out)])
     for case, path in zip(cases, out):
         with open(case[0], "rb") as file:
@@ -104,7 +104,7 @@ def their_resize(images, method, size, align, half):
     return operators[method](images=images, size=size, align_corners=align, **extra).numpy()
 
 
-def resize(folder):
+def resize(directory):
     random = np.random.RandomState(2)
     cases = []
     for i in range(240):
@@ -118,11 +118,11 @@ def resize(folder):
         dtype = [np.uint8, np.float32, np.int32, np.float64, np.float16, np.int16][random.randint(6)]
         cases.append((method, images.astype(dtype), size, *rule))
     for i, case in enumerate(cases):
-        write_tensor(f"{folder}/images-{i}", case[1])
-    work([("resize", f"{folder}/images-{i}", f"{folder}/resized-{i}", METHODS.index(m), *size, int(a), int(h))
+        write_tensor(f"{directory}/images-{i}", case[1])
+    work([("resize", f"{directory}/images-{i}", f"{directory}/resized-{i}", METHODS.index(m), *size, int(a), int(h))
           for i, (m, _, size, a, h) in enumerate(cases)])
     for i, (method, images, size, align, half) in enumerate(cases):
-        expected, ours = their_resize(images, method, size, align, half), read_tensor(f"{folder}/resized-{i}")
+        expected, ours = their_resize(images, method, size, align, half), read_tensor(f"{directory}/resized-{i}")
         name = f"resize {method} {images.dtype} {images.shape} to {size} align {align} half {half}"
         if isinstance(ours, str) or ours.shape != expected.shape or ours.dtype != expected.dtype:
             check(name, False, ours if isinstance(ours, str) else f"{ours.dtype} {ours.shape}")
@@ -131,10 +131,10 @@ def resize(folder):
         check(name, apart <= 255e-5 and (method != "nearest" or apart == 0), f"differs by {apart}")
 
 
-def region(folder):
+def region(directory):
     """The fused way beside tf.image.resize of the cropped decode."""
     random = np.random.RandomState(3)
-    files = sorted(f for f in glob.glob(folder + "/*") if f.endswith((".jpg", ".png")))
+    files = sorted(f for f in glob.glob(directory + "/*") if f.endswith((".jpg", ".png")))
     cases = []
     for i in range(300):
         path = files[random.randint(len(files))]
@@ -148,12 +148,12 @@ def region(folder):
         y, x = random.randint(0, height - h + 1), random.randint(0, width - w + 1)
         cases.append((path, METHODS[i % 4], random.randint(1, 70), random.randint(1, 70), x, y, w, h, i // 4 % 2,
                       whole[y:y + h, x:x + w]))
-    work([("region", c[0], f"{folder}/region-{i}", METHODS.index(c[1]), *c[2:9]) for i, c in enumerate(cases)])
+    work([("region", c[0], f"{directory}/region-{i}", METHODS.index(c[1]), *c[2:9]) for i, c in enumerate(cases)])
     for i, case in enumerate(cases):
         expected = tf.image.resize(case[9], case[2:4], case[1]).numpy().astype(np.float64)
         if case[8]:
             expected = expected[:, ::-1]
-        ours = read_tensor(f"{folder}/region-{i}")
+        ours = read_tensor(f"{directory}/region-{i}")
         name = f"region {os.path.basename(case[0])} {case[1:9]}"
         if isinstance(ours, str):
             check(name, False, ours)
@@ -162,11 +162,11 @@ def region(folder):
         check(name, apart <= 255e-5, f"differs by {apart}")
 
 
-def crop_ready(folder):
+def crop_ready(directory):
     """TensorFlow decodes the rewritten file to the original's pixels; our crops of it are crops of that."""
     random = np.random.RandomState(5)
     pairs = []
-    for number, path in enumerate(sorted(glob.glob(folder + "/jpeg-*-?.jpg"))):
+    for number, path in enumerate(sorted(glob.glob(directory + "/jpeg-*-?.jpg"))):
         for segment in (0, 1 + number % 3):
             pairs.append((path, f"{path[:-4]}-ready{segment}.jpg", segment))
     work([("ready", *pair) for pair in pairs])
@@ -188,22 +188,22 @@ def crop_ready(folder):
             h, w = random.randint(1, height + 1), random.randint(1, width + 1)
             y, x = random.randint(0, height - h + 1), random.randint(0, width - w + 1)
             crops.append((ready, METHODS.index("nearest"), h, w, x, y, w, h, 0, whole[y:y + h, x:x + w]))
-    work([("region", c[0], f"{folder}/crop-{i}", *c[1:9]) for i, c in enumerate(crops)])
+    work([("region", c[0], f"{directory}/crop-{i}", *c[1:9]) for i, c in enumerate(crops)])
     for i, case in enumerate(crops):
-        ours = read_tensor(f"{folder}/crop-{i}")
+        ours = read_tensor(f"{directory}/crop-{i}")
         check(f"crop {os.path.basename(case[0])} {case[2:8]}",
               not isinstance(ours, str) and (ours == case[9]).all(), ours if isinstance(ours, str) else "other pixels")
 
 
-def encode(folder):
+def encode(directory):
     random = np.random.RandomState(4)
     for i, (channels, dtype) in enumerate([(1, np.uint8), (3, np.uint8), (2, np.uint8), (4, np.uint8), (3, np.uint16)]):
         image = random.randint(0, 256 if dtype == np.uint8 else 65536, (23, 31, channels)).astype(dtype)
-        write_tensor(f"{folder}/image-{i}", image)
+        write_tensor(f"{directory}/image-{i}", image)
         kinds = ["png"] + ["jpeg"] * (channels in (1, 3) and dtype == np.uint8)
-        work([("encode", f"{folder}/image-{i}", f"{folder}/encoded-{i}.{kind}", kind) for kind in kinds])
+        work([("encode", f"{directory}/image-{i}", f"{directory}/encoded-{i}.{kind}", kind) for kind in kinds])
         for kind in kinds:
-            with open(f"{folder}/encoded-{i}.{kind}", "rb") as file:
+            with open(f"{directory}/encoded-{i}.{kind}", "rb") as file:
                 ours = file.read()
             expected = tf.io.encode_png(image) if kind == "png" else tf.io.encode_jpeg(image)
             if kind == "jpeg":
@@ -213,11 +213,11 @@ def encode(folder):
                 check(f"encode {kind} {image.shape}", (decoded == image).all())
 
 
-with tempfile.TemporaryDirectory() as folder:
-    decode(folder)
-    resize(folder)
-    region(folder)
-    crop_ready(folder)
-    encode(folder)
+with tempfile.TemporaryDirectory() as directory:
+    decode(directory)
+    resize(directory)
+    region(directory)
+    crop_ready(directory)
+    encode(directory)
 print(f"{passed} passed, {failed} failed")
 raise SystemExit(failed != 0)

@@ -42,7 +42,7 @@ def many(dtype):
 
 def convert(name, source, spec, *options):
     """Runs tfrecord-make; the records, parsed."""
-    out = os.path.join(folder, "out-" + name)
+    out = os.path.join(directory, "out-" + name)
     command = [PROGRAM, "--out", out, "--split", "all", *options, source]
     result = subprocess.run(command, capture_output=True, text=True, check=False)
     check(name + " runs", result.returncode == 0, result.stderr)
@@ -56,7 +56,7 @@ def convert(name, source, spec, *options):
 
 
 def labels(name):
-    with open(os.path.join(folder, "out-" + name, "labels.txt"), encoding="utf-8") as file:
+    with open(os.path.join(directory, "out-" + name, "labels.txt"), encoding="utf-8") as file:
         return file.read().split("\n")[:-1]
 
 
@@ -64,7 +64,7 @@ def same_floats(a, b):
     return np.array_equal(np.asarray(a, np.float32), np.asarray(b, np.float32), equal_nan=True)
 
 
-def make_pictures(path, count):
+def make_images(path, count):
     os.makedirs(path, exist_ok=True)
     names = []
     for i in range(count):
@@ -82,10 +82,10 @@ IMAGE = {"image/encoded": one(BYTES), "image/format": one(BYTES), "image/height"
          "image/channels": one(INT), "image/colorspace": one(BYTES), "image/filename": one(BYTES)}
 
 
-def check_pictures(name, records, pictures, prefix=""):
+def check_images(name, records, images, prefix=""):
     by_name = {record["image/filename"].decode(): record for record in records}
-    check(name + " has every picture", sorted(by_name) == sorted(prefix + p[0] for p in pictures), sorted(by_name)[:3])
-    for file_name, data, shape in pictures:
+    check(name + " has every image", sorted(by_name) == sorted(prefix + p[0] for p in images), sorted(by_name)[:3])
+    for file_name, data, shape in images:
         record = by_name.get(prefix + file_name)
         check(name + " " + file_name, record is not None and record["image/encoded"] == data and
               (record["image/height"], record["image/width"], record["image/channels"]) == shape and
@@ -94,23 +94,23 @@ def check_pictures(name, records, pictures, prefix=""):
 
 
 def lists():
-    pictures = make_pictures(folder + "/pictures", 30)
+    images = make_images(directory + "/images", 30)
     names = ["r\u00f6se, red", "daisy", 'say "hi"']
     rows = []
-    for i, (name, _, _) in enumerate(pictures):
-        rows.append({"path": "pictures/" + name, "label": names[i % 3], "age": rng.randint(-9, 10**12),
+    for i, (name, _, _) in enumerate(images):
+        rows.append({"path": "images/" + name, "label": names[i % 3], "age": rng.randint(-9, 10**12),
                      "weight": rng.choice([1.5, -0.0, 1e-30, 3.0, 7]), "code": f"{i:05d}",
                      "note": rng.choice(["", "two\nlines", 'quo"te', "x"])})
         if i % 4 == 0:
             rows[-1]["age"] = ""
-    with open(folder + "/list.csv", "w", encoding="utf-8", newline="") as file:
+    with open(directory + "/list.csv", "w", encoding="utf-8", newline="") as file:
         writer = csv.DictWriter(file, rows[0].keys())
         writer.writeheader()
         writer.writerows(rows)
     spec = {**IMAGE, "image/class/label": one(INT), "image/class/text": one(BYTES), "age": one(INT, -1),
             "weight": one(FLOAT), "code": one(BYTES), "note": one(BYTES, "none")}
-    records = convert("list", folder + "/list.csv", spec)
-    by_name = check_pictures("list", records, pictures, "pictures/")
+    records = convert("list", directory + "/list.csv", spec)
+    by_name = check_images("list", records, images, "images/")
     check("list labels", labels("list") == sorted(names, key=lambda n: n.encode()), labels("list"))
     for row in rows:
         record = by_name[row["path"]]
@@ -121,55 +121,55 @@ def lists():
               record["note"].decode() == (row["note"] or "none"), (row, record["note"]))
 
     # The same as JSON Lines, with lists and nested objects, numbers as labels, other names for features.
-    with gzip.open(folder + "/list.jsonl.gz", "wt", encoding="utf-8") as file:
+    with gzip.open(directory + "/list.jsonl.gz", "wt", encoding="utf-8") as file:
         for i, row in enumerate(rows):
             file.write(json.dumps({"image": row["path"], "class": i % 3 + 5, "tags": ["a"] * (i % 3),
                                    "size": {"w": i, "h": i / 2}, "flag": i % 2 == 0, "none": None},
                                   ensure_ascii=i % 2 == 0) + "\n")
     spec = {**IMAGE, "label": one(INT), "tags": many(BYTES), "w": one(INT), "h": one(FLOAT), "flag": one(INT)}
-    records = convert("jsonl", folder + "/list.jsonl.gz", spec, "--key", "image/class/label=label", "--key",
+    records = convert("jsonl", directory + "/list.jsonl.gz", spec, "--key", "image/class/label=label", "--key",
                       "size/w=w", "--key", "size/h=h")
-    check_pictures("jsonl", records, pictures, "pictures/")
+    check_images("jsonl", records, images, "images/")
     for record in records:
         i = int(record["image/filename"][9:12])
         check("jsonl row", (record["label"], record["w"], record["h"], record["flag"]) ==
               (i % 3 + 5, i, np.float32(i / 2), i % 2 == 0) and list(record["tags"]) == [b"a"] * (i % 3))
 
-    with open(folder + "/points.csv", "w", encoding="utf-8") as file:
+    with open(directory + "/points.csv", "w", encoding="utf-8") as file:
         file.write("filename,x,y,fold\n")
-        for i, (name, _, _) in enumerate(pictures):
+        for i, (name, _, _) in enumerate(images):
             file.write(f'"{name}",{i / 7},{-i},{i % 5}\n')
     spec = {**IMAGE, "image/target": tf.io.FixedLenFeature([2], FLOAT), "fold": one(INT)}
-    records = convert("points", folder + "/points.csv", spec, "--images", folder + "/pictures", "--target", "x,y")
-    for record in check_pictures("points", records, pictures).values():
+    records = convert("points", directory + "/points.csv", spec, "--images", directory + "/images", "--target", "x,y")
+    for record in check_images("points", records, images).values():
         i = int(record["image/filename"][:3])
         check("points row", same_floats(record["image/target"], [i / 7, -i]) and record["fold"] == i % 5)
-    return pictures
+    return images
 
 
 def tables():
     rows = [(i, rng.choice(["", repr(rng.uniform(-1e9, 1e9)), "nan", "-inf", "12", "1e-42"]),
              rng.choice(["", "a,b", "\u20ac", '"']), i - 2**62) for i in range(500)]
-    with open(folder + "/table.csv", "w", encoding="utf-8-sig", newline="") as file:
+    with open(directory + "/table.csv", "w", encoding="utf-8-sig", newline="") as file:
         writer = csv.writer(file, quoting=csv.QUOTE_MINIMAL)
         writer.writerow(["i", "f", "text", "big"])
         writer.writerows(rows)
     spec = {"i": one(INT), "f": one(FLOAT, -7.0), "text": one(BYTES, "none"), "big": one(INT)}
-    records = convert("table", folder + "/table.csv", spec)
+    records = convert("table", directory + "/table.csv", spec)
     check("table count", len(records) == len(rows))
     for record in records:
         i, f, text, big = rows[record["i"]]
         check("table row", record["big"] == big and record["text"].decode() == (text or "none") and
               same_floats(record["f"], -7.0 if f == "" else float(f)), (rows[record["i"]], record))
     spec = {"i": one(BYTES), "f": one(FLOAT, -7.0)}
-    records = convert("typed", folder + "/table.csv", spec, "--types", "i=bytes", "--missing", "nan,-inf")
+    records = convert("typed", directory + "/table.csv", spec, "--types", "i=bytes", "--missing", "nan,-inf")
     check("typed", all(np.isfinite(record["f"]) for record in records) and
           sorted(int(record["i"]) for record in records) == list(range(len(rows))))
 
 
-def boxes(pictures):
+def boxes(images):
     images, annotations = [], []
-    for i, (name, _, shape) in enumerate(pictures):
+    for i, (name, _, shape) in enumerate(images):
         images.append({"id": 1000 - i, "file_name": name, "width": shape[1], "height": shape[0], "license": None})
         for _ in range(i % 4):
             x, y = rng.uniform(0, shape[1] - 4), rng.uniform(0, shape[0] - 4)
@@ -179,7 +179,7 @@ def boxes(pictures):
     rng.shuffle(annotations)
     categories = [{"id": 90, "name": "tooth brush", "supercategory": "x"}, {"id": 1, "name": 'per"son'},
                   {"id": 3, "name": "car"}]
-    with open(folder + "/instances.json", "w", encoding="utf-8") as file:
+    with open(directory + "/instances.json", "w", encoding="utf-8") as file:
         json.dump({"info": {"a": [1, {"b": "]}"}]}, "annotations": annotations, "images": images,
                    "categories": categories}, file, indent=rng.choice([None, 1]))
     sides = ["xmin", "ymin", "xmax", "ymax"]
@@ -187,10 +187,10 @@ def boxes(pictures):
             "image/object/class/label": many(INT), "image/object/class/text": many(BYTES),
             "image/object/is_crowd": many(INT), "image/object/area": many(FLOAT),
             **{"image/object/bbox/" + side: many(FLOAT) for side in sides}}
-    records = convert("coco", folder + "/instances.json", spec, "--images", folder + "/pictures")
-    by_name = check_pictures("coco", records, pictures)
+    records = convert("coco", directory + "/instances.json", spec, "--images", directory + "/images")
+    by_name = check_images("coco", records, images)
     check("coco labels", labels("coco")[1] == 'per"son' and labels("coco")[90] == "tooth brush")
-    with open(folder + "/out-coco/label_map.pbtxt", encoding="utf-8") as file:
+    with open(directory + "/out-coco/label_map.pbtxt", encoding="utf-8") as file:
         check("coco label map", 'id: 1\n  name: "per\\"son"' in file.read())
     for image in images:
         record = by_name[image["file_name"]]
@@ -207,11 +207,11 @@ def boxes(pictures):
               list(record["image/object/is_crowd"]) == [a["iscrowd"] for a in own] and
               same_floats(record["image/object/area"], [a["area"] for a in own]))
 
-    os.makedirs(folder + "/voc/Annotations")
-    os.makedirs(folder + "/voc/JPEGImages")
+    os.makedirs(directory + "/voc/Annotations")
+    os.makedirs(directory + "/voc/JPEGImages")
     objects = {}
-    for i, (name, data, shape) in enumerate(pictures):
-        with open(f"{folder}/voc/JPEGImages/{name}", "wb") as file:
+    for i, (name, data, shape) in enumerate(images):
+        with open(f"{directory}/voc/JPEGImages/{name}", "wb") as file:
             file.write(data)
         own = [(rng.choice(["dog", "cat", "a & b"]), rng.randint(0, 1), rng.randint(0, 1), rng.choice(["Left", "Frontal"]),
                 sorted(rng.sample(range(1, shape[1] + 1), 2)), sorted(rng.sample(range(1, shape[0] + 1), 2)))
@@ -221,14 +221,14 @@ def boxes(pictures):
                        f"<difficult>{d}</difficult><bndbox><xmin>{x[0]}</xmin><ymin>{y[0]}</ymin><xmax>{x[1]}</xmax>"
                        f"<ymax>{y[1]}</ymax></bndbox><part><name>head</name><bndbox><xmin>1</xmin></bndbox></part>"
                        "</object>\n" for n, t, d, p, x, y in own)
-        with open(f"{folder}/voc/Annotations/{name[:-4]}.xml", "w", encoding="utf-8") as file:
-            file.write(f"<annotation><folder>VOC</folder><filename>{name}</filename><size><width>{shape[1]}</width>"
+        with open(f"{directory}/voc/Annotations/{name[:-4]}.xml", "w", encoding="utf-8") as file:
+            file.write(f"<annotation><directory>VOC</directory><filename>{name}</filename><size><width>{shape[1]}</width>"
                        f"<height>{shape[0]}</height><depth>3</depth></size>{text}</annotation>")
     spec.pop("image/object/is_crowd")
     spec.pop("image/object/area")
     spec.update({"image/object/" + k: many(t) for k, t in (("difficult", INT), ("truncated", INT), ("view", BYTES))})
-    records = convert("voc", folder + "/voc", spec)
-    by_name = check_pictures("voc", records, pictures)
+    records = convert("voc", directory + "/voc", spec)
+    by_name = check_images("voc", records, images)
     check("voc labels", labels("voc") == ["", "a & b", "cat", "dog"], labels("voc"))
     for name, own in objects.items():
         record = by_name[name]
@@ -257,8 +257,8 @@ def arrays():
             "bytes": one(BYTES), "raw": one(BYTES), "u8": one(INT), "image/encoded": one(BYTES),
             "image/height": one(INT), "image/class/label": one(INT)}
     for name, save in (("stored", np.savez), ("deflated", np.savez_compressed)):
-        save(f"{folder}/{name}.npz", label=data["id"] % 7, **data)
-        records = convert(name, f"{folder}/{name}.npz", spec, "--picture", "pixels", "--raw", "raw", "--key",
+        save(f"{directory}/{name}.npz", label=data["id"] % 7, **data)
+        records = convert(name, f"{directory}/{name}.npz", spec, "--image", "pixels", "--raw", "raw", "--key",
                           "label=image/class/label")
         check(name + " count", sorted(r["id"] for r in records) == list(range(count)))
         for record in records:
@@ -269,18 +269,18 @@ def arrays():
                   np.array_equal(tf.io.decode_raw(record["raw"], tf.float64), data["raw"][i]) and
                   record["u8"] == data["u8"][i] and record["image/class/label"] == i % 7 and
                   np.array_equal(tf.io.decode_png(record["image/encoded"]), data["pixels"][i]))
-    np.save(folder + "/single.npy", data["fortran"])
-    records = convert("single", folder + "/single.npy", {"single": tf.io.FixedLenFeature([3, 2], INT)})
+    np.save(directory + "/single.npy", data["fortran"])
+    records = convert("single", directory + "/single.npy", {"single": tf.io.FixedLenFeature([3, 2], INT)})
     check("single", sorted(r["single"].tolist() for r in records) == sorted(data["fortran"].tolist()))
     objects = np.array([{}, []], dtype=object)
-    np.save(folder + "/objects.npy", objects, allow_pickle=True)
-    result = subprocess.run([PROGRAM, "--out", folder + "/out-objects", folder + "/objects.npy"], capture_output=True,
+    np.save(directory + "/objects.npy", objects, allow_pickle=True)
+    result = subprocess.run([PROGRAM, "--out", directory + "/out-objects", directory + "/objects.npy"], capture_output=True,
                             text=True, check=False)
     check("pickled objects are refused", result.returncode == 1 and "pickled" in result.stderr, result.stderr)
 
 
-def archives(pictures):
-    meta = [{"age": i, "score": i / 3, "who": {"name": "n" * (i % 3)}, "tags": [1.5] * (i % 2)} for i in range(len(pictures))]
+def archives(images):
+    meta = [{"age": i, "score": i / 3, "who": {"name": "n" * (i % 3)}, "tags": [1.5] * (i % 2)} for i in range(len(images))]
     spec = {**IMAGE, "__key__": one(BYTES), "image/class/label": one(INT), "txt": one(BYTES), "json/age": one(INT),
             "json/score": one(FLOAT), "json/who/name": one(BYTES), "json/tags": many(FLOAT), "seg.png": one(BYTES),
             "npy": tf.io.FixedLenFeature([4], FLOAT)}
@@ -288,14 +288,14 @@ def archives(pictures):
                              ("pax", tarfile.PAX_FORMAT, "w:gz")):
         # Long names, which ustar has not.
         deep = "" if name == "ustar" else "d" * 120 + "/"
-        path = f"{folder}/{name}.tar" + (".gz" if mode == "w:gz" else "")
+        path = f"{directory}/{name}.tar" + (".gz" if mode == "w:gz" else "")
         with tarfile.open(path, mode, format=form) as archive:
             def add(member, content):
                 info = tarfile.TarInfo(member)
                 info.size = len(content)
                 info.mtime = 1.5 if name == "pax" else 1
                 archive.addfile(info, io.BytesIO(content))
-            for i, (file_name, data, _) in enumerate(pictures):
+            for i, (file_name, data, _) in enumerate(images):
                 key = f"{deep}\u00e9/{i:04d}"
                 array = io.BytesIO()
                 np.save(array, np.full((2, 2), i, np.float32))
@@ -306,18 +306,18 @@ def archives(pictures):
                 add(f"{key}.seg.png", b"anything")
                 add(f"{key}.npy", array.getvalue())
         records = convert(name, path, spec)
-        check(name + " count", len(records) == len(pictures))
+        check(name + " count", len(records) == len(images))
         for record in records:
             i = int(record["__key__"][-4:])
-            check(name + " row", record["image/encoded"] == pictures[i][1] and record["image/class/label"] == i % 5 and
-                  record["image/filename"].decode() == f"{deep}\u00e9/{i:04d}.{pictures[i][0][-3:]}" and
+            check(name + " row", record["image/encoded"] == images[i][1] and record["image/class/label"] == i % 5 and
+                  record["image/filename"].decode() == f"{deep}\u00e9/{i:04d}.{images[i][0][-3:]}" and
                   record["txt"].decode() == f"text {i}" and record["json/age"] == i and
                   record["json/score"] == np.float32(i / 3) and record["json/who/name"] == b"n" * (i % 3) and
                   list(record["json/tags"]) == [1.5] * (i % 2) and record["seg.png"] == b"anything" and
                   same_floats(record["npy"], [i] * 4), record["__key__"])
 
 
-with tempfile.TemporaryDirectory() as folder:
+with tempfile.TemporaryDirectory() as directory:
     found = lists()
     tables()
     boxes(found)

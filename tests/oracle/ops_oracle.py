@@ -376,9 +376,9 @@ def image_cases():
                 add("ResizeNearestNeighbor", 0, images=images, size=np.array(size, np.int32), **rule)
             grads = values([2, *size, 3])
             add("ResizeBilinearGrad", 1e-5, grads=grads, original_image=values([2, 6, 7, 3]), **rule)
-    picture = values([20, 30, 3], np.uint8, 0, 256)
+    image = values([20, 30, 3], np.uint8, 0, 256)
     with tf.Graph().as_default(), tf.compat.v1.Session() as session:
-        jpeg, png = session.run([tf.io.encode_jpeg(picture, quality=80), tf.io.encode_png(picture)])
+        jpeg, png = session.run([tf.io.encode_jpeg(image, quality=80), tf.io.encode_png(image)])
     for channels in [0, 1, 3]:
         add("DecodeJpeg", 0, contents=jpeg, channels=channels)
         add("DecodeJpeg", 0, contents=jpeg, channels=channels, dct_method="INTEGER_ACCURATE", ratio=2)
@@ -600,12 +600,12 @@ def main():
         blob += [tensor_bytes(by_name[t.name], t.dtype) for t in op.inputs]
         blob += [struct.pack("<I", len(op.outputs)), *[struct.pack("<I", t.dtype.as_datatype_enum) for t in op.outputs], struct.pack("<I", runs)]
     failures = 0
-    with tempfile.TemporaryDirectory() as folder:
-        with open(f"{folder}/cases", "wb") as file:
+    with tempfile.TemporaryDirectory() as directory:
+        with open(f"{directory}/cases", "wb") as file:
             file.write(b"".join(blob))
         for level in ["avx512", "avx2", "plain"]:
-            subprocess.run([program, f"{folder}/cases", f"{folder}/results"], check=True, env={**os.environ, "MILLRACE_CPU": level})
-            reader = Reader(open(f"{folder}/results", "rb").read())
+            subprocess.run([program, f"{directory}/cases", f"{directory}/results"], check=True, env={**os.environ, "MILLRACE_CPU": level})
+            reader = Reader(open(f"{directory}/results", "rb").read())
             for op, tolerance, runs in cases:
                 status, message = reader.u32(), reader.text().decode()
                 problems = [f"status {status}: {message}"] if status else []

@@ -52,7 +52,7 @@ static mr_dataset *chain(char *line)
         } else if (strcmp(word, "prefetch") == 0) {
             d = mr_dataset_prefetch(d, (int32_t)number());
         } else if (strcmp(word, "shuffle") == 0) {
-            d = mr_dataset_shuffle(d, .buffer = number(), .seed = 1);
+            d = mr_dataset_shuffle(d, .buffer_size = number(), .seed = 1);
         }
     }
     return d;

@@ -86,15 +86,15 @@ def check_producers():
 # ---- Readers ----
 
 
-def check_readers(folder):
+def check_readers(directory):
     def file(name, content):
-        path = os.path.join(folder, name)
+        path = os.path.join(directory, name)
         with open(path, "wb") as f:
             f.write(content)
         return path
 
     def records(name, values):
-        path = os.path.join(folder, name)
+        path = os.path.join(directory, name)
         with tf.io.TFRecordWriter(path) as writer:
             for value in values:
                 writer.write(value)
@@ -120,7 +120,7 @@ def check_readers(folder):
 
     texts = [file("lines", b"one\ntwo\r\n\nfour\r\r\nlast"), file("empty", b""), file("end", b"x\ny\n"), file("crlf", b"a\r\nb\r\n"),
              file("blank", b"\n\n"), file("cr", b"a\rb\n"), file("zero", b"a\0b\nc\n")]
-    missing = os.path.join(folder, "missing")
+    missing = os.path.join(directory, "missing")
     for skip in (0, 1, 3):
         one(lambda: tf.TextLineReader(skip_header_lines=skip), ["text", skip, 0, 0, 0, 0], texts, 3)
     one(tf.TextLineReader, ["text", 0, 0, 0, 0, 0], [missing, texts[2], missing, texts[3]])
@@ -180,8 +180,8 @@ def check_batches():
 
 
 def main():
-    with tempfile.TemporaryDirectory() as folder:
-        checks = [check_producers, lambda: check_readers(folder), check_batches]
+    with tempfile.TemporaryDirectory() as directory:
+        checks = [check_producers, lambda: check_readers(directory), check_batches]
         failed = 0
         for check in checks:
             try:

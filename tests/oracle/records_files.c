@@ -29,7 +29,7 @@ static int copy(const char *source, const char *target, const char *compression)
     while ((status = mr_record_reader_next(reader, &record, &error)) == MR_OK)
         if (mr_record_writer_append(writer, record.data, record.size_bytes, &error) != MR_OK) return fail(&error);
     if (status != MR_OUT_OF_RANGE) return fail(&error);
-    mr_record_reader_free(reader);
+    mr_record_reader_close(reader);
     return mr_record_writer_close(writer, &error) == MR_OK ? 0 : fail(&error);
 }
 

@@ -20,17 +20,17 @@ def run(*arguments):
 # ---- The checks ----
 
 
-def check_files(folder):
+def check_files(directory):
     numbers = random.Random(SEED)
     records = [numbers.randbytes(numbers.choice([0, 1, 11, 12, 500, 5000])) for _ in range(200)] + [b"", b"x" * 300_000]
-    plain = os.path.join(folder, "tensorflow.tfrecord")
+    plain = os.path.join(directory, "tensorflow.tfrecord")
     for compression in ("", "GZIP", "ZLIB"):
-        source = os.path.join(folder, "tensorflow" + compression)
+        source = os.path.join(directory, "tensorflow" + compression)
         with tf.io.TFRecordWriter(source, compression) as writer:
             for record in records:
                 writer.write(record)
         for ours in ("", "GZIP", "ZLIB"):
-            target = os.path.join(folder, "ours" + ours)
+            target = os.path.join(directory, "ours" + ours)
             run("copy", source, target, ours.lower() or "none")
             read = [r.numpy() for r in tf.data.TFRecordDataset(target, ours or None)]
             assert read == records, (compression, ours)
@@ -41,8 +41,8 @@ def check_files(folder):
     print("files: plain, GZIP and ZLIB, both ways")
 
 
-def check_encoder(folder):
-    target = os.path.join(folder, "encoded")
+def check_encoder(directory):
+    target = os.path.join(directory, "encoded")
     run("encode", target)
     for i, record in enumerate(tf.data.TFRecordDataset(target)):
         example = tf.train.Example.FromString(record.numpy())
@@ -59,10 +59,10 @@ def check_encoder(folder):
 def main():
     checks = [check_files, check_encoder]
     failed = 0
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as directory:
         for check in checks:
             try:
-                check(folder)
+                check(directory)
             except AssertionError as error:
                 failed += 1
                 print(f"FAILED {check.__name__}: {str(error)[:4000]}")

@@ -14,15 +14,15 @@ TFRECORD2IDX = os.environ.get("MILLRACE_TFRECORD2IDX", os.path.expanduser("~/.ca
 SEED = int(os.environ.get("MILLRACE_TEST_SEED", "1"))
 
 
-def cat(folder, *arguments):
-    return subprocess.run([CAT, *map(str, arguments)], cwd=folder, check=True, capture_output=True, text=True).stdout
+def cat(directory, *arguments):
+    return subprocess.run([CAT, *map(str, arguments)], cwd=directory, check=True, capture_output=True, text=True).stdout
 
 
-def read(folder, name, compression=""):
-    return [r.numpy() for r in tf.data.TFRecordDataset(os.path.join(folder, name), compression)]
+def read(directory, name, compression=""):
+    return [r.numpy() for r in tf.data.TFRecordDataset(os.path.join(directory, name), compression)]
 
 
-def make(folder):
+def make(directory):
     """Three files of TensorFlow's in its three forms, and their records."""
     numbers = random.Random(SEED)
     words = [numbers.randbytes(9) for _ in range(50)]
@@ -33,41 +33,41 @@ def make(folder):
     records.insert(1500, numbers.randbytes(2_000_000))
     parts = {"plain": records[:1000], "gzip": records[1000:2000], "zlib": records[2000:]}
     for name, part in parts.items():
-        with tf.io.TFRecordWriter(os.path.join(folder, name), "" if name == "plain" else name.upper()) as writer:
+        with tf.io.TFRecordWriter(os.path.join(directory, name), "" if name == "plain" else name.upper()) as writer:
             for record in part:
                 writer.write(record)
     return records
 
 
-def check_seekable(folder, records):
-    cat(folder, "--merge", "--compress", "seekable", "--out", "seekable", "plain", "gzip", "zlib")
-    assert read(folder, "seekable", "GZIP") == records
-    points = cat(folder, "--index", "seekable")
+def check_seekable(directory, records):
+    cat(directory, "--merge", "--compress", "seekable", "--out", "seekable", "plain", "gzip", "zlib")
+    assert read(directory, "seekable", "GZIP") == records
+    points = cat(directory, "--index", "seekable")
     assert "points" in points and "fresh" in points, points
-    os.remove(os.path.join(folder, "seekable.index"))
-    assert cat(folder, "--index", "seekable").replace("made", "") == points.replace("the index is fresh", "")
+    os.remove(os.path.join(directory, "seekable.index"))
+    assert cat(directory, "--index", "seekable").replace("made", "") == points.replace("the index is fresh", "")
     for number in (0, 1499, 1500, 1501, 3000):
-        cat(folder, "--merge", "--force", "--out", "one", "--record", number, "seekable")
-        assert read(folder, "one") == [records[number]], number
+        cat(directory, "--merge", "--force", "--out", "one", "--record", number, "seekable")
+        assert read(directory, "one") == [records[number]], number
     # As TensorFlow's own reader of one stream sees it, in small reads too.
-    again = tf.data.TFRecordDataset(os.path.join(folder, "seekable"), "GZIP", buffer_size=100)
+    again = tf.data.TFRecordDataset(os.path.join(directory, "seekable"), "GZIP", buffer_size=100)
     assert [r.numpy() for r in again] == records
 
 
-def check_rewritten(folder, records):
+def check_rewritten(directory, records):
     for form, compression in (("none", ""), ("gzip", "GZIP"), ("zlib", "ZLIB"), ("seekable", "GZIP")):
-        cat(folder, "--split", 4, "--force", "--compress", form, "--out", "part", "plain", "gzip", "zlib")
-        parts = [read(folder, f"part-{i:05d}-of-00004", compression) for i in range(4)]
+        cat(directory, "--split", 4, "--force", "--compress", form, "--out", "part", "plain", "gzip", "zlib")
+        parts = [read(directory, f"part-{i:05d}-of-00004", compression) for i in range(4)]
         assert [r for part in parts for r in part] == records, form
-        cat(folder, "--shuffle", "--force", "--seed", 5, "--compress", form, "--out", "mixed", "plain", "gzip", "zlib")
-        mixed = read(folder, "mixed", compression)
+        cat(directory, "--shuffle", "--force", "--seed", 5, "--compress", form, "--out", "mixed", "plain", "gzip", "zlib")
+        mixed = read(directory, "mixed", compression)
         assert mixed != records and sorted(mixed) == sorted(records), form
-        assert "same 3001 records" in cat(folder, "--diff", "--unordered", "mixed", "part@4"), form
+        assert "same 3001 records" in cat(directory, "--diff", "--unordered", "mixed", "part@4"), form
 
 
-def check_dali(folder, records):
-    cat(folder, "--index", "--dali", "plain")
-    with open(os.path.join(folder, "plain.idx")) as file:
+def check_dali(directory, records):
+    cat(directory, "--index", "--dali", "plain")
+    with open(os.path.join(directory, "plain.idx")) as file:
         ours = file.read()
     lines, offset = "", 0
     for record in records[:1000]:
@@ -75,8 +75,8 @@ def check_dali(folder, records):
         offset += len(record) + 16
     assert ours == lines
     if os.access(TFRECORD2IDX, os.X_OK):
-        subprocess.run([TFRECORD2IDX, "plain", "theirs.idx"], cwd=folder, check=True, stdout=subprocess.DEVNULL)
-        with open(os.path.join(folder, "theirs.idx")) as file:
+        subprocess.run([TFRECORD2IDX, "plain", "theirs.idx"], cwd=directory, check=True, stdout=subprocess.DEVNULL)
+        with open(os.path.join(directory, "theirs.idx")) as file:
             assert file.read() == ours
         print("dali: the bytes are tfrecord2idx's")
 
@@ -84,11 +84,11 @@ def check_dali(folder, records):
 def main():
     checks = [check_seekable, check_rewritten, check_dali]
     failed = 0
-    with tempfile.TemporaryDirectory() as folder:
-        records = make(folder)
+    with tempfile.TemporaryDirectory() as directory:
+        records = make(directory)
         for check in checks:
             try:
-                check(folder, records)
+                check(directory, records)
             except (AssertionError, subprocess.CalledProcessError) as error:
                 failed += 1
                 print(f"FAILED {check.__name__}: {str(error)[:2000]} {getattr(error, 'stderr', '')}")

@@ -1,4 +1,4 @@
-/* For run_oracle.py: builds a small model with the C API, writes its GraphDef and data into a folder, trains it here and
+/* For run_oracle.py: builds a small model with the C API, writes its GraphDef and data into a directory, trains it here and
  * prints the loss of each step as a hexadecimal float. */
 #include <millrace/ops.h>
 #include <millrace/train.h>
@@ -13,10 +13,10 @@ static int fail(const mr_error *error)
     return 1;
 }
 
-static bool write_file(const char *folder, const char *name, const void *bytes, size_t size)
+static bool write_file(const char *directory, const char *name, const void *bytes, size_t size)
 {
     char path[4096];
-    snprintf(path, sizeof path, "%s/%s", folder, name);
+    snprintf(path, sizeof path, "%s/%s", directory, name);
     FILE *file = fopen(path, "wb");
     if (!file) return false;
     bool written = fwrite(bytes, 1, size, file) == size;
@@ -34,9 +34,9 @@ int main(int argc, char **argv)
     mr_output h = mr_layer_dense(g, x, .units = 8, .activation = mr_activation_tanh);
     h = mr_layer_dropout(g, h, .rate = 0.25f, .training = true);
     mr_output predicted = mr_layer_dense(g, h, .units = 1, .weight_decay = 1e-3f);
-    mr_loss_mean_squared(g, y, predicted);
+    mr_loss_mean_squared_error(g, y, predicted);
     mr_output loss = mr_identity(g, mr_loss_total(g), .name = "loss");
-    mr_node *step = mr_minimize(g, mr_adam(.rate = 0.01f), loss, mr_global_step(g).ref);
+    mr_node *step = mr_minimize(g, mr_adam(.learning_rate = 0.01f), loss, mr_global_step(g).ref);
     mr_group(g, &step, 1, "train");
     mr_node *init = mr_initialize_variables(g, MR_GLOBAL_VARIABLES, "init");
 

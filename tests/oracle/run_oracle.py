@@ -43,10 +43,10 @@ def theirs(run, graph, steps):
     return results
 
 
-def ours(run, graph_file, folder, steps):
-    command = [PROGRAM, graph_file, "--steps", str(steps), "--write", folder, "--threads", "2"]
+def ours(run, graph_file, directory, steps):
+    command = [PROGRAM, graph_file, "--steps", str(steps), "--write", directory, "--threads", "2"]
     for i, (tensor, value) in enumerate(run.feeds.items()):
-        path = os.path.join(folder, f"feed{i}.npy")
+        path = os.path.join(directory, f"feed{i}.npy")
         np.save(path, np.asarray(value, tensor.dtype.as_numpy_dtype))
         command += ["--feed", f"{tensor.name}=@{path}"]
     for fetch in run.fetches:
@@ -57,21 +57,21 @@ def ours(run, graph_file, folder, steps):
         command += ["--first", "init"]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    return [np.load(os.path.join(folder, re.sub("[/:]", "_", f.name) + ".npy")) for f in run.fetches]
+    return [np.load(os.path.join(directory, re.sub("[/:]", "_", f.name) + ".npy")) for f in run.fetches]
 
 
-def compare(function, folder):
+def compare(function, directory):
     graph = tf1.Graph()
     with graph.as_default():
         run = function()
         if run.init:
             tf1.group(tf1.global_variables_initializer(), name="init")
-    graph_file = os.path.join(folder, "graph.pb")
+    graph_file = os.path.join(directory, "graph.pb")
     with open(graph_file, "wb") as file:
         file.write(graph.as_graph_def().SerializeToString())
     for steps in sorted({1, run.steps}):
         expected = theirs(run, graph, steps)
-        actual = ours(run, graph_file, folder, steps)
+        actual = ours(run, graph_file, directory, steps)
         for fetch, left, right in zip(run.fetches, actual, expected):
             right = np.asarray(right)
             assert left.dtype == right.dtype and left.shape == right.shape, (fetch.name, left.shape, right.shape)
@@ -189,12 +189,12 @@ def convolution_with_dropout():
     return Run([loss], {x: images, labels: classes}, [train], steps=15, tolerance=1e-4)
 
 
-def uninitialized(folder):
+def uninitialized(directory):
     graph = tf1.Graph()
     with graph.as_default():
         v = tf1.get_variable("scope/v", [2], use_resource=False)
         y = tf.identity(v, name="y")
-    path = os.path.join(folder, "graph.pb")
+    path = os.path.join(directory, "graph.pb")
     with open(path, "wb") as file:
         file.write(graph.as_graph_def().SerializeToString())
     done = subprocess.run([PROGRAM, path, "--fetch", "y"], capture_output=True, text=True)
@@ -206,20 +206,20 @@ def uninitialized(folder):
     assert done.returncode == 1 and sentence in done.stderr, (sentence, done.stderr)
 
 
-def our_graph_there(folder):
-    """run_files FOLDER writes graph.pb, feeds and the loss of each step; TensorFlow runs the same steps."""
+def our_graph_there(directory):
+    """run_files DIRECTORY writes graph.pb, feeds and the loss of each step; TensorFlow runs the same steps."""
     program = os.path.join(ORACLE, "run_files")
-    done = subprocess.run([program, folder], capture_output=True, text=True)
+    done = subprocess.run([program, directory], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     losses = [float.fromhex(line) for line in done.stdout.split()]
     graph_def = tf1.GraphDef()
-    with open(os.path.join(folder, "graph.pb"), "rb") as file:
+    with open(os.path.join(directory, "graph.pb"), "rb") as file:
         graph_def.ParseFromString(file.read())
     graph = tf1.Graph()
     with graph.as_default():
         tf1.import_graph_def(graph_def, name="")
-    features = np.fromfile(os.path.join(folder, "features"), np.float32).reshape(-1, 6)
-    targets = np.fromfile(os.path.join(folder, "targets"), np.float32).reshape(-1, 1)
+    features = np.fromfile(os.path.join(directory, "features"), np.float32).reshape(-1, 6)
+    targets = np.fromfile(os.path.join(directory, "targets"), np.float32).reshape(-1, 1)
     with tf1.Session(graph=graph) as session:
         session.run("init")
         expected = [session.run(["loss:0", "train"], {"x:0": features, "y:0": targets})[0] for _ in losses]
@@ -230,14 +230,14 @@ def our_graph_there(folder):
 def main():
     wanted = sys.argv[1:]
     passed = failed = 0
-    checks = [(f.__name__, lambda folder, f=f: compare(f, folder)) for f in CASES]
+    checks = [(f.__name__, lambda directory, f=f: compare(f, directory)) for f in CASES]
     checks += [("uninitialized", uninitialized), ("our graph there", our_graph_there)]
     for name, check in checks:
         if wanted and not any(part in name for part in wanted):
             continue
         try:
-            with tempfile.TemporaryDirectory() as folder:
-                check(folder)
+            with tempfile.TemporaryDirectory() as directory:
+                check(directory)
             passed += 1
         except Exception as error:  # the other cases are still worth running
             print(f"FAILED {name}: {error}")

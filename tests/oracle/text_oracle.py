@@ -67,11 +67,11 @@ def same(found, expected):
 def main():
     r = random.Random(SEED)
     passed = failed = 0
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as directory:
         words, expected, names = [], [], []
 
         def write(data):
-            path = f"{folder}/{len(words)}"
+            path = f"{directory}/{len(words)}"
             with open(path, "wb") as file:
                 file.write(data)
             names.append(data)

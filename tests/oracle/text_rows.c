@@ -17,7 +17,7 @@ static mr_dataset *read_dataset(char *line)
     if (word == nullptr || path == nullptr) return nullptr;
     if (strcmp(word, "text") == 0) return mr_dataset_text_lines(path);
     mr_csv_options options = {.has_header = atoi(strtok(nullptr, " \n")) != 0};
-    options.cells = atoi(strtok(nullptr, " \n"));
+    options.column_count = atoi(strtok(nullptr, " \n"));
     options.no_quotes = atoi(strtok(nullptr, " \n")) != 0;
     const char *na = strtok(nullptr, " \n"), *dtypes = strtok(nullptr, " \n");
     if (strcmp(na, "-") != 0) options.na_value = na;

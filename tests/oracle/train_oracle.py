@@ -53,8 +53,8 @@ def tensorflow_names(kind):
 
 def check(kind):
     program = os.path.join(os.environ["MILLRACE_ORACLE"], "train_steps")
-    with tempfile.TemporaryDirectory() as folder:
-        text = subprocess.run([program, folder, kind], check=True, capture_output=True, text=True).stdout
+    with tempfile.TemporaryDirectory() as directory:
+        text = subprocess.run([program, directory, kind], check=True, capture_output=True, text=True).stdout
         lines = [line.split(" ", 1) for line in text.splitlines()]
         ours = [float(value) for key, value in lines if key == "loss"]
         names = [value for key, value in lines if key == "variable"]
@@ -65,22 +65,22 @@ def check(kind):
         assert train == their_train, (train, their_train)
 
         with tf.Graph().as_default(), tf.Session() as session:
-            saver = tf.train.import_meta_graph(folder + "/model.ckpt-0.meta")
-            saver.restore(session, folder + "/model.ckpt-0")
+            saver = tf.train.import_meta_graph(directory + "/model.ckpt-0.meta")
+            saver.restore(session, directory + "/model.ckpt-0")
             fetch = dict(lines)["fetch"] + ":0"
             theirs = []
             for step in range(STEPS):
                 x, y = batch(step)
                 theirs.append(session.run([fetch, train], {"x:0": x, "y:0": y})[0])
             np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-4)
-            assert tf.train.latest_checkpoint(folder) == folder + "/model.ckpt-50"
-            reader = tf.train.load_checkpoint(folder)
+            assert tf.train.latest_checkpoint(directory) == directory + "/model.ckpt-50"
+            reader = tf.train.load_checkpoint(directory)
             for variable in tf.global_variables():
                 value = reader.get_tensor(variable.op.name)
                 np.testing.assert_allclose(value, session.run(variable), rtol=2e-3, atol=2e-4,
                                            err_msg=variable.op.name)
             # Our restore nodes, run by TensorFlow, and its Saver over our variables.
-            session.run("save/restore_all", {"save/Const:0": folder + "/model.ckpt-0"})
+            session.run("save/restore_all", {"save/Const:0": directory + "/model.ckpt-0"})
             assert session.run("global_step:0") == 0
 
 

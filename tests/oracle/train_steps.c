@@ -1,9 +1,9 @@
 /* Trains a small network for 50 steps with the optimizer that is named: train_oracle.py imports the MetaGraphDef, restores
  * the first checkpoint, and takes the same steps with TensorFlow.
  *
- *     train_steps FOLDER adam|momentum|nesterov|descent
+ *     train_steps DIRECTORY adam|momentum|nesterov|descent
  *
- * Writes FOLDER/model.ckpt-0 and -50; prints the loss of each step, and the names of variables and train op. */
+ * Writes DIRECTORY/model.ckpt-0 and -50; prints the loss of each step, and the names of variables and train op. */
 #include <millrace/millrace.h>
 #include <stdio.h>
 #include <string.h>
@@ -20,31 +20,32 @@ static model build(mr_graph *g, const char *kind)
     model m = {0};
     m.x = mr_placeholder(g, MR_FLOAT, .shape = MR_SHAPE(-1, SIZE, SIZE, CHANNELS), .name = "x");
     m.y = mr_placeholder(g, MR_INT64, .shape = MR_SHAPE(-1), .name = "y");
-    mr_output h = mr_layer_conv2d(g, m.x, .filters = 8, .kernel = 3, .same = true, .activation = mr_activation_relu,
-                                  .weight_decay = 1e-2f);
+    mr_output h = mr_layer_conv2d(g, m.x, .filters = 8, .kernel_size = 3, .same = true,
+                                  .activation = mr_activation_relu, .weight_decay = 1e-2f);
     h = mr_relu(g, mr_layer_batch_normalization(g, h, .training = true)); /* without relu its beta would not matter */
-    h = mr_layer_max_pool(g, h, .size = 2);
-    h = mr_layer_conv2d(g, h, .filters = 6, .kernel = 3, .stride = 2, .no_bias = true);
+    h = mr_layer_max_pool(g, h, .pool_size = 2);
+    h = mr_layer_conv2d(g, h, .filters = 6, .kernel_size = 3, .strides = 2, .no_bias = true);
     h = mr_layer_batch_normalization(g, h, .training = true, .momentum = 0.9f);
-    h = mr_layer_average_pool(g, h, .size = 2);
+    h = mr_layer_average_pool(g, h, .pool_size = 2);
     h = mr_layer_dropout(g, mr_layer_flatten(g, h), .rate = 0.5f);
     mr_output logits = mr_layer_dense(g, h, .units = CLASSES);
-    mr_loss_sparse_softmax(g, m.y, logits);
+    mr_loss_sparse_softmax_cross_entropy(g, m.y, logits);
     m.loss = mr_loss_total(g);
     mr_variable step = mr_global_step(g);
     mr_output rate = mr_exponential_decay(g, 0.02f, step.value, 20, 0.8f, false);
-    mr_optimizer optimizer = mr_gradient_descent(.rate_output = rate);
-    if (strcmp(kind, "adam") == 0) optimizer = mr_adam(.rate_output = rate);
-    if (strcmp(kind, "momentum") == 0) optimizer = mr_momentum(.rate_output = rate, .momentum = 0.9f);
-    if (strcmp(kind, "nesterov") == 0) optimizer = mr_momentum(.rate_output = rate, .momentum = 0.9f, .nesterov = true);
+    mr_optimizer optimizer = mr_gradient_descent(.learning_rate_output = rate);
+    if (strcmp(kind, "adam") == 0) optimizer = mr_adam(.learning_rate_output = rate);
+    if (strcmp(kind, "momentum") == 0) optimizer = mr_momentum(.learning_rate_output = rate, .momentum = 0.9f);
+    if (strcmp(kind, "nesterov") == 0)
+        optimizer = mr_momentum(.learning_rate_output = rate, .momentum = 0.9f, .nesterov = true);
     m.train = mr_minimize(g, optimizer, m.loss, step.ref);
     return m;
 }
 
-static mr_status run(mr_graph *g, const char *folder, const char *kind, mr_error *error)
+static mr_status run(mr_graph *g, const char *directory, const char *kind, mr_error *error)
 {
     char path[4096];
-    snprintf(path, sizeof path, "%s/model.ckpt", folder);
+    snprintf(path, sizeof path, "%s/model.ckpt", directory);
     mr_graph_set_seed(g, 42);
     model m = build(g, kind);
     mr_node *init = mr_initialize_variables(g, MR_GLOBAL_VARIABLES, "init");

@@ -1,5 +1,5 @@
 /* Reading ahead: the system is asked for elements of files before they are read, as long as that is of use. */
-#include "pipeline/engine_inside.h"
+#include "pipeline/engine/engine_inside.h"
 #include "tests/test.h"
 
 #include <unistd.h>

@@ -1,16 +1,16 @@
 /* One budget over all stages, whatever the sizes of the elements: what the process really takes is measured, as a control
  * group would, without the rights that making one needs. */
-#include "tests/kernels/pictures.h"
+#include "tests/kernels/images.h"
 #include "tests/pipeline/pipelines.h"
 
 #include <stdio.h>
 #include <sys/resource.h>
 
-/* 100 pictures in one file, the 38th of 50 megapixels (150 MB of pixels), the others small. */
-static const char *write_pictures(void)
+/* 100 images in one file, the 38th of 50 megapixels (150 MB of pixels), the others small. */
+static const char *write_images(void)
 {
     mr_error error = {0};
-    const char *path = test_path("pictures.tfrecord");
+    const char *path = test_path("images.tfrecord");
     mr_record_writer *writer = nullptr;
     CHECK_OK(mr_record_writer_open(path, &(mr_record_writer_options){.index = true}, &writer, &error));
     for (int i = 0; i < 100; i++) {
@@ -81,27 +81,27 @@ static mr_dataset *shuffled(const char *path, int64_t epochs)
 }
 
 static constexpr size_t MIB = (size_t)1 << 20;
-/* What one element needs beyond the budget, the record and the pixels of a picture of 50 megapixels; what the caller has of
+/* What one element needs beyond the budget, the record and the pixels of an image of 50 megapixels; what the caller has of
  * the element before; and what malloc does not give back at once. */
 static constexpr size_t RECORD_BYTES = 20 * MIB, PIXELS_BYTES = 50 * MIB, SLACK_BYTES = 96 * MIB;
 /* Of stacks and of what malloc sets aside for threads, which they do not fill. */
 static constexpr size_t STACKS_BYTES = 24 * 8 * MIB;
 
-TEST(budget_holds_crops_of_huge_pictures)
+TEST(budget_holds_crops_of_huge_images)
 {
     if (test_is_sanitized()) test_skip("a sanitizer has memory of its own");
-    const char *path = write_pictures();
+    const char *path = write_images();
     mr_dataset *d =
         mr_dataset_decode_image(shuffled(path, 10), .seed = 1, .image = {.height = 64, .width = 64, .channels = 3});
     CHECK_EQ(count_within(mr_dataset_prefetch(mr_dataset_batch(d, 50), 8), 48 * MIB, RECORD_BYTES + SLACK_BYTES, 4),
              20);
 }
 
-/* Whole pictures: five of 150 MB would be read ahead. */
-TEST(budget_holds_huge_pictures_whole)
+/* Whole images: five of 150 MB would be read ahead. */
+TEST(budget_holds_huge_images_whole)
 {
     if (test_is_sanitized()) test_skip("a sanitizer has memory of its own");
-    const char *path = write_pictures();
+    const char *path = write_images();
     mr_dataset *d = mr_dataset_decode_image(
         mr_dataset_repeat(mr_dataset_skip(mr_dataset_take(mr_dataset_records(path), 40), 35), 4),
         .image = {.dtype = MR_UINT8, .channels = 3});
@@ -111,7 +111,7 @@ TEST(budget_holds_huge_pictures_whole)
 /* What an element needs beyond the budget it gets, alone. */
 TEST(budget_smaller_than_an_element_goes_on)
 {
-    const char *path = write_pictures();
+    const char *path = write_images();
     mr_dataset *d = mr_dataset_decode_image(mr_dataset_skip(mr_dataset_take(mr_dataset_records(path), 60), 30),
                                             .image = {.dtype = MR_UINT8, .channels = 1});
     CHECK_EQ(count_within(mr_dataset_prefetch(d, 16), 4 * MIB, RECORD_BYTES + 2 * PIXELS_BYTES + SLACK_BYTES, 4), 30);
@@ -154,16 +154,16 @@ static mr_status any(void *context, const mr_element *input, bool *keep, mr_erro
     return MR_OK;
 }
 
-/* 10 epochs of whole pictures that are shuffled when they are decoded, beside a cache of them made small: what is kept, what
+/* 10 epochs of whole images that are shuffled when they are decoded, beside a cache of them made small: what is kept, what
  * is read ahead and what threads work with, in one budget. Beyond it the system gives no memory: allocations fail. */
 TEST(budget_is_one_for_shuffle_cache_and_batches)
 {
     if (test_is_sanitized()) test_skip("a sanitizer has memory of its own");
     constexpr size_t BUDGET_BYTES = 256 * MIB, BEYOND_BYTES = RECORD_BYTES + 3 * PIXELS_BYTES + SLACK_BYTES;
-    const char *path = write_pictures();
+    const char *path = write_images();
     mr_dataset *whole = mr_dataset_decode_image(shuffled(path, 10), .image = {.dtype = MR_UINT8, .channels = 1});
-    /* A stream, so that the shuffle holds pictures and not their numbers. */
-    whole = mr_dataset_shuffle(mr_dataset_filter(whole, any, nullptr), .buffer = 30, .seed = 2);
+    /* A stream, so that the shuffle holds images and not their numbers. */
+    whole = mr_dataset_shuffle(mr_dataset_filter(whole, any, nullptr), .buffer_size = 30, .seed = 2);
     mr_dataset *small = mr_dataset_decode_image(mr_dataset_records(path), .image = {.height = 32, .width = 32});
     small = mr_dataset_repeat(mr_dataset_cache(small, nullptr), 10);
     mr_dataset *pair = mr_dataset_prefetch(mr_dataset_zip((mr_dataset *[]){whole, small}, 2), 16);

@@ -108,7 +108,7 @@ static mr_dataset *two(mr_dataset **inputs)
     C(mr_dataset_record_files((const char *[]){nullptr}, 1))                                                           \
     C(mr_dataset_record_files(nullptr, -1))                                                                            \
     C(mr_dataset_list_files(nullptr))                                                                                  \
-    C(mr_dataset_picture_folder(nullptr))                                                                              \
+    C(mr_dataset_image_directory(nullptr))                                                                             \
     C(mr_dataset_fixed_length(nullptr, 1))                                                                             \
     C(mr_dataset_fixed_length("x", 0))                                                                                 \
     C(mr_dataset_fixed_length("x", SIZE_MAX))                                                                          \
@@ -124,7 +124,7 @@ static mr_dataset *two(mr_dataset **inputs)
     C(mr_dataset_csv(nullptr, nullptr, 1))                                                                             \
     C(mr_dataset_csv("/dev/null", nullptr, 1))                                                                         \
     C(mr_dataset_csv("/dev/null", nullptr, -1))                                                                        \
-    C(mr_dataset_csv("/dev/null", (&(mr_csv_column){0, MR_INT64}), 1, .cells = -1))                                    \
+    C(mr_dataset_csv("/dev/null", (&(mr_csv_column){0, MR_INT64}), 1, .column_count = -1))                             \
     C(mr_dataset_csv("/dev/null", (&(mr_csv_column){-1, MR_INT64}), 1))                                                \
     C(mr_dataset_csv("/dev/null", (&(mr_csv_column){0, MR_VARIANT}), 1))                                               \
     C(mr_dataset_csv("/dev/null", (&(mr_csv_column){0, MR_INT64, &empty}), 1))                                         \
@@ -132,9 +132,9 @@ static mr_dataset *two(mr_dataset **inputs)
     C(mr_dataset_generator(&no_next, nullptr, &one_int64))                                                             \
     C(mr_dataset_generator(&generator, nullptr, nullptr))                                                              \
     C(mr_dataset_generator(&generator, nullptr, &negative))                                                            \
-    C(mr_dataset_shuffle(numbers(), .buffer = -1))                                                                     \
-    C(mr_dataset_shuffle(mr_dataset_repeat(numbers(), MR_FOREVER), .buffer = INT64_MAX))                               \
-    C(mr_dataset_shuffle(mr_dataset_repeat(numbers(), MR_FOREVER)))                                                    \
+    C(mr_dataset_shuffle(numbers(), .buffer_size = -1))                                                                \
+    C(mr_dataset_shuffle(mr_dataset_repeat(numbers(), MR_INFINITE), .buffer_size = INT64_MAX))                         \
+    C(mr_dataset_shuffle(mr_dataset_repeat(numbers(), MR_INFINITE)))                                                   \
     C(mr_dataset_repeat(mr_dataset_range(0, INT64_MAX / 2, 1), INT64_MAX))                                             \
     C(mr_dataset_shard(numbers(), 0, 0))                                                                               \
     C(mr_dataset_shard(numbers(), INT64_MAX, INT64_MAX))                                                               \
@@ -155,12 +155,12 @@ static mr_dataset *two(mr_dataset **inputs)
     C(mr_dataset_distribute(numbers(), 4, 2, -1, MR_DISTRIBUTE_PAD))                                                   \
     C(mr_dataset_distribute(numbers(), 4, 2, 0, (mr_distribute_policy)77))                                             \
     C(mr_dataset_padded_batch(numbers(), 0))                                                                           \
-    C(mr_dataset_padded_batch(numbers(), 2, .shapes = &bad_rank.shapes[0]))                                            \
-    C(mr_dataset_padded_batch(vectors(), 2, .shapes = &bad_size.shapes[0]))                                            \
-    C(mr_dataset_padded_batch(numbers(), 2, .values = &empty))                                                         \
-    C(mr_dataset_padded_batch(vectors(), 2, .values = &nowhere))                                                       \
+    C(mr_dataset_padded_batch(numbers(), 2, .padded_shapes = &bad_rank.shapes[0]))                                     \
+    C(mr_dataset_padded_batch(vectors(), 2, .padded_shapes = &bad_size.shapes[0]))                                     \
+    C(mr_dataset_padded_batch(numbers(), 2, .padding_values = &empty))                                                 \
+    C(mr_dataset_padded_batch(vectors(), 2, .padding_values = &nowhere))                                               \
     C(mr_dataset_dense_to_ragged_batch(numbers(), 0))                                                                  \
-    C(mr_dataset_dense_to_ragged_batch(numbers(), 2, .splits_dtype = MR_FLOAT))                                        \
+    C(mr_dataset_dense_to_ragged_batch(numbers(), 2, .row_splits_dtype = MR_FLOAT))                                    \
     C(mr_dataset_dense_to_sparse_batch(numbers(), 0, MR_SCALAR))                                                       \
     C(mr_dataset_dense_to_sparse_batch(numbers(), 2, MR_SHAPE_UNKNOWN))                                                \
     C(mr_dataset_dense_to_sparse_batch(vectors(), 2, MR_SHAPE(-5)))                                                    \
@@ -173,12 +173,12 @@ static mr_dataset *two(mr_dataset **inputs)
     C(mr_dataset_map(numbers(), map, nullptr, &bad_rank))                                                              \
     C(mr_dataset_map(numbers(), map, nullptr, &bad_size))                                                              \
     C(mr_dataset_map(numbers(), map, nullptr, &bad_dtype))                                                             \
-    C(mr_dataset_map(numbers(), map, nullptr, &one_int64, .threads = -1))                                              \
-    C(mr_dataset_map(numbers(), map, nullptr, &one_int64, .threads = INT32_MAX))                                       \
+    C(mr_dataset_map(numbers(), map, nullptr, &one_int64, .num_parallel_calls = -1))                                   \
+    C(mr_dataset_map(numbers(), map, nullptr, &one_int64, .num_parallel_calls = INT32_MAX))                            \
     C(mr_dataset_filter(numbers(), nullptr, nullptr))                                                                  \
-    C(mr_dataset_filter(numbers(), keep, nullptr, .threads = -1))                                                      \
+    C(mr_dataset_filter(numbers(), keep, nullptr, .num_parallel_calls = -1))                                           \
     C(mr_dataset_take_while(numbers(), nullptr, nullptr))                                                              \
-    C(mr_dataset_ignore_errors(numbers(), .budget = -1))                                                               \
+    C(mr_dataset_ignore_errors(numbers(), .errors_max = -1))                                                           \
     C(mr_dataset_zip(nullptr, 1))                                                                                      \
     C(mr_dataset_zip(nullptr, 0))                                                                                      \
     C(mr_dataset_zip(nullptr, -1))                                                                                     \
@@ -191,16 +191,16 @@ static mr_dataset *two(mr_dataset **inputs)
     C(mr_dataset_interleave(numbers(), open_dataset, nullptr, &one_int64, .cycle_length = -1))                         \
     C(mr_dataset_interleave(numbers(), open_dataset, nullptr, &one_int64, .cycle_length = INT64_MAX))                  \
     C(mr_dataset_interleave(numbers(), open_dataset, nullptr, &one_int64, .block_length = -1))                         \
-    C(mr_dataset_sample_from(nullptr, nullptr, 1))                                                                     \
-    C(mr_dataset_sample_from(nullptr, nullptr, 0))                                                                     \
-    C(mr_dataset_sample_from(nullptr, nullptr, -1))                                                                    \
-    C(mr_dataset_sample_from((two(pair), pair), all_huge, 2))                                                          \
-    C(mr_dataset_sample_from((two(pair), pair), below, 2))                                                             \
-    C(mr_dataset_sample_from((two(pair), pair), ((double[]){NAN, 1}), 2))                                              \
-    C(mr_dataset_choose_from(nullptr, 1, numbers()))                                                                   \
-    C(mr_dataset_choose_from(nullptr, 0, numbers()))                                                                   \
-    C(mr_dataset_choose_from(nullptr, -5, numbers()))                                                                  \
-    C(mr_dataset_choose_from((two(pair), pair), 2, strings()))                                                         \
+    C(mr_dataset_sample_from_datasets(nullptr, nullptr, 1))                                                            \
+    C(mr_dataset_sample_from_datasets(nullptr, nullptr, 0))                                                            \
+    C(mr_dataset_sample_from_datasets(nullptr, nullptr, -1))                                                           \
+    C(mr_dataset_sample_from_datasets((two(pair), pair), all_huge, 2))                                                 \
+    C(mr_dataset_sample_from_datasets((two(pair), pair), below, 2))                                                    \
+    C(mr_dataset_sample_from_datasets((two(pair), pair), ((double[]){NAN, 1}), 2))                                     \
+    C(mr_dataset_choose_from_datasets(nullptr, 1, numbers()))                                                          \
+    C(mr_dataset_choose_from_datasets(nullptr, 0, numbers()))                                                          \
+    C(mr_dataset_choose_from_datasets(nullptr, -5, numbers()))                                                         \
+    C(mr_dataset_choose_from_datasets((two(pair), pair), 2, strings()))                                                \
     C(mr_dataset_scan(numbers(), nullptr, add, nullptr, &one_int64))                                                   \
     C(mr_dataset_scan(numbers(), &one_state, nullptr, nullptr, &one_int64))                                            \
     C(mr_dataset_scan(numbers(), &bad_state, add, nullptr, &one_int64))                                                \
@@ -220,7 +220,7 @@ static mr_dataset *two(mr_dataset **inputs)
     C(mr_dataset_rejection_resample(numbers(), key, nullptr, half, -1))                                                \
     C(mr_dataset_rejection_resample(numbers(), key, nullptr, half, INT32_MAX))                                         \
     C(mr_dataset_rejection_resample(numbers(), key, nullptr, none, 2))                                                 \
-    C(mr_dataset_rejection_resample(numbers(), key, nullptr, half, 2, .initial = below))                               \
+    C(mr_dataset_rejection_resample(numbers(), key, nullptr, half, 2, .initial_dist = below))                          \
     C(mr_dataset_snapshot(numbers(), nullptr))                                                                         \
     C(mr_dataset_window(numbers(), nullptr, nullptr, nullptr))                                                         \
     C(mr_dataset_window(numbers(), nullptr, nullptr, nullptr, .size = -1))                                             \
@@ -256,7 +256,7 @@ static mr_dataset *two(mr_dataset **inputs)
     C(mr_dataset_decode_image(strings(), .component = INT32_MAX))                                                      \
     C(mr_dataset_decode_image(strings(), .image = {.height = -1, .width = -1}))                                        \
     C(mr_dataset_decode_image(strings(), .image = {.height = INT32_MAX, .width = INT32_MAX}))                          \
-    C(mr_dataset_decode_image(strings(), .threads = -1))
+    C(mr_dataset_decode_image(strings(), .num_parallel_calls = -1))
 
 static mr_dataset *build(int which)
 {

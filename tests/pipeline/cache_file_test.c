@@ -161,7 +161,7 @@ TEST(cache_file_that_lacks_elements_is_replaced)
     CHECK_OK(mr_record_file_open(path, &file, &error));
     CHECK_EQ(mr_record_file_count(file), COUNT + 2);
     uint64_t end = mr_record_file_offset(file, COUNT - 3);
-    mr_record_file_free(file);
+    mr_record_file_close(file);
     CHECK_EQ(truncate(path, (off_t)end), 0);
     check_pass(path, COUNT, "cut short");
     check_pass(path, 0, "");

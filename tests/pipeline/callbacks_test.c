@@ -249,14 +249,15 @@ TEST(callbacks_that_make_no_key_size_or_dataset)
     const int64_t sizes[] = {0, -1, INT64_MIN};
     for (int i = 0; i < 3; i++)
         check_fails(mr_dataset_group_by_window(mr_dataset_range(0, 9, 1), zero_key, pass_group, (void *)&sizes[i],
-                                               &one_int64, .window_size_of = any_size),
+                                               &one_int64, .window_size_func = any_size),
                     "window");
     check_fails(mr_dataset_group_by_window(mr_dataset_range(0, 9, 1), zero_key, no_dataset, nullptr, &one_int64,
                                            .window_size = 2),
                 "dataset");
     check_fails(mr_dataset_flat_map(mr_dataset_range(0, 9, 1), no_dataset_of, nullptr, &one_int64), "flat_map");
-    check_fails(mr_dataset_choose_from((mr_dataset *[]){mr_dataset_range(0, 9, 1)}, 1, mr_dataset_range(7, 9, 1)),
-                "choose_from");
+    check_fails(
+        mr_dataset_choose_from_datasets((mr_dataset *[]){mr_dataset_range(0, 9, 1)}, 1, mr_dataset_range(7, 9, 1)),
+        "choose_from");
 }
 
 /* ---- Memory for batches ---- */

@@ -1,5 +1,5 @@
 /* Cancelling: it reaches whoever waits, also for pipelines inside stages, and stops what is being done at the next row. */
-#include "tests/kernels/pictures.h"
+#include "tests/kernels/images.h"
 #include "tests/pipeline/pipelines.h"
 
 #include <dirent.h>
@@ -47,7 +47,7 @@ constexpr int SHAPES = 6;
 
 static mr_dataset *nested(int shape, hurdle *h)
 {
-    mr_dataset *d = mr_dataset_repeat(mr_dataset_range(0, 1000, 1), MR_FOREVER);
+    mr_dataset *d = mr_dataset_repeat(mr_dataset_range(0, 1000, 1), MR_INFINITE);
     switch (shape) {
     case 0: /* the caller itself waits for the threads inside */
         return mr_dataset_interleave(d, some, h, &one_int64, .cycle_length = 4, .parallel = true);
@@ -56,17 +56,17 @@ static mr_dataset *nested(int shape, hurdle *h)
         return mr_dataset_prefetch(mr_dataset_batch(d, 7), 2);
     case 2:
         d = mr_dataset_filter(mr_dataset_map(d, pass, h, &one_int64), keeps_odd, nullptr);
-        return mr_dataset_batch(mr_dataset_shuffle(d, .buffer = 100, .seed = 5), 8);
+        return mr_dataset_batch(mr_dataset_shuffle(d, .buffer_size = 100, .seed = 5), 8);
     case 3:
         d = mr_dataset_take(mr_dataset_map(d, pass, h, &one_int64), 3000);
-        return mr_dataset_repeat(mr_dataset_cache(d, nullptr), MR_FOREVER);
+        return mr_dataset_repeat(mr_dataset_cache(d, nullptr), MR_INFINITE);
     case 4:
         d = mr_dataset_window(mr_dataset_map(d, pass, h, &one_int64), nullptr, nullptr, nullptr, .size = 5);
         return mr_dataset_prefetch(mr_dataset_unbatch(d), 4);
     default:
         d = mr_dataset_interleave(d, some, h, &one_int64, .parallel = true);
-        d = mr_dataset_zip((mr_dataset *[]){d, mr_dataset_repeat(mr_dataset_range(0, 9, 1), MR_FOREVER)}, 2);
-        return mr_dataset_batch(mr_dataset_shuffle(d, .buffer = 20), 3);
+        d = mr_dataset_zip((mr_dataset *[]){d, mr_dataset_repeat(mr_dataset_range(0, 9, 1), MR_INFINITE)}, 2);
+        return mr_dataset_batch(mr_dataset_shuffle(d, .buffer_size = 20), 3);
     }
 }
 
@@ -177,7 +177,8 @@ static mr_status cancel_at_5000(void *context, const mr_element *input, mr_rando
 TEST(cancel_stops_a_task_at_its_next_row)
 {
     canceller c = {0};
-    mr_dataset *d = mr_dataset_map(mr_dataset_range(0, 100000, 1), cancel_at_5000, &c, &one_int64, .threads = 1);
+    mr_dataset *d =
+        mr_dataset_map(mr_dataset_range(0, 100000, 1), cancel_at_5000, &c, &one_int64, .num_parallel_calls = 1);
     c.iterator = iterate(mr_dataset_batch(d, 100000), 1);
     mr_error error = {0};
     mr_element element = {0};
@@ -186,16 +187,16 @@ TEST(cancel_stops_a_task_at_its_next_row)
     CHECK_EQ(c.calls, 5000);
 }
 
-typedef struct picture_work {
+typedef struct image_work {
     mr_iterator *iterator;
     atomic_int decoded;
-} picture_work;
+} image_work;
 
 static mr_status cancel_now(void *context, const mr_element *input, mr_random *random, mr_element *output,
                             mr_error *error)
 {
     (void)random, (void)error;
-    mr_iterator_cancel(((picture_work *)context)->iterator);
+    mr_iterator_cancel(((image_work *)context)->iterator);
     output->tensors[0] = mr_tensor_ref(&input->tensors[0]);
     output->count = 1;
     return MR_OK;
@@ -205,14 +206,14 @@ static mr_status count_decoded(void *context, const mr_element *input, mr_random
                                mr_error *error)
 {
     (void)random, (void)error;
-    atomic_fetch_add(&((picture_work *)context)->decoded, 1);
+    atomic_fetch_add(&((image_work *)context)->decoded, 1);
     output->tensors[0] = mr_tensor_ref(&input->tensors[0]);
     output->count = 1;
     return MR_OK;
 }
 
-/* A picture is not decoded to its end: what comes behind the decoder is not done any more. */
-TEST(cancel_stops_a_picture_at_its_next_row)
+/* An image is not decoded to its end: what comes behind the decoder is not done any more. */
+TEST(cancel_stops_a_image_at_its_next_row)
 {
     static unsigned char pixels[64 * 48];
     static const mr_element_spec bytes = {.count = 1, .dtypes = {MR_STRING}, .shapes = {{.rank = 0}}};
@@ -221,7 +222,7 @@ TEST(cancel_stops_a_picture_at_its_next_row)
     test_bytes files[] = {test_encode_jpeg(pixels, 64, 48, &(test_jpeg_options){.channels = 1}),
                           test_png(64, 48, (test_png_options){PNG_COLOR_TYPE_GRAY, 8, false, false, false})};
     for (int i = 0; i < 2; i++) {
-        picture_work work = {0};
+        image_work work = {0};
         mr_error error = {0};
         mr_tensor file = {0};
         mr_element element = {0};
@@ -286,7 +287,7 @@ static mr_status constant(void *context, const mr_element *input, mr_random *ran
 
 static mr_dataset *counted(hurdle *h)
 {
-    return mr_dataset_map(mr_dataset_repeat(mr_dataset_range(0, 1000, 1), MR_FOREVER), pass, h, &one_int64);
+    return mr_dataset_map(mr_dataset_repeat(mr_dataset_range(0, 1000, 1), MR_INFINITE), pass, h, &one_int64);
 }
 
 constexpr int LOOPS = 13;
@@ -313,19 +314,19 @@ static mr_dataset *loop(int which, hurdle *h)
         return mr_dataset_group_by_window(d, one_key, group_of_it, nullptr, &one_int64, .window_size = INT64_MAX);
     case 7:
         mr_dataset_free(d);
-        d = mr_dataset_map(mr_dataset_repeat(mr_dataset_range(0, 9, 1), MR_FOREVER), constant, h, &one_int64);
+        d = mr_dataset_map(mr_dataset_repeat(mr_dataset_range(0, 9, 1), MR_INFINITE), constant, h, &one_int64);
         return mr_dataset_skip(mr_dataset_unique(d), 1);
     case 8: /* far more than come while it is cancelled */
         return mr_dataset_skip(mr_dataset_filter(d, keeps_odd, nullptr), (int64_t)1 << 50);
     case 9:
-        return mr_dataset_shuffle(mr_dataset_filter(d, keeps_odd, nullptr), .buffer = 50000000, .seed = 1);
+        return mr_dataset_shuffle(mr_dataset_filter(d, keeps_odd, nullptr), .buffer_size = 50000000, .seed = 1);
     case 10:
-        return mr_dataset_rejection_resample(d, one_key, nullptr, target, 2, .initial = initial);
+        return mr_dataset_rejection_resample(d, one_key, nullptr, target, 2, .initial_dist = initial);
     case 11: /* the first pass of a cache */
         return mr_dataset_cache(mr_dataset_flat_map(d, nothing_for_it, nullptr, &one_int64), nullptr);
     default: /* one that has ended is drawn again and again */
         none = mr_dataset_map(mr_dataset_range(0, 1000, 1), pass, h, &one_int64);
-        return mr_dataset_sample_from(((mr_dataset *[]){none, d}), weights, 2);
+        return mr_dataset_sample_from_datasets(((mr_dataset *[]){none, d}), weights, 2);
     }
 }
 

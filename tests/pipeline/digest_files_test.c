@@ -125,7 +125,7 @@ static mr_dataset *source(int which, const char *directory)
     case 6:
         return mr_dataset_tar(IN("a.tar"), (const char *[]){"jpg", "cls"}, 2);
     case 7:
-        return mr_dataset_picture_folder(IN("images"));
+        return mr_dataset_image_directory(IN("images"));
     case 8:
         return mr_dataset_list_files(IN("*.t*"));
     default:
@@ -150,7 +150,7 @@ static const char *directory_of(const char *name)
 {
     static char paths[8][400];
     static int next;
-    snprintf(paths[next % 8], sizeof paths[0], "%s/%s", test_folder(), name);
+    snprintf(paths[next % 8], sizeof paths[0], "%s/%s", test_directory(), name);
     return paths[next++ % 8];
 }
 
@@ -189,8 +189,8 @@ TEST(digest_covers_the_options_of_sources_in_files)
     mr_csv_column columns[] = {{.index = 0, .dtype = MR_INT64}, {.index = 1, .dtype = MR_INT64}};
     mr_csv_column other[] = {{.index = 0, .dtype = MR_INT64}, {.index = 2, .dtype = MR_INT64}};
     mr_csv_column floats[] = {{.index = 0, .dtype = MR_INT64}, {.index = 1, .dtype = MR_FLOAT}};
-    mr_csv_column ones[] = {{.index = 0, .dtype = MR_INT64}, {.index = 1, .dtype = MR_INT64, .fallback = &one}};
-    mr_csv_column twos[] = {{.index = 0, .dtype = MR_INT64}, {.index = 1, .dtype = MR_INT64, .fallback = &two}};
+    mr_csv_column ones[] = {{.index = 0, .dtype = MR_INT64}, {.index = 1, .dtype = MR_INT64, .default_value = &one}};
+    mr_csv_column twos[] = {{.index = 0, .dtype = MR_INT64}, {.index = 1, .dtype = MR_INT64, .default_value = &two}};
     mr_dataset *all[] = {
         mr_dataset_csv(path, columns, 2),
         mr_dataset_csv(path, columns, 1),
@@ -202,8 +202,8 @@ TEST(digest_covers_the_options_of_sources_in_files)
         mr_dataset_csv(path, columns, 2, .separator = ';'),
         mr_dataset_csv(path, columns, 2, .na_value = ""),
         mr_dataset_csv(path, columns, 2, .na_value = "NA"),
-        mr_dataset_csv(path, columns, 2, .cells = 2),
-        mr_dataset_csv(path, columns, 2, .cells = 3),
+        mr_dataset_csv(path, columns, 2, .column_count = 2),
+        mr_dataset_csv(path, columns, 2, .column_count = 3),
         mr_dataset_csv(path, columns, 2, .no_quotes = true),
         mr_dataset_text_lines(path),
         mr_dataset_fixed_length(path, 2),
@@ -270,7 +270,7 @@ TEST(caches_keep_data_sets_apart)
     for (int which = 0; which < SOURCES; which++) {
         uint64_t plain[2][16], kept[16];
         char cache[500];
-        snprintf(cache, sizeof cache, "%s/%d.cache", test_folder(), which);
+        snprintf(cache, sizeof cache, "%s/%d.cache", test_directory(), which);
         for (int pass = 0; pass < 6; pass++) {
             const char *directory = pass % 2 == 0 ? training : validation;
             mr_error error = {0};

@@ -62,15 +62,15 @@ TEST(digest_covers_features)
     add_feature(&seen, f);
     f = fixed, f.shape = MR_SHAPE(2);
     add_feature(&seen, f);
-    f = fixed, f.fallback = &one;
+    f = fixed, f.default_value = &one;
     add_feature(&seen, f);
-    f.fallback = &two;
+    f.default_value = &two;
     add_feature(&seen, f);
-    f = fixed, f.form = MR_FIXED_SEQUENCE;
+    f = fixed, f.form = MR_FIXED_LEN_SEQUENCE;
     add_feature(&seen, f);
-    f.fallback = &one;
+    f.default_value = &one;
     add_feature(&seen, f);
-    f = fixed, f.form = MR_VARIABLE;
+    f = fixed, f.form = MR_VAR_LEN;
     add_feature(&seen, f);
 
     const mr_feature ragged = {.name = "x", .dtype = MR_INT64, .form = MR_RAGGED};
@@ -110,8 +110,8 @@ TEST(digest_covers_features)
 
     /* The same feature, twice or in a SequenceExample. */
     const mr_feature both[] = {fixed, {.name = "y", .dtype = MR_INT64}};
-    const mr_feature list = {.name = "x", .dtype = MR_INT64, .form = MR_FIXED_SEQUENCE};
-    const mr_feature missing = {.name = "x", .dtype = MR_INT64, .form = MR_FIXED_SEQUENCE, .allow_missing = true};
+    const mr_feature list = {.name = "x", .dtype = MR_INT64, .form = MR_FIXED_LEN_SEQUENCE};
+    const mr_feature missing = {.name = "x", .dtype = MR_INT64, .form = MR_FIXED_LEN_SEQUENCE, .allow_missing = true};
     add(&seen, mr_dataset_parse_example(strings(), both, 2));
     add(&seen, mr_dataset_parse_example(strings(), (mr_feature[]){both[1], both[0]}, 2));
     add(&seen, mr_dataset_parse_sequence_example(strings(), both, 2, nullptr, 0));
@@ -153,7 +153,7 @@ TEST(digest_covers_image_options)
     ONE(image.area_max, 0.5f);
     ONE(image.aspect_min, 0.8f);
     ONE(image.aspect_max, 1.2f);
-    ONE(image.random_flip, true);
+    ONE(image.random_flip_left_right, true);
     ONE(image.method, MR_RESIZE_NEAREST);
     ONE(image.method, MR_RESIZE_BICUBIC);
     ONE(image.dtype, MR_UINT8);
@@ -166,7 +166,7 @@ TEST(digest_covers_image_options)
     ONE(image.approximate_scale, true);
     for (int c = 0; c < 3; c++) {
         ONE(image.mean[c], 1.0f);
-        ONE(image.deviation[c], 2.0f);
+        ONE(image.std[c], 2.0f);
     }
     ONE(image.color.brightness, 0.1f);
     ONE(image.color.hue, 0.1f);
@@ -186,9 +186,9 @@ TEST(digest_covers_image_options)
     add_options(&seen, o);
     o.image.padding = 2;
     add_options(&seen, o);
-    o.image.pad = MR_IMAGE_PAD_REFLECT;
+    o.image.padding_mode = MR_IMAGE_PAD_REFLECT;
     add_options(&seen, o);
     /* The number of threads changes nothing. */
-    o = plain, o.threads = 3;
+    o = plain, o.num_parallel_calls = 3;
     CHECK_EQ(digest_of(mr_dataset_decode_image_(strings(), &o)), seen.digests[0]);
 }

@@ -183,17 +183,17 @@ static mr_dataset *order_family(int variant)
     case 0:
         return numbers();
     case 1:
-        return mr_dataset_shuffle(numbers(), .buffer = 4, .seed = 1);
+        return mr_dataset_shuffle(numbers(), .buffer_size = 4, .seed = 1);
     case 2:
-        return mr_dataset_shuffle(numbers(), .buffer = 5, .seed = 1);
+        return mr_dataset_shuffle(numbers(), .buffer_size = 5, .seed = 1);
     case 3:
-        return mr_dataset_shuffle(numbers(), .buffer = 4, .seed = 2);
+        return mr_dataset_shuffle(numbers(), .buffer_size = 4, .seed = 2);
     case 4:
-        return mr_dataset_shuffle(numbers(), .buffer = 4, .seed = 1, .same_every_iteration = true);
+        return mr_dataset_shuffle(numbers(), .buffer_size = 4, .seed = 1, .reshuffle_each_iteration = false);
     case 5:
         return mr_dataset_repeat(numbers(), 2);
     case 6:
-        return mr_dataset_repeat(numbers(), MR_FOREVER);
+        return mr_dataset_repeat(numbers(), MR_INFINITE);
     case 7:
         return mr_dataset_take(numbers(), 2);
     case 8:
@@ -213,7 +213,7 @@ static mr_dataset *order_family(int variant)
     case 15:
         return mr_dataset_ignore_errors(numbers());
     case 16:
-        return mr_dataset_ignore_errors(numbers(), .budget = 3);
+        return mr_dataset_ignore_errors(numbers(), .errors_max = 3);
     case 28:
         return mr_dataset_ignore_errors(numbers(), .ignores = ignore_some);
     case 17:
@@ -272,16 +272,16 @@ static mr_dataset *batch_family(int variant)
         d = mr_dataset_padded_batch(rows(), 2, .drop_remainder = true);
         break;
     case 6:
-        d = mr_dataset_padded_batch(rows(), 2, .shapes = &MR_SHAPE(5));
+        d = mr_dataset_padded_batch(rows(), 2, .padded_shapes = &MR_SHAPE(5));
         break;
     case 7:
-        d = mr_dataset_padded_batch(rows(), 2, .shapes = &MR_SHAPE(6));
+        d = mr_dataset_padded_batch(rows(), 2, .padded_shapes = &MR_SHAPE(6));
         break;
     case 8:
-        d = mr_dataset_padded_batch(rows(), 2, .values = &one);
+        d = mr_dataset_padded_batch(rows(), 2, .padding_values = &one);
         break;
     case 9:
-        d = mr_dataset_padded_batch(rows(), 2, .values = &two);
+        d = mr_dataset_padded_batch(rows(), 2, .padding_values = &two);
         break;
     case 10:
         d = mr_dataset_dense_to_ragged_batch(rows(), 2);
@@ -293,7 +293,7 @@ static mr_dataset *batch_family(int variant)
         d = mr_dataset_dense_to_ragged_batch(rows(), 2, .drop_remainder = true);
         break;
     case 13:
-        d = mr_dataset_dense_to_ragged_batch(rows(), 2, .splits_dtype = MR_INT32);
+        d = mr_dataset_dense_to_ragged_batch(rows(), 2, .row_splits_dtype = MR_INT32);
         break;
     case 14:
         d = mr_dataset_dense_to_sparse_batch(rows(), 2, MR_SHAPE(5));
@@ -426,9 +426,9 @@ static mr_dataset *function_family(int variant)
     case 14:
         return mr_dataset_rejection_resample(numbers(), key, nullptr, halves, 2, .seed = 1);
     case 15:
-        return mr_dataset_rejection_resample(numbers(), key, nullptr, halves, 2, .initial = halves);
+        return mr_dataset_rejection_resample(numbers(), key, nullptr, halves, 2, .initial_dist = halves);
     case 16:
-        return mr_dataset_rejection_resample(numbers(), key, nullptr, halves, 2, .initial = quarters);
+        return mr_dataset_rejection_resample(numbers(), key, nullptr, halves, 2, .initial_dist = quarters);
     case 17:
         return mr_dataset_window(numbers(), nullptr, nullptr, nullptr, .size = 2);
     case 18:
@@ -444,7 +444,8 @@ static mr_dataset *function_family(int variant)
     case 23:
         return mr_dataset_group_by_window(numbers(), key, group, nullptr, &one_int64, .window_size = 3);
     case 24:
-        return mr_dataset_group_by_window(numbers(), key, group, nullptr, &one_int64, .window_size_of = size_of_group);
+        return mr_dataset_group_by_window(numbers(), key, group, nullptr, &one_int64,
+                                          .window_size_func = size_of_group);
     default:
         return nullptr;
     }
@@ -455,21 +456,21 @@ static mr_dataset *choice_family(int variant)
     mr_dataset *inputs[] = {numbers(), mr_dataset_range(5, 17, 1)};
     switch (variant) {
     case 0:
-        return mr_dataset_sample_from(inputs, nullptr, 2);
+        return mr_dataset_sample_from_datasets(inputs, nullptr, 2);
     case 1:
-        return mr_dataset_sample_from(inputs, nullptr, 2, .seed = 1);
+        return mr_dataset_sample_from_datasets(inputs, nullptr, 2, .seed = 1);
     case 2:
-        return mr_dataset_sample_from(inputs, nullptr, 2, .stop_on_empty = true);
+        return mr_dataset_sample_from_datasets(inputs, nullptr, 2, .stop_on_empty_dataset = true);
     case 3:
-        return mr_dataset_sample_from(inputs, ((double[]){1, 2}), 2);
+        return mr_dataset_sample_from_datasets(inputs, ((double[]){1, 2}), 2);
     case 4:
-        return mr_dataset_sample_from(inputs, ((double[]){1, 3}), 2);
+        return mr_dataset_sample_from_datasets(inputs, ((double[]){1, 3}), 2);
     case 5:
-        return mr_dataset_choose_from(inputs, 2, mr_dataset_range(0, 2, 1));
+        return mr_dataset_choose_from_datasets(inputs, 2, mr_dataset_range(0, 2, 1));
     case 6:
-        return mr_dataset_choose_from(inputs, 2, mr_dataset_range(1, 2, 1));
+        return mr_dataset_choose_from_datasets(inputs, 2, mr_dataset_range(1, 2, 1));
     case 7:
-        return mr_dataset_choose_from(inputs, 2, mr_dataset_range(0, 2, 1), .stop_on_empty = true);
+        return mr_dataset_choose_from_datasets(inputs, 2, mr_dataset_range(0, 2, 1), .stop_on_empty_dataset = true);
     default:
         mr_dataset_free(inputs[0]);
         mr_dataset_free(inputs[1]);
@@ -488,11 +489,11 @@ static mr_dataset *bucket_family(int variant)
     if (variant == 2) sizes[2] = 5;
     if (variant == 3) count = 3;
     if (variant == 4) options.drop_remainder = true;
-    if (variant == 5) options.pad_to_boundary = true;
+    if (variant == 5) options.pad_to_bucket_boundary = true;
     if (variant == 6) options.no_padding = true;
-    if (variant == 7) options.shapes = &MR_SHAPE(9);
-    if (variant == 8) options.shapes = &MR_SHAPE(10);
-    if (variant == 9) options.values = &one;
+    if (variant == 7) options.padded_shapes = &MR_SHAPE(9);
+    if (variant == 8) options.padded_shapes = &MR_SHAPE(10);
+    if (variant == 9) options.padding_values = &one;
     mr_dataset *d = mr_dataset_bucket_by_sequence_length_(rows(), key, nullptr, boundaries, count, sizes, &options);
     mr_tensor_deinit(&one);
     return d;
@@ -530,8 +531,9 @@ TEST(digest_leaves_out_what_changes_no_element)
     CHECK_EQ(digest_of(mr_dataset_with_options(numbers(), .threads = 2, .budget_bytes = 1000)), plain);
     CHECK_EQ(digest_of(mr_dataset_copy_to_device(numbers(), "/cpu:0")), plain);
     uint64_t mapped = digest_of(mr_dataset_map(numbers(), jitter, nullptr, &one_int64));
-    CHECK_EQ(digest_of(mr_dataset_map(numbers(), jitter, nullptr, &one_int64, .threads = 3, .own_input = true)),
-             mapped);
+    CHECK_EQ(
+        digest_of(mr_dataset_map(numbers(), jitter, nullptr, &one_int64, .num_parallel_calls = 3, .own_input = true)),
+        mapped);
     uint64_t interleaved = digest_of(mr_dataset_interleave(numbers(), made, nullptr, &one_int64, .cycle_length = 2));
     CHECK_EQ(
         digest_of(mr_dataset_interleave(numbers(), made, nullptr, &one_int64, .cycle_length = 2, .parallel = true)),

@@ -1,8 +1,8 @@
 /* The engine's rings, slots and lanes against an array: threads, depth and reads are set at random while it runs, other
  * threads measure it, and it is moved about. And the trail against a set of held elements. */
-#include "pipeline/engine.h"
+#include "pipeline/engine/engine.h"
+#include "pipeline/engine/tuner.h"
 #include "pipeline/trail.h"
-#include "pipeline/tuner.h"
 
 #include "tests/test.h"
 
@@ -155,14 +155,14 @@ static void check_restored(const mr_run *run, mr_counters *counters, mr_trail *t
                            const bool *is_held)
 {
     mr_error error = {0};
-    mr_place place = {0};
+    mr_state place = {0};
     mr_stage *other = nullptr, keeper = {.run = run, .counters = counters};
     uint64_t base = 0, again = 0, end = 0, count = 0, position = input->position;
     CHECK_OK(mr_trail_save(trail, input, &place, &base, &error));
     CHECK_OK(mr_stage_numbers(ELEMENTS, run, counters, &other, &error));
     CHECK_OK(mr_stage_begin(other, 0, &error));
     mr_trail copy = {.stage = &keeper, .apart = trail->apart};
-    mr_place_reader reader = {place.bytes, (const unsigned char *)place.bytes + place.size_bytes};
+    mr_state_reader reader = {place.bytes, (const unsigned char *)place.bytes + place.size_bytes};
     CHECK_OK(mr_trail_restore(&copy, other, &reader, &again, &end, &error));
     CHECK_EQ(again, base);
     CHECK_EQ(end, position);
@@ -180,7 +180,7 @@ static void check_restored(const mr_run *run, mr_counters *counters, mr_trail *t
         }
     for (uint64_t i = 0; i < copy.count; i++) CHECK_EQ(copy.rungs[i].held, 0);
     mr_trail_deinit(&copy);
-    mr_place_deinit(&place);
+    mr_state_deinit(&place);
     mr_stage_forget(&keeper);
     mr_stage_free(other);
 }
@@ -204,7 +204,7 @@ static void run_trail(uint64_t *draw)
             CHECK_OK(mr_trail_step(&trail, input, &error));
             CHECK_OK(mr_stage_next(input, &item, &error));
             is_held[origin] = below(draw, 3) != 0;
-            if (is_held[origin]) mr_trail_hold(&trail, origin);
+            if (is_held[origin]) mr_trail_retain(&trail, origin);
         } else if (is_held[which]) {
             mr_trail_drop(&trail, which);
             is_held[which] = false;

@@ -130,7 +130,7 @@ TEST(pipeline_cancel)
     for (int round = 0; round < 20; round++) {
         mr_error error = {0};
         atomic_int calls = 0;
-        mr_dataset *d = mr_dataset_repeat(mr_dataset_range(0, 100, 1), MR_FOREVER);
+        mr_dataset *d = mr_dataset_repeat(mr_dataset_range(0, 100, 1), MR_INFINITE);
         d = mr_dataset_map(d, count_calls, &calls, &one_int64);
         d = mr_dataset_prefetch(mr_dataset_batch(mr_dataset_batch(d, 3), 2), 2);
         mr_iterator *iterator = nullptr;
@@ -200,7 +200,7 @@ TEST(pipeline_stays_inside_its_budget)
     mr_tensor rows = {0};
     CHECK_OK(mr_tensor_init(&rows, MR_FLOAT, MR_SHAPE(64, 1024), &error));
     memset(rows.data, 0, mr_tensor_size_bytes(&rows));
-    mr_dataset *d = mr_dataset_repeat(mr_dataset_from_slices(&rows, 1), MR_FOREVER);
+    mr_dataset *d = mr_dataset_repeat(mr_dataset_from_slices(&rows, 1), MR_INFINITE);
     d = mr_dataset_prefetch(mr_dataset_batch(d, 16), 100);
     mr_iterator *iterator = nullptr;
     mr_element element = {0};

@@ -183,7 +183,8 @@ TEST(forms_ragged_batch_keeps_sizes)
     CHECK_EQ(mr_dataset_spec(d)->count, 2);
     CHECK_EQ(mr_dataset_spec(d)->dtypes[1], MR_INT64);
     CHECK_TEXTS(d, "[2] 0 1;[3] 0 2 2", "[4] 2 3 4 5;[3] 0 3 4", "[4] 6 7 8 9;[2] 0 4");
-    d = mr_dataset_dense_to_ragged_batch(shapes(&vectors, any), 2, .drop_remainder = true, .splits_dtype = MR_INT32);
+    d = mr_dataset_dense_to_ragged_batch(shapes(&vectors, any), 2, .drop_remainder = true,
+                                         .row_splits_dtype = MR_INT32);
     CHECK_EQ(mr_dataset_spec(d)->dtypes[1], MR_INT32);
     CHECK_EQ(mr_dataset_spec(d)->shapes[1].dims[0], 3);
     CHECK_TEXTS(d, "[2] 0 1;[3] 0 2 2", "[4] 2 3 4 5;[3] 0 3 4");
@@ -251,7 +252,7 @@ TEST(forms_batches_refuse_what_does_not_fit)
                  "size -2 in dimension 0");
     check_failed(mr_dataset_dense_to_sparse_batch(shapes(&vectors, any), 2, MR_SHAPE_UNKNOWN), MR_INVALID_ARGUMENT,
                  "a row shape of -1 dimensions");
-    check_failed(mr_dataset_dense_to_ragged_batch(shapes(&vectors, any), 2, .splits_dtype = MR_FLOAT),
+    check_failed(mr_dataset_dense_to_ragged_batch(shapes(&vectors, any), 2, .row_splits_dtype = MR_FLOAT),
                  MR_INVALID_ARGUMENT, "row splits of float");
     check_failed(mr_dataset_dense_to_ragged_batch(shapes(&vectors, any), 0), MR_INVALID_ARGUMENT, "0 elements");
 }
@@ -289,16 +290,17 @@ static mr_dataset *chain(int which)
         return mr_dataset_prefetch(mr_dataset_dense_to_ragged_batch(mr_dataset_repeat(used, 2), 4), 2);
     case 1:
         return mr_dataset_repeat(
-            mr_dataset_shuffle(mr_dataset_dense_to_sparse_batch(used, 3, MR_SHAPE(-1)), .buffer = 4), 2);
+            mr_dataset_shuffle(mr_dataset_dense_to_sparse_batch(used, 3, MR_SHAPE(-1)), .buffer_size = 4), 2);
     case 2:
         return mr_dataset_dense_to_ragged_batch(mr_dataset_filter(mr_dataset_zip(&used, 1), stays_when_some, nullptr),
                                                 3, .drop_remainder = true);
     case 3:
-        return mr_dataset_dense_to_ragged_batch(mr_dataset_dense_to_ragged_batch(used, 3), 2, .splits_dtype = MR_INT32);
+        return mr_dataset_dense_to_ragged_batch(mr_dataset_dense_to_ragged_batch(used, 3), 2,
+                                                .row_splits_dtype = MR_INT32);
     case 4:
         return mr_dataset_repeat(mr_dataset_shuffle(used, .seed = 2), 2);
     default:
-        return mr_dataset_dense_to_ragged_batch(mr_dataset_shuffle(used, .buffer = 7), 5);
+        return mr_dataset_dense_to_ragged_batch(mr_dataset_shuffle(used, .buffer_size = 7), 5);
     }
 }
 

@@ -60,7 +60,7 @@ static mr_status batch_group(void *context, int64_t key, mr_dataset *window, mr_
 static mr_status strings_of(void *context, const mr_element *input, mr_dataset **output, mr_error *error)
 {
     (void)input, (void)error;
-    *output = mr_dataset_shuffle(strings(context), .buffer = 40, .seed = 1);
+    *output = mr_dataset_shuffle(strings(context), .buffer_size = 40, .seed = 1);
     return MR_OK;
 }
 
@@ -72,7 +72,7 @@ static mr_dataset *holder(int which, int64_t *counter)
     case 0:
         return mr_dataset_cache(strings(counter), nullptr);
     case 1:
-        return mr_dataset_shuffle(strings(counter), .buffer = 500, .seed = 1);
+        return mr_dataset_shuffle(strings(counter), .buffer_size = 500, .seed = 1);
     case 2:
         return mr_dataset_window(strings(counter), nullptr, nullptr, nullptr, .size = 300, .shift = 1);
     case 3:
@@ -85,9 +85,9 @@ static mr_dataset *holder(int which, int64_t *counter)
     case 6:
         return mr_dataset_interleave(mr_dataset_range(0, 50, 1), strings_of, counter, &one_string, .cycle_length = 12);
     case 7: /* one in ten of the rows of a block */
-        return mr_dataset_cache(mr_dataset_filter(rows(20000), is_tenth, nullptr, .threads = 1), nullptr);
+        return mr_dataset_cache(mr_dataset_filter(rows(20000), is_tenth, nullptr, .num_parallel_calls = 1), nullptr);
     default: /* shuffled after they were kept: the same memory */
-        return mr_dataset_shuffle(mr_dataset_cache(strings(counter), nullptr), .buffer = 500, .seed = 1);
+        return mr_dataset_shuffle(mr_dataset_cache(strings(counter), nullptr), .buffer_size = 500, .seed = 1);
     }
 }
 static constexpr int HOLDERS = 9;
@@ -167,7 +167,7 @@ TEST(stages_share_one_budget)
     int64_t counters[2] = {0};
     mr_iterator_options options = {.threads = 1, .budget_bytes = 2048 * KIB};
     mr_dataset *d = mr_dataset_cache(mr_dataset_take(strings(&counters[0]), 400), nullptr);
-    d = mr_dataset_repeat(mr_dataset_shuffle(d, .buffer = 400, .seed = 1), 2);
+    d = mr_dataset_repeat(mr_dataset_shuffle(d, .buffer_size = 400, .seed = 1), 2);
     CHECK_OK(mr_iterator_new(d, &options, &iterator, &error));
     for (int i = 0; i < 800; i++) CHECK_OK(mr_iterator_next(iterator, &element, &error));
     mr_iterator_free(iterator);

@@ -49,7 +49,7 @@ static mr_status made(void *context, const mr_element *input, mr_dataset **outpu
 {
     (void)context, (void)error;
     int64_t start = mr_tensor_int64s(&input->tensors[0])[0];
-    *output = mr_dataset_shuffle(mr_dataset_range(start, start + 4, 1), .buffer = 2);
+    *output = mr_dataset_shuffle(mr_dataset_range(start, start + 4, 1), .buffer_size = 2);
     return MR_OK;
 }
 
@@ -115,7 +115,7 @@ static mr_dataset *chain(int which)
     case 0:
         return mr_dataset_repeat(mr_dataset_shuffle(range, .seed = 3), 2);
     case 1:
-        return mr_dataset_shuffle(mr_dataset_repeat(range, 2), .buffer = 7);
+        return mr_dataset_shuffle(mr_dataset_repeat(range, 2), .buffer_size = 7);
     case 2:
         return mr_dataset_unique(range);
     case 3:
@@ -135,11 +135,11 @@ static mr_dataset *chain(int which)
     case 10:
         return mr_dataset_window(mr_dataset_unique(range), nullptr, nullptr, nullptr, .size = 3, .shift = 5);
     case 11:
-        return mr_dataset_sample_from(((mr_dataset *[]){range, mr_dataset_range(0, 9, 1), generated()}), nullptr, 3,
-                                      .seed = 2);
+        return mr_dataset_sample_from_datasets(((mr_dataset *[]){range, mr_dataset_range(0, 9, 1), generated()}),
+                                               nullptr, 3, .seed = 2);
     case 12:
-        return mr_dataset_choose_from(((mr_dataset *[]){range, mr_dataset_range(0, 9, 1)}), 2,
-                                      mr_dataset_repeat(mr_dataset_range(0, 2, 1), 9));
+        return mr_dataset_choose_from_datasets(((mr_dataset *[]){range, mr_dataset_range(0, 9, 1)}), 2,
+                                               mr_dataset_repeat(mr_dataset_range(0, 2, 1), 9));
     case 13:
         mr_dataset_free(range);
         return mr_dataset_unbatch(rows(40));
@@ -147,16 +147,16 @@ static mr_dataset *chain(int which)
         return mr_dataset_rejection_resample(range, key, nullptr, halves, 3);
     case 15:
         mr_dataset_free(range);
-        return mr_dataset_shuffle(generated(), .buffer = 5);
+        return mr_dataset_shuffle(generated(), .buffer_size = 5);
     case 16:
-        return mr_dataset_batch(mr_dataset_shuffle(mr_dataset_unique(range), .buffer = 5), 3);
+        return mr_dataset_batch(mr_dataset_shuffle(mr_dataset_unique(range), .buffer_size = 5), 3);
     case 17:
         return mr_dataset_repeat(mr_dataset_cache(mr_dataset_unique(range), nullptr), 2);
     case 18:
         return mr_dataset_repeat(mr_dataset_cache(range, test_path("hostile.cache")), 2);
     case 19:
         mr_dataset_free(range);
-        return mr_dataset_shuffle(mr_dataset_repeat(mr_dataset_text_lines(text_path()), 2), .buffer = 3);
+        return mr_dataset_shuffle(mr_dataset_repeat(mr_dataset_text_lines(text_path()), 2), .buffer_size = 3);
     case 20:
         mr_dataset_free(range);
         return mr_dataset_text_lines(text_path());
@@ -170,7 +170,7 @@ static mr_dataset *chain(int which)
         return mr_dataset_shard(mr_dataset_repeat(generated(), 3), 3, 1);
     case 24:
         return mr_dataset_ignore_errors(mr_dataset_take(mr_dataset_repeat(mr_dataset_unique(range), 3), 70),
-                                        .budget = 3);
+                                        .errors_max = 3);
     case 25:
         mr_dataset_free(range);
         return mr_dataset_batch(mr_dataset_padded_batch(scanned(generated()), 3), 2);
@@ -317,11 +317,11 @@ TEST(hostile_positions_can_be_cancelled)
         mr_tensor state = {0};
         mr_element element = {0};
         pthread_t thread;
-        mr_dataset *endless = mr_dataset_repeat(mr_dataset_range(0, 40, 1), MR_FOREVER);
+        mr_dataset *endless = mr_dataset_repeat(mr_dataset_range(0, 40, 1), MR_INFINITE);
         mr_dataset *d = which == 0 ? mr_dataset_unique(endless)
                         : which == 1
                             ? mr_dataset_window(endless, nullptr, nullptr, nullptr, .size = 2, .shift = 1 << 20)
-                            : mr_dataset_shuffle(mr_dataset_unbatch(mr_dataset_batch(endless, 2)), .buffer = 4);
+                            : mr_dataset_shuffle(mr_dataset_unbatch(mr_dataset_batch(endless, 2)), .buffer_size = 4);
         CHECK_OK(mr_iterator_new(d, &(mr_iterator_options){.threads = 1}, &iterator, &error));
         mr_dataset_free(d);
         CHECK_OK(mr_iterator_next(iterator, &element, &error));

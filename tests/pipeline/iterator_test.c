@@ -73,7 +73,7 @@ TEST(iterator_of_a_structure_runs_one_dataset_after_the_other)
 TEST(iterator_initialized_again_gives_the_same_order)
 {
     mr_error error = {0};
-    mr_dataset *d = mr_dataset_shuffle(mr_dataset_range(0, 40, 1), .buffer = 10, .seed = 5);
+    mr_dataset *d = mr_dataset_shuffle(mr_dataset_range(0, 40, 1), .buffer_size = 10, .seed = 5);
     mr_iterator *iterator = nullptr;
     CHECK_OK(mr_iterator_new(d, &(mr_iterator_options){.digest = true}, &iterator, &error));
     uint64_t first[40], again[40];
@@ -145,7 +145,7 @@ TEST(iterator_goes_on_from_a_place_after_it_ran_something_else)
     for (int at = 0; at < 9; at++) {
         mr_iterator *iterator = nullptr;
         mr_tensor place = {0};
-        mr_dataset *d = mr_dataset_shuffle(mr_dataset_range(0, 9, 1), .buffer = 4, .seed = 3);
+        mr_dataset *d = mr_dataset_shuffle(mr_dataset_range(0, 9, 1), .buffer_size = 4, .seed = 3);
         mr_dataset *other = mr_dataset_range(50, 60, 1);
         uint64_t rest[9], found[9];
         CHECK_OK(mr_iterator_new_from_spec(&one_number, &(mr_iterator_options){.seed = 7}, &iterator, &error));
@@ -227,9 +227,9 @@ TEST(options_of_a_dataset_change_no_element)
 {
     mr_error error = {0};
     uint64_t plain[64], found[64];
-    mr_dataset *d = mr_dataset_prefetch(mr_dataset_batch(mr_dataset_shuffle(mapped(), .buffer = 7), 4), 2);
+    mr_dataset *d = mr_dataset_prefetch(mr_dataset_batch(mr_dataset_shuffle(mapped(), .buffer_size = 7), 4), 2);
     mr_dataset *same = mr_dataset_with_options(mapped(), .threads = 2);
-    same = mr_dataset_with_options(mr_dataset_shuffle(same, .buffer = 7), .budget_bytes = 1 << 20);
+    same = mr_dataset_with_options(mr_dataset_shuffle(same, .buffer_size = 7), .budget_bytes = 1 << 20);
     same = mr_dataset_with_options(mr_dataset_prefetch(mr_dataset_batch(same, 4), 2), .threads = 3);
     mr_iterator *one = nullptr, *two = nullptr;
     mr_tensor place = {0};
@@ -386,7 +386,7 @@ TEST(iterator_by_handle_is_freed_under_its_users)
 {
     mr_error error = {0};
     for (int round = 0; round < 8; round++) {
-        mr_dataset *d = mr_dataset_prefetch(mr_dataset_repeat(mr_dataset_range(0, 50, 1), MR_FOREVER), 4);
+        mr_dataset *d = mr_dataset_prefetch(mr_dataset_repeat(mr_dataset_range(0, 50, 1), MR_INFINITE), 4);
         mr_iterator *iterator = nullptr;
         CHECK_OK(mr_iterator_new(d, &(mr_iterator_options){.threads = 2}, &iterator, &error));
         crowd c = {0};

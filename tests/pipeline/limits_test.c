@@ -20,12 +20,12 @@ TEST(limits_of_take_skip_and_shard)
     CHECK_NUMBERS(mr_dataset_take(mr_dataset_range(0, 2, 1), INT64_MIN), 0, 1);
     CHECK_EQ(numbers_of(mr_dataset_skip(mr_dataset_range(0, 2, 1), INT64_MAX), nullptr, &(int64_t){0}, 1), 0);
     CHECK_EQ(numbers_of(mr_dataset_skip(mr_dataset_range(0, 2, 1), INT64_MIN), nullptr, &(int64_t){0}, 1), 0);
-    mr_dataset *d = mr_dataset_repeat(mr_dataset_range(0, 3, 1), MR_FOREVER);
+    mr_dataset *d = mr_dataset_repeat(mr_dataset_range(0, 3, 1), MR_INFINITE);
     /* Past all positions is the end; sums of skips must not come around to the beginning. */
     for (int i = 0; i < 8; i++) d = mr_dataset_skip(d, INT64_MAX);
     CHECK_EQ(numbers_of(d, nullptr, &(int64_t){0}, 1), 0);
     CHECK_NUMBERS(mr_dataset_shard(mr_dataset_range(0, 3, 1), INT64_MAX, 2), 2);
-    d = mr_dataset_shard(mr_dataset_repeat(mr_dataset_range(0, 3, 1), MR_FOREVER), INT64_MAX, INT64_MAX - 1);
+    d = mr_dataset_shard(mr_dataset_repeat(mr_dataset_range(0, 3, 1), MR_INFINITE), INT64_MAX, INT64_MAX - 1);
     CHECK_EQ(numbers_of(d, nullptr, &(int64_t){0}, 1), 0);
     d = mr_dataset_shard(mr_dataset_skip(mr_dataset_random(1), INT64_MAX), (int64_t)1 << 61, 3);
     CHECK_EQ(numbers_of(d, nullptr, &(int64_t){0}, 1), 0);
@@ -58,8 +58,8 @@ TEST(limits_of_enumerate)
 
 TEST(limits_of_buffers_windows_and_cycles)
 {
-    CHECK_EQ(numbers_of(mr_dataset_shuffle(mr_dataset_range(0, 9, 1), .buffer = INT64_MAX, .seed = UINT64_MAX), nullptr,
-                        (int64_t[16]){0}, 16),
+    CHECK_EQ(numbers_of(mr_dataset_shuffle(mr_dataset_range(0, 9, 1), .buffer_size = INT64_MAX, .seed = UINT64_MAX),
+                        nullptr, (int64_t[16]){0}, 16),
              9);
     mr_dataset *d = mr_dataset_range(0, 9, 1);
     CHECK_NUMBERS(mr_dataset_window(d, nullptr, nullptr, nullptr, .size = 2, .shift = 1 << 28, .stride = 3), 0, 3);
@@ -77,7 +77,7 @@ static void sample(double first, double second, const int64_t sizes[2], int64_t 
     for (int i = 0; i < 2; i++) {
         inputs[i] = mr_dataset_repeat(mr_dataset_range(i, i + 1, 1), sizes[i]);
     }
-    mr_dataset *d = mr_dataset_sample_from(inputs, ((double[]){first, second}), 2, .seed = test_seed());
+    mr_dataset *d = mr_dataset_sample_from_datasets(inputs, ((double[]){first, second}), 2, .seed = test_seed());
     int64_t *found = calloc((size_t)count + 1, sizeof *found);
     CHECK(found != nullptr);
     int64_t total = numbers_of(d, nullptr, found, count);
@@ -127,7 +127,7 @@ TEST(limits_of_resampling)
     static const double half[] = {0.5, 0.5}, rare[] = {1 - 5e-324, 5e-324};
     int64_t found[2048];
     mr_dataset *d =
-        mr_dataset_rejection_resample(mr_dataset_range(0, 2000, 1), class_of, nullptr, half, 2, .initial = rare);
+        mr_dataset_rejection_resample(mr_dataset_range(0, 2000, 1), class_of, nullptr, half, 2, .initial_dist = rare);
     int64_t count = numbers_of(d, nullptr, found, 2048);
     CHECK_EQ(count, 1000);
     for (int64_t i = 0; i < count; i++) CHECK_EQ(found[i], 1);
@@ -151,14 +151,14 @@ static mr_status drop_all(void *, const mr_element *, bool *stays, mr_error *)
 static mr_dataset *endless(int which)
 {
     static const double odd_only[] = {0, 1};
-    mr_dataset *even = mr_dataset_repeat(mr_dataset_range(0, 100, 2), MR_FOREVER);
+    mr_dataset *even = mr_dataset_repeat(mr_dataset_range(0, 100, 2), MR_INFINITE);
     switch (which) {
     case 0:
-        return mr_dataset_rejection_resample(even, class_of, nullptr, odd_only, 2, .initial = odd_only);
+        return mr_dataset_rejection_resample(even, class_of, nullptr, odd_only, 2, .initial_dist = odd_only);
     case 1: /* choices that name an input that has ended */
         mr_dataset_free(even);
-        return mr_dataset_choose_from(((mr_dataset *[]){mr_dataset_range(0, 0, 1), mr_dataset_range(0, 9, 1)}), 2,
-                                      mr_dataset_repeat(mr_dataset_range(0, 1, 1), MR_FOREVER));
+        return mr_dataset_choose_from_datasets(((mr_dataset *[]){mr_dataset_range(0, 0, 1), mr_dataset_range(0, 9, 1)}),
+                                               2, mr_dataset_repeat(mr_dataset_range(0, 1, 1), MR_INFINITE));
     case 2:
         return mr_dataset_filter(even, drop_all, nullptr);
     default:

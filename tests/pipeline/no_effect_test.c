@@ -54,20 +54,22 @@ TEST(no_effect_of_a_dataset_option)
     static const int64_t boundaries[1] = {2}, sizes[2] = {1, 1};
     static const mr_shape any = {1, {-1}};
     int context = 0;
-    check_refused(mr_dataset_take_while(numbers(), keep, nullptr, .threads = 2), "take_while: threads has no effect");
-    check_refused(mr_dataset_scan(numbers(), &(mr_element){0}, add, nullptr, &one, .threads = 2),
+    check_refused(mr_dataset_take_while(numbers(), keep, nullptr, .num_parallel_calls = 2),
+                  "take_while: threads has no effect");
+    check_refused(mr_dataset_scan(numbers(), &(mr_element){0}, add, nullptr, &one, .num_parallel_calls = 2),
                   "scan: threads has no effect");
-    check_refused(mr_dataset_flat_map(numbers(), open_dataset, nullptr, &one, .threads = 2),
+    check_refused(mr_dataset_flat_map(numbers(), open_dataset, nullptr, &one, .num_parallel_calls = 2),
                   "flat_map: threads has no effect");
     check_refused(mr_dataset_ignore_errors(numbers(), .context = &context), "ignore_errors: context has no effect");
-    check_refused(
-        mr_dataset_group_by_window(numbers(), key, pass_group, nullptr, &one, .window_size = 3, .window_size_of = two),
-        "group_by_window: window_size has no effect");
-    check_refused(mr_dataset_choose_from(&(mr_dataset *){numbers()}, 1, numbers(), .seed = 1),
+    check_refused(mr_dataset_group_by_window(numbers(), key, pass_group, nullptr, &one, .window_size = 3,
+                                             .window_size_func = two),
+                  "group_by_window: window_size has no effect");
+    check_refused(mr_dataset_choose_from_datasets(&(mr_dataset *){numbers()}, 1, numbers(), .seed = 1),
                   "choose_from: seed has no effect");
     for (int i = 0; i < 2; i++) {
         mr_dataset *vectors = mr_dataset_batch(numbers(), 3);
-        mr_bucket_options options = {.no_padding = true, .pad_to_boundary = i == 0, .shapes = i == 1 ? &any : nullptr};
+        mr_bucket_options options = {
+            .no_padding = true, .pad_to_bucket_boundary = i == 0, .padded_shapes = i == 1 ? &any : nullptr};
         check_refused(mr_dataset_bucket_by_sequence_length_(vectors, key, nullptr, boundaries, 1, sizes, &options),
                       i == 0 ? "pad_to_boundary has no effect: there is no padding"
                              : "shapes has no effect: there is no padding");
@@ -149,13 +151,13 @@ TEST(negative_counts_are_without_limit)
         mr_dataset *endless = mr_dataset_repeat(numbers(), counts[i]);
         CHECK_EQ(mr_dataset_cardinality(all), 10);
         CHECK_EQ(mr_dataset_cardinality(none), 0);
-        CHECK_EQ(mr_dataset_cardinality(endless), MR_FOREVER);
+        CHECK_EQ(mr_dataset_cardinality(endless), MR_INFINITE);
         CHECK_EQ(count_elements(all, 100), 10);
         CHECK_EQ(count_elements(none, 100), 0);
         CHECK_EQ(count_elements(endless, 100), 100);
         mr_dataset *unknown = mr_dataset_filter(numbers(), keep, nullptr);
         mr_dataset *checked = mr_dataset_assert_cardinality(mr_dataset_ref(unknown), counts[i]);
-        if (counts[i] == MR_FOREVER)
+        if (counts[i] == MR_INFINITE)
             CHECK_EQ(mr_dataset_status(checked, nullptr), MR_OK);
         else
             check_refused(mr_dataset_ref(checked), "assert_cardinality: a count of -");

@@ -51,8 +51,8 @@ static mr_dataset *pair_of(mr_dataset *first, mr_dataset *second, int which)
 {
     mr_dataset *inputs[2] = {first, second};
     if (which == 0) return mr_dataset_zip(inputs, 2);
-    if (which == 1) return mr_dataset_sample_from(inputs, nullptr, 2);
-    return mr_dataset_choose_from(inputs, 2, mr_dataset_range(0, 2, 1));
+    if (which == 1) return mr_dataset_sample_from_datasets(inputs, nullptr, 2);
+    return mr_dataset_choose_from_datasets(inputs, 2, mr_dataset_range(0, 2, 1));
 }
 
 #define NUMBERS mr_dataset_range(0, 10, 1)
@@ -81,7 +81,7 @@ static mr_dataset *pair_of(mr_dataset *first, mr_dataset *second, int which)
     C("sample_from", pair_of(d, NUMBERS, 1))                                                                           \
     C("sample_from", pair_of(NUMBERS, d, 1))                                                                           \
     C("choose_from", pair_of(d, NUMBERS, 2))                                                                           \
-    C("choose_from", mr_dataset_choose_from(&(mr_dataset *){NUMBERS}, 1, d))                                           \
+    C("choose_from", mr_dataset_choose_from_datasets(&(mr_dataset *){NUMBERS}, 1, d))                                  \
     C("concatenate", mr_dataset_concatenate(d, NUMBERS))                                                               \
     C("concatenate", mr_dataset_concatenate(NUMBERS, d))                                                               \
     C("enumerate", mr_dataset_enumerate(d, 0))                                                                         \

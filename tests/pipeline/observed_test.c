@@ -99,7 +99,7 @@ static mr_dataset *observed_chain(int which)
     case 2:
         return mr_dataset_group_by_window(d, key_of, batch_of, nullptr, &batch_of_int64, .window_size = 4);
     default:
-        d = mr_dataset_map(mr_dataset_shuffle(mr_dataset_batch(d, 3), .buffer = 5), jitter, nullptr, &one_int64);
+        d = mr_dataset_map(mr_dataset_shuffle(mr_dataset_batch(d, 3), .buffer_size = 5), jitter, nullptr, &one_int64);
         return mr_dataset_batch(d, 5);
     }
 }

@@ -37,10 +37,10 @@ TEST(pipeline_parts)
     CHECK_NUMBERS(mr_dataset_shard(mr_dataset_range(0, 10, 1), 3, 1), 1, 4, 7);
     CHECK_NUMBERS(mr_dataset_shard(mr_dataset_range(0, 10, 1), 3, 0), 0, 3, 6, 9);
     CHECK_NUMBERS(mr_dataset_repeat(mr_dataset_range(0, 3, 1), 2), 0, 1, 2, 0, 1, 2);
-    CHECK_NUMBERS(mr_dataset_take(mr_dataset_repeat(mr_dataset_range(0, 3, 1), MR_FOREVER), 7), 0, 1, 2, 0, 1, 2, 0);
+    CHECK_NUMBERS(mr_dataset_take(mr_dataset_repeat(mr_dataset_range(0, 3, 1), MR_INFINITE), 7), 0, 1, 2, 0, 1, 2, 0);
     CHECK_NUMBERS(mr_dataset_shard(mr_dataset_repeat(mr_dataset_range(0, 4, 1), 2), 3, 2), 2, 1);
-    CHECK_NUMBERS(mr_dataset_repeat(mr_dataset_take(mr_dataset_repeat(mr_dataset_range(0, 3, 1), MR_FOREVER), 4), 2), 0,
-                  1, 2, 0, 0, 1, 2, 0);
+    CHECK_NUMBERS(mr_dataset_repeat(mr_dataset_take(mr_dataset_repeat(mr_dataset_range(0, 3, 1), MR_INFINITE), 4), 2),
+                  0, 1, 2, 0, 0, 1, 2, 0);
     int64_t none[1];
     CHECK_EQ(numbers_of(mr_dataset_skip(mr_dataset_range(0, 3, 1), -1), nullptr, none, 1), 0);
     CHECK_EQ(numbers_of(mr_dataset_skip(mr_dataset_range(0, 3, 1), 7), nullptr, none, 1), 0);
@@ -51,9 +51,9 @@ TEST(pipeline_parts)
 TEST(pipeline_repeat_of_nothing_ends)
 {
     int64_t none[1];
-    CHECK_EQ(numbers_of(mr_dataset_repeat(mr_dataset_range(0, 0, 1), MR_FOREVER), nullptr, none, 1), 0);
+    CHECK_EQ(numbers_of(mr_dataset_repeat(mr_dataset_range(0, 0, 1), MR_INFINITE), nullptr, none, 1), 0);
     mr_dataset *d =
-        mr_dataset_repeat(mr_dataset_batch(mr_dataset_range(0, 3, 1), 4, .drop_remainder = true), MR_FOREVER);
+        mr_dataset_repeat(mr_dataset_batch(mr_dataset_range(0, 3, 1), 4, .drop_remainder = true), MR_INFINITE);
     CHECK_EQ(mr_dataset_cardinality(d), 0);
     CHECK_EQ(numbers_of(d, nullptr, none, 1), 0);
 }
@@ -117,7 +117,7 @@ TEST(pipeline_shuffle_before_repeat_keeps_epochs_whole)
 {
     const int64_t buffers[] = {0, 1, 7, 40, 100, 1000};
     for (int b = 0; b < 6; b++) {
-        mr_dataset *d = mr_dataset_shuffle(mr_dataset_range(0, 100, 1), .buffer = buffers[b], .seed = 3);
+        mr_dataset *d = mr_dataset_shuffle(mr_dataset_range(0, 100, 1), .buffer_size = buffers[b], .seed = 3);
         int64_t numbers[300];
         CHECK_EQ(numbers_of(mr_dataset_repeat(d, 3), nullptr, numbers, 300), 300);
         for (int e = 0; e < 3; e++) CHECK(is_permutation(numbers + 100 * e, 100));
@@ -130,7 +130,7 @@ TEST(pipeline_shuffle_before_repeat_keeps_epochs_whole)
 
 TEST(pipeline_shuffle_of_every_iteration)
 {
-    mr_dataset *d = mr_dataset_shuffle(mr_dataset_range(0, 50, 1), .seed = 3, .same_every_iteration = true);
+    mr_dataset *d = mr_dataset_shuffle(mr_dataset_range(0, 50, 1), .seed = 3, .reshuffle_each_iteration = false);
     int64_t numbers[100];
     CHECK_EQ(numbers_of(mr_dataset_repeat(d, 2), nullptr, numbers, 100), 100);
     CHECK(is_permutation(numbers, 50));
@@ -148,10 +148,10 @@ TEST(pipeline_shuffle_after_repeat_mixes_epochs)
     for (int i = 0; i < 10; i++) CHECK_EQ(counts[i], 10);
     /* Endless data needs a buffer. */
     mr_error error = {0};
-    d = mr_dataset_shuffle(mr_dataset_repeat(mr_dataset_range(0, 10, 1), MR_FOREVER));
+    d = mr_dataset_shuffle(mr_dataset_repeat(mr_dataset_range(0, 10, 1), MR_INFINITE));
     CHECK_STATUS(mr_dataset_status(d, &error), MR_INVALID_ARGUMENT);
     mr_dataset_free(d);
-    d = mr_dataset_shuffle(mr_dataset_repeat(mr_dataset_range(0, 10, 1), MR_FOREVER), .buffer = 30);
+    d = mr_dataset_shuffle(mr_dataset_repeat(mr_dataset_range(0, 10, 1), MR_INFINITE), .buffer_size = 30);
     CHECK_EQ(numbers_of(d, nullptr, numbers, 100), 100);
     CHECK(!is_permutation(numbers, 10));
 }
@@ -186,12 +186,12 @@ TEST(pipeline_cardinality)
         int64_t count;
     } cases[] = {
         {mr_dataset_repeat(mr_dataset_range(0, 10, 3), 5), 20},
-        {mr_dataset_repeat(mr_dataset_range(0, 10, 3), MR_FOREVER), MR_FOREVER},
-        {mr_dataset_take(mr_dataset_repeat(mr_dataset_range(0, 10, 3), MR_FOREVER), 9), 9},
-        {mr_dataset_skip(mr_dataset_repeat(mr_dataset_range(0, 10, 3), MR_FOREVER), 9), MR_FOREVER},
+        {mr_dataset_repeat(mr_dataset_range(0, 10, 3), MR_INFINITE), MR_INFINITE},
+        {mr_dataset_take(mr_dataset_repeat(mr_dataset_range(0, 10, 3), MR_INFINITE), 9), 9},
+        {mr_dataset_skip(mr_dataset_repeat(mr_dataset_range(0, 10, 3), MR_INFINITE), 9), MR_INFINITE},
         {mr_dataset_shard(mr_dataset_range(0, 10, 1), 4, 1), 3},
         {mr_dataset_prefetch(mr_dataset_batch(mr_dataset_range(0, 10, 1), 4), 2), 3},
-        {mr_dataset_repeat(mr_dataset_range(0, 0, 1), MR_FOREVER), 0},
+        {mr_dataset_repeat(mr_dataset_range(0, 0, 1), MR_INFINITE), 0},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         CHECK_EQ(mr_dataset_cardinality(cases[i].dataset), cases[i].count);

@@ -26,7 +26,7 @@ static mr_dataset *sequences(void)
 }
 
 static const mr_feature context[] = {{.name = "id", .dtype = MR_INT64}};
-static const mr_feature lists[] = {{.name = "tokens", .dtype = MR_INT64, .form = MR_FIXED_SEQUENCE}};
+static const mr_feature lists[] = {{.name = "tokens", .dtype = MR_INT64, .form = MR_FIXED_LEN_SEQUENCE}};
 
 TEST(pipeline_parses_sequence_examples_alone_and_in_batches)
 {

@@ -406,7 +406,7 @@ static inline mr_dataset *text_stage(mr_dataset *d, const text_line *l)
     if (strcmp(word, "skip") == 0) return mr_dataset_skip(d, n[0]);
     if (strcmp(word, "shard") == 0) return mr_dataset_shard(d, n[0], n[1]);
     if (strcmp(word, "shuffle") == 0)
-        return mr_dataset_shuffle(d, .buffer = n[0], .seed = 3, .same_every_iteration = n[1] != 0);
+        return mr_dataset_shuffle(d, .buffer_size = n[0], .seed = 3, .reshuffle_each_iteration = n[1] == 0);
     if (strcmp(word, "batch") == 0) return mr_dataset_batch(d, n[0], .drop_remainder = n[1] != 0);
     if (strcmp(word, "padded_batch") == 0) return mr_dataset_padded_batch(d, n[0], .drop_remainder = n[1] != 0);
     if (strcmp(word, "unbatch") == 0) return mr_dataset_unbatch(d);
@@ -424,7 +424,7 @@ static inline mr_dataset *text_stage(mr_dataset *d, const text_line *l)
     if (strcmp(word, "assert") == 0) return mr_dataset_assert_cardinality(d, n[0]);
     if (strcmp(word, "resample") == 0) {
         static const double half[] = {0.5, 0.5};
-        return mr_dataset_rejection_resample(d, text_odd, nullptr, half, 2, .initial = half);
+        return mr_dataset_rejection_resample(d, text_odd, nullptr, half, 2, .initial_dist = half);
     }
     if (strcmp(word, "ignore_errors") == 0) return mr_dataset_ignore_errors(d);
     if (strcmp(word, "window") == 0) {
@@ -462,7 +462,7 @@ static inline void text_apply(text_stack *stack, const text_line *l)
         mr_tensor_deinit(&tensor);
         stack->count++;
     } else if (strcmp(l->word, "sample") == 0) {
-        top[-2] = mr_dataset_sample_from(&top[-2], nullptr, 2, .seed = 5);
+        top[-2] = mr_dataset_sample_from_datasets(&top[-2], nullptr, 2, .seed = 5);
         stack->count--;
     } else if (strcmp(l->word, "zip") == 0) {
         top[-2] = mr_dataset_zip(&top[-2], 2);
@@ -471,7 +471,7 @@ static inline void text_apply(text_stack *stack, const text_line *l)
         top[-2] = mr_dataset_concatenate(top[-2], top[-1]);
         stack->count--;
     } else if (strcmp(l->word, "choose") == 0) {
-        top[-3] = mr_dataset_choose_from(&top[-3], 2, top[-1], .stop_on_empty = l->n[0] != 0);
+        top[-3] = mr_dataset_choose_from_datasets(&top[-3], 2, top[-1], .stop_on_empty_dataset = l->n[0] != 0);
         stack->count -= 2;
     } else {
         top[-1] = text_stage(top[-1], l);

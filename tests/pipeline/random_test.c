@@ -363,7 +363,7 @@ TEST(random_pipelines_are_cancelled_at_any_moment)
         random_pipeline draw = {.state = (uint64_t)which};
         mr_error error = {0};
         /* Endless, so that the end does not come before. */
-        mr_dataset *d = mr_dataset_repeat(which % 2 == 0 ? pipeline(which) : failing_pipeline(which), MR_FOREVER);
+        mr_dataset *d = mr_dataset_repeat(which % 2 == 0 ? pipeline(which) : failing_pipeline(which), MR_INFINITE);
         consumer c = {0};
         pthread_t thread;
         CHECK_OK(mr_iterator_new(d, &(mr_iterator_options){.threads = 1 + which % 3}, &c.iterator, &error));

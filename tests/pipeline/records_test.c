@@ -1,12 +1,12 @@
 /* Records to batches: files, shards, parsing, decoding, damage, and no allocation once it runs. */
-#include "tests/kernels/pictures.h"
+#include "tests/kernels/images.h"
 #include "tests/pipeline/pipelines.h"
 
 #include <unistd.h>
 
 /* ---- Files ---- */
 
-/* Record i of the set: a picture of 40 + i by 30 + i pixels, label i, name "picture i". */
+/* Record i of the set: an image of 40 + i by 30 + i pixels, label i, name "image i". */
 static void write_record(mr_record_writer *writer, int i)
 {
     mr_error error = {0};
@@ -15,7 +15,7 @@ static void write_record(mr_record_writer *writer, int i)
     mr_example_encoder encoder = {0};
     mr_string record = {0};
     char name[32];
-    snprintf(name, sizeof name, "picture %d", i);
+    snprintf(name, sizeof name, "image %d", i);
     mr_example_add_bytes(&encoder, "image/encoded", (mr_string){(char *)jpeg.bytes, jpeg.size_bytes});
     mr_example_add_bytes(&encoder, "image/filename", mr_string_from(name));
     mr_example_add_int64(&encoder, "image/class/label", i);
@@ -58,9 +58,9 @@ static mr_dataset *decoded(mr_dataset *input)
                                    .image = {.height = 24,
                                              .width = 24,
                                              .crop = MR_CROP_RANDOM_RESIZED,
-                                             .random_flip = true,
+                                             .random_flip_left_right = true,
                                              .mean = {120, 115, 100},
-                                             .deviation = {60, 60, 60}});
+                                             .std = {60, 60, 60}});
 }
 
 TEST(pipeline_records_to_batches)
@@ -81,7 +81,7 @@ TEST(pipeline_records_to_batches)
         for (int r = 0; r < 8; r++) {
             int64_t label = mr_tensor_int64s(&element.tensors[1])[r];
             char name[32];
-            snprintf(name, sizeof name, "picture %lld", (long long)label);
+            snprintf(name, sizeof name, "image %lld", (long long)label);
             CHECK(mr_string_equal(mr_tensor_strings(&element.tensors[3])[r], mr_string_from(name)));
             CHECK_NEAR(mr_tensor_floats(&element.tensors[2])[r], (double)label / 2, 0);
             seen[label]++;
@@ -132,19 +132,19 @@ TEST(pipeline_parses_after_batch_as_before_it)
     mr_dataset_free(after);
 }
 
-TEST(pipeline_fallbacks_and_missing_features)
+TEST(pipeline_default_values_and_missing_features)
 {
     mr_error error = {0};
     const char *pattern = write_set(0);
-    mr_tensor fallback = {0};
+    mr_tensor default_value = {0};
     int64_t values[] = {4, 5};
-    CHECK_OK(mr_tensor_init_copy(&fallback, MR_INT64, MR_SHAPE(2), values, &error));
+    CHECK_OK(mr_tensor_init_copy(&default_value, MR_INT64, MR_SHAPE(2), values, &error));
     const mr_feature features[] = {
-        {.name = "none", .dtype = MR_INT64, .shape = MR_SHAPE(2), .fallback = &fallback},
+        {.name = "none", .dtype = MR_INT64, .shape = MR_SHAPE(2), .default_value = &default_value},
         {.name = "image/class/label", .dtype = MR_INT64, .shape = MR_SHAPE(1)},
     };
     mr_dataset *d = mr_dataset_batch(mr_dataset_parse_example(mr_dataset_records(pattern), features, 2), 3);
-    mr_tensor_deinit(&fallback);
+    mr_tensor_deinit(&default_value);
     mr_iterator *iterator = nullptr;
     mr_element element = {0};
     CHECK_OK(mr_iterator_new(d, nullptr, &iterator, &error));
@@ -190,10 +190,11 @@ TEST(pipeline_compressed_records_are_a_stream)
         mr_iterator *iterator = nullptr;
         mr_tensor place = {0};
         for (int at = -1; at < 20; at += 3) {
-            d = mr_dataset_repeat(mr_dataset_shuffle(mr_dataset_records(pattern), .buffer = 6, .seed = 2), 2);
+            d = mr_dataset_repeat(mr_dataset_shuffle(mr_dataset_records(pattern), .buffer_size = 6, .seed = 2), 2);
             if (which == 0) d = decoded(parsed(d));
             if (which == 1) d = mr_dataset_prefetch(mr_dataset_batch(decoded(parsed(d)), 3), 2);
-            if (which == 2) d = mr_dataset_repeat(mr_dataset_shuffle(mr_dataset_batch(parsed(d), 3), .buffer = 4), 2);
+            if (which == 2)
+                d = mr_dataset_repeat(mr_dataset_shuffle(mr_dataset_batch(parsed(d), 3), .buffer_size = 4), 2);
             CHECK_OK(mr_iterator_new(d, &(mr_iterator_options){.threads = 2}, &iterator, &error));
             mr_dataset_free(d);
             int count = which == 0 ? 40 : which == 1 ? 14 : 28;
@@ -240,7 +241,7 @@ TEST(pipeline_names_the_damaged_record)
     mr_dataset_free(d);
 }
 
-TEST(pipeline_pictures_that_are_none)
+TEST(pipeline_images_that_are_none)
 {
     mr_error error = {0};
     const char *words[] = {"", "a text file", "\xff\xd8\xff"};
@@ -262,7 +263,7 @@ TEST(pipeline_pictures_that_are_none)
     mr_dataset_free(d);
 }
 
-TEST(pipeline_pictures_as_they_are)
+TEST(pipeline_images_as_they_are)
 {
     mr_error error = {0};
     mr_dataset *d = parsed(mr_dataset_records(write_set(0)));
@@ -285,13 +286,13 @@ TEST(pipeline_allocates_nothing_once_it_runs)
 {
     if (test_allocations() < 0) test_skip("allocations are not counted here");
     mr_error error = {0};
-    mr_dataset *d = mr_dataset_repeat(mr_dataset_shuffle(mr_dataset_records(write_set(0)), .seed = 2), MR_FOREVER);
+    mr_dataset *d = mr_dataset_repeat(mr_dataset_shuffle(mr_dataset_records(write_set(0)), .seed = 2), MR_INFINITE);
     d = mr_dataset_prefetch(mr_dataset_batch(decoded(parsed(d)), 8, .drop_remainder = true), 2);
     mr_iterator *iterator = nullptr;
     mr_element element = {0};
     CHECK_OK(mr_iterator_new(d, &(mr_iterator_options){.threads = 2}, &iterator, &error));
     /* A thread's and a row's memory grows until each has met the largest record; when that is, is the scheduler's
-     * choice. Then 800 pictures in a row take none. */
+     * choice. Then 800 images in a row take none. */
     long long taken = -1;
     for (int window = 0; window < 40 && taken != 0; window++) {
         long long before = test_allocations();
@@ -321,7 +322,7 @@ static mr_status live(const char *pattern)
     mr_iterator *iterator = nullptr;
     mr_element element = {0};
     mr_tensor place = {0};
-    mr_dataset *d = mr_dataset_repeat(mr_dataset_shuffle(mr_dataset_records(pattern), .buffer = 5), 2);
+    mr_dataset *d = mr_dataset_repeat(mr_dataset_shuffle(mr_dataset_records(pattern), .buffer_size = 5), 2);
     d = decoded(parsed(d));
     mr_element_spec spec = *mr_dataset_spec(d);
     if (mr_dataset_status(d, nullptr) == MR_OK) d = mr_dataset_map(d, pass_on, nullptr, &spec);

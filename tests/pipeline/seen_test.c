@@ -96,7 +96,7 @@ static void check_watchdog(int32_t threads, bool is_inner)
 {
     mr_error error = {0};
     gate g = {.mutex = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
-    mr_dataset *d = mr_dataset_map(mr_dataset_range(0, 20, 1), stuck_at_5, &g, &one_int64, .threads = 1);
+    mr_dataset *d = mr_dataset_map(mr_dataset_range(0, 20, 1), stuck_at_5, &g, &one_int64, .num_parallel_calls = 1);
     /* Zip pulls from a pipeline of its own. */
     if (is_inner) d = mr_dataset_zip((mr_dataset *[]){d, mr_dataset_range(0, 100, 1)}, 2);
     d = mr_dataset_batch(d, 4);

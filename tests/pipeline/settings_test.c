@@ -130,7 +130,7 @@ static mr_dataset *buffered(int64_t count, int64_t buffer, bool is_stream, int64
     CHECK_OK(mr_tensor_init_int64(&zero.tensors[0], 0, &error));
     if (is_stream) d = mr_dataset_scan(d, &zero, sum, nullptr, &one_int64);
     mr_element_deinit(&zero);
-    return mr_dataset_skip(mr_dataset_shuffle(d, .buffer = buffer, .seed = test_seed()), skip);
+    return mr_dataset_skip(mr_dataset_shuffle(d, .buffer_size = buffer, .seed = test_seed()), skip);
 }
 
 TEST(settings_of_the_shuffle_buffer)

@@ -49,14 +49,14 @@ TEST(lines_come_without_their_ends)
     CHECK_STR(strings_of(mr_dataset_text_lines(test_path("lines*.txt"))), "one|two||fourstill four|last|x|");
 }
 
-static mr_dataset *table(bool has_fallback)
+static mr_dataset *table(bool has_default_value)
 {
     static mr_tensor seven;
     mr_error error = {0};
     if (seven.data == nullptr) CHECK_OK(mr_tensor_init_int64(&seven, 7, &error));
     const char *path = write_text("table.csv", "name,count,part\nred,1,0.5\n\"gre,en\",,2\nblue,x,1\nlast,-4,1e3\n");
     mr_csv_column columns[] = {
-        {0, MR_STRING, nullptr}, {1, MR_INT64, has_fallback ? &seven : nullptr}, {2, MR_FLOAT, nullptr}};
+        {0, MR_STRING, nullptr}, {1, MR_INT64, has_default_value ? &seven : nullptr}, {2, MR_FLOAT, nullptr}};
     return mr_dataset_csv(path, columns, 3, .has_header = true);
 }
 
@@ -92,7 +92,7 @@ TEST(csv_rows_are_split_as_tensorflow_splits_them)
     CHECK_STR(cells_of("a\"b,c\nd,\"e\nf\"\ng", (mr_csv_options){0}), "!|d|g|");
     CHECK_STR(cells_of("\"a\"b\nc\n", (mr_csv_options){0}), "!|");
     CHECK_STR(cells_of("\"a\"b\nc\"\n", (mr_csv_options){.no_quotes = true}), "\"a\"b|c\"|");
-    CHECK_STR(cells_of("a,b\nc\nd,e,f\ng,h\n", (mr_csv_options){.cells = 2}), "a|!|!|g|");
+    CHECK_STR(cells_of("a,b\nc\nd,e,f\ng,h\n", (mr_csv_options){.column_count = 2}), "a|!|!|g|");
     CHECK_STR(cells_of("a\"\nb\nc\n", (mr_csv_options){.has_header = true}), "!|b|c|");
 }
 
@@ -220,24 +220,24 @@ TEST(rows_of_numpy_arrays_are_elements)
     free((void *)path);
 }
 
-static void make_folder(const char *name)
+static void make_directory(const char *name)
 {
     CHECK(mkdir(test_path("%s", name), 0777) == 0);
 }
 
-TEST(a_folder_of_pictures_is_labelled_by_its_folders)
+TEST(a_directory_of_images_is_labelled_by_its_directories)
 {
-    make_folder("photos");
-    make_folder("photos/rose");
-    make_folder("photos/daisy");
-    make_folder("photos/daisy/deep");
-    make_folder("photos/empty");
+    make_directory("photos");
+    make_directory("photos/rose");
+    make_directory("photos/daisy");
+    make_directory("photos/daisy/deep");
+    make_directory("photos/empty");
     (void)write_text("photos/rose/1.jpg", "r1");
     (void)write_text("photos/daisy/2.PNG", "d2");
     (void)write_text("photos/daisy/deep/3.jpeg", "d3");
     (void)write_text("photos/daisy/notes.txt", "no");
     (void)write_text("photos/loose.jpg", "no");
-    mr_dataset *d = mr_dataset_picture_folder(test_path("photos"));
+    mr_dataset *d = mr_dataset_image_directory(test_path("photos"));
     CHECK_STR(strings_of(mr_dataset_ref(d)), "d2|d3|r1|");
     CHECK_STR(mr_dataset_spec(d)->names[1], "image/class/label");
     mr_error error = {0};
@@ -319,7 +319,8 @@ TEST(cached_elements_are_made_once)
     CHECK_EQ(numbers_of(mr_dataset_repeat(mr_dataset_cache(worked(), path), 3), nullptr, file, 90), 90);
     CHECK_EQ(calls, 60);
     CHECK(memcmp(memory, file, sizeof file) == 0);
-    CHECK_EQ(numbers_of(mr_dataset_shuffle(mr_dataset_cache(worked(), path), .buffer = 8), nullptr, again, 90), 30);
+    CHECK_EQ(numbers_of(mr_dataset_shuffle(mr_dataset_cache(worked(), path), .buffer_size = 8), nullptr, again, 90),
+             30);
     CHECK_EQ(calls, 60);
     /* Another pipeline's cache is not taken for this one's. */
     CHECK_EQ(numbers_of(mr_dataset_cache(mr_dataset_take(worked(), 9), path), nullptr, again, 90), 9);
@@ -330,14 +331,14 @@ TEST(cached_elements_are_made_once)
 TEST(a_snapshot_is_made_for_each_pipeline)
 {
     int64_t first[40], second[40];
-    const char *folder = strdup(test_path("snapshots"));
+    const char *directory = strdup(test_path("snapshots"));
     for (int i = 0; i < 2; i++) {
-        CHECK_EQ(numbers_of(mr_dataset_snapshot(worked(), folder, .gzip = true), nullptr, first, 40), 30);
-        CHECK_EQ(numbers_of(mr_dataset_snapshot(mr_dataset_take(worked(), 9), folder), nullptr, second, 40), 9);
+        CHECK_EQ(numbers_of(mr_dataset_snapshot(worked(), directory, .gzip = true), nullptr, first, 40), 30);
+        CHECK_EQ(numbers_of(mr_dataset_snapshot(mr_dataset_take(worked(), 9), directory), nullptr, second, 40), 9);
         CHECK_EQ(calls, 39);
     }
     CHECK_EQ(memcmp(first, second, 9 * sizeof *first), 0);
-    free((void *)folder);
+    free((void *)directory);
 }
 
 TEST(a_cache_larger_than_the_budget_says_so)
@@ -363,12 +364,12 @@ static mr_dataset *kept(int which)
         return mr_dataset_repeat(mr_dataset_cache(worked(), nullptr), 3);
     case 1:
         return mr_dataset_batch(
-            mr_dataset_repeat(mr_dataset_shuffle(mr_dataset_cache(worked(), nullptr), .buffer = 5), 2), 4);
+            mr_dataset_repeat(mr_dataset_shuffle(mr_dataset_cache(worked(), nullptr), .buffer_size = 5), 2), 4);
     case 2:
         return mr_dataset_repeat(mr_dataset_cache(worked(), test_path("kept.tfrecord")), 2);
     case 3:
         (void)write_text("kept.txt", "a\nbb\n\nccc\ndddd\neeeee\nf\ngg\n");
-        return mr_dataset_shuffle(mr_dataset_repeat(mr_dataset_text_lines(test_path("kept.txt")), 3), .buffer = 4);
+        return mr_dataset_shuffle(mr_dataset_repeat(mr_dataset_text_lines(test_path("kept.txt")), 3), .buffer_size = 4);
     case 4:
         return mr_dataset_batch(mr_dataset_repeat(table(true), 2), 3);
     default:

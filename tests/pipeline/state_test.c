@@ -163,12 +163,12 @@ TEST(a_single_element_is_single)
     mr_error error = {0};
     mr_element element = {0};
     mr_dataset *d = mr_dataset_batch(mr_dataset_range(3, 6, 1), 5);
-    CHECK_OK(mr_dataset_get_single(d, &element, &error));
+    CHECK_OK(mr_dataset_get_single_element(d, &element, &error));
     CHECK_EQ(mr_tensor_int64s(&element.tensors[0])[2], 5);
     mr_dataset_free(d);
     for (int64_t count = 0; count <= 2; count += 2) {
         d = mr_dataset_range(0, count, 1);
-        CHECK_STATUS(mr_dataset_get_single(d, &element, &error), MR_INVALID_ARGUMENT);
+        CHECK_STATUS(mr_dataset_get_single_element(d, &element, &error), MR_INVALID_ARGUMENT);
         CHECK_CONTAINS(error.message, count == 0 ? "is empty" : "has more than one");
         CHECK_EQ(element.count, 0);
         mr_dataset_free(d);
@@ -183,16 +183,18 @@ TEST(datasets_are_chosen_from)
     mr_tensor choices = {0};
     CHECK_OK(mr_tensor_init_copy(&choices, MR_INT64, MR_SHAPE(8), which, &error));
     mr_dataset *parts[] = {mr_dataset_range(0, 9, 1), mr_dataset_range(10, 12, 1), mr_dataset_range(20, 29, 1)};
-    CHECK_NUMBERS(mr_dataset_choose_from(parts, 3, mr_dataset_from_slices(&choices, 1), .stop_on_empty = true), 0, 10,
-                  11, 1, 20);
+    CHECK_NUMBERS(
+        mr_dataset_choose_from_datasets(parts, 3, mr_dataset_from_slices(&choices, 1), .stop_on_empty_dataset = true),
+        0, 10, 11, 1, 20);
     parts[0] = mr_dataset_range(0, 9, 1), parts[1] = mr_dataset_range(10, 12, 1),
     parts[2] = mr_dataset_range(20, 29, 1);
-    CHECK_NUMBERS(mr_dataset_choose_from(parts, 3, mr_dataset_from_slices(&choices, 1)), 0, 10, 11, 1, 20, 21, 2);
+    CHECK_NUMBERS(mr_dataset_choose_from_datasets(parts, 3, mr_dataset_from_slices(&choices, 1)), 0, 10, 11, 1, 20, 21,
+                  2);
     mr_tensor_deinit(&choices);
     /* Drawn by weight, until all have ended: nothing is lost. */
     int64_t found[4096], count, from_first = 0;
     parts[0] = mr_dataset_range(0, 1000, 1), parts[1] = mr_dataset_range(1000, 2000, 1);
-    count = numbers_of(mr_dataset_sample_from(parts, ((double[]){3, 1}), 2, .seed = 3), nullptr, found, 4096);
+    count = numbers_of(mr_dataset_sample_from_datasets(parts, ((double[]){3, 1}), 2, .seed = 3), nullptr, found, 4096);
     CHECK_EQ(count, 2000);
     for (int i = 0; i < 800; i++) from_first += found[i] < 1000;
     CHECK(from_first > 540 && from_first < 660);
@@ -200,7 +202,7 @@ TEST(datasets_are_chosen_from)
     for (int zeros = 1; zeros <= 3; zeros++) {
         for (int i = 0; i < 3; i++) parts[i] = mr_dataset_range(0, 2, 1);
         double weights[] = {zeros < 2, 0, zeros < 3};
-        CHECK_EQ(numbers_of(mr_dataset_sample_from(parts, weights, 3), nullptr, found, 4096), 6 - 2 * zeros);
+        CHECK_EQ(numbers_of(mr_dataset_sample_from_datasets(parts, weights, 3), nullptr, found, 4096), 6 - 2 * zeros);
     }
 }
 
@@ -223,12 +225,12 @@ TEST(padded_batches_are_those_of_tensorflow)
     mr_tensor minus = {0};
     CHECK_OK(mr_tensor_init_int64(&minus, -1, &error));
     d = mr_dataset_map(mr_dataset_range(1, 4, 1), repeat_number, nullptr, &int64_row);
-    d = mr_dataset_padded_batch(d, 2, .shapes = &MR_SHAPE(4), .values = &minus, .drop_remainder = true);
+    d = mr_dataset_padded_batch(d, 2, .padded_shapes = &MR_SHAPE(4), .padding_values = &minus, .drop_remainder = true);
     CHECK_NUMBERS(d, 1, -1, -1, -1, 2, 2, -1, -1);
     mr_iterator *iterator = nullptr;
     mr_element element = {0};
     d = mr_dataset_map(mr_dataset_range(1, 4, 1), repeat_number, nullptr, &int64_row);
-    d = mr_dataset_padded_batch(d, 3, .shapes = &MR_SHAPE(2));
+    d = mr_dataset_padded_batch(d, 3, .padded_shapes = &MR_SHAPE(2));
     CHECK_OK(mr_iterator_new(d, nullptr, &iterator, &error));
     CHECK_EQ(mr_iterator_next(iterator, &element, &error), MR_INVALID_ARGUMENT);
     CHECK(strstr(error.message, "element 2 has size 3 in dimension 0, more than the 2 to pad to") != nullptr);
@@ -258,10 +260,10 @@ static mr_dataset *chain(int which)
         made = mr_dataset_batch(mr_dataset_unbatch(mr_dataset_batch(mr_dataset_ref(jittered), 7)), 3);
         break;
     case 3:
-        made = mr_dataset_shuffle(mr_dataset_repeat(counter(), 3), .buffer = 8);
+        made = mr_dataset_shuffle(mr_dataset_repeat(counter(), 3), .buffer_size = 8);
         break;
     case 4:
-        made = mr_dataset_repeat(mr_dataset_sample_from(parts, ((double[]){1, 2, 3}), 3), 2);
+        made = mr_dataset_repeat(mr_dataset_sample_from_datasets(parts, ((double[]){1, 2, 3}), 3), 2);
         parts[0] = parts[1] = parts[2] = nullptr;
         break;
     case 5:
@@ -277,7 +279,7 @@ static mr_dataset *chain(int which)
                                                     ((int64_t[]){3, 2, 2, 4}));
         break;
     case 8:
-        made = mr_dataset_take(mr_dataset_shuffle(mr_dataset_random(7), .buffer = 5), 50);
+        made = mr_dataset_take(mr_dataset_shuffle(mr_dataset_random(7), .buffer_size = 5), 50);
         break;
     default:
         break;

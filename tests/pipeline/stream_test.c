@@ -87,7 +87,7 @@ TEST(ignored_errors_fall_within_the_budget)
     CHECK_NUMBERS(mr_dataset_ignore_errors(mr_dataset_batch(d, 2)), 0, 1, 4, 5, 6, 7, 10);
     mr_error error = {0};
     d = mr_dataset_map(mr_dataset_range(0, 11, 1), fail_at_three, nullptr, &one_int64);
-    d = mr_dataset_ignore_errors(d, .budget = 1);
+    d = mr_dataset_ignore_errors(d, .errors_max = 1);
     mr_iterator *iterator = nullptr;
     CHECK_OK(mr_iterator_new(d, nullptr, &iterator, &error));
     mr_dataset_free(d);
@@ -191,7 +191,7 @@ TEST(groups_are_those_of_tensorflow)
                                              .window_size = 3),
                   0, 3, 6, 1, 4, 7, 2, 5, 8, 9, 10);
     CHECK_NUMBERS(mr_dataset_group_by_window(mr_dataset_range(0, 11, 1), modulo_three, batched, nullptr, &int64_row,
-                                             .window_size_of = size_of_key),
+                                             .window_size_func = size_of_key),
                   0, 3, 1, 4, 7, 6, 9, 10, 2, 5, 8);
 }
 
@@ -200,7 +200,7 @@ static mr_status hundreds(void *context, const mr_element *input, mr_dataset **o
     (void)context, (void)error;
     int64_t value = mr_tensor_int64s(&input->tensors[0])[0];
     mr_dataset *d = mr_dataset_range(100 * value, 100 * value + 9, 1);
-    *output = mr_dataset_map(mr_dataset_shuffle(d, .buffer = 4), jitter, nullptr, &one_int64);
+    *output = mr_dataset_map(mr_dataset_shuffle(d, .buffer_size = 4), jitter, nullptr, &one_int64);
     return MR_OK;
 }
 
@@ -220,9 +220,9 @@ static mr_dataset *stream(int which)
     case 1:
         return mr_dataset_batch(evens(d), 4);
     case 2:
-        return mr_dataset_shuffle(mr_dataset_repeat(evens(d), 3), .buffer = 7);
+        return mr_dataset_shuffle(mr_dataset_repeat(evens(d), 3), .buffer_size = 7);
     case 3:
-        return mr_dataset_prefetch(mr_dataset_batch(mr_dataset_shuffle(evens(d), .buffer = 60), 3), 2);
+        return mr_dataset_prefetch(mr_dataset_batch(mr_dataset_shuffle(evens(d), .buffer_size = 60), 3), 2);
     case 4:
         return mr_dataset_repeat(mr_dataset_skip(mr_dataset_take(evens(mr_dataset_shuffle(d)), 12), 3), 3);
     case 5:
@@ -231,19 +231,19 @@ static mr_dataset *stream(int which)
     case 6:
         d = mr_dataset_interleave(evens(mr_dataset_take(d, 9)), hundreds, nullptr, &one_int64, .cycle_length = 2,
                                   .parallel = true);
-        return mr_dataset_prefetch(mr_dataset_batch(evens(mr_dataset_shuffle(d, .buffer = 11)), 2), 3);
+        return mr_dataset_prefetch(mr_dataset_batch(evens(mr_dataset_shuffle(d, .buffer_size = 11)), 2), 3);
     case 7:
         return mr_dataset_concatenate(mr_dataset_shuffle(mr_dataset_take(d, 9)), evens(mr_dataset_range(0, 30, 1)));
     case 8: {
-        mr_dataset *parts[] = {evens(d), mr_dataset_repeat(mr_dataset_range(0, 7, 1), MR_FOREVER)};
+        mr_dataset *parts[] = {evens(d), mr_dataset_repeat(mr_dataset_range(0, 7, 1), MR_INFINITE)};
         return mr_dataset_repeat(mr_dataset_enumerate(mr_dataset_zip(parts, 2), 0), 2);
     }
     case 9:
         d = mr_dataset_map(mr_dataset_repeat(d, 2), fail_at_three, nullptr, &one_int64);
-        return mr_dataset_shuffle(mr_dataset_ignore_errors(d), .buffer = 9);
+        return mr_dataset_shuffle(mr_dataset_ignore_errors(d), .buffer_size = 9);
     case 10:
         d = mr_dataset_map(mr_dataset_repeat(d, 2), fail_at_three, nullptr, &one_int64);
-        return mr_dataset_shuffle(mr_dataset_take_while(d, is_small, (void *)&thirty), .buffer = 9);
+        return mr_dataset_shuffle(mr_dataset_take_while(d, is_small, (void *)&thirty), .buffer_size = 9);
     case 11:
         return mr_dataset_flat_map(mr_dataset_take(d, 4), hundreds, nullptr, &one_int64);
     case 12:
@@ -253,15 +253,15 @@ static mr_dataset *stream(int which)
         d = mr_dataset_window(evens(d), shuffled, nullptr, &one_int64, .size = 4, .shift = 3);
         return mr_dataset_batch(mr_dataset_repeat(d, 2), 3);
     case 14:
-        return mr_dataset_window(mr_dataset_shuffle(evens(d), .buffer = 6), nullptr, nullptr, nullptr, .size = 2,
+        return mr_dataset_window(mr_dataset_shuffle(evens(d), .buffer_size = 6), nullptr, nullptr, nullptr, .size = 2,
                                  .shift = 3, .stride = 2);
     case 15:
         d = mr_dataset_map(mr_dataset_repeat(d, 2), fail_at_three, nullptr, &one_int64);
-        return mr_dataset_group_by_window(mr_dataset_shuffle(d, .buffer = 6), modulo_three, batched, nullptr,
-                                          &int64_row, .window_size_of = size_of_key);
+        return mr_dataset_group_by_window(mr_dataset_shuffle(d, .buffer_size = 6), modulo_three, batched, nullptr,
+                                          &int64_row, .window_size_func = size_of_key);
     case 16:
         d = mr_dataset_group_by_window(evens(d), modulo_three, batched, nullptr, &int64_row, .window_size = 5);
-        return mr_dataset_prefetch(mr_dataset_shuffle(mr_dataset_repeat(d, 2), .buffer = 4), 2);
+        return mr_dataset_prefetch(mr_dataset_shuffle(mr_dataset_repeat(d, 2), .buffer_size = 4), 2);
     default:
         mr_dataset_free(d);
         return nullptr;

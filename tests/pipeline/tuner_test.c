@@ -1,5 +1,5 @@
 /* The tuner's controller, on pipelines that are arithmetic: no clock, no thread. */
-#include "pipeline/tuner.h"
+#include "pipeline/engine/tuner.h"
 
 #include "tests/test.h"
 

@@ -1,6 +1,6 @@
 /* Threads and depths that change while a pipeline runs: nothing that is delivered, and no place, depends on them. */
-#include "pipeline/engine_inside.h"
-#include "pipeline/tuner.h"
+#include "pipeline/engine/engine_inside.h"
+#include "pipeline/engine/tuner.h"
 #include "tests/pipeline/pipelines.h"
 
 static mr_status is_not_third(void *context, const mr_element *input, bool *keep, mr_error *error)
@@ -27,7 +27,7 @@ static mr_dataset *some_chain(int which)
         return mr_dataset_prefetch(mr_dataset_batch(d, 5), 0);
     default: /* a stream between engines */
         d = mr_dataset_map(d, jitter, nullptr, &one_int64);
-        d = mr_dataset_shuffle(mr_dataset_unbatch(mr_dataset_batch(d, 10)), .buffer = 30, .seed = 2);
+        d = mr_dataset_shuffle(mr_dataset_unbatch(mr_dataset_batch(d, 10)), .buffer_size = 30, .seed = 2);
         return mr_dataset_batch(mr_dataset_map(d, jitter, nullptr, &one_int64), 2);
     }
 }
@@ -117,11 +117,11 @@ TEST(tuning_changes_no_place)
         open_tuned(&o, which, 3);
         for (int at = 0; at < count && at < 40; at++) {
             mr_error error = {0};
-            mr_place place = {0};
+            mr_state place = {0};
             opened other;
             CHECK_OK(mr_stage_save(o.pipeline.top, &place, &error));
             open_tuned(&other, which, 2);
-            mr_place_reader reader = {place.bytes, place.bytes + place.size_bytes};
+            mr_state_reader reader = {place.bytes, place.bytes + place.size_bytes};
             CHECK_OK(mr_stage_restore(other.pipeline.top, &reader, &error));
             for (int i = at; i < at + 3 && i < count; i++) {
                 CHECK(next_digest(&other, &digest));
@@ -129,7 +129,7 @@ TEST(tuning_changes_no_place)
                 change(&other, &random);
             }
             close_tuned(&other);
-            mr_place_deinit(&place);
+            mr_state_deinit(&place);
             change(&o, &random);
             CHECK(next_digest(&o, &digest));
         }
@@ -167,7 +167,7 @@ TEST(tuning_says_what_it_does)
 {
     mr_error error = {0};
     char line[320] = "";
-    mr_dataset *d = mr_dataset_repeat(mr_dataset_range(0, 1000, 1), MR_FOREVER);
+    mr_dataset *d = mr_dataset_repeat(mr_dataset_range(0, 1000, 1), MR_INFINITE);
     d = mr_dataset_batch(mr_dataset_map(d, jitter, nullptr, &one_int64), 20);
     mr_iterator *iterator = nullptr;
     mr_element element = {0};

@@ -351,7 +351,7 @@ static void write_file(const char *name, const char *text)
     CHECK(file != nullptr && fputs(text, file) >= 0 && fclose(file) == 0);
 }
 
-/* Keys (without their folder) and values of all that a reader reads. */
+/* Keys (without their directory) and values of all that a reader reads. */
 static void check_reader(mr_reader_kind kind, const mr_reader_options *options, const char *expected)
 {
     mr_error error = {0};

@@ -1,6 +1,6 @@
 /* Checkpoints: what is written is read again, half a checkpoint is never there, and damage is named. */
-#include "records/checkpoint.h"
-#include "records/file.h"
+#include "records/checkpoint/checkpoint.h"
+#include "records/io/file.h"
 #include "tests/test.h"
 
 static void write_floats(mr_checkpoint_writer *writer, const char *key, mr_shape shape, float first)
@@ -68,7 +68,7 @@ TEST(checkpoint_reads_what_it_wrote)
     CHECK(mr_checkpoint_has(reader, "flag") && !mr_checkpoint_has(reader, "fla"));
     CHECK_STATUS(mr_checkpoint_read(reader, "absent", &value, &error), MR_NOT_FOUND);
     CHECK_CONTAINS(error.message, "absent");
-    mr_checkpoint_reader_free(reader);
+    mr_checkpoint_reader_close(reader);
 }
 
 TEST(checkpoint_is_not_there_until_it_is_closed)
@@ -113,7 +113,7 @@ static mr_status read_all(const char *path, mr_error *error)
         status = mr_checkpoint_read(reader, mr_checkpoint_key(reader, i, nullptr, nullptr), &value, error);
         if (status == MR_OK) mr_tensor_deinit(&value);
     }
-    mr_checkpoint_reader_free(reader);
+    mr_checkpoint_reader_close(reader);
     return status;
 }
 
@@ -122,18 +122,18 @@ static void damage_each_byte(const char *path, const char *file)
     mr_error error = {0};
     char *bytes;
     size_t size_bytes;
-    CHECK_OK(mr_file_read_whole(file, 1 << 20, &bytes, &size_bytes, &error));
+    CHECK_OK(mr_file_read_all(file, 1 << 20, &bytes, &size_bytes, &error));
     for (size_t i = 0; i < size_bytes; i += 3) {
         bytes[i] ^= 0x41;
-        CHECK_OK(mr_file_write_whole(file, bytes, size_bytes, &error));
+        CHECK_OK(mr_file_write_all(file, bytes, size_bytes, &error));
         bytes[i] ^= 0x41;
         mr_status status = read_all(path, &error);
         CHECK(status == MR_OK || status == MR_DATA_LOSS || status == MR_UNIMPLEMENTED);
     }
-    CHECK_OK(mr_file_write_whole(file, bytes, size_bytes / 2, &error));
+    CHECK_OK(mr_file_write_all(file, bytes, size_bytes / 2, &error));
     CHECK_STATUS(read_all(path, &error), MR_DATA_LOSS);
     CHECK_CONTAINS(error.message, path);
-    CHECK_OK(mr_file_write_whole(file, bytes, size_bytes, &error));
+    CHECK_OK(mr_file_write_all(file, bytes, size_bytes, &error));
     free(bytes);
 }
 
@@ -209,38 +209,38 @@ TEST(checkpoint_slices_are_put_together)
     CHECK_CONTAINS(error.message, "do not cover");
     CHECK_STATUS(mr_checkpoint_read(reader, "double", &value, &error), MR_DATA_LOSS);
     CHECK_CONTAINS(error.message, "overlap");
-    mr_checkpoint_reader_free(reader);
+    mr_checkpoint_reader_close(reader);
 }
 
 /* ---- The file "checkpoint" ---- */
 
-TEST(checkpoint_state_moves_with_its_folder)
+TEST(checkpoint_state_moves_with_its_directory)
 {
     mr_error error = {0};
     char path[4096];
-    const char *folder = test_folder();
-    CHECK_STATUS(mr_checkpoint_latest(folder, path, sizeof path, &error), MR_NOT_FOUND);
+    const char *directory = test_directory();
+    CHECK_STATUS(mr_latest_checkpoint(directory, path, sizeof path, &error), MR_NOT_FOUND);
     const char *paths[] = {test_path("model-1"), test_path("mo\"d\xc3\xa9l-2")};
-    CHECK_OK(mr_checkpoint_state_write(folder, paths, 2, &error));
+    CHECK_OK(mr_checkpoint_state_write(directory, paths, 2, &error));
     mr_checkpoint_state state;
-    CHECK_OK(mr_checkpoint_state_read(folder, &state, &error));
+    CHECK_OK(mr_checkpoint_state_read(directory, &state, &error));
     CHECK_EQ(state.count, 2);
     CHECK_STR(state.latest, paths[1]);
     CHECK_STR(state.paths[0], paths[0]);
     mr_checkpoint_state_deinit(&state);
     char *text;
     size_t size_bytes;
-    CHECK_OK(mr_file_read_whole(test_path("checkpoint"), 4096, &text, &size_bytes, &error));
+    CHECK_OK(mr_file_read_all(test_path("checkpoint"), 4096, &text, &size_bytes, &error));
     CHECK_STR(text, "model_checkpoint_path: \"mo\\\"d\\303\\251l-2\"\n"
                     "all_model_checkpoint_paths: \"model-1\"\n"
                     "all_model_checkpoint_paths: \"mo\\\"d\\303\\251l-2\"\n");
     free(text);
     /* Named but not there, and then there. */
-    CHECK_STATUS(mr_checkpoint_latest(folder, path, sizeof path, &error), MR_DATA_LOSS);
+    CHECK_STATUS(mr_latest_checkpoint(directory, path, sizeof path, &error), MR_DATA_LOSS);
     write_sample(paths[1]);
-    CHECK_OK(mr_checkpoint_latest(folder, path, sizeof path, &error));
+    CHECK_OK(mr_latest_checkpoint(directory, path, sizeof path, &error));
     CHECK_STR(path, paths[1]);
-    CHECK_STATUS(mr_checkpoint_latest(folder, path, 5, &error), MR_INVALID_ARGUMENT);
+    CHECK_STATUS(mr_latest_checkpoint(directory, path, 5, &error), MR_INVALID_ARGUMENT);
     CHECK_OK(mr_checkpoint_remove(paths[1], &error));
     CHECK(!mr_file_exists(test_path("mo\"d\xc3\xa9l-2.index")));
 }
@@ -252,12 +252,12 @@ TEST(checkpoint_state_damaged)
     const char *bad[] = {"model_checkpoint_path: x\n", "model_checkpoint_path: \"x\n", "model_checkpoint_path: \"\"",
                          "all_model_checkpoint_paths: \"a\\000b\"\n"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        CHECK_OK(mr_file_write_whole(test_path("checkpoint"), bad[i], strlen(bad[i]), &error));
-        CHECK_STATUS(mr_checkpoint_state_read(test_folder(), &state, &error), MR_DATA_LOSS);
+        CHECK_OK(mr_file_write_all(test_path("checkpoint"), bad[i], strlen(bad[i]), &error));
+        CHECK_STATUS(mr_checkpoint_state_read(test_directory(), &state, &error), MR_DATA_LOSS);
     }
     const char *good = "# written by hand\n\nmodel_checkpoint_path : '/abs/x'\r\nlast_preserved_timestamp: 1.5\n";
-    CHECK_OK(mr_file_write_whole(test_path("checkpoint"), good, strlen(good), &error));
-    CHECK_OK(mr_checkpoint_state_read(test_folder(), &state, &error));
+    CHECK_OK(mr_file_write_all(test_path("checkpoint"), good, strlen(good), &error));
+    CHECK_OK(mr_checkpoint_state_read(test_directory(), &state, &error));
     CHECK_STR(state.latest, "/abs/x");
     mr_checkpoint_state_deinit(&state);
 }

@@ -1,5 +1,5 @@
 /* CRC32C: known values, all variants against the plain one, and the folding constants by long division. */
-#include "records/crc32c.h"
+#include "records/io/crc32c.h"
 
 #include "tests/test.h"
 

@@ -1,8 +1,8 @@
 /* Event files and summaries, read back through protobuf. */
 #include "proto/event.pb-c.h"
 #include "proto/proto.h"
-#include "records/event.h"
-#include "records/summary.h"
+#include "records/event/event.h"
+#include "records/event/summary.h"
 #include "tests/test.h"
 
 #include <float.h>
@@ -43,7 +43,7 @@ TEST(event_file_begins_with_its_version)
     event = next_event(reader, &arena);
     CHECK_STR(event->session_log->checkpoint_path, "model-6");
     CHECK_STATUS(mr_record_reader_next(reader, &record, &error), MR_OUT_OF_RANGE);
-    mr_record_reader_free(reader);
+    mr_record_reader_close(reader);
     mr_arena_deinit(&arena);
     free(path);
 }
@@ -52,8 +52,8 @@ TEST(event_files_of_one_second_are_two)
 {
     mr_error error = {0};
     mr_event_writer *a, *b;
-    CHECK_OK(mr_event_writer_open(test_folder(), &a, &error));
-    CHECK_OK(mr_event_writer_open(test_folder(), &b, &error));
+    CHECK_OK(mr_event_writer_open(test_directory(), &a, &error));
+    CHECK_OK(mr_event_writer_open(test_directory(), &b, &error));
     CHECK(strcmp(mr_event_writer_path(a), mr_event_writer_path(b)) != 0);
     CHECK_OK(mr_event_writer_close(a, &error));
     CHECK_OK(mr_event_writer_close(b, &error));
@@ -112,11 +112,11 @@ TEST(summary_images_are_numbered)
     mr_error error = {0};
     mr_arena arena = {0};
     mr_string bytes;
-    mr_summary_picture pictures[] = {{2, 3, 1, MR_STR("x")}, {2, 3, 1, MR_STR("y")}};
-    CHECK_OK(mr_summary_pack_images(MR_STR("in"), pictures, 2, false, &arena, &bytes, &error));
+    mr_summary_encoded_image images[] = {{2, 3, 1, MR_STR("x")}, {2, 3, 1, MR_STR("y")}};
+    CHECK_OK(mr_summary_pack_images(MR_STR("in"), images, 2, false, &arena, &bytes, &error));
     CHECK_STR(unpack(bytes, &arena)->value[1]->tag, "in/image/1");
     CHECK_EQ(unpack(bytes, &arena)->value[1]->image->width, 3);
-    CHECK_OK(mr_summary_pack_images(MR_STR("in"), pictures, 1, true, &arena, &bytes, &error));
+    CHECK_OK(mr_summary_pack_images(MR_STR("in"), images, 1, true, &arena, &bytes, &error));
     CHECK_STR(unpack(bytes, &arena)->value[0]->tag, "in/image");
     mr_arena_deinit(&arena);
 }

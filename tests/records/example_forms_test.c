@@ -15,7 +15,7 @@ static const mr_feature features[] = {
      .value_key = "text",
      .index_keys = places,
      .shape = {.rank = 2, .dims = {4, 9}}},
-    {.name = "text", .dtype = MR_STRING, .form = MR_VARIABLE},
+    {.name = "text", .dtype = MR_STRING, .form = MR_VAR_LEN},
     {.name = "pairs",
      .dtype = MR_FLOAT,
      .form = MR_RAGGED,
@@ -126,17 +126,17 @@ TEST(example_parser_refuses_entries_that_exclude_each_other)
                           .value_key = "v",
                           .index_keys = &index,
                           .shape = MR_SHAPE(3)},
-                         {.name = "v", .dtype = MR_INT64, .form = MR_VARIABLE}};
+                         {.name = "v", .dtype = MR_INT64, .form = MR_VAR_LEN}};
     CHECK_OK(mr_example_parser_new(pair, 2, &parser, &error));
     mr_example_parser_free(parser);
-    pair[1].form = MR_FIXED;
+    pair[1].form = MR_FIXED_LEN;
     CHECK_STATUS(mr_example_parser_new(pair, 2, &parser, &error), MR_INVALID_ARGUMENT);
     CHECK_CONTAINS(error.message, "feature \"v\" is asked for twice");
     pair[1].form = MR_RAGGED;
     CHECK_STATUS(mr_example_parser_new(pair, 2, &parser, &error), MR_INVALID_ARGUMENT);
-    pair[1] = (mr_feature){.name = "v", .dtype = MR_FLOAT, .form = MR_VARIABLE};
+    pair[1] = (mr_feature){.name = "v", .dtype = MR_FLOAT, .form = MR_VAR_LEN};
     CHECK_STATUS(mr_example_parser_new(pair, 2, &parser, &error), MR_INVALID_ARGUMENT);
-    pair[1] = (mr_feature){.name = "s", .dtype = MR_FLOAT, .form = MR_VARIABLE};
+    pair[1] = (mr_feature){.name = "s", .dtype = MR_FLOAT, .form = MR_VAR_LEN};
     CHECK_STATUS(mr_example_parser_new(pair, 2, &parser, &error), MR_INVALID_ARGUMENT);
     const mr_partition no_length = {.kind = MR_UNIFORM_ROW_LENGTH}, no_key = {.kind = MR_ROW_SPLITS};
     const mr_feature wrong[] = {

@@ -116,7 +116,7 @@ TEST(example_values_come_back)
     mr_example_add_float(&encoder, "one", 0.25f);
     mr_string record;
     CHECK_OK(mr_example_finish(&encoder, &record, &error));
-    mr_example_walk walk = {.record = record};
+    mr_example_cursor walk = {.record = record};
     mr_feature_view feature;
     int seen = 0;
     mr_status status;
@@ -213,14 +213,14 @@ TEST(example_parse_makes_columns)
         field(1, entry("x", int64_feature(1, 1))),
         field(1, join(entry("v", int64_feature(1, 4)), entry("s", int64_feature(4, 1, 2, 3, 4))))};
     const mr_string records[] = {view(&examples[0]), view(&examples[1]), view(&examples[2])};
-    mr_tensor fallback = {0}, pad = {0}, tensors[8];
+    mr_tensor default_value = {0}, pad = {0}, tensors[8];
     const int64_t defaults[] = {-1, -2};
-    CHECK_OK(mr_tensor_init_copy(&fallback, MR_INT64, MR_SHAPE(2), defaults, &error));
+    CHECK_OK(mr_tensor_init_copy(&default_value, MR_INT64, MR_SHAPE(2), defaults, &error));
     CHECK_OK(mr_tensor_init_int64(&pad, 99, &error));
     const mr_feature features[] = {
-        {.name = "v", .dtype = MR_INT64, .form = MR_VARIABLE},
-        {.name = "s", .dtype = MR_INT64, .form = MR_FIXED_SEQUENCE, .shape = MR_SHAPE(2), .fallback = &pad},
-        {.name = "f", .dtype = MR_INT64, .shape = MR_SHAPE(2), .fallback = &fallback},
+        {.name = "v", .dtype = MR_INT64, .form = MR_VAR_LEN},
+        {.name = "s", .dtype = MR_INT64, .form = MR_FIXED_LEN_SEQUENCE, .shape = MR_SHAPE(2), .default_value = &pad},
+        {.name = "f", .dtype = MR_INT64, .shape = MR_SHAPE(2), .default_value = &default_value},
         {.name = "r", .dtype = MR_INT64, .form = MR_RAGGED},
     };
     mr_example_parser *parser = nullptr;
@@ -242,7 +242,7 @@ TEST(example_parse_makes_columns)
     CHECK(mr_shape_equal(tensors[3].shape, MR_SHAPE(0, 0, 2)));
     for (int i = 0; i < 7; i++) mr_tensor_deinit(&tensors[i]);
     mr_example_parser_free(parser);
-    mr_tensor_deinit(&fallback);
+    mr_tensor_deinit(&default_value);
     mr_tensor_deinit(&pad);
 }
 
@@ -275,10 +275,10 @@ TEST(example_parser_refuses_what_cannot_be)
     const mr_feature wrong[] = {
         {.name = "a", .dtype = MR_INT32},
         {.name = "a", .dtype = MR_INT64, .shape = MR_SHAPE(-1)},
-        {.name = "a", .dtype = MR_INT64, .form = MR_FIXED_SEQUENCE, .shape = MR_SHAPE(0)},
-        {.name = "a", .dtype = MR_INT64, .shape = MR_SHAPE(2), .fallback = &one},
-        {.name = "a", .dtype = MR_FLOAT, .fallback = &one},
-        {.name = "a", .dtype = MR_INT64, .form = MR_VARIABLE, .fallback = &one},
+        {.name = "a", .dtype = MR_INT64, .form = MR_FIXED_LEN_SEQUENCE, .shape = MR_SHAPE(0)},
+        {.name = "a", .dtype = MR_INT64, .shape = MR_SHAPE(2), .default_value = &one},
+        {.name = "a", .dtype = MR_FLOAT, .default_value = &one},
+        {.name = "a", .dtype = MR_INT64, .form = MR_VAR_LEN, .default_value = &one},
     };
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
         CHECK_STATUS(mr_example_parser_new(&wrong[i], 1, &parser, &error), MR_INVALID_ARGUMENT);

@@ -29,7 +29,7 @@ static const char *csv_cells(const char *text, char separator)
         }
     if (status != MR_OUT_OF_RANGE) snprintf(result + used, sizeof result - used, "error: %s", error.message);
     mr_csv_reader_free(reader);
-    mr_input_file_free(file);
+    mr_input_file_close(file);
     return result;
 }
 
@@ -64,13 +64,13 @@ TEST(csv_faults_name_line_and_cell)
     CHECK_STATUS(mr_csv_reader_next(reader, &row, &error), MR_DATA_LOSS);
     CHECK_CONTAINS(error.message, "line 2: cell 1: a NUL byte");
     mr_csv_reader_free(reader);
-    mr_input_file_free(file);
+    mr_input_file_close(file);
     CHECK_OK(mr_input_file_from(MR_STR("\xff\xfe"
                                        "a\0,\0"),
                                 "text", &file, &error));
     CHECK_STATUS(mr_csv_reader_new(file, 0, &reader, &error), MR_UNIMPLEMENTED);
     CHECK_CONTAINS(error.message, "UTF-16");
-    mr_input_file_free(file);
+    mr_input_file_close(file);
 }
 
 /* Rows that end at every place of the window, some larger than it, and each again by itself. */
@@ -112,7 +112,7 @@ TEST(csv_rows_are_found_again_at_their_places)
     }
     mr_csv_row_deinit(&again);
     mr_csv_reader_free(reader);
-    mr_input_file_free(file);
+    mr_input_file_close(file);
     free(text);
 }
 
@@ -131,7 +131,7 @@ TEST(csv_quote_that_is_never_closed_does_not_take_the_memory)
     CHECK_STATUS(mr_csv_reader_next(reader, &row, &error), MR_DATA_LOSS);
     CHECK_CONTAINS(error.message, "is a quote not closed");
     mr_csv_reader_free(reader);
-    mr_input_file_free(file);
+    mr_input_file_close(file);
     free(text);
 }
 
@@ -182,15 +182,15 @@ static const char *tar_members(const archive *archive)
                                  (unsigned long long)member.size_bytes);
     if (status != MR_OUT_OF_RANGE) snprintf(result + used, sizeof result - used, "error: %s", error.message);
     mr_tar_reader_free(reader);
-    mr_input_file_free(file);
+    mr_input_file_close(file);
     return result;
 }
 
 TEST(tar_members_have_the_names_and_sizes_that_came_before_them)
 {
     archive a = {0};
-    add_member(&a, "folder/", "", 0, '5');
-    add_member(&a, "folder/one.txt", "hello", 5, '0');
+    add_member(&a, "directory/", "", 0, '5');
+    add_member(&a, "directory/one.txt", "hello", 5, '0');
     add_member(&a, "././@LongLink", "a/very/long/name.jpg", 21, 'L');
     add_member(&a, "a/very/lo", "x", 1, '0');
     add_member(&a, "pax", "20 path=caf\xc3\xa9/p.jpg\n9 size=3\n", 29, 'x');
@@ -199,7 +199,7 @@ TEST(tar_members_have_the_names_and_sizes_that_came_before_them)
     add_member(&a, "link", "", 0, '2');
     a.size += 1024;
     CHECK_STR(tar_members(&a),
-              "folder/:1:0;folder/one.txt:0:5;a/very/long/name.jpg:0:1;caf\xc3\xa9/p.jpg:0:3;link:2:0;");
+              "directory/:1:0;directory/one.txt:0:5;a/very/long/name.jpg:0:1;caf\xc3\xa9/p.jpg:0:3;link:2:0;");
 }
 
 TEST(tar_faults_are_told)
@@ -269,12 +269,12 @@ TEST(npy_rows_come_in_c_order)
     CHECK(memcmp(rows.data, expected, 6) == 0);
     mr_tensor_deinit(&rows);
     CHECK_STATUS(mr_npy_read_rows(file, &array, 1, 3, &rows, &error), MR_OUT_OF_RANGE);
-    mr_input_file_free(file);
+    mr_input_file_close(file);
     CHECK_OK(open_array("{\"shape\":(2,),'fortran_order':False,'descr':'>u2'}", 4, &file, &array, &error));
     CHECK_OK(mr_npy_read(file, &array, &rows, &error));
     CHECK_EQ(((uint16_t *)rows.data)[1], 0x0203);
     mr_tensor_deinit(&rows);
-    mr_input_file_free(file);
+    mr_input_file_close(file);
 }
 
 TEST(npy_headers_that_are_not_read_say_why)
@@ -303,7 +303,7 @@ TEST(npy_headers_that_are_not_read_say_why)
         CHECK(open_array(cases[i].header, 16, &file, &array, &error) != MR_OK);
         CHECK_CONTAINS(error.message, "x.npy: ");
         CHECK_CONTAINS(error.message, cases[i].reason);
-        mr_input_file_free(file);
+        mr_input_file_close(file);
     }
 }
 
@@ -341,7 +341,7 @@ static mr_status read_csv(mr_error *error)
         status = mr_csv_row_at(file, mr_csv_reader_offset(reader), 0, &again, error);
     mr_csv_row_deinit(&again);
     mr_csv_reader_free(reader);
-    mr_input_file_free(file);
+    mr_input_file_close(file);
     return status == MR_OUT_OF_RANGE ? MR_OK : status;
 }
 
@@ -361,7 +361,7 @@ static mr_status read_tar(mr_error *error)
     if (status == MR_OK) status = mr_tar_reader_new(file, 0, &reader, error);
     while (status == MR_OK) status = mr_tar_reader_next(reader, &member, error);
     mr_tar_reader_free(reader);
-    mr_input_file_free(file);
+    mr_input_file_close(file);
     return status == MR_OUT_OF_RANGE ? MR_OK : status;
 }
 
@@ -380,13 +380,13 @@ static mr_status read_zip(mr_error *error)
         if (status == MR_OK) status = mr_npy_open(part, 0, &array, error);
         if (status == MR_OK) status = mr_npy_read(part, &array, &tensor, error);
         if (status == MR_OK) mr_tensor_deinit(&tensor);
-        if (status == MR_OK) status = mr_npy_turn(part, &array, &turned, error);
-        mr_input_file_free(turned);
-        mr_input_file_free(part);
+        if (status == MR_OK) status = mr_npy_to_c_order(part, &array, &turned, error);
+        mr_input_file_close(turned);
+        mr_input_file_close(part);
         turned = part = nullptr;
     }
     mr_zip_deinit(&zip);
-    mr_input_file_free(file);
+    mr_input_file_close(file);
     return status;
 }
 
@@ -437,9 +437,9 @@ TEST(zip64_numbers_are_taken_from_their_place)
     CHECK_OK(mr_zip_extract(file, &zip.members[0], &part, &error));
     CHECK_OK(mr_npy_open(part, 0, &array, &error));
     CHECK(mr_shape_equal(array.shape, MR_SHAPE(2, 3)));
-    mr_input_file_free(part);
+    mr_input_file_close(part);
     mr_zip_deinit(&zip);
-    mr_input_file_free(file);
+    mr_input_file_close(file);
 }
 
 TEST(zip_members_are_read_stored_and_deflated)
@@ -460,23 +460,23 @@ TEST(zip_members_are_read_stored_and_deflated)
         CHECK_OK(mr_npy_read(part, &array, &tensor, &error));
         CHECK(mr_string_equal(mr_tensor_strings(&tensor)[1], MR_STR("caf")));
         mr_tensor_deinit(&tensor);
-        mr_input_file_free(part);
+        mr_input_file_close(part);
         /* One bit of a member's bytes. */
         size_t size;
         unsigned char *bytes = file_load(corpus(names[i]), &size);
-        bytes[zip.members[0].header_offset + 30 + 5 + zip.members[0].packed_bytes - 3] ^= 4;
+        bytes[zip.members[0].header_offset + 30 + 5 + zip.members[0].compressed_bytes - 3] ^= 4;
         mr_input_file *damaged = nullptr;
         CHECK_OK(mr_input_file_from((mr_string){(char *)bytes, size}, "damaged.npz", &damaged, &error));
         CHECK_STATUS(mr_zip_extract(damaged, &zip.members[0], &part, &error), MR_DATA_LOSS);
         CHECK_CONTAINS(error.message, "damaged.npz: x.npy: ");
-        mr_input_file_free(damaged);
+        mr_input_file_close(damaged);
         /* A file that was cut has no directory. */
         CHECK_OK(mr_input_file_from((mr_string){(char *)bytes, size - 30}, "cut.npz", &damaged, &error));
         mr_zip none;
         CHECK_STATUS(mr_zip_open(damaged, &none, &error), MR_DATA_LOSS);
-        mr_input_file_free(damaged);
+        mr_input_file_close(damaged);
         free(bytes);
         mr_zip_deinit(&zip);
-        mr_input_file_free(file);
+        mr_input_file_close(file);
     }
 }

@@ -41,7 +41,7 @@ TEST(index_sections_that_begin_in_a_records_data_are_mended)
     CHECK(written.file_size_bytes > 130 << 20);
     CHECK_EQ(unlink(test_path("large.tfrecord.index")), 0);
     for (int threads = 0; threads < 5; threads++) {
-        CHECK_OK(mr_record_index_make(path, threads, &made, &error));
+        CHECK_OK(mr_record_index_build(path, threads, &made, &error));
         CHECK_EQ(made.count, count);
         CHECK(memcmp(made.offsets, written.offsets, (count + 1) * sizeof(uint64_t)) == 0);
         mr_record_index_deinit(&made);
@@ -62,7 +62,7 @@ TEST(index_sections_that_begin_in_a_records_data_are_mended)
     snprintf(expected, sizeof expected, "record %llu at byte %llu", (unsigned long long)victim,
              (unsigned long long)written.offsets[victim]);
     for (int threads = 1; threads < 5; threads++) {
-        CHECK_STATUS(mr_record_index_make(path, threads, &made, &error), MR_DATA_LOSS);
+        CHECK_STATUS(mr_record_index_build(path, threads, &made, &error), MR_DATA_LOSS);
         CHECK_CONTAINS(error.message, expected);
         CHECK_STATUS(mr_record_count(path, threads, &counted, &error), MR_DATA_LOSS);
         CHECK_STATUS(mr_record_index_check(path, threads, &written, &error), MR_DATA_LOSS);
@@ -78,7 +78,7 @@ TEST(index_in_dalis_form_is_tfrecord2idxs)
     const char *path = test_path("d.tfrecord"), *name = test_path("d.idx");
     record_write(path, 6, 500, (mr_record_writer_options){0});
     mr_record_index index = {0};
-    CHECK_OK(mr_record_index_make(path, 1, &index, &error));
+    CHECK_OK(mr_record_index_build(path, 1, &index, &error));
     CHECK_OK(mr_dali_index_write(name, &index, &error));
     size_t size;
     unsigned char *text = file_load(name, &size);

@@ -56,7 +56,7 @@ TEST(interrupted_loss_is_one_loss)
     CHECK_EQ(damage.offset, record_begin(BAD, LONGEST));
     CHECK_EQ(damage.offset + damage.size_bytes, record_begin(next, LONGEST));
     CHECK_EQ(damage.record, BAD);
-    mr_record_reader_free(reader);
+    mr_record_reader_close(reader);
     CHECK_EQ(mr_record_quarantine_count(quarantine), 1);
     CHECK_OK(mr_record_quarantine_close(quarantine, &error));
 }

@@ -1,7 +1,7 @@
 /* A bounded number of open files: any number of files in use, by any number of threads. */
-#include "records/open_file.h"
+#include "records/io/open_file.h"
 
-#include "records/file.h"
+#include "records/io/file.h"
 #include "tests/records/record_data.h"
 
 #include <dirent.h>
@@ -165,7 +165,7 @@ TEST(record_files_need_few_descriptors)
         record_check(record, i % 20, 50);
     }
     CHECK(descriptor_count() <= before + 16);
-    for (int i = 0; i < 300; i++) mr_record_file_free(files[i]);
+    for (int i = 0; i < 300; i++) mr_record_file_close(files[i]);
     CHECK_EQ(descriptor_count(), before);
     mr_open_file_limit(0);
 }

@@ -1,7 +1,7 @@
 /* Files that are written: only regular files are replaced, and what cannot be written leaves what was there. */
-#include "records/file.h"
-#include "records/input_file.h"
-#include "records/open_file.h"
+#include "records/io/file.h"
+#include "records/io/input_file.h"
+#include "records/io/open_file.h"
 #include "tests/records/record_data.h"
 
 #include <fcntl.h>
@@ -36,7 +36,7 @@ static mode_t mode_of(const char *path)
 TEST(file_outputs_replace_regular_files_only)
 {
     mr_error error = {0};
-    CHECK_EQ(chdir(test_folder()), 0);
+    CHECK_EQ(chdir(test_directory()), 0);
     CHECK_EQ(mkfifo("fifo", 0600), 0);
     CHECK_EQ(mkdir("directory", 0700), 0);
     make_socket("socket");
@@ -48,22 +48,22 @@ TEST(file_outputs_replace_regular_files_only)
         CHECK_CONTAINS(error.message, "is not a regular file");
         CHECK_STATUS(mr_file_rename("source", names[i], &error), MR_INVALID_ARGUMENT);
         CHECK_STATUS(mr_file_write_unforced(names[i], "x", 1, &error), MR_INVALID_ARGUMENT);
-        if (i > 0) CHECK(mr_file_write_whole(names[i], "x", 1, &error) != MR_OK);
+        if (i > 0) CHECK(mr_file_write_all(names[i], "x", 1, &error) != MR_OK);
         CHECK_EQ(mode_of(names[i]), before);
     }
     /* A pipe is written, whole or not. */
     int reader = open("fifo", O_RDONLY | O_NONBLOCK);
     char text[8] = {0};
-    CHECK_OK(mr_file_write_whole("fifo", "whole", 5, &error));
+    CHECK_OK(mr_file_write_all("fifo", "whole", 5, &error));
     CHECK_EQ(read(reader, text, sizeof text), 5);
     CHECK_STR(text, "whole");
     CHECK_EQ(close(reader), 0);
     CHECK(S_ISFIFO(mode_of("fifo")));
     /* A pipe with the name of the partial file is no partial file, and nobody waits for its reader. */
     CHECK_EQ(mkfifo("new.partial", 0600), 0);
-    CHECK_STATUS(mr_file_write_whole("new", "x", 1, &error), MR_INVALID_ARGUMENT);
+    CHECK_STATUS(mr_file_write_all("new", "x", 1, &error), MR_INVALID_ARGUMENT);
     CHECK(S_ISFIFO(mode_of("new.partial")));
-    CHECK_OK(mr_file_write_whole("source", "y", 1, &error));
+    CHECK_OK(mr_file_write_all("source", "y", 1, &error));
     CHECK_OK(mr_file_write_unforced("source", "z", 1, &error));
     CHECK(!mr_file_exists("source.partial"));
 }
@@ -74,7 +74,7 @@ TEST(record_index_does_not_replace_a_pipe)
     mr_record_index index = {0};
     const char *path = test_path("r.tfrecord");
     record_write(path, 10, 100, (mr_record_writer_options){0});
-    CHECK_OK(mr_record_index_make(path, 1, &index, &error));
+    CHECK_OK(mr_record_index_build(path, 1, &index, &error));
     CHECK_EQ(mkfifo(test_path("r.tfrecord.index"), 0600), 0);
     CHECK_STATUS(mr_record_index_write(path, &index, &error), MR_INVALID_ARGUMENT);
     CHECK(S_ISFIFO(mode_of(test_path("r.tfrecord.index"))));
@@ -149,12 +149,12 @@ static int open_under_lower_limit(void)
     if (setrlimit(RLIMIT_NOFILE, &limit) != 0) return 4;
     mr_record_file *more = nullptr;
     if (mr_record_file_open(test_path("3"), &more, &error) != MR_OK) return 5;
-    mr_record_file_free(more);
+    mr_record_file_close(more);
     if (mr_open_file_count() > 40) return 6;
     for (int i = 0; i < FILES; i++)
         if (mr_record_file_read(files[i], 5, bytes, &record, &error) != MR_OK) return 7;
-    if (mr_file_write_whole(test_path("made"), "x", 1, &error) != MR_OK) return 8;
-    for (int i = 0; i < FILES; i++) mr_record_file_free(files[i]);
+    if (mr_file_write_all(test_path("made"), "x", 1, &error) != MR_OK) return 8;
+    for (int i = 0; i < FILES; i++) mr_record_file_close(files[i]);
     return mr_open_file_count() == 0 ? 0 : 9;
 }
 
@@ -198,8 +198,8 @@ TEST(raw_deflate_with_bytes_behind_its_end_is_refused)
             CHECK_STATUS(status, j == 0 ? MR_OK : MR_DATA_LOSS);
             if (j > 0) CHECK_CONTAINS(error.message, "bytes follow the end of the compressed ones");
             if (j == 0) CHECK_EQ(crc, crc32(0, plain, (uInt)sizes[i]));
-            mr_input_file_free(part);
-            mr_input_file_free(file);
+            mr_input_file_close(part);
+            mr_input_file_close(file);
         }
     }
     free(packed);

@@ -53,7 +53,7 @@ static void check_quarantine(const char *quarantine, const char *path, int piece
     CHECK_STATUS(status, MR_OUT_OF_RANGE);
     CHECK_EQ(count, pieces);
     CHECK_EQ(sum, size_bytes);
-    mr_record_reader_free(reader);
+    mr_record_reader_close(reader);
     free(bytes);
 }
 
@@ -70,7 +70,7 @@ static uint64_t read_all(const char *path, mr_record_quarantine *quarantine, siz
     while ((status = mr_record_reader_next(reader, &record, &error)) == MR_OK) good += 16 + record.size_bytes;
     CHECK_STATUS(status, MR_OUT_OF_RANGE);
     CHECK_EQ(mr_record_reader_lost(reader), 4);
-    mr_record_reader_free(reader);
+    mr_record_reader_close(reader);
     return good;
 }
 
@@ -136,7 +136,7 @@ TEST(quarantine_takes_long_places_in_pieces)
     CHECK_OK(mr_record_reader_open(
         path, &(mr_record_reader_options){.damage = MR_DAMAGE_SKIP, .quarantine = quarantine}, &reader, &error));
     while (mr_record_reader_next(reader, &record, &error) == MR_OK);
-    mr_record_reader_free(reader);
+    mr_record_reader_close(reader);
     CHECK_OK(mr_record_quarantine_close(quarantine, &error));
     size_t lost = 16 + record_size(1, 3'000'000);
     check_quarantine(side, path, (int)((lost + (1 << 20) - 1) >> 20), lost);
@@ -160,7 +160,7 @@ TEST(quarantine_that_cannot_be_written_is_an_error)
     while ((status = mr_record_reader_next(reader, &record, &error)) == MR_OK);
     CHECK_STATUS(status, MR_RESOURCE_EXHAUSTED);
     CHECK_CONTAINS(error.message, "the disk is full");
-    mr_record_reader_free(reader);
+    mr_record_reader_close(reader);
     CHECK_OK(mr_record_quarantine_close(quarantine, &error));
 }
 
@@ -183,7 +183,7 @@ static void check_range(const char *path, uint64_t first, uint64_t count)
     }
     CHECK_STATUS(status, MR_OUT_OF_RANGE);
     CHECK_EQ(next, first < (uint64_t)COUNT ? end : first);
-    mr_record_reader_free(reader);
+    mr_record_reader_close(reader);
 }
 
 TEST(reader_gives_a_range)
@@ -212,7 +212,7 @@ TEST(reader_gives_a_range_behind_damage)
         record_check(record, i, LONGEST);
     }
     CHECK_STATUS(mr_record_reader_next(reader, &record, &error), MR_OUT_OF_RANGE);
-    mr_record_reader_free(reader);
+    mr_record_reader_close(reader);
 }
 
 TEST(reader_without_memory_says_so_and_goes_on)
@@ -239,7 +239,7 @@ TEST(reader_without_memory_says_so_and_goes_on)
             CHECK(status == MR_OUT_OF_RANGE || status == MR_RESOURCE_EXHAUSTED);
             failures += status == MR_RESOURCE_EXHAUSTED;
             if (status == MR_OUT_OF_RANGE) CHECK_EQ(records, way ? COUNT - 3 + 1 : COUNT - 4 - 3 + 1);
-            mr_record_reader_free(reader);
+            mr_record_reader_close(reader);
             CHECK_OK(mr_record_quarantine_close(quarantine, &error));
             (void)unlink(side);
         }

@@ -1,5 +1,5 @@
 /* Reading ahead: the same bytes however they are read, cached or not, with and without io_uring. */
-#include "records/read_ring.h"
+#include "records/io/read_ring.h"
 #include "tests/records/record_data.h"
 
 #include <errno.h>

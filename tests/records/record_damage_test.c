@@ -42,7 +42,7 @@ static int read_what_is_left(const char *path, bool *seen, report *report, size_
     }
     CHECK_STATUS(status, MR_OUT_OF_RANGE);
     CHECK_EQ(mr_record_reader_lost(reader), report->count);
-    mr_record_reader_free(reader);
+    mr_record_reader_close(reader);
     return came;
 }
 
@@ -128,7 +128,7 @@ TEST(damage_stop_names_the_place_and_moves_on)
     }
     CHECK_STATUS(mr_record_reader_next(reader, &record, &error), MR_OUT_OF_RANGE);
     CHECK_EQ(mr_record_reader_lost(reader), 2);
-    mr_record_reader_free(reader);
+    mr_record_reader_close(reader);
 }
 
 TEST(damage_a_budget_is_kept)
@@ -150,7 +150,7 @@ TEST(damage_a_budget_is_kept)
     CHECK_EQ(status, MR_DATA_LOSS);
     CHECK_CONTAINS(error.message, "of which 2 are allowed");
     CHECK_EQ(came, 18);
-    mr_record_reader_free(reader);
+    mr_record_reader_close(reader);
 }
 
 /* Sets a header of that length, with the checksum that it should have. */
@@ -176,7 +176,7 @@ TEST(damage_a_huge_length_with_a_good_checksum_takes_no_memory)
         CHECK_OK(mr_record_reader_open(path, nullptr, &reader, &error));
         CHECK_STATUS(mr_record_reader_next(reader, &record, &error), MR_DATA_LOSS);
         CHECK_STATUS(mr_record_reader_next(reader, &record, &error), MR_OUT_OF_RANGE);
-        mr_record_reader_free(reader);
+        mr_record_reader_close(reader);
     }
 }
 
@@ -208,7 +208,7 @@ TEST(damage_text_is_no_record_file)
     CHECK_OK(mr_record_reader_open(path, nullptr, &reader, &error));
     CHECK_STATUS(mr_record_reader_next(reader, &record, &error), MR_DATA_LOSS);
     CHECK_CONTAINS(error.message, "is this a TFRecord file?");
-    mr_record_reader_free(reader);
+    mr_record_reader_close(reader);
 }
 
 TEST(damage_a_compressed_file_cut_or_flipped_gives_what_is_before)

@@ -28,7 +28,7 @@ TEST(index_written_with_the_file_is_loaded)
     record_write(path, COUNT, SIZE_MAX_HERE, (mr_record_writer_options){.index = true, .atomic = true});
     check_index(path, COUNT, MR_INDEX_LOADED);
     CHECK_EQ(unlink(test_path("a.tfrecord.index")), 0);
-    check_index(path, COUNT, MR_INDEX_MADE);
+    check_index(path, COUNT, MR_INDEX_BUILT);
 }
 
 TEST(index_of_an_empty_file_has_no_records)
@@ -37,7 +37,7 @@ TEST(index_of_an_empty_file_has_no_records)
     record_write(path, 0, SIZE_MAX_HERE, (mr_record_writer_options){.index = true});
     check_index(path, 0, MR_INDEX_LOADED);
     CHECK_EQ(unlink(test_path("e.tfrecord.index")), 0);
-    check_index(path, 0, MR_INDEX_MADE);
+    check_index(path, 0, MR_INDEX_BUILT);
 }
 
 TEST(index_hops_over_long_records)
@@ -132,7 +132,7 @@ TEST(index_of_another_file_never_gives_a_wrong_record)
             CHECK_EQ(status, is_stale ? MR_OK : MR_DATA_LOSS);
             if (status == MR_OK) CHECK_EQ(read.size_bytes, (k == 0 ? c - b : b - a) - 16);
         }
-        mr_record_file_free(file);
+        mr_record_file_close(file);
     }
     CHECK(stale > 5);
     CHECK(loaded > 5);
@@ -208,7 +208,7 @@ TEST(record_file_is_read_by_number_from_any_thread)
     for (int i = 0; i < 3; i++) pthread_join(threads[i], nullptr);
     mr_string record;
     CHECK_STATUS(mr_record_file_read(file, COUNT, nullptr, &record, &error), MR_OUT_OF_RANGE);
-    mr_record_file_free(file);
+    mr_record_file_close(file);
 }
 
 TEST(record_file_notices_damage_behind_its_back)
@@ -231,7 +231,7 @@ TEST(record_file_notices_damage_behind_its_back)
     CHECK_STATUS(mr_record_file_read(file, 5, room, &record, &error), MR_DATA_LOSS);
     CHECK_STATUS(mr_record_file_read(file, 150, room, &record, &error), MR_DATA_LOSS);
     CHECK_CONTAINS(error.message, "shrunk");
-    mr_record_file_free(file);
+    mr_record_file_close(file);
 }
 
 /* The count comes from the index, however long that is, when it is fresh. */

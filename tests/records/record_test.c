@@ -23,7 +23,7 @@ static void check_all(const char *path, int count, size_t size_max, mr_record_re
     CHECK_STATUS(mr_record_reader_next(reader, &record, &error), MR_OUT_OF_RANGE);
     CHECK_STATUS(mr_record_reader_next(reader, &record, &error), MR_OUT_OF_RANGE);
     CHECK_EQ(mr_record_reader_lost(reader), 0);
-    mr_record_reader_free(reader);
+    mr_record_reader_close(reader);
 }
 
 TEST(records_come_back_as_written)
@@ -77,7 +77,7 @@ TEST(records_several_gzip_members_are_one_file)
         record_check(record, i % 20, 100);
     }
     CHECK_STATUS(mr_record_reader_next(reader, &record, &error), MR_OUT_OF_RANGE);
-    mr_record_reader_free(reader);
+    mr_record_reader_close(reader);
 }
 
 TEST(records_are_read_from_a_pipe)
@@ -143,7 +143,7 @@ TEST(records_a_file_that_is_no_file_is_one_sentence)
     mr_record_reader *reader = nullptr;
     CHECK_STATUS(mr_record_reader_open(test_path("none"), nullptr, &reader, &error), MR_NOT_FOUND);
     CHECK_CONTAINS(error.message, "no such file");
-    CHECK_STATUS(mr_record_reader_open(test_folder(), nullptr, &reader, &error), MR_INVALID_ARGUMENT);
+    CHECK_STATUS(mr_record_reader_open(test_directory(), nullptr, &reader, &error), MR_INVALID_ARGUMENT);
     CHECK_CONTAINS(error.message, "directory");
 }
 
@@ -187,7 +187,7 @@ TEST(records_a_flushed_writer_can_be_read)
         CHECK_OK(mr_record_reader_open(path, nullptr, &reader, &error));
         CHECK_OK(mr_record_reader_next(reader, &record, &error));
         CHECK_EQ(record.size_bytes, 3);
-        mr_record_reader_free(reader);
+        mr_record_reader_close(reader);
         CHECK_OK(mr_record_writer_close(writer, &error));
     }
 }

@@ -64,7 +64,7 @@ TEST(record_read_by_a_wrong_index_fails_and_says_what_to_do)
         CHECK_EQ(record.size_bytes, 1000);
     }
     for (int i = ODD + 2; i < COUNT; i++) CHECK_OK(mr_record_file_read(file, (uint64_t)i, bytes, &record, &error));
-    mr_record_file_free(file);
+    mr_record_file_close(file);
 }
 
 /* A range is entered by the index only where a record begins; otherwise the file is read from its beginning. */
@@ -83,7 +83,7 @@ TEST(record_range_does_not_trust_a_wrong_index)
             CHECK_EQ(record.size_bytes, length_of((int)i, true));
         }
         CHECK_STATUS(mr_record_reader_next(reader, &record, &error), MR_OUT_OF_RANGE);
-        mr_record_reader_free(reader);
+        mr_record_reader_close(reader);
     }
 }
 
@@ -127,7 +127,7 @@ TEST(record_overwritten_in_place_is_served_as_it_is_now)
     CHECK_OK(mr_record_file_open(path, &file, &error));
     CHECK_OK(mr_record_file_read(file, 10, bytes, &record, &error));
     CHECK(record.size_bytes == 1000 && record.data[999] == 'x');
-    mr_record_file_free(file);
+    mr_record_file_close(file);
     free(one);
     free((char *)other);
 }
@@ -154,7 +154,7 @@ TEST(record_calls_refuse_numbers_and_counts_out_of_range)
         CHECK_EQ(mr_record_file_record_size(file, beyond[i]), 0);
         CHECK_EQ(mr_record_file_offset(file, beyond[i]), mr_record_file_offset(file, COUNT));
         CHECK_STATUS(mr_record_file_read(file, beyond[i], bytes, &record, &error), MR_OUT_OF_RANGE);
-        mr_record_file_ask(file, beyond[i]);
+        mr_record_file_prefetch(file, beyond[i]);
     }
-    mr_record_file_free(file);
+    mr_record_file_close(file);
 }

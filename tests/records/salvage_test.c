@@ -170,7 +170,7 @@ static found read_with_reader(const char *path, const original *o, const damaged
             CHECK(stops && status == MR_DATA_LOSS && f.lost++ < 1000);
     }
     CHECK_EQ(mr_record_reader_lost(reader), f.lost);
-    mr_record_reader_free(reader);
+    mr_record_reader_close(reader);
     if (stops) f.lost_bytes = d->size_bytes - f.good_bytes;
     check_found(&f, d, "reader");
     return f;

@@ -45,7 +45,7 @@ static seen read_in_order(const char *path)
     CHECK_OK(mr_record_reader_open(path, &options, &reader, &error));
     while (mr_record_reader_next(reader, &record, &error) == MR_OK)
         note(&seen, mr_record_reader_number(reader), mr_record_reader_offset(reader), record);
-    mr_record_reader_free(reader);
+    mr_record_reader_close(reader);
     return seen;
 }
 
@@ -140,6 +140,6 @@ TEST(seekable_range_is_entered_at_its_point)
             record_check(record, i, SIZE_MAX_HERE);
         }
         CHECK_STATUS(mr_record_reader_next(reader, &record, &error), MR_OUT_OF_RANGE);
-        mr_record_reader_free(reader);
+        mr_record_reader_close(reader);
     }
 }

@@ -131,7 +131,7 @@ TEST(seekable_gzip_is_read_by_number_from_any_thread)
     pthread_t threads[4];
     for (int i = 0; i < 4; i++) CHECK_EQ(pthread_create(&threads[i], nullptr, read_in_steps, &readings[i]), 0);
     for (int i = 0; i < 4; i++) pthread_join(threads[i], nullptr);
-    mr_record_file_free(file);
+    mr_record_file_close(file);
 
     record_write(path, COUNT, SIZE_MAX_HERE,
                  (mr_record_writer_options){.compression = MR_COMPRESSION_GZIP, .index = true});
@@ -140,7 +140,7 @@ TEST(seekable_gzip_is_read_by_number_from_any_thread)
     record_write(path, 0, SIZE_MAX_HERE, seekable);
     CHECK_OK(mr_record_file_open(path, &file, &error));
     CHECK_EQ(mr_record_file_count(file), 0);
-    mr_record_file_free(file);
+    mr_record_file_close(file);
 }
 
 /* Damage in one segment costs records of that segment. */
@@ -169,7 +169,7 @@ TEST(seekable_gzip_that_is_damaged_is_noticed)
         bad += status != MR_OK;
     }
     CHECK(bad > 3);
-    mr_record_file_free(file);
+    mr_record_file_close(file);
     mr_record_index_deinit(&index);
     free(bytes);
 }
@@ -183,12 +183,12 @@ TEST(seekable_index_that_is_lost_is_made_again)
         record_write(path, count, SIZE_MAX_HERE, seekable);
         CHECK_OK(mr_record_index_open(path, &written, &error));
         CHECK_EQ(written.origin, MR_INDEX_LOADED);
-        CHECK_OK(mr_record_index_make(path, 1, &made, &error));
+        CHECK_OK(mr_record_index_build(path, 1, &made, &error));
         check_same_index(&written, &made);
         mr_record_index_deinit(&made);
         CHECK_EQ(unlink(test_path("l.tfrecord.index")), 0);
         CHECK_STATUS(mr_record_index_open(path, &made, &error), MR_UNIMPLEMENTED);
-        CHECK_EQ(made.origin, MR_INDEX_MADE);
+        CHECK_EQ(made.origin, MR_INDEX_BUILT);
         CHECK_CONTAINS(error.message, "has no index");
         mr_record_index_deinit(&written);
     }
@@ -238,7 +238,7 @@ TEST(seekable_points_are_not_seen_where_there_are_none)
     }
     CHECK_OK(mr_record_writer_close(writer, &error));
     mr_record_index index = {0};
-    CHECK_OK(mr_record_index_make(path, 1, &index, &error));
+    CHECK_OK(mr_record_index_build(path, 1, &index, &error));
     CHECK_EQ(index.count, 50);
     CHECK_EQ(index.offsets[50], 50 * 316);
     CHECK_EQ(index.point_count, 0);
@@ -254,7 +254,7 @@ TEST(seekable_index_of_any_compressed_file_has_the_offsets)
         mr_record_index index = {0}, made = {0};
         CHECK_OK(mr_record_index_open(path, &index, &error));
         CHECK_EQ(index.point_count, 0);
-        CHECK_OK(mr_record_index_make(path, 1, &made, &error));
+        CHECK_OK(mr_record_index_build(path, 1, &made, &error));
         for (int i = 0; i <= COUNT; i++) {
             CHECK_EQ(index.offsets[i], record_begin(i, SIZE_MAX_HERE));
             CHECK_EQ(made.offsets[i], index.offsets[i]);
@@ -274,14 +274,14 @@ TEST(seekable_index_of_a_damaged_stream_is_refused)
     mr_record_index index = {0};
     for (size_t cut = 11; cut < size; cut += size / 40) {
         file_save(path, bytes, cut);
-        CHECK_STATUS(mr_record_index_make(path, 1, &index, &error), MR_DATA_LOSS);
+        CHECK_STATUS(mr_record_index_build(path, 1, &index, &error), MR_DATA_LOSS);
         CHECK(index.offsets == nullptr);
         CHECK_CONTAINS(error.message, "cut short");
     }
     /* A byte that is no block's beginning: three ones. */
     bytes[10] |= 7;
     file_save(path, bytes, size);
-    CHECK_STATUS(mr_record_index_make(path, 1, &index, &error), MR_DATA_LOSS);
+    CHECK_STATUS(mr_record_index_build(path, 1, &index, &error), MR_DATA_LOSS);
     CHECK_CONTAINS(error.message, "record 0");
     free(bytes);
 }
@@ -336,10 +336,10 @@ TEST(seekable_writer_flushes_between_records)
         CHECK_OK(mr_record_reader_next(reader, &record, &error));
         record_check(record, i, SIZE_MAX_HERE);
     }
-    mr_record_reader_free(reader);
+    mr_record_reader_close(reader);
     CHECK_OK(mr_record_writer_close(writer, &error));
     mr_record_index index = {0};
-    CHECK_OK(mr_record_index_make(path, 1, &index, &error));
+    CHECK_OK(mr_record_index_build(path, 1, &index, &error));
     CHECK_EQ(index.count, 9);
     CHECK_EQ(index.point_count, 3);
     mr_record_index_deinit(&index);
@@ -386,7 +386,7 @@ static mr_status everything(const char *path, mr_error *error)
     if (closed != MR_OK) return closed;
     CHECK_STATUS(status, MR_OK);
     mr_record_index index = {0};
-    MR_TRY(mr_record_index_make(path, 1, &index, error));
+    MR_TRY(mr_record_index_build(path, 1, &index, error));
     CHECK_EQ(index.count, 40);
     mr_record_index_deinit(&index);
     return MR_OK;

@@ -27,7 +27,7 @@ TEST(sequence_example_steps_come_back_in_order)
     mr_error error = {0};
     mr_sequence_encoder encoder = {0};
     mr_string record = two_lists(&encoder);
-    mr_example_walk context = {.record = record}, lists = {.record = record};
+    mr_example_cursor context = {.record = record}, lists = {.record = record};
     mr_feature_view feature;
     CHECK_OK(mr_example_next_feature(&context, &feature, &error));
     CHECK(mr_string_equal(feature.name, MR_STR("length")));
@@ -110,8 +110,8 @@ TEST(example_form_tells_what_a_record_is)
 static const mr_feature context[] = {{.name = "length", .dtype = MR_INT64}};
 static const mr_partition by_length[] = {{.kind = MR_ROW_LENGTHS, .key = "sizes"}};
 static const mr_feature lists[] = {
-    {.name = "frames", .dtype = MR_FLOAT, .form = MR_FIXED_SEQUENCE, .shape = {.rank = 1, .dims = {2}}},
-    {.name = "tokens", .dtype = MR_INT64, .form = MR_VARIABLE},
+    {.name = "frames", .dtype = MR_FLOAT, .form = MR_FIXED_LEN_SEQUENCE, .shape = {.rank = 1, .dims = {2}}},
+    {.name = "tokens", .dtype = MR_INT64, .form = MR_VAR_LEN},
     {.name = "words", .dtype = MR_STRING, .form = MR_RAGGED},
     {.name = "parts",
      .dtype = MR_INT64,
@@ -211,7 +211,7 @@ TEST(sequence_example_errors_name_record_step_and_list)
 {
     mr_sequence_encoder encoder = {0};
     const int64_t numbers[] = {1, 2, 3};
-    mr_feature fixed = {.name = "a", .dtype = MR_INT64, .form = MR_FIXED_SEQUENCE, .shape = MR_SHAPE(2)};
+    mr_feature fixed = {.name = "a", .dtype = MR_INT64, .form = MR_FIXED_LEN_SEQUENCE, .shape = MR_SHAPE(2)};
     CHECK_STR(parse_list(&encoder, &fixed), "record 0: feature list \"a\" is missing");
     fixed.allow_missing = true;
     CHECK_STR(parse_list(&encoder, &fixed), "");
@@ -241,12 +241,12 @@ TEST(sequence_example_parser_refuses_what_cannot_be)
     CHECK_OK(mr_tensor_init_int64(&one, 1, &error));
     const mr_feature bad_lists[] = {
         {.name = "a", .dtype = MR_INT64},
-        {.name = "a", .dtype = MR_INT64, .form = MR_FIXED_SEQUENCE, .fallback = &one},
-        {.name = "a", .dtype = MR_INT64, .form = MR_FIXED_SEQUENCE, .shape = MR_SHAPE(0)},
+        {.name = "a", .dtype = MR_INT64, .form = MR_FIXED_LEN_SEQUENCE, .default_value = &one},
+        {.name = "a", .dtype = MR_INT64, .form = MR_FIXED_LEN_SEQUENCE, .shape = MR_SHAPE(0)},
     };
     const char *key = "i";
     const mr_feature bad_context[] = {
-        {.name = "a", .dtype = MR_INT64, .form = MR_FIXED_SEQUENCE},
+        {.name = "a", .dtype = MR_INT64, .form = MR_FIXED_LEN_SEQUENCE},
         {.name = "a", .dtype = MR_INT64, .form = MR_SPARSE, .shape = MR_SHAPE(3), .index_keys = &key},
     };
     for (size_t i = 0; i < sizeof bad_lists / sizeof *bad_lists; i++)

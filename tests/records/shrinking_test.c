@@ -50,7 +50,7 @@ static void read_in_order(reading *r)
     }
     /* It is said once. */
     CHECK_STATUS(status, MR_OUT_OF_RANGE);
-    mr_record_reader_free(reader);
+    mr_record_reader_close(reader);
 }
 
 static void read_with_threads(reading *r, int threads)
@@ -105,6 +105,6 @@ TEST(shrinking_files_are_not_those_that_grow)
     while ((status = mr_record_reader_next(reader, &record, &error)) == MR_OK) count++;
     CHECK_STATUS(status, MR_OUT_OF_RANGE);
     CHECK(count >= 10);
-    mr_record_reader_free(reader);
+    mr_record_reader_close(reader);
     free(bytes);
 }

@@ -1,5 +1,5 @@
 /* Tables: what is added is found again, and no damage goes unnoticed. */
-#include "records/table.h"
+#include "records/checkpoint/table.h"
 #include "tests/test.h"
 
 #include <millrace/record.h>

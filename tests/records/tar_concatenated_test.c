@@ -79,7 +79,7 @@ static void check_reader(const bytes *archives, const model *model, int from)
     }
     CHECK_STATUS(mr_tar_reader_next(reader, &member, &error), MR_OUT_OF_RANGE);
     mr_tar_reader_free(reader);
-    mr_input_file_free(file);
+    mr_input_file_close(file);
 }
 
 TEST(tar_concatenated_archives_are_read_to_their_last_member)
@@ -116,7 +116,7 @@ TEST(tar_concatenated_ends_are_checked)
                                           ? "x.tar: the tar header at byte 2048 is cut short"
                                           : "x.tar: the tar header at byte 2048 follows the end of an archive and is");
         mr_tar_reader_free(reader);
-        mr_input_file_free(file);
+        mr_input_file_close(file);
     }
 }
 

@@ -1,6 +1,6 @@
 /* Two writers of one path: an atomic output has one at a time, in this process and in others, and what a process that was
  * killed leaves is in nobody's way. */
-#include "records/file.h"
+#include "records/io/file.h"
 #include "tests/test.h"
 
 #include <millrace/record.h>
@@ -30,7 +30,7 @@ static void check_records(const char *path, const char *text, uint64_t count)
         CHECK(mr_string_equal(record, mr_string_from(text)));
     }
     CHECK_STATUS(mr_record_reader_next(reader, &record, &error), MR_OUT_OF_RANGE);
-    mr_record_reader_free(reader);
+    mr_record_reader_close(reader);
 }
 
 TEST(two_writers_of_one_path_are_one)
@@ -43,7 +43,7 @@ TEST(two_writers_of_one_path_are_one)
     CHECK_OK(mr_record_writer_append(one, "first", 5, &error));
     CHECK_STATUS(mr_record_writer_open(path, &atomically, &other, &error), MR_ABORTED);
     CHECK_CONTAINS(error.message, "one.tfrecord");
-    CHECK_STATUS(mr_file_write_whole(path, "x", 1, &error), MR_ABORTED);
+    CHECK_STATUS(mr_file_write_all(path, "x", 1, &error), MR_ABORTED);
     check_records(path, "before", 3);
     CHECK_OK(mr_record_writer_close(one, &error));
     check_records(path, "first", 1);

@@ -1,6 +1,6 @@
 /* tfrecord-cat under failures: in every mode the n-th allocation, write and read fails in turn. A run gives what it gives
  * without, or says why not. */
-#include "tests/kernels/pictures.h"
+#include "tests/kernels/images.h"
 #include "tests/tools/failing.h"
 #include "tests/tools/program.h"
 
@@ -20,16 +20,16 @@ static void save(const char *path, const char *text)
     file_save(path, (const unsigned char *)text, strlen(text));
 }
 
-/* Record `number` of the fixture: a picture, a label, boxes, text, bytes, numbers. */
+/* Record `number` of the fixture: an image, a label, boxes, text, bytes, numbers. */
 static void append(mr_record_writer *writer, mr_example_encoder *encoder, int number)
 {
     mr_error error = {0};
     mr_string record;
     char name[32];
     snprintf(name, sizeof name, "cat/%d.jpg", number);
-    test_bytes picture = test_jpeg(24 + 8 * number, 16, (test_jpeg_options){.horizontal = 1, .vertical = 1});
+    test_bytes image = test_jpeg(24 + 8 * number, 16, (test_jpeg_options){.horizontal = 1, .vertical = 1});
     const float low[] = {0.25f, 0.5f}, high[] = {0.5f, 1};
-    mr_example_add_bytes(encoder, "image", (mr_string){(const char *)picture.bytes, picture.size_bytes});
+    mr_example_add_bytes(encoder, "image", (mr_string){(const char *)image.bytes, image.size_bytes});
     mr_example_add_bytes(encoder, "image/filename", mr_string_from(name));
     mr_example_add_int64(encoder, "label", number % 3);
     mr_example_add_float(encoder, "score", (float)number / 3);
@@ -41,7 +41,7 @@ static void append(mr_record_writer *writer, mr_example_encoder *encoder, int nu
     mr_example_add_float_list(encoder, "image/object/bbox/ymax", high, 2);
     CHECK_OK(mr_example_finish(encoder, &record, &error));
     CHECK_OK(mr_record_writer_append(writer, record.data, record.size_bytes, &error));
-    free(picture.bytes);
+    free(image.bytes);
 }
 
 static void write_records(const char *path, int first, int count, mr_record_writer_options options)
@@ -61,7 +61,7 @@ static void make_files(void)
     mr_error error = {0};
     mr_sequence_encoder encoder = {0};
     mr_string record;
-    CHECK_EQ(chdir(test_folder()), 0);
+    CHECK_EQ(chdir(test_directory()), 0);
     CHECK_EQ(mkdir("d", 0777), 0);
     save("d/features.json", FEATURES);
     save("d/dataset_info.json", INFO);
@@ -203,10 +203,11 @@ TEST(cat_says_in_every_mode_that_the_disk_is_full)
     make_files();
     for (size_t i = 0; i < COUNT(commands); i++) {
         const program_result *result = program_run(
-            "cd '%s' && rm -rf o && mkdir o && (tfrecord-cat %s > /dev/full) 2>&1", test_folder(), commands[i]);
+            "cd '%s' && rm -rf o && mkdir o && (tfrecord-cat %s > /dev/full) 2>&1", test_directory(), commands[i]);
         if (result->exit_code != 1 || !strstr(result->output, "cannot write the output: No space left on device\n"))
             test_fail(__FILE__, __LINE__, "%s: %d: %s", commands[i], result->exit_code, result->output);
     }
-    CHECK_CONTAINS(program_run("cd '%s' && (tfrecord-cat --merge --out - d > /dev/full) 2>&1", test_folder())->output,
-                   "the disk is full");
+    CHECK_CONTAINS(
+        program_run("cd '%s' && (tfrecord-cat --merge --out - d > /dev/full) 2>&1", test_directory())->output,
+        "the disk is full");
 }

@@ -4,7 +4,7 @@
 
 static const program_result *run(const char *command)
 {
-    return program_run("cd '%s' && %s", test_folder(), command);
+    return program_run("cd '%s' && %s", test_directory(), command);
 }
 
 static void check(int exit_code, const char *command, const char *part)

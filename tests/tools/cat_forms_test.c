@@ -1,4 +1,4 @@
-/* How tfrecord-cat writes records: blocks, JSON, CSV; Examples, SequenceExamples, other bytes; folders of tfds. */
+/* How tfrecord-cat writes records: blocks, JSON, CSV; Examples, SequenceExamples, other bytes; directories of tfds. */
 #include "tests/records/record_data.h"
 #include "tests/tools/examples.h"
 
@@ -192,7 +192,7 @@ TEST(cat_finds_twins_among_many_features)
     mr_example_encoder_deinit(&encoder);
 }
 
-/* A folder as tensorflow_datasets 4.9 writes it. */
+/* A directory as tensorflow_datasets 4.9 writes it. */
 static void make_tfds(void)
 {
     static const char features[] =
@@ -212,7 +212,7 @@ static void make_tfds(void)
     mr_error error = {0};
     mr_example_encoder encoder = {0};
     mr_string record;
-    CHECK_EQ(program_run("mkdir -p '%s/pets/1.0.0'", test_folder())->exit_code, 0);
+    CHECK_EQ(program_run("mkdir -p '%s/pets/1.0.0'", test_directory())->exit_code, 0);
     file_save(test_path("pets/1.0.0/features.json"), (const unsigned char *)features, sizeof features - 1);
     file_save(test_path("pets/1.0.0/dataset_info.json"), (const unsigned char *)info, sizeof info - 1);
     file_save(test_path("pets/1.0.0/label.labels.txt"), (const unsigned char *)"cat\ndog, big\nb\xc3\xa4r\n", 18);
@@ -224,7 +224,7 @@ static void make_tfds(void)
     mr_example_encoder_deinit(&encoder);
 }
 
-TEST(cat_knows_the_labels_of_tfds_folders)
+TEST(cat_knows_the_labels_of_tfds_directories)
 {
     make_tfds();
     const program_result *result = program_run("tfrecord-cat %s", test_path("pets"));

@@ -3,7 +3,7 @@
 
 static const program_result *cat(const char *arguments)
 {
-    return program_run("cd '%s' && timeout 20 tfrecord-cat %s < /dev/null", test_folder(), arguments);
+    return program_run("cd '%s' && timeout 20 tfrecord-cat %s < /dev/null", test_directory(), arguments);
 }
 
 TEST(cat_refuses_values_that_are_empty_doubled_or_too_large)
@@ -40,7 +40,7 @@ TEST(cat_refuses_values_that_are_empty_doubled_or_too_large)
         CHECK_CONTAINS(result->output, cases[i].part);
         CHECK_EQ(result->exit_code, 2);
     }
-    CHECK_STR(program_run("ls -A '%s'", test_folder())->output, "a\n");
+    CHECK_STR(program_run("ls -A '%s'", test_directory())->output, "a\n");
     /* What may be repeated: a command without an argument, a flag. */
     CHECK_EQ(cat("--count --count a")->exit_code, 0);
     CHECK_EQ(cat("--json --raw --raw a")->exit_code, 0);
@@ -73,10 +73,10 @@ TEST(cat_reports_a_range_beyond_the_end_in_every_mode)
                 CHECK_EQ(result->exit_code, 1);
                 CHECK_CONTAINS(result->output,
                                j == 3 ? "there is no record 99, only 15" : "there is no record 15, only 15");
-                (void)program_run("cd '%s' && rm -rf e h", test_folder());
+                (void)program_run("cd '%s' && rm -rf e h", test_directory());
             }
     }
-    CHECK_STR(program_run("cd '%s' && ls -d m* s-* f* 2>/dev/null | wc -l", test_folder())->output, "0\n");
+    CHECK_STR(program_run("cd '%s' && ls -d m* s-* f* 2>/dev/null | wc -l", test_directory())->output, "0\n");
     CHECK_STR(cat("--count --range 14: a")->output, "1\n");
     CHECK_STR(cat("--count --range 10:99 a")->output, "5\n");
     CHECK_STR(cat("--count --range 15:15 a")->output, "0\n");
@@ -91,7 +91,7 @@ TEST(cat_verify_counts_records_once)
     CHECK_OK(mr_record_writer_open(test_path("a"), nullptr, &writer, &error));
     for (int i = 0; i < 1000; i++) {
         /* Every tenth has two faults, every tenth after it is no Example. */
-        mr_string bad = MR_STR("not a picture");
+        mr_string bad = MR_STR("not an image");
         if (i % 10 == 3) mr_example_add_bytes_list(&encoder, "image/encoded", (mr_string[]){bad, bad}, 2);
         mr_example_add_int64(&encoder, "label", i);
         CHECK_OK(mr_example_finish(&encoder, &record, &error));

@@ -11,21 +11,21 @@ TEST(cat_html_force_removes_the_earlier_page)
         program_run(
             "cd '%s' && tfrecord-cat --html h out && tfrecord-cat --html small --where \"image/class/text == 'b'\" "
             "out && touch h/images/mine.png h/thumbs/00000/mine.jpg h/data/mine.js h/mine.html",
-            test_folder())
+            test_directory())
             ->exit_code,
         0);
-    const program_result *result = program_run("cd '%s' && tfrecord-cat --html h out", test_folder());
+    const program_result *result = program_run("cd '%s' && tfrecord-cat --html h out", test_directory());
     CHECK_EQ(result->exit_code, 1);
-    CHECK_EQ(program_run("cd '%s' && find h -name '0000*.png' | wc -l", test_folder())->output[0], '3');
-    CHECK_EQ(
-        program_run("cd '%s' && tfrecord-cat --html h --force --where \"image/class/text == 'b'\" out", test_folder())
-            ->exit_code,
-        0);
-    CHECK_STR(program_run("cd '%s' && diff -r h small | sort", test_folder())->output,
+    CHECK_EQ(program_run("cd '%s' && find h -name '0000*.png' | wc -l", test_directory())->output[0], '3');
+    CHECK_EQ(program_run("cd '%s' && tfrecord-cat --html h --force --where \"image/class/text == 'b'\" out",
+                         test_directory())
+                 ->exit_code,
+             0);
+    CHECK_STR(program_run("cd '%s' && diff -r h small | sort", test_directory())->output,
               "Only in h/data: mine.js\nOnly in h/images: mine.png\nOnly in h/thumbs/00000: mine.jpg\nOnly in h: "
               "mine.html\n");
     /* A run that fails at once removes nothing. */
-    CHECK_EQ(program_run("cd '%s' && tfrecord-cat --html h --force nosuch", test_folder())->exit_code != 0, true);
-    CHECK_CONTAINS(program_run("cd '%s' && tfrecord-cat --help html", test_folder())->output,
+    CHECK_EQ(program_run("cd '%s' && tfrecord-cat --html h --force nosuch", test_directory())->exit_code != 0, true);
+    CHECK_CONTAINS(program_run("cd '%s' && tfrecord-cat --help html", test_directory())->output,
                    "A record shows one image");
 }

@@ -1,6 +1,6 @@
 /* Which image of a record is the main one, names of classes from tfds, what the pages hold beside thumbnails, and CSV that is
  * read back. */
-#include "tests/kernels/pictures.h"
+#include "tests/kernels/images.h"
 #include "tests/records/record_data.h"
 #include "tests/tools/examples.h"
 
@@ -9,7 +9,7 @@
 
 static const program_result *run(const char *command)
 {
-    return program_run("cd '%s' && export LC_ALL=C.UTF-8; %s", test_folder(), command);
+    return program_run("cd '%s' && export LC_ALL=C.UTF-8; %s", test_directory(), command);
 }
 
 static void check(int exit_code, const char *command, const char *part)
@@ -145,13 +145,13 @@ TEST(cat_html_holds_full_images_names_and_classes_of_boxes)
     mr_record_writer *writer = nullptr;
     mr_example_encoder encoder = {0};
     mr_string record;
-    test_bytes picture = test_jpeg(600, 400, (test_jpeg_options){.horizontal = 1, .vertical = 1});
+    test_bytes image = test_jpeg(600, 400, (test_jpeg_options){.horizontal = 1, .vertical = 1});
     const float low[] = {0.25f, 0.1f}, high[] = {0.5f, 0.2f};
     const mr_string texts[] = {MR_STR("dog"), MR_STR("cat")};
     for (int shard = 0; shard < 2; shard++) {
         CHECK_OK(
             mr_record_writer_open(test_path("pets-train-%05d-of-00002.tfrecord", shard), nullptr, &writer, &error));
-        mr_example_add_bytes(&encoder, "image", text_of(picture));
+        mr_example_add_bytes(&encoder, "image", text_of(image));
         mr_example_add_float_list(&encoder, "image/object/bbox/xmin", low, 2);
         mr_example_add_float_list(&encoder, "image/object/bbox/ymin", low, 2);
         mr_example_add_float_list(&encoder, "image/object/bbox/xmax", high, 2);
@@ -168,9 +168,9 @@ TEST(cat_html_holds_full_images_names_and_classes_of_boxes)
     check(0, "cat h/data/search-000000.js", ",\"dog\\ncat\"],");
     size_t size;
     unsigned char *bytes = file_load(test_path("h/images/00000/00000000.jpg"), &size);
-    CHECK(size == picture.size_bytes && memcmp(bytes, picture.bytes, size) == 0);
+    CHECK(size == image.size_bytes && memcmp(bytes, image.bytes, size) == 0);
     free(bytes);
-    free(picture.bytes);
+    free(image.bytes);
 }
 
 TEST(cat_csv_is_read_back_by_make)

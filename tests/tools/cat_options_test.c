@@ -36,7 +36,7 @@ static const struct option {
     {"--crlf", ""},           {"--bytes hex", ""},
     {"--spec c", ""},         {"--decode", "*"},
     {"--pretty", ""},         {"--svg o/c.svg", ""},
-    {"--jobs 2", "*"},        {"--raw", "--extract --verify"}, /* nothing in the files is a picture or damaged */
+    {"--jobs 2", "*"},        {"--raw", "--extract --verify"}, /* nothing in the files is an image or damaged */
     {"--out o/y", "*"},       {"--compress zlib", ""},
     {"--shards 3", ""},       {"--shard-size 200", ""},
     {"--memory 64M", "*"},    {"--force", "*"},
@@ -83,7 +83,7 @@ TEST(cat_has_no_option_without_effect)
     if (test_is_sanitized() || !getenv("MILLRACE_PRELOAD")) test_skip("needs the installed programs");
     examples_write(test_path("a"), 6, (mr_record_writer_options){0});
     examples_write_from(test_path("b"), 1, 6, (mr_record_writer_options){0});
-    CHECK_EQ(chdir(test_folder()), 0);
+    CHECK_EQ(chdir(test_directory()), 0);
     int refused = 0, taken = 0;
     for (size_t i = 0; i < COUNT(commands); i++) {
         failing_result without = run(commands[i], "");
@@ -106,7 +106,7 @@ TEST(cat_has_no_option_without_effect)
 
 static void check_refused(const char *arguments, const char *part)
 {
-    const program_result *result = program_run("cd '%s' && tfrecord-cat %s", test_folder(), arguments);
+    const program_result *result = program_run("cd '%s' && tfrecord-cat %s", test_directory(), arguments);
     if (result->exit_code != 2 || !strstr(result->output, part))
         test_fail(__FILE__, __LINE__, "%s: %d: %s", arguments, result->exit_code, result->output);
 }

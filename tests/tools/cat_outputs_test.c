@@ -13,7 +13,7 @@ static mode_t type_of(const char *name)
 
 static const program_result *cat(const char *arguments)
 {
-    return program_run("cd '%s' && timeout 20 tfrecord-cat %s < /dev/null", test_folder(), arguments);
+    return program_run("cd '%s' && timeout 20 tfrecord-cat %s < /dev/null", test_directory(), arguments);
 }
 
 static void make_specials(void)
@@ -21,7 +21,7 @@ static void make_specials(void)
     CHECK_EQ(mkfifo(test_path("fifo"), 0600), 0);
     CHECK_EQ(mkdir(test_path("directory"), 0700), 0);
     CHECK_EQ(program_run("cd '%s' && python3 -c 'import socket; socket.socket(socket.AF_UNIX).bind(\"socket\")'",
-                         test_folder())
+                         test_directory())
                  ->exit_code,
              0);
     /* Null's twin, where nodes can be made. */
@@ -49,7 +49,7 @@ TEST(cat_replaces_regular_files_only)
                 CHECK_EQ(type_of(specials[i]), before);
             }
     }
-    CHECK_STR(program_run("cd '%s' && ls | grep -c 'partial\\|report\\|index'", test_folder())->output, "0\n");
+    CHECK_STR(program_run("cd '%s' && ls | grep -c 'partial\\|report\\|index'", test_directory())->output, "0\n");
 }
 
 /* The files beside an output: its index, its report, its partial file. */
@@ -106,7 +106,7 @@ TEST(cat_salvage_has_its_output_alone)
         "cd '%s'; (head -c 50000 in; sleep 1; tail -c +50001 in | sed 's/Welt/WELT/') > slow & "
         "tfrecord-cat --salvage o slow > first & one=$!; sleep 0.4; timeout 10 tfrecord-cat --salvage o in; "
         "echo second $?; wait $one; echo first $?; grep -c 'bad data' o.report",
-        test_folder());
+        test_directory());
     CHECK_CONTAINS(result->output, "second 1\n");
     CHECK_CONTAINS(result->output, "first 1\n");
     CHECK(atoi(strstr(result->output, "first 1\n") + 8) > 1000);

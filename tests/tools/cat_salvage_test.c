@@ -9,8 +9,8 @@ static mr_string string_of(const mr_tensor *tensor)
     return mr_tensor_strings(tensor)[0];
 }
 
-/* A noisy picture: damage in its middle is damage of pixels. */
-static void make_picture(mr_tensor *jpeg)
+/* A noisy image: damage in its middle is damage of pixels. */
+static void make_image(mr_tensor *jpeg)
 {
     mr_error error = {0};
     mr_tensor image = {0};
@@ -20,24 +20,24 @@ static void make_picture(mr_tensor *jpeg)
     mr_tensor_deinit(&image);
 }
 
-static void write_pictures(const char *path)
+static void write_images(const char *path)
 {
     mr_error error = {0};
     mr_tensor jpeg = {0};
     mr_record_writer *writer = nullptr;
     mr_example_encoder encoder = {0};
     mr_string record;
-    make_picture(&jpeg);
+    make_image(&jpeg);
     mr_string whole = string_of(&jpeg);
     char *bytes = malloc(whole.size_bytes);
     CHECK_OK(mr_record_writer_open(path, nullptr, &writer, &error));
     for (int i = 0; i < 5; i++) {
-        mr_string picture = {bytes, whole.size_bytes};
+        mr_string image = {bytes, whole.size_bytes};
         memcpy(bytes, whole.data, whole.size_bytes);
-        if (i == 1) picture.size_bytes = 100;       /* cut inside the header's tables */
-        if (i == 2) picture.size_bytes /= 2;        /* the header is good, pixels are missing */
-        if (i == 3) picture = MR_STR("not a JPEG"); /* but called image/encoded */
-        mr_example_add_bytes(&encoder, i == 4 ? "left/view" : "image/encoded", picture);
+        if (i == 1) image.size_bytes = 100;       /* cut inside the header's tables */
+        if (i == 2) image.size_bytes /= 2;        /* the header is good, pixels are missing */
+        if (i == 3) image = MR_STR("not a JPEG"); /* but called image/encoded */
+        mr_example_add_bytes(&encoder, i == 4 ? "left/view" : "image/encoded", image);
         mr_example_add_bytes(&encoder, "note", MR_STR("GIF is not what this is"));
         CHECK_OK(mr_example_finish(&encoder, &record, &error));
         CHECK_OK(mr_record_writer_append(writer, record.data, record.size_bytes, &error));
@@ -48,14 +48,14 @@ static void write_pictures(const char *path)
     free(bytes);
 }
 
-TEST(cat_verify_looks_at_pictures)
+TEST(cat_verify_looks_at_images)
 {
     const char *path = test_path("p.tfrecord");
-    write_pictures(path);
+    write_images(path);
     const program_result *result = program_run("tfrecord-cat --verify %s", path);
     CHECK_EQ(result->exit_code, 1);
     CHECK_CONTAINS(result->output, "record 1, byte ");
-    CHECK_CONTAINS(result->output, "bad picture: image/encoded: ");
+    CHECK_CONTAINS(result->output, "bad image: image/encoded: ");
     CHECK(strstr(result->output, "record 2,") == nullptr);
     CHECK_CONTAINS(result->output, "record 3, byte ");
     CHECK_CONTAINS(result->output, "3 good records, 2 bad, ");
@@ -149,7 +149,7 @@ TEST(cat_salvage_saves_what_is_good)
             while (record_begin(number, 300) < hole + 400) number++;
         record_check(record, number < 400 ? number : number - 400, 300);
     }
-    mr_record_reader_free(reader);
+    mr_record_reader_close(reader);
     CHECK_EQ(came, index.count);
     CHECK(came > 420);
     mr_record_index_deinit(&index);
@@ -176,12 +176,12 @@ TEST(cat_salvage_leaves_nothing_half)
 {
     const char *path = test_path("in.tfrecord");
     record_write(path, 30, 300, (mr_record_writer_options){0});
-    const program_result *result = program_run("tfrecord-cat --salvage %s/none/out %s", test_folder(), path);
+    const program_result *result = program_run("tfrecord-cat --salvage %s/none/out %s", test_directory(), path);
     CHECK_EQ(result->exit_code, 1);
     CHECK_CONTAINS(result->output, "no such file");
     /* A limit on the size of files, as a full disk has one. */
     result = program_run("(trap '' XFSZ; ulimit -f 1; tfrecord-cat --salvage %s %s)", test_path("out"), path);
     CHECK_EQ(result->exit_code, 1);
-    result = program_run("ls %s", test_folder());
+    result = program_run("ls %s", test_directory());
     CHECK_STR(result->output, "in.tfrecord\n");
 }

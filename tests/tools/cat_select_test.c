@@ -1,4 +1,4 @@
-/* Which records tfrecord-cat takes: folders, globs and pipes as input, ranges, samples, conditions. */
+/* Which records tfrecord-cat takes: directories, globs and pipes as input, ranges, samples, conditions. */
 #include "tests/records/record_data.h"
 #include "tests/tools/examples.h"
 
@@ -9,7 +9,7 @@ static const char *labels(const char *arguments)
 {
     const program_result *result =
         program_run("cd '%s' && tfrecord-cat --csv -f label %s | tr -d '\\r' | tail -n +2 | tr '\\n' ' '",
-                    test_folder(), arguments);
+                    test_directory(), arguments);
     CHECK_EQ(result->exit_code, 0);
     return result->output;
 }
@@ -39,17 +39,17 @@ TEST(cat_range_counts_through_all_files)
     CHECK_STR(labels("--where 'label >= 58 && label < 62 || label == 99' --head 3 ."), "58 59 60 ");
     CHECK_STR(labels("--head 0 ."), "");
     CHECK_STR(
-        program_run("cd '%s' && tfrecord-cat --count --where 'label >= 58 && label < 62' .", test_folder())->output,
+        program_run("cd '%s' && tfrecord-cat --count --where 'label >= 58 && label < 62' .", test_directory())->output,
         "4\n");
-    CHECK_EQ(program_run("cd '%s' && tfrecord-cat --record 100 .", test_folder())->exit_code, 1);
-    CHECK_EQ(program_run("cd '%s' && tfrecord-cat --range 100: .", test_folder())->exit_code, 1);
-    CHECK_CONTAINS(program_run("cd '%s' && tfrecord-cat --range 101: .", test_folder())->output,
+    CHECK_EQ(program_run("cd '%s' && tfrecord-cat --record 100 .", test_directory())->exit_code, 1);
+    CHECK_EQ(program_run("cd '%s' && tfrecord-cat --range 100: .", test_directory())->exit_code, 1);
+    CHECK_CONTAINS(program_run("cd '%s' && tfrecord-cat --range 101: .", test_directory())->output,
                    "there is no record 101, only 100");
     static const char *const wrong[] = {
         "--range 3",  "--range x:4",       "--range -1:4", "--range 7:3", "--range 1:0", "--record 1 --range 1:2",
         "--sample x", "--where 'label ='", "--bytes hexa", "--json --csv"};
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
-        CHECK_EQ(program_run("cd '%s' && tfrecord-cat %s .", test_folder(), wrong[i])->exit_code, 2);
+        CHECK_EQ(program_run("cd '%s' && tfrecord-cat %s .", test_directory(), wrong[i])->exit_code, 2);
 }
 
 TEST(cat_range_numbers_are_the_same_behind_damage)
@@ -114,11 +114,11 @@ TEST(cat_sample_is_fair)
     for (int i = 0; i < 20; i++) CHECK(drawn[i] >= 3 && drawn[i] <= 29);
 }
 
-TEST(cat_takes_folders_globs_and_odd_names)
+TEST(cat_takes_directories_globs_and_odd_names)
 {
     static const char *const names[] = {"x/train-00000-of-00002", "x/train-00001-of-00002",     "x/with space.tfrecord",
                                         "x/new\nline.tfrecord",   "x/bad\xff\x1b[31m.tfrecord", "x/deep/er/plain"};
-    CHECK_EQ(program_run("mkdir -p '%s/x/deep/er' '%s/x/empty'", test_folder(), test_folder())->exit_code, 0);
+    CHECK_EQ(program_run("mkdir -p '%s/x/deep/er' '%s/x/empty'", test_directory(), test_directory())->exit_code, 0);
     for (int i = 0; i < 6; i++)
         examples_write_from(test_path("%s", names[i]), 10 * i, 2, (mr_record_writer_options){.index = true});
     file_save(test_path("x/notes.txt"), (const unsigned char *)"nothing of records in here", 26);
@@ -131,12 +131,13 @@ TEST(cat_takes_folders_globs_and_odd_names)
     CHECK_STR(labels("'x/train-*' 'x/with space.tfrecord'"), "0 1 10 11 20 21 ");
     CHECK_STR(labels("x/train-*"), "0 1 10 11 ");
     CHECK_STR(labels("'x/d*'"), "50 51 ");
-    const program_result *result = program_run("cd '%s' && tfrecord-cat x/empty x/train@2", test_folder());
+    const program_result *result = program_run("cd '%s' && tfrecord-cat x/empty x/train@2", test_directory());
     CHECK_EQ(result->exit_code, 1);
-    CHECK_CONTAINS(result->output, "no record file in this folder");
+    CHECK_CONTAINS(result->output, "no record file in this directory");
     CHECK_CONTAINS(result->output, "label  int64  11");
     /* No name reaches the terminal as it is. */
-    result = program_run("cd '%s' && tfrecord-cat x && tfrecord-cat --count x && tfrecord-cat --json x", test_folder());
+    result =
+        program_run("cd '%s' && tfrecord-cat x && tfrecord-cat --count x && tfrecord-cat --json x", test_directory());
     CHECK_EQ(result->exit_code, 0);
     CHECK_CONTAINS(result->output, "x/new\\nline.tfrecord\n");
     CHECK_CONTAINS(result->output, "x/bad\\xff\\x1b[31m.tfrecord\n");
@@ -192,16 +193,16 @@ TEST(cat_writes_the_same_with_one_thread_and_many)
     examples_write_one(test_path("long"), record);
     mr_example_encoder_deinit(&encoder);
     free(bytes);
-    CHECK_EQ(
-        program_run("cd '%s' && cat d.tfrecord long a.tfrecord > e.tfrecord && rm long a.tfrecord.index", test_folder())
-            ->exit_code,
-        0);
+    CHECK_EQ(program_run("cd '%s' && cat d.tfrecord long a.tfrecord > e.tfrecord && rm long a.tfrecord.index",
+                         test_directory())
+                 ->exit_code,
+             0);
     size_t size;
     unsigned char *file = file_load(test_path("e.tfrecord"), &size);
     file[30] ^= 1, file[size - 5] ^= 1;
     file_save(test_path("e.tfrecord"), file, size);
     free(file);
-    CHECK_EQ(program_run("cd '%s' && gzip -c e.tfrecord > f.tfrecord", test_folder())->exit_code, 0);
+    CHECK_EQ(program_run("cd '%s' && gzip -c e.tfrecord > f.tfrecord", test_directory())->exit_code, 0);
     /* A range is walked by one thread, everything by all. */
     static const char *const conditions[] = {"", "--where 'label % 3 == 2 && text contains \"dich\" || label == 5'"};
     for (int i = 0; i < 2; i++) {
@@ -209,9 +210,9 @@ TEST(cat_writes_the_same_with_one_thread_and_many)
             program_run("cd '%s'; tfrecord-cat --json %s . > all 2> all.errors; echo $?; tfrecord-cat --json %s "
                         "--range 0:99999 . > "
                         "one 2> one.errors; echo $?; cmp all one && diff all.errors one.errors && wc -l < all",
-                        test_folder(), conditions[i], conditions[i]);
+                        test_directory(), conditions[i], conditions[i]);
         /* 100 + 9,000, and twice 9,000 + 1 + 30 of which two are damaged. */
         CHECK_STR(result->output, i == 0 ? "1\n1\n27158\n" : "1\n1\n9053\n");
-        CHECK_EQ(program_run("cd '%s' && rm all one *.errors", test_folder())->exit_code, 0);
+        CHECK_EQ(program_run("cd '%s' && rm all one *.errors", test_directory())->exit_code, 0);
     }
 }

@@ -58,7 +58,7 @@ TEST(cat_stats_gives_figures_that_are_right)
     CHECK_EQ(result->exit_code, 0);
     CHECK_CONTAINS(result->output, "400 records, ");
     CHECK_CONTAINS(result->output, "\nx  int64\n  in all records  400 values, 1 a record\n");
-    CHECK_CONTAINS(result->output, "  min 1  max 400  mean 200.5  deviation 115.5  █");
+    CHECK_CONTAINS(result->output, "  min 1  max 400  mean 200.5  std 115.5  █");
     CHECK_CONTAINS(result->output, "  1 %: 4  5 %: 20  25 %: 100  median 200  75 %: 300");
     CHECK_CONTAINS(result->output, "\nreal  float\n  in all records  800 values, 2 a record\n");
     CHECK_CONTAINS(result->output, "  50.0 % are 0  1 NaN  1 +inf  1 -inf\n  min 0  max 0.5");
@@ -80,7 +80,7 @@ TEST(cat_stats_json_has_all_digits)
         json_t *all = load(program_run("tfrecord-cat %s %s", form, path)->output);
         CHECK_EQ(number_at(all, "records", 0, 0, 0), 400);
         CHECK_EQ(number_at(all, "features", "x", "int64", "max"), 400);
-        CHECK_NEAR(number_at(all, "features", "x", "int64", "deviation"), sqrt((400.0 * 400 - 1) / 12), 1e-9);
+        CHECK_NEAR(number_at(all, "features", "x", "int64", "std"), sqrt((400.0 * 400 - 1) / 12), 1e-9);
         CHECK_EQ(number_at(all, "features", "real", "float", "nan"), 1);
         CHECK_EQ(number_at(all, "features", "real", "float", "minus_infinity"), 1);
         CHECK_NEAR(number_at(all, "features", "real", "float", "mean"), 397 * 0.5 / 797, 1e-12);
@@ -100,7 +100,7 @@ TEST(cat_stats_json_has_all_digits)
 /* Several parts of several files: the same bytes at any number of threads, and the figures of the whole. */
 TEST(cat_stats_does_not_depend_on_threads)
 {
-    const char *folder = test_folder();
+    const char *directory = test_directory();
     mr_error error = {0};
     mr_record_writer *writer = nullptr;
     mr_example_encoder encoder = {0};
@@ -127,10 +127,11 @@ TEST(cat_stats_does_not_depend_on_threads)
     }
     mr_example_encoder_deinit(&encoder);
     static char one[1 << 16];
-    snprintf(one, sizeof one, "%s", program_run("tfrecord-cat --stats --json --jobs 1 %s 2>/dev/null", folder)->output);
+    snprintf(one, sizeof one, "%s",
+             program_run("tfrecord-cat --stats --json --jobs 1 %s 2>/dev/null", directory)->output);
     for (int jobs = 2; jobs <= 7; jobs += 5) {
         const program_result *result =
-            program_run("tfrecord-cat --stats --json --jobs %d %s 2>/dev/null", jobs, folder);
+            program_run("tfrecord-cat --stats --json --jobs %d %s 2>/dev/null", jobs, directory);
         CHECK_EQ(result->exit_code, 0);
         CHECK_STR(result->output, one);
     }
@@ -140,7 +141,7 @@ TEST(cat_stats_does_not_depend_on_threads)
     CHECK_EQ(number_at(all, "features", "values", "values_per_record", "min"), 32);
     CHECK_NEAR(number_at(all, "features", "values", "values_per_record", "mean"), (double)count / 34'000, 1e-9);
     CHECK_NEAR(number_at(all, "features", "values", "float", "mean"), sum / (double)count, 1e-9);
-    CHECK_NEAR(number_at(all, "features", "values", "float", "deviation"), sqrt(1 / 12.0), 1e-3);
+    CHECK_NEAR(number_at(all, "features", "values", "float", "std"), sqrt(1 / 12.0), 1e-3);
     json_t *quantiles = json_object_get(
         json_object_get(json_object_get(json_object_get(all, "features"), "values"), "float"), "quantiles");
     CHECK_NEAR(json_number_value(json_object_get(quantiles, "0.25")), 0.25, 0.01);
@@ -202,7 +203,7 @@ TEST(cat_stats_takes_selected_records_and_features)
     CHECK_CONTAINS(program_run("gzip -c %s | tfrecord-cat --stats", path)->output, "min 1  max 400 ");
     CHECK_EQ(program_run("tfrecord-cat --stats --jobs 0 %s", path)->exit_code, 2);
     CHECK_EQ(program_run("tfrecord-cat --svg x.svg %s", path)->exit_code, 2);
-    CHECK_EQ(program_run("tfrecord-cat --stats %s/none", test_folder())->exit_code, 1);
+    CHECK_EQ(program_run("tfrecord-cat --stats %s/none", test_directory())->exit_code, 1);
     CHECK_EQ(program_run("tfrecord-cat --stats %s | head -1 | wc -l", path)->exit_code, 0);
 }
 

@@ -3,7 +3,7 @@
  *
  *     failing_each("tfrecord-cat", "--json --jobs 1 a.tfrecord", "allocation");
  *
- * Programs run in test_folder(). What they write goes to the directory "o" in it, which is removed before each run. */
+ * Programs run in test_directory(). What they write goes to the directory "o" in it, which is removed before each run. */
 #ifndef MR_TESTS_TOOLS_FAILING_H
 #define MR_TESTS_TOOLS_FAILING_H
 
@@ -113,7 +113,7 @@ static inline bool failing_has_message(const failing_result *bad, const failing_
 static inline void failing_each(const char *program, const char *arguments, const char *kind)
 {
     if (test_is_sanitized() || !getenv("MILLRACE_PRELOAD")) test_skip("needs programs with the C library's malloc");
-    CHECK_EQ(chdir(test_folder()), 0);
+    CHECK_EQ(chdir(test_directory()), 0);
     failing_result good = failing_run(program, arguments, kind, 0);
     if (good.exit_code > 1 || (good.calls == 0 && *kind == 'a'))
         test_fail(__FILE__, __LINE__, "%s: exit code %d, %llu calls: %.*s", arguments, good.exit_code,

@@ -1,5 +1,5 @@
 /* feed-images with records that cannot be used, and with none. */
-#include "tests/kernels/pictures.h"
+#include "tests/kernels/images.h"
 #include "tests/records/record_data.h"
 #include "tests/tools/program.h"
 
@@ -12,11 +12,10 @@ static void write_images(const char *path, int bare, int broken)
     mr_record_writer *writer = nullptr;
     mr_example_encoder encoder = {0};
     mr_string record;
-    test_bytes picture = test_jpeg(32, 24, (test_jpeg_options){.horizontal = 1, .vertical = 1});
+    test_bytes image = test_jpeg(32, 24, (test_jpeg_options){.horizontal = 1, .vertical = 1});
     CHECK_OK(mr_record_writer_open(path, &(mr_record_writer_options){.index = true}, &writer, &error));
     for (int i = 0; i < 20; i++) {
-        mr_string bytes =
-            i == broken ? MR_STR("no image") : (mr_string){(const char *)picture.bytes, picture.size_bytes};
+        mr_string bytes = i == broken ? MR_STR("no image") : (mr_string){(const char *)image.bytes, image.size_bytes};
         mr_example_add_bytes(&encoder, "image/encoded", bytes);
         if (i != bare) mr_example_add_int64(&encoder, "image/class/label", i);
         CHECK_OK(mr_example_finish(&encoder, &record, &error));
@@ -24,7 +23,7 @@ static void write_images(const char *path, int bare, int broken)
     }
     CHECK_OK(mr_record_writer_close(writer, &error));
     mr_example_encoder_deinit(&encoder);
-    free(picture.bytes);
+    free(image.bytes);
 }
 
 TEST(feed_images_skips_a_record_and_not_its_batch)
@@ -64,6 +63,6 @@ TEST(feed_images_fails_when_there_is_no_image)
     CHECK_EQ(result->exit_code, 1);
     CHECK_CONTAINS(result->output, "feed-images: no record could be used");
     CHECK_CONTAINS(result->output, "12 records skipped");
-    CHECK_EQ(program_run("feed-images %s/none.tfrecord", test_folder())->exit_code, 1);
-    CHECK_EQ(program_run("cd '%s' && mkdir d && feed-images d", test_folder())->exit_code, 1);
+    CHECK_EQ(program_run("feed-images %s/none.tfrecord", test_directory())->exit_code, 1);
+    CHECK_EQ(program_run("cd '%s' && mkdir d && feed-images d", test_directory())->exit_code, 1);
 }

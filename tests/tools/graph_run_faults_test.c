@@ -19,7 +19,7 @@ static int run_in_child(int argc, char **argv, long long fail)
     if (child == 0) {
         int out = open(test_path("out"), O_WRONLY | O_CREAT | O_TRUNC, 0600);
         int err = open(test_path("err"), O_WRONLY | O_CREAT | O_TRUNC, 0600);
-        if (out < 0 || err < 0 || chdir(test_folder()) != 0) _exit(99);
+        if (out < 0 || err < 0 || chdir(test_directory()) != 0) _exit(99);
         dup2(out, 1);
         dup2(err, 2);
         optind = 0;
@@ -103,10 +103,10 @@ TEST(graph_run_reports_output_that_cannot_be_written)
     const program_result *result =
         program_run("cd %s && mkdir small && (trap '' XFSZ; ulimit -f 0; graph-run model.meta "
                     "--restore run --feed x=[1] --fetch y --write small)",
-                    test_folder());
+                    test_directory());
     CHECK_EQ(result->exit_code, 1);
     CHECK_CONTAINS(result->output, "graph-run: cannot write small/y.npy");
-    CHECK_STR(program_run("ls %s/small", test_folder())->output, "");
+    CHECK_STR(program_run("ls %s/small", test_directory())->output, "");
 }
 
 TEST(graph_run_reports_input_that_cannot_be_read)
@@ -116,7 +116,7 @@ TEST(graph_run_reports_input_that_cannot_be_read)
                          "run/m-8.data-00000-of-00001 && "
                          "cp run/m-2.index run/m-8.index && truncate -s 3 run/m-8.data-00000-of-00001 && "
                          "mkdir broken && echo junk > broken/checkpoint && printf 'NUMPY' > bad.npy && mkdir dir.npy",
-                         test_folder())
+                         test_directory())
                  ->exit_code,
              0);
     static const struct {

@@ -52,7 +52,7 @@ static inline void graph_run_make_model(void)
 /* Runs graph-run in the test's directory; its output, after checking the exit code. */
 static inline const char *graph_run(const char *arguments, int exit_code)
 {
-    const program_result *result = program_run("cd %s && graph-run %s", test_folder(), arguments);
+    const program_result *result = program_run("cd %s && graph-run %s", test_directory(), arguments);
     if (result->exit_code != exit_code)
         test_fail(__FILE__, __LINE__, "graph-run %s: exit code %d: %s", arguments, result->exit_code, result->output);
     if (exit_code != 0) CHECK_CONTAINS(result->output, "graph-run: ");

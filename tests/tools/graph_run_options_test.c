@@ -123,7 +123,7 @@ TEST(graph_run_finds_the_checkpoint_that_a_path_means)
         CHECK_CONTAINS(graph_run(arguments, 0), "[3, 3]");
     }
     CHECK_CONTAINS(graph_run("model.meta --restore run/m-1 --fetch w/read", 0), "[2, 2]");
-    CHECK_EQ(program_run("cd %s/run && graph-run ../model.meta --restore checkpoint --fetch w/read", test_folder())
+    CHECK_EQ(program_run("cd %s/run && graph-run ../model.meta --restore checkpoint --fetch w/read", test_directory())
                  ->exit_code,
              0);
     CHECK_CONTAINS(graph_run("model.meta --restore run/m-3 --fetch w/read", 1), "m-3.index");

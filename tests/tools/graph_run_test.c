@@ -16,7 +16,7 @@ static void make_graph(void)
     mr_session *session = nullptr;
     CHECK(y.node != nullptr);
     CHECK_OK(mr_session_new(g, nullptr, &session, &error));
-    CHECK_OK(mr_session_run(session, MR_NO_FEEDS, (mr_outputs){0}, nullptr, &w.assign, 1, &error));
+    CHECK_OK(mr_session_run(session, MR_NO_FEEDS, (mr_outputs){0}, nullptr, &w.initializer, 1, &error));
     CHECK_OK(mr_saver_save(saver, session, test_path("m"), 1, &error));
     mr_saver_free(saver);
     mr_session_free(session);
@@ -25,7 +25,7 @@ static void make_graph(void)
 
 static const char *refused(const char *arguments, int exit_code)
 {
-    const program_result *result = program_run("cd %s && graph-run %s", test_folder(), arguments);
+    const program_result *result = program_run("cd %s && graph-run %s", test_directory(), arguments);
     if (result->exit_code != exit_code)
         test_fail(__FILE__, __LINE__, "graph-run %s: exit code %d: %s", arguments, result->exit_code, result->output);
     CHECK_CONTAINS(result->output, "graph-run");
@@ -37,7 +37,7 @@ TEST(graph_run_says_what_it_cannot_use)
     make_graph();
     file_save(test_path("text"), "this is no graph", 16);
     const program_result *result =
-        program_run("cd %s && graph-run m-1.meta --restore m-1 --feed 'x=[1, 3]' --fetch y", test_folder());
+        program_run("cd %s && graph-run m-1.meta --restore m-1 --feed 'x=[1, 3]' --fetch y", test_directory());
     CHECK_EQ(result->exit_code, 0);
     CHECK_CONTAINS(result->output, "3");
     CHECK_CONTAINS(result->output, "7");
@@ -58,7 +58,7 @@ TEST(graph_run_says_what_it_cannot_use)
     unsigned char *bytes = file_load(test_path("m-1.meta"), &size_bytes);
     for (size_t part = 1; part < 8; part++) {
         file_save(test_path("cut.meta"), bytes, size_bytes * part / 8);
-        CHECK(program_run("cd %s && graph-run cut.meta --list", test_folder())->exit_code <= 1);
+        CHECK(program_run("cd %s && graph-run cut.meta --list", test_directory())->exit_code <= 1);
     }
     free(bytes);
 }

@@ -50,7 +50,7 @@ TEST(make_coco_bad_annotations_cost_their_image)
         result = make("--split all --on-error skip --images p c.json");
         if (result->exit_code != 0) test_fail(__FILE__, __LINE__, "%s: %s", rests[i], result->output);
         CHECK_CONTAINS(result->output, "annotations[2]: ");
-        CHECK_CONTAINS(result->output, "1 picture could not be used and was left out:\n  1 row has values");
+        CHECK_CONTAINS(result->output, "1 image could not be used and was left out:\n  1 row has values");
         CHECK_CONTAINS(result->output, "2 records");
         CHECK_STR(records_of("*.tfrecord", "image/source_id,image/object/area"),
                   "{\"image/object/area\": {\"float\": [5]}, \"image/source_id\": {\"bytes\": [\"2\"]}}\n"
@@ -97,7 +97,7 @@ TEST(make_coco_places_are_those_of_the_file)
               "\"2\"]");
     const program_result *result = make("--on-error skip --images p c.json");
     CHECK_EQ(result->exit_code, 0);
-    CHECK_CONTAINS(result->output, "c.json: 3 pictures");
+    CHECK_CONTAINS(result->output, "c.json: 3 images");
     CHECK_CONTAINS(result->output, "1 box of an image that is not listed left out: c.json: annotations[3]: ");
     save_coco("\"image_id\": 1, \"caption\": 1}, {\"image_id\": 1, \"category_id\": 1, \"bbox\": [1, 1, 2, 2], "
               "\"segmentation\": 8");
@@ -174,7 +174,7 @@ static mr_status count(const char *text, counts *counts)
     *counts = (struct counts){0};
     CHECK_OK(mr_input_file_from(mr_string_from(text), "c.json", &file, &error));
     mr_status status = coco_read(file, &functions, counts, &error);
-    mr_input_file_free(file);
+    mr_input_file_close(file);
     return status;
 }
 

@@ -11,7 +11,7 @@ TEST(make_columns_are_found_in_capitals_and_blanks)
               "{\"Image\": \"p/0.png\", \"Class\": \"dog\"}\n{\"Image\": \"p/1.png\", \"Class\": \"cat\"}\n");
     static const char *const lists[] = {"a.csv", "b.csv", "c.jsonl"};
     for (int i = 0; i < 3; i++) {
-        CHECK_CONTAINS(make("--split all %s", lists[i])->output, "2 pictures in 2 classes");
+        CHECK_CONTAINS(make("--split all %s", lists[i])->output, "2 images in 2 classes");
         CHECK_CONTAINS(records("image/class/text,image/width"), "\"cat\"]}, \"image/width\": {\"int64\": [21]}");
     }
     /* The exact name comes first, whatever the order. */
@@ -28,7 +28,7 @@ TEST(make_columns_of_images_in_a_table_are_pointed_out)
     CHECK_EQ(result->exit_code, 0);
     CHECK_CONTAINS(result->output, "warning: photo holds names of images, and is stored as text; --path-column photo");
     CHECK(!strstr(make("--format table a.csv")->output, "warning"));
-    CHECK_CONTAINS(make("--path-column photo a.csv")->output, "1 picture ");
+    CHECK_CONTAINS(make("--path-column photo a.csv")->output, "1 image ");
 }
 
 TEST(make_columns_behind_a_header_of_numbers)
@@ -71,7 +71,7 @@ TEST(make_columns_report_their_types_and_odd_cells)
     fclose(file);
     const program_result *result = program_run("cd '%s' && COLUMNS=300 tfrecord-make --out out a.csv | tr '\\n' ' ' | "
                                                "tr -s ' '",
-                                               test_folder());
+                                               test_directory());
     CHECK_CONTAINS(result->output, "columns: id int64; price, code bytes; none without a value");
     CHECK_CONTAINS(result->output, "warning: price is bytes, since 2 of its 300 values are no number; the first is "
                                    "'n/a' in line 122. --types price=float refuses such rows");
@@ -142,7 +142,7 @@ TEST(make_columns_of_csv_that_was_written)
         char before[1 << 12];
         CHECK_EQ(make("--split all %s", inputs[i])->exit_code, 0);
         snprintf(before, sizeof before, "%s", records("*"));
-        CHECK_EQ(program_run("cd '%s' && tfrecord-cat --csv out/*.tfrecord >back.csv", test_folder())->exit_code, 0);
+        CHECK_EQ(program_run("cd '%s' && tfrecord-cat --csv out/*.tfrecord >back.csv", test_directory())->exit_code, 0);
         CHECK_EQ(make("--split all back.csv")->exit_code, 0);
         CHECK_STR(records("f,i,t"), before);
     }

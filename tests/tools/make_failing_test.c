@@ -9,11 +9,11 @@
 /* Two classes of three images, one of them a copy, and a list of some. */
 static void make_files(void)
 {
-    CHECK_EQ(chdir(test_folder()), 0);
+    CHECK_EQ(chdir(test_directory()), 0);
     CHECK_EQ(mkdir("photos", 0777), 0);
     make_pngs("photos/cat", 3);
     make_pngs("photos/dog", 2);
-    CHECK_EQ(program_run("cd %s; cp photos/cat/2.png photos/dog/copy.png", test_folder())->exit_code, 0);
+    CHECK_EQ(program_run("cd %s; cp photos/cat/2.png photos/dog/copy.png", test_directory())->exit_code, 0);
     save_text("photos/l.csv", "path,label,who\ncat/0.png,a,1\ncat/1.png,a,2\ndog/0.png,b,1\n");
 }
 
@@ -21,10 +21,10 @@ static void make_files(void)
 static uint64_t look(int *half)
 {
     uint64_t digest = 0;
-    DIR *folder = opendir("o");
-    CHECK(folder != nullptr);
+    DIR *directory = opendir("o");
+    CHECK(directory != nullptr);
     *half = 0;
-    for (struct dirent *entry; (entry = readdir(folder));) {
+    for (struct dirent *entry; (entry = readdir(directory));) {
         const char *name = entry->d_name, *end = strrchr(name, '.');
         *half += strstr(name, ".partial") != nullptr;
         if (!end || (strcmp(end, ".tfrecord") != 0 && strcmp(end, ".txt") != 0)) continue;
@@ -38,7 +38,7 @@ static uint64_t look(int *half)
         digest += value ^ value >> 29;
         free(bytes);
     }
-    closedir(folder);
+    closedir(directory);
     return digest;
 }
 
@@ -99,7 +99,7 @@ TEST(make_failing_calls_leave_what_the_next_run_needs)
     for (uint64_t n = 1; n <= good.calls; n++) {
         failing_result bad = failing_run("tfrecord-make", arguments, "write", n);
         failing_free(&bad);
-        CHECK_EQ(program_run("cd %s; tfrecord-make %s", test_folder(), arguments)->exit_code, 0);
+        CHECK_EQ(program_run("cd %s; tfrecord-make %s", test_directory(), arguments)->exit_code, 0);
         CHECK(look(&half) == files);
         CHECK_EQ(half, 0);
     }

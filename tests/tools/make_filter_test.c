@@ -4,8 +4,8 @@
 /* Four images in two directories, as every kind of input. */
 static void make_all(void)
 {
-    CHECK_EQ(program_run("cd '%s' && mkdir -p d/cat d/dog v/Annotations v/JPEGImages tars", test_folder())->exit_code,
-             0);
+    CHECK_EQ(
+        program_run("cd '%s' && mkdir -p d/cat d/dog v/Annotations v/JPEGImages tars", test_directory())->exit_code, 0);
     for (int i = 0; i < 4; i++) {
         const char *class = i % 2 ? "cat" : "dog";
         char text[300];
@@ -27,7 +27,7 @@ static void make_all(void)
     CHECK_EQ(
         program_run("cd '%s/d' && tar --sort=name -cf ../x.tar cat dog && cd cat && tar -cf ../../tars/a.tar * && cd "
                     "../dog && tar -cf ../../tars/b.tar * && rm *.cls ../cat/*.cls",
-                    test_folder())
+                    test_directory())
             ->exit_code,
         0);
 }
@@ -45,11 +45,11 @@ TEST(make_filters_take_what_matches_on_every_input)
         {"--include '[!1].png' d", "023", "  1 file left out by --include or --exclude: cat/1.png\n"},
         {"--exclude 0.png/ d", "0123", "  warning: --exclude '0.png/' matches nothing\n"},
         {"--exclude '*.jpg' --exclude dog d", "13", "  warning: --exclude '*.jpg' matches nothing\n"},
-        {"--exclude d/cat/ l.csv", "02", "l.csv: 2 pictures in 1 class, "},
+        {"--exclude d/cat/ l.csv", "02", "l.csv: 2 images in 1 class, "},
         {"--exclude '*.jpg' l.csv", "0123", "  warning: --exclude '*.jpg' matches nothing\n"},
         {"--include '**/cat/' l.csv", "13", "  2 files left out by --include or --exclude: d/dog/0.png, …\n"},
-        {"--exclude cat --images d c.json", "02", "c.json: 2 pictures in 1 class"},
-        {"--include 'cat/*' --include dog/0.png --images d c.json", "013", "c.json: 3 pictures"},
+        {"--exclude cat --images d c.json", "02", "c.json: 2 images in 1 class"},
+        {"--include 'cat/*' --include dog/0.png --images d c.json", "013", "c.json: 3 images"},
         {"--exclude cat x.tar", "02", "x.tar: 2 samples in 1 class"},
         {"--exclude 'cat/1.cls' x.tar", "023", "  1 file left out by --include or --exclude: cat/1\n"},
         {"--include '*/?.png' x.tar", "0123", "x.tar: 4 samples"},
@@ -58,8 +58,8 @@ TEST(make_filters_take_what_matches_on_every_input)
         {"--exclude a.tar tars", "02", "  1 file left out by --include or --exclude: a.tar\n"},
         {"--include '[01].*' tars", "01", "tars: 2 samples"},
         {"--exclude x1.xml v", "023", "  1 file left out by --include or --exclude: JPEGImages/x1.png\n"},
-        {"--exclude 'x[13].png' v", "02", "v: 2 pictures in 1 class"},
-        {"--include 'JPEGImages/x0*' --include Annotations/x1.xml v", "01", "v: 2 pictures"},
+        {"--exclude 'x[13].png' v", "02", "v: 2 images in 1 class"},
+        {"--include 'JPEGImages/x0*' --include Annotations/x1.xml v", "01", "v: 2 images"},
         {"--exclude '*.jpg' v", "0123", "  warning: --exclude '*.jpg' matches nothing\n"},
     };
     make_all();
@@ -71,7 +71,7 @@ TEST(make_filters_take_what_matches_on_every_input)
         snprintf(taken, sizeof taken, "%s",
                  program_run("cd '%s' && tfrecord-cat --csv --features image/filename out | tail -n +2 | tr -dc "
                              "'0-9\\n' | sort | tr -d '\\n'",
-                             test_folder())
+                             test_directory())
                      ->output);
         if (strcmp(taken, cases[i].taken) != 0)
             test_fail(__FILE__, __LINE__, "%s: %s instead of %s", cases[i].arguments, taken, cases[i].taken);
@@ -81,7 +81,8 @@ TEST(make_filters_take_what_matches_on_every_input)
         CHECK_CONTAINS(result->output, wanted);
         if (strstr(cases[i].said, "warning")) CHECK_CONTAINS(result->output, "matches nothing\"");
         /* And the survey has them. */
-        CHECK_EQ(program_run("cd '%s' && tfrecord-make --survey %s", test_folder(), cases[i].arguments)->exit_code, 0);
+        CHECK_EQ(program_run("cd '%s' && tfrecord-make --survey %s", test_directory(), cases[i].arguments)->exit_code,
+                 0);
     }
 }
 

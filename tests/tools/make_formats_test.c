@@ -23,7 +23,7 @@ static const char *image_path(const char *name)
 static const program_result *convert(const char *options)
 {
     const program_result *result = program_run(
-        "cd %s; rm -rf out; tfrecord-make --out out --name x --split all=1 %s photos", test_folder(), options);
+        "cd %s; rm -rf out; tfrecord-make --out out --name x --split all=1 %s photos", test_directory(), options);
     return result;
 }
 
@@ -43,7 +43,7 @@ static mr_string load_record(const char *name)
     }
     char *copy = malloc(record.size_bytes);
     memcpy(copy, record.data, record.size_bytes);
-    mr_record_reader_free(reader);
+    mr_record_reader_close(reader);
     return (mr_string){copy, record.size_bytes};
 }
 
@@ -98,10 +98,10 @@ TEST(make_converts_webp)
     file_save(image_path("lossy.webp"), lossy, lossy_size);
     const program_result *result = convert("--encode png");
     CHECK_EQ(result->exit_code, 0);
-    CHECK_CONTAINS(result->output, "5 pictures were encoded anew");
-    CHECK_CONTAINS(result->output, "1 picture is of another format than its name says");
-    CHECK_CONTAINS(result->output, "2 pictures have an EXIF orientation");
-    CHECK_CONTAINS(result->output, "2 pictures lost their colour profile");
+    CHECK_CONTAINS(result->output, "5 images were encoded anew");
+    CHECK_CONTAINS(result->output, "1 image is of another format than its name says");
+    CHECK_CONTAINS(result->output, "2 images have an EXIF orientation");
+    CHECK_CONTAINS(result->output, "2 images lost their colour profile");
     check_pixels("plain.webp", pixels, 37, 23, 3, 8, 0);
     check_pixels("named.jpg", pixels, 37, 23, 3, 8, 0);
     check_pixels("turn.webp", pixels, 37, 23, 3, 8, 0);
@@ -145,8 +145,8 @@ TEST(make_converts_transparent_and_animated_webp)
     file_save(image_path("moves.webp"), file, used);
     const program_result *result = convert("--encode jpeg");
     CHECK_EQ(result->exit_code, 0);
-    CHECK_CONTAINS(result->output, "2 pictures are transparent and stayed PNG");
-    CHECK_CONTAINS(result->output, "1 animated picture became its first frame (a/moves.webp)");
+    CHECK_CONTAINS(result->output, "2 images are transparent and stayed PNG");
+    CHECK_CONTAINS(result->output, "1 animated image became its first frame (a/moves.webp)");
     check_pixels("clear.webp", pixels, 37, 23, 4, 8, 0);
     for (int y = 0; y < 23; y++) memcpy(canvas + ((y + 4) * 50 + 6) * 4, pixels + y * 37 * 4, 37 * 4);
     check_pixels("moves.webp", canvas, 50, 40, 4, 8, 0);
@@ -177,7 +177,7 @@ TEST(make_converts_gif)
     foreign_gif(image_path("moves.gif"), &o, indexes, colors);
     const program_result *result = convert("--encode png");
     CHECK_EQ(result->exit_code, 0);
-    CHECK_CONTAINS(result->output, "1 animated picture became its first frame (a/moves.gif)");
+    CHECK_CONTAINS(result->output, "1 animated image became its first frame (a/moves.gif)");
     check_pixels("plain.gif", pixels, 31, 19, 3, 8, 0);
     check_pixels("woven.gif", pixels, 31, 19, 3, 8, 0);
     check_pixels("clear.gif", clear, 31, 19, 4, 8, 0);
@@ -346,9 +346,9 @@ TEST(make_converts_unusual_tiff)
     const program_result *result = convert("--encode png");
     CHECK_EQ(result->exit_code, 0);
     CHECK_CONTAINS(result->output, "1 image of several pages became its first page (a/pages.tiff)");
-    CHECK_CONTAINS(result->output, "1 picture has an EXIF orientation");
-    CHECK_CONTAINS(result->output, "1 picture lost its colour profile");
-    CHECK_CONTAINS(result->output, "1 CMYK picture became RGB");
+    CHECK_CONTAINS(result->output, "1 image has an EXIF orientation");
+    CHECK_CONTAINS(result->output, "1 image lost its colour profile");
+    CHECK_CONTAINS(result->output, "1 CMYK image became RGB");
     check_pixels("planes.tif", pixels, 40, 24, 3, 8, 0);
     check_pixels("turn.tif", pixels, 40, 24, 3, 8, 0);
     check_pixels("pages.tiff", pixels, 40, 24, 3, 8, 0);
@@ -370,10 +370,10 @@ TEST(make_says_that_other_formats_need_encode)
     const program_result *result = convert("");
     CHECK_EQ(result->exit_code, 1);
     CHECK_CONTAINS(result->output, "photos/a/a.bmp: is BMP; --encode jpeg or --encode png converts it");
-    result = program_run("cd %s; tfrecord-make --survey photos", test_folder());
+    result = program_run("cd %s; tfrecord-make --survey photos", test_directory());
     CHECK_CONTAINS(result->output, "1 image is WebP, GIF, BMP or TIFF; --encode jpeg or png converts it (a/a.bmp)");
-    result = program_run("cd %s; tfrecord-make --survey --encode png photos", test_folder());
-    CHECK_CONTAINS(result->output, "no faults: every picture was decoded");
+    result = program_run("cd %s; tfrecord-make --survey --encode png photos", test_directory());
+    CHECK_CONTAINS(result->output, "no faults: every image was decoded");
     /* Whatever part of a file is there, and whatever size it claims: a sentence, never a crash. */
     for (size_t i = 0; i < size; i += 7) {
         char name[32];
@@ -389,5 +389,5 @@ TEST(make_says_that_other_formats_need_encode)
     CHECK_EQ(result->exit_code, 0);
     CHECK_CONTAINS(result->output, "huge.bmp: the BMP image has 60000 x 60000 pixels; at most 100000000 are decoded");
     CHECK_CONTAINS(result->output, "huge.gif: the GIF image has 65535 x 65535 pixels");
-    CHECK_CONTAINS(result->output, "1 picture written");
+    CHECK_CONTAINS(result->output, "1 image written");
 }

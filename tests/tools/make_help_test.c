@@ -118,21 +118,21 @@ TEST(make_fails_when_its_output_cannot_be_written)
                                            "--out out --json photos",
                                            "--out out --dry-run photos",
                                            "--survey photos"};
-    static const char picture[] = "not an image";
-    CHECK_EQ(program_run("mkdir -p %s/photos/a", test_folder())->exit_code, 0);
-    file_save(test_path("photos/a/1.jpg"), picture, sizeof picture - 1);
-    CHECK_EQ(program_run("cd %s; photographs --out photos --count 6", test_folder())->exit_code, 0);
+    static const char image[] = "not an image";
+    CHECK_EQ(program_run("mkdir -p %s/photos/a", test_directory())->exit_code, 0);
+    file_save(test_path("photos/a/1.jpg"), image, sizeof image - 1);
+    CHECK_EQ(program_run("cd %s; photographs --out photos --count 6", test_directory())->exit_code, 0);
     CHECK_EQ(remove(test_path("photos/a/1.jpg")), 0);
     for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++) {
-        const program_result *result = program_run("cd %s; tfrecord-make %s >/dev/full", test_folder(), commands[i]);
+        const program_result *result = program_run("cd %s; tfrecord-make %s >/dev/full", test_directory(), commands[i]);
         CHECK_EQ(result->exit_code, 1);
         CHECK_CONTAINS(result->output, "tfrecord-make: cannot write the output: No space left on device\n");
         /* A closed descriptor, and a reader that went away, which needs no words. */
-        result = program_run("cd %s; tfrecord-make %s >&-", test_folder(), commands[i]);
+        result = program_run("cd %s; tfrecord-make %s >&-", test_directory(), commands[i]);
         CHECK_EQ(result->exit_code, 1);
         CHECK_CONTAINS(result->output, "Bad file descriptor");
         result =
-            program_run("cd %s; { tfrecord-make %s; echo $? >code; } | true; cat code", test_folder(), commands[i]);
+            program_run("cd %s; { tfrecord-make %s; echo $? >code; } | true; cat code", test_directory(), commands[i]);
         CHECK(strstr(result->output, "cannot write") == nullptr);
     }
 }
@@ -150,7 +150,7 @@ TEST(make_refuses_options_whose_value_has_no_effect)
         {"--out o --exclude '' x", "the pattern is empty"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        const program_result *result = program_run("cd %s; tfrecord-make %s", test_folder(), cases[i].arguments);
+        const program_result *result = program_run("cd %s; tfrecord-make %s", test_directory(), cases[i].arguments);
         CHECK_CONTAINS(result->output, cases[i].reason);
         CHECK_EQ(result->exit_code, 2);
     }

@@ -45,7 +45,7 @@ static inline void save_text(const char *name, const char *text)
     va_start(args, format);
     vsnprintf(arguments, sizeof arguments, format, args);
     va_end(args);
-    return program_run("cd '%s' && rm -rf out && tfrecord-make --out out %s", test_folder(), arguments);
+    return program_run("cd '%s' && rm -rf out && tfrecord-make --out out %s", test_directory(), arguments);
 }
 
 /* Features of all records in out as JSON Lines, sorted. pattern: of the files' names */
@@ -53,7 +53,7 @@ static inline const char *records_of(const char *pattern, const char *features)
 {
     const program_result *result =
         program_run("cd '%s' && tfrecord-cat --json --features '%s' out/%s | sed 's/.*\"features\": //; s/}$//' | sort",
-                    test_folder(), features, pattern);
+                    test_directory(), features, pattern);
     CHECK_EQ(result->exit_code, 0);
     return result->output;
 }
@@ -67,7 +67,7 @@ static inline const char *records(const char *features)
 static inline int count_records(const char *pattern)
 {
     return atoi(
-        program_run("cd '%s' && tfrecord-cat --json out/%s 2>/dev/null | wc -l", test_folder(), pattern)->output);
+        program_run("cd '%s' && tfrecord-cat --json out/%s 2>/dev/null | wc -l", test_directory(), pattern)->output);
 }
 
 /* What the report says was left out by --on-error skip. */

@@ -11,7 +11,7 @@ static void make_photos(int count)
 {
     mr_error error = {0};
     mr_tensor pixels = {0}, bytes = {0};
-    CHECK_EQ(program_run("mkdir -p %s/photos/a %s/photos/b", test_folder(), test_folder())->exit_code, 0);
+    CHECK_EQ(program_run("mkdir -p %s/photos/a %s/photos/b", test_directory(), test_directory())->exit_code, 0);
     CHECK_OK(mr_tensor_init(&pixels, MR_UINT8, MR_SHAPE(40, 40, 3), &error));
     for (int i = 0; i < count; i++) {
         memset(pixels.data, i, 4800);
@@ -59,27 +59,28 @@ static void check_interrupted(int number)
     int status = 0, tries = 0;
     /* A fast machine may be done before the signal comes. */
     do {
-        CHECK_EQ(program_run("rm -rf %s/out", test_folder())->exit_code, 0);
+        CHECK_EQ(program_run("rm -rf %s/out", test_directory())->exit_code, 0);
         status = run_and_signal(number, 6);
     } while (WIFEXITED(status) && ++tries < 10);
     if (WIFEXITED(status) && WEXITSTATUS(status) == 0) test_skip("the program was always done before the signal");
     if (!WIFSIGNALED(status))
         test_fail(__FILE__, __LINE__, "ended with exit code %d %d times: %s", WEXITSTATUS(status), tries,
-                  program_run("cat %s/errors", test_folder())->output);
+                  program_run("cat %s/errors", test_directory())->output);
     CHECK_EQ(WTERMSIG(status), number);
-    const program_result *result = program_run("cat %s/errors", test_folder());
+    const program_result *result = program_run("cat %s/errors", test_directory());
     CHECK_CONTAINS(result->output, "tfrecord-make: interrupted at ");
-    CHECK_CONTAINS(result->output, " of 1200 pictures; ");
+    CHECK_CONTAINS(result->output, " of 1200 images; ");
     CHECK_CONTAINS(result->output, " of 40 files are finished in ");
     CHECK_CONTAINS(result->output, "; start it again with the same options to continue\n");
-    CHECK_EQ(program_run("ls %s/out | grep partial", test_folder())->exit_code, 1);
+    CHECK_EQ(program_run("ls %s/out | grep partial", test_directory())->exit_code, 1);
     /* The same command continues, and comes to the same files as an undisturbed one. */
     static const char options[] = "--shards 20 --encode jpeg photos";
-    CHECK_EQ(program_run("cd %s; tfrecord-make --out out %s", test_folder(), options)->exit_code, 0);
-    CHECK_EQ(program_run("cd %s; tfrecord-make --out whole %s", test_folder(), options)->exit_code, 0);
-    CHECK_EQ(program_run("cd %s; for f in whole/*.tfrecord; do cmp $f out/${f#whole/} || exit 1; done", test_folder())
-                 ->exit_code,
-             0);
+    CHECK_EQ(program_run("cd %s; tfrecord-make --out out %s", test_directory(), options)->exit_code, 0);
+    CHECK_EQ(program_run("cd %s; tfrecord-make --out whole %s", test_directory(), options)->exit_code, 0);
+    CHECK_EQ(
+        program_run("cd %s; for f in whole/*.tfrecord; do cmp $f out/${f#whole/} || exit 1; done", test_directory())
+            ->exit_code,
+        0);
 }
 
 TEST(make_interrupted_says_where_and_continues)
@@ -100,7 +101,7 @@ TEST(make_interrupted_before_writing_says_so)
         program_run("cd %s; tfrecord-make --out out list.csv & p=$!; "
                     "until grep -q 'SigCgt:.*[4567c-f]...$' /proc/$p/status; do sleep 0.01; done; "
                     "kill -TERM $p; exec 3<>list.csv; wait $p; echo $?; ls",
-                    test_folder());
+                    test_directory());
     CHECK_CONTAINS(result->output, "tfrecord-make: interrupted while reading the input; nothing was written\n");
     CHECK_CONTAINS(result->output, "143\n");
     CHECK(strstr(result->output, "\nout\n") == nullptr);

@@ -9,17 +9,18 @@ TEST(make_kept_class_directories_take_the_numbers_of_a_file)
 {
     make_pngs("p", 4);
     save_text("old.txt", "rose\ndaisy\n");
-    CHECK_EQ(program_run("cd '%s' && mkdir -p d/daisy d/rose && cp p/0.png d/daisy && cp p/1.png d/rose", test_folder())
-                 ->exit_code,
-             0);
+    CHECK_EQ(
+        program_run("cd '%s' && mkdir -p d/daisy d/rose && cp p/0.png d/daisy && cp p/1.png d/rose", test_directory())
+            ->exit_code,
+        0);
     CHECK_EQ(make("--split all --labels old.txt d")->exit_code, 0);
     CHECK_STR(records("image/class/*"),
               "{\"image/class/label\": {\"int64\": [0]}, \"image/class/text\": {\"bytes\": [\"rose\"]}}\n"
               "{\"image/class/label\": {\"int64\": [1]}, \"image/class/text\": {\"bytes\": [\"daisy\"]}}\n");
-    CHECK_STR(program_run("cat '%s/out/labels.txt'", test_folder())->output, "rose\ndaisy\n");
+    CHECK_STR(program_run("cat '%s/out/labels.txt'", test_directory())->output, "rose\ndaisy\n");
 
     /* A class that the file lacks is an error, or gets the next number. */
-    CHECK_EQ(program_run("cd '%s' && mkdir d/aster d/lily && cp p/2.png d/aster && cp p/3.png d/lily", test_folder())
+    CHECK_EQ(program_run("cd '%s' && mkdir d/aster d/lily && cp p/2.png d/aster && cp p/3.png d/lily", test_directory())
                  ->exit_code,
              0);
     const program_result *result = make("--split all --labels old.txt d");
@@ -28,16 +29,16 @@ TEST(make_kept_class_directories_take_the_numbers_of_a_file)
                    "d: the class \"aster\" is not in old.txt (nor are 1 more); add it there as the last "
                    "line, or let --append-labels give it the next number");
     CHECK_EQ(make("--split all --labels old.txt --append-labels d")->exit_code, 0);
-    CHECK_STR(program_run("cat '%s/out/labels.txt'", test_folder())->output, "rose\ndaisy\naster\nlily\n");
+    CHECK_STR(program_run("cat '%s/out/labels.txt'", test_directory())->output, "rose\ndaisy\naster\nlily\n");
     CHECK_CONTAINS(records("image/class/*"), "[2]}, \"image/class/text\": {\"bytes\": [\"aster\"]}");
     CHECK_CONTAINS(records("image/class/*"), "[1]}, \"image/class/text\": {\"bytes\": [\"daisy\"]}");
     /* In place, from the file of the run before. */
     CHECK_EQ(program_run("cd '%s' && mkdir d/ash && cp p/3.png d/ash/4.png && tfrecord-make --out out --split all "
                          "--labels out/labels.txt --append-labels d",
-                         test_folder())
+                         test_directory())
                  ->exit_code,
              0);
-    CHECK_STR(program_run("cat '%s/out/labels.txt'", test_folder())->output, "rose\ndaisy\naster\nlily\nash\n");
+    CHECK_STR(program_run("cat '%s/out/labels.txt'", test_directory())->output, "rose\ndaisy\naster\nlily\nash\n");
 }
 
 TEST(make_kept_names_in_directories_are_used_or_noted)
@@ -47,7 +48,7 @@ TEST(make_kept_names_in_directories_are_used_or_noted)
         program_run("cd '%s' && mkdir -p d/a/deep d/.b d/empty && cp p/0.png d/a/one.PNG && cp p/1.png d/a/deep && "
                     "cp p/2.png d/.b && cp p/2.png d/a/.c.png && cp p/2.png d/loose.png && touch d/a/notes.txt "
                     "d/.DS_Store d/a/._x.png d/a/Thumbs.db",
-                    test_folder())
+                    test_directory())
             ->exit_code,
         0);
     const program_result *result = make("--split all d");
@@ -71,8 +72,8 @@ static void save_voc(const char *path, const char *rest)
 /* v/Annotations/0.xml … and v/JPEGImages/0.png … */
 static void make_voc(int annotations, int images)
 {
-    CHECK_EQ(program_run("cd '%s' && mkdir -p v/Annotations v/JPEGImages v/ImageSets/Main", test_folder())->exit_code,
-             0);
+    CHECK_EQ(
+        program_run("cd '%s' && mkdir -p v/Annotations v/JPEGImages v/ImageSets/Main", test_directory())->exit_code, 0);
     make_pngs("v/JPEGImages", images);
     for (int i = 0; i < annotations; i++) {
         char path[64];
@@ -115,7 +116,7 @@ TEST(make_kept_voc_files_that_are_none_are_noted)
     CHECK_EQ(
         program_run("cd '%s' && rmdir v/ImageSets/Main && mkdir v/Annotations/more && touch v/Annotations/notes.txt && "
                     "cp v/JPEGImages/1.png v/JPEGImages/extra.png",
-                    test_folder())
+                    test_directory())
             ->exit_code,
         0);
     const program_result *result = make("--split all v");
@@ -184,7 +185,7 @@ TEST(make_kept_archives_that_were_concatenated)
     CHECK_EQ(
         program_run("cd '%s/t' && tar -cf ../a.tar [0-6].* && tar -cf ../b.tar [7-9].* 1?.* && cat ../a.tar ../b.tar "
                     ">../x.tar && cat ../a.tar ../b.tar ../a.tar >../y.tar && cd .. && gzip -c x.tar >z.tar.gz",
-                    test_folder())
+                    test_directory())
             ->exit_code,
         0);
     CHECK_CONTAINS(make("--split all x.tar")->output, "x.tar: 17 samples in 2 classes");
@@ -194,16 +195,17 @@ TEST(make_kept_archives_that_were_concatenated)
     CHECK_EQ(count_records("*.tfrecord"), 24);
     CHECK_EQ(make("--split all z.tar.gz")->exit_code, 0);
     CHECK_EQ(count_records("*.tfrecord"), 17);
-    CHECK_EQ(program_run("cd '%s' && printf more >>x.tar", test_folder())->exit_code, 0);
+    CHECK_EQ(program_run("cd '%s' && printf more >>x.tar", test_directory())->exit_code, 0);
     CHECK_CONTAINS(make("x.tar")->output, "x.tar: the tar header at byte ");
 }
 
 TEST(make_kept_members_that_do_not_follow_one_another)
 {
     make_members(10);
-    CHECK_EQ(program_run("cd '%s/t' && tar -cf ../x.tar *.png *.cls && tar --sort=name -cf ../y.tar .", test_folder())
-                 ->exit_code,
-             0);
+    CHECK_EQ(
+        program_run("cd '%s/t' && tar -cf ../x.tar *.png *.cls && tar --sort=name -cf ../y.tar .", test_directory())
+            ->exit_code,
+        0);
     const program_result *result = make("--split all x.tar");
     CHECK_EQ(result->exit_code, 0);
     CHECK_EQ(count_noted(result->output, " samples have members that do not follow one another, and were gathered"),
@@ -211,12 +213,12 @@ TEST(make_kept_members_that_do_not_follow_one_another)
     char gathered[1 << 14];
     snprintf(gathered, sizeof gathered, "%s", records("image/class/*,image/filename,image/width"));
     CHECK_EQ(count_records("*.tfrecord"), 10);
-    CHECK_EQ(program_run("cd '%s/t' && tar --sort=name -cf ../x.tar *", test_folder())->exit_code, 0);
+    CHECK_EQ(program_run("cd '%s/t' && tar --sort=name -cf ../x.tar *", test_directory())->exit_code, 0);
     CHECK_EQ(make("--split all x.tar")->exit_code, 0);
     CHECK_STR(records("image/class/*,image/filename,image/width"), gathered);
     /* Of two members with one ending, one would get lost. */
     CHECK_EQ(program_run("cd '%s/t' && tar -cf ../x.tar 0.png 1.png 0.cls 1.cls && tar -rf ../x.tar 0.cls 1.png",
-                         test_folder())
+                         test_directory())
                  ->exit_code,
              0);
     result = make("--split all --on-error skip x.tar");
@@ -237,7 +239,7 @@ TEST(make_kept_members_of_archives_name_their_shard)
     save_text("t/1.json", "{\"a\": 1");
     CHECK_EQ(program_run("cd '%s/t' && mkdir ../s && tar --sort=name -cf ../s/first.tar 0.* && tar --sort=name -cf "
                          "../s/second.tar 1.* && touch ../s/readme.txt",
-                         test_folder())
+                         test_directory())
                  ->exit_code,
              0);
     const program_result *result = make("--split all --on-error skip s");
@@ -271,8 +273,8 @@ TEST(make_kept_coco_faults_cost_their_image_alone)
     CHECK_CONTAINS(result->output, "annotations[3]: \"bbox\" is no list of four numbers (2.png)");
     CHECK_CONTAINS(result->output, "images[5]: \"file_name\" is no text");
     CHECK_CONTAINS(result->output, "images[7]: is no object");
-    CHECK_CONTAINS(result->output, "the picture 3 is there twice (3.png)");
-    CHECK_CONTAINS(result->output, "the picture 3 is there twice (4.png)");
+    CHECK_CONTAINS(result->output, "the image 3 is there twice (3.png)");
+    CHECK_CONTAINS(result->output, "the image 3 is there twice (4.png)");
     CHECK_EQ(count_skipped(result->output), 6);
     CHECK_EQ(count_records("*.tfrecord"), 2);
     CHECK_CONTAINS(records("image/object/area"), "[9, 6]");

@@ -1,6 +1,6 @@
 /* Masks of COCO's objects. The expected ones are those of pycocotools 2.0 (frPyObjects, decode, and the greatest over an
  * object's polygons), which TensorFlow's Object Detection API takes. */
-#include "tests/kernels/pictures.h"
+#include "tests/kernels/images.h"
 #include "tests/tools/make_inputs.h"
 
 #include <millrace/example.h>
@@ -65,7 +65,7 @@ static masks read_masks(void)
     size_t count = 0;
     CHECK_OK(mr_record_reader_open(test_path("out/c-all-00000-of-00001.tfrecord"), nullptr, &reader, &error));
     CHECK_OK(mr_record_reader_next(reader, &record, &error));
-    mr_example_walk walk = {.record = record};
+    mr_example_cursor walk = {.record = record};
     mr_feature_view view;
     while (mr_example_next_feature(&walk, &view, &error) == MR_OK) {
         if (mr_string_equal(view.name, MR_STR("image/object/area")))
@@ -90,7 +90,7 @@ static masks read_masks(void)
         mr_tensor_deinit(&image);
     }
     masks.count = (int)count;
-    mr_record_reader_free(reader);
+    mr_record_reader_close(reader);
     return masks;
 }
 
@@ -115,12 +115,12 @@ TEST(make_masks_are_those_of_coco)
     save_coco("0.png", segmentations, 2, "");
     CHECK_EQ(make("--split all --images p c.json")->exit_code, 0);
     CHECK_EQ((int)read_masks().areas[0], 30);
-    CHECK_EQ(program_run("cd '%s' && tfrecord-make --out out --split all --masks --images p c.json", test_folder())
+    CHECK_EQ(program_run("cd '%s' && tfrecord-make --out out --split all --masks --images p c.json", test_directory())
                  ->exit_code,
              0);
     CHECK_EQ(read_masks().count, 2);
     save_coco("0.png", segmentations + 1, 2, "");
-    CHECK_EQ(program_run("cd '%s' && tfrecord-make --out out --split all --masks --images p c.json", test_folder())
+    CHECK_EQ(program_run("cd '%s' && tfrecord-make --out out --split all --masks --images p c.json", test_directory())
                  ->exit_code,
              0);
     found = read_masks();
@@ -189,7 +189,7 @@ TEST(make_masks_that_cannot_be_are_refused)
         {"[[1, 2, 3, 4, 5, 1e300]]", "has a polygon that is no list"},
         {"[1, 2, 3, 4, 5, 6]", "has a polygon that is no list"},
         {"{}", "has no \"size\" of height and width"},
-        {"{\"size\": [20, 10], \"counts\": [200]}", "is of 10 x 20 pixels, and the picture has 20 x 10"},
+        {"{\"size\": [20, 10], \"counts\": [200]}", "is of 10 x 20 pixels, and the image has 20 x 10"},
         {"{\"size\": [10, 20]}", "has \"counts\" that do not add up to its size"},
         {"{\"size\": [10, 20], \"counts\": [199]}", "has \"counts\" that do not add up to its size"},
         {"{\"size\": [10, 20], \"counts\": [201]}", "has \"counts\" that do not add up to its size"},

@@ -39,7 +39,7 @@ static const trial trials[] = {
     {"on-error", "skip", .is_invisible = true},
     {"out", "out", .is_invisible = true},
     {"path-column", "again"},
-    {"picture", "n"},
+    {"image", "n"},
     {"quality", "5", "--encode jpeg"},
     {"raw", "n"},
     {"separator", "\\;"},
@@ -67,7 +67,7 @@ static const struct {
     const char *group, *glob;    /* for --group-by, --include and --exclude */
     bool has_images;
 } kinds[] = {
-    {INPUT_DIRECTORY, "d", "", "image/class/text=", "folder", "'(.).png'", "'[0-3].png'", true},
+    {INPUT_DIRECTORY, "d", "", "image/class/text=", "directory", "'(.).png'", "'[0-3].png'", true},
     {INPUT_LIST_CSV, "l.csv", "", "n=", "list", "kind", "'[0-3].png'", true},
     {INPUT_LIST_JSON, "l.jsonl", "", "n=", "list", "kind", "'[0-3].png'", true},
     {INPUT_TABLE_CSV, "t.csv", "--format table", "n=", "table", "kind", "x", false},
@@ -124,7 +124,7 @@ static void make_boxes(void)
                  i, i % 2 ? "cat" : "dog");
         file_save(test_path("v/%d.xml", i), text, strlen(text));
     }
-    CHECK_EQ(program_run("cd '%s' && cp p/*.png v", test_folder())->exit_code, 0);
+    CHECK_EQ(program_run("cd '%s' && cp p/*.png v", test_directory())->exit_code, 0);
 }
 
 /* Eight images, of which two are equal, in every form. */
@@ -137,7 +137,7 @@ static void make_all(void)
     /* Other images of the same names. */
     mkdir(test_path("other"), 0777);
     for (int i = 0; i < 8; i++) make_png(test_path("other/%d.png", i), 100 + i, 20 + i, 10);
-    CHECK_EQ(program_run("cd '%s' && cp -r other q && mv q other/p", test_folder())->exit_code, 0);
+    CHECK_EQ(program_run("cd '%s' && cp -r other q && mv q other/p", test_directory())->exit_code, 0);
     make_lists();
     make_boxes();
     CHECK_OK(mr_tensor_init(&array, MR_UINT8, MR_SHAPE(8, 4, 5), &error));
@@ -151,7 +151,7 @@ static void make_all(void)
                  "done && for i in 1 3 5 7; do cp p/$i.png d/cat; printf cat > t/$i.cls; done && cp p/* t && "
                  "for i in 0 1 2 3 4 5 6 7; do printf '{\"n\": %%d}' $i > t/$i.json; done && "
                  "cd t && tar --sort=name -cf ../x.tar *",
-                 test_folder())
+                 test_directory())
                  ->exit_code,
              0);
 }
@@ -164,7 +164,7 @@ static const char *run_state(const char *before, const char *with, size_t kind, 
     const program_result *result = program_run(
         "cd '%s' && rm -rf out && input='%s %s'; %s tfrecord-make %s $input %s %s >said 2>&1; "
         "echo \"exit $?\"; grep -v 'written in' said; cksum out/*.tfrecord out/*.txt 2>/dev/null; true",
-        test_folder(), kinds[kind].options, kinds[kind].input, before, is_survey ? "" : "--out out", with, option);
+        test_directory(), kinds[kind].options, kinds[kind].input, before, is_survey ? "" : "--out out", with, option);
     snprintf(state, size, "%s", result->output);
     return state;
 }
@@ -235,7 +235,7 @@ TEST(make_options_are_refused_beside_others)
                  strcmp(trial->argument, "*") == 0 ? "a=b" : trial->argument);
         if (row->is_for_making) {
             const program_result *result =
-                program_run("cd '%s' && tfrecord-make --survey %s %s d", test_folder(),
+                program_run("cd '%s' && tfrecord-make --survey %s %s d", test_directory(),
                             row->is_for_ranks ? "" : command, row->is_for_ranks ? command : "");
             snprintf(wanted, sizeof wanted, "--%s has no effect with --survey", row->name);
             CHECK_EQ(result->exit_code, 2);
@@ -279,8 +279,8 @@ TEST(make_options_that_match_nothing_are_refused)
         {"--types nosuch=float x.tar", "--types: x.tar has no column \"nosuch\""},
         {"--labels names.txt --target n l.csv", "--labels: l.csv has no column \"label\" or \"class\""},
         {"--labels nosuch.txt d", "nosuch.txt: no such file"},
-        {"--picture n --raw n n.npy", "is that of --picture, and --raw has no effect on it"},
-        {"--picture n --upright n.npy", "--upright is for"},
+        {"--image n --raw n n.npy", "is that of --image, and --raw has no effect on it"},
+        {"--image n --upright n.npy", "--upright is for"},
     };
     make_all();
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {

@@ -17,7 +17,7 @@ static void make_classes(const char *directory, const char *a, const char *b)
     va_start(args, format);
     vsnprintf(arguments, sizeof arguments, format, args);
     va_end(args);
-    return program_run("cd '%s' && tfrecord-make %s", test_folder(), arguments);
+    return program_run("cd '%s' && tfrecord-make %s", test_directory(), arguments);
 }
 
 /* Names and checksums of everything in out. */
@@ -27,7 +27,7 @@ static const char *state(void)
     static int next;
     next = !next;
     const program_result *result =
-        program_run("cd '%s/out' && find . -type f | sort | xargs -d '\\n' cksum", test_folder());
+        program_run("cd '%s/out' && find . -type f | sort | xargs -d '\\n' cksum", test_directory());
     snprintf(text[next], sizeof text[next], "%s", result->output);
     return text[next];
 }
@@ -66,18 +66,18 @@ TEST(make_outputs_of_others_are_not_replaced)
         {"d-train-00001-of-00002.tfrecord", "d", "is there from elsewhere and would be read together"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        CHECK_EQ(program_run("cd '%s' && rm -rf out && mkdir out", test_folder())->exit_code, 0);
+        CHECK_EQ(program_run("cd '%s' && rm -rf out && mkdir out", test_directory())->exit_code, 0);
         file_save(test_path("out/%s", cases[i].name), "mine\n", 5);
         check_refused(cases[i].input, cases[i].reason);
     }
     /* The same text is no conflict, and --labels FILE may be the file itself. */
-    CHECK_EQ(program_run("cd '%s' && rm -rf out && mkdir out", test_folder())->exit_code, 0);
+    CHECK_EQ(program_run("cd '%s' && rm -rf out && mkdir out", test_directory())->exit_code, 0);
     file_save(test_path("out/labels.txt"), "cat\ndog\n", 8);
     CHECK_EQ(make_more("--out out d")->exit_code, 0);
-    CHECK_EQ(program_run("cd '%s' && rm -rf out && mkdir out", test_folder())->exit_code, 0);
+    CHECK_EQ(program_run("cd '%s' && rm -rf out && mkdir out", test_directory())->exit_code, 0);
     file_save(test_path("out/labels.txt"), "dog\ncat", 7);
     CHECK_EQ(make_more("--out out --labels out/labels.txt d")->exit_code, 0);
-    CHECK_STR(program_run("cat '%s/out/labels.txt'", test_folder())->output, "dog\ncat\n");
+    CHECK_STR(program_run("cat '%s/out/labels.txt'", test_directory())->output, "dog\ncat\n");
 }
 
 TEST(make_outputs_of_two_datasets_share_one_directory)
@@ -91,15 +91,15 @@ TEST(make_outputs_of_two_datasets_share_one_directory)
     /* A class more, for one of two. */
     make_classes("d", "cow", "dog");
     check_refused("d", "out/labels.txt: is also of another dataset in this directory and has other classes");
-    CHECK_EQ(program_run("cd '%s' && rm out/*f* out/.f.journal", test_folder())->exit_code, 0);
+    CHECK_EQ(program_run("cd '%s' && rm out/*f* out/.f.journal", test_directory())->exit_code, 0);
     CHECK_EQ(make_more("--out out d")->exit_code, 0);
-    CHECK_STR(program_run("cat '%s/out/labels.txt'", test_folder())->output, "cat\ncow\ndog\n");
+    CHECK_STR(program_run("cat '%s/out/labels.txt'", test_directory())->output, "cat\ncow\ndog\n");
     /* Edited by hand, it is not what a run wrote. */
     make_classes("d", "bee", "dog");
     file_save(test_path("out/labels.txt"), "cat\ncow\ndog\nfly\n", 16);
     check_refused("d", "out/labels.txt: is not of this dataset");
     CHECK_EQ(make_more("--out out --labels out/labels.txt --append-labels d")->exit_code, 0);
-    CHECK_STR(program_run("cat '%s/out/labels.txt'", test_folder())->output, "cat\ncow\ndog\nfly\nbee\n");
+    CHECK_STR(program_run("cat '%s/out/labels.txt'", test_directory())->output, "cat\ncow\ndog\nfly\nbee\n");
 }
 
 /* A shard that a killed run left under its final name, before its line was in the journal. */
@@ -111,11 +111,11 @@ TEST(make_outputs_of_a_killed_run_are_replaced)
         CHECK_EQ(program_run(
                      "cd '%s/out' && head -%d .d.journal >j; cp j .d.journal; for f in *.tfrecord; do grep -q $f j || "
                      "rm $f; done; rm j",
-                     test_folder(), lines)
+                     test_directory(), lines)
                      ->exit_code,
                  0);
         CHECK_EQ(make_more("--out out --shards 2 d")->exit_code, 0);
-        CHECK_EQ(program_run("cd '%s/out' && tfrecord-cat --verify .", test_folder())->exit_code, 0);
+        CHECK_EQ(program_run("cd '%s/out' && tfrecord-cat --verify .", test_directory())->exit_code, 0);
     }
     /* Workers, then one that joins. */
     for (int i = 1; i <= 2; i++) CHECK_EQ(make_more("--out two --name d --shards 2 --worker %d/2 d", i)->exit_code, 0);

@@ -32,7 +32,7 @@ static void check_kept(uint64_t seed, int in, const char *arguments)
     snprintf(output, sizeof output, "%s", result->output);
     int skipped = count_skipped(output), exit_code = result->exit_code;
     bool is_nothing = strstr(output, "can be used; no files are made") || strstr(output, "holds no rows") ||
-                      strstr(output, "lists no pictures") || strstr(output, "no pictures (") ||
+                      strstr(output, "lists no images") || strstr(output, "no images (") ||
                       strstr(output, "no .xml of Pascal VOC");
     if (is_nothing && exit_code == 1) return;
     int out = count_records("*.tfrecord");
@@ -64,7 +64,8 @@ TEST(make_random_directories)
         uint64_t seed = test_seed() * 1000 + (uint64_t)round;
         random_text random = {.state = seed};
         int count = (int)draw(&random, 12), in = 0;
-        CHECK_EQ(program_run("cd '%s' && rm -rf d && mkdir -p d/one d/Two\\ 2 d/empty", test_folder())->exit_code, 0);
+        CHECK_EQ(program_run("cd '%s' && rm -rf d && mkdir -p d/one d/Two\\ 2 d/empty", test_directory())->exit_code,
+                 0);
         for (int i = 0; i < count; i++) {
             static const char *const endings[] = {".png", ".PNG", ".jpg", ".Jpeg", ".txt", ""};
             uint64_t ending = draw(&random, 6);
@@ -98,7 +99,7 @@ TEST(make_random_lists_and_tables)
         bool is_list = round % 2 == 0;
         const char *end = draw(&random, 2) ? "\r\n" : "\n";
         int count = (int)draw(&random, 30);
-        CHECK_EQ(program_run("cd '%s' && rm -rf i && mkdir i", test_folder())->exit_code, 0);
+        CHECK_EQ(program_run("cd '%s' && rm -rf i && mkdir i", test_directory())->exit_code, 0);
         FILE *file = fopen(test_path("l.csv"), "w");
         if (draw(&random, 2)) fputs("\xef\xbb\xbf", file);
         fprintf(file, "%s,%s,x,%s%s", is_list ? "Path" : "n", draw(&random, 2) ? "Label" : "CLASS",
@@ -152,7 +153,7 @@ TEST(make_random_coco)
         uint64_t seed = test_seed() * 1000 + (uint64_t)round;
         random_text random = {.state = seed};
         int count = 1 + (int)draw(&random, 10), in = 0;
-        CHECK_EQ(program_run("cd '%s' && rm -rf i && mkdir i", test_folder())->exit_code, 0);
+        CHECK_EQ(program_run("cd '%s' && rm -rf i && mkdir i", test_directory())->exit_code, 0);
         FILE *file = fopen(test_path("c.json"), "w");
         fputs("{\"categories\": [{\"id\": 1, \"name\": \"é\"}, {\"id\": 7, \"name\": \"b\"}], \"images\": [", file);
         for (int i = 0; i < count; i++, in++) {
@@ -179,7 +180,7 @@ TEST(make_random_coco)
         int listed = 0;
         const char *colon = strstr(result->output, "c.json: ");
         for (; colon; colon = strstr(colon + 1, "c.json: "))
-            if (sscanf(colon, "c.json: %d picture", &listed) == 1) break;
+            if (sscanf(colon, "c.json: %d image", &listed) == 1) break;
         CHECK(listed == 0 || listed >= in);
         check_kept(seed, listed, "--images i c.json");
     }
@@ -191,7 +192,7 @@ TEST(make_random_voc)
         uint64_t seed = test_seed() * 1000 + (uint64_t)round;
         random_text random = {.state = seed};
         int count = (int)draw(&random, 10);
-        CHECK_EQ(program_run("cd '%s' && rm -rf v && mkdir -p v/Annotations v/JPEGImages", test_folder())->exit_code,
+        CHECK_EQ(program_run("cd '%s' && rm -rf v && mkdir -p v/Annotations v/JPEGImages", test_directory())->exit_code,
                  0);
         for (int i = 0; i < count; i++) {
             static const char *const texts[] = {"<annotation/>",
@@ -213,12 +214,12 @@ TEST(make_random_archives)
         uint64_t seed = test_seed() * 1000 + (uint64_t)round;
         random_text random = {.state = seed};
         int archives = 1 + (int)draw(&random, 3), in = 0;
-        CHECK_EQ(program_run("cd '%s' && rm -f x.tar", test_folder())->exit_code, 0);
+        CHECK_EQ(program_run("cd '%s' && rm -f x.tar", test_directory())->exit_code, 0);
         for (int a = 0; a < archives; a++) {
             static const char *const order[] = {"--sort=name -cf ../part.tar .", "-cf ../part.tar *.txt *.json",
                                                 "-cf ../part.tar *.json *.txt"};
             int count = 1 + (int)draw(&random, 8);
-            CHECK_EQ(program_run("cd '%s' && rm -rf t && mkdir t", test_folder())->exit_code, 0);
+            CHECK_EQ(program_run("cd '%s' && rm -rf t && mkdir t", test_directory())->exit_code, 0);
             for (int i = 0; i < count; i++, in++) {
                 char name[160];
                 snprintf(name, sizeof name, "t/s%s", odd_name(&random, i));
@@ -226,10 +227,10 @@ TEST(make_random_archives)
                 file_save(test_path("%s.json", name), is_bad ? "{" : "{\"a\": 1}", is_bad ? 1 : 8);
                 file_save(test_path("%s.txt", name), "x", draw(&random, 2));
             }
-            CHECK_EQ(
-                program_run("cd '%s/t' && tar %s && cat ../part.tar >>../x.tar", test_folder(), order[draw(&random, 3)])
-                    ->exit_code,
-                0);
+            CHECK_EQ(program_run("cd '%s/t' && tar %s && cat ../part.tar >>../x.tar", test_directory(),
+                                 order[draw(&random, 3)])
+                         ->exit_code,
+                     0);
         }
         check_kept(seed, in, "x.tar");
     }

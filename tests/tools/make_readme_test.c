@@ -3,7 +3,8 @@
 
 static void make_inputs(void)
 {
-    CHECK_EQ(program_run("cd '%s' && mkdir -p photos/cat/raw photos/dog scans/a scans/b", test_folder())->exit_code, 0);
+    CHECK_EQ(program_run("cd '%s' && mkdir -p photos/cat/raw photos/dog scans/a scans/b", test_directory())->exit_code,
+             0);
     for (int i = 0; i < 20; i++) {
         make_png(test_path("photos/%s/%03d.png", i % 2 ? "cat" : "dog", i), i, 12, 10);
         make_png(test_path("scans/%s/patient%d_%d.png", i % 2 ? "a" : "b", i / 4, i), 100 + i, 12, 10);
@@ -23,7 +24,7 @@ static void make_inputs(void)
         program_run("cd '%s' && python3 -c \"import zipfile; d = b'\\x93NUMPY\\x01\\x00v\\x00' + "
                     "(\\\"{'descr': '|u1', 'fortran_order': False, 'shape': (3,), }\\\".ljust(117) + '\\n').encode(); "
                     "zipfile.ZipFile('arrays.npz', 'w').writestr('n.npy', d + b'abc')\"",
-                    test_folder())
+                    test_directory())
             ->exit_code,
         0);
 }
@@ -47,10 +48,10 @@ TEST(make_readme_commands_run)
         const program_result *result = program_run(
             "cd '%s' && rm -rf run && mkdir run && cp -r photos scans labels.txt table.csv annotations.json "
             "arrays.npz run && cp %s run/list.csv && cd run &&%s",
-            test_folder(), list, line + 3);
+            test_directory(), list, line + 3);
         if (result->exit_code != 0) test_fail(__FILE__, __LINE__, "%s: %s", line, result->output);
         if (strstr(line, "--survey") || strstr(line, "--dry-run")) continue;
-        CHECK_EQ(program_run("cd '%s/run' && tfrecord-cat --verify records", test_folder())->exit_code, 0);
+        CHECK_EQ(program_run("cd '%s/run' && tfrecord-cat --verify records", test_directory())->exit_code, 0);
         count++;
     }
     fclose(readme);

@@ -102,9 +102,9 @@ static void make_photos(const char *class, int count)
     va_start(args, format);
     vsnprintf(arguments, sizeof arguments, format, args);
     va_end(args);
-    const program_result *result = program_run("cd %s; tfrecord-make --json %s 2>errors", test_folder(), arguments);
+    const program_result *result = program_run("cd %s; tfrecord-make --json %s 2>errors", test_directory(), arguments);
     if (result->exit_code != 0)
-        test_fail(__FILE__, __LINE__, "%s", program_run("cat %s/errors", test_folder())->output);
+        test_fail(__FILE__, __LINE__, "%s", program_run("cat %s/errors", test_directory())->output);
     json_t *json = json_loads(result->output, 0, nullptr);
     CHECK(json != nullptr);
     return json;
@@ -150,13 +150,14 @@ TEST(make_takes_what_include_and_exclude_leave)
     json = make("--out d --exclude dog/p0_00.png photos/l.csv");
     CHECK_EQ(number_of(json, "written"), 2);
     json_decref(json);
-    const program_result *result = program_run("cd %s; tfrecord-make --out e --include nothing photos", test_folder());
+    const program_result *result =
+        program_run("cd %s; tfrecord-make --out e --include nothing photos", test_directory());
     CHECK_EQ(result->exit_code, 1);
     CHECK_CONTAINS(result->output, "--include and --exclude leave no images");
-    result = program_run("cd %s; tfrecord-make --out e --include nothing photos/l.csv", test_folder());
-    CHECK_CONTAINS(result->output, "--include and --exclude leave no picture");
-    result = program_run("cd %s; tfrecord-make --survey --exclude raw photos", test_folder());
-    CHECK_CONTAINS(result->output, "photos: 17 pictures in 2 classes");
+    result = program_run("cd %s; tfrecord-make --out e --include nothing photos/l.csv", test_directory());
+    CHECK_CONTAINS(result->output, "--include and --exclude leave no image");
+    result = program_run("cd %s; tfrecord-make --survey --exclude raw photos", test_directory());
+    CHECK_CONTAINS(result->output, "photos: 17 images in 2 classes");
 }
 
 /* Name and split of each record under a directory, sorted. */
@@ -168,7 +169,7 @@ static const char *placed(const char *out)
     const program_result *result =
         program_run("cd %s/%s; for s in train test; do tfrecord-cat --csv --features image/filename '*'-$s-*.tfrecord "
                     "| tail -n +2 | sed \"s/$/ $s/\"; done | sort",
-                    test_folder(), out);
+                    test_directory(), out);
     CHECK_EQ(result->exit_code, 0);
     snprintf(text[next], sizeof text[next], "%s", result->output);
     return text[next];
@@ -230,9 +231,9 @@ TEST(make_stratify_gives_small_classes_to_all_splits)
     json_decref(json);
     file_save(test_path("t.csv"), "path,extra\nc00/p0_00.png,1\n", 27);
     const program_result *result =
-        program_run("cd %s; tfrecord-make --out b --stratify --images photos t.csv", test_folder());
+        program_run("cd %s; tfrecord-make --out b --stratify --images photos t.csv", test_directory());
     CHECK_EQ(result->exit_code, 1);
-    CHECK_CONTAINS(result->output, "--stratify needs one label for each picture");
+    CHECK_CONTAINS(result->output, "--stratify needs one label for each image");
 }
 
 /* Groups p0, p1, … of a class are in one split each. */
@@ -270,13 +271,14 @@ TEST(make_group_by_keeps_groups_together)
     const char *d = placed("d");
     int cats = count_lines(d, "cat/", " test"), dogs = count_lines(d, "dog/", " test");
     CHECK((cats == 0 || cats == 80) && (dogs == 0 || dogs == 80));
-    const program_result *result = program_run("cd %s; tfrecord-make --out c --group-by '[(]' photos", test_folder());
+    const program_result *result =
+        program_run("cd %s; tfrecord-make --out c --group-by '[(]' photos", test_directory());
     CHECK_EQ(result->exit_code, 1);
     CHECK_CONTAINS(result->output, "--group-by: \"[(]\" has 0 pairs of parentheses");
-    result = program_run("cd %s; tfrecord-make --out c --group-by 'cat/(p[0-9]+)_' photos", test_folder());
+    result = program_run("cd %s; tfrecord-make --out c --group-by 'cat/(p[0-9]+)_' photos", test_directory());
     CHECK_EQ(result->exit_code, 1);
     CHECK_CONTAINS(result->output, "photos/dog/p0_00.png: does not match --group-by");
-    result = program_run("cd %s; tfrecord-make --out c --group-by '(' photos", test_folder());
+    result = program_run("cd %s; tfrecord-make --out c --group-by '(' photos", test_directory());
     CHECK_CONTAINS(result->output, "is no pattern");
     CHECK(access(test_path("c"), F_OK) != 0);
 }
@@ -291,7 +293,7 @@ TEST(make_group_by_takes_a_column)
     json_decref(make("--out a --split train=0.7,test=0.3 --group-by patient --name x photos/l.csv"));
     check_groups(placed("a"), "cat", 20);
     const program_result *result =
-        program_run("cd %s; tfrecord-make --out b --group-by nobody photos/l.csv", test_folder());
+        program_run("cd %s; tfrecord-make --out b --group-by nobody photos/l.csv", test_directory());
     CHECK_EQ(result->exit_code, 1);
     CHECK_CONTAINS(result->output, "has no feature \"nobody\" (--group-by)");
 }
@@ -314,12 +316,12 @@ TEST(make_dry_run_writes_nothing_and_says_what_would_be)
     json_decref(done);
     json_decref(json);
     char before[4096];
-    snprintf(before, sizeof before, "%s", program_run("ls -la --time-style=full-iso %s/out", test_folder())->output);
+    snprintf(before, sizeof before, "%s", program_run("ls -la --time-style=full-iso %s/out", test_directory())->output);
     const program_result *result =
-        program_run("cd %s; tfrecord-make --out out --dry-run --shards 2 photos", test_folder());
+        program_run("cd %s; tfrecord-make --out out --dry-run --shards 2 photos", test_directory());
     CHECK_EQ(result->exit_code, 0);
     CHECK_CONTAINS(result->output, "4 of these files are finished already\nnothing was written (--dry-run)\n");
-    CHECK_STR(program_run("ls -la --time-style=full-iso %s/out", test_folder())->output, before);
+    CHECK_STR(program_run("ls -la --time-style=full-iso %s/out", test_directory())->output, before);
     json = make("--out out --dry-run --shards 3 --worker 2/2 photos");
     CHECK(json_array_size(json_object_get(json_array_get(json_object_get(json, "splits"), 0), "files")) < 3);
     json_decref(json);

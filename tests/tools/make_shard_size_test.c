@@ -40,7 +40,7 @@ static void make_inputs(dice *dice)
     static const char *const classes[] = {"cat", "a dog with a much longer name than any cat can have", "x"};
     FILE *list = fopen(test_path("l.csv"), "w"), *table = fopen(test_path("t.csv"), "w"),
          *lines = fopen(test_path("t.jsonl"), "w"), *coco = fopen(test_path("c.json"), "w");
-    CHECK_EQ(program_run("cd '%s' && mkdir d t", test_folder())->exit_code, 0);
+    CHECK_EQ(program_run("cd '%s' && mkdir d t", test_directory())->exit_code, 0);
     fputs("path,label,text,n\n", list);
     fputs("a,b,text,empty\n", table);
     fputs("{\"categories\": [{\"id\": 1, \"name\": \"dog\"}], \"annotations\": [], \"images\": [", coco);
@@ -59,7 +59,7 @@ static void make_inputs(dice *dice)
         fprintf(lines, "{\"n\": %d, \"list\": [1, 2, %d], \"text\": \"%s\"}\n", i, roll(dice, 100), long_name(dice, i));
     }
     CHECK(fclose(list) == 0 && fclose(table) == 0 && fclose(lines) == 0 && fclose(coco) == 0);
-    CHECK_EQ(program_run("cd '%s/t' && tar --sort=name -cf ../x.tar *", test_folder())->exit_code, 0);
+    CHECK_EQ(program_run("cd '%s/t' && tar --sort=name -cf ../x.tar *", test_directory())->exit_code, 0);
 }
 
 /* The largest file of several records, that of one, their number and their sum. */
@@ -72,7 +72,7 @@ static sizes measure(void)
     sizes sizes = {0};
     const program_result *result =
         program_run("cd '%s/out' && for f in *.tfrecord; do stat -c %%s $f; tfrecord-cat --count $f | tail -1; done",
-                    test_folder());
+                    test_directory());
     const char *next = result->output;
     for (long size, records; sscanf(next, "%ld %ld", &size, &records) == 2;) {
         long *largest = records > 1 ? &sizes.many : &sizes.one;

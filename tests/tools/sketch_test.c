@@ -252,10 +252,10 @@ TEST(numbers_hold_their_digits)
     for (int i = 0; i < N; i += 100) CHECK(numbers_add_doubles(&numbers, values + i, 100));
     CHECK(numbers_flush(&numbers));
     CHECK_NEAR(numbers_mean(&numbers) - 1e9, sum / N, 1e-6);
-    CHECK_NEAR(numbers_deviation(&numbers), sqrt(squares / N), 1e-8);
+    CHECK_NEAR(numbers_std(&numbers), sqrt(squares / N), 1e-8);
     CHECK(numbers_add_doubles(&numbers, &first, 1) && numbers_flush(&numbers));
     CHECK_NEAR(numbers_most(&numbers), first, 0);
-    CHECK_NEAR(numbers_deviation(&numbers) / (first / sqrt(N)), 1, 1e-4);
+    CHECK_NEAR(numbers_std(&numbers) / (first / sqrt(N)), 1, 1e-4);
     numbers_deinit(&numbers);
 }
 
@@ -273,7 +273,7 @@ TEST(numbers_leave_out_what_is_not_finite)
     CHECK_NEAR(numbers_least(&numbers), 0, 0);
     CHECK_NEAR(numbers_most(&numbers), 5, 0);
     CHECK_NEAR(numbers_mean(&numbers), 2, 1e-15);
-    CHECK_NEAR(numbers_deviation(&numbers), sqrt(4.5), 1e-15);
+    CHECK_NEAR(numbers_std(&numbers), sqrt(4.5), 1e-15);
     CHECK_EQ(top_number_count(&numbers.top, 0), 2);
     numbers_deinit(&numbers);
     numbers = (struct numbers){.is_real = true};
@@ -298,7 +298,7 @@ TEST(numbers_sample_long_streams_within_the_error)
             CHECK(numbers_add_ints(&halves[i], values + i * (N / 2), N / 2) && numbers_flush(&halves[i]));
         CHECK(numbers_merge(&halves[0], &halves[1]));
         for (int i = 0; i <= 20; i++) CHECK(numbers_quantile(&a, i / 20.0) == numbers_quantile(&b, i / 20.0));
-        CHECK(numbers_mean(&a) == numbers_mean(&b) && numbers_deviation(&a) == numbers_deviation(&b));
+        CHECK(numbers_mean(&a) == numbers_mean(&b) && numbers_std(&a) == numbers_std(&b));
         CHECK_EQ(top_number_count(&a.top, 7), top_number_count(&b.top, 7));
         if (shape == 6) CHECK_NEAR((double)top_number_count(&a.top, 7) / N, 0.97, 0.01);
         if (shape == 7) CHECK_EQ(a.top.error, 0);
@@ -315,8 +315,8 @@ TEST(numbers_sample_long_streams_within_the_error)
         CHECK_EQ(a.most, values[N - 1]);
         check_ranks(&a.sketch, values, N, shapes[shape]);
         check_ranks(&halves[0].sketch, values, N, shapes[shape]);
-        CHECK_NEAR(numbers_mean(&halves[0]), numbers_mean(&a), 1e-9 * (fabs(numbers_mean(&a)) + numbers_deviation(&a)));
-        CHECK_NEAR(numbers_deviation(&halves[0]), numbers_deviation(&a), 1e-9 * numbers_deviation(&a));
+        CHECK_NEAR(numbers_mean(&halves[0]), numbers_mean(&a), 1e-9 * (fabs(numbers_mean(&a)) + numbers_std(&a)));
+        CHECK_NEAR(numbers_std(&halves[0]), numbers_std(&a), 1e-9 * numbers_std(&a));
         numbers_deinit(&a);
         numbers_deinit(&b);
         for (int i = 0; i < 2; i++) numbers_deinit(&halves[i]);
@@ -335,7 +335,7 @@ TEST(numbers_take_a_value_many_times)
     CHECK_EQ(many.zeros, 700);
     CHECK_EQ(top_number_count(&many.top, 0), 700);
     CHECK_NEAR(numbers_mean(&many), numbers_mean(&each), 1e-9);
-    CHECK_NEAR(numbers_deviation(&many), numbers_deviation(&each), 1e-9);
+    CHECK_NEAR(numbers_std(&many), numbers_std(&each), 1e-9);
     CHECK_NEAR(numbers_quantile(&many, 0.7), 0, 0);
     CHECK_NEAR(numbers_quantile(&many, 0.9), 899, 5);
     numbers_deinit(&many);
@@ -348,7 +348,7 @@ TEST(numbers_count_texts)
     char name[100];
     memset(name, 'n', sizeof name);
     for (int i = 0; i < 50'000; i++) {
-        int length = snprintf(name, sizeof name, "picture %d", i);
+        int length = snprintf(name, sizeof name, "image %d", i);
         name[length] = 'n';
         CHECK(texts_add(&texts, i % 10 == 0 ? MR_STR("again") : (mr_string){name, (size_t)length}));
     }

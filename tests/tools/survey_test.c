@@ -1,5 +1,5 @@
-/* tfrecord-make --survey from outside, and the pictures of tfrecord-cat --stats beside it. */
-#include "tests/kernels/pictures.h"
+/* tfrecord-make --survey from outside, and the images of tfrecord-cat --stats beside it. */
+#include "tests/kernels/images.h"
 #include "tests/records/record_data.h"
 #include "tests/tools/examples.h"
 
@@ -14,11 +14,11 @@ static void save(const char *name, test_bytes bytes)
     free(bytes.bytes);
 }
 
-/* Twelve large pictures in one class, six small ones in another. */
+/* Twelve large images in one class, six small ones in another. */
 static void make_plain(void)
 {
-    static const char *const folders[] = {"photos", "photos/large", "photos/small <&>"};
-    for (int i = 0; i < 3; i++) mkdir(test_path("%s", folders[i]), 0777);
+    static const char *const directories[] = {"photos", "photos/large", "photos/small <&>"};
+    for (int i = 0; i < 3; i++) mkdir(test_path("%s", directories[i]), 0777);
     for (int i = 0; i < 12; i++) {
         char name[64];
         snprintf(name, sizeof name, "large/%02d.jpg", i);
@@ -36,23 +36,23 @@ TEST(survey_advises_the_resize_that_pays)
     make_plain();
     const program_result *result = program_run("LC_ALL=C.UTF-8 tfrecord-make --survey %s", test_path("photos"));
     CHECK_EQ(result->exit_code, 0);
-    CHECK_CONTAINS(result->output, "18 pictures in 2 classes, ");
+    CHECK_CONTAINS(result->output, "18 images in 2 classes, ");
     CHECK_CONTAINS(result->output, "Classes\n  2 classes; the largest is 2 times the smallest\n");
     CHECK_CONTAINS(result->output, "  0 large      ████████████████████████████████████████  12  66.7 %\n");
     CHECK_CONTAINS(result->output, "Shorter side, pixels\n  60 to 900, half of them 60 to 900\n");
     CHECK_CONTAINS(result->output, "  33 % upright, 0 % about square, 67 % lying\n");
     CHECK_CONTAINS(result->output, "  4:3     ████████████████████████████████████████  12  66.7 %\n");
     CHECK_CONTAINS(result->output, "  2:3  ");
-    CHECK_CONTAINS(result->output, "no faults: every picture was decoded\n");
+    CHECK_CONTAINS(result->output, "no faults: every image was decoded\n");
     CHECK_CONTAINS(result->output,
                    "advice: --shorter-side 512; the median shorter side is 900 pixels, and random crops of 224");
     CHECK_CONTAINS(result->output, "66.7 %");
-    CHECK_CONTAINS(result->output, "tried on 12 pictures");
-    CHECK_CONTAINS(result->output, "6 pictures have (33.3 %) a shorter side below the crop of 224");
+    CHECK_CONTAINS(result->output, "tried on 12 images");
+    CHECK_CONTAINS(result->output, "6 images have (33.3 %) a shorter side below the crop of 224");
     /* Looking writes nothing. */
-    CHECK_STR(program_run("ls -A %s", test_folder())->output, "photos\n");
+    CHECK_STR(program_run("ls -A %s", test_directory())->output, "photos\n");
     CHECK_CONTAINS(program_run("tfrecord-make --survey --crop 448 %s", test_path("photos"))->output,
-                   "advice: no resize; no picture has a shorter side above 1024 pixels");
+                   "advice: no resize; no image has a shorter side above 1024 pixels");
 }
 
 TEST(survey_tells_what_is_odd_and_what_is_broken)
@@ -67,33 +67,32 @@ TEST(survey_tells_what_is_odd_and_what_is_broken)
     cut.size_bytes /= 2;
     save("odd/cut\n.jpg", cut);
     file_save(test_path("photos/odd/empty.jpg"), "", 0);
-    file_save(test_path("photos/odd/text.jpg"), "this is no picture at all", 25);
+    file_save(test_path("photos/odd/text.jpg"), "this is no image at all", 23);
     file_save(test_path("photos/odd/moving.jpg"), "GIF89a\x20\x00\x10\x00\x80\x00\x00\x00\x00\x00\xff\xff\xff,", 20);
     CHECK_EQ(
         program_run("cp '%s' '%s'", test_path("photos/large/00.jpg"), test_path("photos/large/copy.jpg"))->exit_code,
         0);
     const program_result *result = program_run("tfrecord-make --survey %s 2>&1", test_path("photos"));
     CHECK_EQ(result->exit_code, 0);
-    CHECK_CONTAINS(
-        result->output,
-        "\n1 picture is CMYK, which programs decode differently; --encode jpeg makes it RGB (odd/cmyk.jpg)\n");
-    CHECK_CONTAINS(result->output, "\n1 picture has 16 bits a channel");
-    CHECK_CONTAINS(result->output, "\n1 picture has a channel for transparency\n");
     CHECK_CONTAINS(result->output,
-                   "\n1 picture is of another format than its name says; its content is believed (odd/name.jpg)\n");
-    CHECK_CONTAINS(result->output, "1 picture is a copy of another");
-    CHECK_CONTAINS(result->output, "\n4 of 27 pictures cannot be used; --on-error skip leaves them out:\n");
+                   "\n1 image is CMYK, which programs decode differently; --encode jpeg makes it RGB (odd/cmyk.jpg)\n");
+    CHECK_CONTAINS(result->output, "\n1 image has 16 bits a channel");
+    CHECK_CONTAINS(result->output, "\n1 image has a channel for transparency\n");
+    CHECK_CONTAINS(result->output,
+                   "\n1 image is of another format than its name says; its content is believed (odd/name.jpg)\n");
+    CHECK_CONTAINS(result->output, "1 image is a copy of another");
+    CHECK_CONTAINS(result->output, "\n4 of 27 images cannot be used; --on-error skip leaves them out:\n");
     CHECK_CONTAINS(result->output, "1 file is empty (odd/empty.jpg)");
-    CHECK_CONTAINS(result->output, "1 file is no picture (odd/text.jpg)");
+    CHECK_CONTAINS(result->output, "1 file is no image (odd/text.jpg)");
     CHECK_CONTAINS(result->output,
                    "1 image is WebP, GIF, BMP or TIFF; --encode jpeg or png converts it (odd/moving.jpg)");
-    CHECK_CONTAINS(result->output, "1 picture is damaged or cut short (odd/cut\\n.jpg)");
+    CHECK_CONTAINS(result->output, "1 image is damaged or cut short (odd/cut\\n.jpg)");
     CHECK_CONTAINS(result->output, "  odd/moving.jpg: is GIF; --encode jpeg or --encode png converts it\n");
     CHECK_CONTAINS(result->output, "GIF  ");
     CHECK_CONTAINS(result->output, "CMYK  ");
     /* The header of what is cut short is whole. */
     result = program_run("tfrecord-make --survey --no-check %s 2>&1", test_path("photos"));
-    CHECK_CONTAINS(result->output, "\n3 of 27 pictures cannot be used");
+    CHECK_CONTAINS(result->output, "\n3 of 27 images cannot be used");
 }
 
 TEST(survey_does_not_depend_on_threads)
@@ -133,28 +132,28 @@ TEST(survey_draws_charts)
     make_plain();
     const char *svg = test_path("survey.svg"), *photos = test_path("photos");
     CHECK_EQ(program_run("tfrecord-make --survey --svg '%s' %s", svg, photos)->exit_code, 0);
-    CHECK_CONTAINS(svg_text(svg), "18 pictures, ");
+    CHECK_CONTAINS(svg_text(svg), "18 images, ");
     CHECK_CONTAINS(svg_text(svg), "1 small <&>");
     CHECK_CONTAINS(svg_text(svg), "Shorter side, pixels");
-    CHECK_CONTAINS(svg_text(svg), "Bytes of a picture");
+    CHECK_CONTAINS(svg_text(svg), "Bytes of an image");
     CHECK_EQ(program_run("tfrecord-make --survey --svg /nowhere/a.svg %s", photos)->exit_code, 1);
     CHECK_EQ(program_run("tfrecord-make --svg a.svg --out x %s", photos)->exit_code, 2);
     CHECK_EQ(program_run("tfrecord-make --survey --crop 0 %s", photos)->exit_code, 2);
-    CHECK_EQ(program_run("tfrecord-make --survey %s/none", test_folder())->exit_code, 1);
+    CHECK_EQ(program_run("tfrecord-make --survey %s/none", test_directory())->exit_code, 1);
     CHECK(examples_columns(examples_on_terminal(60, "LC_ALL=C.UTF-8 tfrecord-make --survey %s", photos)) <= 60);
 }
 
-TEST(survey_takes_tables_without_pictures)
+TEST(survey_takes_tables_without_images)
 {
     const char *table = test_path("table.csv");
     file_save(table, "a,b\n1,2\n3,4\n", 12);
     const program_result *result = program_run("tfrecord-make --survey --format table %s", table);
     CHECK_EQ(result->exit_code, 0);
-    CHECK_CONTAINS(result->output, "there are no pictures to look at");
+    CHECK_CONTAINS(result->output, "there are no images to look at");
 }
 
-/* The same pictures as records. */
-TEST(cat_stats_sums_up_pictures)
+/* The same images as records. */
+TEST(cat_stats_sums_up_images)
 {
     make_plain();
     CHECK_EQ(program_run("tfrecord-make --no-check --out %s %s", test_path("records"), test_path("photos"))->exit_code,
@@ -163,7 +162,7 @@ TEST(cat_stats_sums_up_pictures)
     CHECK_EQ(result->exit_code, 0);
     CHECK_CONTAINS(result->output, "18 records, ");
     CHECK_CONTAINS(result->output, "\nimage/encoded  bytes\n");
-    CHECK_CONTAINS(result->output, "\n  18 pictures\n");
+    CHECK_CONTAINS(result->output, "\n  18 images\n");
     CHECK_CONTAINS(result->output, "  60 to 900, half of them 60 to 900\n");
     CHECK_CONTAINS(result->output, "  1,200 – 1,399  ████████████████████████████████████████  12  66.7 %\n");
     CHECK_CONTAINS(result->output, "  JPEG  ████████████████████████████████████████  12  66.7 %\n");

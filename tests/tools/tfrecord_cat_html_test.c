@@ -1,5 +1,5 @@
-/* tfrecord-cat --extract and --html as a user runs them: what lies in the folders afterwards. */
-#include "tests/kernels/pictures.h"
+/* tfrecord-cat --extract and --html as a user runs them: what lies in the directories afterwards. */
+#include "tests/kernels/images.h"
 #include "tests/records/record_data.h"
 #include "tests/tools/examples.h"
 
@@ -11,9 +11,9 @@
 
 static const char HOSTILE[] = "</script><b>\"'`&\\\n\x01\xff\xe2\x80\xa8\xe2\x80\xa9 Gr\xc3\xbcn";
 
-/* A record of a picture; null texts are left out. */
+/* A record of an image; null texts are left out. */
 typedef struct entry {
-    test_bytes picture;
+    test_bytes image;
     const char *class, *filename;
     bool has_boxes;
 } entry;
@@ -27,9 +27,9 @@ static void write_entries(const char *path, const entry *entries, int count)
     CHECK_OK(mr_record_writer_open(path, nullptr, &writer, &error));
     for (int i = 0; i < count; i++) {
         const entry *at = &entries[i];
-        if (at->picture.bytes)
+        if (at->image.bytes)
             mr_example_add_bytes(&encoder, "image/encoded",
-                                 (mr_string){(const char *)at->picture.bytes, at->picture.size_bytes});
+                                 (mr_string){(const char *)at->image.bytes, at->image.size_bytes});
         if (at->class) mr_example_add_bytes(&encoder, "image/class/text", mr_string_from(at->class));
         if (at->filename) mr_example_add_bytes(&encoder, "image/filename", mr_string_from(at->filename));
         mr_example_add_int64(&encoder, "image/class/label", i);
@@ -56,7 +56,7 @@ static test_bytes jpeg(int width, int height)
 
 static const char *run(int exit_code, const char *command)
 {
-    const program_result *result = program_run("cd '%s' && export LC_ALL=C.UTF-8 && %s", test_folder(), command);
+    const program_result *result = program_run("cd '%s' && export LC_ALL=C.UTF-8 && %s", test_directory(), command);
     if (result->exit_code != exit_code)
         test_fail(__FILE__, __LINE__, "%s: %d: %s", command, result->exit_code, result->output);
     return result->output;
@@ -94,7 +94,7 @@ TEST(cat_extract_gives_back_what_make_took)
         "\ndog\n");
 }
 
-TEST(cat_extract_names_stay_in_the_folder)
+TEST(cat_extract_names_stay_in_the_directory)
 {
     test_bytes made = jpeg(16, 16),
                png = test_png(8, 8, (test_png_options){.color_type = PNG_COLOR_TYPE_RGB, .bits = 8});
@@ -119,7 +119,7 @@ TEST(cat_extract_names_stay_in_the_folder)
     const char *output = run(0, "mkdir in && cd in && tfrecord-cat --extract out ../names.tfrecord 2> /dev/null");
     CHECK_CONTAINS(output, "13 files, ");
     CHECK_CONTAINS(output, "3 have names that were taken");
-    CHECK_CONTAINS(output, "1 record has no picture");
+    CHECK_CONTAINS(output, "1 record has no image");
     const char *list = run(0, "ls; cd in; ls; cd out; find . -type f ! -path './nnn*' | LC_ALL=C sort; find . -path "
                               "'./nnn*' -type f | wc -l; find . -name '*.partial'");
     CHECK_STR(list, "in\nnames.tfrecord\nout\n"
@@ -143,7 +143,7 @@ TEST(cat_extract_names_stay_in_the_folder)
 TEST(cat_extract_takes_other_bytes_out_by_number)
 {
     examples_write(test_path("t.tfrecord"), 3, (mr_record_writer_options){0});
-    CHECK_CONTAINS(run(0, "tfrecord-cat --extract e t.tfrecord 2> /dev/null"), "3 records have no picture");
+    CHECK_CONTAINS(run(0, "tfrecord-cat --extract e t.tfrecord 2> /dev/null"), "3 records have no image");
     CHECK_STR(run(0, "tfrecord-cat --extract e --features 'raw,text' t.tfrecord > /dev/null 2>&1; cd e; find . -type f "
                      "| LC_ALL=C sort"),
               "./raw/t-00000000.bin\n./raw/t-00000001.bin\n./raw/t-00000002.bin\n"
@@ -167,7 +167,7 @@ TEST(cat_extract_numbers_frames)
     free(made.bytes);
     CHECK_STR(run(0, "tfrecord-cat --extract e - < s.tfrecord > /dev/null 2>&1; find e -type f | sort"),
               "e/film/record-00000000.frames.00000.jpg\ne/film/record-00000000.frames.00001.jpg\n");
-    CHECK_CONTAINS(run(0, "tfrecord-cat --html h - < s.tfrecord 2> /dev/null"), "  1 picture\n");
+    CHECK_CONTAINS(run(0, "tfrecord-cat --html h - < s.tfrecord 2> /dev/null"), "  1 image\n");
 }
 
 TEST(cat_extract_and_html_stop_when_the_disk_is_full)
@@ -175,7 +175,7 @@ TEST(cat_extract_and_html_stop_when_the_disk_is_full)
     entry entries[20];
     for (int i = 0; i < 20; i++) entries[i] = (entry){jpeg(200, 200), "c", nullptr};
     write_entries(test_path("full.tfrecord"), entries, 20);
-    for (int i = 0; i < 20; i++) free(entries[i].picture.bytes);
+    for (int i = 0; i < 20; i++) free(entries[i].image.bytes);
     CHECK_CONTAINS(run(1, "(ulimit -f 4; trap '' XFSZ; tfrecord-cat --extract e full.tfrecord)"),
                    "tfrecord-cat: cannot write ");
     CHECK_STR(run(0, "find e -type f"), "");
@@ -218,7 +218,7 @@ TEST(cat_html_pages_and_search_hold_all_records)
     examples_write(test_path("t.tfrecord"), 450, (mr_record_writer_options){0});
     CHECK_CONTAINS(run(0, "tfrecord-cat --html h t.tfrecord 2> /dev/null"), "450 records on 3 pages: h/index.html\n");
     CHECK_CONTAINS(run(0, "cat h/data/about.js"),
-                   "about({\"records\":450,\"page\":200,\"pages\":3,\"searches\":1,\"pictures\":0,");
+                   "about({\"records\":450,\"page\":200,\"pages\":3,\"searches\":1,\"images\":0,");
     int record = 0;
     for (int page = 0; page < 3; page++) {
         json_t *rows = load_rows(test_path("h/data/page-%06d.js", page)), *row;
@@ -254,21 +254,21 @@ TEST(cat_html_makes_thumbnails_boxes_and_reasons)
 {
     test_bytes small = jpeg(64, 48), large = jpeg(1200, 500), cut = jpeg(300, 300),
                clear = test_png(500, 400, (test_png_options){.color_type = PNG_COLOR_TYPE_RGB_ALPHA, .bits = 8});
-    test_bytes words = {(unsigned char *)strdup("these are no picture"), 20};
+    test_bytes words = {(unsigned char *)strdup("these are no images"), 19};
     const test_bytes header = {cut.bytes, 40};
     cut.size_bytes = cut.size_bytes * 2 / 3;
     const entry entries[] = {{small, "cat", "1.jpg", true}, {large, "cat", nullptr}, {cut, "dog", nullptr},
                              {clear, "dog", nullptr},       {words, "dog", nullptr}, {header, "dog", nullptr}};
     write_entries(test_path("p.tfrecord"), entries, 6);
     const char *output = run(0, "tfrecord-cat --html h --jobs 4 p.tfrecord 2> /dev/null");
-    CHECK_CONTAINS(output, "6 records on 1 page: h/index.html\n  6 pictures\n  3 do not decode\n");
+    CHECK_CONTAINS(output, "6 records on 1 page: h/index.html\n  6 images\n  3 do not decode\n");
     static const int sizes[6][2] = {{64, 48}, {320, 133}, {300, 300}, {320, 256}, {0, 0}, {0, 0}};
-    static const char *const reasons[] = {"", "", "truncated", "", "not a picture", "truncated"};
+    static const char *const reasons[] = {"", "", "truncated", "", "not an image", "truncated"};
     json_t *rows = load_rows(test_path("h/data/page-000000.js"));
     for (size_t i = 0; i < 6; i++) {
-        json_t *picture = json_object_get(json_array_get(rows, i), "p");
-        const char *path = text_of(picture, "t");
-        CHECK_CONTAINS(text_of(picture, "e"), reasons[i]);
+        json_t *image = json_object_get(json_array_get(rows, i), "p");
+        const char *path = text_of(image, "t");
+        CHECK_CONTAINS(text_of(image, "e"), reasons[i]);
         CHECK_EQ(*path != '\0', sizes[i][0] > 0);
         if (!*path) continue;
         size_t size;
@@ -278,7 +278,7 @@ TEST(cat_html_makes_thumbnails_boxes_and_reasons)
         CHECK_OK(mr_image_probe(bytes, size, &info, &error));
         CHECK_EQ(info.width, sizes[i][0]);
         CHECK_EQ(info.height, sizes[i][1]);
-        CHECK_EQ(json_integer_value(json_object_get(picture, "w")), sizes[i][0]);
+        CHECK_EQ(json_integer_value(json_object_get(image, "w")), sizes[i][0]);
         free(bytes);
     }
     json_t *row = json_array_get(rows, 0), *boxes = json_object_get(row, "b");
@@ -294,7 +294,7 @@ TEST(cat_html_makes_thumbnails_boxes_and_reasons)
     json_decref(rows);
     (void)run(0, "tfrecord-cat --html one --jobs 1 p.tfrecord && diff -r h one");
     CHECK_CONTAINS(run(0, "cat h/data/about.js"), "\"classes\":[\n[\"dog\",4],\n[\"cat\",2]]");
-    for (int i = 0; i < 5; i++) free(entries[i].picture.bytes);
+    for (int i = 0; i < 5; i++) free(entries[i].image.bytes);
 }
 
 TEST(cat_html_lets_no_record_become_markup)

@@ -27,13 +27,13 @@ static void write_some(const char *path, int first, int count, mr_record_writer_
 
 static void run_ok(const char *command)
 {
-    const program_result *result = program_run("cd '%s' && %s", test_folder(), command);
+    const program_result *result = program_run("cd '%s' && %s", test_directory(), command);
     if (result->exit_code != 0) test_fail(__FILE__, __LINE__, "%s: %d: %s", command, result->exit_code, result->output);
 }
 
 static void run_and_see(const char *command, int exit_code, const char *part)
 {
-    const program_result *result = program_run("cd '%s' && %s", test_folder(), command);
+    const program_result *result = program_run("cd '%s' && %s", test_directory(), command);
     if (result->exit_code != exit_code || !strstr(result->output, part))
         test_fail(__FILE__, __LINE__, "%s: %d: %s", command, result->exit_code, result->output);
 }
@@ -63,7 +63,7 @@ static int read_numbers(const char *path, int *order, int count_max)
         order[count++] = number;
     }
     CHECK_STATUS(status, MR_OUT_OF_RANGE);
-    mr_record_reader_free(reader);
+    mr_record_reader_close(reader);
     return count;
 }
 
@@ -208,7 +208,7 @@ static mr_string example(mr_example_encoder *encoder, int number, int label)
     mr_string record;
     char name[32];
     float score[3] = {1, 2, (float)label / 4};
-    snprintf(name, sizeof name, "picture-%d", number);
+    snprintf(name, sizeof name, "image-%d", number);
     mr_example_add_int64(encoder, "label", label);
     mr_example_add_bytes(encoder, "name", mr_string_from(name));
     mr_example_add_float_list(encoder, "score", score, (size_t)(label == 9 ? 2 : 3));
@@ -249,7 +249,7 @@ TEST(cat_diff_shows_the_features_that_differ)
         "tfrecord-cat --diff a b", 1,
         "record 0 is only in a\nrecord 29 is only in b\n2 of 30 records differ: 0 changed, 1 only in a, 1 only in b\n");
     write_examples(test_path("c"), 30, 100, -1, 0);
-    run_and_see("tfrecord-cat --diff a c", 1, "  name: \"picture-0\" and \"picture-100\"\n");
+    run_and_see("tfrecord-cat --diff a c", 1, "  name: \"image-0\" and \"image-100\"\n");
     run_and_see("tfrecord-cat --diff a c", 1, "and 20 more records that differ\n30 of 30 records differ\n");
     run_and_see("tfrecord-cat --diff --unordered a b", 1, "1 record is only in a: 0\n1 record is only in b: 29\n");
     run_and_see("tfrecord-cat --diff a", 2, "two FILEs");
@@ -314,7 +314,7 @@ static void check_edited(const edit *edits, int edit_count, int count)
     snprintf(expected + used, sizeof expected - used,
              "%d of %d records differ%s: 0 changed, %d only in a, %d only in b\n", removed + added,
              shift > 0 ? count + shift : count, removed + added == 1 ? "s" : "", removed, added);
-    const program_result *result = program_run("cd '%s' && tfrecord-cat --diff a b", test_folder());
+    const program_result *result = program_run("cd '%s' && tfrecord-cat --diff a b", test_directory());
     CHECK_STR(result->output, expected);
     CHECK_EQ(result->exit_code, 1);
 }
@@ -463,17 +463,17 @@ TEST(cat_index_goes_to_and_from_dali)
 
 /* ---- Killed, and full disks ---- */
 
-/* Runs tfrecord-cat in the test's folder and kills it at so many changes there (-1: never). True when it ended by itself.
+/* Runs tfrecord-cat in the test's directory and kills it at so many changes there (-1: never). True when it ended by itself.
  * changes  how many there were; or null */
 static bool run_and_kill(const char *const *words, int count, int kill_at, int *changes)
 {
     const char *program = test_bin("tfrecord-cat");
     char *args[16] = {nullptr};
-    int watch = kill_watch(test_folder()), status;
+    int watch = kill_watch(test_directory()), status;
     for (int i = 0; i < count; i++) args[i] = (char *)words[i];
     pid_t child = fork();
     if (child == 0) {
-        if (chdir(test_folder()) != 0 || !freopen("/dev/null", "w", stdout)) _exit(1);
+        if (chdir(test_directory()) != 0 || !freopen("/dev/null", "w", stdout)) _exit(1);
         execv(program, args);
         _exit(127);
     }
@@ -483,14 +483,14 @@ static bool run_and_kill(const char *const *words, int count, int kill_at, int *
     return WIFEXITED(status);
 }
 
-/* Files in the folder whose names begin so, apart from half files and indexes; each of them is whole. */
+/* Files in the directory whose names begin so, apart from half files and indexes; each of them is whole. */
 static int check_outputs(const char *start, int *half)
 {
     int whole = 0;
     *half = 0;
-    DIR *folder = opendir(test_folder());
-    CHECK(folder != nullptr);
-    for (struct dirent *entry; (entry = readdir(folder));) {
+    DIR *directory = opendir(test_directory());
+    CHECK(directory != nullptr);
+    for (struct dirent *entry; (entry = readdir(directory));) {
         const char *name = entry->d_name;
         if (strncmp(name, start, strlen(start)) != 0) continue;
         *half += strstr(name, ".partial") != nullptr;
@@ -503,12 +503,12 @@ static int check_outputs(const char *start, int *half)
         CHECK_OK(mr_record_reader_open(test_path("%s", name), nullptr, &reader, &error));
         while ((status = mr_record_reader_next(reader, &record, &error)) == MR_OK) {}
         CHECK_STATUS(status, MR_OUT_OF_RANGE);
-        mr_record_reader_free(reader);
+        mr_record_reader_close(reader);
         mr_record_index index = {0};
-        CHECK_OK(mr_record_index_make(test_path("%s", name), 1, &index, &error));
+        CHECK_OK(mr_record_index_build(test_path("%s", name), 1, &index, &error));
         mr_record_index_deinit(&index);
     }
-    closedir(folder);
+    closedir(directory);
     return whole;
 }
 
@@ -591,7 +591,7 @@ TEST(cat_rewriting_on_a_full_disk_leaves_nothing)
         snprintf(command, sizeof command,
                  "(ulimit -f 40; trap '' XFSZ; tfrecord-cat %s --out out in); e=$?; ls; exit $e", commands[i]);
         run_and_see(command, 1, "cannot write");
-        CHECK(!strstr(program_run("cd '%s' && ls", test_folder())->output, "out"));
+        CHECK(!strstr(program_run("cd '%s' && ls", test_directory())->output, "out"));
     }
 }
 
@@ -601,7 +601,7 @@ TEST(cat_rewriting_names_are_safe_to_print)
     const program_result *result = program_run(
         "cd '%s' && for f in a*; do tfrecord-cat --merge --out \"x$f\" \"$f\" && tfrecord-cat --index \"$f\" && "
         "tfrecord-cat --diff --unordered \"$f\" \"x$f\"; done",
-        test_folder());
+        test_directory());
     CHECK_EQ(result->exit_code, 0);
     CHECK(!strchr(result->output, 0x1b) && !strchr(result->output, 0xff));
 }

@@ -64,7 +64,7 @@ TEST(cat_finds_the_schema)
     CHECK_CONTAINS(result->output, "maybe    bytes  1             50.0 %\n");
     CHECK_CONTAINS(result->output, "{.name = \"label\", .dtype = MR_INT64},");
     CHECK_CONTAINS(result->output, "{.name = \"box\", .dtype = MR_FLOAT, .shape = {.rank = 1, .dims = {4}}},");
-    CHECK_CONTAINS(result->output, "{.name = \"ids\", .dtype = MR_INT64, .form = MR_VARIABLE},");
+    CHECK_CONTAINS(result->output, "{.name = \"ids\", .dtype = MR_INT64, .form = MR_VAR_LEN},");
 }
 
 TEST(cat_verify_names_every_fault)
@@ -112,12 +112,12 @@ TEST(cat_verify_names_every_fault)
 
 TEST(cat_says_what_it_cannot_read)
 {
-    const program_result *result = program_run("tfrecord-cat %s/none", test_folder());
+    const program_result *result = program_run("tfrecord-cat %s/none", test_directory());
     CHECK_EQ(result->exit_code, 1);
     CHECK_CONTAINS(result->output, "no such file");
-    result = program_run("tfrecord-cat %s", test_folder());
+    result = program_run("tfrecord-cat %s", test_directory());
     CHECK_EQ(result->exit_code, 1);
-    CHECK_CONTAINS(result->output, "no record file in this folder");
+    CHECK_CONTAINS(result->output, "no record file in this directory");
     result = program_run("printf 'plain text, and enough of it' | tfrecord-cat");
     CHECK_EQ(result->exit_code, 1);
     CHECK_CONTAINS(result->output, "standard input: record 0 at byte 0");
@@ -143,7 +143,7 @@ TEST(cat_says_when_a_file_vanishes_or_shrinks)
         const program_result *result =
             program_run("cd '%s'; rm -f pipe said; mkfifo pipe; cp whole big; tfrecord-cat %s pipe big small 2>said "
                         ">out & exec 3>pipe; rm big; cat small >&3; exec 3>&-; wait $!; echo \"exit $?\"; cat said",
-                        test_folder(), commands[i]);
+                        test_directory(), commands[i]);
         CHECK_CONTAINS(result->output, "exit 1\ntfrecord-cat: cannot open big: no such file or directory\n");
         CHECK(access(test_path("merged"), F_OK) != 0);
     }
@@ -153,7 +153,7 @@ TEST(cat_says_when_a_file_vanishes_or_shrinks)
             "cd '%s'; rm -f pipe; mkfifo pipe; cp whole big; tfrecord-cat --raw big small 2>said "
             ">pipe & exec 3<pipe; head -c 1 <&3 >out; truncate -s %zu big; grep -c \"byte \" <&3; wait $!; echo "
             "\"exit $?\"; cat said",
-            test_folder(), record_begin(2500, 3000) + (i ? 100 : 0));
+            test_directory(), record_begin(2500, 3000) + (i ? 100 : 0));
         CHECK_CONTAINS(result->output, "2510\nexit 1\n");
         CHECK_CONTAINS(result->output, i ? "record 2500 at byte " : "has shrunk while it was being read");
         CHECK_CONTAINS(result->output, i ? ": cut short" : ": its end is at byte ");

@@ -1,6 +1,6 @@
 /* The forms of input of tfrecord-make: lists, tables, boxes, arrays, archives; plain, odd and hostile. What TensorFlow makes
  * of the records is make_oracle.py's; here they are read back as they are told. */
-#include "tests/kernels/pictures.h"
+#include "tests/kernels/images.h"
 #include "tests/records/record_data.h"
 #include "tests/tools/program.h"
 
@@ -36,7 +36,7 @@ static void save_text(const char *name, const char *text)
     file_save(test_path("%s", name), text, strlen(text));
 }
 
-/* Runs tfrecord-make in the test's folder, everything into one part under out. */
+/* Runs tfrecord-make in the test's directory, everything into one part under out. */
 [[gnu::format(printf, 1, 2)]] static const program_result *make(const char *format, ...)
 {
     char arguments[4096];
@@ -44,7 +44,7 @@ static void save_text(const char *name, const char *text)
     va_start(args, format);
     vsnprintf(arguments, sizeof arguments, format, args);
     va_end(args);
-    return program_run("cd '%s' && tfrecord-make --out out --split all %s", test_folder(), arguments);
+    return program_run("cd '%s' && tfrecord-make --out out --split all %s", test_directory(), arguments);
 }
 
 /* The features of all records as JSON Lines, sorted. */
@@ -52,7 +52,7 @@ static const char *records(const char *features)
 {
     const program_result *result = program_run(
         "cd '%s' && tfrecord-cat --json --features '%s' out/*.tfrecord | sed 's/.*\"features\": //; s/}$//' | sort",
-        test_folder(), features);
+        test_directory(), features);
     CHECK_EQ(result->exit_code, 0);
     return result->output;
 }
@@ -68,7 +68,7 @@ TEST(make_list_columns_become_typed_features)
                           "p/2.png,rose,-3,5,nan,\"\"\r\n");
     const program_result *result = make("list.csv");
     CHECK_EQ(result->exit_code, 0);
-    CHECK_CONTAINS(result->output, "3 pictures in 2 classes");
+    CHECK_CONTAINS(result->output, "3 images in 2 classes");
     CHECK_STR(
         records("age,code,score,note,image/class/*"),
         "{\"age\": {\"int64\": [-3]}, \"code\": {\"bytes\": [\"5\"]}, \"image/class/label\": {\"int64\": [1]}, "
@@ -90,7 +90,7 @@ TEST(make_list_rows_with_faults_are_told_with_their_line)
         "path,label,n\np/0.png,a,1\n\n,a,1\np/1.png,,1\np/1.png,b\np/gone.png,b,2\np/1.png,b,99999999999999999999\n");
     const program_result *result = make("--on-error skip --types n=int64 --duplicates ignore list.csv");
     CHECK_EQ(result->exit_code, 0);
-    CHECK_CONTAINS(result->output, "list.csv: line 4: no path of a picture");
+    CHECK_CONTAINS(result->output, "list.csv: line 4: no path of an image");
     CHECK_CONTAINS(result->output, "list.csv: line 5: no label");
     CHECK_CONTAINS(result->output, "list.csv: line 6: the row has 2 cells, and 3 columns have names");
     CHECK_CONTAINS(result->output, "p/gone.png: no such file");
@@ -112,7 +112,7 @@ TEST(make_list_labels_are_numbers_names_or_those_of_a_file)
     save_text("names.txt", "ash\r\n\nbeech\noak");
     save_text("trees.csv", "image,class\np/0.png,oak\np/1.png,ash\n");
     CHECK_EQ(make("--name trees --labels names.txt trees.csv")->exit_code, 0);
-    CHECK_CONTAINS(program_run("cat '%s/out/labels.txt'", test_folder())->output, "ash\n\nbeech\noak\n");
+    CHECK_CONTAINS(program_run("cat '%s/out/labels.txt'", test_directory())->output, "ash\n\nbeech\noak\n");
     save_text("numbers.csv", "image,class\np/0.png,3\np/1.png,0\n");
     CHECK_EQ(make("--name numbers --labels names.txt numbers.csv")->exit_code, 0);
     CHECK_CONTAINS(records("image/class/*"),
@@ -175,7 +175,7 @@ TEST(make_list_paths_that_lead_out_are_read_and_told)
     CHECK_EQ(result->exit_code, 0);
     CHECK_CONTAINS(result->output, "1 image is outside of the directory of images: ../p/0.png");
     save_text("bare.csv", "0.png;a\n1.png;b\n");
-    CHECK_EQ(program_run("rm -r '%s/out'", test_folder())->exit_code, 0);
+    CHECK_EQ(program_run("rm -r '%s/out'", test_directory())->exit_code, 0);
     CHECK_EQ(make("--name bare --columns path,label --separator ';' --images p bare.csv")->exit_code, 0);
     CHECK_CONTAINS(records("image/filename,image/class/text"), "\"b\"");
 }
@@ -218,10 +218,10 @@ TEST(make_table_rows_go_by_what_is_in_them)
     fputs("a,b\n", file);
     for (int i = 0; i < 400; i++) fprintf(file, "%d,%d\n", i, i % 7);
     fclose(file);
-    CHECK_EQ(program_run("cd '%s' && tfrecord-make --out out table.csv", test_folder())->exit_code, 0);
+    CHECK_EQ(program_run("cd '%s' && tfrecord-make --out out table.csv", test_directory())->exit_code, 0);
     CHECK_EQ(program_run(
                  "cd '%s' && tfrecord-cat --json --features a out/*validation* | sed 's/.*features//' | sort > before",
-                 test_folder())
+                 test_directory())
                  ->exit_code,
              0);
     /* Rows that are added and moved change nothing for the others; equal rows are in one part. */
@@ -230,20 +230,20 @@ TEST(make_table_rows_go_by_what_is_in_them)
     for (int i = 599; i >= 0; i--) fprintf(file, "%d,%d\n", i, i % 7);
     for (int i = 0; i < 20; i++) fputs("5,5\n", file);
     fclose(file);
-    CHECK_EQ(program_run("cd '%s' && tfrecord-make --out out table.csv", test_folder())->exit_code, 0);
+    CHECK_EQ(program_run("cd '%s' && tfrecord-make --out out table.csv", test_directory())->exit_code, 0);
     CHECK_EQ(program_run(
                  "cd '%s' && tfrecord-cat --json --features a out/*validation* | sed 's/.*features//' | sort > after",
-                 test_folder())
+                 test_directory())
                  ->exit_code,
              0);
-    CHECK_STR(program_run("cd '%s' && comm -23 before after", test_folder())->output, "");
+    CHECK_STR(program_run("cd '%s' && comm -23 before after", test_directory())->output, "");
     CHECK_STR(
         program_run(
             "cd '%s' && for f in out/*.tfrecord; do tfrecord-cat --json --where 'a == 5' $f | wc -l; done | sort -n",
-            test_folder())
+            test_directory())
             ->output,
         "0\n21\n");
-    CHECK_CONTAINS(program_run("cd '%s' && tfrecord-make --out out table.csv", test_folder())->output, "0 rows");
+    CHECK_CONTAINS(program_run("cd '%s' && tfrecord-make --out out table.csv", test_directory())->output, "0 rows");
 }
 
 TEST(make_table_bytes_do_not_depend_on_the_jobs)
@@ -252,11 +252,14 @@ TEST(make_table_bytes_do_not_depend_on_the_jobs)
     fputs("a,b,c\n", file);
     for (int i = 0; i < 3000; i++) fprintf(file, "%d,\"x\"\"%d\",%g\n", i, i, i / 7.0);
     fclose(file);
-    CHECK_EQ(program_run("cd '%s' && tfrecord-make --out one -j 1 --shards 2 table.csv", test_folder())->exit_code, 0);
-    CHECK_EQ(program_run("cd '%s' && tfrecord-make --out six -j 6 --shards 2 table.csv", test_folder())->exit_code, 0);
-    CHECK_EQ(program_run("cd '%s' && for f in one/*.tfrecord; do cmp $f six/${f#one/} || exit 1; done", test_folder())
-                 ->exit_code,
+    CHECK_EQ(program_run("cd '%s' && tfrecord-make --out one -j 1 --shards 2 table.csv", test_directory())->exit_code,
              0);
+    CHECK_EQ(program_run("cd '%s' && tfrecord-make --out six -j 6 --shards 2 table.csv", test_directory())->exit_code,
+             0);
+    CHECK_EQ(
+        program_run("cd '%s' && for f in one/*.tfrecord; do cmp $f six/${f#one/} || exit 1; done", test_directory())
+            ->exit_code,
+        0);
 }
 
 TEST(make_table_keys_are_renamed_and_left_out)
@@ -295,7 +298,7 @@ TEST(make_coco_boxes_are_checked_and_cut)
     CHECK_CONTAINS(result->output, "2 boxes left out, without area inside of their image: annotations[1]");
     CHECK_CONTAINS(result->output, "1 box of an image that is not listed left out: annotations[3]");
     CHECK_CONTAINS(result->output, "1 annotation without a box left out");
-    CHECK_CONTAINS(result->output, "p/1.png: its boxes are of a picture of 99 x 10, and this one has 21 x 10");
+    CHECK_CONTAINS(result->output, "p/1.png: its boxes are of an image of 99 x 10, and this one has 21 x 10");
     CHECK_STR(records("image/object/*,image/source_id"),
               "{\"image/object/area\": {\"float\": [4]}, "
               "\"image/object/bbox/xmax\": {\"float\": [0.25]}, \"image/object/bbox/xmin\": {\"float\": [0]}, "
@@ -309,7 +312,7 @@ TEST(make_coco_boxes_are_checked_and_cut)
               "\"image/object/is_crowd\": {\"int64\": [0]}, \"image/source_id\": {\"bytes\": [\"7\"]}}\n");
 }
 
-TEST(make_coco_keypoints_are_parts_of_the_picture)
+TEST(make_coco_keypoints_are_parts_of_the_image)
 {
     make_pngs(2);
     save_text("c.json",
@@ -331,7 +334,7 @@ TEST(make_coco_keypoints_are_parts_of_the_picture)
               "\"image/object/keypoint/visibility\": {\"int64\": []}, \"image/object/keypoint/x\": {\"float\": []}, "
               "\"image/object/keypoint/y\": {\"float\": []}}\n");
     /* Only when they are asked for; then all is made anew. */
-    CHECK_CONTAINS(make("--images p c.json")->output, "2 pictures written");
+    CHECK_CONTAINS(make("--images p c.json")->output, "2 images written");
     CHECK_STR(records("image/object/keypoint/*"), "{}\n{}\n");
     static const struct {
         const char *points, *names, *reason;
@@ -370,7 +373,7 @@ TEST(make_coco_faults_are_told)
         {"{\"images\": [", "the file ends inside of a value"},
         {"{\"images\": [{\"id\": 1}]}", "images[0]: \"file_name\" is no text"},
         {"{\"images\": [{\"id\": 1, \"file_name\": \"a\"},{\"id\": 1, \"file_name\": \"b\"}]}",
-         "the picture 1 is there twice"},
+         "the image 1 is there twice"},
         {"{\"images\": [{\"id\": 1, \"file_name\": \"a\"}], \"annotations\": [{\"image_id\": 1, \"category_id\": 2, "
          "\"bbox\": "
          "[1,1,1,1]}]}",
@@ -380,8 +383,8 @@ TEST(make_coco_faults_are_told)
          "[1,1,\"1\",1]}]}",
          "annotations[0]: \"bbox\" is no list of four numbers"},
         {"{\"images\": [{\"id\": 1, \"file_name\": \"a\", \"width\": -1, \"height\": 1}]}",
-         "a picture of -1 x 1 cannot be"},
-        {"{\"annotations\": []}", "lists no pictures"},
+         "an image of -1 x 1 cannot be"},
+        {"{\"annotations\": []}", "lists no images"},
         {"{\"images\": [{\"id\" 1}]}", "images[0]: "},
         {"{\"images\" 1}", "no : follows a name"},
     };
@@ -411,8 +414,8 @@ static void save_turned(const char *name, int orientation)
     free(file.bytes);
 }
 
-/* The box [24, 16, 48, 16] of the stored picture, and the point (24, 16), where they go when it is turned. */
-TEST(make_boxes_turn_with_their_picture)
+/* The box [24, 16, 48, 16] of the stored image, and the point (24, 16), where they go when it is turned. */
+TEST(make_boxes_turn_with_their_image)
 {
     static const char *const xmin[] = {"0.25", "0.25", "0.25", "0.25", "0.25", "0.5", "0.5", "0.25"};
     static const char *const ymin[] = {"0.25", "0.25", "0.5", "0.5", "0.25", "0.25", "0.25", "0.25"};
@@ -438,7 +441,7 @@ TEST(make_boxes_turn_with_their_picture)
             x[orientation - 1], y[orientation - 1]);
         CHECK_STR(records("image/object/keypoint/x,image/object/keypoint/y"), wanted);
     }
-    /* Boxes of the upright picture want upright pixels. */
+    /* Boxes of the upright image want upright pixels. */
     save_turned("p/a.jpg", 6);
     save_text("c.json", "{\"images\": [{\"id\": 1, \"file_name\": \"a.jpg\", \"width\": 64, \"height\": 96}],"
                         "\"categories\": [{\"id\": 1, \"name\": \"x\"}], \"annotations\": ["
@@ -468,7 +471,7 @@ TEST(make_voc_takes_what_object_detection_takes)
     make_png(test_path("v/a.png"), 1, 20, 10);
     make_png(test_path("v/b.png"), 2, 20, 10);
     /* Names of another machine; what leads elsewhere is not followed. */
-    save_voc("v/a.xml", "C:\\pictures\\a.png", dog);
+    save_voc("v/a.xml", "C:\\images\\a.png", dog);
     save_voc("v/b.xml", "../p/0.png", "");
     save_voc("v/gone.xml", "gone.png", "");
     save_voc("v/type.xml", "a.png", "");
@@ -478,7 +481,7 @@ TEST(make_voc_takes_what_object_detection_takes)
     save_text("v/cut.xml", "<annotation><object>");
     const program_result *result = make("--on-error skip v");
     CHECK_EQ(result->exit_code, 0);
-    CHECK_CONTAINS(result->output, "v/gone.xml: no picture \"gone.png\" for it");
+    CHECK_CONTAINS(result->output, "v/gone.xml: no image \"gone.png\" for it");
     CHECK_CONTAINS(result->output, "v/type.xml: line 1: a document type (<!DOCTYPE) is not read");
     CHECK_CONTAINS(result->output, "v/nan.xml: line 1: annotation/object/bndbox/xmin is no number: \"nan\"");
     CHECK_CONTAINS(result->output, "v/half.xml: object 1 (x) has no whole bndbox");
@@ -497,9 +500,9 @@ TEST(make_voc_takes_what_object_detection_takes)
               "\"image/object/class/text\": {\"bytes\": []}, \"image/object/difficult\": {\"int64\": []}, "
               "\"image/object/truncated\": {\"int64\": []}, \"image/object/view\": {\"bytes\": []}, "
               "\"image/source_id\": {\"bytes\": [\"b.png\"]}}\n");
-    CHECK_CONTAINS(program_run("cat '%s/out/label_map.pbtxt'", test_folder())->output,
+    CHECK_CONTAINS(program_run("cat '%s/out/label_map.pbtxt'", test_directory())->output,
                    "item {\n  id: 1\n  name: \"dog\"\n}\n");
-    CHECK_STR(program_run("cat '%s/out/labels.txt'", test_folder())->output, "\ndog\n");
+    CHECK_STR(program_run("cat '%s/out/labels.txt'", test_directory())->output, "\ndog\n");
 }
 
 /* ---- Arrays ---- */
@@ -529,13 +532,13 @@ TEST(make_arrays_become_features_by_row)
     CHECK_EQ(make("--name n --key n=label n.npy")->exit_code, 0);
     CHECK_CONTAINS(records("label"), "{\"label\": {\"int64\": [0]}}\n{\"label\": {\"int64\": [1]}}\n");
     save_array("i.npy", MR_UINT8, MR_SHAPE(2, 4, 5));
-    const program_result *result = make("--name i --picture i i.npy");
+    const program_result *result = make("--name i --image i i.npy");
     CHECK_EQ(result->exit_code, 0);
     CHECK_CONTAINS(records("image/height,image/width,image/format"),
                    "{\"image/format\": {\"bytes\": [\"png\"]}, \"image/height\": {\"int64\": [4]}, \"image/width\": "
                    "{\"int64\": [5]}}");
-    CHECK_CONTAINS(make("--picture x x.npy")->output, "the array x[3,2] holds no pictures");
-    CHECK_CONTAINS(make("--picture y x.npy")->output, "--picture: x.npy has no array \"y\"");
+    CHECK_CONTAINS(make("--image x x.npy")->output, "the array x[3,2] holds no images");
+    CHECK_CONTAINS(make("--image y x.npy")->output, "--image: x.npy has no array \"y\"");
     CHECK_CONTAINS(make("--raw y x.npy")->output, "--raw: x.npy has no array \"y\"");
     save_array("c.npy", MR_COMPLEX64, MR_SHAPE(2));
     CHECK_CONTAINS(make("c.npy")->output, "the array c[2] is complex; --raw takes its bytes");
@@ -560,7 +563,7 @@ TEST(make_archives_give_a_record_a_sample)
             "t/in/b.json && printf hello > t/in/b.TXT && printf none > t/in/README && cd t && tar -cf 1.tar in/a.png "
             "in/a.cls in/a.json in/README && tar -cf 2.tar in/b.TXT in/b.cls in/b.x.PNG in/b.json && gzip 2.tar && rm "
             "-r in",
-            test_folder())
+            test_directory())
             ->exit_code,
         0);
     const program_result *result = make("t");
@@ -582,7 +585,7 @@ TEST(make_archives_with_faults_are_told)
     CHECK_EQ(program_run("cd '%s/p' && cp 0.png b.png && printf '' > a.cls && printf 1 > b.cls && printf '{' > c.json "
                          "&& printf x > d.txt && "
                          "printf y > d.TXT && tar -cf ../x.tar a.cls b.cls b.png c.json d.txt d.TXT",
-                         test_folder())
+                         test_directory())
                  ->exit_code,
              0);
     const program_result *result = make("--on-error skip x.tar");

@@ -1,4 +1,4 @@
-/* tfrecord-make from outside: what a folder becomes, and what bad folders, bad disks and SIGKILL do to it. */
+/* tfrecord-make from outside: what a directory becomes, and what bad directories, bad disks and SIGKILL do to it. */
 #include "tests/kill.h"
 #include "tests/records/record_data.h"
 #include "tests/tools/program.h"
@@ -12,8 +12,8 @@
 #include <sys/mount.h>
 #include <sys/stat.h>
 
-/* A small picture that depends on number: JPEG, or PNG for every fourth. */
-static void make_picture(const char *path, int number)
+/* A small image that depends on number: JPEG, or PNG for every fourth. */
+static void make_image(const char *path, int number)
 {
     mr_error error = {0};
     mr_tensor pixels = {0}, bytes = {0};
@@ -30,23 +30,23 @@ static void make_picture(const char *path, int number)
     mr_tensor_deinit(&bytes);
 }
 
-/* Three classes of count pictures each, in a folder of that name. */
-static const char *make_folder(const char *name, int count)
+/* Three classes of count images each, in a directory of that name. */
+static const char *make_directory(const char *name, int count)
 {
     static const char *const classes[] = {"rose", "daisy", "tulip"};
     mkdir(test_path("%s", name), 0777);
     for (int i = 0; i < 3; i++) {
         mkdir(test_path("%s/%s", name, classes[i]), 0777);
         for (int j = 0; j < count; j++)
-            make_picture(test_path("%s/%s/%03d.%s", name, classes[i], j, j % 4 == 3 ? "PNG" : "jpg"), j);
+            make_image(test_path("%s/%s/%03d.%s", name, classes[i], j, j % 4 == 3 ? "PNG" : "jpg"), j);
     }
-    static char folder[1024];
-    snprintf(folder, sizeof folder, "%s", test_path("%s", name));
-    return folder;
+    static char directory[1024];
+    snprintf(directory, sizeof directory, "%s", test_path("%s", name));
+    return directory;
 }
 
-/* Counts the records of a file, each with the keys it should have and the bytes of its picture. */
-static int check_file(const char *path, const char *folder)
+/* Counts the records of a file, each with the keys it should have and the bytes of its image. */
+static int check_file(const char *path, const char *directory)
 {
     mr_error error = {0};
     mr_record_reader *reader = nullptr;
@@ -67,13 +67,13 @@ static int check_file(const char *path, const char *folder)
         CHECK_EQ(width, 24);
         CHECK(height >= 16 && height < 21);
         size_t size;
-        unsigned char *bytes = file_load(test_path("%s/%.*s", folder, (int)name.size_bytes, name.data), &size);
+        unsigned char *bytes = file_load(test_path("%s/%.*s", directory, (int)name.size_bytes, name.data), &size);
         CHECK_EQ(size, encoded.size_bytes);
         CHECK(memcmp(bytes, encoded.data, size) == 0);
         free(bytes);
     }
     CHECK_EQ(status, MR_OUT_OF_RANGE);
-    mr_record_reader_free(reader);
+    mr_record_reader_close(reader);
     return count;
 }
 
@@ -87,12 +87,12 @@ static void check_same(const char *a, const char *b)
     free(b_bytes);
 }
 
-TEST(make_puts_every_picture_into_one_record)
+TEST(make_puts_every_image_into_one_record)
 {
-    const char *folder = make_folder("photos", 20);
-    const program_result *result = program_run("tfrecord-make --out %s/out --shards 2 %s", test_folder(), folder);
+    const char *directory = make_directory("photos", 20);
+    const program_result *result = program_run("tfrecord-make --out %s/out --shards 2 %s", test_directory(), directory);
     CHECK_EQ(result->exit_code, 0);
-    CHECK_CONTAINS(result->output, "60 pictures in 3 classes");
+    CHECK_CONTAINS(result->output, "60 images in 3 classes");
     int count = 0;
     for (int i = 0; i < 2; i++) {
         count += check_file(test_path("out/photos-train-0000%d-of-00002.tfrecord", i), "photos");
@@ -113,47 +113,47 @@ TEST(make_puts_every_picture_into_one_record)
 
 TEST(make_gives_the_same_bytes_with_any_number_of_jobs)
 {
-    const char *folder = make_folder("photos", 40);
-    CHECK_EQ(program_run("tfrecord-make --out %s/a -j 1 --shards 3 %s", test_folder(), folder)->exit_code, 0);
-    CHECK_EQ(program_run("tfrecord-make --out %s/b -j 7 --shards 3 %s", test_folder(), folder)->exit_code, 0);
+    const char *directory = make_directory("photos", 40);
+    CHECK_EQ(program_run("tfrecord-make --out %s/a -j 1 --shards 3 %s", test_directory(), directory)->exit_code, 0);
+    CHECK_EQ(program_run("tfrecord-make --out %s/b -j 7 --shards 3 %s", test_directory(), directory)->exit_code, 0);
     for (int i = 0; i < 3; i++)
         check_same(test_path("a/photos-train-0000%d-of-00003.tfrecord", i),
                    test_path("b/photos-train-0000%d-of-00003.tfrecord", i));
-    CHECK_EQ(program_run("tfrecord-make --out %s/c -s 5 --shards 3 %s", test_folder(), folder)->exit_code, 0);
+    CHECK_EQ(program_run("tfrecord-make --out %s/c -s 5 --shards 3 %s", test_directory(), directory)->exit_code, 0);
     CHECK(program_run("cmp %s/a/photos-train-00000-of-00003.tfrecord %s/c/photos-train-00000-of-00003.tfrecord",
-                      test_folder(), test_folder())
+                      test_directory(), test_directory())
               ->exit_code != 0);
 }
 
-TEST(make_keeps_a_picture_in_its_part_when_others_come)
+TEST(make_keeps_a_image_in_its_part_when_others_come)
 {
-    const char *folder = make_folder("photos", 20);
+    const char *directory = make_directory("photos", 20);
     static const char list[] =
         "tfrecord-cat --json '%s/%s/photos-validation@1.tfrecord' | grep -o '\"image/filename\": "
         "{[^}]*}' | sort > %s/%s.txt";
-    CHECK_EQ(program_run("tfrecord-make --out %s/a %s", test_folder(), folder)->exit_code, 0);
-    CHECK_EQ(program_run(list, test_folder(), "a", test_folder(), "a")->exit_code, 0);
-    make_folder("photos", 60);
-    CHECK_EQ(program_run("tfrecord-make --out %s/b %s", test_folder(), folder)->exit_code, 0);
-    CHECK_EQ(program_run(list, test_folder(), "b", test_folder(), "b")->exit_code, 0);
-    const program_result *gone = program_run("comm -23 %s/a.txt %s/b.txt", test_folder(), test_folder());
+    CHECK_EQ(program_run("tfrecord-make --out %s/a %s", test_directory(), directory)->exit_code, 0);
+    CHECK_EQ(program_run(list, test_directory(), "a", test_directory(), "a")->exit_code, 0);
+    make_directory("photos", 60);
+    CHECK_EQ(program_run("tfrecord-make --out %s/b %s", test_directory(), directory)->exit_code, 0);
+    CHECK_EQ(program_run(list, test_directory(), "b", test_directory(), "b")->exit_code, 0);
+    const program_result *gone = program_run("comm -23 %s/a.txt %s/b.txt", test_directory(), test_directory());
     CHECK_STR(gone->output, "");
 }
 
 TEST(make_does_again_only_what_has_changed)
 {
-    const char *folder = make_folder("photos", 20);
-    CHECK_EQ(program_run("tfrecord-make --out %s/out --shards 4 %s", test_folder(), folder)->exit_code, 0);
-    CHECK_CONTAINS(program_run("tfrecord-make --out %s/out --shards 4 %s", test_folder(), folder)->output,
-                   "0 pictures written");
-    make_picture(test_path("photos/rose/007.PNG"), 8);
-    const char *output = program_run("tfrecord-make --out %s/out --shards 4 %s", test_folder(), folder)->output;
-    CHECK(!strstr(output, "\n0 pictures written") && !strstr(output, "\n60 pictures written"));
+    const char *directory = make_directory("photos", 20);
+    CHECK_EQ(program_run("tfrecord-make --out %s/out --shards 4 %s", test_directory(), directory)->exit_code, 0);
+    CHECK_CONTAINS(program_run("tfrecord-make --out %s/out --shards 4 %s", test_directory(), directory)->output,
+                   "0 images written");
+    make_image(test_path("photos/rose/007.PNG"), 8);
+    const char *output = program_run("tfrecord-make --out %s/out --shards 4 %s", test_directory(), directory)->output;
+    CHECK(!strstr(output, "\n0 images written") && !strstr(output, "\n60 images written"));
     /* Damage to a finished file is noticed too. */
     file_save(test_path("out/photos-train-00001-of-00004.tfrecord"), "x", 1);
-    CHECK_EQ(program_run("tfrecord-make --out %s/out --shards 4 %s", test_folder(), folder)->exit_code, 0);
+    CHECK_EQ(program_run("tfrecord-make --out %s/out --shards 4 %s", test_directory(), directory)->exit_code, 0);
     /* Another number of files: the old ones go, so that nobody reads both. */
-    CHECK_EQ(program_run("tfrecord-make --out %s/out --shards 3 %s", test_folder(), folder)->exit_code, 0);
+    CHECK_EQ(program_run("tfrecord-make --out %s/out --shards 3 %s", test_directory(), directory)->exit_code, 0);
     int count = 0;
     for (int i = 0; i < 3; i++) {
         count += check_file(test_path("out/photos-train-0000%d-of-00003.tfrecord", i), "photos");
@@ -164,14 +164,14 @@ TEST(make_does_again_only_what_has_changed)
     CHECK(access(test_path("out/photos-train-00000-of-00004.tfrecord.index"), F_OK) != 0);
     /* But not files that somebody else put there. */
     file_save(test_path("out/photos-train-00000-of-00009.tfrecord"), "", 0);
-    const program_result *result = program_run("tfrecord-make --out %s/out --shards 3 %s", test_folder(), folder);
+    const program_result *result = program_run("tfrecord-make --out %s/out --shards 3 %s", test_directory(), directory);
     CHECK_EQ(result->exit_code, 1);
     CHECK_CONTAINS(result->output, "is there from elsewhere");
 }
 
-TEST(make_says_what_is_wrong_with_each_picture)
+TEST(make_says_what_is_wrong_with_each_image)
 {
-    const char *folder = make_folder("photos", 10);
+    const char *directory = make_directory("photos", 10);
     size_t size;
     unsigned char *bytes = file_load(test_path("photos/rose/002.jpg"), &size);
     file_save(test_path("photos/rose/cut.jpg"), bytes, size / 2);
@@ -181,69 +181,70 @@ TEST(make_says_what_is_wrong_with_each_picture)
     file_save(test_path("photos/rose/jpeg.png"), bytes, size); /* a JPEG all the same */
     CHECK_EQ(symlink("/nowhere", test_path("photos/rose/link.jpg")), 0);
     free(bytes);
-    const program_result *result = program_run("tfrecord-make --out %s/out --on-error skip %s", test_folder(), folder);
+    const program_result *result =
+        program_run("tfrecord-make --out %s/out --on-error skip %s", test_directory(), directory);
     CHECK_EQ(result->exit_code, 0);
-    CHECK_CONTAINS(result->output, "rose/cut.jpg: the JPEG picture is truncated");
+    CHECK_CONTAINS(result->output, "rose/cut.jpg: the JPEG image is truncated");
     CHECK_CONTAINS(result->output, "rose/empty.jpg: the file is empty");
-    CHECK_CONTAINS(result->output, "rose/text.jpg: not a picture");
+    CHECK_CONTAINS(result->output, "rose/text.jpg: not an image");
     CHECK_CONTAINS(result->output, "rose/link.jpg: no such file");
-    CHECK_CONTAINS(result->output, "5 pictures could not be used");
-    CHECK_CONTAINS(result->output, "31 pictures written");
+    CHECK_CONTAINS(result->output, "5 images could not be used");
+    CHECK_CONTAINS(result->output, "31 images written");
     CHECK(strchr(result->output, '\x1b') == nullptr);
 
-    result = program_run("tfrecord-make --out %s/stop %s", test_folder(), folder);
+    result = program_run("tfrecord-make --out %s/stop %s", test_directory(), directory);
     CHECK_EQ(result->exit_code, 1);
     CHECK_CONTAINS(result->output, "--on-error skip");
-    CHECK_EQ(program_run("ls %s/stop/*.tfrecord", test_folder())->exit_code, 2);
+    CHECK_EQ(program_run("ls %s/stop/*.tfrecord", test_directory())->exit_code, 2);
 }
 
-TEST(make_of_bad_pictures_alone_makes_no_files)
+TEST(make_of_bad_images_alone_makes_no_files)
 {
     mkdir(test_path("photos"), 0777);
     mkdir(test_path("photos/rose"), 0777);
-    for (int i = 0; i < 5; i++) file_save(test_path("photos/rose/%d.jpg", i), "no picture", 10);
-    const char *folder = test_folder();
+    for (int i = 0; i < 5; i++) file_save(test_path("photos/rose/%d.jpg", i), "no image", 8);
+    const char *directory = test_directory();
     const program_result *result =
-        program_run("cd %s; tfrecord-make --on-error skip --shards 2 --out out photos", folder);
+        program_run("cd %s; tfrecord-make --on-error skip --shards 2 --out out photos", directory);
     CHECK_EQ(result->exit_code, 1);
-    CHECK_CONTAINS(result->output, "photos: not one of its pictures can be used; no files are made\n");
-    CHECK_STR(program_run("ls -A %s/out", folder)->output, "");
+    CHECK_CONTAINS(result->output, "photos: not one of its images can be used; no files are made\n");
+    CHECK_STR(program_run("ls -A %s/out", directory)->output, "");
     /* The same of several workers. */
     CHECK_EQ(program_run("cd %s; tfrecord-make --on-error skip --shards 2 --out out --worker 1/2 photos && "
                          "tfrecord-make --on-error skip --shards 2 --out out --worker 2/2 photos",
-                         folder)
+                         directory)
                  ->exit_code,
              0);
-    result = program_run("cd %s; tfrecord-make --on-error skip --shards 2 --out out --finish photos", folder);
+    result = program_run("cd %s; tfrecord-make --on-error skip --shards 2 --out out --finish photos", directory);
     CHECK_EQ(result->exit_code, 1);
-    CHECK_CONTAINS(result->output, "not one of its pictures can be used");
-    CHECK_STR(program_run("ls -A %s/out", folder)->output, "");
+    CHECK_CONTAINS(result->output, "not one of its images can be used");
+    CHECK_STR(program_run("ls -A %s/out", directory)->output, "");
     /* Files of an earlier run stay, and are known to be ours. */
-    make_folder("good", 4);
-    CHECK_EQ(program_run("cd %s; tfrecord-make --name x --split a=1 --out out good", folder)->exit_code, 0);
+    make_directory("good", 4);
+    CHECK_EQ(program_run("cd %s; tfrecord-make --name x --split a=1 --out out good", directory)->exit_code, 0);
     CHECK_EQ(
-        program_run("cd %s; tfrecord-make --name x --split a=1 --shards 3 --on-error skip --out out photos", folder)
+        program_run("cd %s; tfrecord-make --name x --split a=1 --shards 3 --on-error skip --out out photos", directory)
             ->exit_code,
         1);
     CHECK_EQ(check_file(test_path("out/x-a-00000-of-00001.tfrecord"), "good"), 12);
-    CHECK_EQ(program_run("cd %s; tfrecord-make --name x --split a=1 --shards 2 --out out good && ls out/x*", folder)
+    CHECK_EQ(program_run("cd %s; tfrecord-make --name x --split a=1 --shards 2 --out out good && ls out/x*", directory)
                  ->exit_code,
              0);
     CHECK(access(test_path("out/x-a-00000-of-00001.tfrecord"), F_OK) != 0);
 }
 
-TEST(make_goes_on_when_pictures_vanish)
+TEST(make_goes_on_when_images_vanish)
 {
-    /* While nobody reads on what it says of empty pictures, it waits, and the good ones go that it has not come to. */
-    make_folder("photos", 40);
+    /* While nobody reads on what it says of empty images, it waits, and the good ones go that it has not come to. */
+    make_directory("photos", 40);
     const program_result *result =
         program_run("cd %s; for i in $(seq 1000 1800); do : >photos/rose/%0200d-$i.jpg; done; mkfifo said; "
                     "tfrecord-make -j 1 --on-error skip --split a=1 --out out photos >summary 2>said & exec 3<said; "
                     "head -c 20000 <&3 >first; rm photos/*/0??.*; cat <&3 >rest; wait $!; e=$?; tail -n 1 rest; cat "
                     "summary; exit $e",
-                    test_folder(), 0);
+                    test_directory(), 0);
     CHECK_EQ(result->exit_code, 0);
-    const char *written = strstr(result->output, " pictures written"), *bad = strstr(result->output, " pictures could");
+    const char *written = strstr(result->output, " images written"), *bad = strstr(result->output, " images could");
     if (!written || !bad) test_fail(__FILE__, __LINE__, "%s", result->output);
     while (written > result->output && written[-1] >= '0' && written[-1] <= '9') written--;
     while (bad > result->output && bad[-1] >= '0' && bad[-1] <= '9') bad--;
@@ -252,7 +253,7 @@ TEST(make_goes_on_when_pictures_vanish)
     result =
         program_run("cd %s; grep -c '^tfrecord-make: cannot open photos/[a-z]*/0[0-9]*[.][a-zA-Z]*: no such file or "
                     "directory$' rest; tfrecord-cat --verify out/*.tfrecord",
-                    test_folder());
+                    test_directory());
     CHECK_EQ(atoi(result->output), atoi(bad) - 801);
     CHECK_EQ(result->exit_code, 0);
     CHECK_CONTAINS(result->output, "no faults");
@@ -260,18 +261,19 @@ TEST(make_goes_on_when_pictures_vanish)
 
 TEST(make_takes_any_file_name)
 {
-    make_folder("photos", 3);
+    make_directory("photos", 3);
     static const char *const names[] = {"with blanks.jpg", "line\nbreak.jpg", "\xff\xfe no UTF-8.jpg", "%41:colon.jpg",
                                         "-dash.jpg"};
-    for (size_t i = 0; i < 5; i++) make_picture(test_path("photos/rose/%s", names[i]), 2);
-    make_picture(test_path("photos/rose/half\n\xff.png"), 3);
+    for (size_t i = 0; i < 5; i++) make_image(test_path("photos/rose/%s", names[i]), 2);
+    make_image(test_path("photos/rose/half\n\xff.png"), 3);
     file_save(test_path("photos/rose/bad \x1b[2J\n\xff.jpg"), "x", 1);
     for (int i = 0; i < 2; i++) {
-        const program_result *result = program_run(
-            "cd %s; tfrecord-make --out 'the out' --split all=1 --name 'a name' --on-error skip photos", test_folder());
+        const program_result *result =
+            program_run("cd %s; tfrecord-make --out 'the out' --split all=1 --name 'a name' --on-error skip photos",
+                        test_directory());
         CHECK_EQ(result->exit_code, 0);
-        CHECK_CONTAINS(result->output, "1 picture could not be used");
-        CHECK_CONTAINS(result->output, "1 file is no picture (rose/bad \\x1b[2J\\n\\xff.jpg)");
+        CHECK_CONTAINS(result->output, "1 image could not be used");
+        CHECK_CONTAINS(result->output, "1 file is no image (rose/bad \\x1b[2J\\n\\xff.jpg)");
         CHECK(!strchr(result->output, '\x1b') && !strchr(result->output, '\xff'));
     }
     int count = check_file(test_path("the out/a name-all-00000-of-00001.tfrecord"), "photos");
@@ -283,12 +285,12 @@ TEST(make_is_right_on_a_narrow_terminal)
     int terminal = posix_openpt(O_RDWR | O_NOCTTY);
     if (terminal < 0 || grantpt(terminal) != 0 || unlockpt(terminal) != 0) test_skip("needs a pseudo terminal");
     close(terminal);
-    make_folder("photos", 3);
+    make_directory("photos", 3);
     const program_result *result = program_run("cd %s; script -qec 'stty cols 60; tfrecord-make --help; tfrecord-make "
                                                "--out out photos' /dev/null | tr -d '\\r'",
-                                               test_folder());
+                                               test_directory());
     if (result->exit_code == 127) test_skip("script is not there");
-    CHECK_CONTAINS(result->output, "9 pictures written");
+    CHECK_CONTAINS(result->output, "9 images written");
     int columns = 0;
     for (const char *at = result->output; *at; at++) {
         if (*at == '\x1b') { /* the bar is taken away */
@@ -302,17 +304,18 @@ TEST(make_is_right_on_a_narrow_terminal)
     }
 }
 
-TEST(make_wants_pictures_in_class_folders)
+TEST(make_wants_images_in_class_directories)
 {
     mkdir(test_path("empty"), 0777);
-    const program_result *result = program_run("tfrecord-make --out %s/out %s/empty", test_folder(), test_folder());
+    const program_result *result =
+        program_run("tfrecord-make --out %s/out %s/empty", test_directory(), test_directory());
     CHECK_EQ(result->exit_code, 1);
-    CHECK_CONTAINS(result->output, "no pictures");
-    make_picture(test_path("empty/a.jpg"), 1);
-    result = program_run("tfrecord-make --out %s/out %s/empty", test_folder(), test_folder());
+    CHECK_CONTAINS(result->output, "no images");
+    make_image(test_path("empty/a.jpg"), 1);
+    result = program_run("tfrecord-make --out %s/out %s/empty", test_directory(), test_directory());
     CHECK_EQ(result->exit_code, 1);
-    CHECK_CONTAINS(result->output, "one folder for each class");
-    result = program_run("tfrecord-make --out %s/out %s/nothing", test_folder(), test_folder());
+    CHECK_CONTAINS(result->output, "one directory for each class");
+    result = program_run("tfrecord-make --out %s/out %s/nothing", test_directory(), test_directory());
     CHECK_EQ(result->exit_code, 1);
     CHECK_CONTAINS(result->output, "no such file or directory");
     CHECK(access(test_path("out"), F_OK) != 0);
@@ -333,7 +336,7 @@ TEST(make_refuses_options_that_make_no_sense)
                                         "--out o --name a/b x",
                                         "--frob x"};
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
-        const program_result *result = program_run("cd %s; tfrecord-make %s", test_folder(), wrong[i]);
+        const program_result *result = program_run("cd %s; tfrecord-make %s", test_directory(), wrong[i]);
         CHECK_EQ(result->exit_code, 2);
         CHECK_CONTAINS(result->output, "--help");
     }
@@ -343,14 +346,14 @@ TEST(make_refuses_options_that_make_no_sense)
 }
 
 /* Final names only on whole files. */
-static void check_no_half_files(const char *folder)
+static void check_no_half_files(const char *directory)
 {
-    DIR *entries = opendir(folder);
+    DIR *entries = opendir(directory);
     if (!entries) return;
     for (struct dirent *entry; (entry = readdir(entries));) {
         size_t length = strlen(entry->d_name);
         char path[2048];
-        snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
+        snprintf(path, sizeof path, "%s/%s", directory, entry->d_name);
         if (length > 9 && strcmp(entry->d_name + length - 9, ".tfrecord") == 0) (void)check_file(path, "photos");
     }
     closedir(entries);
@@ -358,31 +361,32 @@ static void check_no_half_files(const char *folder)
 
 TEST(make_leaves_nothing_half_done_when_the_disk_is_full)
 {
-    const char *folder = make_folder("photos", 60);
-    const program_result *result = program_run("ulimit -f 20; tfrecord-make --out %s/out %s", test_folder(), folder);
+    const char *directory = make_directory("photos", 60);
+    const program_result *result =
+        program_run("ulimit -f 20; tfrecord-make --out %s/out %s", test_directory(), directory);
     CHECK_EQ(result->exit_code, 1);
     CHECK_CONTAINS(result->output, "cannot write ");
     check_no_half_files(test_path("out"));
-    CHECK_EQ(program_run("ls %s/out/*.partial", test_folder())->exit_code, 2);
+    CHECK_EQ(program_run("ls %s/out/*.partial", test_directory())->exit_code, 2);
 
     mkdir(test_path("disk"), 0777);
     if (unshare(CLONE_NEWNS) != 0 || mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
         mount("none", test_path("disk"), "tmpfs", 0, "size=64k") != 0)
         test_skip("a small tmpfs needs root");
-    result = program_run("tfrecord-make --out %s/disk %s", test_folder(), folder);
+    result = program_run("tfrecord-make --out %s/disk %s", test_directory(), directory);
     CHECK_EQ(result->exit_code, 1);
     CHECK_CONTAINS(result->output, ": the disk is full");
     check_no_half_files(test_path("disk"));
     CHECK_EQ(mount("none", test_path("disk"), nullptr, MS_REMOUNT | MS_RDONLY, nullptr), 0);
-    result = program_run("tfrecord-make --out %s/disk %s", test_folder(), folder);
+    result = program_run("tfrecord-make --out %s/disk %s", test_directory(), directory);
     CHECK_EQ(result->exit_code, 1);
     CHECK_CONTAINS(result->output, "read-only");
     (void)umount(test_path("disk"));
 }
 
-/* Runs tfrecord-make and kills it at so many changes of its folder (-1: never); true when it ended by itself.
+/* Runs tfrecord-make and kills it at so many changes of its directory (-1: never); true when it ended by itself.
  * changes  how many there were; or null */
-static bool run_and_kill(const char *out, const char *folder, int kill_at, int *changes)
+static bool run_and_kill(const char *out, const char *directory, int kill_at, int *changes)
 {
     char program[1024];
     snprintf(program, sizeof program, "%s", test_bin("tfrecord-make"));
@@ -390,7 +394,7 @@ static bool run_and_kill(const char *out, const char *folder, int kill_at, int *
     pid_t child = fork();
     if (child == 0) {
         if (!freopen("/dev/null", "w", stdout) || !freopen("/dev/null", "w", stderr)) _exit(3);
-        execl(program, program, "--out", out, "--shards", "2", "-j", "2", folder, nullptr);
+        execl(program, program, "--out", out, "--shards", "2", "-j", "2", directory, nullptr);
         _exit(2);
     }
     int count = kill_at_change(child, watch, kill_at, &status);
@@ -401,17 +405,17 @@ static bool run_and_kill(const char *out, const char *folder, int kill_at, int *
 
 TEST(make_killed_at_any_moment_shows_no_half_file_and_goes_on)
 {
-    char folder[1024], out[1024];
-    snprintf(folder, sizeof folder, "%s", make_folder("photos", 25));
+    char directory[1024], out[1024];
+    snprintf(directory, sizeof directory, "%s", make_directory("photos", 25));
     snprintf(out, sizeof out, "%s", test_path("out"));
     CHECK_EQ(program_run("true")->exit_code, 0);
     int changes;
-    CHECK(run_and_kill(test_path("whole"), folder, -1, &changes));
+    CHECK(run_and_kill(test_path("whole"), directory, -1, &changes));
     uint32_t state = (uint32_t)test_seed();
     int killed = 0, rounds = 0;
     for (; killed < 50 && rounds < 300; rounds++) {
         state = state * 1664525 + 1013904223;
-        if (run_and_kill(out, folder, (int)(state >> 8) % (changes + 1), nullptr)) {
+        if (run_and_kill(out, directory, (int)(state >> 8) % (changes + 1), nullptr)) {
             /* Done before the kill: from the beginning again. */
             CHECK_EQ(program_run("rm -r '%s'", out)->exit_code, 0);
             continue;
@@ -419,7 +423,7 @@ TEST(make_killed_at_any_moment_shows_no_half_file_and_goes_on)
         killed++;
         check_no_half_files(out);
     }
-    CHECK(run_and_kill(out, folder, -1, nullptr));
+    CHECK(run_and_kill(out, directory, -1, nullptr));
     for (int i = 0; i < 2; i++) {
         check_same(test_path("out/photos-train-0000%d-of-00002.tfrecord", i),
                    test_path("whole/photos-train-0000%d-of-00002.tfrecord", i));

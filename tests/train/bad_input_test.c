@@ -9,20 +9,20 @@
 #include <sys/mount.h>
 #include <sys/stat.h>
 
-/* Records of a few pictures for train-images, in test_path("records"). */
+/* Records of a few images for train-images, in test_path("records"). */
 static void make_records(void)
 {
     const program_result *result =
         program_run("cd %s && photographs --out photos/of/things --count 24 && "
                     "tfrecord-make --out records --name p --split train=0.8,validation=0.2 photos/of/things",
-                    test_folder());
+                    test_directory());
     if (result->exit_code != 0) test_fail(__FILE__, __LINE__, "%s", result->output);
 }
 
-/* Runs train-images in the test's folder; it must fail with a sentence of one line that has these parts. */
+/* Runs train-images in the test's directory; it must fail with a sentence of one line that has these parts. */
 static void check_refused(const char *arguments, const char *part, const char *other)
 {
-    const program_result *result = program_run("cd %s && train-images %s", test_folder(), arguments);
+    const program_result *result = program_run("cd %s && train-images %s", test_directory(), arguments);
     if (result->exit_code != 1) test_fail(__FILE__, __LINE__, "exit code %d: %s", result->exit_code, result->output);
     CHECK_CONTAINS(result->output, part);
     CHECK_CONTAINS(result->output, other);
@@ -91,7 +91,7 @@ TEST(train_images_says_what_is_wrong_with_its_records)
     free(bytes);
 }
 
-TEST(train_images_names_the_record_of_a_picture_that_is_none)
+TEST(train_images_names_the_record_of_a_image_that_is_none)
 {
     mr_error error = {0};
     mr_record_writer *writer = nullptr;
@@ -123,14 +123,14 @@ TEST(train_images_goes_on_past_an_index_that_is_stale_or_damaged)
     make_records();
     const char *index = test_path("records/p-train-00000-of-00001.tfrecord.index");
     flip_byte(index, 60);
-    CHECK_EQ(program_run("cd %s && train-images records run --steps 1", test_folder())->exit_code, 0);
+    CHECK_EQ(program_run("cd %s && train-images records run --steps 1", test_directory())->exit_code, 0);
     CHECK_EQ(program_run("cd %s && touch records/p-train*.tfrecord && train-images records run --steps 2 && "
                          "train-images records run --steps 2",
-                         test_folder())
+                         test_directory())
                  ->exit_code,
              0);
     cut(index, 10);
-    CHECK_EQ(program_run("cd %s && train-images records run --steps 3", test_folder())->exit_code, 0);
+    CHECK_EQ(program_run("cd %s && train-images records run --steps 3", test_directory())->exit_code, 0);
 }
 
 TEST(train_images_refuses_options_that_make_no_sense)
@@ -147,20 +147,20 @@ TEST(train_images_refuses_options_that_make_no_sense)
                                         "a b --max-bad-records -1",
                                         "a b --max-bad-records ''"};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
-        const program_result *result = program_run("cd %s && train-images %s", test_folder(), wrong[i]);
+        const program_result *result = program_run("cd %s && train-images %s", test_directory(), wrong[i]);
         CHECK_EQ(result->exit_code, 2);
         CHECK_CONTAINS(result->output, "usage: train-images RECORDS RUN");
     }
     CHECK_EQ(program_run("train-images --help")->exit_code, 0);
 }
 
-static mr_status train(const char *run, int64_t stop_step, mr_error *error)
+static mr_status train(const char *run, int64_t last_step, mr_error *error)
 {
     char records[1024];
     snprintf(records, sizeof records, "%s", test_path("small.tfrecord"));
     if (access(records, F_OK) != 0) small_records_write(records);
     *error = (mr_error){0};
-    return small_training(records, run, stop_step, 2, error);
+    return small_training(records, run, last_step, 2, error);
 }
 
 static size_t file_size(const char *path)
@@ -217,7 +217,7 @@ TEST(training_on_a_damaged_checkpoint_says_where_and_what_to_do)
     CHECK_OK(train(test_path("whole"), 8, &error));
     const program_result *result = program_run("cmp %s/run/model.ckpt-8.data-00000-of-00001 "
                                                "%s/whole/model.ckpt-8.data-00000-of-00001",
-                                               test_folder(), test_folder());
+                                               test_directory(), test_directory());
     CHECK_STR(result->output, "");
     free(bytes);
 }
@@ -246,7 +246,7 @@ TEST(training_on_a_disk_that_is_full_or_read_only_loses_nothing)
         CHECK_EQ(status, MR_RESOURCE_EXHAUSTED);
         CHECK_CONTAINS(error.message, ": the disk is full");
         char latest[1024];
-        CHECK_OK(mr_checkpoint_latest(run, latest, sizeof latest, &error));
+        CHECK_OK(mr_latest_checkpoint(run, latest, sizeof latest, &error));
         CHECK_CONTAINS(latest, "model.ckpt-4");
         CHECK_EQ(program_run("ls %s/*.partial %s/model.ckpt-6*", run, run)->exit_code, 2);
         CHECK(pages < 39);
@@ -260,7 +260,7 @@ TEST(training_on_a_disk_that_is_full_or_read_only_loses_nothing)
     CHECK_STATUS(train(test_path("disk/other"), 10, &error), MR_PERMISSION_DENIED);
     CHECK_CONTAINS(error.message, "read-only");
     char latest[1024];
-    CHECK_OK(mr_checkpoint_latest(run, latest, sizeof latest, &error));
+    CHECK_OK(mr_latest_checkpoint(run, latest, sizeof latest, &error));
     CHECK_CONTAINS(latest, "model.ckpt-8");
     (void)umount(disk);
 }
@@ -268,22 +268,23 @@ TEST(training_on_a_disk_that_is_full_or_read_only_loses_nothing)
 TEST(programs_name_files_that_may_not_be_read)
 {
     make_records();
-    CHECK_EQ(
-        program_run("cd %s && cp -r records copy && chmod 000 records/p-train* photos/of/things/ball/*", test_folder())
-            ->exit_code,
-        0);
-    CHECK_EQ(program_run("cd %s && chmod 755 . && mkdir open && chmod 777 open", test_folder())->exit_code, 0);
+    CHECK_EQ(program_run("cd %s && cp -r records copy && chmod 000 records/p-train* photos/of/things/ball/*",
+                         test_directory())
+                 ->exit_code,
+             0);
+    CHECK_EQ(program_run("cd %s && chmod 755 . && mkdir open && chmod 777 open", test_directory())->exit_code, 0);
     if (geteuid() == 0 && setuid(65534) != 0) test_skip("cannot become another user");
     check_refused("records open/run --steps 2", "p-train-00000-of-00001.tfrecord", "permission denied");
     check_refused("copy closed/run --steps 2", "closed", "permission denied");
-    const program_result *result = program_run("cd %s && tfrecord-make --out open/r photos/of/things", test_folder());
+    const program_result *result =
+        program_run("cd %s && tfrecord-make --out open/r photos/of/things", test_directory());
     CHECK_EQ(result->exit_code, 1);
     CHECK_CONTAINS(result->output, "photos/of/things/ball/ball-");
     CHECK_CONTAINS(result->output, "permission denied");
-    result = program_run("cd %s && tfrecord-cat records/p-train-00000-of-00001.tfrecord", test_folder());
+    result = program_run("cd %s && tfrecord-cat records/p-train-00000-of-00001.tfrecord", test_directory());
     CHECK_EQ(result->exit_code, 1);
     CHECK_CONTAINS(result->output, "permission denied");
-    result = program_run("cd %s && photographs --out closed/p --count 1", test_folder());
+    result = program_run("cd %s && photographs --out closed/p --count 1", test_directory());
     CHECK_EQ(result->exit_code, 1);
     CHECK_CONTAINS(result->output, "photographs: cannot create directory closed: permission denied");
 }

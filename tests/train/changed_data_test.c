@@ -39,7 +39,7 @@ static void write_records(int count, const int *bad, int bad_count)
 
 static const char *train(const char *arguments, int exit_code)
 {
-    const program_result *result = program_run("cd %s && train-images records %s", test_folder(), arguments);
+    const program_result *result = program_run("cd %s && train-images records %s", test_directory(), arguments);
     if (result->exit_code != exit_code)
         test_fail(__FILE__, __LINE__, "train-images %s: exit code %d: %s", arguments, result->exit_code,
                   result->output);
@@ -91,7 +91,7 @@ TEST(train_images_continues_with_old_weights_on_changed_data)
     train("run --steps 6", 0);
     char latest[4096];
     mr_error error = {0};
-    CHECK_OK(mr_checkpoint_latest(test_path("run"), latest, sizeof latest, &error));
+    CHECK_OK(mr_latest_checkpoint(test_path("run"), latest, sizeof latest, &error));
     CHECK_CONTAINS(latest, "model.ckpt-6");
     CHECK_CONTAINS(train("run --evaluate --restart-data", 2), "--restart-data has no effect with --evaluate");
     CHECK_CONTAINS(train("run --evaluate --steps 3", 2), "--steps has no effect with --evaluate");

@@ -1,4 +1,4 @@
-/* Training is killed with SIGKILL at 50 random moments. After each one the folder is looked at as the next process, a
+/* Training is killed with SIGKILL at 50 random moments. After each one the directory is looked at as the next process, a
  * person or TensorBoard would: what has a final name is whole, "checkpoint" names something that loads and is never older
  * than before, event files end at most in one torn record. Started again each time, every run ends with the variables of
  * the run that was not killed, to the bit, and has removed what the killed ones left. */
@@ -9,17 +9,17 @@
 
 constexpr int steps = 60, kills = 50, rounds_max = 400, kept = 3;
 
-/* Trains in a process of its own, killed at so many changes of its folder (-1: never). True when it came to its end.
+/* Trains in a process of its own, killed at so many changes of its directory (-1: never). True when it came to its end.
  * changes  how many there were; or null */
-static bool train(const char *folder, int64_t save_steps, int kill_at, int *changes)
+static bool train(const char *directory, int64_t save_checkpoint_steps, int kill_at, int *changes)
 {
     char records[1024];
     snprintf(records, sizeof records, "%s", test_path("small.tfrecord"));
-    int watch = kill_watch(folder), how = 0;
+    int watch = kill_watch(directory), how = 0;
     pid_t child = fork();
     if (child == 0) {
         mr_error error = {0};
-        mr_status status = small_training(records, folder, steps, save_steps, &error);
+        mr_status status = small_training(records, directory, steps, save_checkpoint_steps, &error);
         if (status != MR_OK) fprintf(stderr, "training: %s\n", error.message);
         _exit(status == MR_OK ? 0 : 1);
     }
@@ -47,7 +47,7 @@ static void check_loads(const char *path)
         CHECK_OK(mr_checkpoint_read(reader, mr_checkpoint_key(reader, i, nullptr, nullptr), &value, &error));
         mr_tensor_deinit(&value);
     }
-    mr_checkpoint_reader_free(reader);
+    mr_checkpoint_reader_close(reader);
 }
 
 static void check_meta(const char *path)
@@ -75,7 +75,7 @@ static bool check_events(const char *path)
     while ((status = mr_record_reader_next(reader, &record, &error)) == MR_OK) continue;
     if (status != MR_OUT_OF_RANGE && mr_record_reader_damage(reader).kind != MR_DAMAGE_CUT)
         test_fail(__FILE__, __LINE__, "%s", error.message);
-    mr_record_reader_free(reader);
+    mr_record_reader_close(reader);
     return status != MR_OUT_OF_RANGE;
 }
 
@@ -84,14 +84,14 @@ typedef struct found {
 } found;
 
 /* Whatever has a final name is whole. */
-static found check_folder(const char *folder)
+static found check_directory(const char *directory)
 {
     found f = {0};
-    DIR *directory = opendir(folder);
-    if (directory == nullptr) return f;
-    for (struct dirent *entry; (entry = readdir(directory)) != nullptr;) {
+    DIR *stream = opendir(directory);
+    if (stream == nullptr) return f;
+    for (struct dirent *entry; (entry = readdir(stream)) != nullptr;) {
         char path[2048], *ending;
-        snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
+        snprintf(path, sizeof path, "%s/%s", directory, entry->d_name);
         if (ends_with(path, ".partial")) {
             f.leftovers++;
         } else if (strstr(entry->d_name, "tfevents") != nullptr) {
@@ -112,17 +112,17 @@ static found check_folder(const char *folder)
             CHECK_STR(entry->d_name, "checkpoint");
         }
     }
-    closedir(directory);
+    closedir(stream);
     return f;
 }
 
 /* The step of the checkpoint that a new process would begin with; -1 without any. */
-static int latest_step(const char *folder)
+static int latest_step(const char *directory)
 {
     mr_error error = {0};
     char latest[2048];
-    mr_status status = mr_checkpoint_latest(folder, latest, sizeof latest, &error);
-    if (status == MR_NOT_FOUND && access(test_path("%s/checkpoint", strrchr(folder, '/') + 1), F_OK) != 0) return -1;
+    mr_status status = mr_latest_checkpoint(directory, latest, sizeof latest, &error);
+    if (status == MR_NOT_FOUND && access(test_path("%s/checkpoint", strrchr(directory, '/') + 1), F_OK) != 0) return -1;
     CHECK_OK(status);
     check_loads(latest);
     return atoi(strrchr(latest, '-') + 1);
@@ -147,28 +147,28 @@ static void check_equal(const char *a, const char *b)
         mr_tensor_deinit(&x);
         mr_tensor_deinit(&y);
     }
-    mr_checkpoint_reader_free(first);
-    mr_checkpoint_reader_free(second);
+    mr_checkpoint_reader_close(first);
+    mr_checkpoint_reader_close(second);
 }
 
 /* A run that came to its end: what is there is what is to be kept, and it equals the unbroken one. */
-static void check_end(const char *folder, const char *whole)
+static void check_end(const char *directory, const char *whole)
 {
-    found f = check_folder(folder);
+    found f = check_directory(directory);
     CHECK_EQ(f.leftovers, 0);
     char name[128];
-    snprintf(name, sizeof name, "%s/model.ckpt-%d", strrchr(folder, '/') + 1, steps);
+    snprintf(name, sizeof name, "%s/model.ckpt-%d", strrchr(directory, '/') + 1, steps);
     check_equal(whole, test_path("%s", name));
 }
 
 TEST(training_killed_50_times_ends_as_the_unbroken_run)
 {
     small_records_write(test_path("small.tfrecord"));
-    char whole[1024], folder[1024];
+    char whole[1024], directory[1024];
     snprintf(whole, sizeof whole, "%s", test_path("whole"));
     int changes = 0;
     CHECK(train(whole, 1, -1, &changes));
-    found f = check_folder(whole);
+    found f = check_directory(whole);
     CHECK_EQ(f.checkpoints, kept);
     CHECK_EQ(f.events, 1);
     CHECK_EQ(f.torn + f.leftovers, 0);
@@ -178,25 +178,25 @@ TEST(training_killed_50_times_ends_as_the_unbroken_run)
     int killed = 0, runs = 0, rounds = 0, before = -1, torn = 0, leftovers = 0;
     for (; killed < kills && rounds < rounds_max; rounds++) {
         state = state * 6364136223846793005u + 1442695040888963407u;
-        snprintf(folder, sizeof folder, "%s", test_path("killed-%d", runs));
+        snprintf(directory, sizeof directory, "%s", test_path("killed-%d", runs));
         int kill_at = (int)((state >> 33) % (uint64_t)(changes / 3 + 1));
-        bool ended = train(folder, 1 + (int64_t)(state >> 40) % 3, kill_at, nullptr);
-        int now = latest_step(folder);
+        bool ended = train(directory, 1 + (int64_t)(state >> 40) % 3, kill_at, nullptr);
+        int now = latest_step(directory);
         CHECK(now >= before);
         before = now;
         if (ended) {
-            check_end(folder, whole);
+            check_end(directory, whole);
             before = -1;
             runs++;
             continue;
         }
         killed++;
-        f = check_folder(folder);
+        f = check_directory(directory);
         torn += f.torn;
         leftovers += f.leftovers;
     }
     CHECK_EQ(killed, kills);
-    if (access(folder, F_OK) == 0 && train(folder, 5, -1, nullptr)) check_end(folder, whole);
+    if (access(directory, F_OK) == 0 && train(directory, 5, -1, nullptr)) check_end(directory, whole);
     /* The kills did fall into the middle of things. */
     if (getenv("MILLRACE_TEST_VERBOSE") != nullptr)
         fprintf(stderr, "%d kills in %d rounds, %d runs ended, %d leftovers, %d torn event files\n", killed, rounds,

@@ -24,7 +24,7 @@ static model build(fault kind, int bad_row, float learning_rate)
     for (int i = 0; kind == BAD_DATA && i < 3; i++) rows[3 * bad_row + i] = nanf("");
     mr_tensor component = {0};
     CHECK_OK(mr_tensor_init_copy(&component, MR_FLOAT, MR_SHAPE(40, 3), rows, &error));
-    mr_dataset *d = mr_dataset_batch(mr_dataset_repeat(mr_dataset_from_slices(&component, 1), MR_FOREVER), 4);
+    mr_dataset *d = mr_dataset_batch(mr_dataset_repeat(mr_dataset_from_slices(&component, 1), MR_INFINITE), 4);
     mr_output batch;
     mr_graph_iterator(g, "data", d, nullptr, &batch);
     mr_dataset_free(d);
@@ -35,40 +35,40 @@ static model build(fault kind, int bad_row, float learning_rate)
     if (kind == LOG_OF_ZERO)
         h = mr_mul(g, mr_log(g, mr_sub(g, h, h), .name = "log"), mr_constant_float(g, 0), .name = "zeroed");
     m.loss = mr_mean(g, mr_square(g, h, .name = "square"), mr_constant_ints(g, MR_INTS(0, 1)), .name = "loss");
-    m.train = mr_minimize(g, mr_gradient_descent(.rate = learning_rate), m.loss, mr_global_step(g).ref);
+    m.train = mr_minimize(g, mr_gradient_descent(.learning_rate = learning_rate), m.loss, mr_global_step(g).ref);
     CHECK_OK(mr_graph_status(g, &error));
     return m;
 }
 
-static mr_status run(const model *m, const char *folder, int64_t stop, bool go_on, mr_error *error)
+static mr_status run(const model *m, const char *directory, int64_t stop, bool go_on, mr_error *error)
 {
     *error = (mr_error){0};
-    return mr_training_run(m->graph, m->train, error, .folder = folder, .stop_step = stop, .save_steps = 2,
-                           .summary_steps = 0, .max_to_keep = 3, .loss = m->loss, .continue_on_nan_loss = go_on,
-                           .session = {.thread_count = 2});
+    return mr_training_run(m->graph, m->train, error, .checkpoint_dir = directory, .last_step = stop,
+                           .save_checkpoint_steps = 2, .save_summaries_steps = 0, .max_to_keep = 3, .loss = m->loss,
+                           .continue_on_nan_loss = go_on, .session = {.threads = 2});
 }
 
-static int64_t latest_step(const char *folder)
+static int64_t latest_step(const char *directory)
 {
     mr_error error = {0};
     char path[4096];
-    CHECK_OK(mr_checkpoint_latest(folder, path, sizeof path, &error));
+    CHECK_OK(mr_latest_checkpoint(directory, path, sizeof path, &error));
     return strtoll(strrchr(path, '-') + 1, nullptr, 10);
 }
 
 /* Every variable of every checkpoint that is kept is finite. */
-static void check_checkpoints(const char *folder, int64_t step)
+static void check_checkpoints(const char *directory, int64_t step)
 {
     mr_error error = {0};
     char path[4096];
-    snprintf(path, sizeof path, "%s/model.ckpt-%lld", folder, (long long)step);
+    snprintf(path, sizeof path, "%s/model.ckpt-%lld", directory, (long long)step);
     mr_checkpoint_reader *reader = nullptr;
     mr_tensor value = {0};
     CHECK_OK(mr_checkpoint_reader_open(path, &reader, &error));
     CHECK_OK(mr_checkpoint_read(reader, "w", &value, &error));
     for (int i = 0; i < 3; i++) CHECK(isfinite(mr_tensor_floats(&value)[i]));
     mr_tensor_deinit(&value);
-    mr_checkpoint_reader_free(reader);
+    mr_checkpoint_reader_close(reader);
 }
 
 TEST(nonfinite_data_stop_the_training_and_are_named)
@@ -146,8 +146,8 @@ TEST(nonfinite_variables_are_not_saved)
 {
     mr_error error = {0};
     model m = build(BAD_DATA, 26, 0.01f);
-    CHECK_STATUS(mr_training_run(m.graph, m.train, &error, .folder = test_path("run"), .stop_step = 100,
-                                 .save_steps = 2, .max_to_keep = 2),
+    CHECK_STATUS(mr_training_run(m.graph, m.train, &error, .checkpoint_dir = test_path("run"), .last_step = 100,
+                                 .save_checkpoint_steps = 2, .max_to_keep = 2),
                  MR_INVALID_ARGUMENT);
     CHECK_CONTAINS(error.message, "saving step 8: the variable w is not finite");
     CHECK_EQ(latest_step(test_path("run")), 6);
@@ -172,7 +172,7 @@ TEST(nonfinite_feeds_are_named)
     mr_graph *g = mr_graph_new();
     mr_output x = mr_placeholder(g, MR_FLOAT, .shape = MR_SHAPE(2), .name = "x");
     mr_variable w = mr_get_variable(g, "w", MR_SHAPE(2), (mr_initializer){.kind = MR_INIT_ONES});
-    mr_output loss = mr_loss_mean_squared(g, x, w.value);
+    mr_output loss = mr_loss_mean_squared_error(g, x, w.value);
     mr_node *train = mr_minimize(g, mr_adam(), loss, mr_global_step(g).ref);
     mr_training *training = nullptr;
     CHECK_OK(mr_training_new(g, &training, &error, .loss = loss));

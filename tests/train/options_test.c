@@ -18,22 +18,24 @@ static mr_output weights(mr_graph *g)
 
 /* A group, "=" for the default of the group's first case written out, and what is built from the images x. */
 #define CASES(X)                                                                                                       \
-    X(conv, "", mr_layer_conv2d(g, x, .filters = 2, .kernel = 3))                                                      \
-    X(conv, "=", mr_layer_conv2d(g, x, .filters = 2, .kernel = 3, .stride = 1, .weight_decay = 0, .name = "conv2d"))   \
-    X(conv, "", mr_layer_conv2d(g, x, .filters = 3, .kernel = 3))                                                      \
-    X(conv, "", mr_layer_conv2d(g, x, .filters = 2, .kernel = 2))                                                      \
-    X(conv, "", mr_layer_conv2d(g, x, .filters = 2, .kernel = 3, .stride = 2))                                         \
-    X(conv, "", mr_layer_conv2d(g, x, .filters = 2, .kernel = 3, .same = true))                                        \
-    X(conv, "", mr_layer_conv2d(g, x, .filters = 2, .kernel = 3, .no_bias = true))                                     \
-    X(conv, "", mr_layer_conv2d(g, x, .filters = 2, .kernel = 3, .initializer = {.kind = MR_INIT_HE_NORMAL}))          \
-    X(conv, "", mr_layer_conv2d(g, x, .filters = 2, .kernel = 3, .weight_decay = 0.1f))                                \
-    X(conv, "", mr_layer_conv2d(g, x, .filters = 2, .kernel = 3, .activation = mr_activation_relu))                    \
-    X(conv, "", mr_layer_conv2d(g, x, .filters = 2, .kernel = 3, .name = "other"))                                     \
+    X(conv, "", mr_layer_conv2d(g, x, .filters = 2, .kernel_size = 3))                                                 \
+    X(conv, "=",                                                                                                       \
+      mr_layer_conv2d(g, x, .filters = 2, .kernel_size = 3, .strides = 1, .weight_decay = 0, .name = "conv2d"))        \
+    X(conv, "", mr_layer_conv2d(g, x, .filters = 3, .kernel_size = 3))                                                 \
+    X(conv, "", mr_layer_conv2d(g, x, .filters = 2, .kernel_size = 2))                                                 \
+    X(conv, "", mr_layer_conv2d(g, x, .filters = 2, .kernel_size = 3, .strides = 2))                                   \
+    X(conv, "", mr_layer_conv2d(g, x, .filters = 2, .kernel_size = 3, .same = true))                                   \
+    X(conv, "", mr_layer_conv2d(g, x, .filters = 2, .kernel_size = 3, .no_bias = true))                                \
+    X(conv, "",                                                                                                        \
+      mr_layer_conv2d(g, x, .filters = 2, .kernel_size = 3, .kernel_initializer = {.kind = MR_INIT_HE_NORMAL}))        \
+    X(conv, "", mr_layer_conv2d(g, x, .filters = 2, .kernel_size = 3, .weight_decay = 0.1f))                           \
+    X(conv, "", mr_layer_conv2d(g, x, .filters = 2, .kernel_size = 3, .activation = mr_activation_relu))               \
+    X(conv, "", mr_layer_conv2d(g, x, .filters = 2, .kernel_size = 3, .name = "other"))                                \
     X(dense, "", mr_layer_dense(g, features(g), .units = 2))                                                           \
-    X(dense, "=", mr_layer_dense(g, features(g), .units = 2, .initializer = {.kind = MR_INIT_DEFAULT}))                \
+    X(dense, "=", mr_layer_dense(g, features(g), .units = 2, .kernel_initializer = {.kind = MR_INIT_DEFAULT}))         \
     X(dense, "", mr_layer_dense(g, features(g), .units = 3))                                                           \
     X(dense, "", mr_layer_dense(g, features(g), .units = 2, .no_bias = true))                                          \
-    X(dense, "", mr_layer_dense(g, features(g), .units = 2, .initializer = {.kind = MR_INIT_ONES}))                    \
+    X(dense, "", mr_layer_dense(g, features(g), .units = 2, .kernel_initializer = {.kind = MR_INIT_ONES}))             \
     X(dense, "", mr_layer_dense(g, features(g), .units = 2, .weight_decay = 0.1f))                                     \
     X(dense, "", mr_layer_dense(g, features(g), .units = 2, .activation = mr_activation_tanh))                         \
     X(dense, "", mr_layer_dense(g, features(g), .units = 2, .name = "other"))                                          \
@@ -44,15 +46,15 @@ static mr_output weights(mr_graph *g)
     X(norm, "", mr_layer_batch_normalization(g, x, .training = true, .momentum = 1))                                   \
     X(norm, "", mr_layer_batch_normalization(g, x, .training = true, .epsilon = 0))                                    \
     X(norm, "", mr_layer_batch_normalization(g, x, .training = true, .name = "other"))                                 \
-    X(pool, "", mr_layer_max_pool(g, x, .size = 3))                                                                    \
-    X(pool, "=", mr_layer_max_pool(g, x, .size = 3, .stride = 3))                                                      \
-    X(pool, "=", mr_layer_max_pool(g, x, .size = 3, .stride = 0))                                                      \
-    X(pool, "", mr_layer_max_pool(g, x, .size = 2))                                                                    \
-    X(pool, "", mr_layer_max_pool(g, x, .size = 3, .stride = 1))                                                       \
-    X(pool, "", mr_layer_max_pool(g, x, .size = 3, .same = true))                                                      \
-    X(pool, "", mr_layer_max_pool(g, x, .size = 3, .name = "other"))                                                   \
-    X(pool, "", mr_layer_average_pool(g, x, .size = 3))                                                                \
-    X(pool, "", mr_layer_average_pool(g, x, .size = 3, .stride = 1))                                                   \
+    X(pool, "", mr_layer_max_pool(g, x, .pool_size = 3))                                                               \
+    X(pool, "=", mr_layer_max_pool(g, x, .pool_size = 3, .strides = 3))                                                \
+    X(pool, "=", mr_layer_max_pool(g, x, .pool_size = 3, .strides = 0))                                                \
+    X(pool, "", mr_layer_max_pool(g, x, .pool_size = 2))                                                               \
+    X(pool, "", mr_layer_max_pool(g, x, .pool_size = 3, .strides = 1))                                                 \
+    X(pool, "", mr_layer_max_pool(g, x, .pool_size = 3, .same = true))                                                 \
+    X(pool, "", mr_layer_max_pool(g, x, .pool_size = 3, .name = "other"))                                              \
+    X(pool, "", mr_layer_average_pool(g, x, .pool_size = 3))                                                           \
+    X(pool, "", mr_layer_average_pool(g, x, .pool_size = 3, .strides = 1))                                             \
     X(drop, "", mr_layer_dropout(g, x, .training = true))                                                              \
     X(drop, "=", mr_layer_dropout(g, x, .training = true, .rate = 0.5f, .seed = 0))                                    \
     X(drop, "", mr_layer_dropout(g, x))                                                                                \
@@ -74,18 +76,19 @@ static mr_output weights(mr_graph *g)
     X(init, "", initial(g, (mr_initializer){.kind = MR_INIT_TRUNCATED_NORMAL, .scale = 0.1f}))                         \
     X(init, "", initial(g, (mr_initializer){.kind = MR_INIT_HE_NORMAL}))                                               \
     X(optimizer, "", minimize(g, mr_adam()))                                                                           \
-    X(optimizer, "=", minimize(g, mr_adam(.rate = 0.001f, .beta1 = 0.9f, .beta2 = 0.999f, .epsilon = 1e-8f)))          \
-    X(optimizer, "", minimize(g, mr_adam(.rate = 0)))                                                                  \
+    X(optimizer, "=", minimize(g, mr_adam(.learning_rate = 0.001f, .beta1 = 0.9f, .beta2 = 0.999f, .epsilon = 1e-8f))) \
+    X(optimizer, "", minimize(g, mr_adam(.learning_rate = 0)))                                                         \
     X(optimizer, "",                                                                                                   \
-      minimize(g, mr_adam(.rate_output = mr_exponential_decay(g, 1, mr_constant_float(g, 1), 2, 0.5f, false))))        \
+      minimize(g,                                                                                                      \
+               mr_adam(.learning_rate_output = mr_exponential_decay(g, 1, mr_constant_float(g, 1), 2, 0.5f, false))))  \
     X(optimizer, "", minimize(g, mr_adam(.beta1 = 0)))                                                                 \
     X(optimizer, "", minimize(g, mr_adam(.beta2 = 0)))                                                                 \
     X(optimizer, "", minimize(g, mr_adam(.epsilon = 0)))                                                               \
-    X(optimizer, "", minimize(g, mr_momentum(.rate = 0.1f, .momentum = 0)))                                            \
-    X(optimizer, "", minimize(g, mr_momentum(.rate = 0.1f, .momentum = 0.5f)))                                         \
-    X(optimizer, "", minimize(g, mr_momentum(.rate = 0.1f, .momentum = 0.5f, .nesterov = true)))                       \
-    X(optimizer, "", minimize(g, mr_gradient_descent(.rate = 0.1f)))                                                   \
-    X(optimizer, "", minimize(g, mr_gradient_descent(.rate = 0)))                                                      \
+    X(optimizer, "", minimize(g, mr_momentum(.learning_rate = 0.1f, .momentum = 0)))                                   \
+    X(optimizer, "", minimize(g, mr_momentum(.learning_rate = 0.1f, .momentum = 0.5f)))                                \
+    X(optimizer, "", minimize(g, mr_momentum(.learning_rate = 0.1f, .momentum = 0.5f, .nesterov = true)))              \
+    X(optimizer, "", minimize(g, mr_gradient_descent(.learning_rate = 0.1f)))                                          \
+    X(optimizer, "", minimize(g, mr_gradient_descent(.learning_rate = 0)))                                             \
     X(schedule, "", mr_exponential_decay(g, 1, mr_constant_float(g, 1), 2, 0.5f, false))                               \
     X(schedule, "", mr_exponential_decay(g, 0, mr_constant_float(g, 1), 2, 0.5f, false))                               \
     X(schedule, "", mr_exponential_decay(g, 1, mr_constant_float(g, 1), 3, 0.5f, false))                               \
@@ -156,25 +159,26 @@ TEST(train_options_change_the_graph_each_alone)
 /* ---- Options that are refused ---- */
 
 #define WRONG(X)                                                                                                       \
-    X("conv2d: filters is required", mr_layer_conv2d(g, x, .kernel = 3))                                               \
-    X("conv2d: kernel is required", mr_layer_conv2d(g, x, .filters = 3))                                               \
-    X("conv2d: filters is -1", mr_layer_conv2d(g, x, .filters = -1, .kernel = 3))                                      \
-    X("conv2d: kernel is -2", mr_layer_conv2d(g, x, .filters = 1, .kernel = -2))                                       \
-    X("conv2d: stride is 0", mr_layer_conv2d(g, x, .filters = 1, .kernel = 1, .stride = 0))                            \
-    X("conv2d: weight_decay is -1", mr_layer_conv2d(g, x, .filters = 1, .kernel = 1, .weight_decay = -1))              \
-    X("conv2d: weight_decay is nan", mr_layer_conv2d(g, x, .filters = 1, .kernel = 1, .weight_decay = MR_UNSET))       \
-    X("scale is required", mr_layer_conv2d(g, x, .filters = 1, .kernel = 1, .initializer = {.kind = MR_INIT_NORMAL}))  \
-    X("own: filters is required", mr_layer_conv2d(g, x, .kernel = 3, .name = "own"))                                   \
+    X("conv2d: filters is required", mr_layer_conv2d(g, x, .kernel_size = 3))                                          \
+    X("conv2d: kernel_size is required", mr_layer_conv2d(g, x, .filters = 3))                                          \
+    X("conv2d: filters is -1", mr_layer_conv2d(g, x, .filters = -1, .kernel_size = 3))                                 \
+    X("conv2d: kernel_size is -2", mr_layer_conv2d(g, x, .filters = 1, .kernel_size = -2))                             \
+    X("conv2d: strides is 0", mr_layer_conv2d(g, x, .filters = 1, .kernel_size = 1, .strides = 0))                     \
+    X("conv2d: weight_decay is -1", mr_layer_conv2d(g, x, .filters = 1, .kernel_size = 1, .weight_decay = -1))         \
+    X("conv2d: weight_decay is nan", mr_layer_conv2d(g, x, .filters = 1, .kernel_size = 1, .weight_decay = MR_UNSET))  \
+    X("scale is required",                                                                                             \
+      mr_layer_conv2d(g, x, .filters = 1, .kernel_size = 1, .kernel_initializer = {.kind = MR_INIT_NORMAL}))           \
+    X("own: filters is required", mr_layer_conv2d(g, x, .kernel_size = 3, .name = "own"))                              \
     X("dense: units is required", mr_layer_dense(g, features(g)))                                                      \
     X("dense: units is -1", mr_layer_dense(g, features(g), .units = -1))                                               \
     X("dense: weight_decay is inf", mr_layer_dense(g, features(g), .units = 1, .weight_decay = INFINITY))              \
     X("batch_normalization: momentum is 1.5", mr_layer_batch_normalization(g, x, .momentum = 1.5f))                    \
     X("batch_normalization: momentum is -0.1", mr_layer_batch_normalization(g, x, .momentum = -0.1f))                  \
     X("batch_normalization: epsilon is -1", mr_layer_batch_normalization(g, x, .epsilon = -1))                         \
-    X("max_pooling2d: size is required", mr_layer_max_pool(g, x))                                                      \
-    X("max_pooling2d: stride is -1", mr_layer_max_pool(g, x, .size = 2, .stride = -1))                                 \
-    X("average_pooling2d: size is required", mr_layer_average_pool(g, x, .stride = 2))                                 \
-    X("average_pooling2d: size is -2", mr_layer_average_pool(g, x, .size = -2))                                        \
+    X("max_pooling2d: pool_size is required", mr_layer_max_pool(g, x))                                                 \
+    X("max_pooling2d: strides is -1", mr_layer_max_pool(g, x, .pool_size = 2, .strides = -1))                          \
+    X("average_pooling2d: pool_size is required", mr_layer_average_pool(g, x, .strides = 2))                           \
+    X("average_pooling2d: pool_size is -2", mr_layer_average_pool(g, x, .pool_size = -2))                              \
     X("dropout: rate is 1", mr_layer_dropout(g, x, .rate = 1, .training = true))                                       \
     X("dropout: rate is -0.5", mr_layer_dropout(g, x, .rate = -0.5f))                                                  \
     X("dropout: rate is inf", mr_layer_dropout(g, x, .rate = INFINITY, .training = true))                              \
@@ -186,27 +190,28 @@ TEST(train_options_change_the_graph_each_alone)
     X("kind is not one of", initial(g, (mr_initializer){.kind = (mr_initializer_kind)99}))                             \
     X("GradientDescent: a learning rate is required", minimize(g, mr_gradient_descent()))                              \
     X("Momentum: a learning rate is required", minimize(g, mr_momentum(.momentum = 0.9f)))                             \
-    X("Momentum: momentum is nan", minimize(g, mr_momentum(.rate = 1)))                                                \
-    X("Momentum: momentum is -1", minimize(g, mr_momentum(.rate = 1, .momentum = -1)))                                 \
-    X("rate must be finite", minimize(g, mr_adam(.rate = -1)))                                                         \
-    X("rate must be finite", minimize(g, mr_adam(.rate = INFINITY)))                                                   \
-    X("rate and rate_output are both given", minimize(g, mr_adam(.rate = 1, .rate_output = mr_constant_float(g, 1))))  \
+    X("Momentum: momentum is nan", minimize(g, mr_momentum(.learning_rate = 1)))                                       \
+    X("Momentum: momentum is -1", minimize(g, mr_momentum(.learning_rate = 1, .momentum = -1)))                        \
+    X("learning_rate must be finite", minimize(g, mr_adam(.learning_rate = -1)))                                       \
+    X("learning_rate must be finite", minimize(g, mr_adam(.learning_rate = INFINITY)))                                 \
+    X("learning_rate and learning_rate_output are both given",                                                         \
+      minimize(g, mr_adam(.learning_rate = 1, .learning_rate_output = mr_constant_float(g, 1))))                       \
     X("Adam: beta1 is 1", minimize(g, mr_adam(.beta1 = 1)))                                                            \
     X("Adam: beta2 is -1", minimize(g, mr_adam(.beta2 = -1)))                                                          \
     X("Adam: epsilon is -1", minimize(g, mr_adam(.epsilon = -1)))                                                      \
     X("Adam: momentum has no effect", minimize(g, mr_adam(.momentum = 0.9f)))                                          \
     X("Adam: nesterov has no effect", minimize(g, mr_adam(.nesterov = true)))                                          \
-    X("GradientDescent: beta1 has no effect", minimize(g, mr_gradient_descent(.rate = 1, .beta1 = 0)))                 \
-    X("GradientDescent: beta2 has no effect", minimize(g, mr_gradient_descent(.rate = 1, .beta2 = 0.5f)))              \
-    X("Momentum: epsilon has no effect", minimize(g, mr_momentum(.rate = 1, .momentum = 0, .epsilon = 1)))             \
-    X("GradientDescent: momentum has no effect", minimize(g, mr_gradient_descent(.rate = 1, .momentum = 0)))           \
+    X("GradientDescent: beta1 has no effect", minimize(g, mr_gradient_descent(.learning_rate = 1, .beta1 = 0)))        \
+    X("GradientDescent: beta2 has no effect", minimize(g, mr_gradient_descent(.learning_rate = 1, .beta2 = 0.5f)))     \
+    X("Momentum: epsilon has no effect", minimize(g, mr_momentum(.learning_rate = 1, .momentum = 0, .epsilon = 1)))    \
+    X("GradientDescent: momentum has no effect", minimize(g, mr_gradient_descent(.learning_rate = 1, .momentum = 0)))  \
     X("there is no optimizer of kind 9", minimize(g, (mr_optimizer){.kind = (mr_optimizer_kind)9}))                    \
-    X("ExponentialDecay: steps is 0", mr_exponential_decay(g, 1, x, 0, 0.5f, false))                                   \
-    X("ExponentialDecay: rate is nan", mr_exponential_decay(g, MR_UNSET, x, 1, 0.5f, false))                           \
-    X("ExponentialDecay: decay is 0", mr_exponential_decay(g, 1, x, 1, 0, false))                                      \
-    X("CosineDecay: steps is -1", mr_cosine_decay(g, 1, x, -1, 0))                                                     \
-    X("CosineDecay: rate is -1", mr_cosine_decay(g, -1, x, 1, 0))                                                      \
-    X("CosineDecay: floor is 2", mr_cosine_decay(g, 1, x, 1, 2))                                                       \
+    X("ExponentialDecay: decay_steps is 0", mr_exponential_decay(g, 1, x, 0, 0.5f, false))                             \
+    X("ExponentialDecay: learning_rate is nan", mr_exponential_decay(g, MR_UNSET, x, 1, 0.5f, false))                  \
+    X("ExponentialDecay: decay_rate is 0", mr_exponential_decay(g, 1, x, 1, 0, false))                                 \
+    X("CosineDecay: decay_steps is -1", mr_cosine_decay(g, 1, x, -1, 0))                                               \
+    X("CosineDecay: learning_rate is -1", mr_cosine_decay(g, -1, x, 1, 0))                                             \
+    X("CosineDecay: alpha is 2", mr_cosine_decay(g, 1, x, 1, 2))                                                       \
     X("images_max is 0", mr_summary_image(g, "image", x, 0))
 
 static void check_wrong(const char *part, const char *text, mr_graph *g)
@@ -240,11 +245,12 @@ TEST(train_options_have_the_same_defaults_behind_the_macros)
     mr_training_options training = {MR_TRAINING_OPTIONS_DEFAULTS};
     mr_optimizer adam = {MR_OPTIMIZER_DEFAULTS};
     CHECK_EQ(dense.units, 0);
-    CHECK_EQ(conv.stride, 1);
+    CHECK_EQ(conv.strides, 1);
     CHECK(isnan(norm.momentum) && norm.training == MR_TRAINING_UNSET);
-    CHECK_EQ(pool.size, 0);
+    CHECK_EQ(pool.pool_size, 0);
     CHECK(isnan(dropout.rate) && dropout.training == MR_TRAINING_UNSET);
-    CHECK_EQ(training.stop_step, MR_FOREVER);
+    CHECK_EQ(training.last_step, MR_INFINITE);
     CHECK_EQ(training.max_to_keep, 5);
-    CHECK(isnan(adam.rate) && isnan(adam.momentum) && isnan(adam.beta1) && isnan(adam.beta2) && isnan(adam.epsilon));
+    CHECK(isnan(adam.learning_rate) && isnan(adam.momentum) && isnan(adam.beta1) && isnan(adam.beta2) &&
+          isnan(adam.epsilon));
 }

@@ -9,7 +9,7 @@
 
 constexpr int small_records = 37, small_classes = 3;
 
-/* Little pictures of three kinds of stripes, in one record file. */
+/* Little images of three kinds of stripes, in one record file. */
 static inline void small_records_write(const char *path)
 {
     mr_error error = {0};
@@ -37,35 +37,36 @@ static inline void small_records_write(const char *path)
 
 static inline mr_output small_network(mr_graph *g, mr_output images)
 {
-    mr_output h = mr_layer_conv2d(g, images, .filters = 4, .kernel = 3, .same = true, .no_bias = true);
+    mr_output h = mr_layer_conv2d(g, images, .filters = 4, .kernel_size = 3, .same = true, .no_bias = true);
     h = mr_relu(g, mr_layer_batch_normalization(g, h, .training = true));
-    h = mr_layer_dropout(g, mr_layer_flatten(g, mr_layer_max_pool(g, h, .size = 2)), .rate = 0.4f, .training = true);
+    h = mr_layer_dropout(g, mr_layer_flatten(g, mr_layer_max_pool(g, h, .pool_size = 2)), .rate = 0.4f,
+                         .training = true);
     return mr_layer_dense(g, h, .units = small_classes);
 }
 
-static inline mr_status small_training(const char *records, const char *folder, int64_t stop_step, int64_t save_steps,
-                                       mr_error *error)
+static inline mr_status small_training(const char *records, const char *directory, int64_t last_step,
+                                       int64_t save_checkpoint_steps, mr_error *error)
 {
     mr_graph *g = mr_graph_new();
     mr_graph_set_seed(g, 3);
     mr_feature features[] = {{"image/encoded", MR_STRING}, {"image/class/label", MR_INT64}};
     mr_image_options image = {.height = 6, .width = 6, .crop = MR_CROP_RANDOM_RESIZED, .area_min = 0.5f};
-    image.random_flip = true;
-    mr_dataset *d = mr_dataset_repeat(mr_dataset_shuffle(mr_dataset_records(records), .seed = 5), MR_FOREVER);
+    image.random_flip_left_right = true;
+    mr_dataset *d = mr_dataset_repeat(mr_dataset_shuffle(mr_dataset_records(records), .seed = 5), MR_INFINITE);
     d = mr_dataset_decode_image(mr_dataset_parse_example(d, features, 2), .seed = 6, .image = image);
     d = mr_dataset_prefetch(mr_dataset_batch(d, 8, .drop_remainder = true), 2);
     mr_output batch[2] = {0};
     mr_graph_iterator(g, "data", d, &(mr_iterator_options){.threads = 2}, batch);
     mr_dataset_free(d);
-    mr_output loss = mr_loss_sparse_softmax(g, batch[1], small_network(g, batch[0]));
+    mr_output loss = mr_loss_sparse_softmax_cross_entropy(g, batch[1], small_network(g, batch[0]));
     mr_variable step = mr_global_step(g);
     mr_output rate = mr_cosine_decay(g, 0.01f, step.value, 200, 0.1f);
     mr_summary_scalar(g, "loss", loss);
     mr_summary_histogram(g, "kernel", mr_graph_find_output(g, "conv2d/kernel/read"));
-    mr_node *update = mr_minimize(g, mr_adam(.rate_output = rate), loss, step.ref);
-    mr_status status =
-        mr_training_run(g, update, error, .folder = folder, .stop_step = stop_step, .save_steps = save_steps,
-                        .summary_steps = 2, .max_to_keep = 3, .loss = loss, .session = {.thread_count = 2});
+    mr_node *update = mr_minimize(g, mr_adam(.learning_rate_output = rate), loss, step.ref);
+    mr_status status = mr_training_run(g, update, error, .checkpoint_dir = directory, .last_step = last_step,
+                                       .save_checkpoint_steps = save_checkpoint_steps, .save_summaries_steps = 2,
+                                       .max_to_keep = 3, .loss = loss, .session = {.threads = 2});
     mr_graph_free(g);
     return status;
 }

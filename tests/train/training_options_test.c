@@ -22,7 +22,7 @@ static model build(void)
     mr_variable w = mr_get_variable(g, "w", MR_SCALAR, (mr_initializer){.kind = MR_INIT_ONES});
     m.loss = mr_square(g, mr_sub(g, w.value, mr_cast(g, number, MR_FLOAT)), .name = "loss");
     mr_summary_scalar(g, "loss", m.loss);
-    m.train = mr_minimize(g, mr_gradient_descent(.rate = 0.01f), m.loss, mr_global_step(g).ref);
+    m.train = mr_minimize(g, mr_gradient_descent(.learning_rate = 0.01f), m.loss, mr_global_step(g).ref);
     return m;
 }
 
@@ -42,14 +42,14 @@ static int files(const char *directory, const char *part)
     return count;
 }
 
-/* Runs with these options besides stop_step 6; *text receives the progress. */
+/* Runs with these options besides last_step 6; *text receives the progress. */
 #define RUN(directory, text, ...)                                                                                      \
     do {                                                                                                               \
         mr_error error = {0};                                                                                          \
         model m = build();                                                                                             \
         *(text) = '\0';                                                                                                \
-        CHECK_OK(mr_training_run(m.graph, m.train, &error, .folder = (directory), .stop_step = 6, .loss = m.loss,      \
-                                 .show = collect, .show_context = (text), __VA_ARGS__));                               \
+        CHECK_OK(mr_training_run(m.graph, m.train, &error, .checkpoint_dir = (directory), .last_step = 6,              \
+                                 .loss = m.loss, .progress = collect, .progress_context = (text), __VA_ARGS__));       \
         mr_graph_free(m.graph);                                                                                        \
     } while (0)
 
@@ -67,33 +67,33 @@ static int files(const char *directory, const char *part)
 TEST(training_options_have_an_effect_each_alone)
 {
     char text[4096];
-    RUN(test_path("a"), text, .terminal = false);
+    RUN(test_path("a"), text, .is_terminal = false);
     CHECK_EQ(files(test_path("a"), ".index"), 2); /* steps 0 and 6 */
     CHECK_EQ(files(test_path("a"), "tfevents"), 1);
     CHECK_CONTAINS(text, "step 6/6");
     CHECK_CONTAINS(text, " steps/s");
     CHECK(strchr(text, '\r') == nullptr);
-    RUN(test_path("b"), text, .save_steps = 2);
+    RUN(test_path("b"), text, .save_checkpoint_steps = 2);
     CHECK_EQ(files(test_path("b"), ".index"), 4);
-    RUN(test_path("c"), text, .save_steps = 0);
+    RUN(test_path("c"), text, .save_checkpoint_steps = 0);
     CHECK_EQ(files(test_path("c"), ".index"), 2);
-    RUN(test_path("d"), text, .save_steps = 1);
+    RUN(test_path("d"), text, .save_checkpoint_steps = 1);
     CHECK_EQ(files(test_path("d"), ".index"), 5);
-    RUN(test_path("e"), text, .save_steps = 1, .max_to_keep = 0);
+    RUN(test_path("e"), text, .save_checkpoint_steps = 1, .max_to_keep = 0);
     CHECK_EQ(files(test_path("e"), ".index"), 7);
-    RUN(test_path("f"), text, .save_steps = 1, .max_to_keep = 1);
+    RUN(test_path("f"), text, .save_checkpoint_steps = 1, .max_to_keep = 1);
     CHECK_EQ(files(test_path("f"), ".index"), 1);
-    RUN(nullptr, text, .terminal = true);
+    RUN(nullptr, text, .is_terminal = true);
     CHECK(strchr(text, '\r') != nullptr);
-    RUN(nullptr, text, .unit = "widgets", .step_size = 3);
+    RUN(nullptr, text, .unit = "widgets", .units_per_step = 3);
     CHECK_CONTAINS(text, " widgets/s");
-    RUN(nullptr, text, .stop_step = 3);
+    RUN(nullptr, text, .last_step = 3);
     CHECK_CONTAINS(text, "step 3/3");
-    RUN(nullptr, text, .stop_step = 0);
+    RUN(nullptr, text, .last_step = 0);
     CHECK_CONTAINS(text, "nothing left to do");
-    RUN(nullptr, text, .stop_step = MR_FOREVER);
+    RUN(nullptr, text, .last_step = MR_INFINITE);
     CHECK_CONTAINS(text, "step 10");
-    RUN(nullptr, text, .show = nullptr);
+    RUN(nullptr, text, .progress = nullptr);
     CHECK_STR(text, "");
     RUN(nullptr, text, .loss = {0});
     CHECK(strstr(text, "loss") == nullptr);
@@ -121,24 +121,24 @@ static int64_t event_bytes(const char *directory)
 TEST(training_summaries_are_as_often_as_told)
 {
     char text[4096];
-    RUN(test_path("never"), text, .summary_steps = 0);
-    RUN(test_path("default"), text, .terminal = false);
-    RUN(test_path("often"), text, .summary_steps = 1);
+    RUN(test_path("never"), text, .save_summaries_steps = 0);
+    RUN(test_path("default"), text, .is_terminal = false);
+    RUN(test_path("often"), text, .save_summaries_steps = 1);
     CHECK(event_bytes(test_path("never")) < event_bytes(test_path("default")));
     CHECK(event_bytes(test_path("default")) < event_bytes(test_path("often")));
 }
 
 TEST(training_options_that_are_wrong_are_named)
 {
-    REFUSE("training: stop_step is -2", .stop_step = -2);
-    REFUSE("training: save_steps is -1", .save_steps = -1);
-    REFUSE("training: summary_steps is -1", .summary_steps = -1);
+    REFUSE("training: last_step is -2", .last_step = -2);
+    REFUSE("training: save_checkpoint_steps is -1", .save_checkpoint_steps = -1);
+    REFUSE("training: save_summaries_steps is -1", .save_summaries_steps = -1);
     REFUSE("training: max_to_keep is -1", .max_to_keep = -1);
-    REFUSE("training: step_size is 0", .step_size = 0);
-    REFUSE("training: session.thread_count is -1", .session = {.thread_count = -1});
-    REFUSE("training: folder is empty", .folder = "");
+    REFUSE("training: units_per_step is 0", .units_per_step = 0);
+    REFUSE("training: session.thread_count is -1", .session = {.threads = -1});
+    REFUSE("training: directory is empty", .checkpoint_dir = "");
     REFUSE("continue_on_nan_loss has no effect without loss", .continue_on_nan_loss = true);
-    REFUSE("restart_data has no effect without folder", .restart_data = true);
+    REFUSE("restart_data has no effect without directory", .restart_data = true);
     mr_graph *other = mr_graph_new();
     REFUSE("the loss is of another graph", .loss = mr_constant_float(other, 1));
     mr_graph_free(other);
@@ -148,7 +148,7 @@ TEST(training_options_that_are_wrong_are_named)
 TEST(training_restarts_the_data_when_told)
 {
     char text[4096];
-    RUN(test_path("run"), text, .stop_step = 4);
+    RUN(test_path("run"), text, .last_step = 4);
     mr_error error = {0};
     for (int restart = 0; restart < 2; restart++) {
         mr_graph *g = mr_graph_new();
@@ -158,9 +158,10 @@ TEST(training_restarts_the_data_when_told)
         mr_dataset_free(d);
         mr_variable w = mr_get_variable(g, "w", MR_SCALAR, (mr_initializer){.kind = MR_INIT_ONES});
         mr_output loss = mr_square(g, mr_sub(g, w.value, mr_cast(g, number, MR_FLOAT)), .name = "loss");
-        mr_node *train = mr_minimize(g, mr_gradient_descent(.rate = 0.01f), loss, mr_global_step(g).ref);
+        mr_node *train = mr_minimize(g, mr_gradient_descent(.learning_rate = 0.01f), loss, mr_global_step(g).ref);
         mr_training *training = nullptr;
-        mr_status status = mr_training_new(g, &training, &error, .folder = test_path("run"), .restart_data = restart);
+        mr_status status =
+            mr_training_new(g, &training, &error, .checkpoint_dir = test_path("run"), .restart_data = restart);
         CHECK_STATUS(status, restart ? MR_OK : MR_FAILED_PRECONDITION);
         mr_tensor first = {0};
         if (restart) {

@@ -1,6 +1,6 @@
 /* Benchmarks: ours beside the peer's or the physical limit, in the same run, as a ratio.
  *
- * A suite is one file: BENCH(input, "pictures through the pipeline") { … bench_row(report, …); }. It measures ours and
+ * A suite is one file: BENCH(input, "images through the pipeline") { … bench_row(report, …); }. It measures ours and
  * the peer in turn (machines are noisy: compare, repeat, take medians) and reports a row for each task. A ratio above 1
  * is better than the peer. */
 #ifndef MR_TOOLS_BENCH_H
@@ -53,11 +53,11 @@ bool bench_wants_stats(const bench_report *report);
 double bench_seconds(void);           /* monotonic */
 double bench_processor_seconds(void); /* of all threads of this process */
 double bench_median(const double *values, int count);
-/* Threads to measure with: --threads, or the usable processors. Rounds: --rounds, or the fallback. */
+/* Threads to measure with: --threads, or the usable processors. Rounds: --rounds, or the default_value. */
 int bench_threads(const bench_report *report);
-int bench_rounds(const bench_report *report, int fallback);
-/* A folder for the suite's data, kept between runs: out/bench/NAME. Made when missing. Static storage. */
-const char *bench_folder(const char *name);
+int bench_rounds(const bench_report *report, int default_value);
+/* A directory for the suite's data, kept between runs: out/bench/NAME. Made when missing. Static storage. */
+const char *bench_directory(const char *name);
 /* Runs a command (through the shell) and reads the last number that it prints on a line "value NUMBER"; 0 when it fails. */
 double bench_command(const char *command);
 /* The same for the last number behind each key, wherever it stands in a line: "\"rss_mb\": ". */

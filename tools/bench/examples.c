@@ -27,7 +27,7 @@ static constexpr int ROUNDS = 31, ROUNDS_MAX = 64, THREADS_MAX = 2;
 static const mr_feature tabular[] = {
     {.name = "label", .dtype = MR_INT64, .shape = {.rank = 1, .dims = {1}}},
     {.name = "vec", .dtype = MR_FLOAT, .shape = {.rank = 1, .dims = {16}}},
-    {.name = "ids", .dtype = MR_INT64, .form = MR_VARIABLE},
+    {.name = "ids", .dtype = MR_INT64, .form = MR_VAR_LEN},
     {.name = "name", .dtype = MR_STRING},
     {.name = "f0", .dtype = MR_FLOAT, .shape = {.rank = 1, .dims = {1}}},
     {.name = "f1", .dtype = MR_FLOAT, .shape = {.rank = 1, .dims = {1}}},
@@ -43,9 +43,9 @@ static const mr_feature context[] = {
     {.name = "title", .dtype = MR_STRING},
 };
 static const mr_feature lists[] = {
-    {.name = "frames", .dtype = MR_FLOAT, .form = MR_FIXED_SEQUENCE, .shape = {.rank = 1, .dims = {16}}},
-    {.name = "labels", .dtype = MR_INT64, .form = MR_FIXED_SEQUENCE},
-    {.name = "tokens", .dtype = MR_INT64, .form = MR_VARIABLE},
+    {.name = "frames", .dtype = MR_FLOAT, .form = MR_FIXED_LEN_SEQUENCE, .shape = {.rank = 1, .dims = {16}}},
+    {.name = "labels", .dtype = MR_INT64, .form = MR_FIXED_LEN_SEQUENCE},
+    {.name = "tokens", .dtype = MR_INT64, .form = MR_VAR_LEN},
     {.name = "words", .dtype = MR_STRING, .form = MR_RAGGED},
 };
 
@@ -83,7 +83,7 @@ static double with_tensorflow(const char *path, const char *what, int count, int
 {
     char script[PATH_MAX], command[3 * PATH_MAX];
     if (!bench_tensorflow_python()) return 0;
-    snprintf(script, sizeof script, "%s/parse.py", bench_folder("records"));
+    snprintf(script, sizeof script, "%s/parse.py", bench_directory("records"));
     FILE *file = fopen(script, "w");
     if (!file) return 0;
     fputs(python, file);
@@ -206,7 +206,7 @@ static int load(const char *path, mr_string *records, int most, char **bytes)
         records[count++] = (mr_string){*bytes + size, record.size_bytes};
         size += record.size_bytes;
     }
-    mr_record_reader_free(reader);
+    mr_record_reader_close(reader);
     return count;
 }
 
@@ -253,7 +253,7 @@ static void bench_tabular(bench_report *report, mr_string *records)
     char path[PATH_MAX], *bytes = nullptr;
     snprintf(path, sizeof path, "%s", bench_peers_path("data/tab.tfrecord"));
     if (access(path, R_OK) != 0) {
-        snprintf(path, sizeof path, "%s/tabular.tfrecord", bench_folder("records"));
+        snprintf(path, sizeof path, "%s/tabular.tfrecord", bench_directory("records"));
         if (!make_file(path, false, RECORDS)) return;
     }
     work work = {.records = records};
@@ -270,7 +270,7 @@ static void bench_sequences(bench_report *report, mr_string *records)
 {
     mr_error error = {0};
     char path[PATH_MAX], *bytes = nullptr;
-    snprintf(path, sizeof path, "%s/sequences.tfrecord", bench_folder("records"));
+    snprintf(path, sizeof path, "%s/sequences.tfrecord", bench_directory("records"));
     if (!make_file(path, true, RECORDS / 5)) return;
     work work = {.records = records};
     for (size_t i = 0; i < sizeof context / sizeof *context; i++)

@@ -57,7 +57,7 @@ static double index_ms(const char *path, int threads)
     mr_error error = {0};
     mr_record_index index = {0};
     double begin = bench_seconds();
-    mr_status status = mr_record_index_make(path, threads, &index, &error);
+    mr_status status = mr_record_index_build(path, threads, &index, &error);
     if (status == MR_OK) status = mr_record_index_write(path, &index, &error);
     double end = bench_seconds();
     mr_record_index_deinit(&index);
@@ -86,7 +86,7 @@ static void bench_index(bench_report *report, const char *task, size_t record_by
 {
     char path[1024];
     double ours[ROUNDS_MAX], theirs[ROUNDS_MAX];
-    snprintf(path, sizeof path, "%s/index-%zu.tfrecord", bench_folder("records"), record_bytes);
+    snprintf(path, sizeof path, "%s/index-%zu.tfrecord", bench_directory("records"), record_bytes);
     if (!make_records(path, record_bytes, total_bytes, (mr_record_writer_options){0})) {
         bench_note(report, "%s: cannot be written", path);
         return;
@@ -121,7 +121,7 @@ static double read_packed(const char *path, int threads)
         mr_string record;
         if (mr_record_reader_open(path, nullptr, &reader, &error) != MR_OK) return 0;
         while (mr_record_reader_next(reader, &record, &error) == MR_OK) totals.size_bytes += record.size_bytes;
-        mr_record_reader_free(reader);
+        mr_record_reader_close(reader);
     }
     return (double)totals.size_bytes / (bench_seconds() - begin) / 1e6;
 }
@@ -132,7 +132,7 @@ static void bench_seekable(bench_report *report)
     double ours[ROUNDS_MAX], theirs[ROUNDS_MAX];
     int rounds = bench_rounds(report, 5);
     if (rounds > ROUNDS_MAX) rounds = ROUNDS_MAX;
-    snprintf(path, sizeof path, "%s/seekable.tfrecord.gz", bench_folder("records"));
+    snprintf(path, sizeof path, "%s/seekable.tfrecord.gz", bench_directory("records"));
     const mr_record_writer_options options = {.compression = MR_COMPRESSION_GZIP,
                                               .index = true,
                                               .seek_bytes = MR_RECORD_SEEK_BYTES,

@@ -17,17 +17,17 @@
 
 #include <jpeglib.h>
 
-constexpr int PICTURES = 512;
+constexpr int IMAGES = 512;
 constexpr int BATCH = 64;
 constexpr int SIDE = 96;
 constexpr int ROUNDS_MAX = 64;
 
-typedef struct picture {
+typedef struct image {
     char *bytes;
     size_t size_bytes;
-} picture;
+} image;
 
-/* ---- Pictures: 240 to 640 pixels, as the demo's: soft shapes, texture, some noise ---- */
+/* ---- Images: 240 to 640 pixels, as the demo's: soft shapes, texture, some noise ---- */
 
 static uint32_t draw(uint64_t *state)
 {
@@ -60,7 +60,7 @@ static mr_status render(int number, mr_tensor *jpeg, mr_error *error)
     return status;
 }
 
-/* out/bench/input/pictures.tfrecord, made once. */
+/* out/bench/input/images.tfrecord, made once. */
 static mr_status make_records(const char *path, mr_error *error)
 {
     if (access(path, R_OK) == 0) return MR_OK;
@@ -68,7 +68,7 @@ static mr_status make_records(const char *path, mr_error *error)
     mr_example_encoder encoder = {0};
     MR_TRY(mr_record_writer_open(path, &(mr_record_writer_options){.index = true, .atomic = true}, &writer, error));
     mr_status status = MR_OK;
-    for (int i = 0; i < PICTURES && status == MR_OK; i++) {
+    for (int i = 0; i < IMAGES && status == MR_OK; i++) {
         mr_tensor jpeg = {0};
         mr_string record = {0};
         if ((status = render(i, &jpeg, error)) != MR_OK) break;
@@ -84,35 +84,35 @@ static mr_status make_records(const char *path, mr_error *error)
     return status;
 }
 
-static mr_status load_pictures(const char *path, picture *pictures, double *megapixels, mr_error *error)
+static mr_status load_images(const char *path, image *images, double *megapixels, mr_error *error)
 {
     mr_record_reader *reader = nullptr;
     mr_string record, encoded;
     MR_TRY(mr_record_reader_open(path, nullptr, &reader, error));
     mr_status status = MR_OK;
-    for (int i = 0; i < PICTURES && status == MR_OK; i++) {
+    for (int i = 0; i < IMAGES && status == MR_OK; i++) {
         mr_image_info info = {0};
         status = mr_record_reader_next(reader, &record, error);
         if (status == MR_OK) status = mr_example_get_bytes(record, "image/encoded", &encoded, error);
         if (status == MR_OK) status = mr_image_probe(encoded.data, encoded.size_bytes, &info, error);
         if (status != MR_OK) break;
         *megapixels += (double)info.width * info.height / 1e6;
-        pictures[i] = (picture){malloc(encoded.size_bytes), encoded.size_bytes};
-        memcpy(pictures[i].bytes, encoded.data, encoded.size_bytes);
+        images[i] = (image){malloc(encoded.size_bytes), encoded.size_bytes};
+        memcpy(images[i].bytes, encoded.data, encoded.size_bytes);
     }
-    mr_record_reader_free(reader);
+    mr_record_reader_close(reader);
     return status;
 }
 
 /* ---- The peer ---- */
 
 typedef struct peer_work {
-    const picture *pictures;
+    const image *images;
     atomic_llong next;
     int64_t count;
 } peer_work;
 
-static void decode_whole(struct jpeg_decompress_struct *decoder, const picture *p, unsigned char *pixels)
+static void decode_whole(struct jpeg_decompress_struct *decoder, const image *p, unsigned char *pixels)
 {
     jpeg_mem_src(decoder, (const unsigned char *)p->bytes, p->size_bytes);
     (void)jpeg_read_header(decoder, TRUE);
@@ -138,15 +138,15 @@ static void *peer_main(void *argument)
     jpeg_create_decompress(&decoder);
     unsigned char *pixels = malloc((size_t)640 * 648 * 3);
     for (int64_t i; (i = atomic_fetch_add(&work->next, 1)) < work->count;)
-        decode_whole(&decoder, &work->pictures[i % PICTURES], pixels);
+        decode_whole(&decoder, &work->images[i % IMAGES], pixels);
     free(pixels);
     jpeg_destroy_decompress(&decoder);
     return nullptr;
 }
 
-static double peer_rate(const picture *pictures, int threads, int64_t count)
+static double peer_rate(const image *images, int threads, int64_t count)
 {
-    peer_work work = {.pictures = pictures, .count = count};
+    peer_work work = {.images = images, .count = count};
     pthread_t others[64];
     int started = 0;
     double start = bench_seconds();
@@ -163,7 +163,7 @@ static mr_dataset *parsed(const char *path)
 {
     static const mr_feature features[] = {{.name = "image/encoded", .dtype = MR_STRING},
                                           {.name = "image/class/label", .dtype = MR_INT64}};
-    mr_dataset *d = mr_dataset_repeat(mr_dataset_shuffle(mr_dataset_records(path), .seed = 1), MR_FOREVER);
+    mr_dataset *d = mr_dataset_repeat(mr_dataset_shuffle(mr_dataset_records(path), .seed = 1), MR_INFINITE);
     return mr_dataset_parse_example(d, features, 2);
 }
 
@@ -174,9 +174,9 @@ static mr_dataset *train_batches(const char *path)
                                             .image = {.height = SIDE,
                                                       .width = SIDE,
                                                       .crop = MR_CROP_RANDOM_RESIZED,
-                                                      .random_flip = true,
+                                                      .random_flip_left_right = true,
                                                       .mean = {123.7f, 116.3f, 103.5f},
-                                                      .deviation = {58.4f, 57.1f, 57.4f}});
+                                                      .std = {58.4f, 57.1f, 57.4f}});
     return mr_dataset_batch(d, BATCH, .drop_remainder = true);
 }
 
@@ -190,13 +190,13 @@ static mr_dataset *tuned_batches(const void *path)
     return train_batches(path);
 }
 
-static mr_dataset *whole_pictures(const char *path)
+static mr_dataset *whole_images(const char *path)
 {
     mr_dataset *d = mr_dataset_decode_image(parsed(path), .image = {.dtype = MR_UINT8});
     return mr_dataset_prefetch(d, 8);
 }
 
-/* Elements taken off the iterator, count pictures in all. */
+/* Elements taken off the iterator, count images in all. */
 static mr_status take(mr_iterator *iterator, int64_t elements, mr_error *error)
 {
     mr_element element = {0};
@@ -209,14 +209,14 @@ static mr_status take(mr_iterator *iterator, int64_t elements, mr_error *error)
 typedef struct bench_task {
     const char *name;
     mr_dataset *(*dataset)(const char *path);
-    int64_t pictures; /* in an element */
+    int64_t images; /* in an element */
     double goal;
 } bench_task;
 
-static mr_status measure(bench_report *report, const bench_task *task, const char *path, const picture *pictures,
+static mr_status measure(bench_report *report, const bench_task *task, const char *path, const image *images,
                          mr_error *error)
 {
-    constexpr int64_t COUNT = 3 * PICTURES;
+    constexpr int64_t COUNT = 3 * IMAGES;
     double ours[ROUNDS_MAX], peers[ROUNDS_MAX];
     int rounds = bench_rounds(report, 7);
     if (rounds > ROUNDS_MAX) rounds = ROUNDS_MAX;
@@ -225,18 +225,18 @@ static mr_status measure(bench_report *report, const bench_task *task, const cha
     mr_status status =
         mr_iterator_new(dataset, &(mr_iterator_options){.threads = bench_threads(report)}, &iterator, error);
     mr_dataset_free(dataset);
-    if (status == MR_OK) status = take(iterator, 2 * PICTURES / task->pictures, error);
-    (void)peer_rate(pictures, bench_threads(report), PICTURES);
+    if (status == MR_OK) status = take(iterator, 2 * IMAGES / task->images, error);
+    (void)peer_rate(images, bench_threads(report), IMAGES);
     for (int r = 0; r < rounds && status == MR_OK; r++) {
         /* What was made while the peer ran does not count. */
-        status = take(iterator, PICTURES / task->pictures, error);
+        status = take(iterator, IMAGES / task->images, error);
         if (status != MR_OK) break;
         double start = bench_seconds();
-        status = take(iterator, COUNT / task->pictures, error);
+        status = take(iterator, COUNT / task->images, error);
         ours[r] = (double)COUNT / (bench_seconds() - start);
         /* Nobody wants the next batches: the threads fill the window and wait, and the peer has the machine. */
         usleep(100000);
-        peers[r] = peer_rate(pictures, bench_threads(report), COUNT);
+        peers[r] = peer_rate(images, bench_threads(report), COUNT);
         bench_show_stages(report, task->name, iterator, r == 0);
     }
     if (status == MR_OK) {
@@ -259,33 +259,33 @@ static mr_status measure(bench_report *report, const bench_task *task, const cha
     return status;
 }
 
-BENCH(input, "the demo's pipeline: records to batches of pictures")
+BENCH(input, "the demo's pipeline: records to batches of images")
 {
     static const bench_task tasks[] = {
         {"train_input", train_input, BATCH, 0.85},
-        {"whole_decode", whole_pictures, 1, 0.97},
+        {"whole_decode", whole_images, 1, 0.97},
     };
     /* First of all: the memory of a process that has done nothing yet. */
     bench_first_batch(report);
-    static picture pictures[PICTURES];
+    static image images[IMAGES];
     char path[600];
     double megapixels = 0;
     mr_error error = {0};
-    snprintf(path, sizeof path, "%s/pictures.tfrecord", bench_folder("input"));
+    snprintf(path, sizeof path, "%s/images.tfrecord", bench_directory("input"));
     mr_status status = make_records(path, &error);
-    if (status == MR_OK) status = load_pictures(path, pictures, &megapixels, &error);
+    if (status == MR_OK) status = load_images(path, images, &megapixels, &error);
     for (size_t i = 0; i < sizeof tasks / sizeof *tasks && status == MR_OK; i++)
-        status = measure(report, &tasks[i], path, pictures, &error);
+        status = measure(report, &tasks[i], path, images, &error);
     if (status == MR_OK) {
-        bench_tuned_task task = {"train_input", tuned_batches, path, 6 * PICTURES / BATCH};
+        bench_tuned_task task = {"train_input", tuned_batches, path, 6 * IMAGES / BATCH};
         bench_tuned(report, &task);
     }
     if (status == MR_OK)
-        bench_note(report, "%d pictures of %.2f megapixels on the average, %d threads", PICTURES, megapixels / PICTURES,
+        bench_note(report, "%d images of %.2f megapixels on the average, %d threads", IMAGES, megapixels / IMAGES,
                    bench_threads(report));
     else
         bench_note(report, "input: %s", error.message);
-    for (int i = 0; i < PICTURES; i++) free(pictures[i].bytes);
+    for (int i = 0; i < IMAGES; i++) free(images[i].bytes);
     bench_photos(report);
     bench_loaders(report);
 }

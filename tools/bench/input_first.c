@@ -41,8 +41,8 @@ static cost ours(int threads)
     forget_peak();
     cost result = {0};
     double start = bench_seconds();
-    mr_dataset *records = mr_dataset_repeat(mr_dataset_records(bench_photo_records()), MR_FOREVER);
-    mr_dataset *dataset = bench_photo_batches(mr_dataset_shuffle(records, .buffer = BUFFER, .seed = 1));
+    mr_dataset *records = mr_dataset_repeat(mr_dataset_records(bench_photo_records()), MR_INFINITE);
+    mr_dataset *dataset = bench_photo_batches(mr_dataset_shuffle(records, .buffer_size = BUFFER, .seed = 1));
     mr_iterator *iterator = nullptr;
     mr_element element = {0};
     mr_status status = mr_iterator_new(dataset, &(mr_iterator_options){.threads = threads}, &iterator, nullptr);
@@ -108,7 +108,7 @@ static cost tensorflow(const char *python, int threads)
     char path[600], command[3000];
     double numbers[2] = {0};
     if (python == nullptr) return (cost){0};
-    snprintf(path, sizeof path, "%s/first.py", bench_folder("input"));
+    snprintf(path, sizeof path, "%s/first.py", bench_directory("input"));
     FILE *file = fopen(path, "w");
     if (file == nullptr) return (cost){0};
     fputs(script, file);

@@ -18,7 +18,7 @@ typedef struct loader {
 static const loader loaders[] = {
     {"tf.data, fused", "tf", "peer_tf.py", "fused"},
     {"DALI", "dali", "peer_dali.py", ""},
-    {"torch, torchvision", "torch", "peer_torch.py", "folder_tv"},
+    {"torch, torchvision", "torch", "peer_torch.py", "directory_tv"},
     {"ffcv, JPEG", "ffcv", "peer_ffcv.py", "jpg"},
     {"SPDL", "spdl", "peer_spdl.py", ""},
     {"Grain", "grain", "peer_grain.py", ""},
@@ -26,7 +26,7 @@ static const loader loaders[] = {
 };
 constexpr int LOADERS = sizeof loaders / sizeof *loaders;
 
-/* Pictures a second, and microseconds of the processor's time for one. */
+/* Images a second, and microseconds of the processor's time for one. */
 typedef struct rate {
     double images, processor_us;
 } rate;
@@ -56,7 +56,7 @@ static mr_status take(mr_iterator *iterator, int batches, mr_error *error)
 static mr_status ours(int threads, rate *measured, mr_error *error)
 {
     mr_dataset *records = mr_dataset_shuffle(mr_dataset_records(bench_photo_records()), .seed = 1);
-    mr_dataset *dataset = bench_photo_batches(mr_dataset_repeat(records, MR_FOREVER));
+    mr_dataset *dataset = bench_photo_batches(mr_dataset_repeat(records, MR_INFINITE));
     mr_iterator *iterator = nullptr;
     mr_status status = mr_iterator_new(dataset, &(mr_iterator_options){.threads = threads}, &iterator, error);
     mr_dataset_free(dataset);
@@ -134,5 +134,5 @@ void bench_loaders(bench_report *report)
     if (status != MR_OK)
         bench_note(report, "train_224: %s", error.message);
     else if (scripts == nullptr)
-        bench_note(report, "No other loaders: set PEER_SCRIPTS to the folder of their programs.");
+        bench_note(report, "No other loaders: set PEER_SCRIPTS to the directory of their programs.");
 }

@@ -1,8 +1,8 @@
-/* The training input of ImageNet-like pictures — decode, random-resized crop to 224, flip, normalise, batch of 64,
+/* The training input of ImageNet-like images — decode, random-resized crop to 224, flip, normalise, batch of 64,
  * shuffle — from ordinary and from crop-ready records, beside libjpeg-turbo alone doing as much without a pipeline: it
- * decodes the same regions by its own crop and skip, resizes them to floats and normalises, from pictures in memory.
+ * decodes the same regions by its own crop and skip, resizes them to floats and normalises, from images in memory.
  *
- * The pictures are those of the peers: $PEERS or ~/.cache/millrace-peers, data/train-*. Both sides use the fast integer
+ * The images are those of the peers: $PEERS or ~/.cache/millrace-peers, data/train-*. Both sides use the fast integer
  * DCT, TensorFlow's default, and bilinear interpolation without antialiasing. */
 #include "tools/bench/input.h"
 
@@ -27,16 +27,16 @@ constexpr int PHOTOS_MAX = 4096;
 constexpr int BATCH = BENCH_PHOTO_BATCH;
 constexpr int SIDE = 224;
 constexpr int ROUNDS_MAX = 64;
-constexpr int64_t COUNT = 24 * BATCH; /* pictures in a round */
+constexpr int64_t COUNT = 24 * BATCH; /* images in a round */
 
 static const float means[3] = {123.675f, 116.28f, 103.53f}, deviations[3] = {58.395f, 57.12f, 57.375f};
 
 static const mr_image_options crops = {.height = SIDE,
                                        .width = SIDE,
                                        .crop = MR_CROP_RANDOM_RESIZED,
-                                       .random_flip = true,
+                                       .random_flip_left_right = true,
                                        .mean = {123.675f, 116.28f, 103.53f},
-                                       .deviation = {58.395f, 57.12f, 57.375f}};
+                                       .std = {58.395f, 57.12f, 57.375f}};
 
 typedef struct photo {
     unsigned char *bytes;
@@ -69,10 +69,10 @@ static mr_status load(photos *photos, mr_error *error)
             if (photo->bytes) memcpy(photo->bytes, encoded.data, encoded.size_bytes);
             photos->bytes += encoded.size_bytes;
         }
-        mr_record_reader_free(reader);
+        mr_record_reader_close(reader);
         if (photos->count < PHOTOS_MAX && status != MR_OUT_OF_RANGE) return status;
     }
-    return photos->count > 0 ? MR_OK : mr_fail(error, MR_NOT_FOUND, "%s: no pictures", photos->plain);
+    return photos->count > 0 ? MR_OK : mr_fail(error, MR_NOT_FOUND, "%s: no images", photos->plain);
 }
 
 static mr_status append_ready(mr_record_writer *writer, mr_example_encoder *encoder, const photo *photo,
@@ -108,7 +108,7 @@ static mr_status make_ready(const photos *photos, mr_error *error)
 
 /* ---- Time ---- */
 
-/* Pictures a second, and microseconds of the processor's time for one. */
+/* Images a second, and microseconds of the processor's time for one. */
 typedef struct rate {
     double images, processor_us;
 } rate;
@@ -136,7 +136,7 @@ typedef struct peer {
     float *batch, *row;
 } peer;
 
-/* Rows [top, top + height) of the decoder's picture into pixels. */
+/* Rows [top, top + height) of the decoder's image into pixels. */
 static void read_rows(peer *peer, JDIMENSION height)
 {
     size_t stride = (size_t)peer->decoder.output_width * 3, needed_bytes = stride * (height + 8);
@@ -261,7 +261,7 @@ const char *bench_photo_records(void)
 static mr_dataset *dataset_of(const photos *photos, const photo_task *task)
 {
     mr_dataset *d = mr_dataset_shuffle(mr_dataset_records(task->ready ? photos->ready : photos->plain), .seed = 1);
-    d = mr_dataset_repeat(d, MR_FOREVER);
+    d = mr_dataset_repeat(d, MR_INFINITE);
     if (!task->whole) return bench_photo_batches(d);
     return mr_dataset_prefetch(mr_dataset_decode_image(parsed(d), .image = {.dtype = MR_UINT8}), 8);
 }
@@ -335,7 +335,7 @@ void bench_photos(bench_report *report)
     mr_error error = {0};
     if (photos == nullptr) return;
     snprintf(photos->plain, sizeof photos->plain, "%s", bench_photo_records());
-    snprintf(photos->ready, sizeof photos->ready, "%s/ready.tfrecord", bench_folder("input"));
+    snprintf(photos->ready, sizeof photos->ready, "%s/ready.tfrecord", bench_directory("input"));
     mr_status status = load(photos, &error);
     if (status == MR_OK) status = make_ready(photos, &error);
     for (size_t i = 0; i < sizeof tasks / sizeof *tasks && status == MR_OK; i++)

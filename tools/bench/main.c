@@ -66,12 +66,12 @@ int bench_threads(const bench_report *report)
     return sched_getaffinity(0, sizeof cpus, &cpus) == 0 ? CPU_COUNT(&cpus) : 1;
 }
 
-int bench_rounds(const bench_report *report, int fallback)
+int bench_rounds(const bench_report *report, int default_value)
 {
-    return report->rounds > 0 ? report->rounds : fallback;
+    return report->rounds > 0 ? report->rounds : default_value;
 }
 
-const char *bench_folder(const char *name)
+const char *bench_directory(const char *name)
 {
     static char path[512];
     (void)mkdir("out", 0777);

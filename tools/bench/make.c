@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static constexpr int PICTURES = 4000;
+static constexpr int IMAGES = 4000;
 static constexpr int DIFFERENT = 50, CLASSES = 20;
 static constexpr int ROUNDS_MAX = 64;
 
@@ -33,14 +33,14 @@ static bool encode(int number, mr_tensor *bytes)
     return status == MR_OK;
 }
 
-/* The picture with its number in a comment behind the start marker, so that no two files are equal. */
-static bool save(const char *folder, int number, mr_string jpeg)
+/* The image with its number in a comment behind the start marker, so that no two files are equal. */
+static bool save(const char *directory, int number, mr_string jpeg)
 {
     char path[1024];
     unsigned char head[12] = "\xff\xd8\xff\xfe\0\x08";
-    snprintf(path, sizeof path, "%s/%02d", folder, number % CLASSES);
+    snprintf(path, sizeof path, "%s/%02d", directory, number % CLASSES);
     (void)mkdir(path, 0777);
-    snprintf(path, sizeof path, "%s/%02d/%05d.jpg", folder, number % CLASSES, number);
+    snprintf(path, sizeof path, "%s/%02d/%05d.jpg", directory, number % CLASSES, number);
     snprintf((char *)head + 6, 6, "%05d", number);
     FILE *file = fopen(path, "w");
     if (!file) return false;
@@ -49,30 +49,30 @@ static bool save(const char *folder, int number, mr_string jpeg)
     return fclose(file) == 0 && is_written;
 }
 
-static bool make_pictures(const char *folder)
+static bool make_images(const char *directory)
 {
     char last[1024];
-    snprintf(last, sizeof last, "%s/%02d/%05d.jpg", folder, (PICTURES - 1) % CLASSES, PICTURES - 1);
+    snprintf(last, sizeof last, "%s/%02d/%05d.jpg", directory, (IMAGES - 1) % CLASSES, IMAGES - 1);
     if (access(last, R_OK) == 0) return true;
-    (void)mkdir(folder, 0777);
+    (void)mkdir(directory, 0777);
     for (int i = 0; i < DIFFERENT; i++) {
         mr_tensor bytes = {0};
         bool is_made = encode(i, &bytes);
-        for (int j = i; is_made && j < PICTURES; j += DIFFERENT)
-            is_made = save(folder, j, mr_tensor_strings(&bytes)[0]);
+        for (int j = i; is_made && j < IMAGES; j += DIFFERENT)
+            is_made = save(directory, j, mr_tensor_strings(&bytes)[0]);
         mr_tensor_deinit(&bytes);
         if (!is_made) return false;
     }
     return true;
 }
 
-/* Seconds of a command that writes FOLDER/new, which is removed before, beside the time. 0: it failed. */
-static double run(const char *folder, const char *format, const char *program)
+/* Seconds of a command that writes DIRECTORY/new, which is removed before, beside the time. 0: it failed. */
+static double run(const char *directory, const char *format, const char *program)
 {
     char command[4096];
-    snprintf(command, sizeof command, "cd '%s' && rm -rf new && sync -f .", folder);
+    snprintf(command, sizeof command, "cd '%s' && rm -rf new && sync -f .", directory);
     if (system(command) != 0) return 0;
-    int used = snprintf(command, sizeof command, "cd '%s' && exec >/dev/null 2>&1; ", folder);
+    int used = snprintf(command, sizeof command, "cd '%s' && exec >/dev/null 2>&1; ", directory);
     snprintf(command + used, sizeof command - (size_t)used, format, program);
     double begin = bench_seconds();
     return system(command) == 0 ? bench_seconds() - begin : 0;
@@ -80,28 +80,28 @@ static double run(const char *folder, const char *format, const char *program)
 
 void bench_making(bench_report *report)
 {
-    char folder[1024], pictures[1100], program[1024] = "";
+    char directory[1024], images[1100], program[1024] = "";
     double ours[ROUNDS_MAX], theirs[ROUNDS_MAX];
     int rounds = bench_rounds(report, 7);
     if (rounds > ROUNDS_MAX) rounds = ROUNDS_MAX;
-    snprintf(folder, sizeof folder, "%s", bench_folder("records"));
-    snprintf(pictures, sizeof pictures, "%s/photos", folder);
+    snprintf(directory, sizeof directory, "%s", bench_directory("records"));
+    snprintf(images, sizeof images, "%s/photos", directory);
     ssize_t length = readlink("/proc/self/exe", program, sizeof program - 32);
     char *slash = length > 0 ? strrchr(program, '/') : nullptr;
     if (slash) memcpy(slash + 1, "tfrecord-make", sizeof "tfrecord-make");
-    if (!slash || access(program, X_OK) != 0 || !make_pictures(pictures)) {
-        bench_note(report, "tfrecord-make: not built, or no place for pictures in %s", folder);
+    if (!slash || access(program, X_OK) != 0 || !make_images(images)) {
+        bench_note(report, "tfrecord-make: not built, or no place for images in %s", directory);
         return;
     }
     static const char make[] = "'%s' --out new --no-check photos", copy[] = "%.0scp -r photos new";
-    (void)run(folder, copy, program);
+    (void)run(directory, copy, program);
     for (int i = 0; i < rounds; i++) {
-        theirs[i] = PICTURES / run(folder, copy, program);
-        ours[i] = PICTURES / run(folder, make, program);
+        theirs[i] = IMAGES / run(directory, copy, program);
+        ours[i] = IMAGES / run(directory, make, program);
     }
-    (void)run(folder, "true %s", program);
+    (void)run(directory, "true %s", program);
     bench_row(report, (bench_result){.task = "make_4000_jpegs",
-                                     .unit = "pictures/s",
+                                     .unit = "images/s",
                                      .peer = "cp -r",
                                      .ours = bench_median(ours, rounds),
                                      .peer_value = bench_median(theirs, rounds),

@@ -1,4 +1,4 @@
-/* The suite "pipeline": stages and queues without pictures, beside tf.data, torch and TensorFlow's queue. Each peer is a
+/* The suite "pipeline": stages and queues without images, beside tf.data, torch and TensorFlow's queue. Each peer is a
  * process that measures itself for a few seconds, in turn with ours. */
 #include "tools/bench/bench.h"
 
@@ -32,7 +32,7 @@ static double drain(mr_dataset *dataset, int threads, int64_t rows)
 
 static double shuffled_rows(const mr_tensor *table, int threads)
 {
-    mr_dataset *d = mr_dataset_shuffle(mr_dataset_from_slices(table, 1), .buffer = BUFFER, .seed = 1);
+    mr_dataset *d = mr_dataset_shuffle(mr_dataset_from_slices(table, 1), .buffer_size = BUFFER, .seed = 1);
     return drain(mr_dataset_prefetch(mr_dataset_batch(d, BATCH), 2), threads, ROWS);
 }
 
@@ -56,14 +56,14 @@ static double mapped_numbers(int64_t count, int threads)
 
 static mr_dataset *endless_rows(const void *table)
 {
-    mr_dataset *d = mr_dataset_shuffle(mr_dataset_from_slices(table, 1), .buffer = BUFFER, .seed = 1);
-    return mr_dataset_batch(mr_dataset_repeat(d, MR_FOREVER), BATCH);
+    mr_dataset *d = mr_dataset_shuffle(mr_dataset_from_slices(table, 1), .buffer_size = BUFFER, .seed = 1);
+    return mr_dataset_batch(mr_dataset_repeat(d, MR_INFINITE), BATCH);
 }
 
 static mr_dataset *endless_numbers(const void *)
 {
     static const mr_element_spec spec = {.count = 1, .dtypes = {MR_INT64}, .shapes = {{.rank = 0}}};
-    mr_dataset *d = mr_dataset_repeat(mr_dataset_range(0, 10000000, 1), MR_FOREVER);
+    mr_dataset *d = mr_dataset_repeat(mr_dataset_range(0, 10000000, 1), MR_INFINITE);
     return mr_dataset_batch(mr_dataset_map(d, add_one, nullptr, &spec), 1000);
 }
 
@@ -154,7 +154,7 @@ static double peer(const char *python, const char *head, const char *body)
 {
     char path[600], command[1400];
     if (python == nullptr || access(python, X_OK) != 0) return 0;
-    snprintf(path, sizeof path, "%s/peer.py", bench_folder("pipeline"));
+    snprintf(path, sizeof path, "%s/peer.py", bench_directory("pipeline"));
     FILE *file = fopen(path, "w");
     if (file == nullptr) return 0;
     fprintf(file, "%s%s", head, body);

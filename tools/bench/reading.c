@@ -34,7 +34,7 @@ static mr_status append_example(mr_record_writer *writer, const char *bytes, siz
     mr_example_encoder encoder = {0};
     mr_string record;
     mr_example_add_bytes(&encoder, "image/encoded_raw", (mr_string){bytes, size_bytes});
-    mr_example_add_bytes(&encoder, "image/filename", MR_STR("picture-000001.jpg"));
+    mr_example_add_bytes(&encoder, "image/filename", MR_STR("image-000001.jpg"));
     mr_example_add_int64(&encoder, "image/class/label", number % 1000);
     mr_example_add_int64(&encoder, "image/height", 480);
     mr_example_add_int64(&encoder, "image/width", 640);
@@ -70,7 +70,7 @@ static bool make_file(const char *path, size_t record_bytes, bool is_example)
 static const char *file_path(const char *name)
 {
     static char path[PATH_MAX];
-    snprintf(path, sizeof path, "%s/%s.tfrecord", bench_folder("records"), name);
+    snprintf(path, sizeof path, "%s/%s.tfrecord", bench_directory("records"), name);
     return path;
 }
 
@@ -115,7 +115,7 @@ static speed read_with_reader(const char *path)
     double begin = bench_seconds();
     if (mr_record_reader_open(path, nullptr, &reader, &error) != MR_OK) return (speed){0};
     for (; mr_record_reader_next(reader, &record, &error) == MR_OK; count++) bytes += record.size_bytes + 16;
-    mr_record_reader_free(reader);
+    mr_record_reader_close(reader);
     double seconds = bench_seconds() - begin;
     return (speed){(double)bytes / seconds, (double)count / seconds};
 }
@@ -257,7 +257,7 @@ static double read_with_tensorflow(const char *path, int batch, int threads)
 {
     char script[512], command[PATH_MAX + 1024];
     if (!bench_tensorflow_python()) return 0;
-    snprintf(script, sizeof script, "%s/read.py", bench_folder("records"));
+    snprintf(script, sizeof script, "%s/read.py", bench_directory("records"));
     FILE *file = fopen(script, "w");
     if (!file) return 0;
     fputs(python, file);

@@ -125,14 +125,14 @@ static void add_network(work *w, mr_output images)
     mr_graph *g = w->graph;
     mr_output h = images;
     for (int i = 0; i < LAYERS; i++) {
-        h = mr_layer_conv2d(g, h, .filters = filter_counts[i], .kernel = 3, .same = true, .no_bias = true,
-                            .weight_decay = 1e-4f, .initializer = {.kind = MR_INIT_HE_NORMAL});
+        h = mr_layer_conv2d(g, h, .filters = filter_counts[i], .kernel_size = 3, .same = true, .no_bias = true,
+                            .weight_decay = 1e-4f, .kernel_initializer = {.kind = MR_INIT_HE_NORMAL});
         h = mr_relu(g, mr_layer_batch_normalization(g, h, .training = true));
-        h = mr_layer_max_pool(g, h, .size = 2);
+        h = mr_layer_max_pool(g, h, .pool_size = 2);
     }
     h = mr_layer_dropout(g, mr_layer_flatten(g, h), .rate = 0.3f, .training = true);
-    (void)mr_loss_sparse_softmax(g, labels(w), mr_layer_dense(g, h, .units = 6, .weight_decay = 1e-4f));
-    add(w, mr_minimize(g, mr_adam(.rate = 1e-3f), mr_loss_total(g), (mr_output){0}), "step", 0);
+    (void)mr_loss_sparse_softmax_cross_entropy(g, labels(w), mr_layer_dense(g, h, .units = 6, .weight_decay = 1e-4f));
+    add(w, mr_minimize(g, mr_adam(.learning_rate = 1e-3f), mr_loss_total(g), (mr_output){0}), "step", 0);
 }
 
 static void add_kernels(work *w, int layer, int side, int channels)
@@ -170,7 +170,7 @@ static mr_status prepare(work *w, int threads, mr_error *error)
         channels = filter_counts[layer - 1];
     }
     w->variables_ready = mr_initialize_variables(g, MR_GLOBAL_VARIABLES, "init");
-    MR_TRY(mr_session_new(g, &(mr_session_options){.thread_count = threads}, &w->session, error));
+    MR_TRY(mr_session_new(g, &(mr_session_options){.threads = threads}, &w->session, error));
     MR_TRY(mr_session_run(w->session, MR_NO_FEEDS, (mr_outputs){0}, nullptr, &w->variables_ready, 1, error));
     for (int i = 0; i < w->count; i++)
         MR_TRY(mr_session_prepare(w->session, nullptr, 0, (mr_outputs){0}, &w->tasks[i].target, 1, &w->tasks[i].step,
@@ -233,7 +233,7 @@ BENCH(step, "the training step of the demo's network, whole and kernel by kernel
     mr_status status = prepare(&w, threads, &error);
     for (int i = 0; i < w.count && status == MR_OK; i++) status = measure(report, &w.tasks[i], &p, &error);
     if (status == MR_OK)
-        bench_note(report, "step: batch %d of %d x %d pictures, %d threads on both sides", BATCH, SIZE, SIZE, threads);
+        bench_note(report, "step: batch %d of %d x %d images, %d threads on both sides", BATCH, SIZE, SIZE, threads);
     else
         bench_note(report, "step: %s", error.message);
     peer_stop(&p);

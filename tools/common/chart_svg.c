@@ -1,6 +1,6 @@
 /* Charts as one SVG that needs nothing else. Panels of one width lie in two columns, each under the shorter one so far;
  * where the window is narrow, style rules put them one under the other and as wide as the window. The colours follow the
- * reader's choice of light or dark. A picture tag shows the SVG with the proportions of the two columns, also in a narrow
+ * reader's choice of light or dark. An image tag shows the SVG with the proportions of the two columns, also in a narrow
  * page, so there the rules for narrow windows must not hold: they look at the proportions too. */
 #include "tools/common/chart.h"
 

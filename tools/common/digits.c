@@ -42,14 +42,14 @@ static mr_status make(digits *digits, int64_t count, mr_error *error)
     return mr_tensor_init(&digits->labels, MR_INT64, MR_SHAPE(count), error);
 }
 
-mr_status digits_read(digits *digits, const char *folder, const char *prefix, mr_error *error)
+mr_status digits_read(digits *digits, const char *directory, const char *prefix, mr_error *error)
 {
     char path[4096];
     unsigned char *images = nullptr, *labels = nullptr;
     int64_t image_count = 0, label_count = 0;
-    snprintf(path, sizeof path, "%s/%s-images-idx3-ubyte", folder, prefix);
+    snprintf(path, sizeof path, "%s/%s-images-idx3-ubyte", directory, prefix);
     mr_status status = read_idx(path, 0x803, PIXELS, &images, &image_count, error);
-    snprintf(path, sizeof path, "%s/%s-labels-idx1-ubyte", folder, prefix);
+    snprintf(path, sizeof path, "%s/%s-labels-idx1-ubyte", directory, prefix);
     if (status == MR_OK) status = read_idx(path, 0x801, 1, &labels, &label_count, error);
     if (status == MR_OK && image_count != label_count)
         status = mr_fail(error, MR_DATA_LOSS, "%s: not as many labels as images", path);

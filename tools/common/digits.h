@@ -1,4 +1,4 @@
-/* Pictures of digits for the MNIST examples: read from MNIST's files, or drawn when there are none.
+/* Images of digits for the MNIST examples: read from MNIST's files, or drawn when there are none.
  *
  * ```c
  * digits d = {0};
@@ -17,8 +17,8 @@ typedef struct digits {
     mr_tensor labels; /* int64 [count] */
 } digits;
 
-/* Reads FOLDER/PREFIX-images-idx3-ubyte and FOLDER/PREFIX-labels-idx1-ubyte, PREFIX being "train" or "t10k". */
-mr_status digits_read(digits *digits, const char *folder, const char *prefix, mr_error *error);
+/* Reads DIRECTORY/PREFIX-images-idx3-ubyte and DIRECTORY/PREFIX-labels-idx1-ubyte, PREFIX being "train" or "t10k". */
+mr_status digits_read(digits *digits, const char *directory, const char *prefix, mr_error *error);
 /* Draws digits, each moved, slanted, scaled, blotted and noisy in its own way; the same for the same seed. */
 mr_status digits_draw(digits *digits, int64_t count, uint64_t seed, mr_error *error);
 /* A share of batch `index` of `size` digits, starting over after the last whole one; the caller deinits. */

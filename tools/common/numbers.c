@@ -272,7 +272,7 @@ double numbers_mean(const numbers *numbers)
     return numbers->count > 0 ? numbers->mean : 0;
 }
 
-double numbers_deviation(const numbers *numbers)
+double numbers_std(const numbers *numbers)
 {
     return numbers->count > 0 ? sqrt(numbers->squares / (double)numbers->count) : 0;
 }

@@ -5,7 +5,7 @@
  * numbers numbers = {.is_real = true};
  * const float values[] = {1, 2, 4, NAN};
  * if (!numbers_add_floats(&numbers, values, 4) || !numbers_flush(&numbers)) return 1;
- * printf("%g ± %g\n", numbers_mean(&numbers), numbers_deviation(&numbers));
+ * printf("%g ± %g\n", numbers_mean(&numbers), numbers_std(&numbers));
  * numbers_deinit(&numbers);
  * ```
  *
@@ -61,7 +61,7 @@ uint64_t numbers_total(const numbers *numbers);
 double numbers_least(const numbers *numbers);
 double numbers_most(const numbers *numbers);
 double numbers_mean(const numbers *numbers);
-double numbers_deviation(const numbers *numbers); /* of the population */
+double numbers_std(const numbers *numbers); /* of the population */
 /* Whether quantiles and numbers_below are exact: of few numbers, or few different ones. */
 bool numbers_is_exact(const numbers *numbers);
 /* rank 0 … 1; the extremes at 0 and 1. */

@@ -45,10 +45,10 @@ char *progress_time_text(double seconds, char text[PROGRESS_TEXT_SIZE])
     return text;
 }
 
-int progress_columns(int descriptor, int fallback)
+int progress_columns(int descriptor, int default_value)
 {
     struct winsize size;
-    return ioctl(descriptor, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : fallback;
+    return ioctl(descriptor, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : default_value;
 }
 
 void progress_begin(progress *progress, const char *task, const char *unit, uint64_t total)
@@ -68,7 +68,7 @@ double progress_seconds(const progress *progress)
     return (double)(now_ns() - progress->begin_ns) * 1e-9;
 }
 
-/* "2013 of 2700 pictures  931/s  0.7 s left" */
+/* "2013 of 2700 images  931/s  0.7 s left" */
 static void describe(const progress *progress, uint64_t done, char *text, size_t size)
 {
     char left[PROGRESS_TEXT_SIZE];

@@ -3,7 +3,7 @@
  *
  * ```c
  * progress progress;
- * progress_begin(&progress, "train", "pictures", 2700);
+ * progress_begin(&progress, "train", "images", 2700);
  * for (int i = 0; i < 2700; i++) progress_add(&progress, 1);
  * progress_end(&progress);
  * ``` */
@@ -43,7 +43,7 @@ double progress_seconds(const progress *progress);
 #define PROGRESS_TEXT_SIZE 32
 char *progress_size_text(uint64_t size_bytes, char text[PROGRESS_TEXT_SIZE]);
 char *progress_time_text(double seconds, char text[PROGRESS_TEXT_SIZE]);
-/* Columns of the terminal at a descriptor; fallback when it is none. */
-int progress_columns(int descriptor, int fallback);
+/* Columns of the terminal at a descriptor; default_value when it is none. */
+int progress_columns(int descriptor, int default_value);
 
 #endif

@@ -1,6 +1,6 @@
 #include "tools/common/shard_name.h"
 
-#include "records/file.h"
+#include "records/io/file.h"
 
 #include <string.h>
 

@@ -33,7 +33,7 @@ static bool is_control(uint32_t code)
            (code >= 0x2028 && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069) || code == 0xfeff;
 }
 
-/* Columns of a character that is no control: 2 for those of East Asia and pictures, 0 for marks over others. */
+/* Columns of a character that is no control: 2 for those of East Asia and images, 0 for marks over others. */
 static int width_of(uint32_t code)
 {
     if ((code >= 0x300 && code < 0x370) || (code >= 0xfe00 && code < 0xfe10)) return 0;

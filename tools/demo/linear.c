@@ -7,7 +7,7 @@ constexpr int side = 32;
 constexpr int batch_size = 64;
 constexpr int epochs = 12;
 
-static mr_dataset *pictures(const char *pattern, bool training)
+static mr_dataset *images(const char *pattern, bool training)
 {
     const mr_feature features[] = {
         {.name = "image/encoded", .dtype = MR_STRING, .shape = MR_SCALAR},
@@ -21,8 +21,7 @@ static mr_dataset *pictures(const char *pattern, bool training)
     data = mr_dataset_parse_example(data, features, 2);
     data = mr_dataset_decode_image(
         data, .component = 0,
-        .image = {
-            .height = side, .width = side, .crop = MR_CROP_CENTER, .mean = {128, 128, 128}, .deviation = {64, 64, 64}});
+        .image = {.height = side, .width = side, .crop = MR_CROP_CENTER, .mean = {128, 128, 128}, .std = {64, 64, 64}});
     return mr_dataset_prefetch(mr_dataset_batch(data, batch_size), 2);
 }
 
@@ -53,8 +52,8 @@ static mr_status train_and_evaluate(mr_graph *g, mr_session **session, mr_datase
     mr_variable weights =
         mr_get_variable(g, "weights", MR_SHAPE(side * side * 3, class_count), (mr_initializer){.kind = MR_INIT_ZEROS});
     mr_output x = mr_reshape(g, data[0], mr_constant_ints(g, MR_INTS(-1, side * side * 3)));
-    mr_output loss = mr_loss_sparse_softmax(g, data[1], mr_mat_mul(g, x, weights.value));
-    mr_node *step = mr_minimize(g, mr_adam(.rate = 3e-4f), loss, (mr_output){0});
+    mr_output loss = mr_loss_sparse_softmax_cross_entropy(g, data[1], mr_mat_mul(g, x, weights.value));
+    mr_node *step = mr_minimize(g, mr_adam(.learning_rate = 3e-4f), loss, (mr_output){0});
     mr_output held_out_x = mr_reshape(g, held_out[0], mr_constant_ints(g, MR_INTS(-1, side * side * 3)));
     mr_output right = mr_accuracy(g, held_out[1], mr_mat_mul(g, held_out_x, weights.value));
     mr_node *init = mr_initialize_variables(g, MR_GLOBAL_VARIABLES, "init");
@@ -70,7 +69,7 @@ mr_status linear_accuracy(const char *train, const char *validation, int class_c
 {
     mr_graph *g = mr_graph_new();
     mr_session *session = nullptr;
-    mr_dataset *train_data = pictures(train, true), *validation_data = pictures(validation, false);
+    mr_dataset *train_data = images(train, true), *validation_data = images(validation, false);
     mr_status status = train_and_evaluate(g, &session, train_data, validation_data, class_count, accuracy, error);
     mr_session_free(session);
     mr_graph_free(g);

@@ -1,4 +1,4 @@
-/* The yardstick: how well a linear model does on the same pictures. */
+/* The yardstick: how well a linear model does on the same images. */
 #ifndef MR_TOOLS_DEMO_LINEAR_H
 #define MR_TOOLS_DEMO_LINEAR_H
 

@@ -21,8 +21,8 @@ constexpr int class_count = 6;
 constexpr double accuracy_goal = 95;
 
 typedef struct demo {
-    char folder[1024];
-    char pictures[1100], records[1100], run[1100];
+    char directory[1024];
+    char images[1100], records[1100], run[1100];
     char train[1200], validation[1200];
     const char *count;
     const char *steps;
@@ -43,14 +43,14 @@ static void title(const demo *d, int number, const char *text)
 }
 
 /* Removes the files of a run that an earlier demo left; only what a run writes. */
-static bool remove_run(const char *folder)
+static bool remove_run(const char *directory)
 {
-    DIR *entries = opendir(folder);
+    DIR *entries = opendir(directory);
     if (!entries) return errno == ENOENT;
     for (struct dirent *entry; (entry = readdir(entries));) {
         if (entry->d_name[0] == '.') continue;
         char path[4096];
-        snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
+        snprintf(path, sizeof path, "%s/%s", directory, entry->d_name);
         if (unlink(path) != 0 && errno != EISDIR && errno != ENOENT)
             fprintf(stderr, "demo: cannot remove %s: %s\n", path, strerror(errno));
     }
@@ -58,7 +58,7 @@ static bool remove_run(const char *folder)
     return true;
 }
 
-static bool make_folder(const char *path)
+static bool make_directory(const char *path)
 {
     char part[1024];
     for (size_t i = 1; path[i - 1]; i++) {
@@ -70,18 +70,17 @@ static bool make_folder(const char *path)
     return true;
 }
 
-static bool make_pictures(demo *d)
+static bool make_images(demo *d)
 {
     title(d, 1, "Photographs of simple objects");
-    return child_run(
-        (const char *[]){"photographs", "--out", d->pictures, "--count", d->count, "--seed", "1", nullptr});
+    return child_run((const char *[]){"photographs", "--out", d->images, "--count", d->count, "--seed", "1", nullptr});
 }
 
 static bool make_records(demo *d)
 {
-    title(d, 2, "Pictures to records");
+    title(d, 2, "Images to records");
     return child_run((const char *[]){"tfrecord-make", "--out", d->records, "--name", "objects", "--split",
-                                      "train=0.9,validation=0.1", "--shards", "4", d->pictures, nullptr});
+                                      "train=0.9,validation=0.1", "--shards", "4", d->images, nullptr});
 }
 
 static bool look_inside(demo *d)
@@ -93,10 +92,10 @@ static bool look_inside(demo *d)
 }
 
 /* The step that the latest checkpoint was saved at; -1 without one. */
-static long checkpoint_step(const char *folder)
+static long checkpoint_step(const char *directory)
 {
     char path[4096];
-    if (mr_checkpoint_latest(folder, path, sizeof path, nullptr) != MR_OK) return -1;
+    if (mr_latest_checkpoint(directory, path, sizeof path, nullptr) != MR_OK) return -1;
     const char *dash = strrchr(path, '-');
     return dash ? strtol(dash + 1, nullptr, 10) : -1;
 }
@@ -121,7 +120,7 @@ static bool train(demo *d)
 
 static bool evaluate(demo *d, double *accuracy, double *linear)
 {
-    title(d, 6, "Evaluation on pictures that were never trained on");
+    title(d, 6, "Evaluation on images that were never trained on");
     mr_error error = {0};
     if (linear_accuracy(d->train, d->validation, class_count, linear, &error) != MR_OK)
         return fprintf(stderr, "demo: the linear model: %s\n", error.message), false;
@@ -149,7 +148,7 @@ static void usage(FILE *file)
 int main(int argc, char **argv)
 {
     demo d = {.count = "3000", .steps = "800", .begun = now()};
-    snprintf(d.folder, sizeof d.folder, "out/demo");
+    snprintf(d.directory, sizeof d.directory, "out/demo");
     const struct option options[] = {{"out", required_argument, nullptr, 'o'},
                                      {"count", required_argument, nullptr, 'c'},
                                      {"steps", required_argument, nullptr, 's'},
@@ -157,7 +156,7 @@ int main(int argc, char **argv)
                                      {nullptr, 0, nullptr, 0}};
     for (int option; (option = getopt_long(argc, argv, "h", options, nullptr)) != -1;) {
         if (option == 'o')
-            snprintf(d.folder, sizeof d.folder, "%s", optarg);
+            snprintf(d.directory, sizeof d.directory, "%s", optarg);
         else if (option == 'c')
             d.count = optarg;
         else if (option == 's')
@@ -165,18 +164,18 @@ int main(int argc, char **argv)
         else
             return usage(option == 'h' ? stdout : stderr), option == 'h' ? 0 : 2;
     }
-    snprintf(d.pictures, sizeof d.pictures, "%s/photographs", d.folder);
-    snprintf(d.records, sizeof d.records, "%s/records", d.folder);
-    snprintf(d.run, sizeof d.run, "%s/run", d.folder);
+    snprintf(d.images, sizeof d.images, "%s/photographs", d.directory);
+    snprintf(d.records, sizeof d.records, "%s/records", d.directory);
+    snprintf(d.run, sizeof d.run, "%s/run", d.directory);
     snprintf(d.train, sizeof d.train, "%s/objects-train-*.tfrecord", d.records);
     snprintf(d.validation, sizeof d.validation, "%s/objects-validation-*.tfrecord", d.records);
     double accuracy = 0, linear = 0;
-    if (!make_folder(d.folder) || !remove_run(d.run) || !make_pictures(&d) || !make_records(&d) || !look_inside(&d) ||
-        !train(&d) || !evaluate(&d, &accuracy, &linear))
+    if (!make_directory(d.directory) || !remove_run(d.run) || !make_images(&d) || !make_records(&d) ||
+        !look_inside(&d) || !train(&d) || !evaluate(&d, &accuracy, &linear))
         return 1;
 
-    printf("\nDone in %.0f s. It all lies in %s:\n", now() - d.begun, d.folder);
-    printf("  photographs/   the pictures, a folder for each class\n");
+    printf("\nDone in %.0f s. It all lies in %s:\n", now() - d.begun, d.directory);
+    printf("  photographs/   the images, a directory for each class\n");
     printf("  records/       training and validation records with their indexes, labels.txt\n");
     printf("  run/           checkpoints and event files (tensorboard --logdir %s)\n", d.run);
     printf("linear model: %.1f %%\n", linear);

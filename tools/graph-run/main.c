@@ -59,7 +59,7 @@ static mr_status load(const options *o, run *r, mr_error *error)
                              : mr_graph_import(r->graph, bytes, size, nullptr, error);
         if (status == MR_OK && mr_graph_node_count(r->graph) == 0)
             status = mr_fail(error, MR_INVALID_ARGUMENT, "a graph without nodes, of %zu bytes", size);
-        if (status != MR_OK) status = mr_fail_in(error, status, "%s", o->graph);
+        if (status != MR_OK) status = mr_fail_prefix(error, status, "%s", o->graph);
     }
     free(bytes);
     return status;
@@ -124,7 +124,7 @@ static mr_status find_feed(const char *text, run *r, int index, mr_error *error)
     if (!name) return mr_fail(error, MR_RESOURCE_EXHAUSTED, "no memory");
     mr_status status = find_output(r->graph, name, false, &r->feeds[index], error);
     if (status == MR_OK) status = value_parse(equals + 1, mr_output_dtype(r->feeds[index]), &r->values[index], error);
-    if (status != MR_OK) status = mr_fail_in(error, status, "--feed %s", name);
+    if (status != MR_OK) status = mr_fail_prefix(error, status, "--feed %s", name);
     free(name);
     return status;
 }
@@ -248,12 +248,12 @@ static mr_status check_device(const char *name, mr_error *error)
     mr_device *device = nullptr;
     mr_status status = mr_device_open(name, &device, error);
     mr_device_close(device);
-    return status == MR_INVALID_ARGUMENT ? mr_fail_in(error, status, "--device") : MR_OK;
+    return status == MR_INVALID_ARGUMENT ? mr_fail_prefix(error, status, "--device") : MR_OK;
 }
 
 static mr_status prepare(const options *o, run *r, mr_error *error)
 {
-    mr_session_options session = {.thread_count = (int)o->threads, .device = o->device};
+    mr_session_options session = {.threads = (int)o->threads, .device = o->device};
     if (o->device) MR_TRY(check_device(o->device, error));
     MR_TRY(mr_session_new(r->graph, &session, &r->session, error));
     MR_TRY(find_all(o, r, error));
@@ -278,7 +278,7 @@ static mr_status run_steps(const options *o, run *r, int64_t count, mr_error *er
         for (int j = 0; j < o->fetch_count; j++) mr_tensor_deinit(&r->results[j]);
         MR_TRY(status);
     }
-    show_notes(mr_session_notes(r->session));
+    show_notes(mr_session_log(r->session));
     if (o->profile) show_profile(r->session);
     return MR_OK;
 }

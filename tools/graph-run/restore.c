@@ -25,7 +25,7 @@ static mr_status find_prefix(const char *path, char *prefix, size_t size, mr_err
 {
     struct stat about;
     bool exists = stat(path, &about) == 0;
-    if (exists && S_ISDIR(about.st_mode)) return mr_checkpoint_latest(path, prefix, size, error);
+    if (exists && S_ISDIR(about.st_mode)) return mr_latest_checkpoint(path, prefix, size, error);
     const char *slash = strrchr(path, '/');
     const char *name = slash ? slash + 1 : path;
     size_t length = prefix_length(path);
@@ -34,7 +34,7 @@ static mr_status find_prefix(const char *path, char *prefix, size_t size, mr_err
         int written =
             snprintf(directory, sizeof directory, "%.*s", slash ? (int)(slash - path) + 1 : 1, slash ? path : ".");
         if (written >= (int)sizeof directory) return mr_fail(error, MR_INVALID_ARGUMENT, "%.100s…: too long", path);
-        return mr_checkpoint_latest(directory, prefix, size, error);
+        return mr_latest_checkpoint(directory, prefix, size, error);
     }
     if (length >= size) return mr_fail(error, MR_INVALID_ARGUMENT, "%.100s…: too long", path);
     memcpy(prefix, path, length);
@@ -80,7 +80,7 @@ static mr_status set_variable(mr_session *session, mr_checkpoint_reader *reader,
     MR_TRY(mr_checkpoint_read(reader, mr_node_name(node), &value, error));
     mr_status status = mr_session_write_variable(session, (mr_output){node, 0}, &value, error);
     mr_tensor_deinit(&value);
-    return status == MR_OK ? MR_OK : mr_fail_in(error, status, "restoring %s", mr_node_name(node));
+    return status == MR_OK ? MR_OK : mr_fail_prefix(error, status, "restoring %s", mr_node_name(node));
 }
 
 mr_status restore_variables(mr_graph *graph, mr_session *session, const char *path, mr_error *error)
@@ -93,6 +93,6 @@ mr_status restore_variables(mr_graph *graph, mr_session *session, const char *pa
     for (int32_t i = 0; status == MR_OK && i < mr_graph_node_count(graph); i++)
         if (is_variable(graph, mr_graph_node(graph, i)))
             status = set_variable(session, reader, mr_graph_node(graph, i), error);
-    mr_checkpoint_reader_free(reader);
+    mr_checkpoint_reader_close(reader);
     return status;
 }

@@ -1,4 +1,4 @@
-/* --about: what folders of tensorflow_datasets say of themselves: splits, features and their meaning. */
+/* --about: what directories of tensorflow_datasets say of themselves: splits, features and their meaning. */
 #include "tools/common/progress.h"
 #include "tools/tfrecord-cat/cat.h"
 
@@ -74,7 +74,7 @@ int about_run(const options *options)
     for (size_t i = 0; i < options->tfds.count; i++) {
         const tfds *tfds = options->tfds.items[i];
         if (i > 0) putchar('\n');
-        print_line("", *tfds->folder ? tfds->folder : ".", columns);
+        print_line("", *tfds->directory ? tfds->directory : ".", columns);
         print_line("dataset: ", tfds->title, columns);
         print_line("about:   ", tfds->description, columns);
         print_line("license: ", tfds->license, columns);

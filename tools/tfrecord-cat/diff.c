@@ -27,7 +27,7 @@ mr_status side_next(side_reader *reader, mr_string *record, mr_error *error)
 
 void side_deinit(side_reader *reader)
 {
-    mr_record_reader_free(reader->reader);
+    mr_record_reader_close(reader->reader);
     reader->reader = nullptr;
 }
 
@@ -49,7 +49,7 @@ int diff_run(const options *options)
     if (options->has_missing) return 1;
     side a = side_of(options, 0), b = side_of(options, 1);
     if (options->argument_count != 2 || a.count == 0 || b.count == 0)
-        return refuse("--diff compares two FILEs; each may be a folder or a quoted pattern");
+        return refuse("--diff compares two FILEs; each may be a directory or a quoted pattern");
     if (options->memory && (!parse_size(options->memory, &memory_bytes) || memory_bytes < MEMORY_BYTES_MIN))
         return refuse("--memory: \"%s\" is no size of at least 1M", options->memory);
     if (options->is_unordered) return diff_unordered(&a, &b, memory_bytes);

@@ -33,7 +33,7 @@ static int by_name(const void *a, const void *b)
 /* False: the record is no Example, or one of too many features, or names one twice. */
 static bool take_features(mr_string record, features *features)
 {
-    mr_example_walk walk = {.record = record};
+    mr_example_cursor walk = {.record = record};
     features->count = 0;
     mr_feature_view view;
     mr_status status;

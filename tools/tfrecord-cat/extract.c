@@ -1,9 +1,9 @@
-/* Pictures, and other bytes, out of records into files: DIR/CLASS/NAME.
+/* Images, and other bytes, out of records into files: DIR/CLASS/NAME.
  *
- * A batch of records is read; threads find its pictures and the names they ask for; names are settled in order, so that
+ * A batch of records is read; threads find its images and the names they ask for; names are settled in order, so that
  * they follow from the records alone; threads write the files. A file gets its name when it is whole, and one that is there
  * with the same bytes is left alone: killed and started again, a run goes on where it was. */
-#include "records/file.h"
+#include "records/io/file.h"
 #include "tools/tfrecord-cat/batches.h"
 #include "tools/tfrecord-cat/pick.h"
 #include "tools/tfrecord-cat/rewrite.h"
@@ -21,16 +21,17 @@ static constexpr uint64_t TOLD_MAX = 10;
 /* Records whose files are settled together, and files that one record may become: so that memory has a bound. */
 static constexpr size_t AT_ONCE = 256;
 static constexpr size_t FILES_MAX = 100'000;
-/* Folders below the class that a file's name may bring along. */
+/* Directories below the class that a file's name may bring along. */
 static constexpr int DEPTH_MAX = 16;
 
 /* A value that becomes a file. */
 typedef struct target {
     mr_string bytes;
-    size_t folder, stem, end; /* in names: folder "CLASS", stem "NAME" from folder to stem, ending from stem to end */
-    const char *ending;       /* static; null: the name has its own */
-    char *path;               /* owned; below the folder that is given */
-    mr_error *error;          /* owned; why it is not written; null: it is */
+    size_t directory, stem,
+        end;            /* in names: directory "CLASS", stem "NAME" from directory to stem, ending from stem to end */
+    const char *ending; /* static; null: the name has its own */
+    char *path;         /* owned; below the directory that is given */
+    mr_error *error;    /* owned; why it is not written; null: it is */
 } target;
 
 /* Of one record. */
@@ -47,7 +48,7 @@ typedef struct extract {
     given_names names;
     atomic_uint_fast64_t files, bytes, kept;
     atomic_bool is_out_of_memory;
-    uint64_t records, without, renamed, folders, refused, cut;
+    uint64_t records, without, renamed, directories, refused, cut;
     bool has_failed;
 } extract;
 
@@ -64,7 +65,7 @@ typedef struct finder {
     const place *place;
     targets *targets;
     const caption *caption;
-    bytes_value main; /* the picture that gets the file's name */
+    bytes_value main; /* the image that gets the file's name */
 } finder;
 
 static const char *ending_of(mr_image_format format)
@@ -77,7 +78,7 @@ static const char *ending_of(mr_image_format format)
     return ending ? ending : ".bin";
 }
 
-/* The ending of a name, when it is one of pictures; of which format. */
+/* The ending of a name, when it is one of images; of which format. */
 static size_t known_ending(mr_string name, mr_image_format *format)
 {
     static const struct {
@@ -110,13 +111,14 @@ static void put_number_name(out *out, const place *place)
     out_text(out, number);
 }
 
-/* Folders of the record's file name below its class's, "cat/young/1.jpg" of "cat": "young/"; *name is what is left. */
-static void put_subfolders(out *out, mr_string folder, mr_string *name)
+/* Directories of the record's file name below its class's, "cat/young/1.jpg" of "cat": "young/"; *name is what is left. */
+static void put_subdirectories(out *out, mr_string directory, mr_string *name)
 {
     mr_string rest = *name;
-    bool is_below = folder.size_bytes > 0 && rest.size_bytes > folder.size_bytes + 1 &&
-                    memcmp(rest.data, folder.data, folder.size_bytes) == 0 && rest.data[folder.size_bytes] == '/';
-    if (is_below) rest = (mr_string){rest.data + folder.size_bytes + 1, rest.size_bytes - folder.size_bytes - 1};
+    bool is_below = directory.size_bytes > 0 && rest.size_bytes > directory.size_bytes + 1 &&
+                    memcmp(rest.data, directory.data, directory.size_bytes) == 0 &&
+                    rest.data[directory.size_bytes] == '/';
+    if (is_below) rest = (mr_string){rest.data + directory.size_bytes + 1, rest.size_bytes - directory.size_bytes - 1};
     const char *slash;
     for (int depth = 0; rest.size_bytes > 0 && (slash = memchr(rest.data, '/', rest.size_bytes)); depth++) {
         mr_string part = {rest.data, (size_t)(slash - rest.data)};
@@ -140,16 +142,16 @@ static void put_place(out *out, const bytes_value *value)
     }
 }
 
-/* "CLASS/NAME" of the main picture; "CLASS/NAME.FEATURE" of the record's others, "CLASS/NAME.FEATURE.00012" of frames. */
-static void put_picture_name(const finder *finder, target *target, const bytes_value *value, mr_image_format format)
+/* "CLASS/NAME" of the main image; "CLASS/NAME.FEATURE" of the record's others, "CLASS/NAME.FEATURE.00012" of frames. */
+static void put_image_name(const finder *finder, target *target, const bytes_value *value, mr_image_format format)
 {
     out *out = &finder->targets->names;
     const caption *caption = finder->caption;
     mr_string name = caption->filename;
     if (caption->text.size_bytes == 0 || !safe_name(out, caption->text, SAFE_NAME_MAX)) out_text(out, "no class");
     out_char(out, '/');
-    put_subfolders(out, caption->text, &name);
-    target->folder = out->size;
+    put_subdirectories(out, caption->text, &name);
+    target->directory = out->size;
     mr_image_format said = MR_IMAGE_UNKNOWN;
     size_t ending = known_ending(name, &said);
     bool is_main = value->bytes.data == finder->main.bytes.data && (!value->entry || !value->entry->is_list);
@@ -172,7 +174,7 @@ static void put_value_name(const finder *finder, target *target, const bytes_val
     out *out = &finder->targets->names;
     if (!value->entry || !safe_name(out, value->entry->name, SAFE_NAME_MAX)) out_text(out, "records");
     out_char(out, '/');
-    target->folder = out->size;
+    target->directory = out->size;
     put_number_name(out, finder->place);
     put_place(out, value);
     target->stem = out->size;
@@ -204,11 +206,11 @@ static bool take_value(void *context, const bytes_value *value)
     *target = (struct target){.bytes = value->bytes};
     size_t begin = targets->names.size;
     if (format != MR_IMAGE_UNKNOWN || is_encoded)
-        put_picture_name(finder, target, value, format);
+        put_image_name(finder, target, value, format);
     else
         put_value_name(finder, target, value);
     target->end = targets->names.size;
-    target->folder -= begin;
+    target->directory -= begin;
     target->stem -= begin;
     target->end -= begin;
     return true;
@@ -236,7 +238,7 @@ static void find(void *context, int64_t begin, int64_t end)
             continue;
         }
         pick_caption(&view, tfds_set_find(&work->extract->options->tfds, item->place.path), &caption);
-        (void)pick_picture(&view, work->extract->options, &finder.main);
+        (void)pick_image(&view, work->extract->options, &finder.main);
         pick_values(&view, take_value, &finder);
     }
     view_deinit(&view);
@@ -266,8 +268,8 @@ static char *settle_path(extract *extract, const target *target, const char *nam
     }
 }
 
-/* The folder of a path is there; false: it cannot be, which was told. */
-static bool make_folder(extract *extract, char *path)
+/* The directory of a path is there; false: it cannot be, which was told. */
+static bool make_directory(extract *extract, char *path)
 {
     char *slash = strrchr(path, '/');
     mr_error error = {0};
@@ -275,7 +277,7 @@ static bool make_folder(extract *extract, char *path)
     uint64_t before = given_names_add(&extract->names, mr_string_from(path));
     slash[0] = '\0';
     mr_status status = before == 0 ? mr_file_make_directories(path, &error) : MR_OK;
-    extract->folders += before == 0;
+    extract->directories += before == 0;
     return status == MR_OK || (complain(&error), false);
 }
 
@@ -294,7 +296,7 @@ static bool settle(extract *extract, targets *targets)
         if (!target->path) return complain_memory(), false;
         char *slash = strrchr(target->path, '/');
         char first = slash[1];
-        if (!make_folder(extract, target->path)) return false;
+        if (!make_directory(extract, target->path)) return false;
         slash[0] = '/';
         slash[1] = first;
     }
@@ -429,7 +431,7 @@ static void report(extract *extract)
     uint64_t files = atomic_load(&extract->files), kept = atomic_load(&extract->kept);
     printf("%" PRIu64 " file%s, %s, in ", files, files == 1 ? "" : "s",
            progress_size_text(atomic_load(&extract->bytes), size));
-    if (extract->folders > 1) printf("%" PRIu64 " folders of ", extract->folders);
+    if (extract->directories > 1) printf("%" PRIu64 " directories of ", extract->directories);
     print_path(stdout, extract->options->argument);
     putchar('\n');
     print_count(kept, "was there already", "were there already");
@@ -437,7 +439,7 @@ static void report(extract *extract)
     print_count(extract->refused, "is not written", "are not written");
     print_count(extract->cut, "record has more than 100,000 files: the others are left out",
                 "records have more than 100,000 files: the others are left out");
-    const char *things = extract->options->features ? "such bytes" : "picture";
+    const char *things = extract->options->features ? "such bytes" : "image";
     char one[64], many[64];
     snprintf(one, sizeof(one), "record has no %s", things);
     snprintf(many, sizeof(many), "records have no %s", things);

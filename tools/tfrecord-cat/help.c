@@ -22,9 +22,10 @@ static const char examples[] = "    tfrecord-cat train-00000-of-00004.tfrecord\n
                                "    tfrecord-cat --json -n 10 records | jq .features\n"
                                "    gunzip < data.gz | tfrecord-cat --record 7 -\n";
 
-static const char files[] = "FILE is a record file, a folder (every record file in it and below), a quoted glob, NAME@N"
-                            " for NAME-00000-of-0000N …, or - for the standard input, which is also read where there "
-                            "is no FILE. Files may be plain, GZIP or ZLIB.";
+static const char files[] =
+    "FILE is a record file, a directory (every record file in it and below), a quoted glob, NAME@N"
+    " for NAME-00000-of-0000N …, or - for the standard input, which is also read where there "
+    "is no FILE. Files may be plain, GZIP or ZLIB.";
 
 static int columns_of(const char *text, size_t size)
 {

@@ -2,7 +2,7 @@
  * what the pages and the search hold of it; this is put together in order. */
 #include "tools/tfrecord-cat/html.h"
 
-#include "records/file.h"
+#include "records/io/file.h"
 #include "tools/common/output.h"
 #include "tools/common/top.h"
 #include "tools/tfrecord-cat/batches.h"
@@ -27,7 +27,7 @@ static const char view_js[] = {
 /* A search file ends behind so many records or bytes. */
 static constexpr uint64_t SEARCH_RECORDS = 5'000;
 static constexpr size_t SEARCH_BYTES = (size_t)2 << 20;
-static constexpr uint64_t THUMBNAILS_PER_FOLDER = 1'000;
+static constexpr uint64_t THUMBNAILS_PER_DIRECTORY = 1'000;
 /* Classes that can be chosen by a list, and paths of files that are named, at most. */
 static constexpr size_t CLASSES_MAX = 1'000;
 static constexpr int32_t FILES_MAX = 100'000;
@@ -39,18 +39,18 @@ typedef struct made {
     size_t label_bytes;
     mr_string image; /* into the record: a full image that browsers show; empty: none */
     const char *image_ending;
-    bool has_image;                          /* there is room for it */
-    bool has_picture, has_fault, is_starved; /* is_starved: the fault is a lack of memory */
-    mr_error error;                          /* its thumbnail cannot be written, or there is no memory */
+    bool has_room;                         /* there is room for it */
+    bool has_image, has_fault, is_starved; /* is_starved: the fault is a lack of memory */
+    mr_error error;                        /* its thumbnail cannot be written, or there is no memory */
 } made;
 
 typedef struct html {
     const options *options;
     options all; /* the same without --features: label, name and boxes are shown whatever is */
-    const char *folder;
+    const char *directory;
     out page, search;
-    uint64_t records, pages, searches, search_first, pictures, faults, starved;
-    uint64_t folders;     /* of a thousand thumbnails and images that are there */
+    uint64_t records, pages, searches, search_first, images, faults, starved;
+    uint64_t directories; /* of a thousand thumbnails and images that are there */
     uint64_t image_bytes; /* of the full images */
     top labels, boxes;
     mr_error error;
@@ -73,7 +73,7 @@ static int32_t file_of(const options *options, const char *path)
 static mr_status write_bytes(const html *html, const char *name, mr_string bytes, mr_error *error)
 {
     char *path = nullptr;
-    if (asprintf(&path, "%s/%s", html->folder, name) < 0)
+    if (asprintf(&path, "%s/%s", html->directory, name) < 0)
         return mr_fail(error, MR_RESOURCE_EXHAUSTED, "there is not enough memory");
     mr_status status = mr_file_write_unforced(path, bytes.data, bytes.size_bytes, error);
     free(path);
@@ -81,22 +81,22 @@ static mr_status write_bytes(const html *html, const char *name, mr_string bytes
 }
 
 /* "thumbs/00000/00000007.jpg" of record 7. */
-static void name_image(char name[THUMBNAIL_PATH_SIZE], const char *folder, uint64_t ordinal, const char *ending)
+static void name_image(char name[THUMBNAIL_PATH_SIZE], const char *directory, uint64_t ordinal, const char *ending)
 {
-    snprintf(name, THUMBNAIL_PATH_SIZE, "%s/%05" PRIu64 "/%08" PRIu64 "%s", folder, ordinal / THUMBNAILS_PER_FOLDER,
-             ordinal, ending);
+    snprintf(name, THUMBNAIL_PATH_SIZE, "%s/%05" PRIu64 "/%08" PRIu64 "%s", directory,
+             ordinal / THUMBNAILS_PER_DIRECTORY, ordinal, ending);
 }
 
 /* The full image, where browsers show it as decoders see it: they turn by EXIF. */
-static void note_image(made *made, mr_string picture, const mr_image_info *info)
+static void note_image(made *made, mr_string image, const mr_image_info *info)
 {
     static const char *const endings[] = {
         [MR_IMAGE_JPEG] = ".jpg", [MR_IMAGE_PNG] = ".png",   [MR_IMAGE_GIF] = ".gif",
         [MR_IMAGE_BMP] = ".bmp",  [MR_IMAGE_WEBP] = ".webp", [MR_IMAGE_AVIF] = ".avif"};
-    mr_image_format format = pick_format(picture);
+    mr_image_format format = pick_format(image);
     if ((size_t)format >= sizeof endings / sizeof *endings || !endings[format] || info->orientation > 1) return;
-    if (picture.size_bytes > HTML_IMAGE_BYTES_MAX) return;
-    made->image = picture;
+    if (image.size_bytes > HTML_IMAGE_BYTES_MAX) return;
+    made->image = image;
     made->image_ending = endings[format];
 }
 
@@ -104,21 +104,21 @@ static void make_one(const html *html, const batch_item *item, view *view, made 
 {
     const place *place = &item->place;
     caption caption = {};
-    bytes_value picture = {};
+    bytes_value image = {};
     thumbnail thumbnail = {};
     char name[THUMBNAIL_PATH_SIZE];
     if (view_read(view, &html->all, place->record, &made->error) != MR_OK) return;
     const tfds *tfds = tfds_set_find(&html->options->tfds, place->path);
     pick_caption(view, tfds, &caption);
-    made->has_picture = pick_picture(view, &html->all, &picture);
+    made->has_image = pick_image(view, &html->all, &image);
     if (view->form == MR_EXAMPLE_NONE && pick_format(place->record) != MR_IMAGE_UNKNOWN) {
-        picture.bytes = place->record;
-        made->has_picture = true;
+        image.bytes = place->record;
+        made->has_image = true;
     }
-    if (made->has_picture) thumbnail_make(picture.bytes, &thumbnail);
+    if (made->has_image) thumbnail_make(image.bytes, &thumbnail);
     made->has_fault = thumbnail.fault.status != MR_OK;
     made->is_starved = thumbnail.fault.status == MR_RESOURCE_EXHAUSTED;
-    if (made->has_picture) note_image(made, picture.bytes, &thumbnail.info);
+    if (made->has_image) note_image(made, image.bytes, &thumbnail.info);
     name_image(name, "thumbs", item->ordinal, ".jpg");
     bool has_thumbnail = thumbnail.jpeg.data != nullptr;
     if (has_thumbnail && write_bytes(html, name, *mr_tensor_strings(&thumbnail.jpeg), &made->error) != MR_OK) {
@@ -131,7 +131,7 @@ static void make_one(const html *html, const batch_item *item, view *view, made 
                           .file = file_of(html->options, place->path),
                           .caption = &caption,
                           .tfds = tfds,
-                          .picture = made->has_picture ? &picture : nullptr,
+                          .image = made->has_image ? &image : nullptr,
                           .thumbnail = &thumbnail,
                           .thumbnail_path = has_thumbnail ? name : nullptr};
     html_record(&made->page, &row);
@@ -160,7 +160,7 @@ static void write_images(void *context, int64_t begin, int64_t end)
     for (int64_t i = begin; i < end; i++) {
         made *made = work->items[i].result;
         char name[THUMBNAIL_PATH_SIZE];
-        if (!made || !made->has_image) continue;
+        if (!made || !made->has_room) continue;
         name_image(name, "images", work->items[i].ordinal, made->image_ending);
         (void)write_bytes(work->html, name, made->image, &made->error);
     }
@@ -175,7 +175,7 @@ static void choose_images(html *html, const batch_item *items, size_t count)
         made *made = items[i].result;
         if (!made || made->image.size_bytes == 0) continue;
         if (made->image.size_bytes > HTML_IMAGES_BYTES_MAX - html->image_bytes) continue;
-        made->has_image = true;
+        made->has_room = true;
         html->image_bytes += made->image.size_bytes;
         assert(html->image_bytes <= HTML_IMAGES_BYTES_MAX);
     }
@@ -185,7 +185,7 @@ static void choose_images(html *html, const batch_item *items, size_t count)
 static void end_object(made *made, uint64_t ordinal)
 {
     char name[THUMBNAIL_PATH_SIZE];
-    if (made->has_image) {
+    if (made->has_room) {
         name_image(name, "images", ordinal, made->image_ending);
         out_text(&made->page, ",\"i\":");
         html_string(&made->page, mr_string_from(name), sizeof name);
@@ -202,7 +202,7 @@ static mr_status write_rows(html *html, const char *name, uint64_t number, const
     out_bytes(&text, rows->bytes, rows->size);
     out_text(&text, "\n]);\n");
     bool is_whole = !rows->has_failed && !text.has_failed &&
-                    asprintf(&path, "%s/data/%s-%06" PRIu64 ".js", html->folder, name, number) >= 0;
+                    asprintf(&path, "%s/data/%s-%06" PRIu64 ".js", html->directory, name, number) >= 0;
     mr_status status = is_whole ? mr_file_write_unforced(path, text.bytes, text.size, error)
                                 : mr_fail(error, MR_RESOURCE_EXHAUSTED, "no memory for a page");
     if (is_whole) free(path);
@@ -250,7 +250,7 @@ static mr_status add(html *html, made *made, uint64_t ordinal, mr_error *error)
             return mr_fail(error, MR_RESOURCE_EXHAUSTED, "there is not enough memory");
     if (made->boxes.has_failed) return mr_fail(error, MR_RESOURCE_EXHAUSTED, "there is not enough memory");
     html->records++;
-    html->pictures += made->has_picture;
+    html->images += made->has_image;
     html->faults += made->has_fault;
     html->starved += made->is_starved;
     if (made->label_bytes > 0 && !top_add_text(&html->labels, (mr_string){made->label, made->label_bytes}, 1))
@@ -261,13 +261,13 @@ static mr_status add(html *html, made *made, uint64_t ordinal, mr_error *error)
     return MR_OK;
 }
 
-static mr_status make_folders(html *html, uint64_t last, mr_error *error)
+static mr_status make_directories(html *html, uint64_t last, mr_error *error)
 {
     static const char *const names[] = {"thumbs", "images"};
-    for (; html->folders <= last / THUMBNAILS_PER_FOLDER; html->folders++)
+    for (; html->directories <= last / THUMBNAILS_PER_DIRECTORY; html->directories++)
         for (int i = 0; i < 2; i++) {
             char *path = nullptr;
-            if (asprintf(&path, "%s/%s/%05" PRIu64, html->folder, names[i], html->folders) < 0)
+            if (asprintf(&path, "%s/%s/%05" PRIu64, html->directory, names[i], html->directories) < 0)
                 return mr_fail(error, MR_RESOURCE_EXHAUSTED, "there is not enough memory");
             mr_status status = mr_file_make_directories(path, error);
             free(path);
@@ -289,7 +289,7 @@ static bool take(void *context, mr_pool *pool, progress *progress, batch_item *i
 {
     html *html = context;
     html_work work = {html, items};
-    mr_status status = make_folders(html, items[count - 1].ordinal, &html->error);
+    mr_status status = make_directories(html, items[count - 1].ordinal, &html->error);
     if (status == MR_OK) {
         mr_pool_for(pool, (int64_t)count, 1, make, &work);
         choose_images(html, items, count);
@@ -336,7 +336,7 @@ static mr_status write_about(const html *html, mr_error *error)
     put_number(&out, ",\"page\":", HTML_PAGE_RECORDS);
     put_number(&out, ",\"pages\":", html->pages);
     put_number(&out, ",\"searches\":", html->searches);
-    put_number(&out, ",\"pictures\":", html->pictures);
+    put_number(&out, ",\"images\":", html->images);
     put_number(&out, ",\"faults\":", html->faults);
     out_text(&out, ",\n\"files\":[");
     for (int32_t i = 0; i < options->path_count && i < FILES_MAX; i++) {
@@ -350,7 +350,7 @@ static mr_status write_about(const html *html, mr_error *error)
     html_dataset_name(&out, options);
     out_text(&out, "});\n");
     mr_status status = MR_OK;
-    if (out.has_failed || asprintf(&path, "%s/data/about.js", html->folder) < 0)
+    if (out.has_failed || asprintf(&path, "%s/data/about.js", html->directory) < 0)
         status = mr_fail(error, MR_RESOURCE_EXHAUSTED, "there is not enough memory");
     else
         status = mr_file_write_unforced(path, out.bytes, out.size, error);
@@ -369,13 +369,13 @@ static mr_status finish(html *html, mr_error *error)
     return write_bytes(html, "index.html", mr_string_from(index_html), error);
 }
 
-/* The folder without an index.html: pages that are there are replaced only when that is asked for. */
+/* The directory without an index.html: pages that are there are replaced only when that is asked for. */
 static mr_status begin(html *html, mr_error *error)
 {
     char *path = nullptr, *data = nullptr;
     mr_status status = MR_OK;
-    if (asprintf(&path, "%s/index.html", html->folder) < 0) path = nullptr;
-    if (asprintf(&data, "%s/data", html->folder) < 0) data = nullptr;
+    if (asprintf(&path, "%s/index.html", html->directory) < 0) path = nullptr;
+    if (asprintf(&data, "%s/data", html->directory) < 0) data = nullptr;
     if (!path || !data)
         status = mr_fail(error, MR_RESOURCE_EXHAUSTED, "there is not enough memory");
     else
@@ -384,7 +384,7 @@ static mr_status begin(html *html, mr_error *error)
     /* First the page, so that none is left without its images. */
     bool replaces = status == MR_OK && mr_file_exists(path);
     if (status == MR_OK) status = mr_file_remove(path, error);
-    if (status == MR_OK && replaces) status = html_clean(html->folder, error);
+    if (status == MR_OK && replaces) status = html_clean(html->directory, error);
     free(path);
     free(data);
     return status;
@@ -394,9 +394,9 @@ static void report(const html *html)
 {
     printf("%" PRIu64 " record%s on %" PRIu64 " page%s: ", html->records, html->records == 1 ? "" : "s", html->pages,
            html->pages == 1 ? "" : "s");
-    print_path(stdout, html->folder);
+    print_path(stdout, html->directory);
     puts("/index.html");
-    if (html->pictures > 0) printf("  %" PRIu64 " picture%s\n", html->pictures, html->pictures == 1 ? "" : "s");
+    if (html->images > 0) printf("  %" PRIu64 " image%s\n", html->images, html->images == 1 ? "" : "s");
     if (html->faults > 0) printf("  %" PRIu64 " %s not decode\n", html->faults, html->faults == 1 ? "does" : "do");
 }
 
@@ -404,7 +404,7 @@ int html_run(const options *options)
 {
     html html = {.options = options,
                  .all = *options,
-                 .folder = options->argument,
+                 .directory = options->argument,
                  .labels = {.is_text = true},
                  .boxes = {.is_text = true}};
     html.all.features = nullptr;

@@ -4,7 +4,7 @@
  *     DIR/data/about.js                    about({…}): how many records, pages, classes
  *     DIR/data/page-000000.js              page(0, […]): 200 records
  *     DIR/data/search-000000.js            search(0, first, […]): what is searched of some thousands of records
- *     DIR/thumbs/00000/00000000.jpg        thumbnails, a thousand in a folder, by the record's number among the selected
+ *     DIR/thumbs/00000/00000000.jpg        thumbnails, a thousand in a directory, by the record's number among the selected
  *     DIR/images/00000/00000000.jpg        the full images, as long as there is room for them
  *
  * Data is in scripts because a page that was opened from the disk may load those, and nothing else. index.html comes last,
@@ -24,16 +24,16 @@
 /* ---- thumbnail.c ---- */
 
 typedef struct thumbnail {
-    mr_image_info info; /* of the picture, as far as it is known */
+    mr_image_info info; /* of the image, as far as it is known */
     int64_t width, height;
     mr_tensor jpeg; /* an MR_STRING scalar; empty when there is none */
     mr_error fault; /* why there is none, or what is wrong with it */
 } thumbnail;
 
-/* A JPEG of at most THUMBNAIL_SIDE_MAX pixels a side; small pictures keep their size. Of a damaged one what can be seen, with
+/* A JPEG of at most THUMBNAIL_SIDE_MAX pixels a side; small images keep their size. Of a damaged one what can be seen, with
  * the fault. What is transparent is on white.
  * threads  any */
-void thumbnail_make(mr_string picture, thumbnail *thumbnail);
+void thumbnail_make(mr_string image, thumbnail *thumbnail);
 void thumbnail_deinit(thumbnail *thumbnail);
 
 /* ---- html_record.c ---- */
@@ -49,7 +49,7 @@ typedef struct html_row {
     int32_t file;
     const caption *caption;
     const tfds *tfds;           /* may be null */
-    const bytes_value *picture; /* null: none */
+    const bytes_value *image;   /* null: none */
     const thumbnail *thumbnail; /* zeros: none */
     const char *thumbnail_path; /* null: none */
 } html_row;
@@ -68,6 +68,6 @@ void html_dataset_name(out *out, const options *options);
 /* ---- html_clean.c ---- */
 
 /* Removes the pages, thumbnails and images of an earlier run from its directory. */
-mr_status html_clean(const char *folder, mr_error *error);
+mr_status html_clean(const char *directory, mr_error *error);
 
 #endif

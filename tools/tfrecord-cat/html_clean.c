@@ -1,7 +1,7 @@
 /* What --html --force removes of an earlier page: files of the names that html.c gives, and no others. */
 #include "tools/tfrecord-cat/html.h"
 
-#include "records/file.h"
+#include "records/io/file.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -28,16 +28,16 @@ static bool is_data(const char *name)
 }
 
 /* Removes the files of a directory that are ours, of its numbered directories too. */
-static mr_status clean(const char *folder, bool is_top, bool (*is_ours)(const char *name), mr_error *error)
+static mr_status clean(const char *directory, bool is_top, bool (*is_ours)(const char *name), mr_error *error)
 {
-    DIR *directory = opendir(folder);
-    if (!directory) return errno == ENOENT ? MR_OK : mr_file_fail(error, errno, "read directory", folder);
+    DIR *stream = opendir(directory);
+    if (!stream) return errno == ENOENT ? MR_OK : mr_file_fail(error, errno, "read directory", directory);
     mr_status status = MR_OK;
-    for (struct dirent *entry; status == MR_OK && (entry = readdir(directory));) {
+    for (struct dirent *entry; status == MR_OK && (entry = readdir(stream));) {
         char *path = nullptr;
         bool is_inner = is_top && is_numbered(entry->d_name, 5, '\0');
         if (!is_inner && !is_ours(entry->d_name)) continue;
-        if (asprintf(&path, "%s/%s", folder, entry->d_name) < 0) {
+        if (asprintf(&path, "%s/%s", directory, entry->d_name) < 0) {
             path = nullptr;
             status = mr_fail(error, MR_RESOURCE_EXHAUSTED, "there is not enough memory");
         } else if (is_inner) {
@@ -48,7 +48,7 @@ static mr_status clean(const char *folder, bool is_top, bool (*is_ours)(const ch
         }
         free(path);
     }
-    closedir(directory);
+    closedir(stream);
     return status;
 }
 
@@ -57,7 +57,7 @@ static bool is_image(const char *name)
     return is_numbered(name, 8, '.');
 }
 
-mr_status html_clean(const char *folder, mr_error *error)
+mr_status html_clean(const char *directory, mr_error *error)
 {
     static const struct {
         const char *name;
@@ -66,7 +66,7 @@ mr_status html_clean(const char *folder, mr_error *error)
     mr_status status = MR_OK;
     for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]) && status == MR_OK; i++) {
         char *path = nullptr;
-        if (asprintf(&path, "%s/%s", folder, parts[i].name) < 0)
+        if (asprintf(&path, "%s/%s", directory, parts[i].name) < 0)
             return mr_fail(error, MR_RESOURCE_EXHAUSTED, "there is not enough memory");
         status = clean(path, true, parts[i].is_ours, error);
         free(path);

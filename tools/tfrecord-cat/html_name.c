@@ -22,7 +22,7 @@ static mr_string trimmed(mr_string name)
 }
 
 /* The last part of a file's directory; empty: there is none. */
-static mr_string folder_of(const char *path)
+static mr_string directory_of(const char *path)
 {
     const char *end = strrchr(path, '/'), *begin = end;
     while (begin && begin > path && begin[-1] != '/') begin--;
@@ -36,7 +36,7 @@ void html_dataset_name(out *out, const options *options)
         return;
     }
     const char *first = options->path_count > 0 ? options->paths[0] : "-";
-    mr_string name = stem_of(first), folder = folder_of(first);
+    mr_string name = stem_of(first), directory = directory_of(first);
     for (int32_t i = 1; i < options->path_count; i++) {
         mr_string other = stem_of(options->paths[i]);
         size_t same = 0;
@@ -45,6 +45,6 @@ void html_dataset_name(out *out, const options *options)
     }
     name = trimmed(name);
     if (strcmp(first, "-") == 0) name = MR_STR("standard input");
-    if (name.size_bytes == 0) name = folder;
+    if (name.size_bytes == 0) name = directory;
     html_string(out, name.size_bytes > 0 ? name : MR_STR("Records"), SIZE_MAX);
 }

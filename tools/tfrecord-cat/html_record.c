@@ -273,7 +273,7 @@ static void put_boxes(out *out, const html_row *row)
 
 /* ---- Records ---- */
 
-static void put_picture(out *out, const bytes_value *picture, const thumbnail *thumbnail, const char *thumbnail_path)
+static void put_image(out *out, const bytes_value *image, const thumbnail *thumbnail, const char *thumbnail_path)
 {
     char text[160];
     const mr_image_info *info = &thumbnail->info;
@@ -286,7 +286,7 @@ static void put_picture(out *out, const bytes_value *picture, const thumbnail *t
     char size[PROGRESS_TEXT_SIZE];
     snprintf(text, sizeof(text), "\"W\":%d,\"H\":%d,\"o\":%d,\"k\":\"%s\",\"s\":\"%s\"", info->width, info->height,
              info->orientation, info->format == MR_IMAGE_UNKNOWN ? "" : mr_image_format_name(info->format),
-             progress_size_text(picture->bytes.size_bytes, size));
+             progress_size_text(image->bytes.size_bytes, size));
     out_text(out, text);
     if (thumbnail->fault.status != MR_OK) {
         out_text(out, ",\"e\":");
@@ -319,7 +319,7 @@ void html_record(out *out, const html_row *row)
         out_text(out, ",\"n\":");
         html_string(out, caption->filename, TEXT_BYTES_MAX);
     }
-    if (row->picture) put_picture(out, row->picture, row->thumbnail, row->thumbnail_path);
+    if (row->image) put_image(out, row->image, row->thumbnail, row->thumbnail_path);
     put_boxes(out, row);
     put_features(out, row->options, row->view, limit);
     if (row->view->form == MR_EXAMPLE_NONE) {

@@ -1,5 +1,5 @@
 /* --index and --repair-index: the small files beside record files that say where each record lies. */
-#include "records/file.h"
+#include "records/io/file.h"
 #include "tools/tfrecord-cat/rewrite.h"
 
 #include <inttypes.h>
@@ -62,7 +62,7 @@ static mr_status compare_older(const options *options, const char *path, mr_reco
 {
     mr_record_index made = {0};
     if (index->compression != MR_COMPRESSION_NONE || !is_newer(path)) return MR_OK;
-    MR_TRY(mr_record_index_make(path, thread_count(options), &made, error));
+    MR_TRY(mr_record_index_build(path, thread_count(options), &made, error));
     if (!is_same(index, &made)) *origin = MR_INDEX_STALE;
     mr_record_index_deinit(index);
     *index = made;
@@ -78,7 +78,7 @@ static mr_status refresh(const options *options, const char *path, mr_record_ind
     *origin = index->origin;
     if (status == MR_UNIMPLEMENTED) {
         /* Compressed: worth the reading now. */
-        status = mr_record_index_make(path, thread_count(options), index, &problem);
+        status = mr_record_index_build(path, thread_count(options), index, &problem);
     }
     if (status == MR_OK && *origin == MR_INDEX_LOADED) status = compare_older(options, path, index, origin, &problem);
     if (status != MR_OK) return mr_fail(error, status, "%s", problem.message);
@@ -109,7 +109,7 @@ static mr_status export_dali(const char *path, const mr_record_index *index, mr_
 static mr_status index_file(const options *options, const char *path, mr_error *error)
 {
     mr_record_index index = {0};
-    mr_index_origin origin = MR_INDEX_MADE;
+    mr_index_origin origin = MR_INDEX_BUILT;
     const char *what;
     mr_status status;
     if (options->from_dali) {
@@ -132,7 +132,7 @@ static mr_status index_file(const options *options, const char *path, mr_error *
 static mr_status repair_file(const options *options, const char *path, mr_error *error)
 {
     mr_record_index made = {0}, found = {0}, dali = {0};
-    MR_TRY(mr_record_index_make(path, thread_count(options), &made, error));
+    MR_TRY(mr_record_index_build(path, thread_count(options), &made, error));
     const char *what = "the index is right";
     mr_error problem = {0};
     mr_status status = mr_record_index_open(path, &found, &problem);

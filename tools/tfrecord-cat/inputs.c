@@ -1,6 +1,6 @@
-/* What FILE may be: a record file, a folder, a quoted glob, NAME@N, "-". Of a folder every record file in it and below is
+/* What FILE may be: a record file, a directory, a quoted glob, NAME@N, "-". Of a directory every record file in it and below is
  * meant, in the order of their paths: files that are called so, and others whose first header holds. */
-#include "records/file.h"
+#include "records/io/file.h"
 #include "tools/tfrecord-cat/cat.h"
 
 #include <dirent.h>
@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Folders in folders; links to folders are not followed. */
+/* Directories in directories; links to directories are not followed. */
 static constexpr int DEPTH_MAX = 64;
 
 /* Paths as they are found. */
@@ -92,23 +92,23 @@ static bool begins_as_records(const char *path)
     return mr_crc32c_unmask(stored) == mr_crc32c(0, header, 8);
 }
 
-static void complain_unlisted(list *list, const char *folder)
+static void complain_unlisted(list *list, const char *directory)
 {
     mr_error error = {0};
-    (void)mr_file_fail(&error, errno, "list directory", folder);
+    (void)mr_file_fail(&error, errno, "list directory", directory);
     (void)complain(&error);
     list->is_unlisted = true;
 }
 
-/* Collects the record files below a folder. */
-static void scan(list *list, const char *folder, int depth)
+/* Collects the record files below a directory. */
+static void scan(list *list, const char *directory, int depth)
 {
-    DIR *entries = opendir(folder);
+    DIR *entries = opendir(directory);
     if (!entries) {
-        complain_unlisted(list, folder);
+        complain_unlisted(list, directory);
         return;
     }
-    bool has_slash = folder[0] && folder[strlen(folder) - 1] == '/';
+    bool has_slash = directory[0] && directory[strlen(directory) - 1] == '/';
     const struct dirent *entry;
     while (errno = 0, (entry = readdir(entries))) {
         if (entry->d_name[0] == '.' || ends_with(entry->d_name, ".index") || ends_with(entry->d_name, ".idx") ||
@@ -116,7 +116,7 @@ static void scan(list *list, const char *folder, int depth)
             continue;
         char *path = nullptr;
         struct stat link, target;
-        if (asprintf(&path, "%s%s%s", folder, has_slash ? "" : "/", entry->d_name) < 0) {
+        if (asprintf(&path, "%s%s%s", directory, has_slash ? "" : "/", entry->d_name) < 0) {
             list->has_failed = true;
             break;
         }
@@ -127,7 +127,7 @@ static void scan(list *list, const char *folder, int depth)
         else
             free(path);
     }
-    if (!entry && errno != 0) complain_unlisted(list, folder);
+    if (!entry && errno != 0) complain_unlisted(list, directory);
     (void)closedir(entries);
 }
 
@@ -136,7 +136,7 @@ static int compare_paths(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* A path that is there: the file itself, or what is in the folder. */
+/* A path that is there: the file itself, or what is in the directory. */
 static void take_path(list *list, char *path, options *options)
 {
     if (!path || strcmp(path, "-") == 0 || !is_directory(path)) {
@@ -149,7 +149,7 @@ static void take_path(list *list, char *path, options *options)
         qsort(list->paths + before, list->count - before, sizeof(char *), compare_paths);
     } else if (!list->is_unlisted) {
         mr_error error = {0};
-        (void)mr_fail(&error, MR_NOT_FOUND, "%s: there is no record file in this folder", path);
+        (void)mr_fail(&error, MR_NOT_FOUND, "%s: there is no record file in this directory", path);
         (void)complain(&error);
         options->has_missing = true;
     }

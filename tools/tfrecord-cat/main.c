@@ -21,9 +21,9 @@ const command commands[] = {
      " pandas and TensorFlow read them.\n"
      "\n"
      "Memory: the longest record, three times, and 20 MiB."},
-    {"about", 0, GROUP_SHOW, nullptr, about_run, "what a tfds folder says of itself: splits, features, labels",
+    {"about", 0, GROUP_SHOW, nullptr, about_run, "what a tfds directory says of itself: splits, features, labels",
      "Reads dataset_info.json, features.json and the label files of tensorflow_datasets beside the record files."
-     " Blocks of such a folder show the names of labels too.\n"
+     " Blocks of such a directory show the names of labels too.\n"
      "\n"
      "Memory: 64 MiB for each directory.",
      .knows_labels = true},
@@ -42,11 +42,11 @@ const command commands[] = {
      "\n"
      "Memory: the longest record, twice, and 24 MiB: at most 10,000 names of 16 MiB together are told apart."},
     {"stats", 0, GROUP_SUMMARY, nullptr, stats_run,
-     "what the features hold: ranges, quantiles, frequent values, classes, pictures",
+     "what the features hold: ranges, quantiles, frequent values, classes, images",
      "For each feature: in how many records it is, how many values it has; of numbers the least, the greatest, mean,"
      " deviation (of the population), quantiles and most frequent values, zeros, NaN and infinities; of bytes their"
      " lengths and most frequent values up to 64 bytes. Of feature lists, all steps. Then class balance"
-     " (image/class/label and text, image/object/class/label, label, objects/label) and what pictures there are, as"
+     " (image/class/label and text, image/object/class/label, label, objects/label) and what images there are, as"
      " histograms. --svg FILE writes charts, --json all figures as one object.\n"
      "\n"
      "Counts, extremes, mean and deviation are exact. Quantiles are too, up to 512 values or 2,048 different ones; "
@@ -58,16 +58,16 @@ const command commands[] = {
      "told), and 12 MiB for classes; for each thread the longest record or 4 MiB, thirty times.",
      .takes_json = true, .knows_labels = true},
 
-    {"verify", 0, GROUP_CHECK, nullptr, verify_run, "check every checksum, every Example, every picture's header",
+    {"verify", 0, GROUP_CHECK, nullptr, verify_run, "check every checksum, every Example, every image's header",
      "Each fault is a line with file, record, byte and kind; the exit code is then 1. Bad data under a good header is "
      "one"
-     " record; behind a bad header the next record is searched whose both checksums hold. A bytes value is a picture "
+     " record; behind a bad header the next record is searched whose both checksums hold. A bytes value is an image "
      "when"
      " it begins like one; image/encoded must be one. With --decode every pixel is decoded, with --raw only checksums "
      "are"
      " looked at.\n"
      "\n"
-     "Memory: for each thread, twice, 1 MiB and the longest record; with --decode the largest picture's pixels too."},
+     "Memory: for each thread, twice, 1 MiB and the longest record; with --decode the largest image's pixels too."},
     {"salvage", 0, GROUP_CHECK, "OUT", salvage_run, "save all good records of damaged files to a new one",
      "Every record whose checksums hold goes to OUT, which gets an index; what was lost is told, and OUT.report says it"
      " too. OUT has its name only when it is whole. The exit code is 1 when something was lost.\n"
@@ -89,7 +89,7 @@ const command commands[] = {
      "Other than --index it does not go by size and time: every header is read.\n"
      "\n"
      "Memory: 24 bytes for each record of one file."},
-    {"diff", 0, GROUP_CHECK, nullptr, diff_run, "whether two FILEs (folders, patterns) hold the same records",
+    {"diff", 0, GROUP_CHECK, nullptr, diff_run, "whether two FILEs (directories, patterns) hold the same records",
      "Shows the first 10 differences, and of Examples the features; counts all. A record that was put in or taken out "
      "is"
      " one difference: those behind it are compared with their own again, after at most 4,095 in one place. With"
@@ -99,12 +99,14 @@ const command commands[] = {
      "\n"
      "Memory: the longest record, four times, and 64 MiB; with --unordered --memory, 512M."},
 
-    {"extract", 0, GROUP_EXPORT, "DIR", extract_run, "pictures as files again, DIR/CLASS/NAME, bytes as they are",
-     "The folder is image/class/text (or label, or the number), the name image/filename, the ending what the bytes are;"
-     " without a class the folder is \"no class\", without a name the file's and record's numbers are it. What cannot "
+    {"extract", 0, GROUP_EXPORT, "DIR", extract_run, "images as files again, DIR/CLASS/NAME, bytes as they are",
+     "The directory is image/class/text (or label, or the number), the name image/filename, the ending what the bytes "
+     "are;"
+     " without a class the directory is \"no class\", without a name the file's and record's numbers are it. What "
+     "cannot "
      "be in"
-     " a name is %2F and so on; a name that is taken becomes NAME~2. Other pictures of a record, and frames, are"
-     " NAME.FEATURE. With --features A,B* the bytes of these, pictures or not: others are DIR/FEATURE/FILE-NUMBER. With"
+     " a name is %2F and so on; a name that is taken becomes NAME~2. Other images of a record, and frames, are"
+     " NAME.FEATURE. With --features A,B* the bytes of these, images or not: others are DIR/FEATURE/FILE-NUMBER. With"
      " --raw whole records.\n"
      "\n"
      "A file appears when it is whole. One that is there with the same bytes is left, so that an interrupted run goes "
@@ -120,7 +122,7 @@ const command commands[] = {
      " thumbnails (DIR/thumbs, at most 320 pixels), labels and boxes (image/object/bbox/*, objects/bbox); a record "
      "opens"
      " with its full image and all its features, or those of --features. Search is by label, class of boxes, file name,"
-     " record number and any text. Records without pictures are a table. Keys: / search, arrows and Enter, [ and ] "
+     " record number and any text. Records without images are a table. Keys: / search, arrows and Enter, [ and ] "
      "pages,"
      " Esc.\n"
      "\n"
@@ -132,11 +134,11 @@ const command commands[] = {
      "the"
      " records, unless EXIF turns them; of others the thumbnail is shown.\n"
      "\n"
-     "Turning by EXIF is left out: pictures stand as decoders see them. One that does not decode shows why. The same"
+     "Turning by EXIF is left out: images stand as decoders see them. One that does not decode shows why. The same"
      " records give the same bytes, at any --jobs.\n"
      "\n"
      "Memory: the longest record, three times, and 80 MiB, or 300 MiB where they are nothing but signs to be escaped; "
-     "for each thread the pixels of the largest picture (of a "
+     "for each thread the pixels of the largest image (of a "
      "large"
      " JPEG those at an eighth).",
      .knows_labels = true},

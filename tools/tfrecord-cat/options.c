@@ -90,7 +90,7 @@ const setting settings[] = {
      .of = SHOWING, .is_common = true},
     {"spec", 0, GROUP_FORM, "both|c|python", SETTING_CHOICE, AT(spec),
      "with --schema: one specification alone, without the table", nullptr, .of = "schema"},
-    {"decode", 0, GROUP_FORM, nullptr, SETTING_FLAG, AT(decodes), "every picture whole, not its header alone", nullptr,
+    {"decode", 0, GROUP_FORM, nullptr, SETTING_FLAG, AT(decodes), "every image whole, not its header alone", nullptr,
      .of = "verify"},
     {"pretty", 0, GROUP_FORM, nullptr, SETTING_FLAG, AT(is_pretty), "--json on indented lines", nullptr,
      .of = "json stats"},
@@ -302,7 +302,7 @@ static int refuse_pair(const options *options)
     if (options->shards != UINT64_MAX && options->shard_size)
         return refuse("--shards and --shard-size: only one of them");
     if (options->features && options->is_raw) return refuse("--features and --raw: plain bytes have no features");
-    if (options->decodes && options->is_raw) return refuse("--decode and --raw: plain bytes have no pictures");
+    if (options->decodes && options->is_raw) return refuse("--decode and --raw: plain bytes have no images");
     if (options->is_forced && options->out && strcmp(options->out, "-") == 0)
         return refuse("--force and --out -: the standard output replaces no file");
     return 0;

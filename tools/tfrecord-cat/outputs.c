@@ -3,7 +3,7 @@
  * FILE.partial and its index are written and forced to the disk, one shard after the other. At the end each index gets its
  * name, then its file: whoever sees a file sees its index. A run that is killed before leaves half files alone, which
  * the next one removes. */
-#include "records/file.h"
+#include "records/io/file.h"
 #include "tools/common/output.h"
 #include "tools/tfrecord-cat/rewrite.h"
 

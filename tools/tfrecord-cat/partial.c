@@ -1,7 +1,7 @@
 /* Half files beside an output. A run holds OUT.partial under a lock while it works, whether that is its one file or stands
  * for its shards, so of two runs with one --out the second is told; and whoever has the lock knows that half files which
  * lie there are those of runs that were killed. */
-#include "records/file.h"
+#include "records/io/file.h"
 #include "tools/common/output.h"
 #include "tools/common/shard_name.h"
 #include "tools/tfrecord-cat/rewrite.h"
@@ -67,17 +67,18 @@ static mr_status remove_leftover(const options *options, const char *path, mr_er
 mr_status partial_remove_all(const options *options, size_t stem_length, const char *but, mr_error *error)
 {
     const char *path = options->out, *slash = strrchr(path, '/');
-    int folder_length = slash ? (int)(slash + 1 - path) : 0;
-    char *folder = folder_length > 0 ? strndup(path, (size_t)folder_length) : strdup("./");
-    if (!folder) return mr_fail(error, MR_RESOURCE_EXHAUSTED, "no memory");
+    int directory_length = slash ? (int)(slash + 1 - path) : 0;
+    char *directory = directory_length > 0 ? strndup(path, (size_t)directory_length) : strdup("./");
+    if (!directory) return mr_fail(error, MR_RESOURCE_EXHAUSTED, "no memory");
     /* Where nothing can be listed, files can be written nevertheless. */
-    DIR *listing = opendir(folder);
+    DIR *listing = opendir(directory);
     mr_status status = MR_OK;
     for (struct dirent *entry; listing && status == MR_OK && (entry = readdir(listing));) {
-        if (!is_leftover(entry->d_name, path + folder_length, stem_length - (size_t)folder_length, path + stem_length))
+        if (!is_leftover(entry->d_name, path + directory_length, stem_length - (size_t)directory_length,
+                         path + stem_length))
             continue;
         char *name = nullptr;
-        if (asprintf(&name, "%.*s%s", folder_length, path, entry->d_name) < 0) name = nullptr;
+        if (asprintf(&name, "%.*s%s", directory_length, path, entry->d_name) < 0) name = nullptr;
         if (!name)
             status = mr_fail(error, MR_RESOURCE_EXHAUSTED, "no memory");
         else if (strcmp(name, but) != 0)
@@ -85,6 +86,6 @@ mr_status partial_remove_all(const options *options, size_t stem_length, const c
         free(name);
     }
     if (listing) closedir(listing);
-    free(folder);
+    free(directory);
     return status;
 }

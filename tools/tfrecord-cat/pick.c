@@ -92,12 +92,12 @@ static bool take_candidate(void *context, const bytes_value *value)
     return rank < 3;
 }
 
-bool pick_picture(const view *view, const options *options, bytes_value *picture)
+bool pick_image(const view *view, const options *options, bytes_value *image)
 {
     choice choice = {.options = options};
     pick_values(view, take_candidate, &choice);
-    *picture = choice.best;
-    return picture->entry != nullptr;
+    *image = choice.best;
+    return image->entry != nullptr;
 }
 
 const entry *pick_entry(const view *view, const char *name)

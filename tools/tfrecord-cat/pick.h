@@ -1,4 +1,4 @@
-/* What a record says of its picture: the bytes, the class, the file it came from. The usual names of TensorFlow's data sets
+/* What a record says of its image: the bytes, the class, the file it came from. The usual names of TensorFlow's data sets
  * are known, and those of tensorflow_datasets. */
 #ifndef MR_TOOLS_TFRECORD_CAT_PICK_H
 #define MR_TOOLS_TFRECORD_CAT_PICK_H
@@ -20,11 +20,11 @@ typedef struct bytes_value {
 typedef bool take_bytes_value(void *context, const bytes_value *value);
 void pick_values(const view *view, take_bytes_value *take, void *context);
 
-/* What bytes begin like; MR_IMAGE_UNKNOWN: no picture. */
+/* What bytes begin like; MR_IMAGE_UNKNOWN: no image. */
 mr_image_format pick_format(mr_string bytes);
 /* The main image among the features that --features selects: image/encoded, else image, else the largest in pixels, then in
  * bytes. Of a feature or a list with several the first counts. False: there is none. */
-bool pick_picture(const view *view, const options *options, bytes_value *picture);
+bool pick_image(const view *view, const options *options, bytes_value *image);
 
 /* The entry of a name that is meant; null: none. */
 const entry *pick_entry(const view *view, const char *name);

@@ -23,12 +23,12 @@ typedef struct totals {
 } totals;
 /* Reads everything once. Standard input and pipes, which cannot be read twice, are copied into room on the disk, and the
  * options, which are the caller's own, then name the copy. Returns the exit code; damage is a failure.
- * near    a path in the folder for the copy
+ * near    a path in the directory for the copy
  * totals  stays where it is as long as the options are used */
 int totals_read(options *options, const char *near, totals *totals);
 void totals_deinit(totals *totals);
 
-/* An unnamed file in the folder of near (or, where that has none, a named one that is removed at once): gone when the
+/* An unnamed file in the directory of near (or, where that has none, a named one that is removed at once): gone when the
  * descriptor is closed, however the program ends. */
 mr_status scratch_open(const char *near, int *descriptor, mr_error *error);
 

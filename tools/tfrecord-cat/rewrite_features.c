@@ -88,7 +88,7 @@ static renaming *rename_of(const reshape *reshape, mr_string name)
 /* ---- Names of a record ---- */
 
 /* The next name of the context or of the lists; false at the end. */
-static bool next_name(mr_example_walk *walk, bool are_lists, mr_string *name)
+static bool next_name(mr_example_cursor *walk, bool are_lists, mr_string *name)
 {
     mr_feature_view feature;
     mr_feature_list_view list;
@@ -111,7 +111,7 @@ static void note_patterns(reshape *reshape, mr_string name)
 /* Two features of one map must not get one name. */
 static mr_status check_names(reshape *reshape, mr_string record, bool are_lists, mr_error *error)
 {
-    mr_example_walk walk = {.record = record};
+    mr_example_cursor walk = {.record = record};
     mr_string name;
     for (size_t i = 0; i < reshape->rename_count; i++) reshape->renames[i].is_here = false;
     while (next_name(&walk, are_lists, &name)) {
@@ -119,7 +119,7 @@ static mr_status check_names(reshape *reshape, mr_string record, bool are_lists,
         if (renamed) renamed->is_here = renamed->was_here = true;
         note_patterns(reshape, name);
     }
-    walk = (mr_example_walk){.record = record};
+    walk = (mr_example_cursor){.record = record};
     while (reshape->rename_count > 0 && next_name(&walk, are_lists, &name)) {
         if (!view_selects(reshape->options, name) || rename_of(reshape, name)) continue;
         for (size_t i = 0; i < reshape->rename_count; i++) {

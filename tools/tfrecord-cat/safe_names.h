@@ -1,4 +1,4 @@
-/* Names of files that come from records, which may hold anything: none leaves its folder, hides, or is given twice. */
+/* Names of files that come from records, which may hold anything: none leaves its directory, hides, or is given twice. */
 #ifndef MR_TOOLS_TFRECORD_CAT_SAFE_NAMES_H
 #define MR_TOOLS_TFRECORD_CAT_SAFE_NAMES_H
 

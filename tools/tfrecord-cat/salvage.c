@@ -1,7 +1,7 @@
 /* What can be saved of damaged files: every record whose checksums hold goes into one new file, in order, with an index.
  * What is lost is told, line by line, on the standard output and in OUT.report; the new file has its name only when it is
  * whole. */
-#include "records/file.h"
+#include "records/io/file.h"
 #include "tools/common/output.h"
 #include "tools/tfrecord-cat/rewrite.h"
 

@@ -113,7 +113,7 @@ static void add_list(column *column, const entry *entry)
 /* Why a record is none, as far as that can be told. */
 static mr_status fail_form(mr_string record, mr_error *error)
 {
-    mr_example_walk walk = {.record = record};
+    mr_example_cursor walk = {.record = record};
     mr_feature_view feature;
     mr_status status;
     while ((status = mr_example_next_feature(&walk, &feature, error)) == MR_OK) continue;

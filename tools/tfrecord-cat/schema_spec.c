@@ -72,8 +72,8 @@ static void put_c_feature(const schema *schema, const column *column)
     }
     printf(", .dtype = %s", dtypes[column_kind(column)]);
     bool fixed = is_fixed(schema, column);
-    if (!fixed) printf(", .form = MR_VARIABLE");
-    if (fixed && column->is_list) printf(", .form = MR_FIXED_SEQUENCE");
+    if (!fixed) printf(", .form = MR_VAR_LEN");
+    if (fixed && column->is_list) printf(", .form = MR_FIXED_LEN_SEQUENCE");
     if (fixed && column->values.most != 1) printf(", .shape = {.rank = 1, .dims = {%" PRIu64 "}}", column->values.most);
     if (fixed && column->is_list && column->present < schema_records(schema)) printf(", .allow_missing = true");
     printf("},");

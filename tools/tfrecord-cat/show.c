@@ -1,5 +1,5 @@
 /* A record as a block for people: a line for each feature, cut to the width of the terminal. Where
- * the folder is one of tensorflow_datasets, a number that stands for a class is followed by its name.
+ * the directory is one of tensorflow_datasets, a number that stands for a class is followed by its name.
  *
  *     record 0 at byte 0, 68.1 KiB
  *       image/class/text   bytes  "ball"
@@ -85,7 +85,7 @@ static int print_bytes(show *show, mr_string bytes, int room)
     return used + 2;
 }
 
-/* A value, and the name of its class where the folder has one; returns the columns. */
+/* A value, and the name of its class where the directory has one; returns the columns. */
 static int print_value(show *show, const tfds_feature *meaning, const value *value, int room)
 {
     const char *label = value->kind == MR_FEATURE_INT64 ? tfds_label(meaning, value->integer) : nullptr;
@@ -198,7 +198,7 @@ static void show_record(show *show, const place *place)
     for (size_t i = 0; i < show->view.count; i++) print_entry(show, &show->view.entries[i], layout);
 }
 
-/* What belongs to a file: its name, and what its folder says. */
+/* What belongs to a file: its name, and what its directory says. */
 static void begin_file(show *show, const char *path)
 {
     if (show->options->path_count > 1) {

@@ -5,7 +5,7 @@
  * written in its order. Buckets lie in one unnamed file, as chains of chunks; when everything fits into memory there is
  * one bucket and no file. All reading and writing on the disk is in long pieces. */
 #include "base/random.h"
-#include "records/file.h"
+#include "records/io/file.h"
 #include "tools/tfrecord-cat/rewrite.h"
 
 #include <assert.h>

@@ -2,7 +2,7 @@
  * files alone; selected ones are walked over by one. */
 #include "tools/tfrecord-cat/stats.h"
 
-#include "records/file.h"
+#include "records/io/file.h"
 #include "tools/common/progress.h"
 
 #include <stdlib.h>
@@ -172,7 +172,7 @@ static mr_status write_svg(const run *run, mr_error *error)
         status = mr_fail(error, MR_RESOURCE_EXHAUSTED, "no memory for charts");
     if (file && (fclose(file) != 0 || text.has_failed) && status == MR_OK)
         status = mr_fail(error, MR_RESOURCE_EXHAUSTED, "no memory for charts");
-    if (status == MR_OK) status = mr_file_write_whole(options->svg, text.bytes, text.size, error);
+    if (status == MR_OK) status = mr_file_write_all(options->svg, text.bytes, text.size, error);
     free(charts.charts);
     out_deinit(&text);
     return status;

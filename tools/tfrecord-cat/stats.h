@@ -13,7 +13,7 @@
 #define MR_TOOLS_TFRECORD_CAT_STATS_H
 
 #include "tools/common/balance.h"
-#include "tools/common/pictures.h"
+#include "tools/common/images.h"
 #include "tools/tfrecord-cat/cat.h"
 
 /* Features that are told apart; of more, the first by name. */
@@ -42,8 +42,8 @@ typedef struct column {
     lengths lengths;   /* of records in which it has a kind */
     numbers integers, reals;
     texts texts;
-    pictures *pictures; /* null until a value is one */
-    uint64_t seen;      /* the serial of the last record that has it, and its place there */
+    images *images; /* null until a value is one */
+    uint64_t seen;  /* the serial of the last record that has it, and its place there */
     size_t seen_at;
 } column;
 
@@ -109,7 +109,7 @@ typedef struct charts {
     chart *charts; /* owned */
     int count, capacity;
 } charts;
-/* Class balance, pictures; with is_all also numbers and lengths. False when there is no memory. */
+/* Class balance, images; with is_all also numbers and lengths. False when there is no memory. */
 [[nodiscard]] bool stats_charts(const stats *stats, int bins, bool is_all, charts *charts);
 /* How a column's numbers lie, for a histogram of so many bins. */
 void stats_number_chart(chart *chart, const numbers *numbers, int bins, const char *title, const char *note,

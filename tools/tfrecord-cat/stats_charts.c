@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Features beside classes and pictures that get a panel. */
+/* Features beside classes and images that get a panel. */
 static constexpr int PANELS_MAX = 24;
 
 static chart *add(charts *charts, int count)
@@ -40,7 +40,7 @@ static bool add_classes(const stats *stats, charts *charts)
     return true;
 }
 
-/* ---- Pictures ---- */
+/* ---- Images ---- */
 
 static void prefix_title(chart *chart, mr_string name)
 {
@@ -50,18 +50,18 @@ static void prefix_title(chart *chart, mr_string name)
     memcpy(chart->title, title, sizeof(title));
 }
 
-static bool add_pictures(const stats *stats, int bins, charts *charts)
+static bool add_images(const stats *stats, int bins, charts *charts)
 {
-    int with_pictures = 0;
-    for (size_t i = 0; i < stats->count; i++) with_pictures += stats->columns[i]->pictures != nullptr;
+    int with_images = 0;
+    for (size_t i = 0; i < stats->count; i++) with_images += stats->columns[i]->images != nullptr;
     for (size_t i = 0; i < stats->count; i++) {
         const column *column = stats->columns[i];
-        if (!column->pictures) continue;
-        chart *first = add(charts, PICTURES_CHARTS_MAX);
+        if (!column->images) continue;
+        chart *first = add(charts, IMAGES_CHARTS_MAX);
         if (!first) return false;
-        int made = pictures_charts(column->pictures, bins, first);
-        charts->count -= PICTURES_CHARTS_MAX - made;
-        for (int j = 0; j < made && with_pictures > 1; j++) prefix_title(&first[j], column->name);
+        int made = images_charts(column->images, bins, first);
+        charts->count -= IMAGES_CHARTS_MAX - made;
+        for (int j = 0; j < made && with_images > 1; j++) prefix_title(&first[j], column->name);
     }
     return true;
 }
@@ -74,19 +74,18 @@ void stats_number_chart(chart *chart, const numbers *numbers, int bins, const ch
     double low = numbers_quantile(numbers, 0.05), high = numbers_quantile(numbers, 0.95);
     chart_scale scale = numbers->is_real ? CHART_LINEAR : CHART_INTEGERS;
     if (low > 0 && high > 50 * low) scale = CHART_LOG;
-    pictures_histogram(chart, numbers, scale, bins, title, note, unit);
+    images_histogram(chart, numbers, scale, bins, title, note, unit);
 }
 
 static bool add_numbers(const numbers *numbers, mr_string name, const char *what, const char *unit, int bins,
                         charts *charts)
 {
     if (numbers->count < 2 || numbers->least == numbers->most) return true;
-    char title[128], safe[96], note[160], mean[CHART_NUMBER_SIZE], deviation[CHART_NUMBER_SIZE],
-        median[CHART_NUMBER_SIZE];
+    char title[128], safe[96], note[160], mean[CHART_NUMBER_SIZE], std[CHART_NUMBER_SIZE], median[CHART_NUMBER_SIZE];
     text_copy(safe, sizeof(safe), name, 48);
     snprintf(title, sizeof(title), "%s%s", safe, what);
     snprintf(note, sizeof(note), "mean %s ± %s, median %s", chart_number(numbers_mean(numbers), mean),
-             chart_number(numbers_deviation(numbers), deviation), chart_number(numbers_quantile(numbers, 0.5), median));
+             chart_number(numbers_std(numbers), std), chart_number(numbers_quantile(numbers, 0.5), median));
     chart *chart = add(charts, 1);
     if (!chart) return false;
     stats_number_chart(chart, numbers, bins, "", note, unit);
@@ -110,7 +109,7 @@ static bool add_columns(const stats *stats, int bins, charts *charts)
             (!add_numbers(&column->integers, column->name, "", "values", bins, charts) ||
              !add_numbers(&column->reals, column->name, "", "values", bins, charts)))
             return false;
-        if (!column->pictures &&
+        if (!column->images &&
             !add_numbers(&column->texts.lengths, column->name, ", bytes of a value", "values", bins, charts))
             return false;
         if (!add_numbers(&column->lengths.numbers, column->name,
@@ -122,12 +121,12 @@ static bool add_columns(const stats *stats, int bins, charts *charts)
 
 bool stats_charts(const stats *stats, int bins, bool is_all, charts *charts)
 {
-    if (!add_classes(stats, charts) || !add_pictures(stats, bins, charts)) return false;
+    if (!add_classes(stats, charts) || !add_images(stats, bins, charts)) return false;
     if (!is_all) return true;
     if (charts->count == 0 && stats->sizes.count > 0 && stats->sizes.least < stats->sizes.most) {
         chart *chart = add(charts, 1);
         if (!chart) return false;
-        pictures_histogram(chart, &stats->sizes, CHART_BYTES, bins, "Bytes of a record", "", "records");
+        images_histogram(chart, &stats->sizes, CHART_BYTES, bins, "Bytes of a record", "", "records");
     }
     return add_columns(stats, bins, charts);
 }

@@ -42,8 +42,8 @@ static void free_column(column *column)
     numbers_deinit(&column->integers);
     numbers_deinit(&column->reals);
     texts_deinit(&column->texts);
-    if (column->pictures) pictures_deinit(column->pictures);
-    free(column->pictures);
+    if (column->images) images_deinit(column->images);
+    free(column->images);
     free((char *)column->name.data);
     free(column);
 }
@@ -205,7 +205,7 @@ static item *add_item(stats *stats, mr_string name, bool is_list, bool *is_full)
 static mr_status walk_features(stats *stats, const options *options, mr_string record, class_views *views,
                                mr_error *error)
 {
-    mr_example_walk walk = {.record = record};
+    mr_example_cursor walk = {.record = record};
     mr_feature_view feature;
     mr_status status;
     size_t count;
@@ -225,7 +225,7 @@ static mr_status walk_features(stats *stats, const options *options, mr_string r
 
 static mr_status walk_lists(stats *stats, const options *options, mr_string record, bool *has_lists, mr_error *error)
 {
-    mr_example_walk walk = {.record = record};
+    mr_example_cursor walk = {.record = record};
     mr_feature_list_view list;
     mr_feature_view step;
     mr_status status;
@@ -265,8 +265,8 @@ static bool add_length(lengths *lengths, size_t count)
     return true;
 }
 
-/* Whether bytes begin as a picture of any format does. */
-static bool may_be_picture(mr_string bytes)
+/* Whether bytes begin as an image of any format does. */
+static bool may_be_image(mr_string bytes)
 {
     if (bytes.size_bytes < 16) return false;
     static const struct magic {
@@ -283,14 +283,14 @@ static bool may_be_picture(mr_string bytes)
     return false;
 }
 
-static bool add_picture(column *column, mr_string bytes)
+static bool add_image(column *column, mr_string bytes)
 {
     mr_image_info info = {0};
-    if (!may_be_picture(bytes)) return true;
+    if (!may_be_image(bytes)) return true;
     mr_status status = mr_image_probe(bytes.data, bytes.size_bytes, &info, nullptr);
     if (status == MR_INVALID_ARGUMENT) return true;
-    if (!column->pictures && !(column->pictures = calloc(1, sizeof(*column->pictures)))) return false;
-    return pictures_add(column->pictures, status, &info, bytes.size_bytes);
+    if (!column->images && !(column->images = calloc(1, sizeof(*column->images)))) return false;
+    return images_add(column->images, status, &info, bytes.size_bytes);
 }
 
 static bool add_values(stats *stats, column *column, const mr_feature_view *view, size_t count)
@@ -318,7 +318,7 @@ static bool add_values(stats *stats, column *column, const mr_feature_view *view
         if (mr_feature_bytes(view, values, count, nullptr) != MR_OK) return false;
         for (size_t i = 0; i < count; i++) {
             mr_string bytes = ((const mr_string *)values)[i];
-            if (!texts_add(&column->texts, bytes) || !add_picture(column, bytes)) return false;
+            if (!texts_add(&column->texts, bytes) || !add_image(column, bytes)) return false;
         }
         return true;
     case MR_FEATURE_NONE:
@@ -410,7 +410,7 @@ static bool flush_column(column *column)
 {
     return numbers_flush(&column->lengths.numbers) && numbers_flush(&column->integers) &&
            numbers_flush(&column->reals) && texts_flush(&column->texts) &&
-           (!column->pictures || pictures_flush(column->pictures));
+           (!column->images || images_flush(column->images));
 }
 
 mr_status stats_flush(stats *stats, mr_error *error)
@@ -442,9 +442,9 @@ static bool merge_column(column *column, const struct column *part)
     column->records += part->records;
     column->values += part->values;
     for (int i = 0; i < 4; i++) column->kinds[i] += part->kinds[i];
-    if (part->pictures) {
-        if (!column->pictures && !(column->pictures = calloc(1, sizeof(*column->pictures)))) return false;
-        if (!pictures_merge(column->pictures, part->pictures)) return false;
+    if (part->images) {
+        if (!column->images && !(column->images = calloc(1, sizeof(*column->images)))) return false;
+        if (!images_merge(column->images, part->images)) return false;
     }
     return merge_lengths(&column->lengths, &part->lengths) && numbers_merge(&column->integers, &part->integers) &&
            numbers_merge(&column->reals, &part->reals) && texts_merge(&column->texts, &part->texts);

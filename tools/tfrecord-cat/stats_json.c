@@ -73,7 +73,7 @@ static json_t *numbers_json(const numbers *numbers)
         bad |= json_object_set_new(object, "min", key_json(numbers, numbers->least)) |
                json_object_set_new(object, "max", key_json(numbers, numbers->most)) |
                json_object_set_new(object, "mean", json_real(numbers_mean(numbers))) |
-               json_object_set_new(object, "deviation", json_real(numbers_deviation(numbers)));
+               json_object_set_new(object, "std", json_real(numbers_std(numbers)));
         for (size_t i = 0; i < sizeof(ranks) / sizeof(*ranks); i++)
             bad |= json_object_set_new(quantiles, ranks[i].name,
                                        key_json(numbers, numbers_quantile_key(numbers, ranks[i].rank)));
@@ -109,25 +109,24 @@ static const char *orientation_name(int orientation)
     return names[orientation];
 }
 
-static json_t *pictures_json(const pictures *pictures)
+static json_t *images_json(const images *images)
 {
     json_t *object = json_object();
     int bad =
-        set_count(object, "count", pictures->count) | set_count(object, "of_unknown_size", pictures->sizeless) |
-        set_count(object, "damaged_headers", pictures->damaged) | set_count(object, "bytes", pictures->size_bytes) |
-        set_count(object, "alpha", pictures->alpha) | set_count(object, "16_bit", pictures->deep) |
-        set_count(object, "progressive", pictures->progressive) | set_count(object, "animated", pictures->animated) |
-        set_count(object, "color_profiles", pictures->profiles) |
-        json_object_set_new(object, "formats", counts_json(pictures->formats, PICTURES_FORMATS, format_name)) |
-        json_object_set_new(object, "colors", counts_json(pictures->colors, PICTURES_COLORS, pictures_color_name)) |
-        json_object_set_new(object, "aspect_ratios",
-                            counts_json(pictures->aspects, PICTURES_ASPECTS, pictures_aspect_name)) |
-        json_object_set_new(object, "exif_orientations", counts_json(pictures->orientations, 9, orientation_name)) |
-        json_object_set_new(object, "widths", numbers_json(&pictures->widths)) |
-        json_object_set_new(object, "heights", numbers_json(&pictures->heights)) |
-        json_object_set_new(object, "shorter_sides", numbers_json(&pictures->shorter)) |
-        json_object_set_new(object, "longer_sides", numbers_json(&pictures->longer)) |
-        json_object_set_new(object, "picture_bytes", numbers_json(&pictures->bytes));
+        set_count(object, "count", images->count) | set_count(object, "of_unknown_size", images->sizeless) |
+        set_count(object, "damaged_headers", images->damaged) | set_count(object, "bytes", images->size_bytes) |
+        set_count(object, "alpha", images->alpha) | set_count(object, "16_bit", images->deep) |
+        set_count(object, "progressive", images->progressive) | set_count(object, "animated", images->animated) |
+        set_count(object, "color_profiles", images->profiles) |
+        json_object_set_new(object, "formats", counts_json(images->formats, IMAGES_FORMATS, format_name)) |
+        json_object_set_new(object, "colors", counts_json(images->colors, IMAGES_COLORS, images_color_name)) |
+        json_object_set_new(object, "aspect_ratios", counts_json(images->aspects, IMAGES_ASPECTS, images_aspect_name)) |
+        json_object_set_new(object, "exif_orientations", counts_json(images->orientations, 9, orientation_name)) |
+        json_object_set_new(object, "widths", numbers_json(&images->widths)) |
+        json_object_set_new(object, "heights", numbers_json(&images->heights)) |
+        json_object_set_new(object, "shorter_sides", numbers_json(&images->shorter)) |
+        json_object_set_new(object, "longer_sides", numbers_json(&images->longer)) |
+        json_object_set_new(object, "image_bytes", numbers_json(&images->bytes));
     if (bad == 0) return object;
     json_decref(object);
     return nullptr;
@@ -157,7 +156,7 @@ static json_t *column_json(const stats *stats, const column *column)
         bad |= json_object_set_new(object, "int64", numbers_json(&column->integers));
     if (column->kinds[MR_FEATURE_FLOAT] > 0) bad |= json_object_set_new(object, "float", numbers_json(&column->reals));
     if (column->kinds[MR_FEATURE_BYTES] > 0) bad |= json_object_set_new(object, "bytes", texts_json(&column->texts));
-    if (column->pictures) bad |= json_object_set_new(object, "pictures", pictures_json(column->pictures));
+    if (column->images) bad |= json_object_set_new(object, "images", images_json(column->images));
     if (bad == 0) return object;
     json_decref(object);
     return nullptr;

@@ -1,4 +1,4 @@
-/* --stats as text: a block for each feature, then class balance and pictures as charts. Fits 60 columns. */
+/* --stats as text: a block for each feature, then class balance and images as charts. Fits 60 columns. */
 #include "tools/common/progress.h"
 #include "tools/tfrecord-cat/stats.h"
 
@@ -112,7 +112,7 @@ static void show_moments(line *line, const numbers *numbers)
     item(line, "min %s", key_text(numbers, numbers->least, text));
     item(line, "max %s", key_text(numbers, numbers->most, text));
     item(line, "mean %s", chart_number(numbers_mean(numbers), text));
-    item(line, "deviation %s", chart_number(numbers_deviation(numbers), text));
+    item(line, "std %s", chart_number(numbers_std(numbers), text));
     item(line, "%s%s%s", line->is_utf8 ? "" : "|", chart_spark(&chart, line->is_utf8, spark), line->is_utf8 ? "" : "|");
     end_line(line);
 }
@@ -200,14 +200,14 @@ static void show_texts(line *line, const column *column)
         item(line, "%s to %s, mean %s, median %s", sizes[0], sizes[1], sizes[2], sizes[3]);
     if (lengths->zeros > 0) item(line, "%s empty", part((double)lengths->zeros, (double)lengths->count, text));
     end_line(line);
-    uint64_t pictures = column->pictures ? column->pictures->count + column->pictures->sizeless : 0;
-    uint64_t others = lengths->count - pictures - (column->pictures ? column->pictures->damaged : 0);
-    if (pictures > 0) item(line, "%s picture%s", chart_number((double)pictures, number), pictures == 1 ? "" : "s");
-    if (column->pictures && column->pictures->damaged > 0)
-        item(line, "%s with a damaged header", chart_number((double)column->pictures->damaged, number));
-    if (column->pictures && others > 0) item(line, "%s that are no pictures", chart_number((double)others, number));
+    uint64_t images = column->images ? column->images->count + column->images->sizeless : 0;
+    uint64_t others = lengths->count - images - (column->images ? column->images->damaged : 0);
+    if (images > 0) item(line, "%s image%s", chart_number((double)images, number), images == 1 ? "" : "s");
+    if (column->images && column->images->damaged > 0)
+        item(line, "%s with a damaged header", chart_number((double)column->images->damaged, number));
+    if (column->images && others > 0) item(line, "%s that are no images", chart_number((double)others, number));
     end_line(line);
-    if (!column->pictures && texts->long_count < lengths->count)
+    if (!column->images && texts->long_count < lengths->count)
         show_top(line, &texts->top, nullptr, lengths->count, nullptr);
 }
 

@@ -2,7 +2,7 @@
  * are strings. Files are read whole, so they are bounded, and so is the depth of features in features. */
 #include "tools/tfrecord-cat/tfds.h"
 
-#include "records/file.h"
+#include "records/io/file.h"
 #include "tools/tfrecord-cat/cat.h"
 
 #include <inttypes.h>
@@ -39,7 +39,7 @@ static void *got(reading *reading, void *bytes)
 }
 
 /* Bytes of the directory in a path, its slash included. */
-static size_t folder_length(const char *path)
+static size_t directory_length(const char *path)
 {
     const char *slash = strrchr(path, '/');
     return slash ? (size_t)(slash + 1 - path) : 0;
@@ -51,10 +51,10 @@ static char *read_text(reading *reading, const char *name, size_t *size)
     char *path = nullptr, *text = nullptr;
     mr_file_stamp stamp = {0};
     mr_error error = {0};
-    if (asprintf(&path, "%s%s", reading->tfds->folder, name) < 0) path = nullptr;
+    if (asprintf(&path, "%s%s", reading->tfds->directory, name) < 0) path = nullptr;
     if (!got(reading, path)) return nullptr;
     mr_status status = mr_file_stamp_of(path, &stamp, &error);
-    if (status == MR_OK) status = mr_file_read_whole(path, FILE_BYTES_MAX, &text, size, &error);
+    if (status == MR_OK) status = mr_file_read_all(path, FILE_BYTES_MAX, &text, size, &error);
     if (status == MR_RESOURCE_EXHAUSTED && stamp.size_bytes <= FILE_BYTES_MAX)
         reading->is_out_of_memory = true;
     else if (status != MR_OK && status != MR_NOT_FOUND)
@@ -76,17 +76,17 @@ static json_t *read_json(reading *reading, const char *name)
     if (json) return json;
     reading->is_out_of_memory |= has_json_failed;
     if (has_json_failed) return nullptr;
-    (void)mr_fail(&error, MR_INVALID_ARGUMENT, "%s%s: line %d: %s", reading->tfds->folder, name, place.line,
+    (void)mr_fail(&error, MR_INVALID_ARGUMENT, "%s%s: line %d: %s", reading->tfds->directory, name, place.line,
                   place.text);
     reading->has_fault = complain(&error);
     return nullptr;
 }
 
 /* A number, which may be written as a string. */
-static int64_t number_of(const json_t *json, int64_t fallback)
+static int64_t number_of(const json_t *json, int64_t default_value)
 {
     if (json_is_integer(json)) return json_integer_value(json);
-    return json_is_string(json) ? strtoll(json_string_value(json), nullptr, 10) : fallback;
+    return json_is_string(json) ? strtoll(json_string_value(json), nullptr, 10) : default_value;
 }
 
 static const char *text_of(const json_t *json)
@@ -268,18 +268,18 @@ static void free_tfds(tfds *tfds)
     free(tfds->title);
     free(tfds->description);
     free(tfds->license);
-    free(tfds->folder);
+    free(tfds->directory);
     free(tfds);
 }
 
 /* The directory that holds path; *made is null when it is none of tensorflow_datasets. */
-static mr_status open_folder(const char *path, tfds **made, bool *has_fault, mr_error *error)
+static mr_status open_directory(const char *path, tfds **made, bool *has_fault, mr_error *error)
 {
     reading reading = {.tfds = calloc(1, sizeof(tfds))};
     json_t *json = nullptr;
     *made = nullptr;
     json_set_alloc_funcs(allocate_json, free);
-    if (got(&reading, reading.tfds)) reading.tfds->folder = got(&reading, strndup(path, folder_length(path)));
+    if (got(&reading, reading.tfds)) reading.tfds->directory = got(&reading, strndup(path, directory_length(path)));
     if (!reading.is_out_of_memory) json = read_json(&reading, "features.json");
     if (json) {
         add_feature(&reading, json, "", "", "", 0);
@@ -297,8 +297,8 @@ static mr_status open_folder(const char *path, tfds **made, bool *has_fault, mr_
 
 static bool is_of(const tfds *tfds, const char *path)
 {
-    size_t size = folder_length(path);
-    return strlen(tfds->folder) == size && memcmp(tfds->folder, path, size) == 0;
+    size_t size = directory_length(path);
+    return strlen(tfds->directory) == size && memcmp(tfds->directory, path, size) == 0;
 }
 
 mr_status tfds_set_open(tfds_set *set, char *const *paths, int32_t count, mr_error *error)
@@ -307,12 +307,12 @@ mr_status tfds_set_open(tfds_set *set, char *const *paths, int32_t count, mr_err
     *set = (tfds_set){};
     for (int32_t i = 0; i < count; i++) {
         const char *path = paths[i];
-        size_t size = folder_length(path);
-        bool is_known = before && folder_length(before) == size && memcmp(before, path, size) == 0;
+        size_t size = directory_length(path);
+        bool is_known = before && directory_length(before) == size && memcmp(before, path, size) == 0;
         if (is_known || strcmp(path, "-") == 0 || tfds_set_find(set, path)) continue;
         before = path;
         tfds *made;
-        MR_TRY(open_folder(path, &made, &set->has_fault, error));
+        MR_TRY(open_directory(path, &made, &set->has_fault, error));
         if (!made) continue;
         tfds **grown = reallocarray(set->items, set->count + 1, sizeof(*grown));
         if (!grown) {

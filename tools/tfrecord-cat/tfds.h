@@ -1,4 +1,4 @@
-/* What a folder of tensorflow_datasets says of its records: features.json (and NAME.labels.txt, the names of a ClassLabel),
+/* What a directory of tensorflow_datasets says of its records: features.json (and NAME.labels.txt, the names of a ClassLabel),
  * dataset_info.json. Nested features have flat names in the records, "objects/label". */
 #ifndef MR_TOOLS_TFRECORD_CAT_TFDS_H
 #define MR_TOOLS_TFRECORD_CAT_TFDS_H
@@ -21,7 +21,7 @@ typedef struct tfds_split {
 } tfds_split;
 
 typedef struct tfds {
-    char *folder; /* owned */
+    char *directory; /* owned */
     tfds_feature *features;
     size_t feature_count;
     char *title, *description, *license; /* owned, may be null; "mnist 3.0.1" */

@@ -1,4 +1,4 @@
-/* Pictures made small. A JPEG is decoded at the fraction of its size that is just large enough, by the DCT, which costs less
+/* Images made small. A JPEG is decoded at the fraction of its size that is just large enough, by the DCT, which costs less
  * than the whole. */
 #include "tools/tfrecord-cat/html.h"
 
@@ -16,17 +16,17 @@ static int32_t ratio_of(const mr_image_info *info)
     return ratio;
 }
 
-static mr_status decode(mr_string picture, thumbnail *thumbnail, mr_tensor *image)
+static mr_status decode(mr_string encoded, thumbnail *thumbnail, mr_tensor *image)
 {
     const mr_image_info *info = &thumbnail->info;
     bool is_jpeg = info->format == MR_IMAGE_JPEG;
     mr_image_decode_options options = {.ratio = ratio_of(info)};
     if (!is_jpeg && info->channels == 2) options.channels = 4;
-    mr_status status = mr_image_decode(picture.data, picture.size_bytes, &options, image, &thumbnail->fault);
+    mr_status status = mr_image_decode(encoded.data, encoded.size_bytes, &options, image, &thumbnail->fault);
     if (status != MR_DATA_LOSS || !is_jpeg) return status;
     /* What there is of it; the fault stays. */
-    options.accept_truncated = options.accept_damaged = true;
-    return mr_image_decode(picture.data, picture.size_bytes, &options, image, nullptr);
+    options.try_recover_truncated = options.accept_damaged = true;
+    return mr_image_decode(encoded.data, encoded.size_bytes, &options, image, nullptr);
 }
 
 /* RGB and how opaque it is, to RGB on white. */
@@ -62,13 +62,13 @@ static mr_status shrink(mr_tensor *image, const mr_image_info *info, thumbnail *
     return MR_OK;
 }
 
-void thumbnail_make(mr_string picture, thumbnail *thumbnail)
+void thumbnail_make(mr_string encoded, thumbnail *thumbnail)
 {
     *thumbnail = (struct thumbnail){};
     mr_tensor image = {0};
     mr_error error = {0};
-    mr_status status = mr_image_probe(picture.data, picture.size_bytes, &thumbnail->info, &thumbnail->fault);
-    if (status == MR_OK) status = decode(picture, thumbnail, &image);
+    mr_status status = mr_image_probe(encoded.data, encoded.size_bytes, &thumbnail->info, &thumbnail->fault);
+    if (status == MR_OK) status = decode(encoded, thumbnail, &image);
     if (status != MR_OK) return;
     const mr_image_info *info = &thumbnail->info;
     bool is_small = info->width <= SMALL_SIDE && info->height <= SMALL_SIDE;

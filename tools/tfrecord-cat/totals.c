@@ -1,5 +1,5 @@
 /* What is to be rewritten, counted before it is: records, bytes, and whether all of it is whole. */
-#include "records/file.h"
+#include "records/io/file.h"
 #include "tools/tfrecord-cat/rewrite.h"
 
 #include <errno.h>
@@ -30,8 +30,8 @@ bool parse_size(const char *text, uint64_t *size_bytes)
 
 /* ---- Scratch ---- */
 
-/* The folder of a path, owned; null without memory. */
-static char *folder_of(const char *path)
+/* The directory of a path, owned; null without memory. */
+static char *directory_of(const char *path)
 {
     const char *slash = strrchr(path, '/');
     if (!slash) return strdup(".");
@@ -41,17 +41,19 @@ static char *folder_of(const char *path)
 mr_status scratch_open(const char *near, int *descriptor, mr_error *error)
 {
     const char *temporary = getenv("TMPDIR");
-    char *folder = strcmp(near, "-") == 0 ? strdup(temporary && *temporary ? temporary : "/tmp") : folder_of(near),
+    char *directory =
+             strcmp(near, "-") == 0 ? strdup(temporary && *temporary ? temporary : "/tmp") : directory_of(near),
          *name = nullptr;
     mr_status status = MR_OK;
-    *descriptor = folder ? open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600) : -1;
+    *descriptor = directory ? open(directory, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600) : -1;
     /* Not every file system has unnamed files. */
-    if (folder && *descriptor < 0 && asprintf(&name, "%s/.tfrecord-cat-XXXXXX", folder) >= 0) {
+    if (directory && *descriptor < 0 && asprintf(&name, "%s/.tfrecord-cat-XXXXXX", directory) >= 0) {
         *descriptor = mkostemp(name, O_CLOEXEC);
         if (*descriptor >= 0) (void)unlink(name);
     }
-    if (*descriptor < 0) status = mr_file_fail(error, errno ? errno : ENOMEM, "create a file in", folder ? folder : "");
-    free(folder);
+    if (*descriptor < 0)
+        status = mr_file_fail(error, errno ? errno : ENOMEM, "create a file in", directory ? directory : "");
+    free(directory);
     free(name);
     return status;
 }

@@ -1,4 +1,4 @@
-/* Every checksum, every Example and every picture's header of files, by several threads. A fault is a line: file, record,
+/* Every checksum, every Example and every image's header of files, by several threads. A fault is a line: file, record,
  * byte, kind, and what it is in words; lines come in the order of the files. */
 #include "tools/tfrecord-cat/verify.h"
 #include "tools/common/progress.h"

@@ -6,16 +6,16 @@
 
 /* One for each thread; {} is ready. */
 typedef struct checker {
-    bool decodes;      /* every pixel of every picture */
+    bool decodes;      /* every pixel of every image */
     mr_string *values; /* owned */
     size_t capacity;
     mr_error error; /* of the moment: clearing one for each feature would take most of the time */
 } checker;
 void checker_deinit(checker *checker);
 
-/* Told of each fault. kind: "bad Example", "bad picture"; message is a sentence without the record's place. */
+/* Told of each fault. kind: "bad Example", "bad image"; message is a sentence without the record's place. */
 typedef void take_fault(void *context, const char *kind, const char *message);
-/* Whether the record is an Example or a SequenceExample whose every value reads, and its pictures have good headers.
+/* Whether the record is an Example or a SequenceExample whose every value reads, and its images have good headers.
  * threads  any, each with a checker of its own */
 void checker_check(checker *checker, mr_string record, take_fault *take, void *context);
 

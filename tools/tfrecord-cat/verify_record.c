@@ -1,5 +1,5 @@
-/* A record in detail: see verify.h. A bytes value is a picture when it begins like one; under the name image/encoded, which
- * TensorFlow's data sets have for pictures, it must be one. */
+/* A record in detail: see verify.h. A bytes value is an image when it begins like one; under the name image/encoded, which
+ * TensorFlow's data sets have for images, it must be one. */
 #include "tools/tfrecord-cat/verify.h"
 
 #include <millrace/image.h>
@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* No picture has fewer bytes. */
-static constexpr size_t PICTURE_MIN_BYTES = 24;
+/* No image has fewer bytes. */
+static constexpr size_t IMAGE_MIN_BYTES = 24;
 /* How much of a name is in a message. */
 static constexpr int NAME_COLUMNS = 60;
 
@@ -41,9 +41,9 @@ static void tell_of(const check *check, const char *kind, mr_string name, const 
     tell(check, kind, "%s: %s", text, message);
 }
 
-/* ---- Pictures ---- */
+/* ---- Images ---- */
 
-static bool begins_like_a_picture(mr_string bytes)
+static bool begins_like_a_image(mr_string bytes)
 {
     static const struct {
         const char *magic;
@@ -54,7 +54,7 @@ static bool begins_like_a_picture(mr_string bytes)
     return false;
 }
 
-static void check_picture(const check *check, mr_string name, mr_string bytes)
+static void check_image(const check *check, mr_string name, mr_string bytes)
 {
     mr_image_info info = {0};
     mr_error error = {0};
@@ -67,14 +67,14 @@ static void check_picture(const check *check, mr_string name, mr_string bytes)
         mr_tensor_deinit(&image);
         if (status == MR_UNIMPLEMENTED) return;
     }
-    if (status != MR_OK) tell_of(check, "bad picture", name, error.message);
+    if (status != MR_OK) tell_of(check, "bad image", name, error.message);
 }
 
 static void check_bytes(const check *check, const mr_feature_view *feature, mr_string name, size_t count)
 {
     checker *checker = check->checker;
     bool is_encoded = mr_string_equal(name, MR_STR("image/encoded"));
-    if (count == 0 || (!is_encoded && feature->list.size_bytes < PICTURE_MIN_BYTES)) return;
+    if (count == 0 || (!is_encoded && feature->list.size_bytes < IMAGE_MIN_BYTES)) return;
     if (count > checker->capacity) {
         mr_string *grown = reallocarray(checker->values, count, sizeof(mr_string));
         if (!grown) {
@@ -89,7 +89,7 @@ static void check_bytes(const check *check, const mr_feature_view *feature, mr_s
         return;
     }
     for (size_t i = 0; i < count; i++)
-        if (is_encoded || begins_like_a_picture(checker->values[i])) check_picture(check, name, checker->values[i]);
+        if (is_encoded || begins_like_a_image(checker->values[i])) check_image(check, name, checker->values[i]);
 }
 
 /* ---- Examples ---- */
@@ -106,21 +106,21 @@ static void check_feature(const check *check, const mr_feature_view *feature, mr
 
 static mr_status check_features(const check *check, mr_string record, mr_error *error)
 {
-    mr_example_walk walk = {.record = record};
+    mr_example_cursor walk = {.record = record};
     mr_feature_view feature;
     mr_status status;
     /* The sentence about the end would be put together for every record: it is asked for only where there is another. */
     while ((status = mr_example_next_feature(&walk, &feature, nullptr)) == MR_OK)
         check_feature(check, &feature, feature.name);
     if (status == MR_OUT_OF_RANGE) return MR_OK;
-    walk = (mr_example_walk){.record = record};
+    walk = (mr_example_cursor){.record = record};
     while ((status = mr_example_next_feature(&walk, &feature, error)) == MR_OK);
     return status;
 }
 
 static mr_status check_lists(const check *check, mr_string record, mr_error *error)
 {
-    mr_example_walk walk = {.record = record};
+    mr_example_cursor walk = {.record = record};
     mr_feature_list_view list;
     mr_status status;
     while ((status = mr_sequence_next_list(&walk, &list, error)) == MR_OK) {

@@ -114,7 +114,7 @@ static mr_status add(view *view, const entry *entry, mr_error *error)
 
 static mr_status read_features(view *view, const options *options, mr_string record, mr_error *error)
 {
-    mr_example_walk walk = {.record = record};
+    mr_example_cursor walk = {.record = record};
     mr_feature_view feature;
     mr_status status;
     while ((status = mr_example_next_feature(&walk, &feature, nullptr)) == MR_OK) {
@@ -128,7 +128,7 @@ static mr_status read_features(view *view, const options *options, mr_string rec
 
 static mr_status read_lists(view *view, const options *options, mr_string record, mr_error *error)
 {
-    mr_example_walk walk = {.record = record};
+    mr_example_cursor walk = {.record = record};
     mr_feature_list_view list;
     mr_status status;
     while ((status = mr_sequence_next_list(&walk, &list, nullptr)) == MR_OK) {
@@ -208,7 +208,7 @@ static mr_status hide_many(view *view, mr_error *error)
 /* mr_example_form_of, which would walk over the features once more where they were read already. */
 static mr_example_form form_of(mr_string record, bool has_features)
 {
-    mr_example_walk walk = {.record = record};
+    mr_example_cursor walk = {.record = record};
     mr_feature_list_view list;
     if (!has_features) return mr_example_form_of(record);
     if (mr_sequence_next_list(&walk, &list, nullptr) == MR_OUT_OF_RANGE) return MR_EXAMPLE_PLAIN;

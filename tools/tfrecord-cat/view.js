@@ -228,7 +228,7 @@ const isSearch = () => state.query.trim() !== "";
 const perPage = () => isSearch() ? FOUND_PER_PAGE : all.page;
 const total = () => isSearch() ? found.ordinals.length : all.records;
 const pageCount = () => Math.max(1, Math.ceil(total() / perPage()));
-const isTable = () => state.table === null ? all.pictures === 0 : state.table;
+const isTable = () => state.table === null ? all.images === 0 : state.table;
 
 function showPager() {
     const count = pageCount(), at = Math.min(state.page, count - 1);
@@ -307,21 +307,21 @@ async function showDetail() {
     const row = await rowOf(state.record), body = $("body"), facts = element("div", "facts"), table = element("table");
     $("name").textContent = [row.n, labelOf(row)].filter((text) => text).join(" – ") || placeOf(row);
     if (row.p || row.raw) {
-        const picture = element("div", "picture" + ($("boxes").checked ? "" : " no-boxes"));
+        const image = element("div", "image" + ($("boxes").checked ? "" : " no-boxes"));
         const shot = shotOf(row, true);
         if (row.i) {
             const link = element("a");
             link.href = row.i;
             link.title = "the image alone";
             link.append(shot);
-            picture.append(link);
+            image.append(link);
         } else {
-            picture.append(shot);
+            image.append(shot);
             if (row.p && row.p.t && (row.p.W > row.p.w || row.p.H > row.p.h))
-                picture.append(element("p", "kind", "thumbnail; the full image is not in these pages"));
+                image.append(element("p", "kind", "thumbnail; the full image is not in these pages"));
         }
-        if (row.p && row.p.t && row.p.e) picture.append(element("p", "fault", row.p.e));
-        body.replaceChildren(picture);
+        if (row.p && row.p.t && row.p.e) image.append(element("p", "fault", row.p.e));
+        body.replaceChildren(image);
     } else {
         body.replaceChildren();
     }
@@ -429,7 +429,7 @@ function about(what) {
     $("title").title = all.files.slice(0, 20).join("\n");
     $("title").append(element("small", "", countText(all.records, "record") +
         (all.files.length > 1 ? " in " + countText(all.files.length, "file") : "") +
-        (all.pictures && all.pictures !== all.records ? ", " + countText(all.pictures, "image") : "") +
+        (all.images && all.images !== all.records ? ", " + countText(all.images, "image") : "") +
         (all.faults ? ", " + all.faults.toLocaleString("en") + " damaged" : "")));
     fillClasses("classes", all.classes, "all classes");
     fillClasses("kinds", all.boxes, "all boxes");

@@ -22,8 +22,8 @@ int complain_memory(void)
 
 void name_place(const place *place, mr_error *error)
 {
-    (void)mr_fail_in(error, error->status, "%s: record %" PRIu64 " at byte %" PRIu64, text_path(place->path),
-                     place->number, place->offset);
+    (void)mr_fail_prefix(error, error->status, "%s: record %" PRIu64 " at byte %" PRIu64, text_path(place->path),
+                         place->number, place->offset);
 }
 
 int complain_of(const place *place, mr_error *error)
@@ -76,7 +76,7 @@ mr_status numbered_read(numbered *numbered, uint64_t number, place *place, mr_er
 
 void numbered_close(numbered *numbered)
 {
-    mr_record_file_free(numbered->file);
+    mr_record_file_close(numbered->file);
     free(numbered->bytes);
     *numbered = (struct numbered){};
 }
@@ -132,7 +132,7 @@ static void walk_in_order(walk *walk, const char *path)
         if (number + 1 >= options->range_end) break;
     }
     walk->before += good + mr_record_reader_lost(reader);
-    mr_record_reader_free(reader);
+    mr_record_reader_close(reader);
 }
 
 static void walk_path(walk *walk, int32_t file)

@@ -57,7 +57,7 @@ struct where_state {
 static void find_features(where_state *state, mr_string record)
 {
     const where *where = state->where;
-    mr_example_walk walk = {.record = record};
+    mr_example_cursor walk = {.record = record};
     mr_feature_view feature;
     mr_status status;
     while ((status = mr_example_next_feature(&walk, &feature, nullptr)) == MR_OK) {
@@ -75,7 +75,7 @@ static void find_features(where_state *state, mr_string record)
 static void find_lists(where_state *state, mr_string record)
 {
     const where *where = state->where;
-    mr_example_walk walk = {.record = record};
+    mr_example_cursor walk = {.record = record};
     mr_feature_list_view list;
     while (mr_sequence_next_list(&walk, &list, nullptr) == MR_OK)
         for (uint16_t i = 0; i < where->name_count; i++)

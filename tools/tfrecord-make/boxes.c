@@ -24,7 +24,7 @@ bool box_clip(box *box, double width, double height, bool *was_cut)
     return box->xmax > box->xmin && box->ymax > box->ymin;
 }
 
-/* Where a point of the stored picture is in the upright one, by EXIF's orientation; all from 0 to 1. */
+/* Where a point of the stored image is in the upright one, by EXIF's orientation; all from 0 to 1. */
 static void turn_point(double *x, double *y, int32_t orientation)
 {
     double a = *x, b = *y;
@@ -53,17 +53,17 @@ void placing_undo(const placing *placing, double *x, double *y)
     turn_point(x, y, orientation == 6 ? 8 : orientation == 8 ? 6 : orientation);
 }
 
-mr_status placing_of(int64_t width, int64_t height, const picture_facts *facts, placing *placing, mr_error *error)
+mr_status placing_of(int64_t width, int64_t height, const image_facts *facts, placing *placing, mr_error *error)
 {
     int64_t stored_width = facts->stored_width, stored_height = facts->stored_height;
     bool is_stored = (width == 0 && height == 0) || (width == stored_width && height == stored_height);
     bool is_upright = width == stored_height && height == stored_width;
     if (!is_stored && is_upright && facts->turned < 5 && facts->info.orientation >= 5)
         return mr_fail(error, MR_INVALID_ARGUMENT,
-                       "its boxes are of the upright picture, which EXIF has turned; --upright turns the pixels");
+                       "its boxes are of the upright image, which EXIF has turned; --upright turns the pixels");
     if (!is_stored && !(is_upright && facts->turned >= 5))
         return mr_fail(error, MR_INVALID_ARGUMENT,
-                       "its boxes are of a picture of %" PRId64 " x %" PRId64 ", and this one has %" PRId64
+                       "its boxes are of an image of %" PRId64 " x %" PRId64 ", and this one has %" PRId64
                        " x %" PRId64,
                        width, height, stored_width, stored_height);
     placing->width = (double)(is_stored ? stored_width : width);
@@ -72,7 +72,7 @@ mr_status placing_of(int64_t width, int64_t height, const picture_facts *facts, 
     return MR_OK;
 }
 
-mr_status boxes_place(box *boxes, size_t count, int64_t width, int64_t height, const picture_facts *facts,
+mr_status boxes_place(box *boxes, size_t count, int64_t width, int64_t height, const image_facts *facts,
                       mr_error *error)
 {
     placing placing;
@@ -85,7 +85,7 @@ mr_status boxes_place(box *boxes, size_t count, int64_t width, int64_t height, c
     return MR_OK;
 }
 
-mr_status points_place(coco_point *points, size_t count, int64_t width, int64_t height, const picture_facts *facts,
+mr_status points_place(coco_point *points, size_t count, int64_t width, int64_t height, const image_facts *facts,
                        mr_error *error)
 {
     placing placing;
@@ -112,7 +112,7 @@ mr_status boxes_declare(source *source, mr_error *error)
 }
 
 mr_status boxes_put(const source *source, const box *boxes, const int32_t *labels, size_t count,
-                    const picture_facts *facts, const features *to, mr_error *error)
+                    const image_facts *facts, const features *to, mr_error *error)
 {
     char digest[SHA256_TEXT_SIZE];
     float *floats = malloc((count + 1) * sizeof(float));

@@ -1,5 +1,5 @@
-/* Boxes of objects, as COCO and Pascal VOC give them, on their way into a record: from pixels of the picture that was
- * annotated to 0…1 of the picture in the record. */
+/* Boxes of objects, as COCO and Pascal VOC give them, on their way into a record: from pixels of the image that was
+ * annotated to 0…1 of the image in the record. */
 #ifndef MR_TOOLS_TFRECORD_MAKE_BOXES_H
 #define MR_TOOLS_TFRECORD_MAKE_BOXES_H
 
@@ -10,32 +10,32 @@ typedef struct box {
     double xmin, ymin, xmax, ymax;
 } box;
 
-/* Cuts a box at the edges of a picture. False: nothing of it is left, or it had no area. */
+/* Cuts a box at the edges of an image. False: nothing of it is left, or it had no area. */
 bool box_clip(box *box, double width, double height, bool *was_cut);
 
-/* How pixels of the annotated picture become parts of the one that the facts speak of. */
+/* How pixels of the annotated image become parts of the one that the facts speak of. */
 typedef struct placing {
-    double width, height; /* of the annotated picture: whole numbers */
+    double width, height; /* of the annotated image: whole numbers */
     int32_t orientation;  /* EXIF's, that is applied to it; 0: none */
 } placing;
 /* width, height  as for boxes_place */
-mr_status placing_of(int64_t width, int64_t height, const picture_facts *facts, placing *placing, mr_error *error);
-/* Takes a point, 0…1 of the picture of the facts, back to 0…1 of the annotated one. */
+mr_status placing_of(int64_t width, int64_t height, const image_facts *facts, placing *placing, mr_error *error);
+/* Takes a point, 0…1 of the image of the facts, back to 0…1 of the annotated one. */
 void placing_undo(const placing *placing, double *x, double *y);
 
-/* Takes boxes to 0…1 of the picture that the facts speak of, turned as it was.
- * width, height  of the annotated picture: that of the file, or of the upright one; 0: not known, that of the file
+/* Takes boxes to 0…1 of the image that the facts speak of, turned as it was.
+ * width, height  of the annotated image: that of the file, or of the upright one; 0: not known, that of the file
  * errors         it is neither */
-mr_status boxes_place(box *boxes, size_t count, int64_t width, int64_t height, const picture_facts *facts,
+mr_status boxes_place(box *boxes, size_t count, int64_t width, int64_t height, const image_facts *facts,
                       mr_error *error);
 
 /* The same for points, which may lie outside. */
-mr_status points_place(coco_point *points, size_t count, int64_t width, int64_t height, const picture_facts *facts,
+mr_status points_place(coco_point *points, size_t count, int64_t width, int64_t height, const image_facts *facts,
                        mr_error *error);
 
 /* Adds image/object/bbox/{xmin,ymin,xmax,ymax}, image/object/class/{label,text}, image/key/sha256. */
 mr_status boxes_put(const source *source, const box *boxes, const int32_t *labels, size_t count,
-                    const picture_facts *facts, const features *to, mr_error *error);
+                    const image_facts *facts, const features *to, mr_error *error);
 /* Declares these keys. */
 mr_status boxes_declare(source *source, mr_error *error);
 

@@ -214,7 +214,7 @@ static mr_status take_image(scanner *scanner, const json_t *element, mr_error *e
         MR_TRY(want_int(element, "width", &image.width, error));
         MR_TRY(want_int(element, "height", &image.height, error));
         if (image.width <= 0 || image.height <= 0 || image.width > INT32_MAX || image.height > INT32_MAX)
-            return mr_fail(error, MR_DATA_LOSS, "a picture of %" PRId64 " x %" PRId64 " cannot be", image.width,
+            return mr_fail(error, MR_DATA_LOSS, "an image of %" PRId64 " x %" PRId64 " cannot be", image.width,
                            image.height);
     }
     return scanner->functions->image(scanner->context, &image, error);
@@ -318,7 +318,8 @@ static mr_status give_fault(scanner *scanner, const char *list, const json_t *el
     bool is_image = strcmp(list, "images") == 0, is_annotation = strcmp(list, "annotations") == 0;
     const json_t *id = is_annotation ? json_object_get(element, "image_id") : nullptr;
     mr_error named = *fault;
-    status = mr_fail_in(&named, status, "%s: %s[%" PRIu64 "]", mr_input_file_name(scanner->file), list, scanner->index);
+    status =
+        mr_fail_prefix(&named, status, "%s: %s[%" PRIu64 "]", mr_input_file_name(scanner->file), list, scanner->index);
     bool is_of_none = is_annotation && !json_is_integer(id);
     if (status == MR_RESOURCE_EXHAUSTED || !element || !(is_image || is_annotation) || is_of_none)
         return mr_fail(error, status, "%s%s", named.message,

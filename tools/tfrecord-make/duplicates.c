@@ -1,5 +1,5 @@
-/* Pictures that are there more than once. Equal bytes have equal sizes, so only pictures of a size that occurs twice are read and
- * hashed: in most folders few. A copy is told from another picture by 128 bits of hash.
+/* Images that are there more than once. Equal bytes have equal sizes, so only images of a size that occurs twice are read and
+ * hashed: in most directories few. A copy is told from another image by 128 bits of hash.
  *
  * What is a copy and what is the original follows from the plan's order, which follows from names and seed. */
 #include "tools/tfrecord-make/make.h"
@@ -54,12 +54,12 @@ static void read_some(void *context, int64_t begin, int64_t end)
     source_bytes bytes = {0};
     for (int64_t i = begin; i < end; i++) {
         candidate *candidate = &reading->candidates[i];
-        bool has_picture = false;
+        bool has_image = false;
         mr_status status =
-            source_content(reading->source, &reading->source->rows[candidate->row], &bytes, &has_picture, nullptr);
+            source_content(reading->source, &reading->source->rows[candidate->row], &bytes, &has_image, nullptr);
         if (status == MR_RESOURCE_EXHAUSTED) atomic_store(&reading->is_out_of_memory, true);
         candidate->has_failed = status != MR_OK;
-        candidate->is_unread = status != MR_OK || !has_picture || bytes.size_bytes == 0;
+        candidate->is_unread = status != MR_OK || !has_image || bytes.size_bytes == 0;
         if (candidate->is_unread) continue;
         candidate->size_bytes = bytes.size_bytes;
         for (uint64_t j = 0; j < 2; j++) candidate->hash[j] = plan_hash(5 + j, bytes.data, bytes.size_bytes);
@@ -155,7 +155,7 @@ mr_status duplicates_find(const options *options, const source *source, const ui
                           duplicates_found *found, mr_error *error)
 {
     *found = (duplicates_found){0};
-    if (options->duplicates == DUPLICATES_IGNORE || !source->has_pictures) return MR_OK;
+    if (options->duplicates == DUPLICATES_IGNORE || !source->has_images) return MR_OK;
     size_t size = ((size_t)source->row_count + 1) * sizeof(candidate);
     candidate *candidates = malloc(size);
     found->is_dropped = calloc((size_t)source->row_count + 1, sizeof(bool));
@@ -167,10 +167,10 @@ mr_status duplicates_find(const options *options, const source *source, const ui
     free(candidates);
     if (status != MR_OK || options->duplicates != DUPLICATES_STOP) return status;
     if (found->same.count > 0)
-        return mr_fail(error, MR_ALREADY_EXISTS, "%s and %s are the same picture (--duplicates stop)",
-                       found->same.first, found->same.other);
+        return mr_fail(error, MR_ALREADY_EXISTS, "%s and %s are the same image (--duplicates stop)", found->same.first,
+                       found->same.other);
     if (found->contradicting.count > 0)
-        return mr_fail(error, MR_ALREADY_EXISTS, "%s and %s are the same picture, in two classes (--duplicates stop)",
+        return mr_fail(error, MR_ALREADY_EXISTS, "%s and %s are the same image, in two classes (--duplicates stop)",
                        found->contradicting.first, found->contradicting.other);
     return MR_OK;
 }

@@ -52,24 +52,24 @@ static void choose(sampling *sampling)
 /* Memory of a thread. */
 typedef struct workbench {
     source_bytes bytes;
-    picture picture;
+    image image;
     mr_example_encoder encoder;
 } workbench;
 
 static mr_status make_one(const sampling *sampling, sample *sample, workbench *bench)
 {
-    bool has_picture = false;
+    bool has_image = false;
     mr_string record;
     const source *source = sampling->source;
-    MR_TRY(source_picture(source, sample->row, &bench->bytes, &has_picture, nullptr));
+    MR_TRY(source_image(source, sample->row, &bench->bytes, &has_image, nullptr));
     mr_string stored = {bench->bytes.data, bench->bytes.size_bytes};
-    if (has_picture) MR_TRY(picture_treat(&sampling->treatment, sample->row->name, stored, &bench->picture, nullptr));
-    mr_status status = source_add_features(source, sample->row, has_picture ? &bench->picture.facts : nullptr,
-                                           &bench->encoder, nullptr);
+    if (has_image) MR_TRY(image_treat(&sampling->treatment, sample->row->name, stored, &bench->image, nullptr));
+    mr_status status =
+        source_add_features(source, sample->row, has_image ? &bench->image.facts : nullptr, &bench->encoder, nullptr);
     mr_status finished = mr_example_finish(&bench->encoder, &record, nullptr);
     if (status != MR_OK || finished != MR_OK) return status != MR_OK ? status : finished;
-    sample->before = has_picture ? stored.size_bytes : 0;
-    sample->after = has_picture ? bench->picture.facts.encoded.size_bytes : 0;
+    sample->before = has_image ? stored.size_bytes : 0;
+    sample->after = has_image ? bench->image.facts.encoded.size_bytes : 0;
     sample->record = record.size_bytes + FRAME_BYTES;
     return MR_OK;
 }
@@ -82,7 +82,7 @@ static void make_some(void *context, int64_t begin, int64_t end)
         /* Images that cannot be used are left out; without memory the plan would be another one. */
         if (make_one(sampling, &sampling->samples[i], &bench) == MR_RESOURCE_EXHAUSTED)
             atomic_store(&sampling->is_out_of_memory, true);
-    picture_deinit(&bench.picture);
+    image_deinit(&bench.image);
     free(bench.bytes.data);
     mr_example_encoder_deinit(&bench.encoder);
 }

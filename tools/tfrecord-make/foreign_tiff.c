@@ -252,16 +252,16 @@ static mr_status read_image(TIFF *tiff, source *source, mr_image_info *info, mr_
     MR_TRY(read_layout(tiff, &layout, error));
     if (layout.width != (uint32_t)info->width || layout.height != (uint32_t)info->height)
         return mr_fail(error, MR_DATA_LOSS, "the TIFF image has a damaged header");
-    info->profile = TIFFGetField(tiff, TIFFTAG_ICCPROFILE, &size, &profile) == 1;
+    info->has_icc_profile = TIFFGetField(tiff, TIFFTAG_ICCPROFILE, &size, &profile) == 1;
     info->color = layout.photometric == PHOTOMETRIC_SEPARATED ? MR_COLOR_CMYK : MR_COLOR_RGB;
-    info->animated = false;
+    info->is_animated = false;
     /* As it is stored: who wants it upright rotates it. */
     (void)TIFFSetField(tiff, TIFFTAG_ORIENTATION, ORIENTATION_TOPLEFT);
     bool direct = is_direct(&layout);
     MR_TRY(direct ? read_direct(tiff, &layout, source, info, pixels, error)
                   : read_converted(tiff, &layout, source, info, pixels, error));
     if (layout.has_alpha && (layout.is_premultiplied || !direct)) divide_by_alpha(pixels);
-    info->animated = !TIFFLastDirectory(tiff);
+    info->is_animated = !TIFFLastDirectory(tiff);
     return MR_OK;
 }
 

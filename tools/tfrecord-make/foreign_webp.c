@@ -51,7 +51,7 @@ mr_status foreign_decode_webp(mr_string bytes, mr_image_info *info, mr_tensor *p
     const uint8_t *data = (const uint8_t *)bytes.data;
     if (WebPGetFeatures(data, bytes.size_bytes, &features) != VP8_STATUS_OK)
         return mr_fail(error, MR_DATA_LOSS, "the WebP image is damaged or cut short");
-    info->animated = features.has_animation;
+    info->is_animated = features.has_animation;
     if (features.has_animation) return decode_animation(bytes, info, pixels, error);
     MR_TRY(foreign_pixels(info, features.has_alpha ? 4 : 3, pixels, error));
     return decode_frame(data, bytes.size_bytes, 0, 0, info->width, info->height, pixels, error);

@@ -72,7 +72,7 @@ static const struct {
         {"sources",
          "INPUT is recognised by what it is; --format chooses where that is not enough.\n"
          "\n"
-         "    folder      a directory for each class\n"
+         "    directory      a directory for each class\n"
          "    list        .csv, .tsv, .jsonl: one image in each row, its path beside\n"
          "                the file or in --images DIR; a label; more columns, which\n"
          "                become features of their names\n"

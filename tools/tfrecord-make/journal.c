@@ -12,12 +12,12 @@
  * and removed, from files that somebody else put there, which may not: for that, a shard whose name is new gets a line of zeros
  * before it is written. labels.txt has a line too, whose first number is the hash of its text.
  *
- * Alone, .NAME.journal is written, under a lock of the folder. Of several workers each writes its .NAME.worker-2-of-8.journal, and
+ * Alone, .NAME.journal is written, under a lock of the directory. Of several workers each writes its .NAME.worker-2-of-8.journal, and
  * they share the lock; who joins their shards has it alone and puts all lines into .NAME.journal. Everybody reads all. */
 #include "tools/tfrecord-make/make.h"
 
 #include "base/arena.h"
-#include "records/file.h"
+#include "records/io/file.h"
 #include "tools/common/shard_name.h"
 
 #include <assert.h>
@@ -190,7 +190,7 @@ static mr_status read_journal(journal *journal, const char *path, journal_worker
 {
     char *bytes = nullptr;
     size_t size = 0;
-    MR_TRY(mr_file_read_whole(path, JOURNAL_SIZE_MAX, &bytes, &size, error));
+    MR_TRY(mr_file_read_all(path, JOURNAL_SIZE_MAX, &bytes, &size, error));
     bool old = strncmp(bytes, old_title, sizeof(old_title) - 1) == 0;
     mr_status status = MR_OK;
     if (old || strncmp(bytes, title, sizeof(title) - 1) == 0) {
@@ -277,14 +277,14 @@ mr_status journal_read(journal *journal, mr_error *error)
     if (mr_file_exists(path)) status = read_journal(journal, path, nullptr, error);
     free(path);
     MR_TRY(status);
-    DIR *folder = opendir(journal->options->out);
-    if (!folder) return mr_file_fail(error, errno, "read folder", journal->options->out);
-    for (struct dirent *entry; status == MR_OK && (entry = readdir(folder));) {
+    DIR *directory = opendir(journal->options->out);
+    if (!directory) return mr_file_fail(error, errno, "read directory", journal->options->out);
+    for (struct dirent *entry; status == MR_OK && (entry = readdir(directory));) {
         journal_worker worker = {0};
         if (is_worker_journal(journal->options, entry->d_name, &worker))
             status = read_worker(journal, entry->d_name, worker, error);
     }
-    closedir(folder);
+    closedir(directory);
     return status;
 }
 
@@ -334,15 +334,15 @@ static mr_status settle_file(const journal *journal, const plan *plan, const cha
  * reader that takes NAME-train-* would read both. */
 static mr_status settle(journal *journal, const source *source, const plan *plan, bool removes, mr_error *error)
 {
-    DIR *folder = opendir(journal->options->out);
-    if (!folder) return mr_file_fail(error, errno, "read folder", journal->options->out);
+    DIR *directory = opendir(journal->options->out);
+    if (!directory) return mr_file_fail(error, errno, "read directory", journal->options->out);
     mr_status status = MR_OK;
-    for (struct dirent *entry; status == MR_OK && (entry = readdir(folder));) {
+    for (struct dirent *entry; status == MR_OK && (entry = readdir(directory));) {
         const char *rest = after_shard_name(journal->options, entry->d_name);
         journal->has_others |= is_of_others(journal->options, entry->d_name);
         if (rest) status = settle_file(journal, plan, entry->d_name, rest, removes, error);
     }
-    closedir(folder);
+    closedir(directory);
     return status == MR_OK ? label_files_check(source, journal, error) : status;
 }
 
@@ -384,13 +384,13 @@ static mr_status open_own(journal *journal, mr_error *error)
     size_t size = 0;
     if (mr_file_exists(journal->path)) {
         char *bytes = nullptr;
-        MR_TRY(mr_file_read_whole(journal->path, JOURNAL_SIZE_MAX, &bytes, &size, error));
+        MR_TRY(mr_file_read_all(journal->path, JOURNAL_SIZE_MAX, &bytes, &size, error));
         memcpy(head, bytes, size < sizeof(head) - 1 ? size : sizeof(head) - 1);
         free(bytes);
     }
     /* One of another version, or cut in its title, begins anew; what was read of it stays known. */
     bool fresh = strcmp(head, title) != 0;
-    if (fresh) MR_TRY(mr_file_write_whole(journal->path, title, sizeof(title) - 1, error));
+    if (fresh) MR_TRY(mr_file_write_all(journal->path, title, sizeof(title) - 1, error));
     journal->descriptor = open(journal->path, O_RDWR | O_APPEND | O_CLOEXEC);
     if (journal->descriptor < 0) return mr_file_fail(error, errno, "open", journal->path);
     if (options->worker_count > 0 && flock(journal->descriptor, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)

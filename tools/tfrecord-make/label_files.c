@@ -2,7 +2,7 @@
  * dataset in the directory are not replaced. */
 #include "tools/tfrecord-make/make.h"
 
-#include "records/file.h"
+#include "records/io/file.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -100,7 +100,7 @@ static mr_status check_file(const source *source, journal *journal, const char *
     char *text = nullptr;
     size_t size = 0;
     if (!mr_file_exists(path) || is_given(source, path)) return MR_OK;
-    MR_TRY(mr_file_read_whole(path, FILE_SIZE_MAX, &text, &size, error));
+    MR_TRY(mr_file_read_all(path, FILE_SIZE_MAX, &text, &size, error));
     bool is_same = size == wanted->size_bytes && memcmp(text, wanted->text, size) == 0;
     bool is_ours = journal_has_text(journal, wanted->name, plan_hash(0, text, size));
     free(text);
@@ -118,7 +118,7 @@ mr_status label_files_check(const source *source, journal *journal, mr_error *er
 static mr_status write_file(const source *source, journal *journal, const char *path, const label_file *wanted,
                             mr_error *error)
 {
-    MR_TRY(mr_file_write_whole(path, wanted->text, wanted->size_bytes, error));
+    MR_TRY(mr_file_write_all(path, wanted->text, wanted->size_bytes, error));
     return journal_add_text(journal, wanted->name, plan_hash(0, wanted->text, wanted->size_bytes), error);
 }
 

@@ -3,7 +3,7 @@
 #include "tools/tfrecord-make/survey.h"
 
 #include "base/arena.h"
-#include "records/file.h"
+#include "records/io/file.h"
 #include "tools/common/interrupt.h"
 #include "tools/common/output.h"
 #include "tools/common/text.h"
@@ -15,7 +15,7 @@
 #include <string.h>
 #include <time.h>
 
-/* How long to wait for the others to let go of the folder when they are done. */
+/* How long to wait for the others to let go of the directory when they are done. */
 static constexpr int LOCK_TRIES = 100;
 
 /* Writes the shards that are ours and not there yet. A shard that lacks rows is made again: they may have been mended, and are told

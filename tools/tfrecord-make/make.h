@@ -1,15 +1,15 @@
-/* tfrecord-make: pictures, lists and arrays become sharded records.
+/* tfrecord-make: images, lists and arrays become sharded records.
  *
  *     options.c     the command line; options_table.h: its options; options_check.c: options that have no effect
  *     help.c        --help
- *     source.h      the input as rows: class folders, lists, arrays, …; one source_*.c a form
+ *     source.h      the input as rows: class directories, lists, arrays, …; one source_*.c a form
  *     filter.c      --include and --exclude; splits.c: --split, --stratify, --group-by
- *     duplicates.c  pictures that are there more than once, by content
+ *     duplicates.c  images that are there more than once, by content
  *     estimate.c    how large records will be
  *     plan.c        which row goes to which split, shard and place: a function of names and seed alone
  *     journal.c     which shards are finished, so that a run that was killed goes on
  *     label_files.c labels.txt and label_map.pbtxt
- *     picture.h     what is made of a picture; remark.c: what is said about it
+ *     image.h     what is made of an image; remark.c: what is said about it
  *     shard.c       shards: read, treat, encode on all threads; written in order
  *     worker.c      several processes, on one machine or many, that share the work
  *     report.c      what is told; report_json.c: the same for programs
@@ -20,7 +20,7 @@
 
 #include "base/pool.h"
 #include "tools/common/progress.h"
-#include "tools/tfrecord-make/picture.h"
+#include "tools/tfrecord-make/image.h"
 #include "tools/tfrecord-make/source.h"
 
 #include <millrace/record.h>
@@ -122,7 +122,7 @@ uint64_t estimate_record(const record_size *size, const source *source, const ro
 
 typedef struct shard {
     char *path;       /* owned */
-    const char *name; /* inside path: without the folder */
+    const char *name; /* inside path: without the directory */
     int32_t split;
     int64_t begin, count;    /* of plan.order */
     uint64_t size_bytes;     /* of its rows */
@@ -168,7 +168,7 @@ typedef struct duplicates_found {
     bool *is_dropped; /* owned; of each row. Null: none */
 } duplicates_found;
 
-/* Finds pictures whose bytes are equal: those of equal size are read and hashed, the others cannot be. Under
+/* Finds images whose bytes are equal: those of equal size are read and hashed, the others cannot be. Under
  * DUPLICATES_DROP all but one of each class are dropped; under DUPLICATES_STOP any is an error. */
 mr_status duplicates_find(const options *options, const source *source, const uint8_t *splits, mr_pool *pool,
                           duplicates_found *found, mr_error *error);
@@ -220,7 +220,7 @@ typedef struct journal {
     bool has_others; /* other datasets have journals in the directory */
     char *path;      /* owned; our own, that of a worker or of all */
     int descriptor;  /* of path */
-    int lock;        /* on the folder */
+    int lock;        /* on the directory */
     pthread_mutex_t mutex;
 } journal;
 

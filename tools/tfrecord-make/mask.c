@@ -15,11 +15,11 @@
 #include <string.h>
 
 static constexpr int64_t GRID = 5;
-/* Far outside of any picture; and what the edges of one object may come to, so that time is bounded. */
+/* Far outside of any image; and what the edges of one object may come to, so that time is bounded. */
 static constexpr double CORNER_MAX = 1e6;
 static constexpr int64_t STEPS_MAX = 200'000'000;
 
-/* A picture by columns: pixel (x, y) at x * height + y. */
+/* An image by columns: pixel (x, y) at x * height + y. */
 typedef struct canvas {
     uint8_t *columns; /* owned */
     int64_t width, height;
@@ -125,7 +125,7 @@ static mr_status draw_polygons(const json_t *polygons, canvas *canvas, mr_error 
     mr_status status = MR_OK;
     for (size_t i = 0; i < count && status == MR_OK; i++) {
         memset(canvas->columns, 0, pixels + 1);
-        /* Each costs as much as the picture has pixels. */
+        /* Each costs as much as the image has pixels. */
         steps -= (int64_t)pixels / 8;
         status = steps < 0 ? mr_fail(error, MR_DATA_LOSS, "\"segmentation\" has too many polygons")
                            : draw_polygon(json_array_get(polygons, i), canvas, &steps, error);
@@ -186,7 +186,7 @@ static mr_status draw_runs(const json_t *segmentation, canvas *canvas, mr_error 
     if (json_integer_value(height) != canvas->height || json_integer_value(width) != canvas->width)
         return mr_fail(error, MR_DATA_LOSS,
                        "\"segmentation\" is of %" JSON_INTEGER_FORMAT " x %" JSON_INTEGER_FORMAT
-                       " pixels, and the picture has %" PRId64 " x %" PRId64,
+                       " pixels, and the image has %" PRId64 " x %" PRId64,
                        json_integer_value(width), json_integer_value(height), canvas->width, canvas->height);
     runs runs = {.canvas = canvas};
     bool is_good = json_is_array(counts) || json_is_string(counts);
@@ -215,8 +215,7 @@ mr_status mask_fill(const json_t *segmentation, int64_t width, int64_t height, u
     return status;
 }
 
-mr_status mask_encode(uint8_t *mask, const placing *placing, const picture_facts *facts, mr_tensor *png,
-                      mr_error *error)
+mr_status mask_encode(uint8_t *mask, const placing *placing, const image_facts *facts, mr_tensor *png, mr_error *error)
 {
     int64_t width = facts->info.width, height = facts->info.height;
     int64_t from_width = (int64_t)placing->width, from_height = (int64_t)placing->height;

@@ -1,4 +1,4 @@
-/* COCO's segmentation of an object as a mask: a picture of one channel, 1 on the object and 0 elsewhere, as TensorFlow's
+/* COCO's segmentation of an object as a mask: an image of one channel, 1 on the object and 0 elsewhere, as TensorFlow's
  * Object Detection API stores it in image/object/mask. */
 #ifndef MR_TOOLS_TFRECORD_MAKE_MASK_H
 #define MR_TOOLS_TFRECORD_MAKE_MASK_H
@@ -12,9 +12,8 @@
  * errors  MR_DATA_LOSS: no segmentation, or one that cannot be, or of another size */
 mr_status mask_fill(const json_t *segmentation, int64_t width, int64_t height, uint8_t *mask, mr_error *error);
 
-/* Encodes the mask of an annotated picture as PNG for the picture of the facts: rotated and resized as that was.
+/* Encodes the mask of an annotated image as PNG for the image of the facts: rotated and resized as that was.
  * png  an MR_STRING scalar */
-mr_status mask_encode(uint8_t *mask, const placing *placing, const picture_facts *facts, mr_tensor *png,
-                      mr_error *error);
+mr_status mask_encode(uint8_t *mask, const placing *placing, const image_facts *facts, mr_tensor *png, mr_error *error);
 
 #endif

@@ -94,7 +94,7 @@ static char *input_name(const char *input)
     char *real = realpath(input, nullptr);
     const char *slash = strrchr(real ? real : input, '/');
     const char *name = slash ? slash + 1 : real ? real : input;
-    char *copy = strdup(*name ? name : "pictures");
+    char *copy = strdup(*name ? name : "images");
     free(real);
     if (copy && source_has_ending(copy, ".gz")) copy[strlen(copy) - 3] = '\0';
     if (copy && source_has_ending(copy, endings)) *strrchr(copy, '.') = '\0';
@@ -169,7 +169,7 @@ static bool parse_image_option(int option, options *options, int *exit_code)
         return treatment->crop_ready = true;
     case OPTION_ENCODE:
         if (!parse_word("--encode", optarg, encodings, &which, exit_code)) return false;
-        treatment->encoding = (picture_encoding)which;
+        treatment->encoding = (image_encoding)which;
         return true;
     case OPTION_CROP:
         if (!parse_number(optarg, false, 65'000, &number) || number == 0)

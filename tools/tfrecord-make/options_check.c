@@ -94,6 +94,6 @@ mr_status options_check_images(const options *options, input_kind kind, mr_error
         if ((options->given >> i & 1) && option_rows[i].is_for_images)
             return mr_fail(error, MR_INVALID_ARGUMENT, "--%s is for images, and %s holds none%s", option_rows[i].name,
                            options->input,
-                           kind == INPUT_NUMPY ? "; --picture ARRAY names the array that holds them" : "");
+                           kind == INPUT_NUMPY ? "; --image ARRAY names the array that holds them" : "");
     return MR_OK;
 }

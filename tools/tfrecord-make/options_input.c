@@ -7,7 +7,8 @@
 
 static bool parse_format(const char *value, input_format *format)
 {
-    static const char *const names[] = {"auto", "folder", "list", "regression", "table", "coco", "voc", "numpy", "tar"};
+    static const char *const names[] = {"auto", "directory", "list",  "regression", "table",
+                                        "coco", "voc",       "numpy", "tar"};
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
         if (strcmp(names[i], value) == 0) {
             *format = (input_format)i;
@@ -63,8 +64,8 @@ static const char **text_of(source_options *options, int option)
         return &options->types;
     case OPTION_MISSING:
         return &options->missing;
-    case OPTION_PICTURE:
-        return &options->picture;
+    case OPTION_IMAGE:
+        return &options->image;
     case OPTION_RAW:
         return &options->raw;
     default:
@@ -84,7 +85,7 @@ bool source_option(int option, char *value, source_options *options, const char 
     const char **text;
     switch (option) {
     case OPTION_FORMAT:
-        *reason = "--format: one of folder, list, regression, table, coco, voc, numpy, tar";
+        *reason = "--format: one of directory, list, regression, table, coco, voc, numpy, tar";
         return parse_format(value, &options->format);
     case OPTION_SEPARATOR:
         *reason = "--separator: one character, such as ; or \\t";

@@ -76,7 +76,7 @@ static const option_row option_rows[] = {
      .is_for_images = true},
 
     {"format", 0, OPTION_FORMAT, "KIND", TOPIC_SOURCES, INPUT_ANY,
-     "folder, list, regression, table, coco, voc, numpy or tar (default: recognised)"},
+     "directory, list, regression, table, coco, voc, numpy or tar (default: recognised)"},
     {"include", 0, OPTION_INCLUDE, "GLOB", TOPIC_SOURCES, INPUT_CLASSES,
      "take only paths that match; may be repeated. One that matches nothing is an error"},
     {"exclude", 0, OPTION_EXCLUDE, "GLOB", TOPIC_SOURCES, INPUT_CLASSES,
@@ -97,7 +97,7 @@ static const option_row option_rows[] = {
      .is_for_making = true},
     {"masks", 0, OPTION_MASKS, nullptr, TOPIC_SOURCES, INPUT_COCO,
      "of COCO: image/object/mask, a PNG of each object's segmentation", .is_for_making = true},
-    {"picture", 0, OPTION_PICTURE, "ARRAY", TOPIC_SOURCES, INPUT_NUMPY,
+    {"image", 0, OPTION_IMAGE, "ARRAY", TOPIC_SOURCES, INPUT_NUMPY,
      "of NumPy: the array of [row, height, width(, channels)], uint8 or uint16, that becomes PNG in image/encoded"},
     {"raw", 0, OPTION_RAW, "ARRAY,…", TOPIC_SOURCES, INPUT_NUMPY,
      "of NumPy: arrays whose rows become bytes as they are in memory, for decode_raw", .is_for_making = true},

@@ -1,5 +1,5 @@
-/* The plan: which picture goes where. Nothing in it depends on the number of threads, or on
- * the order in which the system lists files, so the same folder always gives the same files.
+/* The plan: which image goes where. Nothing in it depends on the number of threads, or on
+ * the order in which the system lists files, so the same directory always gives the same files.
  *
  * The split (train, validation) of a row is that of splits.c. The order in a split is that of a hash of seed and path. */
 #include "tools/tfrecord-make/make.h"
@@ -41,7 +41,7 @@ uint64_t plan_place_of(const options *options, const row *row)
     return plan_hash(1, words, sizeof(words));
 }
 
-/* What a picture is sorted by. */
+/* What an image is sorted by. */
 typedef struct key {
     int32_t split;
     uint64_t place;
@@ -100,7 +100,7 @@ static uint64_t hash_options(const options *options, const source *source, uint6
     return plan_hash(2, words, sizeof(words));
 }
 
-/* Everything that the bytes of a shard follow from, but the pictures' own bytes: for these stand size and time. */
+/* Everything that the bytes of a shard follow from, but the images' own bytes: for these stand size and time. */
 static void take_fingerprint(const options *options, const source *source, plan *plan, shard *shard)
 {
     uint64_t hash[2] = {hash_options(options, source, 0), hash_options(options, source, 1)};

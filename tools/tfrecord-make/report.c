@@ -94,14 +94,14 @@ void report_duplicates(const options *options, const duplicates_found *found)
 {
     if (found->same.count > 0)
         say("  %" PRId64 " %s: %s is %s%s", found->same.count,
-            found->dropped > 0       ? "copies of pictures were left out"
-            : found->same.count == 1 ? "picture is a copy of another; --duplicates drop leaves it out"
-                                     : "pictures are copies of others; --duplicates drop leaves them out",
+            found->dropped > 0       ? "copies of images were left out"
+            : found->same.count == 1 ? "image is a copy of another; --duplicates drop leaves it out"
+                                     : "images are copies of others; --duplicates drop leaves them out",
             found->same.other, found->same.first, found->same.count > 1 ? ", …" : "");
     if (found->contradicting.count > 0)
         say("  %" PRId64 " %s with another label or other annotations, and %s kept: %s is %s%s",
             found->contradicting.count,
-            found->contradicting.count == 1 ? "picture is there again" : "pictures are there again",
+            found->contradicting.count == 1 ? "image is there again" : "images are there again",
             found->contradicting.count == 1 ? "was" : "were", found->contradicting.other, found->contradicting.first,
             found->contradicting.count > 1 ? ", …" : "");
     if (found->unread > 0)
@@ -116,7 +116,7 @@ void report_duplicates(const options *options, const duplicates_found *found)
     fflush(stdout);
 }
 
-/* What was remarked about pictures, a sentence each; then why some were left out. */
+/* What was remarked about images, a sentence each; then why some were left out. */
 static void report_remarks(const work *work)
 {
     shard_report sum = {0};

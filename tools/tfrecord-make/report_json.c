@@ -1,6 +1,6 @@
 /* The summary as one JSON object (--json), for programs that start this one.
  *
- *     {"input": "photos", "format": "folder", "rows": 2700, "classes": ["daisy", "rose"], "dry_run": false,
+ *     {"input": "photos", "format": "directory", "rows": 2700, "classes": ["daisy", "rose"], "dry_run": false,
  *      "splits": [{"name": "train", "records": 2430, "size_bytes": …, "files": ["out/photos-train-00000-of-00001.tfrecord"]}, …],
  *      "written": 2700, "reused": 0, "skipped": 0, "removed": 0, "seconds": 1.2,
  *      "remarks": {"oriented": {"count": 12, "example": "daisy/1.jpg"}}, "notes": [{"count": 1, "text": "…", "example": "…"}],
@@ -141,8 +141,8 @@ static bool add_duplicates(const duplicates_found *found, json_t *root)
 
 static bool add_input(const work *work, json_t *root)
 {
-    static const char *const formats[] = {"auto", "folder", "list",  "regression", "table",
-                                          "coco", "voc",    "numpy", "tar"};
+    static const char *const formats[] = {"auto", "directory", "list",  "regression", "table",
+                                          "coco", "voc",       "numpy", "tar"};
     return set(root, "input", text(work->options->input)) && set(root, "format", text(formats[work->source->format])) &&
            set(root, "rows", json_integer(work->source->row_count - work->source->excluded_count)) &&
            add_classes(work, root) && set(root, "dry_run", json_boolean(work->options->dry_run));

@@ -32,7 +32,7 @@ typedef struct slot {
     mr_status status;
     mr_error error;
     source_bytes bytes;
-    picture picture;
+    image image;
     mr_example_encoder encoder;
     mr_string record; /* the encoder's */
     struct slot *next_free;
@@ -76,24 +76,24 @@ typedef struct conveyor {
 static mr_status encode(const work *work, slot *slot, mr_error *error)
 {
     const source *source = work->source;
-    bool has_picture;
-    slot->picture.remarks = REMARK_BIT(slot->row->is_faulty ? REMARK_NO_ROW : REMARK_UNREADABLE);
-    MR_TRY(source_picture(source, slot->row, &slot->bytes, &has_picture, error));
-    slot->picture.remarks = REMARK_BIT(REMARK_NO_ROW);
-    if (has_picture) {
+    bool has_image;
+    slot->image.remarks = REMARK_BIT(slot->row->is_faulty ? REMARK_NO_ROW : REMARK_UNREADABLE);
+    MR_TRY(source_image(source, slot->row, &slot->bytes, &has_image, error));
+    slot->image.remarks = REMARK_BIT(REMARK_NO_ROW);
+    if (has_image) {
         mr_string bytes = {slot->bytes.data, slot->bytes.size_bytes};
-        mr_status status = picture_treat(&work->options->treatment, slot->row->name, bytes, &slot->picture, error);
+        mr_status status = image_treat(&work->options->treatment, slot->row->name, bytes, &slot->image, error);
         if (status != MR_OK) return source_fail_row(source, slot->row, status, error);
-        slot->picture.facts.remarks = &slot->picture.remarks;
+        slot->image.facts.remarks = &slot->image.remarks;
     }
     mr_status status =
-        source_add_features(source, slot->row, has_picture ? &slot->picture.facts : nullptr, &slot->encoder, error);
+        source_add_features(source, slot->row, has_image ? &slot->image.facts : nullptr, &slot->encoder, error);
     mr_status finished = mr_example_finish(&slot->encoder, &slot->record, status == MR_OK ? error : nullptr);
     if (status == MR_OK && finished != MR_OK) status = source_fail_row(source, slot->row, finished, error);
     if (status != MR_OK)
-        slot->picture.remarks = REMARK_BIT(REMARK_NO_ROW);
-    else if (!has_picture)
-        slot->picture.remarks = 0;
+        slot->image.remarks = REMARK_BIT(REMARK_NO_ROW);
+    else if (!has_image)
+        slot->image.remarks = 0;
     return status;
 }
 
@@ -149,7 +149,7 @@ static mr_status append(conveyor *conveyor, slot *slot, mr_error *error)
         MR_TRY(mr_record_writer_append(target->writer, slot->record.data, slot->record.size_bytes, error));
         target->report.records++;
     }
-    uint32_t remarks = slot->picture.remarks;
+    uint32_t remarks = slot->image.remarks;
     for (int i = 0; remarks != 0; i++, remarks >>= 1)
         if ((remarks & 1) != 0) MR_TRY(shard_report_remark(&target->report, (remark)i, 1, slot->row->name, error));
     return MR_OK;
@@ -288,7 +288,7 @@ static void free_slots(conveyor *conveyor)
 {
     for (int64_t i = 0; conveyor->slots && i < conveyor->slot_count; i++) {
         free(conveyor->slots[i].bytes.data);
-        picture_deinit(&conveyor->slots[i].picture);
+        image_deinit(&conveyor->slots[i].image);
         mr_example_encoder_deinit(&conveyor->slots[i].encoder);
     }
     free(conveyor->slots);

@@ -1,7 +1,7 @@
-/* What all sources share: the table of forms, the lists of rows and classes, the keys of a picture. */
+/* What all sources share: the table of forms, the lists of rows and classes, the keys of an image. */
 #include "tools/tfrecord-make/make.h"
 
-#include "records/file.h"
+#include "records/io/file.h"
 
 #include <assert.h>
 #include <stdarg.h>
@@ -11,8 +11,8 @@
 #include <strings.h>
 #include <unistd.h>
 
-/* A larger picture file is a mistake rather than a picture. */
-static constexpr size_t PICTURE_SIZE_MAX = (size_t)1 << 30;
+/* A larger image file is a mistake rather than an image. */
+static constexpr size_t IMAGE_SIZE_MAX = (size_t)1 << 30;
 static constexpr size_t TEXT_BLOCK_BYTES = (size_t)64 << 10;
 
 mr_status source_bytes_reserve(source_bytes *bytes, size_t size_bytes, mr_error *error)
@@ -27,9 +27,9 @@ mr_status source_bytes_reserve(source_bytes *bytes, size_t size_bytes, mr_error 
     return MR_OK;
 }
 
-bool source_is_picture_name(const char *name)
+bool source_is_image_name(const char *name)
 {
-    return picture_format_of_name(name) != MR_IMAGE_UNKNOWN;
+    return image_format_of_name(name) != MR_IMAGE_UNKNOWN;
 }
 
 static mr_status read_file(const char *path, source_bytes *bytes, mr_error *error)
@@ -40,9 +40,9 @@ static mr_status read_file(const char *path, source_bytes *bytes, mr_error *erro
     size_t done = 0;
     bytes->size_bytes = 0;
     mr_status status = MR_OK;
-    if (size < 0 || (uint64_t)size > PICTURE_SIZE_MAX)
-        status = mr_fail(error, MR_RESOURCE_EXHAUSTED, "%s: larger than a picture can be (%zu bytes)", path,
-                         PICTURE_SIZE_MAX);
+    if (size < 0 || (uint64_t)size > IMAGE_SIZE_MAX)
+        status =
+            mr_fail(error, MR_RESOURCE_EXHAUSTED, "%s: larger than an image can be (%zu bytes)", path, IMAGE_SIZE_MAX);
     if (status == MR_OK) status = source_bytes_reserve(bytes, (size_t)size + 1, error);
     if (status == MR_OK) status = mr_file_read_at(descriptor, path, 0, bytes->data, (size_t)size, &done, error);
     (void)close(descriptor);
@@ -50,24 +50,24 @@ static mr_status read_file(const char *path, source_bytes *bytes, mr_error *erro
     return status;
 }
 
-mr_status source_read_picture(const source *source, const row *row, source_bytes *bytes, bool *has_picture,
-                              mr_error *error)
+mr_status source_read_image(const source *source, const row *row, source_bytes *bytes, bool *has_image, mr_error *error)
 {
     char *path = nullptr;
-    if (source->folder && *row->name != '/' && asprintf(&path, "%s/%s", source->folder, row->name) < 0)
+    if (source->directory && *row->name != '/' && asprintf(&path, "%s/%s", source->directory, row->name) < 0)
         return mr_fail_memory(error, strlen(row->name));
     mr_status status = read_file(path ? path : row->name, bytes, error);
     free(path);
-    *has_picture = status == MR_OK;
+    *has_image = status == MR_OK;
     return status;
 }
 
 mr_status source_fail_row(const source *source, const row *row, mr_status status, mr_error *error)
 {
-    if (source->names_are_places) return mr_fail_in(error, status, "%s: %s", source->input, row->name);
-    const char *folder = source->functions->folder ? source->functions->folder(source, row) : source->folder;
-    if (folder && *row->name != '/') return mr_fail_in(error, status, "%s/%s", folder, row->name);
-    return mr_fail_in(error, status, "%s", row->name);
+    if (source->names_are_places) return mr_fail_prefix(error, status, "%s: %s", source->input, row->name);
+    const char *directory =
+        source->functions->directory ? source->functions->directory(source, row) : source->directory;
+    if (directory && *row->name != '/') return mr_fail_prefix(error, status, "%s/%s", directory, row->name);
+    return mr_fail_prefix(error, status, "%s", row->name);
 }
 
 mr_status source_note_path(source *source, const char *path, mr_error *error)
@@ -225,19 +225,19 @@ void source_deinit(source *source)
     *source = (struct source){0};
 }
 
-mr_status source_picture(const source *source, const row *row, source_bytes *bytes, bool *has_picture, mr_error *error)
+mr_status source_image(const source *source, const row *row, source_bytes *bytes, bool *has_image, mr_error *error)
 {
-    *has_picture = false;
+    *has_image = false;
     bytes->size_bytes = 0;
-    if (!source->functions->picture) return MR_OK;
-    return source->functions->picture(source, row, bytes, has_picture, error);
+    if (!source->functions->image) return MR_OK;
+    return source->functions->image(source, row, bytes, has_image, error);
 }
 
-mr_status source_content(const source *source, const row *row, source_bytes *bytes, bool *has_picture, mr_error *error)
+mr_status source_content(const source *source, const row *row, source_bytes *bytes, bool *has_image, mr_error *error)
 {
-    if (!source->functions->content) return source_picture(source, row, bytes, has_picture, error);
-    *has_picture = false;
-    return source->functions->content(source, row, bytes, has_picture, error);
+    if (!source->functions->content) return source_image(source, row, bytes, has_image, error);
+    *has_image = false;
+    return source->functions->content(source, row, bytes, has_image, error);
 }
 
 static const char *color_name(mr_color_space color)
@@ -252,7 +252,7 @@ static const char *color_name(mr_color_space color)
     }
 }
 
-mr_status source_add_features(const source *source, const row *row, const picture_facts *facts,
+mr_status source_add_features(const source *source, const row *row, const image_facts *facts,
                               mr_example_encoder *encoder, mr_error *error)
 {
     const features to = {encoder, source->in, &source->features};

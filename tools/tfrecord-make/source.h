@@ -4,9 +4,9 @@
  * source source = {0};
  * MR_TRY(source_open(options, &source, error));
  * for (int64_t i = 0; i < source.row_count; i++) {
- *     MR_TRY(source_picture(&source, &source.rows[i], &bytes, &has_picture, error));
- *     …treat the picture, fill facts…
- *     MR_TRY(source_add_features(&source, &source.rows[i], has_picture ? &facts : nullptr, &encoder, error));
+ *     MR_TRY(source_image(&source, &source.rows[i], &bytes, &has_image, error));
+ *     …treat the image, fill facts…
+ *     MR_TRY(source_add_features(&source, &source.rows[i], has_image ? &facts : nullptr, &encoder, error));
  *     MR_TRY(mr_example_finish(&encoder, &record, error));
  * }
  * source_deinit(&source);
@@ -33,8 +33,8 @@ struct options;
 
 typedef enum input_format {
     FORMAT_AUTO = 0,
-    FORMAT_FOLDER,
-    FORMAT_LIST,       /* CSV or JSON Lines: a picture's path a row, with a label or targets and more columns */
+    FORMAT_DIRECTORY,
+    FORMAT_LIST,       /* CSV or JSON Lines: an image's path a row, with a label or targets and more columns */
     FORMAT_REGRESSION, /* the same, with targets */
     FORMAT_TABLE,      /* CSV or JSON Lines: columns alone */
     FORMAT_COCO,
@@ -73,9 +73,9 @@ typedef struct source_options {
     const char *columns, *path_column, *label_column, *targets; /* names, with commas between */
     const char *split_column;
     const char *types, *missing;
-    const char *picture, *raw; /* names of arrays */
-    char separator;            /* 0: comma, or tab for .tsv */
-    key_change *keys;          /* owned */
+    const char *image, *raw; /* names of arrays */
+    char separator;          /* 0: comma, or tab for .tsv */
+    key_change *keys;        /* owned */
     int key_count;
     uint64_t skip_rows;    /* of CSV, before the header or the first row of values */
     bool keypoints, masks; /* of COCO */
@@ -137,7 +137,7 @@ enum {
     OPTION_TYPES,
     OPTION_MISSING,
     OPTION_SEPARATOR,
-    OPTION_PICTURE,
+    OPTION_IMAGE,
     OPTION_RAW,
     OPTION_KEY,
     OPTION_KEYPOINTS,
@@ -172,14 +172,14 @@ typedef struct source_bytes {
 /* Room for size_bytes, whose old content is lost. */
 mr_status source_bytes_reserve(source_bytes *bytes, size_t size_bytes, mr_error *error);
 
-/* A picture as it goes into the record: after treatment. */
-typedef struct picture_facts {
+/* An image as it goes into the record: after treatment. */
+typedef struct image_facts {
     mr_string encoded;                   /* borrowed */
     mr_image_info info;                  /* of encoded */
     int32_t stored_width, stored_height; /* as the input had it, before it was turned or resized */
     int32_t turned;                      /* the EXIF orientation that was applied, 1…8; 0 and 1: none */
     uint32_t *remarks;                   /* borrowed: where add_features adds REMARK_BIT; or null */
-} picture_facts;
+} image_facts;
 
 /* Distinct texts with numbers in the order of their coming. {0} is empty. */
 typedef struct names {
@@ -211,16 +211,16 @@ typedef struct source source;
 
 /* How rows are read. All are safe from any thread; they write nothing to the source. */
 typedef struct source_functions {
-    /* The bytes of the row's picture. Null in a source without pictures; leaves *has_picture false for a row that has
+    /* The bytes of the row's image. Null in a source without images; leaves *has_image false for a row that has
      * none. errors: what is wrong with this row; the caller may leave it out and go on */
-    mr_status (*picture)(const source *source, const row *row, source_bytes *bytes, bool *has_picture, mr_error *error);
-    /* Bytes that are equal for equal pictures and cheaper than they; null: the picture itself. */
-    mr_status (*content)(const source *source, const row *row, source_bytes *bytes, bool *has_picture, mr_error *error);
-    /* The row's own features. facts: null for a row without a picture; the picture's keys are there already. */
-    mr_status (*add_features)(const source *source, const row *row, const picture_facts *facts, const features *to,
+    mr_status (*image)(const source *source, const row *row, source_bytes *bytes, bool *has_image, mr_error *error);
+    /* Bytes that are equal for equal images and cheaper than they; null: the image itself. */
+    mr_status (*content)(const source *source, const row *row, source_bytes *bytes, bool *has_image, mr_error *error);
+    /* The row's own features. facts: null for a row without an image; the image's keys are there already. */
+    mr_status (*add_features)(const source *source, const row *row, const image_facts *facts, const features *to,
                               mr_error *error);
-    /* The directory or archive that a row's name is in, for messages; null: source->folder. */
-    const char *(*folder)(const source *source, const row *row);
+    /* The directory or archive that a row's name is in, for messages; null: source->directory. */
+    const char *(*directory)(const source *source, const row *row);
     void (*deinit)(source *source); /* of detail; may be null */
 } source_functions;
 
@@ -235,21 +235,21 @@ static constexpr size_t SPLIT_NAME_BYTES = 64;
 struct source {
     const source_functions *functions;
     const struct options *options; /* borrowed */
-    const char *input;             /* borrowed: the file or folder that was given */
+    const char *input;             /* borrowed: the file or directory that was given */
     const source_options *in;      /* borrowed: options->in */
     input_format format;           /* as recognised */
     input_kind kind;
-    row *rows; /* owned; in the order of the input, which for folders is that of sorted names */
+    row *rows; /* owned; in the order of the input, which for directories is that of sorted names */
     int64_t row_count;
     bool *excluded; /* owned; of each row, whether --include and --exclude leave it out. Null: none */
     int64_t excluded_count;
     bool include_used[GLOBS_MAX], exclude_used[GLOBS_MAX]; /* patterns that match something */
     uint64_t size_bytes;                                   /* of all rows that are not left out */
-    const char *row_noun;                                  /* "picture", "row", "sample": what a row is to a person */
+    const char *row_noun;                                  /* "image", "row", "sample": what a row is to a person */
     char **classes; /* the index is the label; a null where a number stands for no class. Borrowed from the arena */
     int32_t class_count; /* 0: no names of labels, and no labels.txt */
-    bool has_pictures;
-    bool sizes_hold_more; /* rows' sizes are not those of their pictures alone */
+    bool has_images;
+    bool sizes_hold_more; /* rows' sizes are not those of their images alone */
     bool has_boxes;       /* detection: labels begin with 1, and label_map.pbtxt is written too */
     uint64_t facts_hash;  /* of options and input that all records follow from */
     /* What is not used, as "12 files left out, no images by name: notes.txt, …" */
@@ -264,7 +264,7 @@ struct source {
     names features;                            /* that a record may have, before --key renames them */
     char splits[SPLITS_MAX][SPLIT_NAME_BYTES]; /* that the input names */
     int split_count;
-    const char *folder;    /* borrowed; where the files that rows are named after lie; null: names stand alone */
+    const char *directory; /* borrowed; where the files that rows are named after lie; null: names stand alone */
     bool names_are_places; /* names are "line 12" and the like, in the input */
     mr_arena arena;
     char *text; /* where names are packed: in the arena */
@@ -286,11 +286,11 @@ static inline bool source_is_excluded(const source *source, int64_t row)
 }
 
 /* See source_functions. Errors begin with the row's file. */
-mr_status source_picture(const source *source, const row *row, source_bytes *bytes, bool *has_picture, mr_error *error);
-/* What two rows with the same picture have in common: see source_functions. */
-mr_status source_content(const source *source, const row *row, source_bytes *bytes, bool *has_picture, mr_error *error);
+mr_status source_image(const source *source, const row *row, source_bytes *bytes, bool *has_image, mr_error *error);
+/* What two rows with the same image have in common: see source_functions. */
+mr_status source_content(const source *source, const row *row, source_bytes *bytes, bool *has_image, mr_error *error);
 /* Adds image/encoded, image/format, image/height, … from the facts, and all of the row's own features. */
-mr_status source_add_features(const source *source, const row *row, const picture_facts *facts,
+mr_status source_add_features(const source *source, const row *row, const image_facts *facts,
                               mr_example_encoder *encoder, mr_error *error);
 
 /* Puts the row's file, as a person knows it, before the message. */
@@ -317,18 +317,18 @@ mr_status source_add_row(source *source, const row *row, mr_error *error);
 mr_status source_add_class(source *source, const char *name, mr_error *error);
 /* Counts something that is not used. what: static; "of one|of many" where the two differ */
 mr_status source_note(source *source, const char *what, const char *example, mr_error *error);
-/* Counts a path that leads out of the folder; paths are used as they are, but that is worth a word. */
+/* Counts a path that leads out of the directory; paths are used as they are, but that is worth a word. */
 mr_status source_note_path(source *source, const char *path, mr_error *error);
 /* A copy that lives as long as the source, without padding. Null when there is no memory. */
 char *source_keep(source *source, const char *text, size_t size_bytes);
-/* Reads folder/name, a whole file of at most a GiB: `picture` of the sources whose rows are named after files. */
-mr_status source_read_picture(const source *source, const row *row, source_bytes *bytes, bool *has_picture,
-                              mr_error *error);
+/* Reads directory/name, a whole file of at most a GiB: `image` of the sources whose rows are named after files. */
+mr_status source_read_image(const source *source, const row *row, source_bytes *bytes, bool *has_image,
+                            mr_error *error);
 /* Whether a name ends in one of some endings with blanks between, in any case, and has more before it. */
 bool source_has_ending(const char *name, const char *endings);
 #define SOURCE_TAR_ENDINGS ".tar .tar.gz .tgz"
 /* .jpg, .jpeg, .jpe, .jfif, .png, .webp, .gif, .bmp, .dib, .tif, .tiff, in any case. */
-bool source_is_picture_name(const char *name);
+bool source_is_image_name(const char *name);
 
 /* Makes names the classes of the source, from label `first` on: in the order of the file of --labels, which must have all
  * of them (those that it lacks come after its last with --append-labels), or sorted by bytes; labels[number of the name]
@@ -337,7 +337,7 @@ bool source_is_picture_name(const char *name);
 mr_status source_set_classes(source *source, const names *names, int32_t first, int32_t **labels, mr_error *error);
 
 /* The forms; each fills a source whose options are set. */
-mr_status source_folder_open(source *source, mr_error *error);
+mr_status source_directory_open(source *source, mr_error *error);
 mr_status source_list_open(source *source, mr_error *error);
 mr_status source_table_open(source *source, mr_error *error);
 mr_status source_coco_open(source *source, mr_error *error);

@@ -1,9 +1,9 @@
-/* COCO: the JSON lists pictures and boxes; a picture is a row, also one without boxes. Boxes stay in memory, sorted by
- * their picture. A label is the number of its category, as everywhere with COCO. */
+/* COCO: the JSON lists images and boxes; an image is a row, also one without boxes. Boxes stay in memory, sorted by
+ * their image. A label is the number of its category, as everywhere with COCO. */
 #include "tools/tfrecord-make/source_coco.h"
 #include "tools/tfrecord-make/make.h"
 
-#include "records/file.h"
+#include "records/io/file.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -31,16 +31,16 @@ static mr_status take_image(void *context, const coco_image *image, mr_error *er
     source *source = listing->source;
     coco *coco = listing->coco;
     int64_t count = source->row_count;
-    assert(count == coco->picture_count);
+    assert(count == coco->image_count);
     if ((count & (count - 1)) == 0) {
         size_t size = (size_t)(count ? 2 * count : 1) * sizeof(listed);
-        listed *grown = realloc(coco->pictures, size);
+        listed *grown = realloc(coco->images, size);
         if (!grown) return mr_fail_memory(error, size);
-        coco->pictures = grown;
+        coco->images = grown;
     }
-    coco->pictures[count] = (listed){image->id, (int32_t)image->width, (int32_t)image->height};
+    coco->images[count] = (listed){image->id, (int32_t)image->width, (int32_t)image->height};
     char *name = strndup(image->file_name.data, image->file_name.size_bytes), *path = nullptr;
-    if (!name || asprintf(&path, "%s/%s", coco->folder, name) < 0) {
+    if (!name || asprintf(&path, "%s/%s", coco->directory, name) < 0) {
         free(name);
         return mr_fail_memory(error, image->file_name.size_bytes);
     }
@@ -54,7 +54,7 @@ static mr_status take_image(void *context, const coco_image *image, mr_error *er
     }
     mr_status status = source_note_path(source, name, error);
     if (status == MR_OK) status = source_add_row(source, &row, error);
-    coco->picture_count = source->row_count;
+    coco->image_count = source->row_count;
     free(name);
     free(path);
     return status;
@@ -189,18 +189,18 @@ static mr_status take_category(void *context, const coco_category *category, mr_
     return coco->categories[id] ? MR_OK : mr_fail_memory(error, name.size_bytes);
 }
 
-/* ---- Boxes to their pictures ---- */
+/* ---- Boxes to their images ---- */
 
 static int compare_ids(const void *a, const void *b, void *context)
 {
-    const listed *pictures = context;
-    int64_t x = pictures[*(const int64_t *)a].id, y = pictures[*(const int64_t *)b].id;
+    const listed *images = context;
+    int64_t x = images[*(const int64_t *)a].id, y = images[*(const int64_t *)b].id;
     return (x > y) - (x < y);
 }
 
 /* take_fault for what shows when all is read. */
 [[gnu::format(printf, 6, 7)]] static mr_status
-fail_of_picture(source *source, coco *coco, int64_t image, bool is_annotation, mr_error *error, const char *format, ...)
+fail_of_image(source *source, coco *coco, int64_t image, bool is_annotation, mr_error *error, const char *format, ...)
 {
     mr_error fault = {0};
     va_list args;
@@ -210,34 +210,34 @@ fail_of_picture(source *source, coco *coco, int64_t image, bool is_annotation, m
     return take_fault(&(listing){source, coco}, &(coco_fault){fault.message, image, true, is_annotation}, error);
 }
 
-static mr_status sort_pictures(source *source, coco *coco, mr_error *error)
+static mr_status sort_images(source *source, coco *coco, mr_error *error)
 {
-    size_t count = (size_t)coco->picture_count;
+    size_t count = (size_t)coco->image_count;
     coco->by_id = malloc((count + 1) * sizeof(int64_t));
     if (!coco->by_id) return mr_fail_memory(error, count * sizeof(int64_t));
     for (size_t i = 0; i < count; i++) coco->by_id[i] = (int64_t)i;
-    qsort_r(coco->by_id, count, sizeof(int64_t), compare_ids, coco->pictures);
+    qsort_r(coco->by_id, count, sizeof(int64_t), compare_ids, coco->images);
     for (size_t i = 1; i < count; i++) {
-        int64_t id = coco->pictures[coco->by_id[i]].id;
-        if (id == coco->pictures[coco->by_id[i - 1]].id)
-            MR_TRY(fail_of_picture(source, coco, id, false, error, "%s: the picture %" PRId64 " is there twice",
-                                   source->input, id));
+        int64_t id = coco->images[coco->by_id[i]].id;
+        if (id == coco->images[coco->by_id[i - 1]].id)
+            MR_TRY(fail_of_image(source, coco, id, false, error, "%s: the image %" PRId64 " is there twice",
+                                 source->input, id));
     }
     return MR_OK;
 }
 
-/* Where the pictures with an id begin in by_id; -1: there is none. */
-static int64_t find_picture(const coco *coco, int64_t id)
+/* Where the images with an id begin in by_id; -1: there is none. */
+static int64_t find_image(const coco *coco, int64_t id)
 {
-    int64_t low = 0, high = coco->picture_count;
+    int64_t low = 0, high = coco->image_count;
     while (low < high) {
-        int64_t middle = low + (high - low) / 2, found = coco->pictures[coco->by_id[middle]].id;
+        int64_t middle = low + (high - low) / 2, found = coco->images[coco->by_id[middle]].id;
         if (found < id)
             low = middle + 1;
         else
             high = middle;
     }
-    bool is_found = low < coco->picture_count && coco->pictures[coco->by_id[low]].id == id;
+    bool is_found = low < coco->image_count && coco->images[coco->by_id[low]].id == id;
     return is_found ? low : -1;
 }
 
@@ -253,21 +253,21 @@ static mr_status check_box(source *source, coco *coco, kept_box *kept, bool *is_
 {
     char example[64];
     bool was_cut = false;
-    int64_t at = find_picture(coco, kept->key), row = at < 0 ? -1 : coco->by_id[at];
+    int64_t at = find_image(coco, kept->key), row = at < 0 ? -1 : coco->by_id[at];
     *is_good = false;
     snprintf(example, sizeof(example), "annotations[%" PRIu32 "]", kept->order);
     if (kept->category >= coco->category_count || !coco->categories[kept->category])
-        return fail_of_picture(source, coco, kept->key, true, error,
-                               "%s: annotations[%" PRIu32 "]: the category %d is not among the categories",
-                               source->input, kept->order, kept->category);
+        return fail_of_image(source, coco, kept->key, true, error,
+                             "%s: annotations[%" PRIu32 "]: the category %d is not among the categories", source->input,
+                             kept->order, kept->category);
     if (kept->point_count > 0 && kept->point_count != coco->name_count)
-        return fail_of_picture(source, coco, kept->key, true, error,
-                               "%s: annotations[%" PRIu32 "]: %" PRIu32 " keypoints, and %zu names of them",
-                               source->input, kept->order, kept->point_count, coco->name_count);
+        return fail_of_image(source, coco, kept->key, true, error,
+                             "%s: annotations[%" PRIu32 "]: %" PRIu32 " keypoints, and %zu names of them",
+                             source->input, kept->order, kept->point_count, coco->name_count);
     if (row < 0) return source_note(source, stray_boxes, example, error);
     kept->key = row;
-    const listed *picture = &coco->pictures[row];
-    double width = picture->width ? picture->width : HUGE_VAL, height = picture->height ? picture->height : HUGE_VAL;
+    const listed *image = &coco->images[row];
+    double width = image->width ? image->width : HUGE_VAL, height = image->height ? image->height : HUGE_VAL;
     *is_good = box_clip(&kept->box, width, height, &was_cut);
     if (!*is_good)
         return source_note(
@@ -286,7 +286,7 @@ static mr_status place_faults(source *source, coco *coco, mr_error *error)
     for (int64_t i = 0; i < coco->fault_count; i++) {
         const coco_fault *fault = &coco->faults[i];
         uint32_t detail = (uint32_t)i + 1;
-        int64_t at = fault->has_image ? find_picture(coco, fault->image) : -1;
+        int64_t at = fault->has_image ? find_image(coco, fault->image) : -1;
         if (at < 0 && fault->is_annotation)
             MR_TRY(source_note(source, stray_boxes, fault->message, error));
         else if (at < 0)
@@ -294,7 +294,7 @@ static mr_status place_faults(source *source, coco *coco, mr_error *error)
                 source,
                 &(row){.name = fault->message, .detail = detail, .label = -1, .is_included = true, .is_faulty = true},
                 error));
-        for (; at >= 0 && at < coco->picture_count && coco->pictures[coco->by_id[at]].id == fault->image; at++) {
+        for (; at >= 0 && at < coco->image_count && coco->images[coco->by_id[at]].id == fault->image; at++) {
             row *row = &source->rows[coco->by_id[at]];
             if (row->detail == 0) row->detail = detail;
             row->is_faulty = true;
@@ -306,7 +306,7 @@ static mr_status place_faults(source *source, coco *coco, mr_error *error)
 static mr_status sort_boxes(source *source, coco *coco, mr_error *error)
 {
     int64_t count = 0;
-    MR_TRY(sort_pictures(source, coco, error));
+    MR_TRY(sort_images(source, coco, error));
     for (int64_t i = 0; i < coco->box_count; i++) {
         bool is_good;
         MR_TRY(check_box(source, coco, &coco->boxes[i], &is_good, error));
@@ -317,11 +317,11 @@ static mr_status sort_boxes(source *source, coco *coco, mr_error *error)
     MR_TRY(place_faults(source, coco, error));
     free(coco->by_id);
     coco->by_id = nullptr;
-    for (int64_t i = 0, j = 0; i < coco->picture_count; i++) {
+    for (int64_t i = 0, j = 0; i < coco->image_count; i++) {
         row *row = &source->rows[i];
         row->place = (uint64_t)j;
-        const listed *picture = &coco->pictures[i];
-        int64_t words[] = {picture->id, picture->width, picture->height, row->is_faulty};
+        const listed *image = &coco->images[i];
+        int64_t words[] = {image->id, image->width, image->height, row->is_faulty};
         row->facts_hash = plan_hash(0, words, sizeof(words));
         for (; j < count && coco->boxes[j].key == i; j++) {
             const kept_box *box = &coco->boxes[j];
@@ -369,25 +369,24 @@ static mr_status set_classes(source *source, coco *coco, mr_error *error)
 
 /* ---- Reading ---- */
 
-static mr_status read_picture(const source *source, const row *row, source_bytes *bytes, bool *has_picture,
-                              mr_error *error)
+static mr_status read_image(const source *source, const row *row, source_bytes *bytes, bool *has_image, mr_error *error)
 {
     const coco *coco = source->detail;
-    if (row->detail == 0) return source_read_picture(source, row, bytes, has_picture, error);
+    if (row->detail == 0) return source_read_image(source, row, bytes, has_image, error);
     assert(row->detail <= coco->fault_count);
     const coco_fault *fault = &coco->faults[row->detail - 1];
-    bool is_picture = row - source->rows < coco->picture_count;
-    return mr_fail(error, MR_DATA_LOSS, "%s%s%s%s", fault->message, is_picture ? " (" : "", is_picture ? row->name : "",
-                   is_picture ? ")" : "");
+    bool is_image = row - source->rows < coco->image_count;
+    return mr_fail(error, MR_DATA_LOSS, "%s%s%s%s", fault->message, is_image ? " (" : "", is_image ? row->name : "",
+                   is_image ? ")" : "");
 }
 
-static mr_status add_features(const source *source, const row *row, const picture_facts *facts, const features *to,
+static mr_status add_features(const source *source, const row *row, const image_facts *facts, const features *to,
                               mr_error *error)
 {
     const coco *coco = source->detail;
     char id[32];
     int64_t index = row - source->rows;
-    snprintf(id, sizeof(id), "%" PRId64, coco->pictures[index].id);
+    snprintf(id, sizeof(id), "%" PRId64, coco->images[index].id);
     put_bytes(to, "image/filename", mr_string_from(row->name));
     put_bytes(to, "image/source_id", mr_string_from(id));
     int64_t begin = (int64_t)row->place, end = begin;
@@ -399,17 +398,17 @@ static mr_status add_features(const source *source, const row *row, const pictur
 static void deinit(source *source)
 {
     coco *coco = source->detail;
-    mr_input_file_free(coco->file);
+    mr_input_file_close(coco->file);
     free(coco->boxes);
     free(coco->spans);
     free(coco->faults);
     free(coco->points);
     free(coco->point_names);
-    free(coco->pictures);
+    free(coco->images);
     free(coco->by_id);
     free(coco->categories);
     free(coco->labels);
-    free(coco->folder);
+    free(coco->directory);
     free(coco);
 }
 
@@ -441,7 +440,7 @@ static void hash_facts(source *source, const coco *coco)
 
 mr_status source_coco_open(source *source, mr_error *error)
 {
-    static const source_functions functions = {.picture = read_picture, .add_features = add_features, .deinit = deinit};
+    static const source_functions functions = {.image = read_image, .add_features = add_features, .deinit = deinit};
     const coco_functions take = {.image = take_image,
                                  .box = take_box,
                                  .no_box = take_nothing,
@@ -452,17 +451,16 @@ mr_status source_coco_open(source *source, mr_error *error)
     if (!coco) return mr_fail_memory(error, sizeof(*coco));
     source->detail = coco;
     source->functions = &functions;
-    source->has_pictures = source->has_boxes = true;
+    source->has_images = source->has_boxes = true;
     if (!source->in->images)
-        return mr_fail(error, MR_INVALID_ARGUMENT, "%s: where do its pictures lie? --images DIR says it",
-                       source->input);
-    coco->folder = strdup(source->in->images);
-    if (!coco->folder) return mr_fail_memory(error, strlen(source->in->images));
-    source->folder = coco->folder;
+        return mr_fail(error, MR_INVALID_ARGUMENT, "%s: where do its images lie? --images DIR says it", source->input);
+    coco->directory = strdup(source->in->images);
+    if (!coco->directory) return mr_fail_memory(error, strlen(source->in->images));
+    source->directory = coco->directory;
     MR_TRY(mr_input_file_open(source->input, true, &coco->file, error));
     MR_TRY(coco_read(coco->file, &take, &(listing){source, coco}, error));
     if (source->row_count == 0)
-        return mr_fail(error, MR_NOT_FOUND, "%s: lists no pictures; COCO's JSON has \"images\"", source->input);
+        return mr_fail(error, MR_NOT_FOUND, "%s: lists no images; COCO's JSON has \"images\"", source->input);
     if (source->in->keypoints && coco->name_count == 0)
         return mr_fail(error, MR_NOT_FOUND, "%s: no category has \"keypoints\", which are their names", source->input);
     MR_TRY(sort_boxes(source, coco, error));

@@ -10,8 +10,8 @@
 #include <string.h>
 
 /* name_count points of each object, zeros where it has none. */
-static mr_status put_points(const coco *coco, const listed *picture, const kept_box *kept, size_t count,
-                            const picture_facts *facts, const features *to, mr_error *error)
+static mr_status put_points(const coco *coco, const listed *image, const kept_box *kept, size_t count,
+                            const image_facts *facts, const features *to, mr_error *error)
 {
     size_t each = coco->name_count, all = count * each;
     coco_point *points = calloc(all + 1, sizeof(coco_point));
@@ -23,7 +23,7 @@ static mr_status put_points(const coco *coco, const listed *picture, const kept_
         if (kept[i].point_count > 0)
             memcpy(points + i * each, coco->points + kept[i].point_begin, each * sizeof(coco_point));
     mr_status status = has_memory ? MR_OK : mr_fail_memory(error, all * sizeof(mr_string));
-    if (status == MR_OK) status = points_place(points, all, picture->width, picture->height, facts, error);
+    if (status == MR_OK) status = points_place(points, all, image->width, image->height, facts, error);
     for (size_t i = 0; i < all && status == MR_OK; i++) {
         numbers[i] = points[i].visibility;
         labelled[i / each] += points[i].visibility > 0;
@@ -45,10 +45,10 @@ static mr_status put_points(const coco *coco, const listed *picture, const kept_
     return status;
 }
 
-/* Reads the segmentations of a picture's boxes again. An area that the annotation does not say becomes the mask's.
+/* Reads the segmentations of an image's boxes again. An area that the annotation does not say becomes the mask's.
  * masks  owned by the caller: count tensors */
 static mr_status make_masks(const coco *coco, const placing *placing, const kept_box *kept, size_t count,
-                            const picture_facts *facts, mr_tensor *masks, float *areas, mr_error *error)
+                            const image_facts *facts, mr_tensor *masks, float *areas, mr_error *error)
 {
     int64_t width = (int64_t)placing->width, height = (int64_t)placing->height;
     uint8_t *mask = malloc((size_t)(width * height) + 1);
@@ -67,17 +67,17 @@ static mr_status make_masks(const coco *coco, const placing *placing, const kept
             areas[i] = (float)area;
         }
         if (status == MR_OK) status = mask_encode(mask, placing, facts, &masks[i], error);
-        if (status != MR_OK) status = mr_fail_in(error, status, "annotations[%" PRIu32 "]", kept[i].order);
+        if (status != MR_OK) status = mr_fail_prefix(error, status, "annotations[%" PRIu32 "]", kept[i].order);
     }
     free(mask);
     return status;
 }
 
-static mr_status put_masks(const coco *coco, const listed *picture, const kept_box *kept, size_t count,
-                           const picture_facts *facts, float *areas, const features *to, mr_error *error)
+static mr_status put_masks(const coco *coco, const listed *image, const kept_box *kept, size_t count,
+                           const image_facts *facts, float *areas, const features *to, mr_error *error)
 {
     placing placing;
-    MR_TRY(placing_of(picture->width, picture->height, facts, &placing, error));
+    MR_TRY(placing_of(image->width, image->height, facts, &placing, error));
     mr_tensor *masks = calloc(count + 1, sizeof(mr_tensor));
     mr_string *pngs = calloc(count + 1, sizeof(mr_string));
     mr_status status = masks && pngs ? MR_OK : mr_fail_memory(error, count * sizeof(mr_tensor));
@@ -91,7 +91,7 @@ static mr_status put_masks(const coco *coco, const listed *picture, const kept_b
 }
 
 /* The boxes inside of an image whose size the file does not say; the others were cut when they were listed. */
-static size_t keep_inside(const kept_box *kept, size_t count, const picture_facts *facts, kept_box *inside)
+static size_t keep_inside(const kept_box *kept, size_t count, const image_facts *facts, kept_box *inside)
 {
     size_t kept_count = 0;
     bool was_cut = false;
@@ -104,10 +104,10 @@ static size_t keep_inside(const kept_box *kept, size_t count, const picture_fact
 }
 
 static mr_status put_all(const source *source, const row *row, const kept_box *kept, size_t count,
-                         const picture_facts *facts, const features *to, mr_error *error)
+                         const image_facts *facts, const features *to, mr_error *error)
 {
     const coco *coco = source->detail;
-    const listed *picture = &coco->pictures[row - source->rows];
+    const listed *image = &coco->images[row - source->rows];
     box *boxes = malloc((count + 1) * sizeof(box));
     int32_t *labels = malloc((count + 1) * sizeof(int32_t));
     int64_t *crowds = malloc((count + 1) * sizeof(int64_t));
@@ -120,14 +120,14 @@ static mr_status put_all(const source *source, const row *row, const kept_box *k
         areas[i] = kept[i].area;
     }
     mr_status status = is_good ? MR_OK : mr_fail_memory(error, count * sizeof(box));
-    if (status == MR_OK) status = boxes_place(boxes, count, picture->width, picture->height, facts, error);
+    if (status == MR_OK) status = boxes_place(boxes, count, image->width, image->height, facts, error);
     if (status == MR_OK) status = boxes_put(source, boxes, labels, count, facts, to, error);
-    if (status == MR_OK && source->in->masks) status = put_masks(coco, picture, kept, count, facts, areas, to, error);
+    if (status == MR_OK && source->in->masks) status = put_masks(coco, image, kept, count, facts, areas, to, error);
     if (status == MR_OK) {
         put_int64_list(to, "image/object/is_crowd", crowds, count);
         put_float_list(to, "image/object/area", areas, count);
     }
-    if (status == MR_OK && coco->name_count > 0) status = put_points(coco, picture, kept, count, facts, to, error);
+    if (status == MR_OK && coco->name_count > 0) status = put_points(coco, image, kept, count, facts, to, error);
     free(boxes);
     free(labels);
     free(crowds);
@@ -135,13 +135,13 @@ static mr_status put_all(const source *source, const row *row, const kept_box *k
     return status == MR_OK ? MR_OK : source_fail_row(source, row, status, error);
 }
 
-mr_status coco_put(const source *source, const row *row, const kept_box *kept, size_t count, const picture_facts *facts,
+mr_status coco_put(const source *source, const row *row, const kept_box *kept, size_t count, const image_facts *facts,
                    const features *to, mr_error *error)
 {
     const coco *coco = source->detail;
-    assert(row - source->rows < coco->picture_count);
-    const listed *picture = &coco->pictures[row - source->rows];
-    if (picture->width > 0) return put_all(source, row, kept, count, facts, to, error);
+    assert(row - source->rows < coco->image_count);
+    const listed *image = &coco->images[row - source->rows];
+    if (image->width > 0) return put_all(source, row, kept, count, facts, to, error);
     kept_box *inside = malloc((count + 1) * sizeof(kept_box));
     if (!inside) return mr_fail_memory(error, count * sizeof(kept_box));
     count = keep_inside(kept, count, facts, inside);

@@ -1,9 +1,9 @@
-/* Lists: each row of a CSV or JSON Lines file names a picture, and says its label or the numbers to learn from it. The
- * other columns become features. A picture goes to its part by its path. */
+/* Lists: each row of a CSV or JSON Lines file names an image, and says its label or the numbers to learn from it. The
+ * other columns become features. An image goes to its part by its path. */
 #include "tools/tfrecord-make/make.h"
 #include "tools/tfrecord-make/table.h"
 
-#include "records/file.h"
+#include "records/io/file.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -20,7 +20,7 @@ typedef struct list {
     int32_t path, label, split; /* columns; -1: none */
     int32_t *targets;           /* owned */
     int32_t target_count;
-    char *folder; /* owned; of the paths */
+    char *directory; /* owned; of the paths */
 } list;
 
 /* ---- Which column is what ---- */
@@ -139,7 +139,7 @@ static mr_status add_good_row(listing *listing, table_row *cells, row *row, mr_s
     mr_status status = source_note_path(source, path, error);
     if (status == MR_OK) status = set_label(listing, cells, row, error);
     struct stat about;
-    if (status == MR_OK && *path != '/' && asprintf(&full, "%s/%s", list->folder, path) < 0) {
+    if (status == MR_OK && *path != '/' && asprintf(&full, "%s/%s", list->directory, path) < 0) {
         full = nullptr;
         status = mr_fail_memory(error, strlen(path));
     }
@@ -214,17 +214,16 @@ static mr_status tell_fault(const source *source, const list *list, const row *r
     mr_status status = table_read(&list->table, row->place, row->detail, &cells, error);
     const char *reason = "no part that could name a file, such as train";
     if (status == MR_OK && list->label >= 0 && !has_text(&list->table, &cells, list->label, &text)) reason = "no label";
-    if (status == MR_OK && !has_text(&list->table, &cells, list->path, &text)) reason = "no path of a picture";
+    if (status == MR_OK && !has_text(&list->table, &cells, list->path, &text)) reason = "no path of an image";
     table_row_deinit(&cells);
     if (status != MR_OK) return status;
     return fail_row(source, row, reason, error);
 }
 
-static mr_status read_picture(const source *source, const row *row, source_bytes *bytes, bool *has_picture,
-                              mr_error *error)
+static mr_status read_image(const source *source, const row *row, source_bytes *bytes, bool *has_image, mr_error *error)
 {
     if (row->label == LABEL_FAULT) return tell_fault(source, source->detail, row, error);
-    return source_read_picture(source, row, bytes, has_picture, error);
+    return source_read_image(source, row, bytes, has_image, error);
 }
 
 static mr_status put_targets(const list *list, table_row *cells, const features *to, mr_error *error)
@@ -238,7 +237,7 @@ static mr_status put_targets(const list *list, table_row *cells, const features 
     return status;
 }
 
-static mr_status add_features(const source *source, const row *row, const picture_facts *facts, const features *to,
+static mr_status add_features(const source *source, const row *row, const image_facts *facts, const features *to,
                               mr_error *error)
 {
     const list *list = source->detail;
@@ -262,19 +261,19 @@ static void deinit(source *source)
     table_deinit(&list->table);
     names_deinit(&list->labels);
     free(list->targets);
-    free(list->folder);
+    free(list->directory);
     free(list);
 }
 
-static mr_status find_folder(const source *source, list *list, mr_error *error)
+static mr_status find_directory(const source *source, list *list, mr_error *error)
 {
     const char *slash = strrchr(source->input, '/');
     if (source->in->images)
-        list->folder = strdup(source->in->images);
+        list->directory = strdup(source->in->images);
     else
-        list->folder =
+        list->directory =
             slash ? strndup(source->input, (size_t)(slash - source->input) + (slash == source->input)) : strdup(".");
-    return list->folder ? MR_OK : mr_fail_memory(error, strlen(source->input));
+    return list->directory ? MR_OK : mr_fail_memory(error, strlen(source->input));
 }
 
 static mr_status take_first(void *context, table_row *row, uint64_t offset, mr_string text, const mr_error *fault,
@@ -321,10 +320,10 @@ static mr_status declare(source *source, list *list, mr_error *error)
 /* Lists the rows of a list that is one. */
 static mr_status open_list(source *source, list *list, mr_error *error)
 {
-    source->has_pictures = true;
+    source->has_images = true;
     MR_TRY(source_set_kind(source, list->table.is_json ? INPUT_LIST_JSON : INPUT_LIST_CSV, error));
-    MR_TRY(find_folder(source, list, error));
-    source->folder = list->folder;
+    MR_TRY(find_directory(source, list, error));
+    source->directory = list->directory;
     if (!list->table.is_json) MR_TRY(choose_columns(source, list, true, error));
     MR_TRY(table_scan(&list->table, take_row, &(listing){source, list}, error));
     /* Without columns there is no good row: each says what is wrong with it. */
@@ -339,7 +338,7 @@ static mr_status open_list(source *source, list *list, mr_error *error)
 
 mr_status source_list_open(source *source, mr_error *error)
 {
-    static const source_functions functions = {.picture = read_picture, .add_features = add_features, .deinit = deinit};
+    static const source_functions functions = {.image = read_image, .add_features = add_features, .deinit = deinit};
     list *list = calloc(1, sizeof(*list));
     if (!list) return mr_fail_memory(error, sizeof(*list));
     source->detail = list;

@@ -1,7 +1,7 @@
 /* Distinct names and their numbers; the classes of a source, and the files that tell them. */
 #include "tools/tfrecord-make/make.h"
 
-#include "records/file.h"
+#include "records/io/file.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -82,7 +82,7 @@ static mr_status read_labels(source *source, names *known, mr_error *error)
     const char *path = source->in->labels;
     char *text = nullptr;
     size_t size;
-    MR_TRY(mr_file_read_whole(path, LABELS_SIZE_MAX, &text, &size, error));
+    MR_TRY(mr_file_read_all(path, LABELS_SIZE_MAX, &text, &size, error));
     mr_status status = MR_OK;
     if (memchr(text, '\0', size)) status = mr_fail(error, MR_INVALID_ARGUMENT, "%s: holds NUL; is it text?", path);
     char *line = strncmp(text, "\xef\xbb\xbf", 3) == 0 ? text + 3 : text;

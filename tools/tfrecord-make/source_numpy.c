@@ -1,5 +1,5 @@
 /* Arrays: row i of each array of a .npz, or of the one of a .npy, is a feature of record i. Whole numbers and booleans
- * become int64, other numbers float, text bytes; an array of pictures may become PNG, and any array its raw bytes. */
+ * become int64, other numbers float, text bytes; an array of images may become PNG, and any array its raw bytes. */
 #include "tools/tfrecord-make/columns.h"
 #include "tools/tfrecord-make/make.h"
 
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef enum array_use { USE_FEATURE, USE_PICTURE, USE_RAW } array_use;
+typedef enum array_use { USE_FEATURE, USE_IMAGE, USE_RAW } array_use;
 
 typedef struct array {
     char *name;                /* owned */
@@ -46,15 +46,15 @@ static mr_status fail_array(const source *source, const array *array, const char
 static mr_status check_use(const source *source, array *array, mr_error *error)
 {
     const mr_npy *npy = &array->npy;
-    if (source->in->picture && strcmp(array->name, source->in->picture) == 0) {
+    if (source->in->image && strcmp(array->name, source->in->image) == 0) {
         bool has_channels = npy->shape.rank == 4 && npy->shape.dims[3] >= 1 && npy->shape.dims[3] <= 4;
         if ((npy->dtype != MR_UINT8 && npy->dtype != MR_UINT16) || (npy->shape.rank != 3 && !has_channels))
             return fail_array(source, array,
-                              "holds no pictures: uint8 or uint16 [row, height, width] or [row, height, width, 1…4]",
+                              "holds no images: uint8 or uint16 [row, height, width] or [row, height, width, 1…4]",
                               error);
         if (list_has(source->in->raw, mr_string_from(array->name)))
-            return fail_array(source, array, "is that of --picture, and --raw has no effect on it", error);
-        array->use = USE_PICTURE;
+            return fail_array(source, array, "is that of --image, and --raw has no effect on it", error);
+        array->use = USE_IMAGE;
         return MR_OK;
     }
     if (list_has(source->in->raw, mr_string_from(array->name))) {
@@ -73,13 +73,13 @@ static mr_status add_array(source *source, arrays *arrays, const char *name, mr_
     mr_status status = array.name ? MR_OK : mr_fail_memory(error, strlen(name));
     if (status == MR_OK) status = mr_npy_open(array.file, 0, &array.npy, error);
     if (status == MR_OK) status = check_use(source, &array, error);
-    if (status == MR_OK && array.use != USE_PICTURE) status = source_declare(source, name, error);
+    if (status == MR_OK && array.use != USE_IMAGE) status = source_declare(source, name, error);
     if (status == MR_OK && array.npy.shape.rank == 0) {
         status = source_note(source, "array without rows left out|arrays without rows left out", name, error);
-    } else if (status == MR_OK && array.npy.is_fortran) {
-        status = mr_npy_turn(array.file, &array.npy, &array.own, error);
+    } else if (status == MR_OK && array.npy.fortran_order) {
+        status = mr_npy_to_c_order(array.file, &array.npy, &array.own, error);
         if (status == MR_OK) {
-            mr_input_file_free(own);
+            mr_input_file_close(own);
             own = nullptr;
             array.file = array.own;
         }
@@ -90,8 +90,8 @@ static mr_status add_array(source *source, arrays *arrays, const char *name, mr_
         if (!grown) status = mr_fail_memory(error, sizeof(array));
     }
     if (!grown) {
-        mr_input_file_free(array.own);
-        if (own != array.own) mr_input_file_free(own);
+        mr_input_file_close(array.own);
+        if (own != array.own) mr_input_file_close(own);
         free(array.name);
         return status;
     }
@@ -177,31 +177,30 @@ static mr_status read_row(const source *source, const row *row, const array *arr
 }
 
 /* The pixels, as PNG follows from them. */
-static mr_status read_content(const source *source, const row *row, source_bytes *bytes, bool *has_picture,
+static mr_status read_content(const source *source, const row *row, source_bytes *bytes, bool *has_image,
                               mr_error *error)
 {
     const arrays *arrays = source->detail;
     mr_tensor pixels = {0};
     int32_t i = 0;
-    while (i < arrays->count && arrays->items[i].use != USE_PICTURE) i++;
+    while (i < arrays->count && arrays->items[i].use != USE_IMAGE) i++;
     if (i == arrays->count) return MR_OK;
     MR_TRY(read_row(source, row, &arrays->items[i], &pixels, error));
     size_t size = mr_tensor_size_bytes(&pixels);
     mr_status status = source_bytes_reserve(bytes, size, error);
     if (status == MR_OK) memcpy(bytes->data, pixels.data, size);
     if (status == MR_OK) bytes->size_bytes = size;
-    *has_picture = status == MR_OK;
+    *has_image = status == MR_OK;
     mr_tensor_deinit(&pixels);
     return status;
 }
 
-static mr_status read_picture(const source *source, const row *row, source_bytes *bytes, bool *has_picture,
-                              mr_error *error)
+static mr_status read_image(const source *source, const row *row, source_bytes *bytes, bool *has_image, mr_error *error)
 {
     const arrays *arrays = source->detail;
     mr_tensor pixels = {0}, image = {0}, encoded = {0};
     int32_t i = 0;
-    while (i < arrays->count && arrays->items[i].use != USE_PICTURE) i++;
+    while (i < arrays->count && arrays->items[i].use != USE_IMAGE) i++;
     if (i == arrays->count) return MR_OK;
     const mr_npy *npy = &arrays->items[i].npy;
     mr_shape shape = MR_SHAPE(npy->shape.dims[1], npy->shape.dims[2], npy->shape.rank == 4 ? npy->shape.dims[3] : 1);
@@ -214,7 +213,7 @@ static mr_status read_picture(const source *source, const row *row, source_bytes
         if (status == MR_OK) memcpy(bytes->data, png.data, png.size_bytes);
         if (status == MR_OK) bytes->size_bytes = png.size_bytes;
     }
-    *has_picture = status == MR_OK;
+    *has_image = status == MR_OK;
     mr_tensor_deinit(&pixels);
     mr_tensor_deinit(&image);
     mr_tensor_deinit(&encoded);
@@ -290,14 +289,14 @@ mr_status put_tensor(const mr_tensor *tensor, const char *key, const features *t
     return status;
 }
 
-static mr_status add_features(const source *source, const row *row, const picture_facts *facts, const features *to,
+static mr_status add_features(const source *source, const row *row, const image_facts *facts, const features *to,
                               mr_error *error)
 {
     const arrays *arrays = source->detail;
     for (int32_t i = 0; i < arrays->count; i++) {
         const array *array = &arrays->items[i];
         mr_tensor tensor = {0};
-        if (array->use == USE_PICTURE) continue;
+        if (array->use == USE_IMAGE) continue;
         mr_status status = read_row(source, row, array, &tensor, error);
         if (status == MR_OK && array->use == USE_RAW)
             put_bytes(to, array->name, (mr_string){tensor.data, mr_tensor_size_bytes(&tensor)});
@@ -305,7 +304,7 @@ static mr_status add_features(const source *source, const row *row, const pictur
             status = put_tensor(&tensor, array->name, to, error);
         mr_tensor_deinit(&tensor);
         if (status != MR_OK)
-            return mr_fail_in(error, status, "%s: %s, array %s", source->input, row->name, array->name);
+            return mr_fail_prefix(error, status, "%s: %s, array %s", source->input, row->name, array->name);
     }
     return MR_OK;
 }
@@ -315,17 +314,17 @@ static void deinit(source *source)
     arrays *arrays = source->detail;
     for (int32_t i = 0; i < arrays->count; i++) {
         free(arrays->items[i].name);
-        mr_input_file_free(arrays->items[i].own);
+        mr_input_file_close(arrays->items[i].own);
     }
     free(arrays->items);
-    mr_input_file_free(arrays->file);
+    mr_input_file_close(arrays->file);
     free(arrays);
 }
 
 mr_status source_numpy_open(source *source, mr_error *error)
 {
     static const source_functions functions = {
-        .picture = read_picture, .content = read_content, .add_features = add_features, .deinit = deinit};
+        .image = read_image, .content = read_content, .add_features = add_features, .deinit = deinit};
     arrays *arrays = calloc(1, sizeof(*arrays));
     if (!arrays) return mr_fail_memory(error, sizeof(*arrays));
     source->detail = arrays;
@@ -333,9 +332,9 @@ mr_status source_numpy_open(source *source, mr_error *error)
     source->row_noun = "row";
     source->names_are_places = true;
     source->sizes_hold_more = true;
-    source->has_pictures = source->in->picture != nullptr;
+    source->has_images = source->in->image != nullptr;
     MR_TRY(open_arrays(source, arrays, error));
-    MR_TRY(check_names(source, arrays, "--picture", source->in->picture, error));
+    MR_TRY(check_names(source, arrays, "--image", source->in->image, error));
     MR_TRY(check_names(source, arrays, "--raw", source->in->raw, error));
     uint64_t row_bytes = 0;
     for (int32_t i = 0; i < arrays->count; i++) {

@@ -1,7 +1,7 @@
 /* Which form the input has: by what is asked for, or by its name and what lies in it. */
 #include "tools/tfrecord-make/make.h"
 
-#include "records/file.h"
+#include "records/io/file.h"
 
 #include <assert.h>
 #include <dirent.h>
@@ -22,13 +22,13 @@ bool source_has_ending(const char *name, const char *endings)
     return false;
 }
 
-/* What a folder holds: VOC's Annotations or .xml files, archives, or else class folders. */
-static input_format format_of_folder(const char *path)
+/* What a directory holds: VOC's Annotations or .xml files, archives, or else class directories. */
+static input_format format_of_directory(const char *path)
 {
-    input_format format = FORMAT_FOLDER;
-    DIR *folder = opendir(path);
-    if (!folder) return format;
-    for (struct dirent *entry; (entry = readdir(folder));) {
+    input_format format = FORMAT_DIRECTORY;
+    DIR *directory = opendir(path);
+    if (!directory) return format;
+    for (struct dirent *entry; (entry = readdir(directory));) {
         if (entry->d_name[0] == '.') continue;
         if (strcmp(entry->d_name, "Annotations") == 0 || source_has_ending(entry->d_name, ".xml")) {
             format = FORMAT_VOC;
@@ -36,7 +36,7 @@ static input_format format_of_folder(const char *path)
         }
         if (source_has_ending(entry->d_name, SOURCE_TAR_ENDINGS)) format = FORMAT_TAR;
     }
-    closedir(folder);
+    closedir(directory);
     return format;
 }
 
@@ -52,7 +52,7 @@ static mr_status recognise(const char *path, input_format *format, mr_error *err
     struct stat about;
     if (stat(path, &about) != 0) return mr_file_fail(error, errno, "open", path);
     if (S_ISDIR(about.st_mode)) {
-        *format = format_of_folder(path);
+        *format = format_of_directory(path);
         return MR_OK;
     }
     for (size_t i = 0; i < sizeof(forms) / sizeof(forms[0]); i++)
@@ -109,7 +109,7 @@ static mr_status open_form(source *source, mr_error *error)
         mr_status (*open)(struct source *, mr_error *);
         input_kind kind; /* 0: open finds out */
     } forms[] = {
-        [FORMAT_FOLDER] = {source_folder_open, INPUT_DIRECTORY},
+        [FORMAT_DIRECTORY] = {source_directory_open, INPUT_DIRECTORY},
         [FORMAT_LIST] = {source_list_open},
         [FORMAT_REGRESSION] = {source_list_open},
         [FORMAT_TABLE] = {source_table_open},
@@ -128,7 +128,7 @@ mr_status source_open(options *options, source *source, mr_error *error)
 {
     static const char *const image_keys[] = {"image/encoded", "image/format",   "image/height",
                                              "image/width",   "image/channels", "image/colorspace"};
-    *source = (struct source){.options = options, .input = options->input, .in = &options->in, .row_noun = "picture"};
+    *source = (struct source){.options = options, .input = options->input, .in = &options->in, .row_noun = "image"};
     input_format format = options->in.format;
     if (format == FORMAT_AUTO) MR_TRY(recognise(options->input, &format, error));
     source->format = format;
@@ -142,8 +142,8 @@ mr_status source_open(options *options, source *source, mr_error *error)
     if (source->row_count == 0 && options->include_count + options->exclude_count > 0)
         return filter_rows(source, error);
     if (source->row_count == 0) return mr_fail(error, MR_NOT_FOUND, "%s: holds no rows", source->input);
-    if (!source->has_pictures) MR_TRY(options_check_images(options, source->kind, error));
-    for (size_t i = 0; source->has_pictures && i < sizeof(image_keys) / sizeof(image_keys[0]); i++)
+    if (!source->has_images) MR_TRY(options_check_images(options, source->kind, error));
+    for (size_t i = 0; source->has_images && i < sizeof(image_keys) / sizeof(image_keys[0]); i++)
         MR_TRY(source_declare(source, image_keys[i], error));
     MR_TRY(check_keys(source, error));
     for (int i = 0; i < source->split_count; i++)

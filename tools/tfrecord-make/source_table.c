@@ -32,7 +32,7 @@ static mr_status look_for_images(listing *listing, table_row *cells, mr_error *e
         size_t size = text.size_bytes < sizeof(name) - 1 ? text.size_bytes : sizeof(name) - 1;
         memcpy(name, text.data + text.size_bytes - size, size);
         name[size] = '\0';
-        if (!source_is_picture_name(name)) continue;
+        if (!source_is_image_name(name)) continue;
         return source_remark(listing->source, error,
                              "warning: %s holds names of images, and is stored as text; --path-column %s stores the "
                              "images",
@@ -64,7 +64,7 @@ static mr_status take_row(void *context, table_row *cells, uint64_t offset, mr_s
     return source_add_row(source, &row, error);
 }
 
-static mr_status add_features(const source *source, const row *row, const picture_facts *facts, const features *to,
+static mr_status add_features(const source *source, const row *row, const image_facts *facts, const features *to,
                               mr_error *error)
 {
     const rows *rows = source->detail;

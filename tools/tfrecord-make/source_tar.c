@@ -6,7 +6,7 @@
 
 #include "tools/tfrecord-make/make.h"
 
-#include "records/file.h"
+#include "records/io/file.h"
 
 #include <assert.h>
 #include <ctype.h>
@@ -178,7 +178,7 @@ static mr_status list_member(listing *listing, const mr_tar_member *member, mr_e
 {
     const char *ending;
     source *source = listing->source;
-    if (member->kind == MR_TAR_FOLDER) return MR_OK;
+    if (member->kind == MR_TAR_DIRECTORY) return MR_OK;
     if (member->kind != MR_TAR_FILE)
         return source_note(source, "member that is no file left out|members that are no files left out", member->name,
                            error);
@@ -191,8 +191,8 @@ static mr_status list_member(listing *listing, const mr_tar_member *member, mr_e
     filter_see(source, &source->rows[gathered->row], member->name);
     source->rows[gathered->row].size_bytes += member->size_bytes;
     source->size_bytes += member->size_bytes;
-    bool is_image = tar_is_picture_ending(ending) && !gathered->has_image;
-    if (is_image) source->has_pictures = gathered->has_image = true;
+    bool is_image = tar_is_image_ending(ending) && !gathered->has_image;
+    if (is_image) source->has_images = gathered->has_image = true;
     if (!is_image) MR_TRY(declare_ending(source, ending, error));
     return learn_member(listing, member, ending, error);
 }
@@ -214,13 +214,13 @@ static mr_status list_archive(listing *listing, mr_error *error)
 
 /* ---- Opening ---- */
 
-static mr_status add_path(archives *archives, const char *folder, const char *name, mr_error *error)
+static mr_status add_path(archives *archives, const char *directory, const char *name, mr_error *error)
 {
     archive *grown = realloc(archives->items, ((size_t)archives->count + 1) * sizeof(archive));
     if (!grown) return mr_fail_memory(error, sizeof(archive));
     archives->items = grown;
     char *path = nullptr;
-    if (asprintf(&path, folder ? "%s/%s" : "%s%s", folder ? folder : "", name) < 0)
+    if (asprintf(&path, directory ? "%s/%s" : "%s%s", directory ? directory : "", name) < 0)
         return mr_fail_memory(error, strlen(name));
     grown[archives->count++] = (archive){.path = path};
     return MR_OK;
@@ -236,7 +236,7 @@ static int compare_names(const struct dirent **a, const struct dirent **b)
     return strcmp((*a)->d_name, (*b)->d_name);
 }
 
-/* The archive that was given, or those in a folder, sorted. */
+/* The archive that was given, or those in a directory, sorted. */
 static mr_status find_archives(source *source, archives *archives, mr_error *error)
 {
     struct stat about;
@@ -244,7 +244,7 @@ static mr_status find_archives(source *source, archives *archives, mr_error *err
     if (!S_ISDIR(about.st_mode)) return add_path(archives, nullptr, source->input, error);
     struct dirent **entries = nullptr;
     int count = scandir(source->input, &entries, is_visible, compare_names);
-    if (count < 0) return mr_file_fail(error, errno, "read folder", source->input);
+    if (count < 0) return mr_file_fail(error, errno, "read directory", source->input);
     mr_status status = MR_OK;
     for (int i = 0; i < count; i++) {
         const char *name = entries[i]->d_name;
@@ -277,7 +277,7 @@ static mr_status list_all(source *source, archives *archives, mr_error *error)
         listing.archive = i;
         status = list_archive(&listing, error);
         if (i >= OPEN_MAX_FILES && !source_has_ending(archive->path, ".gz .tgz")) {
-            mr_input_file_free(archive->file);
+            mr_input_file_close(archive->file);
             archive->file = nullptr;
         }
     }
@@ -300,7 +300,7 @@ static mr_status declare(source *source, const archives *archives, mr_error *err
     MR_TRY(source_declare(source, "__key__", error));
     if (has_labels) MR_TRY(source_declare(source, "image/class/label", error));
     if (has_labels) MR_TRY(source_declare(source, "image/class/text", error));
-    if (source->has_pictures) MR_TRY(source_declare(source, "image/filename", error));
+    if (source->has_images) MR_TRY(source_declare(source, "image/filename", error));
     MR_TRY(columns_report(&archives->fields, source, "fields of .json", name_row, error));
     return columns_declare(&archives->fields, source, "json/", error);
 }
@@ -337,7 +337,7 @@ mr_status source_tar_open(source *source, mr_error *error)
     MR_TRY(keep_labels(source, archives, error));
     MR_TRY(columns_check_types(&archives->fields, source->input, error));
     MR_TRY(declare(source, archives, error));
-    source->folder = source->input;
+    source->directory = source->input;
     source->facts_hash = columns_hash(&archives->fields, source->facts_hash);
     int32_t *labels = nullptr;
     mr_status status =

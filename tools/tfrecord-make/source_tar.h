@@ -33,7 +33,7 @@ typedef struct archives {
 
 /* The length of the part of a member's name that its sample shares, and what follows its dot; 0: none. */
 size_t tar_sample_size(const char *name, const char **ending);
-bool tar_is_picture_ending(const char *ending);
+bool tar_is_image_ending(const char *ending);
 /* A feature's name from an ending. False: too long. */
 bool tar_key(const char *ending, char *key, size_t size_bytes);
 /* Reads a member of at most size_max bytes. */

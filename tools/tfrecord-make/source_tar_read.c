@@ -23,9 +23,9 @@ size_t tar_sample_size(const char *name, const char **ending)
     return (size_t)(dot - name);
 }
 
-bool tar_is_picture_ending(const char *ending)
+bool tar_is_image_ending(const char *ending)
 {
-    return !strchr(ending, '.') && source_is_picture_name(ending - 1); /* from its dot */
+    return !strchr(ending, '.') && source_is_image_name(ending - 1); /* from its dot */
 }
 
 mr_status tar_read_member(const mr_input_file *file, const mr_tar_member *member, uint64_t size_max,
@@ -80,7 +80,7 @@ static mr_status open_sample(const source *source, const row *row, sample *sampl
         sample->file = sample->own;
     }
     mr_status status = open_piece(sample, (uint32_t)row->place, error);
-    if (status != MR_OK) mr_input_file_free(sample->own);
+    if (status != MR_OK) mr_input_file_close(sample->own);
     return status;
 }
 
@@ -104,7 +104,7 @@ static mr_status next_member(sample *sample, mr_tar_member *member, const char *
 static void close_sample(sample *sample)
 {
     mr_tar_reader_free(sample->reader);
-    mr_input_file_free(sample->own);
+    mr_input_file_close(sample->own);
 }
 
 static const char *path_of(const source *source, const row *row)
@@ -113,8 +113,7 @@ static const char *path_of(const source *source, const row *row)
     return archives->items[row->detail].path;
 }
 
-static mr_status read_picture(const source *source, const row *row, source_bytes *bytes, bool *has_picture,
-                              mr_error *error)
+static mr_status read_image(const source *source, const row *row, source_bytes *bytes, bool *has_image, mr_error *error)
 {
     sample sample;
     mr_tar_member member;
@@ -123,9 +122,9 @@ static mr_status read_picture(const source *source, const row *row, source_bytes
     MR_TRY(open_sample(source, row, &sample, error));
     mr_status status;
     while ((status = next_member(&sample, &member, &ending, &end)) == MR_OK)
-        if (tar_is_picture_ending(ending)) {
+        if (tar_is_image_ending(ending)) {
             status = tar_read_member(sample.file, &member, MEMBER_BYTES_MAX, bytes, &end);
-            *has_picture = status == MR_OK;
+            *has_image = status == MR_OK;
             break;
         }
     close_sample(&sample);
@@ -164,11 +163,11 @@ static mr_status put_array(const source_bytes *bytes, const mr_tar_member *membe
     if (status == MR_OK) status = mr_npy_read(file, &array, &tensor, error);
     if (status == MR_OK) status = put_tensor(&tensor, key, to, error);
     mr_tensor_deinit(&tensor);
-    mr_input_file_free(file);
+    mr_input_file_close(file);
     return status;
 }
 
-/* Adds what a member that is no picture and no label comes to. ending: in lower case */
+/* Adds what a member that is no image and no label comes to. ending: in lower case */
 static mr_status put_member(const archives *archives, const source_bytes *bytes, const mr_tar_member *member,
                             const char *ending, const features *to, mr_error *error)
 {
@@ -179,17 +178,17 @@ static mr_status put_member(const archives *archives, const source_bytes *bytes,
         return MR_OK;
     }
     json_t *object = json_object_from(bytes->data, bytes->size_bytes, error);
-    if (!object) return mr_fail_in(error, MR_DATA_LOSS, "%s", member->name);
+    if (!object) return mr_fail_prefix(error, MR_DATA_LOSS, "%s", member->name);
     mr_status status = json_each_field(object, put_field, &(field_putter){&archives->fields, to}, error);
     json_decref(object);
-    return status == MR_OK ? MR_OK : mr_fail_in(error, status, "%s", member->name);
+    return status == MR_OK ? MR_OK : mr_fail_prefix(error, status, "%s", member->name);
 }
 
 static mr_status add_member(sample *sample, const mr_tar_member *member, const char *ending, bool *has_image,
                             source_bytes *bytes, const features *to, mr_error *error)
 {
     char key[TAR_KEY_BYTES];
-    if (tar_is_picture_ending(ending) && !*has_image) {
+    if (tar_is_image_ending(ending) && !*has_image) {
         *has_image = true;
         put_bytes(to, "image/filename", mr_string_from(member->name));
         return MR_OK;
@@ -213,7 +212,7 @@ static mr_status check_ending(names *endings, const mr_tar_member *member, const
     return mr_fail(error, MR_DATA_LOSS, "%s: its sample has a member that ends in \"%s\" already", member->name, key);
 }
 
-static mr_status add_features(const source *source, const row *row, const picture_facts *facts, const features *to,
+static mr_status add_features(const source *source, const row *row, const image_facts *facts, const features *to,
                               mr_error *error)
 {
     sample sample;
@@ -250,7 +249,7 @@ static void deinit(source *source)
     archives *archives = source->detail;
     for (int32_t i = 0; i < archives->count; i++) {
         free(archives->items[i].path);
-        mr_input_file_free(archives->items[i].file);
+        mr_input_file_close(archives->items[i].file);
     }
     free(archives->items);
     free(archives->pieces);
@@ -260,4 +259,4 @@ static void deinit(source *source)
 }
 
 const source_functions tar_functions = {
-    .picture = read_picture, .add_features = add_features, .folder = path_of, .deinit = deinit};
+    .image = read_image, .add_features = add_features, .directory = path_of, .deinit = deinit};

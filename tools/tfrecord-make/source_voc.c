@@ -1,4 +1,4 @@
-/* Pascal VOC: an .xml for each picture, in Annotations beside JPEGImages, or all in one folder. The .xml is read once for the
+/* Pascal VOC: an .xml for each image, in Annotations beside JPEGImages, or all in one directory. The .xml is read once for the
  * classes and once more for its record, so that boxes need no memory. The lists in ImageSets/Main are the parts, and say
  * which of them there are. Labels begin with 1; the keys are those that
  * TensorFlow's Object Detection API makes of VOC. */
@@ -6,7 +6,7 @@
 #include "tools/tfrecord-make/make.h"
 #include "tools/tfrecord-make/voc.h"
 
-#include "records/file.h"
+#include "records/io/file.h"
 
 #include <assert.h>
 #include <dirent.h>
@@ -26,8 +26,8 @@ typedef struct listed {
 } listed;
 
 typedef struct voc {
-    char *annotations;   /* owned; the folder of the .xml */
-    const char *between; /* where images are in source->folder: "JPEGImages" or "" */
+    char *annotations;   /* owned; the directory of the .xml */
+    const char *between; /* where images are in source->directory: "JPEGImages" or "" */
     names names;         /* of classes */
     int32_t *labels;     /* owned; of each name */
     names lists;         /* while listing: the names in ImageSets/Main */
@@ -35,7 +35,7 @@ typedef struct voc {
     names taken;         /* while listing: images of annotations, and .xml without their ending */
 } voc;
 
-/* The .xml of a row: its name in the folder, which lives in the source's arena. */
+/* The .xml of a row: its name in the directory, which lives in the source's arena. */
 static const char *xml_of(const row *row)
 {
     return (const char *)(uintptr_t)row->place;
@@ -48,22 +48,22 @@ static mr_status read_annotation(const voc *voc, const char *name, mr_arena *are
     char *path = nullptr, *text = nullptr;
     size_t size;
     if (asprintf(&path, "%s/%s", voc->annotations, name) < 0) return mr_fail_memory(error, strlen(name));
-    mr_status status = mr_file_read_whole(path, XML_SIZE_MAX, &text, &size, error);
+    mr_status status = mr_file_read_all(path, XML_SIZE_MAX, &text, &size, error);
     if (status == MR_OK) {
         *hash = plan_hash(0, text, size);
         status = voc_parse((mr_string){text, size}, arena, annotation, error);
-        if (status != MR_OK) status = mr_fail_in(error, status, "%s", path);
+        if (status != MR_OK) status = mr_fail_prefix(error, status, "%s", path);
     }
     free(text);
     free(path);
     return status;
 }
 
-/* ---- Which picture ---- */
+/* ---- Which image ---- */
 
-/* Looks for folder/between/stem.ending; name is below the folder, owned. */
-static bool try_picture(const char *folder, const char *between, const char *stem, const char *ending, char **name,
-                        struct stat *about)
+/* Looks for directory/between/stem.ending; name is below the directory, owned. */
+static bool try_image(const char *directory, const char *between, const char *stem, const char *ending, char **name,
+                      struct stat *about)
 {
     char *path = nullptr;
     *name = nullptr;
@@ -71,7 +71,7 @@ static bool try_picture(const char *folder, const char *between, const char *ste
         *name = nullptr;
         return false;
     }
-    bool found = asprintf(&path, "%s/%s", folder, *name) >= 0 && stat(path, about) == 0 && S_ISREG(about->st_mode);
+    bool found = asprintf(&path, "%s/%s", directory, *name) >= 0 && stat(path, about) == 0 && S_ISREG(about->st_mode);
     free(path);
     if (!found) {
         free(*name);
@@ -80,24 +80,24 @@ static bool try_picture(const char *folder, const char *between, const char *ste
     return found;
 }
 
-/* The picture that <filename> names, or one that is called as the .xml is. Only the last part of <filename> is used: what
+/* The image that <filename> names, or one that is called as the .xml is. Only the last part of <filename> is used: what
  * stands before it is of the machine where the boxes were drawn. */
-static bool find_picture(const source *source, const char *between, const char *file_name, const char *xml, char **name,
-                         struct stat *about)
+static bool find_image(const source *source, const char *between, const char *file_name, const char *xml, char **name,
+                       struct stat *about)
 {
     static const char *const endings[] = {".jpg", ".jpeg", ".png", ".JPG", ".JPEG", ".PNG"};
     char stem[4096];
     const char *slash = file_name ? strrchr(file_name, '/') : nullptr;
     const char *back = file_name ? strrchr(file_name, '\\') : nullptr;
     const char *base = slash > back ? slash + 1 : back ? back + 1 : file_name;
-    if (base && *base && strcmp(base, "..") != 0 && try_picture(source->folder, between, base, "", name, about))
+    if (base && *base && strcmp(base, "..") != 0 && try_image(source->directory, between, base, "", name, about))
         return true;
     size_t length = strlen(xml) - strlen(".xml");
     if (length >= sizeof(stem)) return false;
     memcpy(stem, xml, length);
     stem[length] = '\0';
     for (size_t i = 0; i < sizeof(endings) / sizeof(endings[0]); i++)
-        if (try_picture(source->folder, between, stem, endings[i], name, about)) return true;
+        if (try_image(source->directory, between, stem, endings[i], name, about)) return true;
     return false;
 }
 
@@ -138,9 +138,9 @@ static bool take_listed(voc *voc, const char *xml, int8_t *split)
 static mr_status see_paths(source *source, const voc *voc, row *row, const char *xml, mr_error *error)
 {
     char *path = nullptr;
-    const char *folder = voc->annotations + strlen(source->input);
-    folder += *folder == '/';
-    if (asprintf(&path, "%s%s%s", folder, *folder ? "/" : "", xml) < 0) return mr_fail_memory(error, strlen(xml));
+    const char *directory = voc->annotations + strlen(source->input);
+    directory += *directory == '/';
+    if (asprintf(&path, "%s%s%s", directory, *directory ? "/" : "", xml) < 0) return mr_fail_memory(error, strlen(xml));
     filter_see(source, row, path);
     if (row->detail) filter_see(source, row, row->name);
     free(path);
@@ -165,8 +165,8 @@ static mr_status add_annotation(source *source, voc *voc, const char *xml, mr_ar
     if (!kept) return mr_fail_memory(error, strlen(xml));
     row.place = (uint64_t)(uintptr_t)kept;
     mr_status status = read_annotation(voc, xml, arena, &annotation, &row.facts_hash, &fault);
-    /* Without a picture, or with a fault, the row is named after its .xml, and reading it says why. */
-    row.detail = status == MR_OK && find_picture(source, voc->between, annotation.file_name, xml, &name, &about);
+    /* Without an image, or with a fault, the row is named after its .xml, and reading it says why. */
+    row.detail = status == MR_OK && find_image(source, voc->between, annotation.file_name, xml, &name, &about);
     if (row.detail) {
         const char *slash = strrchr(name, '/');
         MR_TRY(names_add(&voc->taken, mr_string_from(slash ? slash + 1 : name), &ignored, error));
@@ -213,7 +213,7 @@ static mr_status each_entry(source *source, const char *path,
     struct dirent **entries = nullptr;
     mr_arena arena = {0};
     int count = scandir(path, &entries, is_visible, compare_names);
-    if (count < 0) return mr_file_fail(error, errno, "read folder", path);
+    if (count < 0) return mr_file_fail(error, errno, "read directory", path);
     mr_status status = MR_OK;
     for (int i = 0; i < count; i++) {
         mr_arena_reset(&arena);
@@ -230,7 +230,7 @@ static mr_status take_entry(source *source, const char *name, mr_arena *arena, m
     voc *voc = source->detail;
     if (source_has_ending(name, ".xml")) return add_annotation(source, voc, name, arena, error);
     bool is_flat = !*voc->between && !source->in->images;
-    if (is_flat && source_is_picture_name(name)) return MR_OK;
+    if (is_flat && source_is_image_name(name)) return MR_OK;
     return source_note(source,
                        "file or directory left out, not .xml by name|files and directories left out, not .xml by name",
                        name, error);
@@ -241,7 +241,7 @@ static mr_status take_rest(source *source, const char *name, mr_arena *arena, mr
 {
     const voc *voc = source->detail;
     const char *dot = strrchr(name, '.');
-    if (!source_is_picture_name(name) || names_find(&voc->taken, mr_string_from(name)) >= 0) return MR_OK;
+    if (!source_is_image_name(name) || names_find(&voc->taken, mr_string_from(name)) >= 0) return MR_OK;
     if (names_find(&voc->taken, (mr_string){name, (size_t)(dot - name)}) >= 0) return MR_OK;
     return source_note(source, "image without an .xml left out|images without an .xml left out", name, error);
 }
@@ -277,7 +277,7 @@ static mr_string name_in_line(const char *line, size_t size)
     size_t length = dot ? size - (size_t)(dot - line) : 0;
     if (length > 0 && length < sizeof(ending)) {
         memcpy(ending, dot, length);
-        if (source_is_picture_name(ending)) size -= length;
+        if (source_is_image_name(ending)) size -= length;
     }
     return (mr_string){line, size};
 }
@@ -315,11 +315,11 @@ static mr_status add_list(source *source, voc *voc, const char *file, const char
     return MR_OK;
 }
 
-static bool is_file_of(const char *folder, const char *name)
+static bool is_file_of(const char *directory, const char *name)
 {
     char *path = nullptr;
     struct stat about;
-    bool found = asprintf(&path, "%s/%s", folder, name) >= 0 && stat(path, &about) == 0 && S_ISREG(about.st_mode);
+    bool found = asprintf(&path, "%s/%s", directory, name) >= 0 && stat(path, &about) == 0 && S_ISREG(about.st_mode);
     free(path);
     return found;
 }
@@ -327,38 +327,39 @@ static bool is_file_of(const char *folder, const char *name)
 static mr_status take_list(source *source, const char *name, mr_arena *arena, mr_error *error)
 {
     voc *voc = source->detail;
-    char *folder = nullptr, *path = nullptr, *text = nullptr;
+    char *directory = nullptr, *path = nullptr, *text = nullptr;
     size_t size;
     if (!source_has_ending(name, ".txt")) return MR_OK;
-    if (asprintf(&folder, "%s/ImageSets/Main", source->input) < 0) return mr_fail_memory(error, strlen(name));
+    if (asprintf(&directory, "%s/ImageSets/Main", source->input) < 0) return mr_fail_memory(error, strlen(name));
     /* trainval is both of train and val. */
     bool is_sum =
-        strcmp(name, "trainval.txt") == 0 && (is_file_of(folder, "train.txt") || is_file_of(folder, "val.txt"));
+        strcmp(name, "trainval.txt") == 0 && (is_file_of(directory, "train.txt") || is_file_of(directory, "val.txt"));
     mr_status status = MR_OK;
-    if (!is_sum && asprintf(&path, "%s/%s", folder, name) < 0) status = mr_fail_memory(error, strlen(name));
-    if (status == MR_OK && path) status = mr_file_read_whole(path, LIST_SIZE_MAX, &text, &size, error);
+    if (!is_sum && asprintf(&path, "%s/%s", directory, name) < 0) status = mr_fail_memory(error, strlen(name));
+    if (status == MR_OK && path) status = mr_file_read_all(path, LIST_SIZE_MAX, &text, &size, error);
     if (status == MR_OK && text && memchr(text, '\0', size))
         status = mr_fail(error, MR_DATA_LOSS, "%s: holds NUL; is it text?", path);
     if (status == MR_OK && text && !is_of_class(text)) status = add_list(source, voc, name, text, error);
     free(text);
     free(path);
-    free(folder);
+    free(directory);
     return status;
 }
 
 static mr_status read_lists(source *source, mr_error *error)
 {
-    char *folder = nullptr;
+    char *directory = nullptr;
     struct stat about;
-    if (asprintf(&folder, "%s/ImageSets/Main", source->input) < 0) return mr_fail_memory(error, strlen(source->input));
-    bool is_there = stat(folder, &about) == 0 && S_ISDIR(about.st_mode);
+    if (asprintf(&directory, "%s/ImageSets/Main", source->input) < 0)
+        return mr_fail_memory(error, strlen(source->input));
+    bool is_there = stat(directory, &about) == 0 && S_ISDIR(about.st_mode);
     mr_status status = MR_OK;
     if (is_there && source_takes_splits(source))
-        status = each_entry(source, folder, take_list, error);
+        status = each_entry(source, directory, take_list, error);
     else if (is_there)
         status =
             source_remark(source, error, "the lists of ImageSets/Main are not used: the parts are those of --split");
-    free(folder);
+    free(directory);
     return status;
 }
 
@@ -385,8 +386,8 @@ static mr_status list_all(source *source, voc *voc, mr_error *error)
     MR_TRY(read_lists(source, error));
     MR_TRY(each_entry(source, voc->annotations, take_entry, error));
     MR_TRY(add_missing(source, voc, error));
-    if (asprintf(&images, "%s%s%s", source->folder, *voc->between ? "/" : "", voc->between) < 0)
-        return mr_fail_memory(error, strlen(source->folder));
+    if (asprintf(&images, "%s%s%s", source->directory, *voc->between ? "/" : "", voc->between) < 0)
+        return mr_fail_memory(error, strlen(source->directory));
     struct stat about;
     mr_status status = stat(images, &about) == 0 ? each_entry(source, images, take_rest, error) : MR_OK;
     free(images);
@@ -396,23 +397,22 @@ static mr_status list_all(source *source, voc *voc, mr_error *error)
 
 /* ---- Reading ---- */
 
-static mr_status read_picture(const source *source, const row *row, source_bytes *bytes, bool *has_picture,
-                              mr_error *error)
+static mr_status read_image(const source *source, const row *row, source_bytes *bytes, bool *has_image, mr_error *error)
 {
     const voc *voc = source->detail;
-    if (row->detail) return source_read_picture(source, row, bytes, has_picture, error);
+    if (row->detail) return source_read_image(source, row, bytes, has_image, error);
     voc_annotation annotation;
     mr_arena arena = {0};
     uint64_t hash;
     mr_status status = read_annotation(voc, xml_of(row), &arena, &annotation, &hash, error);
     if (status == MR_OK)
-        status = mr_fail(error, MR_NOT_FOUND, "%s/%s: no picture \"%s\" for it", voc->annotations, xml_of(row),
+        status = mr_fail(error, MR_NOT_FOUND, "%s/%s: no image \"%s\" for it", voc->annotations, xml_of(row),
                          annotation.file_name ? annotation.file_name : "");
     mr_arena_deinit(&arena);
     return status;
 }
 
-static mr_status put_objects(const source *source, const voc_annotation *annotation, const picture_facts *facts,
+static mr_status put_objects(const source *source, const voc_annotation *annotation, const image_facts *facts,
                              mr_arena *arena, const features *to, mr_error *error)
 {
     const voc *voc = source->detail;
@@ -448,7 +448,7 @@ static mr_status put_objects(const source *source, const voc_annotation *annotat
     return MR_OK;
 }
 
-static mr_status add_features(const source *source, const row *row, const picture_facts *facts, const features *to,
+static mr_status add_features(const source *source, const row *row, const image_facts *facts, const features *to,
                               mr_error *error)
 {
     const voc *voc = source->detail;
@@ -461,7 +461,7 @@ static mr_status add_features(const source *source, const row *row, const pictur
     mr_status status = read_annotation(voc, xml_of(row), &arena, &annotation, &hash, error);
     if (status == MR_OK) {
         status = put_objects(source, &annotation, facts, &arena, to, error);
-        if (status != MR_OK) status = mr_fail_in(error, status, "%s/%s", voc->annotations, xml_of(row));
+        if (status != MR_OK) status = mr_fail_prefix(error, status, "%s/%s", voc->annotations, xml_of(row));
     }
     mr_arena_deinit(&arena);
     return status;
@@ -481,14 +481,14 @@ static void deinit(source *source)
 
 mr_status source_voc_open(source *source, mr_error *error)
 {
-    static const source_functions functions = {.picture = read_picture, .add_features = add_features, .deinit = deinit};
+    static const source_functions functions = {.image = read_image, .add_features = add_features, .deinit = deinit};
     static const char *const keys[] = {"image/filename", "image/source_id", "image/object/difficult",
                                        "image/object/truncated", "image/object/view"};
     voc *voc = calloc(1, sizeof(*voc));
     if (!voc) return mr_fail_memory(error, sizeof(*voc));
     source->detail = voc;
     source->functions = &functions;
-    source->has_pictures = source->has_boxes = true;
+    source->has_images = source->has_boxes = true;
     struct stat about;
     if (asprintf(&voc->annotations, "%s/Annotations", source->input) < 0) {
         voc->annotations = nullptr;
@@ -499,9 +499,9 @@ mr_status source_voc_open(source *source, mr_error *error)
         voc->annotations[strlen(source->input)] = '\0';
         voc->between = "";
     }
-    source->folder = source->input;
+    source->directory = source->input;
     if (source->in->images) {
-        source->folder = source->in->images;
+        source->directory = source->in->images;
         voc->between = "";
     }
     MR_TRY(list_all(source, voc, error));

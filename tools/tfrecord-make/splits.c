@@ -113,7 +113,7 @@ static mr_status hash_by_feature(const grouping *grouping, const row *row, mr_ex
     mr_status status = grouping->source->functions->add_features(grouping->source, row, nullptr, &to, error);
     mr_status finished = mr_example_finish(encoder, &record, status == MR_OK ? error : nullptr);
     if (status != MR_OK || finished != MR_OK) return status != MR_OK ? status : finished;
-    mr_example_walk walk = {.record = record};
+    mr_example_cursor walk = {.record = record};
     mr_feature_view feature;
     while ((status = mr_example_next_feature(&walk, &feature, error)) == MR_OK)
         if (feature.name.size_bytes == strlen(name) && memcmp(feature.name.data, name, strlen(name)) == 0) {

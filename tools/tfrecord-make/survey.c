@@ -44,7 +44,7 @@ static void add_fault(survey *survey, int64_t row, uint32_t remarks, const mr_er
     snprintf(fault->reason, sizeof(fault->reason), "%s", error->message);
 }
 
-/* Keeps the large pictures whose names hash least. */
+/* Keeps the large images whose names hash least. */
 static void draw(const source *source, survey *survey, int64_t row)
 {
     int at = survey->try_count;
@@ -71,19 +71,19 @@ static void measure(const look *look, survey *survey, int64_t row, const mr_imag
 }
 
 /* An image that cannot be used is counted by its format alone: the figures and the advice are about the others. */
-static mr_status look_at_picture(const look *look, survey *survey, int64_t number, mr_string bytes, mr_error *error)
+static mr_status look_at_image(const look *look, survey *survey, int64_t number, mr_string bytes, mr_error *error)
 {
     mr_image_info info = {0};
     mr_error reason = {0};
     uint32_t remarks = 0;
     mr_status status =
-        picture_probe(&look->options->treatment, look->source->rows[number].name, bytes, &info, &remarks, &reason);
-    bool is_picture = (remarks & (REMARK_BIT(REMARK_EMPTY) | REMARK_BIT(REMARK_NO_PICTURE))) == 0;
+        image_probe(&look->options->treatment, look->source->rows[number].name, bytes, &info, &remarks, &reason);
+    bool is_image = (remarks & (REMARK_BIT(REMARK_EMPTY) | REMARK_BIT(REMARK_NO_IMAGE))) == 0;
     uint32_t kinds = remarks;
-    if (status == MR_OK && look->options->treatment.check) status = picture_check(bytes, &info, &remarks, &reason);
+    if (status == MR_OK && look->options->treatment.check) status = image_check(bytes, &info, &remarks, &reason);
     if (status == MR_RESOURCE_EXHAUSTED) return mr_fail(error, status, "%s", reason.message);
-    if (is_picture && !pictures_add(&survey->pictures, status, &info, bytes.size_bytes))
-        return mr_fail_memory(error, sizeof(survey->pictures));
+    if (is_image && !images_add(&survey->images, status, &info, bytes.size_bytes))
+        return mr_fail_memory(error, sizeof(survey->images));
     if (status == MR_OK) measure(look, survey, number, &info, bytes.size_bytes);
     for (int i = 0; i < (int)REMARK_FAULTS; i++)
         if (kinds & REMARK_BIT(i)) add_remark(survey, (remark)i, 1, number);
@@ -96,19 +96,19 @@ static mr_status look_at(const look *look, survey *survey, int64_t number, sourc
 {
     const row *row = &look->source->rows[number];
     mr_error reason = {0};
-    bool has_picture = false;
+    bool has_image = false;
     survey->rows++;
-    mr_status status = source_picture(look->source, row, bytes, &has_picture, &reason);
+    mr_status status = source_image(look->source, row, bytes, &has_image, &reason);
     if (status == MR_RESOURCE_EXHAUSTED) return mr_fail(error, status, "%s", reason.message);
     if (status != MR_OK) {
         add_fault(survey, number, REMARK_BIT(row->is_faulty ? REMARK_NO_ROW : REMARK_UNREADABLE), &reason);
         return MR_OK;
     }
-    if (!has_picture) {
+    if (!has_image) {
         survey->without++;
         return MR_OK;
     }
-    return look_at_picture(look, survey, number, (mr_string){bytes->data, bytes->size_bytes}, error);
+    return look_at_image(look, survey, number, (mr_string){bytes->data, bytes->size_bytes}, error);
 }
 
 static void look_at_part(void *context, int64_t begin, int64_t end)
@@ -124,7 +124,7 @@ static void look_at_part(void *context, int64_t begin, int64_t end)
             if (!source_is_excluded(look->source, i)) status = look_at(look, survey, i, &bytes, &look->errors[part]);
             progress_add(look->progress, 1);
         }
-        if (status == MR_OK && !pictures_flush(&survey->pictures))
+        if (status == MR_OK && !images_flush(&survey->images))
             status = mr_fail_memory(&look->errors[part], sizeof(*survey));
         look->statuses[part] = status;
         free(bytes.data);
@@ -147,7 +147,7 @@ static mr_status merge(const source *source, survey *survey, const struct survey
     survey->pixels += part->pixels;
     survey->pixels_left += part->pixels_left;
     for (int i = 0; i < part->try_count; i++) draw(source, survey, part->tries[i]);
-    return pictures_merge(&survey->pictures, &part->pictures) ? MR_OK : mr_fail_memory(error, sizeof(*survey));
+    return images_merge(&survey->images, &part->images) ? MR_OK : mr_fail_memory(error, sizeof(*survey));
 }
 
 static mr_status look_at_all(look *look, mr_pool *pool, survey *survey, mr_error *error)
@@ -183,17 +183,17 @@ static void try_some(void *context, int64_t begin, int64_t end)
 {
     trial *trial = context;
     source_bytes bytes = {0};
-    picture picture = {0};
+    image image = {0};
     for (int64_t i = begin; i < end; i++) {
         const row *row = &trial->source->rows[trial->survey->tries[i]];
-        bool has_picture = false;
-        if (source_picture(trial->source, row, &bytes, &has_picture, nullptr) != MR_OK || !has_picture) continue;
+        bool has_image = false;
+        if (source_image(trial->source, row, &bytes, &has_image, nullptr) != MR_OK || !has_image) continue;
         mr_string before = {bytes.data, bytes.size_bytes};
-        if (picture_treat(&trial->treatment, row->name, before, &picture, nullptr) != MR_OK) continue;
+        if (image_treat(&trial->treatment, row->name, before, &image, nullptr) != MR_OK) continue;
         trial->before[i] = before.size_bytes;
-        trial->after[i] = picture.facts.encoded.size_bytes;
+        trial->after[i] = image.facts.encoded.size_bytes;
     }
-    picture_deinit(&picture);
+    image_deinit(&image);
     free(bytes.data);
 }
 
@@ -215,13 +215,13 @@ mr_status survey_look(const options *options, const source *source, mr_pool *poo
     size_t parts = (size_t)ROUND_PARTS * (size_t)mr_pool_thread_count(pool);
     look look = {.options = options, .source = source, .progress = &progress};
     *survey = (struct survey){.advised = survey_side(options->crop)};
-    if (!source->has_pictures) return MR_OK;
+    if (!source->has_images) return MR_OK;
     look.parts = calloc(parts, sizeof(*look.parts));
     look.statuses = calloc(parts, sizeof(*look.statuses));
     look.errors = calloc(parts, sizeof(*look.errors));
     mr_status status =
         look.parts && look.statuses && look.errors ? MR_OK : mr_fail_memory(error, parts * sizeof(*survey));
-    progress_begin(&progress, "survey", "pictures", (uint64_t)source->row_count);
+    progress_begin(&progress, "survey", "images", (uint64_t)source->row_count);
     if (status == MR_OK) status = look_at_all(&look, pool, survey, error);
     if (status == MR_OK) try_resizing(options, source, pool, survey);
     progress_end(&progress);
@@ -233,7 +233,7 @@ mr_status survey_look(const options *options, const source *source, mr_pool *poo
 
 void survey_deinit(survey *survey)
 {
-    pictures_deinit(&survey->pictures);
+    images_deinit(&survey->images);
 }
 
 mr_status survey_run(options *options, mr_error *error)

@@ -1,16 +1,16 @@
-/* --survey: what a set of pictures is like, before anything is made of it. Nothing is written but charts.
+/* --survey: what a set of images is like, before anything is made of it. Nothing is written but charts.
  *
- *     survey.c         every picture is looked at, on all threads
+ *     survey.c         every image is looked at, on all threads
  *     survey_report.c  figures, charts and advice */
 #ifndef MR_TOOLS_TFRECORD_MAKE_SURVEY_H
 #define MR_TOOLS_TFRECORD_MAKE_SURVEY_H
 
-#include "tools/common/pictures.h"
+#include "tools/common/images.h"
 #include "tools/tfrecord-make/make.h"
 
 /* Faults that are told one by one. */
 #define SURVEY_FAULTS 20
-/* Pictures that are made smaller for a try. */
+/* Images that are made smaller for a try. */
 #define SURVEY_TRIES 24
 
 typedef struct survey_fault {
@@ -20,8 +20,8 @@ typedef struct survey_fault {
 
 /* Of some rows, or of all. */
 typedef struct survey {
-    pictures pictures;
-    int64_t rows, without, faulty; /* without: rows that have no picture */
+    images images;
+    int64_t rows, without, faulty; /* without: rows that have no image */
     uint64_t usable_bytes;         /* of images without a fault */
     int64_t remarks[REMARK_COUNT];
     int64_t firsts[REMARK_COUNT]; /* a row of each; where there is one */
@@ -42,7 +42,7 @@ typedef struct survey {
 mr_status survey_run(options *options, mr_error *error);
 
 /* Looks at all rows. The figures are the same at any number of threads.
- * memory  120 KiB and four pictures for each thread, beside the source */
+ * memory  120 KiB and four images for each thread, beside the source */
 mr_status survey_look(const options *options, const source *source, mr_pool *pool, survey *survey, mr_error *error);
 void survey_deinit(survey *survey);
 

@@ -2,7 +2,7 @@
 #include "tools/tfrecord-make/survey.h"
 
 #include "base/arena.h"
-#include "records/file.h"
+#include "records/io/file.h"
 #include "tools/common/balance.h"
 #include "tools/common/text.h"
 
@@ -13,24 +13,24 @@
 
 static constexpr int BINS_TERMINAL = 10, BINS_SVG = 24;
 static constexpr int COLUMNS_PLAIN = 80, COLUMNS_MAX = 100;
-static constexpr int CHARTS_MAX = 1 + PICTURES_CHARTS_MAX;
+static constexpr int CHARTS_MAX = 1 + IMAGES_CHARTS_MAX;
 /* A resize that saves less of the bytes is not worth the loss of an encoding. */
 static constexpr double SAVING_MIN = 0.15;
 
-/* What pictures are; faults have their sentences in remark.c. */
+/* What images are; faults have their sentences in remark.c. */
 static const struct {
     const char *one, *many;
 } oddities[] = {
-    [REMARK_ORIENTED] = {"picture has an EXIF orientation, which decoders ignore; --upright turns it",
-                         "pictures have an EXIF orientation, which decoders ignore; --upright turns them"},
-    [REMARK_CMYK] = {"picture is CMYK, which programs decode differently; --encode jpeg makes it RGB",
-                     "pictures are CMYK, which programs decode differently; --encode jpeg makes them RGB"},
-    [REMARK_WIDE] = {"picture has 16 bits a channel, of which most programs decode 8",
-                     "pictures have 16 bits a channel, of which most programs decode 8"},
-    [REMARK_ANIMATED] = {"picture is animated; decoders take its first frame",
-                         "pictures are animated; decoders take their first frames"},
-    [REMARK_MISLABELLED] = {"picture is of another format than its name says; its content is believed",
-                            "pictures are of another format than their names say; their content is believed"},
+    [REMARK_ORIENTED] = {"image has an EXIF orientation, which decoders ignore; --upright turns it",
+                         "images have an EXIF orientation, which decoders ignore; --upright turns them"},
+    [REMARK_CMYK] = {"image is CMYK, which programs decode differently; --encode jpeg makes it RGB",
+                     "images are CMYK, which programs decode differently; --encode jpeg makes them RGB"},
+    [REMARK_WIDE] = {"image has 16 bits a channel, of which most programs decode 8",
+                     "images have 16 bits a channel, of which most programs decode 8"},
+    [REMARK_ANIMATED] = {"image is animated; decoders take its first frame",
+                         "images are animated; decoders take their first frames"},
+    [REMARK_MISLABELLED] = {"image is of another format than its name says; its content is believed",
+                            "images are of another format than their names say; their content is believed"},
 };
 static constexpr int ODDITIES = sizeof(oddities) / sizeof(*oddities);
 
@@ -77,13 +77,13 @@ static mr_status write_svg(const options *options, const source *source, const s
     const char *slash = strrchr(options->input, '/');
     snprintf(note, sizeof(note), "%s %ss, %s",
              chart_number((double)(source->row_count - source->excluded_count), number), source->row_noun,
-             progress_size_text(survey->pictures.size_bytes, size));
+             progress_size_text(survey->images.size_bytes, size));
     FILE *file = open_memstream(&text, &text_size);
     if (!file) return mr_fail_memory(error, 0);
     int bad = chart_svg_write(file, slash && slash[1] ? slash + 1 : options->input, note, charts, count);
     bad |= fclose(file);
     mr_status status =
-        bad || !text ? mr_fail_memory(error, text_size) : mr_file_write_whole(options->svg, text, text_size, error);
+        bad || !text ? mr_fail_memory(error, text_size) : mr_file_write_all(options->svg, text, text_size, error);
     free(text);
     return status;
 }
@@ -94,12 +94,12 @@ static mr_status show_charts(const options *options, const source *source, const
     chart *charts = calloc((size_t)CHARTS_MAX, sizeof(*charts));
     if (!charts) return mr_fail_memory(error, (size_t)CHARTS_MAX * sizeof(*charts));
     mr_status status = classes_chart(source, charts, &first, error);
-    int count = first + pictures_charts(&survey->pictures, BINS_TERMINAL, charts + first);
+    int count = first + images_charts(&survey->images, BINS_TERMINAL, charts + first);
     for (int i = 0; i < count && status == MR_OK; i++) {
         putchar('\n');
         chart_print(stdout, &charts[i], columns < COLUMNS_MAX ? columns : COLUMNS_MAX, chart_is_utf8());
     }
-    count = first + pictures_charts(&survey->pictures, BINS_SVG, charts + first);
+    count = first + images_charts(&survey->images, BINS_SVG, charts + first);
     if (status == MR_OK && options->svg) status = write_svg(options, source, survey, charts, count, error);
     free(charts);
     return status;
@@ -117,26 +117,26 @@ static void say_kind(const source *source, const survey *survey, int kind, const
 
 static void say_oddities(const source *source, const survey *survey)
 {
-    const pictures *pictures = &survey->pictures;
+    const images *images = &survey->images;
     for (int i = 0; i < ODDITIES; i++) say_kind(source, survey, i, oddities[i].one, oddities[i].many);
-    if (pictures->alpha > 0)
-        say("%" PRIu64 " %s a channel for transparency", pictures->alpha,
-            pictures->alpha == 1 ? "picture has" : "pictures have");
-    if (pictures->profiles > 0)
-        say("%" PRIu64 " %s a colour profile, which decoders for training ignore", pictures->profiles,
-            pictures->profiles == 1 ? "picture has" : "pictures have");
-    if (survey->without > 0) say("%" PRId64 " %ss have no picture", survey->without, source->row_noun);
+    if (images->alpha > 0)
+        say("%" PRIu64 " %s a channel for transparency", images->alpha,
+            images->alpha == 1 ? "image has" : "images have");
+    if (images->profiles > 0)
+        say("%" PRIu64 " %s a colour profile, which decoders for training ignore", images->profiles,
+            images->profiles == 1 ? "image has" : "images have");
+    if (survey->without > 0) say("%" PRId64 " %ss have no image", survey->without, source->row_noun);
 }
 
 static void say_faults(const options *options, const source *source, const survey *survey)
 {
     int64_t looked = survey->rows - survey->without;
     if (survey->faulty == 0) {
-        say("%s", options->treatment.check ? "no faults: every picture was decoded"
+        say("%s", options->treatment.check ? "no faults: every image was decoded"
                                            : "no faults in the headers, which is all that was read (--no-check)");
         return;
     }
-    say("%" PRId64 " of %" PRId64 " pictures cannot be used; --on-error skip leaves them out:", survey->faulty, looked);
+    say("%" PRId64 " of %" PRId64 " images cannot be used; --on-error skip leaves them out:", survey->faulty, looked);
     for (int i = (int)REMARK_FAULTS; i < REMARK_COUNT; i++)
         say_kind(source, survey, i, remark_sentence((remark)i, false), remark_sentence((remark)i, true));
     for (int i = 0; i < survey->fault_count; i++)
@@ -146,7 +146,7 @@ static void say_faults(const options *options, const source *source, const surve
 
 /* ---- Advice ---- */
 
-/* The part of all bytes that the resize would save: what it saved of the pictures that it was tried on, for all large ones. */
+/* The part of all bytes that the resize would save: what it saved of the images that it was tried on, for all large ones. */
 static double saving_of(const survey *survey)
 {
     if (survey->tried_bytes == 0 || survey->usable_bytes == 0) return 0;
@@ -156,30 +156,30 @@ static double saving_of(const survey *survey)
 
 static void say_resize(const options *options, const survey *survey)
 {
-    const pictures *pictures = &survey->pictures;
+    const images *images = &survey->images;
     char median[CHART_NUMBER_SIZE], left[PROGRESS_TEXT_SIZE];
     double saving = saving_of(survey), size = (double)survey->usable_bytes;
-    chart_number(numbers_quantile(&pictures->shorter, 0.5), median);
+    chart_number(numbers_quantile(&images->shorter, 0.5), median);
     if (survey->large_count == 0)
-        say("advice: no resize; no picture has a shorter side above %d pixels, which random crops of %d still profit "
+        say("advice: no resize; no image has a shorter side above %d pixels, which random crops of %d still profit "
             "from",
             survey->advised, options->crop);
     else if (saving < SAVING_MIN)
         say("advice: no resize; the median shorter side is %s pixels, random crops of %d profit from up to %d, and"
-            " --shorter-side %d would save only %.0f %% of the bytes (tried on %d pictures)",
+            " --shorter-side %d would save only %.0f %% of the bytes (tried on %d images)",
             median, options->crop, survey->advised, survey->advised, saving > 0 ? 100 * saving : 0, survey->try_count);
     else
         say("advice: --shorter-side %d; the median shorter side is %s pixels, and random crops of %d profit from up to"
-            " %d. %.0f %% of the pictures become smaller: %.0f %% of the bytes are saved (%s remain; tried on %d"
-            " pictures), and %.0f %% of the pixels need not be decoded",
+            " %d. %.0f %% of the images become smaller: %.0f %% of the bytes are saved (%s remain; tried on %d"
+            " images), and %.0f %% of the pixels need not be decoded",
             survey->advised, median, options->crop, survey->advised,
-            100.0 * (double)survey->large_count / (double)pictures->count, 100 * saving,
+            100.0 * (double)survey->large_count / (double)images->count, 100 * saving,
             progress_size_text((uint64_t)(size * (1 - saving)), left), survey->try_count,
             survey->pixels > 0 ? 100 * (1 - survey->pixels_left / survey->pixels) : 0);
     if (survey->small_count > 0)
         say("%" PRId64 " %s (%.1f %%) a shorter side below the crop of %d and will be enlarged for it",
-            survey->small_count, survey->small_count == 1 ? "picture has" : "pictures have",
-            100.0 * (double)survey->small_count / (double)pictures->count, options->crop);
+            survey->small_count, survey->small_count == 1 ? "image has" : "images have",
+            100.0 * (double)survey->small_count / (double)images->count, options->crop);
 }
 
 mr_status survey_report(const options *options, const source *source, const survey *survey,
@@ -187,13 +187,13 @@ mr_status survey_report(const options *options, const source *source, const surv
 {
     MR_TRY(show_charts(options, source, survey, error));
     putchar('\n');
-    if (!source->has_pictures) {
-        say("there are no pictures to look at");
+    if (!source->has_images) {
+        say("there are no images to look at");
         return MR_OK;
     }
     say_oddities(source, survey);
     report_duplicates(options, found);
     say_faults(options, source, survey);
-    if (survey->pictures.count > 0) say_resize(options, survey);
+    if (survey->images.count > 0) say_resize(options, survey);
     return MR_OK;
 }

@@ -15,7 +15,7 @@ static constexpr size_t LINE_BYTES = (size_t)64 << 10, LINE_AT_BYTES = (size_t)4
 
 static mr_status fail_line(const table *table, uint64_t line, mr_status status, mr_error *error)
 {
-    return mr_fail_in(error, status, "%s: line %" PRIu64, mr_input_file_name(table->file), line);
+    return mr_fail_prefix(error, status, "%s: line %" PRIu64, mr_input_file_name(table->file), line);
 }
 
 /* ---- Columns of CSV ---- */
@@ -49,7 +49,7 @@ static bool looks_like_values(const mr_csv_row *row)
         size_t kept = cell.size_bytes < sizeof(name) - 1 ? cell.size_bytes : sizeof(name) - 1;
         memcpy(name, cell.data + cell.size_bytes - kept, kept);
         name[kept] = '\0';
-        if (source_is_picture_name(name)) return true;
+        if (source_is_image_name(name)) return true;
     }
     return false;
 }
@@ -101,7 +101,7 @@ mr_status table_open(table *table, const char *path, const source_options *in, m
 void table_deinit(table *table)
 {
     columns_deinit(&table->columns);
-    mr_input_file_free(table->file);
+    mr_input_file_close(table->file);
     free(table->cells);
     *table = (struct table){0};
 }
@@ -406,8 +406,8 @@ static mr_status json_floats(const json_t *value, float_list *list, mr_error *er
 static mr_status fail_column(const table *table, const table_row *row, int32_t column, mr_status status,
                              mr_error *error)
 {
-    return mr_fail_in(error, status, "%s: line %" PRIu64 ", column %s", mr_input_file_name(table->file),
-                      row->line_number, table->columns.items[column].name);
+    return mr_fail_prefix(error, status, "%s: line %" PRIu64 ", column %s", mr_input_file_name(table->file),
+                          row->line_number, table->columns.items[column].name);
 }
 
 mr_status table_floats(const table *table, table_row *row, int32_t column, float_list *list, mr_error *error)

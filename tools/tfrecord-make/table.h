@@ -35,7 +35,7 @@ typedef struct table_row {
 mr_status table_open(table *table, const char *path, const source_options *in, mr_error *error);
 
 /* Reads all rows in order and learns the columns' types. A row with a fault (too few cells, no JSON) is given to take all
- * the same, so that it can be counted, and told like a picture that is bad; CSV whose rows cannot be told apart ends it.
+ * the same, so that it can be counted, and told like an image that is bad; CSV whose rows cannot be told apart ends it.
  * fault  null for a good row
  * text   of the row, as it lies in the file */
 typedef mr_status (*table_take)(void *context, table_row *row, uint64_t offset, mr_string text, const mr_error *fault,

@@ -266,7 +266,7 @@ static bool is_utf8(mr_string text)
 mr_status voc_parse(mr_string xml, mr_arena *arena, voc_annotation *annotation, mr_error *error)
 {
     *annotation = (voc_annotation){0};
-    if (xml.size_bytes > INT32_MAX) return mr_fail(error, MR_DATA_LOSS, "too long to be boxes of a picture");
+    if (xml.size_bytes > INT32_MAX) return mr_fail(error, MR_DATA_LOSS, "too long to be boxes of an image");
     reader *reader = calloc(1, sizeof(*reader));
     if (!reader) return mr_fail_memory(error, sizeof(*reader));
     *reader = (struct reader){.arena = arena, .annotation = annotation};

@@ -1,4 +1,4 @@
-/* Pascal VOC's XML of boxes: one small file a picture. Parsed by expat; a document type is refused, and with it entities. */
+/* Pascal VOC's XML of boxes: one small file an image. Parsed by expat; a document type is refused, and with it entities. */
 #ifndef MR_TOOLS_TFRECORD_MAKE_VOC_H
 #define MR_TOOLS_TFRECORD_MAKE_VOC_H
 

@@ -1,13 +1,13 @@
-/* Several processes that share the work, on one machine or on many that see the same folders.
+/* Several processes that share the work, on one machine or on many that see the same directories.
  *
  * Each makes the same plan from the same input and writes the shards that are its own; nobody talks to anybody. What a worker has
- * done stands in its journal in the output folder, and that it lives is seen from the time of that file, which it sets anew
+ * done stands in its journal in the output directory, and that it lives is seen from the time of that file, which it sets anew
  * every second. Who joins the work reads the journals. Under mpirun, srun and the like the rank is the worker's number, and
  * rank 0 joins when the others are done; MPI itself is not needed. */
 #include "tools/tfrecord-make/make.h"
 
 #include "base/arena.h"
-#include "records/file.h"
+#include "records/io/file.h"
 #include "tools/common/interrupt.h"
 
 #include <inttypes.h>

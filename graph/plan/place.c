@@ -1,0 +1,211 @@
+/* Place: a device and a kernel for each node.
+ *
+ * A node goes where it asks to be, else to the session's default device, else to the CPU. What a GPU has no kernel for
+ * runs on the CPU, with a note, unless the options forbid it. A node that takes a variable goes where the variable is; a
+ * variable goes to a GPU only when every node of the graph that takes it has a kernel there. */
+#include "graph/run/session.h"
+#include "graph/state/iterator.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+/* "T=half, N=2": the type attrs of a node, for errors. */
+static const char *types_text(const mr_node *node, char *text, size_t size)
+{
+    size_t used = 0;
+    text[0] = '\0';
+    for (int32_t i = 0; i < node->attrs.count && used < size; i++) {
+        const mr_attr *attr = &node->attrs.items[i];
+        if (attr->kind != MR_ATTR_TYPE || attr->is_list || attr->name[0] == '_') continue;
+        int32_t type = attr->values[0].type;
+        if (type > MR_DTYPE_REF) type -= MR_DTYPE_REF;
+        int written = snprintf(text + used, size - used, "%s%s=%s", used ? ", " : " for ", attr->name,
+                               mr_dtype_name((mr_dtype)type));
+        used += written > 0 ? (size_t)written : 0;
+    }
+    return text;
+}
+
+static mr_status no_kernel(const mr_node *node, const char *device, mr_error *error)
+{
+    static const char *const control_flow[] = {"Switch",        "Merge",    "Enter",           "Exit",
+                                               "NextIteration", "LoopCond", "RefSwitch",       "RefMerge",
+                                               "RefEnter",      "RefExit",  "RefNextIteration"};
+    for (size_t i = 0; i < sizeof control_flow / sizeof control_flow[0]; i++)
+        if (strcmp(node->op, control_flow[i]) == 0)
+            return mr_fail(error, MR_UNIMPLEMENTED, "%s (%s): conditions and loops in a graph cannot be run yet",
+                           node->name, node->op);
+    char types[256];
+    return mr_fail(error, MR_UNIMPLEMENTED, "%s (%s): there is no kernel%s on %s", node->name, node->op,
+                   types_text(node, types, sizeof types), device);
+}
+
+/* The device that a node asks for; the CPU with a note when it cannot be had. */
+static mr_status asked_device(mr_planner *planner, const mr_node *node, mr_device **device, mr_error *error)
+{
+    mr_session *session = planner->session;
+    const char *text = node->device[0] ? node->device : session->default_device;
+    mr_device_kind kind = MR_DEVICE_CPU;
+    int index = 0;
+    *device = session->cpu;
+    /* Files ask for devices of all kinds; those that nobody has here are the CPU. */
+    if (mr_device_parse(text, &kind, &index, nullptr) != MR_OK || kind == MR_DEVICE_CPU) return MR_OK;
+    mr_error reason = {0};
+    mr_device *gpu = mr_session_gpu(session, index, &reason);
+    if (gpu)
+        *device = gpu;
+    else if (session->options.no_soft_placement)
+        return mr_fail(error, reason.status, "%s (%s) asks for %s: %s", node->name, node->op, text, reason.message);
+    return MR_OK;
+}
+
+/* True when every node of the graph that takes the handle of `owner` has a kernel on a GPU. */
+static bool gpu_serves_takers(const mr_session *session, const mr_node *owner, const mr_node **why)
+{
+    const mr_graph *graph = session->graph;
+    for (int32_t i = 0; i < graph->node_count; i++) {
+        const mr_node *node = graph->nodes[i];
+        if (!node->def) continue;
+        for (int32_t j = 0, input = 0; j < node->def->input_count; j++) {
+            const mr_op_argument *argument = &node->def->inputs[j];
+            int32_t count = 0;
+            mr_error ignored = {0};
+            if (mr_argument_count(argument, &node->attrs, &count, &ignored) != MR_OK) break;
+            for (int32_t k = 0; k < count && input < node->input_count; k++, input++) {
+                mr_output from = node->inputs[input];
+                bool takes = argument->is_ref || from.node->outputs[from.index].dtype == MR_RESOURCE;
+                for (int hops = 0; takes && hops < 64 && from.node != owner && from.node->input_count > 0; hops++)
+                    from = from.node->inputs[0];
+                if (!takes || from.node != owner) continue;
+                if (mr_kernel_find(node->op, MR_DEVICE_GPU, &node->attrs)) continue;
+                *why = node;
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
+/* A node that names a resource: the resource is found or made, and the node's output becomes a constant. */
+static mr_status place_resource(mr_planner *planner, mr_plan_node *placed, const mr_state_row *row, mr_error *error)
+{
+    mr_session *session = planner->session;
+    const mr_node *node = placed->node;
+    assert(mr_mutex_is_held(&session->mutex) && !placed->device && !placed->kernel);
+    mr_device *device;
+    MR_TRY(asked_device(planner, node, &device, error));
+    const mr_node *why = nullptr;
+    if (device->kind != MR_DEVICE_CPU) {
+        mr_dtype dtype = mr_attr_type_or(&node->attrs, "dtype", MR_DTYPE_INVALID);
+        bool can = row->on_gpu && dtype != MR_STRING && dtype != MR_DTYPE_INVALID;
+        if (!can || !gpu_serves_takers(session, node, &why)) {
+            if (session->options.no_soft_placement)
+                return mr_fail(error, MR_INVALID_ARGUMENT, "%s (%s) asks for %s, which has no kernel for %s",
+                               node->name, node->op, device->name, why ? why->name : "it");
+            if (why)
+                mr_session_note(session, "%s (%s) is on the CPU: there is no GPU kernel for %s (%s), which takes it",
+                                node->name, node->op, why->name, why->op);
+            device = session->cpu;
+        }
+    }
+    mr_resource *resource;
+    mr_status status = row->make(session, node, device, &resource, error);
+    if (status != MR_OK) return mr_fail_prefix(error, status, "%s (%s)", node->name, node->op);
+    if (resource->class == &mr_variable_class) device = ((mr_variable_state *)resource)->device;
+    placed->device = device;
+    for (int32_t i = 0; i < placed->output_count; i++) {
+        mr_plan_value *value = &planner->values[placed->first_output + i];
+        value->kind = MR_VALUE_CONSTANT;
+        assert(!value->constant.data); /* a value is a constant once */
+        value->constant = mr_handle(value->dtype, resource);
+        value->home = device->kind == MR_DEVICE_CPU ? nullptr : device;
+    }
+    return MR_OK;
+}
+
+static void log_place(const mr_session *session, const mr_plan_node *placed)
+{
+    if (session->options.log_device_placement)
+        mr_session_note((mr_session *)session, "%s (%s): %s", placed->node->name, placed->node->op,
+                        placed->device->name);
+}
+
+/* The device of the variable that the node takes, or null when it takes none. */
+static mr_device *taken_device(const mr_planner *planner, const mr_plan_node *node)
+{
+    for (int32_t i = 0; i < node->input_count; i++) {
+        const mr_plan_value *value = &planner->values[node->inputs[i]];
+        if (!node->input_is_ref[i] && value->dtype != MR_RESOURCE) continue;
+        int32_t handle = mr_plan_handle(planner, node->inputs[i]);
+        if (handle < 0 || !planner->values[handle].constant.data) continue;
+        assert(planner->nodes[planner->values[handle].producer].device); /* resources are placed first */
+        return planner->nodes[planner->values[handle].producer].device;
+    }
+    return nullptr;
+}
+
+/* A pipeline may have its elements on a GPU already. */
+static mr_device *elements_device(const mr_planner *planner, const mr_plan_node *node)
+{
+    if (node->input_count == 0 || strcmp(node->node->op, "IteratorGetNext") != 0) return nullptr;
+    int32_t handle = mr_plan_handle(planner, node->inputs[0]);
+    const mr_resource *resource = handle >= 0 ? planner->values[handle].constant.data : nullptr;
+    if (!resource || resource->class != &mr_iterator_class) return nullptr;
+    return ((const mr_iterator_state *)resource)->home;
+}
+
+static mr_status place_node(mr_planner *planner, mr_plan_node *placed, mr_error *error)
+{
+    mr_session *session = planner->session;
+    const mr_node *node = placed->node;
+    mr_device *asked, *taken = taken_device(planner, placed);
+    MR_TRY(asked_device(planner, node, &asked, error));
+    mr_device *device = taken ? taken : asked;
+    placed->kernel = mr_kernel_find(node->op, device->kind, &node->attrs);
+    if (!placed->kernel && device->kind != MR_DEVICE_CPU && !taken) {
+        if (session->options.no_soft_placement) return no_kernel(node, device->name, error);
+        mr_session_note(session, "%s has no GPU kernel: %s runs on the CPU", node->op, node->name);
+        device = session->cpu;
+        placed->kernel = mr_kernel_find(node->op, device->kind, &node->attrs);
+    }
+    assert(!placed->kernel || placed->kernel->device == device->kind);
+    placed->device = device;
+    placed->outputs_at = elements_device(planner, placed);
+    if (device->kind != MR_DEVICE_CPU || placed->outputs_at) planner->uses_gpu = true;
+    return MR_OK;
+}
+
+mr_status mr_plan_place(mr_planner *planner, mr_error *error)
+{
+    for (int32_t i = 0; i < planner->node_count; i++) {
+        mr_plan_node *node = &planner->nodes[i];
+        const mr_state_row *row = mr_state_find(node->node->op);
+        if (row) {
+            MR_TRY(place_resource(planner, node, row, error));
+            log_place(planner->session, node);
+        }
+    }
+    for (int32_t i = 0; i < planner->node_count; i++) {
+        mr_plan_node *node = &planner->nodes[i];
+        if (node->device) continue;
+        MR_TRY(place_node(planner, node, error));
+        assert(node->device);
+        log_place(planner->session, node);
+    }
+    return MR_OK;
+}
+
+mr_status mr_plan_check_kernels(const mr_planner *planner, mr_error *error)
+{
+    for (int32_t i = 0; i < planner->node_count; i++) {
+        const mr_plan_node *node = &planner->nodes[i];
+        if (!node->live || node->kernel || node->is_copy) continue;
+        bool constant = node->output_count > 0;
+        for (int32_t j = 0; j < node->output_count; j++)
+            constant &= planner->values[node->first_output + j].kind == MR_VALUE_CONSTANT;
+        if (!constant)
+            return no_kernel(node->node, node->device->kind == MR_DEVICE_CPU ? "the CPU" : node->device->name, error);
+    }
+    return MR_OK;
+}

@@ -1,0 +1,275 @@
+/* A JPEG turned without decoding it. The image is a grid of blocks, each of 8 x 8 frequencies: to mirror it is to reverse the
+ * order of the blocks and to negate every second frequency of that direction, to transpose it is to transpose the grid, each
+ * block, the quantisation tables and the sampling factors. So not a bit of a pixel is lost, as long as a side that is
+ * mirrored is a whole number of the largest blocks: else what fills up the last block would come to the front.
+ *
+ * Both libjpeg objects share one error manager, which jumps back to upright(); all that must survive lies in the struct. */
+#include "base/arena.h"
+#include "kernels/image/exif.h"
+#include "kernels/image/orient.h"
+
+#include <millrace/image.h>
+
+#include <setjmp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <jerror.h>
+#include <jpeglib.h>
+
+static constexpr int64_t PIXELS_MAX = 100'000'000;
+static constexpr int SCANS_MAX = 500;
+
+typedef struct turner {
+    struct jpeg_decompress_struct source;
+    struct jpeg_compress_struct target;
+    struct jpeg_error_mgr errors;
+    struct jpeg_progress_mgr progress;
+    jmp_buf jump;
+    char message[JMSG_LENGTH_MAX];
+    mr_status status; /* of the message */
+    const unsigned char *bytes;
+    size_t size_bytes;
+    mr_orientation turn;
+    jvirt_barray_ptr *source_blocks, *target_blocks;
+    unsigned char *written; /* from malloc, by libjpeg */
+    unsigned long written_bytes;
+    bool has_jfif, has_adobe; /* before the first scan */
+} turner;
+
+[[noreturn]] static void give_up(turner *turner, mr_status status)
+{
+    turner->status = status;
+    longjmp(turner->jump, 1);
+}
+
+[[noreturn]] static void error_exit(j_common_ptr common)
+{
+    turner *turner = common->client_data;
+    common->err->format_message(common, turner->message);
+    int code = common->err->msg_code;
+    give_up(turner, code == JERR_OUT_OF_MEMORY ? MR_RESOURCE_EXHAUSTED : MR_DATA_LOSS);
+}
+
+/* Warnings are about damaged data, which is not to be carried on. */
+static void emit_message(j_common_ptr common, int level)
+{
+    if (level < 0 && common->err->msg_code != JWRN_EXTRANEOUS_DATA && common->err->msg_code != JWRN_JFIF_MAJOR &&
+        common->err->msg_code != JWRN_ADOBE_XFORM)
+        error_exit(common);
+}
+
+static void output_message(j_common_ptr common)
+{
+    (void)common;
+}
+
+static void watch_scans(j_common_ptr common)
+{
+    turner *turner = common->client_data;
+    if (!common->is_decompressor || turner->source.input_scan_number <= SCANS_MAX) return;
+    snprintf(turner->message, sizeof(turner->message), "it has more than %d scans", SCANS_MAX);
+    give_up(turner, MR_DATA_LOSS);
+}
+
+/* A block takes at least a bit of Huffman code, so a header that promises much more than there is takes no memory. */
+static void check_size(turner *turner)
+{
+    const struct jpeg_decompress_struct *source = &turner->source;
+    int64_t pixels = (int64_t)source->image_width * source->image_height;
+    if (pixels > PIXELS_MAX) {
+        snprintf(turner->message, sizeof(turner->message), "it has %u x %u pixels", source->image_width,
+                 source->image_height);
+        give_up(turner, MR_INVALID_ARGUMENT);
+    }
+    if (!source->arith_code && pixels / 64 > (int64_t)turner->size_bytes * 8) {
+        snprintf(turner->message, sizeof(turner->message), "its %zu bytes cannot hold %u x %u pixels",
+                 turner->size_bytes, source->image_width, source->image_height);
+        give_up(turner, MR_DATA_LOSS);
+    }
+}
+
+static void open_source(turner *turner)
+{
+    struct jpeg_decompress_struct *source = &turner->source;
+    jpeg_create_decompress(source);
+    source->progress = &turner->progress;
+    jpeg_mem_src(source, turner->bytes, turner->size_bytes);
+    jpeg_save_markers(source, JPEG_COM, 0xffff);
+    for (int i = 0; i < 16; i++) jpeg_save_markers(source, JPEG_APP0 + i, 0xffff);
+    (void)jpeg_read_header(source, TRUE);
+    check_size(turner);
+    /* Markers behind the first scan come too late to say what the colours are. */
+    turner->has_jfif = source->saw_JFIF_marker;
+    turner->has_adobe = source->saw_Adobe_marker;
+    jpeg_save_markers(source, JPEG_COM, 0);
+    for (int i = 0; i < 16; i++) jpeg_save_markers(source, JPEG_APP0 + i, 0);
+    /* The factors of a single component say nothing. */
+    bool single = source->num_components == 1;
+    JDIMENSION block_width = 8 * (JDIMENSION)(single ? 1 : source->max_h_samp_factor),
+               block_height = 8 * (JDIMENSION)(single ? 1 : source->max_v_samp_factor);
+    if ((turner->turn.mirror_x && source->image_width % block_width != 0) ||
+        (turner->turn.mirror_y && source->image_height % block_height != 0)) {
+        snprintf(turner->message, sizeof(turner->message), "its %u x %u pixels are no whole blocks of %u x %u",
+                 source->image_width, source->image_height, block_width, block_height);
+        give_up(turner, MR_FAILED_PRECONDITION);
+    }
+}
+
+static JDIMENSION round_up(JDIMENSION count, int unit)
+{
+    return (count + (JDIMENSION)unit - 1) / (JDIMENSION)unit * (JDIMENSION)unit;
+}
+
+/* The result's blocks, which have to be asked for before the source's are read. */
+static void request_blocks(turner *turner)
+{
+    struct jpeg_decompress_struct *source = &turner->source;
+    turner->target_blocks = source->mem->alloc_small((j_common_ptr)source, JPOOL_IMAGE,
+                                                     sizeof(jvirt_barray_ptr) * (size_t)source->num_components);
+    for (int i = 0; i < source->num_components; i++) {
+        const jpeg_component_info *component = &source->comp_info[i];
+        JDIMENSION across = round_up(component->width_in_blocks, component->h_samp_factor),
+                   down = round_up(component->height_in_blocks, component->v_samp_factor);
+        bool swap = turner->turn.swap;
+        turner->target_blocks[i] = source->mem->request_virt_barray(
+            (j_common_ptr)source, JPOOL_IMAGE, TRUE, swap ? down : across, swap ? across : down,
+            (JDIMENSION)(swap ? component->h_samp_factor : component->v_samp_factor));
+    }
+    turner->source_blocks = jpeg_read_coefficients(source);
+}
+
+static void turn_block(const mr_orientation *turn, const JCOEF *source, JCOEF *target)
+{
+    for (int v = 0; v < 8; v++)
+        for (int u = 0; u < 8; u++) {
+            bool negate = ((turn->mirror_x && (u & 1) != 0) != (turn->mirror_y && (v & 1) != 0));
+            JCOEF value = source[8 * v + u];
+            target[turn->swap ? 8 * u + v : 8 * v + u] = (JCOEF)(negate ? -value : value);
+        }
+}
+
+static JBLOCKARRAY row_of(turner *turner, jvirt_barray_ptr blocks, JDIMENSION row, bool writable)
+{
+    struct jpeg_decompress_struct *source = &turner->source;
+    return source->mem->access_virt_barray((j_common_ptr)source, blocks, row, 1, writable);
+}
+
+static void turn_component(turner *turner, int i)
+{
+    const jpeg_component_info *component = &turner->source.comp_info[i];
+    JDIMENSION across = component->width_in_blocks, down = component->height_in_blocks;
+    mr_orientation turn = turner->turn;
+    JDIMENSION rows = turn.swap ? across : down, columns = turn.swap ? down : across;
+    for (JDIMENSION y = 0; y < rows; y++) {
+        JBLOCKROW target = row_of(turner, turner->target_blocks[i], y, true)[0];
+        for (JDIMENSION x = 0; x < columns; x++) {
+            JDIMENSION source_x = turn.swap ? y : x, source_y = turn.swap ? x : y;
+            if (turn.mirror_x) source_x = across - 1 - source_x;
+            if (turn.mirror_y) source_y = down - 1 - source_y;
+            turn_block(&turn, row_of(turner, turner->source_blocks[i], source_y, false)[0][source_x], target[x]);
+        }
+    }
+}
+
+static void swap_directions(struct jpeg_compress_struct *target)
+{
+    JDIMENSION width = target->image_width;
+    target->image_width = target->image_height;
+    target->image_height = width;
+#if JPEG_LIB_VERSION >= 70
+    target->jpeg_width = target->image_width;
+    target->jpeg_height = target->image_height;
+#endif
+    for (int i = 0; i < target->num_components; i++) {
+        jpeg_component_info *component = &target->comp_info[i];
+        int across = component->h_samp_factor;
+        component->h_samp_factor = component->v_samp_factor;
+        component->v_samp_factor = across;
+    }
+    for (int i = 0; i < NUM_QUANT_TBLS; i++) {
+        JQUANT_TBL *table = target->quant_tbl_ptrs[i];
+        for (int v = 0; table && v < 8; v++)
+            for (int u = 0; u < v; u++) {
+                UINT16 value = table->quantval[8 * v + u];
+                table->quantval[8 * v + u] = table->quantval[8 * u + v];
+                table->quantval[8 * u + v] = value;
+            }
+    }
+}
+
+/* Everything that was written beside the pixels, but for what libjpeg writes itself. */
+static void copy_markers(turner *turner)
+{
+    struct jpeg_compress_struct *target = &turner->target;
+    for (jpeg_saved_marker_ptr marker = turner->source.marker_list; marker; marker = marker->next) {
+        unsigned length = marker->data_length;
+        if (target->write_JFIF_header && marker->marker == JPEG_APP0 && length >= 5 &&
+            memcmp(marker->data, "JFIF", 5) == 0)
+            continue;
+        if (target->write_Adobe_marker && marker->marker == JPEG_APP0 + 14 && length >= 5 &&
+            memcmp(marker->data, "Adobe", 5) == 0)
+            continue;
+        if (marker->marker == JPEG_APP0 + 1 && length >= 6 && memcmp(marker->data, "Exif\0", 6) == 0)
+            mr_exif_remove_orientation(marker->data + 6, length - 6);
+        jpeg_write_marker(target, marker->marker, marker->data, length);
+    }
+}
+
+static void write_target(turner *turner)
+{
+    struct jpeg_decompress_struct *source = &turner->source;
+    struct jpeg_compress_struct *target = &turner->target;
+    for (int i = 0; i < source->num_components; i++) turn_component(turner, i);
+    jpeg_create_compress(target);
+    jpeg_mem_dest(target, &turner->written, &turner->written_bytes);
+    jpeg_copy_critical_parameters(source, target);
+    /* The markers that decide how colours are meant: as they were, also when they were not there. */
+    target->write_JFIF_header = turner->has_jfif;
+    target->write_Adobe_marker = turner->has_adobe;
+    if (turner->turn.swap) swap_directions(target);
+    target->optimize_coding = TRUE;
+    if (source->progressive_mode) jpeg_simple_progression(target);
+    jpeg_write_coefficients(target, turner->target_blocks);
+    copy_markers(turner);
+    jpeg_finish_compress(target);
+    (void)jpeg_finish_decompress(source);
+}
+
+static mr_status upright(turner *turner, mr_tensor *result, mr_error *error)
+{
+    turner->source.err = turner->target.err = jpeg_std_error(&turner->errors);
+    turner->source.client_data = turner->target.client_data = turner;
+    turner->errors.error_exit = error_exit;
+    turner->errors.emit_message = emit_message;
+    turner->errors.output_message = output_message;
+    turner->progress.progress_monitor = watch_scans;
+    if (setjmp(turner->jump) == 0) {
+        open_source(turner);
+        request_blocks(turner);
+        write_target(turner);
+        return mr_tensor_init_string(result, (mr_string){(const char *)turner->written, turner->written_bytes}, error);
+    }
+    return mr_fail(error, turner->status, "the JPEG image cannot be turned: %s", turner->message);
+}
+
+mr_status mr_image_orient_jpeg(const void *bytes, size_t size_bytes, mr_tensor *result, mr_error *error)
+{
+    mr_image_info info = {0};
+    MR_TRY(mr_image_probe(bytes, size_bytes, &info, error));
+    if (info.format != MR_IMAGE_JPEG || info.orientation < 1)
+        return mr_fail(error, MR_FAILED_PRECONDITION, "the %s image has no orientation to be turned by",
+                       mr_image_format_name(info.format));
+    turner *turner = calloc(1, sizeof(*turner));
+    if (turner == nullptr) return mr_fail_memory(error, sizeof(*turner));
+    turner->bytes = bytes;
+    turner->size_bytes = size_bytes;
+    turner->turn = mr_orientation_of(info.orientation);
+    mr_status status = upright(turner, result, error);
+    jpeg_destroy_compress(&turner->target);
+    jpeg_destroy_decompress(&turner->source);
+    free(turner->written);
+    free(turner);
+    return status;
+}

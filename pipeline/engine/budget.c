@@ -1,0 +1,210 @@
+/* The budget: counting, and saying who holds it (pipeline.h).
+ *
+ * Counts are added up without order between threads: each change is counted once when memory is taken and once when it is
+ * given back, and a moment's error decides no more than how far is read ahead. */
+#include "pipeline/pipeline.h"
+
+#include "base/buffer.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Changes below this are told later. */
+constexpr size_t GRAIN_BYTES = 16384;
+/* Of an allocation: its header and the buffer's, and what rounding up takes. */
+constexpr size_t BUFFER_BYTES = 128;
+
+void mr_budget_reserve(const mr_run *run, mr_counters *counters, ptrdiff_t more_bytes)
+{
+    if (more_bytes == 0) return;
+    assert(run->budget != nullptr);
+    if (run->holder != nullptr) counters = run->holder;
+    atomic_fetch_add_explicit(&run->budget->held_bytes, (size_t)more_bytes, memory_order_relaxed);
+    if (counters != nullptr) atomic_fetch_add_explicit(&counters->held_bytes, (size_t)more_bytes, memory_order_relaxed);
+}
+
+bool mr_budget_has_room(const mr_run *run, size_t more_bytes)
+{
+    size_t held_bytes = atomic_load_explicit(&run->budget->held_bytes, memory_order_relaxed), free_bytes;
+    return !__builtin_sub_overflow(run->budget->limit_bytes, held_bytes, &free_bytes) && more_bytes <= free_bytes;
+}
+
+/* "; shuffle holds 73400320 bytes, batch 1048576": those that hold most. */
+static void say_who(const mr_pipeline *pipeline, char *text, size_t capacity_bytes)
+{
+    constexpr int32_t NAMED = 3;
+    size_t at = 0, before_bytes = SIZE_MAX;
+    int32_t before = -1;
+    text[0] = '\0';
+    for (int32_t named = 0; pipeline != nullptr && named < NAMED && at < capacity_bytes; named++) {
+        int32_t most = -1;
+        size_t most_bytes = 0;
+        for (int32_t i = 0; i < pipeline->counter_count; i++) {
+            size_t bytes = atomic_load_explicit(&pipeline->counters[i].held_bytes, memory_order_relaxed);
+            bool comes_later = bytes < before_bytes || (bytes == before_bytes && i > before);
+            if (bytes <= most_bytes || !comes_later || bytes > PTRDIFF_MAX) continue;
+            most = i;
+            most_bytes = bytes;
+        }
+        if (most < 0) return;
+        at += (size_t)snprintf(text + at, capacity_bytes - at, named == 0 ? "; %s holds %zu bytes" : ", %s %zu",
+                               pipeline->counters[most].stage, most_bytes);
+        before = most;
+        before_bytes = most_bytes;
+    }
+}
+
+mr_status mr_budget_keep(const mr_run *run, const char *stage, size_t more_bytes, mr_error *error)
+{
+    mr_budget *budget = run->budget;
+    size_t before_bytes = atomic_fetch_add_explicit(&budget->kept_bytes, more_bytes, memory_order_relaxed), kept_bytes;
+    if (!__builtin_add_overflow(before_bytes, more_bytes, &kept_bytes) && kept_bytes <= budget->limit_bytes)
+        return MR_OK;
+    mr_budget_let_go(run, more_bytes);
+    char who[256];
+    say_who(budget->pipeline, who, sizeof who);
+    return mr_fail(error, MR_RESOURCE_EXHAUSTED, "%s: %zu bytes more do not fit into the budget of %zu bytes%s", stage,
+                   more_bytes, budget->limit_bytes, who);
+}
+
+void mr_budget_let_go(const mr_run *run, size_t less_bytes)
+{
+    atomic_fetch_sub_explicit(&run->budget->kept_bytes, less_bytes, memory_order_relaxed);
+}
+
+/* ---- Stages ---- */
+
+static const char *name_of(const mr_stage *stage)
+{
+    return stage->dataset != nullptr ? stage->dataset->kind->name : "the pipeline";
+}
+
+static bool is_small(const mr_stage *stage)
+{
+    return stage->kept_bytes + GRAIN_BYTES > stage->told_bytes && stage->told_bytes + GRAIN_BYTES > stage->kept_bytes;
+}
+
+static void tell(mr_stage *stage)
+{
+    mr_budget_reserve(stage->run, stage->counters, (ptrdiff_t)(stage->kept_bytes - stage->told_bytes));
+    stage->told_bytes = stage->kept_bytes;
+}
+
+mr_status mr_stage_keep(mr_stage *stage, size_t size_bytes, mr_error *error)
+{
+    size_t kept_bytes = stage->kept_bytes + size_bytes;
+    assert(kept_bytes >= stage->kept_bytes);
+    if (kept_bytes > stage->told_bytes) {
+        size_t before_bytes = stage->told_bytes;
+        mr_status status = MR_OK;
+        if (kept_bytes - before_bytes >= GRAIN_BYTES)
+            status = mr_budget_keep(stage->run, name_of(stage), kept_bytes - before_bytes, error);
+        stage->is_too_large |= status != MR_OK;
+        MR_TRY(status);
+    }
+    stage->kept_bytes = kept_bytes;
+    if (!is_small(stage)) tell(stage);
+    return MR_OK;
+}
+
+void mr_stage_let_go(mr_stage *stage, size_t size_bytes)
+{
+    assert(stage->kept_bytes >= size_bytes);
+    stage->kept_bytes -= size_bytes;
+    if (is_small(stage)) return;
+    mr_budget_let_go(stage->run, stage->told_bytes - stage->kept_bytes);
+    tell(stage);
+}
+
+void mr_stage_must_keep(mr_stage *stage, size_t *counted_bytes, size_t now_bytes)
+{
+    assert(stage->kept_bytes >= *counted_bytes);
+    stage->kept_bytes += now_bytes - *counted_bytes;
+    *counted_bytes = now_bytes;
+    if (is_small(stage)) return;
+    atomic_fetch_add_explicit(&stage->run->budget->kept_bytes, stage->kept_bytes - stage->told_bytes,
+                              memory_order_relaxed);
+    tell(stage);
+}
+
+void mr_stage_forget(mr_stage *stage)
+{
+    stage->kept_bytes = 0;
+    if (stage->told_bytes == 0) return;
+    mr_budget_let_go(stage->run, stage->told_bytes);
+    tell(stage);
+    assert(stage->told_bytes == 0);
+}
+
+/* ---- Elements ---- */
+
+size_t mr_tensor_held_bytes(const mr_tensor *tensor)
+{
+    if (tensor->buffer == nullptr) return 0;
+    size_t size_bytes = mr_tensor_size_bytes(tensor) + BUFFER_BYTES;
+    for (int64_t i = 0; tensor->dtype == MR_STRING && i < mr_tensor_count(tensor); i++)
+        size_bytes += mr_tensor_strings(tensor)[i].size_bytes;
+    return size_bytes;
+}
+
+size_t mr_payload_bytes(const mr_payload *payload)
+{
+    size_t size_bytes = sizeof *payload + (size_t)payload->count * sizeof *payload->tensors;
+    for (int32_t i = 0; !payload->is_kept && i < payload->count; i++)
+        size_bytes += mr_tensor_held_bytes(&payload->tensors[i]);
+    return size_bytes;
+}
+
+static void free_small(mr_buffer *buffer)
+{
+    free(buffer);
+}
+
+/* A few bytes beside the buffer's head: they come and go with every element, and nobody computes with them as a whole. */
+static mr_status copy_small(const mr_tensor *tensor, size_t size_bytes, mr_tensor *copy, mr_error *error)
+{
+    mr_buffer *buffer = malloc(sizeof *buffer + size_bytes);
+    if (buffer == nullptr) return mr_fail_memory(error, sizeof *buffer + size_bytes);
+    mr_buffer_init(buffer, buffer + 1, size_bytes, free_small, nullptr);
+    if (size_bytes > 0) memcpy(buffer + 1, tensor->data, size_bytes);
+    *copy = (mr_tensor){tensor->dtype, tensor->shape, buffer, buffer + 1};
+    return MR_OK;
+}
+
+static mr_status copy_tensor(const mr_tensor *tensor, mr_tensor *copy, mr_error *error)
+{
+    constexpr size_t SMALL_BYTES = 256;
+    if (tensor->dtype == MR_STRING) return mr_tensor_init_strings(copy, tensor->shape, tensor->data, error);
+    size_t size_bytes = mr_tensor_size_bytes(tensor);
+    if (size_bytes <= SMALL_BYTES) return copy_small(tensor, size_bytes, copy, error);
+    return mr_tensor_init_copy(copy, tensor->dtype, tensor->shape, tensor->data, error);
+}
+
+mr_status mr_payload_settle(mr_payload *payload, mr_error *error)
+{
+    for (int32_t i = 0; !payload->is_kept && i < payload->count; i++) {
+        mr_tensor *tensor = &payload->tensors[i], copy = {0};
+        assert(tensor->buffer == nullptr || mr_tensor_is_complete(tensor));
+        if (tensor->buffer == nullptr || mr_buffer_size(tensor->buffer) / 2 <= mr_tensor_held_bytes(tensor)) continue;
+        MR_TRY(copy_tensor(tensor, &copy, error));
+        mr_tensor_deinit(tensor);
+        *tensor = copy;
+    }
+    return MR_OK;
+}
+
+mr_status mr_item_keep(mr_stage *stage, mr_item *item, mr_error *error)
+{
+    if (item->payload == nullptr) return MR_OK;
+    mr_status status = mr_payload_settle(item->payload, error);
+    if (status == MR_OK) status = mr_stage_keep(stage, mr_payload_bytes(item->payload), error);
+    if (status != MR_OK) mr_item_deinit(item);
+    return status;
+}
+
+void mr_item_let_go(mr_stage *stage, const mr_item *item)
+{
+    if (item->payload != nullptr) mr_stage_let_go(stage, mr_payload_bytes(item->payload));
+}

@@ -1,0 +1,83 @@
+/* Reading ahead: the system is told which bytes are wanted soon, so that several reads are under way while the threads
+ * work on what is there.
+ *
+ * For files that are in memory anyway that would be wasted: so now and then a slot is left alone, and if no thread had
+ * to sleep over its rows nobody asks any more, until somebody sleeps. How many rows ahead is the tuner's. */
+#include "pipeline/engine/engine_inside.h"
+
+#include <assert.h>
+#include <sys/resource.h>
+
+/* Slots between those that are left alone, at most; the gap doubles each time that was of no use. */
+constexpr uint64_t PROBE_GAP_MAX = 4096;
+
+static int64_t rows_waiting(const mr_engine *engine)
+{
+    int64_t waiting = 0;
+    for (uint64_t s = engine->fill; s < engine->tail && waiting < engine->reads; s++) {
+        const mr_slot *slot = engine->flight[s % (uint64_t)engine->ring_size];
+        assert(mr_slot_is_consistent(slot));
+        waiting += slot->rows - slot->taken;
+    }
+    return waiting;
+}
+
+bool mr_engine_wants_ahead(const mr_engine *engine)
+{
+    return engine->asks && rows_waiting(engine) < engine->reads;
+}
+
+int32_t mr_engine_ahead(const mr_engine *engine)
+{
+    if (!engine->asks || engine->tail == engine->probe) return -1;
+    int64_t ahead = engine->reads - rows_waiting(engine);
+    return ahead > 0 ? (int32_t)ahead : 0;
+}
+
+void mr_engine_claim_ahead(mr_engine *engine, mr_slot *slot, int32_t taken, int32_t *begin, int32_t *end)
+{
+    *begin = *end = 0;
+    if (slot->asked < 0) return;
+    assert(taken >= 0 && taken <= slot->rows && mr_slot_is_consistent(slot));
+    int64_t wanted = (int64_t)taken + engine->reads;
+    *begin = slot->asked > taken ? slot->asked : taken;
+    *end = wanted < slot->rows ? (int32_t)wanted : slot->rows;
+    if (*end < *begin) *end = *begin;
+    slot->asked = *end;
+}
+
+void mr_engine_prefetch(const mr_engine *engine, const mr_slot *slot, int32_t begin, int32_t end)
+{
+    const mr_dataset *source = engine->plan.source;
+    assert(begin >= 0 && end <= slot->rows);
+    /* Others may be at work on these rows, and only their items stay as they are. One that failed when it was pulled may
+     * have any number. */
+    for (int32_t row = begin; row < end; row++)
+        if (slot->items[row].payload == nullptr && slot->items[row].number < (uint64_t)source->count)
+            source->kind->ask(source, slot->items[row].number);
+}
+
+void mr_engine_learn_ahead(mr_engine *engine, const mr_slot *slot)
+{
+    if (!engine->may_ask) return;
+    assert(slot->done == slot->rows);
+    if (slot->asked >= 0) {
+        engine->rows_asked += (uint64_t)slot->rows;
+        engine->rows_waited += slot->waits;
+        return;
+    }
+    bool had_to_wait = slot->waits * 16 > (uint64_t)slot->rows;
+    engine->asks = had_to_wait;
+    if (!had_to_wait)
+        engine->probe_gap = 1;
+    else if (engine->probe_gap < PROBE_GAP_MAX)
+        engine->probe_gap *= 2;
+    engine->probe = engine->tail + engine->probe_gap;
+}
+
+uint64_t mr_engine_sleeps(const mr_engine *engine)
+{
+    struct rusage usage;
+    if (!engine->may_ask || getrusage(RUSAGE_THREAD, &usage) != 0) return 0;
+    return (uint64_t)usage.ru_nvcsw;
+}

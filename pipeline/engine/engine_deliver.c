@@ -1,0 +1,216 @@
+/* What goes out, and in which order (engine.h). */
+#include "pipeline/engine/engine_inside.h"
+
+#include <assert.h>
+
+/* ---- Delivering ---- */
+
+/* Lock held. The head slot has been delivered whole. */
+static void retire_head(mr_engine *engine)
+{
+    mr_counters *counters = engine->plan.counters;
+    assert(engine->head < engine->fill && mr_engine_is_consistent(engine));
+    assert(mr_slot_is_consistent(mr_engine_slot_next(engine)));
+    mr_count(&counters->delivered, 1);
+    if (mr_engine_slot_next(engine)->is_complete) {
+        assert(engine->ready_count > 0);
+        engine->ready_count--;
+    }
+    uint64_t room = (uint64_t)engine->window_max - 1;
+    mr_count(&counters->ready, engine->ready_count < room ? engine->ready_count : room);
+    mr_count(&counters->room, room);
+    mr_slot *slot = mr_engine_slot_next(engine);
+    bool is_beyond = !mr_engine_has_room(engine, 0);
+    if (is_beyond) mr_engine_free_idle(engine);
+    if ((engine->surplus > 0 || is_beyond) && slot->done == slot->rows) {
+        if (engine->surplus > 0) engine->surplus--;
+        mr_slot_free(slot);
+    } else {
+        mr_slot_push(&engine->lent, slot);
+    }
+    engine->flight[engine->head % (uint64_t)engine->ring_size] = nullptr;
+    engine->head++;
+    engine->row = 0;
+    mr_engine_trace_slots(engine);
+    mr_engine_wake_workers(engine);
+}
+
+/* Lock held. The row is behind us. Behind a restored place rows before it may still be worked on: then the slot stays. */
+static void pass_row(mr_engine *engine, mr_slot *slot)
+{
+    assert(slot == mr_engine_slot_next(engine) && engine->row < slot->rows && slot->is_row_done[engine->row]);
+    if (++engine->row >= slot->rows && slot->done == slot->rows) retire_head(engine);
+}
+
+static mr_status report(const mr_error *failure, mr_error *error)
+{
+    if (error != nullptr) *error = *failure;
+    return failure->status;
+}
+
+/* Lock held. Whether a failure is one of those that are left out. */
+static bool is_ignored(mr_engine *engine, const mr_error *failure)
+{
+    if (failure == nullptr || engine->plan.ignore == nullptr) return false;
+    const mr_ignore_settings *settings = engine->plan.ignore->settings;
+    assert(engine->plan.drops);
+    if (settings->budget >= 0 && engine->ignored >= (uint64_t)settings->budget) return false;
+    if (settings->ignores != nullptr && !settings->ignores(settings->context, failure)) return false;
+    engine->ignored++;
+    return true;
+}
+
+/* Lock held. True when the row, or batch, that is due is not to be delivered: it is passed over. */
+static bool pass_over(mr_engine *engine, mr_slot *slot)
+{
+    if (!engine->plan.drops) return false;
+    if (engine->plan.batch != nullptr) {
+        if (!is_ignored(engine, mr_slot_failure(slot))) return false;
+        for (int32_t c = 0; c < slot->result_count; c++) mr_tensor_deinit(&slot->results[c]);
+        slot->result_count = 0;
+        retire_head(engine);
+        return true;
+    }
+    if (!slot->is_row_dropped[engine->row] && !is_ignored(engine, slot->failures[engine->row])) return false;
+    pass_row(engine, slot);
+    return true;
+}
+
+/* Lock held. */
+static mr_status deliver_batch(mr_engine *engine, mr_slot *slot, mr_tensor *tensors, mr_error *error)
+{
+    mr_status status = MR_OK;
+    assert(slot == mr_engine_slot_next(engine) && slot->is_complete && slot->done == slot->rows);
+    const mr_error *failure = mr_slot_failure(slot);
+    assert(failure != nullptr || slot->result_count == engine->plan.last->spec.count);
+    if (failure != nullptr) status = report(failure, error);
+    for (int32_t c = 0; c < slot->result_count; c++) {
+        if (status == MR_OK)
+            tensors[c] = slot->results[c];
+        else
+            mr_tensor_deinit(&slot->results[c]);
+        slot->results[c] = (mr_tensor){0};
+    }
+    slot->result_count = 0;
+    mr_slot_account(slot);
+    engine->stage.position++;
+    retire_head(engine);
+    return status;
+}
+
+/* Lock held. */
+static mr_status deliver_row(mr_engine *engine, mr_slot *slot, mr_tensor *tensors, mr_error *error)
+{
+    assert(slot == mr_engine_slot_next(engine) && engine->row < slot->rows && slot->is_row_done[engine->row]);
+    const mr_error *failure = slot->failures[engine->row];
+    size_t bytes_before = mr_slot_rows_bytes(slot, engine->row, engine->row + 1);
+    mr_status status =
+        failure != nullptr ? report(failure, error) : mr_slot_take_row(slot, engine->row, tensors, error);
+    if (bytes_before > 0) {
+        mr_slot_account_rows(slot, bytes_before, mr_slot_rows_bytes(slot, engine->row, engine->row + 1));
+        mr_engine_wake_workers(engine);
+    }
+    engine->stage.position++;
+    pass_row(engine, slot);
+    return status;
+}
+
+/* Lock held, and let go while it works. What the caller does rather than sleep: everything when no thread is at work, else
+ * what is so quick that it would sleep longer. */
+static bool work_instead(mr_engine *engine, bool *has_waited)
+{
+    bool is_alone = mr_engine_threads_at_work(engine) == 0;
+    if (!is_alone && !mr_engine_is_quick(engine)) return false;
+    /* A pull from what cannot be moved about in may take as long as it likes. */
+    if (!is_alone && !engine->plan.order->is_seekable) return false;
+    uint64_t start_ns = engine->plan.is_tuned ? mr_now_ns() : 0;
+    bool has_worked = mr_engine_step(engine, &engine->workers[engine->worker_count - 1], has_waited);
+    if (engine->plan.is_tuned) engine->starved_ns += mr_now_ns() - start_ns;
+    /* Threads that were at work before hold all there is. */
+    return has_worked || (is_alone && engine->active == 0);
+}
+
+/* Lock held, and let go while waiting. */
+static mr_status next_locked(mr_engine *engine, mr_tensor *tensors, mr_error *error)
+{
+    bool has_waited = false;
+    if (!engine->has_started) mr_engine_start_threads(engine);
+    for (;;) {
+        assert(mr_engine_is_consistent(engine) && !engine->is_paused);
+        if (engine->is_cancelled) return mr_fail(error, MR_CANCELLED, "the pipeline was cancelled");
+        if (engine->head < engine->tail) {
+            mr_slot *slot = mr_engine_slot_next(engine);
+            bool is_batch = engine->plan.batch != nullptr;
+            if (!is_batch && engine->row >= slot->rows) {
+                /* Delivered, but its first rows were still worked on; or shorter than when its place was saved. */
+                int32_t row = engine->row - slot->rows;
+                if (slot->done == slot->rows) {
+                    retire_head(engine);
+                    engine->row = row;
+                    continue;
+                }
+            } else if ((is_batch ? slot->is_complete : slot->is_row_done[engine->row]) && pass_over(engine, slot)) {
+                continue;
+            }
+            if (is_batch && slot->is_complete) return deliver_batch(engine, slot, tensors, error);
+            if (!is_batch && engine->row < slot->rows && slot->is_row_done[engine->row])
+                return deliver_row(engine, slot, tensors, error);
+        } else if (engine->input_ended) {
+            if (engine->failure.status != MR_OK) return report(&engine->failure, error);
+            return mr_fail(error, MR_OUT_OF_RANGE, "end of sequence");
+        }
+        if (work_instead(engine, &has_waited)) continue;
+        uint64_t start_ns = mr_now_ns();
+        mr_engine_wake_for_rest(engine);
+        engine->is_waiting = true;
+        pthread_cond_wait(&engine->ready, &engine->mutex);
+        engine->is_waiting = false;
+        has_waited = false;
+        uint64_t waited_ns = mr_now_ns() - start_ns;
+        engine->starved_ns += waited_ns;
+        mr_count(&engine->plan.counters->input_wait_ns, waited_ns);
+    }
+}
+
+mr_status mr_engine_next_direct(mr_engine *engine, mr_item *item, mr_error *error)
+{
+    mr_stage *order = engine->plan.order;
+    assert(engine->is_direct && engine->thread_count == 0);
+    uint64_t before = order->position;
+    if (atomic_load_explicit(&engine->is_cancelled, memory_order_relaxed))
+        return mr_fail(error, MR_CANCELLED, "the pipeline was cancelled");
+    /* What could not go to its place is half there. */
+    if (engine->failure.status != MR_OK) return report(&engine->failure, error);
+    mr_note *note = &engine->workers[engine->worker_count - 1].note;
+    mr_note_element(note, before, MR_NOTE_PULL);
+    if (engine->plan.run->watch != nullptr) mr_note_since(note, mr_now_ns());
+    mr_note_stage(note, mr_engine_order_name(engine));
+    mr_status status = mr_stage_next(order, item, error);
+    mr_note_stage(note, nullptr);
+    if (status == MR_OK || order->position != before) engine->stage.position++;
+    if (status == MR_RESOURCE_EXHAUSTED) {
+        if (error != nullptr) engine->failure = *error;
+        engine->failure.status = status;
+    }
+    return status;
+}
+
+mr_status mr_engine_next(mr_stage *stage, mr_tensor *tensors, mr_error *error)
+{
+    mr_engine *engine = (mr_engine *)stage;
+    if (engine->is_direct) {
+        mr_item item = {0};
+        MR_TRY(mr_engine_next_direct(engine, &item, error));
+        assert(item.payload != nullptr && item.payload->count == engine->plan.last->spec.count);
+        for (int32_t i = 0; i < item.payload->count; i++) {
+            tensors[i] = item.payload->tensors[i];
+            item.payload->tensors[i] = (mr_tensor){0};
+        }
+        mr_item_deinit(&item);
+        return MR_OK;
+    }
+    pthread_mutex_lock(&engine->mutex);
+    mr_status status = next_locked(engine, tensors, error);
+    pthread_mutex_unlock(&engine->mutex);
+    return status;
+}

@@ -1,0 +1,206 @@
+/* Who works on what: tasks, and the threads that take them (engine.h).
+ *
+ * One mutex. It is held for taking a task, for finishing one and for delivering; never while items are pulled, rows
+ * worked on or batches put together. One worker at a time pulls, so that the order stages need no lock. */
+#include "base/cpu.h"
+#include "pipeline/engine/engine_inside.h"
+
+#include <assert.h>
+
+/* A task is some rows of a slot: enough of them that taking one costs little beside doing it. */
+constexpr uint64_t TASK_NS = 100000;
+/* A slot that takes less is made about as soon as a sleeping thread wakes; and the longest wait without sleep. */
+constexpr uint64_t QUICK_NS = 100000, WAIT_NS = 20000;
+
+/* ---- Tasks ---- */
+
+/* Lock held. Whether it is worth asking for a task. */
+static bool may_take(const mr_engine *engine)
+{
+    if (engine->is_paused || engine->is_cancelled || engine->is_stopping) return false;
+    return mr_engine_filling(engine) != nullptr ? mr_engine_may_fill(engine) : mr_engine_may_pull(engine);
+}
+
+/* Takes rows, pulling first when there are none. Lock held. */
+static bool take_task(mr_engine *engine, mr_worker *worker, mr_task *taken)
+{
+    if (engine->is_paused || engine->is_cancelled || engine->is_stopping) return false;
+    bool is_wanted = mr_engine_filling(engine) == nullptr || mr_engine_wants_ahead(engine);
+    if (is_wanted && mr_engine_may_pull(engine)) {
+        mr_engine_pull(engine, worker);
+        if (engine->is_paused || engine->is_cancelled || engine->is_stopping) return false;
+    }
+    mr_slot *slot = mr_engine_filling(engine);
+    if (slot == nullptr || !mr_engine_may_fill(engine)) return false;
+    uint64_t rows = engine->row_ns == 0 ? 1 : TASK_NS / engine->row_ns;
+    /* With other slots to go on with, nobody needs a share of quick rows. */
+    int32_t sharers =
+        engine->window_max > 1 || mr_engine_threads_at_work(engine) == 0 ? 1 : mr_engine_threads_at_work(engine);
+    assert(mr_slot_is_consistent(slot) && slot->taken < slot->rows && sharers >= 1);
+    int32_t left = slot->rows - slot->taken, share = (left + sharers - 1) / sharers;
+    int32_t count = rows<1 ? 1 : rows>(uint64_t) share ? share : (int32_t)rows;
+    assert(count >= 1 && count <= left);
+    *taken = (mr_task){.slot = slot, .begin = slot->taken, .end = slot->taken + count};
+    slot->taken += count;
+    mr_engine_claim_ahead(engine, slot, slot->taken, &taken->ask_begin, &taken->ask_end);
+    if (slot->taken == slot->rows) engine->fill++;
+    engine->active++;
+    return true;
+}
+
+/* Lock held; let go while working. */
+static void do_task(mr_engine *engine, mr_worker *worker, mr_task taken)
+{
+    mr_slot *slot = taken.slot;
+    int32_t count = taken.end - taken.begin;
+    assert(count >= 1 && taken.begin >= 0 && taken.end <= slot->taken && mr_slot_is_consistent(slot));
+    assert(worker->reserved_bytes == 0 && worker->lane.count == 0);
+    pthread_mutex_unlock(&engine->mutex);
+    uint64_t start_ns = mr_now_ns();
+    size_t bytes_before = mr_slot_rows_bytes(slot, taken.begin, taken.end);
+    worker->slot = slot;
+    if (taken.ask_begin < taken.ask_end) mr_engine_prefetch(engine, slot, taken.ask_begin, taken.ask_end);
+    uint64_t sleeps = mr_engine_sleeps(engine);
+    mr_engine_do_rows(engine, worker, slot, taken.begin, taken.end);
+    sleeps = mr_engine_sleeps(engine) - sleeps;
+    mr_engine_count_lane(engine, worker);
+    size_t bytes = mr_slot_rows_bytes(slot, taken.begin, taken.end);
+    uint64_t end_ns = mr_now_ns(), row_ns = (end_ns - start_ns) / (uint64_t)count;
+    mr_trace *trace = mr_watch_trace(engine->plan.run->watch);
+    if (trace != nullptr) mr_trace_slice(trace, engine->trace_name, start_ns, end_ns, (uint64_t)count);
+    pthread_mutex_lock(&engine->mutex);
+    assert(engine->active > 0 && mr_engine_is_consistent(engine) && worker->lane.count == 0);
+    engine->work_ns += end_ns - start_ns;
+    engine->rows_done += (uint64_t)count;
+    engine->row_ns = mr_average_ns(engine->row_ns, row_ns);
+    for (int32_t r = taken.begin; r < taken.end; r++) slot->is_row_done[r] = true;
+    slot->done += count;
+    assert(mr_slot_is_consistent(slot));
+    slot->waits += sleeps;
+    mr_slot_account_rows(slot, bytes_before + worker->reserved_bytes, bytes);
+    worker->reserved_bytes = 0;
+    if (slot->done == slot->rows) mr_engine_learn_ahead(engine, slot);
+    if (slot->done == slot->rows && !engine->is_cancelled) {
+        if (engine->plan.batch != nullptr) {
+            pthread_mutex_unlock(&engine->mutex);
+            mr_engine_do_batch(engine, worker, slot);
+            uint64_t batch_ns = mr_now_ns() - end_ns;
+            pthread_mutex_lock(&engine->mutex);
+            engine->work_ns += batch_ns;
+            engine->batch_ns = mr_average_ns(engine->batch_ns, batch_ns);
+        }
+        mr_slot_account(slot);
+        worker->reserved_bytes = 0;
+        assert(!slot->is_complete);
+        slot->is_complete = true;
+        engine->ready_count++;
+        mr_engine_trace_slots(engine);
+        assert(slot->held_bytes >= mr_engine_slot_bytes(engine));
+        size_t extra_bytes = slot->held_bytes - mr_engine_slot_bytes(engine);
+        engine->extra_bytes -= engine->extra_bytes / 8;
+        if (extra_bytes > engine->extra_bytes) engine->extra_bytes = extra_bytes;
+    }
+    mr_note_stage(&worker->note, nullptr);
+    mr_note_since(&worker->note, end_ns);
+    engine->active--;
+    bool is_head = engine->flight[engine->head % (uint64_t)engine->ring_size] == slot;
+    bool is_due = is_head && (slot->is_complete || (engine->plan.batch == nullptr && engine->row < slot->rows &&
+                                                    slot->is_row_done[engine->row]));
+    bool is_wanted = is_due || mr_engine_threads_at_work(engine) == 0;
+    if (engine->is_paused ? engine->active == 0 : is_wanted && engine->is_waiting)
+        pthread_cond_broadcast(&engine->ready);
+}
+
+bool mr_engine_is_quick(const mr_engine *engine)
+{
+    uint64_t slot_ns = engine->pull_ns + engine->row_ns * (uint64_t)engine->slots.rows + engine->batch_ns;
+    return engine->is_even && engine->row_ns > 0 && slot_ns < QUICK_NS;
+}
+
+int32_t mr_engine_window(const mr_engine *engine)
+{
+    bool is_wide = engine->window_quick > engine->window_max && engine->limit > 0 && mr_engine_is_quick(engine);
+    return is_wide ? engine->window_quick : engine->window_max;
+}
+
+bool mr_engine_may_wake(const mr_engine *engine)
+{
+    int32_t window = mr_engine_window(engine);
+    return window < 4 || engine->tail - engine->head <= (uint64_t)window / 2 || !mr_engine_is_quick(engine);
+}
+
+void mr_engine_wake_for_rest(mr_engine *engine)
+{
+    if (mr_engine_is_quick(engine) || may_take(engine)) pthread_cond_broadcast(&engine->work);
+}
+
+/* Lock held; let go meanwhile. True when somebody's pull has ended. */
+static bool wait_for_pull(mr_engine *engine)
+{
+    uint32_t pulls = atomic_load_explicit(&engine->pulls, memory_order_relaxed);
+    pthread_mutex_unlock(&engine->mutex);
+    uint64_t start_ns = mr_now_ns();
+    bool has_ended = false;
+    while (!has_ended && mr_now_ns() - start_ns < WAIT_NS) {
+        mr_cpu_pause();
+        has_ended = atomic_load_explicit(&engine->pulls, memory_order_relaxed) != pulls;
+    }
+    pthread_mutex_lock(&engine->mutex);
+    return has_ended;
+}
+
+bool mr_engine_step(mr_engine *engine, mr_worker *worker, bool *has_waited)
+{
+    mr_task taken;
+    assert(worker->engine == engine && mr_engine_is_consistent(engine));
+    if (may_take(engine)) {
+        if (take_task(engine, worker, &taken)) do_task(engine, worker, taken);
+        *has_waited = false;
+        return true;
+    }
+    if (*has_waited || !engine->is_pulling || !mr_engine_is_quick(engine)) return false;
+    *has_waited = !wait_for_pull(engine);
+    return true;
+}
+
+static void *worker_main(void *argument)
+{
+    mr_worker *worker = argument;
+    mr_engine *engine = worker->engine;
+    mr_trace *trace = mr_watch_trace(engine->plan.run->watch);
+    if (trace != nullptr) mr_trace_lane(trace, engine->plan.last->kind->name, (int32_t)(worker - engine->workers));
+    mr_note_since(&worker->note, mr_now_ns());
+    bool has_waited = false;
+    pthread_mutex_lock(&engine->mutex);
+    while (!engine->is_stopping) {
+        if (worker - engine->workers >= engine->limit) {
+            pthread_cond_wait(&engine->idle, &engine->mutex);
+            continue;
+        }
+        if (mr_engine_step(engine, worker, &has_waited)) continue;
+        bool is_full = engine->fill < engine->tail || (!engine->is_pulling && !engine->input_ended);
+        uint64_t start_ns = mr_now_ns();
+        mr_note_since(&worker->note, start_ns);
+        pthread_cond_wait(&engine->work, &engine->mutex);
+        has_waited = false;
+        mr_counters *waiter = engine->plan.batch != nullptr ? engine->plan.batch_counters : engine->plan.counters;
+        mr_count(is_full ? &waiter->output_wait_ns : &waiter->input_wait_ns, mr_now_ns() - start_ns);
+    }
+    pthread_mutex_unlock(&engine->mutex);
+    return nullptr;
+}
+
+void mr_engine_start_threads(mr_engine *engine)
+{
+    engine->has_started = true;
+    while (engine->thread_count < engine->limit) {
+        assert(engine->thread_count < engine->worker_count - 1);
+        mr_worker *worker = &engine->workers[engine->thread_count];
+        mr_watch_add(engine->plan.run->watch, &worker->note);
+        if (pthread_create(&worker->thread, nullptr, worker_main, worker) != 0) {
+            mr_watch_remove(engine->plan.run->watch, &worker->note);
+            break;
+        }
+        engine->thread_count++;
+    }
+}

@@ -1,0 +1,225 @@
+/* What a worker does with one task: the rows of a slot that it took, without any lock. */
+#include "pipeline/engine/engine_inside.h"
+
+#include <assert.h>
+
+/* Time is taken of every row when rows are long, else of each eighth, which counts for all. */
+constexpr int32_t SAMPLE = 8;
+/* Rows of memory are asked for so many rows before they are read: shuffled ones are in no cache. */
+constexpr int32_t AHEAD = 8;
+
+static void tally(mr_tally *t, uint64_t elements, uint64_t bytes, uint64_t busy_ns)
+{
+    t->elements += elements;
+    t->bytes += bytes;
+    t->busy_ns += busy_ns;
+}
+
+static uint64_t values_bytes(const mr_lane *lane)
+{
+    uint64_t size_bytes = 0;
+    for (int32_t i = 0; i < lane->count; i++) {
+        const mr_value *value = &lane->values[i];
+        int64_t count = mr_shape_count(value->shape);
+        if (value->dtype != MR_STRING)
+            size_bytes += (uint64_t)count * mr_dtype_size(value->dtype);
+        else
+            for (int64_t k = 0; k < count; k++) size_bytes += ((const mr_string *)value->data)[k].size_bytes;
+    }
+    return size_bytes;
+}
+
+/* The item's components into the lane. */
+static mr_status read_item(const mr_engine *engine, mr_item *item, mr_lane *lane, mr_error *error)
+{
+    if (item->payload == nullptr) {
+        assert(engine->plan.source != nullptr);
+        assert(engine->plan.source->count < 0 || item->number < (uint64_t)engine->plan.source->count);
+        return engine->plan.source->kind->read(engine->plan.source, item->number, lane, error);
+    }
+    assert(item->payload->count >= 0 && item->payload->count <= MR_COMPONENTS_MAX);
+    lane->count = item->payload->count;
+    for (int32_t i = 0; i < lane->count; i++) mr_value_take(&lane->values[i], &item->payload->tensors[i]);
+    return MR_OK;
+}
+
+/* "decode_image: flowers-00001.tfrecord: record 17: ". */
+static void say_where(const mr_engine *engine, const char *stage, const mr_item *item, mr_error *error)
+{
+    char where[512] = "";
+    const mr_dataset *source = engine->plan.source;
+    if (source != nullptr) source->kind->describe(source, item->number, where, sizeof where);
+    mr_status status = error->status;
+    if (source == nullptr)
+        (void)mr_fail_prefix(error, status, "%s: element %llu", stage, (unsigned long long)item->number);
+    else if (stage != source->kind->name)
+        (void)mr_fail_prefix(error, status, "%s: %s", stage, where);
+    else
+        (void)mr_fail_prefix(error, status, "%s", stage);
+}
+
+static void do_row(mr_engine *engine, mr_worker *worker, mr_slot *slot, int32_t row, int32_t weight)
+{
+    mr_lane *lane = &worker->lane;
+    mr_item *item = &slot->items[row];
+    assert(row >= 0 && row < slot->rows && lane->count == 0 && !lane->is_dropped);
+    if (slot->failures[row] != nullptr) return;
+    mr_slot_aim(slot, row, lane);
+    const char *stage =
+        engine->plan.source != nullptr ? engine->plan.source->kind->name : engine->plan.last->kind->name;
+    mr_note_element(&worker->note, item->number, MR_NOTE_RECORD);
+    mr_note_stage(&worker->note, stage);
+    /* Not the whole of it: the message is long. */
+    lane->error.status = MR_OK;
+    lane->error.message[0] = '\0';
+    uint64_t start_ns = weight > 0 ? mr_now_ns() : 0;
+    if (weight > 0) mr_note_since(&worker->note, start_ns);
+    mr_status status = read_item(engine, item, lane, &lane->error);
+    if (weight > 0 && item->payload == nullptr) {
+        uint64_t now_ns = mr_now_ns();
+        tally(&worker->tallies[0], 0, status == MR_OK ? values_bytes(lane) * (uint64_t)weight : 0,
+              (now_ns - start_ns) * (uint64_t)weight);
+        start_ns = now_ns;
+    }
+    for (int32_t i = 0; i < engine->plan.work_count && status == MR_OK && !lane->is_dropped; i++) {
+        const mr_work *work = &engine->plan.works[i];
+        stage = work->dataset->kind->name;
+        mr_note_stage(&worker->note, stage);
+        if (weight > 0) mr_note_since(&worker->note, start_ns);
+        status = work->dataset->kind->work(work, item->epoch, item->number, lane, &lane->error);
+        worker->tallies[i + 1].elements++;
+        if (weight == 0) continue;
+        uint64_t now_ns = mr_now_ns();
+        tally(&worker->tallies[i + 1], 0, status == MR_OK ? values_bytes(lane) * (uint64_t)weight : 0,
+              (now_ns - start_ns) * (uint64_t)weight);
+        start_ns = now_ns;
+    }
+    if (lane->is_dropped) {
+        slot->is_row_dropped[row] = true;
+    } else if (status == MR_OK) {
+        assert(lane->count == slot->plan->count);
+        stage = engine->plan.last->kind->name;
+        status = mr_slot_place(slot, row, lane, &lane->error);
+    }
+    if (status != MR_OK) {
+        lane->error.status = status;
+        say_where(engine, stage, item, &lane->error);
+        mr_slot_fail_row(slot, row, &lane->error);
+    }
+    mr_lane_clear(lane);
+}
+
+static void flush_tallies(mr_engine *engine, mr_worker *worker)
+{
+    for (int32_t i = 0; i <= engine->plan.work_count; i++) {
+        mr_counters *counters = i == 0 ? engine->plan.source_counters : engine->plan.works[i - 1].counters;
+        mr_tally *t = &worker->tallies[i];
+        if (counters != nullptr) {
+            if (t->elements > 0) mr_count(&counters->elements, t->elements);
+            if (t->bytes > 0) mr_count(&counters->bytes, t->bytes);
+            if (t->busy_ns > 0) mr_count(&counters->busy_ns, t->busy_ns);
+        }
+        *t = (mr_tally){0};
+    }
+}
+
+/* Rows that are what the source has in memory, copied in runs between those that failed before. */
+static void copy_rows(mr_engine *engine, mr_worker *worker, mr_slot *slot, int32_t begin, int32_t end)
+{
+    const mr_dataset *source = engine->plan.source;
+    uint64_t start_ns = mr_now_ns();
+    mr_note_element(&worker->note, slot->items[begin].number, MR_NOTE_RECORD);
+    mr_note_stage(&worker->note, source->kind->name);
+    mr_note_since(&worker->note, start_ns);
+    for (int32_t row = begin, next; row < end; row = next + 1) {
+        for (next = row; next < end && slot->failures[next] == nullptr;) next++;
+        if (next == row) continue;
+        mr_slot_aim(slot, row, &worker->lane);
+        source->kind->copy(source, &slot->items[row], next - row, worker->lane.rows);
+    }
+    uint64_t bytes = (uint64_t)(end - begin) * (slot->plan->fixed_bytes / (uint64_t)slot->plan->rows);
+    tally(&worker->tallies[0], 0, bytes, mr_now_ns() - start_ns);
+}
+
+void mr_engine_do_rows(mr_engine *engine, mr_worker *worker, mr_slot *slot, int32_t begin, int32_t end)
+{
+    if (engine->copies) {
+        copy_rows(engine, worker, slot, begin, end);
+        flush_tallies(engine, worker);
+        return;
+    }
+    bool is_sampled = end - begin > SAMPLE;
+    const mr_dataset *source = engine->plan.source;
+    bool has_prefetch = source != nullptr && source->kind->prefetch != nullptr;
+    for (int32_t row = begin; row < end; row++) {
+        /* Nobody gets these rows any more. */
+        if (atomic_load_explicit(&engine->is_cancelled, memory_order_relaxed)) break;
+        if (has_prefetch && row + AHEAD < end) source->kind->prefetch(source, slot->items[row + AHEAD].number);
+        int32_t weight = !is_sampled ? 1 : row % SAMPLE == 0 ? SAMPLE : 0;
+        do_row(engine, worker, slot, row, weight);
+    }
+    flush_tallies(engine, worker);
+}
+
+void mr_engine_count_lane(mr_engine *engine, mr_worker *worker)
+{
+    size_t lane_bytes = mr_lane_trim(&worker->lane);
+    if (lane_bytes == worker->lane_bytes) return;
+    mr_budget_reserve(engine->plan.run, engine->plan.counters, (ptrdiff_t)(lane_bytes - worker->lane_bytes));
+    worker->lane_bytes = lane_bytes;
+}
+
+/* The work after batch, on the whole of it. */
+static mr_status do_batch_works(mr_engine *engine, mr_worker *worker, mr_slot *slot, const char **stage,
+                                mr_error *error)
+{
+    mr_lane *lane = &worker->lane;
+    assert(lane->count == 0 && slot->result_count <= MR_COMPONENTS_MAX);
+    lane->count = slot->result_count;
+    for (int32_t c = 0; c < lane->count; c++) mr_value_take(&lane->values[c], &slot->results[c]);
+    slot->result_count = 0;
+    for (int32_t i = 0; i < engine->plan.batch_work_count; i++) {
+        const mr_work *work = &engine->plan.batch_works[i];
+        uint64_t start_ns = mr_now_ns();
+        *stage = work->dataset->kind->name;
+        mr_note_stage(&worker->note, *stage);
+        mr_note_since(&worker->note, start_ns);
+        MR_TRY(work->dataset->kind->work(work, slot->epoch, slot->number, lane, error));
+        mr_count(&work->counters->busy_ns, mr_now_ns() - start_ns);
+        mr_count(&work->counters->elements, 1);
+        mr_count(&work->counters->bytes, values_bytes(lane));
+    }
+    for (int32_t c = 0; c < lane->count; c++) {
+        MR_TRY(mr_value_to_tensor(&lane->values[c], &slot->results[c], error));
+        slot->result_count = c + 1;
+    }
+    return MR_OK;
+}
+
+void mr_engine_do_batch(mr_engine *engine, mr_worker *worker, mr_slot *slot)
+{
+    mr_error *error = &worker->lane.error;
+    assert(slot->done == slot->rows && slot->result_count == 0 && !slot->is_complete);
+    *error = (mr_error){0};
+    if (mr_slot_failure(slot) != nullptr) return;
+    const char *stage = "batch";
+    uint64_t start_ns = mr_now_ns();
+    mr_note_element(&worker->note, slot->number, MR_NOTE_BATCH);
+    mr_note_stage(&worker->note, stage);
+    mr_note_since(&worker->note, start_ns);
+    for (int32_t c = 0; c < MR_COMPONENTS_MAX; c++) worker->lane.rows[c] = nullptr;
+    mr_status status = mr_slot_assemble(slot, error);
+    mr_count(&engine->plan.batch_counters->busy_ns, mr_now_ns() - start_ns);
+    mr_count(&engine->plan.batch_counters->elements, 1);
+    mr_count(&engine->plan.batch_counters->bytes, slot->plan->fixed_bytes + slot->extra_bytes);
+    if (status == MR_OK && engine->plan.batch_work_count > 0)
+        status = do_batch_works(engine, worker, slot, &stage, error);
+    if (status != MR_OK) {
+        error->status = status;
+        (void)mr_fail_prefix(error, status, "%s: batch %llu", stage, (unsigned long long)slot->number);
+        mr_slot_fail(slot, error);
+    }
+    mr_lane_clear(&worker->lane);
+    mr_trace *trace = mr_watch_trace(engine->plan.run->watch);
+    if (trace != nullptr) mr_trace_slice(trace, "batch", start_ns, mr_now_ns(), (uint64_t)slot->rows);
+}

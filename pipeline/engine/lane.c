@@ -1,0 +1,147 @@
+/* Lane: what one worker keeps between elements, and the components of the element it works on. */
+#include "pipeline/pipeline.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+
+/* Of a record, of scratch memory and of an image's rows: so much of each stays for the next element. */
+constexpr size_t KEPT_BYTES = (size_t)4 << 20;
+
+void mr_value_deinit(mr_value *value)
+{
+    mr_tensor_deinit(&value->tensor);
+    value->data = nullptr;
+    value->is_placed = false;
+}
+
+void mr_lane_clear(mr_lane *lane)
+{
+    assert(lane->count >= 0 && lane->count <= MR_COMPONENTS_MAX);
+    for (int32_t i = 0; i < lane->count; i++) mr_value_deinit(&lane->values[i]);
+    mr_tensor_deinit(&lane->keep);
+    lane->count = 0;
+    lane->is_dropped = false;
+    mr_arena_reset(&lane->scratch);
+}
+
+void mr_lane_deinit(mr_lane *lane)
+{
+    mr_lane_clear(lane);
+    mr_arena_deinit(&lane->scratch);
+    mr_image_scratch_free(lane->image);
+    mr_lane_take_bytes(lane, nullptr, 0);
+    mr_element_deinit_made(&lane->made);
+    *lane = (mr_lane){.reserve = lane->reserve, .stop = lane->stop};
+}
+
+void mr_lane_take_bytes(mr_lane *lane, char *bytes, size_t size_bytes)
+{
+    assert(lane->bytes != nullptr || lane->capacity_bytes == 0);
+    assert(bytes != nullptr || size_bytes == 0);
+    if (lane->is_mapped)
+        munmap(lane->bytes, lane->capacity_bytes);
+    else
+        free(lane->bytes);
+    lane->bytes = bytes;
+    lane->capacity_bytes = size_bytes;
+    lane->is_mapped = false;
+}
+
+mr_status mr_lane_reserve(mr_lane *lane, size_t size_bytes, mr_error *error)
+{
+    if (size_bytes <= lane->capacity_bytes) return MR_OK;
+    /* What is kept may grow; what is given back again need not. */
+    size_t capacity_bytes = size_bytes > KEPT_BYTES ? size_bytes : size_bytes + size_bytes / 2;
+    mr_lane_take_bytes(lane, nullptr, 0);
+    if (capacity_bytes <= KEPT_BYTES) {
+        char *bytes = malloc(capacity_bytes);
+        if (bytes == nullptr) return mr_fail_memory(error, capacity_bytes);
+        mr_lane_take_bytes(lane, bytes, capacity_bytes);
+        return MR_OK;
+    }
+    assert(lane->bytes == nullptr && lane->reserve != nullptr);
+    /* Pages of its own: malloc keeps what one thread after the other gives back. */
+    lane->reserve(lane, capacity_bytes);
+    char *bytes = mmap(nullptr, capacity_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (bytes == MAP_FAILED) return mr_fail_memory(error, capacity_bytes);
+    mr_lane_take_bytes(lane, bytes, capacity_bytes);
+    lane->is_mapped = true;
+    return MR_OK;
+}
+
+static size_t lane_bytes(const mr_lane *lane)
+{
+    return lane->capacity_bytes + lane->scratch.allocated_bytes + mr_image_scratch_bytes(lane->image);
+}
+
+size_t mr_lane_trim(mr_lane *lane)
+{
+    assert(lane->count == 0);
+    size_t size_bytes = lane_bytes(lane);
+    if (size_bytes <= KEPT_BYTES) return size_bytes;
+    if (lane->capacity_bytes > KEPT_BYTES) mr_lane_take_bytes(lane, nullptr, 0);
+    if (lane->scratch.allocated_bytes > KEPT_BYTES) mr_arena_deinit(&lane->scratch);
+    if (mr_image_scratch_bytes(lane->image) > KEPT_BYTES) {
+        mr_image_scratch_free(lane->image);
+        lane->image = nullptr;
+    }
+    return lane_bytes(lane);
+}
+
+void mr_value_take(mr_value *value, mr_tensor *tensor)
+{
+    assert(value->tensor.buffer == nullptr);
+    value->dtype = tensor->dtype;
+    value->shape = tensor->shape;
+    value->data = tensor->data;
+    value->is_placed = false;
+    value->tensor = *tensor;
+    *tensor = (mr_tensor){0};
+}
+
+mr_status mr_value_to_tensor(mr_value *value, mr_tensor *tensor, mr_error *error)
+{
+    assert(mr_shape_count(value->shape) >= 0);
+    if (value->tensor.buffer != nullptr) {
+        *tensor = value->tensor;
+        value->tensor = (mr_tensor){0};
+        return MR_OK;
+    }
+    if (value->dtype == MR_STRING) return mr_tensor_init_strings(tensor, value->shape, value->data, error);
+    return mr_tensor_init_copy(tensor, value->dtype, value->shape, value->data, error);
+}
+
+mr_status mr_lane_view(mr_lane *lane, mr_element *element, mr_error *error)
+{
+    (void)error;
+    assert(lane->count >= 0 && lane->count <= MR_COMPONENTS_MAX);
+    element->count = lane->count;
+    for (int32_t i = 0; i < lane->count; i++) {
+        const mr_value *value = &lane->values[i];
+        element->tensors[i] = value->tensor.buffer != nullptr
+                                  ? value->tensor
+                                  : (mr_tensor){value->dtype, value->shape, nullptr, (void *)value->data};
+    }
+    return MR_OK;
+}
+
+void mr_payload_view(const mr_payload *payload, mr_element *element)
+{
+    assert(payload->count >= 0 && payload->count <= MR_COMPONENTS_MAX);
+    element->count = payload->count;
+    for (int32_t i = 0; i < payload->count; i++) element->tensors[i] = payload->tensors[i];
+}
+
+mr_status mr_fail_out_of_range(mr_error *error)
+{
+    mr_error reason = error == nullptr ? (mr_error){0} : *error;
+    return mr_fail(error, MR_INVALID_ARGUMENT, "the function returned OUT_OF_RANGE: %s", reason.message);
+}
+
+mr_status mr_stage_said(const mr_stage *stage, const char *what, uint64_t number, mr_status status, mr_error *error)
+{
+    if (status == MR_OK) return MR_OK;
+    if (status == MR_OUT_OF_RANGE) status = mr_fail_out_of_range(error);
+    return mr_fail_prefix(error, status, "%s: %s %llu", stage->dataset->kind->name, what, (unsigned long long)number);
+}

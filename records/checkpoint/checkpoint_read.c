@@ -1,0 +1,491 @@
+/* Reading a checkpoint. Open reads the whole index and checks every entry on its own; read checks what an entry says
+ * against the data files' sizes before it makes room, and the bytes against their checksum. */
+#include "proto/bundle.pb-c.h"
+#include "proto/proto.h"
+#include "records/checkpoint/checkpoint_part.h"
+#include "records/checkpoint/table.h"
+#include "records/io/file.h"
+#include <millrace/record.h>
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+constexpr int32_t SHARDS_MAX = 99999;
+/* Slices are checked pair by pair for overlaps. */
+constexpr size_t SLICES_MAX = 4096;
+constexpr size_t PIECE_BYTES = 1 << 20;
+constexpr int32_t BUNDLE_VERSION = 1;
+
+typedef struct item {
+    const char *key;
+    mr_dtype dtype;
+    mr_shape shape;           /* of unknown rank when it has more than MR_RANK_MAX dimensions */
+    Mr__BundleEntryProto *at; /* in the arena */
+} item;
+
+typedef struct shard {
+    bool is_open;
+    int descriptor;
+    uint64_t size_bytes;
+    char *path; /* owned */
+} shard;
+
+struct mr_checkpoint_reader {
+    mr_arena arena;
+    mr_table table;
+    char *path; /* owned; the index file, for errors */
+    char *prefix;
+    item *items; /* sorted as the table is, slices left out */
+    int32_t count;
+    shard *shards;
+    int32_t shard_count;
+};
+
+/* ---- Open ---- */
+
+static mr_status damaged(const mr_checkpoint_reader *reader, const char *key, const char *reason, mr_error *error)
+{
+    return mr_fail(error, MR_DATA_LOSS, "%s: key %.200s: %s", reader->path, key, reason);
+}
+
+static mr_status read_header(mr_checkpoint_reader *reader, mr_error *error)
+{
+    if (reader->table.count == 0 || reader->table.entries[0].key.size_bytes != 0)
+        return mr_fail(error, MR_DATA_LOSS, "%s: the table is not a checkpoint's: it has no header", reader->path);
+    Mr__BundleHeaderProto *header;
+    mr_status status =
+        mr_proto_unpack_as(bundle_header_proto, reader->table.entries[0].value, &reader->arena, &header, error);
+    if (status != MR_OK) return mr_fail_prefix(error, status, "%s", reader->path);
+    if (header->endianness != 0)
+        return mr_fail(error, MR_UNIMPLEMENTED, "%s: it was written on a big-endian machine", reader->path);
+    if (header->version != nullptr && header->version->min_consumer > BUNDLE_VERSION)
+        return mr_fail(error, MR_UNIMPLEMENTED, "%s: it needs a reader of version %d, this one has %d", reader->path,
+                       header->version->min_consumer, BUNDLE_VERSION);
+    if (header->num_shards < 1 || header->num_shards > SHARDS_MAX)
+        return mr_fail(error, MR_DATA_LOSS, "%s: the header says %d data files", reader->path, header->num_shards);
+    reader->shard_count = header->num_shards;
+    assert(!reader->shards && reader->shard_count >= 1);
+    reader->shards = calloc((size_t)header->num_shards, sizeof *reader->shards);
+    return reader->shards != nullptr ? MR_OK : mr_fail_memory(error, (size_t)header->num_shards * sizeof(shard));
+}
+
+static mr_status read_shape(const mr_checkpoint_reader *reader, item *made, mr_error *error)
+{
+    const Mr__TensorShapeProto *shape = made->at->shape;
+    made->shape = MR_SCALAR;
+    if (shape == nullptr) return MR_OK;
+    if (shape->unknown_rank) return damaged(reader, made->key, "its shape has no rank", error);
+    for (size_t i = 0; i < shape->n_dim; i++) {
+        if (shape->dim[i]->size < 0) return damaged(reader, made->key, "its shape has an unknown size", error);
+        if (i < MR_RANK_MAX) made->shape.dims[i] = shape->dim[i]->size;
+    }
+    made->shape.rank = shape->n_dim > MR_RANK_MAX ? -1 : (int32_t)shape->n_dim;
+    if (made->shape.rank >= 0 && mr_shape_count(made->shape) < 0)
+        return damaged(reader, made->key, "its shape has too many elements", error);
+    return MR_OK;
+}
+
+static mr_status read_items(mr_checkpoint_reader *reader, mr_error *error)
+{
+    const mr_table *table = &reader->table;
+    reader->items = calloc(table->count, sizeof *reader->items);
+    if (reader->items == nullptr) return mr_fail_memory(error, table->count * sizeof *reader->items);
+    for (size_t i = 1; i < table->count; i++) {
+        mr_string key = table->entries[i].key;
+        if (key.data[0] == '\0') continue; /* a slice, found through its tensor */
+        if (memchr(key.data, '\0', key.size_bytes) != nullptr)
+            return damaged(reader, key.data, "the name has a zero byte in it", error);
+        item *made = &reader->items[reader->count];
+        assert((size_t)reader->count < table->count);
+        made->key = key.data;
+        mr_status status =
+            mr_proto_unpack_as(bundle_entry_proto, table->entries[i].value, &reader->arena, &made->at, error);
+        if (status != MR_OK) return mr_fail_prefix(error, status, "%s: key %.200s", reader->path, key.data);
+        int32_t dtype = made->at->dtype;
+        made->dtype = dtype > 0 && dtype < MR_DTYPE_COUNT ? (mr_dtype)dtype : MR_DTYPE_INVALID;
+        MR_TRY(read_shape(reader, made, error));
+        reader->count++;
+    }
+    return MR_OK;
+}
+
+static mr_status open_index(mr_checkpoint_reader *reader, const char *path, mr_error *error)
+{
+    reader->path = mr_checkpoint_index_path(path);
+    reader->prefix = strdup(path);
+    if (reader->path == nullptr || reader->prefix == nullptr) return mr_fail_memory(error, strlen(path));
+    MR_TRY(mr_table_read(reader->path, &reader->table, error));
+    if (reader->table.count > INT32_MAX)
+        return mr_fail(error, MR_RESOURCE_EXHAUSTED, "%s: too many keys", reader->path);
+    MR_TRY(read_header(reader, error));
+    return read_items(reader, error);
+}
+
+mr_status mr_checkpoint_reader_open(const char *path, mr_checkpoint_reader **reader, mr_error *error)
+{
+    *reader = calloc(1, sizeof **reader);
+    if (*reader == nullptr) return mr_fail_memory(error, sizeof **reader);
+    mr_status status = open_index(*reader, path, error);
+    if (status == MR_OK) return MR_OK;
+    mr_checkpoint_reader_close(*reader);
+    *reader = nullptr;
+    return status;
+}
+
+void mr_checkpoint_reader_close(mr_checkpoint_reader *reader)
+{
+    if (reader == nullptr) return;
+    for (int32_t i = 0; reader->shards != nullptr && i < reader->shard_count; i++) {
+        if (reader->shards[i].is_open) close(reader->shards[i].descriptor);
+        free(reader->shards[i].path);
+    }
+    free(reader->shards);
+    free(reader->items);
+    free(reader->path);
+    free(reader->prefix);
+    mr_table_deinit(&reader->table);
+    mr_arena_deinit(&reader->arena);
+    free(reader);
+}
+
+/* ---- Look ---- */
+
+int32_t mr_checkpoint_count(const mr_checkpoint_reader *reader)
+{
+    return reader->count;
+}
+
+const char *mr_checkpoint_key(const mr_checkpoint_reader *reader, int32_t index, mr_dtype *dtype, mr_shape *shape)
+{
+    if (index < 0 || index >= reader->count) return nullptr;
+    if (dtype != nullptr) *dtype = reader->items[index].dtype;
+    if (shape != nullptr) *shape = reader->items[index].shape;
+    return reader->items[index].key;
+}
+
+static const item *find(const mr_checkpoint_reader *reader, const char *key)
+{
+    int32_t low = 0, high = reader->count;
+    while (low < high) {
+        int32_t middle = low + (high - low) / 2;
+        int order = strcmp(reader->items[middle].key, key);
+        if (order == 0) return &reader->items[middle];
+        if (order < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return nullptr;
+}
+
+int32_t mr_checkpoint_shard_count(const mr_checkpoint_reader *reader)
+{
+    return reader->shard_count;
+}
+
+bool mr_checkpoint_has(const mr_checkpoint_reader *reader, const char *key)
+{
+    return find(reader, key) != nullptr;
+}
+
+/* ---- Bytes ---- */
+
+/* The data file of an entry, opened on first use; the entry's bytes lie inside it. */
+static mr_status open_shard(mr_checkpoint_reader *reader, const char *key, const Mr__BundleEntryProto *entry,
+                            shard **result, mr_error *error)
+{
+    if (entry->shard_id < 0 || entry->shard_id >= reader->shard_count)
+        return damaged(reader, key, "its data file's number is none", error);
+    shard *file = *result = &reader->shards[entry->shard_id];
+    if (!file->is_open) {
+        free(file->path);
+        file->path = mr_checkpoint_data_path(reader->prefix, entry->shard_id, reader->shard_count);
+        if (file->path == nullptr) return mr_fail_memory(error, strlen(reader->prefix));
+        MR_TRY(mr_file_open(file->path, &file->descriptor, error));
+        file->is_open = true;
+        struct stat stat;
+        file->size_bytes = fstat(file->descriptor, &stat) == 0 && stat.st_size > 0 ? (uint64_t)stat.st_size : 0;
+    }
+    assert(file->is_open && file->path != nullptr);
+    if (entry->offset < 0 || entry->size < 0 || (uint64_t)entry->offset > file->size_bytes ||
+        (uint64_t)entry->size > file->size_bytes - (uint64_t)entry->offset)
+        return mr_fail(error, MR_DATA_LOSS,
+                       "%s: key %.200s: its %" PRId64 " bytes at byte %" PRId64 " pass the end of %s (%" PRIu64
+                       " bytes)",
+                       reader->path, key, entry->size, entry->offset, file->path, file->size_bytes);
+    return MR_OK;
+}
+
+static mr_status read_bytes(const shard *file, const char *key, const Mr__BundleEntryProto *entry, char *target,
+                            uint32_t *crc, mr_error *error)
+{
+    assert(file->is_open && entry->offset >= 0 && entry->size >= 0);
+    size_t size_bytes = (size_t)entry->size;
+    *crc = 0;
+    for (size_t offset = 0; offset < size_bytes; offset += PIECE_BYTES) {
+        size_t piece = size_bytes - offset < PIECE_BYTES ? size_bytes - offset : PIECE_BYTES, done = 0;
+        MR_TRY(mr_file_read_at(file->descriptor, file->path, (uint64_t)entry->offset + offset, target + offset, piece,
+                               &done, error));
+        if (done != piece)
+            return mr_fail(error, MR_DATA_LOSS, "%s: key %.200s: the file ends at byte %" PRIu64, file->path, key,
+                           (uint64_t)entry->offset + offset + done);
+        *crc = mr_crc32c(*crc, target + offset, piece);
+    }
+    return MR_OK;
+}
+
+static mr_status check(const shard *file, const char *key, const Mr__BundleEntryProto *entry, uint32_t crc,
+                       mr_error *error)
+{
+    if (mr_crc32c_mask(crc) == entry->crc32c) return MR_OK;
+    return mr_fail(error, MR_DATA_LOSS, "%s: key %.200s: checksum is %08x, the index says %08x", file->path, key,
+                   mr_crc32c_mask(crc), entry->crc32c);
+}
+
+static mr_status read_numbers(mr_checkpoint_reader *reader, const char *key, const Mr__BundleEntryProto *entry,
+                              mr_dtype dtype, mr_shape shape, mr_tensor *value, mr_error *error)
+{
+    shard *file;
+    uint32_t crc;
+    uint64_t size_bytes;
+    MR_TRY(open_shard(reader, key, entry, &file, error));
+    if (__builtin_mul_overflow((uint64_t)mr_shape_count(shape), mr_dtype_size(dtype), &size_bytes) ||
+        size_bytes != (uint64_t)entry->size)
+        return damaged(reader, key, "its size is not what its type and shape take", error);
+    MR_TRY(mr_tensor_init(value, dtype, shape, error));
+    mr_status status = read_bytes(file, key, entry, value->data, &crc, error);
+    if (status == MR_OK) status = check(file, key, entry, crc, error);
+    if (status != MR_OK) mr_tensor_deinit(value);
+    /* A bool in memory is 0 or 1, whatever the file holds. */
+    if (status == MR_OK && dtype == MR_BOOL) {
+        uint8_t *bytes = value->data;
+        for (uint64_t i = 0; i < size_bytes; i++) bytes[i] = bytes[i] != 0;
+    }
+    return status;
+}
+
+/* Finds count strings in the bytes of a string tensor; crc is what its entry must say. */
+static mr_status split_strings(const mr_checkpoint_reader *reader, const char *key, const char *bytes,
+                               size_t size_bytes, mr_string *strings, int64_t count, uint32_t *crc, mr_error *error)
+{
+    size_t offset = 0;
+    *crc = 0;
+    for (int64_t i = 0; i < count; i++) {
+        uint64_t length = 0;
+        uint8_t byte = 0x80;
+        for (unsigned shift = 0; byte >= 0x80 && shift < 64 && offset < size_bytes; shift += 7) {
+            byte = (uint8_t)bytes[offset++];
+            length |= (uint64_t)(byte & 0x7f) << shift;
+        }
+        if (byte >= 0x80 || length > size_bytes) return damaged(reader, key, "a string's length is damaged", error);
+        uint32_t short_length = (uint32_t)length;
+        *crc = length <= UINT32_MAX ? mr_crc32c(*crc, &short_length, sizeof short_length)
+                                    : mr_crc32c(*crc, &length, sizeof length);
+        strings[i].size_bytes = (size_t)length;
+    }
+    assert(offset <= size_bytes);
+    uint32_t stored, computed = mr_crc32c_mask(*crc);
+    if (size_bytes - offset < sizeof stored) return damaged(reader, key, "its strings' lengths are cut short", error);
+    memcpy(&stored, bytes + offset, sizeof stored);
+    if (stored != computed) return damaged(reader, key, "the checksum of its strings' lengths is wrong", error);
+    offset += sizeof stored;
+    *crc = mr_crc32c(*crc, &stored, sizeof stored);
+    *crc = mr_crc32c(*crc, bytes + offset, size_bytes - offset);
+    for (int64_t i = 0; i < count; i++) {
+        if (strings[i].size_bytes > size_bytes - offset) return damaged(reader, key, "a string passes the end", error);
+        strings[i].data = bytes + offset;
+        offset += strings[i].size_bytes;
+    }
+    return offset == size_bytes ? MR_OK : damaged(reader, key, "bytes are left after its strings", error);
+}
+
+/* The elements and the file's bytes go into one buffer. */
+static mr_status read_strings(mr_checkpoint_reader *reader, const char *key, const Mr__BundleEntryProto *entry,
+                              mr_shape shape, mr_tensor *value, mr_error *error)
+{
+    shard *file;
+    uint32_t crc;
+    int64_t count = mr_shape_count(shape);
+    assert(count >= 0);
+    MR_TRY(open_shard(reader, key, entry, &file, error));
+    if (count > entry->size) return damaged(reader, key, "it has more strings than bytes", error);
+    size_t head_bytes = (size_t)count * sizeof(mr_string);
+    mr_buffer *buffer;
+    MR_TRY(mr_buffer_new(head_bytes + (size_t)entry->size, &buffer, error));
+    mr_string *strings = mr_buffer_data(buffer);
+    char *bytes = (char *)strings + head_bytes;
+    mr_status status = read_bytes(file, key, entry, bytes, &crc, error);
+    if (status == MR_OK) status = split_strings(reader, key, bytes, (size_t)entry->size, strings, count, &crc, error);
+    if (status == MR_OK) status = check(file, key, entry, crc, error);
+    if (status == MR_OK)
+        *value = (mr_tensor){.dtype = MR_STRING, .shape = shape, .buffer = buffer, .data = strings};
+    else
+        mr_buffer_unref(buffer);
+    return status;
+}
+
+static mr_status read_entry(mr_checkpoint_reader *reader, const char *key, const Mr__BundleEntryProto *entry,
+                            mr_dtype dtype, mr_shape shape, mr_tensor *value, mr_error *error)
+{
+    if (dtype == MR_STRING) return read_strings(reader, key, entry, shape, value, error);
+    return read_numbers(reader, key, entry, dtype, shape, value, error);
+}
+
+/* ---- Slices ---- */
+
+static mr_status slice_of(const mr_checkpoint_reader *reader, const item *whole, const Mr__TensorSliceProto *message,
+                          mr_checkpoint_slice *slice, mr_shape *shape, mr_error *error)
+{
+    if (message->n_extent != (size_t)whole->shape.rank)
+        return damaged(reader, whole->key, "a slice's rank is not the tensor's", error);
+    slice->rank = whole->shape.rank;
+    for (int32_t i = 0; i < slice->rank; i++) {
+        const Mr__TensorSliceProto__Extent *extent = message->extent[i];
+        bool has_length = extent->has_length_case == MR__TENSOR_SLICE_PROTO__EXTENT__HAS_LENGTH_LENGTH;
+        slice->starts[i] = extent->start;
+        slice->lengths[i] = has_length ? extent->length : -1;
+    }
+    if (mr_checkpoint_slice_shape(slice, whole->shape, shape, error) != MR_OK)
+        return mr_fail_prefix(error, MR_DATA_LOSS, "%s: key %.200s", reader->path, whole->key);
+    return MR_OK;
+}
+
+static bool overlap(const mr_checkpoint_slice *a, const mr_checkpoint_slice *b)
+{
+    for (int32_t i = 0; i < a->rank; i++) {
+        bool before = a->lengths[i] >= 0 && a->starts[i] + a->lengths[i] <= b->starts[i];
+        bool after = b->lengths[i] >= 0 && b->starts[i] + b->lengths[i] <= a->starts[i];
+        if (before || after) return false;
+    }
+    return true;
+}
+
+/* The slices must cover the tensor, each element once. */
+static mr_status check_slices(mr_checkpoint_reader *reader, const item *whole, mr_checkpoint_slice *slices,
+                              mr_shape *shapes, mr_error *error)
+{
+    int64_t covered = 0, count = mr_shape_count(whole->shape);
+    for (size_t i = 0; i < whole->at->n_slices; i++) {
+        MR_TRY(slice_of(reader, whole, whole->at->slices[i], &slices[i], &shapes[i], error));
+        int64_t own = mr_shape_count(shapes[i]);
+        if (own > count - covered) return damaged(reader, whole->key, "its slices overlap", error);
+        covered += own;
+        assert(own >= 0 && covered <= count);
+        for (size_t j = 0; j < i; j++)
+            if (own > 0 && mr_shape_count(shapes[j]) > 0 && overlap(&slices[i], &slices[j]))
+                return damaged(reader, whole->key, "its slices overlap", error);
+    }
+    return covered == count ? MR_OK : damaged(reader, whole->key, "its slices do not cover it", error);
+}
+
+static mr_status read_part(mr_checkpoint_reader *reader, const item *whole, const mr_checkpoint_slice *slice,
+                           mr_shape shape, mr_arena *arena, mr_tensor *part, mr_error *error)
+{
+    mr_string key;
+    Mr__BundleEntryProto *entry;
+    MR_TRY(mr_checkpoint_slice_key(whole->key, slice, arena, &key, error));
+    const mr_table_entry *found = mr_table_find(&reader->table, key);
+    if (found == nullptr) return damaged(reader, whole->key, "one of its slices is missing", error);
+    mr_status status = mr_proto_unpack_as(bundle_entry_proto, found->value, arena, &entry, error);
+    if (status != MR_OK) return mr_fail_prefix(error, status, "%s: key %.200s: a slice", reader->path, whole->key);
+    item own = {.key = whole->key, .at = entry};
+    MR_TRY(read_shape(reader, &own, error));
+    if (entry->dtype != (int32_t)whole->dtype || !mr_shape_equal(own.shape, shape) || entry->n_slices > 0)
+        return damaged(reader, whole->key, "a slice's entry is of another type or shape", error);
+    return read_entry(reader, whole->key, entry, whole->dtype, shape, part, error);
+}
+
+/* parts as many as slices, empty; the caller gives them back. */
+static mr_status read_parts(mr_checkpoint_reader *reader, const item *whole, mr_arena *arena, mr_tensor *parts,
+                            mr_tensor *value, mr_error *error)
+{
+    size_t count = whole->at->n_slices;
+    mr_checkpoint_slice *slices = MR_ARENA_NEW(arena, mr_checkpoint_slice, count);
+    mr_shape *shapes = MR_ARENA_NEW(arena, mr_shape, count);
+    if (slices == nullptr || shapes == nullptr) return mr_fail_memory(error, count * sizeof *slices);
+    MR_TRY(check_slices(reader, whole, slices, shapes, error));
+    for (size_t i = 0; i < count; i++) MR_TRY(read_part(reader, whole, &slices[i], shapes[i], arena, &parts[i], error));
+    assert(mr_dtype_size(whole->dtype) > 0);
+    mr_tensor full;
+    MR_TRY(mr_tensor_init(&full, whole->dtype, whole->shape, error));
+    for (size_t i = 0; i < count; i++)
+        mr_checkpoint_slice_copy(&slices[i], whole->shape, mr_dtype_size(whole->dtype), full.data, parts[i].data, true);
+    if (whole->dtype != MR_STRING) {
+        *value = full;
+        return MR_OK;
+    }
+    /* The elements borrow the parts' bytes: copy them. */
+    mr_status status = mr_tensor_init_strings(value, whole->shape, full.data, error);
+    mr_tensor_deinit(&full);
+    return status;
+}
+
+static mr_status read_slices(mr_checkpoint_reader *reader, const item *whole, mr_tensor *value, mr_error *error)
+{
+    size_t count = whole->at->n_slices;
+    if (count > SLICES_MAX)
+        return mr_fail(error, MR_UNIMPLEMENTED, "%s: key %.200s: more than %zu slices", reader->path, whole->key,
+                       SLICES_MAX);
+    mr_arena arena = {0};
+    mr_tensor *parts = calloc(count, sizeof *parts);
+    if (parts == nullptr) return mr_fail_memory(error, count * sizeof *parts);
+    mr_status status = read_parts(reader, whole, &arena, parts, value, error);
+    for (size_t i = 0; i < count; i++) mr_tensor_deinit(&parts[i]);
+    free(parts);
+    mr_arena_deinit(&arena);
+    return status;
+}
+
+/* ---- Read ---- */
+
+static mr_status find_readable(const mr_checkpoint_reader *reader, const char *key, const item **found, mr_error *error)
+{
+    *found = find(reader, key);
+    if (*found == nullptr) return mr_fail(error, MR_NOT_FOUND, "%s: there is no key %.200s", reader->path, key);
+    if (mr_dtype_size((*found)->dtype) == 0)
+        return mr_fail(error, MR_UNIMPLEMENTED, "%s: key %.200s is of type %s (%d), which cannot be read", reader->path,
+                       key, mr_dtype_name((*found)->dtype), (*found)->at->dtype);
+    if ((*found)->shape.rank < 0)
+        return mr_fail(error, MR_UNIMPLEMENTED, "%s: key %.200s has more than %d dimensions", reader->path, key,
+                       MR_RANK_MAX);
+    return MR_OK;
+}
+
+mr_status mr_checkpoint_read(mr_checkpoint_reader *reader, const char *key, mr_tensor *value, mr_error *error)
+{
+    const item *found;
+    *value = (mr_tensor){0};
+    MR_TRY(find_readable(reader, key, &found, error));
+    if (found->at->n_slices > 0) return read_slices(reader, found, value, error);
+    return read_entry(reader, key, found->at, found->dtype, found->shape, value, error);
+}
+
+mr_status mr_checkpoint_read_slice(mr_checkpoint_reader *reader, const char *key, const mr_checkpoint_slice *slice,
+                                   mr_tensor *value, mr_error *error)
+{
+    const item *found;
+    mr_shape shape;
+    *value = (mr_tensor){0};
+    MR_TRY(find_readable(reader, key, &found, error));
+    if (mr_checkpoint_slice_shape(slice, found->shape, &shape, error) != MR_OK)
+        return mr_fail_prefix(error, MR_INVALID_ARGUMENT, "%s: key %.200s", reader->path, key);
+    mr_tensor whole, part;
+    MR_TRY(mr_checkpoint_read(reader, key, &whole, error));
+    assert(whole.dtype == found->dtype && mr_shape_equal(whole.shape, found->shape));
+    mr_status status = mr_tensor_init(&part, found->dtype, shape, error);
+    if (status == MR_OK) {
+        mr_checkpoint_slice_copy(slice, found->shape, mr_dtype_size(found->dtype), whole.data, part.data, false);
+        if (found->dtype == MR_STRING) {
+            status = mr_tensor_init_strings(value, shape, part.data, error);
+            mr_tensor_deinit(&part);
+        } else {
+            *value = part;
+        }
+    }
+    mr_tensor_deinit(&whole);
+    return status;
+}

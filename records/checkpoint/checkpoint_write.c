@@ -1,0 +1,388 @@
+/* Writing a checkpoint, byte for byte as TensorFlow's BundleWriter does: tensors in the order they come in the data file,
+ * entries sorted in the index.
+ *
+ * Both files are written under other names. Close forces the data to the disk and renames it, then the index: an index
+ * under its final name always has its data. */
+#include "proto/bundle.pb-c.h"
+#include "proto/proto.h"
+#include "records/checkpoint/checkpoint_part.h"
+#include "records/checkpoint/table.h"
+#include "records/io/file.h"
+#include <millrace/record.h>
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+constexpr size_t BUFFER_BYTES = 1 << 18;
+
+/* One key of the index. A partitioned tensor has one without bytes of its own, whose slices grow. */
+typedef struct entry {
+    mr_string key;
+    mr_dtype dtype;
+    mr_shape shape;
+    uint64_t offset, size_bytes;
+    uint32_t checksum; /* masked */
+    int32_t slice_count, slice_capacity;
+    mr_checkpoint_slice *slices;
+} entry;
+
+struct mr_checkpoint_writer {
+    mr_arena arena;
+    char *index_path; /* owned */
+    mr_file_output data;
+    uint64_t offset; /* in the data file, buffered bytes included */
+    char *buffer;    /* BUFFER_BYTES, owned */
+    size_t buffered;
+    entry **entries; /* sorted by key; owned array, entries in the arena */
+    size_t count, capacity;
+    bool failed; /* a write failed: close refuses */
+};
+
+/* ---- Open ---- */
+
+static mr_status open_files(mr_checkpoint_writer *writer, const char *path, mr_error *error)
+{
+    writer->buffer = malloc(BUFFER_BYTES);
+    writer->index_path = mr_checkpoint_index_path(path);
+    char *data_path = mr_checkpoint_data_path(path, 0, 1), *directory = strdup(path);
+    mr_status status = MR_OK;
+    if (writer->buffer == nullptr || writer->index_path == nullptr || data_path == nullptr || directory == nullptr) {
+        status = mr_fail_memory(error, BUFFER_BYTES);
+    } else {
+        char *slash = strrchr(directory, '/');
+        if (slash != nullptr && slash != directory) {
+            *slash = '\0';
+            status = mr_file_make_directories(directory, error);
+        }
+        if (status == MR_OK) status = mr_file_output_open(&writer->data, data_path, true, error);
+    }
+    free(directory);
+    free(data_path);
+    return status;
+}
+
+mr_status mr_checkpoint_writer_open(const char *path, mr_checkpoint_writer **writer, mr_error *error)
+{
+    *writer = calloc(1, sizeof **writer);
+    if (*writer == nullptr) return mr_fail_memory(error, sizeof **writer);
+    mr_status status = open_files(*writer, path, error);
+    if (status == MR_OK) return MR_OK;
+    mr_checkpoint_writer_abandon(*writer);
+    *writer = nullptr;
+    return status;
+}
+
+void mr_checkpoint_writer_abandon(mr_checkpoint_writer *writer)
+{
+    if (writer == nullptr) return;
+    mr_file_output_abandon(&writer->data);
+    for (size_t i = 0; i < writer->count; i++) free(writer->entries[i]->slices);
+    free(writer->entries);
+    free(writer->buffer);
+    free(writer->index_path);
+    mr_arena_deinit(&writer->arena);
+    free(writer);
+}
+
+/* ---- Data ---- */
+
+static mr_status flush(mr_checkpoint_writer *writer, mr_error *error)
+{
+    assert(writer->buffered <= BUFFER_BYTES);
+    size_t size_bytes = writer->buffered;
+    writer->buffered = 0;
+    return size_bytes == 0 ? MR_OK : mr_file_output_write(&writer->data, writer->buffer, size_bytes, error);
+}
+
+static mr_status put(mr_checkpoint_writer *writer, const void *bytes, size_t size_bytes, mr_error *error)
+{
+    assert(writer->buffered <= BUFFER_BYTES && writer->buffered <= writer->offset);
+    if (size_bytes > BUFFER_BYTES - writer->buffered) MR_TRY(flush(writer, error));
+    writer->offset += size_bytes;
+    if (size_bytes >= BUFFER_BYTES) return mr_file_output_write(&writer->data, bytes, size_bytes, error);
+    assert(size_bytes <= BUFFER_BYTES - writer->buffered);
+    if (size_bytes > 0) memcpy(writer->buffer + writer->buffered, bytes, size_bytes);
+    writer->buffered += size_bytes;
+    return MR_OK;
+}
+
+/* The lengths' checksum covers them as 4-byte numbers (8 from 4 GiB on), not as the varints that are written. */
+static mr_status put_strings(mr_checkpoint_writer *writer, const mr_string *strings, int64_t count, uint32_t *crc,
+                             mr_error *error)
+{
+    *crc = 0;
+    for (int64_t i = 0; i < count; i++) {
+        uint64_t length = strings[i].size_bytes;
+        uint8_t digits[10];
+        size_t digit_count = 0;
+        for (; length >= 0x80; length >>= 7) digits[digit_count++] = (uint8_t)(length | 0x80);
+        digits[digit_count++] = (uint8_t)length;
+        assert(digit_count <= sizeof digits);
+        MR_TRY(put(writer, digits, digit_count, error));
+        length = strings[i].size_bytes;
+        uint32_t short_length = (uint32_t)length;
+        if (length <= UINT32_MAX)
+            *crc = mr_crc32c(*crc, &short_length, sizeof short_length);
+        else
+            *crc = mr_crc32c(*crc, &length, sizeof length);
+    }
+    uint32_t masked = mr_crc32c_mask(*crc);
+    MR_TRY(put(writer, &masked, sizeof masked, error));
+    *crc = mr_crc32c(*crc, &masked, sizeof masked);
+    for (int64_t i = 0; i < count; i++) {
+        MR_TRY(put(writer, strings[i].data, strings[i].size_bytes, error));
+        *crc = mr_crc32c(*crc, strings[i].data, strings[i].size_bytes);
+    }
+    return MR_OK;
+}
+
+/* ---- Entries ---- */
+
+/* Where the key is, or would be. */
+static size_t find(const mr_checkpoint_writer *writer, mr_string key, bool *found)
+{
+    size_t low = 0, high = writer->count;
+    /* The Saver's keys come sorted: look at the end first. */
+    if (high > 0 && mr_table_compare(writer->entries[high - 1]->key, key) < 0) low = high;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (mr_table_compare(writer->entries[middle]->key, key) < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    assert(low <= writer->count);
+    *found = low < writer->count && mr_table_compare(writer->entries[low]->key, key) == 0;
+    return low;
+}
+
+static mr_status insert(mr_checkpoint_writer *writer, size_t place, mr_string key, entry **made, mr_error *error)
+{
+    assert(place <= writer->count && writer->count <= writer->capacity);
+    if (writer->count == writer->capacity) {
+        size_t capacity = writer->capacity == 0 ? 64 : 2 * writer->capacity;
+        entry **larger = realloc(writer->entries, capacity * sizeof *larger);
+        if (larger == nullptr) return mr_fail_memory(error, capacity * sizeof *larger);
+        writer->entries = larger;
+        writer->capacity = capacity;
+    }
+    entry *item = MR_ARENA_NEW(&writer->arena, entry, 1);
+    char *copy = mr_arena_strndup(&writer->arena, key.data, key.size_bytes);
+    if (item == nullptr || copy == nullptr) return mr_fail_memory(error, key.size_bytes);
+    item->key = (mr_string){copy, key.size_bytes};
+    memmove(writer->entries + place + 1, writer->entries + place, (writer->count - place) * sizeof *writer->entries);
+    writer->entries[place] = item;
+    assert(place == 0 || mr_table_compare(writer->entries[place - 1]->key, item->key) < 0);
+    writer->count++;
+    *made = item;
+    return MR_OK;
+}
+
+static mr_status check_value(const mr_checkpoint_writer *writer, const char *key, const mr_tensor *value,
+                             mr_error *error)
+{
+    if (writer->failed) return mr_fail(error, MR_FAILED_PRECONDITION, "%s: an earlier write failed", writer->data.path);
+    if (key[0] == '\0') return mr_fail(error, MR_INVALID_ARGUMENT, "%s: a key is empty", writer->data.path);
+    if (strlen(key) > MR_TABLE_KEY_MAX / 4)
+        return mr_fail(error, MR_INVALID_ARGUMENT, "%s: key %.100s… is longer than %d bytes", writer->data.path, key,
+                       MR_TABLE_KEY_MAX / 4);
+    if (mr_dtype_size(value->dtype) == 0)
+        return mr_fail(error, MR_INVALID_ARGUMENT, "%s: key %s: a value of type %s cannot be saved", writer->data.path,
+                       key, mr_dtype_name(value->dtype));
+    return MR_OK;
+}
+
+/* Writes the bytes and makes the entry. */
+static mr_status write_entry(mr_checkpoint_writer *writer, mr_string key, const char *name, const mr_tensor *value,
+                             mr_error *error)
+{
+    bool found;
+    size_t place = find(writer, key, &found);
+    if (found) return mr_fail(error, MR_INVALID_ARGUMENT, "%s: key %s is written twice", writer->data.path, name);
+    uint64_t offset = writer->offset;
+    uint32_t crc = 0;
+    int64_t count = mr_tensor_count(value);
+    writer->failed = true;
+    if (value->dtype == MR_STRING) {
+        MR_TRY(put_strings(writer, mr_tensor_strings(value), count, &crc, error));
+    } else {
+        size_t size_bytes = mr_tensor_size_bytes(value);
+        MR_TRY(put(writer, value->data, size_bytes, error));
+        crc = mr_crc32c(0, value->data, size_bytes);
+    }
+    entry *item;
+    MR_TRY(insert(writer, place, key, &item, error));
+    writer->failed = false;
+    assert(writer->offset >= offset);
+    item->dtype = value->dtype;
+    item->shape = value->shape;
+    item->offset = offset;
+    item->size_bytes = writer->offset - offset;
+    item->checksum = mr_crc32c_mask(crc);
+    return MR_OK;
+}
+
+mr_status mr_checkpoint_write(mr_checkpoint_writer *writer, const char *key, const mr_tensor *value, mr_error *error)
+{
+    MR_TRY(check_value(writer, key, value, error));
+    return write_entry(writer, mr_string_from(key), key, value, error);
+}
+
+/* The entry of the whole tensor, made by its first slice. */
+static mr_status whole_entry(mr_checkpoint_writer *writer, const char *key, mr_shape full, mr_dtype dtype,
+                             entry **whole, mr_error *error)
+{
+    bool found;
+    size_t place = find(writer, mr_string_from(key), &found);
+    if (!found) {
+        MR_TRY(insert(writer, place, mr_string_from(key), whole, error));
+        (*whole)->dtype = dtype;
+        (*whole)->shape = full;
+        return MR_OK;
+    }
+    *whole = writer->entries[place];
+    if ((*whole)->slice_count == 0)
+        return mr_fail(error, MR_INVALID_ARGUMENT, "%s: key %s is written whole and in slices", writer->data.path, key);
+    if ((*whole)->dtype != dtype || !mr_shape_equal((*whole)->shape, full))
+        return mr_fail(error, MR_INVALID_ARGUMENT, "%s: key %s: slices are of different types or shapes",
+                       writer->data.path, key);
+    return MR_OK;
+}
+
+static mr_status append_slice(entry *whole, const mr_checkpoint_slice *slice, mr_error *error)
+{
+    assert(whole->slice_count >= 0 && whole->slice_count <= whole->slice_capacity);
+    if (whole->slice_count == whole->slice_capacity) {
+        int32_t capacity = whole->slice_capacity == 0 ? 8 : 2 * whole->slice_capacity;
+        mr_checkpoint_slice *larger = realloc(whole->slices, (size_t)capacity * sizeof *larger);
+        if (larger == nullptr) return mr_fail_memory(error, (size_t)capacity * sizeof *larger);
+        whole->slices = larger;
+        whole->slice_capacity = capacity;
+    }
+    whole->slices[whole->slice_count++] = *slice;
+    return MR_OK;
+}
+
+mr_status mr_checkpoint_write_slice(mr_checkpoint_writer *writer, const char *key, mr_shape full,
+                                    const mr_checkpoint_slice *slice, const mr_tensor *value, mr_error *error)
+{
+    MR_TRY(check_value(writer, key, value, error));
+    mr_shape shape;
+    if (mr_shape_count(full) < 0 || mr_checkpoint_slice_shape(slice, full, &shape, error) != MR_OK)
+        return mr_fail_prefix(error, MR_INVALID_ARGUMENT, "%s: key %s", writer->data.path, key);
+    if (!mr_shape_equal(shape, value->shape)) {
+        char a[MR_SHAPE_TEXT_SIZE], b[MR_SHAPE_TEXT_SIZE];
+        return mr_fail(error, MR_INVALID_ARGUMENT, "%s: key %s: a slice of shape %s is given a value of shape %s",
+                       writer->data.path, key, mr_shape_text(shape, a, sizeof a),
+                       mr_shape_text(value->shape, b, sizeof b));
+    }
+    entry *whole;
+    mr_string slice_key;
+    MR_TRY(mr_checkpoint_slice_key(key, slice, &writer->arena, &slice_key, error));
+    MR_TRY(whole_entry(writer, key, full, value->dtype, &whole, error));
+    MR_TRY(append_slice(whole, slice, error));
+    return write_entry(writer, slice_key, key, value, error);
+}
+
+/* ---- Close ---- */
+
+/* The messages of an entry, in an arena that the next entry reuses. */
+static mr_status pack_shape(mr_shape shape, mr_arena *arena, Mr__TensorShapeProto *message, mr_error *error)
+{
+    size_t rank = (size_t)shape.rank;
+    Mr__TensorShapeProto__Dim *dims = MR_ARENA_NEW(arena, Mr__TensorShapeProto__Dim, rank);
+    Mr__TensorShapeProto__Dim **list = MR_ARENA_NEW(arena, Mr__TensorShapeProto__Dim *, rank);
+    if (dims == nullptr || list == nullptr) return mr_fail_memory(error, rank * sizeof *dims);
+    mr__tensor_shape_proto__init(message);
+    for (size_t i = 0; i < rank; i++) {
+        mr__tensor_shape_proto__dim__init(&dims[i]);
+        dims[i].size = shape.dims[i];
+        list[i] = &dims[i];
+    }
+    message->n_dim = rank;
+    message->dim = list;
+    return MR_OK;
+}
+
+static mr_status pack_slice(const mr_checkpoint_slice *slice, mr_arena *arena, Mr__TensorSliceProto **made,
+                            mr_error *error)
+{
+    size_t rank = (size_t)slice->rank;
+    Mr__TensorSliceProto *message = MR_ARENA_NEW(arena, Mr__TensorSliceProto, 1);
+    Mr__TensorSliceProto__Extent *extents = MR_ARENA_NEW(arena, Mr__TensorSliceProto__Extent, rank);
+    Mr__TensorSliceProto__Extent **list = MR_ARENA_NEW(arena, Mr__TensorSliceProto__Extent *, rank);
+    if (message == nullptr || extents == nullptr || list == nullptr) return mr_fail_memory(error, sizeof *message);
+    mr__tensor_slice_proto__init(message);
+    for (size_t i = 0; i < rank; i++) {
+        mr__tensor_slice_proto__extent__init(&extents[i]);
+        list[i] = &extents[i];
+        if (slice->lengths[i] == -1) continue;
+        extents[i].start = slice->starts[i];
+        extents[i].has_length_case = MR__TENSOR_SLICE_PROTO__EXTENT__HAS_LENGTH_LENGTH;
+        extents[i].length = slice->lengths[i];
+    }
+    message->n_extent = rank;
+    message->extent = list;
+    *made = message;
+    return MR_OK;
+}
+
+static mr_status pack_entry(const entry *item, mr_arena *arena, mr_string *bytes, mr_error *error)
+{
+    assert(item->slice_count == 0 || item->size_bytes == 0);
+    Mr__BundleEntryProto message = MR__BUNDLE_ENTRY_PROTO__INIT;
+    Mr__TensorShapeProto shape;
+    MR_TRY(pack_shape(item->shape, arena, &shape, error));
+    message.dtype = item->dtype;
+    message.shape = &shape;
+    message.offset = (int64_t)item->offset;
+    message.size = (int64_t)item->size_bytes;
+    message.crc32c = item->checksum;
+    message.n_slices = (size_t)item->slice_count;
+    message.slices = MR_ARENA_NEW(arena, Mr__TensorSliceProto *, message.n_slices);
+    if (message.slices == nullptr) return mr_fail_memory(error, message.n_slices * sizeof *message.slices);
+    for (int32_t i = 0; i < item->slice_count; i++)
+        MR_TRY(pack_slice(&item->slices[i], arena, &message.slices[i], error));
+    return mr_proto_pack(&message, arena, bytes, error);
+}
+
+static mr_status write_index(mr_checkpoint_writer *writer, mr_table_builder *builder, mr_arena *arena, mr_error *error)
+{
+    Mr__BundleHeaderProto header = MR__BUNDLE_HEADER_PROTO__INIT;
+    Mr__VersionDef version = MR__VERSION_DEF__INIT;
+    mr_string bytes;
+    version.producer = 1;
+    header.num_shards = 1;
+    header.version = &version;
+    MR_TRY(mr_proto_pack(&header, arena, &bytes, error));
+    mr_table_add(builder, (mr_string){"", 0}, bytes);
+    for (size_t i = 0; i < writer->count; i++) {
+        mr_arena_reset(arena);
+        MR_TRY(pack_entry(writer->entries[i], arena, &bytes, error));
+        mr_table_add(builder, writer->entries[i]->key, bytes);
+    }
+    MR_TRY(mr_table_finish(builder, &bytes, error));
+    return mr_file_write_all(writer->index_path, bytes.data, bytes.size_bytes, error);
+}
+
+static mr_status close_files(mr_checkpoint_writer *writer, mr_error *error)
+{
+    if (writer->failed) return mr_fail(error, MR_FAILED_PRECONDITION, "%s: an earlier write failed", writer->data.path);
+    MR_TRY(flush(writer, error));
+    assert(writer->buffered == 0 && writer->data.size_bytes == writer->offset);
+    MR_TRY(mr_file_output_commit(&writer->data, error));
+    mr_table_builder builder = {0};
+    mr_arena arena = {0};
+    mr_status status = write_index(writer, &builder, &arena, error);
+    mr_arena_deinit(&arena);
+    mr_table_builder_deinit(&builder);
+    return status;
+}
+
+mr_status mr_checkpoint_writer_close(mr_checkpoint_writer *writer, mr_error *error)
+{
+    mr_status status = close_files(writer, error);
+    mr_checkpoint_writer_abandon(writer);
+    return status;
+}

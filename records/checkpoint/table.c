@@ -1,0 +1,216 @@
+/* Reading a table: the whole file is in memory, so an entry's value is a view and only keys are put together.
+ *
+ * Every number in the file is taken as hostile. A key can be built from a long shared prefix in three bytes, so the keys'
+ * bytes are bounded by a multiple of the file's size. */
+#include "records/checkpoint/table.h"
+
+#include "records/io/file.h"
+#include <millrace/record.h>
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+constexpr size_t FOOTER_BYTES = 48, TRAILER_BYTES = 5, HANDLES_BYTES = 40;
+constexpr uint64_t MAGIC = 0xdb4775248b80fb57;
+constexpr size_t KEYS_FACTOR = 64, KEYS_SLACK = 1 << 20;
+
+/* A part of the file; offset is where it begins, for errors. */
+typedef struct cursor {
+    const char *name;
+    const uint8_t *bytes;
+    size_t begin, end;
+} cursor;
+
+static uint32_t load32(const uint8_t *bytes)
+{
+    return (uint32_t)bytes[0] | (uint32_t)bytes[1] << 8 | (uint32_t)bytes[2] << 16 | (uint32_t)bytes[3] << 24;
+}
+
+static mr_status damaged(const cursor *at, const char *reason, mr_error *error)
+{
+    return mr_fail(error, MR_DATA_LOSS, "%s: damaged table at byte %zu: %s", at->name, at->begin, reason);
+}
+
+static bool take_varint(cursor *at, uint64_t *value)
+{
+    assert(at->begin <= at->end);
+    *value = 0;
+    for (unsigned shift = 0; shift < 64 && at->begin < at->end; shift += 7) {
+        uint8_t byte = at->bytes[at->begin++];
+        *value |= (uint64_t)(byte & 0x7f) << shift;
+        if (byte < 0x80) return true;
+    }
+    return false;
+}
+
+/* The block that a handle (offset, size) names, without its restarts, after its checksum. */
+static mr_status take_block(cursor *handle, cursor *block, mr_error *error)
+{
+    uint64_t offset = 0, size_bytes = 0;
+    cursor at = *handle;
+    if (!take_varint(handle, &offset) || !take_varint(handle, &size_bytes))
+        return damaged(&at, "a block's place is cut short", error);
+    size_t end = handle->end;
+    if (offset > end || size_bytes > end - offset || end - offset - size_bytes < TRAILER_BYTES || size_bytes < 4)
+        return damaged(&at, "a block lies outside the file", error);
+    assert(handle->begin <= end);
+    *block = (cursor){handle->name, handle->bytes, (size_t)offset, (size_t)(offset + size_bytes)};
+    const uint8_t *trailer = block->bytes + block->end;
+    uint32_t stored = load32(trailer + 1);
+    uint32_t computed = mr_crc32c_mask(mr_crc32c(0, block->bytes + offset, (size_t)size_bytes + 1));
+    if (stored != computed)
+        return mr_fail(error, MR_DATA_LOSS, "%s: block at byte %zu: checksum is %08x, file says %08x", block->name,
+                       block->begin, computed, stored);
+    if (trailer[0] != 0)
+        return mr_fail(error, MR_UNIMPLEMENTED, "%s: block at byte %zu is compressed (%s), which is not supported",
+                       block->name, block->begin, trailer[0] == 1 ? "snappy" : "unknown kind");
+    assert(block->end - block->begin >= 4);
+    uint32_t restarts = load32(trailer - 4);
+    if (restarts > (size_bytes - 4) / 4) return damaged(block, "its restarts pass its end", error);
+    block->end -= 4 + 4 * (size_t)restarts;
+    return MR_OK;
+}
+
+/* One entry of a block. key holds the key before and then this one. */
+static mr_status take_entry(cursor *block, char *key, size_t *key_bytes, mr_string *value, mr_error *error)
+{
+    assert(block->begin <= block->end && *key_bytes <= MR_TABLE_KEY_MAX);
+    uint64_t shared = 0, rest = 0, value_bytes = 0;
+    cursor at = *block;
+    if (!take_varint(block, &shared) || !take_varint(block, &rest) || !take_varint(block, &value_bytes))
+        return damaged(&at, "an entry is cut short", error);
+    if (shared > *key_bytes) return damaged(&at, "an entry shares more than the key before it has", error);
+    if (rest > block->end - block->begin || value_bytes > block->end - block->begin - rest)
+        return damaged(&at, "an entry passes the block's end", error);
+    if (shared + rest > MR_TABLE_KEY_MAX) return damaged(&at, "a key is too long", error);
+    memcpy(key + shared, block->bytes + block->begin, (size_t)rest);
+    *key_bytes = (size_t)(shared + rest);
+    *value = (mr_string){(const char *)block->bytes + block->begin + rest, (size_t)value_bytes};
+    block->begin += (size_t)(rest + value_bytes);
+    return MR_OK;
+}
+
+int mr_table_compare(mr_string a, mr_string b)
+{
+    size_t shorter = a.size_bytes < b.size_bytes ? a.size_bytes : b.size_bytes;
+    int order = shorter == 0 ? 0 : memcmp(a.data, b.data, shorter);
+    if (order != 0) return order;
+    return a.size_bytes < b.size_bytes ? -1 : a.size_bytes > b.size_bytes;
+}
+
+/* Appends one entry to an array that doubles; the array lives outside the arena while it grows. */
+static mr_status append(mr_table *table, size_t *capacity, mr_string key, mr_string value, cursor at, mr_error *error)
+{
+    assert(table->count <= *capacity && key.size_bytes <= MR_TABLE_KEY_MAX);
+    if (table->count > 0 && mr_table_compare(table->entries[table->count - 1].key, key) >= 0)
+        return damaged(&at, "keys are out of order", error);
+    if (table->count == *capacity) {
+        size_t larger = *capacity == 0 ? 64 : *capacity * 2;
+        mr_table_entry *entries = realloc(table->entries, larger * sizeof *entries);
+        if (entries == nullptr) return mr_fail_memory(error, larger * sizeof *entries);
+        table->entries = entries;
+        *capacity = larger;
+    }
+    char *copy = mr_arena_strndup(&table->arena, key.data, key.size_bytes);
+    if (copy == nullptr) return mr_fail(error, MR_RESOURCE_EXHAUSTED, "%s: its keys take too much memory", at.name);
+    table->entries[table->count++] = (mr_table_entry){{copy, key.size_bytes}, value};
+    return MR_OK;
+}
+
+static mr_status read_blocks(cursor index, char *key, char *index_key, mr_table *table, mr_error *error)
+{
+    size_t capacity = 0, index_key_bytes = 0, file_end = index.end, done = 0;
+    cursor entries;
+    MR_TRY(take_block(&index, &entries, error));
+    while (entries.begin < entries.end) {
+        mr_string place;
+        MR_TRY(take_entry(&entries, index_key, &index_key_bytes, &place, error));
+        /* A handle is read as part of the file that ends with the handle, but its block may lie anywhere. */
+        size_t place_begin = (size_t)((const uint8_t *)place.data - entries.bytes);
+        cursor handle = {entries.name, entries.bytes, place_begin, file_end}, block;
+        MR_TRY(take_block(&handle, &block, error));
+        if (handle.begin > place_begin + place.size_bytes)
+            return damaged(&handle, "a block's place is cut short", error);
+        /* Blocks in the order of the file, so that no block is read twice. */
+        if (block.begin < done) return damaged(&block, "a block lies before the one before it", error);
+        done = block.end;
+        size_t key_bytes = 0;
+        while (block.begin < block.end) {
+            cursor at = block;
+            mr_string value;
+            MR_TRY(take_entry(&block, key, &key_bytes, &value, error));
+            MR_TRY(append(table, &capacity, (mr_string){key, key_bytes}, value, at, error));
+        }
+    }
+    return MR_OK;
+}
+
+static mr_status parse(mr_string bytes, const char *name, mr_table *table, mr_error *error)
+{
+    cursor all = {name, (const uint8_t *)bytes.data, 0, bytes.size_bytes};
+    if (bytes.size_bytes < FOOTER_BYTES) return damaged(&all, "the file is too short to be one", error);
+    const uint8_t *footer = all.bytes + all.end - FOOTER_BYTES;
+    uint64_t magic = (uint64_t)load32(footer + 40) | (uint64_t)load32(footer + 44) << 32;
+    if (magic != MAGIC) {
+        all.begin = all.end - 8;
+        return damaged(&all, "the last 8 bytes are not a table's", error);
+    }
+    cursor handles = {name, all.bytes, all.end - FOOTER_BYTES, all.end};
+    uint64_t ignored = 0; /* the meta index: offset, size */
+    if (!take_varint(&handles, &ignored) || !take_varint(&handles, &ignored) ||
+        handles.begin > all.end - FOOTER_BYTES + HANDLES_BYTES)
+        return damaged(&handles, "bad footer", error);
+    table->arena.limit_bytes = KEYS_FACTOR * bytes.size_bytes + KEYS_SLACK;
+    char *keys = malloc(2 * MR_TABLE_KEY_MAX);
+    if (keys == nullptr) return mr_fail_memory(error, 2 * MR_TABLE_KEY_MAX);
+    mr_status status = read_blocks(handles, keys, keys + MR_TABLE_KEY_MAX, table, error);
+    free(keys);
+    return status;
+}
+
+mr_status mr_table_parse(mr_string bytes, const char *name, mr_table *table, mr_error *error)
+{
+    *table = (mr_table){0};
+    mr_status status = parse(bytes, name, table, error);
+    if (status != MR_OK) mr_table_deinit(table);
+    return status;
+}
+
+mr_status mr_table_read(const char *path, mr_table *table, mr_error *error)
+{
+    char *file = nullptr;
+    size_t size_bytes = 0;
+    *table = (mr_table){0};
+    MR_TRY(mr_file_read_all(path, MR_TABLE_SIZE_MAX, &file, &size_bytes, error));
+    mr_status status = mr_table_parse((mr_string){file, size_bytes}, path, table, error);
+    if (status != MR_OK)
+        free(file);
+    else
+        table->file = file;
+    return status;
+}
+
+void mr_table_deinit(mr_table *table)
+{
+    mr_arena_deinit(&table->arena);
+    free(table->entries);
+    free(table->file);
+    *table = (mr_table){0};
+}
+
+const mr_table_entry *mr_table_find(const mr_table *table, mr_string key)
+{
+    size_t low = 0, high = table->count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        assert(middle < high);
+        int order = mr_table_compare(table->entries[middle].key, key);
+        if (order == 0) return &table->entries[middle];
+        if (order < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return nullptr;
+}

@@ -1,0 +1,237 @@
+/* zip: the directory of the members lies at the end of the file, behind them. What does not fit into its 32-bit numbers is
+ * in zip64's records. All numbers are compared with the file before they are used. */
+#include "records/io/input_file.h"
+
+#include "base/arena.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <zlib.h>
+
+static constexpr uint64_t END_BYTES = 22, END64_BYTES = 56, LOCATOR_BYTES = 20, ENTRY_BYTES = 46, LOCAL_BYTES = 30;
+static constexpr uint64_t COMMENT_BYTES_MAX = 65'535;
+static constexpr uint64_t DIRECTORY_BYTES_MAX = (uint64_t)256 << 20;
+static constexpr size_t PIECE_BYTES = (size_t)256 << 10;
+
+static uint16_t load16(const unsigned char *bytes)
+{
+    return (uint16_t)(bytes[0] | bytes[1] << 8);
+}
+
+static uint32_t load32(const unsigned char *bytes)
+{
+    return (uint32_t)load16(bytes) | (uint32_t)load16(bytes + 2) << 16;
+}
+
+static uint64_t load64(const unsigned char *bytes)
+{
+    return (uint64_t)load32(bytes) | (uint64_t)load32(bytes + 4) << 32;
+}
+
+static mr_status fail_zip(const mr_input_file *file, mr_status status, const char *reason, mr_error *error)
+{
+    return mr_fail(error, status, "%s: %s", mr_input_file_name(file), reason);
+}
+
+typedef struct directory {
+    uint64_t offset, size_bytes, count;
+} directory;
+
+/* The zip64 end record, which a locator just before the usual one points to. */
+static mr_status read_end64(const mr_input_file *file, uint64_t end_offset, directory *directory, mr_error *error)
+{
+    unsigned char locator[LOCATOR_BYTES], record[END64_BYTES];
+    if (end_offset < LOCATOR_BYTES) return MR_OK;
+    MR_TRY(mr_input_file_read_all(file, end_offset - LOCATOR_BYTES, locator, sizeof(locator), error));
+    if (load32(locator) != 0x07064b50) return MR_OK;
+    uint64_t offset = load64(locator + 8);
+    if (offset > end_offset - LOCATOR_BYTES || end_offset - LOCATOR_BYTES - offset < END64_BYTES)
+        return fail_zip(file, MR_DATA_LOSS, "its zip64 directory lies outside of the file", error);
+    MR_TRY(mr_input_file_read_all(file, offset, record, sizeof(record), error));
+    if (load32(record) != 0x06064b50) return fail_zip(file, MR_DATA_LOSS, "its zip64 directory is damaged", error);
+    if (load32(record + 16) != 0 || load32(record + 20) != 0 || load64(record + 24) != load64(record + 32))
+        return fail_zip(file, MR_UNIMPLEMENTED, "a zip of several disks is not read", error);
+    directory->count = load64(record + 32);
+    directory->size_bytes = load64(record + 40);
+    directory->offset = load64(record + 48);
+    return MR_OK;
+}
+
+/* Looks for the end record from behind: a comment of unknown length may follow it. */
+static mr_status find_directory(const mr_input_file *file, directory *directory, mr_error *error)
+{
+    uint64_t size = mr_input_file_size(file), tail = END_BYTES + COMMENT_BYTES_MAX;
+    if (tail > size) tail = size;
+    unsigned char *bytes = malloc(tail + 1);
+    if (!bytes) return mr_fail_memory(error, tail);
+    mr_status status = mr_input_file_read_all(file, size - tail, bytes, tail, error);
+    unsigned char *end = nullptr;
+    for (uint64_t i = tail; status == MR_OK && !end && i >= END_BYTES; i--) {
+        unsigned char *here = bytes + i - END_BYTES;
+        if (load32(here) == 0x06054b50 && load16(here + 20) == tail - i) end = here;
+    }
+    if (status == MR_OK && !end)
+        status = fail_zip(file, MR_DATA_LOSS, "no directory of a zip at its end; is it cut short?", error);
+    if (status == MR_OK) {
+        *directory = (struct directory){load32(end + 16), load32(end + 12), load16(end + 10)};
+        if (load16(end + 4) != load16(end + 6) || load16(end + 8) != load16(end + 10))
+            status = fail_zip(file, MR_UNIMPLEMENTED, "a zip of several disks is not read", error);
+    }
+    uint64_t end_offset = end ? size - tail + (uint64_t)(end - bytes) : 0;
+    free(bytes);
+    MR_TRY(status);
+    MR_TRY(read_end64(file, end_offset, directory, error));
+    if (directory->offset > end_offset || directory->size_bytes > end_offset - directory->offset)
+        return fail_zip(file, MR_DATA_LOSS, "its directory lies outside of the file", error);
+    if (directory->count > directory->size_bytes / ENTRY_BYTES || directory->size_bytes > DIRECTORY_BYTES_MAX)
+        return fail_zip(file, MR_DATA_LOSS, "the size of its directory is impossible", error);
+    return MR_OK;
+}
+
+/* The 64-bit numbers of zip64's extra field stand there in this order, each only when its 32-bit place is full. */
+static bool take_extra64(mr_zip_member *member, const unsigned char *extra, size_t size)
+{
+    uint64_t *wanted[] = {&member->size_bytes, &member->compressed_bytes, &member->header_offset};
+    for (size_t at = 0; at + 4 <= size;) {
+        size_t length = load16(extra + at + 2);
+        if (length > size - at - 4) return false;
+        const unsigned char *next = extra + at + 4, *end = next + length;
+        for (size_t i = 0; load16(extra + at) == 1 && i < 3; i++) {
+            if (*wanted[i] != UINT32_MAX) continue;
+            if (end - next < 8) return false;
+            *wanted[i] = load64(next);
+            next += 8;
+        }
+        at += 4 + length;
+        assert(next <= end && at <= size);
+    }
+    return true;
+}
+
+static mr_status take_entry(const mr_input_file *file, const unsigned char *entry, size_t room, mr_zip *zip,
+                            size_t *used, mr_error *error)
+{
+    if (room < ENTRY_BYTES || load32(entry) != 0x02014b50)
+        return fail_zip(file, MR_DATA_LOSS, "its directory is damaged", error);
+    size_t name = load16(entry + 28), extra = load16(entry + 30), comment = load16(entry + 32);
+    if (room - ENTRY_BYTES < name + extra + comment)
+        return fail_zip(file, MR_DATA_LOSS, "its directory is damaged", error);
+    mr_zip_member member = {.header_offset = load32(entry + 42),
+                            .size_bytes = load32(entry + 24),
+                            .compressed_bytes = load32(entry + 20),
+                            .crc32 = load32(entry + 16),
+                            .method = load16(entry + 10)};
+    if (load16(entry + 8) & 1) return fail_zip(file, MR_UNIMPLEMENTED, "its members are encrypted", error);
+    if (memchr(entry + ENTRY_BYTES, '\0', name) || !take_extra64(&member, entry + ENTRY_BYTES + name, extra))
+        return fail_zip(file, MR_DATA_LOSS, "its directory is damaged", error);
+    member.name = malloc(name + 1);
+    if (!member.name) return mr_fail_memory(error, name);
+    memcpy(member.name, entry + ENTRY_BYTES, name);
+    member.name[name] = '\0';
+    zip->members[zip->count++] = member;
+    *used = ENTRY_BYTES + name + extra + comment;
+    assert(*used <= room);
+    return MR_OK;
+}
+
+mr_status mr_zip_open(const mr_input_file *file, mr_zip *zip, mr_error *error)
+{
+    directory directory = {0};
+    *zip = (mr_zip){0};
+    MR_TRY(find_directory(file, &directory, error));
+    unsigned char *bytes = malloc((size_t)directory.size_bytes + 1);
+    zip->members = calloc((size_t)directory.count + 1, sizeof(mr_zip_member));
+    mr_status status = bytes && zip->members ? MR_OK : mr_fail_memory(error, (size_t)directory.size_bytes);
+    if (status == MR_OK)
+        status = mr_input_file_read_all(file, directory.offset, bytes, (size_t)directory.size_bytes, error);
+    size_t at = 0;
+    for (uint64_t i = 0; i < directory.count && status == MR_OK; i++) {
+        size_t used = 0;
+        status = take_entry(file, bytes + at, (size_t)directory.size_bytes - at, zip, &used, error);
+        at += used;
+        assert(at <= directory.size_bytes);
+    }
+    free(bytes);
+    if (status != MR_OK) mr_zip_deinit(zip);
+    return status;
+}
+
+void mr_zip_deinit(mr_zip *zip)
+{
+    for (int64_t i = 0; i < zip->count; i++) free(zip->members[i].name);
+    free(zip->members);
+    *zip = (mr_zip){0};
+}
+
+static mr_status checksum(const mr_input_file *file, uint32_t *crc, mr_error *error)
+{
+    unsigned char *piece = malloc(PIECE_BYTES);
+    if (!piece) return mr_fail_memory(error, PIECE_BYTES);
+    mr_status status = MR_OK;
+    *crc = 0;
+    for (uint64_t at = 0, size = mr_input_file_size(file); at < size && status == MR_OK;) {
+        size_t count = size - at < PIECE_BYTES ? (size_t)(size - at) : PIECE_BYTES;
+        status = mr_input_file_read_all(file, at, piece, count, error);
+        if (status == MR_OK) *crc = (uint32_t)crc32(*crc, piece, (unsigned)count);
+        at += count;
+    }
+    free(piece);
+    return status;
+}
+
+/* name: of file and member together, for messages. */
+static mr_status extract(const mr_input_file *file, const mr_zip_member *member, const char *name, mr_input_file **part,
+                         mr_error *error)
+{
+    unsigned char local[LOCAL_BYTES];
+    uint64_t size = mr_input_file_size(file), crc_size = 0;
+    uint32_t crc = 0;
+    if (member->method != 0 && member->method != 8)
+        return mr_fail(error, MR_UNIMPLEMENTED, "%s: compressed by method %d of zip, which is not read", name,
+                       member->method);
+    if (member->header_offset > size || size - member->header_offset < LOCAL_BYTES)
+        return mr_fail(error, MR_DATA_LOSS, "%s: lies outside of the file", name);
+    MR_TRY(mr_input_file_read_all(file, member->header_offset, local, sizeof(local), error));
+    if (load32(local) != 0x04034b50) return mr_fail(error, MR_DATA_LOSS, "%s: its header is damaged", name);
+    uint64_t offset = member->header_offset + LOCAL_BYTES + load16(local + 26) + load16(local + 28);
+    if (offset > size || member->compressed_bytes > size - offset)
+        return mr_fail(error, MR_DATA_LOSS, "%s: lies outside of the file", name);
+    if (member->method == 0) {
+        if (member->compressed_bytes != member->size_bytes)
+            return mr_fail(error, MR_DATA_LOSS, "%s: is stored, and its two sizes differ", name);
+        MR_TRY(mr_input_file_part(file, offset, member->size_bytes, name, part, error));
+        mr_status status = checksum(*part, &crc, error);
+        if (status != MR_OK) return status;
+    } else {
+        MR_TRY(mr_input_file_inflate(file, offset, member->compressed_bytes, MR_DEFLATE_RAW, member->size_bytes, name,
+                                     part, &crc, error));
+    }
+    crc_size = mr_input_file_size(*part);
+    if (crc_size != member->size_bytes)
+        return mr_fail(error, MR_DATA_LOSS, "%s: inflates to %" PRIu64 " bytes, the directory says %" PRIu64, name,
+                       crc_size, member->size_bytes);
+    if (crc != member->crc32)
+        return mr_fail(error, MR_DATA_LOSS, "%s: checksum is %08x, the directory says %08x", name, crc, member->crc32);
+    return MR_OK;
+}
+
+mr_status mr_zip_extract(const mr_input_file *file, const mr_zip_member *member, mr_input_file **part, mr_error *error)
+{
+    const char *directory = mr_input_file_name(file);
+    size_t directory_size = strlen(directory), name_size = strlen(member->name);
+    char *name = malloc(directory_size + name_size + 3);
+    *part = nullptr;
+    if (!name) return mr_fail_memory(error, directory_size + name_size);
+    memcpy(name, directory, directory_size);
+    memcpy(name + directory_size, ": ", 2);
+    memcpy(name + directory_size + 2, member->name, name_size + 1);
+    mr_status status = extract(file, member, name, part, error);
+    free(name);
+    if (status != MR_OK) {
+        mr_input_file_close(*part);
+        *part = nullptr;
+    }
+    return status;
+}

@@ -1,0 +1,249 @@
+/* Making the index of a plain file by hopping over its headers: 12 bytes are read for each long record, everything for
+ * short ones.
+ *
+ * A large file is cut into sections, one for each thread. All but the first section begin with a search for the first
+ * place that looks like a record. Such a place is a guess — a record's data may hold whole records — and becomes the
+ * truth when the chain of records from the beginning of the file ends exactly there; where it does not, the section is
+ * hopped over again from where the chain really is. */
+#include "records/record/record_index.h"
+
+#include "base/arena.h"
+#include "base/pool.h"
+#include "records/record/record_format.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+static constexpr uint64_t AROUND_BYTES = MR_RECORD_HEADER_BYTES + MR_RECORD_FOOTER_BYTES;
+/* Short records are hopped over inside pieces of this size, which stay in the cache; … */
+static constexpr size_t PIECE_BYTES = (size_t)256 << 10;
+/* … behind a record of at least this only a header is read: where a call costs as much as copying the record. */
+static constexpr uint64_t HOP_BYTES = (uint64_t)10 << 10;
+/* Files are cut into sections of at least this. */
+static constexpr uint64_t SECTION_BYTES_MIN = (uint64_t)32 << 20;
+static constexpr int SECTIONS_MAX = 16;
+/* How far a section searches for its first record; longer records are hopped over fast enough by one thread. */
+static constexpr uint64_t SEARCH_BYTES_MAX = (uint64_t)2 << 20;
+
+/* Records that begin in [begin, end) of the file. */
+typedef struct section {
+    const mr_hop *hop;
+    uint64_t begin, end;
+    uint64_t start, next; /* the first record, and behind the last one */
+    bool is_found;
+    bool keeps_offsets;
+    uint64_t count, capacity;
+    uint64_t *offsets; /* owned; where each record begins */
+    /* The piece of the file in memory. */
+    unsigned char *bytes; /* owned */
+    uint64_t piece_offset;
+    size_t piece_bytes;
+} section;
+
+mr_status mr_index_bad_header(const char *path, uint64_t record, uint64_t offset, const void *header, mr_error *error)
+{
+    if (mr_crc32c_mask(mr_crc32c(0, header, 8)) == mr_load_le32((const char *)header + 8))
+        return mr_fail(error, MR_DATA_LOSS,
+                       "%s: record %" PRIu64 " at byte %" PRIu64 ": the header says %" PRIu64
+                       " bytes, and no record is that long",
+                       path, record, offset, mr_load_le64(header));
+    return mr_fail(error, MR_DATA_LOSS,
+                   "%s: record %" PRIu64 " at byte %" PRIu64 ": the length's checksum does not hold%s", path, record,
+                   offset, offset == 0 ? "; is this a TFRecord file?" : "");
+}
+
+mr_status mr_index_cut_short(const char *path, uint64_t record, uint64_t offset, uint64_t length, uint64_t left,
+                             mr_error *error)
+{
+    if (left < MR_RECORD_HEADER_BYTES)
+        return mr_fail(error, MR_DATA_LOSS,
+                       "%s: record %" PRIu64 " at byte %" PRIu64 ": cut short: %" PRIu64
+                       " of 12 header bytes are there",
+                       path, record, offset, left);
+    return mr_fail(error, MR_DATA_LOSS,
+                   "%s: record %" PRIu64 " at byte %" PRIu64 ": cut short: the header says %" PRIu64
+                   " bytes and a checksum, %" PRIu64 " bytes are there",
+                   path, record, offset, length, left - MR_RECORD_HEADER_BYTES);
+}
+
+/* The bytes at offset, as many as the piece holds; hop: what lay between this header and the one before. */
+static mr_status bytes_at(section *s, uint64_t offset, uint64_t hop, const unsigned char **bytes, size_t *held,
+                          mr_error *error)
+{
+    assert(s->bytes);
+    if (offset < s->piece_offset || offset + MR_RECORD_HEADER_BYTES > s->piece_offset + s->piece_bytes) {
+        size_t want = hop >= HOP_BYTES ? (size_t)MR_RECORD_HEADER_BYTES : PIECE_BYTES;
+        s->piece_offset = offset;
+        MR_TRY(mr_file_read_at(s->hop->descriptor, s->hop->path, offset, s->bytes, want, &s->piece_bytes, error));
+    }
+    assert(offset >= s->piece_offset && offset - s->piece_offset <= s->piece_bytes);
+    *held = s->piece_offset + s->piece_bytes - offset;
+    *bytes = s->bytes + (offset - s->piece_offset);
+    return MR_OK;
+}
+
+static mr_status keep_offset(section *s, uint64_t offset, mr_error *error)
+{
+    assert(s->count <= s->capacity && (s->count == 0 || s->offsets[s->count - 1] < offset));
+    if (s->count == s->capacity) {
+        /* One more than the records, for the end of the last one. */
+        uint64_t grown = s->capacity ? s->capacity * 2 : 1024;
+        uint64_t *offsets = realloc(s->offsets, (grown + 1) * sizeof(uint64_t));
+        if (!offsets) return mr_fail_memory(error, grown * sizeof(uint64_t));
+        s->offsets = offsets;
+        s->capacity = grown;
+    }
+    s->offsets[s->count] = offset;
+    return MR_OK;
+}
+
+/* Hops from s->next to the first record at or behind `end`.
+ * number  of the record at s->next, for messages */
+static mr_status hop_to(section *s, uint64_t end, uint64_t number, mr_error *error)
+{
+    const char *path = s->hop->path;
+    uint64_t offset = s->next, size = s->hop->size_bytes, hop = 0, first = s->count;
+    assert(offset <= size && end <= size);
+    while (offset < end) {
+        const unsigned char *header;
+        size_t held;
+        MR_TRY(bytes_at(s, offset, hop, &header, &held, error));
+        uint64_t left = size - offset, length = 0, record = number + s->count - first;
+        if (held < MR_RECORD_HEADER_BYTES || left < MR_RECORD_HEADER_BYTES)
+            return mr_index_cut_short(path, record, offset, 0, held < left ? held : left, error);
+        if (!mr_record_header_is_valid(header, &length))
+            return mr_index_bad_header(path, record, offset, header, error);
+        if (AROUND_BYTES + length > left) return mr_index_cut_short(path, record, offset, length, left, error);
+        if (s->keeps_offsets) MR_TRY(keep_offset(s, offset, error));
+        s->count++;
+        hop = AROUND_BYTES + length;
+        offset += hop;
+        s->next = offset;
+    }
+    return MR_OK;
+}
+
+/* Whether a record may begin here: its header holds, and behind it there is another one or the file's end. */
+static bool looks_like_record(section *s, uint64_t offset, const unsigned char *header)
+{
+    uint64_t length, size = s->hop->size_bytes;
+    if (mr_load_le32(header + 4) != 0 || !mr_record_header_is_valid(header, &length)) return false;
+    uint64_t next = offset + AROUND_BYTES + length;
+    if (next >= size) return next == size;
+    unsigned char after[MR_RECORD_HEADER_BYTES];
+    size_t done;
+    return mr_file_read_at(s->hop->descriptor, s->hop->path, next, after, sizeof(after), &done, nullptr) == MR_OK &&
+           done == sizeof(after) && mr_record_header_is_valid(after, &length);
+}
+
+/* The first record at or behind s->begin, perhaps. */
+static void find_start(section *s)
+{
+    assert(!s->is_found && s->begin <= s->end);
+    uint64_t limit = s->begin + SEARCH_BYTES_MAX < s->end ? s->begin + SEARCH_BYTES_MAX : s->end;
+    for (uint64_t offset = s->begin; offset < limit;) {
+        const unsigned char *bytes;
+        size_t held;
+        if (bytes_at(s, offset, 0, &bytes, &held, nullptr) != MR_OK || held < MR_RECORD_HEADER_BYTES) return;
+        for (size_t i = 0; i + MR_RECORD_HEADER_BYTES <= held; i++, offset++)
+            if (looks_like_record(s, offset, bytes + i)) {
+                s->start = s->next = offset;
+                s->is_found = true;
+                return;
+            }
+    }
+}
+
+static void hop_sections(void *context, int64_t begin, int64_t end)
+{
+    for (int64_t i = begin; i < end; i++) {
+        section *s = (section *)context + i;
+        s->bytes = malloc(PIECE_BYTES);
+        if (!s->bytes) continue;
+        if (s->begin == 0)
+            s->is_found = true;
+        else
+            find_start(s);
+        /* A fault is met again when the sections are joined, with the record's true number. */
+        if (s->is_found) s->is_found = hop_to(s, s->end, 0, nullptr) == MR_OK;
+    }
+}
+
+/* Puts a section's records behind those of the first one, which is whole up to section->begin. */
+static mr_status join(section *whole, section *s, mr_error *error)
+{
+    assert(whole->next >= s->begin);
+    if (whole->next >= s->end) return MR_OK;
+    if (!s->is_found || s->start != whole->next) return hop_to(whole, s->end, whole->count, error);
+    if (whole->keeps_offsets) {
+        uint64_t count = whole->count + s->count;
+        if (count > whole->capacity) {
+            uint64_t *offsets = realloc(whole->offsets, (count + 1) * sizeof(uint64_t));
+            if (!offsets) return mr_fail_memory(error, count * sizeof(uint64_t));
+            whole->offsets = offsets;
+            whole->capacity = count;
+        }
+        assert(count <= whole->capacity);
+        if (s->count > 0) memcpy(whole->offsets + whole->count, s->offsets, s->count * sizeof(uint64_t));
+        free(s->offsets);
+        s->offsets = nullptr;
+    }
+    whole->count += s->count;
+    whole->next = s->next;
+    return MR_OK;
+}
+
+/* Hops over all sections and joins them in the first. */
+static mr_status hop_all(section *sections, int count, mr_error *error)
+{
+    mr_pool *pool = nullptr;
+    /* Without threads it takes longer. */
+    if (count > 1) (void)mr_pool_new(count, &pool, nullptr);
+    mr_pool_for(pool, count, 1, hop_sections, sections);
+    mr_pool_free(pool);
+    section *whole = &sections[0];
+    if (!whole->bytes) return mr_fail_memory(error, PIECE_BYTES);
+    if (!whole->is_found) {
+        /* The first section's fault is the file's. */
+        whole->count = whole->next = 0;
+        MR_TRY(hop_to(whole, whole->end, 0, error));
+    }
+    for (int i = 1; i < count; i++) MR_TRY(join(whole, &sections[i], error));
+    assert(whole->next == whole->hop->size_bytes);
+    if (!whole->keeps_offsets) return MR_OK;
+    if (!whole->offsets && !(whole->offsets = malloc(sizeof(uint64_t)))) return mr_fail_memory(error, sizeof(uint64_t));
+    whole->offsets[whole->count] = whole->next;
+    return MR_OK;
+}
+
+mr_status mr_index_hop(const mr_hop *hop, uint64_t *count, mr_record_index *index, mr_error *error)
+{
+    section sections[SECTIONS_MAX] = {0};
+    uint64_t most = hop->size_bytes / SECTION_BYTES_MIN, threads = (uint64_t)hop->threads;
+    if (hop->threads <= 0) threads = most > 1 ? (uint64_t)mr_processor_count() : 1;
+    if (threads > most) threads = most;
+    int section_count = threads < 1 ? 1 : threads < SECTIONS_MAX ? (int)threads : SECTIONS_MAX;
+    assert(section_count >= 1 && section_count <= SECTIONS_MAX);
+    uint64_t step = hop->size_bytes / (uint64_t)section_count;
+    for (int i = 0; i < section_count; i++)
+        sections[i] = (section){.hop = hop,
+                                .keeps_offsets = index != nullptr,
+                                .begin = step * (uint64_t)i,
+                                .end = i + 1 < section_count ? step * (uint64_t)(i + 1) : hop->size_bytes};
+    mr_status status = hop_all(sections, section_count, error);
+    if (status == MR_OK) {
+        *count = sections[0].count;
+        if (index) {
+            index->offsets = sections[0].offsets;
+            index->count = sections[0].count;
+            sections[0].offsets = nullptr;
+        }
+    }
+    for (int i = 0; i < section_count; i++) {
+        free(sections[i].offsets);
+        free(sections[i].bytes);
+    }
+    return status;
+}

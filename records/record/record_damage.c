@@ -1,0 +1,77 @@
+/* Damage in words. */
+#include "records/record/record_damage.h"
+
+#include "records/record/record_format.h"
+
+#include <assert.h>
+#include <inttypes.h>
+
+/* A record made to hold headers everywhere is not searched for ever: so many of them, and so many more a byte. */
+static constexpr uint64_t HOPS_MAX = 1 << 20;
+
+const char *mr_damage_kind_name(mr_damage_kind kind)
+{
+    switch (kind) {
+    case MR_DAMAGE_NONE:
+        return "none";
+    case MR_DAMAGE_DATA:
+        return "bad data";
+    case MR_DAMAGE_HEADER:
+        return "bad header";
+    case MR_DAMAGE_CUT:
+        return "cut short";
+    case MR_DAMAGE_COMPRESSION:
+        return "bad compression";
+    }
+    return "unknown";
+}
+
+mr_status mr_damage_report_data(mr_error *problem, const char *path, uint64_t record, uint64_t offset,
+                                uint32_t computed, uint32_t stored)
+{
+    return mr_fail(problem, MR_DATA_LOSS,
+                   "%s: record %" PRIu64 " at byte %" PRIu64 ": checksum of the data is %08x, the file says %08x", path,
+                   record, offset, computed, stored);
+}
+
+mr_status mr_damage_report_header(mr_error *problem, const char *path, uint64_t record, uint64_t offset,
+                                  const void *header)
+{
+    uint32_t computed = mr_crc32c_mask(mr_crc32c(0, header, 8)), stored = mr_load_le32((const char *)header + 8);
+    if (computed == stored)
+        return mr_fail(problem, MR_DATA_LOSS,
+                       "%s: record %" PRIu64 " at byte %" PRIu64 ": the header says %" PRIu64
+                       " bytes, and no record is that long",
+                       path, record, offset, mr_load_le64(header));
+    return mr_fail(problem, MR_DATA_LOSS,
+                   "%s: record %" PRIu64 " at byte %" PRIu64 ": the length's checksum is %08x, the file says %08x%s",
+                   path, record, offset, computed, stored, offset == 0 ? "; is this a TFRecord file?" : "");
+}
+
+/* Whether records follow each other from `at` to the very end; hops are taken from the credit. */
+static bool leads_to_end(const char *bytes, size_t size_bytes, size_t at, uint64_t *credit)
+{
+    assert(at <= size_bytes);
+    constexpr size_t AROUND = MR_RECORD_HEADER_BYTES + MR_RECORD_FOOTER_BYTES;
+    while (size_bytes - at >= AROUND && *credit > 0) {
+        uint64_t length;
+        --*credit;
+        if (!mr_record_header_is_valid(bytes + at, &length) || length > size_bytes - at - AROUND) return false;
+        at += AROUND + (size_t)length;
+    }
+    return at == size_bytes;
+}
+
+size_t mr_damage_find_hidden(const char *bytes, size_t size_bytes)
+{
+    uint64_t credit = HOPS_MAX + size_bytes / 16;
+    for (size_t at = 1; at + MR_RECORD_HEADER_BYTES + MR_RECORD_FOOTER_BYTES <= size_bytes && credit > 0; at++) {
+        if (mr_load_le32(bytes + at + 4) != 0) continue;
+        if (!leads_to_end(bytes, size_bytes, at, &credit)) continue;
+        const char *data = bytes + at + MR_RECORD_HEADER_BYTES;
+        size_t length = (size_t)mr_load_le64(bytes + at);
+        assert(length <= size_bytes - at - MR_RECORD_HEADER_BYTES - MR_RECORD_FOOTER_BYTES);
+        if (mr_crc32c_mask(mr_crc32c(0, data, length)) == mr_load_le32(data + length)) return at;
+    }
+    return size_bytes;
+}

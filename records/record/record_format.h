@@ -1,0 +1,63 @@
+/* A record's bytes on disk, shared by reader, writer and index:
+ *
+ *     8  length of the data, little-endian
+ *     4  masked CRC32C of those 8 bytes
+ *     …  the data
+ *     4  masked CRC32C of the data */
+#ifndef MR_RECORDS_RECORD_FORMAT_H
+#define MR_RECORDS_RECORD_FORMAT_H
+
+#include <millrace/record.h>
+
+static_assert(MR_RECORD_SIZE_MAX < SIZE_MAX / 2, "a record fits in memory");
+
+static inline uint32_t mr_load_le32(const void *bytes)
+{
+    const unsigned char *b = bytes;
+    return (uint32_t)b[0] | (uint32_t)b[1] << 8 | (uint32_t)b[2] << 16 | (uint32_t)b[3] << 24;
+}
+
+static inline uint64_t mr_load_le64(const void *bytes)
+{
+    const unsigned char *b = bytes;
+    return (uint64_t)mr_load_le32(b) | (uint64_t)mr_load_le32(b + 4) << 32;
+}
+
+static inline void mr_store_le32(void *bytes, uint32_t value)
+{
+    unsigned char *b = bytes;
+    for (int i = 0; i < 4; i++) b[i] = (unsigned char)(value >> 8 * i);
+}
+
+static inline void mr_store_le64(void *bytes, uint64_t value)
+{
+    unsigned char *b = bytes;
+    for (int i = 0; i < 8; i++) b[i] = (unsigned char)(value >> 8 * i);
+}
+
+/* The masked CRC32C of a few bytes, as records have them by the million: without a call, where the processor that this is
+ * built for computes it. */
+static inline uint32_t mr_record_crc(const void *bytes, size_t size_bytes)
+{
+#if defined(__SSE4_2__)
+    constexpr size_t SHORT_BYTES = 128;
+    if (size_bytes <= SHORT_BYTES) {
+        const char *next = bytes;
+        uint64_t crc = UINT32_MAX;
+        for (; size_bytes >= 8; size_bytes -= 8, next += 8) crc = __builtin_ia32_crc32di(crc, mr_load_le64(next));
+        for (; size_bytes > 0; size_bytes--, next++) crc = __builtin_ia32_crc32qi((uint32_t)crc, (unsigned char)*next);
+        uint32_t whole = ~(uint32_t)crc;
+        return (whole >> 15 | whole << 17) + 0xa282ead8u;
+    }
+#endif
+    return mr_crc32c_mask(mr_crc32c(0, bytes, size_bytes));
+}
+
+/* Whether 12 bytes are a header: the length's checksum holds and the length is one that records have. */
+static inline bool mr_record_header_is_valid(const void *header, uint64_t *length)
+{
+    *length = mr_load_le64(header);
+    return *length <= MR_RECORD_SIZE_MAX && mr_record_crc(header, 8) == mr_load_le32((const char *)header + 8);
+}
+
+#endif

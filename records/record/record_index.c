@@ -1,0 +1,389 @@
+/* The index: where each record is, so that records can be read in any order. Stored in path + ".index":
+ *
+ *     8  "MRINDEX3"
+ *     8  size of the record file          all numbers little-endian
+ *     8  count of records
+ *     8  count of points
+ *     4  compression: 0 none, 1 GZIP, 2 ZLIB
+ *     4  CRC32C of samples of the record file: 8 evenly spaced windows of 512 bytes, the first at byte 0 and the last at
+ *        its end; all bytes of a file of at most 4,096
+ *     4  length of each record's data, count times
+ *    16  record and offset of each point, of seekable GZIP
+ *     4  masked CRC32C of all before
+ *
+ * Size and samples say whether it belongs to the file as it is now, wherever that was copied to; a few headers are compared
+ * too. If not, it is ignored. Two indexes of the same file are the same bytes. */
+#include "records/record/record_index.h"
+
+#include "base/arena.h"
+#include "records/record/record_format.h"
+#include "records/record/record_stream.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static constexpr char MAGIC[8] = {'M', 'R', 'I', 'N', 'D', 'E', 'X', '3'};
+static constexpr size_t HEAD_BYTES = 40;
+static constexpr size_t POINT_BYTES = 16;
+static constexpr uint64_t AROUND_BYTES = MR_RECORD_HEADER_BYTES + MR_RECORD_FOOTER_BYTES;
+/* Deflate makes a byte of at most so many. */
+static constexpr uint64_t INFLATION_MAX = 1032;
+
+static_assert(MR_RECORD_SIZE_MAX <= UINT32_MAX);
+
+mr_status mr_record_index_append(mr_record_index *index, uint64_t *capacity, uint64_t length, mr_error *error)
+{
+    assert(length <= MR_RECORD_SIZE_MAX);
+    if (index->count + 2 > *capacity) {
+        uint64_t grown = *capacity ? *capacity * 2 : 1024;
+        uint64_t *offsets = realloc(index->offsets, grown * sizeof(uint64_t));
+        if (!offsets) return mr_fail_memory(error, grown * sizeof(uint64_t));
+        if (*capacity == 0) offsets[0] = 0;
+        index->offsets = offsets;
+        *capacity = grown;
+    }
+    assert(index->offsets && index->count + 1 < *capacity);
+    index->offsets[index->count + 1] = index->offsets[index->count] + AROUND_BYTES + length;
+    index->count++;
+    return MR_OK;
+}
+
+mr_status mr_record_index_append_point(mr_record_index *index, uint64_t *capacity, mr_record_point point,
+                                       mr_error *error)
+{
+    assert(index->point_count <= *capacity &&
+           (index->point_count == 0 || index->points[index->point_count - 1].record < point.record));
+    if (index->point_count == *capacity) {
+        uint64_t grown = *capacity ? *capacity * 2 : 64;
+        mr_record_point *points = realloc(index->points, grown * sizeof(mr_record_point));
+        if (!points) return mr_fail_memory(error, grown * sizeof(mr_record_point));
+        index->points = points;
+        *capacity = grown;
+    }
+    index->points[index->point_count++] = point;
+    return MR_OK;
+}
+
+void mr_record_index_deinit(mr_record_index *index)
+{
+    free(index->offsets);
+    free(index->points);
+    *index = (mr_record_index){0};
+}
+
+/* path + ".index", owned; null without memory. */
+static char *index_path(const char *path)
+{
+    char *name = nullptr;
+    return asprintf(&name, "%s.index", path) < 0 ? nullptr : name;
+}
+
+/* ---- Write ---- */
+
+static void encode(const mr_record_index *index, unsigned char *bytes, size_t size)
+{
+    memcpy(bytes, MAGIC, sizeof(MAGIC));
+    mr_store_le64(bytes + 8, index->file_size_bytes);
+    mr_store_le64(bytes + 16, index->count);
+    mr_store_le64(bytes + 24, index->point_count);
+    mr_store_le32(bytes + 32, (uint32_t)index->compression);
+    mr_store_le32(bytes + 36, index->file_checksum);
+    unsigned char *next = bytes + HEAD_BYTES;
+    for (uint64_t i = 0; i < index->count; i++, next += 4)
+        mr_store_le32(next, (uint32_t)(index->offsets[i + 1] - index->offsets[i] - AROUND_BYTES));
+    for (uint64_t i = 0; i < index->point_count; i++, next += POINT_BYTES) {
+        mr_store_le64(next, index->points[i].record);
+        mr_store_le64(next + 8, index->points[i].offset);
+    }
+    mr_store_le32(next, mr_crc32c_mask(mr_crc32c(0, bytes, size - 4)));
+    assert(next + 4 == bytes + size);
+}
+
+mr_status mr_record_index_write(const char *path, const mr_record_index *index, mr_error *error)
+{
+    size_t size = HEAD_BYTES + 4 * index->count + POINT_BYTES * index->point_count + 4;
+    char *name = index_path(path);
+    unsigned char *bytes = malloc(size);
+    mr_status status = MR_OK;
+    if (name && bytes) {
+        encode(index, bytes, size);
+        /* An index that a power cut has torn is damaged, and made again. */
+        status = mr_file_write_unforced(name, bytes, size, error);
+    } else {
+        status = mr_fail_memory(error, size);
+    }
+    free(bytes);
+    free(name);
+    return status;
+}
+
+/* ---- Load ---- */
+
+/* Lengths as offsets, count + 1; false when no file can have them. */
+static bool decode_offsets(const unsigned char *lengths, uint64_t count, uint64_t *offsets)
+{
+    uint64_t offset = 0;
+    for (uint64_t i = 0; i < count; i++) {
+        offsets[i] = offset;
+        uint32_t length = mr_load_le32(lengths + 4 * i);
+        if (length > MR_RECORD_SIZE_MAX) return false;
+        offset += AROUND_BYTES + length;
+    }
+    offsets[count] = offset;
+    return true;
+}
+
+/* Both numbers rise, from record 0, and lie inside the file. */
+static bool decode_points(const unsigned char *bytes, mr_record_index *index)
+{
+    for (uint64_t i = 0; i < index->point_count; i++) {
+        mr_record_point point = {mr_load_le64(bytes + POINT_BYTES * i), mr_load_le64(bytes + POINT_BYTES * i + 8)};
+        bool rises = i == 0 ? point.record == 0
+                            : point.record > index->points[i - 1].record && point.offset > index->points[i - 1].offset;
+        if (!rises || point.record >= index->count || point.offset >= index->file_size_bytes) return false;
+        index->points[i] = point;
+    }
+    return true;
+}
+
+mr_status mr_record_index_decode(const void *data, size_t size, const mr_file_stamp *stamp, uint32_t checksum,
+                                 mr_record_index *index)
+{
+    const unsigned char *bytes = data;
+    *index = (mr_record_index){.origin = MR_INDEX_DAMAGED};
+    if (size < HEAD_BYTES + 4 || memcmp(bytes, MAGIC, sizeof(MAGIC) - 1) != 0) return MR_DATA_LOSS;
+    if (mr_load_le32(bytes + size - 4) != mr_crc32c_mask(mr_crc32c(0, bytes, size - 4))) return MR_DATA_LOSS;
+    index->origin = MR_INDEX_STALE;
+    if (bytes[7] != MAGIC[7]) return MR_DATA_LOSS;
+    index->origin = MR_INDEX_DAMAGED;
+    uint64_t room = size - HEAD_BYTES - 4, count = mr_load_le64(bytes + 16), point_count = mr_load_le64(bytes + 24);
+    uint32_t compression = mr_load_le32(bytes + 32);
+    if (count > room / 4 || point_count > room / POINT_BYTES || 4 * count + POINT_BYTES * point_count != room)
+        return MR_DATA_LOSS;
+    if (compression > MR_COMPRESSION_ZLIB) return MR_DATA_LOSS;
+    if (point_count > 0 && compression != MR_COMPRESSION_GZIP) return MR_DATA_LOSS;
+    index->origin = MR_INDEX_STALE;
+    if (mr_load_le64(bytes + 8) != stamp->size_bytes || mr_load_le32(bytes + 36) != checksum) return MR_DATA_LOSS;
+
+    mr_record_index taken = {.count = count,
+                             .offsets = malloc((count + 1) * sizeof(uint64_t)),
+                             .file_size_bytes = stamp->size_bytes,
+                             .file_modified_ns = stamp->modified_ns,
+                             .file_checksum = checksum,
+                             .compression = (mr_compression)compression,
+                             .point_count = point_count,
+                             .points = point_count ? calloc(point_count, sizeof(mr_record_point)) : nullptr};
+    bool has_memory = taken.offsets && (taken.points || point_count == 0);
+    bool holds = has_memory && decode_offsets(bytes + HEAD_BYTES, count, taken.offsets) &&
+                 (compression != MR_COMPRESSION_NONE || taken.offsets[count] == stamp->size_bytes) &&
+                 decode_points(bytes + HEAD_BYTES + 4 * count, &taken);
+    if (!holds) {
+        mr_record_index_deinit(&taken);
+        index->origin = MR_INDEX_DAMAGED;
+        return has_memory ? MR_DATA_LOSS : MR_RESOURCE_EXHAUSTED;
+    }
+    assert(taken.offsets[0] == 0 && (point_count == 0 || taken.points[0].record == 0));
+    *index = taken;
+    return MR_OK;
+}
+
+/* Loads the index when there is a fresh one; otherwise MR_NOT_FOUND, and index->origin says what there was instead.
+ * errors  MR_RESOURCE_EXHAUSTED: no memory */
+static mr_status load(const mr_hop *file, const mr_file_stamp *stamp, mr_record_index *index, mr_error *error)
+{
+    *index = (mr_record_index){.origin = MR_INDEX_BUILT};
+    char *name = index_path(file->path);
+    char *bytes = nullptr;
+    size_t size = 0;
+    mr_file_stamp own = {0};
+    mr_status status = name ? MR_NOT_FOUND : MR_RESOURCE_EXHAUSTED;
+    if (name && mr_file_stamp_of(name, &own, nullptr) == MR_OK) {
+        /* No record is shorter than 16 bytes, so no index of this file is longer than this, points included. */
+        uint64_t most = stamp->size_bytes / 2 + (stamp->size_bytes < SIZE_MAX / INFLATION_MAX
+                                                     ? stamp->size_bytes * INFLATION_MAX / AROUND_BYTES * 4
+                                                     : stamp->size_bytes);
+        uint32_t checksum = 0;
+        most += HEAD_BYTES + 4;
+        index->origin = MR_INDEX_STALE;
+        if (own.size_bytes <= most) {
+            index->origin = MR_INDEX_DAMAGED;
+            status = mr_file_read_all(name, most, &bytes, &size, nullptr);
+        }
+        if (status == MR_OK) status = mr_index_sample(file, &checksum, nullptr);
+        if (status == MR_OK) status = mr_record_index_decode(bytes, size, stamp, checksum, index);
+        if (status == MR_OK && (status = mr_index_agrees(file, index)) != MR_OK) {
+            mr_record_index_deinit(index);
+            index->origin = status == MR_DATA_LOSS ? MR_INDEX_STALE : MR_INDEX_DAMAGED;
+        }
+    }
+    free(bytes);
+    free(name);
+    if (status == MR_RESOURCE_EXHAUSTED) return mr_fail_memory(error, (size_t)own.size_bytes);
+    return status == MR_OK ? MR_OK : MR_NOT_FOUND;
+}
+
+/* The count alone, in constant memory: the whole file is checked, but not kept. False as for load. */
+static bool load_count(const mr_hop *file, uint64_t *count)
+{
+    unsigned char piece[4096];
+    uint64_t offset = 0, said = 0, points = 0;
+    uint32_t crc = 0, stored = 0, checksum = 0;
+    size_t held = 0, got = 0;
+    int descriptor = -1;
+    char *name = index_path(file->path);
+    bool holds =
+        name && mr_file_open(name, &descriptor, nullptr) == MR_OK && mr_index_sample(file, &checksum, nullptr) == MR_OK;
+    /* The last four bytes of a piece wait for the next one, or are the checksum. */
+    do {
+        assert(held == 0 || held == 4);
+        holds = holds &&
+                mr_file_read_at(descriptor, name, offset, piece + held, sizeof(piece) - held, &got, nullptr) == MR_OK;
+        if (!holds || held + got < 4) break;
+        if (offset == 0) {
+            holds = got >= HEAD_BYTES + 4 && memcmp(piece, MAGIC, sizeof(MAGIC)) == 0 &&
+                    mr_load_le64(piece + 8) == file->size_bytes && mr_load_le32(piece + 36) == checksum;
+            said = mr_load_le64(piece + 16);
+            points = mr_load_le64(piece + 24);
+        }
+        offset += got;
+        crc = mr_crc32c(crc, piece, held + got - 4);
+        stored = mr_load_le32(piece + held + got - 4);
+        memmove(piece, piece + held + got - 4, 4);
+        held = 4;
+    } while (holds && got > 0);
+    if (descriptor >= 0) (void)close(descriptor);
+    free(name);
+    if (!holds || offset == 0 || stored != mr_crc32c_mask(crc) || said > offset / 4 || points > offset / POINT_BYTES ||
+        HEAD_BYTES + 4 * said + POINT_BYTES * points + 4 != offset)
+        return false;
+    *count = said;
+    return true;
+}
+
+/* ---- Open, make, count ---- */
+
+/* Opens a record file that can have an index, and looks at its beginning. */
+static mr_status open_file(const char *path, mr_hop *hop, mr_file_stamp *stamp, mr_compression *compression,
+                           mr_error *error)
+{
+    *hop = (mr_hop){.path = path, .descriptor = -1};
+    struct stat about;
+    /* A pipe is left for the one who reads it: opened and closed, it would end for whoever writes to it. */
+    if (stat(path, &about) == 0 && S_ISFIFO(about.st_mode))
+        return mr_fail(error, MR_UNIMPLEMENTED, "%s: is a pipe, so its records cannot be read by number", path);
+    MR_TRY(mr_file_open(path, &hop->descriptor, error));
+    unsigned char start[MR_RECORD_HEADER_BYTES];
+    size_t held = 0;
+    mr_status status = MR_OK;
+    if (fstat(hop->descriptor, &about) != 0)
+        status = mr_file_fail(error, errno, "read", path);
+    else if (!S_ISREG(about.st_mode))
+        status =
+            mr_fail(error, MR_UNIMPLEMENTED, "%s: is not a plain file, so its records cannot be read by number", path);
+    else
+        status = mr_file_read_at(hop->descriptor, path, 0, start, sizeof(start), &held, error);
+    if (status != MR_OK) {
+        (void)close(hop->descriptor);
+        return status;
+    }
+    *stamp = mr_file_stamp_from(&about);
+    *compression = mr_record_compression_of(start, held);
+    hop->size_bytes = stamp->size_bytes;
+    return MR_OK;
+}
+
+static mr_status make(const mr_hop *hop, const mr_file_stamp *stamp, mr_compression compression, mr_record_index *index,
+                      mr_error *error)
+{
+    *index = (mr_record_index){.origin = index->origin,
+                               .compression = compression,
+                               .file_size_bytes = stamp->size_bytes,
+                               .file_modified_ns = stamp->modified_ns};
+    uint64_t count;
+    mr_status status = compression == MR_COMPRESSION_NONE ? mr_index_hop(hop, &count, index, error)
+                                                          : mr_index_inflate(hop, &count, index, error);
+    if (status == MR_OK) status = mr_index_sample(hop, &index->file_checksum, error);
+    assert(status != MR_OK || (index->offsets && index->count == count));
+    if (status != MR_OK) mr_record_index_deinit(index);
+    return status;
+}
+
+mr_status mr_record_index_open(const char *path, mr_record_index *index, mr_error *error)
+{
+    *index = (mr_record_index){0};
+    mr_hop hop;
+    mr_file_stamp stamp;
+    mr_compression compression;
+    MR_TRY(open_file(path, &hop, &stamp, &compression, error));
+    mr_status status = load(&hop, &stamp, index, error);
+    if (status == MR_NOT_FOUND) {
+        if (compression == MR_COMPRESSION_NONE)
+            status = make(&hop, &stamp, compression, index, error);
+        else
+            status = mr_fail(error, MR_UNIMPLEMENTED,
+                             "%s: is compressed and %s, so its records cannot be read by number", path,
+                             index->origin == MR_INDEX_STALE     ? "its index is of another version"
+                             : index->origin == MR_INDEX_DAMAGED ? "its index is damaged"
+                                                                 : "has no index");
+    }
+    (void)close(hop.descriptor);
+    if (status != MR_OK) *index = (mr_record_index){.origin = index->origin};
+    assert(status != MR_OK || index->offsets);
+    return status;
+}
+
+mr_status mr_record_index_build(const char *path, int32_t threads, mr_record_index *index, mr_error *error)
+{
+    *index = (mr_record_index){.origin = MR_INDEX_BUILT};
+    mr_hop hop;
+    mr_file_stamp stamp;
+    mr_compression compression;
+    MR_TRY(open_file(path, &hop, &stamp, &compression, error));
+    hop.threads = threads;
+    mr_status status = make(&hop, &stamp, compression, index, error);
+    (void)close(hop.descriptor);
+    return status;
+}
+
+/* Where there is neither an index nor a file to hop in: standard input, pipes. */
+static mr_status count_stream(const char *path, uint64_t *count, mr_error *error)
+{
+    mr_record_reader *reader = nullptr;
+    MR_TRY(mr_record_reader_open(path, &(mr_record_reader_options){.skip_checksums = true}, &reader, error));
+    mr_string record;
+    mr_status status;
+    uint64_t counted = 0;
+    mr_error problem = {0};
+    while ((status = mr_record_reader_next(reader, &record, &problem)) == MR_OK) counted++;
+    mr_record_reader_close(reader);
+    if (status != MR_OUT_OF_RANGE) return mr_fail(error, status, "%s", problem.message);
+    *count = counted;
+    return MR_OK;
+}
+
+mr_status mr_record_count(const char *path, int32_t threads, uint64_t *count, mr_error *error)
+{
+    mr_hop hop;
+    mr_file_stamp stamp;
+    mr_compression compression;
+    *count = 0;
+    if (strcmp(path, "-") == 0) return count_stream(path, count, error);
+    mr_error problem = {0};
+    mr_status status = open_file(path, &hop, &stamp, &compression, &problem);
+    if (status == MR_UNIMPLEMENTED) return count_stream(path, count, error);
+    if (status != MR_OK) return mr_fail(error, status, "%s", problem.message);
+    hop.threads = threads;
+    if (load_count(&hop, count))
+        status = MR_OK;
+    else if (compression == MR_COMPRESSION_NONE)
+        status = mr_index_hop(&hop, count, nullptr, error);
+    else
+        status = mr_index_inflate(&hop, count, nullptr, error);
+    (void)close(hop.descriptor);
+    return status;
+}

@@ -1,0 +1,239 @@
+/* The quarantine: damaged bytes with their place, as Examples in a record file, and a line for each place in a text file.
+ *
+ * Each piece is appended by one write, so that processes which share the file do not mix, and taken back when the disk is
+ * full. What the file holds when it is opened is read, so that a place which comes again, in another epoch or after a
+ * restart, is not written again. */
+#include "base/arena.h"
+#include "records/io/file.h"
+#include "records/record/record_damage.h"
+#include "records/record/record_format.h"
+
+#include <millrace/example.h>
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* Places remembered; more are written each time they come. */
+static constexpr size_t PLACES_MAX = (size_t)1 << 20;
+
+struct mr_record_quarantine {
+    pthread_mutex_t mutex;
+    char *path, *report_path;
+    int records, report; /* descriptors, appending */
+    mr_example_encoder encoder;
+    char *room; /* owned: a record with its header and footer */
+    size_t room_bytes;
+    uint64_t *places; /* hashes, open addressing; 0 is free */
+    size_t capacity, used;
+    uint64_t count, size_bytes;
+};
+
+/* ---- Places that are there ---- */
+
+static uint64_t place_hash(mr_string path, uint64_t offset)
+{
+    uint64_t hash = 14695981039346656037u ^ offset;
+    for (size_t i = 0; i < path.size_bytes; i++) hash = (hash ^ (unsigned char)path.data[i]) * 1099511628211u;
+    hash = (hash ^ hash >> 29) * 0xbf58476d1ce4e5b9u;
+    hash ^= hash >> 32;
+    return hash ? hash : 1;
+}
+
+static void put(uint64_t *places, size_t capacity, uint64_t hash)
+{
+    assert(hash != 0 && (capacity & (capacity - 1)) == 0);
+    size_t at = hash & (capacity - 1);
+    while (places[at] != 0) at = (at + 1) & (capacity - 1);
+    places[at] = hash;
+}
+
+/* False when it was there. Without memory a place is new each time, which costs space and nothing else. */
+static bool is_new_place(mr_record_quarantine *quarantine, uint64_t hash)
+{
+    assert(quarantine->used * 2 <= quarantine->capacity);
+    size_t mask = quarantine->capacity - 1;
+    for (size_t at = hash & mask; quarantine->capacity > 0 && quarantine->places[at] != 0; at = (at + 1) & mask)
+        if (quarantine->places[at] == hash) return false;
+    if (quarantine->used * 2 >= quarantine->capacity) {
+        size_t capacity = quarantine->capacity ? quarantine->capacity * 2 : 256;
+        uint64_t *places = capacity <= 2 * PLACES_MAX ? calloc(capacity, sizeof(*places)) : nullptr;
+        if (!places) return true;
+        for (size_t i = 0; i < quarantine->capacity; i++)
+            if (quarantine->places[i]) put(places, capacity, quarantine->places[i]);
+        free(quarantine->places);
+        quarantine->places = places;
+        quarantine->capacity = capacity;
+    }
+    put(quarantine->places, quarantine->capacity, hash);
+    quarantine->used++;
+    return true;
+}
+
+/* What an earlier run wrote; whatever cannot be read of it does not matter. */
+static void remember_places(mr_record_quarantine *quarantine)
+{
+    mr_record_reader *reader = nullptr;
+    const mr_record_reader_options options = {.damage = MR_DAMAGE_SKIP};
+    struct stat about;
+    /* A device may have no end. */
+    if (quarantine->records < 0 || fstat(quarantine->records, &about) != 0 || !S_ISREG(about.st_mode)) return;
+    if (mr_record_reader_open(quarantine->path, &options, &reader, nullptr) != MR_OK) return;
+    mr_string record, file;
+    int64_t offset;
+    while (mr_record_reader_next(reader, &record, nullptr) == MR_OK)
+        if (mr_example_get_bytes(record, "file", &file, nullptr) == MR_OK &&
+            mr_example_get_int64(record, "offset", &offset, nullptr) == MR_OK)
+            (void)is_new_place(quarantine, place_hash(file, (uint64_t)offset));
+    mr_record_reader_close(reader);
+}
+
+/* ---- Open and close ---- */
+
+static mr_status open_to_append(const char *path, int *descriptor, mr_error *error)
+{
+    do *descriptor = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+    while (*descriptor < 0 && errno == EINTR);
+    return *descriptor >= 0 ? MR_OK : mr_file_fail(error, errno, "open", path);
+}
+
+mr_status mr_record_quarantine_open(const char *path, mr_record_quarantine **quarantine, mr_error *error)
+{
+    mr_record_quarantine *opened = calloc(1, sizeof(*opened));
+    if (!opened) return mr_fail_memory(error, sizeof(*opened));
+    opened->records = opened->report = -1;
+    (void)pthread_mutex_init(&opened->mutex, nullptr);
+    mr_status status = MR_OK;
+    if (!(opened->path = strdup(path)) || asprintf(&opened->report_path, "%s.txt", path) < 0) {
+        opened->report_path = nullptr;
+        status = mr_fail_memory(error, strlen(path));
+    }
+    if (status == MR_OK) status = open_to_append(path, &opened->records, error);
+    if (status == MR_OK) status = open_to_append(opened->report_path, &opened->report, error);
+    if (status != MR_OK) {
+        (void)mr_record_quarantine_close(opened, nullptr);
+        return status;
+    }
+    remember_places(opened);
+    *quarantine = opened;
+    return MR_OK;
+}
+
+static mr_status close_descriptor(int descriptor, const char *path, mr_error *error)
+{
+    if (descriptor < 0) return MR_OK;
+    return close(descriptor) == 0 || errno == EINTR ? MR_OK : mr_file_fail(error, errno, "write", path);
+}
+
+mr_status mr_record_quarantine_close(mr_record_quarantine *quarantine, mr_error *error)
+{
+    if (!quarantine) return MR_OK;
+    mr_status status = close_descriptor(quarantine->records, quarantine->path, error);
+    mr_status second = close_descriptor(quarantine->report, quarantine->report_path, status == MR_OK ? error : nullptr);
+    mr_example_encoder_deinit(&quarantine->encoder);
+    free(quarantine->room);
+    free(quarantine->places);
+    free(quarantine->path);
+    free(quarantine->report_path);
+    (void)pthread_mutex_destroy(&quarantine->mutex);
+    free(quarantine);
+    return status != MR_OK ? status : second;
+}
+
+uint64_t mr_record_quarantine_count(const mr_record_quarantine *quarantine)
+{
+    return quarantine->count;
+}
+
+uint64_t mr_record_quarantine_size(const mr_record_quarantine *quarantine)
+{
+    return quarantine->size_bytes;
+}
+
+/* ---- Append ---- */
+
+/* All of it or nothing, as far as the file system lets that be. */
+static mr_status append(int descriptor, const char *path, const char *bytes, size_t size_bytes, mr_error *error)
+{
+    off_t before = lseek(descriptor, 0, SEEK_END);
+    for (size_t done = 0; done < size_bytes;) {
+        ssize_t written = write(descriptor, bytes + done, size_bytes - done);
+        if (written < 0 && errno == EINTR) continue;
+        if (written <= 0) {
+            int number = written < 0 ? errno : ENOSPC;
+            if (before >= 0 && done > 0) (void)!ftruncate(descriptor, before);
+            return mr_file_fail(error, number, "write", path);
+        }
+        done += (size_t)written;
+    }
+    return MR_OK;
+}
+
+bool mr_record_quarantine_begin(mr_record_quarantine *quarantine, const mr_record_damage *damage)
+{
+    uint64_t hash = place_hash(mr_string_from(damage->path), damage->offset);
+    pthread_mutex_lock(&quarantine->mutex);
+    bool is_new = is_new_place(quarantine, hash);
+    if (is_new) quarantine->count++;
+    pthread_mutex_unlock(&quarantine->mutex);
+    return is_new;
+}
+
+static mr_status add_piece(mr_record_quarantine *quarantine, mr_error *error)
+{
+    mr_string record;
+    MR_TRY(mr_example_finish(&quarantine->encoder, &record, error));
+    size_t whole = MR_RECORD_HEADER_BYTES + record.size_bytes + MR_RECORD_FOOTER_BYTES;
+    if (whole > quarantine->room_bytes) {
+        char *room = realloc(quarantine->room, whole);
+        if (!room) return mr_fail_memory(error, whole);
+        quarantine->room = room;
+        quarantine->room_bytes = whole;
+    }
+    char *room = quarantine->room;
+    assert(whole <= quarantine->room_bytes);
+    mr_store_le64(room, record.size_bytes);
+    mr_store_le32(room + 8, mr_crc32c_mask(mr_crc32c(0, room, 8)));
+    memcpy(room + MR_RECORD_HEADER_BYTES, record.data, record.size_bytes);
+    mr_store_le32(room + MR_RECORD_HEADER_BYTES + record.size_bytes,
+                  mr_crc32c_mask(mr_crc32c(0, record.data, record.size_bytes)));
+    return append(quarantine->records, quarantine->path, room, whole, error);
+}
+
+mr_status mr_record_quarantine_add(mr_record_quarantine *quarantine, const mr_record_damage *damage,
+                                   const mr_error *problem, uint64_t offset, const void *bytes, size_t size_bytes,
+                                   mr_error *error)
+{
+    pthread_mutex_lock(&quarantine->mutex);
+    mr_example_encoder *encoder = &quarantine->encoder;
+    mr_example_add_bytes(encoder, "file", mr_string_from(damage->path));
+    mr_example_add_bytes(encoder, "kind", mr_string_from(mr_damage_kind_name(damage->kind)));
+    mr_example_add_int64(encoder, "record", (int64_t)damage->record);
+    mr_example_add_int64(encoder, "offset", (int64_t)offset);
+    mr_example_add_bytes(encoder, "message", mr_string_from(problem->message));
+    mr_example_add_bytes(encoder, "bytes", (mr_string){bytes, size_bytes});
+    mr_status status = add_piece(quarantine, error);
+    if (status == MR_OK) quarantine->size_bytes += size_bytes;
+    pthread_mutex_unlock(&quarantine->mutex);
+    return status;
+}
+
+mr_status mr_record_quarantine_end(mr_record_quarantine *quarantine, const mr_record_damage *damage,
+                                   const mr_error *problem, mr_error *error)
+{
+    char line[MR_ERROR_SIZE + 128];
+    int size = snprintf(line, sizeof line, "%s, %" PRIu64 " bytes: %s\n", mr_damage_kind_name(damage->kind),
+                        damage->size_bytes, problem->message);
+    assert(size > 0 && (size_t)size < sizeof line);
+    pthread_mutex_lock(&quarantine->mutex);
+    mr_status status = append(quarantine->report, quarantine->report_path, line, (size_t)size, error);
+    pthread_mutex_unlock(&quarantine->mutex);
+    return status;
+}

@@ -1,0 +1,495 @@
+/* Records in order. The stream's window slides from record to record; a record is handed out as a view of it.
+ *
+ * Damage. Bad data under a good header loses that record and nothing else, because the header says where the next one
+ * begins, and there is a good one there. Behind a bad header nothing says that, so the bytes are searched, one by one, for
+ * the next record whose both checksums hold; likewise when bytes have gone from a record or come into it, so that no header
+ * is where it should be. Either way the reader has moved on when it reports, so it comes to the end of every file. */
+#include "records/record/record_reader.h"
+
+#include "base/arena.h"
+#include "records/io/file.h"
+#include "records/io/gzip_seek.h"
+#include "records/record/record_damage.h"
+#include "records/record/record_format.h"
+#include "records/record/record_stream.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Data that a search may check in vain: this, and so many times what it has searched. A file made to hold nothing but
+ * headers of long records would otherwise be read once for each of them. */
+static constexpr uint64_t SEARCH_CREDIT_BYTES = (uint64_t)1 << 30;
+static constexpr uint64_t SEARCH_CREDIT_TIMES = 16;
+
+/* A piece of a damaged place, as it goes into the quarantine. */
+static constexpr size_t PIECE_BYTES = (size_t)1 << 20;
+
+struct mr_record_reader {
+    mr_record_stream stream;
+    mr_record_reader_options options;
+    size_t consumed;      /* bytes of the record handed out last: consumed by the next call */
+    uint64_t next_number; /* of the next record */
+    uint64_t number, offset;
+    uint64_t lost;
+    uint64_t size_bytes; /* of the plain file when it was opened; 0: nobody knows, or its shrinking was told */
+    mr_record_damage damage;
+    bool searching; /* the end of a damaged place is still to be searched for: the search waits, or an error ended it */
+    uint64_t search_begin; /* the place's first byte */
+    bool is_losing;        /* between begin_loss and end_loss, which an error may have kept apart */
+    bool fault_reported;   /* the stream's fault */
+
+    /* The place that is being lost: what is consumed of it goes into the quarantine. */
+    bool is_kept;
+    mr_error problem;
+    char *piece; /* owned; null without a quarantine */
+    size_t piece_used;
+    uint64_t piece_offset;
+};
+
+/* ---- Open ---- */
+
+static mr_status new_reader(const mr_record_reader_options *options, mr_record_reader **reader, mr_error *error)
+{
+    mr_record_reader *made = calloc(1, sizeof(*made));
+    if (!made) return mr_fail_memory(error, sizeof(*made));
+    if (options) made->options = *options;
+    if (made->options.damage != MR_DAMAGE_SKIP) made->options.quarantine = nullptr;
+    if (made->options.quarantine && !(made->piece = malloc(PIECE_BYTES))) {
+        free(made);
+        return mr_fail_memory(error, PIECE_BYTES);
+    }
+    *reader = made;
+    return MR_OK;
+}
+
+static mr_read_options reading(const mr_record_reader *reader)
+{
+    return (mr_read_options){.block_bytes = reader->options.buffer_bytes,
+                             .count = reader->options.buffer_count,
+                             .direct = reader->options.direct};
+}
+
+/* What at_end compares the end with. */
+static void note_size(mr_record_reader *reader)
+{
+    uint64_t left = mr_record_stream_left(&reader->stream);
+    if (left != UINT64_MAX) reader->size_bytes = reader->stream.base + reader->stream.offset + left;
+}
+
+/* Seeks to a record of a plain file. False, with the stream at its beginning again, when the index is wrong about it. */
+static bool seek_record(mr_record_stream *stream, const mr_record_index *index, uint64_t number)
+{
+    uint64_t length;
+    assert(stream->offset == 0 && number <= index->count);
+    mr_record_stream_seek(stream, index->offsets[number]);
+    if (number == index->count) return true;
+    if (mr_record_stream_need(stream, MR_RECORD_HEADER_BYTES, nullptr) == MR_OK &&
+        mr_record_stream_held(stream) >= MR_RECORD_HEADER_BYTES &&
+        mr_record_header_is_valid(mr_record_stream_bytes(stream), &length) &&
+        index->offsets[number] + MR_RECORD_HEADER_BYTES + length + MR_RECORD_FOOTER_BYTES == index->offsets[number + 1])
+        return true;
+    mr_record_stream_seek(stream, 0);
+    return false;
+}
+
+/* Begins at the range's first record when an index says where that is; otherwise next() passes over what is before. */
+static void go_to_first(mr_record_reader *reader, const char *path)
+{
+    mr_record_stream *stream = &reader->stream;
+    mr_record_index index = {0};
+    char *name = nullptr;
+    if (reader->options.first == 0 || strcmp(path, "-") == 0 ||
+        !(mr_record_stream_is_seekable(stream) || mr_record_stream_can_enter(stream)))
+        return;
+    if (asprintf(&name, "%s.index", path) < 0) return;
+    bool has_index = mr_file_exists(name);
+    free(name);
+    if (!has_index || mr_record_index_open(path, &index, nullptr) != MR_OK) return;
+    uint64_t first = reader->options.first < index.count ? reader->options.first : index.count;
+    if (index.compression == MR_COMPRESSION_NONE && mr_record_stream_is_seekable(stream)) {
+        if (seek_record(stream, &index, first)) reader->next_number = first;
+    } else if (index.point_count > 0 && mr_record_stream_can_enter(stream)) {
+        mr_record_point point = index.points[mr_record_index_point(&index, first)];
+        assert(point.record <= first);
+        mr_record_stream_enter(stream, point.offset, index.offsets[point.record]);
+        reader->next_number = point.record;
+    }
+    mr_record_index_deinit(&index);
+}
+
+static mr_status open_reader(const char *path, const mr_record_reader_options *options, bool may_enter,
+                             mr_record_reader **reader, mr_error *error)
+{
+    mr_record_reader *opened;
+    MR_TRY(new_reader(options, &opened, error));
+    const mr_read_options ring = reading(opened);
+    mr_status status = mr_record_stream_open(&opened->stream, path, &ring, error);
+    if (status != MR_OK) {
+        mr_record_reader_close(opened);
+        return status;
+    }
+    note_size(opened);
+    if (may_enter) go_to_first(opened, path);
+    *reader = opened;
+    return MR_OK;
+}
+
+mr_status mr_record_reader_open(const char *path, const mr_record_reader_options *options, mr_record_reader **reader,
+                                mr_error *error)
+{
+    return open_reader(path, options, true, reader, error);
+}
+
+mr_status mr_record_reader_open_through(const char *path, const mr_record_reader_options *options,
+                                        mr_record_reader **reader, mr_error *error)
+{
+    return open_reader(path, options, false, reader, error);
+}
+
+mr_status mr_record_reader_open_at(int descriptor, const char *path, uint64_t offset, uint64_t number,
+                                   const mr_record_reader_options *options, mr_record_reader **reader, mr_error *error)
+{
+    mr_record_reader *opened;
+    mr_status status = new_reader(options, &opened, error);
+    if (status != MR_OK) {
+        (void)close(descriptor);
+        return status;
+    }
+    const mr_read_options ring = reading(opened);
+    status = mr_record_stream_open_at(&opened->stream, descriptor, path, &ring, error);
+    if (status != MR_OK) {
+        mr_record_reader_close(opened);
+        return status;
+    }
+    note_size(opened);
+    mr_record_stream_seek(&opened->stream, offset);
+    opened->options.first = opened->options.count = 0;
+    opened->next_number = number;
+    *reader = opened;
+    return MR_OK;
+}
+
+void mr_record_reader_close(mr_record_reader *reader)
+{
+    if (!reader) return;
+    mr_record_stream_deinit(&reader->stream);
+    free(reader->piece);
+    free(reader);
+}
+
+/* ---- Damage ---- */
+
+static mr_status flush_piece(mr_record_reader *reader, mr_error *error)
+{
+    assert(reader->piece_used <= PIECE_BYTES && (reader->piece_used == 0 || reader->options.quarantine));
+    size_t used = reader->piece_used;
+    reader->piece_used = 0;
+    if (used == 0) return MR_OK;
+    return mr_record_quarantine_add(reader->options.quarantine, &reader->damage, &reader->problem, reader->piece_offset,
+                                    reader->piece, used, error);
+}
+
+/* Consumes bytes of the damaged place. */
+static mr_status lose(mr_record_reader *reader, size_t size_bytes, mr_error *error)
+{
+    mr_record_stream *stream = &reader->stream;
+    assert(size_bytes <= mr_record_stream_held(stream) && (!reader->is_kept || reader->piece));
+    while (reader->is_kept && size_bytes > 0) {
+        if (reader->piece_used == 0) reader->piece_offset = stream->offset;
+        size_t room = PIECE_BYTES - reader->piece_used, taken = size_bytes < room ? size_bytes : room;
+        assert(room > 0 && taken > 0);
+        memcpy(reader->piece + reader->piece_used, mr_record_stream_bytes(stream), taken);
+        reader->piece_used += taken;
+        mr_record_stream_consume(stream, taken);
+        size_bytes -= taken;
+        if (reader->piece_used == PIECE_BYTES) MR_TRY(flush_piece(reader, error));
+    }
+    mr_record_stream_consume(stream, size_bytes);
+    return MR_OK;
+}
+
+/* Loses everything to the end of the stream. */
+static mr_status lose_rest(mr_record_reader *reader, mr_error *error)
+{
+    mr_record_stream *stream = &reader->stream;
+    while (reader->is_kept) {
+        MR_TRY(mr_record_stream_need(stream, 1, error));
+        size_t held = mr_record_stream_held(stream);
+        if (held == 0) break;
+        MR_TRY(lose(reader, held, error));
+    }
+    mr_record_stream_finish(stream);
+    return MR_OK;
+}
+
+/* A damaged place begins where the stream is; reader->problem holds its sentence. */
+static void begin_loss(mr_record_reader *reader, mr_damage_kind kind)
+{
+    assert(kind != MR_DAMAGE_NONE && reader->problem.status == MR_DATA_LOSS);
+    assert(!reader->is_losing && !reader->is_kept && reader->piece_used == 0);
+    reader->is_losing = true;
+    reader->damage = (mr_record_damage){
+        .kind = kind, .record = reader->next_number, .offset = reader->stream.offset, .path = reader->stream.name};
+    reader->is_kept =
+        reader->options.quarantine && mr_record_quarantine_begin(reader->options.quarantine, &reader->damage);
+}
+
+/* It ends there, and is booked. Under MR_DAMAGE_SKIP this is MR_OK as long as the budget lasts. */
+static mr_status end_loss(mr_record_reader *reader, mr_error *error)
+{
+    const mr_record_reader_options *options = &reader->options;
+    mr_record_damage *damage = &reader->damage;
+    assert(reader->is_losing && damage->kind != MR_DAMAGE_NONE && damage->offset <= reader->stream.offset);
+    reader->is_losing = false;
+    damage->size_bytes = reader->stream.offset - damage->offset;
+    reader->lost++;
+    reader->next_number++;
+    if (options->damage == MR_DAMAGE_STOP) return mr_fail(error, MR_DATA_LOSS, "%s", reader->problem.message);
+    if (reader->is_kept) {
+        reader->is_kept = false;
+        MR_TRY(flush_piece(reader, error));
+        MR_TRY(mr_record_quarantine_end(options->quarantine, damage, &reader->problem, error));
+    }
+    if (options->damaged) options->damaged(options->context, damage, &reader->problem);
+    if (options->damage_max == 0 || reader->lost <= options->damage_max) return MR_OK;
+    return mr_fail(error, MR_DATA_LOSS, "%s (damaged place %" PRIu64 ", of which %" PRIu64 " are allowed)",
+                   reader->problem.message, reader->lost, options->damage_max);
+}
+
+/* Moves the stream to the next record whose both checksums hold, or to the end. After an error it can be called again. */
+static mr_status find_record(mr_record_reader *reader, mr_error *error)
+{
+    mr_record_stream *stream = &reader->stream;
+    uint64_t begin = reader->search_begin, in_vain = 0;
+    assert(stream->offset >= begin);
+    if (stream->offset == begin) MR_TRY(lose(reader, 1, error));
+    for (;;) {
+        assert(stream->offset > begin);
+        MR_TRY(mr_record_stream_need(stream, MR_RECORD_HEADER_BYTES, error));
+        size_t held = mr_record_stream_held(stream);
+        if (held < MR_RECORD_HEADER_BYTES) return lose_rest(reader, error);
+        /* A record's length has zeros in its upper half, but for the very longest; most bytes end here. */
+        const char *bytes = mr_record_stream_bytes(stream);
+        uint64_t length = 0;
+        size_t i = 0;
+        while (i + MR_RECORD_HEADER_BYTES <= held &&
+               (mr_load_le32(bytes + i + 4) != 0 || !mr_record_header_is_valid(bytes + i, &length)))
+            i++;
+        MR_TRY(lose(reader, i, error));
+        if (i + MR_RECORD_HEADER_BYTES > held) continue;
+
+        size_t whole = MR_RECORD_HEADER_BYTES + (size_t)length + MR_RECORD_FOOTER_BYTES;
+        if (in_vain <= SEARCH_CREDIT_BYTES + SEARCH_CREDIT_TIMES * (stream->offset - begin) &&
+            mr_record_stream_left(stream) >= whole) {
+            MR_TRY(mr_record_stream_need(stream, whole, error));
+            bytes = mr_record_stream_bytes(stream);
+            if (mr_record_stream_held(stream) >= whole && mr_record_crc(bytes + MR_RECORD_HEADER_BYTES, length) ==
+                                                              mr_load_le32(bytes + MR_RECORD_HEADER_BYTES + length))
+                return MR_OK;
+            in_vain += length;
+        }
+        MR_TRY(lose(reader, 1, error));
+    }
+}
+
+static mr_status search(mr_record_reader *reader, mr_error *error)
+{
+    assert(reader->searching);
+    MR_TRY(find_record(reader, error));
+    reader->searching = false;
+    return MR_OK;
+}
+
+/* The search may read the whole file, so under MR_DAMAGE_STOP it waits for someone who goes on. */
+static mr_status search_or_wait(mr_record_reader *reader, mr_error *error)
+{
+    assert(!reader->searching && reader->is_losing);
+    reader->searching = true;
+    reader->search_begin = reader->stream.offset;
+    return reader->options.damage == MR_DAMAGE_STOP ? MR_OK : search(reader, error);
+}
+
+static mr_status bad_header(mr_record_reader *reader, mr_error *error)
+{
+    mr_record_stream *stream = &reader->stream;
+    (void)mr_damage_report_header(&reader->problem, stream->name, reader->next_number, stream->offset,
+                                  mr_record_stream_bytes(stream));
+    begin_loss(reader, MR_DAMAGE_HEADER);
+    MR_TRY(search_or_wait(reader, error));
+    return end_loss(reader, error);
+}
+
+static mr_status cut_short(mr_record_reader *reader, uint64_t length, uint64_t left, mr_error *error)
+{
+    mr_record_stream *stream = &reader->stream;
+    mr_error *problem = &reader->problem;
+    if (stream->fault.status != MR_OK)
+        (void)mr_fail(problem, MR_DATA_LOSS, "%s, inside record %" PRIu64 " at byte %" PRIu64, stream->fault.message,
+                      reader->next_number, stream->offset);
+    else if (left < MR_RECORD_HEADER_BYTES)
+        (void)mr_fail(problem, MR_DATA_LOSS,
+                      "%s: record %" PRIu64 " at byte %" PRIu64 ": cut short: %" PRIu64 " of 12 header bytes are there",
+                      stream->name, reader->next_number, stream->offset, left);
+    else
+        (void)mr_fail(problem, MR_DATA_LOSS,
+                      "%s: record %" PRIu64 " at byte %" PRIu64 ": cut short: the header says %" PRIu64
+                      " bytes and a checksum, %" PRIu64 " bytes are there",
+                      stream->name, reader->next_number, stream->offset, length, left - MR_RECORD_HEADER_BYTES);
+    bool is_fault = stream->fault.status != MR_OK;
+    begin_loss(reader, is_fault ? MR_DAMAGE_COMPRESSION : MR_DAMAGE_CUT);
+    reader->fault_reported |= is_fault;
+    /* When bytes have gone from its middle, whole records follow. */
+    if (is_fault || left < MR_RECORD_HEADER_BYTES)
+        MR_TRY(lose_rest(reader, error));
+    else
+        MR_TRY(search_or_wait(reader, error));
+    return end_loss(reader, error);
+}
+
+/* Whether the file ends before its old end, as one that somebody writes anew does. What was cut short has been told. */
+static bool has_shrunk(mr_record_reader *reader)
+{
+    uint64_t before = reader->size_bytes;
+    reader->size_bytes = 0;
+    return reader->stream.base + reader->stream.offset < before && reader->damage.kind != MR_DAMAGE_CUT;
+}
+
+/* The stream is at the end of its last record. */
+static mr_status at_end(mr_record_reader *reader, mr_error *error)
+{
+    mr_record_stream *stream = &reader->stream;
+    if (stream->fault.status != MR_OK && !reader->fault_reported) {
+        reader->fault_reported = true;
+        reader->problem = stream->fault;
+        begin_loss(reader, MR_DAMAGE_COMPRESSION);
+        MR_TRY(end_loss(reader, error));
+    }
+    if (has_shrunk(reader))
+        return mr_fail(error, MR_ABORTED, "%s: has shrunk while it was being read: its end is at byte %" PRIu64 " now",
+                       stream->name, stream->offset);
+    return mr_fail(error, MR_OUT_OF_RANGE, "%s: end of the file", stream->name);
+}
+
+static mr_status bad_data(mr_record_reader *reader, size_t length, uint32_t computed, uint32_t stored, mr_error *error)
+{
+    assert(computed != stored);
+    mr_record_stream *stream = &reader->stream;
+    size_t whole = MR_RECORD_HEADER_BYTES + length + MR_RECORD_FOOTER_BYTES;
+    assert(mr_record_stream_held(stream) >= whole);
+    MR_TRY(mr_record_stream_need(stream, whole + MR_RECORD_HEADER_BYTES, error));
+    (void)mr_damage_report_data(&reader->problem, stream->name, reader->next_number, stream->offset, computed, stored);
+    begin_loss(reader, MR_DAMAGE_DATA);
+    const char *bytes = mr_record_stream_bytes(stream);
+    size_t held = mr_record_stream_held(stream);
+    uint64_t next_length;
+    if (held == whole ||
+        (held >= whole + MR_RECORD_HEADER_BYTES && mr_record_header_is_valid(bytes + whole, &next_length)))
+        MR_TRY(lose(reader, mr_damage_find_hidden(bytes, whole), error));
+    else
+        MR_TRY(search_or_wait(reader, error));
+    return end_loss(reader, error);
+}
+
+/* ---- Records ---- */
+
+/* Passes over a record before the range, whose header holds. */
+static mr_status pass_over(mr_record_reader *reader, size_t whole, mr_error *error)
+{
+    assert(reader->next_number < reader->options.first);
+    mr_record_stream *stream = &reader->stream;
+    if (mr_record_stream_is_seekable(stream)) {
+        mr_record_stream_seek(stream, stream->offset + whole);
+    } else {
+        MR_TRY(mr_record_stream_need(stream, whole, error));
+        mr_record_stream_consume(stream, whole);
+    }
+    reader->next_number++;
+    return MR_OK;
+}
+
+mr_status mr_record_reader_next(mr_record_reader *reader, mr_string *record, mr_error *error)
+{
+    mr_record_stream *stream = &reader->stream;
+    const mr_record_reader_options *options = &reader->options;
+    mr_record_stream_consume(stream, reader->consumed);
+    reader->consumed = 0;
+    if (reader->searching) MR_TRY(search(reader, error));
+    if (reader->is_losing) MR_TRY(end_loss(reader, error));
+    for (;;) {
+        if (options->count > 0 && reader->next_number >= options->first &&
+            reader->next_number - options->first >= options->count)
+            return mr_fail(error, MR_OUT_OF_RANGE, "%s: end of the range", stream->name);
+        MR_TRY(mr_record_stream_need(stream, MR_RECORD_HEADER_BYTES, error));
+        size_t held = mr_record_stream_held(stream);
+        if (held == 0) return at_end(reader, error);
+        if (held < MR_RECORD_HEADER_BYTES) {
+            MR_TRY(cut_short(reader, 0, held, error));
+            continue;
+        }
+        uint64_t length;
+        if (!mr_record_header_is_valid(mr_record_stream_bytes(stream), &length)) {
+            MR_TRY(bad_header(reader, error));
+            continue;
+        }
+        size_t whole = MR_RECORD_HEADER_BYTES + (size_t)length + MR_RECORD_FOOTER_BYTES;
+        bool is_before = reader->next_number < options->first;
+        if (held < whole) {
+            uint64_t left = mr_record_stream_left(stream);
+            if (left >= whole && !(is_before && mr_record_stream_is_seekable(stream))) {
+                MR_TRY(mr_record_stream_need(stream, whole, error));
+                left = mr_record_stream_held(stream);
+            }
+            if (left < whole) {
+                MR_TRY(cut_short(reader, length, left, error));
+                continue;
+            }
+        }
+        if (is_before) {
+            MR_TRY(pass_over(reader, whole, error));
+            continue;
+        }
+        assert(mr_record_stream_held(stream) >= whole && reader->next_number >= options->first);
+        const char *data = mr_record_stream_bytes(stream) + MR_RECORD_HEADER_BYTES;
+        if (!options->skip_checksums) {
+            uint32_t computed = mr_record_crc(data, length), stored = mr_load_le32(data + length);
+            if (computed != stored) {
+                MR_TRY(bad_data(reader, length, computed, stored, error));
+                continue;
+            }
+        }
+        reader->number = reader->next_number++;
+        reader->offset = stream->offset;
+        reader->consumed = whole;
+        *record = (mr_string){data, length};
+        return MR_OK;
+    }
+}
+
+uint64_t mr_record_reader_number(const mr_record_reader *reader)
+{
+    return reader->number;
+}
+
+uint64_t mr_record_reader_offset(const mr_record_reader *reader)
+{
+    return reader->offset;
+}
+
+uint64_t mr_record_reader_lost(const mr_record_reader *reader)
+{
+    return reader->lost;
+}
+
+mr_record_damage mr_record_reader_damage(const mr_record_reader *reader)
+{
+    return reader->damage;
+}
+
+mr_compression mr_record_reader_compression(const mr_record_reader *reader)
+{
+    return reader->stream.compression;
+}
