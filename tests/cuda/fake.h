@@ -28,6 +28,16 @@ typedef struct fake_gpu {
 } fake_gpu;
 extern fake_gpu fake;
 
+/* Changes a field of `fake` while threads use the GPU: under the lock that every call of the driver takes. */
+#define FAKE_SET(field, value)                                                                                         \
+    do {                                                                                                               \
+        fake_lock();                                                                                                   \
+        fake.field = (value);                                                                                          \
+        fake_unlock();                                                                                                 \
+    } while (0)
+void fake_lock(void);
+void fake_unlock(void);
+
 /* Sets `fake` to one device that works, and returns a system over it. */
 const mr_cuda_system *fake_system(void);
 /* The same as the GPU of this process, which sessions and pipelines open. */

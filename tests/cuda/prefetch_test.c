@@ -153,12 +153,14 @@ TEST(prefetch_to_device_waits_for_events_alone)
     mr_iterator *iterator = iterate(d, &(mr_iterator_options){.threads = 1});
     mr_element element = {0};
     for (int64_t i = 0; i < 100; i++) CHECK_OK(mr_iterator_next(iterator, &element, &error));
-    fake.logs = true;
+    FAKE_SET(logs, true);
+    fake_lock();
     fake_gpu before = fake;
+    fake_unlock();
     long long allocations = test_allocations();
     for (int64_t i = 0; i < steps; i++) CHECK_OK(mr_iterator_next(iterator, &element, &error));
     long long more = test_allocations() - allocations;
-    fake.logs = false;
+    FAKE_SET(logs, false);
     CHECK_EQ(fake.stream_waits, before.stream_waits);
     /* Two that are ready and one in hand, of two tensors; on the host four more slots. */
     CHECK(fake.allocations <= 6);
@@ -397,8 +399,8 @@ TEST(prefetch_to_device_tells_of_an_element_that_does_not_get_there)
         mr_iterator *iterator = iterate(mr_dataset_copy_to_device(d, "/gpu:0"), nullptr);
         mr_element element = {0}, kept[10] = {0};
         for (int i = 0; i < 10; i++) {
-            if (i == 4 && kind == 0) fake.fail_copies = 1;
-            if (i == 4 && kind == 1) fake.fail_allocations = 2;
+            if (i == 4 && kind == 0) FAKE_SET(fail_copies, 1);
+            if (i == 4 && kind == 1) FAKE_SET(fail_allocations, 2);
             mr_status status = mr_iterator_next(iterator, &element, &error);
             if (i != 4) {
                 CHECK_EQ(status, MR_OK);
@@ -433,12 +435,12 @@ TEST(prefetch_to_device_tells_of_a_copy_that_failed_on_its_way)
     mr_iterator *iterator = iterate(d, nullptr);
     mr_element element = {0};
     CHECK_OK(mr_iterator_next(iterator, &element, &error));
-    fake.fail_event_wait = 700;
+    FAKE_SET(fail_event_wait, 700);
     mr_status status = MR_OK;
     for (int i = 0; i < 10 && status == MR_OK; i++) status = mr_iterator_next(iterator, &element, &error);
     CHECK_EQ(status, MR_INTERNAL);
     CHECK_CONTAINS(error.message, "prefetch_to_device: the element before: /device:GPU:0: wait for a copy: an illegal");
-    fake.fail_event_wait = 0;
+    FAKE_SET(fail_event_wait, 0);
     for (int i = 0; i < 10; i++) status = mr_iterator_next(iterator, &element, &error);
     CHECK_EQ(status, MR_OK);
     mr_element_deinit(&element);
