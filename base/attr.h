@@ -1,7 +1,7 @@
-/* Attributes: the named constants of a node, as TensorFlow's AttrValue.
+/* Attributes: the named constants of a node, TensorFlow's AttrValue.
  *
- * A value holds exactly one kind. Lists hold elements of one kind, and know which when they are empty. Everything that
- * a value points to lives in the arena it was made in. */
+ * A value has exactly one kind. All elements of a list have the same kind, which is recorded even if the list is empty.
+ * Everything that a value points to is allocated from the arena that the value was created in. */
 #ifndef MR_BASE_ATTR_H
 #define MR_BASE_ATTR_H
 
@@ -16,8 +16,8 @@ typedef enum mr_attr_kind {
     MR_ATTR_TYPE,
     MR_ATTR_SHAPE,
     MR_ATTR_TENSOR,
-    MR_ATTR_FUNCTION,    /* function.name and its own attrs */
-    MR_ATTR_PLACEHOLDER, /* inside function bodies: the name of the function's attr, in string */
+    MR_ATTR_FUNCTION,    /* function.name and the attrs of the function */
+    MR_ATTR_PLACEHOLDER, /* inside function bodies: the name of the function's attr, stored in `string` */
 } mr_attr_kind;
 
 typedef struct mr_attrs mr_attrs;
@@ -28,9 +28,9 @@ typedef struct mr_attr_value {
         int64_t integer;
         float number;
         bool boolean;
-        int32_t type; /* mr_dtype, with MR_DTYPE_REF where the graph says so */
+        int32_t type; /* mr_dtype, plus MR_DTYPE_REF if the graph specifies a reference type */
         mr_shape shape;
-        mr_tensor tensor; /* shared; the holder of the attrs gives it back */
+        mr_tensor tensor; /* referenced; released by the owner of the attrs */
         struct {
             const char *name;
             const mr_attrs *attrs;
@@ -42,7 +42,7 @@ typedef struct mr_attr {
     const char *name;
     mr_attr_kind kind;
     bool is_list;
-    int32_t count; /* elements of a list; 1 otherwise */
+    int32_t count; /* elements of a list; otherwise 1 */
     mr_attr_value *values;
 } mr_attr;
 
@@ -54,8 +54,8 @@ struct mr_attrs {
 
 const mr_attr *mr_attrs_find(const mr_attrs *attrs, const char *name);
 
-/* Readers for kernels and shape functions. An attr that is missing or of another kind is an error that names it;
- * the …_or forms give the default_value when it is missing. */
+/* Accessors for kernels and shape functions. If the attr is missing or of another kind, the error names it; the …_or
+ * forms return default_value instead. */
 mr_status mr_attr_get_int(const mr_attrs *attrs, const char *name, int64_t *value, mr_error *error);
 mr_status mr_attr_get_float(const mr_attrs *attrs, const char *name, float *value, mr_error *error);
 mr_status mr_attr_get_bool(const mr_attrs *attrs, const char *name, bool *value, mr_error *error);
@@ -63,7 +63,7 @@ mr_status mr_attr_get_type(const mr_attrs *attrs, const char *name, mr_dtype *va
 mr_status mr_attr_get_shape(const mr_attrs *attrs, const char *name, mr_shape *value, mr_error *error);
 mr_status mr_attr_get_string(const mr_attrs *attrs, const char *name, mr_string *value, mr_error *error);
 mr_status mr_attr_get_tensor(const mr_attrs *attrs, const char *name, const mr_tensor **value, mr_error *error);
-/* A list of ints: at most capacity; *count is set. */
+/* Reads a list of ints; more than `capacity` are an error. *count is the number read. */
 mr_status mr_attr_get_ints(const mr_attrs *attrs, const char *name, int64_t *values, int32_t capacity, int32_t *count,
                            mr_error *error);
 int64_t mr_attr_int_or(const mr_attrs *attrs, const char *name, int64_t default_value);

@@ -1,7 +1,7 @@
-/* The inside of mr_buffer, for those who make buffers: the plain allocator, devices, slot pools.
+/* The internals of mr_buffer, for code that creates buffers: the plain allocator, devices, slot pools.
  *
- * destroy is called once by the last unref, from whatever thread, and disposes of the header too. So a maker that keeps
- * its headers (a caching device) allocates nothing when a buffer comes and goes. */
+ * The last unref, on any thread, calls destroy once; destroy also frees the header. An allocator that keeps its
+ * headers, such as a caching device, therefore allocates nothing to create or destroy a buffer. */
 #ifndef MR_BASE_BUFFER_H
 #define MR_BASE_BUFFER_H
 
@@ -13,12 +13,13 @@ struct mr_buffer {
     void *data;
     size_t size_bytes;
     void (*destroy)(mr_buffer *buffer);
-    void *owner;                                /* of the maker */
-    void (*release)(void *context, void *data); /* of mr_buffer_wrap */
-    mr_device *device;                          /* whose memory it is, which lives as long; null: the host's */
+    void *owner;                                /* for the allocator's own use */
+    void (*release)(void *context, void *data); /* set by mr_buffer_wrap */
+    mr_device *device;                          /* the device whose memory it is, which outlives the buffer; null: host
+                                                   memory */
 };
 
-/* Sets all fields, with one reference; host memory. */
+/* Sets all fields: one reference, host memory. */
 void mr_buffer_init(mr_buffer *buffer, void *data, size_t size_bytes, void (*destroy)(mr_buffer *buffer), void *owner);
 
 #endif

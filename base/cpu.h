@@ -1,4 +1,4 @@
-/* What this processor can do, found once. */
+/* CPU features, detected once. */
 #ifndef MR_BASE_CPU_H
 #define MR_BASE_CPU_H
 
@@ -8,10 +8,11 @@ typedef enum mr_cpu_level {
     MR_CPU_AVX512 = 2, /* AVX-512 F, BW, DQ, VL, and all of AVX2's */
 } mr_cpu_level;
 
-/* The best level, or a lower one that the environment variable MILLRACE_CPU names ("plain", "avx2", "avx512"). */
+/* The highest supported level, or a lower one set by the environment variable MILLRACE_CPU ("plain", "avx2",
+ * "avx512"). */
 mr_cpu_level mr_cpu(void);
 
-/* In a loop that waits for another thread's store. */
+/* Spin-wait hint, for loops that wait for another thread's store. */
 static inline void mr_cpu_pause(void)
 {
 #if defined(__x86_64__)
@@ -21,11 +22,12 @@ static inline void mr_cpu_pause(void)
 #endif
 }
 
-/* Put before a function whose body uses those instructions; call it only when mr_cpu() says so. */
+/* Function attributes for code that uses these instructions. Call such a function only if mr_cpu() reports the
+ * level. */
 #if defined(__x86_64__)
 #define MR_CPU_X86 1
 #define MR_TARGET_AVX2 __attribute__((target("avx2,fma,f16c,bmi,bmi2,lzcnt,popcnt,sse4.2,pclmul")))
-/* Compilers between these versions ask for 512-bit registers by name when the processor they build for has none. */
+/* These compilers require 512-bit registers to be enabled explicitly when the target processor has none. */
 #if __clang_major__ >= 18 && __clang_major__ <= 21
 #define MR_TARGET_EVEX512 "evex512,"
 #else

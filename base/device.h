@@ -1,11 +1,12 @@
-/* Device: where tensors live and kernels run. A table of functions; the CPU's is here, cuda/ fills another.
+/* Devices: where tensors are stored and kernels run. A device is a table of functions; the CPU's is implemented here,
+ * the GPU's in cuda/.
  *
- * Work on a device is ordered: each call joins the device's queue after the calls before it, and host code waits only
- * where it says so (wait). On the CPU every call is done when it returns.
+ * Work on a device is ordered: each call appends to the device's queue, and host code waits only where stated (wait).
+ * On the CPU every call has completed when it returns.
  *
- * What is needed later is copied beside the queue: such copies come one after the other, but not after the queue's work.
- * An event is recorded behind a copy; then the queue waits for the event before it uses the bytes, and the host before
- * it touches the memory that they came from. */
+ * Data for later steps is copied on a separate stream: such copies are ordered among themselves, but not with the
+ * queue. An event is recorded after a copy. The queue waits for the event before it uses the bytes, and the host before
+ * it changes the source memory. */
 #ifndef MR_BASE_DEVICE_H
 #define MR_BASE_DEVICE_H
 
@@ -18,33 +19,34 @@ typedef enum mr_device_kind {
 } mr_device_kind;
 
 typedef struct mr_pool mr_pool;
-typedef struct mr_event mr_event; /* a copy beside the queue that is done, or not yet; null on the CPU */
+typedef struct mr_event mr_event; /* completion of copies on the separate stream; null on the CPU */
 
 typedef struct mr_device_functions {
-    /* Memory for size_bytes, of which the device keeps freed blocks for reuse. The buffer's data is a device address, and
-     * its device this one, unless that is the CPU. */
+    /* Allocates size_bytes; the device keeps freed blocks for reuse. The buffer's data is a device address, and its
+     * device is this one, or null for the CPU. */
     mr_status (*allocate)(mr_device *device, size_t size_bytes, mr_buffer **buffer, mr_error *error);
-    /* Host memory that the device copies from and to without a stop (pinned); on the CPU plain memory. */
+    /* Host memory that the device copies from and to asynchronously (pinned); on the CPU plain memory. */
     mr_status (*allocate_host)(mr_device *device, size_t size_bytes, mr_buffer **buffer, mr_error *error);
-    /* Queued copies; the memory must stay as it is until the work before the next wait is done. */
+    /* Queued copies. The host memory must not change until the next wait has returned. */
     mr_status (*copy_in)(mr_device *device, void *target, const void *host, size_t size_bytes, mr_error *error);
     mr_status (*copy_out)(mr_device *device, void *host, const void *source, size_t size_bytes, mr_error *error);
-    /* From memory of the device to other memory of the device. */
+    /* Copies between two regions of device memory. */
     mr_status (*copy)(mr_device *device, void *target, const void *source, size_t size_bytes, mr_error *error);
-    /* Returns when everything queued so far is done, but not what is copied beside the queue; reports what failed in it. */
+    /* Waits for all queued work, but not for copies on the separate stream; reports the first failure of that work. */
     mr_status (*wait)(mr_device *device, mr_error *error);
-    /* As allocate, to be filled by copy_beside: which waits, without the host, for the work that was queued with this
-     * memory before it was given back. */
+    /* As allocate, for a target of copy_beside, which waits, without blocking the host, for the work that was queued
+     * with this memory before it was returned. */
     mr_status (*allocate_beside)(mr_device *device, size_t size_bytes, mr_buffer **buffer, mr_error *error);
-    /* A copy beside the queue. The host's memory must stay as it is until an event that is recorded after it. */
+    /* Copies on the separate stream. The host memory must not change until an event recorded after this copy has
+     * completed. */
     mr_status (*copy_beside)(mr_device *device, void *target, const void *host, size_t size_bytes, mr_error *error);
     mr_status (*event_new)(mr_device *device, mr_event **event, mr_error *error);
     void (*event_free)(mr_device *device, mr_event *event); /* null is allowed */
-    /* Now behind the copies beside the queue so far; it may be recorded again and again. */
+    /* Records the event after the copies issued so far on the separate stream. An event may be recorded repeatedly. */
     mr_status (*event_record)(mr_device *device, mr_event *event, mr_error *error);
-    /* What is queued from now on comes after the event, as it is now. */
+    /* Work queued after this call waits for the event, as last recorded. */
     mr_status (*queue_wait)(mr_device *device, mr_event *event, mr_error *error);
-    /* The host sleeps until then. */
+    /* Blocks the host until the event has completed. */
     mr_status (*event_wait)(mr_device *device, mr_event *event, mr_error *error);
     void (*free)(mr_device *device);
 } mr_device_functions;
@@ -53,37 +55,38 @@ struct mr_device {
     const mr_device_functions *functions;
     mr_device_kind kind;
     char name[64]; /* "/device:CPU:0" */
-    mr_pool *pool; /* borrowed: threads for loops on the CPU; null: the caller's thread alone */
+    mr_pool *pool; /* borrowed: threads for loops on the CPU; null: loops run on the caller only */
 };
 
-/* The CPU. Freed buffers are kept by size class for reuse, so a loop of equal steps allocates nothing after the first.
+/* Creates the CPU device. It keeps freed buffers by size class for reuse, so a loop of identical steps allocates
+ * nothing after the first one.
  * pool  borrowed, may be null */
 mr_status mr_device_cpu_new(mr_pool *pool, mr_device **device, mr_error *error);
-/* Of those that are not shared: mr_device_close is for the others. */
-void mr_device_free(mr_device *device); /* null is allowed; buffers that are still held stay valid */
+/* Frees a device that is not shared. Shared devices are closed with mr_device_close. */
+void mr_device_free(mr_device *device); /* null is allowed; existing buffers stay valid */
 
-/* A tensor on the device. MR_STRING only on the CPU. */
+/* Allocates a tensor on the device. MR_STRING is allowed only on the CPU. */
 mr_status mr_tensor_init_on(mr_tensor *tensor, mr_device *device, mr_dtype dtype, mr_shape shape, mr_error *error);
 
-/* Devices that other directories bring (cuda/) are found by name. A binary without them simply has no entry.
- * open  makes the device or says in one sentence why there is none; the session then falls back softly */
+/* Devices implemented in other directories (cuda/), registered by kind. A binary without them has no entry.
+ * open  creates the device, or reports in one sentence why it is unavailable; the session then uses the CPU */
 typedef struct mr_device_entry {
     const char *kind_name; /* "GPU" */
     mr_device_kind kind;
     mr_status (*open)(int index, mr_device **device, mr_error *error);
 } mr_device_entry;
-void mr_device_register(const mr_device_entry *entry); /* static storage; at start, before threads */
+void mr_device_register(const mr_device_entry *entry); /* static storage; call at startup, before threads exist */
 const mr_device_entry *mr_device_entry_find(mr_device_kind kind);
 
-/* The kind and index in one of TensorFlow's names: "/device:GPU:1", "/gpu:1", "/job:localhost/task:0/device:CPU:0", "GPU".
- * Jobs and tasks are passed over: all is here. */
+/* Parses a TensorFlow device name: "/device:GPU:1", "/gpu:1", "/job:localhost/task:0/device:CPU:0", "GPU". Jobs and
+ * tasks are ignored, because everything runs in this process. */
 mr_status mr_device_parse(const char *name, mr_device_kind *kind, int *index, mr_error *error);
-/* The process's own device of that kind, which all who hold it share; given back by mr_device_close. */
-constexpr int MR_DEVICES_MAX = 8; /* of one kind */
+/* The process-wide device of that kind, shared by all callers; release it with mr_device_close. */
+constexpr int MR_DEVICES_MAX = 8; /* per kind */
 mr_status mr_device_retain(mr_device_kind kind, int index, mr_device **device, mr_error *error);
 
-/* Registers the entries and kernels that this build has besides the CPU's, once however often it is called: cuda/ defines
- * it, and whoever opens sessions calls it beside mr_kernels_register, before the first mr_kernel_find. */
+/* Registers the devices and kernels of this build other than the CPU's; repeated calls have no effect. Defined by
+ * cuda/. Call it together with mr_kernels_register, before the first mr_kernel_find. */
 void mr_devices_register(void);
 
 #endif

@@ -1,8 +1,9 @@
-/* Attempt: an enqueue or dequeue that may have to wait, without a thread that waits for it.
+/* Queue attempts: an enqueue or dequeue that may have to wait, without blocking a thread.
  *
- * An attempt joins a line when it starts and leaves it when it is done. Whoever changes a queue serves both lines before
- * the mutex is released: the first of each proceeds as far as it can, enqueues before dequeues, as in TensorFlow. So the
- * result of a sequence of operations does not depend on when a waiting thread runs. */
+ * An attempt joins a waiting list when it starts and leaves it when it is done. Every change of a queue processes both
+ * lists before the mutex is unlocked: the first attempt of each list proceeds as far as it can, enqueues before
+ * dequeues, as in TensorFlow. The result of a sequence of operations therefore does not depend on when a waiting thread
+ * is scheduled. */
 #ifndef MR_QUEUE_ATTEMPT_H
 #define MR_QUEUE_ATTEMPT_H
 
@@ -13,30 +14,30 @@
 
 typedef struct mr_queue_attempt mr_queue_attempt;
 struct mr_queue_attempt {
-    /* Set by the caller. Everything they point to lives until the attempt is done. */
+    /* Set by the caller. Everything they point to must stay valid until the attempt is done. */
     int64_t count;               /* elements; at least 1 */
     const mr_tensor *components; /* enqueue: borrowed; of the queue's dtypes and shapes. Null: a dequeue */
-    bool are_rows;               /* enqueue: an element is a row of the components */
-    mr_tensor *elements;         /* dequeue: borrowed; space for count elements, whose owner the caller becomes */
-    bool may_be_fewer;           /* dequeue: the queue's end is no error once an element is there */
-    bool may_return;             /* dequeue: mr_queue_release or mr_queue_return follows */
+    bool are_rows;               /* enqueue: each row of the components is an element */
+    mr_tensor *elements;         /* dequeue: borrowed; space for count elements, which the caller then owns */
+    bool may_be_fewer;           /* dequeue: a closed queue is not an error if at least one element is available */
+    bool may_return;             /* dequeue: the caller will call mr_queue_release or mr_queue_return */
     mr_error *error;             /* may be null */
 
     /* Results. */
     mr_status status;
-    int64_t moved; /* elements: so far in the queue, or owned by the caller */
+    int64_t moved; /* elements that are in the queue, or owned by the caller, so far */
     _Atomic bool is_done;
 
     /* Guarded by the queue's mutex. */
     mr_queue_attempt *next;
-    pthread_cond_t *sleeper; /* borrowed; of a thread that sleeps until it is done; null: none does */
+    pthread_cond_t *sleeper; /* borrowed; of a thread that is blocked until the attempt is done; null: none */
 };
 
-/* Starts an attempt, which may be done on return. */
+/* Starts an attempt, which may already be done on return. */
 void mr_queue_start(mr_queue *queue, mr_queue_attempt *attempt);
 /* Waits until a started attempt is done; returns its status. */
 mr_status mr_queue_wait(mr_queue *queue, mr_queue_attempt *attempt);
-/* After a dequeue that may return its elements: keeps them, or moves them back to the front of the queue. */
+/* After a dequeue with may_return: keeps the elements, or moves them back to the front of the queue. */
 void mr_queue_release(mr_queue *queue, int64_t count);
 void mr_queue_return(mr_queue *queue, const mr_tensor *elements, int64_t count);
 

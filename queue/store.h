@@ -1,7 +1,7 @@
-/* Store: the elements of a queue, a ring in order of arrival or a heap by priority.
+/* The element store of a queue: a ring in order of arrival, or a heap ordered by priority.
  *
- * An element that is taken keeps its slot until it is released, so that returning it never allocates: a batch that cannot
- * be completed, or for which there is no memory, returns its elements. Not thread-safe: the queue's mutex guards it. */
+ * A dequeued element keeps its slot until it is released, so that returning it never allocates: a batch that cannot be
+ * completed, or for which there is no memory, returns its elements. Not thread-safe: guarded by the queue's mutex. */
 #ifndef MR_QUEUE_STORE_H
 #define MR_QUEUE_STORE_H
 
@@ -11,31 +11,32 @@
 
 typedef struct mr_queue_store {
     mr_queue_kind kind;
-    int32_t width;     /* tensors of one element */
+    int32_t width;     /* tensors per element */
     int64_t room;      /* slots: at least count + taken - released */
     int64_t first;     /* slot of the oldest element; 0 unless FIFO */
     int64_t count;     /* elements in the store */
     int64_t taken;     /* elements taken so far and not returned */
     mr_tensor *slots;  /* owned; room * width tensors */
     int64_t *arrivals; /* owned; MR_QUEUE_PRIORITY: arrival number of each element, which orders equal priorities */
-    int64_t oldest;    /* arrival number of the element that was returned last */
+    int64_t oldest;    /* arrival number of the most recently returned element */
     int64_t newest;    /* arrival number of the next element */
     mr_random random;  /* MR_QUEUE_RANDOM_SHUFFLE */
-    _Atomic int64_t released; /* elements whose slots are free again, of those taken */
+    _Atomic int64_t released; /* taken elements whose slots are free again */
 } mr_queue_store;
 
 void mr_queue_store_init(mr_queue_store *store, mr_queue_kind kind, int32_t width, uint64_t seed);
-/* Releases the elements. None may be taken. */
+/* Releases the elements. No element may still be taken. */
 void mr_queue_store_deinit(mr_queue_store *store);
-/* A slot for one more element; false: no memory. */
+/* Reserves a slot for one more element; false: no memory. */
 [[nodiscard]] bool mr_queue_store_reserve(mr_queue_store *store);
-/* Moves an element in; its slot is reserved. */
+/* Moves an element into a reserved slot. */
 void mr_queue_store_put(mr_queue_store *store, const mr_tensor *element);
-/* Moves the next element out: the oldest, a random one, or the one with the smallest priority. The store is not empty. */
+/* Moves the next element out: the oldest, a random one, or the one with the lowest priority value. The store must not
+ * be empty. */
 void mr_queue_store_take(mr_queue_store *store, mr_tensor *element);
-/* Frees the slots of count elements that were taken. Needs no mutex. */
+/* Frees the slots of `count` taken elements. Does not need the mutex. */
 void mr_queue_store_release(mr_queue_store *store, int64_t count);
-/* Moves elements that were taken back in, before all others, in the order in which they were taken. */
+/* Moves taken elements back in, before all others, in the order in which they were taken. */
 void mr_queue_store_return(mr_queue_store *store, const mr_tensor *elements, int64_t count);
 
 #endif

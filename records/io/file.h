@@ -1,5 +1,5 @@
-/* Files on disk, as the formats of this directory need them: whole writes, replacement that is never seen half done, and
- * one sentence for each way in which the system says no.
+/* File I/O for the formats of this directory: complete writes, atomic replacement, and one error message for each way
+ * in which a system call can fail.
  *
  * ```c
  * mr_file_output output = {0};
@@ -9,30 +9,30 @@
  * return mr_file_output_commit(&output, error);
  * ```
  *
- * An atomic output is written under path + ".partial", which one writer at a time has locked. Commit forces the bytes to
- * the disk, renames, and forces the directory, in this order: after a crash or a power cut the final name holds the old
- * file or the whole new one. Only regular files are replaced: an output to a pipe or a device is written directly, whether
- * it is atomic or not. */
+ * An atomic output is written as path + ".partial", which is locked so that only one writer at a time can use it.
+ * Commit syncs the file, renames it, then syncs the directory: after a crash or a power failure the final name refers
+ * to the old file or to the complete new one. Only regular files are replaced: an output to a pipe or a device is
+ * written directly, whether it is atomic or not. */
 #ifndef MR_RECORDS_FILE_H
 #define MR_RECORDS_FILE_H
 
 #include <millrace/status.h>
 #include <stdint.h>
 
-/* What an atomic output adds to the name until it is whole. */
+/* The suffix of an atomic output's name until it is complete. */
 #define MR_FILE_PARTIAL ".partial"
 
-/* "cannot ACTION PATH: REASON" for an errno: NOT_FOUND, PERMISSION_DENIED (also read-only file systems),
+/* Reports "cannot ACTION PATH: REASON" for an errno: NOT_FOUND, PERMISSION_DENIED (also read-only file systems),
  * RESOURCE_EXHAUSTED (disk full, quota, file too large, too many open files), ALREADY_EXISTS, INVALID_ARGUMENT (is a
- * directory, name too long), UNAVAILABLE for input/output errors and the rest.
+ * directory, name too long), UNAVAILABLE for I/O errors and all others.
  * action  "open", "write", "rename", … */
 mr_status mr_file_fail(mr_error *error, int number, const char *action, const char *path);
-/* The reason alone: "the disk is full". Static, or strerror's. */
+/* Only the reason: "the disk is full". Static, or the result of strerror. */
 const char *mr_file_reason(int number);
 
 /* ---- Write ---- */
 
-/* What tells one version of a file from the next. */
+/* Distinguishes versions of a file. */
 typedef struct mr_file_stamp {
     uint64_t size_bytes;
     int64_t modified_ns;
@@ -42,73 +42,73 @@ typedef struct mr_file_stamp {
 typedef struct mr_file_output {
     bool is_open;
     bool is_atomic;
-    bool is_unforced; /* an atomic output is renamed without forcing it to the disk */
+    bool is_unforced; /* an atomic output is renamed without a sync */
     int descriptor;
     uint64_t size_bytes; /* written so far */
     char *path;          /* owned; the final name */
-    char *partial;       /* owned; where the bytes go: the final name itself when not atomic */
+    char *partial;       /* owned; the name that is written to: the final name if the output is not atomic */
 } mr_file_output;
 
-/* Creates the file, or empties what is there. The output is closed when this fails.
+/* Creates or truncates the file. On failure the output is closed.
  * errors  as mr_file_fail; MR_ABORTED for an atomic output that another writer, of any process, has open */
 mr_status mr_file_output_open(mr_file_output *output, const char *path, bool atomic, mr_error *error);
-/* Writes all bytes, straight to the kernel: callers gather small pieces themselves. */
+/* Writes all bytes directly to the kernel; callers buffer small writes themselves. */
 mr_status mr_file_output_write(mr_file_output *output, const void *bytes, size_t size_bytes, mr_error *error);
-/* Forces what was written to the disk. */
+/* Syncs the bytes written so far to disk. */
 mr_status mr_file_output_sync(mr_file_output *output, mr_error *error);
-/* The file as it is now. */
+/* The current size and modification time of the file. */
 mr_status mr_file_output_stamp(const mr_file_output *output, mr_file_stamp *stamp, mr_error *error);
-/* Closes; an atomic output is forced to the disk and takes its final name. On an error it is abandoned. */
+/* Closes the output; an atomic output is synced and renamed to its final name. On error it is abandoned. */
 mr_status mr_file_output_commit(mr_file_output *output, mr_error *error);
-/* Closes and removes an atomic output's partial file. A closed output is allowed. */
+/* Closes the output and removes the partial file of an atomic one. A closed output is allowed. */
 void mr_file_output_abandon(mr_file_output *output);
 
-/* Puts a whole small file under its name, atomically. */
+/* Writes a complete small file atomically. */
 mr_status mr_file_write_all(const char *path, const void *bytes, size_t size_bytes, mr_error *error);
-/* The same without forcing it to the disk, which for thousands of files would take most of the time: a power cut may leave
- * a torn file under the name.
+/* The same without a sync, which would dominate the time for thousands of files: after a power failure the file may be
+ * incomplete.
  * errors  as mr_file_replace */
 mr_status mr_file_write_unforced(const char *path, const void *bytes, size_t size_bytes, mr_error *error);
 
 /* ---- Read ---- */
 
-/* Opens for reading; never a directory.
+/* Opens a file for reading; a directory is an error.
  * errors  as mr_file_fail */
 mr_status mr_file_open(const char *path, int *descriptor, mr_error *error);
-/* The same without closing idle files when the process has too many open. */
+/* The same, but does not close idle files when the process has too many open files. */
 mr_status mr_file_open_once(const char *path, int *descriptor, mr_error *error);
-/* Sets what closes an idle file when the process has too many open; it returns false when there is none. The call that met
- * the limit, to open or to create, is then repeated.
+/* Sets the function that closes an idle file when the process has too many open files; it returns false if no file is
+ * idle. The failed call, which opens or creates a file, is then repeated.
  * threads  set and called from any thread */
 void mr_file_set_reclaim(bool (*reclaim)(void));
-/* Reads size_bytes at an offset, or as many as there are before the end: *done says how many.
+/* Reads size_bytes at an offset, or fewer at the end of the file; *done is the number of bytes read.
  * threads  safe from any thread */
 mr_status mr_file_read_at(int descriptor, const char *path, uint64_t offset, void *bytes, size_t size_bytes,
                           size_t *done, mr_error *error);
-/* Lets the system begin to read bytes that are soon wanted; does not wait for them, and cannot fail. */
+/* Starts reading bytes into the page cache without waiting. Best effort: failure is ignored. */
 void mr_file_prefetch(int descriptor, uint64_t offset, uint64_t size_bytes);
-/* A whole file of at most size_max bytes.
- * bytes   owned by the caller: free(); a terminator follows the bytes and is not counted
- * errors  MR_RESOURCE_EXHAUSTED when it is larger */
+/* Reads a complete file of at most size_max bytes.
+ * bytes   owned by the caller: free(); followed by a null byte that is not counted
+ * errors  MR_RESOURCE_EXHAUSTED if the file is larger */
 mr_status mr_file_read_all(const char *path, size_t size_max, char **bytes, size_t *size_bytes, mr_error *error);
 
 /* ---- Names ---- */
 
 struct stat;
 mr_file_stamp mr_file_stamp_from(const struct stat *about);
-/* errors  MR_NOT_FOUND when there is none */
+/* errors  MR_NOT_FOUND if the file does not exist */
 mr_status mr_file_stamp_of(const char *path, mr_file_stamp *stamp, mr_error *error);
 bool mr_file_exists(const char *path);
-/* Makes the directory and those above it; one that is there is fine. */
+/* Creates the directory and its parents; existing directories are not an error. */
 mr_status mr_file_make_directories(const char *path, mr_error *error);
-/* Removes a file; one that is not there is fine. */
+/* Removes a file; a file that does not exist is not an error. */
 mr_status mr_file_remove(const char *path, mr_error *error);
-/* Gives a file another name, which may be that of a regular file.
- * errors  MR_INVALID_ARGUMENT when anything else has that name: a directory, a device, a pipe, a socket */
+/* Renames a file. An existing regular file of the target name is replaced.
+ * errors  MR_INVALID_ARGUMENT if the target is anything else: a directory, a device, a pipe, a socket */
 mr_status mr_file_replace(const char *source, const char *target, mr_error *error);
-/* The same, and forces the directory. */
+/* The same, then syncs the directory. */
 mr_status mr_file_rename(const char *source, const char *target, mr_error *error);
-/* Forces the directory that holds path, so that a name given in it survives a power cut. */
+/* Syncs the directory that contains path, so that a new name in it survives a power failure. */
 mr_status mr_file_sync_directory(const char *path, mr_error *error);
 
 #endif

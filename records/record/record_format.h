@@ -1,4 +1,4 @@
-/* A record's bytes on disk, shared by reader, writer and index:
+/* The on-disk format of a record, shared by reader, writer and index:
  *
  *     8  length of the data, little-endian
  *     4  masked CRC32C of those 8 bytes
@@ -35,8 +35,8 @@ static inline void mr_store_le64(void *bytes, uint64_t value)
     for (int i = 0; i < 8; i++) b[i] = (unsigned char)(value >> 8 * i);
 }
 
-/* The masked CRC32C of a few bytes, as records have them by the million: without a call, where the processor that this is
- * built for computes it. */
+/* The masked CRC32C of a short string, optimized because millions of records need it: inlined if the target processor
+ * has a CRC32C instruction. */
 static inline uint32_t mr_record_crc(const void *bytes, size_t size_bytes)
 {
 #if defined(__SSE4_2__)
@@ -53,7 +53,7 @@ static inline uint32_t mr_record_crc(const void *bytes, size_t size_bytes)
     return mr_crc32c_mask(mr_crc32c(0, bytes, size_bytes));
 }
 
-/* Whether 12 bytes are a header: the length's checksum holds and the length is one that records have. */
+/* Whether 12 bytes are a valid header: the length's checksum matches and the length is within the limit. */
 static inline bool mr_record_header_is_valid(const void *header, uint64_t *length)
 {
     *length = mr_load_le64(header);
