@@ -82,8 +82,8 @@ mr_status mr_device_parse(const char *name, mr_device_kind *kind, int *index, mr
         found |= is_device;
     }
     if (found && is_right) return MR_OK;
-    return mr_fail(error, MR_INVALID_ARGUMENT, "\"%.100s\" names no device: \"/gpu:0\" or \"/device:CPU:0\" would",
-                   name);
+    return mr_fail(error, MR_INVALID_ARGUMENT,
+                   "\"%.100s\": not a device name (expected, for example, \"/gpu:0\" or \"/device:CPU:0\")", name);
 }
 
 /* ---- Holds ---- */
@@ -101,8 +101,9 @@ static mr_status open_device(mr_device_kind kind, int index, mr_device **device,
     const mr_device_entry *entry = mr_device_entry_find(kind);
     if (entry != nullptr) return entry->open(index, device, error);
     if (kind == MR_DEVICE_CPU && index == 0) return mr_device_cpu_new(nullptr, device, error);
-    return kind == MR_DEVICE_CPU ? mr_fail(error, MR_UNAVAILABLE, "there is no CPU %d: all processors are CPU 0", index)
-                                 : mr_fail(error, MR_UNAVAILABLE, "this program was built without GPU support");
+    return kind == MR_DEVICE_CPU
+               ? mr_fail(error, MR_UNAVAILABLE, "CPU %d does not exist: all processors are CPU 0", index)
+               : mr_fail(error, MR_UNAVAILABLE, "this program was built without GPU support");
 }
 
 mr_status mr_device_retain(mr_device_kind kind, int index, mr_device **device, mr_error *error)
@@ -110,7 +111,7 @@ mr_status mr_device_retain(mr_device_kind kind, int index, mr_device **device, m
     *device = nullptr;
     assert((unsigned)kind < MR_DEVICE_KIND_COUNT);
     if (index < 0 || index >= MR_DEVICES_MAX)
-        return mr_fail(error, MR_UNAVAILABLE, "there is no device %d: they are numbered from 0 to %d", index,
+        return mr_fail(error, MR_UNAVAILABLE, "device %d does not exist: device numbers are 0 to %d", index,
                        MR_DEVICES_MAX - 1);
 #ifndef MR_ROWS_ONLY /* the program that writes ops.h has no kernels */
     mr_devices_register();

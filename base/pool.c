@@ -1,13 +1,13 @@
 /* Worker pool: open loops in a list, pieces given out by a counter in each.
  *
  * A loop lives on its caller's stack. The caller puts it on the list, works on it like everybody else, takes it off the
- * list, so that nobody joins any more, and waits for the helpers that are still inside a piece. A helper joins and leaves
- * under the pool's mutex and touches the loop no more after it left. An inner loop is a loop like any other: its caller
- * waits only for pieces that are running, so nothing can wait in a circle.
+ * list, so that nobody joins any more, and waits for the helpers that are still inside a piece. A helper joins and
+ * leaves under the pool's mutex and touches the loop no more after it left. An inner loop is a loop like any other: its
+ * caller waits only for pieces that are running, so nothing can wait in a circle.
  *
  * Idle workers look at a counter for some microseconds before they sleep: the operators of a training step follow each
- * other faster than a sleeping thread wakes up. The time is short, because on few processors a spinning thread takes the
- * place of one that decodes images. */
+ * other faster than a sleeping thread wakes up. The time is short, because on few processors a spinning thread takes
+ * the place of one that decodes images. */
 #include "base/pool.h"
 
 #include "base/arena.h"
@@ -127,7 +127,7 @@ mr_status mr_pool_new(int thread_count, mr_pool **pool, mr_error *error)
         if (pthread_create(&made->workers[made->worker_count], nullptr, worker, made) != 0) {
             int started = made->worker_count + 1;
             mr_pool_free(made);
-            return mr_fail(error, MR_RESOURCE_EXHAUSTED, "the system gives no more than %d of %d threads", started,
+            return mr_fail(error, MR_RESOURCE_EXHAUSTED, "only %d of %d threads could be created", started,
                            thread_count);
         }
     *pool = made;

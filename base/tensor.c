@@ -27,14 +27,14 @@ static mr_status tensor_bytes(mr_dtype dtype, mr_shape shape, size_t *size_bytes
                        shape.rank);
     int64_t count = mr_shape_count(shape);
     if (count < 0)
-        return mr_fail(error, MR_INVALID_ARGUMENT, "no tensor has the shape %s: unknown or too large",
+        return mr_fail(error, MR_INVALID_ARGUMENT, "the shape %s of a tensor is too large or not fully known",
                        mr_shape_text(shape, text, sizeof text));
     size_t element_bytes = mr_dtype_size(dtype);
     if (element_bytes == 0)
         return mr_fail(error, MR_INVALID_ARGUMENT, "a tensor cannot hold elements of dtype %s", mr_dtype_name(dtype));
     if ((uint64_t)count > (PTRDIFF_MAX - 4096) / element_bytes)
-        return mr_fail(error, MR_INVALID_ARGUMENT, "a tensor of %s %s is larger than memory can be",
-                       mr_dtype_name(dtype), mr_shape_text(shape, text, sizeof text));
+        return mr_fail(error, MR_INVALID_ARGUMENT, "a tensor of %s %s exceeds the address space", mr_dtype_name(dtype),
+                       mr_shape_text(shape, text, sizeof text));
     *size_bytes = (size_t)count * element_bytes;
     return MR_OK;
 }
@@ -152,11 +152,12 @@ mr_status mr_tensor_rows(const mr_tensor *tensor, int64_t begin, int64_t end, mr
 {
     if (tensor == nullptr || rows == nullptr)
         return mr_fail(error, MR_INVALID_ARGUMENT, "mr_tensor_rows: %s is null", tensor == nullptr ? "tensor" : "rows");
-    if (tensor->shape.rank < 1) return mr_fail(error, MR_INVALID_ARGUMENT, "a tensor without dimensions has no rows");
+    if (tensor->shape.rank < 1) return mr_fail(error, MR_INVALID_ARGUMENT, "a scalar has no rows");
     int64_t count = tensor->shape.dims[0];
     if (begin < 0 || end < begin || end > count)
         return mr_fail(error, MR_INVALID_ARGUMENT,
-                       "rows %" PRId64 " to %" PRId64 " are not in a tensor of %" PRId64 " rows", begin, end, count);
+                       "rows %" PRId64 " to %" PRId64 " are out of range: the tensor has %" PRId64 " rows", begin, end,
+                       count);
     size_t row_bytes = count > 0 ? mr_tensor_size_bytes(tensor) / (size_t)count : 0;
     assert(row_bytes * (size_t)count == mr_tensor_size_bytes(tensor));
     *rows = mr_tensor_ref(tensor);

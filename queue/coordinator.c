@@ -158,7 +158,7 @@ mr_status mr_coordinator_start(mr_coordinator *coordinator, const mr_member *wha
     pthread_mutex_unlock(&coordinator->mutex);
     if (failure != 0) {
         free(m);
-        return mr_fail(error, MR_RESOURCE_EXHAUSTED, "a thread cannot be started");
+        return mr_fail(error, MR_RESOURCE_EXHAUSTED, "cannot start a thread");
     }
     if (!was_stopping) return MR_OK;
     if (what->stop != nullptr) what->stop(what->context);
@@ -178,7 +178,8 @@ static int32_t count_running(const mr_coordinator *coordinator)
     return count;
 }
 
-/* Mutex held. Joins those that have ended. A stop that is requested meanwhile calls members: they are not freed then. */
+/* Mutex held. Joins those that have ended. A stop that is requested meanwhile calls members: they are not freed then.
+ * */
 static void take_leave(mr_coordinator *coordinator)
 {
     for (member **link = &coordinator->members; *link != nullptr;) {

@@ -101,8 +101,9 @@ static bool advance_enqueue(mr_queue *queue, mr_queue_attempt *attempt)
     return attempt->moved == attempt->count;
 }
 
-/* TensorFlow's PriorityQueue gives sorted batches: it takes nothing before all elements are there. A batch that is larger
- * than the queue could then never be complete; such a one takes elements as they come, like those of other queues. */
+/* TensorFlow's PriorityQueue gives sorted batches: it takes nothing before all elements are there. A batch that is
+ * larger than the queue could then never be complete; such a one takes elements as they come, like those of other
+ * queues. */
 static bool waits_for_all(const mr_queue *queue, const mr_queue_attempt *attempt)
 {
     int64_t capacity = queue->options.capacity;
@@ -227,7 +228,7 @@ static mr_status check_component(const mr_queue *queue, const mr_tensor *compone
     for (int32_t d = 0; is_known && d < shape.rank; d++) is_known = shape.dims[d] >= 0;
     if (!is_known || (component->data == nullptr && mr_shape_count(shape) != 0))
         return mr_fail(error, MR_INVALID_ARGUMENT, "%s: component %d is not a tensor: %s", queue->name, index,
-                       is_known ? "it has no data" : "its shape is not known");
+                       is_known ? "it has no data" : "its shape is not fully known");
     if (are_rows) {
         for (int32_t d = 1; d < shape.rank; d++) shape.dims[d - 1] = shape.dims[d];
         shape.dims[--shape.rank] = 0;
@@ -245,8 +246,8 @@ static mr_status enqueue(mr_queue *queue, const mr_tensor *components, bool are_
     for (int32_t c = 0; c < queue->options.component_count; c++) {
         if (are_rows && (components[c].shape.rank < 1 || components[c].shape.rank > MR_RANK_MAX ||
                          components[c].shape.dims[0] != components[0].shape.dims[0]))
-            return mr_fail(error, MR_INVALID_ARGUMENT, "%s: component %d does not have as many rows as component 0",
-                           queue->name, c);
+            return mr_fail(error, MR_INVALID_ARGUMENT,
+                           "%s: component %d has a different number of rows than component 0", queue->name, c);
         MR_TRY(check_component(queue, &components[c], c, are_rows, error));
     }
     int64_t count = are_rows ? components[0].shape.dims[0] : 1;
@@ -284,14 +285,15 @@ static mr_status check_batch(const mr_queue *queue, int64_t count, mr_error *err
     const mr_queue_options *o = &queue->options;
     for (int32_t c = 0; c < o->component_count; c++) {
         if (o->shapes[c].rank < 0)
-            return mr_fail(error, MR_INVALID_ARGUMENT, "%s: many at a time need elements of specified shapes",
+            return mr_fail(error, MR_INVALID_ARGUMENT, "%s: a batch requires fully specified component shapes",
                            queue->name);
         if (o->shapes[c].rank == MR_RANK_MAX)
             return mr_fail(error, MR_INVALID_ARGUMENT, "%s: elements of %d dimensions cannot be rows of a batch",
                            queue->name, MR_RANK_MAX);
     }
     if (count < 0 || count > COUNT_MAX)
-        return mr_fail(error, MR_INVALID_ARGUMENT, "%s: %lld elements at a time", queue->name, (long long)count);
+        return mr_fail(error, MR_INVALID_ARGUMENT, "%s: a batch of %lld elements is not possible", queue->name,
+                       (long long)count);
     return MR_OK;
 }
 
@@ -412,7 +414,7 @@ static mr_status check_shapes(mr_queue_kind kind, const mr_queue_options *o, con
     for (int32_t c = 0; c < o->component_count; c++) {
         mr_shape shape = o->shapes[c];
         if (mr_dtype_size(o->dtypes[c]) == 0)
-            return mr_fail(error, MR_INVALID_ARGUMENT, "%s: component %d has dtype %s", name, c,
+            return mr_fail(error, MR_INVALID_ARGUMENT, "%s: component %d has the unsupported dtype %s", name, c,
                            mr_dtype_name(o->dtypes[c]));
         if (shape.rank > MR_RANK_MAX)
             return mr_fail(error, MR_INVALID_ARGUMENT, "%s: component %d has %d dimensions, more than %d", name, c,
@@ -420,10 +422,10 @@ static mr_status check_shapes(mr_queue_kind kind, const mr_queue_options *o, con
         bool is_known = true;
         for (int32_t d = 0; d < shape.rank; d++) is_known &= shape.dims[d] >= 0;
         if (!may_pad && !is_known)
-            return mr_fail(error, MR_INVALID_ARGUMENT, "%s: component %d has a size that is not known", name, c);
+            return mr_fail(error, MR_INVALID_ARGUMENT, "%s: component %d has an unknown dimension", name, c);
         if (is_known && shape.rank >= 0 && mr_shape_count(shape) < 0)
-            return mr_fail(error, MR_INVALID_ARGUMENT, "%s: component %d has shape %s, more elements than there can be",
-                           name, c, mr_shape_text(shape, text, sizeof text));
+            return mr_fail(error, MR_INVALID_ARGUMENT, "%s: component %d has shape %s, which is too large", name, c,
+                           mr_shape_text(shape, text, sizeof text));
         if (may_pad && shape.rank < 0)
             return mr_fail(error, MR_INVALID_ARGUMENT, "%s: component %d has an unknown number of dimensions", name, c);
     }
@@ -432,23 +434,24 @@ static mr_status check_shapes(mr_queue_kind kind, const mr_queue_options *o, con
 
 static mr_status check_options(mr_queue_kind kind, const mr_queue_options *o, mr_error *error)
 {
-    if (o == nullptr) return mr_fail(error, MR_INVALID_ARGUMENT, "a queue without options");
-    if (kind_name(kind) == nullptr) return mr_fail(error, MR_INVALID_ARGUMENT, "no kind of queue: %d", (int)kind);
+    if (o == nullptr) return mr_fail(error, MR_INVALID_ARGUMENT, "mr_queue_new: options is null");
+    if (kind_name(kind) == nullptr)
+        return mr_fail(error, MR_INVALID_ARGUMENT, "mr_queue_new: unknown kind of queue %d", (int)kind);
     const char *name = o->name != nullptr ? o->name : kind_name(kind);
     if (o->component_count < 1 || o->component_count > MR_COMPONENTS_MAX)
-        return mr_fail(error, MR_INVALID_ARGUMENT, "%s: %d components, where 1 to %d may be", name, o->component_count,
+        return mr_fail(error, MR_INVALID_ARGUMENT, "%s: %d components (expected 1 to %d)", name, o->component_count,
                        MR_COMPONENTS_MAX);
     MR_TRY(check_shapes(kind, o, name, error));
     if (kind == MR_QUEUE_PRIORITY && (o->dtypes[0] != MR_INT64 || o->shapes[0].rank != 0))
-        return mr_fail(error, MR_INVALID_ARGUMENT, "%s: component 0 has to be the priority, an int64 scalar", name);
+        return mr_fail(error, MR_INVALID_ARGUMENT, "%s: component 0 must be the priority, an int64 scalar", name);
     bool is_random = kind == MR_QUEUE_RANDOM_SHUFFLE;
     if (!is_random && (o->min_after_dequeue != 0 || o->seed != 0))
-        return mr_fail(error, MR_INVALID_ARGUMENT, "%s: %s has no effect: it is for RandomShuffleQueue", name,
+        return mr_fail(error, MR_INVALID_ARGUMENT, "%s: %s has no effect: only RandomShuffleQueue uses it", name,
                        o->seed != 0 ? "seed" : "min_after_dequeue");
     if (o->min_after_dequeue < 0 || (is_random && o->capacity >= 0 && o->min_after_dequeue >= o->capacity))
-        return mr_fail(error, MR_INVALID_ARGUMENT,
-                       "%s: min_after_dequeue is %lld, expected is 0 to capacity - 1 (%lld)", name,
-                       (long long)o->min_after_dequeue, (long long)(o->capacity < 0 ? INT64_MAX : o->capacity - 1));
+        return mr_fail(error, MR_INVALID_ARGUMENT, "%s: min_after_dequeue is %lld (expected 0 to capacity - 1, %lld)",
+                       name, (long long)o->min_after_dequeue,
+                       (long long)(o->capacity < 0 ? INT64_MAX : o->capacity - 1));
     return MR_OK;
 }
 

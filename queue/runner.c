@@ -44,11 +44,11 @@ static mr_status feed_one(const feeder *f, mr_error *error)
     if (!is_counted) element.count = MR_COMPONENTS_MAX;                    /* all are valid or empty */
     if (status == MR_OK && is_counted && element.count == 0) return MR_OK; /* left out */
     if (status == MR_OK && !is_counted)
-        status = mr_fail(error, MR_INVALID_ARGUMENT, "the producer set a number of components that is not 0 to %d",
-                         MR_COMPONENTS_MAX);
+        status = mr_fail(error, MR_INVALID_ARGUMENT,
+                         "the producer set an invalid number of components (expected 0 to %d)", MR_COMPONENTS_MAX);
     else if (status == MR_OK && element.count != components)
-        status = mr_fail(error, MR_INVALID_ARGUMENT, "the producer made %d components, the queue has %d", element.count,
-                         components);
+        status = mr_fail(error, MR_INVALID_ARGUMENT, "the producer created %d components, the queue has %d",
+                         element.count, components);
     if (status == MR_OK)
         status = f->runner->enqueue_many ? mr_queue_enqueue_many(f->runner->queue, element.tensors, error)
                                          : mr_queue_enqueue(f->runner->queue, element.tensors, error);
@@ -100,14 +100,15 @@ static mr_status check_arguments(const mr_queue *queue, const mr_producer *produ
                                  const mr_coordinator *coordinator, mr_error *error)
 {
     if (queue == nullptr || producers == nullptr || coordinator == nullptr)
-        return mr_fail(error, MR_INVALID_ARGUMENT, "a queue runner: %s is null",
+        return mr_fail(error, MR_INVALID_ARGUMENT, "queue runner: %s is null",
                        queue == nullptr       ? "queue"
                        : producers == nullptr ? "producers"
                                               : "coordinator");
-    if (count < 1) return mr_fail(error, MR_INVALID_ARGUMENT, "a queue runner of %d producers", count);
+    if (count < 1)
+        return mr_fail(error, MR_INVALID_ARGUMENT, "queue runner: %d producers (expected at least 1)", count);
     for (int32_t i = 0; i < count; i++)
         if (producers[i].produce == nullptr)
-            return mr_fail(error, MR_INVALID_ARGUMENT, "a queue runner: producer %d has no function", i);
+            return mr_fail(error, MR_INVALID_ARGUMENT, "queue runner: producer %d has no function", i);
     return MR_OK;
 }
 

@@ -23,7 +23,7 @@ const char *mr_file_reason(int number)
     case ENOENT:
         return "no such file or directory";
     case ENOTDIR:
-        return "a part of the path is not a directory";
+        return "a component of the path is not a directory";
     case EACCES:
     case EPERM:
         return "permission denied";
@@ -32,22 +32,22 @@ const char *mr_file_reason(int number)
     case ENOSPC:
         return "the disk is full";
     case EDQUOT:
-        return "the disk quota is used up";
+        return "the disk quota is exceeded";
     case EFBIG:
-        return "the file would be larger than this process or file system may write";
+        return "the file would exceed the size limit of the process or the file system";
     case EMFILE:
     case ENFILE:
         return "too many open files";
     case EISDIR:
         return "it is a directory";
     case EEXIST:
-        return "it exists already";
+        return "it already exists";
     case ENAMETOOLONG:
         return "the name is too long";
     case ELOOP:
         return "too many symbolic links";
     case EIO:
-        return "the device reports an input/output error";
+        return "the device reported an I/O error";
     default:
         return strerror(number);
     }
@@ -130,7 +130,7 @@ static bool is_special(const char *path)
 static mr_status check_replaceable(const char *path, mr_error *error)
 {
     if (!is_special(path)) return MR_OK;
-    return mr_fail(error, MR_INVALID_ARGUMENT, "%s: is not a regular file, so it is not replaced", path);
+    return mr_fail(error, MR_INVALID_ARGUMENT, "%s: not a regular file, so it is not replaced", path);
 }
 
 static mr_status open_emptied(mr_file_output *output, mr_error *error)
@@ -148,8 +148,9 @@ static bool is_named(const char *path, int descriptor)
            named.st_ino == opened.st_ino;
 }
 
-/* The partial file, under a lock that ends with the descriptor, however the process ends. What is there without a lock was
- * left by a process that died. A writer that has finished gave the file its final name: then another one is created. */
+/* The partial file, under a lock that ends with the descriptor, however the process ends. What is there without a lock
+ * was left by a process that died. A writer that has finished gave the file its final name: then another one is
+ * created. */
 static mr_status open_locked(mr_file_output *output, mr_error *error)
 {
     assert(!output->is_open && output->descriptor < 0);
@@ -167,8 +168,7 @@ static mr_status open_locked(mr_file_output *output, mr_error *error)
             return mr_file_fail(error, number, "create", output->path);
         }
         (void)close(descriptor);
-        if (is_taken)
-            return mr_fail(error, MR_ABORTED, "cannot create %s: somebody else is writing it now", output->path);
+        if (is_taken) return mr_fail(error, MR_ABORTED, "cannot create %s: another writer has it open", output->path);
     }
 }
 

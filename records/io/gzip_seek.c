@@ -1,6 +1,6 @@
-/* Reading seekable GZIP by number. A lane is a decoder with its place in the uncompressed stream: one for each thread that
- * reads at once, kept for the next read. A read takes the lane from which it is the least way, or sends one to the point
- * before the record. */
+/* Reading seekable GZIP by number. A lane is a decoder with its place in the uncompressed stream: one for each thread
+ * that reads at once, kept for the next read. A read takes the lane from which it is the least way, or sends one to the
+ * point before the record. */
 #include "records/io/gzip_seek.h"
 
 #include "base/arena.h"
@@ -149,7 +149,7 @@ static mr_status inflate_bytes(mr_gzip_seek *seek, lane *lane, void *bytes, size
         if (result == Z_STREAM_END) return MR_OK;
         if (result == Z_MEM_ERROR) return mr_fail_memory(error, WASTE_BYTES);
         if (result != Z_OK && result != Z_BUF_ERROR)
-            return mr_fail(error, MR_DATA_LOSS, "%s: the compressed stream is damaged before its byte %" PRIu64,
+            return mr_fail(error, MR_DATA_LOSS, "%s: the compressed stream is damaged before compressed byte %" PRIu64,
                            seek->path, lane->read_offset);
         if (had == 0 && room == zlib->avail_out) return MR_OK;
     }

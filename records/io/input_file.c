@@ -1,5 +1,5 @@
-/* Bytes that can be read at any place: of a file, of a part of one, of memory. What is compressed cannot, so it is inflated
- * once into a file that has no name, which vanishes with its descriptor however the process ends. */
+/* Bytes that can be read at any place: of a file, of a part of one, of memory. What is compressed cannot, so it is
+ * inflated once into a file that has no name, which vanishes with its descriptor however the process ends. */
 #include "records/io/input_file.h"
 
 #include "base/arena.h"
@@ -122,7 +122,7 @@ mr_status mr_input_file_read_all(const mr_input_file *file, uint64_t offset, voi
     MR_TRY(mr_input_file_read(file, offset, bytes, size_bytes, &done, error));
     assert(done <= size_bytes);
     if (done == size_bytes) return MR_OK;
-    return mr_fail(error, MR_DATA_LOSS, "%s: cut short at byte %" PRIu64, file->name, offset + done);
+    return mr_fail(error, MR_DATA_LOSS, "%s: truncated at byte %" PRIu64, file->name, offset + done);
 }
 
 /* ---- Inflating ---- */
@@ -137,11 +137,11 @@ static mr_status open_nameless(int *descriptor, mr_error *error)
     char path[4096];
     size_t length = strlen(directory);
     static const char name[] = "/millrace-XXXXXX";
-    if (length + sizeof(name) > sizeof(path)) return mr_file_fail(error, ENAMETOOLONG, "make a file in", directory);
+    if (length + sizeof(name) > sizeof(path)) return mr_file_fail(error, ENAMETOOLONG, "create a file in", directory);
     memcpy(path, directory, length);
     memcpy(path + length, name, sizeof(name));
     *descriptor = mkostemp(path, O_CLOEXEC);
-    if (*descriptor < 0) return mr_file_fail(error, errno, "make a file in", directory);
+    if (*descriptor < 0) return mr_file_fail(error, errno, "create a file in", directory);
     (void)unlink(path);
     return MR_OK;
 }
@@ -162,7 +162,7 @@ mr_status mr_input_file_append(mr_input_file *file, const void *bytes, size_t si
     for (size_t done = 0; done < size_bytes;) {
         ssize_t got = write(file->descriptor, (const char *)bytes + done, size_bytes - done);
         if (got < 0 && errno == EINTR) continue;
-        if (got < 0) return mr_file_fail(error, errno, "lay out the bytes of", file->name);
+        if (got < 0) return mr_file_fail(error, errno, "write a temporary copy of", file->name);
         done += (size_t)got;
     }
     file->size_bytes += size_bytes;
@@ -180,10 +180,11 @@ typedef struct inflation {
     unsigned char input[PIECE_BYTES], output[PIECE_BYTES];
 } inflation;
 
-/* A raw stream is a member of a ZIP file, whose directory has its size: unlike GZIP it has no padding and no second member. */
+/* A raw stream is a member of a ZIP file, whose directory has its size: unlike GZIP it has no padding and no second
+ * member. */
 static mr_status fail_trailing(const inflation *work, mr_error *error)
 {
-    return mr_fail(error, MR_DATA_LOSS, "%s: bytes follow the end of the compressed ones", work->name);
+    return mr_fail(error, MR_DATA_LOSS, "%s: extra bytes after the end of the compressed data", work->name);
 }
 
 /* Takes one piece of input to the end. *is_done: the stream ended; GZIP goes on with the next member. */
@@ -195,13 +196,13 @@ static mr_status inflate_piece(inflation *work, mr_input_file *result, bool *is_
         int code = inflate(&work->zlib, Z_NO_FLUSH);
         if (code == Z_MEM_ERROR) return mr_fail_memory(error, sizeof(*work));
         if (code != Z_OK && code != Z_STREAM_END && code != Z_BUF_ERROR)
-            return mr_fail(error, MR_DATA_LOSS, "%s: damaged compressed bytes near byte %" PRIu64 "%s%s", work->name,
+            return mr_fail(error, MR_DATA_LOSS, "%s: damaged compressed data near byte %" PRIu64 "%s%s", work->name,
                            work->offset - work->zlib.avail_in, work->zlib.msg ? ": " : "",
                            work->zlib.msg ? work->zlib.msg : "");
         size_t made = sizeof(work->output) - work->zlib.avail_out;
         assert(result->size_bytes <= work->result_max);
         if (made > work->result_max - result->size_bytes)
-            return mr_fail(error, MR_DATA_LOSS, "%s: inflates to more than %" PRIu64 " bytes", work->name,
+            return mr_fail(error, MR_DATA_LOSS, "%s: decompresses to more than %" PRIu64 " bytes", work->name,
                            work->result_max);
         work->crc = (uint32_t)crc32(work->crc, work->output, (unsigned)made);
         MR_TRY(mr_input_file_append(result, work->output, made, error));
@@ -244,7 +245,7 @@ static mr_status inflate_all(inflation *work, mr_input_file *result, mr_error *e
         work->zlib.avail_in = (unsigned)size;
         MR_TRY(inflate_piece(work, result, &is_done, error));
     }
-    if (!is_done) return mr_fail(error, MR_DATA_LOSS, "%s: the compressed bytes are cut short", work->name);
+    if (!is_done) return mr_fail(error, MR_DATA_LOSS, "%s: the compressed data is truncated", work->name);
     return MR_OK;
 }
 
@@ -306,8 +307,8 @@ mr_status mr_input_file_open(const char *path, bool gunzip, mr_input_file **file
     MR_TRY(new_file(path, &made, error));
     mr_status status = mr_open_file_new(path, false, &made->source, &about, error);
     if (status == MR_OK && !S_ISREG(about.st_mode))
-        status =
-            mr_fail(error, MR_INVALID_ARGUMENT, "%s: not a regular file, which is wanted to read at any place", path);
+        status = mr_fail(error, MR_INVALID_ARGUMENT,
+                         "%s: not a regular file, so it cannot be read at arbitrary offsets", path);
     if (status == MR_OK) {
         mr_file_stamp stamp = mr_file_stamp_from(&about);
         made->size_bytes = stamp.size_bytes;

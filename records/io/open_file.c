@@ -1,8 +1,8 @@
 /* A bounded number of open files.
  *
- * Whether a file is open, and by how many callers it is acquired, is one atomic number, so that reading an open file takes
- * no lock. The lock guards the list of open files; a file is opened and closed under it. A file that is not acquired is
- * closed by changing its number from 0 to CLOSED; after that an acquire waits for the lock. */
+ * Whether a file is open, and by how many callers it is acquired, is one atomic number, so that reading an open file
+ * takes no lock. The lock guards the list of open files; a file is opened and closed under it. A file that is not
+ * acquired is closed by changing its number from 0 to CLOSED; after that an acquire waits for the lock. */
 #include "records/io/open_file.h"
 
 #include "base/arena.h"
@@ -200,7 +200,7 @@ mr_status mr_open_file_acquire(mr_open_file *file, int *descriptor, mr_error *er
         if (is_opened && (about.st_dev != file->device || about.st_ino != file->inode ||
                           now.size_bytes != file->stamp.size_bytes || now.modified_ns != file->stamp.modified_ns)) {
             mr_open_file_release(file);
-            return mr_fail(error, MR_ABORTED, "%s: was changed while it was in use", file->path);
+            return mr_fail(error, MR_ABORTED, "%s: the file was changed while it was in use", file->path);
         }
     }
     if (!atomic_load_explicit(&file->is_recent, memory_order_relaxed))

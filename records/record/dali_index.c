@@ -51,7 +51,7 @@ static mr_status write_lines(mr_file_output *output, const mr_record_index *inde
 mr_status mr_dali_index_write(const char *index_path, const mr_record_index *index, mr_error *error)
 {
     if (index->compression != MR_COMPRESSION_NONE)
-        return mr_fail(error, MR_INVALID_ARGUMENT, "%s: the records are compressed, and DALI reads plain files only",
+        return mr_fail(error, MR_INVALID_ARGUMENT, "%s: the records are compressed, but DALI reads only plain files",
                        index_path);
     char *buffer = malloc(BUFFER_BYTES);
     if (!buffer) return mr_fail_memory(error, BUFFER_BYTES);
@@ -112,12 +112,13 @@ mr_status mr_dali_index_parse(const char *path, const char *text, size_t size_by
         if (!take_line(&next, last, &offset, &size))
             status = mr_fail(error, MR_DATA_LOSS, "%s: line %" PRIu64 " is not OFFSET SIZE", path, index->count + 1);
         else if (size < AROUND_BYTES || size - AROUND_BYTES > MR_RECORD_SIZE_MAX)
-            status = mr_fail(error, MR_DATA_LOSS, "%s: line %" PRIu64 ": no record has %" PRIu64 " bytes", path,
+            status = mr_fail(error, MR_DATA_LOSS, "%s: line %" PRIu64 ": invalid record size %" PRIu64, path,
                              index->count + 1, size);
         else if (offset != end)
-            status = mr_fail(error, MR_DATA_LOSS,
-                             "%s: line %" PRIu64 ": begins at byte %" PRIu64 ", but the record before ends at %" PRIu64,
-                             path, index->count + 1, offset, end);
+            status =
+                mr_fail(error, MR_DATA_LOSS,
+                        "%s: line %" PRIu64 ": starts at byte %" PRIu64 ", but the previous record ends at %" PRIu64,
+                        path, index->count + 1, offset, end);
         else
             status = mr_record_index_append(index, &capacity, size - AROUND_BYTES, error);
         end += size;
@@ -164,7 +165,8 @@ static mr_status check_header(const check *check, uint64_t i, mr_error *error)
     MR_TRY(mr_file_read_at(check->file->descriptor, check->file->path, offset, header, sizeof(header), &done, error));
     if (done == sizeof(header) && mr_record_header_is_valid(header, &length) && length == said) return MR_OK;
     return mr_fail(error, MR_DATA_LOSS,
-                   "%s: record %" PRIu64 " at byte %" PRIu64 ": the index says %" PRIu64 " bytes, the file does not",
+                   "%s: record %" PRIu64 " at byte %" PRIu64 ": the record does not have the %" PRIu64
+                   " bytes that the index specifies",
                    check->file->path, i, offset, said);
 }
 
@@ -200,7 +202,8 @@ static mr_status check_all(const mr_hop *file, const mr_record_index *index, mr_
 mr_status mr_record_index_check(const char *path, int32_t threads, mr_record_index *index, mr_error *error)
 {
     if (index->compression != MR_COMPRESSION_NONE)
-        return mr_fail(error, MR_UNIMPLEMENTED, "%s: is compressed, so its headers cannot be read by themselves", path);
+        return mr_fail(error, MR_UNIMPLEMENTED, "%s: the file is compressed, so its headers cannot be read separately",
+                       path);
     mr_hop file = {.path = path, .descriptor = -1, .threads = threads};
     MR_TRY(mr_file_open(path, &file.descriptor, error));
     struct stat about;
@@ -208,7 +211,7 @@ mr_status mr_record_index_check(const char *path, int32_t threads, mr_record_ind
     if (fstat(file.descriptor, &about) != 0)
         status = mr_file_fail(error, errno, "read", path);
     else if ((uint64_t)about.st_size != index->offsets[index->count])
-        status = mr_fail(error, MR_DATA_LOSS, "%s: has %" PRIu64 " bytes, the index says %" PRIu64, path,
+        status = mr_fail(error, MR_DATA_LOSS, "%s: the file has %" PRIu64 " bytes, the index specifies %" PRIu64, path,
                          (uint64_t)about.st_size, index->offsets[index->count]);
     else
         status = check_all(&file, index, error);

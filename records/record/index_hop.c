@@ -46,12 +46,12 @@ mr_status mr_index_bad_header(const char *path, uint64_t record, uint64_t offset
 {
     if (mr_crc32c_mask(mr_crc32c(0, header, 8)) == mr_load_le32((const char *)header + 8))
         return mr_fail(error, MR_DATA_LOSS,
-                       "%s: record %" PRIu64 " at byte %" PRIu64 ": the header says %" PRIu64
-                       " bytes, and no record is that long",
+                       "%s: record %" PRIu64 " at byte %" PRIu64 ": the header specifies %" PRIu64
+                       " bytes, more than a record may have",
                        path, record, offset, mr_load_le64(header));
     return mr_fail(error, MR_DATA_LOSS,
-                   "%s: record %" PRIu64 " at byte %" PRIu64 ": the length's checksum does not hold%s", path, record,
-                   offset, offset == 0 ? "; is this a TFRecord file?" : "");
+                   "%s: record %" PRIu64 " at byte %" PRIu64 ": the checksum of the length does not match%s", path,
+                   record, offset, offset == 0 ? "; is this a TFRecord file?" : "");
 }
 
 mr_status mr_index_cut_short(const char *path, uint64_t record, uint64_t offset, uint64_t length, uint64_t left,
@@ -59,12 +59,12 @@ mr_status mr_index_cut_short(const char *path, uint64_t record, uint64_t offset,
 {
     if (left < MR_RECORD_HEADER_BYTES)
         return mr_fail(error, MR_DATA_LOSS,
-                       "%s: record %" PRIu64 " at byte %" PRIu64 ": cut short: %" PRIu64
-                       " of 12 header bytes are there",
+                       "%s: record %" PRIu64 " at byte %" PRIu64 ": truncated: %" PRIu64
+                       " of 12 header bytes are present",
                        path, record, offset, left);
     return mr_fail(error, MR_DATA_LOSS,
-                   "%s: record %" PRIu64 " at byte %" PRIu64 ": cut short: the header says %" PRIu64
-                   " bytes and a checksum, %" PRIu64 " bytes are there",
+                   "%s: record %" PRIu64 " at byte %" PRIu64 ": truncated: the header specifies %" PRIu64
+                   " bytes and a checksum, %" PRIu64 " bytes are present",
                    path, record, offset, length, left - MR_RECORD_HEADER_BYTES);
 }
 

@@ -1,9 +1,9 @@
-/* Making the index of a GZIP or ZLIB file: it is inflated from its beginning, and nothing of it is kept but where records
- * begin and, for GZIP, the points at which it can be entered.
+/* Making the index of a GZIP or ZLIB file: it is inflated from its beginning, and nothing of it is kept but where
+ * records begin and, for GZIP, the points at which it can be entered.
  *
  * A point is where a writer flushed at a record's boundary (an empty stored block, which ends on a whole byte) and what
- * follows does not refer to what is before. The first is seen in the bytes. The second is tried: from each such place on
- * the file is inflated by a decoder that knows nothing of what was before. When that fails, the flushes were of the
+ * follows does not refer to what is before. The first is seen in the bytes. The second is tried: from each such place
+ * on the file is inflated by a decoder that knows nothing of what was before. When that fails, the flushes were of the
  * other kind, and the file is read once more as one that has no points. */
 #include "base/arena.h"
 #include "records/record/record_format.h"
@@ -160,7 +160,7 @@ static void judge_points(mr_record_index *index)
 static mr_status damaged(const scan *scan, const char *reason, mr_error *error)
 {
     return mr_fail(error, MR_DATA_LOSS,
-                   "%s: the compressed stream is %s at its byte %" PRIu64 ", inside record %" PRIu64
+                   "%s: the compressed stream is %s at compressed byte %" PRIu64 ", inside record %" PRIu64
                    " at byte %" PRIu64,
                    scan->file->path, reason, input_offset(scan), scan->count, scan->record_offset);
 }
@@ -195,7 +195,7 @@ static mr_status inflate_some(scan *scan, mr_error *error)
         scan->phase = scan->phase == PHASE_RAW ? PHASE_TRAILER : PHASE_BETWEEN;
         return MR_OK;
     }
-    if (had == zlib->avail_in && made == 0 && had == 0 && scan->input_ended) return damaged(scan, "cut short", error);
+    if (had == zlib->avail_in && made == 0 && had == 0 && scan->input_ended) return damaged(scan, "truncated", error);
     return scan->wants_points && (zlib->data_type & 128) != 0 ? at_block(scan, error) : MR_OK;
 }
 
@@ -227,7 +227,7 @@ static mr_status read_through(scan *scan, mr_error *error)
             if (scan->is_wrong) return MR_OK;
             break;
         case PHASE_TRAILER:
-            if (scan->zlib.avail_in == 0) return damaged(scan, "cut short", error);
+            if (scan->zlib.avail_in == 0) return damaged(scan, "truncated", error);
             assert(scan->trailer_held >= 0 && scan->trailer_held < GZIP_TRAILER_BYTES);
             scan->trailer[scan->trailer_held++] = *scan->zlib.next_in++;
             scan->zlib.avail_in--;

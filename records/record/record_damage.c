@@ -19,7 +19,7 @@ const char *mr_damage_kind_name(mr_damage_kind kind)
     case MR_DAMAGE_HEADER:
         return "bad header";
     case MR_DAMAGE_CUT:
-        return "cut short";
+        return "truncated";
     case MR_DAMAGE_COMPRESSION:
         return "bad compression";
     }
@@ -30,8 +30,8 @@ mr_status mr_damage_report_data(mr_error *problem, const char *path, uint64_t re
                                 uint32_t computed, uint32_t stored)
 {
     return mr_fail(problem, MR_DATA_LOSS,
-                   "%s: record %" PRIu64 " at byte %" PRIu64 ": checksum of the data is %08x, the file says %08x", path,
-                   record, offset, computed, stored);
+                   "%s: record %" PRIu64 " at byte %" PRIu64 ": data checksum mismatch (computed %08x, stored %08x)",
+                   path, record, offset, computed, stored);
 }
 
 mr_status mr_damage_report_header(mr_error *problem, const char *path, uint64_t record, uint64_t offset,
@@ -40,11 +40,12 @@ mr_status mr_damage_report_header(mr_error *problem, const char *path, uint64_t 
     uint32_t computed = mr_crc32c_mask(mr_crc32c(0, header, 8)), stored = mr_load_le32((const char *)header + 8);
     if (computed == stored)
         return mr_fail(problem, MR_DATA_LOSS,
-                       "%s: record %" PRIu64 " at byte %" PRIu64 ": the header says %" PRIu64
-                       " bytes, and no record is that long",
+                       "%s: record %" PRIu64 " at byte %" PRIu64 ": the header specifies %" PRIu64
+                       " bytes, more than a record may have",
                        path, record, offset, mr_load_le64(header));
     return mr_fail(problem, MR_DATA_LOSS,
-                   "%s: record %" PRIu64 " at byte %" PRIu64 ": the length's checksum is %08x, the file says %08x%s",
+                   "%s: record %" PRIu64 " at byte %" PRIu64
+                   ": length checksum mismatch (computed %08x, stored %08x)%s",
                    path, record, offset, computed, stored, offset == 0 ? "; is this a TFRecord file?" : "");
 }
 

@@ -35,7 +35,7 @@ mr_status mr_record_file_open(const char *path, mr_record_file **file, mr_error 
     if (status == MR_OK && opened->index.compression != MR_COMPRESSION_NONE) {
         if (opened->index.count > 0 && opened->index.point_count == 0)
             status = mr_fail(error, MR_UNIMPLEMENTED,
-                             "%s: is compressed and not seekable, so its records cannot be read by number", path);
+                             "%s: records cannot be read by number: the file is compressed and not seekable", path);
         else
             status = mr_gzip_seek_new(name, &opened->index, &opened->seek, error);
     }
@@ -43,7 +43,7 @@ mr_status mr_record_file_open(const char *path, mr_record_file **file, mr_error 
         /* The index was found by name; the bytes are read by descriptor. */
         mr_file_stamp stamp = mr_file_stamp_from(&about);
         if (stamp.size_bytes != opened->index.file_size_bytes || stamp.modified_ns != opened->index.file_modified_ns)
-            status = mr_fail(error, MR_ABORTED, "%s: was changed while it was being opened", path);
+            status = mr_fail(error, MR_ABORTED, "%s: the file was changed while it was being opened", path);
     }
     if (status != MR_OK) {
         mr_record_file_close(opened);
@@ -107,7 +107,8 @@ mr_status mr_record_file_read(const mr_record_file *file, uint64_t number, void 
                               mr_error *error)
 {
     if (number >= file->index.count)
-        return mr_fail(error, MR_OUT_OF_RANGE, "%s: there is no record %" PRIu64 ", only %" PRIu64, file->path, number,
+        return mr_fail(error, MR_OUT_OF_RANGE,
+                       "%s: record %" PRIu64 " does not exist: the number of records is %" PRIu64, file->path, number,
                        file->index.count);
     uint64_t offset = file->index.offsets[number], length = mr_record_file_record_size(file, number), stored_length;
     assert(length <= MR_RECORD_SIZE_MAX);
@@ -121,21 +122,22 @@ mr_status mr_record_file_read(const mr_record_file *file, uint64_t number, void 
     MR_TRY(status);
     if (done < whole)
         return mr_fail(error, MR_DATA_LOSS,
-                       "%s: record %" PRIu64 " at byte %" PRIu64 ": cut short: the file has shrunk since it was opened",
+                       "%s: record %" PRIu64 " at byte %" PRIu64 ": truncated: the file has shrunk since it was opened",
                        file->path, number, offset);
     if (!mr_record_header_is_valid(bytes, &stored_length) || stored_length != length)
         return mr_fail(error, MR_DATA_LOSS,
                        "%s: record %" PRIu64 " at byte %" PRIu64 ": the index has a record of %" PRIu64
-                       " bytes there, the file has not%s",
+                       " bytes here, the file does not%s",
                        file->path, number, offset, length,
                        file->index.origin == MR_INDEX_LOADED
-                           ? "; if the file was rewritten, tfrecord-cat --repair-index makes the index anew"
+                           ? "; if the file was rewritten, tfrecord-cat --repair-index rebuilds the index"
                            : "");
     const char *data = (const char *)bytes + MR_RECORD_HEADER_BYTES;
     uint32_t computed = mr_crc32c_mask(mr_crc32c(0, data, length)), stored = mr_load_le32(data + length);
     if (computed != stored)
         return mr_fail(error, MR_DATA_LOSS,
-                       "%s: record %" PRIu64 " at byte %" PRIu64 ": checksum of the data is %08x, the file says %08x",
+                       "%s: record %" PRIu64 " at byte %" PRIu64
+                       ": data checksum mismatch (computed %08x, stored %08x)",
                        file->path, number, offset, computed, stored);
     *record = (mr_string){data, length};
     return MR_OK;

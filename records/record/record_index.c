@@ -5,14 +5,15 @@
  *     8  count of records
  *     8  count of points
  *     4  compression: 0 none, 1 GZIP, 2 ZLIB
- *     4  CRC32C of samples of the record file: 8 evenly spaced windows of 512 bytes, the first at byte 0 and the last at
+ *     4  CRC32C of samples of the record file: 8 evenly spaced windows of 512 bytes, the first at byte 0 and the last
+ *     at
  *        its end; all bytes of a file of at most 4,096
  *     4  length of each record's data, count times
  *    16  record and offset of each point, of seekable GZIP
  *     4  masked CRC32C of all before
  *
- * Size and samples say whether it belongs to the file as it is now, wherever that was copied to; a few headers are compared
- * too. If not, it is ignored. Two indexes of the same file are the same bytes. */
+ * Size and samples say whether it belongs to the file as it is now, wherever that was copied to; a few headers are
+ * compared too. If not, it is ignored. Two indexes of the same file are the same bytes. */
 #include "records/record/record_index.h"
 
 #include "base/arena.h"
@@ -275,7 +276,7 @@ static mr_status open_file(const char *path, mr_hop *hop, mr_file_stamp *stamp, 
     struct stat about;
     /* A pipe is left for the one who reads it: opened and closed, it would end for whoever writes to it. */
     if (stat(path, &about) == 0 && S_ISFIFO(about.st_mode))
-        return mr_fail(error, MR_UNIMPLEMENTED, "%s: is a pipe, so its records cannot be read by number", path);
+        return mr_fail(error, MR_UNIMPLEMENTED, "%s: records cannot be read by number: the file is a pipe", path);
     MR_TRY(mr_file_open(path, &hop->descriptor, error));
     unsigned char start[MR_RECORD_HEADER_BYTES];
     size_t held = 0;
@@ -283,8 +284,7 @@ static mr_status open_file(const char *path, mr_hop *hop, mr_file_stamp *stamp, 
     if (fstat(hop->descriptor, &about) != 0)
         status = mr_file_fail(error, errno, "read", path);
     else if (!S_ISREG(about.st_mode))
-        status =
-            mr_fail(error, MR_UNIMPLEMENTED, "%s: is not a plain file, so its records cannot be read by number", path);
+        status = mr_fail(error, MR_UNIMPLEMENTED, "%s: records cannot be read by number: not a regular file", path);
     else
         status = mr_file_read_at(hop->descriptor, path, 0, start, sizeof(start), &held, error);
     if (status != MR_OK) {
@@ -326,8 +326,8 @@ mr_status mr_record_index_open(const char *path, mr_record_index *index, mr_erro
             status = make(&hop, &stamp, compression, index, error);
         else
             status = mr_fail(error, MR_UNIMPLEMENTED,
-                             "%s: is compressed and %s, so its records cannot be read by number", path,
-                             index->origin == MR_INDEX_STALE     ? "its index is of another version"
+                             "%s: records cannot be read by number: the file is compressed and %s", path,
+                             index->origin == MR_INDEX_STALE     ? "its index is stale"
                              : index->origin == MR_INDEX_DAMAGED ? "its index is damaged"
                                                                  : "has no index");
     }

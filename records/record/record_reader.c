@@ -1,9 +1,10 @@
 /* Records in order. The stream's window slides from record to record; a record is handed out as a view of it.
  *
  * Damage. Bad data under a good header loses that record and nothing else, because the header says where the next one
- * begins, and there is a good one there. Behind a bad header nothing says that, so the bytes are searched, one by one, for
- * the next record whose both checksums hold; likewise when bytes have gone from a record or come into it, so that no header
- * is where it should be. Either way the reader has moved on when it reports, so it comes to the end of every file. */
+ * begins, and there is a good one there. Behind a bad header nothing says that, so the bytes are searched, one by one,
+ * for the next record whose both checksums hold; likewise when bytes have gone from a record or come into it, so that
+ * no header is where it should be. Either way the reader has moved on when it reports, so it comes to the end of every
+ * file. */
 #include "records/record/record_reader.h"
 
 #include "base/arena.h"
@@ -80,7 +81,8 @@ static void note_size(mr_record_reader *reader)
     if (left != UINT64_MAX) reader->size_bytes = reader->stream.base + reader->stream.offset + left;
 }
 
-/* Seeks to a record of a plain file. False, with the stream at its beginning again, when the index is wrong about it. */
+/* Seeks to a record of a plain file. False, with the stream at its beginning again, when the index is wrong about it.
+ * */
 static bool seek_record(mr_record_stream *stream, const mr_record_index *index, uint64_t number)
 {
     uint64_t length;
@@ -256,11 +258,12 @@ static mr_status end_loss(mr_record_reader *reader, mr_error *error)
     }
     if (options->damaged) options->damaged(options->context, damage, &reader->problem);
     if (options->damage_max == 0 || reader->lost <= options->damage_max) return MR_OK;
-    return mr_fail(error, MR_DATA_LOSS, "%s (damaged place %" PRIu64 ", of which %" PRIu64 " are allowed)",
+    return mr_fail(error, MR_DATA_LOSS, "%s (damaged range %" PRIu64 ", at most %" PRIu64 " are allowed)",
                    reader->problem.message, reader->lost, options->damage_max);
 }
 
-/* Moves the stream to the next record whose both checksums hold, or to the end. After an error it can be called again. */
+/* Moves the stream to the next record whose both checksums hold, or to the end. After an error it can be called again.
+ * */
 static mr_status find_record(mr_record_reader *reader, mr_error *error)
 {
     mr_record_stream *stream = &reader->stream;
@@ -332,12 +335,13 @@ static mr_status cut_short(mr_record_reader *reader, uint64_t length, uint64_t l
                       reader->next_number, stream->offset);
     else if (left < MR_RECORD_HEADER_BYTES)
         (void)mr_fail(problem, MR_DATA_LOSS,
-                      "%s: record %" PRIu64 " at byte %" PRIu64 ": cut short: %" PRIu64 " of 12 header bytes are there",
+                      "%s: record %" PRIu64 " at byte %" PRIu64 ": truncated: %" PRIu64
+                      " of 12 header bytes are present",
                       stream->name, reader->next_number, stream->offset, left);
     else
         (void)mr_fail(problem, MR_DATA_LOSS,
-                      "%s: record %" PRIu64 " at byte %" PRIu64 ": cut short: the header says %" PRIu64
-                      " bytes and a checksum, %" PRIu64 " bytes are there",
+                      "%s: record %" PRIu64 " at byte %" PRIu64 ": truncated: the header specifies %" PRIu64
+                      " bytes and a checksum, %" PRIu64 " bytes are present",
                       stream->name, reader->next_number, stream->offset, length, left - MR_RECORD_HEADER_BYTES);
     bool is_fault = stream->fault.status != MR_OK;
     begin_loss(reader, is_fault ? MR_DAMAGE_COMPRESSION : MR_DAMAGE_CUT);
@@ -369,9 +373,10 @@ static mr_status at_end(mr_record_reader *reader, mr_error *error)
         MR_TRY(end_loss(reader, error));
     }
     if (has_shrunk(reader))
-        return mr_fail(error, MR_ABORTED, "%s: has shrunk while it was being read: its end is at byte %" PRIu64 " now",
-                       stream->name, stream->offset);
-    return mr_fail(error, MR_OUT_OF_RANGE, "%s: end of the file", stream->name);
+        return mr_fail(error, MR_ABORTED,
+                       "%s: the file has shrunk while it was being read: it now ends at byte %" PRIu64 "", stream->name,
+                       stream->offset);
+    return mr_fail(error, MR_OUT_OF_RANGE, "%s: end of file", stream->name);
 }
 
 static mr_status bad_data(mr_record_reader *reader, size_t length, uint32_t computed, uint32_t stored, mr_error *error)

@@ -4,14 +4,14 @@
  *
  *     claim ▶ read ▶ frame ▶ check, work ▶ deliver: take, damaged, file_done
  *
- * Blocks have tickets, in the order of the files. Reading, checking and work go on at the same time, in any order. Framing
- * finds the places of a block's records and with them where the next block's begin, so it goes by tickets: whoever has read
- * the block that is next frames it, and those behind it that are read already. It is little work and gives each block the
- * number of its first record. Finished blocks are delivered by tickets in the same manner.
+ * Blocks have tickets, in the order of the files. Reading, checking and work go on at the same time, in any order.
+ * Framing finds the places of a block's records and with them where the next block's begin, so it goes by tickets:
+ * whoever has read the block that is next frames it, and those behind it that are read already. It is little work and
+ * gives each block the number of its first record. Finished blocks are delivered by tickets in the same manner.
  *
- * So no thread waits for another one as long as there are blocks: it reads the next one, or checks one that was framed. When
- * there are none, all are read, framed or finished behind a block that some thread is working on. One mutex guards all
- * that is passed on; no callback runs under it. */
+ * So no thread waits for another one as long as there are blocks: it reads the next one, or checks one that was framed.
+ * When there are none, all are read, framed or finished behind a block that some thread is working on. One mutex guards
+ * all that is passed on; no callback runs under it. */
 #include "base/arena.h"
 #include "base/pool.h"
 #include "records/io/file.h"
@@ -264,7 +264,7 @@ static void end_file(scan *scan, scan_file *file, const mr_error *error)
     mr_error problem = {0};
     mr_status status = options->file_done(options->context, file->number, &file->totals, error);
     if (status == MR_OK) return;
-    (void)mr_fail(&problem, status, "%s", error->status != MR_OK ? error->message : "the scan was ended");
+    (void)mr_fail(&problem, status, "%s", error->status != MR_OK ? error->message : "the scan was stopped");
     stop(scan, status, &problem);
 }
 
@@ -293,7 +293,7 @@ static void deliver_loss(scan *scan, scan_file *file, const mr_record_damage *da
     }
     if (options->damaged) options->damaged(options->context, damage, problem);
     if (options->damage_max == 0 || scan->totals.lost <= options->damage_max) return;
-    (void)mr_fail(&error, MR_DATA_LOSS, "%s (damaged place %" PRIu64 ", of which %" PRIu64 " are allowed)",
+    (void)mr_fail(&error, MR_DATA_LOSS, "%s (damaged range %" PRIu64 ", at most %" PRIu64 " are allowed)",
                   problem->message, scan->totals.lost, options->damage_max);
     stop(scan, MR_DATA_LOSS, &error);
 }
@@ -371,7 +371,7 @@ static mr_status open_alone(const scan_block *block, const mr_record_reader_opti
         return mr_record_reader_open_through(file->path, &rest, reader, error);
     }
     int descriptor = fcntl(file->descriptor, F_DUPFD_CLOEXEC, 0);
-    if (descriptor < 0) return mr_fail(error, MR_RESOURCE_EXHAUSTED, "%s: cannot be opened once more", file->path);
+    if (descriptor < 0) return mr_fail(error, MR_RESOURCE_EXHAUSTED, "%s: cannot open the file again", file->path);
     return mr_record_reader_open_at(descriptor, file->path, block->hiding_offset, number, options, reader, error);
 }
 
@@ -603,8 +603,8 @@ mr_status mr_record_scan(const char *const *paths, int32_t count, const mr_recor
     const mr_record_scan_options defaults = {0};
     if (totals) *totals = (mr_record_totals){0};
     if (count < 0 || (count > 0 && !paths))
-        return mr_fail(error, MR_INVALID_ARGUMENT, "mr_record_scan: %" PRId32 " paths%s", count,
-                       paths ? "" : ", and paths is null");
+        return mr_fail(error, MR_INVALID_ARGUMENT, "mr_record_scan: count is %" PRId32 "%s", count,
+                       paths ? "" : ", but paths is null");
     scan *scan = calloc(1, sizeof(*scan));
     if (!scan) return mr_fail_memory(error, sizeof(*scan));
     if (!options) options = &defaults;

@@ -99,7 +99,7 @@ static void end_damaged(mr_record_stream *stream, const char *reason)
 {
     assert(stream->inflater && stream->fault.status == MR_OK);
     stream->ended = true;
-    (void)mr_fail(&stream->fault, MR_DATA_LOSS, "%s: the compressed stream is %s at its byte %llu", stream->name,
+    (void)mr_fail(&stream->fault, MR_DATA_LOSS, "%s: the compressed stream is %s at compressed byte %llu", stream->name,
                   reason, (unsigned long long)stream->inflater->input_offset);
 }
 
@@ -115,7 +115,7 @@ static void next_member(mr_record_stream *stream)
         inflater->input_offset++;
     }
     if (inflater->zlib.avail_in == 0) {
-        if (inflater->input_ended && inflater->trailer_left > 0) end_damaged(stream, "cut short");
+        if (inflater->input_ended && inflater->trailer_left > 0) end_damaged(stream, "truncated");
         stream->ended = inflater->input_ended;
         return;
     }
@@ -164,7 +164,7 @@ static mr_status inflate_some(mr_record_stream *stream, mr_error *error)
     } else if (result != Z_OK && result != Z_BUF_ERROR) {
         end_damaged(stream, "damaged");
     } else if (zlib->avail_in == 0 && inflater->input_ended && zlib->avail_out > 0) {
-        end_damaged(stream, "cut short");
+        end_damaged(stream, "truncated");
     }
     return MR_OK;
 }

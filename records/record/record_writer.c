@@ -37,11 +37,11 @@ static mr_status start_deflater(mr_record_writer *writer, mr_error *error)
 {
     assert(!writer->deflater && !writer->segments && writer->options.compression != MR_COMPRESSION_NONE);
     int level = writer->options.level ? writer->options.level : 6;
-    if (level < 1 || level > 9) return mr_fail(error, MR_INVALID_ARGUMENT, "compression level %d is not in 1…9", level);
+    if (level < 1 || level > 9)
+        return mr_fail(error, MR_INVALID_ARGUMENT, "compression level %d (expected 1 to 9)", level);
     if (writer->options.seek_bytes > 0) {
         if (writer->options.compression != MR_COMPRESSION_GZIP || writer->options.seek_bytes > SEEK_BYTES_MAX)
-            return mr_fail(error, MR_INVALID_ARGUMENT, "only GZIP files are seekable, every %zu bytes at the most",
-                           SEEK_BYTES_MAX);
+            return mr_fail(error, MR_INVALID_ARGUMENT, "seek_bytes requires GZIP and is at most %zu", SEEK_BYTES_MAX);
         int threads = writer->options.threads > 1 ? writer->options.threads : 1;
         return mr_gzip_segments_new(level, writer->options.seek_bytes, threads, &writer->segments, error);
     }
@@ -74,7 +74,7 @@ static mr_status check_indexable(mr_record_writer *writer, mr_error *error)
     struct stat about;
     if (fstat(writer->output.descriptor, &about) != 0 || S_ISREG(about.st_mode)) return MR_OK;
     mr_status status =
-        mr_fail(error, MR_INVALID_ARGUMENT, "%s: is not a regular file, so it can have no index", writer->output.path);
+        mr_fail(error, MR_INVALID_ARGUMENT, "%s: not a regular file, so it cannot have an index", writer->output.path);
     mr_file_output_abandon(&writer->output);
     return status;
 }
@@ -88,12 +88,13 @@ mr_status mr_record_writer_open(const char *path, const mr_record_writer_options
     mr_status status = MR_OK;
     opened->index.compression = opened->options.compression;
     if (opened->options.compression < MR_COMPRESSION_NONE || opened->options.compression > MR_COMPRESSION_ZLIB)
-        status = mr_fail(error, MR_INVALID_ARGUMENT, "%s: there is no compression %d", path,
-                         (int)opened->options.compression);
+        status =
+            mr_fail(error, MR_INVALID_ARGUMENT, "%s: unknown compression %d", path, (int)opened->options.compression);
     else if (opened->options.compression != MR_COMPRESSION_NONE)
         status = start_deflater(opened, error);
     else if (opened->options.seek_bytes > 0)
-        status = mr_fail(error, MR_INVALID_ARGUMENT, "%s: a plain file is seekable as it is", path);
+        status =
+            mr_fail(error, MR_INVALID_ARGUMENT, "%s: seek_bytes requires GZIP: plain files are always seekable", path);
     if (status == MR_OK) status = mr_file_output_open(&opened->output, path, opened->options.atomic, error);
     if (status == MR_OK && opened->options.index) status = check_indexable(opened, error);
     if (status != MR_OK) {
@@ -190,8 +191,9 @@ static mr_status append(mr_record_writer *writer, const void *bytes, size_t size
 mr_status mr_record_writer_append(mr_record_writer *writer, const void *bytes, size_t size_bytes, mr_error *error)
 {
     if (size_bytes > MR_RECORD_SIZE_MAX)
-        return mr_fail(error, MR_INVALID_ARGUMENT, "%s: record %" PRIu64 " has %zu bytes, and %" PRIu64 " is the most",
-                       writer->output.path, writer->count, size_bytes, MR_RECORD_SIZE_MAX);
+        return mr_fail(error, MR_INVALID_ARGUMENT,
+                       "%s: record %" PRIu64 " has %zu bytes (expected at most %" PRIu64 ")", writer->output.path,
+                       writer->count, size_bytes, MR_RECORD_SIZE_MAX);
     if (writer->fault.status != MR_OK) return mr_fail(error, writer->fault.status, "%s", writer->fault.message);
     mr_error problem = {0};
     return keep(writer, append(writer, bytes, size_bytes, &problem), &problem, error);

@@ -1,9 +1,9 @@
 /* Blocks: see scan_block.h.
  *
- * Headers lead from record to record, so the places of all records are found by one thread at a time; that is little work,
- * because the bytes are there, or are only headers. A header that does not hold is left to a reader, which begins at the
- * record before it: that record may be what is damaged. For the same reason a block is framed only when the header behind
- * its last record holds. */
+ * Headers lead from record to record, so the places of all records are found by one thread at a time; that is little
+ * work, because the bytes are there, or are only headers. A header that does not hold is left to a reader, which begins
+ * at the record before it: that record may be what is damaged. For the same reason a block is framed only when the
+ * header behind its last record holds. */
 #include "records/record/scan_block.h"
 
 #include "base/arena.h"
@@ -359,7 +359,7 @@ static void find_next(scan_block *block, const scan_settings *settings)
             file->offset = mr_record_reader_offset(reader);
             file->record = mr_record_reader_number(reader);
         } else if (status == MR_OK || (status == MR_OUT_OF_RANGE && block->loss_count == losses)) {
-            (void)mr_fail(&block->error, MR_ABORTED, "%s: was changed while it was being read", file->path);
+            (void)mr_fail(&block->error, MR_ABORTED, "%s: the file was changed while it was being read", file->path);
         } else {
             note_end(block, reader, status, &error);
         }
@@ -515,7 +515,7 @@ static void read_end(scan_block *block)
     if (status == MR_OK) {
         block->held += got;
         if (block->held >= end) return;
-        (void)mr_fail(&block->error, MR_ABORTED, "%s: was changed while it was being read", file->path);
+        (void)mr_fail(&block->error, MR_ABORTED, "%s: the file was changed while it was being read", file->path);
     }
     block->entry_count = 0;
 }

@@ -86,7 +86,7 @@ TEST(device_names_are_tensorflows)
         mr_device *device;
         CHECK_STATUS(mr_device_open(bad[i], &device, &error), MR_INVALID_ARGUMENT);
         CHECK(device == nullptr);
-        CHECK_CONTAINS(error.message, "names no device");
+        CHECK_CONTAINS(error.message, "not a device name");
     }
 }
 

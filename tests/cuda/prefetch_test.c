@@ -380,7 +380,7 @@ TEST(prefetch_to_device_says_why_it_cannot)
     mr_dataset_free(d);
     d = mr_dataset_prefetch_to_device(batches(8), "nonsense", 2);
     CHECK_STATUS(mr_dataset_status(d, &error), MR_INVALID_ARGUMENT);
-    CHECK_CONTAINS(error.message, "\"nonsense\" names no device");
+    CHECK_CONTAINS(error.message, "\"nonsense\": not a device name");
     mr_dataset_free(d);
     d = mr_dataset_prefetch_to_device(batches(8), "/cpu:0", -1);
     CHECK_STATUS(mr_dataset_status(d, &error), MR_INVALID_ARGUMENT);

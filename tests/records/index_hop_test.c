@@ -108,15 +108,15 @@ TEST(index_in_dalis_form_is_not_believed)
     const struct {
         const char *text, *reason;
     } wrong[] = {
-        {"0 16\n16 503\n400 270\n", "line 3: begins at byte 400, but the record before ends at 519"},
-        {"0 16\n16 15\n", "line 2: no record has 15 bytes"},
+        {"0 16\n16 503\n400 270\n", "line 3: starts at byte 400, but the previous record ends at 519"},
+        {"0 16\n16 15\n", "line 2: invalid record size 15"},
         {"0 16\nsixteen 16\n", "line 2 is not OFFSET SIZE"},
         {"0 16 7\n", "line 1 is not OFFSET SIZE"},
         {"0  \n", "line 1 is not OFFSET SIZE"},
         {"\n", "line 1 is not OFFSET SIZE"},
         {"0 99999999999999999999999\n", "line 1 is not OFFSET SIZE"},
-        {"0 9999999999\n", "line 1: no record has"},
-        {"1 16\n", "line 1: begins at byte 1"},
+        {"0 9999999999\n", "line 1: invalid record size"},
+        {"1 16\n", "line 1: starts at byte 1"},
     };
     mr_record_index index = {0};
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
@@ -140,7 +140,7 @@ TEST(index_in_dalis_form_is_not_believed)
     file_save(name, "0 16\n16 503\n519 489\n", 20);
     CHECK_OK(mr_dali_index_read(name, &index, &error));
     CHECK_STATUS(mr_record_index_check(path, 2, &index, &error), MR_DATA_LOSS);
-    CHECK_CONTAINS(error.message, "the index says 1008");
+    CHECK_CONTAINS(error.message, "the index specifies 1008");
     mr_record_index_deinit(&index);
     file_save(name, "0 16\n16 503\n519 505\n1024 461\n1485 447\n", 38);
     CHECK_OK(mr_dali_index_read(name, &index, &error));

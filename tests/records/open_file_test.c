@@ -136,7 +136,7 @@ TEST(open_file_that_was_replaced_or_removed_says_so)
     file_save(test_path("other"), "file X", 6);
     CHECK_EQ(rename(test_path("other"), test_path("3")), 0);
     CHECK_STATUS(mr_open_file_acquire(files[3], &descriptor, &error), MR_ABORTED);
-    CHECK_CONTAINS(error.message, "/3: was changed while it was in use");
+    CHECK_CONTAINS(error.message, "/3: the file was changed while it was in use");
     CHECK_EQ(unlink(test_path("4")), 0);
     CHECK_STATUS(mr_open_file_acquire(files[4], &descriptor, &error), MR_NOT_FOUND);
     CHECK_CONTAINS(error.message, "/4");

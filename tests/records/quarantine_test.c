@@ -95,7 +95,7 @@ TEST(quarantine_holds_what_was_lost_once)
     report[report_size] = 0;
     CHECK_CONTAINS(report, "bad data, ");
     CHECK_CONTAINS(report, "record 50 at byte ");
-    CHECK_CONTAINS(report, "cut short, ");
+    CHECK_CONTAINS(report, "truncated, ");
     int lines = 0;
     for (char *at = report; (at = strchr(at, '\n')); at++) lines++;
     CHECK_EQ(lines, 4);

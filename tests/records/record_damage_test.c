@@ -148,7 +148,7 @@ TEST(damage_a_budget_is_kept)
                                    &reader, &error));
     while ((status = mr_record_reader_next(reader, &record, &error)) == MR_OK) came++;
     CHECK_EQ(status, MR_DATA_LOSS);
-    CHECK_CONTAINS(error.message, "of which 2 are allowed");
+    CHECK_CONTAINS(error.message, "at most 2 are allowed");
     CHECK_EQ(came, 18);
     mr_record_reader_close(reader);
 }

@@ -265,7 +265,7 @@ TEST(scan_keeps_the_budget_over_all_files)
     CHECK_EQ(totals.records, 3 * 398);
     options.damage_max = 3;
     CHECK_STATUS(mr_record_scan(paths, 3, &options, &totals, &error), MR_DATA_LOSS);
-    CHECK_CONTAINS(error.message, "damaged place 4, of which 3 are allowed");
+    CHECK_CONTAINS(error.message, "damaged range 4, at most 3 are allowed");
     CHECK_EQ(totals.lost, 4);
     CHECK_EQ(totals.records, 398 + 199);
 }

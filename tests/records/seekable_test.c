@@ -276,7 +276,7 @@ TEST(seekable_index_of_a_damaged_stream_is_refused)
         file_save(path, bytes, cut);
         CHECK_STATUS(mr_record_index_build(path, 1, &index, &error), MR_DATA_LOSS);
         CHECK(index.offsets == nullptr);
-        CHECK_CONTAINS(error.message, "cut short");
+        CHECK_CONTAINS(error.message, "truncated");
     }
     /* A byte that is no block's beginning: three ones. */
     bytes[10] |= 7;

@@ -22,7 +22,7 @@ static void take(reading *r, mr_string record)
 static void take_damage(void *context, const mr_record_damage *damage, const mr_error *problem)
 {
     reading *r = context;
-    CHECK_CONTAINS(problem->message, "cut short");
+    CHECK_CONTAINS(problem->message, "truncated");
     CHECK(!r->is_told);
     r->is_told = true;
 }

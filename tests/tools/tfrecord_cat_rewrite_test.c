@@ -458,7 +458,7 @@ TEST(cat_index_goes_to_and_from_dali)
     free(bytes);
     run_and_see("tfrecord-cat --repair-index b2", 0, "the index was wrong");
     run_ok("truncate -s -1 a");
-    run_and_see("tfrecord-cat --repair-index a", 1, "cut short");
+    run_and_see("tfrecord-cat --repair-index a", 1, "truncated");
 }
 
 /* ---- Killed, and full disks ---- */

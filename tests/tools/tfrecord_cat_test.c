@@ -92,7 +92,7 @@ TEST(cat_verify_names_every_fault)
     CHECK_CONTAINS(result->output, line);
     snprintf(line, sizeof line, "v.tfrecord: record 9, byte %d: bad header: ", (int)index.offsets[9]);
     CHECK_CONTAINS(result->output, line);
-    snprintf(line, sizeof line, "v.tfrecord: record 19, byte %d: cut short: ", (int)index.offsets[19]);
+    snprintf(line, sizeof line, "v.tfrecord: record 19, byte %d: truncated: ", (int)index.offsets[19]);
     CHECK_CONTAINS(result->output, line);
     CHECK_CONTAINS(result->output, "17 good records, ");
     CHECK_CONTAINS(result->output, "3 faults");
@@ -156,7 +156,7 @@ TEST(cat_says_when_a_file_vanishes_or_shrinks)
             test_directory(), record_begin(2500, 3000) + (i ? 100 : 0));
         CHECK_CONTAINS(result->output, "2510\nexit 1\n");
         CHECK_CONTAINS(result->output, i ? "record 2500 at byte " : "has shrunk while it was being read");
-        CHECK_CONTAINS(result->output, i ? ": cut short" : ": its end is at byte ");
+        CHECK_CONTAINS(result->output, i ? ": truncated" : ": it now ends at byte ");
     }
 }
 

@@ -67,10 +67,10 @@ TEST(train_images_says_what_is_wrong_with_its_records)
                   "checksum");
     file_save(path, bytes, size_bytes - 100);
     check_refused("records run2 --steps 4 --max-bad-records 0", "p-train-00000-of-00001.tfrecord: record ",
-                  "cut short");
+                  "truncated");
     CHECK_EQ(remove(test_path("records/p-train-00000-of-00001.tfrecord.index")), 0);
     check_refused("records run3 --steps 4 --max-bad-records 0", "p-train-00000-of-00001.tfrecord: record ",
-                  "cut short");
+                  "truncated");
     file_save(path, "", 0);
     check_refused("records run4 --steps 4 --max-bad-records 0", "there is nothing to train on", "");
     file_save(path, "hello, this is no record file", 29);
