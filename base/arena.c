@@ -1,4 +1,5 @@
-/* Arena: a list of blocks, each at least twice as large as the one before up to a bound; allocation bumps an offset. */
+/* Arena allocator: a list of blocks, each at least twice as large as the previous one up to a maximum; an allocation
+ * advances an offset. */
 #include "base/arena.h"
 
 #include <assert.h>
@@ -16,7 +17,7 @@ struct mr_arena_block {
     alignas(16) unsigned char bytes[];
 };
 
-/* The offset lies in the current block, which is one of the arena's; sizes are multiples of the alignment. */
+/* Checks that the offset is inside the current block and that sizes are multiples of the alignment. */
 static void check(const mr_arena *arena)
 {
     (void)arena;
@@ -26,8 +27,8 @@ static void check(const mr_arena *arena)
     assert(arena->used_bytes % ALIGNMENT == 0 && arena->allocated_bytes % ALIGNMENT == 0);
 }
 
-/* Makes `current` a block with room for size_bytes: the next kept one when it is large enough, else a new one put
- * before it. */
+/* Makes `current` a block with space for size_bytes: the next existing block if it is large enough, otherwise a new one
+ * inserted before it. */
 static bool next_block(mr_arena *arena, size_t size_bytes)
 {
     assert(size_bytes > 0 && size_bytes % ALIGNMENT == 0);
@@ -37,7 +38,7 @@ static bool next_block(mr_arena *arena, size_t size_bytes)
         if (capacity > BLOCK_BYTES_MAX) capacity = BLOCK_BYTES_MAX;
         if (capacity < size_bytes) capacity = size_bytes;
         if (arena->limit_bytes != 0) {
-            if (arena->allocated_bytes > arena->limit_bytes) return false; /* it was set afterwards */
+            if (arena->allocated_bytes > arena->limit_bytes) return false; /* the limit was set after allocations */
             size_t room = arena->limit_bytes - arena->allocated_bytes;
             if (size_bytes > room) return false;
             if (capacity > room) capacity = room & ~(ALIGNMENT - 1);

@@ -1,4 +1,4 @@
-/* Attributes: finding by name, and readers that say which attr is missing or of another kind. */
+/* Attribute lookup by name, and accessors that report a missing attr or one of another kind. */
 #include "base/attr.h"
 
 #include <assert.h>
@@ -29,7 +29,7 @@ static const char *kind_name(mr_attr_kind kind)
     return (size_t)kind < sizeof names / sizeof *names ? names[kind] : "nothing";
 }
 
-/* The single value of an attr that must be there. */
+/* Gets the single value of a required attr. */
 static mr_status get(const mr_attrs *attrs, const char *name, mr_attr_kind kind, const mr_attr_value **value,
                      mr_error *error)
 {

@@ -1,4 +1,4 @@
-/* Reference-counted bytes. Plain buffers are one allocation: the header, then the bytes at the next multiple of 64. */
+/* Reference-counted buffers. A plain buffer is one allocation: the header, then the data at the next multiple of 64. */
 #include "base/buffer.h"
 
 #include "base/arena.h"
@@ -74,7 +74,7 @@ mr_buffer *mr_buffer_ref(mr_buffer *buffer)
 void mr_buffer_unref(mr_buffer *buffer)
 {
     if (buffer == nullptr) return;
-    /* acq_rel: what every holder wrote happens before the bytes are given back. */
+    /* acq_rel: the writes of all owners happen before the memory is freed. */
     int_fast32_t before = atomic_fetch_sub_explicit(&buffer->references, 1, memory_order_acq_rel);
     assert(before > 0);
     if (before == 1) buffer->destroy(buffer);

@@ -1,4 +1,4 @@
-/* The processor's level: what the instruction set has, what the system saves, and what the environment allows. */
+/* CPU feature detection: the level that the instruction set supports, the system saves, and the environment allows. */
 #include "base/cpu.h"
 
 #include <stdatomic.h>
@@ -10,7 +10,7 @@
 #endif
 
 #if MR_CPU_X86
-/* Registers that the system saves and restores (XCR0): bits 1 and 2 for AVX, 5 to 7 for AVX-512. */
+/* Register state that the system saves and restores (XCR0): bits 1 and 2 for AVX, 5 to 7 for AVX-512. */
 static uint64_t saved_registers(void)
 {
     uint32_t low = 0, high = 0;
@@ -23,7 +23,7 @@ static bool has(uint32_t word, uint32_t bits)
     return (word & bits) == bits;
 }
 
-/* Asked of the processor itself: the compiler's own query needs a runtime library that Zig does not link. */
+/* Uses CPUID directly: the compiler's builtin needs a runtime library that Zig does not link. */
 static mr_cpu_level detect(void)
 {
     uint32_t a = 0, b = 0, c = 0, d = 0, b7 = 0;
@@ -54,7 +54,7 @@ static mr_cpu_level allowed(void)
 
 mr_cpu_level mr_cpu(void)
 {
-    static atomic_int found = -1; /* several threads may find it at once: they find the same */
+    static atomic_int found = -1; /* several threads may detect it at once, with the same result */
     int level = atomic_load_explicit(&found, memory_order_relaxed);
     if (level < 0) {
         level = detect() < allowed() ? detect() : allowed();

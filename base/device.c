@@ -1,10 +1,11 @@
-/* The CPU as a device.
+/* The CPU device.
  *
- * Memory comes in size classes, four to each power of two, so that at most a fifth of a block is unused. A buffer is its
- * block: the header in the first 64 bytes, the data behind it. The last unref puts the block back on its class's list,
- * so a step that makes the same tensors again takes the same blocks, still warm in the cache, and calls malloc not once.
+ * Memory is allocated in size classes, four per power of two, so that at most a fifth of a block is unused. A buffer
+ * and its block are one allocation: the header in the first 64 bytes, then the data. The last unref puts the block on
+ * the free list of its class, so a step that creates the same tensors again reuses the same blocks, still in the cache,
+ * without calling malloc.
  *
- * The lists outlive the device: each block that is out holds a count on them. */
+ * The free lists outlive the device: each allocated block counts as a user of them. */
 #include "base/device.h"
 
 #include "base/arena.h"
@@ -24,8 +25,8 @@ typedef struct cache {
     pthread_mutex_t mutex;
     mr_buffer *free[CLASS_COUNT]; /* linked through data */
     size_t live_bytes, live_bytes_max, kept_bytes;
-    size_t holders; /* the device, and each block that is out */
-    bool closed;    /* the device is gone: blocks that come back are freed */
+    size_t holders; /* the device, and each allocated block */
+    bool closed;    /* the device has been freed: returned blocks are freed */
 } cache;
 
 typedef struct cpu_device {
@@ -33,7 +34,7 @@ typedef struct cpu_device {
     cache *cache;
 } cpu_device;
 
-/* The class whose blocks hold size_bytes, and how much they hold. */
+/* Index and capacity of the size class for size_bytes. */
 static int size_class(size_t size_bytes, size_t *capacity_bytes)
 {
     size_t base_bytes = CLASS_BYTES_MIN;
@@ -111,7 +112,7 @@ static mr_status cpu_allocate(mr_device *device, size_t size_bytes, mr_buffer **
     pthread_mutex_unlock(&c->mutex);
     if (block == nullptr) {
         block = aligned_alloc(HEADER_BYTES, HEADER_BYTES + capacity_bytes);
-        if (block == nullptr) { /* what is kept for other classes may be what is missing here */
+        if (block == nullptr) { /* memory kept for other classes may suffice */
             pthread_mutex_lock(&c->mutex);
             free_kept(c);
             pthread_mutex_unlock(&c->mutex);
@@ -152,7 +153,7 @@ static void cpu_free(mr_device *device)
     free(device);
 }
 
-/* A copy beside the queue is done like any other, so there is nothing to wait for. */
+/* On the CPU such a copy is synchronous, so there is nothing to wait for. */
 static mr_status cpu_event_new(mr_device *, mr_event **event, mr_error *)
 {
     *event = nullptr;
@@ -212,7 +213,7 @@ mr_status mr_tensor_init_on(mr_tensor *tensor, mr_device *device, mr_dtype dtype
 {
     int64_t count = mr_shape_count(shape);
     size_t element_bytes = mr_dtype_size(dtype);
-    /* Strings, and whatever the plain way refuses, with its sentence. */
+    /* Strings; mr_tensor_init also reports the errors of invalid sizes. */
     if (device == nullptr || dtype == MR_STRING || count < 0 || element_bytes == 0 ||
         (uint64_t)count > PTRDIFF_MAX / 4 / element_bytes)
         return mr_tensor_init(tensor, dtype, shape, error);

@@ -1,4 +1,4 @@
-/* The devices of the process: their names, who holds them, and tensors from one to another. */
+/* The devices of the process: device names, reference counts, and copies of tensors between devices. */
 #include "base/buffer.h"
 #include "base/device.h"
 
@@ -34,7 +34,7 @@ static bool is(piece p, const char *word)
     return p.size_bytes == strlen(word) && strncasecmp(p.text, word, p.size_bytes) == 0;
 }
 
-/* The text up to the next separator, which is passed over. */
+/* Returns the text up to the next separator; skips a colon. */
 static piece cut(const char **text, const char *separators)
 {
     piece p = {*text, strcspn(*text, separators)};
@@ -54,7 +54,7 @@ static bool read_index(piece p, int *index)
     return true;
 }
 
-/* "device:GPU:1", "gpu:1" or "job:localhost", up to the slash. */
+/* Parses one part, up to the slash: "device:GPU:1", "gpu:1" or "job:localhost". */
 static bool parse_part(const char *text, mr_device_kind *kind, int *index, bool *is_device)
 {
     piece type = cut(&text, ":/");
@@ -86,7 +86,7 @@ mr_status mr_device_parse(const char *name, mr_device_kind *kind, int *index, mr
                    "\"%.100s\": not a device name (expected, for example, \"/gpu:0\" or \"/device:CPU:0\")", name);
 }
 
-/* ---- Holds ---- */
+/* ---- Open devices ---- */
 
 static struct {
     pthread_mutex_t mutex;
@@ -113,7 +113,7 @@ mr_status mr_device_retain(mr_device_kind kind, int index, mr_device **device, m
     if (index < 0 || index >= MR_DEVICES_MAX)
         return mr_fail(error, MR_UNAVAILABLE, "device %d does not exist: device numbers are 0 to %d", index,
                        MR_DEVICES_MAX - 1);
-#ifndef MR_ROWS_ONLY /* the program that writes ops.h has no kernels */
+#ifndef MR_ROWS_ONLY /* the generator of ops.h has no kernels */
     mr_devices_register();
 #endif
     pthread_mutex_lock(&table.mutex);

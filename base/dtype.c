@@ -1,4 +1,4 @@
-/* Dtypes: names, sizes, and the two narrow float formats. */
+/* Dtypes: names, sizes, and conversions of the two 16-bit float formats. */
 #include <millrace/tensor.h>
 
 #include <string.h>
@@ -97,7 +97,8 @@ uint16_t mr_float_to_half(float value)
     if (magnitude > 0x7f800000) return sign | 0x7e00;  /* NaN, quiet */
     if (magnitude >= 0x477ff000) return sign | 0x7c00; /* 65520 and above round to infinity */
     if (magnitude < 0x38800000) {                      /* below 2^-14: a subnormal, in steps of 2^-24 */
-        float steps = float_of(magnitude) + 0.5f;      /* the sum's last bit is worth 2^-24, so adding rounds to even */
+        float steps = float_of(magnitude) + 0.5f;      /* the last bit of the sum is 2^-24, so the addition rounds to
+                                                          even */
         return sign | (uint16_t)(bits_of(steps) - bits_of(0.5f));
     }
     uint32_t odd = magnitude >> 13 & 1;

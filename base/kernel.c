@@ -1,4 +1,4 @@
-/* Kernels: the registered tables, the choice by operator, device and types, and what a run needs to make its outputs. */
+/* The kernel registry: selects a kernel by operator, device and types; and creates the outputs of a run. */
 #include "base/kernel.h"
 
 #include <assert.h>
@@ -28,7 +28,7 @@ void mr_kernel_table_register(const mr_kernel_table *table)
     pthread_mutex_unlock(&mutex);
 }
 
-/* True when the dtype's name is one of the words between begin and end, parted by commas and spaces. */
+/* Whether the dtype's name is one of the words between begin and end, which are separated by commas and spaces. */
 static bool lists_dtype(const char *begin, const char *end, mr_dtype dtype)
 {
     const char *name = mr_dtype_name(dtype);
@@ -44,7 +44,7 @@ static bool lists_dtype(const char *begin, const char *end, mr_dtype dtype)
     return false;
 }
 
-/* Every type attr of an attr, single or list, is among the dtypes between begin and end. */
+/* Whether all types of an attr, single or list, are among the dtypes between begin and end. */
 static bool serves_attr(const mr_attr *attr, const char *begin, const char *end)
 {
     if (attr == nullptr || attr->kind != MR_ATTR_TYPE) return false;
@@ -56,7 +56,7 @@ static bool serves_attr(const mr_attr *attr, const char *begin, const char *end)
     return true;
 }
 
-/* Reads "T: float, double; Tidx: int32, int64" against the attrs. */
+/* Matches the attrs against "T: float, double; Tidx: int32, int64". */
 static bool serves(const char *types, const mr_attrs *attrs)
 {
     if (types == nullptr) return true;

@@ -1,6 +1,7 @@
-/* A permutation computed by a Feistel network: each round adds a keyed hash of one half to the other, which can be
- * undone whatever the hash, so the network permutes [0, 4^half_bits). Numbers at or above count are sent through again
- * until they are below it; the domain is below four times count, so that takes fewer than four rounds on average. */
+/* A permutation computed by a Feistel network. Each round adds a keyed hash of one half to the other, which is
+ * invertible for any hash, so the network permutes [0, 4^half_bits). A result of at least count is passed through the
+ * network again until it is below count. The domain is less than four times count, so this takes fewer than four passes
+ * on average. */
 #include "base/random.h"
 
 #include <assert.h>
@@ -10,7 +11,7 @@ mr_permutation mr_permutation_init(uint64_t count, uint64_t seed, uint64_t epoch
     assert(count > 0);
     mr_permutation permutation = {.count = count};
     while (permutation.half_bits < 32 && (count - 1) >> (2 * permutation.half_bits) != 0) permutation.half_bits++;
-    /* The domain covers the numbers, and no more than four times as many. */
+    /* The domain contains all numbers, and at most four times as many. */
     assert(permutation.half_bits == 32 || (count - 1) >> (2 * permutation.half_bits) == 0);
     assert(permutation.half_bits == 0 || (count - 1) >> (2 * permutation.half_bits - 2) != 0);
     mr_random random = mr_random_at(seed, epoch, count, 0x7065726d757465);

@@ -1,13 +1,13 @@
-/* Worker pool: open loops in a list, pieces given out by a counter in each.
+/* The worker pool: a list of open loops, each with an atomic counter that assigns its pieces.
  *
- * A loop lives on its caller's stack. The caller puts it on the list, works on it like everybody else, takes it off the
- * list, so that nobody joins any more, and waits for the helpers that are still inside a piece. A helper joins and
- * leaves under the pool's mutex and touches the loop no more after it left. An inner loop is a loop like any other: its
- * caller waits only for pieces that are running, so nothing can wait in a circle.
+ * A loop is stored on its caller's stack. The caller adds it to the list, works on it like any worker, removes it from
+ * the list so that no more threads join, and waits for helpers that are still running a piece. A helper joins and
+ * leaves while holding the pool's mutex and does not access the loop after leaving. Inner loops work in the same way:
+ * their caller waits only for running pieces, so there is no circular wait.
  *
- * Idle workers look at a counter for some microseconds before they sleep: the operators of a training step follow each
- * other faster than a sleeping thread wakes up. The time is short, because on few processors a spinning thread takes
- * the place of one that decodes images. */
+ * Idle workers poll a counter for some microseconds before they sleep, because the operators of a training step follow
+ * each other faster than a sleeping thread wakes up. The time is short because, on few processors, a spinning thread
+ * takes time from threads that decode images. */
 #include "base/pool.h"
 
 #include "base/arena.h"
@@ -29,23 +29,23 @@ typedef struct loop {
     mr_pool_body body;
     void *context;
     int64_t count, grain, pieces;
-    alignas(64) atomic_int_fast64_t piece; /* the next to give out */
-    alignas(64) atomic_int helpers;        /* changed under the pool's mutex, read without */
+    alignas(64) atomic_int_fast64_t piece; /* the next one to assign */
+    alignas(64) atomic_int helpers;        /* changed under the pool's mutex, read without it */
 } loop;
 
 struct mr_pool {
     pthread_mutex_t mutex;
-    pthread_cond_t work;     /* a loop was opened, or stop */
-    pthread_cond_t finished; /* a loop's last helper left */
-    loop *first;             /* open loops, newest first: inner loops finish before the outer ones */
+    pthread_cond_t work;     /* a loop was opened, or stop was set */
+    pthread_cond_t finished; /* the last helper of a loop has left */
+    loop *first;             /* open loops, newest first, so that inner loops finish before outer ones */
     int sleepers, waiters;   /* threads inside pthread_cond_wait on work and on finished */
     bool stop;
-    alignas(64) atomic_uint_fast64_t opened; /* loops so far, and one more for stop: what idle workers watch */
+    alignas(64) atomic_uint_fast64_t opened; /* number of loops so far, plus one for stop; polled by idle workers */
     int worker_count;
     pthread_t workers[];
 };
 
-/* Mutex held. The list is linked both ways, and only threads of the pool sleep in it. */
+/* Mutex locked. Checks the links in both directions, and the number of sleeping threads. */
 static void check(const mr_pool *pool)
 {
     (void)pool;
@@ -55,7 +55,7 @@ static void check(const mr_pool *pool)
     assert(pool->waiters >= 0);
 }
 
-/* Gives out and runs pieces until there are none left. */
+/* Runs pieces until all are assigned. */
 static void work_on(loop *l)
 {
     for (;;) {
@@ -88,7 +88,7 @@ static void *worker(void *argument)
             work_on(l);
             pthread_mutex_lock(&pool->mutex);
             assert(atomic_load_explicit(&l->helpers, memory_order_relaxed) > 0);
-            /* release: the caller that reads 0 sees what this thread wrote in its pieces. */
+            /* release: a caller that reads 0 sees the writes of this thread's pieces. */
             if (atomic_fetch_sub_explicit(&l->helpers, 1, memory_order_release) == 1 && pool->waiters > 0)
                 pthread_cond_broadcast(&pool->finished);
             continue;
@@ -173,7 +173,7 @@ static void open_loop(mr_pool *pool, loop *l)
 static void close_loop(mr_pool *pool, loop *l)
 {
     pthread_mutex_lock(&pool->mutex);
-    assert(atomic_load_explicit(&l->piece, memory_order_relaxed) >= l->pieces); /* nobody joins any more */
+    assert(atomic_load_explicit(&l->piece, memory_order_relaxed) >= l->pieces); /* no more threads join */
     assert(l->previous == nullptr ? pool->first == l : l->previous->next == l);
     assert(l->next == nullptr || l->next->previous == l);
     if (l->next != nullptr) l->next->previous = l->previous;
@@ -212,7 +212,7 @@ void mr_pool_for(mr_pool *pool, int64_t count, int64_t grain, mr_pool_body body,
     close_loop(pool, &l);
 }
 
-/* The cgroup's processor quota, rounded up; INT_MAX without one. */
+/* The processor quota of the cgroup, rounded up; INT_MAX if there is none. */
 static int quota(void)
 {
     long long quota_us = -1, period_us = 0;

@@ -1,4 +1,4 @@
-/* Philox4x32-10 and the streams that are made of it. */
+/* Philox4x32-10, and random streams based on it. */
 #include "base/random.h"
 
 #include <assert.h>
@@ -56,7 +56,7 @@ double mr_random_double(uint32_t first, uint32_t second)
     return value - 1.0;
 }
 
-/* SplitMix64's finaliser: every bit of the result depends on every bit of value. */
+/* The finalizer of SplitMix64: every bit of the result depends on every bit of value. */
 static uint64_t mix(uint64_t value)
 {
     value += 0x9e3779b97f4a7c15;
@@ -94,13 +94,13 @@ double mr_random_unit(mr_random *random)
 double mr_random_range(mr_random *random, double low, double high)
 {
     double value = low + (high - low) * mr_random_unit(random);
-    return value < high || !(low < high) ? value : nextafter(high, low); /* rounding may reach high */
+    return value < high || !(low < high) ? value : nextafter(high, low); /* rounding may return high */
 }
 
 uint64_t mr_random_below(mr_random *random, uint64_t limit)
 {
     if (limit == 0) return 0;
-    /* The upper half of a 128-bit product, numbers from the biased rest of the range drawn again (Lemire 2019). */
+    /* The upper half of a 128-bit product; numbers in the biased remainder of the range are rejected (Lemire 2019). */
     uint64_t rest = -limit % limit;
     for (;;) {
         unsigned __int128 product = (unsigned __int128)mr_random_next64(random) * limit;

@@ -1,4 +1,4 @@
-/* Shapes: counting without overflow, comparing what is known, and text. */
+/* Shapes: overflow-checked counts, comparison of partially known shapes, and text. */
 #include <millrace/tensor.h>
 
 #include <inttypes.h>

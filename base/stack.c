@@ -1,4 +1,4 @@
-/* Rows into one tensor: see stack.h. */
+/* Stacking of rows into one tensor: see stack.h. */
 #include "base/stack.h"
 
 #include <assert.h>
@@ -17,7 +17,7 @@ mr_shape mr_stack_shape(const mr_tensor *rows, int64_t count, mr_shape shape)
     return shape;
 }
 
-/* The row's elements to where they belong in the larger shape. */
+/* Copies the row's elements to their positions in the larger shape. */
 static void place(char *to, mr_shape shape, const mr_tensor *row, size_t element_bytes)
 {
     int64_t index[MR_RANK_MAX] = {0};

@@ -1,6 +1,6 @@
-/* Status and error: one sentence, formatted once, safe to print.
+/* Status and errors: one-sentence messages, formatted once, safe to print.
  *
- * The text is formatted into a local first, so that an argument may be the error's own message. */
+ * The text is formatted into a local buffer first, so that an argument may be the error's own message. */
 #include <millrace/status.h>
 
 #include "base/arena.h"
@@ -22,8 +22,8 @@ const char *mr_status_name(mr_status status)
     return index < sizeof names / sizeof *names ? names[index] : "UNKNOWN";
 }
 
-/* Shortens text at length so that no UTF-8 character is split: continuation bytes at the end belong to a lead byte
- * before them, which goes with them unless they complete it. */
+/* Shortens `length` so that no UTF-8 character is split: trailing continuation bytes are removed together with their
+ * lead byte, unless the character is complete. */
 static size_t whole_characters(const char *text, size_t length)
 {
     size_t start = length;

@@ -1,4 +1,4 @@
-/* Tensors: a dtype and a shape over a share of a buffer. */
+/* Tensors: a dtype and a shape, with a reference to a buffer. */
 #include <millrace/tensor.h>
 
 #include "base/arena.h"
@@ -18,7 +18,7 @@ bool mr_string_equal(mr_string a, mr_string b)
     return a.size_bytes == b.size_bytes && (a.size_bytes == 0 || memcmp(a.data, b.data, a.size_bytes) == 0);
 }
 
-/* The bytes that a tensor of this dtype and shape needs, checked against overflow. */
+/* The size in bytes of a tensor of this dtype and shape, checked for overflow. */
 static mr_status tensor_bytes(mr_dtype dtype, mr_shape shape, size_t *size_bytes, mr_error *error)
 {
     char text[MR_SHAPE_TEXT_SIZE];
@@ -176,7 +176,7 @@ size_t mr_tensor_size_bytes(const mr_tensor *tensor)
     return (size_t)mr_tensor_count(tensor) * mr_dtype_size(tensor->dtype);
 }
 
-/* The processor may read them. */
+/* For access by the CPU. */
 static void *elements(const mr_tensor *tensor, mr_dtype dtype)
 {
     assert(tensor->dtype == dtype);

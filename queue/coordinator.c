@@ -1,4 +1,4 @@
-/* Coordinator and queue runners: threads that stop together (queue.h). */
+/* The coordinator: threads that stop together (queue.h). */
 #include <millrace/queue.h>
 
 #include <assert.h>
@@ -19,12 +19,12 @@ struct mr_coordinator {
     pthread_mutex_t mutex;
     pthread_cond_t changed; /* a stop was requested, or a member has ended */
     bool is_stopping;
-    mr_error reason; /* the first that was none of a clean stop; MR_OK when there was none */
-    int32_t stops;   /* calls of stop that are going on: members are not freed meanwhile */
+    mr_error reason; /* the first reason other than a clean stop; MR_OK if there is none */
+    int32_t stops;   /* calls of stop in progress: members are not freed meanwhile */
     member *members; /* owned */
 };
 
-/* Mutex held. */
+/* Mutex locked. */
 static void check(const mr_coordinator *coordinator)
 {
     (void)coordinator;
@@ -69,7 +69,7 @@ void mr_coordinator_request_stop(mr_coordinator *coordinator, const mr_error *re
     pthread_mutex_lock(&coordinator->mutex);
     check(coordinator);
     bool is_first = !coordinator->is_stopping;
-    /* What goes wrong while everybody stops goes wrong because everybody stops. */
+    /* Later errors are ignored: they are consequences of the stop. */
     if (is_first && !is_clean(reason)) coordinator->reason = *reason;
     coordinator->is_stopping = true;
     member *members = coordinator->members;
@@ -77,7 +77,7 @@ void mr_coordinator_request_stop(mr_coordinator *coordinator, const mr_error *re
     pthread_cond_broadcast(&coordinator->changed);
     pthread_mutex_unlock(&coordinator->mutex);
     if (!is_first) return;
-    /* Members are added in front: the list from here on stays as it is. */
+    /* Members are added at the front, so the list from here on does not change. */
     for (member *m = members; m != nullptr; m = m->next)
         if (m->what.stop != nullptr) m->what.stop(m->what.context);
     pthread_mutex_lock(&coordinator->mutex);
@@ -101,7 +101,7 @@ static struct timespec after(int64_t wait_ns)
     return at;
 }
 
-/* Lock held. False: the time is up. A null time is no limit. */
+/* Mutex locked. False: the time has expired. Null: no time limit. */
 static bool wait_for_change(mr_coordinator *coordinator, const struct timespec *until)
 {
     if (until == nullptr) return pthread_cond_wait(&coordinator->changed, &coordinator->mutex) == 0;
@@ -170,7 +170,7 @@ mr_status mr_coordinator_start(mr_coordinator *coordinator, const mr_member *wha
     return MR_OK;
 }
 
-/* Lock held. */
+/* Mutex locked. */
 static int32_t count_running(const mr_coordinator *coordinator)
 {
     int32_t count = coordinator->stops;
@@ -178,8 +178,7 @@ static int32_t count_running(const mr_coordinator *coordinator)
     return count;
 }
 
-/* Mutex held. Joins those that have ended. A stop that is requested meanwhile calls members: they are not freed then.
- * */
+/* Mutex locked. Joins the threads that have ended. A concurrent stop calls members, so they are not freed then. */
 static void take_leave(mr_coordinator *coordinator)
 {
     for (member **link = &coordinator->members; *link != nullptr;) {

@@ -1,7 +1,7 @@
-/* Queues: a store of elements, and two lines of attempts: see attempt.h.
+/* Queues: a store of elements, and two waiting lists of attempts (see attempt.h).
  *
- * One mutex. A thread whose attempt is not done spins for a moment before it sleeps, since what it waits for is mostly
- * a few instructions of another thread away. */
+ * All state is guarded by one mutex. A thread whose attempt is not done spins briefly before it sleeps, because what it
+ * waits for usually takes another thread only a few instructions. */
 #include <millrace/queue.h>
 
 #include "base/cpu.h"
@@ -23,13 +23,13 @@ struct mr_queue {
     mr_queue_options options;
     char *name; /* owned */
     pthread_mutex_t mutex;
-    /* Guarded by the mutex: */
+    /* Guarded by the mutex. */
     mr_queue_store store;
-    line enqueues, dequeues; /* attempts that are not done */
+    line enqueues, dequeues; /* pending attempts */
     bool is_closed;
 };
 
-/* ---- Lines ---- */
+/* ---- Waiting lists ---- */
 
 static void join(line *line, mr_queue_attempt *attempt)
 {
@@ -42,7 +42,8 @@ static void join(line *line, mr_queue_attempt *attempt)
     line->last = attempt;
 }
 
-/* The first leaves its line and is done. Its owner may free it as soon as is_done is set, unless it sleeps. */
+/* Removes the first attempt and marks it as done. Its owner may free it as soon as is_done is set, unless the owner
+ * sleeps. */
 static void finish_first(line *line)
 {
     mr_queue_attempt *attempt = line->first;
@@ -63,13 +64,13 @@ static bool can_enqueue(const mr_queue *queue)
     return queue->options.capacity < 0 || queue->store.count < queue->options.capacity;
 }
 
-/* Nothing comes in any more: closed, and every enqueue from before the close is done. */
+/* No more elements will be added: the queue is closed, and every enqueue that started before the close is done. */
 static bool is_at_end(const mr_queue *queue)
 {
     return queue->is_closed && queue->enqueues.first == nullptr;
 }
 
-/* The element that an enqueue adds next, retained: a row of the components, or all of them. */
+/* The next element of an enqueue, retained: a row of the components, or all of them. */
 static void next_element(const mr_queue *queue, const mr_queue_attempt *attempt, mr_tensor *element)
 {
     for (int32_t c = 0; c < queue->options.component_count; c++) {
@@ -84,7 +85,7 @@ static void next_element(const mr_queue *queue, const mr_queue_attempt *attempt,
     }
 }
 
-/* Mutex held. Adds what there is room for. True: done. */
+/* Mutex locked. Adds elements while there is space. True: done. */
 static bool advance_enqueue(mr_queue *queue, mr_queue_attempt *attempt)
 {
     mr_tensor element[MR_COMPONENTS_MAX];
@@ -101,16 +102,15 @@ static bool advance_enqueue(mr_queue *queue, mr_queue_attempt *attempt)
     return attempt->moved == attempt->count;
 }
 
-/* TensorFlow's PriorityQueue gives sorted batches: it takes nothing before all elements are there. A batch that is
- * larger than the queue could then never be complete; such a one takes elements as they come, like those of other
- * queues. */
+/* TensorFlow's PriorityQueue returns sorted batches: it takes no element until all are available. A batch larger than
+ * the queue could then never be completed, so it takes elements as they arrive, as with other queues. */
 static bool waits_for_all(const mr_queue *queue, const mr_queue_attempt *attempt)
 {
     int64_t capacity = queue->options.capacity;
     return queue->store.kind == MR_QUEUE_PRIORITY && (capacity < 0 || attempt->count <= capacity);
 }
 
-/* Mutex held. Takes what there is. True: done; on an error everything is back. */
+/* Mutex locked. Takes available elements. True: done; on error all elements have been returned. */
 static bool advance_dequeue(mr_queue *queue, mr_queue_attempt *attempt)
 {
     size_t width = (size_t)queue->options.component_count;
@@ -133,7 +133,7 @@ static bool advance_dequeue(mr_queue *queue, mr_queue_attempt *attempt)
     return true;
 }
 
-/* Mutex held. Serves a line until its first has to wait. True: something has changed. */
+/* Mutex locked. Processes a list until its first attempt has to wait. True: the queue has changed. */
 static bool serve_line(mr_queue *queue, line *line)
 {
     bool has_changed = false;
@@ -148,7 +148,7 @@ static bool serve_line(mr_queue *queue, line *line)
     return has_changed;
 }
 
-/* Mutex held. Called after every change; afterwards nobody waits who could proceed. */
+/* Mutex locked. Called after every change; afterwards no attempt waits that could proceed. */
 static void serve(mr_queue *queue)
 {
     do {
@@ -214,7 +214,7 @@ void mr_queue_return(mr_queue *queue, const mr_tensor *elements, int64_t count)
 
 /* ---- Enqueue ---- */
 
-/* That a component is a tensor with elements, of the queue's dtype and shape. */
+/* Checks that a component is a tensor with elements, of the queue's dtype and shape. */
 static mr_status check_component(const mr_queue *queue, const mr_tensor *component, int32_t index, bool are_rows,
                                  mr_error *error)
 {
@@ -278,7 +278,7 @@ mr_status mr_queue_dequeue(mr_queue *queue, mr_tensor *components, mr_error *err
     return mr_queue_wait(queue, &attempt);
 }
 
-/* That elements can be rows of one tensor. */
+/* Checks that elements can be rows of one tensor. */
 static mr_status check_batch(const mr_queue *queue, int64_t count, mr_error *error)
 {
     constexpr int64_t COUNT_MAX = (int64_t)1 << 28;
@@ -297,7 +297,7 @@ static mr_status check_batch(const mr_queue *queue, int64_t count, mr_error *err
     return MR_OK;
 }
 
-/* The components of a batch. rows: space for count tensors. On an error none is left. */
+/* Creates the components of a batch. rows: space for count tensors. On error all results are released. */
 static mr_status stack(const mr_queue *queue, const mr_tensor *elements, int64_t count, mr_tensor *rows,
                        mr_tensor *components, mr_error *error)
 {

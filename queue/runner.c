@@ -1,16 +1,16 @@
-/* Queue runners: threads that enqueue what producers make (queue.h). */
+/* Queue runners: threads that enqueue the elements of producers (queue.h). */
 #include <millrace/queue.h>
 
 #include <assert.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 
-/* What the threads of one runner share. */
+/* State shared by the threads of one runner. */
 typedef struct runner {
-    mr_queue *queue; /* a hold */
+    mr_queue *queue; /* retained */
     bool enqueue_many;
     _Atomic int32_t running; /* producers that have not ended */
-    _Atomic int32_t holds;   /* threads that are not joined, and start */
+    _Atomic int32_t holds;   /* threads that have not been joined, plus the starting thread */
 } runner;
 
 typedef struct feeder {
@@ -42,7 +42,7 @@ static mr_status feed_one(const feeder *f, mr_error *error)
     mr_status status = f->producer.produce(f->producer.context, &element, error);
     bool is_counted = element.count >= 0 && element.count <= MR_COMPONENTS_MAX;
     if (!is_counted) element.count = MR_COMPONENTS_MAX;                    /* all are valid or empty */
-    if (status == MR_OK && is_counted && element.count == 0) return MR_OK; /* left out */
+    if (status == MR_OK && is_counted && element.count == 0) return MR_OK; /* skipped */
     if (status == MR_OK && !is_counted)
         status = mr_fail(error, MR_INVALID_ARGUMENT,
                          "the producer set an invalid number of components (expected 0 to %d)", MR_COMPONENTS_MAX);
@@ -66,7 +66,7 @@ static mr_status feed(void *context, mr_coordinator *coordinator, mr_error *erro
     int32_t before = atomic_fetch_sub(&r->running, 1);
     assert(before > 0);
     bool is_last = before == 1;
-    /* The end of one producer is not that of the others. */
+    /* The other producers continue after one has ended. */
     if (has_ended && is_last) mr_queue_close(r->queue, false);
     if (!has_ended) mr_queue_close(r->queue, true);
     return has_ended || status == MR_CANCELLED ? MR_OK : status;

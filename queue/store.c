@@ -1,4 +1,4 @@
-/* Ring and heap of a queue's elements: see store.h. */
+/* The ring and the heap of a queue's elements: see store.h. */
 #include "queue/store.h"
 
 #include <assert.h>
@@ -11,7 +11,7 @@ static bool is_ring(const mr_queue_store *store)
     return store->kind == MR_QUEUE_FIFO || store->kind == MR_QUEUE_PADDING_FIFO;
 }
 
-/* Elements that may still be returned: others can only make it less. */
+/* Elements that may still be returned; other threads can only decrease the number. */
 static int64_t taken(const mr_queue_store *store)
 {
     return store->taken - atomic_load_explicit(&store->released, memory_order_relaxed);
