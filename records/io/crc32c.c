@@ -1,14 +1,14 @@
-/* CRC32C: the Castagnoli polynomial 0x1edc6f41, bits reflected, as in iSCSI, ext4 and TFRecord.
+/* CRC32C: the Castagnoli polynomial 0x1edc6f41, bit-reflected, as in iSCSI, ext4 and TFRecord.
  *
- * Three ways. The plain one looks up eight bytes a step in eight tables, which the compiler computes. With SSE4.2 the
- * crc32 instruction does eight bytes, but each waits three cycles for the one before; so three neighbouring blocks are
- * run side by side and joined by a carry-less multiplication. With AVX-512 and VPCLMULQDQ sixteen 128-bit lanes are
- * folded forward by 256 bytes a step, which is faster than memory.
+ * There are three implementations. The plain one processes eight bytes per step with eight lookup tables, which the
+ * compiler computes. With SSE4.2, the crc32 instruction processes eight bytes but has a latency of three cycles, so
+ * three adjacent blocks are processed in parallel and combined by a carry-less multiplication. With AVX-512 and
+ * VPCLMULQDQ, sixteen 128-bit lanes are folded forward by 256 bytes per step, which is faster than memory.
  *
- * Joining and folding: a remainder a moves over n more bits as a·x^n mod P. The carry-less product of two reflected
- * values comes out multiplied by x, and crc32 of a 64-bit word multiplies it by x^32 and reduces; hence the constants
- * for a distance of n bits are x^(n-33) and, for the word 64 bits further on, x^(n+31). tests/records/crc32c_test.c
- * computes them anew by long division. */
+ * Combining and folding: advancing a remainder a by n bits gives a·x^n mod P. The carry-less product of two reflected
+ * values is multiplied by an extra x, and crc32 of a 64-bit word multiplies it by x^32 and reduces it. The constants
+ * for a distance of n bits are therefore x^(n-33) and, for the word 64 bits further on, x^(n+31).
+ * tests/records/crc32c_test.c verifies them by long division. */
 #include "records/io/crc32c.h"
 
 #include "base/cpu.h"
@@ -25,8 +25,8 @@
 
 /* ---- Plain ---- */
 
-/* A remainder moved on by one bit, and by the eight bits of a byte: a0 … a7 are the first table's entries for the bytes
- * that have bit 0 … 7 alone, b0 … b7 the second's, and so on. */
+/* Remainders advanced by one bit and by the eight bits of a byte. a0 … a7 are the first table's entries for the bytes
+ * with only bit 0 … 7 set, b0 … b7 those of the second table, and so on. */
 #define STEP(value) (((value) >> 1) ^ (0x82f63b78u & (0u - ((value) & 1u))))
 #define CHAIN8(name, before)                                                                                           \
     static constexpr uint32_t name##7 = STEP(before);                                                                  \
@@ -46,7 +46,7 @@ CHAIN8(f, e0);
 CHAIN8(g, f0);
 CHAIN8(h, g0);
 
-/* A table is linear: the entry of a byte is the sum of its bits' entries. */
+/* The tables are linear: the entry of a byte is the sum of the entries of its bits. */
 #define BIT(z, i, j) ((i) >> j & 1u ? z##j : 0u)
 #define ENTRY(z, i)                                                                                                    \
     (BIT(z, i, 0) ^ BIT(z, i, 1) ^ BIT(z, i, 2) ^ BIT(z, i, 3) ^ BIT(z, i, 4) ^ BIT(z, i, 5) ^ BIT(z, i, 6) ^          \
@@ -56,7 +56,7 @@ CHAIN8(h, g0);
 #define ENTRIES64(z, i) ENTRIES16(z, i), ENTRIES16(z, i + 16), ENTRIES16(z, i + 32), ENTRIES16(z, i + 48)
 #define TABLE(z) {ENTRIES64(z, 0u), ENTRIES64(z, 64u), ENTRIES64(z, 128u), ENTRIES64(z, 192u)}
 
-/* tables[t][byte]: the byte's remainder with t more bytes of zeros behind it. */
+/* tables[t][byte]: the remainder of the byte followed by t zero bytes. */
 static const uint32_t tables[8][256] = {TABLE(a), TABLE(b), TABLE(c), TABLE(d), TABLE(e), TABLE(f), TABLE(g), TABLE(h)};
 
 static uint32_t crc32c_plain(uint32_t crc, const void *bytes, size_t size_bytes)
@@ -79,9 +79,10 @@ static bool always(void)
 
 #if MR_CPU_X86
 
-/* ---- SSE4.2: three blocks side by side ---- */
+/* ---- SSE4.2: three blocks in parallel ---- */
 
-/* x^(n-33) and x^(n+31) mod P, reflected, for a distance of n bits; SHIFT_… is the former, for bytes. */
+/* x^(n-33) and x^(n+31) mod P, reflected, for a distance of n bits; SHIFT_… is the former, with the distance in
+ * bytes. */
 static constexpr uint32_t SHIFT_128_BYTES = 0x0d3b6092;
 static constexpr uint32_t SHIFT_256_BYTES = 0xb9e02b86;
 static constexpr uint32_t SHIFT_1024_BYTES = 0x170076fa;
@@ -102,14 +103,15 @@ static inline uint64_t load64(const unsigned char *bytes)
     return word;
 }
 
-/* The remainder moved over n bits, before its reduction; shift is x^(n-33), reflected. */
+/* The remainder advanced by n bits, not yet reduced; shift is x^(n-33), reflected. */
 TARGET_SSE static inline uint64_t shifted(uint64_t crc, uint32_t shift)
 {
     __m128i product = _mm_clmulepi64_si128(_mm_cvtsi64_si128((int64_t)crc), _mm_cvtsi32_si128((int32_t)shift), 0);
     return (uint64_t)_mm_cvtsi128_si64(product);
 }
 
-/* Three blocks of block_bytes each, a multiple of 8. far and near: the shifts over two blocks and over one. */
+/* Processes three blocks of block_bytes each, a multiple of 8. far and near: the shifts over two blocks and over
+ * one. */
 TARGET_SSE static inline uint64_t three_blocks(uint64_t crc, const unsigned char *bytes, size_t block_bytes,
                                                uint32_t far, uint32_t near)
 {
@@ -154,7 +156,7 @@ TARGET_SSE static uint32_t crc32c_sse42(uint32_t crc, const void *bytes, size_t 
 
 static bool has_sse42(void)
 {
-    /* mr_cpu's AVX2 level asks for more than this needs, but says what the user allows. */
+    /* mr_cpu's AVX2 level requires more than this function, but respects the user's limit. */
     return mr_cpu() >= MR_CPU_AVX2;
 }
 
@@ -163,7 +165,7 @@ static bool has_sse42(void)
 #define TARGET_FOLD                                                                                                    \
     __attribute__((target(MR_TARGET_EVEX512 "avx512f,avx512vl,avx512bw,avx512dq,vpclmulqdq,sse4.2,pclmul")))
 
-/* Each 128-bit lane of value moved on by the distance of the constants, plus what lies there. */
+/* Advances each 128-bit lane of value by the distance of the constants, and adds the data there. */
 TARGET_FOLD static inline __m512i fold512(__m512i value, __m512i constants, __m512i there)
 {
     return _mm512_ternarylogic_epi64(_mm512_clmulepi64_epi128(value, constants, 0x00),
@@ -200,7 +202,7 @@ TARGET_FOLD static uint32_t crc32c_fold512(uint32_t crc, const void *bytes, size
         x2 = fold512(x1, by512, x2);
         x3 = fold512(x2, by512, x3);
         for (; size_bytes >= 64; size_bytes -= 64, next += 64) x3 = fold512(x3, by512, _mm512_loadu_si512(next));
-        /* Lanes 0, 1, 2 move on by 384, 256, 128 bits to lane 3. */
+        /* Advances lanes 0, 1, 2 by 384, 256, 128 bits to lane 3. */
         const __m128i by128 = _mm_setr_epi32((int)FOLD_128_LOW, 0, (int)FOLD_128_HIGH, 0);
         __m128i y = _mm512_castsi512_si128(x3);
         y = fold128(y, by128, _mm512_extracti32x4_epi32(x3, 1));
@@ -232,7 +234,7 @@ const int mr_crc32c_variant_count = sizeof(mr_crc32c_variants) / sizeof(mr_crc32
 
 uint32_t mr_crc32c(uint32_t crc, const void *bytes, size_t size_bytes)
 {
-    /* 1 + the best variant's number; found once, and found the same by every thread that finds it at the same time. */
+    /* 1 + index of the best variant. Threads that detect it concurrently get the same result. */
     static atomic_int best = 0;
     int choice = atomic_load_explicit(&best, memory_order_relaxed);
     if (choice == 0) {

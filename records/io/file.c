@@ -1,4 +1,4 @@
-/* Files: see file.h. Every call that a signal may interrupt is repeated, every short write is continued. */
+/* File I/O: see file.h. System calls interrupted by a signal are repeated, and short writes are continued. */
 #include "records/io/file.h"
 
 #include "base/arena.h"
@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Linux writes and reads at most this much in one call. */
+/* The maximum size of one read or write on Linux is slightly less than 2 GiB. */
 static constexpr size_t CHUNK_BYTES = (size_t)1 << 30;
 
 const char *mr_file_reason(int number)
@@ -87,7 +87,7 @@ mr_status mr_file_fail(mr_error *error, int number, const char *action, const ch
     return mr_fail(error, status_of(number), "cannot %s %s: %s", action, path, mr_file_reason(number));
 }
 
-/* The directory that holds path, owned; null without memory. */
+/* The directory that contains path, owned; null if there is no memory. */
 static char *directory_of(const char *path)
 {
     const char *slash = strrchr(path, '/');
@@ -106,7 +106,7 @@ void mr_file_set_reclaim(bool (*reclaim)(void))
     atomic_store(&reclaim_idle, reclaim);
 }
 
-/* open, repeated after a signal and, when the process has too many files open, after an idle one was closed. */
+/* open, repeated after a signal and, if the process has too many open files, after closing an idle one. */
 static int open_file(const char *path, int flags)
 {
     for (;;) {
@@ -120,7 +120,7 @@ static int open_file(const char *path, int flags)
     }
 }
 
-/* Whether path names something other than a regular file, which a rename would replace. */
+/* Whether path exists and is not a regular file, so that a rename must not replace it. */
 static bool is_special(const char *path)
 {
     struct stat about;
@@ -140,7 +140,7 @@ static mr_status open_emptied(mr_file_output *output, mr_error *error)
     return output->descriptor < 0 ? mr_file_fail(error, errno, "create", output->path) : MR_OK;
 }
 
-/* Whether the name is still that of the open file. */
+/* Whether the name still refers to the open file. */
 static bool is_named(const char *path, int descriptor)
 {
     struct stat named, opened;
@@ -148,8 +148,8 @@ static bool is_named(const char *path, int descriptor)
            named.st_ino == opened.st_ino;
 }
 
-/* The partial file, under a lock that ends with the descriptor, however the process ends. What is there without a lock
- * was left by a process that died. A writer that has finished gave the file its final name: then another one is
+/* Opens and locks the partial file; the lock is released with the descriptor, however the process ends. An unlocked
+ * partial file was left by a process that crashed. If another writer has renamed the file in the meantime, a new one is
  * created. */
 static mr_status open_locked(mr_file_output *output, mr_error *error)
 {
@@ -159,7 +159,7 @@ static mr_status open_locked(mr_file_output *output, mr_error *error)
         int descriptor = open_file(output->partial, O_WRONLY | O_CREAT);
         if (descriptor < 0) return mr_file_fail(error, errno, "create", output->path);
         bool is_taken = flock(descriptor, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
-        /* File systems without locks do without. */
+        /* File systems without locks are used without one. */
         if (!is_taken && is_named(output->partial, descriptor)) {
             int number = ftruncate(descriptor, 0) != 0 ? errno : 0;
             output->descriptor = descriptor;
@@ -215,7 +215,7 @@ mr_status mr_file_output_sync(mr_file_output *output, mr_error *error)
 {
     assert(output->is_open);
     if (fdatasync(output->descriptor) == 0) return MR_OK;
-    /* A pipe or a terminal has nothing to force. */
+    /* A pipe or a terminal cannot be synced. */
     if (errno == EINVAL || errno == ENOTSUP) return MR_OK;
     return mr_file_fail(error, errno, "write", output->path);
 }
@@ -229,7 +229,7 @@ mr_status mr_file_output_stamp(const mr_file_output *output, mr_file_stamp *stam
     return MR_OK;
 }
 
-/* Closes and frees; the name of the file stays as it is. Returns close's errno. */
+/* Closes the output and frees its memory without renaming or removing the file. Returns close's errno. */
 static int release(mr_file_output *output)
 {
     assert(!output->is_open || output->descriptor >= 0);
@@ -295,7 +295,7 @@ mr_status mr_file_write_unforced(const char *path, const void *bytes, size_t siz
     return write_file(path, bytes, size_bytes, true, error);
 }
 
-/* What open returned for path: not a directory. */
+/* Checks the result of open for path, and that it is not a directory. */
 static mr_status take_opened(int opened, const char *path, int *descriptor, mr_error *error)
 {
     if (opened < 0) return mr_file_fail(error, errno, "open", path);
@@ -353,7 +353,7 @@ mr_status mr_file_read_all(const char *path, size_t size_max, char **bytes, size
     size_t capacity = 0, used = 0;
     if (fstat(descriptor, &about) == 0 && about.st_size > 0 && (uint64_t)about.st_size <= size_max)
         capacity = (size_t)about.st_size;
-    /* Grows while there is more than fstat said: pipes, /proc, a file that is being written. */
+    /* The buffer grows if there are more bytes than fstat reported: pipes, /proc, a file that is being written. */
     char *data = nullptr;
     mr_status status = MR_OK;
     for (;;) {
@@ -414,7 +414,7 @@ mr_status mr_file_make_directories(const char *path, mr_error *error)
     if (!part) return mr_fail_memory(error, strlen(path));
     mr_status status = MR_OK;
     for (char *end = part; status == MR_OK && *end; end++) {
-        /* Stops behind each name: "a", "a/b", "a/b/c". */
+        /* Stops after each component: "a", "a/b", "a/b/c". */
         if (end[0] == '/' || (end[1] != '/' && end[1] != '\0')) continue;
         char after = end[1];
         end[1] = '\0';
@@ -444,7 +444,7 @@ mr_status mr_file_sync_directory(const char *path, mr_error *error)
     if (!directory) return mr_fail_memory(error, strlen(path));
     mr_status status = MR_OK;
     int descriptor = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    /* A directory that may be written but not listed cannot be opened; then the rename has to do. */
+    /* A directory that is writable but not readable cannot be opened; then only the rename is done. */
     if (descriptor >= 0) {
         if (fsync(descriptor) != 0 && errno != EINVAL && errno != ENOTSUP)
             status = mr_file_fail(error, errno, "write", directory);

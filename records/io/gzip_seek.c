@@ -1,6 +1,6 @@
-/* Reading seekable GZIP by number. A lane is a decoder with its place in the uncompressed stream: one for each thread
- * that reads at once, kept for the next read. A read takes the lane from which it is the least way, or sends one to the
- * point before the record. */
+/* Random access to seekable GZIP. A lane is a decoder with a position in the uncompressed stream. There is one for each
+ * concurrent reader, kept for later reads. A read uses the lane with the nearest preceding position, or moves a lane to
+ * the point before the record. */
 #include "records/io/gzip_seek.h"
 
 #include "base/arena.h"
@@ -17,19 +17,19 @@ static constexpr size_t WASTE_BYTES = (size_t)32 << 10;
 
 typedef struct lane {
     struct lane *next;
-    int descriptor;       /* of the file, during a read */
+    int descriptor;       /* of the file, only during a read */
     uint64_t position;    /* in the uncompressed stream; UINT64_MAX: none */
-    uint64_t read_offset; /* of the input's end in the file */
+    uint64_t read_offset; /* file offset of the end of the input */
     z_stream zlib;
     unsigned char input[INPUT_BYTES];
-    unsigned char waste[WASTE_BYTES]; /* what is inflated on the way */
+    unsigned char waste[WASTE_BYTES]; /* receives skipped bytes */
 } lane;
 
 struct mr_gzip_seek {
     const char *path;
     const mr_record_index *index;
     pthread_mutex_t mutex;
-    lane *free; /* guarded */
+    lane *free; /* guarded by mutex */
 };
 
 uint64_t mr_record_index_point(const mr_record_index *index, uint64_t record)
@@ -84,7 +84,8 @@ static lane *new_lane(void)
     return made;
 }
 
-/* The lane nearest before offset, but not before least; else any, else a new one; null without memory. */
+/* Takes the lane with the highest position from `least` to `offset`; otherwise any lane, or a new one. Null if there is
+ * no memory. */
 static lane *take_lane(mr_gzip_seek *seek, uint64_t least, uint64_t offset)
 {
     assert(least <= offset);
@@ -124,7 +125,7 @@ static void enter(lane *lane, const mr_record_index *index, mr_record_point poin
     lane->position = index->offsets[point.record];
 }
 
-/* Inflates up to size bytes; fewer at the stream's end. */
+/* Decompresses up to size bytes; fewer at the end of the stream. */
 static mr_status inflate_bytes(mr_gzip_seek *seek, lane *lane, void *bytes, size_t size, size_t *done, mr_error *error)
 {
     z_stream *zlib = &lane->zlib;

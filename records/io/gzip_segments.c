@@ -1,5 +1,5 @@
-/* Segments are gathered until there is one for each thread, then deflated at once and written in order: what is in the
- * file depends on the records alone. */
+/* Writer of seekable GZIP: segments are collected until there is one for each thread, then compressed concurrently and
+ * written in order. The contents of the file depend only on the records. */
 #include "records/io/gzip_segments.h"
 
 #include "base/arena.h"
@@ -14,9 +14,9 @@
 
 /* Magic, deflate, no flags, no time, no extra flags, Unix. */
 static constexpr unsigned char GZIP_HEADER[10] = {0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3};
-/* A final block that holds nothing. */
+/* An empty final block. */
 static constexpr unsigned char LAST_BLOCK[2] = {3, 0};
-/* A full flush, and zlib's wish for more than 6 bytes of room so that it does not flush twice. */
+/* Space for a full flush. zlib requires more than 6 bytes of output space, otherwise it flushes twice. */
 static constexpr size_t FLUSH_BYTES = 64;
 
 typedef struct segment {
@@ -33,8 +33,8 @@ struct mr_gzip_segments {
     mr_pool *pool; /* owned; null with one thread */
     int level;
     size_t segment_bytes;
-    int segment_count, full; /* those before segments[full] wait to be deflated */
-    uint64_t record;         /* of the present one */
+    int segment_count, full; /* segments before segments[full] are to be compressed */
+    uint64_t record;         /* number of the current record */
     bool has_header;
     uint32_t crc;
     uint64_t size_bytes;
@@ -79,7 +79,7 @@ mr_status mr_gzip_segments_put(mr_gzip_segments *segments, const void *bytes, si
     segment *s = &segments->segments[segments->full];
     size_t want = s->used + size_bytes;
     if (want > s->capacity) {
-        /* Long enough for most segments at once: they end at the first boundary behind segment_bytes. */
+        /* Large enough for most segments, which end at the first boundary at or after segment_bytes. */
         size_t grown = want < segments->segment_bytes ? segments->segment_bytes + segments->segment_bytes / 4 : want;
         unsigned char *room = realloc(s->bytes, grown);
         if (!room) return mr_fail_memory(error, grown);
@@ -92,7 +92,7 @@ mr_status mr_gzip_segments_put(mr_gzip_segments *segments, const void *bytes, si
     return MR_OK;
 }
 
-/* ---- Deflating ---- */
+/* ---- Compression ---- */
 
 static mr_status deflate_segment(segment *s, int level)
 {
@@ -104,7 +104,7 @@ static mr_status deflate_segment(segment *s, int level)
     }
     (void)deflateReset(&s->deflater);
     size_t bound = deflateBound(&s->deflater, s->used) + FLUSH_BYTES;
-    /* Sizes are 32 bits in zlib: a segment is at most a short one and one record. */
+    /* Sizes are 32 bits in zlib: a segment is at most an incomplete segment plus one record. */
     if (bound > UINT32_MAX) return MR_RESOURCE_EXHAUSTED;
     if (bound > s->deflated_capacity) {
         unsigned char *room = realloc(s->deflated, bound);
@@ -139,7 +139,7 @@ static mr_status write_header(mr_gzip_segments *segments, mr_file_output *output
     return mr_file_output_write(output, GZIP_HEADER, sizeof(GZIP_HEADER), error);
 }
 
-/* Deflates and writes the segments that are full. */
+/* Compresses and writes all complete segments. */
 static mr_status drain(mr_gzip_segments *segments, mr_file_output *output, mr_record_index *index, uint64_t *capacity,
                        mr_error *error)
 {

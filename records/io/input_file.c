@@ -1,5 +1,6 @@
-/* Bytes that can be read at any place: of a file, of a part of one, of memory. What is compressed cannot, so it is
- * inflated once into a file that has no name, which vanishes with its descriptor however the process ends. */
+/* Input files: random access to the bytes of a file, of a part of one, or of memory. Compressed data does not allow
+ * this, so it is first decompressed into an unnamed temporary file, which the system removes when its descriptor is
+ * closed, even if the process crashes. */
 #include "records/io/input_file.h"
 
 #include "base/arena.h"
@@ -19,8 +20,8 @@
 static constexpr size_t PIECE_BYTES = (size_t)256 << 10;
 
 struct mr_input_file {
-    mr_open_file *source;        /* owned: a file with a name; or null */
-    int descriptor;              /* owned: a file without a name; or -1 */
+    mr_open_file *source;        /* owned: a named file; or null */
+    int descriptor;              /* owned: an unnamed file; or -1 */
     const char *bytes;           /* borrowed; or null */
     const mr_input_file *parent; /* borrowed; or null */
     uint64_t offset;             /* in parent */
@@ -125,7 +126,7 @@ mr_status mr_input_file_read_all(const mr_input_file *file, uint64_t offset, voi
     return mr_fail(error, MR_DATA_LOSS, "%s: truncated at byte %" PRIu64, file->name, offset + done);
 }
 
-/* ---- Inflating ---- */
+/* ---- Decompression ---- */
 
 static mr_status open_nameless(int *descriptor, mr_error *error)
 {
@@ -133,7 +134,7 @@ static mr_status open_nameless(int *descriptor, mr_error *error)
     if (!directory || !*directory) directory = "/var/tmp";
     *descriptor = open(directory, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
     if (*descriptor >= 0) return MR_OK;
-    /* File systems without O_TMPFILE. */
+    /* For file systems without O_TMPFILE. */
     char path[4096];
     size_t length = strlen(directory);
     static const char name[] = "/millrace-XXXXXX";
@@ -172,7 +173,7 @@ mr_status mr_input_file_append(mr_input_file *file, const void *bytes, size_t si
 typedef struct inflation {
     const mr_input_file *file;
     const char *name;
-    uint64_t offset, end; /* of what is still to be read */
+    uint64_t offset, end; /* of the input that has not been read */
     uint64_t result_max;
     uint32_t crc;
     mr_deflate_form form;
@@ -180,14 +181,14 @@ typedef struct inflation {
     unsigned char input[PIECE_BYTES], output[PIECE_BYTES];
 } inflation;
 
-/* A raw stream is a member of a ZIP file, whose directory has its size: unlike GZIP it has no padding and no second
- * member. */
+/* A raw stream is a member of a ZIP file, whose size is in the ZIP directory. Unlike GZIP it has no padding and no
+ * second member. */
 static mr_status fail_trailing(const inflation *work, mr_error *error)
 {
     return mr_fail(error, MR_DATA_LOSS, "%s: extra bytes after the end of the compressed data", work->name);
 }
 
-/* Takes one piece of input to the end. *is_done: the stream ended; GZIP goes on with the next member. */
+/* Consumes one piece of input. *is_done: the stream has ended; for GZIP the next member may follow. */
 static mr_status inflate_piece(inflation *work, mr_input_file *result, bool *is_done, mr_error *error)
 {
     do {
@@ -211,7 +212,7 @@ static mr_status inflate_piece(inflation *work, mr_input_file *result, bool *is_
             if (work->zlib.avail_in == 0) return MR_OK;
             if (work->form == MR_DEFLATE_RAW) return fail_trailing(work, error);
             *is_done = false;
-            /* Zeros after the last member are padding. */
+            /* Zero bytes after the last member are padding. */
             while (work->zlib.avail_in > 0 && *work->zlib.next_in == 0) work->zlib.next_in++, work->zlib.avail_in--;
             if (work->zlib.avail_in == 0) *is_done = true;
             if (inflateReset(&work->zlib) != Z_OK) return mr_fail_memory(error, sizeof(*work));
@@ -226,7 +227,7 @@ static mr_status inflate_all(inflation *work, mr_input_file *result, mr_error *e
 {
     bool is_done = false;
     while (work->offset < work->end) {
-        /* A member ended with the piece before: what follows is another, or padding. */
+        /* A member ended with the previous piece, so another member or padding follows. */
         if (is_done && work->form == MR_DEFLATE_RAW) return fail_trailing(work, error);
         size_t size =
             work->end - work->offset < sizeof(work->input) ? (size_t)(work->end - work->offset) : sizeof(work->input);

@@ -1,8 +1,8 @@
-/* A bounded number of open files.
+/* A limited set of open files, closed by the CLOCK algorithm.
  *
- * Whether a file is open, and by how many callers it is acquired, is one atomic number, so that reading an open file
- * takes no lock. The lock guards the list of open files; a file is opened and closed under it. A file that is not
- * acquired is closed by changing its number from 0 to CLOSED; after that an acquire waits for the lock. */
+ * One atomic number says whether a file is open and how many callers have acquired it, so that reading an open file
+ * takes no lock. The lock guards the list of open files; files are opened and closed while it is held. A file that is
+ * not acquired is closed by changing its number from 0 to CLOSED; a later acquire then takes the lock. */
 #include "records/io/open_file.h"
 
 #include "base/arena.h"
@@ -23,10 +23,10 @@ static constexpr int32_t CLOSED = -1;
 static constexpr int LIMIT_MAX = 1024, LIMIT_MIN = 8;
 
 struct mr_open_file {
-    _Atomic int32_t users;         /* or CLOSED */
-    _Atomic bool is_recent;        /* acquired since the list was last searched */
+    _Atomic int32_t users;         /* number of callers that have acquired it, or CLOSED */
+    _Atomic bool is_recent;        /* acquired since the hand last passed it */
     int descriptor;                /* valid unless CLOSED */
-    mr_open_file *next, *previous; /* in the ring of open files; guarded */
+    mr_open_file *next, *previous; /* neighbors in the ring of open files; guarded by the mutex */
     dev_t device;
     ino_t inode;
     mr_file_stamp stamp;
@@ -36,14 +36,14 @@ struct mr_open_file {
 
 static struct {
     pthread_mutex_t mutex;
-    mr_open_file *hand; /* in the ring: the next file to look at; null: no file is open */
-    int count, limit;   /* limit > 0: of a test, instead of open_max */
-    bool is_reclaimed;  /* mr_file_open closes idle files of this list */
+    mr_open_file *hand; /* in the ring: the next file to examine; null: no file is open */
+    int count, limit;   /* limit > 0: set by a test, instead of open_max */
+    bool is_reclaimed;  /* mr_file_open uses this list to close idle files */
 } list = {.mutex = PTHREAD_MUTEX_INITIALIZER};
 
-/* ---- The ring, under the lock ---- */
+/* ---- The ring; mutex locked ---- */
 
-/* Asked of the system for each file that is opened: the process may lower its limit at any time. */
+/* Queried for each file that is opened, because the process may lower its limit at any time. */
 static int open_max(void)
 {
     if (list.limit > 0) return list.limit;
@@ -59,7 +59,7 @@ static void insert(mr_open_file *file)
     if (list.hand == nullptr) {
         assert(list.count == 0);
         list.hand = file->next = file->previous = file;
-    } else { /* before the hand: it is looked at last */
+    } else { /* before the hand: it is examined last */
         file->next = list.hand;
         file->previous = list.hand->previous;
         file->previous->next = file->next->previous = file;
@@ -80,7 +80,7 @@ static void take_out(mr_open_file *file)
     assert((list.hand == nullptr) == (list.count == 0));
 }
 
-/* Closes a file that nobody has acquired, a recently used one only if there is no other. False: all are acquired. */
+/* Closes a file that is not acquired; a recently used one only if there is no other. False: all files are acquired. */
 static bool close_one(void)
 {
     for (int i = 2 * list.count; i > 0; i--) {
@@ -98,7 +98,7 @@ static bool close_one(void)
     return false;
 }
 
-/* For files of other kinds, which are opened when the process has too many open. */
+/* For other files, when the process has too many open files. */
 static bool reclaim(void)
 {
     (void)pthread_mutex_lock(&list.mutex);
@@ -107,7 +107,7 @@ static bool reclaim(void)
     return is_closed;
 }
 
-/* Opens a file whose number is CLOSED, and acquires it. */
+/* Opens and acquires a file whose number is CLOSED. */
 static mr_status open_again(mr_open_file *file, struct stat *about, mr_error *error)
 {
     assert(atomic_load(&file->users) == CLOSED && file->descriptor < 0);
@@ -191,7 +191,7 @@ mr_status mr_open_file_acquire(mr_open_file *file, int *descriptor, mr_error *er
         mr_status status = MR_OK;
         struct stat about = {0};
         (void)pthread_mutex_lock(&list.mutex);
-        /* Another thread may have opened it meanwhile. */
+        /* Another thread may have opened it in the meantime. */
         bool is_opened = !acquire_open(file);
         if (is_opened) status = open_again(file, &about, error);
         (void)pthread_mutex_unlock(&list.mutex);

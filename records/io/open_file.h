@@ -1,5 +1,5 @@
 /* Random-access files with a limit on how many of them are open: a dataset may have thousands of shards, but a process
- * may open only about a thousand files. The least recently used files are closed and reopened on demand.
+ * may open only about a thousand files. Files that have not been used recently are closed and reopened on demand.
  *
  * ```c
  * mr_open_file *file = nullptr;

@@ -1,4 +1,4 @@
-/* Paths of a pattern: a name, a glob, or "name@16" for sharded names. */
+/* Expansion of path patterns: a name, a glob, or "name@16" for sharded names. */
 #include "base/arena.h"
 #include "records/io/file.h"
 
@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Five digits name a shard. */
+/* Shard numbers have five digits. */
 static constexpr long SHARDS_MAX = 99'999;
 
 void mr_paths_free(char **paths, int32_t count)
@@ -21,7 +21,8 @@ void mr_paths_free(char **paths, int32_t count)
     free(paths);
 }
 
-/* "dir/name@16.tfrecord" is dir/name, 16 and ".tfrecord". Only the last '@' counts, and it must be in the file's name. */
+/* Splits "dir/name@16.tfrecord" into dir/name, 16 and ".tfrecord". Only the last '@' counts, and it must be in the last
+ * path component. */
 static bool split_sharded(const char *pattern, size_t *stem_bytes, long *count, const char **suffix)
 {
     const char *at = strrchr(pattern, '@');
@@ -65,7 +66,7 @@ static bool ends_with(const char *text, const char *end)
     return length >= end_length && strcmp(text + length - end_length, end) == 0;
 }
 
-/* Directories that may not be read have no matches; those that could not be read for now may have. */
+/* Whether a directory could not be read for a temporary reason. Directories without read permission have no matches. */
 static int is_for_now(const char *path, int reason)
 {
     (void)path;
@@ -83,7 +84,7 @@ static mr_status match_glob(const char *pattern, char ***paths, int32_t *count, 
     }
     if (result == GLOB_NOSPACE || found.gl_pathc > INT32_MAX) {
         size_t size_bytes = found.gl_pathc * sizeof(char *);
-        /* Without memory, some C libraries have freed what was found and say so with a null pointer. */
+        /* If there is no memory, some C libraries have already freed the result and set a null pointer. */
         if (found.gl_pathv != nullptr) globfree(&found);
         return mr_fail_memory(error, size_bytes);
     }

@@ -1,13 +1,13 @@
-/* Reading ahead: see read_ring.h.
+/* Read-ahead: see read_ring.h.
  *
- * The buffers are used in turn. The one handed out last is the caller's; the others are in flight, in the order of the
- * file, once the page cache has been found empty:
+ * The buffers are used cyclically. The last one returned belongs to the caller; the others are in flight, in file
+ * order, once the page cache has been found empty:
  *
- *     … | handed out | in flight: head … | free | …       head, tail: blocks counted from the beginning,
- *                                     tail                 block b lies in buffer b % count
+ *     … | returned | in flight: head … | free | …       head, tail: blocks counted from the beginning,
+ *                                  tail                 block b is in buffer b % count
  *
- * A read that comes back short or failed is done again by pread, which finds out why; so whatever a kernel lacks or a
- * sandbox forbids costs speed and nothing else. */
+ * A short or failed read is repeated with pread, which determines the reason. A feature that a kernel lacks or a
+ * sandbox forbids therefore only costs speed. */
 #include "records/io/read_ring.h"
 
 #include "base/arena.h"
@@ -26,15 +26,15 @@
 static constexpr size_t BLOCK_BYTES = (size_t)1 << 20;
 static constexpr size_t BLOCK_MAX_BYTES = (size_t)1 << 30;
 static constexpr size_t HEADROOM_MAX_BYTES = (size_t)64 << 10;
-/* What O_DIRECT asks of offsets, addresses and sizes on every device of today. */
+/* The alignment that O_DIRECT requires of offsets, addresses and sizes on all common devices. */
 static constexpr size_t ALIGNMENT = 4096;
 static constexpr int32_t COUNT = 4;
 static constexpr int32_t COUNT_MAX = 64;
 static constexpr int PIPE_BYTES = 1 << 20;
 
 typedef struct block {
-    uint64_t offset; /* in the file, aligned */
-    int result;      /* of the read */
+    uint64_t offset; /* file offset, aligned */
+    int result;      /* result of the read */
     bool is_done;
 } block;
 
@@ -44,14 +44,14 @@ struct mr_read_ring {
     size_t block_bytes, headroom;
     int32_t count;
     bool is_seekable, is_direct;
-    bool may_look;  /* preadv2 tells what the page cache holds */
+    bool may_look;  /* preadv2 can report what the page cache contains */
     bool may_ahead; /* io_uring has not failed yet */
     bool ended;
-    char *memory;    /* owned: count times headroom and block */
-    int32_t current; /* the buffer handed out */
-    char *rest;      /* of the current block, not yet handed out */
+    char *memory;    /* owned: count times (headroom + block) */
+    int32_t current; /* index of the buffer that was returned */
+    char *rest;      /* bytes of the current block that have not been returned */
     size_t rest_bytes;
-    uint64_t offset; /* of the first byte behind the current block */
+    uint64_t offset; /* file offset of the first byte after the current block */
 
     struct io_uring uring;
     bool has_uring, is_registered;
@@ -100,7 +100,7 @@ mr_status mr_read_ring_open(int descriptor, const char *name, const mr_read_opti
     opened->offset = place >= 0 ? (uint64_t)place : 0;
     opened->may_look = opened->is_seekable;
     opened->may_ahead = opened->is_seekable && opened->count > 1 && is_allowed();
-    /* Both are only wishes. */
+    /* Best effort: failures are ignored. */
     if (!opened->is_seekable) (void)fcntl(descriptor, F_SETPIPE_SZ, PIPE_BYTES);
     if (opened->is_seekable && options->direct)
         opened->is_direct = fcntl(descriptor, F_SETFL, fcntl(descriptor, F_GETFL) | O_DIRECT) == 0;
@@ -150,7 +150,7 @@ static uint64_t file_size(const mr_read_ring *ring)
     return fstat(ring->descriptor, &about) == 0 && S_ISREG(about.st_mode) ? (uint64_t)about.st_size : UINT64_MAX;
 }
 
-/* One read, repeated when a signal comes; *got is 0 at the end. */
+/* One read, repeated after a signal; *got is 0 at the end. */
 static mr_status read_once(mr_read_ring *ring, char *target, size_t size_bytes, uint64_t offset, size_t *got,
                            mr_error *error)
 {
@@ -166,7 +166,7 @@ static mr_status read_once(mr_read_ring *ring, char *target, size_t size_bytes, 
     return mr_file_fail(error, errno, "read", ring->name);
 }
 
-/* Reads on behind the first `done` bytes of a block until it is full or the file ends. */
+/* Continues after the first `done` bytes of a block until it is full or the file ends. */
 static mr_status read_rest(mr_read_ring *ring, char *data, uint64_t offset, size_t *done, mr_error *error)
 {
     assert(*done <= ring->block_bytes && offset % ALIGNMENT == 0);
@@ -181,7 +181,7 @@ static mr_status read_rest(mr_read_ring *ring, char *data, uint64_t offset, size
 
 typedef enum look { LOOK_FOUND, LOOK_NOT_CACHED, LOOK_UNKNOWN } look;
 
-/* Reads what the page cache holds, without waiting. */
+/* Reads the part that is in the page cache, without waiting. */
 static look read_cached(mr_read_ring *ring, char *target, size_t size_bytes, uint64_t offset, size_t *got)
 {
     if (!ring->may_look) return LOOK_UNKNOWN;
@@ -196,7 +196,7 @@ static look read_cached(mr_read_ring *ring, char *target, size_t size_bytes, uin
     return LOOK_UNKNOWN;
 }
 
-/* ---- Reading ahead ---- */
+/* ---- Read-ahead ---- */
 
 static void stop_ahead(mr_read_ring *ring)
 {
@@ -215,12 +215,13 @@ static bool start_uring(mr_read_ring *ring)
     struct iovec buffers[COUNT_MAX];
     for (int32_t i = 0; i < ring->count; i++)
         buffers[i] = (struct iovec){.iov_base = data_of(ring, i), .iov_len = ring->block_bytes};
-    /* Registered memory is locked, of which a process may have little: then the kernel maps it for each read. */
+    /* Registered memory is locked, and the process's limit may be low; without registration the kernel maps the buffer
+     * for each read. */
     ring->is_registered = io_uring_register_buffers(&ring->uring, buffers, (unsigned)ring->count) == 0;
     return true;
 }
 
-/* Keeps the free buffers in flight. offset: of the block `tail`. */
+/* Keeps all free buffers in flight. offset: of block `tail`. */
 static void submit_free(mr_read_ring *ring, uint64_t offset)
 {
     assert(ring->has_uring && ring->head <= ring->tail && offset % ALIGNMENT == 0);
@@ -241,7 +242,7 @@ static void submit_free(mr_read_ring *ring, uint64_t offset)
     assert(ring->tail - ring->head < (uint64_t)ring->count);
     if (asked == 0) return;
     int taken = io_uring_submit(&ring->uring);
-    /* What the kernel did not take is not in flight; those blocks are read when their turn comes. */
+    /* Reads that the kernel did not accept are not in flight; those blocks are read when they are needed. */
     for (unsigned i = taken > 0 ? (unsigned)taken : 0; i < asked; i++) {
         block *refused = &ring->blocks[(ring->tail - asked + i) % (uint64_t)ring->count];
         refused->is_done = true;
@@ -250,7 +251,7 @@ static void submit_free(mr_read_ring *ring, uint64_t offset)
     if (taken < (int)asked) ring->may_ahead = false;
 }
 
-/* Waits until that buffer's read has come back. */
+/* Waits until the read into that buffer has completed. */
 static void wait_for(mr_read_ring *ring, block *wanted)
 {
     assert(wanted->is_done || ring->has_uring);
@@ -258,7 +259,7 @@ static void wait_for(mr_read_ring *ring, block *wanted)
         struct io_uring_cqe *completed;
         int result = io_uring_wait_cqe(&ring->uring, &completed);
         if (result == -EINTR || result == -EAGAIN) continue;
-        /* Never seen: then nobody knows when its reads have ended. */
+        /* Never observed. It is then unknown when the reads complete. */
         if (result != 0) {
             ring->is_broken = true;
             stop_ahead(ring);
@@ -289,19 +290,20 @@ void mr_read_ring_free(mr_read_ring *ring)
     free(ring);
 }
 
-/* Asks for the blocks from this place on, when there is more than one and that can be. */
+/* Starts reading ahead at this offset, if more than one block is left and io_uring is available. */
 static void begin_ahead(mr_read_ring *ring, uint64_t aligned)
 {
     assert(ring->head == ring->tail);
     if (!ring->may_ahead || file_size(ring) <= aligned + ring->block_bytes || !start_uring(ring)) return;
-    /* The block `head - 1` is the one handed out, whose bytes the caller may still keep. */
+    /* Block `head - 1` is the returned one, whose bytes the caller may still keep. */
     ring->head = ring->tail = (uint64_t)ring->current + 1;
     submit_free(ring, aligned);
 }
 
 /* ---- Blocks ---- */
 
-/* The block at an aligned place into the current buffer, waiting for it; the caller wants nothing before `skipped`. */
+/* Reads the block at an aligned offset into the current buffer and waits for it; the first `skipped` bytes are not
+ * needed. */
 static mr_status read_block(mr_read_ring *ring, uint64_t aligned, size_t skipped, size_t *got, mr_error *error)
 {
     assert(ring->head == ring->tail && skipped < ALIGNMENT);
@@ -312,7 +314,7 @@ static mr_status read_block(mr_read_ring *ring, uint64_t aligned, size_t skipped
     return MR_OK;
 }
 
-/* The block that was asked for first becomes the current one. */
+/* The oldest block in flight becomes the current one. */
 static mr_status take_ahead(mr_read_ring *ring, size_t skipped, const char *kept, size_t kept_bytes, size_t *got,
                             mr_error *error)
 {
@@ -325,7 +327,7 @@ static mr_status take_ahead(mr_read_ring *ring, size_t skipped, const char *kept
     *got = arrived.result > 0 ? (size_t)arrived.result : 0;
     ring->head++;
     MR_TRY(read_rest(ring, data, arrived.offset, got, error));
-    /* Before the buffer that holds them is read over. */
+    /* Copied before the buffer that contains them is overwritten. */
     keep(data + skipped, kept, kept_bytes);
     ring->current = buffer;
     if (*got == ring->block_bytes && ring->may_ahead)
@@ -333,7 +335,7 @@ static mr_status take_ahead(mr_read_ring *ring, size_t skipped, const char *kept
     return MR_OK;
 }
 
-/* The next block: rest and rest_bytes are then its bytes, none at the end; the kept ones lie before them. */
+/* Fetches the next block: rest and rest_bytes are its bytes, none at the end, preceded by the kept bytes. */
 static mr_status fetch(mr_read_ring *ring, const char *kept, size_t kept_bytes, mr_error *error)
 {
     assert(ring->rest_bytes == 0 && kept_bytes <= ring->headroom);
@@ -342,7 +344,8 @@ static mr_status fetch(mr_read_ring *ring, const char *kept, size_t kept_bytes, 
     if (ring->tail > ring->head && ring->blocks[ring->head % (uint64_t)ring->count].offset != aligned) drain(ring);
     look found = LOOK_UNKNOWN;
     if (ring->tail == ring->head) {
-        /* Before this buffer is read over. With O_DIRECT bytes before the place come too: the same ones again. */
+        /* Copied before this buffer is overwritten. O_DIRECT also reads the bytes before the offset, which are the same
+         * again. */
         char *data = data_of(ring, ring->current);
         keep(data + skipped, kept, kept_bytes);
         kept = data + skipped - kept_bytes;
@@ -373,7 +376,7 @@ mr_status mr_read_ring_next(mr_read_ring *ring, const char *kept, size_t kept_by
         MR_TRY(fetch(ring, kept, kept_bytes, error));
         *bytes = ring->rest - kept_bytes;
     } else {
-        /* What copy left of the block, or nothing. */
+        /* The rest of the block after mr_read_ring_copy, or nothing. */
         char *place = ring->rest_bytes > 0 ? ring->rest : data_of(ring, ring->current);
         keep(place, kept, kept_bytes);
         *bytes = place - kept_bytes;
