@@ -1,4 +1,4 @@
-/* DALI's index of a record file, as tfrecord2idx writes it: a line "OFFSET SIZE" for each record. */
+/* DALI's index of a record file, in the format of tfrecord2idx: a line "OFFSET SIZE" for each record. */
 #include "base/arena.h"
 #include "base/pool.h"
 #include "records/record/record_format.h"
@@ -20,7 +20,7 @@ static constexpr size_t LINE_BYTES_MAX = 48;
 
 /* ---- Write ---- */
 
-/* Digits of a number, and the byte behind them. */
+/* Writes the digits of a number, followed by one byte. */
 static size_t put_number(char *text, uint64_t number, char after)
 {
     char digits[20];
@@ -70,7 +70,7 @@ mr_status mr_dali_index_write(const char *index_path, const mr_record_index *ind
 
 /* ---- Read ---- */
 
-/* Digits at *next; false when there are none, or too many for 63 bits. */
+/* Parses the digits at *next; false if there are none, or if the number exceeds 63 bits. */
 static bool take_number(const char **next, const char *end, uint64_t *number)
 {
     const char *begin = *next;
@@ -90,7 +90,7 @@ static bool take_spaces(const char **next, const char *end)
     return *next > begin;
 }
 
-/* One line and its break, which the last one may lack. */
+/* Parses one line and its line break, which is optional for the last line. */
 static bool take_line(const char **next, const char *end, uint64_t *offset, uint64_t *size)
 {
     if (!take_number(next, end, offset) || !take_spaces(next, end) || !take_number(next, end, size)) return false;

@@ -1,10 +1,10 @@
-/* Making the index of a plain file by hopping over its headers: 12 bytes are read for each long record, everything for
- * short ones.
+/* The index builder for plain files: reads only the headers, 12 bytes each, of long records, and all bytes of short
+ * ones.
  *
- * A large file is cut into sections, one for each thread. All but the first section begin with a search for the first
- * place that looks like a record. Such a place is a guess — a record's data may hold whole records — and becomes the
- * truth when the chain of records from the beginning of the file ends exactly there; where it does not, the section is
- * hopped over again from where the chain really is. */
+ * A large file is split into sections, one for each thread. Every section except the first starts with a search for the
+ * first offset that looks like a record. This is only a guess, because a record's data may contain complete records. It
+ * is confirmed if the chain of records from the beginning of the file ends exactly there; otherwise the section is
+ * scanned again from where the chain actually continues. */
 #include "records/record/record_index.h"
 
 #include "base/arena.h"
@@ -17,26 +17,27 @@
 #include <string.h>
 
 static constexpr uint64_t AROUND_BYTES = MR_RECORD_HEADER_BYTES + MR_RECORD_FOOTER_BYTES;
-/* Short records are hopped over inside pieces of this size, which stay in the cache; … */
+/* Short records are scanned in pieces of this size, which stay in the cache. */
 static constexpr size_t PIECE_BYTES = (size_t)256 << 10;
-/* … behind a record of at least this only a header is read: where a call costs as much as copying the record. */
+/* After a record of at least this size only a header is read: from this size on, a system call costs as much as copying
+ * the record. */
 static constexpr uint64_t HOP_BYTES = (uint64_t)10 << 10;
-/* Files are cut into sections of at least this. */
+/* Minimum size of a section. */
 static constexpr uint64_t SECTION_BYTES_MIN = (uint64_t)32 << 20;
 static constexpr int SECTIONS_MAX = 16;
-/* How far a section searches for its first record; longer records are hopped over fast enough by one thread. */
+/* How far a section searches for its first record; one thread is fast enough for longer records. */
 static constexpr uint64_t SEARCH_BYTES_MAX = (uint64_t)2 << 20;
 
-/* Records that begin in [begin, end) of the file. */
+/* Records that start in [begin, end) of the file. */
 typedef struct section {
     const mr_hop *hop;
     uint64_t begin, end;
-    uint64_t start, next; /* the first record, and behind the last one */
+    uint64_t start, next; /* offset of the first record; offset after the last one */
     bool is_found;
     bool keeps_offsets;
     uint64_t count, capacity;
-    uint64_t *offsets; /* owned; where each record begins */
-    /* The piece of the file in memory. */
+    uint64_t *offsets; /* owned; offset of each record */
+    /* The part of the file in memory. */
     unsigned char *bytes; /* owned */
     uint64_t piece_offset;
     size_t piece_bytes;
@@ -68,7 +69,8 @@ mr_status mr_index_cut_short(const char *path, uint64_t record, uint64_t offset,
                    path, record, offset, length, left - MR_RECORD_HEADER_BYTES);
 }
 
-/* The bytes at offset, as many as the piece holds; hop: what lay between this header and the one before. */
+/* Returns the bytes at offset, as many as the piece contains; hop: distance between this header and the previous
+ * one. */
 static mr_status bytes_at(section *s, uint64_t offset, uint64_t hop, const unsigned char **bytes, size_t *held,
                           mr_error *error)
 {
@@ -88,7 +90,7 @@ static mr_status keep_offset(section *s, uint64_t offset, mr_error *error)
 {
     assert(s->count <= s->capacity && (s->count == 0 || s->offsets[s->count - 1] < offset));
     if (s->count == s->capacity) {
-        /* One more than the records, for the end of the last one. */
+        /* One more than the number of records, for the end of the last one. */
         uint64_t grown = s->capacity ? s->capacity * 2 : 1024;
         uint64_t *offsets = realloc(s->offsets, (grown + 1) * sizeof(uint64_t));
         if (!offsets) return mr_fail_memory(error, grown * sizeof(uint64_t));
@@ -99,7 +101,7 @@ static mr_status keep_offset(section *s, uint64_t offset, mr_error *error)
     return MR_OK;
 }
 
-/* Hops from s->next to the first record at or behind `end`.
+/* Follows the headers from s->next to the first record at or after `end`.
  * number  of the record at s->next, for messages */
 static mr_status hop_to(section *s, uint64_t end, uint64_t number, mr_error *error)
 {
@@ -125,7 +127,8 @@ static mr_status hop_to(section *s, uint64_t end, uint64_t number, mr_error *err
     return MR_OK;
 }
 
-/* Whether a record may begin here: its header holds, and behind it there is another one or the file's end. */
+/* Whether a record may start here: its header is valid and is followed by another valid header or the end of the
+ * file. */
 static bool looks_like_record(section *s, uint64_t offset, const unsigned char *header)
 {
     uint64_t length, size = s->hop->size_bytes;
@@ -138,7 +141,7 @@ static bool looks_like_record(section *s, uint64_t offset, const unsigned char *
            done == sizeof(after) && mr_record_header_is_valid(after, &length);
 }
 
-/* The first record at or behind s->begin, perhaps. */
+/* Finds a candidate for the first record at or after s->begin. */
 static void find_start(section *s)
 {
     assert(!s->is_found && s->begin <= s->end);
@@ -166,12 +169,12 @@ static void hop_sections(void *context, int64_t begin, int64_t end)
             s->is_found = true;
         else
             find_start(s);
-        /* A fault is met again when the sections are joined, with the record's true number. */
+        /* An error is found again when the sections are joined, then with the correct record number. */
         if (s->is_found) s->is_found = hop_to(s, s->end, 0, nullptr) == MR_OK;
     }
 }
 
-/* Puts a section's records behind those of the first one, which is whole up to section->begin. */
+/* Appends a section's records to those of the first one, which is complete up to section->begin. */
 static mr_status join(section *whole, section *s, mr_error *error)
 {
     assert(whole->next >= s->begin);
@@ -195,18 +198,18 @@ static mr_status join(section *whole, section *s, mr_error *error)
     return MR_OK;
 }
 
-/* Hops over all sections and joins them in the first. */
+/* Scans all sections and joins them into the first. */
 static mr_status hop_all(section *sections, int count, mr_error *error)
 {
     mr_pool *pool = nullptr;
-    /* Without threads it takes longer. */
+    /* Without additional threads it only takes longer. */
     if (count > 1) (void)mr_pool_new(count, &pool, nullptr);
     mr_pool_for(pool, count, 1, hop_sections, sections);
     mr_pool_free(pool);
     section *whole = &sections[0];
     if (!whole->bytes) return mr_fail_memory(error, PIECE_BYTES);
     if (!whole->is_found) {
-        /* The first section's fault is the file's. */
+        /* The first section's error is the file's error. */
         whole->count = whole->next = 0;
         MR_TRY(hop_to(whole, whole->end, 0, error));
     }

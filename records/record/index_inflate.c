@@ -1,10 +1,10 @@
-/* Making the index of a GZIP or ZLIB file: it is inflated from its beginning, and nothing of it is kept but where
- * records begin and, for GZIP, the points at which it can be entered.
+/* The index builder for GZIP and ZLIB files: decompresses the file from its beginning, and keeps only the offsets of
+ * records and, for GZIP, the points where decompression can start.
  *
- * A point is where a writer flushed at a record's boundary (an empty stored block, which ends on a whole byte) and what
- * follows does not refer to what is before. The first is seen in the bytes. The second is tried: from each such place
- * on the file is inflated by a decoder that knows nothing of what was before. When that fails, the flushes were of the
- * other kind, and the file is read once more as one that has no points. */
+ * A point is where a writer flushed at a record boundary (an empty stored block, which is byte-aligned) and the
+ * following data does not refer to earlier data. The first condition is visible in the bytes. The second is verified:
+ * from each candidate the file is decompressed by a decoder without history. If that fails, the flushes did not reset
+ * the history, and the file is read again as one without points. */
 #include "base/arena.h"
 #include "records/record/record_format.h"
 #include "records/record/record_index.h"
@@ -17,41 +17,41 @@
 
 static constexpr size_t INPUT_BYTES = (size_t)128 << 10;
 static constexpr size_t OUTPUT_BYTES = (size_t)128 << 10;
-/* What is read for one record would be too much between points further apart than this. */
+/* If points are further apart than this, reading one record would decompress too much. */
 static constexpr uint64_t SPAN_BYTES_MAX = (uint64_t)64 << 20;
 static constexpr int GZIP_TRAILER_BYTES = 8;
 
 typedef enum phase {
-    PHASE_WRAPPED, /* zlib reads header and trailer itself */
-    PHASE_RAW,     /* behind a point: the deflate stream alone */
-    PHASE_TRAILER, /* behind a raw stream */
-    PHASE_BETWEEN, /* behind a member: another one, zeros, or the end */
+    PHASE_WRAPPED, /* zlib processes header and trailer */
+    PHASE_RAW,     /* after a point: only the deflate stream */
+    PHASE_TRAILER, /* after a raw stream */
+    PHASE_BETWEEN, /* after a member: another one, zeros, or the end */
 } phase;
 
 typedef struct scan {
     const mr_hop *file;
-    mr_record_index *index; /* null: only count */
+    mr_record_index *index; /* null: only count records */
     uint64_t offset_capacity, point_capacity;
     bool wants_points;
-    bool is_wrong; /* a flush was not a point */
+    bool is_wrong; /* a flush was not a valid point */
     phase phase;
     unsigned char trailer[GZIP_TRAILER_BYTES];
     int trailer_held;
-    uint32_t crc; /* of what was inflated raw */
+    uint32_t crc; /* of the raw decompressed bytes */
     z_stream zlib;
-    uint64_t read_offset; /* of the input's end in the file */
+    uint64_t read_offset; /* file offset of the end of the input */
     bool input_ended;
     uint64_t output_offset, count, record_offset;
-    uint64_t skip; /* bytes of the present record still to come, footer included */
+    uint64_t skip; /* bytes left in the current record, including its footer */
     uint64_t length;
     size_t header_held;
     unsigned char header[MR_RECORD_HEADER_BYTES];
-    unsigned char last[4]; /* input before next_in, for the flush's mark */
+    unsigned char last[4]; /* the input bytes before next_in, to detect the marker of a flush */
     unsigned char input[INPUT_BYTES];
     unsigned char output[OUTPUT_BYTES];
 } scan;
 
-/* Where the next byte of input is in the file. */
+/* The file offset of the next input byte. */
 static uint64_t input_offset(const scan *scan)
 {
     assert(scan->zlib.avail_in <= scan->read_offset);
@@ -71,7 +71,7 @@ static mr_status fill(scan *scan, mr_error *error)
     return MR_OK;
 }
 
-/* ---- Records in the inflated bytes ---- */
+/* ---- Records in the decompressed bytes ---- */
 
 static mr_status end_record(scan *scan, mr_error *error)
 {
@@ -125,7 +125,7 @@ static mr_status add_point(scan *scan, mr_error *error)
     return mr_record_index_append_point(scan->index, &scan->point_capacity, point, error);
 }
 
-/* zlib has stopped at the end of a block, or behind the header of the file. */
+/* Called when zlib has stopped at the end of a block, or after the header of the file. */
 static mr_status at_block(scan *scan, mr_error *error)
 {
     assert(scan->wants_points && scan->index);
@@ -133,9 +133,9 @@ static mr_status at_block(scan *scan, mr_error *error)
     mr_record_index *index = scan->index;
     bool is_first = scan->phase == PHASE_WRAPPED && zlib->total_out == 0 && index->point_count == 0;
     bool is_flush = scan->last[0] == 0 && scan->last[1] == 0 && scan->last[2] == 0xff && scan->last[3] == 0xff;
-    /* 64: the last block; 7: bits of the last byte that are not used. */
+    /* 64: the last block; 7: number of unused bits of the last byte. */
     if ((zlib->data_type & (64 | 7)) != 0 || !is_at_boundary(scan) || !(is_first || is_flush)) return MR_OK;
-    /* A flush with no record since the last one moves that point. */
+    /* A flush without a record since the previous one moves that point. */
     if (index->point_count > 0 && index->points[index->point_count - 1].record == scan->count) index->point_count--;
     MR_TRY(add_point(scan, error));
     scan->phase = PHASE_RAW;
@@ -143,7 +143,7 @@ static mr_status at_block(scan *scan, mr_error *error)
     return MR_OK;
 }
 
-/* A file that is entered too far from what is wanted, or whose points are no records', has none. */
+/* Removes points after the last record, and all points if two of them are too far apart. */
 static void judge_points(mr_record_index *index)
 {
     while (index->point_count > 0 && index->points[index->point_count - 1].record >= index->count) index->point_count--;
@@ -155,7 +155,7 @@ static void judge_points(mr_record_index *index)
     }
 }
 
-/* ---- Inflating ---- */
+/* ---- Decompression ---- */
 
 static mr_status damaged(const scan *scan, const char *reason, mr_error *error)
 {
@@ -165,7 +165,7 @@ static mr_status damaged(const scan *scan, const char *reason, mr_error *error)
                    scan->file->path, reason, input_offset(scan), scan->count, scan->record_offset);
 }
 
-/* One call of inflate, up to the end of a block where points are wanted. */
+/* One call of inflate, to the end of a block if points are searched for. */
 static mr_status inflate_some(scan *scan, mr_error *error)
 {
     assert(scan->phase == PHASE_WRAPPED || scan->phase == PHASE_RAW);
@@ -182,7 +182,7 @@ static mr_status inflate_some(scan *scan, mr_error *error)
     }
     if (result == Z_MEM_ERROR) return mr_fail_memory(error, OUTPUT_BYTES);
     if (result == Z_DATA_ERROR && scan->phase == PHASE_RAW) {
-        /* Damage, or a reference to what is before the point: the second reading will tell. */
+        /* Either damage or a reference to data before the point: the second pass determines which. */
         scan->is_wrong = true;
         return MR_OK;
     }
@@ -199,7 +199,7 @@ static mr_status inflate_some(scan *scan, mr_error *error)
     return scan->wants_points && (zlib->data_type & 128) != 0 ? at_block(scan, error) : MR_OK;
 }
 
-/* Between members; zeros pad a file. False at its end. */
+/* Between members; zeros are padding. False at the end of the file. */
 static bool next_member(scan *scan)
 {
     assert(scan->phase == PHASE_BETWEEN);
@@ -209,7 +209,7 @@ static bool next_member(scan *scan)
         zlib->avail_in--;
     }
     if (zlib->avail_in == 0) return !scan->input_ended;
-    /* Reading on from a point goes to the end of its member only. */
+    /* A read that starts at a point cannot continue past the end of its member. */
     if (scan->wants_points) scan->is_wrong = true;
     scan->phase = PHASE_WRAPPED;
     (void)inflateReset2(zlib, 32 + 15);
@@ -233,7 +233,7 @@ static mr_status read_through(scan *scan, mr_error *error)
             scan->zlib.avail_in--;
             if (scan->trailer_held < GZIP_TRAILER_BYTES) break;
             scan->phase = PHASE_BETWEEN;
-            /* The second reading says where the damage is. */
+            /* The second pass locates the damage. */
             scan->is_wrong = mr_load_le32(scan->trailer) != scan->crc ||
                              mr_load_le32(scan->trailer + 4) != (uint32_t)scan->output_offset;
             if (scan->is_wrong) return MR_OK;

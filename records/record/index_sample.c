@@ -1,5 +1,5 @@
-/* Identity of a record file: its size and the bytes at a few places. Unlike a modification time it survives copying, and
- * two builds of the same data have the same one. */
+/* The identity of a record file: its size and samples of its bytes. Unlike the modification time, this does not change
+ * when the file is copied, and is the same for two builds of the same data. */
 #include "records/record/record_index.h"
 
 #include "records/record/record_format.h"
@@ -7,10 +7,10 @@
 #include <assert.h>
 #include <string.h>
 
-/* Small files are read completely; of others the first, the last and evenly spaced windows. */
+/* Small files are read completely; for others the first, the last and evenly spaced windows are read. */
 static constexpr uint64_t WINDOWS = 8;
 static constexpr uint64_t WINDOW_BYTES = 512;
-/* Evenly spaced records whose headers are compared with an index, the first and the last among them. */
+/* Number of evenly spaced records, including the first and the last, whose headers are compared with an index. */
 static constexpr uint64_t HEADERS = 8;
 
 mr_status mr_index_sample(const mr_hop *file, uint32_t *checksum, mr_error *error)

@@ -1,4 +1,4 @@
-/* Damage in words. */
+/* Messages for damaged records, and the search for records inside a damaged one. */
 #include "records/record/record_damage.h"
 
 #include "records/record/record_format.h"
@@ -6,7 +6,8 @@
 #include <assert.h>
 #include <inttypes.h>
 
-/* A record made to hold headers everywhere is not searched for ever: so many of them, and so many more a byte. */
+/* Limits the search in a record crafted to contain headers everywhere: at most this many headers are followed, plus one
+ * for each 16 bytes. */
 static constexpr uint64_t HOPS_MAX = 1 << 20;
 
 const char *mr_damage_kind_name(mr_damage_kind kind)
@@ -49,7 +50,7 @@ mr_status mr_damage_report_header(mr_error *problem, const char *path, uint64_t 
                    path, record, offset, computed, stored, offset == 0 ? "; is this a TFRecord file?" : "");
 }
 
-/* Whether records follow each other from `at` to the very end; hops are taken from the credit. */
+/* Whether a chain of records leads from `at` exactly to the end; each header followed decrements the credit. */
 static bool leads_to_end(const char *bytes, size_t size_bytes, size_t at, uint64_t *credit)
 {
     assert(at <= size_bytes);

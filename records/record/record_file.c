@@ -1,5 +1,6 @@
-/* A record file read at any number: one pread for a record, checked whole. Nothing is shared between reads but the
- * descriptor and the index, so any number of threads may read at once. Seekable GZIP is inflated by gzip_seek.c. */
+/* Random access to records: one pread for each record, whose checksums are all verified. Reads share only the
+ * descriptor and the index, so any number of threads may read concurrently. Seekable GZIP is decompressed by
+ * gzip_seek.c. */
 #include "base/arena.h"
 #include "records/io/file.h"
 #include "records/io/gzip_seek.h"
@@ -40,7 +41,7 @@ mr_status mr_record_file_open(const char *path, mr_record_file **file, mr_error 
             status = mr_gzip_seek_new(name, &opened->index, &opened->seek, error);
     }
     if (status == MR_OK) {
-        /* The index was found by name; the bytes are read by descriptor. */
+        /* The index was opened by name, but the bytes are read by descriptor. */
         mr_file_stamp stamp = mr_file_stamp_from(&about);
         if (stamp.size_bytes != opened->index.file_size_bytes || stamp.modified_ns != opened->index.file_modified_ns)
             status = mr_fail(error, MR_ABORTED, "%s: the file was changed while it was being opened", path);

@@ -1,19 +1,19 @@
-/* The index: where each record is, so that records can be read in any order. Stored in path + ".index":
+/* The record index: the offset of each record, so that records can be read in any order. Stored in path + ".index":
  *
  *     8  "MRINDEX3"
  *     8  size of the record file          all numbers little-endian
  *     8  count of records
  *     8  count of points
  *     4  compression: 0 none, 1 GZIP, 2 ZLIB
- *     4  CRC32C of samples of the record file: 8 evenly spaced windows of 512 bytes, the first at byte 0 and the last
- *     at
- *        its end; all bytes of a file of at most 4,096
+ *     4  CRC32C of samples of the record file: 8 evenly spaced windows of 512 bytes, the first at byte 0, the last at
+ *        the end; of files up to 4,096 bytes, all bytes
  *     4  length of each record's data, count times
- *    16  record and offset of each point, of seekable GZIP
- *     4  masked CRC32C of all before
+ *    16  record and offset of each point, for seekable GZIP
+ *     4  masked CRC32C of everything before
  *
- * Size and samples say whether it belongs to the file as it is now, wherever that was copied to; a few headers are
- * compared too. If not, it is ignored. Two indexes of the same file are the same bytes. */
+ * Size and samples determine whether the index belongs to the current record file, even after both are copied. Some
+ * headers are compared too. If they do not match, the index is ignored. Two indexes of the same file are
+ * byte-identical. */
 #include "records/record/record_index.h"
 
 #include "base/arena.h"
@@ -32,7 +32,7 @@ static constexpr char MAGIC[8] = {'M', 'R', 'I', 'N', 'D', 'E', 'X', '3'};
 static constexpr size_t HEAD_BYTES = 40;
 static constexpr size_t POINT_BYTES = 16;
 static constexpr uint64_t AROUND_BYTES = MR_RECORD_HEADER_BYTES + MR_RECORD_FOOTER_BYTES;
-/* Deflate makes a byte of at most so many. */
+/* Maximum compression ratio of deflate. */
 static constexpr uint64_t INFLATION_MAX = 1032;
 
 static_assert(MR_RECORD_SIZE_MAX <= UINT32_MAX);
@@ -77,7 +77,7 @@ void mr_record_index_deinit(mr_record_index *index)
     *index = (mr_record_index){0};
 }
 
-/* path + ".index", owned; null without memory. */
+/* path + ".index", owned; null if there is no memory. */
 static char *index_path(const char *path)
 {
     char *name = nullptr;
@@ -113,7 +113,7 @@ mr_status mr_record_index_write(const char *path, const mr_record_index *index, 
     mr_status status = MR_OK;
     if (name && bytes) {
         encode(index, bytes, size);
-        /* An index that a power cut has torn is damaged, and made again. */
+        /* An index that is incomplete after a power failure is detected as damaged and rebuilt. */
         status = mr_file_write_unforced(name, bytes, size, error);
     } else {
         status = mr_fail_memory(error, size);
@@ -125,7 +125,7 @@ mr_status mr_record_index_write(const char *path, const mr_record_index *index, 
 
 /* ---- Load ---- */
 
-/* Lengths as offsets, count + 1; false when no file can have them. */
+/* Converts lengths to count + 1 offsets; false if the sum is not possible for this file. */
 static bool decode_offsets(const unsigned char *lengths, uint64_t count, uint64_t *offsets)
 {
     uint64_t offset = 0;
@@ -139,7 +139,7 @@ static bool decode_offsets(const unsigned char *lengths, uint64_t count, uint64_
     return true;
 }
 
-/* Both numbers rise, from record 0, and lie inside the file. */
+/* Both numbers must be ascending, start at record 0, and be inside the file. */
 static bool decode_points(const unsigned char *bytes, mr_record_index *index)
 {
     for (uint64_t i = 0; i < index->point_count; i++) {
@@ -193,7 +193,7 @@ mr_status mr_record_index_decode(const void *data, size_t size, const mr_file_st
     return MR_OK;
 }
 
-/* Loads the index when there is a fresh one; otherwise MR_NOT_FOUND, and index->origin says what there was instead.
+/* Loads the index if it is valid; otherwise MR_NOT_FOUND, and index->origin is the reason.
  * errors  MR_RESOURCE_EXHAUSTED: no memory */
 static mr_status load(const mr_hop *file, const mr_file_stamp *stamp, mr_record_index *index, mr_error *error)
 {
@@ -204,7 +204,8 @@ static mr_status load(const mr_hop *file, const mr_file_stamp *stamp, mr_record_
     mr_file_stamp own = {0};
     mr_status status = name ? MR_NOT_FOUND : MR_RESOURCE_EXHAUSTED;
     if (name && mr_file_stamp_of(name, &own, nullptr) == MR_OK) {
-        /* No record is shorter than 16 bytes, so no index of this file is longer than this, points included. */
+        /* No record is shorter than 16 bytes, so this is the maximum size of an index of this file, including
+         * points. */
         uint64_t most = stamp->size_bytes / 2 + (stamp->size_bytes < SIZE_MAX / INFLATION_MAX
                                                      ? stamp->size_bytes * INFLATION_MAX / AROUND_BYTES * 4
                                                      : stamp->size_bytes);
@@ -228,7 +229,7 @@ static mr_status load(const mr_hop *file, const mr_file_stamp *stamp, mr_record_
     return status == MR_OK ? MR_OK : MR_NOT_FOUND;
 }
 
-/* The count alone, in constant memory: the whole file is checked, but not kept. False as for load. */
+/* Loads only the count, in constant memory: the complete index is verified, but not kept. False as for load. */
 static bool load_count(const mr_hop *file, uint64_t *count)
 {
     unsigned char piece[4096];
@@ -239,7 +240,7 @@ static bool load_count(const mr_hop *file, uint64_t *count)
     char *name = index_path(file->path);
     bool holds =
         name && mr_file_open(name, &descriptor, nullptr) == MR_OK && mr_index_sample(file, &checksum, nullptr) == MR_OK;
-    /* The last four bytes of a piece wait for the next one, or are the checksum. */
+    /* The last four bytes of a piece are kept for the next one, because they may be the checksum. */
     do {
         assert(held == 0 || held == 4);
         holds = holds &&
@@ -266,15 +267,15 @@ static bool load_count(const mr_hop *file, uint64_t *count)
     return true;
 }
 
-/* ---- Open, make, count ---- */
+/* ---- Open, build, count ---- */
 
-/* Opens a record file that can have an index, and looks at its beginning. */
+/* Opens a record file that can have an index, and reads its first bytes. */
 static mr_status open_file(const char *path, mr_hop *hop, mr_file_stamp *stamp, mr_compression *compression,
                            mr_error *error)
 {
     *hop = (mr_hop){.path = path, .descriptor = -1};
     struct stat about;
-    /* A pipe is left for the one who reads it: opened and closed, it would end for whoever writes to it. */
+    /* A pipe must not be opened here: opening and closing it would end it for its writer. */
     if (stat(path, &about) == 0 && S_ISFIFO(about.st_mode))
         return mr_fail(error, MR_UNIMPLEMENTED, "%s: records cannot be read by number: the file is a pipe", path);
     MR_TRY(mr_file_open(path, &hop->descriptor, error));
@@ -350,7 +351,7 @@ mr_status mr_record_index_build(const char *path, int32_t threads, mr_record_ind
     return status;
 }
 
-/* Where there is neither an index nor a file to hop in: standard input, pipes. */
+/* For input without an index or a seekable file: standard input and pipes. */
 static mr_status count_stream(const char *path, uint64_t *count, mr_error *error)
 {
     mr_record_reader *reader = nullptr;

@@ -1,8 +1,9 @@
-/* The quarantine: damaged bytes with their place, as Examples in a record file, and a line for each place in a text file.
+/* The quarantine: damaged bytes and their positions, as Examples in a record file, and a line for each damaged range in
+ * a text file.
  *
- * Each piece is appended by one write, so that processes which share the file do not mix, and taken back when the disk is
- * full. What the file holds when it is opened is read, so that a place which comes again, in another epoch or after a
- * restart, is not written again. */
+ * Each piece is appended by one write, so that processes that share the file do not interleave, and is removed again if
+ * the disk is full. Existing contents are read when the file is opened, so that a range that is reported again, in
+ * another epoch or after a restart, is not written again. */
 #include "base/arena.h"
 #include "records/io/file.h"
 #include "records/record/record_damage.h"
@@ -21,22 +22,22 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Places remembered; more are written each time they come. */
+/* Maximum number of remembered ranges; others are written each time they are reported. */
 static constexpr size_t PLACES_MAX = (size_t)1 << 20;
 
 struct mr_record_quarantine {
     pthread_mutex_t mutex;
     char *path, *report_path;
-    int records, report; /* descriptors, appending */
+    int records, report; /* descriptors in append mode */
     mr_example_encoder encoder;
     char *room; /* owned: a record with its header and footer */
     size_t room_bytes;
-    uint64_t *places; /* hashes, open addressing; 0 is free */
+    uint64_t *places; /* hash table with open addressing; 0 is free */
     size_t capacity, used;
     uint64_t count, size_bytes;
 };
 
-/* ---- Places that are there ---- */
+/* ---- Known ranges ---- */
 
 static uint64_t place_hash(mr_string path, uint64_t offset)
 {
@@ -55,7 +56,7 @@ static void put(uint64_t *places, size_t capacity, uint64_t hash)
     places[at] = hash;
 }
 
-/* False when it was there. Without memory a place is new each time, which costs space and nothing else. */
+/* False if the range is known. Without memory every range counts as new, which only costs disk space. */
 static bool is_new_place(mr_record_quarantine *quarantine, uint64_t hash)
 {
     assert(quarantine->used * 2 <= quarantine->capacity);
@@ -77,13 +78,13 @@ static bool is_new_place(mr_record_quarantine *quarantine, uint64_t hash)
     return true;
 }
 
-/* What an earlier run wrote; whatever cannot be read of it does not matter. */
+/* Reads the ranges written by an earlier run; what cannot be read is ignored. */
 static void remember_places(mr_record_quarantine *quarantine)
 {
     mr_record_reader *reader = nullptr;
     const mr_record_reader_options options = {.damage = MR_DAMAGE_SKIP};
     struct stat about;
-    /* A device may have no end. */
+    /* A device may be endless. */
     if (quarantine->records < 0 || fstat(quarantine->records, &about) != 0 || !S_ISREG(about.st_mode)) return;
     if (mr_record_reader_open(quarantine->path, &options, &reader, nullptr) != MR_OK) return;
     mr_string record, file;
@@ -159,7 +160,7 @@ uint64_t mr_record_quarantine_size(const mr_record_quarantine *quarantine)
 
 /* ---- Append ---- */
 
-/* All of it or nothing, as far as the file system lets that be. */
+/* Appends all bytes or none, as far as the file system allows. */
 static mr_status append(int descriptor, const char *path, const char *bytes, size_t size_bytes, mr_error *error)
 {
     off_t before = lseek(descriptor, 0, SEEK_END);

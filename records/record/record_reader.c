@@ -1,10 +1,10 @@
-/* Records in order. The stream's window slides from record to record; a record is handed out as a view of it.
+/* The sequential record reader. The stream's window slides from record to record; a record is returned as a view of it.
  *
- * Damage. Bad data under a good header loses that record and nothing else, because the header says where the next one
- * begins, and there is a good one there. Behind a bad header nothing says that, so the bytes are searched, one by one,
- * for the next record whose both checksums hold; likewise when bytes have gone from a record or come into it, so that
- * no header is where it should be. Either way the reader has moved on when it reports, so it comes to the end of every
- * file. */
+ * Damage: bad data after a valid header loses only that record, because the header specifies where the next one starts,
+ * and a valid header is there. After a bad header the position of the next record is unknown, so the bytes are
+ * searched, one by one, for the next record whose two checksums match. The same is done when bytes were removed from or
+ * inserted into a record, so that no valid header follows it. In all cases the reader has moved on when it reports, so
+ * it reaches the end of every file. */
 #include "records/record/record_reader.h"
 
 #include "base/arena.h"
@@ -21,29 +21,29 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Data that a search may check in vain: this, and so many times what it has searched. A file made to hold nothing but
- * headers of long records would otherwise be read once for each of them. */
+/* Limit on the data that a search may check in vain: this many bytes plus a multiple of the bytes searched. Otherwise a
+ * file crafted to contain only headers of long records would be read once for each of them. */
 static constexpr uint64_t SEARCH_CREDIT_BYTES = (uint64_t)1 << 30;
 static constexpr uint64_t SEARCH_CREDIT_TIMES = 16;
 
-/* A piece of a damaged place, as it goes into the quarantine. */
+/* A damaged range is written to the quarantine in pieces of this size. */
 static constexpr size_t PIECE_BYTES = (size_t)1 << 20;
 
 struct mr_record_reader {
     mr_record_stream stream;
     mr_record_reader_options options;
-    size_t consumed;      /* bytes of the record handed out last: consumed by the next call */
-    uint64_t next_number; /* of the next record */
+    size_t consumed;      /* size of the record returned last; consumed by the next call */
+    uint64_t next_number; /* number of the next record */
     uint64_t number, offset;
     uint64_t lost;
-    uint64_t size_bytes; /* of the plain file when it was opened; 0: nobody knows, or its shrinking was told */
+    uint64_t size_bytes; /* of the plain file when it was opened; 0: unknown, or its shrinking has been reported */
     mr_record_damage damage;
-    bool searching; /* the end of a damaged place is still to be searched for: the search waits, or an error ended it */
-    uint64_t search_begin; /* the place's first byte */
-    bool is_losing;        /* between begin_loss and end_loss, which an error may have kept apart */
-    bool fault_reported;   /* the stream's fault */
+    bool searching; /* the end of a damaged range has not been found: search deferred or interrupted by an error */
+    uint64_t search_begin; /* start of the damaged range */
+    bool is_losing;        /* between begin_loss and end_loss, which may be separated by an error */
+    bool fault_reported;   /* the stream's fault has been reported */
 
-    /* The place that is being lost: what is consumed of it goes into the quarantine. */
+    /* Whether the bytes of the current damaged range are written to the quarantine as they are consumed. */
     bool is_kept;
     mr_error problem;
     char *piece; /* owned; null without a quarantine */
@@ -74,15 +74,14 @@ static mr_read_options reading(const mr_record_reader *reader)
                              .direct = reader->options.direct};
 }
 
-/* What at_end compares the end with. */
+/* Stores the size that at_end compares with the end. */
 static void note_size(mr_record_reader *reader)
 {
     uint64_t left = mr_record_stream_left(&reader->stream);
     if (left != UINT64_MAX) reader->size_bytes = reader->stream.base + reader->stream.offset + left;
 }
 
-/* Seeks to a record of a plain file. False, with the stream at its beginning again, when the index is wrong about it.
- * */
+/* Seeks to a record of a plain file. False, with the stream back at its beginning, if the index is wrong. */
 static bool seek_record(mr_record_stream *stream, const mr_record_index *index, uint64_t number)
 {
     uint64_t length;
@@ -98,7 +97,7 @@ static bool seek_record(mr_record_stream *stream, const mr_record_index *index, 
     return false;
 }
 
-/* Begins at the range's first record when an index says where that is; otherwise next() passes over what is before. */
+/* Seeks to the first record of the range if there is an index; otherwise next() skips the records before it. */
 static void go_to_first(mr_record_reader *reader, const char *path)
 {
     mr_record_stream *stream = &reader->stream;
@@ -195,7 +194,7 @@ static mr_status flush_piece(mr_record_reader *reader, mr_error *error)
                                     reader->piece, used, error);
 }
 
-/* Consumes bytes of the damaged place. */
+/* Consumes bytes of the damaged range. */
 static mr_status lose(mr_record_reader *reader, size_t size_bytes, mr_error *error)
 {
     mr_record_stream *stream = &reader->stream;
@@ -214,7 +213,7 @@ static mr_status lose(mr_record_reader *reader, size_t size_bytes, mr_error *err
     return MR_OK;
 }
 
-/* Loses everything to the end of the stream. */
+/* Consumes everything to the end of the stream as damaged. */
 static mr_status lose_rest(mr_record_reader *reader, mr_error *error)
 {
     mr_record_stream *stream = &reader->stream;
@@ -228,7 +227,7 @@ static mr_status lose_rest(mr_record_reader *reader, mr_error *error)
     return MR_OK;
 }
 
-/* A damaged place begins where the stream is; reader->problem holds its sentence. */
+/* Starts a damaged range at the current position; reader->problem is its message. */
 static void begin_loss(mr_record_reader *reader, mr_damage_kind kind)
 {
     assert(kind != MR_DAMAGE_NONE && reader->problem.status == MR_DATA_LOSS);
@@ -240,7 +239,7 @@ static void begin_loss(mr_record_reader *reader, mr_damage_kind kind)
         reader->options.quarantine && mr_record_quarantine_begin(reader->options.quarantine, &reader->damage);
 }
 
-/* It ends there, and is booked. Under MR_DAMAGE_SKIP this is MR_OK as long as the budget lasts. */
+/* Ends the damaged range and counts it. Under MR_DAMAGE_SKIP the result is MR_OK until damage_max is exceeded. */
 static mr_status end_loss(mr_record_reader *reader, mr_error *error)
 {
     const mr_record_reader_options *options = &reader->options;
@@ -262,8 +261,7 @@ static mr_status end_loss(mr_record_reader *reader, mr_error *error)
                    reader->problem.message, reader->lost, options->damage_max);
 }
 
-/* Moves the stream to the next record whose both checksums hold, or to the end. After an error it can be called again.
- * */
+/* Moves the stream to the next record whose two checksums match, or to the end. May be repeated after an error. */
 static mr_status find_record(mr_record_reader *reader, mr_error *error)
 {
     mr_record_stream *stream = &reader->stream;
@@ -275,7 +273,7 @@ static mr_status find_record(mr_record_reader *reader, mr_error *error)
         MR_TRY(mr_record_stream_need(stream, MR_RECORD_HEADER_BYTES, error));
         size_t held = mr_record_stream_held(stream);
         if (held < MR_RECORD_HEADER_BYTES) return lose_rest(reader, error);
-        /* A record's length has zeros in its upper half, but for the very longest; most bytes end here. */
+        /* The upper half of a length is zero except for the longest records, so this test rejects most bytes. */
         const char *bytes = mr_record_stream_bytes(stream);
         uint64_t length = 0;
         size_t i = 0;
@@ -307,7 +305,7 @@ static mr_status search(mr_record_reader *reader, mr_error *error)
     return MR_OK;
 }
 
-/* The search may read the whole file, so under MR_DAMAGE_STOP it waits for someone who goes on. */
+/* The search may read the complete file, so under MR_DAMAGE_STOP it is deferred until the caller continues. */
 static mr_status search_or_wait(mr_record_reader *reader, mr_error *error)
 {
     assert(!reader->searching && reader->is_losing);
@@ -346,7 +344,7 @@ static mr_status cut_short(mr_record_reader *reader, uint64_t length, uint64_t l
     bool is_fault = stream->fault.status != MR_OK;
     begin_loss(reader, is_fault ? MR_DAMAGE_COMPRESSION : MR_DAMAGE_CUT);
     reader->fault_reported |= is_fault;
-    /* When bytes have gone from its middle, whole records follow. */
+    /* If bytes were removed from the middle of the file, complete records follow. */
     if (is_fault || left < MR_RECORD_HEADER_BYTES)
         MR_TRY(lose_rest(reader, error));
     else
@@ -354,7 +352,8 @@ static mr_status cut_short(mr_record_reader *reader, uint64_t length, uint64_t l
     return end_loss(reader, error);
 }
 
-/* Whether the file ends before its old end, as one that somebody writes anew does. What was cut short has been told. */
+/* Whether the file ends before its previous end, as when another process rewrites it. A truncated record has already
+ * been reported. */
 static bool has_shrunk(mr_record_reader *reader)
 {
     uint64_t before = reader->size_bytes;
@@ -362,7 +361,7 @@ static bool has_shrunk(mr_record_reader *reader)
     return reader->stream.base + reader->stream.offset < before && reader->damage.kind != MR_DAMAGE_CUT;
 }
 
-/* The stream is at the end of its last record. */
+/* Called when the stream is at the end of its last record. */
 static mr_status at_end(mr_record_reader *reader, mr_error *error)
 {
     mr_record_stream *stream = &reader->stream;
@@ -374,7 +373,7 @@ static mr_status at_end(mr_record_reader *reader, mr_error *error)
     }
     if (has_shrunk(reader))
         return mr_fail(error, MR_ABORTED,
-                       "%s: the file has shrunk while it was being read: it now ends at byte %" PRIu64 "", stream->name,
+                       "%s: the file has shrunk while it was being read: it now ends at byte %" PRIu64, stream->name,
                        stream->offset);
     return mr_fail(error, MR_OUT_OF_RANGE, "%s: end of file", stream->name);
 }
@@ -401,7 +400,7 @@ static mr_status bad_data(mr_record_reader *reader, size_t length, uint32_t comp
 
 /* ---- Records ---- */
 
-/* Passes over a record before the range, whose header holds. */
+/* Skips a record before the range, whose header is valid. */
 static mr_status pass_over(mr_record_reader *reader, size_t whole, mr_error *error)
 {
     assert(reader->next_number < reader->options.first);

@@ -1,17 +1,18 @@
-/* All records of files by several threads.
+/* The parallel scan of all records of files.
  *
- * A block goes this way, mostly with one thread:
+ * A block passes through these stages, mostly on one thread:
  *
  *     claim ▶ read ▶ frame ▶ check, work ▶ deliver: take, damaged, file_done
  *
- * Blocks have tickets, in the order of the files. Reading, checking and work go on at the same time, in any order.
- * Framing finds the places of a block's records and with them where the next block's begin, so it goes by tickets:
- * whoever has read the block that is next frames it, and those behind it that are read already. It is little work and
- * gives each block the number of its first record. Finished blocks are delivered by tickets in the same manner.
+ * Blocks are numbered by tickets, in the order of the files. Reading, checking and work run concurrently, in any order.
+ * Framing finds the records of a block, and from them the start of the next block, so it is done in ticket order: the
+ * thread that has read the next block to frame frames it, and the following ones that have already been read. Framing
+ * is cheap and determines the number of each block's first record. Finished blocks are delivered in ticket order in the
+ * same way.
  *
- * So no thread waits for another one as long as there are blocks: it reads the next one, or checks one that was framed.
- * When there are none, all are read, framed or finished behind a block that some thread is working on. One mutex guards
- * all that is passed on; no callback runs under it. */
+ * No thread therefore waits for another as long as there are free blocks: it reads the next block, or checks one that
+ * has been framed. If there are none, all blocks are read, framed or finished after a block that another thread is
+ * processing. One mutex guards all shared state; no callback runs while it is locked. */
 #include "base/arena.h"
 #include "base/pool.h"
 #include "records/io/file.h"
@@ -32,13 +33,13 @@ static constexpr size_t BLOCK_BYTES = (size_t)1 << 20;
 static constexpr size_t BLOCK_MIN_BYTES = 4096;
 static constexpr size_t BLOCK_MAX_BYTES = (size_t)1 << 30;
 static constexpr int THREADS_MAX = 256;
-/* How far a finished block may be ahead of the next to deliver. */
+/* How far a finished block may be ahead of the next one to deliver. */
 static constexpr size_t RING = 1024;
 
-/* A finished ticket. */
+/* The result of a ticket. */
 typedef struct finished {
     bool is_finished;
-    scan_block *block; /* null: there is nothing to show but the totals */
+    scan_block *block; /* null: there is nothing to deliver except the totals */
     scan_file *file;
     bool is_last;
     uint64_t records, size_bytes;
@@ -52,28 +53,28 @@ typedef struct scan {
     int threads;
 
     pthread_mutex_t mutex;
-    pthread_cond_t changed; /* there may be something to do */
+    pthread_cond_t changed; /* signals that there may be work to do */
     int sleepers;
-    /* Claims. */
+    /* State of claiming. */
     int32_t next_path;
-    scan_file *file; /* whose blocks are drawn; null: the next one is to be opened */
+    scan_file *file; /* the file whose blocks are being claimed; null: open the next one */
     uint64_t next_part;
     uint64_t next_ticket;
-    scan_block **free_blocks; /* a stack: the one used last is still in the cache */
+    scan_block **free_blocks; /* a stack: the most recently used block is still in the cache */
     int free_count, block_count;
-    /* Frames. */
-    scan_block *read[RING]; /* by ticket: read, not framed */
+    /* State of framing. */
+    scan_block *read[RING]; /* by ticket: read, but not framed */
     uint64_t next_frame;
     bool is_framing;
     scan_block **framed; /* a queue of at most block_count */
     int framed_first, framed_count;
-    /* Deliveries. */
+    /* State of delivery. */
     uint64_t next_delivery;
     bool is_delivering;
     finished ring[RING];
     atomic_bool is_stopped;
 
-    /* Of whoever delivers. */
+    /* Used only by the delivering thread. */
     mr_record_totals totals;
     mr_status status;
     mr_error error;
@@ -89,7 +90,7 @@ static void release(scan *scan, scan_file *file)
     free(file);
 }
 
-/* Opens the next file of the list; false without memory. */
+/* Opens the next file of the list; false if there is no memory. */
 static bool open_next(scan *scan)
 {
     assert(!scan->file);
@@ -130,13 +131,13 @@ static void wake(scan *scan)
     if (scan->sleepers > 0) pthread_cond_broadcast(&scan->changed);
 }
 
-/* Whether no ticket will be drawn any more. */
+/* Whether no more tickets will be assigned. */
 static bool is_over(const scan *scan)
 {
     return atomic_load(&scan->is_stopped) || (!scan->file && scan->next_path == scan->path_count);
 }
 
-/* A block with the next ticket; null: not now. Under the mutex. */
+/* Claims a block with the next ticket; null: not possible now. Mutex locked. */
 static scan_block *claim(scan *scan)
 {
     assert(scan->next_delivery <= scan->next_ticket && scan->free_count <= scan->block_count);
@@ -176,7 +177,7 @@ static scan_block *claim(scan *scan)
 
 /* ---- Frame ---- */
 
-/* Frames the blocks whose turn it is, unless another thread does. Under the mutex, which is let go meanwhile. */
+/* Frames the blocks that are next in order, unless another thread does so. Mutex locked; unlocked meanwhile. */
 static void frame_ready(scan *scan)
 {
     if (scan->is_framing) return;
@@ -188,7 +189,7 @@ static void frame_ready(scan *scan)
         if (!atomic_load(&scan->is_stopped)) scan_block_frame(block, &scan->settings);
         pthread_mutex_lock(&scan->mutex);
         scan_file *file = block->file;
-        /* Nothing more comes of this file. */
+        /* The file has no more blocks. */
         if (file->ended && file->way != SCAN_PARTS && scan->file == file) {
             scan->file = nullptr;
             release(scan, file);
@@ -277,7 +278,7 @@ static void count_records(scan *scan, scan_file *file, uint64_t records, uint64_
     scan->totals.size_bytes += size_bytes;
 }
 
-/* A damaged place: counted, told, and weighed against the policy. */
+/* Counts and reports a damaged range, and applies the damage policy. */
 static void deliver_loss(scan *scan, scan_file *file, const mr_record_damage *damage, const mr_error *problem)
 {
     const mr_record_scan_options *options = scan->options;
@@ -303,7 +304,7 @@ static mr_status keep_loss(scan *scan, const scan_block *block, const scan_loss 
 {
     mr_record_quarantine *quarantine = scan->options->quarantine;
     const mr_record_damage *damage = &loss->damage;
-    /* What a reader found, it has kept. */
+    /* A reader has already written its damaged ranges to the quarantine. */
     if (loss->message || !quarantine || scan->options->damage == MR_DAMAGE_STOP) return MR_OK;
     if (!mr_record_quarantine_begin(quarantine, damage)) return MR_OK;
     assert(damage->offset >= block->offset && damage->offset - block->offset + damage->size_bytes <= block->held);
@@ -325,7 +326,7 @@ static mr_status deliver_run(scan *scan, scan_block *block, scan_run *run)
     return status;
 }
 
-/* ---- A record that hides others: the rest of its file, in order ---- */
+/* ---- After a record that hides others, the rest of the file is read in order ---- */
 
 typedef struct alone {
     scan *scan;
@@ -358,7 +359,7 @@ static mr_status take_alone(scan *scan, scan_file *file, const mr_record_reader 
     return MR_OK;
 }
 
-/* A reader that begins behind the block's last entry. */
+/* Opens a reader that starts after the block's last entry. */
 static mr_status open_alone(const scan_block *block, const mr_record_reader_options *options, mr_record_reader **reader,
                             mr_error *error)
 {
@@ -403,7 +404,7 @@ static void deliver_alone(scan *scan, const scan_block *block)
     if (!atomic_load(&scan->is_stopped)) end_file(scan, file, &error);
 }
 
-/* ---- Blocks in order ---- */
+/* ---- Delivery in order ---- */
 
 static void deliver_block(scan *scan, scan_block *block)
 {
@@ -431,7 +432,7 @@ static void deliver_block(scan *scan, scan_block *block)
             loss++;
             i++;
         } else {
-            break; /* work refused it */
+            break; /* work returned an error */
         }
     }
     if (atomic_load(&scan->is_stopped) || file->is_done) return;
@@ -465,7 +466,7 @@ static void deliver(scan *scan, const finished *done)
     if (done->is_last && !atomic_load(&scan->is_stopped)) end_file(scan, done->file, &none);
 }
 
-/* Whether all there is to say of a block is how much it holds. */
+/* Whether nothing but its totals has to be delivered for a block. */
 static bool is_plain(const scan *scan, const scan_block *block)
 {
     return (!scan->options->take || scan->options->takes_results) && block->run_count <= 1 &&
@@ -473,7 +474,7 @@ static bool is_plain(const scan *scan, const scan_block *block)
            !block->is_hiding && !(block->run_count == 1 && block->runs[0].result);
 }
 
-/* Delivers the blocks whose turn it is, unless another thread does. Under the mutex, which is let go meanwhile. */
+/* Delivers the blocks that are next in order, unless another thread does so. Mutex locked; unlocked meanwhile. */
 static void deliver_ready(scan *scan)
 {
     if (scan->is_delivering) return;
@@ -495,7 +496,7 @@ static void deliver_ready(scan *scan)
     scan->is_delivering = false;
 }
 
-/* A block has been worked on. Under the mutex. */
+/* Marks a block as finished. Mutex locked. */
 static void finish(scan *scan, scan_block *block)
 {
     assert(block->ticket >= scan->next_delivery && block->ticket < scan->next_frame);
@@ -515,7 +516,7 @@ static void finish(scan *scan, scan_block *block)
     deliver_ready(scan);
 }
 
-/* ---- The threads ---- */
+/* ---- Threads ---- */
 
 static void work_thread(void *context, int64_t begin, int64_t end)
 {
@@ -539,7 +540,7 @@ static void work_thread(void *context, int64_t begin, int64_t end)
             scan->read[block->ticket % RING] = block;
             frame_ready(scan);
         } else if (is_over(scan)) {
-            /* What is on its way is with the other threads. */
+            /* The remaining blocks are being processed by other threads. */
             break;
         } else {
             scan->sleepers++;
@@ -551,9 +552,9 @@ static void work_thread(void *context, int64_t begin, int64_t end)
     pthread_mutex_unlock(&scan->mutex);
 }
 
-/* ---- The whole ---- */
+/* ---- mr_record_scan ---- */
 
-/* No more than there are blocks, when that is easily known. */
+/* At most one thread for each block, if their number is easy to determine. */
 static int useful_threads(const char *const *paths, int32_t count, int threads, size_t block_bytes)
 {
     assert(threads >= 1 && block_bytes > 0);
@@ -562,7 +563,7 @@ static int useful_threads(const char *const *paths, int32_t count, int threads, 
         mr_file_stamp stamp;
         if (strcmp(paths[i], "-") == 0 || mr_file_stamp_of(paths[i], &stamp, nullptr) != MR_OK) return threads;
         blocks += 1 + stamp.size_bytes / block_bytes;
-        /* A compressed file holds more than its size says. */
+        /* A compressed file contains more than its size. */
         if (stamp.size_bytes > 0) blocks++;
     }
     return blocks < (uint64_t)threads ? (int)(blocks > 0 ? blocks : 1) : threads;
@@ -570,7 +571,8 @@ static int useful_threads(const char *const *paths, int32_t count, int threads, 
 
 static mr_status make_blocks(scan *scan, mr_error *error)
 {
-    /* In order, a slow block holds up the others: each thread may have one that waits. */
+    /* Two blocks for each thread: a slow block delays the delivery of the others, so each thread may have a finished
+     * one waiting. */
     int count = scan->threads * 2;
     scan->free_blocks = calloc((size_t)count, sizeof(scan_block *));
     scan->framed = calloc((size_t)count, sizeof(scan_block *));

@@ -1,5 +1,5 @@
-/* The sliding window: see record_stream.h. Plain files are read with large reads into a buffer that stays in the cache;
- * mapping them would save the copy, but a file cut short under a mapping kills the process. */
+/* The sliding window: see record_stream.h. Plain files are read in large blocks into a buffer that stays in the cache.
+ * Mapping them would avoid the copy, but truncating a mapped file kills the process. */
 #include "records/record/record_stream.h"
 
 #include "base/arena.h"
@@ -15,19 +15,20 @@
 #include <unistd.h>
 #include <zlib.h>
 
-/* Memory that was needed for a longer record is given back behind it. */
+/* Memory above this size, needed for a longer record, is freed after the record. */
 static constexpr size_t OWN_KEPT_BYTES = (size_t)32 << 20;
-/* Enough for a header and every magic. */
+/* Enough for a header and for all magic numbers. */
 static constexpr size_t PEEK_BYTES = 12;
 static constexpr int GZIP_TRAILER_BYTES = 8;
 
 struct mr_record_inflater {
     z_stream zlib;
     bool member_done; /* between two members of a GZIP file */
-    int trailer_left; /* bytes of a member that was entered in its middle: its checksum is of more than was read */
-    bool is_raw;      /* in such a member */
+    int trailer_left; /* remaining trailer bytes of a member that was entered at a point, whose checksum covers more
+                         than was read */
+    bool is_raw;      /* inside such a member */
     bool input_ended;
-    uint64_t input_offset; /* of the compressed bytes consumed, for messages */
+    uint64_t input_offset; /* compressed bytes consumed, for messages */
 };
 
 /* ---- Compression ---- */
@@ -38,14 +39,14 @@ mr_compression mr_record_compression_of(const void *start, size_t size_bytes)
     uint64_t length;
     if (size_bytes >= PEEK_BYTES && mr_record_header_is_valid(bytes, &length)) return MR_COMPRESSION_NONE;
     if (size_bytes >= 3 && bytes[0] == 0x1f && bytes[1] == 0x8b && bytes[2] == 8) return MR_COMPRESSION_GZIP;
-    /* Deflate with a window up to 32 KiB, no dictionary, the two bytes a multiple of 31. */
+    /* Deflate with a window of up to 32 KiB, no preset dictionary, and the two bytes a multiple of 31. */
     if (size_bytes >= 2 && (bytes[0] & 0x0f) == 8 && bytes[0] >> 4 <= 7 && !(bytes[1] & 0x20) &&
         (bytes[0] * 256 + bytes[1]) % 31 == 0)
         return MR_COMPRESSION_ZLIB;
     return MR_COMPRESSION_NONE;
 }
 
-/* The name of a format that is not for us, by its first bytes; null otherwise. */
+/* The name of an unsupported format, detected by its first bytes; otherwise null. */
 static const char *foreign_format(const unsigned char *bytes, size_t size_bytes)
 {
     static const struct {
@@ -72,7 +73,7 @@ static mr_status start_inflater(mr_record_stream *stream, mr_error *error)
     assert(!stream->own && !stream->inflater && stream->begin <= stream->end);
     mr_record_inflater *inflater = calloc(1, sizeof(*inflater));
     if (!inflater) return mr_fail_memory(error, sizeof(*inflater));
-    /* 32 + 15: the largest window, GZIP or ZLIB by its header. */
+    /* 32 + 15: maximum window, GZIP or ZLIB detected by the header. */
     if (inflateInit2(&inflater->zlib, 32 + 15) != Z_OK) {
         free(inflater);
         return mr_fail_memory(error, sizeof(*inflater));
@@ -84,7 +85,7 @@ static mr_status start_inflater(mr_record_stream *stream, mr_error *error)
         free(inflater);
         return mr_fail_memory(error, stream->own_bytes);
     }
-    /* What was peeked at is the compressed beginning; it stays in the ring's buffer until the next read. */
+    /* The peeked bytes are the beginning of the compressed data; they stay in the ring's buffer until the next read. */
     inflater->zlib.next_in = (Bytef *)stream->window + stream->begin;
     inflater->zlib.avail_in = (uInt)mr_record_stream_held(stream);
     stream->window = stream->own;
@@ -103,7 +104,7 @@ static void end_damaged(mr_record_stream *stream, const char *reason)
                   reason, (unsigned long long)stream->inflater->input_offset);
 }
 
-/* Between members: another member follows, or zeros that pad the file, or nothing. */
+/* Between members: another member follows, or zero padding, or nothing. */
 static void next_member(mr_record_stream *stream)
 {
     mr_record_inflater *inflater = stream->inflater;
@@ -123,7 +124,7 @@ static void next_member(mr_record_stream *stream)
     (void)inflateReset2(&inflater->zlib, 32 + 15);
 }
 
-/* Inflates something into the window's free end, or ends the stream. */
+/* Decompresses into the free end of the window, or ends the stream. */
 static mr_status inflate_some(mr_record_stream *stream, mr_error *error)
 {
     assert(stream->window == stream->own && stream->end < stream->own_bytes);
@@ -171,7 +172,7 @@ static mr_status inflate_some(mr_record_stream *stream, mr_error *error)
 
 /* ---- The window ---- */
 
-/* Room for size_bytes in memory of its own; what it holds stays. */
+/* Grows `own` to size_bytes; its contents are kept. */
 static mr_status grow_own(mr_record_stream *stream, size_t size_bytes, mr_error *error)
 {
     assert(stream->window != stream->own || stream->end <= stream->own_bytes);
@@ -199,7 +200,7 @@ static mr_status need_inflated(mr_record_stream *stream, size_t size_bytes, mr_e
     return MR_OK;
 }
 
-/* The window moves on to the ring's next buffer, with what it holds before it. */
+/* Moves the window to the ring's next buffer, preceded by the remaining bytes of the window. */
 static mr_status slide(mr_record_stream *stream, mr_error *error)
 {
     size_t held = mr_record_stream_held(stream), size;
@@ -220,7 +221,7 @@ static mr_status slide(mr_record_stream *stream, mr_error *error)
     return MR_OK;
 }
 
-/* A long record is put together in memory of its own, which doubles as the bytes come. */
+/* Assembles a long record in its own memory, which doubles as bytes arrive. */
 static mr_status gather(mr_record_stream *stream, size_t size_bytes, mr_error *error)
 {
     assert(!stream->inflater && mr_record_stream_held(stream) < size_bytes);
@@ -326,7 +327,7 @@ void mr_record_stream_seek(mr_record_stream *stream, uint64_t offset)
     stream->ended = false;
 }
 
-/* Looks at the first bytes. */
+/* Detects the format from the first bytes. */
 static mr_status recognise(mr_record_stream *stream, mr_error *error)
 {
     MR_TRY(mr_record_stream_need(stream, PEEK_BYTES, error));
@@ -349,7 +350,7 @@ mr_status mr_record_stream_open_at(mr_record_stream *stream, int descriptor, con
     mr_status status = stream->name ? mr_read_ring_open(descriptor, stream->name, options, &stream->ring, error)
                                     : mr_fail_memory(error, strlen(name));
     if (status == MR_OK) {
-        /* Only a hint; pipes do not take it. */
+        /* Only a hint; fails for pipes. */
         (void)posix_fadvise(descriptor, 0, 0, POSIX_FADV_SEQUENTIAL);
         stream->base = mr_read_ring_offset(stream->ring);
         status = recognise(stream, error);
@@ -364,7 +365,7 @@ mr_status mr_record_stream_open(mr_record_stream *stream, const char *path, cons
     bool is_input = strcmp(path, "-") == 0;
     int descriptor = STDIN_FILENO;
     mr_read_options own = *options;
-    /* O_DIRECT would stay behind on the standard input, which others share. */
+    /* O_DIRECT would remain set on standard input, which other processes share. */
     if (is_input)
         own.direct = false;
     else

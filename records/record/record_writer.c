@@ -1,7 +1,8 @@
-/* Records appended to a file: gathered in a buffer, long ones written straight from the caller's bytes.
+/* The record writer: appends records to a file. Records are collected in a buffer; long ones are written directly from
+ * the caller's memory.
  *
- * Closing an atomic writer goes: bytes to the disk, index under its name, file under its name. So whoever sees the file
- * sees its index too, and an index without its file is stale and not used. */
+ * Closing an atomic writer proceeds in this order: sync the data, write the index under its final name, rename the
+ * file. Anyone who sees the file therefore also sees its index. An index without its file is stale and not used. */
 #include "base/arena.h"
 #include "records/io/file.h"
 #include "records/io/gzip_segments.h"
@@ -17,7 +18,7 @@
 #include <zlib.h>
 
 static constexpr size_t BUFFER_BYTES = (size_t)256 << 10;
-/* A segment of this and the longest record behind it is less than the 4 GiB that zlib takes at once. */
+/* A segment of this size plus the longest record is less than the 4 GiB that zlib accepts in one call. */
 static constexpr size_t SEEK_BYTES_MAX = (size_t)1 << 30;
 
 struct mr_record_writer {
@@ -28,7 +29,7 @@ struct mr_record_writer {
     uint64_t index_capacity, point_capacity;
     z_stream *deflater;         /* owned; null for plain and seekable files */
     mr_gzip_segments *segments; /* owned; of seekable files */
-    mr_error fault;             /* the first failure: nothing is written after it */
+    mr_error fault;             /* the first failure; nothing is written after it */
     size_t used;
     unsigned char buffer[BUFFER_BYTES];
 };
@@ -47,7 +48,7 @@ static mr_status start_deflater(mr_record_writer *writer, mr_error *error)
     }
     z_stream *deflater = calloc(1, sizeof(*deflater));
     if (!deflater) return mr_fail_memory(error, sizeof(*deflater));
-    /* 15: the largest window; 16 more: a GZIP header. */
+    /* 15: maximum window; + 16: a GZIP header. */
     int window_bits = writer->options.compression == MR_COMPRESSION_GZIP ? 16 + 15 : 15;
     if (deflateInit2(deflater, level, Z_DEFLATED, window_bits, 8, Z_DEFAULT_STRATEGY) != Z_OK) {
         free(deflater);
@@ -68,7 +69,7 @@ static void free_writer(mr_record_writer *writer)
     free(writer);
 }
 
-/* An index is computed from the file, which is read again for its samples. */
+/* The index is computed from the file, which is read again for its samples. */
 static mr_status check_indexable(mr_record_writer *writer, mr_error *error)
 {
     struct stat about;
@@ -105,7 +106,7 @@ mr_status mr_record_writer_open(const char *path, const mr_record_writer_options
     return MR_OK;
 }
 
-/* Keeps the first failure, so that no record follows a half one. */
+/* Keeps the first failure, so that no record follows an incomplete one. */
 static mr_status keep(mr_record_writer *writer, mr_status status, mr_error *problem, mr_error *error)
 {
     if (status == MR_OK) return MR_OK;

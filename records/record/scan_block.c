@@ -1,9 +1,9 @@
-/* Blocks: see scan_block.h.
+/* Scan blocks: see scan_block.h.
  *
- * Headers lead from record to record, so the places of all records are found by one thread at a time; that is little
- * work, because the bytes are there, or are only headers. A header that does not hold is left to a reader, which begins
- * at the record before it: that record may be what is damaged. For the same reason a block is framed only when the
- * header behind its last record holds. */
+ * Headers form a chain, so the positions of all records are found by one thread at a time. This is cheap, because the
+ * bytes are already in memory, or only headers are read. If a header is invalid, a reader takes over; it starts at the
+ * preceding record, because that record may be the damaged one. For the same reason a block is framed only if the
+ * header after its last record is valid. */
 #include "records/record/scan_block.h"
 
 #include "base/arena.h"
@@ -23,19 +23,20 @@
 #include <zlib.h>
 
 static constexpr size_t AROUND_BYTES = MR_RECORD_HEADER_BYTES + MR_RECORD_FOOTER_BYTES;
-/* What O_DIRECT asks of offsets, addresses and sizes. */
+/* The alignment that O_DIRECT requires of offsets, addresses and sizes. */
 static constexpr size_t ALIGNMENT = 4096;
-/* From this mean size on only the headers are read in turn: a part would hold too much of its neighbours. */
+/* From this mean record size on, only the headers are read in order: a part would contain too much of the neighboring
+ * records. */
 static constexpr uint64_t LONG_BYTES = 16 << 10;
 static constexpr int SAMPLE = 16;
-/* Memory that a longer record needed is given back behind it. */
+/* Memory above this number of blocks, needed for a longer record, is freed after the record. */
 static constexpr size_t KEPT_BLOCKS = 8;
-/* When the page cache is empty the kernel is asked for what comes so much later. */
+/* How far ahead the kernel is asked to read when the file is not in the page cache. */
 static constexpr uint64_t AHEAD_BLOCKS = 8;
 
 /* ---- Files ---- */
 
-/* Whether a GZIP file can be entered in several places, by its index. */
+/* Whether the index allows a GZIP file to be decompressed from several points. */
 static bool open_segments(scan_file *file, const struct stat *about, mr_error *error)
 {
     mr_file_stamp stamp = mr_file_stamp_from(about);
@@ -55,7 +56,7 @@ static mr_status open_plain(scan_file *file, mr_error *error)
     uint64_t length, sum = 0;
     size_t got;
     int count = 0;
-    /* A pipe is opened once, by the reader: a second time there may be nobody left who writes to it. */
+    /* A pipe is opened only once, by the reader: before a second open its writer may have gone. */
     if (stat(file->path, &about) == 0 && S_ISFIFO(about.st_mode)) return MR_OK;
     MR_TRY(mr_file_open(file->path, &file->descriptor, error));
     if (fstat(file->descriptor, &about) != 0) return mr_file_fail(error, errno, "read", file->path);
@@ -78,7 +79,7 @@ static mr_status open_plain(scan_file *file, mr_error *error)
 
 static void note_damage(void *context, const mr_record_damage *damage, const mr_error *problem);
 
-/* For a file that does not begin with a record: the reader knows the formats. */
+/* For a file that does not start with a record: the reader detects the format. */
 static mr_status open_in_order(scan_file *file, const scan_settings *settings, mr_error *error)
 {
     assert(!file->reader && file->way == SCAN_IN_ORDER);
@@ -110,7 +111,7 @@ void scan_file_open(scan_file *file, const scan_settings *settings)
     }
     if (file->way == SCAN_IN_ORDER || file->way == SCAN_SEGMENTS) return;
     if (settings->direct) {
-        /* Headers and ends of records go through the page cache; they need no alignment. */
+        /* Headers and the ends of records are read through the page cache, without alignment. */
         file->direct_descriptor = open(file->path, O_RDONLY | O_CLOEXEC | O_DIRECT);
         if (file->direct_descriptor >= 0) file->way = SCAN_PARTS;
     }
@@ -147,7 +148,7 @@ static mr_status reserve_bytes(scan_block *block, size_t size_bytes, mr_error *e
     return MR_OK;
 }
 
-/* An array with room for one more; false without memory. */
+/* Grows an array for one more element; false if there is no memory. */
 static bool has_room(void **array, size_t *capacity, size_t count, size_t element_bytes)
 {
     assert(count <= *capacity);
@@ -171,7 +172,7 @@ static bool append(scan_block *block, uint64_t at, uint64_t size_bytes)
     return true;
 }
 
-/* Takes the message. */
+/* Takes ownership of the message. */
 static bool add_loss(scan_block *block, const scan_loss *loss)
 {
     if (!has_room((void **)&block->losses, &block->loss_capacity, block->loss_count, sizeof(scan_loss))) {
@@ -220,7 +221,7 @@ void scan_block_deinit(scan_block *block)
 
 /* ---- Read ---- */
 
-/* Reads what there is; less at the end of the file. */
+/* Reads size_bytes, or fewer at the end of the file. */
 static mr_status read_part(scan_block *block, size_t size_bytes, mr_error *error)
 {
     assert(block->part < block->file->size_bytes && size_bytes <= block->capacity);
@@ -231,7 +232,7 @@ static mr_status read_part(scan_block *block, size_t size_bytes, mr_error *error
         ssize_t got = pread(file->direct_descriptor, block->bytes, aligned, (off_t)block->part);
         block->held = got > 0 ? (size_t)got : 0;
         if (got >= (ssize_t)size_bytes) return MR_OK;
-        /* A device that wants more than this alignment is read through the page cache. */
+        /* A device that requires a larger alignment is read through the page cache. */
     }
     const struct iovec where = {.iov_base = block->bytes, .iov_len = size_bytes};
     ssize_t got = preadv2(file->descriptor, &where, 1, (off_t)block->part, RWF_NOWAIT);
@@ -239,13 +240,13 @@ static mr_status read_part(scan_block *block, size_t size_bytes, mr_error *error
         block->held = size_bytes;
         return MR_OK;
     }
-    /* Not cached, or a kernel that cannot say: others will come for what lies ahead. */
+    /* Not cached, or the kernel cannot report it: start reading what other threads will need next. */
     (void)posix_fadvise(file->descriptor, (off_t)(block->part + AHEAD_BLOCKS * size_bytes), (off_t)size_bytes,
                         POSIX_FADV_WILLNEED);
     return mr_file_read_at(file->descriptor, file->path, block->part, block->bytes, size_bytes, &block->held, error);
 }
 
-/* The record behind a segment's last one. */
+/* The number of the record after a segment's last one. */
 static uint64_t segment_end(const scan_file *file, uint64_t segment)
 {
     const mr_record_index *index = &file->index;
@@ -253,7 +254,7 @@ static uint64_t segment_end(const scan_file *file, uint64_t segment)
     return segment + 1 < index->point_count ? index->points[segment + 1].record : index->count;
 }
 
-/* Inflates the segment, as far as it is whole. */
+/* Decompresses the segment, as far as it is undamaged. */
 static mr_status read_segment(scan_block *block, mr_error *error)
 {
     const scan_file *file = block->file;
@@ -268,7 +269,7 @@ static mr_status read_segment(scan_block *block, mr_error *error)
         mr_gzip_seek_read(file->seek, file->descriptor, first, block->bytes, size, &block->held, &problem);
     assert(block->held <= size);
     block->gzip_crc = (uint32_t)crc32_z(0, (const Bytef *)block->bytes, block->held);
-    /* A reader will say what is wrong. */
+    /* A reader reports the damage. */
     return status == MR_OK || status == MR_DATA_LOSS ? MR_OK : mr_fail(error, status, "%s", problem.message);
 }
 
@@ -289,7 +290,7 @@ void scan_block_read(scan_block *block, const scan_settings *settings)
     block->offset = block->part;
     assert(block->part <= block->file->size_bytes);
     uint64_t left = block->file->size_bytes - block->part;
-    /* A header that begins at the end of the part is wanted whole. */
+    /* A header that starts at the end of the part has to be complete. */
     size_t size = settings->block_bytes + MR_RECORD_HEADER_BYTES;
     if (size > left) size = (size_t)left;
     mr_status status = reserve_bytes(block, settings->block_bytes + ALIGNMENT, &block->error);
@@ -307,7 +308,7 @@ static void note_damage(void *context, const mr_record_damage *damage, const mr_
     add_found(block, damage, problem);
 }
 
-/* The reader has met damage under MR_DAMAGE_STOP, or cannot go on. */
+/* The reader has found damage under MR_DAMAGE_STOP, or cannot continue. */
 static void note_end(scan_block *block, const mr_record_reader *reader, mr_status status, const mr_error *error)
 {
     assert(status != MR_OK && block->error.status == MR_OK);
@@ -322,7 +323,7 @@ static void note_end(scan_block *block, const mr_record_reader *reader, mr_statu
     }
 }
 
-/* The header at file->offset does not hold, or the file ends inside its record: a reader looks for the next record. */
+/* The header at file->offset is invalid, or the file ends inside its record: a reader searches for the next record. */
 static void find_next(scan_block *block, const scan_settings *settings)
 {
     scan_file *file = block->file;
@@ -367,7 +368,7 @@ static void find_next(scan_block *block, const scan_settings *settings)
     mr_record_reader_close(reader);
 }
 
-/* Whether there is a good header at file->offset; it is looked for in the block first. */
+/* Whether there is a valid header at file->offset, which is read from the block if possible. */
 static bool header_holds(scan_block *block, uint64_t *length)
 {
     scan_file *file = block->file;
@@ -386,7 +387,7 @@ static bool header_holds(scan_block *block, uint64_t *length)
     return mr_record_header_is_valid(header, length) && *length <= left - AROUND_BYTES;
 }
 
-/* Whether the last entry is a record that another one ought to follow, and none does. */
+/* Whether the last entry should be followed by another record, but no valid header follows. */
 static bool lacks_follower(scan_block *block)
 {
     uint64_t length;
@@ -394,7 +395,7 @@ static bool lacks_follower(scan_block *block)
            block->file->offset < block->file->size_bytes && !header_holds(block, &length);
 }
 
-/* Records from file->offset on that begin before `end`. */
+/* Frames the records from file->offset on that start before `end`. */
 static void frame_to(scan_block *block, uint64_t end, const scan_settings *settings)
 {
     scan_file *file = block->file;
@@ -404,7 +405,7 @@ static void frame_to(scan_block *block, uint64_t end, const scan_settings *setti
         bool is_good = file->offset < end ? header_holds(block, &length) : !lacks_follower(block);
         if (!is_good) {
             find_next(block, settings);
-            /* Long records: what was passed over is not read, so the block ends here. */
+            /* Long records: skipped bytes are not read, so the block ends here. */
             if (file->way == SCAN_HOPS && file->offset > block->offset) return;
             continue;
         }
@@ -414,7 +415,7 @@ static void frame_to(scan_block *block, uint64_t end, const scan_settings *setti
     }
 }
 
-/* The reader's next records, with their headers, until the block is full. */
+/* Takes the reader's next records, with their headers, until the block is full. */
 static void frame_in_order(scan_block *block, const scan_settings *settings)
 {
     scan_file *file = block->file;
@@ -425,7 +426,7 @@ static void frame_in_order(scan_block *block, const scan_settings *settings)
         size_t losses = block->loss_count;
         if (!file->is_pending) status = mr_record_reader_next(file->reader, &file->pending, &error);
         if (status != MR_OK || block->error.status != MR_OK) break;
-        /* Behind damage a new block begins, so that in each the bytes follow each other as in the stream. */
+        /* A new block starts after damage, so that the bytes of a block are contiguous in the stream. */
         file->is_pending = losses != block->loss_count && block->held > 0;
         if (file->is_pending) break;
         if (block->held == 0) block->offset = mr_record_reader_offset(file->reader);
@@ -440,7 +441,7 @@ static void frame_in_order(scan_block *block, const scan_settings *settings)
     file->record += block->entry_count;
 }
 
-/* Whether the stream's own checksum and length hold: in the file's last bytes. */
+/* Whether the stream's checksum and length, in the last bytes of the file, match. */
 static bool trailer_holds(const scan_file *file)
 {
     assert(file->way == SCAN_SEGMENTS);
@@ -452,7 +453,7 @@ static bool trailer_holds(const scan_file *file)
            mr_load_le32(trailer + 4) == (uint32_t)file->index.offsets[file->index.count];
 }
 
-/* The records of a segment, as long as headers are what the index says; behind them the file is read on in order. */
+/* Frames the records of a segment while the headers match the index; after that the file is read in order. */
 static void frame_segment(scan_block *block)
 {
     scan_file *file = block->file;
@@ -492,13 +493,13 @@ void scan_block_frame(scan_block *block, const scan_settings *settings)
         frame_to(block, end, settings);
     if (block->error.status != MR_OK) file->ended = true;
     if (file->way == SCAN_HOPS && file->offset >= file->size_bytes) file->ended = true;
-    /* Of parts the last is known beforehand. */
+    /* The last part is known in advance. */
     if (file->way != SCAN_PARTS) block->is_last = file->ended;
 }
 
 /* ---- Check ---- */
 
-/* What lies behind the part: the rest of its last record; of long records everything. */
+/* Reads what follows the part: the rest of its last record; for long records everything. */
 static void read_end(scan_block *block)
 {
     scan_file *file = block->file;
@@ -531,7 +532,7 @@ static bool add_run(scan_block *block, size_t first)
     return true;
 }
 
-/* The data of entry i does not hold. False: the block ends before it. */
+/* The data of entry i does not match its checksum. False: the block ends before it. */
 static bool lose_data(scan_block *block, size_t i, const char *header, uint64_t size_bytes, uint32_t computed)
 {
     size_t whole = AROUND_BYTES + (size_t)size_bytes;
