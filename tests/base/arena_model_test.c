@@ -1,5 +1,5 @@
-/* Arenas against a model: sizes below, at and above those of blocks and limits; every byte stays as it was written, nothing
- * overlaps, and failed allocations leave the arena as it was. */
+/* Model test of arenas: sizes below, at and above those of blocks and limits. Every byte keeps its value, allocations
+ * do not overlap, and failed allocations leave the arena unchanged. */
 #include "base/arena.h"
 #include "base/random.h"
 #include "tests/test.h"

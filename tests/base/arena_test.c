@@ -1,4 +1,4 @@
-/* Arena memory is cleared and aligned, is used again after a reset, and ends at the limit. */
+/* Arena memory is zeroed and aligned, is reused after a reset, and is limited. */
 #include "base/arena.h"
 #include "tests/test.h"
 

@@ -1,5 +1,5 @@
-/* The CPU's cache of blocks against a model: random sizes below, at and above every class limit, blocks freed by other
- * threads and after the device, and allocations that fail. */
+/* Model test of the CPU device's block cache: random sizes below, at and above every class limit, blocks freed by other
+ * threads and after the device, and failing allocations. */
 #include "base/device.h"
 #include "base/random.h"
 #include "tests/test.h"
@@ -56,7 +56,7 @@ static void touch(mr_buffer *block, size_t size_bytes)
     if (size_bytes > 0) data[0] = data[size_bytes - 1] = 1;
 }
 
-/* fails: how many allocations of the C library fail in a row. */
+/* fails: number of consecutive failures of the C library's allocation. */
 static void model_allocate(model *m, mr_device *device, size_t size_bytes, int fails)
 {
     mr_error error = {0};
@@ -70,7 +70,7 @@ static void model_allocate(model *m, mr_device *device, size_t size_bytes, int f
     if (!is_kept && fails > 1) {
         CHECK_EQ(status, MR_RESOURCE_EXHAUSTED);
         CHECK(block == nullptr);
-        /* The bytes that could not be had count in the most that was live. */
+        /* Bytes whose allocation failed count towards the maximum. */
         if (m->live_bytes + of->capacity_bytes > m->live_max_bytes)
             m->live_max_bytes = m->live_bytes + of->capacity_bytes;
         return;
@@ -100,7 +100,7 @@ static void model_free(model *m, int which)
     m->kept_bytes += of->capacity_bytes;
 }
 
-/* Near a class limit: small ones mostly, up to 24 MiB. */
+/* Near a class limit: mostly small, up to 24 MiB. */
 static size_t draw_size(mr_random *random, int class_count)
 {
     int most = mr_random_below(random, 8) == 0 ? class_count : 24;
@@ -163,7 +163,7 @@ typedef struct shared {
     mr_device *device;
     pthread_mutex_t mutex;
     mr_buffer *exchange[EXCHANGE];
-    atomic_int device_users; /* the last one frees the device, while blocks are held */
+    atomic_int device_users; /* the last one frees the device while blocks are still allocated */
     atomic_bool is_wrong;
 } shared;
 
@@ -173,7 +173,7 @@ typedef struct worker {
     pthread_t thread;
 } worker;
 
-/* Every byte says which block it is of: an overlap, or a block given out twice, is seen. */
+/* Every byte identifies its block, so an overlap or a block that is returned twice is detected. */
 static void mark(mr_buffer *block, uint64_t word)
 {
     unsigned char *data = mr_buffer_data(block);

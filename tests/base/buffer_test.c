@@ -1,4 +1,5 @@
-/* Buffers: sizes around the alignment and beyond memory, references on many threads, wrapped bytes released once. */
+/* Buffers: sizes around the alignment and beyond available memory, references on many threads, wrapped memory that is
+ * released once. */
 #include "base/buffer.h"
 #include "tests/test.h"
 

@@ -1,4 +1,4 @@
-/* The CPU device reuses what comes back, and its buffers outlive it. */
+/* The CPU device reuses returned blocks, and its buffers outlive it. */
 #include "base/device.h"
 #include "tests/test.h"
 
@@ -106,7 +106,7 @@ TEST(device_of_the_process_is_shared)
     CHECK(same.buffer == tensor.buffer && mr_tensor_device(&same) == nullptr);
     mr_tensor_deinit(&tensor);
     mr_tensor_deinit(&same);
-    /* A copy beside a queue that does not exist is a copy. */
+    /* On the CPU, which has no queue, copy_beside is an ordinary copy. */
     const mr_device_functions *f = first->functions;
     mr_event *event;
     mr_buffer *there;

@@ -1,4 +1,4 @@
-/* Attrs by name, and the choice of a kernel by its types. */
+/* Attrs by name, and selection of a kernel by its types. */
 #include "base/kernel.h"
 #include "tests/test.h"
 

@@ -1,4 +1,5 @@
-/* Permutations at counts below, at and above each power of four, up to the largest: every number once, and its inverse. */
+/* Permutations at counts below, at and above each power of four, up to the largest: every number occurs once, and the
+ * inverse is correct. */
 #include "base/random.h"
 #include "tests/test.h"
 
@@ -30,7 +31,7 @@ TEST(a_large_permutation_has_an_inverse)
     for (int bits = 2; bits <= 64; bits++)
         for (int offset = -1; offset <= 1; offset++) {
             uint64_t power = bits == 64 ? 0 : (uint64_t)1 << bits, count = power + (uint64_t)offset;
-            if (count < 3) continue; /* 2^64 itself is none */
+            if (count < 3) continue; /* 2^64 itself is not a valid count */
             mr_permutation permutation = mr_permutation_init(count, test_seed(), (uint64_t)bits);
             for (int i = 0; i < 40; i++) {
                 uint64_t index = i == 0 ? 0 : i == 1 ? count - 1 : mr_random_below(&random, count);

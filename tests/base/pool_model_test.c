@@ -1,5 +1,6 @@
-/* Parallel loops at random sizes, below, at and above those of threads and pieces, up to the largest: every piece once,
- * with the bounds that count and grain give, on pools that come and go, from many threads and inside other loops. */
+/* Model test of parallel loops: random sizes below, at and above the numbers of threads and pieces, up to the largest.
+ * Every piece runs once, with the bounds determined by count and grain, on pools that are created and freed, from many
+ * threads and inside other loops. */
 #include "base/pool.h"
 #include "base/random.h"
 #include "tests/test.h"
@@ -27,7 +28,7 @@ static void run_piece(void *context, int64_t begin, int64_t end)
     atomic_fetch_add(&p->times[piece], 1);
 }
 
-/* False: a piece was not run once, or another one was. */
+/* False: a piece did not run exactly once, or an unexpected piece ran. */
 static bool run_loop(mr_pool *pool, int64_t count, int64_t grain)
 {
     pieces p = {.count = count, .grain = grain < 1 ? 1 : grain};

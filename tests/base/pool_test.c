@@ -1,4 +1,4 @@
-/* Parallel loops: every item once, pieces that do not depend on the threads, loops inside loops, many callers. */
+/* Parallel loops: every item runs once, pieces do not depend on the number of threads, nested loops, many callers. */
 #include "base/pool.h"
 #include "tests/test.h"
 

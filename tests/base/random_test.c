@@ -1,5 +1,5 @@
-/* Philox against the vectors of its authors (Random123's kat_vectors); streams and permutations by what they promise.
- * tests/oracle/random_oracle.py compares with TensorFlow's random operators. */
+/* Philox against its authors' test vectors (Random123's kat_vectors); documented properties of streams and
+ * permutations. tests/oracle/random_oracle.py compares with TensorFlow's random operators. */
 #include "base/random.h"
 #include "tests/test.h"
 

@@ -1,4 +1,4 @@
-/* Rows that are stacked, element by element: padded where they are smaller, numbers and strings, empty ones and none. */
+/* Stacked rows, checked element by element: padding, numbers and strings, empty rows and no rows. */
 #include "base/random.h"
 #include "base/stack.h"
 #include "tests/test.h"
@@ -11,7 +11,7 @@ static mr_string string_of(int64_t number, char *text, size_t size_bytes)
     return (mr_string){text, (size_t)length};
 }
 
-/* A row whose elements are first, first + 1, … */
+/* A row with the elements first, first + 1, … */
 static void make_row(mr_tensor *row, mr_dtype dtype, mr_shape shape, int64_t first)
 {
     mr_error error = {0};

@@ -1,4 +1,4 @@
-/* Errors read well, cannot write to a terminal, and are cut at whole characters. */
+/* Errors: their text, no control characters, and truncation at character boundaries. */
 #include "tests/test.h"
 
 TEST(status_names_are_tensorflows)

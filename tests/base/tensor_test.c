@@ -23,7 +23,7 @@ TEST(dtype_every_half_survives_a_round_trip)
         float value = mr_half_to_float((uint16_t)half);
         CHECK_EQ(isnan(value), (half & 0x7fff) > 0x7c00);
         if (!isnan(value)) CHECK_EQ(mr_float_to_half(value), half);
-        if (half < 0x7c00 - 1) { /* the middle between two neighbours goes to the even one */
+        if (half < 0x7c00 - 1) { /* halfway between two neighbors: rounds to even */
             float next = mr_half_to_float((uint16_t)(half + 1)), middle = (value + next) / 2;
             CHECK_EQ(mr_float_to_half(middle), half + (half & 1));
             CHECK_EQ(mr_float_to_half(nextafterf(middle, INFINITY)), half + 1);
@@ -46,8 +46,8 @@ TEST(dtype_every_bfloat16_survives_a_round_trip)
         }
         CHECK_EQ(mr_float_to_bfloat16(value), bits);
     }
-    CHECK_EQ(mr_float_to_bfloat16(0x1.01p0f), 0x3f80); /* a tie, down to even */
-    CHECK_EQ(mr_float_to_bfloat16(0x1.03p0f), 0x3f82); /* a tie, up to even */
+    CHECK_EQ(mr_float_to_bfloat16(0x1.01p0f), 0x3f80); /* a tie, rounds down to even */
+    CHECK_EQ(mr_float_to_bfloat16(0x1.03p0f), 0x3f82); /* a tie, rounds up to even */
     CHECK_EQ(mr_float_to_bfloat16(0x1.010002p0f), 0x3f81);
     CHECK_EQ(mr_float_to_bfloat16(0x1.fffffep127f), 0x7f80);
 }

@@ -1,5 +1,5 @@
-/* Queues that close before a batch is complete: its elements return to the queue, each once, at sizes below, at and
- * above the capacity. */
+/* Queues that are closed before a batch is complete: its elements return to the queue, each once, at sizes below, at
+ * and above the capacity. */
 #include "queue/attempt.h"
 #include "tests/test.h"
 
@@ -45,7 +45,7 @@ static void put(mr_queue *queue, int64_t number)
     mr_tensor_deinit(&tensor);
 }
 
-/* Empties the queue, which has to contain 0 … count − 1, in this order unless it shuffles. */
+/* Empties the queue, which must contain 0 … count − 1, in this order unless it shuffles. */
 static void check_contents(mr_queue *queue, mr_queue_kind kind, int64_t count)
 {
     mr_error error = {0};
@@ -63,7 +63,7 @@ static void check_contents(mr_queue *queue, mr_queue_kind kind, int64_t count)
     CHECK_EQ(mr_queue_size(queue), 0);
 }
 
-/* A batch of more elements than ever come: all of them are in the queue afterwards. */
+/* A batch of more elements than are ever enqueued: all of them are in the queue afterwards. */
 static void check_close(mr_queue_kind kind, int64_t capacity, int64_t count, bool cancel_pending)
 {
     pthread_t thread;
@@ -88,7 +88,7 @@ TEST(a_batch_that_is_not_complete_returns_all_its_elements)
 
 TEST(a_batch_waits_behind_one_that_came_before)
 {
-    /* The first waits for 5 and has 2 when the queue closes; the second takes what the first returned. */
+    /* The first waits for 5 and has 2 when the queue is closed; the second takes those that the first returns. */
     mr_queue *queue = queue_of(MR_QUEUE_FIFO, 8, 0);
     mr_tensor first[5] = {0}, second[2] = {0};
     mr_queue_attempt many = {.count = 5, .elements = first}, few = {.count = 2, .elements = second};

@@ -1,5 +1,5 @@
-/* Random operations on all kinds of queue, at sizes below, at and above every limit, against a model that is obviously
- * right. Operations that wait are attempts (queue/attempt.h), so one thread sees every state in between. */
+/* Model test of all kinds of queue: random operations, at sizes below, at and above every limit, compared with a simple
+ * model. Waiting operations are attempts (queue/attempt.h), so one thread sees every intermediate state. */
 #include "base/random.h"
 #include "queue/attempt.h"
 #include "tests/test.h"
@@ -11,7 +11,7 @@ constexpr int64_t IDS_MAX = OPERATIONS_MAX * COUNT_MAX;
 typedef struct operation {
     bool is_enqueue, up_to, is_done;
     int64_t count, moved;
-    int64_t ids[COUNT_MAX]; /* of a shuffling queue only their number counts */
+    int64_t ids[COUNT_MAX]; /* for a shuffling queue only their number is compared */
     mr_status status;
     mr_queue_attempt attempt;
     mr_tensor components[3];           /* enqueue */
@@ -24,13 +24,13 @@ typedef struct model {
     mr_queue *queue;
     int64_t capacity, min_after_dequeue;
     bool is_closed;
-    int64_t ids[IDS_MAX], size; /* in order of arrival, after those that were returned */
+    int64_t ids[IDS_MAX], size; /* in order of arrival, after the returned ones */
     operation *enqueues[OPERATIONS_MAX], *dequeues[OPERATIONS_MAX];
     int enqueue_count, dequeue_count;
     operation *all[OPERATIONS_MAX];
     int operation_count;
     int64_t next_id, lengths[IDS_MAX];
-    bool is_in[IDS_MAX]; /* enqueued and not delivered */
+    bool is_in[IDS_MAX]; /* enqueued and not dequeued */
 } model;
 
 static int64_t draw(model *m, int64_t limit)
@@ -111,7 +111,7 @@ static void serve(model *m)
     }
 }
 
-/* ---- The queue beside it ---- */
+/* ---- The queue under test ---- */
 
 static void make_components(model *m, operation *o)
 {
@@ -159,7 +159,7 @@ static void finish(model *m, operation *o)
     free(o);
 }
 
-/* The queue and all attempts are as the model has them. */
+/* Compares the queue and all attempts with the model. */
 static void compare(model *m)
 {
     CHECK_EQ(mr_queue_size(m->queue), m->size);
@@ -178,7 +178,7 @@ static void compare(model *m)
     m->operation_count = kept;
 }
 
-/* A number of elements around the limits: the capacity, and the sizes at which the store grows. */
+/* A number of elements near the limits: the capacity, and the sizes at which the store grows. */
 static int64_t draw_count(model *m)
 {
     static const int64_t counts[] = {1, 1, 2, 3, 15, 16, 17, 31, 32, 33};
@@ -218,7 +218,7 @@ static void start(model *m, bool is_enqueue)
     mr_queue_start(m->queue, &o->attempt);
 }
 
-/* A batch by the public function, where the model says that it does not wait. */
+/* A batch by the public function, if the model determines that it does not wait. */
 static void dequeue_batch(model *m)
 {
     mr_error error = {0};
@@ -257,7 +257,7 @@ static void close_queue(model *m, bool cancel_pending)
     mr_queue_close(m->queue, cancel_pending);
 }
 
-/* Everything that was enqueued comes out, and nothing waits any more. */
+/* Everything that was enqueued can be dequeued, and no attempt waits afterwards. */
 static void drain(model *m)
 {
     close_queue(m, draw(m, 2) == 0);
@@ -293,7 +293,7 @@ static void run_sequence(mr_queue_kind kind, uint64_t number)
                                 .seed = kind == MR_QUEUE_RANDOM_SHUFFLE ? 1 + number : 0};
     if (kind == MR_QUEUE_PADDING_FIFO) options.shapes[2] = MR_SHAPE(-1);
     CHECK_OK(mr_queue_new(kind, &options, &m->queue, &error));
-    int64_t bias = 3 + draw(m, 5); /* more enqueues or more dequeues */
+    int64_t bias = 3 + draw(m, 5); /* bias towards enqueues or dequeues */
     for (int i = 0; i < OPERATIONS_MAX - 4; i++) {
         int64_t what = draw(m, 100);
         if (what < 2)

@@ -1,4 +1,4 @@
-/* Queue runners, input producers, batches and coordinators refuse bad arguments, and release what they were given. */
+/* Queue runners, input producers, batches and coordinators reject bad arguments, and release what they were passed. */
 #include "tests/test.h"
 
 #include <millrace/queue.h>
@@ -125,7 +125,7 @@ TEST(input_producers_and_coordinators_refuse_bad_arguments)
     mr_coordinator_free(coordinator);
 }
 
-/* ---- A stop that is requested while the threads are joined ---- */
+/* ---- A stop requested while the threads are joined ---- */
 
 typedef struct meeting {
     mr_coordinator *coordinator;

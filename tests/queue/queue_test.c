@@ -1,4 +1,4 @@
-/* Queues as TensorFlow's behave, coordinators, runners, readers and batches. */
+/* Queues with TensorFlow's behavior, coordinators, runners, readers and batches. */
 #include "tests/test.h"
 
 #include <millrace/queue.h>
@@ -163,7 +163,7 @@ static void *take_three(void *context)
 
 TEST(who_waits_is_served_cancelled_or_let_in)
 {
-    /* A close lets those in who wait already, and turns away who comes later. */
+    /* A close lets waiting enqueues complete, and rejects later ones. */
     pthread_t thread;
     mr_queue *queue = queue_of(MR_QUEUE_FIFO, 1, 0);
     CHECK_EQ(put(queue, 1), MR_OK);
@@ -173,7 +173,7 @@ TEST(who_waits_is_served_cancelled_or_let_in)
     CHECK_EQ(get(queue), 2);
     CHECK(pthread_join(thread, nullptr) == 0);
     CHECK_EQ(p.status, MR_OK);
-    /* With capacity 0 nobody ever comes in; a cancelling close ends that. */
+    /* With capacity 0 no enqueue ever completes; a close that cancels ends it. */
     mr_queue *none = queue_of(MR_QUEUE_FIFO, 0, 0);
     p = (pending){none, 3, MR_OK};
     CHECK(pthread_create(&thread, nullptr, put_pending, &p) == 0);
@@ -181,7 +181,7 @@ TEST(who_waits_is_served_cancelled_or_let_in)
     CHECK(pthread_join(thread, nullptr) == 0);
     CHECK_EQ(p.status, MR_CANCELLED);
     mr_queue_unref(none);
-    /* More at a time than the capacity. */
+    /* A batch larger than the capacity. */
     CHECK(pthread_create(&thread, nullptr, take_three, queue) == 0);
     for (int64_t i = 0; i < 3; i++) CHECK_EQ(put(queue, i), MR_OK);
     CHECK(pthread_join(thread, nullptr) == 0);
@@ -332,7 +332,7 @@ TEST(input_producers_give_every_epoch_whole)
     CHECK_EQ(mr_queue_dequeue(queue, &tensor, &error), MR_OUT_OF_RANGE);
     CHECK_OK(mr_coordinator_join(coordinator, -1, &error));
     mr_queue_unref(queue);
-    /* Without end, stopped from outside while the producer waits. */
+    /* Endless, stopped from outside while the producer waits. */
     mr_coordinator_clear_stop(coordinator);
     CHECK_OK(mr_range_input_producer(5, &(mr_input_producer_options){.no_shuffle = true, .capacity = 2}, coordinator,
                                      &queue, &error));
@@ -351,7 +351,7 @@ static void write_file(const char *name, const char *text)
     CHECK(file != nullptr && fputs(text, file) >= 0 && fclose(file) == 0);
 }
 
-/* Keys (without their directory) and values of all that a reader reads. */
+/* Keys (without their directory) and values of all records of a reader. */
 static void check_reader(mr_reader_kind kind, const mr_reader_options *options, const char *expected)
 {
     mr_error error = {0};

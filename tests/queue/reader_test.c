@@ -1,4 +1,5 @@
-/* Readers: what read_up_to gives is what single reads give, damage and missing files included; bad names and options. */
+/* Readers: read_up_to returns the same as single reads, including damaged and missing files; invalid names and
+ * options. */
 #include "base/random.h"
 #include "tests/test.h"
 
@@ -8,7 +9,8 @@
 constexpr int RECORDS = 8;
 constexpr int FILES = 3;
 
-/* A file of RECORDS records of 10 bytes; of those whose bit is set in `damage`, one byte of the payload is changed. */
+/* A file of RECORDS records of 10 bytes; in records whose bit is set in `damage`, one byte of the payload is
+ * changed. */
 static void write_records(const char *path, unsigned damage)
 {
     mr_error error = {0};
@@ -185,7 +187,7 @@ TEST(readers_refuse_null_negative_and_huge_arguments)
     CHECK_EQ(mr_reader_new(MR_READER_FIXED_LENGTH, nullptr, &reader, &error), MR_INVALID_ARGUMENT);
     CHECK_EQ(mr_reader_new(MR_READER_TEXT_LINE, &(mr_reader_options){.skip_header_lines = -1}, &reader, &error),
              MR_INVALID_ARGUMENT);
-    /* A hop that overflows ends the file after the first record. */
+    /* A hop size that overflows ends the file after the first record. */
     CHECK_OK(mr_reader_new(MR_READER_FIXED_LENGTH, &(mr_reader_options){.record_bytes = 1, .hop_bytes = SIZE_MAX},
                            &reader, &error));
     CHECK_EQ(mr_reader_read_up_to(reader, names, 0, &key, &value, &error), MR_INVALID_ARGUMENT);

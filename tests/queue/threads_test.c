@@ -1,5 +1,5 @@
-/* Many threads on one queue: each element comes out once, each producer's elements in its order, and nobody waits for
- * ever, whatever the kind, the sizes and the moment of the close. */
+/* Many threads on one queue: each element is dequeued once, each producer's elements in order, and no thread waits
+ * indefinitely, for all kinds, sizes and times of the close. */
 #include "base/random.h"
 #include "tests/test.h"
 
@@ -18,9 +18,9 @@ typedef struct crowd {
     mr_queue_kind kind;
     uint64_t number;
     bool closes_early, cancels;
-    _Atomic int64_t progress; /* elements delivered */
+    _Atomic int64_t progress; /* elements dequeued */
     _Atomic unsigned char delivered[PRODUCERS * EACH];
-    int64_t confirmed[PRODUCERS], attempted[PRODUCERS]; /* elements in, and those that may be */
+    int64_t confirmed[PRODUCERS], attempted[PRODUCERS]; /* elements that were enqueued, and those that may have been */
     int64_t capacity;
 } crowd;
 
@@ -84,7 +84,7 @@ static void *consume(void *argument)
     int64_t last[PRODUCERS] = {0};
     for (int64_t failures = 0;;) {
         mr_tensor batch[2] = {0};
-        /* After a batch that was too large, one element at a time, so that nothing is left. */
+        /* After a batch that was too large, dequeue single elements, so that none is left. */
         int64_t count = failures > 0 ? 1 : draw_count(self);
         mr_status status = count == 1       ? mr_queue_dequeue(c->queue, batch, &error)
                            : count % 2 == 0 ? mr_queue_dequeue_up_to(c->queue, count, batch, &error)
@@ -101,7 +101,7 @@ static void *consume(void *argument)
     }
 }
 
-/* What was confirmed has come out, and of what was not, a beginning. */
+/* All confirmed elements were dequeued, and of the unconfirmed ones a prefix. */
 static void check_all(const crowd *c)
 {
     CHECK_EQ(mr_queue_size(c->queue), 0);
@@ -155,7 +155,7 @@ TEST(many_threads_on_a_queue_lose_nothing)
     uint64_t rounds = test_is_sanitized() ? 6 : 30;
     for (uint64_t number = 0; number < rounds; number++)
         for (mr_queue_kind kind = MR_QUEUE_FIFO; kind <= MR_QUEUE_PRIORITY; kind++) {
-            if (kind == MR_QUEUE_PADDING_FIFO) continue; /* threads do not tell it from FIFO */
+            if (kind == MR_QUEUE_PADDING_FIFO) continue; /* no difference from FIFO for threads */
             run_crowd(kind, number);
         }
 }

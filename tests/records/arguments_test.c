@@ -1,4 +1,4 @@
-/* Arguments of the public functions below, at and above their limits: a status in every build. */
+/* Arguments of the public functions below, at and above their limits: every build returns a status. */
 #include "tests/records/record_data.h"
 
 #include <millrace/example.h>

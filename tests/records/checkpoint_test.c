@@ -1,4 +1,4 @@
-/* Checkpoints: what is written is read again, half a checkpoint is never there, and damage is named. */
+/* Checkpoints: what is written can be read, a partial checkpoint never exists, and damage is reported. */
 #include "records/checkpoint/checkpoint.h"
 #include "records/io/file.h"
 #include "tests/test.h"
@@ -102,7 +102,7 @@ TEST(checkpoint_refuses_a_key_twice)
     mr_tensor_deinit(&value);
 }
 
-/* Reads everything; the first status that is not OK. */
+/* Reads everything; returns the first status other than MR_OK. */
 static mr_status read_all(const char *path, mr_error *error)
 {
     mr_checkpoint_reader *reader;
@@ -169,7 +169,7 @@ TEST(checkpoint_slice_text)
                      MR_INVALID_ARGUMENT);
 }
 
-/* [4, 3] in slices of two rows; elements are their places. */
+/* [4, 3] in slices of two rows; the value of each element is its position. */
 static void write_slice(mr_checkpoint_writer *writer, const char *key, int64_t start, int64_t length)
 {
     mr_error error = {0};
@@ -235,7 +235,7 @@ TEST(checkpoint_state_moves_with_its_directory)
                     "all_model_checkpoint_paths: \"model-1\"\n"
                     "all_model_checkpoint_paths: \"mo\\\"d\\303\\251l-2\"\n");
     free(text);
-    /* Named but not there, and then there. */
+    /* First the named checkpoint does not exist, then it does. */
     CHECK_STATUS(mr_latest_checkpoint(directory, path, sizeof path, &error), MR_DATA_LOSS);
     write_sample(paths[1]);
     CHECK_OK(mr_latest_checkpoint(directory, path, sizeof path, &error));

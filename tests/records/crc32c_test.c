@@ -9,7 +9,7 @@ TEST(crc32c_gives_the_known_values)
 {
     unsigned char bytes[32] = {0};
     CHECK_EQ(mr_crc32c(0, "123456789", 9), 0xe3069283);
-    /* RFC 3720, B.4: 32 bytes of zeros, of ones, and counting up. */
+    /* RFC 3720, B.4: 32 bytes of zeros, of ones, and ascending. */
     CHECK_EQ(mr_crc32c(0, bytes, 32), 0x8a9136aa);
     memset(bytes, 0xff, sizeof bytes);
     CHECK_EQ(mr_crc32c(0, bytes, 32), 0x62a8ab43);

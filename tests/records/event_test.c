@@ -80,7 +80,7 @@ TEST(summary_histogram_joins_empty_buckets)
     mr_histogram_add(histogram, -DBL_MAX);
     CHECK_OK(mr_summary_pack_histogram(MR_STR("h"), histogram, &arena, &bytes, &error));
     const Mr__HistogramProto *proto = unpack(bytes, &arena)->value[0]->histo;
-    /* -DBL_MAX is at its bucket's lower end; below it lies one empty bucket. */
+    /* -DBL_MAX is the lower end of its bucket, which follows one empty bucket. */
     CHECK_EQ(proto->n_bucket, 5);
     CHECK_EQ(proto->bucket[1], 1);
     CHECK_EQ(proto->bucket[3], 2);
@@ -125,10 +125,10 @@ TEST(proto_refuses_deep_nesting)
 {
     mr_error error = {0};
     mr_arena arena = {0};
-    /* AttrValue.list.func.attr.value …: each round wraps the message in four tags and lengths. */
+    /* AttrValue.list.func.attr.value …: each iteration wraps the message in four tags and lengths. */
     uint8_t bytes[4096];
     size_t end = sizeof bytes, begin = end;
-    static const uint8_t tags[] = {0x12, 0x12, 0x4a, 0x0a}; /* value, attr, func, list: inside out */
+    static const uint8_t tags[] = {0x12, 0x12, 0x4a, 0x0a}; /* value, attr, func, list: from the inside */
     for (int depth = 0; depth < 200; depth++) {
         size_t length = end - begin;
         if (length >= 0x80) bytes[--begin] = (uint8_t)(length >> 7);

@@ -1,5 +1,5 @@
-/* Sparse and ragged features of Examples. The rules are compared with TensorFlow in tests/oracle; here are what a caller
- * relies on, what is stricter than there, and what cannot be asked for. */
+/* Sparse and ragged features of Examples. tests/oracle compares the rules with TensorFlow; these tests check what
+ * callers rely on, what is stricter than in TensorFlow, and invalid specifications. */
 #include "tests/test.h"
 
 #include <millrace/example.h>
@@ -75,7 +75,7 @@ TEST(example_sparse_and_ragged_features_share_entries_of_the_record)
     mr_example_encoder_deinit(&encoder);
 }
 
-/* What is said of a record by the feature that is asked for. */
+/* The error message when the feature is parsed from a record. */
 static const char *said(mr_example_encoder *encoder, const mr_feature *feature)
 {
     static mr_error error;
@@ -105,7 +105,7 @@ TEST(example_places_and_partitions_that_do_not_fit_are_named)
     CHECK_STR(said(&encoder, &features[2]), "feature \"pairs\": partition 1 takes a multiple of 2, and has 3");
     mr_example_add_float_list(&encoder, "v", values, 4);
     CHECK_STR(said(&encoder, &features[2]), "feature \"pairs\": the row splits in \"p\" do not fit 2 values");
-    /* A row number that would make countless rows. */
+    /* A row number that would create too many rows. */
     mr_example_add_float_list(&encoder, "v", values, 1);
     mr_example_add_int64(&encoder, "q", INT64_MAX);
     CHECK_STR(said(&encoder, &features[3]), "feature \"rows\": the value rowids in \"q\" do not fit 1 values");

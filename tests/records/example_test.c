@@ -1,11 +1,11 @@
-/* Examples encoded, walked and parsed. The rules themselves are compared with TensorFlow in tests/oracle; here is what a
- * caller relies on, one rule at a time. */
+/* Examples: encoding, iteration and parsing. tests/oracle compares the rules with TensorFlow; these tests check what
+ * callers rely on, one rule at a time. */
 #include "tests/test.h"
 
 #include <millrace/example.h>
 #include <stdarg.h>
 
-/* ---- Wire bytes by hand ---- */
+/* ---- Wire format, assembled by hand ---- */
 
 typedef struct bytes {
     unsigned char data[4096];
@@ -62,7 +62,7 @@ static mr_string view(const bytes *bytes)
     return (mr_string){(const char *)bytes->data, bytes->size};
 }
 
-/* Parses one record for one int64 scalar; the status, and the value in *value. */
+/* Parses one int64 scalar of one record; returns the status, and the value in *value. */
 static mr_status parse_scalar(bytes example, int64_t *value, mr_error *error)
 {
     mr_error local = {0};
@@ -162,24 +162,24 @@ TEST(example_parse_follows_tensorflow_where_forms_are_rare)
     bytes plain = field(1, entry("a", int64_feature(1, 5)));
     CHECK_OK(parse_scalar(plain, &value, &error));
     CHECK_EQ(value, 5);
-    /* Value before key. */
+    /* The value precedes the key. */
     CHECK_OK(
         parse_scalar(field(1, field(1, join(field(2, int64_feature(1, 6)), field(1, text("a"))))), &value, &error));
     CHECK_EQ(value, 6);
-    /* The last of two wins, also over messages. */
+    /* The last of two entries wins, also across messages. */
     CHECK_OK(parse_scalar(join(plain, field(1, entry("a", int64_feature(1, 7)))), &value, &error));
     CHECK_EQ(value, 7);
-    /* A later one without a list does not. */
+    /* A later entry without a list does not. */
     CHECK_OK(parse_scalar(join(plain, field(1, entry("a", (bytes){0}))), &value, &error));
     CHECK_EQ(value, 5);
-    /* Unpacked; a second packed chunk is not read. */
+    /* Unpacked; a second packed chunk is ignored. */
     CHECK_OK(parse_scalar(field(1, entry("a", field(3, (bytes){.data = {8, 9}, .size = 2}))), &value, &error));
     CHECK_EQ(value, 9);
     CHECK_OK(parse_scalar(field(1, entry("a", field(3, join(field(1, (bytes){.data = {3}, .size = 1}),
                                                             field(1, (bytes){.data = {4}, .size = 1}))))),
                           &value, &error));
     CHECK_EQ(value, 3);
-    /* Unknown fields around Features are skipped, inside they are damage. */
+    /* Unknown fields next to Features are skipped; inside Features they are damage. */
     CHECK_OK(parse_scalar(join(field(9, text("xyz")), plain), &value, &error));
     CHECK_STATUS(parse_scalar(field(1, join(field(9, text("xyz")), entry("a", int64_feature(1, 5)))), &value, &error),
                  MR_DATA_LOSS);

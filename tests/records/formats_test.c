@@ -1,4 +1,4 @@
-/* CSV, tar, .npy and zip as files of other programs have them, and as nobody should write them. */
+/* CSV, tar, .npy and zip: valid files of other programs, and invalid files. */
 #include "tests/records/record_data.h"
 #include "tests/test.h"
 
@@ -8,7 +8,7 @@
 
 /* ---- CSV ---- */
 
-/* All cells of a text as "a|b;c|-;", a cell without anything as "-". */
+/* All cells of a text as "a|b;c|-;", with "-" for an empty cell. */
 static const char *csv_cells(const char *text, char separator)
 {
     static char result[4096];
@@ -73,7 +73,7 @@ TEST(csv_faults_name_line_and_cell)
     mr_input_file_close(file);
 }
 
-/* Rows that end at every place of the window, some larger than it, and each again by itself. */
+/* Rows that end at every offset of the window, some larger than it, then each row read separately. */
 TEST(csv_rows_are_found_again_at_their_places)
 {
     static constexpr int ROWS = 3000;
@@ -137,7 +137,7 @@ TEST(csv_quote_that_is_never_closed_does_not_take_the_memory)
 
 /* ---- tar ---- */
 
-/* Puts a ustar header with its checksum. */
+/* Writes a ustar header with its checksum. */
 static void put_header(unsigned char *block, const char *name, size_t size, char type)
 {
     memset(block, 0, 512);
@@ -164,7 +164,7 @@ static void add_member(archive *archive, const char *name, const char *bytes, si
     archive->size += 512 + (size + 511) / 512 * 512;
 }
 
-/* "name:size;…" and the error that ends it. */
+/* "name:size;…" and the error that ends the archive. */
 static const char *tar_members(const archive *archive)
 {
     static char result[4096];
@@ -227,7 +227,7 @@ TEST(tar_faults_are_told)
     a = (archive){0};
     add_member(&a, "pax", "10 path=a\n", 10, 'x');
     CHECK_CONTAINS(tar_members(&a), "is missing");
-    /* A size that wraps around. */
+    /* A size that overflows. */
     a = (archive){0};
     put_header(a.bytes, "huge", 0, '0');
     memset(a.bytes + 124, 0xff, 12);
@@ -241,7 +241,7 @@ TEST(tar_faults_are_told)
 
 /* ---- npy ---- */
 
-/* Opens text as header and count bytes of elements 0, 1, 2, … */
+/* Opens an array file with text as its header and count bytes of elements 0, 1, 2, … */
 static mr_status open_array(const char *text, size_t count, mr_input_file **file, mr_npy *array, mr_error *why)
 {
     static char bytes[4096];
@@ -264,7 +264,7 @@ TEST(npy_rows_come_in_c_order)
     mr_tensor rows = {0};
     CHECK_OK(open_array("{'descr': '|u1', 'fortran_order': True, 'shape': (2, 3, 2), }", 12, &file, &array, &error));
     CHECK_OK(mr_npy_read_rows(file, &array, 1, 2, &rows, &error));
-    /* Element (i, j, k) of Fortran's order is i + 2 j + 6 k. */
+    /* In Fortran order, element (i, j, k) is i + 2 j + 6 k. */
     static const uint8_t expected[] = {1, 7, 3, 9, 5, 11};
     CHECK(memcmp(rows.data, expected, 6) == 0);
     mr_tensor_deinit(&rows);
@@ -326,9 +326,9 @@ TEST(npy_saved_is_loaded)
     }
 }
 
-/* ---- Without memory ---- */
+/* ---- Allocation failures ---- */
 
-/* Reads everything that a form has; the status of the first failure. */
+/* Reads everything that a format provides; returns the status of the first failure. */
 static mr_status read_csv(mr_error *error)
 {
     mr_input_file *file = nullptr;
@@ -461,7 +461,7 @@ TEST(zip_members_are_read_stored_and_deflated)
         CHECK(mr_string_equal(mr_tensor_strings(&tensor)[1], MR_STR("caf")));
         mr_tensor_deinit(&tensor);
         mr_input_file_close(part);
-        /* One bit of a member's bytes. */
+        /* Flips one bit of a member's data. */
         size_t size;
         unsigned char *bytes = file_load(corpus(names[i]), &size);
         bytes[zip.members[0].header_offset + 30 + 5 + zip.members[0].compressed_bytes - 3] ^= 4;
@@ -470,7 +470,7 @@ TEST(zip_members_are_read_stored_and_deflated)
         CHECK_STATUS(mr_zip_extract(damaged, &zip.members[0], &part, &error), MR_DATA_LOSS);
         CHECK_CONTAINS(error.message, "damaged.npz: x.npy: ");
         mr_input_file_close(damaged);
-        /* A file that was cut has no directory. */
+        /* A truncated file has no directory. */
         CHECK_OK(mr_input_file_from((mr_string){(char *)bytes, size - 30}, "cut.npz", &damaged, &error));
         mr_zip none;
         CHECK_STATUS(mr_zip_open(damaged, &none, &error), MR_DATA_LOSS);

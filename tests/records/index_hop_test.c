@@ -1,4 +1,4 @@
-/* Large files are hopped over in sections by several threads; DALI's index in and out. */
+/* Large files are indexed in sections by several threads; DALI's index is read and written. */
 #include "tests/records/record_data.h"
 
 #include <sys/stat.h>
@@ -10,7 +10,7 @@ static void append(mr_record_writer *writer, const void *bytes, size_t size)
     CHECK_OK(mr_record_writer_append(writer, bytes, size, &error));
 }
 
-/* Records of every kind; some hold a whole record file, in which every section will begin. */
+/* Records of all sizes; some contain a complete record file, in which every section starts. */
 static uint64_t write_large(const char *path)
 {
     mr_error error = {0};
@@ -50,7 +50,7 @@ TEST(index_sections_that_begin_in_a_records_data_are_mended)
     }
     CHECK_OK(mr_record_index_check(path, 3, &written, &error));
 
-    /* A fault in the last section has its true number. */
+    /* An error in the last section is reported with the correct record number. */
     FILE *file = fopen(path, "r+b");
     uint64_t victim = count - 2000;
     CHECK_EQ(fseek(file, (long)written.offsets[victim] + 9, SEEK_SET), 0);
@@ -71,7 +71,7 @@ TEST(index_sections_that_begin_in_a_records_data_are_mended)
     mr_record_index_deinit(&written);
 }
 
-/* The lines are tfrecord2idx's of this file. */
+/* The expected lines were written by tfrecord2idx for this file. */
 TEST(index_in_dalis_form_is_tfrecord2idxs)
 {
     mr_error error = {0};
@@ -91,7 +91,7 @@ TEST(index_in_dalis_form_is_tfrecord2idxs)
     CHECK_OK(mr_record_index_check(path, 1, &read, &error));
     CHECK_EQ(read.file_modified_ns, index.file_modified_ns);
 
-    /* Believed, it becomes the file's own. */
+    /* After it is written, it is the file's own index. */
     CHECK_OK(mr_record_index_write(path, &read, &error));
     mr_record_index_deinit(&read);
     CHECK_OK(mr_record_index_open(path, &read, &error));
@@ -134,7 +134,7 @@ TEST(index_in_dalis_form_is_not_believed)
     CHECK_EQ(index.count, 0);
     mr_record_index_deinit(&index);
 
-    /* Of another file: its size, or its headers. */
+    /* An index of another file: its size, or its headers. */
     const char *path = test_path("y.tfrecord");
     record_write(path, 6, 500, (mr_record_writer_options){0});
     file_save(name, "0 16\n16 503\n519 489\n", 20);

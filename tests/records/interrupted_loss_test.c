@@ -1,5 +1,5 @@
-/* A quarantine that cannot be written interrupts a search in the middle of a damaged place. The reader then goes on with the
- * same place: it is one loss, and no record behind it is lost or invented. */
+/* A quarantine that cannot be written interrupts a search in the middle of a damaged range. The reader then continues
+ * with the same range: it is one loss, and no record after it is lost or invented. */
 #include "tests/records/record_data.h"
 
 #include <unistd.h>
@@ -7,7 +7,8 @@
 static constexpr int COUNT = 3000, BAD = 100;
 static constexpr size_t LONGEST = 4000;
 
-/* About 4 MiB from record BAD on are zeros: several pieces of the quarantine. Returns the first record behind them. */
+/* Zeroes about 4 MiB from record BAD on: several pieces of the quarantine. Returns the number of the first record after
+ * them. */
 static int make_damaged(const char *path)
 {
     size_t size, begin = record_begin(BAD, LONGEST), end = begin + ((size_t)4 << 20);

@@ -1,4 +1,4 @@
-/* A bounded number of open files: any number of files in use, by any number of threads. */
+/* A limited number of open files: any number of files in use, by any number of threads. */
 #include "records/io/open_file.h"
 
 #include "records/io/file.h"
@@ -41,7 +41,7 @@ static void check_content(int descriptor, int number)
     CHECK_STR(text, wanted);
 }
 
-/* Random acquires and releases beside a count for each file, at limits from one file to more than there are. */
+/* Random acquires and releases, compared with a count for each file, at limits from one file to more than exist. */
 TEST(open_files_are_bounded_and_right)
 {
     mr_error error = {0};
@@ -147,7 +147,7 @@ TEST(open_file_that_was_replaced_or_removed_says_so)
     mr_open_file_limit(0);
 }
 
-/* As many record files as a large data set has shards. */
+/* As many record files as a large dataset has shards. */
 TEST(record_files_need_few_descriptors)
 {
     mr_error error = {0};

@@ -1,4 +1,4 @@
-/* Files that are written: only regular files are replaced, and what cannot be written leaves what was there. */
+/* Output files: only regular files are replaced, and a failed write leaves the existing file unchanged. */
 #include "records/io/file.h"
 #include "records/io/input_file.h"
 #include "records/io/open_file.h"
@@ -51,7 +51,7 @@ TEST(file_outputs_replace_regular_files_only)
         if (i > 0) CHECK(mr_file_write_all(names[i], "x", 1, &error) != MR_OK);
         CHECK_EQ(mode_of(names[i]), before);
     }
-    /* A pipe is written, whole or not. */
+    /* A pipe is written directly, whether the output is atomic or not. */
     int reader = open("fifo", O_RDONLY | O_NONBLOCK);
     char text[8] = {0};
     CHECK_OK(mr_file_write_all("fifo", "whole", 5, &error));
@@ -59,7 +59,7 @@ TEST(file_outputs_replace_regular_files_only)
     CHECK_STR(text, "whole");
     CHECK_EQ(close(reader), 0);
     CHECK(S_ISFIFO(mode_of("fifo")));
-    /* A pipe with the name of the partial file is no partial file, and nobody waits for its reader. */
+    /* A pipe with the name of the partial file is not a partial file, and the writer does not wait for its reader. */
     CHECK_EQ(mkfifo("new.partial", 0600), 0);
     CHECK_STATUS(mr_file_write_all("new", "x", 1, &error), MR_INVALID_ARGUMENT);
     CHECK(S_ISFIFO(mode_of("new.partial")));
@@ -96,7 +96,7 @@ TEST(record_writer_makes_no_index_of_a_device)
     }
 }
 
-/* In a child: limits stay for the process. */
+/* In a child process, because limits are permanent. */
 static int save_limited(const mr_tensor *tensor)
 {
     const struct rlimit limit = {4096, 4096};
@@ -132,7 +132,7 @@ TEST(npy_save_leaves_no_partial_file)
     mr_tensor_deinit(&small);
 }
 
-/* Many files are open and idle, then the process may open fewer than that. */
+/* Many files are open and idle; then the process's limit is set below their number. */
 static int open_under_lower_limit(void)
 {
     enum { FILES = 100 };
@@ -171,7 +171,7 @@ TEST(open_files_give_way_when_the_limit_is_lowered)
     CHECK_EQ(WEXITSTATUS(state), 0);
 }
 
-/* Bytes behind the end of a raw deflate stream, wherever pieces of 256 KiB end. */
+/* Extra bytes after the end of a raw deflate stream, at all positions relative to pieces of 256 KiB. */
 TEST(raw_deflate_with_bytes_behind_its_end_is_refused)
 {
     enum { SIZE = 600 << 10 };

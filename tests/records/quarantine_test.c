@@ -1,4 +1,4 @@
-/* The quarantine holds every damaged byte once, with its place; ranges give their records. */
+/* The quarantine contains every damaged byte once, with its position; ranges return their records. */
 #include "tests/records/record_data.h"
 
 #include <millrace/example.h>
@@ -10,7 +10,7 @@
 static constexpr int COUNT = 200;
 static constexpr size_t LONGEST = 300;
 
-/* Damages data, a header and the end. */
+/* Damages data, a header and the end of the file. */
 static const char *make_damaged(size_t *size)
 {
     const char *path = test_path("damaged.tfrecord");
@@ -84,7 +84,7 @@ TEST(quarantine_holds_what_was_lost_once)
         CHECK_OK(mr_record_quarantine_open(side, &quarantine, &error));
         uint64_t good = 0;
         for (int epoch = 0; epoch < 3; epoch++) good = read_all(path, quarantine, epoch == 1 ? 1 : 0);
-        /* In the second run all places are there from the first. */
+        /* In the second run all ranges are known from the first. */
         CHECK_EQ(mr_record_quarantine_count(quarantine), run == 0 ? 4 : 0);
         CHECK_EQ(mr_record_quarantine_size(quarantine), run == 0 ? size - good : 0);
         CHECK_OK(mr_record_quarantine_close(quarantine, &error));

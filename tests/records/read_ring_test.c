@@ -1,4 +1,4 @@
-/* Reading ahead: the same bytes however they are read, cached or not, with and without io_uring. */
+/* Read-ahead: the same bytes for all ways of reading, cached or not, with and without io_uring. */
 #include "records/io/read_ring.h"
 #include "tests/records/record_data.h"
 
@@ -28,7 +28,7 @@ static const char *make_file(void)
     return path;
 }
 
-/* Out of the page cache, where the file system lets it go. */
+/* Drops the file from the page cache, if the file system supports it. */
 static int open_cold(const char *path)
 {
     int descriptor = open(path, O_RDONLY | O_CLOEXEC);
@@ -46,7 +46,7 @@ static bool uring_is_there(void)
     return true;
 }
 
-/* As in many containers: the calls of io_uring are refused. */
+/* As in many containers: the system calls of io_uring fail. */
 static void forbid_uring(void)
 {
     struct sock_filter steps[] = {
@@ -61,7 +61,7 @@ static void forbid_uring(void)
     CHECK_EQ(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program), 0);
 }
 
-/* Reads the whole file, keeping some bytes at each edge; returns whether it was ever ahead. */
+/* Reads the complete file, keeping some bytes at each boundary; returns whether it ever read ahead. */
 static bool read_whole(const char *path, mr_read_options options)
 {
     mr_error error = {0};
@@ -189,7 +189,7 @@ TEST(read_ring_ends_where_a_file_was_cut_meanwhile)
             CHECK_OK(mr_read_ring_next(ring, nullptr, 0, &bytes, &size, &error));
             offset += size;
         } while (size > 0);
-        /* What was asked for before it was cut may still come. */
+        /* Reads that were started before the file was truncated may still return data. */
         CHECK(offset >= 50'001 && offset <= 24'576 + 5 * 8192 + 70'001);
         mr_read_ring_free(ring);
         close(descriptor);

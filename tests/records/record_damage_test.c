@@ -1,4 +1,4 @@
-/* Damaged files: what is lost, what is found again, and that every reader comes to an end. */
+/* Damaged files: which records are lost, which are found again, and every reader reaches the end. */
 #include "tests/records/record_data.h"
 
 static constexpr int COUNT = 40;
@@ -18,7 +18,7 @@ static void note(void *context, const mr_record_damage *damage, const mr_error *
     memcpy(report->message, error->message, sizeof report->message);
 }
 
-/* Reads with MR_DAMAGE_SKIP; true in seen[i] for each of our records that came. */
+/* Reads with MR_DAMAGE_SKIP; sets seen[i] for each record of ours that was returned. */
 static int read_what_is_left(const char *path, bool *seen, report *report, size_t buffer_bytes)
 {
     mr_error error = {0};
@@ -153,7 +153,7 @@ TEST(damage_a_budget_is_kept)
     mr_record_reader_close(reader);
 }
 
-/* Sets a header of that length, with the checksum that it should have. */
+/* Writes a header for that length, with a valid checksum. */
 static void put_header(unsigned char *bytes, uint64_t length)
 {
     for (int i = 0; i < 8; i++) bytes[i] = (unsigned char)(length >> 8 * i);
@@ -182,7 +182,7 @@ TEST(damage_a_huge_length_with_a_good_checksum_takes_no_memory)
 
 TEST(damage_a_file_full_of_false_headers_ends)
 {
-    /* Each says that nearly the rest of the file is its record. */
+    /* Each header claims nearly the rest of the file as its record. */
     static unsigned char bytes[12 * 3000];
     for (size_t at = 0; at < sizeof bytes; at += 12) {
         size_t left = sizeof bytes - at;

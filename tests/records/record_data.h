@@ -1,4 +1,4 @@
-/* Record files for the tests: made by the writer, damaged by hand. */
+/* Record files for the tests: created by the writer, damaged by hand. */
 #ifndef MR_TESTS_RECORD_DATA_H
 #define MR_TESTS_RECORD_DATA_H
 
@@ -6,7 +6,7 @@
 
 #include <millrace/record.h>
 
-/* Record `number` of every file here: some length from 0 to size_max, and bytes that depend on the number. */
+/* Record `number` of every test file: a length from 0 to size_max, and bytes that depend on the number. */
 static inline size_t record_size(int number, size_t size_max)
 {
     return number % 7 == 3 ? 0 : (size_t)number * 2654435761u % (size_max + 1);
@@ -43,7 +43,7 @@ static inline void record_check(mr_string record, int number, size_t size_max)
     free(bytes);
 }
 
-/* A whole file, with a zero behind it; owned. */
+/* A complete file, followed by a null byte; owned. */
 static inline unsigned char *file_load(const char *path, size_t *size_bytes)
 {
     FILE *file = fopen(path, "rb");
@@ -66,7 +66,7 @@ static inline void file_save(const char *path, const void *bytes, size_t size_by
     CHECK_EQ(fclose(file), 0);
 }
 
-/* Where record `number` begins in a plain file. */
+/* The offset of record `number` in a plain file. */
 static inline size_t record_begin(int number, size_t size_max)
 {
     size_t offset = 0;

@@ -1,4 +1,4 @@
-/* The index: made, loaded, stale, damaged; records read by number. */
+/* The index: built, loaded, stale, damaged; records read by number. */
 #include "tests/records/record_data.h"
 
 #include <pthread.h>
@@ -71,7 +71,7 @@ TEST(index_of_another_version_is_stale)
     free(bytes);
 }
 
-/* A plain copy has other times and is the same file. */
+/* A plain copy has other timestamps and is the same file. */
 TEST(index_survives_copying)
 {
     char path[1024], copy[1024];
@@ -98,8 +98,8 @@ TEST(index_survives_copying)
     }
 }
 
-/* Two files of one size: exchanged records are found where a sample is taken, and elsewhere no record is read in the place
- * of another. */
+/* Two files of the same size: exchanged records are detected where a sample is taken; elsewhere no record is returned
+ * in place of another. */
 TEST(index_of_another_file_never_gives_a_wrong_record)
 {
     const char *path = test_path("o.tfrecord"), *index_name = test_path("o.tfrecord.index");
@@ -234,14 +234,14 @@ TEST(record_file_notices_damage_behind_its_back)
     mr_record_file_close(file);
 }
 
-/* The count comes from the index, however long that is, when it is fresh. */
+/* If the index is valid, the count comes from it, however large it is. */
 TEST(index_gives_the_count_without_the_headers)
 {
     mr_error error = {0};
     const char *path = test_path("n.tfrecord");
     for (int count = 1000; count < 1040; count += 3) {
         record_write(path, count, 3, (mr_record_writer_options){.index = true});
-        /* Between two samples; only the index still knows the count. */
+        /* Between two samples, so that only the index still has the count. */
         FILE *file = fopen(path, "r+b");
         CHECK_EQ(fseek(file, 1000, SEEK_SET), 0);
         fputs("surely these are not records", file);

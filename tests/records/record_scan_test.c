@@ -1,5 +1,5 @@
-/* All records of files by several threads: every way of reading a file gives the same records, in order, and whoever is
- * called is called rightly. */
+/* Scans of all records of files by several threads: all ways of reading return the same records, in order, and the
+ * callbacks are called as documented. */
 #include "tests/records/record_data.h"
 
 #include <errno.h>
@@ -8,17 +8,17 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Checks that batches come in order, one after the other, and hold the records that record_write wrote. */
+/* Checks that batches arrive in order, one at a time, and contain the records that record_write wrote. */
 typedef struct expected {
     int counts[8]; /* records of each file */
     size_t sizes[8];
-    int32_t file; /* whose turn it is */
+    int32_t file; /* the file expected next */
     uint64_t next;
     atomic_int works;
-    atomic_int inside; /* takes at the same time */
+    atomic_int inside; /* number of concurrent calls of take */
     int ended;
-    int takes, take_max; /* the take that fails */
-    int work_number;     /* work fails at that record of file 0; 0: never */
+    int takes, take_max; /* the call of take that fails */
+    int work_number;     /* work fails at this record of file 0; 0: never */
     atomic_int results;
 } expected;
 
@@ -101,7 +101,8 @@ TEST(scan_every_way_gives_all_records_in_order)
     char names[6][512];
     const char *paths[6];
     expected e = {0};
-    /* Empty, short records, one, long ones (whose headers are hopped over), longer than a block, GZIP. */
+    /* Empty, short records, one record, long records (of which only headers are read in order), longer than a block,
+     * GZIP. */
     const int counts[] = {0, 2000, 1, 12, 9, 700};
     const size_t sizes[] = {10, 200, 30, 100'000, 9'000, 300};
     for (int i = 0; i < 6; i++) {
@@ -171,7 +172,7 @@ TEST(scan_ends_where_a_callback_says)
         CHECK_EQ(e.ended, 0);
         CHECK_EQ(e.results, 0);
 
-        /* What is before the batch that work refuses is taken, and nothing behind it. */
+        /* Batches before the one for which work fails are delivered, and none after it. */
         expected refused = {.counts = {3000}, .sizes = {100}, .work_number = 2000};
         options.context = &refused;
         mr_record_totals totals;
@@ -227,7 +228,7 @@ TEST(scan_goes_on_behind_files_that_cannot_be_read)
         CHECK_EQ(t.records[3], 500);
         CHECK_EQ(totals.records, 800);
         CHECK_EQ(totals.lost, 1);
-        /* Without file_done the first failure is the scan's. */
+        /* Without file_done the scan returns the first failure. */
         options.file_done = nullptr;
         CHECK_STATUS(mr_record_scan(paths, 4, &options, &totals, &error), MR_DATA_LOSS);
         CHECK_CONTAINS(error.message, "b.tfrecord: record 300 at byte ");

@@ -1,4 +1,4 @@
-/* Records written and read back: plain, compressed, in order, through small buffers, through a pipe. */
+/* Records written and read: plain, compressed, in order, with small buffers, through a pipe. */
 #include "tests/records/record_data.h"
 
 #include <fcntl.h>
@@ -89,7 +89,7 @@ TEST(records_are_read_from_a_pipe)
         CHECK_EQ(pipe2(ends, 0), 0);
         pid_t child = fork();
         if (child == 0) {
-            /* Odd pieces, so that headers arrive in parts. */
+            /* Odd piece sizes, so that headers arrive in parts. */
             size_t size;
             unsigned char *bytes = file_load(path, &size);
             for (size_t at = 0; at < size;) {
@@ -233,7 +233,7 @@ TEST(records_patterns_are_names_globs_and_shards)
     CHECK_STATUS(mr_paths_match(test_path("nothing*"), &paths, &count, &error), MR_NOT_FOUND);
 }
 
-/* What cannot be looked at for now is not said to be missing. */
+/* Files that cannot be checked for a temporary reason are not reported as missing. */
 TEST(records_patterns_without_open_files_left_say_so)
 {
     mr_error error = {0};

@@ -1,12 +1,13 @@
-/* An index whose file was rewritten in place between the samples, with the same size: what is served, and what is not. */
+/* An index whose file was rewritten in place between the samples, with the same size: which records are returned, and
+ * which are not. */
 #include "tests/records/record_data.h"
 #include "tests/tools/program.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
 
-/* 200 records of 1,000 bytes with two short ones, of 100 and 300 bytes, at number 53: their order is what the samples and
- * the compared headers cannot see. */
+/* 200 records of 1,000 bytes with two short ones, of 100 and 300 bytes, at number 53. The samples and the compared
+ * headers do not detect a change of their order. */
 static constexpr int COUNT = 200, ODD = 53;
 
 static size_t length_of(int number, bool is_rewritten)
@@ -29,7 +30,7 @@ static void write_version(const char *path, bool is_rewritten, bool has_index)
     CHECK_OK(mr_record_writer_close(writer, &error));
 }
 
-/* The index of the first version beside the file of the second, which is newer. */
+/* The index of the first version with the file of the second, which is newer. */
 static void rewrite(const char *path)
 {
     write_version(path, false, true);
@@ -39,7 +40,7 @@ static void rewrite(const char *path)
     mr_error error = {0};
     mr_record_index index = {0};
     CHECK_OK(mr_record_index_open(path, &index, &error));
-    CHECK_EQ(index.origin, MR_INDEX_LOADED); /* the limit that record.h documents */
+    CHECK_EQ(index.origin, MR_INDEX_LOADED); /* the limitation that record.h documents */
     mr_record_index_deinit(&index);
 }
 
@@ -67,7 +68,8 @@ TEST(record_read_by_a_wrong_index_fails_and_says_what_to_do)
     mr_record_file_close(file);
 }
 
-/* A range is entered by the index only where a record begins; otherwise the file is read from its beginning. */
+/* The index is used to find the start of a range only if a record starts there; otherwise the file is read from its
+ * beginning. */
 TEST(record_range_does_not_trust_a_wrong_index)
 {
     const char *path = test_path("r.tfrecord");
@@ -102,7 +104,7 @@ TEST(cat_index_compares_an_index_that_is_older_than_its_file)
     CHECK_CONTAINS(program_run("tfrecord-cat --repair-index %s", path)->output, "made anew, the index was wrong");
 }
 
-/* An index stays right when a record is overwritten with one of the same length. */
+/* An index stays valid when a record is overwritten with one of the same length. */
 TEST(record_overwritten_in_place_is_served_as_it_is_now)
 {
     const char *path = test_path("r.tfrecord");

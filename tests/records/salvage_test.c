@@ -1,8 +1,9 @@
-/* Damage at 10,000 random places: what is whole comes back, nothing hangs, and records and losses add up to the file.
+/* Damage at 10,000 random positions: intact records are returned, nothing hangs, and records and losses add up to the
+ * file.
  *
- * A file of known records is flipped, cut, extended and zeroed. A record is whole when all its bytes are still there, one
- * behind the other. Each file is read twice, by the reader and by a scan: by one of them in pieces of 4096 bytes, so that
- * damage lies across their edges. */
+ * Bytes of a file of known records are flipped, removed, inserted and zeroed. A record is intact if all its bytes still
+ * exist and are contiguous. Each file is read twice, by the reader and by a scan, one of them with a block size of 4096
+ * bytes, so that damage crosses block boundaries. */
 #include "tests/records/record_data.h"
 
 #include <sys/mman.h>
@@ -47,7 +48,7 @@ static void make_original(original *o)
 typedef struct damaged {
     unsigned char bytes[ROOM];
     size_t size_bytes;
-    size_t from, to; /* the bytes of the original that are not there as they were */
+    size_t from, to; /* range of original bytes that were changed or removed */
     char what[80];
 } damaged;
 
@@ -84,7 +85,7 @@ static void damage(const original *o, uint64_t *state, damaged *d)
     }
 }
 
-/* What a way of reading found. */
+/* The result of one way of reading. */
 typedef struct found {
     bool came[61];
     int next;
@@ -102,7 +103,7 @@ static void mix(found *f, uint64_t a, uint64_t b, uint64_t c)
 
 static void take_record(found *f, mr_string record, uint64_t number, uint64_t offset)
 {
-    /* Where it was, or where it went with what was cut out or put in before it. */
+    /* At its original offset, or moved by the bytes that were removed or inserted before it. */
     const original *o = f->original;
     while (f->next < COUNT && ((offset != o->begin[f->next] && offset != o->begin[f->next] + f->shift) ||
                                record.size_bytes != size_of(f->next) ||

@@ -1,4 +1,4 @@
-/* Seekable GZIP read by several threads: the records, numbers, offsets and damage are those of one reader. */
+/* Seekable GZIP read by several threads: records, numbers, offsets and damage are the same as with one reader. */
 #include "tests/records/record_data.h"
 
 #include <sys/stat.h>
@@ -7,7 +7,7 @@
 static constexpr int COUNT = 3000;
 static constexpr size_t SIZE_MAX_HERE = 900;
 
-/* What a pass over a file has given, summed up so that order counts. */
+/* The result of a pass over a file, summed in a way that depends on the order. */
 typedef struct seen {
     uint64_t records, lost, first_lost, last_offset;
     uint32_t crc;
@@ -99,7 +99,7 @@ TEST(seekable_scan_of_damage_tells_what_a_reader_tells)
         bytes[at] ^= 0x11;
         file_save(path, bytes, i % 8 == 7 ? at + 1 : size);
         bytes[at] ^= 0x11;
-        /* The index says that it is of this version. */
+        /* The index claims to be of this version of the file. */
         mr_record_index written = index;
         mr_record_index now = {0};
         (void)mr_record_index_open(path, &now, nullptr);
@@ -123,7 +123,7 @@ TEST(seekable_range_is_entered_at_its_point)
     const char *path = test_path("r.tfrecord");
     mr_record_writer_options options = {.compression = MR_COMPRESSION_GZIP, .index = true, .seek_bytes = 20'000};
     record_write(path, COUNT, SIZE_MAX_HERE, options);
-    /* What is before is not read: it may even be damaged, between two of the index's samples. */
+    /* Data before the range is not read and may even be damaged, between two of the index's samples. */
     size_t size;
     unsigned char *bytes = file_load(path, &size);
     memset(bytes + 600, 0xff, size / 10);

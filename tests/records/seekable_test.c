@@ -1,4 +1,4 @@
-/* Seekable GZIP and the indexes that are made of compressed files. */
+/* Seekable GZIP, and indexes of compressed files. */
 #include "tests/records/record_data.h"
 
 #include <pthread.h>
@@ -44,7 +44,7 @@ TEST(seekable_gzip_is_one_ordinary_stream)
     size_t size, packed_size;
     unsigned char *expected = file_load(plain, &size), *packed = file_load(path, &packed_size);
     unsigned char *bytes = malloc(size + 1);
-    /* One member, its checksum and length right: zlib says so. */
+    /* One member whose checksum and length are correct, verified by zlib. */
     z_stream zlib = {.next_in = packed, .avail_in = (uInt)packed_size, .next_out = bytes, .avail_out = (uInt)size + 1};
     CHECK_EQ(inflateInit2(&zlib, 16 + 15), Z_OK);
     CHECK_EQ(inflate(&zlib, Z_FINISH), Z_STREAM_END);
@@ -143,7 +143,7 @@ TEST(seekable_gzip_is_read_by_number_from_any_thread)
     mr_record_file_close(file);
 }
 
-/* Damage in one segment costs records of that segment. */
+/* Damage in one segment loses only records of that segment. */
 TEST(seekable_gzip_that_is_damaged_is_noticed)
 {
     mr_error error = {0};
@@ -213,7 +213,7 @@ TEST(seekable_index_that_is_stale_or_damaged_is_not_used)
     free(bytes);
     CHECK_OK(mr_record_index_open(path, &index, &error));
     mr_record_index_deinit(&index);
-    /* The last byte of the stream's size. */
+    /* The last byte of the stream's length. */
     bytes = file_load(path, &size);
     bytes[size - 1] ^= 1;
     file_save(path, bytes, size);
@@ -222,7 +222,7 @@ TEST(seekable_index_that_is_stale_or_damaged_is_not_used)
     CHECK_EQ(index.origin, MR_INDEX_STALE);
 }
 
-/* Flushes that are no points: what follows refers to what is before. */
+/* Flushes that are not points: the following data refers to earlier data. */
 TEST(seekable_points_are_not_seen_where_there_are_none)
 {
     mr_error error = {0};
@@ -278,7 +278,7 @@ TEST(seekable_index_of_a_damaged_stream_is_refused)
         CHECK(index.offsets == nullptr);
         CHECK_CONTAINS(error.message, "truncated");
     }
-    /* A byte that is no block's beginning: three ones. */
+    /* A byte that cannot start a block: three ones. */
     bytes[10] |= 7;
     file_save(path, bytes, size);
     CHECK_STATUS(mr_record_index_build(path, 1, &index, &error), MR_DATA_LOSS);
@@ -328,7 +328,7 @@ TEST(seekable_writer_flushes_between_records)
         CHECK_OK(mr_record_writer_append(writer, bytes, record_size(i, SIZE_MAX_HERE), &error));
         if (i % 3 == 2) CHECK_OK(mr_record_writer_flush(writer, false, &error));
     }
-    /* Everything so far can be read, though the stream has no end yet. */
+    /* All flushed records can be read, although the stream has not ended. */
     mr_record_reader *reader = nullptr;
     mr_string record;
     CHECK_OK(mr_record_reader_open(path, nullptr, &reader, &error));
@@ -369,7 +369,7 @@ TEST(seekable_writer_on_a_full_disk_leaves_nothing)
     }
 }
 
-/* Writes, makes the index, counts; the n-th allocation fails. */
+/* Writes, builds the index, counts; the n-th allocation fails. */
 static mr_status everything(const char *path, mr_error *error)
 {
     mr_record_writer *writer = nullptr;

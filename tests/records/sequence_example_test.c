@@ -1,10 +1,10 @@
-/* SequenceExamples encoded, walked and parsed, and what kind of record bytes are. The rules themselves are compared with
- * TensorFlow in tests/oracle. */
+/* SequenceExamples: encoding, iteration and parsing, and detection of the kind of a record. tests/oracle compares the
+ * rules with TensorFlow. */
 #include "tests/test.h"
 
 #include <millrace/example.h>
 
-/* Two lists, added in turns, and a context. */
+/* Two lists, whose values are added alternately, and a context. */
 static mr_string two_lists(mr_sequence_encoder *encoder)
 {
     mr_error error = {0};
@@ -96,7 +96,7 @@ TEST(example_form_tells_what_a_record_is)
     CHECK_EQ(mr_example_form_of(MR_STR("\x0a\x00")), MR_EXAMPLE_PLAIN);
     CHECK_EQ(mr_example_form_of(MR_STR("\x0a\x00\x12\x00")), MR_EXAMPLE_SEQUENCE);
     CHECK_EQ(mr_example_form_of(MR_STR("\x12\x00")), MR_EXAMPLE_SEQUENCE);
-    /* A field 2 that is no map of lists is another field of an Example, which TensorFlow skips. */
+    /* A field 2 that is not a map of lists is an unknown field of an Example, which TensorFlow skips. */
     CHECK_EQ(mr_example_form_of(MR_STR("\x0a\x00\x12\x02hi")), MR_EXAMPLE_PLAIN);
     CHECK_EQ(mr_example_form_of(MR_STR("\x12\x02hi")), MR_EXAMPLE_NONE);
     CHECK_EQ(mr_example_form_of(MR_STR("\x08\x01")), MR_EXAMPLE_NONE);
@@ -144,7 +144,7 @@ static mr_string frames(mr_sequence_encoder *encoder, int i)
     return record;
 }
 
-/* true: every byte of the tensor is as said. */
+/* true: compares all bytes of the tensor. */
 static bool holds(const mr_tensor *tensor, mr_shape shape, const void *values)
 {
     return mr_shape_equal(tensor->shape, shape) && memcmp(tensor->data, values, mr_tensor_size_bytes(tensor)) == 0;
@@ -189,7 +189,7 @@ TEST(sequence_example_lists_become_columns)
     for (int i = 0; i < 3; i++) mr_sequence_encoder_deinit(&encoders[i]);
 }
 
-/* Parses one record for one list, in a batch behind an empty record; what is said when it fails, "" when not. */
+/* Parses one list of one record, in a batch after an empty record; returns the error message, or "". */
 static const char *parse_list(mr_sequence_encoder *encoder, const mr_feature *list)
 {
     static mr_error error;

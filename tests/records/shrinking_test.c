@@ -1,4 +1,5 @@
-/* A file that becomes shorter while it is read: what came is right, the end is no silent one, and nothing crashes. */
+/* A file that is truncated while it is read: the returned records are correct, the truncation is reported, and nothing
+ * crashes. */
 #include "tests/records/record_data.h"
 
 #include <unistd.h>
@@ -8,7 +9,7 @@ static constexpr size_t SIZE_MAX_HERE = 3000;
 
 typedef struct reading {
     const char *path;
-    size_t cut; /* where the file is cut once its first record has come */
+    size_t cut; /* where the file is truncated after its first record was returned */
     int count;
     bool is_told;
 } reading;
@@ -48,7 +49,7 @@ static void read_in_order(reading *r)
         CHECK_CONTAINS(error.message, "has shrunk while it was being read");
         status = mr_record_reader_next(reader, &record, &error);
     }
-    /* It is said once. */
+    /* It is reported once. */
     CHECK_STATUS(status, MR_OUT_OF_RANGE);
     mr_record_reader_close(reader);
 }
@@ -82,7 +83,7 @@ TEST(shrinking_files_are_told_of)
                 read_in_order(&r);
             else
                 read_with_threads(&r, way == 1 ? 1 : 3);
-            /* What had been read when it was cut comes too. */
+            /* Records that were read before the truncation are returned too. */
             CHECK(r.count >= 1 && r.count < (place == 0 ? 500 : 2000));
         }
     }

@@ -1,10 +1,10 @@
-/* Tables: what is added is found again, and no damage goes unnoticed. */
+/* Tables: added entries are found, and all damage is detected. */
 #include "records/checkpoint/table.h"
 #include "tests/test.h"
 
 #include <millrace/record.h>
 
-/* A table of count keys "key-000000" …, each with its number as the value. */
+/* A table of count keys "key-000000" …, whose values are their numbers. */
 static mr_string build(mr_table_builder *builder, int count)
 {
     mr_error error = {0};
@@ -72,7 +72,7 @@ TEST(table_notices_every_flipped_byte_and_cut)
     char *copy = malloc(bytes.size_bytes);
     CHECK(copy != nullptr);
     memcpy(copy, bytes.data, bytes.size_bytes);
-    /* The meta index (13 bytes before the index block) and the zeros of the footer hold nothing that is read. */
+    /* The meta index (13 bytes before the index block) and the zeros of the footer contain nothing that is read. */
     for (size_t i = 0; i < bytes.size_bytes; i++) {
         copy[i] ^= 0x10;
         mr_status status = mr_table_parse((mr_string){copy, bytes.size_bytes}, "memory", &table, &error);

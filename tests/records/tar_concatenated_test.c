@@ -1,5 +1,5 @@
-/* Archives that were concatenated into one file, against a model: every member is read, from any member on, in the library
- * and as samples of a dataset. */
+/* Archives concatenated into one file, compared with a model: every member is read, starting at any member, by the
+ * library and as samples of a dataset. */
 #include "tests/records/record_data.h"
 #include "tests/test.h"
 
@@ -33,7 +33,7 @@ static void put_member(bytes *file, const char *name, size_t size)
     file->size += 512 + (size + 511) / 512 * 512;
 }
 
-/* Archives with members in each, ended by one block of zeros up to 41 of them. */
+/* Archives with members in each, each ended by 1 to 41 blocks of zeros. */
 typedef struct model {
     int archives, members;
     uint32_t archive_of[64];
@@ -45,7 +45,7 @@ static void make_archives(bytes *file, model *model, uint64_t *random)
     char name[32];
     memset(file, 0, sizeof *file);
     *model = (struct model){.archives = 1 + (int)(next_random(random) % 5)};
-    uint32_t ended = 0; /* archives with zeros between them: an empty one adds nothing to the zeros before it */
+    uint32_t ended = 0; /* archives followed by zeros: an empty one adds nothing to the zeros before it */
     bool follows_zeros = false;
     for (int i = 0; i < model->archives; i++) {
         int count = (int)(next_random(random) % 9);
@@ -120,7 +120,7 @@ TEST(tar_concatenated_ends_are_checked)
     }
 }
 
-/* The last sample of the first archive and the first of the second have one name, and are two. */
+/* The last sample of the first archive and the first one of the second have the same name, and are two samples. */
 TEST(tar_concatenated_archives_are_samples_of_a_dataset)
 {
     static bytes archives;

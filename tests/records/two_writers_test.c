@@ -1,5 +1,5 @@
-/* Two writers of one path: an atomic output has one at a time, in this process and in others, and what a process that was
- * killed leaves is in nobody's way. */
+/* Two writers of one path: an atomic output has one writer at a time, in this process and in others, and the file left
+ * by a killed process does not prevent later writes. */
 #include "records/io/file.h"
 #include "tests/test.h"
 
@@ -47,7 +47,7 @@ TEST(two_writers_of_one_path_are_one)
     check_records(path, "before", 3);
     CHECK_OK(mr_record_writer_close(one, &error));
     check_records(path, "first", 1);
-    /* Given up, it is the next one's. */
+    /* After one is abandoned, the next can open it. */
     CHECK_OK(mr_record_writer_open(path, &atomically, &one, &error));
     mr_record_writer_abandon(one);
     write_records(path, "second", 2);
@@ -68,7 +68,7 @@ TEST(two_writers_in_processes_leave_a_complete_file)
             mr_record_writer *writer = nullptr;
             mr_status status = mr_record_writer_open(path, &atomically, &writer, &error);
             for (int k = 0; status == MR_OK && k < 40; k++) status = mr_record_writer_append(writer, "same", 4, &error);
-            /* One of them dies in the middle. */
+            /* One of them is killed in the middle. */
             if (i == 3 && round % 2 == 0) (void)kill(getpid(), SIGKILL);
             if (status == MR_OK) status = mr_record_writer_close(writer, &error);
             _exit(status == MR_OK ? 0 : status == MR_ABORTED ? 1 : 2);
