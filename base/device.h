@@ -34,8 +34,8 @@ typedef struct mr_device_functions {
     mr_status (*copy)(mr_device *device, void *target, const void *source, size_t size_bytes, mr_error *error);
     /* Waits for all queued work, but not for copies on the separate stream; reports the first failure of that work. */
     mr_status (*wait)(mr_device *device, mr_error *error);
-    /* As allocate, for a target of copy_beside, which waits, without blocking the host, for the work that was queued
-     * with this memory before it was returned. */
+    /* As allocate, but the memory is filled by copy_beside. The copy waits, without blocking the host, for work that
+     * was queued with this memory before it was returned. */
     mr_status (*allocate_beside)(mr_device *device, size_t size_bytes, mr_buffer **buffer, mr_error *error);
     /* Copies on the separate stream. The host memory must not change until an event recorded after this copy has
      * completed. */
@@ -69,7 +69,8 @@ void mr_device_free(mr_device *device); /* null is allowed; existing buffers sta
 mr_status mr_tensor_init_on(mr_tensor *tensor, mr_device *device, mr_dtype dtype, mr_shape shape, mr_error *error);
 
 /* Devices implemented in other directories (cuda/), registered by kind. A binary without them has no entry.
- * open  creates the device, or reports in one sentence why it is unavailable; the session then uses the CPU */
+ * open  creates the device, or reports in one sentence why it is unavailable; the session may then fall back to the CPU
+ *       */
 typedef struct mr_device_entry {
     const char *kind_name; /* "GPU" */
     mr_device_kind kind;
