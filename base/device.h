@@ -69,8 +69,7 @@ void mr_device_free(mr_device *device); /* null is allowed; existing buffers sta
 mr_status mr_tensor_init_on(mr_tensor *tensor, mr_device *device, mr_dtype dtype, mr_shape shape, mr_error *error);
 
 /* Devices implemented in other directories (cuda/), registered by kind. A binary without them has no entry.
- * open  creates the device, or reports in one sentence why it is unavailable; the session may then fall back to the CPU
- *       */
+ * open  creates the device, or reports in one sentence why it is unavailable; the session may then use the CPU */
 typedef struct mr_device_entry {
     const char *kind_name; /* "GPU" */
     mr_device_kind kind;
