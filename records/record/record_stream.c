@@ -15,7 +15,7 @@
 #include <unistd.h>
 #include <zlib.h>
 
-/* Memory above this size, needed for a longer record, is freed after the record. */
+/* A larger buffer, allocated for a long record, is freed after that record. */
 static constexpr size_t OWN_KEPT_BYTES = (size_t)32 << 20;
 /* Enough for a header and for all magic numbers. */
 static constexpr size_t PEEK_BYTES = 12;

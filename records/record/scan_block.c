@@ -29,7 +29,7 @@ static constexpr size_t ALIGNMENT = 4096;
  * records. */
 static constexpr uint64_t LONG_BYTES = 16 << 10;
 static constexpr int SAMPLE = 16;
-/* Memory above this number of blocks, needed for a longer record, is freed after the record. */
+/* A buffer of more than this many blocks, allocated for a long record, is freed after that record. */
 static constexpr size_t KEPT_BLOCKS = 8;
 /* How far ahead the kernel is asked to read when the file is not in the page cache. */
 static constexpr uint64_t AHEAD_BLOCKS = 8;

@@ -35,7 +35,7 @@ typedef struct scan_file {
     struct scan_block *framed; /* the block that receives the reported damage */
     mr_error problem;          /* why the file cannot be opened */
 
-    /* Used only by the thread whose block is being framed. */
+    /* Used only by the thread that is framing. */
     uint64_t offset, record; /* of the next record */
     uint32_t gzip_crc;       /* SCAN_SEGMENTS: of all segments so far */
     bool ended;
