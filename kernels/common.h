@@ -1,4 +1,4 @@
-/* What the kernels share: reading small inputs, outputs of any dtype, and lists of types for templates. */
+/* Common code of the kernels: reading small inputs, outputs of any dtype, and lists of types for templates. */
 #ifndef MR_KERNELS_COMMON_H
 #define MR_KERNELS_COMMON_H
 
@@ -6,12 +6,12 @@
 #include "base/kernel.h"
 #include "base/pool.h"
 
-/* At the end of a family's file, after `static const mr_kernel kernels[]`. */
+/* Defines the table of a family. Use it at the end of the family's file, after `static const mr_kernel kernels[]`. */
 #define MR_KERNEL_FAMILY(name)                                                                                         \
     extern const mr_kernel_table mr_kernels_##name;                                                                    \
     const mr_kernel_table mr_kernels_##name = {kernels, sizeof kernels / sizeof kernels[0]}
 
-/* The types a template is made for: X(dtype, C type, suffix). */
+/* The types that a template is instantiated for: X(dtype, C type, suffix). */
 #define MR_EACH_SIGNED(X)                                                                                              \
     X(MR_FLOAT, float, float)                                                                                          \
     X(MR_DOUBLE, double, double)                                                                                       \
@@ -21,22 +21,23 @@
     X(MR_UINT16, uint16_t, uint16) X(MR_UINT32, uint32_t, uint32) X(MR_UINT64, uint64_t, uint64)
 #define MR_EACH_NUMBER(X) MR_EACH_SIGNED(X) MR_EACH_UNSIGNED(X)
 
-/* As MR_EACH_NUMBER, with the unsigned type of the same width for integers: sums and products of signed integers wrap as
- * TensorFlow's do, and unsigned ones have the same bits. */
+/* Like MR_EACH_NUMBER, but integers use the unsigned type of the same width: sums and products of signed integers wrap
+ * as in TensorFlow, and the unsigned ones have the same bits. */
 #define MR_EACH_WRAPPING_NUMBER(X)                                                                                     \
     X(MR_FLOAT, float, float)                                                                                          \
     X(MR_DOUBLE, double, double)                                                                                       \
     X(MR_INT32, uint32_t, int32)                                                                                       \
     X(MR_INT64, uint64_t, int64) X(MR_INT8, uint8_t, int8) X(MR_INT16, uint16_t, int16) MR_EACH_UNSIGNED(X)
 
-/* Elements of a light loop that one thread does at a time; less is not worth waking another. */
+/* Number of elements of a cheap loop that one thread processes at a time. Fewer do not justify waking another
+ * thread. */
 constexpr int64_t MR_GRAIN = 16384;
 
 #define MR_MIN(a, b) ((a) < (b) ? (a) : (b))
 #define MR_MAX(a, b) ((a) > (b) ? (a) : (b))
 
-/* Makes `name`, a function pointer table by cpu level, of one body compiled for each: the body is an always-inlined
- * function `name_body` and the compiler vectorises it with what each level has. */
+/* Defines `name`, a table of function pointers indexed by CPU level. All are compiled from the always-inlined function
+ * `name_body`, which the compiler vectorizes for each level. */
 #define MR_INLINE static inline __attribute__((always_inline))
 #define MR_LEVELS(name, parameters, arguments)                                                                         \
     static void name##_plain parameters                                                                                \
@@ -53,21 +54,21 @@ constexpr int64_t MR_GRAIN = 16384;
     }                                                                                                                  \
     static void(*const name[3]) parameters = {name##_plain, name##_avx2, name##_avx512};
 
-/* An input of integers (int32 or int64) as int64; at most capacity, else an error that names `what`. */
+/* Reads an integer input (int32 or int64) as int64. More than capacity elements are an error that names `what`. */
 mr_status mr_kernel_ints(const mr_kernel_call *call, int input, const char *what, int64_t *values, int capacity,
                          int *count, mr_error *error);
-/* The one integer of a scalar input. */
+/* Reads the integer of a scalar input. */
 mr_status mr_kernel_int(const mr_kernel_call *call, int input, const char *what, int64_t *value, mr_error *error);
-/* A shape given as an input; every size must be at least 0. */
+/* Reads a shape from an input; every size must be at least 0. */
 mr_status mr_kernel_shape(const mr_kernel_call *call, int input, mr_shape *shape, mr_error *error);
-/* axis in [-rank, rank) made [0, rank). */
+/* Converts an axis in [-rank, rank) to one in [0, rank). */
 mr_status mr_kernel_axis(const mr_kernel_call *call, int64_t axis, int rank, int *result, mr_error *error);
 
-/* Writes integers as int32 or int64, the output's dtype; an error when one does not fit. */
+/* Writes integers as int32 or int64, whichever is the output's dtype; a value that does not fit is an error. */
 mr_status mr_kernel_put_ints(mr_kernel_call *call, int index, mr_shape shape, const int64_t *values, mr_error *error);
 
-/* Where the elements of one output go, for kernels that move elements without looking at them. Strings borrow their
- * bytes from a tensor's buffer: they are gathered in scratch memory and copied at the end. */
+/* The destination of one output's elements, for kernels that move elements without reading them. Strings borrow their
+ * bytes from the buffer of a tensor: they are collected in scratch memory and copied at the end. */
 typedef struct mr_sink {
     void *data;
     size_t element_size;
@@ -77,7 +78,8 @@ typedef struct mr_sink {
     bool is_string;
 } mr_sink;
 mr_status mr_sink_init(mr_kernel_call *call, int index, mr_shape shape, mr_sink *sink, mr_error *error);
-/* Ends a sink: always call it after a successful init. failed  what the kernel itself returns */
+/* Finishes a sink; must be called after every successful init.
+ * failed  the status of the kernel, which is returned if it is not MR_OK */
 mr_status mr_sink_finish(mr_kernel_call *call, mr_sink *sink, mr_status failed, mr_error *error);
 
 /* Copies between two strided views: target[sum(i·target_strides)] = source[sum(i·source_strides)]. Strides count
@@ -97,7 +99,7 @@ void mr_copy_strided(mr_copy copy, mr_pool *pool);
 /* The product of dims[begin, end) of a tensor; 0 if it overflows, since a tensor with such dims has no elements. */
 int64_t mr_dims_product(const mr_shape *shape, int begin, int end);
 
-/* Row-major strides in elements; all 0 for a shape without elements, whose dims can be any. */
+/* Row-major strides in elements; all 0 for a shape without elements, whose dims may have any size. */
 void mr_shape_strides(mr_shape shape, int64_t strides[MR_RANK_MAX]);
 
 /* target[i] = *element, count times; element_size 1, 2, 4, 8 or 16. */

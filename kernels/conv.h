@@ -1,5 +1,5 @@
-/* Convolution in two dimensions: its geometry, read once from attrs and shapes, and the functions behind Conv2D and its
- * gradients. filter [filter_height, filter_width, in, out]. */
+/* Two-dimensional convolution: the geometry, computed once from attributes and shapes, and the functions behind Conv2D
+ * and its gradients. Filters have the shape [filter_height, filter_width, in, out]. */
 #ifndef MR_KERNELS_CONV_H
 #define MR_KERNELS_CONV_H
 
@@ -15,23 +15,25 @@ typedef struct mr_conv {
     bool nchw;
 } mr_conv;
 
-/* What the attrs say, read in prepare. */
+/* The attributes of convolution and pooling, read in prepare. */
 typedef struct mr_window_attrs {
     int64_t stride_y, stride_x, dilation_y, dilation_x;
     int64_t window_y, window_x; /* pooling: ksize */
-    int64_t pads[4];            /* top, bottom, left, right, when explicit */
+    int64_t pads[4];            /* top, bottom, left, right; for explicit padding */
     enum { MR_PADDING_VALID, MR_PADDING_SAME, MR_PADDING_EXPLICIT } padding;
     bool nchw;
 } mr_window_attrs;
 mr_status mr_window_attrs_read(const mr_kernel_node *node, mr_window_attrs *attrs, mr_error *error);
-/* The output's size along one dimension and the padding before and after it; an error when the window does not fit. */
+/* Computes the output size along one dimension and the padding before and after it; a window that does not fit is an
+ * error. */
 mr_status mr_window_place(const mr_kernel_node *node, const mr_window_attrs *attrs, int dimension, int64_t input,
                           int64_t window, int64_t *output, int64_t *before, int64_t *after, mr_error *error);
 
-/* Floats, NHWC, dilation 1. scratch floats as mr_conv_…_scratch says, for threads threads. */
+/* The functions without suffix take floats in NHWC with dilation 1. Their scratch memory has the number of floats that
+ * mr_conv_…_scratch returns for `threads` threads. */
 typedef struct mr_conv_scratch {
     float *floats;
-    int threads; /* that may work at once */
+    int threads; /* maximum number of threads that work concurrently */
 } mr_conv_scratch;
 int64_t mr_conv_forward_scratch(const mr_conv *conv, int threads);
 void mr_conv_forward(const mr_conv *conv, const float *input, const float *filter, float *output,
@@ -43,7 +45,7 @@ int64_t mr_conv_backward_filter_scratch(const mr_conv *conv, int threads);
 void mr_conv_backward_filter(const mr_conv *conv, const float *input, const float *gradient, float *filter_gradient,
                              mr_conv_scratch scratch, mr_pool *pool);
 
-/* The plain oracles: any type of MR_FLOAT and MR_DOUBLE, layout, dilation and number of groups. */
+/* The reference implementations: float and double, any layout, dilation and number of groups. */
 void mr_conv_forward_plain(const mr_conv *conv, mr_dtype dtype, const void *input, const void *filter, void *output,
                            mr_pool *pool);
 void mr_conv_backward_input_plain(const mr_conv *conv, mr_dtype dtype, const void *filter, const void *gradient,

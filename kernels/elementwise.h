@@ -1,19 +1,20 @@
-/* The engine of operators that work element by element: types, broadcasting, half types through float, threads. An
- * operator brings loops over plain rows. */
+/* Elementwise operators: selects the loop for a type, broadcasts, converts half types to float, and distributes work
+ * over threads. An operator supplies loops over contiguous rows. */
 #ifndef MR_KERNELS_ELEMENTWISE_H
 #define MR_KERNELS_ELEMENTWISE_H
 
 #include "kernels/common.h"
 
-/* Where a level has no vectors for a loop, or a sanitizer is in the way, plain code is what we want. */
+/* Where a CPU level has no vector instructions for a loop, or a sanitizer prevents vectorization, scalar code is
+ * intended. */
 #pragma clang diagnostic ignored "-Wpass-failed"
-/* Tells the compiler that a row's elements do not depend on each other, also when the output is one of the inputs. */
+/* Asserts to the compiler that the elements of a row are independent, even if the output is one of the inputs. */
 #define MR_EACH_ELEMENT _Pragma("clang loop vectorize(assume_safety)") for (int64_t i = 0; i < count; i++)
 
 typedef void (*mr_unary_loop)(void *target, const void *source, int64_t count);
 
-/* loops[dtype] for the dtype of the input; float_levels instead of loops[MR_FLOAT] when set. Half types without a loop
- * of their own go through the float one. */
+/* loops is indexed by the input's dtype. float_levels, if set, replaces loops[MR_FLOAT]. Half types without a loop of
+ * their own use the float loop. */
 typedef struct mr_unary {
     mr_unary_loop loops[MR_DTYPE_COUNT];
     const mr_unary_loop *float_levels;
@@ -31,19 +32,19 @@ typedef void (*mr_binary_loop)(void *target, const void *a, const void *b, int64
 typedef struct mr_binary {
     mr_binary_loop loops[MR_DTYPE_COUNT];
     const mr_binary_loop *float_levels;
-    bool nonzero_b;     /* integers: b may hold no 0 */
-    bool nonnegative_b; /* integers: b may hold nothing below 0 */
+    bool nonzero_b;     /* integers: a 0 in b is an error */
+    bool nonnegative_b; /* integers: a negative number in b is an error */
     bool same_shape;    /* a and b do not broadcast */
 } mr_binary;
 mr_status mr_binary_run(mr_kernel_call *call, const mr_binary *binary, mr_error *error);
 
-/* Two shapes broadcast; an error that names both when they do not fit. */
+/* Broadcasts two shapes; the error names both if they are incompatible. */
 mr_status mr_kernel_broadcast(const mr_kernel_call *call, mr_shape a, mr_shape b, mr_shape *result, mr_error *error);
-/* Strides of a shape inside a wider one it broadcasts to: 0 where it is repeated, and
- * all 0 for a shape without elements. */
+/* The strides of `shape` when it is broadcast to `wide`: 0 along repeated dimensions, and all 0 for a shape without
+ * elements. */
 void mr_broadcast_strides(mr_shape shape, mr_shape wide, int64_t strides[MR_RANK_MAX]);
 
-/* The body of a binary loop: `expression` of a and b, for the three kinds of operands. */
+/* The body of a binary loop: `expression` of a and b, for each of the three operand kinds. */
 #define MR_BINARY_BODY(name, type, out_type, expression)                                                               \
     MR_INLINE void name##_body(void *target, const void *a_row, const void *b_row, int64_t count,                      \
                                mr_operands operands)                                                                   \
@@ -78,7 +79,7 @@ void mr_broadcast_strides(mr_shape shape, mr_shape wide, int64_t strides[MR_RANK
     {                                                                                                                  \
         name##_body(target, a, b, count, operands);                                                                    \
     }
-/* The same for each cpu level: `name` is the table of the three. */
+/* The same for each CPU level: `name` is the table of the three functions. */
 #define MR_BINARY_LEVELS(name, type, out_type, expression)                                                             \
     MR_BINARY_BODY(name, type, out_type, expression)                                                                   \
     MR_LEVELS(name, (void *target, const void *a, const void *b, int64_t count, mr_operands operands),                 \

@@ -1,16 +1,17 @@
-/* Products of matrices: one micro-kernel for every shape, and the loops of a plain matrix product around it.
+/* Matrix products: one micro-kernel for all shapes, and the blocked loops of a matrix product around it.
  *
- * A tile is `rows` x 16 or 32 floats of the result, held in registers while it walks the inner dimension: at each step
- * every row takes one number of A, all lanes take 16 or 32 of B. A is read where it lies, through strides, so neither a
- * transposed matrix nor the patches of a convolution are ever copied into place; the inner dimension may be cut into
- * segments that lie apart (the rows of a filter's window). B is best packed into panels of 16 columns. */
+ * A tile is `rows` x 16 or 32 floats of the result. It is kept in registers while the inner dimension is traversed:
+ * each step multiplies one number of A for each row by 16 or 32 numbers of B, one for each lane. A is read in place,
+ * through strides, so neither a transposed matrix nor the patches of a convolution are copied. The inner dimension may
+ * consist of segments at a fixed distance (the rows of a filter's window). B is best packed into panels of 16
+ * columns. */
 #ifndef MR_KERNELS_GEMM_H
 #define MR_KERNELS_GEMM_H
 
 #include "kernels/common.h"
 
-/* c[r][v*16 + lane] (+)= sum over s, k of a[r*a_row + k*a_step + s*a_segment] * b[v*b_next + (s*length + k)*b_step + lane]
- * Strides count floats. Either a_row or a_step is 1. */
+/* c[r][v*16 + lane] (+)= sum over s, k of a[r*a_row + k*a_step + s*a_segment] * b[v*b_next + (s*length + k)*b_step +
+ * lane]. Strides count floats. Either a_row or a_step is 1. */
 typedef struct mr_tile {
     const float *a;
     int64_t a_row, a_step, a_segment;
@@ -21,15 +22,15 @@ typedef struct mr_tile {
     int64_t length, segments;
     int rows;    /* 1 … mr_tile_rows_max(vectors) */
     int vectors; /* of 16 columns: 1 or 2, at most mr_tile_vectors_max() */
-    int columns; /* that are stored, 1 … vectors * 16; B must be readable for all lanes */
+    int columns; /* number of columns stored, 1 … vectors * 16; B must be readable for all lanes */
     bool accumulate;
 } mr_tile;
 void mr_tile_run(const mr_tile *tile);
 int mr_tile_vectors_max(void);
 int mr_tile_rows_max(int vectors);
 
-/* Copies a [rows, columns] matrix of strides (row_stride, column_stride) into panels of 16 columns, the last filled up
- * with zeros: target[panel][row][16]. */
+/* Copies a [rows, columns] matrix with strides (row_stride, column_stride) into panels of 16 columns, the last one
+ * padded with zeros: target[panel][row][16]. */
 void mr_panels_pack(float *target, const float *source, int64_t rows, int64_t columns, int64_t row_stride,
                     int64_t column_stride);
 static inline int64_t mr_panels_size(int64_t rows, int64_t columns)
@@ -37,9 +38,10 @@ static inline int64_t mr_panels_size(int64_t rows, int64_t columns)
     return (columns + 15) / 16 * 16 * rows;
 }
 
-/* c [m, n] = a [m, k] · b [k, n], all row-major; a_transposed: a lies as [k, m], b_transposed: b lies as [n, k].
- * scratch  mr_gemm_scratch floats, or null where that is 0
- * threads  the same bits at any number of threads */
+/* c [m, n] = a [m, k] · b [k, n], all row-major. a_transposed: a is stored as [k, m]; b_transposed: b is stored as [n,
+ * k].
+ * scratch  mr_gemm_scratch floats, or null if that is 0
+ * threads  the result has the same bits at any number of threads */
 typedef struct mr_gemm {
     int64_t m, n, k;
     const float *a, *b;
@@ -49,10 +51,10 @@ typedef struct mr_gemm {
 int64_t mr_gemm_scratch(const mr_gemm *gemm);
 void mr_gemm_run(const mr_gemm *gemm, float *scratch, mr_pool *pool);
 
-/* The plain oracle of mr_gemm_run. */
+/* The reference implementation of mr_gemm_run. */
 void mr_gemm_plain(const mr_gemm *gemm);
 
-/* Scratch memory for one call, kept by the device for the next. count floats, not cleared. */
+/* Scratch memory of count floats for one call, which the device keeps for the next call. Not cleared. */
 mr_status mr_scratch_new(mr_kernel_call *call, int64_t count, mr_buffer **buffer, float **floats, mr_error *error);
 
 #endif

@@ -1,5 +1,5 @@
-/* Vectors of 16 floats in the compiler's own notation: one AVX-512 register, two of AVX2, four of SSE. Code written with
- * them gives the same bits at every cpu level, as long as it does not ask for fused multiplication. */
+/* Vectors of 16 floats in the compiler's vector extension: one AVX-512 register, two of AVX2, four of SSE. Code that
+ * uses them has the same results at every CPU level, unless it requests fused multiply-add. */
 #ifndef MR_KERNELS_VECTOR_H
 #define MR_KERNELS_VECTOR_H
 
@@ -29,7 +29,7 @@ MR_INLINE mr_vector mr_vector_of(float value)
     return value - (mr_vector){};
 }
 
-/* The first count lanes; the rest are `rest`. */
+/* Loads the first count lanes; the other lanes are `rest`. */
 MR_INLINE mr_vector mr_vector_load_some(const float *from, int64_t count, float rest)
 {
     mr_vector value = mr_vector_of(rest);
@@ -37,7 +37,7 @@ MR_INLINE mr_vector mr_vector_load_some(const float *from, int64_t count, float 
     return value;
 }
 
-/* a where the mask's lane is set, else b. */
+/* a in the lanes where the mask is set, otherwise b. */
 MR_INLINE mr_vector mr_vector_choose(mr_vector_mask mask, mr_vector a, mr_vector b)
 {
     return (mr_vector)((mask & (mr_vector_mask)a) | (~mask & (mr_vector_mask)b));

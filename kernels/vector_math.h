@@ -1,5 +1,6 @@
-/* exp, log and their kin for floats, without branches, so that a loop over them becomes vectors. Errors are within two
- * units in the last place over the whole range; infinities, NaN and subnormal results come out as the C library's. */
+/* exp, log and related functions for floats, without branches, so that compilers vectorize loops over them. Errors are
+ * at most two units in the last place over the complete range. Infinities, NaN and subnormal results are those of the C
+ * library. */
 #ifndef MR_KERNELS_VECTOR_MATH_H
 #define MR_KERNELS_VECTOR_MATH_H
 
@@ -35,7 +36,7 @@ MR_MATH float mr_expm1_reduced(float r)
     return (p * r) * r + r;
 }
 
-/* e^x = 2^n · e^r. The scale is applied in two steps so that subnormal results and overflow come out right. */
+/* e^x = 2^n · e^r. The scale is applied in two steps so that subnormal results and overflow are correct. */
 MR_MATH float mr_expf(float x)
 {
     const float round = 12582912.0f; /* 1.5 · 2^23: adding it rounds to an integer */
@@ -88,7 +89,7 @@ MR_MATH float mr_logf(float x)
 MR_MATH float mr_log1pf(float x)
 {
     float u = 1.0f + x, away = u - 1.0f;
-    float result = mr_logf(u) * (x / (away == 0.0f ? 1.0f : away)); /* makes good what 1 + x lost */
+    float result = mr_logf(u) * (x / (away == 0.0f ? 1.0f : away)); /* corrects the rounding error of 1 + x */
     result = away == 0.0f ? x : result;
     return u == INFINITY ? u : result;
 }
@@ -112,7 +113,7 @@ MR_MATH float mr_sigmoidf(float x)
     return 1.0f / (1.0f + mr_expf(-x));
 }
 
-/* TensorFlow's Softplus: the ends where log1p(exp(x)) is x or exp(x) to the last bit are cut off. */
+/* TensorFlow's Softplus: beyond the two thresholds log1p(exp(x)) equals exp(x) or x to the last bit. */
 MR_MATH float mr_softplusf(float x)
 {
     float e = mr_expf(x), result = mr_log1pf(e);

@@ -1,17 +1,19 @@
-/* EXIF data, as far as the orientation goes. It is a TIFF structure: "II*\0" or "MM\0*" says the byte order, then comes
- * the place of the first directory: a count, entries of 12 bytes (tag, type, count, value or its place), the place of the
- * next directory. Only the first directory is looked at, and nothing is followed, so time is bounded by the bytes. */
+/* The orientation in EXIF data. EXIF is a TIFF structure: "II*\0" or "MM\0*" gives the byte order, followed by the
+ * offset of the first directory. A directory is a count, entries of 12 bytes (tag, type, count, value or its offset),
+ * and the offset of the next directory. Only the first directory is read and no offsets in entries are followed, so
+ * that the time is bounded by the size. */
 #ifndef MR_KERNELS_EXIF_H
 #define MR_KERNELS_EXIF_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-/* The orientation that TIFF-structured data states, 1…8; 0 when none. */
+/* The orientation of TIFF-structured data, 1…8; 0 if there is none. */
 int32_t mr_exif_orientation(const unsigned char *bytes, size_t size_bytes);
-/* Takes every orientation out of the first directory, in place: later entries move up, what they point to stays. */
+/* Removes every orientation from the first directory, in place. Later entries move up; the data they point to is not
+ * moved. */
 void mr_exif_remove_orientation(unsigned char *bytes, size_t size_bytes);
-/* Width and height of a TIFF image; false when its first directory does not say. */
+/* Width and height of a TIFF image; false if its first directory does not contain them. */
 bool mr_tiff_size(const unsigned char *bytes, size_t size_bytes, int32_t *width, int32_t *height);
 
 #endif

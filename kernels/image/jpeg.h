@@ -1,4 +1,4 @@
-/* One JPEG after another, row by row, with libjpeg-turbo behind a status.
+/* The JPEG reader: decodes one JPEG after another, row by row, with libjpeg-turbo, and returns errors as statuses.
  *
  *     mr_jpeg_reader reader = {0};
  *     mr_jpeg_reader_open(&reader, bytes, size_bytes, &options, &error);     width, height, channels are known
@@ -8,8 +8,9 @@
  *     ... the next image ...
  *     mr_jpeg_reader_deinit(&reader);
  *
- * After any failure the reader is ready for mr_jpeg_reader_open again. Memory that images need comes from the reader's
- * arena, so a run of like images allocates nothing (progressive ones: their coefficients). One thread at a time. */
+ * After a failure the reader can be opened again. Memory for images is allocated from the reader's arena, so a sequence
+ * of similar images allocates nothing, except for the coefficients of progressive images. A reader is used by one
+ * thread at a time. */
 #ifndef MR_KERNELS_JPEG_H
 #define MR_KERNELS_JPEG_H
 
@@ -28,64 +29,65 @@ typedef struct mr_jpeg_reader {
     struct jpeg_error_mgr errors;
     struct jpeg_source_mgr source;
     struct jpeg_progress_mgr progress;
-    jmp_buf jump;   /* where libjpeg's errors go while a function of this file runs */
+    jmp_buf jump;   /* libjpeg's errors jump here while a function of this file runs */
     mr_arena arena; /* libjpeg's per-image memory */
     size_t arena_block_bytes;
-    struct jpeg_memory_mgr memory; /* libjpeg's own memory functions, before jpeg_memory.c stands before them */
+    struct jpeg_memory_mgr memory; /* libjpeg's own memory functions, which jpeg_memory.c replaces */
     const unsigned char *bytes;
     size_t size_bytes;
     mr_image_decode_options options;
     bool created, damaged;
-    bool save_markers; /* for mr_jpeg_reader_coefficients: the decompressor keeps APPn and COM segments */
+    bool save_markers; /* for mr_jpeg_reader_coefficients: the decompressor saves APPn and COM segments */
     int scans_max;
-    int rewinds;                   /* of a truncated source */
-    char message[JMSG_LENGTH_MAX]; /* libjpeg's words for an error or for the first damage */
+    int rewinds;                   /* how often a truncated source was restarted */
+    char message[JMSG_LENGTH_MAX]; /* libjpeg's message for an error or for the first damage */
     int message_code;
     unsigned char *cmyk; /* one row, in the arena */
     unsigned char *row;  /* the row being read */
     jvirt_barray_ptr *coefficients;
-    mr_jpeg_scan *scan; /* decodes baseline images in libjpeg's place; null until the first */
-    bool always_plain;  /* leaves everything to libjpeg; the caller's to set, for tests */
-    bool is_plain;      /* this image is left to libjpeg */
-    bool irregular;     /* scan has met with something that it leaves to libjpeg */
+    mr_jpeg_scan *scan; /* decodes baseline images instead of libjpeg; null until the first one */
+    bool always_plain;  /* decode everything with libjpeg; set by the caller, for tests */
+    bool is_plain;      /* libjpeg decodes this image */
+    bool irregular;     /* scan found data that it leaves to libjpeg */
     int32_t rows_read;
 
-    int32_t width, height, channels; /* of the whole image, decoded; known after open */
+    int32_t width, height, channels; /* of the complete image, as decoded; known after open */
     int32_t row_width;               /* pixels that mr_jpeg_reader_row writes; known after start */
-    int32_t row_left;                /* pixel of the row where the window begins */
+    int32_t row_left;                /* index of the window's first pixel in the row */
     mr_image_region window;
-    bool is_cropped; /* of columns */
+    bool is_cropped; /* set if columns are cropped */
 } mr_jpeg_reader;
 
 mr_status mr_jpeg_reader_open(mr_jpeg_reader *reader, const void *bytes, size_t size_bytes,
                               const mr_image_decode_options *options, mr_error *error);
-/* After open: the image at another ratio than the options'. */
+/* Changes the ratio that was given in the options. Call it after open. */
 mr_status mr_jpeg_reader_set_ratio(mr_jpeg_reader *reader, int32_t ratio, mr_error *error);
-/* window  null: the whole image; its flip is ignored */
+/* window  null: the complete image; its flip is ignored */
 mr_status mr_jpeg_reader_start(mr_jpeg_reader *reader, const mr_image_region *window, mr_error *error);
 /* row  row_width x channels bytes */
 mr_status mr_jpeg_reader_row(mr_jpeg_reader *reader, unsigned char *row, mr_error *error);
-/* Instead of start, rows and finish: every coefficient of the image, in the decompressor's memory until the next open. */
+/* Reads every coefficient of the image, instead of start, rows and finish. They are stored in the decompressor's memory
+ * until the next open. */
 mr_status mr_jpeg_reader_coefficients(mr_jpeg_reader *reader, jvirt_barray_ptr **coefficients, mr_error *error);
-/* After the last row of the window; says whether the data was good as far as it was read. */
+/* Call it after the last row of the window. Returns MR_DATA_LOSS if the data that was read is damaged. */
 mr_status mr_jpeg_reader_finish(mr_jpeg_reader *reader, mr_error *error);
 void mr_jpeg_reader_deinit(mr_jpeg_reader *reader);
 
-/* After the scans are read: a progressive image whose coefficients are not known to the last bit, so that decoders make
- * them up, or one without any data for a component. */
+/* Call it after the scans are read. Returns true for a progressive image whose coefficients are not known to the last
+ * bit, so that decoders estimate them, and for an image without data for a component. */
 bool mr_jpeg_lacks_scans(const struct jpeg_decompress_struct *decompress);
 
-/* For jpeg_scan.c: gives the image to libjpeg's own decoder, which begins anew. */
+/* For jpeg_scan.c: restarts decoding of the image with libjpeg's own decoder. */
 [[noreturn]] void mr_jpeg_reader_irregular(mr_jpeg_reader *reader);
 
-/* Puts the reader's arena behind libjpeg's memory manager, for what lives as long as an image. */
+/* Makes libjpeg's memory manager allocate memory with the lifetime of an image from the reader's arena. */
 void mr_jpeg_memory_install(mr_jpeg_reader *reader);
 
-/* Empties an arena that serves one image after another, and keeps its memory as one block. block_bytes is the caller's
- * to keep beside the arena, 0 at first. */
+/* Empties an arena that is used for one image after another, and keeps its memory as one block.
+ * block_bytes  state of the arena, stored by the caller; initially 0 */
 void mr_image_arena_reset(mr_arena *arena, size_t *block_bytes);
 
-/* The header alone. */
+/* Reads only the header. */
 mr_status mr_jpeg_probe(const unsigned char *bytes, size_t size_bytes, mr_image_info *info, mr_error *error);
 
 mr_status mr_jpeg_decode(const void *bytes, size_t size_bytes, const mr_image_decode_options *options, mr_tensor *image,

@@ -1,22 +1,22 @@
-/* The entropy-coded scan of a baseline JPEG, decoded in libjpeg's place.
+/* The decoder of a baseline JPEG's entropy-coded scan, which replaces libjpeg's.
  *
  *     jpeg_start_decompress, jpeg_crop_scanline
  *     mr_jpeg_scan_start(reader);
- *     jpeg_skip_scanlines, jpeg_read_scanlines, jpeg_finish_decompress as ever
+ *     jpeg_skip_scanlines, jpeg_read_scanlines, jpeg_finish_decompress as usual
  *
- * Coefficients come out as libjpeg's own decoder would leave them. MCUs that libjpeg will not look at are decoded no
- * further than to find their end, and where restart markers allow it they are not read at all. On the first thing that is
- * not as it should be mr_jpeg_reader_irregular is called: libjpeg's own decoder then begins anew, so that damage is
- * treated and told as libjpeg does. */
+ * The coefficients are the same as those of libjpeg's own decoder. MCUs whose coefficients libjpeg will not use are
+ * parsed only to find their end, and are not read at all where restart markers allow it. At the first irregularity
+ * mr_jpeg_reader_irregular is called: libjpeg's own decoder then restarts the image, so that damage is handled and
+ * reported as by libjpeg. */
 #ifndef MR_KERNELS_JPEG_SCAN_H
 #define MR_KERNELS_JPEG_SCAN_H
 
 #include "kernels/image/jpeg.h"
 
-/* Stands before the entropy decoder of reader's image, if it has one sequential Huffman-coded scan; else, or without
- * memory, libjpeg's stays. reader->scan is made when it is needed first, and kept between images. */
+/* Replaces the entropy decoder of the reader's image if the image has one sequential Huffman-coded scan. Otherwise, or
+ * if memory is exhausted, libjpeg's decoder is used. reader->scan is allocated on first use and kept between images. */
 void mr_jpeg_scan_start(mr_jpeg_reader *reader);
 void mr_jpeg_scan_free(mr_jpeg_scan *scan);
-size_t mr_jpeg_scan_bytes(void); /* what one takes */
+size_t mr_jpeg_scan_bytes(void); /* memory that one scan decoder uses */
 
 #endif

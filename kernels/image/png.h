@@ -1,15 +1,15 @@
-/* One PNG after another, row by row, with libpng behind a status.
+/* The PNG reader: decodes one PNG after another, row by row, with libpng, and returns errors as statuses.
  *
  *     mr_png_reader reader = {0};
  *     mr_png_reader_open(&reader, bytes, size_bytes, &options, &error);      width, height, channels, interlaced are known
- *     for each row: mr_png_reader_row(&reader, row, &error);                  or, needed when interlaced, all at once:
+ *     for each row: mr_png_reader_row(&reader, row, &error);                  or all at once, required if interlaced:
  *     mr_png_reader_image(&reader, pixels, &error);
- *     mr_png_reader_finish(&reader, &error);                                  when every row was read
+ *     mr_png_reader_finish(&reader, &error);                                  after every row was read
  *     ... the next image ...
  *     mr_png_reader_deinit(&reader);
  *
- * After any failure the reader is ready for mr_png_reader_open again. All memory comes from the reader's arena, so a run
- * of like images allocates nothing. One thread at a time. */
+ * After a failure the reader can be opened again. All memory is allocated from the reader's arena, so a sequence of
+ * similar images allocates nothing. A reader is used by one thread at a time. */
 #ifndef MR_KERNELS_PNG_H
 #define MR_KERNELS_PNG_H
 
@@ -23,14 +23,14 @@
 typedef struct mr_png_reader {
     png_structp png;
     png_infop info;
-    jmp_buf jump; /* where libpng's errors go while a function of this file runs */
+    jmp_buf jump; /* libpng's errors jump here while a function of this file runs */
     mr_arena arena;
     size_t arena_block_bytes;
     const unsigned char *bytes;
     size_t size_bytes, used_bytes;
     mr_image_decode_options options;
     bool truncated, exhausted;
-    bool widen; /* 8 bits that the caller wants as 16 */
+    bool widen; /* the image has 8 bits and the caller requests 16 */
     char message[128];
     unsigned char *target;
 
@@ -46,11 +46,11 @@ mr_status mr_png_reader_open(mr_png_reader *reader, const void *bytes, size_t si
 mr_status mr_png_reader_row(mr_png_reader *reader, void *row, mr_error *error);
 /* All rows, height x row_bytes. */
 mr_status mr_png_reader_image(mr_png_reader *reader, void *pixels, mr_error *error);
-/* Reads and checks what follows the pixels. */
+/* Reads and checks the data after the pixels. */
 mr_status mr_png_reader_finish(mr_png_reader *reader, mr_error *error);
 void mr_png_reader_deinit(mr_png_reader *reader);
 
-/* The chunks before the pixels, without libpng. */
+/* Reads the chunks before the pixels, without libpng. */
 mr_status mr_png_probe(const unsigned char *bytes, size_t size_bytes, mr_image_info *info, mr_error *error);
 
 mr_status mr_png_decode(const void *bytes, size_t size_bytes, const mr_image_decode_options *options, mr_tensor *image,

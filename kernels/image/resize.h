@@ -1,7 +1,8 @@
-/* Resizing as two passes of weighted sums: rows first, then columns.
+/* Resizing in two passes of weighted sums: first rows, then columns.
  *
- * Every method comes to a table for each axis: output i is the sum of weights[i * taps + k] x source[first[i] + k] over
- * k < taps. Neighbours beyond the edge are folded onto the edge, so that first[i] + taps is never past the source. */
+ * Every method is expressed as a table for each axis: output i is the sum of weights[i * taps + k] x source[first[i] +
+ * k] over k < taps. Taps beyond the edge are moved to the edge pixel, so that first[i] + taps is never past the
+ * source. */
 #ifndef MR_KERNELS_RESIZE_H
 #define MR_KERNELS_RESIZE_H
 
@@ -14,15 +15,16 @@ typedef struct mr_resize_axis {
     float *weights; /* target_count x taps */
 } mr_resize_axis;
 
-/* Taps that a method needs on an axis. */
+/* The number of taps that a method needs on an axis. */
 int32_t mr_resize_taps(const mr_resize_options *options, int32_t source_count, int32_t target_count);
-/* Fills first and weights, which the caller provides, from the counts. */
+/* Fills first and weights, which the caller allocates, from the counts. */
 void mr_resize_axis_fill(mr_resize_axis *axis, const mr_resize_options *options);
-/* The same where the source is not the pixels [0, source_count) but a part of them: a target pixel stands for `scale`
- * source pixels, not more than source_count / target_count, and the first begins at `offset`. Not for align_corners. */
+/* The same for a source that is part of an image: a target pixel corresponds to `scale` source pixels, at most
+ * source_count / target_count, and the first target pixel starts at `offset`. Not for align_corners. */
 void mr_resize_axis_fill_part(mr_resize_axis *axis, const mr_resize_options *options, float scale, float offset);
 
-/* The rule that options name: how many source pixels a target pixel stands for, and target pixel i's place among them. */
+/* The coordinate rule that options select: the number of source pixels for each target pixel, and the source coordinate
+ * of target pixel i. */
 float mr_resize_scale(const mr_resize_options *options, int64_t source_count, int64_t target_count);
 float mr_resize_coordinate(const mr_resize_options *options, float scale, int64_t i);
 

@@ -1,15 +1,15 @@
-/* Event parts that graph/train needs beyond <millrace/train.h>. */
+/* The internal part of event files, which graph/train needs in addition to <millrace/train.h>. */
 #ifndef MR_RECORDS_EVENT_H
 #define MR_RECORDS_EVENT_H
 
 #include <millrace/train.h>
 
-/* A serialised GraphDef or MetaGraphDef, as the event of step 0 that TensorBoard's graph view reads. */
+/* Writes a serialized GraphDef or MetaGraphDef as an event of step 0, which TensorBoard's graph view reads. */
 mr_status mr_event_writer_add_graph_def(mr_event_writer *writer, mr_string graph_def, mr_error *error);
 mr_status mr_event_writer_add_meta_graph_def(mr_event_writer *writer, mr_string meta_graph_def, mr_error *error);
 
 typedef enum mr_session_event { MR_SESSION_START = 1, MR_SESSION_STOP = 2, MR_SESSION_CHECKPOINT = 3 } mr_session_event;
-/* TensorBoard hides what an earlier run wrote after the step at which a new one starts.
+/* Writes a SessionLog. When a new run starts at a step, TensorBoard hides what earlier runs wrote after that step.
  * checkpoint  its path, or null */
 mr_status mr_event_writer_add_session(mr_event_writer *writer, int64_t step, mr_session_event event,
                                       const char *checkpoint, mr_error *error);

@@ -1,6 +1,6 @@
-/* Summaries: what TensorBoard shows, as serialised Summary messages.
+/* Summaries: the values that TensorBoard shows, as serialized Summary messages.
  *
- * Each function makes one message in an arena. Tags are bytes from the graph; they are copied. */
+ * Each function builds one message in an arena. Tags are bytes from the graph; they are copied. */
 #ifndef MR_RECORDS_SUMMARY_H
 #define MR_RECORDS_SUMMARY_H
 
@@ -16,7 +16,7 @@ mr_status mr_summary_pack_scalars(const mr_string *tags, const float *values, in
 #define MR_HISTOGRAM_BUCKETS 1551
 
 typedef struct mr_histogram {
-    double limits[MR_HISTOGRAM_BUCKETS]; /* upper ends, ascending */
+    double limits[MR_HISTOGRAM_BUCKETS]; /* upper bounds, ascending */
     double counts[MR_HISTOGRAM_BUCKETS];
     double min, max, number, sum, sum_squares;
 } mr_histogram;
@@ -40,7 +40,7 @@ mr_status mr_summary_pack_images(mr_string tag, const mr_summary_encoded_image *
 /* ---- Merge ---- */
 
 /* MergeSummary: all values of all summaries, in order.
- * errors  MR_INVALID_ARGUMENT when a tag is there twice or a summary is damaged */
+ * errors  MR_INVALID_ARGUMENT if two values have the same tag, or a summary is damaged */
 mr_status mr_summary_pack_merged(const mr_string *summaries, int64_t count, mr_arena *arena, mr_string *summary,
                                  mr_error *error);
 

@@ -1,5 +1,5 @@
-/* Columns of a batch, one function for each form that needs one slot only. Fixed columns are filled straight from the wire;
- * the others from rows, which are counted first. */
+/* The columns of a batch, one function for each form that needs only one slot. Fixed columns are filled directly from
+ * the wire bytes; the others from rows, which are counted first. */
 #include "records/example/example_parser.h"
 
 #include "base/arena.h"
@@ -61,7 +61,7 @@ mr_status mr_example_values(const mr_example_batch *batch, int32_t slot, const m
 
 /* ---- Fixed ---- */
 
-/* shape with the batch before it. */
+/* shape, with the batch dimension first. */
 static mr_shape batched(const mr_example_batch *batch, mr_shape shape)
 {
     assert(shape.rank < MR_RANK_MAX);
@@ -71,7 +71,7 @@ static mr_shape batched(const mr_example_batch *batch, mr_shape shape)
     return result;
 }
 
-/* The commonest lists, as everybody writes them, at once: packed numbers, one string. False: look closer. */
+/* The fast path for the usual encodings: packed numbers, or one string. False: use the general path. */
 static inline bool read_common(mr_wire list, mr_feature_kind kind, int64_t stride, void *values)
 {
     mr_wire inner;
@@ -106,7 +106,7 @@ static mr_status fill_fixed(const mr_example_batch *batch, const mr_example_outp
         if (located->kind != kind) {
             if (located->kind != MR_FEATURE_NONE)
                 return mr_example_fail_kind(batch, nullptr, i, output->slot, located->kind, error);
-            /* A default of no values is none, as in TensorFlow. */
+            /* As in TensorFlow, a default without values counts as no default. */
             if (!output->default_value.buffer || stride == 0)
                 return mr_example_fail_missing(batch, i, output->slot, error);
             memcpy(values, output->default_value.data, (size_t)stride * target->element_bytes);

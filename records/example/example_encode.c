@@ -1,5 +1,5 @@
-/* Examples written without protobuf objects. Each add serialises its Feature at once into one buffer; finish sorts the
- * entries by name and puts the messages around them, so that equal Examples have equal bytes. */
+/* The encoder of Examples, without protobuf objects. Each add serializes its Feature immediately into one buffer;
+ * finish sorts the entries by name and writes the enclosing messages, so that equal Examples have equal bytes. */
 #include "records/example/example_encode.h"
 
 #include "base/arena.h"
@@ -10,7 +10,7 @@
 
 static size_t varint_size(uint64_t value)
 {
-    /* Seven bits a byte; 0 has one. */
+    /* Seven bits for each byte; 0 takes one byte. */
     return (size_t)(63 - __builtin_clzll(value | 1)) / 7 + 1;
 }
 
@@ -47,7 +47,7 @@ unsigned char *mr_encoded_reserve(mr_encoded_bytes *target, size_t size)
     return target->data + target->size;
 }
 
-/* The state of an encoder that had no memory for one, until finish has said so. Never written. */
+/* The state of an encoder that could not allocate its own, until finish has reported it. Never written. */
 static const struct mr_example_state no_memory = {
     .fault = {.status = MR_RESOURCE_EXHAUSTED, .message = "no memory for the encoder"}};
 
@@ -58,7 +58,7 @@ struct mr_example_state *mr_encoded_state(struct mr_example_state **state)
     return *state;
 }
 
-/* A new entry with its name, and room for so many bytes behind it; null when adding has failed before or fails now. */
+/* Adds an entry, stores its name and reserves feature_size bytes after it; null if this or an earlier add failed. */
 static mr_encoded *add_entry(struct mr_example_state **holder, const char *name, size_t feature_size)
 {
     struct mr_example_state *state = mr_encoded_state(holder);
@@ -90,14 +90,15 @@ static mr_encoded *add_entry(struct mr_example_state **holder, const char *name,
     return made;
 }
 
-/* Begins a feature whose list has list_size bytes: writes the name and the Feature's head, and gives room for the list. */
+/* Begins a feature whose list has list_size bytes: writes the name and the start of the Feature, and reserves the
+ * list. */
 static unsigned char *begin(struct mr_example_state **holder, const char *name, mr_feature_kind kind, size_t list_size)
 {
     if (list_size > MR_EXAMPLE_SIZE_MAX) {
         struct mr_example_state *state = mr_encoded_state(holder);
         if (state->fault.status == MR_OK)
             (void)mr_fail(&state->fault, MR_INVALID_ARGUMENT,
-                          "feature \"%s\" has %zu bytes, and no Example is that long", name, list_size);
+                          "feature \"%s\" has %zu bytes, more than an Example may have", name, list_size);
         return nullptr;
     }
     const mr_encoded *entry = add_entry(holder, name, mr_encoded_field_size(list_size));
@@ -150,7 +151,7 @@ void mr_encoded_add_floats(struct mr_example_state **state, const char *name, co
     assert(next == (*state)->parts.data + (*state)->parts.size);
 }
 
-/* ---- Putting it together ---- */
+/* ---- Assembly ---- */
 
 static int compare(const void *a, const void *b, void *context)
 {
@@ -214,7 +215,7 @@ static mr_status assemble(struct mr_example_state *state, mr_error *error)
     MR_TRY(mr_encoded_features_size(state, &features_size, error));
     size_t size = mr_encoded_field_size(features_size);
     if (size > MR_EXAMPLE_SIZE_MAX)
-        return mr_fail(error, MR_INVALID_ARGUMENT, "the Example has %zu bytes, and %zu is the most", size,
+        return mr_fail(error, MR_INVALID_ARGUMENT, "the Example has %zu bytes, more than the limit of %zu", size,
                        (size_t)MR_EXAMPLE_SIZE_MAX);
     state->record.size = 0;
     unsigned char *next = mr_encoded_reserve(&state->record, size);

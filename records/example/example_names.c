@@ -1,11 +1,12 @@
-/* The table of names. It is four times as large as it must be, and a few seeds are tried, so that mostly no two names meet:
- * a name that is asked for costs one comparison, one that is not mostly none. */
+/* The hash table of names. It has at least four cells for each name, and several seeds are tried to avoid collisions:
+ * finding a requested name usually takes one comparison, rejecting another name usually none. */
 #include "records/example/example_names.h"
 
 #include <assert.h>
 #include <stdlib.h>
 
-/* Fills the table under a seed; returns how many names are not at their own place. Equal names stay in their order. */
+/* Fills the table with a seed. Returns the number of names that are not in the cell of their hash. Equal names stay in
+ * order. */
 static int32_t fill(mr_example_names *table, uint64_t seed)
 {
     assert(table->count >= 0 && (uint32_t)table->count <= table->mask);

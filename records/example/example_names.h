@@ -1,4 +1,5 @@
-/* Names of features to their numbers: what a parser asks of every entry of every record. Whole names are compared. */
+/* A hash table from feature names to their numbers; the parser looks up each entry of each record in it. Complete names
+ * are compared, so a match is exact. */
 #ifndef MR_RECORDS_EXAMPLE_NAMES_H
 #define MR_RECORDS_EXAMPLE_NAMES_H
 
@@ -11,10 +12,11 @@ typedef struct mr_example_names {
     int32_t count;
     uint64_t seed;
     uint32_t mask;
-    int32_t *table; /* mask + 1 numbers, -1 for none */
+    int32_t *table; /* mask + 1 numbers, -1 for an empty cell */
 } mr_example_names;
 
-/* names  not empty of storage: each has a pointer, also when it has no bytes. False: no memory. */
+/* names  borrowed; each has a non-null pointer, even if it is empty
+ * returns  false if memory is exhausted */
 [[nodiscard]] bool mr_example_names_init(mr_example_names *table, const mr_string *names, int32_t count);
 void mr_example_names_deinit(mr_example_names *table);
 
@@ -68,13 +70,13 @@ static inline int32_t mr_example_name_find(const mr_example_names *table, const 
 
 /* ---- Guessing ----
  *
- * The records of a file are alike: the n-th entry of one mostly has the name that the n-th entry of the record before
- * had. So each name is first compared with that one, and only looked up when it is another. */
+ * Successive records of a file usually have the same features in the same order, so entry n is first compared with the
+ * name of entry n of the previous record, and looked up only if it differs. */
 
-/* Entries of a record whose names are remembered. */
+/* Maximum number of entries of a record whose names are remembered. */
 static constexpr size_t MR_EXAMPLE_GUESSES_MAX = 64;
 
-/* The names that the entries of the record before had, in its bytes, and their numbers (-1: not asked for). */
+/* The names of the previous record's entries, as views into its bytes, and their numbers (-1: not requested). */
 typedef struct mr_example_guesses {
     size_t count;
     struct {

@@ -1,4 +1,5 @@
-/* Finding features by name in the wire bytes of Examples: one pass, no object, no allocation for each record. */
+/* Finds features by name in the wire bytes of Examples: in one pass, without objects and without allocations for each
+ * record. */
 #include "records/example/example_parser.h"
 
 #include "base/arena.h"
@@ -7,10 +8,11 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-/* The list of a feature that has none and is there all the same: no bytes long. */
+/* The list of a feature that is present but has no list: empty. */
 static const unsigned char empty_list[1] = {0};
 
-/* The kind of a feature of a context whose first tag is none: an error only when no later one takes its place. */
+/* The kind of a context feature whose first tag is invalid. It is an error only if no later feature of the same name
+ * replaces it. */
 static constexpr mr_feature_kind NO_KIND = (mr_feature_kind)(MR_FEATURE_INT64 + 1);
 
 const unsigned char *mr_example_locate(const mr_example_parser *parser, mr_wire features, bool single,
@@ -41,7 +43,7 @@ const unsigned char *mr_example_locate(const mr_example_parser *parser, mr_wire 
     return nullptr;
 }
 
-/* Walks one Example, whose slots are not found yet. Returns null, or the place of the damage. */
+/* Walks one Example whose slots have not been located. Returns null, or the position of the damage. */
 static const unsigned char *locate(const mr_example_parser *parser, mr_string record, bool single,
                                    mr_example_guesses *guesses, mr_located *located, int64_t stride)
 {
@@ -93,8 +95,8 @@ mr_status mr_example_batch_init(mr_example_batch *batch, const mr_example_parser
     for (int32_t i = 0; i < parser->tensor_count; i++) tensors[i] = (mr_tensor){0};
     *batch = (mr_example_batch){.parser = parser, .records = records, .record_count = record_count, .single = single};
     if (record_count < 0 || (single && record_count != 1))
-        return mr_fail(error, MR_INVALID_ARGUMENT, "%" PRId64 " records cannot be parsed%s", record_count,
-                       single ? " as a single one" : "");
+        return mr_fail(error, MR_INVALID_ARGUMENT, "cannot parse %" PRId64 " records%s", record_count,
+                       single ? " as a single record" : "");
     size_t located_size, rows_size = (size_t)parser->slot_count * sizeof(mr_example_rows);
     if (__builtin_mul_overflow((size_t)record_count, (size_t)parser->slot_count * sizeof(mr_located), &located_size))
         return mr_fail_memory(error, SIZE_MAX);

@@ -1,9 +1,9 @@
-/* How parsing is divided, for Examples and for both halves of a SequenceExample.
+/* The parser of Examples and of both halves of a SequenceExample: internal types, and how the work is divided.
  *
- *     example_spec.c      what is asked for: features (outputs) and the entries of a record that they need (slots)
+ *     example_spec.c      the requested features (outputs) and the entries of a record that they need (slots)
  *     example_parser.c    finds the slots in the wire bytes of each record: one mr_located for each record and slot
  *     example_rows.c      checks and counts the lists of a slot: one row for each record, or for each step of a list
- *     example_columns.c   rows to tensors: fixed, sequence, variable; values on their way into a tensor
+ *     example_columns.c   converts rows to tensors: fixed, sequence, variable; writes values into tensors
  *     example_ragged.c, example_sparse.c      the forms that combine several slots
  *     example_sequence_parser.c, example_sequence_columns.c      both halves together; the tensors of feature lists */
 #ifndef MR_RECORDS_EXAMPLE_PARSER_H
@@ -12,40 +12,40 @@
 #include "records/example/example_names.h"
 #include "records/example/example_wire.h"
 
-/* ---- What is asked for ---- */
+/* ---- Requested features ---- */
 
-/* Forms that may share a slot. */
+/* The kinds of outputs. Outputs of different uses cannot share a slot. */
 typedef enum mr_example_use { MR_USE_DENSE, MR_USE_SPARSE, MR_USE_RAGGED } mr_example_use;
 
-/* A feature of the record; several outputs may need it. Its name is in mr_example_parser.names. */
+/* An entry of the record that at least one output needs. Its name is in mr_example_parser.names. */
 typedef struct mr_example_slot {
     mr_dtype dtype;
     mr_feature_kind kind;
     mr_example_use use;
-    bool has_rows; /* an output needs its rows */
+    bool has_rows; /* set if an output needs its rows */
 } mr_example_slot;
 
-/* A feature that is asked for, and what follows from it. */
+/* A requested feature and the values derived from it. */
 typedef struct mr_example_output {
     mr_string name;
     mr_feature_form form;
     mr_dtype dtype;
     mr_shape shape;          /* MR_SCALAR where the form has none */
     int64_t stride;          /* values in shape; 1 where the form has none */
-    mr_tensor default_value; /* shared; empty without one */
+    mr_tensor default_value; /* referenced; empty if there is none */
     bool already_sorted, allow_missing;
     mr_dtype splits_dtype;
     int32_t slot;  /* of the values */
-    int32_t first; /* of its tensors */
+    int32_t first; /* index of its first tensor */
     /* MR_SPARSE: shape.rank index slots; MR_RAGGED: the partitions and their slots (-1: uniform) */
     int32_t others[MR_RANK_MAX];
     mr_partition_kind kinds[MR_RANK_MAX];
     int64_t lengths[MR_RANK_MAX];
     int32_t partition_count;
-    int32_t ragged_count; /* partitions before the uniform ones at the end, which are dimensions of the values */
+    int32_t ragged_count; /* partitions before the trailing uniform ones, which are dimensions of the values */
 } mr_example_output;
 
-/* What a parser's slots are: features of an Example, features of a context, or feature lists. */
+/* What the slots of a parser are: features of an Example, features of a context, or feature lists. */
 typedef enum mr_example_scope { MR_SCOPE_EXAMPLE, MR_SCOPE_CONTEXT, MR_SCOPE_LISTS } mr_example_scope;
 
 struct mr_example_parser {
@@ -54,30 +54,32 @@ struct mr_example_parser {
     mr_example_slot *slots;
     mr_string *names; /* of the slots */
     mr_example_output *outputs;
-    char *text; /* all names */
+    char *text; /* storage of all names; owned */
     mr_example_names table;
 };
 
 mr_status mr_example_parser_make(mr_example_scope scope, const mr_feature *features, int32_t count,
                                  mr_example_parser **parser, mr_error *error);
 mr_feature_kind mr_example_kind_of(mr_dtype dtype);
-/* Partitions of a ragged feature that are not among the uniform ones at its end. */
+/* The number of partitions of a ragged feature, without the trailing uniform ones. */
 int32_t mr_example_ragged_count(const mr_feature *feature);
 
-/* ---- What is found ---- */
+/* ---- Located slots ---- */
 
-/* Where a slot was found: a list with its length before it, or a whole FeatureList. kind NONE: not found. */
+/* The position of a slot in a record: a list preceded by its length, or a complete FeatureList. kind is MR_FEATURE_NONE
+ * if the record does not have it. */
 typedef struct mr_located {
     const unsigned char *next;
     uint32_t size_bytes;
     mr_feature_kind kind;
 } mr_located;
 
-/* Walks a Features or FeatureLists message and notes where each slot is; the last of a name stays.
- * position  counts entries over the messages of one record
- * located   of the first slot; the next slot's is stride further
- * single    of Examples: features without a list are passed over, whatever asks for them
- * Returns null, or the place of the damage. */
+/* Walks a Features or FeatureLists message and stores the position of each slot. If a name occurs several times, the
+ * last occurrence wins.
+ * position  counts entries over all messages of one record
+ * located   of the first slot; that of the next slot is `stride` elements further
+ * single    Examples only: features without a list are skipped, whichever output needs them
+ * returns   null, or the position of the damage */
 const unsigned char *mr_example_locate(const mr_example_parser *parser, mr_wire features, bool single,
                                        mr_example_guesses *guesses, size_t *position, mr_located *located,
                                        int64_t stride);
@@ -89,27 +91,27 @@ typedef struct mr_example_row {
     uint32_t size_bytes, count; /* count: of values */
 } mr_example_row;
 
-/* The lists of a slot over a batch. */
+/* All lists of a slot in a batch. */
 typedef struct mr_example_rows {
     int64_t count; /* records, or steps of all records */
     mr_example_row *items;
     int64_t capacity;
-    int64_t total, longest; /* values: of all rows, of the longest */
-    int64_t *splits;        /* feature lists: record i has the rows splits[i] … splits[i + 1] - 1 */
-    int64_t most;           /* feature lists: rows of the record that has the most */
+    int64_t total, longest; /* number of values: of all rows, of the longest row */
+    int64_t *splits;        /* feature lists: record i has the rows splits[i] to splits[i + 1] - 1 */
+    int64_t most;           /* feature lists: maximum number of rows of a record */
 } mr_example_rows;
 
-/* A batch on its way. */
+/* A batch that is being parsed. */
 typedef struct mr_example_batch {
     const mr_example_parser *parser;
     const mr_string *records;
     int64_t record_count;
     bool single;
-    mr_located *located;   /* record_count of each slot, slot by slot */
+    mr_located *located;   /* record_count entries for each slot, ordered by slot */
     mr_example_rows *rows; /* one for each slot */
 } mr_example_batch;
 
-/* Makes room; tensors are emptied. Deinit is allowed after a failure. */
+/* Allocates the tables of a batch and empties the tensors. mr_example_batch_deinit may be called after a failure. */
 mr_status mr_example_batch_init(mr_example_batch *batch, const mr_example_parser *parser, const mr_string *records,
                                 int64_t record_count, bool single, mr_tensor *tensors, mr_error *error);
 void mr_example_batch_deinit(mr_example_batch *batch);
@@ -119,25 +121,25 @@ static inline const mr_located *mr_example_located(const mr_example_batch *batch
     return batch->located + slot * batch->record_count + record;
 }
 
-/* Rows are made record by record, right after it was located, while its bytes are near. Begin makes room; add checks and
- * counts the lists of all slots in a record, which is the next one. */
+/* Rows are created record by record, right after the record was located, while its bytes are in cache. Begin allocates;
+ * add checks and counts the lists of all slots in a record. Records must be added in order. */
 mr_status mr_example_rows_begin(const mr_example_batch *batch, mr_error *error);
 mr_status mr_example_rows_add(const mr_example_batch *batch, int64_t record, mr_error *error);
 static inline const mr_example_rows *mr_example_rows_of(const mr_example_batch *batch, int32_t slot)
 {
     return &batch->rows[slot];
 }
-/* The values of a row: row->count of them. */
+/* Writes the row->count values of a row. */
 void mr_example_row_values(mr_feature_kind kind, const mr_example_row *row, void *values);
 
 /* ---- Errors: "record 7: step 2: feature "a" …" ---- */
 
 #define MR_EXAMPLE_WHERE_SIZE 72
-/* How a message about a row begins; rows null: the row is a record. */
+/* The prefix of a message about a row; rows null: `row` is a record. */
 const char *mr_example_where(const mr_example_batch *batch, const mr_example_rows *rows, int64_t row,
                              char text[MR_EXAMPLE_WHERE_SIZE]);
 const char *mr_example_noun(const mr_example_parser *parser); /* "feature", "feature list" */
-/* Bytes of a name that are shown. */
+/* The number of bytes of a name that messages show. */
 int mr_example_shown(mr_string name);
 mr_status mr_example_fail_damaged(const mr_example_batch *batch, int64_t record, const unsigned char *at,
                                   mr_error *error);
@@ -151,7 +153,8 @@ mr_status mr_example_fail_count(const mr_example_batch *batch, const mr_example_
 
 /* ---- Columns ---- */
 
-/* Values on their way into a tensor: numbers go straight there, strings are gathered as views first. */
+/* The destination of a tensor's values. Numbers are written directly into the tensor; strings are collected as views
+ * and copied by close. */
 typedef struct mr_example_target {
     mr_tensor *tensor;
     mr_shape shape;
@@ -168,7 +171,7 @@ static inline void *mr_example_target_at(const mr_example_target *target, int64_
 mr_status mr_example_target_close(mr_example_target *target, mr_error *error);
 void mr_example_target_drop(mr_example_target *target); /* instead of close, after a failure */
 
-/* All values of a slot, one row behind the other, as a tensor of this shape (as many values). */
+/* All values of a slot, in the order of its rows, as a tensor of this shape, which must have as many elements. */
 mr_status mr_example_values(const mr_example_batch *batch, int32_t slot, const mr_example_rows *rows, mr_shape shape,
                             mr_tensor *tensor, mr_error *error);
 
@@ -177,13 +180,13 @@ mr_status mr_example_column(const mr_example_batch *batch, const mr_example_outp
                             mr_error *error);
 mr_status mr_example_sparse(const mr_example_batch *batch, const mr_example_output *output, mr_tensor *tensors,
                             mr_error *error);
-/* Of either: values, splits of the records, (of the steps,) of the partitions. */
+/* The tensors of a ragged output of any scope: values, splits of the records, (of the steps,) of the partitions. */
 mr_status mr_example_ragged(const mr_example_batch *batch, const mr_example_output *output, mr_tensor *tensors,
                             mr_error *error);
 /* The tensors of a feature list. */
 mr_status mr_sequence_column(const mr_example_batch *batch, const mr_example_output *output, mr_tensor *tensors,
                              mr_error *error);
-/* All outputs of a batch that is located. */
+/* All outputs of a batch whose records have been located. */
 mr_status mr_example_columns(const mr_example_batch *batch, mr_tensor *tensors, mr_error *error);
 
 #endif

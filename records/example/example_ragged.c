@@ -1,9 +1,10 @@
-/* RaggedFeature: the values of all rows, and how they are parted, from the innermost partition to the outermost.
+/* RaggedFeature: the values of all rows, and their partitions, processed from the innermost to the outermost.
  *
- * A row (a record, or a step of a feature list) has so many items: first its values, divided by the uniform lengths at the
- * end of the partitions, which become dimensions of the values. Each partition before them takes the row's items together
- * to fewer: every one is a split that begins where the one before ends, so that the splits of all rows follow from
- * the lengths of their parts. What is left are the parts of each row itself. */
+ * A row (a record, or a step of a feature list) starts with its values as items. The trailing uniform partitions divide
+ * the number of items by their lengths and become dimensions of the values. Each partition before them groups the items
+ * of a row into parts, which are the items of the next partition. Every part begins where the previous one ends, so
+ * that the splits of all rows follow from the lengths of their parts. The items that remain are the parts of each row
+ * itself. */
 #include "records/example/example_parser.h"
 
 #include "base/arena.h"
@@ -12,13 +13,13 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-/* One ragged output of a batch. */
+/* A ragged output of a batch. */
 typedef struct ragged {
     const mr_example_batch *batch;
     const mr_example_output *output;
     const mr_example_rows *rows;
-    int64_t *items; /* of each row */
-    int64_t *keys;  /* the values of a partition's feature, of one row */
+    int64_t *items; /* number of items of each row */
+    int64_t *keys;  /* values of a partition's feature in one row */
 } ragged;
 
 static const char *const kind_names[] = {"row splits", "row lengths",  "row starts",
@@ -32,18 +33,19 @@ static mr_status fail_fit(const ragged *ragged, int64_t row, int32_t level, mr_e
     (void)mr_example_where(ragged->batch, ragged->rows, row, where);
     if (output->kinds[level] == MR_UNIFORM_ROW_LENGTH)
         return mr_fail(error, MR_INVALID_ARGUMENT,
-                       "%s%s \"%.*s\": partition %" PRId32 " takes a multiple of %" PRId64 ", and has %" PRId64, where,
-                       mr_example_noun(ragged->batch->parser), mr_example_shown(output->name), output->name.data, level,
-                       output->lengths[level], ragged->items[row]);
+                       "%s%s \"%.*s\": partition %" PRId32 " requires a multiple of %" PRId64 " items, found %" PRId64,
+                       where, mr_example_noun(ragged->batch->parser), mr_example_shown(output->name), output->name.data,
+                       level, output->lengths[level], ragged->items[row]);
     mr_string key = ragged->batch->parser->names[output->others[level]];
-    return mr_fail(error, MR_INVALID_ARGUMENT, "%s%s \"%.*s\": the %s in \"%.*s\" do not fit %" PRId64 " values", where,
-                   mr_example_noun(ragged->batch->parser), mr_example_shown(output->name), output->name.data,
+    return mr_fail(error, MR_INVALID_ARGUMENT, "%s%s \"%.*s\": the %s in \"%.*s\" do not match %" PRId64 " values",
+                   where, mr_example_noun(ragged->batch->parser), mr_example_shown(output->name), output->name.data,
                    kind_names[output->kinds[level]], mr_example_shown(key), key.data, ragged->items[row]);
 }
 
 /* ---- One row of one partition ----
  *
- * part_count: how many parts the row's items have, or -1 when the keys do not fit; put_parts: their ends, from base on. */
+ * part_count returns the number of parts of a row's items, or -1 if the keys are invalid. put_parts writes the end of
+ * each part, plus base. */
 
 static int64_t part_count(mr_partition_kind kind, const int64_t *keys, int64_t count, int64_t items, bool single)
 {
@@ -126,7 +128,7 @@ static mr_status uniform(const ragged *ragged, int32_t level, mr_tensor *tensor,
     return MR_OK;
 }
 
-/* The rows of a partition's feature, which must be as many, record for record, as those of the values. */
+/* The rows of a partition's feature. Each record must have as many of them as it has rows of values. */
 static mr_status key_rows(const ragged *ragged, int32_t level, const mr_example_rows **keys, mr_error *error)
 {
     char where[MR_EXAMPLE_WHERE_SIZE];
@@ -138,7 +140,7 @@ static mr_status key_rows(const ragged *ragged, int32_t level, const mr_example_
         mr_string key = ragged->batch->parser->names[output->others[level]];
         if (steps != others)
             return mr_fail(error, MR_INVALID_ARGUMENT,
-                           "%sfeature list \"%.*s\" has %" PRId64 " steps, and its partition \"%.*s\" has %" PRId64,
+                           "%sfeature list \"%.*s\" has %" PRId64 " steps, but its partition \"%.*s\" has %" PRId64,
                            mr_example_where(ragged->batch, nullptr, i, where), mr_example_shown(output->name),
                            output->name.data, steps, mr_example_shown(key), key.data, others);
     }
@@ -177,9 +179,9 @@ static mr_status part(const ragged *ragged, int32_t level, mr_tensor *tensor, mr
     return MR_OK;
 }
 
-/* ---- All of it ---- */
+/* ---- Complete batches ---- */
 
-/* Splits of so many counts, as a tensor. */
+/* Converts counts to a tensor of splits. */
 static mr_status splits_of(const int64_t *counts, int64_t count, mr_tensor *tensor, mr_error *error)
 {
     MR_TRY(mr_tensor_init(tensor, MR_INT64, MR_SHAPE(count + 1), error));
@@ -197,7 +199,7 @@ static mr_status narrow(const ragged *ragged, mr_tensor *tensor, mr_error *error
     int64_t count = mr_tensor_count(&wide);
     mr_string name = ragged->output->name;
     if (status == MR_OK && count > 0 && mr_tensor_int64s(&wide)[count - 1] > INT32_MAX)
-        status = mr_fail(error, MR_INVALID_ARGUMENT, "feature \"%.*s\": its row splits are above int32",
+        status = mr_fail(error, MR_INVALID_ARGUMENT, "feature \"%.*s\": its row splits do not fit in int32",
                          mr_example_shown(name), name.data);
     for (int64_t i = 0; status == MR_OK && i < count; i++)
         mr_tensor_int32s(tensor)[i] = (int32_t)mr_tensor_int64s(&wide)[i];

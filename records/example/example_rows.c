@@ -1,5 +1,6 @@
-/* Rows: the lists of a slot over a batch, checked and counted once, so that each tensor is made once, in its final size, and
- * filled without a further check. A row is a record's list or, of a feature list, a step's. And what errors say of a row. */
+/* Rows: the lists of a slot in a batch, checked and counted once, so that each tensor is allocated once, in its final
+ * size, and filled without further checks. A row is the list of a record or, for a feature list, of a step. Also: the
+ * errors about rows. */
 #include "records/example/example_parser.h"
 
 #include "base/arena.h"
@@ -91,7 +92,7 @@ mr_status mr_example_fail_count(const mr_example_batch *batch, const mr_example_
 {
     char where[MR_EXAMPLE_WHERE_SIZE], text[MR_SHAPE_TEXT_SIZE];
     bool is_sequence = output->form == MR_FIXED_LEN_SEQUENCE && batch->parser->scope == MR_SCOPE_EXAMPLE;
-    return mr_fail(error, MR_INVALID_ARGUMENT, "%s%s \"%.*s\" has %zu values, and the shape %s takes %s%" PRId64,
+    return mr_fail(error, MR_INVALID_ARGUMENT, "%s%s \"%.*s\" has %zu values, but shape %s requires %s%" PRId64,
                    mr_example_where(batch, rows, row, where), mr_example_noun(batch->parser),
                    mr_example_shown(output->name), output->name.data, count,
                    mr_shape_text(output->shape, text, sizeof(text)), is_sequence ? "a multiple of " : "",
@@ -122,7 +123,7 @@ static mr_status add_record(const mr_example_batch *batch, int64_t record, int32
 
 /* ---- Steps ---- */
 
-/* Room for more rows. */
+/* Reserves more rows. */
 static mr_status grow(mr_example_rows *rows, mr_error *error)
 {
     assert(rows->capacity > 0 && rows->count <= rows->capacity);
@@ -134,7 +135,7 @@ static mr_status grow(mr_example_rows *rows, mr_error *error)
     return MR_OK;
 }
 
-/* What is wrong with a step, from its beginning; the row it would be is the next one. */
+/* Reports the error in a step, given from its beginning. The row that it would have become is the next one. */
 static mr_status fail_step(const mr_example_batch *batch, int64_t record, int32_t slot, mr_wire step, mr_error *error)
 {
     const mr_example_rows *rows = &batch->rows[slot];
@@ -146,7 +147,7 @@ static mr_status fail_step(const mr_example_batch *batch, int64_t record, int32_
     return mr_example_fail_list(batch, rows, rows->count, record, slot, begin, error);
 }
 
-/* Moves on by one step; false when it is not as it should be. A Feature without a list has no values. */
+/* Reads the next step; false if it is invalid. A Feature without a list has no values. */
 static inline bool read_step(mr_wire *steps, mr_feature_kind wanted, mr_example_row *row)
 {
     mr_wire feature;
@@ -169,7 +170,7 @@ static mr_status add_steps(const mr_example_batch *batch, int64_t record, int32_
     mr_wire steps = {0};
     if (located->kind != MR_FEATURE_NONE && located->size_bytes > 0)
         steps = (mr_wire){located->next, located->next + located->size_bytes};
-    /* While this record is read its end is open: errors find it by what is there so far. */
+    /* The end of this record's rows is unknown until it has been read; errors derive the step from the rows so far. */
     int64_t begin = rows->count, count = begin, total = 0, longest = rows->longest;
     assert(record < batch->record_count && begin <= rows->capacity);
     rows->splits[record] = begin;
@@ -191,7 +192,7 @@ static mr_status add_steps(const mr_example_batch *batch, int64_t record, int32_
     return MR_OK;
 }
 
-/* ---- Both ---- */
+/* ---- Records and steps ---- */
 
 mr_status mr_example_rows_begin(const mr_example_batch *batch, mr_error *error)
 {

@@ -1,4 +1,5 @@
-/* Columns of feature lists: a step more than those of an Example. Every step is a row. */
+/* The columns of feature lists. Compared to those of an Example they have one more dimension, the steps; every step is
+ * a row. */
 #include "records/example/example_parser.h"
 
 #include "base/arena.h"

@@ -1,6 +1,6 @@
-/* SequenceExamples written without protobuf objects. Steps are serialised as they are added, in any order of the lists;
- * finish sorts them by name, steps of one name staying in their order, and puts the messages around them. Like
- * protobuf's deterministic serialisation it leaves out a message that holds nothing. */
+/* The encoder of SequenceExamples, without protobuf objects. Steps are serialized as they are added; those of different
+ * lists may be added in any order. Finish sorts them by name, keeps the order of steps of the same name, and writes the
+ * enclosing messages. Like protobuf's deterministic serialization it omits empty messages. */
 #include "records/example/example_encode.h"
 
 #include "base/arena.h"
@@ -27,7 +27,7 @@ void mr_sequence_add_list(mr_sequence_encoder *encoder, const char *name)
     mr_encoded_add_name(&encoder->lists, name);
 }
 
-/* The list that begins at an entry: the entry behind its last step, and the bytes of its FeatureList. */
+/* Returns the entry after the last step of the list that begins at an entry, and the size of its FeatureList. */
 static size_t list_end(const struct mr_example_state *lists, size_t first, size_t *list_size)
 {
     size_t end = first;
@@ -88,8 +88,8 @@ static mr_status assemble(struct mr_example_state *context, struct mr_example_st
     size_t size = (context->count > 0 ? mr_encoded_field_size(features_bytes) : 0) +
                   (lists->count > 0 ? mr_encoded_field_size(lists_bytes) : 0);
     if (size > MR_EXAMPLE_SIZE_MAX)
-        return mr_fail(error, MR_INVALID_ARGUMENT, "the SequenceExample has %zu bytes, and %zu is the most", size,
-                       (size_t)MR_EXAMPLE_SIZE_MAX);
+        return mr_fail(error, MR_INVALID_ARGUMENT, "the SequenceExample has %zu bytes, more than the limit of %zu",
+                       size, (size_t)MR_EXAMPLE_SIZE_MAX);
     lists->record.size = 0;
     unsigned char *next = mr_encoded_reserve(&lists->record, size + 1);
     if (!next) return mr_fail_memory(error, size);

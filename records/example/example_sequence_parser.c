@@ -1,5 +1,5 @@
-/* SequenceExamples to columns: one walk over each record finds the slots of its context and of its feature lists, which are
- * then two batches of the same records. */
+/* Parses SequenceExamples into columns: one pass over each record locates the slots of its context and of its feature
+ * lists, which are then processed as two batches of the same records. */
 #include "records/example/example_parser.h"
 
 #include "base/arena.h"
@@ -32,14 +32,14 @@ void mr_sequence_parser_free(mr_sequence_parser *parser)
     free(parser);
 }
 
-/* One half of the walk. */
+/* The context or the feature lists of the records. */
 typedef struct half {
     mr_example_batch batch;
     mr_example_guesses guesses;
-    size_t position; /* in the record that is walked */
+    size_t position; /* index of the next entry of the current record */
 } half;
 
-/* Walks one record. Returns null, or the place of the damage. */
+/* Walks one record. Returns null, or the position of the damage. */
 static const unsigned char *locate(half *context, half *lists, int64_t record)
 {
     mr_wire wire = mr_wire_of(context->batch.records[record]), inner;

@@ -1,4 +1,4 @@
-/* One SequenceExample looked at list by list, and the question what a record is at all.
+/* Iterates over the lists of one SequenceExample, and determines the type of a record.
  *
  *     SequenceExample { 1: Features  2: FeatureLists }     FeatureLists { 1: map entry, repeated }
  *     entry { 1: name  2: FeatureList }                    FeatureList  { 1: Feature, repeated } */
@@ -6,7 +6,7 @@
 
 #include <assert.h>
 
-/* Names in messages are cut to this. */
+/* Maximum number of bytes of a name in messages. */
 static constexpr int NAME_BYTES_SHOWN = 100;
 
 static mr_status damaged(mr_error *error, const mr_wire *at, mr_string record)
@@ -72,7 +72,7 @@ mr_status mr_feature_list_next(mr_feature_list_view *list, mr_feature_view *step
     return MR_OK;
 }
 
-/* ---- What a record is ---- */
+/* ---- Record types ---- */
 
 static bool is_features(mr_wire features)
 {

@@ -1,5 +1,6 @@
-/* SparseFeature: values from one feature, their places from others, one for each dimension. Each record has as many places
- * as values, and none outside the size; then they are sorted by place, unless the caller says that they are. */
+/* SparseFeature: values from one feature and their indices from other features, one for each dimension. Each record
+ * must have as many indices as values, all inside the dense shape. The values are then sorted by index, unless
+ * already_sorted is set. */
 #include "records/example/example_parser.h"
 
 #include "base/arena.h"
@@ -8,17 +9,17 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-/* One sparse output of a batch. */
+/* A sparse output of a batch. */
 typedef struct sparse {
     const mr_example_batch *batch;
     const mr_example_output *output;
     const mr_example_rows *values;
     const mr_example_rows *places[MR_RANK_MAX];
     int32_t rank;
-    int64_t *column;  /* the places of one record in one dimension */
+    int64_t *column;  /* the indices of one record in one dimension */
     int64_t *indices; /* of one record: [n, rank] */
-    int64_t *order;   /* of one record: which value comes at each place */
-    char *moved;      /* of one record: values, to bring into order */
+    int64_t *order;   /* for one record: the value at each position of the sorted order */
+    char *moved;      /* for one record: values to be sorted */
 } sparse;
 
 static mr_status gather(sparse *sparse, mr_error *error)
@@ -35,8 +36,7 @@ static mr_status gather(sparse *sparse, mr_error *error)
             mr_string key = parser->names[output->others[d]];
             if (values != places)
                 return mr_fail(error, MR_INVALID_ARGUMENT,
-                               "%sfeature \"%.*s\" has %" PRIu32 " values, and \"%.*s\" has %" PRIu32
-                               " places for them",
+                               "%sfeature \"%.*s\" has %" PRIu32 " values, but \"%.*s\" has %" PRIu32 " indices",
                                mr_example_where(sparse->batch, nullptr, i, where), mr_example_shown(output->name),
                                output->name.data, values, mr_example_shown(key), key.data, places);
         }
@@ -44,7 +44,7 @@ static mr_status gather(sparse *sparse, mr_error *error)
     return MR_OK;
 }
 
-/* The places of a record, into indices, each below its size. */
+/* Reads the indices of a record into `indices` and checks them against the dense shape. */
 static mr_status read_places(sparse *sparse, int64_t record, mr_error *error)
 {
     const mr_example_output *output = sparse->output;
@@ -58,7 +58,7 @@ static mr_status read_places(sparse *sparse, int64_t record, mr_error *error)
             mr_string key = sparse->batch->parser->names[output->others[d]];
             if (place < 0 || place >= output->shape.dims[d])
                 return mr_fail(error, MR_INVALID_ARGUMENT,
-                               "%sfeature \"%.*s\": place %" PRId64 " of \"%.*s\" is not from 0 to below %" PRId64,
+                               "%sfeature \"%.*s\": index %" PRId64 " in \"%.*s\" is not in [0, %" PRId64 ")",
                                mr_example_where(sparse->batch, nullptr, record, where), mr_example_shown(output->name),
                                output->name.data, place, mr_example_shown(key), key.data, output->shape.dims[d]);
             sparse->indices[i * sparse->rank + d] = place;
@@ -82,7 +82,7 @@ static int compare_order(const void *a, const void *b, void *context)
     return order ? order : (x > y) - (x < y);
 }
 
-/* False when a record's values are in order already. */
+/* Sorts the indices of a record; false if its values need no reordering. */
 static bool sort(sparse *sparse, int64_t count)
 {
     bool is_sorted = true;
@@ -144,7 +144,7 @@ mr_status mr_example_sparse(const mr_example_batch *batch, const mr_example_outp
 {
     sparse sparse = {.batch = batch, .output = output, .rank = output->shape.rank};
     MR_TRY(gather(&sparse, error));
-    /* A record has less than 2^32 values, and the rank is small: no overflow. */
+    /* A record has fewer than 2^32 values, and the rank is small: no overflow. */
     size_t longest = (size_t)sparse.values->longest + 1, rank = (size_t)sparse.rank;
     int64_t *scratch = malloc(longest * (2 + rank) * sizeof(int64_t));
     sparse.moved = malloc(longest * mr_dtype_size(output->dtype));

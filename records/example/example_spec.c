@@ -1,7 +1,7 @@
-/* What is asked for: checks of features, the tensors that they give, and the parser's tables made from them.
+/* Requested features: checks them, determines their tensors, and builds the parser's tables.
  *
- * A feature needs one entry of the record or, when it is sparse or ragged, several; and several features may need the same
- * entry. So the needs of all are listed first, and equal names become one slot. */
+ * A feature needs one entry of the record, or several if it is sparse or ragged, and several features may need the same
+ * entry. So the needs of all features are listed first, and needs of equal names share one slot. */
 #include "records/example/example_parser.h"
 
 #include "base/arena.h"
@@ -41,7 +41,7 @@ int32_t mr_sequence_tensor_count(const mr_feature *list)
     return list->form == MR_FIXED_LEN_SEQUENCE ? 2 : mr_feature_tensor_count(list) + (list->form == MR_RAGGED);
 }
 
-/* [first, second] + shape, without the sizes that are MR_SINGLE. */
+/* [first, second] + shape, without sizes equal to MR_SINGLE. */
 static mr_shape with_first(int64_t first, int64_t second, mr_shape shape)
 {
     mr_shape result = {0};
@@ -51,7 +51,7 @@ static mr_shape with_first(int64_t first, int64_t second, mr_shape shape)
     return result;
 }
 
-/* Of tensor `index` of a ragged feature with so many splits of records and steps. */
+/* The dtype and shape of tensor `index` of a ragged feature. */
 static void ragged_spec(const mr_feature *feature, int64_t batch, int32_t index, mr_dtype *dtype, mr_shape *shape)
 {
     *shape = MR_SHAPE(-1);
@@ -130,7 +130,7 @@ static mr_status check_form(mr_example_scope scope, const mr_feature *feature, m
         [MR_SCOPE_LISTS] = {false, true, true, true, false},
     };
     if ((int)feature->form < 0 || (int)feature->form > (int)MR_SPARSE)
-        return mr_fail(error, MR_INVALID_ARGUMENT, "feature \"%s\" has no form", feature->name);
+        return mr_fail(error, MR_INVALID_ARGUMENT, "feature \"%s\": invalid form", feature->name);
     if (allowed[scope][feature->form]) return MR_OK;
     return mr_fail(error, MR_INVALID_ARGUMENT, "feature \"%s\": %s of a SequenceExample cannot be %s", feature->name,
                    scope == MR_SCOPE_LISTS ? "a feature list" : "a context feature", forms[feature->form]);
@@ -154,12 +154,12 @@ static mr_status check_shape(mr_example_scope scope, const mr_feature *feature, 
     const mr_tensor *default_value = feature->default_value;
     if (!default_value) return MR_OK;
     if (!has_shape(feature) || scope == MR_SCOPE_LISTS)
-        return mr_fail(error, MR_INVALID_ARGUMENT, "feature \"%s\" is of variable length, so it takes no default_value",
+        return mr_fail(error, MR_INVALID_ARGUMENT, "feature \"%s\" has variable length and cannot have a default_value",
                        feature->name);
     int64_t wanted = is_sequence ? 1 : stride;
     if (default_value->dtype != feature->dtype || mr_tensor_count(default_value) != wanted)
         return mr_fail(error, MR_INVALID_ARGUMENT,
-                       "feature \"%s\" takes %" PRId64 " values of %s as default_value, not %" PRId64 " of %s",
+                       "feature \"%s\": default_value must have %" PRId64 " values of %s, not %" PRId64 " of %s",
                        feature->name, wanted, mr_dtype_name(feature->dtype), mr_tensor_count(default_value),
                        mr_dtype_name(default_value->dtype));
     return MR_OK;
@@ -168,10 +168,10 @@ static mr_status check_shape(mr_example_scope scope, const mr_feature *feature, 
 static mr_status check_partitions(const mr_feature *feature, mr_error *error)
 {
     if (feature->splits_dtype != 0 && feature->splits_dtype != MR_INT64 && feature->splits_dtype != MR_INT32)
-        return mr_fail(error, MR_INVALID_ARGUMENT, "feature \"%s\": row splits are int64 or int32, not %s",
+        return mr_fail(error, MR_INVALID_ARGUMENT, "feature \"%s\": row splits must be int64 or int32, not %s",
                        feature->name, mr_dtype_name(feature->splits_dtype));
     if (feature->partition_count < 0 || feature->partition_count > MR_PARTITIONS_MAX)
-        return mr_fail(error, MR_INVALID_ARGUMENT, "feature \"%s\" has %" PRId32 " partitions, where 0 to %d may be",
+        return mr_fail(error, MR_INVALID_ARGUMENT, "feature \"%s\" has %" PRId32 " partitions (allowed: 0 to %d)",
                        feature->name, feature->partition_count, MR_PARTITIONS_MAX);
     for (int32_t i = 0; i < feature->partition_count; i++) {
         const mr_partition *partition = &feature->partitions[i];
@@ -189,7 +189,7 @@ static mr_status check_feature(mr_example_scope scope, const mr_feature *feature
     if (!feature->name) return mr_fail(error, MR_INVALID_ARGUMENT, "a feature has no name");
     if (feature->dtype != MR_FLOAT && feature->dtype != MR_INT64 && feature->dtype != MR_STRING)
         return mr_fail(error, MR_INVALID_ARGUMENT,
-                       "feature \"%s\" is asked for as %s; Examples hold float, int64 and string", feature->name,
+                       "feature \"%s\" is requested as %s; Examples contain float, int64 and string", feature->name,
                        mr_dtype_name(feature->dtype));
     MR_TRY(check_form(scope, feature, error));
     MR_TRY(check_shape(scope, feature, error));
@@ -201,16 +201,16 @@ static mr_status check_feature(mr_example_scope scope, const mr_feature *feature
     return MR_OK;
 }
 
-/* ---- Making ---- */
+/* ---- Construction ---- */
 
-/* What the features need, one behind the other; each output's needs are numbered by their place here, until they have a
- * slot. */
+/* The needs of all features, in order. Until slots are assigned, each output refers to its needs by their index
+ * here. */
 typedef struct needs {
     int32_t count;
     mr_string *names;
     mr_example_slot *slots;
     int32_t *slot_of;
-    char *text; /* where the next name goes */
+    char *text; /* position of the next name */
 } needs;
 
 static size_t need_count(const mr_feature *feature)
@@ -271,7 +271,7 @@ static void make_output(mr_example_output *output, const mr_feature *feature, in
     }
 }
 
-/* Gives each need a slot, equal names one, and moves the slots to the front. */
+/* Assigns a slot to each need, the same one to equal names, and moves the slots to the front. */
 static mr_status make_slots(mr_example_parser *parser, needs *needs, mr_error *error)
 {
     mr_example_names table;
@@ -279,15 +279,15 @@ static mr_status make_slots(mr_example_parser *parser, needs *needs, mr_error *e
     mr_status status = MR_OK;
     for (int32_t i = 0; i < needs->count && status == MR_OK; i++) {
         mr_string name = needs->names[i];
-        /* The table has the first of equal names before the second. */
+        /* Of equal names the table returns the first. */
         int32_t same = mr_example_name_find(&table, (const unsigned char *)name.data, name.size_bytes);
         assert(same >= 0 && same <= i);
         const mr_example_slot *a = &needs->slots[i], *b = &needs->slots[same];
         needs->slot_of[i] = same == i ? parser->slot_count++ : needs->slot_of[same];
         assert(needs->slot_of[i] >= 0 && needs->slot_of[i] < parser->slot_count);
         if (same == i || (a->use != MR_USE_DENSE && a->use == b->use && a->dtype == b->dtype)) continue;
-        status = mr_fail(error, MR_INVALID_ARGUMENT,
-                         "feature \"%s\" is asked for twice, in ways that exclude each other", name.data);
+        status =
+            mr_fail(error, MR_INVALID_ARGUMENT, "feature \"%s\" is requested twice, in incompatible forms", name.data);
     }
     mr_example_names_deinit(&table);
     for (int32_t i = 0, slot = 0; i < needs->count && status == MR_OK; i++) {
@@ -307,7 +307,7 @@ static mr_status check_output_names(const mr_example_parser *parser, mr_string *
     mr_status status = MR_OK;
     for (int32_t i = 0; i < parser->output_count && status == MR_OK; i++)
         if (mr_example_name_find(&table, (const unsigned char *)names[i].data, names[i].size_bytes) != i)
-            status = mr_fail(error, MR_INVALID_ARGUMENT, "feature \"%s\" is asked for twice", names[i].data);
+            status = mr_fail(error, MR_INVALID_ARGUMENT, "feature \"%s\" is requested twice", names[i].data);
     mr_example_names_deinit(&table);
     return status;
 }
@@ -343,7 +343,7 @@ mr_status mr_example_parser_make(mr_example_scope scope, const mr_feature *featu
                                  mr_example_parser **parser, mr_error *error)
 {
     if (count < 0 || count > FEATURES_MAX)
-        return mr_fail(error, MR_INVALID_ARGUMENT, "%" PRId32 " features cannot be asked for, at most %" PRId32, count,
+        return mr_fail(error, MR_INVALID_ARGUMENT, "%" PRId32 " features requested (allowed: 0 to %" PRId32 ")", count,
                        FEATURES_MAX);
     size_t text_size = 1, needed = 0;
     for (int32_t i = 0; i < count; i++) {

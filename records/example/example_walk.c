@@ -1,10 +1,10 @@
-/* One Example looked at feature by feature, in file order, as views into the record. */
+/* Iterates over the features of one Example, in file order, as views into the record. */
 #include "records/example/example_wire.h"
 
 #include <assert.h>
 #include <inttypes.h>
 
-/* Names in messages are cut to this. */
+/* Maximum number of bytes of a name in messages. */
 static constexpr int NAME_BYTES_SHOWN = 100;
 
 static mr_status damaged(mr_error *error, const mr_wire *at, const mr_example_cursor *walk)
@@ -18,7 +18,7 @@ mr_status mr_example_next_feature(mr_example_cursor *walk, mr_feature_view *feat
     mr_wire record = mr_wire_of(walk->record);
     const unsigned char *begin = record.next;
     while (walk->inner_offset == walk->inner_end) {
-        /* Between Features messages; other fields of the Example are skipped. */
+        /* Between Features messages. Other fields of the Example are skipped. */
         if (walk->offset == walk->record.size_bytes)
             return mr_fail(error, MR_OUT_OF_RANGE, "the Example has no more features");
         record.next = begin + walk->offset;
@@ -48,7 +48,7 @@ mr_status mr_example_next_feature(mr_example_cursor *walk, mr_feature_view *feat
     return MR_OK;
 }
 
-/* The count of a view's values, checked against the kind that the caller wants and the room there is. */
+/* Counts the values of a view and checks their kind and the capacity. */
 static mr_status counted(const mr_feature_view *feature, mr_feature_kind kind, size_t capacity, size_t *count,
                          mr_error *error)
 {
@@ -58,8 +58,8 @@ static mr_status counted(const mr_feature_view *feature, mr_feature_kind kind, s
                        mr_feature_kind_name(feature->kind), mr_feature_kind_name(kind));
     MR_TRY(mr_feature_count(feature, count, error));
     if (*count > capacity)
-        return mr_fail(error, MR_INVALID_ARGUMENT, "feature \"%.*s\" has %zu values, and there is room for %zu", shown,
-                       feature->name.data, *count, capacity);
+        return mr_fail(error, MR_INVALID_ARGUMENT, "feature \"%.*s\" has %zu values, more than the capacity of %zu",
+                       shown, feature->name.data, *count, capacity);
     return MR_OK;
 }
 
@@ -94,7 +94,7 @@ mr_status mr_feature_int64s(const mr_feature_view *feature, int64_t *values, siz
     return MR_OK;
 }
 
-/* The last feature of a name that has a kind, with exactly one value of that kind. */
+/* Finds the last feature of a name that has a kind; it must have exactly one value of that kind. */
 static mr_status find_one(mr_string record, const char *name, mr_feature_kind kind, mr_feature_view *found,
                           mr_error *error)
 {

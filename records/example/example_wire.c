@@ -1,5 +1,5 @@
-/* Lists of an Example on the wire. As TensorFlow's parser does, the first tag of a list of numbers says whether it is
- * packed; of a packed list the first chunk is the list, and nothing behind it is looked at. */
+/* The lists of an Example in wire format. As in TensorFlow's parser, the first tag of a list of numbers determines
+ * whether it is packed; of a packed list only the first chunk is read, and the bytes after it are ignored. */
 #include "records/example/example_wire.h"
 
 #include <assert.h>
@@ -45,7 +45,7 @@ bool mr_wire_skip(mr_wire *wire)
         is_good = mr_wire_bytes(&at, &ignored);
         break;
     default:
-        break; /* groups, and two types that do not exist */
+        break; /* groups, and two undefined wire types */
     }
     if (is_good) *wire = at;
     return is_good;
@@ -67,7 +67,7 @@ static inline uint32_t load32(const unsigned char *bytes)
     return word;
 }
 
-/* Fewer than 8 bytes as a word, the others 0. */
+/* Loads fewer than 8 bytes into a word; the other bytes are 0. */
 static inline uint64_t load_few(const unsigned char *bytes, size_t size)
 {
     assert(size < 8);
@@ -76,8 +76,8 @@ static inline uint64_t load_few(const unsigned char *bytes, size_t size)
     return bytes[0] | (uint64_t)bytes[size / 2] << 8 * (size / 2) | (uint64_t)bytes[size - 1] << 8 * (size - 1);
 }
 
-/* Varints end where a byte's upper bit is clear, and none is longer than ten bytes. So many bytes at a time are looked at;
- * open counts the bytes of the varint that has not ended yet. */
+/* Counts varints by their last bytes, whose upper bit is clear, one word at a time. No varint is longer than ten bytes;
+ * `open` counts the bytes of an unfinished one. */
 static bool count_varints(mr_wire list, size_t *count)
 {
     size_t found = 0;
@@ -176,7 +176,7 @@ void mr_wire_floats(mr_wire list, size_t count, float *values)
     for (size_t i = 0; i < count; i++) mr_wire_packed_floats(list.next + 5 * i + 1, 1, &values[i]);
 }
 
-/* The seven lower bits of each byte, drawn together. */
+/* The lower seven bits of each byte, made contiguous. */
 static inline uint64_t draw_together(uint64_t word)
 {
     assert((word & UPPER_BITS) == 0);
@@ -185,8 +185,8 @@ static inline uint64_t draw_together(uint64_t word)
     return (word & 0x000000000fffffff) | (word & 0x0fffffff00000000) >> 4;
 }
 
-/* Packed varints that count_varints has seen. How long each is cannot be guessed, so there is no branch on it but for those
- * above 56 bits. */
+/* Decodes packed varints that count_varints has checked. Their lengths are unpredictable, so there is no branch on the
+ * length except for varints of more than 8 bytes. */
 static void packed_int64s(mr_wire packed, size_t count, int64_t *values)
 {
     for (size_t i = 0; i < count; i++) {
@@ -198,7 +198,7 @@ static void packed_int64s(mr_wire packed, size_t count, int64_t *values)
             values[i] = (int64_t)value;
             continue;
         }
-        /* All bits up to the end's. */
+        /* All bits up to the end of the varint. */
         values[i] = (int64_t)draw_together(word & (ends ^ (ends - 1)) & ~UPPER_BITS);
         packed.next += (unsigned)__builtin_ctzll(ends) / 8 + 1;
     }

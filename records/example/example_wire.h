@@ -1,10 +1,10 @@
-/* Protocol buffer wire format, as far as an Example has it: a cursor over hostile bytes.
+/* The protocol buffer wire format, limited to the messages of an Example: a cursor over untrusted bytes.
  *
  *     Example  { 1: Features }            Features { 1: map entry, repeated }
  *     entry    { 1: name  2: Feature }    Feature  { 1: BytesList | 2: FloatList | 3: Int64List }
  *     a list   { 1: value, repeated; floats and integers packed or not }
  *
- * Readers return false and leave the cursor where the damage is. */
+ * Readers return false on damage and leave the cursor at its position. */
 #ifndef MR_RECORDS_EXAMPLE_WIRE_H
 #define MR_RECORDS_EXAMPLE_WIRE_H
 
@@ -12,7 +12,7 @@
 
 #include <string.h>
 
-/* A tag of field number and wire type, one byte: all of an Example's are. */
+/* A tag of field number and wire type. All tags of an Example fit in one byte. */
 #define MR_TAG_VARINT(field) ((unsigned char)((field) << 3))
 #define MR_TAG_BYTES(field) ((unsigned char)((field) << 3 | 2))
 #define MR_TAG_FIXED32(field) ((unsigned char)((field) << 3 | 5))
@@ -32,7 +32,7 @@ static inline size_t mr_wire_left(const mr_wire *wire)
     return (size_t)(wire->end - wire->next);
 }
 
-/* At most ten bytes; what is above 64 bits is dropped, as protobuf does. */
+/* Reads a varint of at most ten bytes. Bits above 64 are dropped, as in protobuf. */
 static inline bool mr_wire_varint(mr_wire *wire, uint64_t *value)
 {
     const unsigned char *next = wire->next;
@@ -49,11 +49,12 @@ static inline bool mr_wire_varint(mr_wire *wire, uint64_t *value)
     return false;
 }
 
-/* The varint at next: what follows it, or null. Apart, so that the cursors of those who seldom need it stay in registers. */
+/* Reads the varint at next. Returns the byte after it, or null. Not inlined, so that callers, which rarely need it,
+ * keep their cursors in registers. */
 const unsigned char *mr_wire_long_varint(const unsigned char *next, const unsigned char *end, uint64_t *value);
 
-/* A length and that many bytes; bytes may be wire itself. The length is 32 bits; what is above them is dropped, as protobuf
- * does. */
+/* Reads a length and as many bytes; bytes may be wire itself. Lengths have 32 bits; higher bits are dropped, as in
+ * protobuf. */
 static inline bool mr_wire_bytes(mr_wire *wire, mr_wire *bytes)
 {
     const unsigned char *next = wire->next, *end = wire->end;
@@ -82,18 +83,18 @@ static inline bool mr_wire_tag(mr_wire *wire, unsigned char tag)
     return true;
 }
 
-/* Skips the field at the cursor, tag included. Groups and the tag 0 are damage. */
+/* Skips the field at the cursor, including its tag. Groups and the tag 0 are errors. */
 bool mr_wire_skip(mr_wire *wire);
 
-/* One name and its Feature, as bytes. */
+/* The bytes of a name and of its Feature. */
 typedef struct mr_wire_entry {
     mr_wire name, feature;
 } mr_wire_entry;
 
-/* The fields of a map entry in any form: see mr_wire_entry_read. */
+/* Reads the fields of a map entry in any order: the slow path of mr_wire_entry_read. */
 bool mr_wire_entry_fields(mr_wire body, mr_wire_entry *entry);
 
-/* The fields of a map entry: exactly two, in any order; anything else is damage, as in TensorFlow. */
+/* Reads the fields of a map entry: exactly two, in any order. Anything else is an error, as in TensorFlow. */
 static inline bool mr_wire_entry_read(mr_wire *features, mr_wire_entry *entry)
 {
     mr_wire body, name, feature;
@@ -107,7 +108,8 @@ static inline bool mr_wire_entry_read(mr_wire *features, mr_wire_entry *entry)
     return mr_wire_entry_fields(body, entry);
 }
 
-/* The kind of a Feature, by its first tag; the rest of its bytes is then the list with its length. Empty: NONE. */
+/* Reads the kind of a Feature from its first tag. `feature` is then the list preceded by its length. An empty Feature
+ * is MR_FEATURE_NONE. */
 static inline bool mr_wire_kind(mr_wire *feature, mr_feature_kind *kind)
 {
     *kind = MR_FEATURE_NONE;
@@ -131,9 +133,9 @@ static inline bool mr_wire_kind(mr_wire *feature, mr_feature_kind *kind)
 
 /* ---- Lists: the bytes inside a BytesList, FloatList or Int64List ---- */
 
-/* How many values a list has; false: damaged. */
+/* Counts the values of a list. False: the list is damaged. */
 bool mr_wire_count(mr_feature_kind kind, mr_wire list, size_t *count);
-/* The values of a list that mr_wire_count has seen: exactly that many. */
+/* Reads exactly the values that mr_wire_count counted. */
 void mr_wire_strings(mr_wire list, mr_string *values);
 void mr_wire_floats(mr_wire list, size_t count, float *values);
 void mr_wire_int64s(mr_wire list, size_t count, int64_t *values);

@@ -96,19 +96,19 @@ TEST(example_places_and_partitions_that_do_not_fit_are_named)
     const float values[] = {1, 2, 3, 4};
     mr_example_add_bytes(&encoder, "text", MR_STR("b"));
     mr_example_add_int64(&encoder, "y", 3);
-    CHECK_STR(said(&encoder, &features[0]), "feature \"grid\" has 1 values, and \"x\" has 0 places for them");
+    CHECK_STR(said(&encoder, &features[0]), "feature \"grid\" has 1 values, but \"x\" has 0 indices");
     mr_example_add_bytes(&encoder, "text", MR_STR("b"));
     mr_example_add_int64(&encoder, "y", 3);
     mr_example_add_int64(&encoder, "x", 9);
-    CHECK_STR(said(&encoder, &features[0]), "feature \"grid\": place 9 of \"x\" is not from 0 to below 9");
+    CHECK_STR(said(&encoder, &features[0]), "feature \"grid\": index 9 in \"x\" is not in [0, 9)");
     mr_example_add_float_list(&encoder, "v", values, 3);
-    CHECK_STR(said(&encoder, &features[2]), "feature \"pairs\": partition 1 takes a multiple of 2, and has 3");
+    CHECK_STR(said(&encoder, &features[2]), "feature \"pairs\": partition 1 requires a multiple of 2 items, found 3");
     mr_example_add_float_list(&encoder, "v", values, 4);
-    CHECK_STR(said(&encoder, &features[2]), "feature \"pairs\": the row splits in \"p\" do not fit 2 values");
+    CHECK_STR(said(&encoder, &features[2]), "feature \"pairs\": the row splits in \"p\" do not match 2 values");
     /* A row number that would make countless rows. */
     mr_example_add_float_list(&encoder, "v", values, 1);
     mr_example_add_int64(&encoder, "q", INT64_MAX);
-    CHECK_STR(said(&encoder, &features[3]), "feature \"rows\": the value rowids in \"q\" do not fit 1 values");
+    CHECK_STR(said(&encoder, &features[3]), "feature \"rows\": the value rowids in \"q\" do not match 1 values");
     mr_example_add_float_list(&encoder, "v", values, 1);
     mr_example_add_float(&encoder, "q", 0);
     CHECK_STR(said(&encoder, &features[3]), "feature \"q\" holds float, not int64");
@@ -131,7 +131,7 @@ TEST(example_parser_refuses_entries_that_exclude_each_other)
     mr_example_parser_free(parser);
     pair[1].form = MR_FIXED_LEN;
     CHECK_STATUS(mr_example_parser_new(pair, 2, &parser, &error), MR_INVALID_ARGUMENT);
-    CHECK_CONTAINS(error.message, "feature \"v\" is asked for twice");
+    CHECK_CONTAINS(error.message, "feature \"v\" is requested twice");
     pair[1].form = MR_RAGGED;
     CHECK_STATUS(mr_example_parser_new(pair, 2, &parser, &error), MR_INVALID_ARGUMENT);
     pair[1] = (mr_feature){.name = "v", .dtype = MR_FLOAT, .form = MR_VAR_LEN};

@@ -194,11 +194,11 @@ TEST(example_parse_says_what_is_wrong)
     CHECK_STATUS(parse_scalar((bytes){0}, &value, &error), MR_INVALID_ARGUMENT);
     CHECK_STR(error.message, "feature \"a\" is missing");
     CHECK_STATUS(parse_scalar(field(1, entry("a", int64_feature(2, 1, 2))), &value, &error), MR_INVALID_ARGUMENT);
-    CHECK_STR(error.message, "feature \"a\" has 2 values, and the shape [] takes 1");
+    CHECK_STR(error.message, "feature \"a\" has 2 values, but shape [] requires 1");
     CHECK_STATUS(parse_scalar(field(1, entry("a", field(2, (bytes){0}))), &value, &error), MR_INVALID_ARGUMENT);
     CHECK_STR(error.message, "feature \"a\" holds float, not int64");
     CHECK_STATUS(parse_scalar(field(1, entry("a", field(3, (bytes){0}))), &value, &error), MR_INVALID_ARGUMENT);
-    CHECK_STR(error.message, "feature \"a\" has 0 values, and the shape [] takes 1");
+    CHECK_STR(error.message, "feature \"a\" has 0 values, but shape [] requires 1");
     bytes cut = field(1, entry("a", int64_feature(1, 5)));
     cut.size--;
     CHECK_STATUS(parse_scalar(cut, &value, &error), MR_DATA_LOSS);

@@ -218,7 +218,7 @@ TEST(sequence_example_errors_name_record_step_and_list)
     mr_sequence_add_int64_list(&encoder, "a", numbers, 2);
     mr_sequence_add_int64_list(&encoder, "a", numbers, 3);
     CHECK_STR(parse_list(&encoder, &fixed),
-              "record 1: step 1: feature list \"a\" has 3 values, and the shape [2] takes 2");
+              "record 1: step 1: feature list \"a\" has 3 values, but shape [2] requires 2");
     mr_sequence_add_int64_list(&encoder, "a", numbers, 2);
     mr_sequence_add_float_list(&encoder, "a", nullptr, 0);
     CHECK_STR(parse_list(&encoder, &fixed), "record 1: step 1: feature list \"a\" holds float, not int64");
@@ -229,7 +229,7 @@ TEST(sequence_example_errors_name_record_step_and_list)
               "record 1: step 0: feature list \"parts\": the row lengths in \"sizes\" do not fit 3 values");
     mr_sequence_add_int64_list(&encoder, "data", numbers, 3);
     CHECK_STR(parse_list(&encoder, &parted),
-              "record 1: feature list \"parts\" has 1 steps, and its partition \"sizes\" has 0");
+              "record 1: feature list \"parts\" has 1 steps, but its partition \"sizes\" has 0");
     mr_sequence_encoder_deinit(&encoder);
 }
 
