@@ -1,5 +1,5 @@
-/* Reading a checkpoint. Open reads the whole index and checks every entry on its own; read checks what an entry says
- * against the data files' sizes before it makes room, and the bytes against their checksum. */
+/* The checkpoint reader. Open reads the complete index and checks each entry by itself. Read checks an entry against
+ * the sizes of the data files before it allocates memory, and the bytes against their checksum. */
 #include "proto/bundle.pb-c.h"
 #include "proto/proto.h"
 #include "records/checkpoint/checkpoint_part.h"
@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 constexpr int32_t SHARDS_MAX = 99999;
-/* Slices are checked pair by pair for overlaps. */
+/* Maximum number of slices of a tensor; they are compared pairwise for overlaps. */
 constexpr size_t SLICES_MAX = 4096;
 constexpr size_t PIECE_BYTES = 1 << 20;
 constexpr int32_t BUNDLE_VERSION = 1;
@@ -23,7 +23,7 @@ constexpr int32_t BUNDLE_VERSION = 1;
 typedef struct item {
     const char *key;
     mr_dtype dtype;
-    mr_shape shape;           /* of unknown rank when it has more than MR_RANK_MAX dimensions */
+    mr_shape shape;           /* unknown rank if it has more than MR_RANK_MAX dimensions */
     Mr__BundleEntryProto *at; /* in the arena */
 } item;
 
@@ -39,7 +39,7 @@ struct mr_checkpoint_reader {
     mr_table table;
     char *path; /* owned; the index file, for errors */
     char *prefix;
-    item *items; /* sorted as the table is, slices left out */
+    item *items; /* sorted like the table, without the slices */
     int32_t count;
     shard *shards;
     int32_t shard_count;
@@ -55,18 +55,20 @@ static mr_status damaged(const mr_checkpoint_reader *reader, const char *key, co
 static mr_status read_header(mr_checkpoint_reader *reader, mr_error *error)
 {
     if (reader->table.count == 0 || reader->table.entries[0].key.size_bytes != 0)
-        return mr_fail(error, MR_DATA_LOSS, "%s: the table is not a checkpoint's: it has no header", reader->path);
+        return mr_fail(error, MR_DATA_LOSS, "%s: not a checkpoint index: the table has no header", reader->path);
     Mr__BundleHeaderProto *header;
     mr_status status =
         mr_proto_unpack_as(bundle_header_proto, reader->table.entries[0].value, &reader->arena, &header, error);
     if (status != MR_OK) return mr_fail_prefix(error, status, "%s", reader->path);
     if (header->endianness != 0)
-        return mr_fail(error, MR_UNIMPLEMENTED, "%s: it was written on a big-endian machine", reader->path);
+        return mr_fail(error, MR_UNIMPLEMENTED, "%s: written on a big-endian machine, which is not supported",
+                       reader->path);
     if (header->version != nullptr && header->version->min_consumer > BUNDLE_VERSION)
-        return mr_fail(error, MR_UNIMPLEMENTED, "%s: it needs a reader of version %d, this one has %d", reader->path,
-                       header->version->min_consumer, BUNDLE_VERSION);
+        return mr_fail(error, MR_UNIMPLEMENTED, "%s: requires a reader of version %d, this one is version %d",
+                       reader->path, header->version->min_consumer, BUNDLE_VERSION);
     if (header->num_shards < 1 || header->num_shards > SHARDS_MAX)
-        return mr_fail(error, MR_DATA_LOSS, "%s: the header says %d data files", reader->path, header->num_shards);
+        return mr_fail(error, MR_DATA_LOSS, "%s: invalid number of data files in the header (%d)", reader->path,
+                       header->num_shards);
     reader->shard_count = header->num_shards;
     assert(!reader->shards && reader->shard_count >= 1);
     reader->shards = calloc((size_t)header->num_shards, sizeof *reader->shards);
@@ -78,14 +80,14 @@ static mr_status read_shape(const mr_checkpoint_reader *reader, item *made, mr_e
     const Mr__TensorShapeProto *shape = made->at->shape;
     made->shape = MR_SCALAR;
     if (shape == nullptr) return MR_OK;
-    if (shape->unknown_rank) return damaged(reader, made->key, "its shape has no rank", error);
+    if (shape->unknown_rank) return damaged(reader, made->key, "the shape has no rank", error);
     for (size_t i = 0; i < shape->n_dim; i++) {
-        if (shape->dim[i]->size < 0) return damaged(reader, made->key, "its shape has an unknown size", error);
+        if (shape->dim[i]->size < 0) return damaged(reader, made->key, "the shape has an unknown size", error);
         if (i < MR_RANK_MAX) made->shape.dims[i] = shape->dim[i]->size;
     }
     made->shape.rank = shape->n_dim > MR_RANK_MAX ? -1 : (int32_t)shape->n_dim;
     if (made->shape.rank >= 0 && mr_shape_count(made->shape) < 0)
-        return damaged(reader, made->key, "its shape has too many elements", error);
+        return damaged(reader, made->key, "the shape has too many elements", error);
     return MR_OK;
 }
 
@@ -96,9 +98,9 @@ static mr_status read_items(mr_checkpoint_reader *reader, mr_error *error)
     if (reader->items == nullptr) return mr_fail_memory(error, table->count * sizeof *reader->items);
     for (size_t i = 1; i < table->count; i++) {
         mr_string key = table->entries[i].key;
-        if (key.data[0] == '\0') continue; /* a slice, found through its tensor */
+        if (key.data[0] == '\0') continue; /* a slice; found through the entry of its tensor */
         if (memchr(key.data, '\0', key.size_bytes) != nullptr)
-            return damaged(reader, key.data, "the name has a zero byte in it", error);
+            return damaged(reader, key.data, "the name contains a NUL byte", error);
         item *made = &reader->items[reader->count];
         assert((size_t)reader->count < table->count);
         made->key = key.data;
@@ -152,7 +154,7 @@ void mr_checkpoint_reader_close(mr_checkpoint_reader *reader)
     free(reader);
 }
 
-/* ---- Look ---- */
+/* ---- Lookup ---- */
 
 int32_t mr_checkpoint_count(const mr_checkpoint_reader *reader)
 {
@@ -194,12 +196,12 @@ bool mr_checkpoint_has(const mr_checkpoint_reader *reader, const char *key)
 
 /* ---- Bytes ---- */
 
-/* The data file of an entry, opened on first use; the entry's bytes lie inside it. */
+/* Opens the data file of an entry on first use, and checks that the entry's bytes are inside it. */
 static mr_status open_shard(mr_checkpoint_reader *reader, const char *key, const Mr__BundleEntryProto *entry,
                             shard **result, mr_error *error)
 {
     if (entry->shard_id < 0 || entry->shard_id >= reader->shard_count)
-        return damaged(reader, key, "its data file's number is none", error);
+        return damaged(reader, key, "invalid data file number", error);
     shard *file = *result = &reader->shards[entry->shard_id];
     if (!file->is_open) {
         free(file->path);
@@ -214,7 +216,7 @@ static mr_status open_shard(mr_checkpoint_reader *reader, const char *key, const
     if (entry->offset < 0 || entry->size < 0 || (uint64_t)entry->offset > file->size_bytes ||
         (uint64_t)entry->size > file->size_bytes - (uint64_t)entry->offset)
         return mr_fail(error, MR_DATA_LOSS,
-                       "%s: key %.200s: its %" PRId64 " bytes at byte %" PRId64 " pass the end of %s (%" PRIu64
+                       "%s: key %.200s: %" PRId64 " bytes at byte %" PRId64 " extend past the end of %s (%" PRIu64
                        " bytes)",
                        reader->path, key, entry->size, entry->offset, file->path, file->size_bytes);
     return MR_OK;
@@ -242,7 +244,7 @@ static mr_status check(const shard *file, const char *key, const Mr__BundleEntry
                        mr_error *error)
 {
     if (mr_crc32c_mask(crc) == entry->crc32c) return MR_OK;
-    return mr_fail(error, MR_DATA_LOSS, "%s: key %.200s: checksum is %08x, the index says %08x", file->path, key,
+    return mr_fail(error, MR_DATA_LOSS, "%s: key %.200s: checksum is %08x, the index has %08x", file->path, key,
                    mr_crc32c_mask(crc), entry->crc32c);
 }
 
@@ -255,12 +257,12 @@ static mr_status read_numbers(mr_checkpoint_reader *reader, const char *key, con
     MR_TRY(open_shard(reader, key, entry, &file, error));
     if (__builtin_mul_overflow((uint64_t)mr_shape_count(shape), mr_dtype_size(dtype), &size_bytes) ||
         size_bytes != (uint64_t)entry->size)
-        return damaged(reader, key, "its size is not what its type and shape take", error);
+        return damaged(reader, key, "the size does not match type and shape", error);
     MR_TRY(mr_tensor_init(value, dtype, shape, error));
     mr_status status = read_bytes(file, key, entry, value->data, &crc, error);
     if (status == MR_OK) status = check(file, key, entry, crc, error);
     if (status != MR_OK) mr_tensor_deinit(value);
-    /* A bool in memory is 0 or 1, whatever the file holds. */
+    /* A bool in memory must be 0 or 1, whatever the file contains. */
     if (status == MR_OK && dtype == MR_BOOL) {
         uint8_t *bytes = value->data;
         for (uint64_t i = 0; i < size_bytes; i++) bytes[i] = bytes[i] != 0;
@@ -268,7 +270,7 @@ static mr_status read_numbers(mr_checkpoint_reader *reader, const char *key, con
     return status;
 }
 
-/* Finds count strings in the bytes of a string tensor; crc is what its entry must say. */
+/* Finds count strings in the bytes of a string tensor. `crc` receives the checksum to compare with the entry's. */
 static mr_status split_strings(const mr_checkpoint_reader *reader, const char *key, const char *bytes,
                                size_t size_bytes, mr_string *strings, int64_t count, uint32_t *crc, mr_error *error)
 {
@@ -281,7 +283,7 @@ static mr_status split_strings(const mr_checkpoint_reader *reader, const char *k
             byte = (uint8_t)bytes[offset++];
             length |= (uint64_t)(byte & 0x7f) << shift;
         }
-        if (byte >= 0x80 || length > size_bytes) return damaged(reader, key, "a string's length is damaged", error);
+        if (byte >= 0x80 || length > size_bytes) return damaged(reader, key, "invalid string length", error);
         uint32_t short_length = (uint32_t)length;
         *crc = length <= UINT32_MAX ? mr_crc32c(*crc, &short_length, sizeof short_length)
                                     : mr_crc32c(*crc, &length, sizeof length);
@@ -289,21 +291,22 @@ static mr_status split_strings(const mr_checkpoint_reader *reader, const char *k
     }
     assert(offset <= size_bytes);
     uint32_t stored, computed = mr_crc32c_mask(*crc);
-    if (size_bytes - offset < sizeof stored) return damaged(reader, key, "its strings' lengths are cut short", error);
+    if (size_bytes - offset < sizeof stored) return damaged(reader, key, "the string lengths are truncated", error);
     memcpy(&stored, bytes + offset, sizeof stored);
-    if (stored != computed) return damaged(reader, key, "the checksum of its strings' lengths is wrong", error);
+    if (stored != computed) return damaged(reader, key, "the checksum of the string lengths does not match", error);
     offset += sizeof stored;
     *crc = mr_crc32c(*crc, &stored, sizeof stored);
     *crc = mr_crc32c(*crc, bytes + offset, size_bytes - offset);
     for (int64_t i = 0; i < count; i++) {
-        if (strings[i].size_bytes > size_bytes - offset) return damaged(reader, key, "a string passes the end", error);
+        if (strings[i].size_bytes > size_bytes - offset)
+            return damaged(reader, key, "a string extends past the end", error);
         strings[i].data = bytes + offset;
         offset += strings[i].size_bytes;
     }
-    return offset == size_bytes ? MR_OK : damaged(reader, key, "bytes are left after its strings", error);
+    return offset == size_bytes ? MR_OK : damaged(reader, key, "unexpected bytes after the strings", error);
 }
 
-/* The elements and the file's bytes go into one buffer. */
+/* The elements and the file's bytes share one buffer. */
 static mr_status read_strings(mr_checkpoint_reader *reader, const char *key, const Mr__BundleEntryProto *entry,
                               mr_shape shape, mr_tensor *value, mr_error *error)
 {
@@ -312,7 +315,7 @@ static mr_status read_strings(mr_checkpoint_reader *reader, const char *key, con
     int64_t count = mr_shape_count(shape);
     assert(count >= 0);
     MR_TRY(open_shard(reader, key, entry, &file, error));
-    if (count > entry->size) return damaged(reader, key, "it has more strings than bytes", error);
+    if (count > entry->size) return damaged(reader, key, "more strings than bytes", error);
     size_t head_bytes = (size_t)count * sizeof(mr_string);
     mr_buffer *buffer;
     MR_TRY(mr_buffer_new(head_bytes + (size_t)entry->size, &buffer, error));
@@ -341,7 +344,7 @@ static mr_status slice_of(const mr_checkpoint_reader *reader, const item *whole,
                           mr_checkpoint_slice *slice, mr_shape *shape, mr_error *error)
 {
     if (message->n_extent != (size_t)whole->shape.rank)
-        return damaged(reader, whole->key, "a slice's rank is not the tensor's", error);
+        return damaged(reader, whole->key, "the rank of a slice differs from the tensor's", error);
     slice->rank = whole->shape.rank;
     for (int32_t i = 0; i < slice->rank; i++) {
         const Mr__TensorSliceProto__Extent *extent = message->extent[i];
@@ -364,7 +367,7 @@ static bool overlap(const mr_checkpoint_slice *a, const mr_checkpoint_slice *b)
     return true;
 }
 
-/* The slices must cover the tensor, each element once. */
+/* Checks that the slices cover each element of the tensor exactly once. */
 static mr_status check_slices(mr_checkpoint_reader *reader, const item *whole, mr_checkpoint_slice *slices,
                               mr_shape *shapes, mr_error *error)
 {
@@ -372,14 +375,14 @@ static mr_status check_slices(mr_checkpoint_reader *reader, const item *whole, m
     for (size_t i = 0; i < whole->at->n_slices; i++) {
         MR_TRY(slice_of(reader, whole, whole->at->slices[i], &slices[i], &shapes[i], error));
         int64_t own = mr_shape_count(shapes[i]);
-        if (own > count - covered) return damaged(reader, whole->key, "its slices overlap", error);
+        if (own > count - covered) return damaged(reader, whole->key, "the slices overlap", error);
         covered += own;
         assert(own >= 0 && covered <= count);
         for (size_t j = 0; j < i; j++)
             if (own > 0 && mr_shape_count(shapes[j]) > 0 && overlap(&slices[i], &slices[j]))
-                return damaged(reader, whole->key, "its slices overlap", error);
+                return damaged(reader, whole->key, "the slices overlap", error);
     }
-    return covered == count ? MR_OK : damaged(reader, whole->key, "its slices do not cover it", error);
+    return covered == count ? MR_OK : damaged(reader, whole->key, "the slices do not cover the tensor", error);
 }
 
 static mr_status read_part(mr_checkpoint_reader *reader, const item *whole, const mr_checkpoint_slice *slice,
@@ -389,17 +392,17 @@ static mr_status read_part(mr_checkpoint_reader *reader, const item *whole, cons
     Mr__BundleEntryProto *entry;
     MR_TRY(mr_checkpoint_slice_key(whole->key, slice, arena, &key, error));
     const mr_table_entry *found = mr_table_find(&reader->table, key);
-    if (found == nullptr) return damaged(reader, whole->key, "one of its slices is missing", error);
+    if (found == nullptr) return damaged(reader, whole->key, "a slice is missing", error);
     mr_status status = mr_proto_unpack_as(bundle_entry_proto, found->value, arena, &entry, error);
     if (status != MR_OK) return mr_fail_prefix(error, status, "%s: key %.200s: a slice", reader->path, whole->key);
     item own = {.key = whole->key, .at = entry};
     MR_TRY(read_shape(reader, &own, error));
     if (entry->dtype != (int32_t)whole->dtype || !mr_shape_equal(own.shape, shape) || entry->n_slices > 0)
-        return damaged(reader, whole->key, "a slice's entry is of another type or shape", error);
+        return damaged(reader, whole->key, "the entry of a slice has a different type or shape", error);
     return read_entry(reader, whole->key, entry, whole->dtype, shape, part, error);
 }
 
-/* parts as many as slices, empty; the caller gives them back. */
+/* Reads all slices. parts has an element for each slice, initially empty; the caller releases them. */
 static mr_status read_parts(mr_checkpoint_reader *reader, const item *whole, mr_arena *arena, mr_tensor *parts,
                             mr_tensor *value, mr_error *error)
 {
@@ -418,7 +421,7 @@ static mr_status read_parts(mr_checkpoint_reader *reader, const item *whole, mr_
         *value = full;
         return MR_OK;
     }
-    /* The elements borrow the parts' bytes: copy them. */
+    /* The elements borrow the parts' bytes, so copy them. */
     mr_status status = mr_tensor_init_strings(value, whole->shape, full.data, error);
     mr_tensor_deinit(&full);
     return status;
@@ -445,9 +448,9 @@ static mr_status read_slices(mr_checkpoint_reader *reader, const item *whole, mr
 static mr_status find_readable(const mr_checkpoint_reader *reader, const char *key, const item **found, mr_error *error)
 {
     *found = find(reader, key);
-    if (*found == nullptr) return mr_fail(error, MR_NOT_FOUND, "%s: there is no key %.200s", reader->path, key);
+    if (*found == nullptr) return mr_fail(error, MR_NOT_FOUND, "%s: key %.200s not found", reader->path, key);
     if (mr_dtype_size((*found)->dtype) == 0)
-        return mr_fail(error, MR_UNIMPLEMENTED, "%s: key %.200s is of type %s (%d), which cannot be read", reader->path,
+        return mr_fail(error, MR_UNIMPLEMENTED, "%s: key %.200s has type %s (%d), which is not supported", reader->path,
                        key, mr_dtype_name((*found)->dtype), (*found)->at->dtype);
     if ((*found)->shape.rank < 0)
         return mr_fail(error, MR_UNIMPLEMENTED, "%s: key %.200s has more than %d dimensions", reader->path, key,

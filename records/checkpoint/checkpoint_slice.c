@@ -1,8 +1,8 @@
-/* Slices of partitioned variables: their text, their key, their place in the whole tensor.
+/* Slices of partitioned variables: their text form, their key, and their position in the complete tensor.
  *
- * The key is TensorFlow's ordered code, under which keys sort as the numbers and names in them do: a number is its length
- * and its big-endian bytes, a name is escaped and ended by 00 01, a signed number carries its length in unary in its
- * leading bits. */
+ * The key is TensorFlow's ordered code, whose byte order is the order of the numbers and names it encodes. An unsigned
+ * number is its length followed by its big-endian bytes. A name is escaped and terminated by 00 01. A signed number
+ * encodes its length in unary in its leading bits. */
 #include "records/checkpoint/checkpoint_part.h"
 
 #include <assert.h>
@@ -71,17 +71,18 @@ mr_status mr_checkpoint_slice_parse(mr_string text, bool *is_slice, mr_shape *fu
     mr_shape ignored;
     if (good && rank > 0 && at == end && mr_checkpoint_slice_shape(slice, *full, &ignored, nullptr) == MR_OK)
         return MR_OK;
-    return mr_fail(error, MR_INVALID_ARGUMENT, "\"%.*s\" is not a shape and a slice of it, as \"10 4 0,5:-\" is",
+    return mr_fail(error, MR_INVALID_ARGUMENT,
+                   "invalid shape and slice \"%.*s\" (expected, for example, \"10 4 0,5:-\")",
                    (int)(text.size_bytes < 200 ? text.size_bytes : 200), text.data);
 }
 
-/* ---- Place ---- */
+/* ---- Position ---- */
 
 mr_status mr_checkpoint_slice_shape(const mr_checkpoint_slice *slice, mr_shape full, mr_shape *shape, mr_error *error)
 {
     char text[MR_SHAPE_TEXT_SIZE];
     if (slice->rank != full.rank)
-        return mr_fail(error, MR_INVALID_ARGUMENT, "a slice of rank %d does not fit the shape %s", slice->rank,
+        return mr_fail(error, MR_INVALID_ARGUMENT, "a slice of rank %d does not match the shape %s", slice->rank,
                        mr_shape_text(full, text, sizeof text));
     *shape = full;
     for (int32_t i = 0; i < full.rank; i++) {
@@ -89,8 +90,9 @@ mr_status mr_checkpoint_slice_shape(const mr_checkpoint_slice *slice, mr_shape f
         if (length == -1 && start == 0) continue;
         if (start < 0 || length < 0 || start > full.dims[i] || length > full.dims[i] - start)
             return mr_fail(error, MR_INVALID_ARGUMENT,
-                           "a slice of %" PRId64 " from %" PRId64 " in dimension %d does not fit the shape %s", length,
-                           start, i, mr_shape_text(full, text, sizeof text));
+                           "a slice of %" PRId64 " elements from %" PRId64
+                           " in dimension %d is not inside the shape %s",
+                           length, start, i, mr_shape_text(full, text, sizeof text));
         shape->dims[i] = length;
     }
     return MR_OK;
@@ -138,7 +140,7 @@ static size_t put_signed(uint8_t *target, int64_t number)
     for (int i = 0; i < 8; i++) digits[2 + i] = (uint8_t)((uint64_t)number >> (8 * (7 - i)));
     assert(count >= 1 && count <= sizeof digits);
     memcpy(target, digits + 10 - count, count);
-    /* count ones before a zero, in the leading bits; flipped where the number is negative. */
+    /* `count` ones, then a zero, in the leading bits; inverted if the number is negative. */
     uint32_t header = 0xffffu << (16 - count) & 0xffff;
     target[0] ^= (uint8_t)(header >> 8);
     if (count > 1) target[1] ^= (uint8_t)header;

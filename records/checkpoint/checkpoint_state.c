@@ -1,5 +1,5 @@
-/* The file "checkpoint" in a directory: CheckpointState in protobuf's text form, one field a line, as TensorFlow's Saver
- * writes it and reads it. */
+/* The file "checkpoint" in a directory: a CheckpointState in protobuf's text format, one field for each line, as
+ * TensorFlow's Saver writes and reads it. */
 #include "records/checkpoint/checkpoint_part.h"
 #include "records/io/file.h"
 
@@ -21,7 +21,7 @@ static int hex(char digit)
     return -1;
 }
 
-/* One character of a string in the text form, after the backslash. */
+/* One character of a string in text format, after the backslash. */
 static char unescape(const char **at)
 {
     char letter = *(*at)++;
@@ -46,8 +46,8 @@ static char unescape(const char **at)
     return (char)value;
 }
 
-/* `field: "text"`: the text, put together with the directory; null when the line is something else. *bad when the text is
- * not closed. */
+/* Parses `field: "text"` and returns the text, joined with the directory; null if the line is something else. Sets *bad
+ * if the text is not terminated. */
 static const char *path_of(const char *line, const char *field, const char *directory, mr_arena *arena, bool *bad)
 {
     size_t length = strlen(field);
@@ -97,7 +97,7 @@ static mr_status read_lines(char *text, const char *directory, mr_checkpoint_sta
         assert(state->count < lines && number <= lines);
         if (path != nullptr) state->paths[state->count++] = path;
         if (bad)
-            return mr_fail(error, MR_DATA_LOSS, "%s/checkpoint: line %d is not a path in quotes: %.100s", directory,
+            return mr_fail(error, MR_DATA_LOSS, "%s/checkpoint: line %d is not a quoted path: %.100s", directory,
                            number, line);
     }
     return MR_OK;
@@ -139,7 +139,7 @@ mr_status mr_latest_checkpoint(const char *directory, char *path, size_t path_si
         if (index == nullptr)
             status = mr_fail_memory(error, path_size);
         else if (!mr_file_exists(index))
-            status = mr_fail(error, MR_DATA_LOSS, "%s: named in %s/checkpoint, but not there", index, directory);
+            status = mr_fail(error, MR_DATA_LOSS, "%s: named in %s/checkpoint, but does not exist", index, directory);
         free(index);
     }
     mr_checkpoint_state_deinit(&state);
@@ -148,7 +148,7 @@ mr_status mr_latest_checkpoint(const char *directory, char *path, size_t path_si
 
 /* ---- Write ---- */
 
-/* The path as the directory's file names it: without the directory when it lies in it. */
+/* The path as it is written in the directory's file: relative if it is inside the directory. */
 static const char *relative(const char *directory, const char *path)
 {
     size_t length = strlen(directory);
@@ -158,7 +158,7 @@ static const char *relative(const char *directory, const char *path)
     return path + strspn(path, "/");
 }
 
-/* Appends `field: "path"` and a newline; target has room for four bytes for each of the path. */
+/* Appends `field: "path"` and a newline. target must have room for four bytes for each byte of the path. */
 static char *put_path(char *target, const char *field, const char *path)
 {
     target = stpcpy(stpcpy(target, field), ": \"");
@@ -198,7 +198,7 @@ mr_status mr_checkpoint_state_write(const char *directory, const char *const *pa
 
 mr_status mr_checkpoint_remove(const char *path, mr_error *error)
 {
-    /* The number of data files is in the index; one that cannot be read is a checkpoint of one file to us. */
+    /* The index contains the number of data files. If it cannot be read, one data file is assumed. */
     int32_t shards = 1;
     mr_checkpoint_reader *reader = nullptr;
     if (mr_checkpoint_reader_open(path, &reader, nullptr) == MR_OK) shards = mr_checkpoint_shard_count(reader);

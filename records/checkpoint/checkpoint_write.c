@@ -1,8 +1,8 @@
-/* Writing a checkpoint, byte for byte as TensorFlow's BundleWriter does: tensors in the order they come in the data file,
- * entries sorted in the index.
+/* The checkpoint writer. Its output is identical to that of TensorFlow's BundleWriter: tensors are stored in the data
+ * file in the order they are added, entries in the index are sorted.
  *
- * Both files are written under other names. Close forces the data to the disk and renames it, then the index: an index
- * under its final name always has its data. */
+ * Both files are written under temporary names. Close flushes the data to disk and renames it, then the index, so that
+ * an index under its final name always has its data. */
 #include "proto/bundle.pb-c.h"
 #include "proto/proto.h"
 #include "records/checkpoint/checkpoint_part.h"
@@ -16,7 +16,7 @@
 
 constexpr size_t BUFFER_BYTES = 1 << 18;
 
-/* One key of the index. A partitioned tensor has one without bytes of its own, whose slices grow. */
+/* An entry of the index. The entry of a partitioned tensor has no bytes of its own, only a growing list of slices. */
 typedef struct entry {
     mr_string key;
     mr_dtype dtype;
@@ -36,7 +36,7 @@ struct mr_checkpoint_writer {
     size_t buffered;
     entry **entries; /* sorted by key; owned array, entries in the arena */
     size_t count, capacity;
-    bool failed; /* a write failed: close refuses */
+    bool failed; /* a write failed; close returns an error */
 };
 
 /* ---- Open ---- */
@@ -107,7 +107,8 @@ static mr_status put(mr_checkpoint_writer *writer, const void *bytes, size_t siz
     return MR_OK;
 }
 
-/* The lengths' checksum covers them as 4-byte numbers (8 from 4 GiB on), not as the varints that are written. */
+/* The checksum of the lengths covers them as 4-byte numbers (8-byte numbers from 4 GiB on), not as the varints in the
+ * file. */
 static mr_status put_strings(mr_checkpoint_writer *writer, const mr_string *strings, int64_t count, uint32_t *crc,
                              mr_error *error)
 {
@@ -139,11 +140,11 @@ static mr_status put_strings(mr_checkpoint_writer *writer, const mr_string *stri
 
 /* ---- Entries ---- */
 
-/* Where the key is, or would be. */
+/* The index of the key, or of its insertion point. */
 static size_t find(const mr_checkpoint_writer *writer, mr_string key, bool *found)
 {
     size_t low = 0, high = writer->count;
-    /* The Saver's keys come sorted: look at the end first. */
+    /* The Saver adds keys in order, so check the end first. */
     if (high > 0 && mr_table_compare(writer->entries[high - 1]->key, key) < 0) low = high;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
@@ -193,7 +194,7 @@ static mr_status check_value(const mr_checkpoint_writer *writer, const char *key
     return MR_OK;
 }
 
-/* Writes the bytes and makes the entry. */
+/* Writes the bytes and adds the entry. */
 static mr_status write_entry(mr_checkpoint_writer *writer, mr_string key, const char *name, const mr_tensor *value,
                              mr_error *error)
 {
@@ -229,7 +230,7 @@ mr_status mr_checkpoint_write(mr_checkpoint_writer *writer, const char *key, con
     return write_entry(writer, mr_string_from(key), key, value, error);
 }
 
-/* The entry of the whole tensor, made by its first slice. */
+/* The entry of the complete tensor, created with its first slice. */
 static mr_status whole_entry(mr_checkpoint_writer *writer, const char *key, mr_shape full, mr_dtype dtype,
                              entry **whole, mr_error *error)
 {
@@ -243,9 +244,10 @@ static mr_status whole_entry(mr_checkpoint_writer *writer, const char *key, mr_s
     }
     *whole = writer->entries[place];
     if ((*whole)->slice_count == 0)
-        return mr_fail(error, MR_INVALID_ARGUMENT, "%s: key %s is written whole and in slices", writer->data.path, key);
+        return mr_fail(error, MR_INVALID_ARGUMENT, "%s: key %s is written both complete and in slices",
+                       writer->data.path, key);
     if ((*whole)->dtype != dtype || !mr_shape_equal((*whole)->shape, full))
-        return mr_fail(error, MR_INVALID_ARGUMENT, "%s: key %s: slices are of different types or shapes",
+        return mr_fail(error, MR_INVALID_ARGUMENT, "%s: key %s: the slices have different types or shapes",
                        writer->data.path, key);
     return MR_OK;
 }
@@ -273,7 +275,7 @@ mr_status mr_checkpoint_write_slice(mr_checkpoint_writer *writer, const char *ke
         return mr_fail_prefix(error, MR_INVALID_ARGUMENT, "%s: key %s", writer->data.path, key);
     if (!mr_shape_equal(shape, value->shape)) {
         char a[MR_SHAPE_TEXT_SIZE], b[MR_SHAPE_TEXT_SIZE];
-        return mr_fail(error, MR_INVALID_ARGUMENT, "%s: key %s: a slice of shape %s is given a value of shape %s",
+        return mr_fail(error, MR_INVALID_ARGUMENT, "%s: key %s: the slice has shape %s, but the value has shape %s",
                        writer->data.path, key, mr_shape_text(shape, a, sizeof a),
                        mr_shape_text(value->shape, b, sizeof b));
     }
@@ -287,7 +289,7 @@ mr_status mr_checkpoint_write_slice(mr_checkpoint_writer *writer, const char *ke
 
 /* ---- Close ---- */
 
-/* The messages of an entry, in an arena that the next entry reuses. */
+/* Packs the messages of an entry, in an arena that is reused for the next entry. */
 static mr_status pack_shape(mr_shape shape, mr_arena *arena, Mr__TensorShapeProto *message, mr_error *error)
 {
     size_t rank = (size_t)shape.rank;

@@ -1,7 +1,7 @@
-/* Reading a table: the whole file is in memory, so an entry's value is a view and only keys are put together.
+/* The table reader. The complete file is in memory, so values are views; only keys are assembled.
  *
- * Every number in the file is taken as hostile. A key can be built from a long shared prefix in three bytes, so the keys'
- * bytes are bounded by a multiple of the file's size. */
+ * Every number in the file is untrusted. Three bytes can define a key with a long shared prefix, so the total size of
+ * the keys is limited to a multiple of the file's size. */
 #include "records/checkpoint/table.h"
 
 #include "records/io/file.h"
@@ -15,7 +15,7 @@ constexpr size_t FOOTER_BYTES = 48, TRAILER_BYTES = 5, HANDLES_BYTES = 40;
 constexpr uint64_t MAGIC = 0xdb4775248b80fb57;
 constexpr size_t KEYS_FACTOR = 64, KEYS_SLACK = 1 << 20;
 
-/* A part of the file; offset is where it begins, for errors. */
+/* A range of the file; `begin` is its offset, which errors report. */
 typedef struct cursor {
     const char *name;
     const uint8_t *bytes;
@@ -44,45 +44,46 @@ static bool take_varint(cursor *at, uint64_t *value)
     return false;
 }
 
-/* The block that a handle (offset, size) names, without its restarts, after its checksum. */
+/* Reads a handle (offset, size) and returns its block without the restarts, after checking the checksum. */
 static mr_status take_block(cursor *handle, cursor *block, mr_error *error)
 {
     uint64_t offset = 0, size_bytes = 0;
     cursor at = *handle;
     if (!take_varint(handle, &offset) || !take_varint(handle, &size_bytes))
-        return damaged(&at, "a block's place is cut short", error);
+        return damaged(&at, "a block handle is truncated", error);
     size_t end = handle->end;
     if (offset > end || size_bytes > end - offset || end - offset - size_bytes < TRAILER_BYTES || size_bytes < 4)
-        return damaged(&at, "a block lies outside the file", error);
+        return damaged(&at, "a block is outside the file", error);
     assert(handle->begin <= end);
     *block = (cursor){handle->name, handle->bytes, (size_t)offset, (size_t)(offset + size_bytes)};
     const uint8_t *trailer = block->bytes + block->end;
     uint32_t stored = load32(trailer + 1);
     uint32_t computed = mr_crc32c_mask(mr_crc32c(0, block->bytes + offset, (size_t)size_bytes + 1));
     if (stored != computed)
-        return mr_fail(error, MR_DATA_LOSS, "%s: block at byte %zu: checksum is %08x, file says %08x", block->name,
+        return mr_fail(error, MR_DATA_LOSS, "%s: block at byte %zu: checksum is %08x, the file has %08x", block->name,
                        block->begin, computed, stored);
     if (trailer[0] != 0)
         return mr_fail(error, MR_UNIMPLEMENTED, "%s: block at byte %zu is compressed (%s), which is not supported",
                        block->name, block->begin, trailer[0] == 1 ? "snappy" : "unknown kind");
     assert(block->end - block->begin >= 4);
     uint32_t restarts = load32(trailer - 4);
-    if (restarts > (size_bytes - 4) / 4) return damaged(block, "its restarts pass its end", error);
+    if (restarts > (size_bytes - 4) / 4) return damaged(block, "the restarts extend past the end of the block", error);
     block->end -= 4 + 4 * (size_t)restarts;
     return MR_OK;
 }
 
-/* One entry of a block. key holds the key before and then this one. */
+/* Reads one entry of a block. `key` contains the previous key and receives this one. */
 static mr_status take_entry(cursor *block, char *key, size_t *key_bytes, mr_string *value, mr_error *error)
 {
     assert(block->begin <= block->end && *key_bytes <= MR_TABLE_KEY_MAX);
     uint64_t shared = 0, rest = 0, value_bytes = 0;
     cursor at = *block;
     if (!take_varint(block, &shared) || !take_varint(block, &rest) || !take_varint(block, &value_bytes))
-        return damaged(&at, "an entry is cut short", error);
-    if (shared > *key_bytes) return damaged(&at, "an entry shares more than the key before it has", error);
+        return damaged(&at, "an entry is truncated", error);
+    if (shared > *key_bytes)
+        return damaged(&at, "the shared prefix of an entry is longer than the previous key", error);
     if (rest > block->end - block->begin || value_bytes > block->end - block->begin - rest)
-        return damaged(&at, "an entry passes the block's end", error);
+        return damaged(&at, "an entry extends past the end of the block", error);
     if (shared + rest > MR_TABLE_KEY_MAX) return damaged(&at, "a key is too long", error);
     memcpy(key + shared, block->bytes + block->begin, (size_t)rest);
     *key_bytes = (size_t)(shared + rest);
@@ -99,7 +100,7 @@ int mr_table_compare(mr_string a, mr_string b)
     return a.size_bytes < b.size_bytes ? -1 : a.size_bytes > b.size_bytes;
 }
 
-/* Appends one entry to an array that doubles; the array lives outside the arena while it grows. */
+/* Appends an entry to a growing array, which is not stored in the arena while it grows. */
 static mr_status append(mr_table *table, size_t *capacity, mr_string key, mr_string value, cursor at, mr_error *error)
 {
     assert(table->count <= *capacity && key.size_bytes <= MR_TABLE_KEY_MAX);
@@ -113,7 +114,7 @@ static mr_status append(mr_table *table, size_t *capacity, mr_string key, mr_str
         *capacity = larger;
     }
     char *copy = mr_arena_strndup(&table->arena, key.data, key.size_bytes);
-    if (copy == nullptr) return mr_fail(error, MR_RESOURCE_EXHAUSTED, "%s: its keys take too much memory", at.name);
+    if (copy == nullptr) return mr_fail(error, MR_RESOURCE_EXHAUSTED, "%s: the keys need too much memory", at.name);
     table->entries[table->count++] = (mr_table_entry){{copy, key.size_bytes}, value};
     return MR_OK;
 }
@@ -126,14 +127,14 @@ static mr_status read_blocks(cursor index, char *key, char *index_key, mr_table 
     while (entries.begin < entries.end) {
         mr_string place;
         MR_TRY(take_entry(&entries, index_key, &index_key_bytes, &place, error));
-        /* A handle is read as part of the file that ends with the handle, but its block may lie anywhere. */
+        /* A handle is stored in the index, but its block may be anywhere in the file. */
         size_t place_begin = (size_t)((const uint8_t *)place.data - entries.bytes);
         cursor handle = {entries.name, entries.bytes, place_begin, file_end}, block;
         MR_TRY(take_block(&handle, &block, error));
         if (handle.begin > place_begin + place.size_bytes)
-            return damaged(&handle, "a block's place is cut short", error);
-        /* Blocks in the order of the file, so that no block is read twice. */
-        if (block.begin < done) return damaged(&block, "a block lies before the one before it", error);
+            return damaged(&handle, "a block handle is truncated", error);
+        /* Blocks must be in file order, so that no block is read twice. */
+        if (block.begin < done) return damaged(&block, "the blocks are out of order", error);
         done = block.end;
         size_t key_bytes = 0;
         while (block.begin < block.end) {
@@ -149,12 +150,12 @@ static mr_status read_blocks(cursor index, char *key, char *index_key, mr_table 
 static mr_status parse(mr_string bytes, const char *name, mr_table *table, mr_error *error)
 {
     cursor all = {name, (const uint8_t *)bytes.data, 0, bytes.size_bytes};
-    if (bytes.size_bytes < FOOTER_BYTES) return damaged(&all, "the file is too short to be one", error);
+    if (bytes.size_bytes < FOOTER_BYTES) return damaged(&all, "the file is too short", error);
     const uint8_t *footer = all.bytes + all.end - FOOTER_BYTES;
     uint64_t magic = (uint64_t)load32(footer + 40) | (uint64_t)load32(footer + 44) << 32;
     if (magic != MAGIC) {
         all.begin = all.end - 8;
-        return damaged(&all, "the last 8 bytes are not a table's", error);
+        return damaged(&all, "wrong magic number in the last 8 bytes", error);
     }
     cursor handles = {name, all.bytes, all.end - FOOTER_BYTES, all.end};
     uint64_t ignored = 0; /* the meta index: offset, size */

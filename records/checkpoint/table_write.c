@@ -1,6 +1,6 @@
-/* Writing a table, with the choices of TensorFlow's builder, so that equal entries give equal bytes: blocks of 256 KiB
- * without compression, a restart every 16 entries (in the index every one), and in the index the shortest key that parts
- * two blocks. */
+/* The table writer. It makes the same choices as TensorFlow's builder, so that equal entries produce equal bytes:
+ * blocks of 256 KiB without compression, a restart every 16 entries (every entry in the index), and in the index the
+ * shortest key that separates two blocks. */
 #include "records/checkpoint/table.h"
 
 #include <millrace/record.h>
@@ -116,7 +116,7 @@ static void add_to_index(mr_table_builder *builder, mr_string key)
     builder->index_is_due = false;
 }
 
-/* The shortest key at or after the block's last one and before next. */
+/* Replaces the last key by the shortest key that is not before it and is before `next`. */
 static void part_blocks(mr_table_builder *builder, mr_string next)
 {
     assert(builder->index_is_due);
@@ -133,7 +133,7 @@ static void part_blocks(mr_table_builder *builder, mr_string next)
     add_to_index(builder, view(last));
 }
 
-/* A short key at or after the last one of all. */
+/* Replaces the last key of the table by a short key that is not before it. */
 static void end_index(mr_table_builder *builder)
 {
     assert(builder->index_is_due);
@@ -148,7 +148,7 @@ static void end_index(mr_table_builder *builder)
     add_to_index(builder, view(last));
 }
 
-/* Writes the data block; its last key stays, for the index. */
+/* Writes the data block and keeps its last key for the index. */
 static void flush(mr_table_builder *builder)
 {
     assert(!builder->index_is_due && builder->data.bytes.size_bytes > 0);

@@ -1,6 +1,6 @@
-/* Event files: TFRecords of Event messages, the first of which names the version.
+/* Event files: TFRecords of Event messages. The first message specifies the version.
  *
- * Records are appended and flushed, never replaced: what is there when a process dies is readable up to the last whole
+ * Records are appended and flushed, never replaced: after a crash the file is readable up to the last complete
  * record. */
 #include "records/event/event.h"
 
@@ -38,7 +38,7 @@ static mr_status append(mr_event_writer *writer, Mr__Event *event, mr_error *err
     return status;
 }
 
-/* A name that is free: writers that open in the same second get ".1", ".2", … */
+/* Chooses an unused name: if several writers open in the same second, ".1", ".2", … is appended. */
 static mr_status choose_path(mr_event_writer *writer, const char *directory, mr_error *error)
 {
     char host[256] = "localhost";
@@ -55,7 +55,7 @@ static mr_status choose_path(mr_event_writer *writer, const char *directory, mr_
         }
         if (!mr_file_exists(writer->path)) return MR_OK;
     }
-    return mr_fail(error, MR_ALREADY_EXISTS, "%s: too many event files of one second", directory);
+    return mr_fail(error, MR_ALREADY_EXISTS, "%s: too many event files were created in the same second", directory);
 }
 
 static mr_status open_file(mr_event_writer *writer, const char *directory, mr_error *error)

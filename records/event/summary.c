@@ -1,4 +1,4 @@
-/* Builds Summary messages from values. The messages borrow everything and are packed at once. */
+/* Builds Summary messages from values. The messages borrow all their data and are packed immediately. */
 #include "records/event/summary.h"
 
 #include "proto/event.pb-c.h"
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A Summary of count values, with their pointers set and each value initialised. */
+/* Initializes a Summary with an array of count initialized values. */
 static mr_status begin(Mr__Summary *message, int64_t count, mr_arena *arena, mr_error *error)
 {
     size_t length = (size_t)count;
@@ -51,7 +51,7 @@ void mr_histogram_init(mr_histogram *histogram)
     constexpr int middle = MR_HISTOGRAM_BUCKETS / 2;
     *histogram = (mr_histogram){.min = DBL_MAX, .max = -DBL_MAX};
     double limit = 1e-12;
-    /* The product is rounded at each step, as TensorFlow's is. */
+    /* The product is rounded after each step, as in TensorFlow. */
     for (int i = 1; i < middle; i++, limit *= 1.1) {
         histogram->limits[middle + i] = limit;
         histogram->limits[middle - i] = -limit;
@@ -153,7 +153,7 @@ static mr_status check_tags(const Mr__Summary *message, mr_arena *arena, mr_erro
     qsort(tags, message->n_value, sizeof *tags, compare_tags);
     for (size_t i = 1; i < message->n_value; i++)
         if (tags[i][0] != '\0' && strcmp(tags[i - 1], tags[i]) == 0)
-            return mr_fail(error, MR_INVALID_ARGUMENT, "two of the merged summaries have the tag %.200s", tags[i]);
+            return mr_fail(error, MR_INVALID_ARGUMENT, "duplicate tag %.200s in the merged summaries", tags[i]);
     return MR_OK;
 }
 

@@ -1,5 +1,6 @@
-/* CSV. One function splits a row that lies in memory; the reader slides a window over the file and calls it, and asks for
- * more whenever the row is not whole. Cells are views into the text; only those with doubled quotes are copied. */
+/* The CSV reader. One function splits a row in memory. The reader moves a window over the file, calls the function, and
+ * reads more data until the row is complete. Cells are views into the text; only cells with doubled quotes are
+ * copied. */
 #include "records/io/input_file.h"
 
 #include "base/arena.h"
@@ -14,7 +15,7 @@ static constexpr size_t ROW_AT_BYTES = (size_t)1 << 10;
 
 /* ---- One row ---- */
 
-/* Where a split is. */
+/* The state of splitting a row. */
 typedef struct split {
     mr_csv_row *row;
     const char *text;
@@ -22,10 +23,10 @@ typedef struct split {
     size_t text_used; /* of row->text */
     bool is_end;
     char separator;
-    int32_t stray; /* the first cell, from 1, that has a quote inside; 0: none has */
+    int32_t stray; /* first cell (from 1) that contains a stray quote; 0: none */
 } split;
 
-/* What ends a cell. */
+/* The end of a cell: a separator, the end of the row, or unknown until more text is read. */
 typedef enum cell_end { END_CELL, END_ROW, END_MORE } cell_end;
 
 static mr_status fail_cell(const split *split, const char *reason, mr_error *error)
@@ -50,7 +51,7 @@ static mr_status add_cell(split *split, mr_string cell, mr_error *error)
     return MR_OK;
 }
 
-/* Takes what stands behind a cell. Only a line end at the very end of text wants more, as CR may have its LF there. */
+/* Consumes the end of a cell. A CR at the end of the text needs more text, since LF may follow. */
 static cell_end take_end(split *split)
 {
     assert(split->at <= split->size);
@@ -71,7 +72,7 @@ static mr_status split_plain(split *split, cell_end *end, mr_error *error)
         char c = split->text[split->at];
         if (c == split->separator || c == '\n' || c == '\r') break;
         if (c == '"' && !split->row->no_quotes && split->stray == 0) split->stray = split->row->count + 1;
-        if (c == '\0') return fail_cell(split, "a NUL byte, so this is not text", error);
+        if (c == '\0') return fail_cell(split, "contains a NUL byte; not a text file", error);
         split->at++;
     }
     size_t size = split->at - begin;
@@ -79,14 +80,14 @@ static mr_status split_plain(split *split, cell_end *end, mr_error *error)
     return add_cell(split, size ? (mr_string){split->text + begin, size} : (mr_string){0}, error);
 }
 
-/* Copies what quotes enclose, one of each doubled pair. The text is large enough for all cells of the row, as it is as
- * large as what is split. */
+/* Copies the contents of a quoted cell, with doubled quotes reduced to one. row->text is as large as the text that is
+ * split, so it has room for all cells of the row. */
 static mr_status unquote(split *split, size_t begin, size_t end, mr_error *error)
 {
     mr_csv_row *row = split->row;
     assert(begin <= end && end <= split->size);
     if (row->text_capacity < split->size) {
-        /* Earlier cells point into it, so it is made before the first of them and not again. */
+        /* Earlier cells point into the buffer, so it is allocated before the first of them and never replaced. */
         assert(split->text_used == 0);
         free(row->text);
         row->text_capacity = 0;
@@ -112,10 +113,10 @@ static mr_status split_quoted(split *split, cell_end *end, mr_error *error)
     for (;; split->at++) {
         if (split->at == split->size) {
             if (!split->is_end) return MR_OK;
-            return fail_cell(split, "its quote is never closed", error);
+            return fail_cell(split, "unterminated quote", error);
         }
         char c = split->text[split->at];
-        if (c == '\0') return fail_cell(split, "a NUL byte, so this is not text", error);
+        if (c == '\0') return fail_cell(split, "contains a NUL byte; not a text file", error);
         if (c != '"') continue;
         if (split->at + 1 == split->size) {
             if (!split->is_end) return MR_OK;
@@ -129,7 +130,7 @@ static mr_status split_quoted(split *split, cell_end *end, mr_error *error)
     if (split->at < split->size) {
         char c = split->text[split->at];
         if (c != split->separator && c != '\n' && c != '\r')
-            return fail_cell(split, "text follows its closing quote; a quote inside is written twice", error);
+            return fail_cell(split, "text after the closing quote; write a quote inside the cell as two quotes", error);
     }
     *end = take_end(split);
     if (is_doubled) return unquote(split, begin, close, error);
@@ -160,8 +161,7 @@ mr_status mr_csv_split(mr_csv_row *row, mr_string text, bool is_end, char separa
     *used = split.at;
     assert(split.at <= split.size && row->count > 0);
     if (split.stray > 0)
-        return mr_fail(error, MR_DATA_LOSS, "cell %d: a quote inside a cell without quotes; write \"…\"\"…\"",
-                       split.stray);
+        return mr_fail(error, MR_DATA_LOSS, "cell %d: a quote inside an unquoted cell; write \"…\"\"…\"", split.stray);
     return MR_OK;
 }
 
@@ -176,11 +176,11 @@ void mr_csv_row_deinit(mr_csv_row *row)
 static mr_status fail_long(const char *name, uint64_t offset, mr_error *error)
 {
     return mr_fail(error, MR_DATA_LOSS,
-                   "%s: the row that begins at byte %" PRIu64 " has more than %zu bytes; is a quote not closed?", name,
-                   offset, MR_CSV_ROW_SIZE_MAX);
+                   "%s: the row at byte %" PRIu64 " has more than %zu bytes; is a quote unterminated?", name, offset,
+                   MR_CSV_ROW_SIZE_MAX);
 }
 
-/* ---- A row at a place ---- */
+/* ---- A row at an offset ---- */
 
 mr_status mr_csv_row_at(const mr_input_file *file, uint64_t offset, char separator, mr_csv_row *row, mr_error *error)
 {
@@ -217,8 +217,8 @@ struct mr_csv_reader {
     char *window; /* owned */
     size_t capacity, begin, end;
     uint64_t offset;         /* of window[0] in the file */
-    size_t row_begin;        /* of the last row, in the window */
-    uint64_t line, row_line; /* line: of window[begin] */
+    size_t row_begin;        /* offset in the window of the last row */
+    uint64_t line, row_line; /* line: number of the line at window[begin] */
     bool has_ended;
 };
 
@@ -230,7 +230,8 @@ mr_status mr_csv_reader_new(const mr_input_file *file, char separator, mr_csv_re
     MR_TRY(mr_input_file_read(file, 0, mark, sizeof(mark), &done, error));
     bool is_utf16 = done >= 2 && ((mark[0] == 0xff && mark[1] == 0xfe) || (mark[0] == 0xfe && mark[1] == 0xff));
     if (is_utf16)
-        return mr_fail(error, MR_UNIMPLEMENTED, "%s: is UTF-16; save it as UTF-8 first (iconv -f UTF-16 -t UTF-8)",
+        return mr_fail(error, MR_UNIMPLEMENTED,
+                       "%s: UTF-16 is not supported; convert the file to UTF-8 (iconv -f UTF-16 -t UTF-8)",
                        mr_input_file_name(file));
     mr_csv_reader *made = calloc(1, sizeof(*made));
     if (made) made->window = malloc(WINDOW_BYTES);
@@ -255,7 +256,7 @@ void mr_csv_reader_free(mr_csv_reader *reader)
     free(reader);
 }
 
-/* Makes the window longer by at least a byte, or says that the file has ended. */
+/* Extends the window by at least one byte, or sets has_ended. */
 static mr_status read_more(mr_csv_reader *reader, mr_error *error)
 {
     assert(reader->begin <= reader->end && reader->end <= reader->capacity);
@@ -282,7 +283,7 @@ static mr_status read_more(mr_csv_reader *reader, mr_error *error)
     return MR_OK;
 }
 
-/* Lines that a text ends: LF, CRLF and CR each once. */
+/* Counts the line ends of a text: LF, CRLF and CR each count once. */
 static uint64_t count_lines(const char *text, size_t size)
 {
     uint64_t lines = 0;
@@ -300,9 +301,10 @@ mr_status mr_csv_reader_next(mr_csv_reader *reader, const mr_csv_row **row, mr_e
         mr_string text = {reader->window + reader->begin, reader->end - reader->begin};
         mr_status status = mr_csv_split(&reader->row, text, reader->has_ended, reader->separator, &used, error);
         if (status == MR_OK) break;
-        if (status == MR_OUT_OF_RANGE && reader->has_ended) return mr_fail(error, status, "the rows have ended");
+        if (status == MR_OUT_OF_RANGE && reader->has_ended) return mr_fail(error, status, "no more rows");
         if (status != MR_OUT_OF_RANGE) {
-            /* The line of the fault itself, when the row spans several, is not known; that of its begin helps. */
+            /* The line of the error itself is unknown if the row spans several lines, so report where the row
+             * begins. */
             size_t blank = 0;
             while (blank < text.size_bytes && (text.data[blank] == '\n' || text.data[blank] == '\r')) blank++;
             return mr_fail_prefix(error, status, "%s: line %" PRIu64, mr_input_file_name(reader->file),
@@ -332,7 +334,7 @@ mr_status mr_csv_reader_skip_line(mr_csv_reader *reader, mr_error *error)
         size_t used = blank;
         while (used < size && text[used] != '\n' && text[used] != '\r') used++;
         if (used < size || reader->has_ended) {
-            if (used == blank) return mr_fail(error, MR_OUT_OF_RANGE, "the rows have ended");
+            if (used == blank) return mr_fail(error, MR_OUT_OF_RANGE, "no more rows");
             reader->row_line = reader->line + count_lines(text, blank);
             reader->line = reader->row_line;
             reader->row_begin = reader->begin + blank;

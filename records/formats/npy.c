@@ -1,5 +1,6 @@
-/* NumPy's .npy: "\x93NUMPY", a version, the length of a header, the header — a Python dict as text, padded to 64 bytes —,
- * then the elements. The header is read by a parser for just that dict; nothing is evaluated. */
+/* The reader and writer of NumPy's .npy format: "\x93NUMPY", a version, the length of the header, the header (a Python
+ * dict as text, padded to 64 bytes), then the elements. The header parser accepts only that dict; nothing is
+ * evaluated. */
 #include "records/io/input_file.h"
 
 #include "base/arena.h"
@@ -12,9 +13,9 @@
 #include <string.h>
 
 static constexpr uint32_t HEADER_BYTES_MAX = (uint32_t)1 << 20;
-/* Rows that are turned at a time come to about this. */
+/* Approximate size of the rows of a Fortran-order array that are transposed at a time. */
 static constexpr uint64_t TURN_BYTES = (uint64_t)16 << 20;
-/* Bytes in a single 'S' or 'U' element. */
+/* Maximum size of one 'S' or 'U' element. */
 static constexpr uint32_t ITEM_BYTES_MAX = (uint32_t)1 << 28;
 
 static const struct {
@@ -34,7 +35,7 @@ static mr_status fail_array(const mr_input_file *file, mr_status status, const c
 
 /* ---- The header ---- */
 
-/* Text that is being read. */
+/* The header text and the read position. */
 typedef struct cursor {
     const char *next, *end;
 } cursor;
@@ -83,7 +84,7 @@ static bool take_number(cursor *at, int64_t *number)
     for (; at->next < at->end && *at->next >= '0' && *at->next <= '9'; at->next++)
         if (__builtin_mul_overflow(value, 10, &value) || __builtin_add_overflow(value, *at->next - '0', &value))
             return false;
-    if (at->next > begin && at->next < at->end && *at->next == 'L') at->next++; /* Python 2's long */
+    if (at->next > begin && at->next < at->end && *at->next == 'L') at->next++; /* suffix of Python 2's long integers */
     *number = value;
     return at->next > begin;
 }
@@ -120,7 +121,7 @@ static mr_status parse_type(const mr_input_file *file, mr_string text, mr_npy *a
         array->kind = 'b';
         size = 1;
     } else if (array->kind == 'O') {
-        return fail_array(file, MR_UNIMPLEMENTED, "holds pickled Python objects, which are not read", error);
+        return fail_array(file, MR_UNIMPLEMENTED, "contains pickled Python objects, which are not supported", error);
     } else if (!take_number(&at, &size) || at.next != at.end) {
         size = -1;
     }
@@ -135,7 +136,7 @@ static mr_status parse_type(const mr_input_file *file, mr_string text, mr_npy *a
             array->dtype = numbers[i].dtype;
             return MR_OK;
         }
-    return mr_fail(error, MR_UNIMPLEMENTED, "%s: elements of NumPy's type \"%.*s\" are not read",
+    return mr_fail(error, MR_UNIMPLEMENTED, "%s: elements of NumPy type \"%.*s\" are not supported",
                    mr_input_file_name(file), text.size_bytes > 40 ? 40 : (int)text.size_bytes, text.data);
 }
 
@@ -151,7 +152,8 @@ static mr_status parse_header(const mr_input_file *file, const char *text, size_
         if (mr_string_equal(key, MR_STR("descr"))) {
             skip_blanks(&at);
             if (at.next < at.end && (*at.next == '[' || *at.next == '('))
-                return fail_array(file, MR_UNIMPLEMENTED, "its elements are structures, which are not read", error);
+                return fail_array(file, MR_UNIMPLEMENTED, "the elements are structures, which are not supported",
+                                  error);
             good = take_string(&at, &value);
             if (good) MR_TRY(parse_type(file, value, array, error));
             has_type = true;
@@ -173,7 +175,7 @@ static mr_status parse_header(const mr_input_file *file, const char *text, size_
         }
     }
     if (!good || !has_type || !has_order || !has_shape)
-        return fail_array(file, MR_DATA_LOSS, "the header of the array cannot be read", error);
+        return fail_array(file, MR_DATA_LOSS, "invalid array header", error);
     return MR_OK;
 }
 
@@ -184,16 +186,16 @@ mr_status mr_npy_open(const mr_input_file *file, uint64_t offset, mr_npy *array,
     *array = (mr_npy){0};
     MR_TRY(mr_input_file_read(file, offset, start, sizeof(start), &done, error));
     if (done < 10 || memcmp(start, "\x93NUMPY", 6) != 0)
-        return fail_array(file, MR_INVALID_ARGUMENT, "is no array of NumPy (.npy)", error);
+        return fail_array(file, MR_INVALID_ARGUMENT, "not a NumPy array (.npy)", error);
     if (start[6] < 1 || start[6] > 3)
-        return mr_fail(error, MR_UNIMPLEMENTED, "%s: version %d.%d of .npy is not read", mr_input_file_name(file),
+        return mr_fail(error, MR_UNIMPLEMENTED, "%s: version %d.%d of .npy is not supported", mr_input_file_name(file),
                        start[6], start[7]);
     uint32_t length = (uint32_t)start[8] | (uint32_t)start[9] << 8, begin = 10;
     if (start[6] > 1) {
         length |= (uint32_t)start[10] << 16 | (uint32_t)start[11] << 24;
         begin = 12;
     }
-    if (length > HEADER_BYTES_MAX) return fail_array(file, MR_DATA_LOSS, "its header is longer than 1 MiB", error);
+    if (length > HEADER_BYTES_MAX) return fail_array(file, MR_DATA_LOSS, "the header is longer than 1 MiB", error);
     char *text = malloc((size_t)length + 1);
     if (!text) return mr_fail_memory(error, length);
     mr_status status = mr_input_file_read_all(file, offset + begin, text, length, error);
@@ -205,12 +207,12 @@ mr_status mr_npy_open(const mr_input_file *file, uint64_t offset, mr_npy *array,
     int64_t count = mr_shape_count(array->shape);
     uint64_t there = mr_input_file_size(file) - array->offset, needed;
     if (count < 0 || __builtin_mul_overflow((uint64_t)count, (uint64_t)array->item_bytes, &needed))
-        return fail_array(file, MR_DATA_LOSS, "its shape is impossible", error);
-    /* Elements of no bytes cost memory all the same. */
+        return fail_array(file, MR_DATA_LOSS, "invalid shape", error);
+    /* Elements of 0 bytes still use memory in the result. */
     if (array->item_bytes == 0 && (uint64_t)count > mr_input_file_size(file))
-        return fail_array(file, MR_DATA_LOSS, "its shape is impossible", error);
+        return fail_array(file, MR_DATA_LOSS, "invalid shape", error);
     if (needed <= there) return MR_OK;
-    return mr_fail(error, MR_DATA_LOSS, "%s: cut short: its shape needs %" PRIu64 " bytes, %" PRIu64 " are there",
+    return mr_fail(error, MR_DATA_LOSS, "%s: truncated: the shape requires %" PRIu64 " bytes, the file has %" PRIu64,
                    mr_input_file_name(file), needed, there);
 }
 
@@ -227,8 +229,8 @@ static void swap_bytes(unsigned char *bytes, size_t item_bytes, size_t count)
         }
 }
 
-/* Reads rows of an array in Fortran's order: element (row, j) lies at row + rows * j, where j counts the other indices
- * with the first of them fastest, and goes to the place that it has with the last fastest. */
+/* Reads rows of an array in Fortran order and transposes them. Element (row, j) is stored at row + rows * j, where j
+ * counts the other indices with the first one varying fastest; in the result the last one varies fastest. */
 static mr_status read_fortran(const mr_input_file *file, const mr_npy *array, int64_t begin, int64_t end,
                               unsigned char *target, mr_error *error)
 {
@@ -272,7 +274,7 @@ static char *put_utf8(char *next, uint32_t c)
     return next;
 }
 
-/* The characters of an element of 'U', to its last that is not NUL; surrogates and numbers that are no characters become
+/* The characters of a 'U' element, up to the last one that is not NUL. Surrogates and invalid code points become
  * U+FFFD. */
 static size_t text_characters(const unsigned char *bytes, uint32_t item_bytes, uint32_t *characters)
 {
@@ -287,7 +289,7 @@ static size_t text_characters(const unsigned char *bytes, uint32_t item_bytes, u
     return used;
 }
 
-/* Makes the string tensor of elements that were read as they lie in the file. */
+/* Creates the string tensor from elements in their file format. */
 static mr_status make_strings(const mr_npy *array, mr_shape shape, unsigned char *bytes, size_t count,
                               mr_tensor *tensor, mr_error *error)
 {
@@ -328,7 +330,7 @@ static mr_status read_elements(const mr_input_file *file, const mr_npy *array, i
     return mr_input_file_read_all(file, array->offset + (uint64_t)begin * row_bytes, bytes, size, error);
 }
 
-/* shape: of the result; rows [begin, end) of row_bytes each. */
+/* Reads rows [begin, end), of row_bytes each, into a tensor of the given shape. */
 static mr_status read_shape(const mr_input_file *file, const mr_npy *array, mr_shape shape, int64_t begin, int64_t end,
                             mr_tensor *tensor, mr_error *error)
 {
@@ -363,7 +365,7 @@ mr_status mr_npy_read_rows(const mr_input_file *file, const mr_npy *array, int64
 {
     *tensor = (mr_tensor){0};
     if (array->shape.rank == 0 || begin < 0 || begin > end || end > array->shape.dims[0])
-        return mr_fail(error, MR_OUT_OF_RANGE, "%s: the array has no rows %" PRId64 " to %" PRId64,
+        return mr_fail(error, MR_OUT_OF_RANGE, "%s: the array does not have rows %" PRId64 " to %" PRId64,
                        mr_input_file_name(file), begin, end);
     mr_shape shape = array->shape;
     shape.dims[0] = end - begin;
@@ -402,7 +404,7 @@ mr_status mr_npy_to_c_order(const mr_input_file *file, mr_npy *array, mr_input_f
     return MR_OK;
 }
 
-/* ---- Whole files ---- */
+/* ---- Complete files ---- */
 
 mr_status mr_npy_load(const char *path, mr_tensor *tensor, mr_error *error)
 {

@@ -1,9 +1,10 @@
-/* tar: a header of 512 bytes, the member's bytes padded to 512, and so on, to two blocks of zeros.
+/* The tar reader. A tar file is a sequence of members, each a header of 512 bytes and the contents padded to a multiple
+ * of 512, followed by two blocks of zeros.
  *
- * Files that are concatenated are one more archive behind the zeros: nothing of them is dropped.
+ * Concatenated archives are supported: after the zeros the next archive is read.
  *
- * What does not fit into a header comes in members of its own before it: pax's 'x' ("30 path=…\n" lines), GNU's 'L' with a
- * long name. Numbers are octal text, or binary when their first bit is set. */
+ * Values that do not fit into a header are stored in extra members before it: pax's 'x' ("30 path=…\n" lines), or GNU's
+ * 'L' with a long name. Numbers are octal text, or binary if their first bit is set. */
 #include "records/io/input_file.h"
 
 #include "base/arena.h"
@@ -14,18 +15,18 @@
 #include <string.h>
 
 static constexpr size_t BLOCK_BYTES = 512;
-/* Of a pax header and of a GNU long name. */
+/* Maximum size of a pax header or a GNU long name. */
 static constexpr uint64_t EXTRA_BYTES_MAX = (uint64_t)1 << 20;
 
 struct mr_tar_reader {
     const mr_input_file *file;
     uint64_t offset;                   /* of the next header */
-    char *name;                        /* owned; of the last member */
+    char *name;                        /* owned; name of the last member */
     char *extra;                       /* owned; bytes of a pax header or long name */
-    bool has_name, has_size, has_time; /* what such a member said of the next */
+    bool has_name, has_size, has_time; /* set if such a member specified it for the next member */
     uint64_t size_bytes;
     int64_t modified_ns;
-    uint32_t archive; /* how many have ended */
+    uint32_t archive; /* number of archives that have ended */
 };
 
 mr_status mr_tar_reader_new(const mr_input_file *file, uint64_t offset, mr_tar_reader **reader, mr_error *error)
@@ -54,7 +55,8 @@ static mr_status fail_at(const mr_tar_reader *reader, mr_status status, uint64_t
 
 /* ---- Fields ---- */
 
-/* Octal text after blanks, ended by a blank, a NUL or the field's end; or binary, as GNU writes large numbers. */
+/* Parses octal text after spaces, terminated by a space, a NUL or the end of the field; or binary, as GNU writes large
+ * numbers. */
 static bool parse_number(const unsigned char *field, size_t size, int64_t *number)
 {
     uint64_t value = 0;
@@ -80,7 +82,8 @@ static bool parse_number(const unsigned char *field, size_t size, int64_t *numbe
     return true;
 }
 
-/* The checksum is the sum of the header's bytes, its own field as blanks; some old programs took bytes as signed. */
+/* The checksum is the sum of the header's bytes, with its own field read as spaces. Some old programs summed signed
+ * bytes. */
 static bool checksum_holds(const unsigned char *header)
 {
     int64_t stored, sum = 0, signed_sum = 0;
@@ -114,16 +117,17 @@ static mr_status set_name(mr_tar_reader *reader, const char *prefix, size_t pref
 static mr_status name_from_header(mr_tar_reader *reader, const unsigned char *header, mr_error *error)
 {
     const char *name = (const char *)header, *prefix = (const char *)header + 345;
-    /* GNU's header has other things where ustar's prefix is. */
+    /* GNU's header has other fields at the position of ustar's prefix. */
     bool is_ustar = memcmp(header + 257, "ustar\0", 6) == 0;
     return set_name(reader, prefix, is_ustar ? strnlen(prefix, 155) : 0, name, strnlen(name, 100), error);
 }
 
-/* ---- Members that speak of the next one ---- */
+/* ---- Extended headers ---- */
 
 static mr_status read_extra(mr_tar_reader *reader, uint64_t offset, uint64_t size, mr_error *error)
 {
-    if (size > EXTRA_BYTES_MAX) return fail_at(reader, MR_DATA_LOSS, offset, "has a name or notes above 1 MiB", error);
+    if (size > EXTRA_BYTES_MAX)
+        return fail_at(reader, MR_DATA_LOSS, offset, "has a name or extended header larger than 1 MiB", error);
     char *grown = realloc(reader->extra, (size_t)size + 1);
     if (!grown) return mr_fail_memory(error, (size_t)size);
     reader->extra = grown;
@@ -155,10 +159,10 @@ static mr_status take_note(mr_tar_reader *reader, bool is_global, uint64_t offse
                            mr_error *error)
 {
     if (key.size_bytes >= 10 && memcmp(key.data, "GNU.sparse", 10) == 0)
-        return fail_at(reader, MR_UNIMPLEMENTED, offset, "is of a sparse file, which is not read", error);
+        return fail_at(reader, MR_UNIMPLEMENTED, offset, "is of a sparse file, which is not supported", error);
     if (mr_string_equal(key, MR_STR("path"))) {
         if (is_global || value.size_bytes == 0 || memchr(value.data, '\0', value.size_bytes))
-            return fail_at(reader, MR_DATA_LOSS, offset, "gives a name that cannot be", error);
+            return fail_at(reader, MR_DATA_LOSS, offset, "has an invalid name", error);
         reader->has_name = true;
         return set_name(reader, "", 0, value.data, value.size_bytes, error);
     }
@@ -169,7 +173,7 @@ static mr_status take_note(mr_tar_reader *reader, bool is_global, uint64_t offse
             good = value.data[i] >= '0' && value.data[i] <= '9';
             size = size * 10 + (uint64_t)(value.data[i] - '0');
         }
-        if (!good) return fail_at(reader, MR_DATA_LOSS, offset, "gives a size that cannot be", error);
+        if (!good) return fail_at(reader, MR_DATA_LOSS, offset, "has an invalid size", error);
         reader->has_size = true;
         reader->size_bytes = size;
     }
@@ -178,7 +182,7 @@ static mr_status take_note(mr_tar_reader *reader, bool is_global, uint64_t offse
     return MR_OK;
 }
 
-/* "LENGTH KEY=VALUE\n", LENGTH being that of the whole line. */
+/* Reads lines of the form "LENGTH KEY=VALUE\n"; LENGTH is the length of the complete line. */
 static mr_status read_notes(mr_tar_reader *reader, bool is_global, uint64_t offset, uint64_t size, mr_error *error)
 {
     MR_TRY(read_extra(reader, offset, size, error));
@@ -193,7 +197,7 @@ static mr_status read_notes(mr_tar_reader *reader, bool is_global, uint64_t offs
         bool good = i > at && i < size && text[i] == ' ' && length <= size - at && length > i - at + 2 &&
                     text[at + length - 1] == '\n';
         if (good) equals = memchr(text + i + 1, '=', at + length - 1 - (i + 1));
-        if (!equals) return fail_at(reader, MR_DATA_LOSS, offset, "has notes that cannot be read", error);
+        if (!equals) return fail_at(reader, MR_DATA_LOSS, offset, "has an invalid extended header", error);
         mr_string key = {text + i + 1, (size_t)(equals - (text + i + 1))};
         mr_string value = {equals + 1, (size_t)(text + at + length - 1 - (equals + 1))};
         MR_TRY(take_note(reader, is_global, offset, key, value, error));
@@ -207,7 +211,7 @@ static mr_status read_long_name(mr_tar_reader *reader, uint64_t offset, uint64_t
 {
     MR_TRY(read_extra(reader, offset, size, error));
     size_t length = strnlen(reader->extra, (size_t)size);
-    if (length == 0) return fail_at(reader, MR_DATA_LOSS, offset, "gives a name that cannot be", error);
+    if (length == 0) return fail_at(reader, MR_DATA_LOSS, offset, "has an invalid name", error);
     reader->has_name = true;
     return set_name(reader, "", 0, reader->extra, length, error);
 }
@@ -227,7 +231,7 @@ static bool is_zero(const unsigned char *block)
     return true;
 }
 
-/* Goes behind the zeros that end an archive. MR_OUT_OF_RANGE: nothing follows them. */
+/* Skips the zeros at the end of an archive. Returns MR_OUT_OF_RANGE if nothing follows them. */
 static mr_status skip_zeros(mr_tar_reader *reader, mr_error *error)
 {
     unsigned char blocks[32 * 512];
@@ -235,7 +239,7 @@ static mr_status skip_zeros(mr_tar_reader *reader, mr_error *error)
         size_t done = 0, at = 0;
         MR_TRY(mr_input_file_read(reader->file, reader->offset, blocks, sizeof(blocks), &done, error));
         while (at < done && blocks[at] == 0) at++;
-        if (done == 0) return mr_fail(error, MR_OUT_OF_RANGE, "the archive has ended");
+        if (done == 0) return mr_fail(error, MR_OUT_OF_RANGE, "no more members");
         reader->offset += at < done ? at / BLOCK_BYTES * BLOCK_BYTES : done;
         if (at < done) return MR_OK;
     }
@@ -246,33 +250,33 @@ static bool is_announced(const mr_tar_reader *reader)
     return reader->has_name || reader->has_size || reader->has_time;
 }
 
-/* Reads the header at reader->offset, or behind the zeros there, and leaves the offset at it. MR_OUT_OF_RANGE at the end of
- * the file, and at that of an archive whose last header speaks of a member that is missing. */
+/* Reads the header at reader->offset, or after the zeros there, and sets the offset to it. Returns MR_OUT_OF_RANGE at
+ * the end of the file, and at the end of an archive if an extended header is not followed by its member. */
 static mr_status read_header(mr_tar_reader *reader, unsigned char *block, header *header, mr_error *error)
 {
     size_t done = 0;
     int64_t size;
     MR_TRY(mr_input_file_read(reader->file, reader->offset, block, BLOCK_BYTES, &done, error));
-    if (done == 0 && reader->offset > 0) return mr_fail(error, MR_OUT_OF_RANGE, "the archive has ended");
-    if (done < BLOCK_BYTES) return fail_at(reader, MR_DATA_LOSS, reader->offset, "is cut short", error);
+    if (done == 0 && reader->offset > 0) return mr_fail(error, MR_OUT_OF_RANGE, "no more members");
+    if (done < BLOCK_BYTES) return fail_at(reader, MR_DATA_LOSS, reader->offset, "is truncated", error);
     bool follows_end = is_zero(block);
     if (follows_end) {
-        if (is_announced(reader)) return mr_fail(error, MR_OUT_OF_RANGE, "the archive has ended");
+        if (is_announced(reader)) return mr_fail(error, MR_OUT_OF_RANGE, "no more members");
         MR_TRY(skip_zeros(reader, error));
         reader->archive++;
         MR_TRY(mr_input_file_read(reader->file, reader->offset, block, BLOCK_BYTES, &done, error));
-        if (done < BLOCK_BYTES) return fail_at(reader, MR_DATA_LOSS, reader->offset, "is cut short", error);
+        if (done < BLOCK_BYTES) return fail_at(reader, MR_DATA_LOSS, reader->offset, "is truncated", error);
     }
     uint64_t offset = reader->offset;
     if (!checksum_holds(block))
         return fail_at(reader, MR_DATA_LOSS, offset,
-                       follows_end ? "follows the end of an archive and is none"
+                       follows_end ? "follows the end of an archive and is invalid"
                        : offset    ? "is damaged"
                                    : "has a wrong checksum; is this a tar file?",
                        error);
     *header = (struct header){.offset = offset, .type = (char)block[156]};
     if (!parse_number(block + 124, 12, &size) || size < 0)
-        return fail_at(reader, MR_DATA_LOSS, offset, "gives a size that cannot be", error);
+        return fail_at(reader, MR_DATA_LOSS, offset, "has an invalid size", error);
     header->size_bytes = (uint64_t)size;
     if (!parse_number(block + 136, 12, &header->modified_s)) header->modified_s = 0;
     return MR_OK;
@@ -283,8 +287,7 @@ static mr_status check_room(const mr_tar_reader *reader, const header *header, u
     assert(header->offset + BLOCK_BYTES <= mr_input_file_size(reader->file));
     uint64_t there = mr_input_file_size(reader->file) - header->offset - BLOCK_BYTES;
     if (size <= there) return MR_OK;
-    return fail_at(reader, MR_DATA_LOSS, header->offset, "is of a member that is longer than the rest of the file",
-                   error);
+    return fail_at(reader, MR_DATA_LOSS, header->offset, "is of a member longer than the rest of the file", error);
 }
 
 static uint64_t padded(uint64_t size)
@@ -297,13 +300,13 @@ static mr_tar_kind kind_of(char type)
     switch (type) {
     case '0':
     case '\0':
-    case '7': /* contiguous */
+    case '7': /* contiguous file */
         return MR_TAR_FILE;
     case '1':
     case '2':
         return MR_TAR_LINK;
     case '5':
-    case 'D': /* GNU: a directory with the names in it */
+    case 'D': /* GNU: a directory with the names of its contents */
         return MR_TAR_DIRECTORY;
     default:
         return MR_TAR_OTHER;
@@ -318,7 +321,7 @@ static mr_status take_member(mr_tar_reader *reader, const header *header, const 
     member->kind = kind_of(header->type);
     size_t length = strlen(reader->name);
     if (member->kind == MR_TAR_FILE && length > 0 && reader->name[length - 1] == '/') member->kind = MR_TAR_DIRECTORY;
-    /* Links and devices may carry a size and have no bytes. */
+    /* Links and devices may specify a size, but have no contents. */
     bool has_bytes = header->type != '1' && header->type != '2' && header->type != '3' && header->type != '4' &&
                      header->type != '5' && header->type != '6';
     uint64_t size = !has_bytes ? 0 : reader->has_size ? reader->size_bytes : header->size_bytes;
@@ -342,13 +345,13 @@ mr_status mr_tar_reader_next(mr_tar_reader *reader, mr_tar_member *member, mr_er
     for (bool is_first = true;; is_first = false) {
         mr_status status = read_header(reader, block, &header, error);
         if (status == MR_OUT_OF_RANGE && is_announced(reader))
-            return fail_at(reader, MR_DATA_LOSS, reader->offset, "is missing, and one before it speaks of it", error);
+            return fail_at(reader, MR_DATA_LOSS, reader->offset, "is missing after an extended header", error);
         MR_TRY(status);
         if (is_first) *member = (mr_tar_member){.header_offset = header.offset, .archive = reader->archive};
         switch (header.type) {
         case 'x':
         case 'g':
-        case 'X': /* Solaris */
+        case 'X': /* Solaris extended header */
             MR_TRY(check_room(reader, &header, header.size_bytes, error));
             MR_TRY(read_notes(reader, header.type == 'g', header.offset, header.size_bytes, error));
             break;
@@ -356,14 +359,16 @@ mr_status mr_tar_reader_next(mr_tar_reader *reader, mr_tar_member *member, mr_er
             MR_TRY(check_room(reader, &header, header.size_bytes, error));
             MR_TRY(read_long_name(reader, header.offset, header.size_bytes, error));
             break;
-        case 'K': /* a long name of a link's target */
-        case 'V': /* the archive's label */
+        case 'K': /* GNU: long name of a link's target */
+        case 'V': /* volume label */
             MR_TRY(check_room(reader, &header, header.size_bytes, error));
             break;
         case 'S':
-            return fail_at(reader, MR_UNIMPLEMENTED, header.offset, "is of a sparse file, which is not read", error);
+            return fail_at(reader, MR_UNIMPLEMENTED, header.offset, "is of a sparse file, which is not supported",
+                           error);
         case 'M':
-            return fail_at(reader, MR_UNIMPLEMENTED, header.offset, "goes on with a file of another volume", error);
+            return fail_at(reader, MR_UNIMPLEMENTED, header.offset,
+                           "continues a file of another volume, which is not supported", error);
         default:
             return take_member(reader, &header, block, member, error);
         }

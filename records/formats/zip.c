@@ -1,5 +1,5 @@
-/* zip: the directory of the members lies at the end of the file, behind them. What does not fit into its 32-bit numbers is
- * in zip64's records. All numbers are compared with the file before they are used. */
+/* The zip reader. The directory of the members is stored at the end of the file, after them. Values that do not fit
+ * into its 32-bit fields are stored in zip64 records. All numbers are checked against the file before they are used. */
 #include "records/io/input_file.h"
 
 #include "base/arena.h"
@@ -39,7 +39,7 @@ typedef struct directory {
     uint64_t offset, size_bytes, count;
 } directory;
 
-/* The zip64 end record, which a locator just before the usual one points to. */
+/* Reads the zip64 end record. A locator immediately before the usual end record points to it. */
 static mr_status read_end64(const mr_input_file *file, uint64_t end_offset, directory *directory, mr_error *error)
 {
     unsigned char locator[LOCATOR_BYTES], record[END64_BYTES];
@@ -48,18 +48,18 @@ static mr_status read_end64(const mr_input_file *file, uint64_t end_offset, dire
     if (load32(locator) != 0x07064b50) return MR_OK;
     uint64_t offset = load64(locator + 8);
     if (offset > end_offset - LOCATOR_BYTES || end_offset - LOCATOR_BYTES - offset < END64_BYTES)
-        return fail_zip(file, MR_DATA_LOSS, "its zip64 directory lies outside of the file", error);
+        return fail_zip(file, MR_DATA_LOSS, "the zip64 directory is outside the file", error);
     MR_TRY(mr_input_file_read_all(file, offset, record, sizeof(record), error));
-    if (load32(record) != 0x06064b50) return fail_zip(file, MR_DATA_LOSS, "its zip64 directory is damaged", error);
+    if (load32(record) != 0x06064b50) return fail_zip(file, MR_DATA_LOSS, "the zip64 directory is damaged", error);
     if (load32(record + 16) != 0 || load32(record + 20) != 0 || load64(record + 24) != load64(record + 32))
-        return fail_zip(file, MR_UNIMPLEMENTED, "a zip of several disks is not read", error);
+        return fail_zip(file, MR_UNIMPLEMENTED, "multi-disk zip files are not supported", error);
     directory->count = load64(record + 32);
     directory->size_bytes = load64(record + 40);
     directory->offset = load64(record + 48);
     return MR_OK;
 }
 
-/* Looks for the end record from behind: a comment of unknown length may follow it. */
+/* Searches for the end record from the end of the file, since a comment of unknown length may follow it. */
 static mr_status find_directory(const mr_input_file *file, directory *directory, mr_error *error)
 {
     uint64_t size = mr_input_file_size(file), tail = END_BYTES + COMMENT_BYTES_MAX;
@@ -73,24 +73,24 @@ static mr_status find_directory(const mr_input_file *file, directory *directory,
         if (load32(here) == 0x06054b50 && load16(here + 20) == tail - i) end = here;
     }
     if (status == MR_OK && !end)
-        status = fail_zip(file, MR_DATA_LOSS, "no directory of a zip at its end; is it cut short?", error);
+        status = fail_zip(file, MR_DATA_LOSS, "no zip directory at the end; is the file truncated?", error);
     if (status == MR_OK) {
         *directory = (struct directory){load32(end + 16), load32(end + 12), load16(end + 10)};
         if (load16(end + 4) != load16(end + 6) || load16(end + 8) != load16(end + 10))
-            status = fail_zip(file, MR_UNIMPLEMENTED, "a zip of several disks is not read", error);
+            status = fail_zip(file, MR_UNIMPLEMENTED, "multi-disk zip files are not supported", error);
     }
     uint64_t end_offset = end ? size - tail + (uint64_t)(end - bytes) : 0;
     free(bytes);
     MR_TRY(status);
     MR_TRY(read_end64(file, end_offset, directory, error));
     if (directory->offset > end_offset || directory->size_bytes > end_offset - directory->offset)
-        return fail_zip(file, MR_DATA_LOSS, "its directory lies outside of the file", error);
+        return fail_zip(file, MR_DATA_LOSS, "the directory is outside the file", error);
     if (directory->count > directory->size_bytes / ENTRY_BYTES || directory->size_bytes > DIRECTORY_BYTES_MAX)
-        return fail_zip(file, MR_DATA_LOSS, "the size of its directory is impossible", error);
+        return fail_zip(file, MR_DATA_LOSS, "invalid directory size", error);
     return MR_OK;
 }
 
-/* The 64-bit numbers of zip64's extra field stand there in this order, each only when its 32-bit place is full. */
+/* zip64's extra field contains 64-bit numbers in this order, each only if its 32-bit field has all bits set. */
 static bool take_extra64(mr_zip_member *member, const unsigned char *extra, size_t size)
 {
     uint64_t *wanted[] = {&member->size_bytes, &member->compressed_bytes, &member->header_offset};
@@ -114,18 +114,18 @@ static mr_status take_entry(const mr_input_file *file, const unsigned char *entr
                             size_t *used, mr_error *error)
 {
     if (room < ENTRY_BYTES || load32(entry) != 0x02014b50)
-        return fail_zip(file, MR_DATA_LOSS, "its directory is damaged", error);
+        return fail_zip(file, MR_DATA_LOSS, "the directory is damaged", error);
     size_t name = load16(entry + 28), extra = load16(entry + 30), comment = load16(entry + 32);
     if (room - ENTRY_BYTES < name + extra + comment)
-        return fail_zip(file, MR_DATA_LOSS, "its directory is damaged", error);
+        return fail_zip(file, MR_DATA_LOSS, "the directory is damaged", error);
     mr_zip_member member = {.header_offset = load32(entry + 42),
                             .size_bytes = load32(entry + 24),
                             .compressed_bytes = load32(entry + 20),
                             .crc32 = load32(entry + 16),
                             .method = load16(entry + 10)};
-    if (load16(entry + 8) & 1) return fail_zip(file, MR_UNIMPLEMENTED, "its members are encrypted", error);
+    if (load16(entry + 8) & 1) return fail_zip(file, MR_UNIMPLEMENTED, "encrypted members are not supported", error);
     if (memchr(entry + ENTRY_BYTES, '\0', name) || !take_extra64(&member, entry + ENTRY_BYTES + name, extra))
-        return fail_zip(file, MR_DATA_LOSS, "its directory is damaged", error);
+        return fail_zip(file, MR_DATA_LOSS, "the directory is damaged", error);
     member.name = malloc(name + 1);
     if (!member.name) return mr_fail_memory(error, name);
     memcpy(member.name, entry + ENTRY_BYTES, name);
@@ -181,7 +181,7 @@ static mr_status checksum(const mr_input_file *file, uint32_t *crc, mr_error *er
     return status;
 }
 
-/* name: of file and member together, for messages. */
+/* name: file and member, for messages. */
 static mr_status extract(const mr_input_file *file, const mr_zip_member *member, const char *name, mr_input_file **part,
                          mr_error *error)
 {
@@ -189,18 +189,17 @@ static mr_status extract(const mr_input_file *file, const mr_zip_member *member,
     uint64_t size = mr_input_file_size(file), crc_size = 0;
     uint32_t crc = 0;
     if (member->method != 0 && member->method != 8)
-        return mr_fail(error, MR_UNIMPLEMENTED, "%s: compressed by method %d of zip, which is not read", name,
-                       member->method);
+        return mr_fail(error, MR_UNIMPLEMENTED, "%s: zip compression method %d is not supported", name, member->method);
     if (member->header_offset > size || size - member->header_offset < LOCAL_BYTES)
-        return mr_fail(error, MR_DATA_LOSS, "%s: lies outside of the file", name);
+        return mr_fail(error, MR_DATA_LOSS, "%s: the member is outside the file", name);
     MR_TRY(mr_input_file_read_all(file, member->header_offset, local, sizeof(local), error));
-    if (load32(local) != 0x04034b50) return mr_fail(error, MR_DATA_LOSS, "%s: its header is damaged", name);
+    if (load32(local) != 0x04034b50) return mr_fail(error, MR_DATA_LOSS, "%s: the member's header is damaged", name);
     uint64_t offset = member->header_offset + LOCAL_BYTES + load16(local + 26) + load16(local + 28);
     if (offset > size || member->compressed_bytes > size - offset)
-        return mr_fail(error, MR_DATA_LOSS, "%s: lies outside of the file", name);
+        return mr_fail(error, MR_DATA_LOSS, "%s: the member is outside the file", name);
     if (member->method == 0) {
         if (member->compressed_bytes != member->size_bytes)
-            return mr_fail(error, MR_DATA_LOSS, "%s: is stored, and its two sizes differ", name);
+            return mr_fail(error, MR_DATA_LOSS, "%s: the member is stored, but its two sizes differ", name);
         MR_TRY(mr_input_file_part(file, offset, member->size_bytes, name, part, error));
         mr_status status = checksum(*part, &crc, error);
         if (status != MR_OK) return status;
@@ -210,10 +209,10 @@ static mr_status extract(const mr_input_file *file, const mr_zip_member *member,
     }
     crc_size = mr_input_file_size(*part);
     if (crc_size != member->size_bytes)
-        return mr_fail(error, MR_DATA_LOSS, "%s: inflates to %" PRIu64 " bytes, the directory says %" PRIu64, name,
+        return mr_fail(error, MR_DATA_LOSS, "%s: inflates to %" PRIu64 " bytes, the directory has %" PRIu64, name,
                        crc_size, member->size_bytes);
     if (crc != member->crc32)
-        return mr_fail(error, MR_DATA_LOSS, "%s: checksum is %08x, the directory says %08x", name, crc, member->crc32);
+        return mr_fail(error, MR_DATA_LOSS, "%s: checksum is %08x, the directory has %08x", name, crc, member->crc32);
     return MR_OK;
 }
 

@@ -65,7 +65,7 @@ int main(void)
             status = mr_iterator_next(iterator, &element, &error);
             if (status == MR_OUT_OF_RANGE) break;
             if (status != MR_OK) {
-                bool is_lost = strstr(error.message, "closing quote") || strstr(error.message, "never closed");
+                bool is_lost = strstr(error.message, "closing quote") || strstr(error.message, "unterminated quote");
                 puts(is_lost ? "lost" : "error");
                 status = MR_OK;
                 continue;

@@ -51,9 +51,9 @@ TEST(csv_cells_are_those_of_the_rfc)
 
 TEST(csv_faults_name_line_and_cell)
 {
-    CHECK_STR(csv_cells("a,b\n\n1,\"2\n3,4\n", 0), "a|b;error: text: line 3: cell 2: its quote is never closed");
-    CHECK_CONTAINS(csv_cells("a\nx\"y\n", 0), "error: text: line 2: cell 1: a quote inside a cell without quotes");
-    CHECK_CONTAINS(csv_cells("a\n\"x\"y\n", 0), "line 2: cell 1: text follows its closing quote");
+    CHECK_STR(csv_cells("a,b\n\n1,\"2\n3,4\n", 0), "a|b;error: text: line 3: cell 2: unterminated quote");
+    CHECK_CONTAINS(csv_cells("a\nx\"y\n", 0), "error: text: line 2: cell 1: a quote inside an unquoted cell");
+    CHECK_CONTAINS(csv_cells("a\n\"x\"y\n", 0), "line 2: cell 1: text after the closing quote");
     mr_error error = {0};
     mr_input_file *file = nullptr;
     mr_csv_reader *reader = nullptr;
@@ -62,7 +62,7 @@ TEST(csv_faults_name_line_and_cell)
     CHECK_OK(mr_csv_reader_new(file, 0, &reader, &error));
     CHECK_OK(mr_csv_reader_next(reader, &row, &error));
     CHECK_STATUS(mr_csv_reader_next(reader, &row, &error), MR_DATA_LOSS);
-    CHECK_CONTAINS(error.message, "line 2: cell 1: a NUL byte");
+    CHECK_CONTAINS(error.message, "line 2: cell 1: contains a NUL byte");
     mr_csv_reader_free(reader);
     mr_input_file_close(file);
     CHECK_OK(mr_input_file_from(MR_STR("\xff\xfe"
@@ -129,7 +129,7 @@ TEST(csv_quote_that_is_never_closed_does_not_take_the_memory)
     CHECK_OK(mr_input_file_from((mr_string){text, size}, "text", &file, &error));
     CHECK_OK(mr_csv_reader_new(file, 0, &reader, &error));
     CHECK_STATUS(mr_csv_reader_next(reader, &row, &error), MR_DATA_LOSS);
-    CHECK_CONTAINS(error.message, "is a quote not closed");
+    CHECK_CONTAINS(error.message, "is a quote unterminated");
     mr_csv_reader_free(reader);
     mr_input_file_close(file);
     free(text);
@@ -223,7 +223,7 @@ TEST(tar_faults_are_told)
     CHECK_CONTAINS(tar_members(&a), "sparse");
     a = (archive){0};
     add_member(&a, "pax", "999999 path=a\n", 14, 'x');
-    CHECK_CONTAINS(tar_members(&a), "has notes that cannot be read");
+    CHECK_CONTAINS(tar_members(&a), "has an invalid extended header");
     a = (archive){0};
     add_member(&a, "pax", "10 path=a\n", 10, 'x');
     CHECK_CONTAINS(tar_members(&a), "is missing");
@@ -236,7 +236,7 @@ TEST(tar_faults_are_told)
     unsigned sum = 0;
     for (int i = 0; i < 512; i++) sum += a.bytes[i];
     snprintf((char *)a.bytes + 148, 8, "%06o", sum);
-    CHECK_CONTAINS(tar_members(&a), "gives a size that cannot be");
+    CHECK_CONTAINS(tar_members(&a), "has an invalid size");
 }
 
 /* ---- npy ---- */
@@ -284,17 +284,17 @@ TEST(npy_headers_that_are_not_read_say_why)
     } cases[] = {
         {"{'descr': '|O', 'fortran_order': False, 'shape': (1,), }", "pickled Python objects"},
         {"{'descr': [('a', '<i4')], 'fortran_order': False, 'shape': (1,), }", "structures"},
-        {"{'descr': '<M8[s]', 'fortran_order': False, 'shape': (1,), }", "\"<M8[s]\" are not read"},
-        {"{'descr': '<f16', 'fortran_order': False, 'shape': (1,), }", "\"<f16\" are not read"},
+        {"{'descr': '<M8[s]', 'fortran_order': False, 'shape': (1,), }", "\"<M8[s]\" are not supported"},
+        {"{'descr': '<f16', 'fortran_order': False, 'shape': (1,), }", "\"<f16\" are not supported"},
         {"{'descr': '<f4', 'fortran_order': False, 'shape': (1,1,1,1,1,1,1,1,1), }", "more than 8 dimensions"},
-        {"{'descr': '<f4', 'fortran_order': False, 'shape': (3, 2), }", "its shape needs 24 bytes, 16 are there"},
-        {"{'descr': '<f4', 'fortran_order': False, 'shape': (4294967296, 4294967296), }", "its shape is impossible"},
-        {"{'descr': '|S0', 'fortran_order': False, 'shape': (1099511627776,), }", "its shape is impossible"},
-        {"{'descr': '<f4', 'fortran_order': False, 'shape': (99999999999999999999,), }", "cannot be read"},
-        {"{'descr': '<f4', 'fortran_order': False, 'shape': (-1,), }", "cannot be read"},
-        {"{'descr': '<f4', 'shape': (1,), }", "cannot be read"},
-        {"{'descr': '<f4", "cannot be read"},
-        {"", "cannot be read"},
+        {"{'descr': '<f4', 'fortran_order': False, 'shape': (3, 2), }", "the shape requires 24 bytes, the file has 16"},
+        {"{'descr': '<f4', 'fortran_order': False, 'shape': (4294967296, 4294967296), }", "invalid shape"},
+        {"{'descr': '|S0', 'fortran_order': False, 'shape': (1099511627776,), }", "invalid shape"},
+        {"{'descr': '<f4', 'fortran_order': False, 'shape': (99999999999999999999,), }", "invalid array header"},
+        {"{'descr': '<f4', 'fortran_order': False, 'shape': (-1,), }", "invalid array header"},
+        {"{'descr': '<f4', 'shape': (1,), }", "invalid array header"},
+        {"{'descr': '<f4", "invalid array header"},
+        {"", "invalid array header"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         mr_error error = {0};

@@ -113,7 +113,7 @@ TEST(tar_concatenated_ends_are_checked)
         CHECK_OK(mr_tar_reader_next(reader, &member, &error));
         CHECK_STATUS(mr_tar_reader_next(reader, &member, &error), MR_DATA_LOSS);
         CHECK_CONTAINS(error.message, i == 0
-                                          ? "x.tar: the tar header at byte 2048 is cut short"
+                                          ? "x.tar: the tar header at byte 2048 is truncated"
                                           : "x.tar: the tar header at byte 2048 follows the end of an archive and is");
         mr_tar_reader_free(reader);
         mr_input_file_close(file);

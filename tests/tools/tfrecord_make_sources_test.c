@@ -146,7 +146,7 @@ TEST(make_list_headers_that_cannot_be_are_refused)
         {"path,label,label\nx,1,2\n", "", "the column \"label\" is there twice"},
         {"", "", "holds no rows"},
         {"path,label\n", "", "holds no rows"},
-        {"a,b\n\"x,1\n", "", "line 2: cell 1: its quote is never closed"},
+        {"a,b\n\"x,1\n", "", "line 2: cell 1: unterminated quote"},
         {"path,label\nx,1\n", "--label-column kind", "has no column \"kind\""},
         {"path,label\nx,1\n", "--target kind", "has no column \"kind\""},
         {"path,label\nx,1\n", "--types kind=int64", "has no column \"kind\""},
@@ -548,7 +548,7 @@ TEST(make_arrays_become_features_by_row)
     CHECK_EQ(result->exit_code, 1);
     CHECK_CONTAINS(result->output, "s.npy: holds no rows");
     save_text("text.npy", "path,label\n");
-    CHECK_CONTAINS(make("text.npy")->output, "text.npy: is no array of NumPy");
+    CHECK_CONTAINS(make("text.npy")->output, "text.npy: not a NumPy array");
 }
 
 /* ---- Archives ---- */
@@ -604,7 +604,7 @@ TEST(make_archives_with_faults_are_told)
     CHECK_EQ(result->exit_code, 1);
     CHECK_CONTAINS(result->output, "x.tar: the tar header at byte ");
     save_text("no.tar", "this is text that is longer than a name");
-    CHECK_CONTAINS(make("no.tar")->output, "no.tar: the tar header at byte 0 is cut short");
+    CHECK_CONTAINS(make("no.tar")->output, "no.tar: the tar header at byte 0 is truncated");
     save_text("what.bin", "x");
     CHECK_CONTAINS(make("what.bin")->output, "what.bin: what is it?");
 }

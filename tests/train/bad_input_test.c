@@ -208,7 +208,7 @@ TEST(training_on_a_damaged_checkpoint_says_where_and_what_to_do)
     CHECK_CONTAINS(error.message, "choose another directory");
     file_save(state, "model_checkpoint_path: model.ckpt-6\n", 36);
     CHECK_STATUS(train(run, 8, &error), MR_DATA_LOSS);
-    CHECK_CONTAINS(error.message, "line 1 is not a path in quotes");
+    CHECK_CONTAINS(error.message, "line 1 is not a quoted path");
 
     /* What the sentence says to do, done. */
     flip_byte(data, 99);
