@@ -1,4 +1,5 @@
-/* Activation functions. Their gradients, functions of two tensors, are in math_binary.c but for those with an attr. */
+/* Activation functions. Gradients that are functions of two tensors are in math_binary.c, except those with an
+ * attribute. */
 #include "kernels/elementwise.h"
 #include "kernels/vector_math.h"
 
@@ -30,7 +31,8 @@ REALS(selu, x < 0 ? 1.7580993408473768f * mr_expm1f(x) : 1.0507009873554805f * x
 REALS(softplus, mr_softplusf(x), x > 34 ? x : log1p(exp(x)))
 REALS(softsign, x / (1.0f + fabsf(x)), x / (1.0 + fabs(x)))
 
-/* LeakyRelu: gradients is null for the function itself, which is the gradient's form with x in their place. */
+/* LeakyRelu and its gradient. For the function itself gradients is null: it has the form of the gradient, with x in
+ * place of the gradients. */
 typedef struct leaky_job {
     float alpha;
     const void *gradients, *features;
@@ -66,7 +68,7 @@ static mr_status leaky(mr_kernel_call *call, bool gradient, mr_error *error)
     job.features = call->inputs[gradient ? 1 : 0].data;
     job.gradients = gradient ? first->data : nullptr;
     if (gradient && !mr_shape_equal(first->shape, call->inputs[1].shape))
-        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "gradients and features differ in shape");
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "gradients and features have different shapes");
     int64_t count = mr_tensor_count(first);
     MR_TRY(mr_kernel_forward(call, 0, 0, first->shape, error));
     job.target = call->outputs[0].data;

@@ -1,4 +1,4 @@
-/* Operators that make tensors from a rule: fills, ranges, zeros and ones; and CheckNumerics, which looks at one. */
+/* Operators that generate tensors: fills, ranges, zeros and ones. Also CheckNumerics, which scans a tensor. */
 #include "kernels/common.h"
 #include <inttypes.h>
 #include <math.h>
@@ -54,7 +54,7 @@ static mr_status ones_like(mr_kernel_call *call, mr_error *error)
     return fill_like(call, true, error);
 }
 
-/* How many elements start, start + delta, … stand before limit; -1 when delta is of no use. */
+/* The number of elements start, start + delta, … before limit; -1 if delta is 0 or has the wrong sign. */
 static int64_t range_count_double(double start, double limit, double delta)
 {
     if (delta == 0 || isnan(start) || isnan(limit) || isnan(delta)) return -1;
@@ -99,7 +99,8 @@ static mr_status range(mr_kernel_call *call, mr_error *error)
     default:
         break;
     }
-    return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "delta does not lead from start to limit");
+    return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT,
+                          "delta must be nonzero and lead from start towards limit");
 }
 
 static mr_status lin_space(mr_kernel_call *call, mr_error *error)

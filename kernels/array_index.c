@@ -1,4 +1,5 @@
-/* Operators that take or put elements by index: gathers, scatters, one-hot rows, positions. Every index is checked. */
+/* Operators that read or write elements by index: gathers, scatters, one-hot encoding, positions of nonzero elements.
+ * Every index is checked. */
 #include "kernels/common.h"
 #include <inttypes.h>
 #include <stdlib.h>
@@ -38,7 +39,7 @@ typedef struct gather_job {
     size_t row_bytes;
 } gather_job;
 
-/* Rows are (batch, outer, index), the last fastest. */
+/* Rows are numbered by (batch, outer, index), the last one varying fastest. */
 static void gather_rows(void *context, int64_t begin, int64_t end)
 {
     const gather_job *job = context;
@@ -55,19 +56,20 @@ static mr_status gather(mr_kernel_call *call, int64_t given_axis, int64_t given_
     const mr_tensor *params = &call->inputs[0], *indices = &call->inputs[1];
     int axis, p = params->shape.rank, q = indices->shape.rank;
     int64_t batch_dims = given_batch < 0 ? given_batch + q : given_batch;
-    if (p == 0) return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "params is a scalar");
+    if (p == 0) return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "params must not be a scalar");
     MR_TRY(mr_kernel_axis(call, given_axis, p, &axis, error));
     if (batch_dims < 0 || batch_dims > q || batch_dims > axis)
         return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT,
-                              "batch_dims %" PRId64 " with axis %d and indices of rank %d", given_batch, axis, q);
+                              "batch_dims %" PRId64 " is invalid for axis %d and indices of rank %d", given_batch, axis,
+                              q);
     mr_shape shape = {.rank = p - 1 + q - (int)batch_dims};
     if (shape.rank > MR_RANK_MAX)
         return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "more than %d dimensions", MR_RANK_MAX);
     int64_t out = 0;
     for (int i = 0; i < batch_dims; i++) {
         if (indices->shape.dims[i] != params->shape.dims[i])
-            return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "params and indices differ in dimension %d",
-                                  i);
+            return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT,
+                                  "params and indices have different sizes in dimension %d", i);
     }
     for (int i = 0; i < axis; i++) shape.dims[out++] = params->shape.dims[i];
     for (int i = (int)batch_dims; i < q; i++) shape.dims[out++] = indices->shape.dims[i];
@@ -97,7 +99,7 @@ static mr_status gather_v2(mr_kernel_call *call, mr_error *error)
     return gather(call, axis, mr_attr_int_or(call->node->attrs, "batch_dims", 0), error);
 }
 
-/* Index vectors [..., depth] over the first depth dims of a shape: the offset of each in slices, or an error. */
+/* The offset, in slices, of one index vector of [..., depth] over the first depth dims of a shape, or an error. */
 static mr_status nd_offset(mr_kernel_call *call, const mr_tensor *indices, int64_t row, int64_t depth, mr_shape shape,
                            int64_t *offset, mr_error *error)
 {
@@ -113,15 +115,16 @@ static mr_status nd_offset(mr_kernel_call *call, const mr_tensor *indices, int64
 static mr_status nd_depth(mr_kernel_call *call, const mr_tensor *indices, int rank, int64_t *depth, int64_t *rows,
                           mr_error *error)
 {
-    if (indices->shape.rank < 1) return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "indices is a scalar");
+    if (indices->shape.rank < 1)
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "indices must not be a scalar");
     mr_shape lead = indices->shape;
     *depth = lead.dims[--lead.rank];
     *rows = mr_shape_count(lead);
-    if (*rows < 0 || *rows > INT32_MAX) /* TensorFlow's limit, and of index vectors without indices there can be more */
+    if (*rows < 0 || *rows > INT32_MAX) /* TensorFlow's limit. Index vectors of size 0 can exceed it. */
         return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "indices has too many index vectors");
     if (*depth > rank)
-        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "index vectors of %" PRId64 " for the rank %d",
-                              *depth, rank);
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT,
+                              "index vectors of %" PRId64 " elements for rank %d", *depth, rank);
     return MR_OK;
 }
 
@@ -170,7 +173,7 @@ typedef void (*add_function)(void *target, const void *source, int64_t count);
 #define ADD_ROW(dtype, type, suffix) [dtype] = add_##suffix,
 static const add_function adders[MR_DTYPE_COUNT] = {MR_EACH_WRAPPING_NUMBER(ADD_ROW)[MR_HALF] = add_half};
 
-/* updates: the shape of the index vectors, then that of a slice. */
+/* Checks the shape of updates: that of the index vectors, followed by that of a slice. */
 static mr_status check_scatter(mr_kernel_call *call, mr_shape shape, int64_t depth, mr_error *error)
 {
     const mr_tensor *indices = &call->inputs[0], *updates = &call->inputs[1];
@@ -183,11 +186,12 @@ static mr_status check_scatter(mr_kernel_call *call, mr_shape shape, int64_t dep
     if (mr_shape_count(shape) == 0 && (mr_tensor_count(indices) > 0 || mr_tensor_count(updates) > 0))
         return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "Indices and updates specified for empty output");
     if (!adders[updates->dtype] || !mr_shape_equal(updates->shape, wanted))
-        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "updates do not fit indices and shape");
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT,
+                              "the shape of updates does not match indices and shape");
     return MR_OK;
 }
 
-/* Slices that fall on one place are added, in the order of the rows. */
+/* Slices with the same index are added, in the order of the rows. */
 static mr_status scatter_nd(mr_kernel_call *call, mr_error *error)
 {
     const mr_tensor *indices = &call->inputs[0], *updates = &call->inputs[1];
@@ -210,8 +214,8 @@ static mr_status scatter_nd(mr_kernel_call *call, mr_error *error)
     return MR_OK;
 }
 
-/* UnsortedSegmentSum, the gradient of a gather: rows of data are added where segment_ids say; negative ids are left
- * out. */
+/* UnsortedSegmentSum, the gradient of a gather: adds the rows of data at the positions in segment_ids; negative ids are
+ * ignored. */
 static mr_status unsorted_segment_sum(mr_kernel_call *call, mr_error *error)
 {
     const mr_tensor *data = &call->inputs[0], *ids = &call->inputs[1];
@@ -223,7 +227,8 @@ static mr_status unsorted_segment_sum(mr_kernel_call *call, mr_error *error)
     for (int i = 0; fits && i < lead; i++) fits = ids->shape.dims[i] == data->shape.dims[i];
     add_function add = adders[data->dtype];
     if (!fits || !add || data->shape.rank - lead + 1 > MR_RANK_MAX)
-        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "segment_ids do not fit data");
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT,
+                              "the shape of segment_ids is not a prefix of the shape of data");
     for (int i = lead; i < data->shape.rank; i++) shape.dims[shape.rank++] = data->shape.dims[i];
     int64_t inner = mr_dims_product(&data->shape, lead, data->shape.rank);
     MR_TRY(mr_kernel_output(call, 0, shape, error));
@@ -246,8 +251,8 @@ static mr_status one_hot(mr_kernel_call *call, mr_error *error)
     int rank = indices->shape.rank, axis;
     MR_TRY(mr_kernel_int(call, 1, "depth", &depth, error));
     if (depth < 0 || rank + 1 > MR_RANK_MAX)
-        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "depth %" PRId64 " with indices of rank %d",
-                              depth, rank);
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT,
+                              "depth %" PRId64 " is invalid for indices of rank %d", depth, rank);
     MR_TRY(mr_kernel_axis(call, given, rank + 1, &axis, error));
     if (mr_tensor_count(&call->inputs[2]) != 1 || mr_tensor_count(&call->inputs[3]) != 1)
         return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "on_value and off_value must be scalars");
@@ -272,15 +277,15 @@ static mr_status invert_permutation(mr_kernel_call *call, mr_error *error)
 {
     const mr_tensor *input = &call->inputs[0];
     int64_t count = mr_tensor_count(input);
-    if (input->shape.rank != 1) return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "x is not a vector");
+    if (input->shape.rank != 1) return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "x must be a vector");
     MR_TRY(mr_kernel_output(call, 0, input->shape, error));
     mr_tensor *output = &call->outputs[0];
-    memset(output->data, 0xff, mr_tensor_size_bytes(output)); /* -1: not yet used */
+    memset(output->data, 0xff, mr_tensor_size_bytes(output)); /* -1: unused */
     for (int64_t i = 0; i < count; i++) {
         int64_t index = index_at(input, i);
         if (index < 0 || index >= count) return bad_index(call, i, index, count, error);
         if (index_at(output, index) != -1)
-            return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "%" PRId64 " is twice in x", index);
+            return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "%" PRId64 " occurs twice in x", index);
         if (output->dtype == MR_INT64)
             ((int64_t *)output->data)[index] = i;
         else
@@ -309,7 +314,7 @@ static bool is_set(const mr_tensor *tensor, int64_t i)
     return false;
 }
 
-/* The coordinates of the elements that are not zero, in row-major order. */
+/* Returns the coordinates of the nonzero elements, in row-major order. */
 static mr_status where(mr_kernel_call *call, mr_error *error)
 {
     const mr_tensor *input = &call->inputs[0];

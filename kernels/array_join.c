@@ -1,4 +1,4 @@
-/* Joining and cutting tensors: Concat, Pack, Split, Unpack. Around the axis a tensor is `outer` rows of axis · inner
+/* Concatenates and splits tensors: Concat, Pack, Split, Unpack. A tensor is treated as `outer` rows of axis · inner
  * elements; every operator here copies such rows. */
 #include "kernels/common.h"
 #include <assert.h>
@@ -36,7 +36,8 @@ static mr_status concat_values(mr_kernel_call *call, int first, int count, int64
     const mr_tensor *values = call->inputs + first;
     mr_shape shape = values[0].shape;
     int axis;
-    if (shape.rank == 0) return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "scalars have no axis");
+    if (shape.rank == 0)
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "scalars cannot be concatenated");
     MR_TRY(mr_kernel_axis(call, given_axis, shape.rank, &axis, error));
     for (int i = 1; i < count; i++) {
         mr_shape other = values[i].shape;
@@ -44,9 +45,10 @@ static mr_status concat_values(mr_kernel_call *call, int first, int count, int64
         for (int d = 0; same && d < shape.rank; d++) same = d == axis || other.dims[d] == shape.dims[d];
         if (!same) {
             char a[MR_SHAPE_TEXT_SIZE], b[MR_SHAPE_TEXT_SIZE];
-            return mr_kernel_fail(
-                call->node, error, MR_INVALID_ARGUMENT, "value 0 is %s and value %d is %s: they differ beside axis %d",
-                mr_shape_text(values[0].shape, a, sizeof a), i, mr_shape_text(other, b, sizeof b), axis);
+            return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT,
+                                  "value 0 has shape %s and value %d has shape %s: they differ outside axis %d",
+                                  mr_shape_text(values[0].shape, a, sizeof a), i, mr_shape_text(other, b, sizeof b),
+                                  axis);
         }
         if (__builtin_add_overflow(shape.dims[axis], other.dims[axis], &shape.dims[axis]))
             return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "axis %d of the result is too large", axis);
@@ -83,7 +85,7 @@ static mr_status concat_v1(mr_kernel_call *call, mr_error *error)
     return concat_values(call, 1, call->node->input_count - 1, axis, error);
 }
 
-/* Where each part starts along the axis, as begin vectors for Slice. */
+/* The offset of each part along the axis, as begin vectors for Slice. */
 static mr_status concat_offset(mr_kernel_call *call, mr_error *error)
 {
     int64_t given, sizes[MR_RANK_MAX], first[MR_RANK_MAX], offset = 0;
@@ -97,15 +99,15 @@ static mr_status concat_offset(mr_kernel_call *call, mr_error *error)
             MR_TRY(mr_kernel_axis(call, given, rank, &axis, error));
         }
         if (rank != first_rank)
-            return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "shape %d has the rank %d, shape 0 %d", i,
-                                  rank, first_rank);
+            return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT,
+                                  "shape %d has rank %d, but shape 0 has rank %d", i, rank, first_rank);
         for (int d = 0; d < rank; d++)
             if (d != axis && sizes[d] != first[d])
                 return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "shapes 0 and %d differ in dimension %d",
                                       i, d);
         int64_t begin[MR_RANK_MAX] = {0};
         begin[axis] = offset;
-        offset = (int64_t)((uint64_t)offset + (uint64_t)sizes[axis]); /* wraps as TensorFlow's */
+        offset = (int64_t)((uint64_t)offset + (uint64_t)sizes[axis]); /* wraps, as in TensorFlow */
         MR_TRY(mr_kernel_put_ints(call, i, MR_SHAPE(rank), begin, error));
     }
     return MR_OK;
@@ -121,9 +123,9 @@ static mr_status pack(mr_kernel_call *call, mr_error *error)
     for (int i = 1; i < count; i++)
         if (!mr_shape_equal(call->inputs[i].shape, part)) {
             char a[MR_SHAPE_TEXT_SIZE], b[MR_SHAPE_TEXT_SIZE];
-            return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "value 0 is %s and value %d is %s",
-                                  mr_shape_text(part, a, sizeof a), i,
-                                  mr_shape_text(call->inputs[i].shape, b, sizeof b));
+            return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT,
+                                  "value 0 has shape %s, but value %d has shape %s", mr_shape_text(part, a, sizeof a),
+                                  i, mr_shape_text(call->inputs[i].shape, b, sizeof b));
         }
     for (int i = 0; i < shape.rank; i++) shape.dims[i] = i < axis ? part.dims[i] : i == axis ? count : part.dims[i - 1];
     mr_sink sink;
@@ -136,7 +138,7 @@ static mr_status pack(mr_kernel_call *call, mr_error *error)
     return mr_sink_finish(call, &sink, MR_OK, error);
 }
 
-/* Output `index` is `width` of the axis from `begin`, in the given shape. */
+/* Writes output `index` in the given shape: `width` elements of the axis, from `begin`. */
 static mr_status take_part(mr_kernel_call *call, int index, const mr_tensor *value, int axis, int64_t begin,
                            int64_t width, mr_shape shape, mr_error *error)
 {
@@ -173,7 +175,7 @@ static mr_status split(mr_kernel_call *call, mr_error *error)
     MR_TRY(mr_kernel_axis(call, given, value->shape.rank, &axis, error));
     if (value->shape.dims[axis] % count != 0)
         return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT,
-                              "%" PRId64 " elements of axis %d cannot be cut into %d equal parts",
+                              "%" PRId64 " elements of axis %d cannot be split into %d equal parts",
                               value->shape.dims[axis], axis, count);
     if (count == 1) {
         call->outputs[0] = mr_tensor_ref(value);
@@ -185,7 +187,7 @@ static mr_status split(mr_kernel_call *call, mr_error *error)
     return MR_OK;
 }
 
-/* Replaces the one size of -1 by what the others leave of `whole`; false when the sizes do not add up to it. */
+/* Replaces a size of -1 by the remainder of `whole`; false if the sizes do not add up to it. */
 static bool complete_sizes(int64_t *sizes, int count, int64_t whole)
 {
     int64_t sum = 0;
@@ -210,7 +212,7 @@ static mr_status split_sizes(mr_kernel_call *call, int64_t *sizes, int axis, mr_
     MR_TRY(mr_kernel_ints(call, 1, "size_splits", sizes, parts, &count, error));
     if (count != parts || !complete_sizes(sizes, count, whole))
         return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT,
-                              "size_splits do not cut %" PRId64 " elements of axis %d into %d parts", whole, axis,
+                              "size_splits do not divide %" PRId64 " elements of axis %d into %d parts", whole, axis,
                               parts);
     mr_shape shape = value->shape;
     for (int i = 0; i < count; i++) {
@@ -229,7 +231,7 @@ static mr_status split_v(mr_kernel_call *call, mr_error *error)
     MR_TRY(mr_kernel_int(call, 2, "split_dim", &given, error));
     MR_TRY(mr_kernel_axis(call, given, call->inputs[0].shape.rank, &axis, error));
     int64_t *sizes = calloc((size_t)call->node->output_count, sizeof *sizes);
-    if (!sizes) return mr_kernel_fail(call->node, error, MR_RESOURCE_EXHAUSTED, "no memory");
+    if (!sizes) return mr_kernel_fail(call->node, error, MR_RESOURCE_EXHAUSTED, "out of memory");
     mr_status status = split_sizes(call, sizes, axis, error);
     free(sizes);
     return status;

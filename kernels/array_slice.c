@@ -1,5 +1,5 @@
-/* Operators that only move elements by a rule of strides: slices, transposition, tiles, padding, broadcasting. Each
- * sets up one mr_copy. */
+/* Operators that move elements by strides: slices, transposition, tiles, padding, broadcasting. Each sets up one
+ * mr_copy. */
 #include "kernels/common.h"
 #include <inttypes.h>
 #include <string.h>
@@ -35,15 +35,16 @@ static mr_status slice(mr_kernel_call *call, mr_error *error)
     MR_TRY(mr_kernel_ints(call, 2, "size", size, MR_RANK_MAX, &size_count, error));
     if (begin_count != rank || size_count != rank)
         return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT,
-                              "begin has %d and size %d elements, the input's rank is %d", begin_count, size_count,
-                              rank);
+                              "begin has %d and size has %d elements, but the input has rank %d", begin_count,
+                              size_count, rank);
     mr_shape shape = {.rank = rank};
     mr_shape_strides(input->shape, strides);
     for (int i = 0; i < rank; i++) {
         int64_t have = input->shape.dims[i];
         if (begin[i] < 0 || begin[i] > have || size[i] < -1 || (size[i] >= 0 && size[i] > have - begin[i]))
             return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT,
-                                  "begin %" PRId64 " and size %" PRId64 " leave dimension %d of %" PRId64 " elements",
+                                  "begin %" PRId64 " and size %" PRId64 " are outside dimension %d of %" PRId64
+                                  " elements",
                                   begin[i], size[i], i, have);
         shape.dims[i] = size[i] == -1 ? have - begin[i] : size[i];
         offset += begin[i] * strides[i];
@@ -51,10 +52,10 @@ static mr_status slice(mr_kernel_call *call, mr_error *error)
     return take(call, input, shape, strides, offset, shape, error);
 }
 
-/* A strided slice, dense: one begin, stride and size for each dimension of the input, and the output's shape. */
+/* A strided slice without masks: begin, stride and size for each dimension of the input, and the output's shape. */
 typedef struct dense_slice {
     mr_shape input;
-    mr_shape sizes; /* rank as the input's */
+    mr_shape sizes; /* one size for each dimension of the input */
     mr_shape output;
     int64_t begin[MR_RANK_MAX], stride[MR_RANK_MAX];
 } dense_slice;
@@ -64,8 +65,9 @@ static int64_t clamp(int64_t value, int64_t low, int64_t high)
     return value < low ? low : value > high ? high : value;
 }
 
-/* Spells out TensorFlow's sparse masks (bit i belongs to entry i of begin): an ellipsis stands for whole dimensions, a
- * new axis adds one of size 1, a shrunk axis picks one index. first: the input with begin; end and strides follow. */
+/* Expands TensorFlow's sparse masks (bit i belongs to entry i of begin): an ellipsis stands for complete dimensions, a
+ * new axis adds a dimension of size 1, a shrunk axis selects one index.
+ * first  the input with begin; end and strides follow */
 static mr_status dense_from_masks(mr_kernel_call *call, mr_shape input, int first, dense_slice *dense, mr_error *error)
 {
     constexpr int SPARSE_MAX = 2 * MR_RANK_MAX;
@@ -83,13 +85,13 @@ static mr_status dense_from_masks(mr_kernel_call *call, mr_shape input, int firs
                               count, end_count, stride_count);
     if (ellipsis & (int64_t)((uint64_t)ellipsis - 1))
         return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "more than one ellipsis");
-    int added = 0; /* new axes take no dimension of the input; those at or after the ellipsis count against it */
+    int added = 0; /* new axes consume no dimension of the input; those at or after the ellipsis count against it */
     for (int i = 0; i < count; i++)
         if ((new_axis >> i & 1) && !(ellipsis >> i & 1)) added++;
     bool has_ellipsis = (ellipsis & ((1ll << count) - 1)) != 0;
     int spelled = count - added - (has_ellipsis ? 1 : 0), whole = input.rank - spelled;
     if (whole < 0)
-        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "%d indices for a rank of %d", spelled,
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "%d indices for an input of rank %d", spelled,
                               input.rank);
     *dense = (dense_slice){.input = input, .sizes = {.rank = input.rank}};
     int axis = 0, out = 0;
@@ -128,7 +130,7 @@ static mr_status dense_from_masks(mr_kernel_call *call, mr_shape input, int firs
         int64_t length = e - b, size = 0;
         if ((length > 0) == (step > 0) && length != 0) size = length / step + (length % step != 0);
         dense->begin[axis] = size > 0 ? b : 0;
-        dense->stride[axis] = size > 1 ? step : 1; /* of one element the step is of no use, and may be any number */
+        dense->stride[axis] = size > 1 ? step : 1; /* for one element the step has no effect, and may be any number */
         output[out++] = dense->sizes.dims[axis++] = size;
     }
     if (out > MR_RANK_MAX)
@@ -138,7 +140,7 @@ static mr_status dense_from_masks(mr_kernel_call *call, mr_shape input, int firs
     return MR_OK;
 }
 
-/* Where the slice starts in the input and how far apart its elements are. */
+/* Returns the offset of the slice in the input, and stores the distances between its elements. */
 static int64_t slice_strides(const dense_slice *dense, int64_t strides[MR_RANK_MAX])
 {
     int64_t offset = 0;
@@ -171,7 +173,7 @@ static mr_status strided_slice_grad(mr_kernel_call *call, mr_error *error)
     const mr_tensor *gradient = &call->inputs[4];
     if (!mr_shape_equal(gradient->shape, dense.output)) {
         char a[MR_SHAPE_TEXT_SIZE], b[MR_SHAPE_TEXT_SIZE];
-        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "dy is %s, the slice %s",
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "dy has shape %s, but the slice has shape %s",
                               mr_shape_text(gradient->shape, a, sizeof a), mr_shape_text(dense.output, b, sizeof b));
     }
     mr_sink sink;
@@ -196,7 +198,7 @@ static mr_status reverse_axes(mr_kernel_call *call, const bool *reversed, mr_err
     mr_shape_strides(input->shape, strides);
     for (int i = 0; i < input->shape.rank; i++)
         if (reversed[i]) {
-            offset += (input->shape.dims[i] - 1) * strides[i]; /* strides of an empty tensor are 0 */
+            offset += (input->shape.dims[i] - 1) * strides[i]; /* the strides of an empty tensor are 0 */
             strides[i] = -strides[i];
         }
     return take(call, input, input->shape, strides, offset, input->shape, error);
@@ -234,13 +236,13 @@ static mr_status transpose(mr_kernel_call *call, mr_error *error)
     mr_shape shape = {.rank = rank};
     MR_TRY(mr_kernel_ints(call, 1, "perm", order, MR_RANK_MAX, &count, error));
     if (count != rank)
-        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "perm has %d elements, the rank is %d", count,
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "perm has %d elements, but x has rank %d", count,
                               rank);
     mr_shape_strides(input->shape, strides);
     for (int i = 0; i < rank; i++) {
         int axis;
         MR_TRY(mr_kernel_axis(call, order[i], rank, &axis, error));
-        if (used[axis]) return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "%d is twice in perm", axis);
+        if (used[axis]) return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "%d occurs twice in perm", axis);
         used[axis] = true;
         same = same && axis == i;
         shape.dims[i] = input->shape.dims[axis];
@@ -282,11 +284,12 @@ static mr_status tile(mr_kernel_call *call, mr_error *error)
     mr_shape shape = {.rank = rank};
     MR_TRY(mr_kernel_ints(call, 1, "multiples", multiples, MR_RANK_MAX, &count, error));
     if (count != rank)
-        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "multiples has %d elements, the rank is %d",
-                              count, rank);
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT,
+                              "multiples has %d elements, but the input has rank %d", count, rank);
     for (int i = 0; i < rank; i++)
         if (multiples[i] < 0 || __builtin_mul_overflow(multiples[i], input->shape.dims[i], &shape.dims[i]))
-            return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "multiple %d is %" PRId64, i, multiples[i]);
+            return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "multiple %d is negative (%" PRId64 ")", i,
+                                  multiples[i]);
     mr_sink sink;
     MR_TRY(mr_sink_init(call, 0, shape, &sink, error));
     mr_copy copy = {.rank = 2 * rank, .element_size = sink.element_size, .target = sink.data, .source = input->data};
@@ -313,7 +316,8 @@ static mr_status read_paddings(mr_kernel_call *call, int64_t *paddings, mr_error
     for (int i = 0; i < 2 * input->shape.rank; i++) {
         paddings[i] = given->dtype == MR_INT64 ? ((int64_t *)given->data)[i] : ((int32_t *)given->data)[i];
         if (paddings[i] < 0 || paddings[i] > INT32_MAX)
-            return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "padding %d is %" PRId64, i, paddings[i]);
+            return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "padding %d is negative (%" PRId64 ")", i,
+                                  paddings[i]);
     }
     return MR_OK;
 }
@@ -353,7 +357,7 @@ static mr_status pad(mr_kernel_call *call, mr_error *error)
     return mr_sink_finish(call, &sink, MR_OK, error);
 }
 
-/* Copies element by element through an index map for each dimension; for MirrorPad. */
+/* MirrorPad: copies single elements through an index map for each dimension. */
 static mr_status mirror_pad(mr_kernel_call *call, mr_error *error)
 {
     const mr_tensor *input = &call->inputs[0];
@@ -366,7 +370,8 @@ static mr_status mirror_pad(mr_kernel_call *call, mr_error *error)
         int64_t most = shape.dims[i] - skip;
         if (paddings[2 * i] > most || paddings[2 * i + 1] > most)
             return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT,
-                                  "dimension %d of %" PRId64 " elements cannot be mirrored so far", i, shape.dims[i]);
+                                  "the paddings of dimension %d are too large for its %" PRId64 " elements", i,
+                                  shape.dims[i]);
         MR_TRY(pad_dimension(call, paddings, i, &shape, error));
     }
     mr_sink sink;

@@ -1,4 +1,4 @@
-/* Operators that hand a tensor on under another name or shape, or tell its shape: no element is read. */
+/* Operators that return a tensor with another name or shape, or return its shape. No element is read. */
 #include "kernels/common.h"
 #include <inttypes.h>
 
@@ -8,14 +8,15 @@ static mr_status identity(mr_kernel_call *call, mr_error *)
     return MR_OK;
 }
 
-/* TensorFlow passes any value on; its attr shape, from which Shape and Size are folded, may then be wrong. */
+/* TensorFlow accepts any value. Its attribute shape, from which Shape and Size are folded, may then be wrong. */
 static mr_status placeholder_with_default(mr_kernel_call *call, mr_error *error)
 {
     mr_shape declared;
     MR_TRY(mr_attr_get_shape(call->node->attrs, "shape", &declared, error));
     if (!mr_shape_compatible(call->inputs[0].shape, declared)) {
         char found[MR_SHAPE_TEXT_SIZE], expected[MR_SHAPE_TEXT_SIZE];
-        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "the default has shape %s, the placeholder %s",
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT,
+                              "the default value has shape %s, but the placeholder has shape %s",
                               mr_shape_text(call->inputs[0].shape, found, sizeof found),
                               mr_shape_text(declared, expected, sizeof expected));
     }
@@ -42,12 +43,12 @@ static mr_status reshape(mr_kernel_call *call, mr_error *error)
     if (missing >= 0) {
         if (known == 0 || count % known != 0)
             return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT,
-                                  "%" PRId64 " elements cannot be cut into pieces of %" PRId64, count, known);
+                                  "%" PRId64 " elements are not a multiple of %" PRId64, count, known);
         shape.dims[missing] = count / known;
     } else if (known != count) {
         char text[MR_SHAPE_TEXT_SIZE];
-        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "%" PRId64 " elements do not make %s", count,
-                              mr_shape_text(shape, text, sizeof text));
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "%" PRId64 " elements cannot have the shape %s",
+                              count, mr_shape_text(shape, text, sizeof text));
     }
     return mr_tensor_reshape(input, shape, &call->outputs[0], error);
 }
@@ -98,8 +99,8 @@ static mr_status squeeze(mr_kernel_call *call, mr_error *error)
         int axis;
         MR_TRY(mr_kernel_axis(call, given[i], shape.rank, &axis, error));
         if (shape.dims[axis] != 1)
-            return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT,
-                                  "dimension %d has the size %" PRId64 ", not 1", axis, shape.dims[axis]);
+            return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "dimension %d has size %" PRId64 ", not 1",
+                                  axis, shape.dims[axis]);
         drop[axis] = true;
     }
     for (int i = 0; i < shape.rank; i++)
@@ -107,7 +108,7 @@ static mr_status squeeze(mr_kernel_call *call, mr_error *error)
     return mr_tensor_reshape(&call->inputs[0], narrow, &call->outputs[0], error);
 }
 
-/* The axes along which each of two shapes was repeated by broadcasting, for their gradients. */
+/* Returns the axes along which broadcasting repeated each of two shapes, for their gradients. */
 static mr_status broadcast_gradient_args(mr_kernel_call *call, mr_error *error)
 {
     int64_t shapes[2][MR_RANK_MAX], axes[2][MR_RANK_MAX];
@@ -127,7 +128,7 @@ static mr_status broadcast_gradient_args(mr_kernel_call *call, mr_error *error)
         for (int s = 0; s < 2; s++)
             if (sizes[s] == 1) axes[s][counts[s]++] = i;
     }
-    /* Equal shapes need no sum at all; TensorFlow then returns no axes, even for sizes of 1. */
+    /* Equal shapes need no sum. TensorFlow then returns no axes, even for sizes of 1. */
     bool equal = ranks[0] == ranks[1];
     for (int i = 0; equal && i < rank; i++) equal = shapes[0][i] == shapes[1][i];
     if (equal) counts[0] = counts[1] = 0;
@@ -135,7 +136,7 @@ static mr_status broadcast_gradient_args(mr_kernel_call *call, mr_error *error)
     return MR_OK;
 }
 
-/* The shape that two shapes broadcast to. */
+/* Returns the shape that two shapes broadcast to. */
 static mr_status broadcast_args(mr_kernel_call *call, mr_error *error)
 {
     int64_t a[MR_RANK_MAX], b[MR_RANK_MAX], both[MR_RANK_MAX];

@@ -1,25 +1,26 @@
-/* Batch normalisation of floats. Memory is what it costs, so each direction reads its tensors twice and no more:
+/* Batch normalization of floats. It is bound by memory bandwidth, so each direction reads its tensors only twice:
  *
  * forward   statistics, then y = (x - mean) · factor + offset
  * gradient  the sums of dy and of dy · (x - mean), then dx
  *
- * A piece of rows takes each of its blocks, small enough for the first cache, through two sweeps: its mean, then its sum
- * of squares about that mean. Blocks and pieces are joined by Chan's formula in doubles, in order, so a mean far from zero
- * costs no digits and any number of threads gives the same bits. */
+ * Work is divided into pieces of rows, and these into blocks that fit into the first-level cache. Each block is read
+ * twice: for its mean, then for the sum of squares about that mean. Blocks and pieces are combined with Chan's formula
+ * in doubles, in order, so that a mean far from zero loses no precision and the result has the same bits at any number
+ * of threads. */
 #include "kernels/vector.h"
 #include <assert.h>
 #include <inttypes.h>
 #include <math.h>
 
-/* NHWC: rows of channels, one run. NCHW: for each image and channel a row of `inner` elements. */
+/* The tensor as rows. NHWC: rows of channels. NCHW: a row of `inner` elements for each image and channel. */
 typedef struct norm {
-    int64_t rows, channels, inner; /* inner: 1 for NHWC */
+    int64_t rows, channels, inner; /* inner is 1 for NHWC */
     int64_t piece_rows, pieces;
     const float *x, *dy;
     float *target;
-    const float *mean, *factor, *offset; /* by channel */
-    const float *slope, *level;          /* by channel, for the gradient */
-    bool relu;                           /* the value is cut off below 0, and the gradient stops there */
+    const float *mean, *factor, *offset; /* for each channel */
+    const float *slope, *level;          /* for each channel, used by the gradient */
+    bool relu;                           /* negative values become 0, and their gradient is 0 */
     double *partials;                    /* [pieces][2][channels] */
     double *counts;                      /* [pieces] */
 } norm;
@@ -28,15 +29,15 @@ constexpr int64_t BLOCK_FLOATS = 2048, CHANNELS_BLOCK = 64;
 
 /* ---- NHWC ---- */
 
-/* Channels go in strips of 4, 2 or 1 vectors, whose parameters and sums stay in registers; what is left over goes one
- * by one. */
+/* Channels are processed in strips of 4, 2 or 1 vectors, whose parameters and sums stay in registers; the remaining
+ * channels one at a time. */
 #define EACH_STRIP(channels, call)                                                                                     \
     int64_t c = 0;                                                                                                     \
     for (; c + 64 <= (channels); c += 64) call(4);                                                                     \
     for (; c + 32 <= (channels); c += 32) call(2);                                                                     \
     for (; c + 16 <= (channels); c += 16) call(1);
 
-/* Mean and centred sum of squares of `rows` rows of one strip. */
+/* Mean and centered sum of squares of `rows` rows of one strip. */
 MR_INLINE void strip_moments(const float *x, int64_t rows, int64_t channels, float *mean, float *squares,
                              const int width)
 {
@@ -73,7 +74,7 @@ MR_INLINE void strip_moments(const float *x, int64_t rows, int64_t channels, flo
     }
 }
 
-/* The same of channels [0, width), width <= CHANNELS_BLOCK. */
+/* The same for channels [0, width), width <= CHANNELS_BLOCK. */
 MR_INLINE void block_moments(const float *x, int64_t rows, int64_t channels, int64_t width, float *mean, float *squares)
 {
 #define MOMENTS(vectors) strip_moments(x + c, rows, channels, mean + c, squares + c, vectors)
@@ -88,15 +89,15 @@ MR_INLINE void block_moments(const float *x, int64_t rows, int64_t channels, int
     }
 }
 
-/* dy where the activation let it through: everywhere without one, else where the normalised value is above 0. The value
- * is computed as the forward pass did, so both agree to the bit. */
+/* dy where the activation has a gradient: everywhere without an activation, otherwise where the normalized value is
+ * above 0. The value is computed exactly as in the forward pass, so that both agree to the bit. */
 MR_INLINE mr_vector passed(mr_vector dy, mr_vector centred, mr_vector factor, mr_vector offset, const bool relu)
 {
     if (!relu) return dy;
     return mr_vector_choose(centred * factor + offset > 0.0f, dy, (mr_vector){});
 }
 
-/* The sums of dy and dy · (x - mean) over `rows` rows of one strip; at: the strip's first element. */
+/* The sums of dy and dy · (x - mean) over `rows` rows of one strip; `at` is the index of the strip's first element. */
 MR_INLINE void strip_products(const norm *n, int64_t at, int64_t c, int64_t rows, float *sums, float *products,
                               const int width, const bool relu)
 {
@@ -127,7 +128,7 @@ MR_INLINE float passed_one(const norm *n, int64_t at, int64_t c, const bool relu
     return !relu || (n->x[at] - n->mean[c]) * n->factor[c] + n->offset[c] > 0 ? n->dy[at] : 0;
 }
 
-/* The same of channels [first, first + width). */
+/* The same for channels [first, first + width). */
 MR_INLINE void block_products(const norm *n, int64_t row, int64_t rows, int64_t first, int64_t width, float *sums,
                               float *products, const bool relu)
 {
@@ -147,7 +148,7 @@ MR_INLINE void block_products(const norm *n, int64_t row, int64_t rows, int64_t 
     }
 }
 
-/* Joins a block's mean and squares to those of count values before it. */
+/* Combines a block's mean and squares with those of the `count` values before it. */
 static void join_moments(double *mean, double *squares, double count, double block_mean, double block_squares,
                          double block_count)
 {
@@ -156,7 +157,7 @@ static void join_moments(double *mean, double *squares, double count, double blo
     *squares += block_squares + away * away * (count * block_count / all);
 }
 
-/* Rows of one piece; channels in strips so that the arrays stay small. */
+/* The moments of one piece of rows. Channels are processed in blocks, to limit the size of the arrays. */
 MR_INLINE void moments_body(const norm *n, int64_t piece)
 {
     int64_t from = piece * n->piece_rows, to = MR_MIN(n->rows, from + n->piece_rows);
@@ -202,7 +203,7 @@ MR_INLINE void products_body(const norm *n, int64_t piece)
 }
 MR_LEVELS(products, (const norm *n, int64_t piece), (n, piece))
 
-/* target = (x - mean) · factor + offset, not below 0 with relu */
+/* target = (x - mean) · factor + offset; with relu, negative values become 0. */
 MR_INLINE void apply_strip(const norm *n, int64_t begin, int64_t end, int64_t c, const int width, const bool relu)
 {
     const int64_t channels = n->channels;
@@ -292,7 +293,7 @@ static void products_pieces(void *context, int64_t begin, int64_t end)
     for (int64_t piece = begin; piece < end; piece++) products[mr_cpu()](context, piece);
 }
 
-/* Rows in blocks that stay in the first cache over all strips of channels. */
+/* Processes rows in blocks that stay in the first-level cache for all strips of channels. */
 static void apply_rows(void *context, int64_t begin, int64_t end)
 {
     const norm *n = context;
@@ -362,9 +363,9 @@ static void nchw_apply(void *context, int64_t begin, int64_t end)
 
 /* ---- The operators ----
  *
- * With the attr activation_mode = "Relu" both have Relu inside, as TensorFlow's _FusedBatchNormEx and
- * _FusedBatchNormGradEx: the gradient then takes offset as its input 6 and needs no output of the forward pass. A plan
- * may put them in place of FusedBatchNormV3 and Relu, ReluGrad and FusedBatchNormGradV3. */
+ * With the attribute activation_mode = "Relu" both include Relu, as TensorFlow's _FusedBatchNormEx and
+ * _FusedBatchNormGradEx do. The gradient then has offset as input 6 and does not need the output of the forward pass. A
+ * plan may replace FusedBatchNormV3 and Relu, and ReluGrad and FusedBatchNormGradV3, by them. */
 
 typedef struct norm_attrs {
     float epsilon, average;
@@ -412,11 +413,11 @@ static mr_status check_vector(const mr_kernel_call *call, int input, int64_t cha
     mr_shape shape = call->inputs[input].shape;
     if (shape.rank == 1 && shape.dims[0] == channels) return MR_OK;
     char text[MR_SHAPE_TEXT_SIZE];
-    return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "%s is %s for %" PRId64 " channels", what,
-                          mr_shape_text(shape, text, sizeof text), channels);
+    return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "%s has shape %s, but there are %" PRId64 " channels",
+                          what, mr_shape_text(shape, text, sizeof text), channels);
 }
 
-/* Doubles for the partial sums and floats by channel, in one scratch buffer. */
+/* Allocates one scratch buffer of doubles for the partial sums and floats for each channel. */
 static mr_status workspace(mr_kernel_call *call, norm *n, int floats_by_channel, mr_buffer **buffer, float **floats,
                            mr_error *error)
 {
@@ -435,7 +436,7 @@ static bool by_rows(const norm_attrs *attrs)
     return !attrs->nchw;
 }
 
-/* Leaves mean and squares of all rows in the first partial. */
+/* Computes mean and squares of all rows and stores them in the first partial. */
 static void find_moments(mr_kernel_call *call, norm *n)
 {
     mr_pool *pool = call->device->pool;
@@ -469,7 +470,8 @@ static float factor_of(float scale, float variance, float epsilon)
     return scale / sqrtf(variance + epsilon);
 }
 
-/* Without elements there are no statistics: TensorFlow gives NaN for each channel, also where they are given. */
+/* Without elements there are no statistics: as in TensorFlow, the results are NaN for each channel, even where
+ * statistics are given. */
 static mr_status normalize_nothing(mr_kernel_call *call, mr_error *error)
 {
     for (int i = 1; i < 5; i++)
@@ -498,7 +500,7 @@ static mr_status fused_batch_norm(mr_kernel_call *call, mr_error *error)
     }
     if (mr_tensor_count(&call->inputs[0]) == 0) return normalize_nothing(call, error);
     MR_TRY(workspace(call, &n, 1, &buffer, &factor, error));
-    /* Outputs: batch_mean, batch_variance (running estimates), then mean and variance kept for the gradient. */
+    /* Outputs: batch_mean and batch_variance (running estimates), then mean and variance for the gradient. */
     float *out[4];
     for (int i = 0; i < 4; i++) out[i] = call->outputs[1 + i].data;
     const float *old_mean = call->inputs[3].data, *old_variance = call->inputs[4].data;
@@ -533,8 +535,8 @@ static mr_status fused_batch_norm(mr_kernel_call *call, mr_error *error)
     return status;
 }
 
-/* dx = factor · (dy - mean(dy) - (x - mean) · mean(dy · (x - mean)) / (variance + epsilon)), with factor = scale / sqrt(…);
- * with fixed statistics only factor · dy. */
+/* dx = factor · (dy - mean(dy) - (x - mean) · mean(dy · (x - mean)) / (variance + epsilon)), where factor = scale /
+ * sqrt(…). With fixed statistics dx = factor · dy. */
 static mr_status fused_batch_norm_grad(mr_kernel_call *call, mr_error *error)
 {
     const norm_attrs *attrs = call->prepared;
@@ -543,12 +545,12 @@ static mr_status fused_batch_norm_grad(mr_kernel_call *call, mr_error *error)
     mr_buffer *buffer;
     MR_TRY(geometry(call, &call->inputs[1], &n, error));
     if (!mr_shape_equal(call->inputs[0].shape, call->inputs[1].shape))
-        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "y_backprop and x differ in shape");
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "y_backprop and x have different shapes");
     if (attrs->relu) MR_TRY(check_vector(call, 6, n.channels, "offset", error));
-    for (int i = 2; i < 5; i++) MR_TRY(check_vector(call, i, n.channels, "a vector of the statistics", error));
+    for (int i = 2; i < 5; i++) MR_TRY(check_vector(call, i, n.channels, "a statistics input", error));
     for (int i = 1; i < 3; i++) MR_TRY(mr_kernel_output(call, i, MR_SHAPE(n.channels), error));
     for (int i = 3; i < 5; i++) {
-        MR_TRY(mr_kernel_output(call, i, MR_SHAPE(0), error)); /* nothing is kept in them, as in TensorFlow */
+        MR_TRY(mr_kernel_output(call, i, MR_SHAPE(0), error)); /* unused, as in TensorFlow */
     }
     if (mr_tensor_count(&call->inputs[0]) == 0) {
         for (int i = 1; i < 3; i++) memset(call->outputs[i].data, 0, mr_tensor_size_bytes(&call->outputs[i]));

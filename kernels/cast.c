@@ -1,4 +1,4 @@
-/* Cast: every number type to every other. Fractions are cut off as in C. Half types go through float. */
+/* Cast: every numeric type to every other. Fractions are truncated, as in C. Half types are converted through float. */
 #include "kernels/elementwise.h"
 #include <string.h>
 
@@ -19,9 +19,10 @@ typedef void (*cast_loop)(void *target, const void *source, int64_t count);
     X(MR_DOUBLE, double, double, __VA_ARGS__)                                                                          \
     EACH_WHOLE(X, __VA_ARGS__)
 
-/* A real number as each type. What is not a number or does not fit gives the lowest number of int32 or int64, as the
- * instructions of x86 do; narrower types take the low bits of int32, uint32 those of int64. So do TensorFlow's scalar
- * loops; its vector loops saturate narrow types, so that there the result depends on the position in the tensor. */
+/* A real number converted to each type. NaN and numbers out of range become the lowest number of int32 or int64, as
+ * with the x86 instructions; narrower types take the low bits of int32, and uint32 those of int64. TensorFlow's scalar
+ * loops do the same; its vector loops saturate narrow types, so that its result depends on the position in the
+ * tensor. */
 #define LOW_BITS(type, name, wide_name, real)                                                                          \
     MR_INLINE type name##_of_##real(real x)                                                                            \
     {                                                                                                                  \

@@ -1,4 +1,4 @@
-/* Helpers of common.h: small inputs, sinks, strided copies. */
+/* The helpers declared in common.h: small inputs, sinks, strided copies. */
 #include "kernels/common.h"
 #include <assert.h>
 #include <stdlib.h>
@@ -10,10 +10,10 @@ mr_status mr_kernel_ints(const mr_kernel_call *call, int input, const char *what
     const mr_tensor *tensor = &call->inputs[input];
     int64_t have = mr_tensor_count(tensor);
     if (tensor->shape.rank > 1)
-        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "%s must be a vector, its rank is %d", what,
-                              tensor->shape.rank);
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "%s must be a vector, not a tensor of rank %d",
+                              what, tensor->shape.rank);
     if (have > capacity)
-        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "%s has %lld elements, at most %d are served",
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "%s has %lld elements, more than the limit of %d",
                               what, (long long)have, capacity);
     *count = (int)have;
     if (tensor->dtype == MR_INT32) {
@@ -24,7 +24,7 @@ mr_status mr_kernel_ints(const mr_kernel_call *call, int input, const char *what
         for (int i = 0; i < have; i++) values[i] = ((const int64_t *)tensor->data)[i];
         return MR_OK;
     }
-    return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "%s must be int32 or int64, it is %s", what,
+    return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "%s must be int32 or int64, not %s", what,
                           mr_dtype_name(tensor->dtype));
 }
 
@@ -44,7 +44,7 @@ mr_status mr_kernel_shape(const mr_kernel_call *call, int input, mr_shape *shape
     shape->rank = count;
     for (int i = 0; i < count; i++)
         if (shape->dims[i] < 0)
-            return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "shape has the size %lld at %d",
+            return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "shape has size %lld in dimension %d",
                                   (long long)shape->dims[i], i);
     if (mr_shape_count(*shape) < 0)
         return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "shape has too many elements");
@@ -71,7 +71,7 @@ mr_status mr_kernel_put_ints(mr_kernel_call *call, int index, mr_shape shape, co
     }
     for (int64_t i = 0; i < count; i++) {
         if (values[i] < INT32_MIN || values[i] > INT32_MAX)
-            return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "%lld does not fit int32",
+            return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "%lld does not fit in int32",
                                   (long long)values[i]);
         ((int32_t *)output->data)[i] = (int32_t)values[i];
     }
@@ -85,13 +85,13 @@ mr_status mr_sink_init(mr_kernel_call *call, int index, mr_shape shape, mr_sink 
     sink->element_size = mr_dtype_size(dtype);
     sink->is_string = dtype == MR_STRING;
     if (sink->count < 0 || sink->element_size == 0)
-        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "output %d cannot be made", index);
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "output %d has an invalid shape or type", index);
     if (sink->is_string) {
         size_t size_bytes;
         if (__builtin_mul_overflow((size_t)sink->count, sizeof(mr_string), &size_bytes))
             return mr_kernel_fail(call->node, error, MR_RESOURCE_EXHAUSTED, "output %d is too large", index);
         sink->data = calloc(size_bytes ? size_bytes : 1, 1);
-        if (!sink->data) return mr_kernel_fail(call->node, error, MR_RESOURCE_EXHAUSTED, "no memory");
+        if (!sink->data) return mr_kernel_fail(call->node, error, MR_RESOURCE_EXHAUSTED, "out of memory");
         return MR_OK;
     }
     MR_TRY(mr_kernel_output(call, index, shape, error));
@@ -156,7 +156,7 @@ static void copy_row(char *target, int64_t target_stride, const char *source, in
     }
 }
 
-/* The last two dims of a transposition of 4-byte elements, in tiles that stay in the first cache. */
+/* Transposes the last two dims of 4-byte elements in tiles that stay in the first-level cache. */
 static void copy_tiles(const mr_copy *copy, char *target, const char *source)
 {
     constexpr int64_t TILE = 16;
@@ -174,7 +174,7 @@ static void copy_tiles(const mr_copy *copy, char *target, const char *source)
         }
 }
 
-/* Joins dims that both sides walk as one; drops dims of size 1. */
+/* Merges dims that are contiguous on both sides; drops dims of size 1. */
 static void collapse(mr_copy *copy)
 {
     int rank = 0;
@@ -244,7 +244,7 @@ void mr_copy_strided(mr_copy copy, mr_pool *pool)
     for (int i = 0; i < job.outer_rank; i++) outer *= copy.dims[i];
     for (int i = job.outer_rank; i < r; i++) inner *= copy.dims[i];
     if (outer == 1 && r == 1 && copy.target_strides[0] == 1 && copy.source_strides[0] == 1 && inner > 4 * MR_GRAIN) {
-        copy.rank = 2; /* one long row: cut it so that threads share it */
+        copy.rank = 2; /* one long row: split it among the threads */
         copy.dims[0] = inner / MR_GRAIN;
         copy.dims[1] = MR_GRAIN;
         copy.target_strides[0] = copy.source_strides[0] = MR_GRAIN;

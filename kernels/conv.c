@@ -1,10 +1,10 @@
-/* Conv2D and its gradients: attrs and shapes are checked here, the numbers are in conv_fast.c and conv_plain.c. */
+/* Conv2D and its gradients: checks attributes and shapes. The arithmetic is in conv_fast.c and conv_plain.c. */
 #include "kernels/conv.h"
 #include "kernels/gemm.h"
 #include <inttypes.h>
 #include <string.h>
 
-/* A list of four ints along NHWC or NCHW: the values of height and width; batch and channels must be 1. */
+/* Reads a list of four ints in NHWC or NCHW order: the values for height and width; batch and channels must be 1. */
 static mr_status read_pair(const mr_kernel_node *node, const char *name, bool nchw, bool optional, int64_t *y,
                            int64_t *x, mr_error *error)
 {
@@ -62,7 +62,7 @@ mr_status mr_window_place(const mr_kernel_node *node, const mr_window_attrs *att
     int64_t stride = dimension == 0 ? attrs->stride_y : attrs->stride_x;
     int64_t dilation = dimension == 0 ? attrs->dilation_y : attrs->dilation_x, reach;
     if (window < 1 || __builtin_mul_overflow(window - 1, dilation, &reach) || reach >= INT32_MAX)
-        return mr_kernel_fail(node, error, MR_INVALID_ARGUMENT, "a window of %" PRId64 " elements", window);
+        return mr_kernel_fail(node, error, MR_INVALID_ARGUMENT, "invalid window size %" PRId64, window);
     if (input > INT32_MAX) /* TensorFlow's limit */
         return mr_kernel_fail(node, error, MR_INVALID_ARGUMENT, "dimension %d of %" PRId64 " elements is too large",
                               dimension, input);
@@ -79,10 +79,10 @@ mr_status mr_window_place(const mr_kernel_node *node, const mr_window_attrs *att
         *before = attrs->pads[2 * dimension];
         *after = attrs->pads[2 * dimension + 1];
     }
-    *output = (input + *before + *after - reach + stride) / stride; /* TensorFlow's formula: it may be 0 */
+    *output = (input + *before + *after - reach + stride) / stride; /* TensorFlow's formula; the result may be 0 */
     if (*output < 0)
         return mr_kernel_fail(node, error, MR_INVALID_ARGUMENT,
-                              "a window of %" PRId64 " does not fit %" PRId64 " elements", reach, input);
+                              "a window of %" PRId64 " does not fit into %" PRId64 " elements", reach, input);
     return MR_OK;
 }
 
@@ -103,7 +103,7 @@ static int64_t size_of(const mr_window_attrs *attrs, mr_shape shape, char dimens
     }
 }
 
-/* The geometry of an input and a filter. */
+/* Computes the geometry for an input and a filter. */
 static mr_status geometry(const mr_kernel_call *call, mr_shape input, mr_shape filter, mr_conv *v, mr_error *error)
 {
     const mr_window_attrs *attrs = call->prepared;
@@ -122,8 +122,9 @@ static mr_status geometry(const mr_kernel_call *call, mr_shape input, mr_shape f
                    .dilation_x = attrs->dilation_x,
                    .nchw = attrs->nchw};
     if (filter.dims[2] != v->in_channels)
-        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "input has %" PRId64 " channels, filter %" PRId64,
-                              v->in_channels, filter.dims[2]);
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT,
+                              "input has %" PRId64 " channels, but filter has %" PRId64, v->in_channels,
+                              filter.dims[2]);
     if (v->in_channels == 0)
         return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "the filter has no channels");
     MR_TRY(mr_window_place(call->node, attrs, 0, v->in_height, v->filter_height, &v->out_height, &v->pad_top,
@@ -143,12 +144,13 @@ static mr_status check_gradient(const mr_kernel_call *call, const mr_conv *v, mr
     mr_shape expected = output_shape(v);
     if (mr_shape_equal(gradient, expected)) return MR_OK;
     char a[MR_SHAPE_TEXT_SIZE], b[MR_SHAPE_TEXT_SIZE];
-    return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "out_backprop is %s, the convolution gives %s",
+    return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT,
+                          "out_backprop has shape %s, but the convolution's output has shape %s",
                           mr_shape_text(gradient, a, sizeof a), mr_shape_text(expected, b, sizeof b));
 }
 
-/* The frames of conv_fast.c hold the padding around an image, so it must be less than a window; explicit padding can be
- * any number. */
+/* The frames of conv_fast.c contain the padding around an image, so the padding must be smaller than a window; explicit
+ * padding can have any size. */
 static bool is_fast(const mr_kernel_call *call, const mr_conv *v)
 {
     bool is_padded_little =

@@ -1,14 +1,14 @@
-/* Convolution of floats in NHWC as products of tiles (gemm.h), without an im2col buffer.
+/* Convolution of floats in NHWC as tile products (gemm.h), without an im2col buffer.
  *
- * A window's row — filter_width · channels numbers — is contiguous in an NHWC image, and the windows of neighbouring
- * outputs start a fixed distance apart: so a row of outputs times a panel of the filter is a tile whose A is the image
- * itself, and the rows of the filter are the segments of its inner dimension. Only the zeros around an image are missing:
- * each piece of work first copies its few input rows into a frame of zeros, in memory of the thread's own.
+ * One row of a window (filter_width · channels numbers) is contiguous in an NHWC image, and the windows of adjacent
+ * outputs start a fixed distance apart. So a row of outputs is a tile: A is the image itself, B is a panel of the
+ * filter, and the rows of the filter are the segments of the inner dimension. Only the zeros around an image are not in
+ * memory: each piece of work first copies its few input rows into a frame of zeros, in thread-local scratch memory.
  *
- * The gradient by the input is the same with gradient and input in each other's place and the filter turned round. With a
- * stride, the input places of one remainder (phase) see only every stride-th tap: each phase is a convolution of its
- * own with those taps. The gradient by the filter is a tile with the pixels as its inner dimension; groups of image
- * rows make partial sums, which are added in order. */
+ * The gradient with respect to the input is the same, with gradient and input exchanged and the filter rotated by 180
+ * degrees. With a stride, the input positions of one remainder (phase) use only every stride-th tap: each phase is a
+ * convolution with those taps. The gradient with respect to the filter is a tile with the pixels as its inner
+ * dimension; groups of image rows produce partial sums, which are added in order. */
 #include "kernels/conv.h"
 #include "kernels/gemm.h"
 #include "kernels/vector.h"
@@ -18,7 +18,7 @@
 
 constexpr int SLOTS_MAX = 256;
 
-/* Memory of each thread's own, without asking which thread one is: a piece of work takes any free slot. */
+/* Scratch memory for concurrent pieces of work. A piece uses any free slot, so no thread index is needed. */
 typedef struct slots {
     float *floats;
     int64_t size;
@@ -55,7 +55,7 @@ static int64_t round_up(int64_t value)
     return (value + 15) / 16 * 16;
 }
 
-/* An image's rows [top, top + rows) and columns [left, left + columns) with zeros where they lie outside. */
+/* Copies an image's rows [top, top + rows) and columns [left, left + columns), with zeros outside the image. */
 static void frame_copy(float *frame, const float *image, int64_t height, int64_t width, int64_t channels, int64_t top,
                        int64_t rows, int64_t left, int64_t columns)
 {
@@ -75,22 +75,22 @@ static void frame_copy(float *frame, const float *image, int64_t height, int64_t
     }
 }
 
-/* ---- Windows over an image: the forward convolution, and each phase of the gradient by the input ---- */
+/* ---- Windows over an image: the forward convolution, and each phase of the gradient with respect to the input ---- */
 
 typedef struct window_job {
-    /* the image that is read */
+    /* the source image */
     const float *image;
     int64_t height, width, channels;
-    int64_t top, left; /* of the first window, may be negative */
+    int64_t top, left; /* position of the first window; may be negative */
     int64_t stride_y, stride_x, window_y, window_x;
-    /* the image that is written, at every step-th place */
+    /* the target image; every step-th pixel is written */
     float *target;
     int64_t batch, rows, columns, out_channels;
     int64_t image_size, row_stride, column_stride;
     /* panels [out_channels / 16][window_y * window_x * channels][16] */
     const float *panels;
-    bool framed;       /* false: every window lies inside, the image is read in place */
-    int64_t row_block; /* rows of the target in one piece */
+    bool framed;       /* false: every window is inside the image, which is read in place */
+    int64_t row_block; /* rows of the target in one piece of work */
     int64_t row_blocks;
     slots *slots;
 } window_job;
@@ -104,7 +104,8 @@ static void window_tiles(const window_job *job, const float *source, int64_t sou
     tile.a_segment = source_columns * job->channels;
     tile.length = job->window_x * job->channels;
     tile.c_row = job->column_stride;
-    /* A panel pair of a deep filter is walked in passes of some filter rows, so that it stays in the second cache. */
+    /* A pair of panels of a deep filter is processed in passes of several filter rows, so that it stays in the
+     * second-level cache. */
     int64_t pass = MR_MAX(1, MR_MIN(job->window_y, 2048 / MR_MAX(1, tile.length)));
     for (int64_t fy = 0; fy < job->window_y; fy += pass) {
         tile.segments = MR_MIN(pass, job->window_y - fy);
@@ -161,12 +162,12 @@ static void window_pieces(void *context, int64_t begin, int64_t end)
     if (job->framed) slot_give(job->slots, slot);
 }
 
-/* Sets what follows from the rest: whether a frame is needed and how rows are cut. */
+/* Sets the derived fields: whether a frame is needed, and how rows are divided. */
 static void window_plan(window_job *job)
 {
     int64_t bottom = job->top + window_frame_rows(job, job->rows), right = job->left + window_frame_columns(job);
     job->framed = job->top < 0 || job->left < 0 || bottom > job->height || right > job->width;
-    constexpr int64_t WORK = 2000000; /* multiplications worth a piece */
+    constexpr int64_t WORK = 2000000; /* minimum number of multiplications of a piece */
     int64_t row_work = job->columns * job->out_channels * job->window_y * job->window_x * job->channels;
     job->row_block = MR_MAX(1, MR_MIN(job->rows, (WORK + row_work - 1) / MR_MAX(1, row_work)));
     if (job->row_block * 2 > job->rows) job->row_block = job->rows;
@@ -203,7 +204,7 @@ static window_job forward_job(const mr_conv *v)
                       .out_channels = v->out_channels};
     bool pointwise = v->filter_height == 1 && v->filter_width == 1 && v->stride_y == 1 && v->stride_x == 1 &&
                      v->pad_top == 0 && v->pad_left == 0 && v->pad_bottom == 0 && v->pad_right == 0;
-    if (pointwise) { /* the rows of an image are one */
+    if (pointwise) { /* the rows of an image form a single row */
         job.width = job.columns = v->in_width * v->in_height;
         job.height = job.rows = 1;
     }
@@ -240,10 +241,10 @@ void mr_conv_forward(const mr_conv *v, const float *input, const float *filter, 
     window_run(&job, pool);
 }
 
-/* ---- The gradient by the input ---- */
+/* ---- The gradient with respect to the input ---- */
 
-/* One dimension of a phase: input places phase, phase + stride, … see the taps first, first + stride, … ; the window of
- * the turned taps over the gradient starts at `start` for the first place. */
+/* One dimension of a phase. The input positions phase, phase + stride, … use the taps first, first + stride, …. For the
+ * first position, the window of the rotated taps over the gradient starts at `start`. */
 typedef struct phase {
     int64_t places, first, taps, start;
 } phase;
@@ -278,7 +279,7 @@ static window_job phase_job(const mr_conv *v, phase y, phase x)
     return job;
 }
 
-/* Phases that have a place of the input; a stride can be much larger. */
+/* Number of phases that contain a position of the input; the stride can be much larger. */
 static int64_t phase_count(int64_t stride, int64_t input)
 {
     return MR_MIN(stride, input);
@@ -304,7 +305,7 @@ int64_t mr_conv_backward_input_scratch(const mr_conv *v, int threads)
     return mr_panels_size(depth, v->in_channels) + (threads + 1) * slot;
 }
 
-/* The taps of a phase, turned round, with in and out channels exchanged. */
+/* The taps of a phase, rotated by 180 degrees, with in and out channels exchanged. */
 static void turn_filter(const mr_conv *v, phase y, phase x, const float *filter, float *panels)
 {
     for (int64_t i = 0; i < v->in_channels; i += 16)
@@ -323,7 +324,7 @@ void mr_conv_backward_input(const mr_conv *v, const float *filter, const float *
     bool whole = v->stride_y <= v->filter_height && v->stride_x <= v->filter_width;
     int64_t depth = v->filter_height * v->filter_width * v->out_channels;
     float *frames = scratch.floats + mr_panels_size(depth, v->in_channels);
-    if (!whole) /* some places see no tap */
+    if (!whole) /* some positions have no tap */
         memset(input_gradient, 0,
                (size_t)(v->batch * v->in_height * v->in_width * v->in_channels) * sizeof *input_gradient);
     for (int64_t py = 0; py < phase_count(v->stride_y, v->in_height); py++)
@@ -343,7 +344,7 @@ void mr_conv_backward_input(const mr_conv *v, const float *filter, const float *
         }
 }
 
-/* ---- The gradient by the filter ---- */
+/* ---- The gradient with respect to the filter ---- */
 
 typedef struct filter_job {
     const mr_conv *conv;
@@ -351,7 +352,7 @@ typedef struct filter_job {
     float *partials; /* [groups][depth * out_channels] */
     int64_t groups, row_block, row_blocks;
     bool framed;
-    int64_t frame_size, gradient_size; /* of a slot */
+    int64_t frame_size, gradient_size; /* floats in a slot */
     slots *slots;
 } filter_job;
 
@@ -372,7 +373,7 @@ static filter_job filter_plan(const mr_conv *v)
     return job;
 }
 
-/* One block of output rows into a partial sum. source: the input under the block's first window. */
+/* Adds one block of output rows to a partial sum. source is the input under the block's first window. */
 static void filter_tiles(const filter_job *job, const float *source, int64_t source_columns, const float *gradient,
                          int64_t gradient_step, int64_t rows, float *partial, bool accumulate)
 {
@@ -418,7 +419,7 @@ static void filter_groups(void *context, int64_t begin, int64_t end)
             const float *image = job->input + n * v->in_height * v->in_width * v->in_channels;
             const float *gradient = job->gradient + (n * v->out_height + row) * v->out_width * v->out_channels;
             int64_t gradient_step = v->out_channels;
-            if (job->gradient_size > 0) { /* channels filled up to whole vectors */
+            if (job->gradient_size > 0) { /* channels padded to complete vectors */
                 gradient_step = round_up(v->out_channels);
                 for (int64_t p = 0; p < rows * v->out_width; p++) {
                     float *to = spread + p * gradient_step;

@@ -1,4 +1,5 @@
-/* Convolution as its definition says it: the oracle of conv_fast.c, and the way of every case that is not served there. */
+/* Convolution by its definition: the reference implementation for conv_fast.c, and the implementation of all cases that
+ * conv_fast.c does not support. */
 #include "kernels/conv.h"
 #include <string.h>
 
@@ -8,7 +9,7 @@ typedef struct plain_job {
     void *target;
 } plain_job;
 
-/* Where element (n, y, x, c) lies in a tensor of that height, width and number of channels. */
+/* The index of element (n, y, x, c) in a tensor of this height, width and number of channels. */
 static int64_t at(const mr_conv *conv, int64_t height, int64_t width, int64_t channels, int64_t n, int64_t y, int64_t x,
                   int64_t c)
 {
@@ -19,7 +20,7 @@ static int64_t at(const mr_conv *conv, int64_t height, int64_t width, int64_t ch
 #define OUTPUT(n, y, x, c) at(v, v->out_height, v->out_width, v->out_channels, n, y, x, c)
 #define FILTER(fy, fx, i, o) (((fy) * v->filter_width + (fx)) * v->in_channels + (i)) * v->out_channels + (o)
 
-/* For each tap of the window over output (oy, ox) that lies inside the input: body with iy, ix, fy, fx. */
+/* Executes body with iy, ix, fy, fx for each tap of the window of output (oy, ox) that is inside the input. */
 #define EACH_TAP(body)                                                                                                 \
     for (int64_t fy = 0; fy < v->filter_height; fy++)                                                                  \
         for (int64_t fx = 0; fx < v->filter_width; fx++) {                                                             \

@@ -1,6 +1,6 @@
-/* Broadcasting without index arithmetic for each element: dims that both operands walk alike are joined, so most calls
- * are one long row; the rest are rows of the last joined dim. A short row that repeats (a bias) is laid out a few
- * times in a scratch tile first. */
+/* Elementwise operators: broadcasting without index arithmetic for each element. Dims that are contiguous in both
+ * operands are merged, so that most calls process one long row; otherwise the rows are those of the last merged dim. A
+ * short repeated row (a bias) is first copied several times into a scratch tile. */
 #include "kernels/elementwise.h"
 #include <assert.h>
 #include <inttypes.h>
@@ -67,7 +67,7 @@ mr_status mr_unary_run(mr_kernel_call *call, const mr_unary *unary, mr_error *er
         return mr_kernel_fail(call->node, error, MR_UNIMPLEMENTED, "no kernel for %s", mr_dtype_name(input->dtype));
     job.size = mr_dtype_size(job.dtype);
     job.out_size = mr_dtype_size(job.out_dtype);
-    job.source = input->data; /* before forwarding, which may take the input's share */
+    job.source = input->data; /* before forwarding, which may take over the input's reference */
     int64_t count = mr_tensor_count(input);
     if (job.size == job.out_size)
         MR_TRY(mr_kernel_forward(call, 0, 0, input->shape, error));
@@ -116,8 +116,8 @@ typedef struct binary_job {
     size_t size, out_size;
     int rank;
     int64_t dims[MR_RANK_MAX], a_strides[MR_RANK_MAX], b_strides[MR_RANK_MAX];
-    int64_t row_blocks; /* pieces of one long row */
-    int tile_operand;   /* 0: none; 1: a repeats in short rows, 2: b does */
+    int64_t row_blocks; /* number of pieces of one long row */
+    int tile_operand;   /* 0: none; 1: a is a repeated short row, 2: b is */
     char *target;
     const char *a, *b;
 } binary_job;
@@ -203,7 +203,7 @@ static void binary_rows(void *context, int64_t begin, int64_t end)
     }
 }
 
-/* Rows [begin, end) of a [rows, inner] operand with a [inner] one. */
+/* Processes rows [begin, end) of a [rows, inner] operand with an [inner] operand. */
 static void binary_tile(void *context, int64_t begin, int64_t end)
 {
     const binary_job *job = context;
@@ -256,9 +256,9 @@ mr_status mr_binary_run(mr_kernel_call *call, const mr_binary *binary, mr_error 
     mr_shape wide;
     if (binary->same_shape && !mr_shape_equal(a->shape, b->shape)) {
         char a_text[MR_SHAPE_TEXT_SIZE], b_text[MR_SHAPE_TEXT_SIZE];
-        return mr_kernel_fail(
-            call->node, error, MR_INVALID_ARGUMENT, "the inputs have shapes %s and %s: they must be equal",
-            mr_shape_text(a->shape, a_text, sizeof a_text), mr_shape_text(b->shape, b_text, sizeof b_text));
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "the inputs have different shapes: %s and %s",
+                              mr_shape_text(a->shape, a_text, sizeof a_text),
+                              mr_shape_text(b->shape, b_text, sizeof b_text));
     }
     MR_TRY(mr_kernel_broadcast(call, a->shape, b->shape, &wide, error));
     binary_job job = {.dtype = a->dtype, .out_dtype = call->node->output_dtypes[0], .row_blocks = 1};
@@ -272,7 +272,7 @@ mr_status mr_binary_run(mr_kernel_call *call, const mr_binary *binary, mr_error 
     job.size = mr_dtype_size(job.dtype);
     job.out_size = mr_dtype_size(job.out_dtype);
     bool same_size = job.size == job.out_size;
-    /* Pointers are read before forwarding: it may move a share out of inputs[]. */
+    /* Pointers are read before forwarding, which may move a reference out of inputs[]. */
     job.a = a->data;
     job.b = b->data;
     mr_shape a_shape = a->shape, b_shape = b->shape;

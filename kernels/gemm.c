@@ -1,5 +1,6 @@
-/* The loops around the tiles of gemm_tile.c. B is packed once, in parallel; then blocks of rows are given out, each
- * walking blocks of the inner dimension small enough that a panel of B stays in the nearest caches. */
+/* The loops around the tiles of gemm_tile.c. B is packed once, in parallel. Then blocks of rows are distributed over
+ * threads, each of which processes blocks of the inner dimension that are small enough to keep a panel of B in the
+ * first cache levels. */
 #include "kernels/gemm.h"
 #include <assert.h>
 #include <string.h>
@@ -24,7 +25,8 @@ void mr_panels_pack(float *target, const float *source, int64_t rows, int64_t co
             }
             continue;
         }
-        for (int64_t r0 = 0; r0 < rows; r0 += 16) { /* tiles of 16 x 16: each line of the source is read at once */
+        for (int64_t r0 = 0; r0 < rows;
+             r0 += 16) { /* tiles of 16 x 16, so that each cache line of the source is read once */
             int64_t height = MR_MIN(16, rows - r0);
             for (int64_t c = 0; c < 16; c++)
                 for (int64_t r = 0; r < height; r++)
@@ -46,7 +48,7 @@ void mr_gemm_plain(const mr_gemm *g)
         }
 }
 
-/* A row-major B of whole panels is used where it lies when few rows of A would not pay for packing it. */
+/* Whether B is packed. A row-major B of complete panels is used in place if A has too few rows to repay the packing. */
 static bool packs(const mr_gemm *g)
 {
     return g->b_transposed || g->n % 16 != 0 || g->m > 24;
@@ -61,7 +63,7 @@ typedef struct gemm_job {
     const mr_gemm *gemm;
     float *panels;
     const float *b;
-    int64_t panel_stride, b_step; /* between panels of 16 columns; between rows of one */
+    int64_t panel_stride, b_step; /* distance between panels of 16 columns, and between the rows of one */
     int64_t row_block, column_block, column_blocks;
 } gemm_job;
 
@@ -94,7 +96,7 @@ static void gemm_block(const gemm_job *job, int64_t row0, int64_t row1, int64_t 
             tile.b = job->b + column / 16 * job->panel_stride + k0 * job->b_step;
             int rows_max = mr_tile_rows_max(tile.vectors);
             int64_t tiles = (row1 - row0 + rows_max - 1) / rows_max;
-            for (int64_t i = 0; i < tiles; i++) { /* rows are shared out evenly: no thin last tile */
+            for (int64_t i = 0; i < tiles; i++) { /* rows are distributed evenly, so that the last tile is not small */
                 int64_t from = row0 + (row1 - row0) * i / tiles, to = row0 + (row1 - row0) * (i + 1) / tiles;
                 tile.rows = (int)(to - from);
                 assert(tile.rows >= 1 && tile.rows <= rows_max && tile.length >= 1);
@@ -125,7 +127,7 @@ void mr_gemm_run(const mr_gemm *g, float *scratch, mr_pool *pool)
         return;
     }
     assert(scratch != nullptr || mr_gemm_scratch(g) == 0);
-    /* m = 1 with a transposed A is one row either way; a row stride of 1 would be taken for columns */
+    /* With m = 1 a transposed A is a single row as well. A row stride of 1 would be treated as columns. */
     gemm_job job = {.gemm = g, .panels = scratch, .b = g->b, .panel_stride = 16, .b_step = g->n};
     if (packs(g)) {
         int64_t panels = (g->n + 15) / 16;

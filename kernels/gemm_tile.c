@@ -1,11 +1,12 @@
-/* The micro-kernel of gemm.h. It is written once, in vectors of 16 floats, and made for every number of rows that the
- * registers of a level hold: 28 accumulators of AVX-512's 32 registers, 12 of AVX2's 16 (a vector is two there). */
+/* The micro-kernel of gemm.h. It is written once, in vectors of 16 floats, and instantiated for every number of rows
+ * that the registers of a CPU level can hold: 28 accumulators of AVX-512's 32 registers, or 12 of AVX2's 16 (two
+ * registers for each vector). */
 #include "kernels/gemm.h"
 #include "kernels/vector.h"
 
 constexpr int ROWS_MAX = 28, GROUPS_MAX = 10;
 
-/* A product and a sum, rounded once where the level can. */
+/* Multiply-add, rounded once if the CPU level supports it. */
 MR_INLINE mr_vector multiply_add(mr_vector a, mr_vector b, mr_vector c, bool fused)
 {
     return fused ? __builtin_elementwise_fma(a, b, c) : a * b + c;
@@ -22,7 +23,7 @@ MR_INLINE void store_row(float *to, mr_vector value, int columns, bool accumulat
     for (int i = 0; i < columns; i++) to[i] = accumulate ? to[i] + lanes[i] : lanes[i];
 }
 
-/* rows, vectors, by_rows and fused are constants wherever this is inlined. by_rows: a_step is 1, else a_row is. */
+/* rows, vectors, by_rows and fused are constants in every instance. by_rows: a_step is 1; otherwise a_row is 1. */
 MR_INLINE void tile_body(const mr_tile *t, const int rows, const int vectors, const bool by_rows, const bool fused)
 {
     mr_vector sums[ROWS_MAX][2];
@@ -33,8 +34,9 @@ MR_INLINE void tile_body(const mr_tile *t, const int rows, const int vectors, co
     for (int r = 0; r < rows; r++)
         for (int v = 0; v < vectors; v++) sums[r][v] = (mr_vector){};
     for (int64_t s = 0; s < t->segments; s++) {
-        /* One pointer for each three rows: with the row stride in a register that is all that the processor's addressing
-         * needs. Left to itself the compiler keeps one for each row, more than there are registers. */
+        /* One pointer for every three rows: together with the row stride in a register this is all that the processor's
+         * addressing modes need. By default the compiler keeps one pointer for each row, more than there are
+         * registers. */
         const float *a[GROUPS_MAX];
         const int groups = by_rows ? (rows + 2) / 3 : 1, group_rows = by_rows ? 3 : ROWS_MAX;
 #pragma clang loop unroll(full)

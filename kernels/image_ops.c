@@ -1,5 +1,5 @@
-/* The image operators of graphs: thin covers over the functions of <millrace/image.h>, with TensorFlow's leniency:
- * what libjpeg only warns about is decoded. */
+/* The image operators of graphs: wrappers of the functions of <millrace/image.h>, with TensorFlow's leniency: data that
+ * only causes warnings in libjpeg is decoded. */
 #include "kernels/image/resize.h"
 #include "kernels/kernels.h"
 #include <math.h>
@@ -13,7 +13,7 @@ static mr_status prepare_jpeg(const mr_kernel_node *node, void *prepared, mr_err
     bool accurate = mr_string_equal(dct, MR_STR("INTEGER_ACCURATE"));
     if (!accurate && dct.size_bytes != 0 && !mr_string_equal(dct, MR_STR("INTEGER_FAST")))
         return mr_kernel_fail(node, error, MR_INVALID_ARGUMENT,
-                              "dct_method is neither empty, INTEGER_FAST nor INTEGER_ACCURATE");
+                              "dct_method must be empty, INTEGER_FAST or INTEGER_ACCURATE");
     int64_t channels = mr_attr_int_or(node->attrs, "channels", 0), ratio = mr_attr_int_or(node->attrs, "ratio", 1);
     if (channels != 0 && channels != 1 && channels != 3 && channels != 4)
         return mr_kernel_fail(node, error, MR_INVALID_ARGUMENT, "channels is %lld, not 0, 1, 3 or 4",
@@ -48,7 +48,7 @@ static mr_status prepare_png(const mr_kernel_node *node, void *prepared, mr_erro
 static mr_status decode_cpu(mr_kernel_call *call, mr_error *error)
 {
     if (call->inputs[0].shape.rank != 0)
-        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "contents is not one string but has rank %d",
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "contents must be a scalar, but has rank %d",
                               call->inputs[0].shape.rank);
     mr_string contents = mr_tensor_strings(&call->inputs[0])[0];
     mr_status status = mr_image_decode(contents.data, contents.size_bytes, call->prepared, &call->outputs[0], error);
@@ -71,13 +71,14 @@ static mr_status resize_cpu(mr_kernel_call *call, mr_error *error)
     const mr_tensor *images = &call->inputs[0], *size = &call->inputs[1];
     if (images->shape.rank != 4 || mr_tensor_count(size) != 2 || size->shape.rank != 1)
         return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT,
-                              "wants images [batch, height, width, channels] and a size of two numbers");
+                              "images must be [batch, height, width, channels], and size must have two numbers");
     const int32_t *sizes = mr_tensor_int32s(size);
     mr_status status = mr_image_resize(images, sizes[0], sizes[1], call->prepared, &call->outputs[0], error);
     return status == MR_OK ? MR_OK : mr_fail_prefix(error, status, "%s (%s)", call->node->name, call->node->op);
 }
 
-/* One axis of the gradient: which two source lines a target line was mixed of, and the second one's share. */
+/* One axis of the gradient: the two source lines that a target line was interpolated from, and the weight of the
+ * second. */
 typedef struct axis {
     int64_t low, high;
     float share;
@@ -92,7 +93,8 @@ static axis axis_at(const mr_resize_options *options, int64_t index, float scale
                   .share = at - low};
 }
 
-/* Each gradient is given to the four pixels that its pixel was mixed of, by their shares, as TensorFlow does: in order. */
+/* Distributes each gradient to the four pixels that its pixel was interpolated from, by their weights, in TensorFlow's
+ * order. */
 static void spread_gradient(const mr_resize_options *options, const mr_tensor *gradients, mr_tensor *result)
 {
     int64_t height = gradients->shape.dims[1], width = gradients->shape.dims[2], channels = gradients->shape.dims[3];
@@ -121,7 +123,7 @@ static mr_status resize_bilinear_grad_cpu(mr_kernel_call *call, mr_error *error)
     const mr_tensor *gradients = &call->inputs[0], *original = &call->inputs[1];
     if (gradients->shape.rank != 4 || original->shape.rank != 4)
         return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT,
-                              "wants gradients and images [batch, height, width, channels]");
+                              "gradients and images must be [batch, height, width, channels]");
     for (int i = 1; i <= 2; i++)
         if (gradients->shape.dims[i] == 0 || original->shape.dims[i] == 0)
             return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT,

@@ -1,4 +1,4 @@
-/* The list of the tables: a family adds its line to FAMILIES and is found. */
+/* The list of all kernel tables. A new family must be added to FAMILIES. */
 #include "kernels/kernels.h"
 #include <pthread.h>
 

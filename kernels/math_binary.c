@@ -1,4 +1,4 @@
-/* Functions of two numbers with broadcasting, comparisons, and the gradients that are functions of two tensors. */
+/* Functions of two numbers with broadcasting, comparisons, and gradients that are functions of two tensors. */
 #include "kernels/elementwise.h"
 #include "kernels/vector_math.h"
 #include <string.h>
@@ -21,7 +21,7 @@
     [MR_INT32] = name##_int32, [MR_INT64] = name##_int64, [MR_INT8] = name##_int8, [MR_INT16] = name##_int16,          \
     [MR_UINT8] = name##_uint8, [MR_UINT16] = name##_uint16, [MR_UINT32] = name##_uint32, [MR_UINT64] = name##_uint64
 
-/* Every number type; integers wrap, so their expression is unsigned where it can overflow. */
+/* All numeric types. Integers wrap, so their expression is unsigned where it can overflow. */
 #define NUMBERS(name, real_expression, integer_expression, ...)                                                        \
     MR_BINARY_LEVELS(name##_float, float, float, real_expression)                                                      \
     MR_BINARY_LOOP(name##_double, double, double, real_expression)                                                     \
@@ -29,7 +29,7 @@
     static const mr_binary name##_binary = {                                                                           \
         .float_levels = name##_float, .loops = {[MR_DOUBLE] = name##_double, INTEGER_ROWS(name)}, __VA_ARGS__};        \
     RUN(name)
-/* Floats and doubles of one shape, for gradients. */
+/* Floats and doubles of equal shapes, for gradients. */
 #define REALS(name, float_expression, double_expression)                                                               \
     MR_BINARY_LEVELS(name##_float, float, float, float_expression)                                                     \
     MR_BINARY_LOOP(name##_double, double, double, double_expression)                                                   \
@@ -37,7 +37,8 @@
         .float_levels = name##_float, .loops = {[MR_DOUBLE] = name##_double}, .same_shape = true};                     \
     RUN(name)
 
-/* Division and remainder that neither trap at the lowest number over -1 nor need a sign test for unsigned types. */
+/* Division and remainder that do not trap for the lowest number divided by -1 and need no sign test for unsigned
+ * types. */
 #define QUOTIENT(a, b) ((b) == (typeof(b))-1 && (typeof(b))-1 < 0 ? (typeof(b))(-(uint64_t)(a)) : (a) / ((b) ? (b) : 1))
 #define REMAINDER(a, b) ((b) == (typeof(b))-1 && (typeof(b))-1 < 0 ? (typeof(b))0 : (a) % ((b) ? (b) : 1))
 #define FLOOR_QUOTIENT(a, b) (QUOTIENT(a, b) - (REMAINDER(a, b) != 0 && ((a) < 0) != ((b) < 0)))
@@ -53,7 +54,7 @@ NUMBERS(divide, a / b, QUOTIENT(a, b), .nonzero_b = true)
 NUMBERS(divide_no_nan, b == 0 ? 0 : a / b, b == 0 ? 0 : QUOTIENT(a, b))
 NUMBERS(multiply_no_nan, b == 0 ? 0 : a * b, (uint64_t)a *(uint64_t)b)
 
-/* What has to go through the C library runs an element at a time: these are rare in a step. */
+/* Functions that call the C library for each element: they are rare in a training step. */
 static float floor_remainder_float(float a, float b)
 {
     float rest = fmodf(a, b);
@@ -155,7 +156,7 @@ SLOW_LOOP(not_equal_string, mr_string, bool, !mr_string_equal(a, b))
 MR_BINARY_LOOP(not_equal_bool, bool, bool, a != b)
 COMPARE_BINARY(not_equal, [MR_STRING] = not_equal_string, [MR_BOOL] = not_equal_bool)
 
-/* With incompatible_shape_error off, shapes that do not broadcast are simply not equal. */
+/* If incompatible_shape_error is false, shapes that do not broadcast compare as not equal. */
 static mr_status equality(mr_kernel_call *call, const mr_binary *binary, bool different, mr_error *error)
 {
     mr_shape wide;
@@ -185,7 +186,8 @@ MR_BINARY_LOOP(or_bool, bool, bool, a || b)
 static const mr_binary logical_or_binary = {.loops = {[MR_BOOL] = or_bool}};
 RUN(logical_or)
 
-/* BiasAdd is an addition whose bias lies along the channels: the last dimension, or the second of NCHW. */
+/* BiasAdd: an addition that broadcasts the bias along the channels, which are the last dimension, or the second of
+ * NCHW. */
 static mr_status bias_add(mr_kernel_call *call, mr_error *error)
 {
     mr_tensor inputs[2] = {call->inputs[0], call->inputs[1]};
@@ -196,7 +198,8 @@ static mr_status bias_add(mr_kernel_call *call, mr_error *error)
     int channel = nchw ? MR_MIN(1, value.rank - 1) : value.rank - 1;
     if (value.rank < 2 || inputs[1].shape.rank != 1 || inputs[1].shape.dims[0] != value.dims[channel]) {
         char a[MR_SHAPE_TEXT_SIZE], b[MR_SHAPE_TEXT_SIZE];
-        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "a bias of %s does not fit %s",
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT,
+                              "a bias of shape %s does not match the input shape %s",
                               mr_shape_text(inputs[1].shape, a, sizeof a), mr_shape_text(value, b, sizeof b));
     }
     inputs[1].shape.rank = value.rank - channel;

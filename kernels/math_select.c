@@ -1,4 +1,4 @@
-/* Choosing and bounding elements: Select, SelectV2, ClipByValue. Select moves elements without looking at them. */
+/* Selects and clips elements: Select, SelectV2, ClipByValue. Select moves elements without reading them. */
 #include "kernels/elementwise.h"
 #include <string.h>
 
@@ -6,7 +6,7 @@ typedef struct element16 {
     uint64_t words[2];
 } element16;
 
-/* One row: `take` chooses between the operands, whose steps are 0 or 1. */
+/* Processes one row: `take` selects between the operands, whose steps are 0 or 1. */
 #define ROW(type)                                                                                                      \
     {                                                                                                                  \
         type *to = target;                                                                                             \
@@ -73,7 +73,7 @@ static mr_status select_broadcast(mr_kernel_call *call, const mr_shape shapes[3]
         job.operands[o] = call->inputs[o].data;
         mr_broadcast_strides(shapes[o], wide, strides[o]);
     }
-    for (int d = 0; d < wide.rank; d++) { /* joins what all three walk alike */
+    for (int d = 0; d < wide.rank; d++) { /* merges dims that are contiguous in all three */
         if (wide.dims[d] == 1) continue;
         int p = job.rank - 1;
         bool join = job.rank > 0;
@@ -91,7 +91,7 @@ static mr_status select_broadcast(mr_kernel_call *call, const mr_shape shapes[3]
         job.dims[0] = 1;
     }
     int64_t inner = job.dims[job.rank - 1];
-    if (job.rank == 1 && inner >= 4 * MR_GRAIN && inner % 64 == 0) { /* share one long row */
+    if (job.rank == 1 && inner >= 4 * MR_GRAIN && inner % 64 == 0) { /* split one long row */
         int64_t rows = inner / 64;
         job.rank = 2;
         job.dims[0] = rows;
@@ -114,7 +114,7 @@ static mr_status select_v2(mr_kernel_call *call, mr_error *error)
     return select_broadcast(call, shapes, wide, error);
 }
 
-/* Version 1: the condition has the operands' shape, or is a scalar, or a vector that chooses whole rows. */
+/* Version 1: the condition has the operands' shape, or is a scalar, or a vector that selects complete rows. */
 static mr_status select_v1(mr_kernel_call *call, mr_error *error)
 {
     mr_shape take = call->inputs[0].shape, wide = call->inputs[1].shape;
@@ -124,15 +124,16 @@ static mr_status select_v1(mr_kernel_call *call, mr_error *error)
         for (int i = 1; i < wide.rank; i++) take.dims[i] = 1;
     }
     if (!fits || !(take.rank == 0 || take.rank == wide.rank))
-        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "the shapes of condition, t and e do not fit");
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "the shapes of condition, t and e do not match");
     for (int i = 0; i < take.rank; i++)
         if (take.dims[i] != wide.dims[i] && !(call->inputs[0].shape.rank == 1 && i > 0))
-            return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "condition and t differ in dimension %d", i);
+            return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT,
+                                  "condition and t have different sizes in dimension %d", i);
     mr_shape shapes[3] = {take, wide, wide};
     return select_broadcast(call, shapes, wide, error);
 }
 
-/* min(max(x, low), high), the bounds scalars or of x's shape. */
+/* min(max(x, low), high); the bounds are scalars or have x's shape. */
 #define CLIP(dtype, type, suffix)                                                                                      \
     static void clip_##suffix(const mr_kernel_call *call, void *target, const void *source, int64_t begin,             \
                               int64_t end)                                                                             \

@@ -1,9 +1,10 @@
-/* Functions of one number. Floats have loops for each cpu level; other types the compiler's. */
+/* Functions of one number. Floats have loops for each CPU level; other types have one loop, vectorized by the
+ * compiler. */
 #include "kernels/elementwise.h"
 #include "kernels/vector_math.h"
 #include <stdlib.h>
 
-/* Floats and doubles, by their own expressions. */
+/* Floats and doubles, with separate expressions. */
 #define REAL(name, float_expression, double_expression)                                                                \
     MR_UNARY_LEVELS(name##_float, float, float, float_expression)                                                      \
     MR_UNARY_LOOP(name##_double, double, double, double_expression)                                                    \
@@ -12,7 +13,7 @@
     {                                                                                                                  \
         return mr_unary_run(call, &name##_unary, error);                                                               \
     }
-/* The same where the float is the C library's, an element at a time. */
+/* The same, but the float version calls the C library for each element. */
 #define LIBRARY(name, float_expression, double_expression)                                                             \
     static void name##_float(void *target, const void *source, int64_t count)                                          \
     {                                                                                                                  \
@@ -33,7 +34,7 @@
     {                                                                                                                  \
         return mr_unary_run(call, &name##_unary, error);                                                               \
     }
-/* Floats, doubles and signed integers. Integer arithmetic is done unsigned: it wraps. */
+/* Floats, doubles and signed integers. Integer arithmetic is unsigned, so that it wraps. */
 #define SIGNED(name, real_expression, integer_expression)                                                              \
     MR_UNARY_LEVELS(name##_float, float, float, real_expression)                                                       \
     MR_UNARY_LOOP(name##_double, double, double, real_expression)                                                      \
@@ -79,7 +80,7 @@ LIBRARY(error_function, erff(x), erf(x))
 LIBRARY(error_function_complement, erfcf(x), erfc(x))
 LIBRARY(log_gamma, lgammaf(x), lgamma(x))
 
-/* Round and Rint go to the nearest even; integers are as they are. */
+/* Round and Rint round to nearest even; integers are unchanged. */
 MR_UNARY_LEVELS(round_even_float, float, float, __builtin_roundevenf(x))
 MR_UNARY_LOOP(round_even_double, double, double, __builtin_roundeven(x))
 static const mr_unary round_even_unary = {.float_levels = round_even_float, .loops = {[MR_DOUBLE] = round_even_double}};
@@ -114,7 +115,8 @@ static mr_status logical_not(mr_kernel_call *call, mr_error *error)
     return mr_unary_run(call, &not_unary, error);
 }
 
-/* A sum of many tensors of one shape; runs of a piece stay in the cache while all inputs pass over it. */
+/* The sum of several tensors of one shape. It is computed in pieces that stay in the cache while all inputs are
+ * added. */
 #define SUM_LOOP(dtype, type, suffix)                                                                                  \
     static void sum_##suffix(void *target, const void *source, int64_t count)                                          \
     {                                                                                                                  \
@@ -147,7 +149,7 @@ typedef struct add_n_job {
     mr_unary_loop sum;
     const mr_kernel_call *call;
     char *target;
-    const char *first; /* of input 0, which may have become the output */
+    const char *first; /* data of input 0, whose buffer may have become the output's */
     size_t size;
 } add_n_job;
 
@@ -169,9 +171,9 @@ static mr_status add_n(mr_kernel_call *call, mr_error *error)
     for (int i = 1; i < count; i++)
         if (!mr_shape_equal(call->inputs[i].shape, shape)) {
             char a[MR_SHAPE_TEXT_SIZE], b[MR_SHAPE_TEXT_SIZE];
-            return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "input 0 is %s and input %d is %s",
-                                  mr_shape_text(shape, a, sizeof a), i,
-                                  mr_shape_text(call->inputs[i].shape, b, sizeof b));
+            return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT,
+                                  "input 0 has shape %s, but input %d has shape %s", mr_shape_text(shape, a, sizeof a),
+                                  i, mr_shape_text(call->inputs[i].shape, b, sizeof b));
         }
     add_n_job job = {sums[dtype], call, nullptr, call->inputs[0].data, mr_dtype_size(dtype)};
     if (!job.sum) return mr_kernel_fail(call->node, error, MR_UNIMPLEMENTED, "no kernel for %s", mr_dtype_name(dtype));

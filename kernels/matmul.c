@@ -1,4 +1,4 @@
-/* MatMul and BatchMatMul: floats through gemm.h, other types by plain loops over cached rows. */
+/* MatMul and BatchMatMul: floats use gemm.h, other types use plain loops over rows in cache. */
 #include "kernels/elementwise.h"
 #include "kernels/gemm.h"
 #include <inttypes.h>
@@ -63,7 +63,7 @@ static mr_gemm gemm_of(const product *p)
                      .c = p->c};
 }
 
-/* The inner two dims of x and y as a product; an error when they do not fit. */
+/* The inner two dims of x and y as a product; an error if they do not match. */
 static mr_status product_of(mr_kernel_call *call, bool x_transposed, bool y_transposed, product *p, mr_error *error)
 {
     mr_shape x = call->inputs[0].shape, y = call->inputs[1].shape;
@@ -88,7 +88,7 @@ static mr_status mat_mul(mr_kernel_call *call, mr_error *error)
     product p;
     if (a->shape.rank != 2 || b->shape.rank != 2)
         return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT,
-                              "a and b must be matrices, their ranks are %d, %d", a->shape.rank, b->shape.rank);
+                              "a and b must be matrices, but have ranks %d and %d", a->shape.rank, b->shape.rank);
     MR_TRY(product_of(call, mr_attr_bool_or(call->node->attrs, "transpose_a", false),
                       mr_attr_bool_or(call->node->attrs, "transpose_b", false), &p, error));
     MR_TRY(mr_kernel_output(call, 0, MR_SHAPE(p.m, p.n), error));
@@ -121,7 +121,7 @@ typedef struct batch_job {
     int64_t x_strides[MR_RANK_MAX], y_strides[MR_RANK_MAX];
     mr_pool *pool;
     mr_pool_body rows; /* null: floats */
-    float *scratch;    /* floats: for each product when many, else shared by one after the other */
+    float *scratch; /* floats: one for each product if there are many, otherwise one shared by consecutive products */
     int64_t scratch_step;
 } batch_job;
 
@@ -154,7 +154,7 @@ static mr_status batch_mat_mul(mr_kernel_call *call, mr_error *error)
     const mr_tensor *x = &call->inputs[0], *y = &call->inputs[1];
     batch_job job = {.x = x->data, .y = y->data, .size = mr_dtype_size(x->dtype), .pool = call->device->pool};
     if (x->shape.rank < 2 || y->shape.rank < 2)
-        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "x and y must be matrices at least");
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "x and y must have at least 2 dimensions");
     MR_TRY(product_of(call, mr_attr_bool_or(call->node->attrs, "adj_x", false),
                       mr_attr_bool_or(call->node->attrs, "adj_y", false), &job.product, error));
     mr_shape x_batch = x->shape, y_batch = y->shape;

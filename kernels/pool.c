@@ -1,7 +1,7 @@
-/* Pooling. Floats in NHWC work on whole vectors of channels; other types and NCHW element by element.
+/* Pooling. Floats in NHWC are processed in vectors of channels; other types and NCHW element by element.
  *
- * MaxPoolGrad gives the gradient to the first largest of each window, as TensorFlow does. Where windows do not overlap
- * every place of the input is written once, without a pass of zeros before it. */
+ * MaxPoolGrad assigns the gradient to the first maximum of each window, as TensorFlow does. If windows do not overlap,
+ * every input position is written once and need not be cleared first. */
 #include "kernels/conv.h"
 #include "kernels/vector.h"
 #include <assert.h>
@@ -12,7 +12,7 @@ typedef struct pooling {
     int64_t batch, in_height, in_width, channels, out_height, out_width;
     int64_t window_y, window_x, stride_y, stride_x, pad_top, pad_left;
     bool nchw;
-    bool is_padded_little; /* less than a window on each side, so that every window has a part of the input */
+    bool is_padded_little; /* padding is smaller than a window on each side, so that every window overlaps the input */
     const void *input, *output, *gradient;
     void *target;
 } pooling;
@@ -52,7 +52,7 @@ static mr_shape output_shape(const pooling *p)
                    : MR_SHAPE(p->batch, p->out_height, p->out_width, p->channels);
 }
 
-/* The window of one output along one dimension, cut to the input. */
+/* The window of one output along one dimension, clipped to the input. */
 static void span(int64_t output, int64_t stride, int64_t pad, int64_t window, int64_t limit, int64_t *from, int64_t *to)
 {
     *from = output * stride - pad;
@@ -78,7 +78,7 @@ static void span(int64_t output, int64_t stride, int64_t pad, int64_t window, in
         for (int64_t x = x0; x < x1; x++)
 
 /* One image at a time, any type and layout. */
-/* sum_type: unsigned for integers, whose sums wrap as TensorFlow's do. */
+/* sum_type: unsigned for integers, whose sums wrap as in TensorFlow. */
 #define PLAIN_MAX(dtype, type, sum_type, suffix, lowest)                                                               \
     static void max_##suffix(void *context, int64_t begin, int64_t end)                                                \
     {                                                                                                                  \
@@ -131,7 +131,7 @@ static void span(int64_t output, int64_t stride, int64_t pad, int64_t window, in
     X(MR_UINT8, uint8_t, uint8_t, uint8, 0)
 EACH_POOLED(PLAIN_MAX)
 
-/* A mean counts only the places inside the input. */
+/* A mean includes only positions inside the input. */
 #define PLAIN_MEAN(type, suffix)                                                                                       \
     static void mean_##suffix(void *context, int64_t begin, int64_t end)                                               \
     {                                                                                                                  \
@@ -163,7 +163,8 @@ EACH_POOLED(PLAIN_MAX)
 PLAIN_MEAN(float, float)
 PLAIN_MEAN(double, double)
 
-/* Floats in NHWC, 16 channels at a time; channels are a multiple of 16. A unit is one row of outputs. */
+/* Floats in NHWC, 16 channels at a time; the number of channels must be a multiple of 16. A unit of work is one row of
+ * outputs. */
 MR_INLINE void max_rows_body(const pooling *p, int64_t begin, int64_t end)
 {
     for (int64_t row = begin; row < end; row++) {
@@ -186,8 +187,8 @@ MR_INLINE void max_rows_body(const pooling *p, int64_t begin, int64_t end)
 }
 MR_LEVELS(max_rows, (const pooling *p, int64_t begin, int64_t end), (p, begin, end))
 
-/* The gradient where windows do not overlap. The largest is known from the forward pass: the first place that equals it
- * takes the gradient. Places under no window get zeros. */
+/* The gradient if windows do not overlap. The maximum is known from the forward pass: the first position equal to it
+ * gets the gradient. Positions outside all windows get zeros. */
 MR_INLINE void max_grad_rows_body(const pooling *p, int64_t begin, int64_t end)
 {
     for (int64_t row = begin; row < end; row++) {
@@ -209,7 +210,7 @@ MR_INLINE void max_grad_rows_body(const pooling *p, int64_t begin, int64_t end)
             WINDOW for (int64_t c = 0; c < p->channels; c += 16, most_row += 16, gradient += 16)
             {
                 mr_vector most = mr_vector_load(most_row);
-                mr_vector_bits left = (mr_vector_bits)mr_vector_load(gradient); /* zero once it is given */
+                mr_vector_bits left = (mr_vector_bits)mr_vector_load(gradient); /* 0 once it has been assigned */
                 EACH_INPUT
                 {
                     int64_t at = (y * p->in_width + x) * p->channels + c;
@@ -262,7 +263,8 @@ static mr_status check(const mr_kernel_call *call, mr_shape given, mr_shape expe
 {
     if (mr_shape_equal(given, expected)) return MR_OK;
     char a[MR_SHAPE_TEXT_SIZE], b[MR_SHAPE_TEXT_SIZE];
-    return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "the gradient is %s, the pooling gives %s",
+    return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT,
+                          "the gradient has shape %s, but the pooling's output has shape %s",
                           mr_shape_text(given, a, sizeof a), mr_shape_text(expected, b, sizeof b));
 }
 

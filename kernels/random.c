@@ -1,6 +1,6 @@
-/* Random numbers, bit for bit TensorFlow's: the four words of Philox sample g make the outputs of group g, so any thread
- * can make any group. TruncatedNormal throws values away and therefore gives each group 256 samples for each output
- * (tensorflow/core/kernels/random_op_cpu.h, core/lib/random/random_distributions.h). */
+/* Random numbers, bit for bit equal to TensorFlow's. The four words of Philox sample g produce the outputs of group g,
+ * so any thread can compute any group. TruncatedNormal rejects values and therefore reserves 256 samples for each
+ * output of a group (tensorflow/core/kernels/random_op_cpu.h, core/lib/random/random_distributions.h). */
 #include "kernels/common.h"
 #include <inttypes.h>
 #include <math.h>
@@ -20,7 +20,7 @@ typedef struct random_job {
 
 constexpr int64_t SAMPLES_PER_OUTPUT = 256;
 
-/* Two normal numbers from two words (four for doubles), by Box and Muller. */
+/* Two normal numbers from two words (four for doubles), by the Box-Muller transform. */
 static void normal_floats(uint32_t x0, uint32_t x1, float out[2])
 {
     float u = mr_random_float(x0);
@@ -41,7 +41,7 @@ static void normal_doubles(const uint32_t words[4], double out[2])
     out[1] = cos(angle) * radius;
 }
 
-/* Words one after the other. */
+/* A sequence of random words. */
 typedef struct words {
     mr_philox philox;
     uint32_t have[4];
@@ -62,7 +62,7 @@ static int group_size(mr_dtype dtype)
     return dtype == MR_DOUBLE || dtype == MR_INT64 ? 2 : 4;
 }
 
-/* The values of one group. double holds every type's values but int64's. */
+/* The values of one group. double represents the values of every type except int64. */
 static void truncated_group(words *w, mr_dtype dtype, double values[4])
 {
     int have = 0, want = group_size(dtype);
@@ -210,7 +210,7 @@ static mr_status random_uniform_int(mr_kernel_call *call, mr_error *error)
     return run_job(call, &job, error);
 }
 
-/* Rows of dimension 0 in a drawn order. */
+/* Shuffles the rows of dimension 0. */
 static mr_status random_shuffle(mr_kernel_call *call, mr_error *error)
 {
     const mr_tensor *value = &call->inputs[0];

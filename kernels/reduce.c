@@ -1,7 +1,8 @@
-/* Reductions. Dims are joined into runs that are all kept or all reduced; what remains is a loop over kept places, and
- * for each a loop over reduced ones, the innermost run being a row: either reduced to one element, or added element by
- * element. Few outputs over many elements are cut into pieces at places that only the shape decides, each piece with a
- * partial result, and the partials are joined in order: any number of threads gives the same bits. */
+/* Reductions. Dims are merged into runs that are either all kept or all reduced. The outer loop iterates over kept
+ * positions, the inner one over reduced positions, and the innermost run is a row, which is either reduced to one
+ * element or added element by element. If there are few outputs and many elements, the work is split into pieces, each
+ * with a partial result, at positions that depend only on the shape. Partials are combined in order, so that the result
+ * has the same bits at any number of threads. */
 #include "kernels/vector.h"
 #include <assert.h>
 #include <inttypes.h>
@@ -11,7 +12,7 @@
 typedef enum reduction { SUM, MEAN, PRODUCT, LARGEST, SMALLEST, REDUCTION_COUNT } reduction;
 
 /* start    fills count accumulators with the neutral element
- * row      *accumulator op= all of a row
+ * row      reduces all elements of a row into *accumulator
  * column   accumulators[i] op= row[i]
  * finish   divides by a count, for MEAN */
 typedef struct reducer {
@@ -59,7 +60,7 @@ typedef struct reducer {
     X(MR_UINT16, uint16_t, uint64_t, uint16, 0, UINT16_MAX)                                                            \
     X(MR_UINT32, uint32_t, uint64_t, uint32, 0, UINT32_MAX)                                                            \
     X(MR_UINT64, uint64_t, uint64_t, uint64, 0, UINT64_MAX)
-/* sum_type: unsigned for integers, whose sums and products wrap as TensorFlow's do. */
+/* sum_type: unsigned for integers, whose sums and products wrap as in TensorFlow. */
 #define REDUCERS(dtype, type, sum_type, suffix, low, high)                                                             \
     REDUCER(sum_##suffix, type, 0, (sum_type)a + (sum_type)b)                                                          \
     REDUCER(product_##suffix, type, 1, (sum_type)a *(sum_type)b)                                                       \
@@ -117,20 +118,20 @@ static const reducer reducers[MR_DTYPE_COUNT][REDUCTION_COUNT] = {EACH_REDUCED(R
 typedef struct reduce_job {
     reducer reducer;
     size_t size;
-    int rank; /* of the dims outside the row */
+    int rank; /* number of dims outside the row */
     int64_t dims[MR_RANK_MAX], strides[MR_RANK_MAX];
     bool reduced[MR_RANK_MAX];
     int64_t row; /* elements of the innermost run */
     bool row_reduced;
-    int64_t row_blocks, row_block; /* the row cut into blocks */
-    int64_t kept, reduced_count;   /* places outside the row */
-    int64_t splits;                /* pieces of the reduced places (and blocks of a reduced row) */
+    int64_t row_blocks, row_block; /* blocks of the row */
+    int64_t kept, reduced_count;   /* numbers of positions outside the row */
+    int64_t splits;                /* pieces of the reduced positions (and blocks of a reduced row) */
     const char *source;
     char *target; /* [splits, outputs] */
     int64_t output_count;
 } reduce_job;
 
-/* The offset of place `index` among the dims with reduced == which. */
+/* The offset of position `index` among the dims with reduced == which. */
 static int64_t place(const reduce_job *job, int64_t index, bool which)
 {
     int64_t offset = 0;
@@ -142,7 +143,7 @@ static int64_t place(const reduce_job *job, int64_t index, bool which)
     return offset;
 }
 
-/* A unit is (split, kept place, block of a kept row), the last fastest. */
+/* Units of work are numbered by (split, kept position, block of a kept row), the last one varying fastest. */
 static void reduce_units(void *context, int64_t begin, int64_t end)
 {
     const reduce_job *job = context;
@@ -173,7 +174,7 @@ static void reduce_units(void *context, int64_t begin, int64_t end)
     }
 }
 
-/* Joins the dims of shape into runs; the innermost becomes the row. */
+/* Merges the dims of shape into runs; the innermost one becomes the row. */
 static void join_runs(reduce_job *job, mr_shape shape, const bool reduced[MR_RANK_MAX])
 {
     int64_t strides[MR_RANK_MAX];
@@ -215,7 +216,7 @@ static mr_status run_job(reduce_job *job, mr_kernel_call *call, void *output, mr
     char *partials = nullptr;
     if (job->splits > 1) {
         partials = malloc((size_t)(job->splits * job->output_count) * job->size);
-        if (!partials) return mr_kernel_fail(call->node, error, MR_RESOURCE_EXHAUSTED, "no memory");
+        if (!partials) return mr_kernel_fail(call->node, error, MR_RESOURCE_EXHAUSTED, "out of memory");
         job->target = partials;
     }
     int64_t work = MR_MAX(1, unit_work / job->splits);
@@ -229,7 +230,7 @@ static mr_status run_job(reduce_job *job, mr_kernel_call *call, void *output, mr
     return MR_OK;
 }
 
-/* Reads the axes and makes the output's shape and the number of elements that go into each output. */
+/* Reads the axes; computes the output's shape and the number of elements reduced into each output. */
 static mr_status reduced_shape(mr_kernel_call *call, mr_shape *shape, bool reduced[MR_RANK_MAX], int64_t *divisor,
                                mr_error *error)
 {
@@ -283,7 +284,7 @@ static mr_status reduce_values(mr_kernel_call *call, reduction which, mr_dtype d
     return MR_OK;
 }
 
-/* A mean of narrow integers is that of their sum as int64, as in TensorFlow. */
+/* The mean of narrow integers is computed from their sum as int64, as in TensorFlow. */
 static bool is_widened_mean(mr_dtype dtype, reduction which)
 {
     return which == MEAN && (dtype == MR_INT32 || dtype == MR_INT16 || dtype == MR_INT8 || dtype == MR_UINT32 ||
@@ -315,7 +316,7 @@ static mr_status mean_widened(mr_kernel_call *call, const bool *reduced, int64_t
     int64_t count = mr_tensor_count(input), outputs = mr_tensor_count(&call->outputs[0]);
     size_t size = mr_dtype_size(input->dtype);
     int64_t *wide = calloc((size_t)(count + outputs + 1), sizeof *wide);
-    if (!wide) return mr_kernel_fail(call->node, error, MR_RESOURCE_EXHAUSTED, "no memory");
+    if (!wide) return mr_kernel_fail(call->node, error, MR_RESOURCE_EXHAUSTED, "out of memory");
     for (int64_t i = 0; i < count; i++) wide[i] = integer_at(input->data, input->dtype, i);
     mr_status status = reduce_values(call, MEAN, MR_INT64, wide, wide + count, reduced, divisor, error);
     for (int64_t i = 0; status == MR_OK && i < outputs; i++) /* little-endian: the low bytes */
@@ -334,7 +335,7 @@ static mr_status reduce_halves(mr_kernel_call *call, reduction which, const bool
     const uint16_t *bits = input->data;
     uint16_t *out = call->outputs[0].data;
     float *wide = malloc((size_t)(count + outputs + 1) * sizeof *wide);
-    if (!wide) return mr_kernel_fail(call->node, error, MR_RESOURCE_EXHAUSTED, "no memory");
+    if (!wide) return mr_kernel_fail(call->node, error, MR_RESOURCE_EXHAUSTED, "out of memory");
     for (int64_t i = 0; i < count; i++) wide[i] = half ? mr_half_to_float(bits[i]) : mr_bfloat16_to_float(bits[i]);
     mr_status status = reduce_values(call, which, MR_FLOAT, wide, wide + count, reduced, divisor, error);
     for (int64_t i = 0; status == MR_OK && i < outputs; i++)
@@ -387,7 +388,7 @@ static mr_status reduce_smallest(mr_kernel_call *call, mr_error *error)
     return reduce(call, SMALLEST, error);
 }
 
-/* Any is the largest of bytes that are 0 or 1, All the smallest; of nothing, Any is false and All true. */
+/* Any is the maximum of bytes that are 0 or 1, All the minimum. Without elements, Any is false and All is true. */
 static mr_status reduce_any(mr_kernel_call *call, mr_error *error)
 {
     return reduce(call, LARGEST, error);
@@ -401,7 +402,7 @@ static mr_status reduce_all(mr_kernel_call *call, mr_error *error)
     return MR_OK;
 }
 
-/* The bias's gradient: the sum over every dimension but the channels. */
+/* The gradient of the bias: the sum over all dimensions except the channels. */
 static mr_status bias_add_grad(mr_kernel_call *call, mr_error *error)
 {
     mr_shape shape = call->inputs[0].shape;
@@ -410,7 +411,8 @@ static mr_status bias_add_grad(mr_kernel_call *call, mr_error *error)
     int channel = nchw ? MR_MIN(1, shape.rank - 1) : shape.rank - 1;
     mr_dtype dtype = call->inputs[0].dtype;
     if (shape.rank < 2)
-        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "out_backprop has the rank %d", shape.rank);
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT,
+                              "out_backprop must have at least 2 dimensions, not %d", shape.rank);
     if (!is_half(dtype) && !reducers[dtype][SUM].start)
         return mr_kernel_fail(call->node, error, MR_UNIMPLEMENTED, "no kernel for %s", mr_dtype_name(dtype));
     for (int i = 0; i < MR_RANK_MAX; i++) reduced[i] = i != channel;
@@ -419,7 +421,7 @@ static mr_status bias_add_grad(mr_kernel_call *call, mr_error *error)
     return reduce_values(call, SUM, dtype, call->inputs[0].data, call->outputs[0].data, reduced, 1, error);
 }
 
-/* Half the sum of squares. Pieces of fixed size, added in order. */
+/* Half the sum of squares, computed in pieces of fixed size that are added in order. */
 typedef struct square_job {
     const void *source;
     double *sums;
@@ -459,7 +461,7 @@ static mr_status l2_loss(mr_kernel_call *call, mr_error *error)
     const mr_tensor *input = &call->inputs[0];
     int64_t count = mr_tensor_count(input), pieces = (count + SQUARE_PIECE - 1) / SQUARE_PIECE;
     double few[64], *sums = pieces <= 64 ? few : malloc((size_t)pieces * sizeof *sums), sum = 0;
-    if (!sums) return mr_kernel_fail(call->node, error, MR_RESOURCE_EXHAUSTED, "no memory");
+    if (!sums) return mr_kernel_fail(call->node, error, MR_RESOURCE_EXHAUSTED, "out of memory");
     square_job job = {input->data, sums, input->dtype == MR_FLOAT};
     mr_pool_for(call->device->pool, count, SQUARE_PIECE, square_pieces, &job);
     for (int64_t i = 0; i < pieces; i++) sum += sums[i];
@@ -472,7 +474,7 @@ static mr_status l2_loss(mr_kernel_call *call, mr_error *error)
     return MR_OK;
 }
 
-/* The place of the largest or smallest along one axis; the first of equals. */
+/* The index of the maximum or minimum along one axis; the first one of equals. */
 typedef struct arg_job {
     const void *source;
     int64_t *places;
@@ -516,7 +518,7 @@ static mr_status arg_extreme(mr_kernel_call *call, bool smallest, mr_error *erro
         return mr_kernel_fail(call->node, error, MR_UNIMPLEMENTED, "no kernel for %s", mr_dtype_name(input->dtype));
     int64_t outputs = mr_shape_count(shape);
     job.places = calloc((size_t)outputs + 1, sizeof *job.places);
-    if (!job.places) return mr_kernel_fail(call->node, error, MR_RESOURCE_EXHAUSTED, "no memory");
+    if (!job.places) return mr_kernel_fail(call->node, error, MR_RESOURCE_EXHAUSTED, "out of memory");
     mr_pool_for(call->device->pool, outputs, MR_MAX(1, MR_GRAIN / job.count), arg_loops[input->dtype], &job);
     mr_status status = mr_kernel_put_ints(call, 0, shape, job.places, error);
     free(job.places);

@@ -1,5 +1,5 @@
-/* Softmax and the losses on it, row by row: largest, sum of exponentials, result, while the row is in the cache. The
- * rows of a batch are spread over the threads. InTopK and TopKV2 look at rows the same way. */
+/* Softmax and the losses based on it. Each row is processed while it is in the cache: maximum, sum of exponentials,
+ * result. The rows of a batch are distributed over the threads. InTopK and TopKV2 process rows in the same way. */
 #include "kernels/vector.h"
 #include "kernels/vector_math.h"
 #include <inttypes.h>
@@ -8,7 +8,7 @@
 
 #pragma clang diagnostic ignored "-Wpass-failed"
 
-/* target[i] = exp(row[i] - shift) and the sum of them. */
+/* Computes target[i] = exp(row[i] - shift) and their sum. */
 MR_INLINE void exp_row_body(float *target, const float *row, int64_t count, float shift, float *sum)
 {
     mr_vector total = {};
@@ -64,7 +64,7 @@ typedef struct softmax_job {
     void *target;
     int64_t classes;
     bool as_log;
-    /* losses only */
+    /* only for losses */
     const void *labels;
     void *loss;
     int64_t logit_row_step, logit_step, label_row_step, label_step; /* 0 where an operand is repeated */
@@ -251,13 +251,15 @@ static mr_status sparse_cross_entropy(mr_kernel_call *call, mr_error *error)
     return MR_OK;
 }
 
-/* True when fewer than k classes are above the target; never for a target or a score that is not a number in range. */
+/* True if fewer than k classes have a higher score than the target; false if the target is out of range or a score is
+ * not finite. */
 static mr_status in_top_k_of(mr_kernel_call *call, int64_t k, mr_error *error)
 {
     const mr_tensor *predictions = &call->inputs[0], *targets = &call->inputs[1];
     if (predictions->shape.rank != 2 || targets->shape.rank != 1 ||
         predictions->shape.dims[0] != targets->shape.dims[0])
-        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "predictions and targets do not fit");
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT,
+                              "the shapes of predictions and targets do not match");
     int64_t rows = predictions->shape.dims[0], classes = predictions->shape.dims[1];
     MR_TRY(mr_kernel_output(call, 0, MR_SHAPE(rows), error));
     for (int64_t row = 0; row < rows; row++) {

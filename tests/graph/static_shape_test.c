@@ -52,9 +52,12 @@ TEST(static_shape_of_a_placeholder_with_default)
     check_placeholder(MR_SHAPE(2, 3), MR_SHAPE(2, 3), true, nullptr);
     check_placeholder(MR_SHAPE(-1, 3), MR_SHAPE(0, 3), false, nullptr);
     check_placeholder(MR_SHAPE_UNKNOWN, MR_SHAPE(5), false, nullptr);
-    check_placeholder(MR_SHAPE(2, 3), MR_SHAPE(5), false, "the default has shape [5], the placeholder [2,3]");
-    check_placeholder(MR_SHAPE(-1, 3), MR_SHAPE(2, 4), false, "the default has shape [2,4], the placeholder [?,3]");
-    check_placeholder(MR_SCALAR, MR_SHAPE(1), false, "the default has shape [1], the placeholder []");
+    check_placeholder(MR_SHAPE(2, 3), MR_SHAPE(5), false,
+                      "the default value has shape [5], but the placeholder has shape [2,3]");
+    check_placeholder(MR_SHAPE(-1, 3), MR_SHAPE(2, 4), false,
+                      "the default value has shape [2,4], but the placeholder has shape [?,3]");
+    check_placeholder(MR_SCALAR, MR_SHAPE(1), false,
+                      "the default value has shape [1], but the placeholder has shape []");
     check_placeholder(MR_SHAPE(2, 3), MR_SHAPE(5), true, "Cannot feed value of shape [5]");
 }
 

@@ -35,7 +35,8 @@ TEST(array_indices_are_checked)
         &(op_run){.op = "Slice", .inputs = {x, INT32S(1, 2), INT32S(1, 3)}, .expect_error = "dimension 1"});
     (void)run_op_one(
         &(op_run){.op = "Slice", .inputs = {x, INT32S(INT32_MAX, 0), INT32S(1, 1)}, .expect_error = "dimension 0"});
-    (void)run_op_one(&(op_run){.op = "Transpose", .inputs = {x, INT32S(0, 0)}, .expect_error = "0 is twice in perm"});
+    (void)run_op_one(
+        &(op_run){.op = "Transpose", .inputs = {x, INT32S(0, 0)}, .expect_error = "0 occurs twice in perm"});
     (void)run_op_one(&(op_run){.op = "Reshape", .inputs = {x, INT32S(5, -1)}, .expect_error = "12 elements"});
     (void)run_op_one(&(op_run){
         .op = "Reshape", .inputs = {x, INT32S(INT32_MAX, INT32_MAX, INT32_MAX)}, .expect_error = "too large"});
@@ -45,10 +46,10 @@ TEST(array_indices_are_checked)
         &(op_run){.op = "ReverseV2", .inputs = {x, INT32S(1, -1)}, .expect_error = "axis 1 is given twice"});
     (void)run_op_one(&(op_run){.op = "ExpandDims", .inputs = {x, INT32S(5)}, .expect_error = "axis 5"});
     (void)run_op_one(&(op_run){.op = "BroadcastTo", .inputs = {x, INT32S(2, 4)}, .expect_error = "does not broadcast"});
-    (void)run_op_one(&(op_run){.op = "InvertPermutation", .inputs = {INT32S(0, 0)}, .expect_error = "0 is twice"});
+    (void)run_op_one(&(op_run){.op = "InvertPermutation", .inputs = {INT32S(0, 0)}, .expect_error = "0 occurs twice"});
     (void)run_op_one(&(op_run){.op = "ConcatV2",
                                .inputs = {x, random_floats(MR_SHAPE(2, 5), 2), zero},
-                               .expect_error = "differ beside axis 0"});
+                               .expect_error = "differ outside axis 0"});
 }
 
 TEST(array_transposition_beside_index_arithmetic)
@@ -85,5 +86,5 @@ TEST(array_strided_slices)
         .op = "StridedSlice", .inputs = {x, INT32S(0), INT32S(1), INT32S(0)}, .expect_error = "stride 0 is 0"});
     (void)run_op_one(&(op_run){.op = "StridedSlice",
                                .inputs = {x, INT32S(0, 0), INT32S(1, 1), INT32S(1, 1)},
-                               .expect_error = "2 indices for a rank of 1"});
+                               .expect_error = "2 indices for an input of rank 1"});
 }

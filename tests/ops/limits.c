@@ -125,7 +125,7 @@ TEST(limits_of_windows)
     mr_tensor y = run_op_one(&pool); /* as TensorFlow: one short of a window is an output without rows */
     CHECK(mr_shape_equal(y.shape, MR_SHAPE(2, 0, 3, 3)));
     pool.inputs[0] = random_floats(MR_SHAPE(2, 0, 4, 3), 1);
-    pool.expect_error = "a window of 2 does not fit 0 elements";
+    pool.expect_error = "a window of 2 does not fit into 0 elements";
     (void)run_op_one(&pool);
     pool.inputs[0] = NOTHING(MR_FLOAT, 0, HUGE_SIZE, 4, 3);
     pool.expect_error = "is too large";

@@ -226,7 +226,7 @@ TEST(sequence_example_errors_name_record_step_and_list)
     mr_sequence_add_int64_list(&encoder, "data", numbers, 3);
     mr_sequence_add_int64_list(&encoder, "sizes", numbers, 3);
     CHECK_STR(parse_list(&encoder, &parted),
-              "record 1: step 0: feature list \"parts\": the row lengths in \"sizes\" do not fit 3 values");
+              "record 1: step 0: feature list \"parts\": the row lengths in \"sizes\" do not match 3 values");
     mr_sequence_add_int64_list(&encoder, "data", numbers, 3);
     CHECK_STR(parse_list(&encoder, &parted),
               "record 1: feature list \"parts\" has 1 steps, but its partition \"sizes\" has 0");
