@@ -288,8 +288,8 @@ static mr_status tile(mr_kernel_call *call, mr_error *error)
                               "multiples has %d elements, but the input has rank %d", count, rank);
     for (int i = 0; i < rank; i++)
         if (multiples[i] < 0 || __builtin_mul_overflow(multiples[i], input->shape.dims[i], &shape.dims[i]))
-            return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "multiple %d is negative (%" PRId64 ")", i,
-                                  multiples[i]);
+            return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "multiple %d is out of range (%" PRId64 ")",
+                                  i, multiples[i]);
     mr_sink sink;
     MR_TRY(mr_sink_init(call, 0, shape, &sink, error));
     mr_copy copy = {.rank = 2 * rank, .element_size = sink.element_size, .target = sink.data, .source = input->data};
@@ -316,7 +316,7 @@ static mr_status read_paddings(mr_kernel_call *call, int64_t *paddings, mr_error
     for (int i = 0; i < 2 * input->shape.rank; i++) {
         paddings[i] = given->dtype == MR_INT64 ? ((int64_t *)given->data)[i] : ((int32_t *)given->data)[i];
         if (paddings[i] < 0 || paddings[i] > INT32_MAX)
-            return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "padding %d is negative (%" PRId64 ")", i,
+            return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "padding %d is out of range (%" PRId64 ")", i,
                                   paddings[i]);
     }
     return MR_OK;

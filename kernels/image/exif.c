@@ -1,4 +1,4 @@
-/* The first directory of EXIF and TIFF data: see exif.h. */
+/* Reads and edits the first directory of EXIF and TIFF data: see exif.h. */
 #include "kernels/image/exif.h"
 
 #include <string.h>
@@ -14,7 +14,7 @@ static uint32_t number(const unsigned char *bytes, size_t size_bytes, bool littl
     return value;
 }
 
-/* The entries that are there whole. */
+/* The entries of a directory that are completely inside the data. */
 typedef struct directory {
     size_t offset; /* of the first entry */
     uint32_t count;
@@ -35,7 +35,7 @@ static bool find_directory(const unsigned char *bytes, size_t size_bytes, direct
     return true;
 }
 
-/* The single number of an entry that has such a tag. */
+/* Finds the value of an entry with this tag. */
 static bool find_number(const unsigned char *bytes, const directory *directory, uint32_t tag, uint32_t *value)
 {
     for (uint32_t i = 0; i < directory->count; i++) {
@@ -68,7 +68,7 @@ void mr_exif_remove_orientation(unsigned char *bytes, size_t size_bytes)
             entry += entry_bytes;
             continue;
         }
-        /* What follows up to the place of the next directory, when that is there. */
+        /* The later entries, and the offset of the next directory if it is present. */
         size_t behind = (left - 1) * entry_bytes, after = size_bytes - (size_t)(entry - bytes) - entry_bytes - behind;
         size_t moved = behind + (after < 4 ? 0 : 4);
         memmove(entry, entry + entry_bytes, moved);

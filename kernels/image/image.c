@@ -1,4 +1,4 @@
-/* Images by content: the first bytes say the format, whatever the file is called. */
+/* Dispatch by image format. The format is determined by the first bytes, not by the file name. */
 #include "kernels/image/exif.h"
 #include "kernels/image/jpeg.h"
 #include "kernels/image/png.h"
@@ -34,7 +34,7 @@ const char *mr_image_format_name(mr_image_format format)
     return "unknown";
 }
 
-/* HEIC and AVIF are both boxes: size (4), "ftyp", the main brand (4), a version (4), other brands. */
+/* HEIC and AVIF files consist of boxes: size (4), "ftyp", the main brand (4), a version (4), other brands. */
 static mr_image_format sniff_boxes(const unsigned char *bytes, size_t size_bytes)
 {
     static const char high[][5] = {"heic", "heix", "hevc", "hevx", "heim", "heis", "mif1", "msf1"};
@@ -75,13 +75,13 @@ static mr_image_format sniff(const unsigned char *bytes, size_t size_bytes)
 static mr_status fail_unknown(size_t size_bytes, mr_error *error)
 {
     if (size_bytes == 0) return mr_fail(error, MR_INVALID_ARGUMENT, "not an image: it is empty");
-    return mr_fail(error, MR_INVALID_ARGUMENT, "not an image: its %zu bytes begin as neither JPEG nor PNG do",
+    return mr_fail(error, MR_INVALID_ARGUMENT, "not an image: its %zu bytes start like neither JPEG nor PNG",
                    size_bytes);
 }
 
 static mr_status fail_not_read(mr_image_format format, mr_error *error)
 {
-    return mr_fail(error, MR_UNIMPLEMENTED, "%s images are not decoded; convert it to JPEG or PNG",
+    return mr_fail(error, MR_UNIMPLEMENTED, "%s images are not supported; convert it to JPEG or PNG",
                    mr_image_format_name(format));
 }
 
@@ -92,14 +92,14 @@ static uint32_t little(const unsigned char *bytes, int count)
     return value;
 }
 
-/* Where the chain of a GIF's data blocks ends (each begins with its length; 0 is the last); 0 when it is cut. */
+/* The end of a chain of GIF data blocks (each begins with its length; 0 is the last); 0 if it is truncated. */
 static size_t skip_blocks(const unsigned char *bytes, size_t size_bytes, size_t at)
 {
     while (at < size_bytes && bytes[at] != 0) at += 1 + (size_t)bytes[at];
     return at < size_bytes ? at + 1 : 0;
 }
 
-/* Bytes of a GIF's table of colours. */
+/* The size of a GIF's color table. */
 static size_t palette_bytes(unsigned flags)
 {
     return (flags & 0x80) != 0 ? (size_t)3 << ((flags & 7) + 1) : 0;
@@ -135,7 +135,7 @@ static mr_status probe_gif(const unsigned char *bytes, size_t size_bytes, mr_ima
     return MR_OK;
 }
 
-/* The orientation of an extended WebP: in a chunk "EXIF", with or without the head that JPEG has. */
+/* The orientation of an extended WebP, in its chunk "EXIF", with or without the prefix that JPEG uses. */
 static int32_t webp_orientation(const unsigned char *bytes, size_t size_bytes)
 {
     for (size_t at = 12; size_bytes - at >= 8;) {
@@ -152,7 +152,7 @@ static int32_t webp_orientation(const unsigned char *bytes, size_t size_bytes)
     return 0;
 }
 
-/* The first chunk says which of three kinds a WebP is: lossy, lossless or extended. */
+/* The first chunk determines which of three kinds a WebP is: lossy, lossless or extended. */
 static mr_status probe_webp(const unsigned char *bytes, size_t size_bytes, mr_image_info *info, mr_error *error)
 {
     if (size_bytes < 30)
@@ -175,7 +175,7 @@ static mr_status probe_webp(const unsigned char *bytes, size_t size_bytes, mr_im
         info->has_icc_profile = (bytes[20] & 0x20) != 0;
         if ((bytes[20] & 0x08) != 0) info->orientation = webp_orientation(bytes, size_bytes);
     } else {
-        return mr_fail(error, MR_DATA_LOSS, "the WebP image begins with a chunk of no known kind");
+        return mr_fail(error, MR_DATA_LOSS, "the WebP image starts with a chunk of unknown type");
     }
     return MR_OK;
 }
@@ -184,13 +184,13 @@ static mr_status probe_bmp(const unsigned char *bytes, size_t size_bytes, mr_ima
 {
     if (size_bytes < 30)
         return mr_fail(error, MR_DATA_LOSS, "the BMP image is truncated: it has %zu bytes", size_bytes);
-    bool is_short = little(bytes + 14, 4) == 12; /* the oldest header has 16 bits for each side */
+    bool is_short = little(bytes + 14, 4) == 12; /* the oldest header stores width and height in 16 bits */
     int32_t width = (int32_t)little(bytes + 18, is_short ? 2 : 4);
     int32_t height = (int32_t)little(bytes + (is_short ? 20 : 22), is_short ? 2 : 4);
     if (width <= 0 || height == 0 || height == INT32_MIN)
-        return mr_fail(error, MR_DATA_LOSS, "the BMP image says that it has %d x %d pixels", width, height);
+        return mr_fail(error, MR_DATA_LOSS, "the BMP image has an invalid size of %d x %d pixels", width, height);
     info->width = width;
-    info->height = height < 0 ? -height : height; /* negative: the rows are top first */
+    info->height = height < 0 ? -height : height; /* negative: the rows are stored top to bottom */
     info->channels = !is_short && little(bytes + 28, 2) == 32 ? 4 : 3;
     info->color = MR_COLOR_RGB;
     return MR_OK;
@@ -225,7 +225,7 @@ mr_status mr_image_probe(const void *bytes, size_t size_bytes, mr_image_info *in
     return fail_unknown(size_bytes, error);
 }
 
-/* TensorFlow's way from 8 bits of a JPEG to 16: times 256. */
+/* Converts 8 bits of a JPEG to 16 bits as TensorFlow does: times 256. */
 static mr_status widen(mr_tensor *image, mr_error *error)
 {
     mr_tensor wide = {0};
@@ -248,7 +248,7 @@ mr_status mr_image_decode(const void *bytes, size_t size_bytes, const mr_image_d
     if (options != nullptr) chosen = *options;
     if (chosen.dtype == MR_DTYPE_INVALID) chosen.dtype = MR_UINT8;
     if (chosen.dtype != MR_UINT8 && chosen.dtype != MR_UINT16)
-        return mr_fail(error, MR_INVALID_ARGUMENT, "an image is decoded to uint8 or uint16, not %s",
+        return mr_fail(error, MR_INVALID_ARGUMENT, "images can be decoded to uint8 or uint16, not %s",
                        mr_dtype_name(chosen.dtype));
     *image = (mr_tensor){0};
     mr_image_format format = sniff(bytes, size_bytes);

@@ -1,4 +1,4 @@
-/* What is done to one image: are the options possible, and what chance makes of them. */
+/* Checks image options, and draws the random changes of one image. */
 #include "base/random.h"
 #include "kernels/image/image_colors.h"
 
@@ -16,13 +16,12 @@ static mr_status check_numbers(const mr_image_options *options, mr_error *error)
     static const char *const names[] = {"fraction", "area_min", "area_max", "aspect_min", "aspect_max"};
     for (int i = 0; i < 5; i++)
         if (!(numbers[i] >= 0 && numbers[i] <= 1e6f))
-            return mr_fail(error, MR_INVALID_ARGUMENT, "%s of a crop is %g, where 0 to 1,000,000 may be", names[i],
+            return mr_fail(error, MR_INVALID_ARGUMENT, "%s of a crop is %g (allowed: 0 to 1,000,000)", names[i],
                            (double)numbers[i]);
     for (int c = 0; c < 3; c++)
         if (!isfinite(options->mean[c]) || !isfinite(options->std[c]) ||
             (options->std[c] != 0 && !(fabsf(options->std[c]) >= 1e-30f)))
-            return mr_fail(error, MR_INVALID_ARGUMENT,
-                           "pixels cannot be normalised by a mean of %g and a deviation of %g",
+            return mr_fail(error, MR_INVALID_ARGUMENT, "pixels cannot be normalized with mean %g and std %g",
                            (double)options->mean[c], (double)options->std[c]);
     return MR_OK;
 }
@@ -30,33 +29,33 @@ static mr_status check_numbers(const mr_image_options *options, mr_error *error)
 static mr_status check_crop(const mr_image_options *options, mr_error *error)
 {
     if (options->crop < MR_CROP_NONE || options->crop > MR_CROP_CENTER_WINDOW)
-        return mr_fail(error, MR_INVALID_ARGUMENT, "there is no crop %d", (int)options->crop);
+        return mr_fail(error, MR_INVALID_ARGUMENT, "invalid crop %d", (int)options->crop);
     if (options->height == 0 && options->crop != MR_CROP_NONE)
-        return mr_fail(error, MR_INVALID_ARGUMENT, "a crop needs height and width");
+        return mr_fail(error, MR_INVALID_ARGUMENT, "a crop requires height and width");
     if (options->padding < 0 || options->padding > padding_max)
-        return mr_fail(error, MR_INVALID_ARGUMENT, "images are padded by 0 to %d pixels, not %d", padding_max,
+        return mr_fail(error, MR_INVALID_ARGUMENT, "padding must be 0 to %d pixels, not %d", padding_max,
                        options->padding);
     if (options->padding > 0 && options->crop != MR_CROP_RANDOM_WINDOW)
-        return mr_fail(error, MR_INVALID_ARGUMENT, "padding belongs to MR_CROP_RANDOM_WINDOW");
+        return mr_fail(error, MR_INVALID_ARGUMENT, "padding requires MR_CROP_RANDOM_WINDOW");
     if (options->padding_mode != MR_IMAGE_PAD_ZERO && options->padding_mode != MR_IMAGE_PAD_REFLECT)
-        return mr_fail(error, MR_INVALID_ARGUMENT, "there is no way %d to pad", (int)options->padding_mode);
+        return mr_fail(error, MR_INVALID_ARGUMENT, "invalid padding mode %d", (int)options->padding_mode);
     return MR_OK;
 }
 
 mr_status mr_image_check(const mr_image_options *options, mr_error *error)
 {
     if (options->channels != 0 && options->channels != 1 && options->channels != 3)
-        return mr_fail(error, MR_INVALID_ARGUMENT, "images are made 1 or 3 channels, not %d", options->channels);
+        return mr_fail(error, MR_INVALID_ARGUMENT, "images can have 1 or 3 channels, not %d", options->channels);
     if (options->height < 0 || options->width < 0 || (options->height == 0) != (options->width == 0))
-        return mr_fail(error, MR_INVALID_ARGUMENT, "images cannot be made %d x %d pixels", options->width,
+        return mr_fail(error, MR_INVALID_ARGUMENT, "images cannot have %d x %d pixels", options->width,
                        options->height);
     if (options->method < MR_RESIZE_BILINEAR || options->method > MR_RESIZE_BICUBIC)
-        return mr_fail(error, MR_INVALID_ARGUMENT, "there is no resize method %d", (int)options->method);
+        return mr_fail(error, MR_INVALID_ARGUMENT, "invalid resize method %d", (int)options->method);
     if (options->layout != MR_LAYOUT_NHWC && options->layout != MR_LAYOUT_NCHW)
-        return mr_fail(error, MR_INVALID_ARGUMENT, "there is no layout %d", (int)options->layout);
+        return mr_fail(error, MR_INVALID_ARGUMENT, "invalid layout %d", (int)options->layout);
     mr_dtype dtype = options->dtype;
     if (dtype != MR_DTYPE_INVALID && dtype != MR_FLOAT && dtype != MR_UINT8 && dtype != MR_HALF && dtype != MR_BFLOAT16)
-        return mr_fail(error, MR_INVALID_ARGUMENT, "images are made float, uint8, half or bfloat16, not %s",
+        return mr_fail(error, MR_INVALID_ARGUMENT, "images can be float, uint8, half or bfloat16, not %s",
                        mr_dtype_name(dtype));
     MR_TRY(check_crop(options, error));
     MR_TRY(mr_color_check_options(options, error));
@@ -73,7 +72,7 @@ static int32_t between(double value, int32_t low, int32_t high)
     return !(value > low) ? low : value >= high ? high : (int32_t)value;
 }
 
-/* The largest rectangle of the given aspect (width / height), times fraction. */
+/* Sets the size to the largest rectangle of the given aspect ratio (width / height), times fraction. */
 static void largest(mr_image_region *region, double aspect, double fraction, int32_t width, int32_t height)
 {
     double w = width, h = height;
@@ -117,8 +116,8 @@ static void random_resized(mr_image_region *region, const mr_image_options *opti
     centre(region, width, height);
 }
 
-/* Not resized; what is not inside the image is padding. An image too small for its window gets the middle one, which
- * decoding refuses. */
+/* A window is not resized; the part outside the image is padding. An image too small for its window gets the centered
+ * window, which decoding rejects. */
 static void window(mr_image_region *region, const mr_image_options *options, int32_t width, int32_t height,
                    mr_random *random)
 {
@@ -133,7 +132,7 @@ static void window(mr_image_region *region, const mr_image_options *options, int
     region->x = (int32_t)mr_random_below(random, (uint64_t)room_x + 1) - padding;
 }
 
-/* A factor of 0 would say that there is none. */
+/* Draws a factor. It is never 0, which means no change. */
 static float factor(float low, float high, mr_random *random)
 {
     float value = (float)mr_random_range(random, (double)low, (double)high);

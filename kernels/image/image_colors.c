@@ -1,9 +1,10 @@
-/* Colours, by vectors of 16 pixels taken apart into their channels. Products are rounded before they are added and sums
- * have 48 lanes at every level, so that the bits are the same.
+/* Color changes, computed in vectors of 16 pixels separated into channels. Products are rounded before they are added,
+ * and sums use 48 lanes at every CPU level, so that the bits are the same.
  *
- * TensorFlow goes through hue, saturation and value. Hue and value kept, a channel is v - s·v·k for a k of the hue alone:
- * scaling the saturation scales the distance of the channels from the largest. Turning the hue leaves the largest and the
- * smallest, and what lies at which of them are three trapezoids of the hue. */
+ * TensorFlow converts to hue, saturation and value. For fixed hue and value a channel is v - s·v·k, where k depends
+ * only on the hue: scaling the saturation scales the distance of each channel from the largest one. Rotating the hue
+ * preserves the largest and the smallest channel values; the position of each channel between them is a trapezoid
+ * function of the hue. */
 #include "kernels/image/image_colors.h"
 
 #include "kernels/vector.h"
@@ -12,7 +13,7 @@
 
 /* ---- Loops ---- */
 
-constexpr int period = 3 * MR_LANES; /* floats: whole vectors and whole pixels */
+constexpr int period = 3 * MR_LANES; /* in floats: a multiple of both vectors and pixels */
 
 MR_INLINE void affine_levels_body(float *row, const mr_color_affine *affine, int32_t channels, int64_t count)
 {
@@ -87,19 +88,20 @@ MR_INLINE mr_vector smaller(mr_vector a, mr_vector b)
     return mr_vector_choose(a < b, a, b);
 }
 
-/* A pixel whose largest channel is not above 0 has no saturation: it becomes gray, as in TensorFlow. Where TensorFlow's hue
- * rounds to a whole turn, a hair below red, it takes that for no colour and makes gray; here it is red as its neighbours. */
+/* A pixel whose largest channel is not above 0 has no saturation: it becomes gray, as in TensorFlow. If TensorFlow's
+ * hue rounds to a full rotation, slightly below red, it treats the pixel as colorless and makes it gray; here it stays
+ * red like neighboring hues. */
 MR_INLINE pixels saturated(pixels p, mr_vector factor)
 {
     mr_vector zero = {}, high = larger(larger(p.red, p.green), p.blue), low = smaller(smaller(p.red, p.green), p.blue);
     mr_vector range = high - low;
     mr_vector_mask colored = (range > zero) & (high > zero);
-    mr_vector full = high / mr_vector_choose(colored, range, mr_vector_of(1)); /* the factor that saturates wholly */
+    mr_vector full = high / mr_vector_choose(colored, range, mr_vector_of(1)); /* the factor of full saturation */
     mr_vector by = mr_vector_choose(colored, smaller(factor, full), zero);
     return (pixels){high - (high - p.red) * by, high - (high - p.green) * by, high - (high - p.blue) * by};
 }
 
-/* 0 below 0, 1 above 1. */
+/* Clamps to 0…1. */
 MR_INLINE mr_vector bounded(mr_vector value)
 {
     return smaller(larger(value, mr_vector_of(0)), mr_vector_of(1));
@@ -111,7 +113,7 @@ MR_INLINE mr_vector distance(mr_vector a, float b)
     return larger(apart, -apart);
 }
 
-/* The hue in sixths of a turn: 0 red, 2 green, 4 blue. */
+/* Rotates the hue, which is measured in sixths of a full rotation: 0 red, 2 green, 4 blue. */
 MR_INLINE pixels turned(pixels p, mr_vector by)
 {
     mr_vector zero = {}, six = mr_vector_of(6);
@@ -183,7 +185,7 @@ static const mr_color_step *order_of(const mr_image_options *options)
     return options->color.order[0] == MR_COLOR_DEFAULT ? usual_order : options->color.order;
 }
 
-/* The multiply-add at the chain's end takes in another. */
+/* Combines a multiply-add with the last one of the chain. */
 static void join(mr_color_chain *chain, int c, float scale, float shift)
 {
     mr_color_affine *last = chain->count > 0 ? &chain->links[chain->count - 1].then : &chain->first;
@@ -226,7 +228,7 @@ bool mr_color_chain_fill(mr_color_chain *chain, const mr_image_options *options,
                          const double *mean)
 {
     const mr_color_step *order = order_of(options);
-    /* The steps in front of the multiply-add that holds the contrast. */
+    /* The steps before the multiply-add that contains the contrast. */
     int cut = 0, begin = 0, end = 4;
     for (int i = 0; i < 4 && order[i] != MR_COLOR_CONTRAST; i++)
         if ((order[i] == MR_COLOR_SATURATION && region->saturation != 0) ||
@@ -252,14 +254,14 @@ constexpr float change_max = 1000;
 static mr_status check_number(float value, float low, float high, const char *name, mr_error *error)
 {
     if (value >= low && value <= high) return MR_OK;
-    return mr_fail(error, MR_INVALID_ARGUMENT, "%s is %g, where %g to %g may be", name, (double)value, (double)low,
+    return mr_fail(error, MR_INVALID_ARGUMENT, "%s is %g (allowed: %g to %g)", name, (double)value, (double)low,
                    (double)high);
 }
 
 static mr_status check_channels(bool needs_three, const mr_image_options *options, mr_error *error)
 {
     if (!needs_three || options->channels != 1) return MR_OK;
-    return mr_fail(error, MR_INVALID_ARGUMENT, "saturation and hue are those of 3 channels, not 1");
+    return mr_fail(error, MR_INVALID_ARGUMENT, "saturation and hue require 3 channels, not 1");
 }
 
 mr_status mr_color_check_options(const mr_image_options *options, mr_error *error)
@@ -276,7 +278,8 @@ mr_status mr_color_check_options(const mr_image_options *options, mr_error *erro
     for (int i = 0; i < 4; i++)
         if (order[i] >= MR_COLOR_BRIGHTNESS && order[i] <= MR_COLOR_HUE) seen |= 1u << order[i];
     if (seen != 0x1e || (order == usual_order && (color->order[1] | color->order[2] | color->order[3]) != 0))
-        return mr_fail(error, MR_INVALID_ARGUMENT, "the order of colours names each of the four steps once, or none");
+        return mr_fail(error, MR_INVALID_ARGUMENT,
+                       "the order of color changes must contain each of the four steps once, or none");
     return check_channels(color->saturation_max > 0 || color->hue > 0, options, error);
 }
 

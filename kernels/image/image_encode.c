@@ -1,7 +1,7 @@
-/* Encoding: JPEG as TensorFlow's EncodeJpeg writes it by default (4:2:0, 300 dots per inch), PNG as EncodePng does.
+/* Image encoding: JPEG with the defaults of TensorFlow's EncodeJpeg (4:2:0, 300 dots per inch), PNG like EncodePng.
  *
- * Both libraries report errors by functions that must not return; each encoder here has one setjmp, and what must
- * survive the jump lies in its struct. */
+ * Both libraries report errors through functions that must not return. Each encoder here has one setjmp, and everything
+ * that must survive the jump is stored in its struct. */
 #include <millrace/image.h>
 
 #include "base/arena.h"
@@ -19,14 +19,15 @@ static mr_status check_image(const mr_tensor *image, int64_t channels_max, const
 {
     char text[MR_SHAPE_TEXT_SIZE];
     if (image->shape.rank != 3)
-        return mr_fail(error, MR_INVALID_ARGUMENT, "%s encodes [height, width, channels], not the shape %s", format,
+        return mr_fail(error, MR_INVALID_ARGUMENT, "%s images must be [height, width, channels], not shape %s", format,
                        mr_shape_text(image->shape, text, sizeof(text)));
     for (int i = 0; i < 2; i++)
         if (image->shape.dims[i] < 1 || image->shape.dims[i] > JPEG_MAX_DIMENSION)
-            return mr_fail(error, MR_INVALID_ARGUMENT, "%s encodes 1 to %ld pixels each way, not the shape %s", format,
+            return mr_fail(error, MR_INVALID_ARGUMENT,
+                           "%s images must have 1 to %ld pixels in each direction, not shape %s", format,
                            (long)JPEG_MAX_DIMENSION, mr_shape_text(image->shape, text, sizeof(text)));
     if (image->shape.dims[2] < 1 || image->shape.dims[2] > channels_max)
-        return mr_fail(error, MR_INVALID_ARGUMENT, "%s does not encode %lld channels", format,
+        return mr_fail(error, MR_INVALID_ARGUMENT, "%s images cannot have %lld channels", format,
                        (long long)image->shape.dims[2]);
     return MR_OK;
 }
@@ -36,7 +37,7 @@ typedef struct jpeg_writer {
     struct jpeg_error_mgr errors;
     jmp_buf jump;
     char message[JMSG_LENGTH_MAX];
-    unsigned char *bytes; /* from malloc, by libjpeg */
+    unsigned char *bytes; /* allocated by libjpeg with malloc */
     unsigned long size_bytes;
 } jpeg_writer;
 
@@ -78,11 +79,11 @@ mr_status mr_image_encode_jpeg(const mr_tensor *image, int32_t quality, mr_tenso
 {
     MR_TRY(check_image(image, 3, "JPEG", error));
     if (image->dtype != MR_UINT8 || image->shape.dims[2] == 2)
-        return mr_fail(error, MR_INVALID_ARGUMENT, "JPEG encodes 1 or 3 channels of uint8, not %lld of %s",
+        return mr_fail(error, MR_INVALID_ARGUMENT, "JPEG images must have 1 or 3 channels of uint8, not %lld of %s",
                        (long long)image->shape.dims[2], mr_dtype_name(image->dtype));
     if (quality == 0) quality = 95;
     if (quality < 1 || quality > 100)
-        return mr_fail(error, MR_INVALID_ARGUMENT, "a JPEG quality is 1 to 100, not %d", quality);
+        return mr_fail(error, MR_INVALID_ARGUMENT, "the JPEG quality must be 1 to 100, not %d", quality);
     jpeg_writer *writer = calloc(1, sizeof(*writer));
     if (writer == nullptr) return mr_fail_memory(error, sizeof(*writer));
     writer->compress.err = jpeg_std_error(&writer->errors);
@@ -95,7 +96,7 @@ mr_status mr_image_encode_jpeg(const mr_tensor *image, int32_t quality, mr_tenso
         mr_string written = {(const char *)writer->bytes, writer->size_bytes};
         status = mr_tensor_init_string(bytes, written, error);
     } else {
-        status = mr_fail(error, MR_RESOURCE_EXHAUSTED, "the JPEG image is not encoded: %s", writer->message);
+        status = mr_fail(error, MR_RESOURCE_EXHAUSTED, "cannot encode the JPEG image: %s", writer->message);
     }
     jpeg_destroy_compress(&writer->compress);
     free(writer->bytes);
@@ -173,7 +174,8 @@ mr_status mr_image_encode_png(const mr_tensor *image, mr_tensor *bytes, mr_error
 {
     MR_TRY(check_image(image, 4, "PNG", error));
     if (image->dtype != MR_UINT8 && image->dtype != MR_UINT16)
-        return mr_fail(error, MR_INVALID_ARGUMENT, "PNG encodes uint8 or uint16, not %s", mr_dtype_name(image->dtype));
+        return mr_fail(error, MR_INVALID_ARGUMENT, "PNG images must be uint8 or uint16, not %s",
+                       mr_dtype_name(image->dtype));
     png_writer *writer = calloc(1, sizeof(*writer));
     if (writer == nullptr) return mr_fail_memory(error, sizeof(*writer));
     mr_status status = MR_OK;
@@ -182,7 +184,7 @@ mr_status mr_image_encode_png(const mr_tensor *image, mr_tensor *bytes, mr_error
         mr_string written = {(const char *)writer->bytes, writer->size_bytes};
         status = mr_tensor_init_string(bytes, written, error);
     } else {
-        status = mr_fail(error, MR_RESOURCE_EXHAUSTED, "the PNG image is not encoded: %s", writer->message);
+        status = mr_fail(error, MR_RESOURCE_EXHAUSTED, "cannot encode the PNG image: %s", writer->message);
     }
     if (writer->png != nullptr) png_destroy_write_struct(&writer->png, &writer->info);
     free(writer->bytes);

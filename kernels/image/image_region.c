@@ -1,11 +1,12 @@
-/* From an encoded image to a row of a batch: decode, crop or pad, resize, flip and normalise in one walk down the
- * image.
+/* Converts an encoded image to one element of a batch: decodes, crops or pads, resizes, flips and normalizes it in one
+ * pass over its rows.
  *
- * Decoded rows go round a ring that holds as many of them as the resize has taps (two for bilinear). For each row of the
- * result the ring's rows become one row of floats (vertical pass), and that row, column by column, the normalised result
- * (horizontal pass), written to its place in the target. There is no decoded image and no float image in between. A flip
- * reverses the table of columns; normalising is one multiply-add with the horizontal pass. Changes of colour follow on the
- * same row; only a contrast, which needs the mean of the whole image, keeps all rows as floats and goes over them again. */
+ * Decoded rows are stored in a ring buffer with as many rows as the resize has taps (two for bilinear). For each row of
+ * the result, the rows in the ring are combined into one row of floats (vertical pass). The horizontal pass computes
+ * the normalized result from it, column by column, and writes it to the target. There is neither a complete decoded
+ * image nor a float image. A flip reverses the column table; normalization is one multiply-add in the horizontal pass.
+ * Color changes are applied to the same row. Only a change of contrast, which needs the mean of the complete image,
+ * stores all rows as floats and processes them in a second pass. */
 #include "kernels/image/image_colors.h"
 #include "kernels/image/image_rows.h"
 #include "kernels/image/jpeg.h"
@@ -22,9 +23,9 @@
 struct mr_image_scratch {
     mr_jpeg_reader jpeg;
     mr_png_reader png;
-    unsigned char *bytes; /* everything below `region_walk` points to */
+    unsigned char *bytes; /* memory of all buffers in `region_walk` */
     size_t capacity_bytes;
-    const _Atomic bool *stop; /* null: nobody stops it */
+    const _Atomic bool *stop; /* null: decoding is never cancelled */
 };
 
 void mr_image_scratch_stop(mr_image_scratch *scratch, const _Atomic bool *stop)
@@ -65,32 +66,32 @@ typedef struct region_walk {
     mr_color_chain chain;
     mr_resize_axis rows, columns;
     float row_scale, row_offset, column_scale, column_offset; /* of the resize, in pixels of the region */
-    bool lerp; /* each result lies between two neighbours (or is one pixel): weights sum to 1 */
+    bool lerp; /* each result is interpolated from two adjacent pixels (or is one pixel): weights sum to 1 */
     unsigned char *target;
 
-    mr_jpeg_reader *jpeg; /* one of the two */
+    mr_jpeg_reader *jpeg; /* either this or png is used */
     mr_png_reader *png;
-    unsigned char *image; /* an interlaced PNG, decoded whole; else null */
+    unsigned char *image; /* a completely decoded interlaced PNG; otherwise null */
     size_t row_bytes;     /* of a decoded row */
-    size_t left_bytes;    /* where the region begins in it */
+    size_t left_bytes;    /* offset of the region in a decoded row */
     unsigned char *ring;  /* rows.taps decoded rows, ring_stride apart */
     size_t ring_stride;
-    int32_t ring_end;    /* rows of the region that were read */
+    int32_t ring_end;    /* number of rows of the region that have been read */
     float *sum;          /* one row of the region after the vertical pass */
-    float *wide;         /* one row of the result as floats, when it cannot go to the target at once */
-    float *whole;        /* the result as floats until its mean is known, when a contrast is to be changed; else null */
-    float *lerp_weights; /* columns' second weights */
+    float *wide;         /* one row of the result as floats, if it cannot be written to the target directly */
+    float *whole;        /* the result as floats until its mean is known, if contrast changes; otherwise null */
+    float *lerp_weights; /* the second weights of the columns */
 
-    mr_image_region window; /* in the image, which it may reach out of; region is what it shows of it */
+    mr_image_region window; /* in image coordinates, may extend outside the image; region is its part inside */
     int32_t image_width, image_height;
     bool is_window, is_padded;
-    bool has_mean;  /* of the image, which changing its contrast needs */
-    int32_t *order; /* rows of the result as their sources come, where reflecting changes that; else null */
+    bool has_mean;  /* the mean of the image is needed, for a change of contrast */
+    int32_t *order; /* rows of the result in the order of their source rows, if reflection changes it; otherwise null */
 } region_walk;
 
 /* ---- Windows ---- */
 
-/* The pixel of 0 … count - 1 that is seen at `at`; -1 for none. */
+/* The source pixel (0 … count - 1) shown at position `at`; -1 for none. */
 static int32_t seen_at(int32_t at, int32_t count, mr_image_pad pad)
 {
     if (at >= 0 && at < count) return at;
@@ -98,7 +99,7 @@ static int32_t seen_at(int32_t at, int32_t count, mr_image_pad pad)
     return at < 0 ? -at : 2 * (count - 1) - at;
 }
 
-/* What a window of target_count pixels at `first` shows of a side of source_count: [begin, begin + count). */
+/* The range [begin, begin + count) of source pixels that are visible in a window of target_count pixels at `first`. */
 static void set_seen(int32_t first, int32_t target_count, int32_t source_count, mr_image_pad pad, int32_t *begin,
                      int32_t *count)
 {
@@ -109,7 +110,7 @@ static void set_seen(int32_t first, int32_t target_count, int32_t source_count, 
         low = at < low ? at : low;
         high = at > high ? at : high;
     }
-    if (high < 0) low = high = 0; /* all padding: one pixel is decoded, to see that the image can be */
+    if (high < 0) low = high = 0; /* only padding: one pixel is decoded, to check that the image can be decoded */
     *begin = low;
     *count = high - low + 1;
 }
@@ -123,7 +124,7 @@ static mr_status set_window(region_walk *walk, int32_t width, int32_t height, mr
     if (options->crop == MR_CROP_RANDOM_WINDOW) reach = options->padding;
     int64_t mirrored = width < height ? width - 1 : height - 1;
     if (options->crop == MR_CROP_RANDOM_WINDOW && options->padding_mode == MR_IMAGE_PAD_REFLECT && reach > mirrored)
-        return mr_fail(error, MR_INVALID_ARGUMENT, "an image of %d x %d cannot be reflected to %d pixels around it",
+        return mr_fail(error, MR_INVALID_ARGUMENT, "an image of %d x %d cannot be padded with %d reflected pixels",
                        width, height, options->padding);
     if (window.width != options->width || window.height != options->height || window.x < -reach || window.y < -reach ||
         right > width + reach || bottom > height + reach)
@@ -132,8 +133,9 @@ static mr_status set_window(region_walk *walk, int32_t width, int32_t height, mr
                        window.height, window.x, window.y, width, height, reach > 0 ? " and its padding" : "");
     if (options->padding_mode == MR_IMAGE_PAD_REFLECT &&
         (window.x <= -width || window.y <= -height || right >= 2 * (int64_t)width || bottom >= 2 * (int64_t)height))
-        return mr_fail(error, MR_INVALID_ARGUMENT, "an image of %d x %d cannot be reflected to fill %d x %d pixels",
-                       width, height, window.width, window.height);
+        return mr_fail(error, MR_INVALID_ARGUMENT,
+                       "an image of %d x %d cannot be padded by reflection to %d x %d pixels", width, height,
+                       window.width, window.height);
     walk->window = window;
     walk->is_window = true;
     walk->is_padded = window.x < 0 || window.y < 0 || right > width || bottom > height;
@@ -143,7 +145,7 @@ static mr_status set_window(region_walk *walk, int32_t width, int32_t height, mr
     return MR_OK;
 }
 
-/* One tap each. Padding is the pixel behind the last, which is black. */
+/* One tap for each target pixel. Padding is the pixel after the last one, which is black. */
 static void fill_seen(mr_resize_axis *axis, int32_t first, int32_t begin, int32_t source_count, mr_image_pad pad)
 {
     for (int32_t i = 0; i < axis->target_count; i++) {
@@ -153,7 +155,7 @@ static void fill_seen(mr_resize_axis *axis, int32_t first, int32_t begin, int32_
     }
 }
 
-/* Counts how many rows of the result each source row is seen in, and gives each its place behind those before it. */
+/* Sorts the rows of the result by their source rows (counting sort). */
 static void fill_order(region_walk *walk)
 {
     const mr_resize_axis *rows = &walk->rows;
@@ -194,7 +196,7 @@ static mr_status open_source(region_walk *walk, const void *bytes, size_t size_b
         width = walk->png->width;
         height = walk->png->height;
     } else {
-        return mr_fail(error, MR_UNIMPLEMENTED, "%s images are not decoded; convert it to JPEG or PNG",
+        return mr_fail(error, MR_UNIMPLEMENTED, "%s images are not supported; convert it to JPEG or PNG",
                        mr_image_format_name(info.format));
     }
     walk->image_height = height;
@@ -215,8 +217,8 @@ static mr_status open_source(region_walk *walk, const void *bytes, size_t size_b
     return MR_OK;
 }
 
-/* A coordinate of the decoder's smaller image is one of the whole image over the ratio. The region's edges then lie
- * between pixels: it grows to whole ones, and the resize begins where the edge is. */
+/* A coordinate in the reduced image of the decoder is one of the full image divided by the ratio. The region's edges
+ * may then be inside pixels: the region is extended to complete pixels, and the resize starts at the exact edge. */
 static mr_status set_ratio(region_walk *walk, mr_error *error)
 {
     const mr_image_options *options = walk->options;
@@ -252,7 +254,7 @@ static mr_status start_source(region_walk *walk, mr_error *error)
     return MR_OK;
 }
 
-/* Cuts the next part of the scratch, or only counts when there is none yet. */
+/* Allocates the next part of the scratch memory, or only adds its size if `base` is null. */
 static void *carve(unsigned char *base, size_t *used_bytes, size_t size_bytes)
 {
     void *part = base != nullptr ? base + *used_bytes : nullptr;
@@ -260,11 +262,11 @@ static void *carve(unsigned char *base, size_t *used_bytes, size_t size_bytes)
     return part;
 }
 
-/* libjpeg-turbo writes rows that are aligned for its vectors past the caches. These rows are read at once, so they must
- * not be aligned: that made the whole walk a quarter slower. */
+/* libjpeg-turbo writes rows that are aligned for its vectors with non-temporal stores, which bypass the caches. These
+ * rows are read immediately, so they must not be aligned: alignment makes the complete pass 25 % slower. */
 constexpr size_t ring_offset_bytes = 8;
 
-/* Whether the target's elements are the floats of a row in their order. */
+/* Whether the target's elements are the floats of a row, in the same order. */
 static bool is_in_place(const region_walk *walk)
 {
     mr_dtype dtype = walk->options->dtype;
@@ -314,7 +316,7 @@ static mr_status ensure_scratch(region_walk *walk, mr_image_scratch *scratch, mr
     return MR_OK;
 }
 
-/* Where two weights sum to 1, or one is 1, a table of second weights says all. */
+/* If two weights sum to 1, or one weight is 1, a table of the second weights is sufficient. */
 static void prepare_columns(region_walk *walk)
 {
     mr_resize_axis *columns = &walk->columns;
@@ -343,7 +345,7 @@ static mr_status prepare(region_walk *walk, mr_image_scratch *scratch, mr_error 
     walk->height = options->height > 0 ? options->height : walk->region.height;
     walk->width = options->width > 0 ? options->width : walk->region.width;
     walk->has_mean = mr_color_chain_fill(&walk->chain, options, &walk->region, nullptr);
-    /* TensorFlow 2's area method has no half-pixel centres. */
+    /* TensorFlow 2's area method does not use half-pixel centers. */
     mr_resize_options resize = {.method = options->method, .half_pixel_centers = options->method != MR_RESIZE_AREA};
     walk->row_scale = mr_resize_scale(&resize, walk->region.height, walk->height);
     walk->column_scale = mr_resize_scale(&resize, walk->region.width, walk->width);
@@ -373,11 +375,11 @@ static unsigned char *ring_row(const region_walk *walk, int32_t row)
     return walk->ring + walk->ring_stride * (size_t)(row % walk->rows.taps);
 }
 
-/* The source's next row. */
+/* Reads the next row of the source. */
 static mr_status next_row(region_walk *walk, unsigned char *row, mr_error *error)
 {
     if (walk->stop != nullptr && atomic_load_explicit(walk->stop, memory_order_relaxed))
-        return mr_fail(error, MR_CANCELLED, "the image was not decoded to its end: it was cancelled");
+        return mr_fail(error, MR_CANCELLED, "decoding of the image was cancelled");
     return walk->jpeg != nullptr ? mr_jpeg_reader_row(walk->jpeg, row, error)
                                  : mr_png_reader_row(walk->png, row, error);
 }
@@ -459,7 +461,7 @@ static void store(const region_walk *walk, const float *source, size_t at, size_
     }
 }
 
-/* Where row y of the result is made, as floats. */
+/* The buffer in which row y of the result is computed, as floats. */
 static float *row_of(const region_walk *walk, int32_t y)
 {
     size_t at = (size_t)y * (size_t)walk->width * (size_t)walk->channels;
@@ -474,8 +476,8 @@ static void put_row(region_walk *walk, const float *wide, int32_t y)
         store(walk, wide, row * width * channels, width * channels);
         return;
     }
-    /* Floats go to their places, others by way of the row of sums, which has been used and is free but for the zeros behind
-     * its last pixel. */
+    /* Floats are written to their final position. Other types use the buffer of the vertical pass, which is free at
+     * that point, except for the zeros after its last pixel. */
     bool is_float = walk->options->dtype == MR_FLOAT || walk->options->dtype == MR_DTYPE_INVALID;
     size_t piece = (size_t)walk->region.width;
     for (size_t begin = 0; begin < width; begin += piece) {
@@ -501,7 +503,7 @@ static void finish_row(region_walk *walk, int32_t y, double sums[3])
         put_row(walk, row, y);
 }
 
-/* The rest of what is done to the colours once the image's mean is known. */
+/* Applies the remaining color changes once the image's mean is known. */
 static void finish_colors(region_walk *walk, const double sums[3])
 {
     double mean[3], count = (double)walk->height * walk->width;
@@ -522,7 +524,7 @@ static mr_status skip_png_rows(region_walk *walk, mr_error *error)
     return MR_OK;
 }
 
-/* True when the result is the decoded rows as they are. */
+/* True if the result consists of unchanged decoded rows. */
 static bool is_plain(const region_walk *walk)
 {
     const mr_image_options *options = walk->options;
@@ -547,7 +549,7 @@ static mr_status walk_down(region_walk *walk, mr_error *error)
         return mr_jpeg_reader_finish(walk->jpeg, error);
     }
     if (walk->png != nullptr) MR_TRY(skip_png_rows(walk, error));
-    /* Interpolating reads one pixel past the last, with weight 0. */
+    /* Interpolation reads one pixel past the last one, with weight 0. */
     memset(walk->sum + (size_t)walk->region.width * (size_t)walk->channels, 0,
            ((size_t)walk->channels + mr_rows_slack) * sizeof(float));
     double sums[3] = {0};

@@ -1,7 +1,7 @@
-/* Row loops. Interpolating rows first and columns second keeps the vectors full in the first pass, over the whole width
- * of the source; the second then moves one pixel of three floats at a time as one vector of four, since gathering single
- * floats is slower than the arithmetic. Products are rounded before they are added, at every level: pixels are the same on
- * every machine. */
+/* The row loops. Interpolating rows first keeps the vectors full in the first pass, over the complete width of the
+ * source. The second pass then moves each pixel of three floats as one vector of four, since gathering single floats is
+ * slower than the arithmetic. Products are rounded before they are added, at every CPU level, so that pixels are the
+ * same on every machine. */
 #include "kernels/image/image_rows.h"
 
 #include <millrace/tensor.h>
@@ -95,8 +95,8 @@ MR_TARGET_AVX2 static void weigh_avx2(float *target, const unsigned char *source
     weigh_plain(target + i, source + i, weight, accumulate, count - i);
 }
 
-/* Each store spills one float into the next pixel's place, which that pixel then overwrites; the last pixel is stored by
- * itself. */
+/* Each store writes one float past its pixel, which the store of the next pixel overwrites; the last pixel is stored
+ * separately. */
 MR_TARGET_AVX2 static void lerp3_avx2(float *target, const float *source, const int32_t *first, const float *weights,
                                       const float scale[3], const float shift[3], size_t count)
 {
@@ -146,7 +146,7 @@ MR_TARGET_AVX2 static void to_half_avx2(uint16_t *target, const float *source, s
     to_half_plain(target + i, source + i, count - i);
 }
 
-/* Arithmetic makes no NaN but the quiet one without a payload, which rounding by an addition leaves as it is. */
+/* Arithmetic produces only the quiet NaN without a payload, which survives rounding by addition. */
 MR_TARGET_AVX2 static void to_bfloat16_avx2(uint16_t *target, const float *source, size_t count)
 {
     size_t i = 0;
@@ -201,7 +201,7 @@ MR_TARGET_AVX512 static __m512 load_pixels(const float *source, const int32_t *f
     return _mm512_insertf32x4(pixels, _mm_loadu_ps(source + 3 * (size_t)first[3]), 3);
 }
 
-/* Four pixels a vector; the twelve floats that count move together before the store. */
+/* Four pixels for each vector; the twelve significant floats are made contiguous before the store. */
 MR_TARGET_AVX512 static void lerp3_avx512(float *target, const float *source, const int32_t *first,
                                           const float *weights, const float scale[3], const float shift[3],
                                           size_t count)

@@ -1,12 +1,13 @@
-/* JPEG decoding and encoding with libjpeg-turbo, to the byte what TensorFlow 2.15 makes of the same file.
+/* JPEG decoding with libjpeg-turbo. The result is identical to that of TensorFlow 2.15 for the same file.
  *
- * TensorFlow takes the fast integer DCT and fancy upsampling by default, turns CMYK and YCCK into RGB itself, and treats
- * the end of the data as an error. libjpeg reports errors by a function that must not return; here that function jumps
- * back to guarded(), the only place with setjmp, and whatever runs below it keeps its state in the reader. libjpeg's
- * warnings say that data was bad and that it went on; those that cost pixels are counted as damage.
+ * TensorFlow uses the fast integer DCT and fancy upsampling by default, converts CMYK and YCCK to RGB itself, and
+ * treats the end of the data as an error. libjpeg reports errors through a function that must not return. Here that
+ * function jumps back to guarded(), the only function with setjmp; functions called by guarded() store their state in
+ * the reader. libjpeg's warnings report bad data after which decoding continued; those that affect pixels are counted
+ * as damage.
  *
- * Baseline scans are decoded by jpeg_scan.c until something in them is not as it should be. Then the image is begun
- * anew with libjpeg's own decoder, the rows that the caller has are read once more, and the caller notices nothing. */
+ * Baseline scans are decoded by jpeg_scan.c up to the first irregularity. The image is then restarted with libjpeg's
+ * own decoder, and the rows that were already returned are read again, so that callers do not notice. */
 #include "kernels/image/jpeg.h"
 
 #include "kernels/image/jpeg_scan.h"
@@ -66,7 +67,8 @@ static void output_message(j_common_ptr common)
     (void)common;
 }
 
-/* A progressive file may hold any number of scans, each of them costing time for the whole image and few bytes. */
+/* Limits the number of scans. A progressive file may contain any number of them, each of which takes few bytes, but
+ * time for the complete image. */
 static void progress_monitor(j_common_ptr common)
 {
     mr_jpeg_reader *reader = reader_of(common);
@@ -81,10 +83,10 @@ static void init_source(j_decompress_ptr decompress)
     (void)decompress;
 }
 
-/* All bytes are there from the start, so libjpeg asking for more means that they end too early. To go on all the same it
- * gets an end marker. While bytes are left as far as the source knows, libjpeg is inside a block or a segment and starts
- * over with them: that makes the last blocks before the cut what they are in TensorFlow. A cut after 0xff would go on so
- * for ever, hence rewinds_max, which no other block comes near. */
+/* All bytes are in memory, so if libjpeg requests more, the data is truncated. To continue, it gets an end marker. If
+ * bytes are left in the source, libjpeg is inside a block or a segment and restarts it with these bytes, so that the
+ * last blocks before the truncation are the same as in TensorFlow. For data that is truncated after 0xff this would
+ * repeat indefinitely, so it is limited by rewinds_max, which is far above what other blocks need. */
 static boolean fill_input_buffer(j_decompress_ptr decompress)
 {
     static const JOCTET end_of_image[2] = {0xff, JPEG_EOI};
@@ -128,7 +130,7 @@ static mr_status fail_as_libjpeg(mr_jpeg_reader *reader, mr_error *error)
     switch (reader->message_code) {
     case JERR_OUT_OF_MEMORY:
     case JERR_NO_BACKING_STORE:
-        return mr_fail(error, MR_RESOURCE_EXHAUSTED, "the JPEG image needs more memory than there is");
+        return mr_fail(error, MR_RESOURCE_EXHAUSTED, "the JPEG image needs more memory than is available");
     case JERR_INPUT_EOF:
         return mr_fail(error, MR_DATA_LOSS, "the JPEG image is truncated: its %zu bytes end too early",
                        reader->size_bytes);
@@ -136,7 +138,7 @@ static mr_status fail_as_libjpeg(mr_jpeg_reader *reader, mr_error *error)
         return mr_fail(error, MR_INVALID_ARGUMENT, "the JPEG image is larger than %d pixels in one direction",
                        (int)JPEG_MAX_DIMENSION);
     case JERR_NO_SOI:
-        return mr_fail(error, MR_INVALID_ARGUMENT, "not a JPEG image: it does not begin with a start marker");
+        return mr_fail(error, MR_INVALID_ARGUMENT, "not a JPEG image: it does not start with an SOI marker");
     case JERR_SOF_UNSUPPORTED:
     case JERR_ARITH_NOTIMPL:
     case JERR_BAD_PRECISION:
@@ -144,13 +146,13 @@ static mr_status fail_as_libjpeg(mr_jpeg_reader *reader, mr_error *error)
     case JERR_FRACT_SAMPLE_NOTIMPL:
     case JERR_CCIR601_NOTIMPL:
     case JERR_COMPONENT_COUNT:
-        return mr_fail(error, MR_UNIMPLEMENTED, "the JPEG image is of a kind that is not decoded: %s", reader->message);
+        return mr_fail(error, MR_UNIMPLEMENTED, "the JPEG image is of an unsupported kind: %s", reader->message);
     default:
         return mr_fail(error, MR_DATA_LOSS, "the JPEG image is damaged: %s", reader->message);
     }
 }
 
-/* Runs step, and turns a jump out of libjpeg into a status; the image is then given up. */
+/* Runs step and converts a jump out of libjpeg to a status, after which the image cannot be continued. */
 static mr_status guarded(mr_jpeg_reader *reader, void (*step)(mr_jpeg_reader *reader), mr_error *error)
 {
     if (setjmp(reader->jump) == 0) {
@@ -215,10 +217,10 @@ static mr_status check_size(mr_jpeg_reader *reader, mr_error *error)
     if (decompress->num_components > 4)
         return mr_fail(error, MR_UNIMPLEMENTED, "the JPEG image has %d components, more than 4",
                        decompress->num_components);
-    /* A scan costs about a nanosecond a pixel even when it holds nothing. */
+    /* A scan takes about one nanosecond for each pixel, even if it is empty. */
     int64_t scans_max = 10'000'000'000 / (pixels + 1);
     reader->scans_max = scans_max < 64 ? 64 : scans_max > 1000 ? 1000 : (int)scans_max;
-    /* Coefficients of a progressive image: two bytes for each sample, padded to whole blocks. */
+    /* Coefficients of a progressive image: two bytes for each sample, padded to complete blocks. */
     int64_t memory_bytes = 16 * pixels + (64 << 20);
     decompress->mem->max_memory_to_use = (long)memory_bytes;
     reader->arena.limit_bytes = (size_t)memory_bytes;
@@ -232,10 +234,10 @@ static mr_status set_output(mr_jpeg_reader *reader, mr_error *error)
     int32_t channels = options->channels;
     if (channels == 0) channels = decompress->num_components < 3 ? decompress->num_components : 3;
     if (channels != 1 && channels != 3)
-        return mr_fail(error, MR_INVALID_ARGUMENT, "a JPEG image is decoded to 1 or 3 channels, not %d", channels);
+        return mr_fail(error, MR_INVALID_ARGUMENT, "JPEG images can be decoded to 1 or 3 channels, not %d", channels);
     int32_t ratio = options->ratio == 0 ? 1 : options->ratio;
     if (ratio != 1 && ratio != 2 && ratio != 4 && ratio != 8)
-        return mr_fail(error, MR_INVALID_ARGUMENT, "the ratio of a JPEG decode is 1, 2, 4 or 8, not %d", ratio);
+        return mr_fail(error, MR_INVALID_ARGUMENT, "the ratio of JPEG decoding must be 1, 2, 4 or 8, not %d", ratio);
     bool cmyk = decompress->jpeg_color_space == JCS_CMYK || decompress->jpeg_color_space == JCS_YCCK;
     decompress->out_color_space = channels == 1 ? JCS_GRAYSCALE : cmyk ? JCS_CMYK : JCS_RGB;
     decompress->do_fancy_upsampling = !options->no_fancy_upsampling;
@@ -249,7 +251,7 @@ static mr_status set_output(mr_jpeg_reader *reader, mr_error *error)
     return MR_OK;
 }
 
-/* libjpeg keeps tables for a next image that has none; here each image stands for itself. */
+/* libjpeg keeps tables for a next image that has none; here images are independent. */
 static void forget_tables(struct jpeg_decompress_struct *decompress)
 {
     for (int i = 0; i < NUM_QUANT_TBLS; i++) decompress->quant_tbl_ptrs[i] = nullptr;
@@ -287,7 +289,7 @@ mr_status mr_jpeg_reader_set_ratio(mr_jpeg_reader *reader, int32_t ratio, mr_err
     return status;
 }
 
-/* The coefficients whose precision libjpeg looks at when it decides whether to smooth blocks, with room to spare. */
+/* The number of coefficients whose precision libjpeg examines to decide whether to smooth blocks, with a margin. */
 constexpr int smoothed_coefficients = 10;
 
 bool mr_jpeg_lacks_scans(const struct jpeg_decompress_struct *decompress)
@@ -300,9 +302,9 @@ bool mr_jpeg_lacks_scans(const struct jpeg_decompress_struct *decompress)
     return false;
 }
 
-/* Where libjpeg's crop of columns gives other pixels than the whole image has. At a ratio it may decode the coarser
- * components to more pixels in place of upsampling them; where both are to be done, as with 4:1:1 at 1/2, it upsamples too
- * few. And a progressive image that lacks scans is smoothed without a look at the blocks beside the crop. */
+/* Whether libjpeg's column crop produces the same pixels as the complete image. With a ratio, libjpeg may decode
+ * subsampled components at a larger size instead of upsampling them; if both are necessary, as with 4:1:1 at 1/2, a
+ * crop upsamples too few. And a progressive image that lacks scans is smoothed without the blocks next to the crop. */
 static bool can_crop_columns(const struct jpeg_decompress_struct *decompress)
 {
     int size = decompress->min_DCT_scaled_size;
@@ -323,8 +325,9 @@ static void start(mr_jpeg_reader *reader)
     reader->row_left = window->x;
     reader->is_cropped = window->width < reader->width && can_crop_columns(decompress);
     if (reader->is_cropped) {
-        /* Fancy upsampling takes a neighbour's chroma into account: two more columns on each side keep the window's
-         * own columns exact. libjpeg then moves the left edge to the left, to a whole block of the coarsest component. */
+        /* Fancy upsampling uses the chroma of adjacent pixels: two more columns on each side keep the window's own
+         * columns exact. libjpeg then moves the left edge further to the left, to a complete block of the most
+         * subsampled component. */
         constexpr int32_t guard = 2;
         int32_t left = window->x > guard ? window->x - guard : 0;
         int32_t right = window->x + window->width;
@@ -342,7 +345,7 @@ static void start(mr_jpeg_reader *reader)
     }
 }
 
-/* An Adobe file holds inverted inks. */
+/* Adobe files store inverted inks. */
 static void cmyk_to_rgb(const unsigned char *cmyk, unsigned char *rgb, int32_t width, bool inverted)
 {
     for (int32_t i = 0; i < width; i++, cmyk += 4, rgb += 3) {
@@ -356,12 +359,12 @@ static void read_row(mr_jpeg_reader *reader)
     struct jpeg_decompress_struct *decompress = &reader->decompress;
     bool cmyk = decompress->out_color_space == JCS_CMYK;
     JSAMPROW row = cmyk ? reader->cmyk : reader->row;
-    /* The source never suspends, so a row is always there. */
+    /* The source never suspends, so a row is always available. */
     if (jpeg_read_scanlines(decompress, &row, 1) != 1) ERREXIT(decompress, JERR_CANT_SUSPEND);
     if (cmyk) cmyk_to_rgb(reader->cmyk, reader->row, reader->row_width, decompress->saw_Adobe_marker);
 }
 
-/* The rows that the caller has already, into a place of their own. */
+/* Reads the rows that the caller already has into a separate buffer. */
 static void repeat_rows(mr_jpeg_reader *reader)
 {
     struct jpeg_decompress_struct *decompress = &reader->decompress;
@@ -372,7 +375,7 @@ static void repeat_rows(mr_jpeg_reader *reader)
     reader->row = row;
 }
 
-/* A step of decoding, by libjpeg's own decoder from the beginning when need be. */
+/* Runs a step of decoding; if necessary, restarts with libjpeg's own decoder. */
 static mr_status attempt(mr_jpeg_reader *reader, void (*step)(mr_jpeg_reader *reader), mr_error *error)
 {
     mr_status status = guarded(reader, step, error);
@@ -444,7 +447,7 @@ static mr_status decode(mr_jpeg_reader *reader, const void *bytes, size_t size_b
                         const mr_image_decode_options *options, mr_tensor *image, mr_error *error)
 {
     MR_TRY(mr_jpeg_reader_open(reader, bytes, size_bytes, options, error));
-    /* Before the target is allocated, so that a progressive file's coefficients are known to fit. */
+    /* Before the target is allocated, so that the coefficients of a progressive file are known to fit into memory. */
     MR_TRY(mr_jpeg_reader_start(reader, nullptr, error));
     MR_TRY(mr_tensor_init(image, MR_UINT8, MR_SHAPE(reader->height, reader->width, reader->channels), error));
     unsigned char *row = mr_tensor_uint8s(image);

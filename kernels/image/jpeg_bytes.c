@@ -1,7 +1,7 @@
-/* Finding markers and taking stuffed zeros out of a JPEG's data.
+/* Finds markers in a JPEG's data and removes stuffed zeros.
  *
- * An image has a stuffed zero for every 100 to 300 bytes, so a vector is copied as it is and cut behind its first 0xff.
- * Looking for a marker needs no cut: two loads, one byte apart, say where 0xff is not followed by 0. */
+ * An image has a stuffed zero every 100 to 300 bytes, so complete vectors are copied and truncated after their first
+ * 0xff. The search for a marker compares two loads, one byte apart, to find a 0xff that is not followed by 0. */
 #include "kernels/image/jpeg_bytes.h"
 
 #include <stdint.h>
@@ -39,7 +39,7 @@ static const mr_jpeg_bytes_table plain = {unstuff_plain, find_plain};
 
 #if MR_CPU_X86
 
-/* Behind a vector there must be one more byte, the one that says what its last 0xff is. */
+/* One more byte must follow a vector, to determine what its last 0xff is. */
 MR_TARGET_AVX2 static size_t unstuff_avx2(unsigned char *target, size_t capacity, const unsigned char **source,
                                           const unsigned char *end)
 {
@@ -101,7 +101,7 @@ MR_TARGET_AVX512 static const unsigned char *find_avx512(const unsigned char *so
     return find_plain(source, end);
 }
 
-/* Longer vectors would be cut more often than not. */
+/* Longer vectors would be truncated most of the time. */
 static const mr_jpeg_bytes_table avx512 = {unstuff_avx2, find_avx512};
 
 const mr_jpeg_bytes_table *mr_jpeg_bytes(mr_cpu_level level)

@@ -1,8 +1,8 @@
-/* Tables from the code lengths of a DHT segment.
+/* Builds lookup tables from the code lengths of a DHT segment.
  *
- * A code is at most 16 bits and its value at most 15 more. Short codes are found by one look, the few longer ones by
- * comparing with the last code of each length. When a block is passed over its values do not matter, and one look tells of
- * all the codes that the next bits hold: two or three in an image of good quality. */
+ * A code has at most 16 bits and its value at most 15 more. Short codes are found with one lookup, the few longer ones
+ * by comparison with the last code of each length. The values of skipped blocks do not matter, so one lookup returns
+ * all codes in the next bits: two or three in an image of good quality. */
 #include "kernels/image/jpeg_codes.h"
 
 static mr_jpeg_code code_of(unsigned symbol, uint32_t code_bits)
@@ -85,7 +85,7 @@ mr_jpeg_code mr_jpeg_codes_search(const mr_jpeg_codes *codes, uint64_t bits)
 
 /* ---- Pairs ---- */
 
-/* A code as the last of an entry, `before` bits and `coefficients` behind its beginning. */
+/* An entry with the given code as the last one, after `before` bits and `coefficients` coefficients. */
 static mr_jpeg_pair last_of(mr_jpeg_code code, uint32_t before, uint32_t coefficients)
 {
     uint64_t total = before + total_bits(code), to_value = before + code_bits(code);
@@ -99,8 +99,8 @@ static mr_jpeg_pair alone(mr_jpeg_code code)
     return last_of(code, 0, 0) | (uint64_t)zeros(code) << 24;
 }
 
-/* What the n bits behind a coefficient add to its entry; 0 where they do not tell enough. A run of 16 zeros is left to the
- * next look. */
+/* For each value of the n bits after a coefficient, computes what they add to its entry; 0 if they are not sufficient.
+ * A run of 16 zeros is left to the next lookup. */
 static void make_seconds(const mr_jpeg_codes *codes, uint32_t n, mr_jpeg_pair *seconds)
 {
     uint32_t at = 0, before = mr_jpeg_lookup_bits - n;
@@ -142,7 +142,7 @@ void mr_jpeg_codes_make_pairs(mr_jpeg_codes *codes)
         } else if (total >= mr_jpeg_lookup_bits || (*code & mr_jpeg_no_value) != 0) {
             fill_pairs(codes->pairs + at, count, alone(*code));
         } else {
-            /* Those of n bits lie from entry 2^n on. */
+            /* The table for n bits starts at entry 2^n. */
             uint32_t n = mr_jpeg_lookup_bits - total;
             if (!has_seconds[n]) make_seconds(codes, n, seconds + (1 << n));
             has_seconds[n] = true;
@@ -155,8 +155,8 @@ void mr_jpeg_codes_make_pairs(mr_jpeg_codes *codes)
 
 /* ---- Skipping ---- */
 
-/* The codes that can be skipped by the first n bits: each code of that many bits and fewer, and behind its value, where
- * bits are left, what these say by themselves. */
+/* Builds the table that skips codes by the first n bits. Each entry is a code of at most n bits, combined with the
+ * entry of the remaining bits after its value, if there are any. */
 static void make_skip_of(mr_jpeg_codes *codes, uint32_t n)
 {
     mr_jpeg_skip *skip = codes->skip + (1 << n);

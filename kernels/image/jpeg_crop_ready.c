@@ -1,12 +1,12 @@
-/* Crop-ready JPEGs: the same coefficients, coded anew as one baseline scan with a restart marker every few MCUs.
+/* Crop-ready JPEGs: the same coefficients, encoded again as one baseline scan with a restart marker every few MCUs.
  *
- * A restart marker can be found without decoding what stands before it, and decoding can begin behind it. With a whole
- * number of segments in each row of MCUs a decoder therefore reads just the segments that a crop touches (jpeg_scan.c).
- * Short segments fit the crop better and cost more bytes: the marker, the filling of a byte, and DC values that are coded
- * in full instead of as differences. Huffman tables made for the image usually win most of that back.
+ * A restart marker can be found without decoding the data before it, and decoding can start after it. If each row of
+ * MCUs has an integral number of segments, a decoder reads only the segments that overlap a crop (jpeg_scan.c). Short
+ * segments match the crop better, but need more bytes for the marker, the padding of a byte, and DC values that are
+ * encoded in full instead of as differences. Huffman tables optimized for the image usually recover most of that.
  *
- * Refused is what would decode to other pixels: damage, which decoders patch up each in its way, and progressive files
- * whose last scans are missing, which they smooth. */
+ * Images that would decode to other pixels are rejected: damaged ones, which every decoder repairs differently, and
+ * progressive ones without their last scans, which decoders smooth. */
 #include "kernels/image/jpeg.h"
 
 #include <stdlib.h>
@@ -14,7 +14,7 @@
 
 #include <jerror.h>
 
-/* Below this, Huffman tables of the image's own may cost more than they save, and trying both costs nothing. */
+/* Below this size, optimized Huffman tables may cost more than they save, and trying both takes little time. */
 constexpr size_t tables_matter_bytes = 8192;
 
 typedef struct rewriter {
@@ -24,12 +24,12 @@ typedef struct rewriter {
     jmp_buf jump;
     char message[JMSG_LENGTH_MAX];
     struct jpeg_destination_mgr destination;
-    unsigned char *bytes; /* malloc */
+    unsigned char *bytes; /* owned; allocated with malloc */
     size_t size_bytes, capacity_bytes;
     jvirt_barray_ptr *coefficients;
     const mr_crop_ready_options *options;
     mr_crop_ready_info *info;
-    bool has_jfif; /* before the first scan, where it says what the colours are */
+    bool has_jfif; /* in front of the first scan, where it determines the color space */
 } rewriter;
 
 [[noreturn]] static void error_exit(j_common_ptr common)
@@ -44,7 +44,7 @@ static void output_message(j_common_ptr common)
     (void)common;
 }
 
-/* ---- Where the bytes go: libjpeg's own memory destination loses track of its buffer after an error ---- */
+/* ---- Destination: libjpeg's own memory destination loses its buffer after an error ---- */
 
 static void init_destination(j_compress_ptr compress)
 {
@@ -81,7 +81,7 @@ static int32_t mcus_per_row(const struct jpeg_decompress_struct *source)
     return ((int32_t)source->image_width + mcu_width - 1) / mcu_width;
 }
 
-/* A segment of about 64 pixels costs little beside what it holds and is seldom much longer than a crop needs. */
+/* A segment of about 64 pixels adds few bytes and is rarely much longer than a crop needs. */
 static int32_t choose_segment(const struct jpeg_decompress_struct *source, int32_t row)
 {
     static const int32_t wide[] = {4, 5, 3, 6, 7, 8, 2}, narrow[] = {8, 7, 6, 5, 4, 3, 2};
@@ -102,15 +102,16 @@ static bool begins_with(const struct jpeg_marker_struct *marker, const char *tex
 
 static void write_orientation(struct jpeg_compress_struct *compress, int32_t orientation)
 {
-    unsigned char exif[] = {'E', 'x',  'i', 'f', 0, 0, 'M', 'M', 0, 42, 0, 0, 0, 8, /* the first directory's place */
-                            0,   1,                                                 /* one entry */
-                            1,   0x12, 0,   3,   0, 0, 0,   1,   0, 0,  0, 0,       /* orientation: one short number */
-                            0,   0,    0,   0};                                     /* no other directory */
+    unsigned char exif[] = {
+        'E', 'x',  'i', 'f', 0, 0, 'M', 'M', 0, 42, 0, 0, 0, 8, /* offset of the first directory */
+        0,   1,                                                 /* one entry */
+        1,   0x12, 0,   3,   0, 0, 0,   1,   0, 0,  0, 0,       /* orientation: one number of type SHORT */
+        0,   0,    0,   0};                                     /* no other directory */
     exif[25] = (unsigned char)orientation;
     jpeg_write_marker(compress, JPEG_APP0 + 1, exif, sizeof(exif));
 }
 
-/* Adobe's marker goes over as it is: where it and JFIF's disagree, decoders differ, and should go on differing. */
+/* Adobe's marker is copied unchanged: if it and JFIF's disagree, decoders differ, and must continue to do so. */
 static void write_markers(rewriter *work)
 {
     struct jpeg_compress_struct *compress = &work->compress;
@@ -169,14 +170,14 @@ static mr_status write_guarded(rewriter *work, bool own_tables, mr_error *error)
     if (setjmp(work->jump) == 0)
         write_image(work, own_tables);
     else if (work->errors.msg_code == JERR_OUT_OF_MEMORY)
-        status = mr_fail(error, MR_RESOURCE_EXHAUSTED, "there is no memory to make the JPEG image crop-ready");
+        status = mr_fail(error, MR_RESOURCE_EXHAUSTED, "out of memory while making the JPEG image crop-ready");
     else
         status = mr_fail(error, MR_UNIMPLEMENTED, "the JPEG image cannot be made crop-ready: %s", work->message);
     jpeg_destroy_compress(&work->compress);
     return status;
 }
 
-/* Leaves the result in work, with the tables that make it shorter. */
+/* Stores the result in work, with the Huffman tables that make it shorter. */
 static mr_status write_shortest(rewriter *work, mr_error *error)
 {
     MR_TRY(write_guarded(work, true, error));
@@ -195,14 +196,14 @@ static mr_status rewrite(rewriter *work, const void *bytes, size_t size_bytes, m
     work->info->mcus_per_row = mcus_per_row(source);
     int32_t asked = work->options->restart_interval;
     work->info->restart_interval = asked > 0 ? asked : choose_segment(source, work->info->mcus_per_row);
-    /* Markers behind the first scan come too late to change a pixel. */
+    /* Markers after the first scan are too late to affect a pixel. */
     work->has_jfif = source->saw_JFIF_marker;
     jpeg_save_markers(source, JPEG_COM, 0);
     for (int i = 0; i < 16; i++) jpeg_save_markers(source, JPEG_APP0 + i, 0);
     MR_TRY(mr_jpeg_reader_coefficients(&work->reader, &work->coefficients, error));
     if (mr_jpeg_lacks_scans(source))
         return mr_fail(error, MR_UNIMPLEMENTED,
-                       "the JPEG image lacks scans, which decoders make up for; it cannot be made crop-ready");
+                       "the JPEG image lacks scans, which decoders estimate; it cannot be made crop-ready");
     work->capacity_bytes = size_bytes + size_bytes / 8 + 4096;
     work->bytes = malloc(work->capacity_bytes);
     if (work->bytes == nullptr) return mr_fail_memory(error, work->capacity_bytes);
@@ -219,7 +220,7 @@ mr_status mr_image_crop_ready(const void *bytes, size_t size_bytes, const mr_cro
     *info = (mr_crop_ready_info){0};
     *ready = (mr_tensor){0};
     if (options->restart_interval < 0 || options->restart_interval > 65535)
-        return mr_fail(error, MR_INVALID_ARGUMENT, "a restart segment has 1 to 65535 MCUs, not %d",
+        return mr_fail(error, MR_INVALID_ARGUMENT, "a restart segment must have 1 to 65535 MCUs, not %d",
                        options->restart_interval);
     MR_TRY(mr_image_probe(bytes, size_bytes, &info->source, error));
     if (info->source.format != MR_IMAGE_JPEG)

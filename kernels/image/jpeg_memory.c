@@ -1,20 +1,20 @@
-/* libjpeg's memory for one image, from an arena that is kept between images.
+/* libjpeg's memory for one image, allocated from an arena that is kept between images.
  *
- * libjpeg asks its memory manager for small objects, for large ones and for arrays of rows, each with a pool: permanent
- * or image. These functions stand before the manager's own and serve the image pool from mr_jpeg_reader.arena, which
- * freeing the pool resets. Permanent memory, and the virtual arrays that progressive images keep their coefficients
- * in, stay with libjpeg. */
+ * libjpeg requests small objects, large objects and arrays of rows from its memory manager, each from a pool: permanent
+ * or image. The functions here replace the manager's own and serve the image pool from mr_jpeg_reader.arena, which is
+ * reset when the pool is freed. Permanent memory, and the virtual arrays with the coefficients of progressive images,
+ * are still allocated by libjpeg. */
 #include "kernels/image/jpeg.h"
 
 #include <jerror.h>
 
-/* SIMD code reads and writes whole vectors, past the end of a row too. */
+/* SIMD code reads and writes complete vectors, even past the end of a row. */
 constexpr size_t row_align_bytes = 64;
 
-/* What a reader keeps between images. */
+/* Maximum memory that a reader keeps between images. */
 constexpr size_t kept_max_bytes = 32 << 20;
 
-/* Images differ, and an arena that met many sizes has many blocks; one block of their sum serves the next image. */
+/* Images differ in size, so an arena may have many blocks. They are replaced by one block of their total size. */
 void mr_image_arena_reset(mr_arena *arena, size_t *block_bytes)
 {
     mr_arena_reset(arena);
@@ -52,7 +52,7 @@ static void *alloc_large(j_common_ptr common, int pool, size_t size_bytes)
     return allocate(common, size_bytes);
 }
 
-/* Row pointers, then the rows. */
+/* Allocates the row pointers, followed by the rows. */
 static void **alloc_rows(j_common_ptr common, size_t row_bytes, size_t row_count)
 {
     row_bytes = (row_bytes + row_align_bytes - 1) / row_align_bytes * row_align_bytes;

@@ -1,9 +1,11 @@
-/* A JPEG turned without decoding it. The image is a grid of blocks, each of 8 x 8 frequencies: to mirror it is to reverse the
- * order of the blocks and to negate every second frequency of that direction, to transpose it is to transpose the grid, each
- * block, the quantisation tables and the sampling factors. So not a bit of a pixel is lost, as long as a side that is
- * mirrored is a whole number of the largest blocks: else what fills up the last block would come to the front.
+/* Rotates and mirrors a JPEG without decoding it. The image is a grid of blocks, each of 8 x 8 frequencies. To mirror
+ * it, reverse the order of the blocks and negate every second frequency of that direction; to transpose it, transpose
+ * the grid, each block, the quantization tables and the sampling factors. No pixel changes, provided that the size of a
+ * mirrored side is a multiple of the largest blocks: otherwise the padding of the last block would become visible at
+ * the front.
  *
- * Both libjpeg objects share one error manager, which jumps back to upright(); all that must survive lies in the struct. */
+ * Both libjpeg objects share one error manager, which jumps back to upright(); everything that must survive the jump is
+ * stored in the struct. */
 #include "base/arena.h"
 #include "kernels/image/exif.h"
 #include "kernels/image/orient.h"
@@ -28,14 +30,14 @@ typedef struct turner {
     struct jpeg_progress_mgr progress;
     jmp_buf jump;
     char message[JMSG_LENGTH_MAX];
-    mr_status status; /* of the message */
+    mr_status status; /* belongs to the message */
     const unsigned char *bytes;
     size_t size_bytes;
     mr_orientation turn;
     jvirt_barray_ptr *source_blocks, *target_blocks;
-    unsigned char *written; /* from malloc, by libjpeg */
+    unsigned char *written; /* allocated by libjpeg with malloc */
     unsigned long written_bytes;
-    bool has_jfif, has_adobe; /* before the first scan */
+    bool has_jfif, has_adobe; /* present before the first scan */
 } turner;
 
 [[noreturn]] static void give_up(turner *turner, mr_status status)
@@ -52,7 +54,7 @@ typedef struct turner {
     give_up(turner, code == JERR_OUT_OF_MEMORY ? MR_RESOURCE_EXHAUSTED : MR_DATA_LOSS);
 }
 
-/* Warnings are about damaged data, which is not to be carried on. */
+/* Warnings report damaged data, which must not be copied. */
 static void emit_message(j_common_ptr common, int level)
 {
     if (level < 0 && common->err->msg_code != JWRN_EXTRANEOUS_DATA && common->err->msg_code != JWRN_JFIF_MAJOR &&
@@ -73,7 +75,8 @@ static void watch_scans(j_common_ptr common)
     give_up(turner, MR_DATA_LOSS);
 }
 
-/* A block takes at least a bit of Huffman code, so a header that promises much more than there is takes no memory. */
+/* A block needs at least one bit of Huffman code, so a header with an impossible size is rejected before memory is
+ * allocated. */
 static void check_size(turner *turner)
 {
     const struct jpeg_decompress_struct *source = &turner->source;
@@ -100,18 +103,18 @@ static void open_source(turner *turner)
     for (int i = 0; i < 16; i++) jpeg_save_markers(source, JPEG_APP0 + i, 0xffff);
     (void)jpeg_read_header(source, TRUE);
     check_size(turner);
-    /* Markers behind the first scan come too late to say what the colours are. */
+    /* Markers after the first scan are too late to determine the color space. */
     turner->has_jfif = source->saw_JFIF_marker;
     turner->has_adobe = source->saw_Adobe_marker;
     jpeg_save_markers(source, JPEG_COM, 0);
     for (int i = 0; i < 16; i++) jpeg_save_markers(source, JPEG_APP0 + i, 0);
-    /* The factors of a single component say nothing. */
+    /* The sampling factors of a single component have no effect. */
     bool single = source->num_components == 1;
     JDIMENSION block_width = 8 * (JDIMENSION)(single ? 1 : source->max_h_samp_factor),
                block_height = 8 * (JDIMENSION)(single ? 1 : source->max_v_samp_factor);
     if ((turner->turn.mirror_x && source->image_width % block_width != 0) ||
         (turner->turn.mirror_y && source->image_height % block_height != 0)) {
-        snprintf(turner->message, sizeof(turner->message), "its %u x %u pixels are no whole blocks of %u x %u",
+        snprintf(turner->message, sizeof(turner->message), "its %u x %u pixels are not a multiple of blocks of %u x %u",
                  source->image_width, source->image_height, block_width, block_height);
         give_up(turner, MR_FAILED_PRECONDITION);
     }
@@ -122,7 +125,7 @@ static JDIMENSION round_up(JDIMENSION count, int unit)
     return (count + (JDIMENSION)unit - 1) / (JDIMENSION)unit * (JDIMENSION)unit;
 }
 
-/* The result's blocks, which have to be asked for before the source's are read. */
+/* Requests the result's blocks, which must precede reading the source's. */
 static void request_blocks(turner *turner)
 {
     struct jpeg_decompress_struct *source = &turner->source;
@@ -199,7 +202,7 @@ static void swap_directions(struct jpeg_compress_struct *target)
     }
 }
 
-/* Everything that was written beside the pixels, but for what libjpeg writes itself. */
+/* Copies all metadata, except what libjpeg writes itself. */
 static void copy_markers(turner *turner)
 {
     struct jpeg_compress_struct *target = &turner->target;
@@ -225,7 +228,7 @@ static void write_target(turner *turner)
     jpeg_create_compress(target);
     jpeg_mem_dest(target, &turner->written, &turner->written_bytes);
     jpeg_copy_critical_parameters(source, target);
-    /* The markers that decide how colours are meant: as they were, also when they were not there. */
+    /* The markers that determine the color space are kept as they are, even if absent. */
     target->write_JFIF_header = turner->has_jfif;
     target->write_Adobe_marker = turner->has_adobe;
     if (turner->turn.swap) swap_directions(target);
@@ -251,7 +254,7 @@ static mr_status upright(turner *turner, mr_tensor *result, mr_error *error)
         write_target(turner);
         return mr_tensor_init_string(result, (mr_string){(const char *)turner->written, turner->written_bytes}, error);
     }
-    return mr_fail(error, turner->status, "the JPEG image cannot be turned: %s", turner->message);
+    return mr_fail(error, turner->status, "the JPEG image cannot be rotated: %s", turner->message);
 }
 
 mr_status mr_image_orient_jpeg(const void *bytes, size_t size_bytes, mr_tensor *result, mr_error *error)
@@ -259,7 +262,7 @@ mr_status mr_image_orient_jpeg(const void *bytes, size_t size_bytes, mr_tensor *
     mr_image_info info = {0};
     MR_TRY(mr_image_probe(bytes, size_bytes, &info, error));
     if (info.format != MR_IMAGE_JPEG || info.orientation < 1)
-        return mr_fail(error, MR_FAILED_PRECONDITION, "the %s image has no orientation to be turned by",
+        return mr_fail(error, MR_FAILED_PRECONDITION, "the %s image has no orientation to apply",
                        mr_image_format_name(info.format));
     turner *turner = calloc(1, sizeof(*turner));
     if (turner == nullptr) return mr_fail_memory(error, sizeof(*turner));

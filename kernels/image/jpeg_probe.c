@@ -1,7 +1,7 @@
-/* What a JPEG's markers say, without libjpeg: a walk over the segments up to the frame header.
+/* Reads a JPEG's markers up to the frame header, without libjpeg.
  *
- * A segment is 0xff, its marker, two bytes of length (themselves included) and the rest. Fill bytes 0xff may stand before
- * a marker. The EXIF orientation comes in an APP1 segment before the frame. */
+ * A segment is 0xff, its marker, two bytes of length (including themselves) and the data. Fill bytes 0xff may precede a
+ * marker. The EXIF orientation is in an APP1 segment before the frame. */
 #include "kernels/image/exif.h"
 #include "kernels/image/jpeg.h"
 
@@ -21,7 +21,7 @@ static mr_status read_frame(const unsigned char *segment, size_t size_bytes, uns
                             mr_error *error)
 {
     if (size_bytes < 6)
-        return mr_fail(error, MR_DATA_LOSS, "the JPEG image has a frame header of %zu bytes", size_bytes);
+        return mr_fail(error, MR_DATA_LOSS, "the JPEG image has an invalid frame header of %zu bytes", size_bytes);
     info->bits = segment[0] > 8 ? 16 : 8;
     info->height = (int32_t)number(segment + 1);
     info->width = (int32_t)number(segment + 3);
@@ -32,7 +32,7 @@ static mr_status read_frame(const unsigned char *segment, size_t size_bytes, uns
                                         : MR_COLOR_UNKNOWN;
     info->is_progressive = marker == 0xc2 || marker == 0xc6 || marker == 0xca || marker == 0xce;
     if (info->width == 0 || info->height == 0 || info->channels == 0)
-        return mr_fail(error, MR_DATA_LOSS, "the JPEG image says that it has %d x %d pixels of %d channels",
+        return mr_fail(error, MR_DATA_LOSS, "the JPEG image has an invalid size of %d x %d pixels of %d channels",
                        info->width, info->height, info->channels);
     return MR_OK;
 }
@@ -42,7 +42,7 @@ mr_status mr_jpeg_probe(const unsigned char *bytes, size_t size_bytes, mr_image_
     size_t at = 2;
     while (size_bytes - at >= 4) {
         if (bytes[at] != 0xff) {
-            at++; /* libjpeg, too, searches for the next marker */
+            at++; /* like libjpeg, search for the next marker */
             continue;
         }
         unsigned marker = bytes[at + 1];
@@ -54,7 +54,8 @@ mr_status mr_jpeg_probe(const unsigned char *bytes, size_t size_bytes, mr_image_
             return mr_fail(error, MR_DATA_LOSS, "the JPEG image has no frame header before byte %zu", at);
         size_t length = number(bytes + at + 2);
         if (length < 2)
-            return mr_fail(error, MR_DATA_LOSS, "the JPEG image has a segment of length %zu at byte %zu", length, at);
+            return mr_fail(error, MR_DATA_LOSS, "the JPEG image has a segment of invalid length %zu at byte %zu",
+                           length, at);
         if (length > size_bytes - at - 2) break;
         const unsigned char *segment = bytes + at + 4;
         if (is_frame(marker)) return read_frame(segment, length - 2, marker, info, error);

@@ -1,13 +1,13 @@
-/* Where a JPEG's time goes: turning bits into coefficients.
+/* The scan decoder: converts bits to coefficients, which takes most of the time of decoding a JPEG.
  *
- * The data is first freed of its stuffed zeros, a few KiB at a time, so that bits are read 8 bytes at once without a look
- * at any of them. A coefficient is one look into a table for its code; its value is taken from the bits beside that, off
- * the path from one code to the next. What is passed over takes one look for several codes.
+ * First the stuffed zeros are removed from the data, a few KiB at a time, so that 8 bytes of bits can be loaded without
+ * examining them. A coefficient needs one table lookup for its code. Its value is extracted in parallel, off the
+ * critical path from one code to the next. Skipping coefficients needs one lookup for several codes.
  *
- * MCUs are numbered through the scan. libjpeg asks for each of them, and says with a null pointer or by its column that it
- * will not look at it; such an MCU is only noted. The next one that counts is then sought: by its restart segment, found by
- * counting markers, and within the segment by passing over the MCUs before it. MCUs behind the last that counts are never
- * touched, except that without restart markers the scan is followed to its end, as libjpeg would. */
+ * MCUs are numbered through the scan. libjpeg requests each of them. A null pointer, or a column outside the crop,
+ * means that it will not use the MCU; such an MCU is only counted. The next MCU that is used is then located: its
+ * restart segment by counting markers, and within the segment by skipping the MCUs before it. MCUs after the last used
+ * one are never read, except that a scan without restart markers is parsed to its end, as libjpeg does. */
 #include "kernels/image/jpeg_scan.h"
 
 #include "kernels/image/jpeg_bytes.h"
@@ -17,8 +17,8 @@
 #include <stddef.h>
 #include <stdlib.h>
 
-/* The decoder is entered through two structures that libjpeg-turbo keeps to itself. Its headers of these versions have them
- * in this form; with other headers, libjpeg's own decoder does the work. */
+/* The decoder is installed through two private structures of libjpeg-turbo, whose layout in these versions is known.
+ * With other headers, libjpeg's own decoder is used. */
 #if __has_include(<jpegint.h>) && JPEG_LIB_VERSION == 62 && LIBJPEG_TURBO_VERSION_NUMBER >= 2001000 && \
     LIBJPEG_TURBO_VERSION_NUMBER < 2002000
 #include <jpegint.h>
@@ -60,7 +60,7 @@ static void replace_decoder(struct jpeg_decompress_struct *decompress, boolean (
 }
 #endif
 
-/* Ten blocks of 64 codes of 31 bits. */
+/* Ten blocks of 64 codes of at most 31 bits. */
 constexpr size_t mcu_max_bytes = D_MAX_BLOCKS_IN_MCU * DCTSIZE2 * 4;
 constexpr size_t piece_bytes = 8192;
 
@@ -72,20 +72,20 @@ typedef struct block_plan {
 
 struct mr_jpeg_scan {
     const mr_jpeg_bytes_table *loops;
-    const unsigned char *source, *source_end; /* what has not been unstuffed */
+    const unsigned char *source, *source_end; /* data that has not been unstuffed */
     mr_jpeg_bits bits;
-    const unsigned char *data_end; /* within data */
-    bool is_last_piece;            /* source is at a marker, or at its end */
+    const unsigned char *data_end; /* end of the unstuffed bytes in `data` */
+    bool is_last_piece;            /* source is at a marker or at its end */
 
     block_plan plan[D_MAX_BLOCKS_IN_MCU];
     int32_t block_count, component_count;
     int64_t dc[MAX_COMPS_IN_SCAN];
 
-    uint32_t asked, asked_column;                /* the MCU that libjpeg asks for next */
-    uint32_t columns, column_first, column_last; /* of MCUs; those that libjpeg looks at */
+    uint32_t asked, asked_column;                /* the MCU that libjpeg requests next */
+    uint32_t columns, column_first, column_last; /* number of MCU columns; the range that libjpeg uses */
     uint32_t mcu_count;
-    uint32_t next;                  /* the MCU that the bits are before */
-    uint32_t interval, segment_end; /* MCUs between restart markers, 0: none; the first MCU behind this segment */
+    uint32_t next;                  /* the MCU that `bits` points to */
+    uint32_t interval, segment_end; /* MCUs between restart markers, 0: none; the first MCU after this segment */
     uint32_t segment, segment_count;
 
     mr_jpeg_codes dc_codes[NUM_HUFF_TBLS], ac_codes[NUM_HUFF_TBLS];
@@ -102,7 +102,7 @@ static void begin_data(mr_jpeg_scan *scan)
     scan->is_last_piece = count < piece_bytes;
 }
 
-/* Before each MCU: the bytes of the longest one, or all that are left. */
+/* Called before each MCU: makes the bytes of the longest possible MCU available, or all that are left. */
 static void ensure_data(mr_jpeg_scan *scan)
 {
     if (scan->is_last_piece || (size_t)(scan->data_end - scan->bits.next) >= mcu_max_bytes) return;
@@ -115,7 +115,7 @@ static void ensure_data(mr_jpeg_scan *scan)
     scan->is_last_piece = count < room;
 }
 
-/* False when more bits were taken than there are. Whatever lies behind the last byte was read, but is never used. */
+/* False if more bits were consumed than exist. Bytes after the last one are read, but never used. */
 static bool is_within_data(const mr_jpeg_scan *scan)
 {
     return (scan->bits.next - scan->data_end) * 8 <= (ptrdiff_t)(scan->bits.count & 63);
@@ -123,7 +123,7 @@ static bool is_within_data(const mr_jpeg_scan *scan)
 
 /* ---- Blocks ---- */
 
-/* By the order in which they are coded. */
+/* The position of each coefficient in a block, in coding order. */
 static const uint8_t natural_order[DCTSIZE2] = {0,  1,  8,  16, 9,  2,  3,  10, 17, 24, 32, 25, 18, 11, 4,  5,
                                                 12, 19, 26, 33, 40, 48, 41, 34, 27, 20, 13, 6,  7,  14, 21, 28,
                                                 35, 42, 49, 56, 57, 50, 43, 36, 29, 22, 15, 23, 30, 37, 44, 51,
@@ -142,8 +142,8 @@ static inline bool read_dc(mr_jpeg_bits *bits, const mr_jpeg_codes *codes, int64
     return true;
 }
 
-/* One code of any kind before coefficient k; gives the next coefficient, DCTSIZE2 when the block is done, or more when it
- * is not as it should be. */
+/* Reads a code of any kind before coefficient k. Returns the index of the next coefficient, DCTSIZE2 if the block is
+ * complete, or a larger number on an error. */
 static uint32_t read_one(mr_jpeg_bits *bits, const mr_jpeg_codes *codes, uint32_t k, JCOEF *block)
 {
     mr_jpeg_bits_fill(bits);
@@ -152,7 +152,7 @@ static uint32_t read_one(mr_jpeg_bits *bits, const mr_jpeg_codes *codes, uint32_
     if (code == 0) return UINT32_MAX;
     k += zeros + 1;
     if ((code & mr_jpeg_no_value) != 0) {
-        /* libjpeg, too, lets 16 zeros lead past the end. */
+        /* As in libjpeg, a run of 16 zeros may extend past the end. */
         if (zeros != 15 || k > DCTSIZE2) k = DCTSIZE2;
     } else if (k <= DCTSIZE2) {
         block[natural_order[k - 1]] = (JCOEF)mr_jpeg_value(bits->bits, code);
@@ -172,7 +172,7 @@ static inline bool read_ac(mr_jpeg_bits *bits, const mr_jpeg_codes *codes, JCOEF
             pair = codes->pairs[bits->bits >> (64 - mr_jpeg_lookup_bits)];
             uint32_t last = k + (pair >> 32 & 0xff);
             if (__builtin_expect((pair & mr_jpeg_pair_special) != 0, 0)) goto special;
-            /* The last coefficient of a block may be the first of the two, and then the second is another block's. */
+            /* The last coefficient of a block may be the first of the two; the second then belongs to another block. */
             if (__builtin_expect(last >= DCTSIZE2 - 1, 0)) goto one;
             block[order[k + (pair >> 24 & 0xff)]] = (JCOEF)(pair >> 40);
             block[order[last]] = (JCOEF)mr_jpeg_value(bits->bits, pair);
@@ -224,7 +224,7 @@ static inline bool skip_ac(mr_jpeg_bits *bits, const mr_jpeg_codes *codes)
     return k == DCTSIZE2;
 }
 
-/* libjpeg's sums are ints; one that does not fit is an error there. */
+/* libjpeg's sums are ints; a sum that does not fit is an error there. */
 static bool is_dc_in_range(const mr_jpeg_scan *scan)
 {
     bool good = true;
@@ -275,7 +275,8 @@ static void begin_segment(mr_jpeg_scan *scan, uint32_t segment)
     memset(scan->dc, 0, sizeof(scan->dc));
 }
 
-/* Counts markers from this segment to another; each must be the next restart marker. Leaves source behind the last. */
+/* Skips markers from this segment to another; each must be the next restart marker. Leaves source after the last
+ * one. */
 static bool advance_to_segment(mr_jpeg_scan *scan, uint32_t segment)
 {
     for (uint32_t s = scan->segment; s < segment; s++) {
@@ -299,7 +300,7 @@ static bool seek_mcu(mr_jpeg_scan *scan, uint32_t mcu)
     return true;
 }
 
-/* libjpeg goes on at the marker behind the scan. */
+/* Finds the marker after the scan, where libjpeg continues. */
 static bool end_scan(mr_jpeg_scan *scan, struct jpeg_source_mgr *source)
 {
     while (scan->interval == 0 && scan->next < scan->mcu_count)
@@ -312,7 +313,7 @@ static bool end_scan(mr_jpeg_scan *scan, struct jpeg_source_mgr *source)
     return true;
 }
 
-/* What stands in the place of libjpeg's decoder. */
+/* The function that replaces libjpeg's decoder. */
 static boolean decode_for_libjpeg(j_decompress_ptr decompress, JBLOCKROW *blocks)
 {
     mr_jpeg_reader *reader = decompress->client_data;

@@ -1,7 +1,7 @@
-/* Turning pixels as an EXIF orientation asks.
+/* Rotates and mirrors pixels according to an EXIF orientation.
  *
- * Every orientation is a walk over the source: a pixel of the result comes from a row and a column of the source that each
- * go up or down with the result's row or column. So it is one loop with two strides. */
+ * For every orientation, a pixel of the result comes from a row and a column of the source, each of which increases or
+ * decreases with the result's row or column. So a single loop with two strides handles all of them. */
 #include <millrace/image.h>
 
 #include "kernels/image/orient.h"
@@ -15,7 +15,7 @@ mr_orientation mr_orientation_of(int32_t orientation)
                             .swap = orientation >= 5};
 }
 
-/* A row of `count` pixels of `size_bytes` from pixels that lie step bytes apart. */
+/* Copies a row of `count` pixels of `size_bytes` from pixels that are step bytes apart. */
 static void gather(unsigned char *target, const unsigned char *source, int64_t count, int64_t step, size_t size_bytes)
 {
     for (int64_t i = 0; i < count; i++, target += size_bytes, source += step) memcpy(target, source, size_bytes);
@@ -25,10 +25,11 @@ mr_status mr_image_orient(const mr_tensor *image, int32_t orientation, mr_tensor
 {
     char text[MR_SHAPE_TEXT_SIZE];
     if (image->shape.rank != 3 || mr_dtype_size(image->dtype) == 0)
-        return mr_fail(error, MR_INVALID_ARGUMENT, "turned are [height, width, channels], not %s of the shape %s",
+        return mr_fail(error, MR_INVALID_ARGUMENT,
+                       "images to rotate must be [height, width, channels], not %s of shape %s",
                        mr_dtype_name(image->dtype), mr_shape_text(image->shape, text, sizeof(text)));
     if (orientation < 1 || orientation > 8)
-        return mr_fail(error, MR_INVALID_ARGUMENT, "an EXIF orientation is 1 to 8, not %d", orientation);
+        return mr_fail(error, MR_INVALID_ARGUMENT, "an EXIF orientation must be 1 to 8, not %d", orientation);
     mr_orientation turn = mr_orientation_of(orientation);
     int64_t height = image->shape.dims[0], width = image->shape.dims[1], channels = image->shape.dims[2];
     int64_t rows = turn.swap ? width : height, columns = turn.swap ? height : width;

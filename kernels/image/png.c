@@ -1,8 +1,10 @@
-/* PNG decoding with libpng, to the byte what TensorFlow 2.15 makes of the same file: the same transformations, 16 bits
- * cut to their high byte for uint8, 8 bits times 257 for uint16, gray from colour with libpng's own weights.
+/* PNG decoding with libpng. The result is identical to that of TensorFlow 2.15 for the same file: the same
+ * transformations, 16 bits truncated to their high byte for uint8, 8 bits multiplied by 257 for uint16, gray from color
+ * with libpng's default weights.
  *
- * libpng reports errors by a function that must not return; here that function jumps back to guarded(), the only place
- * with setjmp. libpng's memory comes from the arena and goes with it, so its structures are never destroyed singly. */
+ * libpng reports errors through a function that must not return. Here that function jumps back to guarded(), the only
+ * function with setjmp. libpng's memory is allocated from the arena and released with it, so its structures are never
+ * destroyed individually. */
 #include "kernels/image/png.h"
 
 #include "kernels/image/jpeg.h"
@@ -13,7 +15,8 @@
 #include <string.h>
 
 constexpr int64_t pixels_max_default = 100'000'000;
-/* Beside rows libpng keeps inflate's window, tables, a palette and a colour profile, a few hundred KiB in all. */
+/* In addition to rows libpng stores inflate's window, tables, a palette and a color profile, a few hundred KiB in
+ * all. */
 constexpr size_t memory_max_bytes = 96 << 20;
 
 [[noreturn]] static void on_error(png_structp png, png_const_charp message)
@@ -57,14 +60,14 @@ static void read_bytes(png_structp png, png_bytep target, size_t size_bytes)
 static mr_status fail_as_libpng(mr_png_reader *reader, mr_error *error)
 {
     if (reader->exhausted)
-        return mr_fail(error, MR_RESOURCE_EXHAUSTED, "the PNG image needs more memory than its limit");
+        return mr_fail(error, MR_RESOURCE_EXHAUSTED, "the PNG image needs more memory than the limit");
     if (reader->truncated)
         return mr_fail(error, MR_DATA_LOSS, "the PNG image is truncated: its %zu bytes end too early",
                        reader->size_bytes);
     return mr_fail(error, MR_DATA_LOSS, "the PNG image is damaged: %s", reader->message);
 }
 
-/* Runs step, and turns a jump out of libpng into a status. */
+/* Runs step and converts a jump out of libpng to a status. */
 static mr_status guarded(mr_png_reader *reader, void (*step)(mr_png_reader *reader), mr_error *error)
 {
     if (setjmp(reader->jump) != 0) return fail_as_libpng(reader, error);
@@ -72,7 +75,8 @@ static mr_status guarded(mr_png_reader *reader, void (*step)(mr_png_reader *read
     return MR_OK;
 }
 
-/* Text, times and suggested palettes have no say in the pixels; skipping them bounds what a file can make libpng keep. */
+/* Text, times and suggested palettes do not affect pixels; skipping them limits the memory that libpng uses for a
+ * file. */
 static const unsigned char chunks_without_pixels[] = "tEXt\0zTXt\0iTXt\0tIME\0sPLT\0hIST\0eXIf\0pHYs\0oFFs\0pCAL\0sCAL";
 
 static void read_info(mr_png_reader *reader)
@@ -80,7 +84,7 @@ static void read_info(mr_png_reader *reader)
     reader->png =
         png_create_read_struct_2(PNG_LIBPNG_VER_STRING, reader, on_error, on_warning, reader, allocate, release);
     if (reader->png == nullptr) {
-        snprintf(reader->message, sizeof(reader->message), "libpng does not start");
+        snprintf(reader->message, sizeof(reader->message), "libpng cannot be initialized");
         longjmp(reader->jump, 1);
     }
     reader->info = png_create_info_struct(reader->png);
@@ -98,7 +102,7 @@ static int32_t stored_channels(mr_png_reader *reader)
     return png_get_valid(reader->png, reader->info, PNG_INFO_tRNS) != 0 ? 4 : 3;
 }
 
-/* TensorFlow's choice of transformations, in its order: it decides what an alpha channel becomes for a palette. */
+/* TensorFlow's transformations, in its order, which determines the result of an alpha channel with a palette. */
 static void set_transformations(mr_png_reader *reader)
 {
     png_structp png = reader->png;
@@ -131,9 +135,9 @@ mr_status mr_png_reader_open(mr_png_reader *reader, const void *bytes, size_t si
     *reader = (mr_png_reader){.arena = reader->arena, .bytes = bytes, .size_bytes = size_bytes, .options = *options};
     reader->arena.limit_bytes = memory_max_bytes;
     if (options->channels < 0 || options->channels > 4)
-        return mr_fail(error, MR_INVALID_ARGUMENT, "a PNG image is decoded to 1, 2, 3 or 4 channels, not %d",
+        return mr_fail(error, MR_INVALID_ARGUMENT, "PNG images can be decoded to 1, 2, 3 or 4 channels, not %d",
                        options->channels);
-    /* The header first, so that a size above the limit is said as such. */
+    /* Read the header first, so that a size above the limit is reported as such. */
     mr_image_info info = {0};
     MR_TRY(mr_png_probe(bytes, size_bytes, &info, error));
     int64_t pixels_max = options->pixels_max > 0 ? options->pixels_max : pixels_max_default;
@@ -154,7 +158,7 @@ mr_status mr_png_reader_open(mr_png_reader *reader, const void *bytes, size_t si
     return MR_OK;
 }
 
-/* In place, from the end: each sample times 257. */
+/* Multiplies each sample by 257, in place, from the end. */
 static void widen(void *row, size_t count)
 {
     const unsigned char *narrow = row;
@@ -178,7 +182,7 @@ mr_status mr_png_reader_row(mr_png_reader *reader, void *row, mr_error *error)
 
 static void read_image(mr_png_reader *reader)
 {
-    /* Seven passes over all rows; libpng merges each into what the earlier ones left. */
+    /* Seven passes over all rows; libpng merges each into the result of the previous ones. */
     size_t stride = reader->row_bytes * (reader->widen ? 2 : 1);
     for (int pass = 0; pass < (reader->interlaced ? PNG_INTERLACE_ADAM7_PASSES : 1); pass++)
         for (int32_t y = 0; y < reader->height; y++)

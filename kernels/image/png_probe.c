@@ -1,7 +1,7 @@
-/* What a PNG says before its pixels, without libpng: a walk over the chunks up to IDAT.
+/* Reads a PNG's chunks up to IDAT, without libpng.
  *
- * Eight bytes of signature, then chunks: length (4 bytes, big-endian), type (4), data, CRC (4). The first is IHDR: width,
- * height, bits, colour type, compression, filter, interlace. */
+ * A PNG is a signature of eight bytes followed by chunks: length (4 bytes, big-endian), type (4), data, CRC (4). The
+ * first chunk is IHDR: width, height, bits, color type, compression, filter, interlace. */
 #include "kernels/image/exif.h"
 #include "kernels/image/png.h"
 
@@ -34,11 +34,11 @@ static mr_status read_header(const unsigned char *header, mr_image_info *info, m
 {
     uint32_t width = number(header), height = number(header + 4);
     if (width == 0 || height == 0 || width > length_max || height > length_max)
-        return mr_fail(error, MR_DATA_LOSS, "the PNG image says that it has %u x %u pixels", width, height);
+        return mr_fail(error, MR_DATA_LOSS, "the PNG image has an invalid size of %u x %u pixels", width, height);
     unsigned bits = header[8], color = header[9];
     if (!is_legal(color, bits))
-        return mr_fail(error, MR_DATA_LOSS, "the PNG image has colour type %u with %u bits, which there is not", color,
-                       bits);
+        return mr_fail(error, MR_DATA_LOSS, "the PNG image has an invalid combination of color type %u and %u bits",
+                       color, bits);
     info->width = (int32_t)width;
     info->height = (int32_t)height;
     info->bits = bits == 16 ? 16 : 8;
@@ -52,7 +52,7 @@ static mr_status read_header(const unsigned char *header, mr_image_info *info, m
 mr_status mr_png_probe(const unsigned char *bytes, size_t size_bytes, mr_image_info *info, mr_error *error)
 {
     if (size_bytes < 8 + 8 + 13 || memcmp(bytes + 12, "IHDR", 4) != 0 || number(bytes + 8) != 13)
-        return mr_fail(error, MR_DATA_LOSS, "the PNG image is truncated or damaged: its %zu bytes hold no header",
+        return mr_fail(error, MR_DATA_LOSS, "the PNG image is truncated or damaged: its %zu bytes contain no header",
                        size_bytes);
     MR_TRY(read_header(bytes + 16, info, error));
     bool palette = bytes[25] == PNG_COLOR_TYPE_PALETTE;

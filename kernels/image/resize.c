@@ -1,8 +1,9 @@
 /* TensorFlow's ResizeBilinear, ResizeNearestNeighbor, ResizeArea and ResizeBicubic.
  *
- * Which source coordinate an output has depends on the rule: TensorFlow 1 takes i x scale, or with align_corners a scale
- * that maps the corner pixels' centres onto each other; half-pixel centres are (i + 0.5) x scale - 0.5. The coordinates
- * are computed in float as TensorFlow does, since at a whole number a rounding error chooses another pixel. */
+ * The source coordinate of an output pixel depends on the rule. TensorFlow 1 uses i x scale, or with align_corners a
+ * scale that maps the centers of the corner pixels onto each other. Half-pixel centers are (i + 0.5) x scale - 0.5. The
+ * coordinates are computed in float as in TensorFlow, since at an integral coordinate a rounding error selects another
+ * pixel. */
 #include "kernels/image/resize.h"
 
 #include "base/arena.h"
@@ -32,7 +33,7 @@ int32_t mr_resize_taps(const mr_resize_options *options, int32_t source_count, i
     return taps < source_count ? taps : source_count;
 }
 
-/* The offset is clamped too: a rounding error of the coordinates must not write past the table. */
+/* The offset is clamped, too: a rounding error of the coordinates must not cause a write past the table. */
 static void add_tap(mr_resize_axis *axis, int32_t target, int64_t source, float weight)
 {
     int32_t offset = clamp((int64_t)clamp(source, axis->source_count) - axis->first[target], axis->taps);
@@ -72,7 +73,7 @@ static void fill_bilinear(mr_resize_axis *axis, const mr_resize_options *options
     }
 }
 
-/* The part of each source pixel that the output pixel [i, i + 1) x scale covers. */
+/* Area: the weight of each source pixel is the part of it that the output pixel [i, i + 1) x scale covers. */
 static void fill_area(mr_resize_axis *axis, float scale, float offset)
 {
     for (int32_t i = 0; i < axis->target_count; i++) {
@@ -87,8 +88,8 @@ static void fill_area(mr_resize_axis *axis, float scale, float offset)
     }
 }
 
-/* Cubic convolution: x is the distance, below 1 for the near pair and 1…2 for the far one. TensorFlow reads both from a
- * table of 1024 steps. */
+/* Cubic convolution: x is the distance, below 1 for the inner pair and 1…2 for the outer pair. Like TensorFlow, it uses
+ * a table of 1024 steps. */
 constexpr int cubic_steps = 1024;
 
 static float cubic_near(float a, int step)
@@ -115,7 +116,7 @@ static void fill_bicubic(mr_resize_axis *axis, const mr_resize_options *options,
                             cubic_far(a, cubic_steps - step)};
         float sum = 0;
         for (int k = 0; k < 4; k++) {
-            /* With half-pixel centres what lies outside is left out and the rest scaled up. */
+            /* With half-pixel centers, taps outside the image are dropped and the others are scaled up. */
             if (keys && clamp(first + k, axis->source_count) != first + k) weights[k] = 0;
             sum += weights[k];
         }
@@ -153,7 +154,7 @@ typedef struct resize_work {
     mr_resize_axis rows, columns;
     int64_t channels;
     float *source_row; /* one source row as floats */
-    float *row;        /* after the vertical sum */
+    float *row;        /* result of the vertical pass */
 } resize_work;
 
 static mr_status axis_init(mr_resize_axis *axis, const mr_resize_options *options, int64_t source_count,
@@ -169,7 +170,7 @@ static mr_status axis_init(mr_resize_axis *axis, const mr_resize_options *option
     return MR_OK;
 }
 
-/* The elements [begin, begin + count) of images as floats. */
+/* Elements [begin, begin + count) of images as floats. */
 static const float *load_row(const mr_tensor *images, int64_t begin, int64_t count, float *row)
 {
     switch (images->dtype) {
@@ -252,7 +253,7 @@ static mr_status check(const mr_tensor *images, int64_t height, int64_t width, c
     char text[MR_SHAPE_TEXT_SIZE];
     int rank = images->shape.rank;
     if (rank != 3 && rank != 4)
-        return mr_fail(error, MR_INVALID_ARGUMENT, "images to resize are [batch, height, width, channels], not %s",
+        return mr_fail(error, MR_INVALID_ARGUMENT, "images to resize must be [batch, height, width, channels], not %s",
                        mr_shape_text(images->shape, text, sizeof(text)));
     if (height < 1 || width < 1 || height > INT32_MAX || width > INT32_MAX)
         return mr_fail(error, MR_INVALID_ARGUMENT, "images cannot be resized to %lld x %lld pixels", (long long)width,
@@ -262,7 +263,7 @@ static mr_status check(const mr_tensor *images, int64_t height, int64_t width, c
             return mr_fail(error, MR_INVALID_ARGUMENT, "images of shape %s cannot be resized",
                            mr_shape_text(images->shape, text, sizeof(text)));
     if (options->align_corners && options->half_pixel_centers)
-        return mr_fail(error, MR_INVALID_ARGUMENT, "resizing takes align_corners or half_pixel_centers, not both");
+        return mr_fail(error, MR_INVALID_ARGUMENT, "align_corners and half_pixel_centers cannot be combined");
     if (mr_dtype_size(images->dtype) == 0 || images->dtype == MR_STRING ||
         (options->method != MR_RESIZE_NEAREST && images->dtype != MR_FLOAT && images->dtype != MR_UINT8 &&
          images->dtype != MR_INT8 && images->dtype != MR_UINT16 && images->dtype != MR_INT16 &&

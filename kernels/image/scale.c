@@ -1,12 +1,13 @@
-/* Scaling an image so that every pixel counts, in integers.
+/* Scales an image with an antialiasing filter, in integers.
  *
- * Two passes of weighted sums, down the columns first. Catmull-Rom spans two pixels to each side of a pixel of the result, and
- * as many times more as the image shrinks. Weights are whole numbers that add up to 2^14, made with additions,
- * multiplications and divisions of doubles alone, and all else is integers: so the result does not depend on the
- * processor. 8 bits keep 6 more between the passes, 16 bits keep 4.
+ * There are two passes of weighted sums, along columns first. The Catmull-Rom filter extends over two source pixels to
+ * each side of a result pixel, multiplied by the reduction if the image shrinks. Weights are integers whose sum is
+ * 2^14. They are computed with additions, multiplications and divisions of doubles only, and everything else is integer
+ * arithmetic, so that the result does not depend on the processor. 8-bit samples keep 6 extra bits between the passes,
+ * 16-bit samples keep 4.
  *
- * The colour of a pixel that is half there counts half: with alpha, colours are multiplied by it before and divided by it
- * after, in 16 bits. */
+ * A pixel's color contributes in proportion to its alpha: with an alpha channel, colors are multiplied by alpha before
+ * scaling and divided by it afterwards, in 16 bits. */
 #include "base/arena.h"
 
 #include <millrace/image.h>
@@ -17,7 +18,7 @@
 
 static constexpr int WEIGHT_BITS = 14;
 static constexpr int KEPT_BITS_8 = 6, KEPT_BITS_16 = 4;
-/* Samples of a row that are summed at a time: their sums stay in the first-level cache. */
+/* Number of samples of a row that are summed at a time; their sums stay in the first-level cache. */
 static constexpr int64_t PIECE = 1024;
 static constexpr int64_t SIDE_MAX = 1 << 20;
 
@@ -42,8 +43,8 @@ static void free_axis(axis *axis)
     free(axis->weights);
 }
 
-/* Weights of one pixel of the result, which add up to 2^14 exactly: rounded is the sum so far, not each weight, so that also
- * thousands of small ones come out right. */
+/* Computes the weights of one result pixel, whose sum is exactly 2^14. The running sum is rounded, not each weight, so
+ * that thousands of small weights are accurate, too. */
 static void fill_weights(int16_t *weights, int64_t taps, double centre, double stretch, int64_t first)
 {
     double sum = 0, sum_so_far = 0;
@@ -80,8 +81,8 @@ static mr_status make_axis(axis *axis, int64_t source_count, int64_t target_coun
     return MR_OK;
 }
 
-/* One size of sample: 8 bits go by int16 and int32, 16 bits by int32 and int64. The kept row has the channels one after the
- * other, so that the second pass is sums over neighbours. */
+/* Functions for one sample size: 8-bit samples use int16 and int32, 16-bit samples use int32 and int64. The
+ * intermediate row stores the channels one after another, so that the second pass sums adjacent elements. */
 #define SCALE(bits, sample, kept, sum, kept_bits)                                                                      \
     static void rows_##bits(const sample *source, int64_t row_count, int64_t channels, const int16_t *weights,         \
                             int64_t taps, kept *row)                                                                   \
@@ -154,7 +155,7 @@ static mr_status scale_plain(const mr_tensor *image, int64_t height, int64_t wid
     return status;
 }
 
-/* Colours times alpha, in 16 bits. */
+/* Multiplies colors by alpha, in 16 bits. */
 static void multiply(const mr_tensor *image, uint16_t *target)
 {
     int64_t channels = image->shape.dims[2], count = mr_tensor_count(image);
@@ -216,10 +217,10 @@ mr_status mr_image_scale(const mr_tensor *image, int64_t height, int64_t width, 
         shape->dims[1] < 1 || shape->dims[2] < 1 || shape->dims[2] > 4 || shape->dims[0] > SIDE_MAX ||
         shape->dims[1] > SIDE_MAX)
         return mr_fail(error, MR_INVALID_ARGUMENT,
-                       "scaled are [height, width, 1 … 4] of uint8 or uint16, not %s of the shape %s",
+                       "images to scale must be [height, width, 1 … 4] of uint8 or uint16, not %s of shape %s",
                        mr_dtype_name(image->dtype), mr_shape_text(*shape, text, sizeof(text)));
     if (height < 1 || width < 1 || height > SIDE_MAX || width > SIDE_MAX)
-        return mr_fail(error, MR_INVALID_ARGUMENT, "an image cannot be made %lld x %lld pixels", (long long)width,
+        return mr_fail(error, MR_INVALID_ARGUMENT, "an image cannot be scaled to %lld x %lld pixels", (long long)width,
                        (long long)height);
     if (shape->dims[2] % 2 == 0) return scale_with_alpha(image, height, width, scaled, error);
     return scale_plain(image, height, width, scaled, error);

@@ -135,10 +135,10 @@ TEST(image_window_refuses)
         {{.crop = MR_CROP_CENTER_WINDOW, .height = 4, .width = 4}, {0, INT32_MAX, 4, 4, false}, "is not inside"},
         {{.crop = MR_CROP_RANDOM_WINDOW, .height = 4, .width = 4, .padding = 8, .padding_mode = MR_IMAGE_PAD_REFLECT},
          {0, 0, 4, 4, false},
-         "cannot be reflected"},
+         "cannot be padded"},
         {{.crop = MR_CROP_CENTER_WINDOW, .height = 40, .width = 4, .padding_mode = MR_IMAGE_PAD_REFLECT},
          {0},
-         "be reflected"},
+         "padded by reflection"},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         CHECK_STATUS(mr_image_decode_region(file.bytes, file.size_bytes, &cases[i].options, cases[i].window, target,
