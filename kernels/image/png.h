@@ -1,10 +1,10 @@
 /* The PNG reader: decodes one PNG after another, row by row, with libpng, and returns errors as statuses.
  *
  *     mr_png_reader reader = {0};
- *     mr_png_reader_open(&reader, bytes, size_bytes, &options, &error);      width, height, channels, interlaced are known
- *     for each row: mr_png_reader_row(&reader, row, &error);                  or all at once, required if interlaced:
+ *     mr_png_reader_open(&reader, bytes, size_bytes, &options, &error);     width, height, … are known
+ *     for each row: mr_png_reader_row(&reader, row, &error);                or all at once, required if interlaced:
  *     mr_png_reader_image(&reader, pixels, &error);
- *     mr_png_reader_finish(&reader, &error);                                  after every row was read
+ *     mr_png_reader_finish(&reader, &error);                                after every row was read
  *     ... the next image ...
  *     mr_png_reader_deinit(&reader);
  *

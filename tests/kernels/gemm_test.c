@@ -1,4 +1,4 @@
-/* Matrix products beside the plain triple loop, at every level of the processor and any number of threads. */
+/* Matrix products compared with the reference triple loop, at every CPU level and several numbers of threads. */
 #include "kernels/gemm.h"
 #include "tests/ops/run.h"
 

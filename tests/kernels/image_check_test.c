@@ -1,4 +1,4 @@
-/* Options as a careless or hostile caller sets them: refused with a reason, or safe to use. */
+/* Invalid and hostile image options: they are rejected with a message, or are safe to use. */
 #include "tests/kernels/images.h"
 #include "tests/test.h"
 

@@ -1,4 +1,5 @@
-/* Changes of colour: every vector loop beside plain C, bit for bit; the fused way beside one step after the other. */
+/* Color changes: every vector loop compared bit for bit with plain C, and the fused chain compared with separate
+ * steps. */
 #include "kernels/image/image_colors.h"
 #include "tests/kernels/images.h"
 #include "tests/test.h"

@@ -1,4 +1,4 @@
-/* The fused path beside a plain decode, a crop and a resize. */
+/* The fused path compared with a separate decode, crop and resize. */
 #include "kernels/image/image_rows.h"
 #include "tests/kernels/images.h"
 #include "tests/test.h"

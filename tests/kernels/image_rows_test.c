@@ -1,4 +1,5 @@
-/* Every vector row loop beside the plain one, bit for bit, at every length, with what lies behind the target left alone. */
+/* Every vector row loop compared bit for bit with the plain one, at every length; bytes after the target must not
+ * change. */
 #include "base/random.h"
 #include "kernels/image/image_rows.h"
 #include "tests/test.h"

@@ -1,4 +1,4 @@
-/* Formats by content, and the choice of regions. */
+/* Detection of formats by content, and the choice of regions. */
 #include "tests/kernels/images.h"
 #include "tests/test.h"
 

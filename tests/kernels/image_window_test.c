@@ -1,4 +1,4 @@
-/* Windows, which are cut out or padded but never resized, beside a plain decode and a pixel at a time. */
+/* Windows, which are cropped or padded but never resized, compared with a complete decode, pixel by pixel. */
 #include "tests/kernels/images.h"
 #include "tests/test.h"
 

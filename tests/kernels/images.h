@@ -1,4 +1,4 @@
-/* Images for the tests: smooth colours with noise and edges, and encoders with every knob that a file may have. */
+/* Images for the tests: smooth colors with noise and edges, and encoders with all options of the formats. */
 #ifndef MR_TESTS_KERNELS_IMAGES_H
 #define MR_TESTS_KERNELS_IMAGES_H
 

@@ -1,4 +1,4 @@
-/* Crop-ready JPEGs: other bytes, the same pixels. */
+/* Crop-ready JPEGs: different bytes, the same pixels. */
 #include "tests/kernels/images.h"
 #include "tests/test.h"
 

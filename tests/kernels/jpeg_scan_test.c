@@ -1,4 +1,4 @@
-/* Our decoding of scans beside libjpeg's own: the same rows, and for damaged images the same words. */
+/* The scan decoder compared with libjpeg's own: the same rows, and the same messages for damaged images. */
 #include "kernels/image/jpeg.h"
 #include "kernels/image/jpeg_bytes.h"
 #include "tests/kernels/images.h"

@@ -1,4 +1,5 @@
-/* JPEG: what decodes, what is refused and in which words. TensorFlow's bytes are compared in tests/oracle. */
+/* JPEG decoding: supported and rejected images, and their messages. tests/oracle compares the bytes with
+ * TensorFlow's. */
 #include "tests/kernels/images.h"
 #include "tests/test.h"
 

@@ -1,4 +1,4 @@
-/* Images turned upright, pixels and JPEGs, and the EXIF data that says how. */
+/* Orientation: rotation of pixels and of JPEGs, and the EXIF data that specifies it. */
 #include "kernels/image/exif.h"
 #include "tests/kernels/images.h"
 #include "tests/test.h"

@@ -1,4 +1,4 @@
-/* PNG: every kind of header, damage, and round trips. TensorFlow's bytes are compared in tests/oracle. */
+/* PNG: every kind of header, damage, and round trips. tests/oracle compares the bytes with TensorFlow's. */
 #include "tests/kernels/images.h"
 #include "tests/test.h"
 

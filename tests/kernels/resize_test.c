@@ -1,4 +1,5 @@
-/* Resize: by hand where the numbers are plain, identities, refusals. TensorFlow's numbers are compared in tests/oracle. */
+/* Resizing: results computed by hand, identities, and rejected arguments. tests/oracle compares the numbers with
+ * TensorFlow's. */
 #include "kernels/image/resize.h"
 #include "tests/kernels/images.h"
 #include "tests/test.h"

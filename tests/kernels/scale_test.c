@@ -1,4 +1,4 @@
-/* Scaling in integers: flat images stay flat, averages stay, edges of alpha do not bleed. */
+/* Integer scaling: constant images stay constant, averages are preserved, and colors do not bleed at alpha edges. */
 #include "tests/kernels/images.h"
 #include "tests/test.h"
 
