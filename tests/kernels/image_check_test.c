@@ -54,7 +54,7 @@ TEST(image_check_refuses)
     CHECK_OK(mr_image_check(&(mr_image_options){0}, &error));
 }
 
-/* The same of the changes that a caller chose instead of chance. */
+/* The same for changes that the caller specifies instead of drawing them at random. */
 TEST(image_check_refuses_regions)
 {
     mr_error error = {0};
@@ -78,7 +78,7 @@ TEST(image_check_refuses_regions)
     free(file.bytes);
 }
 
-/* A number from anywhere among the floats. */
+/* A random special value, or a float with random bits. */
 static float wild(mr_random *random)
 {
     static const float numbers[] = {0, 1, -1, 0.5f, 1e6f, 255, 1e-30f, 1e-45f, 3e38f, INFINITY, NAN, 0.08f, 2};
@@ -94,7 +94,7 @@ static int32_t wild_count(mr_random *random)
     return counts[mr_random_below(random, 10)];
 }
 
-/* Whatever passes the check can be used: numbers all over the place, for images of any size. */
+/* All options that pass the check can be used: random numbers, for images of any size. */
 TEST(image_check_lets_nothing_through_that_harms)
 {
     mr_error error = {0};

@@ -83,7 +83,7 @@ static void check_same(const float *expected, const float *found, const char *na
                       (int)count, (double)found[i], (double)expected[i]);
 }
 
-/* Colours of all kinds: bytes with equal channels, black, and values outside 0…255. */
+/* Various colors: equal channels, black, and values outside 0…255. */
 static void fill(float *row, mr_random *random)
 {
     for (int i = 0; i < 3 * width; i++) {
@@ -143,7 +143,7 @@ TEST(image_colors_by_hand)
     mr_color_link link = {.is_hue = true, .amount = 2, .then = {.scale = {1, 1, 1}}};
     loops.link(row, &link, 5);
     for (int i = 0; i < 15; i++) CHECK_NEAR(row[i], turned[i], 1e-4);
-    /* Red with a hue next to a whole turn stays red. */
+    /* Red with a hue slightly below a full rotation stays red. */
     float red[3] = {230, 25, nextafterf(25, 26)};
     loops.link(red, &(mr_color_link){.amount = 1, .then = {.scale = {1, 1, 1}}}, 1);
     CHECK_NEAR(red[0], 230, 1e-4);
@@ -153,9 +153,9 @@ TEST(image_colors_by_hand)
     for (int i = 0; i < 15; i++) CHECK_NEAR(row[i], gray[i], 1e-4);
 }
 
-/* ---- The fused way ---- */
+/* ---- The fused chain ---- */
 
-/* One step after the other, over the whole image. */
+/* Separate steps, each over the complete image. */
 static void by_hand(float *pixels, int count, int channels, const mr_image_region *region, const mr_color_step *order)
 {
     for (int s = 0; s < 4; s++) {

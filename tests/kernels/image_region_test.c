@@ -55,7 +55,7 @@ TEST(image_region_equals_a_crop_of_the_whole_image)
         }
 }
 
-/* Every place of a small window: all phases against the blocks. */
+/* Every position of a small window: all offsets relative to the blocks. */
 TEST(image_region_equals_a_crop_at_every_offset)
 {
     mr_error error = {0};
@@ -79,7 +79,7 @@ TEST(image_region_equals_a_crop_at_every_offset)
     }
 }
 
-/* Decode, then crop by hand, then resize: what the fused way must come to. */
+/* The expected result: decode, crop, then resize. */
 static mr_tensor by_hand(test_bytes file, const mr_image_options *options, mr_image_region region)
 {
     mr_error error = {0};
@@ -171,7 +171,7 @@ TEST(image_region_resizes_normalises_and_lays_out)
     free(files[1].bytes);
 }
 
-/* Half and bfloat16 are the floats, each rounded to the nearest even, wherever the layout puts them. */
+/* Half and bfloat16 are the floats rounded to nearest even, in any layout. */
 TEST(image_region_narrow_is_the_float_rounded)
 {
     mr_error error = {0};
@@ -232,7 +232,7 @@ TEST(image_region_refuses)
     free(file.bytes);
 }
 
-/* The region of an image decoded at 1/ratio, pixel by pixel from the coordinates. */
+/* The region of an image decoded at 1/ratio, computed for each pixel from its coordinates. */
 static double reduced(const mr_tensor *whole, int ratio, double x, double y, int channel)
 {
     x = (x + 0.5) / ratio - 0.5;
@@ -272,7 +272,7 @@ TEST(image_region_approximate_is_a_resize_of_the_smaller_decode)
         CHECK_OK(mr_image_decode(file.bytes, file.size_bytes, &decode, &whole, &error));
         float target[44 * 44 * 3];
         CHECK_OK(mr_image_decode_region(file.bytes, file.size_bytes, &options, region, target, scratch, &error));
-        /* At the region's edge the exact way does not look outside; the middle is the same. */
+        /* Edges differ, since the exact path does not read outside the region; compare the interior. */
         for (int y = 1; y < side - 1; y++)
             for (int x = 1; x < side - 1; x++)
                 for (int c = 0; c < 3; c++) {

@@ -86,7 +86,7 @@ TEST(image_rows_fast_equals_plain)
             check_level(&rows, (mr_cpu_level)level, count);
 }
 
-/* Ties, subnormals, overflow, infinities and the NaN that arithmetic makes; then bits at random. */
+/* Ties, subnormals, overflow, infinities and the NaN that arithmetic produces, then random bits. */
 TEST(image_rows_narrow_every_kind_of_float)
 {
     static const uint32_t edges[] = {0x00000000, 0x80000000, 0x33000000, 0x33000001, 0x387fe000, 0x387ff000,

@@ -89,7 +89,7 @@ TEST(image_choose_centre_has_the_aspect)
     CHECK(!region.flip);
 }
 
-/* Offsets reach both ends, flips are half of all, areas and aspects keep their bounds. */
+/* Offsets reach both ends, half of the images are flipped, areas and aspect ratios stay within their limits. */
 TEST(image_choose_covers_its_range)
 {
     mr_random random = mr_random_at(test_seed(), 0, 0, 6);

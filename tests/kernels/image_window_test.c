@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-/* The image's pixel that a window shows, or -1 for black. */
+/* The pixel of the image at a position of the window, or -1 for black. */
 static int shown(int at, int count, mr_image_pad pad)
 {
     if (at >= 0 && at < count) return at;
@@ -100,7 +100,7 @@ TEST(image_window_padding_is_normalised_as_black)
     free(file.bytes);
 }
 
-/* Every offset of a padded 32 x 32 comes, none more often than others, in both directions. */
+/* Every offset of a padded 32 x 32 image occurs with about the same frequency in both directions. */
 TEST(image_window_falls_everywhere_alike)
 {
     mr_random random = mr_random_at(test_seed(), 0, 0, 21);

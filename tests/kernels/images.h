@@ -25,7 +25,7 @@ typedef struct test_jpeg_options {
     int restart_rows;
 } test_jpeg_options;
 
-/* width x height x channels bytes, from malloc. */
+/* Returns width x height x channels bytes; the caller frees them. */
 static inline unsigned char *test_pixels(int width, int height, int channels, uint64_t seed)
 {
     mr_random random = mr_random_at(seed, 0, (uint64_t)width, (uint64_t)height);
@@ -102,7 +102,7 @@ static inline void test_png_flush(png_structp png)
     (void)png;
 }
 
-/* Rows are packed bits of noise and waves; palettes have a colour for every value. */
+/* Rows are packed bits of noise and waves; palettes have a color for every value. */
 static inline test_bytes test_png(int width, int height, test_png_options options)
 {
     test_bytes result = {0};
@@ -136,7 +136,7 @@ static inline test_bytes test_png(int width, int height, test_png_options option
     return result;
 }
 
-/* Colour types with the bits that each may have. */
+/* Color types with their allowed bit depths. */
 static const test_png_options test_png_kinds[] = {
     {PNG_COLOR_TYPE_GRAY, 1, false, false, false},        {PNG_COLOR_TYPE_GRAY, 2, false, false, false},
     {PNG_COLOR_TYPE_GRAY, 4, false, false, false},        {PNG_COLOR_TYPE_GRAY, 8, false, false, false},
@@ -153,7 +153,7 @@ static const test_png_options test_png_kinds[] = {
 };
 constexpr int test_png_kind_count = sizeof(test_png_kinds) / sizeof(test_png_kinds[0]);
 
-/* What a JPEG's components and scans may be. */
+/* Combinations of JPEG components and scans. */
 static const test_jpeg_options test_jpeg_kinds[] = {
     {.horizontal = 1, .vertical = 1},
     {.horizontal = 2, .vertical = 1},

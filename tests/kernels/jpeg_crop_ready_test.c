@@ -47,7 +47,7 @@ TEST(crop_ready_changes_no_pixel)
             CHECK_OK(mr_image_probe(ready.bytes, ready.size_bytes, &probed, &error));
             CHECK(!probed.is_progressive);
             CHECK_EQ(info.source.is_progressive, test_jpeg_kinds[kind].progressive);
-            /* Once more gives the same bytes. */
+            /* A second conversion produces the same bytes. */
             test_bytes again = ready_of(ready, nullptr, nullptr);
             CHECK_EQ(again.size_bytes, ready.size_bytes);
             CHECK(memcmp(again.bytes, ready.bytes, ready.size_bytes) == 0);
@@ -71,7 +71,7 @@ TEST(crop_ready_takes_any_segment)
     free(file.bytes);
 }
 
-/* Segments behind the start marker and whatever else begins with it. */
+/* Inserts a segment after the start marker and the APP0 segment, if there is one. */
 static test_bytes with_segment(test_bytes file, int marker, const void *bytes, size_t size_bytes)
 {
     size_t at = 2;
@@ -151,7 +151,7 @@ TEST(crop_ready_refuses_in_words)
     CHECK_STATUS(mr_image_crop_ready(file.bytes, file.size_bytes, &options, &ready, nullptr, &error),
                  MR_INVALID_ARGUMENT);
     free(file.bytes);
-    /* Cut before a progressive file's last scan, and ended in good order. */
+    /* Truncated before a progressive file's last scan, with a regular end marker. */
     file = test_jpeg(64, 64, test_jpeg_kinds[9]);
     size_t scan = 0;
     for (size_t i = 0; i + 1 < file.size_bytes; i++)

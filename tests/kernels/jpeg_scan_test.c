@@ -8,7 +8,7 @@ typedef struct outcome {
     mr_status status;
     mr_error error;
     int32_t rows;
-    unsigned char *pixels; /* row_width x channels a row */
+    unsigned char *pixels; /* rows of row_width x channels */
     size_t size_bytes;
 } outcome;
 
@@ -33,7 +33,7 @@ static outcome read_window(mr_jpeg_reader *reader, test_bytes file, const mr_ima
     return result;
 }
 
-/* Ours and libjpeg's; when may_miss, ours may not have noticed damage outside the window. */
+/* Compares our decoder with libjpeg's. may_miss: our decoder may not detect damage outside the window. */
 static void check_same(mr_jpeg_reader *reader, test_bytes file, const mr_image_decode_options *options,
                        const mr_image_region *window, bool may_miss, const char *what, int number)
 {
@@ -93,7 +93,7 @@ TEST(jpeg_scan_reads_what_libjpeg_reads)
     mr_jpeg_reader_deinit(&reader);
 }
 
-/* Every place of a window and every segment length, over all samplings; odd sizes. */
+/* Every position of a window and every segment length, for all samplings and odd sizes. */
 TEST(jpeg_scan_crops_of_segments_equal_a_crop_of_the_whole)
 {
     mr_error error = {0};
@@ -142,7 +142,7 @@ static size_t scan_begin(test_bytes file)
     return file.size_bytes;
 }
 
-/* One change of the scan: a bit, a byte, a marker, some bytes more or less. */
+/* Modifies the scan once: a bit, a byte, a marker, or several bytes inserted or removed. */
 static void damage(test_bytes *file, size_t begin, mr_random *random)
 {
     size_t at = begin + mr_random_below(random, file->size_bytes - begin - 4);
@@ -173,7 +173,7 @@ static void damage(test_bytes *file, size_t begin, mr_random *random)
             file->bytes[at + i] = (unsigned char)mr_random_next32(random);
         break;
     default:
-        /* The number of a restart marker. */
+        /* Changes the number of a restart marker. */
         for (size_t i = at; i + 1 < file->size_bytes; i++)
             if (file->bytes[i] == 0xff && file->bytes[i + 1] >= 0xd0 && file->bytes[i + 1] <= 0xd7) {
                 file->bytes[i + 1] = (unsigned char)(0xd0 + mr_random_below(random, 8));
@@ -214,7 +214,7 @@ TEST(jpeg_scan_damaged_is_what_libjpeg_makes_of_it)
     mr_jpeg_reader_deinit(&reader);
 }
 
-/* Damage outside of the segments that a crop touches costs nothing; inside it is found. */
+/* Damage outside the segments that a crop overlaps has no effect; damage inside them is detected. */
 TEST(jpeg_scan_reads_only_the_segments_of_a_crop)
 {
     mr_error error = {0};
@@ -225,7 +225,7 @@ TEST(jpeg_scan_reads_only_the_segments_of_a_crop)
     outcome before = read_window(&reader, file, &options, &window);
     CHECK_OK(before.status);
     size_t at = scan_begin(file);
-    /* The first segment is at the top left; nearly all of it is gone. */
+    /* The first segment is at the top left; nearly all of it is removed. */
     size_t end = at + 4;
     while (file.bytes[end] != 0xff || file.bytes[end + 1] == 0) end++;
     memmove(file.bytes + at + 4, file.bytes + end, file.size_bytes - end);
@@ -242,7 +242,7 @@ TEST(jpeg_scan_reads_only_the_segments_of_a_crop)
     mr_jpeg_reader_deinit(&reader);
 }
 
-/* libjpeg itself would take the tables of the image before. */
+/* libjpeg by itself would use the tables of the previous image. */
 TEST(jpeg_without_tables_does_not_take_those_of_another)
 {
     test_bytes other = test_jpeg(90, 70, test_jpeg_kinds[2]), before = segmented(other, 4);
@@ -259,7 +259,7 @@ TEST(jpeg_without_tables_does_not_take_those_of_another)
             outcome expected = read_window(&fresh, file, &options, nullptr);
             free(read_window(&used, before, &options, nullptr).pixels);
             outcome got = read_window(&used, file, &options, nullptr);
-            /* Without Huffman tables the usual ones are meant, as in motion JPEG. */
+            /* An image without Huffman tables uses the standard ones, as in motion JPEG. */
             CHECK_EQ(expected.status, marker == 0xc4 ? MR_OK : MR_DATA_LOSS);
             CHECK_EQ(got.status, expected.status);
             CHECK(strcmp(got.error.message, expected.error.message) == 0);
@@ -291,7 +291,7 @@ TEST(jpeg_bytes_of_all_processors_agree)
                 if (mr_random_below(&random, often) == 0) source[k] = 0xff;
                 if (k > 0 && source[k - 1] == 0xff && mr_random_below(&random, 12) != 0) source[k] = 0;
             }
-            unsigned char *own = malloc(size + 1); /* of its own, so that reading past it shows */
+            unsigned char *own = malloc(size + 1); /* exact size, so that a sanitizer detects reads past the end */
             memcpy(own, source, size);
             const mr_jpeg_bytes_table *table = mr_jpeg_bytes(level);
             const unsigned char *a = own, *b = own;

@@ -55,7 +55,7 @@ TEST(jpeg_truncated_anywhere_is_an_error_or_accepted)
         for (size_t size = 0; size < file.size_bytes; size += 1 + size / 60) {
             mr_error error = {0};
             mr_tensor image = {0};
-            unsigned char *cut = malloc(size + 1); /* of its own, so that reading past it shows */
+            unsigned char *cut = malloc(size + 1); /* exact size, so that a sanitizer detects reads past the end */
             memcpy(cut, file.bytes, size);
             CHECK(mr_image_decode(cut, size, nullptr, &image, &error) != MR_OK);
             CHECK(error.message[0] != '\0' && strchr(error.message, '\n') == nullptr);
@@ -96,7 +96,7 @@ TEST(jpeg_flipped_bits_never_crash)
             (void)!mr_image_decode_region(file.bytes, file.size_bytes, &options, region, target, scratch, &error);
             file.bytes[at] = kept;
         }
-        /* The scratch is as good as new after any failure. */
+        /* After a failure the scratch can be used again. */
         mr_image_options options = {.height = 20, .width = 20};
         mr_image_region region = {3, 2, 30, 30, true};
         CHECK_OK(mr_image_decode_region(file.bytes, file.size_bytes, &options, region, target, scratch, &error));
@@ -109,7 +109,7 @@ TEST(jpeg_damage_is_an_error_unless_accepted)
 {
     mr_error error = {0};
     test_bytes file = test_jpeg(64, 64, (test_jpeg_options){.restart_rows = 1});
-    /* A restart marker where none belongs: the decoder loses its place. */
+    /* A restart marker at an invalid position: the decoder loses synchronization. */
     size_t at = file.size_bytes / 2;
     file.bytes[at] = 0xff;
     file.bytes[at + 1] = 0xd5;
@@ -153,7 +153,7 @@ TEST(jpeg_huge_sizes_are_refused_before_memory_is_taken)
     }
 }
 
-/* Copies the last scan again and again: each costs a pass over the image. */
+/* Repeats the last scan many times: each repetition takes a pass over the image. */
 TEST(jpeg_with_too_many_scans_is_refused)
 {
     mr_error error = {0};

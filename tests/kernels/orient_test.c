@@ -3,7 +3,7 @@
 #include "tests/kernels/images.h"
 #include "tests/test.h"
 
-/* EXIF of three entries, the orientation in the middle. */
+/* EXIF data with three entries; the second one is the orientation. */
 static const unsigned char little_exif[] = "Exif\0\0II*\0\x08\0\0\0\x03\0"
                                            "\x0f\x01\x02\0\x04\0\0\0abc\0"
                                            "\x12\x01\x03\0\x01\0\0\0\x06\0\0\0"
@@ -41,7 +41,7 @@ static mr_tensor decoded(const void *bytes, size_t size_bytes)
     return image;
 }
 
-/* At most `most` apart, and on average hardly. */
+/* Values differ by at most `most`, and by little on average. */
 static void check_near(const mr_tensor *a, const mr_tensor *b, int most)
 {
     CHECK(mr_shape_equal(a->shape, b->shape));
@@ -57,7 +57,7 @@ static void check_near(const mr_tensor *a, const mr_tensor *b, int most)
 
 TEST(turn_puts_each_corner_where_it_belongs)
 {
-    /* An image of 3 x 2, and what the standard makes of it. */
+    /* An image of 3 x 2 pixels, and the result that the standard requires. */
     static const char *const upright[] = {"abcdef", "cbafed", "fedcba", "defabc",
                                           "adbecf", "daebfc", "fcebda", "cfbead"};
     mr_error error = {0};
@@ -90,7 +90,7 @@ TEST(upright_jpeg_is_the_turned_image)
             CHECK_EQ(orientation_of(upright), 0);
             mr_tensor before = decoded(file.bytes, file.size_bytes), after = decoded(upright.data, upright.size_bytes);
             CHECK_OK(mr_image_orient(&before, orientation, &turned, &error));
-            /* Decoding rounds columns, then rows, and halves upwards; then come the colours. */
+            /* Decoding rounds columns, then rows, and rounds halves up; color conversion follows. */
             check_near(&after, &turned, 6);
             mr_tensor_deinit(&turned);
             mr_tensor_deinit(&before);
@@ -154,7 +154,7 @@ TEST(exif_orientation_is_taken_out_and_nothing_else)
     CHECK(memcmp(bytes + 10, little_exif + 16, 12) == 0);     /* the maker */
     CHECK(memcmp(bytes + 22, little_exif + 40, 12 + 4) == 0); /* the resolution and the next directory */
     CHECK(memcmp(bytes + 50, little_exif + 56, 8) == 0);      /* what the resolution points to */
-    /* Cut anywhere it is read within its bytes. */
+    /* Truncated at any position, no byte after the end is read. */
     for (size_t size = 0; size <= sizeof bytes; size++) {
         unsigned char *copy = malloc(size + 1);
         memcpy(copy, little_exif + 6, size);

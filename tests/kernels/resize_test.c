@@ -64,7 +64,7 @@ TEST(resize_to_its_own_size_changes_nothing)
     mr_tensor_deinit(&images);
 }
 
-/* The tables that all sums go by: weights sum to 1, places are inside and never go back. */
+/* The tables of taps: weights sum to 1; indices are inside the source and never decrease. */
 TEST(resize_tables_are_sound)
 {
     mr_random random = mr_random_at(test_seed(), 0, 0, 7);

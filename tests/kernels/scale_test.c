@@ -50,7 +50,7 @@ TEST(scale_takes_every_pixel_in)
     unsigned char *pixels = test_pixels(480, 640, 3, 3);
     memcpy(image.data, pixels, 640 * 480 * 3);
     CHECK_OK(mr_image_scale(&image, 8, 6, &scaled, &error));
-    /* The mean of the whole is nearly the mean of what is left. */
+    /* The mean of the source is close to the mean of the result. */
     double before[3] = {0}, after[3] = {0};
     for (int i = 0; i < 640 * 480 * 3; i++) before[i % 3] += pixels[i] / (640.0 * 480);
     for (int i = 0; i < 8 * 6 * 3; i++) after[i % 3] += mr_tensor_uint8s(&scaled)[i] / (8.0 * 6);
@@ -79,7 +79,7 @@ TEST(scale_lets_transparent_pixels_have_no_colour)
     mr_error error = {0};
     mr_tensor image = {0}, scaled = {0};
     CHECK_OK(mr_tensor_init(&image, MR_UINT8, MR_SHAPE(64, 64, 4), &error));
-    for (int i = 0; i < 64 * 64; i++) { /* opaque red on the left, clear green on the right */
+    for (int i = 0; i < 64 * 64; i++) { /* opaque red on the left, transparent green on the right */
         static const uint8_t left[] = {250, 0, 0, 255}, right[] = {0, 255, 0, 0};
         memcpy((uint8_t *)image.data + 4 * (size_t)i, i % 64 < 31 ? left : right, 4);
     }
@@ -144,7 +144,8 @@ TEST(probe_names_images_that_are_not_decoded)
         mr_error error = {0};
         mr_image_info info = {0};
         mr_tensor image = {0};
-        unsigned char *copy = malloc(files[i].size_bytes); /* so that a sanitizer sees its end */
+        unsigned char *copy =
+            malloc(files[i].size_bytes); /* exact size, so that a sanitizer detects reads past the end */
         memcpy(copy, files[i].bytes, files[i].size_bytes);
         CHECK_STATUS(mr_image_probe(copy, files[i].size_bytes, &info, &error), files[i].status);
         CHECK_EQ(info.format, files[i].format);
