@@ -3,7 +3,7 @@
  * One row of a window (filter_width · channels numbers) is contiguous in an NHWC image, and the windows of adjacent
  * outputs start a fixed distance apart. So a row of outputs is a tile: A is the image itself, B is a panel of the
  * filter, and the rows of the filter are the segments of the inner dimension. Only the zeros around an image are not in
- * memory: each piece of work first copies its few input rows into a frame of zeros, in thread-local scratch memory.
+ * memory: each piece of work first copies its few input rows into a frame of zeros, in a slot of scratch memory.
  *
  * The gradient with respect to the input is the same, with gradient and input exchanged and the filter rotated by 180
  * degrees. With a stride, the input positions of one remainder (phase) use only every stride-th tap: each phase is a

@@ -69,7 +69,8 @@ mr_status mr_jpeg_reader_row(mr_jpeg_reader *reader, unsigned char *row, mr_erro
 /* Reads every coefficient of the image, instead of start, rows and finish. They are stored in the decompressor's memory
  * until the next open. */
 mr_status mr_jpeg_reader_coefficients(mr_jpeg_reader *reader, jvirt_barray_ptr **coefficients, mr_error *error);
-/* Call it after the last row of the window. Returns MR_DATA_LOSS if the data that was read is damaged. */
+/* Call it after the last row of the window. Returns MR_DATA_LOSS if the data that was read is damaged, unless the
+ * options accept damage. */
 mr_status mr_jpeg_reader_finish(mr_jpeg_reader *reader, mr_error *error);
 void mr_jpeg_reader_deinit(mr_jpeg_reader *reader);
 

@@ -13,7 +13,7 @@
 #include <png.h>
 
 typedef struct test_bytes {
-    unsigned char *bytes; /* malloc */
+    unsigned char *bytes; /* owned; allocated with malloc */
     unsigned long size_bytes;
 } test_bytes;
 
