@@ -1,5 +1,20 @@
-/* The inside of the engine. Items come in (engine_pull.c), threads take tasks (engine_threads.c) and do them
- * (engine_work.c), and what is done goes out in order (engine_deliver.c); engine.c makes one and moves it about. */
+/* Engine internals: the state that the engine's files share, and their interfaces.
+ *
+ * engine_pull.c     takes the items of the next slot from the orders
+ * engine_ahead.c    requests their bytes from the system before they are needed
+ * engine_threads.c  distributes rows of slots to threads as tasks
+ * engine_work.c     processes the rows of a task, and assembles batches
+ * engine_deliver.c  passes on what is done, in order
+ * engine.c          creates an engine, moves it to another position, saves and restores it
+ *
+ * Locking: one mutex for each engine. It is held to take a task, to finish one and to deliver; never while items are
+ * pulled, rows are processed, batches are assembled or bytes are requested. One worker at a time pulls (is_pulling), so
+ * order stages need no lock. Acquired after the mutex of mr_engines and that of an engine above; the mutexes of the
+ * watch and the trace are acquired after it.
+ *
+ * Invariants: see mr_engine_is_consistent. Slots are pulled, filled and delivered in the order of their sequence
+ * numbers: head ≤ fill ≤ tail. The slot at head never waits for room in the budget, so waiting for room cannot
+ * deadlock. */
 #ifndef MR_PIPELINE_ENGINE_INSIDE_H
 #define MR_PIPELINE_ENGINE_INSIDE_H
 
@@ -11,7 +26,7 @@
 
 typedef struct mr_engine mr_engine;
 
-/* Counted by a worker for itself, added to the counters after each task. */
+/* Counted by a worker without synchronization; added to the counters after each task. */
 typedef struct mr_tally {
     uint64_t elements, bytes, busy_ns;
 } mr_tally;
@@ -21,74 +36,74 @@ typedef struct mr_worker {
     pthread_t thread;
     mr_lane lane;
     mr_note note;
-    mr_slot *slot; /* whose rows it works on */
+    mr_slot *slot; /* whose rows it is processing */
     size_t reserved_bytes;
-    size_t lane_bytes;                   /* of its lane, as the budget has them */
+    size_t lane_bytes;                   /* of its lane, as counted in the budget */
     mr_tally tallies[MR_STAGES_MAX + 1]; /* reading, then each work */
 } mr_worker;
 
-/* Everything from `mutex` on is guarded by it, except what a slot's workers write (slot.h), and the orders, which belong
- * to whoever set is_pulling, or, when nothing is active, to the caller. */
+/* The mutex guards everything from `mutex` on, except the parts of slots that workers write (slot.h), and the orders:
+ * those belong to the thread that set is_pulling, or to the caller when no worker is active. */
 struct mr_engine {
     mr_stage stage;
-    mr_engine *next, *previous; /* in run->engines, guarded by its mutex */
+    mr_engine *next, *previous; /* in run->engines; guarded by its mutex */
     bool is_listed;
     mr_engine_plan plan;
     mr_slot_plan slots;
     int32_t ring_size;
-    int32_t worker_count; /* lanes: one for each thread, the last for the caller */
+    int32_t worker_count; /* one for each thread; the last one is the caller's */
     uint32_t trace_number;
     char trace_name[128]; /* "records+decode_image" */
     mr_worker *workers;
 
     pthread_mutex_t mutex;
-    pthread_cond_t work;  /* for workers: rows, room in the window, or the end */
-    pthread_cond_t idle;  /* for threads above the limit: it has risen, or the end */
-    pthread_cond_t ready; /* for the consumer: a row or batch is done, or nothing is active any more */
-    int32_t limit, depth; /* threads that work; read ahead */
-    int32_t window_max;   /* slots in flight, at most ring_size; may be fewer than are there already */
-    int32_t window_quick; /* the same of quick ones */
-    int32_t surplus;      /* slots to be given back since the window became smaller */
+    pthread_cond_t work;  /* workers: rows, room in the window, or the end */
+    pthread_cond_t idle;  /* threads above the limit: it has risen, or the end */
+    pthread_cond_t ready; /* consumer: a row or batch is done, or no worker is active */
+    int32_t limit, depth; /* threads that work; slots read ahead */
+    int32_t window_max;   /* maximum slots in flight, ≤ ring_size; more may still be in flight after it was reduced */
+    int32_t window_quick; /* the same while slots are cheap; see mr_engine_window */
+    int32_t surplus;      /* slots to free because the window was reduced */
     uint64_t work_ns, starved_ns, rows_done;
-    mr_slot **flight;                   /* ring; slot of sequence s at s % ring_size */
-    uint64_t head, tail;                /* sequences: delivered next, pulled next */
-    uint64_t fill;                      /* sequence: has rows that nobody took, as have those after it; or the tail */
-    mr_slot *spare;                     /* list: nobody's */
-    mr_slot *lent;                      /* list: delivered, and perhaps still held by the consumer */
-    int32_t row;                        /* of the head slot, delivered next; without batch */
-    int32_t active;                     /* workers outside the lock */
+    mr_slot **flight;                   /* ring; the slot of sequence number s is at s % ring_size */
+    uint64_t head, tail;                /* sequence numbers: delivered next, pulled next */
+    uint64_t fill;                      /* the first slot with rows that no worker has taken; tail if none */
+    mr_slot *spare;                     /* list: unused */
+    mr_slot *lent;                      /* list: delivered; the consumer may still reference them */
+    int32_t row;                        /* without batch: row of the head slot that is delivered next */
+    int32_t active;                     /* workers that run without the lock */
     int32_t thread_count;               /* started */
-    uint64_t ready_count;               /* slots in flight that are complete */
-    size_t extra_bytes;                 /* most of the latest slots, beside what all have */
-    size_t kept_bytes;                  /* of the budget: a slot, and what the engine itself takes */
+    uint64_t ready_count;               /* complete slots in flight */
+    size_t extra_bytes;                 /* recent maximum of a slot's memory beyond the fixed part */
+    size_t kept_bytes;                  /* reserved: one slot, and the engine itself */
     int32_t blocked;                    /* workers that wait for room in the budget */
-    uint64_t row_ns, pull_ns, batch_ns; /* what a row, a slot's items and a batch take, on the average of late */
-    _Atomic uint32_t pulls;             /* ended so far */
+    uint64_t row_ns, pull_ns, batch_ns; /* running averages: a row, a slot's items, a batch */
+    _Atomic uint32_t pulls;             /* finished so far */
     _Atomic bool is_cancelled;
-    /* Reading ahead (engine_ahead.c): on while rows that nobody asked for have to be waited for. */
+    /* Read-ahead (engine_ahead.c): active while threads have to wait for rows that were not requested. */
     bool may_ask, asks;
-    int32_t reads;             /* rows asked for before they are worked on */
-    uint64_t probe, probe_gap; /* sequence of a slot that is left alone, to see; slots until the next */
-    /* In slots that were asked for: rows, and those that were waited for all the same. */
+    int32_t reads;             /* rows to request before they are processed */
+    uint64_t probe, probe_gap; /* sequence number of a slot that is not requested, to measure; slots to the next one */
+    /* In slots whose rows were requested: all rows, and those that a thread slept for nevertheless. */
     uint64_t rows_asked, rows_waited;
-    bool is_even;   /* rows take the same memory each, and not much */
-    bool copies;    /* rows are what the source has in memory, as it is */
-    bool is_direct; /* elements go through as they are, without slots */
+    bool is_even;   /* all rows take the same, small amount of memory */
+    bool copies;    /* rows are unmodified copies of the source's memory */
+    bool is_direct; /* elements pass through without slots */
     bool is_pulling, input_ended, is_stopping, is_paused, is_waiting, has_started, order_has_begun;
     uint64_t order_epoch;
-    uint64_t ignored; /* failures left out */
-    mr_error failure; /* why the input ended early; status MR_OK when it did not */
+    uint64_t ignored; /* failures skipped so far */
+    mr_error failure; /* why the input ended early; MR_OK if it did not */
 };
 
-/* Some rows of a slot. */
+/* Some rows of a slot, for one worker. */
 typedef struct mr_task {
     mr_slot *slot;
     int32_t begin, end;
-    int32_t ask_begin, ask_end; /* rows to be asked for first */
+    int32_t ask_begin, ask_end; /* rows to request from the system first */
 } mr_task;
 
-/* What holds whenever the lock is; row is the caller's alone. Slots in flight fit into the ring, rows are taken in order, and whoever is counted is one
- * of the workers. */
+/* What must hold whenever the lock is held. The slots in flight fit into the ring, and all counts of workers are within
+ * worker_count. `row` is left out, because it belongs to the caller alone. */
 static inline bool mr_engine_is_consistent(const mr_engine *engine)
 {
     return engine->head <= engine->fill && engine->fill <= engine->tail &&
@@ -100,19 +115,19 @@ static inline bool mr_engine_is_consistent(const mr_engine *engine)
            engine->active <= engine->worker_count && engine->blocked >= 0 && engine->blocked <= engine->worker_count;
 }
 
-/* In all of these the lock is held, unless they say otherwise. */
+/* The lock is held in all of these functions, except where noted. */
 
 static inline mr_slot *mr_engine_slot_next(const mr_engine *engine)
 {
     assert(engine->ring_size > 0);
     return engine->flight[engine->head % (uint64_t)engine->ring_size];
 }
-/* Threads at work; without any the caller works. */
+/* Number of working threads; if 0, the caller does the work. */
 static inline int32_t mr_engine_threads_at_work(const mr_engine *engine)
 {
     return engine->limit < engine->thread_count ? engine->limit : engine->thread_count;
 }
-/* The slot whose rows are taken now; null: there is none. */
+/* The slot whose rows are taken next; null if there is none. */
 static inline mr_slot *mr_engine_filling(const mr_engine *engine)
 {
     return engine->fill < engine->tail ? engine->flight[engine->fill % (uint64_t)engine->ring_size] : nullptr;
@@ -132,7 +147,7 @@ static inline bool mr_engine_has_room(const mr_engine *engine, size_t more_bytes
 {
     return mr_budget_has_room(engine->plan.run, more_bytes);
 }
-/* Of a slot before there is anything in it. */
+/* Memory of an empty slot. */
 static inline size_t mr_engine_slot_bytes(const mr_engine *engine)
 {
     return engine->slots.fixed_bytes + engine->slots.head_bytes;
@@ -141,69 +156,72 @@ static inline size_t mr_engine_slot_bytes(const mr_engine *engine)
 /* ---- engine_pull.c ---- */
 
 void mr_engine_free_slots(mr_slot *list);
-/* Beyond the budget no slot is kept for later. */
+/* Frees all slots that nobody references; for when the budget is exceeded. */
 void mr_engine_free_idle(mr_engine *engine);
 bool mr_engine_may_pull(const mr_engine *engine);
-/* Beyond the budget rows of the slot that is due go on, those of later ones wait. A slot is being filled. */
+/* Whether rows of the slot being filled may be taken: beyond the budget, only those of the next slot to deliver. There
+ * must be such a slot. */
 bool mr_engine_may_fill(const mr_engine *engine);
-/* The next slot's items; lets go of the lock meanwhile. */
+/* Pulls the next slot's items. Releases the lock meanwhile. */
 void mr_engine_pull(mr_engine *engine, mr_worker *worker);
-/* Memory was given back, or another slot is due. */
+/* Called when memory was returned or a slot was delivered. */
 void mr_engine_wake_workers(mr_engine *engine);
-/* Without the lock. A row says what it is about to take, and waits for it unless its slot is due. */
+/* mr_lane.reserve, without the lock: waits for room unless the row's slot is delivered next, then reserves
+ * size_bytes. */
 void mr_engine_wait_for_room(mr_lane *lane, size_t size_bytes);
-/* The place of what is pulled next. Nobody pulls. */
+/* The state of what is pulled next. No worker may be pulling. */
 mr_status mr_engine_save_orders(const mr_engine *engine, mr_state *place, mr_error *error);
 mr_status mr_engine_restore_orders(mr_engine *engine, mr_state_reader *reader, mr_error *error);
-/* The stage that items come from. */
+/* Name of the stage that items come from. */
 const char *mr_engine_order_name(const mr_engine *engine);
-/* Of an engine with threads: those of others are short-lived, or no queue. */
+/* Traces the slots in flight. Only for engines with threads: the others have at most one slot, or exist only
+ * briefly. */
 void mr_engine_trace_slots(mr_engine *engine);
 
 /* ---- engine_ahead.c ---- */
 
-/* Rows in flight that nobody took are fewer than are to be asked for. */
+/* Whether fewer rows in flight are untaken than should be requested ahead. */
 bool mr_engine_wants_ahead(const mr_engine *engine);
-/* Of a slot that is pulled now: rows to ask for at once; -1: none is to be asked for. */
+/* For the slot that is pulled now: how many rows to request at once; -1: the slot is not requested. */
 int32_t mr_engine_ahead(const mr_engine *engine);
-/* Rows of the slot to ask for now, when rows [0, taken) are taken: [*begin, *end). */
+/* Rows [*begin, *end) of the slot to request now that rows [0, taken) are taken. */
 void mr_engine_claim_ahead(mr_engine *engine, mr_slot *slot, int32_t taken, int32_t *begin, int32_t *end);
-/* Without the lock. */
+/* Requests rows from the system. Without the lock. */
 void mr_engine_prefetch(const mr_engine *engine, const mr_slot *slot, int32_t begin, int32_t end);
-/* The slot is done. */
+/* Called when all rows of the slot are done. */
 void mr_engine_learn_ahead(mr_engine *engine, const mr_slot *slot);
-/* Without the lock. How often this thread has slept so far. */
+/* How often this thread has slept so far. Without the lock. */
 uint64_t mr_engine_sleeps(const mr_engine *engine);
 
 /* ---- engine_threads.c ---- */
 
-/* Fewer threads than wanted are enough; without any the caller works. */
+/* Starts threads up to the limit. If some cannot be started, the others do their work; without any, the caller does. */
 void mr_engine_start_threads(mr_engine *engine);
-/* One step of somebody who would otherwise sleep: a task, or a short wait for whoever pulls. Lets go of the lock
- * meanwhile, so the world is looked at anew after it.
- * has_waited  his own; false in the beginning
- * returns     false: there is nothing to do, and the lock was not let go */
+/* One step for a thread that would otherwise sleep: a task, or a short busy wait for another worker's pull. Releases
+ * the lock meanwhile, so the caller must check its conditions again.
+ * has_waited  state of this thread; false initially
+ * returns     false if there is nothing to do; the lock was then not released */
 bool mr_engine_step(mr_engine *engine, mr_worker *worker, bool *has_waited);
-/* Work so quick that to sleep and be woken would take longer, and that needs no room. */
+/* Whether a slot takes less time than putting a thread to sleep and waking it, and needs no room. */
 bool mr_engine_is_quick(const mr_engine *engine);
-/* Slots in flight at most. Of quick ones there are some more, so that threads that wait for room sleep seldom and long. */
+/* Maximum number of slots in flight. Larger while slots are cheap, so that threads sleep rarely but long. */
 int32_t mr_engine_window(const mr_engine *engine);
-/* Whether threads that sleep are to be told that there is something to do: of quick work only when much is missing. */
+/* Whether sleeping threads should be woken; for cheap slots only when the window is half empty. */
 bool mr_engine_may_wake(const mr_engine *engine);
-/* Whoever goes to sleep leaves nothing undone that a thread could do. */
+/* Called before the consumer sleeps: wakes threads if there is work. */
 void mr_engine_wake_for_rest(mr_engine *engine);
 
 /* ---- engine_work.c: without the lock ---- */
 
 void mr_engine_do_rows(mr_engine *engine, mr_worker *worker, mr_slot *slot, int32_t begin, int32_t end);
-/* After rows: what an unusually large one took is given back, and the budget has the rest. */
+/* After rows: frees what an unusually large one needed, and counts the rest in the budget. */
 void mr_engine_count_lane(mr_engine *engine, mr_worker *worker);
-/* Puts a full slot's batch together, or records why not. */
+/* Assembles a full slot's batch, or records why it failed. */
 void mr_engine_do_batch(mr_engine *engine, mr_worker *worker, mr_slot *slot);
 
 /* ---- engine_deliver.c: without the lock ---- */
 
-/* The order's next element as it is, when nothing is to be done for it. */
+/* Passes on the order's next element unchanged, when the engine has no work to do. */
 mr_status mr_engine_next_direct(mr_engine *engine, mr_item *item, mr_error *error);
 
 #endif
