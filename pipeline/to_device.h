@@ -1,6 +1,6 @@
-/* The end of a pipeline on a device (stages/prefetch_to_device.c), as the iterator sees it: a stage on top of the last
- * engine, which begins, seeks and is cancelled like any other. Its place is the engine's for the element that is handed
- * out next, so a pipeline with it and one without restore each other's places. */
+/* Delivery on a device, as the iterator sees it (stages/prefetch_to_device.c): a stage above the last engine that
+ * begins, seeks and is cancelled like any other. Its state is the engine's for the next element to deliver, so states
+ * are interchangeable between a pipeline with this stage and one without. */
 #ifndef MR_PIPELINE_TO_DEVICE_H
 #define MR_PIPELINE_TO_DEVICE_H
 
@@ -14,17 +14,19 @@ static inline bool mr_is_to_device(const mr_stage *stage)
     return stage->functions == &mr_to_device_functions;
 }
 /* As mr_engine_next.
- * crcs  of each component's bytes, when the run has a digest: the processor cannot read them any more. MR_COMPONENTS_MAX */
+ * crcs  MR_COMPONENTS_MAX checksums, one for each component's bytes, if the run has a digest: the host can no longer
+ *       read them */
 mr_status mr_to_device_next(mr_stage *stage, mr_tensor *tensors, uint32_t *crcs, mr_error *error);
-/* Of stages that are not seekable. */
+/* For pipelines that are not seekable. */
 mr_status mr_to_device_save(mr_stage *stage, mr_state *place, mr_error *error);
 mr_status mr_to_device_restore(mr_stage *stage, mr_state_reader *reader, mr_error *error);
 
-/* The device, not the CPU, on which the dataset's elements come out; null: in host memory. Borrowed from the dataset. */
+/* The device that receives the dataset's elements, if it is not the CPU; null: host memory. Borrowed from the
+ * dataset. */
 mr_device *mr_dataset_device(const mr_dataset *dataset);
-/* Nothing may follow it: the name of that dataset, options or not; null when there is none. */
+/* The name of the dataset, below any options, that must be the last one; null if there is none. */
 const char *mr_dataset_final(const mr_dataset *dataset);
-/* prefetch behind copy_to_device or prefetch_to_device: those two as one. The input is taken over. */
+/* Merges a prefetch that follows copy_to_device or prefetch_to_device with it. Takes ownership of the input. */
 mr_dataset *mr_dataset_to_device_deeper(mr_dataset *input, int32_t depth);
 
 #endif

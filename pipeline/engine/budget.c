@@ -1,7 +1,7 @@
-/* The budget: counting, and saying who holds it (pipeline.h).
+/* The budget: counting memory, and naming its holders in errors (pipeline.h).
  *
- * Counts are added up without order between threads: each change is counted once when memory is taken and once when it is
- * given back, and a moment's error decides no more than how far is read ahead. */
+ * The counters are relaxed atomics. Each change is counted once when memory is reserved and once when it is released. A
+ * temporarily inexact sum only affects how far is read ahead. */
 #include "pipeline/pipeline.h"
 
 #include "base/buffer.h"
@@ -11,9 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Changes below this are told later. */
+/* Smaller changes are collected before the budget is updated. */
 constexpr size_t GRAIN_BYTES = 16384;
-/* Of an allocation: its header and the buffer's, and what rounding up takes. */
+/* Overhead of an allocation: its header, the mr_buffer, and rounding. */
 constexpr size_t BUFFER_BYTES = 128;
 
 void mr_budget_reserve(const mr_run *run, mr_counters *counters, ptrdiff_t more_bytes)
@@ -31,7 +31,7 @@ bool mr_budget_has_room(const mr_run *run, size_t more_bytes)
     return !__builtin_sub_overflow(run->budget->limit_bytes, held_bytes, &free_bytes) && more_bytes <= free_bytes;
 }
 
-/* "; shuffle holds 73400320 bytes, batch 1048576": those that hold most. */
+/* "; shuffle holds 73400320 bytes, batch 1048576": the largest holders. */
 static void say_who(const mr_pipeline *pipeline, char *text, size_t capacity_bytes)
 {
     constexpr int32_t NAMED = 3;
@@ -162,7 +162,8 @@ static void free_small(mr_buffer *buffer)
     free(buffer);
 }
 
-/* A few bytes beside the buffer's head: they come and go with every element, and nobody computes with them as a whole. */
+/* Bytes allocated together with the mr_buffer: cheaper for tensors that come and go with every element, and that need
+ * no alignment. */
 static mr_status copy_small(const mr_tensor *tensor, size_t size_bytes, mr_tensor *copy, mr_error *error)
 {
     mr_buffer *buffer = malloc(sizeof *buffer + size_bytes);

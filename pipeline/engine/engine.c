@@ -1,4 +1,7 @@
-/* An engine as a stage: begin, seek, save, restore and cancel, and how one is made (engine.h). */
+/* The engine as a stage: creation, begin, seek, save, restore and cancel (engine.h).
+ *
+ * To move an engine, its workers are paused: is_paused is set, the running tasks end, and all slots in flight are
+ * discarded. The orders are then moved without the lock, so that cancel is not blocked. */
 #include "pipeline/engine/engine_inside.h"
 
 #include <assert.h>
@@ -24,7 +27,7 @@ static mr_status engine_next(mr_stage *stage, mr_item *item, mr_error *error)
     return status;
 }
 
-/* Lock held on return: no worker is outside it, none starts, nothing is in flight. */
+/* Returns with the lock held: no worker is active, none can start, and no slot is in flight. */
 static void pause_engine(mr_engine *engine)
 {
     pthread_mutex_lock(&engine->mutex);
@@ -43,7 +46,8 @@ static void pause_engine(mr_engine *engine)
     assert(engine->head == engine->tail && mr_engine_is_consistent(engine));
 }
 
-/* Lock held, and given back. What could not be begun, or gone to, has ended with that failure. */
+/* Called with the lock held; releases it. If the order could not begin or seek, the engine has ended with that
+ * failure. */
 static void resume_engine(mr_engine *engine, mr_status status)
 {
     assert(engine->is_paused && engine->active == 0 && engine->head == engine->tail);
@@ -66,7 +70,7 @@ static void take_seeds(mr_engine *engine)
             mr_stage_seed(plan->run, plan->batch_works[i].dataset->seed, plan->batch_works[i].purpose);
 }
 
-/* The order may wait for another engine below; cancel must get through meanwhile. */
+/* Without the lock: the order may wait for another engine below, and cancel must not be blocked meanwhile. */
 static mr_status begin_order(mr_engine *engine, uint64_t iteration, mr_error *error)
 {
     mr_engine_plan *plan = &engine->plan;
@@ -104,7 +108,7 @@ static mr_status engine_seek(mr_stage *stage, uint64_t position, mr_error *error
     return status;
 }
 
-/* The place of the head slot's order, and how many of its rows are behind us. */
+/* Saves the state of the order before the head slot, and the number of rows of that slot already delivered. */
 static mr_status engine_save(mr_stage *stage, mr_state *place, mr_error *error)
 {
     mr_engine *engine = (mr_engine *)stage;
@@ -231,7 +235,7 @@ static void unlist_engine(mr_engine *engine)
     pthread_mutex_unlock(&engines->mutex);
 }
 
-/* What the engine itself takes. */
+/* Memory of the engine itself. */
 static size_t own_bytes(const mr_engine *engine)
 {
     if (engine->flight == nullptr || engine->workers == nullptr) return 0;
@@ -280,9 +284,9 @@ const mr_stage_functions mr_engine_functions = {.begin = engine_begin,
                                                 .save = engine_save,
                                                 .restore = engine_restore};
 
-/* ---- Making one ---- */
+/* ---- Creation ---- */
 
-/* Single elements go through in blocks: of one when they are large, of many when they are small. */
+/* Number of single elements in a block: one if elements are large, many if they are small. */
 static int32_t block_rows(const mr_element_spec *spec)
 {
     constexpr size_t BLOCK_BYTES = 65536;
@@ -298,8 +302,8 @@ static int32_t block_rows(const mr_element_spec *spec)
     return rows<1 ? 1 : rows>(size_t) ROWS_MAX ? ROWS_MAX : (int32_t)rows;
 }
 
-/* Slots in flight: what was asked to be prefetched and the one being filled, and rows enough to keep every thread busy
- * while one element takes long. */
+/* Maximum number of slots in flight: the prefetched ones and the one being filled, but at least enough rows to keep
+ * every thread busy while one element takes long. */
 static int32_t wanted_window(const mr_engine *engine, int32_t threads, int64_t depth)
 {
     constexpr int64_t WINDOW_MAX = 1024;
@@ -310,7 +314,8 @@ static int32_t wanted_window(const mr_engine *engine, int32_t threads, int64_t d
     return (int32_t)(wanted > WINDOW_MAX ? WINDOW_MAX : wanted);
 }
 
-/* Quick slots: as many as take little memory, where nobody sees that they are made early. */
+/* The number of slots in flight while slots are cheap: as many as fit into little memory, and only for seekable orders,
+ * where reading ahead has no visible effect. */
 static int32_t quick_window(const mr_engine *engine)
 {
     constexpr size_t CHEAP_BYTES = (size_t)1 << 20;
@@ -320,7 +325,7 @@ static int32_t quick_window(const mr_engine *engine)
     return (int32_t)(count < WINDOW_QUICK ? count : WINDOW_QUICK);
 }
 
-/* Lock held, or nobody else there. */
+/* The lock is held, or no other thread has access yet. */
 static void set_threads(mr_engine *engine, int32_t threads, int32_t depth)
 {
     const mr_engine_plan *plan = &engine->plan;
@@ -395,7 +400,7 @@ static mr_status engine_init(mr_engine *engine, mr_error *error)
     const mr_engine_plan *plan = &engine->plan;
     const mr_batch_settings *batch = plan->batch == nullptr ? nullptr : plan->batch->settings;
     int32_t rows = batch == nullptr ? block_rows(plan->row_spec) : (int32_t)batch->size;
-    /* What waits for each element, a generator or a queue, is not asked for more than one at a time. */
+    /* Sources that wait for each element, such as generators and queues, are read one element at a time. */
     if (batch == nullptr && plan->threads == 0 && !plan->order->is_seekable) rows = 1;
     MR_TRY(mr_slot_plan_init(&engine->slots, plan->row_spec, batch == nullptr ? nullptr : batch->pads, rows,
                              batch != nullptr, plan->run, error));
@@ -441,7 +446,7 @@ static mr_status engine_init(mr_engine *engine, mr_error *error)
         worker->note.is_thread = i < plan->threads;
     }
     mr_budget_reserve(plan->run, plan->counters, (ptrdiff_t)own_bytes(engine));
-    /* What an engine cannot do without it gets. */
+    /* What the engine needs as a minimum is reserved without a limit. */
     engine->kept_bytes = own_bytes(engine) + mr_engine_slot_bytes(engine);
     atomic_fetch_add_explicit(&plan->run->budget->kept_bytes, engine->kept_bytes, memory_order_relaxed);
     mr_watch_add(plan->run->watch, &engine->workers[plan->threads].note);

@@ -1,14 +1,15 @@
-/* Reading ahead: the system is told which bytes are wanted soon, so that several reads are under way while the threads
- * work on what is there.
+/* Read-ahead: tells the system which bytes will be needed soon, so that several reads are in progress while the threads
+ * process what has arrived. The tuner chooses the number of rows.
  *
- * For files that are in memory anyway that would be wasted: so now and then a slot is left alone, and if no thread had
- * to sleep over its rows nobody asks any more, until somebody sleeps. How many rows ahead is the tuner's. */
+ * For files that are in memory this would waste time. Therefore, at intervals, one slot is not requested. If no thread
+ * had to sleep for its rows, requests stop until a thread sleeps again. */
 #include "pipeline/engine/engine_inside.h"
 
 #include <assert.h>
 #include <sys/resource.h>
 
-/* Slots between those that are left alone, at most; the gap doubles each time that was of no use. */
+/* Maximum number of slots between those that are not requested. The gap doubles each time a probe shows that requests
+ * are needed. */
 constexpr uint64_t PROBE_GAP_MAX = 4096;
 
 static int64_t rows_waiting(const mr_engine *engine)
@@ -50,8 +51,8 @@ void mr_engine_prefetch(const mr_engine *engine, const mr_slot *slot, int32_t be
 {
     const mr_dataset *source = engine->plan.source;
     assert(begin >= 0 && end <= slot->rows);
-    /* Others may be at work on these rows, and only their items stay as they are. One that failed when it was pulled may
-     * have any number. */
+    /* Others may be processing these rows; only their items are constant. The item of a row that failed when it was
+     * pulled may have any number. */
     for (int32_t row = begin; row < end; row++)
         if (slot->items[row].payload == nullptr && slot->items[row].number < (uint64_t)source->count)
             source->kind->ask(source, slot->items[row].number);

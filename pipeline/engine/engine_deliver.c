@@ -1,11 +1,13 @@
-/* What goes out, and in which order (engine.h). */
+/* Delivery: takes finished rows and batches from the head slot, in order, skips those that are dropped or ignored, and
+ * lets the consumer help or wait (engine.h). */
 #include "pipeline/engine/engine_inside.h"
 
 #include <assert.h>
 
 /* ---- Delivering ---- */
 
-/* Lock held. The head slot has been delivered whole. */
+/* Lock held. The head slot has been delivered completely: keeps it for reuse, or frees it if the window or the budget
+ * requires it. */
 static void retire_head(mr_engine *engine)
 {
     mr_counters *counters = engine->plan.counters;
@@ -35,7 +37,8 @@ static void retire_head(mr_engine *engine)
     mr_engine_wake_workers(engine);
 }
 
-/* Lock held. The row is behind us. Behind a restored place rows before it may still be worked on: then the slot stays. */
+/* Lock held. The row has been delivered or skipped. After a restore, earlier rows of the slot may still be in progress;
+ * the slot then stays at the head. */
 static void pass_row(mr_engine *engine, mr_slot *slot)
 {
     assert(slot == mr_engine_slot_next(engine) && engine->row < slot->rows && slot->is_row_done[engine->row]);
@@ -48,7 +51,7 @@ static mr_status report(const mr_error *failure, mr_error *error)
     return failure->status;
 }
 
-/* Lock held. Whether a failure is one of those that are left out. */
+/* Lock held. Whether the failure is to be skipped. Calls the user's function with the lock held. */
 static bool is_ignored(mr_engine *engine, const mr_error *failure)
 {
     if (failure == nullptr || engine->plan.ignore == nullptr) return false;
@@ -60,7 +63,7 @@ static bool is_ignored(mr_engine *engine, const mr_error *failure)
     return true;
 }
 
-/* Lock held. True when the row, or batch, that is due is not to be delivered: it is passed over. */
+/* Lock held. Skips the next row or batch if it was dropped or its failure is ignored, and returns true then. */
 static bool pass_over(mr_engine *engine, mr_slot *slot)
 {
     if (!engine->plan.drops) return false;
@@ -115,22 +118,22 @@ static mr_status deliver_row(mr_engine *engine, mr_slot *slot, mr_tensor *tensor
     return status;
 }
 
-/* Lock held, and let go while it works. What the caller does rather than sleep: everything when no thread is at work, else
- * what is so quick that it would sleep longer. */
+/* Lock held; released while working. The work that the caller does instead of sleeping: all of it if no thread is
+ * working, otherwise only slots so cheap that sleeping would take longer. */
 static bool work_instead(mr_engine *engine, bool *has_waited)
 {
     bool is_alone = mr_engine_threads_at_work(engine) == 0;
     if (!is_alone && !mr_engine_is_quick(engine)) return false;
-    /* A pull from what cannot be moved about in may take as long as it likes. */
+    /* A pull from a stage that is not seekable may take any time. */
     if (!is_alone && !engine->plan.order->is_seekable) return false;
     uint64_t start_ns = engine->plan.is_tuned ? mr_now_ns() : 0;
     bool has_worked = mr_engine_step(engine, &engine->workers[engine->worker_count - 1], has_waited);
     if (engine->plan.is_tuned) engine->starved_ns += mr_now_ns() - start_ns;
-    /* Threads that were at work before hold all there is. */
+    /* With no work left and no thread at work, the active workers are threads above the limit: wait for them. */
     return has_worked || (is_alone && engine->active == 0);
 }
 
-/* Lock held, and let go while waiting. */
+/* Lock held; released while waiting. */
 static mr_status next_locked(mr_engine *engine, mr_tensor *tensors, mr_error *error)
 {
     bool has_waited = false;
@@ -142,7 +145,7 @@ static mr_status next_locked(mr_engine *engine, mr_tensor *tensors, mr_error *er
             mr_slot *slot = mr_engine_slot_next(engine);
             bool is_batch = engine->plan.batch != nullptr;
             if (!is_batch && engine->row >= slot->rows) {
-                /* Delivered, but its first rows were still worked on; or shorter than when its place was saved. */
+                /* Delivered while its first rows were still in progress; or shorter than when the state was saved. */
                 int32_t row = engine->row - slot->rows;
                 if (slot->done == slot->rows) {
                     retire_head(engine);
@@ -179,7 +182,7 @@ mr_status mr_engine_next_direct(mr_engine *engine, mr_item *item, mr_error *erro
     uint64_t before = order->position;
     if (atomic_load_explicit(&engine->is_cancelled, memory_order_relaxed))
         return mr_fail(error, MR_CANCELLED, "the pipeline was cancelled");
-    /* What could not go to its place is half there. */
+    /* After a failed begin, seek or restore the order is in an undefined state. */
     if (engine->failure.status != MR_OK) return report(&engine->failure, error);
     mr_note *note = &engine->workers[engine->worker_count - 1].note;
     mr_note_element(note, before, MR_NOTE_PULL);

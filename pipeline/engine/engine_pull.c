@@ -1,4 +1,4 @@
-/* What comes in: the items of the next slot, when there is memory for one (engine.h). */
+/* Pulling: takes the items of the next slot from the orders, when the window and the budget have room (engine.h). */
 #include "pipeline/engine/engine_inside.h"
 
 #include <assert.h>
@@ -31,8 +31,8 @@ void mr_engine_free_idle(mr_engine *engine)
     }
 }
 
-/* A slot that nobody holds, or null. What the consumer holds for longer than a few slots is its own, and not the budget's
- * any more. */
+/* A slot that nobody references, or null. If the consumer keeps more slots than the window and LENT, the engine gives
+ * up its references: their memory belongs to the consumer and is no longer counted in the budget. */
 static mr_slot *find_slot(mr_engine *engine)
 {
     constexpr int32_t LENT = 4;
@@ -59,7 +59,7 @@ static mr_slot *find_slot(mr_engine *engine)
 
 /* ---- The budget ---- */
 
-/* Lock held. Whether the slot that find_slot would give is there, or another one has to be made. */
+/* Lock held. Whether find_slot would return a slot; otherwise another one must be allocated. */
 static bool has_slot(const mr_engine *engine)
 {
     if (engine->spare != nullptr) return true;
@@ -68,8 +68,8 @@ static bool has_slot(const mr_engine *engine)
     return false;
 }
 
-/* Lock held. For another slot in flight, if it is like the largest so far. The first one may always be: somebody waits for
- * it, and gives the memory of others back when it is there. */
+/* Lock held. Whether another slot fits, if it is as large as the largest recent one. The first slot in flight is always
+ * allowed: the consumer waits for it. */
 static bool has_room(const mr_engine *engine)
 {
     uint64_t in_flight = engine->tail - engine->head;
@@ -90,7 +90,7 @@ bool mr_engine_may_fill(const mr_engine *engine)
     return mr_engine_filling(engine) == mr_engine_slot_next(engine) || mr_engine_has_room(engine, 0);
 }
 
-/* The caller does not wait: what is due may be ready, and only he takes it. */
+/* The consumer's own thread never waits: the slot that is delivered next may be ready, and only it can deliver that. */
 void mr_engine_wait_for_room(mr_lane *lane, size_t size_bytes)
 {
     mr_worker *worker = (mr_worker *)((char *)lane - offsetof(mr_worker, lane));
@@ -117,8 +117,8 @@ void mr_engine_wake_workers(mr_engine *engine)
 
 /* ---- Pulling ---- */
 
-/* Counts what items brought with them. Beyond the budget a slot is not filled further before it is the next to be
- * delivered; nor when the engine is to go elsewhere. The caller does not wait, as above. */
+/* Counts the payloads of pulled items. Beyond the budget, a slot is not filled further until it is delivered next, or
+ * the engine moves to another position. The consumer's own thread does not wait, as above. */
 static mr_status take_items(mr_engine *engine, mr_slot *slot, mr_worker *worker, size_t size_bytes, mr_error *error)
 {
     mr_slot_account_rows(slot, 0, size_bytes);
@@ -136,8 +136,8 @@ static mr_status take_items(mr_engine *engine, mr_slot *slot, mr_worker *worker,
     return is_paused ? mr_fail(error, MR_CANCELLED, "the pipeline goes to another place") : MR_OK;
 }
 
-/* The order's next item. One that failed below is a failed row; an order that does not move on over its failure, or that
- * was short of memory and may have dropped the item otherwise, has failed permanently. */
+/* Appends the order's next item. An element that failed below becomes a failed row. The failure is permanent if the
+ * order does not advance, or if it ran out of memory and may have lost the item. */
 static mr_status fill_item(mr_engine *engine, mr_slot *slot, mr_error *error)
 {
     mr_stage *order = engine->plan.order;
@@ -179,13 +179,13 @@ static mr_status fill_items(mr_engine *engine, mr_slot *slot, mr_worker *worker,
     return status;
 }
 
-/* ---- The place of what is pulled ---- */
+/* ---- The state of what is pulled next ---- */
 
 mr_status mr_engine_save_orders(const mr_engine *engine, mr_state *place, mr_error *error)
 {
     const mr_engine_plan *plan = &engine->plan;
     if (engine->failure.status == MR_RESOURCE_EXHAUSTED) {
-        /* Whoever saves before each element would otherwise never see what the element fails with. */
+        /* Otherwise a caller that saves before each element would never receive this error. */
         if (error != nullptr) *error = engine->failure;
         return engine->failure.status;
     }
@@ -212,7 +212,8 @@ mr_status mr_engine_restore_orders(mr_engine *engine, mr_state_reader *reader, m
     return mr_stage_restore(plan->order, reader, error);
 }
 
-/* The next slot's items. Zero rows and MR_OK: the end. Rows and an error: they are good, the error comes after them. */
+/* Pulls the items of one slot. Zero rows and MR_OK: the end. Rows and an error: the rows are valid, and the error
+ * follows them. */
 static mr_status pull(mr_engine *engine, mr_slot *slot, mr_worker *worker, mr_error *error)
 {
     if (engine->plan.batch == nullptr) {

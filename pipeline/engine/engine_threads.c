@@ -1,27 +1,27 @@
-/* Who works on what: tasks, and the threads that take them (engine.h).
+/* Tasks, and the threads that take them (engine.h).
  *
- * One mutex. It is held for taking a task, for finishing one and for delivering; never while items are pulled, rows
- * worked on or batches put together. One worker at a time pulls, so that the order stages need no lock. */
+ * The engine's mutex is held to take a task, to finish one and to deliver; never while items are pulled, rows are
+ * processed or batches are assembled. One worker at a time pulls, so order stages need no lock. */
 #include "base/cpu.h"
 #include "pipeline/engine/engine_inside.h"
 
 #include <assert.h>
 
-/* A task is some rows of a slot: enough of them that taking one costs little beside doing it. */
+/* Target duration of a task: long enough that taking it costs little in comparison. */
 constexpr uint64_t TASK_NS = 100000;
-/* A slot that takes less is made about as soon as a sleeping thread wakes; and the longest wait without sleep. */
+/* QUICK_NS: a slot that takes less is finished about as soon as a sleeping thread wakes. WAIT_NS: longest busy wait. */
 constexpr uint64_t QUICK_NS = 100000, WAIT_NS = 20000;
 
 /* ---- Tasks ---- */
 
-/* Lock held. Whether it is worth asking for a task. */
+/* Lock held. Whether take_task could succeed. */
 static bool may_take(const mr_engine *engine)
 {
     if (engine->is_paused || engine->is_cancelled || engine->is_stopping) return false;
     return mr_engine_filling(engine) != nullptr ? mr_engine_may_fill(engine) : mr_engine_may_pull(engine);
 }
 
-/* Takes rows, pulling first when there are none. Lock held. */
+/* Lock held; released while pulling. Takes rows, after pulling a slot if necessary. */
 static bool take_task(mr_engine *engine, mr_worker *worker, mr_task *taken)
 {
     if (engine->is_paused || engine->is_cancelled || engine->is_stopping) return false;
@@ -33,7 +33,7 @@ static bool take_task(mr_engine *engine, mr_worker *worker, mr_task *taken)
     mr_slot *slot = mr_engine_filling(engine);
     if (slot == nullptr || !mr_engine_may_fill(engine)) return false;
     uint64_t rows = engine->row_ns == 0 ? 1 : TASK_NS / engine->row_ns;
-    /* With other slots to go on with, nobody needs a share of quick rows. */
+    /* If other slots can be filled, the rows of this one need not be divided among the threads. */
     int32_t sharers =
         engine->window_max > 1 || mr_engine_threads_at_work(engine) == 0 ? 1 : mr_engine_threads_at_work(engine);
     assert(mr_slot_is_consistent(slot) && slot->taken < slot->rows && sharers >= 1);
@@ -48,7 +48,7 @@ static bool take_task(mr_engine *engine, mr_worker *worker, mr_task *taken)
     return true;
 }
 
-/* Lock held; let go while working. */
+/* Lock held; released while working. */
 static void do_task(mr_engine *engine, mr_worker *worker, mr_task taken)
 {
     mr_slot *slot = taken.slot;
@@ -134,7 +134,7 @@ void mr_engine_wake_for_rest(mr_engine *engine)
     if (mr_engine_is_quick(engine) || may_take(engine)) pthread_cond_broadcast(&engine->work);
 }
 
-/* Lock held; let go meanwhile. True when somebody's pull has ended. */
+/* Lock held; released meanwhile. Returns whether another worker's pull has ended. */
 static bool wait_for_pull(mr_engine *engine)
 {
     uint32_t pulls = atomic_load_explicit(&engine->pulls, memory_order_relaxed);

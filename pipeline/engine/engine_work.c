@@ -1,11 +1,11 @@
-/* What a worker does with one task: the rows of a slot that it took, without any lock. */
+/* Work: what a worker does with a task, the rows of a slot that it has taken, without the lock. */
 #include "pipeline/engine/engine_inside.h"
 
 #include <assert.h>
 
-/* Time is taken of every row when rows are long, else of each eighth, which counts for all. */
+/* Of tasks with more rows than this, only every SAMPLE-th row is timed, and counted SAMPLE times. */
 constexpr int32_t SAMPLE = 8;
-/* Rows of memory are asked for so many rows before they are read: shuffled ones are in no cache. */
+/* Prefetch distance in rows. Shuffled rows are not in cache. */
 constexpr int32_t AHEAD = 8;
 
 static void tally(mr_tally *t, uint64_t elements, uint64_t bytes, uint64_t busy_ns)
@@ -29,7 +29,7 @@ static uint64_t values_bytes(const mr_lane *lane)
     return size_bytes;
 }
 
-/* The item's components into the lane. */
+/* Reads the item's components into the lane. */
 static mr_status read_item(const mr_engine *engine, mr_item *item, mr_lane *lane, mr_error *error)
 {
     if (item->payload == nullptr) {
@@ -69,7 +69,7 @@ static void do_row(mr_engine *engine, mr_worker *worker, mr_slot *slot, int32_t 
         engine->plan.source != nullptr ? engine->plan.source->kind->name : engine->plan.last->kind->name;
     mr_note_element(&worker->note, item->number, MR_NOTE_RECORD);
     mr_note_stage(&worker->note, stage);
-    /* Not the whole of it: the message is long. */
+    /* The whole struct is not cleared, because the message is long. */
     lane->error.status = MR_OK;
     lane->error.message[0] = '\0';
     uint64_t start_ns = weight > 0 ? mr_now_ns() : 0;
@@ -123,7 +123,7 @@ static void flush_tallies(mr_engine *engine, mr_worker *worker)
     }
 }
 
-/* Rows that are what the source has in memory, copied in runs between those that failed before. */
+/* Copies rows that are unmodified source memory, in runs between rows that failed when they were pulled. */
 static void copy_rows(mr_engine *engine, mr_worker *worker, mr_slot *slot, int32_t begin, int32_t end)
 {
     const mr_dataset *source = engine->plan.source;
@@ -152,7 +152,7 @@ void mr_engine_do_rows(mr_engine *engine, mr_worker *worker, mr_slot *slot, int3
     const mr_dataset *source = engine->plan.source;
     bool has_prefetch = source != nullptr && source->kind->prefetch != nullptr;
     for (int32_t row = begin; row < end; row++) {
-        /* Nobody gets these rows any more. */
+        /* The rows will not be delivered any more. */
         if (atomic_load_explicit(&engine->is_cancelled, memory_order_relaxed)) break;
         if (has_prefetch && row + AHEAD < end) source->kind->prefetch(source, slot->items[row + AHEAD].number);
         int32_t weight = !is_sampled ? 1 : row % SAMPLE == 0 ? SAMPLE : 0;
@@ -169,7 +169,7 @@ void mr_engine_count_lane(mr_engine *engine, mr_worker *worker)
     worker->lane_bytes = lane_bytes;
 }
 
-/* The work after batch, on the whole of it. */
+/* The work after batch, on the complete batch. */
 static mr_status do_batch_works(mr_engine *engine, mr_worker *worker, mr_slot *slot, const char **stage,
                                 mr_error *error)
 {

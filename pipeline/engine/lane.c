@@ -1,11 +1,11 @@
-/* Lane: what one worker keeps between elements, and the components of the element it works on. */
+/* Lane: the memory that one worker keeps between elements, and the components of the element it is processing. */
 #include "pipeline/pipeline.h"
 
 #include <assert.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 
-/* Of a record, of scratch memory and of an image's rows: so much of each stays for the next element. */
+/* Maximum size of the record, the scratch memory and the image scratch, each, that is kept for the next element. */
 constexpr size_t KEPT_BYTES = (size_t)4 << 20;
 
 void mr_value_deinit(mr_value *value)
@@ -51,7 +51,7 @@ void mr_lane_take_bytes(mr_lane *lane, char *bytes, size_t size_bytes)
 mr_status mr_lane_reserve(mr_lane *lane, size_t size_bytes, mr_error *error)
 {
     if (size_bytes <= lane->capacity_bytes) return MR_OK;
-    /* What is kept may grow; what is given back again need not. */
+    /* A buffer that is kept gets room to grow; one that is freed after the element does not need it. */
     size_t capacity_bytes = size_bytes > KEPT_BYTES ? size_bytes : size_bytes + size_bytes / 2;
     mr_lane_take_bytes(lane, nullptr, 0);
     if (capacity_bytes <= KEPT_BYTES) {
@@ -61,7 +61,7 @@ mr_status mr_lane_reserve(mr_lane *lane, size_t size_bytes, mr_error *error)
         return MR_OK;
     }
     assert(lane->bytes == nullptr && lane->reserve != nullptr);
-    /* Pages of its own: malloc keeps what one thread after the other gives back. */
+    /* mmap: malloc would keep the memory that one thread after the other frees. */
     lane->reserve(lane, capacity_bytes);
     char *bytes = mmap(nullptr, capacity_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (bytes == MAP_FAILED) return mr_fail_memory(error, capacity_bytes);

@@ -1,4 +1,4 @@
-/* The memory of batches: see slot.h. */
+/* Slots: allocation, accounting and assembly of batches (slot.h). */
 #include "pipeline/engine/slot.h"
 
 #include <assert.h>
@@ -8,7 +8,7 @@
 static mr_error no_memory = {.status = MR_RESOURCE_EXHAUSTED,
                              .message = "an element failed, and there was no memory to say why"};
 
-/* Padding to the size that all elements have anyway is none. */
+/* Padding to the size that all elements have is no padding. */
 static bool must_be_joined(const mr_element_spec *spec, int32_t i, const mr_pad *pad, mr_column_kind kind)
 {
     if (pad->join != MR_JOIN_PADDED) return pad->join != MR_JOIN_EQUAL;
@@ -102,7 +102,7 @@ mr_status mr_slot_new(const mr_slot_plan *plan, mr_slot **slot, mr_error *error)
     return status;
 }
 
-/* ---- What it holds ---- */
+/* ---- Accounting ---- */
 
 size_t mr_slot_rows_bytes(const mr_slot *slot, int32_t begin, int32_t end)
 {
@@ -144,7 +144,7 @@ void mr_slot_account(mr_slot *slot)
     mr_slot_account_rows(slot, slot->held_bytes, size_bytes);
 }
 
-/* What an unusual string took; the next ones would keep it for ever. */
+/* Frees the memory of unusually long strings, which later rows would otherwise keep permanently. */
 static void trim(mr_column *column, int32_t rows)
 {
     constexpr size_t KEPT_BYTES = 65536;
@@ -296,7 +296,7 @@ const mr_error *mr_slot_failure(const mr_slot *slot)
     return slot->failure;
 }
 
-/* ---- A batch out of its rows ---- */
+/* ---- Assembling a batch from its rows ---- */
 
 static mr_shape batch_shape(int32_t rows, mr_shape shape)
 {
@@ -305,7 +305,7 @@ static mr_shape batch_shape(int32_t rows, mr_shape shape)
     return result;
 }
 
-/* The elements first, then their bytes, in the column's buffer. */
+/* Layout of the column's buffer: the mr_strings, then their bytes. */
 static mr_status assemble_strings(mr_slot *slot, int32_t component, mr_tensor *result, mr_error *error)
 {
     mr_column *column = &slot->columns[component];

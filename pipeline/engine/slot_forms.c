@@ -35,8 +35,8 @@ mr_status mr_slot_concatenate(const mr_tensor *rows, int32_t count, mr_dtype dty
     return status;
 }
 
-/* What a batch may take beyond the values of its elements: the budget, and no less than this, since the batch to deliver
- * next is always made. Sizes of a few hostile elements multiply to more. */
+/* Limit of what a batch needs beyond the values of its elements: the budget, but at least LIMIT_MIN_BYTES, since the
+ * next batch is always built. The sizes of a few hostile elements can multiply to more. */
 static size_t limit_bytes(const mr_slot *slot)
 {
     constexpr size_t LIMIT_MIN_BYTES = (size_t)1 << 30;
@@ -52,7 +52,7 @@ static mr_status fail_budget(const mr_slot *slot, int32_t component, const char 
 
 /* ---- Padded ---- */
 
-/* The size of padded rows: what the pad says, or the longest. */
+/* The size of padded rows: as the pad specifies, or the longest. */
 static mr_status padded_shape(const mr_slot *slot, int32_t component, mr_shape *shape, mr_error *error)
 {
     const mr_tensor *rows = slot->columns[component].loose;
@@ -92,8 +92,8 @@ static mr_status assemble_padded(mr_slot *slot, int32_t component, mr_tensor *re
 
 /* ---- Ragged ---- */
 
-/* Entries of the row splits that part the rows of one level into those of the next, and of the level behind the last the
- * values: entries[level] of a batch of elements, without the leading 0. errors: more than the budget holds */
+/* Counts the entries of each level of row splits, without the leading 0; the last level counts the values.
+ * errors  MR_RESOURCE_EXHAUSTED if the splits exceed the limit */
 static mr_status count_entries(const mr_slot *slot, int32_t component, int64_t *entries, mr_error *error)
 {
     const mr_column_plan *plan = &slot->plan->columns[component];
@@ -107,7 +107,7 @@ static mr_status count_entries(const mr_slot *slot, int32_t component, int64_t *
         }
         int64_t count = 1;
         for (int32_t level = 0; level <= plan->pad->ragged_rank; level++) {
-            /* Rows without values cost entries all the same. */
+            /* Rows without values have entries, too. */
             if (level > 0 && __builtin_mul_overflow(count, rows[r].shape.dims[level - 1], &count))
                 return fail_budget(slot, component, "ragged", error);
             if (__builtin_add_overflow(entries[level], count, &entries[level]) ||
@@ -145,7 +145,7 @@ static mr_status make_splits(const mr_slot *slot, int32_t component, int32_t lev
     return MR_OK;
 }
 
-/* The values, then the row splits, the outermost first: as parse_example gives MR_RAGGED. */
+/* The values, then the row splits, outermost first, as parse_example returns MR_RAGGED. */
 static mr_status assemble_ragged(mr_slot *slot, int32_t component, mr_tensor *results, mr_error *error)
 {
     const mr_column_plan *plan = &slot->plan->columns[component];
@@ -189,7 +189,7 @@ static mr_status check_sparse(const mr_slot *slot, int32_t component, int64_t *c
     return MR_OK;
 }
 
-/* Indices, values and dense shape: as parse_example gives MR_SPARSE. */
+/* Indices, values and dense shape, as parse_example returns MR_SPARSE. */
 static mr_status assemble_sparse(mr_slot *slot, int32_t component, mr_tensor *results, mr_error *error)
 {
     const mr_column_plan *plan = &slot->plan->columns[component];

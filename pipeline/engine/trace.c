@@ -1,5 +1,6 @@
-/* The trace file: see watch.h. Events gather in a buffer of whole lines, which is written when it is full or a second old;
- * so memory is bounded and a killed process leaves a file that opens. */
+/* The trace file (watch.h). Events are collected in a buffer of complete lines, which is written when it is full, or
+ * with an event that comes more than a second after the last write. Memory is therefore bounded, and the file of a
+ * killed process can be opened. */
 #include "pipeline/pipeline.h"
 
 #include <assert.h>
@@ -16,7 +17,7 @@
 constexpr size_t BUFFER_BYTES = 65536, EVENT_BYTES_MAX = 1024;
 constexpr uint64_t WRITE_NS = 1000000000u;
 
-/* mutex guards all but start_ns. */
+/* mutex guards everything except start_ns. */
 struct mr_trace {
     pthread_mutex_t mutex;
     uint64_t start_ns, written_ns;
@@ -68,7 +69,7 @@ static void write_out(mr_trace *trace)
     pthread_mutex_unlock(&trace->mutex);
 }
 
-/* The inside of a JSON string; what does not fit is cut off. */
+/* Escapes a JSON string without its quotes; truncates it to the capacity. */
 static const char *escape(const char *name, char *text, size_t capacity)
 {
     size_t at = 0;
@@ -86,7 +87,7 @@ static const char *escape(const char *name, char *text, size_t capacity)
     return text;
 }
 
-/* As a number of JSON, whatever the program's locale. */
+/* A JSON number, independent of the program's locale. */
 typedef struct microseconds {
     char text[32];
 } microseconds;
@@ -103,14 +104,14 @@ static microseconds since_start(const mr_trace *trace, uint64_t now_ns)
     return microseconds_of(now_ns > trace->start_ns ? now_ns - trace->start_ns : 0);
 }
 
-/* An empty file, under a lock: two traces in one file are none. */
+/* Opens and truncates the file under a lock, so that two traces do not overwrite each other. */
 static mr_status open_file(const char *path, int *file, mr_error *error)
 {
     *file = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
     if (*file < 0) return mr_fail(error, MR_UNAVAILABLE, "%s: the trace cannot be written: %s", path, strerror(errno));
-    /* File systems without locks do without. */
+    /* A file system without locks is accepted. */
     bool is_taken = flock(*file, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
-    /* Pipes cannot be emptied, and need not be. */
+    /* Pipes cannot be truncated and need not be. */
     if (!is_taken && (ftruncate(*file, 0) == 0 || errno == EINVAL)) return MR_OK;
     int failure = errno;
     (void)close(*file);

@@ -1,4 +1,4 @@
-/* The controller: see tuner.h. */
+/* The controller of the tuner: measures windows, chooses trials, and keeps or undoes them (tuner.h). */
 #include "pipeline/engine/tuner.h"
 
 #include <assert.h>
@@ -6,17 +6,18 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-/* A window is as long as it takes to tell rates apart that differ by a few percent. */
+/* Windows are long enough to distinguish rates that differ by a few percent. */
 constexpr uint64_t WINDOW_NS = 100000000, SKIP_NS = 30000000, PAUSE_NS = 500000000;
 constexpr uint64_t WINDOW_ELEMENTS = 8;
 constexpr int32_t WINDOWS = 2, PATIENCE = 3, PATIENCE_MAX = 48, SETTLED_FACTOR = 5;
-/* A consumer that waits less has nothing to gain. */
+/* Below this share of waiting, the consumer has nothing to gain. */
 constexpr double STARVED = 0.05;
-/* Reads that come too late and are worth looking at. */
+/* Share of late reads from which more are requested ahead. */
 constexpr double WAITED = 0.05;
-/* More of something has to be worth it; less of it may cost no more than cannot be measured. */
+/* FASTER: more threads or slots must gain this much. AS_FAST: fewer may lose no more than measurement noise. OFF: a
+ * rate that differs by this share restarts the search. */
 constexpr double FASTER = 1.03, AS_FAST = 0.98, OFF = 0.2;
-/* Read ahead by more than this many is looked at with suspicion. */
+/* A depth above DEPTH_PLENTY is tried with DEPTH_ENOUGH. */
 constexpr int32_t DEPTH_PLENTY = 8, DEPTH_ENOUGH = 4;
 
 void mr_tuner_init(mr_tuner *tuner, int32_t threads_max, int32_t processors, size_t budget_bytes)
@@ -42,7 +43,7 @@ bool mr_tuner_is_due(mr_tuner *tuner, uint64_t now_ns, uint64_t elements)
     bool is_pause = gap_ns > PAUSE_NS && gap_ns / 8 > tuner->gap_ns;
     tuner->tick_ns = now_ns;
     tuner->gap_ns = (3 * tuner->gap_ns + gap_ns) / 4;
-    /* The consumer did something else, and everything is full now. */
+    /* The consumer did something else meanwhile, and all slots are full now. */
     if (is_pause) mr_tuner_skip(tuner);
     return now_ns >= tuner->until_ns && elements >= tuner->until;
 }
@@ -83,13 +84,13 @@ static mr_tuner_window end_window(const mr_tuner *tuner, uint64_t now_ns, uint64
     assert(now_ns >= tuner->start_ns && elements >= tuner->start && count >= 1);
     double ns = (double)(now_ns - tuner->start_ns);
     mr_tuner_window window = {.seconds = ns * 1e-9, .rate = (double)(elements - tuner->start) * 1e9 / ns};
-    /* Slots that are ready together come in bursts: nothing is faster than it is made. */
+    /* Slots that are ready are delivered in bursts. The true rate is no higher than that of production. */
     double made = gauges[count - 1].made - tuner->made;
     if (gauges[count - 1].made > 0 && made * 1e9 / ns < window.rate) window.rate = made * 1e9 / ns;
     for (int32_t i = 0; i < count; i++) {
         window.busy[i] = (double)(gauges[i].work_ns - tuner->work_ns[i]) / ns;
         window.starved[i] = (double)(gauges[i].starved_ns - tuner->starved_ns[i]) / ns;
-        /* A wait that began before the window is counted whole when it ends. */
+        /* A wait that began before the window is counted completely when it ends. */
         if (window.starved[i] > 1) window.starved[i] = 1;
         uint64_t asked = gauges[i].rows_asked - tuner->rows_asked[i];
         double waited = (double)(gauges[i].rows_waited - tuner->rows_waited[i]);
@@ -115,7 +116,8 @@ static void note_tried(mr_tuner *tuner, mr_tuner_setting setting)
     if (tuner->tried_count < MR_TUNER_TRIED_MAX) tuner->tried[tuner->tried_count++] = setting;
 }
 
-/* The rate before the trial was another one than after it: the machine was, not the setting. */
+/* If the rate with the previous setting has changed since before the trial, the machine has changed, and the trial says
+ * nothing: forgets it. */
 static void doubt(mr_tuner *tuner)
 {
     constexpr double CHANGED = 0.15;
@@ -127,7 +129,8 @@ static void doubt(mr_tuner *tuner)
     if (tuner->rate < tuner->best) tuner->best = tuner->rate;
 }
 
-/* One engine has more threads for good: what was too much for others before may be worth it now. */
+/* One engine has permanently more threads. Settings with more threads of other engines may be useful now: forgets those
+ * trials. */
 static void forget_others(mr_tuner *tuner, int32_t engine, const mr_engine_gauge *gauges)
 {
     int32_t kept = 0;
@@ -154,7 +157,7 @@ static const char *plural(int32_t number)
     return number == 1 ? "" : "s";
 }
 
-/* True when it is to be tried: it is another setting, allowed, and was not tried before. */
+/* Returns true, with the decision filled, if the setting is new, allowed, and has not been tried. */
 [[gnu::format(printf, 3, 4)]] static bool propose(const chooser *c, mr_tuner_setting s, const char *format, ...)
 {
     assert(s.engine >= 0 && s.engine < c->count && s.depth >= 1 && s.reads >= 0);
@@ -192,7 +195,8 @@ static bool more_threads_for(const chooser *c, int32_t e)
     const mr_engine_gauge *g = &c->gauges[e];
     double busy = c->window->busy[e], starved = percent(c->window->starved[e]), seconds = c->window->seconds;
     if (g->threads == 0) {
-        /* One thread takes the work off a caller that has other work; one that only waits gains nothing before two. */
+        /* One thread relieves a caller that has other work. A caller that only waits gains nothing until there are
+         * two. */
         int32_t first = starved > 50 ? 2 : 1, depth = g->depth < 2 ? 2 : g->depth;
         if (starved < percent(STARVED)) return false;
         for (int32_t k = 0; k < 2; k++)
@@ -201,7 +205,7 @@ static bool more_threads_for(const chooser *c, int32_t e)
                 return true;
         return false;
     }
-    /* A caller that works along is a thread too. */
+    /* A caller that helps counts as a thread. */
     if (g->is_quick && g->threads + 1 >= c->tuner->processors) return false;
     if (busy < 0.6 * g->threads) return false;
     int32_t room = c->tuner->threads_max - c->threads;
@@ -215,7 +219,7 @@ static bool more_threads_for(const chooser *c, int32_t e)
     return false;
 }
 
-/* To the engine that works most. */
+/* Tries the engines in the order of their work, busiest first. */
 static bool more_threads(const chooser *c)
 {
     bool is_seen[MR_TUNER_ENGINES_MAX] = {0};
@@ -252,7 +256,7 @@ static bool more_depth_for(const chooser *c, int32_t e)
     return false;
 }
 
-/* The caller waits although the threads do so too: one comes late now and then. */
+/* The caller waits, and so do the threads: some elements take longer than others. */
 static bool more_depth(const chooser *c)
 {
     for (int32_t e = c->count - 1; e >= 0; e--) {
@@ -263,7 +267,7 @@ static bool more_depth(const chooser *c)
     return false;
 }
 
-/* Threads sleep over reads although the system was asked for them: it was so too late. */
+/* Threads sleep for rows that were requested: the requests came too late. */
 static bool more_reads(const chooser *c)
 {
     for (int32_t e = 0; e < c->count; e++) {
@@ -290,13 +294,13 @@ static bool fewer_threads_for(const chooser *c, int32_t e, bool is_starved)
         propose(c, (mr_tuner_setting){e, needed, g->depth, g->reads}, "%d worked %.0f %% of %.2f s", (int)g->threads,
                 percent(busy / g->threads), c->window->seconds))
         return true;
-    /* Where the caller does much of it, one thread less may be as good. */
+    /* If the caller does much of the work, fewer threads may be as fast. */
     for (int32_t fewer = g->threads - 1; g->is_quick && is_starved && fewer > 0; fewer--)
         if (propose(c, (mr_tuner_setting){e, fewer, g->depth, g->reads},
                     "its caller worked along for %.0f %% of %.2f s", percent(c->window->starved[e]),
                     c->window->seconds))
             return true;
-    /* What costs less than handing it over is done by the caller. */
+    /* Work that costs less than handing it over is done by the caller. */
     return is_starved && (busy < 1 || g->is_quick) &&
            propose(c, (mr_tuner_setting){e, 0, g->depth, g->reads},
                    "they worked %.0f %% of %.2f s, less than handing over may cost", percent(busy / g->threads),
@@ -343,7 +347,7 @@ static bool choose(const chooser *c)
 
 /* ---- Steps ---- */
 
-/* Of single elements, as whoever reads the lines counts them. */
+/* In single elements, as in the other reports. */
 static double elements_per_second(const mr_tuner *tuner, double rate)
 {
     return rate * (tuner->batch > 0 ? tuner->batch : 1);
@@ -359,7 +363,7 @@ static bool settle(mr_tuner *tuner, mr_tuner_decision *decision)
     return true;
 }
 
-/* From a known rate on. */
+/* The current rate is known: starts the next trial, or settles. */
 static bool try_next(mr_tuner *tuner, uint64_t now_ns, uint64_t elements, const mr_engine_gauge *gauges, int32_t count,
                      const mr_tuner_window *window, mr_tuner_decision *decision)
 {
@@ -382,7 +386,7 @@ static bool is_kept(const mr_tuner *tuner)
                    (tuner->trial.threads == tuner->before.threads &&
                     (tuner->trial.depth > tuner->before.depth || tuner->trial.reads > tuner->before.reads));
     if (is_more) return tuner->rate >= FASTER * tuner->base;
-    /* Many small losses are a large one. */
+    /* The second comparison prevents many small losses from adding up. */
     bool is_small = tuner->rate >= AS_FAST * tuner->base && tuner->rate >= AS_FAST * AS_FAST * tuner->best;
     return is_small || tuner->rate >= tuner->base;
 }
@@ -407,7 +411,7 @@ static bool undo(mr_tuner *tuner, const mr_engine_gauge *gauges, mr_tuner_decisi
     return true;
 }
 
-/* The rate has been another one for a while: from the beginning. Each time takes longer to be believed. */
+/* Restarts the search if the rate has differed for `patience` windows. Each restart doubles the patience. */
 static bool watch_rate(mr_tuner *tuner, const mr_tuner_window *window, mr_tuner_decision *decision)
 {
     tuner->off = fabs(window->rate - tuner->base) > OFF * tuner->base ? tuner->off + 1 : 0;

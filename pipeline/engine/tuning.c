@@ -1,5 +1,5 @@
-/* Tuning: the tuner's hands and eyes (tuner.h). Everything happens on the consumer's thread, between two elements: a count,
- * and now and then a look at the clock. */
+/* The tuner's driver: measures engines and applies settings (tuner.h). It runs on the consumer's thread, between two
+ * elements. Most calls only count; the clock is read at intervals. */
 #include "pipeline/engine/tuner.h"
 
 #include "base/pool.h"
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The clock is looked at about that often, but at least each STRIDE_MAX elements. */
+/* Target interval between clock reads; maximum number of elements between them. */
 constexpr uint64_t TICK_NS = 4000000;
 constexpr int32_t STRIDE_MAX = 256;
 
@@ -20,7 +20,7 @@ struct mr_tuning {
     mr_stage *engines[MR_TUNER_ENGINES_MAX];
     int32_t threads_first;
     uint64_t elements;
-    int32_t stride, left; /* elements between looks; until the next */
+    int32_t stride, left; /* elements between clock reads; until the next one */
     uint64_t tick_ns;
     mr_tuned_function tell;
     void *context;
@@ -57,7 +57,7 @@ void mr_tuning_add(mr_tuning *tuning, mr_stage *engine)
         tuning->engines[tuning->count++] = engine;
         return;
     }
-    /* The last one has to be the consumer's. */
+    /* The consumer's engine must be the last. */
     memmove(tuning->engines, tuning->engines + 1, (MR_TUNER_ENGINES_MAX - 1) * sizeof *tuning->engines);
     tuning->engines[MR_TUNER_ENGINES_MAX - 1] = engine;
 }
@@ -70,7 +70,7 @@ void mr_tuning_begin(mr_tuning *tuning)
         mr_engine_measure(tuning->engines[i], &gauge);
         if (gauge.threads > 0) others++;
     }
-    /* From the consumer down; what is left over goes to those above, and what finds nothing left is done inline. */
+    /* From the consumer down. Remainders go to the engines above; an engine without a thread is run by its caller. */
     for (int32_t i = tuning->count - 1; i >= 0; i--) {
         mr_engine_measure(tuning->engines[i], &gauge);
         if (gauge.threads == 0) continue;

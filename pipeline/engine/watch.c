@@ -1,4 +1,6 @@
-/* The watchdog: a thread that looks now and then whether the consumer has waited too long, and then reads all notes. */
+/* The watchdog: a thread that checks at intervals whether the consumer has waited too long, and then reports all notes.
+ *
+ * The callback is called without the mutex. */
 #include "pipeline/engine/watch.h"
 
 #include "pipeline/pipeline.h"
@@ -9,10 +11,10 @@
 #include <stdlib.h>
 #include <time.h>
 
-/* So many threads are told of; each costs a few hundred bytes. */
+/* Maximum number of threads in a report; each takes a few hundred bytes. */
 constexpr int32_t THREADS_TOLD = 256;
 
-/* mutex guards the list and is_stopping. */
+/* mutex guards the list of notes and is_stopping. */
 struct mr_watch {
     pthread_mutex_t mutex;
     pthread_cond_t changed;
@@ -20,11 +22,11 @@ struct mr_watch {
     uint64_t limit_ns;
     mr_watchdog_function tell;
     void *context;
-    _Atomic uint64_t since_ns; /* the consumer waits since; 0: it does not */
+    _Atomic uint64_t since_ns; /* start of the consumer's wait; 0: it is not waiting */
     _Atomic uint32_t engines;
     pthread_t thread;
     bool has_thread, is_stopping;
-    mr_thread_work *threads; /* room for THREADS_TOLD */
+    mr_thread_work *threads; /* THREADS_TOLD entries */
     mr_trace *trace;
 };
 
@@ -91,7 +93,7 @@ static void describe(const mr_note *note, const char *stage, uint64_t now_ns, mr
                  (unsigned long long)number);
 }
 
-/* Lock held. Sources live as long as notes are in the list. */
+/* Lock held. A source exists as long as a note refers to it. */
 static int32_t read_notes(mr_watch *watch, uint64_t now_ns)
 {
     int32_t count = 0;
@@ -103,14 +105,14 @@ static int32_t read_notes(mr_watch *watch, uint64_t now_ns)
     return count;
 }
 
-/* Lock held; let go for the interval. */
+/* Lock held; released meanwhile. */
 static void sleep_until(mr_watch *watch, uint64_t until_ns)
 {
     struct timespec until = {.tv_sec = (time_t)(until_ns / 1000000000u), .tv_nsec = (long)(until_ns % 1000000000u)};
     (void)pthread_cond_timedwait(&watch->changed, &watch->mutex, &until);
 }
 
-/* Told again after each further limit. */
+/* Reports again after each further limit_ns. */
 static void *watchdog_main(void *argument)
 {
     mr_watch *watch = argument;
