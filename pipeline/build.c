@@ -1,10 +1,10 @@
-/* From a tree of datasets to stages and engines.
+/* Builder: creates the stages and engines of a tree of datasets.
  *
- * Going up a chain from its source, order stages are stacked on the order, work is noted; batch turns the noted work into
- * the rows' work, and what follows works on batches, whose order is that of their numbers. An engine is closed at the
- * end, and before what cannot be part of it: a second batch, order stages on batches of unknown number, and whatever
- * counts elements after work that lets some fall. A stream stage begins a new chain on the engines of its inputs. What
- * brings elements to a device stands on top of the last engine. */
+ * From the source upwards, order stages are stacked on the order and work is collected. A batch turns the collected
+ * work into the work on its rows; later work applies to complete batches, whose order is that of their numbers. An
+ * engine is closed at the end of the chain, and before a dataset that cannot be part of it: a second batch, an order
+ * stage on batches of unknown number, and any dataset that counts elements after work that drops some. A stream stage
+ * starts a new chain on the engines of its inputs. prefetch_to_device is placed above the last engine. */
 #include "pipeline/engine/engine.h"
 #include "pipeline/engine/tuner.h"
 
@@ -13,14 +13,14 @@
 
 typedef struct builder {
     mr_pipeline *pipeline;
-    uint32_t *purpose; /* of the stage built last */
+    uint32_t *purpose; /* number of the last stage built */
     mr_engine_plan plan;
     bool is_threaded;
-    bool drops;      /* its elements are fewer than the order's items, nobody knows how many */
-    int32_t threads; /* most that a stage asked for */
+    bool drops;      /* delivers fewer elements than the order has items; how many is unknown */
+    int32_t threads; /* maximum that a stage has requested; 0: tuned */
 } builder;
 
-/* Datasets of a tree, one by one. */
+/* Counts the datasets of a tree. */
 static int32_t count_datasets(const mr_dataset *dataset)
 {
     int32_t count = 0;
@@ -42,11 +42,11 @@ static mr_status close_engine(builder *b, const mr_dataset *last, mr_counters *c
     if (plan->batch == nullptr) plan->row_spec = &last->spec;
     plan->threads = !b->is_threaded ? 0 : b->threads > 0 && b->threads < most ? b->threads : most;
     assert(plan->order != nullptr);
-    /* An order whose place is a position may as well be read ahead; what it reads waits for nobody. */
+    /* An engine over a seekable order may also read ahead, because its reads never block on user code. */
     plan->is_tuned = plan->run->tuning != nullptr && (b->is_threaded || plan->order->is_seekable);
     plan->threads_first = plan->threads;
     if (plan->is_tuned && plan->threads == 0) plan->threads = most;
-    /* A component stays where it is from the last work on that is not decoding, which changes no places. */
+    /* Components keep their positions from the last work on that may move them. Decoding never moves them. */
     for (int32_t i = plan->work_count - 1; i >= 0; i--) {
         plan->works[i].is_last = true;
         if (mr_decode_keeps(plan->works[i].dataset)) continue;
@@ -116,7 +116,7 @@ static mr_status add_stream(builder *b, const mr_dataset *dataset, mr_counters *
     if (children == nullptr) return mr_fail_memory(error, sizeof *children);
     mr_status status = MR_OK;
     if (dataset->input != nullptr) {
-        /* An order without work needs an engine too: it makes elements of items. */
+        /* An order without work needs an engine, too, to convert items to elements. */
         status = close_engine(b, dataset->input, *counters, error);
         if (status == MR_OK) children[count++] = plan->order;
         plan->order = nullptr;
@@ -149,7 +149,8 @@ static mr_status add(builder *b, const mr_dataset *dataset, mr_counters *counter
     case MR_ROLE_ORDER:
         return add_order(b, dataset, counters, error);
     case MR_ROLE_WORK:
-        /* Batches fall after they have been delivered by number: what lets them fall is the next engine's rows' work. */
+        /* Batches are delivered by number before any is dropped: work that drops batches is the row work of the next
+         * engine. */
         if (plan->ignore != nullptr || (plan->batch != nullptr && dataset->kind->drops))
             MR_TRY(close_engine(b, dataset->input, counters - 1, error));
         add_work(b, dataset, counters);
@@ -199,7 +200,7 @@ static mr_status build_chain(builder *b, const mr_dataset *const *chain, int32_t
     return close_engine(b, chain[0], counters, error);
 }
 
-/* As deep as datasets are nested, which their builders limit. */
+/* The recursion is as deep as datasets are nested, which builders limit. */
 static mr_status build_tree(mr_pipeline *pipeline, const mr_dataset *top, const mr_run *run, uint32_t *purpose,
                             mr_stage **engine, mr_error *error)
 {

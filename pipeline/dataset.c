@@ -1,5 +1,5 @@
-/* Datasets as descriptions: a tree of reference-counted nodes, each with its settings in an arena of its own. A node is
- * not changed after its builder returned it, so any number of iterators may read it at once. */
+/* Datasets: descriptions of pipelines. A tree of reference-counted nodes; each has its settings in its own arena. A
+ * node is immutable once its builder has returned it, so any number of iterators may read it concurrently. */
 #include "pipeline/pipeline.h"
 #include "pipeline/to_device.h"
 
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Shared by all builders that get no memory, so that a null dataset is always a mistake of the caller. */
+/* Shared by all builders that run out of memory, so that a null dataset is always a mistake of the caller. */
 static const mr_dataset_kind unallocated_kind = {.name = "unallocated", .role = MR_ROLE_SOURCE};
 static mr_error no_memory = {.status = MR_RESOURCE_EXHAUSTED, .message = "a dataset: no memory"};
 static mr_dataset unallocated = {
@@ -20,7 +20,7 @@ bool mr_dataset_is_unallocated(const mr_dataset *dataset)
     return dataset == &unallocated;
 }
 
-/* Elements on a device are for whoever takes them, not for stages of the host. */
+/* Elements on a device are for the consumer, not for stages on the host. */
 static void check_final(mr_dataset *dataset, const mr_dataset *input)
 {
     const char *name = mr_dataset_final(input);
@@ -108,7 +108,7 @@ mr_dataset *mr_dataset_fail_with(mr_dataset *dataset, const mr_error *error)
 {
     assert(error->status != MR_OK);
     if (dataset->failure != nullptr) return dataset;
-    /* Without memory for the sentence the status alone is kept: the error is then a static one. */
+    /* Without memory for the message only the status is kept; the error is then a static one. */
     dataset->failure = mr_arena_copy(&dataset->arena, error, sizeof *error);
     if (dataset->failure == nullptr) dataset->failure = &no_memory;
     return dataset;
@@ -198,7 +198,7 @@ int64_t mr_dataset_cardinality(const mr_dataset *dataset)
     return mr_dataset_failed(dataset) ? MR_CARDINALITY_UNKNOWN : dataset->count;
 }
 
-/* True when the shape, or each of its sizes, is known or -1. */
+/* Whether the rank is known and valid and each size is at least -1, or the rank is unknown. */
 static bool is_shape(mr_shape shape)
 {
     if (shape.rank < -1 || shape.rank > MR_RANK_MAX) return false;
@@ -266,13 +266,13 @@ mr_status mr_spec_batch(mr_element_spec *spec, int64_t size, mr_error *error)
     return MR_OK;
 }
 
-/* True when the shape is one that a tensor can have. */
+/* Whether a tensor can have this shape. */
 static bool is_known(mr_shape shape)
 {
     return shape.rank >= 0 && shape.rank <= MR_RANK_MAX && mr_shape_count(shape) >= 0;
 }
 
-/* True when all elements of the tensor are in its buffer, or, without one, at an address. */
+/* Whether all elements are in the tensor's buffer, or, without a buffer, at an address. */
 static bool has_elements(const mr_tensor *tensor)
 {
     size_t size_bytes = 0, count = (size_t)mr_shape_count(tensor->shape);

@@ -1,4 +1,4 @@
-/* Digests of datasets and of their sources: see digest.h. */
+/* Digests of datasets and of their sources (digest.h). */
 #include "pipeline/digest.h"
 
 #include "pipeline/pipeline.h"
@@ -9,7 +9,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* The finisher of SplitMix64: every bit of the sum moves every bit of the result. */
+/* The finalizer of SplitMix64: every input bit affects every output bit. */
 uint64_t mr_digest(uint64_t digest, uint64_t value)
 {
     uint64_t x = digest * 0x9e3779b97f4a7c15u + value + 0x9e3779b97f4a7c15u;
@@ -85,11 +85,11 @@ uint64_t mr_digest_features(uint64_t digest, const mr_feature *features, int32_t
 
 /* ---- Files ---- */
 
-/* A file is read completely up to its part of TOTAL_BYTES, within these limits; a larger one in blocks. */
+/* A file is read completely up to its share of TOTAL_BYTES, within these limits; of a larger file, blocks are read. */
 constexpr size_t BLOCK_BYTES = (size_t)64 << 10, TOTAL_BYTES = (size_t)64 << 20;
 constexpr size_t FILE_BYTES_MIN = 2 * BLOCK_BYTES, FILE_BYTES_MAX = 64 * BLOCK_BYTES;
 
-/* The blocks of the file, the first and the last one among them. */
+/* Reads evenly spaced blocks, including the first and the last one. */
 static mr_status digest_blocks(uint64_t *digest, const mr_input_file *file, uint64_t count, unsigned char *block,
                                mr_error *error)
 {
@@ -127,7 +127,7 @@ mr_status mr_digest_paths(uint64_t *digest, const char *const *paths, int32_t co
     *digest = mr_digest(*digest, (uint64_t)count);
     for (int32_t i = 0; i < count; i++) {
         struct stat about;
-        /* A pipe that is opened here would end for whoever writes to it. */
+        /* A pipe must not be opened here: closing it would end it for its writer. */
         bool is_readable = stat(paths[i], &about) != 0 || S_ISREG(about.st_mode);
         *digest = mr_digest(*digest, is_readable);
         if (!is_readable) continue;
@@ -142,7 +142,7 @@ mr_status mr_digest_paths(uint64_t *digest, const char *const *paths, int32_t co
 
 /* ---- Datasets ---- */
 
-/* What the elements look like. Where workers share batches, sizes follow from how many workers there are. */
+/* Structure of the elements. With distribute, sizes that depend on the number of workers are left out. */
 static uint64_t digest_spec(uint64_t digest, const mr_dataset *dataset)
 {
     const mr_element_spec *spec = &dataset->spec;
@@ -155,7 +155,7 @@ static uint64_t digest_spec(uint64_t digest, const mr_dataset *dataset)
     return digest;
 }
 
-/* Two threads that come at once read the same content. 0 says that it was not read yet. */
+/* Two concurrent calls compute the same value. 0 means not computed yet. */
 static mr_status digest_content(const mr_dataset *dataset, uint64_t *content, mr_error *error)
 {
     *content = atomic_load_explicit(dataset->content, memory_order_relaxed);
@@ -166,7 +166,7 @@ static mr_status digest_content(const mr_dataset *dataset, uint64_t *content, mr
     return MR_OK;
 }
 
-/* How far it is read ahead, and to where, decides no element: neither state nor random numbers. */
+/* Prefetch depth and destination do not affect elements, states or random numbers. */
 mr_status mr_dataset_digest(const mr_dataset *dataset, uint64_t *digest, mr_error *error)
 {
     *digest = 0;

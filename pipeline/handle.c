@@ -1,4 +1,6 @@
-/* The table of handles, and iterators by their handle (iterator.h). */
+/* Handles: the table, and use of iterators by handle (iterator.h).
+ *
+ * The table's mutex is never held while an iterator is used. Pins keep the iterator alive. */
 #include "pipeline/iterator.h"
 
 #include "pipeline/pipeline.h"
@@ -12,23 +14,23 @@
 
 typedef struct entry {
     mr_iterator *iterator; /* null: retired */
-    uint64_t generation;   /* how often it was given out */
+    uint64_t generation;   /* number of times the entry has been used */
     int32_t pins;
-    bool is_taken; /* from new to the end of retire */
+    bool is_taken; /* from new until retire has finished */
 } entry;
 
 static struct {
     pthread_mutex_t mutex;
-    pthread_cond_t left; /* the last pin of a retired entry is gone */
+    pthread_cond_t left; /* the last pin of a retired entry has been released */
     entry *entries;
     uint32_t count, capacity;
-    uint64_t process; /* other ones in other processes */
+    uint64_t process; /* random; differs between processes */
 } table = {.mutex = PTHREAD_MUTEX_INITIALIZER, .left = PTHREAD_COND_INITIALIZER};
 
 /* "iterator-" process "-" index "-" generation, in hexadecimal digits. */
 constexpr size_t TEXT_BYTES = 9 + 16 + 1 + 8 + 1 + 16;
 
-/* Lock held. An entry that nobody uses; null without memory. */
+/* Lock held. An unused entry; null if out of memory. */
 static entry *find_entry(void)
 {
     for (uint32_t i = 0; i < table.count; i++)
@@ -110,7 +112,7 @@ static mr_status read_handle(const mr_tensor *tensor, uint64_t *process, mr_hand
     return mr_fail(error, MR_INVALID_ARGUMENT, "this is no handle of an iterator");
 }
 
-/* The handle's iterator, which stays until let_go. */
+/* The handle's iterator, pinned until let_go. */
 static mr_status pin(const mr_tensor *tensor, mr_handle *handle, mr_iterator **iterator, mr_error *error)
 {
     uint64_t process = 0;

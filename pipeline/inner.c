@@ -1,4 +1,4 @@
-/* Pipelines inside stages, and datasets of elements in memory: see inner.h. */
+/* Inner pipelines, and datasets of elements in memory (inner.h). */
 #include "pipeline/inner.h"
 
 #include "pipeline/to_device.h"
@@ -39,7 +39,7 @@ mr_status mr_inner_open(mr_inner *inner, mr_dataset *dataset, mr_run *run, const
     atomic_store_explicit(&run->seed, atomic_load_explicit(&outer->seed, memory_order_relaxed), memory_order_relaxed);
     mr_status status = check_made(dataset, spec, error);
     if (status == MR_OK) status = mr_pipeline_init(&inner->pipeline, dataset, run, purpose << 8, error);
-    /* Passes have to be far from where numbers end: repeat multiplies them. */
+    /* Iterations must be far below the maximum, because repeat multiplies them. */
     if (status == MR_OK) status = mr_stage_begin(inner->pipeline.top, iteration >> 32, error);
     inner->is_open = status == MR_OK;
     if (status != MR_OK) mr_inner_close(inner);
@@ -70,7 +70,7 @@ mr_status mr_inner_next(mr_inner *inner, mr_stage *stage, mr_item *item, mr_erro
 
 typedef struct items_settings {
     int64_t count;
-    mr_tensor *tensors; /* count times as many as the spec has components */
+    mr_tensor *tensors; /* count × number of components */
 } items_settings;
 
 static mr_status items_digest(const mr_dataset *dataset, uint64_t *content, mr_error *error)

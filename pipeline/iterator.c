@@ -1,5 +1,9 @@
-/* Iterator: runs the engine on top of a pipeline for the user, and keeps its place. A pipeline with its engines is a
- * course; initialize puts another one in its place. */
+/* Iterator: runs a pipeline for the user, saves and restores its state, and reports statistics.
+ *
+ * A course is one execution: a pipeline with its engines and budget. mr_iterator_initialize replaces it by a new one.
+ * Locking: `turn` serializes the calls of iterators with a handle, and is acquired before every other mutex. `swap`
+ * protects the replacement of the course against cancel and statistics, which may come from any thread; it is acquired
+ * before the mutexes of engines. */
 #include "pipeline/iterator.h"
 
 #include "base/pool.h"
@@ -19,25 +23,26 @@ typedef struct course {
     mr_engines engines;
     mr_budget budget;
     mr_pipeline pipeline;
-    bool may_misfit; /* its elements may have shapes that the iterator's spec does not */
+    bool may_misfit; /* elements may have shapes that the iterator's spec does not allow */
 } course;
 
 struct mr_iterator {
     mr_element_spec spec;
-    mr_iterator_options options; /* of every course; its dataset may say what they leave open */
+    mr_iterator_options options; /* of every course; options left unset are those of its dataset */
     mr_watch *watch;
-    course *course; /* null: not initialised */
-    /* Guards is_cancelled, coming and the change of course, so that cancel may come from any thread at any moment. */
+    course *course; /* null: not initialized */
+    /* Guards is_cancelled, coming and the replacement of course, so that cancel is allowed on any thread at any
+     * time. */
     pthread_mutex_t swap;
-    course *coming; /* whose engines initialize makes */
+    course *coming; /* under construction by initialize */
     bool is_cancelled;
-    /* Once a handle was given out callers take turns. Taken before every other mutex. */
+    /* Serializes callers once the iterator has a handle. Acquired before every other mutex. */
     pthread_mutex_t turn;
     bool has_handle;
     mr_handle handle;
     bool has_digest;
-    uint64_t digest, digested;        /* of how many elements */
-    uint32_t crcs[MR_COMPONENTS_MAX]; /* of the element that is delivered, where it lies on a device */
+    uint64_t digest, digested;        /* CRC of the delivered elements; number of elements in it */
+    uint32_t crcs[MR_COMPONENTS_MAX]; /* checksums of the delivered element, if it is on a device */
 };
 
 /* ---- Courses ---- */
@@ -45,7 +50,7 @@ struct mr_iterator {
 static void course_free(course *course)
 {
     if (course == nullptr) return;
-    /* What is inside stages stops too, before it is waited for. */
+    /* Stops the pipelines inside stages too, before deinit waits for them. */
     mr_engines_cancel(&course->engines);
     mr_pipeline_deinit(&course->pipeline);
     mr_engines_deinit(&course->engines);
@@ -54,7 +59,7 @@ static void course_free(course *course)
     free(course);
 }
 
-/* What is copied to a device without a stop. */
+/* Pinned memory, which a device copies from asynchronously. */
 static mr_status allocate_pinned(void *context, size_t size_bytes, mr_buffer **buffer, mr_error *error)
 {
     mr_device *device = context;
@@ -93,7 +98,7 @@ static mr_status course_new(mr_iterator *iterator, mr_dataset *dataset, course *
     return status;
 }
 
-/* Cancel reaches the engines of a course that is being made, and all of it as soon as it is the iterator's. */
+/* While the new course is built, cancel reaches its engines; afterwards, cancel reaches all of it. */
 static mr_status change_course(mr_iterator *iterator, mr_dataset *dataset, mr_error *error)
 {
     course *made = nullptr;
@@ -121,7 +126,7 @@ static mr_status change_course(mr_iterator *iterator, mr_dataset *dataset, mr_er
     return status;
 }
 
-/* ---- The user's side ---- */
+/* ---- The user's functions ---- */
 
 static mr_status new_iterator(const mr_element_spec *spec, const mr_iterator_options *options, mr_iterator **iterator,
                               mr_error *error)
@@ -145,7 +150,7 @@ static mr_status new_iterator(const mr_element_spec *spec, const mr_iterator_opt
     pthread_mutex_init(&made->swap, nullptr);
     pthread_mutex_init(&made->turn, nullptr);
     made->options = *options;
-    made->options.trace_path = nullptr; /* the caller's */
+    made->options.trace_path = nullptr; /* borrowed from the caller; used only by mr_watch_new */
     made->has_digest = options->digest;
     mr_status status = mr_watch_new(options, &made->watch, error);
     if (status == MR_OK)
@@ -185,7 +190,7 @@ mr_status mr_iterator_new_from_spec(const mr_element_spec *spec, const mr_iterat
     return new_iterator(spec, options, iterator, error);
 }
 
-/* True when every tensor of shape `given` has the shape `wanted`. */
+/* Whether every tensor of shape `given` also has shape `wanted`. */
 static bool shape_is_within(mr_shape given, mr_shape wanted)
 {
     if (wanted.rank < 0) return true;
@@ -263,7 +268,7 @@ void mr_iterator_free(mr_iterator *iterator)
     free(iterator);
 }
 
-/* The end has no element, and cancelling comes at any moment. */
+/* The end of the sequence has no element to name, and cancel comes at any time. */
 static void digest_element(mr_iterator *iterator, mr_status status, const mr_element *element)
 {
     if (status == MR_OUT_OF_RANGE || status == MR_CANCELLED) return;
@@ -309,7 +314,7 @@ static mr_status next_tensors(mr_iterator *iterator, mr_tensor *tensors, mr_erro
     return mr_engine_next(top, tensors, error);
 }
 
-/* What the watchdog and a trace see of the call. */
+/* Reports the call to the watchdog and the trace. */
 static mr_status next_watched(mr_iterator *iterator, mr_tensor *tensors, mr_error *error)
 {
     mr_watch *watch = iterator->watch;
@@ -320,7 +325,7 @@ static mr_status next_watched(mr_iterator *iterator, mr_tensor *tensors, mr_erro
     return status;
 }
 
-/* The dataset says less of its elements than the iterator does. */
+/* Needed if the dataset's spec is less specific than the iterator's. */
 static mr_status check_element(const mr_iterator *iterator, mr_element *element, mr_error *error)
 {
     for (int32_t i = 0; i < element->count; i++) {
@@ -377,10 +382,11 @@ void mr_iterator_cancel(mr_iterator *iterator)
     pthread_mutex_unlock(&iterator->swap);
 }
 
-/* ---- The place ---- */
+/* ---- The state ---- */
 
-/* "MRPLACE1", then little-endian: digest of the pipeline, seed, position (8 bytes each), or, when a position is not
- * enough, "MRPLACE2", digest, seed, and what the stages saved; and the CRC32C of all before (4). */
+/* "MRPLACE1", then little-endian: digest of the pipeline, seed, position (8 bytes each); or, for pipelines that are not
+ * seekable, "MRPLACE2", digest, seed, and what the stages have saved; then the CRC32C of everything before (4
+ * bytes). */
 constexpr size_t PLACE_HEAD_BYTES = 24, PLACE_BYTES = 36;
 static const char place_magic[] = {'M', 'R', 'P', 'L', 'A', 'C', 'E'};
 
@@ -458,7 +464,7 @@ static mr_status restore(mr_iterator *iterator, const mr_tensor *place, mr_error
         return mr_state_refuse(error);
     iterator->digest = iterator->digested = 0;
     if (course->run.tuning != nullptr) mr_tuning_skip(course->run.tuning);
-    /* What threads still do by then is thrown away by begin. */
+    /* Elements that threads still produce with the old seed are discarded by begin. */
     atomic_store_explicit(&course->run.seed, get(bytes + 16, 8), memory_order_relaxed);
     if (!top->is_seekable) {
         mr_state_reader reader = {bytes + PLACE_HEAD_BYTES, bytes + size_bytes - 4};
@@ -491,7 +497,7 @@ static int32_t read_statistics(const mr_pipeline *pipeline, mr_stage_statistics 
         uint64_t slots = atomic_load_explicit(&c->room, memory_order_relaxed);
         uint64_t ready = atomic_load_explicit(&c->ready, memory_order_relaxed);
         assert(c->stage != nullptr);
-        if (ready > slots) ready = slots; /* counted one after the other */
+        if (ready > slots) ready = slots; /* the two counters are read one after the other */
         statistics[i] =
             (mr_stage_statistics){.stage = c->stage,
                                   .elements = atomic_load_explicit(&c->elements, memory_order_relaxed),
@@ -509,7 +515,7 @@ static int32_t read_statistics(const mr_pipeline *pipeline, mr_stage_statistics 
     return pipeline->counter_count;
 }
 
-/* The live table may be asked for while next waits: no turn, but no change of course either. */
+/* May be called while next waits. It therefore does not acquire `turn`, only `swap`. */
 int32_t mr_iterator_statistics(mr_iterator *iterator, mr_stage_statistics *statistics, int32_t capacity)
 {
     pthread_mutex_lock(&iterator->swap);

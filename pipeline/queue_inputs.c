@@ -1,4 +1,4 @@
-/* Input producers and batches on queues (queue.h): what TensorFlow 1's tf.train has. */
+/* Input producers and batches on queues: tf.train of TensorFlow 1 (queue.h). */
 #include "base/random.h"
 
 #include <millrace/queue.h>
@@ -11,7 +11,7 @@ constexpr int64_t CAPACITY = 32;
 
 /* ---- Input producers ---- */
 
-/* Gives the rows of an epoch one by one, in an order that is drawn anew for each. */
+/* Returns the rows of an epoch one by one, in a new random order for each epoch. */
 typedef struct rows {
     mr_tensor components[MR_COMPONENTS_MAX];
     int32_t count;
@@ -151,7 +151,7 @@ mr_status mr_limit_epochs_produce(void *limit_epochs, mr_element *output, mr_err
 
 /* ---- Batches ---- */
 
-/* A producer whose elements may be left out. */
+/* A producer whose elements may be dropped. */
 typedef struct sieve {
     mr_producer producer;
     bool (*keep)(void *context, const mr_element *element);
@@ -162,7 +162,7 @@ static mr_status produce_kept(void *context, mr_element *output, mr_error *error
 {
     const sieve *s = context;
     MR_TRY(s->producer.produce(s->producer.context, output, error));
-    if (output->count < 0 || output->count > MR_COMPONENTS_MAX) return MR_OK; /* refused by the runner */
+    if (output->count < 0 || output->count > MR_COMPONENTS_MAX) return MR_OK; /* rejected by the runner */
     if (s->keep == nullptr || s->keep(s->keep_context, output)) return MR_OK;
     mr_element_deinit(output);
     return MR_OK;

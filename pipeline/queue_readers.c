@@ -1,4 +1,4 @@
-/* Readers: the records of files whose names come out of a queue (queue.h). */
+/* Readers: the records of files whose names come from a queue (queue.h). */
 #include "records/io/file.h"
 
 #include <millrace/formats.h>
@@ -25,9 +25,9 @@ struct mr_reader {
     size_t capacity, begin, end;
     uint64_t offset; /* of window[begin], or of the next record */
     int64_t number;  /* of the next line or record in the file */
-    bool is_done;    /* whole file: it has been given */
+    bool is_done;    /* whole-file reader: the file has been returned */
     int64_t produced, completed;
-    mr_error pending; /* an error that followed records which were returned; reported by the next read */
+    mr_error pending; /* an error that occurred after records that were returned; reported by the next read */
 };
 
 mr_status mr_reader_new(mr_reader_kind kind, const mr_reader_options *options, mr_reader **reader, mr_error *error)
@@ -60,7 +60,7 @@ mr_status mr_reader_new(mr_reader_kind kind, const mr_reader_options *options, m
     return MR_OK;
 }
 
-/* Mutex held. What is open is what the kind reads from; the window lies inside its buffer. */
+/* Mutex held. Opens what the kind reads from. The window is inside its buffer. */
 static void check(const mr_reader *reader)
 {
     bool is_open = reader->path != nullptr;
@@ -152,8 +152,8 @@ static mr_status read_whole(mr_reader *reader, mr_tensor *key, mr_tensor *value,
     return status;
 }
 
-/* The next line into the window; LF and CRLF are no part of it. Other CRs stay, unlike those of text_lines: TensorFlow has it
- * so. */
+/* Reads the next line into the window, without its LF or CRLF. Other CRs are kept, unlike in text_lines, as in
+ * TensorFlow. */
 static mr_status next_line(mr_reader *reader, mr_string *line, mr_error *error)
 {
     constexpr size_t STEP_BYTES = 64 << 10;
@@ -204,7 +204,7 @@ static mr_status read_fixed(mr_reader *reader, mr_tensor *key, mr_tensor *value,
     const mr_reader_options *o = &reader->options;
     uint64_t size_bytes = mr_input_file_size(reader->file), at, end, used;
     size_t done = 0;
-    /* What is left over is no record, as TensorFlow has it. */
+    /* A remainder is not a record, as in TensorFlow. */
     if (__builtin_mul_overflow((uint64_t)reader->number, o->hop_bytes, &at) ||
         __builtin_add_overflow(at, o->header_bytes, &at) || __builtin_add_overflow(at, o->record_bytes, &end) ||
         __builtin_add_overflow(end, o->footer_bytes, &used) || used > size_bytes)
@@ -239,9 +239,9 @@ static mr_status read_one(mr_reader *reader, mr_tensor *key, mr_tensor *value, m
     return MR_INTERNAL;
 }
 
-/* ---- File after file ---- */
+/* ---- Files in sequence ---- */
 
-/* The name of the next file: its queue may give any string tensor. */
+/* The name of the next file. The queue may deliver any string tensor. */
 static mr_status next_name(mr_queue *names, char **path, mr_error *error)
 {
     mr_tensor name = {0};
@@ -277,7 +277,7 @@ static mr_status open_next(mr_reader *reader, mr_queue *names, mr_error *error)
     return status;
 }
 
-/* Mutex held. The next record, of the next file when this one has ended; only_here: not of the next. */
+/* Mutex held. The next record, from the next file if this one has ended, unless only_here. */
 static mr_status next_record(mr_reader *reader, mr_queue *names, bool only_here, mr_tensor *key, mr_tensor *value,
                              mr_error *error)
 {
@@ -295,7 +295,7 @@ static mr_status next_record(mr_reader *reader, mr_queue *names, bool only_here,
     }
 }
 
-/* Mutex held. The error that an earlier read kept. */
+/* Mutex held. Returns the error that an earlier read has kept. */
 static mr_status take_pending(mr_reader *reader, mr_error *error)
 {
     mr_error pending = reader->pending;
@@ -361,7 +361,7 @@ static mr_status join_strings(const records *r, int which, mr_tensor *vector, mr
     return status;
 }
 
-/* Mutex held. Up to count records of one file; what stops them after the first is kept for the next read. */
+/* Mutex held. Up to count records of one file. An error after the first record is kept for the next read. */
 static mr_status read_some(mr_reader *reader, mr_queue *names, int64_t count, records *r, mr_error *error)
 {
     MR_TRY(take_pending(reader, error));

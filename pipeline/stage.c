@@ -1,4 +1,4 @@
-/* Order stages: what all of them share. */
+/* Stages: what all order and stream stages share. */
 #include "pipeline/pipeline.h"
 
 #include <assert.h>
@@ -99,7 +99,7 @@ mr_status mr_stage_new_stream(const mr_dataset *dataset, mr_stage *const *childr
     return prepare(made, dataset, run, counters, purpose, stage, error);
 }
 
-/* As deep as datasets are nested, which their builders limit. */
+/* The recursion is as deep as datasets are nested, which builders limit. */
 void mr_stage_free(mr_stage *stage)
 {
     while (stage != nullptr) {
@@ -122,7 +122,7 @@ void mr_stage_cancel(mr_stage *stage)
     }
 }
 
-/* ---- The place ---- */
+/* ---- The state ---- */
 
 mr_status mr_stage_save(mr_stage *stage, mr_state *place, mr_error *error)
 {

@@ -1,4 +1,4 @@
-/* Places as bytes: see place.h. */
+/* Serialized states (state.h). */
 #include "pipeline/state.h"
 
 #include <assert.h>
@@ -100,7 +100,7 @@ mr_status mr_state_get_bytes(mr_state_reader *reader, const void **bytes, size_t
 {
     uint64_t size = 0;
     MR_TRY(mr_state_get(reader, &size, error));
-    /* What is left once the size itself is read. */
+    /* The bytes that remain after the size has been read. */
     if (size > (uint64_t)(reader->end - reader->next)) return mr_state_refuse(error);
     *bytes = reader->next;
     *size_bytes = (size_t)size;
@@ -126,7 +126,7 @@ mr_status mr_state_put_tensor(mr_state *place, const mr_tensor *tensor, mr_error
 static mr_status get_strings(mr_state_reader *reader, mr_shape shape, mr_tensor *tensor, mr_error *error)
 {
     int64_t count = mr_shape_count(shape);
-    /* Each string has a byte for its length at least. */
+    /* Each string takes at least one byte, for its length. */
     if (count < 0 || count > reader->end - reader->next) return mr_state_refuse(error);
     mr_string *strings = calloc((size_t)count + 1, sizeof *strings);
     if (strings == nullptr)
@@ -142,7 +142,7 @@ static mr_status get_strings(mr_state_reader *reader, mr_shape shape, mr_tensor 
     return status;
 }
 
-/* Any other byte in a bool is undefined behaviour. */
+/* A bool of any other value is undefined behavior. */
 static bool are_booleans(const unsigned char *bytes, size_t size_bytes)
 {
     for (size_t i = 0; i < size_bytes; i++)

@@ -1,5 +1,5 @@
-/* Statistics as text: one line a stage. Numbers have four digits, a letter and their unit, so that columns hold whatever they
- * count. */
+/* Statistics as text: one line for each stage. Numbers have up to four digits, a letter and a unit, so that columns are
+ * aligned for any values. */
 #include <assert.h>
 #include <millrace/dataset.h>
 #include <stdarg.h>
@@ -7,7 +7,7 @@
 
 constexpr int32_t STAGES_SHOWN = 64;
 
-/* Text that is cut where the room ends, and measured in full. */
+/* Text truncated to its capacity; the full length is counted. */
 typedef struct text {
     char *bytes;
     size_t size_bytes, capacity_bytes;
@@ -23,7 +23,7 @@ typedef struct text {
     if (size > 0) t->size_bytes += (size_t)size;
 }
 
-/* "17", "9.53k", "12.3M": at most 5 characters, and the unit's. */
+/* "17", "9.53k", "12.3M": at most 5 characters, plus the unit's. */
 static void put_number(text *t, uint64_t number, const char *unit)
 {
     static const char letters[] = {'k', 'M', 'G', 'T', 'P', 'E'};
@@ -66,7 +66,7 @@ static void put_stage(text *t, int32_t width, const mr_stage_statistics *s)
 
 size_t mr_iterator_statistics_text(mr_iterator *iterator, int32_t columns, char *bytes, size_t capacity_bytes)
 {
-    /* What the numbers take, and names of stages. */
+    /* Widths of the numbers, and of the longest stage name. */
     constexpr int32_t NUMBERS = 46, NAME_MAX = 28, NAME_MIN = 14;
     mr_stage_statistics stages[STAGES_SHOWN];
     int32_t count = mr_iterator_statistics(iterator, stages, STAGES_SHOWN);

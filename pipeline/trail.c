@@ -1,4 +1,4 @@
-/* Rungs and what is held between them: see trail.h. */
+/* Trails: rungs, and the number of elements held between them (trail.h). */
 #include "pipeline/trail.h"
 
 #include <assert.h>
@@ -26,7 +26,7 @@ void mr_trail_deinit(mr_trail *trail)
     *trail = (mr_trail){0};
 }
 
-/* Rungs whose elements have all gone are of no use; the last is that of the elements to come. */
+/* Removes rungs without held elements, except the last one, which later elements will use. */
 static void drop_rungs(mr_trail *trail)
 {
     assert(trail->count <= trail->capacity);
