@@ -60,7 +60,8 @@ mr_status mr_reader_new(mr_reader_kind kind, const mr_reader_options *options, m
     return MR_OK;
 }
 
-/* Mutex held. Opens what the kind reads from. The window is inside its buffer. */
+/* What must hold whenever the mutex is held: the open file is of the reader's kind, and the window is inside its
+ * buffer. */
 static void check(const mr_reader *reader)
 {
     bool is_open = reader->path != nullptr;

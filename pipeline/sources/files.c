@@ -1,5 +1,5 @@
-/* Sources with numbers that are not record files: a directory of images, records of one length, NumPy arrays. Where each
- * element is stored is known when the dataset is built; its bytes are read when it is requested. */
+/* Sources with numbers that are not record files: directories of images, records of fixed length, NumPy arrays. The
+ * location of each element is determined when the dataset is built; its bytes are read when it is requested. */
 #include "pipeline/pipeline.h"
 #include "records/io/file.h"
 #include "records/io/input_file.h"
@@ -18,7 +18,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* An image, or a record, is at most this long. */
+/* Maximum size of an image or a record. */
 constexpr size_t ELEMENT_BYTES_MAX = (size_t)1 << 30;
 
 static void take_string(mr_value *value, const char *bytes, size_t size_bytes)
@@ -41,7 +41,7 @@ static void put_component(mr_dataset *dataset, mr_dtype dtype, mr_shape shape, c
 /* ---- image_directory ---- */
 
 typedef struct image {
-    const char *path; /* below the directory */
+    const char *path; /* relative to the directory */
     int64_t label;
     uint64_t size_bytes;
 } image;
@@ -52,7 +52,7 @@ typedef struct directory_settings {
     size_t count, capacity;
 } directory_settings;
 
-/* The image's path; owned. */
+/* path: owned by the caller. */
 static mr_status path_of(const directory_settings *s, const image *p, char **path, mr_error *error)
 {
     if (asprintf(path, "%s/%s", s->path, p->path) >= 0) return MR_OK;
@@ -60,7 +60,7 @@ static mr_status path_of(const directory_settings *s, const image *p, char **pat
     return mr_fail_memory(error, strlen(p->path));
 }
 
-/* Path, label and size of every image, and the content of some: to open all of them would take too long. */
+/* Hashes the path, label and size of every image, and the content of some: opening all of them would take too long. */
 static mr_status directory_digest(const mr_dataset *dataset, uint64_t *content, mr_error *error)
 {
     constexpr size_t READ_MAX = 64;
@@ -171,7 +171,8 @@ static mr_status add_image(mr_dataset *dataset, const char *path, int64_t label,
     return MR_OK;
 }
 
-/* Images of a directory and the directories in it; below: its path from the top, "" for the top, where directories are classes. */
+/* Collects the images of a directory and its subdirectories. below: path relative to the top; "" for the top, whose
+ * subdirectories are the classes. */
 static mr_status scan(mr_dataset *dataset, const char *below, int depth, int64_t *label, mr_error *error)
 {
     constexpr int DEPTH_MAX = 32;
@@ -253,7 +254,7 @@ static mr_status fixed_digest_content(const mr_dataset *dataset, uint64_t *conte
     return MR_OK;
 }
 
-/* The part that holds a number: the last one whose first is not after it. */
+/* Index of the file that contains a record: the last one whose first number is not greater. */
 static int32_t part_of(const uint64_t *firsts, int32_t count, uint64_t number)
 {
     int32_t low = 0, high = count;
@@ -374,8 +375,8 @@ mr_dataset *mr_dataset_fixed_length_(const char *pattern, size_t record_bytes, c
 typedef struct npy_settings {
     int32_t count, file_count;
     mr_npy *arrays;
-    mr_input_file **files; /* of each array; borrowed from owned */
-    mr_input_file **owned; /* files and members of zips, in the order they were opened */
+    mr_input_file **files; /* one for each array; borrowed from owned */
+    mr_input_file **owned; /* files, and members of zip files, in the order in which they were opened */
 } npy_settings;
 
 static mr_status npy_digest(const mr_dataset *dataset, uint64_t *content, mr_error *error)
@@ -409,7 +410,7 @@ static mr_status npy_read(const mr_dataset *dataset, uint64_t number, mr_lane *l
 static void npy_deinit(mr_dataset *dataset)
 {
     npy_settings *s = dataset->settings;
-    /* Parts before the files that they are parts of. */
+    /* Members are closed before the files that contain them. */
     while (s->file_count > 0) mr_input_file_close(s->owned[--s->file_count]);
 }
 

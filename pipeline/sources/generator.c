@@ -1,4 +1,4 @@
-/* generator and random: sources that no file stands behind. */
+/* generator and random: sources without files. */
 #include "pipeline/pipeline.h"
 
 #include <assert.h>
@@ -95,7 +95,7 @@ static mr_status generator_seek(mr_stage *stage, uint64_t position, mr_error *er
     return MR_OK;
 }
 
-/* A position is enough for its place, but to go there is to make what is before. */
+/* The state is the position, but to seek, the preceding elements must be produced or skipped again. */
 static mr_status generator_prepare(mr_stage *stage, mr_error *error)
 {
     (void)error;

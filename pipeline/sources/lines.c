@@ -1,5 +1,5 @@
-/* text_lines and csv: sources that go through files of text from their beginning. The place is the file and the byte in
- * it, so that to come back costs nothing. */
+/* text_lines and csv: sources that read text files sequentially. The state contains the file and the byte offset in it,
+ * so restoring is cheap. */
 #include "pipeline/pipeline.h"
 
 #include <assert.h>
@@ -17,7 +17,7 @@
 typedef struct lines_settings {
     char **paths; /* owned */
     int32_t path_count;
-    /* Of each file: the number of its first element, plus 1; 0 when nobody has come there yet. The same for all. */
+    /* For each file: the number of its first element, plus 1; 0 if not reached yet. Shared by all iterators. */
     _Atomic uint64_t *begins;
     /* csv: */
     mr_csv_column *columns; /* in the arena; default_values are owned by defaults */
@@ -26,26 +26,26 @@ typedef struct lines_settings {
     bool has_header;
     char separator;
     const char *na_value;
-    int32_t cells; /* of every row; 0: any number */
+    int32_t cells; /* in every row; 0: any number */
     bool no_quotes;
 } lines_settings;
 
 typedef struct lines_stage {
     mr_stage stage;
-    int32_t file;         /* that is read */
-    uint64_t file_begin;  /* number of its first element */
+    int32_t file;         /* being read */
+    uint64_t file_begin;  /* number of the file's first element */
     mr_input_file *input; /* null: not open */
     char *window;         /* owned; bytes of the file from offset on */
     size_t capacity, begin, end;
     uint64_t offset; /* of window[begin] */
-    bool ended;      /* nothing of the file is behind the window */
+    bool ended;      /* no bytes of the file follow the window */
     bool is_past_header;
     mr_csv_row row;
     size_t counted_bytes; /* of the window */
 } lines_stage;
 
 constexpr size_t WINDOW_BYTES = 256 << 10;
-/* What a long line made larger is given back with its file. */
+/* Memory for a long line is released at the end of its file. */
 constexpr size_t WINDOW_KEPT_BYTES = 4 << 20;
 
 static const lines_settings *settings_of(const lines_stage *self)
@@ -99,7 +99,7 @@ static mr_status lines_begin(mr_stage *stage, uint64_t iteration, mr_error *erro
     return mr_stage_begin_simple(stage, iteration, error);
 }
 
-/* More of the file behind what the window holds. */
+/* Appends more of the file to the window. */
 static mr_status read_more(lines_stage *self, mr_error *error)
 {
     assert(self->input != nullptr && self->begin <= self->end && self->end <= self->capacity);
@@ -136,14 +136,14 @@ static void consume(lines_stage *self, size_t size_bytes)
     self->offset += size_bytes;
 }
 
-/* What is read and not consumed; there is no window before the first read. */
+/* The bytes read and not consumed. The window is null before the first read. */
 static const char *unread(const lines_stage *self)
 {
     return self->window == nullptr ? "" : self->window + self->begin;
 }
 
-/* Takes every CR out of a line, in its place, as TensorFlow does. What remains of the last one, without an LF, is a line
- * only if it is not empty. line may be null when it is. */
+/* Removes every CR of a line in place, as TensorFlow does. The last piece of a file, without an LF, is a line only if
+ * it is not empty after that. line may be null if it is empty. */
 static mr_string without_returns(char *line, size_t size_bytes)
 {
     char *first = size_bytes == 0 ? nullptr : memchr(line, '\r', size_bytes), *to = first;
@@ -153,7 +153,7 @@ static mr_string without_returns(char *line, size_t size_bytes)
     return (mr_string){line, (size_t)(to - line)};
 }
 
-/* The next line; errors: MR_OUT_OF_RANGE at the end of the file. */
+/* The next line. errors: MR_OUT_OF_RANGE at the end of the file */
 static mr_status next_line(lines_stage *self, mr_string *line, mr_error *error)
 {
     size_t looked = 0;
@@ -176,7 +176,7 @@ static mr_status next_line(lines_stage *self, mr_string *line, mr_error *error)
     }
 }
 
-/* The next row of CSV; the same. A row whose damage hides where it ends is the last one of its file. */
+/* The next CSV row. errors: as above. A bad row whose end cannot be found is the last one of its file. */
 static mr_status next_row(lines_stage *self, mr_error *error)
 {
     for (;;) {
@@ -211,8 +211,8 @@ static bool is_empty(const lines_settings *s, mr_string cell)
     return cell.size_bytes == 0 || (s->na_value != nullptr && mr_string_equal(cell, mr_string_from(s->na_value)));
 }
 
-/* Numbers as TensorFlow reads them, whatever the program's locale: white space around them; real ones may have a plus, be
- * nan, inf or a hexadecimal whole number. */
+/* Accepts numbers as TensorFlow does, in any locale: with surrounding white space; real numbers may have a plus sign,
+ * or be nan, inf or a hexadecimal integer. */
 static bool is_number(const char *text, bool is_real)
 {
     if (*text == '-' || (is_real && *text == '+')) text++;
@@ -320,7 +320,7 @@ static mr_status open_next(lines_stage *self, mr_error *error)
     return mr_input_file_open(s->paths[self->file], true, &self->input, error);
 }
 
-/* An element of the open file; MR_OUT_OF_RANGE at its end. */
+/* The next element of the open file. errors: MR_OUT_OF_RANGE at its end */
 static mr_status next_element(lines_stage *self, mr_payload *payload, mr_error *error)
 {
     const lines_settings *s = settings_of(self);

@@ -22,7 +22,8 @@ static mr_status range_read(const mr_dataset *dataset, uint64_t number, mr_lane 
     lane->count = 1;
     value->dtype = MR_INT64;
     value->shape = MR_SCALAR;
-    /* Wraps nowhere: number is below the count. Unsigned, since step x number alone may pass INT64_MAX. */
+    /* Cannot overflow, because number is below the count. Unsigned, because step × number alone may exceed
+     * INT64_MAX. */
     value->integer = (int64_t)((uint64_t)s->start + (uint64_t)s->step * number);
     value->data = &value->integer;
     return MR_OK;

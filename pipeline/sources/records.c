@@ -1,6 +1,6 @@
-/* records: the serialised records of TFRecord files. Files that can be indexed make a source with numbers: files one after
- * the other, records numbered through. When a file is compressed there is no way to a record but through those before it,
- * so that all files are then read as one stream. */
+/* records: the serialized records of TFRecord files. If all files have an index, or can be scanned, they form a source
+ * with numbers, counted across the files. A record of a compressed file can only be reached through those before it: if
+ * there is such a file, all files are read as one stream. */
 #include "pipeline/pipeline.h"
 
 #include <assert.h>
@@ -15,7 +15,7 @@ typedef struct records_settings {
     uint64_t *firsts;       /* count + 1: number of each file's first record */
 } records_settings;
 
-/* Where each record is, which tells files apart that differ between the blocks that are read. */
+/* Hashes the offset of each record: distinguishes files that differ only between the blocks that are read. */
 static mr_status records_digest(const mr_dataset *dataset, uint64_t *content, mr_error *error)
 {
     const records_settings *s = dataset->settings;
@@ -29,7 +29,7 @@ static mr_status records_digest(const mr_dataset *dataset, uint64_t *content, mr
     return mr_digest_paths(content, s->paths, s->count, error);
 }
 
-/* The file that holds a record: the last one whose first record is not after it. */
+/* Index of the file that contains a record: the last one whose first record is not after it. */
 static int32_t file_of(const records_settings *s, uint64_t number)
 {
     int32_t low = 0, high = s->count;

@@ -1,5 +1,5 @@
-/* tensors, slices and list_files: elements out of tensors in memory, of which the dataset takes a share. tensors is one
- * element, the tensors as they are; slices is one for each row of dimension 0; list_files is the slices of paths. */
+/* tensors, slices and list_files: elements from tensors in memory, which the dataset references. tensors has one
+ * element, the tensors themselves; slices has one for each row of dimension 0; list_files has slices of paths. */
 #include "pipeline/pipeline.h"
 
 #include <assert.h>
@@ -37,7 +37,7 @@ static mr_status slices_read(const mr_dataset *dataset, uint64_t number, mr_lane
     return MR_OK;
 }
 
-/* Of a long row the processor fetches what follows by itself. */
+/* Only the start: the hardware prefetcher loads the rest of a long row. */
 static void slices_prefetch(const mr_dataset *dataset, uint64_t number)
 {
     constexpr size_t LINE_BYTES = 64, BYTES_MAX = 512;
@@ -49,7 +49,7 @@ static void slices_prefetch(const mr_dataset *dataset, uint64_t number)
     }
 }
 
-/* Shuffled rows are in no cache: they are asked for some rows before they are copied. */
+/* Prefetches rows ahead of copying. Shuffled rows are not in cache. */
 static void slices_copy(const mr_dataset *dataset, const mr_item *items, int32_t count, void *const *rows)
 {
     constexpr int32_t AHEAD = 8;
@@ -89,7 +89,7 @@ static const mr_dataset_kind tensors_kind = KIND("tensors", slices_digest);
 static const mr_dataset_kind slices_kind =
     KIND("slices", slices_digest, .prefetch = slices_prefetch, .copy = slices_copy);
 
-/* The paths, which are the elements, and the content of the files, which later stages read. */
+/* Hashes the paths, which are the elements, and the content of the files, which later stages read. */
 static mr_status list_digest(const mr_dataset *dataset, uint64_t *content, mr_error *error)
 {
     const mr_tensor *names = &((const slices_settings *)dataset->settings)->tensors[0];

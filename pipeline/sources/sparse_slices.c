@@ -1,5 +1,5 @@
-/* sparse_slices: the rows of a sparse tensor as elements. What belongs to a row is found by bisection in the first column
- * of the indices, so that rows cost nothing where nothing is in them, and everything is addressed by number. */
+/* sparse_slices: the rows of a sparse tensor as elements. The entries of a row are found by binary search in the first
+ * column of the indices, so empty rows cost nothing, and rows are addressed by number. */
 #include "pipeline/pipeline.h"
 
 #include <assert.h>
@@ -20,7 +20,7 @@ static mr_status sparse_digest(const mr_dataset *dataset, uint64_t *content, mr_
     return MR_OK;
 }
 
-/* The first of the indices whose row is not before `row`. */
+/* The first entry whose row is not before `row`. */
 static int64_t first_of(const sparse_settings *s, uint64_t row)
 {
     int64_t low = 0, high = s->indices.shape.dims[0], rank = s->indices.shape.dims[1];

@@ -1,5 +1,6 @@
-/* tar: webdataset samples. The headers of all tars are read once, when the dataset is made; of each sample that is whole
- * is kept where its parts lie. So samples have numbers, and their order costs nothing. */
+/* tar: webdataset samples. The headers of all tar files are read once, when the dataset is built; of each complete
+ * sample, the locations of its parts are stored. Samples therefore have numbers, and can be shuffled without
+ * reading. */
 #include "pipeline/pipeline.h"
 #include "records/io/input_file.h"
 
@@ -14,7 +15,7 @@
 
 constexpr uint64_t MEMBER_BYTES_MAX = (uint64_t)1 << 30;
 
-/* A part of a sample. */
+/* One component of a sample. */
 typedef struct part {
     uint64_t offset, size_bytes;
 } part;
@@ -126,17 +127,17 @@ static const mr_dataset_kind tar_kind = {.name = "tar",
                                          .describe = tar_describe,
                                          .deinit = tar_deinit};
 
-/* ---- Samples out of headers ---- */
+/* ---- Building samples from headers ---- */
 
-/* The sample whose members come in. */
+/* The sample whose members are being collected. */
 typedef struct gathering {
     char *key;        /* owned; null: none yet */
-    uint32_t archive; /* of the key: in another one, the same key is another sample */
+    uint32_t archive; /* in which the key was found: the same key in another archive is another sample */
     part parts[MR_COMPONENTS_MAX];
-    int32_t ranks[MR_COMPONENTS_MAX]; /* which of an extension's spellings was found; −1: none */
+    int32_t ranks[MR_COMPONENTS_MAX]; /* which spelling of an extension was found; −1: none */
 } gathering;
 
-/* Which of "jpg;jpeg;png" the extension is; −1: none. */
+/* Index of the extension in "jpg;jpeg;png"; −1: not found. */
 static int32_t spelling_of(const char *spellings, const char *extension)
 {
     size_t length = strlen(extension);

@@ -1,4 +1,5 @@
-/* batch and prefetch: settings of the engine, which does both (engine.h). */
+/* batch, padded, ragged and sparse batches, and prefetch: settings of the engine, which implements them
+ * (engine/engine.h). */
 #include "pipeline/pipeline.h"
 #include "pipeline/to_device.h"
 
@@ -66,7 +67,7 @@ mr_dataset *mr_dataset_batch_(mr_dataset *input, int64_t size, const mr_batch_op
     return mr_dataset_failed(dataset) ? dataset : batch_spec(dataset);
 }
 
-/* What component i is padded to; the sizes that are known must fit. */
+/* Validates the shape that component i is padded to. Its known sizes must fit. */
 static mr_status pad_shape(const mr_dataset *dataset, int32_t i, const mr_shape *wanted, mr_shape *shape,
                            mr_error *error)
 {
@@ -123,7 +124,7 @@ mr_dataset *mr_dataset_padded_batch_(mr_dataset *input, int64_t size, const mr_p
 
 /* ---- Ragged and sparse ---- */
 
-/* One more than the last dimension whose size is not known; 0: all are, or not even their number. */
+/* One more than the last dimension of unknown size; 0 if all sizes are known, or the rank is not. */
 static int32_t ragged_rank_of(const mr_shape *shape)
 {
     for (int32_t d = shape->rank - 1; d >= 0; d--)
@@ -141,7 +142,7 @@ static void put(mr_element_spec *spec, mr_dtype dtype, mr_shape shape, const cha
     spec->count++;
 }
 
-/* The component's values and row splits, as mr_feature_tensor_spec has them for MR_RAGGED. */
+/* Adds the component's values and row splits, as mr_feature_tensor_spec describes MR_RAGGED. */
 static void put_ragged(mr_element_spec *spec, const mr_pad *pad, mr_dtype dtype, int64_t size, const char *name)
 {
     assert(pad->ragged_rank >= 1 && pad->ragged_rank <= pad->shape.rank);

@@ -1,4 +1,4 @@
-/* bucket_by_sequence_length: group_by_window whose key is the bucket of an element's length, and whose windows become
+/* bucket_by_sequence_length: a group_by_window whose key is the bucket of an element's length, and whose windows become
  * (padded) batches. */
 #include "pipeline/pipeline.h"
 
@@ -10,11 +10,11 @@ typedef struct buckets {
     mr_key_function length;
     void *context;
     mr_bucket_options options;
-    int32_t count; /* boundaries */
+    int32_t count; /* number of boundaries */
     int64_t *boundaries;
     int64_t *batch_sizes;
     int32_t components;
-    mr_shape *shapes; /* owned; null: as the elements' own */
+    mr_shape *shapes; /* owned; null: the elements' own shapes */
     mr_tensor *values;
     mr_element_spec spec;
 } buckets;
@@ -108,7 +108,7 @@ static buckets *buckets_new(const mr_dataset *input, mr_key_function length, voi
     return b;
 }
 
-/* Everything but the length function. */
+/* Hashes all settings except the length function. */
 static uint64_t buckets_digest(const buckets *b)
 {
     const mr_bucket_options *o = &b->options;
@@ -140,7 +140,7 @@ mr_dataset *mr_dataset_bucket_by_sequence_length_(mr_dataset *input, mr_key_func
         if (options->release != nullptr) options->release(context);
         if (input == nullptr) return mr_dataset_new_failed("bucket_by_sequence_length: the input dataset is null");
         if (mr_dataset_failed(input)) return input;
-        /* A node of its own: the input may have other holders. */
+        /* A new node, because the input may have other references. */
         input = mr_dataset_take(input, -1);
         if (mr_dataset_failed(input)) return input;
         if (absent != nullptr)
@@ -149,7 +149,7 @@ mr_dataset *mr_dataset_bucket_by_sequence_length_(mr_dataset *input, mr_key_func
             return mr_dataset_fail(input, MR_RESOURCE_EXHAUSTED, "bucket_by_sequence_length: no memory");
         return mr_dataset_fail(input, MR_INVALID_ARGUMENT, "bucket_by_sequence_length: %d boundaries", boundary_count);
     }
-    /* What the batches look like: sizes of any bucket. */
+    /* The structure of the batches of any bucket. */
     mr_element_spec spec = input->spec;
     for (int32_t i = 0; i < spec.count && b->shapes != nullptr; i++) spec.shapes[i] = b->shapes[i];
     mr_error error = {0};

@@ -1,11 +1,11 @@
-/* cache and snapshot: elements of the first pass, kept for the later ones in memory or in a file (cache_file.h).
+/* cache and snapshot: store the elements of the first pass in memory or in a file (cache_file.h), for later passes.
  *
- * In memory, elements are kept by their position in the input. Where one is missing, because the first pass was not begun
- * at its beginning (a restored state) or the element failed, the input is begun again as in the first pass and taken
- * there. So the state is the position and, during the first pass, the input's.
+ * In memory, elements are stored by their position in the input. If one is missing, because the first pass did not
+ * start at its beginning (a restored state) or the element failed, the input begins again as in the first pass and the
+ * element is taken from it. The state is therefore the position and, during the first pass, the input's state.
  *
- * The file is written in a pass from its first element to its end, by one stage at a time; others compute the elements.
- * Where the file cannot be read further, the rest of the pass is computed, and the next pass replaces the file. */
+ * The file is written in a complete pass, by one stage at a time; other stages compute the elements. If the file cannot
+ * be read any further, the rest of the pass is computed, and the next pass replaces the file. */
 #include "pipeline/stages/cache_file.h"
 #include "records/io/file.h"
 
@@ -21,19 +21,19 @@ typedef struct cache_settings {
 
 typedef struct cache_stage {
     mr_stage stage;
-    uint64_t first_iteration; /* that was, or is, kept */
+    uint64_t first_iteration; /* the iteration that is stored */
     bool has_first;           /* first_iteration is known */
-    bool has_begun;           /* the input has begun, in that iteration */
+    bool has_begun;           /* the input is in that iteration */
     /* Memory: */
     mr_payload **kept; /* owned; null: missing */
     uint64_t capacity;
-    uint64_t total;   /* elements of a pass; UINT64_MAX: not yet known */
-    mr_error failure; /* why it is too large */
+    uint64_t total;   /* elements of a pass; UINT64_MAX: not known yet */
+    mr_error failure; /* why the cache does not fit into the budget */
     /* File: */
-    char *path; /* owned; null: not known yet, or memory */
+    char *path; /* owned; null: not known yet, or in memory */
     mr_cache_file disk;
-    bool is_damaged;   /* the file is, though it can be opened: it is to be replaced */
-    size_t room_bytes; /* of disk, as the budget has them */
+    bool is_damaged;   /* the file can be opened but is damaged, and must be replaced */
+    size_t room_bytes; /* memory of the array, as counted in the budget */
 } cache_stage;
 
 static const cache_settings *settings_of(const cache_stage *self)
@@ -48,7 +48,7 @@ static uint64_t cache_digest(const mr_dataset *dataset)
 
 /* ---- Memory ---- */
 
-/* Its tensors are counted here, wherever it goes. */
+/* Counts the item's tensors in the budget here, wherever the item goes afterwards. */
 static mr_payload *share(const mr_payload *payload)
 {
     assert(payload->count > 0);
@@ -125,7 +125,7 @@ static mr_status keep(cache_stage *self, uint64_t number, mr_payload *payload, m
     return MR_OK;
 }
 
-/* The input stands at number or before it. */
+/* The input must be at number, or before it. */
 static mr_status go_to(cache_stage *self, uint64_t number, mr_error *error)
 {
     mr_stage *input = self->stage.children[0];
@@ -153,7 +153,7 @@ static mr_status memory_next(cache_stage *self, mr_item *item, mr_error *error)
         mr_status status = mr_stage_next(input, item, error);
         if (status == MR_OUT_OF_RANGE) self->total = position;
         if (status == MR_OK) status = keep(self, position, item->payload, error);
-        if (status == MR_RESOURCE_EXHAUSTED) self->has_begun = false; /* the input stays failed till then */
+        if (status == MR_RESOURCE_EXHAUSTED) self->has_begun = false; /* until then the input stays failed */
         if (position == number || input->position == position) {
             if (status != MR_OK) mr_item_deinit(item);
             return status;
@@ -165,7 +165,7 @@ static mr_status memory_next(cache_stage *self, mr_item *item, mr_error *error)
 
 /* ---- The file ---- */
 
-/* What the file is called, and whose it is. */
+/* Determines the file's name and whether millrace generated it. */
 static mr_status name_file(cache_stage *self, mr_error *error)
 {
     const cache_settings *s = settings_of(self);
@@ -174,7 +174,7 @@ static mr_status name_file(cache_stage *self, mr_error *error)
     assert(s->path != nullptr);
     if (self->path != nullptr) return MR_OK;
     MR_TRY(mr_dataset_digest(dataset->input, &digest, error));
-    /* Workers share states, not elements. */
+    /* Workers have the same states, but different elements: the digest includes the share. */
     if (dataset->share != 0) digest = mr_digest(digest, dataset->share);
     int made = s->is_snapshot ? asprintf(&self->path, "%s/%016llx.tfrecord%s", s->path, (unsigned long long)digest,
                                          s->gzip ? ".gz" : "")
@@ -193,7 +193,7 @@ static void count_room(cache_stage *self)
     mr_stage_must_keep(&self->stage, &self->room_bytes, mr_cache_file_bytes(&self->disk));
 }
 
-/* Opens the file if there is a good one; it is no error if there is not. */
+/* Opens the file if it is valid. A missing or invalid file is not an error. */
 static mr_status open_file(cache_stage *self, mr_error *error)
 {
     mr_error reason = {0};
@@ -207,7 +207,7 @@ static mr_status open_file(cache_stage *self, mr_error *error)
     return MR_OK;
 }
 
-/* Becomes the writer, unless there is another one, or one that has just finished. */
+/* Becomes the writer, unless there is another one, or one has just finished. */
 static mr_status begin_writing(cache_stage *self, mr_error *error)
 {
     const cache_settings *s = settings_of(self);
@@ -222,7 +222,7 @@ static mr_status begin_writing(cache_stage *self, mr_error *error)
     return MR_OK;
 }
 
-/* The pass is complete, and so is the file. */
+/* The pass is complete: completes the file. */
 static mr_status finish_writing(cache_stage *self, mr_error *error)
 {
     assert(self->disk.writer != nullptr && self->disk.file == nullptr);
@@ -232,8 +232,8 @@ static mr_status finish_writing(cache_stage *self, mr_error *error)
     return open_file(self, error);
 }
 
-/* The input's next element, which goes on up, and into the file where this stage writes it. One that fails leaves the file
- * unfinished. */
+/* The input's next element; also written to the file, if this stage is the writer. If an element fails, the file is
+ * abandoned. */
 static mr_status compute_next(cache_stage *self, mr_item *item, mr_error *error)
 {
     mr_stage *input = self->stage.children[0];
@@ -306,8 +306,8 @@ static mr_status cache_next(mr_stage *stage, mr_item *item, mr_error *error)
     }
     bool is_memory = settings_of(self)->path == nullptr;
     mr_status status = is_memory ? memory_next(self, item, error) : file_next(self, item, error);
-    /* The input begins again for an element that failed in an earlier pass: it is where it stands that tells whether it
-     * has failed again. */
+    /* The input begins again for an element that failed in an earlier pass. Only the input's position shows whether the
+     * element has failed again. */
     bool is_computed = self->disk.file == nullptr && self->has_begun;
     bool has_failed = is_computed && stage->children[0]->position > stage->position;
     if (stage->is_too_large) has_failed = false;
@@ -331,7 +331,7 @@ static mr_status cache_seek(mr_stage *stage, uint64_t position, mr_error *error)
     return MR_OK;
 }
 
-/* The input's place is of use when the next element comes from it. */
+/* Whether the next element comes from the input, so that the input's state is needed. */
 static mr_status cache_save(mr_stage *stage, mr_state *place, mr_error *error)
 {
     cache_stage *self = (cache_stage *)stage;

@@ -1,4 +1,4 @@
-/* Cache files: see cache_file.h. */
+/* Cache files: reading and writing (cache_file.h). */
 #include "pipeline/stages/cache_file.h"
 
 #include "records/io/file.h"
@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 static const char magic[] = "millrace cache 2", end_magic[] = "millrace cache end";
-/* Head and end. */
+/* The first and the last record. */
 constexpr uint64_t FRAME_RECORDS = 2;
 
 void mr_cache_file_close(mr_cache_file *cache)
@@ -65,7 +65,7 @@ static bool starts_with(mr_state_reader *reader, const char *text, size_t size_b
            memcmp(bytes, text, size_bytes) == 0;
 }
 
-/* MR_DATA_LOSS: the file is not complete, or not of this input. */
+/* Checks the first and last records. MR_DATA_LOSS: the file is incomplete, or belongs to another input. */
 static mr_status check(mr_cache_file *cache, mr_error *error)
 {
     mr_state_reader reader = {0};
@@ -86,8 +86,8 @@ static mr_status check(mr_cache_file *cache, mr_error *error)
     return MR_OK;
 }
 
-/* Whether the file begins as a cache of any version does, with damage as far as half of the name, or is empty: then nobody
- * loses anything. The magic follows the record's header and its own length. */
+/* Whether the file may be replaced: it is empty, or starts like a cache of any version, with up to half of the magic
+ * damaged. The magic follows the record's header and its own length. */
 static bool looks_like_cache(const char *path)
 {
     constexpr size_t BEFORE = MR_RECORD_HEADER_BYTES + 1;
@@ -111,7 +111,7 @@ mr_status mr_cache_file_open(mr_cache_file *cache, mr_error *error)
     if (status == MR_OK) status = check(cache, &reason);
     if (status == MR_OK) return MR_OK;
     mr_cache_file_close(cache);
-    /* Renamed by another writer since. */
+    /* Another writer has renamed its file in the meantime. */
     if (status == MR_NOT_FOUND) status = MR_ABORTED;
     bool is_unreadable = status == MR_DATA_LOSS || status == MR_UNIMPLEMENTED || status == MR_INVALID_ARGUMENT;
     if (!is_unreadable) return mr_fail(error, status, "%s", reason.message);

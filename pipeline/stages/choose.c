@@ -1,4 +1,5 @@
-/* sample_from and choose_from: each element from one of several inputs, as a random number or another dataset says. */
+/* sample_from and choose_from: each element comes from one of several inputs, chosen by a random number or by another
+ * dataset. */
 #include "pipeline/pipeline.h"
 
 #include <assert.h>
@@ -7,16 +8,16 @@
 
 typedef struct choose_settings {
     int32_t count;
-    double *weights; /* of each input, their sum is finite; null: choices decide */
-    uint64_t unused; /* inputs of weight 0, a bit each */
+    double *weights; /* one for each input, with a finite sum; null: choices decide */
+    uint64_t unused; /* bit mask of inputs of weight 0 */
     mr_sample_options options;
 } choose_settings;
 
 typedef struct choose_stage {
     mr_stage stage;
     uint64_t seed;
-    uint64_t draws; /* so far; some fell on inputs that have ended */
-    uint64_t ended; /* inputs, a bit each, and those that are never drawn */
+    uint64_t draws; /* so far, including draws of inputs that had ended */
+    uint64_t ended; /* bit mask of inputs that have ended or are never drawn */
 } choose_stage;
 
 constexpr int32_t INPUTS_MAX = 64;
@@ -33,7 +34,7 @@ static uint64_t choose_digest(const mr_dataset *dataset)
     return s->weights == nullptr ? digest : mr_digest_bytes(digest, s->weights, (size_t)s->count * sizeof *s->weights);
 }
 
-/* A bit for each input. */
+/* The bit of an input. */
 static uint64_t all_inputs(const choose_settings *s)
 {
     assert(s->count >= 1 && s->count <= INPUTS_MAX);
@@ -56,8 +57,8 @@ static mr_status choose_begin(mr_stage *stage, uint64_t iteration, mr_error *err
     return MR_OK;
 }
 
-/* One of the inputs that have not ended, as often as its weight says: one draw, however small the weights are that are
- * left. */
+/* Draws one of the inputs that have not ended, with the probabilities of their weights. One draw, however small the
+ * remaining weights are. */
 static int32_t draw(choose_stage *self)
 {
     const choose_settings *s = settings_of(self);
@@ -76,7 +77,7 @@ static int32_t draw(choose_stage *self)
     return last;
 }
 
-/* Which input is next. errors: MR_OUT_OF_RANGE when the choices have ended */
+/* Determines the next input. errors: MR_OUT_OF_RANGE when the choices have ended */
 static mr_status choose(choose_stage *self, int32_t *chosen, mr_error *error)
 {
     const choose_settings *s = settings_of(self);
@@ -103,7 +104,7 @@ static mr_status choose_next(mr_stage *stage, mr_item *item, mr_error *error)
     assert((self->ended & ~all) == 0 && (self->ended & s->unused) == s->unused);
     while (self->ended != all) {
         int32_t chosen = 0;
-        /* Choices may name inputs that have ended indefinitely. */
+        /* An infinite number of choices may name inputs that have ended. */
         if (mr_run_is_cancelled(stage->run)) return mr_fail(error, MR_CANCELLED, "the pipeline was cancelled");
         mr_status status = choose(self, &chosen, error);
         if (status != MR_OK && status != MR_OUT_OF_RANGE && status != MR_CANCELLED) stage->position++;

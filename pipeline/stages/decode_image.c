@@ -1,5 +1,5 @@
-/* decode_image: an encoded image to pixels, cropped or padded, resized, flipped and normalised on the way. When nothing but other
- * decoding follows, the decoder's output row is the element's row of the batch. */
+/* decode_image: decodes an image to pixels, with crop or pad, resize, flip and normalization in the same pass. If only
+ * other decoding follows, the decoder writes directly to the element's row of the batch. */
 #include "kernels/image/image_rows.h"
 #include "pipeline/pipeline.h"
 
@@ -53,11 +53,11 @@ static mr_shape pixels_shape(const mr_image_options *options, int64_t height, in
                                              : MR_SHAPE(height, width, options->channels);
 }
 
-/* Less than this needs no leave. */
+/* Smaller amounts are not reserved in advance. */
 constexpr size_t RESERVED_BYTES = (size_t)1 << 20;
 
-/* What the decoder holds of an image that it can only decode whole: coefficients of a progressive JPEG, or the pixels of
- * an interlaced PNG. */
+/* Memory of images that can only be decoded completely: the coefficients of a progressive JPEG, or the pixels of an
+ * interlaced PNG. */
 static size_t held_bytes(const mr_image_info *info)
 {
     if (!info->is_progressive) return 0;

@@ -1,22 +1,22 @@
 /* distribute: one worker's part of every global batch.
  *
- * Step k is made of the elements k·G … k·G + G − 1 of the input, and worker i of n has the i-th n-th of them. So which
- * elements a step has follows from the step alone, and a place, which is the step, holds for any number of workers. Three
- * stages in a row: an order that picks the worker's elements, a batch, and, for the mask, work that tells rows of the last
- * step that were only filled in. */
+ * Step k consists of the elements k·G … k·G + G − 1 of the input, and worker i of n has the i-th n-th of them. The
+ * elements of a step are therefore a function of the step alone, and a state, which is the step, is valid for any
+ * number of workers. Implemented by three datasets: an order stage that selects the worker's elements, a batch, and,
+ * for the mask, work that marks the rows that fill up the last step. */
 #include "pipeline/pipeline.h"
 
 #include <assert.h>
 #include <string.h>
 
 typedef struct distribute_settings {
-    mr_batch_settings batch; /* first: the engine looks at it. Its size is the worker's */
+    mr_batch_settings batch; /* first member, because the engine reads it; size is the worker's */
     int64_t global, worker;
-    int64_t count; /* elements of the input; MR_INFINITE */
+    int64_t count; /* elements of the input, or MR_INFINITE */
     mr_distribute_policy policy;
 } distribute_settings;
 
-/* Neither the number of workers nor which one: the state is that of all. */
+/* Excludes the worker and the number of workers: a state is valid for all of them. */
 static uint64_t distribute_digest(const mr_dataset *dataset)
 {
     const distribute_settings *s = dataset->settings;
@@ -29,7 +29,8 @@ static mr_status distribute_begin(mr_stage *stage, uint64_t iteration, mr_error 
     return mr_stage_begin(stage->input, iteration, error);
 }
 
-/* The input's element at a position of this worker's; past the end of the data it begins again. */
+/* The input's element at one of this worker's positions. After the end of the data it starts again from the
+ * beginning. */
 static uint64_t element_of(const distribute_settings *s, uint64_t position)
 {
     uint64_t size = (uint64_t)s->batch.size;
@@ -66,7 +67,7 @@ static const mr_dataset_kind order_kind = {.name = "distribute",
 static const mr_dataset_kind batch_kind = {
     .name = "distribute_batch", .role = MR_ROLE_BATCH, .digest = distribute_digest};
 
-/* A last component: 1 for each row that is an element of its own, 0 for those that fill the last step. */
+/* Appends a component: 1 for each row with an element of its own, 0 for rows that fill up the last step. */
 static mr_status mask_work(const mr_work *work, uint64_t epoch, uint64_t number, mr_lane *lane, mr_error *error)
 {
     (void)epoch;

@@ -1,5 +1,5 @@
-/* filter: work that lets elements fall; the predicate runs on the engine's threads, for several elements at once. And
- * ignore_errors, which the engine does itself. */
+/* filter: work that drops elements. The predicate runs concurrently on the engine's threads. And ignore_errors, which
+ * the engine implements. */
 #include "pipeline/pipeline.h"
 
 #include <assert.h>

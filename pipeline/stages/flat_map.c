@@ -1,8 +1,9 @@
-/* flat_map and interleave: a dataset for each element of the input, and those datasets' elements in turn.
+/* flat_map and interleave: create a dataset from each element of the input, and deliver the elements of these datasets.
  *
- * The slots of the cycle are filled in order. A slot gives block_length elements, then the next one is asked; one whose
- * dataset has ended is passed over and takes the input's next element when its turn comes again, as in TensorFlow.
- * flat_map is a cycle of one. The place is, for each open slot, where the input was before its element, and the place inside. */
+ * The slots of the cycle are visited in order. A slot delivers block_length elements, then the next slot follows. A
+ * slot whose dataset has ended is skipped, and opens the input's next element on the next visit, as in TensorFlow.
+ * flat_map is a cycle of one slot. The state contains, for each open slot, the input's state before its element, and
+ * the inner pipeline's state. */
 #include "pipeline/inner.h"
 
 #include <assert.h>
@@ -18,19 +19,19 @@ typedef struct flat_map_settings {
 
 typedef struct slot {
     mr_inner inner;
-    uint64_t element; /* which of the input's */
-    mr_state before;  /* where the input was before it; not kept when the input is seekable */
+    uint64_t element; /* number of the input's element */
+    mr_state before;  /* the input's state before it; empty if the input is seekable */
 } slot;
 
 typedef struct flat_map_stage {
     mr_stage stage;
-    mr_run run; /* of the datasets inside: they are worked off on the caller's thread, or one each */
+    mr_run run; /* of the inner pipelines: run by the caller, or by one thread each */
     slot *slots;
     int64_t slot_count;
-    int64_t current; /* slot that is asked next */
-    int64_t given;   /* elements of its block so far */
+    int64_t current; /* slot that delivers next */
+    int64_t given;   /* elements of the current block delivered so far */
     bool input_ended;
-    size_t counted_bytes; /* of slots and places */
+    size_t counted_bytes; /* memory of slots and saved states */
 } flat_map_stage;
 
 static const flat_map_settings *settings_of(const mr_stage *stage)
@@ -58,7 +59,7 @@ static mr_status flat_map_begin(mr_stage *stage, uint64_t iteration, mr_error *e
     return mr_stage_begin(stage->children[0], iteration, error);
 }
 
-/* The pipeline of the input's element in the slot. */
+/* Opens a pipeline for the input's element in the slot. */
 static mr_status make_with(flat_map_stage *self, slot *slot, const mr_item *item, mr_error *error)
 {
     const flat_map_settings *s = settings_of(&self->stage);
@@ -82,7 +83,7 @@ static mr_status open_with(flat_map_stage *self, slot *slot, const mr_item *item
     return mr_stage_said(&self->stage, "element", slot->element, make_with(self, slot, item, error), error);
 }
 
-/* The input's next element into the slot. MR_OUT_OF_RANGE: there is none. */
+/* Takes the input's next element into the slot. errors: MR_OUT_OF_RANGE if there is none */
 static mr_status open_slot(flat_map_stage *self, slot *slot, mr_error *error)
 {
     mr_stage *input = self->stage.children[0];
@@ -133,7 +134,7 @@ static mr_status flat_map_next(mr_stage *stage, mr_item *item, mr_error *error)
         uint64_t before = stage->position;
         mr_status status = mr_inner_next(&slot->inner, stage, item, error);
         if (status == MR_OUT_OF_RANGE) {
-            /* Its place goes to the input's next element when its turn comes again, as in TensorFlow. */
+            /* The slot takes the input's next element on the next visit, as in TensorFlow. */
             mr_inner_close(&slot->inner);
             step(self);
             idle = 0;
@@ -145,7 +146,7 @@ static mr_status flat_map_next(mr_stage *stage, mr_item *item, mr_error *error)
     return mr_fail(error, MR_OUT_OF_RANGE, "end of sequence");
 }
 
-/* ---- The place ---- */
+/* ---- The state ---- */
 
 static mr_status save_slot(flat_map_stage *self, slot *slot, mr_state *place, mr_error *error)
 {
@@ -167,7 +168,7 @@ static mr_status flat_map_save(mr_stage *stage, mr_state *place, mr_error *error
     return mr_stage_save(stage->children[0], place, error);
 }
 
-/* The slot's dataset is made again from the input's element. */
+/* Creates the slot's dataset again from the input's element. */
 static mr_status restore_slot(flat_map_stage *self, slot *slot, mr_state_reader *reader, mr_error *error)
 {
     mr_stage *input = self->stage.children[0];

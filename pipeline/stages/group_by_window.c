@@ -1,7 +1,8 @@
-/* group_by_window: elements by key; a key that has a window full of them gives it to a function, whose dataset comes next.
+/* group_by_window: collects elements by key. When a key has a full window, a function creates a dataset from it, whose
+ * elements come next.
  *
- * Groups are kept in the order of their keys, which is the order in which the rest comes at the end, as in TensorFlow. The
- * elements of the window that is given out stay held until its dataset has ended, since the place may have to make it
+ * Groups are sorted by key, which is the order in which incomplete windows follow at the end, as in TensorFlow. The
+ * elements of the current window are held until its dataset has ended, because a restored state may have to create it
  * again. */
 #include "pipeline/inner.h"
 #include "pipeline/trail.h"
@@ -28,12 +29,12 @@ typedef struct group_stage {
     mr_stage stage;
     mr_run run;
     mr_inner inner;
-    uint64_t window; /* windows begun so far */
-    group given;     /* whose window is given out */
+    uint64_t window; /* windows started so far */
+    group given;     /* whose window is being delivered */
     group *groups;   /* owned; sorted by key */
     uint64_t count, capacity;
     bool input_ended;
-    size_t room_bytes; /* of groups, items and origins */
+    size_t room_bytes; /* memory of groups, items and origins */
     mr_trail trail;
 } group_stage;
 
@@ -53,10 +54,10 @@ static void count_room(group_stage *self, size_t more_bytes)
     mr_stage_must_keep(&self->stage, &self->room_bytes, self->room_bytes + more_bytes);
 }
 
-/* An element in a group. */
+/* Memory of an element in a group. */
 constexpr size_t HELD_BYTES = sizeof(mr_item) + sizeof(uint64_t);
 
-/* Frees the group, which the trail does not know, or will not know any more. */
+/* Frees the group. Does not update the trail, which must not contain the group or is cleared by the caller. */
 static void group_free(group_stage *self, group *group)
 {
     assert(group->count <= group->capacity);
@@ -94,7 +95,7 @@ static mr_status group_begin(mr_stage *stage, uint64_t iteration, mr_error *erro
     return mr_stage_begin(stage->children[0], iteration, error);
 }
 
-/* The key's group, a new one in its place when there is none. */
+/* The key's group; inserts a new one if there is none. */
 static mr_status find_group(group_stage *self, int64_t key, group **found, mr_error *error)
 {
     uint64_t low = 0, high = self->count;
@@ -140,7 +141,7 @@ static mr_status group_reserve(group_stage *self, group *group, uint64_t count, 
     return MR_OK;
 }
 
-/* The window that is in `given` as a dataset. */
+/* Creates the dataset of the window in `given`. */
 static mr_status open_window(group_stage *self, mr_error *error)
 {
     const group_settings *s = settings_of(self);
@@ -158,7 +159,7 @@ static mr_status open_window(group_stage *self, mr_error *error)
                          mr_digest(self->stage.iteration, self->window), error);
 }
 
-/* The group leaves the groups and is given out. */
+/* Moves the group from groups to `given`. */
 static mr_status give(group_stage *self, group *group, mr_error *error)
 {
     uint64_t index = (uint64_t)(group - self->groups);
@@ -173,7 +174,7 @@ static mr_status give(group_stage *self, group *group, mr_error *error)
     return status;
 }
 
-/* Takes one element; *full is its group when that has a whole window. */
+/* Takes one element. *full is its group if that now has a full window. */
 static mr_status take(group_stage *self, group **full, mr_error *error)
 {
     const group_settings *s = settings_of(self);
@@ -228,7 +229,7 @@ static mr_status group_next(mr_stage *stage, mr_item *item, mr_error *error)
         group *full = nullptr;
         while (full == nullptr && !self->input_ended) MR_TRY(take(self, &full, error));
         while (full == nullptr && self->count > 0) {
-            /* A group may be empty: what failed was to be its first. */
+            /* A group is empty if its first element failed. */
             if (self->groups[0].count > 0)
                 full = &self->groups[0];
             else
@@ -239,7 +240,7 @@ static mr_status group_next(mr_stage *stage, mr_item *item, mr_error *error)
     }
 }
 
-/* ---- The place ---- */
+/* ---- The state ---- */
 
 static mr_status save_group(const group *group, uint64_t base, mr_state *place, mr_error *error)
 {
@@ -264,7 +265,7 @@ static mr_status group_save(mr_stage *stage, mr_state *place, mr_error *error)
     return mr_stage_save(self->inner.pipeline.top, place, error);
 }
 
-/* The group's numbers; its items come with the refill. */
+/* The group's numbers. Its items are retrieved by the trail's refill. */
 static mr_status restore_group(group_stage *self, mr_state_reader *reader, uint64_t base, uint64_t end, group *group,
                                mr_error *error)
 {
@@ -305,7 +306,7 @@ static mr_status refill(group_stage *self, uint64_t end, mr_error *error)
     return status;
 }
 
-/* The elements of a group have its key: functions see no other than those that the key function returns. */
+/* The elements of a group must have its key: functions receive no keys that the key function has not returned. */
 static mr_status check_keys(group_stage *self, const group *group, mr_error *error)
 {
     const group_settings *s = settings_of(self);

@@ -1,6 +1,6 @@
-/* map: the user's function on each element. Before batch it gets single elements, after batch whole batches. Components
- * are lent to it as they lie, and where its results have a known size it finds room for them: the batch itself, if that is
- * where they go. So a function that uses it costs no allocation. */
+/* map: applies the user's function to each element; after batch, to complete batches. The function borrows the
+ * components where they are stored. For results of known size it is given memory: a row of the batch itself, if the
+ * results are not changed afterwards. A function that uses this memory causes no allocation. */
 #include "pipeline/pipeline.h"
 
 #include <string.h>
@@ -17,7 +17,7 @@ static uint64_t map_digest(const mr_dataset *dataset)
     return mr_digest(s->options.seed, (uint64_t)dataset->spec.count);
 }
 
-/* The components, lent or as tensors of their own. */
+/* Passes the components borrowed, or, with own_input, as owned tensors. */
 static mr_status lend(const map_settings *s, mr_lane *lane, mr_element *input, mr_error *error)
 {
     if (!s->options.own_input) return mr_lane_view(lane, input, error);
@@ -30,7 +30,7 @@ static mr_status lend(const map_settings *s, mr_lane *lane, mr_element *input, m
     return MR_OK;
 }
 
-/* Room for results of a known size. */
+/* Provides memory for results of known size. */
 static mr_status offer(const mr_work *work, mr_lane *lane, mr_element *output, mr_error *error)
 {
     const mr_element_spec *spec = &work->dataset->spec;
@@ -46,7 +46,8 @@ static mr_status offer(const mr_work *work, mr_lane *lane, mr_element *output, m
     return MR_OK;
 }
 
-/* A share of a lent scalar may lie in a value that the results replace. */
+/* A result may reference a borrowed scalar stored in a value that the results replace: copies it to the scratch
+ * memory. */
 static mr_status settle(mr_lane *lane, mr_tensor *tensor, mr_error *error)
 {
     const char *data = tensor->data, *values = (const char *)lane->values;
@@ -55,7 +56,7 @@ static mr_status settle(mr_lane *lane, mr_tensor *tensor, mr_error *error)
     return tensor->data != nullptr ? MR_OK : mr_fail_memory(error, mr_dtype_size(tensor->dtype));
 }
 
-/* The results become the lane's values; what was lent is given back. */
+/* Makes the results the lane's values, and releases the input. */
 static mr_status take(const mr_work *work, mr_lane *lane, mr_element *output, mr_error *error)
 {
     for (int32_t i = 0; i < output->count; i++) MR_TRY(settle(lane, &output->tensors[i], error));
@@ -79,7 +80,7 @@ static mr_status map_work(const mr_work *work, uint64_t epoch, uint64_t number, 
     if (status == MR_OK) {
         mr_random random = mr_random_at(work->seed, epoch, number, work->purpose);
         status = s->function(s->context, &input, &random, output, error);
-        /* The end of a sequence is not the function's to say. */
+        /* A user function must not end the sequence. */
         if (status == MR_OUT_OF_RANGE) status = mr_fail_out_of_range(error);
         if (status == MR_OK) status = mr_element_check(&work->dataset->spec, output, error);
     }

@@ -1,4 +1,5 @@
-/* options: what a dataset asks of its iterators. No stage comes of it; a dataset has those of its inputs (dataset.c). */
+/* options: settings of a dataset for its iterators. It has no stage; a dataset inherits the options of its inputs
+ * (dataset.c). */
 #include "pipeline/pipeline.h"
 
 static const mr_dataset_kind options_kind = {.name = "options", .role = MR_ROLE_OPTIONS};

@@ -1,8 +1,8 @@
-/* parse_example: serialised Examples to their features.
+/* parse_example: parses serialized Examples into the tensors of their features.
  *
- * Single records whose features all have a fixed length take a way of their own: one walk over the record, numbers
- * written where they stay (the row of the slot, when nothing comes after), strings left where they are. Nothing is
- * allocated. Everything else goes through mr_example_parse. */
+ * Single records whose features all have a fixed length take a fast path without allocation: one pass over the record,
+ * numbers written to their destination (the row of the slot, if nothing follows), strings referenced in place.
+ * Everything else uses mr_example_parse. */
 #include "pipeline/pipeline.h"
 
 #include <assert.h>
@@ -11,12 +11,12 @@
 typedef struct parse_settings {
     int32_t count;
     mr_feature *features;
-    mr_tensor *default_values; /* shares; features[i].default_value points here */
+    mr_tensor *default_values; /* references; features[i].default_value points here */
     size_t *name_bytes;
     mr_example_parser *parser;
     uint64_t digest; /* of the features */
     bool is_batch;
-    bool is_fixed; /* every feature is MR_FIXED_LEN */
+    bool is_fixed; /* all features are MR_FIXED_LEN */
 } parse_settings;
 
 static uint64_t parse_digest(const mr_dataset *dataset)
@@ -36,7 +36,7 @@ static mr_feature_kind kind_of(mr_dtype dtype)
     return dtype == MR_STRING ? MR_FEATURE_BYTES : dtype == MR_FLOAT ? MR_FEATURE_FLOAT : MR_FEATURE_INT64;
 }
 
-/* Views of the features that are asked for. The last one of a name that has a kind counts. */
+/* Finds the requested features. Of several features with the same name, the last one that has a kind counts. */
 static mr_status find_features(const parse_settings *s, mr_string record, mr_feature_view *views, mr_error *error)
 {
     mr_example_cursor walk = {.record = record};
@@ -77,7 +77,7 @@ static mr_status parse_fixed(const mr_work *work, mr_lane *lane, mr_error *error
     mr_feature_view *views = MR_ARENA_NEW(&lane->scratch, mr_feature_view, (size_t)s->count);
     if (views == nullptr) return mr_fail_memory(error, (size_t)s->count * sizeof *views);
     MR_TRY(find_features(s, record, views, error));
-    /* The record's tensor, when it has one, stays until the strings that lie in it are used: past the components. */
+    /* Strings point into the record's tensor, if it has one: kept until the element is done. */
     lane->keep = lane->values[0].tensor;
     lane->values[0].tensor = (mr_tensor){0};
     lane->count = s->count;
@@ -105,7 +105,7 @@ static mr_status parse_fixed(const mr_work *work, mr_lane *lane, mr_error *error
     return MR_OK;
 }
 
-/* ---- All else ---- */
+/* ---- Everything else ---- */
 
 static mr_status parse_work(const mr_work *work, uint64_t epoch, uint64_t number, mr_lane *lane, mr_error *error)
 {
@@ -147,7 +147,7 @@ static void add(mr_dataset *dataset, mr_dtype dtype, mr_shape shape, const char 
     spec->count++;
 }
 
-/* What one feature comes to: its tensors, in a batch of so many records (see mr_feature_tensor_spec). */
+/* Adds the tensors of one feature, for batches of that size (see mr_feature_tensor_spec). */
 static void add_feature(mr_dataset *dataset, const mr_feature *feature, const char *name, int64_t batch)
 {
     for (int32_t i = 0; i < mr_feature_tensor_count(feature); i++) {
@@ -172,7 +172,7 @@ static bool copy_features(mr_dataset *dataset, parse_settings *s, const mr_featu
         if (feature->name == nullptr) return false;
         s->name_bytes[i] = strlen(feature->name);
         s->is_fixed = s->is_fixed && feature->form == MR_FIXED_LEN;
-        /* The parser has its own copies; the caller's may be gone later. */
+        /* The parser has copies; the caller's may be freed later. */
         feature->value_key = nullptr;
         feature->index_keys = nullptr;
         feature->partitions = nullptr;
@@ -206,7 +206,7 @@ mr_dataset *mr_dataset_parse_example(mr_dataset *input, const mr_feature *featur
     s->is_batch = shape.rank == 1;
     dataset->is_heavy = true;
     dataset->spec = (mr_element_spec){0};
-    /* The caller's features, whose keys and partitions are still there; their names are ours. */
+    /* The caller's features, whose keys and partitions still exist; names are the copies. */
     for (int32_t i = 0; i < count; i++)
         add_feature(dataset, &features[i], s->features[i].name, s->is_batch ? shape.dims[0] : MR_SINGLE);
     if (dataset->spec.count > MR_COMPONENTS_MAX)

@@ -1,4 +1,5 @@
-/* parse_sequence_example: serialised SequenceExamples to the tensors of their context, then of their feature lists. */
+/* parse_sequence_example: parses serialized SequenceExamples into the tensors of their context, then of their feature
+ * lists. */
 #include "pipeline/pipeline.h"
 
 #include <assert.h>
@@ -42,7 +43,7 @@ static const mr_dataset_kind sequence_kind = {.name = "parse_sequence_example",
 
 /* ---- Builder ---- */
 
-/* Adds the tensors of one half to the spec; false: no memory. */
+/* Adds the tensors of the context or the lists to the spec; false: out of memory. */
 static bool add_features(mr_dataset *dataset, const mr_feature *features, int32_t count, bool is_list, int64_t batch)
 {
     mr_element_spec *spec = &dataset->spec;

@@ -1,13 +1,14 @@
-/* prefetch_to_device: the last stage, which has elements on a device before they are asked for.
+/* prefetch_to_device: the last stage, which copies elements to a device before they are requested.
  *
- * A thread of its own takes an element from the engine below, gets memory on the device for it, copies it there beside the
- * device's queue, records an event behind the copy and has the element ready at once. Who takes it makes the device's
- * queue, not itself, wait for the event. What the copy reads from is held until the event has come, for which the thread
- * waits when it has the next element in its hands: so a copy travels while the next element is waited for.
+ * A dedicated thread takes an element from the engine below, allocates device memory, queues the copies on the device's
+ * copy stream, records an event after them, and makes the element available at once. The consumer makes the device's
+ * compute stream wait for the event; it does not wait itself. The source of the copies is retained until the event has
+ * occurred. The thread waits for that event when it has received the next element, so a copy proceeds while the next
+ * element is produced.
  *
- * A ring of elements; one mutex, which is not held while an element is taken, copied or waited for. A ring slot is the
- * thread's from when it has room until the tail passes it, and then the consumer's until the head does.
- * copy_to_device is the same without a thread: the consumer does it all. */
+ * Locking: one mutex, which is not held while an element is taken, copied or waited for. Elements are in a ring: a ring
+ * entry belongs to the thread while it is filled, until the tail passes it, and then to the consumer until the head
+ * passes it. copy_to_device has no thread: the consumer does all of it. */
 #include "pipeline/engine/engine.h"
 #include "pipeline/to_device.h"
 
@@ -19,37 +20,38 @@
 constexpr int32_t DEPTH_MAX = 1024, DEPTH_TUNED = 2;
 
 typedef struct settings {
-    mr_prefetch_settings prefetch; /* first: on the CPU it is a prefetch */
-    mr_device *device;             /* a hold */
+    mr_prefetch_settings prefetch; /* first member, because on the CPU this is a prefetch */
+    mr_device *device;             /* owned reference */
     bool has_thread;
 } settings;
 
-/* One element, on the device. */
+/* One element on the device. */
 typedef struct ready {
     mr_tensor tensors[MR_COMPONENTS_MAX];
     uint32_t crcs[MR_COMPONENTS_MAX];
-    mr_event *event;   /* behind its copies */
-    bool has_copies;   /* what the event is recorded for */
-    bool is_last;      /* a failure behind which nothing comes */
-    mr_error failure;  /* in the element's stead; status MR_OK without */
-    mr_state place;    /* of the input before it, when a position is not enough */
-    mr_error unplaced; /* why that is not known */
+    mr_event *event;   /* recorded after its copies */
+    bool has_copies;   /* the event has been recorded */
+    bool is_last;      /* a failure that nothing follows */
+    mr_error failure;  /* instead of the element; MR_OK if there is none */
+    mr_state place;    /* state of the input before it, if a position is not enough */
+    mr_error unplaced; /* why the state could not be saved */
 } ready;
 
-/* From mutex on guarded by it. */
+/* The mutex guards everything from `mutex` on. */
 typedef struct to_device {
     mr_stage stage;
     mr_device *device;
-    int32_t count; /* components */
+    int32_t count; /* number of components */
     int32_t size;  /* of the ring */
     ready *ring;
     mr_note note;
     uint32_t trace_number;
     pthread_t thread;
-    /* Of the thread, or of the caller while there is none: the element whose copies are under way, and their event. */
+    /* Belong to the thread, or to the caller while there is none: the element being copied, and the event of its
+     * copies. */
     mr_tensor held[MR_COMPONENTS_MAX];
     mr_event *held_event;
-    mr_error late; /* what became of a copy after its element was handed out */
+    mr_error late; /* failure of a copy after its element was delivered */
 
     pthread_mutex_t mutex;
     pthread_cond_t work, changed; /* for the thread; for the others */
@@ -68,14 +70,14 @@ static void drop(const to_device *t, mr_tensor *tensors)
     for (int32_t c = 0; c < t->count; c++) mr_tensor_deinit(&tensors[c]);
 }
 
-/* ---- Filling a slot: the thread, outside the lock ---- */
+/* ---- Filling a ring entry: the thread, without the lock ---- */
 
 static mr_status wait_for(const to_device *t, mr_event *event, mr_error *error)
 {
     return t->device->functions->event_wait(t->device, event, error);
 }
 
-/* The copies before are over, and what they read goes back to the pipeline. */
+/* Waits for the previous element's copies, and returns their source memory to the pipeline. */
 static void release_held(to_device *t)
 {
     if (t->held_event == nullptr) return;
@@ -100,7 +102,7 @@ static mr_status copy_tensor(const to_device *t, const mr_tensor *host, mr_tenso
     return device->functions->copy_beside(device, there->data, host->data, size_bytes, error);
 }
 
-/* Strings stay where they are. */
+/* Strings stay in host memory. */
 static mr_status copy_element(to_device *t, mr_tensor *host, ready *r, mr_error *error)
 {
     uint64_t bytes = 0;
@@ -137,14 +139,14 @@ static void take_on(to_device *t, mr_tensor *host, ready *r)
     if (status != MR_OK) {
         (void)mr_fail_prefix(&r->failure, status, "%s: element %llu", t->stage.dataset->kind->name,
                              (unsigned long long)(t->stage.input->position - 1));
-        /* Some of its copies may be on their way. */
+        /* Some of its copies may be in progress. */
         if (r->has_copies) (void)wait_for(t, r->event, nullptr);
         drop(t, r->tensors);
     }
     drop(t, host);
 }
 
-/* The place of the input, before it goes on. Only who asks for it hears of a failure. */
+/* Saves the input's state before the element is taken. A failure is only reported to a caller that saves. */
 static void save_place(const to_device *t, ready *r)
 {
     mr_stage *input = t->stage.input;
@@ -198,7 +200,7 @@ static void trace_ring(const to_device *t)
         mr_trace_slots(trace, t->stage.dataset->kind->name, t->trace_number, mr_now_ns(), count, count);
 }
 
-/* Lock held, and let go while filling. */
+/* Lock held; released while filling. */
 static void fill_next(to_device *t)
 {
     ready *r = slot_at(t, t->tail);
@@ -267,7 +269,7 @@ static mr_status start(to_device *t, mr_error *error)
     return MR_OK;
 }
 
-/* ---- Handing out ---- */
+/* ---- Delivery ---- */
 
 static mr_status hand_out(to_device *t, ready *r, mr_tensor *tensors, uint32_t *crcs, mr_error *error)
 {
@@ -289,7 +291,7 @@ static mr_status hand_out(to_device *t, ready *r, mr_tensor *tensors, uint32_t *
     return MR_OK;
 }
 
-/* Lock held, and let go while waiting. A slot that is ready, or the end of it all. */
+/* Lock held; released while waiting. Waits for an entry that is ready, or for the end. */
 static mr_status await_slot(to_device *t, mr_error *error)
 {
     MR_TRY(start(t, error));
@@ -327,7 +329,7 @@ mr_status mr_to_device_next(mr_stage *stage, mr_tensor *tensors, uint32_t *crcs,
 
 /* ---- As a stage ---- */
 
-/* The input is the caller's then, and nothing is ready or under way. */
+/* On return the input belongs to the caller, and no element is ready or being copied. */
 static void stop_thread(to_device *t)
 {
     pthread_mutex_lock(&t->mutex);
@@ -473,7 +475,7 @@ static void to_device_free(mr_dataset *dataset)
      .deinit = to_device_free}
 static const mr_dataset_kind prefetch_kind = TO_DEVICE("prefetch_to_device");
 static const mr_dataset_kind copy_kind = TO_DEVICE("copy_to_device");
-/* On the CPU elements are there already. */
+/* On the CPU the elements are already on the device. */
 static const mr_dataset_kind prefetch_on_cpu_kind = {
     .name = "prefetch_to_device", .role = MR_ROLE_PREFETCH, .is_final = true, .deinit = to_device_free};
 static const mr_dataset_kind copy_on_cpu_kind = {
@@ -512,7 +514,7 @@ mr_dataset *mr_dataset_copy_to_device(mr_dataset *input, const char *device)
     return new_dataset(input, device, false, 0);
 }
 
-/* The dataset that is final; null when there is none. */
+/* The dataset, below any options, that must be the last one; null if there is none. */
 static const mr_dataset *find_final(const mr_dataset *dataset)
 {
     for (; dataset != nullptr; dataset = dataset->input) {

@@ -1,5 +1,5 @@
-/* repeat: the input again and again, each time as another iteration, which makes shuffle draw another order and gives
- * elements other random numbers. An input that turns out to be empty ends it, also MR_INFINITE. */
+/* repeat: the input several times, each time as another iteration, so that shuffle draws a new order and elements have
+ * new random numbers. An empty input ends it, even with MR_INFINITE. */
 #include "pipeline/pipeline.h"
 
 #include <assert.h>
@@ -11,7 +11,7 @@ typedef struct repeat_settings {
 typedef struct repeat_stage {
     mr_stage stage;
     uint64_t pass;       /* of the input, from 0 */
-    int64_t input_count; /* as the stage's, or learned at the end of the first pass */
+    int64_t input_count; /* of the stage, or learned at the end of the first pass */
 } repeat_stage;
 
 static uint64_t repeat_digest(const mr_dataset *dataset)
@@ -29,8 +29,8 @@ static bool is_past(const repeat_stage *self, uint64_t pass)
     return passes(self) >= 0 && pass >= (uint64_t)passes(self);
 }
 
-/* Passes of all iterations have numbers of their own. An endless repeat has no second iteration unless a take makes it
- * one: those are far apart. */
+/* Number of the input's iteration for a pass: unique across all iterations of the stage. An infinite repeat has several
+ * iterations only under a take; these are placed far apart. */
 static mr_status begin_pass(repeat_stage *self, uint64_t pass, mr_error *error)
 {
     assert(!is_past(self, pass));
@@ -69,11 +69,11 @@ static mr_status repeat_seek(mr_stage *stage, uint64_t position, mr_error *error
 {
     repeat_stage *self = (repeat_stage *)stage;
     if (stage->count >= 0 && position > (uint64_t)stage->count) position = (uint64_t)stage->count;
-    /* Passes need not be equally long where elements fall. */
+    /* Passes may differ in length when elements are dropped. */
     if (stage->input->count == MR_CARDINALITY_UNKNOWN && !stage->input->is_seekable)
         return mr_stage_seek_forward(stage, position, error);
     if (self->input_count == MR_CARDINALITY_UNKNOWN) {
-        /* The end of the first pass tells its length; from there on it is arithmetic. */
+        /* The end of the first pass determines its length; later positions are computed from it. */
         if (position < stage->position) MR_TRY(repeat_begin(stage, stage->iteration, error));
         while (stage->position < position && self->input_count == MR_CARDINALITY_UNKNOWN) {
             mr_status status = mr_stage_pass(stage, error);
@@ -108,7 +108,7 @@ static mr_status repeat_save(mr_stage *stage, mr_state *place, mr_error *error)
     const repeat_stage *self = (const repeat_stage *)stage;
     MR_TRY(mr_state_put(place, self->pass, error));
     MR_TRY(mr_state_put(place, (uint64_t)(self->input_count - MR_CARDINALITY_UNKNOWN), error));
-    /* Without any pass the input was never begun. */
+    /* With a count of 0 the input has never begun. */
     return passes(self) == 0 ? MR_OK : mr_stage_save(stage->input, place, error);
 }
 

@@ -1,8 +1,8 @@
-/* rejection_resample: lets elements fall at random, so that what stays has the classes in the parts that were asked for.
+/* rejection_resample: drops elements at random, so that the remaining ones have the requested class distribution.
  *
- * An element of class c stays with the probability target(c) / initial(c), scaled so that the largest is one. Where the
- * input's own parts are not told, they are those of the elements so far, each class counted once more. The draw is a
- * function of (seed, iteration, element); counts are part of the place. */
+ * An element of class c is kept with probability target(c) / initial(c), scaled so that the largest is 1. If the
+ * initial distribution is not given, it is estimated from the elements so far, counting each class once more. The draw
+ * is a function of (seed, iteration, element); the counts are part of the state. */
 #include "pipeline/pipeline.h"
 
 #include <assert.h>
@@ -15,14 +15,14 @@ typedef struct resample_settings {
     void *context;
     mr_resample_options options;
     int32_t class_count;
-    double *target, *initial; /* in the arena; initial null: estimated */
+    double *target, *initial; /* in the arena; initial may be null: estimated */
 } resample_settings;
 
 typedef struct resample_stage {
     mr_stage stage;
     uint64_t seed;
-    uint64_t taken;   /* elements of the input */
-    uint64_t *counts; /* of each class, of those */
+    uint64_t taken;   /* elements taken from the input */
+    uint64_t *counts; /* how many of these each class has */
 } resample_stage;
 
 static uint64_t resample_digest(const mr_dataset *dataset)
@@ -55,16 +55,16 @@ static double part_of(const resample_stage *self, int32_t class)
     return ((double)self->counts[class] + 1) / ((double)self->taken + s->class_count);
 }
 
-/* How much more of the class is wanted than comes; 0 of a class that is said not to come. */
+/* target / initial of the class; 0 for a class that does not occur according to initial. */
 static double ratio_of(const resample_stage *self, int32_t class)
 {
     const resample_settings *s = self->stage.dataset->settings;
     double part = part_of(self, class);
-    /* The smallest parts would make it infinite. */
+    /* Very small probabilities would make the quotient infinite. */
     return part > 0 ? fmin(s->target[class] / part, DBL_MAX) : 0;
 }
 
-/* Whether an element of the class stays. */
+/* Whether an element of the class is kept. */
 static bool stays(const resample_stage *self, int32_t class)
 {
     const resample_settings *s = self->stage.dataset->settings;
@@ -74,7 +74,7 @@ static bool stays(const resample_stage *self, int32_t class)
     return mr_random_unit(&random) * most < ratio_of(self, class);
 }
 
-/* The class in front of the element's components. */
+/* Inserts the class before the element's components. */
 static mr_status put_class(mr_stage *stage, mr_item *item, int64_t class, mr_error *error)
 {
     mr_payload *payload = mr_payload_new(stage->dataset->spec.count);

@@ -1,4 +1,4 @@
-/* scan: a state that goes from element to element. And reduce, which is a scan for its last state alone. */
+/* scan: passes a state from element to element. And reduce, a scan of which only the last state is used. */
 #include "pipeline/pipeline.h"
 
 #include <assert.h>
@@ -45,7 +45,7 @@ static mr_status scan_begin(mr_stage *stage, uint64_t iteration, mr_error *error
 static mr_status check_scanned(const scan_stage *self, const mr_element *state, const mr_element *output,
                                mr_error *error)
 {
-    /* Dtypes of the state stay, shapes may change. */
+    /* The dtypes of the state are fixed, shapes may change. */
     mr_element_spec states = {.count = self->state.count};
     for (int32_t i = 0; i < states.count; i++) {
         states.dtypes[i] = self->state.tensors[i].dtype;
@@ -199,7 +199,7 @@ mr_status mr_dataset_get_single_element(mr_dataset *dataset, mr_element *element
     mr_iterator *iterator = nullptr;
     mr_element more = {0};
     mr_element_deinit(element);
-    /* Nothing is read ahead of what is wanted. */
+    /* No element is read that is not needed. */
     MR_TRY(mr_iterator_new(dataset, &(mr_iterator_options){.threads = 1}, &iterator, error));
     mr_status status = mr_iterator_next(iterator, element, error);
     if (status == MR_OUT_OF_RANGE)

@@ -1,17 +1,17 @@
-/* shuffle, in two ways that the iterator's user cannot tell apart but by their cost.
+/* shuffle, implemented in two ways.
  *
- * Whole: the input has a known length and the buffer holds all of it (or is 0, which asks for that). Position p is the
- * input's item number permutation(p), computed, with nothing stored.
+ * Global: the input has a known length, and the buffer holds all of it (or has size 0, which means that). Position p is
+ * the input's item number permutation(p), which is computed; nothing is stored.
  *
- * Buffered, as TensorFlow's: a buffer of B items; step p gives out the item of a slot drawn at random and puts the
- * input's next item there. Which slot is a function of (seed, iteration, p). So for any p the buffer can be told without
- * having gone there: slot s holds the item that came in at the last step before p that drew s. Walking the steps
- * backwards finds all slots in about B ln B steps, whatever p is.
+ * Buffered, as in TensorFlow: a buffer of B items. Step p delivers the item of a slot drawn at random, and stores the
+ * input's next item there. The slot is a function of (seed, iteration, p), so the buffer's content at any p can be
+ * computed without going there: slot s holds the item that came in at the last step before p that drew s. Walking
+ * backwards through the steps finds all slots in about B ln B steps, for any p.
  *
- * An element that fails waits in its slot like another, so that what a slot holds does not depend on it.
+ * An element that fails occupies a slot like any other, so that the content of slots does not depend on failures.
  *
- * When the input cannot be moved about in, a trail (trail.h) keeps which of its elements are in the buffer; what fails is
- * then told at once. */
+ * If the input is not seekable, a trail (trail.h) records which of its elements are in the buffer; failures are then
+ * reported immediately. */
 #include "pipeline/trail.h"
 
 #include <assert.h>
@@ -30,17 +30,17 @@ typedef struct shuffle_stage {
     bool is_whole;
     uint64_t seed;
     mr_permutation permutation;
-    /* Buffered: slots [0, live) hold items; is_full once the first fill is done. */
+    /* Buffered: slots [0, live) hold items; is_full after the buffer has been filled for the first time. */
     mr_item *slots;
     uint64_t size, live;
     bool is_full, input_ended;
-    /* Over an input that can be moved about in, from the first failure on: */
-    mr_error **failures; /* owned; of each slot; null: none */
-    mr_error failure;    /* room for one */
-    /* Over one that cannot: */
-    uint64_t *origins; /* of each slot's item */
+    /* If the input is seekable, from the first failure on: */
+    mr_error **failures; /* owned; one for each slot; null: none */
+    mr_error failure;    /* a preallocated one */
+    /* If it is not seekable: */
+    uint64_t *origins; /* one for each slot's item */
     mr_trail trail;
-    uint64_t counted; /* slots that the budget has */
+    uint64_t counted; /* slots counted in the budget */
 } shuffle_stage;
 
 static uint64_t shuffle_digest(const mr_dataset *dataset)
@@ -55,7 +55,7 @@ static uint64_t drawn_iteration(const shuffle_stage *self)
     return s->reshuffle_each_iteration ? self->stage.iteration : 0;
 }
 
-/* The slot that step `position` draws out of count. */
+/* The slot that step `position` draws from count slots. */
 static uint64_t draw(const shuffle_stage *self, uint64_t position, uint64_t count)
 {
     assert(!self->is_whole && count > 0 && count <= self->size);
@@ -63,7 +63,7 @@ static uint64_t draw(const shuffle_stage *self, uint64_t position, uint64_t coun
     return mr_random_below(&random, count);
 }
 
-/* Slots are counted as they are first used, many at once. */
+/* Slots are counted in the budget when they are first used, many at a time. */
 static mr_status take_slots(shuffle_stage *self, uint64_t count, mr_error *error)
 {
     constexpr uint64_t COUNTED = 4096;
@@ -97,7 +97,7 @@ static mr_status shuffle_begin(mr_stage *stage, uint64_t iteration, mr_error *er
 {
     shuffle_stage *self = (shuffle_stage *)stage;
     (void)mr_stage_begin_simple(stage, iteration, nullptr);
-    /* Here, not in prepare: a restored place brings the run another seed. */
+    /* Not in prepare, because restoring a state changes the run's seed. */
     const shuffle_settings *s = stage->dataset->settings;
     self->seed = mr_stage_seed(stage->run, s->seed, stage->purpose);
     if (!self->is_whole)
@@ -107,7 +107,7 @@ static mr_status shuffle_begin(mr_stage *stage, uint64_t iteration, mr_error *er
     return mr_stage_begin(stage->input, iteration, error);
 }
 
-/* The failure that self->failure holds, where the slot's item would be. */
+/* Stores the failure in self->failure instead of the slot's item. */
 static mr_status keep_failure(shuffle_stage *self, mr_status status, mr_error **kept, mr_error *error)
 {
     assert(status != MR_OK && status != MR_OUT_OF_RANGE && self->origins == nullptr);
@@ -119,7 +119,7 @@ static mr_status keep_failure(shuffle_stage *self, mr_status status, mr_error **
     return MR_OK;
 }
 
-/* The input's next item, or what it failed with. */
+/* The input's next item, or its failure. */
 static mr_status take(shuffle_stage *self, mr_item *item, mr_error **kept, mr_error *error)
 {
     mr_stage *input = self->stage.input;
@@ -135,12 +135,12 @@ static mr_status take(shuffle_stage *self, mr_item *item, mr_error **kept, mr_er
     return status;
 }
 
-/* The input's next item for a slot; false at the end. */
+/* Takes the input's next item for a slot; false at the end. */
 static mr_status refill(shuffle_stage *self, mr_item *item, mr_error **kept, bool *is_filled, mr_error *error)
 {
     *is_filled = false;
     *kept = nullptr;
-    *item = (mr_item){0}; /* the slot's last one was given away */
+    *item = (mr_item){0}; /* its previous item has been delivered */
     if (self->input_ended) return MR_OK;
     if (self->origins != nullptr) MR_TRY(mr_trail_step(&self->trail, self->stage.input, error));
     mr_status status = take(self, item, kept, error);
@@ -228,7 +228,7 @@ static mr_status shuffle_next(mr_stage *stage, mr_item *item, mr_error *error)
     }
     uint64_t before = stage->position, input_before = stage->input->position;
     mr_status status = buffered_next(self, item, error);
-    /* An element that failed below takes a place of its own. */
+    /* An element that failed below takes a position of its own. */
     bool has_failed = status != MR_OK && status != MR_OUT_OF_RANGE && !stage->is_too_large;
     if (has_failed && stage->position == before && stage->input->position != input_before) stage->position++;
     MR_TRY(status);
@@ -236,7 +236,7 @@ static mr_status shuffle_next(mr_stage *stage, mr_item *item, mr_error *error)
     return MR_OK;
 }
 
-/* ---- Going anywhere with a buffer ---- */
+/* ---- Seeking with a buffer ---- */
 
 typedef struct origin {
     uint64_t position; /* of the input */
@@ -249,7 +249,7 @@ static int compare_origins(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* Where each slot's item came from, when `steps` steps have been done and each brought an item in. */
+/* Computes where each slot's item came from after `steps` steps, if each step brought an item in. */
 static mr_status find_origins(const shuffle_stage *self, uint64_t steps, origin *origins, mr_error *error)
 {
     uint64_t missing = self->size;
@@ -268,7 +268,7 @@ static mr_status find_origins(const shuffle_stage *self, uint64_t steps, origin 
     return MR_OK;
 }
 
-/* The state after `steps` steps, the input being longer than steps + size - 1. */
+/* Restores the buffer after `steps` steps; the input must be longer than steps + size - 1. */
 static mr_status jump(shuffle_stage *self, uint64_t steps, mr_error *error)
 {
     assert(!self->is_whole && self->origins == nullptr && self->stage.is_seekable);
@@ -277,7 +277,7 @@ static mr_status jump(shuffle_stage *self, uint64_t steps, mr_error *error)
     origin *origins = calloc(self->size, sizeof *origins);
     if (origins == nullptr) return mr_fail_memory(error, self->size * sizeof *origins);
     mr_status status = find_origins(self, steps, origins, error);
-    /* In the input's order, since the input may be cheap only forwards. */
+    /* In the input's order, because seeking backwards may be expensive. */
     if (status == MR_OK) qsort(origins, self->size, sizeof *origins, compare_origins);
     for (uint64_t i = 0; i < self->size; i++) self->slots[i] = (mr_item){0};
     self->live = self->size;
@@ -303,7 +303,7 @@ static mr_status shuffle_seek(mr_stage *stage, uint64_t position, mr_error *erro
     if (stage->count >= 0 && position > (uint64_t)stage->count) position = (uint64_t)stage->count;
     bool is_near = position > stage->position && position - stage->position <= self->size;
     if (stage->is_seekable && stage->count != MR_CARDINALITY_UNKNOWN && !is_near) {
-        /* Near the end the buffer runs empty: jump to where that begins, and walk. */
+        /* Near the end the buffer empties: seek to where that begins, and step forward. */
         uint64_t steps = position;
         assert(stage->count < 0 || (uint64_t)stage->count >= self->size);
         if (stage->count >= 0 && steps > (uint64_t)stage->count - self->size)

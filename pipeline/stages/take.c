@@ -1,4 +1,4 @@
-/* take, skip and shard: parts of the input, by position. */
+/* take, skip and shard: subsets of the input by position. */
 #include "pipeline/pipeline.h"
 
 #include <assert.h>
@@ -19,7 +19,7 @@ static uint64_t part_digest(const mr_dataset *dataset)
     return mr_digest((uint64_t)s->count, (uint64_t)s->index);
 }
 
-/* Begins the input too. */
+/* begin, for the input too. */
 static mr_status part_begin(mr_stage *stage, uint64_t iteration, mr_error *error)
 {
     assert(stage->input != nullptr);
@@ -44,11 +44,11 @@ static mr_status take_seek(mr_stage *stage, uint64_t position, mr_error *error)
     return MR_OK;
 }
 
-/* The input's position runs ahead of skip's by its count. */
+/* The input's position is greater than skip's by its count. */
 static mr_status skip_next(mr_stage *stage, mr_item *item, mr_error *error)
 {
     int64_t count = settings_of(stage)->count;
-    /* Skips of skips of what has no end may be past all positions. */
+    /* Several skips of an infinite input may exceed all positions. */
     if (count < 0 || stage->position > MR_POSITION_MAX - (uint64_t)count)
         return mr_fail(error, MR_OUT_OF_RANGE, "end of sequence");
     MR_TRY(mr_stage_seek(stage->input, stage->position + (uint64_t)count, error));
@@ -106,7 +106,7 @@ mr_dataset *mr_dataset_skip(mr_dataset *input, int64_t count)
     mr_dataset *dataset = mr_dataset_new(&skip_kind, input, sizeof(part_settings));
     if (mr_dataset_failed(dataset)) return dataset;
     if (count < 0) count = -1;
-    /* Past the end is the end; so far only to keep sums of positions small. */
+    /* Larger counts have the same effect; the limit keeps sums of positions in range. */
     if (count > (int64_t)MR_POSITION_MAX) count = (int64_t)MR_POSITION_MAX;
     ((part_settings *)dataset->settings)->count = count;
     if (count < 0)

@@ -1,5 +1,5 @@
-/* take_while: elements up to the first that the predicate does not want. The predicate is asked in order, one element at
- * a time, since what is behind that element must not be asked for. */
+/* take_while: the elements before the first one that the predicate rejects. The predicate is called in order, one
+ * element at a time, because elements after that must not be requested. */
 #include "pipeline/pipeline.h"
 
 #include <assert.h>

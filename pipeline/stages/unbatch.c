@@ -1,4 +1,4 @@
-/* unbatch: the rows of batches as elements, each a share of its batch. And assert_cardinality. */
+/* unbatch: the rows of batches as elements, which reference their batch. And assert_cardinality. */
 #include "pipeline/pipeline.h"
 
 #include <assert.h>
@@ -8,11 +8,11 @@ typedef struct unbatch_stage {
     mr_item batch;
     int64_t row, rows;
     bool has_batch;
-    mr_state before; /* of the input, before the batch */
+    mr_state before; /* the input's state before the batch */
     size_t counted_bytes;
 } unbatch_stage;
 
-/* What one batch needs it gets. */
+/* The memory of one batch is counted without a limit. */
 static void count_batch(unbatch_stage *self)
 {
     const mr_payload *payload = self->batch.payload;
@@ -52,7 +52,7 @@ static mr_status take_batch(unbatch_stage *self, mr_error *error)
     return MR_OK;
 }
 
-/* A share of one row. */
+/* References one row. */
 static mr_tensor row_of(const mr_tensor *tensor, int64_t row)
 {
     assert(tensor->shape.rank >= 1 && row >= 0 && row < tensor->shape.dims[0]);
@@ -78,7 +78,7 @@ static mr_status unbatch_next(mr_stage *stage, mr_item *item, mr_error *error)
     return MR_OK;
 }
 
-/* The batch whose rows are given out is made again. */
+/* Takes the batch again whose rows are being delivered. */
 static mr_status unbatch_save(mr_stage *stage, mr_state *place, mr_error *error)
 {
     const unbatch_stage *self = (const unbatch_stage *)stage;
@@ -123,7 +123,7 @@ static const mr_stage_functions unbatch_functions = {.begin = unbatch_begin,
                                                      .save = unbatch_save,
                                                      .restore = unbatch_restore};
 
-/* A batch that fails is one failure, not as many as it has rows: where elements are follows from no number. */
+/* A batch that fails is one failure, not one for each of its rows: its number of rows is unknown. */
 static mr_status unbatch_prepare(mr_stage *stage, mr_error *error)
 {
     (void)error;
@@ -141,7 +141,7 @@ mr_dataset *mr_dataset_unbatch(mr_dataset *input)
 {
     mr_dataset *dataset = mr_dataset_new(&unbatch_kind, input, 0);
     if (mr_dataset_failed(dataset)) return dataset;
-    int64_t rows = -1; /* of every batch, where they are known to be equally many */
+    int64_t rows = -1; /* of every batch; -1 if unknown or not equal */
     for (int32_t i = 0; i < dataset->spec.count; i++) {
         mr_shape *shape = &dataset->spec.shapes[i];
         if (shape->rank == 0)

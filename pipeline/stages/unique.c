@@ -1,4 +1,4 @@
-/* unique: elements that have not been there before. Its place is its position: to come back, the values have to be seen
+/* unique: drops elements that have occurred before. Its state is its position: to restore, all values must be seen
  * again anyway. */
 #include "pipeline/pipeline.h"
 
@@ -8,7 +8,7 @@
 
 typedef struct seen {
     uint64_t hash;
-    char *bytes; /* owned; null: the place is free */
+    char *bytes; /* owned; null: the entry is free */
     size_t size_bytes;
 } seen;
 
@@ -18,7 +18,7 @@ typedef struct unique_stage {
     size_t count, capacity;
 } unique_stage;
 
-/* What an allocation takes beside its bytes. */
+/* Overhead of an allocation. */
 constexpr size_t ALLOCATION_BYTES = 24;
 
 static void forget(unique_stage *self)
@@ -73,7 +73,7 @@ static mr_status grow(unique_stage *self, mr_error *error)
     return MR_OK;
 }
 
-/* Whether the value is new; it is not any more then. */
+/* Whether the value is new; inserts it then. */
 static mr_status remember(unique_stage *self, const mr_tensor *tensor, bool *is_new, mr_error *error)
 {
     mr_string value = tensor->dtype == MR_STRING ? mr_tensor_strings(tensor)[0]

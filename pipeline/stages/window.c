@@ -1,7 +1,7 @@
-/* window: runs of the input's elements, each as a dataset that a function makes something of.
+/* window: windows of consecutive elements, each of which a function turns into a dataset.
  *
- * Window w takes the elements w·shift, w·shift + stride, … The elements from the window's first one on wait in a queue
- * (ring); when a window is done, those before the next one go. The trail knows which they were. */
+ * Window w has the elements w·shift, w·shift + stride, … The elements from its first one on are in a queue (ring); when
+ * the window is done, those before the next window are removed. The trail records their origins. */
 #include "pipeline/inner.h"
 #include "pipeline/trail.h"
 
@@ -24,11 +24,11 @@ typedef struct window_stage {
     mr_stage stage;
     mr_run run;
     mr_inner inner;
-    uint64_t window;  /* which one is given out, or next */
-    uint64_t first;   /* number of the queue's first element, counting those that did not fail */
-    held_item *queue; /* owned; span at most */
+    uint64_t window;  /* number of the current window, or the next */
+    uint64_t first;   /* number of the queue's first element, not counting failed ones */
+    held_item *queue; /* owned; at most span entries */
     uint64_t count;
-    mr_item *picked; /* owned; borrowed items of one window */
+    mr_item *picked; /* owned array of one window's items, which are borrowed */
     bool input_ended;
     mr_trail trail;
 } window_stage;
@@ -45,14 +45,14 @@ static uint64_t window_digest(const mr_dataset *dataset)
                      o->drop_remainder);
 }
 
-/* Elements from a window's first to its last. */
+/* Distance from the first element of a window to the end of its last one. */
 static uint64_t span_of(const mr_window_options *o)
 {
     assert(o->size >= 1 && o->stride >= 1 && o->shift >= 1);
     return (uint64_t)(o->size - 1) * (uint64_t)o->stride + 1;
 }
 
-/* Beside the element: its place in the queue, and in the dataset of a window. */
+/* Memory for each element besides its tensors: its entry in the queue, and in the dataset of a window. */
 constexpr size_t HELD_BYTES = sizeof(held_item) + sizeof(mr_item) + sizeof(mr_tensor);
 
 static void let_go(window_stage *self, mr_item *item)
@@ -104,7 +104,7 @@ static mr_status window_begin(mr_stage *stage, uint64_t iteration, mr_error *err
     return mr_stage_begin(stage->children[0], iteration, error);
 }
 
-/* The queue from the window's first element to its last, or to the input's end. */
+/* Fills the queue from the window's first element to its last, or to the end of the input. */
 static mr_status fill(window_stage *self, mr_error *error)
 {
     const mr_window_options *o = &settings_of(self)->options;
@@ -139,7 +139,7 @@ static mr_status fill(window_stage *self, mr_error *error)
     return MR_OK;
 }
 
-/* The dataset of the window whose elements are in the queue. */
+/* Creates the dataset of the window in the queue. */
 static mr_status open_window(window_stage *self, mr_error *error)
 {
     const window_settings *s = settings_of(self);
@@ -180,7 +180,7 @@ static mr_status window_next(mr_stage *stage, mr_item *item, mr_error *error)
             return mr_fail(error, MR_OUT_OF_RANGE, "end of sequence");
         mr_status status = open_window(self, error);
         if (status == MR_OK) continue;
-        /* The window is lost, and those behind it come. */
+        /* This window is lost; the following ones still come. */
         self->window++;
         stage->position++;
         return status;
@@ -210,7 +210,7 @@ static mr_status restore_queue(window_stage *self, mr_state_reader *reader, mr_e
     MR_TRY(mr_trail_restore(&self->trail, input, reader, &base, &end, error));
     MR_TRY(mr_state_get_below(reader, MR_POSITION_SAVED_MAX / shift, &self->window, error));
     MR_TRY(mr_state_get_below(reader, self->window * shift, &self->first, error));
-    /* The window before began where the queue does, or behind it. */
+    /* The previous window began at the start of the queue, or after it. */
     if (self->window * shift - self->first > shift) return mr_state_refuse(error);
     MR_TRY(mr_state_get_bool(reader, &self->input_ended, error));
     MR_TRY(mr_state_get_count(reader, span_of(o), &count, error));

@@ -1,4 +1,4 @@
-/* zip, concatenate and enumerate: elements of several inputs side by side, or one after the other. */
+/* zip, concatenate and enumerate: elements of several inputs side by side or in sequence, or with their numbers. */
 #include "pipeline/pipeline.h"
 
 #include <assert.h>
@@ -18,8 +18,8 @@ static mr_status zip_begin(mr_stage *stage, uint64_t iteration, mr_error *error)
     return MR_OK;
 }
 
-/* Every input is asked, also after one has failed, so that they stay side by side; the end of one ends all, and so does one
- * that memory was short for, which may stand anywhere. */
+/* All inputs are advanced, even after one has failed, so that they stay aligned. The end of one input ends all of them.
+ * So does running out of memory, after which an input's position is unknown. */
 static mr_status zip_next(mr_stage *stage, mr_item *item, mr_error *error)
 {
     mr_payload *payload = mr_payload_new(stage->dataset->spec.count);
@@ -97,7 +97,7 @@ mr_dataset *mr_dataset_zip(mr_dataset *const *inputs, int32_t count)
 
 typedef struct concatenate_stage {
     mr_stage stage;
-    int32_t current; /* input that is read */
+    int32_t current; /* input being read */
 } concatenate_stage;
 
 static mr_status concatenate_begin(mr_stage *stage, uint64_t iteration, mr_error *error)
@@ -128,7 +128,7 @@ static mr_status concatenate_next(mr_stage *stage, mr_item *item, mr_error *erro
     }
 }
 
-/* Past inputs of known length without reading them. */
+/* Skips inputs of known length without reading them. */
 static mr_status concatenate_seek(mr_stage *stage, uint64_t position, mr_error *error)
 {
     concatenate_stage *self = (concatenate_stage *)stage;
@@ -163,7 +163,7 @@ static mr_status concatenate_restore(mr_stage *stage, mr_state_reader *reader, m
     return MR_OK;
 }
 
-/* Seekable when every input is and all but the last have a known length. */
+/* Seekable if all inputs are, and all but the last have a known length. */
 static mr_status concatenate_prepare(mr_stage *stage, mr_error *error)
 {
     (void)error;
@@ -228,7 +228,7 @@ static mr_status enumerate_next(mr_stage *stage, mr_item *item, mr_error *error)
     if (child->position != before) stage->position++;
     if (status != MR_OK) return status;
     mr_payload *payload = mr_payload_new(stage->dataset->spec.count);
-    /* Wraps behind INT64_MAX, as in TensorFlow. */
+    /* Wraps after INT64_MAX, as in TensorFlow. */
     uint64_t start = (uint64_t)((const enumerate_settings *)stage->dataset->settings)->start;
     int64_t index = (int64_t)(start + number);
     status = payload == nullptr ? mr_fail_memory(error, sizeof *payload)
