@@ -25,7 +25,7 @@ static void check_final(mr_dataset *dataset, const mr_dataset *input)
 {
     const char *name = mr_dataset_final(input);
     if (name == nullptr || (dataset->kind->role == MR_ROLE_OPTIONS && !dataset->kind->is_final)) return;
-    (void)mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "%s: it cannot stand behind %s, which must be the last",
+    (void)mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "%s: cannot follow %s, which must be the last dataset",
                           dataset->kind->name, name);
 }
 
@@ -146,8 +146,8 @@ mr_dataset *mr_dataset_refuse(mr_dataset *dataset, bool is_set, const char *opti
 mr_dataset *mr_dataset_check_threads(mr_dataset *dataset, int32_t threads)
 {
     if (threads >= 0 && threads <= MR_THREADS_MAX) return dataset;
-    return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "%s: %d threads, where 0 to %d may be", dataset->kind->name,
-                           threads, MR_THREADS_MAX);
+    return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "%s: num_parallel_calls is %d, expected 0 to %d",
+                           dataset->kind->name, threads, MR_THREADS_MAX);
 }
 
 mr_dataset *mr_dataset_new_failed(const char *format, ...)
@@ -213,7 +213,7 @@ mr_dataset *mr_dataset_take_spec(mr_dataset *dataset, const mr_element_spec *spe
     if (mr_dataset_failed(mr_dataset_require(dataset, spec != nullptr, "spec"))) return dataset;
     assert(spec != nullptr);
     if (spec->count < 1 || spec->count > MR_COMPONENTS_MAX)
-        return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "%s: a spec of %d components, where 1 to %d may be", kind,
+        return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "%s: the spec has %d components, expected 1 to %d", kind,
                                spec->count, MR_COMPONENTS_MAX);
     dataset->spec = *spec;
     for (int32_t i = 0; i < spec->count; i++) {
@@ -235,11 +235,11 @@ mr_dataset *mr_dataset_take_spec(mr_dataset *dataset, const mr_element_spec *spe
 mr_status mr_spec_join(mr_element_spec *spec, const mr_element_spec *other, mr_error *error)
 {
     if (spec->count != other->count)
-        return mr_fail(error, MR_INVALID_ARGUMENT, "elements of %d components beside elements of %d", spec->count,
-                       other->count);
+        return mr_fail(error, MR_INVALID_ARGUMENT, "the datasets have different structures: %d and %d components",
+                       spec->count, other->count);
     for (int32_t i = 0; i < spec->count; i++) {
         if (spec->dtypes[i] != other->dtypes[i])
-            return mr_fail(error, MR_INVALID_ARGUMENT, "component %d is %s here and %s there", i,
+            return mr_fail(error, MR_INVALID_ARGUMENT, "component %d is %s in one dataset and %s in another", i,
                            mr_dtype_name(spec->dtypes[i]), mr_dtype_name(other->dtypes[i]));
         mr_shape *shape = &spec->shapes[i];
         if (shape->rank != other->shapes[i].rank) {
@@ -293,24 +293,24 @@ bool mr_tensor_is_complete(const mr_tensor *tensor)
 mr_status mr_element_check(const mr_element_spec *spec, const mr_element *element, mr_error *error)
 {
     if (element->count != spec->count)
-        return mr_fail(error, MR_INVALID_ARGUMENT, "the function made %d components, its spec has %d", element->count,
+        return mr_fail(error, MR_INVALID_ARGUMENT, "the function returned %d components, expected %d", element->count,
                        spec->count);
     for (int32_t i = 0; i < spec->count; i++) {
         const mr_tensor *tensor = &element->tensors[i];
         if (tensor->dtype != spec->dtypes[i])
-            return mr_fail(error, MR_INVALID_ARGUMENT, "the function made component %d of %s, its spec says %s", i,
+            return mr_fail(error, MR_INVALID_ARGUMENT, "the function returned component %d as %s, expected %s", i,
                            mr_dtype_name(tensor->dtype), mr_dtype_name(spec->dtypes[i]));
         char made[MR_SHAPE_TEXT_SIZE], promised[MR_SHAPE_TEXT_SIZE];
         if (!is_known(tensor->shape))
             return mr_fail(error, MR_INVALID_ARGUMENT,
-                           "the function made component %d with a shape that is not fully known, or too large", i);
+                           "the function returned component %d with a shape that is not fully known, or too large", i);
         if (!mr_shape_compatible(tensor->shape, spec->shapes[i]))
-            return mr_fail(error, MR_INVALID_ARGUMENT, "the function made component %d of shape %s, its spec says %s",
-                           i, mr_shape_text(tensor->shape, made, sizeof made),
+            return mr_fail(error, MR_INVALID_ARGUMENT, "the function returned component %d of shape %s, expected %s", i,
+                           mr_shape_text(tensor->shape, made, sizeof made),
                            mr_shape_text(spec->shapes[i], promised, sizeof promised));
         if (!has_elements(tensor))
             return mr_fail(error, MR_INVALID_ARGUMENT,
-                           "the function made component %d of shape %s without as many "
+                           "the function returned component %d of shape %s without as many"
                            "elements in host memory",
                            i, mr_shape_text(tensor->shape, made, sizeof made));
     }

@@ -109,7 +109,7 @@ static mr_status read_handle(const mr_tensor *tensor, uint64_t *process, mr_hand
             return MR_OK;
         }
     }
-    return mr_fail(error, MR_INVALID_ARGUMENT, "this is no handle of an iterator");
+    return mr_fail(error, MR_INVALID_ARGUMENT, "not a handle of an iterator");
 }
 
 /* The handle's iterator, pinned until let_go. */
@@ -120,10 +120,10 @@ static mr_status pin(const mr_tensor *tensor, mr_handle *handle, mr_iterator **i
     mr_status status = MR_OK;
     pthread_mutex_lock(&table.mutex);
     if (process != table.process)
-        status = mr_fail(error, MR_NOT_FOUND, "the handle is of an iterator of another process");
+        status = mr_fail(error, MR_NOT_FOUND, "the handle belongs to an iterator of another process");
     else if (handle->index >= table.count || handle->generation == 0 ||
              handle->generation > table.entries[handle->index].generation)
-        status = mr_fail(error, MR_INVALID_ARGUMENT, "this is no handle of an iterator");
+        status = mr_fail(error, MR_INVALID_ARGUMENT, "not a handle of an iterator");
     else if (handle->generation != table.entries[handle->index].generation ||
              table.entries[handle->index].iterator == nullptr)
         status = mr_fail(error, MR_NOT_FOUND, "the iterator of the handle has been freed");

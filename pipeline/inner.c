@@ -24,8 +24,7 @@ static mr_status check_made(const mr_dataset *dataset, const mr_element_spec *sp
 {
     MR_TRY(mr_dataset_status(dataset, error));
     if (mr_dataset_final(dataset) != nullptr)
-        return mr_fail(error, MR_INVALID_ARGUMENT,
-                       "%s is for the end of the whole pipeline, not for datasets inside it",
+        return mr_fail(error, MR_INVALID_ARGUMENT, "%s must end the complete pipeline, not a dataset inside it",
                        mr_dataset_final(dataset));
     mr_element_spec joined = *spec;
     return mr_spec_join(&joined, &dataset->spec, error);

@@ -134,15 +134,16 @@ static mr_status new_iterator(const mr_element_spec *spec, const mr_iterator_opt
     static const mr_iterator_options plain = {0};
     if (options == nullptr) options = &plain;
     if (options->threads < 0 || options->threads > MR_THREADS_MAX)
-        return mr_fail(error, MR_INVALID_ARGUMENT, "an iterator with %d threads, where 0 to %d may be",
-                       options->threads, MR_THREADS_MAX);
+        return mr_fail(error, MR_INVALID_ARGUMENT, "iterator: threads is %d, expected 0 to %d", options->threads,
+                       MR_THREADS_MAX);
     if (options->threads_first < 0)
-        return mr_fail(error, MR_INVALID_ARGUMENT, "an iterator that begins with %d threads", options->threads_first);
+        return mr_fail(error, MR_INVALID_ARGUMENT, "iterator: threads_first is %d, expected at least 0",
+                       options->threads_first);
     bool is_tuned = options->tune == MR_TUNE_ON || (options->tune == MR_TUNE_AUTO && options->threads == 0);
     if (options->threads_first > 0 && !is_tuned)
-        return mr_fail(error, MR_INVALID_ARGUMENT, "an iterator: threads_first has no effect: it is not tuned");
+        return mr_fail(error, MR_INVALID_ARGUMENT, "iterator: threads_first has no effect: the iterator is not tuned");
     if (options->allocate == nullptr && options->allocate_context != nullptr)
-        return mr_fail(error, MR_INVALID_ARGUMENT, "an iterator: allocate_context has no effect: allocate is null");
+        return mr_fail(error, MR_INVALID_ARGUMENT, "iterator: allocate_context has no effect: allocate is null");
     mr_iterator *made = calloc(1, sizeof *made);
     if (made == nullptr) return mr_fail_memory(error, sizeof *made);
     made->spec = *spec;
@@ -181,11 +182,12 @@ mr_status mr_iterator_new_from_spec(const mr_element_spec *spec, const mr_iterat
     *iterator = nullptr;
     if (spec == nullptr) return mr_fail(error, MR_INVALID_ARGUMENT, "mr_iterator_new_from_spec: spec is null");
     if (spec->count < 1 || spec->count > MR_COMPONENTS_MAX)
-        return mr_fail(error, MR_INVALID_ARGUMENT, "an iterator of %d components, where 1 to %d may be", spec->count,
-                       MR_COMPONENTS_MAX);
+        return mr_fail(error, MR_INVALID_ARGUMENT, "iterator: the spec has %d components, expected 1 to %d",
+                       spec->count, MR_COMPONENTS_MAX);
     for (int32_t i = 0; i < spec->count; i++)
         if (mr_dtype_size(spec->dtypes[i]) == 0 || spec->shapes[i].rank > MR_RANK_MAX)
-            return mr_fail(error, MR_INVALID_ARGUMENT, "component %d of the iterator is %s of %d dimensions", i,
+            return mr_fail(error, MR_INVALID_ARGUMENT,
+                           "iterator: component %d of the spec has an invalid dtype or shape: %s of %d dimensions", i,
                            mr_dtype_name(spec->dtypes[i]), spec->shapes[i].rank);
     return new_iterator(spec, options, iterator, error);
 }
@@ -203,15 +205,15 @@ static bool shape_is_within(mr_shape given, mr_shape wanted)
 mr_status mr_spec_check(const mr_element_spec *given, const mr_element_spec *wanted, mr_error *error)
 {
     if (given->count != wanted->count)
-        return mr_fail(error, MR_INVALID_ARGUMENT, "elements of %d components, where %d are expected", given->count,
+        return mr_fail(error, MR_INVALID_ARGUMENT, "elements have %d components, expected %d", given->count,
                        wanted->count);
     for (int32_t i = 0; i < given->count; i++) {
         if (given->dtypes[i] != wanted->dtypes[i])
-            return mr_fail(error, MR_INVALID_ARGUMENT, "component %d is %s, where %s is expected", i,
+            return mr_fail(error, MR_INVALID_ARGUMENT, "component %d is %s, expected %s", i,
                            mr_dtype_name(given->dtypes[i]), mr_dtype_name(wanted->dtypes[i]));
         if (mr_shape_compatible(given->shapes[i], wanted->shapes[i])) continue;
         char a[MR_SHAPE_TEXT_SIZE], b[MR_SHAPE_TEXT_SIZE];
-        return mr_fail(error, MR_INVALID_ARGUMENT, "component %d has shape %s, where %s is expected", i,
+        return mr_fail(error, MR_INVALID_ARGUMENT, "component %d has shape %s, expected %s", i,
                        mr_shape_text(given->shapes[i], a, sizeof a), mr_shape_text(wanted->shapes[i], b, sizeof b));
     }
     return MR_OK;
@@ -333,7 +335,7 @@ static mr_status check_element(const mr_iterator *iterator, mr_element *element,
         if (mr_shape_compatible(found, iterator->spec.shapes[i])) continue;
         char a[MR_SHAPE_TEXT_SIZE], b[MR_SHAPE_TEXT_SIZE];
         mr_element_deinit(element);
-        return mr_fail(error, MR_INVALID_ARGUMENT, "component %d has shape %s, where %s is expected", i,
+        return mr_fail(error, MR_INVALID_ARGUMENT, "component %d has shape %s, expected %s", i,
                        mr_shape_text(found, a, sizeof a), mr_shape_text(iterator->spec.shapes[i], b, sizeof b));
     }
     return MR_OK;
@@ -445,20 +447,20 @@ static mr_status restore(mr_iterator *iterator, const mr_tensor *place, mr_error
     if (course == nullptr) return fail_uninitialized(error);
     mr_stage *top = course->pipeline.top;
     if (place->dtype != MR_STRING || mr_tensor_count(place) != 1)
-        return mr_fail(error, MR_INVALID_ARGUMENT, "a place must be one string");
+        return mr_fail(error, MR_INVALID_ARGUMENT, "the state must be one string");
     mr_string string = mr_tensor_strings(place)[0];
     const unsigned char *bytes = (const unsigned char *)string.data;
     size_t size_bytes = string.size_bytes;
     unsigned char version = top->is_seekable ? '1' : '2';
     if (size_bytes < PLACE_HEAD_BYTES + 4 || memcmp(bytes, place_magic, sizeof place_magic) != 0 ||
         (bytes[7] != '1' && bytes[7] != '2') || (bytes[7] == '1' && size_bytes != PLACE_BYTES))
-        return mr_fail(error, MR_INVALID_ARGUMENT, "these %zu bytes are no place of a pipeline", size_bytes);
+        return mr_fail(error, MR_INVALID_ARGUMENT, "not a state of a pipeline (%zu bytes)", size_bytes);
     if (get(bytes + size_bytes - 4, 4) != mr_crc32c(0, bytes, size_bytes - 4))
-        return mr_fail(error, MR_INVALID_ARGUMENT, "the place is damaged: its checksum is wrong");
+        return mr_fail(error, MR_INVALID_ARGUMENT, "the state is damaged: its checksum does not match");
     uint64_t digest = 0;
     MR_TRY(mr_dataset_digest(course->dataset, &digest, error));
     if (get(bytes + 8, 8) != digest || bytes[7] != version)
-        return mr_fail(error, MR_INVALID_ARGUMENT, "the place is that of another pipeline, or of other data");
+        return mr_fail(error, MR_INVALID_ARGUMENT, "the state belongs to another pipeline or to other data");
     uint64_t position = top->is_seekable ? get(bytes + PLACE_HEAD_BYTES, 8) : 0;
     if (position > MR_POSITION_SAVED_MAX || (top->count >= 0 && position > (uint64_t)top->count))
         return mr_state_refuse(error);

@@ -38,7 +38,7 @@ static mr_status produce_row(void *context, mr_element *output, mr_error *error)
         r->epoch++;
     }
     if (r->row_count == 0 || (r->epochs > 0 && r->epoch >= r->epochs))
-        return mr_fail(error, MR_OUT_OF_RANGE, "%lld epochs have been given", (long long)r->epoch);
+        return mr_fail(error, MR_OUT_OF_RANGE, "end of input after %lld epochs", (long long)r->epoch);
     if (r->row == 0 && r->shuffle) r->order = mr_permutation_init((uint64_t)r->row_count, r->seed, (uint64_t)r->epoch);
     assert(r->row >= 0 && r->row < r->row_count && r->epoch >= 0);
     int64_t row = r->shuffle ? (int64_t)mr_permutation_at(&r->order, (uint64_t)r->row) : r->row;
@@ -65,16 +65,17 @@ mr_status mr_slice_input_producer(const mr_tensor *components, int32_t count, co
     const mr_input_producer_options *o = options != nullptr ? options : &plain;
     if (queue != nullptr) *queue = nullptr;
     if (queue == nullptr || components == nullptr || coordinator == nullptr)
-        return mr_fail(error, MR_INVALID_ARGUMENT, "an input producer: %s is null",
+        return mr_fail(error, MR_INVALID_ARGUMENT, "input producer: %s is null",
                        queue == nullptr        ? "queue"
                        : components == nullptr ? "components"
                                                : "coordinator");
     if (count < 1 || count > MR_COMPONENTS_MAX)
-        return mr_fail(error, MR_INVALID_ARGUMENT, "an input producer of %d components", count);
+        return mr_fail(error, MR_INVALID_ARGUMENT, "input producer: invalid number of components: %d", count);
     if (o->epochs < 0)
-        return mr_fail(error, MR_INVALID_ARGUMENT, "an input producer of %lld epochs", (long long)o->epochs);
+        return mr_fail(error, MR_INVALID_ARGUMENT, "input producer: epochs is %lld, expected at least 0",
+                       (long long)o->epochs);
     if (o->no_shuffle && o->seed != 0)
-        return mr_fail(error, MR_INVALID_ARGUMENT, "an input producer: seed has no effect: no_shuffle is set");
+        return mr_fail(error, MR_INVALID_ARGUMENT, "input producer: seed has no effect: no_shuffle is set");
     mr_queue_options q = {
         .capacity = o->capacity == 0 ? CAPACITY : o->capacity, .component_count = count, .name = o->name};
     for (int32_t i = 0; i < count; i++) {
@@ -87,7 +88,7 @@ mr_status mr_slice_input_producer(const mr_tensor *components, int32_t count, co
         q.shapes[i] = shape;
     }
     if (components[0].shape.dims[0] == 0)
-        return mr_fail(error, MR_INVALID_ARGUMENT, "an input producer needs a non-null input tensor");
+        return mr_fail(error, MR_INVALID_ARGUMENT, "input producer: the components have no rows");
     rows *r = calloc(1, sizeof *r);
     if (r == nullptr) return mr_fail(error, MR_RESOURCE_EXHAUSTED, "no memory for an input producer");
     *r = (rows){
@@ -111,7 +112,7 @@ mr_status mr_string_input_producer(const char *const *strings, int32_t count, co
     if (queue != nullptr) *queue = nullptr;
     for (int32_t i = 0; i < count; i++)
         if (strings == nullptr || strings[i] == nullptr)
-            return mr_fail(error, MR_INVALID_ARGUMENT, "an input producer: string %d is null", i);
+            return mr_fail(error, MR_INVALID_ARGUMENT, "input producer: string %d is null", i);
     mr_tensor tensor = {0};
     mr_string *elements = calloc((size_t)(count > 0 ? count : 0) + 1, sizeof *elements);
     if (elements == nullptr) return mr_fail(error, MR_RESOURCE_EXHAUSTED, "no memory for %d strings", count);
@@ -128,7 +129,9 @@ mr_status mr_range_input_producer(int64_t limit, const mr_input_producer_options
 {
     if (queue != nullptr) *queue = nullptr;
     mr_tensor tensor = {0};
-    if (limit < 1) return mr_fail(error, MR_INVALID_ARGUMENT, "a range of %lld numbers", (long long)limit);
+    if (limit < 1)
+        return mr_fail(error, MR_INVALID_ARGUMENT, "range input producer: limit is %lld, expected at least 1",
+                       (long long)limit);
     MR_TRY(mr_tensor_init(&tensor, MR_INT64, MR_SHAPE(limit), error));
     for (int64_t i = 0; i < limit; i++) mr_tensor_int64s(&tensor)[i] = i;
     mr_status status = mr_slice_input_producer(&tensor, 1, options, coordinator, queue, error);
@@ -140,7 +143,8 @@ mr_status mr_limit_epochs_produce(void *limit_epochs, mr_element *output, mr_err
 {
     mr_limit_epochs *l = limit_epochs;
     if (l->element == nullptr || l->component_count < 0 || l->component_count > MR_COMPONENTS_MAX)
-        return mr_fail(error, MR_INVALID_ARGUMENT, "limit_epochs of %d components", l->component_count);
+        return mr_fail(error, MR_INVALID_ARGUMENT,
+                       "limit_epochs: element is null, or the number of components is invalid: %d", l->component_count);
     if (l->epochs >= 0 && l->produced >= l->epochs)
         return mr_fail(error, MR_OUT_OF_RANGE, "Reached limit of %lld", (long long)l->epochs);
     for (int32_t i = 0; i < l->component_count; i++) output->tensors[i] = mr_tensor_ref(&l->element[i]);
@@ -194,17 +198,18 @@ static mr_status check_batch_options(int32_t count, const mr_train_batch_options
 {
     constexpr int32_t PRODUCERS_MAX = 1024;
     if (count < 1 || count > PRODUCERS_MAX)
-        return mr_fail(error, MR_INVALID_ARGUMENT, "a batch of %d producers", count);
+        return mr_fail(error, MR_INVALID_ARGUMENT, "train_batch: invalid number of producers: %d", count);
     if (o->batch_size < 1)
-        return mr_fail(error, MR_INVALID_ARGUMENT, "a batch of %lld elements", (long long)o->batch_size);
+        return mr_fail(error, MR_INVALID_ARGUMENT, "train_batch: batch_size is %lld, expected at least 1",
+                       (long long)o->batch_size);
     if (o->shuffle && o->dynamic_pad)
-        return mr_fail(error, MR_INVALID_ARGUMENT, "a batch that is shuffled cannot be padded too");
+        return mr_fail(error, MR_INVALID_ARGUMENT, "train_batch: shuffle and dynamic_pad cannot be combined");
     if (o->min_after_dequeue != 0 && !o->shuffle)
-        return mr_fail(error, MR_INVALID_ARGUMENT, "min_after_dequeue is for batches that are shuffled");
+        return mr_fail(error, MR_INVALID_ARGUMENT, "train_batch: min_after_dequeue has no effect without shuffle");
     if (o->seed != 0 && !o->shuffle)
-        return mr_fail(error, MR_INVALID_ARGUMENT, "seed has no effect on a batch that is not shuffled");
+        return mr_fail(error, MR_INVALID_ARGUMENT, "train_batch: seed has no effect without shuffle");
     if (o->keep_context != nullptr && o->keep == nullptr)
-        return mr_fail(error, MR_INVALID_ARGUMENT, "keep_context has no effect without keep");
+        return mr_fail(error, MR_INVALID_ARGUMENT, "train_batch: keep_context has no effect without keep");
     return MR_OK;
 }
 
@@ -212,7 +217,7 @@ static mr_status check_batch(const mr_producer *producers, int32_t count, const 
                              const mr_train_batch_options *o, const mr_coordinator *coordinator, mr_error *error)
 {
     if (producers == nullptr || spec == nullptr || o == nullptr || coordinator == nullptr)
-        return mr_fail(error, MR_INVALID_ARGUMENT, "a batch: %s",
+        return mr_fail(error, MR_INVALID_ARGUMENT, "train_batch: %s",
                        producers == nullptr ? "producers is null"
                        : spec == nullptr    ? "spec is null"
                        : o == nullptr       ? "options is null"
@@ -265,10 +270,10 @@ mr_status mr_train_batch(const mr_producer *producers, int32_t count, const mr_e
 mr_status mr_train_batch_next(mr_queue *queue, mr_element *batch, mr_error *error)
 {
     if (queue == nullptr || batch == nullptr)
-        return mr_fail(error, MR_INVALID_ARGUMENT, "a batch: %s is null", queue == nullptr ? "queue" : "batch");
+        return mr_fail(error, MR_INVALID_ARGUMENT, "train_batch: %s is null", queue == nullptr ? "queue" : "batch");
     const mr_queue_options *o = mr_queue_describe(queue);
     if (o->batch_size < 1)
-        return mr_fail(error, MR_INVALID_ARGUMENT, "%s has no batch_size: mr_train_batch did not make it", o->name);
+        return mr_fail(error, MR_INVALID_ARGUMENT, "%s has no batch_size: not created by mr_train_batch", o->name);
     mr_element_deinit(batch);
     mr_status status = o->allow_smaller_final_batch
                            ? mr_queue_dequeue_up_to(queue, o->batch_size, batch->tensors, error)

@@ -37,19 +37,22 @@ mr_status mr_reader_new(mr_reader_kind kind, const mr_reader_options *options, m
     if (options == nullptr) options = &plain;
     *reader = nullptr;
     if (kind < MR_READER_WHOLE_FILE || kind > MR_READER_TF_RECORD)
-        return mr_fail(error, MR_INVALID_ARGUMENT, "no kind of reader: %d", (int)kind);
+        return mr_fail(error, MR_INVALID_ARGUMENT, "reader: unknown kind %d", (int)kind);
     if (kind == MR_READER_FIXED_LENGTH && (options->record_bytes == 0 || options->record_bytes > FILE_BYTES_MAX))
-        return mr_fail(error, MR_INVALID_ARGUMENT, "a reader of records of %zu bytes", options->record_bytes);
+        return mr_fail(error, MR_INVALID_ARGUMENT, "reader: invalid record_bytes: %zu", options->record_bytes);
     if (options->skip_header_lines < 0)
-        return mr_fail(error, MR_INVALID_ARGUMENT, "a reader that skips %d lines", options->skip_header_lines);
+        return mr_fail(error, MR_INVALID_ARGUMENT, "reader: skip_header_lines is %d, expected at least 0",
+                       options->skip_header_lines);
     if (kind != MR_READER_TEXT_LINE && options->skip_header_lines != 0)
-        return mr_fail(error, MR_INVALID_ARGUMENT, "a reader: skip_header_lines has no effect: it is for text lines");
+        return mr_fail(error, MR_INVALID_ARGUMENT,
+                       "reader: skip_header_lines has no effect: it applies only to text lines");
     bool has_lengths = options->header_bytes != 0 || options->record_bytes != 0 || options->footer_bytes != 0 ||
                        options->hop_bytes != 0;
     if (kind != MR_READER_FIXED_LENGTH && has_lengths)
-        return mr_fail(error, MR_INVALID_ARGUMENT,
-                       "a reader: header_bytes, record_bytes, footer_bytes and hop_bytes have no effect: they are for "
-                       "records of fixed length");
+        return mr_fail(
+            error, MR_INVALID_ARGUMENT,
+            "reader: header_bytes, record_bytes, footer_bytes and hop_bytes have no effect: they apply only to"
+            "records of fixed length");
     mr_reader *made = calloc(1, sizeof *made);
     if (made == nullptr) return mr_fail(error, MR_RESOURCE_EXHAUSTED, "no memory for a reader");
     made->kind = kind;
@@ -168,7 +171,7 @@ static mr_status next_line(mr_reader *reader, mr_string *line, mr_error *error)
             size_t done = 0;
             looked = held;
             if (held > MR_LINE_SIZE_MAX)
-                return mr_fail(error, MR_DATA_LOSS, "%s: line %lld has more than %zu bytes", reader->path,
+                return mr_fail(error, MR_DATA_LOSS, "%s: line %lld is longer than %zu bytes", reader->path,
                                (long long)reader->number + 1, MR_LINE_SIZE_MAX);
             if (from != nullptr && reader->begin > 0) memmove(reader->window, from, held);
             reader->begin = 0;
@@ -176,7 +179,7 @@ static mr_status next_line(mr_reader *reader, mr_string *line, mr_error *error)
             MR_TRY(reserve(reader, held + held / 2 + STEP_BYTES, error));
             MR_TRY(mr_input_file_read(reader->file, reader->offset + held, reader->window + held,
                                       reader->capacity - held, &done, error));
-            if (done == 0) return mr_fail(error, MR_DATA_LOSS, "%s: has become shorter", reader->path);
+            if (done == 0) return mr_fail(error, MR_DATA_LOSS, "%s: truncated while it was read", reader->path);
             reader->end += done;
             continue;
         }
@@ -212,7 +215,7 @@ static mr_status read_fixed(mr_reader *reader, mr_tensor *key, mr_tensor *value,
         return mr_fail(error, MR_OUT_OF_RANGE, "end of file");
     MR_TRY(reserve(reader, o->record_bytes, error));
     MR_TRY(mr_input_file_read(reader->file, at, reader->window, o->record_bytes, &done, error));
-    if (done != o->record_bytes) return mr_fail(error, MR_DATA_LOSS, "%s: has become shorter", reader->path);
+    if (done != o->record_bytes) return mr_fail(error, MR_DATA_LOSS, "%s: truncated while it was read", reader->path);
     MR_TRY(put_record(reader, reader->number, (mr_string){reader->window, done}, key, value, error));
     reader->number++;
     return MR_OK;
@@ -248,16 +251,16 @@ static mr_status next_name(mr_queue *names, char **path, mr_error *error)
     mr_tensor name = {0};
     const mr_queue_options *o = mr_queue_describe(names);
     if (o->component_count != 1 || o->dtypes[0] != MR_STRING)
-        return mr_fail(error, MR_INVALID_ARGUMENT, "a reader's queue has to hold names of files");
+        return mr_fail(error, MR_INVALID_ARGUMENT, "reader: the queue must contain file names (one string)");
     MR_TRY(mr_queue_dequeue(names, &name, error));
     int64_t count = mr_tensor_count(&name);
     mr_string text = count == 1 ? mr_tensor_strings(&name)[0] : (mr_string){0};
     mr_status status = MR_OK;
     if (count != 1)
-        status = mr_fail(error, MR_INVALID_ARGUMENT, "the name of a file is a tensor of %lld strings, not of 1",
-                         (long long)count);
+        status =
+            mr_fail(error, MR_INVALID_ARGUMENT, "reader: a file name has %lld strings, expected 1", (long long)count);
     else if (text.size_bytes > 0 && memchr(text.data, 0, text.size_bytes) != nullptr)
-        status = mr_fail(error, MR_INVALID_ARGUMENT, "the name of a file contains a NUL byte");
+        status = mr_fail(error, MR_INVALID_ARGUMENT, "reader: a file name contains a NUL byte");
     else if ((*path = strndup(text.size_bytes > 0 ? text.data : "", text.size_bytes)) == nullptr)
         status = mr_fail(error, MR_RESOURCE_EXHAUSTED, "no memory for a name");
     mr_tensor_deinit(&name);
@@ -308,7 +311,7 @@ static mr_status check_arguments(const mr_reader *reader, const mr_queue *names,
                                  const mr_tensor *values, mr_error *error)
 {
     const char *missing = reader == nullptr   ? "reader"
-                          : names == nullptr  ? "queue of names"
+                          : names == nullptr  ? "queue of file names"
                           : keys == nullptr   ? "key"
                           : values == nullptr ? "value"
                                               : nullptr;
@@ -387,7 +390,8 @@ mr_status mr_reader_read_up_to(mr_reader *reader, mr_queue *names, int64_t count
                                mr_error *error)
 {
     MR_TRY(check_arguments(reader, names, keys, values, error));
-    if (count < 1) return mr_fail(error, MR_INVALID_ARGUMENT, "%lld records at a time", (long long)count);
+    if (count < 1)
+        return mr_fail(error, MR_INVALID_ARGUMENT, "read: count is %lld, expected at least 1", (long long)count);
     records r = {0};
     pthread_mutex_lock(&reader->mutex);
     mr_status status = read_some(reader, names, count, &r, error);

@@ -129,7 +129,8 @@ mr_status mr_stage_save(mr_stage *stage, mr_state *place, mr_error *error)
     MR_TRY(mr_state_put(place, stage->iteration, error));
     MR_TRY(mr_state_put(place, stage->position, error));
     if (stage->is_seekable) return MR_OK;
-    if (stage->is_lost) return mr_fail(error, MR_RESOURCE_EXHAUSTED, "memory was short before, there is no place here");
+    if (stage->is_lost)
+        return mr_fail(error, MR_RESOURCE_EXHAUSTED, "the state cannot be saved: the pipeline ran out of memory");
     if (stage->functions->save != nullptr) return stage->functions->save(stage, place, error);
     if (stage->input != nullptr) MR_TRY(mr_stage_save(stage->input, place, error));
     for (int32_t i = 0; i < stage->child_count; i++) MR_TRY(mr_stage_save(stage->children[i], place, error));

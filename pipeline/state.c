@@ -15,7 +15,7 @@ static mr_status reserve(mr_state *place, size_t more_bytes, mr_error *error)
 {
     size_t needed_bytes = 0;
     if (__builtin_add_overflow(place->size_bytes, more_bytes, &needed_bytes) || needed_bytes > MR_STATE_BYTES_MAX)
-        return mr_fail(error, MR_RESOURCE_EXHAUSTED, "the place of a pipeline is larger than %zu bytes",
+        return mr_fail(error, MR_RESOURCE_EXHAUSTED, "the state of a pipeline is larger than %zu bytes",
                        MR_STATE_BYTES_MAX);
     assert(place->size_bytes <= place->capacity_bytes);
     if (needed_bytes <= place->capacity_bytes) return MR_OK;
@@ -59,7 +59,7 @@ mr_status mr_state_append(mr_state *place, const mr_state *other, mr_error *erro
 
 mr_status mr_state_refuse(mr_error *error)
 {
-    return mr_fail(error, MR_INVALID_ARGUMENT, "the state is damaged or of other data: it does not fit the pipeline");
+    return mr_fail(error, MR_INVALID_ARGUMENT, "the state does not fit the pipeline: damaged, or of other data");
 }
 
 mr_status mr_state_get(mr_state_reader *reader, uint64_t *number, mr_error *error)

@@ -65,7 +65,7 @@ mr_status mr_budget_keep(const mr_run *run, const char *stage, size_t more_bytes
     mr_budget_let_go(run, more_bytes);
     char who[256];
     say_who(budget->pipeline, who, sizeof who);
-    return mr_fail(error, MR_RESOURCE_EXHAUSTED, "%s: %zu bytes more do not fit into the budget of %zu bytes%s", stage,
+    return mr_fail(error, MR_RESOURCE_EXHAUSTED, "%s: another %zu bytes exceed the budget of %zu bytes%s", stage,
                    more_bytes, budget->limit_bytes, who);
 }
 

@@ -53,7 +53,7 @@ static void resume_engine(mr_engine *engine, mr_status status)
     assert(engine->is_paused && engine->active == 0 && engine->head == engine->tail);
     if (status != MR_OK) {
         engine->input_ended = true;
-        (void)mr_fail(&engine->failure, status, "the pipeline could not go to its place");
+        (void)mr_fail(&engine->failure, status, "the pipeline failed to move to its position");
     }
     engine->is_paused = false;
     pthread_cond_broadcast(&engine->work);

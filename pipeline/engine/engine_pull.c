@@ -133,7 +133,7 @@ static mr_status take_items(mr_engine *engine, mr_slot *slot, mr_worker *worker,
     bool is_paused = engine->is_paused;
     pthread_mutex_unlock(&engine->mutex);
     mr_note_stage(&worker->note, mr_engine_order_name(engine));
-    return is_paused ? mr_fail(error, MR_CANCELLED, "the pipeline goes to another place") : MR_OK;
+    return is_paused ? mr_fail(error, MR_CANCELLED, "the pipeline is moving to another position") : MR_OK;
 }
 
 /* Appends the order's next item. An element that failed below becomes a failed row. The failure is permanent if the

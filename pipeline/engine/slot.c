@@ -56,8 +56,8 @@ static mr_status allocate(const mr_run *run, size_t size_bytes, mr_buffer **buff
     MR_TRY(run->allocate(run->allocate_context, size_bytes, buffer, error));
     if (*buffer != nullptr && mr_buffer_size(*buffer) >= size_bytes) return MR_OK;
     return mr_fail(error, MR_INVALID_ARGUMENT,
-                   "the function `allocate` of the iterator made a buffer of %zu bytes, "
-                   "not of %zu",
+                   "the iterator's function allocate returned a buffer of %zu bytes,"
+                   "expected %zu",
                    *buffer == nullptr ? 0 : mr_buffer_size(*buffer), size_bytes);
 }
 
@@ -238,7 +238,7 @@ static mr_status place_text(mr_text *text, mr_string string, mr_error *error)
 static mr_status fail_shape(int32_t component, mr_shape found, mr_shape expected, mr_error *error)
 {
     char a[MR_SHAPE_TEXT_SIZE], b[MR_SHAPE_TEXT_SIZE];
-    return mr_fail(error, MR_INVALID_ARGUMENT, "component %d has shape %s, not %s", component,
+    return mr_fail(error, MR_INVALID_ARGUMENT, "component %d has shape %s, expected %s", component,
                    mr_shape_text(found, a, sizeof a), mr_shape_text(expected, b, sizeof b));
 }
 
@@ -342,8 +342,9 @@ static mr_status assemble_loose(mr_slot *slot, int32_t component, mr_tensor *res
         if (mr_shape_equal(rows[0].shape, rows[r].shape)) continue;
         char a[MR_SHAPE_TEXT_SIZE], b[MR_SHAPE_TEXT_SIZE];
         return mr_fail(error, MR_INVALID_ARGUMENT,
-                       "component %d: element %d has shape %s, element 0 has %s; a batch needs equal shapes", component,
-                       r, mr_shape_text(rows[r].shape, a, sizeof a), mr_shape_text(rows[0].shape, b, sizeof b));
+                       "component %d: element %d has shape %s, element 0 has %s; shapes in a batch must be equal",
+                       component, r, mr_shape_text(rows[r].shape, a, sizeof a),
+                       mr_shape_text(rows[0].shape, b, sizeof b));
     }
     if (rows[0].shape.rank == MR_RANK_MAX)
         return mr_fail(error, MR_INVALID_ARGUMENT, "component %d already has %d dimensions", component, MR_RANK_MAX);

@@ -46,7 +46,7 @@ static size_t limit_bytes(const mr_slot *slot)
 
 static mr_status fail_budget(const mr_slot *slot, int32_t component, const char *how, mr_error *error)
 {
-    return mr_fail(error, MR_RESOURCE_EXHAUSTED, "component %d: %s, the batch is larger than the budget of %zu bytes",
+    return mr_fail(error, MR_RESOURCE_EXHAUSTED, "component %d: the %s batch exceeds the budget of %zu bytes",
                    component, how, slot->plan->run->budget->limit_bytes);
 }
 
@@ -59,14 +59,15 @@ static mr_status padded_shape(const mr_slot *slot, int32_t component, mr_shape *
     const mr_shape *wanted = &slot->plan->columns[component].pad->shape;
     for (int32_t r = 0; r < slot->rows; r++) {
         if (rows[r].shape.rank != wanted->rank)
-            return mr_fail(error, MR_INVALID_ARGUMENT, "component %d: element %d has %d dimensions, not %d", component,
-                           r, rows[r].shape.rank, wanted->rank);
+            return mr_fail(error, MR_INVALID_ARGUMENT, "component %d: element %d has %d dimensions, expected %d",
+                           component, r, rows[r].shape.rank, wanted->rank);
         for (int32_t d = 0; d < wanted->rank; d++) {
             int64_t size = rows[r].shape.dims[d];
             if (wanted->dims[d] >= 0 && size > wanted->dims[d])
-                return mr_fail(error, MR_INVALID_ARGUMENT,
-                               "component %d: element %d has size %lld in dimension %d, more than the %lld to pad to",
-                               component, r, (long long)size, d, (long long)wanted->dims[d]);
+                return mr_fail(
+                    error, MR_INVALID_ARGUMENT,
+                    "component %d: element %d has size %lld in dimension %d, larger than the padded size %lld",
+                    component, r, (long long)size, d, (long long)wanted->dims[d]);
         }
     }
     *shape = mr_stack_shape(rows, slot->rows, *wanted);
@@ -102,8 +103,8 @@ static mr_status count_entries(const mr_slot *slot, int32_t component, int64_t *
     for (int32_t r = 0; r < slot->rows; r++) {
         if (!mr_shape_compatible(rows[r].shape, plan->pad->shape)) {
             char a[MR_SHAPE_TEXT_SIZE], b[MR_SHAPE_TEXT_SIZE];
-            return mr_fail(error, MR_INVALID_ARGUMENT, "component %d: element %d has shape %s, not %s", component, r,
-                           mr_shape_text(rows[r].shape, a, sizeof a), mr_shape_text(plan->pad->shape, b, sizeof b));
+            return mr_fail(error, MR_INVALID_ARGUMENT, "component %d: element %d has shape %s, expected %s", component,
+                           r, mr_shape_text(rows[r].shape, a, sizeof a), mr_shape_text(plan->pad->shape, b, sizeof b));
         }
         int64_t count = 1;
         for (int32_t level = 0; level <= plan->pad->ragged_rank; level++) {
@@ -155,9 +156,8 @@ static mr_status assemble_ragged(mr_slot *slot, int32_t component, mr_tensor *re
     MR_TRY(count_entries(slot, component, entries, error));
     for (int32_t level = 1; level <= ragged_rank && plan->pad->splits_dtype == MR_INT32; level++)
         if (entries[level] > INT32_MAX)
-            return mr_fail(error, MR_INVALID_ARGUMENT,
-                           "component %d: %lld rows or values are too many for int32 splits", component,
-                           (long long)entries[level]);
+            return mr_fail(error, MR_INVALID_ARGUMENT, "component %d: %lld rows or values exceed int32 row splits",
+                           component, (long long)entries[level]);
     mr_shape shape = {.rank = 1 + plan->pad->shape.rank - ragged_rank, .dims = {entries[ragged_rank]}};
     for (int32_t d = 1; d < shape.rank; d++) shape.dims[d] = plan->pad->shape.dims[ragged_rank + d - 1];
     MR_TRY(mr_slot_concatenate(rows, slot->rows, plan->dtype, shape, &results[0], error));
@@ -176,7 +176,7 @@ static mr_status check_sparse(const mr_slot *slot, int32_t component, int64_t *c
     for (int32_t r = 0; r < slot->rows; r++) {
         if (rows[r].shape.rank != wanted->rank)
             return mr_fail(error, MR_INVALID_ARGUMENT,
-                           "element %d has shape %s, which does not go with the row shape %s", r,
+                           "element %d has shape %s, whose rank differs from that of the row shape %s", r,
                            mr_shape_text(rows[r].shape, a, sizeof a), mr_shape_text(*wanted, b, sizeof b));
         for (int32_t d = 0; d < wanted->rank; d++)
             if (wanted->dims[d] >= 0 && rows[r].shape.dims[d] > wanted->dims[d])

@@ -108,15 +108,15 @@ static microseconds since_start(const mr_trace *trace, uint64_t now_ns)
 static mr_status open_file(const char *path, int *file, mr_error *error)
 {
     *file = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
-    if (*file < 0) return mr_fail(error, MR_UNAVAILABLE, "%s: the trace cannot be written: %s", path, strerror(errno));
+    if (*file < 0) return mr_fail(error, MR_UNAVAILABLE, "%s: cannot write the trace: %s", path, strerror(errno));
     /* A file system without locks is accepted. */
     bool is_taken = flock(*file, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
     /* Pipes cannot be truncated and need not be. */
     if (!is_taken && (ftruncate(*file, 0) == 0 || errno == EINVAL)) return MR_OK;
     int failure = errno;
     (void)close(*file);
-    if (is_taken) return mr_fail(error, MR_ABORTED, "%s: another iterator is writing its trace there", path);
-    return mr_fail(error, MR_UNAVAILABLE, "%s: the trace cannot be written: %s", path, strerror(failure));
+    if (is_taken) return mr_fail(error, MR_ABORTED, "%s: another iterator is writing its trace to this file", path);
+    return mr_fail(error, MR_UNAVAILABLE, "%s: cannot write the trace: %s", path, strerror(failure));
 }
 
 mr_status mr_trace_new(const char *path, mr_trace **trace, mr_error *error)
@@ -154,7 +154,7 @@ mr_status mr_trace_stop(mr_trace *trace, mr_error *error)
     }
     int failure = trace->failure;
     pthread_mutex_unlock(&trace->mutex);
-    return failure == 0 ? MR_OK : mr_fail(error, MR_UNAVAILABLE, "the trace is not whole: %s", strerror(failure));
+    return failure == 0 ? MR_OK : mr_fail(error, MR_UNAVAILABLE, "the trace is incomplete: %s", strerror(failure));
 }
 
 void mr_trace_free(mr_trace *trace)

@@ -176,7 +176,7 @@ static const char *plural(int32_t number)
         at = (size_t)snprintf(d->line, sizeof d->line, "%s: reads ahead %d -> %d slots: ", g->name, (int)g->depth,
                               (int)s.depth);
     else
-        at = (size_t)snprintf(d->line, sizeof d->line, "%s: asks for %d -> %d elements ahead: ", g->name, (int)g->reads,
+        at = (size_t)snprintf(d->line, sizeof d->line, "%s: requests %d -> %d elements ahead:", g->name, (int)g->reads,
                               (int)s.reads);
     va_list arguments;
     va_start(arguments, format);
@@ -213,8 +213,8 @@ static bool more_threads_for(const chooser *c, int32_t e)
     if (doubled > g->threads_max) doubled = g->threads_max;
     for (int32_t target = doubled; target > g->threads; target = target > g->threads + 1 ? g->threads + 1 : 0)
         if (propose(c, (mr_tuner_setting){e, target, g->depth, g->reads},
-                    "its caller waited %.0f %% of %.2f s, %d thread%s worked %.0f %% of it", starved, seconds,
-                    (int)g->threads, plural(g->threads), percent(busy / g->threads)))
+                    "its caller waited %.0f %% of %.2f s, %d thread%s busy %.0f %%", starved, seconds, (int)g->threads,
+                    plural(g->threads), percent(busy / g->threads)))
             return true;
     return false;
 }
@@ -249,8 +249,8 @@ static bool more_depth_for(const chooser *c, int32_t e)
         int32_t target = factors[i] * g->depth;
         if (target > MR_DEPTH_MAX || !fits(c, e, target + 1 - g->slots)) continue;
         if (propose(c, (mr_tuner_setting){e, g->threads, target, g->reads},
-                    "its caller waited %.0f %% of %.2f s, its threads %.0f %%", percent(c->window->starved[e]),
-                    c->window->seconds, idle))
+                    "its caller waited %.0f %% of %.2f s, its threads were idle %.0f %%",
+                    percent(c->window->starved[e]), c->window->seconds, idle))
             return true;
     }
     return false;
@@ -277,7 +277,7 @@ static bool more_reads(const chooser *c)
         for (int32_t factor = 4; factor > 1; factor /= 2)
             if (factor * g->reads <= MR_READS_MAX &&
                 propose(c, (mr_tuner_setting){e, g->threads, g->depth, factor * g->reads},
-                        "its threads slept for %.0f %% of the elements all the same", percent(waited)))
+                        "its threads still slept for %.0f %% of the elements", percent(waited)))
                 return true;
     }
     return false;
@@ -291,19 +291,18 @@ static bool fewer_threads_for(const chooser *c, int32_t e, bool is_starved)
     int32_t needed = (int32_t)ceil(busy / 0.7);
     if (needed < 1) needed = 1;
     if (needed < g->threads &&
-        propose(c, (mr_tuner_setting){e, needed, g->depth, g->reads}, "%d worked %.0f %% of %.2f s", (int)g->threads,
+        propose(c, (mr_tuner_setting){e, needed, g->depth, g->reads}, "%d were busy %.0f %% of %.2f s", (int)g->threads,
                 percent(busy / g->threads), c->window->seconds))
         return true;
     /* If the caller does much of the work, fewer threads may be as fast. */
     for (int32_t fewer = g->threads - 1; g->is_quick && is_starved && fewer > 0; fewer--)
-        if (propose(c, (mr_tuner_setting){e, fewer, g->depth, g->reads},
-                    "its caller worked along for %.0f %% of %.2f s", percent(c->window->starved[e]),
-                    c->window->seconds))
+        if (propose(c, (mr_tuner_setting){e, fewer, g->depth, g->reads}, "its caller helped for %.0f %% of %.2f s",
+                    percent(c->window->starved[e]), c->window->seconds))
             return true;
     /* Work that costs less than handing it over is done by the caller. */
     return is_starved && (busy < 1 || g->is_quick) &&
            propose(c, (mr_tuner_setting){e, 0, g->depth, g->reads},
-                   "they worked %.0f %% of %.2f s, less than handing over may cost", percent(busy / g->threads),
+                   "they were busy %.0f %% of %.2f s, less than handing over may cost", percent(busy / g->threads),
                    c->window->seconds);
 }
 
@@ -320,7 +319,7 @@ static bool fewer_slots(const chooser *c)
         const mr_engine_gauge *g = &c->gauges[e];
         if (g->depth > DEPTH_PLENTY && g->threads > 0 &&
             propose(c, (mr_tuner_setting){e, g->threads, DEPTH_ENOUGH, g->reads},
-                    "so many hold %.1f MB and may be of no use", (double)g->slots * (double)g->slot_bytes * 1e-6))
+                    "they hold %.1f MB and may be of no use", (double)g->slots * (double)g->slot_bytes * 1e-6))
             return true;
     }
     return false;
@@ -403,7 +402,7 @@ static bool undo(mr_tuner *tuner, const mr_engine_gauge *gauges, mr_tuner_decisi
     else if (trial->depth != before->depth)
         snprintf(change, sizeof change, "reads ahead %d -> %d slots", (int)trial->depth, (int)before->depth);
     else
-        snprintf(change, sizeof change, "asks for %d -> %d elements ahead", (int)trial->reads, (int)before->reads);
+        snprintf(change, sizeof change, "requests %d -> %d elements ahead", (int)trial->reads, (int)before->reads);
     snprintf(decision->line, sizeof decision->line, "%s: %s: %.4g elements/s, %.4g before", name, change,
              elements_per_second(tuner, tuner->rate), elements_per_second(tuner, tuner->base));
     tuner->phase = MR_TUNER_BASE;
@@ -417,7 +416,7 @@ static bool watch_rate(mr_tuner *tuner, const mr_tuner_window *window, mr_tuner_
     tuner->off = fabs(window->rate - tuner->base) > OFF * tuner->base ? tuner->off + 1 : 0;
     if (tuner->off < tuner->patience) return false;
     *decision = (mr_tuner_decision){0};
-    snprintf(decision->line, sizeof decision->line, "looks again: %.4g elements/s, %.4g before",
+    snprintf(decision->line, sizeof decision->line, "searches again:%.4g elements/s, %.4g before",
              elements_per_second(tuner, window->rate), elements_per_second(tuner, tuner->base));
     tuner->patience = 2 * tuner->patience < PATIENCE_MAX ? 2 * tuner->patience : PATIENCE_MAX;
     tuner->tried_count = tuner->doubts = 0;

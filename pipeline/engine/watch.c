@@ -144,7 +144,7 @@ static mr_status start_watchdog(mr_watch *watch, const mr_iterator_options *opti
     watch->threads = calloc(THREADS_TOLD, sizeof *watch->threads);
     if (watch->threads == nullptr) return mr_fail_memory(error, THREADS_TOLD * sizeof *watch->threads);
     if (pthread_create(&watch->thread, nullptr, watchdog_main, watch) != 0)
-        return mr_fail(error, MR_RESOURCE_EXHAUSTED, "no thread for the watchdog");
+        return mr_fail(error, MR_RESOURCE_EXHAUSTED, "cannot start the watchdog's thread");
     watch->has_thread = true;
     return MR_OK;
 }
@@ -154,10 +154,10 @@ mr_status mr_watch_new(const mr_iterator_options *options, mr_watch **watch, mr_
     *watch = nullptr;
     bool is_guarded = options->watchdog_ns > 0;
     if (!is_guarded && options->watchdog != nullptr)
-        return mr_fail(error, MR_INVALID_ARGUMENT, "an iterator: watchdog has no effect: watchdog_ns is 0");
+        return mr_fail(error, MR_INVALID_ARGUMENT, "iterator: watchdog has no effect: watchdog_ns is 0");
     if (!is_guarded && options->trace_path == nullptr) return MR_OK;
     if (is_guarded && options->watchdog == nullptr)
-        return mr_fail(error, MR_INVALID_ARGUMENT, "an iterator with watchdog_ns, but no watchdog to be called");
+        return mr_fail(error, MR_INVALID_ARGUMENT, "iterator: watchdog_ns is set, but watchdog is null");
     mr_watch *made = calloc(1, sizeof *made);
     if (made == nullptr) return mr_fail_memory(error, sizeof *made);
     pthread_condattr_t clock;

@@ -180,7 +180,7 @@ static mr_status scan(mr_dataset *dataset, const char *below, int depth, int64_t
     char *full = nullptr;
     struct dirent **entries = nullptr;
     if (depth > DEPTH_MAX)
-        return mr_fail(error, MR_INVALID_ARGUMENT, "%s/%s: directories lie more than %d deep", s->path, below,
+        return mr_fail(error, MR_INVALID_ARGUMENT, "%s/%s: directories are nested more than %d deep", s->path, below,
                        DEPTH_MAX);
     if (asprintf(&full, *below ? "%s/%s" : "%s", s->path, below) < 0) return mr_fail_memory(error, strlen(below));
     int count = scandir(full, &entries, visible, compare_names);
@@ -226,8 +226,9 @@ mr_dataset *mr_dataset_image_directory(const char *path)
     dataset->count = (int64_t)s->count;
     dataset->is_heavy = true;
     if (s->count == 0)
-        return mr_dataset_fail(dataset, MR_NOT_FOUND,
-                               "image_directory: %s: no images in class directories, as in %s/daisy/1.jpg", path, path);
+        return mr_dataset_fail(
+            dataset, MR_NOT_FOUND,
+            "image_directory: %s: no images in class directories, expected for example %s/daisy/1.jpg", path, path);
     return dataset;
 }
 
@@ -275,7 +276,7 @@ static mr_status read_at(const mr_input_file *file, uint64_t offset, size_t size
     size_t done = 0;
     MR_TRY(mr_input_file_read(file, offset, bytes, size_bytes, &done, error));
     return done == size_bytes ? MR_OK
-                              : mr_fail(error, MR_DATA_LOSS, "%s: ended at byte %llu; it has become shorter",
+                              : mr_fail(error, MR_DATA_LOSS, "%s: ended at byte %llu: truncated while it was read",
                                         mr_input_file_name(file), (unsigned long long)(offset + done));
 }
 
@@ -332,7 +333,7 @@ static mr_status add_fixed(fixed_settings *s, const char *path, mr_error *error)
     assert(s->record_bytes > 0 && s->count >= 1);
     uint64_t size_bytes = mr_input_file_size(file), around = s->header_bytes + s->footer_bytes;
     if (size_bytes < around || (size_bytes - around) % s->record_bytes != 0)
-        return mr_fail(error, MR_INVALID_ARGUMENT, "%s: %llu bytes are no whole number of records of %zu", path,
+        return mr_fail(error, MR_INVALID_ARGUMENT, "%s: %llu bytes are not a multiple of the record size %zu", path,
                        (unsigned long long)size_bytes, s->record_bytes);
     s->firsts[s->count] = s->firsts[s->count - 1] + (size_bytes - around) / s->record_bytes;
     return MR_OK;
@@ -354,7 +355,8 @@ mr_dataset *mr_dataset_fixed_length_(const char *pattern, size_t record_bytes, c
     s->footer_bytes = options->footer_bytes;
     if (record_bytes == 0 || record_bytes > ELEMENT_BYTES_MAX || options->header_bytes > AROUND_MAX ||
         options->footer_bytes > AROUND_MAX)
-        return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "fixed_length: records of %zu bytes", record_bytes);
+        return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT,
+                               "fixed_length: invalid record, header or footer size (record_bytes %zu)", record_bytes);
     mr_status status = mr_paths_match(pattern, &paths, &count, &error);
     if (status == MR_OK) {
         s->files = MR_ARENA_NEW(&dataset->arena, mr_input_file *, (size_t)count);
@@ -431,9 +433,10 @@ static mr_status add_array(mr_dataset *dataset, mr_input_file *file, const char 
     mr_npy *array = &s->arrays[s->count];
     MR_TRY(mr_npy_open(file, 0, array, error));
     if (array->shape.rank < 1)
-        return mr_fail(error, MR_INVALID_ARGUMENT, "%s: is a scalar, which has no rows", mr_input_file_name(file));
+        return mr_fail(error, MR_INVALID_ARGUMENT, "%s: the array is a scalar, which has no rows",
+                       mr_input_file_name(file));
     if (array->shape.dims[0] != s->arrays[0].shape.dims[0])
-        return mr_fail(error, MR_INVALID_ARGUMENT, "%s: has %lld rows, the first array has %lld",
+        return mr_fail(error, MR_INVALID_ARGUMENT, "%s: the array has %lld rows, the first array has %lld",
                        mr_input_file_name(file), (long long)array->shape.dims[0],
                        (long long)s->arrays[0].shape.dims[0]);
     mr_shape shape = array->shape;
@@ -486,7 +489,7 @@ mr_dataset *mr_dataset_npy(const char *const *paths, int32_t count)
     if (mr_dataset_is_unallocated(dataset)) return dataset;
     npy_settings *s = dataset->settings;
     if (count < 1 || count > MR_COMPONENTS_MAX)
-        return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "npy: %d files, where 1 to %d may be", count,
+        return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "npy: %d files, expected 1 to %d", count,
                                MR_COMPONENTS_MAX);
     if (mr_dataset_failed(mr_dataset_require(dataset, paths != nullptr, "paths"))) return dataset;
     s->arrays = MR_ARENA_NEW(&dataset->arena, mr_npy, MR_COMPONENTS_MAX);
@@ -500,7 +503,7 @@ mr_dataset *mr_dataset_npy(const char *const *paths, int32_t count)
         if (add_npy(dataset, paths[i], &error) != MR_OK)
             return mr_dataset_fail(dataset, error.status, "npy: %s", error.message);
     }
-    if (s->count == 0) return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "npy: %s holds no array", paths[0]);
+    if (s->count == 0) return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "npy: %s contains no arrays", paths[0]);
     dataset->count = s->arrays[0].shape.dims[0];
     return dataset;
 }

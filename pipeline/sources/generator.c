@@ -149,8 +149,7 @@ mr_dataset *mr_dataset_generator(const mr_generator *generator, void *context, c
     }
     *(generator_settings *)dataset->settings = (generator_settings){*generator, context};
     dataset->count = MR_CARDINALITY_UNKNOWN;
-    if (generator->next == nullptr)
-        return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "generator: there is no next function");
+    if (generator->next == nullptr) return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "generator: next is null");
     return mr_dataset_take_spec(dataset, spec);
 }
 

@@ -111,7 +111,7 @@ static mr_status read_more(lines_stage *self, mr_error *error)
     if (self->capacity - self->end < WINDOW_BYTES) {
         size_t capacity = self->capacity + self->capacity / 2 + WINDOW_BYTES;
         if (self->end > MR_LINE_SIZE_MAX)
-            return mr_fail(error, MR_DATA_LOSS, "%s: at byte %llu begins a line of more than %zu bytes",
+            return mr_fail(error, MR_DATA_LOSS, "%s: the line at byte %llu is longer than %zu bytes",
                            mr_input_file_name(self->input), (unsigned long long)self->offset, MR_LINE_SIZE_MAX);
         char *window = realloc(self->window, capacity);
         if (window == nullptr) return mr_fail_memory(error, capacity);
@@ -249,12 +249,12 @@ static mr_status parse_number(mr_string cell, mr_dtype dtype, mr_tensor *tensor,
         cell = (mr_string){cell.data + 1, cell.size_bytes - 1};
     while (cell.size_bytes > 0 && memchr(spaces, cell.data[cell.size_bytes - 1], sizeof spaces - 1) != nullptr)
         cell.size_bytes--;
-    if (cell.size_bytes >= sizeof text) return mr_fail(error, MR_INVALID_ARGUMENT, "is no number");
+    if (cell.size_bytes >= sizeof text) return mr_fail(error, MR_INVALID_ARGUMENT, "is not a number");
     memcpy(text, cell.data, cell.size_bytes);
     text[cell.size_bytes] = '\0';
     bool is_real = dtype == MR_FLOAT || dtype == MR_DOUBLE;
     if (!is_number(text, is_real))
-        return mr_fail(error, MR_INVALID_ARGUMENT, "\"%s\" is no %s", text, mr_dtype_name(dtype));
+        return mr_fail(error, MR_INVALID_ARGUMENT, "\"%s\" is not a valid %s", text, mr_dtype_name(dtype));
     call_once(&plain_locale_once, make_plain_locale);
     if (plain_locale == (locale_t) nullptr) return mr_fail(error, MR_RESOURCE_EXHAUSTED, "no memory for a locale");
     errno = 0;
@@ -277,7 +277,7 @@ static mr_status parse_number(mr_string cell, mr_dtype dtype, mr_tensor *tensor,
         else
             value.i64 = number;
     }
-    if (!fits) return mr_fail(error, MR_INVALID_ARGUMENT, "\"%s\" is no %s", text, mr_dtype_name(dtype));
+    if (!fits) return mr_fail(error, MR_INVALID_ARGUMENT, "\"%s\" is not a valid %s", text, mr_dtype_name(dtype));
     return mr_tensor_init_copy(tensor, dtype, MR_SCALAR, &value, error);
 }
 
@@ -286,7 +286,7 @@ static mr_status take_cells(lines_stage *self, uint64_t offset, mr_payload *payl
     const lines_settings *s = settings_of(self);
     assert(payload->count == s->column_count);
     if (s->cells > 0 && self->row.count != s->cells)
-        return mr_fail(error, MR_INVALID_ARGUMENT, "%s: the row at byte %llu has %d cells, not %d",
+        return mr_fail(error, MR_INVALID_ARGUMENT, "%s: the row at byte %llu has %d cells, expected %d",
                        mr_input_file_name(self->input), (unsigned long long)offset, self->row.count, s->cells);
     for (int32_t i = 0; i < s->column_count; i++) {
         const mr_csv_column *column = &s->columns[i];
@@ -298,7 +298,7 @@ static mr_status take_cells(lines_stage *self, uint64_t offset, mr_payload *payl
             if (column->default_value != nullptr)
                 payload->tensors[i] = mr_tensor_ref(column->default_value);
             else
-                status = mr_fail(&reason, MR_INVALID_ARGUMENT, "is empty and has no default");
+                status = mr_fail(&reason, MR_INVALID_ARGUMENT, "is empty and has no default value");
         } else if (column->dtype == MR_STRING) {
             status = mr_tensor_init_string(&payload->tensors[i], self->row.cells[column->index], &reason);
         } else {
@@ -426,7 +426,7 @@ static void lines_describe(const mr_dataset *dataset, uint64_t number, char *tex
     }
     const char *what = s->columns == nullptr ? "line" : "row";
     if (file < 0)
-        snprintf(text, size_bytes, "%s %llu of all", what, (unsigned long long)number + 1);
+        snprintf(text, size_bytes, "%s %llu of all files", what, (unsigned long long)number + 1);
     else
         snprintf(text, size_bytes, "%s: %s %llu", s->paths[file], what, (unsigned long long)(number - begin) + 1);
 }
@@ -494,14 +494,14 @@ static mr_status take_column(lines_settings *s, int32_t i, const mr_csv_column *
     bool is_known = column->dtype == MR_FLOAT || column->dtype == MR_DOUBLE || column->dtype == MR_INT32 ||
                     column->dtype == MR_INT64 || column->dtype == MR_STRING;
     if (!is_known)
-        return mr_fail(error, MR_INVALID_ARGUMENT, "column %d of dtype %s", column->index,
+        return mr_fail(error, MR_INVALID_ARGUMENT, "column %d: invalid dtype %s", column->index,
                        mr_dtype_name(column->dtype));
     if (column->index < 0 || (i > 0 && column->index <= s->columns[i - 1].index))
-        return mr_fail(error, MR_INVALID_ARGUMENT, "columns have to be ascending, from 0");
+        return mr_fail(error, MR_INVALID_ARGUMENT, "column indices must be ascending, from 0");
     if (column->default_value == nullptr) return MR_OK;
     if (column->default_value->dtype != column->dtype || mr_tensor_count(column->default_value) != 1 ||
         !mr_tensor_is_complete(column->default_value))
-        return mr_fail(error, MR_INVALID_ARGUMENT, "column %d: the default is not one value of %s", column->index,
+        return mr_fail(error, MR_INVALID_ARGUMENT, "column %d: default_value must be one value of %s", column->index,
                        mr_dtype_name(column->dtype));
     return mr_tensor_reshape(column->default_value, MR_SCALAR, &s->defaults[i], error);
 }
@@ -515,14 +515,15 @@ mr_dataset *mr_dataset_csv_(const char *pattern, const mr_csv_column *columns, i
     if (mr_dataset_failed(dataset)) return dataset;
     lines_settings *s = dataset->settings;
     if (count < 1 || count > MR_COMPONENTS_MAX)
-        return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "csv: %d columns, where 1 to %d may be", count,
+        return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "csv: %d columns, expected 1 to %d", count,
                                MR_COMPONENTS_MAX);
     if (mr_dataset_failed(mr_dataset_require(dataset, columns != nullptr, "columns"))) return dataset;
     assert(columns != nullptr);
     s->columns = MR_ARENA_NEW(&dataset->arena, mr_csv_column, (size_t)count);
     s->defaults = MR_ARENA_NEW(&dataset->arena, mr_tensor, (size_t)count);
     if (options->column_count < 0)
-        return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "csv: rows of %d cells", options->column_count);
+        return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "csv: column_count is %d, expected at least 0",
+                               options->column_count);
     s->has_header = options->has_header;
     s->cells = options->column_count;
     s->no_quotes = options->no_quotes;

@@ -58,7 +58,7 @@ static mr_status records_read(const mr_dataset *dataset, uint64_t number, mr_lan
     value->data = &value->string;
     uint64_t size_bytes = mr_record_file_record_size(s->files[file], local);
     if (size_bytes > MR_RECORD_SIZE_MAX)
-        return mr_fail(error, MR_DATA_LOSS, "%s: record %llu: %llu bytes are more than a record may have",
+        return mr_fail(error, MR_DATA_LOSS, "%s: record %llu: %llu bytes exceed the maximum size of a record",
                        s->paths[file], (unsigned long long)local, (unsigned long long)size_bytes);
     MR_TRY(mr_lane_reserve(lane, (size_t)size_bytes + MR_RECORD_HEADER_BYTES + MR_RECORD_FOOTER_BYTES, error));
     return mr_record_file_read(s->files[file], local, lane->bytes, &value->string, error);

@@ -118,8 +118,8 @@ static mr_dataset *from(const mr_dataset_kind *kind, const mr_tensor *components
     if (mr_dataset_is_unallocated(dataset)) return dataset;
     slices_settings *s = dataset->settings;
     if (count < 1 || count > MR_COMPONENTS_MAX)
-        return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "%s: %d components, where 1 to %d may be", kind->name,
-                               count, MR_COMPONENTS_MAX);
+        return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "%s: %d components, expected 1 to %d", kind->name, count,
+                               MR_COMPONENTS_MAX);
     if (mr_dataset_failed(mr_dataset_require(dataset, components != nullptr, "components"))) return dataset;
     s->tensors = MR_ARENA_NEW(&dataset->arena, mr_tensor, (size_t)count);
     s->row_bytes = MR_ARENA_NEW(&dataset->arena, size_t, (size_t)count);

@@ -88,12 +88,12 @@ static mr_status check_forms(const mr_tensor *indices, const mr_tensor *values, 
         return mr_fail(error, MR_INVALID_ARGUMENT, "the dense shape must be a vector of int64, not %s %s",
                        mr_dtype_name(shape->dtype), mr_shape_text(shape->shape, text, sizeof text));
     if (indices->shape.dims[0] != values->shape.dims[0])
-        return mr_fail(error, MR_INVALID_ARGUMENT, "%lld values at %lld places", (long long)values->shape.dims[0],
+        return mr_fail(error, MR_INVALID_ARGUMENT, "%lld values, but %lld indices", (long long)values->shape.dims[0],
                        (long long)indices->shape.dims[0]);
     if (shape->shape.dims[0] < 1)
         return mr_fail(error, MR_INVALID_ARGUMENT, "a sparse tensor without dimensions has no rows");
     if (indices->shape.dims[1] != shape->shape.dims[0])
-        return mr_fail(error, MR_INVALID_ARGUMENT, "places of %lld dimensions in a dense shape of %lld",
+        return mr_fail(error, MR_INVALID_ARGUMENT, "the indices have %lld dimensions, the dense shape has %lld",
                        (long long)indices->shape.dims[1], (long long)shape->shape.dims[0]);
     if (!mr_tensor_is_complete(indices) || !mr_tensor_is_complete(values) || !mr_tensor_is_complete(shape))
         return mr_fail(error, MR_INVALID_ARGUMENT, "a tensor of unknown shape, or without elements in host memory");
@@ -112,12 +112,12 @@ static mr_status check_places(const mr_tensor *indices, const mr_tensor *shape, 
         for (int64_t d = 0; d < rank; d++)
             if (at[d] < 0 || at[d] >= sizes[d])
                 return mr_fail(error, MR_INVALID_ARGUMENT,
-                               "value %lld is at %lld in dimension %lld, whose size is %lld", (long long)i,
+                               "value %lld: index %lld in dimension %lld is out of range (size %lld)", (long long)i,
                                (long long)at[d], (long long)d, (long long)sizes[d]);
         if (i > 0 && at[0] < at[-rank])
             return mr_fail(error, MR_UNIMPLEMENTED,
-                           "the values must be in the order of their rows: value %lld is of row %lld, the one before "
-                           "it of row %lld",
+                           "the values must be ordered by row: value %lld is in row %lld, the previous one"
+                           "in row %lld",
                            (long long)i, (long long)at[0], (long long)at[-rank]);
     }
     return MR_OK;

@@ -76,7 +76,8 @@ static mr_status tar_read(const mr_dataset *dataset, uint64_t number, mr_lane *l
     uint64_t size_bytes = 0;
     for (int32_t i = 0; i < s->extension_count; i++) size_bytes += parts[i].size_bytes;
     if (size_bytes > MEMBER_BYTES_MAX)
-        return mr_fail(error, MR_INVALID_ARGUMENT, "a sample of %llu bytes", (unsigned long long)size_bytes);
+        return mr_fail(error, MR_INVALID_ARGUMENT, "the sample is too large (%llu bytes)",
+                       (unsigned long long)size_bytes);
     MR_TRY(mr_lane_reserve(lane, (size_t)size_bytes + 1, error));
     char *to = lane->bytes;
     lane->count = s->extension_count + 1;
@@ -85,7 +86,7 @@ static mr_status tar_read(const mr_dataset *dataset, uint64_t number, mr_lane *l
         size_t done = 0;
         MR_TRY(mr_input_file_read(file, parts[i].offset, to, (size_t)parts[i].size_bytes, &done, error));
         if (done != parts[i].size_bytes)
-            return mr_fail(error, MR_DATA_LOSS, "%s: has become shorter", mr_input_file_name(file));
+            return mr_fail(error, MR_DATA_LOSS, "%s: truncated while it was read", mr_input_file_name(file));
         take_string(&lane->values[i], to, done);
         to += done;
     }
@@ -230,7 +231,7 @@ mr_dataset *mr_dataset_tar(const char *pattern, const char *const *extensions, i
     int32_t path_count = 0;
     mr_error error = {0};
     if (count < 1 || count >= MR_COMPONENTS_MAX)
-        return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "tar: %d extensions, where 1 to %d may be", count,
+        return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "tar: %d extensions, expected 1 to %d", count,
                                MR_COMPONENTS_MAX - 1);
     if (mr_dataset_failed(mr_dataset_require(dataset, extensions != nullptr, "extensions"))) return dataset;
     s->extensions = MR_ARENA_NEW(&dataset->arena, char *, (size_t)count);

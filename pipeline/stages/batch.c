@@ -45,7 +45,7 @@ static mr_dataset *make(const mr_dataset_kind *kind, mr_dataset *input, int64_t 
     if (mr_dataset_failed(dataset)) return dataset;
     *(mr_batch_settings *)dataset->settings = (mr_batch_settings){.size = size, .drop_remainder = drop_remainder};
     if (size < 1 || size > MR_BATCH_MAX)
-        return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "%s: %lld elements, where 1 to %d may be", kind->name,
+        return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "%s: size is %lld, expected 1 to %d", kind->name,
                                (long long)size, MR_BATCH_MAX);
     if (input->count >= 0) dataset->count = input->count / size + (!drop_remainder && input->count % size > 0);
     return dataset;
@@ -74,21 +74,21 @@ static mr_status pad_shape(const mr_dataset *dataset, int32_t i, const mr_shape 
     const mr_shape *known = &dataset->spec.shapes[i];
     *shape = wanted != nullptr ? *wanted : *known;
     if (shape->rank > MR_RANK_MAX)
-        return mr_fail(error, MR_INVALID_ARGUMENT, "component %d is to be padded to %d dimensions", i, shape->rank);
+        return mr_fail(error, MR_INVALID_ARGUMENT, "component %d: the padded shape has %d dimensions", i, shape->rank);
     for (int32_t d = 0; d < shape->rank; d++)
         if (shape->dims[d] < -1)
-            return mr_fail(error, MR_INVALID_ARGUMENT, "component %d is to be padded to size %lld in dimension %d", i,
-                           (long long)shape->dims[d], d);
+            return mr_fail(error, MR_INVALID_ARGUMENT, "component %d: the padded shape has size %lld in dimension %d",
+                           i, (long long)shape->dims[d], d);
     if (shape->rank < 0)
         return mr_fail(error, MR_INVALID_ARGUMENT,
-                       "component %d has an unknown number of dimensions: say what to pad it to", i);
+                       "component %d has an unknown number of dimensions: set padded_shapes", i);
     if (known->rank >= 0 && known->rank != shape->rank)
-        return mr_fail(error, MR_INVALID_ARGUMENT, "component %d has %d dimensions and is to be padded to %d", i,
+        return mr_fail(error, MR_INVALID_ARGUMENT, "component %d has %d dimensions, its padded shape has %d", i,
                        known->rank, shape->rank);
     for (int32_t d = 0; d < shape->rank; d++)
         if (shape->dims[d] >= 0 && known->rank >= 0 && known->dims[d] > shape->dims[d])
             return mr_fail(error, MR_INVALID_ARGUMENT,
-                           "component %d has size %lld in dimension %d, more than the %lld to pad it to", i,
+                           "component %d has size %lld in dimension %d, larger than the padded size %lld", i,
                            (long long)known->dims[d], d, (long long)shape->dims[d]);
     return MR_OK;
 }
@@ -114,7 +114,7 @@ mr_dataset *mr_dataset_padded_batch_(mr_dataset *input, int64_t size, const mr_p
         if (options->padding_values[i].dtype != spec->dtypes[i] || mr_tensor_count(&options->padding_values[i]) != 1 ||
             !mr_tensor_is_complete(&options->padding_values[i]))
             return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT,
-                                   "padded_batch: component %d has to be padded with one value of %s", i,
+                                   "padded_batch: component %d: the padding value must be one %s", i,
                                    mr_dtype_name(spec->dtypes[i]));
         pads[i].value = mr_tensor_ref(&options->padding_values[i]);
     }
@@ -156,8 +156,8 @@ static void put_ragged(mr_element_spec *spec, const mr_pad *pad, mr_dtype dtype,
 static mr_dataset *take_parts(mr_dataset *dataset, const mr_element_spec *spec)
 {
     if (spec->count > MR_COMPONENTS_MAX)
-        return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "%s: %d components, where 1 to %d may be",
-                               dataset->kind->name, spec->count, MR_COMPONENTS_MAX);
+        return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "%s: %d components, expected 1 to %d", dataset->kind->name,
+                               spec->count, MR_COMPONENTS_MAX);
     dataset->spec = *spec;
     return dataset;
 }
@@ -170,7 +170,8 @@ mr_dataset *mr_dataset_dense_to_ragged_batch_(mr_dataset *input, int64_t size, c
     if (mr_dataset_failed(dataset)) return dataset;
     mr_dtype splits_dtype = options->row_splits_dtype == 0 ? MR_INT64 : options->row_splits_dtype;
     if (splits_dtype != MR_INT64 && splits_dtype != MR_INT32)
-        return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "dense_to_ragged_batch: row splits of %s",
+        return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT,
+                               "dense_to_ragged_batch: row_splits_dtype is %s, expected int64 or int32",
                                mr_dtype_name(splits_dtype));
     const mr_element_spec *elements = &input->spec;
     mr_pad *pads = MR_ARENA_NEW(&dataset->arena, mr_pad, (size_t)elements->count);
@@ -206,15 +207,15 @@ mr_dataset *mr_dataset_dense_to_sparse_batch_(mr_dataset *input, int64_t size, m
     const mr_element_spec *elements = &input->spec;
     if (elements->count != 1)
         return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT,
-                               "dense_to_sparse_batch: elements of %d components, where one may be", elements->count);
+                               "dense_to_sparse_batch: elements have %d components, expected 1", elements->count);
     if (row_shape.rank < 0 || row_shape.rank >= MR_RANK_MAX)
         return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT,
-                               "dense_to_sparse_batch: a row shape of %d dimensions, where 0 to %d may be",
-                               row_shape.rank, MR_RANK_MAX - 1);
+                               "dense_to_sparse_batch: row_shape has %d dimensions, expected 0 to %d", row_shape.rank,
+                               MR_RANK_MAX - 1);
     for (int32_t d = 0; d < row_shape.rank; d++)
         if (row_shape.dims[d] < -1)
             return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT,
-                                   "dense_to_sparse_batch: a row shape with size %lld in dimension %d",
+                                   "dense_to_sparse_batch: row_shape has size %lld in dimension %d",
                                    (long long)row_shape.dims[d], d);
     mr_pad *pad = MR_ARENA_NEW(&dataset->arena, mr_pad, 1);
     if (pad == nullptr) return mr_dataset_fail(dataset, MR_RESOURCE_EXHAUSTED, "dense_to_sparse_batch: no memory");
@@ -236,7 +237,8 @@ mr_dataset *mr_dataset_prefetch(mr_dataset *input, int32_t depth)
         return mr_dataset_to_device_deeper(input, depth);
     mr_dataset *dataset = mr_dataset_new(&prefetch_kind, input, sizeof(mr_prefetch_settings));
     if (mr_dataset_failed(dataset)) return dataset;
-    if (depth < 0) return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "prefetch: a depth of %d", depth);
+    if (depth < 0)
+        return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "prefetch: depth is %d, expected at least 0", depth);
     ((mr_prefetch_settings *)dataset->settings)->depth = depth;
     dataset->is_heavy = true;
     return dataset;

@@ -40,8 +40,8 @@ static mr_status bucket_of(void *context, const mr_element *input, int64_t *key,
     assert(*key == 0 || length >= b->boundaries[*key - 1]);
     if (b->options.pad_to_bucket_boundary && *key == b->count)
         return mr_fail(error, MR_INVALID_ARGUMENT,
-                       "an element of length %lld, where %lld is the last boundary that is padded to",
-                       (long long)length, (long long)b->boundaries[b->count - 1]);
+                       "the element has length %lld, expected less than the last boundary %lld", (long long)length,
+                       (long long)b->boundaries[b->count - 1]);
     return MR_OK;
 }
 
@@ -147,7 +147,8 @@ mr_dataset *mr_dataset_bucket_by_sequence_length_(mr_dataset *input, mr_key_func
             return mr_dataset_fail(input, MR_INVALID_ARGUMENT, "bucket_by_sequence_length: %s is null", absent);
         if (boundary_count >= 1 && boundary_count <= BOUNDARIES_MAX)
             return mr_dataset_fail(input, MR_RESOURCE_EXHAUSTED, "bucket_by_sequence_length: no memory");
-        return mr_dataset_fail(input, MR_INVALID_ARGUMENT, "bucket_by_sequence_length: %d boundaries", boundary_count);
+        return mr_dataset_fail(input, MR_INVALID_ARGUMENT,
+                               "bucket_by_sequence_length: invalid number of boundaries: %d", boundary_count);
     }
     /* The structure of the batches of any bucket. */
     mr_element_spec spec = input->spec;
@@ -157,15 +158,15 @@ mr_dataset *mr_dataset_bucket_by_sequence_length_(mr_dataset *input, mr_key_func
     if (options->no_padding &&
         (options->padded_shapes != nullptr || options->padding_values != nullptr || options->pad_to_bucket_boundary))
         status = mr_fail(&error, MR_INVALID_ARGUMENT, "%s has no effect: there is no padding",
-                         options->padded_shapes != nullptr    ? "shapes"
-                         : options->padding_values != nullptr ? "values"
-                                                              : "pad_to_boundary");
+                         options->padded_shapes != nullptr    ? "padded_shapes"
+                         : options->padding_values != nullptr ? "padding_values"
+                                                              : "pad_to_bucket_boundary");
     for (int32_t i = 1; i < boundary_count && status == MR_OK; i++)
         if (boundaries[i] <= boundaries[i - 1])
-            status = mr_fail(&error, MR_INVALID_ARGUMENT, "boundary %d is not above the one before", i);
+            status = mr_fail(&error, MR_INVALID_ARGUMENT, "boundary %d is not greater than the previous one", i);
     for (int32_t i = 0; i <= boundary_count && status == MR_OK; i++)
         if (batch_sizes[i] < 1 || batch_sizes[i] > MR_BATCH_MAX)
-            status = mr_fail(&error, MR_INVALID_ARGUMENT, "batches of %lld", (long long)batch_sizes[i]);
+            status = mr_fail(&error, MR_INVALID_ARGUMENT, "invalid batch size: %lld", (long long)batch_sizes[i]);
     mr_dataset *dataset = mr_dataset_group_by_window(input, bucket_of, batch_of, b, &spec, .window_size_func = size_of,
                                                      .release = buckets_free);
     if (mr_dataset_failed(dataset)) return dataset;

@@ -81,7 +81,7 @@ static mr_status take_room(cache_stage *self, size_t size_bytes, mr_error *error
     mr_error reason = {0};
     mr_status status = mr_stage_keep(&self->stage, size_bytes, &reason);
     if (status == MR_OK) return MR_OK;
-    (void)mr_fail(&self->failure, status, "%s; cache to a file instead", reason.message);
+    (void)mr_fail(&self->failure, status, "%s; use a cache file", reason.message);
     if (error != nullptr) *error = self->failure;
     return status;
 }
@@ -91,7 +91,7 @@ static mr_status grow(cache_stage *self, uint64_t number, mr_error *error)
     if (number < self->capacity) return MR_OK;
     constexpr uint64_t CAPACITY_MAX = SIZE_MAX / sizeof *self->kept;
     if (number > CAPACITY_MAX / 2)
-        return mr_fail(error, MR_RESOURCE_EXHAUSTED, "cache: element %llu is more than memory can hold",
+        return mr_fail(error, MR_RESOURCE_EXHAUSTED, "cache: too many elements for memory: %llu",
                        (unsigned long long)number);
     uint64_t capacity = number + number / 2 + 64;
     assert(capacity > number && capacity <= CAPACITY_MAX);
@@ -331,7 +331,7 @@ static mr_status cache_seek(mr_stage *stage, uint64_t position, mr_error *error)
     return MR_OK;
 }
 
-/* Whether the next element comes from the input, so that the input's state is needed. */
+/* The input's state is saved only if the next element comes from the input. */
 static mr_status cache_save(mr_stage *stage, mr_state *place, mr_error *error)
 {
     cache_stage *self = (cache_stage *)stage;
@@ -409,7 +409,7 @@ static mr_dataset *make(const mr_dataset_kind *kind, mr_dataset *input, const ch
     if (s->is_snapshot && mr_dataset_failed(mr_dataset_require(dataset, path != nullptr, "directory"))) return dataset;
     if (path == nullptr) return dataset;
     if (path[0] == '\0')
-        return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "%s: the %s is an empty string", kind->name,
+        return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "%s: %s is an empty string", kind->name,
                                s->is_snapshot ? "directory" : "path");
     s->path = mr_arena_strdup(&dataset->arena, path);
     return s->path != nullptr ? dataset : mr_dataset_fail(dataset, MR_RESOURCE_EXHAUSTED, "%s: no memory", kind->name);

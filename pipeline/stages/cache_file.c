@@ -70,18 +70,18 @@ static mr_status check(mr_cache_file *cache, mr_error *error)
 {
     mr_state_reader reader = {0};
     uint64_t digest = 0, components = 0, count = 0, records = mr_record_file_count(cache->file);
-    if (records < FRAME_RECORDS) return mr_fail(error, MR_DATA_LOSS, "%s: the cache is cut short", cache->path);
+    if (records < FRAME_RECORDS) return mr_fail(error, MR_DATA_LOSS, "%s: the cache is truncated", cache->path);
     MR_TRY(read_record(cache, 0, &reader, error));
     if (!starts_with(&reader, magic, sizeof magic))
         return mr_fail(error, MR_DATA_LOSS, "%s: not a cache of this version", cache->path);
     mr_status status = mr_state_get(&reader, &digest, nullptr);
     if (status == MR_OK) status = mr_state_get(&reader, &components, nullptr);
     if (status != MR_OK || digest != cache->digest || components != (uint64_t)cache->components)
-        return mr_fail(error, MR_DATA_LOSS, "%s: the cache of another pipeline or of other data", cache->path);
+        return mr_fail(error, MR_DATA_LOSS, "%s: the cache belongs to another pipeline or to other data", cache->path);
     MR_TRY(read_record(cache, records - 1, &reader, error));
     if (!starts_with(&reader, end_magic, sizeof end_magic) || mr_state_get(&reader, &count, nullptr) != MR_OK ||
         count != records - FRAME_RECORDS)
-        return mr_fail(error, MR_DATA_LOSS, "%s: the cache is cut short", cache->path);
+        return mr_fail(error, MR_DATA_LOSS, "%s: the cache is truncated", cache->path);
     cache->count = count;
     return MR_OK;
 }
@@ -106,7 +106,7 @@ mr_status mr_cache_file_open(mr_cache_file *cache, mr_error *error)
     assert(cache->file == nullptr);
     struct stat about;
     mr_error reason = {0};
-    if (!mr_file_exists(cache->path)) return mr_fail(error, MR_NOT_FOUND, "%s: there is no cache", cache->path);
+    if (!mr_file_exists(cache->path)) return mr_fail(error, MR_NOT_FOUND, "%s: no such cache", cache->path);
     mr_status status = mr_record_file_open(cache->path, &cache->file, &reason);
     if (status == MR_OK) status = check(cache, &reason);
     if (status == MR_OK) return MR_OK;
@@ -118,7 +118,7 @@ mr_status mr_cache_file_open(mr_cache_file *cache, mr_error *error)
     bool is_file = stat(cache->path, &about) == 0 && S_ISREG(about.st_mode);
     if (is_file && (cache->is_ours || looks_like_cache(cache->path)))
         return mr_fail(error, MR_DATA_LOSS, "%s", reason.message);
-    return mr_fail(error, MR_INVALID_ARGUMENT, "%s is not a cache of a pipeline; move it away or choose another path",
+    return mr_fail(error, MR_INVALID_ARGUMENT, "%s: not a cache of a pipeline; move the file or use another path",
                    cache->path);
 }
 
@@ -137,8 +137,8 @@ mr_status mr_cache_file_read(mr_cache_file *cache, uint64_t number, const mr_ele
         status = mr_state_get_tensor(&reader, tensor, error);
         bool fits = tensor->dtype == spec->dtypes[i] && mr_shape_compatible(tensor->shape, spec->shapes[i]);
         if (status == MR_INVALID_ARGUMENT || (status == MR_OK && !fits))
-            status = mr_fail(error, MR_DATA_LOSS, "%s: element %llu is not one of the pipeline's", cache->path,
-                             (unsigned long long)number);
+            status = mr_fail(error, MR_DATA_LOSS, "%s: element %llu does not have the pipeline's structure",
+                             cache->path, (unsigned long long)number);
     }
     mr_item item = {.payload = read};
     if (status == MR_OK)

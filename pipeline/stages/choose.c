@@ -91,7 +91,8 @@ static mr_status choose(choose_stage *self, int32_t *chosen, mr_error *error)
     int64_t number = mr_tensor_int64s(&choice.payload->tensors[0])[0];
     mr_item_deinit(&choice);
     if (number < 0 || number >= s->count)
-        return mr_fail(error, MR_INVALID_ARGUMENT, "choose_from: dataset %lld of %d", (long long)number, s->count);
+        return mr_fail(error, MR_INVALID_ARGUMENT, "choose_from: the choice is %lld, expected less than %d",
+                       (long long)number, s->count);
     *chosen = (int32_t)number;
     return MR_OK;
 }
@@ -168,7 +169,7 @@ static mr_dataset *make(const mr_dataset_kind *kind, mr_dataset *const *inputs, 
 {
     if (count < 1 || count > INPUTS_MAX) {
         for (int32_t i = 0; i < count + more; i++) mr_dataset_free(inputs[i]);
-        return mr_dataset_new_failed("%s: %d datasets, where 1 to %d may be", kind->name, count, INPUTS_MAX);
+        return mr_dataset_new_failed("%s: %d datasets, expected 1 to %d", kind->name, count, INPUTS_MAX);
     }
     mr_dataset *dataset = mr_dataset_new_of(kind, inputs, count + more, sizeof(choose_settings));
     if (mr_dataset_failed(dataset)) return dataset;
@@ -196,7 +197,7 @@ mr_dataset *mr_dataset_sample_from_datasets_(mr_dataset *const *inputs, const do
     for (int32_t i = 0; i < count; i++) {
         double weight = weights == nullptr ? 1 : weights[i];
         if (!isfinite(weight) || weight < 0)
-            return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "sample_from: weight %d is %g", i, weight);
+            return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "sample_from: weight %d is invalid: %g", i, weight);
         s->weights[i] = weight;
         sum += weight;
         if (weight == 0) s->unused |= (uint64_t)1 << i;
@@ -219,11 +220,11 @@ mr_dataset *mr_dataset_choose_from_datasets_(mr_dataset *const *inputs, int32_t 
     mr_dataset *dataset = make(&choose_kind, all, taken, 1, options);
     if (mr_dataset_failed(dataset)) return dataset;
     if (count > INPUTS_MAX)
-        return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "choose_from: %d datasets, where 1 to %d may be", count,
+        return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "choose_from: %d datasets, expected 1 to %d", count,
                                INPUTS_MAX);
-    (void)mr_dataset_refuse(dataset, options->seed != 0, "seed", "choices decide");
+    (void)mr_dataset_refuse(dataset, options->seed != 0, "seed", "choices determine the inputs");
     const mr_element_spec *spec = &choices->spec;
     if (spec->count != 1 || spec->dtypes[0] != MR_INT64 || spec->shapes[0].rank != 0)
-        return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "choose_from: choices have to be int64 scalars");
+        return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "choose_from: choices must be int64 scalars");
     return dataset;
 }

@@ -80,7 +80,7 @@ static mr_status decode_work(const mr_work *work, uint64_t epoch, uint64_t numbe
     bool is_sized = o->image.height > 0;
     int64_t pixels_max = o->image.pixels_max > 0 ? o->image.pixels_max : 100000000;
     if (!is_sized && (int64_t)info.width * info.height > pixels_max)
-        return mr_fail(error, MR_INVALID_ARGUMENT, "an image of %d x %d pixels, where %lld pixels may be", info.width,
+        return mr_fail(error, MR_INVALID_ARGUMENT, "the image has %d x %d pixels, expected at most %lld", info.width,
                        info.height, (long long)pixels_max);
     void *row = work->is_last ? lane->rows[o->component] : nullptr;
     mr_tensor pixels = {0};
@@ -122,7 +122,8 @@ mr_dataset *mr_dataset_decode_image_(mr_dataset *input, const mr_decode_options 
     if (mr_dataset_failed(mr_dataset_check_threads(dataset, options->num_parallel_calls))) return dataset;
     int32_t c = o->component;
     if (c < 0 || c >= input->spec.count)
-        return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "decode_image: component %d of %d", c, input->spec.count);
+        return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "decode_image: component is %d, expected less than %d", c,
+                               input->spec.count);
     if (input->spec.dtypes[c] != MR_STRING || input->spec.shapes[c].rank != 0)
         return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT,
                                "decode_image: component %d must be a string scalar; decode before batch", c);
@@ -135,8 +136,8 @@ mr_dataset *mr_dataset_decode_image_(mr_dataset *input, const mr_decode_options 
     int32_t height = o->image.height, width = o->image.width;
     bool is_sized = height > 0;
     if (is_sized && (int64_t)height * width > 100000000)
-        return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "decode_image: %d x %d pixels are too many", height,
-                               width);
+        return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT,
+                               "decode_image: %d x %d pixels exceed the maximum of 100000000", height, width);
     dataset->spec.dtypes[c] = o->image.dtype;
     dataset->spec.shapes[c] = pixels_shape(&o->image, is_sized ? height : -1, is_sized ? width : -1);
     dataset->is_heavy = true;

@@ -49,10 +49,11 @@ static mr_status distribute_next(mr_stage *stage, mr_item *item, mr_error *error
 
 static mr_status distribute_prepare(mr_stage *stage, mr_error *error)
 {
-    return stage->is_seekable ? MR_OK
-                              : mr_fail(error, MR_INVALID_ARGUMENT,
-                                        "distribute: needs data with an index (records, slices, range, under shuffle, "
-                                        "repeat, take and skip)");
+    return stage->is_seekable
+               ? MR_OK
+               : mr_fail(error, MR_INVALID_ARGUMENT,
+                         "distribute: the input must have an index (records, slices, range; optionally with shuffle,"
+                         "repeat, take and skip)");
 }
 
 static const mr_stage_functions distribute_functions = {
@@ -111,15 +112,14 @@ mr_dataset *mr_dataset_distribute(mr_dataset *input, int64_t global_batch, int64
     mr_dataset *dataset = add(&order_kind, input, &settings);
     if (mr_dataset_failed(dataset)) return dataset;
     if (!is_possible)
-        return mr_dataset_fail(
-            dataset, MR_INVALID_ARGUMENT,
-            "distribute: worker %lld of %lld, batches of %lld for all: they have to be a multiple of "
-            "the workers",
-            (long long)worker, (long long)workers, (long long)global_batch);
+        return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT,
+                               "distribute: worker %lld of %lld with global_batch %lld: it must be a multiple of"
+                               "workers",
+                               (long long)worker, (long long)workers, (long long)global_batch);
     if (policy < MR_DISTRIBUTE_PAD || policy > MR_DISTRIBUTE_MASK)
-        return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "distribute: there is no policy %d", (int)policy);
+        return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "distribute: unknown policy %d", (int)policy);
     if (count == MR_CARDINALITY_UNKNOWN)
-        return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "distribute: needs data of known length");
+        return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "distribute: the length of the input must be known");
     int64_t steps = count;
     if (count >= 0) {
         steps = count / global_batch + (policy != MR_DISTRIBUTE_DROP && count % global_batch > 0);

@@ -75,10 +75,10 @@ mr_dataset *mr_dataset_ignore_errors_(mr_dataset *input, const mr_ignore_errors_
     mr_dataset *dataset = mr_dataset_new(&ignore_kind, input, sizeof(mr_ignore_settings));
     if (mr_dataset_failed(dataset)) return dataset;
     if (options->errors_max < 0)
-        return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "ignore_errors: a budget of %lld",
+        return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "ignore_errors: errors_max is %lld, expected at least 0",
                                (long long)options->errors_max);
     (void)mr_dataset_refuse(dataset, options->ignores == nullptr && options->context != nullptr, "context",
-                            "there is no function ignores");
+                            "ignores is null");
     mr_ignore_settings *settings = dataset->settings;
     *settings = (mr_ignore_settings){.budget = options->errors_max == 0 ? -1 : options->errors_max,
                                      .ignores = options->ignores,

@@ -281,7 +281,7 @@ static mr_dataset *make(const mr_dataset_kind *kind, mr_dataset *input, const mr
     if (mr_dataset_failed(dataset)) return dataset;
     if (mr_dataset_failed(mr_dataset_require(dataset, settings->function != nullptr, "function"))) return dataset;
     if (settings->cycle_length < 1 || settings->cycle_length > CYCLE_MAX || settings->block_length < 1)
-        return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "%s: a cycle of %lld datasets, %lld elements of each",
+        return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "%s: invalid cycle_length %lld or block_length %lld",
                                kind->name, (long long)settings->cycle_length, (long long)settings->block_length);
     dataset->count = MR_CARDINALITY_UNKNOWN;
     dataset->is_heavy |= settings->parallel;
@@ -296,7 +296,8 @@ mr_dataset *mr_dataset_flat_map_(mr_dataset *input, mr_dataset_function function
     mr_dataset *dataset =
         make(&flat_map_kind, input, spec,
              &(flat_map_settings){function, context, options->release, .cycle_length = 1, .block_length = 1});
-    return mr_dataset_refuse(dataset, options->num_parallel_calls != 0, "threads", "one dataset is open at a time");
+    return mr_dataset_refuse(dataset, options->num_parallel_calls != 0, "num_parallel_calls",
+                             "one dataset is open at a time");
 }
 
 mr_dataset *mr_dataset_interleave_(mr_dataset *input, mr_dataset_function function, void *context,

@@ -209,8 +209,9 @@ static mr_status take(group_stage *self, group **full, mr_error *error)
     int64_t size =
         s->options.window_size_func != nullptr ? s->options.window_size_func(s->context, key) : s->options.window_size;
     if (size < 1)
-        return mr_fail(error, MR_INVALID_ARGUMENT, "group_by_window: a window of %lld elements for key %lld",
-                       (long long)size, (long long)key);
+        return mr_fail(error, MR_INVALID_ARGUMENT,
+                       "group_by_window: the window size is %lld for key %lld, expected at least 1", (long long)size,
+                       (long long)key);
     assert(group >= self->groups && group < self->groups + self->count);
     if (group->count >= (uint64_t)size) *full = group;
     return MR_OK;
@@ -410,10 +411,11 @@ mr_dataset *mr_dataset_group_by_window_(mr_dataset *input, mr_key_function key, 
     if (mr_dataset_failed(mr_dataset_require(dataset, key != nullptr, "key"))) return dataset;
     if (mr_dataset_failed(mr_dataset_require(dataset, function != nullptr, "function"))) return dataset;
     if (options->window_size_func == nullptr && options->window_size < 1)
-        return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "group_by_window: windows of %lld elements",
+        return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT,
+                               "group_by_window: window_size is %lld, expected at least 1",
                                (long long)options->window_size);
     (void)mr_dataset_refuse(dataset, options->window_size_func != nullptr && options->window_size != 0, "window_size",
-                            "window_size_of is called for each key");
+                            "window_size_func is called for each key");
     dataset->count = MR_CARDINALITY_UNKNOWN;
     return mr_dataset_take_spec(dataset, spec);
 }

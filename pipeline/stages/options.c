@@ -23,7 +23,7 @@ mr_dataset *mr_dataset_with_options_(mr_dataset *input, const mr_dataset_options
     mr_dataset *dataset = mr_dataset_new(&options_kind, input, 0);
     if (mr_dataset_failed(dataset)) return dataset;
     if (options->threads < 0 || options->threads > MR_THREADS_MAX)
-        return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "options: %d threads, where 0 to %d may be",
+        return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "options: threads is %d, expected 0 to %d",
                                options->threads, MR_THREADS_MAX);
     mr_dataset_options_merge(&dataset->options, options);
     dataset->version = options->version;

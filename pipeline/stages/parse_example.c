@@ -58,12 +58,12 @@ static mr_status read_feature(const mr_feature *feature, const mr_feature_view *
 {
     size_t found = 0;
     if (view->kind != kind_of(feature->dtype))
-        return mr_fail(error, MR_INVALID_ARGUMENT, "feature \"%s\" holds %s, %s was asked for", feature->name,
+        return mr_fail(error, MR_INVALID_ARGUMENT, "feature \"%s\" contains %s, expected %s", feature->name,
                        kind_name(view->kind), kind_name(kind_of(feature->dtype)));
     MR_TRY(mr_feature_count(view, &found, error));
     if (found != (size_t)count)
-        return mr_fail(error, MR_INVALID_ARGUMENT, "feature \"%s\" holds %zu values, %lld were asked for",
-                       feature->name, found, (long long)count);
+        return mr_fail(error, MR_INVALID_ARGUMENT, "feature \"%s\" contains %zu values, expected %lld", feature->name,
+                       found, (long long)count);
     if (feature->dtype == MR_STRING) return mr_feature_bytes(view, target, found, error);
     if (feature->dtype == MR_FLOAT) return mr_feature_floats(view, target, found, error);
     return mr_feature_int64s(view, target, found, error);
@@ -192,9 +192,9 @@ mr_dataset *mr_dataset_parse_example(mr_dataset *input, const mr_feature *featur
     mr_shape shape = input->spec.shapes[0];
     if (input->spec.count != 1 || input->spec.dtypes[0] != MR_STRING || shape.rank < 0 || shape.rank > 1)
         return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT,
-                               "parse_example: the input must be one string, or one batch of strings");
+                               "parse_example: the input must be a string scalar or a batch of strings");
     if (count < 1 || count > MR_COMPONENTS_MAX)
-        return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "parse_example: %d features, where 1 to %d may be", count,
+        return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "parse_example: %d features, expected 1 to %d", count,
                                MR_COMPONENTS_MAX);
     if (mr_dataset_failed(mr_dataset_require(dataset, features != nullptr, "features"))) return dataset;
     mr_error error = {0};
@@ -210,7 +210,7 @@ mr_dataset *mr_dataset_parse_example(mr_dataset *input, const mr_feature *featur
     for (int32_t i = 0; i < count; i++)
         add_feature(dataset, &features[i], s->features[i].name, s->is_batch ? shape.dims[0] : MR_SINGLE);
     if (dataset->spec.count > MR_COMPONENTS_MAX)
-        return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "parse_example: %d components, where 1 to %d may be",
+        return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "parse_example: %d components, expected 1 to %d",
                                dataset->spec.count, MR_COMPONENTS_MAX);
     return dataset;
 }

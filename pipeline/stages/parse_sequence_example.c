@@ -75,7 +75,7 @@ mr_dataset *mr_dataset_parse_sequence_example(mr_dataset *input, const mr_featur
     mr_shape shape = input->spec.shapes[0];
     if (input->spec.count != 1 || input->spec.dtypes[0] != MR_STRING || shape.rank < 0 || shape.rank > 1)
         return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT,
-                               "parse_sequence_example: the input must be one string, or one batch of strings");
+                               "parse_sequence_example: the input must be a string scalar or a batch of strings");
     if (context_count > 0)
         if (mr_dataset_failed(mr_dataset_require(dataset, context != nullptr, "context"))) return dataset;
     if (list_count > 0)
@@ -92,8 +92,7 @@ mr_dataset *mr_dataset_parse_sequence_example(mr_dataset *input, const mr_featur
         !add_features(dataset, lists, list_count, true, batch))
         return mr_dataset_fail(dataset, MR_RESOURCE_EXHAUSTED, "parse_sequence_example: no memory");
     if (dataset->spec.count < 1 || dataset->spec.count > MR_COMPONENTS_MAX)
-        return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT,
-                               "parse_sequence_example: %d components, where 1 to %d may be", dataset->spec.count,
-                               MR_COMPONENTS_MAX);
+        return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "parse_sequence_example: %d components, expected 1 to %d",
+                               dataset->spec.count, MR_COMPONENTS_MAX);
     return dataset;
 }

@@ -176,7 +176,7 @@ static void fill(to_device *t, ready *r)
     r->is_last = status == MR_OUT_OF_RANGE || status == MR_CANCELLED || (status != MR_OK && input->position == before);
     if (status == MR_OK && t->late.status != MR_OK) {
         r->failure = t->late;
-        (void)mr_fail_prefix(&r->failure, t->late.status, "%s: the element before", t->stage.dataset->kind->name);
+        (void)mr_fail_prefix(&r->failure, t->late.status, "%s: the previous element", t->stage.dataset->kind->name);
         drop(t, host);
     } else if (status == MR_OK) {
         take_on(t, host, r);
@@ -264,7 +264,7 @@ static mr_status start(to_device *t, mr_error *error)
 {
     if (t->has_thread || !((const settings *)t->stage.dataset->settings)->has_thread) return MR_OK;
     if (pthread_create(&t->thread, nullptr, thread_main, t) != 0)
-        return mr_fail(error, MR_RESOURCE_EXHAUSTED, "%s: no thread", t->stage.dataset->kind->name);
+        return mr_fail(error, MR_RESOURCE_EXHAUSTED, "%s: cannot start a thread", t->stage.dataset->kind->name);
     t->has_thread = true;
     return MR_OK;
 }
@@ -498,8 +498,8 @@ static mr_dataset *new_dataset(mr_dataset *input, const char *name, bool has_thr
     *(settings *)dataset->settings = (settings){{depth}, device, has_thread};
     if (status != MR_OK) return mr_dataset_fail(dataset, status, "%s: %s", kind->name, error.message);
     if (depth < 0 || depth > DEPTH_MAX)
-        return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "%s: a depth of %d, where 0 to %d may be", kind->name,
-                               depth, DEPTH_MAX);
+        return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "%s: depth is %d, expected 0 to %d", kind->name, depth,
+                               DEPTH_MAX);
     dataset->is_heavy |= has_thread;
     return dataset;
 }

@@ -148,7 +148,7 @@ mr_dataset *mr_dataset_repeat(mr_dataset *input, int64_t count)
     else if (n < 0)
         dataset->count = MR_CARDINALITY_UNKNOWN;
     else if (__builtin_mul_overflow(n, count, &dataset->count) || (uint64_t)dataset->count > MR_POSITION_MAX)
-        return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "repeat: %lld times %lld elements are too many",
+        return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "repeat: %lld × %lld elements are too many",
                                (long long)count, (long long)n);
     return dataset;
 }

@@ -105,7 +105,8 @@ static mr_status resample_next(mr_stage *stage, mr_item *item, mr_error *error)
         mr_payload_view(item->payload, &element);
         mr_status status = s->class_of(s->context, &element, &class, error);
         if (status == MR_OK && (class < 0 || class >= s->class_count))
-            status = mr_fail(error, MR_INVALID_ARGUMENT, "class %lld of %d", (long long)class, s->class_count);
+            status = mr_fail(error, MR_INVALID_ARGUMENT, "the class is %lld, expected less than %d", (long long)class,
+                             s->class_count);
         status = mr_stage_said(stage, "element", item->number, status, error);
         bool is_kept = status == MR_OK && stays(self, (int32_t)class);
         self->taken++;
@@ -211,10 +212,12 @@ mr_dataset *mr_dataset_rejection_resample_(mr_dataset *input, mr_key_function cl
     if (mr_dataset_failed(mr_dataset_require(dataset, class_of != nullptr, "class_of"))) return dataset;
     if (mr_dataset_failed(mr_dataset_require(dataset, target != nullptr, "target"))) return dataset;
     if (class_count < 1 || class_count > CLASSES_MAX)
-        return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "rejection_resample: %d classes", class_count);
+        return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "rejection_resample: invalid number of classes: %d",
+                               class_count);
     if (!are_parts(target, class_count) ||
         (options->initial_dist != nullptr && !are_parts(options->initial_dist, class_count)))
-        return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "rejection_resample: the parts do not add up to 1");
+        return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT,
+                               "rejection_resample: the distribution does not add up to 1");
     size_t size_bytes = (size_t)class_count * sizeof *target;
     s->class_count = class_count;
     s->target = mr_arena_copy(&dataset->arena, target, size_bytes);

@@ -149,9 +149,10 @@ mr_dataset *mr_dataset_scan_(mr_dataset *input, const mr_element *initial, mr_sc
     if (mr_dataset_failed(dataset)) return dataset;
     if (mr_dataset_failed(mr_dataset_require(dataset, initial != nullptr, "initial"))) return dataset;
     if (mr_dataset_failed(mr_dataset_require(dataset, function != nullptr, "function"))) return dataset;
-    (void)mr_dataset_refuse(dataset, options->num_parallel_calls != 0, "threads", "the function is called in order");
+    (void)mr_dataset_refuse(dataset, options->num_parallel_calls != 0, "num_parallel_calls",
+                            "the function is called in order");
     if (initial->count < 0 || initial->count > MR_COMPONENTS_MAX)
-        return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "scan: a state of %d components, where 0 to %d may be",
+        return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "scan: the state has %d components, expected 0 to %d",
                                initial->count, MR_COMPONENTS_MAX);
     for (int32_t i = 0; i < initial->count; i++)
         if (!mr_tensor_is_complete(&initial->tensors[i]))
@@ -180,8 +181,8 @@ mr_status mr_dataset_reduce(mr_dataset *dataset, mr_element *state, mr_reduce_fu
         status = function(context, state, &input, &next, error);
         if (status == MR_OUT_OF_RANGE) status = mr_fail_out_of_range(error);
         if (status == MR_OK && (next.count < 0 || next.count > MR_COMPONENTS_MAX))
-            status =
-                mr_fail(error, MR_INVALID_ARGUMENT, "reduce: the function made a state of %d components", next.count);
+            status = mr_fail(error, MR_INVALID_ARGUMENT, "reduce: the function returned a state of %d components",
+                             next.count);
         if (status != MR_OK) {
             mr_element_deinit_made(&next);
             break;
@@ -203,11 +204,11 @@ mr_status mr_dataset_get_single_element(mr_dataset *dataset, mr_element *element
     MR_TRY(mr_iterator_new(dataset, &(mr_iterator_options){.threads = 1}, &iterator, error));
     mr_status status = mr_iterator_next(iterator, element, error);
     if (status == MR_OUT_OF_RANGE)
-        status = mr_fail(error, MR_INVALID_ARGUMENT, "a single element: the dataset is empty");
+        status = mr_fail(error, MR_INVALID_ARGUMENT, "get_single_element: the dataset is empty");
     if (status == MR_OK) {
         mr_status after = mr_iterator_next(iterator, &more, error);
         if (after == MR_OK)
-            status = mr_fail(error, MR_INVALID_ARGUMENT, "a single element: the dataset has more than one");
+            status = mr_fail(error, MR_INVALID_ARGUMENT, "get_single_element: the dataset has more than one element");
         else if (after != MR_OUT_OF_RANGE)
             status = after;
     }

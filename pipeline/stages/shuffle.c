@@ -369,7 +369,7 @@ static mr_status shuffle_prepare(mr_stage *stage, mr_error *error)
     self->size = !holds_all ? (uint64_t)s->buffer : stage->count > 0 ? (uint64_t)stage->count : 1;
     if (self->size > (uint64_t)BUFFER_MAX)
         return mr_fail(error, MR_INVALID_ARGUMENT,
-                       "shuffle: %llu elements that have no index cannot be shuffled whole; give a buffer",
+                       "shuffle: %llu elements without an index cannot be shuffled globally; set buffer_size",
                        (unsigned long long)self->size);
     assert(self->size > 0);
     if (!stage->is_seekable) {
@@ -414,18 +414,18 @@ mr_dataset *mr_dataset_shuffle_(mr_dataset *input, const mr_shuffle_options *opt
     *(shuffle_settings *)dataset->settings =
         (shuffle_settings){options->buffer_size, options->seed, options->reshuffle_each_iteration};
     if (options->buffer_size < 0)
-        return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "shuffle: a buffer of %lld elements",
+        return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "shuffle: buffer_size is %lld, expected at least 0",
                                (long long)options->buffer_size);
     if (options->buffer_size == 0 && input->count == MR_INFINITE)
         return mr_dataset_fail(
             dataset, MR_INVALID_ARGUMENT,
-            "shuffle: endless data cannot be shuffled whole; put repeat after shuffle, or give a buffer");
+            "shuffle: infinite data cannot be shuffled globally; use repeat after shuffle, or set buffer_size");
     if (options->buffer_size == 0 && input->count < 0)
         return mr_dataset_fail(
             dataset, MR_INVALID_ARGUMENT,
-            "shuffle: data of unknown length (compressed records) cannot be shuffled whole; give a buffer");
+            "shuffle: data of unknown length (compressed records) cannot be shuffled globally; set buffer_size");
     if (options->buffer_size > BUFFER_MAX && !(input->count >= 0 && options->buffer_size >= input->count))
-        return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "shuffle: a buffer of %lld elements, where %lld may be",
+        return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "shuffle: buffer_size is %lld, expected at most %lld",
                                (long long)options->buffer_size, (long long)BUFFER_MAX);
     return dataset;
 }

@@ -95,7 +95,8 @@ mr_dataset *mr_dataset_take_while_(mr_dataset *input, mr_predicate predicate, vo
     *(take_while_settings *)dataset->settings = (take_while_settings){predicate, context, *options};
     if (mr_dataset_failed(dataset)) return dataset;
     if (mr_dataset_failed(mr_dataset_require(dataset, predicate != nullptr, "predicate"))) return dataset;
-    (void)mr_dataset_refuse(dataset, options->num_parallel_calls != 0, "threads", "the predicate is called in order");
+    (void)mr_dataset_refuse(dataset, options->num_parallel_calls != 0, "num_parallel_calls",
+                            "the predicate is called in order");
     dataset->count = MR_CARDINALITY_UNKNOWN;
     return dataset;
 }

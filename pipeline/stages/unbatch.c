@@ -179,14 +179,14 @@ static mr_status assert_next(mr_stage *stage, mr_item *item, mr_error *error)
     mr_status status = mr_stage_next(stage->input, item, error);
     if (stage->input->position != before) stage->position++;
     if (status == MR_OUT_OF_RANGE && count >= 0 && stage->position < (uint64_t)count)
-        return mr_fail(error, MR_FAILED_PRECONDITION, "the input was to have %lld elements, but has %llu",
+        return mr_fail(error, MR_FAILED_PRECONDITION, "expected %lld elements, but the input has %llu",
                        (long long)count, (unsigned long long)stage->position);
     if (status == MR_OUT_OF_RANGE && count == MR_INFINITE)
-        return mr_fail(error, MR_FAILED_PRECONDITION, "the input was to have no end, but has %llu elements",
+        return mr_fail(error, MR_FAILED_PRECONDITION, "expected an infinite input, but it has %llu elements",
                        (unsigned long long)stage->position);
     if (status == MR_OK && count >= 0 && stage->position > (uint64_t)count) {
         mr_item_deinit(item);
-        return mr_fail(error, MR_FAILED_PRECONDITION, "the input was to have %lld elements, but has more",
+        return mr_fail(error, MR_FAILED_PRECONDITION, "expected %lld elements, but the input has more",
                        (long long)count);
     }
     if (status == MR_OK) mr_count(&stage->counters->elements, 1);
@@ -219,12 +219,13 @@ mr_dataset *mr_dataset_assert_cardinality(mr_dataset *input, int64_t count)
     mr_dataset *dataset = mr_dataset_new(&assert_kind, input, sizeof(assert_settings));
     if (mr_dataset_failed(dataset)) return dataset;
     if (count < 0 && count != MR_INFINITE)
-        return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "assert_cardinality: a count of %lld", (long long)count);
+        return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "assert_cardinality: invalid count %lld",
+                               (long long)count);
     ((assert_settings *)dataset->settings)->count = count;
     if (input->count != MR_CARDINALITY_UNKNOWN && input->count != count)
         return mr_dataset_fail(dataset, MR_FAILED_PRECONDITION,
-                               "assert_cardinality: the input has %lld elements, not %lld", (long long)input->count,
-                               (long long)count);
+                               "assert_cardinality: the input has %lld elements, expected %lld",
+                               (long long)input->count, (long long)count);
     dataset->count = count;
     return dataset;
 }

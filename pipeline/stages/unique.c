@@ -137,5 +137,5 @@ mr_dataset *mr_dataset_unique(mr_dataset *input)
     dataset->count = MR_CARDINALITY_UNKNOWN;
     return is_known ? dataset
                     : mr_dataset_fail(dataset, MR_INVALID_ARGUMENT,
-                                      "unique: elements have to be one scalar of int32, int64 or string");
+                                      "unique: elements must be one scalar of int32, int64 or string");
 }

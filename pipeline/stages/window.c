@@ -312,7 +312,7 @@ mr_dataset *mr_dataset_window_(mr_dataset *input, mr_window_function function, v
     if (mr_dataset_failed(dataset)) return dataset;
     if (options->size < 1 || s->options.shift < 1 || s->options.stride < 1 || options->size > SPAN_MAX ||
         s->options.stride > SPAN_MAX / options->size || s->options.shift > SPAN_MAX)
-        return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "window: of %lld elements, shifted by %lld, stride %lld",
+        return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "window: invalid size %lld, shift %lld or stride %lld",
                                (long long)options->size, (long long)options->shift, (long long)options->stride);
     dataset->count = MR_CARDINALITY_UNKNOWN;
     mr_error error = {0};

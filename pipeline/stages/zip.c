@@ -32,7 +32,7 @@ static mr_status zip_next(mr_stage *stage, mr_item *item, mr_error *error)
         mr_item part = {0};
         mr_status found = mr_stage_next(child, &part, status == MR_OK ? error : nullptr);
         if (found == MR_OUT_OF_RANGE || found == MR_CANCELLED || found == MR_RESOURCE_EXHAUSTED) {
-            const char *why = found == MR_RESOURCE_EXHAUSTED ? "memory is short" : "end of sequence";
+            const char *why = found == MR_RESOURCE_EXHAUSTED ? "out of memory" : "end of sequence";
             if (status != MR_OK && error != nullptr) (void)mr_fail(error, found, "%s", why);
             mr_item_deinit(item);
             return found;
@@ -202,7 +202,7 @@ mr_dataset *mr_dataset_concatenate(mr_dataset *first, mr_dataset *second)
         dataset->count = MR_CARDINALITY_UNKNOWN;
     else if (__builtin_add_overflow(first->count, second->count, &dataset->count) ||
              (uint64_t)dataset->count > MR_POSITION_MAX)
-        return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "concatenate: %lld and %lld elements are too many",
+        return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "concatenate: %lld + %lld elements are too many",
                                (long long)first->count, (long long)second->count);
     return dataset;
 }

@@ -321,11 +321,11 @@ TEST(prefetch_to_device_is_the_last_stage)
         CHECK_OK(mr_dataset_status(d, &error));
         d = mr_dataset_take(d, 3);
         CHECK_STATUS(mr_dataset_status(d, &error), MR_INVALID_ARGUMENT);
-        CHECK_STR(error.message, "take: it cannot stand behind prefetch_to_device, which must be the last");
+        CHECK_STR(error.message, "take: cannot follow prefetch_to_device, which must be the last dataset");
         mr_dataset_free(d);
         d = mr_dataset_ignore_errors(mr_dataset_copy_to_device(batches(8), devices[i]));
         CHECK_STATUS(mr_dataset_status(d, &error), MR_INVALID_ARGUMENT);
-        CHECK_STR(error.message, "ignore_errors: it cannot stand behind copy_to_device, which must be the last");
+        CHECK_STR(error.message, "ignore_errors: cannot follow copy_to_device, which must be the last dataset");
         mr_dataset_free(d);
         mr_dataset *both[] = {batches(8), mr_dataset_prefetch_to_device(batches(8), devices[i], 2)};
         d = mr_dataset_zip(both, 2);
@@ -364,7 +364,7 @@ TEST(prefetch_to_device_is_not_for_datasets_inside)
     mr_iterator *iterator = iterate(d, nullptr);
     mr_element element = {0};
     CHECK_STATUS(mr_iterator_next(iterator, &element, &error), MR_INVALID_ARGUMENT);
-    CHECK_CONTAINS(error.message, "prefetch_to_device is for the end of the whole pipeline");
+    CHECK_CONTAINS(error.message, "prefetch_to_device must end the complete pipeline");
     mr_iterator_free(iterator);
     check_nothing_is_left();
 }
@@ -384,7 +384,7 @@ TEST(prefetch_to_device_says_why_it_cannot)
     mr_dataset_free(d);
     d = mr_dataset_prefetch_to_device(batches(8), "/cpu:0", -1);
     CHECK_STATUS(mr_dataset_status(d, &error), MR_INVALID_ARGUMENT);
-    CHECK_STR(error.message, "prefetch_to_device: a depth of -1, where 0 to 1024 may be");
+    CHECK_STR(error.message, "prefetch_to_device: depth is -1, expected 0 to 1024");
     mr_dataset_free(d);
     check_nothing_is_left();
 }
@@ -439,7 +439,8 @@ TEST(prefetch_to_device_tells_of_a_copy_that_failed_on_its_way)
     mr_status status = MR_OK;
     for (int i = 0; i < 10 && status == MR_OK; i++) status = mr_iterator_next(iterator, &element, &error);
     CHECK_EQ(status, MR_INTERNAL);
-    CHECK_CONTAINS(error.message, "prefetch_to_device: the element before: /device:GPU:0: wait for a copy: an illegal");
+    CHECK_CONTAINS(error.message,
+                   "prefetch_to_device: the previous element: /device:GPU:0: wait for a copy: an illegal");
     FAKE_SET(fail_event_wait, 0);
     for (int i = 0; i < 10; i++) status = mr_iterator_next(iterator, &element, &error);
     CHECK_EQ(status, MR_OK);

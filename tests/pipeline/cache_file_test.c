@@ -163,7 +163,7 @@ TEST(cache_file_that_lacks_elements_is_replaced)
     uint64_t end = mr_record_file_offset(file, COUNT - 3);
     mr_record_file_close(file);
     CHECK_EQ(truncate(path, (off_t)end), 0);
-    check_pass(path, COUNT, "cut short");
+    check_pass(path, COUNT, "truncated");
     check_pass(path, 0, "");
     free((void *)path);
 }
@@ -183,7 +183,7 @@ TEST(cache_file_that_is_none_is_left_alone)
         mr_dataset *d = mr_dataset_cache(worked(COUNT), path);
         mr_iterator *iterator = nullptr;
         CHECK_STATUS(mr_iterator_new(d, nullptr, &iterator, &error), MR_INVALID_ARGUMENT);
-        CHECK_CONTAINS(error.message, "is not a cache");
+        CHECK_CONTAINS(error.message, "not a cache");
         mr_dataset_free(d);
         CHECK_EQ(read_file(path, after, sizeof after), size_bytes);
         CHECK(memcmp(before, after, size_bytes) == 0);

@@ -283,7 +283,7 @@ TEST(callbacks_that_allocate_too_little)
         mr_iterator_options options = {.allocate = which == 0 ? no_buffer : small_buffer};
         CHECK_OK(mr_iterator_new(d, &options, &iterator, &error));
         CHECK_STATUS(mr_iterator_next(iterator, &element, &error), MR_INVALID_ARGUMENT);
-        CHECK_CONTAINS(error.message, "of 240");
+        CHECK_CONTAINS(error.message, "expected 240");
         mr_iterator_free(iterator);
         mr_dataset_free(d);
     }

@@ -76,6 +76,6 @@ TEST(what_cannot_be_distributed_is_refused)
         mr_dataset_enumerate(mr_dataset_unbatch(mr_dataset_batch(mr_dataset_range(0, 9, 1), 2)), 0), 4, 2, 0,
         MR_DISTRIBUTE_PAD);
     CHECK_EQ(mr_dataset_status(d, &error), MR_INVALID_ARGUMENT);
-    CHECK_STR(error.message, "distribute: needs data of known length");
+    CHECK_STR(error.message, "distribute: the length of the input must be known");
     mr_dataset_free(d);
 }

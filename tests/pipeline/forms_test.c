@@ -92,12 +92,13 @@ TEST(forms_sparse_slices_refuses_what_is_none)
 {
     mr_error error = {0};
     check_failed(sparse(2, 2, (int64_t[]){2, 0, 0, 1}, (int64_t[]){3, 3}), MR_UNIMPLEMENTED,
-                 "sparse_slices: the values must be in the order of their rows: value 1 is of row 0");
+                 "sparse_slices: the values must be ordered by row: value 1 is in row 0");
     check_failed(sparse(2, 2, (int64_t[]){0, 1, 5, 0}, (int64_t[]){3, 3}), MR_INVALID_ARGUMENT,
-                 "value 1 is at 5 in dimension 0, whose size is 3");
-    check_failed(sparse(2, 2, (int64_t[]){0, 1, 1, 3}, (int64_t[]){3, 3}), MR_INVALID_ARGUMENT, "at 3 in dimension 1");
+                 "value 1: index 5 in dimension 0 is out of range (size 3)");
+    check_failed(sparse(2, 2, (int64_t[]){0, 1, 1, 3}, (int64_t[]){3, 3}), MR_INVALID_ARGUMENT,
+                 "index 3 in dimension 1");
     check_failed(sparse(2, 2, (int64_t[]){-1, 1, 1, 2}, (int64_t[]){3, 3}), MR_INVALID_ARGUMENT,
-                 "at -1 in dimension 0");
+                 "index -1 in dimension 0");
     check_failed(sparse(1, 2, (int64_t[]){0, 0}, (int64_t[]){2, -2}), MR_INVALID_ARGUMENT, "size -2 in dimension 1");
     mr_tensor matrix = {0}, vector = {0}, none = {0}, number = {0};
     CHECK_OK(mr_tensor_init_copy(&matrix, MR_INT64, MR_SHAPE(1, 2), (int64_t[]){0, 0}, &error));
@@ -108,11 +109,12 @@ TEST(forms_sparse_slices_refuses_what_is_none)
     check_failed(mr_dataset_from_sparse_slices(&matrix, &number, &vector), MR_INVALID_ARGUMENT, "values must be a");
     check_failed(mr_dataset_from_sparse_slices(&matrix, &matrix, &vector), MR_INVALID_ARGUMENT, "values must be a");
     check_failed(mr_dataset_from_sparse_slices(&matrix, &vector, &matrix), MR_INVALID_ARGUMENT, "dense shape must be");
-    check_failed(mr_dataset_from_sparse_slices(&matrix, &vector, &vector), MR_INVALID_ARGUMENT, "2 values at 1 places");
+    check_failed(mr_dataset_from_sparse_slices(&matrix, &vector, &vector), MR_INVALID_ARGUMENT,
+                 "2 values, but 1 indices");
     mr_tensor one = {0}, long_one = {0};
     CHECK_OK(mr_tensor_rows(&vector, 0, 1, &one, &error));
     check_failed(mr_dataset_from_sparse_slices(&matrix, &one, &none), MR_INVALID_ARGUMENT, "without dimensions");
-    check_failed(mr_dataset_from_sparse_slices(&matrix, &one, &one), MR_INVALID_ARGUMENT, "places of 2 dimensions");
+    check_failed(mr_dataset_from_sparse_slices(&matrix, &one, &one), MR_INVALID_ARGUMENT, "indices have 2 dimensions");
     check_failed(mr_dataset_from_sparse_slices(&long_one, &one, &one), MR_INVALID_ARGUMENT, "indices must be a");
     mr_tensor_deinit(&matrix);
     mr_tensor_deinit(&vector);
@@ -200,8 +202,8 @@ TEST(forms_ragged_batch_keeps_sizes)
     CHECK_TEXTS(mr_dataset_dense_to_ragged_batch(mr_dataset_enumerate(mr_dataset_range(5, 8, 1), 0), 2),
                 "[2] 0 1;[2] 5 6", "[1] 2;[1] 7");
     /* … and where not even the number of dimensions is, sizes must agree. */
-    CHECK_TEXTS(mr_dataset_dense_to_ragged_batch(shapes(&vectors, MR_SHAPE_UNKNOWN), 2), "a batch needs equal shapes",
-                "a batch needs equal shapes", "[1,4] 6 7 8 9");
+    CHECK_TEXTS(mr_dataset_dense_to_ragged_batch(shapes(&vectors, MR_SHAPE_UNKNOWN), 2),
+                "shapes in a batch must be equal", "shapes in a batch must be equal", "[1,4] 6 7 8 9");
 }
 
 TEST(forms_sparse_batch_has_all_values)
@@ -237,24 +239,25 @@ TEST(forms_batches_refuse_what_does_not_fit)
     d = mr_dataset_dense_to_sparse_batch(shapes(&matrices, MR_SHAPE(-1, -1)), 2, MR_SHAPE(5));
     CHECK_OK(mr_iterator_new(d, nullptr, &iterator, &error));
     CHECK_STATUS(mr_iterator_next(iterator, &element, &error), MR_INVALID_ARGUMENT);
-    CHECK_CONTAINS(error.message, "element 0 has shape [2,2], which does not go with the row shape [5]");
+    CHECK_CONTAINS(error.message, "element 0 has shape [2,2], whose rank differs from that of the row shape [5]");
     mr_iterator_free(iterator);
     mr_dataset_free(d);
     /* Rows without values are many splits. */
     const shapes_source hollow = {1, MR_INT32, {MR_SHAPE(INT64_C(1) << 40, 0)}};
-    CHECK_TEXTS(mr_dataset_dense_to_ragged_batch(shapes(&hollow, MR_SHAPE(-1, -1)), 2), "larger than the budget");
+    CHECK_TEXTS(mr_dataset_dense_to_ragged_batch(shapes(&hollow, MR_SHAPE(-1, -1)), 2), "exceeds the budget");
 
     check_failed(mr_dataset_dense_to_sparse_batch(mr_dataset_enumerate(mr_dataset_range(0, 3, 1), 0), 2, MR_SCALAR),
-                 MR_INVALID_ARGUMENT, "elements of 2 components, where one may be");
+                 MR_INVALID_ARGUMENT, "elements have 2 components, expected 1");
     check_failed(mr_dataset_dense_to_sparse_batch(mr_dataset_range(0, 3, 1), 0, MR_SCALAR), MR_INVALID_ARGUMENT,
-                 "0 elements");
+                 "size is 0, expected 1 to");
     check_failed(mr_dataset_dense_to_sparse_batch(shapes(&vectors, any), 2, MR_SHAPE(-2)), MR_INVALID_ARGUMENT,
                  "size -2 in dimension 0");
     check_failed(mr_dataset_dense_to_sparse_batch(shapes(&vectors, any), 2, MR_SHAPE_UNKNOWN), MR_INVALID_ARGUMENT,
-                 "a row shape of -1 dimensions");
+                 "row_shape has -1 dimensions");
     check_failed(mr_dataset_dense_to_ragged_batch(shapes(&vectors, any), 2, .row_splits_dtype = MR_FLOAT),
-                 MR_INVALID_ARGUMENT, "row splits of float");
-    check_failed(mr_dataset_dense_to_ragged_batch(shapes(&vectors, any), 0), MR_INVALID_ARGUMENT, "0 elements");
+                 MR_INVALID_ARGUMENT, "row_splits_dtype is float");
+    check_failed(mr_dataset_dense_to_ragged_batch(shapes(&vectors, any), 0), MR_INVALID_ARGUMENT,
+                 "size is 0, expected 1 to");
 }
 
 /* ---- Threads and places ---- */

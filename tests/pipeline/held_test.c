@@ -148,7 +148,7 @@ TEST(stages_that_do_not_fit_say_who_holds_the_budget)
         }
         CHECK_EQ(status, MR_RESOURCE_EXHAUSTED);
         CHECK_CONTAINS(error.message, names[which]);
-        CHECK_CONTAINS(error.message, "bytes more do not fit into the budget of 524288 bytes");
+        CHECK_CONTAINS(error.message, "bytes exceed the budget of 524288 bytes");
         CHECK_CONTAINS(error.message, " holds ");
         CHECK_STATUS(mr_iterator_next(iterator, &element, &error), MR_RESOURCE_EXHAUSTED);
         CHECK_CONTAINS(error.message, names[which]);

@@ -101,11 +101,11 @@ TEST(iterator_refuses_other_structures_and_goes_on)
     CHECK_OK(mr_iterator_initialize(iterator, numbers, &error));
     CHECK_NEXT(iterator, 0);
     CHECK_STATUS(mr_iterator_initialize(iterator, batches, &error), MR_INVALID_ARGUMENT);
-    CHECK_STR(error.message, "initialize: component 0 has shape [?], where [] is expected");
+    CHECK_STR(error.message, "initialize: component 0 has shape [?], expected []");
     CHECK_STATUS(mr_iterator_initialize(iterator, floats, &error), MR_INVALID_ARGUMENT);
-    CHECK_STR(error.message, "initialize: component 0 is float, where int64 is expected");
+    CHECK_STR(error.message, "initialize: component 0 is float, expected int64");
     CHECK_STATUS(mr_iterator_initialize(iterator, pairs, &error), MR_INVALID_ARGUMENT);
-    CHECK_STR(error.message, "initialize: elements of 2 components, where 1 are expected");
+    CHECK_STR(error.message, "initialize: elements have 2 components, expected 1");
     CHECK_STATUS(mr_iterator_initialize(iterator, failed, &error), MR_INVALID_ARGUMENT);
     CHECK_NEXT(iterator, 1, 2);
     mr_iterator_free(iterator);
@@ -132,7 +132,7 @@ TEST(iterator_refuses_elements_of_another_shape)
     CHECK_OK(mr_iterator_next(iterator, &element, &error));
     CHECK_OK(mr_iterator_next(iterator, &element, &error));
     CHECK_STATUS(mr_iterator_next(iterator, &element, &error), MR_INVALID_ARGUMENT);
-    CHECK_STR(error.message, "component 0 has shape [2], where [3] is expected");
+    CHECK_STR(error.message, "component 0 has shape [2], expected [3]");
     CHECK_EQ(element.count, 0);
     CHECK_STATUS(mr_iterator_next(iterator, &element, &error), MR_OUT_OF_RANGE);
     mr_iterator_free(iterator);
@@ -218,7 +218,7 @@ TEST(options_of_a_dataset_are_those_of_its_iterators)
     mr_error error = {0};
     d = mr_dataset_with_options(mr_dataset_range(0, 3, 1), .threads = -1);
     CHECK_STATUS(mr_dataset_status(d, &error), MR_INVALID_ARGUMENT);
-    CHECK_STR(error.message, "options: -1 threads, where 0 to 1024 may be");
+    CHECK_STR(error.message, "options: threads is -1, expected 0 to 1024");
     mr_dataset_free(d);
 }
 
@@ -324,7 +324,7 @@ TEST(iterator_handles_that_are_stale_or_damaged_say_so)
         }
         CHECK_OK(mr_tensor_init_string(&bad, (mr_string){good.data, i}, &error));
         CHECK_STATUS(mr_iterator_next_by_handle(&bad, nullptr, &element, &error), MR_INVALID_ARGUMENT);
-        CHECK_STR(error.message, "this is no handle of an iterator");
+        CHECK_STR(error.message, "not a handle of an iterator");
         mr_tensor_deinit(&bad);
     }
     CHECK_OK(mr_tensor_init_int64(&bad, 3, &error));
@@ -334,10 +334,10 @@ TEST(iterator_handles_that_are_stale_or_damaged_say_so)
 
     const mr_element_spec floats = {.count = 1, .dtypes = {MR_FLOAT}};
     CHECK_STATUS(mr_iterator_next_by_handle(&handle, &floats, &element, &error), MR_INVALID_ARGUMENT);
-    CHECK_STR(error.message, "component 0 is int64, where float is expected");
+    CHECK_STR(error.message, "component 0 is int64, expected float");
     const mr_element_spec rows = {.count = 1, .dtypes = {MR_INT64}, .shapes = {{.rank = 1, .dims = {-1}}}};
     CHECK_STATUS(mr_iterator_next_by_handle(&handle, &rows, &element, &error), MR_INVALID_ARGUMENT);
-    CHECK_STR(error.message, "component 0 has shape [], where [?] is expected");
+    CHECK_STR(error.message, "component 0 has shape [], expected [?]");
     CHECK_EQ(next_by_handle(&handle), 0);
     mr_iterator_free(iterator);
     mr_tensor_deinit(&stale);

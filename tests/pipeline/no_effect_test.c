@@ -55,11 +55,11 @@ TEST(no_effect_of_a_dataset_option)
     static const mr_shape any = {1, {-1}};
     int context = 0;
     check_refused(mr_dataset_take_while(numbers(), keep, nullptr, .num_parallel_calls = 2),
-                  "take_while: threads has no effect");
+                  "take_while: num_parallel_calls has no effect");
     check_refused(mr_dataset_scan(numbers(), &(mr_element){0}, add, nullptr, &one, .num_parallel_calls = 2),
-                  "scan: threads has no effect");
+                  "scan: num_parallel_calls has no effect");
     check_refused(mr_dataset_flat_map(numbers(), open_dataset, nullptr, &one, .num_parallel_calls = 2),
-                  "flat_map: threads has no effect");
+                  "flat_map: num_parallel_calls has no effect");
     check_refused(mr_dataset_ignore_errors(numbers(), .context = &context), "ignore_errors: context has no effect");
     check_refused(mr_dataset_group_by_window(numbers(), key, pass_group, nullptr, &one, .window_size = 3,
                                              .window_size_func = two),
@@ -71,8 +71,8 @@ TEST(no_effect_of_a_dataset_option)
         mr_bucket_options options = {
             .no_padding = true, .pad_to_bucket_boundary = i == 0, .padded_shapes = i == 1 ? &any : nullptr};
         check_refused(mr_dataset_bucket_by_sequence_length_(vectors, key, nullptr, boundaries, 1, sizes, &options),
-                      i == 0 ? "pad_to_boundary has no effect: there is no padding"
-                             : "shapes has no effect: there is no padding");
+                      i == 0 ? "pad_to_bucket_boundary has no effect: there is no padding"
+                             : "padded_shapes has no effect: there is no padding");
     }
 }
 
@@ -94,7 +94,7 @@ TEST(no_effect_of_an_iterator_option)
     check_iterator((mr_iterator_options){.tune = MR_TUNE_OFF, .threads_first = 1}, "threads_first has no effect");
     check_iterator((mr_iterator_options){.allocate_context = &context}, "allocate_context has no effect");
     check_iterator((mr_iterator_options){.watchdog = watch}, "watchdog has no effect");
-    check_iterator((mr_iterator_options){.watchdog_ns = 1000}, "no watchdog to be called");
+    check_iterator((mr_iterator_options){.watchdog_ns = 1000}, "watchdog is null");
 }
 
 TEST(no_effect_of_a_queue_option)
@@ -160,7 +160,7 @@ TEST(negative_counts_are_without_limit)
         if (counts[i] == MR_INFINITE)
             CHECK_EQ(mr_dataset_status(checked, nullptr), MR_OK);
         else
-            check_refused(mr_dataset_ref(checked), "assert_cardinality: a count of -");
+            check_refused(mr_dataset_ref(checked), "assert_cardinality: invalid count -");
         mr_dataset_free(checked);
         mr_dataset_free(unknown);
     }
@@ -209,8 +209,8 @@ TEST(queue_shapes_that_are_too_large)
 
 TEST(empty_paths_are_refused_by_the_builder)
 {
-    check_refused(mr_dataset_cache(numbers(), ""), "cache: the path is an empty string");
-    check_refused(mr_dataset_snapshot(numbers(), ""), "snapshot: the directory is an empty string");
+    check_refused(mr_dataset_cache(numbers(), ""), "cache: path is an empty string");
+    check_refused(mr_dataset_snapshot(numbers(), ""), "snapshot: directory is an empty string");
 }
 
 /* Called with a limit that a user computed. */

@@ -108,7 +108,7 @@ TEST(pipeline_batch_of_batches)
     d = mr_dataset_batch(mr_dataset_batch(mr_dataset_range(0, 5, 1), 2), 3);
     CHECK_OK(mr_iterator_new(d, nullptr, &iterator, &error));
     CHECK_STATUS(mr_iterator_next(iterator, &element, &error), MR_INVALID_ARGUMENT);
-    CHECK_CONTAINS(error.message, "equal shapes");
+    CHECK_CONTAINS(error.message, "shapes in a batch must be equal");
     mr_iterator_free(iterator);
     mr_dataset_free(d);
 }

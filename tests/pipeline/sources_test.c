@@ -73,7 +73,7 @@ TEST(csv_rows_are_typed_and_bad_cells_cost_one_row)
     CHECK_EQ(mr_tensor_int64s(&element.tensors[1])[0], 7);
     CHECK_NEAR(mr_tensor_floats(&element.tensors[2])[0], 2.0, 0);
     CHECK_EQ(mr_iterator_next(iterator, &element, &error), MR_INVALID_ARGUMENT);
-    CHECK(strstr(error.message, "table.csv: the row at byte 38: column 1 \"x\" is no int64") != nullptr);
+    CHECK(strstr(error.message, "table.csv: the row at byte 38: column 1 \"x\" is not a valid int64") != nullptr);
     mr_element_deinit(&element);
     mr_iterator_free(iterator);
     mr_dataset_free(d);
@@ -198,7 +198,7 @@ TEST(fixed_length_records_are_cut_out)
     mr_dataset *d = mr_dataset_fixed_length(path, 2);
     mr_error error = {0};
     CHECK_EQ(mr_dataset_status(d, &error), MR_INVALID_ARGUMENT);
-    CHECK(strstr(error.message, "fixed.bin: 9 bytes are no whole number of records of 2") != nullptr);
+    CHECK(strstr(error.message, "fixed.bin: 9 bytes are not a multiple of the record size 2") != nullptr);
     mr_dataset_free(d);
     char expected[512];
     snprintf(expected, sizeof expected, "%s|", path);
@@ -351,7 +351,7 @@ TEST(a_cache_larger_than_the_budget_says_so)
     CHECK_OK(mr_iterator_new(d, &(mr_iterator_options){.budget_bytes = 100'000}, &iterator, &error));
     while ((status = mr_iterator_next(iterator, &element, &error)) == MR_OK) continue;
     CHECK_EQ(status, MR_RESOURCE_EXHAUSTED);
-    CHECK(strstr(error.message, "cache to a file instead") != nullptr);
+    CHECK(strstr(error.message, "use a cache file") != nullptr);
     mr_element_deinit(&element);
     mr_iterator_free(iterator);
     mr_dataset_free(d);

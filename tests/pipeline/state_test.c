@@ -233,7 +233,7 @@ TEST(padded_batches_are_those_of_tensorflow)
     d = mr_dataset_padded_batch(d, 3, .padded_shapes = &MR_SHAPE(2));
     CHECK_OK(mr_iterator_new(d, nullptr, &iterator, &error));
     CHECK_EQ(mr_iterator_next(iterator, &element, &error), MR_INVALID_ARGUMENT);
-    CHECK(strstr(error.message, "element 2 has size 3 in dimension 0, more than the 2 to pad to") != nullptr);
+    CHECK(strstr(error.message, "element 2 has size 3 in dimension 0, larger than the padded size 2") != nullptr);
     mr_iterator_free(iterator);
     mr_dataset_free(d);
     mr_tensor_deinit(&minus);

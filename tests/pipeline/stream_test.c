@@ -113,7 +113,7 @@ TEST(zip_concatenate_and_enumerate_put_datasets_together)
     d = mr_dataset_concatenate(mr_dataset_range(0, 3, 1), mr_dataset_enumerate(mr_dataset_range(0, 3, 1), 0));
     mr_error error = {0};
     CHECK_EQ(mr_dataset_status(d, &error), MR_INVALID_ARGUMENT);
-    CHECK_STR(error.message, "concatenate: elements of 1 components beside elements of 2");
+    CHECK_STR(error.message, "concatenate: the datasets have different structures: 1 and 2 components");
     mr_dataset_free(d);
 }
 

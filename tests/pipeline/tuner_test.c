@@ -338,7 +338,7 @@ TEST(tuner_a_caller_that_works_along_needs_fewer_threads)
     }
     CHECK(decision.has_setting);
     CHECK_EQ(decision.setting.threads, 1);
-    CHECK(strstr(decision.line, "quick: 2 -> 1 threads: its caller worked along for 90 %") != nullptr);
+    CHECK(strstr(decision.line, "quick: 2 -> 1 threads: its caller helped for 90 %") != nullptr);
 }
 
 /* A neighbour takes half of the machine during the one trial that matters. */
@@ -367,5 +367,5 @@ TEST(tuner_says_what_and_why)
     begin(&decode, &sim);
     while (sim.decisions == 0) simulate(&decode, &s, &sim, 0.05);
     CHECK(strstr(sim.last, "first: 1 -> 2 threads: its caller waited 100 % of 0.1") != nullptr);
-    CHECK(strstr(sim.last, "1 thread worked") != nullptr);
+    CHECK(strstr(sim.last, "1 thread busy") != nullptr);
 }
