@@ -1,4 +1,4 @@
-/* Reading ahead: the system is asked for elements of files before they are read, as long as that is of use. */
+/* Read-ahead: elements of files are requested from the system before they are read, while that is useful. */
 #include "pipeline/engine/engine_inside.h"
 #include "tests/test.h"
 

@@ -1,5 +1,5 @@
-/* One budget over all stages, whatever the sizes of the elements: what the process really takes is measured, as a control
- * group would, without the rights that making one needs. */
+/* The memory budget of all stages, for elements of any size. The memory that the process really uses is measured, as a
+ * control group would measure it, but without the privileges that creating one requires. */
 #include "tests/kernels/images.h"
 #include "tests/pipeline/pipelines.h"
 
@@ -81,8 +81,8 @@ static mr_dataset *shuffled(const char *path, int64_t epochs)
 }
 
 static constexpr size_t MIB = (size_t)1 << 20;
-/* What one element needs beyond the budget, the record and the pixels of an image of 50 megapixels; what the caller has of
- * the element before; and what malloc does not give back at once. */
+/* What one element needs beyond the budget, the record and the pixels of an image of 50 megapixels; what the caller has
+ * of the element before; and what malloc does not give back at once. */
 static constexpr size_t RECORD_BYTES = 20 * MIB, PIXELS_BYTES = 50 * MIB, SLACK_BYTES = 96 * MIB;
 /* Of stacks and of what malloc sets aside for threads, which they do not fill. */
 static constexpr size_t STACKS_BYTES = 24 * 8 * MIB;
@@ -154,8 +154,8 @@ static mr_status any(void *context, const mr_element *input, bool *keep, mr_erro
     return MR_OK;
 }
 
-/* 10 epochs of whole images that are shuffled when they are decoded, beside a cache of them made small: what is kept, what
- * is read ahead and what threads work with, in one budget. Beyond it the system gives no memory: allocations fail. */
+/* 10 epochs of decoded images, shuffled, and a cache of reduced ones: kept elements, read-ahead and the threads'
+ * working memory share one budget. Beyond the budget, allocations fail. */
 TEST(budget_is_one_for_shuffle_cache_and_batches)
 {
     if (test_is_sanitized()) test_skip("a sanitizer has memory of its own");

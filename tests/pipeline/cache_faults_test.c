@@ -1,5 +1,5 @@
-/* Caches in files when memory or the disk runs short: the n-th allocation fails, the n-th byte does not fit. What is
- * delivered is right, there is no file that is not complete, and the next pass writes it. */
+/* Cache files when memory or the disk runs out: the n-th allocation fails, or the n-th byte does not fit. The delivered
+ * elements are correct, no incomplete file exists, and the next pass writes the file. */
 #include "tests/pipeline/pipelines.h"
 
 #include <signal.h>

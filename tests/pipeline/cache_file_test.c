@@ -1,5 +1,6 @@
-/* Files of caches: one writer, whoever else is at work; a complete file or none; a file that is damaged, foreign or left
- * behind is replaced, and one that is not a cache is left alone. */
+/* Cache files: one writer, with any number of other iterators; the file is complete or does not exist; a file that is
+ * damaged, belongs to another input or was left by a killed writer is replaced; a file that is not a cache is
+ * unchanged. */
 #include "tests/pipeline/pipelines.h"
 
 #include <pthread.h>
@@ -115,7 +116,8 @@ TEST(cache_file_of_another_pipeline_is_replaced)
     free((void *)path);
 }
 
-/* Any byte of the file is damaged, or the file is cut at any byte: right elements, a warning, and a good file afterwards. */
+/* Any byte of the file is damaged, or the file is cut at any byte: right elements, a warning, and a good file
+ * afterwards. */
 TEST(cache_file_that_is_damaged_is_replaced)
 {
     const char *path = strdup(test_path("damaged.cache"));

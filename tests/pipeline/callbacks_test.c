@@ -1,5 +1,5 @@
-/* What functions of the user return is checked before it is used: counts, dtypes, shapes, sizes and pointers that cannot be
- * are the element's error, and nothing is read or freed that is not there. */
+/* Results of user functions are checked before use: invalid counts, dtypes, shapes, sizes and pointers are the
+ * element's error, and nothing outside the results is read or freed. */
 #include "tests/pipeline/pipelines.h"
 
 /* ---- Outputs that are wrong in one way each ---- */

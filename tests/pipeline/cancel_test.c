@@ -1,4 +1,5 @@
-/* Cancelling: it reaches whoever waits, also for pipelines inside stages, and stops what is being done at the next row. */
+/* Cancellation: wakes every thread that waits, also in pipelines inside stages, and stops running work at the next
+ * row. */
 #include "tests/kernels/images.h"
 #include "tests/pipeline/pipelines.h"
 
@@ -106,7 +107,7 @@ static int threads_here(void)
     return count;
 }
 
-/* Once cancel is back no more work is begun than each thread was about to; and every thread goes, or this never ends. */
+/* After cancel returns, each thread starts at most one more row. All threads must end, otherwise the test hangs. */
 TEST(cancel_at_a_random_moment)
 {
     constexpr int THREADS_MAX = 3 * 4 + 16 + 1; /* engines in a row, datasets of a cycle, the consumer */

@@ -1,5 +1,5 @@
-/* Digests of sources in files: a copied data set, with other paths and times, is the same one; changed content, or another
- * option, is another one. A cache or a snapshot never serves the elements of another data set. */
+/* Digests of sources in files: a copied data set, with other paths and times, has the same digest; changed content or
+ * another option changes it. A cache or a snapshot never delivers elements of another data set. */
 #include "pipeline/digest.h"
 #include "tests/pipeline/pipelines.h"
 

@@ -1,4 +1,4 @@
-/* Digests of stages with many options, parse_example and decode_image: each option is changed alone. */
+/* Digests of the stages with many options, parse_example and decode_image: each option is changed separately. */
 #include "pipeline/digest.h"
 #include "tests/pipeline/pipelines.h"
 

@@ -1,5 +1,5 @@
-/* Digests of datasets: every setting of every stage is changed alone, and the digest changes with it; a state of the one is
- * refused by the other. What changes no element changes no digest either. */
+/* Digests of datasets: every setting of every stage is changed separately and changes the digest; a state saved before
+ * the change is rejected after it. Settings that do not affect elements do not affect the digest. */
 #include "pipeline/digest.h"
 #include "tests/pipeline/pipelines.h"
 

@@ -1,4 +1,5 @@
-/* Workers that share a dataset: every element once, equal steps, and places that hold for other numbers of workers. */
+/* Workers that share a dataset: every element once, equal numbers of steps, and states that are valid for other numbers
+ * of workers. */
 #include "tests/pipeline/pipelines.h"
 
 static mr_dataset *part(int64_t workers, int64_t worker, mr_distribute_policy policy)

@@ -1,5 +1,5 @@
-/* The engine's rings, slots and lanes against an array: threads, depth and reads are set at random while it runs, other
- * threads measure it, and it is moved about. And the trail against a set of held elements. */
+/* The engine's rings, slots and lanes against an array as the model: threads, depth and reads are changed at random
+ * while it runs, other threads measure it, and it seeks. And the trail against a set of held elements. */
 #include "pipeline/engine/engine.h"
 #include "pipeline/engine/tuner.h"
 #include "pipeline/trail.h"

@@ -1,4 +1,4 @@
-/* Threads: errors, cancelling, budget, statistics, and work that takes long. */
+/* Threads: errors, cancellation, budget, statistics, and slow work. */
 #include "tests/pipeline/pipelines.h"
 
 #include <pthread.h>

@@ -1,4 +1,5 @@
-/* What stages hold between calls: as much as they say, inside the budget, and who has it when there is no more. */
+/* Memory that stages hold between calls: it equals what they report, stays within the budget, and errors name its
+ * holders. */
 #include "tests/pipeline/pipelines.h"
 
 #include <malloc.h>
@@ -121,7 +122,7 @@ TEST(stages_hold_what_they_say)
         for (int i = 0; i < 700; i++) CHECK_OK(mr_iterator_next(iterator, &element, &error));
         mr_element_deinit(&element);
         size_t taken_bytes = allocated_bytes() - before_bytes, held = held_bytes(iterator);
-        /* A batch and its rows, or its strings as they wait and as they are put together, are counted each for itself. */
+        /* The rows of a batch, and strings before and after assembly, are counted separately. */
         if (held + held / 8 + 64 * KIB < taken_bytes || held > taken_bytes + taken_bytes / 2 + 64 * KIB)
             test_fail(__FILE__, __LINE__, "holder %d says %zu bytes, and has %zu", which, held, taken_bytes);
         mr_iterator_free(iterator);
@@ -185,8 +186,8 @@ TEST(stages_share_one_budget)
     mr_dataset_free(d);
 }
 
-/* What is given back is there for others: by a cache that begins again elsewhere, a shuffle that runs empty, a window that
- * is over. */
+/* What is given back is there for others: by a cache that begins again elsewhere, a shuffle that runs empty, a window
+ * that is over. */
 TEST(stages_give_back_what_they_held)
 {
     for (int which = 1; which < 4; which++) {

@@ -1,5 +1,5 @@
-/* States that are not what save wrote, with a checksum that holds: restore refuses them or works, and never crashes, hangs
- * or reads outside. Run it under ASan and UBSan. The good state is restored as if nothing had been. */
+/* Manipulated states with a valid checksum: restore rejects them or succeeds, and never crashes, hangs or reads out of
+ * bounds. Run under ASan and UBSan. Afterwards the original state can still be restored. */
 #include "tests/pipeline/pipelines.h"
 
 #include <millrace/record.h>

@@ -1,4 +1,4 @@
-/* What chance does to images: the same at any number of threads and from a saved place on, another in each epoch. */
+/* Random changes of images: the same for any number of threads and after a restore, different in each epoch. */
 #include "tests/kernels/images.h"
 #include "tests/pipeline/pipelines.h"
 

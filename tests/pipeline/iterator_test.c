@@ -1,4 +1,4 @@
-/* Iterators that are initialised again and again, and iterators by handle. */
+/* Iterators that are initialized repeatedly, and iterators by handle. */
 #include "tests/pipeline/pipelines.h"
 
 #include <pthread.h>
@@ -381,7 +381,8 @@ TEST(iterator_by_handle_serves_several_threads)
     mr_tensor_deinit(&c.handle);
 }
 
-/* Initialised and freed while others take elements: nobody gets an element of a freed iterator, nobody waits for ever. */
+/* Initialized and freed while others take elements: nobody receives an element of a freed iterator or waits
+ * indefinitely. */
 TEST(iterator_by_handle_is_freed_under_its_users)
 {
     mr_error error = {0};

@@ -1,4 +1,5 @@
-/* Numbers at and beyond the limits: positions, counts, weights and budgets. Nothing overflows, spins or is lost. */
+/* Values at and beyond the limits: positions, counts, weights and budgets. Nothing overflows, loops indefinitely or is
+ * lost. */
 #include "tests/pipeline/pipelines.h"
 
 #include <pthread.h>
@@ -196,7 +197,8 @@ static mr_status widen(void *context, const mr_element *input, mr_random *, mr_e
     return MR_OK;
 }
 
-/* Elements of 32 KiB, whose shape the spec knows or does not, single, batched and padded: all come at a budget of 1 byte. */
+/* Elements of 32 KiB, whose shape the spec knows or does not, single, batched and padded: all come at a budget of 1
+ * byte. */
 TEST(limits_of_the_budget_let_the_next_element_pass)
 {
     static const mr_element_spec known = {.count = 1, .dtypes = {MR_INT64}, .shapes = {{1, {4096}}}};

@@ -1,5 +1,5 @@
-/* Null where a dataset is expected: the caller's mistake, which names the stage, and never a lack of memory. And datasets for
- * which there is no memory, which are no mistake of the caller. */
+/* A null dataset as an argument is a mistake of the caller: the error names the stage and never reports a lack of
+ * memory. A dataset for which memory was lacking is not a mistake of the caller. */
 #include "tests/pipeline/pipelines.h"
 
 static const mr_element_spec one = {.count = 1, .dtypes = {MR_INT64}, .shapes = {{0}}};

@@ -1,5 +1,5 @@
-/* Statistics, trace and watchdog are read from other threads all the time, while an iterator runs, is saved, restored,
- * initialized again and cancelled. Under ThreadSanitizer every unsynchronised access shows. */
+/* Statistics, trace and watchdog are read continuously by other threads, while an iterator runs, is saved, restored,
+ * initialized again and cancelled. ThreadSanitizer reports every unsynchronized access. */
 #include "tests/pipeline/pipelines.h"
 
 #include <pthread.h>

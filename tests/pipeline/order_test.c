@@ -1,4 +1,4 @@
-/* Which elements come, and in which order: TensorFlow's rules. */
+/* Elements and their order, by TensorFlow's rules. */
 #include "tests/pipeline/pipelines.h"
 
 static bool is_permutation(const int64_t *numbers, int64_t count)

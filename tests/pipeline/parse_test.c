@@ -1,4 +1,4 @@
-/* The stages that parse: what the spec promises, and the tensors of forms that need several components. */
+/* The parsing stages: their specs, and the tensors of features that need several components. */
 #include "tests/test.h"
 
 #include <millrace/dataset.h>

@@ -1,12 +1,13 @@
-/* Pipelines as text: one line a stage, with the word that the builder has, the name of a function and numbers. Lines
- * work on a stack of datasets: sources push one, "zip", "concatenate", "sample" and "choose" take several. The functions are few,
- * and defined for elements of any structure of int64s; random_pipelines_oracle.py has the same for tf.data.
+/* Pipelines as text: one line for each stage, with the builder's name, the name of a function, and numbers. Lines
+ * operate on a stack of datasets: sources push one; "zip", "concatenate", "sample" and "choose" take several. There are
+ * few functions, defined for elements of any structure of int64s; random_pipelines_oracle.py implements the same for
+ * tf.data.
  *
  *     range 0 37 1
  *     map affine
  *     window flat 3 2 1 0
  *
- * The key of an element is the sum of all its numbers, wrapped. */
+ * The key of an element is the sum of all its numbers, with wraparound. */
 #ifndef MR_TESTS_PIPELINE_TEXT_H
 #define MR_TESTS_PIPELINE_TEXT_H
 

@@ -1,4 +1,4 @@
-/* Helpers of the pipeline tests: what a dataset gives, as numbers or as one digest. */
+/* Helpers of the pipeline tests: a dataset's elements as numbers or as one digest. */
 #ifndef MR_TESTS_PIPELINES_H
 #define MR_TESTS_PIPELINES_H
 
@@ -94,7 +94,7 @@ static inline int digests_of(mr_iterator *iterator, uint64_t *digests, int capac
 typedef mr_dataset *(*chain_function)(int which);
 static constexpr int ELEMENTS_MAX = 512;
 
-/* Digests of a pipeline's elements, from a place on when there is one. An element that fails counts as one of its own. */
+/* Digests of a pipeline's elements, from a state on if there is one. An element that fails counts as an element. */
 static inline int elements_of(chain_function chain, int which, int threads, const mr_tensor *place, uint64_t *digests)
 {
     mr_error error = {0};

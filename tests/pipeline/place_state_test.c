@@ -1,4 +1,4 @@
-/* The same elements at any number of threads, and from any place on. */
+/* The same elements for any number of threads, and after restoring a state saved anywhere. */
 #include "tests/pipeline/pipelines.h"
 
 #include <sys/wait.h>

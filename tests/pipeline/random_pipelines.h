@@ -1,6 +1,6 @@
-/* Pipelines drawn at random, as text (see pipeline_text.h): the same seed, the same pipeline. They are built while they
- * are written, so that a stage is only drawn where its input has the structure that it needs, and where nobody would wait
- * for ever. */
+/* Random pipelines as text (see pipeline_text.h): the same seed gives the same pipeline. They are built while they are
+ * written, so that a stage is only drawn if its input has the required structure, and if the pipeline cannot block
+ * indefinitely. */
 #ifndef MR_TESTS_RANDOM_PIPELINES_H
 #define MR_TESTS_RANDOM_PIPELINES_H
 

@@ -1,5 +1,6 @@
-/* Random pipelines against themselves: at other numbers of threads, from a place on, with elements that fail, without
- * memory, and cancelled at some moment. MILLRACE_RANDOM_PIPELINES: how many, MILLRACE_TEST_SEED: which. */
+/* Random pipelines compared with themselves: with other numbers of threads, from a restored state, with elements that
+ * fail, without memory, and cancelled at a random time. MILLRACE_RANDOM_PIPELINES: their number; MILLRACE_TEST_SEED:
+ * the seed. */
 #include "tests/pipeline/pipelines.h"
 #include "tests/pipeline/random_pipelines.h"
 
@@ -296,8 +297,8 @@ static void check_lack(chain_function chain, int which, int threads, random_pipe
     mr_dataset_free(d);
 }
 
-/* Elements that come are the right ones in their order; where memory was short it says so, and goes on behind that element
- * or stays where it is. Restored, it is as before. */
+/* Elements that come are the right ones in their order; where memory was short it says so, and goes on behind that
+ * element or stays where it is. Restored, it is as before. */
 TEST(random_pipelines_without_memory_say_so_and_lose_nothing_else)
 {
     if (test_allocations() < 0) test_skip("allocations are not counted here");

@@ -1,4 +1,4 @@
-/* Records to batches: files, shards, parsing, decoding, damage, and no allocation once it runs. */
+/* From records to batches: files, shards, parsing, decoding, damage, and no allocation in the steady state. */
 #include "tests/kernels/images.h"
 #include "tests/pipeline/pipelines.h"
 

@@ -1,4 +1,4 @@
-/* What is seen of a pipeline from outside: digest, watchdog, trace, statistics; and cancelling. */
+/* Observing a pipeline from outside: digest, watchdog, trace, statistics; and cancellation. */
 #include "tests/pipeline/pipelines.h"
 
 #include <jansson.h>

@@ -1,6 +1,6 @@
-/* Random pipelines under settings at and beyond their limits: budgets of 1 byte, no and huge prefetch, batches larger than
- * the data, up to 64 threads, tuned or not. One iterator is moved to and fro with random operations; the model is the
- * array of its elements. MILLRACE_RANDOM_PIPELINES: how many, MILLRACE_TEST_SEED: which. */
+/* Random pipelines with settings at and beyond their limits: budgets of 1 byte, no prefetch and huge prefetch, batches
+ * larger than the data, up to 64 threads, tuned or not. One iterator executes random operations; the model is the array
+ * of its elements. MILLRACE_RANDOM_PIPELINES: their number; MILLRACE_TEST_SEED: the seed. */
 #include "tests/pipeline/pipelines.h"
 #include "tests/pipeline/random_pipelines.h"
 

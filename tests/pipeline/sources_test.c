@@ -1,4 +1,4 @@
-/* Sources beside record files, and what cache and snapshot keep. */
+/* Sources other than record files, and the contents of cache and snapshot. */
 #include "tests/pipeline/pipelines.h"
 
 #include <millrace/formats.h>

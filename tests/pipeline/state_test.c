@@ -1,5 +1,5 @@
-/* Stages that know of the elements before: scan, unique, unbatch, generators, and choices among datasets. Expected values
- * are what TensorFlow 2.15 gives. */
+/* Stages whose elements depend on earlier ones: scan, unique, unbatch, generators, and choices among datasets. The
+ * expected values are those of TensorFlow 2.15. */
 #include "tests/pipeline/pipelines.h"
 
 static mr_status running_sum(void *context, const mr_element *state, const mr_element *input, mr_element *next_state,

@@ -1,4 +1,4 @@
-/* What filter, zip, concatenate, flat_map, interleave and their like give, beside what TensorFlow gives. */
+/* Elements of filter, zip, concatenate, flat_map, interleave and similar stages, compared with TensorFlow's. */
 #include "tests/pipeline/pipelines.h"
 
 static mr_status is_even(void *context, const mr_element *input, bool *stays, mr_error *error)

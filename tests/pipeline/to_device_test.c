@@ -1,4 +1,4 @@
-/* Pipelines that end on the CPU as a device: a prefetch, and nothing at all. On a GPU: tests/cuda/prefetch_test.c. */
+/* Pipelines that end on the CPU as a device: a plain prefetch, or no stage. For GPUs see tests/cuda/prefetch_test.c. */
 #include "tests/pipeline/pipelines.h"
 
 static mr_dataset *plain(int which)

@@ -1,4 +1,4 @@
-/* The tuner's controller, on pipelines that are arithmetic: no clock, no thread. */
+/* The tuner's controller, on simulated pipelines without a clock or threads. */
 #include "pipeline/engine/tuner.h"
 
 #include "tests/test.h"

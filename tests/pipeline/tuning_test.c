@@ -1,4 +1,4 @@
-/* Threads and depths that change while a pipeline runs: nothing that is delivered, and no place, depends on them. */
+/* Threads and depths that change while a pipeline runs: neither elements nor states depend on them. */
 #include "pipeline/engine/engine_inside.h"
 #include "pipeline/engine/tuner.h"
 #include "tests/pipeline/pipelines.h"

@@ -1,5 +1,5 @@
-/* The watchdog against notes that change all the time: number and kind are of one element, and sources are only asked to
- * describe elements that they have. */
+/* The watchdog, with notes that change continuously: number and kind belong to the same element, and sources are only
+ * asked to describe elements that exist. */
 #include "pipeline/pipeline.h"
 
 #include "tests/test.h"
@@ -26,7 +26,7 @@ typedef struct observed {
     atomic_bool is_over;
 } observed;
 
-/* Records have odd numbers here, batches numbers that are a multiple of 4, positions that are pulled from all others. */
+/* Records have odd numbers here, batches multiples of 4, and pulled positions all other numbers. */
 static void look(void *context, uint64_t waited_ns, const mr_thread_work *threads, int32_t count)
 {
     (void)waited_ns;
