@@ -318,7 +318,7 @@ mr_status mr_fail_out_of_range(mr_error *error);
 mr_status mr_stage_said(const mr_stage *stage, const char *what, uint64_t number, mr_status status, mr_error *error);
 /* Moves the tensor into the value. */
 void mr_value_take(mr_value *value, mr_tensor *tensor);
-/* Moves the value's tensor out, or copies the value if it only borrows. The value is empty afterwards. */
+/* Moves the tensor out of the value, or copies the elements if the value only borrows them. */
 mr_status mr_value_to_tensor(mr_value *value, mr_tensor *tensor, mr_error *error);
 
 /* ---- Datasets ---- */

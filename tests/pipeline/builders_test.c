@@ -1,6 +1,6 @@
-/* Invalid arguments of every builder in dataset.h: null, negative, zero and huge. Each must fail with a one-line message,
- * and so must creating an iterator from the dataset. Each case runs in its own process, so that a crash is attributed to
- * it. */
+/* Invalid arguments of every builder in dataset.h: null, negative, zero and huge. Each must fail with a one-line
+ * message, and so must creating an iterator from the dataset. Each case runs in its own process, so that a crash is
+ * attributed to it. */
 #include "tests/pipeline/pipelines.h"
 
 #include <sys/wait.h>
