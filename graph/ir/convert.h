@@ -1,5 +1,5 @@
-/* Between protobuf's structs and ours: tensors, shapes, attrs. What is read lives in the graph; what is written lives in
- * the arena that is given, or borrows from the graph. */
+/* Conversion between protobuf's structs and those of the graph: tensors, shapes and attrs. Values that are read are
+ * stored in the graph; messages that are written are stored in the given arena or borrow from the graph. */
 #ifndef MR_GRAPH_IR_CONVERT_H
 #define MR_GRAPH_IR_CONVERT_H
 
@@ -7,19 +7,21 @@
 #include "proto/graph.pb-c.h"
 #include "proto/proto.h"
 
-/* More attrs than this has no node; they are kept sorted as they come. */
+/* Maximum number of attrs of a node. They are kept sorted by insertion. */
 #define MR_ATTRS_MAX 4096
 
-/* What reading may still take for tensors, so that a few bytes cannot ask for all memory: a Const's list of values
- * repeats its last one to the end of its shape. */
+/* What an import may still allocate for tensors. It keeps a few bytes of input from requesting all memory: the value
+ * list of a Const repeats its last value to the end of its shape. */
 typedef struct mr_import_budget {
     size_t tensor_bytes;
 } mr_import_budget;
 
-/* errors  MR_INVALID_ARGUMENT: no such tensor; MR_UNIMPLEMENTED: a kind that mr_tensor or mr_shape cannot hold */
+/* errors  MR_INVALID_ARGUMENT for an invalid tensor or shape; MR_UNIMPLEMENTED for a kind that mr_tensor or mr_shape
+ * cannot represent */
 mr_status mr_shape_read(const Mr__TensorShapeProto *proto, mr_shape *shape, mr_error *error);
 mr_status mr_tensor_read(const Mr__TensorProto *proto, mr_import_budget *budget, mr_tensor *tensor, mr_error *error);
-/* An attr of the graph; one that no mr_attr can hold gives MR_UNIMPLEMENTED, and is kept as bytes by the caller. */
+/* Reads an attr into the graph. Returns MR_UNIMPLEMENTED for one that mr_attr cannot represent; the caller keeps its
+ * bytes. */
 mr_status mr_attr_read(mr_graph *graph, const char *name, const Mr__AttrValue *proto, mr_import_budget *budget,
                        mr_attr *attr, mr_error *error);
 
@@ -27,9 +29,9 @@ mr_status mr_shape_write(mr_shape shape, mr_arena *arena, Mr__TensorShapeProto *
 mr_status mr_tensor_write(const mr_tensor *tensor, mr_arena *arena, Mr__TensorProto **proto, mr_error *error);
 mr_status mr_attr_write(const mr_attr *attr, mr_arena *arena, Mr__AttrValue **proto, mr_error *error);
 
-/* The whole graph as a message in the arena (export.c). */
+/* Writes the complete graph as a message in the arena (export.c). */
 mr_status mr_graph_write(const mr_graph *graph, mr_arena *arena, Mr__GraphDef **graph_def, mr_error *error);
-/* Adds the nodes of a message (import.c). size_bytes: of the bytes that it came from. */
+/* Adds the nodes of a message (import.c). size_bytes: size of the serialized message. */
 mr_status mr_graph_read(mr_graph *graph, const Mr__GraphDef *graph_def, size_t size_bytes, const char *prefix,
                         mr_error *error);
 

@@ -1,10 +1,11 @@
-/* The inside of a graph: nodes in an array in the order they were made, edges as (node, output index).
+/* The internals of a graph: nodes in an array in creation order, edges as (node, output index).
  *
- * Everything lives in the graph's arena; nothing is freed singly, so pointers to nodes, names and attrs stay valid until
- * mr_graph_free. A node's id is its index in graph->nodes: dense, never reused, so arrays by id serve as maps. A node
- * enters the array only when it is whole and valid; what graph/run sees has passed every check against its operator.
- * Inputs come before the node in the array, but for imported graphs, whose file order is kept, and for NextIteration.
- * Tensors inside attrs are shared; the graph gives them back when it is freed. */
+ * Everything is allocated from the graph's arena and nothing is freed individually, so pointers to nodes, names and
+ * attrs stay valid until mr_graph_free. A node's id is its index in graph->nodes: dense and never reused, so arrays
+ * indexed by id serve as maps. A node enters the array only when it is complete and valid; every node that graph/run
+ * sees has passed all checks against its operator. Inputs come before the node in the array, except in imported graphs,
+ * which keep the order of the file, and for NextIteration. Tensors inside attrs are referenced; the graph releases them
+ * when it is freed. */
 #ifndef MR_GRAPH_IR_GRAPH_H
 #define MR_GRAPH_IR_GRAPH_H
 
@@ -14,14 +15,14 @@
 #include <millrace/graph.h>
 
 typedef struct mr_node_output {
-    mr_dtype dtype; /* without the reference mark; MR_DTYPE_INVALID for an operator that is not known here */
+    mr_dtype dtype; /* without the reference flag; MR_DTYPE_INVALID for an unknown operator */
     bool is_ref;
     mr_shape shape;          /* as inferred, or narrowed by mr_output_set_shape */
-    mr_shape handle;         /* of a variable's handle: the variable's shape; unknown elsewhere */
+    mr_shape handle;         /* of a variable's handle: the variable's shape; otherwise unknown */
     const mr_partial *value; /* null: nothing is known */
 } mr_node_output;
 
-/* An attr that came in a GraphDef and fits no mr_attr: its serialised AttrValue, which goes out again as it came. */
+/* An attr of an imported GraphDef that mr_attr cannot represent: its serialized AttrValue, exported unchanged. */
 typedef struct mr_raw_attr {
     const char *name;
     const uint8_t *bytes;
@@ -31,27 +32,27 @@ typedef struct mr_raw_attr {
 struct mr_node {
     mr_graph *graph;
     int32_t id;           /* index in graph->nodes */
-    const mr_op_def *def; /* null: an imported operator that is not known here; such a node cannot run */
+    const mr_op_def *def; /* null: an imported operator that this library does not know; such a node cannot run */
     const char *name;
-    const char *op;     /* the operator's name, also when def is null */
-    const char *device; /* as asked for, "" for none; normalised: "/device:GPU:0", "/job:worker/task:1" */
+    const char *op;     /* the operator's name, also if def is null */
+    const char *device; /* as requested, normalized: "/device:GPU:0", "/job:worker/task:1"; "": none */
     int32_t input_count;
     mr_output *inputs;
     int32_t control_count;
     int32_t control_capacity;
-    mr_node **controls; /* run before this one; each once */
+    mr_node **controls; /* run before this node; no duplicates */
     int32_t output_count;
     mr_node_output *outputs;
-    mr_attrs
-        attrs; /* sorted by name; every attr of the operator is there, defaults filled in, and "_class" and its kin */
+    mr_attrs attrs; /* sorted by name; contains every attr of the operator, with defaults filled in, and attrs such as
+                       "_class" */
     int32_t raw_attr_count;
     mr_raw_attr *raw_attrs;
-    /* NodeDef's rarer fields (debug info, full type), serialised, as imported. */
+    /* Other fields of NodeDef (debug info, full type), serialized, as imported. */
     const uint8_t *rest;
     size_t rest_size_bytes;
 };
 
-/* A map from strings to numbers, open addressing; keys are borrowed. */
+/* A map from strings to integers with open addressing; keys are borrowed. */
 typedef struct mr_name_slot {
     const char *key;
     uint64_t hash;
@@ -63,7 +64,7 @@ typedef struct mr_name_table {
     uint32_t count;
 } mr_name_table;
 
-/* Pushed scopes, devices and control edges. */
+/* Stack of pushed scopes or devices. */
 typedef struct mr_text_stack {
     const char **items;
     int32_t count;
@@ -72,10 +73,10 @@ typedef struct mr_text_stack {
 typedef struct mr_control_frame {
     mr_node **nodes;
     int32_t count;
-    int32_t first_id; /* nodes from this id on were made inside the frame and run after it already */
-    bool clears;      /* hides the frames outside */
+    int32_t first_id; /* nodes from this id on were created inside the frame and already run after it */
+    bool clears;      /* hides the enclosing frames */
 } mr_control_frame;
-/* A tensor that attrs share. */
+/* A tensor referenced by attrs. */
 typedef struct mr_held_tensor {
     mr_tensor tensor;
     struct mr_held_tensor *next;
@@ -92,14 +93,14 @@ typedef struct mr_collection {
     int32_t count;
     int32_t capacity;
     mr_output *outputs;     /* index -1: the node itself */
-    mr_variable *variables; /* of the kind VARIABLES */
+    mr_variable *variables; /* if the kind is MR_COLLECTION_VARIABLES */
     bool *trainable;        /* likewise */
-    mr_string *rest;        /* likewise: VariableDefs of what else was imported (slices, aggregation), serialised */
-    const uint8_t *raw;     /* a serialised CollectionDef */
+    mr_string *rest;        /* likewise: other imported fields of the VariableDefs (slices, aggregation), serialized */
+    const uint8_t *raw;     /* a serialized CollectionDef */
     size_t raw_size_bytes;
 } mr_collection;
 
-/* Something that C code gave to a node and no GraphDef can hold: the dataset behind an iterator. */
+/* An object that C code attached to a node and that a GraphDef cannot represent: the dataset of an iterator. */
 typedef struct mr_binding {
     const mr_node *node;
     void *object;
@@ -107,24 +108,24 @@ typedef struct mr_binding {
     struct mr_binding *next;
 } mr_binding;
 
-/* Names of outputs that were not found are kept for error messages up to this many. */
+/* Names of outputs that were not found are kept for error messages, up to this number. */
 constexpr int32_t MR_MISSING_MAX = 64;
 
 struct mr_graph {
     mr_arena arena;
-    mr_arena scratch; /* of one call, reset at its end */
+    mr_arena scratch; /* for one call, reset at its end */
     mr_held_tensor *held;
     mr_binding *bindings;
     mr_node **nodes;
     int32_t node_count;
     int32_t node_capacity;
-    uint64_t version;    /* steps with every change that could invalidate a plan */
+    uint64_t version;    /* incremented by every change that could invalidate a plan */
     mr_name_table ids;   /* node name -> id */
-    mr_name_table taken; /* lower-case name -> how often it was asked for, as Graph.unique_name counts */
-    mr_node *failed;     /* what outputs of failed builders point to; never in nodes */
+    mr_name_table taken; /* lower-case name -> number of requests, as counted by Graph.unique_name */
+    mr_node *failed;     /* outputs of failed builders refer to it; never in nodes */
     mr_status status;
     char *error_message;
-    mr_text_stack scopes; /* whole scopes: "a", "a/b" */
+    mr_text_stack scopes; /* complete scopes: "a", "a/b" */
     mr_text_stack devices;
     mr_control_frame *control_frames;
     int32_t control_frame_count;
@@ -138,88 +139,92 @@ struct mr_graph {
     int32_t collection_count;
     int32_t collection_capacity;
     mr_collection *collections;
-    /* Of imported GraphDefs and MetaGraphDefs: serialised FunctionDefLibrary, VersionDef, SaverDef; null without. */
+    /* From imported GraphDefs and MetaGraphDefs: serialized FunctionDefLibrary, VersionDef and SaverDef; null if there
+     * are none. */
     const uint8_t *library;
     size_t library_size_bytes;
-    int32_t producer; /* versions.producer of the import, or of TensorFlow 2.15 */
+    int32_t producer; /* versions.producer of the import, or that of TensorFlow 2.15 */
     int32_t min_consumer;
     const uint8_t *saver_def;
     size_t saver_def_size_bytes;
 };
 
-/* The name that mr_graph_find_output did not find and returned `output` for; null for any other output. */
+/* The name that mr_graph_find_output did not find when it returned `output`; null for any other output. */
 const char *mr_graph_missing_name(const mr_graph *graph, mr_output output);
 
 /* ---- Names (names.c) ---- */
 
 /* The value of key, or default_value. */
 int32_t mr_name_table_get(const mr_name_table *table, const char *key, int32_t default_value);
-/* Sets or replaces; the key must outlive the table. */
+/* Sets or replaces a value. The key must outlive the table. */
 mr_status mr_name_table_set(mr_name_table *table, const char *key, int32_t value, mr_error *error);
 void mr_name_table_deinit(mr_name_table *table);
-/* TensorFlow's rule for the name of a node; a name inside a scope may begin with any of its characters. */
+/* TensorFlow's rule for node names. Inside a scope, a name may start with any of the allowed characters. */
 bool mr_node_name_is_valid(const char *name);
 bool mr_scope_name_is_valid(const char *name);
-/* Marks a name that came from outside as taken. */
+/* Marks an imported name as used. */
 mr_status mr_graph_mark_name(mr_graph *graph, const char *name, mr_error *error);
-/* "/job:a/device:GPU:0" of "/gpu:0" inside "/job:a"; null and a message when it is no device. */
+/* Merges device names: "/gpu:0" inside "/job:a" gives "/job:a/device:GPU:0". Null, with an error, if a name is
+ * invalid. */
 const char *mr_device_name_merge(mr_arena *arena, const char *outer, const char *inner, mr_error *error);
 
 /* ---- Bindings (binding.c) ---- */
 
-/* Gives the object to the node; the graph releases it. When this fails the object is still the caller's. */
+/* Attaches the object to the node; the graph releases it. On failure the caller keeps ownership. */
 mr_status mr_graph_bind(mr_graph *graph, const mr_node *node, void *object, void (*release)(void *object),
                         mr_error *error);
-/* The object whose release is that function, or null. */
+/* The object that was bound with this release function, or null. */
 void *mr_graph_bound(const mr_node *node, void (*release)(void *object));
-/* For mr_graph_free, before the arena goes. */
+/* Called by mr_graph_free before the arena is freed. */
 void mr_graph_release_bindings(mr_graph *graph);
 
 /* ---- Collections (collection.c) ---- */
 
 mr_collection *mr_graph_find_collection(const mr_graph *graph, const char *name);
-/* Found or made; null when it is there with another kind, or without memory. */
+/* Finds or creates the collection. Null if it exists with another kind, or if no memory is available. */
 mr_collection *mr_graph_make_collection(mr_graph *graph, const char *name, mr_collection_kind kind);
 mr_status mr_graph_add_variable(mr_graph *graph, const char *collection, mr_variable variable, bool trainable,
                                 mr_string rest, mr_error *error);
 
 /* ---- Nodes ---- */
 
-/* Memory of the graph's arena that grows by doubling: room for count + 1 elements, of which count are kept. */
+/* Grows an array in the graph's arena by doubling: room for count + 1 elements; the first count are kept. */
 [[nodiscard]] void *mr_graph_grow(mr_graph *graph, void *items, int32_t count, size_t element_size_bytes);
 mr_output mr_graph_failed_output(const mr_graph *graph);
-/* Records what an mr_error says. */
+/* Records the error of a failed call as the graph's. */
 mr_output mr_graph_record(mr_graph *graph, mr_status status, const mr_error *error);
-/* A share of the tensor that lives as long as the graph. */
+/* Adds a reference to the tensor that lasts as long as the graph. */
 mr_status mr_graph_keep_tensor(mr_graph *graph, const mr_tensor *tensor, mr_tensor *held, mr_error *error);
-/* Adds a whole node under its name, which must not be there yet. */
+/* Adds a complete node under its name, which must not exist yet. */
 mr_status mr_graph_append(mr_graph *graph, mr_node *node, mr_error *error);
-/* Takes the nodes from node_count on out again; nothing may point to them. */
+/* Removes the nodes from node_count on. Nothing may point to them. */
 void mr_graph_truncate(mr_graph *graph, int32_t node_count);
-/* The serialised SaverDef that goes into MetaGraphDefs. */
+/* Stores the serialized SaverDef that is exported with MetaGraphDefs. */
 mr_status mr_graph_set_saver_def(mr_graph *graph, mr_string saver_def, mr_error *error);
-/* The control edge node <- before, unless it is there. */
+/* Adds the control edge before -> node if it does not exist. */
 mr_status mr_node_append_control(mr_node *node, mr_node *before, mr_error *error);
 mr_status mr_node_append_input(mr_node *node, mr_output input, mr_error *error);
-/* Sets or replaces an attr; its values are the graph's (mr_attr_copy makes them so). */
+/* Sets or replaces an attr. Its values must be owned by the graph (see mr_attr_copy). */
 mr_status mr_node_put_attr(mr_node *node, mr_attr attr, mr_error *error);
-/* A copy whose name, values and tensors are the graph's. */
+/* Copies an attr. Name, values and tensors of the copy are owned by the graph. */
 mr_status mr_attr_copy(mr_graph *graph, const mr_attr *attr, mr_attr *copy, mr_error *error);
-/* The attr of a GraphDef that ask for one value. */
+/* Sets an attr with a single value. */
 mr_status mr_node_put_value(mr_node *node, const char *name, mr_attr_kind kind, mr_attr_value value, mr_error *error);
 
-/* Checks inputs and attrs against the operator, fills defaults, sets outputs. Errors name the node. (resolve.c) */
+/* Checks inputs and attrs against the operator, fills in defaults and sets the outputs. Errors name the node.
+ * (resolve.c) */
 mr_status mr_node_resolve(mr_node *node, mr_error *error);
-/* Runs the shape function and folds what is known of the values. Inputs must have been inferred. (infer.c) */
+/* Runs the shape function and folds known values. The inputs must have been inferred. (infer.c) */
 mr_status mr_node_infer(mr_node *node, mr_error *error);
-/* What is known of the node's outputs' values, from its inputs' (fold.c). Outputs' shapes must be there. */
+/* Computes what is known of the values of the node's outputs from its inputs (fold.c). The shapes of the outputs must
+ * be set. */
 mr_status mr_node_fold(mr_node *node, mr_error *error);
-/* The constant value of an output: a Const's tensor, or one that is folded from constants. False when it is not known.
- * The caller deinits it. */
+/* The constant value of an output: a Const's tensor, or one folded from constants. False if it is not known. The caller
+ * must deinit the tensor. */
 bool mr_output_constant(mr_output output, mr_tensor *value);
-/* How many tensors one argument of a signature stands for. */
+/* The number of tensors of one argument of a signature. */
 mr_status mr_argument_count(const mr_op_argument *argument, const mr_attrs *attrs, int32_t *count, mr_error *error);
-/* The dtype of tensor `index` of an argument; MR_DTYPE_INVALID when its attr is missing. */
+/* The dtype of tensor `index` of an argument; MR_DTYPE_INVALID if its attr is missing. */
 mr_dtype mr_argument_dtype(const mr_op_argument *argument, const mr_attrs *attrs, int32_t index);
 
 #endif

@@ -1,9 +1,9 @@
 /* Operator rows: TensorFlow's registry as data.
  *
  * A family of operators is one file in graph/ops/ with one table at its end; graph/ops/ops.c lists the tables. A row
- * holds the operator's signature and attrs as text, in the words of TensorFlow's REGISTER_OP, and two functions: what is
- * known of the outputs' shapes, and the gradient. There is no switch over operators anywhere: the registry, import and
- * export, the typed builders of ops.h, the check against TensorFlow's own OpDef and the operator tests read the rows.
+ * has the operator's signature and attrs as text, in the syntax of TensorFlow's REGISTER_OP, and two functions: shape
+ * inference and the gradient. There is no switch over operators anywhere: the registry, import and export, the typed
+ * builders of ops.h, the check against TensorFlow's own OpDef and the operator tests all read the rows.
  *
  * Signature:  "input: T, filter: T -> output: T", "values: N * T, axis: Tidx -> output: T", "ref: Ref(T)",
  *             "components: Toutput_types" (a list(type) attr), "-> handle: resource".
@@ -17,8 +17,8 @@
 
 typedef struct mr_op mr_op;
 
-/* What is known, while the graph is built, of a small integer tensor (rank 0 or 1): element i is values[i] when bit i of
- * known is set. Shapes that operators compute are inferred through these. */
+/* A small integer tensor (rank 0 or 1) that is partially known while the graph is built: element i is values[i] if bit
+ * i of known is set. Shapes that operators compute are inferred from it. */
 #define MR_PARTIAL_MAX 64
 typedef struct mr_partial {
     int32_t rank;
@@ -27,9 +27,9 @@ typedef struct mr_partial {
     int64_t *values;
 } mr_partial;
 
-/* What a shape function sees and fills. Shapes may be unknown; constants[i] is the value of input i where it is known
- * while the graph is built (a Const, or what folds from one), else null; partials[i] what is known of its integers, else
- * null. Everything is borrowed. */
+/* Input and output of a shape function. Shapes may be unknown. constants[i] is the value of input i if it is known
+ * while the graph is built (a Const, or a value folded from constants), else null; partials[i] is what is known of its
+ * integers, else null. Everything is borrowed. */
 typedef struct mr_shape_call {
     const char *node_name;
     const mr_op *op;
@@ -41,12 +41,12 @@ typedef struct mr_shape_call {
     const mr_partial *const *partials;
     const mr_shape *input_handles; /* of a variable's handle: the variable's shape */
     int32_t output_count;
-    mr_shape *outputs;        /* on entry MR_SHAPE_UNKNOWN */
+    mr_shape *outputs;        /* MR_SHAPE_UNKNOWN on entry */
     mr_shape *output_handles; /* likewise */
 } mr_shape_call;
 typedef mr_status (*mr_shape_function)(mr_shape_call *call, mr_error *error);
 
-/* Shape functions say only the reason; the registry puts the node and its input shapes before it. Helpers: */
+/* Shape functions report only the reason; the registry prepends the node and the shapes of its inputs. Helpers: */
 mr_status mr_shape_merge(mr_shape a, mr_shape b, mr_shape *merged, mr_error *error);
 mr_status mr_shape_with_rank(mr_shape shape, int32_t rank, mr_shape *result, mr_error *error);
 mr_status mr_shape_at_least(mr_shape shape, int32_t rank, mr_error *error);
@@ -57,20 +57,21 @@ mr_status mr_shape_each(mr_shape_call *call, mr_error *error);                  
 mr_status mr_shape_scalar(mr_shape_call *call, mr_error *error);                               /* every output */
 mr_status mr_shape_unknown(mr_shape_call *call, mr_error *error);
 mr_status mr_shape_binary(mr_shape_call *call, mr_error *error);    /* broadcast of inputs 0 and 1 */
-mr_status mr_shape_merge_all(mr_shape_call *call, mr_error *error); /* all inputs have one shape, output 0's too */
-/* Input `index` must be a scalar, a vector, a matrix, … (or unknown); says which input it is when it is not. */
+mr_status mr_shape_merge_all(mr_shape_call *call, mr_error *error); /* all inputs and output 0 have one shape */
+/* Input `index` must be a scalar, a vector, a matrix, … or of unknown rank; otherwise the error names the input. */
 mr_status mr_shape_expect_rank(const mr_shape_call *call, int32_t index, int32_t rank, mr_error *error);
-/* Merges two sizes, of which -1 is unknown. */
+/* Merges two sizes; -1 is unknown. */
 mr_status mr_size_merge(int64_t a, int64_t b, int64_t *merged, mr_error *error);
-/* The shape that input `index`, a vector of sizes, holds; -1 in it is unknown. Unknown rank when nothing is known. */
+/* The shape in input `index`, a vector of sizes in which -1 is unknown. The rank is unknown if nothing is known. */
 mr_status mr_shape_from_input(const mr_shape_call *call, int32_t index, mr_shape *shape, mr_error *error);
-/* The value of input `index` when it is a known integer scalar. */
+/* The value of input `index` if it is a known integer scalar. */
 bool mr_shape_input_integer(const mr_shape_call *call, int32_t index, int64_t *value);
-/* An axis in [-rank, rank), as [0, rank). */
+/* Maps an axis in [-rank, rank) to [0, rank). */
 mr_status mr_shape_axis(int64_t axis, int32_t rank, int32_t *result, mr_error *error);
 
-/* What a gradient function sees: the node, d/d(output i) in grad_outputs[i] ({0} where nothing depends on it), and what
- * it fills: d/d(input i), left {0} where there is none. It builds with the public builders, inside the right scope. */
+/* Input and output of a gradient function: the node and d/d(output i) in grad_outputs[i] ({0} if nothing depends on
+ * it); the function stores d/d(input i), and leaves {0} where there is none. It uses the public builders; the scope is
+ * already set. */
 typedef struct mr_gradient_call {
     mr_graph *graph;
     mr_node *node;
@@ -79,8 +80,8 @@ typedef struct mr_gradient_call {
 } mr_gradient_call;
 typedef void (*mr_gradient_function)(mr_gradient_call *call);
 
-/* A row's gradient: MR_GRADIENT(conv2d_gradient). The generator of ops.h is built from the rows without gradients, since
- * those are written with the builders that it makes. */
+/* A row's gradient: MR_GRADIENT(conv2d_gradient). The generator of ops.h is compiled from the rows without gradients,
+ * because gradients use the builders that it generates. */
 #ifdef MR_ROWS_ONLY
 #define MR_GRADIENT(function) nullptr
 #else
@@ -88,7 +89,7 @@ typedef void (*mr_gradient_function)(mr_gradient_call *call);
 #endif
 
 typedef enum mr_op_flags {
-    MR_OP_STATEFUL = 1 << 0, /* neither folded nor shared: random numbers, variables, files */
+    MR_OP_STATEFUL = 1 << 0, /* neither folded nor merged with equal nodes: random numbers, variables, files */
     MR_OP_COMMUTATIVE = 1 << 1,
     MR_OP_AGGREGATE = 1 << 2,
     MR_OP_NOT_DIFFERENTIABLE = 1 << 3, /* gradients stop here without an error (Shape, ArgMax, …) */
@@ -110,11 +111,11 @@ typedef struct mr_op_table {
     size_t count;
 } mr_op_table;
 
-/* ---- The signature, parsed once for each operator, on first use ---- */
+/* ---- The signature, parsed on first use of each operator ---- */
 
 typedef struct mr_op_argument {
     const char *name;
-    mr_dtype dtype;          /* fixed, or MR_DTYPE_INVALID when an attr gives it */
+    mr_dtype dtype;          /* fixed, or MR_DTYPE_INVALID if an attr specifies it */
     const char *type_attr;   /* "T" */
     const char *number_attr; /* "N" of "N * T" */
     const char *types_attr;  /* a list(type) attr: one argument of several dtypes */
@@ -126,7 +127,7 @@ typedef struct mr_op_attr {
     mr_attr_kind kind;
     bool is_list;
     bool has_default;
-    mr_attr_value default_value; /* a list's default is in default_list */
+    mr_attr_value default_value; /* for a list: default_list */
     mr_attr default_list;
     bool has_minimum;
     int64_t minimum;
@@ -145,7 +146,7 @@ typedef struct mr_op_def {
     const mr_op_attr *attrs;
 } mr_op_def;
 
-/* Null when there is no such operator. Thread-safe. */
+/* Null if there is no such operator. Thread-safe. */
 const mr_op_def *mr_op_find(const char *name);
 int32_t mr_op_count(void);
 const mr_op_def *mr_op_at(int32_t index); /* sorted by name */

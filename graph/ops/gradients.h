@@ -1,9 +1,9 @@
-/* Gradient functions, one for each differentiable operator, and what they share.
+/* Gradient functions, one for each differentiable operator, and their helpers.
  *
- * A family's rows in FAMILY.c name the functions as MR_GRADIENT(mr_relu_gradient); they are defined in FAMILY_gradient.c,
- * with the builders of <millrace/ops.h>. The formulas are those of TensorFlow's array_grad, math_grad and nn_grad, but
- * sparse gradients (IndexedSlices) are made dense at once, and where shapes are known while the graph is built the
- * reductions of broadcast operands are decided then instead of by BroadcastGradientArgs in every step. */
+ * The rows in FAMILY.c name the functions as MR_GRADIENT(mr_relu_gradient). They are defined in FAMILY_gradient.c, with
+ * the builders of <millrace/ops.h>. The formulas are those of TensorFlow's array_grad, math_grad and nn_grad, with two
+ * differences: sparse gradients (IndexedSlices) are made dense at once, and if shapes are known while the graph is
+ * built, the reductions of broadcast operands are determined then instead of by BroadcastGradientArgs in every step. */
 #ifndef MR_GRAPH_OPS_GRADIENTS_H
 #define MR_GRAPH_OPS_GRADIENTS_H
 
@@ -22,23 +22,24 @@ static inline bool gradient_is_given(const mr_gradient_call *call, int32_t index
     return call->grad_outputs[index].node != nullptr;
 }
 
-/* grad_outputs[index], or zeros in the output's shape where nothing depends on it. */
+/* grad_outputs[index], or zeros in the output's shape if nothing depends on it. */
 mr_output mr_gradient_or_zeros(mr_gradient_call *call, int32_t index);
 /* A scalar constant of like's dtype. */
 mr_output mr_gradient_scalar(mr_gradient_call *call, mr_output like, double value);
 /* A constant vector of int32. */
 mr_output mr_gradient_ints(mr_gradient_call *call, const int32_t *values, int32_t count);
-/* The shape as a vector of int32 (a constant where it is known), or int64 when like is of that dtype. */
+/* The shape as a vector of int32 (a constant if it is known); of int64 if `like` has that dtype. */
 mr_output mr_gradient_shape(mr_gradient_call *call, mr_output value);
-/* grad, in the shape of target op other, summed over the dimensions along which target was repeated, in the shape of
- * target. */
+/* Reverses the broadcast of `target` in "target op other": sums grad, which has the shape of the result, over the
+ * dimensions along which target was repeated. The result has target's shape. */
 mr_output mr_gradient_unbroadcast(mr_gradient_call *call, mr_output grad, mr_output target, mr_output other);
-/* The dimensions that a constant vector or scalar of ints names, made non-negative by rank, in ascending order, each
- * once. False when they are not constant. */
+/* The dimensions in a constant vector or scalar of integers: non-negative, ascending, without duplicates. False if they
+ * are not constant. */
 bool mr_gradient_axes(mr_output axes, int32_t rank, int32_t *values, int32_t *count);
-/* A node of operator op. Attrs that the node of the call has too and that inputs do not give are copied. */
+/* Adds a node of operator op. Attrs that the node of the call also has, and that inputs do not determine, are
+ * copied. */
 mr_output mr_gradient_node(mr_gradient_call *call, const char *op, mr_outputs inputs);
-/* Records that the gradient cannot be built, naming the node. */
+/* Records that the gradient cannot be built. The message names the node. */
 [[gnu::format(printf, 2, 3)]] void mr_gradient_fail(mr_gradient_call *call, const char *format, ...);
 
 typedef void mr_gradient_prototype(mr_gradient_call *call);

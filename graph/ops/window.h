@@ -1,4 +1,4 @@
-/* What convolution and pooling share: a window that slides over height and width. */
+/* The window of convolution and pooling, which slides over height and width. */
 #ifndef MR_GRAPH_OPS_WINDOW_H
 #define MR_GRAPH_OPS_WINDOW_H
 
@@ -7,18 +7,18 @@
 typedef enum mr_window_padding { MR_WINDOW_SAME, MR_WINDOW_VALID, MR_WINDOW_EXPLICIT } mr_window_padding;
 
 typedef struct mr_window {
-    int32_t height_axis; /* width is the next */
+    int32_t height_axis; /* width is the next axis */
     int32_t channel_axis;
     int64_t height, width; /* of the window; -1: unknown */
     int64_t strides[2];
     int64_t dilations[2];
     mr_window_padding padding;
-    int64_t before[2], after[2]; /* of MR_WINDOW_EXPLICIT */
+    int64_t before[2], after[2]; /* for MR_WINDOW_EXPLICIT */
 } mr_window;
 
-/* Reads strides, padding, explicit_paddings, data_format and dilations; the window's size is the caller's. */
+/* Reads strides, padding, explicit_paddings, data_format and dilations; the caller sets the window's size. */
 mr_status mr_window_read(const mr_attrs *attrs, mr_window *window, mr_error *error);
-/* The shape of what the window makes of input, which has rank 4, with so many channels. */
+/* The output shape for an input of rank 4, with `channels` channels. */
 mr_status mr_window_slide(const mr_window *window, mr_shape input, int64_t channels, mr_shape *result, mr_error *error);
 
 #endif

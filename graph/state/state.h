@@ -1,12 +1,12 @@
-/* What a session keeps for its graph between runs: variables, iterators, and whatever else outlives a step.
+/* State that a session keeps for its graph between runs: variables, iterators and other resources.
  *
- * A thing that is kept is a resource: it begins with mr_resource, is made once for a container and a name (shared_name,
- * else the node's), and lives until the session is freed. The operators that name one (VariableV2, VarHandleOp,
- * IteratorV2, …) have a row in a table of mr_state_row instead of a kernel: a plan finds the resource when it is made and
- * treats its handle as a constant.
+ * A resource is an object that starts with mr_resource. It is created once for a container and a name (shared_name, or
+ * the node's name) and lives until the session is freed. The operators that name a resource (VariableV2, VarHandleOp,
+ * IteratorV2, …) have a row in a table of mr_state_row instead of a kernel: the planner finds the resource and treats
+ * its handle as a constant.
  *
- * A handle, whether a reference or of dtype MR_RESOURCE, is a tensor without a buffer whose data is the resource.
- * Locks: the session's mutex guards the table; each resource guards itself, and its lock is taken after the session's. */
+ * A handle, either a reference or of dtype MR_RESOURCE, is a tensor without a buffer whose data points to the resource.
+ * Locks: the session's mutex guards the table. Each resource has its own lock, which is taken after the session's. */
 #ifndef MR_GRAPH_STATE_STATE_H
 #define MR_GRAPH_STATE_STATE_H
 
@@ -30,7 +30,7 @@ struct mr_resource {
     const char *name;
     uint64_t hash;
     mr_resource *next;  /* in its bucket */
-    mr_resource *later; /* made after this one */
+    mr_resource *later; /* the next in creation order */
 };
 
 typedef struct mr_resource_table {
@@ -38,18 +38,18 @@ typedef struct mr_resource_table {
     mr_resource **buckets;
     uint32_t bucket_count; /* a power of two, or 0 */
     uint32_t count;
-    mr_resource *first, *last; /* in the order they were made */
+    mr_resource *first, *last; /* in creation order */
 } mr_resource_table;
 
-/* The resource of that container and name, or null. */
+/* The resource with that container and name, or null. */
 mr_resource *mr_resource_find(const mr_resource_table *table, const char *container, const char *name);
-/* Finds it or makes it, cleared behind the header; *made says which. Names are copied.
- * errors  MR_INVALID_ARGUMENT when it is there with another class */
+/* Finds or creates the resource; *made reports which. Memory after the header is zeroed. Names are copied.
+ * errors  MR_INVALID_ARGUMENT if it exists with another class */
 mr_status mr_resource_make(mr_resource_table *table, const mr_resource_class *class, const char *container,
                            const char *name, mr_resource **resource, bool *made, mr_error *error);
 void mr_resource_table_deinit(mr_resource_table *table);
 
-/* The container and name that a node's attrs ask for: shared_name, else the node's own. In the arena. */
+/* The container and name in a node's attrs: shared_name, or the node's own name. Allocated from the arena. */
 mr_status mr_resource_names(const mr_node *node, mr_arena *arena, const char **container, const char **name,
                             mr_error *error);
 
@@ -58,11 +58,11 @@ static inline mr_tensor mr_handle(mr_dtype dtype, mr_resource *resource)
 {
     return (mr_tensor){.dtype = dtype, .shape = MR_SCALAR, .data = resource};
 }
-/* The resource of a handle when it is of that class; else an error that names the node. */
+/* The resource of a handle if it has that class; otherwise an error that names the node. */
 mr_status mr_handle_get(const mr_kernel_call *call, int input, const mr_resource_class *class, mr_resource **resource,
                         mr_error *error);
 
-/* For assertions that the caller holds the mutex: true when any thread does. */
+/* For assertions that the caller holds the mutex: true if any thread does. */
 static inline bool mr_is_locked(pthread_mutex_t *mutex)
 {
     if (pthread_mutex_trylock(mutex) != 0) return true;
@@ -76,8 +76,8 @@ typedef struct mr_variable_state {
     mr_resource resource;
     pthread_mutex_t mutex;
     mr_dtype dtype;
-    mr_shape shape;    /* as declared; unknown sizes allow any */
-    mr_device *device; /* where the value lives; borrowed from the session */
+    mr_shape shape;    /* as declared; an unknown size allows any */
+    mr_device *device; /* where the value is stored; borrowed from the session */
     bool initialized;
     bool by_handle; /* VarHandleOp; otherwise VariableV2 */
     mr_tensor value;
@@ -85,31 +85,32 @@ typedef struct mr_variable_state {
 
 extern const mr_resource_class mr_variable_class;
 
-/* A share of the value. Whoever holds one may read it for ever: a later update then works on a copy.
- * errors  MR_FAILED_PRECONDITION with TensorFlow's sentence when it is not initialised */
+/* Returns a reference to the value, valid indefinitely: a later update works on a copy.
+ * errors  MR_FAILED_PRECONDITION with TensorFlow's message if the variable is not initialized */
 mr_status mr_variable_read(mr_variable_state *variable, mr_tensor *value, mr_error *error);
-/* Makes the value a share of another tensor, which lies on the variable's device.
- * any_shape  the declared shape is not asked (validate_shape = false)
- * errors     MR_INVALID_ARGUMENT: dtype or shape */
+/* Makes the value a reference to another tensor, which must be on the variable's device.
+ * any_shape  do not check the declared shape (validate_shape = false)
+ * errors     MR_INVALID_ARGUMENT for the wrong dtype or shape */
 mr_status mr_variable_write(mr_variable_state *variable, const mr_tensor *value, bool any_shape, mr_error *error);
-/* With the mutex held: makes the value's bytes the variable's alone, copying them when others hold shares. */
+/* Makes the variable the only owner of the value's bytes, copying them if they are referenced elsewhere. The caller
+ * holds the mutex. */
 mr_status mr_variable_own(mr_variable_state *variable, mr_error *error);
-/* The sentence for a variable without a value. */
+/* The error for a variable without a value. */
 mr_status mr_variable_uninitialized(const mr_variable_state *variable, mr_error *error);
 
 /* ---- Operators that name a resource ---- */
 
 typedef struct mr_state_row {
     const char *op;
-    /* Finds or makes the node's resource; called with the session's mutex held. device: where the node was placed. */
+    /* Finds or creates the node's resource. The caller holds the session's mutex. device: the node's device. */
     mr_status (*make)(mr_session *session, const mr_node *node, mr_device *device, mr_resource **resource,
                       mr_error *error);
     bool on_gpu; /* the resource can live on a GPU */
 } mr_state_row;
 
-/* Null for an operator that names none. */
+/* Null for an operator that does not name a resource. */
 const mr_state_row *mr_state_find(const char *op);
-/* Registers the kernels of graph/state/, once however often it is called. */
+/* Registers the kernels of graph/state/. Repeated calls have no effect. */
 void mr_state_register(void);
 
 #endif
