@@ -1,8 +1,9 @@
-/* Writes <millrace/ops.h>: for each row of graph/ops a builder with its options, its outputs and its comment.
+/* The generator of <millrace/ops.h>: writes for each row of graph/ops a builder with its options, its outputs and its
+ * comment.
  *
- * A builder is an inline function over mr_node_begin … mr_node_finish and a macro before it, which takes options as
- * designated initialisers. Where an option's default is not zero the macro writes it before the caller's, which then
- * replaces it; that this is meant is said to the compiler inside the macro, so that it warns nobody. */
+ * A builder is an inline function that calls mr_node_begin … mr_node_finish, and a macro that takes options as
+ * designated initializers. If an option's default is not zero, the macro sets it before the caller's options, which
+ * override it; the macro disables the compiler's warning about this. */
 #include "graph/ir/signature.h"
 
 #include <assert.h>
@@ -12,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Names that C or the other headers use already. */
+/* Names that C or the other headers already use. */
 static const struct {
     const char *op;
     const char *name;
@@ -22,7 +23,7 @@ static const struct {
     {"Iterator", "mr_iterator_op"},
 };
 
-/* ---- Lines: collected, then broken after a comma where they are longer than a line of this project ---- */
+/* ---- Lines: collected, then broken after a comma if they are too long ---- */
 
 constexpr size_t line_max = 120;
 static char line[8192];
@@ -38,7 +39,7 @@ static size_t line_length;
     line_length += (size_t)written;
 }
 
-/* begin: what the lines after the first begin with; end: what all but the last end with, as " \\" in a macro. */
+/* begin: prefix of all lines but the first; end: suffix of all lines but the last, such as " \\" in a macro. */
 static void print_line(const char *begin, const char *end)
 {
     const char *at = line;
@@ -116,7 +117,7 @@ static bool is_choice(const mr_op_attr *attr)
     return attr->kind == MR_ATTR_STRING && !attr->is_list && attr->allowed_string_count > 0;
 }
 
-/* A dtype that must be given comes after the inputs. */
+/* A required dtype comes after the inputs. */
 static bool is_positional(const mr_op_attr *attr)
 {
     return attr->kind == MR_ATTR_TYPE && !attr->is_list && !attr->has_default;
@@ -150,7 +151,7 @@ static const char *setter(const mr_op_attr *attr)
     return names[attr->kind][attr->is_list];
 }
 
-/* The shortest decimal that is this float; static. */
+/* The shortest decimal that yields this float; static. */
 static const char *float_text(float value)
 {
     static char text[32];
@@ -161,7 +162,7 @@ static const char *float_text(float value)
     return text;
 }
 
-/* What an option is when it is left out, as a comment. */
+/* Prints the option's default as a comment. */
 static void print_default_comment(const mr_op_attr *attr)
 {
     const mr_attr_value *value = &attr->default_value;
@@ -183,7 +184,7 @@ static void print_default_comment(const mr_op_attr *attr)
         printf(" /* left out: %s */", value->shape.rank < 0 ? "unknown" : "a scalar's");
 }
 
-/* The initialiser of a default that is not zero: true when there is one. */
+/* The initializer of a default that is not zero. Returns true if there is one. */
 static bool add_default(const mr_op_attr *attr, bool write)
 {
     if (attr->is_list) return false;

@@ -1,4 +1,4 @@
-/* Attrs of nodes: kept sorted by name, with everything they point to in the graph's arena. */
+/* Attrs of nodes: sorted by name, with all their values in the graph's arena. */
 #include "graph/ir/graph.h"
 
 #include <string.h>

@@ -1,4 +1,4 @@
-/* Bindings: what C code gave to single nodes, in a list, for there are few. */
+/* Bindings: objects that C code attached to nodes, in a list, because there are few. */
 #include "graph/ir/graph.h"
 
 mr_status mr_graph_bind(mr_graph *graph, const mr_node *node, void *object, void (*release)(void *object),

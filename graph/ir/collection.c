@@ -1,4 +1,4 @@
-/* Collections: named lists. A list of variables keeps what MetaGraphDef's VariableDef says of each. */
+/* Collections: named lists. A list of variables keeps the contents of each variable's VariableDef. */
 #include "graph/ir/graph.h"
 
 #include <string.h>

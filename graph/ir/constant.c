@@ -1,4 +1,4 @@
-/* Constants: a Const node that shares the tensor. */
+/* Constants: Const nodes that reference the tensor. */
 #include "graph/ir/graph.h"
 
 #include <string.h>
@@ -15,7 +15,7 @@ mr_output mr_constant(mr_graph *graph, const mr_tensor *value, const char *name)
     return mr_node_finish(&builder);
 }
 
-/* Makes the constant and gives the caller's share back. */
+/* Adds the constant and releases the caller's reference. */
 static mr_output take(mr_graph *graph, mr_status status, mr_tensor *value, const char *name, const mr_error *error)
 {
     if (graph == nullptr || graph->status != MR_OK) {

@@ -1,5 +1,5 @@
-/* AttrValue to mr_attr and back. A value that an mr_attr cannot hold (a list of several kinds, a tensor of variants, a
- * shape of nine dimensions) is refused as unimplemented; the importer then keeps its bytes. */
+/* Conversion of AttrValue to mr_attr and back. A value that mr_attr cannot represent (a list of several kinds, a tensor
+ * of variants, a shape of nine dimensions) returns MR_UNIMPLEMENTED; the importer then keeps its bytes. */
 #include "graph/ir/convert.h"
 
 #include <limits.h>
@@ -29,7 +29,7 @@ static mr_status read_tensor(reading *r, const Mr__TensorProto *proto, mr_tensor
     return status;
 }
 
-/* Depth is bounded by the check of the wire before. */
+/* The depth is bounded by the earlier check of the wire format. */
 static mr_status read_function(reading *r, const Mr__NameAttrList *proto, mr_attr_value *value, mr_error *error)
 {
     mr_attrs *attrs = MR_ARENA_NEW(&r->graph->arena, mr_attrs, 1);
@@ -50,7 +50,7 @@ static mr_status read_function(reading *r, const Mr__NameAttrList *proto, mr_att
     return MR_OK;
 }
 
-/* The kind of a list and how many it has; false when it holds more than one kind. */
+/* The kind of a list and its number of elements; false if it has elements of more than one kind. */
 static bool find_list(const Mr__AttrValue__ListValue *list, mr_attr_kind *kind, size_t *count)
 {
     const struct {
@@ -194,7 +194,7 @@ static mr_status write_function(const mr_attr_value *value, mr_arena *arena, Mr_
     return MR_OK;
 }
 
-/* A list's array of the right kind, count elements of it. */
+/* Allocates the array of a list for count elements of its kind. */
 #define MAKE_LIST(list, field, type, count)                                                                            \
     ((list)->n_##field = (count), (list)->field = MR_ARENA_NEW(arena, type, (count) + 1), (list)->field != nullptr)
 

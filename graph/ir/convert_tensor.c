@@ -1,5 +1,5 @@
-/* TensorProto: all elements as bytes in tensor_content, or the list of the dtype, which repeats its last value up to the
- * shape's count. Written is the list where one value says it all, else the bytes. */
+/* Conversion of TensorProto. It has all elements as bytes in tensor_content, or a list of the dtype, whose last value
+ * is repeated to the shape's number of elements. The list is written if all elements are equal, otherwise the bytes. */
 #include "graph/ir/convert.h"
 
 #include <inttypes.h>
@@ -61,7 +61,7 @@ static values find_values(const Mr__TensorProto *proto)
     }
 }
 
-/* One element; whole numbers of 4 bytes are narrowed to the dtype's size by their low bytes. */
+/* Stores one element. Integers of 4 bytes are narrowed to the low bytes of the dtype's size. */
 static void store(const values *list, size_t index, mr_dtype dtype, uint8_t *target)
 {
     const uint8_t *item = (const uint8_t *)list->items + index * list->item_size_bytes;
@@ -72,7 +72,7 @@ static void store(const values *list, size_t index, mr_dtype dtype, uint8_t *tar
         *target = value != 0;
         return;
     }
-    memcpy(target, item, size_bytes); /* little-endian, as all of millrace's formats */
+    memcpy(target, item, size_bytes); /* little-endian, as in all formats of millrace */
 }
 
 static mr_status read_list(const Mr__TensorProto *proto, mr_tensor *tensor, mr_error *error)
@@ -184,7 +184,7 @@ static mr_status write_strings(const mr_tensor *tensor, mr_arena *arena, Mr__Ten
     return MR_OK;
 }
 
-/* The one value, in the list of the dtype. */
+/* Writes a single value to the list of the dtype. */
 static mr_status write_value(const mr_tensor *tensor, mr_arena *arena, Mr__TensorProto *proto, mr_error *error)
 {
     size_t size_bytes = mr_dtype_size(tensor->dtype);

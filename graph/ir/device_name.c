@@ -1,5 +1,5 @@
-/* Device names: "/job:worker/replica:0/task:1/device:GPU:0", each part optional, "/gpu:0" the short form of the last. A
- * name inside another replaces the parts that it gives. */
+/* Device names: "/job:worker/replica:0/task:1/device:GPU:0", where each part is optional; "/gpu:0" is the short form of
+ * the last one. The parts of an inner name replace those of the outer name. */
 #include "graph/ir/graph.h"
 
 #include <string.h>
@@ -9,10 +9,10 @@ enum { PART_JOB, PART_REPLICA, PART_TASK, PART_TYPE, PART_INDEX, PART_COUNT };
 
 typedef struct parts {
     const char *text[PART_COUNT];
-    int length[PART_COUNT]; /* 0: not given */
+    int length[PART_COUNT]; /* 0: not specified */
 } parts;
 
-/* "*" stands for any, which is the same as nothing. */
+/* "*" means any, which is the same as an omitted part. */
 static void set_part(parts *p, int part, const char *text, size_t length)
 {
     if (length == 1 && *text == '*') return;

@@ -1,5 +1,6 @@
-/* A graph as GraphDef: nodes in their order, attrs by name, inputs "node", "node:1" and, last, "^node". What came with an
- * import and means nothing here — attrs of unknown kinds, debug information, the function library — goes out again. */
+/* Export of a graph as GraphDef: nodes in their order, attrs by name, inputs "node", "node:1" and, last, "^node".
+ * Imported data without a meaning here (attrs of unknown kinds, debug information, the function library) is exported
+ * unchanged. */
 #include "graph/ir/convert.h"
 
 #include <string.h>
@@ -27,7 +28,7 @@ static mr_status write_raw(const mr_raw_attr *raw, mr_arena *arena, Mr__AttrValu
     return mr_proto_unpack_as(attr_value, bytes, arena, value, error);
 }
 
-/* Both lists are sorted by name; the result is, too. */
+/* Both lists are sorted by name, and so is the result. */
 static mr_status write_attrs(const mr_node *node, mr_arena *arena, Mr__NodeDef *def, mr_error *error)
 {
     size_t count = (size_t)node->attrs.count + (size_t)node->raw_attr_count;

@@ -1,8 +1,8 @@
-/* What is known of small integer tensors while a graph is built, so that a shape which operators compute — the batch
- * size of a tensor packed beside constants, reshaped to — is inferred as far as it can be.
+/* Folding: computes what is known of small integer tensors while a graph is built, so that a shape computed by
+ * operators (for example a reshape to a batch size packed with constants) is inferred as far as possible.
  *
- * A folding function is given a node and fills the values of one output; it says false when nothing is known. Sums and
- * products that leave the range of int32 are left unknown. */
+ * A folding function gets a node and sets the values of one output. It returns false if nothing is known. Sums and
+ * products outside the range of int32 are unknown. */
 #include "graph/ir/graph.h"
 
 #include <assert.h>
@@ -112,7 +112,7 @@ static bool fold_range(folding *f)
     return true;
 }
 
-/* ---- Where values are moved ---- */
+/* ---- Operators that move values ---- */
 
 static bool fold_pass(folding *f)
 {
@@ -186,7 +186,7 @@ static bool fold_strided_slice(folding *f)
     if (begin < 0) begin += count;
     if (is_single) return begin >= 0 && begin < count && push_element(f, vector, begin);
     if (end < 0) end += count;
-    stride = clamp(stride, -count - 1, count + 1); /* a larger step also takes one element at most */
+    stride = clamp(stride, -count - 1, count + 1); /* a larger step also takes at most one element */
     begin = no_begin ? (stride > 0 ? 0 : count - 1) : stride > 0 ? clamp(begin, 0, count) : clamp(begin, -1, count - 1);
     end = no_end ? (stride > 0 ? count : -1) : stride > 0 ? clamp(end, 0, count) : clamp(end, -1, count - 1);
     for (; stride > 0 ? begin < end : begin > end; begin += stride)
@@ -342,7 +342,7 @@ static bool fold_minimum(folding *f)
     return fold_binary(f, smaller);
 }
 
-/* Over all elements: the result is a scalar, or a vector of one when dimensions are kept. */
+/* Reduces all elements. The result is a scalar, or a vector of one element if dimensions are kept. */
 static bool fold_all(folding *f, binary_function function, int64_t start)
 {
     const mr_partial *values = input(f, 0), *axes = input(f, 1);
@@ -413,7 +413,8 @@ static bool (*find_fold(const char *op))(folding *)
     return nullptr;
 }
 
-/* Identity and its kin have one output for each input; of the others every output comes from the same inputs. */
+/* Identity, IdentityN and similar operators have one output for each input; all outputs of the others are computed from
+ * the same inputs. */
 static mr_status fold_output(mr_node *node, int32_t index, bool (*fold)(folding *), mr_error *error)
 {
     mr_node_output *output = &node->outputs[index];

@@ -1,6 +1,7 @@
-/* Graphs: the array of nodes, the first error, and what can be asked of nodes and outputs.
+/* Graphs: the array of nodes, the first error, and the accessors of nodes and outputs.
  *
- * After an error builders return an output of graph->failed, a node that is in no array and that every builder takes. */
+ * After an error, builders return an output of graph->failed, a node that is in no array and that every builder
+ * accepts. */
 #include "graph/ir/graph.h"
 
 #include <assert.h>
@@ -127,7 +128,8 @@ mr_node *mr_graph_find(const mr_graph *graph, const char *name)
     return id < 0 || id >= graph->node_count ? nullptr : graph->nodes[id];
 }
 
-/* The result for a name that is not found: each name once. Beyond the limit, or without memory, it has no name. */
+/* The result for a name that was not found. Each name is stored once; beyond the limit, or without memory, the result
+ * has no name. */
 static mr_output missing_output(mr_graph *graph, const char *name)
 {
     int32_t i = 0;
@@ -307,7 +309,7 @@ mr_output_range mr_node_output_range(const mr_node *node, const char *argument)
 
 /* ---- Seeds: tensorflow/python/framework/random_seed.py ---- */
 
-/* Into [0, 2^31), as Python's remainder goes. */
+/* Reduces to [0, 2^31), as Python's remainder does. */
 static int64_t truncate_seed(int64_t seed)
 {
     return seed & INT32_MAX;
@@ -332,6 +334,6 @@ void mr_graph_seed_pair(mr_graph *graph, const int64_t *op_seed, int64_t *seed, 
         *seed = *seed2 = 0;
         return;
     }
-    /* The operators take (0, 0) for "no seed". */
+    /* The operators interpret (0, 0) as "no seed". */
     if (*seed == 0 && *seed2 == 0) *seed2 = INT32_MAX;
 }

@@ -1,9 +1,9 @@
-/* A GraphDef into a graph. The bytes may be hostile: their memory is bounded by their size, and the graph changes only
- * when everything has been checked.
+/* Import of a GraphDef. The bytes are not trusted: memory is bounded by their size, and the graph is changed only after
+ * everything has been checked.
  *
- * First every node is made and named, then the inputs are joined by name, then nodes are resolved and inferred in an
- * order in which inputs come first (Merge waits for none of its NextIterations), and last they join the graph, in the
- * file's order. A node of an operator that is not known here is kept as it is; its outputs are as many as others use. */
+ * First all nodes are created and named. Then the inputs are resolved by name. Then nodes are resolved and inferred in
+ * an order in which inputs come first (Merge does not wait for its NextIterations). Finally they are added to the graph
+ * in the file's order. A node of an unknown operator is kept unchanged; it has as many outputs as other nodes use. */
 #include "graph/ir/convert.h"
 
 #include <inttypes.h>
@@ -13,12 +13,12 @@
 typedef struct importing {
     mr_graph *graph;
     const Mr__GraphDef *def;
-    const char *prefix; /* "", or ending in "/" */
+    const char *prefix; /* "", or ends with "/" */
     mr_import_budget budget;
     mr_node **nodes; /* in the file's order */
     int32_t count;
-    mr_name_table names; /* as in the file -> index */
-    int32_t *seen;       /* by node: the last one, plus 1, that has it as control input */
+    mr_name_table names; /* name in the file -> index */
+    int32_t *seen;       /* by node: 1 + the last node that has it as a control input */
     mr_arena temporary;
 } importing;
 
@@ -78,7 +78,7 @@ static mr_status read_attrs(importing *m, const Mr__NodeDef *def, mr_node *node,
     return MR_OK;
 }
 
-/* The fields that mean nothing here, as bytes. */
+/* Keeps fields that have no meaning here as bytes. */
 static mr_status keep_rest(importing *m, const Mr__NodeDef *def, mr_node *node, mr_error *error)
 {
     if (def->experimental_debug_info == nullptr && def->base.n_unknown_fields == 0) return MR_OK;
@@ -158,7 +158,7 @@ static mr_status read_input(importing *m, int32_t reader, char *text, mr_error *
     return mr_node_append_input(node, (mr_output){source, index}, error);
 }
 
-/* Outputs of operators that are not known here: as many as are used, at least one. */
+/* Outputs of unknown operators: as many as are used, at least one. */
 static mr_status make_opaque_outputs(mr_node *node, mr_error *error)
 {
     if (node->output_count == 0) node->output_count = 1;
@@ -201,12 +201,12 @@ static bool orders(const mr_node *source, const mr_node *node)
     return !(is_merge(node) && is_next_iteration(source));
 }
 
-/* What follows each node, as one array with the place where each node's part begins. While it is sorted a node's id is
+/* The consumers of each node, as one array with the index where each node's part begins. During the sort a node's id is
  * its index in the file. */
 typedef struct followers {
     int32_t *begins; /* count + 1 */
     int32_t *targets;
-    int32_t *waiting; /* inputs of each that are not done */
+    int32_t *waiting; /* number of inputs of each node that are not done */
 } followers;
 
 static void visit_edges(importing *m, followers *f, bool fill)
@@ -233,7 +233,7 @@ static mr_status find_followers(importing *m, followers *f, mr_error *error)
     if (f->begins == nullptr || f->waiting == nullptr) return mr_fail_memory(error, count * sizeof(int32_t));
     for (int32_t i = 0; i < m->count; i++) m->nodes[i]->id = i;
     visit_edges(m, f, false);
-    /* begins[i + 1] becomes the end of part i, and, once filled from its end, its begin. */
+    /* begins[i + 1] becomes the end of part i. The parts are filled from their ends, so it is then their begin. */
     for (size_t i = 1; i <= count; i++) f->begins[i] += f->begins[i - 1];
     int32_t total = f->begins[count];
     f->targets = MR_ARENA_NEW(&m->temporary, int32_t, (size_t)total + 1);
@@ -280,7 +280,7 @@ static mr_status check_outputs_exist(const mr_node *node, bool all, mr_error *er
     return MR_OK;
 }
 
-/* An input that goes back in a loop was not there when the node was resolved. */
+/* The source of an edge back to a loop's start did not exist yet when the node was resolved. */
 static mr_status check_back_edges(const mr_node *node, mr_error *error)
 {
     MR_TRY(check_outputs_exist(node, true, error));
@@ -312,7 +312,7 @@ static mr_status resolve(importing *m, mr_error *error)
     return MR_OK;
 }
 
-/* ---- Joining the graph ---- */
+/* ---- Adding to the graph ---- */
 
 static mr_status keep_library(importing *m, mr_error *error)
 {
@@ -323,7 +323,7 @@ static mr_status keep_library(importing *m, mr_error *error)
     bool is_known = bytes.size_bytes == graph->library_size_bytes &&
                     (bytes.size_bytes == 0 || memcmp(bytes.data, graph->library, bytes.size_bytes) == 0);
     if (is_known) return MR_OK;
-    /* Two messages one after the other are one that holds the functions of both. */
+    /* The concatenation of two messages is one message with the functions of both. */
     uint8_t *joined = mr_arena_alloc(&graph->arena, graph->library_size_bytes + bytes.size_bytes + 1);
     if (joined == nullptr) return mr_fail_memory(error, bytes.size_bytes);
     if (graph->library_size_bytes > 0) memcpy(joined, graph->library, graph->library_size_bytes);

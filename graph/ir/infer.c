@@ -1,5 +1,5 @@
-/* Shape inference of one node: its inputs' shapes and known values go to the operator's shape function, and what comes
- * back is kept with the outputs. Inference happens once, when a node is made or imported. */
+/* Shape inference of one node: calls the operator's shape function with the shapes and known values of the inputs, and
+ * stores the result in the outputs. It runs once, when a node is built or imported. */
 #include "graph/ir/graph.h"
 
 #include <stdio.h>
@@ -46,12 +46,12 @@ bool mr_output_constant(mr_output output, mr_tensor *value)
     return is_whole(partial) && tensor_of_partial(partial, mr_output_dtype(output), value, nullptr) == MR_OK;
 }
 
-/* Everything of one call, in the graph's scratch arena. */
+/* The data of one call, in the graph's scratch arena. */
 typedef struct work {
     mr_shape *inputs;
     mr_dtype *dtypes;
     const mr_tensor **constants;
-    mr_tensor *folded; /* tensors made for this call */
+    mr_tensor *folded; /* tensors created for this call */
     const mr_partial **partials;
     mr_shape *outputs;
     mr_shape *input_handles;

@@ -1,5 +1,6 @@
-/* MetaGraphDef: the graph, its collections and the Saver's names. Variables are VariableDefs in bytes_list; other outputs
- * and nodes are names in node_list, "x:0" and "x"; what is neither is kept as it came. */
+/* MetaGraphDef: the graph, its collections and the names of the Saver's nodes. Variables are VariableDefs in
+ * bytes_list; other outputs and nodes are names in node_list, "x:0" and "x". Anything else is exported as it was
+ * imported. */
 #include "graph/ir/convert.h"
 #include "proto/meta_graph.pb-c.h"
 
@@ -142,7 +143,7 @@ mr_status mr_graph_set_saver_def(mr_graph *graph, mr_string saver_def, mr_error 
     return MR_OK;
 }
 
-/* ---- Reading: the graph has its nodes already; nothing is added before every name has been found. ---- */
+/* ---- Reading: the graph already has its nodes; nothing is added before every name has been found ---- */
 
 static bool holds_variables(const char *name)
 {
@@ -153,7 +154,7 @@ static bool holds_variables(const char *name)
     return false;
 }
 
-/* "" finds nothing and is no fault. */
+/* "" finds nothing and is not an error. */
 static mr_status find_named(const mr_graph *graph, const char *name, mr_output *output, mr_error *error)
 {
     *output = (mr_output){0};
@@ -197,7 +198,7 @@ static mr_status keep_raw(mr_graph *graph, const char *name, const Mr__Collectio
     mr_string bytes = {0};
     MR_TRY(mr_proto_pack(def, &graph->arena, &bytes, error));
     mr_collection *collection = mr_graph_make_collection(graph, name, MR_COLLECTION_RAW);
-    if (collection == nullptr) return MR_OK; /* the graph's own stays */
+    if (collection == nullptr) return MR_OK; /* the graph's own collection is kept */
     collection->raw = (const uint8_t *)bytes.data;
     collection->raw_size_bytes = bytes.size_bytes;
     return MR_OK;

@@ -1,5 +1,5 @@
-/* Names as TensorFlow 1 gives them: a table of those in use that ignores case, "_1", "_2", … for one that is taken, and
- * scopes, whose names are unique in the same table. */
+/* Names, assigned as in TensorFlow 1: a case-insensitive table of the names in use; "_1", "_2", … is appended to a name
+ * that is in use. Names of scopes are unique in the same table. */
 #include "graph/ir/graph.h"
 
 #include <assert.h>
@@ -63,7 +63,7 @@ void mr_name_table_deinit(mr_name_table *table)
     *table = (mr_name_table){0};
 }
 
-/* ---- What a name may look like ---- */
+/* ---- Valid names ---- */
 
 static bool is_alphanumeric(char character)
 {
@@ -99,7 +99,7 @@ static const char *fail_names(mr_graph *graph)
     return "";
 }
 
-/* Graph.unique_name: the count under the plain name is one more than the suffix tried first. */
+/* Graph.unique_name: the count of the plain name is one more than the suffix that is tried first. */
 static const char *make_unique(mr_graph *graph, const char *name)
 {
     const char *key = lower_case(graph, name);

@@ -1,8 +1,8 @@
-/* Building one node: begin, inputs and attrs, finish. While it is built a node is in no array, and what has gone wrong
- * is recorded in the graph, which turns the rest into steps that do nothing.
+/* The node builder: begin, inputs and attrs, finish. During construction a node is in no array. An error is recorded in
+ * the graph, and the remaining calls then have no effect.
  *
- * Each call that adds inputs is one group. When there are as many groups as the operator has inputs, the groups say what
- * is a list, and N and T are deduced from them. */
+ * Each call that adds inputs is one group. If the number of groups equals the operator's number of inputs, the groups
+ * determine which inputs are lists, and N and T are deduced from them. */
 #include "graph/ir/graph.h"
 #include "graph/ir/signature.h"
 
@@ -11,9 +11,9 @@
 #include <string.h>
 
 typedef struct building {
-    mr_node node; /* first: a builder's node is this */
+    mr_node node; /* first: the builder points to this node */
     int32_t group_count;
-    int32_t *groups; /* inputs of each */
+    int32_t *groups; /* number of inputs in each */
 } building;
 
 static void fail(mr_node_builder *builder, mr_status status, mr_error *error)
@@ -24,7 +24,7 @@ static void fail(mr_node_builder *builder, mr_status status, mr_error *error)
     builder->node = nullptr;
 }
 
-/* The device of the scope, and the nodes of control scopes are added when the inputs are known. */
+/* Sets the name, and the device of the scope. The nodes of control scopes are added when the inputs are known. */
 static mr_status name_node(mr_graph *graph, mr_node *node, const char *name, mr_error *error)
 {
     size_t length = strlen(name);
@@ -176,7 +176,7 @@ static void set_one(mr_node_builder *builder, const char *name, mr_attr_kind kin
     set(builder, name, kind, false, 1, &value);
 }
 
-/* Memory for a list's values while they are copied. */
+/* Memory for the values of a list during the copy. */
 static mr_attr_value *list_values(mr_node_builder *builder, int32_t count)
 {
     if (builder->node == nullptr) return nullptr;
@@ -285,8 +285,8 @@ static mr_status deduce_types(mr_node *node, const char *attr, int32_t first, in
     return mr_node_put_attr(node, list, error);
 }
 
-/* Type and number attrs from the inputs, by group. The first argument with a type attr sets it; resolving then finds
- * the others that differ. */
+/* Deduces type and number attrs from the inputs, by group. The first argument with a type attr sets it; mr_node_resolve
+ * then reports other arguments that differ. */
 static mr_status deduce(building *made, mr_error *error)
 {
     mr_node *node = &made->node;
@@ -315,7 +315,8 @@ static bool is_input(const mr_node *node, const mr_node *candidate)
     return false;
 }
 
-/* Control edges from the frames around: none of a frame that an input already runs inside, and none to an input. */
+/* Adds control edges from the enclosing frames: none for a frame that an input already runs inside, and none to a node
+ * that is an input. */
 static mr_status add_frame_controls(mr_node *node, mr_error *error)
 {
     const mr_graph *graph = node->graph;
@@ -331,14 +332,14 @@ static mr_status add_frame_controls(mr_node *node, mr_error *error)
     return MR_OK;
 }
 
-/* ---- A node beside its variables: TensorFlow colocates what takes a reference with where the reference comes from ---- */
+/* ---- Colocation: as in TensorFlow, a node that takes a reference is placed with the source of the reference ---- */
 
 static int compare_strings(const void *a, const void *b)
 {
     return strcmp(((const mr_attr_value *)a)->string.data, ((const mr_attr_value *)b)->string.data);
 }
 
-/* The groups of the node: those in its "_class", or its own. */
+/* The colocation groups of the node: those in its "_class", or its own. */
 static mr_status add_groups(const mr_node *reference, mr_attr *list, mr_error *error)
 {
     const mr_attr *own = mr_attrs_find(&reference->attrs, "_class");

@@ -1,5 +1,5 @@
-/* The registry: every row of graph/ops, parsed on first use, sorted by name. It never changes afterwards, so finding an
- * operator takes no lock. */
+/* The registry: all rows of graph/ops, parsed on first use and sorted by name. It never changes afterwards, so lookups
+ * need no lock. */
 #include "graph/ir/signature.h"
 
 #include <assert.h>

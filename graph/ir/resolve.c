@@ -1,5 +1,6 @@
-/* A node against its operator: every attr is there, of the right kind and among what is allowed; every input has the
- * dtype that the attrs say; the outputs follow. The same check serves nodes that are built and nodes that are imported. */
+/* Resolution: checks a node against its operator. Every attr must exist, be of the right kind and have an allowed
+ * value; every input must have the dtype that the attrs require; the outputs follow. The same check applies to nodes
+ * that are built and nodes that are imported. */
 #include "graph/ir/graph.h"
 #include "graph/ir/signature.h"
 
@@ -49,7 +50,7 @@ static mr_status check_value(const mr_op_attr *rule, const mr_attr_value *value,
 
 static mr_status check_attr(const mr_op_attr *rule, const mr_attr *attr, mr_error *error)
 {
-    /* An empty list says nothing of its elements' kind. */
+    /* An empty list does not determine the kind of its elements. */
     bool is_kind = attr->kind == rule->kind || (attr->is_list && attr->count == 0);
     if (!is_kind || attr->is_list != rule->is_list)
         return mr_fail(error, MR_INVALID_ARGUMENT, "attr %s must be %s%s, but is %s%s", rule->name,
@@ -126,7 +127,7 @@ static mr_status check_input(const mr_node *node, const mr_op_argument *argument
 {
     mr_output input = node->inputs[index];
     mr_dtype found = mr_output_dtype(input);
-    if (found == MR_DTYPE_INVALID) return MR_OK; /* of an operator that is not known here */
+    if (found == MR_DTYPE_INVALID) return MR_OK; /* of an unknown operator */
     if (found != expected)
         return mr_fail(error, MR_INVALID_ARGUMENT, "input %d (%s), %s:%d, is %s, but must be %s%s%s%s", index,
                        argument->name, input.node->name, input.index, mr_dtype_name(found), mr_dtype_name(expected),

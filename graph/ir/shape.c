@@ -1,6 +1,6 @@
-/* Shapes while a graph is built: merging what is known of one tensor, broadcasting, and shapes that other tensors hold.
+/* Shapes while a graph is built: merging, broadcasting, and shapes that are the values of tensors.
  *
- * Unknown is -1, for a size as for a rank. Merging keeps what either side knows and fails where they contradict. */
+ * Unknown is -1, for sizes and ranks. Merging keeps what either side knows and fails if they contradict each other. */
 #include "graph/ir/op.h"
 
 #include <inttypes.h>
@@ -53,8 +53,8 @@ mr_status mr_shape_at_least(mr_shape shape, int32_t rank, mr_error *error)
     return MR_OK;
 }
 
-/* One dimension of two that broadcast. An unknown size beside one above 1 must be that size; beside 1 or another unknown
- * nothing is known. */
+/* One dimension of a broadcast. If one size is unknown and the other greater than 1, the result is the latter. If the
+ * other is 1 or unknown too, the result is unknown. */
 static bool broadcast_size(int64_t a, int64_t b, int64_t *result)
 {
     if (a == 1 || b == 1) {
@@ -97,7 +97,7 @@ mr_status mr_shape_axis(int64_t axis, int32_t rank, int32_t *result, mr_error *e
     return MR_OK;
 }
 
-/* ---- Shapes that tensors hold ---- */
+/* ---- Shapes in tensors ---- */
 
 static mr_status append_size(mr_shape *shape, int64_t size, mr_error *error)
 {
@@ -114,7 +114,7 @@ mr_status mr_shape_from_constant(const mr_tensor *constant, mr_shape *shape, mr_
     if (constant == nullptr || (constant->dtype != MR_INT32 && constant->dtype != MR_INT64)) return MR_OK;
     if (constant->shape.rank > 1)
         return mr_fail(error, MR_INVALID_ARGUMENT, "a shape must be a vector, but has rank %d", constant->shape.rank);
-    /* A scalar -1 is TensorFlow's way to say that the rank is unknown. */
+    /* As in TensorFlow, a scalar -1 means that the rank is unknown. */
     bool is_wide = constant->dtype == MR_INT64;
     if (constant->shape.rank == 0) {
         int64_t value = is_wide ? mr_tensor_int64s(constant)[0] : mr_tensor_int32s(constant)[0];
@@ -140,7 +140,7 @@ mr_status mr_shape_from_input(const mr_shape_call *call, int32_t index, mr_shape
         *shape = result;
         return MR_OK;
     }
-    /* The length of the vector alone gives the rank. */
+    /* The length of the vector determines the rank. */
     mr_shape vector = call->inputs[index];
     if (vector.rank > 1) return mr_shape_expect_rank(call, index, 1, error);
     if (vector.rank == 1 && vector.dims[0] >= 0) {
@@ -160,7 +160,7 @@ bool mr_shape_input_integer(const mr_shape_call *call, int32_t index, int64_t *v
     return true;
 }
 
-/* ---- Whole shape functions ---- */
+/* ---- Complete shape functions ---- */
 
 mr_status mr_shape_expect_rank(const mr_shape_call *call, int32_t index, int32_t rank, mr_error *error)
 {

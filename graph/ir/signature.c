@@ -1,6 +1,6 @@
-/* The parser of operator rows. One cursor runs over the text; a word, a number, a quoted string and single characters
- * are all the tokens there are. Failing leaves the cursor where it is and sets its flag, so that the callers need no
- * checks in between. */
+/* The parser of operator rows. A cursor moves over the text; the tokens are words, numbers, quoted strings and
+ * single characters. On an error the cursor stays where it is and sets its failure flag, so callers need not check
+ * each step. */
 #include "graph/ir/signature.h"
 
 #include <assert.h>
@@ -76,7 +76,8 @@ static int64_t integer(cursor *c)
 
 /* ---- Arguments ---- */
 
-/* The type of an argument: an attr of the row, or a dtype. Which of them is known once the attrs are parsed. */
+/* The type of an argument: an attr of the row, or a dtype. Which of the two is known only after the attrs are
+ * parsed. */
 static void resolve_type(const mr_op_def *def, const char *name, mr_op_argument *argument, cursor *c)
 {
     const mr_op_attr *attr = mr_op_def_attr(def, name);
@@ -213,7 +214,7 @@ static mr_shape parse_shape(cursor *c)
     return shape;
 }
 
-/* "uint8 [255, 0, 0, 255]": a vector of bytes is all that TensorFlow's rows need. */
+/* "uint8 [255, 0, 0, 255]": TensorFlow's rows need only vectors of bytes. */
 static void parse_tensor(cursor *c, mr_tensor *tensor)
 {
     if (strcmp(word(c), "uint8") != 0) c->failed = true;

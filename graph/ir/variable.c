@@ -1,10 +1,10 @@
-/* Variables as tf.compat.v1.Variable makes them: NAME (VariableV2), NAME/Assign, NAME/read, of which the last two are
- * placed with the first through the attr "_class". */
+/* Variables, built as by tf.compat.v1.Variable: NAME (VariableV2), NAME/Assign and NAME/read, where the latter two are
+ * colocated with the first by the attr "_class". */
 #include "graph/ir/graph.h"
 
 #include <string.h>
 
-/* Places the node with the variable: loc:@NAME. */
+/* Colocates the node with the variable: loc:@NAME. */
 static void colocate(mr_node_builder *builder, const mr_node *variable)
 {
     const char *location = mr_arena_printf(&builder->graph->arena, "loc:@%s", variable->name);
@@ -39,7 +39,7 @@ static mr_output make_read(mr_graph *graph, mr_output ref)
     return mr_node_finish(&builder);
 }
 
-/* Variables are made outside of control scopes: their values may be read before what is around runs. */
+/* Variables are created outside of control scopes: their values may be read before the nodes of these scopes run. */
 mr_variable mr_variable_new_(mr_graph *graph, const char *name, mr_output initial, const mr_variable_options *options)
 {
     mr_output failed = mr_graph_failed_output(graph);

@@ -1,12 +1,13 @@
-/* Copy: where a value is needed on another device than the one that made it, a node that copies it.
+/* Copy: inserts nodes that copy values to the devices where they are needed.
  *
- * A value is copied once for each device that needs it. A constant is copied while the plan is made. The value of a
- * variable is copied for each reader, after what the reader waits for, since it may change from one to the next. */
+ * A value is copied once for each device that needs it. A constant is copied when the plan is made. The value of a
+ * variable is copied for each reader, after the nodes that the reader waits for, because it may change between
+ * readers. */
 #include "graph/run/session.h"
 
 #include <assert.h>
 
-/* A copy of a value that is there already. */
+/* An existing copy of a value. */
 typedef struct made_copy {
     mr_device *to;
     int32_t value;
@@ -18,7 +19,7 @@ static mr_device *on_gpu(mr_device *device)
     return device && device->kind != MR_DEVICE_CPU ? device : nullptr;
 }
 
-/* Where the value lies: null for host memory. */
+/* The device on which the value is stored; null for host memory. */
 static mr_device *home_of(const mr_planner *planner, const mr_plan_value *value)
 {
     if (value->kind == MR_VALUE_FEED) return nullptr;
@@ -47,7 +48,7 @@ static mr_status copy_constant(mr_planner *planner, int32_t from, mr_device *to,
     return status;
 }
 
-/* consumer  whose control inputs a copy of a variable's value waits for; null for a fetch */
+/* consumer: the node whose control inputs a copy of a variable's value must wait for; null for a fetch */
 static mr_status add_copy(mr_planner *planner, int32_t from, mr_device *home, mr_device *to,
                           const mr_plan_node *consumer, int32_t *copied, mr_error *error)
 {

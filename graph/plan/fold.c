@@ -1,9 +1,10 @@
-/* Fold: what depends on constants alone is computed once, while the plan is made.
+/* Fold: computes what depends only on constants once, when the plan is made.
  *
- * Three sources of constants: Const nodes; integers that shape inference knows (sizes of shapes that are fully known, and
- * what is computed from them); and stateless nodes all of whose inputs are constants, run here by their CPU kernels.
- * A result above FOLDED_BYTES_MAX is left to the run, so that a plan does not hold what a step makes in passing.
- * A node with control inputs keeps its place in the order, and so does all that depends on it. */
+ * Constants come from three sources: Const nodes; integers known from shape inference (sizes of fully known shapes and
+ * what is computed from them); and stateless nodes whose inputs are all constants, which run here with their CPU
+ * kernels. A result larger than FOLDED_BYTES_MAX is computed in each run instead, so that a plan does not hold a step's
+ * temporary results. A node with control inputs, and everything that depends on it, is not folded and keeps its
+ * position in the order. */
 #include "graph/run/session.h"
 
 #include <assert.h>
@@ -13,7 +14,7 @@ constexpr size_t FOLDED_BYTES_MAX = (size_t)10 << 20;
 constexpr int32_t FOLDED_INPUTS_MAX = 64;
 constexpr int32_t FOLDED_OUTPUTS_MAX = 16;
 
-/* What inference knows was deduced from constants; when one of these is fed, it may be wrong. */
+/* Inference deduced values from constants; if one of these is fed, the values may be wrong. */
 static bool feeds_a_constant(const mr_step *step)
 {
     for (int32_t i = 0; i < step->feed_count; i++) {
@@ -34,7 +35,7 @@ static void make_constant(mr_planner *planner, mr_plan_node *node, int32_t outpu
     value->home = nullptr;
 }
 
-/* A Const, or what inference knows. */
+/* Folds a Const, or a value known from inference. */
 static bool fold_known(mr_planner *planner, mr_plan_node *node, bool trust_inference)
 {
     bool is_const = strcmp(node->node->op, "Const") == 0;
@@ -70,7 +71,7 @@ static bool may_compute(const mr_planner *planner, const mr_plan_node *node)
     return true;
 }
 
-/* Runs a kernel once, outside of any plan. Outputs are the caller's. */
+/* Runs a kernel once, outside of any plan. The outputs are owned by the caller. */
 static mr_status evaluate(mr_planner *planner, const mr_plan_node *node, const mr_kernel *kernel, mr_tensor *outputs)
 {
     mr_device *device = planner->session->cpu;
@@ -109,7 +110,7 @@ static mr_status evaluate(mr_planner *planner, const mr_plan_node *node, const m
     return kernel->run(&call, &ignored);
 }
 
-/* A kernel that fails here fails again in the run, where its sentence is heard. */
+/* A kernel that fails here fails again in the run, which reports its error. */
 static void fold_computed(mr_planner *planner, mr_plan_node *node)
 {
     const mr_kernel *kernel = node->kernel;

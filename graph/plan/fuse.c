@@ -1,8 +1,9 @@
-/* Fuse: a few chains of nodes for which there is one kernel.
+/* Fuse: replaces chains of nodes for which a single kernel exists.
  *
- * Batch normalization and Relu become _FusedBatchNormEx, and on the way back ReluGrad and the gradient of the former
- * _FusedBatchNormGradEx, when nothing else looks at what flows between them. The numbers are the same; a pass over the
- * activations is saved each time. A chain whose kernel is not there for its device and types stays as it is. */
+ * Batch normalization and Relu become _FusedBatchNormEx; in the backward pass ReluGrad and the gradient of the
+ * normalization become _FusedBatchNormGradEx. Both require that nothing else uses the values between them. The results
+ * are the same, and each fusion saves a pass over the activations. A chain without a fused kernel for its device and
+ * types is unchanged. */
 #include "graph/run/session.h"
 
 #include <assert.h>
@@ -10,8 +11,8 @@
 
 typedef struct fuser {
     mr_planner *planner;
-    int32_t *uses;    /* by value: how many inputs take it, and one for a fetch */
-    int32_t *instead; /* by value: the value to use in its place */
+    int32_t *uses;    /* by value: number of inputs that use it, plus one for a fetch */
+    int32_t *instead; /* by value: the value to use instead */
 } fuser;
 
 static bool is_one_of(const mr_plan_node *node, const char *a, const char *b)
@@ -19,16 +20,16 @@ static bool is_one_of(const mr_plan_node *node, const char *a, const char *b)
     return node->live && node->kernel && (strcmp(node->node->op, a) == 0 || strcmp(node->node->op, b) == 0);
 }
 
-/* The node that makes the value as its first output, when this is nobody else's input. */
+/* The node that has the value as its first output, if the value has exactly one consumer. */
 static mr_plan_node *maker_for_one(const fuser *f, int32_t value)
 {
     const mr_plan_value *v = &f->planner->values[value];
-    assert(f->uses[value] > 0); /* by the node that asks */
+    assert(f->uses[value] > 0); /* by the caller's node */
     if (v->kind != MR_VALUE_OUTPUT || v->index != 0 || f->uses[value] != 1) return nullptr;
     return &f->planner->nodes[v->producer];
 }
 
-/* The node's attrs with activation_mode = "Relu" among them, sorted as mr_attrs are. */
+/* The node's attrs with activation_mode = "Relu" added, sorted by name. */
 static const mr_attrs *attrs_with_relu(fuser *f, const mr_attrs *attrs)
 {
     mr_arena *arena = &f->planner->kept;
@@ -53,7 +54,7 @@ static const mr_attrs *attrs_with_relu(fuser *f, const mr_attrs *attrs)
     return made;
 }
 
-/* Puts another kernel in the node's place; false, and nothing done, when there is none. */
+/* Replaces the node's kernel. Returns false and changes nothing if there is no such kernel. */
 static bool set_kernel(fuser *f, mr_plan_node *node, const char *op)
 {
     const mr_attrs *attrs = attrs_with_relu(f, &node->node->attrs);
@@ -64,7 +65,7 @@ static bool set_kernel(fuser *f, mr_plan_node *node, const char *op)
     return true;
 }
 
-/* Relu(normalization): the normalization's output takes the place of Relu's. */
+/* Relu(normalization): the normalization's output replaces that of Relu. */
 static void fuse_forward(fuser *f, mr_plan_node *relu)
 {
     mr_plan_node *norm = maker_for_one(f, relu->inputs[0]);
@@ -78,8 +79,8 @@ static void fuse_forward(fuser *f, mr_plan_node *relu)
     relu->live = false;
 }
 
-/* True when grad takes what norm saved for it, and both were given the same epsilon: only then is Relu's sign, which the
- * fused gradient computes anew, the one that the forward pass saw. */
+/* True if grad takes the values that norm saved for it and both have the same epsilon. Only then does the fused
+ * gradient, which computes the sign of Relu's input again, get the sign of the forward pass. */
 static bool saved_by(const fuser *f, const mr_plan_node *grad, const mr_plan_node *norm)
 {
     for (int32_t i = 3; i < 5; i++) {
@@ -91,7 +92,8 @@ static bool saved_by(const fuser *f, const mr_plan_node *grad, const mr_plan_nod
            mr_attr_float_or(&norm->node->attrs, "epsilon", 1e-4f);
 }
 
-/* The gradient of a normalization that has Relu inside, from ReluGrad's output: takes what ReluGrad takes, and the offset. */
+/* Fuses the gradient of a normalization with Relu, which takes ReluGrad's output: it gets ReluGrad's inputs and the
+ * offset. */
 static void fuse_backward(fuser *f, mr_plan_node *grad)
 {
     mr_planner *planner = f->planner;
@@ -110,7 +112,7 @@ static void fuse_backward(fuser *f, mr_plan_node *grad)
     if (!inputs || !refs || !set_kernel(f, grad, "_FusedBatchNormGradEx")) return;
     inputs[0] = relu_grad->inputs[0];
     for (int32_t i = 1; i < 5; i++) inputs[i] = grad->inputs[i];
-    inputs[5] = grad->input_count > 5 ? grad->inputs[5] : grad->inputs[4]; /* V2 has no third reserve */
+    inputs[5] = grad->input_count > 5 ? grad->inputs[5] : grad->inputs[4]; /* V2 has no third reserve space */
     inputs[6] = norm->inputs[2];
     grad->inputs = inputs;
     grad->input_is_ref = refs;

@@ -1,9 +1,9 @@
-/* Guard: a training step ends before it updates variables when its loss is not finite.
+/* Guard: ends a training step before it updates variables if its loss is not finite.
  *
- * The order of the plan puts updates behind the guard's value, so at that point the variables, the data and the positions
- * of random operators are those that the step began with. The run is then examined: the same calls run again, with the
- * same elements of iterators and the same random numbers, and every tensor is checked. What must not happen twice (taking
- * the next element, an update that the guard depends on) does not: its outputs were kept. */
+ * The plan's order puts updates after the guard's value. At that point the variables, the data and the states of the
+ * random operators are those from the start of the step. The run is then examined: the same calls run again, with the
+ * same elements of iterators and the same random numbers, and every tensor is checked. Calls that must not run twice
+ * (taking the next element, an update that the guard depends on) are not repeated: their outputs were kept. */
 #include "graph/run/session.h"
 
 #include <assert.h>
@@ -35,7 +35,7 @@ static bool is_floating(mr_dtype dtype)
     return dtype == MR_FLOAT || dtype == MR_DOUBLE || dtype == MR_HALF || dtype == MR_BFLOAT16;
 }
 
-/* Whether any of count floats is not finite: without branches, so that it runs at the speed of memory. */
+/* Whether any of count floats is not finite. Without branches, so that it runs at memory bandwidth. */
 static bool any_nonfinite(const float *values, int64_t count)
 {
     uint32_t any = 0;
@@ -84,7 +84,7 @@ static mr_status guard_value(const mr_step *step, mr_tensor *value, mr_error *er
     return status;
 }
 
-/* Remembers what an examination needs to repeat the call, or not to. */
+/* Stores what an examination needs to repeat the call, or to skip it. */
 static void keep(mr_plan *plan, mr_call *call)
 {
     call->drew = call->state && __atomic_load_n(&call->state->random.draws, __ATOMIC_RELAXED) != call->draws_before;
@@ -116,12 +116,12 @@ mr_status mr_guard_run(mr_step *step, uint64_t began_ns, bool *diverged, mr_erro
 /* ---- The examination ---- */
 
 typedef struct finding {
-    bool any, nan;   /* a tensor that is not finite; one with a NaN */
-    char first[512]; /* the first: "the variable w: inf at element 3 of [8,4]" */
+    bool any, nan;   /* any: a tensor that is not finite was found; nan: one with a NaN */
+    char first[512]; /* the first such tensor: "the variable w: inf at element 3 of [8,4]" */
     char first_nan[512];
 } finding;
 
-/* Names are only made for a tensor that is not finite: `what` and `name` are their parts. */
+/* The name, `what` and `name`, is formatted only for a tensor that is not finite. */
 static mr_status check(finding *f, const mr_tensor *tensor, bool nan_only, const char *what, const char *name,
                        int32_t index, mr_error *error)
 {
@@ -149,7 +149,7 @@ static mr_status check_feeds(finding *f, const mr_step *step, const mr_tensor *v
     return MR_OK;
 }
 
-/* What the call takes from outside of the run: variables, and constants, of which infinities may be meant. */
+/* Checks the inputs that come from outside the run: variables, and constants, in which infinities may be intended. */
 static mr_status check_inputs(finding *f, const mr_plan *plan, const mr_call *call, mr_error *error)
 {
     for (int32_t i = 0; i < call->input_count; i++) {
@@ -191,7 +191,7 @@ static mr_status find_first(finding *f, mr_step *step, const mr_tensor *values, 
         MR_TRY(check_inputs(f, plan, call, error));
         MR_TRY(repeat(plan, i, error));
         for (int32_t j = 0; j < call->output_count; j++)
-            if (call->outputs[j].buffer) /* not a handle, and not released already */
+            if (call->outputs[j].buffer) /* neither a handle nor released already */
                 MR_TRY(check(f, &call->outputs[j], false, "", call->kernel_node.name, j, error));
     }
     return MR_OK;
@@ -200,7 +200,7 @@ static mr_status find_first(finding *f, mr_step *step, const mr_tensor *values, 
 mr_status mr_guard_examine(mr_step *step, const mr_tensor *values, mr_error *error)
 {
     finding f = {0};
-    mr_error ignored = {0}; /* what was found before it is still worth a message */
+    mr_error ignored = {0}; /* report what was found before this error */
     char guard[MR_OUTPUT_NAME_SIZE];
     mr_output_name(step->fetches[step->guard], guard, sizeof guard);
     assert(mr_mutex_is_held(&step->mutex));

@@ -1,8 +1,8 @@
-/* Lower: values become slots, nodes become prepared calls, and each slot learns its last use.
+/* Lower: turns values into slots and nodes into prepared calls, and determines the last use of each slot.
  *
- * The outputs of a call are neighbours, so a kernel writes straight into the slots. A slot that holds a kernel's output
- * is given back after its last reader, or at once when nobody reads it. Fed slots borrow from the caller, constants stay
- * in the plan, fetched slots go to the results. Everything that a run touches is allocated here. */
+ * The outputs of a call are adjacent slots, so a kernel writes directly to them. A slot with a kernel's output is
+ * released after its last reader, or at once if it has none. Fed slots borrow from the caller, constants stay in the
+ * plan, and fetched slots move to the results. All memory that a run needs for its bookkeeping is allocated here. */
 #include "graph/run/session.h"
 
 #include <assert.h>
@@ -12,14 +12,15 @@
 typedef struct lowering {
     mr_planner *planner;
     mr_plan *plan;
-    int32_t *slot_of;  /* by value; -1 */
-    int32_t *last_use; /* by value: place in the order; -1: none */
-    int32_t *seen;     /* by value: how often it is in the list at hand; cleared for the list's values first */
+    int32_t *slot_of;  /* by value; -1: none */
+    int32_t *last_use; /* by value: index in the order; -1: none */
+    int32_t *seen;     /* by value: number of occurrences in the current list; the entries of its values are cleared
+                          first */
 } lowering;
 
 #define NEW(type, count) MR_ARENA_NEW(&plan->arena, type, (size_t)(count) + 1)
 
-/* Copies between host and device, as a kernel's run. What is fed may be there already. */
+/* Kernel function that copies between host and device. A fed value may already be on the device. */
 static mr_status run_copy(mr_kernel_call *call, mr_error *error)
 {
     const mr_call_copy *copy = call->prepared;
@@ -72,7 +73,7 @@ static mr_status assign_slots(lowering *l, mr_error *error)
             l->last_use[value] = i;
             if (value < step->feed_count && !node->is_copy) plan->feed_is_read[value] = true;
             if (l->slot_of[value] < 0) {
-                /* Its producer comes before it in the order, so what has no slot yet is fed or constant. */
+                /* The producer comes earlier in the order, so a value without a slot is fed or constant. */
                 assert(planner->values[value].kind != MR_VALUE_OUTPUT);
                 l->slot_of[value] = plan->slot_count++;
             }
@@ -148,8 +149,8 @@ static mr_status lower_inputs(lowering *l, const mr_plan_node *node, int32_t pla
     return MR_OK;
 }
 
-/* Slots to give back after the call: inputs read for the last time, outputs that nobody reads. The source of a copy to a
- * device stays until the device has been waited for, at the end of the run. */
+/* Slots to release after the call: inputs that are read for the last time, and outputs without readers. The source of a
+ * copy to a device is kept until the end of the run, after waiting for the device. */
 static mr_status lower_releases(lowering *l, const mr_plan_node *node, int32_t place, mr_call *call, mr_error *error)
 {
     mr_planner *planner = l->planner;
@@ -266,7 +267,7 @@ static mr_status lower_fetches(lowering *l, mr_error *error)
     return MR_OK;
 }
 
-/* Whether an examination must not repeat the call: it takes an element, say, or changes a variable. */
+/* Whether an examination must not repeat the call, for example because it takes an element or changes a variable. */
 static bool is_kept(const mr_call *call)
 {
     bool kept = call->state != nullptr;
@@ -274,7 +275,7 @@ static bool is_kept(const mr_call *call)
     return kept;
 }
 
-/* A guard that no call makes (a constant, a variable) is checked after all of them. */
+/* A guard that no call computes (a constant, a variable) is checked after all calls. */
 static mr_status lower_guard(lowering *l, mr_error *error)
 {
     mr_plan *plan = l->plan;

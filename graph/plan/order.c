@@ -1,24 +1,24 @@
-/* Order: a sequence of the plan's nodes that respects data and control edges.
+/* Order: chooses a sequence of the plan's nodes that respects data and control edges.
  *
- * Where edges leave a choice the order in which the graph was made decides, which is a good one for memory: builders make
- * a layer's gradients together. Three exceptions, all by what a node would do if it ran now:
- *   a node that frees more than it makes goes first;
- *   a node that updates a variable goes after all that read the variable, so that the update finds the value unshared
- *   and works in place. TensorFlow leaves such pairs to chance; here they always read what was there before;
- *   in a step with a guard, a node that updates a variable goes after the guard. */
+ * Where edges leave a choice, nodes run in creation order. This is good for memory use, because builders create the
+ * gradients of a layer together. There are three exceptions, which depend on the effect of a node if it ran now:
+ *   a node that frees more memory than it allocates runs first;
+ *   a node that updates a variable runs after all nodes that read the variable, so that the value is not referenced
+ *   elsewhere and is updated in place. TensorFlow does not order such pairs; here readers always read the old value;
+ *   in a step with a guard, a node that updates a variable runs after the guard. */
 #include "graph/run/session.h"
 
 #include <assert.h>
 #include <string.h>
 
-/* Consumers of each node, as one array cut by `begins`; an edge for each input and control. */
+/* Consumers of each node, as one array divided by `begins`, with one edge for each input and control input. */
 typedef struct edges {
     int32_t *begins; /* node_count + 2 */
     int32_t *consumers;
-    int32_t *waiting; /* how many edges come into each node */
+    int32_t *waiting; /* number of unfinished edges into each node */
 } edges;
 
-/* The plan node that an edge comes from, or -1. */
+/* The plan node at the source of an edge, or -1. */
 static int32_t edge_source(const mr_planner *planner, const mr_plan_node *node, int32_t edge)
 {
     int32_t before = edge < node->input_count ? planner->values[node->inputs[edge]].producer
@@ -55,7 +55,7 @@ static mr_status find_edges(mr_planner *planner, edges *found, mr_error *error)
     return MR_OK;
 }
 
-/* Keys in a heap, the smallest first: a node's class above its number. */
+/* A min-heap of keys: a node's class in the high bits, its number in the low bits. */
 typedef struct heap {
     int64_t *keys;
     int32_t count, capacity;
@@ -85,7 +85,7 @@ static int64_t heap_pop(heap *h)
 
 enum { CLASS_FREES, CLASS_PLAIN, CLASS_DEFERRED };
 
-/* A node that updates a variable, in the list of its variable. */
+/* A node that updates a variable, in the variable's list. */
 typedef struct updater {
     int32_t node;
     struct updater *next;
@@ -97,12 +97,13 @@ typedef struct scheduler {
     heap ready;
     bool *done;
     int32_t *uses;      /* by value: consumers that have not run */
-    int32_t *readers;   /* by value, of handles: nodes that read the variable and have not run */
-    updater **updaters; /* by value, of handles */
-    int32_t guard;      /* the node whose output is the guard, until it is done; else -1 */
+    int32_t *readers;   /* by value, for handles: nodes that read the variable and have not run */
+    updater **updaters; /* by value, for handles */
+    int32_t guard;      /* the node whose output is the guard, until it has run; otherwise -1 */
 } scheduler;
 
-/* The handle whose variable the value is a share of, so far as edges tell: what reads it, or passes it on. */
+/* The handle of the variable whose buffer `value` may reference, as far as the edges show: it was read from the
+ * variable or passed on by another node. */
 static int32_t share_of(const mr_planner *planner, int32_t value, int depth)
 {
     const mr_plan_value *v = &planner->values[value];
@@ -112,7 +113,7 @@ static int32_t share_of(const mr_planner *planner, int32_t value, int depth)
     return producer->input_count == 1 ? share_of(planner, producer->inputs[0], depth + 1) : -1;
 }
 
-/* True when the node changes what the handle at that input names: it takes the handle and something to do with it. */
+/* True if the node changes the variable of the handle at that input: it takes the handle and further inputs. */
 static bool updates(const mr_planner *planner, const mr_plan_node *node, int32_t input)
 {
     bool takes = node->input_is_ref[input] || planner->values[node->inputs[input]].dtype == MR_RESOURCE;
@@ -160,7 +161,7 @@ static int64_t key_of(const scheduler *s, int32_t index)
     return (int64_t)(freed_bytes > made_bytes ? CLASS_FREES : CLASS_PLAIN) << 32 | index;
 }
 
-/* Updaters that wait for nothing but what they were deferred for. */
+/* Pushes updaters whose only unmet condition was the one for which they were deferred. */
 static void push_ready_updaters(scheduler *s, int32_t handle)
 {
     for (const updater *u = s->updaters[handle]; u; u = u->next)
@@ -193,7 +194,7 @@ static void run_node(scheduler *s, int32_t index)
     }
 }
 
-/* The live node that makes the guard's value, or -1. */
+/* The live node that computes the guard's value, or -1. */
 static int32_t guard_node(const mr_planner *planner)
 {
     int32_t guard = planner->step->guard;
@@ -215,7 +216,8 @@ mr_status mr_plan_order(mr_planner *planner, mr_error *error)
     if (!s.done || !s.uses || !s.readers || !s.updaters || !planner->order) return mr_fail_memory(error, nodes);
     MR_TRY(find_readers(&s, error));
     size_t pushes =
-        nodes; /* each node once, and an updater twice more for each handle it takes: readers done, guard done */
+        nodes; /* each node once, and an updater twice more for each handle that it takes: when readers are done,
+                  when the guard is */
     for (int32_t i = 0; i < planner->value_count; i++)
         for (const updater *u = s.updaters[i]; u; u = u->next) pushes += 2;
     s.ready.keys = MR_ARENA_NEW(&planner->arena, int64_t, pushes);
@@ -231,7 +233,7 @@ mr_status mr_plan_order(mr_planner *planner, mr_error *error)
     return MR_OK;
 }
 
-/* The error for live nodes that wait for each other: a loop of the graph, or a cycle that no graph should have. */
+/* The error for live nodes that wait for each other: a loop in the graph, or an invalid cycle. */
 static mr_status cycle_error(const mr_planner *planner, const edges *found, mr_error *error)
 {
     const mr_node *stuck = nullptr;

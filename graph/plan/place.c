@@ -1,8 +1,9 @@
-/* Place: a device and a kernel for each node.
+/* Place: chooses a device and a kernel for each node.
  *
- * A node goes where it asks to be, else to the session's default device, else to the CPU. What a GPU has no kernel for
- * runs on the CPU, with a note, unless the options forbid it. A node that takes a variable goes where the variable is; a
- * variable goes to a GPU only when every node of the graph that takes it has a kernel there. */
+ * A node is placed on the device it requests, otherwise on the session's default device, otherwise on the CPU. Without
+ * a GPU kernel it is placed on the CPU, with a note, unless the options forbid this. A node that takes a variable is
+ * placed with the variable. A variable is placed on a GPU only if every node of the graph that takes it has a kernel
+ * there. */
 #include "graph/run/session.h"
 #include "graph/state/iterator.h"
 
@@ -41,7 +42,7 @@ static mr_status no_kernel(const mr_node *node, const char *device, mr_error *er
                    types_text(node, types, sizeof types), device);
 }
 
-/* The device that a node asks for; the CPU with a note when it cannot be had. */
+/* The device that a node requests; the CPU, with a note, if it is not available. */
 static mr_status asked_device(mr_planner *planner, const mr_node *node, mr_device **device, mr_error *error)
 {
     mr_session *session = planner->session;
@@ -49,7 +50,7 @@ static mr_status asked_device(mr_planner *planner, const mr_node *node, mr_devic
     mr_device_kind kind = MR_DEVICE_CPU;
     int index = 0;
     *device = session->cpu;
-    /* Files ask for devices of all kinds; those that nobody has here are the CPU. */
+    /* Imported graphs request devices of all kinds; the kinds that do not exist here are mapped to the CPU. */
     if (mr_device_parse(text, &kind, &index, nullptr) != MR_OK || kind == MR_DEVICE_CPU) return MR_OK;
     mr_error reason = {0};
     mr_device *gpu = mr_session_gpu(session, index, &reason);
@@ -60,7 +61,7 @@ static mr_status asked_device(mr_planner *planner, const mr_node *node, mr_devic
     return MR_OK;
 }
 
-/* True when every node of the graph that takes the handle of `owner` has a kernel on a GPU. */
+/* True if every node of the graph that takes the handle of `owner` has a GPU kernel. */
 static bool gpu_serves_takers(const mr_session *session, const mr_node *owner, const mr_node **why)
 {
     const mr_graph *graph = session->graph;
@@ -87,7 +88,7 @@ static bool gpu_serves_takers(const mr_session *session, const mr_node *owner, c
     return true;
 }
 
-/* A node that names a resource: the resource is found or made, and the node's output becomes a constant. */
+/* Places a node that names a resource: finds or creates the resource, and makes the node's output a constant. */
 static mr_status place_resource(mr_planner *planner, mr_plan_node *placed, const mr_state_row *row, mr_error *error)
 {
     mr_session *session = planner->session;
@@ -117,7 +118,7 @@ static mr_status place_resource(mr_planner *planner, mr_plan_node *placed, const
     for (int32_t i = 0; i < placed->output_count; i++) {
         mr_plan_value *value = &planner->values[placed->first_output + i];
         value->kind = MR_VALUE_CONSTANT;
-        assert(!value->constant.data); /* a value is a constant once */
+        assert(!value->constant.data); /* a value becomes a constant only once */
         value->constant = mr_handle(value->dtype, resource);
         value->home = device->kind == MR_DEVICE_CPU ? nullptr : device;
     }
@@ -131,7 +132,7 @@ static void log_place(const mr_session *session, const mr_plan_node *placed)
                         placed->device->name);
 }
 
-/* The device of the variable that the node takes, or null when it takes none. */
+/* The device of the variable that the node takes, or null if it takes none. */
 static mr_device *taken_device(const mr_planner *planner, const mr_plan_node *node)
 {
     for (int32_t i = 0; i < node->input_count; i++) {
@@ -145,7 +146,7 @@ static mr_device *taken_device(const mr_planner *planner, const mr_plan_node *no
     return nullptr;
 }
 
-/* A pipeline may have its elements on a GPU already. */
+/* The elements of a pipeline may be on a GPU already. */
 static mr_device *elements_device(const mr_planner *planner, const mr_plan_node *node)
 {
     if (node->input_count == 0 || strcmp(node->node->op, "IteratorGetNext") != 0) return nullptr;

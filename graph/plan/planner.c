@@ -1,11 +1,11 @@
-/* What the passes share: growing the lists, what is alive, and the passes in their sequence. */
+/* The planner: runs the passes in sequence, and has their common functions, which grow lists and determine liveness. */
 #include "graph/run/session.h"
 
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Room for one more element of an arena's list; the old list is left to the arena. */
+/* Makes room for one more element of a list in an arena. The old list stays allocated until the arena is freed. */
 static mr_status grow(mr_arena *arena, void **items, int32_t count, int32_t *capacity, size_t size_bytes,
                       mr_error *error)
 {
@@ -66,7 +66,7 @@ int32_t mr_plan_handle(const mr_planner *planner, int32_t value)
 void mr_plan_sweep(mr_planner *planner)
 {
     int32_t *stack = MR_ARENA_NEW(&planner->arena, int32_t, (size_t)planner->node_count + 1);
-    if (!stack) return; /* everything stays alive: slower, not wrong */
+    if (!stack) return; /* everything stays live, which is slower but correct */
     int32_t depth = 0;
     for (int32_t i = 0; i < planner->node_count; i++) {
         planner->nodes[i].live = planner->nodes[i].pinned;

@@ -1,7 +1,7 @@
-/* Prune: from fetches and targets backwards to what they need, cut at feeds.
+/* Prune: selects what fetches and targets need, backwards, cut at feeds.
  *
- * Plan nodes come out in the order of the graph's, so that everything after this pass is a function of the graph alone.
- * As in TensorFlow, a control edge from a placeholder that is fed is not followed. */
+ * Plan nodes are in the order of the graph, so that the result of all later passes depends only on the graph. As in
+ * TensorFlow, a control edge from a placeholder that is fed is not followed. */
 #include "graph/run/session.h"
 
 #include <assert.h>
@@ -19,7 +19,7 @@ static bool is_fed_placeholder(const mr_step *step, const mr_node *node)
     return strncmp(node->op, "Placeholder", 11) == 0 && feed_of(step, node, 0) >= 0;
 }
 
-/* Marks needed[id] for all that the stack's nodes need, themselves included. */
+/* Sets needed[id] for the nodes on the stack and all that they need. */
 static void mark(const mr_step *step, mr_node **stack, int32_t count, bool *needed)
 {
     while (count > 0) {
@@ -40,7 +40,7 @@ static void mark(const mr_step *step, mr_node **stack, int32_t count, bool *need
     }
 }
 
-/* Which inputs the operator takes as references. */
+/* The inputs that the operator takes as references. */
 static mr_status input_refs(mr_planner *planner, const mr_node *node, const bool **refs, mr_error *error)
 {
     bool *is_ref = MR_ARENA_NEW(&planner->arena, bool, (size_t)node->input_count + 1);
@@ -86,7 +86,7 @@ static mr_status add_node(mr_planner *planner, const mr_node *node, int32_t *pla
     return MR_OK;
 }
 
-/* The value of an output: the feed's, else the node's own. */
+/* The value of an output: the feed's, otherwise the node's own. */
 static int32_t value_of(const mr_planner *planner, const int32_t *plan_of, mr_output output)
 {
     int32_t feed = feed_of(planner->step, output.node, output.index);

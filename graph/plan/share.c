@@ -1,7 +1,7 @@
-/* Share: equal nodes with equal inputs become one, and so do equal small constants.
+/* Share: merges equal nodes with equal inputs, and equal small constants.
  *
- * Only what is a function of its inputs is shared: no stateful operator, nothing that takes or makes a reference or a
- * handle (a variable read twice may have changed between), nothing with control inputs. */
+ * Only nodes whose result is a function of their inputs are merged: no stateful operators, nothing that takes or
+ * returns a reference or a handle (a variable may change between two reads), nothing with control inputs. */
 #include "graph/run/session.h"
 
 #include <assert.h>
@@ -52,7 +52,7 @@ static bool values_equal(mr_attr_kind kind, const mr_attr_value *a, const mr_att
     }
 }
 
-/* Of the operator's own attrs; "_class" and its kin say nothing about the result. */
+/* Compares only the operator's own attrs; attrs such as "_class" do not affect the result. */
 static bool attrs_equal(const mr_node *a, const mr_node *b)
 {
     for (int32_t i = 0; i < a->def->attr_count; i++) {
@@ -110,7 +110,7 @@ static uint64_t hash_constant(const mr_tensor *constant)
     return hash_bytes(hash, constant->data, mr_tensor_size_bytes(constant));
 }
 
-/* What has been seen, by hash: a plan node, or the producer of a constant. */
+/* An entry of the hash table: a plan node, or the producer of a constant. */
 typedef struct seen {
     uint64_t hash;
     int32_t node;
@@ -121,7 +121,7 @@ typedef struct sharer {
     mr_planner *planner;
     seen **buckets;
     uint32_t mask;
-    int32_t *instead; /* by value: the value to use in its place */
+    int32_t *instead; /* by value: the value to use instead */
 } sharer;
 
 static mr_status remember(sharer *s, uint64_t hash, int32_t node, mr_error *error)
@@ -133,12 +133,13 @@ static mr_status remember(sharer *s, uint64_t hash, int32_t node, mr_error *erro
     return MR_OK;
 }
 
-/* Uses the outputs of `kept` where those of `node` were used. */
+/* Replaces the outputs of `node` by those of `kept`. */
 static void replace(sharer *s, const mr_plan_node *node, const mr_plan_node *kept)
 {
     assert(node != kept && node->output_count == kept->output_count);
     for (int32_t i = 0; i < node->output_count; i++) {
-        assert(s->instead[kept->first_output + i] == kept->first_output + i); /* what is kept is not replaced itself */
+        assert(s->instead[kept->first_output + i] == kept->first_output + i); /* the kept node has not been replaced
+                                                                                 itself */
         s->instead[node->first_output + i] = kept->first_output + i;
         s->planner->values[kept->first_output + i].fetched |= s->planner->values[node->first_output + i].fetched;
     }

@@ -1,11 +1,11 @@
-/* Execute: one run of a plan, a plain loop over its calls on the calling thread. Kernels share the session's pool for
- * the loops inside them.
+/* Execute: one run of a plan, a loop over its calls on the calling thread. Kernels use the session's pool for their
+ * internal loops.
  *
- * A run allocates nothing by itself: tensors come from the devices' kept blocks. A value read from a variable is a share
- * for the length of the call; an updating kernel finds the value unshared, or a copy of it, so what was fetched or read
- * before never changes.
+ * A run itself allocates no memory: tensors come from the blocks that the devices keep. A value read from a variable is
+ * referenced for the duration of the call. An updating kernel works on a value without other references, or on a copy,
+ * so what was fetched or read before never changes.
  *
- * Variables that one call updates are locked together, in the order of their addresses. */
+ * Variables updated by one call are locked together, in the order of their addresses. */
 #include "graph/run/session.h"
 
 #include <assert.h>
@@ -50,7 +50,7 @@ typedef struct held {
     int count;
 } held;
 
-/* The variables that the call updates, each once, in the order of their addresses. */
+/* The variables that the call updates, without duplicates, in the order of their addresses. */
 static mr_status find_updates(mr_plan *plan, mr_call *call, held *h, mr_error *error)
 {
     for (int32_t i = 0; i < call->input_count; i++) {
@@ -189,7 +189,7 @@ mr_status mr_plan_run_calls(mr_plan *plan, int32_t first, int32_t end, uint64_t 
     return MR_OK;
 }
 
-/* All calls: first those up to the guard, where there is one. */
+/* Runs all calls; if there is a guard, first the calls up to it. */
 static mr_status run_all(mr_step *step, const mr_tensor *values, bool trace, bool *diverged, mr_error *error)
 {
     mr_plan *plan = step->plan;
@@ -204,7 +204,7 @@ static mr_status run_all(mr_step *step, const mr_tensor *values, bool trace, boo
     return mr_plan_run_calls(plan, done, plan->call_count, began_ns, error);
 }
 
-/* Between runs every slot but the constants is empty. */
+/* Between runs all slots except constants are empty. */
 static void assert_is_idle(const mr_plan *plan)
 {
 #ifndef NDEBUG

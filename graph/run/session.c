@@ -1,8 +1,8 @@
-/* Session: the life of one, its devices, its table of steps, and what callers ask of it.
+/* Session: its lifetime, its devices, its table of steps, and the public functions.
  *
- * Locks: a step's mutex is taken before the session's; the session's is held while plans are made, never while they run
- * and never while something is waited for. So different steps of a session may run at once, one step runs once at a time,
- * and functions of a pipeline may run steps of the session that waits for their elements. */
+ * Locks: a step's mutex is taken before the session's. The session's mutex is held while plans are made, never while
+ * they run and never while waiting. So different steps of a session may run concurrently, the runs of one step are
+ * serialized, and functions of a pipeline may run steps of the session that waits for their elements. */
 #include "graph/run/session.h"
 
 #include "kernels/kernels.h"
@@ -96,7 +96,7 @@ void mr_session_note(mr_session *session, const char *format, ...)
     session->notes_copy = nullptr;
 }
 
-/* The notes may move when another thread plans, so callers get a copy that stays. */
+/* The notes may be reallocated when another thread plans, so callers get a copy that stays valid. */
 const char *mr_session_log(const mr_session *session)
 {
     mr_session *own = (mr_session *)session;
@@ -123,7 +123,7 @@ mr_device *mr_session_gpu(mr_session *session, int index, mr_error *error)
     return nullptr;
 }
 
-/* ---- What is kept for nodes ---- */
+/* ---- State of nodes ---- */
 
 static uint64_t system_random(void)
 {
@@ -163,12 +163,12 @@ mr_status mr_session_node_state(mr_session *session, const mr_node *node, mr_nod
 
 typedef struct step_key {
     const mr_output *feeds;
-    const mr_feed *run_feeds; /* instead of feeds, as mr_session_run has them */
+    const mr_feed *run_feeds; /* used instead of feeds by mr_session_run */
     int32_t feed_count;
     mr_outputs fetches;
     mr_node *const *targets;
     int32_t target_count;
-    int32_t guard; /* a fetch, or -1 */
+    int32_t guard; /* index of a fetch, or -1 */
 } step_key;
 
 static mr_output key_feed(const step_key *key, int32_t index)
@@ -304,7 +304,7 @@ static mr_status add_step(mr_session *session, mr_step *step, mr_error *error)
     return MR_OK;
 }
 
-/* The step of the key: found, or planned and kept. With the session's mutex held. */
+/* Finds the step of the key, or plans and stores it. The caller holds the session's mutex. */
 static mr_status find_step(mr_session *session, const step_key *key, mr_step **step, mr_error *error)
 {
     assert(mr_mutex_is_held(&session->mutex));
@@ -398,7 +398,7 @@ mr_status mr_session_run(mr_session *session, mr_feeds feeds, mr_outputs fetches
     return mr_session_run_guarded(session, feeds, fetches, results, targets, target_count, -1, &diverged, error);
 }
 
-/* ---- Variables from outside ---- */
+/* ---- Access to variables ---- */
 
 mr_status mr_session_variable(mr_session *session, mr_output ref, mr_variable_state **variable, mr_error *error)
 {
@@ -409,7 +409,8 @@ mr_status mr_session_variable(mr_session *session, mr_output ref, mr_variable_st
     const mr_state_row *row = mr_state_find(node->op);
     mr_resource *resource = nullptr;
     if (row) {
-        /* Placing it, should it be new, is the planner's business: a step that fetches nothing and runs the node. */
+        /* A variable that does not exist yet is placed by the planner, through a step that fetches nothing and runs the
+         * node. */
         mr_step *step;
         mr_node *target = (mr_node *)node;
         const char *container, *name;

@@ -1,8 +1,9 @@
-/* The saved state of a session: "millrace state 1\n", then entries one after the other:
+/* The saved state of a session: "millrace state 1\n", then a sequence of entries:
  *   kind      1 byte: 'r' a random operator, 'i' an iterator
- *   name      4 bytes little-endian length, bytes
- *   payload   4 bytes little-endian length, bytes; 'r': seed, seed2, draws as 8 bytes little-endian each; 'i': the place
- * Names are those of nodes. The whole is an MR_STRING scalar, which the checkpoint guards with a checksum. */
+ *   name      4 bytes little-endian length, bytes; the name of the node
+ *   payload   4 bytes little-endian length, bytes; 'r': seed, seed2, draws as 8 bytes little-endian each; 'i': the
+ *             iterator's state
+ * The state is an MR_STRING scalar; the checkpoint protects it with a checksum. */
 #include "graph/run/session_state.h"
 
 #include "graph/run/session.h"
@@ -65,7 +66,7 @@ static mr_status append_entry(text *t, char kind, const char *name, const char *
     return append_sized(t, payload, size_bytes, error);
 }
 
-/* The session's own seeds count only where the node has none; elsewhere they are left out, so that equal runs save equal
+/* The session's own seeds are used only if the node has none. Otherwise they are omitted, so that equal runs save equal
  * bytes. */
 static mr_status save_random(text *t, const mr_node_state *state, mr_error *error)
 {
@@ -92,13 +93,13 @@ static mr_status save_iterator(text *t, mr_iterator_state *state, mr_error *erro
     return status;
 }
 
-/* Iterators that have a node. Resources live as long as the session, so the list stays good without its mutex. */
+/* Iterators that have a node. Resources live as long as the session, so the list stays valid without its mutex. */
 typedef struct iterators {
     mr_iterator_state **items;
     int32_t count;
 } iterators;
 
-/* With the session's mutex held. */
+/* The caller holds the session's mutex. */
 static mr_status list_iterators(mr_session *session, mr_arena *arena, iterators *found, mr_error *error)
 {
     found->items = MR_ARENA_NEW(arena, mr_iterator_state *, (size_t)session->resources.count + 1);
@@ -111,7 +112,7 @@ static mr_status list_iterators(mr_session *session, mr_arena *arena, iterators 
     return MR_OK;
 }
 
-/* With the session's mutex held: the random operators. */
+/* Saves the random operators. The caller holds the session's mutex. */
 static mr_status save_all_random(mr_session *session, text *t, mr_error *error)
 {
     MR_TRY(append(t, MAGIC, MAGIC_BYTES, error));
@@ -151,7 +152,7 @@ mr_status mr_session_save_state(mr_session *session, mr_tensor *state, mr_error 
 
 typedef struct entry {
     char kind;
-    char *name; /* terminated, in the arena */
+    char *name; /* null-terminated, in the arena */
     mr_string payload;
 } entry;
 
@@ -212,7 +213,7 @@ static mr_status restore_iterator(mr_session *session, const mr_node *node, mr_s
         return mr_fail(error, MR_INVALID_ARGUMENT, "%s (%s) is no iterator here, but was when the state was saved",
                        node->name, node->op);
     mr_iterator_state *state = (mr_iterator_state *)resource;
-    if (!state->source) return MR_OK; /* no dataset: nothing to place */
+    if (!state->source) return MR_OK; /* no dataset: nothing to restore */
     mr_tensor place = {0};
     MR_TRY(mr_tensor_init_string(&place, payload, error));
     pthread_mutex_lock(&state->mutex);
@@ -223,7 +224,7 @@ static mr_status restore_iterator(mr_session *session, const mr_node *node, mr_s
     return status == MR_OK ? MR_OK : mr_fail_prefix(error, status, "%s (%s)", node->name, node->op);
 }
 
-/* What the state does not name starts anew: it had drawn nothing when the state was saved. */
+/* An operator without an entry restarts: it had drawn nothing when the state was saved. */
 static void forget_random(mr_session *session)
 {
     pthread_mutex_lock(&session->mutex);

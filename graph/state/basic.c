@@ -1,5 +1,5 @@
-/* The operators that compute nothing: NoOp is a place for control edges, Placeholder fails unless it is fed, Assert fails
- * unless its condition holds. */
+/* The operators that compute nothing: NoOp only has control edges, Placeholder fails unless it is fed, Assert fails
+ * unless its condition is true. */
 #include "graph/state/state.h"
 
 #include <inttypes.h>

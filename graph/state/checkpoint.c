@@ -1,4 +1,4 @@
-/* SaveV2, RestoreV2, ShardedFilename: checkpoints from inside the graph, as TensorFlow's Saver builds them. */
+/* SaveV2, RestoreV2, ShardedFilename: checkpoints from inside the graph, as built by TensorFlow's Saver. */
 #include "graph/state/state.h"
 
 #include "kernels/common.h"
@@ -7,7 +7,7 @@
 #include <millrace/saver.h>
 #include <string.h>
 
-/* A scalar string input, terminated, in the arena. */
+/* A scalar string input, null-terminated, in the arena. */
 static mr_status text_input(mr_kernel_call *call, mr_arena *arena, int input, const char **text, mr_error *error)
 {
     const mr_tensor *tensor = &call->inputs[input];

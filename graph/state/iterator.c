@@ -1,11 +1,11 @@
 /* Iterators in the graph: IteratorV2 names one, IteratorGetNext takes its next element.
  *
- * mr_graph_iterator binds a dataset to the node; the session starts the pipeline when the first element is asked for.
- * Elements pass through: the tensors that the pipeline made are the node's outputs, on the GPU where the pipeline ends
- * there. A session that restores the iterator's state before the first element was requested starts the pipeline there.
+ * mr_graph_iterator binds a dataset to the node; the session starts the pipeline when the first element is requested.
+ * Elements are not copied: the pipeline's tensors are the node's outputs, on the GPU if the pipeline ends there. If a
+ * session restores the iterator's state before the first element is requested, the pipeline starts at that position.
  *
- * GetNext holds the iterator's mutex while it waits for an element, and no lock of the session: functions of the pipeline
- * may run steps of the same session. */
+ * IteratorGetNext holds the iterator's mutex while it waits for an element, and no lock of the session: functions of
+ * the pipeline may run steps of the same session. */
 #include "graph/state/iterator.h"
 #include "graph/run/session.h"
 #include "pipeline/to_device.h"
@@ -75,7 +75,7 @@ mr_status mr_iterator_start(mr_iterator_state *state, mr_error *error)
     return MR_OK;
 }
 
-/* The element has as many tensors as the node outputs, of its dtypes. */
+/* The element must have as many tensors as the node has outputs, of the same dtypes. */
 static mr_status check_element(const mr_kernel_call *call, const mr_element *element, mr_error *error)
 {
     if (element->count != call->node->output_count)
@@ -127,7 +127,7 @@ static const mr_kernel kernels[] = {
 };
 const mr_kernel_table mr_state_iterator_kernels = {kernels, sizeof kernels / sizeof kernels[0]};
 
-/* ---- The public side ---- */
+/* ---- Public functions ---- */
 
 mr_node *mr_graph_iterator(mr_graph *graph, const char *name, mr_dataset *dataset, const mr_iterator_options *options,
                            mr_output *outputs)

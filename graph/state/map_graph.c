@@ -1,8 +1,8 @@
-/* A graph as a map function of a Dataset.
+/* A graph as the map function of a Dataset.
  *
- * Pipelines work on several elements at once, a session's step on one: so each worker thread that comes at the same time
- * gets a session of its own, made when it is first needed and kept for the next element. The nodes between inputs and
- * outputs must be stateless; then it does not matter which session computes an element. */
+ * A pipeline works on several elements concurrently, but a session's step on one. So each concurrent worker thread gets
+ * a session of its own, created on first use and kept for later elements. The nodes between inputs and outputs must be
+ * stateless, so it does not matter which session computes an element. */
 #include "base/arena.h"
 #include "graph/ir/graph.h"
 #include "pipeline/pipeline.h"
@@ -14,14 +14,14 @@
 typedef struct map_worker {
     struct map_worker *next;
     mr_session *session;
-    mr_step *step; /* the session's */
+    mr_step *step; /* owned by the session */
 } map_worker;
 
 typedef struct graph_map {
     mr_graph *graph; /* owned */
     int32_t input_count, output_count;
     mr_output inputs[MR_COMPONENTS_MAX], outputs[MR_COMPONENTS_MAX];
-    pthread_mutex_t mutex; /* over idle, and over what reads the graph to make a session */
+    pthread_mutex_t mutex; /* guards idle, and the graph while a session is created from it */
     map_worker *idle;
 } graph_map;
 
@@ -76,7 +76,7 @@ static mr_status map_run(void *context, const mr_element *input, mr_random *, mr
     return status;
 }
 
-/* Follows the outputs back to the inputs; an error names what is not stateless, or not fed. */
+/* Follows the outputs back to the inputs. The error names a node that is not stateless, or not fed. */
 static mr_status check_stateless(const graph_map *map, mr_arena *arena, mr_error *error)
 {
     size_t node_count = (size_t)mr_graph_node_count(map->graph);
@@ -130,7 +130,7 @@ static mr_status check(const graph_map *map, const mr_element_spec *spec, mr_err
     return status;
 }
 
-/* Of the nodes, and which of them are inputs and outputs: the function is nothing else. */
+/* Digest of the nodes, and of which of them are inputs and outputs; these determine the function completely. */
 static mr_status digest_graph(const graph_map *map, uint64_t *digest, mr_error *error)
 {
     mr_tensor graph_def = {0};

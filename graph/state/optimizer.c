@@ -1,5 +1,5 @@
-/* ApplyGradientDescent, ApplyMomentum, ApplyAdam, by reference and by handle: one pass over the variable and its slots, in
- * place, with TensorFlow's formulas (core/kernels/training_ops.cc). */
+/* ApplyGradientDescent, ApplyMomentum, ApplyAdam, by reference and by handle: one pass over the variable and its slots,
+ * in place, with TensorFlow's formulas (core/kernels/training_ops.cc). */
 #include "graph/state/state.h"
 
 #include "kernels/common.h"
@@ -79,7 +79,7 @@ static double scalar(const mr_tensor *tensor)
     return tensor->dtype == MR_DOUBLE ? *mr_tensor_doubles(tensor) : (double)*mr_tensor_floats(tensor);
 }
 
-/* Slots and gradient must have the variable's shape, hyperparameters be scalars. */
+/* Slots and gradient must have the variable's shape; hyperparameters must be scalars. */
 static mr_status check(mr_kernel_call *call, int slots, int gradient, mr_error *error)
 {
     const mr_tensor *variable = &call->inputs[0];

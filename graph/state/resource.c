@@ -1,4 +1,4 @@
-/* The table of a session's resources, and their handles. */
+/* The table of a session's resources, and handles to them. */
 #include "graph/state/state.h"
 
 #include <assert.h>

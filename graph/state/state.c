@@ -1,4 +1,4 @@
-/* The operators that name a resource, and the tables of graph/state/. */
+/* The operators that name a resource, and the kernel tables of graph/state/. */
 #include "graph/state/state.h"
 
 #include "graph/state/iterator.h"

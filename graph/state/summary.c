@@ -1,4 +1,4 @@
-/* ScalarSummary, HistogramSummary, ImageSummary, MergeSummary: tensors to serialised Summary messages. */
+/* ScalarSummary, HistogramSummary, ImageSummary, MergeSummary: convert tensors to serialized Summary messages. */
 #include "graph/state/state.h"
 
 #include "records/event/summary.h"
@@ -6,7 +6,7 @@
 #include <millrace/image.h>
 #include <string.h>
 
-/* Element `at` of any real dtype. */
+/* Element `at`, of any real dtype. */
 static double number_at(const mr_tensor *tensor, int64_t at)
 {
     const void *data = tensor->data;
@@ -98,8 +98,8 @@ static mr_status histogram_summary(mr_kernel_call *call, mr_error *error)
     return put(call, &arena, status, summary, error);
 }
 
-/* TensorFlow's scaling of a float image: the largest magnitude to 127 around 128 when there are negative numbers, the
- * largest number to 255 otherwise; a pixel that is not finite gets the bad colour. */
+/* TensorFlow's scaling of a float image. With negative values, the largest magnitude maps to 127 around 128; otherwise
+ * the largest value maps to 255. A pixel that is not finite gets the bad color. */
 static void normalize_image(const mr_tensor *values, int64_t begin, int64_t pixels, int channels,
                             const uint8_t *bad_color, uint8_t *target)
 {

@@ -1,5 +1,5 @@
-/* AssignAdd, AssignSub and the Scatter operators: numbers changed in place. The session gives the variable's elements,
- * unshared, as input 0 (see mr_kernel.updates). */
+/* AssignAdd, AssignSub and the Scatter operators: in-place updates. The session passes the variable's elements, without
+ * other references, as input 0 (see mr_kernel.updates). */
 #include "graph/state/state.h"
 
 #include "base/pool.h"
@@ -10,7 +10,7 @@ constexpr int64_t GRAIN = 16384;
 
 typedef enum change { CHANGE_SET, CHANGE_ADD, CHANGE_SUB } change;
 
-/* target[i] = target[i] + source[i * step] and its kin, for count elements; step 0: one source for all. */
+/* target[i] = target[i] + source[i * step], or another operation, for count elements; step 0: one source for all. */
 typedef void (*change_function)(change how, void *target, const void *source, int64_t count, int64_t step);
 
 #define CHANGE(name, type, load, store)                                                                                \
@@ -31,7 +31,7 @@ typedef void (*change_function)(change how, void *target, const void *source, in
         }                                                                                                              \
     }
 #define SAME(x) (x)
-/* Signed integers wrap around as TensorFlow's do, so they are added as unsigned ones. */
+/* Signed integers wrap around, as in TensorFlow, so they are added as unsigned ones. */
 CHANGE(change_float, float, SAME, SAME)
 CHANGE(change_double, double, SAME, SAME)
 CHANGE(change_int8, uint8_t, SAME, (uint8_t))
@@ -93,7 +93,7 @@ static mr_status assign_sub(mr_kernel_call *call, mr_error *error)
     return change_whole(call, CHANGE_SUB, error);
 }
 
-/* ---- Scatter: rows of the variable, one after the other, so that rows named twice are changed twice ---- */
+/* ---- Scatter: rows of the variable are updated one after the other, so that duplicate indices accumulate ---- */
 
 static int64_t index_at(const mr_tensor *indices, int64_t at)
 {

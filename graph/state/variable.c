@@ -1,7 +1,7 @@
-/* Variables: their value, and the operators that name, read and set them.
+/* Variables: their values, and the operators that name, read and assign them.
  *
- * A value is a share of a buffer. Reading takes another share, so it costs nothing; an update works in place when the
- * variable's share is the only one and on a copy otherwise, so a share that was read stays what it was for ever. */
+ * A value is a reference to a buffer. Reading adds a reference and copies nothing. An update works in place if the
+ * variable's reference is the only one, otherwise on a copy, so a value that was read never changes. */
 #include "graph/run/session.h"
 
 #include <assert.h>
@@ -59,7 +59,7 @@ mr_status mr_variable_write(mr_variable_state *variable, const mr_tensor *value,
     return MR_OK;
 }
 
-/* The same elements in a buffer of their own. */
+/* Copies the elements to a buffer of their own. */
 static mr_status duplicate(mr_device *device, const mr_tensor *source, mr_tensor *copy, mr_error *error)
 {
     if (source->dtype == MR_STRING)
@@ -91,7 +91,7 @@ mr_status mr_variable_own(mr_variable_state *variable, mr_error *error)
 
 /* ---- VariableV2, Variable, VarHandleOp ---- */
 
-/* That another node of the variable's name declares what the variable is. */
+/* Checks that another node with the variable's name declares the same dtype and shape. */
 static mr_status check_shared(const mr_variable_state *variable, mr_dtype dtype, mr_shape shape, mr_error *error)
 {
     char first[MR_SHAPE_TEXT_SIZE], second[MR_SHAPE_TEXT_SIZE];
@@ -129,7 +129,7 @@ mr_status mr_variable_make(mr_session *session, const mr_node *node, mr_device *
     return MR_OK;
 }
 
-/* ---- Setting and asking ---- */
+/* ---- Assignment and queries ---- */
 
 static mr_status variable_at(const mr_kernel_call *call, int input, mr_variable_state **variable, mr_error *error)
 {
@@ -139,7 +139,8 @@ static mr_status variable_at(const mr_kernel_call *call, int input, mr_variable_
     return MR_OK;
 }
 
-/* The value is taken over when nobody else has it, and copied otherwise: what is fed may be written again by its owner. */
+/* Takes over the value's buffer if it has no other references, and copies it otherwise: the owner of a feed may write
+ * to it again. */
 static mr_status set_variable(mr_kernel_call *call, bool any_shape, mr_error *error)
 {
     mr_variable_state *variable;

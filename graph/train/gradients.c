@@ -1,9 +1,10 @@
 /* Reverse-mode differentiation of a graph, as tf.gradients.
  *
- * Only nodes between the xs and the ys count: those that depend on an x and that a y depends on. Each of them waits until
- * every such consumer has given its share; then the shares are added, its operator's gradient function runs, and the
- * results go on to its inputs. Nodes are found by their id in arrays, so graphs with loops (imported ones) do not recurse
- * or run for ever: a node on a loop never has all its shares, and is reported. */
+ * Only nodes between the xs and the ys matter: those that depend on an x and on which a y depends. Each of them waits
+ * until all such consumers have contributed their partial gradients. These are then added, the gradient function of its
+ * operator runs, and the results are passed to its inputs. The traversal uses arrays indexed by node id, so it neither
+ * recurses nor loops indefinitely on (imported) graphs with cycles: a node on a cycle never gets all its partial
+ * gradients, and is reported. */
 #include "graph/ir/graph.h"
 #include <millrace/ops.h>
 
@@ -16,11 +17,11 @@ typedef struct share {
 } share;
 
 typedef struct place {
-    bool from_xs;   /* depends on an x, or holds one */
-    bool between;   /* and a y depends on it */
-    bool is_x;      /* holds an x */
+    bool from_xs;   /* depends on an x, or has one as output */
+    bool between;   /* from_xs, and a y depends on it */
+    bool is_x;      /* has an x as output */
     bool done;      /* its gradient is built */
-    int32_t waits;  /* edges to nodes between, not yet gone back over */
+    int32_t waits;  /* edges to nodes between that have not been processed */
     share **shares; /* by output */
 } place;
 
@@ -29,7 +30,7 @@ typedef struct sweep {
     mr_arena arena;
     int32_t count;
     place *places;
-    int32_t *queue; /* ids; each enters once */
+    int32_t *queue; /* ids; each is added once */
     int32_t queue_count;
 } sweep;
 
@@ -45,7 +46,7 @@ static mr_status no_memory(sweep *s)
     return MR_RESOURCE_EXHAUSTED;
 }
 
-/* Consumers of every node, as one array of ids with where each node's begin. */
+/* The consumers of all nodes, as one array of ids with the index where each node's part begins. */
 typedef struct consumers {
     int32_t *begin;
     int32_t *ids;
@@ -56,7 +57,7 @@ static mr_status find_consumers(sweep *s, consumers *c)
     mr_node **nodes = s->graph->nodes;
     c->begin = MR_ARENA_NEW(&s->arena, int32_t, (size_t)s->count + 2);
     if (c->begin == nullptr) return no_memory(s);
-    int32_t *ends = c->begin + 1; /* becomes begin when each edge has stepped its source's end */
+    int32_t *ends = c->begin + 1; /* becomes begin after each edge has advanced its source's end */
     size_t edges = 0;
     for (int32_t i = 0; i < s->count; i++)
         for (int32_t j = 0; j < nodes[i]->input_count; j++, edges++) ends[nodes[i]->inputs[j].node->id + 1]++;
@@ -73,7 +74,7 @@ static void enter(sweep *s, int32_t id)
     s->queue[s->queue_count++] = id;
 }
 
-/* Marks what depends on an x through edges that carry gradients. */
+/* Marks the nodes that depend on an x through edges that carry gradients. */
 static mr_status mark_from(sweep *s, mr_outputs xs)
 {
     consumers c;
@@ -101,7 +102,7 @@ static mr_status mark_from(sweep *s, mr_outputs xs)
     return MR_OK;
 }
 
-/* Marks what a y depends on among those, and counts the edges that lead to them. */
+/* Marks those among them on which a y depends, and counts the edges to them. */
 static void mark_between(sweep *s, mr_outputs ys)
 {
     s->queue_count = 0;
@@ -137,7 +138,7 @@ static mr_status add_share(sweep *s, mr_output to, mr_output grad)
     return MR_OK;
 }
 
-/* The sum of the shares of one output, kept as its only share; {0} without any. */
+/* The sum of the partial gradients of one output, which then replaces them; {0} if there are none. */
 static mr_output total(sweep *s, mr_node *node, int32_t index)
 {
     share *first = s->places[node->id].shares != nullptr ? s->places[node->id].shares[index] : nullptr;
@@ -157,14 +158,15 @@ static mr_output total(sweep *s, mr_node *node, int32_t index)
     return first->grad;
 }
 
-/* Narrows the gradient's shape to its input's, where that does not contradict. */
+/* Narrows the gradient's shape to its input's unless they contradict each other. */
 static void set_shape(mr_output grad, mr_output input)
 {
     mr_shape shape = mr_output_shape(input);
     if (shape.rank >= 0 && mr_shape_compatible(mr_output_shape(grad), shape)) mr_output_set_shape(grad, shape);
 }
 
-/* Runs the gradient function of a node whose shares are all there, inside "NODE_grad", on the node's device. */
+/* Runs the gradient function of a node whose partial gradients are complete, in scope "NODE_grad", on the node's
+ * device. */
 static mr_status call_gradient(sweep *s, mr_node *node, mr_output *grads, mr_output *results)
 {
     if (node->def == nullptr || node->def->op->gradient == nullptr) {
@@ -184,7 +186,7 @@ static mr_status call_gradient(sweep *s, mr_node *node, mr_output *grads, mr_out
     return mr_graph_status(s->graph, nullptr);
 }
 
-/* Sends the gradients of node's outputs to its inputs. */
+/* Passes the gradients of the node's outputs to its inputs. */
 static mr_status go_back(sweep *s, mr_node *node)
 {
     bool given = false, leads_on = false;

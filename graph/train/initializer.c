@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-/* Inputs and outputs of one unit: a matrix is [in, out], a filter [height, width, in, out]. */
+/* Number of inputs and outputs of one unit: a matrix is [in, out], a filter [height, width, in, out]. */
 static void fans_of(mr_shape shape, double *fan_in, double *fan_out)
 {
     *fan_in = *fan_out = shape.rank == 1 ? (double)shape.dims[0] : 1;
@@ -54,7 +54,7 @@ static mr_output normal(mr_graph *graph, mr_shape shape, double std, bool trunca
     return value;
 }
 
-/* Small ones are a Const, as TensorFlow makes them; larger ones are filled when they are needed. */
+/* Small values are a Const, as in TensorFlow; larger ones are filled when they are needed. */
 static mr_output filled(mr_graph *graph, mr_shape shape, float value, const char *name)
 {
     constexpr int64_t CONST_MAX = 1000;
@@ -83,7 +83,7 @@ static bool is_scaled(mr_initializer_kind kind)
     return kind == MR_INIT_UNIFORM || kind == MR_INIT_NORMAL || kind == MR_INIT_TRUNCATED_NORMAL;
 }
 
-/* Records the option that is missing, outside of its limits, or without effect on the kind. */
+/* Records an error for an option that is missing, out of range, or without effect for the kind. */
 static bool check(mr_graph *graph, const char *name, const mr_initializer *initializer)
 {
     mr_initializer_kind kind = initializer->kind;

@@ -1,5 +1,5 @@
-/* Layers as tf.compat.v1.layers makes them: scope, variables and operators with the same names, so that a checkpoint of
- * one serves the other. */
+/* Layers as in tf.compat.v1.layers: scopes, variables and operators have the same names, so checkpoints are
+ * interchangeable. */
 #include "graph/train/train.h"
 #include <millrace/ops.h>
 
@@ -20,7 +20,7 @@ mr_output mr_activation_tanh(mr_graph *graph, mr_output input)
     return mr_tanh(graph, input);
 }
 
-/* weight_decay * sum(kernel^2) / 2, called KERNEL/Regularizer/mul, into the regularization losses. */
+/* Adds weight_decay * sum(kernel^2) / 2, named KERNEL/Regularizer/mul, to the regularization losses. */
 static void decay(mr_graph *graph, mr_variable kernel, float weight_decay)
 {
     if (weight_decay == 0 || mr_graph_status(graph, nullptr) != MR_OK) return;
@@ -42,7 +42,7 @@ static mr_output finish(mr_graph *graph, mr_output output, mr_shape bias_shape, 
     return activation != nullptr ? activation(graph, output) : output;
 }
 
-/* The size of the last dimension; records an error and gives 1 when rank or size do not fit. */
+/* The size of the last dimension. Records an error and returns 1 if rank or size do not fit. */
 static int64_t channels_of(mr_graph *graph, mr_output input, int32_t rank, const char *layer)
 {
     if (mr_graph_status(graph, nullptr) != MR_OK) return 1;
@@ -99,7 +99,7 @@ mr_output mr_layer_dense_(mr_graph *graph, mr_output input, const mr_dense_layer
     return output;
 }
 
-/* moving -= (moving - batch) * (1 - momentum), among the update ops. */
+/* Adds moving -= (moving - batch) * (1 - momentum) to the update ops. */
 static void move_average(mr_graph *graph, mr_variable moving, mr_output batch, mr_output momentum)
 {
     mr_graph_push_scope(graph, "AssignMovingAvg");
@@ -111,7 +111,7 @@ static void move_average(mr_graph *graph, mr_variable moving, mr_output batch, m
     mr_graph_add_to_collection(graph, MR_UPDATE_OPS, update);
 }
 
-/* training is a bool or left out; then `option`, one that only training uses, must be null. */
+/* training must be a bool, or be omitted; then `option`, which only has an effect in training, must be null. */
 static bool check_training(mr_graph *graph, int32_t training, const char *option)
 {
     if (training != MR_TRAINING_UNSET && training != 0 && training != 1)

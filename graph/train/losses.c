@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-/* The sum of all elements over their number, called SCOPE/value, into the collection "losses". */
+/* The mean of all elements, named SCOPE/value, added to the collection "losses". */
 static mr_output mean_loss(mr_graph *graph, mr_output losses)
 {
     int32_t axes[MR_RANK_MAX], rank = mr_output_shape(losses).rank;

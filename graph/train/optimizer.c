@@ -1,7 +1,7 @@
 /* Optimizers: one ApplyX node for each trainable variable, with TensorFlow's names for slots and scopes.
  *
- * The updates wait for all gradients and for the update ops. So every gradient is of the same weights, and a weight's
- * readers are done when it is changed, which can then be done in place. */
+ * The updates wait for all gradients and for the update ops. So all gradients are computed from the same weights, and a
+ * weight is changed after all its readers are done, which allows an update in place. */
 #include "graph/train/train.h"
 #include <millrace/ops.h>
 
@@ -12,11 +12,11 @@
 typedef struct parts {
     mr_graph *graph;
     const mr_optimizer *optimizer;
-    const char *name; /* "Adam": of slots and of the scope */
+    const char *name; /* "Adam": name of slots and scope */
     int32_t count;
     mr_variable *variables;
-    mr_output *gradients; /* {0}: the loss does not depend on the variable, which is left alone */
-    mr_variable *slots;   /* first slots, then second ones */
+    mr_output *gradients; /* {0}: the loss does not depend on the variable, which is not updated */
+    mr_variable *slots;   /* all first slots, then all second slots */
     mr_node **updates;
     mr_variable powers[2];
     mr_output rate, momentum, beta1, beta2, epsilon;
@@ -27,7 +27,7 @@ static float or_default(float value, float default_value)
     return isnan(value) ? default_value : value;
 }
 
-/* Records an error for an option of other optimizers. */
+/* Records an error for an option that only other optimizers have. */
 static bool check_unset(mr_graph *graph, const char *optimizer, const char *option, bool is_set)
 {
     if (is_set)
@@ -51,7 +51,7 @@ static bool settle_rate(mr_graph *graph, const char *name, mr_optimizer *o)
     return wrong == nullptr;
 }
 
-/* Fills in the defaults; records the option that is missing, outside of its limits, or without effect. */
+/* Fills in the defaults. Records an error for an option that is missing, out of range, or without effect. */
 static bool settle(mr_graph *graph, const char *name, mr_optimizer *o)
 {
     if (!settle_rate(graph, name, o)) return false;
@@ -90,7 +90,7 @@ static mr_variable power_new(parts *p, const char *name, float beta)
     return mr_variable_new(graph, name, mr_train_float(graph, inner, beta), .not_trainable = true);
 }
 
-/* Slots and powers, outside of all scopes. */
+/* Creates slots and powers, outside of all scopes. */
 static void make_slots(parts *p)
 {
     const mr_optimizer *o = p->optimizer;

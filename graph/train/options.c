@@ -1,4 +1,4 @@
-/* The limits of options, with one wording for all of them. */
+/* The limits of options, with consistent messages. */
 #include "graph/train/train.h"
 
 #include <inttypes.h>

@@ -1,4 +1,4 @@
-/* Text about a run that goes on: "[=====>    ]  512/1000  loss 0.4312  1,250 images/s  0:12 left". */
+/* Progress of a run as text: "[=====>    ]  512/1000  loss 0.4312  1,250 images/s  0:12 left". */
 #include "graph/train/progress.h"
 
 #include <inttypes.h>
@@ -7,10 +7,10 @@
 #include <time.h>
 
 constexpr double TERMINAL_SECONDS = 0.1; /* between updates of the line */
-constexpr double LINE_SECONDS = 5;       /* between lines of their own */
+constexpr double LINE_SECONDS = 5;       /* between lines if the output is not a terminal */
 constexpr double WINDOW_SECONDS = 2;
 constexpr int BAR_WIDTH = 24, BAR_WIDTH_MIN = 4;
-constexpr int COLUMNS = 60; /* that a line on a terminal keeps to: one that is wrapped cannot be rewritten */
+constexpr int COLUMNS = 60; /* maximum width on a terminal: a wrapped line cannot be overwritten */
 
 static double now(void)
 {
@@ -61,7 +61,7 @@ typedef struct text {
     t->room -= used;
 }
 
-/* How far it is, before the text that follows on the line. */
+/* Puts the progress bar in front of `following` columns of text. */
 static void put_bar(text *t, const mr_progress *p, int following)
 {
     int64_t stop = p->options->last_step;
@@ -95,7 +95,7 @@ static void show(mr_progress *p, bool last)
 {
     if (p->options->progress == nullptr) return;
     char line[256], numbers[128];
-    text t = {line, sizeof line - 1}; /* room for the end of the line */
+    text t = {line, sizeof line - 1}; /* leaves room for the end of the line */
     text n = {numbers, sizeof numbers};
     put(&n, "%" PRId64, p->step);
     if (p->options->last_step > 0) put(&n, "/%" PRId64, p->options->last_step);
@@ -107,7 +107,7 @@ static void show(mr_progress *p, bool last)
     if (p->options->is_terminal) put(&t, "\r");
     put_bar(&t, p, (int)strlen(numbers));
     put(&t, "%s", numbers);
-    if (p->options->is_terminal) put(&t, "\033[K"); /* clears what an earlier, longer text left */
+    if (p->options->is_terminal) put(&t, "\033[K"); /* clears the rest of a longer earlier text */
     t.room++;
     if (last || !p->options->is_terminal) put(&t, "\n");
     p->options->progress(p->options->progress_context, line);

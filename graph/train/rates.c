@@ -1,4 +1,4 @@
-/* The step counter and learning rates that fall with it. */
+/* The step counter, and learning rates that decay with it. */
 #include "graph/train/train.h"
 #include <millrace/ops.h>
 

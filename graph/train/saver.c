@@ -1,10 +1,10 @@
-/* Saver: which variables, the nodes that TensorFlow's Saver would add, and the checkpoints of a directory.
+/* Saver: a set of variables, the nodes that TensorFlow's Saver would add, and the checkpoints of a directory.
  *
- * The nodes make exported graphs usable by others (and by graph-run); this Saver itself goes straight from the session to
- * the checkpoint's file, between runs, and puts the session's state (random numbers, iterators) beside the variables.
+ * The nodes make exported graphs usable by other programs (and by graph-run). This Saver itself copies directly from
+ * the session to the checkpoint's files, between runs, and adds the session's state (random numbers, iterators).
  *
- * A checkpoint comes into being in this order: data, index (its presence says that both are whole), .meta, then the file
- * "checkpoint" that names it; only then are the oldest removed. */
+ * A checkpoint is written in this order: data, index (its presence marks both as complete), .meta, then the file
+ * "checkpoint" that names it. Only then are the oldest checkpoints removed. */
 #include "graph/plan/plan.h"
 #include "graph/run/session_state.h"
 #include "graph/train/train.h"
@@ -22,7 +22,7 @@
 
 struct mr_saver {
     mr_arena arena;
-    mr_arena scratch; /* of one save */
+    mr_arena scratch; /* for one save */
     mr_graph *graph;
     int32_t count;
     mr_output *variables; /* references, sorted by name */
@@ -31,7 +31,7 @@ struct mr_saver {
     bool saves_state;
     bool saves_meta_graph;
     bool requires_finite;  /* see mr_saver_require_finite */
-    char *clean_directory; /* whose leftovers of a killed process have been removed */
+    char *clean_directory; /* the directory that has been cleaned of the files of killed processes */
 };
 
 static int by_name(const void *a, const void *b)
@@ -81,7 +81,7 @@ static mr_node *make_restore(mr_saver *s, mr_output path, names n)
     return mr_group(graph, assigns, s->count, "restore_all");
 }
 
-/* What the MetaGraphDef says of the saver. */
+/* Stores the SaverDef for the MetaGraphDef. */
 static void describe(mr_saver *s, mr_output path, mr_output save, mr_node *restore)
 {
     char path_name[MR_OUTPUT_NAME_SIZE], save_name[MR_OUTPUT_NAME_SIZE];
@@ -192,7 +192,7 @@ void mr_saver_require_finite(mr_saver *saver)
     saver->requires_finite = true;
 }
 
-/* An infinity may be meant in a variable that is not trained: the best loss so far, say. */
+/* A variable that is not trained may contain an intended infinity, for example as the best loss so far. */
 static mr_status check_finite(const mr_saver *s, int32_t index, const mr_tensor *value, mr_error *error)
 {
     int64_t at = s->requires_finite ? mr_tensor_find_nonfinite(value, !s->is_trainable[index]) : -1;
@@ -225,7 +225,7 @@ static mr_status write_checkpoint(mr_saver *s, mr_session *session, const char *
         status = mr_checkpoint_writer_close(writer, error);
     else
         mr_checkpoint_writer_abandon(writer);
-    /* Data that got no index would only take up room. */
+    /* Data without an index would only waste space. */
     char *index = status != MR_OK ? mr_arena_printf(&s->scratch, "%s.index", prefix) : nullptr;
     if (index != nullptr && !mr_file_exists(index)) (void)mr_checkpoint_remove(prefix, nullptr);
     return status;
@@ -250,8 +250,8 @@ static mr_status remove_checkpoint(mr_saver *s, const char *prefix, mr_error *er
     return meta == nullptr ? mr_fail_memory(error, strlen(prefix)) : mr_file_remove(meta, error);
 }
 
-/* "checkpoint" names the earlier ones that are still there and belong to the same path, and this one last; what is more
- * than max_to_keep is removed after it says so. */
+/* "checkpoint" lists the earlier checkpoints that still exist and belong to the same path, then this one. Those beyond
+ * max_to_keep are removed after it has been written. */
 static mr_status update_state(mr_saver *s, const char *directory, const char *path, const char *prefix, mr_error *error)
 {
     mr_checkpoint_state state = {0};
@@ -281,8 +281,8 @@ static bool ends_with(const char *text, const char *ending)
     return length >= size && strcmp(text + length - size, ending) == 0;
 }
 
-/* The prefix of a checkpoint's file when the name is one that this path's checkpoints have, "base.data-…" or
- * "base-STEP.meta": its length. 0: it is something else. */
+/* The length of the checkpoint prefix in a file name of this path's checkpoints, "base.data-…" or "base-STEP.meta". 0:
+ * any other file. */
 static size_t prefix_length(const char *name, const char *base)
 {
     size_t length = strlen(base);
@@ -291,7 +291,7 @@ static size_t prefix_length(const char *name, const char *base)
     return name[length] == '.' ? length : 0;
 }
 
-/* True for what a process that was killed leaves: a partial file of this path, or data or a graph without an index. */
+/* True for what a killed process leaves: a partial file of this path, or data or a graph without an index. */
 static bool is_leftover(mr_saver *s, const char *directory, const char *name, const char *base)
 {
     if (strcmp(name, "checkpoint" MR_FILE_PARTIAL) == 0) return true;
@@ -303,7 +303,7 @@ static bool is_leftover(mr_saver *s, const char *directory, const char *name, co
     return index != nullptr && !mr_file_exists(index);
 }
 
-/* Once for each directory: this process is the only writer, so nothing there is still being written. */
+/* Runs once for each directory. This process is the only writer, so no file there is still being written. */
 static mr_status clean(mr_saver *s, const char *directory, const char *base, mr_error *error)
 {
     if (s->clean_directory != nullptr && strcmp(s->clean_directory, directory) == 0) return MR_OK;
@@ -330,7 +330,7 @@ mr_status mr_saver_clean(mr_saver *saver, const char *path, mr_error *error)
     return clean(saver, directory, slash == nullptr ? path : slash + 1, error);
 }
 
-/* True when directory/checkpoint names that checkpoint, or cannot be read, so that nobody knows. */
+/* True if directory/checkpoint names that checkpoint, or cannot be read, in which case it might. */
 static bool is_named(const char *directory, const char *prefix)
 {
     mr_checkpoint_state state = {0};
@@ -362,7 +362,7 @@ mr_status mr_saver_save(mr_saver *saver, mr_session *session, const char *path, 
     MR_TRY(write_checkpoint(saver, session, prefix, error));
     mr_status status = saver->saves_meta_graph ? write_meta_graph(saver, prefix, error) : MR_OK;
     if (status == MR_OK) status = update_state(saver, directory, full, prefix, error);
-    /* On a full disk, say: what is not named yet makes room again. */
+    /* For example on a full disk: files that are not yet named by "checkpoint" are removed to free space. */
     if (status != MR_OK && !is_named(directory, prefix)) (void)remove_checkpoint(saver, prefix, nullptr);
     return status;
 }

@@ -1,4 +1,4 @@
-/* Summaries in the graph, named and tagged as tf.summary does: NAME is the node, and with its scope the tag. */
+/* Summaries in the graph, named and tagged as by tf.summary: NAME is the node, and with its scope the tag. */
 #include "graph/train/train.h"
 #include "records/event/event.h"
 #include <millrace/ops.h>

@@ -1,4 +1,4 @@
-/* The loop around a training step: restore, run, summarise, save, stop, and tell of it. */
+/* The training loop: restores, runs, summarizes, saves, stops, and reports progress. */
 #include "graph/run/session.h"
 #include "graph/train/progress.h"
 #include "graph/train/train.h"
@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* More fetches than these in one step are refused. */
+/* Maximum number of fetches in one step. */
 constexpr int32_t FETCHES_MAX = 64;
 
 struct mr_training {
@@ -23,8 +23,8 @@ struct mr_training {
     mr_session *session;
     mr_saver *saver; /* null without a directory */
     mr_event_writer *events;
-    mr_output summaries;   /* {0} without any */
-    mr_output global_step; /* {0}: the graph has none; steps are counted here */
+    mr_output summaries;   /* {0}: no summaries */
+    mr_output global_step; /* {0}: the graph has none, and steps are counted here */
     int64_t step;
     int64_t saved_step;      /* -1: none yet; at most step */
     int64_t summarised_step; /* -1: none yet */
@@ -67,7 +67,8 @@ static mr_status run_targets(mr_session *session, mr_node *first, mr_node *secon
     return mr_session_run(session, MR_NO_FEEDS, (mr_outputs){0}, nullptr, targets, second != nullptr ? 2 : 1, error);
 }
 
-/* Why the latest checkpoint cannot be used, and how to continue: from an earlier one, or in another directory. */
+/* Adds to the reason why the latest checkpoint cannot be used how to continue: from an earlier checkpoint, or in
+ * another directory. */
 static mr_status add_advice(const mr_training *t, mr_status status, const mr_error *reason, mr_error *error)
 {
     mr_checkpoint_state state = {0};
@@ -86,7 +87,7 @@ static mr_status add_advice(const mr_training *t, mr_status status, const mr_err
     return status;
 }
 
-/* The session continues from that checkpoint. An error says what to do: nothing is started again without being asked. */
+/* Continues from the checkpoint. An error explains what to do; nothing is restarted without a request. */
 static mr_status resume(mr_training *t, mr_node *local, const char *checkpoint, mr_error *error)
 {
     mr_error reason = {0};
@@ -191,7 +192,7 @@ mr_status mr_training_new_(mr_graph *graph, const mr_training_options *options, 
     return MR_OK;
 }
 
-/* After the last step: saves, closes the line. Returns MR_OUT_OF_RANGE, or what went wrong. */
+/* After the last step: saves and ends the line. Returns MR_OUT_OF_RANGE, or an error. */
 static mr_status finish(mr_training *t, mr_error *error)
 {
     if (!t->done) {
@@ -203,7 +204,8 @@ static mr_status finish(mr_training *t, mr_error *error)
     return mr_fail(error, MR_OUT_OF_RANGE, "training is done at step %lld", (long long)t->step);
 }
 
-/* A save between steps. With continue_on_nan_loss, variables that are not finite are not saved and do not end the run. */
+/* A save between steps. With continue_on_nan_loss, variables that are not finite are not saved and do not end the
+ * run. */
 static mr_status save_in_passing(mr_training *t, mr_error *error)
 {
     mr_error reason = {0};
@@ -212,14 +214,14 @@ static mr_status save_in_passing(mr_training *t, mr_error *error)
     return mr_fail(error, status, "%s", reason.message);
 }
 
-/* One step is summarised of every save_summaries_steps, the first one included. */
+/* One of every save_summaries_steps steps is summarized, starting with the first. */
 static bool summary_is_due(const mr_training *t)
 {
     if (t->events == nullptr || t->summaries.node == nullptr || t->options.save_summaries_steps == 0) return false;
     return t->summarised_step < 0 || t->step + 1 >= t->summarised_step + t->options.save_summaries_steps;
 }
 
-/* What the step fetched besides the caller's fetches: the loss, the summaries. Released here. */
+/* Takes the loss and the summaries, which the step fetched in addition to the caller's fetches, and releases them. */
 static mr_status take_extras(mr_training *t, mr_tensor *loss, mr_tensor *summary, mr_error *error)
 {
     mr_status status = MR_OK;
@@ -237,7 +239,7 @@ static mr_status take_extras(mr_training *t, mr_tensor *loss, mr_tensor *summary
     return status;
 }
 
-/* The error of the step that would have been the next one. */
+/* The error of the step that would have been the next. */
 static mr_status fail_diverged(const mr_training *t, const mr_error *reason, mr_error *error)
 {
     assert(reason->status != MR_OK);
@@ -306,7 +308,7 @@ void mr_training_free(mr_training *training)
 
 mr_status mr_training_run_(mr_graph *graph, mr_node *train, const mr_training_options *options, mr_error *error)
 {
-    mr_error end = {0}; /* the end of the run is no error to the caller */
+    mr_error end = {0}; /* the end of the run is not an error for the caller */
     mr_training *training = nullptr;
     mr_status status = mr_training_new_(graph, options, &training, &end);
     while (status == MR_OK) status = mr_training_step(training, train, MR_NO_FEEDS, (mr_outputs){0}, nullptr, &end);
