@@ -1,5 +1,5 @@
-/* The arguments of every GPU kernel, as the host fills them and the kernels of the .cu files read them. Pointers are
- * device addresses. Plain C and C++. */
+/* The arguments of all GPU kernels, filled by the host and read by the kernels of the .cu files. Pointers are device
+ * addresses. Valid C and C++. */
 #ifndef MR_CUDA_ARGUMENTS_H
 #define MR_CUDA_ARGUMENTS_H
 
@@ -21,11 +21,11 @@ typedef struct mr_gpu_binary {
     const void *a, *b;
     void *out;
     int64_t count;
-    int32_t mode, rank; /* dims and strides: MR_GPU_STRIDED alone */
+    int32_t mode, rank; /* dims and strides are used by MR_GPU_STRIDED only */
     int64_t dims[MR_GPU_RANK_MAX], a_strides[MR_GPU_RANK_MAX], b_strides[MR_GPU_RANK_MAX];
 } mr_gpu_binary;
 
-/* out = take ? a : b, each walked by strides of its own. */
+/* out = take ? a : b, each with its own strides. */
 typedef struct mr_gpu_select {
     const bool *take;
     const void *a, *b;
@@ -45,7 +45,7 @@ typedef struct mr_gpu_add {
 
 /* ---- reduce.cu ---- */
 
-/* out[chunk * outputs + o] = scale * join of in[kept(o) + reduced(r)], r in the chunk. */
+/* out[chunk * outputs + o] = scale * reduction of in[kept(o) + reduced(r)] over the r of the chunk. */
 typedef struct mr_gpu_reduce {
     const float *in;
     float *out;
@@ -60,8 +60,8 @@ typedef struct mr_gpu_reduce {
 
 typedef struct mr_gpu_norm_sums {
     const float *x, *mean;
-    const float *dy; /* backward */
-    float *out;      /* [chunks, channels]; backward: twice that, sums of dy and then of dy (x - mean) */
+    const float *dy; /* backward only */
+    float *out;      /* [chunks, channels]; backward: twice that, the sums of dy and then of dy (x - mean) */
     int64_t rows, channels, chunk, chunks;
 } mr_gpu_norm_sums;
 
@@ -72,7 +72,7 @@ typedef struct mr_gpu_norm_forward {
     float epsilon;
 } mr_gpu_norm_forward;
 
-/* What training gives on: old and new moving values. */
+/* Results of a training step: old and new moving values. */
 typedef struct mr_gpu_norm_moving {
     const float *mean, *variance, *old_mean, *old_variance;
     float *new_mean, *new_variance;
@@ -98,8 +98,8 @@ typedef struct mr_gpu_norm_scale {
 /* ---- pool.cu: NHWC ---- */
 
 typedef struct mr_gpu_pool {
-    const float *in, *grad; /* grad: backward, of the output's shape */
-    float *out;             /* backward: of the input's shape */
+    const float *in, *grad; /* grad: backward only, with the output's shape */
+    float *out;             /* backward: with the input's shape */
     int64_t batch;
     int32_t in_h, in_w, out_h, out_w, channels;
     int32_t size_h, size_w, stride_h, stride_w, pad_h, pad_w;
@@ -109,8 +109,8 @@ typedef struct mr_gpu_pool {
 
 typedef struct mr_gpu_softmax {
     const float *in;
-    const void *labels; /* int32, int64 or float, as the kernel's name says */
-    float *loss, *out;  /* loss: one for each row */
+    const void *labels; /* int32, int64 or float, according to the kernel's name */
+    float *loss, *out;  /* loss: one value for each row */
     int64_t rows, classes;
 } mr_gpu_softmax;
 
@@ -140,7 +140,7 @@ typedef struct mr_gpu_fill {
     uint64_t bits;
 } mr_gpu_fill;
 
-/* out[i] = in[place(i) mod in_dims]: Tile and BroadcastTo. */
+/* out[i] = in[coordinates(i) mod in_dims]: Tile and BroadcastTo. */
 typedef struct mr_gpu_repeat {
     const void *in;
     void *out;
@@ -164,10 +164,10 @@ typedef struct mr_gpu_random {
     uint32_t key[2], counter[4];
 } mr_gpu_random;
 
-/* ---- training.cu: scalars are on the device, as TensorFlow passes them ---- */
+/* ---- training.cu: scalars are in device memory, as TensorFlow passes them ---- */
 
 typedef struct mr_gpu_apply {
-    float *variable, *m, *v; /* m: momentum's accumulator too */
+    float *variable, *m, *v; /* m: also momentum's accumulator */
     const float *gradient, *rate, *momentum;
     const float *beta1_power, *beta2_power, *beta1, *beta2, *epsilon;
     int64_t count;

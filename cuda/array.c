@@ -1,4 +1,4 @@
-/* Operators on the GPU that hand tensors on, tell their shapes, or move and make elements. */
+/* Operators on the GPU that forward tensors, return their shapes, or create and move elements. */
 #include "cuda/arguments.h"
 #include "cuda/device.h"
 #include "cuda/kernels.h"
@@ -8,9 +8,9 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- No element is read: what the CPU's kernel does, with shapes and axes in host memory ---- */
+/* ---- Operators that read no elements: the CPU's kernels, with shapes and axes in host memory ---- */
 
-/* The CPU's kernel of the operator, which touches no element. */
+/* The CPU's kernel of the operator, which accesses no elements. */
 typedef struct borrowed {
     const mr_kernel *kernel;
     max_align_t prepared[16];
@@ -208,7 +208,7 @@ static mr_status extreme(mr_kernel_call *call, mr_error *error)
      .prepare = prepare_function,                                                                                      \
      .host_inputs = hosts}
 
-/* Integers of 32 bits are shapes and counters, which live on the host, as in TensorFlow. */
+/* Integers of 32 bits are shapes and counters, which are kept on the host, as in TensorFlow. */
 #define FILLED "float, double, half, bfloat16, int64, bool, uint8"
 
 static const mr_kernel kernels[] = {

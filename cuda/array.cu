@@ -1,4 +1,4 @@
-/* Elements moved or made: fill, repeat, cast, index of the largest. */
+/* Kernels that create and move elements: fill, repeat, cast, index of the largest. */
 #include "cuda/gpu.h"
 
 #define FILL(name, type)                                                                                               \
@@ -47,7 +47,7 @@ CAST_FROM(int64, int64_t)
 CAST_FROM(uint8, uint8_t)
 CAST_FROM(bool, bool)
 
-/* The first of equals; x better than y when the comparison holds. */
+/* Returns the first of equal elements. x is better than y if the comparison is true. */
 #define EXTREME(name, type, better)                                                                                    \
     MR_GPU_KERNEL(name, mr_gpu_extreme)                                                                                \
     {                                                                                                                  \

@@ -1,5 +1,6 @@
-/* Batch normalization on the GPU, NHWC. The variance is the mean of (x - mean)^2 in a second pass, so that large means
- * cost no digits. reserve_space_1 and 2 are mean and variance, as on the CPU, so that the gradient may run anywhere. */
+/* Batch normalization on the GPU, NHWC. The variance is the mean of (x - mean)^2, computed in a second pass, so that
+ * large means lose no precision. reserve_space_1 and 2 are mean and variance, as on the CPU, so that the gradient may
+ * run on either device. */
 #include "cuda/arguments.h"
 #include "cuda/device.h"
 #include "cuda/kernels.h"
@@ -39,7 +40,8 @@ static float *floats(const mr_tensor *tensor)
     return tensor->data;
 }
 
-/* x is [rows, channels] however many dimensions the rows have; vectors has `count` inputs of [channels]. */
+/* x is [rows, channels], with any number of dimensions for the rows; each of the inputs from first to last is
+ * [channels]. */
 static mr_status check(const mr_kernel_call *call, int x, int first, int last, int64_t *rows, int64_t *channels,
                        mr_error *error)
 {
@@ -56,7 +58,7 @@ static mr_status check(const mr_kernel_call *call, int x, int first, int last, i
     return MR_OK;
 }
 
-/* Mean and variance of the batch into outputs 3 and 4. */
+/* Stores mean and variance of the batch in outputs 3 and 4. */
 static mr_status measure(mr_kernel_call *call, const prepared *p, int64_t rows, int64_t channels, mr_error *error)
 {
     const float *x = floats(&call->inputs[0]);
@@ -97,7 +99,7 @@ static mr_status normalize(mr_kernel_call *call, const prepared *p, const mr_ten
     return mr_cuda_launch(call, p->forward, mr_cuda_grid_for(mr_cuda_of(call), a.count), &a, error);
 }
 
-/* reserve_space_3 holds nothing. */
+/* reserve_space_3 is unused. */
 static mr_status zero_scalar(mr_kernel_call *call, int index, mr_error *error)
 {
     mr_cuda_device *device = mr_cuda_of(call);
@@ -137,7 +139,7 @@ static mr_status forward(mr_kernel_call *call, mr_error *error)
     return mr_cuda_launch(call, p->moving, mr_cuda_grid_for(mr_cuda_of(call), channels), &a, error);
 }
 
-/* Sums of dy into output 2 and of dy (x - mean) into output 1. */
+/* Stores the sums of dy in output 2 and of dy (x - mean) in output 1. */
 static mr_status gradient_sums(mr_kernel_call *call, const prepared *p, int64_t rows, int64_t channels, mr_error *error)
 {
     const mr_tensor *inputs = call->inputs;

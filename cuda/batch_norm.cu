@@ -1,5 +1,5 @@
-/* Batch normalization over [rows, channels]. Sums over rows are made as column_sum of reduce.cu makes them: 32 channels
- * by 8 rows of threads, chunks of rows joined by a second run. */
+/* Batch normalization over [rows, channels]. Sums over rows are computed as by column_sum in reduce.cu: blocks of 32
+ * channels by 8 rows of threads; a second launch adds the sums of the chunks of rows. */
 #include "cuda/gpu.h"
 
 /* Sums of (x - mean)^2. */

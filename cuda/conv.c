@@ -1,6 +1,6 @@
-/* Convolutions on the GPU, NHWC. cuDNN does those that it can: padding the same on both sides. The others, and all of
- * them where cuDNN is not installed or refuses, are matrix products: the windows of some images at a time become the
- * rows of a matrix, which cuBLAS multiplies. */
+/* Convolutions on the GPU, NHWC. cuDNN computes those that it supports: with the same padding on both sides. All
+ * others, and all convolutions if cuDNN is not installed or fails, are matrix products: the windows of several images
+ * become the rows of a matrix, which cuBLAS multiplies. */
 #include "kernels/conv.h"
 #include "cuda/arguments.h"
 #include "cuda/device.h"
@@ -20,7 +20,7 @@ typedef struct prepared {
     mr_cu_function columns_from, columns_to, transpose;
 } prepared;
 
-/* One convolution: all three tensors' memory, whichever of them is made. */
+/* One convolution, forward or backward: the memory of all three tensors, whichever of them is the result. */
 typedef struct job {
     mr_conv v;
     direction way;
@@ -40,7 +40,7 @@ static mr_status prepare(const mr_kernel_node *node, void *memory, mr_error *err
 
 /* ---- As matrix products ---- */
 
-/* The windows of `count` images as rows, from an image or to one. */
+/* Copies the windows of `count` images to rows of a matrix, or adds them back to the images. */
 static mr_status move_columns(mr_kernel_call *call, const mr_conv *v, mr_cu_function function, const float *in,
                               float *out, int64_t count, mr_error *error)
 {
@@ -132,7 +132,7 @@ static mr_dnn_result describe(const mr_cuda_dnn *dnn, const mr_conv *v, descript
         result =
             dnn->convolution_set(d->convolution, (int)v->pad_top, (int)v->pad_left, (int)v->stride_y, (int)v->stride_x,
                                  (int)v->dilation_y, (int)v->dilation_x, MR_DNN_CROSS_CORRELATION, MR_DNN_FLOAT);
-    /* Whole floats, no shortened mantissas: the same numbers as on the CPU, up to the order of sums. */
+    /* Full float precision, without truncated mantissas: the same results as on the CPU, up to the order of sums. */
     if (result == 0) result = dnn->convolution_math(d->convolution, MR_DNN_FMA_MATH);
     return result;
 }
@@ -145,7 +145,7 @@ static void forget(const mr_cuda_dnn *dnn, const descriptors *d)
     if (d->convolution != nullptr) (void)dnn->convolution_free(d->convolution);
 }
 
-/* The algorithms that cuDNN would take, fastest first: those that give the same bits each time, in whole floats. */
+/* The algorithms that cuDNN offers, fastest first: only those that are deterministic and use full float precision. */
 static int list_choices(const mr_cuda_device *device, direction way, const descriptors *d, mr_dnn_choice *choices)
 {
     const mr_cuda_dnn *dnn = device->dnn;
@@ -166,7 +166,7 @@ static int list_choices(const mr_cuda_device *device, direction way, const descr
     return good;
 }
 
-/* The filter between [height, width, in, out] and cuDNN's [out, height, width, in]. */
+/* Transposes the filter between [height, width, in, out] and cuDNN's [out, height, width, in]. */
 static mr_status transpose(mr_kernel_call *call, const float *in, float *out, int64_t rows, int64_t columns,
                            mr_error *error)
 {
@@ -213,7 +213,7 @@ static mr_status run_chosen(mr_kernel_call *call, const job *j, const descriptor
     return status;
 }
 
-/* *done false: cuDNN is not there or does not want to. */
+/* *done is false if cuDNN is not available or does not support the convolution. */
 static mr_status try_dnn(mr_kernel_call *call, const job *j, bool *done, mr_error *error)
 {
     mr_cuda_device *device = mr_cuda_of(call);
@@ -263,7 +263,7 @@ static mr_status geometry(const mr_kernel_call *call, mr_shape in, mr_shape filt
                            error);
 }
 
-/* Sums of nothing. */
+/* The sum of no elements. */
 static mr_status fill_zeros(mr_kernel_call *call, mr_error *error)
 {
     mr_cuda_device *device = mr_cuda_of(call);

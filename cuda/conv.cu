@@ -1,8 +1,8 @@
-/* Convolutions as matrix products: the windows of an image as the rows of a matrix, and back. Transposes of filters for
- * cuDNN, which wants the output channel first. */
+/* Convolutions as matrix products: copies the windows of images to rows of a matrix, and back. Transposes filters for
+ * cuDNN, which requires the output channel first. */
 #include "cuda/gpu.h"
 
-/* out is [batch, out_h, out_w, size_h, size_w, channels]; places outside the image are zeros. */
+/* out is [batch, out_h, out_w, size_h, size_w, channels]; elements outside the image are zeros. */
 MR_GPU_KERNEL(columns_from, mr_gpu_columns)
 {
     MR_GPU_EACH(i, a.batch * a.out_h * a.out_w * a.size_h * a.size_w * a.channels)
@@ -24,7 +24,7 @@ MR_GPU_KERNEL(columns_from, mr_gpu_columns)
     }
 }
 
-/* Adds up, for each place of the image, what all windows that hold it have there. */
+/* For each element of the image, adds the values of that element in all windows that contain it. */
 MR_GPU_KERNEL(columns_to, mr_gpu_columns)
 {
     MR_GPU_EACH(i, a.batch * a.in_h * a.in_w * a.channels)

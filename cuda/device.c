@@ -1,8 +1,9 @@
-/* Opening a GPU and its table of functions.
+/* Opening a GPU, and its table of functions.
  *
- * A copy from pinned memory of more than STAGE_BYTES_MIN runs beside the work that is queued: the copy stream fills a
- * stage, and the device's stream, when it gets there, moves the stage to its place, at the speed of device memory. So
- * the batch of the next step travels while this step computes, and order is kept. */
+ * A copy from pinned memory of more than STAGE_BYTES_MIN runs concurrently with queued work: the copy stream fills a
+ * stage, and the device's stream, when it reaches that point, copies the stage to the target at the speed of device
+ * memory. So the batch of the next step is transferred while this step computes, and the order of the queue is
+ * preserved. */
 #include "cuda/device.h"
 
 #include "base/arena.h"
@@ -55,7 +56,7 @@ static mr_cu_pointer address(const void *data)
     return (mr_cu_pointer)(uintptr_t)data;
 }
 
-/* Makes the stage's events, and room for size_bytes. */
+/* Creates the stage's events, and ensures room for size_bytes. */
 static mr_status prepare_stage(mr_cuda_device *device, unsigned i, size_t size_bytes, mr_error *error)
 {
     const mr_cuda_driver *driver = device->driver;
@@ -70,7 +71,7 @@ static mr_status prepare_stage(mr_cuda_device *device, unsigned i, size_t size_b
     mr_buffer_unref(stage->buffer);
     stage->buffer = nullptr;
     MR_TRY(allocate(&device->device, size_bytes, &stage->buffer, error));
-    /* The block may be one that queued work still uses: the copy stream waits for all of that once. */
+    /* The block may still be used by queued work: the copy stream waits for all of that once. */
     return mr_cuda_result(device, driver->event_record(stage->emptied, device->stream), "record an event", error);
 }
 
@@ -130,7 +131,7 @@ static mr_status wait(mr_device *base, mr_error *error)
     return mr_cuda_result(device, device->driver->stream_wait(device->stream), "wait for the GPU", error);
 }
 
-/* ---- Beside the queue ---- */
+/* ---- On the copy stream ---- */
 
 static mr_status copy_beside(mr_device *base, void *target, const void *host, size_t size_bytes, mr_error *error)
 {
@@ -141,7 +142,7 @@ static mr_status copy_beside(mr_device *base, void *target, const void *host, si
                           "copy to the GPU", error);
 }
 
-/* Threads that wait for one sleep: they would take a processor from those that decode. */
+/* Threads that wait for an event sleep, so that they do not take a processor from threads that decode. */
 static mr_status event_new(mr_device *base, mr_event **event, mr_error *error)
 {
     mr_cuda_device *device = (mr_cuda_device *)base;
@@ -244,7 +245,7 @@ static mr_status choose(const mr_cuda_driver *driver, int index, mr_cu_device *c
     return MR_OK;
 }
 
-/* Context and streams. What was made before a failure is given back. */
+/* Creates context and streams. After a failure, those already created are destroyed. */
 static mr_status make_parts(const mr_cuda_driver *driver, mr_cu_device chosen, mr_cuda_memory_parts *parts,
                             mr_error *error)
 {

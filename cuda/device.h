@@ -1,10 +1,10 @@
 /* The GPU as a device of base/device.h, and what its kernels need: memory, streams, functions, cuBLAS, cuDNN.
  *
- * Everything a device does goes into one stream, in order, so memory that is given back may be handed out again while
- * the work that used it is still queued. Only copies from pinned memory and those beside the queue run on a stream of
- * their own.
+ * All work of a device is queued on one stream, in order, so memory that is returned may be reused while the work that
+ * used it is still queued. Only copies from pinned memory and concurrent copies run on a separate stream, the copy
+ * stream.
  *
- * Lock order: the memory's mutex is innermost; no driver call that waits is made under it. */
+ * Lock order: the memory's mutex is innermost; no driver call that waits is made while it is held. */
 #ifndef MR_CUDA_DEVICE_H
 #define MR_CUDA_DEVICE_H
 
@@ -26,10 +26,10 @@ typedef enum mr_cuda_module {
         MR_CUDA_MODULE_COUNT
 } mr_cuda_module;
 
-/* The compiled kernels of a module for every supported GPU; null in a build without nvcc. */
+/* The compiled kernels of a module for all supported GPUs; null in a build without nvcc. */
 const void *mr_cuda_module_image(mr_cuda_module module);
 
-/* Where a device finds its parts: the real ones, or a test's. */
+/* Where a device gets its components: the real ones, or those of a test. */
 typedef struct mr_cuda_system {
     const mr_cuda_driver *driver;
     mr_status (*open_blas)(const mr_cuda_blas **blas, mr_error *error);
@@ -43,18 +43,18 @@ typedef struct mr_cuda_device {
     mr_device device; /* first */
     mr_cuda_system system;
     const mr_cuda_driver *driver;
-    mr_cuda_memory *memory; /* holds context and streams; outlives the device while buffers are out */
+    mr_cuda_memory *memory; /* owns context and streams; outlives the device while buffers are in use */
     mr_cu_context context;
     mr_cu_stream stream;
     int processors;
-    pthread_mutex_t mutex; /* of what is below, made on first use */
+    pthread_mutex_t mutex; /* guards the members below, which are initialized on first use */
     mr_cu_module modules[MR_CUDA_MODULE_COUNT];
     const mr_cuda_blas *blas;
     mr_blas_handle blas_handle;
     const mr_cuda_dnn *dnn;
     mr_dnn_handle dnn_handle;
-    bool dnn_is_absent; /* it was looked for */
-    /* Copies from pinned memory go into a stage on their own stream, and from there to their place in order. */
+    bool dnn_is_absent; /* cuDNN was searched and not found */
+    /* Copies from pinned memory go to a stage on their own stream, and from there to their target in order. */
     mr_cu_stream copy_stream;
     struct {
         mr_buffer *buffer;
@@ -63,10 +63,10 @@ typedef struct mr_cuda_device {
     unsigned next_stage;
 } mr_cuda_device;
 
-/* Device `index` of the system.
- * errors  MR_UNAVAILABLE: no driver, no such device, one that is too old, or a build without kernels */
+/* Opens device `index` of the system.
+ * errors  MR_UNAVAILABLE: no driver, no such device, a device that is too old, or a build without kernels */
 mr_status mr_cuda_device_new(const mr_cuda_system *system, int index, mr_device **device, mr_error *error);
-/* The same with the machine's own libraries: what the entry's open does. */
+/* The same with the machine's own libraries: the open function of the device entry. */
 mr_status mr_cuda_device_open(int index, mr_device **device, mr_error *error);
 
 /* ---- For kernels ---- */
@@ -81,10 +81,11 @@ mr_status mr_cuda_result(const mr_cuda_device *device, mr_cu_result result, cons
 /* Makes the device's context current on this thread. */
 mr_status mr_cuda_enter(mr_cuda_device *device, mr_error *error);
 
-/* A kernel of a module, by name. Loads the module on first use. */
+/* Finds a kernel of a module by name. Loads the module on first use. */
 mr_status mr_cuda_find(const mr_device *device, mr_cuda_module module, const char *name, mr_cu_function *function,
                        mr_error *error);
-/* Queues a kernel: grid blocks of block threads; arguments is the kernel's one struct. No blocks: nothing. */
+/* Queues a kernel: grid blocks of block threads; arguments is the kernel's only parameter, a struct. Without blocks it
+ * has no effect. */
 typedef struct mr_cuda_grid {
     int64_t x, y;    /* blocks */
     unsigned width;  /* threads of a block: width x height */
@@ -92,14 +93,14 @@ typedef struct mr_cuda_grid {
 } mr_cuda_grid;
 mr_status mr_cuda_launch(mr_kernel_call *call, mr_cu_function function, mr_cuda_grid grid, void *arguments,
                          mr_error *error);
-/* The grid of a loop over count elements, 256 threads a block; the kernel strides by the grid. */
+/* The grid of a loop over count elements, with 256 threads in a block; the kernel strides by the grid size. */
 mr_cuda_grid mr_cuda_grid_for(const mr_cuda_device *device, int64_t count);
 
-/* cuBLAS and cuDNN handles on the device's stream. *dnn null: there is none, which is no error. */
+/* cuBLAS and cuDNN handles on the device's stream. *dnn is null if cuDNN is not available, which is not an error. */
 mr_status mr_cuda_blas_handle(mr_cuda_device *device, mr_error *error);
 mr_status mr_cuda_dnn_handle(mr_cuda_device *device, bool *is_there, mr_error *error);
 
-/* Memory of the device until the kernel's work is done: give it back with mr_buffer_unref after queueing. */
+/* Device memory until the kernel's work is done: release it with mr_buffer_unref after queueing the kernel. */
 mr_status mr_cuda_scratch(mr_kernel_call *call, size_t size_bytes, mr_buffer **buffer, mr_error *error);
 
 /* ---- Memory (memory.c) ---- */
@@ -110,21 +111,21 @@ typedef struct mr_cuda_memory_parts {
     mr_cu_context context;
     mr_cu_stream stream;
     mr_cu_stream copy_stream;
-    struct mr_cuda_device *owner; /* of malloc: buffers say whose they are as long as there are any */
+    struct mr_cuda_device *owner; /* set by device_new: buffers refer to it as long as any exist */
 } mr_cuda_memory_parts;
 typedef enum mr_cuda_memory_kind {
     MR_CUDA_QUEUE,  /* device memory for work in the queue */
-    MR_CUDA_BESIDE, /* device memory that copies beside the queue fill */
+    MR_CUDA_BESIDE, /* device memory that concurrent copies fill */
     MR_CUDA_PINNED, /* host memory */
     MR_CUDA_MEMORY_KIND_COUNT
 } mr_cuda_memory_kind;
-/* Takes the parts over: they go with the last buffer. */
+/* Takes ownership of the parts, which are released with the last buffer. */
 mr_status mr_cuda_memory_new(mr_cuda_memory_parts parts, mr_cuda_memory **memory, mr_error *error);
-/* The device lets go. */
+/* Releases the device's reference. */
 void mr_cuda_memory_close(mr_cuda_memory *memory);
 mr_status mr_cuda_memory_allocate(mr_cuda_memory *memory, size_t size_bytes, mr_cuda_memory_kind kind,
                                   mr_buffer **buffer, mr_error *error);
-/* True when the bytes lie in pinned memory that is out. */
+/* True if the bytes are in pinned memory that is in use. */
 bool mr_cuda_memory_is_pinned(mr_cuda_memory *memory, const void *bytes, size_t size_bytes);
 
 #endif

@@ -1,4 +1,4 @@
-/* Opening libcuda. A machine without a GPU has no such file, which is an ordinary answer here. */
+/* Opening libcuda. On a machine without a GPU the library does not exist, which is not a fault. */
 #include "cuda/driver.h"
 
 #include <dlfcn.h>

@@ -1,15 +1,15 @@
-/* The CUDA driver as a table of functions, filled by dlopen or, in tests, by a table that works in host memory.
+/* The CUDA driver as a table of functions, filled by dlopen or, in tests, by an implementation in host memory.
  *
- * The declarations are our own, so that everything but the kernels builds where there is no CUDA toolkit; where there is
- * one, headers_check.c compares them with NVIDIA's. No function here is called but through the table, and each call is
- * made with the device's context current on the calling thread. */
+ * The declarations are our own, so that everything except the kernels builds without a CUDA toolkit; if one is
+ * installed, headers_check.c compares them with NVIDIA's. All functions are called through the table, with the device's
+ * context current on the calling thread. */
 #ifndef MR_CUDA_DRIVER_H
 #define MR_CUDA_DRIVER_H
 
 #include <millrace/status.h>
 #include <stdint.h>
 
-/* Enums of the driver are unsigned ints to us. */
+/* The driver's enums are declared as unsigned int. */
 typedef unsigned mr_cu_result; /* 0: success */
 typedef int mr_cu_device;
 typedef unsigned long long mr_cu_pointer;
@@ -79,10 +79,11 @@ typedef struct mr_cuda_driver {
 #undef MR_FIELD
 } mr_cuda_driver;
 
-/* libcuda.so.1, opened once for the process and never closed. *driver is static.
+/* Opens libcuda.so.1, once for the process; it is never closed. *driver is static.
  * errors  MR_UNAVAILABLE: there is no driver, it is too old, or it finds no device */
 mr_status mr_cuda_driver_open(const mr_cuda_driver **driver, mr_error *error);
-/* MR_OK for 0; else "ACTION: what the driver calls it", MR_RESOURCE_EXHAUSTED for memory, MR_INTERNAL for the rest. */
+/* MR_OK for 0; otherwise "ACTION: the driver's name of the error", with MR_RESOURCE_EXHAUSTED if memory is exhausted
+ * and MR_INTERNAL for all other errors. */
 mr_status mr_cuda_check(const mr_cuda_driver *driver, mr_cu_result result, const char *action, mr_error *error);
 
 #endif

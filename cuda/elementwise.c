@@ -1,4 +1,4 @@
-/* Operators that work element by element, on the GPU: which kernel an operator is, and how its operands are walked. */
+/* Element-wise operators on the GPU: the kernel of each operator, and the strides of its operands. */
 #include "kernels/elementwise.h"
 #include "cuda/arguments.h"
 #include "cuda/device.h"
@@ -82,7 +82,7 @@ static mr_status unary(mr_kernel_call *call, mr_error *error)
                           error);
 }
 
-/* Joins neighbouring dimensions that both operands walk as one, and drops those of size 1. */
+/* Merges adjacent dimensions that are contiguous in both operands, and drops those of size 1. */
 static void join_dimensions(mr_gpu_binary *a)
 {
     int32_t rank = 0;
@@ -134,7 +134,7 @@ static mr_status binary(mr_kernel_call *call, mr_error *error)
     return launch_binary(call, a, b, shape, error);
 }
 
-/* A bias lies along the channels: the last dimension, or the second of NCHW. */
+/* The bias is along the channels: the last dimension, or the second of NCHW. */
 static mr_status bias_add(mr_kernel_call *call, mr_error *error)
 {
     mr_shape shape = call->inputs[0].shape, bias = call->inputs[1].shape;
@@ -158,7 +158,7 @@ static mr_status add_n(mr_kernel_call *call, mr_error *error)
         if (!mr_shape_equal(call->inputs[i].shape, shape))
             return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "input %d has another shape than input 0", i);
     MR_TRY(mr_kernel_forward(call, 0, 0, shape, error));
-    /* The first run adds up to MR_GPU_ADD_MAX inputs, each later one the sum so far and the next ones. */
+    /* The first launch adds up to MR_GPU_ADD_MAX inputs, each later one the sum so far and the next inputs. */
     mr_gpu_add arguments = {.out = call->outputs[0].data, .count = mr_shape_count(shape)};
     mr_cuda_grid grid = mr_cuda_grid_for(mr_cuda_of(call), arguments.count);
     for (int32_t next = 0; next < count;) {
@@ -180,7 +180,7 @@ static mr_status prepare_select(const mr_kernel_node *node, void *memory, mr_err
     return mr_cuda_find(node->device, MR_CUDA_elementwise, name, &((prepared *)memory)->function, error);
 }
 
-/* Neighbouring dimensions that all three walk as one are joined; at least one is left. */
+/* Merges adjacent dimensions that are contiguous in all three operands; at least one remains. */
 static void join_selected(mr_gpu_select *a)
 {
     int32_t rank = 0;
@@ -216,7 +216,7 @@ static mr_status select_broadcast(mr_kernel_call *call, mr_error *error)
     return launch_select(call, call->inputs[0].shape, shape, error);
 }
 
-/* The condition has the operands' shape, or is a scalar, or a vector that chooses rows. */
+/* The condition has the operands' shape, or is a scalar, or a vector that selects rows. */
 static mr_status select_rows(mr_kernel_call *call, mr_error *error)
 {
     mr_shape take = call->inputs[0].shape, shape = call->inputs[1].shape;

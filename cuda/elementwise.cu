@@ -1,4 +1,4 @@
-/* Element by element: one input, two inputs with broadcasting, many inputs added. */
+/* Element-wise kernels: one input, two inputs with broadcasting, sums of many inputs. */
 #include "cuda/gpu.h"
 
 #define UNARY(name, type, expression)                                                                                  \
@@ -24,7 +24,7 @@ UNARY(sigmoid_float, float, 1.0f / (1.0f + expf(-x)))
 UNARY(relu_float, float, x < 0 ? 0 : x)
 UNARY(relu6_float, float, x < 0 ? 0 : x > 6 ? 6 : x)
 
-/* Where element i of the result takes its two from. */
+/* The indices of the operands' elements for element i of the result. */
 MR_GPU_FUNCTION void locate(const mr_gpu_binary *a, int64_t i, int64_t *at_a, int64_t *at_b)
 {
     *at_a = a->mode == MR_GPU_SCALAR_A ? 0 : i;

@@ -1,4 +1,4 @@
-/* Our declarations of the driver, cuBLAS and cuDNN beside NVIDIA's own, where those are installed. Nothing is called or
+/* Compares our declarations of the driver, cuBLAS and cuDNN with NVIDIA's, if those are installed. Nothing is called or
  * linked: each function's type must be compatible with the field of our table. */
 #include "cuda/libraries.h"
 

@@ -1,4 +1,4 @@
-/* The list of the GPU's tables: a family adds its line and is found. */
+/* The list of the GPU's kernel tables. A new family adds one line. */
 #include "cuda/kernels.h"
 
 #define FAMILIES(X)                                                                                                    \

@@ -1,4 +1,4 @@
-/* The GPU's kernels: every family's table, registered as one. */
+/* The GPU's kernels: the tables of all families, registered as one. */
 #ifndef MR_CUDA_KERNELS_H
 #define MR_CUDA_KERNELS_H
 

@@ -1,4 +1,4 @@
-/* Opening cuBLAS and cuDNN: the newest version that is there. */
+/* Opening cuBLAS and cuDNN: the newest installed version. */
 #include "cuda/libraries.h"
 
 #include <dlfcn.h>
@@ -16,7 +16,7 @@ static void *open_any(const char *const *names, const char *what, mr_error *erro
     return nullptr;
 }
 
-/* MR_OPEN defines the opening of one library: its table, filled from its symbols once. */
+/* MR_OPEN defines the function that opens one library and fills its table once. */
 #define MR_LOAD(field, symbol, result, arguments)                                                                      \
     {                                                                                                                  \
         void *address = dlsym(library, #symbol);                                                                       \

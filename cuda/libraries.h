@@ -1,4 +1,4 @@
-/* cuBLAS and cuDNN as tables of functions, opened with dlopen when a kernel first wants them. The declarations are our
+/* cuBLAS and cuDNN as tables of functions, opened with dlopen when a kernel first needs them. The declarations are our
  * own, as in driver.h. */
 #ifndef MR_CUDA_LIBRARIES_H
 #define MR_CUDA_LIBRARIES_H
@@ -34,13 +34,13 @@ typedef struct cudnnFilterStruct *mr_dnn_filter;
 typedef struct cudnnConvolutionStruct *mr_dnn_convolution;
 constexpr unsigned MR_DNN_FLOAT = 0, MR_DNN_NHWC = 1, MR_DNN_CROSS_CORRELATION = 1, MR_DNN_FMA_MATH = 3;
 
-/* How cuDNN would do a convolution; the three kinds of algorithm share a layout. */
+/* An algorithm that cuDNN offers for a convolution; the three kinds of algorithm have the same layout. */
 typedef struct mr_dnn_choice {
     unsigned algorithm;
     mr_dnn_result status;
     float time;
     size_t workspace_bytes;
-    unsigned determinism; /* 1: the same bits each time */
+    unsigned determinism; /* 1: deterministic */
     unsigned math;
     int reserved[3];
 } mr_dnn_choice;
@@ -92,7 +92,7 @@ typedef struct mr_cuda_dnn {
 #undef MR_FIELD
 } mr_cuda_dnn;
 
-/* The libraries, opened once for the process. The tables are static.
+/* Opens the libraries, once for the process. The tables are static.
  * errors  MR_UNAVAILABLE with the names that were tried */
 mr_status mr_cuda_blas_open(const mr_cuda_blas **blas, mr_error *error);
 mr_status mr_cuda_dnn_open(const mr_cuda_dnn **dnn, mr_error *error);

@@ -1,4 +1,4 @@
-/* Matrix products through cuBLAS, which thinks in columns: its view of our row-major c = a b is c' = b' a'. */
+/* Matrix products with cuBLAS, which is column-major: our row-major c = a b is c' = b' a' for cuBLAS. */
 #include "cuda/matmul.h"
 
 #include "cuda/kernels.h"

@@ -1,11 +1,11 @@
-/* Row-major matrix products through cuBLAS, for the families that need them. */
+/* Row-major matrix products with cuBLAS, for the families that need them. */
 #ifndef MR_CUDA_MATMUL_H
 #define MR_CUDA_MATMUL_H
 
 #include "cuda/device.h"
 
 /* c [rows, columns] = op(a) op(b) + beta * c, row-major and dense. op(a) is [rows, inner], op(b) [inner, columns]; a
- * transposed operand lies in memory as the transpose. */
+ * transposed operand is stored as the transpose. */
 typedef struct mr_cuda_product {
     const float *a, *b;
     float *c;

@@ -1,9 +1,9 @@
-/* Memory of a GPU and pinned memory of the host, kept by size class when it comes back, so that a loop of equal steps
- * asks the driver for nothing after the first.
+/* Memory of a GPU and pinned memory of the host. Returned blocks are kept by size class, so that a loop of equal steps
+ * does not allocate from the driver after the first step.
  *
- * Device blocks may be handed out while the stream still works with them: all uses are in one stream. The others remember
- * events of their last use on each stream. Pinned blocks are also touched by the host, which waits for those before it
- * hands a block out again; blocks for copies beside the queue are filled by the copy stream, which waits in its stead. */
+ * Device blocks may be reused while the stream still works with them, because all uses are on one stream. Other blocks
+ * record events after their last use on each stream. Pinned blocks are also accessed by the host, which waits for these
+ * events before it reuses a block. Blocks for concurrent copies are filled by the copy stream, which waits instead. */
 #include "base/arena.h"
 #include "base/buffer.h"
 #include "cuda/device.h"
@@ -17,11 +17,12 @@ constexpr int CLASS_COUNT = 4 * 40;
 
 typedef struct block {
     mr_buffer buffer;              /* first; buffer.owner is the memory */
-    struct block *next, *previous; /* kept: next alone; pinned and out: both */
+    struct block *next, *previous; /* kept blocks: only next; pinned blocks in use: both */
     void *data;
     size_t capacity_bytes;
     mr_cu_event
-        used[2]; /* after the last work queued before it came back, on each stream; null of those of the queue */
+        used[2]; /* after the last work queued before the block was returned, on each stream; null for MR_CUDA_QUEUE
+                    blocks */
     int16_t index;
     mr_cuda_memory_kind kind;
 } block;
@@ -35,7 +36,7 @@ struct mr_cuda_memory {
     bool closed;
 };
 
-/* The class of a size: four to each power of two. */
+/* The class of a size: four for each power of two. */
 static int size_class(size_t size_bytes, size_t *capacity_bytes)
 {
     size_t base_bytes = CLASS_BYTES_MIN;
@@ -51,7 +52,7 @@ static int size_class(size_t size_bytes, size_t *capacity_bytes)
     return index < CLASS_COUNT ? index : -1;
 }
 
-/* Gives a block's memory to the driver. The context is current; what fails here has no one to tell. */
+/* Returns a block's memory to the driver. The context is current. Errors cannot be reported here. */
 static void dispose(mr_cuda_memory *memory, block *gone)
 {
     const mr_cuda_driver *driver = memory->parts.driver;
@@ -89,7 +90,7 @@ static void dispose_all(mr_cuda_memory *memory, block *all)
     }
 }
 
-/* The last holder is gone. */
+/* Called when the last reference is released. */
 static void destroy(mr_cuda_memory *memory)
 {
     const mr_cuda_driver *driver = memory->parts.driver;
@@ -104,7 +105,7 @@ static void destroy(mr_cuda_memory *memory)
     free(memory);
 }
 
-/* The last unref of a buffer, on whatever thread. */
+/* The last unref of a buffer, on any thread. */
 static void give_back(mr_buffer *buffer)
 {
     block *one = (block *)buffer;
@@ -188,7 +189,7 @@ static mr_status make_block(mr_cuda_memory *memory, int index, size_t capacity_b
     made->capacity_bytes = capacity_bytes;
     mr_cu_result status = ask_driver(memory, made);
     if (status == MR_CU_OUT_OF_MEMORY) {
-        /* What is kept for other classes may be what is missing here. */
+        /* Blocks kept for other classes are freed, because they may be the missing memory. */
         pthread_mutex_lock(&memory->mutex);
         block *all = take_all(memory);
         pthread_mutex_unlock(&memory->mutex);
@@ -210,7 +211,7 @@ static mr_status make_block(mr_cuda_memory *memory, int index, size_t capacity_b
                    kind == MR_CUDA_PINNED ? "pinned" : "GPU", capacity_bytes);
 }
 
-/* A kept block may be used again: by the host, which waits, or by the copy stream, which does when it gets there. */
+/* Makes a kept block usable again: the host waits, or the copy stream waits when it reaches that point. */
 static mr_status wait_for_uses(mr_cuda_memory *memory, block *one, mr_error *error)
 {
     const mr_cuda_driver *driver = memory->parts.driver;

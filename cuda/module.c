@@ -1,5 +1,4 @@
-/* Kernels as the driver loads them, how they are queued, and the libraries' handles. The compiled kernels travel in the
- * binary. */
+/* Loading kernels, launching them, and the libraries' handles. The compiled kernels are embedded in the binary. */
 #include "cuda/device.h"
 
 #include <limits.h>

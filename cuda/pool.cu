@@ -1,12 +1,12 @@
-/* Pooling of NHWC images. Backward gathers: each place of the input looks at the windows that hold it, so no two
- * threads write one place and the sums have one order. */
+/* Pooling of NHWC images. The backward pass gathers: each element of the input visits the windows that contain it, so
+ * no two threads write to the same element and sums have a fixed order. */
 #include "cuda/gpu.h"
 
 typedef struct window {
     int begin_h, end_h, begin_w, end_w;
 } window;
 
-/* The part of an output's window that lies in the image. */
+/* The part of an output's window inside the image. */
 MR_GPU_FUNCTION window window_of(const mr_gpu_pool *a, int out_h, int out_w)
 {
     int h = out_h * a->stride_h - a->pad_h, w = out_w * a->stride_w - a->pad_w;
@@ -15,7 +15,7 @@ MR_GPU_FUNCTION window window_of(const mr_gpu_pool *a, int out_h, int out_w)
     return result;
 }
 
-/* The first output whose window holds place `at`: the least o with o * stride - pad + size > at. */
+/* The first output whose window contains coordinate `at`: the least o with o * stride - pad + size > at. */
 MR_GPU_FUNCTION int first_window(int at, int pad, int size, int stride)
 {
     int past = at + pad - size;
@@ -44,7 +44,7 @@ MR_GPU_FUNCTION int64_t pixel(const mr_gpu_pool *a, int64_t n, int h, int w, int
     return ((n * a->in_h + h) * a->in_w + w) * a->channels + c;
 }
 
-/* The first largest element of a window. */
+/* The first of the largest elements of a window. */
 MR_GPU_FUNCTION int64_t largest_of(const mr_gpu_pool *a, int64_t n, int out_h, int out_w, int c)
 {
     window own = window_of(a, out_h, out_w);

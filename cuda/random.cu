@@ -1,4 +1,4 @@
-/* Philox4x32-10, number for number as base/random.c: four outputs of one counter go to four neighbours. */
+/* Philox4x32-10, with the same numbers as base/random.c: the four outputs of a counter are four adjacent elements. */
 #include "cuda/gpu.h"
 
 MR_GPU_FUNCTION void philox(const mr_gpu_random *a, uint64_t step, uint32_t words[4])
@@ -22,7 +22,7 @@ MR_GPU_FUNCTION void philox(const mr_gpu_random *a, uint64_t step, uint32_t word
     words[3] = c3;
 }
 
-/* 23 bits as the mantissa of a number in [1, 2), less 1: exact in any arithmetic. */
+/* 23 bits as the mantissa of a number in [1, 2), minus 1: exact in any arithmetic. */
 MR_GPU_KERNEL(uniform_float, mr_gpu_random)
 {
     MR_GPU_EACH(group, (a.count + 3) / 4)

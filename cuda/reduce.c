@@ -1,5 +1,5 @@
-/* Reductions on the GPU. Dimensions are joined into runs that are kept or reduced. Where few outputs have many elements
- * each, those are cut into chunks, whose results a second run joins in order. */
+/* Reductions on the GPU. Adjacent dimensions are merged into runs that are kept or reduced. If there are few outputs
+ * with many elements each, the elements are divided into chunks, whose results a second launch combines in order. */
 #include "cuda/reduce.h"
 
 #include "cuda/arguments.h"
@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Both kernels of a reduction, and the joins of their chunks. */
+/* Both kernels of a reduction, and those that combine chunks. */
 typedef struct prepared {
     mr_cu_function row, column, row_join, column_join;
 } prepared;
@@ -42,7 +42,7 @@ static mr_status prepare(const mr_kernel_node *node, void *memory, mr_error *err
     return find_all(node, squares ? "squares" : name, name, memory, error);
 }
 
-/* One launch: chunks of what is reduced, each to its own row of out. */
+/* One launch: reduces chunks, each to its own row of out. */
 static mr_status launch(mr_kernel_call *call, mr_gpu_reduce *a, mr_cu_function row, mr_cu_function column, bool by_row,
                         int64_t chunks, mr_error *error)
 {
@@ -57,7 +57,7 @@ static int64_t chunk_count(const mr_cuda_device *device, int64_t blocks, int64_t
     return MR_MAX(1, MR_MIN(MR_MIN(wanted, most), 1024));
 }
 
-/* The reduction that a describes, without chunk; in place of a.out goes the final result. */
+/* The reduction described by `a`, except for chunk; the final result is stored in a.out. */
 static mr_status reduce(mr_kernel_call *call, const prepared *p, mr_gpu_reduce a, mr_error *error)
 {
     if (a.outputs == 0) return MR_OK;
@@ -128,11 +128,11 @@ static mr_status reduced_axes(mr_kernel_call *call, bool is_reduced[MR_RANK_MAX]
     return MR_OK;
 }
 
-/* Runs of neighbouring dimensions of one kind. */
+/* Merges adjacent dimensions of the same kind into runs. */
 static void join_dimensions(mr_shape shape, const bool *is_reduced, mr_gpu_reduce *a)
 {
     int64_t strides[MR_RANK_MAX];
-    int last = -1; /* the kind of the run before */
+    int last = -1; /* kind of the previous run */
     mr_shape_strides(shape, strides);
     a->outputs = a->reduced = 1;
     for (int32_t i = 0; i < shape.rank; i++) {
@@ -166,7 +166,7 @@ static mr_status reduce_axes(mr_kernel_call *call, mr_error *error)
     MR_TRY(mr_kernel_output(call, 0, result, error));
     mr_gpu_reduce a = {.in = call->inputs[0].data, .out = call->outputs[0].data, .scale = 1};
     join_dimensions(shape, is_reduced, &a);
-    /* The mean of nothing is not a number: 0 * (1 / 0). */
+    /* The mean of no elements is NaN: 0 * (1 / 0). */
     if (strcmp(call->node->op, "Mean") == 0) a.scale = 1.0f / (float)a.reduced;
     return reduce(call, call->prepared, a, error);
 }

@@ -1,6 +1,7 @@
-/* Reductions over any dimensions, which the host has joined into runs. Row kernels give a block to each output, whose
- * threads walk what is reduced; column kernels give a thread of 32 to each output, and eight rows of threads walk. Both
- * cut what is reduced into chunks (blockIdx.y), whose results are joined by a second run, in order. */
+/* Reductions over any dimensions, which the host has merged into runs. Row kernels use a block for each output, whose
+ * threads iterate over the reduced elements. Column kernels use one of 32 threads for each output, with eight rows of
+ * threads that iterate. Both divide the reduced elements into chunks (blockIdx.y), whose results a second launch
+ * combines in order. */
 #include "cuda/gpu.h"
 
 MR_GPU_FUNCTION int64_t place(int64_t i, int rank, const int64_t *dims, const int64_t *strides)

@@ -3,7 +3,7 @@
 
 #define THREADS 128
 
-/* Joins one number of each thread; all threads get the result. */
+/* Reduces one number of each thread; all threads get the result. */
 #define JOIN(name, expression)                                                                                         \
     MR_GPU_FUNCTION float name(float *shared, float x)                                                                 \
     {                                                                                                                  \
@@ -53,7 +53,7 @@ MR_GPU_KERNEL(log_softmax, mr_gpu_softmax)
         a.out[blockIdx.x * a.classes + c] = row[c] - largest - logf(sum);
 }
 
-/* A label that is no class gives a loss and gradients that are not numbers, as on TensorFlow's GPUs. */
+/* A label outside the range of classes gives NaN as loss and gradients, as in TensorFlow on GPUs. */
 #define SPARSE_LOSS(name, type)                                                                                        \
     MR_GPU_KERNEL(name, mr_gpu_softmax)                                                                                \
     {                                                                                                                  \

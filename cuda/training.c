@@ -1,5 +1,5 @@
-/* Optimizers on the GPU, and variables changed in place. The session gives the variables' elements (see `updates` in
- * base/kernel.h); rates and other scalars are read on the device, so no step waits for the host. */
+/* Optimizers on the GPU, and in-place updates of variables. The session passes the variables' elements (see `updates`
+ * in base/kernel.h); learning rates and other scalars are read on the device, so no step waits for the host. */
 #include "cuda/arguments.h"
 #include "cuda/device.h"
 #include "cuda/kernels.h"
@@ -27,7 +27,7 @@ static mr_status prepare(const mr_kernel_node *node, void *memory, mr_error *err
     return mr_cuda_find(node->device, MR_CUDA_training, name, &p->function, error);
 }
 
-/* Input i must have as many elements as the variable, or one where it is a scalar. */
+/* Input i must have the variable's number of elements, or one element if it is a scalar. */
 static mr_status check(const mr_kernel_call *call, uint32_t scalars, mr_error *error)
 {
     mr_shape shape = call->inputs[0].shape;

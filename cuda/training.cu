@@ -1,4 +1,4 @@
-/* One step of an optimizer on a variable, element by element, with TensorFlow's formulas in its order of operations. */
+/* One optimizer step on a variable, element by element, with TensorFlow's formulas and order of operations. */
 #include "cuda/gpu.h"
 
 MR_GPU_KERNEL(apply_gradient_descent, mr_gpu_apply)

@@ -1,4 +1,4 @@
-/* Gradients of activations, and those of their gradient operators. */
+/* Gradients of activation functions and of their gradient operators. */
 #include "graph/ir/graph.h"
 #include "graph/ops/gradients.h"
 #include <millrace/ops.h>
@@ -27,7 +27,7 @@ ACTIVATION(mr_selu_gradient, mr_selu_grad(g, G, Y))
 ACTIVATION(mr_softplus_gradient, mr_softplus_grad(g, G, X))
 ACTIVATION(mr_softsign_gradient, mr_softsign_grad(g, G, X))
 
-/* Second order. Inputs: the gradient d, and the feature or output f. */
+/* Second order. The inputs are the gradient d, and the feature or output f. */
 #define D gradient_input(call, 0)
 #define F gradient_input(call, 1)
 
@@ -54,7 +54,7 @@ void mr_selu_grad_gradient(mr_gradient_call *call)
     call->grad_inputs[1] = where_negative(call);
 }
 
-/* d sigmoid(f): the slope of sigmoid is 1 / (exp(-f) + 2 + exp(f)). */
+/* d sigmoid(f); the derivative of sigmoid is 1 / (exp(-f) + 2 + exp(f)). */
 void mr_softplus_grad_gradient(mr_gradient_call *call)
 {
     mr_graph *g = call->graph;

@@ -1,8 +1,9 @@
-/* Batch normalisation with its statistics. */
+/* Batch normalization and its statistics. */
 #include "graph/ir/op.h"
 #include "graph/ops/gradients.h"
 
-/* NHWC and NDHWC have the channels last, NCHW and NCDHW as dimension 1; the length says the rank. */
+/* NHWC and NDHWC have the channels last, NCHW and NCDHW as dimension 1; the length of the format determines the
+ * rank. */
 static void read_format(const mr_shape_call *call, int32_t *rank, int32_t *axis)
 {
     mr_string format = mr_attr_string_or(call->attrs, "data_format", "NHWC");
@@ -49,7 +50,7 @@ static const mr_op batch_norm_ops[] = {
               "data_format: {'NHWC', 'NCHW'} = 'NHWC'; is_training: bool = true",
      .shape = batch_norm_shape,
      .gradient = MR_GRADIENT(mr_fused_batch_norm_gradient),
-     .doc = "Normalises each channel with its mean and variance over the batch, or with the given ones."},
+     .doc = "Normalizes each channel with its mean and variance over the batch, or with the given ones."},
     {.name = "FusedBatchNormV2",
      .signature = "x: T, scale: U, offset: U, mean: U, variance: U -> y: T, batch_mean: U, batch_variance: U, "
                   "reserve_space_1: U, reserve_space_2: U",
@@ -57,7 +58,7 @@ static const mr_op batch_norm_ops[] = {
               "data_format: {'NHWC', 'NCHW'} = 'NHWC'; is_training: bool = true",
      .shape = batch_norm_shape,
      .gradient = MR_GRADIENT(mr_fused_batch_norm_gradient),
-     .doc = "Normalises each channel with its mean and variance over the batch, or with the given ones."},
+     .doc = "Normalizes each channel with its mean and variance over the batch, or with the given ones."},
     {.name = "FusedBatchNormV3",
      .signature = "x: T, scale: U, offset: U, mean: U, variance: U -> y: T, batch_mean: U, batch_variance: U, "
                   "reserve_space_1: U, reserve_space_2: U, reserve_space_3: U",
@@ -66,20 +67,20 @@ static const mr_op batch_norm_ops[] = {
               "is_training: bool = true",
      .shape = batch_norm_shape,
      .gradient = MR_GRADIENT(mr_fused_batch_norm_gradient),
-     .doc = "Normalises each channel with its mean and variance over the batch, or with the given ones."},
+     .doc = "Normalizes each channel with its mean and variance over the batch, or with the given ones."},
     {.name = "FusedBatchNormGrad",
      .signature = "y_backprop: T, x: T, scale: T, reserve_space_1: T, reserve_space_2: T -> x_backprop: T, "
                   "scale_backprop: T, offset_backprop: T, reserve_space_3: T, reserve_space_4: T",
      .attrs = "T: {float}; epsilon: float = 0.0001; data_format: {'NHWC', 'NCHW'} = 'NHWC'; is_training: bool = true",
      .shape = batch_norm_grad_shape,
-     .doc = "The gradients of FusedBatchNorm."},
+     .doc = "Computes the gradients of FusedBatchNorm."},
     {.name = "FusedBatchNormGradV2",
      .signature = "y_backprop: T, x: T, scale: float, reserve_space_1: U, reserve_space_2: U -> x_backprop: T, "
                   "scale_backprop: U, offset_backprop: U, reserve_space_3: U, reserve_space_4: U",
      .attrs = "T: {half, bfloat16, float}; U: {float}; epsilon: float = 0.0001; "
               "data_format: {'NHWC', 'NCHW'} = 'NHWC'; is_training: bool = true",
      .shape = batch_norm_grad_shape,
-     .doc = "The gradients of FusedBatchNormV2."},
+     .doc = "Computes the gradients of FusedBatchNormV2."},
     {.name = "FusedBatchNormGradV3",
      .signature = "y_backprop: T, x: T, scale: float, reserve_space_1: U, reserve_space_2: U, "
                   "reserve_space_3: U -> x_backprop: T, scale_backprop: U, offset_backprop: U, reserve_space_4: U, "
@@ -87,7 +88,7 @@ static const mr_op batch_norm_ops[] = {
      .attrs = "T: {half, bfloat16, float}; U: {float}; epsilon: float = 0.0001; "
               "data_format: {'NHWC', 'NCHW', 'NDHWC', 'NCDHW'} = 'NHWC'; is_training: bool = true",
      .shape = batch_norm_grad_shape,
-     .doc = "The gradients of FusedBatchNormV3."},
+     .doc = "Computes the gradients of FusedBatchNormV3."},
 };
 
 const mr_op_table mr_op_table_batch_norm = {batch_norm_ops, sizeof batch_norm_ops / sizeof batch_norm_ops[0]};

@@ -1,5 +1,5 @@
-/* Gradient of the fused batch normalizations. In training the backward operator needs what the forward one kept of the
- * batch; otherwise the statistics are inputs, and constants to it. */
+/* Gradients of the fused batch normalizations. In training, the backward operator needs the reserve spaces of the
+ * forward operator; otherwise the statistics are inputs, which are constant for it. */
 #include "graph/ir/graph.h"
 #include "graph/ops/gradients.h"
 #include <millrace/ops.h>

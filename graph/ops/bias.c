@@ -1,4 +1,4 @@
-/* A vector added to the channels. */
+/* Addition of a bias vector to the channels. */
 #include "graph/ir/op.h"
 #include "graph/ops/gradients.h"
 
@@ -40,13 +40,13 @@ static const mr_op bias_ops[] = {
      .attrs = "T: numbertype; data_format: {'NHWC', 'NCHW'} = 'NHWC'",
      .shape = bias_add_shape,
      .gradient = MR_GRADIENT(mr_bias_add_gradient),
-     .doc = "Adds a vector to the channels of value."},
+     .doc = "Adds the vector bias to the channels of value."},
     {.name = "BiasAddGrad",
      .signature = "out_backprop: T -> output: T",
      .attrs = "T: numbertype; data_format: {'NHWC', 'NCHW'} = 'NHWC'",
      .shape = bias_add_grad_shape,
      .gradient = MR_GRADIENT(mr_bias_add_grad_gradient),
-     .doc = "The sum of out_backprop over all dimensions but the channels."},
+     .doc = "Computes the gradient of BiasAdd: the sum of out_backprop over all dimensions except the channels."},
 };
 
 const mr_op_table mr_op_table_bias = {bias_ops, sizeof bias_ops / sizeof bias_ops[0]};

@@ -1,5 +1,5 @@
-/* Gradients of elementwise operators of two or more operands. Operands that were repeated to the result's shape get the
- * sum over what they were repeated along. */
+/* Gradients of element-wise operators of two or more operands. The gradient of an operand that was broadcast is summed
+ * over the dimensions along which it was repeated. */
 #include "graph/ir/graph.h"
 #include "graph/ops/gradients.h"
 #include <millrace/ops.h>
@@ -67,7 +67,7 @@ void mr_squared_difference_gradient(mr_gradient_call *call)
     set(call, grad, mr_neg(o.graph, grad));
 }
 
-/* The logarithm is taken of 1 where x is not positive, and the result there is 0. */
+/* Where x is not positive, the logarithm of 1 is computed instead and the result is 0. */
 void mr_pow_gradient(mr_gradient_call *call)
 {
     operands o = operands_of(call);

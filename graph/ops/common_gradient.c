@@ -1,4 +1,4 @@
-/* What gradient functions share: zeros for outputs that nothing uses, constants, and the reduction of broadcast operands. */
+/* Helpers of gradient functions: zeros for unused outputs, constants, and the reduction of broadcast operands. */
 #include "graph/ir/graph.h"
 #include "graph/ops/gradients.h"
 #include <millrace/ops.h>
@@ -41,7 +41,7 @@ mr_output mr_gradient_ints(mr_gradient_call *call, const int32_t *values, int32_
     return mr_constant_int32s(call->graph, MR_SHAPE(count), values, nullptr);
 }
 
-/* False when a size is unknown or does not fit an int32. */
+/* False if a size is unknown or does not fit in an int32. */
 static bool known_sizes(mr_shape shape, int32_t *sizes)
 {
     if (shape.rank < 0) return false;
@@ -60,7 +60,7 @@ mr_output mr_gradient_shape(mr_gradient_call *call, mr_output value)
     return mr_shape_of(call->graph, value);
 }
 
-/* Along which dimensions of the result target was repeated, or -1 when that is not known while the graph is built. The
+/* The dimensions of the result along which target was repeated; -1 if they are not known while the graph is built. The
  * first *missing of them are dimensions that target does not have. */
 static int32_t repeated_dimensions(mr_shape target, mr_shape other, int32_t *axes, int32_t *missing)
 {
@@ -116,7 +116,7 @@ bool mr_gradient_axes(mr_output axes, int32_t rank, int32_t *values, int32_t *co
     return good;
 }
 
-/* The attr of a node of the same graph, which owns its values. Types are deduced from the inputs. */
+/* Copies an attr from a node of the same graph, which owns its values. Types are deduced from the inputs. */
 static void copy_attr(mr_node_builder *builder, const mr_attr *attr)
 {
     mr_error error = {0};

@@ -1,8 +1,8 @@
-/* Tensors joined along a dimension, and taken apart. */
+/* Concatenating, splitting, stacking and unstacking tensors. */
 #include "graph/ir/op.h"
 #include "graph/ops/gradients.h"
 
-/* Sizes of the parts along the axis add up; everywhere else they are equal. */
+/* The sizes of the parts along the axis are added; all other sizes must be equal. */
 static mr_status join(const mr_shape *parts, int32_t count, bool knows_axis, int64_t given, mr_shape *result,
                       mr_error *error)
 {
@@ -113,7 +113,7 @@ static mr_status split_shape(mr_shape_call *call, mr_error *error)
     return MR_OK;
 }
 
-/* Sizes of the pieces, of which one may be -1: what the others leave of total. */
+/* The sizes of the pieces. One of them may be -1: the rest of total. */
 static mr_status piece_sizes(const mr_partial *sizes, int32_t count, int64_t total, int64_t *pieces, mr_error *error)
 {
     int64_t sum = 0;
@@ -165,43 +165,43 @@ static const mr_op concat_ops[] = {
      .attrs = "N: int >= 2; T: type; Tidx: {int32, int64} = int32",
      .shape = concat_shape,
      .gradient = MR_GRADIENT(mr_concat_v2_gradient),
-     .doc = "Joins values along dimension axis."},
+     .doc = "Concatenates values along dimension axis."},
     {.name = "Concat",
      .signature = "concat_dim: int32, values: N * T -> output: T",
      .attrs = "N: int >= 2; T: type",
      .shape = concat_v1_shape,
      .gradient = MR_GRADIENT(mr_concat_gradient),
-     .doc = "Joins values along dimension concat_dim."},
+     .doc = "Concatenates values along dimension concat_dim."},
     {.name = "ConcatOffset",
      .signature = "concat_dim: int32, shape: N * shape_type -> offset: N * shape_type",
      .attrs = "N: int >= 2; shape_type: {int32, int64} = int32",
      .shape = concat_offset_shape,
      .flags = MR_OP_NOT_DIFFERENTIABLE,
-     .doc = "Where each input of a concatenation begins in its output; the inputs are their shapes."},
+     .doc = "Computes the offset of each input within the output of a concatenation, from the inputs' shapes."},
     {.name = "Pack",
      .signature = "values: N * T -> output: T",
      .attrs = "N: int >= 1; T: type; axis: int = 0",
      .shape = pack_shape,
      .gradient = MR_GRADIENT(mr_pack_gradient),
-     .doc = "Puts tensors of one shape beside each other along a new dimension axis."},
+     .doc = "Stacks tensors of the same shape along a new dimension axis."},
     {.name = "Unpack",
      .signature = "value: T -> output: num * T",
      .attrs = "num: int >= 0; T: type; axis: int = 0",
      .shape = unpack_shape,
      .gradient = MR_GRADIENT(mr_unpack_gradient),
-     .doc = "Takes value apart along dimension axis into num tensors."},
+     .doc = "Unstacks value along dimension axis into num tensors."},
     {.name = "Split",
      .signature = "split_dim: int32, value: T -> output: num_split * T",
      .attrs = "num_split: int >= 1; T: type",
      .shape = split_shape,
      .gradient = MR_GRADIENT(mr_split_gradient),
-     .doc = "Cuts value into num_split equal pieces along dimension split_dim."},
+     .doc = "Splits value into num_split equal parts along dimension split_dim."},
     {.name = "SplitV",
      .signature = "value: T, size_splits: Tlen, split_dim: int32 -> output: num_split * T",
      .attrs = "num_split: int >= 1; T: type; Tlen: {int8, int32, int64} = int64",
      .shape = split_v_shape,
      .gradient = MR_GRADIENT(mr_split_v_gradient),
-     .doc = "Cuts value into pieces of size_splits along dimension split_dim."},
+     .doc = "Splits value into parts of size_splits along dimension split_dim."},
 };
 
 const mr_op_table mr_op_table_concat = {concat_ops, sizeof concat_ops / sizeof concat_ops[0]};

@@ -1,11 +1,11 @@
-/* Gradients of joining and parting along a dimension: each is the other. */
+/* Gradients of concatenating and splitting: each is the other. */
 #include "graph/ir/graph.h"
 #include "graph/ops/gradients.h"
 #include <millrace/ops.h>
 
 #include <stdlib.h>
 
-/* Inputs first … first + count - 1 of the node were joined along axis. */
+/* Sets the gradients of inputs first to first + count - 1, which the node concatenated along axis. */
 static void part(mr_gradient_call *call, int32_t first, int32_t count, mr_output axis)
 {
     mr_graph *g = call->graph;
@@ -52,7 +52,7 @@ void mr_pack_gradient(mr_gradient_call *call)
     for (int32_t i = 0; i < count; i++) call->grad_inputs[i] = mr_output_at(parts, i);
 }
 
-/* The gradients of all outputs, zeros where there is none; the caller frees. */
+/* The gradients of all outputs, zeros where there is none. The caller must free the array. */
 static mr_output *all_gradients(mr_gradient_call *call)
 {
     int32_t count = mr_node_output_count(call->node);

@@ -1,4 +1,4 @@
-/* Constants and placeholders, and the tensors that are made from nothing but their shape. */
+/* Constants, placeholders, and tensors that depend only on a shape or a range. */
 #include "graph/ir/op.h"
 #include "graph/ops/gradients.h"
 
@@ -50,7 +50,7 @@ static bool scalar_number(const mr_tensor *tensor, double *value)
     }
 }
 
-/* Counted as the kernel does: doubles do not hold every int64. */
+/* Counts as the kernel does, in integers: double cannot represent every int64. */
 static mr_status integer_range_shape(mr_shape_call *call, int64_t start, int64_t limit, int64_t delta, mr_error *error)
 {
     if (delta == 0) return mr_fail(error, MR_INVALID_ARGUMENT, "delta is 0");
@@ -89,43 +89,43 @@ static const mr_op constant_ops[] = {
      .attrs = "value: tensor; dtype: type",
      .shape = const_shape,
      .flags = MR_OP_NOT_DIFFERENTIABLE,
-     .doc = "A tensor that is part of the graph."},
+     .doc = "Returns a constant tensor."},
     {.name = "Placeholder",
      .signature = "-> output: dtype",
      .attrs = "dtype: type; shape: shape = unknown",
      .shape = placeholder_shape,
-     .doc = "A value that must be fed."},
+     .doc = "Represents a value that must be fed."},
     {.name = "PlaceholderWithDefault",
      .signature = "input: dtype -> output: dtype",
      .attrs = "dtype: type; shape: shape",
      .shape = placeholder_with_default_shape,
      .gradient = MR_GRADIENT(mr_identity_gradient),
-     .doc = "Passes input on unless a value is fed in its place."},
+     .doc = "Returns input unless another value is fed instead."},
     {.name = "Fill",
      .signature = "dims: index_type, value: T -> output: T",
      .attrs = "T: type; index_type: {int32, int64} = int32",
      .shape = fill_shape,
      .gradient = MR_GRADIENT(mr_fill_gradient),
-     .doc = "A tensor of the shape dims with value everywhere."},
+     .doc = "Returns a tensor of shape dims filled with value."},
     {.name = "ZerosLike",
      .signature = "x: T -> y: T",
      .attrs = "T: type",
      .shape = mr_shape_unchanged,
      .flags = MR_OP_NOT_DIFFERENTIABLE,
-     .doc = "Zeros of x's shape and dtype."},
+     .doc = "Returns zeros with the shape and dtype of x."},
     {.name = "OnesLike",
      .signature = "x: T -> y: T",
      .attrs = "T: {bfloat16, half, float, double, int8, uint8, int16, uint16, int32, uint32, int64, uint64, "
               "complex64, complex128, bool}",
      .shape = mr_shape_unchanged,
      .flags = MR_OP_NOT_DIFFERENTIABLE,
-     .doc = "Ones of x's shape and dtype."},
+     .doc = "Returns ones with the shape and dtype of x."},
     {.name = "Range",
      .signature = "start: Tidx, limit: Tidx, delta: Tidx -> output: Tidx",
      .attrs = "Tidx: {bfloat16, half, float, double, int8, int16, int32, int64, uint16, uint32} = int32",
      .shape = range_shape,
      .flags = MR_OP_NOT_DIFFERENTIABLE,
-     .doc = "start, start + delta, … as long as it is before limit."},
+     .doc = "Returns the sequence start, start + delta, … up to but not including limit."},
 };
 
 const mr_op_table mr_op_table_constant = {constant_ops, sizeof constant_ops / sizeof constant_ops[0]};

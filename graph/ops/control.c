@@ -1,4 +1,4 @@
-/* Control: nodes that order others, and the loops and branches of TensorFlow 1. */
+/* Control flow: nodes that only order others, and the loops and conditionals of TensorFlow 1. */
 #include "graph/ir/op.h"
 #include "graph/ops/gradients.h"
 
@@ -10,7 +10,7 @@ static mr_status switch_shape(mr_shape_call *call, mr_error *error)
     return MR_OK;
 }
 
-/* What all inputs have in common: any of them may be the one that comes. */
+/* The common shape of all inputs: any of them may be forwarded. */
 static mr_status merge_inputs_shape(mr_shape_call *call, mr_error *)
 {
     mr_shape common = call->input_count > 0 ? call->inputs[0] : MR_SHAPE_UNKNOWN;
@@ -26,7 +26,7 @@ static mr_status merge_inputs_shape(mr_shape_call *call, mr_error *)
     return MR_OK;
 }
 
-/* A loop may change the shape of what it carries, unless it is constant. */
+/* A loop may change the shape of a loop variable, unless it is constant. */
 static mr_status enter_shape(mr_shape_call *call, mr_error *)
 {
     if (mr_attr_bool_or(call->attrs, "is_constant", false)) call->outputs[0] = call->inputs[0];
@@ -40,86 +40,89 @@ static mr_status next_iteration_shape(mr_shape_call *call, mr_error *error)
 }
 
 static const mr_op control_ops[] = {
-    {.name = "NoOp", .signature = "->", .shape = mr_shape_unknown, .doc = "Does nothing; a place for control edges."},
+    {.name = "NoOp",
+     .signature = "->",
+     .shape = mr_shape_unknown,
+     .doc = "Does nothing; useful only for control edges."},
     {.name = "Assert",
      .signature = "condition: bool, data: T ->",
      .attrs = "T: list(type) >= 1; summarize: int = 3",
      .shape = mr_shape_unknown,
      .flags = MR_OP_STATEFUL | MR_OP_NOT_DIFFERENTIABLE,
-     .doc = "An error that shows data unless condition is true."},
+     .doc = "Fails with an error that shows data unless condition is true."},
     {.name = "Print",
      .signature = "input: T, data: U -> output: T",
      .attrs = "T: type; U: list(type) >= 0; message: string = ''; first_n: int = -1; summarize: int = 3",
      .shape = mr_shape_unchanged,
      .gradient = MR_GRADIENT(mr_identity_gradient),
      .flags = MR_OP_STATEFUL,
-     .doc = "Passes input on and shows message and data."},
+     .doc = "Returns input unchanged and prints message and data."},
     {.name = "Switch",
      .signature = "data: T, pred: bool -> output_false: T, output_true: T",
      .attrs = "T: type",
      .shape = switch_shape,
-     .doc = "Passes data to output_true when pred is true, else to output_false."},
+     .doc = "Forwards data to output_true if pred is true, otherwise to output_false."},
     {.name = "RefSwitch",
      .signature = "data: Ref(T), pred: bool -> output_false: Ref(T), output_true: Ref(T)",
      .attrs = "T: type",
      .shape = switch_shape,
      .flags = MR_OP_ALLOWS_UNINITIALIZED,
-     .doc = "Passes the reference data to output_true when pred is true, else to output_false."},
+     .doc = "Forwards the reference data to output_true if pred is true, otherwise to output_false."},
     {.name = "Merge",
      .signature = "inputs: N * T -> output: T, value_index: int32",
      .attrs = "T: type; N: int >= 1",
      .shape = merge_inputs_shape,
-     .doc = "Passes on the first of inputs that comes, and its index."},
+     .doc = "Forwards the first of inputs that becomes available, and its index."},
     {.name = "RefMerge",
      .signature = "inputs: Ref(N * T) -> output: Ref(T), value_index: int32",
      .attrs = "T: type; N: int >= 1",
      .shape = merge_inputs_shape,
-     .doc = "Passes on the first reference of inputs that comes, and its index."},
+     .doc = "Forwards the first reference of inputs that becomes available, and its index."},
     {.name = "Enter",
      .signature = "data: T -> output: T",
      .attrs = "T: type; frame_name: string; is_constant: bool = false; parallel_iterations: int = 10",
      .shape = enter_shape,
-     .doc = "Passes data into the loop frame_name."},
+     .doc = "Forwards data into the loop frame_name."},
     {.name = "RefEnter",
      .signature = "data: Ref(T) -> output: Ref(T)",
      .attrs = "T: type; frame_name: string; is_constant: bool = false; parallel_iterations: int = 10",
      .shape = enter_shape,
-     .doc = "Passes the reference data into the loop frame_name."},
+     .doc = "Forwards the reference data into the loop frame_name."},
     {.name = "Exit",
      .signature = "data: T -> output: T",
      .attrs = "T: type",
      .shape = mr_shape_unchanged,
-     .doc = "Passes data out of its loop."},
+     .doc = "Forwards data out of its loop."},
     {.name = "RefExit",
      .signature = "data: Ref(T) -> output: Ref(T)",
      .attrs = "T: type",
      .shape = mr_shape_unchanged,
-     .doc = "Passes the reference data out of its loop."},
+     .doc = "Forwards the reference data out of its loop."},
     {.name = "NextIteration",
      .signature = "data: T -> output: T",
      .attrs = "T: type",
      .shape = next_iteration_shape,
-     .doc = "Passes data to the next turn of its loop."},
+     .doc = "Forwards data to the next iteration of its loop."},
     {.name = "RefNextIteration",
      .signature = "data: Ref(T) -> output: Ref(T)",
      .attrs = "T: type",
      .shape = next_iteration_shape,
-     .doc = "Passes the reference data to the next turn of its loop."},
+     .doc = "Forwards the reference data to the next iteration of its loop."},
     {.name = "LoopCond",
      .signature = "input: bool -> output: bool",
      .shape = mr_shape_unchanged,
-     .doc = "Whether the loop takes another turn."},
+     .doc = "Returns whether the loop runs another iteration."},
     {.name = "ControlTrigger",
      .signature = "->",
      .shape = mr_shape_unknown,
-     .doc = "Runs when its control edges have, dead or not."},
+     .doc = "Runs after its control inputs, whether or not these are dead."},
     {.name = "RefIdentity",
      .signature = "input: Ref(T) -> output: Ref(T)",
      .attrs = "T: type",
      .shape = mr_shape_unchanged,
      .gradient = MR_GRADIENT(mr_identity_gradient),
      .flags = MR_OP_ALLOWS_UNINITIALIZED,
-     .doc = "Passes the reference input on."},
+     .doc = "Returns the reference input unchanged."},
 };
 
 const mr_op_table mr_op_table_control = {control_ops, sizeof control_ops / sizeof control_ops[0]};

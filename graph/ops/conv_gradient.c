@@ -1,5 +1,5 @@
-/* Gradients of convolutions, biases, pooling, local response normalization and resizing: operators of their own, with the
- * attrs of the forward one. */
+/* Gradients of convolutions, biases, pooling, local response normalization and resizing: separate operators with the
+ * attrs of the forward operator. */
 #include "graph/ir/graph.h"
 #include "graph/ops/gradients.h"
 #include <millrace/ops.h>
@@ -40,7 +40,7 @@ void mr_bias_add_gradient(mr_gradient_call *call)
     call->grad_inputs[1] = NODE("BiasAddGrad", G);
 }
 
-/* One number for each channel, back to every place of it. */
+/* Broadcasts one value for each channel to all elements of the channel. */
 void mr_bias_add_grad_gradient(mr_gradient_call *call)
 {
     mr_graph *g = call->graph;

@@ -1,4 +1,4 @@
-/* Gradients of taking elements by index, dense: rows that are taken several times get the sum. */
+/* Gradients of selecting elements by index. They are dense: rows that are selected several times get the sum. */
 #include "graph/ir/graph.h"
 #include "graph/ops/gradients.h"
 #include <millrace/ops.h>
@@ -21,13 +21,13 @@ static mr_output scalar_part(mr_gradient_call *call, mr_output values, int32_t a
                       mr_constant_int32s(call->graph, MR_SHAPE(0), nullptr, nullptr));
 }
 
-/* Sums rows of values [count, …] into `rows` rows. */
+/* Sums the rows of values [count, …] into `rows` rows. */
 static mr_output scatter_rows(mr_gradient_call *call, mr_output values, mr_output indices, mr_output rows)
 {
     return mr_unsorted_segment_sum(call->graph, values, indices, rows);
 }
 
-/* Along dimension 0: the rest of params stays as it is. */
+/* Along dimension 0: the other dimensions of params are unchanged. */
 static mr_output gather_first(mr_gradient_call *call, mr_output params, mr_output indices)
 {
     mr_graph *g = call->graph;
@@ -38,7 +38,8 @@ static mr_output gather_first(mr_gradient_call *call, mr_output params, mr_outpu
     return scatter_rows(call, values, vector(call, indices), scalar_part(call, shape, 0));
 }
 
-/* Along dimension axis: params is seen as [outer, n, inner], its dimensions exchanged, gathered along the first. */
+/* Along dimension axis: params is reshaped to [outer, n, inner], its first two dimensions are exchanged, and the
+ * gradient is computed along the first. */
 static mr_output gather_inner(mr_gradient_call *call, mr_output params, mr_output indices, int32_t axis)
 {
     mr_graph *g = call->graph;
@@ -115,7 +116,7 @@ void mr_unsorted_segment_sum_gradient(mr_gradient_call *call)
     call->grad_inputs[0] = mr_select_v2(g, kept, rows, mr_gradient_scalar(call, rows, 0));
 }
 
-/* Places in rows become places in the flat input: row * width + index. */
+/* Indices in rows become indices in the flat input: row * width + index. */
 void mr_top_kv2_gradient(mr_gradient_call *call)
 {
     mr_graph *g = call->graph;

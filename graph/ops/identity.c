@@ -1,4 +1,4 @@
-/* Operators that pass their input on. */
+/* Operators that forward their input. */
 #include "graph/ir/op.h"
 #include "graph/ops/gradients.h"
 
@@ -8,38 +8,38 @@ static const mr_op identity_ops[] = {
      .attrs = "T: type",
      .shape = mr_shape_unchanged,
      .gradient = MR_GRADIENT(mr_identity_gradient),
-     .doc = "Passes input on."},
+     .doc = "Returns input unchanged."},
     {.name = "IdentityN",
      .signature = "input: T -> output: T",
      .attrs = "T: list(type) >= 1",
      .shape = mr_shape_each,
      .gradient = MR_GRADIENT(mr_identity_n_gradient),
-     .doc = "Passes every tensor of input on."},
+     .doc = "Returns all tensors of input unchanged."},
     {.name = "StopGradient",
      .signature = "input: T -> output: T",
      .attrs = "T: type",
      .shape = mr_shape_unchanged,
      .flags = MR_OP_NOT_DIFFERENTIABLE,
-     .doc = "Passes input on; gradients do not pass back."},
+     .doc = "Returns input unchanged and stops the gradient."},
     {.name = "PreventGradient",
      .signature = "input: T -> output: T",
      .attrs = "T: type; message: string = ''",
      .shape = mr_shape_unchanged,
      .gradient = MR_GRADIENT(mr_prevent_gradient_gradient),
-     .doc = "Passes input on; asking for its gradient is an error that says message."},
+     .doc = "Returns input unchanged; requesting its gradient is an error with the given message."},
     {.name = "Snapshot",
      .signature = "input: T -> output: T",
      .attrs = "T: type",
      .shape = mr_shape_unchanged,
      .gradient = MR_GRADIENT(mr_identity_gradient),
-     .doc = "A copy of input."},
+     .doc = "Returns a copy of input."},
     {.name = "CheckNumerics",
      .signature = "tensor: T -> output: T",
      .attrs = "T: {bfloat16, half, float, double}; message: string",
      .shape = mr_shape_unchanged,
      .gradient = MR_GRADIENT(mr_check_numerics_gradient),
      .flags = MR_OP_STATEFUL,
-     .doc = "Passes tensor on; an element that is infinite or not a number is an error that begins with message."},
+     .doc = "Returns tensor unchanged; fails with an error that starts with message if an element is infinite or NaN."},
 };
 
 const mr_op_table mr_op_table_identity = {identity_ops, sizeof identity_ops / sizeof identity_ops[0]};

@@ -1,4 +1,4 @@
-/* Images: decoding and resizing. */
+/* Decoding and resizing of images. */
 #include "graph/ir/op.h"
 #include "graph/ops/gradients.h"
 
@@ -37,30 +37,30 @@ static const mr_op image_ops[] = {
      .attrs = "channels: int = 0; ratio: int = 1; fancy_upscaling: bool = true; try_recover_truncated: bool = false; "
               "acceptable_fraction: float = 1.0; dct_method: string = ''",
      .shape = decode_image_shape,
-     .doc = "A JPEG's pixels [height, width, channels]; channels 0 takes what the file has."},
+     .doc = "Decodes a JPEG image to [height, width, channels]; channels 0 keeps those of the file."},
     {.name = "DecodePng",
      .signature = "contents: string -> image: dtype",
      .attrs = "channels: int = 0; dtype: {uint8, uint16} = uint8",
      .shape = decode_image_shape,
-     .doc = "A PNG's pixels [height, width, channels]; channels 0 takes what the file has."},
+     .doc = "Decodes a PNG image to [height, width, channels]; channels 0 keeps those of the file."},
     {.name = "ResizeBilinear",
      .signature = "images: T, size: int32 -> resized_images: float",
      .attrs = "T: {int8, uint8, int16, uint16, int32, int64, bfloat16, half, float, double, bfloat16}; "
               "align_corners: bool = false; half_pixel_centers: bool = false",
      .shape = resize_shape,
      .gradient = MR_GRADIENT(mr_resize_bilinear_gradient),
-     .doc = "images [batch, height, width, channels] at another size, interpolated."},
+     .doc = "Resizes images [batch, height, width, channels] with bilinear interpolation."},
     {.name = "ResizeNearestNeighbor",
      .signature = "images: T, size: int32 -> resized_images: T",
      .attrs = "T: {int8, uint8, int16, uint16, int32, int64, half, float, double, bfloat16}; "
               "align_corners: bool = false; half_pixel_centers: bool = false",
      .shape = resize_shape,
-     .doc = "images [batch, height, width, channels] at another size, by the nearest pixel."},
+     .doc = "Resizes images [batch, height, width, channels] with nearest neighbor interpolation."},
     {.name = "ResizeBilinearGrad",
      .signature = "grads: float, original_image: T -> output: T",
      .attrs = "T: {float, bfloat16, half, double}; align_corners: bool = false; half_pixel_centers: bool = false",
      .shape = resize_grad_shape,
-     .doc = "The gradient of ResizeBilinear by its images."},
+     .doc = "Computes the gradient of ResizeBilinear with respect to its images."},
 };
 
 const mr_op_table mr_op_table_image = {image_ops, sizeof image_ops / sizeof image_ops[0]};

@@ -1,4 +1,4 @@
-/* Products of matrices. */
+/* Matrix products. */
 #include "graph/ir/op.h"
 #include "graph/ops/gradients.h"
 
@@ -66,14 +66,14 @@ static const mr_op matmul_ops[] = {
               "T: {bfloat16, half, float, double, int32, int64, uint8, uint16, uint32, uint64, complex64, complex128}",
      .shape = mat_mul_shape,
      .gradient = MR_GRADIENT(mr_mat_mul_gradient),
-     .doc = "The product of two matrices, each transposed first when asked."},
+     .doc = "Computes the product of two matrices, each optionally transposed first."},
     {.name = "BatchMatMul",
      .signature = "x: T, y: T -> output: T",
      .attrs = "T: {bfloat16, half, float, double, int32, int64, complex64, complex128}; adj_x: bool = false; "
               "adj_y: bool = false",
      .shape = batch_mat_mul_shape,
      .gradient = MR_GRADIENT(mr_batch_mat_mul_gradient),
-     .doc = "The products of the matrices in the last two dimensions; the others are equal."},
+     .doc = "Computes the products of the matrices in the last two dimensions; the others must be equal."},
     {.name = "BatchMatMulV2",
      .signature = "x: T, y: T -> output: T",
      .attrs = "T: {bfloat16, half, float, double, int16, int32, int64, uint8, uint16, uint32, uint64, complex64, "
@@ -81,7 +81,7 @@ static const mr_op matmul_ops[] = {
               "adj_x: bool = false; adj_y: bool = false",
      .shape = batch_mat_mul_v2_shape,
      .gradient = MR_GRADIENT(mr_batch_mat_mul_gradient),
-     .doc = "The products of the matrices in the last two dimensions; the others broadcast."},
+     .doc = "Computes the products of the matrices in the last two dimensions; the others are broadcast."},
 };
 
 const mr_op_table mr_op_table_matmul = {matmul_ops, sizeof matmul_ops / sizeof matmul_ops[0]};

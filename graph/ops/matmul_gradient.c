@@ -1,4 +1,4 @@
-/* Gradients of matrix products: products of the gradient with the other operand, transposed as they need. */
+/* Gradients of matrix products: products of the gradient and the other operand, transposed as required. */
 #include "graph/ir/graph.h"
 #include "graph/ops/gradients.h"
 #include <millrace/ops.h>
@@ -15,7 +15,7 @@ void mr_mat_mul_gradient(mr_gradient_call *call)
         tb ? mr_mat_mul(gr, g, a, .transpose_a = true, .transpose_b = ta) : mr_mat_mul(gr, a, g, .transpose_a = !ta);
 }
 
-/* The batch dimensions of x that were repeated to those of y, summed. The two last dimensions are left alone, by taking
+/* Sums over the batch dimensions along which x was repeated to match y. The last two dimensions are excluded by using
  * shapes without them. */
 static mr_output unbroadcast_batch(mr_gradient_call *call, mr_output grad, mr_output target, mr_output other)
 {

@@ -1,4 +1,4 @@
-/* The families. A new file in this directory adds two lines here. */
+/* The list of operator families. A new file in this directory adds two lines here. */
 #include "graph/ir/signature.h"
 
 extern const mr_op_table mr_op_table_constant;

@@ -1,4 +1,4 @@
-/* Tensors with a border. */
+/* Padding. */
 #include "graph/ir/op.h"
 #include "graph/ops/gradients.h"
 
@@ -43,18 +43,18 @@ static const mr_op pad_ops[] = {
      .attrs = "T: type; Tpaddings: {int32, int64} = int32",
      .shape = pad_shape,
      .gradient = MR_GRADIENT(mr_pad_gradient),
-     .doc = "input with paddings[i] = (before, after) zeros around dimension i."},
+     .doc = "Pads input with paddings[i] = (before, after) zeros along dimension i."},
     {.name = "PadV2",
      .signature = "input: T, paddings: Tpaddings, constant_values: T -> output: T",
      .attrs = "T: type; Tpaddings: {int32, int64} = int32",
      .shape = pad_shape,
      .gradient = MR_GRADIENT(mr_pad_gradient),
-     .doc = "input with paddings[i] = (before, after) of constant_values around dimension i."},
+     .doc = "Pads input with paddings[i] = (before, after) elements of constant_values along dimension i."},
     {.name = "MirrorPad",
      .signature = "input: T, paddings: Tpaddings -> output: T",
      .attrs = "T: type; Tpaddings: {int32, int64} = int32; mode: {'REFLECT', 'SYMMETRIC'}",
      .shape = mirror_pad_shape,
-     .doc = "input with its own elements mirrored around it."},
+     .doc = "Pads input with its own elements, mirrored."},
 };
 
 const mr_op_table mr_op_table_pad = {pad_ops, sizeof pad_ops / sizeof pad_ops[0]};

@@ -1,4 +1,4 @@
-/* Pooling, and normalisation over neighbouring channels. */
+/* Pooling, and local response normalization. */
 #include "graph/ir/op.h"
 #include "graph/ops/gradients.h"
 #include "graph/ops/window.h"
@@ -47,40 +47,40 @@ static const mr_op pool_ops[] = {
               "explicit_paddings: list(int) = []; data_format: {'NHWC', 'NCHW', 'NCHW_VECT_C'} = 'NHWC'",
      .shape = pool_shape,
      .gradient = MR_GRADIENT(mr_max_pool_gradient),
-     .doc = "The largest of each window of ksize, taken every strides."},
+     .doc = "Computes the maximum of each window of size ksize, at intervals of strides."},
     {.name = "MaxPoolGrad",
      .signature = "orig_input: T, orig_output: T, grad: T -> output: T",
      .attrs = "ksize: list(int) >= 4; strides: list(int) >= 4; padding: {'SAME', 'VALID', 'EXPLICIT'}; "
               "explicit_paddings: list(int) = []; data_format: {'NHWC', 'NCHW'} = 'NHWC'; T: realnumbertype = float",
      .shape = mr_shape_unchanged,
-     .doc = "Passes grad to the place of each window's largest element."},
+     .doc = "Computes the gradient of MaxPool: adds grad at the position of each window's maximum."},
     {.name = "AvgPool",
      .signature = "value: T -> output: T",
      .attrs = "ksize: list(int) >= 4; strides: list(int) >= 4; padding: {'SAME', 'VALID'}; "
               "data_format: {'NHWC', 'NCHW'} = 'NHWC'; T: {half, bfloat16, float, double}",
      .shape = pool_shape,
      .gradient = MR_GRADIENT(mr_avg_pool_gradient),
-     .doc = "The mean of each window of ksize, taken every strides."},
+     .doc = "Computes the mean of each window of size ksize, at intervals of strides."},
     {.name = "AvgPoolGrad",
      .signature = "orig_input_shape: int32, grad: T -> output: T",
      .attrs = "ksize: list(int) >= 4; strides: list(int) >= 4; padding: {'SAME', 'VALID'}; "
               "data_format: {'NHWC', 'NCHW'} = 'NHWC'; T: {half, bfloat16, float, double}",
      .shape = avg_pool_grad_shape,
      .gradient = MR_GRADIENT(mr_avg_pool_grad_gradient),
-     .doc = "The gradient of AvgPool by its input, whose shape is orig_input_shape."},
+     .doc = "Computes the gradient of AvgPool with respect to its input, whose shape is orig_input_shape."},
     {.name = "LRN",
      .signature = "input: T -> output: T",
      .attrs = "depth_radius: int = 5; bias: float = 1.0; alpha: float = 1.0; beta: float = 0.5; "
               "T: {half, bfloat16, float} = float",
      .shape = lrn_shape,
      .gradient = MR_GRADIENT(mr_lrn_gradient),
-     .doc = "Divides each element by a power of the squared sum of its neighbours in depth."},
+     .doc = "Performs local response normalization: divides by a power of the squared sum of neighboring channels."},
     {.name = "LRNGrad",
      .signature = "input_grads: T, input_image: T, output_image: T -> output: T",
      .attrs = "depth_radius: int = 5; bias: float = 1.0; alpha: float = 1.0; beta: float = 0.5; "
               "T: {half, bfloat16, float} = float",
      .shape = lrn_grad_shape,
-     .doc = "The gradient of LRN."},
+     .doc = "Computes the gradient of LRN."},
 };
 
 const mr_op_table mr_op_table_pool = {pool_ops, sizeof pool_ops / sizeof pool_ops[0]};

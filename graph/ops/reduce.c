@@ -1,4 +1,4 @@
-/* Dimensions reduced to one element: sums, means, extremes. */
+/* Reductions over dimensions: sums, means, maxima and others. */
 #include "graph/ir/op.h"
 #include "graph/ops/gradients.h"
 
@@ -47,19 +47,19 @@ static const mr_op reduce_ops[] = {
      .attrs = "keep_dims: bool = false; T: numbertype; Tidx: {int32, int64} = int32",
      .shape = reduce_shape,
      .gradient = MR_GRADIENT(mr_sum_gradient),
-     .doc = "The sum over the dimensions in reduction_indices."},
+     .doc = "Computes the sum of elements over the dimensions in reduction_indices."},
     {.name = "Mean",
      .signature = "input: T, reduction_indices: Tidx -> output: T",
      .attrs = "keep_dims: bool = false; T: numbertype; Tidx: {int32, int64} = int32",
      .shape = reduce_shape,
      .gradient = MR_GRADIENT(mr_mean_gradient),
-     .doc = "The mean over the dimensions in reduction_indices."},
+     .doc = "Computes the mean of elements over the dimensions in reduction_indices."},
     {.name = "Prod",
      .signature = "input: T, reduction_indices: Tidx -> output: T",
      .attrs = "keep_dims: bool = false; T: numbertype; Tidx: {int32, int64} = int32",
      .shape = reduce_shape,
      .gradient = MR_GRADIENT(mr_prod_gradient),
-     .doc = "The product over the dimensions in reduction_indices."},
+     .doc = "Computes the product of elements over the dimensions in reduction_indices."},
     {.name = "Max",
      .signature = "input: T, reduction_indices: Tidx -> output: T",
      .attrs = "keep_dims: bool = false; "
@@ -68,7 +68,7 @@ static const mr_op reduce_ops[] = {
               "Tidx: {int32, int64} = int32",
      .shape = reduce_shape,
      .gradient = MR_GRADIENT(mr_extremum_gradient),
-     .doc = "The largest over the dimensions in reduction_indices."},
+     .doc = "Computes the maximum of elements over the dimensions in reduction_indices."},
     {.name = "Min",
      .signature = "input: T, reduction_indices: Tidx -> output: T",
      .attrs = "keep_dims: bool = false; "
@@ -77,25 +77,25 @@ static const mr_op reduce_ops[] = {
               "Tidx: {int32, int64} = int32",
      .shape = reduce_shape,
      .gradient = MR_GRADIENT(mr_extremum_gradient),
-     .doc = "The smallest over the dimensions in reduction_indices."},
+     .doc = "Computes the minimum of elements over the dimensions in reduction_indices."},
     {.name = "All",
      .signature = "input: bool, reduction_indices: Tidx -> output: bool",
      .attrs = "keep_dims: bool = false; Tidx: {int32, int64} = int32",
      .shape = reduce_shape,
      .flags = MR_OP_NOT_DIFFERENTIABLE,
-     .doc = "True where all are true over the dimensions in reduction_indices."},
+     .doc = "Computes the logical AND of elements over the dimensions in reduction_indices."},
     {.name = "Any",
      .signature = "input: bool, reduction_indices: Tidx -> output: bool",
      .attrs = "keep_dims: bool = false; Tidx: {int32, int64} = int32",
      .shape = reduce_shape,
      .flags = MR_OP_NOT_DIFFERENTIABLE,
-     .doc = "True where any is true over the dimensions in reduction_indices."},
+     .doc = "Computes the logical OR of elements over the dimensions in reduction_indices."},
     {.name = "EuclideanNorm",
      .signature = "input: T, reduction_indices: Tidx -> output: T",
      .attrs = "keep_dims: bool = false; T: numbertype; Tidx: {int32, int64} = int32",
      .shape = reduce_shape,
      .gradient = MR_GRADIENT(mr_euclidean_norm_gradient),
-     .doc = "The square root of the sum of squares over the dimensions in reduction_indices."},
+     .doc = "Computes the Euclidean norm of elements over the dimensions in reduction_indices."},
     {.name = "ArgMax",
      .signature = "input: T, dimension: Tidx -> output: output_type",
      .attrs = "T: {float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, uint64, qint8, "
@@ -103,7 +103,7 @@ static const mr_op reduce_ops[] = {
               "Tidx: {int16, int32, int64} = int32; output_type: {int16, uint16, int32, int64} = int64",
      .shape = arg_extreme_shape,
      .flags = MR_OP_NOT_DIFFERENTIABLE,
-     .doc = "The index of the largest element along dimension."},
+     .doc = "Returns the index of the largest element along dimension."},
     {.name = "ArgMin",
      .signature = "input: T, dimension: Tidx -> output: output_type",
      .attrs = "T: {float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, uint64, qint8, "
@@ -111,7 +111,7 @@ static const mr_op reduce_ops[] = {
               "Tidx: {int32, int64} = int32; output_type: {int32, int64} = int64",
      .shape = arg_extreme_shape,
      .flags = MR_OP_NOT_DIFFERENTIABLE,
-     .doc = "The index of the smallest element along dimension."},
+     .doc = "Returns the index of the smallest element along dimension."},
 };
 
 const mr_op_table mr_op_table_reduce = {reduce_ops, sizeof reduce_ops / sizeof reduce_ops[0]};

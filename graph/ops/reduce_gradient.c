@@ -1,21 +1,22 @@
-/* Gradients of reductions: what came out is laid beside what went in by giving the reduced dimensions back as size 1. */
+/* Gradients of reductions. The output is broadcast to the input after the reduced dimensions are restored with size
+ * 1. */
 #include "graph/ir/graph.h"
 #include "graph/ops/gradients.h"
 #include <millrace/ops.h>
 
-/* The input's shape with 1 at the reduced dimensions, computed in the step: for axes that are not constant. */
+/* The input's shape with 1 at the reduced dimensions, computed in each step, for axes that are not constant. */
 static mr_output kept_shape(mr_gradient_call *call, mr_output input, mr_output axes)
 {
     mr_graph *g = call->graph;
     mr_output shape = mr_shape_of(g, input), rank = mr_rank(g, input);
     mr_output one = mr_constant_int32(g, 1), zero = mr_constant_int32(g, 0);
     mr_output list = mr_reshape(g, mr_cast(g, axes, MR_INT32), mr_constant_ints(g, MR_INTS(-1)));
-    list = mr_floor_mod(g, mr_add_v2(g, list, rank), mr_maximum(g, rank, one)); /* a scalar has no dimension to name */
+    list = mr_floor_mod(g, mr_add_v2(g, list, rank), mr_maximum(g, rank, one)); /* a scalar has no dimensions */
     mr_output marks = mr_max(g, mr_one_hot(g, list, rank, one, zero), mr_constant_ints(g, MR_INTS(0)));
     return mr_select(g, mr_greater(g, marks, zero), mr_ones_like(g, shape), shape);
 }
 
-/* value, in the output's shape, with the reduced dimensions as size 1. */
+/* value, which has the output's shape, reshaped to keep the reduced dimensions with size 1. */
 static mr_output with_kept_dimensions(mr_gradient_call *call, mr_output value)
 {
     mr_graph *g = call->graph;
@@ -48,7 +49,7 @@ void mr_sum_gradient(mr_gradient_call *call)
     call->grad_inputs[0] = spread(call, with_kept_dimensions(call, call->grad_outputs[0]));
 }
 
-/* How many elements each mean is of: a constant when the sizes are known. */
+/* Number of elements in each mean: a constant if the sizes are known. */
 static mr_output mean_count(mr_gradient_call *call)
 {
     mr_graph *g = call->graph;
@@ -64,15 +65,15 @@ static mr_output mean_count(mr_gradient_call *call)
     return mr_cast(g, mr_floor_div(g, mr_size(g, input), outputs), mr_output_dtype(input));
 }
 
-/* Divided before it is spread: fewer divisions, the same quotients. */
+/* Divides before broadcasting: fewer divisions, the same quotients. */
 void mr_mean_gradient(mr_gradient_call *call)
 {
     mr_output share = mr_real_div(call->graph, call->grad_outputs[0], mean_count(call));
     call->grad_inputs[0] = spread(call, with_kept_dimensions(call, share));
 }
 
-/* The product of the others: product / x where no factor is zero; with one zero, the product of the rest at its place
- * and zero elsewhere; with more, zero everywhere. */
+/* The product of the other factors: product / x if no factor is zero; with one zero, the product of the others at its
+ * position and zero elsewhere; with more, zero everywhere. */
 void mr_prod_gradient(mr_gradient_call *call)
 {
     mr_graph *g = call->graph;
@@ -90,7 +91,7 @@ void mr_prod_gradient(mr_gradient_call *call)
     call->grad_inputs[0] = mr_mul(g, with_kept_dimensions(call, call->grad_outputs[0]), slope);
 }
 
-/* Max and Min: shared evenly among the elements that are equal to the result. */
+/* Max and Min: divided equally among the elements that are equal to the result. */
 void mr_extremum_gradient(mr_gradient_call *call)
 {
     mr_graph *g = call->graph;

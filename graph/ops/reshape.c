@@ -1,8 +1,8 @@
-/* Shapes as values, and the same elements under another shape. */
+/* Shapes as values, and reshaping. */
 #include "graph/ir/op.h"
 #include "graph/ops/gradients.h"
 
-/* The one size that is left open follows from the number of elements. */
+/* Computes the single unknown size from the number of elements. */
 static mr_status close_shape(mr_shape input, mr_shape *shape, mr_error *error)
 {
     char from[MR_SHAPE_TEXT_SIZE], to[MR_SHAPE_TEXT_SIZE];
@@ -94,43 +94,43 @@ static const mr_op reshape_ops[] = {
      .attrs = "T: type; Tshape: {int32, int64} = int32",
      .shape = reshape_shape,
      .gradient = MR_GRADIENT(mr_reshape_gradient),
-     .doc = "The elements of tensor under another shape; one size may be -1."},
+     .doc = "Reshapes tensor to the given shape, in which one size may be -1."},
     {.name = "Shape",
      .signature = "input: T -> output: out_type",
      .attrs = "T: type; out_type: {int32, int64} = int32",
      .shape = shape_of_shape,
      .flags = MR_OP_NOT_DIFFERENTIABLE,
-     .doc = "The shape of input as a vector."},
+     .doc = "Returns the shape of input as a vector."},
     {.name = "ShapeN",
      .signature = "input: N * T -> output: N * out_type",
      .attrs = "N: int >= 1; T: type; out_type: {int32, int64} = int32",
      .shape = shape_n_shape,
      .flags = MR_OP_NOT_DIFFERENTIABLE,
-     .doc = "The shape of each input as a vector."},
+     .doc = "Returns the shape of each input as a vector."},
     {.name = "Rank",
      .signature = "input: T -> output: int32",
      .attrs = "T: type",
      .shape = mr_shape_scalar,
      .flags = MR_OP_NOT_DIFFERENTIABLE,
-     .doc = "How many dimensions input has."},
+     .doc = "Returns the number of dimensions of input."},
     {.name = "Size",
      .signature = "input: T -> output: out_type",
      .attrs = "T: type; out_type: {int32, int64} = int32",
      .shape = mr_shape_scalar,
      .flags = MR_OP_NOT_DIFFERENTIABLE,
-     .doc = "How many elements input has."},
+     .doc = "Returns the number of elements of input."},
     {.name = "ExpandDims",
      .signature = "input: T, dim: Tdim -> output: T",
      .attrs = "T: type; Tdim: {int32, int64} = int32",
      .shape = expand_dims_shape,
      .gradient = MR_GRADIENT(mr_reshape_gradient),
-     .doc = "input with a dimension of size 1 put in at dim."},
+     .doc = "Inserts a dimension of size 1 at dim."},
     {.name = "Squeeze",
      .signature = "input: T -> output: T",
      .attrs = "T: type; squeeze_dims: list(int) >= 0 = []",
      .shape = squeeze_shape,
      .gradient = MR_GRADIENT(mr_reshape_gradient),
-     .doc = "input without its dimensions of size 1, or without those in squeeze_dims."},
+     .doc = "Removes the dimensions of size 1 from input, or only those in squeeze_dims."},
 };
 
 const mr_op_table mr_op_table_reshape = {reshape_ops, sizeof reshape_ops / sizeof reshape_ops[0]};

@@ -1,4 +1,4 @@
-/* Gradients of operators that pass elements on or move them. */
+/* Gradients of operators that forward or reshape their input. */
 #include "graph/ir/graph.h"
 #include "graph/ops/gradients.h"
 #include <millrace/ops.h>
@@ -55,7 +55,7 @@ void mr_transpose_gradient(mr_gradient_call *call)
     call->grad_inputs[0] = mr_transpose(call->graph, call->grad_outputs[0], inverse);
 }
 
-/* Each dimension of the gradient is seen as (multiple, size), and summed over the multiples. */
+/* Each dimension of the gradient is split into (multiple, size), and summed over the multiples. */
 void mr_tile_gradient(mr_gradient_call *call)
 {
     mr_graph *g = call->graph;

@@ -1,4 +1,4 @@
-/* Elements chosen by a condition, or held between bounds. */
+/* Selecting elements by a condition, and clipping. */
 #include "graph/ir/op.h"
 #include "graph/ops/gradients.h"
 
@@ -33,19 +33,19 @@ static const mr_op select_ops[] = {
      .attrs = "T: type",
      .shape = select_v1_shape,
      .gradient = MR_GRADIENT(mr_select_gradient),
-     .doc = "t where condition is true, e elsewhere; a vector as condition chooses rows."},
+     .doc = "Returns t where condition is true, e elsewhere; a condition vector selects rows."},
     {.name = "SelectV2",
      .signature = "condition: bool, t: T, e: T -> output: T",
      .attrs = "T: type",
      .shape = select_v2_shape,
      .gradient = MR_GRADIENT(mr_select_v2_gradient),
-     .doc = "t where condition is true, e elsewhere; all three broadcast."},
+     .doc = "Returns t where condition is true, e elsewhere; all three are broadcast."},
     {.name = "ClipByValue",
      .signature = "t: T, clip_value_min: T, clip_value_max: T -> output: T",
      .attrs = "T: numbertype",
      .shape = clip_shape,
      .gradient = MR_GRADIENT(mr_clip_by_value_gradient),
-     .doc = "t, not below clip_value_min and not above clip_value_max."},
+     .doc = "Clips t to the range from clip_value_min to clip_value_max."},
 };
 
 const mr_op_table mr_op_table_select = {select_ops, sizeof select_ops / sizeof select_ops[0]};

@@ -1,4 +1,4 @@
-/* Blocks of tensors: Slice, and StridedSlice with the masks that stand for what Python's brackets leave out. */
+/* Slices of tensors: Slice, and StridedSlice, whose masks represent the omitted parts of Python's slice expressions. */
 #include "graph/ir/op.h"
 #include "graph/ops/gradients.h"
 
@@ -55,12 +55,13 @@ static int64_t clamp(int64_t value, int64_t low, int64_t high)
     return value < low ? low : value > high ? high : value;
 }
 
-/* How many elements begin:end:stride takes of size; -1 when it is not known. */
+/* Number of elements that begin:end:stride selects from size; -1 if it is not known. */
 static int64_t strided_size(int64_t size, int64_t begin, int64_t end, int64_t stride, bool no_begin, bool no_end)
 {
     bool is_forward = stride > 0;
     if (size < 0) {
-        /* Both ends from the same side of an unknown size still say nothing sure but for an empty interval. */
+        /* Even if both bounds are relative to the same end of an unknown size, only an empty interval has a known
+         * size. */
         bool is_plain = is_forward && no_begin && no_end && stride == 1;
         return is_plain ? size : -1;
     }
@@ -146,21 +147,23 @@ static const mr_op slice_ops[] = {
      .attrs = "T: type; Index: {int32, int64}",
      .shape = slice_shape,
      .gradient = MR_GRADIENT(mr_slice_gradient),
-     .doc = "The block of input that begins at begin and has size; -1 takes what is left."},
+     .doc = "Returns the block of input that starts at begin and has the given size; size -1 takes the rest."},
     {.name = "StridedSlice",
      .signature = "input: T, begin: Index, end: Index, strides: Index -> output: T",
      .attrs = "T: type; Index: {int16, int32, int64}; begin_mask: int = 0; end_mask: int = 0; ellipsis_mask: int = 0; "
               "new_axis_mask: int = 0; shrink_axis_mask: int = 0",
      .shape = strided_slice_shape,
      .gradient = MR_GRADIENT(mr_strided_slice_gradient),
-     .doc = "input[begin:end:strides] as Python writes it, the masks standing for what is left out."},
+     .doc =
+         "Returns input[begin:end:strides] as in Python; the masks represent omitted bounds, ellipses and new axes."},
     {.name = "StridedSliceGrad",
      .signature = "shape: Index, begin: Index, end: Index, strides: Index, dy: T -> output: T",
      .attrs = "T: type; Index: {int32, int64}; begin_mask: int = 0; end_mask: int = 0; ellipsis_mask: int = 0; "
               "new_axis_mask: int = 0; shrink_axis_mask: int = 0",
      .shape = strided_slice_grad_shape,
      .gradient = MR_GRADIENT(mr_strided_slice_grad_gradient),
-     .doc = "dy at the places that StridedSlice took from a tensor of that shape, zeros elsewhere."},
+     .doc = "Computes the gradient of StridedSlice: dy at the selected positions of a tensor of that shape, zeros "
+            "elsewhere."},
 };
 
 const mr_op_table mr_op_table_slice = {slice_ops, sizeof slice_ops / sizeof slice_ops[0]};

@@ -1,4 +1,4 @@
-/* Gradients of taking a part: zeros around it; of padding: the part. */
+/* Gradients of slicing, which pad with zeros, and of padding, which slice. */
 #include "graph/ir/graph.h"
 #include "graph/ops/gradients.h"
 #include <millrace/ops.h>
@@ -35,7 +35,7 @@ void mr_strided_slice_grad_gradient(mr_gradient_call *call)
     call->grad_inputs[4] = mr_gradient_node(call, "StridedSlice", inputs);
 }
 
-/* Pad and PadV2. As in TensorFlow, PadV2's value gets none. */
+/* Pad and PadV2. As in TensorFlow, PadV2's constant_values has no gradient. */
 void mr_pad_gradient(mr_gradient_call *call)
 {
     mr_graph *g = call->graph;

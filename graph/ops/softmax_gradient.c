@@ -24,8 +24,8 @@ void mr_log_softmax_gradient(mr_gradient_call *call)
     call->grad_inputs[0] = mr_sub(g, grad, mr_mul(g, sum_rows(call, grad), softmax));
 }
 
-/* The operator's second output is the slope of each row's loss. When that output is itself used (for a second derivative)
- * its own part is added: (grad2 - sum(grad2 softmax)) softmax. */
+/* The operator's second output is the gradient of each row's loss. If that output is itself used (for a second
+ * derivative), its part is added: (grad2 - sum(grad2 softmax)) softmax. */
 static mr_output logits_gradient(mr_gradient_call *call)
 {
     mr_graph *g = call->graph;

@@ -1,4 +1,4 @@
-/* Summaries: what event files hold. */
+/* Summaries: the data of event files. */
 #include "graph/ir/op.h"
 
 static const mr_op summary_ops[] = {
@@ -7,26 +7,26 @@ static const mr_op summary_ops[] = {
      .attrs = "T: realnumbertype",
      .shape = mr_shape_scalar,
      .flags = MR_OP_NOT_DIFFERENTIABLE,
-     .doc = "A Summary of one value for each tag."},
+     .doc = "Returns a Summary with one value for each tag."},
     {.name = "HistogramSummary",
      .signature = "tag: string, values: T -> summary: string",
      .attrs = "T: realnumbertype = float",
      .shape = mr_shape_scalar,
      .flags = MR_OP_NOT_DIFFERENTIABLE,
-     .doc = "A Summary with the histogram of values."},
+     .doc = "Returns a Summary with a histogram of values."},
     {.name = "ImageSummary",
      .signature = "tag: string, tensor: T -> summary: string",
      .attrs = "max_images: int >= 1 = 3; T: {uint8, float, half, double} = float; "
               "bad_color: tensor = uint8 [255, 0, 0, 255]",
      .shape = mr_shape_scalar,
      .flags = MR_OP_NOT_DIFFERENTIABLE,
-     .doc = "A Summary with up to max_images images of tensor as PNG."},
+     .doc = "Returns a Summary with up to max_images images of tensor, encoded as PNG."},
     {.name = "MergeSummary",
      .signature = "inputs: N * string -> summary: string",
      .attrs = "N: int >= 1",
      .shape = mr_shape_scalar,
      .flags = MR_OP_NOT_DIFFERENTIABLE,
-     .doc = "The values of all inputs in one Summary."},
+     .doc = "Merges the values of all inputs into one Summary."},
 };
 
 const mr_op_table mr_op_table_summary = {summary_ops, sizeof summary_ops / sizeof summary_ops[0]};

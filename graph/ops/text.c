@@ -1,7 +1,7 @@
-/* Strings. */
+/* String operators. */
 #include "graph/ir/op.h"
 
-/* Scalars join with every element of the others, which have one shape. */
+/* Scalars are joined with every element of the other inputs, which must have the same shape. */
 static mr_status string_join_shape(mr_shape_call *call, mr_error *error)
 {
     mr_shape result = MR_SCALAR;
@@ -25,7 +25,7 @@ static const mr_op text_ops[] = {
      .attrs = "N: int >= 0; separator: string = ''",
      .shape = string_join_shape,
      .flags = MR_OP_NOT_DIFFERENTIABLE,
-     .doc = "Joins strings element by element with separator between them."},
+     .doc = "Joins strings element-wise with separator between them."},
 };
 
 const mr_op_table mr_op_table_text = {text_ops, sizeof text_ops / sizeof text_ops[0]};

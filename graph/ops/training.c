@@ -1,7 +1,8 @@
-/* One step of an optimizer on one variable. */
+/* One optimizer step on one variable. */
 #include "graph/ir/op.h"
 
-/* What has the variable's shape: the slots that stand after it, and the gradient; the rest are scalars. */
+/* The slots that follow the variable, and the gradient, must have the variable's shape; the other inputs are
+ * scalars. */
 static mr_status apply(mr_shape_call *call, int32_t slots, int32_t gradient, mr_error *error)
 {
     mr_shape merged = call->inputs[0];
@@ -34,37 +35,37 @@ static const mr_op training_ops[] = {
      .signature = "var: Ref(T), alpha: T, delta: T -> out: Ref(T)",
      .attrs = "T: numbertype; use_locking: bool = false",
      .shape = apply_gradient_descent_shape,
-     .doc = "var -= alpha * delta."},
+     .doc = "Performs a step of gradient descent: var -= alpha * delta."},
     {.name = "ApplyMomentum",
      .signature = "var: Ref(T), accum: Ref(T), lr: T, grad: T, momentum: T -> out: Ref(T)",
      .attrs = "T: numbertype; use_locking: bool = false; use_nesterov: bool = false",
      .shape = apply_momentum_shape,
-     .doc = "accum = accum * momentum + grad; var -= lr * accum."},
+     .doc = "Performs a step of momentum: accum = accum * momentum + grad; var -= lr * accum."},
     {.name = "ApplyAdam",
      .signature = "var: Ref(T), m: Ref(T), v: Ref(T), beta1_power: T, beta2_power: T, lr: T, beta1: T, beta2: T, "
                   "epsilon: T, grad: T -> out: Ref(T)",
      .attrs = "T: numbertype; use_locking: bool = false; use_nesterov: bool = false",
      .shape = apply_adam_shape,
-     .doc = "One step of Adam on var, with its moments m and v."},
+     .doc = "Performs a step of Adam on var with its moments m and v."},
     {.name = "ResourceApplyGradientDescent",
      .signature = "var: resource, alpha: T, delta: T ->",
      .attrs = "T: numbertype; use_locking: bool = false",
      .shape = mr_shape_unknown,
      .flags = MR_OP_STATEFUL,
-     .doc = "var -= alpha * delta, for a variable by handle."},
+     .doc = "Performs a step of gradient descent on a resource variable: var -= alpha * delta."},
     {.name = "ResourceApplyMomentum",
      .signature = "var: resource, accum: resource, lr: T, grad: T, momentum: T ->",
      .attrs = "T: numbertype; use_locking: bool = false; use_nesterov: bool = false",
      .shape = mr_shape_unknown,
      .flags = MR_OP_STATEFUL,
-     .doc = "accum = accum * momentum + grad; var -= lr * accum, for variables by handle."},
+     .doc = "Performs a step of momentum on resource variables: accum = accum * momentum + grad; var -= lr * accum."},
     {.name = "ResourceApplyAdam",
      .signature = "var: resource, m: resource, v: resource, beta1_power: T, beta2_power: T, lr: T, beta1: T, "
                   "beta2: T, epsilon: T, grad: T ->",
      .attrs = "T: numbertype; use_locking: bool = false; use_nesterov: bool = false",
      .shape = mr_shape_unknown,
      .flags = MR_OP_STATEFUL,
-     .doc = "One step of Adam on var, with its moments m and v, for variables by handle."},
+     .doc = "Performs a step of Adam on the resource variable var with its moments m and v."},
 };
 
 const mr_op_table mr_op_table_training = {training_ops, sizeof training_ops / sizeof training_ops[0]};

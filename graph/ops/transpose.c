@@ -1,4 +1,4 @@
-/* Dimensions in another order, repeated, reversed. */
+/* Transposing, repeating and reversing dimensions. */
 #include "graph/ir/op.h"
 #include "graph/ops/gradients.h"
 
@@ -77,19 +77,19 @@ static const mr_op transpose_ops[] = {
      .attrs = "T: type; Tmultiples: {int32, int64} = int32",
      .shape = tile_shape,
      .gradient = MR_GRADIENT(mr_tile_gradient),
-     .doc = "input repeated multiples times along each dimension."},
+     .doc = "Repeats input multiples times along each dimension."},
     {.name = "Transpose",
      .signature = "x: T, perm: Tperm -> y: T",
      .attrs = "T: type; Tperm: {int32, int64} = int32",
      .shape = transpose_shape,
      .gradient = MR_GRADIENT(mr_transpose_gradient),
-     .doc = "x with dimension perm[i] as its i-th."},
+     .doc = "Permutes the dimensions of x: dimension i of the result is dimension perm[i] of x."},
     {.name = "InvertPermutation",
      .signature = "x: T -> y: T",
      .attrs = "T: {int32, int64} = int32",
      .shape = invert_permutation_shape,
      .flags = MR_OP_NOT_DIFFERENTIABLE,
-     .doc = "The permutation that undoes x."},
+     .doc = "Computes the inverse of the permutation x."},
     {.name = "ReverseV2",
      .signature = "tensor: T, axis: Tidx -> output: T",
      .attrs = "Tidx: {int32, int64} = int32; "
@@ -97,19 +97,19 @@ static const mr_op transpose_ops[] = {
               "complex64, complex128, string}",
      .shape = mr_shape_unchanged,
      .gradient = MR_GRADIENT(mr_reverse_v2_gradient),
-     .doc = "tensor with the order of its elements turned round along each of axis."},
+     .doc = "Reverses the elements of tensor along the dimensions in axis."},
     {.name = "BroadcastTo",
      .signature = "input: T, shape: Tidx -> output: T",
      .attrs = "T: type; Tidx: {int32, int64} = int32",
      .shape = broadcast_to_shape,
      .gradient = MR_GRADIENT(mr_broadcast_to_gradient),
-     .doc = "input repeated along dimensions of size 1 to fill shape."},
+     .doc = "Broadcasts input to shape by repeating it along dimensions of size 1."},
     {.name = "BroadcastGradientArgs",
      .signature = "s0: T, s1: T -> r0: T, r1: T",
      .attrs = "T: {int32, int64} = int32",
      .shape = two_vectors_shape,
      .flags = MR_OP_NOT_DIFFERENTIABLE,
-     .doc = "Which dimensions the gradients of two broadcast operands sum over, for shapes s0 and s1."},
+     .doc = "Returns the dimensions over which to sum the gradients of two broadcast operands of shapes s0 and s1."},
 };
 
 const mr_op_table mr_op_table_transpose = {transpose_ops, sizeof transpose_ops / sizeof transpose_ops[0]};

@@ -1,4 +1,4 @@
-/* Gradients of elementwise operators of one operand: x the input, y the output, g the gradient of y. */
+/* Gradients of element-wise operators of one operand: x is the input, y the output, g the gradient of y. */
 #include "graph/ir/graph.h"
 #include "graph/ops/gradients.h"
 #include <millrace/ops.h>
@@ -30,7 +30,7 @@ UNARY(mr_sigmoid_gradient, mr_sigmoid_grad(gr, y, g))
 UNARY(mr_erf_gradient, /* 2 / sqrt(pi) */
       mr_mul(gr, g, mr_mul(gr, CONSTANT(1.1283791670955126), mr_exp(gr, mr_neg(gr, mr_square(gr, x))))))
 
-/* Second order: inputs y and dy of the gradient operators above. */
+/* Second order: the inputs are y and dy of the gradient operators above. */
 
 void mr_sqrt_grad_gradient(mr_gradient_call *call)
 {

@@ -1,9 +1,9 @@
-/* Variables, by reference and by handle, and what changes them. */
+/* Variables, by reference and by handle, and the operators that update them. */
 #include "graph/ir/op.h"
 
 #include <string.h>
 
-/* Old graphs wrote an unknown shape as a scalar's. */
+/* Old graphs write an unknown shape as that of a scalar. */
 static mr_status variable_shape(mr_shape_call *call, mr_error *error)
 {
     MR_TRY(mr_attr_get_shape(call->attrs, "shape", &call->outputs[0], error));
@@ -24,7 +24,7 @@ static mr_status assign_update_shape(mr_shape_call *call, mr_error *error)
     return mr_shape_merge(call->inputs[0], call->inputs[1], &call->outputs[0], error);
 }
 
-/* updates: the shape of indices, then that of a row of ref; or a scalar. */
+/* updates has the shape of indices followed by that of a row of ref; or it is a scalar. */
 static mr_status scatter_update_shape(mr_shape_call *call, mr_error *error)
 {
     mr_shape ref = call->inputs[0], indices = call->inputs[1], updates = call->inputs[2], expected = indices;
@@ -63,19 +63,19 @@ static const mr_op variable_ops[] = {
      .attrs = "shape: shape; dtype: type; container: string = ''; shared_name: string = ''",
      .shape = variable_shape,
      .flags = MR_OP_STATEFUL,
-     .doc = "A variable as a reference: its value lives in the session from its first assignment."},
+     .doc = "Returns a reference to a variable, whose value is kept in the session from its first assignment on."},
     {.name = "Variable",
      .signature = "-> ref: Ref(dtype)",
      .attrs = "shape: shape; dtype: type; container: string = ''; shared_name: string = ''",
      .shape = variable_shape,
      .flags = MR_OP_STATEFUL,
-     .doc = "A variable as a reference, as old graphs have it."},
+     .doc = "Returns a reference to a variable; used by old graphs."},
     {.name = "Assign",
      .signature = "ref: Ref(T), value: T -> output_ref: Ref(T)",
      .attrs = "T: type; validate_shape: bool = true; use_locking: bool = true",
      .shape = assign_shape,
      .flags = MR_OP_ALLOWS_UNINITIALIZED | MR_OP_NOT_DIFFERENTIABLE,
-     .doc = "Sets ref to value."},
+     .doc = "Assigns value to ref."},
     {.name = "AssignAdd",
      .signature = "ref: Ref(T), value: T -> output_ref: Ref(T)",
      .attrs = "T: numbertype; use_locking: bool = false",
@@ -93,66 +93,66 @@ static const mr_op variable_ops[] = {
      .attrs = "dtype: type",
      .shape = mr_shape_scalar,
      .flags = MR_OP_ALLOWS_UNINITIALIZED | MR_OP_NOT_DIFFERENTIABLE,
-     .doc = "True when ref has a value."},
+     .doc = "Returns whether ref has a value."},
     {.name = "ScatterUpdate",
      .signature = "ref: Ref(T), indices: Tindices, updates: T -> output_ref: Ref(T)",
      .attrs = "T: type; Tindices: {int32, int64}; use_locking: bool = true",
      .shape = scatter_update_shape,
-     .doc = "Sets the rows of ref that indices name to updates."},
+     .doc = "Assigns updates to the rows of ref at indices."},
     {.name = "ScatterAdd",
      .signature = "ref: Ref(T), indices: Tindices, updates: T -> output_ref: Ref(T)",
      .attrs = "T: numbertype; Tindices: {int32, int64}; use_locking: bool = false",
      .shape = scatter_update_shape,
      .flags = MR_OP_NOT_DIFFERENTIABLE,
-     .doc = "Adds updates to the rows of ref that indices name."},
+     .doc = "Adds updates to the rows of ref at indices."},
     {.name = "ScatterSub",
      .signature = "ref: Ref(T), indices: Tindices, updates: T -> output_ref: Ref(T)",
      .attrs = "T: numbertype; Tindices: {int32, int64}; use_locking: bool = false",
      .shape = scatter_update_shape,
      .flags = MR_OP_NOT_DIFFERENTIABLE,
-     .doc = "Subtracts updates from the rows of ref that indices name."},
+     .doc = "Subtracts updates from the rows of ref at indices."},
     {.name = "VarHandleOp",
      .signature = "-> resource: resource",
      .attrs = "container: string = ''; shared_name: string = ''; debug_name: string = ''; dtype: type; shape: shape; "
               "allowed_devices: list(string) = []",
      .shape = var_handle_shape,
      .flags = MR_OP_STATEFUL,
-     .doc = "The handle of a variable."},
+     .doc = "Returns the handle of a variable."},
     {.name = "ReadVariableOp",
      .signature = "resource: resource -> value: dtype",
      .attrs = "dtype: type",
      .shape = read_variable_shape,
      .flags = MR_OP_STATEFUL,
-     .doc = "The value of the variable that resource names."},
+     .doc = "Returns the value of the variable with the handle resource."},
     {.name = "AssignVariableOp",
      .signature = "resource: resource, value: dtype ->",
      .attrs = "dtype: type; validate_shape: bool = false",
      .shape = assign_variable_shape,
      .flags = MR_OP_STATEFUL,
-     .doc = "Sets the variable that resource names to value."},
+     .doc = "Assigns value to the variable with the handle resource."},
     {.name = "AssignAddVariableOp",
      .signature = "resource: resource, value: dtype ->",
      .attrs = "dtype: type",
      .shape = assign_variable_shape,
      .flags = MR_OP_STATEFUL,
-     .doc = "Adds value to the variable that resource names."},
+     .doc = "Adds value to the variable with the handle resource."},
     {.name = "AssignSubVariableOp",
      .signature = "resource: resource, value: dtype ->",
      .attrs = "dtype: type",
      .shape = assign_variable_shape,
      .flags = MR_OP_STATEFUL,
-     .doc = "Subtracts value from the variable that resource names."},
+     .doc = "Subtracts value from the variable with the handle resource."},
     {.name = "VarIsInitializedOp",
      .signature = "resource: resource -> is_initialized: bool",
      .shape = mr_shape_scalar,
      .flags = MR_OP_STATEFUL | MR_OP_NOT_DIFFERENTIABLE,
-     .doc = "True when the variable that resource names has a value."},
+     .doc = "Returns whether the variable with the handle resource has a value."},
     {.name = "DestroyResourceOp",
      .signature = "resource: resource ->",
      .attrs = "ignore_lookup_error: bool = true",
      .shape = mr_shape_unknown,
      .flags = MR_OP_STATEFUL,
-     .doc = "Drops what resource names."},
+     .doc = "Deletes the resource with the handle resource."},
 };
 
 const mr_op_table mr_op_table_variable = {variable_ops, sizeof variable_ops / sizeof variable_ops[0]};

@@ -1,5 +1,5 @@
-/* Sizes of sliding windows, with TensorFlow's rules: SAME gives ceil(size / stride), VALID and EXPLICIT as many places as
- * the window finds whole. */
+/* Output sizes of sliding windows, with TensorFlow's rules: SAME gives ceil(size / stride); VALID and EXPLICIT count
+ * only complete windows. */
 #include "graph/ops/window.h"
 
 #include <string.h>
@@ -9,7 +9,7 @@ static bool is_text(mr_string string, const char *text)
     return mr_string_equal(string, mr_string_from(text));
 }
 
-/* The two values of a list of four that belong to height and width. */
+/* The two values for height and width in a list of four. */
 static mr_status read_pair(const mr_attrs *attrs, const char *name, int32_t height_axis, int64_t pair[2],
                            mr_error *error)
 {
