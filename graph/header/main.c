@@ -182,7 +182,7 @@ static void print_default_comment(const mr_op_attr *attr)
     else if (attr->kind == MR_ATTR_STRING && value->string.size_bytes > 0)
         printf(" /* default: \"%s\" */", value->string.data);
     else if (attr->kind == MR_ATTR_SHAPE)
-        printf(" /* default: %s */", value->shape.rank < 0 ? "unknown" : "a scalar's");
+        printf(" /* default: %s */", value->shape.rank < 0 ? "unknown" : "scalar");
 }
 
 /* The initializer of a default that is not zero. Returns true if there is one. */
