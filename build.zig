@@ -1,7 +1,7 @@
-//! The build of millrace: options, then steps, then one function for each kind of program.
+//! The build of millrace: options, steps, and a function for each kind of program.
 //!
-//! Directories are globbed: a new .c file in base/, records/, … is part of the library, a new directory in tools/ or datasets/
-//! and a new file in examples/ is a program, a new file in tests/ is part of the test runner.
+//! Sources are found by globbing: a new .c file in base/, records/, … is part of the library; a new directory in tools/
+//! or datasets/ and a new file in examples/ is a program; a new file in tests/ is part of the test runner.
 const std = @import("std");
 const Build = std.Build;
 const LazyPath = Build.LazyPath;
@@ -29,19 +29,19 @@ const library_directories = [_][]const u8{
     "graph/train",
 };
 const system_libraries = [_][]const u8{ "jpeg", "png16", "z", "protobuf-c", "jansson", "expat", "uring" };
-/// Decoders of images that only the tools convert.
+/// Decoders of image formats that only the tools convert.
 const tool_libraries = [_][]const u8{ "webpdemux", "webp", "gif", "tiff", "zstd", "lzma", "jbig", "deflate" };
 const warnings = [_][]const u8{ "-Wall", "-Wextra", "-Wshadow", "-Wvla", "-Wno-unused-parameter", "-Wno-missing-field-initializers", "-Werror" };
 const c_flags = [_][]const u8{
     "-std=c23",          "-D_GNU_SOURCE", "-fno-math-errno", "-fvisibility=hidden",
-    // The same pixels and the same sums on every machine: a product and a sum are fused only where the code says so.
+    // The same results on every machine: multiply and add are fused only where the code requests it.
     "-ffp-contract=off",
 } ++ warnings;
 
 const Sanitize = enum { thread, undefined };
 const Cuda = enum { auto, on, off };
 
-/// What every program and object is made with.
+/// The settings of every program and object.
 const Context = struct {
     b: *Build,
     target: Build.ResolvedTarget,
@@ -50,9 +50,9 @@ const Context = struct {
     /// Directories with generated headers: <millrace/ops.h>, "proto/graph.pb-c.h".
     generated: []const LazyPath = &.{},
     proto_sources: []const LazyPath = &.{},
-    /// Writes the generated headers; every compilation waits for it.
+    /// Writes the generated headers; every compilation depends on it.
     headers: ?*Build.Step = null,
-    /// Where Debian has the headers and start files of C; Zig alone finds them only with the help of a C compiler.
+    /// Debian's directories of libc headers and startup files; Zig needs a C compiler to find them itself.
     libc: ?LazyPath = null,
     nvcc: ?[]const u8 = null,
     /// Check invariants with assert(); always on without optimization and under a sanitizer.
@@ -107,9 +107,9 @@ pub fn build(b: *Build) void {
     // Options.
     const target = b.standardTargetOptions(.{});
     const optimize = b.option(std.builtin.OptimizeMode, "optimize", "ReleaseFast (default), Debug, ReleaseSafe, ReleaseSmall") orelse .ReleaseFast;
-    const sanitize = b.option(Sanitize, "sanitize", "thread or undefined: find data races, or undefined behaviour");
-    const cuda = b.option(Cuda, "cuda", "Kernels for NVIDIA GPUs: auto (when nvcc is there), on, off") orelse .auto;
-    const fuzz_seconds = b.option(u32, "fuzz-seconds", "How long `fuzz` runs each target (60)") orelse 60;
+    const sanitize = b.option(Sanitize, "sanitize", "Detect data races (thread) or undefined behavior (undefined)");
+    const cuda = b.option(Cuda, "cuda", "Kernels for NVIDIA GPUs: auto (if nvcc is found), on, off") orelse .auto;
+    const fuzz_seconds = b.option(u32, "fuzz-seconds", "Seconds for which `fuzz` runs each target (60)") orelse 60;
 
     var c: Context = .{ .b = b, .target = target, .optimize = optimize, .sanitize = sanitize, .assertions = sanitize != null };
     c.nvcc = findNvcc(b, cuda);
@@ -133,8 +133,8 @@ pub fn build(b: *Build) void {
     const installed = b.getInstallStep();
 
     // The steps.
-    const test_step = b.step("test", "Pass the tests (some: -- part-of-a-name)");
-    // The tests check the library's assertions, which the installed one is built without.
+    const test_step = b.step("test", "Run the tests (some: -- part-of-a-name)");
+    // The tests need the library's assertions, which the installed library is built without.
     var checked = c;
     checked.assertions = true;
     const checked_library = if (c.assertions) library else addLibrary(checked);
@@ -164,7 +164,7 @@ pub fn build(b: *Build) void {
 
 // ---- Sources ----
 
-/// Files of a directory that end so, as paths from the root, sorted; no file when there is no such directory.
+/// Files of a directory with the suffix, as paths from the root, sorted; none if the directory does not exist.
 fn glob(b: *Build, directory: []const u8, ending: []const u8) []const []const u8 {
     var list: std.ArrayList([]const u8) = .empty;
     const io = b.graph.io;
@@ -179,7 +179,7 @@ fn glob(b: *Build, directory: []const u8, ending: []const u8) []const []const u8
     return list.items;
 }
 
-/// Names of a directory's directories, sorted.
+/// Names of a directory's subdirectories, sorted.
 fn subdirectories(b: *Build, directory: []const u8) []const []const u8 {
     var list: std.ArrayList([]const u8) = .empty;
     const io = b.graph.io;
@@ -204,7 +204,7 @@ fn librarySources(b: *Build) []const []const u8 {
     return list.items;
 }
 
-/// The directories of Debian's libc6-dev, in the form of `zig libc`; null on other systems, where Zig searches by itself.
+/// The directories of Debian's libc6-dev, in the format of `zig libc`; null on other systems, where Zig searches itself.
 fn debianLibC(b: *Build, target: Build.ResolvedTarget) ?LazyPath {
     if (!target.query.isNative() or target.result.os.tag != .linux or b.libc_file != null) return null;
     const triple = target.result.linuxTriple(b.allocator) catch @panic("OOM");
@@ -224,7 +224,7 @@ fn debianLibC(b: *Build, target: Build.ResolvedTarget) ?LazyPath {
 
 // ---- Generated sources ----
 
-/// proto/*.proto through protoc-c.
+/// Compiles proto/*.proto with protoc-c.
 fn addProto(c: *Context) void {
     const b = c.b;
     var directories: std.ArrayList(LazyPath) = .empty;
@@ -246,7 +246,7 @@ fn addProto(c: *Context) void {
     c.proto_sources = sources.items;
 }
 
-/// <millrace/ops.h>: the typed builders, written by a program that is linked with the operators' rows.
+/// <millrace/ops.h>: the typed builders, generated by a program that is linked with the operators' rows.
 fn addOpsHeader(c: *Context) void {
     const b = c.b;
     const main = glob(b, "graph/header", ".c");
@@ -270,7 +270,7 @@ fn addOpsHeader(c: *Context) void {
     const writer = host.prepare(b.addExecutable(.{ .name = "ops-header", .root_module = m }));
     const run = b.addRunArtifact(writer);
     const header = run.captureStdOut(.{ .basename = "ops.h" });
-    // At a fixed path: in the cache its path would change with the writer, and all that includes it would be compiled anew.
+    // At a fixed path: in the cache the path would change with the generator, and all users would be recompiled.
     const update = b.addUpdateSourceFiles();
     update.addCopyFileToSource(header, "generated/millrace/ops.h");
     var directories: std.ArrayList(LazyPath) = .empty;
@@ -297,7 +297,7 @@ fn addLibrarySources(c: Context, m: *Build.Module) void {
     addCuda(c, m);
 }
 
-/// cuda/*.c always; with nvcc also cuda/*.cu, compiled for every supported GPU and embedded as cuda/NAME.fatbin.
+/// cuda/*.c; with nvcc also cuda/*.cu, compiled for every supported GPU and embedded as cuda/NAME.fatbin.
 fn addCuda(c: Context, m: *Build.Module) void {
     const b = c.b;
     const sources = glob(b, "cuda", ".c");
@@ -329,7 +329,7 @@ fn addLibrary(c: Context) *Build.Step.Compile {
     return c.prepare(c.b.addLibrary(.{ .name = "millrace", .linkage = .static, .root_module = m }));
 }
 
-/// libmillrace.so: for ctypes.
+/// libmillrace.so, for ctypes.
 fn addSharedLibrary(c: Context) *Build.Step.Compile {
     const m = c.module();
     m.pic = true;
@@ -366,7 +366,7 @@ fn addPrograms(c: Context, library: *Build.Step.Compile) []const *Build.Step.Com
 
 // ---- Tests ----
 
-/// The tests, and what the tools share, which is tested from within.
+/// The tests, and the common sources of the tools, which are tested directly.
 fn testSources(b: *Build) []const []const u8 {
     var list: std.ArrayList([]const u8) = .empty;
     list.appendSlice(b.allocator, glob(b, "tools/common", ".c")) catch @panic("OOM");
@@ -381,7 +381,7 @@ fn testSources(b: *Build) []const []const u8 {
 fn addTests(c: Context, library: *Build.Step.Compile, check: *Build.Step) *Build.Step.Compile {
     const b = c.b;
     const tests = c.program("millrace-tests", testSources(b), library);
-    // The loop of use that opens each public header compiles.
+    // The example at the start of each public header is compiled.
     const has_ops = glob(b, "graph/header", ".c").len > 0;
     if (has_ops) for (glob(b, "include/millrace", ".h")) |header| {
         const name = std.fs.path.stem(header);
@@ -396,7 +396,7 @@ fn addTests(c: Context, library: *Build.Step.Compile, check: *Build.Step) *Build
     return tests;
 }
 
-/// tests/preload/*.c: a shared library that makes calls of the installed programs fail.
+/// tests/preload/*.c: a shared library that makes system calls of the installed programs fail.
 fn addPreload(c: Context) *Build.Step.Compile {
     const m = c.module();
     m.pic = true;
@@ -405,7 +405,7 @@ fn addPreload(c: Context) *Build.Step.Compile {
     return c.b.addLibrary(.{ .name = "fail", .linkage = .dynamic, .root_module = m });
 }
 
-/// Every tests/fuzz/NAME_fuzz.c over the files of tests/fuzz/corpus/NAME/.
+/// Runs every tests/fuzz/NAME_fuzz.c on the files of tests/fuzz/corpus/NAME/.
 fn addFuzzReplay(c: Context, library: *Build.Step.Compile, test_step: ?*Build.Step, check: *Build.Step) void {
     const b = c.b;
     for (glob(b, "tests/fuzz", "_fuzz.c")) |file| {
@@ -420,7 +420,7 @@ fn addFuzzReplay(c: Context, library: *Build.Step.Compile, test_step: ?*Build.St
     }
 }
 
-/// Real TensorFlow beside ours: tests/oracle/*_oracle.py, with tests/oracle/*.c as programs in zig-out/oracle.
+/// Comparison with TensorFlow: tests/oracle/*_oracle.py, with tests/oracle/*.c as programs in zig-out/oracle.
 fn addOracle(c: Context, library: *Build.Step.Compile, shared: *Build.Step.Compile, check: *Build.Step) void {
     const b = c.b;
     const step = b.step("oracle", "Compare with TensorFlow 2.15.1 (some: -- part-of-a-name)");
@@ -450,7 +450,7 @@ fn addTidy(c: Context) void {
     step.dependOn(&run.step);
 }
 
-// ---- AddressSanitizer, libFuzzer and clang-tidy: clang-19, which has the runtimes that Zig lacks ----
+// ---- AddressSanitizer, libFuzzer and clang-tidy: with clang-19, which has the runtimes that Zig lacks ----
 
 const clang = "clang-19";
 const clang_flags = c_flags ++ [_][]const u8{ "-g", "-O1", "-fno-omit-frame-pointer", "-fsanitize=address,undefined,fuzzer-no-link", "-fno-sanitize-recover=undefined", "-march=native" };
@@ -491,7 +491,7 @@ fn addClangSteps(c: Context, fuzz_seconds: u32) void {
     for (c.proto_sources, 0..) |file, i|
         library.append(b.allocator, clangObjectOf(c, file, b.fmt("proto{d}", .{i}), &.{ "-std=c23", "-w", "-O1", "-g", "-fsanitize=address" })) catch @panic("OOM");
 
-    const asan = b.step("asan", "Pass the tests and replay the fuzz corpora under AddressSanitizer, LeakSanitizer, UBSan (clang-19)");
+    const asan = b.step("asan", "Run the tests and the fuzz corpora with AddressSanitizer, LeakSanitizer, UBSan (clang-19)");
     var objects: std.ArrayList(LazyPath) = .empty;
     objects.appendSlice(b.allocator, library.items) catch @panic("OOM");
     for (testSources(b)) |file| objects.append(b.allocator, clangObject(c, file)) catch @panic("OOM");
@@ -535,9 +535,9 @@ fn addClangSteps(c: Context, fuzz_seconds: u32) void {
         fuzz.dependOn(&run.step);
     }
 
-    const lint = b.step("lint", "clang-tidy-19 over the library");
+    const lint = b.step("lint", "Run clang-tidy-19 on the library");
     for (librarySources(b)) |file| {
-        // Its findings are part of the step's failure, and files are checked in parallel, only when nothing is inherited.
+        // Only without inherited file descriptors are findings part of the step's failure, and files checked in parallel.
         const run = b.addSystemCommand(&.{ "sh", "-c", "exec \"$@\" 3>&2 2>/dev/null >&3", "lint", "clang-tidy-19", "--quiet" });
         run.expectExitCode(0);
         run.has_side_effects = true;
@@ -561,26 +561,26 @@ fn definesFailures(file: []const u8) bool {
     return false;
 }
 
-/// Memory that cannot be had is a null pointer, as without a sanitizer, and the code says so in a sentence.
+/// A failed allocation returns a null pointer, as without a sanitizer, so that the code can report it.
 fn addSanitizerOptions(run: *Build.Step.Run) void {
     run.setEnvironmentVariable("ASAN_OPTIONS", "allocator_may_return_null=1:detect_stack_use_after_return=1");
     run.setEnvironmentVariable("TSAN_OPTIONS", "allocator_may_return_null=1:halt_on_error=1");
     run.setEnvironmentVariable("UBSAN_OPTIONS", "print_stacktrace=1:halt_on_error=1");
 }
 
-/// True when no name was asked for after "--", or a part of this one.
+/// True if no name was given after "--", or one that is part of this name.
 fn wanted(b: *Build, name: []const u8) bool {
     const args = b.args orelse return true;
     for (args) |arg| if (std.mem.indexOf(u8, name, arg) != null) return true;
     return false;
 }
 
-// ---- The kit that is carried to a machine with a GPU ----
+// ---- The kit for machines with a GPU ----
 
 /// zig-out/gpu-kit: a program that compares every GPU kernel with the CPU's, for any x86-64 processor of the last ten years.
 fn addGpuKit(c: Context) void {
     const b = c.b;
-    const step = b.step("gpu-kit", "Make zig-out/gpu-kit, to be carried to a machine with a GPU and run there");
+    const step = b.step("gpu-kit", "Build zig-out/gpu-kit, to copy to a machine with a GPU and run there");
     var kit = c;
     if (c.target.result.cpu.arch == .x86_64)
         kit.target = b.resolveTargetQuery(.{ .cpu_model = .{ .explicit = &std.Target.x86.cpu.x86_64_v3 } });
@@ -599,9 +599,9 @@ fn addRunSteps(c: Context, programs: []const *Build.Step.Compile) void {
     const b = c.b;
     for (programs) |program| {
         const description = if (std.mem.eql(u8, program.name, "demo"))
-            "The main job: render images, make records, train, kill, resume, evaluate"
+            "Run the demo: render images, write records, train, kill, resume, evaluate"
         else if (std.mem.eql(u8, program.name, "bench"))
-            "Measure beside the peers (-- input | pipeline | step | records) [--json]"
+            "Run benchmarks against other libraries (-- input | pipeline | step | records) [--json]"
         else if (std.mem.eql(u8, program.name, "gpu-kit"))
             continue
         else

@@ -1,6 +1,6 @@
-/* For clang-tidy alone, before every file of the library: a function that reports a failure returns the status that it is
- * given, never MR_OK. The analyzer, which sees one file at a time, would otherwise follow paths where an error is no
- * error and outputs are not set. */
+/* Definitions for clang-tidy only, included before every file of the library: functions that report a failure return
+ * the status passed to them, never MR_OK. The analyzer sees one file at a time, and would otherwise follow paths on
+ * which an error returns MR_OK and outputs are not set. */
 #ifndef MR_TESTS_LINT_H
 #define MR_TESTS_LINT_H
 
@@ -16,7 +16,7 @@
     ((void)mr_kernel_fail((node), (error), (status), __VA_ARGS__), (status))
 #define mr_file_fail(error, number, action, path)                                                                      \
     ((void)mr_file_fail((error), (number), (action), (path)), MR_UNAVAILABLE)
-/* What is required holds behind the call, or the dataset has failed. */
+/* After the call the requirement is met, or the dataset has failed. */
 #define mr_dataset_require(dataset, is_there, argument)                                                                \
     ((is_there) ? (dataset) : ((void)mr_dataset_require((dataset), false, (argument)), (mr_dataset *)nullptr))
 
