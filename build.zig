@@ -204,7 +204,7 @@ fn librarySources(b: *Build) []const []const u8 {
     return list.items;
 }
 
-/// The directories of Debian's libc6-dev, in the format of `zig libc`; null on other systems, where Zig searches itself.
+/// Debian's libc6-dev directories, in the format of `zig libc`; null on other systems, where Zig searches itself.
 fn debianLibC(b: *Build, target: Build.ResolvedTarget) ?LazyPath {
     if (!target.query.isNative() or target.result.os.tag != .linux or b.libc_file != null) return null;
     const triple = target.result.linuxTriple(b.allocator) catch @panic("OOM");

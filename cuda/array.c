@@ -21,7 +21,7 @@ static mr_status prepare_borrowed(const mr_kernel_node *node, void *memory, mr_e
     borrowed *b = memory;
     b->kernel = mr_kernel_find(node->op, MR_DEVICE_CPU, node->attrs);
     if (b->kernel == nullptr || b->kernel->prepared_size_bytes > sizeof b->prepared)
-        return mr_kernel_fail(node, error, MR_INTERNAL, "the operator has no kernel to borrow");
+        return mr_kernel_fail(node, error, MR_INTERNAL, "the operator has no CPU kernel to use");
     return b->kernel->prepare != nullptr ? b->kernel->prepare(node, b->prepared, error) : MR_OK;
 }
 
@@ -130,7 +130,7 @@ static mr_status broadcast_to(mr_kernel_call *call, mr_error *error)
     MR_TRY(mr_kernel_shape(call, 1, &shape, error));
     MR_TRY(mr_kernel_broadcast(call, given, shape, &joined, error));
     if (!mr_shape_equal(joined, shape))
-        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "the input does not fit the shape");
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "the input does not match the shape");
     in.rank = shape.rank;
     for (int i = 0; i < shape.rank; i++) {
         int own = i - (shape.rank - given.rank);

@@ -20,7 +20,7 @@ static mr_status prepare(const mr_kernel_node *node, void *memory, mr_error *err
     prepared *p = memory;
     mr_string format = mr_attr_string_or(node->attrs, "data_format", "NHWC");
     if (!mr_string_equal(format, MR_STR("NHWC")))
-        return mr_kernel_fail(node, error, MR_UNIMPLEMENTED, "data_format %.*s on a GPU; NHWC is served",
+        return mr_kernel_fail(node, error, MR_UNIMPLEMENTED, "data_format %.*s is not supported on a GPU (only NHWC)",
                               (int)format.size_bytes, format.data);
     p->epsilon = mr_attr_float_or(node->attrs, "epsilon", 0.0001f);
     p->factor = mr_attr_float_or(node->attrs, "exponential_avg_factor", 1.0f);
@@ -124,7 +124,7 @@ static mr_status forward(mr_kernel_call *call, mr_error *error)
     }
     for (int i = 1; i <= 4; i++) MR_TRY(mr_kernel_output(call, i, MR_SHAPE(channels), error));
     if (rows == 0)
-        return mr_kernel_fail(call->node, error, MR_UNIMPLEMENTED, "an empty batch cannot be normalised on a GPU");
+        return mr_kernel_fail(call->node, error, MR_UNIMPLEMENTED, "an empty batch cannot be normalized on a GPU");
     MR_TRY(measure(call, p, rows, channels, error));
     MR_TRY(normalize(call, p, &call->outputs[3], &call->outputs[4], rows, channels, error));
     mr_gpu_norm_moving a = {.mean = floats(&call->outputs[3]),
@@ -174,7 +174,7 @@ static mr_status backward(mr_kernel_call *call, mr_error *error)
     int64_t rows, channels;
     MR_TRY(check(call, 1, 2, 4, &rows, &channels, error));
     if (!mr_shape_equal(inputs[0].shape, inputs[1].shape))
-        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "y_backprop has another shape than x");
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "the shapes of y_backprop and x differ");
     MR_TRY(mr_kernel_output(call, 0, inputs[1].shape, error));
     for (int i = 1; i <= 2; i++) MR_TRY(mr_kernel_output(call, i, MR_SHAPE(channels), error));
     for (int i = 3; i <= 4; i++) MR_TRY(mr_kernel_output(call, i, MR_SHAPE(0), error));

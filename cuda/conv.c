@@ -32,7 +32,7 @@ static mr_status prepare(const mr_kernel_node *node, void *memory, mr_error *err
     prepared *p = memory;
     MR_TRY(mr_window_attrs_read(node, &p->window, error));
     if (p->window.nchw)
-        return mr_kernel_fail(node, error, MR_UNIMPLEMENTED, "data_format NCHW on a GPU; NHWC is served");
+        return mr_kernel_fail(node, error, MR_UNIMPLEMENTED, "data_format NCHW is not supported on a GPU (only NHWC)");
     MR_TRY(mr_cuda_find(node->device, MR_CUDA_conv, "columns_from", &p->columns_from, error));
     MR_TRY(mr_cuda_find(node->device, MR_CUDA_conv, "columns_to", &p->columns_to, error));
     return mr_cuda_find(node->device, MR_CUDA_conv, "transpose", &p->transpose, error);
@@ -244,7 +244,7 @@ static mr_status geometry(const mr_kernel_call *call, mr_shape in, mr_shape filt
         if (in.dims[i] > INT_MAX / 4 || filter.dims[i] > INT_MAX / 4)
             return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "the tensors are too large for a GPU");
     if (filter.dims[2] != in.dims[3])
-        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "input has %lld channels, filter %lld",
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "input has %lld channels, filter has %lld",
                               (long long)in.dims[3], (long long)filter.dims[2]);
     *v = (mr_conv){.batch = in.dims[0],
                    .in_height = in.dims[1],
@@ -290,7 +290,8 @@ static mr_status check_gradient(const mr_kernel_call *call, const mr_conv *v, mr
     mr_shape expected = MR_SHAPE(v->batch, v->out_height, v->out_width, v->out_channels);
     char a[MR_SHAPE_TEXT_SIZE], b[MR_SHAPE_TEXT_SIZE];
     if (mr_shape_equal(gradient, expected)) return MR_OK;
-    return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "out_backprop is %s, the convolution gives %s",
+    return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT,
+                          "out_backprop is %s, but the convolution's output is %s",
                           mr_shape_text(gradient, a, sizeof a), mr_shape_text(expected, b, sizeof b));
 }
 

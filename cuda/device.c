@@ -62,10 +62,10 @@ static mr_status prepare_stage(mr_cuda_device *device, unsigned i, size_t size_b
     const mr_cuda_driver *driver = device->driver;
     typeof(device->stages[i]) *stage = &device->stages[i];
     if (stage->filled == nullptr)
-        MR_TRY(mr_cuda_result(device, driver->event_new(&stage->filled, MR_CU_EVENT_DISABLE_TIMING), "make an event",
+        MR_TRY(mr_cuda_result(device, driver->event_new(&stage->filled, MR_CU_EVENT_DISABLE_TIMING), "create an event",
                               error));
     if (stage->emptied == nullptr)
-        MR_TRY(mr_cuda_result(device, driver->event_new(&stage->emptied, MR_CU_EVENT_DISABLE_TIMING), "make an event",
+        MR_TRY(mr_cuda_result(device, driver->event_new(&stage->emptied, MR_CU_EVENT_DISABLE_TIMING), "create an event",
                               error));
     if (stage->buffer != nullptr && mr_buffer_size(stage->buffer) >= size_bytes) return MR_OK;
     mr_buffer_unref(stage->buffer);
@@ -151,7 +151,7 @@ static mr_status event_new(mr_device *base, mr_event **event, mr_error *error)
     MR_TRY(mr_cuda_enter(device, error));
     mr_cu_result result = device->driver->event_new(&made, MR_CU_EVENT_DISABLE_TIMING | MR_CU_EVENT_BLOCKING_SYNC);
     if (result == 0) *event = (mr_event *)made;
-    return mr_cuda_result(device, result, "make an event", error);
+    return mr_cuda_result(device, result, "create an event", error);
 }
 
 static void event_free(mr_device *base, mr_event *event)
@@ -175,7 +175,7 @@ static mr_status queue_wait(mr_device *base, mr_event *event, mr_error *error)
     mr_cuda_device *device = (mr_cuda_device *)base;
     MR_TRY(mr_cuda_enter(device, error));
     return mr_cuda_result(device, device->driver->stream_wait_event(device->stream, (mr_cu_event)event, 0),
-                          "order work behind a copy", error);
+                          "order work after a copy", error);
 }
 
 static mr_status event_wait(mr_device *base, mr_event *event, mr_error *error)
@@ -231,17 +231,17 @@ static mr_status choose(const mr_cuda_driver *driver, int index, mr_cu_device *c
     mr_cu_result result = driver->device_count(&count);
     if (result != 0 && result != MR_CU_NO_DEVICE) return mr_cuda_check(driver, result, "count the GPUs", error);
     if (index < 0 || index >= count)
-        return mr_fail(error, MR_UNAVAILABLE, "there is no GPU %d: the driver finds %d", index, count);
+        return mr_fail(error, MR_UNAVAILABLE, "there is no GPU %d: the driver reports %d", index, count);
     result = driver->device_get(chosen, index);
     if (result == 0) result = driver->device_name(name, sizeof name, *chosen);
     if (result == 0) result = driver->device_attribute(&major, MR_CU_ATTRIBUTE_MAJOR, *chosen);
     if (result == 0) result = driver->device_attribute(&minor, MR_CU_ATTRIBUTE_MINOR, *chosen);
     if (result == 0) result = driver->device_attribute(&pools, MR_CU_ATTRIBUTE_POOLS, *chosen);
     if (result == 0) result = driver->device_attribute(processors, MR_CU_ATTRIBUTE_PROCESSORS, *chosen);
-    MR_TRY(mr_cuda_check(driver, result, "ask for the GPU's properties", error));
+    MR_TRY(mr_cuda_check(driver, result, "query the GPU", error));
     if (major < CAPABILITY_MAJOR_MIN || pools == 0)
-        return mr_fail(error, MR_UNAVAILABLE, "GPU %d (%s, compute capability %d.%d) is too old: %d.0 is needed", index,
-                       name, major, minor, CAPABILITY_MAJOR_MIN);
+        return mr_fail(error, MR_UNAVAILABLE, "GPU %d (%s, compute capability %d.%d) is too old: %d.0 is required",
+                       index, name, major, minor, CAPABILITY_MAJOR_MIN);
     return MR_OK;
 }
 
@@ -252,14 +252,14 @@ static mr_status make_parts(const mr_cuda_driver *driver, mr_cu_device chosen, m
     *parts = (mr_cuda_memory_parts){.driver = driver, .device = chosen};
     mr_cu_pool pool = nullptr;
     uint64_t keep_all = UINT64_MAX;
-    MR_TRY(mr_cuda_check(driver, driver->context_retain(&parts->context, chosen), "make a context", error));
+    MR_TRY(mr_cuda_check(driver, driver->context_retain(&parts->context, chosen), "create a context", error));
     mr_cu_result result = driver->context_set(parts->context);
     if (result == 0) result = driver->stream_new(&parts->stream, MR_CU_STREAM_NON_BLOCKING);
     if (result == 0) result = driver->stream_new(&parts->copy_stream, MR_CU_STREAM_NON_BLOCKING);
     if (result == 0) result = driver->device_pool(&pool, chosen);
     if (result == 0) result = driver->pool_set(pool, MR_CU_POOL_RELEASE_THRESHOLD, &keep_all);
     if (result == 0) return MR_OK;
-    mr_status status = mr_cuda_check(driver, result, "make streams and memory", error);
+    mr_status status = mr_cuda_check(driver, result, "create streams and memory pools", error);
     if (parts->stream != nullptr) (void)driver->stream_free(parts->stream);
     if (parts->copy_stream != nullptr) (void)driver->stream_free(parts->copy_stream);
     (void)driver->context_release(chosen);
@@ -307,7 +307,7 @@ mr_status mr_cuda_device_open(int index, mr_device **device, mr_error *error)
 {
     *device = nullptr;
     if (mr_cuda_module_image(MR_CUDA_elementwise) == nullptr)
-        return mr_fail(error, MR_UNAVAILABLE, "this build has no GPU kernels: it was made without nvcc");
+        return mr_fail(error, MR_UNAVAILABLE, "this build has no GPU kernels: nvcc was not found");
     mr_cuda_system system = {
         .open_blas = mr_cuda_blas_open, .open_dnn = mr_cuda_dnn_open, .image = mr_cuda_module_image};
     MR_TRY(mr_cuda_driver_open(&system.driver, error));

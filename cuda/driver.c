@@ -15,7 +15,7 @@ static void open_driver(void)
     mr_error *error = &opened.error;
     void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
     if (library == nullptr) {
-        (void)mr_fail(error, MR_UNAVAILABLE, "there is no NVIDIA driver here (%s)", dlerror());
+        (void)mr_fail(error, MR_UNAVAILABLE, "no NVIDIA driver is installed (%s)", dlerror());
         return;
     }
 #define LOAD(field, symbol, result, arguments)                                                                         \
@@ -33,7 +33,7 @@ static void open_driver(void)
     if (result != 0) {
         const char *text = nullptr;
         (void)opened.table.error_string(result, &text);
-        (void)mr_fail(error, MR_UNAVAILABLE, "the NVIDIA driver does not start: %s",
+        (void)mr_fail(error, MR_UNAVAILABLE, "the NVIDIA driver cannot be initialized: %s",
                       text != nullptr ? text : "unknown");
     }
 }
@@ -50,7 +50,7 @@ mr_status mr_cuda_check(const mr_cuda_driver *driver, mr_cu_result result, const
 {
     if (result == 0) return MR_OK;
     const char *text = nullptr;
-    if (driver->error_string(result, &text) != 0 || text == nullptr) text = "an error without a name";
+    if (driver->error_string(result, &text) != 0 || text == nullptr) text = "an unnamed error";
     mr_status status = result == MR_CU_OUT_OF_MEMORY ? MR_RESOURCE_EXHAUSTED : MR_INTERNAL;
     return mr_fail(error, status, "%s: %s (CUDA error %u)", action, text, result);
 }

@@ -142,7 +142,7 @@ static mr_status bias_add(mr_kernel_call *call, mr_error *error)
     int32_t channels = nchw ? 1 : shape.rank - 1;
     if (shape.rank < 2 || bias.rank != 1 || bias.dims[0] != shape.dims[channels]) {
         char a[MR_SHAPE_TEXT_SIZE], b[MR_SHAPE_TEXT_SIZE];
-        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "a bias of %s does not fit %s",
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "a bias of shape %s does not match %s",
                               mr_shape_text(bias, a, sizeof a), mr_shape_text(shape, b, sizeof b));
     }
     mr_shape wide = {.rank = shape.rank};
@@ -156,7 +156,8 @@ static mr_status add_n(mr_kernel_call *call, mr_error *error)
     mr_shape shape = call->inputs[0].shape;
     for (int32_t i = 1; i < count; i++)
         if (!mr_shape_equal(call->inputs[i].shape, shape))
-            return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "input %d has another shape than input 0", i);
+            return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "the shapes of input %d and input 0 differ",
+                                  i);
     MR_TRY(mr_kernel_forward(call, 0, 0, shape, error));
     /* The first launch adds up to MR_GPU_ADD_MAX inputs, each later one the sum so far and the next inputs. */
     mr_gpu_add arguments = {.out = call->outputs[0].data, .count = mr_shape_count(shape)};
@@ -222,7 +223,7 @@ static mr_status select_rows(mr_kernel_call *call, mr_error *error)
     mr_shape take = call->inputs[0].shape, shape = call->inputs[1].shape;
     bool rows = take.rank == 1 && shape.rank > 1 && take.dims[0] == shape.dims[0];
     if (!mr_shape_equal(shape, call->inputs[2].shape) || !(rows || take.rank == 0 || mr_shape_equal(take, shape)))
-        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "condition, t and e do not fit");
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "the shapes of condition, t and e do not match");
     if (rows) {
         take.rank = shape.rank;
         for (int32_t i = 1; i < shape.rank; i++) take.dims[i] = 1;

@@ -29,7 +29,7 @@ mr_status mr_cuda_multiply(mr_kernel_call *call, const mr_cuda_product *p, mr_er
         p->transpose_b ? inner : columns, p->a, p->transpose_a ? rows : inner, &p->beta, p->c, columns);
     pthread_mutex_unlock(&device->mutex);
     if (result == 0) return MR_OK;
-    return mr_kernel_fail(call->node, error, MR_INTERNAL, "%s: cuBLAS fails (error %u)", device->device.name, result);
+    return mr_kernel_fail(call->node, error, MR_INTERNAL, "%s: cuBLAS failed (error %u)", device->device.name, result);
 }
 
 static mr_status matmul(mr_kernel_call *call, mr_error *error)
@@ -40,8 +40,9 @@ static mr_status matmul(mr_kernel_call *call, mr_error *error)
     bool fits = a.rank == 2 && b.rank == 2 && a.dims[!transpose_a] == b.dims[transpose_b];
     if (!fits) {
         char left[MR_SHAPE_TEXT_SIZE], right[MR_SHAPE_TEXT_SIZE];
-        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "matrices of %s and %s do not fit",
-                              mr_shape_text(a, left, sizeof left), mr_shape_text(b, right, sizeof right));
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT,
+                              "matrices of shapes %s and %s cannot be multiplied", mr_shape_text(a, left, sizeof left),
+                              mr_shape_text(b, right, sizeof right));
     }
     mr_cuda_product product = {.a = call->inputs[0].data,
                                .b = call->inputs[1].data,

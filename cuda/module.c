@@ -50,11 +50,10 @@ static mr_status load(mr_cuda_device *device, mr_cuda_module module, mr_error *e
 {
     const void *image = device->system.image(module);
     if (image == nullptr)
-        return mr_fail(error, MR_UNAVAILABLE, "%s: this build has no kernels of family %s", device->device.name,
-                       names[module]);
+        return mr_fail(error, MR_UNAVAILABLE, "%s: this build has no %s kernels", device->device.name, names[module]);
     mr_cu_result result = device->driver->module_load(&device->modules[module], image);
     if (result == MR_CU_NO_BINARY)
-        return mr_fail(error, MR_UNIMPLEMENTED, "%s: the kernels of family %s were not compiled for this GPU",
+        return mr_fail(error, MR_UNIMPLEMENTED, "%s: the %s kernels were not compiled for this GPU",
                        device->device.name, names[module]);
     return mr_cuda_result(device, result, "load kernels", error);
 }
@@ -111,7 +110,7 @@ static mr_status make_blas(mr_cuda_device *device, mr_error *error)
     mr_blas_result result = device->blas->create(&handle);
     if (result == 0) result = device->blas->set_stream(handle, device->stream);
     if (result != 0)
-        return mr_fail(error, MR_INTERNAL, "%s: cuBLAS does not start (error %u)", device->device.name, result);
+        return mr_fail(error, MR_INTERNAL, "%s: cuBLAS cannot be initialized (error %u)", device->device.name, result);
     device->blas_handle = handle;
     return MR_OK;
 }
@@ -131,7 +130,7 @@ static mr_status make_dnn(mr_cuda_device *device, mr_error *error)
     mr_dnn_result result = device->dnn->create(&handle);
     if (result == 0) result = device->dnn->set_stream(handle, device->stream);
     if (result != 0)
-        return mr_fail(error, MR_INTERNAL, "%s: cuDNN does not start: %s", device->device.name,
+        return mr_fail(error, MR_INTERNAL, "%s: cuDNN cannot be initialized: %s", device->device.name,
                        device->dnn->error_string(result));
     device->dnn_handle = handle;
     return MR_OK;

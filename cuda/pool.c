@@ -21,7 +21,7 @@ static mr_status prepare(const mr_kernel_node *node, void *memory, mr_error *err
     prepared *p = memory;
     MR_TRY(mr_window_attrs_read(node, &p->window, error));
     if (p->window.nchw)
-        return mr_kernel_fail(node, error, MR_UNIMPLEMENTED, "data_format NCHW on a GPU; NHWC is served");
+        return mr_kernel_fail(node, error, MR_UNIMPLEMENTED, "data_format NCHW is not supported on a GPU (only NHWC)");
     const char *name = nullptr;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (strcmp(names[i][0], node->op) == 0) name = names[i][1];
@@ -77,7 +77,7 @@ static mr_status check_gradient(const mr_kernel_call *call, const mr_gpu_pool *a
     char given[MR_SHAPE_TEXT_SIZE], wanted[MR_SHAPE_TEXT_SIZE];
     mr_shape shape = MR_SHAPE(a->batch, a->out_h, a->out_w, a->channels);
     if (mr_shape_equal(gradient->shape, shape)) return MR_OK;
-    return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "grad is %s, pooling gives %s",
+    return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "grad is %s, but the output of pooling is %s",
                           mr_shape_text(gradient->shape, given, sizeof given),
                           mr_shape_text(shape, wanted, sizeof wanted));
 }

@@ -47,7 +47,8 @@ static mr_status loss(mr_kernel_call *call, mr_error *error)
                 (dense ? mr_shape_equal(shape, labels) : labels.rank == 1 && labels.dims[0] == shape.dims[0]);
     if (!fits) {
         char a[MR_SHAPE_TEXT_SIZE], b[MR_SHAPE_TEXT_SIZE];
-        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "logits of %s and labels of %s do not fit",
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT,
+                              "the shapes of logits, %s, and labels, %s, do not match",
                               mr_shape_text(shape, a, sizeof a), mr_shape_text(labels, b, sizeof b));
     }
     MR_TRY(mr_kernel_output(call, 0, MR_SHAPE(shape.dims[0]), error));

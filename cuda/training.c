@@ -36,7 +36,8 @@ static mr_status check(const mr_kernel_call *call, uint32_t scalars, mr_error *e
         bool fits = scalars >> i & 1 ? mr_tensor_count(input) == 1 : mr_shape_equal(input->shape, shape);
         if (fits) continue;
         char a[MR_SHAPE_TEXT_SIZE], b[MR_SHAPE_TEXT_SIZE];
-        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "input %d of %s does not fit a variable of %s", i,
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT,
+                              "input %d of shape %s does not match a variable of shape %s", i,
                               mr_shape_text(input->shape, a, sizeof a), mr_shape_text(shape, b, sizeof b));
     }
     return MR_OK;

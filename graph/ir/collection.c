@@ -36,7 +36,7 @@ void mr_graph_add_to_collection(mr_graph *graph, const char *name, mr_output ite
         return;
     }
     if (item.node == nullptr || item.node->id < 0) {
-        mr_graph_fail(graph, MR_INVALID_ARGUMENT, "collection %s: an item is no output", name);
+        mr_graph_fail(graph, MR_INVALID_ARGUMENT, "collection %s: an item is not an output", name);
         return;
     }
     mr_collection *collection =

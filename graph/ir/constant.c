@@ -91,7 +91,7 @@ mr_output mr_constant_ints(mr_graph *graph, mr_ints values)
     mr_tensor tensor = {0};
     mr_status status = MR_OK;
     if (values.items == nullptr && values.count > 0)
-        status = mr_fail(&error, MR_INVALID_ARGUMENT, "a list of %d integers at null", values.count);
+        status = mr_fail(&error, MR_INVALID_ARGUMENT, "a list of %d integers is null", values.count);
     if (status == MR_OK) status = mr_tensor_init(&tensor, MR_INT32, MR_SHAPE(values.count), &error);
     for (int32_t i = 0; status == MR_OK && i < values.count; i++) {
         if (values.items[i] < INT32_MIN || values.items[i] > INT32_MAX)

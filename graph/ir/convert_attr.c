@@ -36,8 +36,7 @@ static mr_status read_function(reading *r, const Mr__NameAttrList *proto, mr_att
     mr_node holder = {.graph = r->graph};
     value->function.name = mr_arena_strdup(&r->graph->arena, proto->name);
     if (attrs == nullptr || value->function.name == nullptr) return mr_fail_memory(error, sizeof *attrs);
-    if (proto->n_attr > MR_ATTRS_MAX)
-        return mr_fail(error, MR_INVALID_ARGUMENT, "%zu attrs are too many", proto->n_attr);
+    if (proto->n_attr > MR_ATTRS_MAX) return mr_fail(error, MR_INVALID_ARGUMENT, "too many attrs (%zu)", proto->n_attr);
     for (size_t i = 0; i < proto->n_attr; i++) {
         mr_attr attr;
         if (proto->attr[i]->value == nullptr)

@@ -15,8 +15,7 @@ mr_status mr_shape_read(const Mr__TensorShapeProto *proto, mr_shape *shape, mr_e
         return MR_OK;
     }
     if (proto->n_dim > MR_RANK_MAX)
-        return mr_fail(error, MR_UNIMPLEMENTED, "a shape has %zu dimensions; %d are the most there are", proto->n_dim,
-                       MR_RANK_MAX);
+        return mr_fail(error, MR_UNIMPLEMENTED, "a shape has %zu dimensions (at most %d)", proto->n_dim, MR_RANK_MAX);
     for (size_t i = 0; i < proto->n_dim; i++) {
         if (proto->dim[i]->size < -1)
             return mr_fail(error, MR_INVALID_ARGUMENT, "a shape has a size of %" PRId64, proto->dim[i]->size);
@@ -93,7 +92,7 @@ static mr_status read_content(const Mr__TensorProto *proto, mr_tensor *tensor, m
 {
     size_t size_bytes = mr_tensor_size_bytes(tensor);
     if (proto->tensor_content.len != size_bytes)
-        return mr_fail(error, MR_INVALID_ARGUMENT, "a tensor of %zu bytes has a content of %zu", size_bytes,
+        return mr_fail(error, MR_INVALID_ARGUMENT, "a tensor of %zu bytes has %zu bytes of content", size_bytes,
                        proto->tensor_content.len);
     memcpy(tensor->data, proto->tensor_content.data, size_bytes);
     uint8_t *bytes = tensor->data;
@@ -105,7 +104,7 @@ static mr_status read_strings(const Mr__TensorProto *proto, mr_shape shape, size
                               mr_tensor *tensor, mr_error *error)
 {
     if (proto->tensor_content.len > 0)
-        return mr_fail(error, MR_UNIMPLEMENTED, "a tensor of strings has them in tensor_content");
+        return mr_fail(error, MR_UNIMPLEMENTED, "a tensor of strings has tensor_content");
     if (proto->n_string_val > count)
         return mr_fail(error, MR_INVALID_ARGUMENT, "a tensor of %zu elements has %zu strings", count,
                        proto->n_string_val);

@@ -83,7 +83,9 @@ const char *mr_device_name_merge(mr_arena *arena, const char *outer, const char 
     static const char *const keys[PART_COUNT] = {"/job:", "/replica:", "/task:", "/device:", ":"};
     parts p = {0};
     if (!parse_name(&p, outer) || !parse_name(&p, inner)) {
-        (void)mr_fail(error, MR_INVALID_ARGUMENT, "\"%.200s\" is no device; one is \"/device:GPU:0\" or \"/cpu:0\"",
+        (void)mr_fail(error, MR_INVALID_ARGUMENT,
+                      "\"%.200s\" is not a device name such as \"/device:GPU:0\" "
+                      "or \"/cpu:0\"",
                       inner);
         return nullptr;
     }

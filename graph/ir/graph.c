@@ -54,7 +54,7 @@ void *mr_graph_grow(mr_graph *graph, void *items, int32_t count, size_t element_
 
 mr_status mr_graph_status(const mr_graph *graph, mr_error *error)
 {
-    if (graph == nullptr) return mr_fail(error, MR_RESOURCE_EXHAUSTED, "there is no graph: no memory for one");
+    if (graph == nullptr) return mr_fail(error, MR_RESOURCE_EXHAUSTED, "the graph is null: out of memory");
     if (graph->status == MR_OK) return MR_OK;
     return mr_fail(error, graph->status, "%s", graph->error_message != nullptr ? graph->error_message : "no memory");
 }
@@ -103,7 +103,7 @@ mr_status mr_graph_keep_tensor(mr_graph *graph, const mr_tensor *tensor, mr_tens
 mr_status mr_graph_append(mr_graph *graph, mr_node *node, mr_error *error)
 {
     if (mr_name_table_get(&graph->ids, node->name, -1) >= 0)
-        return mr_fail(error, MR_ALREADY_EXISTS, "node %s is there twice", node->name);
+        return mr_fail(error, MR_ALREADY_EXISTS, "duplicate node %s", node->name);
     mr_node **nodes = mr_graph_grow(graph, graph->nodes, graph->node_count, sizeof *nodes);
     if (nodes == nullptr) return mr_fail_memory(error, sizeof *nodes);
     graph->nodes = nodes;

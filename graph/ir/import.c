@@ -60,7 +60,7 @@ static mr_status move_location(importing *m, mr_attr *attr, mr_error *error)
 
 static mr_status read_attrs(importing *m, const Mr__NodeDef *def, mr_node *node, mr_error *error)
 {
-    if (def->n_attr > MR_ATTRS_MAX) return mr_fail(error, MR_INVALID_ARGUMENT, "%zu attrs are too many", def->n_attr);
+    if (def->n_attr > MR_ATTRS_MAX) return mr_fail(error, MR_INVALID_ARGUMENT, "too many attrs (%zu)", def->n_attr);
     for (size_t i = 0; i < def->n_attr; i++) {
         const Mr__AttrEntry *entry = def->attr[i];
         mr_attr attr = {0};
@@ -98,11 +98,10 @@ static mr_status make_node(importing *m, int32_t index, mr_error *error)
     const Mr__NodeDef *def = m->def->node[index];
     mr_graph *graph = m->graph;
     if (!mr_node_name_is_valid(def->name))
-        return mr_fail(error, MR_INVALID_ARGUMENT, "node %d: \"%.200s\" cannot be the name of a node", index,
-                       def->name);
+        return mr_fail(error, MR_INVALID_ARGUMENT, "node %d: \"%.200s\" is not a valid node name", index, def->name);
     if (*def->op == '\0') return mr_fail(error, MR_INVALID_ARGUMENT, "node %.200s has no operator", def->name);
     if (mr_name_table_get(&m->names, def->name, -1) >= 0)
-        return mr_fail(error, MR_INVALID_ARGUMENT, "node %.200s is there twice", def->name);
+        return mr_fail(error, MR_INVALID_ARGUMENT, "duplicate node %.200s", def->name);
     MR_TRY(mr_name_table_set(&m->names, def->name, index, error));
     mr_node *node = MR_ARENA_NEW(&graph->arena, mr_node, 1);
     if (node == nullptr) return mr_fail_memory(error, sizeof *node);
@@ -115,7 +114,7 @@ static mr_status make_node(importing *m, int32_t index, mr_error *error)
         node->device = graph->devices.items[graph->devices.count - 1];
     if (node->name == nullptr || node->op == nullptr || node->device == nullptr) return mr_fail_memory(error, 64);
     if (mr_graph_find(graph, node->name) != nullptr)
-        return mr_fail(error, MR_ALREADY_EXISTS, "node %.200s is in the graph already", node->name);
+        return mr_fail(error, MR_ALREADY_EXISTS, "node %.200s already exists in the graph", node->name);
     m->nodes[index] = node;
     mr_status status = read_attrs(m, def, node, error);
     if (status == MR_OK) status = keep_rest(m, def, node, error);
@@ -136,12 +135,12 @@ static mr_status read_input(importing *m, int32_t reader, char *text, mr_error *
         char *end = nullptr;
         long number = strtol(colon + 1, &end, 10);
         if (colon[1] < '0' || colon[1] > '9' || *end != '\0' || number > 1 << 20)
-            return mr_fail(error, MR_INVALID_ARGUMENT, "\"%.200s\" is no input", text);
+            return mr_fail(error, MR_INVALID_ARGUMENT, "\"%.200s\" is not a valid input", text);
         index = (int32_t)number;
         *colon = '\0';
     }
     int32_t found = mr_name_table_get(&m->names, name, -1);
-    if (found < 0) return mr_fail(error, MR_INVALID_ARGUMENT, "input %.200s is not there", name);
+    if (found < 0) return mr_fail(error, MR_INVALID_ARGUMENT, "input %.200s does not exist", name);
     mr_node *source = m->nodes[found];
     if (is_control) {
         if (m->seen[found] == reader + 1) return MR_OK;
@@ -153,7 +152,7 @@ static mr_status read_input(importing *m, int32_t reader, char *text, mr_error *
         return MR_OK;
     }
     if (node->control_count > 0)
-        return mr_fail(error, MR_INVALID_ARGUMENT, "input %.200s stands after a control input", name);
+        return mr_fail(error, MR_INVALID_ARGUMENT, "input %.200s follows a control input", name);
     if (source->def == nullptr && index >= source->output_count) source->output_count = index + 1;
     return mr_node_append_input(node, (mr_output){source, index}, error);
 }
@@ -260,7 +259,7 @@ static mr_status find_order(importing *m, int32_t **order, mr_error *error)
     for (int32_t i = 0; i < m->count; i++) m->nodes[i]->id = -1;
     for (int32_t i = 0; found < m->count && i < m->count; i++)
         if (f.waiting[i] > 0)
-            return mr_fail(error, MR_INVALID_ARGUMENT, "node %s (%s) is in a cycle", m->nodes[i]->name,
+            return mr_fail(error, MR_INVALID_ARGUMENT, "node %s (%s) is part of a cycle", m->nodes[i]->name,
                            m->nodes[i]->op);
     *order = queue;
     return MR_OK;
@@ -274,8 +273,8 @@ static mr_status check_outputs_exist(const mr_node *node, bool all, mr_error *er
         mr_output input = node->inputs[i];
         if (!all && !orders(input.node, node)) continue;
         if (input.index >= input.node->output_count)
-            return mr_fail(error, MR_INVALID_ARGUMENT, "input %d is output %d of %s (%s), which has %d", i, input.index,
-                           input.node->name, input.node->op, input.node->output_count);
+            return mr_fail(error, MR_INVALID_ARGUMENT, "input %d is output %d of %s (%s), which has %d outputs", i,
+                           input.index, input.node->name, input.node->op, input.node->output_count);
     }
     return MR_OK;
 }
@@ -338,7 +337,7 @@ static mr_status check_versions(importing *m, mr_error *error)
     constexpr int32_t ours = 1645;
     const Mr__VersionDef *versions = m->def->versions;
     if (versions != nullptr && versions->min_consumer > ours)
-        return mr_fail(error, MR_UNIMPLEMENTED, "the graph is for TensorFlow of graph version %d and later; this is %d",
+        return mr_fail(error, MR_UNIMPLEMENTED, "the graph requires TensorFlow graph version %d or later; this is %d",
                        versions->min_consumer, ours);
     return MR_OK;
 }
@@ -371,7 +370,7 @@ static mr_status append_all(importing *m, mr_error *error)
 static mr_status import_nodes(importing *m, mr_error *error)
 {
     if (m->def->n_node > INT32_MAX / 2)
-        return mr_fail(error, MR_INVALID_ARGUMENT, "%zu nodes are too many", m->def->n_node);
+        return mr_fail(error, MR_INVALID_ARGUMENT, "too many nodes (%zu)", m->def->n_node);
     m->count = (int32_t)m->def->n_node;
     m->nodes = MR_ARENA_NEW(&m->temporary, mr_node *, m->def->n_node + 1);
     m->seen = MR_ARENA_NEW(&m->temporary, int32_t, m->def->n_node + 1);
@@ -412,11 +411,11 @@ mr_status mr_graph_import(mr_graph *graph, const void *bytes, size_t size_bytes,
     if (bytes == nullptr && size_bytes > 0)
         return mr_fail(error, MR_INVALID_ARGUMENT, "mr_graph_import: bytes is null");
     if (prefix != nullptr && *prefix != '\0' && !mr_node_name_is_valid(prefix))
-        return mr_fail(error, MR_INVALID_ARGUMENT, "\"%.200s\" cannot be a prefix", prefix);
+        return mr_fail(error, MR_INVALID_ARGUMENT, "\"%.200s\" is not a valid prefix", prefix);
     mr_arena arena = {0};
     Mr__GraphDef *graph_def = nullptr;
     mr_status status = mr_proto_unpack_as(graph_def, ((mr_string){bytes, size_bytes}), &arena, &graph_def, error);
-    if (status == MR_DATA_LOSS) status = mr_fail_prefix(error, MR_INVALID_ARGUMENT, "no GraphDef");
+    if (status == MR_DATA_LOSS) status = mr_fail_prefix(error, MR_INVALID_ARGUMENT, "not a GraphDef");
     if (status == MR_OK) status = mr_graph_read(graph, graph_def, size_bytes, prefix, error);
     mr_arena_deinit(&arena);
     return status;

@@ -246,7 +246,7 @@ static mr_status read_meta(mr_graph *graph, const Mr__MetaGraphDef *meta, size_t
 {
     int32_t before = graph->node_count;
     mr_string saver = {0};
-    if (meta->graph_def == nullptr) return mr_fail(error, MR_INVALID_ARGUMENT, "there is no graph in it");
+    if (meta->graph_def == nullptr) return mr_fail(error, MR_INVALID_ARGUMENT, "it contains no graph");
     MR_TRY(mr_graph_read(graph, meta->graph_def, size_bytes, nullptr, error));
     mr_status status = read_collections(graph, meta, arena, false, error);
     if (status == MR_OK && meta->saver_def != nullptr) status = mr_proto_pack(meta->saver_def, arena, &saver, error);
@@ -267,7 +267,7 @@ mr_status mr_graph_import_meta(mr_graph *graph, const void *bytes, size_t size_b
     Mr__MetaGraphDef *meta = nullptr;
     mr_status status = mr_proto_unpack_as(meta_graph_def, ((mr_string){bytes, size_bytes}), &arena, &meta, error);
     if (status == MR_OK) status = read_meta(graph, meta, size_bytes, &arena, error);
-    if (status == MR_DATA_LOSS) status = mr_fail_prefix(error, MR_INVALID_ARGUMENT, "no MetaGraphDef");
+    if (status == MR_DATA_LOSS) status = mr_fail_prefix(error, MR_INVALID_ARGUMENT, "not a MetaGraphDef");
     mr_arena_deinit(&arena);
     return status;
 }

@@ -159,7 +159,7 @@ void mr_graph_push_scope(mr_graph *graph, const char *name)
         scope = mr_arena_strndup(&graph->arena, name, length - 1);
     else if (length > 0 &&
              !(*mr_graph_scope(graph) == '\0' ? mr_node_name_is_valid(name) : mr_scope_name_is_valid(name)))
-        mr_graph_fail(graph, MR_INVALID_ARGUMENT, "\"%s\" cannot be the name of a scope", name);
+        mr_graph_fail(graph, MR_INVALID_ARGUMENT, "\"%s\" is not a valid scope name", name);
     else if (length > 0)
         scope = mr_graph_unique_name(graph, name);
     push_text(graph, &graph->scopes, scope == nullptr ? fail_names(graph) : scope);

@@ -33,7 +33,7 @@ static mr_status name_node(mr_graph *graph, mr_node *node, const char *name, mr_
         if (node->name != nullptr) MR_TRY(mr_graph_mark_name(graph, node->name, error));
     } else if (!(*mr_graph_scope(graph) == '\0' ? mr_node_name_is_valid(name) : mr_scope_name_is_valid(name)) ||
                length == 0) {
-        return mr_fail(error, MR_INVALID_ARGUMENT, "\"%s\" cannot be the name of a node", name);
+        return mr_fail(error, MR_INVALID_ARGUMENT, "\"%s\" is not a valid node name", name);
     } else {
         node->name = mr_graph_unique_name(graph, name);
     }
@@ -60,7 +60,7 @@ mr_node_builder mr_node_begin(mr_graph *graph, const char *op, const char *name)
     made->node =
         (mr_node){.graph = graph, .id = -1, .def = def, .op = def != nullptr ? def->op->name : op, .device = ""};
     if (def == nullptr) {
-        mr_graph_fail(graph, MR_NOT_FOUND, "there is no operator %s", op);
+        mr_graph_fail(graph, MR_NOT_FOUND, "unknown operator %s", op);
         return builder;
     }
     mr_status status = name_node(graph, &made->node, name != nullptr ? name : op, &error);
@@ -106,8 +106,8 @@ static mr_status check_input(const mr_node *node, mr_output input, mr_error *err
         return mr_fail(error, MR_INVALID_ARGUMENT, "input %d, %s, belongs to another graph", node->input_count,
                        input.node->name);
     if (input.index < 0 || input.index >= input.node->output_count)
-        return mr_fail(error, MR_INVALID_ARGUMENT, "input %d is output %d of %s (%s), which has %d", node->input_count,
-                       input.index, input.node->name, input.node->op, input.node->output_count);
+        return mr_fail(error, MR_INVALID_ARGUMENT, "input %d is output %d of %s (%s), which has %d outputs",
+                       node->input_count, input.index, input.node->name, input.node->op, input.node->output_count);
     return MR_OK;
 }
 

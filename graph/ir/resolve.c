@@ -21,17 +21,17 @@ static mr_status check_value(const mr_op_attr *rule, const mr_attr_value *value,
     if (rule->kind == MR_ATTR_TYPE) {
         int32_t type = value->type;
         if (type <= MR_DTYPE_INVALID || type >= MR_DTYPE_COUNT)
-            return mr_fail(error, MR_INVALID_ARGUMENT, "attr %s is type %d, which is none", rule->name, type);
+            return mr_fail(error, MR_INVALID_ARGUMENT, "attr %s has the unknown type %d", rule->name, type);
         if (rule->allowed_types != 0 && (rule->allowed_types >> type & 1) == 0)
-            return mr_fail(error, MR_INVALID_ARGUMENT, "attr %s is %s, which this operator does not take", rule->name,
-                           mr_dtype_name((mr_dtype)type));
+            return mr_fail(error, MR_INVALID_ARGUMENT, "attr %s is %s, which this operator does not support",
+                           rule->name, mr_dtype_name((mr_dtype)type));
     }
     if (rule->kind == MR_ATTR_STRING && rule->allowed_string_count > 0) {
         bool is_allowed = false;
         for (int32_t i = 0; i < rule->allowed_string_count; i++)
             is_allowed |= mr_string_equal(value->string, mr_string_from(rule->allowed_strings[i]));
         if (!is_allowed)
-            return mr_fail(error, MR_INVALID_ARGUMENT, "attr %s is \"%.*s\", which is none of its words", rule->name,
+            return mr_fail(error, MR_INVALID_ARGUMENT, "attr %s is \"%.*s\", which is not an allowed value", rule->name,
                            value->string.size_bytes < 80 ? (int)value->string.size_bytes : 80, value->string.data);
     }
     if (rule->kind == MR_ATTR_SHAPE) {
@@ -88,7 +88,7 @@ static mr_status check_attrs(mr_node *node, mr_error *error)
         if (attr != nullptr)
             MR_TRY(check_attr(rule, attr, error));
         else if (is_raw(node, rule->name))
-            return mr_fail(error, MR_UNIMPLEMENTED, "attr %s holds a value that is not supported", rule->name);
+            return mr_fail(error, MR_UNIMPLEMENTED, "attr %s has a value that is not supported", rule->name);
         else
             MR_TRY(put_default(node, rule, error));
     }
@@ -135,7 +135,7 @@ static mr_status check_input(const mr_node *node, const mr_op_argument *argument
                        argument->type_attr != nullptr ? argument->type_attr : "",
                        argument->type_attr != nullptr ? " says" : "");
     if (argument->is_ref && !mr_output_is_ref(input))
-        return mr_fail(error, MR_INVALID_ARGUMENT, "input %d (%s), %s:%d, must be a variable's reference", index,
+        return mr_fail(error, MR_INVALID_ARGUMENT, "input %d (%s), %s:%d, must be a reference to a variable", index,
                        argument->name, input.node->name, input.index);
     return MR_OK;
 }
@@ -149,7 +149,7 @@ static mr_status check_inputs(const mr_node *node, mr_error *error)
         total += count;
     }
     if (total != node->input_count)
-        return mr_fail(error, MR_INVALID_ARGUMENT, "the operator takes %d inputs, but is given %d", total,
+        return mr_fail(error, MR_INVALID_ARGUMENT, "the operator takes %d inputs, but has %d", total,
                        node->input_count);
     for (int32_t i = 0; i < node->def->input_count; i++) {
         const mr_op_argument *argument = &node->def->inputs[i];

@@ -31,8 +31,7 @@ mr_status mr_shape_with_rank(mr_shape shape, int32_t rank, mr_shape *result, mr_
 {
     char text[MR_SHAPE_TEXT_SIZE];
     if (shape.rank < 0) {
-        if (rank > MR_RANK_MAX)
-            return mr_fail(error, MR_UNIMPLEMENTED, "rank %d is above %d, the most there is", rank, MR_RANK_MAX);
+        if (rank > MR_RANK_MAX) return mr_fail(error, MR_UNIMPLEMENTED, "rank %d exceeds %d", rank, MR_RANK_MAX);
         *result = (mr_shape){.rank = rank};
         for (int32_t i = 0; i < rank; i++) result->dims[i] = -1;
         return MR_OK;
@@ -103,7 +102,7 @@ static mr_status append_size(mr_shape *shape, int64_t size, mr_error *error)
 {
     if (size < -1) return mr_fail(error, MR_INVALID_ARGUMENT, "a size is %" PRId64, size);
     if (shape->rank == MR_RANK_MAX)
-        return mr_fail(error, MR_UNIMPLEMENTED, "a shape has more than %d dimensions, the most there are", MR_RANK_MAX);
+        return mr_fail(error, MR_UNIMPLEMENTED, "a shape has more than %d dimensions", MR_RANK_MAX);
     shape->dims[shape->rank++] = size;
     return MR_OK;
 }
@@ -145,8 +144,8 @@ mr_status mr_shape_from_input(const mr_shape_call *call, int32_t index, mr_shape
     if (vector.rank > 1) return mr_shape_expect_rank(call, index, 1, error);
     if (vector.rank == 1 && vector.dims[0] >= 0) {
         if (vector.dims[0] > MR_RANK_MAX)
-            return mr_fail(error, MR_UNIMPLEMENTED, "a shape has %" PRId64 " dimensions; %d are the most there are",
-                           vector.dims[0], MR_RANK_MAX);
+            return mr_fail(error, MR_UNIMPLEMENTED, "a shape has %" PRId64 " dimensions (at most %d)", vector.dims[0],
+                           MR_RANK_MAX);
         return mr_shape_with_rank(MR_SHAPE_UNKNOWN, (int32_t)vector.dims[0], shape, error);
     }
     return MR_OK;

@@ -327,7 +327,7 @@ mr_status mr_op_def_parse(const mr_op *op, mr_arena *arena, mr_op_def *def, mr_e
     *def = (mr_op_def){.op = op};
     cursor c = {.text = op->attrs != nullptr ? op->attrs : "", .arena = arena};
     parse_attrs(&c, def);
-    if (c.failed) return mr_fail(error, MR_INTERNAL, "operator %s: attrs are wrong at \"%.40s\"", op->name, c.text);
+    if (c.failed) return mr_fail(error, MR_INTERNAL, "operator %s: invalid attrs at \"%.40s\"", op->name, c.text);
     c.text = op->signature;
     const char *arrow = strstr(op->signature, "->");
     if (arrow == nullptr) return mr_fail(error, MR_INTERNAL, "operator %s: the signature has no \"->\"", op->name);
@@ -336,7 +336,7 @@ mr_status mr_op_def_parse(const mr_op *op, mr_arena *arena, mr_op_def *def, mr_e
     def->outputs = parse_arguments(&c, def, c.text + strlen(c.text), &def->output_count);
     skip_space(&c);
     if (c.failed || *c.text != '\0')
-        return mr_fail(error, MR_INTERNAL, "operator %s: the signature is wrong at \"%.40s\"", op->name, c.text);
+        return mr_fail(error, MR_INTERNAL, "operator %s: invalid signature at \"%.40s\"", op->name, c.text);
     return MR_OK;
 }
 

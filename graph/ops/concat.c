@@ -103,8 +103,8 @@ static mr_status split_shape(mr_shape_call *call, mr_error *error)
     if (mr_shape_input_integer(call, 0, &given)) {
         MR_TRY(mr_shape_axis(given, part.rank, &axis, error));
         if (part.dims[axis] >= 0 && part.dims[axis] % call->output_count != 0)
-            return mr_fail(error, MR_INVALID_ARGUMENT, "dimension %d of size %lld is not cut in %d equal pieces", axis,
-                           (long long)part.dims[axis], call->output_count);
+            return mr_fail(error, MR_INVALID_ARGUMENT, "dimension %d of size %lld cannot be split into %d equal parts",
+                           axis, (long long)part.dims[axis], call->output_count);
         if (part.dims[axis] >= 0) part.dims[axis] /= call->output_count;
     } else {
         MR_TRY(mr_shape_with_rank(MR_SHAPE_UNKNOWN, part.rank, &part, error));
@@ -120,17 +120,17 @@ static mr_status piece_sizes(const mr_partial *sizes, int32_t count, int64_t tot
     int32_t open = -1;
     for (int32_t i = 0; i < count; i++) {
         pieces[i] = sizes->known >> i & 1 ? sizes->values[i] : -1;
-        if (pieces[i] < -1) return mr_fail(error, MR_INVALID_ARGUMENT, "piece %d has a negative size", i);
+        if (pieces[i] < -1) return mr_fail(error, MR_INVALID_ARGUMENT, "part %d has a negative size", i);
         if (pieces[i] < 0 && open >= 0) return MR_OK;
         if (pieces[i] < 0)
             open = i;
         else if (__builtin_add_overflow(sum, pieces[i], &sum))
-            return mr_fail(error, MR_INVALID_ARGUMENT, "the pieces are too large");
+            return mr_fail(error, MR_INVALID_ARGUMENT, "the parts are too large");
     }
     if (total < 0) return MR_OK;
     if (open >= 0 ? sum > total : sum != total)
-        return mr_fail(error, MR_INVALID_ARGUMENT, "the pieces add up to %lld, the dimension has %lld", (long long)sum,
-                       (long long)total);
+        return mr_fail(error, MR_INVALID_ARGUMENT, "the parts add up to %lld, but the dimension has size %lld",
+                       (long long)sum, (long long)total);
     if (open >= 0) pieces[open] = total - sum;
     return MR_OK;
 }

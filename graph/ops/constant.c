@@ -55,7 +55,7 @@ static mr_status integer_range_shape(mr_shape_call *call, int64_t start, int64_t
 {
     if (delta == 0) return mr_fail(error, MR_INVALID_ARGUMENT, "delta is 0");
     if (delta > 0 ? start > limit : start < limit)
-        return mr_fail(error, MR_INVALID_ARGUMENT, "steps of %lld never lead from %lld to %lld", (long long)delta,
+        return mr_fail(error, MR_INVALID_ARGUMENT, "a delta of %lld does not lead from %lld to %lld", (long long)delta,
                        (long long)start, (long long)limit);
     uint64_t distance = delta > 0 ? (uint64_t)limit - (uint64_t)start : (uint64_t)start - (uint64_t)limit;
     uint64_t step = delta > 0 ? (uint64_t)delta : -(uint64_t)delta, count = distance / step + (distance % step != 0);
@@ -77,7 +77,7 @@ static mr_status range_shape(mr_shape_call *call, mr_error *error)
     double start = numbers[0], limit = numbers[1], delta = numbers[2];
     if (delta == 0) return mr_fail(error, MR_INVALID_ARGUMENT, "delta is 0");
     if (delta > 0 ? start > limit : start < limit)
-        return mr_fail(error, MR_INVALID_ARGUMENT, "steps of %g never lead from %g to %g", delta, start, limit);
+        return mr_fail(error, MR_INVALID_ARGUMENT, "a delta of %g does not lead from %g to %g", delta, start, limit);
     double count = ceil(fabs((limit - start) / delta));
     if (count < 1e15) call->outputs[0] = MR_SHAPE((int64_t)count);
     return MR_OK;

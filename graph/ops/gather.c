@@ -22,7 +22,8 @@ static mr_status gather_along(mr_shape_call *call, int64_t given_axis, int64_t g
     MR_TRY(mr_shape_axis(given_batch, indices.rank + 1, &batch, error));
     if (given_batch < 0) batch--;
     if (batch > axis || batch < 0)
-        return mr_fail(error, MR_INVALID_ARGUMENT, "batch_dims %lld is above axis %d", (long long)given_batch, axis);
+        return mr_fail(error, MR_INVALID_ARGUMENT, "batch_dims %lld is greater than axis %d", (long long)given_batch,
+                       axis);
     for (int32_t i = 0; i < batch; i++) {
         int64_t size = 0;
         MR_TRY(mr_size_merge(params.dims[i], indices.dims[i], &size, error));
@@ -57,8 +58,8 @@ static mr_status gather_nd_shape(mr_shape_call *call, mr_error *error)
     int64_t depth = indices.dims[indices.rank - 1];
     if (depth < 0) return MR_OK;
     if (depth > params.rank)
-        return mr_fail(error, MR_INVALID_ARGUMENT, "index tuples of %lld for %d dimensions", (long long)depth,
-                       params.rank);
+        return mr_fail(error, MR_INVALID_ARGUMENT, "index tuples have %lld elements, but there are %d dimensions",
+                       (long long)depth, params.rank);
     MR_TRY(push_range(&result, indices, 0, indices.rank - 1, error));
     MR_TRY(push_range(&result, params, (int32_t)depth, params.rank, error));
     call->outputs[0] = result;

@@ -64,7 +64,7 @@ void mr_gather_v2_gradient(mr_gradient_call *call)
     mr_output params = gradient_input(call, 0), indices = gradient_input(call, 1);
     int32_t axes[MR_RANK_MAX], count;
     if (mr_attr_int_or(&call->node->attrs, "batch_dims", 0) != 0) {
-        mr_gradient_fail(call, "batch_dims other than 0 have none yet");
+        mr_gradient_fail(call, "batch_dims other than 0 is not supported yet");
         return;
     }
     int32_t rank = mr_output_shape(params).rank;

@@ -8,7 +8,7 @@ static mr_status product_sizes(mr_shape a, mr_shape b, bool transpose_a, bool tr
     int64_t inner = 0, inner_a = a.dims[a.rank - (transpose_a ? 2 : 1)],
             inner_b = b.dims[b.rank - (transpose_b ? 1 : 2)];
     if (inner_a >= 0 && inner_b >= 0 && inner_a != inner_b)
-        return mr_fail(error, MR_INVALID_ARGUMENT, "rows of a have %lld elements, columns of b %lld",
+        return mr_fail(error, MR_INVALID_ARGUMENT, "a has rows of %lld elements, but b has columns of %lld",
                        (long long)inner_a, (long long)inner_b);
     MR_TRY(mr_size_merge(inner_a, inner_b, &inner, error));
     *rows = a.dims[a.rank - (transpose_a ? 1 : 2)];

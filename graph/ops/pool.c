@@ -17,7 +17,7 @@ static mr_status pool_shape(mr_shape_call *call, mr_error *error)
     w.width = size[w.height_axis + 1];
     int64_t depth = size[w.channel_axis], channels = input.dims[w.channel_axis];
     if (depth < 1 || w.height < 1 || w.width < 1)
-        return mr_fail(error, MR_INVALID_ARGUMENT, "attr ksize must be above 0");
+        return mr_fail(error, MR_INVALID_ARGUMENT, "attr ksize must be greater than 0");
     return mr_window_slide(&w, input, channels < 0 ? -1 : channels / depth, &call->outputs[0], error);
 }
 

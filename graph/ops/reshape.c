@@ -20,7 +20,7 @@ static mr_status close_shape(mr_shape input, mr_shape *shape, mr_error *error)
     }
     if (open >= 0 && product == 0) return MR_OK;
     if (open >= 0 ? count % product != 0 : count != product)
-        return mr_fail(error, MR_INVALID_ARGUMENT, "%s has %lld elements, which do not make %s",
+        return mr_fail(error, MR_INVALID_ARGUMENT, "%s has %lld elements, which do not fit %s",
                        mr_shape_text(input, from, sizeof from), (long long)count, mr_shape_text(*shape, to, sizeof to));
     if (open >= 0) shape->dims[open] = count / product;
     return MR_OK;

@@ -17,7 +17,7 @@ void mr_identity_n_gradient(mr_gradient_call *call)
 void mr_prevent_gradient_gradient(mr_gradient_call *call)
 {
     mr_string message = mr_attr_string_or(&call->node->attrs, "message", "");
-    mr_gradient_fail(call, "the graph says that there is none: %.*s", (int)message.size_bytes, message.data);
+    mr_gradient_fail(call, "stopped by the graph: %.*s", (int)message.size_bytes, message.data);
 }
 
 void mr_check_numerics_gradient(mr_gradient_call *call)
@@ -62,7 +62,8 @@ void mr_tile_gradient(mr_gradient_call *call)
     mr_output input = gradient_input(call, 0), multiples = mr_cast(g, gradient_input(call, 1), MR_INT32);
     int32_t rank = mr_output_shape(input).rank;
     if (rank < 0 || 2 * rank > MR_RANK_MAX) {
-        mr_gradient_fail(call, "built for at most %d dimensions, known while the graph is built", MR_RANK_MAX / 2);
+        mr_gradient_fail(call, "supported only for up to %d dimensions that are known while the graph is built",
+                         MR_RANK_MAX / 2);
         return;
     }
     if (rank == 0) {

@@ -28,7 +28,7 @@ static mr_status slice_shape(mr_shape_call *call, mr_error *error)
         if (size < 0 && begin >= 0 && total >= 0) result.dims[i] = total - begin;
         bool is_outside = begin != INT64_MIN && total >= 0 && (begin < 0 || begin > total || size > total - begin);
         if (size < -1 || is_outside)
-            return mr_fail(error, MR_INVALID_ARGUMENT, "dimension %d of size %lld has no block at %lld of %lld", i,
+            return mr_fail(error, MR_INVALID_ARGUMENT, "dimension %d of size %lld has no slice at %lld of size %lld", i,
                            (long long)total, (long long)begin, (long long)size);
     }
     call->outputs[0] = result;
@@ -94,7 +94,7 @@ static mr_status strided_dimension(const mr_shape_call *call, masks m, int32_t i
     if (stride == 0) return mr_fail(error, MR_INVALID_ARGUMENT, "stride %d is 0", i);
     if (m.shrink >> i & 1) {
         if (size >= 0 && begin != INT64_MIN && (begin < -size || begin >= size))
-            return mr_fail(error, MR_INVALID_ARGUMENT, "index %lld of dimension %d, which has size %lld",
+            return mr_fail(error, MR_INVALID_ARGUMENT, "index %lld is out of range for dimension %d of size %lld",
                            (long long)begin, axis, (long long)size);
         return MR_OK;
     }
@@ -111,7 +111,7 @@ static mr_status strided_slice_shape(mr_shape_call *call, mr_error *error)
         if (call->inputs[i].rank == 1) MR_TRY(mr_size_merge(count, call->inputs[i].dims[0], &count, error));
     }
     if (input.rank < 0 || count < 0) return MR_OK;
-    if (count > 32) return mr_fail(error, MR_INVALID_ARGUMENT, "%lld indices are too many", (long long)count);
+    if (count > 32) return mr_fail(error, MR_INVALID_ARGUMENT, "too many indices (%lld)", (long long)count);
     masks m = read_masks(call->attrs);
     int32_t axis = 0, consumed = 0;
     for (int32_t i = 0; i < count; i++) consumed += !(m.ellipsis >> i & 1) && !(m.new_axis >> i & 1);

@@ -207,6 +207,6 @@ mr_status mr_guard_examine(mr_step *step, const mr_tensor *values, mr_error *err
     (void)find_first(&f, step, values, &ignored);
     if (!f.any) return mr_fail(error, MR_INVALID_ARGUMENT, "%s is not finite", guard);
     bool more = f.nan && strcmp(f.first, f.first_nan) != 0;
-    return mr_fail(error, MR_INVALID_ARGUMENT, "%s is not finite; the first tensor that is not is %s%s%s", guard,
+    return mr_fail(error, MR_INVALID_ARGUMENT, "%s is not finite; the first tensor that is not finite is %s%s%s", guard,
                    f.first, more ? ", and the first with a NaN is " : "", more ? f.first_nan : "");
 }

@@ -242,7 +242,7 @@ static mr_status cycle_error(const mr_planner *planner, const edges *found, mr_e
         if (!planner->nodes[i].live || found->waiting[i] == 0) continue;
         if (strcmp(node->op, "NextIteration") == 0 || strcmp(node->op, "RefNextIteration") == 0)
             return mr_fail(error, MR_UNIMPLEMENTED,
-                           "%s (%s): it is part of a loop (tf.while_loop), and loops are not supported yet", node->name,
+                           "%s (%s) is part of a loop (tf.while_loop), and loops are not supported yet", node->name,
                            node->op);
         if (!stuck) stuck = node;
     }

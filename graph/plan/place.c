@@ -35,8 +35,8 @@ static mr_status no_kernel(const mr_node *node, const char *device, mr_error *er
                                                "RefEnter",      "RefExit",  "RefNextIteration"};
     for (size_t i = 0; i < sizeof control_flow / sizeof control_flow[0]; i++)
         if (strcmp(node->op, control_flow[i]) == 0)
-            return mr_fail(error, MR_UNIMPLEMENTED, "%s (%s): conditions and loops in a graph cannot be run yet",
-                           node->name, node->op);
+            return mr_fail(error, MR_UNIMPLEMENTED, "%s (%s): conditionals and loops are not supported yet", node->name,
+                           node->op);
     char types[256];
     return mr_fail(error, MR_UNIMPLEMENTED, "%s (%s): there is no kernel%s on %s", node->name, node->op,
                    types_text(node, types, sizeof types), device);
@@ -57,7 +57,7 @@ static mr_status asked_device(mr_planner *planner, const mr_node *node, mr_devic
     if (gpu)
         *device = gpu;
     else if (session->options.no_soft_placement)
-        return mr_fail(error, reason.status, "%s (%s) asks for %s: %s", node->name, node->op, text, reason.message);
+        return mr_fail(error, reason.status, "%s (%s) requests %s: %s", node->name, node->op, text, reason.message);
     return MR_OK;
 }
 
@@ -102,7 +102,7 @@ static mr_status place_resource(mr_planner *planner, mr_plan_node *placed, const
         bool can = row->on_gpu && dtype != MR_STRING && dtype != MR_DTYPE_INVALID;
         if (!can || !gpu_serves_takers(session, node, &why)) {
             if (session->options.no_soft_placement)
-                return mr_fail(error, MR_INVALID_ARGUMENT, "%s (%s) asks for %s, which has no kernel for %s",
+                return mr_fail(error, MR_INVALID_ARGUMENT, "%s (%s) requests %s, which has no kernel for %s",
                                node->name, node->op, device->name, why ? why->name : "it");
             if (why)
                 mr_session_note(session, "%s (%s) is on the CPU: there is no GPU kernel for %s (%s), which takes it",

@@ -58,7 +58,7 @@ static mr_status input_refs(mr_planner *planner, const mr_node *node, const bool
 static mr_status add_node(mr_planner *planner, const mr_node *node, int32_t *plan_of, mr_error *error)
 {
     if (!node->def)
-        return mr_fail(error, MR_UNIMPLEMENTED, "%s: there is no operator %s here, so the node cannot run", node->name,
+        return mr_fail(error, MR_UNIMPLEMENTED, "%s: unknown operator %s, so the node cannot run", node->name,
                        node->op);
     assert(plan_of[node->id] == -1);
     mr_plan_node made = {.node = node, .live = true};

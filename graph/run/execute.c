@@ -57,7 +57,7 @@ static mr_status find_updates(mr_plan *plan, mr_call *call, held *h, mr_error *e
         if (call->inputs[i].mode != MR_INPUT_UPDATE) continue;
         mr_resource *resource = plan->slots[call->inputs[i].slot].data;
         if (!resource || resource->class != &mr_variable_class)
-            return mr_fail(error, MR_INVALID_ARGUMENT, "input %d is no variable", (int)i);
+            return mr_fail(error, MR_INVALID_ARGUMENT, "input %d is not a variable", (int)i);
         mr_variable_state *variable = (mr_variable_state *)resource;
         int at = 0;
         while (at < h->count && (uintptr_t)h->variables[at] < (uintptr_t)variable) at++;

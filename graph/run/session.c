@@ -222,11 +222,12 @@ static mr_status check_output(const mr_session *session, mr_output output, const
         return mr_fail(error, MR_INVALID_ARGUMENT, "%s %d is not an output of a graph", what, (int)index);
     }
     if (output.node->graph != session->graph || output.node->id < 0)
-        return mr_fail(error, MR_INVALID_ARGUMENT, "%s %d, %s, is of another graph", what, (int)index,
+        return mr_fail(error, MR_INVALID_ARGUMENT, "%s %d, %s, belongs to another graph", what, (int)index,
                        output.node->name ? output.node->name : "(a failed builder)");
     if (output.index < 0 || output.index >= output.node->output_count)
-        return mr_fail(error, MR_INVALID_ARGUMENT, "%s %d: %s (%s) has %d outputs, there is no :%d", what, (int)index,
-                       output.node->name, output.node->op, (int)output.node->output_count, (int)output.index);
+        return mr_fail(error, MR_INVALID_ARGUMENT, "%s %d: %s (%s) has %d outputs, so :%d does not exist", what,
+                       (int)index, output.node->name, output.node->op, (int)output.node->output_count,
+                       (int)output.index);
     return MR_OK;
 }
 
@@ -244,7 +245,7 @@ static mr_status check_key(const mr_session *session, const step_key *key, mr_er
         MR_TRY(check_output(session, key->fetches.items[i], "fetch", i, error));
     for (int32_t i = 0; i < key->target_count; i++)
         if (!key->targets[i] || key->targets[i]->graph != session->graph || key->targets[i]->id < 0)
-            return mr_fail(error, MR_INVALID_ARGUMENT, "target %d is no node of the session's graph", (int)i);
+            return mr_fail(error, MR_INVALID_ARGUMENT, "target %d is not a node of the session's graph", (int)i);
     return MR_OK;
 }
 
@@ -424,7 +425,7 @@ mr_status mr_session_variable(mr_session *session, mr_output ref, mr_variable_st
         MR_TRY(status);
     }
     if (!resource || resource->class != &mr_variable_class)
-        return mr_fail(error, MR_INVALID_ARGUMENT, "%s (%s) is no variable", ref.node->name, ref.node->op);
+        return mr_fail(error, MR_INVALID_ARGUMENT, "%s (%s) is not a variable", ref.node->name, ref.node->op);
     *variable = (mr_variable_state *)resource;
     return MR_OK;
 }

@@ -210,7 +210,9 @@ static mr_status restore_iterator(mr_session *session, const mr_node *node, mr_s
         MR_TRY(made);
     }
     if (!resource || resource->class != &mr_iterator_class)
-        return mr_fail(error, MR_INVALID_ARGUMENT, "%s (%s) is no iterator here, but was when the state was saved",
+        return mr_fail(error, MR_INVALID_ARGUMENT,
+                       "%s (%s) is not an iterator in this graph, but was one when "
+                       "the state was saved",
                        node->name, node->op);
     mr_iterator_state *state = (mr_iterator_state *)resource;
     if (!state->source) return MR_OK; /* no dataset: nothing to restore */

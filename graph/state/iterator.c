@@ -79,7 +79,7 @@ mr_status mr_iterator_start(mr_iterator_state *state, mr_error *error)
 static mr_status check_element(const mr_kernel_call *call, const mr_element *element, mr_error *error)
 {
     if (element->count != call->node->output_count)
-        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "the dataset has %d components, the node %d",
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "the dataset has %d components, the node has %d",
                               (int)element->count, (int)call->node->output_count);
     for (int32_t i = 0; i < element->count; i++)
         if (element->tensors[i].dtype != call->node->output_dtypes[i])

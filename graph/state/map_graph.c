@@ -112,14 +112,14 @@ static mr_status check(const graph_map *map, const mr_element_spec *spec, mr_err
         return mr_fail(error, MR_INVALID_ARGUMENT, "map: the graph takes %d inputs, an element has %d components",
                        map->input_count, spec->count);
     if (map->output_count < 1 || map->output_count > MR_COMPONENTS_MAX)
-        return mr_fail(error, MR_INVALID_ARGUMENT, "map: the graph has %d outputs, where 1 to %d may be",
+        return mr_fail(error, MR_INVALID_ARGUMENT, "map: the graph has %d outputs, but must have 1 to %d",
                        map->output_count, MR_COMPONENTS_MAX);
     for (int32_t i = 0; i < spec->count; i++) {
         char element[MR_SHAPE_TEXT_SIZE], wanted[MR_SHAPE_TEXT_SIZE];
         mr_output input = map->inputs[i];
         if (mr_output_dtype(input) == spec->dtypes[i] && mr_shape_compatible(mr_output_shape(input), spec->shapes[i]))
             continue;
-        return mr_fail(error, MR_INVALID_ARGUMENT, "map: input %s is %s %s, component %d of the elements %s %s",
+        return mr_fail(error, MR_INVALID_ARGUMENT, "map: input %s is %s %s, but component %d of the elements is %s %s",
                        mr_node_name(input.node), mr_dtype_name(mr_output_dtype(input)),
                        mr_shape_text(mr_output_shape(input), wanted, sizeof wanted), i, mr_dtype_name(spec->dtypes[i]),
                        mr_shape_text(spec->shapes[i], element, sizeof element));
@@ -151,7 +151,7 @@ mr_dataset *mr_dataset_map_graph(mr_dataset *input, mr_graph *graph, mr_outputs 
     if (input == nullptr || map == nullptr) {
         free(map);
         mr_graph_free(graph);
-        return input == nullptr ? nullptr : mr_dataset_fail(input, MR_RESOURCE_EXHAUSTED, "map: no memory");
+        return input == nullptr ? nullptr : mr_dataset_fail(input, MR_RESOURCE_EXHAUSTED, "map: out of memory");
     }
     *map = (graph_map){.graph = graph, .input_count = inputs.count, .output_count = outputs.count};
     pthread_mutex_init(&map->mutex, nullptr);

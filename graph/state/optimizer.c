@@ -88,13 +88,14 @@ static mr_status check(mr_kernel_call *call, int slots, int gradient, mr_error *
         const mr_tensor *input = &call->inputs[i];
         bool is_like = i < slots || i == gradient;
         if (input->dtype != variable->dtype)
-            return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "the variable is a %s, input %d a %s",
+            return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "the variable is a %s, but input %d is a %s",
                                   mr_dtype_name(variable->dtype), i, mr_dtype_name(input->dtype));
         if (is_like ? !mr_shape_equal(input->shape, variable->shape) : mr_tensor_count(input) != 1)
             return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT,
-                                  "the variable has shape %s, input %d shape %s, which must be %s",
+                                  "the variable has shape %s, but input %d has shape %s and must have %s",
                                   mr_shape_text(variable->shape, wanted, sizeof wanted), i,
-                                  mr_shape_text(input->shape, given, sizeof given), is_like ? "the same" : "a scalar");
+                                  mr_shape_text(input->shape, given, sizeof given),
+                                  is_like ? "the same shape" : "a scalar shape");
     }
     return MR_OK;
 }

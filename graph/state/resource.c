@@ -103,5 +103,5 @@ mr_status mr_handle_get(const mr_kernel_call *call, int input, const mr_resource
 {
     *resource = call->inputs[input].data;
     if (*resource && !call->inputs[input].buffer && (*resource)->class == class) return MR_OK;
-    return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "input %d is no %s", input, class->name);
+    return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "input %d is not a %s", input, class->name);
 }

@@ -68,12 +68,12 @@ static mr_status change_whole(mr_kernel_call *call, change how, mr_error *error)
     const mr_tensor *target = &call->inputs[0], *source = &call->inputs[1];
     char wanted[MR_SHAPE_TEXT_SIZE], given[MR_SHAPE_TEXT_SIZE];
     if (target->dtype != source->dtype || !changes[target->dtype])
-        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "the variable is a %s, the value a %s",
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "the variable is a %s, but the value is a %s",
                               mr_dtype_name(target->dtype), mr_dtype_name(source->dtype));
     if (!mr_shape_equal(target->shape, source->shape))
-        return mr_kernel_fail(
-            call->node, error, MR_INVALID_ARGUMENT, "the variable has shape %s, the value %s: they must be equal",
-            mr_shape_text(target->shape, wanted, sizeof wanted), mr_shape_text(source->shape, given, sizeof given));
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "the variable has shape %s, but the value has %s",
+                              mr_shape_text(target->shape, wanted, sizeof wanted),
+                              mr_shape_text(source->shape, given, sizeof given));
     change_loop loop = {.function = changes[target->dtype],
                         .how = how,
                         .target = target->data,
@@ -104,9 +104,9 @@ static mr_status check_scatter(mr_kernel_call *call, mr_error *error)
 {
     const mr_tensor *target = &call->inputs[0], *indices = &call->inputs[1], *source = &call->inputs[2];
     if (target->shape.rank < 1)
-        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "the variable is a scalar, it has no rows");
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "the variable is a scalar and has no rows");
     if (target->dtype != source->dtype || !changes[target->dtype])
-        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "the variable is a %s, the updates are %s",
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "the variable is a %s, but the updates are %s",
                               mr_dtype_name(target->dtype), mr_dtype_name(source->dtype));
     if (indices->shape.rank + target->shape.rank - 1 > MR_RANK_MAX)
         return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "the indices have too many dimensions");

@@ -42,7 +42,7 @@ mr_status mr_variable_read(mr_variable_state *variable, mr_tensor *value, mr_err
 mr_status mr_variable_write(mr_variable_state *variable, const mr_tensor *value, bool any_shape, mr_error *error)
 {
     if (value->dtype != variable->dtype)
-        return mr_fail(error, MR_INVALID_ARGUMENT, "%s is a %s, the value a %s", variable->resource.name,
+        return mr_fail(error, MR_INVALID_ARGUMENT, "%s is a %s, but the value is a %s", variable->resource.name,
                        mr_dtype_name(variable->dtype), mr_dtype_name(value->dtype));
     char wanted[MR_SHAPE_TEXT_SIZE], given[MR_SHAPE_TEXT_SIZE];
     if (!any_shape && !mr_shape_compatible(variable->shape, value->shape))
@@ -96,10 +96,10 @@ static mr_status check_shared(const mr_variable_state *variable, mr_dtype dtype,
 {
     char first[MR_SHAPE_TEXT_SIZE], second[MR_SHAPE_TEXT_SIZE];
     if (variable->dtype != dtype)
-        return mr_fail(error, MR_INVALID_ARGUMENT, "the variable %s is a %s already, not a %s", variable->resource.name,
-                       mr_dtype_name(variable->dtype), mr_dtype_name(dtype));
+        return mr_fail(error, MR_INVALID_ARGUMENT, "the variable %s already exists as a %s, not a %s",
+                       variable->resource.name, mr_dtype_name(variable->dtype), mr_dtype_name(dtype));
     if (!mr_shape_compatible(variable->shape, shape))
-        return mr_fail(error, MR_INVALID_ARGUMENT, "the variable %s has shape %s already, not %s",
+        return mr_fail(error, MR_INVALID_ARGUMENT, "the variable %s already exists with shape %s, not %s",
                        variable->resource.name, mr_shape_text(variable->shape, first, sizeof first),
                        mr_shape_text(shape, second, sizeof second));
     return MR_OK;
@@ -173,7 +173,7 @@ static mr_status read_by_handle(mr_kernel_call *call, mr_error *error)
     mr_variable_state *variable;
     MR_TRY(variable_at(call, 0, &variable, error));
     if (variable->dtype != call->node->output_dtypes[0])
-        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "the variable %s is a %s, asked for is a %s",
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "the variable %s is a %s, but a %s was requested",
                               variable->resource.name, mr_dtype_name(variable->dtype),
                               mr_dtype_name(call->node->output_dtypes[0]));
     return mr_variable_read(variable, &call->outputs[0], error);

@@ -42,7 +42,7 @@ static bool is_trainable(mr_dtype dtype)
 
 static mr_status no_memory(sweep *s)
 {
-    (void)mr_graph_fail(s->graph, MR_RESOURCE_EXHAUSTED, "gradients: no memory");
+    (void)mr_graph_fail(s->graph, MR_RESOURCE_EXHAUSTED, "gradients: out of memory");
     return MR_RESOURCE_EXHAUSTED;
 }
 

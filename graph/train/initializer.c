@@ -93,9 +93,9 @@ static bool check(mr_graph *graph, const char *name, const mr_initializer *initi
     else if (is_scaled(kind) && !(isfinite(initializer->scale) && initializer->scale > 0))
         wrong = "scale is required by this kind, and must be finite and greater than 0";
     else if (!is_scaled(kind) && kind != MR_INIT_CONSTANT && initializer->scale != 0)
-        wrong = "scale has no effect on this kind";
+        wrong = "scale has no effect for this kind";
     else if (!is_random(kind) && initializer->seed != 0)
-        wrong = "seed has no effect on this kind, which is not random";
+        wrong = "seed has no effect for this kind, which is not random";
     if (wrong == nullptr) return true;
     (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT, "the initializer of %s: %s (kind %d, scale %g)", name, wrong,
                         (int)kind, (double)initializer->scale);

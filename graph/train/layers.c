@@ -50,7 +50,7 @@ static int64_t channels_of(mr_graph *graph, mr_output input, int32_t rank, const
     if (shape.rank == rank && shape.dims[rank - 1] > 0) return shape.dims[rank - 1];
     char text[MR_SHAPE_TEXT_SIZE];
     (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT,
-                        "%s takes %d dimensions of which the last is known, not an input of shape %s", layer, rank,
+                        "%s needs an input of %d dimensions whose last size is known, not one of shape %s", layer, rank,
                         mr_shape_text(shape, text, sizeof text));
     return 1;
 }

@@ -41,7 +41,7 @@ mr_output mr_loss_total(mr_graph *graph)
 {
     int32_t losses = mr_graph_collection_count(graph, MR_LOSSES);
     int32_t count = losses + mr_graph_collection_count(graph, MR_REGULARIZATION_LOSSES);
-    if (count == 0) return mr_graph_fail(graph, MR_FAILED_PRECONDITION, "the graph has no losses to add");
+    if (count == 0) return mr_graph_fail(graph, MR_FAILED_PRECONDITION, "the graph has no losses");
     mr_output *terms = MR_ARENA_NEW(&graph->arena, mr_output, (size_t)count);
     if (terms == nullptr) return mr_graph_fail(graph, MR_RESOURCE_EXHAUSTED, "no memory for %d losses", count);
     for (int32_t i = 0; i < count; i++)

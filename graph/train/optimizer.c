@@ -31,7 +31,7 @@ static float or_default(float value, float default_value)
 static bool check_unset(mr_graph *graph, const char *optimizer, const char *option, bool is_set)
 {
     if (is_set)
-        (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT, "%s: %s has no effect on this optimizer", optimizer, option);
+        (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT, "%s: %s has no effect for this optimizer", optimizer, option);
     return !is_set;
 }
 
@@ -42,9 +42,9 @@ static bool settle_rate(mr_graph *graph, const char *name, mr_optimizer *o)
     if (o->kind == MR_ADAM) o->learning_rate = or_default(o->learning_rate, 0.001f);
     const char *wrong = nullptr;
     if (has_output)
-        wrong = "learning_rate and learning_rate_output are both given, and only one learning rate has an effect";
+        wrong = "learning_rate and learning_rate_output are both given, but only one may be";
     else if (isnan(o->learning_rate))
-        wrong = "a learning rate is required: rate or rate_output";
+        wrong = "a learning rate is required: learning_rate or learning_rate_output";
     else if (!isfinite(o->learning_rate) || o->learning_rate < 0)
         wrong = "learning_rate must be finite and at least 0";
     if (wrong != nullptr) (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT, "%s: %s", name, wrong);
@@ -215,7 +215,7 @@ mr_node *mr_minimize(mr_graph *graph, mr_optimizer optimizer, mr_output loss, mr
     mr_node *failed = mr_graph_failed_output(graph).node;
     if (mr_graph_status(graph, nullptr) != MR_OK) return failed;
     if ((unsigned)optimizer.kind > MR_ADAM)
-        return mr_graph_fail(graph, MR_INVALID_ARGUMENT, "there is no optimizer of kind %d", (int)optimizer.kind).node;
+        return mr_graph_fail(graph, MR_INVALID_ARGUMENT, "unknown optimizer kind %d", (int)optimizer.kind).node;
     if (!settle(graph, names[optimizer.kind], &optimizer)) return failed;
     int32_t count = mr_graph_variable_count(graph, MR_TRAINABLE_VARIABLES);
     size_t size = (size_t)count + 1;
@@ -235,7 +235,9 @@ mr_node *mr_minimize(mr_graph *graph, mr_optimizer optimizer, mr_output loss, mr
     mr_gradients(graph, MR_OUTPUTS(loss), (mr_outputs){refs, count}, nullptr, p.gradients);
     for (int32_t i = 0; i < count; i++) any |= p.gradients[i].node != nullptr;
     if (!any)
-        return mr_graph_fail(graph, MR_INVALID_ARGUMENT, "the loss %s depends on none of the %d trainable variables",
+        return mr_graph_fail(graph, MR_INVALID_ARGUMENT,
+                             "the loss %s does not depend on any of the %d trainable "
+                             "variables",
                              mr_node_name(loss.node), count)
             .node;
     if (mr_graph_status(graph, nullptr) != MR_OK) return failed;

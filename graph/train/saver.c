@@ -374,7 +374,7 @@ static mr_status restore_one(mr_session *session, mr_checkpoint_reader *reader, 
 {
     const char *key = mr_node_name(variable.node);
     if (!mr_checkpoint_has(reader, key))
-        return mr_fail(error, MR_NOT_FOUND, "%s has no variable %s, which the graph wants", path, key);
+        return mr_fail(error, MR_NOT_FOUND, "%s has no variable %s, which the graph requires", path, key);
     mr_tensor value = {0};
     MR_TRY(mr_checkpoint_read(reader, key, &value, error));
     mr_shape wanted = mr_output_shape(variable);

@@ -77,8 +77,8 @@ static mr_status add_advice(const mr_training *t, mr_status status, const mr_err
         earlier = strrchr(state.paths[state.count - 2], '/');
     if (earlier != nullptr)
         status = mr_fail(error, status,
-                         "%s; to continue from an earlier checkpoint, let the first line of %s/checkpoint name \"%s\"; "
-                         "to start again, choose another directory",
+                         "%s; to continue from an earlier checkpoint, change the first line of %s/checkpoint to name "
+                         "\"%s\"; to start again, choose another directory",
                          reason->message, t->directory, earlier + 1);
     else
         status = mr_fail(error, status, "%s; to start again, choose another directory than %s", reason->message,
@@ -150,15 +150,15 @@ static mr_status check_options(const mr_graph *graph, const mr_training_options 
     MR_TRY(check_option("save_summaries_steps", o->save_summaries_steps, 0, error));
     MR_TRY(check_option("max_to_keep", o->max_to_keep, 0, error));
     MR_TRY(check_option("units_per_step", o->units_per_step, 1, error));
-    MR_TRY(check_option("session.thread_count", o->session.threads, 0, error));
+    MR_TRY(check_option("session.threads", o->session.threads, 0, error));
     if (o->checkpoint_dir != nullptr && *o->checkpoint_dir == '\0')
-        return mr_fail(error, MR_INVALID_ARGUMENT, "training: directory is empty");
+        return mr_fail(error, MR_INVALID_ARGUMENT, "training: checkpoint_dir is empty");
     if (o->loss.node != nullptr && mr_node_graph(o->loss.node) != graph)
-        return mr_fail(error, MR_INVALID_ARGUMENT, "training: the loss is of another graph");
+        return mr_fail(error, MR_INVALID_ARGUMENT, "training: the loss belongs to another graph");
     if (o->loss.node == nullptr && o->continue_on_nan_loss)
         return mr_fail(error, MR_INVALID_ARGUMENT, "training: continue_on_nan_loss has no effect without loss");
     if (o->checkpoint_dir == nullptr && o->restart_data)
-        return mr_fail(error, MR_INVALID_ARGUMENT, "training: restart_data has no effect without directory");
+        return mr_fail(error, MR_INVALID_ARGUMENT, "training: restart_data has no effect without checkpoint_dir");
     return MR_OK;
 }
 
@@ -254,7 +254,7 @@ mr_status mr_training_step(mr_training *training, mr_node *train, mr_feeds feeds
     mr_training *t = training;
     if (t->done || (t->options.last_step >= 0 && t->step >= t->options.last_step)) return finish(t, error);
     if (fetches.count > FETCHES_MAX - 2)
-        return mr_fail(error, MR_INVALID_ARGUMENT, "a training step fetches at most %d outputs", FETCHES_MAX - 2);
+        return mr_fail(error, MR_INVALID_ARGUMENT, "a training step may fetch at most %d outputs", FETCHES_MAX - 2);
     mr_output all[FETCHES_MAX];
     mr_tensor values[FETCHES_MAX] = {0};
     int32_t count = fetches.count;
@@ -315,7 +315,7 @@ mr_status mr_training_run_(mr_graph *graph, mr_node *train, const mr_training_op
     bool done = status == MR_OUT_OF_RANGE && training != nullptr && training->done;
     if (done && training->step == 0 && options->last_step > 0 && training->global_step.node != nullptr) {
         done = false;
-        status = mr_fail(&end, MR_INVALID_ARGUMENT, "there is nothing to train on: the data end before the first step");
+        status = mr_fail(&end, MR_INVALID_ARGUMENT, "no data to train on: the data end before the first step");
     }
     mr_training_free(training);
     return done ? MR_OK : mr_fail(error, status, "%s", end.message);

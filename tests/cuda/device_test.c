@@ -18,7 +18,7 @@ TEST(cuda_absence_is_one_sentence)
     const mr_cuda_system *system = fake_system();
     fake.device_count = 0;
     CHECK_STATUS(mr_cuda_device_new(system, 0, &gpu, &error), MR_UNAVAILABLE);
-    CHECK_CONTAINS(error.message, "there is no GPU 0: the driver finds 0");
+    CHECK_CONTAINS(error.message, "there is no GPU 0: the driver reports 0");
     CHECK(gpu == nullptr);
     fake.device_count = 1;
     CHECK_STATUS(mr_cuda_device_new(system, 1, &gpu, &error), MR_UNAVAILABLE);

@@ -376,7 +376,7 @@ TEST(prefetch_to_device_says_why_it_cannot)
     fake.device_count = 0;
     mr_dataset *d = mr_dataset_prefetch_to_device(batches(8), "/gpu:0", 2);
     CHECK_STATUS(mr_dataset_status(d, &error), MR_UNAVAILABLE);
-    CHECK_STR(error.message, "prefetch_to_device: there is no GPU 0: the driver finds 0");
+    CHECK_STR(error.message, "prefetch_to_device: there is no GPU 0: the driver reports 0");
     mr_dataset_free(d);
     d = mr_dataset_prefetch_to_device(batches(8), "nonsense", 2);
     CHECK_STATUS(mr_dataset_status(d, &error), MR_INVALID_ARGUMENT);

@@ -68,7 +68,7 @@ TEST(an_import_under_a_prefix_moves_names_and_places)
     /* Without a prefix every name is there already. */
     int32_t count = mr_graph_node_count(g);
     CHECK_STATUS(mr_graph_import(g, bytes.data, bytes.size_bytes, nullptr, &error), MR_ALREADY_EXISTS);
-    CHECK_STR(error.message, "node x is in the graph already");
+    CHECK_STR(error.message, "node x already exists in the graph");
     CHECK_EQ(mr_graph_node_count(g), count);
     mr_tensor_deinit(&holder);
     mr_graph_free(g);
@@ -174,36 +174,36 @@ TEST(wrong_files_are_refused_with_the_node_and_the_reason)
     const char *b[] = {"b"};
     begin(&f);
     add(&f, "a b", "NoOp", 0, nullptr);
-    CHECK_REFUSED(&f, "node 0: \"a b\" cannot be the name of a node");
+    CHECK_REFUSED(&f, "node 0: \"a b\" is not a valid node name");
     begin(&f);
     type(&f, add(&f, "a", "Placeholder", 0, nullptr), "dtype", MR_FLOAT);
     add(&f, "a", "NoOp", 0, nullptr);
-    CHECK_REFUSED(&f, "node a is there twice");
+    CHECK_REFUSED(&f, "duplicate node a");
     begin(&f);
     type(&f, add(&f, "r", "Relu", 1, gone), "T", MR_FLOAT);
-    CHECK_REFUSED(&f, "node r (Relu): input gone is not there");
+    CHECK_REFUSED(&f, "node r (Relu): input gone does not exist");
     begin(&f);
     type(&f, add(&f, "a", "Placeholder", 0, nullptr), "dtype", MR_FLOAT);
     type(&f, add(&f, "r", "Relu", 1, out), "T", MR_FLOAT);
-    CHECK_REFUSED(&f, "node r (Relu): input 0 is output 1 of a (Placeholder), which has 1");
+    CHECK_REFUSED(&f, "node r (Relu): input 0 is output 1 of a (Placeholder), which has 1 outputs");
     begin(&f);
     type(&f, add(&f, "a", "Placeholder", 0, nullptr), "dtype", MR_FLOAT);
     type(&f, add(&f, "r", "Relu", 2, twice), "T", MR_FLOAT);
-    CHECK_REFUSED(&f, "node r (Relu): the operator takes 1 inputs, but is given 2");
+    CHECK_REFUSED(&f, "node r (Relu): the operator takes 1 inputs, but has 2");
     begin(&f);
     type(&f, add(&f, "a", "Placeholder", 0, nullptr), "dtype", MR_FLOAT);
     type(&f, add(&f, "r", "Relu", 2, late), "T", MR_FLOAT);
-    CHECK_REFUSED(&f, "node r (Relu): input a stands after a control input");
+    CHECK_REFUSED(&f, "node r (Relu): input a follows a control input");
     begin(&f);
     add(&f, "a", "Placeholder", 0, nullptr);
     CHECK_REFUSED(&f, "node a (Placeholder): attr dtype is missing");
     begin(&f);
     type(&f, add(&f, "a", "Placeholder", 0, nullptr), "dtype", 99);
-    CHECK_REFUSED(&f, "node a (Placeholder): attr dtype is type 99, which is none");
+    CHECK_REFUSED(&f, "node a (Placeholder): attr dtype has the unknown type 99");
     begin(&f);
     type(&f, add(&f, "a", "Relu", 1, b), "T", MR_FLOAT);
     type(&f, add(&f, "b", "Relu", 1, a), "T", MR_FLOAT);
-    CHECK_REFUSED(&f, "node a (Relu) is in a cycle");
+    CHECK_REFUSED(&f, "node a (Relu) is part of a cycle");
 }
 
 TEST(bytes_that_are_no_graph_are_refused)

@@ -117,8 +117,8 @@ TEST(the_first_error_stays_and_names_the_node)
     CHECK_EQ(mr_output_dtype(several.batch_variance), MR_DTYPE_INVALID);
     CHECK_EQ(mr_output_at(mr_split(g, x, bad, .num_split = 3), 2).index, 0);
     CHECK_STATUS(mr_graph_status(g, &error), MR_INVALID_ARGUMENT);
-    CHECK_STR(error.message, "model/product (MatMul): with inputs [2,3], [2,3]: rows of a have 3 elements, columns of "
-                             "b 2");
+    CHECK_STR(error.message, "model/product (MatMul): with inputs [2,3], [2,3]: a has rows of 3 elements, but b "
+                             "has columns of 2");
     CHECK_EQ(mr_graph_node_count(g), 1);
     mr_graph_free(g);
 }
@@ -131,14 +131,14 @@ TEST(builders_refuse_what_the_operator_does_not_take)
     } cases[] = {
         {"Conv2D (Conv2D): attr strides is missing", 0},
         {"Conv2D (Conv2D): attr padding is missing", 1},
-        {"MaxPool (MaxPool): attr padding is \"REFLECT\", which is none of its words", 2},
+        {"MaxPool (MaxPool): attr padding is \"REFLECT\", which is not an allowed value", 2},
         {"Add (Add): input 1 (y), i:0, is int32, but must be float as attr T says", 3},
         {"Split (Split): attr num_split is 0, below its minimum 1", 4},
-        {"Relu (Relu): attr T is string, which this operator does not take", 5},
+        {"Relu (Relu): attr T is string, which this operator does not support", 5},
         {"Relu (Relu): input 0 is not an output of a graph", 6},
-        {"Assign (Assign): input 0 (ref), x:0, must be a variable's reference", 7},
+        {"Assign (Assign): input 0 (ref), x:0, must be a reference to a variable", 7},
         {"Frobnicate", 8},
-        {"\"a b\" cannot be the name of a node", 9},
+        {"\"a b\" is not a valid node name", 9},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         mr_error error = {0};

@@ -300,7 +300,7 @@ TEST(session_without_a_gpu_runs_on_the_cpu_and_says_so)
     mr_session_options strict = {.no_soft_placement = true};
     CHECK_OK(mr_session_new(g, &strict, &session, &error));
     CHECK(mr_session_run(session, MR_FEEDS({x, three}), MR_OUTPUTS(y), &result, nullptr, 0, &error) != MR_OK);
-    CHECK(strncmp(error.message, "y (Square) asks for /device:GPU:7", 33) == 0);
+    CHECK(strncmp(error.message, "y (Square) requests /device:GPU:7", 33) == 0);
     mr_session_free(session);
     mr_tensor_deinit(&three);
     mr_graph_free(g);

@@ -72,7 +72,7 @@ TEST(shapes_of_reshape)
     CHECK_SHAPE(mr_squeeze(g, of(g, MR_SHAPE(1, 4, 1))), MR_SHAPE(4));
     CHECK_SHAPE(mr_squeeze(g, of(g, MR_SHAPE(1, -1, 1)), .squeeze_dims = MR_INTS(-1)), MR_SHAPE(1, -1));
     mr_reshape(g, x, mr_constant_ints(g, MR_INTS(5, 5)));
-    CHECK_FAILED("[4,6] has 24 elements, which do not make [5,5]");
+    CHECK_FAILED("[4,6] has 24 elements, which do not fit [5,5]");
     mr_squeeze(g, of(g, MR_SHAPE(1, 2)), .squeeze_dims = MR_INTS(1));
     CHECK_FAILED("dimension 1 has size 2, not 1");
     mr_graph_free(g);
@@ -106,9 +106,9 @@ TEST(shapes_of_joining_and_cutting)
     mr_concat_v2(g, MR_OUTPUTS(of(g, MR_SHAPE(2, 3)), b), axis);
     CHECK_FAILED("shapes must be equal");
     mr_split(g, mr_constant_int32(g, 0), of(g, MR_SHAPE(7)), .num_split = 2);
-    CHECK_FAILED("dimension 0 of size 7 is not cut in 2 equal pieces");
+    CHECK_FAILED("dimension 0 of size 7 cannot be split into 2 equal parts");
     mr_slice(g, of(g, MR_SHAPE(4)), mr_constant_ints(g, MR_INTS(3)), mr_constant_ints(g, MR_INTS(2)));
-    CHECK_FAILED("dimension 0 of size 4 has no block at 3 of 2");
+    CHECK_FAILED("dimension 0 of size 4 has no slice at 3 of size 2");
     mr_graph_free(g);
 }
 

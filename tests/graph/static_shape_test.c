@@ -110,7 +110,7 @@ TEST(static_shape_of_a_shared_variable)
         memcpy(pair, reads, sizeof pair);
         mr_status status = mr_session_run(session, MR_NO_FEEDS, (mr_outputs){pair, 2}, results, nullptr, 0, &error);
         CHECK_EQ(status, cases[i].is_refused ? MR_INVALID_ARGUMENT : MR_OK);
-        if (cases[i].is_refused) CHECK_CONTAINS(error.message, "the variable v has shape [2] already, not [");
+        if (cases[i].is_refused) CHECK_CONTAINS(error.message, "the variable v already exists with shape [2], not [");
         for (int h = 0; h < 2; h++) mr_tensor_deinit(&results[h]);
         mr_tensor_deinit(&value);
         mr_session_free(session);

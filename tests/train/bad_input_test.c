@@ -182,8 +182,8 @@ TEST(training_on_a_damaged_checkpoint_says_where_and_what_to_do)
     flip_byte(data, file_size(data) / 2);
     CHECK_STATUS(train(run, 8, &error), MR_DATA_LOSS);
     CHECK_CONTAINS(error.message, "run/model.ckpt-6.data-00000-of-00001: key ");
-    CHECK_CONTAINS(error.message, "let the first line of ");
-    CHECK_CONTAINS(error.message, "run/checkpoint name \"model.ckpt-4\"");
+    CHECK_CONTAINS(error.message, "change the first line of ");
+    CHECK_CONTAINS(error.message, "run/checkpoint to name \"model.ckpt-4\"");
     flip_byte(data, file_size(data) / 2);
 
     size_t size_bytes;

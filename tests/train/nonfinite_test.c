@@ -76,8 +76,9 @@ TEST(nonfinite_data_stop_the_training_and_are_named)
     mr_error error = {0};
     model m = build(BAD_DATA, 26, 0.01f); /* in the seventh batch */
     CHECK_STATUS(run(&m, test_path("run"), 100, false, &error), MR_INVALID_ARGUMENT);
-    CHECK_CONTAINS(error.message, "step 7: loss:0 is not finite; the first tensor that is not is data_1:0: NaN at "
-                                  "element 6 of [4,3]");
+    CHECK_CONTAINS(error.message,
+                   "step 7: loss:0 is not finite; the first tensor that is not finite is data_1:0: NaN at "
+                   "element 6 of [4,3]");
     CHECK_CONTAINS(error.message, "run/model.ckpt-6");
     CHECK_EQ(latest_step(test_path("run")), 6);
     for (int64_t step = 2; step <= 6; step += 2) check_checkpoints(test_path("run"), step);
@@ -90,7 +91,7 @@ TEST(nonfinite_operators_are_named)
     model m = build(LOG_OF_ZERO, 0, 0.01f);
     CHECK_STATUS(run(&m, nullptr, 100, false, &error), MR_INVALID_ARGUMENT);
     CHECK_CONTAINS(error.message,
-                   "step 1: loss:0 is not finite; the first tensor that is not is log:0: -inf at element");
+                   "step 1: loss:0 is not finite; the first tensor that is not finite is log:0: -inf at element");
     CHECK_CONTAINS(error.message, "and the first with a NaN is zeroed:0: NaN at element");
     mr_graph_free(m.graph);
 }
@@ -101,7 +102,7 @@ TEST(nonfinite_divergence_keeps_the_good_checkpoints)
     mr_error error = {0};
     model m = build(NONE, 0, 1e6f);
     CHECK_STATUS(run(&m, test_path("run"), 100, false, &error), MR_INVALID_ARGUMENT);
-    CHECK_CONTAINS(error.message, "is not finite; the first tensor that is not is square:0: inf at element");
+    CHECK_CONTAINS(error.message, "is not finite; the first tensor that is not finite is square:0: inf at element");
     check_checkpoints(test_path("run"), latest_step(test_path("run")));
     mr_graph_free(m.graph);
 }
@@ -180,7 +181,7 @@ TEST(nonfinite_feeds_are_named)
     CHECK_OK(mr_tensor_init_copy(&value, MR_FLOAT, MR_SHAPE(2), (float[]){1, INFINITY}, &error));
     CHECK_STATUS(mr_training_step(training, train, MR_FEEDS({x, value}), (mr_outputs){0}, nullptr, &error),
                  MR_INVALID_ARGUMENT);
-    CHECK_CONTAINS(error.message, "the first tensor that is not is the feed of x:0: inf at element 1 of [2]");
+    CHECK_CONTAINS(error.message, "the first tensor that is not finite is the feed of x:0: inf at element 1 of [2]");
     mr_tensor_deinit(&value);
     mr_training_free(training);
     mr_graph_free(g);

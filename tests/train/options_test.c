@@ -205,7 +205,7 @@ TEST(train_options_change_the_graph_each_alone)
     X("GradientDescent: beta2 has no effect", minimize(g, mr_gradient_descent(.learning_rate = 1, .beta2 = 0.5f)))     \
     X("Momentum: epsilon has no effect", minimize(g, mr_momentum(.learning_rate = 1, .momentum = 0, .epsilon = 1)))    \
     X("GradientDescent: momentum has no effect", minimize(g, mr_gradient_descent(.learning_rate = 1, .momentum = 0)))  \
-    X("there is no optimizer of kind 9", minimize(g, (mr_optimizer){.kind = (mr_optimizer_kind)9}))                    \
+    X("unknown optimizer kind 9", minimize(g, (mr_optimizer){.kind = (mr_optimizer_kind)9}))                           \
     X("ExponentialDecay: decay_steps is 0", mr_exponential_decay(g, 1, x, 0, 0.5f, false))                             \
     X("ExponentialDecay: learning_rate is nan", mr_exponential_decay(g, MR_UNSET, x, 1, 0.5f, false))                  \
     X("ExponentialDecay: decay_rate is 0", mr_exponential_decay(g, 1, x, 1, 0, false))                                 \

@@ -135,12 +135,12 @@ TEST(training_options_that_are_wrong_are_named)
     REFUSE("training: save_summaries_steps is -1", .save_summaries_steps = -1);
     REFUSE("training: max_to_keep is -1", .max_to_keep = -1);
     REFUSE("training: units_per_step is 0", .units_per_step = 0);
-    REFUSE("training: session.thread_count is -1", .session = {.threads = -1});
-    REFUSE("training: directory is empty", .checkpoint_dir = "");
+    REFUSE("training: session.threads is -1", .session = {.threads = -1});
+    REFUSE("training: checkpoint_dir is empty", .checkpoint_dir = "");
     REFUSE("continue_on_nan_loss has no effect without loss", .continue_on_nan_loss = true);
-    REFUSE("restart_data has no effect without directory", .restart_data = true);
+    REFUSE("restart_data has no effect without checkpoint_dir", .restart_data = true);
     mr_graph *other = mr_graph_new();
-    REFUSE("the loss is of another graph", .loss = mr_constant_float(other, 1));
+    REFUSE("the loss belongs to another graph", .loss = mr_constant_float(other, 1));
     mr_graph_free(other);
 }
 
