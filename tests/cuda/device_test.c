@@ -1,4 +1,5 @@
-/* The GPU's memory, copies and opening, on a driver that works in host memory and does nothing before it must. */
+/* Tests of the GPU's memory, copies and opening, with a driver that works in host memory and defers all work as long as
+ * possible. */
 #include "base/buffer.h"
 #include "tests/cuda/fake.h"
 #include "tests/test.h"
@@ -37,7 +38,7 @@ TEST(cuda_entry_is_registered)
     const mr_device_entry *entry = mr_device_entry_find(MR_DEVICE_GPU);
     CHECK(entry != nullptr);
     CHECK_STR(entry->kind_name, "GPU");
-    /* Here or not, it answers: a device, or why there is none. */
+    /* With or without a GPU, open returns: a device, or the reason why there is none. */
     mr_status status = entry->open(0, &gpu, &error);
     CHECK(status == MR_OK || (status == MR_UNAVAILABLE && strlen(error.message) > 10));
     mr_device_free(gpu);
@@ -66,7 +67,8 @@ TEST(cuda_copies_keep_their_order)
     CHECK_EQ(fake.contexts, 0);
 }
 
-/* Large pinned copies travel beside the queued work and still arrive in order, through more copies than stages. */
+/* Large copies from pinned memory run concurrently with queued work and still complete in order, for more copies than
+ * stages. */
 TEST(cuda_pinned_copies_arrive_in_order)
 {
     mr_error error = {0};
@@ -98,7 +100,7 @@ TEST(cuda_pinned_copies_arrive_in_order)
     CHECK_EQ(fake.live_events, 0);
 }
 
-/* A slot that comes back while it is being copied from is not handed out before the copy is done. */
+/* A slot that is returned during a copy from it is not reused before the copy has completed. */
 TEST(cuda_pinned_slot_is_not_reused_too_soon)
 {
     mr_error error = {0};
@@ -175,7 +177,7 @@ TEST(cuda_buffers_outlive_their_device)
     CHECK_EQ(fake.live_pinned, 0);
 }
 
-/* A copy beside the queue neither waits for what is queued nor holds it up; what comes behind its event sees it. */
+/* A concurrent copy neither waits for queued work nor delays it; work queued after its event sees the copied data. */
 TEST(cuda_copies_beside_the_queue_are_ordered_by_events)
 {
     mr_error error = {0};
@@ -205,7 +207,7 @@ TEST(cuda_copies_beside_the_queue_are_ordered_by_events)
     CHECK_EQ(fake.live_allocations, 0);
 }
 
-/* Memory that comes back while queued work still reads it is filled again behind that work. */
+/* Memory that is returned while queued work still reads it is refilled only after that work. */
 TEST(cuda_memory_beside_is_not_filled_too_soon)
 {
     mr_error error = {0};
@@ -249,7 +251,7 @@ TEST(cuda_tensors_say_where_they_lie)
     CHECK(mr_tensor_device(&there) == gpu);
     CHECK_OK(mr_tensor_to_device(&there, gpu, &share, &error));
     CHECK(share.buffer == there.buffer);
-    /* Left in the memory of a device that is closed, it can still be read. */
+    /* Memory of a device that has been closed can still be read. */
     mr_device_close(gpu);
     mr_device_close(same);
     CHECK_EQ(fake.contexts, 1);

@@ -1,4 +1,4 @@
-/* Every GPU kernel, compiled for the processor. */
+/* All GPU kernels, compiled for the CPU. */
 #include "tests/cuda/emulator.h"
 
 #pragma clang diagnostic ignored "-Wunused-function"

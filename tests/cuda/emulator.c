@@ -1,5 +1,5 @@
-/* Taking turns: each thread of a block has a stack of its own and runs until it returns or waits at a barrier. A round
- * gives every thread that is left one turn, so a barrier is passed when the round ends. */
+/* The scheduler of the emulator: each thread of a block has its own stack and runs until it returns or waits at a
+ * barrier. A round runs all remaining threads once, so a barrier is passed when the round ends. */
 #include "tests/cuda/emulator.h"
 
 #include <assert.h>

@@ -1,6 +1,6 @@
-/* GPU kernels on the processor: the .cu files compiled as C. Every thread of every block runs, one at a time; those of a
- * block take turns at __syncthreads, so what they say to each other through __shared__ arrays is what a GPU would see at
- * its barriers. Include this before "cuda/NAME.cu". One launch at a time in the process. */
+/* GPU kernels on the CPU: the .cu files compiled as C. All threads of all blocks run, one at a time; the threads of a
+ * block switch at __syncthreads, so data in __shared__ arrays is what a GPU would see at its barriers. Include this
+ * before "cuda/NAME.cu". One launch at a time in the process. */
 #ifndef MR_TESTS_CUDA_EMULATOR_H
 #define MR_TESTS_CUDA_EMULATOR_H
 
@@ -13,7 +13,7 @@ typedef struct emulator_index {
 } emulator_index;
 extern emulator_index threadIdx, blockIdx, blockDim, gridDim;
 
-/* The thread waits until all of its block are here, or have returned. */
+/* Waits until all threads of the block are here, or have returned. */
 void __syncthreads(void);
 #define __shared__ static
 
@@ -24,9 +24,9 @@ typedef struct emulated_kernel {
     struct emulated_kernel *next;
 } emulated_kernel;
 void emulator_register(emulated_kernel *kernel);
-const emulated_kernel *emulator_find(const char *name); /* null when there is none */
+const emulated_kernel *emulator_find(const char *name); /* null if there is none */
 void emulator_launch(const emulated_kernel *kernel, emulator_index grid, emulator_index block, const void *arguments);
-/* False where the processor's way of taking turns is not understood by a sanitizer. */
+/* False if a sanitizer does not support the emulator's way of switching stacks. */
 bool emulator_works(void);
 
 #define MR_GPU_FUNCTION static inline

@@ -1,4 +1,4 @@
-/* The fake's driver. Any thread: calls take turns. */
+/* The fake driver. Thread-safe: calls are serialized. */
 #include "tests/cuda/fake.h"
 
 #include "tests/cuda/emulator.h"
@@ -11,7 +11,7 @@
 
 fake_gpu fake;
 
-/* Work runs inside a call, and calls what is called here. */
+/* Recursive, because work runs inside a call and makes calls itself. */
 static pthread_mutex_t turn = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
 
 static int take_turn(void)
@@ -34,7 +34,7 @@ void fake_unlock(void)
     pthread_mutex_unlock(&turn);
 }
 
-/* Cleared. Its allocations are not what is tested: one that a test lets fail is tried again. */
+/* Zeroed memory. These allocations are not under test: if a test makes one fail, it is retried. */
 static void *own(size_t size_bytes)
 {
     void *made = calloc(1, size_bytes + 1);
@@ -46,7 +46,7 @@ static void *own(size_t size_bytes)
 
 #define TURN [[gnu::cleanup(end_turn), maybe_unused]] int held = take_turn()
 
-/* ---- Streams: work in the order it was queued ---- */
+/* ---- Streams: work in queue order ---- */
 
 typedef struct work {
     struct work *next;
@@ -57,10 +57,10 @@ typedef struct work {
 struct CUstream_st {
     work *first, **last;
     uint64_t queued, done;
-    int number; /* 0: of the device's queue; 1: of its copies */
+    int number; /* 0: the device's queue; 1: its copy stream */
 };
 
-/* One letter for a call and one for its stream. */
+/* Logs a letter for the call and one for its stream. */
 static void note(char call, const struct CUstream_st *stream)
 {
     if (!fake.logs || fake.log_size + 3 > (int)sizeof fake.log) return;
@@ -71,7 +71,7 @@ static void note(char call, const struct CUstream_st *stream)
 
 struct CUevent_st {
     mr_cu_stream stream; /* null: never recorded */
-    uint64_t at;         /* the work that must be done */
+    uint64_t at;         /* the work that must be completed */
 };
 
 static void run_until(mr_cu_stream stream, uint64_t at)
@@ -167,7 +167,7 @@ static void run_event(void *data)
     if (event->stream) run_until(event->stream, event->at);
 }
 
-/* The event is taken as it is now; recorded again later, it is another. */
+/* Waits for the event's current recording; a later recording is independent. */
 static mr_cu_result stream_wait_event(mr_cu_stream stream, mr_cu_event event, unsigned)
 {
     TURN;
@@ -261,7 +261,7 @@ static void run_move(void *data)
     free(m->owned);
 }
 
-/* Pinned or not is not told apart here: the bytes are read when the stream gets there, as from pinned memory. */
+/* Does not distinguish pinned memory: the bytes are read when the stream reaches the copy, as from pinned memory. */
 static mr_cu_result copy_in(mr_cu_pointer target, const void *source, size_t size_bytes, mr_cu_stream stream)
 {
     TURN;

@@ -1,11 +1,11 @@
-/* Matrix products and convolutions as cuBLAS and cuDNN define them, in the plainest loops. */
+/* Matrix products and convolutions as defined by cuBLAS and cuDNN, in plain loops. */
 #include "tests/cuda/fake_libraries.h"
 
 #include "tests/cuda/fake.h"
 
 #include <stdlib.h>
 
-/* ---- cuBLAS: column by column ---- */
+/* ---- cuBLAS: column-major ---- */
 
 struct cublasContext {
     mr_cu_stream stream;
@@ -92,10 +92,10 @@ typedef struct convolving {
     struct cudnnFilterStruct w;
     struct cudnnConvolutionStruct v;
     float *in, *filter, *out;
-    char target; /* 'x', 'y' or 'w': what is made */
+    char target; /* 'x', 'y' or 'w': the result */
 } convolving;
 
-/* Calls for every product of the convolution: y += x w, x += y w or w += x y. */
+/* Visits every product of the convolution: y += x w, x += y w or w += x y. */
 static void run_convolution(void *data)
 {
     convolving *c = data;
@@ -190,7 +190,7 @@ static mr_dnn_result convolution_math(mr_dnn_convolution, unsigned)
     return 0;
 }
 
-/* The output's size must be what the descriptors give. */
+/* The output's size must match the descriptors. */
 static bool fits(const struct cudnnTensorStruct *x, const struct cudnnFilterStruct *w,
                  const struct cudnnConvolutionStruct *v, const struct cudnnTensorStruct *y)
 {
@@ -199,7 +199,8 @@ static bool fits(const struct cudnnTensorStruct *x, const struct cudnnFilterStru
     return y->h == h && y->w == width && y->n == x->n && y->c == w->k && x->c == w->c;
 }
 
-/* The first choice is refused, the second differs from run to run, the third fails when it runs: the fourth is taken. */
+/* The first choice is refused, the second is not deterministic, the third fails when it runs: the fourth must be
+ * used. */
 static mr_dnn_result list_choices(bool good, int capacity, int *count, mr_dnn_choice *choices)
 {
     *count = 0;

@@ -1,4 +1,4 @@
-/* The fake's cuBLAS and cuDNN. */
+/* The fake cuBLAS and cuDNN. */
 #ifndef MR_TESTS_CUDA_FAKE_LIBRARIES_H
 #define MR_TESTS_CUDA_FAKE_LIBRARIES_H
 

@@ -1,4 +1,4 @@
-/* Every GPU kernel beside the CPU's, on a GPU that works in host memory. */
+/* Compares every GPU kernel with the CPU's, on a GPU that works in host memory. */
 #include "cuda/kernels.h"
 #include "graph/state/state.h"
 #include "kernels/kernels.h"
@@ -23,7 +23,7 @@ static void compare_all(const char *op_part, mr_device *gpu)
     mr_device_free(cpu);
 }
 
-/* Without libraries that are missing or refuse, what can be done by our own kernels is. */
+/* If libraries are missing or refuse, our own kernels compute what they support. */
 static mr_device *open_fake(void)
 {
     mr_error error = {0};
@@ -80,7 +80,7 @@ TEST(cuda_every_kernel_has_a_sample)
     CHECK_EQ(missing, 0);
 }
 
-/* ---- What a kernel says when something is wrong ---- */
+/* ---- Error messages of kernels ---- */
 
 static mr_status run_relu(mr_device *gpu, mr_error *error)
 {

@@ -1,4 +1,4 @@
-/* Images and labels are drawn once and fed each step, so that every device sees the same bytes. */
+/* Images and labels are drawn once and fed in each step, so that every device gets the same data. */
 #include "tests/cuda/model.h"
 
 #include "base/random.h"

@@ -1,4 +1,4 @@
-/* The work of a step is copies within the device's memory, which every device has. */
+/* The work of a step is copies within device memory, which every device supports. */
 #include "tests/cuda/prefetch_run.h"
 
 #include "base/device.h"
@@ -21,7 +21,7 @@ static void run_deinit(run *r)
     mr_device_close(r->device);
 }
 
-/* Rows that differ, over and over, in batches. */
+/* Batches of different rows, repeated indefinitely. */
 static mr_dataset *dataset_of(prefetch_size size, mr_error *error)
 {
     mr_tensor rows;
@@ -100,7 +100,7 @@ static double now(void)
     return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
 }
 
-/* A step's work on a batch, which is queued. */
+/* Queues a step's work on a batch. */
 static mr_status work(const run *r, const mr_tensor *batch, mr_error *error)
 {
     constexpr int COPIES = 60;

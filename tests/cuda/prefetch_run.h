@@ -1,24 +1,24 @@
-/* Pipelines that end on a GPU, for the kit and for the tests: are the batches right, and what does bringing them cost? */
+/* Pipelines that end on a GPU, for the kit and the tests: checks the batches, and measures the cost of copying them. */
 #ifndef MR_TESTS_CUDA_PREFETCH_RUN_H
 #define MR_TESTS_CUDA_PREFETCH_RUN_H
 
 #include <millrace/dataset.h>
 
-/* Work is queued on every batch, and the batch given back at once: what the work saw is compared with the host's batches.
+/* Queues work on every batch and releases the batch at once; compares what the work read with the host's batches.
  * device  "/device:GPU:0" */
 mr_status prefetch_compare(const char *device, mr_error *error);
 
 typedef struct prefetch_size {
-    int32_t batch, side, rows, steps; /* float batches of [batch, side, side, 3], out of so many rows */
+    int32_t batch, side, rows, steps; /* float batches of [batch, side, side, 3], from `rows` different rows */
 } prefetch_size;
 typedef struct prefetch_times {
     size_t batch_bytes;
-    double alone_s;  /* of a batch that nobody uses */
-    double step_s;   /* of a step that needs no batch */
-    double beside_s; /* of the step with a batch that is there */
-    double inside_s; /* of the step with a batch in pinned memory that it copies itself */
+    double alone_s;  /* for a batch that is not used */
+    double step_s;   /* for a step that needs no batch */
+    double beside_s; /* for the step with a batch already on the device */
+    double inside_s; /* for the step with a batch in pinned memory, which it copies itself */
 } prefetch_times;
-/* Wall time for each step, on the average. */
+/* Average wall time of a step. */
 mr_status prefetch_time(const char *device, prefetch_size size, prefetch_times *times, mr_error *error);
 
 #endif

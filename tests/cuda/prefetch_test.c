@@ -1,4 +1,4 @@
-/* Pipelines that end on a GPU: what comes out, who waits for whom, where it goes on, what it says when something fails. */
+/* Tests of pipelines that end on a GPU: elements, synchronization, saved states, and errors. */
 #include "tests/cuda/fake.h"
 #include "tests/cuda/prefetch_run.h"
 #include "tests/pipeline/pipelines.h"
@@ -106,7 +106,7 @@ TEST(prefetch_to_device_leaves_strings_on_the_host)
     }
     mr_element_deinit(&element);
     mr_iterator_free(iterator);
-    /* Nothing but strings. */
+    /* Only strings. */
     mr_tensor text;
     CHECK_OK(mr_tensor_init_string(&text, MR_STR("dog"), &error));
     iterator = iterate(mr_dataset_prefetch_to_device(mr_dataset_from_tensors(&text, 1), "/gpu:0", 2), nullptr);
@@ -118,7 +118,7 @@ TEST(prefetch_to_device_leaves_strings_on_the_host)
     check_nothing_is_left();
 }
 
-/* A consumer that queues work on each batch, gives it back at once and waits for nothing: the work sees its batch. */
+/* A consumer queues work on each batch, releases it at once and never waits: the work reads its own batch. */
 TEST(prefetch_to_device_fills_memory_behind_the_work_that_reads_it)
 {
     mr_error error = {0};
@@ -142,8 +142,8 @@ TEST(prefetch_to_device_fills_memory_behind_the_work_that_reads_it)
     check_nothing_is_left();
 }
 
-/* Copies on their own stream, each with its event, for which the queue waits; the queue itself is never waited for; and
- * what is asked of the driver and of malloc does not depend on how long it goes on. */
+/* Copies run on a separate stream, each with an event for which the queue waits; nobody waits for the queue itself; and
+ * the number of driver calls and allocations in use does not depend on the number of elements. */
 TEST(prefetch_to_device_waits_for_events_alone)
 {
     mr_error error = {0};
@@ -162,7 +162,7 @@ TEST(prefetch_to_device_waits_for_events_alone)
     long long more = test_allocations() - allocations;
     FAKE_SET(logs, false);
     CHECK_EQ(fake.stream_waits, before.stream_waits);
-    /* Two that are ready and one in hand, of two tensors; on the host four more slots. */
+    /* Two ready elements and one in use, of two tensors; on the host four more slots. */
     CHECK(fake.allocations <= 6);
     CHECK(fake.host_allocations <= 12);
     CHECK_EQ(fake.event_news, 2 + 2 * (fake.allocations + fake.host_allocations));
@@ -202,9 +202,9 @@ TEST(copy_to_device_copies_when_it_is_asked)
     check_nothing_is_left();
 }
 
-/* ---- Order, place, digest ---- */
+/* ---- Order, state, digest ---- */
 
-/* Odd numbers of this are not seekable and have elements that fail. */
+/* Odd-numbered chains are not seekable and have elements that fail. */
 static mr_dataset *chain(int which)
 {
     static random_pipeline made;
@@ -225,7 +225,7 @@ static mr_dataset *chain_there(int which)
     return there(chain(which), which);
 }
 
-/* The endless ones too. */
+/* A finite part of a chain on the device, also for infinite chains. */
 static mr_dataset *short_chain_there(int which)
 {
     return there(mr_dataset_take(chain(which), 100), which);
@@ -247,7 +247,8 @@ TEST(prefetch_to_device_keeps_order_and_place_of_random_pipelines)
     check_nothing_is_left();
 }
 
-/* What is there but not handed out is not consumed; places and digests are those of a pipeline without a device. */
+/* Elements that are copied but not delivered are not consumed; states and digests equal those of a pipeline without a
+ * device. */
 TEST(prefetch_to_device_shares_places_and_digests_with_the_host)
 {
     mr_error error = {0};
@@ -299,7 +300,7 @@ TEST(prefetch_to_device_begins_another_dataset)
     CHECK(mr_tensor_device(&element.tensors[0]) != nullptr);
     mr_element_deinit(&element);
     mr_iterator_free(iterator);
-    /* What is held stays good when all else is gone. */
+    /* A retained element stays valid after everything else has been freed. */
     mr_tensor numbers;
     CHECK_OK(mr_tensor_to_host(&kept.tensors[1], &numbers, &error));
     CHECK_EQ(mr_tensor_int64s(&numbers)[3], 3);
@@ -308,7 +309,7 @@ TEST(prefetch_to_device_begins_another_dataset)
     check_nothing_is_left();
 }
 
-/* ---- What it says ---- */
+/* ---- Errors ---- */
 
 TEST(prefetch_to_device_is_the_last_stage)
 {
@@ -334,7 +335,7 @@ TEST(prefetch_to_device_is_the_last_stage)
         d = mr_dataset_copy_to_device(mr_dataset_prefetch_to_device(batches(8), devices[i], 2), "/gpu:0");
         CHECK_STATUS(mr_dataset_status(d, &error), MR_INVALID_ARGUMENT);
         mr_dataset_free(d);
-        /* As tf.data writes it. */
+        /* As in tf.data. */
         d = mr_dataset_with_options(mr_dataset_copy_to_device(batches(8), devices[i]), .threads = 3);
         d = mr_dataset_prefetch(d, 2);
         CHECK_OK(mr_dataset_status(d, &error));
@@ -389,7 +390,7 @@ TEST(prefetch_to_device_says_why_it_cannot)
     check_nothing_is_left();
 }
 
-/* The 5th element cannot be copied, or has no memory: its error comes in its place, once. */
+/* The fifth element cannot be copied, or has no memory: its error is delivered in its position, once. */
 TEST(prefetch_to_device_tells_of_an_element_that_does_not_get_there)
 {
     mr_error error = {0};
@@ -426,7 +427,7 @@ TEST(prefetch_to_device_tells_of_an_element_that_does_not_get_there)
     }
 }
 
-/* A copy that fails when it is under way is told with the element behind it; nobody waits for ever. */
+/* A copy that fails after it was queued is reported with the next element; nothing waits indefinitely. */
 TEST(prefetch_to_device_tells_of_a_copy_that_failed_on_its_way)
 {
     mr_error error = {0};
@@ -471,7 +472,7 @@ TEST(prefetch_to_device_fails_without_memory_and_leaks_nothing)
     CHECK(is_through);
 }
 
-/* ---- Seen from outside ---- */
+/* ---- Counters and traces ---- */
 
 TEST(prefetch_to_device_counts)
 {
@@ -600,7 +601,7 @@ TEST(prefetch_to_device_is_cancelled_at_any_moment)
     }
 }
 
-/* More is asked to be there than the budget of the host has room for. */
+/* More elements are to be prefetched than the host's budget has room for. */
 TEST(prefetch_to_device_goes_on_with_a_small_budget)
 {
     mr_error error = {0};
@@ -615,7 +616,7 @@ TEST(prefetch_to_device_goes_on_with_a_small_budget)
     check_nothing_is_left();
 }
 
-/* What the kit runs on a real GPU. */
+/* Runs what the kit runs on a real GPU. */
 TEST(prefetch_to_device_passes_the_kit)
 {
     mr_error error = {0};

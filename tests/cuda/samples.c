@@ -1,4 +1,4 @@
-/* The samples: at least one for every row of cuda/, and more where a kernel takes another way. */
+/* The samples: at least one for every row of cuda/, and more for kernels with several code paths. */
 #include "tests/cuda/samples.h"
 
 #define FLOATS(...) {.dtype = MR_FLOAT, .shape = MR_SHAPE(__VA_ARGS__)}
@@ -28,7 +28,7 @@
     }
 #define T_FLOAT TYPE("T", MR_FLOAT)
 
-/* One input, one output of its shape. */
+/* One input, and one output of the same shape. */
 #define UNARY(operator, from, to)                                                                                      \
     {                                                                                                                  \
         .name = "unary", .op = operator, .input_count = 1, .output_count = 1, .inputs = {BETWEEN(from, to, 3, 700)},   \

@@ -1,4 +1,5 @@
-/* Running a sample: inputs from its seed, moved to where the kernel wants them; outputs brought back and compared. */
+/* Running a sample: generates inputs from its seed, copies them to where the kernel needs them, and compares the
+ * outputs. */
 #include "base/random.h"
 #include "tests/cuda/samples.h"
 
@@ -6,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Everything a node needs, made from a sample. */
+/* The data of a node, created from a sample. */
 typedef struct sample_node {
     mr_kernel_node node;
     mr_attrs attrs;

@@ -1,4 +1,4 @@
-/* Sessions with a GPU: a whole network trains there as on the CPU. */
+/* Sessions with a GPU: a complete network trains as on the CPU. */
 #include "tests/cuda/emulator.h"
 #include "tests/cuda/fake.h"
 #include "tests/cuda/model.h"
@@ -24,7 +24,7 @@ TEST(cuda_network_trains_as_on_the_cpu)
     CHECK_OK(model_train(small, "/device:GPU:0", 4, ours, nullptr, notes, sizeof notes, &error));
     for (int i = 0; i < 4; i++) CHECK_NEAR((double)ours[i], (double)theirs[i], 1e-4);
     CHECK(fake.launches > 100 && fake.dnn_runs > 0);
-    /* What learns is on the GPU; what is left on the CPU counts steps or holds constants. */
+    /* What is trained is on the GPU; only step counters and constants are on the CPU. */
     CHECK(strstr(notes, "dropout/SelectV2 (SelectV2): /device:GPU:0") != nullptr);
     CHECK_EQ(fake.live_allocations, 0);
     CHECK_EQ(fake.contexts, 0);
@@ -53,7 +53,7 @@ TEST(cuda_error_in_a_step_is_reported)
     CHECK_EQ(fake.live_allocations, 0);
 }
 
-/* ---- Batches that are on a GPU already ---- */
+/* ---- Batches that are already on a GPU ---- */
 
 static constexpr int64_t WIDTH = 200;
 
@@ -75,7 +75,7 @@ typedef struct program {
     mr_graph *g;
     mr_session *session;
     mr_node *iterator;
-    mr_output sums, numbers; /* of the rows, on the session's device; as they come */
+    mr_output sums, numbers; /* sums: of the rows, on the session's device; numbers: unchanged */
 } program;
 
 static program open_program(const char *data_device, const char *session_device)
@@ -131,13 +131,13 @@ TEST(cuda_session_takes_batches_where_they_are)
         fake.device_count = 2;
         program p = open_program(cases[i].data, cases[i].session);
         for (int64_t step = 0; step < 4; step++) check_step(&p, step);
-        /* Copies that join the queue are of batches that were not there. */
+        /* Copies that join the queue are those of batches that were not on the device. */
         if (cases[i].is_there) CHECK_EQ(fake.copies_in, fake.copies_beside);
         close_program(&p);
     }
 }
 
-/* The plan was made for elements on the GPU; those of another dataset are brought there. */
+/* The plan was made for elements on the GPU; the elements of another dataset are copied there. */
 TEST(cuda_session_brings_elements_of_another_dataset)
 {
     mr_error error = {0};

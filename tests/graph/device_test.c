@@ -1,5 +1,5 @@
-/* Two devices in one graph. The second one here works in host memory, but its addresses are none that the CPU could
- * read: whoever touches its memory without a copy crashes. */
+/* Two devices in one graph. The second device works in host memory, but its addresses are invalid on the CPU: an access
+ * to its memory without a copy crashes. */
 #include "base/buffer.h"
 #include "base/kernel.h"
 #include "tests/test.h"
@@ -175,7 +175,7 @@ TEST(devices_copies_stand_between_them)
     mr_graph *g = mr_graph_new();
     mr_output x = mr_placeholder(g, MR_FLOAT, .shape = MR_SCALAR, .name = "x");
     mr_output there = mr_square(g, mr_square(g, x, .name = "first"), .name = "second");
-    mr_output back = mr_floor(g, there, .name = "back"); /* has no kernel there */
+    mr_output back = mr_floor(g, there, .name = "back"); /* has no kernel on the device */
     mr_output again = mr_square(g, mr_reshape(g, back, mr_constant_ints(g, MR_INTS(1, 1))), .name = "again");
     mr_session *session = open_session(g);
     mr_tensor two = {0};
@@ -198,14 +198,14 @@ TEST(devices_copies_stand_between_them)
     mr_graph_free(g);
 }
 
-/* One value that several nodes take is brought over once, a constant when the plan is made. */
+/* A value that several nodes take is copied once; a constant is copied when the plan is made. */
 TEST(devices_a_value_is_copied_once)
 {
     mr_error error = {0};
     mr_graph *g = mr_graph_new();
     mr_output x = mr_placeholder(g, MR_FLOAT, .shape = MR_SCALAR, .name = "x");
     mr_output a = mr_square(g, x), b = mr_square(g, mr_identity(g, x));
-    mr_output quotient = mr_floor_div(g, a, b); /* has no kernel there */
+    mr_output quotient = mr_floor_div(g, a, b); /* has no kernel on the device */
     mr_session *session = open_session(g);
     mr_tensor three = {0};
     CHECK_OK(mr_tensor_init_float(&three, 3, &error));
@@ -244,14 +244,14 @@ TEST(devices_variables_live_there)
     mr_graph_free(g);
 }
 
-/* A variable that some node of the graph can only use on the CPU stays there, with all that take it. */
+/* A variable that some node of the graph can use only on the CPU is placed there, with all nodes that take it. */
 TEST(devices_a_variable_stays_where_all_can_use_it)
 {
     mr_error error = {0};
     mr_graph *g = mr_graph_new();
     mr_variable w = mr_variable_new(g, "w", mr_constant_floats(g, MR_SHAPE(1), (float[]){3}, nullptr));
     mr_output row = mr_constant_ints(g, MR_INTS(0)), one = mr_constant_floats(g, MR_SHAPE(1), (float[]){1}, nullptr);
-    mr_output less = mr_scatter_sub(g, w.ref, row, one); /* has no kernel there */
+    mr_output less = mr_scatter_sub(g, w.ref, row, one); /* has no kernel on the device */
     mr_output y = mr_square(g, w.value, .name = "y");
     mr_session *session = open_session(g);
     CHECK_OK(mr_session_run(session, MR_NO_FEEDS, (mr_outputs){0}, nullptr, &w.initializer, 1, &error));

@@ -1,4 +1,5 @@
-/* Fused nodes: fewer calls, the same numbers to the bit as the separate ones, which fetching the value between keeps. */
+/* Fused nodes: fewer calls, with bit-for-bit the results of the separate nodes, which fetching the value between
+ * preserves. */
 #include "tests/test.h"
 #include <millrace/ops.h>
 #include <millrace/session.h>

@@ -1,6 +1,6 @@
-/* Every gradient against finite differences: one row an operator, each with shapes known and with sizes unknown while the
- * graph is built. The checked function is sum(y * weights) with weights drawn once, in double where the operator has such
- * a kernel. */
+/* Compares every gradient with finite differences: one row for each operator, once with known shapes and once with
+ * sizes that are unknown while the graph is built. The function is sum(y * weights) with random weights, in double if
+ * the operator has such a kernel. */
 #include "base/random.h"
 #include "graph/ir/op.h"
 #include "tests/test.h"
@@ -11,10 +11,10 @@ constexpr int INPUTS_MAX = 3;
 
 typedef struct gradient_case {
     const char *op;
-    const char *note; /* which form of it */
+    const char *note; /* the variant */
     int input_count;
     mr_shape shapes[INPUTS_MAX];
-    double low, high; /* of input elements */
+    double low, high; /* range of input elements */
     mr_output (*build)(mr_graph *g, const mr_output *x);
 } gradient_case;
 
@@ -215,7 +215,7 @@ static void set(const mr_tensor *tensor, int64_t index, double value)
         mr_tensor_floats(tensor)[index] = (float)value;
 }
 
-/* The graph of a case; false when the session says that something in it has no kernel for the dtype. */
+/* Builds the graph of a case. False if the session reports that a node has no kernel for the dtype. */
 static bool build(checked *c, const gradient_case *row, mr_dtype dtype, bool known_shapes)
 {
     mr_error error = {0};
@@ -227,13 +227,15 @@ static bool build(checked *c, const gradient_case *row, mr_dtype dtype, bool kno
         CHECK_OK(mr_tensor_init(&c->values[i], dtype, shape, &error));
         for (int64_t j = 0; j < mr_tensor_count(&c->values[i]); j++) {
             double value = mr_random_range(&random, row->low, row->high);
-            set(&c->values[i], j, fabs(value) < 0.05 ? value + 0.1 : value); /* off the corners at 0 */
+            set(&c->values[i], j, fabs(value) < 0.05 ? value + 0.1 : value); /* away from the corner at 0 */
         }
         for (int32_t j = 0; !known_shapes && j < shape.rank; j++) shape.dims[j] = -1;
         c->inputs[i] = mr_placeholder(g, dtype, .shape = shape);
     }
     mr_output y = row->build(g, c->inputs);
-    if (dtype == MR_DOUBLE && mr_graph_status(g, nullptr) != MR_OK) return false; /* there it takes floats alone */
+    if (dtype == MR_DOUBLE && mr_graph_status(g, nullptr) != MR_OK)
+        return false; /* the operator supports only float
+                         here */
     CHECK_OK(mr_graph_status(g, &error));
     mr_tensor drawn = {0};
     CHECK_OK(mr_session_new(g, &(mr_session_options){.threads = 1}, &c->session, &error));
@@ -243,7 +245,7 @@ static bool build(checked *c, const gradient_case *row, mr_dtype dtype, bool kno
     mr_status status = mr_session_run(c->session, all, MR_OUTPUTS(y), &drawn, nullptr, 0, &c->why);
     if (status != MR_OK) return false;
     mr_tensor shaped = drawn;
-    CHECK_OK(mr_tensor_init(&drawn, dtype, shaped.shape, &error)); /* the result's bytes may be the input's */
+    CHECK_OK(mr_tensor_init(&drawn, dtype, shaped.shape, &error)); /* the result's buffer may be the input's */
     mr_tensor_deinit(&shaped);
     for (int64_t j = 0; j < mr_tensor_count(&drawn); j++) set(&drawn, j, mr_random_unit(&random));
     mr_output product = mr_mul(g, y, mr_constant(g, &drawn, "weights"));
@@ -392,7 +394,7 @@ TEST(gradients_name_the_operator_without_one)
     mr_graph_free(g);
 }
 
-/* The product's gradient where factors are zero. */
+/* The gradient of Prod if factors are zero. */
 TEST(gradients_of_prod_with_zeros)
 {
     mr_error error = {0};

@@ -1,4 +1,4 @@
-/* GraphDef in and out: nothing is lost, and bytes that are wrong leave the graph as it was and say why. */
+/* Import and export of GraphDef: nothing is lost, and invalid bytes leave the graph unchanged and are reported. */
 #include "graph/ir/graph.h"
 #include "proto/graph.pb-c.h"
 #include "proto/proto.h"
@@ -45,7 +45,7 @@ TEST(a_graph_survives_export_and_import)
     CHECK_EQ(mr_node_input(z.node, 1).index, 1);
     CHECK_STR(mr_node_device(mr_graph_find(copy, "y")), "/device:GPU:0");
     CHECK(mr_output_is_ref(mr_graph_find_output(copy, "w")));
-    /* Names of the import are taken. */
+    /* Imported names are in use. */
     CHECK_STR(mr_node_name(mr_no_op(copy, .name = "Z")), "Z_1");
     mr_tensor_deinit(&first);
     mr_tensor_deinit(&second);
@@ -65,7 +65,7 @@ TEST(an_import_under_a_prefix_moves_names_and_places)
     CHECK(mr_graph_find(g, "copy_1/z") != nullptr);
     const mr_attr *class = mr_attrs_find(&mr_graph_find(g, "copy/w/read")->attrs, "_class");
     CHECK(class != nullptr && mr_string_equal(class->values[0].string, MR_STR("loc:@copy/w")));
-    /* Without a prefix every name is there already. */
+    /* Without a prefix all names already exist. */
     int32_t count = mr_graph_node_count(g);
     CHECK_STATUS(mr_graph_import(g, bytes.data, bytes.size_bytes, nullptr, &error), MR_ALREADY_EXISTS);
     CHECK_STR(error.message, "node x already exists in the graph");

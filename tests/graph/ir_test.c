@@ -1,4 +1,4 @@
-/* Graphs as they are built: names, scopes, devices, control edges, attrs, the first error. */
+/* Building graphs: names, scopes, devices, control edges, attrs, the first error. */
 #include "graph/ir/graph.h"
 #include "tests/test.h"
 #include <millrace/ops.h>
@@ -15,7 +15,7 @@ TEST(names_count_up_as_in_tensorflow)
     CHECK_STR(mr_graph_unique_name(g, "a"), "a_1");
     CHECK_STR(mr_graph_unique_name(g, "a_1"), "a_1_1");
     CHECK_STR(mr_graph_unique_name(g, "a"), "a_2");
-    /* Names that differ in case alone clash; the given case stays. */
+    /* Names that differ only in case clash; the given case is kept. */
     CHECK_STR(mr_graph_unique_name(g, "A"), "A_3");
     CHECK_STR(mr_graph_unique_name(g, "b_2"), "b_2");
     CHECK_STR(mr_graph_unique_name(g, "b"), "b");
@@ -36,7 +36,7 @@ TEST(scopes_nest_and_are_unique)
     mr_graph_pop_scope(g);
     mr_graph_push_scope(g, "layer");
     CHECK_STR(mr_graph_scope(g), "layer_1");
-    /* A name that ends in a slash enters the scope of that name again. */
+    /* A name that ends with a slash reenters the scope of that name. */
     mr_graph_push_scope(g, "layer/");
     CHECK_STR(mr_node_name(zero(g).node), "layer/Const_1");
     mr_graph_push_scope(g, nullptr);
@@ -92,7 +92,7 @@ TEST(control_scopes_leave_out_what_runs_after_already)
     mr_output inside = mr_relu(g, x);
     CHECK_EQ(mr_node_control_count(inside.node), 1);
     CHECK(mr_node_control(inside.node, 0) == first);
-    /* Its input waits for first already. */
+    /* Its input already waits for first. */
     CHECK_EQ(mr_node_control_count(mr_relu(g, inside).node), 0);
     mr_graph_push_control_dependencies(g, nullptr, 0);
     CHECK_EQ(mr_node_control_count(mr_relu(g, x).node), 0);

@@ -1,5 +1,5 @@
-/* Iterators in the graph: elements pass through a session without a copy, and the place in the data is saved with what
- * random operators have drawn. */
+/* Iterators in the graph: elements pass through a session without a copy, and the position in the data is saved
+ * together with the states of random operators. */
 #include "graph/run/session_state.h"
 #include "tests/test.h"
 #include <millrace/ops.h>
@@ -20,13 +20,13 @@ typedef struct numbers {
     mr_output number;
 } numbers;
 
-/* 0 … 9 in the order that the seed draws. */
+/* 0 … 9 in the order determined by the seed. */
 static numbers shuffled_numbers(void)
 {
     numbers n = {.g = mr_graph_new()};
     mr_dataset *d = mr_dataset_repeat(mr_dataset_shuffle(mr_dataset_range(0, 10, 1), .seed = 7), 3);
     n.iterator = mr_graph_iterator(n.g, "numbers", d, &(mr_iterator_options){.threads = 1}, &n.number);
-    mr_dataset_free(d); /* the graph holds it */
+    mr_dataset_free(d); /* the graph holds a reference */
     return n;
 }
 
@@ -74,7 +74,7 @@ TEST(graph_iterator_gives_one_element_a_run)
     mr_graph_free(g);
 }
 
-/* The batches that the pipeline fills pass through the step and go back to be filled again. */
+/* Batches that the pipeline fills pass through the step and are returned to be filled again. */
 TEST(graph_iterator_in_its_stride_allocates_nothing)
 {
     if (test_allocations() < 0) test_skip("allocations are not counted here");
@@ -111,10 +111,10 @@ TEST(graph_iterator_place_is_saved_and_restored)
     for (int i = 0; i < 17; i++) expected[i] = next_number(session, n.number);
     mr_session_free(session);
 
-    session = open_session(n.g); /* one that has asked for nothing yet */
+    session = open_session(n.g); /* one that has not requested an element yet */
     CHECK_OK(mr_session_restore_state(session, &state, &error));
     for (int i = 0; i < 17; i++) CHECK_EQ(next_number(session, n.number), expected[i]);
-    CHECK_OK(mr_session_restore_state(session, &state, &error)); /* one that is somewhere else */
+    CHECK_OK(mr_session_restore_state(session, &state, &error)); /* one at another position */
     CHECK_EQ(next_number(session, n.number), expected[0]);
     mr_session_free(session);
     mr_tensor_deinit(&state);
@@ -171,7 +171,7 @@ static float draw(mr_session *session, mr_output output)
     return value;
 }
 
-/* Each run draws new numbers; two sessions draw the same ones; a restored session draws what would have come. */
+/* Each run draws new numbers; two sessions draw the same ones; a restored session continues the sequence. */
 TEST(session_state_holds_what_random_operators_drew)
 {
     mr_error error = {0};
@@ -200,7 +200,7 @@ TEST(session_state_holds_what_random_operators_drew)
     mr_graph_free(g);
 }
 
-/* Cut anywhere, or with any byte changed, a state is refused or restored; it never breaks anything. */
+/* A state that is truncated anywhere, or has any byte changed, is refused or restored; it never does harm. */
 TEST(session_state_may_be_damaged)
 {
     mr_error error = {0};

@@ -1,4 +1,4 @@
-/* Operators with thousands of inputs or outputs: right at any number, and in a time that grows with it. */
+/* Operators with thousands of inputs or outputs: correct for any number, in linear time. */
 #include "tests/test.h"
 #include <millrace/ops.h>
 #include <millrace/session.h>
@@ -32,7 +32,7 @@ static mr_node *node_of(mr_graph *g, const char *op, mr_output *inputs, int32_t 
     return mr_node_finish(&b).node;
 }
 
-/* The vector x in pieces of one element. */
+/* Cuts the vector x into pieces of one element. */
 static mr_node *cut(mr_graph *g, const char *op, mr_output x, int32_t pieces)
 {
     if (strcmp(op, "Unpack") == 0) return node_of(g, op, &x, 1, pieces);
@@ -56,7 +56,7 @@ static mr_output joined(mr_graph *g, const char *op, const mr_output *pieces, in
 }
 
 /* Cuts a fed vector, joins the pieces, and differentiates the square of the result's sum; all pieces are fetched, too.
- * Returns the seconds that this took. */
+ * Returns the time in seconds. */
 static double run(const char *cutter, const char *joiner, int32_t count)
 {
     static mr_output pieces[PIECES_MAX], fetches[PIECES_MAX + 2];

@@ -1,4 +1,4 @@
-/* A graph as a map function: the same elements at any number of threads; what it refuses. */
+/* A graph as a map function: the same elements at any number of threads, and errors. */
 #include "tests/test.h"
 #include <millrace/millrace.h>
 

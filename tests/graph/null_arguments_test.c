@@ -1,5 +1,6 @@
-/* Null pointers where the public headers take pointers, a graph and its session excepted. Builders record an error and go on;
- * other functions return one, or nothing. Each case runs in a process of its own, so that a crash names it. */
+/* Null pointers for all pointer arguments of the public headers except a graph and its session. Builders record an
+ * error and continue; other functions return an error, or nothing. Each case runs in a process of its own, so that a
+ * crash names it. */
 #include "tests/test.h"
 
 #include <millrace/millrace.h>
@@ -17,7 +18,7 @@ static mr_output one(mr_graph *g)
     return mr_constant_float(g, 1);
 }
 
-/* R: the graph has an error then; N: nothing happens. */
+/* R: the graph then has an error; N: no effect. */
 #define CASES(R, N)                                                                                                    \
     R(mr_node_begin(g, nullptr, nullptr))                                                                              \
     R(mr_square(g, none))                                                                                              \

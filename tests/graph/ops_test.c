@@ -1,4 +1,4 @@
-/* The registry: every row parses, has what it needs, and can be found. */
+/* The registry: every row can be parsed, is complete, and can be found. */
 #include "graph/ir/graph.h"
 #include "graph/ir/signature.h"
 #include "tests/test.h"

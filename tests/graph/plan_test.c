@@ -1,4 +1,4 @@
-/* Plans: what is computed once, what is computed not at all, and that a step in its stride allocates nothing. */
+/* Plans: what is computed once, what is not computed at all, and that repeated steps do not allocate. */
 #include "tests/test.h"
 #include <millrace/ops.h>
 #include <millrace/session.h>
@@ -13,7 +13,7 @@ static mr_session *open_session(mr_graph *g)
     return session;
 }
 
-/* How many calls of that operator the last run made; all calls when it is null. */
+/* The number of calls of that operator in the last run; null: of all calls. */
 static int ran(const mr_session *session, const char *op)
 {
     mr_node_time times[64];
@@ -22,7 +22,7 @@ static int ran(const mr_session *session, const char *op)
     return found;
 }
 
-/* The place of a node in the last run; -1 when it did not run. */
+/* The position of a node in the last run; -1 if it did not run. */
 static int place(const mr_session *session, const char *node)
 {
     mr_node_time times[64];
@@ -58,7 +58,7 @@ TEST(plan_folds_what_depends_on_constants_alone)
     mr_graph_free(g);
 }
 
-/* A constant that the caller fetched, or a variable that started from it, is never written to. */
+/* A constant that was fetched, or that is a variable's initial value, is never written to. */
 TEST(plan_constants_stay)
 {
     mr_error error = {0};
@@ -103,7 +103,7 @@ TEST(plan_shares_equal_nodes)
     mr_graph_free(g);
 }
 
-/* Attrs are part of what makes nodes equal. */
+/* Nodes with different attrs are not equal. */
 TEST(plan_does_not_share_what_differs_in_an_attr)
 {
     mr_error error = {0};
@@ -163,13 +163,13 @@ TEST(plan_respects_control_edges)
     CHECK_OK(mr_session_run(session, MR_FEEDS({x, fed}), (mr_outputs){0}, nullptr, &both, 1, &error));
     CHECK_EQ(place(session, "late"), 0);
     CHECK_EQ(place(session, "early"), 1);
-    CHECK_EQ(ran(session, nullptr), 2); /* the group itself is nothing to run */
+    CHECK_EQ(ran(session, nullptr), 2); /* the group itself has nothing to run */
     mr_tensor_deinit(&fed);
     mr_session_free(session);
     mr_graph_free(g);
 }
 
-/* What frees more than it makes does not wait for what was made before it. */
+/* A node that frees more memory than it allocates does not wait for nodes created before it. */
 TEST(plan_runs_early_what_frees_memory)
 {
     mr_error error = {0};
@@ -225,7 +225,7 @@ TEST(plan_in_its_stride_allocates_nothing)
         CHECK_OK(mr_session_run(session, MR_FEEDS({x, fed}), MR_OUTPUTS(y), &result, &update.node, 1, &error));
         mr_tensor_deinit(&result);
     }
-    CHECK_EQ(test_allocations(), before); /* the lookup of the plan included */
+    CHECK_EQ(test_allocations(), before); /* including the lookup of the plan */
     mr_tensor_deinit(&fed);
     mr_session_free(session);
     mr_graph_free(g);
@@ -249,7 +249,8 @@ TEST(plan_says_what_has_no_kernel)
     mr_graph_free(g);
 }
 
-/* Relu goes into the batch normalization before it, and out of its gradient, when nobody else looks between. */
+/* Relu is fused into the preceding batch normalization, and ReluGrad into its gradient, if the values between have no
+ * other use. */
 TEST(plan_fuses_relu_into_batch_normalization)
 {
     mr_error error = {0};
@@ -272,7 +273,7 @@ TEST(plan_fuses_relu_into_batch_normalization)
     CHECK_EQ(ran(session, "_FusedBatchNormEx"), 1);
     CHECK_EQ(ran(session, "_FusedBatchNormGradEx"), 1);
     CHECK_EQ(ran(session, "Relu") + ran(session, "ReluGrad"), 0);
-    CHECK_OK(mr_session_run(session, MR_FEEDS({x, fed}), fetches, plain, nullptr, 0, &error)); /* y is looked at */
+    CHECK_OK(mr_session_run(session, MR_FEEDS({x, fed}), fetches, plain, nullptr, 0, &error)); /* y is used */
     CHECK_EQ(ran(session, "_FusedBatchNormEx"), 0);
     CHECK_EQ(ran(session, "Relu"), 1);
     CHECK_EQ(ran(session, "ReluGrad"), 1);
@@ -288,7 +289,7 @@ TEST(plan_fuses_relu_into_batch_normalization)
     mr_graph_free(g);
 }
 
-/* Wherever memory runs out the call says so, and what was made is given back. */
+/* If any allocation fails, the call reports it and releases everything. */
 TEST(plan_any_allocation_may_fail)
 {
     if (test_allocations() < 0) test_skip("allocations are not counted here");
@@ -318,7 +319,7 @@ TEST(plan_any_allocation_may_fail)
             failures++;
             CHECK_EQ(status, MR_RESOURCE_EXHAUSTED);
             CHECK(results[0].buffer == nullptr && results[1].buffer == nullptr);
-            if (session) /* and the session goes on */
+            if (session) /* and the session stays usable */
                 CHECK_OK(mr_session_run(session, MR_NO_FEEDS, (mr_outputs){0}, nullptr, &w.initializer, 1, &error));
         }
         mr_tensor_deinit(&results[0]);

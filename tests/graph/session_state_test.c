@@ -1,5 +1,5 @@
-/* Saving and restoring a session's state while its iterators wait: producers of a pipeline may use the session meanwhile,
- * and any number of threads may run, save, trace and read notes at once. */
+/* Saving and restoring a session's state while its iterators wait: producers of a pipeline may use the session
+ * concurrently, and any number of threads may run, save, trace and read notes at once. */
 #include "graph/run/session_state.h"
 #include "tests/test.h"
 
@@ -212,7 +212,7 @@ TEST(session_runs_saves_and_traces_at_once)
     void *(*const jobs[])(void *) = {run_steps, run_steps, run_steps, save_states, save_checkpoints, watch};
     constexpr int COUNT = sizeof jobs / sizeof *jobs;
     pthread_t threads[COUNT];
-    (void)test_path("x"); /* the directory exists before threads ask for it */
+    (void)test_path("x"); /* create the directory before threads request it */
     for (int i = 0; i < COUNT; i++) CHECK_EQ(pthread_create(&threads[i], nullptr, jobs[i], &s), 0);
     sleep_ms(400);
     atomic_store(&s.stop, true);

@@ -1,4 +1,4 @@
-/* What a session promises: the right numbers, only what is needed, and one clear sentence when something is wrong. */
+/* Sessions: correct results, no unnecessary work, and clear error messages. */
 #include "tests/test.h"
 #include <millrace/ops.h>
 #include <millrace/session.h>
@@ -59,7 +59,7 @@ TEST(session_runs_only_what_is_needed)
     mr_graph_free(g);
 }
 
-/* Whatever is fed takes the place of what would have been computed, constants and variables included. */
+/* Anything can be fed instead of being computed, including constants and variables. */
 TEST(session_feeds_any_output)
 {
     mr_graph *g = mr_graph_new();
@@ -71,7 +71,7 @@ TEST(session_feeds_any_output)
     mr_output z = mr_square(g, w.value);
     mr_session *session = open_session(g);
     mr_tensor three = scalar(3), five = scalar(5);
-    CHECK_NEAR(run_scalar(session, MR_FEEDS({middle, five}), y), 25, 0); /* x is not needed then */
+    CHECK_NEAR(run_scalar(session, MR_FEEDS({middle, five}), y), 25, 0); /* x is not needed in this case */
     CHECK_NEAR(run_scalar(session, MR_FEEDS({x, three}, {c, five}), y), 225, 0);
     CHECK_NEAR(run_scalar(session, MR_FEEDS({x, three}), y), 36, 0);
     CHECK_NEAR(run_scalar(session, MR_FEEDS({w.value, three}), z), 9, 0); /* w has no value */
@@ -82,7 +82,7 @@ TEST(session_feeds_any_output)
     mr_graph_free(g);
 }
 
-/* A fed constant must not be taken for what shape inference deduced from it. */
+/* The value of a fed constant must not be replaced by what shape inference deduced from the constant. */
 TEST(session_feeds_the_shape_of_a_reshape)
 {
     mr_graph *g = mr_graph_new();
@@ -127,7 +127,7 @@ TEST(session_fetches_one_output_twice)
     mr_graph_free(g);
 }
 
-/* An in-place kernel must not touch what the caller fed, what was fetched, or what is read again. */
+/* An in-place kernel must not change what the caller fed, what was fetched, or what is read again. */
 TEST(session_never_changes_what_others_hold)
 {
     mr_error error = {0};
@@ -200,7 +200,7 @@ TEST(session_errors_name_the_node)
     mr_graph_free(g);
 }
 
-/* After a run that failed half way the next one starts clean. */
+/* After a run that failed halfway, the next one starts from a clean state. */
 TEST(session_goes_on_after_a_failed_run)
 {
     mr_error error = {0};
@@ -315,7 +315,7 @@ typedef struct racer {
     bool torn;
 } racer;
 
-/* Runs the target, or fetches and looks whether all elements are equal. */
+/* Runs the target, or fetches and checks that all elements are equal. */
 static void *race(void *context)
 {
     racer *r = context;
@@ -333,7 +333,7 @@ static void *race(void *context)
     return nullptr;
 }
 
-/* A variable that is read while it is updated is seen before or after, never in between. */
+/* A variable that is read while it is updated has the value from before or after the update, never a mixture. */
 TEST(session_runs_on_several_threads)
 {
     mr_error error = {0};

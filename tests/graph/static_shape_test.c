@@ -1,4 +1,4 @@
-/* Values against the shapes that inference promised: Shape and Size are folded from these. */
+/* Checks values against their inferred shapes, from which Shape and Size are folded. */
 #include "tests/test.h"
 #include <millrace/ops.h>
 #include <millrace/session.h>
@@ -20,7 +20,7 @@ static mr_tensor zeros(mr_shape shape)
     return tensor;
 }
 
-/* A value that reaches a placeholder with a default: as the default, or fed in its place. */
+/* A value for a placeholder with a default: the default, or fed instead. */
 static void check_placeholder(mr_shape declared, mr_shape given, bool is_fed, const char *failure)
 {
     mr_error error = {0};
@@ -73,7 +73,7 @@ static void check_equal(mr_shape x, mr_shape y, mr_shape expected)
     mr_graph_free(g);
 }
 
-/* Where shapes may or may not broadcast, the result may be a scalar. */
+/* If the shapes may or may not broadcast, the result may be a scalar. */
 TEST(static_shape_of_equality_without_shape_errors)
 {
     check_equal(MR_SHAPE(2, 3), MR_SHAPE(3), MR_SHAPE(2, 3));
@@ -87,7 +87,7 @@ TEST(static_shape_of_equality_without_shape_errors)
     check_equal(MR_SHAPE_UNKNOWN, MR_SHAPE(3), MR_SHAPE_UNKNOWN);
 }
 
-/* Two handles of one variable: what is read through one has the shape that the other declares. */
+/* Two handles of one variable: the value read through one has the shape that the other declares. */
 TEST(static_shape_of_a_shared_variable)
 {
     static const struct {

@@ -1,5 +1,5 @@
-/* Layers, decays, and the loop: what it saves, where it goes on, and that a resumed run equals the unbroken one bit for
- * bit, also when it was killed. */
+/* Layers, decays, and the training loop: what it saves, where it resumes, and that a resumed run equals the
+ * uninterrupted one bit for bit, also after it was killed. */
 #include "tests/kill.h"
 
 #include <millrace/millrace.h>
@@ -81,7 +81,7 @@ TEST(rates_fall_as_tensorflows)
     mr_graph_free(g);
 }
 
-/* A run with everything that must go on where it was: shuffled data, dropout, Adam's slots, batch normalization. */
+/* A run with everything that must be resumed: shuffled data, dropout, Adam's slots, batch normalization. */
 static mr_status train(const char *directory, int64_t stop, int64_t save_checkpoint_steps, mr_error *error)
 {
     mr_graph *g = mr_graph_new();
@@ -114,7 +114,7 @@ static mr_status train(const char *directory, int64_t stop, int64_t save_checkpo
     return status;
 }
 
-/* Every variable of two checkpoints, to the bit. */
+/* Compares every variable of two checkpoints bit for bit. */
 static void check_equal(const char *a, const char *b)
 {
     mr_error error = {0};

@@ -1,4 +1,4 @@
-/* Updating operators and files' names in a graph whose inputs are not what they should be. */
+/* Updating operators and file names in a graph with invalid inputs. */
 #include "graph/run/session.h"
 #include "graph/state/state.h"
 #include "tests/test.h"
@@ -10,7 +10,7 @@ static mr_output add_variable(mr_graph *g, const char *name)
 }
 
 /* A step whose second variable is an iterator fails before it locks anything: it must not unlock the first one, which
- * another step holds. */
+ * another step has locked. */
 TEST(update_of_an_iterator_unlocks_nothing)
 {
     mr_error error = {0};
@@ -41,7 +41,7 @@ TEST(update_of_an_iterator_unlocks_nothing)
     mr_tensor_deinit(&value);
 }
 
-/* Folded while the plan is made, and at run time. */
+/* Folded when the plan is made, and at run time. */
 TEST(sharded_filename_of_empty_numbers_is_an_error)
 {
     for (int fed = 0; fed < 2; fed++) {

@@ -1,4 +1,4 @@
-/* Variables: references and handles, what is read and what is changed, and how long they live. */
+/* Variables: references and handles, reading and updating, and lifetimes. */
 #include "tests/test.h"
 #include <millrace/ops.h>
 #include <millrace/session.h>
@@ -76,7 +76,7 @@ TEST(variable_is_initialized_tells)
     mr_graph_free(g);
 }
 
-/* A result that was fetched stays what it was, however the variable changes. */
+/* A fetched result never changes, whatever happens to the variable. */
 TEST(variable_updates_leave_fetched_results_alone)
 {
     mr_graph *g = mr_graph_new();
@@ -103,7 +103,7 @@ TEST(variable_updates_leave_fetched_results_alone)
     mr_graph_free(g);
 }
 
-/* What was fed may be written again by its owner. */
+/* The owner of a feed may write to it again. */
 TEST(variable_keeps_its_own_copy_of_what_was_fed)
 {
     mr_error error = {0};
@@ -121,7 +121,7 @@ TEST(variable_keeps_its_own_copy_of_what_was_fed)
     mr_graph_free(g);
 }
 
-/* With nobody else holding a share, an update works in the same memory. */
+/* Without other references to the value, an update works in the same memory. */
 TEST(variable_updates_in_place)
 {
     mr_error error = {0};
@@ -144,7 +144,7 @@ TEST(variable_updates_in_place)
     mr_graph_free(g);
 }
 
-/* A node that updates a variable runs after those that read it, where no edge says otherwise. */
+/* A node that updates a variable runs after those that read it unless an edge requires otherwise. */
 TEST(variable_readers_of_a_step_see_the_value_before_its_update)
 {
     mr_error error = {0};
@@ -171,7 +171,7 @@ TEST(variable_control_edges_order_updates_and_reads)
     mr_output step = mr_assign_add(g, w.ref, mr_constant_float(g, 1.0f));
     mr_graph_push_control_dependencies(g, &step.node, 1);
     mr_output after = mr_identity(g, w.ref);
-    mr_output constant = mr_square(g, mr_constant_float(g, 3.0f)); /* keeps its control edge though it is constant */
+    mr_output constant = mr_square(g, mr_constant_float(g, 3.0f)); /* keeps its control edge although it is constant */
     mr_graph_pop_control_dependencies(g);
     mr_session *session = open_session(g);
     run_node(session, w.initializer);
@@ -302,14 +302,14 @@ TEST(variable_scatter_changes_rows)
     CHECK_STATUS(mr_session_run(session, MR_FEEDS({rows, outside}), MR_OUTPUTS(add), &result, nullptr, 0, &error),
                  MR_INVALID_ARGUMENT);
     CHECK_STR(error.message, "add (ScatterAdd): indices[1] = 3 is not in [0, 3)");
-    CHECK_NEAR(fetch_float(session, w.value), 1, 0); /* nothing was changed */
+    CHECK_NEAR(fetch_float(session, w.value), 1, 0); /* nothing has changed */
     mr_tensor_deinit(&indices);
     mr_tensor_deinit(&outside);
     mr_session_free(session);
     mr_graph_free(g);
 }
 
-/* Against the formulas, written out. */
+/* Comparison with the formulas. */
 TEST(variable_optimizers_follow_tensorflows_formulas)
 {
     mr_error error = {0};

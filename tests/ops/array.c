@@ -1,4 +1,4 @@
-/* Operators that move elements: strings, limits, and indices from outside that must not be believed. */
+/* Operators that move elements: strings, limits, and indices that are not trusted. */
 #include "tests/ops/run.h"
 
 static mr_tensor strings_of(mr_shape shape, const mr_string *values)
@@ -15,7 +15,7 @@ TEST(array_strings_are_gathered_and_joined)
     mr_tensor taken = run_op_one(&(op_run){.op = "GatherV2", .inputs = {words, INT32S(2, 0), INT32S(0)}});
     CHECK_EQ(mr_tensor_count(&taken), 2);
     CHECK(mr_string_equal(mr_tensor_strings(&taken)[0], MR_STR("three")));
-    mr_tensor_deinit(&words); /* the bytes are the output's own */
+    mr_tensor_deinit(&words); /* the output has its own copy of the bytes */
     CHECK(mr_string_equal(mr_tensor_strings(&taken)[1], MR_STR("one")));
     mr_tensor joined =
         run_op_one(&(op_run){.op = "Pack", .inputs = {taken, taken}, .attrs = {{"axis", 'i', .ints = {1}}}});

@@ -1,5 +1,5 @@
-/* Batch normalisation beside sums in doubles: odd numbers of channels, means far from zero, any number of threads, and
- * the Relu inside against Relu after it. */
+/* Compares batch normalization with sums in double: odd numbers of channels, means far from zero, any number of
+ * threads, and fused Relu against a separate one. */
 #include "tests/ops/run.h"
 
 static mr_tensor far_floats(mr_shape shape, uint64_t which, float mean)

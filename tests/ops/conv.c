@@ -1,4 +1,4 @@
-/* Conv2D and its gradients: the fast kernels beside the plain ones over random shapes, strides and paddings. */
+/* Conv2D and its gradients: compares the fast kernels with the plain ones for random shapes, strides and paddings. */
 #include "kernels/conv.h"
 #include "tests/ops/run.h"
 

@@ -1,12 +1,12 @@
-/* Hostile input for every operator: each row's valid sample is mutated in one to three places, built into a graph and run in
- * a session. No case may crash, hang, allocate without bound or contradict the inferred shape.
+/* Hostile input for every operator: each row's valid sample is mutated in one to three places, built into a graph and
+ * run in a session. No case may crash, hang, allocate without bound or contradict the inferred shape.
  *
  * A sample is text: arguments are separated by ";", the tensors of a list argument by "+".
  *     float[2,3]          numbers from a fixed pattern
  *     int32[2]=0,1        these values, repeated to fill the shape
  *     string[]=name       every element is this string; $DIR, $PNG and $JPEG are expanded
- *     &float[3]           an initialised variable, by reference
- *     @float[3]           an initialised variable, by handle
+ *     &float[3]           an initialized variable, by reference
+ *     @float[3]           an initialized variable, by handle
  *     !resource[]         an iterator, by handle */
 #ifndef MR_TESTS_OPS_HOSTILE_H
 #define MR_TESTS_OPS_HOSTILE_H
@@ -23,7 +23,8 @@ typedef struct hostile_sample {
     const char *op;
     const char *inputs;
     const char *attrs;   /* "strides=1,1,1,1; padding=SAME" */
-    const char *failure; /* part of the message where even a valid node must fail: nothing feeds or initialises it */
+    const char *failure; /* part of the message if even a valid node must fail, because nothing feeds or initializes
+                            it */
 } hostile_sample;
 
 /* In hostile_samples.c. */
@@ -36,10 +37,10 @@ typedef enum hostile_form {
     HOSTILE_HANDLE,        /* a variable by handle */
     HOSTILE_OTHER_HANDLE,  /* the handle of an iterator */
     HOSTILE_NULL_HANDLE,   /* a fed resource tensor without a resource */
-    HOSTILE_FIRST_VARIABLE /* the variable of the first input once more */
+    HOSTILE_FIRST_VARIABLE /* the variable of the first input again */
 } hostile_form;
 
-/* How a tensor reaches the operator. */
+/* How the operator gets a tensor. */
 typedef enum hostile_source {
     HOSTILE_CONST,
     HOSTILE_FED,         /* the placeholder has the shape of the value */
@@ -57,7 +58,7 @@ typedef struct hostile_input {
     bool is_uninitialized;
     int value_count; /* 0: the fixed pattern */
     int64_t values[HOSTILE_VALUES_MAX];
-    int special; /* of a float: 1 + an index into the special numbers, at the first element; 0: none */
+    int special; /* for a float: 1 + an index into the special numbers, for the first element; 0: none */
     const char *text;
 } hostile_input;
 
@@ -78,10 +79,10 @@ typedef struct hostile_case {
     hostile_input inputs[HOSTILE_INPUTS_MAX];
     int attr_count;
     hostile_attr attrs[HOSTILE_ATTRS_MAX];
-    bool with_gradients; /* after the operator, its gradients by its inputs are built and run */
+    bool with_gradients; /* after the operator, build and run its gradients with respect to its inputs */
 } hostile_case;
 
-/* What a run gave: the outputs when status is MR_OK. */
+/* The result of a run: the outputs if status is MR_OK. */
 typedef struct hostile_result {
     mr_status status;
     bool was_built; /* graph construction accepted the node */
@@ -90,14 +91,14 @@ typedef struct hostile_result {
     mr_tensor outputs[HOSTILE_OUTPUTS_MAX];
 } hostile_result;
 
-/* Fails the test when the sample's text is wrong. */
+/* Fails the test if the sample's text is invalid. */
 void hostile_parse(const hostile_sample *sample, hostile_case *parsed);
 /* Changes the case in one place. */
 void hostile_mutate(hostile_case *changed, mr_random *random);
-/* One line that names the operator, its inputs and attrs. */
+/* One line with the operator, its inputs and attrs. */
 void hostile_describe(const hostile_case *described, char *text, size_t size_bytes);
-/* Builds and runs the case; fails the test when an output contradicts its inferred shape or dtype, or a gradient
- * has another shape than its input. */
+/* Builds and runs the case. Fails the test if an output contradicts its inferred shape or dtype, or a gradient has
+ * another shape than its input. */
 void hostile_run(const hostile_case *run, hostile_result *result);
 void hostile_result_deinit(hostile_result *result);
 /* The value of an input. */

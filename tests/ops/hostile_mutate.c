@@ -1,5 +1,5 @@
 /* The mutations of a hostile case. Each changes one thing: a size everywhere it occurs, a rank, a dtype, a value, the
- * number of inputs, an attr, or how a tensor arrives. */
+ * number of inputs, an attr, or the source of a tensor. */
 #include "tests/ops/hostile.h"
 
 static const int64_t sizes[] = {0, 0, 0, 1, 1, 2, 5, 7, 17, 1ll << 31, 1ll << 62, INT64_MAX};
@@ -43,7 +43,7 @@ static bool one_in(mr_random *random, int count)
     return below(random, count) == 0;
 }
 
-/* No tensor that a test makes is large: where the product of the sizes is, one of them becomes zero. */
+/* Keeps all tensors of the tests small: if the product of the sizes is large, one of them becomes zero. */
 static void bound(mr_shape *shape, mr_random *random)
 {
     constexpr int64_t elements_max = 1 << 14;
@@ -51,7 +51,7 @@ static void bound(mr_shape *shape, mr_random *random)
     if (shape->rank > 0 && (count < 0 || count > elements_max)) shape->dims[below(random, shape->rank)] = 0;
 }
 
-/* One size becomes another wherever it occurs, also among the values, so that the inputs still fit each other. */
+/* Replaces one size wherever it occurs, also among the values, so that the inputs still match. */
 static void replace_size(hostile_case *c, mr_random *random)
 {
     hostile_input *input = &c->inputs[below(random, c->input_count)];
@@ -134,7 +134,7 @@ static const mr_op_argument *argument_of(const hostile_case *c, int input)
     return argument >= 0 && argument < c->def->input_count ? &c->def->inputs[argument] : nullptr;
 }
 
-/* All inputs of one type attr, so that they still agree; rarely one alone. */
+/* Changes all inputs of one type attr, so that they still agree; rarely a single one. */
 static void change_dtype(hostile_case *c, mr_random *random)
 {
     int chosen = below(random, c->input_count);

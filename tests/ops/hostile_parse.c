@@ -1,4 +1,4 @@
-/* Hostile cases as text: reading a sample, and describing a case on one line. */
+/* Hostile cases as text: parses a sample, and describes a case on one line. */
 #include "tests/ops/hostile.h"
 #include <ctype.h>
 
@@ -25,7 +25,7 @@ static bool accept(reader *r, char wanted)
     return true;
 }
 
-/* The text up to one of the characters in `ends`; kept for the life of the process. */
+/* The text up to one of the characters in `ends`; kept for the lifetime of the process. */
 static const char *take_text(reader *r, const char *ends)
 {
     static mr_arena texts;

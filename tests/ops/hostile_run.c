@@ -1,4 +1,4 @@
-/* One hostile case through graph construction and a session. */
+/* Builds one hostile case into a graph and runs it in a session. */
 #include "tests/ops/hostile.h"
 #include <float.h>
 #include <millrace/image.h>
@@ -55,7 +55,7 @@ static void fill(const hostile_input *input, mr_tensor *tensor)
     }
 }
 
-/* A small image as JPEG or PNG, made once. */
+/* A small JPEG or PNG image, created once. */
 static mr_string image_bytes(bool is_png)
 {
     static mr_tensor encoded[2];
@@ -264,7 +264,7 @@ static mr_status initialize(build *b, mr_session *session, mr_error *error)
     return MR_OK;
 }
 
-/* Reads every byte, so that a sanitizer sees a tensor that is smaller than its shape. */
+/* Reads every byte, so that a sanitizer detects a tensor that is smaller than its shape. */
 static uint64_t touch(const mr_tensor *tensor)
 {
     uint64_t sum = 0;
@@ -306,7 +306,8 @@ static bool is_real(mr_dtype dtype)
     return dtype == MR_FLOAT || dtype == MR_DOUBLE || dtype == MR_HALF || dtype == MR_BFLOAT16;
 }
 
-/* The gradients of the real outputs by the real inputs. That there are none, or that they fail, is no fault. */
+/* Computes the gradients of the real outputs with respect to the real inputs. It is no fault if there are none, or if
+ * they fail. */
 static void run_gradients(build *b, mr_session *session)
 {
     mr_output xs[HOSTILE_INPUTS_MAX], ys[HOSTILE_OUTPUTS_MAX], gradients[HOSTILE_INPUTS_MAX] = {0};
@@ -334,7 +335,7 @@ static void run_gradients(build *b, mr_session *session)
         return;
     for (int32_t i = 0; i < count; i++) {
         char given[MR_SHAPE_TEXT_SIZE], found[MR_SHAPE_TEXT_SIZE];
-        bool is_one = mr_tensor_count(&results[i]) == 1; /* TensorFlow takes [1] for a scalar in places */
+        bool is_one = mr_tensor_count(&results[i]) == 1; /* in some places TensorFlow accepts [1] as a scalar */
         if (!is_one && !has_loose_shape(b) && !mr_shape_equal(results[i].shape, b->values[inputs[i]].shape))
             test_fail(__FILE__, __LINE__, "the gradient by input %d has shape %s, the input %s", inputs[i],
                       mr_shape_text(results[i].shape, found, sizeof found),

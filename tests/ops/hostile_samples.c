@@ -1,5 +1,5 @@
-/* A valid sample of every operator. Different dimensions have different sizes where they can, so that a mutation can
- * change one of them in all inputs alike. */
+/* A valid sample of every operator. Different dimensions have different sizes where possible, so that a mutation can
+ * change one of them consistently in all inputs. */
 #include "tests/ops/hostile.h"
 
 static const hostile_sample samples[] = {
@@ -127,7 +127,7 @@ static const hostile_sample samples[] = {
     {"UnsortedSegmentSum", "float[4,3]; int32[4]=0,2,1,-1; int32[]=3", ""},
     {"UnsortedSegmentSum", "int32[4,5,3]; int64[4,5]; int32[]=3", ""},
 
-    /* Matrices, windows, normalisation */
+    /* Matrices, windows, normalization */
     {"MatMul", "float[2,3]; float[3,4]", ""},
     {"MatMul", "int32[3,2]; int32[4,3]", "transpose_a=true; transpose_b=true"},
     {"BatchMatMul", "float[5,2,3]; float[5,3,4]", ""},

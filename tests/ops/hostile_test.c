@@ -1,9 +1,9 @@
-/* Every operator under hostile inputs. Each operator runs in a process of its own, so that a crash is one failure that
+/* Every operator with hostile inputs. Each operator runs in a process of its own, so that a crash is one failure that
  * names operator, seed and case.
  *
  *     MILLRACE_HOSTILE_CASES=20000   cases for each operator; the default keeps the tests short
- *     MILLRACE_HOSTILE_OP=Conv2D     this operator alone
- *     MILLRACE_HOSTILE_CASE=17       this case alone
+ *     MILLRACE_HOSTILE_OP=Conv2D     only this operator
+ *     MILLRACE_HOSTILE_CASE=17       only this case
  *     MILLRACE_HOSTILE_VERBOSE=1     prints each case with its outcome
  *     MILLRACE_HOSTILE_SECONDS=900   time for a quarter of the operators */
 #include "tests/ops/hostile.h"
@@ -17,12 +17,12 @@
 
 constexpr size_t ALLOCATION_MAX_BYTES = (size_t)16 << 20;
 
-/* What the process of an operator reports to its parent. */
+/* What an operator's process reports to its parent. */
 typedef struct report {
     int cases, accepted, succeeded;
     bool sample_succeeded;
     bool has_no_kernel;
-    char current[4096]; /* the case that runs */
+    char current[4096]; /* the running case */
 } report;
 
 static report *shared;
@@ -53,7 +53,7 @@ static void limit_time(void)
     alarm(120);
 }
 
-/* Runs the case; the results of the same case by different routes must be the same bits. */
+/* Runs the case; different sources of the same case must give the same bits. */
 static mr_status run_case(hostile_case *c, const char *label, hostile_result *result)
 {
     int used = snprintf(shared->current, sizeof shared->current, "%s ", label);
@@ -87,7 +87,7 @@ static void check_same(const hostile_case *c, const hostile_result *a, const hos
     }
 }
 
-/* Constants are folded while planning, fed tensors are not. */
+/* Constants are folded during planning, fed tensors are not. */
 static void run_each_source(hostile_case *c, const char *label)
 {
     hostile_result results[HOSTILE_SOURCE_COUNT];
@@ -158,7 +158,7 @@ static void write_checkpoint(void)
     mr_tensor_deinit(&value);
 }
 
-/* False when the operator's process failed. */
+/* False if the operator's process failed. */
 static bool fork_operator(const char *op)
 {
     int samples[HOSTILE_VALUES_MAX], count = 0;

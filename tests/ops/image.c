@@ -1,5 +1,5 @@
-/* The image operators: what goes in as bytes comes out as pixels; the functions below them are compared with
- * TensorFlow by the oracle. */
+/* The image operators: decoding and resizing. The functions that they call are compared with TensorFlow by the
+ * oracle. */
 #include "tests/ops/run.h"
 #include <millrace/image.h>
 
@@ -47,7 +47,7 @@ TEST(image_ops_resize)
     mr_tensor half =
         run_op_one(&(op_run){.op = "ResizeBilinear", .inputs = {images, INT32S(2, 3)}, .output_dtypes = {MR_FLOAT}});
     CHECK(mr_shape_equal(half.shape, MR_SHAPE(1, 2, 3, 3)));
-    /* TensorFlow 1's rule: source = i * scale, so every second pixel as it is. */
+    /* TensorFlow 1's rule: source = i * scale, so every second pixel is unchanged. */
     CHECK_EQ(mr_tensor_floats(&half)[3], mr_tensor_uint8s(&image)[6]);
     (void)run_op_one(&(op_run){.op = "ResizeBilinear", .inputs = {images, INT32S(2)}, .expect_error = "two numbers"});
 }

@@ -1,5 +1,5 @@
-/* Kernels at the limits of what shapes and numbers can be: dimensions of 0 and 2^62, the ends of integer types, numbers
- * that no integer holds. The oracle compares the same with TensorFlow where TensorFlow is defined. */
+/* Kernels at the limits of shapes and numbers: dimensions of 0 and 2^62, the extremes of integer types, numbers outside
+ * the range of integers. The oracle makes the same comparison with TensorFlow where TensorFlow's result is defined. */
 #include "tests/ops/run.h"
 
 constexpr int64_t HUGE_SIZE = 1ll << 62;
@@ -122,7 +122,8 @@ TEST(limits_of_windows)
         {"ksize", 'i', 4, {1, 2, 2, 1}}, {"padding", 's', .text = "VALID"}, {"strides", 'i', 4, {1, 1, 1, 1}}};
     op_run pool = {.op = "MaxPool", .inputs = {random_floats(MR_SHAPE(2, 1, 4, 3), 1)}};
     memcpy(pool.attrs, attrs, sizeof attrs);
-    mr_tensor y = run_op_one(&pool); /* as TensorFlow: one short of a window is an output without rows */
+    mr_tensor y = run_op_one(&pool); /* as in TensorFlow: if one element is missing for a window, the output has no
+                                        rows */
     CHECK(mr_shape_equal(y.shape, MR_SHAPE(2, 0, 3, 3)));
     pool.inputs[0] = random_floats(MR_SHAPE(2, 0, 4, 3), 1);
     pool.expect_error = "a window of 2 does not fit into 0 elements";

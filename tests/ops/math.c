@@ -1,5 +1,5 @@
-/* Functions element by element: accuracy of the vectorised ones, broadcasting beside index arithmetic, outputs in the
- * place of inputs. */
+/* Element-wise functions: accuracy of the vectorized ones, broadcasting compared with index arithmetic, outputs that
+ * reuse inputs. */
 #include "kernels/vector_math.h"
 #include "tests/ops/run.h"
 

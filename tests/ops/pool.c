@@ -1,7 +1,8 @@
-/* Pooling: whole vectors of channels beside single ones. The odd channels of the plain path are the oracle. */
+/* Pooling: compares full vectors of channels with single channels. The plain code for leftover channels is the
+ * oracle. */
 #include "tests/ops/run.h"
 
-/* The first `channels` of each pixel. */
+/* The first `channels` channels of each pixel. */
 static mr_tensor first_channels(const mr_tensor *tensor, int64_t channels)
 {
     mr_shape shape = tensor->shape;

@@ -1,4 +1,4 @@
-/* Reductions: every subset of axes beside index arithmetic, NaN, and the same bits at any number of threads. */
+/* Reductions: compares every subset of axes with index arithmetic; NaN; the same bits at any number of threads. */
 #include "tests/ops/run.h"
 
 TEST(reduce_every_subset_of_axes)

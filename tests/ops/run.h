@@ -1,8 +1,8 @@
-/* Running one kernel in a test, as a plan would: attrs and inputs in, outputs out.
+/* Runs one kernel in a test, as a plan would: attrs and inputs in, outputs out.
  *
  * run_op(&(op_run){.op = "Relu", .inputs = {x}, .threads = 2}, outputs);
  *
- * MR_FLOAT is the attr T unless attrs say otherwise; output dtypes are those of the first input unless given. A failure
+ * The attr T is MR_FLOAT unless attrs specify it; output dtypes are those of the first input unless given. A failure
  * ends the test, or is checked with expect_error. */
 #ifndef MR_TESTS_OPS_RUN_H
 #define MR_TESTS_OPS_RUN_H
@@ -18,7 +18,7 @@ constexpr int OP_INPUTS_MAX = 8, OP_ATTRS_MAX = 12, OP_OUTPUTS_MAX = 8;
 typedef struct op_attr {
     const char *name;
     char kind; /* i: ints, s: text, b: bool, f: number */
-    int count; /* of a list; 0: one value */
+    int count; /* for a list; 0: one value */
     int64_t ints[8];
     const char *text;
     float number;
@@ -31,11 +31,12 @@ typedef struct op_run {
     int output_count;                /* 0: one */
     mr_dtype output_dtypes[OP_OUTPUTS_MAX];
     int threads;              /* 0: one */
-    bool reuse;               /* inputs may be taken for outputs */
+    bool reuse;               /* outputs may reuse the memory of inputs */
     const char *expect_error; /* a part of the message; the run must fail */
 } op_run;
 
-/* The tensors that these functions return may be used inside an expression; the process of the test gives them back. */
+/* The tensors that these functions return may be used inside an expression; they are released when the test's process
+ * ends. */
 static inline mr_tensor kept(mr_tensor tensor)
 {
     static struct kept_buffer {
@@ -49,7 +50,7 @@ static inline mr_tensor kept(mr_tensor tensor)
     return tensor;
 }
 
-/* Outputs are the caller's to deinit; these tests leave that to the end of their process. */
+/* The outputs are owned by the caller; these tests release them by ending their process. */
 static inline void run_op(const op_run *run, mr_tensor *outputs)
 {
     static bool registered;
@@ -191,7 +192,8 @@ static inline void check_close(const mr_tensor *a, const mr_tensor *b, double to
     }
 }
 
-/* Makes this process use a level of the processor; before the first kernel. False when the machine has less. */
+/* Limits this process to a level of the processor; call it before the first kernel. False if the machine does not
+ * support the level. */
 static inline bool use_level(const char *name, mr_cpu_level level)
 {
     setenv("MILLRACE_CPU", name, 1);

@@ -1,4 +1,4 @@
-/* Softmax and its losses beside doubles; labels from outside. */
+/* Compares softmax and its losses with double precision; labels are not trusted. */
 #include "tests/ops/run.h"
 
 TEST(softmax_beside_doubles)

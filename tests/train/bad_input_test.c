@@ -1,5 +1,5 @@
-/* Training over damaged data, damaged checkpoints and disks that say no, mostly through train-images: one clear sentence,
- * exit code 1, and what was saved before stays as it was. */
+/* Training with damaged data, damaged checkpoints and full or read-only disks, mostly with train-images: one clear
+ * message, exit code 1, and earlier checkpoints stay unchanged. */
 #include "tests/records/record_data.h"
 #include "tests/tools/program.h"
 #include "tests/train/small_training.h"
@@ -19,7 +19,7 @@ static void make_records(void)
     if (result->exit_code != 0) test_fail(__FILE__, __LINE__, "%s", result->output);
 }
 
-/* Runs train-images in the test's directory; it must fail with a sentence of one line that has these parts. */
+/* Runs train-images in the test's directory. It must fail with a message of one line that contains these parts. */
 static void check_refused(const char *arguments, const char *part, const char *other)
 {
     const program_result *result = program_run("cd %s && train-images %s", test_directory(), arguments);
@@ -80,7 +80,7 @@ TEST(train_images_says_what_is_wrong_with_its_records)
     check_refused("records run6 --steps 4 --max-bad-records 0", "p-train-00000-of-00001.tfrecord", "it is a directory");
     rmdir(path);
 
-    /* A length that no machine can hold, with a checksum that holds. */
+    /* A length that exceeds any machine, with a valid checksum. */
     memset(bytes, 0xff, 8);
     bytes[7] = 0x3f;
     uint32_t checksum = mr_crc32c_mask(mr_crc32c(0, bytes, 8));
@@ -210,7 +210,7 @@ TEST(training_on_a_damaged_checkpoint_says_where_and_what_to_do)
     CHECK_STATUS(train(run, 8, &error), MR_DATA_LOSS);
     CHECK_CONTAINS(error.message, "line 1 is not a quoted path");
 
-    /* What the sentence says to do, done. */
+    /* Does what the message recommends. */
     flip_byte(data, 99);
     file_save(state, "model_checkpoint_path: \"model.ckpt-4\"\n", 38);
     CHECK_OK(train(run, 8, &error));
@@ -234,7 +234,7 @@ TEST(training_on_a_disk_that_is_full_or_read_only_loses_nothing)
         test_skip("a small tmpfs needs root");
     CHECK_OK(train(run, 4, &error));
 
-    /* Every place in a save at which the disk may be full: a file takes up what is left but so many pages. */
+    /* The disk may be full at any point of a save: a file takes all free space except `pages` pages. */
     for (int pages = 0; pages < 40; pages++) {
         const program_result *result =
             program_run("cd %s && rm -f filler run/events* && free=$(df --output=avail -k . | tail -1) && "

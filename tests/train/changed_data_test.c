@@ -1,12 +1,12 @@
-/* train-images when its data are damaged or have changed: bad records are skipped within a budget, and a run continues with
- * its weights on other data when it is told to. */
+/* train-images with damaged or changed data: bad records are skipped within a budget, and a run continues with its
+ * weights on other data on request. */
 #include "tests/records/record_data.h"
 #include "tests/tools/program.h"
 
 #include <millrace/millrace.h>
 #include <sys/stat.h>
 
-/* `count` records of small images in test_path("records"), of which those in `bad` are not images. */
+/* Writes `count` records of small images to test_path("records"); those in `bad` are not images. */
 static void write_records(int count, const int *bad, int bad_count)
 {
     mr_error error = {0};
@@ -53,7 +53,7 @@ static int occurrences(const char *text, const char *part)
     return count;
 }
 
-/* 40 records and batches of 32: four steps pass over the data three times. A bad record counts once. */
+/* 40 records and batches of 32: four steps read the data three times. A bad record counts once. */
 TEST(train_images_skips_bad_records_within_a_budget)
 {
     write_records(40, (int[]){3, 17, 29}, 3);
@@ -68,7 +68,7 @@ TEST(train_images_skips_bad_records_within_a_budget)
     CHECK_CONTAINS(output, "2 bad records were skipped (--max-bad-records 2)");
     output = train("run0 --steps 4 --max-bad-records 0", 1);
     CHECK_CONTAINS(output, "neither JPEG nor PNG");
-    /* The budget may change from one run to the next, and a run resumes behind bad records. */
+    /* The budget may change from one run to the next, and a run resumes after bad records. */
     CHECK_CONTAINS(train("run --steps 6 --max-bad-records 3", 0), "3 bad records were skipped (--max-bad-records 3)");
 }
 

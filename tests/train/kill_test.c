@@ -1,7 +1,7 @@
-/* Training is killed with SIGKILL at 50 random moments. After each one the directory is looked at as the next process, a
- * person or TensorBoard would: what has a final name is whole, "checkpoint" names something that loads and is never older
- * than before, event files end at most in one torn record. Started again each time, every run ends with the variables of
- * the run that was not killed, to the bit, and has removed what the killed ones left. */
+/* Training is killed with SIGKILL at 50 random moments. After each kill the directory is checked as the next process or
+ * TensorBoard would read it: a file with a final name is complete, "checkpoint" names a checkpoint that can be loaded
+ * and is never older than before, and event files end with at most one truncated record. After restarts, every run ends
+ * with the same variables, bit for bit, as a run that was not killed, and has removed the leftovers. */
 #include "tests/kill.h"
 #include "tests/train/small_training.h"
 
@@ -9,8 +9,9 @@
 
 constexpr int steps = 60, kills = 50, rounds_max = 400, kept = 3;
 
-/* Trains in a process of its own, killed at so many changes of its directory (-1: never). True when it came to its end.
- * changes  how many there were; or null */
+/* Trains in a process of its own, which is killed at change number kill_at of its directory (-1: never). True if it
+ * completed.
+ * changes  receives the number of changes; may be null */
 static bool train(const char *directory, int64_t save_checkpoint_steps, int kill_at, int *changes)
 {
     char records[1024];
@@ -35,7 +36,7 @@ static bool ends_with(const char *text, const char *ending)
     return length >= size && strcmp(text + length - size, ending) == 0;
 }
 
-/* Every value of a checkpoint is there and its checksum holds. */
+/* Every value of a checkpoint can be read and has a valid checksum. */
 static void check_loads(const char *path)
 {
     mr_error error = {0};
@@ -64,7 +65,7 @@ static void check_meta(const char *path)
     mr_graph_free(g);
 }
 
-/* Records up to the end, or to one that was being written. Returns true for a torn one. */
+/* Reads records up to the end, or to one that was being written. Returns true for a truncated one. */
 static bool check_events(const char *path)
 {
     mr_error error = {0};
@@ -83,7 +84,7 @@ typedef struct found {
     int checkpoints, events, torn, leftovers;
 } found;
 
-/* Whatever has a final name is whole. */
+/* Every file with a final name is complete. */
 static found check_directory(const char *directory)
 {
     found f = {0};
@@ -116,7 +117,7 @@ static found check_directory(const char *directory)
     return f;
 }
 
-/* The step of the checkpoint that a new process would begin with; -1 without any. */
+/* The step at which a new process would start; -1 if there is no checkpoint. */
 static int latest_step(const char *directory)
 {
     mr_error error = {0};
@@ -151,7 +152,7 @@ static void check_equal(const char *a, const char *b)
     mr_checkpoint_reader_close(second);
 }
 
-/* A run that came to its end: what is there is what is to be kept, and it equals the unbroken one. */
+/* Checks a completed run: the directory contains what is to be kept, and it equals the uninterrupted run. */
 static void check_end(const char *directory, const char *whole)
 {
     found f = check_directory(directory);
@@ -197,7 +198,7 @@ TEST(training_killed_50_times_ends_as_the_unbroken_run)
     }
     CHECK_EQ(killed, kills);
     if (access(directory, F_OK) == 0 && train(directory, 5, -1, nullptr)) check_end(directory, whole);
-    /* The kills did fall into the middle of things. */
+    /* Shows that kills happened in the middle of operations. */
     if (getenv("MILLRACE_TEST_VERBOSE") != nullptr)
         fprintf(stderr, "%d kills in %d rounds, %d runs ended, %d leftovers, %d torn event files\n", killed, rounds,
                 runs, leftovers, torn);

@@ -1,5 +1,5 @@
-/* A loss that is not finite: the step ends before it changes a variable, the error names the step and the first tensor that
- * is not finite, and the checkpoints from before stay as they are. */
+/* A loss that is not finite: the step ends before it updates variables, the error names the step and the first tensor
+ * that is not finite, and earlier checkpoints are unchanged. */
 #include "tests/test.h"
 
 #include <millrace/millrace.h>
@@ -13,7 +13,7 @@ typedef struct model {
     mr_variable w;
 } model;
 
-/* loss = mean((w x)^2) over the batches of 40 rows of 3, of which row `bad_row` is a NaN. */
+/* loss = mean((w x)^2) over batches of 40 rows of 3; row `bad_row` is NaN. */
 static model build(fault kind, int bad_row, float learning_rate)
 {
     mr_error error = {0};
@@ -56,7 +56,7 @@ static int64_t latest_step(const char *directory)
     return strtoll(strrchr(path, '-') + 1, nullptr, 10);
 }
 
-/* Every variable of every checkpoint that is kept is finite. */
+/* Every variable of every checkpoint is finite. */
 static void check_checkpoints(const char *directory, int64_t step)
 {
     mr_error error = {0};
@@ -96,7 +96,7 @@ TEST(nonfinite_operators_are_named)
     mr_graph_free(m.graph);
 }
 
-/* A learning rate that is too large: the loss grows until a square overflows, from one step to the next. */
+/* With a learning rate that is too large, the loss grows until a square overflows, from one step to the next. */
 TEST(nonfinite_divergence_keeps_the_good_checkpoints)
 {
     mr_error error = {0};
@@ -107,7 +107,7 @@ TEST(nonfinite_divergence_keeps_the_good_checkpoints)
     mr_graph_free(m.graph);
 }
 
-/* The variables of the session are those from before the step, and random operators and data are not repeated. */
+/* The variables of the session are those from before the step, and random operators and data do not advance twice. */
 TEST(nonfinite_step_leaves_the_variables_as_they_were)
 {
     mr_error error = {0};
@@ -142,7 +142,7 @@ TEST(nonfinite_loss_is_ignored_when_told_but_not_saved)
     mr_graph_free(m.graph);
 }
 
-/* Without `loss` nothing is checked in a step, but no such checkpoint is written. */
+/* Without `loss` steps are not checked, but no such checkpoint is written. */
 TEST(nonfinite_variables_are_not_saved)
 {
     mr_error error = {0};
@@ -155,7 +155,7 @@ TEST(nonfinite_variables_are_not_saved)
     mr_graph_free(m.graph);
 }
 
-/* An infinity in a variable that is not trained may be meant: the best loss so far. */
+/* A variable that is not trained may contain an intended infinity, for example as the best loss so far. */
 TEST(nonfinite_untrained_variables_may_hold_infinities)
 {
     mr_error error = {0};

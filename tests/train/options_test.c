@@ -1,5 +1,5 @@
-/* Every option of every struct of train.h: changed alone it changes the graph; left out it has its default; missing, outside
- * of its limits or without effect it is an error that names it. */
+/* Every option of every struct of train.h: changing it alone changes the graph; omitting it selects its default; if it
+ * is required and missing, out of range, or without effect, the error names it. */
 #include "tests/test.h"
 
 #include <millrace/millrace.h>
@@ -16,7 +16,7 @@ static mr_output weights(mr_graph *g)
     return mr_square(g, mr_get_variable(g, "v", MR_SHAPE(3), (mr_initializer){.kind = MR_INIT_ONES}).value);
 }
 
-/* A group, "=" for the default of the group's first case written out, and what is built from the images x. */
+/* A group, "=" if the case spells out the default of the group's first case, and what is built from the images x. */
 #define CASES(X)                                                                                                       \
     X(conv, "", mr_layer_conv2d(g, x, .filters = 2, .kernel_size = 3))                                                 \
     X(conv, "=",                                                                                                       \
@@ -127,7 +127,7 @@ static void add_case(exported *cases, int *count, const char *group, const char 
     mr_graph_free(g);
 }
 
-/* A case that is marked "=" is the default written out: it equals the first of its group. All others differ. */
+/* A case marked "=" spells out the default: it equals the first of its group. All others differ. */
 TEST(train_options_change_the_graph_each_alone)
 {
     static exported cases[128];
@@ -234,7 +234,7 @@ TEST(train_options_that_are_wrong_are_named){
     }
     WRONG(REFUSE)}
 
-/* Who calls the function behind a macro starts from the same defaults. */
+/* Calling the function behind a macro directly uses the same defaults. */
 TEST(train_options_have_the_same_defaults_behind_the_macros)
 {
     mr_dense_layer dense = {MR_DENSE_LAYER_DEFAULTS};

@@ -1,5 +1,5 @@
-/* A training run that takes milliseconds and has everything that must go on where it was: records that are shuffled,
- * decoded, cropped and flipped at random, batch normalization, dropout, Adam's slots, a decayed rate. */
+/* A training run that takes milliseconds and has everything that must be resumed: records that are shuffled, decoded,
+ * cropped and flipped at random, batch normalization, dropout, Adam's slots, a decaying learning rate. */
 #ifndef MR_TESTS_TRAIN_SMALL_TRAINING_H
 #define MR_TESTS_TRAIN_SMALL_TRAINING_H
 
@@ -9,7 +9,7 @@
 
 constexpr int small_records = 37, small_classes = 3;
 
-/* Little images of three kinds of stripes, in one record file. */
+/* Small images of three kinds of stripes, in one record file. */
 static inline void small_records_write(const char *path)
 {
     mr_error error = {0};

@@ -1,5 +1,5 @@
-/* Layers whose options only training uses: an error where training is left out, so that a forgotten .training is found; and
- * legal where it is false, so that one function builds the graphs of training and evaluation. */
+/* Layers with options that only training uses: an error if training is omitted, so that a forgotten .training is
+ * detected; valid if it is false, so that one function builds the graphs of training and evaluation. */
 #include "tests/test.h"
 
 #include <millrace/millrace.h>

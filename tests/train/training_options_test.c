@@ -1,4 +1,4 @@
-/* The options of the training loop: each changed alone has an effect, wrong ones are named. */
+/* The options of the training loop: each has an effect when changed alone, and errors name invalid ones. */
 #include "tests/test.h"
 
 #include <dirent.h>
@@ -10,7 +10,7 @@ typedef struct model {
     mr_output loss;
 } model;
 
-/* Ten elements of data, which a run of more steps than that meets the end of. */
+/* Ten elements of data; a run of more steps reaches the end. */
 static model build(void)
 {
     model m = {.graph = mr_graph_new()};
@@ -42,7 +42,7 @@ static int files(const char *directory, const char *part)
     return count;
 }
 
-/* Runs with these options besides last_step 6; *text receives the progress. */
+/* Runs with these options and last_step 6; *text receives the progress. */
 #define RUN(directory, text, ...)                                                                                      \
     do {                                                                                                               \
         mr_error error = {0};                                                                                          \
@@ -144,7 +144,7 @@ TEST(training_options_that_are_wrong_are_named)
     mr_graph_free(other);
 }
 
-/* Resumes at step 4 of data that have changed from 10 to 20 elements. */
+/* Resumes at step 4 on data that have changed from 10 to 20 elements. */
 TEST(training_restarts_the_data_when_told)
 {
     char text[4096];

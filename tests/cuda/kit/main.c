@@ -1,9 +1,9 @@
-/* gpu-kit: is this GPU right, and how fast? Runs every GPU kernel beside the CPU's on the same random numbers, then a
- * small network's first losses on both, then times training steps, then brings batches there ahead of the steps.
+/* gpu-kit: checks and times a GPU. Compares every GPU kernel with the CPU's on the same random numbers, then the first
+ * losses of a small network on both; then times training steps, and prefetching of batches to the GPU.
  *
  *     gpu-kit [INDEX] [PART-OF-AN-OPERATOR | prefetch]
  *
- * It ends with "N passed, N failed", and exit status 1 when something failed or there is no GPU. */
+ * Ends with "N passed, N failed". The exit status is 1 if something failed or there is no GPU. */
 #include "graph/state/state.h"
 #include "kernels/kernels.h"
 #include "tests/cuda/model.h"
