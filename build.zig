@@ -577,7 +577,7 @@ fn wanted(b: *Build, name: []const u8) bool {
 
 // ---- The kit for machines with a GPU ----
 
-/// zig-out/gpu-kit: a program that compares every GPU kernel with the CPU's, for any x86-64 processor of the last ten years.
+/// zig-out/gpu-kit: a program that compares every GPU kernel with the CPU's, for processors with AVX2 (x86_64_v3).
 fn addGpuKit(c: Context) void {
     const b = c.b;
     const step = b.step("gpu-kit", "Build zig-out/gpu-kit, to copy to a machine with a GPU and run there");

@@ -82,7 +82,7 @@ static mr_status unary(mr_kernel_call *call, mr_error *error)
                           error);
 }
 
-/* Merges adjacent dimensions that are contiguous in both operands, and drops those of size 1. */
+/* Merges adjacent dimensions that both operands traverse as one, and drops those of size 1. */
 static void join_dimensions(mr_gpu_binary *a)
 {
     int32_t rank = 0;
@@ -181,7 +181,7 @@ static mr_status prepare_select(const mr_kernel_node *node, void *memory, mr_err
     return mr_cuda_find(node->device, MR_CUDA_elementwise, name, &((prepared *)memory)->function, error);
 }
 
-/* Merges adjacent dimensions that are contiguous in all three operands; at least one remains. */
+/* Merges adjacent dimensions that all three operands traverse as one; at least one remains. */
 static void join_selected(mr_gpu_select *a)
 {
     int32_t rank = 0;

@@ -74,7 +74,7 @@ static const mr_op pool_ops[] = {
               "T: {half, bfloat16, float} = float",
      .shape = lrn_shape,
      .gradient = MR_GRADIENT(mr_lrn_gradient),
-     .doc = "Performs local response normalization: divides by a power of the squared sum of neighboring channels."},
+     .doc = "Performs local response normalization: divides by a power of the sum of squares of neighboring channels."},
     {.name = "LRNGrad",
      .signature = "input_grads: T, input_image: T, output_image: T -> output: T",
      .attrs = "depth_radius: int = 5; bias: float = 1.0; alpha: float = 1.0; beta: float = 0.5; "

@@ -247,7 +247,7 @@ static mr_status cycle_error(const mr_planner *planner, const edges *found, mr_e
         if (!stuck) stuck = node;
     }
     if (!stuck) return mr_fail(error, MR_INTERNAL, "the plan has a cycle");
-    return mr_fail(error, MR_INVALID_ARGUMENT, "%s (%s) waits for its own output: the graph has a cycle", stuck->name,
+    return mr_fail(error, MR_INVALID_ARGUMENT, "%s (%s) depends on its own output: the graph has a cycle", stuck->name,
                    stuck->op);
 }
 

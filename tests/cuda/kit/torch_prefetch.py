@@ -1,9 +1,9 @@
-"""What gpu-kit times of prefetch_to_device, as PyTorch's users do it: pinned batches, .to(non_blocking=True) on a stream of
-their own, an event for each. One thread gathers rows into pinned memory, as a DataLoader's pin_memory thread does.
+"""PyTorch's counterpart of what gpu-kit times for prefetch_to_device: pinned batches, .to(non_blocking=True) on a separate
+stream, an event for each. One thread gathers rows into pinned memory, as a DataLoader's pin_memory thread does.
 
     python3 torch_prefetch.py [INDEX]
 
-Prints one line; says why when there is nothing to measure."""
+Prints one line: the result, or why nothing can be measured."""
 
 import queue
 import sys
@@ -14,7 +14,7 @@ BATCH, SIDE, ROWS, STEPS, WARM, COPIES, DEPTH = 64, 224, 256, 100, 5, 60, 3
 
 
 def pinned_batches(torch, rows):
-    """Batches in pinned memory, gathered ahead by a thread; what is put into done is filled again."""
+    """Batches in pinned memory, gathered ahead by a thread; batches in `done` are filled again."""
     ready, done = queue.Queue(), queue.Queue()
     for _ in range(DEPTH + 1):
         done.put((torch.empty(BATCH, SIDE, SIDE, 3, pin_memory=True), None))
@@ -36,7 +36,7 @@ def pinned_batches(torch, rows):
 
 
 def time_steps(torch, device, rows, works):
-    """Seconds a step: its batch is copied one step ahead on a stream of its own."""
+    """Seconds per step; batches are copied ahead on a separate stream."""
     ready, done = pinned_batches(torch, rows)
     stream, scratch = torch.cuda.Stream(device), torch.empty(BATCH, SIDE, SIDE, 3, device=device)
 
@@ -70,10 +70,10 @@ def main():
     try:
         import torch
     except ImportError:
-        print("torch: not here")
+        print("torch: not installed")
         return
     if not torch.cuda.is_available():
-        print("torch: it finds no GPU")
+        print("torch: no GPU found")
         return
     device = torch.device("cuda", int(sys.argv[1]) if len(sys.argv) > 1 else 0)
     torch.cuda.set_device(device)
