@@ -1,5 +1,5 @@
-"""PyTorch's counterpart of what gpu-kit times for prefetch_to_device: pinned batches, .to(non_blocking=True) on a separate
-stream, an event for each. One thread gathers rows into pinned memory, as a DataLoader's pin_memory thread does.
+"""PyTorch's counterpart of what gpu-kit times for prefetch_to_device: pinned batches, .to(non_blocking=True) on a
+separate stream, an event for each. One thread gathers rows into pinned memory, as DataLoader's pin_memory thread does.
 
     python3 torch_prefetch.py [INDEX]
 
