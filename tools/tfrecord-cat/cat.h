@@ -1,14 +1,14 @@
-/* tfrecord-cat: what is in record files, and other files made of them.
+/* tfrecord-cat: displays, checks, exports and rewrites record files.
  *
  *     main.c      the table of commands
  *     options.c   the command line; the table of settings
- *     help.c      --help, composed of both tables
- *     inputs.c    what FILE may be: paths of record files
- *     walk.c      the selected records in turn
- *     NAME.c      a command: int NAME_run(const options *), and what only it needs
+ *     help.c      --help, composed from both tables
+ *     inputs.c    resolves FILE arguments to paths of record files
+ *     walk.c      iterates over the selected records
+ *     NAME.c      a command: int NAME_run(const options *), and its helpers
  *
- * A new command is a file with its run function, a row in main.c, and rows in options.c for settings of its own. Exit codes:
- * 0 fine, 1 a fault or a file that cannot be read, 2 wrong options. */
+ * A new command is a file with its run function, a row in main.c, and rows in options.c for settings of its own. Exit
+ * codes: 0 success, 1 an error or an unreadable file, 2 invalid options. */
 #ifndef MR_TOOLS_TFRECORD_CAT_H
 #define MR_TOOLS_TFRECORD_CAT_H
 
@@ -25,58 +25,57 @@
 
 typedef struct command command;
 
-/* How bytes features are written: text where they are text, else as the command sees fit; or always encoded. */
+/* How bytes features are printed: as text if they are text, otherwise as the command chooses; or always encoded. */
 typedef enum bytes_form { BYTES_TEXT, BYTES_HEX, BYTES_BASE64 } bytes_form;
-/* What --schema prints: a table and both specifications, or one of them alone. */
+/* What --schema prints: a table and both specifications, or only one specification. */
 typedef enum spec_form { SPEC_BOTH, SPEC_C, SPEC_PYTHON } spec_form;
 
-/* Numbers that were not given are UINT64_MAX, texts nullptr. Texts are borrowed from the command line. */
+/* Unset numbers are UINT64_MAX, unset texts null. Texts are borrowed from the command line. */
 typedef struct options {
     const command *command;
-    const char *argument; /* of the command: "DIR" of --extract DIR */
+    const char *argument; /* argument of the command: "DIR" of --extract DIR */
 
     /* Files: "-" is the standard input. paths[i] comes from FILE argument number path_arguments[i]. */
     char **paths;
     int32_t *path_arguments;
     int32_t path_count, argument_count;
-    bool
-        has_missing; /* an argument matched nothing or a directory cannot be read, which was told; the exit code is 1 */
-    tfds_set tfds;   /* of the files, where the command shows it or --where compares with a text; owned */
+    bool has_missing; /* an argument matched nothing or a directory is unreadable, as reported; the exit code is 1 */
+    tfds_set tfds;    /* tensorflow_datasets metadata, if the command shows it or --where compares texts; owned */
 
-    /* Which records: walk_records does it all. */
-    uint64_t record;                 /* only this one, counted through all files */
-    const char *range;               /* "A:B", read into: */
-    uint64_t range_begin, range_end; /* counted through all files; 0 and UINT64_MAX without --range and --record */
+    /* Selection; see walk_records. */
+    uint64_t record;                 /* only this record, numbered across all files */
+    const char *range;               /* "A:B", parsed into: */
+    uint64_t range_begin, range_end; /* numbered across all files; 0 and UINT64_MAX without --range and --record */
     const char *where_text;
-    where *where; /* parsed; owned; null: all */
+    where *where; /* parsed; owned; null: all records */
     uint64_t sample;
-    uint64_t seed; /* 0 when not given */
-    uint64_t head; /* at most so many */
+    uint64_t seed; /* default 0 */
+    uint64_t head; /* maximum number of records */
 
-    /* How. */
-    uint64_t given;       /* a bit for each row of settings */
-    const char *features; /* "a,b*": see view.h */
+    /* Form of the output. */
+    uint64_t given;       /* bit i: row i of settings was given */
+    const char *features; /* "a,b*"; see view.h */
     const char *rename;   /* "OLD=NEW,…" */
     bool is_crlf;
     bool is_raw; /* records are bytes, not Examples */
     bool is_pretty;
-    bool decodes;   /* --verify: every pixel */
+    bool decodes;   /* --verify: decode every pixel */
     uint64_t jobs;  /* threads */
     int bytes_form; /* a bytes_form */
     int spec;       /* a spec_form */
 
-    /* What is written, and where: rewrite.h. */
+    /* Output files; see rewrite.h. */
     const char *out;
     int compress; /* a compress_form */
     uint64_t shards;
     const char *shard_size, *memory; /* "200M" */
-    bool is_forced;                  /* outputs may replace files */
+    bool is_forced;                  /* outputs may replace existing files */
     bool is_unordered;
     bool to_dali, from_dali;
 
-    /* What a summary is written as. */
+    /* Form of a summary. */
     bool is_json;    /* see takes_json */
-    const char *svg; /* a file for charts */
+    const char *svg; /* file for charts */
 } options;
 
 typedef enum group {
@@ -90,29 +89,29 @@ typedef enum group {
     GROUP_COUNT
 } group;
 
-/* A row of the table of commands: the option --NAME makes it the thing to do. */
+/* A row of the command table: the option --NAME selects the command. */
 struct command {
-    const char *name; /* null for what is done without an option */
+    const char *name; /* null: the command that runs without an option */
     char letter;      /* 'c' for -c; 0: none */
     group group;
     const char *argument; /* "DIR"; null: it takes none */
     int (*run)(const options *options);
-    const char *help; /* one short sentence without a full stop; wrapped as it needs */
-    /* For --help=NAME: paragraphs between empty lines, wrapped; lines that begin with a space stay as they are. Tells the
-     * bound on memory. */
+    const char *help; /* one short phrase without a full stop; wrapped */
+    /* For --help=NAME: paragraphs separated by empty lines, wrapped; lines that begin with a space are unchanged.
+     * States the limit on memory. */
     const char *more;
-    bool takes_json;   /* --json beside it is its form, not another command: is_json */
-    bool knows_labels; /* shows what directories of tensorflow_datasets say */
+    bool takes_json;   /* with --json the summary is printed as JSON (is_json); --json is no second command */
+    bool knows_labels; /* uses the metadata of tensorflow_datasets directories */
 };
-/* Ends with a row without run. */
+/* Terminated by a row without run. */
 extern const command commands[];
 
-/* A row of the table of settings: an option that is no command. */
+/* A row of the setting table: an option that is not a command. */
 typedef enum setting_kind {
     SETTING_FLAG,   /* bool */
     SETTING_NUMBER, /* uint64_t */
     SETTING_TEXT,   /* const char *, borrowed */
-    SETTING_CHOICE, /* int: which of the words of argument, "text|hex|base64" */
+    SETTING_CHOICE, /* int: index of a word of argument, "text|hex|base64" */
 } setting_kind;
 typedef struct setting {
     const char *name;
@@ -120,72 +119,73 @@ typedef struct setting {
     group group;
     const char *argument;
     setting_kind kind;
-    size_t offset; /* in options */
+    size_t offset; /* of the field in options */
     const char *help, *more;
-    const char *of; /* commands on which it has an effect, "show merge"; beside any other it is an error */
-    bool is_common; /* --help lists it; the others are in --help=NAME of their commands alone */
+    const char *of; /* commands it applies to, "show merge"; an error with any other */
+    bool is_common; /* listed by --help; others appear only in --help=NAME of their commands */
 } setting;
-/* Ends with a row without name. */
+/* Terminated by a row without name. */
 extern const setting settings[];
 
 /* ---- options.c, help.c, inputs.c ---- */
 
-/* False: exit at once with *exit_code; what there is to say has been said. */
+/* False: exit at once with *exit_code; any message has been printed. */
 bool options_parse(int argc, char **argv, options *options, int *exit_code);
 void options_deinit(options *options);
-/* Tells what is wrong with the command line, and where help is; returns 2. */
+/* Prints an error about the command line and a pointer to --help; returns 2. */
 [[gnu::format(printf, 1, 2)]] int refuse(const char *format, ...);
-/* Of --jobs; without it one for each processor. */
+/* The value of --jobs; default: one thread for each processor. */
 int32_t thread_count(const options *options);
-/* MiB of all files, for a progress bar; 0: not known before they are read. */
+/* Size of all files in MiB, for a progress bar; 0: not known before they are read. */
 uint64_t total_mib(const options *options);
-/* Whether a word is one of several, which spaces stand between; words may be null. */
+/* Whether a word is in a space-separated list, which may be null. */
 bool has_word(const char *words, const char *word);
-/* Decimal digits and nothing else. */
+/* Accepts only decimal digits. */
 bool parse_number(const char *text, uint64_t *number);
-/* The help, or with a topic that of one option; returns the exit code. */
+/* Prints the help, or that of one option if topic is given; returns the exit code. */
 int help_print(FILE *file, const char *topic);
-/* Adds the record files that an argument means; false when there is no memory. What does not exist is told. An index
- * beside its file is left out unless the argument is the only one. */
+/* Adds the record files that an argument stands for; false when there is no memory. Missing files are reported. The
+ * index of a file is skipped unless the argument is the only one. */
 bool inputs_add(options *options, const char *argument, bool is_only);
 
 /* ---- walk.c ---- */
 
-/* A record and where it is from. */
+/* A record and its origin. */
 typedef struct place {
     const char *path;        /* "-" is the standard input */
-    uint64_t number, offset; /* in its file; the offset is that of the uncompressed bytes */
-    mr_string record;        /* until take returns */
+    uint64_t number, offset; /* in its file; the offset counts uncompressed bytes */
+    mr_string record;        /* valid until take returns */
 } place;
 
-/* Called for each record; false: no more are wanted. */
+/* Called for each record; false stops. */
 typedef bool take_record(void *context, const place *place);
-/* Gives the records that the options select, in the order of the files: of a range by the index, then those that --where
- * takes, of these a sample, of that the head. Damage is told on the standard error and passed over. Returns the exit code.
+/* Passes the selected records to take, in file order: the range, found by the index; of these the records that match
+ * --where; of these a sample; of these the head. Damage is reported on the standard error and skipped. Returns the exit
+ * code.
  *
- * memory  the longest record, twice, and 2 MiB. A sample: 16 bytes for each of its records; of pipes and compressed files the
- *         records themselves */
+ * memory  2 MiB and twice the longest record. A sample: 16 bytes for each of its records; for pipes and compressed
+ *         files, the records themselves */
 int walk_records(const options *options, take_record *take, void *context);
 /* The same for one file of the options, as if it were the only one. */
 int walk_file(const options *options, int32_t file, take_record *take, void *context);
-/* Whether fewer records than all are selected. */
+/* Whether the options may select fewer than all records. */
 bool walk_selects(const options *options);
-/* Prints how many records are selected; returns the exit code. */
+/* Prints the number of selected records; returns the exit code. */
 int walk_count(const options *options);
-/* What a command makes of a record: text. Several threads may do so at once, each with a state of its own. */
+/* Formats a record as text. Several threads may do so concurrently, each with its own state. */
 typedef struct text_format {
     void *(*open)(const options *options, const void *shared); /* a state; null: no memory */
     mr_status (*put)(void *state, const place *place, out *out, mr_error *error);
     void (*close)(void *state);
     const void *shared;
 } text_format;
-/* Writes the texts of the selected records on the standard output, in their order. */
+/* Writes the texts of the selected records to the standard output, in order. */
 int walk_texts(const options *options, const text_format *format);
-/* A sentence on the standard error, behind what was printed; returns 1. */
+/* Prints an error on the standard error, after flushing the standard output; returns 1. */
 int complain(const mr_error *error);
-/* The same with the record in front. */
+/* The same, prefixed with the record's position. */
 int complain_of(const place *place, mr_error *error);
-/* Reports that there is no memory; returns 1. */
+/* Reports that memory is exhausted; returns 1. */
 int complain_memory(void);
 
 /* ---- Commands ---- */

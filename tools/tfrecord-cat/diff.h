@@ -1,25 +1,25 @@
-/* Two sets of record files side by side. */
+/* Comparison of two sets of record files. */
 #ifndef MR_TOOLS_TFRECORD_CAT_DIFF_H
 #define MR_TOOLS_TFRECORD_CAT_DIFF_H
 
 #include "tools/tfrecord-cat/rewrite.h"
 
-/* So many differences are shown; all are counted. */
+/* Number of differences that are printed; all are counted. */
 static constexpr uint64_t SHOWN_MAX = 10;
 
 /* One side: the files of one FILE argument. */
 typedef struct side {
     char *const *paths;
     int32_t count;
-    const char *name; /* the argument's first path, for people */
+    const char *name; /* the argument's first path, for messages */
 } side;
 
-/* Records of a side in order. {0}-initialised but for side. */
+/* Reads the records of a side in order. Zero-initialized except for side. */
 typedef struct side_reader {
     const side *side;
-    int32_t file; /* that is open */
+    int32_t file; /* the open file */
     mr_record_reader *reader;
-    uint64_t number; /* of the record returned last, through all files */
+    uint64_t number; /* of the record returned last, across all files */
     uint64_t seen;
 } side_reader;
 /* As mr_record_reader_next, over all files. */
@@ -36,33 +36,33 @@ bool hash_is_same(hash a, hash b);
 
 /* ---- diff_align.c ---- */
 
-/* So many records of a side are aligned at once. */
+/* Maximum number of records of a side that are aligned at once. */
 static constexpr size_t ALIGN_MAX = 4096;
 
 typedef enum align_step { ALIGN_SAME, ALIGN_PAIR, ALIGN_ONLY_A, ALIGN_ONLY_B } align_step;
-/* Records of a side in a row. */
+/* Consecutive records of a side. */
 typedef struct align_row {
     const hash *hashes;
     size_t count;
-    bool is_last; /* nothing comes behind them */
+    bool is_last; /* no records follow */
 } align_row;
 
 /* Memory for an alignment: 17 MiB. Null when there is none. */
 typedef struct aligner aligner;
 aligner *aligner_new(void);
 void aligner_free(aligner *aligner);
-/* The steps, align_step each, with the fewest changes until one row is used up; both are where nothing comes behind them.
- * Returns how many there are.
- * path  until the next call */
+/* Computes the steps (align_step) with the fewest changes until one row is used up, or both rows if no records follow.
+ * Returns the number of steps.
+ * path  valid until the next call */
 size_t align(aligner *aligner, const align_row *a, const align_row *b, const uint8_t **path);
 
 /* ---- diff_example.c, diff_ordered.c, diff_unordered.c ---- */
 
-/* Prints in what two records differ, in indented lines. */
+/* Prints the differences between two records as indented lines. */
 void diff_records(mr_string a, mr_string b);
-/* The same records in the same order? Returns the exit code. */
+/* Compares records in order. Returns the exit code. */
 int diff_ordered(const side *a, const side *b);
-/* The same records, whatever their order? Returns the exit code. */
+/* Compares records regardless of their order. Returns the exit code. */
 int diff_unordered(const side *a, const side *b, uint64_t memory_bytes);
 
 #endif

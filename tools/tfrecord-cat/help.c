@@ -1,4 +1,4 @@
-/* --help: composed of the tables of commands and settings, in groups, wrapped to the width of the terminal. */
+/* --help: composed from the tables of commands and settings, in groups, wrapped to the width of the terminal. */
 #include "tools/common/progress.h"
 #include "tools/tfrecord-cat/cat.h"
 
@@ -6,12 +6,12 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Where the sentences about options begin, and how wide text gets at most. */
+/* The column at which descriptions of options begin, and the maximum width of text. */
 static constexpr int SENTENCE_COLUMN = 22;
 static constexpr int COLUMNS_MAX = 96;
 
 static const char *const group_names[GROUP_COUNT] = {
-    [GROUP_SHOW] = "Show",          [GROUP_SUMMARY] = "Sum up",  [GROUP_CHECK] = "Check and mend",
+    [GROUP_SHOW] = "Show",          [GROUP_SUMMARY] = "Sum up",  [GROUP_CHECK] = "Check and repair",
     [GROUP_EXPORT] = "Take out",    [GROUP_REWRITE] = "Rewrite", [GROUP_SELECT] = "Which records",
     [GROUP_FORM] = "In which form",
 };
@@ -24,8 +24,8 @@ static const char examples[] = "    tfrecord-cat train-00000-of-00004.tfrecord\n
 
 static const char files[] =
     "FILE is a record file, a directory (every record file in it and below), a quoted glob, NAME@N"
-    " for NAME-00000-of-0000N …, or - for the standard input, which is also read where there "
-    "is no FILE. Files may be plain, GZIP or ZLIB.";
+    " for NAME-00000-of-0000N …, or - for the standard input, which is also read if no FILE is"
+    " given. Files may be plain, GZIP or ZLIB.";
 
 static int columns_of(const char *text, size_t size)
 {
@@ -34,7 +34,7 @@ static int columns_of(const char *text, size_t size)
     return columns;
 }
 
-/* Prints words from column `at` on; lines that follow begin at `indent`. */
+/* Prints words from column `at` on; continuation lines begin at `indent`. */
 static void wrap(FILE *file, const char *text, size_t size, int at, int indent, int columns)
 {
     bool is_first = true;
@@ -89,7 +89,7 @@ static void print_group(FILE *file, group group, int columns)
     }
 }
 
-/* Paragraphs are wrapped; lines that begin with a space are kept. */
+/* Paragraphs are wrapped; lines that begin with a space are printed unchanged. */
 static void print_paragraphs(FILE *file, const char *text, int columns)
 {
     while (*text) {
@@ -105,7 +105,7 @@ static void print_paragraphs(FILE *file, const char *text, int columns)
     }
 }
 
-/* The settings that belong to a command alone. */
+/* The settings that belong only to this command. */
 static void print_own(FILE *file, const char *command, int columns)
 {
     bool is_first = true;
@@ -117,7 +117,7 @@ static void print_own(FILE *file, const char *command, int columns)
     }
 }
 
-/* The settings that it shares with other commands, by name. */
+/* The settings that the command shares with others, by name. */
 static void print_common(FILE *file, const char *command, int columns)
 {
     char text[256] = "Also:";
@@ -153,16 +153,15 @@ int help_print(FILE *file, const char *topic)
     int columns = progress_columns(file == stdout ? STDOUT_FILENO : STDERR_FILENO, 80);
     if (columns > COLUMNS_MAX) columns = COLUMNS_MAX;
     if (topic) return print_topic(file, topic + strspn(topic, "-"), columns);
-    fprintf(file, "tfrecord-cat shows what is in TFRecord files.\n\n%s\n", examples);
+    fprintf(file, "tfrecord-cat shows the contents of TFRecord files.\n\n%s\n", examples);
     fputs("usage: tfrecord-cat [options] FILE…\n\n", file);
     wrap(file, files, strlen(files), 0, 0, columns);
     for (group group = 0; group < GROUP_COUNT; group++) print_group(file, group, columns);
-    print_option(file, 'h', "help", "[NAME]", "this text, or more about one option", columns);
-    print_option(file, 0, "version", nullptr, "the version", columns);
+    print_option(file, 'h', "help", "[NAME]", "print this help, or details of one option", columns);
+    print_option(file, 0, "version", nullptr, "print the version", columns);
     static const char end[] =
-        "--help where, --help diff and so on tell more, also by what memory is bounded, which it always"
-        " is. Exit status: 0 all is well, 1 a fault or a file that cannot be read, 2 the options are"
-        " wrong.";
+        "--help where, --help diff and so on give details, including the limit on memory that every"
+        " command has. Exit status: 0 success, 1 an error or an unreadable file, 2 invalid options.";
     fputc('\n', file);
     wrap(file, end, strlen(end), 0, 0, columns);
     return 0;

@@ -1,4 +1,4 @@
-/* The command line: one command at most, settings, files. */
+/* The command line: at most one command, settings, files. */
 #include "base/pool.h"
 #include "tools/common/output.h"
 #include "tools/tfrecord-cat/cat.h"
@@ -13,121 +13,114 @@
 
 #define AT(field) offsetof(options, field)
 
-/* Commands that go over records one by one, in full or rewritten; "show" is the one without an option. */
+/* Commands that process records one by one, displayed or rewritten; "show" is the command without an option. */
 #define SHOWING "show json csv"
 #define REWRITING "merge split shuffle"
 #define WALKING SHOWING " count schema stats extract html " REWRITING
 
 const setting settings[] = {
-    {"record", 'r', GROUP_SELECT, "N", SETTING_NUMBER, AT(record), "only record N, from 0, counted through all files",
-     "Files with an index are not read for it: --index makes one. A damaged place counts as a record.", .of = WALKING,
+    {"record", 'r', GROUP_SELECT, "N", SETTING_NUMBER, AT(record), "only record N, from 0, numbered across all files",
+     "Files with an index are not scanned: --index creates one. A damaged region counts as one record.", .of = WALKING,
      .is_common = true},
-    {"range", 0, GROUP_SELECT, "A:B", SETTING_TEXT, AT(range), "only records A to B - 1, counted through all files",
-     "Both may be left out: \":100\" is the first hundred. A file that has an index is entered at A. A damaged"
-     " place counts as a record. B may be beyond the last record, A may not; A:A"
-     " selects nothing.",
+    {"range", 0, GROUP_SELECT, "A:B", SETTING_TEXT, AT(range), "only records A to B - 1, numbered across all files",
+     "Both are optional: \":100\" is the first hundred. A file with an index is entered at A. A damaged region counts"
+     " as one record. B may be beyond the last record, A may not; A:A selects nothing.",
      .of = WALKING, .is_common = true},
-    {"where", 'w', GROUP_SELECT, "EXPR", SETTING_TEXT, AT(where_text),
-     "only records in which it holds; see --help where",
+    {"where", 'w', GROUP_SELECT, "EXPR", SETTING_TEXT, AT(where_text), "only records that match EXPR; see --help where",
      "    image/class/label == 3 && image/width > 500\n"
      "    image/class/text =~ '^(cat|dog)$' || !exists(split)\n"
      "    image/object/bbox/xmin + 0.1 < image/object/bbox/xmax\n"
      "    bytes(image/encoded) > 100000 && size(ids) >= 2\n"
      "\n"
-     "Comparisons are == != < <= > >=, =~ for a regular expression (extended, as in grep -E) and contains for a"
-     " part of a text; they are joined with && and ||, turned round with !, grouped with parentheses. Values are"
-     " features, numbers, texts in \"…\" or '…' (with \\n"
-     " \\t \\xff), and what + - * / % make of numbers.\n"
+     "Comparisons are == != < <= > >=, =~ for a regular expression (extended, as in grep -E) and contains for a "
+     "substring; they are combined with &&, || and !, and grouped with parentheses. Values are features, numbers, "
+     "texts in \"…\" or '…' (with \\n"
+     " \\t \\xff), and arithmetic with + - * / %.\n"
      "\n"
-     "A feature is named as it is; one with other signs than letters, digits and _/.:@#$- is feature(\"a name\")."
-     " Put spaces around - and / where they are arithmetic.\n"
+     "A feature is written by its name; if the name has characters other than letters, digits and _/.:@#$- it is "
+     "written feature(\"a name\"). Put spaces around - and / in arithmetic.\n"
      "\n"
-     "Of a list, a comparison holds when it holds for any of its values: ids == 7. Of two lists, the values at the"
-     " same place are compared. !(ids == 7) takes the records without it. Where a feature is missing or empty, or"
-     " a text meets a number, no comparison holds, != neither.\n"
+     "A comparison with a list is true if it is true for any of its values: ids == 7. Two lists are compared "
+     "value by value, at the same index. !(ids == 7) selects the records without 7. If a feature is missing or "
+     "empty, or a text is compared with a number, every comparison is false, including !=.\n"
      "\n"
-     "In directories of tensorflow_datasets a class has its name too: label == 'cat', label =~ '^b'.\n"
+     "In directories of tensorflow_datasets, classes can be written by name: label == 'cat', label =~ '^b'.\n"
      "\n"
-     "exists(name) is whether a feature is there, size(name) how many values it has, steps(name) how many steps a"
-     " feature list has, bytes(name) how long a text is. A feature list stands for the values of all its steps.\n"
+     "exists(name) is true if the record has the feature, size(name) is the number of its values, steps(name) the "
+     "number of steps of a feature list, bytes(name) the length of a text. A feature list stands for the values "
+     "of all its steps.\n"
      "\n"
-     "Limits: 16,384 characters, 1,000 parts; =~ looks at the first 65,536 bytes of a value.",
+     "Limits: 16,384 characters, 1,000 parts; =~ searches the first 65,536 bytes of a value.",
      .of = WALKING, .is_common = true},
-    {"sample", 0, GROUP_SELECT, "N", SETTING_NUMBER, AT(sample), "N records drawn at random, in file order",
-     "Which ones follows from --seed and the records' numbers alone, so it is the same with and without an index,"
-     " and from a pipe.\n"
+    {"sample", 0, GROUP_SELECT, "N", SETTING_NUMBER, AT(sample), "N records chosen at random, in file order",
+     "The choice depends only on --seed and the record numbers, so it is the same with and without an index, and "
+     "from a pipe.\n"
      "\n"
-     "Memory: 16 bytes for each record of the sample; of pipes the records themselves.",
+     "Memory: 16 bytes for each record of the sample; for pipes, the records themselves.",
      .of = WALKING, .is_common = true},
-    {"seed", 0, GROUP_SELECT, "S", SETTING_NUMBER, AT(seed), "another sample for another S; 0 without it", nullptr,
+    {"seed", 0, GROUP_SELECT, "S", SETTING_NUMBER, AT(seed), "seed of --sample and --shuffle (0)", nullptr,
      .of = WALKING},
-    {"head", 'n', GROUP_SELECT, "N", SETTING_NUMBER, AT(head), "at most N of these records", nullptr, .of = WALKING,
-     .is_common = true},
+    {"head", 'n', GROUP_SELECT, "N", SETTING_NUMBER, AT(head), "at most N of the selected records", nullptr,
+     .of = WALKING, .is_common = true},
 
     {"features", 'f', GROUP_FORM, "A,B*", SETTING_TEXT, AT(features),
-     "only these features; * and ? stand for anything, ! leaves out",
-     "\"*\" stands for any characters, \"/\" too, \"?\" for one. A pattern after \"!\" leaves out what it matches: "
-     "'!debug/*'"
-     " is all other features, 'image/*,!image/encoded' all of image/ but one. A backslash before *, ?, ! or a comma "
-     "takes it"
-     " as it is.\n"
+     "only these features; * and ? are wildcards, ! excludes",
+     "\"*\" matches any characters, including \"/\"; \"?\" matches one. A pattern after \"!\" excludes what it "
+     "matches: '!debug/*' selects all other features, 'image/*,!image/encoded' all of image/ except one. A "
+     "backslash before *, ?, ! or a comma makes it literal.\n"
      "\n"
-     "--merge, --split and --shuffle write records with these features alone, whose bytes stay as they are. A pattern "
-     "that"
-     " matches no feature of any record is then an error, and so is a record that is no Example.",
+     "--merge, --split and --shuffle write records with only these features, whose bytes are unchanged. A pattern "
+     "that matches no feature of any record is then an error, and so is a record that is not an Example.",
      .of = SHOWING " schema stats extract html " REWRITING, .is_common = true},
-    {"rename", 0, GROUP_REWRITE, "OLD=NEW", SETTING_TEXT, AT(rename), "features get other names; A=B,C=D for several",
-     "Examples and contexts, and feature lists, whichever have the name. Two features of a record cannot get one name. "
-     "A"
-     " backslash before =, a comma or a backslash takes it as it is. --features goes by the old names.",
+    {"rename", 0, GROUP_REWRITE, "OLD=NEW", SETTING_TEXT, AT(rename), "rename a feature; A=B,C=D for several",
+     "Applies to features of Examples and contexts, and to feature lists. Two features of a record cannot get the "
+     "same name. A backslash before =, a comma or a backslash makes it literal. --features uses the old names.",
      .of = REWRITING},
-    {"crlf", 0, GROUP_FORM, nullptr, SETTING_FLAG, AT(is_crlf), "--csv: lines end with CR LF, as in RFC 4180", nullptr,
+    {"crlf", 0, GROUP_FORM, nullptr, SETTING_FLAG, AT(is_crlf), "--csv: end lines with CR LF, as in RFC 4180", nullptr,
      .of = "csv"},
-    {"bytes", 0, GROUP_FORM, "text|hex|base64", SETTING_CHOICE, AT(bytes_form),
-     "how bytes are written; text if they are it",
-     "text: as text where they are UTF-8, and otherwise as what they are (\"JPEG 640×480\") in blocks, and in"
-     " base64 in JSON and CSV.",
+    {"bytes", 0, GROUP_FORM, "text|hex|base64", SETTING_CHOICE, AT(bytes_form), "encoding of bytes (text)",
+     "text: text if the bytes are UTF-8; other bytes are described (\"JPEG 640×480\") in blocks, and base64 in "
+     "JSON and CSV.",
      .of = SHOWING, .is_common = true},
     {"spec", 0, GROUP_FORM, "both|c|python", SETTING_CHOICE, AT(spec),
-     "with --schema: one specification alone, without the table", nullptr, .of = "schema"},
-    {"decode", 0, GROUP_FORM, nullptr, SETTING_FLAG, AT(decodes), "every image whole, not its header alone", nullptr,
-     .of = "verify"},
-    {"pretty", 0, GROUP_FORM, nullptr, SETTING_FLAG, AT(is_pretty), "--json on indented lines", nullptr,
+     "--schema: print one specification, without the table", nullptr, .of = "schema"},
+    {"decode", 0, GROUP_FORM, nullptr, SETTING_FLAG, AT(decodes),
+     "--verify: decode images completely, not only headers", nullptr, .of = "verify"},
+    {"pretty", 0, GROUP_FORM, nullptr, SETTING_FLAG, AT(is_pretty), "indent the output of --json", nullptr,
      .of = "json stats"},
-    {"svg", 0, GROUP_FORM, "FILE", SETTING_TEXT, AT(svg), "--stats also as charts, in one SVG file", nullptr,
+    {"svg", 0, GROUP_FORM, "FILE", SETTING_TEXT, AT(svg), "--stats: also write charts to one SVG file", nullptr,
      .of = "stats"},
-    {"jobs", 0, GROUP_FORM, "N", SETTING_NUMBER, AT(jobs),
-     "threads of those that use several; without it one for each processor", nullptr,
+    {"jobs", 0, GROUP_FORM, "N", SETTING_NUMBER, AT(jobs), "number of threads (one for each processor)", nullptr,
      .of = "json count stats verify salvage index repair-index extract html " REWRITING, .is_common = true},
     {"raw", 0, GROUP_FORM, nullptr, SETTING_FLAG, AT(is_raw), "records are plain bytes, not Examples", nullptr,
      .of = "show json stats verify extract html", .is_common = true},
 
-    {"out", 'o', GROUP_REWRITE, "FILE", SETTING_TEXT, AT(out), "where to; - is the standard output",
-     "Shards are called after it: \"new.tfrecord\" becomes new-00000-of-00004.tfrecord and so on. A file appears when "
-     "it is"
-     " whole; no input is ever replaced.",
+    {"out", 'o', GROUP_REWRITE, "FILE", SETTING_TEXT, AT(out), "output file; - is the standard output",
+     "Shards are named after it: \"new.tfrecord\" becomes new-00000-of-00004.tfrecord and so on. A file appears "
+     "when it is complete; no input is ever replaced.",
      .of = REWRITING, .is_common = true},
-    {"compress", 0, GROUP_REWRITE, "none|gzip|zlib|seekable", SETTING_CHOICE, AT(compress), "how it is compressed",
-     "seekable is GZIP that everybody reads, and that with its index is read here by number and by many threads.",
+    {"compress", 0, GROUP_REWRITE, "none|gzip|zlib|seekable", SETTING_CHOICE, AT(compress),
+     "compression of the output (none)",
+     "seekable is GZIP that any reader accepts; with its index, records are read by number and by several threads.",
      .of = REWRITING},
-    {"shards", 0, GROUP_REWRITE, "N", SETTING_NUMBER, AT(shards), "into N files of nearly the same size", nullptr,
+    {"shards", 0, GROUP_REWRITE, "N", SETTING_NUMBER, AT(shards), "write N files of nearly the same size", nullptr,
      .of = "merge shuffle"},
-    {"shard-size", 0, GROUP_REWRITE, "SIZE", SETTING_TEXT, AT(shard_size), "into files of about SIZE, such as 200M",
+    {"shard-size", 0, GROUP_REWRITE, "SIZE", SETTING_TEXT, AT(shard_size), "write files of about SIZE, such as 200M",
      "Measured before compression; K, M, G and T are powers of 1024.", .of = "merge shuffle"},
-    {"memory", 0, GROUP_REWRITE, "SIZE", SETTING_TEXT, AT(memory), "how much --shuffle and --diff may take; 512M",
+    {"memory", 0, GROUP_REWRITE, "SIZE", SETTING_TEXT, AT(memory), "memory limit of --shuffle and --diff (512M)",
      nullptr, .of = "shuffle diff"},
-    {"force", 0, GROUP_REWRITE, nullptr, SETTING_FLAG, AT(is_forced), "replace output files that are there", nullptr,
+    {"force", 0, GROUP_REWRITE, nullptr, SETTING_FLAG, AT(is_forced), "replace existing output files", nullptr,
      .of = REWRITING " salvage extract html"},
-    {"unordered", 0, GROUP_CHECK, nullptr, SETTING_FLAG, AT(is_unordered), "--diff: in whatever order", nullptr,
-     .of = "diff"},
-    {"dali", 0, GROUP_CHECK, nullptr, SETTING_FLAG, AT(to_dali), "--index: also DALI's form, as FILE.idx", nullptr,
+    {"unordered", 0, GROUP_CHECK, nullptr, SETTING_FLAG, AT(is_unordered), "--diff: ignore the order of records",
+     nullptr, .of = "diff"},
+    {"dali", 0, GROUP_CHECK, nullptr, SETTING_FLAG, AT(to_dali), "--index: also write DALI's format, FILE.idx", nullptr,
      .of = "index"},
-    {"from-dali", 0, GROUP_CHECK, nullptr, SETTING_FLAG, AT(from_dali), "--index: from FILE.idx, which DALI has made",
-     "Every header of the file is compared with it before it is believed.", .of = "index"},
+    {"from-dali", 0, GROUP_CHECK, nullptr, SETTING_FLAG, AT(from_dali), "--index: import FILE.idx, written by DALI",
+     "It is checked against every header of the file before it is used.", .of = "index"},
 
     {}};
 
-/* What getopt returns for a row. */
+/* Codes that getopt returns for table rows. */
 enum { COMMAND_FIRST = 1'000, SETTING_FIRST = 2'000, OPTION_VERSION = 3'000, OPTIONS_MAX = 128 };
 
 int refuse(const char *format, ...)
@@ -136,7 +129,7 @@ int refuse(const char *format, ...)
     va_start(args, format);
     fputs("tfrecord-cat: ", stderr);
     vfprintf(stderr, format, args);
-    fputs("\ntfrecord-cat --help shows how it is used\n", stderr);
+    fputs("\ntry 'tfrecord-cat --help'\n", stderr);
     va_end(args);
     return 2;
 }
@@ -146,7 +139,7 @@ bool parse_number(const char *text, uint64_t *number)
     char *end;
     errno = 0;
     *number = strtoull(text, &end, 10);
-    /* The largest one means "not given". */
+    /* The largest number means "not given". */
     return *text >= '0' && *text <= '9' && *end == '\0' && errno == 0 && *number != UINT64_MAX;
 }
 
@@ -155,7 +148,7 @@ int32_t thread_count(const options *options)
     return options->jobs != UINT64_MAX ? (int32_t)options->jobs : mr_processor_count();
 }
 
-/* Both tables in getopt's terms; shorts has room for three letters a row. */
+/* Converts both tables to getopt's form; shorts has room for three characters a row. */
 static void make_options(struct option *longs, char *shorts)
 {
     size_t count = 0;
@@ -181,7 +174,7 @@ static void make_options(struct option *longs, char *shorts)
     *shorts = '\0';
 }
 
-/* The row that a letter stands for, as getopt returns it for a whole name. */
+/* The row of a short option, coded as getopt returns its long name. */
 static int row_of(int option)
 {
     for (int i = 0; commands[i].run; i++)
@@ -191,7 +184,7 @@ static int row_of(int option)
     return option;
 }
 
-/* Which of "a|b|c" a word is. */
+/* Finds the index of a word in "a|b|c". */
 static bool parse_choice(const char *choices, const char *text, int *choice)
 {
     size_t length = strlen(text);
@@ -222,7 +215,7 @@ static bool take_setting(const setting *setting, const char *text, options *opti
     return false;
 }
 
-/* "A:B", either of which may be left out. */
+/* Parses "A:B"; both are optional. */
 static bool parse_range(options *options)
 {
     char begin[32];
@@ -235,7 +228,7 @@ static bool parse_range(options *options)
            (!colon[1] || parse_number(colon + 1, &options->range_end));
 }
 
-/* The expression with a caret below the place, as much of it as a narrow terminal has room for. */
+/* Prints the expression with a caret below the error, shortened to fit a narrow terminal. */
 static int refuse_where(const char *text, const where_error *error)
 {
     enum { BEFORE = 30, SHOWN = 54 };
@@ -244,11 +237,11 @@ static int refuse_where(const char *text, const where_error *error)
     int caret = text_columns((mr_string){text + begin, error->at - begin}) + (begin > 0);
     fprintf(stderr, "tfrecord-cat: --where: %s\n  %s", error->message, begin > 0 ? "…" : "");
     (void)text_print(stderr, mr_string_from(text + begin), SHOWN);
-    fprintf(stderr, "\n  %*s^\ntfrecord-cat --help where shows what can be said\n", caret, "");
+    fprintf(stderr, "\n  %*s^\nsee 'tfrecord-cat --help where'\n", caret, "");
     return 2;
 }
 
-/* ---- Options that would do nothing ---- */
+/* ---- Options without effect ---- */
 
 bool has_word(const char *words, const char *word)
 {
@@ -289,7 +282,7 @@ static bool is_given(const options *options, const void *field)
     return false;
 }
 
-/* Options that have an effect only beside another one, or not beside it; 0, or the exit code. */
+/* Refuses options that require or exclude another one; returns 0 or the exit code. */
 static int refuse_pair(const options *options)
 {
     bool has_sample = options->sample != UINT64_MAX;
@@ -308,7 +301,7 @@ static int refuse_pair(const options *options)
     return 0;
 }
 
-/* Every option that has no effect on what the command does is an error; 0, or the exit code. */
+/* Refuses options that have no effect on the command; returns 0 or the exit code. */
 static int refuse_idle(const options *options)
 {
     for (int i = 0; settings[i].name; i++) {
@@ -321,7 +314,7 @@ static int refuse_idle(const options *options)
     return refuse_pair(options);
 }
 
-/* What settings mean together; 0, or the exit code. */
+/* Derives values from several settings; returns 0 or the exit code. */
 static int settle(options *options)
 {
     options->range_end = UINT64_MAX;
@@ -334,7 +327,7 @@ static int settle(options *options)
         options->range_end = options->record + 1;
     }
     if (options->jobs == 0 || (options->jobs != UINT64_MAX && options->jobs > 1024))
-        return refuse("--jobs: from 1 to 1024");
+        return refuse("--jobs: must be from 1 to 1024");
     int exit_code = refuse_idle(options);
     if (exit_code != 0) return exit_code;
     where_error error;
@@ -348,13 +341,13 @@ static bool is_json(const command *command)
     return command->run == json_run;
 }
 
-/* Whether of two commands one is --json as the form of the other. */
+/* Whether one of two commands is --json used as the output form of the other. */
 static bool is_json_form(const command *a, const command *b)
 {
     return (is_json(a) && b->takes_json) || (is_json(b) && a->takes_json);
 }
 
-/* The command, settings and help; 0 to go on, else what to exit with, plus one. */
+/* Parses the command, settings and help; returns 0 to continue, else the exit code plus one. */
 static int parse_options(int argc, char **argv, options *options)
 {
     struct option longs[OPTIONS_MAX + 3];
@@ -363,7 +356,7 @@ static int parse_options(int argc, char **argv, options *options)
     int option;
     while ((option = getopt_long(argc, argv, shorts, longs, nullptr)) != -1) {
         if (option == '?') {
-            fputs("tfrecord-cat --help shows how it is used\n", stderr);
+            fputs("try 'tfrecord-cat --help'\n", stderr);
             return 2 + 1;
         }
         if (option == 'h') {

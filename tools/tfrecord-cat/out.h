@@ -1,5 +1,5 @@
-/* Text that grows: a record is laid out here and then written at once. Numbers are written without printf, which would take
- * most of the time. */
+/* A growable text buffer: a record is formatted here and then written at once. Numbers are formatted without printf,
+ * which would take most of the time. */
 #ifndef MR_TOOLS_TFRECORD_CAT_OUT_H
 #define MR_TOOLS_TFRECORD_CAT_OUT_H
 
@@ -12,17 +12,17 @@
 typedef struct out {
     char *bytes; /* owned */
     size_t size, capacity;
-    bool has_failed; /* no memory: what was added since is not there */
-    FILE *file;      /* borrowed, may be null: takes what is longer than OUT_HELD_MAX before the rest is there */
+    bool has_failed; /* out of memory: text added since is lost */
+    FILE *file;      /* borrowed, may be null: receives text early once it exceeds OUT_HELD_MAX */
 } out;
 #define OUT_HELD_MAX ((size_t)1 << 20)
 
-/* Room for that many more bytes, which the caller fills and adds to size; null: no memory. */
+/* Reserves size more bytes, which the caller fills and adds to size; null: no memory. */
 char *out_room(out *out, size_t size);
 void out_deinit(out *out);
-/* Writes and empties. False when there was no memory for all of it. */
+/* Writes the text and empties the buffer. False when memory did not suffice for all of it. */
 bool out_write(out *out, FILE *file);
-/* A stream that appends to out, which tells whether memory sufficed: open_memstream does not. Null: no memory. */
+/* A stream that appends to out and reports lack of memory, which open_memstream does not. Null: no memory. */
 FILE *out_stream(out *out);
 
 static inline void out_bytes(out *out, const void *bytes, size_t size)
@@ -48,7 +48,7 @@ void out_integer(out *out, int64_t value);
 void out_float(out *out, float value);
 void out_hex(out *out, mr_string bytes);
 void out_base64(out *out, mr_string bytes);
-/* A JSON string; invalid UTF-8 becomes U+FFFD byte by byte. */
+/* A JSON string; each byte of invalid UTF-8 becomes U+FFFD. */
 void out_json_string(out *out, mr_string bytes, bool is_utf8);
 
 #endif

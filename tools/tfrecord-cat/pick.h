@@ -1,5 +1,5 @@
-/* What a record says of its image: the bytes, the class, the file it came from. The usual names of TensorFlow's data sets
- * are known, and those of tensorflow_datasets. */
+/* The image of a record: its bytes, class and file name, under the usual feature names of TensorFlow's datasets and of
+ * tensorflow_datasets. */
 #ifndef MR_TOOLS_TFRECORD_CAT_PICK_H
 #define MR_TOOLS_TFRECORD_CAT_PICK_H
 
@@ -11,31 +11,31 @@
 /* One value of a bytes feature. */
 typedef struct bytes_value {
     const entry *entry; /* null: the record itself */
-    uint64_t step;      /* of a feature list */
+    uint64_t step;      /* in a feature list */
     uint64_t index;     /* in its list */
     mr_string bytes;
 } bytes_value;
 
-/* Gives every bytes value of entries that are not hidden, in order, until take returns false. */
+/* Passes every bytes value of entries that are not hidden to take, in order, until take returns false. */
 typedef bool take_bytes_value(void *context, const bytes_value *value);
 void pick_values(const view *view, take_bytes_value *take, void *context);
 
-/* What bytes begin like; MR_IMAGE_UNKNOWN: no image. */
+/* The image format that the first bytes indicate; MR_IMAGE_UNKNOWN: not an image. */
 mr_image_format pick_format(mr_string bytes);
-/* The main image among the features that --features selects: image/encoded, else image, else the largest in pixels, then in
- * bytes. Of a feature or a list with several the first counts. False: there is none. */
+/* The main image among the features selected by --features: image/encoded, else image, else the largest in pixels, then
+ * in bytes. Of a feature or list with several images, the first counts. False: there is none. */
 bool pick_image(const view *view, const options *options, bytes_value *image);
 
-/* The entry of a name that is meant; null: none. */
+/* The entry of a name; if several have it, the effective one; null: none. */
 const entry *pick_entry(const view *view, const char *name);
 
-/* Stays where it is: text may point to digits. */
+/* Must not be moved: text may point to digits. */
 typedef struct caption {
-    mr_string text; /* of the class; into the record or tfds, or the number's digits; empty: none */
+    mr_string text; /* class; points into the record, tfds or digits; empty: none */
     bool has_number;
     int64_t number;
     char digits[24];
-    mr_string filename; /* as it is in the record; empty: none */
+    mr_string filename; /* as stored in the record; empty: none */
 } caption;
 /* tfds  may be null */
 void pick_caption(const view *view, const tfds *tfds, caption *caption);

@@ -1,4 +1,4 @@
-/* The values of a feature one by one, without an array for them: a record of 2 GiB may hold a thousand million. */
+/* Iteration over the values of a feature without an array: a record of 2 GiB may have 10⁹ values. */
 #ifndef MR_TOOLS_TFRECORD_CAT_VALUES_H
 #define MR_TOOLS_TFRECORD_CAT_VALUES_H
 
@@ -13,14 +13,15 @@ typedef struct value {
     };
 } value;
 
-/* A place in a list. */
+/* A position in a list. */
 typedef struct values {
     const unsigned char *next, *end;
     mr_feature_kind kind;
     bool is_packed;
 } values;
 
-/* From the first on, of a feature that mr_feature_count takes; of a damaged one those before the damage are given. */
+/* Starts at the first value of a feature that mr_feature_count accepts; of a damaged feature, the values before the
+ * damage are returned. */
 values values_of(const mr_feature_view *feature);
 /* False at the end. */
 bool values_next(values *values, value *value);

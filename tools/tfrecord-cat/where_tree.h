@@ -1,4 +1,4 @@
-/* What where_parse.c makes and where.c walks: nodes in an array, children before parents. */
+/* The expression tree that where_parse.c builds and where.c evaluates: nodes in an array, children before parents. */
 #ifndef MR_TOOLS_TFRECORD_CAT_WHERE_TREE_H
 #define MR_TOOLS_TFRECORD_CAT_WHERE_TREE_H
 
@@ -13,9 +13,9 @@ typedef enum node_kind {
     NODE_NUMBER,
     NODE_TEXT,
     NODE_FEATURE,
-    NODE_SIZE,  /* of a feature: how many values */
-    NODE_STEPS, /* of a feature list */
-    NODE_BYTES, /* of an operand's text: how long */
+    NODE_SIZE,  /* of a feature: number of values */
+    NODE_STEPS, /* of a feature list: number of steps */
+    NODE_BYTES, /* of an operand's text: its length */
     NODE_NEGATE,
     NODE_ADD,
     NODE_SUBTRACT,
@@ -39,17 +39,17 @@ typedef enum node_kind {
 
 typedef struct node {
     node_kind kind;
-    uint16_t left, right; /* nodes */
-    uint16_t name;        /* of names: NODE_FEATURE, NODE_SIZE, NODE_STEPS, NODE_EXISTS */
+    uint16_t left, right; /* indexes into nodes */
+    uint16_t name;        /* index into names: NODE_FEATURE, NODE_SIZE, NODE_STEPS, NODE_EXISTS */
     int64_t integer;
     double number;
-    mr_string text; /* of NODE_TEXT, and of the right side of NODE_MATCHES and NODE_CONTAINS; in where.texts */
+    mr_string text; /* NODE_TEXT, and the right side of NODE_MATCHES and NODE_CONTAINS; in where.texts */
     size_t at;
 } node;
 
 struct where {
     node *nodes;
-    mr_string *names; /* in texts */
+    mr_string *names; /* point into texts */
     char *texts;
     size_t texts_size;
     uint16_t node_count, name_count, root;
@@ -60,7 +60,7 @@ static inline bool node_is_condition(const node *node)
     return node->kind >= NODE_EQUAL;
 }
 
-/* Why a pattern is not given to regcomp; null: it is. Static. */
+/* Why a pattern must not be passed to regcomp; null: it may be. Static storage. */
 const char *where_pattern_fault(mr_string pattern);
 
 #endif
