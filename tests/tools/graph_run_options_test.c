@@ -32,7 +32,7 @@ TEST(graph_run_refuses_values_that_are_wrong_empty_or_huge)
     static const struct {
         const char *arguments, *part;
     } cases[] = {
-        {"", "GRAPH is missing"},
+        {"", "missing GRAPH"},
         {"model.meta other.pb --list", "other.pb: only one graph"},
         {"--frob", "--frob is not an option"},
         {"-x", "-x is not an option"},
@@ -74,13 +74,13 @@ TEST(graph_run_names_what_the_graph_lacks)
         {"model.meta --fetch none", "the graph has no output none"},
         {"model.meta --fetch y:1", "y (Add) has 1 outputs; there is no y:1"},
         {"model.meta --fetch y:99999999999999999999", "there is no y:9999"},
-        {"model.meta --fetch train", "train (NoOp) is an operation without outputs; to run it: --target train"},
-        {"model.meta --feed train=1 --fetch y", "train (NoOp) is an operation without outputs"},
-        {"model.meta --target y:0", "y:0 is an output; the node is called y"},
+        {"model.meta --fetch train", "train (NoOp) has no outputs; run it with --target train"},
+        {"model.meta --feed train=1 --fetch y", "train (NoOp) has no outputs"},
+        {"model.meta --target y:0", "y:0 is an output; its node is y"},
         {"model.meta --target none", "the graph has no node none"},
         {"model.meta --first none", "the graph has no node none"},
-        {"model.meta --feed x --fetch y", "--feed x: it must be NAME=VALUE"},
-        {"model.meta --feed =1 --fetch y", "--feed =1: it must be NAME=VALUE"},
+        {"model.meta --feed x --fetch y", "--feed x: not NAME=VALUE"},
+        {"model.meta --feed =1 --fetch y", "--feed =1: not NAME=VALUE"},
         {"model.meta --feed none=1 --fetch y", "the graph has no output none"},
         {"model.meta --fetch y --device nowhere", "--device: "},
         {"model.meta --fetch \"$(printf 'a\\033[31mb')\"", "no output a?[31mb"},
@@ -175,6 +175,6 @@ TEST(graph_run_names_a_missing_file_first)
     CHECK_CONTAINS(graph_run("nope.pb", 1), "nope.pb");
     CHECK_CONTAINS(graph_run("nope.pb --fetch y", 1), "nope.pb");
     CHECK_CONTAINS(graph_run("nope.pb --list", 1), "nope.pb");
-    CHECK_CONTAINS(graph_run("/dev/null --list", 1), "/dev/null: a graph without nodes, of 0 bytes");
+    CHECK_CONTAINS(graph_run("/dev/null --list", 1), "/dev/null: graph without nodes (0 bytes)");
     CHECK_CONTAINS(graph_run("model.meta", 2), "nothing to run");
 }

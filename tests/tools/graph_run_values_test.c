@@ -30,14 +30,14 @@ TEST(graph_run_integers_are_in_range_or_refused)
         snprintf(text, sizeof text, "[%s, %s, -0, +1]", cases[i].min, cases[i].max);
         CHECK_CONTAINS(feed(cases[i].dtype, text, 0), cases[i].min);
         CHECK_CONTAINS(feed(cases[i].dtype, text, 0), cases[i].max);
-        snprintf(text, sizeof text, "%s is outside of the range of %s", cases[i].below, cases[i].dtype);
+        snprintf(text, sizeof text, "%s is out of range for %s", cases[i].below, cases[i].dtype);
         CHECK_CONTAINS(feed(cases[i].dtype, cases[i].below, 1), text);
-        snprintf(text, sizeof text, "%s is outside of the range of %s", cases[i].above, cases[i].dtype);
+        snprintf(text, sizeof text, "%s is out of range for %s", cases[i].above, cases[i].dtype);
         CHECK_CONTAINS(feed(cases[i].dtype, cases[i].above, 1), text);
         for (size_t j = 0; j < sizeof wrong / sizeof *wrong && (i == 0 || i == 4 || i == 7); j++)
             (void)feed(cases[i].dtype, wrong[j], 1);
     }
-    CHECK_CONTAINS(feed("int32", "1.5", 1), "--feed int32: 1.5 is not a whole number, as needed for int32");
+    CHECK_CONTAINS(feed("int32", "1.5", 1), "--feed int32: 1.5 is not an integer, as required for int32");
 }
 
 TEST(graph_run_floats_bools_and_strings_fit_or_are_refused)
@@ -52,10 +52,10 @@ TEST(graph_run_floats_bools_and_strings_fit_or_are_refused)
         {"float", "3.4e38", "3.39999995e+38", 0},
         {"float", "3.5e38", "3.5e38 is too large for float", 1},
         {"float", "1e999", "1e999 is too large for float", 1},
-        {"float", "1,5", "follows the value", 1},
+        {"float", "1,5", "after the value", 1},
         {"float", "1.5.5", "1.5.5 is not a number", 1},
         {"float", "true", "true is not a number", 1},
-        {"float", "", "a value is missing", 1},
+        {"float", "", "missing value", 1},
         {"double", "3.5e38", "3.5", 0},
         {"double", "1e999", "too large for double", 1},
         {"half", "65504", "65504", 0},
@@ -69,16 +69,16 @@ TEST(graph_run_floats_bools_and_strings_fit_or_are_refused)
         {"string", "[\"a\", \"b,]\"]", "[\"a\", \"b,]\"]", 0},
         {"string", "[\"a\", 5]", "5 is not in double quotes", 1},
         {"string", "[\"a]", "no closing quote", 1},
-        {"complex64", "1", "a complex64 cannot be given as text", 1},
-        {"float", "[[1, 2], [3]]", "lists of one level have 2 and 1 elements", 1},
-        {"float", "[1, [2]]", "not equally deep", 1},
-        {"float", "[1, []]", "not equally deep", 1},
-        {"float", "[[], 1]", "not equally deep", 1},
+        {"complex64", "1", "a complex64 cannot be written as text", 1},
+        {"float", "[[1, 2], [3]]", "lists at the same level have 2 and 1 elements", 1},
+        {"float", "[1, [2]]", "lists of unequal depth", 1},
+        {"float", "[1, []]", "lists of unequal depth", 1},
+        {"float", "[[], 1]", "lists of unequal depth", 1},
         {"float", "[1", "", 1},
-        {"float", "[1]]", "follows the value", 1},
+        {"float", "[1]]", "after the value", 1},
         {"float", "[]", "float[0]", 0},
         {"float", "[[], []]", "float[2,0]", 0},
-        {"float", "[[[[[[[[[[[[[[[[[[[[[[1]]]]]]]]]]]]]]]]]]]]]]", "lists deeper than", 1},
+        {"float", "[[[[[[[[[[[[[[[[[[[[[[1]]]]]]]]]]]]]]]]]]]]]]", "lists nested deeper than", 1},
     };
     graph_run_make_model();
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)

@@ -1,8 +1,8 @@
-/* Benchmarks: ours beside the peer's or the physical limit, in the same run, as a ratio.
+/* Benchmarks: millrace against a peer or a physical limit, measured in the same run and reported as a ratio.
  *
- * A suite is one file: BENCH(input, "images through the pipeline") { … bench_row(report, …); }. It measures ours and
- * the peer in turn (machines are noisy: compare, repeat, take medians) and reports a row for each task. A ratio above 1
- * is better than the peer. */
+ * A suite is one file: BENCH(input, "images through the pipeline") { … bench_row(report, …); }. It measures millrace
+ * and the peer alternately (machines are noisy: repeat and take medians) and reports a row for each task. A ratio above
+ * 1 is better than the peer. */
 #ifndef MR_TOOLS_BENCH_H
 #define MR_TOOLS_BENCH_H
 
@@ -30,60 +30,62 @@ void bench_register(bench_suite *suite);
 
 typedef struct bench_result {
     const char *task; /* "train_input" */
-    const char *unit; /* "images/s"; "ms" and others that end in s are times: less is better */
+    const char *unit; /* "images/s"; "ms" and other units that end in s are times: less is better */
     const char *peer; /* "libjpeg-turbo decode" */
     double ours;      /* medians */
     double peer_value;
     bool less_is_better;
-    double goal; /* for the ratio; 0: none */
+    double goal; /* goal for the ratio; 0: none */
     int runs;
 } bench_result;
-/* Prints the row: in the table, or as a JSON object with --json. A peer that could not run has peer_value 0. */
+/* Prints the row in the table, or as a JSON object with --json. For a peer that could not run, peer_value is 0. */
 void bench_row(bench_report *report, bench_result result);
-/* A remark under the table. */
+/* Prints a note below the table. */
 [[gnu::format(printf, 2, 3)]] void bench_note(bench_report *report, const char *format, ...);
 
-/* With --stats: what each stage did so far, as a table on stderr; on a terminal over the one shown before. */
+/* With --stats: prints the statistics of each stage so far as a table on stderr; on a terminal it overwrites the
+ * previous one. */
 struct mr_iterator;
 void bench_show_stages(bench_report *report, const char *task, struct mr_iterator *iterator, bool is_first);
 
-/* With --stats: whether it was given. */
+/* Whether --stats was given. */
 bool bench_wants_stats(const bench_report *report);
 
 double bench_seconds(void);           /* monotonic */
-double bench_processor_seconds(void); /* of all threads of this process */
+double bench_processor_seconds(void); /* processor time of all threads of this process */
 double bench_median(const double *values, int count);
-/* Threads to measure with: --threads, or the usable processors. Rounds: --rounds, or the default_value. */
+/* Number of threads: --threads, or the usable processors. Number of rounds: --rounds, or default_value. */
 int bench_threads(const bench_report *report);
 int bench_rounds(const bench_report *report, int default_value);
-/* A directory for the suite's data, kept between runs: out/bench/NAME. Made when missing. Static storage. */
+/* A directory for the suite's data, kept between runs: out/bench/NAME. Created if missing. Static storage. */
 const char *bench_directory(const char *name);
-/* Runs a command (through the shell) and reads the last number that it prints on a line "value NUMBER"; 0 when it fails. */
+/* Runs a shell command and returns the last number it prints on a line "value NUMBER"; 0 if it fails. */
 double bench_command(const char *command);
-/* The same for the last number behind each key, wherever it stands in a line: "\"rss_mb\": ". */
+/* The same for the last number after each key, anywhere in a line: "\"rss_mb\": ". */
 void bench_command_numbers(const char *command, const char *const *keys, double *numbers, int count);
-/* Below $PEERS or ~/.cache/millrace-peers: "venvs/torch/bin/python". Static storage, overwritten by the next call. */
+/* A path below $PEERS or ~/.cache/millrace-peers: "venvs/torch/bin/python". Static storage, overwritten by the next
+ * call. */
 [[gnu::format(printf, 1, 2)]] const char *bench_peers_path(const char *format, ...);
-/* The Python with TensorFlow 2.15.1 (MILLRACE_ORACLE_PYTHON or .toolchain/oracle/bin/python); null when there is none. */
+/* The Python with TensorFlow 2.15.1 (MILLRACE_ORACLE_PYTHON or .toolchain/oracle/bin/python); null if there is none. */
 const char *bench_tensorflow_python(void);
 
-/* tuned.c: rows of a pipeline that is tuned, from one thread without prefetch and from 64 threads with a prefetch of 64,
- * beside the best fixed setting. */
+/* tuned.c: rows for a tuned pipeline, started with one thread without prefetch and with 64 threads and a prefetch of
+ * 64, against the best fixed setting. */
 struct mr_dataset;
 typedef struct bench_tuned_task {
     const char *name;
-    struct mr_dataset *(*dataset)(const void *context); /* endless, without prefetch */
+    struct mr_dataset *(*dataset)(const void *context); /* infinite, without prefetch */
     const void *context;
-    int64_t elements; /* a round */
+    int64_t elements; /* per round */
 } bench_tuned_task;
 void bench_tuned(bench_report *report, const bench_tuned_task *task);
 
-/* reading.c: a part of the suite "records". */
+/* reading.c: part of the suite "records". */
 void bench_records_reading(bench_report *report);
-/* make.c: a part of the suite "records". */
+/* make.c: part of the suite "records". */
 void bench_making(bench_report *report);
 void bench_parsing(bench_report *report);
-/* indexing.c: a part of the suite "records". */
+/* indexing.c: part of the suite "records". */
 void bench_indexing(bench_report *report);
 
 #endif

@@ -9,14 +9,15 @@
 constexpr int BENCH_PHOTO_BATCH = 64;
 /* The peers' photographs, as a pattern of record files; see bench_peers_path. */
 const char *bench_photo_records(void);
-/* Training batches of records of photographs: random-resized crops to 224, flipped, normalised. Takes records over. */
+/* Training batches from records of photographs: random-resized crops to 224, flipped, normalized. Takes ownership of
+ * records. */
 mr_dataset *bench_photo_batches(mr_dataset *records);
 
-/* Rows on photographs of ImageNet's sizes, when the peers' are there. */
+/* Rows for photographs of ImageNet's sizes, if the peers' photographs are available. */
 void bench_photos(bench_report *report);
-/* The same beside whole loaders, and on one thread beside all. */
+/* The same tasks against complete loaders; also millrace on one thread against all threads. */
 void bench_loaders(bench_report *report);
-/* Time to the first batch, and memory, of a shuffle of 10,000 photographs. */
+/* Time to the first batch, and memory, for a shuffle of 10,000 photographs. */
 void bench_first_batch(bench_report *report);
 
 #endif

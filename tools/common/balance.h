@@ -18,11 +18,11 @@ typedef struct balance_class {
     mr_string text; /* borrowed; may be empty */
 } balance_class;
 
-/* All classes in the order of their labels, or of many the largest and the smallest; with a note about how many there are,
- * how unlike in size, and which labels do not occur.
- * classes   at least one; are sorted anew
- * total     what 100 % is
- * is_exact  false: there are more classes, and counts are about right */
+/* All classes in the order of their labels, or, of many classes, the largest and the smallest; with a note on their
+ * number, the ratio of their sizes, and missing labels.
+ * classes   at least one; sorted in place
+ * total     the count that is 100 %
+ * is_exact  false: there are more classes, and counts are estimates */
 void balance_chart(chart *chart, const char *title, const char *unit, balance_class *classes, size_t count,
                    uint64_t total, bool is_exact);
 

@@ -1,4 +1,4 @@
-/* Bar charts and histograms, on a terminal and as one SVG with a panel for each.
+/* Bar charts and histograms, for a terminal and as one SVG with a panel for each chart.
  *
  * ```c
  * chart chart = {0};
@@ -9,8 +9,8 @@
  * if (chart_svg_write(stdout, "pets", "200 records", &chart, 1) != 0) return 1;
  * ```
  *
- * Labels may hold anything: what is not printable is escaped, what is too long is cut. A chart is a value of fixed size
- * (16 KiB); bars that do not fit are an assertion. */
+ * Labels may contain any bytes: what is not printable is escaped, what is too long is cut. A chart is a value of fixed
+ * size (16 KiB); adding more than CHART_BARS_MAX bars is an assertion failure. */
 #ifndef MR_TOOLS_CHART_H
 #define MR_TOOLS_CHART_H
 
@@ -21,14 +21,14 @@
 #define CHART_BARS_MAX 64
 
 typedef enum chart_kind {
-    CHART_BARS = 0,  /* a value for each name: bars to the right */
+    CHART_BARS = 0,  /* a value for each name: horizontal bars */
     CHART_HISTOGRAM, /* counts between edges: columns in SVG, rows on a terminal */
 } chart_kind;
 
-/* How edges and ticks are spaced and written. */
+/* Spacing and format of edges and ticks. */
 typedef enum chart_scale {
     CHART_LINEAR = 0,
-    CHART_INTEGERS, /* as CHART_LINEAR, with whole edges */
+    CHART_INTEGERS, /* as CHART_LINEAR, with integer edges */
     CHART_LOG,      /* 1, 2, 5, 10, … */
     CHART_BYTES,    /* powers of two, "64 KiB" */
 } chart_scale;
@@ -36,58 +36,58 @@ typedef enum chart_scale {
 typedef struct chart_bar {
     char label[96]; /* CHART_BARS; safe text */
     double value;
-    double begin, end; /* CHART_HISTOGRAM; −∞ and +∞ where the first and the last are open */
-    bool is_rest;      /* "… 988 more": drawn without a bar */
+    double begin, end; /* CHART_HISTOGRAM; −∞ and +∞ if the first and the last are open */
+    bool is_rest;      /* "… 988 more": shown without a bar */
 } chart_bar;
 
 typedef struct chart {
     chart_kind kind;
     chart_scale scale;
     char title[128];
-    char note[192];   /* one sentence under the title; may be empty */
-    char unit[32];    /* what values count: "records" */
-    double total;     /* what 100 % is: the sum of the bars unless set */
-    bool is_estimate; /* counts of the bars are about right, and shown as "≈ 120" */
+    char note[192];   /* one phrase below the title; may be empty */
+    char unit[32];    /* unit of the values: "records" */
+    double total;     /* the value that is 100 %: the sum of the bars unless set */
+    bool is_estimate; /* counts are estimates, shown as "≈ 120" */
     int count;
     chart_bar bars[CHART_BARS_MAX];
 } chart;
 
-/* Empties the chart. Texts are copied, and cut when they are long. */
+/* Clears the chart. Texts are copied; long ones are cut. */
 void chart_begin(chart *chart, chart_kind kind, const char *title, const char *note, const char *unit);
 void chart_add_bar(chart *chart, mr_string label, double value);
-/* A line between bars that stands for others: its value counts for the total. */
+/* A row between bars that stands for omitted bars; its value counts towards the total. */
 void chart_add_rest(chart *chart, const char *text, double value);
 
-/* How many of what is counted lie below a value. */
+/* The number of counted values below a value. */
 typedef double chart_below(const void *context, double value);
-/* Makes a histogram's bins: about bins_wanted (at most 40) between round edges. Where few values lie far out, the first
+/* Computes a histogram's bins: about bins_wanted (at most 40) between round edges. If there are few outliers, the first
  * and the last bin are open.
  * least, most  of all values
- * low, high    where nearly all values lie: quantiles 0.005 and 0.995, say
- * total        of all values */
+ * low, high    range of nearly all values, for example the quantiles 0.005 and 0.995
+ * total        number of all values */
 void chart_set_bins(chart *chart, chart_scale scale, double least, double low, double high, double most, double total,
                     int bins_wanted, chart_below *below, const void *context);
 
-/* Rows of label, bar, value and part, no wider than columns. Without is_utf8 in plain ASCII (but for labels). */
+/* Rows of label, bar, value and percentage, at most `columns` wide. Without is_utf8 in plain ASCII, except labels. */
 void chart_print(FILE *file, const chart *chart, int columns, bool is_utf8);
-/* A histogram as ▁▂▅█, a character a bin, into text, which is returned. */
+/* A histogram as ▁▂▅█, one character for each bin, written to text, which is returned. */
 #define CHART_SPARK_SIZE (CHART_BARS_MAX * 3 + 1)
 char *chart_spark(const chart *chart, bool is_utf8, char text[CHART_SPARK_SIZE]);
-/* Whether the terminal shows UTF-8, by LC_ALL, LC_CTYPE or LANG. */
+/* Whether the terminal shows UTF-8, according to LC_ALL, LC_CTYPE or LANG. */
 bool chart_is_utf8(void);
 
-/* Writes a whole SVG: light or dark as the reader's screen is, in two columns or, on a narrow screen, in one. Nonzero when
- * the file cannot be written. */
+/* Writes a complete SVG: light or dark as the reader prefers, in two columns or, on a narrow screen, in one. Returns
+ * nonzero when the file cannot be written. */
 int chart_svg_write(FILE *file, const char *title, const char *note, const chart *charts, int count);
 
-/* ---- Numbers for people ---- */
+/* ---- Number formatting ---- */
 
 #define CHART_NUMBER_SIZE 32
 /* "12,345", "0.0312", "1.5e+12": about six digits. */
 char *chart_number(double value, char text[CHART_NUMBER_SIZE]);
 /* An edge or tick of a scale: as chart_number, "64 KiB" for CHART_BYTES. */
 char *chart_edge(chart_scale scale, double value, char text[CHART_NUMBER_SIZE]);
-/* The round step (1, 2 or 5 times a power of ten) that cuts a span into at most `most` parts. */
+/* The round step (1, 2 or 5 times a power of ten) that divides a span into at most `most` parts. */
 double chart_step(double span, int most);
 
 #endif

@@ -1,4 +1,4 @@
-/* Images of digits for the MNIST examples: read from MNIST's files, or drawn when there are none.
+/* Images of digits for the MNIST examples: read from MNIST's files, or synthesized.
  *
  * ```c
  * digits d = {0};
@@ -17,11 +17,11 @@ typedef struct digits {
     mr_tensor labels; /* int64 [count] */
 } digits;
 
-/* Reads DIRECTORY/PREFIX-images-idx3-ubyte and DIRECTORY/PREFIX-labels-idx1-ubyte, PREFIX being "train" or "t10k". */
+/* Reads DIRECTORY/PREFIX-images-idx3-ubyte and DIRECTORY/PREFIX-labels-idx1-ubyte; PREFIX is "train" or "t10k". */
 mr_status digits_read(digits *digits, const char *directory, const char *prefix, mr_error *error);
-/* Draws digits, each moved, slanted, scaled, blotted and noisy in its own way; the same for the same seed. */
+/* Draws digits with random offset, slant, scale, blots and noise; the same for the same seed. */
 mr_status digits_draw(digits *digits, int64_t count, uint64_t seed, mr_error *error);
-/* A share of batch `index` of `size` digits, starting over after the last whole one; the caller deinits. */
+/* Copies batch `index` of `size` digits, starting over after the last full batch. The caller deinits both tensors. */
 mr_status digits_batch(const digits *digits, int64_t index, int64_t size, mr_tensor *images, mr_tensor *labels,
                        mr_error *error);
 void digits_deinit(digits *digits);

@@ -1,4 +1,4 @@
-/* What many images are like, from their headers: sizes, proportions, formats, colours, orientation.
+/* Statistics of images from their headers: sizes, aspect ratios, formats, colors, orientations.
  *
  * ```c
  * images images = {0};
@@ -10,7 +10,7 @@
  * images_deinit(&images);
  * ```
  *
- * Width and height are those of the pixels as they are stored, as decoding gives them: orientation is counted beside. */
+ * Width and height are those of the stored pixels, as decoding returns them; orientation is counted separately. */
 #ifndef MR_TOOLS_IMAGES_H
 #define MR_TOOLS_IMAGES_H
 
@@ -26,30 +26,31 @@
 
 /* {0} is empty. One thread at a time. */
 typedef struct images {
-    uint64_t count;      /* whose size is known */
-    uint64_t sizeless;   /* of a format that is only named */
-    uint64_t damaged;    /* their header is */
-    uint64_t size_bytes; /* of all */
+    uint64_t count;      /* images of known size */
+    uint64_t sizeless;   /* of a format that is recognized but not parsed */
+    uint64_t damaged;    /* damaged header */
+    uint64_t size_bytes; /* of all images */
     uint64_t formats[IMAGES_FORMATS], colors[IMAGES_COLORS], orientations[9], aspects[IMAGES_ASPECTS];
-    uint64_t alpha, deep, progressive, animated, profiles; /* deep: 16 bits a channel */
+    uint64_t alpha, deep, progressive, animated, profiles; /* deep: 16 bits per channel */
     numbers widths, heights, shorter, longer, bytes;
 } images;
 
-/* Takes what mr_image_probe gave. A status of MR_INVALID_ARGUMENT is no image and is not to be added. False when there
- * is no memory. */
+/* Adds a result of mr_image_probe. A status of MR_INVALID_ARGUMENT means not an image and must not be added. False when
+ * there is no memory. */
 [[nodiscard]] bool images_add(images *images, mr_status status, const mr_image_info *info, size_t size_bytes);
 [[nodiscard]] bool images_flush(images *images);
 [[nodiscard]] bool images_merge(images *images, const struct images *other);
 void images_deinit(images *images);
 
-/* "taller than 1:2", "9:16", …, "square", …, "wider than 2:1"; static. */
+/* "taller than 1:2", "9:16", …, "square", …, "wider than 2:1"; static storage. */
 const char *images_aspect_name(int aspect);
 const char *images_color_name(int color);
-/* Sizes, proportions, bytes; formats and colours where there are several, orientations where there are any.
+/* Charts of sizes, aspect ratios and bytes; of formats and colors if there are several, of orientations if there are
+ * any.
  * bins    wanted in histograms
- * charts  room for IMAGES_CHARTS_MAX; returns how many were made */
+ * charts  room for IMAGES_CHARTS_MAX; returns the number of charts */
 int images_charts(const images *images, int bins, chart *charts);
-/* A histogram of numbers; values count as `unit`. Empty when there are none. */
+/* A histogram of numbers; `unit` is what they count. Empty when there are none. */
 void images_histogram(chart *chart, const numbers *numbers, chart_scale scale, int bins, const char *title,
                       const char *note, const char *unit);
 

@@ -1,5 +1,4 @@
-/* SIGINT and SIGTERM: the program says where it stopped, and ends by the signal, as a shell expects.
- *
+/* SIGINT and SIGTERM: the program reports where it stopped and ends by the signal, as shells expect.
  * ```c
  * interrupt_install("tool: interrupted; nothing was written\n");
  * …what may end at any moment…
@@ -8,17 +7,17 @@
  * if (interrupt_signal()) …clean up, print where it stopped, interrupt_exit()…
  * ```
  *
- * After interrupt_defer the first signal only sets a flag, which the work looks at; a second one ends the program at once. */
+ * After interrupt_defer the first signal only sets a flag, which the program polls; a second one ends it at once. */
 #ifndef MR_TOOLS_INTERRUPT_H
 #define MR_TOOLS_INTERRUPT_H
 
-/* message  static; printed to the standard error when a signal comes; the program then ends */
+/* message  static; printed to the standard error when a signal arrives; the program then ends */
 void interrupt_install(const char *message);
-/* Signals that come from now on are left to the caller. */
+/* From now on signals are left to the caller. */
 void interrupt_defer(void);
-/* The signal that came since interrupt_defer; 0: none. Safe from any thread. */
+/* The signal received since interrupt_defer; 0: none. Safe from any thread. */
 int interrupt_signal(void);
-/* Ends the program by the signal that came. stdout and stderr are flushed. */
+/* Ends the program by the signal received. stdout and stderr are flushed. */
 [[noreturn]] void interrupt_exit(void);
 
 #endif

@@ -1,5 +1,5 @@
-/* What a long stream of numbers or of texts is like, in bounded memory: counts, extremes, mean and deviation exactly;
- * quantiles and the most frequent values from a sketch and a table (sketch.h, top.h).
+/* Statistics of a long stream of numbers or texts in bounded memory: count, minimum, maximum, mean and standard
+ * deviation exactly; quantiles and the most frequent values from a sketch and a table (sketch.h, top.h).
  *
  * ```c
  * numbers numbers = {.is_real = true};
@@ -9,14 +9,15 @@
  * numbers_deinit(&numbers);
  * ```
  *
- * NaN and infinities are counted and otherwise left out: extremes, mean, deviation, quantiles and frequent values are
- * those of the finite numbers. Mean and deviation are computed in chunks, each around its own mean, so that they hold
- * their digits whatever the numbers' size and order.
- *
- * Past 32,768 numbers the sketch, and past TOP_LIMIT different values the table, see one of 2, 4, 8, … 512, taken at
- * random from each group; this follows from the stream alone, so the same stream gives the same figures anywhere.
- * Quantiles are exact up to SKETCH_EXACT numbers, and with a table up to TOP_LIMIT different ones.
- * Memory: at most 130 KiB for numbers, 400 KiB for texts (with the table's usual limit). */
+ /* NaN and infinities are counted and otherwise ignored: all statistics are those of the finite numbers. Mean and
+  * standard deviation are computed in chunks, each around its own mean, so they stay accurate whatever the magnitude
+  * and order of the numbers.
+  *
+  * Beyond 32,768 numbers the sketch, and beyond TOP_LIMIT distinct values the table, are fed one number out of 2, 4, 8,
+  * … 512, chosen at random from each group. The choice depends only on the stream, so the same stream gives the same
+  * results on any machine. Quantiles are exact up to SKETCH_EXACT numbers, and with a table up to TOP_LIMIT distinct
+  * values.
+  * Memory: at most 130 KiB for numbers, 400 KiB for texts (with the table's usual limit). */
 #ifndef MR_TOOLS_NUMBERS_H
 #define MR_TOOLS_NUMBERS_H
 
@@ -25,13 +26,13 @@
 
 #define NUMBERS_CHUNK 512
 
-/* {0} takes int64s, {.is_real = true} floats; {.top = {.limit = …}} as in top.h; {.has_no_top = true} leaves the table
- * out. One thread at a time. */
+/* {0} accepts int64s, {.is_real = true} floats; {.top = {.limit = …}} as in top.h; {.has_no_top = true} omits the
+ * table. One thread at a time. */
 typedef struct numbers {
     bool is_real, has_no_top;
-    uint64_t count;                      /* finite ones, flushed */
+    uint64_t count;                      /* finite numbers, flushed */
     uint64_t zeros, nans, infinities[2]; /* −∞, +∞ */
-    int64_t least, most;                 /* keys (sketch.h) when is_real; where count > 0 */
+    int64_t least, most;                 /* keys (sketch.h) if is_real; valid if count > 0 */
     double mean, squares;                /* squares: the sum of (value − mean)² */
     sketch sketch;
     top top;
@@ -40,44 +41,44 @@ typedef struct numbers {
     union {
         int64_t *integers;
         double *reals;
-    }; /* owned; NUMBERS_CHUNK, not yet flushed */
+    }; /* owned; up to NUMBERS_CHUNK values not yet flushed */
 } numbers;
 
-/* False when there is no memory. */
+/* The add functions return false when there is no memory. */
 [[nodiscard]] bool numbers_add_ints(numbers *numbers, const int64_t *values, size_t count);
 [[nodiscard]] bool numbers_add_floats(numbers *numbers, const float *values, size_t count);
 [[nodiscard]] bool numbers_add_doubles(numbers *numbers, const double *values, size_t count);
-/* One value many times, at the cost of a few. */
+/* Adds one value many times, at the cost of a few additions. */
 [[nodiscard]] bool numbers_add_repeated(numbers *numbers, int64_t value, uint64_t times);
-/* To be called after the last add, before anything is asked or merged. */
+/* Call after the last add, before any query or merge. */
 [[nodiscard]] bool numbers_flush(numbers *numbers);
-/* Adds what other holds; both are flushed. The same merges in the same order give the same bits. */
+/* Adds the contents of other; both must be flushed. The same merges in the same order give the same bits. */
 [[nodiscard]] bool numbers_merge(numbers *numbers, const struct numbers *other);
 void numbers_deinit(numbers *numbers);
 
-/* All values that were added, the infinite ones and NaN with them. */
+/* All values that were added, including infinities and NaN. */
 uint64_t numbers_total(const numbers *numbers);
 /* 0 when there is no finite number. */
 double numbers_least(const numbers *numbers);
 double numbers_most(const numbers *numbers);
 double numbers_mean(const numbers *numbers);
 double numbers_std(const numbers *numbers); /* of the population */
-/* Whether quantiles and numbers_below are exact: of few numbers, or few different ones. */
+/* Whether quantiles and numbers_below are exact: few numbers, or few distinct ones. */
 bool numbers_is_exact(const numbers *numbers);
-/* rank 0 … 1; the extremes at 0 and 1. */
+/* rank  0 … 1; minimum and maximum at 0 and 1 */
 double numbers_quantile(const numbers *numbers, double rank);
 int64_t numbers_quantile_key(const numbers *numbers, double rank);
-/* Finite numbers below a value. */
+/* The number of finite numbers below a value. */
 double numbers_below(const numbers *numbers, double value);
-/* What a top_entry's number or a key stands for. */
+/* The value that a top_entry's number or a key represents. */
 double numbers_value(const numbers *numbers, int64_t key);
 
 /* ---- Texts ---- */
 
-/* {0} is empty; {.top = {.is_text = true}} is set by the first add. */
+/* {0} is empty; the first add sets {.top = {.is_text = true}}. */
 typedef struct texts {
-    numbers lengths;     /* of all, in bytes; its zeros are the empty texts */
-    uint64_t long_count; /* longer than TOP_TEXT_MAX: not counted by value */
+    numbers lengths;     /* of all texts, in bytes; its zeros are the empty texts */
+    uint64_t long_count; /* texts longer than TOP_TEXT_MAX, not counted by value */
     top top;
 } texts;
 

@@ -1,4 +1,5 @@
-/* What a program writes: files that it may replace, and a standard output that reports a failed write: with the reason of the first write that failed, however long ago it was.
+/* Output of a program: checks before files are replaced, and a standard output that reports a failed write with the
+ * reason of the first failure, however long ago it was.
  *
  * ```c
  * int main(int argc, char **argv)
@@ -9,28 +10,28 @@
  * }
  * ```
  *
- * stdio keeps only a flag: by the time of exit, errno belongs to another call. So stdout becomes a stream whose writes are
- * ours. Its descriptor is STDOUT_FILENO; fileno(stdout) is -1. */
+ /* stdio only keeps a flag: at exit, errno belongs to another call. So stdout is replaced by a stream with our own
+  * write function. Its descriptor is STDOUT_FILENO; fileno(stdout) is -1. */
 #ifndef MR_TOOLS_OUTPUT_H
 #define MR_TOOLS_OUTPUT_H
 
 #include <millrace/status.h>
 
-/* To be called before anything is printed. If memory is short, stdout stays as it is. */
+/* Call before anything is printed. If memory is short, stdout is unchanged. */
 void output_open(void);
-/* errno of the first write that failed; 0: none. What is printed after it is lost. For loops that print a lot. */
+/* errno of the first write that failed; 0: none. Later output is discarded. For loops that print a lot. */
 int output_error(void);
-/* Notes that something could not be printed, for want of memory say: as if a write had failed. number: an errno */
+/* Records that output was lost, for example for lack of memory, as if a write had failed. number: an errno */
 void output_lose(int number);
-/* Writes what is still buffered. If a write failed, prints "PROGRAM: cannot write the output: No space left on device" to
- * the standard error and returns 1. A reader that has closed its end, as head does, is no error worth a message, but the exit
+/* Flushes the output. If a write failed, prints "PROGRAM: cannot write the output: No space left on device" to the
+ * standard error and returns 1. If the reader has closed the pipe, as head does, no message is printed, but the exit
  * code is 1. Otherwise returns exit_code. */
 int output_close(const char *program, int exit_code);
-/* Whether a file may be written under a path: nothing is there, or a regular file is and --force was given. Devices, pipes,
- * sockets and directories are never replaced.
- * errors  MR_ALREADY_EXISTS with a sentence that names what is there */
+/* Whether a file may be written to a path: nothing exists there, or a regular file and is_forced is set. Devices,
+ * pipes, sockets and directories are never replaced.
+ * errors  MR_ALREADY_EXISTS; the message names what exists */
 mr_status output_check(const char *path, bool is_forced, mr_error *error);
-/* What --version prints: "tfrecord-cat (millrace) 0.1.0" and a line break. */
+/* Prints the output of --version: "tfrecord-cat (millrace) 0.1.0" and a newline. */
 void output_version(const char *program);
 
 #endif

@@ -1,11 +1,11 @@
-/* Names of shards, and of what a program leaves beside a file that it had no time to finish. */
+/* Names of shards, and of the partial files that an interrupted program leaves next to its output. */
 #ifndef MR_TOOLS_COMMON_SHARD_NAME_H
 #define MR_TOOLS_COMMON_SHARD_NAME_H
 
-/* What follows a shard's number, "-00001-of-00004"; null: the text does not begin with one. */
+/* The text after a shard number, "-00001-of-00004"; null: the text does not begin with one. */
 const char *shard_number_end(const char *text);
 
-/* Whether the end of a name, behind that of a record file, is that of a half file or of its index. */
+/* Whether `rest`, the text after a record file's name, makes it the name of a partial file or of its index. */
 bool shard_is_partial(const char *rest);
 
 #endif

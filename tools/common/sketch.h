@@ -1,4 +1,4 @@
-/* Quantiles of a long stream in a few kilobytes: a KLL sketch.
+/* A KLL sketch: quantiles of a long stream in a few kilobytes.
  *
  * ```c
  * sketch sketch = {0};
@@ -8,13 +8,14 @@
  * sketch_deinit(&sketch);
  * ```
  *
- * A level holds keys that stand for 2^level keys of the stream each. A level that is full is sorted, and every second of
- * its keys goes one level up. What comes out is always a key that went in.
- *
- * Error: the key given for rank r has a true rank within r ± SKETCH_RANK_ERROR (99 times of 100; below SKETCH_EXACT keys
- * always its true rank). It does not grow with the stream, nor with how often and in which order sketches were merged.
- * Memory: at most 24 KiB for 2^50 keys.
- * The coins that KLL tosses follow from the keys, so the same calls give the same sketch on any machine. */
+ /* A level holds keys that each represent 2^level keys of the stream. When a level is full, it is sorted and every
+  * second key moves one level up. A quantile is always a key that was added.
+  *
+  * Error: the key returned for rank r has a true rank within r ± SKETCH_RANK_ERROR (99 times out of 100; with fewer
+  * than SKETCH_EXACT keys, exactly r). The error does not grow with the stream, nor with the number and order of
+  * merges.
+  * Memory: at most 24 KiB for 2^50 keys.
+  * KLL's random choices are computed from the keys, so the same calls give the same sketch on any machine. */
 #ifndef MR_TOOLS_SKETCH_H
 #define MR_TOOLS_SKETCH_H
 
@@ -34,27 +35,27 @@ typedef struct sketch_level {
 typedef struct sketch {
     sketch_level levels[SKETCH_LEVELS_MAX];
     int level_count;
-    uint64_t weight; /* keys of the stream that the sketch stands for */
+    uint64_t weight; /* number of keys of the stream that the sketch represents */
     uint64_t coin;
 } sketch;
 
-/* Adds keys, each standing for 2^level of the stream. Only ever called with few keys at a time (hundreds): they are in
- * memory at once. False when there is no memory. */
+/* Adds keys, each representing 2^level keys of the stream. Pass few keys at a time (hundreds): they are in memory at
+ * once. False when there is no memory. */
 [[nodiscard]] bool sketch_add(sketch *sketch, const int64_t *keys, size_t count, int level);
-/* Adds what another sketch stands for. False when there is no memory. */
+/* Adds the contents of another sketch. False when there is no memory. */
 [[nodiscard]] bool sketch_merge(sketch *sketch, const struct sketch *other);
-/* The key below which a part `rank` (0 … 1) of the stream lies; 0 when empty. */
+/* The key below which a fraction `rank` (0 … 1) of the stream lies; 0 when empty. */
 int64_t sketch_quantile(const sketch *sketch, double rank);
-/* Keys of the stream below `key`, about. */
+/* The approximate number of keys of the stream below `key`. */
 uint64_t sketch_below(const sketch *sketch, int64_t key);
 size_t sketch_size_bytes(const sketch *sketch);
 void sketch_deinit(sketch *sketch);
 
-/* Doubles as keys in the same order; no NaN. */
+/* Maps doubles to keys in the same order; no NaN. */
 int64_t sketch_key(double value);
 double sketch_value(int64_t key);
 
-/* Sorts keys, upwards; scratch has room for as many. */
+/* Sorts keys in ascending order; scratch has room for count keys. */
 void sketch_sort(int64_t *keys, size_t count, int64_t *scratch);
 
 #endif

@@ -1,4 +1,4 @@
-/* graph-run: reads a GraphDef or MetaGraphDef, feeds, runs, prints. See --help. */
+/* graph-run: loads a GraphDef or MetaGraphDef, feeds and runs it, prints the results. See --help. */
 #include "tools/common/output.h"
 #include "tools/common/text.h"
 #include "tools/graph-run/options.h"
@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Everything that a run needs. */
+/* The state of a run. */
 typedef struct run {
     mr_graph *graph;
     mr_session *session;
@@ -41,7 +41,7 @@ static mr_status read_file(const char *path, char **bytes, size_t *size_bytes, m
         }
     }
     fclose(file);
-    return mr_fail(error, MR_RESOURCE_EXHAUSTED, "%s: too large for the memory", path);
+    return mr_fail(error, MR_RESOURCE_EXHAUSTED, "%s: too large for memory", path);
 }
 
 static mr_status load(const options *o, run *r, mr_error *error)
@@ -58,14 +58,14 @@ static mr_status load(const options *o, run *r, mr_error *error)
             status = is_meta ? mr_graph_import_meta(r->graph, bytes, size, error)
                              : mr_graph_import(r->graph, bytes, size, nullptr, error);
         if (status == MR_OK && mr_graph_node_count(r->graph) == 0)
-            status = mr_fail(error, MR_INVALID_ARGUMENT, "a graph without nodes, of %zu bytes", size);
+            status = mr_fail(error, MR_INVALID_ARGUMENT, "graph without nodes (%zu bytes)", size);
         if (status != MR_OK) status = mr_fail_prefix(error, status, "%s", o->graph);
     }
     free(bytes);
     return status;
 }
 
-/* Spaces from the end of a text to a column; at least one. */
+/* The number of spaces from the end of a text to a column; at least one. */
 static int padding(const char *text, int column)
 {
     int columns = text_columns(mr_string_from(text));
@@ -97,12 +97,12 @@ static mr_status find_output(const mr_graph *graph, const char *name, bool is_fe
     char *plain = strndup(name, colon ? (size_t)(colon - name) : strlen(name));
     const mr_node *node = plain ? mr_graph_find(graph, plain) : nullptr;
     free(plain);
-    if (!node) return mr_fail(error, MR_NOT_FOUND, "the graph has no output %s (--list shows its nodes)", name);
+    if (!node) return mr_fail(error, MR_NOT_FOUND, "the graph has no output %s (--list prints its nodes)", name);
     if (mr_node_output_count(node) > 0)
         return mr_fail(error, MR_NOT_FOUND, "%s (%s) has %d outputs; there is no %s", mr_node_name(node),
                        mr_node_op(node), (int)mr_node_output_count(node), name);
-    return mr_fail(error, MR_INVALID_ARGUMENT, "%s (%s) is an operation without outputs%s%s", mr_node_name(node),
-                   mr_node_op(node), is_fetch ? "; to run it: --target " : "", is_fetch ? mr_node_name(node) : "");
+    return mr_fail(error, MR_INVALID_ARGUMENT, "%s (%s) has no outputs%s%s", mr_node_name(node), mr_node_op(node),
+                   is_fetch ? "; run it with --target " : "", is_fetch ? mr_node_name(node) : "");
 }
 
 static mr_status find_node(const mr_graph *graph, const char *name, mr_node **node, mr_error *error)
@@ -111,15 +111,14 @@ static mr_status find_node(const mr_graph *graph, const char *name, mr_node **no
     if (*node) return MR_OK;
     mr_output output = mr_graph_find_output(graph, name);
     if (output.node)
-        return mr_fail(error, MR_INVALID_ARGUMENT, "%s is an output; the node is called %s", name,
-                       mr_node_name(output.node));
-    return mr_fail(error, MR_NOT_FOUND, "the graph has no node %s (--list shows its nodes)", name);
+        return mr_fail(error, MR_INVALID_ARGUMENT, "%s is an output; its node is %s", name, mr_node_name(output.node));
+    return mr_fail(error, MR_NOT_FOUND, "the graph has no node %s (--list prints its nodes)", name);
 }
 
 static mr_status find_feed(const char *text, run *r, int index, mr_error *error)
 {
     const char *equals = strchr(text, '=');
-    if (!equals || equals == text) return mr_fail(error, MR_INVALID_ARGUMENT, "--feed %s: it must be NAME=VALUE", text);
+    if (!equals || equals == text) return mr_fail(error, MR_INVALID_ARGUMENT, "--feed %s: not NAME=VALUE", text);
     char *name = strndup(text, (size_t)(equals - text));
     if (!name) return mr_fail(error, MR_RESOURCE_EXHAUSTED, "no memory");
     mr_status status = find_output(r->graph, name, false, &r->feeds[index], error);
@@ -129,7 +128,7 @@ static mr_status find_feed(const char *text, run *r, int index, mr_error *error)
     return status;
 }
 
-/* The file of a fetch: "DIR/NAME.npy", where / and : of the name become _. Null without memory. */
+/* The file of a fetch: "DIR/NAME.npy", with / and : of the name replaced by _. Null without memory. */
 static char *result_path(const char *directory, const char *name)
 {
     char *path = nullptr;
@@ -164,7 +163,7 @@ static mr_status find_all(const options *o, run *r, mr_error *error)
     return o->write ? check_paths(o, error) : MR_OK;
 }
 
-/* Creates the directory and those above it. */
+/* Creates the directory and its missing parents. */
 static mr_status make_directory(const char *path, mr_error *error)
 {
     char *part = strdup(path);
@@ -205,7 +204,7 @@ static mr_status show(const options *o, run *r, int64_t step, int64_t count, mr_
                r->results[i].shape.rank > 1 ? "\n" : " ");
         value_print(stdout, &r->results[i], 10);
     }
-    return output_error() ? mr_fail(error, MR_CANCELLED, "the output is closed") : MR_OK;
+    return output_error() ? mr_fail(error, MR_CANCELLED, "standard output is closed") : MR_OK;
 }
 
 static int by_duration(const void *a, const void *b)
@@ -230,7 +229,7 @@ static void show_profile(const mr_session *session)
     }
 }
 
-/* Notes are lines, with names of the graph in them. */
+/* Prints notes, which are lines that contain names from the graph. */
 static void show_notes(const char *notes)
 {
     for (const char *end; (end = strchr(notes, '\n')); notes = end + 1) {
@@ -241,8 +240,8 @@ static void show_notes(const char *notes)
     }
 }
 
-/* A device that the machine lacks is reported by the session, which runs on the CPU then; a name that means no device is an
- * error. */
+/* Only an invalid device name is an error here. If the machine lacks the device, the session reports it and runs on the
+ * CPU. */
 static mr_status check_device(const char *name, mr_error *error)
 {
     mr_device *device = nullptr;
@@ -283,7 +282,7 @@ static mr_status run_steps(const options *o, run *r, int64_t count, mr_error *er
     return MR_OK;
 }
 
-/* All but the options; the exit code. */
+/* Everything after option parsing; returns the exit code. */
 static int run_graph(const options *o, run *r)
 {
     mr_error error = {0};
@@ -298,7 +297,7 @@ static int run_graph(const options *o, run *r)
             status = run_steps(o, r, o->steps > 0 ? o->steps : 1, &error);
     }
     if (status == MR_OK) return 0;
-    /* Why the output failed is reported when it is closed. */
+    /* output_close reports why the output failed. */
     if (output_error()) return 1;
     fputs("graph-run: ", stderr);
     text_print_sentence(stderr, error.message);

@@ -1,4 +1,5 @@
-/* Parses the command line. An option that has no effect with the others is an error that says what the option is for. */
+/* Parses the command line. An option that has no effect in combination with the others is an error that states its
+ * purpose. */
 #include "tools/graph-run/options.h"
 
 #include "tools/common/output.h"
@@ -11,7 +12,7 @@
 #include <string.h>
 
 static const char help[] =
-    "graph-run runs a graph that TensorFlow 1 wrote.\n"
+    "graph-run runs a graph written by TensorFlow 1.\n"
     "\n"
     "    graph-run model.pb --feed x='[[1, 2], [3, 4]]' --fetch y\n"
     "    graph-run model.ckpt-100.meta --restore model.ckpt-100 --feed image=@photo.npy --fetch softmax:0\n"
@@ -19,27 +20,27 @@ static const char help[] =
     "\n"
     "usage: graph-run [options] GRAPH\n"
     "\n"
-    "  GRAPH                  serialised GraphDef, or MetaGraphDef when its name ends in .meta\n"
+    "  GRAPH                  serialized GraphDef, or MetaGraphDef if named *.meta\n"
     "  -f, --feed NAME=VALUE  a number, a list in brackets, \"text\", or @FILE.npy;\n"
     "                         NAME is a node or NODE:OUTPUT; repeatable\n"
     "  -o, --fetch NAME       output to print; repeatable\n"
-    "  -t, --target NODE      node that runs for its effect; repeatable\n"
-    "  -i, --first NODE       node that runs once, alone, before the steps: an\n"
+    "  -t, --target NODE      node to run for its effect; repeatable\n"
+    "  -i, --first NODE       node to run once, alone, before the steps: an\n"
     "                         initializer; repeatable\n"
     "  -r, --restore PATH     set the variables from a checkpoint before the steps:\n"
     "                         its prefix or .index file, or a directory or its file\n"
     "                         `checkpoint` for the latest one there\n"
     "  -n, --steps N          number of runs (1); each prints a line for each fetch\n"
-    "  -w, --write DIR        write fetches as DIR/NAME.npy (of the last step) instead\n"
-    "                         of printing them; DIR is created\n"
-    "  -d, --device DEVICE    for nodes without a device of their own: /device:GPU:0\n"
-    "  -j, --threads N        1 to 1024 (one for each processor)\n"
+    "  -w, --write DIR        write fetches of the last step to DIR/NAME.npy instead\n"
+    "                         of printing them; creates DIR\n"
+    "  -d, --device DEVICE    device of nodes without one: /device:GPU:0\n"
+    "  -j, --threads N        number of threads, 1 to 1024 (one per processor)\n"
     "  -p, --profile          print the slowest operators of the last step\n"
     "  -l, --list             list the nodes instead of running\n"
     "  -h, --help             print this help\n"
     "      --version          print the version\n"
     "\n"
-    "exit status: 0 done, 1 something failed, 2 the options are wrong\n";
+    "exit status: 0 success, 1 failure, 2 invalid options\n";
 
 [[gnu::format(printf, 1, 2)]] static int refuse(const char *format, ...)
 {
@@ -50,7 +51,7 @@ static const char help[] =
     va_end(args);
     fputs("graph-run: ", stderr);
     text_print_sentence(stderr, text);
-    fputs("\ngraph-run --help lists the options\n", stderr);
+    fputs("\ntry 'graph-run --help'\n", stderr);
     return 2;
 }
 
@@ -136,7 +137,7 @@ static int check_effects(const options *o)
         {"steps", o->steps > 0, "it is the number of runs"},
         {"write", o->write, "it writes what a run fetches"},
         {"device", o->device, "it places the nodes of a run"},
-        {"threads", o->threads > 0, "they are those of a run"},
+        {"threads", o->threads > 0, "it is the number of threads of a run"},
         {"profile", o->profile, "it shows the times of a run"},
     };
     for (size_t i = 0; o->list && i < sizeof runs / sizeof *runs; i++)
@@ -172,7 +173,7 @@ int options_parse(int argc, char **argv, options *o)
         int status = parse_option(option, o);
         if (status >= 0) return status;
     }
-    if (optind == argc) return refuse("GRAPH is missing");
+    if (optind == argc) return refuse("missing GRAPH");
     if (optind + 1 < argc) return refuse("%s: only one graph can be run at a time", argv[optind + 1]);
     o->graph = argv[optind];
     return check_effects(o);
@@ -181,5 +182,5 @@ int options_parse(int argc, char **argv, options *o)
 int options_check_work(const options *o)
 {
     if (o->list || o->fetch_count + o->target_count + o->first_count > 0) return -1;
-    return refuse("nothing to run: --fetch, --target, --first or --list is missing");
+    return refuse("nothing to run: use --fetch, --target, --first or --list");
 }

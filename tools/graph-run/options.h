@@ -15,10 +15,10 @@ typedef struct options {
     bool list, profile;
 } options;
 
-/* Returns -1 to continue, else the exit status: help and version are printed, and errors are reported. */
+/* Returns -1 to continue, else the exit status, after printing the help, the version or an error. */
 int options_parse(int argc, char **argv, options *o);
-/* Whether the options say what to do with the graph, which is read first: that a file is missing is the better message.
- * Returns as options_parse. */
+/* Checks that the options give something to run. Call after the graph is read: a missing file is the more useful
+ * message. Returns as options_parse. */
 int options_check_work(const options *o);
 
 #endif

@@ -1,4 +1,4 @@
-/* Finds the checkpoint that a path means, and sets a graph's variables from it. */
+/* Resolves a path to a checkpoint and sets a graph's variables from it. */
 #include "tools/graph-run/restore.h"
 
 #include <millrace/saver.h>
@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* The length of a path without the ending of one of a checkpoint's files. */
+/* The length of a path without the suffix of a checkpoint file. */
 static size_t prefix_length(const char *path)
 {
     size_t length = strlen(path);
@@ -52,7 +52,7 @@ static bool is_variable(const mr_graph *graph, const mr_node *node)
     return true;
 }
 
-/* The names of the variables that the checkpoint lacks, as TensorFlow's NotFoundError says it. */
+/* Checks that the checkpoint has all variables; the message is that of TensorFlow's NotFoundError. */
 static mr_status check_keys(mr_graph *graph, mr_checkpoint_reader *reader, const char *prefix, mr_error *error)
 {
     constexpr int NAMES_MAX = 8;

@@ -1,4 +1,5 @@
-/* Text to tensors and back. The parser goes over the text twice: once for the shape, once for the elements. */
+/* Text to tensors and back. The parser makes two passes: the first computes the shape, the second stores the
+ * elements. */
 #include "tools/graph-run/value.h"
 
 #include "tools/common/text.h"
@@ -13,11 +14,11 @@ typedef struct parser {
     const char *at;
     mr_dtype dtype;
     mr_shape shape;
-    int64_t found[MR_RANK_MAX]; /* elements of the list that is open at each depth */
-    bool known[MR_RANK_MAX];    /* the size at that depth is known */
+    int64_t found[MR_RANK_MAX]; /* number of elements of the open list at each depth */
+    bool known[MR_RANK_MAX];    /* whether the size at that depth is known */
     int32_t rank;               /* -1 before the first element */
     int64_t count;
-    void *elements;     /* null: count only */
+    void *elements;     /* null in the first pass */
     mr_string *strings; /* point into bytes */
     char *bytes;
     size_t used_bytes;
@@ -28,7 +29,7 @@ static void skip_space(parser *p)
     while (isspace((unsigned char)*p->at)) p->at++;
 }
 
-/* The limits of an integer dtype; false for another one. */
+/* The limits of an integer dtype; false for any other dtype. */
 static bool integer_limits(mr_dtype dtype, int64_t *min, uint64_t *max)
 {
     static const struct {
@@ -49,7 +50,7 @@ static bool integer_limits(mr_dtype dtype, int64_t *min, uint64_t *max)
     return false;
 }
 
-/* The elements are little-endian, as the machine is: an integer's bytes are the low ones of the word. */
+/* Elements are little-endian, like the machine: an integer's bytes are the low bytes of the word. */
 static void put_integer(parser *p, uint64_t word)
 {
     static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__);
@@ -57,7 +58,7 @@ static void put_integer(parser *p, uint64_t word)
     memcpy((char *)p->elements + (size_t)p->count * size, &word, size);
 }
 
-/* False when a finite number is too large for the dtype. */
+/* False when a finite number is out of the dtype's range. */
 static bool put_float(parser *p, double number)
 {
     void *to = p->elements;
@@ -93,7 +94,7 @@ static mr_status parse_text(parser *p, mr_error *error)
     return MR_OK;
 }
 
-/* The bytes of a number: up to what ends an element. */
+/* The length of a number: everything up to the end of the element. */
 static int token_length(const char *at)
 {
     size_t length = strcspn(at, ",[] \t\n\v\f\r");
@@ -102,7 +103,7 @@ static int token_length(const char *at)
 
 static mr_status bad_element(const parser *p, const char *what, mr_error *error)
 {
-    if (token_length(p->at) == 0) return mr_fail(error, MR_INVALID_ARGUMENT, "a value is missing at \"%.20s\"", p->at);
+    if (token_length(p->at) == 0) return mr_fail(error, MR_INVALID_ARGUMENT, "missing value at \"%.20s\"", p->at);
     return mr_fail(error, MR_INVALID_ARGUMENT, "%.*s is %s %s", token_length(p->at), p->at, what,
                    mr_dtype_name(p->dtype));
 }
@@ -125,7 +126,7 @@ static mr_status parse_bool(parser *p, mr_error *error)
         p->at += length;
         return MR_OK;
     }
-    return bad_element(p, "not true, false, 1 or 0, as needed for", error);
+    return bad_element(p, "not true, false, 1 or 0, as required for", error);
 }
 
 static mr_status parse_integer(parser *p, int64_t min, uint64_t max, mr_error *error)
@@ -133,12 +134,12 @@ static mr_status parse_integer(parser *p, int64_t min, uint64_t max, mr_error *e
     char *end;
     bool negative = *p->at == '-';
     const char *digits = p->at + (negative || *p->at == '+');
-    if (!isdigit((unsigned char)*digits)) return bad_element(p, "not a whole number, as needed for", error);
+    if (!isdigit((unsigned char)*digits)) return bad_element(p, "not an integer, as required for", error);
     errno = 0;
     uint64_t magnitude = strtoull(digits, &end, 10);
-    if (!ends_element(end)) return bad_element(p, "not a whole number, as needed for", error);
+    if (!ends_element(end)) return bad_element(p, "not an integer, as required for", error);
     uint64_t limit = negative ? -(uint64_t)min : max;
-    if (errno == ERANGE || magnitude > limit) return bad_element(p, "outside of the range of", error);
+    if (errno == ERANGE || magnitude > limit) return bad_element(p, "out of range for", error);
     if (p->elements) put_integer(p, negative ? -magnitude : magnitude);
     p->at = end;
     return MR_OK;
@@ -149,7 +150,7 @@ static mr_status parse_float(parser *p, mr_error *error)
     char *end;
     errno = 0;
     double number = strtod(p->at, &end);
-    if (end == p->at || !ends_element(end)) return bad_element(p, "not a number, as needed for", error);
+    if (end == p->at || !ends_element(end)) return bad_element(p, "not a number, as required for", error);
     if ((errno == ERANGE && isinf(number)) || !put_float(p, number)) return bad_element(p, "too large for", error);
     p->at = end;
     return MR_OK;
@@ -160,7 +161,7 @@ static mr_status parse_element(parser *p, mr_error *error)
     int64_t min;
     uint64_t max;
     if (p->dtype == MR_STRING && *p->at == '"') return parse_text(p, error);
-    if (p->dtype == MR_STRING) return bad_element(p, "not in double quotes, as needed in a list of", error);
+    if (p->dtype == MR_STRING) return bad_element(p, "not in double quotes, as required in a list of", error);
     if (p->dtype == MR_BOOL) return parse_bool(p, error);
     return integer_limits(p->dtype, &min, &max) ? parse_integer(p, min, max, error) : parse_float(p, error);
 }
@@ -169,14 +170,13 @@ static mr_status parse_any(parser *p, int32_t depth, mr_error *error)
 {
     skip_space(p);
     if (*p->at != '[') {
-        if (p->rank >= 0 && p->rank != depth)
-            return mr_fail(error, MR_INVALID_ARGUMENT, "the lists are not equally deep");
+        if (p->rank >= 0 && p->rank != depth) return mr_fail(error, MR_INVALID_ARGUMENT, "lists of unequal depth");
         p->rank = depth;
         MR_TRY(parse_element(p, error));
         p->count++;
         return MR_OK;
     }
-    if (depth == MR_RANK_MAX) return mr_fail(error, MR_INVALID_ARGUMENT, "lists deeper than %d", MR_RANK_MAX);
+    if (depth == MR_RANK_MAX) return mr_fail(error, MR_INVALID_ARGUMENT, "lists nested deeper than %d", MR_RANK_MAX);
     p->at++;
     int64_t elements = 0;
     for (skip_space(p); *p->at != ']'; skip_space(p)) {
@@ -186,11 +186,11 @@ static mr_status parse_any(parser *p, int32_t depth, mr_error *error)
         if (*p->at == ',')
             p->at++;
         else if (*p->at != ']')
-            return mr_fail(error, MR_INVALID_ARGUMENT, "a , or ] is missing at \"%.20s\"", p->at);
+            return mr_fail(error, MR_INVALID_ARGUMENT, "missing , or ] at \"%.20s\"", p->at);
     }
     p->at++;
     if (p->known[depth] && p->shape.dims[depth] != elements)
-        return mr_fail(error, MR_INVALID_ARGUMENT, "lists of one level have %" PRId64 " and %" PRId64 " elements",
+        return mr_fail(error, MR_INVALID_ARGUMENT, "lists at the same level have %" PRId64 " and %" PRId64 " elements",
                        p->shape.dims[depth], elements);
     p->known[depth] = true;
     p->shape.dims[depth] = elements;
@@ -203,7 +203,7 @@ mr_status value_parse(const char *text, mr_dtype dtype, mr_tensor *value, mr_err
     if (text[0] == '@') {
         MR_TRY(mr_npy_load(text + 1, value, error));
         if (value->dtype == dtype) return MR_OK;
-        mr_status status = mr_fail(error, MR_INVALID_ARGUMENT, "%s holds %s, but %s is needed", text + 1,
+        mr_status status = mr_fail(error, MR_INVALID_ARGUMENT, "%s has dtype %s; %s is required", text + 1,
                                    mr_dtype_name(value->dtype), mr_dtype_name(dtype));
         mr_tensor_deinit(value);
         return status;
@@ -214,13 +214,14 @@ mr_status value_parse(const char *text, mr_dtype dtype, mr_tensor *value, mr_err
     uint64_t max;
     bool is_float = dtype == MR_FLOAT || dtype == MR_DOUBLE || dtype == MR_HALF || dtype == MR_BFLOAT16;
     if (!is_float && dtype != MR_STRING && dtype != MR_BOOL && !integer_limits(dtype, &min, &max))
-        return mr_fail(error, MR_UNIMPLEMENTED, "a %s cannot be given as text; use @FILE.npy", mr_dtype_name(dtype));
+        return mr_fail(error, MR_UNIMPLEMENTED, "a %s cannot be written as text; use @FILE.npy", mr_dtype_name(dtype));
     parser measure = {.at = text, .dtype = dtype, .rank = -1};
     MR_TRY(parse_any(&measure, 0, error));
     skip_space(&measure);
-    if (*measure.at) return mr_fail(error, MR_INVALID_ARGUMENT, "\"%.20s\" follows the value", measure.at);
+    if (*measure.at)
+        return mr_fail(error, MR_INVALID_ARGUMENT, "unexpected text \"%.20s\" after the value", measure.at);
     if (measure.rank >= 0 && measure.rank != measure.shape.rank)
-        return mr_fail(error, MR_INVALID_ARGUMENT, "the lists are not equally deep");
+        return mr_fail(error, MR_INVALID_ARGUMENT, "lists of unequal depth");
     parser fill = {.at = text, .dtype = dtype, .rank = -1};
     if (dtype != MR_STRING) {
         MR_TRY(mr_tensor_init(value, dtype, measure.shape, error));
