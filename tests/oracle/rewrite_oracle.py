@@ -43,9 +43,9 @@ def check_seekable(directory, records):
     cat(directory, "--merge", "--compress", "seekable", "--out", "seekable", "plain", "gzip", "zlib")
     assert read(directory, "seekable", "GZIP") == records
     points = cat(directory, "--index", "seekable")
-    assert "points" in points and "fresh" in points, points
+    assert "points" in points and "up to date" in points, points
     os.remove(os.path.join(directory, "seekable.index"))
-    assert cat(directory, "--index", "seekable").replace("made", "") == points.replace("the index is fresh", "")
+    assert cat(directory, "--index", "seekable").replace("created", "") == points.replace("the index is up to date", "")
     for number in (0, 1499, 1500, 1501, 3000):
         cat(directory, "--merge", "--force", "--out", "one", "--record", number, "seekable")
         assert read(directory, "one") == [records[number]], number

@@ -96,12 +96,12 @@ TEST(cat_index_compares_an_index_that_is_older_than_its_file)
     const program_result *result = program_run("tfrecord-cat --record 53 %s", path);
     CHECK_EQ(result->exit_code, 1);
     CHECK_CONTAINS(result->output, "--repair-index");
-    CHECK_CONTAINS(program_run("tfrecord-cat --index %s", path)->output, "made anew, the index was stale");
-    CHECK_CONTAINS(program_run("tfrecord-cat --repair-index %s", path)->output, "the index is right");
-    CHECK_CONTAINS(program_run("tfrecord-cat --index %s", path)->output, "the index is fresh");
+    CHECK_CONTAINS(program_run("tfrecord-cat --index %s", path)->output, "rebuilt, the index was stale");
+    CHECK_CONTAINS(program_run("tfrecord-cat --repair-index %s", path)->output, "the index is correct");
+    CHECK_CONTAINS(program_run("tfrecord-cat --index %s", path)->output, "the index is up to date");
     CHECK_EQ(program_run("tfrecord-cat --raw --record 53 %s", path)->exit_code, 0);
     rewrite(path);
-    CHECK_CONTAINS(program_run("tfrecord-cat --repair-index %s", path)->output, "made anew, the index was wrong");
+    CHECK_CONTAINS(program_run("tfrecord-cat --repair-index %s", path)->output, "rebuilt, the index was wrong");
 }
 
 /* An index stays valid when a record is overwritten with one of the same length. */

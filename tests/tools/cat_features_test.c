@@ -22,7 +22,7 @@ TEST(cat_rewrites_drop_and_rename_features)
         char command[300];
         const char *result = i == 1 ? "o-00000-of-00001" : "o";
         snprintf(command, sizeof command, "tfrecord-cat %s --force --features 'label,b*,!boy' a", rewrites[i]);
-        check(1, command, "no record has a feature that \"!boy\" matches");
+        check(1, command, "no record has a feature that matches \"!boy\"");
         snprintf(command, sizeof command, "rm -f o*; tfrecord-cat %s --features 'l*,text,!t*' a", rewrites[i]);
         check(0, command, "20 records, ");
         snprintf(command, sizeof command,
@@ -74,7 +74,7 @@ TEST(cat_rewrites_features_of_sequence_examples)
     check(0, "tfrecord-cat --merge --out p --features other s && tfrecord-cat --json p",
           "\"context\": {}, \"feature_lists\": {\"other\": [{\"int64\": [3]}]}}");
     check(1, "tfrecord-cat --merge --out q --rename tokens=other s",
-          "s: record 0 at byte 0: --rename: there is a feature \"other\" already");
+          "s: record 0 at byte 0: --rename: feature \"other\" already exists");
     CHECK(access(test_path("q"), F_OK) != 0);
 }
 
@@ -86,17 +86,17 @@ TEST(cat_rewriting_features_refuses_mistakes)
         int exit_code;
         const char *options, *part;
     } rows[] = {
-        {1, "--rename label=text a", "a: record 0 at byte 0: --rename: there is a feature \"text\" already"},
+        {1, "--rename label=text a", "a: record 0 at byte 0: --rename: feature \"text\" already exists"},
         {1, "--rename no=such a", "--rename: no record has a feature \"no\""},
-        {1, "--features nothing a", "--features: no record has a feature that \"nothing\" matches"},
+        {1, "--features nothing a", "--features: no record has a feature that matches \"nothing\""},
         {1, "--features '*,!lable' a", "that \"!lable\" matches"},
         {2, "--rename label a", "--rename: \"label\" is not OLD=NEW"},
         {2, "--rename =x a", "is not OLD=NEW"},
         {2, "--rename label= a", "is not OLD=NEW"},
-        {2, "--rename a=x,b=x a", "--rename: \"b=x\" has a name that is there before"},
-        {2, "--rename a=x,a=y a", "has a name that is there before"},
-        {2, "--features text --rename label=x a", "--rename: --features leaves out \"label\""},
-        {1, "--features label bytes", "bytes: record 1 at byte 16: not an Example, which --features and --rename need"},
+        {2, "--rename a=x,b=x a", "--rename: \"b=x\" repeats a name"},
+        {2, "--rename a=x,a=y a", "repeats a name"},
+        {2, "--features text --rename label=x a", "--rename: --features excludes \"label\""},
+        {1, "--features label bytes", "bytes: record 1 at byte 16: not an Example, as --features and --rename require"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         static const char *const commands[] = {"--merge", "--split 2", "--shuffle"};

@@ -123,7 +123,7 @@ TEST(cat_csv_has_scalars_and_quotes)
               "-3,\"two\r\nlines\",1\n-4,\"\",\n-5,gr\xc3\xbc\xc3\x9f,1.6666666\n");
     const program_result *result = program_run("tfrecord-cat --csv %s >/dev/null", path);
     CHECK_EQ(result->exit_code, 0);
-    CHECK_CONTAINS(result->output, "leaves out box (up to 2 values), raw (no text); --features takes");
+    CHECK_CONTAINS(result->output, "omits box (up to 2 values), raw (not text); use --features to");
     CHECK_STR(program_run("tfrecord-cat --csv -n 1 -f 'n,none,box,raw' %s", path)->output,
               "n,none,box,raw\n0,,1;2.5,base64:AAE=\n");
     CHECK_STR(program_run("tfrecord-cat --csv --crlf -n 1 --bytes hex -f 'raw,t*\\, *' %s", path)->output,
@@ -132,7 +132,8 @@ TEST(cat_csv_has_scalars_and_quotes)
     record_write(test_path("both"), 3, 100, (mr_record_writer_options){0});
     result = program_run("tfrecord-cat --csv --features n %s", test_path("both"));
     CHECK_EQ(result->exit_code, 1);
-    CHECK_CONTAINS(result->output, "both: record 1 at byte 16: not an Example, so not a row, as 1 more of this file\n");
+    CHECK_CONTAINS(result->output,
+                   "both: record 1 at byte 16: not an Example; row skipped, like 1 more in this file\n");
 }
 
 TEST(cat_csv_tells_of_columns_that_come_late)
@@ -153,7 +154,7 @@ TEST(cat_csv_tells_of_columns_that_come_late)
     mr_example_encoder_deinit(&encoder);
     CHECK_STR(program_run("tfrecord-cat --csv %s 2>/dev/null | wc -l", path)->output, "1004\n");
     CHECK_STR(program_run("tfrecord-cat --csv %s >/dev/null", path)->output,
-              "tfrecord-cat: 2 records have features that are no column, as \"late\"\n");
+              "tfrecord-cat: 2 records have features without a column, such as \"late\"\n");
 }
 
 TEST(cat_marks_features_that_others_hide)

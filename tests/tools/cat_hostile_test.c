@@ -32,7 +32,7 @@ TEST(cat_refuses_values_that_are_empty_doubled_or_too_large)
         {"--salvage '' a", "--salvage: its value is empty"},
         {"--extract '' a", "--extract: its value is empty"},
         {"--html '' a", "--html: its value is empty"},
-        {"--salvage - a", "--salvage -: the output is a file"},
+        {"--salvage - a", "--salvage -: the output must be a file"},
     };
     examples_write(test_path("a"), 10, (mr_record_writer_options){0});
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

@@ -44,7 +44,7 @@ TEST(cat_replaces_regular_files_only)
                 snprintf(arguments + used, sizeof arguments - (size_t)used, "%s in", forced ? " --force" : "");
                 const program_result *result = cat(arguments);
                 CHECK_EQ(result->exit_code, 1);
-                CHECK_CONTAINS(result->output, "is there already, as a ");
+                CHECK_CONTAINS(result->output, "already exists as a ");
                 CHECK_CONTAINS(result->output, specials[i]);
                 CHECK_EQ(type_of(specials[i]), before);
             }
@@ -83,7 +83,7 @@ TEST(cat_writes_where_nothing_is_or_force_says_so)
         CHECK_EQ(cat(commands[i])->exit_code, 0);
         const program_result *result = cat(commands[i]);
         CHECK_EQ(result->exit_code, 1);
-        CHECK_CONTAINS(result->output, "o: is there already; --force replaces it");
+        CHECK_CONTAINS(result->output, "o: already exists; --force replaces it");
         CHECK_EQ(cat(forced)->exit_code, 0);
         CHECK_STR(cat("--count o")->output, "10\n");
         /* A symbolic link to nothing is something. */

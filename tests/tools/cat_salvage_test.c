@@ -132,7 +132,7 @@ TEST(cat_salvage_saves_what_is_good)
     CHECK_EQ(result->exit_code, 1);
     CHECK_CONTAINS(result->output, "bad one.tfrecord: record 10, bytes ");
     CHECK_CONTAINS(result->output, ": bad data\n");
-    CHECK_CONTAINS(result->output, "good.tfrecord: 30 records saved, 0 places lost");
+    CHECK_CONTAINS(result->output, "good.tfrecord: 30 records saved, 0 regions lost");
 
     /* Each record is one of ours, in order. */
     mr_error error = {0};
@@ -158,7 +158,7 @@ TEST(cat_salvage_saves_what_is_good)
     char *report = (char *)file_load(test_path("out.report"), &report_size);
     report[report_size] = 0;
     CHECK_CONTAINS(report, "record 10, bytes ");
-    CHECK_CONTAINS(report, "2 places lost");
+    CHECK_CONTAINS(report, "2 regions lost");
     free(report);
 
     /* What was saved is whole. An output that is there stays, and is never an input. */

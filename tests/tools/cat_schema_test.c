@@ -170,6 +170,6 @@ TEST(cat_schema_tells_which_record_is_none)
     const program_result *result = program_run("tfrecord-cat --schema %s", path);
     CHECK_EQ(result->exit_code, 1);
     CHECK_CONTAINS(result->output, "none.tfrecord: record 1 at byte 18: the Example is damaged at byte ");
-    CHECK_CONTAINS(result->output, "record 2 at byte 43: is neither an Example nor a SequenceExample");
+    CHECK_CONTAINS(result->output, "record 2 at byte 43: neither an Example nor a SequenceExample");
     CHECK_CONTAINS(result->output, "1 record\n");
 }

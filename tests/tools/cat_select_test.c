@@ -133,7 +133,7 @@ TEST(cat_takes_directories_globs_and_odd_names)
     CHECK_STR(labels("'x/d*'"), "50 51 ");
     const program_result *result = program_run("cd '%s' && tfrecord-cat x/empty x/train@2", test_directory());
     CHECK_EQ(result->exit_code, 1);
-    CHECK_CONTAINS(result->output, "no record file in this directory");
+    CHECK_CONTAINS(result->output, "no record files in this directory");
     CHECK_CONTAINS(result->output, "label  int64  11");
     /* No name reaches the terminal as it is. */
     result =
@@ -153,7 +153,7 @@ TEST(cat_where_says_what_was_likely_not_meant)
     CHECK_STR(result->output, "tfrecord-cat: --where: no record has a feature \"lable\"\n");
     result = program_run("tfrecord-cat --where 'label == 1 && text = 3' %s", test_path("w"));
     CHECK_EQ(result->exit_code, 2);
-    CHECK_CONTAINS(result->output, "--where: equal is written ==\n  label == 1 && text = 3\n                     ^\n");
+    CHECK_CONTAINS(result->output, "--where: use == for equality\n  label == 1 && text = 3\n                     ^\n");
     char longest[600];
     memset(longest, ' ', sizeof longest);
     memcpy(longest, "label == 1 &&", 13);

@@ -168,7 +168,7 @@ TEST(cat_stats_goes_on_behind_damage)
     CHECK_CONTAINS(result->output, "record 100 at byte");
     CHECK_CONTAINS(result->output, "record 200 at byte");
     CHECK_CONTAINS(result->output, "398 records, ");
-    CHECK_CONTAINS(result->output, "without 2 damaged places");
+    CHECK_CONTAINS(result->output, "without 2 damaged regions");
     CHECK_CONTAINS(result->output, "min 1  max 400");
 
     /* A file that is none of the kind, and one that is not there, cost only themselves. */
@@ -181,7 +181,7 @@ TEST(cat_stats_goes_on_behind_damage)
     record_write(test_path("bytes.tfrecord"), 50, 300, (mr_record_writer_options){0});
     result = program_run("tfrecord-cat --stats %s %s", path, test_path("bytes.tfrecord"));
     CHECK_EQ(result->exit_code, 1);
-    CHECK_CONTAINS(result->output, "records that hold no Example");
+    CHECK_CONTAINS(result->output, "records that are not Examples");
     CHECK_CONTAINS(result->output, "bytes.tfrecord: record 1 at byte 16: ");
     result = program_run("tfrecord-cat --stats --raw %s", test_path("bytes.tfrecord"));
     CHECK_EQ(result->exit_code, 0);

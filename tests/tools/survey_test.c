@@ -40,7 +40,7 @@ TEST(survey_advises_the_resize_that_pays)
     CHECK_CONTAINS(result->output, "Classes\n  2 classes; the largest is 2 times the smallest\n");
     CHECK_CONTAINS(result->output, "  0 large      ████████████████████████████████████████  12  66.7 %\n");
     CHECK_CONTAINS(result->output, "Shorter side, pixels\n  60 to 900, half of them 60 to 900\n");
-    CHECK_CONTAINS(result->output, "  33 % upright, 0 % about square, 67 % lying\n");
+    CHECK_CONTAINS(result->output, "  33 % portrait, 0 % about square, 67 % landscape\n");
     CHECK_CONTAINS(result->output, "  4:3     ████████████████████████████████████████  12  66.7 %\n");
     CHECK_CONTAINS(result->output, "  2:3  ");
     CHECK_CONTAINS(result->output, "no faults: every image was decoded\n");

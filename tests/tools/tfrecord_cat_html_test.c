@@ -81,12 +81,12 @@ TEST(cat_extract_gives_back_what_make_took)
     CHECK_CONTAINS(run(0, "tfrecord-cat --extract back records 2> /dev/null"), "6 files, ");
     (void)run(0, "diff -r photos back");
     /* Again nothing is written, and what was lost comes back. */
-    CHECK_CONTAINS(run(0, "tfrecord-cat --extract back records 2> /dev/null"), "6 were there already");
+    CHECK_CONTAINS(run(0, "tfrecord-cat --extract back records 2> /dev/null"), "6 existed already");
     CHECK_CONTAINS(run(0, "rm back/dog/p.png; tfrecord-cat --extract back records 2> /dev/null"), "1 file, ");
     (void)run(0, "diff -r photos back");
     /* Other bytes under a name are not replaced unasked. */
     CHECK_CONTAINS(run(1, "echo mine > back/cat/1.jpg; tfrecord-cat --extract back records"),
-                   "cat/1.jpg: is there already");
+                   "cat/1.jpg: exists with other bytes");
     CHECK_CONTAINS(run(0, "cat back/cat/1.jpg"), "mine");
     (void)run(0, "tfrecord-cat --force --extract back records && diff -r photos back");
     CHECK_CONTAINS(
@@ -118,7 +118,7 @@ TEST(cat_extract_names_stay_in_the_directory)
     write_entries(test_path("names.tfrecord"), entries, 14);
     const char *output = run(0, "mkdir in && cd in && tfrecord-cat --extract out ../names.tfrecord 2> /dev/null");
     CHECK_CONTAINS(output, "13 files, ");
-    CHECK_CONTAINS(output, "3 have names that were taken");
+    CHECK_CONTAINS(output, "3 have duplicate names");
     CHECK_CONTAINS(output, "1 record has no image");
     const char *list = run(0, "ls; cd in; ls; cd out; find . -type f ! -path './nnn*' | LC_ALL=C sort; find . -path "
                               "'./nnn*' -type f | wc -l; find . -name '*.partial'");
@@ -242,7 +242,7 @@ TEST(cat_html_pages_and_search_hold_all_records)
     CHECK_STR(run(0, "ls h/data | tr '\\n' ' '"),
               "about.js page-000000.js page-000001.js page-000002.js search-000000.js ");
     /* Once more only when asked; a selection, and fewer features. */
-    CHECK_CONTAINS(run(1, "tfrecord-cat --html h t.tfrecord"), "h/index.html: is there already; --force replaces it");
+    CHECK_CONTAINS(run(1, "tfrecord-cat --html h t.tfrecord"), "h/index.html: already exists; --force replaces it");
     (void)run(0, "tfrecord-cat --html h --force --features label --where 'label >= 448' t.tfrecord");
     rows = load_rows(test_path("h/data/page-000000.js"));
     CHECK_EQ(json_array_size(rows), 2);

@@ -85,7 +85,7 @@ TEST(cat_merge_takes_every_form_and_keeps_the_order)
         for (int n = 0; n < COUNT; n++) CHECK_EQ(record_size(order[n], 700), record_size(n, 700));
         CHECK_EQ(access(test_path("m-%s.index", forms[i]), F_OK) == 0, i == 0 || i == 3);
     }
-    run_and_see("tfrecord-cat --count m-none m-gzip m-zlib m-seekable", 0, "1200  in all");
+    run_and_see("tfrecord-cat --count m-none m-gzip m-zlib m-seekable", 0, "1200  total");
     run_and_see("tfrecord-cat --diff m-none m-seekable", 0, "the same 300 records");
     run_and_see("tfrecord-cat --record 250 --raw --json m-seekable | tr -d '\\n' | wc -l", 0, "0");
     run_and_see("cat said", 0, "300 records, ");
@@ -118,9 +118,9 @@ TEST(cat_split_is_undone_by_merge)
     /* By size; more shards than records; nothing at all. */
     run_ok("tfrecord-cat --merge --shard-size 30K --out z 'a b.tfrecord' >said && ls z-00000-of-0000*");
     run_ok("tfrecord-cat --merge --shards 7 --out e --head 3 'a b.tfrecord' >said && test -f e-00006-of-00007");
-    run_and_see("tfrecord-cat --count e@7", 0, "3  in all");
+    run_and_see("tfrecord-cat --count e@7", 0, "3  total");
     run_ok("tfrecord-cat --split 2 --out n --range 5:5 'a b.tfrecord' >said");
-    run_and_see("tfrecord-cat --count n@2", 0, "0  in all");
+    run_and_see("tfrecord-cat --count n@2", 0, "0  total");
 }
 
 TEST(cat_shuffle_follows_from_the_seed_alone)
@@ -167,17 +167,17 @@ TEST(cat_rewriting_never_replaces_an_input)
     write_some(test_path("a"), 0, 50, (mr_record_writer_options){.index = true});
     write_some(test_path("b"), 50, 50, (mr_record_writer_options){0});
     run_ok("cp a keep && ln a hard && ln -s a soft");
-    run_and_see("tfrecord-cat --merge --force --out a a b", 1, "is one of the files that are read");
-    run_and_see("tfrecord-cat --shuffle --force --out soft a b", 1, "is one of the files that are read");
-    run_and_see("tfrecord-cat --merge --force --out hard a b", 1, "is one of the files that are read");
-    run_and_see("cat b | tfrecord-cat --shuffle --force --out a a -", 1, "is one of the files that are read");
+    run_and_see("tfrecord-cat --merge --force --out a a b", 1, "is one of the input files");
+    run_and_see("tfrecord-cat --shuffle --force --out soft a b", 1, "is one of the input files");
+    run_and_see("tfrecord-cat --merge --force --out hard a b", 1, "is one of the input files");
+    run_and_see("cat b | tfrecord-cat --shuffle --force --out a a -", 1, "is one of the input files");
     run_and_see("tfrecord-cat --merge --out b a", 1, "--force replaces it");
     run_and_see("tfrecord-cat --merge a b", 2, "--out");
-    run_and_see("tfrecord-cat --merge --out . a b", 1, "is there already");
+    run_and_see("tfrecord-cat --merge --out . a b", 1, "already exists");
     run_and_see("tfrecord-cat --split 0 --out x a", 2, "shards");
     run_and_see("tfrecord-cat --split 5 --out - a", 2, "standard output");
-    run_and_see("tfrecord-cat --merge --shard-size much --out x a", 2, "no size");
-    run_and_see("tfrecord-cat --merge --out x a nothing", 1, "nothing is written");
+    run_and_see("tfrecord-cat --merge --shard-size much --out x a", 2, "not a size");
+    run_and_see("tfrecord-cat --merge --out x a nothing", 1, "nothing was written");
     run_ok("cmp a keep && test ! -e x");
     /* With --force the index of what was there goes too. */
     run_ok("tfrecord-cat --merge --force --compress gzip --out a b >said && test ! -e a.index && rm -f hard");
@@ -196,7 +196,7 @@ TEST(cat_rewriting_refuses_damage)
     for (int i = 0; i < 3; i++) {
         char command[200];
         snprintf(command, sizeof command, "tfrecord-cat %s --out out a; e=$?; ls out*; exit $e", commands[i]);
-        run_and_see(command, 1, "nothing is written");
+        run_and_see(command, 1, "nothing was written");
         run_and_see(command, 1, "record 20");
         CHECK(access(test_path("out"), F_OK) != 0 && access(test_path("out.partial"), F_OK) != 0);
     }
@@ -256,7 +256,7 @@ TEST(cat_diff_shows_the_features_that_differ)
     run_and_see("tfrecord-cat --diff a b a", 2, "two FILEs");
     run_and_see("tfrecord-cat --diff a nothing", 1, "nothing");
     write_some(test_path("r"), 0, 30, (mr_record_writer_options){0});
-    run_and_see("tfrecord-cat --diff a r", 1, "bytes, from byte 0 on");
+    run_and_see("tfrecord-cat --diff a r", 1, "bytes, different from byte 0 on");
 }
 
 /* ---- In order: what was put in, taken out and changed ---- */
@@ -348,14 +348,15 @@ TEST(cat_diff_is_in_step_again_behind_each_difference)
 TEST(cat_diff_tells_changed_records_from_new_ones)
 {
     write_edited((const edit[]){{100, 2, 2}, {500, 1, 2}}, 2, 1000);
-    run_and_see(
-        "tfrecord-cat --diff a b", 1,
-        "record 100 differs\n  8 and 8 bytes, from byte 0 on\nrecord 101 differs\n  8 and 8 bytes, from byte 0 on\n");
+    run_and_see("tfrecord-cat --diff a b", 1,
+                "record 100 differs\n  8 and 8 bytes, different from byte 0 on\nrecord 101 differs\n  8 and 8 bytes, "
+                "different from byte 0 on\n");
     run_and_see("tfrecord-cat --diff a b", 1, "4 of 1001 records differ: 3 changed, 0 only in a, 1 only in b\n");
     /* Behind one that was put in, numbers differ. */
     write_edited((const edit[]){{10, 0, 1}, {500, 1, 1}}, 2, 1000);
-    run_and_see("tfrecord-cat --diff a b", 1,
-                "record 10 is only in b\nrecord 500 and record 501 of b differ\n  8 and 8 bytes, from byte 0 on\n");
+    run_and_see(
+        "tfrecord-cat --diff a b", 1,
+        "record 10 is only in b\nrecord 500 and record 501 of b differ\n  8 and 8 bytes, different from byte 0 on\n");
     /* Of files: shards differ, and what is told is where. */
     run_ok("tfrecord-cat --split 3 --out s b >said");
     run_and_see("tfrecord-cat --diff a s@3", 1,
@@ -418,18 +419,19 @@ TEST(cat_index_says_what_it_does)
     write_some(test_path("s"), 0, 50,
                (mr_record_writer_options){.compression = MR_COMPRESSION_GZIP, .seek_bytes = 4096});
     write_some(test_path("z"), 0, 50, (mr_record_writer_options){.compression = MR_COMPRESSION_ZLIB});
-    run_and_see("tfrecord-cat --index 'a b' s z", 0, "a b: 50 records, made\n");
+    run_and_see("tfrecord-cat --index 'a b' s z", 0, "a b: 50 records, created\n");
     run_and_see("tfrecord-cat --index 'a b' s z", 0,
-                "a b: 50 records, the index is fresh\ns: 50 records, 4 points, the index is fresh\nz: 50 records, not "
-                "seekable, the index is fresh\n");
+                "a b: 50 records, the index is up to date\ns: 50 records, 4 points, the index is up to date\nz: 50 "
+                "records, not "
+                "seekable, the index is up to date\n");
     run_ok("touch -d 2001-02-03 'a b' && cp z.index s.index && cp s.index z.index.old && cp 'a b.index' z.index");
     run_and_see("tfrecord-cat --index 'a b' s z", 0,
-                "a b: 50 records, the index is fresh\ns: 50 records, 4 points, made anew, the index was "
-                "stale\nz: 50 records, not seekable, made anew, the index was stale\n");
+                "a b: 50 records, the index is up to date\ns: 50 records, 4 points, rebuilt, the index was "
+                "stale\nz: 50 records, not seekable, rebuilt, the index was stale\n");
     run_ok("printf x >>'a b.index'");
     run_and_see("tfrecord-cat --index 'a b'", 0, "the index was damaged");
     run_and_see("tfrecord-cat --index -", 2, "standard input");
-    run_and_see("tfrecord-cat --index nothing 'a b'", 1, "the index is fresh");
+    run_and_see("tfrecord-cat --index nothing 'a b'", 1, "the index is up to date");
 }
 
 TEST(cat_index_goes_to_and_from_dali)
@@ -437,14 +439,14 @@ TEST(cat_index_goes_to_and_from_dali)
     write_some(test_path("a"), 0, 50, (mr_record_writer_options){0});
     write_some(test_path("b"), 5, 50, (mr_record_writer_options){0});
     run_and_see("tfrecord-cat --index --dali a", 0, "DALI's index written");
-    run_and_see("rm a.index; tfrecord-cat --index --from-dali a", 0, "a: 50 records, taken from DALI's index");
-    run_and_see("tfrecord-cat --index a", 0, "the index is fresh");
+    run_and_see("rm a.index; tfrecord-cat --index --from-dali a", 0, "a: 50 records, imported from DALI's index");
+    run_and_see("tfrecord-cat --index a", 0, "the index is up to date");
     run_and_see("cp a.idx b.idx; tfrecord-cat --index --from-dali b", 1, "b: ");
     CHECK(access(test_path("b.index"), F_OK) != 0);
-    run_and_see("tfrecord-cat --repair-index b", 0, "both indexes made anew");
-    run_and_see("tfrecord-cat --repair-index b", 0, "the index is right");
-    run_and_see("cp a.idx b.idx; tfrecord-cat --repair-index b", 0, "DALI's index made anew");
-    run_and_see("tfrecord-cat --index --from-dali b", 0, "taken from DALI's index");
+    run_and_see("tfrecord-cat --repair-index b", 0, "both indexes rebuilt");
+    run_and_see("tfrecord-cat --repair-index b", 0, "the index is correct");
+    run_and_see("cp a.idx b.idx; tfrecord-cat --repair-index b", 0, "DALI's index rebuilt");
+    run_and_see("tfrecord-cat --index --from-dali b", 0, "imported from DALI's index");
     /* An index that is right by size and time, and wrong. */
     run_ok("cp b b2 && touch -r b b2 && cp b.index b2.index");
     size_t size;
@@ -569,14 +571,14 @@ TEST(cat_rewriting_has_its_output_alone)
     run_ok("mkfifo pipe; { tfrecord-cat --merge --out out pipe & } ; exec 3>pipe; while ! test -e out.partial && kill "
            "-0 $!; do :; done;"
            " tfrecord-cat --split 2 --out out in >second 2>&1; echo $? >>second; cat in >&3; exec 3>&-; wait");
-    run_and_see("cat second", 0, "another tfrecord-cat is writing it\n1\n");
+    run_and_see("cat second", 0, "another tfrecord-cat is writing this file\n1\n");
     run_and_see("tfrecord-cat --diff in out", 0, "the same 10 records");
     run_and_see("ls out*", 0, "out\nout.index\n");
     /* What is read is no leftover, whatever its name. */
     run_ok("cp in x.partial && cp in x-00001-of-00004.partial && touch x.partial.txt");
-    run_and_see("tfrecord-cat --merge --out x x.partial", 1, "x.partial: is one of the files that are read");
+    run_and_see("tfrecord-cat --merge --out x x.partial", 1, "x.partial: is one of the input files");
     run_and_see("tfrecord-cat --split 2 --out x x-00001-of-00004.partial", 1,
-                "x-00001-of-00004.partial: is one of the files that are read");
+                "x-00001-of-00004.partial: is one of the input files");
     run_ok("cmp in x-00001-of-00004.partial && tfrecord-cat --split 2 --out x in >said");
     run_and_see("echo x*", 0,
                 "x-00000-of-00002 x-00000-of-00002.index x-00001-of-00002 x-00001-of-00002.index x.partial.txt\n");

@@ -117,7 +117,7 @@ TEST(cat_says_what_it_cannot_read)
     CHECK_CONTAINS(result->output, "no such file");
     result = program_run("tfrecord-cat %s", test_directory());
     CHECK_EQ(result->exit_code, 1);
-    CHECK_CONTAINS(result->output, "no record file in this directory");
+    CHECK_CONTAINS(result->output, "no record files in this directory");
     result = program_run("printf 'plain text, and enough of it' | tfrecord-cat");
     CHECK_EQ(result->exit_code, 1);
     CHECK_CONTAINS(result->output, "standard input: record 0 at byte 0");

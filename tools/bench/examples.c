@@ -1,9 +1,10 @@
-/* Parsing of the suite "records": serialised Examples and SequenceExamples in memory, in batches of 512, to columns.
+/* Parsing, part of the suite "records": serialized Examples and SequenceExamples in memory, in batches of 512, to
+ * columns.
  *
  * The Examples are the first of the peers' tabular file ($PEERS/data/tab.tfrecord: a label, 16 floats, 8 single floats,
- * up to 10 ids, 20 bytes), or of one of the same forms that is made here where that is not. Beside ours stands
- * tf.io.parse_example in a tf.function on the same number of threads: one batch after the other, in which TensorFlow uses
- * all threads, and on several threads also as many callers at once; its better figure counts. */
+ * up to 10 ids, 20 bytes), or of a file of the same form that is created here if that does not exist. The peer is
+ * tf.io.parse_example in a tf.function on the same number of threads: one batch after the other, in which TensorFlow
+ * uses all threads, and on several threads also with as many concurrent callers; its better result counts. */
 #include "tools/bench/bench.h"
 
 #include "base/pool.h"
@@ -22,7 +23,7 @@
 static constexpr int RECORDS = 51'200, BATCH = 512;
 static constexpr int ROUNDS = 31, ROUNDS_MAX = 64, THREADS_MAX = 2;
 
-/* ---- What is asked for ---- */
+/* ---- Features ---- */
 
 static const mr_feature tabular[] = {
     {.name = "label", .dtype = MR_INT64, .shape = {.rank = 1, .dims = {1}}},
@@ -78,7 +79,7 @@ static const char python[] =
     "    t.append(a)\n"
     "print('value', count/sorted(c if len(sys.argv)>5 else t)[3])\n";
 
-/* Records a second, or a second of processor time; 0 without TensorFlow. */
+/* Records per second, or per second of processor time; 0 without TensorFlow. */
 static double with_tensorflow(const char *path, const char *what, int count, int threads, bool of_processor)
 {
     char script[PATH_MAX], command[3 * PATH_MAX];
@@ -165,13 +166,13 @@ static bool make_file(const char *path, bool is_sequence, int count)
     return false;
 }
 
-/* ---- Ours ---- */
+/* ---- Millrace ---- */
 
 typedef struct work {
     const mr_string *records; /* views into bytes */
     int count;
     mr_example_parser *example;
-    mr_sequence_parser *sequence; /* one of both */
+    mr_sequence_parser *sequence; /* exactly one is set */
     int32_t tensor_count;
     atomic_bool has_failed;
 } work;
@@ -190,7 +191,7 @@ static void parse_batches(void *context_, int64_t begin, int64_t end)
     }
 }
 
-/* The first records of a file, in memory that is freed with *bytes. */
+/* Reads the first records of a file; they point into *bytes, which the caller frees. */
 static int load(const char *path, mr_string *records, int most, char **bytes)
 {
     mr_error error = {0};
@@ -210,7 +211,7 @@ static int load(const char *path, mr_string *records, int most, char **bytes)
     return count;
 }
 
-/* of_processor: seconds of processor time, of all threads: what others do on the machine hardly shows. */
+/* of_processor: per second of processor time of all threads, which hardly depends on the load of the machine. */
 static void measure_on(bench_report *report, work *work, const char *path, const char *what, const char *peer,
                        int threads, bool of_processor)
 {
@@ -293,7 +294,7 @@ void bench_parsing(bench_report *report)
     free(records);
 }
 
-BENCH(examples, "Examples and SequenceExamples parsed, a part of the suite records")
+BENCH(examples, "parsing of Examples and SequenceExamples, part of the suite records")
 {
     bench_parsing(report);
 }

@@ -1,8 +1,8 @@
-/* input: the demo's pipeline — records, shuffle, parse, random-resized crop, flip, normalise, batch of 64, prefetch —
- * beside libjpeg-turbo alone, which decodes the same files whole on as many threads and does nothing else.
+/* input: the demo's pipeline — records, shuffle, parse, random-resized crop, flip, normalize, batch of 64, prefetch —
+ * compared with libjpeg-turbo alone, which only decodes the same complete files on the same number of threads.
  *
- * Rounds are interleaved, so that a neighbour on the machine slows both. Both use the fast integer DCT, TensorFlow's
- * default. input_photos.c adds rows on photographs. */
+ * Rounds are interleaved, so that other load on the machine slows both. Both use the fast integer DCT, TensorFlow's
+ * default. input_photos.c adds rows for photographs. */
 #include "tools/bench/input.h"
 
 #include <millrace/dataset.h>
@@ -27,7 +27,7 @@ typedef struct image {
     size_t size_bytes;
 } image;
 
-/* ---- Images: 240 to 640 pixels, as the demo's: soft shapes, texture, some noise ---- */
+/* ---- Images: 240 to 640 pixels, like the demo's: soft shapes, texture, some noise ---- */
 
 static uint32_t draw(uint64_t *state)
 {
@@ -60,7 +60,7 @@ static mr_status render(int number, mr_tensor *jpeg, mr_error *error)
     return status;
 }
 
-/* out/bench/input/images.tfrecord, made once. */
+/* out/bench/input/images.tfrecord, created once. */
 static mr_status make_records(const char *path, mr_error *error)
 {
     if (access(path, R_OK) == 0) return MR_OK;
@@ -157,7 +157,7 @@ static double peer_rate(const image *images, int threads, int64_t count)
     return (double)count / (bench_seconds() - start);
 }
 
-/* ---- Ours ---- */
+/* ---- Millrace ---- */
 
 static mr_dataset *parsed(const char *path)
 {
@@ -196,7 +196,7 @@ static mr_dataset *whole_images(const char *path)
     return mr_dataset_prefetch(d, 8);
 }
 
-/* Elements taken off the iterator, count images in all. */
+/* Takes elements from the iterator, `count` images in total. */
 static mr_status take(mr_iterator *iterator, int64_t elements, mr_error *error)
 {
     mr_element element = {0};
@@ -209,7 +209,7 @@ static mr_status take(mr_iterator *iterator, int64_t elements, mr_error *error)
 typedef struct bench_task {
     const char *name;
     mr_dataset *(*dataset)(const char *path);
-    int64_t images; /* in an element */
+    int64_t images; /* per element */
     double goal;
 } bench_task;
 
@@ -228,13 +228,13 @@ static mr_status measure(bench_report *report, const bench_task *task, const cha
     if (status == MR_OK) status = take(iterator, 2 * IMAGES / task->images, error);
     (void)peer_rate(images, bench_threads(report), IMAGES);
     for (int r = 0; r < rounds && status == MR_OK; r++) {
-        /* What was made while the peer ran does not count. */
+        /* Elements produced while the peer ran do not count. */
         status = take(iterator, IMAGES / task->images, error);
         if (status != MR_OK) break;
         double start = bench_seconds();
         status = take(iterator, COUNT / task->images, error);
         ours[r] = (double)COUNT / (bench_seconds() - start);
-        /* Nobody wants the next batches: the threads fill the window and wait, and the peer has the machine. */
+        /* Nothing consumes the next batches: the threads fill the window and wait, so the peer has the machine. */
         usleep(100000);
         peers[r] = peer_rate(images, bench_threads(report), COUNT);
         bench_show_stages(report, task->name, iterator, r == 0);
@@ -242,7 +242,7 @@ static mr_status measure(bench_report *report, const bench_task *task, const cha
     if (status == MR_OK) {
         bench_row(report, (bench_result){.task = task->name,
                                          .unit = "images/s",
-                                         .peer = "libjpeg-turbo whole decode",
+                                         .peer = "libjpeg-turbo full decode",
                                          .ours = bench_median(ours, rounds),
                                          .peer_value = bench_median(peers, rounds),
                                          .goal = task->goal,
@@ -265,7 +265,7 @@ BENCH(input, "the demo's pipeline: records to batches of images")
         {"train_input", train_input, BATCH, 0.85},
         {"whole_decode", whole_images, 1, 0.97},
     };
-    /* First of all: the memory of a process that has done nothing yet. */
+    /* Must run first: it measures the memory of a fresh process. */
     bench_first_batch(report);
     static image images[IMAGES];
     char path[600];

@@ -1,6 +1,6 @@
-/* Until the first batch: what a shuffle of 10,000 photographs costs in time and memory before training begins, beside
- * tf.data, whose shuffle holds the records themselves. Each is measured in a process of its own; the time begins when the
- * pipeline is built, behind the loading of a library. The memory is the process's greatest, ten batches later. */
+/* Time to the first batch: the cost in time and memory of a shuffle of 10,000 photographs before training begins,
+ * compared with tf.data, whose shuffle buffers the records themselves. Each is measured in its own process; time starts
+ * when the pipeline is built, after libraries are loaded. Memory is the peak of the process, ten batches later. */
 #include "tools/bench/input.h"
 
 #include <fcntl.h>
@@ -27,7 +27,7 @@ static double peak_megabytes(void)
     return kilobytes / 1024;
 }
 
-/* From here on the peak is counted anew. */
+/* Resets the peak. */
 static void forget_peak(void)
 {
     int file = open("/proc/self/clear_refs", O_WRONLY);

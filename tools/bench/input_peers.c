@@ -1,6 +1,6 @@
-/* ImageNet-like training input beside whole loaders: those of tf.data, DALI, torch, ffcv, SPDL, Grain and cv2 in threads,
- * each at its best setting, as processes that measure themselves, in turn with ours. Their programs are found through
- * $PEER_SCRIPTS. Ours is the photos_crop_224 of input_photos.c. */
+/* ImageNet-like training input compared with complete loaders: tf.data, DALI, torch, ffcv, SPDL, Grain and cv2 in
+ * threads, each with its best setting, as processes that measure themselves, alternating with ours. Their programs are
+ * found through $PEER_SCRIPTS. Ours is photos_crop_224 of input_photos.c. */
 #include "tools/bench/input.h"
 
 #include <stdio.h>
@@ -26,7 +26,7 @@ static const loader loaders[] = {
 };
 constexpr int LOADERS = sizeof loaders / sizeof *loaders;
 
-/* Images a second, and microseconds of the processor's time for one. */
+/* Images per second, and microseconds of processor time per image. */
 typedef struct rate {
     double images, processor_us;
 } rate;
@@ -96,7 +96,7 @@ static void report_loader(bench_report *report, const char *name, const rate *mi
                                      .runs = rounds});
 }
 
-/* One thread and all of them, in turn. */
+/* Measures one thread and all threads alternately. */
 static mr_status measure_threads(bench_report *report, int rounds, mr_error *error)
 {
     rate one[ROUNDS_MAX], all[ROUNDS_MAX];

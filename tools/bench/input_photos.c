@@ -1,6 +1,6 @@
-/* The training input of ImageNet-like images — decode, random-resized crop to 224, flip, normalise, batch of 64,
- * shuffle — from ordinary and from crop-ready records, beside libjpeg-turbo alone doing as much without a pipeline: it
- * decodes the same regions by its own crop and skip, resizes them to floats and normalises, from images in memory.
+/* Training input from ImageNet-like images — decode, random-resized crop to 224, flip, normalize, batch of 64, shuffle
+ * — from ordinary and from crop-ready records, compared with libjpeg-turbo doing the same work without a pipeline: it
+ * decodes the same regions with its own crop and skip, resizes them to floats and normalizes, from images in memory.
  *
  * The images are those of the peers: $PEERS or ~/.cache/millrace-peers, data/train-*. Both sides use the fast integer
  * DCT, TensorFlow's default, and bilinear interpolation without antialiasing. */
@@ -27,7 +27,7 @@ constexpr int PHOTOS_MAX = 4096;
 constexpr int BATCH = BENCH_PHOTO_BATCH;
 constexpr int SIDE = 224;
 constexpr int ROUNDS_MAX = 64;
-constexpr int64_t COUNT = 24 * BATCH; /* images in a round */
+constexpr int64_t COUNT = 24 * BATCH; /* images per round */
 
 static const float means[3] = {123.675f, 116.28f, 103.53f}, deviations[3] = {58.395f, 57.12f, 57.375f};
 
@@ -47,7 +47,7 @@ typedef struct photos {
     photo all[PHOTOS_MAX];
     int count;
     size_t bytes, ready_bytes;
-    char plain[640], ready[640]; /* files of records */
+    char plain[640], ready[640]; /* record files */
 } photos;
 
 /* ---- Records ---- */
@@ -89,7 +89,7 @@ static mr_status append_ready(mr_record_writer *writer, mr_example_encoder *enco
     return status;
 }
 
-/* out/bench/input/ready.tfrecord, made once. */
+/* out/bench/input/ready.tfrecord, created once. */
 static mr_status make_ready(const photos *photos, mr_error *error)
 {
     if (access(photos->ready, R_OK) == 0) return MR_OK;
@@ -108,7 +108,7 @@ static mr_status make_ready(const photos *photos, mr_error *error)
 
 /* ---- Time ---- */
 
-/* Images a second, and microseconds of the processor's time for one. */
+/* Images per second, and microseconds of processor time per image. */
 typedef struct rate {
     double images, processor_us;
 } rate;
@@ -136,7 +136,7 @@ typedef struct peer {
     float *batch, *row;
 } peer;
 
-/* Rows [top, top + height) of the decoder's image into pixels. */
+/* Reads rows [top, top + height) of the decoder's image into pixels. */
 static void read_rows(peer *peer, JDIMENSION height)
 {
     size_t stride = (size_t)peer->decoder.output_width * 3, needed_bytes = stride * (height + 8);
@@ -232,7 +232,7 @@ static rate peer_rate(const photos *photos, bool whole, int threads, int64_t cou
     return rate_since(start, processor_start, count);
 }
 
-/* ---- Ours ---- */
+/* ---- Millrace ---- */
 
 typedef struct photo_task {
     const char *name, *peer;
@@ -311,10 +311,10 @@ static mr_status measure(bench_report *report, const photos *photos, const photo
     mr_dataset_free(dataset);
     (void)peer_rate(photos, task->whole, threads, 4 * BATCH);
     for (int r = 0; r < rounds && status == MR_OK; r++) {
-        /* What was made while the peer ran does not count. */
+        /* Elements produced while the peer ran do not count. */
         status = take(iterator, task, 8 * BATCH, &unused, error);
         if (status == MR_OK) status = take(iterator, task, COUNT, &ours[r], error);
-        /* Nobody wants the next batches: the threads fill the window and wait, and the peer has the machine. */
+        /* Nothing consumes the next batches: the threads fill the window and wait, so the peer has the machine. */
         usleep(200000);
         peers[r] = peer_rate(photos, task->whole, threads, COUNT);
         bench_show_stages(report, task->name, iterator, r == 0);
@@ -329,7 +329,7 @@ void bench_photos(bench_report *report)
     static const photo_task tasks[] = {
         {"photos_crop_224", "libjpeg-turbo same regions", .goal = 0.9},
         {"photos_ready_224", "libjpeg-turbo same regions", .ready = true, .goal = 1.1},
-        {"photos_whole", "libjpeg-turbo whole decode", .whole = true, .goal = 0.97},
+        {"photos_whole", "libjpeg-turbo full decode", .whole = true, .goal = 0.97},
     };
     photos *photos = calloc(1, sizeof *photos);
     mr_error error = {0};
@@ -341,9 +341,10 @@ void bench_photos(bench_report *report)
     for (size_t i = 0; i < sizeof tasks / sizeof *tasks && status == MR_OK; i++)
         status = measure(report, photos, &tasks[i], &error);
     if (status == MR_OK)
-        bench_note(report,
-                   "%d photographs of %.1f KB, %d threads; libjpeg-turbo's regions are the same in kind, and resized",
-                   photos->count, (double)photos->bytes / 1e3 / photos->count, bench_threads(report));
+        bench_note(
+            report,
+            "%d photographs of %.1f KB, %d threads; libjpeg-turbo decodes regions of the same distribution, resized",
+            photos->count, (double)photos->bytes / 1e3 / photos->count, bench_threads(report));
     else
         bench_note(report, "photos: %s", error.message);
     for (int i = 0; i < photos->count; i++) free(photos->all[i].bytes);

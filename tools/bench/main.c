@@ -1,4 +1,4 @@
-/* bench: runs the suites that are named and prints one table. */
+/* bench: runs the named suites and prints one table. */
 #include "tools/bench/bench.h"
 
 #include <getopt.h>
@@ -157,7 +157,7 @@ void bench_row(bench_report *report, bench_result result)
         if (result.peer_value > 0)
             printf("%11.5g  %-28s %6.2f ", result.peer_value, result.peer, ratio);
         else
-            printf("%11s  %-28s %6s ", "not here", result.peer, "");
+            printf("%11s  %-28s %6s ", "not found", result.peer, "");
         if (result.goal > 0) printf("%6.2f%s", result.goal, ratio > 0 && ratio < result.goal ? "  missed" : "");
         printf("\n");
     }
@@ -194,9 +194,9 @@ void bench_show_stages(bench_report *report, const char *task, mr_iterator *iter
 static void usage(FILE *file)
 {
     fprintf(file, "bench SUITE… [--json] [--stats] [--threads N] [--rounds N]\n\n"
-                  "Measures millrace beside a peer or a limit, in the same run, and prints medians and ratios;\n"
-                  "a ratio above 1 is better than the peer. --json prints one object a line; --stats shows\n"
-                  "what the stages of the pipelines of \"input\" do, and each\n"
+                  "Measures millrace and a peer or a limit in the same run and prints medians and ratios;\n"
+                  "a ratio above 1 is better than the peer. --json prints one object per line; --stats shows\n"
+                  "statistics of the pipeline stages of \"input\" and each\n"
                   "decision of the tuner.\n\nSuites:\n");
     for (bench_suite *suite = first; suite; suite = suite->next)
         fprintf(file, "  %-10s %s\n", suite->name, suite->about);
@@ -225,7 +225,7 @@ int main(int argc, char **argv)
     for (int i = optind; i < argc; i++) {
         bench_suite *suite = first;
         while (suite && strcmp(suite->name, argv[i]) != 0) suite = suite->next;
-        if (!suite) return fprintf(stderr, "bench: no suite called %s\n", argv[i]), usage(stderr), 2;
+        if (!suite) return fprintf(stderr, "bench: unknown suite: %s\n", argv[i]), usage(stderr), 2;
         report.suite = suite->name;
         report.headed = false;
         report.notes[0] = 0;

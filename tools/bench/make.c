@@ -1,6 +1,6 @@
-/* tfrecord-make beside cp -r: 4,000 JPEGs of about 100 KB that lie in the page cache, passed through unchecked, to the same disk.
- * Both write as many bytes; cp makes 4,000 files and forces none of them to the disk, tfrecord-make a few and all of them.
- * Before each run what was written before is on the disk. */
+/* tfrecord-make compared with cp -r: 4,000 JPEGs of about 100 KB in the page cache, passed through without checks, to
+ * the same disk. Both write the same number of bytes; cp creates 4,000 files and syncs none of them, tfrecord-make a
+ * few and syncs all of them. Before each run, earlier writes are synced to disk. */
 #include "tools/bench/bench.h"
 
 #include <millrace/image.h>
@@ -16,7 +16,7 @@ static constexpr int IMAGES = 4000;
 static constexpr int DIFFERENT = 50, CLASSES = 20;
 static constexpr int ROUNDS_MAX = 64;
 
-/* Noise over waves, of 70 to 130 KB. */
+/* Noise over waves, 70 to 130 KB. */
 static bool encode(int number, mr_tensor *bytes)
 {
     mr_error error = {0};
@@ -33,7 +33,7 @@ static bool encode(int number, mr_tensor *bytes)
     return status == MR_OK;
 }
 
-/* The image with its number in a comment behind the start marker, so that no two files are equal. */
+/* Writes the image with its number in a comment after the start marker, so that no two files are equal. */
 static bool save(const char *directory, int number, mr_string jpeg)
 {
     char path[1024];
@@ -66,7 +66,8 @@ static bool make_images(const char *directory)
     return true;
 }
 
-/* Seconds of a command that writes DIRECTORY/new, which is removed before, beside the time. 0: it failed. */
+/* Seconds of a command that writes DIRECTORY/new, which is removed before, outside of the measured time. 0: it
+ * failed. */
 static double run(const char *directory, const char *format, const char *program)
 {
     char command[4096];
@@ -90,7 +91,7 @@ void bench_making(bench_report *report)
     char *slash = length > 0 ? strrchr(program, '/') : nullptr;
     if (slash) memcpy(slash + 1, "tfrecord-make", sizeof "tfrecord-make");
     if (!slash || access(program, X_OK) != 0 || !make_images(images)) {
-        bench_note(report, "tfrecord-make: not built, or no place for images in %s", directory);
+        bench_note(report, "tfrecord-make: not built, or no space for images in %s", directory);
         return;
     }
     static const char make[] = "'%s' --out new --no-check photos", copy[] = "%.0scp -r photos new";

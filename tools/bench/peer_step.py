@@ -1,9 +1,9 @@
-"""TensorFlow's side of the suite "step": the same network and the same kernels, told what to time on standard input.
+"""TensorFlow's side of the suite "step": the same network and kernels; reads what to time from standard input.
 
     peer_step.py THREADS SIZE BATCH
 
-Each line read is "TASK COUNT"; the answer is one line, "value SECONDS BUSY" for one run of the
-task on the average: on the clock, and of the processor on all threads."""
+Each line read is "TASK COUNT"; the answer is one line, "value SECONDS BUSY": average wall-clock time of
+one run, and processor time of all threads."""
 import os
 import sys
 import time

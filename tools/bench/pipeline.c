@@ -1,5 +1,5 @@
-/* The suite "pipeline": stages and queues without images, beside tf.data, torch and TensorFlow's queue. Each peer is a
- * process that measures itself for a few seconds, in turn with ours. */
+/* The suite "pipeline": stages and queues without images, compared with tf.data, torch and TensorFlow's queue. Each
+ * peer is a process that measures itself for a few seconds, alternating with ours. */
 #include "tools/bench/bench.h"
 
 #include <millrace/dataset.h>
@@ -13,9 +13,9 @@
 
 enum { ROWS = 1000000, COLUMNS = 64, BATCH = 256, BUFFER = 10000, QUEUE_ELEMENTS = 400000 };
 
-/* ---- Ours ---- */
+/* ---- Millrace ---- */
 
-/* Elements, or rows of batches, a second; 0 on an error. The dataset is taken over. */
+/* Elements, or rows of batches, per second; 0 on an error. Takes ownership of the dataset. */
 static double drain(mr_dataset *dataset, int threads, int64_t rows)
 {
     mr_iterator *iterator = nullptr;
@@ -44,7 +44,7 @@ static mr_status add_one(void *context, const mr_element *input, mr_random *rand
     return MR_OK;
 }
 
-/* In batches of 1,000, here and there, so that nobody measures Python. */
+/* In batches of 1,000, on both sides, so that Python is not measured. */
 static double mapped_numbers(int64_t count, int threads)
 {
     static const mr_element_spec spec = {.count = 1, .dtypes = {MR_INT64}, .shapes = {{.rank = 0}}};
@@ -52,7 +52,7 @@ static double mapped_numbers(int64_t count, int threads)
     return drain(mr_dataset_batch(d, 1000), threads, count);
 }
 
-/* ---- The same for the tuner: endless, and without prefetch ---- */
+/* ---- The same for the tuner: infinite, without prefetch ---- */
 
 static mr_dataset *endless_rows(const void *table)
 {
@@ -119,7 +119,7 @@ static const char tf_map[] = "d = tf.data.Dataset.range(10**9).map(lambda x: x +
                              "    if time.time() - t > 4: break\n"
                              "print('value', n / (time.time() - t))\n";
 
-/* Inside one session run each, a loop of TensorFlow's own: no Python between elements. */
+/* A TensorFlow loop inside each session run: no Python between elements. */
 static const char tf_queue[] =
     "g = tf.Graph()\n"
     "with g.as_default():\n"
@@ -149,7 +149,7 @@ static const char torch_rows[] = "import time, torch\n"
                                  "    best = max(best, 1000000 / (time.time() - t))\n"
                                  "print('value', best)\n";
 
-/* What a script says on its line "value"; 0 without the interpreter. */
+/* The number on the line "value" of a script's output; 0 without the interpreter. */
 static double peer(const char *python, const char *head, const char *body)
 {
     char path[600], command[1400];
@@ -198,12 +198,12 @@ BENCH(pipeline, "rows through shuffle and batch, a trivial map, a queue between 
     double ours = bench_median(rows, rounds);
     bench_row(report, (bench_result){"shuffle_batch", "rows/s", "tf.data", ours, bench_median(their_rows, rounds),
                                      false, 10, rounds});
-    bench_row(report, (bench_result){"shuffle_batch", "rows/s", "torch, whole set gathered", ours,
+    bench_row(report, (bench_result){"shuffle_batch", "rows/s", "torch, full set gathered", ours,
                                      bench_median(torch_gather, rounds), false, 1.5, rounds});
     bench_row(report, (bench_result){"trivial_map", "elements/s", "tf.data", bench_median(numbers, rounds),
                                      bench_median(their_numbers, rounds), false, 20, rounds});
     bench_row(report, (bench_result){"fifo_queue", "elements/s", "FIFOQueue in a session", bench_median(queued, rounds),
                                      bench_median(their_queued, rounds), false, 10, rounds});
     if (tf == nullptr) bench_note(report, "No TensorFlow: set MILLRACE_ORACLE_PYTHON to compare with it.");
-    if (torch == nullptr) bench_note(report, "No torch: its interpreter is looked for in $PEERS/venvs/torch.");
+    if (torch == nullptr) bench_note(report, "No torch: its interpreter is expected in $PEERS/venvs/torch.");
 }

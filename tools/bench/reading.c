@@ -1,9 +1,9 @@
-/* Reading of the suite "records": all records of a file from the page cache, checksums checked, in batches.
+/* Reading, part of the suite "records": all records of a file from the page cache, with checksums verified, in batches.
  *
- * Three things stand beside it: tf.data's TFRecordDataset with batches, what a user of TensorFlow has; ISA-L's CRC32C over
- * the same file in memory, with no frames to follow and nothing copied, mapped before the clock runs and while it does; and
- * read(2) alone, which no reader that copies out of the page cache can beat.
- * tfrecord-cat --verify, as a process, stands beside our own reading of the same file. */
+ * There are three comparisons: tf.data's TFRecordDataset with batches, which TensorFlow users have; ISA-L's CRC32C over
+ * the same file in memory, without framing and copies, mapped before the clock starts and while it runs; and read(2)
+ * alone, which no reader that copies out of the page cache can beat. tfrecord-cat --verify, as a process, is compared
+ * with our own reading of the same file. */
 #include "tools/bench/bench.h"
 
 #include <millrace/example.h>
@@ -26,7 +26,7 @@ static constexpr size_t FILE_BYTES = (size_t)512 << 20;
 static constexpr size_t PIECE_BYTES = (size_t)1 << 20;
 static constexpr int ROUNDS = 9, ROUNDS_MAX = 64, THREADS_MAX = 64;
 
-/* ---- Files, made once ---- */
+/* ---- Files, created once ---- */
 
 static mr_status append_example(mr_record_writer *writer, const char *bytes, size_t size_bytes, int number,
                                 mr_error *error)
@@ -44,7 +44,7 @@ static mr_status append_example(mr_record_writer *writer, const char *bytes, siz
     return status;
 }
 
-/* Records of one size; as Examples a little longer. */
+/* Records of one size; as Examples slightly longer. */
 static bool make_file(const char *path, size_t record_bytes, bool is_example)
 {
     mr_error error = {0};
@@ -74,9 +74,9 @@ static const char *file_path(const char *name)
     return path;
 }
 
-/* ---- Ours ---- */
+/* ---- Millrace ---- */
 
-/* Touches each record's view, as somebody who goes on with it would. */
+/* Touches each record's view, as a consumer would. */
 static mr_status touch(void *context, mr_record_batch *batch, mr_error *error)
 {
     uint64_t sum = 0;
@@ -86,10 +86,10 @@ static mr_status touch(void *context, mr_record_batch *batch, mr_error *error)
 }
 
 typedef struct speed {
-    double bytes, records; /* a second */
+    double bytes, records; /* per second */
 } speed;
 
-/* How often a file is read in one go, so that starting a process and its threads does not count. */
+/* How often a file is read in one run, so that starting a process and its threads does not matter. */
 static constexpr int TIMES = 4;
 
 static speed read_ours(const char *path, int threads)
@@ -189,7 +189,7 @@ static bool map_file(const char *path, mapped *m)
     return m->bytes != MAP_FAILED;
 }
 
-/* Bytes a second over a file that is mapped already, and of mapping it, its checksum, and letting it go, once. */
+/* Bytes per second over a mapped file, and of mapping it, computing its checksum and unmapping it, once. */
 static bool read_with_isal(const char *path, int threads, double *mapped_before, double *mapping)
 {
     void *library = dlopen("libisal.so.2", RTLD_NOW);
@@ -252,7 +252,7 @@ static const char python[] =
     "    rates.append(n/(time.perf_counter()-s))\n"
     "print('value',sorted(rates)[2])\n";
 
-/* Records a second; 0 without TensorFlow. */
+/* Records per second; 0 without TensorFlow. */
 static double read_with_tensorflow(const char *path, int batch, int threads)
 {
     char script[512], command[PATH_MAX + 1024];
@@ -311,7 +311,7 @@ static void beside_read(bench_report *report, const char *path, const char *task
 
 extern char **environ;
 
-/* Bytes a second of the process, from start to end; 0 when it finds a fault. */
+/* Bytes per second of the process, from start to exit; 0 if it finds a fault. */
 static double verify(const char *path, int threads)
 {
     char program[PATH_MAX], jobs[16];

@@ -13,7 +13,7 @@
 static constexpr size_t BLOCK_BYTES = (size_t)256 << 20;
 static constexpr int ROUNDS_MAX = 64;
 
-/* The checksum over 4 KiB pieces of a block that fits no cache, beside the sum of its words. */
+/* The checksum of 4 KiB pieces of a block larger than any cache, compared with the sum of its words. */
 static void bench_checksum(bench_report *report)
 {
     double ours[ROUNDS_MAX], theirs[ROUNDS_MAX];
@@ -44,7 +44,7 @@ static void bench_checksum(bench_report *report)
                                      .runs = rounds});
 }
 
-BENCH(records, "records read and checked, CRC32C, Examples parsed")
+BENCH(records, "reading and checking records, CRC32C, parsing Examples")
 {
     bench_records_reading(report);
     bench_indexing(report);

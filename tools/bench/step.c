@@ -1,5 +1,6 @@
-/* The training step of the demo's network, and its kernels one by one, beside TensorFlow 2.15.1 in a process of its own
- * (peer_step.py) with as many threads. Both sides take turns: a few runs here, a few there, medians over the rounds. */
+/* The training step of the demo's network, and its kernels one by one, compared with TensorFlow 2.15.1 in its own
+ * process (peer_step.py) with the same number of threads. Both sides alternate after a few runs; medians over the
+ * rounds. */
 #include "tools/bench/bench.h"
 
 #include <millrace/millrace.h>
@@ -27,7 +28,7 @@ static bool peer_start(peer *p, int threads)
     int ask[2], answer[2];
     const char *python = bench_tensorflow_python();
     *p = (peer){0};
-    signal(SIGPIPE, SIG_IGN); /* a peer that ends early is a peer of 0 */
+    signal(SIGPIPE, SIG_IGN); /* a peer that exits early counts as 0 */
     if (!python || pipe(ask) != 0 || pipe(answer) != 0) return false;
     p->process = fork();
     if (p->process == 0) {
@@ -49,12 +50,12 @@ static bool peer_start(peer *p, int threads)
     return p->process > 0 && p->to && p->from;
 }
 
-/* What one run takes on the clock, and of the processor on all threads: the second says more on a busy machine. */
+/* Wall-clock time of a run, and processor time of all threads: the latter is more reliable on a busy machine. */
 typedef struct cost {
     double seconds, busy;
 } cost;
 
-/* Zero when the peer is gone. */
+/* Zero when the peer has exited. */
 static cost peer_time(peer *p, const char *task, int count)
 {
     char line[256];
@@ -72,7 +73,7 @@ static void peer_stop(peer *p)
     if (p->process > 0) waitpid(p->process, nullptr, 0);
 }
 
-/* ---- Ours ---- */
+/* ---- Millrace ---- */
 
 typedef struct task {
     char name[32];
@@ -88,7 +89,7 @@ typedef struct work {
     mr_node *variables_ready;
 } work;
 
-/* A variable of random numbers that no optimizer changes; ones when normal is false. */
+/* A variable of random numbers that no optimizer updates; ones if normal is false. */
 static mr_output numbers(work *w, mr_shape shape, bool normal)
 {
     mr_graph *g = w->graph;
@@ -217,12 +218,12 @@ static mr_status measure(bench_report *report, const task *t, peer *p, mr_error 
                                      .less_is_better = true,
                                      .goal = strcmp(t->name, "step") == 0 ? 1 : 0,
                                      .runs = rounds});
-    bench_note(report, "%-14s time of the processor: %8.2f ms, TensorFlow %8.2f ms", t->name,
+    bench_note(report, "%-14s processor time: %8.2f ms, TensorFlow %8.2f ms", t->name,
                bench_median(our_busy, rounds) * 1e3, bench_median(peer_busy, rounds) * 1e3);
     return MR_OK;
 }
 
-BENCH(step, "the training step of the demo's network, whole and kernel by kernel")
+BENCH(step, "the training step of the demo's network, complete and by kernel")
 {
     mr_error error = {0};
     static work w;

@@ -1,7 +1,8 @@
-/* The tuner from bad starts beside the best of a grid of fixed settings: the same pipeline, in the same run.
+/* The tuner from bad initial settings, compared with the best of a grid of fixed settings: the same pipeline, in the
+ * same run.
  *
- * Each tuned iterator first runs until its tuner has settled; with --stats each decision is shown. Then all of them take
- * turns, and each one's median counts. */
+ * Each tuned iterator first runs until its tuner has settled; --stats prints each decision. Then all iterators
+ * alternate, and the median of each counts. */
 #include "tools/bench/bench.h"
 
 #include <millrace/dataset.h>
@@ -28,7 +29,7 @@ static mr_status take(contestant *c, int64_t elements, mr_error *error)
     return status;
 }
 
-/* How many elements may be ready at most, and one. */
+/* The maximum number of elements that may be ready, plus one. */
 static int64_t slots_of(const contestant *c)
 {
     mr_stage_statistics stages[16];
@@ -36,7 +37,7 @@ static int64_t slots_of(const contestant *c)
     return count > 0 && count <= 16 ? stages[count - 1].slots_max + 1 : 1;
 }
 
-/* Elements until it has settled, or nobody wants to wait any more. */
+/* Consumes elements until the tuner has settled, or a time limit has passed. */
 static mr_status settle(bench_report *report, const char *task, contestant *c, int64_t elements, mr_error *error)
 {
     double start = bench_seconds();
@@ -97,12 +98,12 @@ static mr_status compete(bench_report *report, const bench_tuned_task *task, con
     for (int32_t i = 0; i < STARTS; i++) MR_TRY(settle(report, task->name, &all[i], task->elements / 8 + 1, error));
     for (int r = 0; r < rounds; r++)
         for (int32_t i = 0; i < STARTS + *fixed; i++) {
-            /* What was ready before does not count. */
+            /* Elements produced before do not count. */
             MR_TRY(take(&all[i], task->elements / 4 + slots_of(&all[i]), error));
             double start = bench_seconds();
             MR_TRY(take(&all[i], task->elements, error));
             all[i].rates[r] = (double)task->elements / (bench_seconds() - start);
-            /* It reads ahead now; then the next one has the machine. */
+            /* It fills its prefetch buffers now; then the next one has the machine. */
             usleep(200000);
         }
     int32_t best = STARTS;

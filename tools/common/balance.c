@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Of more classes than this only the largest and the smallest are shown. */
+/* With more classes than this, only the largest and the smallest are shown. */
 static constexpr size_t CLASSES_SHOWN = 16, CLASSES_MOST = 9, CLASSES_LEAST = 4;
-/* Labels beyond are numbers of something else, and nobody misses those between. */
+/* Beyond this range labels are arbitrary numbers, and missing ones mean nothing. */
 static constexpr int64_t LABEL_MAX = 1 << 20;
 
 static int compare_labels(const void *a, const void *b)
@@ -33,7 +33,7 @@ static void add_class(chart *chart, const balance_class *class)
 {
     char label[160];
     size_t used = 0, size = class->text.size_bytes;
-    /* A class that is called by its number says it once. */
+    /* The label of a class whose text is its number is printed once. */
     if (class->has_label) used = (size_t)snprintf(label, sizeof(label), "%" PRId64, class->label);
     if (size > 0 && used == size && memcmp(label, class->text.data, size) == 0) size = 0;
     if (class->has_label)
@@ -43,7 +43,8 @@ static void add_class(chart *chart, const balance_class *class)
     chart_add_bar(chart, (mr_string){label, used + size}, (double)class->count);
 }
 
-/* How many labels between the least and the greatest do not occur; 0 when that says nothing. Classes are sorted by label. */
+/* The number of labels between the minimum and the maximum that do not occur; 0 if that is meaningless. Classes must be
+ * sorted by label. */
 static size_t count_missing(const balance_class *classes, size_t count)
 {
     size_t labels = 1;

@@ -1,4 +1,4 @@
-/* Charts as data and on the terminal; chart_svg.c draws them. */
+/* Chart data, and charts on a terminal; chart_svg.c draws SVG. */
 #include "tools/common/chart.h"
 
 #include "tools/common/progress.h"
@@ -12,7 +12,7 @@
 
 /* ---- Numbers ---- */
 
-/* Digits of a whole number in groups of three. */
+/* Formats an integer with digits in groups of three. */
 static void group_digits(double value, char text[CHART_NUMBER_SIZE])
 {
     char digits[CHART_NUMBER_SIZE];
@@ -65,7 +65,7 @@ bool chart_is_utf8(void)
     return false;
 }
 
-/* ---- Making ---- */
+/* ---- Construction ---- */
 
 void chart_begin(chart *chart, chart_kind kind, const char *title, const char *note, const char *unit)
 {
@@ -103,7 +103,7 @@ void chart_add_rest(chart *chart, const char *text, double value)
 /* ---- Bins ---- */
 
 static constexpr int BINS_MAX = 60;
-/* What lies beyond is in an open bin, so that spans do not overflow. */
+/* Values beyond these limits are in an open bin, so that spans do not overflow. */
 static constexpr double EDGE_MAX = 1e300;
 static_assert(BINS_MAX + 2 <= CHART_BARS_MAX);
 
@@ -121,7 +121,7 @@ static double log_edge(const struct series *series, int index)
     return pow(10, decade) * series->mantissas[index - decade * series->count];
 }
 
-/* The last edge of a series that is not above a value. */
+/* The index of the last edge of a series that is not above a value. */
 static int log_index(const struct series *series, double value)
 {
     int index = ((int)floor(log10(value)) - 1) * series->count;
@@ -137,7 +137,7 @@ static int log_edges(double low, double high, int wanted, double edges[BINS_MAX 
         end = log_index(&all_series[i], high) + 1;
         if (end - begin <= wanted || i == 0) chosen = i;
     }
-    /* Decades alone are too many when the span is that of all doubles. */
+    /* The range of all doubles has too many decades for one bin each. */
     int stride = (end - begin + wanted - 1) / wanted, count = 0;
     if (stride < 1) stride = 1;
     for (int i = begin; i < end + stride && count <= wanted + 1; i += stride)
@@ -180,7 +180,7 @@ void chart_set_bins(chart *chart, chart_scale scale, double least, double low, d
     chart->count = 0;
     chart->total = total;
     if (!(total > 0)) return;
-    /* Far out is what lies beyond half the span of nearly all. */
+    /* Outliers are beyond half the span of nearly all values. */
     double span = is_log ? 0 : high - low;
     if (least >= low - span / 2 && (!is_log || least > 0)) low = least;
     if (most <= high + span / 2) high = most;
@@ -215,10 +215,10 @@ void chart_set_bins(chart *chart, chart_scale scale, double least, double low, d
 
 /* ---- Terminal ---- */
 
-/* Columns of the longest bar, and of labels at least. */
+/* Columns of the longest bar, and minimum width of labels. */
 static constexpr int BAR_MIN = 4, BAR_MAX = 40, LABEL_MIN = 6;
 
-/* What a row of a histogram is called. */
+/* The name of a histogram row. */
 static void name_bin(const chart *chart, const chart_bar *bar, bool is_utf8, char text[96])
 {
     char begin[CHART_NUMBER_SIZE], end[CHART_NUMBER_SIZE];
@@ -235,7 +235,7 @@ static void name_bin(const chart *chart, const chart_bar *bar, bool is_utf8, cha
     }
 }
 
-/* A bar of `length` eighths of a character. */
+/* Prints a bar of `length` eighths of a character. */
 static void print_bar(FILE *file, int length, int columns, bool is_utf8)
 {
     static const char *const eighths[] = {"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
@@ -269,7 +269,8 @@ static void print_wrapped(FILE *file, const char *text, int indent, int columns)
     if (at > 0) fputc('\n', file);
 }
 
-/* A label in as many columns; what does not fit is cut. It is safe already, and escaping again would double its escapes. */
+/* Prints a label in `columns` columns, cut if necessary. It is already safe: escaping it again would double its
+ * escapes. */
 static void print_label(FILE *file, const char *label, int columns, bool is_right, bool is_utf8)
 {
     int used;
@@ -284,7 +285,7 @@ static void print_label(FILE *file, const char *label, int columns, bool is_righ
             is_right ? 0 : left, "");
 }
 
-/* What is to the left of the bars: a name, or a bin's edges. */
+/* The text to the left of a bar: a name, or the edges of a bin. */
 static const char *label_of(const chart *chart, const chart_bar *bar, bool is_utf8, char text[96])
 {
     if (chart->kind == CHART_BARS) return bar->label;

@@ -1,7 +1,7 @@
-/* Charts as one SVG that needs nothing else. Panels of one width lie in two columns, each under the shorter one so far;
- * where the window is narrow, style rules put them one under the other and as wide as the window. The colours follow the
- * reader's choice of light or dark. An image tag shows the SVG with the proportions of the two columns, also in a narrow
- * page, so there the rules for narrow windows must not hold: they look at the proportions too. */
+/* Charts as one self-contained SVG. Panels of equal width are arranged in two columns, each below the shorter column so
+ * far; in a narrow window, style rules stack them at the width of the window. Colors follow the reader's preference for
+ * light or dark. An image tag shows the SVG with the proportions of the two columns, even on a narrow page, so the
+ * rules for narrow windows must not apply there: they also test the proportions. */
 #include "tools/common/chart.h"
 
 #include "tools/common/text.h"
@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* In user units, which are pixels where there is room. */
+/* In user units, which are pixels if there is room. */
 static constexpr int PANEL = 384, GAP = 16, HEAD = 64, WIDTH = 2 * PANEL + 3 * GAP;
 static constexpr int PAD = 16, ROW = 22, PLOT_HEIGHT = 150, PLOT_LEFT = 52;
 static constexpr int NOTE_WIDTH = PANEL - 2 * PAD, LABEL_WIDTH = 118, VALUE_WIDTH = 112;
@@ -31,7 +31,7 @@ static const char style[] =
     ".card{fill:#181c22;stroke:#2b313a}.bar{fill:#78a6ea}.far{fill:#40587c}.track{fill:#20252c}.grid{stroke:#272d35}"
     ".axis{stroke:#5a636e}.mute{fill:#9ba5b0}}";
 
-/* Text with what XML keeps for itself escaped, and what it forbids replaced. */
+/* Writes text with XML's special characters escaped and forbidden ones replaced. */
 static void put_text(FILE *file, const char *text)
 {
     for (const char *at = text; *at; at++) {
@@ -52,7 +52,7 @@ static void put_text(FILE *file, const char *text)
     }
 }
 
-/* The length of the character at text, and about how wide it is at 12.5 px. */
+/* The length of the character at text, and its approximate width at 12.5 px. */
 static size_t measure_character(const char *text, double *width)
 {
     unsigned char byte = (unsigned char)*text;
@@ -75,7 +75,7 @@ static double measure(const char *text)
     return sum;
 }
 
-/* The text, or as much of it as fits and "…". */
+/* Writes the text, or as much of it as fits followed by "…". */
 static void put_cut(FILE *file, const char *text, double room)
 {
     char cut[256];
@@ -94,7 +94,7 @@ static void put_cut(FILE *file, const char *text, double room)
     fputs("…", file);
 }
 
-/* Where the first line of a text ends that has to fit. */
+/* The end of the first line of a text that has to fit. */
 static size_t break_line(const char *text, double room)
 {
     size_t at = 0, end = 0;
@@ -160,7 +160,7 @@ static double greatest(const chart *chart)
     return most > 0 ? most : 1;
 }
 
-/* ---- Bars to the right ---- */
+/* ---- Horizontal bars ---- */
 
 static void put_bars(FILE *file, const chart *chart)
 {
@@ -198,11 +198,11 @@ static void put_bars(FILE *file, const chart *chart)
 
 typedef struct plot {
     double left, right, top, bottom, most;
-    double bin;      /* width of one */
-    int first, last; /* bins that are not open */
+    double bin;      /* width of one bin */
+    int first, last; /* range of bins that are not open */
 } plot;
 
-/* Lines and numbers at the left. The top of the axis is a tick. */
+/* Grid lines and numbers on the left. The top of the axis is a tick. */
 static void put_counts(FILE *file, const chart *chart, plot *plot)
 {
     char number[CHART_NUMBER_SIZE];
@@ -224,7 +224,7 @@ static double edge_of(const chart *chart, const plot *plot, int index)
     return index <= plot->last ? chart->bars[index].begin : chart->bars[plot->last].end;
 }
 
-/* Whether an edge deserves a number when only every stride-th may have one. */
+/* Whether an edge gets a number if only every stride-th may have one. */
 static bool is_tick(const chart *chart, const plot *plot, int index, int stride)
 {
     double value = edge_of(chart, plot, index);
@@ -252,7 +252,7 @@ static bool is_round(const chart *chart, const plot *plot, int stride)
            fabs(mantissa - 5) < 1e-6;
 }
 
-/* One whole number a bin, which is written under its middle. */
+/* Whether each bin is one integer, which is printed below its center. */
 static bool is_single(const chart *chart, const plot *plot)
 {
     return chart->scale == CHART_INTEGERS && chart->bars[plot->first].end - chart->bars[plot->first].begin == 1;
@@ -269,7 +269,7 @@ static int choose_stride(const chart *chart, const plot *plot)
     return 1000;
 }
 
-/* Numbers under the axis that do not run into each other: what is put first stays. */
+/* Numbers below the axis that do not overlap: earlier ones take precedence. */
 typedef struct edge_row {
     double y, spans[64][2];
     int count;
@@ -289,7 +289,7 @@ static void put_edge(FILE *file, edge_row *row, double x, const char *sign, cons
             *sign == '<' ? "&lt; " : sign, text);
 }
 
-/* Numbers under the open bins, then at round edges. */
+/* Numbers below the open bins, then at round edges. */
 static void put_edges(FILE *file, const chart *chart, const plot *plot)
 {
     char number[CHART_NUMBER_SIZE];
@@ -346,9 +346,9 @@ static void put_histogram(FILE *file, const chart *chart)
     put_edges(file, chart, &plot);
 }
 
-/* ---- The whole ---- */
+/* ---- Document ---- */
 
-/* Where each panel lies: x and y in two columns, and y in one. Returns the heights of both. */
+/* Computes the position of each panel: x and y in two columns, and y in one. Returns the heights of both layouts. */
 static void arrange(const chart *charts, int count, int (*places)[3], int heights[2])
 {
     int columns[2] = {HEAD, HEAD}, single = HEAD;
@@ -364,7 +364,7 @@ static void arrange(const chart *charts, int count, int (*places)[3], int height
     heights[1] = single;
 }
 
-/* The rules for narrow windows: everything is drawn larger by `scale`, in user units of the wide form. */
+/* Rules for narrow windows: everything is enlarged by `scale`, in user units of the wide layout. */
 static void put_narrow_rules(FILE *file, int (*places)[3], int count, const int heights[2])
 {
     double scale = (double)WIDTH / (PANEL + 2 * GAP), shape = (double)WIDTH / heights[0];

@@ -1,4 +1,4 @@
-/* Digits: the idx format of MNIST, and a plotter with ten glyphs of line segments. */
+/* Digits for examples: the idx format of MNIST, and a plotter with ten glyphs of line segments. */
 #include "tools/common/digits.h"
 
 #include <math.h>
@@ -14,7 +14,7 @@ static uint32_t big_endian(const unsigned char *bytes)
     return (uint32_t)bytes[0] << 24 | (uint32_t)bytes[1] << 16 | (uint32_t)bytes[2] << 8 | bytes[3];
 }
 
-/* All items of one file, item_bytes each; *count is how many the header says. The caller frees. */
+/* Reads all items of one file, item_bytes each; *count is the number in the header. The caller frees the result. */
 static mr_status read_idx(const char *path, uint32_t magic, int64_t item_bytes, unsigned char **items, int64_t *count,
                           mr_error *error)
 {
@@ -58,7 +58,7 @@ mr_status digits_read(digits *digits, const char *directory, const char *prefix,
         mr_tensor_floats(&digits->images)[i] = (float)images[i] / 255;
     for (int64_t i = 0; status == MR_OK && i < label_count; i++) {
         mr_tensor_int64s(&digits->labels)[i] = labels[i];
-        if (labels[i] > 9) status = mr_fail(error, MR_DATA_LOSS, "%s: label %d is no digit", path, labels[i]);
+        if (labels[i] > 9) status = mr_fail(error, MR_DATA_LOSS, "%s: label %d is not a digit", path, labels[i]);
     }
     free(images);
     free(labels);
@@ -67,14 +67,14 @@ mr_status digits_read(digits *digits, const char *directory, const char *prefix,
 
 /* ---- Draw ---- */
 
-/* Corners of each digit's strokes on a grid of 3 x 5, as columns 'a' … 'c' and rows 1 … 5; a space lifts the pen. */
+/* Corners of each digit's strokes on a grid of 3 x 5: columns 'a' … 'c', rows 1 … 5; a space lifts the pen. */
 static const char *const strokes[10] = {
     "a1c1c5a5a1",   "a2b1b5",       "a1c1c3a3a5c5", "a1c1c3a3 c3c5a5", "a1a3c3 c1c5",
     "c1a1a3c3c5a5", "c1a1a5c5c3a3", "a1c1b5",       "a1c1c5a5a1 a3c3", "c3a3a1c1c5a5",
 };
 
 typedef struct pen {
-    float xx, xy, yx, yy, x, y; /* from grid to pixels */
+    float xx, xy, yx, yy, x, y; /* transform from grid to pixels */
     float width;
     float *pixels;
 } pen;
@@ -103,7 +103,7 @@ static void plot(const char *path, const pen *p)
     }
 }
 
-/* SplitMix64: any seed is a good one. */
+/* SplitMix64: works well with any seed. */
 static uint64_t next(uint64_t *random)
 {
     uint64_t bits = *random += 0x9e3779b97f4a7c15;
@@ -117,7 +117,7 @@ static float between(uint64_t *random, float low, float high)
     return low + (high - low) * (float)(next(random) >> 40) / (1 << 24);
 }
 
-/* The sum of four even distributions is near enough to a normal one; its deviation is 1. */
+/* The sum of four uniform distributions is close enough to a normal one; its standard deviation is 1. */
 static float normal(uint64_t *random)
 {
     float sum = 0;

@@ -7,7 +7,7 @@
 
 static constexpr size_t NAME_MAX_BYTES = 255;
 
-/* One name of a path against one of a pattern. */
+/* Matches one name of a path against one of a pattern. */
 static bool match_name(const char *pattern, size_t pattern_size, const char *name, size_t size)
 {
     char part[NAME_MAX_BYTES + 1], text[NAME_MAX_BYTES + 1];
@@ -19,20 +19,20 @@ static bool match_name(const char *pattern, size_t pattern_size, const char *nam
     return fnmatch(part, text, 0) == 0;
 }
 
-/* The name behind the next slash; null when there is none, also where the slash is the last byte. */
+/* The name after the next slash; null if there is none or the slash is the last byte. */
 static const char *next_name(const char *name)
 {
     name += strcspn(name, "/");
     return *name && name[1] ? name + 1 : nullptr;
 }
 
-/* Whether the names from `path` on begin with what the pattern says. As in matching of * alone, only the last ** is ever tried
- * again: what an earlier one could still take, the last one can. */
+/* Whether the names from `path` on begin with the pattern. As in matching of * alone, only the last ** is retried: the
+ * last one can match anything that an earlier one could. */
 static bool match_names(const char *pattern, const char *path, bool is_path_enough)
 {
     const char *retry_pattern = nullptr, *retry_path = nullptr;
     for (;;) {
-        if (!pattern && (path || is_path_enough)) return true; /* a directory above, or the path itself */
+        if (!pattern && (path || is_path_enough)) return true; /* a parent directory, or the path itself */
         size_t size = pattern ? strcspn(pattern, "/") : 0;
         if (size == 2 && memcmp(pattern, "**", 2) == 0) {
             retry_pattern = next_name(pattern);

@@ -5,7 +5,7 @@
 
 #include <math.h>
 
-/* Usual proportions, width by height. An image counts for the nearest; one beyond the outermost for none. */
+/* Usual aspect ratios, width by height. An image counts for the nearest; beyond the outermost, for none. */
 static const struct aspect {
     const char *name;
     double ratio;
@@ -13,7 +13,7 @@ static const struct aspect {
                                  {"3:4", 3.0 / 4},   {"4:5", 4.0 / 5}, {"square", 1},      {"5:4", 5.0 / 4},
                                  {"4:3", 4.0 / 3},   {"3:2", 3.0 / 2}, {"16:9", 16.0 / 9}, {"2:1", 2},
                                  {"wider", INFINITY}};
-/* How far beyond 1:2 and 2:1 still counts for them. */
+/* Tolerance beyond 1:2 and 2:1. */
 static constexpr double OUTERMOST = 1.06;
 
 const char *images_aspect_name(int aspect)
@@ -146,7 +146,7 @@ static void aspects_chart(const images *images, chart *chart)
     char note[128];
     double tall = 0, square = (double)images->aspects[6], count = (double)images->count;
     for (int i = 0; i < 6; i++) tall += (double)images->aspects[i];
-    snprintf(note, sizeof(note), "%.0f %% upright, %.0f %% about square, %.0f %% lying", 100 * tall / count,
+    snprintf(note, sizeof(note), "%.0f %% portrait, %.0f %% about square, %.0f %% landscape", 100 * tall / count,
              100 * square / count, 100 * (count - tall - square) / count);
     chart_begin(chart, CHART_BARS, "Aspect ratio, width by height", note, "images");
     int first = 0, last = IMAGES_ASPECTS - 1;
@@ -170,8 +170,8 @@ static const char *format_name(int format)
 
 static const char *orientation_name(int orientation)
 {
-    static const char *const names[] = {"not said",    "1 upright",    "2 mirror",     "3 turn by 180°", "4 flip",
-                                        "5 transpose", "6 turn right", "7 transverse", "8 turn left"};
+    static const char *const names[] = {"not set",     "1 upright",      "2 mirror",     "3 rotate by 180°", "4 flip",
+                                        "5 transpose", "6 rotate right", "7 transverse", "8 rotate left"};
     return names[orientation];
 }
 
@@ -201,7 +201,6 @@ int images_charts(const images *images, int bins, chart *charts)
         named_chart(&charts[count++], "Format", images->formats, IMAGES_FORMATS, format_name);
     if (images->count > 0) named_chart(&charts[count++], "Colours", images->colors, IMAGES_COLORS, images_color_name);
     if (images->orientations[0] + images->orientations[1] < images->count)
-        named_chart(&charts[count++], "EXIF orientation, and what it asks for", images->orientations, 9,
-                    orientation_name);
+        named_chart(&charts[count++], "EXIF orientation and its correction", images->orientations, 9, orientation_name);
     return count;
 }

@@ -11,7 +11,7 @@
 static const char *_Atomic message;
 static _Atomic int came;
 
-/* Restores the default and sends the signal again, so that who waits for the program sees what ended it. */
+/* Restores the default action and raises the signal again, so that the parent process sees what ended the program. */
 static void end_by(int number)
 {
     (void)signal(number, SIG_DFL);
@@ -37,7 +37,7 @@ void interrupt_install(const char *text)
     message = text;
     for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
         struct sigaction before, action = {.sa_handler = take, .sa_flags = SA_RESTART};
-        /* What the caller of the program chose to ignore stays ignored, as under nohup. */
+        /* A signal that the parent process ignores stays ignored, as under nohup. */
         if (sigaction(numbers[i], nullptr, &before) == 0 && before.sa_handler != SIG_IGN)
             (void)sigaction(numbers[i], &action, nullptr);
     }

@@ -1,5 +1,5 @@
-/* The functions of the LERC library that Debian's libtiff.a calls. LERC is C++ and a rare compression, which is refused: every
- * call fails. libtiff passes arguments, which the calling convention of C lets a function ignore. */
+/* Stubs of the LERC functions that Debian's libtiff.a calls. LERC is a C++ library for a rare compression, which is not
+ * supported: every call fails. libtiff passes arguments, which C's calling convention lets a function ignore. */
 static constexpr unsigned FAILED = 1;
 
 unsigned lerc_decode(void);

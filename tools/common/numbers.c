@@ -1,5 +1,5 @@
-/* See numbers.h. Values gather in a chunk; a full chunk is worked through while it lies in the nearest cache: what is exact
- * in loops that the compiler makes vectors of, then what is sampled. */
+/* See numbers.h. Values are collected in a chunk; a full chunk is processed while it is in the L1 cache: exact
+ * statistics first, in loops that the compiler vectorizes, then samples. */
 #include "tools/common/numbers.h"
 
 #include <assert.h>
@@ -7,10 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* So many numbers go to the sketch whole; each doubling beyond halves the part that does. */
+/* The sketch receives this many numbers completely; each doubling beyond halves the fraction it receives. */
 static constexpr int WHOLE_BITS = 15;
 static constexpr int LEVEL_MAX = 9;
-/* Once the table is full it sees one of so many values, as a power of two, at least. */
+/* Once the table is full, it receives one of at least 2^n values. */
 static constexpr int TOP_LEVEL_MIN = 3;
 static_assert(NUMBERS_CHUNK == 1 << LEVEL_MAX);
 
@@ -22,7 +22,7 @@ static uint64_t next_random(numbers *numbers)
     return word ^ word >> 31;
 }
 
-/* How many numbers one stands for, as a power of two. */
+/* The number of values that one sample represents, as a power of two. */
 static int level_of(uint64_t count)
 {
     if (count >> WHOLE_BITS == 0) return 0;
@@ -41,7 +41,7 @@ static bool add_to_top(numbers *numbers, const int64_t *keys, size_t count, int 
     return true;
 }
 
-/* One key of each group of 2^level, at random; a last group that is short gives smaller groups. */
+/* Takes one random key of each group of 2^level; a short last group is divided into smaller groups. */
 typedef bool take_keys(numbers *numbers, const int64_t *keys, size_t count, int level);
 static bool sample(numbers *numbers, const int64_t *keys, size_t count, int level, take_keys *take)
 {
@@ -63,7 +63,7 @@ static bool add_to_sketch(numbers *numbers, const int64_t *keys, size_t count, i
     return sketch_add(&numbers->sketch, keys, count, level);
 }
 
-/* What is sampled of a chunk, after `before` numbers. */
+/* Takes the samples of a chunk that follows `before` numbers. */
 static bool take_chunk(numbers *numbers, const int64_t *keys, size_t count, uint64_t before)
 {
     int level = level_of(before);
@@ -73,7 +73,7 @@ static bool take_chunk(numbers *numbers, const int64_t *keys, size_t count, uint
     return sample(numbers, keys, count, level > TOP_LEVEL_MIN ? level : TOP_LEVEL_MIN, add_to_top);
 }
 
-/* Joins the mean and the squares of two sets (Chan, Golub, LeVeque). */
+/* Merges the mean and the squares of two sets (Chan, Golub, LeVeque). */
 static void join(numbers *numbers, uint64_t count, double mean, double squares)
 {
     double before = (double)numbers->count, more = (double)count, both = before + more, apart = mean - numbers->mean;
@@ -113,7 +113,7 @@ static bool flush_integers(numbers *numbers)
     return take_chunk(numbers, values, count, before);
 }
 
-/* Counts what is not finite and moves the rest together; returns how many are left. */
+/* Counts values that are not finite and moves the others together; returns their number. */
 static uint32_t keep_finite(numbers *numbers, double *values, uint32_t count)
 {
     uint32_t kept = 0;
@@ -161,7 +161,7 @@ static bool flush_chunk(numbers *numbers)
     return is_done;
 }
 
-/* How many values fit into the chunk; 0 when there is no memory. */
+/* The free space in the chunk; 0 when there is no memory. */
 static size_t room(numbers *numbers)
 {
     static_assert(sizeof(*numbers->integers) == sizeof(*numbers->reals));
@@ -208,7 +208,7 @@ bool numbers_add_repeated(numbers *numbers, int64_t value, uint64_t times)
 {
     assert(!numbers->is_real);
     if (times == 0) return true;
-    /* A chunk is of one sample: what is pending goes first. */
+    /* A chunk has one sampling level: flush pending values first. */
     if (!flush_chunk(numbers)) return false;
     join(numbers, times, (double)value, 0);
     take_extremes(numbers, times, value, value);
@@ -277,7 +277,7 @@ double numbers_std(const numbers *numbers)
     return numbers->count > 0 ? sqrt(numbers->squares / (double)numbers->count) : 0;
 }
 
-/* Whether the table has all that the sketch has, exactly. */
+/* Whether the table has everything that the sketch has, exactly. */
 static bool has_table(const numbers *numbers)
 {
     return !numbers->has_no_top && numbers->top.error == 0;

@@ -24,7 +24,7 @@ static ssize_t write_all(void *cookie, const char *bytes, size_t size_bytes)
         } else if (first_error || errno != EINTR) {
             if (!first_error) first_error = written < 0 ? errno : EIO;
             errno = first_error;
-            return 0; /* which fopencookie takes for an error */
+            return 0; /* fopencookie treats 0 as an error */
         }
     }
     return (ssize_t)size_bytes;
@@ -66,13 +66,13 @@ static const char *kind_of(mode_t mode)
 mr_status output_check(const char *path, bool is_forced, mr_error *error)
 {
     struct stat about;
-    /* A symbolic link to nothing is there too. */
+    /* A dangling symbolic link counts as existing. */
     if (lstat(path, &about) != 0) return MR_OK;
     bool is_dangling = stat(path, &about) != 0;
     if (!is_dangling && !S_ISREG(about.st_mode))
-        return mr_fail(error, MR_ALREADY_EXISTS, "%s: is there already, as %s, which is not replaced", path,
+        return mr_fail(error, MR_ALREADY_EXISTS, "%s: already exists as %s, which is never replaced", path,
                        kind_of(about.st_mode));
-    return is_forced ? MR_OK : mr_fail(error, MR_ALREADY_EXISTS, "%s: is there already; --force replaces it", path);
+    return is_forced ? MR_OK : mr_fail(error, MR_ALREADY_EXISTS, "%s: already exists; --force replaces it", path);
 }
 
 void output_version(const char *program)

@@ -1,4 +1,4 @@
-/* The line of progress: see progress.h. One thread prints at a time; the others pass by and only count. */
+/* The progress line; see progress.h. One thread prints at a time; other threads only count. */
 #include "tools/common/progress.h"
 
 #include <inttypes.h>
@@ -124,7 +124,7 @@ void progress_add(progress *progress, uint64_t count)
     int64_t now = now_ns();
     if (now < atomic_load_explicit(&progress->next_ns, memory_order_relaxed)) return;
     if (pthread_mutex_trylock(&progress->mutex) != 0) return;
-    /* Without a total a plain line is due less and less often. */
+    /* Without a total, plain lines become less and less frequent. */
     int64_t wait = progress->is_terminal ? REDRAW_NS
                    : progress->total > 0 ? PLAIN_NS
                                          : PLAIN_NS + (now - progress->begin_ns) / 2;

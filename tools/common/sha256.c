@@ -1,4 +1,5 @@
-/* SHA-256: blocks of 64 bytes, each mixed into eight words by 64 rounds; the last holds a one bit and the length. */
+/* SHA-256: each 64-byte block is mixed into eight words in 64 rounds; the last block ends with a one bit and the
+ * length. */
 #include "tools/common/sha256.h"
 
 #include <stdint.h>

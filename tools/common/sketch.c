@@ -1,5 +1,5 @@
-/* KLL: see sketch.h. Capacities fall by a third from the top level down; upper levels are always sorted, so that going up
- * is a merge; only what comes in at the bottom is sorted. */
+/* A KLL sketch; see sketch.h. Capacities shrink by a third from the top level down. Upper levels are always sorted, so
+ * moving keys up is a merge; only keys added at the bottom are sorted. */
 #include "tools/common/sketch.h"
 
 #include <assert.h>
@@ -7,11 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Keys of the top level. */
+/* Capacity of the top level, in keys. */
 static constexpr uint32_t TOP_CAPACITY = SKETCH_EXACT;
-/* Keys of a low level at least. */
+/* Minimum capacity of a level. */
 static constexpr uint32_t LOW_CAPACITY = 8;
-/* Keys that are sorted at once. */
+/* Number of keys that are sorted at once. */
 static constexpr size_t AT_ONCE = 512;
 /* Fewer keys than this are sorted by insertion. */
 static constexpr size_t INSERTION_MAX = 24;
@@ -31,7 +31,7 @@ double sketch_value(int64_t key)
     return value;
 }
 
-/* By bytes from the lowest; a byte that all keys share costs no pass. */
+/* A radix sort from the lowest byte; a byte that is the same in all keys costs no pass. */
 static void sort_by_bytes(int64_t *keys, size_t count, int64_t *scratch)
 {
     uint32_t counts[8][256] = {0};
@@ -91,7 +91,7 @@ static bool reserve(sketch_level *level, uint32_t count)
     return true;
 }
 
-/* Gives back what a level needed while it was the top one. */
+/* Releases memory that a level needed only as the top level. */
 static void shrink(sketch_level *level, uint32_t count)
 {
     if (level->capacity <= 2 * count + LOW_CAPACITY || level->count > count) return;
@@ -122,8 +122,8 @@ static uint64_t toss(sketch *sketch, int64_t key, int level)
     return sketch->coin = coin ^ coin >> 31;
 }
 
-/* Halves a level: every second key goes up, from the first or the second on as the coin says; of an odd number the least
- * or the greatest stays. */
+/* Halves a level: every second key moves up, starting with the first or second as the coin decides; if the number is
+ * odd, the smallest or largest key stays. */
 static bool compact(sketch *sketch, int number)
 {
     sketch_level *level = &sketch->levels[number], *above = level + 1;
@@ -142,7 +142,7 @@ static bool compact(sketch *sketch, int number)
     return true;
 }
 
-/* Compacts from below until the sketch is as small as it should be. */
+/* Compacts from the bottom until the sketch has its intended size. */
 static bool compress(sketch *sketch)
 {
     for (;;) {
@@ -191,7 +191,7 @@ bool sketch_merge(sketch *sketch, const struct sketch *other)
     return compress(sketch);
 }
 
-/* The least key of any level that is not yet passed; places are the levels' next keys. */
+/* The level with the smallest remaining key; places are the indexes of the levels' next keys. */
 static int least(const sketch *sketch, const uint32_t *places)
 {
     int found = -1;

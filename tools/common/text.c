@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* The UTF-8 character at the start of bytes: its length, 0 when there is none. */
+/* Decodes the UTF-8 character at the start of bytes; returns its length, 0 if there is none. */
 static size_t character(mr_string bytes, uint32_t *code)
 {
     const unsigned char *b = (const unsigned char *)bytes.data;
@@ -18,7 +18,7 @@ static size_t character(mr_string bytes, uint32_t *code)
         if ((b[i] & 0xc0) != 0x80) return 0;
         value = value << 6 | (b[i] & 0x3f);
     }
-    /* Longer than needed, surrogates, beyond Unicode. */
+    /* Overlong forms, surrogates, beyond Unicode. */
     if ((length == 3 && value < 0x800) || (length == 4 && (value < 0x10000 || value > 0x10ffff)) ||
         (value >= 0xd800 && value < 0xe000))
         return 0;
@@ -26,14 +26,14 @@ static size_t character(mr_string bytes, uint32_t *code)
     return length;
 }
 
-/* Not for a terminal: controls, and the marks that turn the direction of writing. */
+/* Unsafe on a terminal: control characters, and marks that change the direction of text. */
 static bool is_control(uint32_t code)
 {
     return code < 0x20 || (code >= 0x7f && code < 0xa0) || (code >= 0x200b && code <= 0x200f) ||
            (code >= 0x2028 && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069) || code == 0xfeff;
 }
 
-/* Columns of a character that is no control: 2 for those of East Asia and images, 0 for marks over others. */
+/* Columns of a printable character: 2 for East Asian characters and pictographs, 0 for combining marks. */
 static int width_of(uint32_t code)
 {
     if ((code >= 0x300 && code < 0x370) || (code >= 0xfe00 && code < 0xfe10)) return 0;
@@ -69,7 +69,7 @@ bool text_is_readable(mr_string bytes)
     return true;
 }
 
-/* One character as it is printed, into out; its length in the bytes. *columns is what it takes. */
+/* Writes one character in printable form to out; returns its length in the input. *columns is its width. */
 static size_t escape(mr_string bytes, char out[16], int *columns)
 {
     uint32_t code;

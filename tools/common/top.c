@@ -1,5 +1,6 @@
-/* See top.h. The table is open addressing with linear probing, at most half full; a text's slot holds its hash, and the
- * bytes lie in an array beside it. Nothing is ever removed singly: a full table is rebuilt from what stays. */
+/* See top.h. The table uses open addressing with linear probing and is at most half full. A text's slot stores its
+ * hash; the bytes are in a separate array. Nothing is removed individually: a full table is rebuilt from the entries
+ * that remain. */
 #include "tools/common/top.h"
 
 #include <assert.h>
@@ -46,7 +47,7 @@ static bool is_there(const top *top, uint32_t slot, uint64_t key, mr_string text
                               memcmp(top->texts + (size_t)slot * TOP_TEXT_MAX, text.data, text.size_bytes) == 0));
 }
 
-/* The value's slot, or the free one where it would be. */
+/* The value's slot, or the free slot for it. */
 static uint32_t find(const top *top, uint64_t key, mr_string text)
 {
     uint32_t mask = top->capacity - 1, slot = (uint32_t)mix(key) & mask;
@@ -72,7 +73,7 @@ static mr_string text_of(const top *top, uint32_t slot)
     return (mr_string){top->texts + (size_t)slot * TOP_TEXT_MAX, top->slots[slot].text_size};
 }
 
-/* Makes the table anew with so many slots, of the counts less `less`. */
+/* Rebuilds the table with `capacity` slots, with `less` subtracted from all counts. */
 static bool rebuild(top *top, uint32_t capacity, uint64_t less)
 {
     struct top made = *top;
@@ -94,14 +95,14 @@ static bool rebuild(top *top, uint32_t capacity, uint64_t less)
     return true;
 }
 
-/* The count that would be at a place if they were sorted, greatest first. */
+/* The count that would be at index `place` if counts were sorted in descending order. */
 static uint64_t select_count(uint64_t *counts, size_t count, size_t place)
 {
     size_t begin = 0, end = count;
     for (;;) {
         uint64_t pivot = counts[begin + (end - begin) / 2];
         size_t above = begin, below = end;
-        /* Counts above the pivot to the front, those below it to the back. */
+        /* Move counts above the pivot to the front, those below it to the back. */
         for (size_t i = begin; i < below;) {
             uint64_t at = counts[i];
             if (at > pivot)
@@ -119,7 +120,7 @@ static uint64_t select_count(uint64_t *counts, size_t count, size_t place)
     }
 }
 
-/* Takes off every count so much that at most half of the values stay. */
+/* Subtracts from all counts so that at most half of the values remain. */
 static bool prune(top *top)
 {
     uint64_t *counts = malloc(top->count * sizeof(*counts)), less = UINT64_MAX;
@@ -195,7 +196,7 @@ static int compare_entries(const void *a, const void *b)
     return x->text.size_bytes < y->text.size_bytes ? -1 : x->text.size_bytes > y->text.size_bytes;
 }
 
-/* Puts the entry at its place among sorted ones, of which the last may fall out. */
+/* Inserts the entry into sorted ones; the last may be dropped. */
 static size_t insert(top_entry *entries, size_t count, size_t most, top_entry entry)
 {
     size_t at = count;
@@ -254,7 +255,7 @@ int64_t top_quantile(const top *top, double rank)
     }
     if (sum == 0) return 0;
     uint64_t wanted = (uint64_t)ceil(rank * (double)sum);
-    /* The least number with as many at or below it. */
+    /* The smallest number with enough counts at or below it. */
     while (least < most) {
         int64_t middle = least + (int64_t)(((uint64_t)most - (uint64_t)least) / 2);
         if (top_below(top, middle + 1) >= wanted)

@@ -1,4 +1,4 @@
-/* --about: what directories of tensorflow_datasets say of themselves: splits, features and their meaning. */
+/* --about: prints the metadata of tensorflow_datasets directories: splits, features and their meaning. */
 #include "tools/common/progress.h"
 #include "tools/tfrecord-cat/cat.h"
 
@@ -8,7 +8,7 @@
 
 static constexpr int LABELS_SHOWN = 12;
 
-/* The first line of a text, cut to the width. */
+/* Prints the first line of a text, cut to the width. */
 static void print_line(const char *title, const char *text, int columns)
 {
     if (!text) return;
@@ -83,6 +83,6 @@ int about_run(const options *options)
     }
     if (options->tfds.count > 0) return 0;
     mr_error error = {0};
-    (void)mr_fail(&error, MR_NOT_FOUND, "there is no features.json beside these files");
+    (void)mr_fail(&error, MR_NOT_FOUND, "no features.json in the directories of these files");
     return complain(&error);
 }

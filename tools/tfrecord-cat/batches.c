@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Memory that one long record needed is given back. */
+/* Memory that one long record needed is released. */
 static constexpr size_t KEPT_BYTES = 2 * BATCH_BYTES_MAX;
 
 typedef struct batches {
@@ -23,7 +23,7 @@ typedef struct batches {
     bool is_over, has_failed;
 } batches;
 
-/* False when no more are wanted. */
+/* False to stop. */
 static bool flush(batches *batches)
 {
     const char *at = batches->bytes;

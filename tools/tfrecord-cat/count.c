@@ -1,4 +1,4 @@
-/* How many records each file has: by the index or the headers, compressed files by reading them. */
+/* --count: the number of records of each file, by the index or the headers; compressed files are read completely. */
 #include "tools/tfrecord-cat/cat.h"
 
 #include <inttypes.h>
@@ -20,6 +20,6 @@ int count_run(const options *options)
         if (options->path_count > 1) (void)text_print(stdout, mr_string_from(text_path(path)), INT32_MAX);
         putchar('\n');
     }
-    if (options->path_count > 1) printf("%10" PRIu64 "  in all\n", total);
+    if (options->path_count > 1) printf("%10" PRIu64 "  total\n", total);
     return exit_code;
 }

@@ -1,6 +1,6 @@
-/* Records as rows of CSV (commas, quotes doubled; --crlf as RFC 4180 has it). The columns are the features that --features asks for;
- * without it those of the first records that have one value at most and are no binary bytes. So rows begin only when some
- * records were seen, which are kept until then. */
+/* Records as rows of CSV (commas, quotes doubled; CR LF with --crlf, as in RFC 4180). The columns are the features
+ * selected by --features; without it, those of the first records that have at most one value and no binary bytes.
+ * Records are kept until the columns are known. */
 #include "tools/tfrecord-cat/values.h"
 #include "tools/tfrecord-cat/view.h"
 
@@ -8,7 +8,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-/* The columns follow from so many records, or so many bytes of them. */
+/* Number of records, and of their bytes, from which the columns are determined. */
 static constexpr size_t KEPT_MAX = 1'000;
 static constexpr size_t KEPT_BYTES_MAX = (size_t)16 << 20;
 static constexpr size_t COLUMNS_MAX = 10'000;
@@ -19,7 +19,7 @@ typedef struct column {
     bool is_binary, is_list, is_taken;
 } column;
 
-/* A record that waits for the header. */
+/* A record kept until the header is written. */
 typedef struct kept {
     place place;
     char *bytes; /* owned */
@@ -30,14 +30,14 @@ typedef struct csv {
     view view;
     out out;
     column *columns;
-    size_t count, guess; /* records are alike: where the next name is likely found */
-    const entry **cells; /* of the record at hand, for each column */
+    size_t count, guess; /* records are similar: the likely column of the next name */
+    const entry **cells; /* of the current record, for each column */
     kept kept[KEPT_MAX];
     size_t kept_count, kept_bytes;
     bool has_header, has_failed;
-    place odd;          /* the first record of its file that is no Example */
-    uint64_t odd_count; /* of that file */
-    uint64_t late;      /* records with features that are no column */
+    place odd;          /* the first record of its file that is not an Example */
+    uint64_t odd_count; /* number of such records in that file */
+    uint64_t late;      /* records with features without a column */
     char late_name[60];
 } csv;
 
@@ -57,7 +57,7 @@ static column *find_column(csv *csv, mr_string name)
     return nullptr;
 }
 
-/* Null: no memory, or too many. */
+/* Null: no memory, or too many columns. */
 static column *add_column(csv *csv, mr_string name)
 {
     char *copy = csv->count < COLUMNS_MAX ? malloc(name.size_bytes + 1) : nullptr;
@@ -87,7 +87,8 @@ static bool is_binary(const entry *entry)
 
 static bool look_at(csv *csv, const place *place)
 {
-    if (view_read(&csv->view, csv->options, place->record, nullptr) != MR_OK) return true; /* told when it is written */
+    if (view_read(&csv->view, csv->options, place->record, nullptr) != MR_OK)
+        return true; /* reported when its row is written */
     for (size_t i = 0; i < csv->view.count; i++) {
         const entry *entry = &csv->view.entries[i];
         if (entry->is_hidden || entry->is_damaged) continue;
@@ -101,7 +102,7 @@ static bool look_at(csv *csv, const place *place)
     return true;
 }
 
-/* What --features names without wildcards is a column even where no record has it. */
+/* A name without wildcards in --features is a column even if no record has it. */
 static bool add_asked(csv *csv)
 {
     const char *text = csv->options->features;
@@ -134,7 +135,7 @@ static void say_left_out(const csv *csv)
     for (size_t i = 0; i < csv->count; i++) {
         const column *column = &csv->columns[i];
         if (column->is_taken) continue;
-        if (told == 0) fputs("tfrecord-cat: --csv leaves out", stderr);
+        if (told == 0) fputs("tfrecord-cat: --csv omits", stderr);
         if (told++ == 4) break;
         fputs(told > 1 ? ", " : " ", stderr);
         (void)text_print(stderr, column_name(column), 50);
@@ -143,17 +144,17 @@ static void say_left_out(const csv *csv)
         else if (column->most > 1)
             fprintf(stderr, " (up to %zu values)", column->most);
         else
-            fputs(" (no text)", stderr);
+            fputs(" (not text)", stderr);
     }
     if (told > 4) fputs(", …", stderr);
-    if (told > 0) fputs("; --features takes what it names\n", stderr);
+    if (told > 0) fputs("; use --features to select them\n", stderr);
 }
 
 static void put_text(out *out, mr_string text)
 {
     bool needs_quotes = text.size_bytes == 0;
     for (size_t i = 0; i < text.size_bytes && !needs_quotes; i++)
-        needs_quotes = strchr(",\"\r\n; ", text.data[i]) != nullptr; /* a zero byte too */
+        needs_quotes = strchr(",\"\r\n; ", text.data[i]) != nullptr; /* matches a NUL byte too */
     if (!needs_quotes) {
         out_bytes(out, text.data, text.size_bytes);
         return;
@@ -229,15 +230,15 @@ static void fail_row(csv *csv, const place *place, mr_error *error)
     (void)complain_of(place, error);
 }
 
-/* One message for all records of a file that are no Examples. */
+/* Prints one message for all records of a file that are not Examples. */
 static void report_odd(csv *csv)
 {
     mr_error error = {0};
     if (csv->odd_count == 0) return;
     if (csv->odd_count == 1)
-        (void)mr_fail(&error, MR_INVALID_ARGUMENT, "not an Example, so not a row");
+        (void)mr_fail(&error, MR_INVALID_ARGUMENT, "not an Example; row skipped");
     else
-        (void)mr_fail(&error, MR_INVALID_ARGUMENT, "not an Example, so not a row, as %" PRIu64 " more of this file",
+        (void)mr_fail(&error, MR_INVALID_ARGUMENT, "not an Example; row skipped, like %" PRIu64 " more in this file",
                       csv->odd_count - 1);
     fail_row(csv, &csv->odd, &error);
     csv->odd_count = 0;
@@ -286,11 +287,11 @@ static void write_row(csv *csv, const place *place)
     }
     if (!is_first) out_text(&csv->out, csv->options->is_crlf ? "\r\n" : "\n");
     if (out_write(&csv->out, stdout)) return;
-    (void)mr_fail(&error, MR_RESOURCE_EXHAUSTED, "there is not enough memory for its text");
+    (void)mr_fail(&error, MR_RESOURCE_EXHAUSTED, "no memory for its text");
     fail_row(csv, place, &error);
 }
 
-/* The header from what was kept, then that. */
+/* Writes the header, then the rows of the records kept so far. */
 static bool begin_rows(csv *csv)
 {
     bool is_good = true;
@@ -299,8 +300,7 @@ static bool begin_rows(csv *csv)
     csv->cells = is_good ? calloc(csv->count + 1, sizeof(entry *)) : nullptr;
     if (!csv->cells) {
         mr_error error = {0};
-        (void)mr_fail(&error, MR_RESOURCE_EXHAUSTED, "there are more than %zu columns, or there is not enough memory",
-                      COLUMNS_MAX);
+        (void)mr_fail(&error, MR_RESOURCE_EXHAUSTED, "more than %zu columns, or no memory for them", COLUMNS_MAX);
         (void)complain(&error);
         csv->has_failed = true;
         return false;
@@ -320,7 +320,7 @@ static bool keep(csv *csv, const place *place)
     kept kept = {.place = *place, .bytes = malloc(size + 1)};
     if (!kept.bytes) {
         mr_error error = {0};
-        (void)mr_fail(&error, MR_RESOURCE_EXHAUSTED, "there is not enough memory to keep it");
+        (void)mr_fail(&error, MR_RESOURCE_EXHAUSTED, "no memory to keep it");
         fail_row(csv, place, &error);
         return false;
     }
@@ -355,7 +355,7 @@ int csv_run(const options *options)
     report_odd(csv);
     if (csv->late > 0) {
         fflush(stdout);
-        fprintf(stderr, "tfrecord-cat: %" PRIu64 " record%s features that are no column, as \"%s\"\n", csv->late,
+        fprintf(stderr, "tfrecord-cat: %" PRIu64 " record%s features without a column, such as \"%s\"\n", csv->late,
                 csv->late == 1 ? " has" : "s have", csv->late_name);
     }
     if (csv->has_failed) exit_code = 1;

@@ -1,5 +1,5 @@
-/* --diff: whether two sets of files hold the same records, in order (diff_ordered.c) or in any (diff_unordered.c). How records are put
- * into files and how those are compressed makes no difference. */
+/* --diff: compares the records of two sets of files, in order (diff_ordered.c) or in any order (diff_unordered.c). The
+ * division into files and compression make no difference. */
 #include "tools/tfrecord-cat/diff.h"
 
 static constexpr uint64_t MEMORY_BYTES = (uint64_t)512 << 20;
@@ -11,7 +11,7 @@ mr_status side_next(side_reader *reader, mr_string *record, mr_error *error)
     while (reader->file < reader->side->count) {
         if (!reader->reader)
             MR_TRY(mr_record_reader_open(reader->side->paths[reader->file], nullptr, &reader->reader, error));
-        /* A file's end is no fault. */
+        /* The end of a file is not an error. */
         problem.status = MR_OK;
         mr_status status = mr_record_reader_next(reader->reader, record, &problem);
         if (status == MR_OK) {
@@ -49,9 +49,9 @@ int diff_run(const options *options)
     if (options->has_missing) return 1;
     side a = side_of(options, 0), b = side_of(options, 1);
     if (options->argument_count != 2 || a.count == 0 || b.count == 0)
-        return refuse("--diff compares two FILEs; each may be a directory or a quoted pattern");
+        return refuse("--diff requires two FILEs; each may be a directory or a quoted pattern");
     if (options->memory && (!parse_size(options->memory, &memory_bytes) || memory_bytes < MEMORY_BYTES_MIN))
-        return refuse("--memory: \"%s\" is no size of at least 1M", options->memory);
+        return refuse("--memory: \"%s\" is not a size of at least 1M", options->memory);
     if (options->is_unordered) return diff_unordered(&a, &b, memory_bytes);
     return diff_ordered(&a, &b);
 }

@@ -1,5 +1,5 @@
-/* Two rows of hashes side by side, with the fewest records changed, put in and taken out: the edit distance, by rows, with a
- * step kept for each pair of prefixes. */
+/* Aligns two rows of hashes with the fewest changed, inserted and deleted records: the edit distance, computed row by
+ * row, with one step stored for each pair of prefixes. */
 #include "tools/tfrecord-cat/diff.h"
 
 #include <assert.h>
@@ -7,7 +7,7 @@
 
 struct aligner {
     uint8_t *steps;            /* owned; (a_count + 1) × (b_count + 1) */
-    uint16_t *costs;           /* owned; of a row */
+    uint16_t *costs;           /* owned; one row */
     uint8_t *path;             /* owned */
     uint64_t *a_keys, *b_keys; /* owned; for has_common */
 };
@@ -50,7 +50,7 @@ static void sort_keys(const hash *hashes, size_t count, uint64_t *keys)
     qsort(keys, count, sizeof(*keys), by_value);
 }
 
-/* Whether any record may be on both sides; spares most of the work where two files have nothing to do with each other. */
+/* Whether any record may be on both sides; saves most of the work when two files have nothing in common. */
 static bool has_common(const aligner *aligner, const align_row *a, const align_row *b)
 {
     sort_keys(a->hashes, a->count, aligner->a_keys);
@@ -65,7 +65,7 @@ static bool has_common(const aligner *aligner, const align_row *a, const align_r
     return false;
 }
 
-/* Where a path may end: one row is used up. What the other still holds is in vain when nothing more will come. */
+/* The end of a path: one row is used up. The rest of the other row counts as changes if no more records follow. */
 typedef struct ending {
     size_t i, j, cost;
 } ending;
@@ -116,7 +116,7 @@ size_t align(aligner *aligner, const align_row *a, const align_row *b, const uin
         return length;
     }
     ending end = fill(aligner, a, b);
-    /* Backwards, and then turned round. */
+    /* The path is collected backwards and then reversed. */
     for (size_t i = end.i, j = end.j; i > 0 || j > 0;) {
         uint8_t step = aligner->steps[i * (b->count + 1) + j];
         aligner->path[length++] = step;

@@ -1,4 +1,4 @@
-/* In what two Examples differ, feature by feature. */
+/* Prints the differences between two Examples, feature by feature. */
 #include "tools/tfrecord-cat/diff.h"
 
 #include "tools/tfrecord-cat/values.h"
@@ -30,7 +30,7 @@ static int by_name(const void *a, const void *b)
     return compare_names(((const mr_feature_view *)a)->name, ((const mr_feature_view *)b)->name);
 }
 
-/* False: the record is no Example, or one of too many features, or names one twice. */
+/* False: not an Example, too many features, or a duplicate name. */
 static bool take_features(mr_string record, features *features)
 {
     mr_example_cursor walk = {.record = record};
@@ -54,7 +54,7 @@ static const char *kind_name(mr_feature_kind kind)
     return kind <= MR_FEATURE_INT64 ? names[kind] : "nothing";
 }
 
-/* ---- Two values ---- */
+/* ---- Values ---- */
 
 static void print_text(mr_string bytes)
 {
@@ -78,7 +78,7 @@ static void print_bytes(mr_string a, mr_string b)
     if (!text_is_readable(a) || !text_is_readable(b) || at >= (size_t)TEXT_COLUMNS) printf(", from byte %zu on", at);
 }
 
-/* Of one kind. */
+/* Both have the same kind. */
 static bool is_equal(const value *a, const value *b)
 {
     if (a->kind == MR_FEATURE_BYTES) return mr_string_equal(a->bytes, b->bytes);
@@ -96,7 +96,7 @@ static void print_pair(const value *a, const value *b)
         printf("%" PRId64 " and %" PRId64, a->integer, b->integer);
 }
 
-/* ---- Two features ---- */
+/* ---- Features ---- */
 
 static void print_name(mr_string name)
 {
@@ -105,7 +105,7 @@ static void print_name(mr_string name)
     printf(": ");
 }
 
-/* Prints a line when they differ; returns whether they do. */
+/* Prints a line if they differ; returns whether they do. */
 static bool diff_feature(const mr_feature_view *a, const mr_feature_view *b)
 {
     size_t a_count = 0, b_count = 0, i = 0;
@@ -117,7 +117,7 @@ static bool diff_feature(const mr_feature_view *a, const mr_feature_view *b)
     }
     if (mr_feature_count(a, &a_count, nullptr) != MR_OK || mr_feature_count(b, &b_count, nullptr) != MR_OK) {
         print_name(a->name);
-        printf("its list cannot be read\n");
+        printf("the list cannot be read\n");
         return true;
     }
     values a_values = values_of(a), b_values = values_of(b);
@@ -152,12 +152,12 @@ static void diff_features(const features *a, const features *b)
         j += order >= 0;
     }
     if (lines == LINES_MAX) printf("  …\n");
-    if (lines == 0) printf("  the same features, encoded in other bytes\n");
+    if (lines == 0) printf("  same features, encoded differently\n");
 }
 
 void diff_records(mr_string a, mr_string b)
 {
-    static features both[2]; /* one thread compares */
+    static features both[2]; /* only one thread compares */
     bool are_examples = mr_example_form_of(a) == MR_EXAMPLE_PLAIN && mr_example_form_of(b) == MR_EXAMPLE_PLAIN &&
                         take_features(a, &both[0]) && take_features(b, &both[1]);
     if (are_examples) {
@@ -165,6 +165,6 @@ void diff_records(mr_string a, mr_string b)
     } else {
         size_t at = 0;
         while (at < a.size_bytes && at < b.size_bytes && a.data[at] == b.data[at]) at++;
-        printf("  %zu and %zu bytes, from byte %zu on\n", a.size_bytes, b.size_bytes, at);
+        printf("  %zu and %zu bytes, different from byte %zu on\n", a.size_bytes, b.size_bytes, at);
     }
 }

@@ -1,4 +1,4 @@
-/* Records as 128 bits: products of 64 bits, folded; the two halves have multipliers of their own. */
+/* Hashes of records, 128 bits: folded 64-bit products; each half has its own multipliers. */
 #include "tools/tfrecord-cat/diff.h"
 
 #include <string.h>

@@ -1,8 +1,8 @@
-/* --diff in order: the fewest records that were changed, put in or taken out.
+/* --diff in order: finds the fewest changed, inserted and deleted records.
  *
- * While records are equal, both sides are read side by side. At a difference records are read ahead, as hashes, and
- * aligned: first a few, and four times as many until the alignment ends in equal records again. What comes before those is
- * told. Bytes are kept only of what may be shown. */
+ * While records are equal, both sides are read in parallel. At a difference, records are read ahead as hashes and
+ * aligned: first a few, then four times as many, until the alignment ends in equal records again. The differences
+ * before those are reported. Bytes are kept only for differences that may be printed. */
 #include "tools/tfrecord-cat/diff.h"
 
 #include <assert.h>
@@ -11,28 +11,28 @@
 #include <string.h>
 
 static constexpr size_t ALIGN_FIRST = 64;
-/* So many equal records at its end make an alignment good. */
+/* An alignment is accepted if it ends in this number of equal records. */
 static constexpr size_t RUN_GOOD = 8;
-/* Of a side's records that are read ahead, for showing. */
+/* Bytes of a side's records kept for printing. */
 static constexpr size_t KEPT_BYTES_MAX = (size_t)16 << 20;
 
 /* A record that was read ahead. */
 typedef struct ahead {
-    uint64_t number;  /* through all files */
-    uint64_t in_file; /* in its own */
+    uint64_t number;  /* across all files */
+    uint64_t in_file; /* in its file */
     int32_t file;
-    mr_string bytes; /* owned; data is null when they are not kept */
+    mr_string bytes; /* owned; data is null if not kept */
 } ahead;
 
 typedef struct stream {
     side_reader reader;
-    ahead *ahead; /* owned; ALIGN_MAX, of which count are there */
-    hash *hashes; /* owned; theirs */
+    ahead *ahead; /* owned; ALIGN_MAX entries, count of them used */
+    hash *hashes; /* owned; their hashes */
     size_t count, kept_bytes;
     bool has_ended;
 } stream;
 
-/* Records in a row that one side has alone. */
+/* Consecutive records that only one side has. */
 typedef struct run {
     const stream *stream;
     ahead first;
@@ -41,9 +41,9 @@ typedef struct run {
 
 typedef struct ordered {
     stream a, b;
-    aligner *aligner; /* owned; null until there is a difference */
+    aligner *aligner; /* owned; null until the first difference */
     uint64_t changed, only_a, only_b;
-    uint64_t shown; /* differences, a run being one */
+    uint64_t shown; /* differences printed; a run counts as one */
     uint64_t shown_records;
     run run;
     pass *pass;
@@ -62,7 +62,7 @@ static mr_status read_next(stream *stream, mr_string *record, bool *has_record, 
     return status == MR_OUT_OF_RANGE ? MR_OK : status;
 }
 
-/* Puts the record that was read last behind those that were read ahead. */
+/* Appends the record that was read last to those read ahead. */
 static mr_status push(stream *stream, mr_string record, bool keeps, mr_error *error)
 {
     assert(stream->count < ALIGN_MAX && stream->reader.reader);
@@ -95,7 +95,7 @@ static mr_status read_ahead(ordered *o, stream *stream, size_t count, mr_error *
     return MR_OK;
 }
 
-/* Forgets the first records that were read ahead. */
+/* Drops the first records that were read ahead. */
 static void drop(stream *stream, size_t count)
 {
     assert(count <= stream->count && stream->count <= ALIGN_MAX);
@@ -109,9 +109,9 @@ static void drop(stream *stream, size_t count)
     assert(stream->count > 0 || stream->kept_bytes == 0);
 }
 
-/* ---- Telling ---- */
+/* ---- Reporting ---- */
 
-/* Where a record is, when its side has several files: " (record 7 of b-00001)". */
+/* Prints the position of a record if its side has several files: " (record 7 of b-00001)". */
 static void print_place(const stream *stream, const ahead *record)
 {
     const side *side = stream->reader.side;
@@ -166,9 +166,9 @@ static void tell_pair(ordered *o, const ahead *a, const ahead *b)
     if (a->bytes.data && b->bytes.data) diff_records(a->bytes, b->bytes);
 }
 
-/* ---- In step again ---- */
+/* ---- Realignment ---- */
 
-/* How many steps lead to the last equal records; *run: how many of those stand there. */
+/* The number of steps up to the last equal records; *run: the length of that run. */
 static size_t last_same(const uint8_t *path, size_t length, size_t *run)
 {
     size_t end = length;
@@ -178,7 +178,7 @@ static size_t last_same(const uint8_t *path, size_t length, size_t *run)
     return end;
 }
 
-/* The first records ahead differ. */
+/* The first records read ahead differ. */
 static mr_status align_ahead(ordered *o, mr_error *error)
 {
     stream *a = &o->a, *b = &o->b;
@@ -196,7 +196,7 @@ static mr_status align_ahead(ordered *o, mr_error *error)
         end = last_same(path, length, &same);
         is_all = a_row.is_last && b_row.is_last;
     }
-    /* Behind the last equal records the next alignment begins. */
+    /* The next alignment begins after the last equal records. */
     if (end > 0) length = end;
     size_t i = 0, j = 0;
     for (size_t step = 0; step < length; step++) {
@@ -217,7 +217,7 @@ static mr_status align_ahead(ordered *o, mr_error *error)
     return MR_OK;
 }
 
-/* Compares what was read ahead, until nothing of it is left. */
+/* Compares the records read ahead until none are left. */
 static mr_status compare_ahead(ordered *o, mr_error *error)
 {
     stream *a = &o->a, *b = &o->b;

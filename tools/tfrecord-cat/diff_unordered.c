@@ -1,8 +1,8 @@
-/* --diff --unordered: the same records, whatever their order?
+/* --diff --unordered: compares the records of both sides regardless of their order.
  *
- * First each side's records are hashed to 128 bits, which are summed: sides with the same sums and counts are the same.
- * When they are not, hashes are listed, sorted and compared. What does not fit into memory at once is listed in several
- * passes over the files, each taking the hashes of one range. */
+ * First each side's records are hashed to 128 bits and the hashes are summed: sides with equal sums and counts are
+ * equal. If they are not, hashes are listed, sorted and compared. If they do not fit into memory, this takes several
+ * passes over the files, each for one range of hashes. */
 #include "tools/tfrecord-cat/diff.h"
 
 #include <assert.h>
@@ -12,11 +12,11 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* Records of one hash. */
+/* Records with one hash. */
 typedef struct listed {
     hash hash;
-    int64_t balance;   /* how many more side a has than side b */
-    uint64_t first[2]; /* the number of the first one on each side; UINT64_MAX: none */
+    int64_t balance;   /* count on side a minus count on side b */
+    uint64_t first[2]; /* number of the first record on each side; UINT64_MAX: none */
 } listed;
 
 typedef struct sum {
@@ -33,10 +33,10 @@ static void add(sum *sum, hash hash)
 
 /* ---- Passes ---- */
 
-/* The hashes whose upper half is in [first, last]. */
+/* Selects hashes whose upper half is in [first, last]. */
 typedef struct listing {
     uint64_t first, last;
-    listed *entries; /* null: only sums */
+    listed *entries; /* null: compute only sums */
     uint64_t count, capacity;
 } listing;
 
@@ -48,7 +48,7 @@ static int by_hash(const void *a, const void *b)
     return 0;
 }
 
-/* Makes one entry of those with the same hash; those that are even are done with. Sorted by hash then. */
+/* Merges entries with the same hash and optionally drops those with balance 0; sorts by hash. */
 static void compact(listing *listing, bool drops_even)
 {
     uint64_t kept = 0;
@@ -71,9 +71,9 @@ static mr_status list(listing *listing, hash hash, int which, uint64_t number, m
     if (hash.high < listing->first || hash.high > listing->last) return MR_OK;
     if (listing->count == listing->capacity) {
         compact(listing, false);
-        /* Hashes are spread evenly over the passes, so only records that are there many times have come so far. */
+        /* Hashes are spread evenly over the passes, so the list is full only if many records are duplicates. */
         if (listing->count > listing->capacity / 16 * 15)
-            return mr_fail(error, MR_RESOURCE_EXHAUSTED, "more different records than fit; give more --memory");
+            return mr_fail(error, MR_RESOURCE_EXHAUSTED, "too many distinct records; increase --memory");
     }
     listed entry = {.hash = hash, .balance = which == 0 ? 1 : -1, .first = {UINT64_MAX, UINT64_MAX}};
     entry.first[which] = number;
@@ -98,12 +98,12 @@ static mr_status read_side(const side *side, int which, sum *sum, listing *listi
     return status == MR_OUT_OF_RANGE ? MR_OK : status;
 }
 
-/* The first ones that only one side has, and how many there are. */
+/* The first records that only one side has, and their number. */
 typedef struct lonely {
     uint64_t count, shown, numbers[SHOWN_MAX];
 } lonely;
 
-/* Counts records; keeps the smallest numbers, in order. */
+/* Counts records; keeps the smallest numbers in ascending order. */
 static void keep(lonely *lonely, uint64_t number, uint64_t count)
 {
     uint64_t held = lonely->shown, at = held;
@@ -137,11 +137,11 @@ static void print_lonely(const side *side, const lonely *only)
     printf("%s\n", only->count > only->shown ? ", …" : "");
 }
 
-/* Lists the records that one side has and the other has not. */
+/* Lists the records that only one side has. */
 static mr_status locate(const side sides[2], const sum sums[2], uint64_t memory_bytes, lonely only[2], mr_error *error)
 {
     uint64_t total = sums[0].count + sums[1].count;
-    /* A quarter more room than the even share, for chance. */
+    /* A quarter more room than the even share, for random variation. */
     uint64_t room = memory_bytes / sizeof(listed), passes = total / (room - room / 4) + 1;
     listing listing = {.capacity = passes == 1 ? total : room};
     listing.entries = calloc(listing.capacity + 1, sizeof(listed));
@@ -158,7 +158,7 @@ static mr_status locate(const side sides[2], const sum sums[2], uint64_t memory_
             sum again;
             status = read_side(&sides[s], s, &again, &listing, &pass, error);
             if (status == MR_OK && (again.count != sums[s].count || !hash_is_same(again.hash, sums[s].hash)))
-                status = mr_fail(error, MR_ABORTED, "the files have changed while they were read");
+                status = mr_fail(error, MR_ABORTED, "the files changed while they were read");
         }
         pass_end(&pass);
         if (status == MR_OK) compare(&listing, only);
@@ -194,8 +194,8 @@ int diff_unordered(const side *a, const side *b, uint64_t memory_bytes)
         return 0;
     }
     if (!can_be_read_twice(a) || !can_be_read_twice(b)) {
-        printf("the records differ: %" PRIu64 " and %" PRIu64 "; which ones cannot be told of a pipe\n", sums[0].count,
-               sums[1].count);
+        printf("the records differ: %" PRIu64 " and %" PRIu64 "; to list them, neither FILE may be a pipe\n",
+               sums[0].count, sums[1].count);
         return 1;
     }
     if (locate(sides, sums, memory_bytes, only, &error) != MR_OK) return complain(&error);

@@ -1,8 +1,8 @@
-/* Images, and other bytes, out of records into files: DIR/CLASS/NAME.
+/* --extract: writes images, and other bytes, from records to files DIR/CLASS/NAME.
  *
- * A batch of records is read; threads find its images and the names they ask for; names are settled in order, so that
- * they follow from the records alone; threads write the files. A file gets its name when it is whole, and one that is there
- * with the same bytes is left alone: killed and started again, a run goes on where it was. */
+ * A batch of records is read; threads find its images and their preferred names; final names are assigned in order, so
+ * that they depend only on the records; threads write the files. A file gets its name when it is complete, and an
+ * existing file with the same bytes is kept, so an interrupted run can be resumed. */
 #include "records/io/file.h"
 #include "tools/tfrecord-cat/batches.h"
 #include "tools/tfrecord-cat/pick.h"
@@ -16,25 +16,25 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Of files that cannot be written so many are told, and the others are counted. */
+/* Number of files that cannot be written that are reported; the others are only counted. */
 static constexpr uint64_t TOLD_MAX = 10;
-/* Records whose files are settled together, and files that one record may become: so that memory has a bound. */
+/* Number of records that are processed together, and maximum number of files for one record; limits memory. */
 static constexpr size_t AT_ONCE = 256;
 static constexpr size_t FILES_MAX = 100'000;
-/* Directories below the class that a file's name may bring along. */
+/* Maximum number of directories below the class that a file's name may contain. */
 static constexpr int DEPTH_MAX = 16;
 
-/* A value that becomes a file. */
+/* A value to be written to a file. */
 typedef struct target {
     mr_string bytes;
     size_t directory, stem,
-        end;            /* in names: directory "CLASS", stem "NAME" from directory to stem, ending from stem to end */
-    const char *ending; /* static; null: the name has its own */
-    char *path;         /* owned; below the directory that is given */
-    mr_error *error;    /* owned; why it is not written; null: it is */
+        end; /* offsets in names: directory "CLASS" ends at directory, "NAME" at stem, the extension at end */
+    const char *ending; /* static; null: the name has an extension */
+    char *path;         /* owned; below the output directory */
+    mr_error *error;    /* owned; why it is not written; null: it is written */
 } target;
 
-/* Of one record. */
+/* Values of one record. */
 typedef struct targets {
     target *items; /* owned */
     size_t count, capacity;
@@ -44,7 +44,7 @@ typedef struct targets {
 
 typedef struct extract {
     const options *options;
-    options all; /* the same without --features: class and name are read whatever is taken out */
+    options all; /* the same without --features: class and name are always read */
     given_names names;
     atomic_uint_fast64_t files, bytes, kept;
     atomic_bool is_out_of_memory;
@@ -52,20 +52,20 @@ typedef struct extract {
     bool has_failed;
 } extract;
 
-/* What threads work on. */
+/* Work for threads. */
 typedef struct batch_work {
     extract *extract;
     batch_item *items;
 } batch_work;
 
-/* ---- What a record gives ---- */
+/* ---- Values of a record ---- */
 
 typedef struct finder {
     const extract *extract;
     const place *place;
     targets *targets;
     const caption *caption;
-    bytes_value main; /* the image that gets the file's name */
+    bytes_value main; /* the image that gets the plain file name */
 } finder;
 
 static const char *ending_of(mr_image_format format)
@@ -78,7 +78,7 @@ static const char *ending_of(mr_image_format format)
     return ending ? ending : ".bin";
 }
 
-/* The ending of a name, when it is one of images; of which format. */
+/* The length of a name's extension if it is that of an image format, which is returned in *format. */
 static size_t known_ending(mr_string name, mr_image_format *format)
 {
     static const struct {
@@ -99,7 +99,7 @@ static size_t known_ending(mr_string name, mr_image_format *format)
     return 0;
 }
 
-/* The record's file and number, where it has no name of its own: "train-00000-of-00004-00000007". */
+/* The record's file and number, used as a name if it has none: "train-00000-of-00004-00000007". */
 static void put_number_name(out *out, const place *place)
 {
     const char *slash = strrchr(place->path, '/'), *base = slash ? slash + 1 : place->path;
@@ -111,7 +111,8 @@ static void put_number_name(out *out, const place *place)
     out_text(out, number);
 }
 
-/* Directories of the record's file name below its class's, "cat/young/1.jpg" of "cat": "young/"; *name is what is left. */
+/* Appends the directories of the record's file name below its class, "cat/young/1.jpg" of "cat": "young/"; *name is the
+ * rest. */
 static void put_subdirectories(out *out, mr_string directory, mr_string *name)
 {
     mr_string rest = *name;
@@ -128,7 +129,7 @@ static void put_subdirectories(out *out, mr_string directory, mr_string *name)
     *name = rest;
 }
 
-/* Which step of a list, and which value of several: ".00012.3". */
+/* Appends the step of a list, and the index of one of several values: ".00012.3". */
 static void put_place(out *out, const bytes_value *value)
 {
     char number[64];
@@ -142,7 +143,8 @@ static void put_place(out *out, const bytes_value *value)
     }
 }
 
-/* "CLASS/NAME" of the main image; "CLASS/NAME.FEATURE" of the record's others, "CLASS/NAME.FEATURE.00012" of frames. */
+/* "CLASS/NAME" for the main image; "CLASS/NAME.FEATURE" for other images of the record, "CLASS/NAME.FEATURE.00012" for
+ * frames. */
 static void put_image_name(const finder *finder, target *target, const bytes_value *value, mr_image_format format)
 {
     out *out = &finder->targets->names;
@@ -168,7 +170,7 @@ static void put_image_name(const finder *finder, target *target, const bytes_val
     if (keeps) out_bytes(out, name.data + name.size_bytes - ending, ending);
 }
 
-/* "FEATURE/NUMBER" of other bytes. */
+/* "FEATURE/NUMBER" for other bytes. */
 static void put_value_name(const finder *finder, target *target, const bytes_value *value)
 {
     out *out = &finder->targets->names;
@@ -268,12 +270,12 @@ static char *settle_path(extract *extract, const target *target, const char *nam
     }
 }
 
-/* The directory of a path is there; false: it cannot be, which was told. */
+/* Creates the directory of a path; false on failure, which is reported. */
 static bool make_directory(extract *extract, char *path)
 {
     char *slash = strrchr(path, '/');
     mr_error error = {0};
-    slash[1] = '\0'; /* with the slash, so that no file has its name */
+    slash[1] = '\0'; /* with the slash, so that no file can have this name */
     uint64_t before = given_names_add(&extract->names, mr_string_from(path));
     slash[0] = '\0';
     mr_status status = before == 0 ? mr_file_make_directories(path, &error) : MR_OK;
@@ -305,7 +307,7 @@ static bool settle(extract *extract, targets *targets)
 
 /* ---- Files ---- */
 
-/* Whether the file holds just these bytes. */
+/* Whether the file contains exactly these bytes. */
 static bool holds(const char *path, mr_string bytes)
 {
     char piece[1 << 14];
@@ -321,7 +323,7 @@ static bool holds(const char *path, mr_string bytes)
     return done == 0 && at == bytes.size_bytes;
 }
 
-/* For the thread that tells; an error is large, so that there is one only where it is needed. */
+/* Keeps an error for the reporting thread; an error is large, so it is allocated only when needed. */
 static void keep_fault(extract *extract, target *target, const mr_error *error)
 {
     target->error = malloc(sizeof(*error));
@@ -343,8 +345,7 @@ static void write_target(extract *extract, target *target)
             return;
         }
         if (!extract->options->is_forced) {
-            (void)mr_fail(error, MR_ALREADY_EXISTS, "%s: is there already, with other bytes; --force replaces it",
-                          target->path);
+            (void)mr_fail(error, MR_ALREADY_EXISTS, "%s: exists with other bytes; --force replaces it", target->path);
             keep_fault(extract, target, error);
             return;
         }
@@ -366,7 +367,7 @@ static void write_targets(void *context, int64_t begin, int64_t end)
     }
 }
 
-/* False when nothing more can be written. */
+/* False when no more can be written. */
 static bool tell(extract *extract, const targets *targets)
 {
     for (size_t i = 0; i < targets->count; i++) {
@@ -434,11 +435,11 @@ static void report(extract *extract)
     if (extract->directories > 1) printf("%" PRIu64 " directories of ", extract->directories);
     print_path(stdout, extract->options->argument);
     putchar('\n');
-    print_count(kept, "was there already", "were there already");
-    print_count(extract->renamed, "has a name that was taken: NAME~2", "have names that were taken: NAME~2 and so on");
-    print_count(extract->refused, "is not written", "are not written");
-    print_count(extract->cut, "record has more than 100,000 files: the others are left out",
-                "records have more than 100,000 files: the others are left out");
+    print_count(kept, "existed already", "existed already");
+    print_count(extract->renamed, "has a duplicate name: NAME~2", "have duplicate names: NAME~2 and so on");
+    print_count(extract->refused, "was not written", "were not written");
+    print_count(extract->cut, "record has more than 100,000 files: the others were omitted",
+                "records have more than 100,000 files: the others were omitted");
     const char *things = extract->options->features ? "such bytes" : "image";
     char one[64], many[64];
     snprintf(one, sizeof(one), "record has no %s", things);

@@ -1,5 +1,5 @@
-/* Pages to look through records: see html.h. A batch is read; threads make thumbnails, write them, and make of each record
- * what the pages and the search hold of it; this is put together in order. */
+/* --html: pages for browsing records; see html.h. A batch is read; threads create and write thumbnails and format each
+ * record for the pages and the search; the results are combined in order. */
 #include "tools/tfrecord-cat/html.h"
 
 #include "records/io/file.h"
@@ -24,33 +24,33 @@ static const char view_js[] = {
 #embed "view.js" suffix(, '\0')
 };
 
-/* A search file ends behind so many records or bytes. */
+/* Maximum number of records and bytes of a search file. */
 static constexpr uint64_t SEARCH_RECORDS = 5'000;
 static constexpr size_t SEARCH_BYTES = (size_t)2 << 20;
 static constexpr uint64_t THUMBNAILS_PER_DIRECTORY = 1'000;
-/* Classes that can be chosen by a list, and paths of files that are named, at most. */
+/* Maximum number of classes in a selection list, and of file paths that are listed. */
 static constexpr size_t CLASSES_MAX = 1'000;
 static constexpr int32_t FILES_MAX = 100'000;
 
-/* Of one record. */
+/* Results of one record. */
 typedef struct made {
     out page, search, boxes; /* boxes: see html_box_classes */
     char label[TOP_TEXT_MAX];
     size_t label_bytes;
-    mr_string image; /* into the record: a full image that browsers show; empty: none */
+    mr_string image; /* points into the record: a full image that browsers can show; empty: none */
     const char *image_ending;
-    bool has_room;                         /* there is room for it */
-    bool has_image, has_fault, is_starved; /* is_starved: the fault is a lack of memory */
-    mr_error error;                        /* its thumbnail cannot be written, or there is no memory */
+    bool has_room;                         /* it is within the size limits */
+    bool has_image, has_fault, is_starved; /* is_starved: the fault is lack of memory */
+    mr_error error;                        /* the thumbnail cannot be written, or no memory */
 } made;
 
 typedef struct html {
     const options *options;
-    options all; /* the same without --features: label, name and boxes are shown whatever is */
+    options all; /* the same without --features: label, name and boxes are always shown */
     const char *directory;
     out page, search;
     uint64_t records, pages, searches, search_first, images, faults, starved;
-    uint64_t directories; /* of a thousand thumbnails and images that are there */
+    uint64_t directories; /* directories of 1,000 thumbnails and images created so far */
     uint64_t image_bytes; /* of the full images */
     top labels, boxes;
     mr_error error;
@@ -74,7 +74,7 @@ static mr_status write_bytes(const html *html, const char *name, mr_string bytes
 {
     char *path = nullptr;
     if (asprintf(&path, "%s/%s", html->directory, name) < 0)
-        return mr_fail(error, MR_RESOURCE_EXHAUSTED, "there is not enough memory");
+        return mr_fail(error, MR_RESOURCE_EXHAUSTED, "out of memory");
     mr_status status = mr_file_write_unforced(path, bytes.data, bytes.size_bytes, error);
     free(path);
     return status;
@@ -87,7 +87,7 @@ static void name_image(char name[THUMBNAIL_PATH_SIZE], const char *directory, ui
              ordinal / THUMBNAILS_PER_DIRECTORY, ordinal, ending);
 }
 
-/* The full image, where browsers show it as decoders see it: they turn by EXIF. */
+/* Selects the full image if browsers show it as decoders see it: browsers rotate by EXIF. */
 static void note_image(made *made, mr_string image, const mr_image_info *info)
 {
     static const char *const endings[] = {
@@ -168,7 +168,7 @@ static void write_images(void *context, int64_t begin, int64_t end)
 
 /* ---- In order ---- */
 
-/* Which full images are stored follows from the order of the records alone. */
+/* The choice of full images that are stored depends only on the order of the records. */
 static void choose_images(html *html, const batch_item *items, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
@@ -181,7 +181,7 @@ static void choose_images(html *html, const batch_item *items, size_t count)
     }
 }
 
-/* The full image's name ends the record's object. */
+/* Closes the record's object, adding the path of the full image. */
 static void end_object(made *made, uint64_t ordinal)
 {
     char name[THUMBNAIL_PATH_SIZE];
@@ -193,7 +193,7 @@ static void end_object(made *made, uint64_t ordinal)
     out_char(&made->page, '}');
 }
 
-/* DIR/data/NAME-000000.js: name(number, …[ rows ]); rows is then empty. */
+/* Writes DIR/data/NAME-000000.js: name(number, …[ rows ]); empties rows. */
 static mr_status write_rows(html *html, const char *name, uint64_t number, const char *head, out *rows, mr_error *error)
 {
     char *path = nullptr;
@@ -237,7 +237,7 @@ static void add_row(out *rows, const out *row)
 
 static mr_status add(html *html, made *made, uint64_t ordinal, mr_error *error)
 {
-    if (!made) return mr_fail(error, MR_RESOURCE_EXHAUSTED, "there is not enough memory");
+    if (!made) return mr_fail(error, MR_RESOURCE_EXHAUSTED, "out of memory");
     if (made->error.status != MR_OK) {
         *error = made->error;
         return error->status;
@@ -247,14 +247,14 @@ static mr_status add(html *html, made *made, uint64_t ordinal, mr_error *error)
     add_row(&html->search, &made->search);
     for (size_t i = 0; i < made->boxes.size; i += 1 + (size_t)made->boxes.bytes[i])
         if (!top_add_text(&html->boxes, (mr_string){made->boxes.bytes + i + 1, (size_t)made->boxes.bytes[i]}, 1))
-            return mr_fail(error, MR_RESOURCE_EXHAUSTED, "there is not enough memory");
-    if (made->boxes.has_failed) return mr_fail(error, MR_RESOURCE_EXHAUSTED, "there is not enough memory");
+            return mr_fail(error, MR_RESOURCE_EXHAUSTED, "out of memory");
+    if (made->boxes.has_failed) return mr_fail(error, MR_RESOURCE_EXHAUSTED, "out of memory");
     html->records++;
     html->images += made->has_image;
     html->faults += made->has_fault;
     html->starved += made->is_starved;
     if (made->label_bytes > 0 && !top_add_text(&html->labels, (mr_string){made->label, made->label_bytes}, 1))
-        return mr_fail(error, MR_RESOURCE_EXHAUSTED, "there is not enough memory");
+        return mr_fail(error, MR_RESOURCE_EXHAUSTED, "out of memory");
     if (html->records % HTML_PAGE_RECORDS == 0) MR_TRY(end_page(html, error));
     if (html->records - html->search_first == SEARCH_RECORDS || html->search.size > SEARCH_BYTES)
         MR_TRY(end_search(html, error));
@@ -268,7 +268,7 @@ static mr_status make_directories(html *html, uint64_t last, mr_error *error)
         for (int i = 0; i < 2; i++) {
             char *path = nullptr;
             if (asprintf(&path, "%s/%s/%05" PRIu64, html->directory, names[i], html->directories) < 0)
-                return mr_fail(error, MR_RESOURCE_EXHAUSTED, "there is not enough memory");
+                return mr_fail(error, MR_RESOURCE_EXHAUSTED, "out of memory");
             mr_status status = mr_file_make_directories(path, error);
             free(path);
             MR_TRY(status);
@@ -303,7 +303,7 @@ static bool take(void *context, mr_pool *pool, progress *progress, batch_item *i
     return status == MR_OK;
 }
 
-/* ---- The whole ---- */
+/* ---- All pages ---- */
 
 static void put_number(out *out, const char *name, uint64_t number)
 {
@@ -351,7 +351,7 @@ static mr_status write_about(const html *html, mr_error *error)
     out_text(&out, "});\n");
     mr_status status = MR_OK;
     if (out.has_failed || asprintf(&path, "%s/data/about.js", html->directory) < 0)
-        status = mr_fail(error, MR_RESOURCE_EXHAUSTED, "there is not enough memory");
+        status = mr_fail(error, MR_RESOURCE_EXHAUSTED, "out of memory");
     else
         status = mr_file_write_unforced(path, out.bytes, out.size, error);
     free(path);
@@ -369,7 +369,7 @@ static mr_status finish(html *html, mr_error *error)
     return write_bytes(html, "index.html", mr_string_from(index_html), error);
 }
 
-/* The directory without an index.html: pages that are there are replaced only when that is asked for. */
+/* Prepares the directory without an index.html. Existing pages are replaced only with --force. */
 static mr_status begin(html *html, mr_error *error)
 {
     char *path = nullptr, *data = nullptr;
@@ -377,11 +377,11 @@ static mr_status begin(html *html, mr_error *error)
     if (asprintf(&path, "%s/index.html", html->directory) < 0) path = nullptr;
     if (asprintf(&data, "%s/data", html->directory) < 0) data = nullptr;
     if (!path || !data)
-        status = mr_fail(error, MR_RESOURCE_EXHAUSTED, "there is not enough memory");
+        status = mr_fail(error, MR_RESOURCE_EXHAUSTED, "out of memory");
     else
         status = output_check(path, html->options->is_forced, error);
     if (status == MR_OK) status = mr_file_make_directories(data, error);
-    /* First the page, so that none is left without its images. */
+    /* Remove the page first, so that no page remains without its images. */
     bool replaces = status == MR_OK && mr_file_exists(path);
     if (status == MR_OK) status = mr_file_remove(path, error);
     if (status == MR_OK && replaces) status = html_clean(html->directory, error);

@@ -1,4 +1,5 @@
-/* What --html --force removes of an earlier page: files of the names that html.c gives, and no others. */
+/* --html --force: removes the files of an earlier run, which are those with names that html.c creates, and no
+ * others. */
 #include "tools/tfrecord-cat/html.h"
 
 #include "records/io/file.h"
@@ -27,7 +28,7 @@ static bool is_data(const char *name)
     return strcmp(name, "about.js") == 0;
 }
 
-/* Removes the files of a directory that are ours, of its numbered directories too. */
+/* Removes our files from a directory and from its numbered subdirectories. */
 static mr_status clean(const char *directory, bool is_top, bool (*is_ours)(const char *name), mr_error *error)
 {
     DIR *stream = opendir(directory);
@@ -39,10 +40,10 @@ static mr_status clean(const char *directory, bool is_top, bool (*is_ours)(const
         if (!is_inner && !is_ours(entry->d_name)) continue;
         if (asprintf(&path, "%s/%s", directory, entry->d_name) < 0) {
             path = nullptr;
-            status = mr_fail(error, MR_RESOURCE_EXHAUSTED, "there is not enough memory");
+            status = mr_fail(error, MR_RESOURCE_EXHAUSTED, "out of memory");
         } else if (is_inner) {
             status = clean(path, false, is_ours, error);
-            if (status == MR_OK) (void)rmdir(path); /* it stays if it holds files of others */
+            if (status == MR_OK) (void)rmdir(path); /* kept if it contains other files */
         } else {
             status = mr_file_remove(path, error);
         }
@@ -67,7 +68,7 @@ mr_status html_clean(const char *directory, mr_error *error)
     for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]) && status == MR_OK; i++) {
         char *path = nullptr;
         if (asprintf(&path, "%s/%s", directory, parts[i].name) < 0)
-            return mr_fail(error, MR_RESOURCE_EXHAUSTED, "there is not enough memory");
+            return mr_fail(error, MR_RESOURCE_EXHAUSTED, "out of memory");
         status = clean(path, true, parts[i].is_ours, error);
         free(path);
     }

@@ -1,4 +1,4 @@
-/* The name of a data set, for the title of its pages. */
+/* The name of a dataset, for the title of its pages. */
 #include "tools/tfrecord-cat/html.h"
 
 /* A file's name without its directory, and without "-00000-of-00004" and ".tfrecord…". */
@@ -14,14 +14,14 @@ static mr_string stem_of(const char *path)
     return (mr_string){name, size};
 }
 
-/* Without signs that only part words. */
+/* Removes separators at the ends. */
 static mr_string trimmed(mr_string name)
 {
     while (name.size_bytes > 0 && strchr("-_. ", name.data[name.size_bytes - 1])) name.size_bytes--;
     return name;
 }
 
-/* The last part of a file's directory; empty: there is none. */
+/* The last component of a file's directory; empty: none. */
 static mr_string directory_of(const char *path)
 {
     const char *end = strrchr(path, '/'), *begin = end;

@@ -1,5 +1,5 @@
-/* A record for the pages: everything in it is hostile, so every text goes through html_string, and every amount has a
- * limit. */
+/* Formats a record for the pages. Its contents are untrusted: every text goes through html_string, and every amount has
+ * a limit. */
 #include "tools/common/progress.h"
 #include "tools/common/top.h"
 #include "tools/tfrecord-cat/html.h"
@@ -9,7 +9,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* Of one record: */
+/* Limits for one record: */
 static constexpr size_t TEXT_BYTES_MAX = 1'000; /* of one value */
 static constexpr size_t VALUES_MAX = 100;       /* of one feature */
 static constexpr size_t STEPS_MAX = 20;         /* of one feature list */
@@ -21,7 +21,7 @@ static constexpr size_t LABEL_BYTES_MAX = 200;
 
 /* ---- Texts ---- */
 
-/* The length of the UTF-8 character in front; 0: none. */
+/* The length of the UTF-8 character at the start; 0: none. */
 static size_t character_length(mr_string bytes)
 {
     for (size_t length = 1; length <= 4 && length <= bytes.size_bytes; length++)
@@ -29,7 +29,7 @@ static size_t character_length(mr_string bytes)
     return 0;
 }
 
-/* Characters up to a limit, without quotes around. */
+/* Appends characters up to a limit, without surrounding quotes. */
 static void put_characters(out *out, mr_string text, size_t max)
 {
     for (size_t i = 0, length; i < text.size_bytes; i += length) {
@@ -63,7 +63,7 @@ void html_string(out *out, mr_string text, size_t max)
     out_char(out, '"');
 }
 
-/* «JPEG 640×480, 83.1 KiB», or how many bytes and the first of them. */
+/* «JPEG 640×480, 83.1 KiB», or the number of bytes and the first of them. */
 static void put_bytes(out *out, mr_string bytes)
 {
     char size[PROGRESS_TEXT_SIZE], text[96];
@@ -81,7 +81,7 @@ static void put_bytes(out *out, mr_string bytes)
     out_text(out, bytes.size_bytes > 24 ? "…»" : "»");
 }
 
-/* Whether bytes are text, or would be but for a few bytes of another encoding. */
+/* Whether bytes are text, possibly with a few bytes of another encoding. */
 static bool is_text(mr_string bytes)
 {
     static constexpr size_t LOOKED_AT = 400;
@@ -113,7 +113,7 @@ static void put_value(out *out, const value *value)
     out_char(out, '"');
 }
 
-/* Values with a comma in front of all but the first, as long as there is room; how many. */
+/* Appends values, each but the first preceded by a comma, up to a limit; returns their number. */
 static size_t put_values(out *out, const mr_feature_view *feature, size_t limit, bool *is_first)
 {
     values values = values_of(feature);
@@ -127,7 +127,8 @@ static size_t put_values(out *out, const mr_feature_view *feature, size_t limit,
     return count;
 }
 
-/* ["name","int64",count,["1","2"]]; of a feature list the values of its first steps, count being that of steps. */
+/* ["name","int64",count,["1","2"]]; for a feature list the values of its first steps, with the number of steps as
+ * count. */
 static void put_entry(out *out, const entry *entry, size_t limit)
 {
     static const char *const kinds[] = {"none", "bytes", "float", "int64"};
@@ -170,7 +171,7 @@ static void put_features(out *out, const options *options, const view *view, siz
 
 /* ---- Boxes ---- */
 
-/* The floats of a feature, at most BOXES_MAX × 4; how many. */
+/* Reads the floats of a feature, at most BOXES_MAX × 4; returns their number. */
 static size_t floats_of(const view *view, const char *name, float *numbers, size_t max)
 {
     const entry *entry = pick_entry(view, name);
@@ -182,7 +183,7 @@ static size_t floats_of(const view *view, const char *name, float *numbers, size
     return count;
 }
 
-/* Boxes as xmin, ymin, xmax, ymax; how many. */
+/* Reads boxes as xmin, ymin, xmax, ymax; returns their number. */
 static size_t boxes_of(const view *view, float boxes[BOXES_MAX][4])
 {
     static const char *const names[] = {"image/object/bbox/xmin", "image/object/bbox/ymin", "image/object/bbox/xmax",
@@ -202,7 +203,7 @@ static size_t boxes_of(const view *view, float boxes[BOXES_MAX][4])
     return count;
 }
 
-/* The classes of boxes one by one. */
+/* Iterates over the classes of boxes. */
 typedef struct box_classes {
     values values;
     const tfds_feature *meaning; /* null: numbers have no names */
@@ -218,7 +219,7 @@ static box_classes box_classes_of(const html_row *row)
     return (box_classes){.values = values_of(&entry->feature), .meaning = tfds_find(row->tfds, entry->name)};
 }
 
-/* The next one, empty when there is none; good until the next call. */
+/* The next class, empty when there is none; valid until the next call. */
 static mr_string next_box_class(box_classes *classes)
 {
     value value;
@@ -255,7 +256,7 @@ static void put_boxes(out *out, const html_row *row)
     out->has_failed |= !boxes;
     if (count > 0) out_text(out, ",\"b\":[");
     for (size_t i = 0; i < count; i++) {
-        /* Parts of the image; some write pixels. */
+        /* Usually fractions of the image, sometimes pixels. */
         bool is_pixels = boxes[i][2] > 2 || boxes[i][3] > 2;
         out_text(out, i > 0 ? ",[" : "[");
         for (int j = 0; j < 4; j++) {
@@ -335,7 +336,7 @@ typedef struct texts {
     bool is_next;
 } texts;
 
-/* "name=text", one behind the other with line breaks between. */
+/* Appends "name=text", one per line. */
 static bool put_search_text(void *context, const bytes_value *value)
 {
     texts *texts = context;
@@ -349,7 +350,7 @@ static bool put_search_text(void *context, const bytes_value *value)
     return true;
 }
 
-/* Every class of a box once, one behind the other with line breaks between. */
+/* Appends every distinct class of boxes, one per line. */
 static void put_search_boxes(out *out, const html_row *row)
 {
     struct out all = {};

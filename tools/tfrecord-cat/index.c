@@ -1,4 +1,4 @@
-/* --index and --repair-index: the small files beside record files that say where each record lies. */
+/* --index and --repair-index: create and repair the index files, which store the offsets of the records of a file. */
 #include "records/io/file.h"
 #include "tools/tfrecord-cat/rewrite.h"
 
@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* DALI's index of a file, as its documentation calls it. Owned; null without memory. */
+/* The name of DALI's index of a file, as in its documentation. Owned; null without memory. */
 static char *dali_path(const char *path)
 {
     char *name = nullptr;
@@ -27,13 +27,13 @@ static const char *origin_name(mr_index_origin origin)
 {
     switch (origin) {
     case MR_INDEX_LOADED:
-        return "the index is fresh";
+        return "the index is up to date";
     case MR_INDEX_STALE:
-        return "made anew, the index was stale";
+        return "rebuilt, the index was stale";
     case MR_INDEX_DAMAGED:
-        return "made anew, the index was damaged";
+        return "rebuilt, the index was damaged";
     default:
-        return "made";
+        return "created";
     }
 }
 
@@ -55,8 +55,8 @@ static bool is_newer(const char *path)
     return !is_known || file.modified_ns > index.modified_ns;
 }
 
-/* Compares the index of a plain file that was written after it with every header: samples cannot notice each change.
- * A copied file may be newer than its index too. */
+/* Compares the index of a plain file that was modified after its index with every header: samples do not detect every
+ * change. A copied file may be newer than its index, too. */
 static mr_status compare_older(const options *options, const char *path, mr_record_index *index,
                                mr_index_origin *origin, mr_error *error)
 {
@@ -69,7 +69,7 @@ static mr_status compare_older(const options *options, const char *path, mr_reco
     return MR_OK;
 }
 
-/* The index that belongs to the file: loaded, or made and written; *origin is what there was. */
+/* Returns the file's index, loaded or built and written; *origin is the state of the existing one. */
 static mr_status refresh(const options *options, const char *path, mr_record_index *index, mr_index_origin *origin,
                          mr_error *error)
 {
@@ -77,7 +77,7 @@ static mr_status refresh(const options *options, const char *path, mr_record_ind
     mr_status status = mr_record_index_open(path, index, &problem);
     *origin = index->origin;
     if (status == MR_UNIMPLEMENTED) {
-        /* Compressed: worth the reading now. */
+        /* Compressed: reading the whole file is worthwhile here. */
         status = mr_record_index_build(path, thread_count(options), index, &problem);
     }
     if (status == MR_OK && *origin == MR_INDEX_LOADED) status = compare_older(options, path, index, origin, &problem);
@@ -85,7 +85,7 @@ static mr_status refresh(const options *options, const char *path, mr_record_ind
     return *origin == MR_INDEX_LOADED ? MR_OK : mr_record_index_write(path, index, error);
 }
 
-/* Takes DALI's index for the file's own, when every header agrees. */
+/* Imports DALI's index as the file's own if it matches every header. */
 static mr_status import_dali(const options *options, const char *path, mr_record_index *index, mr_error *error)
 {
     char *name = dali_path(path);
@@ -114,7 +114,7 @@ static mr_status index_file(const options *options, const char *path, mr_error *
     mr_status status;
     if (options->from_dali) {
         status = import_dali(options, path, &index, error);
-        what = "taken from DALI's index";
+        what = "imported from DALI's index";
     } else {
         status = refresh(options, path, &index, &origin, error);
         what = origin_name(origin);
@@ -128,12 +128,12 @@ static mr_status index_file(const options *options, const char *path, mr_error *
     return status;
 }
 
-/* Compares what lies beside the file with the file itself, and writes what is not right. */
+/* Compares the index files of a file with its contents, and rewrites those that are wrong. */
 static mr_status repair_file(const options *options, const char *path, mr_error *error)
 {
     mr_record_index made = {0}, found = {0}, dali = {0};
     MR_TRY(mr_record_index_build(path, thread_count(options), &made, error));
-    const char *what = "the index is right";
+    const char *what = "the index is correct";
     mr_error problem = {0};
     mr_status status = mr_record_index_open(path, &found, &problem);
     if (status == MR_RESOURCE_EXHAUSTED) {
@@ -144,7 +144,7 @@ static mr_status repair_file(const options *options, const char *path, mr_error 
     bool is_right = status == MR_OK && origin == MR_INDEX_LOADED && is_same(&found, &made);
     status = MR_OK;
     if (!is_right) {
-        what = origin == MR_INDEX_LOADED ? "made anew, the index was wrong" : origin_name(origin);
+        what = origin == MR_INDEX_LOADED ? "rebuilt, the index was wrong" : origin_name(origin);
         status = mr_record_index_write(path, &made, error);
     }
     char *name = dali_path(path);
@@ -155,7 +155,7 @@ static mr_status repair_file(const options *options, const char *path, mr_error 
             status = mr_fail(error, problem.status, "%s", problem.message);
         } else if (!holds) {
             status = mr_dali_index_write(name, &made, error);
-            what = is_right ? "DALI's index made anew" : "both indexes made anew";
+            what = is_right ? "DALI's index rebuilt" : "both indexes rebuilt";
         }
     }
     if (status == MR_OK) say(path, &made, what);
@@ -172,7 +172,7 @@ static int each_file(const options *options, mr_status (*run)(const struct optio
     for (int32_t i = 0; i < options->path_count; i++) {
         mr_error error = {0};
         if (strcmp(options->paths[i], "-") == 0)
-            return refuse("--%s: the standard input has no index", options->command->name);
+            return refuse("--%s: standard input has no index", options->command->name);
         if (run(options, options->paths[i], &error) != MR_OK) exit_code = complain(&error);
     }
     return exit_code;

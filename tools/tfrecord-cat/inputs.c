@@ -1,5 +1,5 @@
-/* What FILE may be: a record file, a directory, a quoted glob, NAME@N, "-". Of a directory every record file in it and below is
- * meant, in the order of their paths: files that are called so, and others whose first header holds. */
+/* Resolves FILE arguments: a record file, a directory, a quoted glob, NAME@N, "-". A directory stands for all record
+ * files in it and below, sorted by path: files with names of record files, and others whose first header is valid. */
 #include "records/io/file.h"
 #include "tools/tfrecord-cat/cat.h"
 
@@ -11,18 +11,18 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Directories in directories; links to directories are not followed. */
+/* Maximum depth of nested directories; symbolic links to directories are not followed. */
 static constexpr int DEPTH_MAX = 64;
 
-/* Paths as they are found. */
+/* Paths in the order they are found. */
 typedef struct list {
     char **paths;
     size_t count, capacity;
     bool has_failed;  /* no memory */
-    bool is_unlisted; /* a directory cannot be read, which was told */
+    bool is_unlisted; /* a directory cannot be read, as reported */
 } list;
 
-/* Takes path, which is malloc'd or null. */
+/* Takes ownership of path, which is malloc'd or null. */
 static void list_take(list *list, char *path)
 {
     if (list->count == list->capacity && path) {
@@ -59,7 +59,7 @@ static bool is_directory(const char *path)
     return stat(path, &about) == 0 && S_ISDIR(about.st_mode);
 }
 
-/* The index (DALI's too) beside a record file: "records/" and a star, spelled out by the shell, names both. */
+/* Whether a path is the index of a record file (or DALI's): the shell expands "records/" and a star to both. */
 static bool is_index(const char *path)
 {
     const char *ending = strrchr(path, '.');
@@ -77,7 +77,7 @@ static bool is_record_name(const char *name)
     return of && strspn(of + 4, "0123456789") >= 5;
 }
 
-/* Whether the length at the beginning has the checksum that follows it. */
+/* Whether the file begins with a length and its valid checksum. */
 static bool begins_as_records(const char *path)
 {
     unsigned char header[MR_RECORD_HEADER_BYTES];
@@ -136,7 +136,7 @@ static int compare_paths(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* A path that is there: the file itself, or what is in the directory. */
+/* Adds an existing path: the file itself, or the record files in the directory. */
 static void take_path(list *list, char *path, options *options)
 {
     if (!path || strcmp(path, "-") == 0 || !is_directory(path)) {
@@ -149,7 +149,7 @@ static void take_path(list *list, char *path, options *options)
         qsort(list->paths + before, list->count - before, sizeof(char *), compare_paths);
     } else if (!list->is_unlisted) {
         mr_error error = {0};
-        (void)mr_fail(&error, MR_NOT_FOUND, "%s: there is no record file in this directory", path);
+        (void)mr_fail(&error, MR_NOT_FOUND, "%s: no record files in this directory", path);
         (void)complain(&error);
         options->has_missing = true;
     }

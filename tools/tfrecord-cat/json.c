@@ -2,10 +2,10 @@
  *
  *     {"file": "a.tfrecord", "record": 0, "offset": 0, "features": {"height": {"int64": [480]}, …}}
  *
- * and of a SequenceExample "context": {…}, "feature_lists": {"name": [{"int64": [1]}, …], …} instead of "features". A bytes
- * feature is {"bytes": ["text"]} when all its values are UTF-8, else {"base64": [...]}, or {"hex": [...]} where that is asked
- * for. Floats have the fewest digits that read back as the same float; what JSON has no number for is "NaN", "Infinity",
- * "-Infinity". A record that is no Example has "base64" instead of "features". */
+ * A SequenceExample has "context": {…}, "feature_lists": {"name": [{"int64": [1]}, …], …} instead of "features". A
+ * bytes feature is {"bytes": ["text"]} if all its values are UTF-8, else {"base64": [...]}, or {"hex": [...]} with
+ * --bytes hex. Floats have the fewest digits that read back as the same float; numbers that JSON cannot represent are
+ * "NaN", "Infinity", "-Infinity". A record that is not an Example has "base64" instead of "features". */
 #include "tools/tfrecord-cat/out.h"
 #include "tools/tfrecord-cat/values.h"
 #include "tools/tfrecord-cat/view.h"
@@ -17,10 +17,10 @@ typedef struct json {
     const options *options;
     view view;
     out *out;
-    int depth; /* of objects and lists that are open, for --pretty */
+    int depth; /* number of open objects and lists, for --pretty */
 } json;
 
-/* A new line where --pretty wants one. */
+/* Starts a new line with --pretty. */
 static void line(json *json)
 {
     if (!json->options->is_pretty) return;
@@ -41,7 +41,7 @@ static void close_bracket(json *json, char bracket, bool is_empty)
     out_char(json->out, bracket);
 }
 
-/* Between members; before the first only a new line. */
+/* Separates members; before the first, only a new line. */
 static void next(json *json, bool is_first)
 {
     if (!is_first) out_text(json->out, json->options->is_pretty ? "," : ", ");
@@ -116,7 +116,7 @@ static void put_steps(json *json, mr_feature_list_view list)
     close_bracket(json, ']', is_first);
 }
 
-/* The features or the feature lists as an object. */
+/* Appends the features or the feature lists as an object. */
 static void put_entries(json *json, const char *name, bool are_lists)
 {
     bool is_first = true;

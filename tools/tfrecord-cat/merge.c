@@ -1,4 +1,5 @@
-/* --merge and --split: the selected records in their order, with the features that stay, into one file or into shards of nearly the same size. */
+/* --merge and --split: write the selected records in order, with the selected features, to one file or to shards of
+ * nearly the same size. */
 #include "tools/tfrecord-cat/rewrite.h"
 
 #include <inttypes.h>
@@ -17,9 +18,9 @@ static bool merge_record(void *context, const place *place)
     return outputs_append(&merging->outputs, place->record, &merging->error) == MR_OK;
 }
 
-/* Writes what the options select.
+/* Writes the selected records.
  * given   the options before their inputs were copied
- * totals  what it is known to be; null: not known */
+ * totals  their totals; null: not known */
 static int write_records(const options *given, const options *options, const totals *totals)
 {
     merging merging = {0};
@@ -30,7 +31,7 @@ static int write_records(const options *given, const options *options, const tot
         pass_end(&merging.pass);
         mr_error *error = &merging.error;
         if (error->status == MR_OK && totals && merging.outputs.records != totals->records)
-            (void)mr_fail(error, MR_ABORTED, "the files have changed while they were read");
+            (void)mr_fail(error, MR_ABORTED, "the files changed while they were read");
         if (error->status == MR_OK && exit_code == 0) (void)outputs_finish(&merging.outputs, error);
         if (error->status != MR_OK)
             exit_code = complain(error);
@@ -43,11 +44,11 @@ static int write_records(const options *given, const options *options, const tot
     return exit_code;
 }
 
-/* Counts first where shards need it. */
+/* Counts first if the shards require it. */
 static int merge(const options *given)
 {
     if (!outputs_need_totals(given)) return write_records(given, given, nullptr);
-    if (!given->out) return refuse("--%s: where to? --out FILE says it", given->command->name);
+    if (!given->out) return refuse("--%s: missing --out FILE", given->command->name);
     struct options own = *given;
     totals totals;
     int exit_code = totals_read(&own, given->out, &totals);

@@ -1,4 +1,4 @@
-/* Growing text, and numbers as text. */
+/* A growing text buffer, and numbers as text. */
 #include "tools/tfrecord-cat/out.h"
 
 #include <assert.h>
@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <sys/types.h>
 
-/* Bytes are turned into longer text in pieces of at most this; three divide it. */
+/* Bytes are encoded in pieces of at most this size, a multiple of three. */
 static constexpr size_t PIECE_BYTES = 49'152;
 
 char *out_room(out *out, size_t size)
@@ -53,7 +53,7 @@ FILE *out_stream(out *out)
     return fopencookie(out, "w", (cookie_io_functions_t){.write = append_stream});
 }
 
-/* Digits of a number in front of end; their first. */
+/* Writes the digits of a number so that they finish at end; returns the first. */
 static char *digits_before(char *end, uint64_t number)
 {
     do *--end = (char)('0' + number % 10);
@@ -80,14 +80,14 @@ static double power_of_ten(int exponent)
     return exponent < 0 ? 1 / result : result;
 }
 
-/* The fewest digits, and the exponent of the last of them, that read back as value: six always tell decimals of six digits
- * apart, nine all floats. A decimal so near to the middle of two floats that the error of a double could matter is passed
- * over for one with more digits. value > 0 and finite. */
+/* The fewest digits that read back as value, and the exponent of the last of them: six digits are enough for decimals
+ * of six digits, nine for all floats. A decimal so close to the midpoint of two floats that the rounding error of a
+ * double could matter is skipped in favor of one with more digits. value > 0 and finite. */
 static uint64_t shortest(float value, int *exponent)
 {
     int binary;
     (void)frexp((double)value, &binary);
-    /* At most one too small: then a digit more is tried. */
+    /* The estimate may be one too small: then one more digit is tried. */
     int magnitude = (int)floor((binary - 1) * 0.30102999566398120);
     uint64_t digits = 0;
     for (int precision = 6; precision <= 10; precision++) {
@@ -192,7 +192,7 @@ void out_json_string(out *out, mr_string bytes, bool is_utf8)
 {
     out_char(out, '"');
     for (size_t i = 0; i < bytes.size_bytes;) {
-        /* A run of what stands for itself. */
+        /* A run of characters that need no escape. */
         size_t run = i;
         unsigned char byte = 0;
         for (; run < bytes.size_bytes && run - i < PIECE_BYTES; run++) {

@@ -1,8 +1,8 @@
-/* Record files that a command writes: they appear under their names when all are whole, none replaces an input.
+/* Record files written by a command: they appear under their names when all are complete, and none replaces an input.
  *
- * FILE.partial and its index are written and forced to the disk, one shard after the other. At the end each index gets its
- * name, then its file: whoever sees a file sees its index. A run that is killed before leaves half files alone, which
- * the next one removes. */
+ * FILE.partial and its index are written and synced to disk, one shard after the other. At the end each index is
+ * renamed, then its file: whoever sees a file sees its index. A run that is killed before leaves only partial files,
+ * which the next run removes. */
 #include "records/io/file.h"
 #include "tools/common/output.h"
 #include "tools/tfrecord-cat/rewrite.h"
@@ -15,7 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Five digits in the names. */
+/* Shard numbers have five digits. */
 static constexpr uint64_t SHARDS_MAX = 100'000;
 
 bool outputs_need_totals(const options *options)
@@ -30,19 +30,19 @@ uint64_t outputs_shards(const options *options, const totals *totals)
         shards = options->shards;
     } else if (options->shard_size) {
         if (!parse_size(options->shard_size, &size) || size == 0) {
-            (void)refuse("--shard-size: \"%s\" is no size, such as 200M", options->shard_size);
+            (void)refuse("--shard-size: \"%s\" is not a size such as 200M", options->shard_size);
             return 0;
         }
         shards = totals->size_bytes ? (totals->size_bytes - 1) / size + 1 : 1;
     }
     if (shards >= 1 && shards <= SHARDS_MAX) return shards;
-    (void)refuse("%" PRIu64 " shards are not from 1 to %" PRIu64, shards, SHARDS_MAX);
+    (void)refuse("%" PRIu64 " shards: not from 1 to %" PRIu64, shards, SHARDS_MAX);
     return 0;
 }
 
 /* ---- Names ---- */
 
-/* "x.tfrecord.gz" is "x" and ".tfrecord.gz": what is behind the last slash's first ".tfrecord". */
+/* "x.tfrecord.gz" is "x" and ".tfrecord.gz": the suffix begins at the first ".tfrecord" after the last slash. */
 static size_t stem_length(const char *path)
 {
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
@@ -73,8 +73,7 @@ bool is_input(const options *options, const char *path)
 
 mr_status output_allow(const options *options, const char *path, mr_error *error)
 {
-    if (is_input(options, path))
-        return mr_fail(error, MR_INVALID_ARGUMENT, "%s: is one of the files that are read", path);
+    if (is_input(options, path)) return mr_fail(error, MR_INVALID_ARGUMENT, "%s: is one of the input files", path);
     char *index = nullptr;
     if (asprintf(&index, "%s.index", path) < 0) return mr_fail(error, MR_RESOURCE_EXHAUSTED, "no memory");
     mr_status status = output_check(path, options->is_forced, error);
@@ -103,7 +102,7 @@ static void take_compression(outputs *outputs, const options *options)
     }
 }
 
-/* Nobody else writes what we write, and nothing lies there from before. */
+/* Locks the output and removes leftovers of earlier runs. */
 static mr_status clear_way(outputs *outputs, const options *options, mr_error *error)
 {
     if (asprintf(&outputs->lock_path, "%s" MR_FILE_PARTIAL, options->out) < 0) {
@@ -111,7 +110,7 @@ static mr_status clear_way(outputs *outputs, const options *options, mr_error *e
         return mr_fail(error, MR_RESOURCE_EXHAUSTED, "no memory");
     }
     if (is_input(options, outputs->lock_path))
-        return mr_fail(error, MR_INVALID_ARGUMENT, "%s: is one of the files that are read", outputs->lock_path);
+        return mr_fail(error, MR_INVALID_ARGUMENT, "%s: is one of the input files", outputs->lock_path);
     MR_TRY(partial_lock(outputs->lock_path, &outputs->lock, error));
     return partial_remove_all(options, stem_length(options->out), outputs->lock_path, error);
 }
@@ -120,10 +119,10 @@ int outputs_begin(outputs *outputs, const options *options, const totals *totals
 {
     *outputs = (struct outputs){.count = 1, .lock = -1};
     if (options->has_missing) return outputs_refuse_damage(options, 1);
-    if (!options->out) return refuse("--%s: where to? --out FILE says it", options->command->name);
+    if (!options->out) return refuse("--%s: missing --out FILE", options->command->name);
     bool is_numbered = totals != nullptr;
     outputs->is_stream = strcmp(options->out, "-") == 0;
-    if (outputs->is_stream && is_numbered) return refuse("shards cannot go to the standard output");
+    if (outputs->is_stream && is_numbered) return refuse("shards cannot be written to the standard output");
     take_compression(outputs, options);
     if (totals) {
         outputs->total_bytes = totals->size_bytes;
@@ -195,7 +194,7 @@ static mr_status next_shard(outputs *outputs, mr_error *error)
     return status;
 }
 
-/* A file without an index removes that of the file it replaces: beside it, it would be another one's. */
+/* A file without an index removes the index of the file it replaces, which would no longer match. */
 static mr_status name_shard(const outputs *outputs, const char *path, mr_error *error)
 {
     char *partial = nullptr, *partial_index = nullptr, *index = nullptr;
@@ -214,7 +213,7 @@ static mr_status name_shard(const outputs *outputs, const char *path, mr_error *
     return status;
 }
 
-/* The shard that a byte of all records falls into. */
+/* The shard that contains a byte offset in all records. */
 static uint64_t shard_of(const outputs *outputs, uint64_t byte)
 {
     if (outputs->count == 1 || byte >= outputs->total_bytes) return outputs->count - 1;
@@ -242,9 +241,9 @@ mr_status outputs_finish(outputs *outputs, mr_error *error)
 int outputs_refuse_damage(const options *options, int exit_code)
 {
     mr_error error = {0};
-    if (exit_code == 2) return exit_code; /* the options are wrong */
-    (void)mr_fail(&error, MR_DATA_LOSS, "nothing is written, because of this%s",
-                  rewrites_features(options) ? "" : "; --salvage saves what is whole");
+    if (exit_code == 2) return exit_code; /* invalid options */
+    (void)mr_fail(&error, MR_DATA_LOSS, "nothing was written because of this%s",
+                  rewrites_features(options) ? "" : "; --salvage saves the good records");
     return complain(&error);
 }
 

@@ -1,6 +1,6 @@
-/* Half files beside an output. A run holds OUT.partial under a lock while it works, whether that is its one file or stands
- * for its shards, so of two runs with one --out the second is told; and whoever has the lock knows that half files which
- * lie there are those of runs that were killed. */
+/* Partial files of an output. A run holds a lock on OUT.partial while it works, whether that is its only file or stands
+ * for its shards. So of two runs with the same --out the second fails, and the owner of the lock knows that other
+ * partial files were left by killed runs. */
 #include "records/io/file.h"
 #include "tools/common/output.h"
 #include "tools/common/shard_name.h"
@@ -15,7 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Whether the name still is that of the open file: whoever had the lock before may have given it another. */
+/* Whether the name still refers to the open file: the previous owner of the lock may have renamed it. */
 static bool is_still(const char *path, int descriptor)
 {
     struct stat named, open;
@@ -30,12 +30,12 @@ mr_status partial_lock(const char *path, int *descriptor, mr_error *error)
     for (;;) {
         *descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
         if (*descriptor < 0) return mr_file_fail(error, errno, "create", path);
-        /* File systems without locks do without. */
+        /* File systems without locks are used without one. */
         bool is_free = flock(*descriptor, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK;
         if (is_free && is_still(path, *descriptor)) return MR_OK;
         (void)close(*descriptor);
         *descriptor = -1;
-        if (!is_free) return mr_fail(error, MR_UNAVAILABLE, "%s: another tfrecord-cat is writing it", path);
+        if (!is_free) return mr_fail(error, MR_UNAVAILABLE, "%s: another tfrecord-cat is writing this file", path);
     }
 }
 
@@ -46,7 +46,7 @@ void partial_unlock(const char *path, int descriptor)
     (void)close(descriptor);
 }
 
-/* A half file of STEM…ENDING or of one of its shards. */
+/* Whether a name is a partial file of STEM…ENDING or of one of its shards. */
 static bool is_leftover(const char *name, const char *stem, size_t stem_length, const char *ending)
 {
     if (strncmp(name, stem, stem_length) != 0) return false;
@@ -58,8 +58,7 @@ static bool is_leftover(const char *name, const char *stem, size_t stem_length, 
 
 static mr_status remove_leftover(const options *options, const char *path, mr_error *error)
 {
-    if (is_input(options, path))
-        return mr_fail(error, MR_INVALID_ARGUMENT, "%s: is one of the files that are read", path);
+    if (is_input(options, path)) return mr_fail(error, MR_INVALID_ARGUMENT, "%s: is one of the input files", path);
     MR_TRY(output_check(path, true, error));
     return mr_file_remove(path, error);
 }
@@ -70,7 +69,7 @@ mr_status partial_remove_all(const options *options, size_t stem_length, const c
     int directory_length = slash ? (int)(slash + 1 - path) : 0;
     char *directory = directory_length > 0 ? strndup(path, (size_t)directory_length) : strdup("./");
     if (!directory) return mr_fail(error, MR_RESOURCE_EXHAUSTED, "no memory");
-    /* Where nothing can be listed, files can be written nevertheless. */
+    /* A directory that cannot be listed may still be writable. */
     DIR *listing = opendir(directory);
     mr_status status = MR_OK;
     for (struct dirent *entry; listing && status == MR_OK && (entry = readdir(listing));) {

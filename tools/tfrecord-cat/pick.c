@@ -53,12 +53,12 @@ mr_image_format pick_format(mr_string bytes)
     return status == MR_OK || status == MR_UNIMPLEMENTED ? info.format : MR_IMAGE_UNKNOWN;
 }
 
-/* The image that is meant so far. */
+/* The best candidate so far. */
 typedef struct choice {
     const options *options;
-    const entry *seen; /* whose first image has been looked at */
+    const entry *seen; /* entry whose first image has been considered */
     bytes_value best;
-    int rank; /* of its name */
+    int rank; /* rank of its name */
     uint64_t pixels;
 } choice;
 
@@ -70,7 +70,7 @@ static int rank_of(const entry *entry)
                                                                  : 1;
 }
 
-/* By name, then by pixels, then by bytes; of equal ones the first. */
+/* Compares by name, then by pixels, then by bytes; of equal candidates the first is kept. */
 static bool take_candidate(void *context, const bytes_value *value)
 {
     choice *choice = context;
@@ -108,7 +108,7 @@ const entry *pick_entry(const view *view, const char *name)
     return nullptr;
 }
 
-/* The first value of the first feature of these names that has one of the kind; null: none. Names end with null. */
+/* The first value of the first of these features that has one of the kind; null: none. names ends with null. */
 static const entry *first_value(const view *view, const char *const *names, mr_feature_kind kind, value *value)
 {
     for (; *names; names++) {

@@ -1,5 +1,5 @@
-/* --features and --rename on the way from file to file. A record is taken apart no further than to the entries of its maps:
- * those that stay are copied as they are, a renamed one gets another key, and the lengths around them are written anew. */
+/* --features and --rename for record files that are rewritten. A record is parsed only down to the entries of its maps:
+ * entries that stay are copied unchanged, a renamed entry gets another key, and the enclosing lengths are rewritten. */
 #include "tools/tfrecord-cat/rewrite.h"
 #include "tools/tfrecord-cat/view.h"
 
@@ -7,13 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Fields that are bytes: field 1 of a record is its features (or context), field 2 its feature lists; field 1 of those is
- * a map entry, whose field 1 is the key. */
+/* Bytes fields: field 1 of a record is its features (or context), field 2 its feature lists; field 1 of those is a map
+ * entry, whose field 1 is the key. */
 enum { TAG_FIRST = 0x0a, TAG_SECOND = 0x12 };
 
 typedef struct renaming {
     mr_string from, to;     /* in texts */
-    bool is_here, was_here; /* in the map at hand; in any */
+    bool is_here, was_here; /* found in the current map; in any map */
 } renaming;
 
 typedef struct reshape {
@@ -23,9 +23,9 @@ typedef struct reshape {
     char *texts; /* owned */
     renaming *renames;
     size_t rename_count;
-    bool *patterns_used; /* owned; for each of --features */
+    bool *patterns_used; /* owned; one for each pattern of --features */
     size_t pattern_count;
-    out record, map, entry; /* being laid out */
+    out record, map, entry; /* being built */
     uint64_t records;
     bool has_failed;
 } reshape;
@@ -37,7 +37,7 @@ bool rewrites_features(const options *options)
 
 /* ---- --rename ---- */
 
-/* Where "=" parts a pair; its size when nothing does. */
+/* The position of "=" in a pair; its size if there is none. */
 static size_t pair_middle(mr_string pair)
 {
     size_t at = 0;
@@ -46,7 +46,7 @@ static size_t pair_middle(mr_string pair)
     return at;
 }
 
-/* The exit code: 2 when the list is wrong, which is told. */
+/* Returns the exit code: 2 if the list is invalid, which is reported. */
 static int read_renames(reshape *reshape)
 {
     const char *text = reshape->options->rename;
@@ -70,9 +70,9 @@ static int read_renames(reshape *reshape)
         for (size_t i = 0; i < reshape->rename_count; i++)
             if (mr_string_equal(reshape->renames[i].from, made->from) ||
                 mr_string_equal(reshape->renames[i].to, made->to))
-                return refuse("--rename: \"%.*s\" has a name that is there before", (int)pair.size_bytes, pair.data);
+                return refuse("--rename: \"%.*s\" repeats a name", (int)pair.size_bytes, pair.data);
         if (!view_selects(reshape->options, made->from))
-            return refuse("--rename: --features leaves out \"%.*s\"", (int)made->from.size_bytes, made->from.data);
+            return refuse("--rename: --features excludes \"%.*s\"", (int)made->from.size_bytes, made->from.data);
         reshape->rename_count++;
     }
     return 0;
@@ -108,7 +108,7 @@ static void note_patterns(reshape *reshape, mr_string name)
     }
 }
 
-/* Two features of one map must not get one name. */
+/* Checks that no two features of a map get the same name. */
 static mr_status check_names(reshape *reshape, mr_string record, bool are_lists, mr_error *error)
 {
     mr_example_cursor walk = {.record = record};
@@ -126,18 +126,18 @@ static mr_status check_names(reshape *reshape, mr_string record, bool are_lists,
             char text[200];
             if (!reshape->renames[i].is_here || !mr_string_equal(reshape->renames[i].to, name)) continue;
             (void)text_copy(text, sizeof text, name, 60);
-            return mr_fail(error, MR_ALREADY_EXISTS, "--rename: there is a feature \"%s\" already", text);
+            return mr_fail(error, MR_ALREADY_EXISTS, "--rename: feature \"%s\" already exists", text);
         }
     }
     return MR_OK;
 }
 
-/* ---- The wire ---- */
+/* ---- Wire format ---- */
 
 typedef struct field {
-    mr_string bytes;   /* all of it */
-    mr_string payload; /* of one that is bytes */
-    unsigned char tag; /* 0: not TAG_FIRST nor TAG_SECOND */
+    mr_string bytes;   /* the complete field */
+    mr_string payload; /* contents of a bytes field */
+    unsigned char tag; /* 0: neither TAG_FIRST nor TAG_SECOND */
 } field;
 
 static bool take_varint(mr_string *rest, uint64_t *number)
@@ -152,7 +152,7 @@ static bool take_varint(mr_string *rest, uint64_t *number)
     return false;
 }
 
-/* Takes a field from the front; false when it is damaged. */
+/* Removes a field from the front; false if it is damaged. */
 static bool take_field(mr_string *rest, field *field)
 {
     const char *begin = rest->data;
@@ -180,7 +180,7 @@ static void put_bytes(out *out, unsigned char tag, mr_string payload)
     out_bytes(out, payload.data, payload.size_bytes);
 }
 
-/* The key of a map entry: the last field 1. False when it is damaged. */
+/* The key of a map entry: the last field 1. False if it is damaged. */
 static bool key_of(mr_string entry, mr_string *key)
 {
     field field;
@@ -192,7 +192,7 @@ static bool key_of(mr_string entry, mr_string *key)
     return true;
 }
 
-/* A map entry with another key, the rest as it is. */
+/* Appends a map entry with another key and the rest unchanged. */
 static void put_renamed(reshape *reshape, mr_string entry, mr_string name)
 {
     field field;
@@ -203,7 +203,7 @@ static void put_renamed(reshape *reshape, mr_string entry, mr_string name)
     put_bytes(&reshape->map, TAG_FIRST, (mr_string){reshape->entry.bytes, reshape->entry.size});
 }
 
-/* A map of names into reshape->map. */
+/* Rewrites a map into reshape->map. */
 static bool put_map(reshape *reshape, mr_string map)
 {
     reshape->map.size = 0;
@@ -225,7 +225,7 @@ static mr_status put_record(reshape *reshape, mr_string record, mr_error *error)
 {
     mr_example_form form = mr_example_form_of(record);
     if (form == MR_EXAMPLE_NONE)
-        return mr_fail(error, MR_INVALID_ARGUMENT, "not an Example, which --features and --rename need");
+        return mr_fail(error, MR_INVALID_ARGUMENT, "not an Example, as --features and --rename require");
     MR_TRY(check_names(reshape, record, false, error));
     if (form == MR_EXAMPLE_SEQUENCE) MR_TRY(check_names(reshape, record, true, error));
     assert(reshape->entry.size <= reshape->entry.capacity && !reshape->record.file);
@@ -241,7 +241,7 @@ static mr_status put_record(reshape *reshape, mr_string record, mr_error *error)
             out_bytes(&reshape->record, field.bytes.data, field.bytes.size_bytes);
     }
     if (reshape->record.has_failed || reshape->map.has_failed || reshape->entry.has_failed)
-        return mr_fail(error, MR_RESOURCE_EXHAUSTED, "there is not enough memory for it");
+        return mr_fail(error, MR_RESOURCE_EXHAUSTED, "no memory for it");
     return MR_OK;
 }
 
@@ -261,7 +261,7 @@ static bool reshape_one(void *context, const place *place)
     return reshape->take(reshape->context, &changed);
 }
 
-/* A name or pattern that no record has is a mistake: what was to be left out would stay. */
+/* A name or pattern that occurs in no record is an error: the feature to be removed would be kept. */
 static void report_unused(reshape *reshape)
 {
     const char *text = reshape->options->features;
@@ -270,7 +270,7 @@ static void report_unused(reshape *reshape)
     if (reshape->records == 0 || reshape->has_failed) return;
     for (size_t i = 0; view_next_pattern(&text, &pattern); i++)
         if (!reshape->patterns_used[i])
-            (void)mr_fail(&error, MR_NOT_FOUND, "--features: no record has a feature that \"%.*s\" matches",
+            (void)mr_fail(&error, MR_NOT_FOUND, "--features: no record has a feature that matches \"%.*s\"",
                           (int)pattern.size_bytes, pattern.data);
     for (size_t i = 0; i < reshape->rename_count; i++)
         if (!reshape->renames[i].was_here)

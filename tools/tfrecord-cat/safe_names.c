@@ -1,5 +1,5 @@
-/* See safe_names.h. Names are told apart by 64 bits of their SHA-256, which nobody can make meet: a table of them is all
- * that is kept. */
+/* See safe_names.h. Names are distinguished by 64 bits of their SHA-256, for which collisions cannot be constructed;
+ * only a table of these hashes is kept. */
 #include "tools/tfrecord-cat/safe_names.h"
 
 #include "tools/common/sha256.h"
@@ -13,7 +13,7 @@ struct given_name {
     uint64_t count;
 };
 
-/* The length of the UTF-8 character in front; 0: none. */
+/* The length of the UTF-8 character at the start; 0: none. */
 static size_t character_length(mr_string bytes)
 {
     for (size_t length = 1; length <= 4 && length <= bytes.size_bytes; length++)
@@ -50,7 +50,7 @@ static uint64_t hash_of(mr_string name)
     return strtoull(text, nullptr, 16) | 1;
 }
 
-/* Where a hash is, or would be. */
+/* The slot of a hash, or the free slot for it. */
 static struct given_name *slot_of(const given_names *names, uint64_t hash)
 {
     assert(hash != 0 && names->count < names->capacity);

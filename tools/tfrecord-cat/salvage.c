@@ -1,6 +1,6 @@
-/* What can be saved of damaged files: every record whose checksums hold goes into one new file, in order, with an index.
- * What is lost is told, line by line, on the standard output and in OUT.report; the new file has its name only when it is
- * whole. */
+/* --salvage: writes every record of damaged files whose checksums match to one new file, in order, with an index.
+ * Losses are printed line by line to the standard output and to OUT.report; the new file gets its name only when it is
+ * complete. */
 #include "records/io/file.h"
 #include "tools/common/output.h"
 #include "tools/tfrecord-cat/rewrite.h"
@@ -15,16 +15,16 @@
 typedef struct salvage {
     const options *options;
     mr_record_writer *writer;
-    FILE *report;      /* under a name of its own until the end */
+    FILE *report;      /* has a temporary name until the end */
     char *report_path; /* OUT.report */
     char *report_partial;
-    bool has_partial; /* the file report_partial is there and is ours */
+    bool has_partial; /* the file report_partial exists and is ours */
     progress progress;
-    uint64_t bytes; /* not yet a whole MiB of progress */
+    uint64_t bytes; /* less than a MiB of progress not yet reported */
     bool has_failed;
 } salvage;
 
-/* A line for both. */
+/* Prints a line to both. */
 [[gnu::format(printf, 3, 4)]] static void say(salvage *salvage, const char *path, const char *format, ...)
 {
     if (salvage->progress.is_terminal) progress_hide(&salvage->progress);
@@ -66,9 +66,9 @@ static mr_status end_file(void *context, int32_t file, const mr_record_totals *t
     char size[PROGRESS_TEXT_SIZE];
     if (error->status != MR_OK) {
         salvage->has_failed = true;
-        say(salvage, path, ": not read on: %s\n", error->message);
+        say(salvage, path, ": reading stopped: %s\n", error->message);
     }
-    say(salvage, path, ": %" PRIu64 " record%s saved, %" PRIu64 " place%s lost (%s)\n", totals->records,
+    say(salvage, path, ": %" PRIu64 " record%s saved, %" PRIu64 " region%s lost (%s)\n", totals->records,
         totals->records == 1 ? "" : "s", totals->lost, totals->lost == 1 ? "" : "s",
         progress_size_text(totals->lost_bytes, size));
     return MR_OK;
@@ -87,7 +87,7 @@ static mr_status open_report(salvage *salvage, mr_error *error)
     return salvage->report ? MR_OK : mr_file_fail(error, errno, "create", salvage->report_path);
 }
 
-/* The report is there exactly when something was lost. */
+/* OUT.report exists exactly if something was lost. */
 static mr_status close_report(salvage *salvage, bool has_losses, mr_error *error)
 {
     bool is_written = fflush(salvage->report) == 0 && !ferror(salvage->report) && fsync(fileno(salvage->report)) == 0;
@@ -113,7 +113,7 @@ static mr_status save_all(salvage *salvage, mr_record_totals *totals, mr_error *
 {
     const options *options = salvage->options;
     const mr_record_writer_options writing = {.index = true, .atomic = true};
-    /* First the writer, whose lock keeps a second run with the same output away from the report too. */
+    /* Open the writer first: its lock keeps a second run with the same output away from the report, too. */
     MR_TRY(mr_record_writer_open(options->argument, &writing, &salvage->writer, error));
     const mr_record_scan_options scan = {.threads = thread_count(options),
                                          .damage = MR_DAMAGE_SKIP,
@@ -133,7 +133,7 @@ static mr_status save_all(salvage *salvage, mr_record_totals *totals, mr_error *
 int salvage_run(const options *options)
 {
     if (strcmp(options->argument, "-") == 0)
-        return refuse("--salvage -: the output is a file, since its index and report are written beside it");
+        return refuse("--salvage -: the output must be a file: its index and report are written next to it");
     salvage salvage = {.options = options};
     mr_record_totals totals = {0};
     mr_error error = {0};
@@ -144,7 +144,7 @@ int salvage_run(const options *options)
     deinit_report(&salvage);
     if (status != MR_OK) return complain(&error);
     if (options->path_count > 1)
-        printf("%" PRIu64 " record%s saved, %" PRIu64 " place%s lost in all\n", totals.records,
+        printf("%" PRIu64 " record%s saved, %" PRIu64 " region%s lost in total\n", totals.records,
                totals.records == 1 ? "" : "s", totals.lost, totals.lost == 1 ? "" : "s");
     return totals.lost > 0 || salvage.has_failed ? 1 : 0;
 }

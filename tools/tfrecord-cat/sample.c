@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The purpose that sets these numbers apart from others of the same seed. */
+/* Separates these random numbers from others of the same seed. */
 static constexpr uint64_t PURPOSE = 0x73616d706c65;
 
 void sample_init(sample *sample, const options *options)
@@ -40,7 +40,7 @@ static void swap(drawn *a, drawn *b)
     *b = held;
 }
 
-/* No record comes behind the one above it in the heap. */
+/* Heap order: no record is greater than its parent. */
 [[maybe_unused]] static bool is_heap_at(const drawn *heap, size_t count, size_t at)
 {
     size_t child = 2 * at + 1;
@@ -128,9 +128,9 @@ int sample_give(sample *sample, take_record *take, void *context)
             if (numbered.path != place.path) numbered_close(&numbered);
             mr_status status = MR_OK;
             if (!numbered.file && !numbered_open(&numbered, place.path))
-                status = mr_fail(&error, MR_ABORTED, "%s: was changed while it was read", place.path);
+                status = mr_fail(&error, MR_ABORTED, "%s: changed while it was read", place.path);
             if (status == MR_OK && drawn->place.number >= mr_record_file_count(numbered.file))
-                status = mr_fail(&error, MR_ABORTED, "%s: was changed while it was read", place.path);
+                status = mr_fail(&error, MR_ABORTED, "%s: changed while it was read", place.path);
             if (status == MR_OK) status = numbered_read(&numbered, drawn->place.number, &place, &error);
             if (status != MR_OK) {
                 exit_code = complain(&error);

@@ -1,4 +1,4 @@
-/* The features of many records: which kinds each has, how many values, in how many records. */
+/* The features of many records: the kinds of each, its numbers of values, and the number of records that have it. */
 #include "tools/tfrecord-cat/schema.h"
 
 #include "tools/common/progress.h"
@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A file in which every record has other names would fill the memory. */
+/* Limits memory for a file in which every record has other names. */
 static constexpr size_t COLUMNS_MAX = 10'000;
 static constexpr size_t NAMES_BYTES_MAX = 16 << 20;
 static constexpr size_t TABLE_SIZE = 1 << 15;
@@ -49,7 +49,7 @@ static void widen(bounds *bounds, uint64_t value)
     if (value > bounds->most) bounds->most = value;
 }
 
-/* Null: there are too many, or there is no memory. */
+/* Null: too many columns, or no memory. */
 static column *add_column(gathering *gathering, mr_string name, bool is_list, uint32_t *slot)
 {
     schema *schema = &gathering->schema;
@@ -110,7 +110,7 @@ static void add_list(column *column, const entry *entry)
     }
 }
 
-/* Why a record is none, as far as that can be told. */
+/* Reports why a record is not an Example, as far as possible. */
 static mr_status fail_form(mr_string record, mr_error *error)
 {
     mr_example_cursor walk = {.record = record};
@@ -118,7 +118,7 @@ static mr_status fail_form(mr_string record, mr_error *error)
     mr_status status;
     while ((status = mr_example_next_feature(&walk, &feature, error)) == MR_OK) continue;
     if (status != MR_OUT_OF_RANGE) return status;
-    return mr_fail(error, MR_DATA_LOSS, "is neither an Example nor a SequenceExample");
+    return mr_fail(error, MR_DATA_LOSS, "neither an Example nor a SequenceExample");
 }
 
 static mr_status add_record(gathering *gathering, mr_string record, mr_error *error)
@@ -238,7 +238,7 @@ static void print_schema(const gathering *gathering)
     print_table(schema, false);
     print_table(schema, true);
     if (gathering->is_full)
-        printf("\nThere are more names: only the first %zu (%zu MiB) are told apart.\n", schema->count,
+        printf("\nThere are more names: only the first %zu (%zu MiB) are distinguished.\n", schema->count,
                NAMES_BYTES_MAX >> 20);
     if (schema->count == 0) return;
     printf("\n---- C ----\n\n");

@@ -1,31 +1,31 @@
-/* The specification that asks for every feature of a schema: a C header for mr_example_parser_new or
- * mr_sequence_parser_new, a Python module for tf.io.parse_example or tf.io.parse_sequence_example. It parses the records
- * that the schema was made from: what has one length wherever it is, and is there everywhere, is fixed, all else is of
- * variable length. What no specification can ask for is a comment. */
+/* The specification that parses every feature of a schema: a C header for mr_example_parser_new or
+ * mr_sequence_parser_new, a Python module for tf.io.parse_example or tf.io.parse_sequence_example. It parses the
+ * records from which the schema was computed: a feature that every record has with the same length is fixed, all others
+ * have a variable length. Features that no specification can parse are comments. */
 #include "tools/tfrecord-cat/schema.h"
 
 #include <inttypes.h>
 #include <string.h>
 
-/* ---- What is in the way ---- */
+/* ---- Obstacles ---- */
 
-/* Why a column cannot be asked for, or null. */
+/* Why a column cannot be parsed, or null. */
 static const char *obstacle(const column *column, bool is_python)
 {
     if (!is_python && memchr(column->name.data, 0, column->name.size_bytes)) return "has a NUL in its name";
     if (is_python && !text_is_utf8(column->name)) return "has a name that is not UTF-8";
-    if (column->kinds[1] + column->kinds[2] + column->kinds[3] == 0) return "never has values of a kind";
+    if (column->kinds[1] + column->kinds[2] + column->kinds[3] == 0) return "never has values";
     if (column_kind(column) == MR_FEATURE_NONE) return "has values of several kinds";
     return nullptr;
 }
 
-/* A feature that is not everywhere has no default that would not be made up: it is asked for as of variable length. */
+/* A feature that some records lack has no natural default value: it is parsed with a variable length. */
 static bool is_fixed(const schema *schema, const column *column)
 {
     return column_is_fixed(column) && (column->is_list || column->present == schema_records(schema));
 }
 
-/* ", in 93 % of records" where it is not in all. */
+/* Prints ", in 93 % of records" unless all records have it. */
 static void print_note(const schema *schema, const column *column, const char *open, const char *close)
 {
     uint64_t records = schema_records(schema);
@@ -43,7 +43,7 @@ static void print_note(const schema *schema, const column *column, const char *o
 
 /* ---- C ---- */
 
-/* Good in a comment too, which it neither ends nor begins. */
+/* Also safe inside a comment, which it neither ends nor begins. */
 static void put_c_string(mr_string text)
 {
     putchar('"');
@@ -81,7 +81,7 @@ static void put_c_feature(const schema *schema, const column *column)
     putchar('\n');
 }
 
-/* How many columns are asked for. */
+/* The number of columns that are parsed. */
 static size_t count_asked(const schema *schema, bool is_list, bool is_python)
 {
     size_t count = 0;
@@ -90,7 +90,7 @@ static size_t count_asked(const schema *schema, bool is_list, bool is_python)
     return count;
 }
 
-/* The array, or a null pointer where it would be empty. */
+/* The array, or a null pointer if it would be empty. */
 static void put_c_array(const schema *schema, const char *name, bool is_list)
 {
     bool is_empty = count_asked(schema, is_list, false) == 0;

@@ -1,5 +1,5 @@
-/* A record as a block for people: a line for each feature, cut to the width of the terminal. Where
- * the directory is one of tensorflow_datasets, a number that stands for a class is followed by its name.
+/* A record as a readable block: one line for each feature, cut to the width of the terminal. In a directory of
+ * tensorflow_datasets, a class number is followed by its name.
  *
  *     record 0 at byte 0, 68.1 KiB
  *       image/class/text   bytes  "ball"
@@ -16,11 +16,11 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Where the output is no terminal. */
+/* Columns when the output is not a terminal. */
 static constexpr int COLUMNS_PLAIN = 120;
 static constexpr int NAME_COLUMNS_MAX = 40;
 
-/* The columns of a block: names, then types, then values to the edge. */
+/* The columns of a block: names, then types, then values up to the edge. */
 typedef struct layout {
     int name, value;
 } layout;
@@ -29,12 +29,12 @@ typedef struct show {
     const options *options;
     const char *path; /* whose name was printed last */
     view view;
-    const tfds *tfds; /* of that file's directory; null: none */
-    out text;         /* of the value at hand */
+    const tfds *tfds; /* metadata of that file's directory; null: none */
+    out text;         /* of the current value */
     bool has_failed, is_out_of_memory;
 } show;
 
-/* Bytes that are no text: what they are, or how they begin. */
+/* Binary bytes: what they are, or their first bytes. */
 static int print_binary(mr_string bytes, int room)
 {
     char size[PROGRESS_TEXT_SIZE];
@@ -51,7 +51,7 @@ static int print_binary(mr_string bytes, int room)
     return used + 3;
 }
 
-/* Prints what was laid out; returns its columns. */
+/* Prints the buffered text; returns its columns. */
 static int print_text(show *show)
 {
     int used = (int)show->text.size;
@@ -59,7 +59,7 @@ static int print_text(show *show)
     return used;
 }
 
-/* Digits of bytes, cut with "…". */
+/* Encoded bytes, cut with "…". */
 static int print_encoded(show *show, mr_string bytes, int room)
 {
     int form = show->options->bytes_form;
@@ -85,7 +85,7 @@ static int print_bytes(show *show, mr_string bytes, int room)
     return used + 2;
 }
 
-/* A value, and the name of its class where the directory has one; returns the columns. */
+/* Prints a value, and the name of its class if there is one; returns the columns. */
 static int print_value(show *show, const tfds_feature *meaning, const value *value, int room)
 {
     const char *label = value->kind == MR_FEATURE_INT64 ? tfds_label(meaning, value->integer) : nullptr;
@@ -103,7 +103,7 @@ static int print_value(show *show, const tfds_feature *meaning, const value *val
     return used;
 }
 
-/* The values of a feature in so many columns; returns those used. */
+/* Prints the values of a feature in at most `room` columns; returns the columns used. */
 static int print_values(show *show, const mr_feature_view *feature, size_t count, int room)
 {
     const tfds_feature *meaning = tfds_find(show->tfds, feature->name);
@@ -111,7 +111,7 @@ static int print_values(show *show, const mr_feature_view *feature, size_t count
     values values = values_of(feature);
     value value;
     for (size_t i = 0; values_next(&values, &value); i++) {
-        /* A number has at most 20 characters; two stay free for "…". */
+        /* A number has at most 20 characters; two are reserved for "…". */
         if (i > 0 && used + (feature->kind == MR_FEATURE_FLOAT ? 16 : 23) > room) return used + printf(" …") - 2;
         if (count != 1) used += printf(" ");
         used += print_value(show, meaning, &value, room - used > 8 ? room - used : 8);
@@ -189,7 +189,7 @@ static void show_record(show *show, const place *place)
            show->view.form == MR_EXAMPLE_SEQUENCE ? ", a SequenceExample" : "");
     if (show->view.form == MR_EXAMPLE_NONE) {
         bool is_raw = show->options->is_raw;
-        fputs(is_raw ? "  " : "  (no Example) ", stdout);
+        fputs(is_raw ? "  " : "  (not an Example) ", stdout);
         (void)print_bytes(show, place->record, columns - (is_raw ? 2 : 15));
         putchar('\n');
         return;
@@ -198,7 +198,7 @@ static void show_record(show *show, const place *place)
     for (size_t i = 0; i < show->view.count; i++) print_entry(show, &show->view.entries[i], layout);
 }
 
-/* What belongs to a file: its name, and what its directory says. */
+/* Prints a file's name and finds its directory's metadata. */
 static void begin_file(show *show, const char *path)
 {
     if (show->options->path_count > 1) {

@@ -1,9 +1,9 @@
-/* --shuffle: all selected records in an order that follows from the seed and their number alone.
+/* --shuffle: writes all selected records in an order that depends only on the seed and their number.
  *
- * The place of each record in the new order is computed, so one pass over the input, in order, can deal the records to
- * buckets: bucket b gets those whose places are in the b-th part of the new order. Then bucket after bucket is loaded and
- * written in its order. Buckets lie in one unnamed file, as chains of chunks; when everything fits into memory there is
- * one bucket and no file. All reading and writing on the disk is in long pieces. */
+ * The position of each record in the new order is computed, so one sequential pass over the input can distribute the
+ * records to buckets: bucket b receives the records of the b-th part of the new order. Then each bucket is loaded and
+ * written in its order. Buckets are stored in one unnamed file, as chains of chunks; if everything fits into memory
+ * there is one bucket and no file. All disk I/O is in large pieces. */
 #include "base/random.h"
 #include "records/io/file.h"
 #include "tools/tfrecord-cat/rewrite.h"
@@ -18,7 +18,7 @@ static constexpr uint64_t MEMORY_BYTES = (uint64_t)512 << 20;
 static constexpr uint64_t MEMORY_BYTES_MIN = (uint64_t)4 << 20;
 static constexpr size_t CHUNK_BYTES_MIN = (size_t)16 << 10;
 static constexpr size_t CHUNK_BYTES_MAX = (size_t)1 << 20;
-/* Before each record in a bucket: its place, its size. */
+/* Precedes each record in a bucket: its position and size. */
 static constexpr size_t HEAD_BYTES = 16;
 
 typedef struct chunk {
@@ -26,14 +26,14 @@ typedef struct chunk {
 } chunk;
 
 typedef struct bucket {
-    uint64_t count, size_bytes; /* records, and bytes with their heads */
-    unsigned char *bytes;       /* owned; what is not yet in the scratch file */
+    uint64_t count, size_bytes; /* number of records; bytes including their heads */
+    unsigned char *bytes;       /* owned; bytes not yet in the scratch file */
     size_t used, capacity;
     chunk *chunks; /* owned */
     size_t chunk_count, chunk_capacity;
 } bucket;
 
-/* Where a record of the loaded bucket goes, and where it is in the bucket. */
+/* The position of a record of the loaded bucket in the output, and its offset in the bucket. */
 typedef struct entry {
     uint64_t place, offset, size_bytes;
 } entry;
@@ -45,7 +45,7 @@ typedef struct shuffle {
     size_t chunk_bytes;
     uint64_t bucket_count;
     bucket *buckets; /* owned */
-    int scratch;     /* -1: none is needed */
+    int scratch;     /* -1: not needed */
     uint64_t scratch_bytes;
     const char *near;
     pass pass;
@@ -60,7 +60,7 @@ static mr_status write_at(const shuffle *s, const void *bytes, size_t size, uint
     while (size > 0) {
         ssize_t written = pwrite(s->scratch, next, size < (1u << 30) ? size : 1u << 30, (off_t)offset);
         if (written < 0 && errno == EINTR) continue;
-        if (written < 0) return mr_file_fail(error, errno, "write a file beside", s->near);
+        if (written < 0) return mr_file_fail(error, errno, "write a temporary file next to", s->near);
         next += written;
         offset += (uint64_t)written;
         size -= (size_t)written;
@@ -85,7 +85,7 @@ static mr_status append_chunk(shuffle *s, bucket *bucket, const void *bytes, siz
     return MR_OK;
 }
 
-/* Bytes of a bucket from the scratch file, at an offset in the bucket. */
+/* Reads bytes of a bucket, at an offset in the bucket, from the scratch file. */
 static mr_status read_bucket(const shuffle *s, const bucket *bucket, uint64_t offset, void *bytes, uint64_t size,
                              mr_error *error)
 {
@@ -97,7 +97,7 @@ static mr_status read_bucket(const shuffle *s, const bucket *bucket, uint64_t of
         uint64_t inside = offset - begin, piece = chunk.size_bytes - inside < size ? chunk.size_bytes - inside : size;
         size_t done;
         MR_TRY(mr_file_read_at(s->scratch, s->near, chunk.offset + inside, next, (size_t)piece, &done, error));
-        if (done < piece) return mr_fail(error, MR_DATA_LOSS, "the file beside %s has shrunk", s->near);
+        if (done < piece) return mr_fail(error, MR_DATA_LOSS, "the temporary file next to %s has shrunk", s->near);
         next += piece;
         offset += piece;
         size -= piece;
@@ -105,13 +105,13 @@ static mr_status read_bucket(const shuffle *s, const bucket *bucket, uint64_t of
     return MR_OK;
 }
 
-/* ---- Dealing ---- */
+/* ---- Distribution ---- */
 
 static mr_status put(shuffle *s, bucket *bucket, const void *bytes, size_t size, mr_error *error)
 {
     if (size > bucket->capacity - bucket->used) {
-        /* One bucket in memory is exactly as large as what was counted. */
-        if (s->scratch < 0) return mr_fail(error, MR_ABORTED, "the files have changed while they were read");
+        /* A single bucket in memory has exactly the size that was counted. */
+        if (s->scratch < 0) return mr_fail(error, MR_ABORTED, "the files changed while they were read");
         MR_TRY(append_chunk(s, bucket, bucket->bytes, bucket->used, error));
         bucket->used = 0;
         if (size > bucket->capacity) return append_chunk(s, bucket, bytes, size, error);
@@ -124,8 +124,7 @@ static mr_status put(shuffle *s, bucket *bucket, const void *bytes, size_t size,
 
 static mr_status deal(shuffle *s, mr_string record, mr_error *error)
 {
-    if (s->dealt == s->totals->records)
-        return mr_fail(error, MR_ABORTED, "the files have changed while they were read");
+    if (s->dealt == s->totals->records) return mr_fail(error, MR_ABORTED, "the files changed while they were read");
     uint64_t place = mr_permutation_inverse(&s->permutation, s->dealt++);
     assert(place < s->totals->records);
     bucket *bucket = &s->buckets[(uint64_t)((unsigned __int128)place * s->bucket_count / s->totals->records)];
@@ -151,14 +150,14 @@ static bool deal_record(void *context, const place *place)
     return deal(s, place->record, &s->error) == MR_OK;
 }
 
-/* As many buckets as make one of them, and then a chunk of each, fit into half of the memory. */
+/* Chooses the number of buckets so that one bucket, and then a chunk of each, fit into half of the memory. */
 static mr_status plan(shuffle *s, mr_error *error)
 {
     uint64_t size = s->totals->size_bytes + HEAD_BYTES * s->totals->records, half = s->memory_bytes / 2;
     s->bucket_count = 1;
     s->scratch = -1;
     if (size > half) {
-        /* Buckets are not all of the same size. */
+        /* Buckets differ in size. */
         uint64_t most = half / CHUNK_BYTES_MIN, wanted = size / (half * 3 / 4) + 1;
         s->bucket_count = wanted < most ? wanted : most;
         uint64_t chunk = half / s->bucket_count;
@@ -177,7 +176,7 @@ static int by_place(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* Heads of all records of a bucket: from memory when it is loaded. */
+/* Collects the heads of all records of a bucket; from memory if it is loaded. */
 static mr_status list_entries(const shuffle *s, const bucket *bucket, const unsigned char *loaded, entry *entries,
                               mr_error *error)
 {
@@ -190,11 +189,12 @@ static mr_status list_entries(const shuffle *s, const bucket *bucket, const unsi
             MR_TRY(read_bucket(s, bucket, offset, head, sizeof head, error));
         offset += HEAD_BYTES;
         if (head[1] > bucket->size_bytes - offset)
-            return mr_fail(error, MR_DATA_LOSS, "the file beside %s was changed", s->near);
+            return mr_fail(error, MR_DATA_LOSS, "the temporary file next to %s was changed", s->near);
         entries[i] = (entry){head[0], offset, head[1]};
         offset += head[1];
     }
-    if (offset != bucket->size_bytes) return mr_fail(error, MR_DATA_LOSS, "the file beside %s was changed", s->near);
+    if (offset != bucket->size_bytes)
+        return mr_fail(error, MR_DATA_LOSS, "the temporary file next to %s was changed", s->near);
     qsort(entries, bucket->count, sizeof(entry), by_place);
     return MR_OK;
 }
@@ -251,7 +251,7 @@ static mr_status write_bucket(shuffle *s, bucket *bucket, outputs *outputs, mr_e
     return status;
 }
 
-/* What is not yet in the scratch file goes there, so that only one bucket is in memory from now on. */
+/* Moves the remaining bytes to the scratch file, so that from now on only one bucket is in memory. */
 static mr_status settle(shuffle *s, mr_error *error)
 {
     for (uint64_t i = 0; i < s->bucket_count && s->scratch >= 0; i++) {
@@ -273,7 +273,7 @@ static int shuffle_records(shuffle *s, const options *options, outputs *outputs)
         pass_end(&s->pass);
         if (error->status == MR_OK && exit_code != 0) return outputs_refuse_damage(options, exit_code);
         if (error->status == MR_OK && s->dealt != s->totals->records)
-            (void)mr_fail(error, MR_ABORTED, "the files have changed while they were read");
+            (void)mr_fail(error, MR_ABORTED, "the files changed while they were read");
         if (error->status == MR_OK) (void)settle(s, error);
         pass_begin(&s->pass, "shuffle", s->totals->records);
         for (uint64_t i = 0; i < s->bucket_count && error->status == MR_OK; i++)
@@ -302,9 +302,9 @@ int shuffle_run(const options *options)
     outputs outputs = {0};
     totals totals;
     shuffle s = {.totals = &totals, .memory_bytes = MEMORY_BYTES, .near = options->out, .scratch = -1};
-    if (!options->out) return refuse("--shuffle: where to? --out FILE says it");
+    if (!options->out) return refuse("--shuffle: missing --out FILE");
     if (options->memory && (!parse_size(options->memory, &s.memory_bytes) || s.memory_bytes < MEMORY_BYTES_MIN))
-        return refuse("--memory: \"%s\" is no size of at least 4M", options->memory);
+        return refuse("--memory: \"%s\" is not a size of at least 4M", options->memory);
     int exit_code = totals_read(&own, options->out, &totals);
     exit_code = exit_code == 0 ? outputs_begin(&outputs, options, outputs_need_totals(options) ? &totals : nullptr)
                                : outputs_refuse_damage(options, exit_code);

@@ -1,5 +1,5 @@
-/* --stats: files to records to figures. All records of files are read by all threads at once, in parts that are cut by the
- * files alone; selected ones are walked over by one. */
+/* --stats: reads files and reports statistics. If all records are selected, all threads read concurrently, in parts
+ * whose boundaries depend only on the files; selected records are read by one thread. */
 #include "tools/tfrecord-cat/stats.h"
 
 #include "records/io/file.h"
@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Bytes of records that are gathered before they are merged: merging costs the same for many as for few. */
+/* Bytes of records gathered before a merge: the cost of a merge does not depend on the number of records. */
 static constexpr size_t PART_BYTES = (size_t)4 << 20;
 static constexpr int SVG_BINS = 24;
 
@@ -19,13 +19,13 @@ typedef struct run {
     stats_about about;
     progress progress;
     uint64_t done_bytes;
-    mr_error error; /* the one that ends the run */
-    stats *part;    /* of a walk */
+    mr_error error; /* the error that ends the run */
+    stats *part;    /* part of a walk */
     size_t part_bytes;
     const char *part_path;
 } run;
 
-/* In whole MiB, of which a terminal has room for. */
+/* Counts whole MiB, which a terminal has room for. */
 static void add_progress(run *run, uint64_t size_bytes)
 {
     uint64_t before = run->done_bytes >> 20;
@@ -139,7 +139,7 @@ static bool take_place(void *context, const place *place)
 
 static mr_status walk(run *run)
 {
-    /* What was damaged was told. */
+    /* Damage was reported during the walk. */
     run->about.bad_files = walk_records(run->options, take_place, run) != 0;
     mr_status status = end_part(run);
     return run->error.status != MR_OK ? run->error.status : status;

@@ -1,10 +1,10 @@
-/* The figures of --stats as charts. */
+/* The results of --stats as charts. */
 #include "tools/tfrecord-cat/stats.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* Features beside classes and images that get a panel. */
+/* Maximum number of features, besides classes and images, that get a panel. */
 static constexpr int PANELS_MAX = 24;
 
 static chart *add(charts *charts, int count)
@@ -89,7 +89,7 @@ static bool add_numbers(const numbers *numbers, mr_string name, const char *what
     chart *chart = add(charts, 1);
     if (!chart) return false;
     stats_number_chart(chart, numbers, bins, "", note, unit);
-    memcpy(chart->title, title, sizeof(chart->title)); /* safe already */
+    memcpy(chart->title, title, sizeof(chart->title)); /* already safe */
     return true;
 }
 

@@ -1,5 +1,5 @@
-/* Class balance: how often each label occurs, with the text that stands beside it. A label that comes with two texts is two
- * classes here, so that the mistake is seen. */
+/* Class balance: the frequency of each label, with its text. A label with two texts counts as two classes, so that the
+ * mistake is visible. */
 #include "tools/tfrecord-cat/stats.h"
 
 #include <stdlib.h>
@@ -12,7 +12,7 @@ static const struct pair {
                           {"label", "label/text"},
                           {"objects/label", "objects/label/text"}};
 
-/* Values of one record that need no memory of their own. */
+/* Number of values of one record for which no memory is allocated. */
 static constexpr size_t FEW = 32;
 
 const char *stats_classes_name(int index)
@@ -22,7 +22,7 @@ const char *stats_classes_name(int index)
 
 void stats_class_view(class_views *views, const mr_feature_view *feature)
 {
-    /* Most names are none of these: their first letters say so. */
+    /* Most names are none of these: their first letters tell. */
     if (feature->name.size_bytes < 5 || !strchr("ilo", feature->name.data[0])) return;
     for (int i = 0; i < STATS_CLASSES; i++) {
         if (mr_string_equal(feature->name, mr_string_from(pairs[i].label))) views->labels[i] = *feature;
@@ -43,14 +43,14 @@ static bool count_class(classes *classes, const int64_t *label, mr_string text)
     return top_add_text(&classes->counts, (mr_string){key, size + used}, 1);
 }
 
-/* How many values a view has, when it has them in that kind. */
+/* The number of values of a view; 0 if it is of another kind. */
 static size_t count_of(const mr_feature_view *view, mr_feature_kind kind)
 {
     size_t count = 0;
     return view->kind == kind && mr_feature_count(view, &count, nullptr) == MR_OK ? count : 0;
 }
 
-/* The name of a label where the record has no text for it. */
+/* The name of a label for which the record has no text. */
 static mr_string name_of(const tfds_feature *meaning, const int64_t *label)
 {
     const char *name = label ? tfds_label(meaning, *label) : nullptr;

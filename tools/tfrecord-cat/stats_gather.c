@@ -1,5 +1,5 @@
-/* See stats.h. A record is walked twice: first all of it, so that a damaged one counts for nothing and the last of equal
- * names is known; then feature by feature into the columns. */
+/* See stats.h. A record is processed in two passes: the first reads all of it, so that a damaged record counts for
+ * nothing and the last of duplicate names is known; the second adds it to the columns, feature by feature. */
 #include "tools/tfrecord-cat/stats.h"
 #include "tools/tfrecord-cat/view.h"
 
@@ -8,15 +8,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A feature of the record at hand. */
+/* A feature of the current record. */
 typedef struct item {
-    column *column;            /* null when it had to go */
-    mr_feature_view view;      /* of a feature */
-    mr_feature_list_view list; /* of a list */
+    column *column;            /* null if it was dropped */
+    mr_feature_view view;      /* for a feature */
+    mr_feature_list_view list; /* for a list */
     size_t count;
 } item;
 
-/* Memory that is kept from record to record. */
+/* Memory reused from record to record. */
 typedef struct stats_scratch {
     item *items;
     size_t count, capacity;
@@ -102,7 +102,7 @@ static void put_slot(stats *stats, size_t index)
     stats->slots[slot] = (uint32_t)index + 1;
 }
 
-/* Room for one column more, in the array and the hash table. */
+/* Makes room for one more column, in the array and the hash table. */
 static bool grow(stats *stats)
 {
     if (stats->count < stats->capacity) return true;
@@ -120,7 +120,7 @@ static bool grow(stats *stats)
     return true;
 }
 
-/* Gives up the last column by name when it comes behind this name; false when the name itself has to go. */
+/* Drops the last column by name if it sorts after this name; false if the name itself must be dropped. */
 static bool make_room(stats *stats, mr_string name, bool is_list)
 {
     size_t last = 0;
@@ -138,11 +138,11 @@ static bool make_room(stats *stats, mr_string name, bool is_list)
     return true;
 }
 
-/* The column of a name, made when it is new. Null with *is_full: it is one too many; else there is no memory. */
+/* Finds or adds the column of a name. Null with *is_full: too many columns; else no memory. */
 static column *find_column(stats *stats, mr_string name, bool is_list, bool *is_full)
 {
     *is_full = false;
-    /* Records are alike: the next feature is that of the record before. */
+    /* Records are similar: the next feature is likely that of the previous record. */
     size_t guess = stats->guess < stats->count ? stats->guess : 0;
     if (stats->count > 0 && is_column(stats->columns[guess], name, is_list)) {
         stats->guess = guess + 1;
@@ -181,7 +181,7 @@ static mr_status no_memory(mr_error *error)
     return mr_fail(error, MR_RESOURCE_EXHAUSTED, "no memory for statistics");
 }
 
-/* The item of a feature; of equal names the last one's. Null as find_column. */
+/* The item of a feature; of duplicate names the last. Null as in find_column. */
 static item *add_item(stats *stats, mr_string name, bool is_list, bool *is_full)
 {
     stats_scratch *scratch = stats->scratch;
@@ -246,7 +246,7 @@ static mr_status walk_lists(stats *stats, const options *options, mr_string reco
     return status == MR_OUT_OF_RANGE ? MR_OK : status;
 }
 
-/* A run of equal lengths ends. */
+/* Ends a run of equal lengths. */
 static bool end_run(lengths *lengths)
 {
     uint64_t times = lengths->times;
@@ -265,7 +265,7 @@ static bool add_length(lengths *lengths, size_t count)
     return true;
 }
 
-/* Whether bytes begin as an image of any format does. */
+/* Whether bytes begin like an image of any format. */
 static bool may_be_image(mr_string bytes)
 {
     if (bytes.size_bytes < 16) return false;
@@ -357,7 +357,7 @@ static void tell_strange(stats *stats, const place *place, const mr_error *error
              place->offset, error->message);
 }
 
-/* All items of a record. */
+/* Reads all items of a record. */
 static mr_status walk_record(stats *stats, const options *options, mr_string record, class_views *views,
                              bool *has_lists, mr_error *error)
 {
@@ -367,7 +367,7 @@ static mr_status walk_record(stats *stats, const options *options, mr_string rec
     MR_TRY(walk_features(stats, options, record, views, error));
     size_t features = stats->scratch->count;
     mr_status status = walk_lists(stats, options, record, has_lists, error);
-    /* A field 2 that is something else makes no SequenceExample, and an Example no worse. */
+    /* A field 2 of another type does not make it a SequenceExample, and an Example may have one. */
     if (status == MR_DATA_LOSS && mr_example_form_of(record) == MR_EXAMPLE_PLAIN) {
         stats->scratch->count = features;
         *has_lists = false;
@@ -375,7 +375,7 @@ static mr_status walk_record(stats *stats, const options *options, mr_string rec
     }
     if (status == MR_OK && !options->features && stats->scratch->count == 0 &&
         mr_example_form_of(record) == MR_EXAMPLE_NONE)
-        return mr_fail(error, MR_DATA_LOSS, "the record is no Example");
+        return mr_fail(error, MR_DATA_LOSS, "the record is not an Example");
     return status;
 }
 
@@ -421,7 +421,7 @@ mr_status stats_flush(stats *stats, mr_error *error)
     return numbers_flush(&stats->sizes) ? MR_OK : no_memory(error);
 }
 
-/* The part's numbers come before its run. */
+/* Adds the part's numbers before its run. */
 static bool merge_lengths(lengths *lengths, const struct lengths *part)
 {
     bool is_run = part->numbers.count == 0;

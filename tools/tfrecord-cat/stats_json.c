@@ -1,4 +1,4 @@
-/* --stats --json: one object with all figures, whole numbers with all their digits. */
+/* --stats --json: one object with all statistics; integers with all digits. */
 #include "tools/tfrecord-cat/stats.h"
 
 #include <jansson.h>
@@ -8,7 +8,7 @@
 
 static constexpr size_t TOP_LISTED = 20;
 
-/* Text as it is when it is UTF-8, else with escapes. */
+/* Text as is if it is UTF-8, else with escapes. */
 static json_t *text_json(mr_string text)
 {
     char safe[1024];
@@ -17,7 +17,7 @@ static json_t *text_json(mr_string text)
     return json_string(safe);
 }
 
-/* Puts value under any name. */
+/* Sets a member under any name. */
 static int set(json_t *object, mr_string name, json_t *value)
 {
     char key[1024];

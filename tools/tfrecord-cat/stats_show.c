@@ -9,12 +9,12 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Where the output is no terminal, and at most. */
+/* Columns when the output is not a terminal, and the maximum. */
 static constexpr int COLUMNS_PLAIN = 80, COLUMNS_MAX = 100;
 static constexpr size_t TOP_SHOWN = 5;
 static constexpr int SPARK_BINS = 16;
 
-/* Items one behind the other, wrapped to the width. */
+/* Items in sequence, wrapped to the width. */
 typedef struct line {
     int columns, used;
     bool is_utf8;
@@ -51,7 +51,7 @@ static const char *part(double value, double of, char text[16])
     return text;
 }
 
-/* A key of a sketch or table as the number that it is, whole numbers with all their digits. */
+/* A key of a sketch or table as a number, integers with all digits. */
 static const char *key_text(const numbers *numbers, int64_t key, char text[CHART_NUMBER_SIZE])
 {
     if (numbers->is_real || llabs(key / 2) < 5'000'000'000) return chart_number(numbers_value(numbers, key), text);
@@ -132,7 +132,7 @@ static void show_quantiles(line *line, const numbers *numbers)
     end_line(line);
 }
 
-/* Values that stand out: all when there are few, else those that are more frequent than the table may err. */
+/* Prints frequent values: all if there are few, else those that exceed the table's error. */
 static void show_top(line *line, const top *top, const numbers *numbers, uint64_t total, const tfds_feature *meaning)
 {
     top_entry entries[TOP_SHOWN];
@@ -205,7 +205,7 @@ static void show_texts(line *line, const column *column)
     if (images > 0) item(line, "%s image%s", chart_number((double)images, number), images == 1 ? "" : "s");
     if (column->images && column->images->damaged > 0)
         item(line, "%s with a damaged header", chart_number((double)column->images->damaged, number));
-    if (column->images && others > 0) item(line, "%s that are no images", chart_number((double)others, number));
+    if (column->images && others > 0) item(line, "%s that are not images", chart_number((double)others, number));
     end_line(line);
     if (!column->images && texts->long_count < lengths->count)
         show_top(line, &texts->top, nullptr, lengths->count, nullptr);
@@ -243,9 +243,9 @@ static void show_head(line *line, const stats *stats, const stats_about *about)
              progress_size_text((uint64_t)numbers_quantile(&stats->sizes, 0.5), sizes[2]));
         end_line(line);
     }
-    if (about->lost > 0) printf("  without %s\n", plural(about->lost, "damaged place", text));
+    if (about->lost > 0) printf("  without %s\n", plural(about->lost, "damaged region", text));
     if (about->bad_files > 0) printf("  without all of %s\n", plural((uint64_t)about->bad_files, "file", text));
-    if (stats->strange > 0) printf("  without %s that hold no Example\n", plural(stats->strange, "record", text));
+    if (stats->strange > 0) printf("  without %s that are not Examples\n", plural(stats->strange, "record", text));
     if (stats->has_more) printf("  only the first %d features by name\n", STATS_FEATURES_MAX);
 }
 

@@ -1,14 +1,14 @@
-/* Records to text on all processors: each thread turns batches of records into texts of their own, which are written in the
- * order of the files. A sample, a range or a head is walked by one thread: there is little of it. */
+/* Formats records as text on all processors: each thread formats batches of records into its own buffers, which are
+ * written in file order. A sample, a range or a head is small and is processed by one thread. */
 #include "tools/tfrecord-cat/walk.h"
 
 #include <stdlib.h>
 
-/* Batches with a longer record are written piece by piece, by the thread that writes. */
+/* Batches with a longer record are written piece by piece, by the writing thread. */
 static constexpr size_t LONG_RECORD = (size_t)4 << 20;
 static constexpr int32_t THREADS_MAX = 64;
 
-/* What one thread needs. */
+/* State of one thread. */
 typedef struct maker {
     void *state;
     where_state *where;
@@ -17,14 +17,14 @@ typedef struct maker {
 typedef struct texts {
     const options *options;
     const text_format *format;
-    maker makers[64 + 1]; /* for each thread, and one for those who write */
+    maker makers[64 + 1]; /* one for each thread, and one for the writer */
     int32_t threads;
     out out; /* to the standard output */
     bool has_failed;
 } texts;
 static_assert(THREADS_MAX == 64);
 
-/* Of a batch; faults are lines for the standard error. */
+/* Result of a batch; faults are lines for the standard error. */
 typedef struct result {
     out text, faults;
 } result;
@@ -52,18 +52,17 @@ static bool open_makers(texts *texts)
 
 static mr_status fail_memory(mr_error *error)
 {
-    return mr_fail(error, MR_RESOURCE_EXHAUSTED, "there is not enough memory");
+    return mr_fail(error, MR_RESOURCE_EXHAUSTED, "out of memory");
 }
 
 static mr_status put(const texts *texts, void *state, const place *place, out *out, mr_error *error)
 {
     mr_status status = texts->format->put(state, place, out, error);
-    if (status == MR_OK && out->has_failed)
-        return mr_fail(error, MR_RESOURCE_EXHAUSTED, "there is not enough memory for its text");
+    if (status == MR_OK && out->has_failed) return mr_fail(error, MR_RESOURCE_EXHAUSTED, "no memory for its text");
     return status;
 }
 
-/* ---- By one thread ---- */
+/* ---- One thread ---- */
 
 static bool put_one(void *context, const place *place)
 {
@@ -75,7 +74,7 @@ static bool put_one(void *context, const place *place)
     return status != MR_RESOURCE_EXHAUSTED;
 }
 
-/* ---- By all ---- */
+/* ---- All threads ---- */
 
 static void discard(void *context, void *made)
 {
@@ -154,7 +153,7 @@ static mr_status take(void *context, const mr_record_batch *batch, mr_error *err
             if (where && where_has_failed(where)) return fail_memory(error);
         }
     }
-    return ferror(stdout) ? mr_fail(error, MR_CANCELLED, "nobody reads on") : MR_OK;
+    return ferror(stdout) ? mr_fail(error, MR_CANCELLED, "standard output is closed") : MR_OK;
 }
 
 static void damaged(void *context, const mr_record_damage *damage, const mr_error *error)

@@ -1,5 +1,6 @@
-/* features.json is a message of tensorflow_datasets as JSON: a feature is {"pythonClassName": …, KIND: {…}}, 64-bit numbers
- * are strings. Files are read whole, so they are bounded, and so is the depth of features in features. */
+/* Metadata of tensorflow_datasets. features.json is a protobuf message as JSON: a feature is {"pythonClassName": …,
+ * KIND: {…}}, 64-bit numbers are strings. Files are read completely, so their size is limited, and so is the depth of
+ * nested features. */
 #include "tools/tfrecord-cat/tfds.h"
 
 #include "records/io/file.h"
@@ -14,7 +15,7 @@ static constexpr size_t FILE_BYTES_MAX = (size_t)8 << 20;
 static constexpr size_t FEATURES_MAX = 10'000;
 static constexpr int DEPTH_MAX = 30;
 
-/* jansson calls a lack of memory bad syntax, so its allocations are watched. */
+/* jansson reports lack of memory as a syntax error, so its allocations are monitored. */
 static bool has_json_failed;
 
 static void *allocate_json(size_t size)
@@ -24,28 +25,29 @@ static void *allocate_json(size_t size)
     return bytes;
 }
 
-/* What is being read, and whether memory has run out: then nothing of it is used. */
+/* State of reading a directory. If memory has run out, nothing of it is used. */
 typedef struct reading {
     tfds *tfds;
     bool is_out_of_memory;
-    bool has_fault; /* was told */
+    bool has_fault; /* reported */
 } reading;
 
-/* Remembers that an allocation failed. */
+/* Records a failed allocation. */
 static void *got(reading *reading, void *bytes)
 {
     reading->is_out_of_memory |= !bytes;
     return bytes;
 }
 
-/* Bytes of the directory in a path, its slash included. */
+/* The length of the directory part of a path, including its slash. */
 static size_t directory_length(const char *path)
 {
     const char *slash = strrchr(path, '/');
     return slash ? (size_t)(slash + 1 - path) : 0;
 }
 
-/* A file beside features.json; null when there is none, it cannot be read, which is reported, or memory has run out. */
+/* Reads a file from the directory of features.json; null if it does not exist, cannot be read (reported), or memory has
+ * run out. */
 static char *read_text(reading *reading, const char *name, size_t *size)
 {
     char *path = nullptr, *text = nullptr;
@@ -63,7 +65,7 @@ static char *read_text(reading *reading, const char *name, size_t *size)
     return status == MR_OK ? text : nullptr;
 }
 
-/* A file of JSON; null as read_text, and when it is none, which is reported. */
+/* Reads a JSON file; null as read_text, and if it is invalid (reported). */
 static json_t *read_json(reading *reading, const char *name)
 {
     size_t size = 0;
@@ -112,7 +114,7 @@ static void shape_text(const json_t *shape, char *text, size_t size)
     }
 }
 
-/* The last part of "tensorflow_datasets.core.features.text_feature.Text". */
+/* The last component of "tensorflow_datasets.core.features.text_feature.Text". */
 static const char *class_of(const json_t *feature)
 {
     const char *name = text_of(json_object_get(feature, "pythonClassName")), *dot = strrchr(name, '.');
@@ -141,7 +143,7 @@ static void read_labels(reading *reading, const char *label_name, tfds_feature *
     }
 }
 
-/* Adds one feature that is no dict and no sequence. */
+/* Adds one feature that is neither a dict nor a sequence. */
 static void add_leaf(reading *reading, const json_t *json, const char *name, const char *label_name, const char *around)
 {
     static const char *const kinds[] = {"image", "video", "audio", "boundingBox", "tensor", "labeledImage", "text"};
@@ -172,7 +174,7 @@ static void add_leaf(reading *reading, const json_t *json, const char *name, con
 static void add_feature(reading *reading, const json_t *json, const char *name, const char *label_name,
                         const char *around, int depth);
 
-/* A member: the names are joined as tensorflow_datasets does, "/" in records and "-" in files of labels. */
+/* A member: names are joined as in tensorflow_datasets, with "/" in records and "-" in label files. */
 static void add_member(reading *reading, const json_t *json, const char *name, const char *label_name, const char *key,
                        const char *around, int depth)
 {
@@ -251,7 +253,7 @@ static void read_info(reading *reading)
     json_decref(json);
 }
 
-/* ---- All ---- */
+/* ---- Directories ---- */
 
 static void free_tfds(tfds *tfds)
 {
@@ -272,7 +274,7 @@ static void free_tfds(tfds *tfds)
     free(tfds);
 }
 
-/* The directory that holds path; *made is null when it is none of tensorflow_datasets. */
+/* Opens the directory that contains path; *made is null if it is not one of tensorflow_datasets. */
 static mr_status open_directory(const char *path, tfds **made, bool *has_fault, mr_error *error)
 {
     reading reading = {.tfds = calloc(1, sizeof(tfds))};
@@ -292,7 +294,7 @@ static mr_status open_directory(const char *path, tfds **made, bool *has_fault, 
     json_decref(json);
     *has_fault |= reading.has_fault;
     if (!reading.is_out_of_memory) return MR_OK;
-    return mr_fail(error, MR_RESOURCE_EXHAUSTED, "%s: no memory for what its directory says", path);
+    return mr_fail(error, MR_RESOURCE_EXHAUSTED, "%s: no memory for the metadata of its directory", path);
 }
 
 static bool is_of(const tfds *tfds, const char *path)
@@ -317,7 +319,7 @@ mr_status tfds_set_open(tfds_set *set, char *const *paths, int32_t count, mr_err
         tfds **grown = reallocarray(set->items, set->count + 1, sizeof(*grown));
         if (!grown) {
             free_tfds(made);
-            return mr_fail(error, MR_RESOURCE_EXHAUSTED, "%s: no memory for what its directory says", path);
+            return mr_fail(error, MR_RESOURCE_EXHAUSTED, "%s: no memory for the metadata of its directory", path);
         }
         set->items = grown;
         set->items[set->count++] = made;

@@ -1,11 +1,11 @@
-/* What a directory of tensorflow_datasets says of one feature. */
+/* Lookup of a feature in the metadata of a tensorflow_datasets directory. */
 #include "tools/tfrecord-cat/tfds.h"
 
 #include <string.h>
 
 const tfds_feature *tfds_find(const tfds *tfds, mr_string name)
 {
-    /* A sequence in a sequence is two features of the record. */
+    /* A sequence in a sequence is stored as two features of the record. */
     static const char ragged[] = "/ragged_flat_values";
     size_t size = name.size_bytes, ending = sizeof(ragged) - 1;
     if (size > ending && memcmp(name.data + size - ending, ragged, ending) == 0) size -= ending;

@@ -1,5 +1,5 @@
-/* Images made small. A JPEG is decoded at the fraction of its size that is just large enough, by the DCT, which costs less
- * than the whole. */
+/* Thumbnails. A JPEG is decoded at the smallest sufficient fraction of its size, by the DCT, which costs less than
+ * decoding all of it. */
 #include "tools/tfrecord-cat/html.h"
 
 #include <string.h>
@@ -7,7 +7,7 @@
 static constexpr int32_t QUALITY = 80, SMALL_QUALITY = 95;
 static constexpr int32_t SMALL_SIDE = 96;
 
-/* The largest fraction that leaves enough pixels. */
+/* The smallest fraction that leaves enough pixels. */
 static int32_t ratio_of(const mr_image_info *info)
 {
     int32_t longer = info->width > info->height ? info->width : info->height, ratio = 8;
@@ -24,12 +24,12 @@ static mr_status decode(mr_string encoded, thumbnail *thumbnail, mr_tensor *imag
     if (!is_jpeg && info->channels == 2) options.channels = 4;
     mr_status status = mr_image_decode(encoded.data, encoded.size_bytes, &options, image, &thumbnail->fault);
     if (status != MR_DATA_LOSS || !is_jpeg) return status;
-    /* What there is of it; the fault stays. */
+    /* Keep the decoded part; the fault stays. */
     options.try_recover_truncated = options.accept_damaged = true;
     return mr_image_decode(encoded.data, encoded.size_bytes, &options, image, nullptr);
 }
 
-/* RGB and how opaque it is, to RGB on white. */
+/* Blends RGB with alpha onto white. */
 static mr_status lay_on_white(mr_tensor *image, mr_error *error)
 {
     mr_tensor flat = {0};

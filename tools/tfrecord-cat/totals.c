@@ -1,4 +1,5 @@
-/* What is to be rewritten, counted before it is: records, bytes, and whether all of it is whole. */
+/* Totals of what is to be rewritten, computed before anything is written: records, bytes, and whether all of it is
+ * undamaged. */
 #include "records/io/file.h"
 #include "tools/tfrecord-cat/rewrite.h"
 
@@ -28,7 +29,7 @@ bool parse_size(const char *text, uint64_t *size_bytes)
     return true;
 }
 
-/* ---- Scratch ---- */
+/* ---- Temporary files ---- */
 
 /* The directory of a path, owned; null without memory. */
 static char *directory_of(const char *path)
@@ -58,7 +59,7 @@ mr_status scratch_open(const char *near, int *descriptor, mr_error *error)
     return status;
 }
 
-/* ---- What is told ---- */
+/* ---- Messages ---- */
 
 void print_path(FILE *file, const char *path)
 {
@@ -86,7 +87,7 @@ void pass_end(pass *pass)
 
 typedef struct counting {
     totals *totals;
-    mr_record_writer *writer; /* null: only count */
+    mr_record_writer *writer; /* null: count only */
     pass pass;
     mr_error error;
 } counting;
@@ -111,7 +112,7 @@ static bool can_be_read_twice(const options *options)
     return true;
 }
 
-/* From now on the options mean all records of the copy. */
+/* Changes the options to select all records of the copy. */
 static void name_copy(options *options, totals *totals)
 {
     options->record = options->sample = options->head = options->range_end = UINT64_MAX;

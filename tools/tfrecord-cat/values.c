@@ -1,9 +1,9 @@
-/* Lists on the wire: values with tags, or numbers packed into the first chunk, as the first tag says. */
+/* Lists on the wire: values with tags, or packed numbers in the first chunk, as the first tag indicates. */
 #include "tools/tfrecord-cat/values.h"
 
 #include <string.h>
 
-/* At most ten bytes; false at the end of the bytes. */
+/* Reads at most ten bytes; false at the end of the bytes. */
 static bool take_varint(values *values, uint64_t *number)
 {
     uint64_t result = 0;
@@ -18,7 +18,7 @@ static bool take_varint(values *values, uint64_t *number)
     return false;
 }
 
-/* A length and that many bytes. */
+/* Reads a length and that many bytes. */
 static bool take_bytes(values *values, mr_string *bytes)
 {
     uint64_t length;
@@ -46,7 +46,7 @@ values values_of(const mr_feature_view *feature)
     return (struct values){begin, begin + chunk.size_bytes, feature->kind, true};
 }
 
-/* The float at the cursor. */
+/* Reads a float at the cursor. */
 static bool take_float(values *values, float *number)
 {
     if (values->end - values->next < 4) {

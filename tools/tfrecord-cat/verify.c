@@ -1,5 +1,5 @@
-/* Every checksum, every Example and every image's header of files, by several threads. A fault is a line: file, record,
- * byte, kind, and what it is in words; lines come in the order of the files. */
+/* --verify: checks every checksum, every Example and every image header, with several threads. Each fault is a line:
+ * file, record, byte offset, kind and message; lines are in file order. */
 #include "tools/tfrecord-cat/verify.h"
 #include "tools/common/progress.h"
 
@@ -10,32 +10,32 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* Of one batch of records so many faults are told, and the others are counted. */
+/* Number of faults of a batch that are printed; the others are only counted. */
 static constexpr uint64_t TOLD_MAX = 10'000;
 
 typedef struct verify {
     const options *options;
     checker *checkers; /* one for each thread */
     progress progress;
-    atomic_uint_fast64_t bytes; /* not yet a whole MiB of progress */
-    uint64_t faults;            /* of the file that is being told */
+    atomic_uint_fast64_t bytes; /* less than a MiB of progress not yet reported */
+    uint64_t faults;            /* of the file being reported */
     uint64_t bad_records;       /* its records whose checksums hold, with at least one fault */
     uint64_t all_faults;
     bool has_failed;
 } verify;
 
-/* What a thread found in a batch: lines in memory. */
+/* The findings of a thread in a batch: lines in memory. */
 typedef struct findings {
     FILE *file; /* appends to text */
     out text;
     uint64_t count;
-    uint64_t records; /* that have them */
-    size_t last;      /* the last of these in the batch */
+    uint64_t records; /* with faults */
+    size_t last;      /* index of the last of these in the batch */
 } findings;
 
-/* Where the record is that is looked at. */
+/* The position of the record being checked. */
 typedef struct spot {
-    findings **findings; /* null until there is one */
+    findings **findings; /* null until the first finding */
     const mr_record_batch *batch;
     size_t i;
     bool is_out_of_memory;
@@ -46,7 +46,7 @@ static void put_fault(FILE *file, const char *path, uint64_t record, uint64_t of
 {
     (void)text_print(file, mr_string_from(text_path(path)), INT32_MAX);
     fprintf(file, ": record %" PRIu64 ", byte %" PRIu64 ": %s: ", record, offset, kind);
-    /* Sentences have quotation marks of their own. */
+    /* Messages contain quotation marks of their own. */
     if (text_is_readable(mr_string_from(message)))
         fputs(message, file);
     else
@@ -54,7 +54,7 @@ static void put_fault(FILE *file, const char *path, uint64_t record, uint64_t of
     fputc('\n', file);
 }
 
-/* ---- On any thread ---- */
+/* ---- Any thread ---- */
 
 static void take_found(void *context, const char *kind, const char *message)
 {
@@ -95,8 +95,7 @@ static mr_status check_batch(void *context, mr_record_batch *batch, mr_error *er
         checker_check(&verify->checkers[batch->thread], batch->records[spot.i], take_found, &spot);
     if (findings) spot.is_out_of_memory |= fclose(findings->file) != 0 || findings->text.has_failed;
     batch->result = findings;
-    if (spot.is_out_of_memory)
-        return mr_fail(error, MR_RESOURCE_EXHAUSTED, "there is not enough memory for its faults");
+    if (spot.is_out_of_memory) return mr_fail(error, MR_RESOURCE_EXHAUSTED, "no memory for its faults");
     count_bytes(verify, batch);
     return MR_OK;
 }
@@ -116,14 +115,15 @@ static mr_status print_findings(void *context, const mr_record_batch *batch, mr_
     findings *findings = batch->result;
     if (verify->progress.is_terminal) progress_hide(&verify->progress);
     (void)out_write(&findings->text, stdout);
-    if (findings->count > TOLD_MAX) printf("… and %" PRIu64 " more close by\n", findings->count - TOLD_MAX);
+    if (findings->count > TOLD_MAX) printf("… and %" PRIu64 " more nearby\n", findings->count - TOLD_MAX);
     verify->faults += findings->count;
     verify->bad_records += findings->records;
     discard(nullptr, findings);
-    return ferror(stdout) ? mr_fail(error, MR_CANCELLED, "the output is closed") : MR_OK;
+    return ferror(stdout) ? mr_fail(error, MR_CANCELLED, "standard output is closed") : MR_OK;
 }
 
-/* The reader's sentences begin with file and place, and some with the kind, which are in the line already. */
+/* Removes file and position, and sometimes the kind, from the start of the reader's messages: the line already has
+ * them. */
 static const char *without_place(const char *message, const char *path, const char *kind)
 {
     const char *name = text_path(path);
@@ -146,7 +146,7 @@ static void print_damage(void *context, const mr_record_damage *damage, const mr
     verify->faults++;
 }
 
-/* An index of another version of the file does no harm, but reading goes the slow way. */
+/* An index of another version of the file does no harm, but reading is slower. */
 static void check_index(verify *verify, const char *path)
 {
     mr_record_index index = {0};
@@ -155,9 +155,9 @@ static void check_index(verify *verify, const char *path)
     if (error.status != MR_OK) return;
     if (index.origin == MR_INDEX_STALE) {
         (void)text_print(stdout, mr_string_from(path), INT32_MAX);
-        printf(": its .index is stale and is not used\n");
+        printf(": ignoring stale .index\n");
     } else if (index.origin == MR_INDEX_DAMAGED) {
-        (void)mr_fail(&error, MR_DATA_LOSS, "%s: its .index is damaged or cannot be read, and is not used", path);
+        (void)mr_fail(&error, MR_DATA_LOSS, "%s: ignoring .index, which is damaged or cannot be read", path);
         verify->has_failed = complain(&error);
     }
     mr_record_index_deinit(&index);
@@ -207,7 +207,7 @@ uint64_t total_mib(const options *options)
         if (!file) continue;
         size_t got = fread(magic, 1, sizeof magic, file);
         fclose(file);
-        /* Of a GZIP or ZLIB file nobody knows how much is in it. */
+        /* The uncompressed size of a GZIP or ZLIB file is unknown. */
         if (got == 2 && ((magic[0] == 0x1f && magic[1] == 0x8b) || (magic[0] & 0x8f) == 8)) {
             if (magic[0] == 0x1f || (magic[0] * 256 + magic[1]) % 31 == 0) return 0;
         }

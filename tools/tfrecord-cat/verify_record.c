@@ -1,5 +1,5 @@
-/* A record in detail: see verify.h. A bytes value is an image when it begins like one; under the name image/encoded, which
- * TensorFlow's data sets have for images, it must be one. */
+/* Checks of a record; see verify.h. A bytes value is an image if it begins like one; under the name image/encoded, used
+ * by TensorFlow's datasets, it must be one. */
 #include "tools/tfrecord-cat/verify.h"
 
 #include <millrace/image.h>
@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* No image has fewer bytes. */
+/* Minimum size of an image in bytes. */
 static constexpr size_t IMAGE_MIN_BYTES = 24;
-/* How much of a name is in a message. */
+/* Maximum length of a name in a message. */
 static constexpr int NAME_COLUMNS = 60;
 
 typedef struct check {
@@ -59,7 +59,7 @@ static void check_image(const check *check, mr_string name, mr_string bytes)
     mr_image_info info = {0};
     mr_error error = {0};
     mr_status status = mr_image_probe(bytes.data, bytes.size_bytes, &info, &error);
-    /* Formats that are only known by name have no header that is looked at. */
+    /* Formats that are recognized by name only have no header check. */
     if (status == MR_UNIMPLEMENTED) return;
     if (status == MR_OK && check->checker->decodes && (info.format == MR_IMAGE_JPEG || info.format == MR_IMAGE_PNG)) {
         mr_tensor image = {0};
@@ -109,7 +109,8 @@ static mr_status check_features(const check *check, mr_string record, mr_error *
     mr_example_cursor walk = {.record = record};
     mr_feature_view feature;
     mr_status status;
-    /* The sentence about the end would be put together for every record: it is asked for only where there is another. */
+    /* Formatting the end-of-features message for every record would be slow: it is requested only if there is another
+     * error. */
     while ((status = mr_example_next_feature(&walk, &feature, nullptr)) == MR_OK)
         check_feature(check, &feature, feature.name);
     if (status == MR_OUT_OF_RANGE) return MR_OK;
@@ -132,7 +133,7 @@ static mr_status check_lists(const check *check, mr_string record, mr_error *err
     return status == MR_OUT_OF_RANGE ? MR_OK : status;
 }
 
-/* Whether the record is one field 1 and nothing else, as nearly every Example is: then it is no SequenceExample. */
+/* Whether the record is exactly one field 1, as nearly every Example is: then it is not a SequenceExample. */
 static bool is_features_alone(mr_string record)
 {
     uint64_t length = 0;
@@ -157,5 +158,5 @@ void checker_check(checker *checker, mr_string record, take_fault *take, void *c
     if (status != MR_OK)
         tell(&check, "bad Example", "%s", error->message);
     else if (form == MR_EXAMPLE_NONE)
-        tell(&check, "bad Example", "neither an Example nor a SequenceExample (--raw: do not look)");
+        tell(&check, "bad Example", "neither an Example nor a SequenceExample (--raw skips this check)");
 }

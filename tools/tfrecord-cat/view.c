@@ -1,13 +1,13 @@
-/* Features of a record, selected and checked. */
+/* Selection and checks of a record's features. */
 #include "tools/tfrecord-cat/view.h"
 
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Of fewer features, names are compared one by one. */
+/* With fewer features, names are compared pairwise. */
 static constexpr size_t FEW = 16;
-/* Names made so that they meet in one place of the table cost no more than this; beyond, twins are both shown. */
+/* Limits the cost of names crafted to collide in the table; beyond it, duplicates are both shown. */
 static constexpr size_t PROBES_MAX = 1'000;
 
 /* ---- --features ---- */
@@ -48,8 +48,8 @@ size_t view_pattern_name(mr_string pattern, char *name)
     return size;
 }
 
-/* "*" is any bytes, "?" one, a backslash takes what follows as it is. Goes back to the last star only, so the time is at
- * most the product of both lengths. */
+/* "*" matches any bytes, "?" one byte, a backslash makes the next byte literal. Only the last star is retried, so the
+ * time is at most the product of both lengths. */
 static bool glob_matches(mr_string pattern, mr_string name)
 {
     size_t p = 0, n = 0, star = SIZE_MAX, from = 0;
@@ -148,7 +148,7 @@ static mr_status read_lists(view *view, const options *options, mr_string record
     return status == MR_OUT_OF_RANGE ? MR_OK : status;
 }
 
-/* ---- Names that are there twice ---- */
+/* ---- Duplicate names ---- */
 
 static uint64_t hash(mr_string name, bool is_list)
 {
@@ -157,7 +157,7 @@ static uint64_t hash(mr_string name, bool is_list)
     return value ^ value >> 29;
 }
 
-/* Of an earlier and a later entry of one name, the one that is not meant. Lists have no kind: the later is meant. */
+/* Of two entries with one name, the one that is superseded. Lists have no kind: the later one wins. */
 static entry *hidden_of(entry *earlier, entry *later)
 {
     bool falls_back = !later->is_list && later->feature.kind == MR_FEATURE_NONE;
@@ -205,7 +205,7 @@ static mr_status hide_many(view *view, mr_error *error)
     return MR_OK;
 }
 
-/* mr_example_form_of, which would walk over the features once more where they were read already. */
+/* As mr_example_form_of, without iterating over features that were already read. */
 static mr_example_form form_of(mr_string record, bool has_features)
 {
     mr_example_cursor walk = {.record = record};

@@ -1,5 +1,5 @@
-/* The selected records in turn. Numbers count through all files, damaged places as one record each, so that a record has the
- * same number whether it is found by an index or by reading from the beginning. */
+/* Iterates over the selected records. Numbers run across all files, and a damaged region counts as one record, so that
+ * a record has the same number whether it is found by an index or by reading from the start. */
 #include "tools/tfrecord-cat/walk.h"
 
 #include <inttypes.h>
@@ -16,7 +16,7 @@ int complain(const mr_error *error)
 int complain_memory(void)
 {
     mr_error error = {0};
-    (void)mr_fail(&error, MR_RESOURCE_EXHAUSTED, "there is not enough memory");
+    (void)mr_fail(&error, MR_RESOURCE_EXHAUSTED, "out of memory");
     return complain(&error);
 }
 
@@ -32,7 +32,7 @@ int complain_of(const place *place, mr_error *error)
     return complain(error);
 }
 
-/* What is asked for goes on to take. */
+/* Passes a selected record on to take. */
 static void give(walk *walk, const place *place)
 {
     if (walk->where && !where_matches(walk->where, place->record)) {
@@ -57,7 +57,7 @@ bool numbered_open(numbered *numbered, const char *path)
 
 mr_status numbered_read(numbered *numbered, uint64_t number, place *place, mr_error *error)
 {
-    /* Records lie one behind the other; numbers mostly rise. */
+    /* Records are contiguous and numbers mostly increase. */
     if (number < numbered->number) numbered->number = numbered->offset = 0;
     while (numbered->number < number)
         numbered->offset += mr_record_file_record_size(numbered->file, numbered->number++) + MR_RECORD_HEADER_BYTES +
@@ -81,7 +81,7 @@ void numbered_close(numbered *numbered)
     *numbered = (struct numbered){};
 }
 
-/* Reads what the range takes of a file; false when it has to be read from its beginning. */
+/* Reads the records of a file that are in the range; false if the file has to be read from its start. */
 static bool walk_by_number(walk *walk, const char *path)
 {
     numbered numbered;
@@ -121,7 +121,7 @@ static void walk_in_order(walk *walk, const char *path)
         mr_status status = mr_record_reader_next(reader, &place.record, &error);
         if (status == MR_OUT_OF_RANGE) break;
         if (status != MR_OK) walk->has_failed = complain(&error);
-        /* The reader goes on behind damage; other errors end the file. */
+        /* The reader continues after damage; other errors end the file. */
         if (status == MR_DATA_LOSS) continue;
         if (status != MR_OK) break;
         good++;

@@ -1,5 +1,5 @@
-/* Tries records: finds the features that the expression names in one walk over the record, then evaluates the tree. A
- * comparison goes over the values of its features one by one, so no list is ever laid out in memory. */
+/* Evaluates --where for a record: finds the features named by the expression in one pass over the record, then
+ * evaluates the tree. A comparison iterates over the values of its features, so no list is copied to memory. */
 #include "tools/tfrecord-cat/cat.h"
 #include "tools/tfrecord-cat/values.h"
 #include "tools/tfrecord-cat/where_tree.h"
@@ -10,29 +10,29 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A pattern is looked for in this much of a value. */
+/* A pattern is searched in this many bytes of a value. */
 static constexpr size_t MATCHED_MAX = 65'536;
 
-/* A name in the record at hand. */
+/* A feature name in the current record. */
 typedef struct found {
     mr_feature_view feature;
     mr_feature_list_view list;
     bool is_list;
-    size_t count; /* values, of all steps */
+    size_t count; /* number of values in all steps */
 } found;
 
-/* Where a NODE_FEATURE is. */
+/* The position of a NODE_FEATURE. */
 typedef struct cursor {
     values values;
     mr_feature_list_view list;
-    value value; /* the one that counts for all places */
+    value value; /* the single value that is used at every index */
     bool is_one, is_list;
 } cursor;
 
 typedef struct operand {
     enum { OPERAND_NONE, OPERAND_INTEGER, OPERAND_NUMBER, OPERAND_TEXT } kind;
-    bool is_float;   /* a float feature's value as it is */
-    bool is_literal; /* written so in the expression */
+    bool is_float;   /* an unmodified value of a float feature */
+    bool is_literal; /* a literal of the expression */
     int64_t integer;
     double number;
     mr_string text;
@@ -40,15 +40,15 @@ typedef struct operand {
 
 struct where_state {
     const where *where;
-    const tfds *tfds; /* of the records' directory; null: none */
+    const tfds *tfds; /* metadata of the records' directory; null: none */
     bool has_failed;  /* memory has run out */
     found *found;
     cursor *cursors;   /* for each node */
     regex_t *regexes;  /* for each node */
     bool *has_regex;   /* for each node */
     bool *was_seen;    /* for each name */
-    bool *was_missed;  /* for each node: a comparison of text with a number */
-    bool *was_matched; /* for each node: a comparison of what can be compared */
+    bool *was_missed;  /* for each node: text was compared with a number */
+    bool *was_matched; /* for each node: comparable values were compared */
     uint64_t records, odd_records;
 };
 
@@ -71,7 +71,7 @@ static void find_features(where_state *state, mr_string record)
     }
 }
 
-/* Names that the context of a SequenceExample does not have may be feature lists. */
+/* Names missing from the context of a SequenceExample may be feature lists. */
 static void find_lists(where_state *state, mr_string record)
 {
     const where *where = state->where;
@@ -115,7 +115,7 @@ static void find(where_state *state, mr_string record)
 
 /* ---- Operands ---- */
 
-/* Goes to the first value; how many places there are: SIZE_MAX when one value counts for all of them. */
+/* Goes to the first value; returns the number of indexes, SIZE_MAX if one value is used for all of them. */
 static size_t begin(where_state *state, uint16_t index)
 {
     const node *node = &state->where->nodes[index];
@@ -187,7 +187,7 @@ static double number_of(const operand *operand)
     return operand->kind == OPERAND_INTEGER ? (double)operand->integer : operand->number;
 }
 
-/* Integers stay integers where they can; a quotient is a number with a fraction. */
+/* Integers stay integers where possible; a quotient is a floating-point number. */
 static operand calculate(node_kind kind, const operand *left, const operand *right)
 {
     bool is_number = left->kind != OPERAND_NONE && left->kind != OPERAND_TEXT && right->kind != OPERAND_NONE &&
@@ -217,7 +217,7 @@ static operand calculate(node_kind kind, const operand *left, const operand *rig
     return result;
 }
 
-/* The value at the next place. */
+/* The value at the next index. */
 static operand evaluate(where_state *state, uint16_t index)
 {
     const node *node = &state->where->nodes[index];
@@ -255,7 +255,7 @@ static operand evaluate(where_state *state, uint16_t index)
 
 /* ---- Conditions ---- */
 
-/* An order of -1, 0, 1; 2 where there is none (NaN). Exact, also beyond 2^53. */
+/* Returns -1, 0 or 1; 2 if unordered (NaN). Exact, also beyond 2^53. */
 static int compare_mixed(int64_t integer, double number)
 {
     if (isnan(number)) return 2;
@@ -277,7 +277,7 @@ static int compare_numbers(const operand *left, const operand *right)
         return order == 2 ? 2 : -order;
     }
     double a = left->number, b = right->number;
-    /* A float is the float nearest to what was written: "score == 0.9" finds it. */
+    /* A float is compared with the nearest float of a literal: "score == 0.9" finds it. */
     if (left->is_float && right->is_literal) b = (double)(float)b;
     if (right->is_float && left->is_literal) a = (double)(float)a;
     return a < b ? -1 : a > b ? 1 : a == b ? 0 : 2;
@@ -316,13 +316,13 @@ static bool has_match(where_state *state, uint16_t index, mr_string text)
         return node->text.size_bytes == 0 || (text.size_bytes > 0 && memmem(text.data, text.size_bytes, node->text.data,
                                                                             node->text.size_bytes) != nullptr);
     size_t size = text.size_bytes < MATCHED_MAX ? text.size_bytes : MATCHED_MAX;
-    /* regexec calls a lack of memory no match. */
+    /* regexec reports lack of memory as no match. */
     int at = re_search(&state->regexes[index], size > 0 ? text.data : "", (int)size, 0, (int)size, nullptr);
     state->has_failed |= at == -2;
     return at >= 0;
 }
 
-/* A number that stands for a class becomes the name of the class, where there is one. */
+/* Replaces a class number by the name of the class, if there is one. */
 static void name_class(const where_state *state, uint16_t index, operand *operand)
 {
     const node *node = &state->where->nodes[index];
@@ -331,7 +331,7 @@ static void name_class(const where_state *state, uint16_t index, operand *operan
     if (label) *operand = (struct operand){.kind = OPERAND_TEXT, .text = mr_string_from(label)};
 }
 
-/* Whether the values of one place fit. */
+/* Whether the comparison is true at one index. */
 static bool holds_at(where_state *state, uint16_t index, bool is_search)
 {
     const node *node = &state->where->nodes[index];
@@ -353,7 +353,7 @@ static bool holds_at(where_state *state, uint16_t index, bool is_search)
                      left.kind == OPERAND_TEXT ? compare_texts(left.text, right.text) : compare_numbers(&left, &right));
 }
 
-/* Whether a comparison holds at any place. */
+/* Whether the comparison is true at any index. */
 static bool compare(where_state *state, uint16_t index)
 {
     const node *node = &state->where->nodes[index];
@@ -469,7 +469,8 @@ void where_notes(const where_state *state, FILE *file)
     }
     for (size_t i = 0; i < where->node_count; i++)
         if (state->was_missed[i] && !state->was_matched[i])
-            fprintf(file, "tfrecord-cat: --where: at character %zu text is compared with a number, which never holds\n",
+            fprintf(file,
+                    "tfrecord-cat: --where: at character %zu text is compared with a number, which is always false\n",
                     where->nodes[i].at + 1);
     if (state->odd_records > 0)
         fprintf(file,

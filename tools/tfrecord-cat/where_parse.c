@@ -1,5 +1,5 @@
-/* Text of --where to a tree: each function reads one level of binding, the loosest calling the next. Every node knows
- * whether it is a condition or an operand, so that what does not fit together is told with its place. */
+/* Parses the text of --where into a tree: each function parses one level of precedence, from lowest to highest. Every
+ * node is either a condition or an operand, so that type errors are reported with their position. */
 #include "tools/tfrecord-cat/where_tree.h"
 
 #include <assert.h>
@@ -51,7 +51,7 @@ static void skip_space(parser *parser)
     while (isspace((unsigned char)*parser->next)) parser->next++;
 }
 
-/* Takes a sign when it stands here; "<" is not the beginning of "<=". */
+/* Consumes an operator at the current position; "<" does not match the start of "<=". */
 static bool take_sign(parser *parser, const char *sign)
 {
     size_t length = strlen(sign);
@@ -72,7 +72,7 @@ static bool is_name_part(char c)
     return is_name_start(c) || (c && (isdigit((unsigned char)c) || strchr("/.:@#$-", c)));
 }
 
-/* Room in the texts: they are never longer than the expression. */
+/* Reserves space in the texts, which are never longer than the expression. */
 static mr_string keep(parser *parser, const char *bytes, size_t size)
 {
     where *where = parser->where;
@@ -101,7 +101,7 @@ static int hex_digit(char c)
                                   : -1;
 }
 
-/* The text in quotes that begins here. */
+/* Parses the quoted text that begins here. */
 static mr_string take_text(parser *parser)
 {
     const char *begin = parser->next;
@@ -119,7 +119,7 @@ static mr_string take_text(parser *parser)
             } else if (c == 'n' || c == 't' || c == 'r') {
                 c = c == 'n' ? '\n' : c == 't' ? '\t' : '\r';
             } else if (c != '\\' && c != '"' && c != '\'') {
-                /* As a pattern needs it: \. stays what it is. */
+                /* Keep the backslash, as a pattern needs it: \. is unchanged. */
                 out[text.size_bytes++] = '\\';
                 if (!c) break;
             }
@@ -127,7 +127,7 @@ static mr_string take_text(parser *parser)
         out[text.size_bytes++] = c;
     }
     if (*parser->next != quote) {
-        fail(parser, begin, "the closing quote is missing");
+        fail(parser, begin, "missing closing quote");
         return text;
     }
     parser->next++;
@@ -135,7 +135,7 @@ static mr_string take_text(parser *parser)
     return text;
 }
 
-/* A name, plain or in quotes, up to ")". */
+/* Parses a name, plain or quoted, up to ")". */
 static bool take_name_in_parentheses(parser *parser, mr_string *name)
 {
     skip_space(parser);
@@ -146,10 +146,10 @@ static bool take_name_in_parentheses(parser *parser, mr_string *name)
         while (is_name_part(*parser->next)) parser->next++;
         *name = keep(parser, begin, (size_t)(parser->next - begin));
     } else {
-        fail(parser, parser->next, "the name of a feature is missing here");
+        fail(parser, parser->next, "missing feature name");
         return false;
     }
-    if (!parser->has_failed && !take_sign(parser, ")")) fail(parser, parser->next, "\")\" is missing here");
+    if (!parser->has_failed && !take_sign(parser, ")")) fail(parser, parser->next, "missing \")\"");
     return !parser->has_failed;
 }
 
@@ -159,7 +159,7 @@ static uint16_t parse_literal(parser *parser)
     char *end, *real_end;
     bool is_hex = begin[0] == '0' && (begin[1] == 'x' || begin[1] == 'X');
     errno = 0;
-    /* Digits alone: strtoll takes the sign before them, so that the least integer can be said. */
+    /* Parse only the digits: strtoll handles the preceding sign, so that INT64_MIN can be written. */
     const char *digits = begin + (*begin == '-');
     long long integer = strtoll(begin, &end, is_hex ? 16 : 10);
     bool is_integer = errno == 0 && isdigit((unsigned char)*digits);
@@ -168,7 +168,7 @@ static uint16_t parse_literal(parser *parser)
     if (!is_hex && !is_integer) end = real_end;
     parser->next = end;
     if (end == begin || is_name_part(*end))
-        return fail(parser, begin, "no number; a name that begins so is written feature(\"…\")");
+        return fail(parser, begin, "not a number; write a name that begins like this as feature(\"…\")");
     if (is_hex && !is_integer) return fail(parser, begin, "the number is too large");
     return is_integer ? add(parser, begin, (node){.kind = NODE_INTEGER, .integer = integer})
                       : add(parser, begin, (node){.kind = NODE_NUMBER, .number = number});
@@ -176,18 +176,18 @@ static uint16_t parse_literal(parser *parser)
 
 static uint16_t parse_or(parser *parser);
 
-/* An operand, where it has to be one. */
+/* Requires an operand. */
 static uint16_t need_operand(parser *parser, uint16_t index)
 {
     if (!parser->has_failed && node_is_condition(node_at(parser, index)))
-        return fail(parser, parser->text + node_at(parser, index)->at, "this is true or false; a value is needed here");
+        return fail(parser, parser->text + node_at(parser, index)->at, "expected a value, found a condition");
     return index;
 }
 
 static uint16_t need_condition(parser *parser, uint16_t index)
 {
     if (!parser->has_failed && !node_is_condition(node_at(parser, index)))
-        return fail(parser, parser->text + node_at(parser, index)->at, "a comparison is needed here, or exists(name)");
+        return fail(parser, parser->text + node_at(parser, index)->at, "expected a comparison or exists(name)");
     return index;
 }
 
@@ -205,7 +205,7 @@ static uint16_t parse_name(parser *parser)
     parser->next++;
     if (length == 5 && memcmp(begin, "bytes", 5) == 0) {
         uint16_t operand = need_operand(parser, parse_or(parser));
-        if (!parser->has_failed && !take_sign(parser, ")")) return fail(parser, parser->next, "\")\" is missing here");
+        if (!parser->has_failed && !take_sign(parser, ")")) return fail(parser, parser->next, "missing \")\"");
         return add(parser, begin, (node){.kind = NODE_BYTES, .left = operand});
     }
     static const struct {
@@ -217,7 +217,7 @@ static uint16_t parse_name(parser *parser)
         if (!take_name_in_parentheses(parser, &name)) return 0;
         return add(parser, begin, (node){.kind = functions[i].kind, .name = name_number(parser, name)});
     }
-    return fail(parser, begin, "there is no such function; there are exists, size, steps, bytes, feature");
+    return fail(parser, begin, "unknown function; the functions are exists, size, steps, bytes, feature");
 }
 
 static uint16_t parse_primary(parser *parser)
@@ -225,13 +225,12 @@ static uint16_t parse_primary(parser *parser)
     skip_space(parser);
     const char *begin = parser->next;
     char c = *begin;
-    if (++parser->depth > DEPTH_MAX) return fail(parser, begin, "this is nested too deeply");
+    if (++parser->depth > DEPTH_MAX) return fail(parser, begin, "nested too deeply");
     uint16_t result;
     if (c == '(') {
         parser->next++;
         result = parse_or(parser);
-        if (!parser->has_failed && !take_sign(parser, ")"))
-            result = fail(parser, parser->next, "\")\" is missing here");
+        if (!parser->has_failed && !take_sign(parser, ")")) result = fail(parser, parser->next, "missing \")\"");
     } else if (isdigit((unsigned char)c) || c == '.' ||
                (c == '-' && (isdigit((unsigned char)begin[1]) || begin[1] == '.'))) {
         result = parse_literal(parser);
@@ -249,19 +248,19 @@ static uint16_t parse_primary(parser *parser)
     } else if (is_name_start(c)) {
         result = parse_name(parser);
     } else {
-        result = fail(parser, begin, c ? "a feature, a number or a text is needed here" : "something is missing here");
+        result = fail(parser, begin, c ? "expected a feature, a number or a text" : "unexpected end of the expression");
     }
     parser->depth--;
     return result;
 }
 
-/* Numbers on both sides, as far as it can be known. */
+/* Requires numbers on both sides, as far as types are known. */
 static uint16_t arithmetic(parser *parser, const char *at, node_kind kind, uint16_t left, uint16_t right)
 {
     left = need_operand(parser, left);
     right = need_operand(parser, right);
     if (!parser->has_failed && (node_at(parser, left)->kind == NODE_TEXT || node_at(parser, right)->kind == NODE_TEXT))
-        return fail(parser, at, "there is no arithmetic with text");
+        return fail(parser, at, "arithmetic with text is not possible");
     return add(parser, at, (node){.kind = kind, .left = left, .right = right});
 }
 
@@ -296,7 +295,7 @@ static uint16_t parse_pattern(parser *parser, const char *at, node_kind kind, ui
 {
     skip_space(parser);
     const char *begin = parser->next;
-    if (*begin != '"' && *begin != '\'') return fail(parser, begin, "a text in quotes is needed here");
+    if (*begin != '"' && *begin != '\'') return fail(parser, begin, "expected a quoted text");
     mr_string text = take_text(parser);
     if (parser->has_failed) return 0;
     ((char *)text.data)[text.size_bytes] = '\0';
@@ -308,7 +307,7 @@ static uint16_t parse_pattern(parser *parser, const char *at, node_kind kind, ui
         char words[80];
         if (result != 0) {
             (void)regerror(result, &regex, words, sizeof(words));
-            return fail(parser, begin, "the pattern is wrong: %s", words);
+            return fail(parser, begin, "invalid pattern: %s", words);
         }
         regfree(&regex);
     }
@@ -341,7 +340,7 @@ static uint16_t parse_comparison(parser *parser)
     const char *at = parser->next;
     node_kind kind, again;
     if (!take_comparison(parser, &kind)) {
-        if (*at == '=') return fail(parser, at, "equal is written ==");
+        if (*at == '=') return fail(parser, at, "use == for equality");
         return left;
     }
     left = need_operand(parser, left);
@@ -353,7 +352,7 @@ static uint16_t parse_comparison(parser *parser)
     if (parser->has_failed) return 0;
     skip_space(parser);
     at = parser->next;
-    if (take_comparison(parser, &again)) return fail(parser, at, "comparisons are joined with &&: a < b && b < c");
+    if (take_comparison(parser, &again)) return fail(parser, at, "comparisons cannot be chained; write a < b && b < c");
     return result;
 }
 
@@ -387,7 +386,7 @@ static where *allocate(size_t text_size)
     if (!made) return nullptr;
     made->nodes = calloc(WHERE_NODES_MAX, sizeof(node));
     made->names = calloc(WHERE_NODES_MAX + 1, sizeof(mr_string));
-    /* A terminator for each text, and none is shorter than one character and what stands between. */
+    /* Each text needs a terminator, and takes at least one character and a separator in the expression. */
     made->texts = calloc(2 * text_size + 2, 1);
     if (made->nodes && made->names && made->texts) return made;
     where_free(made);
@@ -413,10 +412,10 @@ where *where_parse(const char *text, where_error *error)
     const char *at = parser.next;
     if (*at && !parser.has_failed)
         (void)fail(&parser, at,
-                   *at == '&'   ? "and is written &&"
-                   : *at == '|' ? "or is written ||"
-                   : *at == ')' ? "there is no \"(\" to this"
-                                : "an operator is needed here: && || == != < <= > >= =~ contains + - * / %%");
+                   *at == '&'   ? "use && for and"
+                   : *at == '|' ? "use || for or"
+                   : *at == ')' ? "unmatched \")\""
+                                : "expected an operator: && || == != < <= > >= =~ contains + - * / %%");
     if (parser.has_failed) {
         where_free(parser.where);
         return nullptr;

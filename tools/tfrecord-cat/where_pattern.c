@@ -1,5 +1,6 @@
-/* What a pattern costs before regcomp sees it: regcomp unfolds x{2,9} into nine copies and x+ into two, and copies of
- * copies, so that a short pattern can fill the memory; references back are searched for in exponential time. */
+/* Estimates the cost of a pattern before regcomp sees it: regcomp expands x{2,9} into nine copies and x+ into two, also
+ * of expanded parts, so that a short pattern can exhaust memory. Back-references, which take exponential time, are
+ * refused. */
 #include "tools/tfrecord-cat/where_tree.h"
 
 #include <ctype.h>
@@ -7,10 +8,10 @@
 
 static constexpr size_t PATTERN_MAX = 1'000;
 static constexpr int GROUPS_MAX = 100;
-/* Single characters and sets, after all copying. */
+/* Maximum number of single characters and sets after expansion. */
 static constexpr uint64_t COST_MAX = 5'000;
 
-/* The end of a set in brackets that begins at `at`: "[]x]", "[^]x]", "[[:alpha:]]". */
+/* The end of a bracket expression that begins at `at`: "[]x]", "[^]x]", "[[:alpha:]]". */
 static size_t set_end(mr_string pattern, size_t at)
 {
     size_t i = at + 1;
@@ -39,22 +40,22 @@ static uint64_t repetitions(mr_string pattern, size_t at)
 
 const char *where_pattern_fault(mr_string pattern)
 {
-    uint64_t sums[GROUPS_MAX + 1] = {0}, last = 0; /* of the groups that are open; of what a repetition would copy */
+    uint64_t sums[GROUPS_MAX + 1] = {0}, last = 0; /* sums of the open groups; cost of what a repetition would copy */
     int depth = 0;
     if (pattern.size_bytes > PATTERN_MAX) return "the pattern is too long";
-    if (memchr(pattern.data, '\0', pattern.size_bytes)) return "a pattern cannot hold \\x00";
+    if (memchr(pattern.data, '\0', pattern.size_bytes)) return "a pattern cannot contain \\x00";
     for (size_t i = 0; i < pattern.size_bytes; i++) {
         char c = pattern.data[i];
         if (c == '+' || c == '{') {
             last *= c == '+' ? 2 : repetitions(pattern, i);
-            if (last > COST_MAX) return "the pattern repeats too often";
+            if (last > COST_MAX) return "the pattern has too many repetitions";
             continue;
         }
         if (c == '*' || c == '?') continue;
         sums[depth] += last;
         last = 1;
         if (c == '\\' && i + 1 < pattern.size_bytes) {
-            if (isdigit((unsigned char)pattern.data[i + 1])) return "a pattern cannot refer back (\\1)";
+            if (isdigit((unsigned char)pattern.data[i + 1])) return "back-references (\\1) are not supported";
             i++;
         } else if (c == '[') {
             i = set_end(pattern, i);
@@ -65,7 +66,7 @@ const char *where_pattern_fault(mr_string pattern)
         } else if (c == ')' && depth > 0) {
             last = sums[depth--] + 1;
         }
-        if (sums[depth] + last > COST_MAX) return "the pattern repeats too often";
+        if (sums[depth] + last > COST_MAX) return "the pattern has too many repetitions";
     }
     return nullptr;
 }
