@@ -199,7 +199,7 @@ int images_charts(const images *images, int bins, chart *charts)
     }
     if (kinds_of(images->formats, IMAGES_FORMATS) > 0)
         named_chart(&charts[count++], "Format", images->formats, IMAGES_FORMATS, format_name);
-    if (images->count > 0) named_chart(&charts[count++], "Colours", images->colors, IMAGES_COLORS, images_color_name);
+    if (images->count > 0) named_chart(&charts[count++], "Colors", images->colors, IMAGES_COLORS, images_color_name);
     if (images->orientations[0] + images->orientations[1] < images->count)
         named_chart(&charts[count++], "EXIF orientation and its correction", images->orientations, 9, orientation_name);
     return count;

@@ -9,15 +9,15 @@
  * numbers_deinit(&numbers);
  * ```
  *
- /* NaN and infinities are counted and otherwise ignored: all statistics are those of the finite numbers. Mean and
-  * standard deviation are computed in chunks, each around its own mean, so they stay accurate whatever the magnitude
-  * and order of the numbers.
-  *
-  * Beyond 32,768 numbers the sketch, and beyond TOP_LIMIT distinct values the table, are fed one number out of 2, 4, 8,
-  * … 512, chosen at random from each group. The choice depends only on the stream, so the same stream gives the same
-  * results on any machine. Quantiles are exact up to SKETCH_EXACT numbers, and with a table up to TOP_LIMIT distinct
-  * values.
-  * Memory: at most 130 KiB for numbers, 400 KiB for texts (with the table's usual limit). */
+ * NaN and infinities are counted and otherwise ignored: all statistics are those of the finite numbers. Mean and
+ * standard deviation are computed in chunks, each around its own mean, so they stay accurate whatever the magnitude and
+ * order of the numbers.
+ *
+ * Beyond 32,768 numbers the sketch, and beyond TOP_LIMIT distinct values the table, are fed one number out of 2, 4, 8,
+ * … 512, chosen at random from each group. The choice depends only on the stream, so the same stream gives the same
+ * results on any machine. Quantiles are exact up to SKETCH_EXACT numbers, and with a table up to TOP_LIMIT distinct
+ * values.
+ * Memory: at most 130 KiB for numbers, 400 KiB for texts (with the table's usual limit). */
 #ifndef MR_TOOLS_NUMBERS_H
 #define MR_TOOLS_NUMBERS_H
 

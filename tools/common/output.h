@@ -10,8 +10,8 @@
  * }
  * ```
  *
- /* stdio only keeps a flag: at exit, errno belongs to another call. So stdout is replaced by a stream with our own
-  * write function. Its descriptor is STDOUT_FILENO; fileno(stdout) is -1. */
+ * stdio only keeps a flag: at exit, errno belongs to another call. So stdout is replaced by a stream with our own write
+ * function. Its descriptor is STDOUT_FILENO; fileno(stdout) is -1. */
 #ifndef MR_TOOLS_OUTPUT_H
 #define MR_TOOLS_OUTPUT_H
 

@@ -8,14 +8,13 @@
  * sketch_deinit(&sketch);
  * ```
  *
- /* A level holds keys that each represent 2^level keys of the stream. When a level is full, it is sorted and every
-  * second key moves one level up. A quantile is always a key that was added.
-  *
-  * Error: the key returned for rank r has a true rank within r ± SKETCH_RANK_ERROR (99 times out of 100; with fewer
-  * than SKETCH_EXACT keys, exactly r). The error does not grow with the stream, nor with the number and order of
-  * merges.
-  * Memory: at most 24 KiB for 2^50 keys.
-  * KLL's random choices are computed from the keys, so the same calls give the same sketch on any machine. */
+ * A level holds keys that each represent 2^level keys of the stream. When a level is full, it is sorted and every
+ * second key moves one level up. A quantile is always a key that was added.
+ *
+ * Error: the key returned for rank r has a true rank within r ± SKETCH_RANK_ERROR (99 times out of 100; with fewer than
+ * SKETCH_EXACT keys, exactly r). The error does not grow with the stream, nor with the number and order of merges.
+ * Memory: at most 24 KiB for 2^50 keys.
+ * KLL's random choices are computed from the keys, so the same calls give the same sketch on any machine. */
 #ifndef MR_TOOLS_SKETCH_H
 #define MR_TOOLS_SKETCH_H
 

@@ -1,6 +1,6 @@
-/* Partial files of an output. A run holds a lock on OUT.partial while it works, whether that is its only file or stands
- * for its shards. So of two runs with the same --out the second fails, and the owner of the lock knows that other
- * partial files were left by killed runs. */
+/* Partial files of an output. A run holds a lock on OUT.partial while it works, whether that is its only file or
+ * represents its shards. So of two runs with the same --out the second fails, and the owner of the lock knows that
+ * other partial files were left by killed runs. */
 #include "records/io/file.h"
 #include "tools/common/output.h"
 #include "tools/common/shard_name.h"

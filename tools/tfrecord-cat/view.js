@@ -1,5 +1,6 @@
-/* Shows what data/*.js hold: about(), page() and search() are called by those files. Every text is put in by textContent, so
- * that nothing a record holds becomes markup. The address behind # says what is seen: p page, q search, r record, t table. */
+/* The viewer for data/*.js, which call about(), page() and search(). All texts are inserted with textContent, so
+ * that nothing in a record becomes markup. The URL fragment is the state of the view: p page, q search, r record, t
+ * table. */
 "use strict";
 
 const FOUND_PER_PAGE = 100;
@@ -13,11 +14,11 @@ const element = (tag, name, text) => {
     return made;
 };
 
-let all = null; /* what about() said */
+let all = null; /* argument of about() */
 let state = { page: 0, query: "", record: -1, table: null };
-let shown = []; /* of the page that is seen: {ordinal, row} */
+let shown = []; /* records of the current page: {ordinal, row} */
 let found = { query: "", ordinals: [], done: true };
-let turn = 0; /* a later one makes what is waited for void */
+let turn = 0; /* a newer turn invalidates pending results */
 
 /* ---- Data: a file is a script that calls a function with its number ---- */
 
@@ -48,7 +49,7 @@ function page(number, rows) {
 }
 
 function search(number, first, rows) {
-    /* Lower case once, so that each search is quick. */
+    /* Lower case once, so that each search is fast. */
     const made = rows.map((row) => ({ ordinal: 0, number: row[0], label: row[1].toLowerCase(), class: row[2],
         file: row[3].toLowerCase(), text: row[4].toLowerCase(), boxes: row[5] ? row[5].toLowerCase().split("\n") : [] }));
     made.forEach((row, i) => { row.ordinal = first + i; });
@@ -62,7 +63,7 @@ const pageOf = async (number) => pages.get(number) || load("page", number);
 const searchOf = async (number) => searches.get(number) || load("search", number);
 const rowOf = async (ordinal) => (await pageOf(Math.floor(ordinal / all.page)))[ordinal % all.page];
 
-/* ---- Search: words that must all be there; name:text looks in one place ---- */
+/* ---- Search: all words must match; name:text searches one field ---- */
 
 function parse(query) {
     const words = [];
@@ -92,7 +93,7 @@ function hasWord(row, word) {
     return row.label.includes(text) || row.file.includes(text) || row.text.includes(text) || String(row.number) === text;
 }
 
-/* Finds on, calling seen after each file as long as this is the last turn. */
+/* Continues the search, calling seen after each file, until a newer turn begins. */
 async function find(query, mine, seen) {
     const words = parse(query);
     found = { query, ordinals: [], done: false };
@@ -106,7 +107,7 @@ async function find(query, mine, seen) {
     seen();
 }
 
-/* ---- Pieces ---- */
+/* ---- Elements ---- */
 
 const countText = (count, one, many) => count.toLocaleString("en") + " " + (count === 1 ? one : many || one + "s");
 
@@ -116,7 +117,7 @@ function inkOf(text) {
     return INKS[sum % INKS.length];
 }
 
-/* Of a search for a class of boxes the others are hidden. */
+/* When a class of boxes is searched for, other boxes are hidden. */
 const boxesOf = (row) => {
     const wanted = parse(state.query).filter((word) => word.name === "box").map((word) => word.text), boxes = row.b || [];
     return wanted.length ? boxes.filter((box) => wanted.includes(box[4].toLowerCase())) : boxes;
@@ -194,7 +195,7 @@ function table() {
     for (const { row } of shown)
         for (const feature of row.x || []) if (names.length < 60 && !names.includes(feature[0])) names.push(feature[0]);
     const made = element("table", "rows"), head = made.createTHead().insertRow(), body = made.createTBody();
-    /* Numbers stand to the right where no row has anything else. */
+    /* Columns with only numbers are aligned right. */
     const isNumber = (feature) => feature[1] === "int64" || feature[1] === "float";
     const kindOf = new Map(names.map((name) => [name, shown.every(({ row }) =>
         (row.x || []).every((feature) => feature[0] !== name || (isNumber(feature) && feature[2] <= 1))) ? "number" : ""]));
@@ -257,7 +258,7 @@ async function showRows(mine) {
     const main = $("main");
     main.className = $("boxes").checked ? "" : "no-boxes";
     if (rows.length) main.replaceChildren(isTable() ? table() : grid());
-    else main.replaceChildren(element("p", "note", isSearch() ? (found.done ? "No record has this." : "Searching…") : "There are no records."));
+    else main.replaceChildren(element("p", "note", isSearch() ? (found.done ? "No record matches." : "Searching…") : "There are no records."));
     showPager();
 }
 
@@ -312,13 +313,13 @@ async function showDetail() {
         if (row.i) {
             const link = element("a");
             link.href = row.i;
-            link.title = "the image alone";
+            link.title = "open the image";
             link.append(shot);
             image.append(link);
         } else {
             image.append(shot);
             if (row.p && row.p.t && (row.p.W > row.p.w || row.p.H > row.p.h))
-                image.append(element("p", "kind", "thumbnail; the full image is not in these pages"));
+                image.append(element("p", "kind", "thumbnail; the full image is not included in these pages"));
         }
         if (row.p && row.p.t && row.p.e) image.append(element("p", "fault", row.p.e));
         body.replaceChildren(image);
@@ -328,7 +329,7 @@ async function showDetail() {
     factRow(table, placeOf(row), "", fileOf(row) + ", byte " + row.o.toLocaleString("en"));
     if (row.p && row.p.k)
         factRow(table, row.p.k, "", (row.p.W ? row.p.W + " × " + row.p.H + " pixels, " : "") + row.p.s +
-            (row.p.o > 1 ? ", EXIF orientation " + row.p.o + " (not turned here)" : ""));
+            (row.p.o > 1 ? ", EXIF orientation " + row.p.o + " (not applied)" : ""));
     for (const feature of row.x || []) factRow(table, feature[0], feature[1] === "steps" ? "list" : feature[1], valuesText(feature));
     if (row.left) factRow(table, "…", "", countText(row.left, "more feature") + " not shown");
     const scroll = element("div", "scroll");
@@ -341,7 +342,7 @@ async function showDetail() {
     dialog.scrollTop = 0;
 }
 
-/* The record before or behind the open one, in the search if there is one; -1: none. */
+/* The record before or after the open one, within the search if there is one; -1: none. */
 function neighbour(step) {
     if (!isSearch()) {
         const next = state.record + step;
@@ -359,7 +360,7 @@ function step(by) {
     go({ record: next, page: Math.floor(place / perPage()) }, true);
 }
 
-/* Closes the record; the focus goes to its card, when that is on the page. */
+/* Closes the record; the focus returns to its card if that is on the page. */
 function leaveRecord() {
     const ordinal = state.record;
     if (ordinal < 0) return;
@@ -369,7 +370,7 @@ function leaveRecord() {
     if (card) card.focus();
 }
 
-/* ---- Where one is ---- */
+/* ---- Navigation ---- */
 
 function go(change, isQuiet) {
     const next = { ...state, ...change }, parts = [];
@@ -402,7 +403,7 @@ function read() {
     if (before.page !== state.page || before.query !== state.query) scrollTo(0, 0);
 }
 
-/* The lists show what is searched for, when that is one word of theirs. */
+/* The lists show the searched class if the search is exactly one of their entries. */
 function chooseClass() {
     for (const [id, name] of [["classes", "label"], ["kinds", "box"]]) {
         const word = parse(state.query).find((each) => each.name === name);
@@ -438,7 +439,7 @@ function about(what) {
     read();
 }
 
-/* ---- Hands and keys ---- */
+/* ---- Mouse and keyboard ---- */
 
 let delay = 0;
 $("query").oninput = () => {
@@ -475,7 +476,7 @@ $("detail").onclick = (event) => { if (event.target === $("detail")) leaveRecord
 $("detail").oncancel = (event) => { event.preventDefault(); leaveRecord(); };
 $("detail").onclose = leaveRecord;
 
-/* The card above or below the one with the focus. */
+/* The card above or below the focused one. */
 function moveFocus(card, key) {
     const cards = [...document.querySelectorAll(".card")], at = cards.indexOf(card);
     const columns = Math.max(1, cards.findIndex((other) => other.offsetTop > cards[0].offsetTop));
