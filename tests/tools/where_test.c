@@ -222,7 +222,7 @@ TEST(where_notes_what_is_likely_a_mistake)
     fclose(file);
     CHECK_CONTAINS(notes, "no record has a feature \"image/widht\"");
     CHECK_CONTAINS(notes, "at character 32 text is compared with a number");
-    CHECK_CONTAINS(notes, "1 record is no Example");
+    CHECK_CONTAINS(notes, "1 record is not an Example");
     CHECK(!strstr(notes, "\"ids\""));
     where_state_free(state);
     where_free(where);

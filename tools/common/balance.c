@@ -55,7 +55,7 @@ static size_t count_missing(const balance_class *classes, size_t count)
     return (size_t)(classes[count - 1].label - classes[0].label) + 1 - labels;
 }
 
-/* "6 classes; the largest is 1.2 times the smallest; of the labels 0 to 7 2 do not occur" */
+/* "6 classes; the largest is 1.2 times the smallest; labels 0 to 7: 2 do not occur" */
 static void describe(const balance_class *classes, size_t count, bool is_exact, char *note, size_t size)
 {
     char number[CHART_NUMBER_SIZE];
@@ -77,7 +77,7 @@ static void describe(const balance_class *classes, size_t count, bool is_exact, 
                          chart_number(ratio < 10 ? round(10 * ratio) / 10 : round(ratio), number));
     size_t missing = count_missing(classes, count);
     if (missing > 0)
-        (void)snprintf(note + used, size - (size_t)used, "; of the labels %" PRId64 " to %" PRId64 " %s %s not occur",
+        (void)snprintf(note + used, size - (size_t)used, "; labels %" PRId64 " to %" PRId64 ": %s %s not occur",
                        classes[0].label, classes[count - 1].label, chart_number((double)missing, number),
                        missing == 1 ? "does" : "do");
 }

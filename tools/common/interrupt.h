@@ -1,4 +1,5 @@
 /* SIGINT and SIGTERM: the program reports where it stopped and ends by the signal, as shells expect.
+ *
  * ```c
  * interrupt_install("tool: interrupted; nothing was written\n");
  * …what may end at any moment…

@@ -75,7 +75,7 @@ static void offer(ending *best, size_t i, size_t j, size_t cost)
     if (cost < best->cost || (cost == best->cost && i + j > best->i + best->j)) *best = (ending){i, j, cost};
 }
 
-/* Fills the steps; returns the best ending. */
+/* Fills in the steps; returns the best ending. */
 static ending fill(const aligner *aligner, const align_row *a, const align_row *b)
 {
     size_t columns = b->count + 1;

@@ -12,7 +12,7 @@
 enum { TAG_FIRST = 0x0a, TAG_SECOND = 0x12 };
 
 typedef struct renaming {
-    mr_string from, to;     /* in texts */
+    mr_string from, to;     /* point into texts */
     bool is_here, was_here; /* found in the current map; in any map */
 } renaming;
 

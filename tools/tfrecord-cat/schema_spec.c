@@ -120,7 +120,7 @@ void schema_print_c(const schema *schema)
 
 /* ---- Python ---- */
 
-/* UTF-8, with what is not ASCII as \u and \U. */
+/* Writes UTF-8 with everything that is not ASCII as \u or \U. */
 static void put_python_string(mr_string text)
 {
     putchar('"');

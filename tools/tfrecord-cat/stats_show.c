@@ -162,8 +162,8 @@ static void show_top(line *line, const top *top, const numbers *numbers, uint64_
                              : "~",
              part((double)entries[i].count, (double)total, text));
     }
-    if (has_any && top->error == 0 && top->count > count) item(line, "(%s different)", chart_number(top->count, value));
-    if (!has_any && count > 0) item(line, "nearly all different");
+    if (has_any && top->error == 0 && top->count > count) item(line, "(%s distinct)", chart_number(top->count, value));
+    if (!has_any && count > 0) item(line, "nearly all distinct");
     end_line(line);
 }
 

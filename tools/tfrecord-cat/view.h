@@ -1,4 +1,5 @@
 /* A record as the commands show it: the features that --features selects, in file order, each checked for damage.
+ *
  * ```c
  * view view = {};
  * if (view_read(&view, options, record, &error) == MR_OK)

@@ -474,7 +474,7 @@ void where_notes(const where_state *state, FILE *file)
                     where->nodes[i].at + 1);
     if (state->odd_records > 0)
         fprintf(file,
-                "tfrecord-cat: --where: %" PRIu64
-                " record%s no Example%s; without features most conditions are false\n",
-                state->odd_records, state->odd_records == 1 ? " is" : "s are", state->odd_records == 1 ? "" : "s");
+                "tfrecord-cat: --where: %" PRIu64 " record%s Example%s; without features most conditions are false\n",
+                state->odd_records, state->odd_records == 1 ? " is not an" : "s are not",
+                state->odd_records == 1 ? "" : "s");
 }
