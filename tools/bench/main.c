@@ -194,9 +194,9 @@ void bench_show_stages(bench_report *report, const char *task, mr_iterator *iter
 static void usage(FILE *file)
 {
     fprintf(file, "bench SUITE… [--json] [--stats] [--threads N] [--rounds N]\n\n"
-                  "Measures millrace and a peer or a limit in the same run and prints medians and ratios;\n"
-                  "a ratio above 1 is better than the peer. --json prints one object per line; --stats shows\n"
-                  "statistics of the pipeline stages of \"input\" and each\n"
+                  "Measures millrace and a peer or a limit in the same run and prints medians and\n"
+                  "ratios; a ratio above 1 is better than the peer. --json prints one object per\n"
+                  "line; --stats shows statistics of the pipeline stages of \"input\" and each\n"
                   "decision of the tuner.\n\nSuites:\n");
     for (bench_suite *suite = first; suite; suite = suite->next)
         fprintf(file, "  %-10s %s\n", suite->name, suite->about);
