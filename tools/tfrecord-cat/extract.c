@@ -16,7 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Number of files that cannot be written that are reported; the others are only counted. */
+/* Maximum number of unwritable files that are reported one by one; the others are only counted. */
 static constexpr uint64_t TOLD_MAX = 10;
 /* Number of records that are processed together, and maximum number of files for one record; limits memory. */
 static constexpr size_t AT_ONCE = 256;
