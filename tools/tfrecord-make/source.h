@@ -1,4 +1,4 @@
-/* A source: one form of input as rows, each of which becomes a record.
+/* A source: one form of input as rows, each of which is written as one record.
  *
  * ```c
  * source source = {0};
@@ -12,13 +12,13 @@
  * source_deinit(&source);
  * ```
  *
- * Opening lists all rows and reads nothing that can be read later. A row is a few words and its name, in memory for the
- * whole run: 64 bytes and the name's own. What else belongs to it (pixels, columns, array elements) is read
- * again from the input, at the row's place, when its record is made; so memory follows the number of rows (for detection
- * also that of boxes), never the size of what is in them.
+ * Opening a source lists all rows and reads nothing that can be read later. A row stays in memory for the complete run:
+ * 64 bytes and its name. Its other data (pixels, columns, array elements) is read again from the input, at the row's
+ * position, when its record is written. So memory grows with the number of rows (for detection also of boxes), not with
+ * the size of their contents.
  *
- * To add a form: source_NAME.c with `open` that fills the source through source_add_row, source_add_class and
- * source_leave_out, and a row in the table of source.c. */
+ * To add a form: write source_NAME.c with an `open` that fills the source through source_add_row, source_add_class and
+ * source_note, and add it to the table in source_open.c. */
 #ifndef MR_TOOLS_TFRECORD_MAKE_SOURCE_H
 #define MR_TOOLS_TFRECORD_MAKE_SOURCE_H
 
@@ -34,16 +34,16 @@ struct options;
 typedef enum input_format {
     FORMAT_AUTO = 0,
     FORMAT_DIRECTORY,
-    FORMAT_LIST,       /* CSV or JSON Lines: an image's path a row, with a label or targets and more columns */
+    FORMAT_LIST,       /* CSV or JSON Lines: an image path in each row, with a label or targets and more columns */
     FORMAT_REGRESSION, /* the same, with targets */
-    FORMAT_TABLE,      /* CSV or JSON Lines: columns alone */
+    FORMAT_TABLE,      /* CSV or JSON Lines without image paths */
     FORMAT_COCO,
     FORMAT_VOC,
     FORMAT_NUMPY,
     FORMAT_TAR
 } input_format;
 
-/* What an input was found to be: the options that apply differ. */
+/* The detected kind of an input. It determines which options apply. */
 typedef enum input_kind {
     INPUT_DIRECTORY = 1 << 0, /* class directories */
     INPUT_LIST_CSV = 1 << 1,
@@ -62,7 +62,7 @@ typedef enum input_kind {
 } input_kind;
 
 typedef struct key_change {
-    const char *from, *to; /* borrowed from the command line; to is "" for a feature that is left out */
+    const char *from, *to; /* borrowed from the command line; to is "" if the feature is left out */
     size_t from_size;
 } key_change;
 
@@ -70,7 +70,7 @@ typedef struct key_change {
 typedef struct source_options {
     input_format format;
     const char *images, *labels;
-    const char *columns, *path_column, *label_column, *targets; /* names, with commas between */
+    const char *columns, *path_column, *label_column, *targets; /* names, separated by commas */
     const char *split_column;
     const char *types, *missing;
     const char *image, *raw; /* names of arrays */
@@ -79,10 +79,10 @@ typedef struct source_options {
     int key_count;
     uint64_t skip_rows;    /* of CSV, before the header or the first row of values */
     bool keypoints, masks; /* of COCO */
-    bool append_labels;    /* classes that --labels does not have get numbers after its last */
+    bool append_labels;    /* number classes that --labels lacks after its last label */
 } source_options;
 
-/* What --help TOPIC prints. */
+/* The topics of --help. */
 typedef enum option_topic {
     TOPIC_OUTPUT = 0,
     TOPIC_IMAGES,
@@ -121,7 +121,7 @@ enum {
     OPTION_WAIT,
 };
 
-/* For those about the input. */
+/* The same for options that concern the input. */
 enum {
     SOURCE_OPTION = 1000,
     OPTION_FORMAT = SOURCE_OPTION,
@@ -143,62 +143,62 @@ enum {
     OPTION_KEYPOINTS,
     OPTION_MASKS
 };
-/* Takes one of them. False: *reason is a sentence for the person. */
+/* Parses one of these options. False: *reason is a sentence for the user. */
 bool source_option(int option, char *value, source_options *options, const char **reason);
 void source_options_deinit(source_options *options);
 
 /* ---- Rows ---- */
 
-/* What becomes a record. */
+/* One row of the input: the source of one record. */
 typedef struct row {
-    const char *name;    /* borrowed from the source; a path, "list.csv:12", …: unique unless the input says it twice */
-    uint64_t hash;       /* of the name: split and order follow from it and the seed alone */
-    uint64_t facts_hash; /* of all else that its record follows from, but the bytes of its file */
-    uint64_t size_bytes; /* about what its record will take */
-    int64_t modified_ns; /* of the file that it comes from */
-    uint64_t place;      /* the source's own: an offset, an index */
-    uint32_t detail;     /* the source's own */
+    const char *name;    /* borrowed from the source; a path, "list.csv:12", …: unique unless the input repeats it */
+    uint64_t hash;       /* of the name: with the seed it alone determines split and order */
+    uint64_t facts_hash; /* of everything else that determines its record, except the bytes of its file */
+    uint64_t size_bytes; /* estimated size of its record */
+    int64_t modified_ns; /* of its input file */
+    uint64_t place;      /* private to the source: an offset, an index */
+    uint32_t detail;     /* private to the source */
     int32_t label;       /* index of source.classes; -1: none */
-    int8_t split;        /* 1…: of source.splits, which the input itself names; 0: by hash */
-    bool is_included, is_excluded; /* a path of it matches --include, or --exclude */
-    bool is_faulty; /* the input's own text about it cannot be used; reading its image gives the reason */
+    int8_t split;        /* 1…: in source.splits, as named by the input; 0: chosen by hash */
+    bool is_included, is_excluded; /* one of its paths matches --include, or --exclude */
+    bool is_faulty; /* its description in the input cannot be used; reading its image returns the reason */
 } row;
 
-/* Bytes that grow and are kept between rows: one for each thread. {0} is empty; free(data). */
+/* A growable buffer that is reused between rows: one for each thread. {0} is empty; free with free(data). */
 typedef struct source_bytes {
     char *data;
     size_t size_bytes, capacity_bytes;
 } source_bytes;
-/* Room for size_bytes, whose old content is lost. */
+/* Makes room for size_bytes. The previous content is lost. */
 mr_status source_bytes_reserve(source_bytes *bytes, size_t size_bytes, mr_error *error);
 
-/* An image as it goes into the record: after treatment. */
+/* An image as it is written to the record: after treatment. */
 typedef struct image_facts {
     mr_string encoded;                   /* borrowed */
     mr_image_info info;                  /* of encoded */
-    int32_t stored_width, stored_height; /* as the input had it, before it was turned or resized */
+    int32_t stored_width, stored_height; /* size in the input, before rotation and resizing */
     int32_t turned;                      /* the EXIF orientation that was applied, 1…8; 0 and 1: none */
-    uint32_t *remarks;                   /* borrowed: where add_features adds REMARK_BIT; or null */
+    uint32_t *remarks;                   /* borrowed: add_features adds REMARK_BIT to it; or null */
 } image_facts;
 
-/* Distinct texts with numbers in the order of their coming. {0} is empty. */
+/* Distinct texts, numbered in order of first occurrence. {0} is empty. */
 typedef struct names {
-    char **texts; /* owned; their bytes are in the arena */
+    char **texts; /* owned array; the bytes are in the arena */
     uint32_t *slots;
     uint32_t count, slot_count;
     mr_arena arena;
 } names;
-/* The number of a text, which is added when it is new. */
+/* The number of a text. A new text is added. */
 mr_status names_add(names *names, mr_string text, uint32_t *number, mr_error *error);
-/* -1: not there */
+/* -1: not found */
 int64_t names_find(const names *names, mr_string text);
 void names_deinit(names *names);
 
-/* Where a row's features go: the encoder, under the names that --key gives them. */
+/* The destination of a row's features: the encoder, and the renaming by --key. */
 typedef struct features {
     mr_example_encoder *encoder;
     const source_options *options;
-    const names *declared; /* of source_declare */
+    const names *declared; /* the keys passed to source_declare */
 } features;
 void put_bytes(const features *to, const char *key, mr_string value);
 void put_int64(const features *to, const char *key, int64_t value);
@@ -209,73 +209,76 @@ void put_float_list(const features *to, const char *key, const float *values, si
 
 typedef struct source source;
 
-/* How rows are read. All are safe from any thread; they write nothing to the source. */
+/* How rows are read. All functions are safe from any thread and do not modify the source. */
 typedef struct source_functions {
-    /* The bytes of the row's image. Null in a source without images; leaves *has_image false for a row that has
-     * none. errors: what is wrong with this row; the caller may leave it out and go on */
+    /* Reads the bytes of the row's image. Null in a source without images; *has_image stays false for a row without
+     * one. errors: what is wrong with this row; the caller may skip it and continue */
     mr_status (*image)(const source *source, const row *row, source_bytes *bytes, bool *has_image, mr_error *error);
-    /* Bytes that are equal for equal images and cheaper than they; null: the image itself. */
+    /* Reads bytes that are equal for equal images and cheaper to read than the image; null: the image itself is
+     * used. */
     mr_status (*content)(const source *source, const row *row, source_bytes *bytes, bool *has_image, mr_error *error);
-    /* The row's own features. facts: null for a row without an image; the image's keys are there already. */
+    /* Adds the row's own features. facts: null for a row without an image. The image's keys have already been added. */
     mr_status (*add_features)(const source *source, const row *row, const image_facts *facts, const features *to,
                               mr_error *error);
-    /* The directory or archive that a row's name is in, for messages; null: source->directory. */
+    /* The directory or archive that contains the row's file, for messages; null: source->directory. */
     const char *(*directory)(const source *source, const row *row);
-    void (*deinit)(source *source); /* of detail; may be null */
+    void (*deinit)(source *source); /* frees detail; may be null */
 } source_functions;
 
 static constexpr int SOURCE_NOTES_MAX = 16;
-/* Patterns of --include, and of --exclude. */
+/* Maximum number of --include patterns, and of --exclude patterns. */
 static constexpr int GLOBS_MAX = 64;
 static constexpr int SOURCE_REMARKS_MAX = 16 + GLOBS_MAX;
-/* Parts: train, validation, … */
+/* Maximum number of splits (train, validation, …). */
 static constexpr int SPLITS_MAX = 8;
 static constexpr size_t SPLIT_NAME_BYTES = 64;
 
 struct source {
     const source_functions *functions;
     const struct options *options; /* borrowed */
-    const char *input;             /* borrowed: the file or directory that was given */
+    const char *input;             /* borrowed: the file or directory on the command line */
     const source_options *in;      /* borrowed: options->in */
-    input_format format;           /* as recognised */
+    input_format format;           /* as detected */
     input_kind kind;
-    row *rows; /* owned; in the order of the input, which for directories is that of sorted names */
+    row *rows; /* owned; in the order of the input; for directories, sorted by name */
     int64_t row_count;
-    bool *excluded; /* owned; of each row, whether --include and --exclude leave it out. Null: none */
+    bool *excluded; /* owned; for each row, whether --include and --exclude leave it out. Null: all rows are included */
     int64_t excluded_count;
-    bool include_used[GLOBS_MAX], exclude_used[GLOBS_MAX]; /* patterns that match something */
-    uint64_t size_bytes;                                   /* of all rows that are not left out */
-    const char *row_noun;                                  /* "image", "row", "sample": what a row is to a person */
-    char **classes; /* the index is the label; a null where a number stands for no class. Borrowed from the arena */
-    int32_t class_count; /* 0: no names of labels, and no labels.txt */
+    bool include_used[GLOBS_MAX], exclude_used[GLOBS_MAX]; /* patterns that have matched */
+    uint64_t size_bytes;                                   /* of all included rows */
+    const char *row_noun;                                  /* "image", "row", "sample": the word for a row in
+                                                              messages */
+    char **classes;      /* indexed by label; null for a number without a class. Borrowed from the arena */
+    int32_t class_count; /* 0: labels have no names, and labels.txt is not written */
     bool has_images;
-    bool sizes_hold_more; /* rows' sizes are not those of their images alone */
-    bool has_boxes;       /* detection: labels begin with 1, and label_map.pbtxt is written too */
-    uint64_t facts_hash;  /* of options and input that all records follow from */
-    /* What is not used, as "12 files left out, no images by name: notes.txt, …" */
+    bool sizes_hold_more; /* sizes of rows include more than their images */
+    bool has_boxes;       /* detection: labels start at 1, and label_map.pbtxt is also written */
+    uint64_t facts_hash;  /* of the options and input that determine all records */
+    /* Unused input, such as "12 files left out, not images by name: notes.txt, …" */
     struct {
         int64_t count;
-        const char *what;  /* static: "files left out, no images by name" */
-        const char *first; /* one of them; from the arena */
+        const char *what;  /* static: "files left out, not images by name" */
+        const char *first; /* an example; from the arena */
     } notes[SOURCE_NOTES_MAX];
     int note_count;
-    const char *remarks[SOURCE_REMARKS_MAX]; /* sentences about the input; from the arena */
+    const char *remarks[SOURCE_REMARKS_MAX]; /* sentences about the input; in the arena */
     int remark_count;
-    names features;                            /* that a record may have, before --key renames them */
-    char splits[SPLITS_MAX][SPLIT_NAME_BYTES]; /* that the input names */
+    names features;                            /* keys that a record may have, before --key renames them */
+    char splits[SPLITS_MAX][SPLIT_NAME_BYTES]; /* named by the input */
     int split_count;
-    const char *directory; /* borrowed; where the files that rows are named after lie; null: names stand alone */
-    bool names_are_places; /* names are "line 12" and the like, in the input */
+    const char *directory; /* borrowed; the directory of the files that rows are named after; null: names are not
+                              file paths */
+    bool names_are_places; /* names are positions in the input, such as "line 12" */
     mr_arena arena;
-    char *text; /* where names are packed: in the arena */
+    char *text; /* the arena block that names are packed into */
     size_t text_room;
-    void *detail; /* the source's own; functions->deinit frees what the arena does not hold */
+    void *detail; /* private to the source; functions->deinit frees what is not in the arena */
 };
 
-/* Recognises what options->input is (or takes the form that options->format asks for), and lists its rows. Where the input
- * names the part of each row, these parts become options->splits, unless --split is given.
- * errors  naming file, place and reason; a source without rows is an error, and so is an option without effect. The source
- *         wants deinit in any case. */
+/* Detects the form of options->input (or uses options->format), and lists its rows. If the input names the split of
+ * each row, these names are stored in options->splits, unless --split is given.
+ * errors  naming file, position and reason; a source without rows is an error, and so is an option without effect. The
+ *         caller must call source_deinit also after an error. */
 mr_status source_open(struct options *options, source *source, mr_error *error);
 void source_deinit(source *source);
 
@@ -285,58 +288,59 @@ static inline bool source_is_excluded(const source *source, int64_t row)
     return source->excluded && source->excluded[row];
 }
 
-/* See source_functions. Errors begin with the row's file. */
+/* See source_functions. Error messages start with the row's file. */
 mr_status source_image(const source *source, const row *row, source_bytes *bytes, bool *has_image, mr_error *error);
-/* What two rows with the same image have in common: see source_functions. */
+/* Bytes that are equal for rows with the same image: see source_functions. */
 mr_status source_content(const source *source, const row *row, source_bytes *bytes, bool *has_image, mr_error *error);
 /* Adds image/encoded, image/format, image/height, … from the facts, and all of the row's own features. */
 mr_status source_add_features(const source *source, const row *row, const image_facts *facts,
                               mr_example_encoder *encoder, mr_error *error);
 
-/* Puts the row's file, as a person knows it, before the message. */
+/* Prepends the row's file, as the user knows it, to the message. */
 mr_status source_fail_row(const source *source, const row *row, mr_status status, mr_error *error);
 
 /* ---- For the sources ---- */
 
-/* Says what the input is, and refuses options that have no effect on it. */
+/* Sets the kind of the input, and rejects options that have no effect on it. */
 mr_status source_set_kind(source *source, input_kind kind, mr_error *error);
-/* Names a feature that records may have; only these are put. */
+/* Declares a feature that records may have. Only declared features are written. */
 mr_status source_declare(source *source, const char *key, mr_error *error);
-/* The number of a part that the input names, for row.split; 0 when it cannot be the name of a part.
+/* The number of a split that the input names, for row.split; 0 if it cannot be the name of a split.
  * errors  more than SPLITS_MAX */
 mr_status source_find_split(source *source, mr_string name, int8_t *split, mr_error *error);
-/* Whether the parts that the input names are used: --split is not given. */
+/* Whether the splits that the input names are used: --split is not given. */
 bool source_takes_splits(const source *source);
 bool source_is_split_name(mr_string name);
-/* Keeps a sentence that is printed with the summary of the input; more than SOURCE_REMARKS_MAX are dropped. */
+/* Stores a sentence that is printed with the summary of the input. Sentences beyond SOURCE_REMARKS_MAX are dropped. */
 [[gnu::format(printf, 3, 4)]] mr_status source_remark(source *source, mr_error *error, const char *format, ...);
 
-/* Appends a row; its name is copied, and hashed unless the row has a hash. */
+/* Appends a row. Its name is copied, and hashed unless the row has a hash. */
 mr_status source_add_row(source *source, const row *row, mr_error *error);
-/* Appends a class; its name is copied. */
+/* Appends a class. Its name is copied. */
 mr_status source_add_class(source *source, const char *name, mr_error *error);
-/* Counts something that is not used. what: static; "of one|of many" where the two differ */
+/* Counts unused input. what: static; "singular|plural" if the two differ */
 mr_status source_note(source *source, const char *what, const char *example, mr_error *error);
-/* Counts a path that leads out of the directory; paths are used as they are, but that is worth a word. */
+/* Counts a path outside the directory. Such paths are used, but reported. */
 mr_status source_note_path(source *source, const char *path, mr_error *error);
-/* A copy that lives as long as the source, without padding. Null when there is no memory. */
+/* A copy with the lifetime of the source, without alignment padding. Null when out of memory. */
 char *source_keep(source *source, const char *text, size_t size_bytes);
-/* Reads directory/name, a whole file of at most a GiB: `image` of the sources whose rows are named after files. */
+/* Reads the complete file directory/name, at most 1 GiB: `image` of the sources whose rows are named after files. */
 mr_status source_read_image(const source *source, const row *row, source_bytes *bytes, bool *has_image,
                             mr_error *error);
-/* Whether a name ends in one of some endings with blanks between, in any case, and has more before it. */
+/* Whether a name has one of the endings (separated by spaces), in any case, and is longer than the ending. */
 bool source_has_ending(const char *name, const char *endings);
 #define SOURCE_TAR_ENDINGS ".tar .tar.gz .tgz"
 /* .jpg, .jpeg, .jpe, .jfif, .png, .webp, .gif, .bmp, .dib, .tif, .tiff, in any case. */
 bool source_is_image_name(const char *name);
 
-/* Makes names the classes of the source, from label `first` on: in the order of the file of --labels, which must have all
- * of them (those that it lacks come after its last with --append-labels), or sorted by bytes; labels[number of the name]
- * becomes its label. Names that are all whole numbers stay those numbers, without classes (unless --labels names them).
+/* Makes names the classes of the source, numbered from label `first`: in the order of the --labels file, which must
+ * contain all of them (with --append-labels, missing names follow its last label), or sorted by bytes. labels[number of
+ * the name] becomes the label of the name. If all names are whole numbers, these numbers are the labels, and there are
+ * no classes (unless --labels names them).
  * labels  owned by the caller: free() */
 mr_status source_set_classes(source *source, const names *names, int32_t first, int32_t **labels, mr_error *error);
 
-/* The forms; each fills a source whose options are set. */
+/* The forms. Each fills a source whose options are set. */
 mr_status source_directory_open(source *source, mr_error *error);
 mr_status source_list_open(source *source, mr_error *error);
 mr_status source_table_open(source *source, mr_error *error);
