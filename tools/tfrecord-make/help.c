@@ -1,5 +1,5 @@
-/* --help: a short text, and topics, whose options come from the table. Paragraphs are wrapped to the width of the terminal; lines
- * that begin with a space stay as they are. */
+/* --help: a short text, and topics with their options from the table. Paragraphs are wrapped to the width of the
+ * terminal; lines that start with a space are printed unchanged. */
 #include "tools/common/progress.h"
 #include "tools/tfrecord-make/make.h"
 #include "tools/tfrecord-make/options_table.h"
@@ -8,11 +8,11 @@
 #include <unistd.h>
 
 static constexpr int COLUMNS_MAX = 80;
-/* Where the sentences about options begin; on narrower terminals, below their option. */
+/* Column of the option descriptions; on narrower terminals they are printed below the option. */
 static constexpr int SENTENCE_COLUMN = 24, COLUMNS_BESIDE = 70, SENTENCE_BELOW = 10;
 
 static const char intro[] =
-    "tfrecord-make turns images, lists, boxes, tables, arrays and archives into TFRecord files.\n"
+    "tfrecord-make converts images, lists, boxes, tables, arrays and archives to TFRecord files.\n"
     "\n"
     "    tfrecord-make --out records photos\n"
     "\n"
@@ -23,35 +23,35 @@ static const char intro[] =
     "usage: tfrecord-make --out DIR [options] INPUT\n"
     "\n";
 
-/* The options that most people need; their complete text is in the topics. */
+/* The most common options. The topics have their complete text. */
 static const struct {
     int code;
     const char *help;
 } usual[] = {
-    {'o', "directory of the files; created if it does not exist"},
+    {'o', "output directory; created if it does not exist"},
     {OPTION_SPLIT, "default: train=0.9,validation=0.1"},
-    {OPTION_SHARDS, "files of each split (default: by size, 200M)"},
+    {OPTION_SHARDS, "number of files for each split (default: by size, 200M)"},
     {OPTION_SHORTER_SIDE, "shrink larger images"},
-    {OPTION_ENCODE, "jpeg or png: convert all images"},
-    {OPTION_ON_ERROR, "skip: leave out images that cannot be used"},
+    {OPTION_ENCODE, "convert all images to jpeg or png"},
+    {OPTION_ON_ERROR, "stop (default) or skip images that cannot be used"},
     {OPTION_DRY_RUN, "print what would be written"},
-    {OPTION_SURVEY, "report what the images are like; write nothing"},
+    {OPTION_SURVEY, "report statistics and faults; write nothing"},
 };
 
 static const char outro[] = "\n"
-                            "--help TOPIC says more, --help all everything; TOPIC is output, images, sources, columns, "
-                            "survey, run, or an option. Exit status: 0 success, 1 failure, 2 wrong options.\n";
+                            "--help TOPIC prints details, --help all prints everything; TOPIC is output, images, "
+                            "sources, columns, survey, run, or an option. Exit status: 0 success, 1 failure, 2 "
+                            "invalid options.\n";
 
 static const struct {
     const char *name, *before, *after;
 } topics[TOPIC_COUNT] = {
     [TOPIC_OUTPUT] =
-        {"output", "The files that are written: records, their indexes, labels.txt.\n",
-         "A file has its final name only when it is complete. A run that was stopped continues where it was;"
-         " a run that is repeated does only what has changed (DIR/.NAME.journal records what was made from"
-         " what). Record files, labels.txt and label_map.pbtxt that no run of this dataset wrote are never replaced: "
-         "the"
-         " run is refused before it writes.\n"
+        {"output", "Output files: records, their indexes, labels.txt.\n",
+         "A file gets its final name only when it is complete. Repeat the command to resume a run that was stopped;"
+         " files whose input and options are unchanged are kept (DIR/.NAME.journal records how each file was made)."
+         " Record files, labels.txt and label_map.pbtxt that no run of this dataset wrote are never replaced: the run"
+         " fails before it writes anything.\n"
          "\n"
          "The keys of a record with an image are\n"
          "\n"
@@ -59,66 +59,67 @@ static const struct {
          "    image/height       image/width        image/channels\n"
          "    image/class/label  image/class/text   image/filename\n"
          "    image/colorspace   'RGB', 'Gray' or 'CMYK'\n"},
-    [TOPIC_IMAGES] = {"images",
-                      "JPEG and PNG images go into their records byte by byte, after each was decoded once as a check,"
-                      " unless they are to be changed. WebP, GIF, BMP and TIFF are recognised by content and need"
-                      " --encode; of several frames or pages the first is taken.\n",
-                      "What is odd about an image (another format than its name says, CMYK, 16 bits, animation, an"
-                      " orientation, …) is reported with a count and an example.\n"
-                      "\n"
-                      "Memory: about twelve images as they are stored for each thread, and one decoded where it is"
-                      " checked or changed (at most 100 million pixels).\n"},
+    [TOPIC_IMAGES] =
+        {"images",
+         "JPEG and PNG images are stored unchanged, after each is decoded once as a check, unless an option"
+         " changes them. WebP, GIF, BMP and TIFF are recognized by content and need --encode; of several"
+         " frames or pages the first is used.\n",
+         "Unusual properties of images (a format that differs from the file name, CMYK, 16 bits, animation,"
+         " an orientation, …) are reported with a count and an example.\n"
+         "\n"
+         "Memory for each thread: about twelve encoded images, and one decoded image if images are checked"
+         " or changed (at most 100 million pixels).\n"},
     [TOPIC_SOURCES] =
         {"sources",
-         "INPUT is recognised by what it is; --format chooses where that is not enough.\n"
+         "The form of INPUT is detected; --format overrides it.\n"
          "\n"
-         "    directory      a directory for each class\n"
-         "    list        .csv, .tsv, .jsonl: one image in each row, its path beside\n"
-         "                the file or in --images DIR; a label; more columns, which\n"
-         "                become features of their names\n"
-         "    regression  the same with numbers to learn (--target): image/target\n"
+         "    directory   one subdirectory for each class\n"
+         "    list        .csv, .tsv, .jsonl: one image in each row; its path, relative\n"
+         "                to the file or to --images DIR; a label; more columns, which\n"
+         "                become features with the same names\n"
+         "    regression  the same with numeric targets (--target): image/target\n"
          "    table       .csv, .tsv, .jsonl without a column of paths: each column\n"
          "                is a feature\n"
-         "    coco        .json of COCO's boxes, with --images DIR:\n"
+         "    coco        .json with COCO boxes, with --images DIR:\n"
          "                image/object/bbox/{xmin,ymin,xmax,ymax} from 0 to 1,\n"
          "                image/object/class/{label,text},\n"
          "                image/object/{is_crowd,area}, image/source_id,\n"
          "                image/key/sha256\n"
-         "    voc         a directory of Pascal VOC (Annotations/*.xml, JPEGImages),\n"
-         "                or one of images and .xml together: the same keys, and\n"
+         "    voc         a Pascal VOC directory (Annotations/*.xml, JPEGImages), or a\n"
+         "                directory with images and .xml: the same keys, and\n"
          "                image/object/{difficult,truncated,view}; the lists in\n"
          "                ImageSets/Main are the splits, unless --split is given\n"
          "    numpy       .npy, .npz: row i of each array is a feature of record i\n"
          "    tar         .tar, .tar.gz (webdataset), or a directory of them:\n"
-         "                members of one basename are one record; .jpg and .png:\n"
+         "                members with the same basename are one record; .jpg and .png:\n"
          "                image/…, .cls: image/class/label, the fields of .json:\n"
          "                json/NAME, .npy: its elements, others: their bytes\n",
-         "GLOB is matched against the path below INPUT: of a file in a class directory, of an image as a list or COCO"
-         " names it, of a VOC image or its .xml, of a member of a tar, where a sample follows any of its members."
-         " * is any text and ? any character but a slash, [abc], [a-z] one of these and [!a-z] another one, \\ takes "
-         "the"
-         " next character as it is, and ** between slashes is any number of directories, also none. A pattern without"
-         " a slash matches the name of a file or of a directory anywhere, one with a slash at its end directories"
-         " alone; what matches a directory matches all that is in it. --exclude wins over --include. INPUT is a path;"
-         " standard input is not read.\n"
+         "GLOB is matched against the path relative to INPUT: of a file in a class directory, of an image as a list or"
+         " COCO names it, of a VOC image or its .xml, or of a tar member; a sample matches if any of its members does."
+         " * matches any text and ? any character except a slash, [abc] and [a-z] one of these characters, [!a-z] any"
+         " other character; \\ quotes the next character, and ** between slashes matches zero or more directories. A"
+         " pattern without a slash matches the name of a file or directory at any depth, a pattern that ends in a slash"
+         " only directories; a pattern that matches a directory matches everything in it. --exclude takes precedence"
+         " over --include. INPUT is a path; standard input is not read.\n"
          "\n"
-         "Memory: up to 160 bytes and the name for each row (a path, or its line), 64 bytes for each box and 12 for "
-         "each"
-         " keypoint, one block of records for each thread; it does not grow with what is in the files. Compressed "
-         "archives"
-         " and arrays in Fortran's order are expanded once into a nameless file in $TMPDIR or /var/tmp.\n"},
-    [TOPIC_COLUMNS] = {"columns", "The columns of a list or a table, and the names of features.\n",
-                       "CSV is UTF-8 as RFC 4180 has it; it and JSON Lines may be gzipped. A column that is called"
-                       " split names the split of each row, unless --split is given. Else the split of a table's row"
-                       " follows from what is in it, that of an image from its path, that of an array's row from its"
-                       " number.\n"},
-    [TOPIC_SURVEY] = {"survey", "Looks at the images; nothing is written but the charts, and --out is not needed.\n",
-                      "Options about the input apply as they do for records.\n"},
+         "Memory: up to 160 bytes and the name (a path, or its line) for each row, 64 bytes for each box, 12 bytes for"
+         " each keypoint, and one block of records for each thread, regardless of the size of the files. Compressed"
+         " archives and arrays in Fortran order are expanded once to an unnamed temporary file in $TMPDIR or"
+         " /var/tmp.\n"},
+    [TOPIC_COLUMNS] =
+        {"columns", "The columns of a list or a table, and the names of features.\n",
+         "CSV is UTF-8 as in RFC 4180; CSV and JSON Lines may be gzipped. A column called split names the"
+         " split of each row, unless --split is given. Otherwise a hash chooses the split: of the contents"
+         " of a table's row, of an image's path, or of an array row's number.\n"},
+    [TOPIC_SURVEY] = {"survey",
+                      "Statistics and faults of the images. Only the charts are written; --out is not needed.\n",
+                      "Input options apply as they do for records.\n"},
     [TOPIC_RUN] = {"run",
-                   "How the work is done. Several machines that see the same directories share it with --worker and"
-                   " --finish; the bytes are those of one machine. Under mpirun or srun neither is needed: the first"
-                   " process waits for the others and finishes.\n",
-                   "SIGINT (Ctrl-C) and SIGTERM stop the run; finished files stay, and the same command continues.\n"},
+                   "Execution. Several machines with access to the same directories can divide the work with"
+                   " --worker and --finish; the output is identical to that of one machine. Under mpirun or srun"
+                   " neither option is needed: the first process waits for the others and finishes.\n",
+                   "SIGINT (Ctrl-C) and SIGTERM stop the run. Finished files are kept; repeat the same command to"
+                   " resume.\n"},
 };
 
 static int columns_of(const char *text, size_t size)
@@ -128,7 +129,7 @@ static int columns_of(const char *text, size_t size)
     return columns;
 }
 
-/* Prints words from column `at` on; lines that follow begin at `indent`. */
+/* Prints words starting at column `at`; continuation lines start at column `indent`. */
 static void wrap(FILE *file, const char *text, size_t size, int at, int indent, int columns)
 {
     bool is_first = true;

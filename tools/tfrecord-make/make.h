@@ -263,8 +263,7 @@ void journal_deinit(journal *journal);
  * that number. For boxes it also writes label_map.pbtxt, which TensorFlow's Object Detection API reads. Writes
  * nothing if there are no classes. */
 mr_status label_files_write(const source *source, journal *journal, mr_error *error);
-/* errors  MR_ALREADY_EXISTS: one of them exists, its text differs, and it was not written by an earlier run of this
- *         dataset */
+/* errors  MR_ALREADY_EXISTS: one of them exists with another text, and no earlier run of this dataset alone wrote it */
 mr_status label_files_check(const source *source, journal *journal, mr_error *error);
 
 /* ---- shard.c ---- */
