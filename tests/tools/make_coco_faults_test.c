@@ -64,11 +64,11 @@ TEST(make_coco_annotations_of_no_known_image_end_the_run)
     static const struct {
         const char *annotation, *reason;
     } cases[] = {
-        {"\"image_id\": \"1\", \"category_id\": 1, \"bbox\": [2, 2, 3, 3]", "\"image_id\" is no whole number (an "},
+        {"\"image_id\": \"1\", \"category_id\": 1, \"bbox\": [2, 2, 3, 3]", "\"image_id\" is not a whole number (an "},
         {"\"image_id\": NaN, \"category_id\": 1, \"bbox\": [2, 2, 3, 3]", "annotations[2]: "},
         {"\"image_id\": 9223372036854775808, \"category_id\": 1, \"bbox\": [2, 2, 3, 3]", "annotations[2]: "},
-        {"\"image_id\": 1.5, \"category_id\": 1, \"bbox\": [2, 2, 3, 3]", "\"image_id\" is no whole number"},
-        {"\"category_id\": 1, \"bbox\": [2, 2, 3, 3]", "\"image_id\" is no whole number"},
+        {"\"image_id\": 1.5, \"category_id\": 1, \"bbox\": [2, 2, 3, 3]", "\"image_id\" is not a whole number"},
+        {"\"category_id\": 1, \"bbox\": [2, 2, 3, 3]", "\"image_id\" is not a whole number"},
         {"\"image_id\": 1,, \"category_id\": 1, \"bbox\": [2, 2, 3, 3]", "annotations[2]: "},
         {"\"image_id\": 1, \"category_id\": nan, \"bbox\": [2, 2, 3, 3]", "annotations[2]: "},
         {"\"image_id\": 1, \"category_id\": 1 \"bbox\": [2, 2, 3, 3]", "annotations[2]: "},
@@ -90,7 +90,7 @@ TEST(make_coco_places_are_those_of_the_file)
 {
     /* A caption has no box, and still has a number. */
     save_coco("\"image_id\": 1, \"caption\": \"a dog\"}, {\"image_id\": 1, \"category_id\": 7, \"bbox\": [1, 1, 2, 2]");
-    CHECK_CONTAINS(make("--images p c.json")->output, "annotations[3]: the category 7 is not among");
+    CHECK_CONTAINS(make("--images p c.json")->output, "annotations[3]: category 7 is not in");
     save_coco("\"image_id\": 1, \"caption\": \"a dog\"}, {\"image_id\": 9, \"category_id\": 1, \"bbox\": [1, 1, 2, 2]");
     CHECK_CONTAINS(make("--images p c.json")->output, "1 box of an image that is not listed left out: annotations[3]");
     save_coco("\"image_id\": 1, \"caption\": \"a dog\"}, {\"image_id\": 9, \"category_id\": 1, \"bbox\": [1, 1, 2, "
@@ -104,9 +104,9 @@ TEST(make_coco_places_are_those_of_the_file)
     CHECK_CONTAINS(make("--masks --images p c.json")->output, "p/2.png: annotations[4]: has no \"segmentation\"");
     /* What follows the object, or comes twice, is not ignored. */
     save_text("c.json", "{\"images\": [{\"id\": 0, \"file_name\": \"0.png\"}]}\n{\"images\": []}");
-    CHECK_CONTAINS(make("--images p c.json")->output, "byte 46: the file goes on after its object");
+    CHECK_CONTAINS(make("--images p c.json")->output, "byte 46: the file continues after the end of its object");
     save_text("c.json", "{\"images\": [{\"id\": 0, \"file_name\": \"0.png\"}], \"images\": []}");
-    CHECK_CONTAINS(make("--images p c.json")->output, "a list is there twice");
+    CHECK_CONTAINS(make("--images p c.json")->output, "a list occurs twice");
 }
 
 /* Boxes stay inside of their image, also where the file does not say its size. */
@@ -121,7 +121,8 @@ TEST(make_coco_boxes_of_images_without_a_size_are_cut)
                         "{\"image_id\": 2, \"category_id\": 1, \"bbox\": [11, 0, 11, 10]}]}");
     const program_result *result = make("--split all --images p c.json");
     CHECK_EQ(result->exit_code, 0);
-    CHECK_CONTAINS(result->output, "2 images have boxes that were cut at their edge or left out beyond it (");
+    CHECK_CONTAINS(result->output,
+                   "2 images have boxes that were cut at their edge or left out because they are outside (");
     CHECK_STR(records_of("*.tfrecord", "image/object/bbox/xm*"),
               "{\"image/object/bbox/xmax\": {\"float\": [1]}, \"image/object/bbox/xmin\": {\"float\": [0.5]}}\n"
               "{\"image/object/bbox/xmax\": {\"float\": [1]}, \"image/object/bbox/xmin\": {\"float\": [0.5]}}\n"
@@ -178,7 +179,8 @@ static mr_status count(const char *text, counts *counts)
     return status;
 }
 
-/* Whatever byte is changed, removed or doubled: a file that is read gives every annotation, as a box, a fault or without a box. */
+/* Whatever byte is changed, removed or doubled: a file that is read gives every annotation, as a box, a fault or
+ * without a box. */
 TEST(make_coco_no_byte_loses_a_box)
 {
     static const char text[] =

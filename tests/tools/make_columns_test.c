@@ -26,7 +26,8 @@ TEST(make_columns_of_images_in_a_table_are_pointed_out)
     save_text("a.csv", "photo,label\np/0.png,dog\n");
     const program_result *result = make("a.csv");
     CHECK_EQ(result->exit_code, 0);
-    CHECK_CONTAINS(result->output, "warning: photo holds names of images, and is stored as text; --path-column photo");
+    CHECK_CONTAINS(result->output,
+                   "warning: photo contains names of images and is stored as text; --path-column photo");
     CHECK(!strstr(make("--format table a.csv")->output, "warning"));
     CHECK_CONTAINS(make("--path-column photo a.csv")->output, "1 image ");
 }
@@ -36,8 +37,9 @@ TEST(make_columns_behind_a_header_of_numbers)
     save_text("a.csv", "0,1,2,label\n5,6,7,1\n8,9,10,0\n");
     const program_result *result = make("a.csv");
     CHECK_EQ(result->exit_code, 1);
-    CHECK_CONTAINS(result->output, "a.csv: line 1 holds values, not names of columns; --columns A,B,… names them, and "
-                                   "--skip-rows 1 beside it leaves out this line if it is a header of numbers");
+    CHECK_CONTAINS(result->output,
+                   "a.csv: line 1 contains values, not column names; name the columns with --columns A,B,…, and "
+                   "add --skip-rows 1 to skip this line if it is a header of numbers");
     CHECK_EQ(make("--split all --columns a,b,c,label --skip-rows 1 a.csv")->exit_code, 0);
     CHECK_STR(records("*"), "{\"a\": {\"int64\": [5]}, \"b\": {\"int64\": [6]}, \"c\": {\"int64\": [7]}, \"label\": "
                             "{\"int64\": [1]}}\n"
@@ -56,8 +58,8 @@ TEST(make_columns_behind_a_header_of_numbers)
     CHECK_STR(records("*"), "{\"x\": {\"int64\": [1]}, \"y\": {\"int64\": [2]}}\n");
     CHECK_CONTAINS(make("--skip-rows 1 c.csv")->output, "c.csv: line 3");
     CHECK_CONTAINS(make("--skip-rows 4 --columns x,y,z c.csv")->output, "line 6: the row has 2 cells");
-    CHECK_CONTAINS(make("--skip-rows 9 b.csv")->output, "b.csv: holds no rows");
-    CHECK_CONTAINS(make("--columns a,b --skip-rows 5 b.csv")->output, "b.csv: holds no rows");
+    CHECK_CONTAINS(make("--skip-rows 9 b.csv")->output, "b.csv: contains no rows");
+    CHECK_CONTAINS(make("--columns a,b --skip-rows 5 b.csv")->output, "b.csv: contains no rows");
     CHECK_EQ(make("--skip-rows 0 b.csv")->exit_code, 2);
     CHECK_EQ(make("--skip-rows x b.csv")->exit_code, 2);
     CHECK_EQ(make("--skip-rows -1 b.csv")->exit_code, 2);
@@ -73,11 +75,12 @@ TEST(make_columns_report_their_types_and_odd_cells)
                                                "tr -s ' '",
                                                test_directory());
     CHECK_CONTAINS(result->output, "columns: id int64; price, code bytes; none without a value");
-    CHECK_CONTAINS(result->output, "warning: price is bytes, since 2 of its 300 values are no number; the first is "
-                                   "'n/a' in line 122. --types price=float refuses such rows");
+    CHECK_CONTAINS(result->output,
+                   "warning: price is bytes, because 2 of its 300 values are not a number; the first is "
+                   "'n/a' in line 122. --types price=float makes such rows an error");
     CHECK(!strstr(result->output, "warning: code"));
     result = make("--on-error skip --types price=float a.csv");
-    CHECK_CONTAINS(result->output, "a.csv: line 122, column price: \"n/a\" is no number");
+    CHECK_CONTAINS(result->output, "a.csv: line 122, column price: \"n/a\" is not a number");
     CHECK_EQ(count_skipped(result->output), 2);
     CHECK(!strstr(make("--missing 'n/a,?' a.csv")->output, "warning"));
     save_text("b.jsonl", "{\"n\": 1}\n{\"n\": 2}\n{\"n\": \"three\"}\n");
@@ -90,9 +93,9 @@ TEST(make_columns_of_targets_want_numbers)
     save_text("a.csv", "path,target\np/0.png,1\np/1.png,nan\np/2.png,\np/3.png,inf\n");
     const program_result *result = make("--split all --on-error skip --format regression a.csv");
     CHECK_EQ(result->exit_code, 0);
-    CHECK_CONTAINS(result->output, "a.csv: line 3, column target: \"nan\" is nothing to learn");
-    CHECK_CONTAINS(result->output, "a.csv: line 4, column target: there is nothing");
-    CHECK_CONTAINS(result->output, "a.csv: line 5, column target: \"inf\" is nothing to learn");
+    CHECK_CONTAINS(result->output, "a.csv: line 3, column target: \"nan\" is not a valid target");
+    CHECK_CONTAINS(result->output, "a.csv: line 4, column target: the cell is empty");
+    CHECK_CONTAINS(result->output, "a.csv: line 5, column target: \"inf\" is not a valid target");
     CHECK_EQ(count_skipped(result->output), 3);
     CHECK_EQ(count_records("*.tfrecord"), 1);
 }
@@ -104,8 +107,8 @@ TEST(make_columns_of_parts_are_the_parts)
               "path,label,Split\np/0.png,a,train\np/1.png,b,train\np/2.png,a,test\np/3.png,a,\np/4.png,b,x/y\n");
     const program_result *result = make("--on-error skip a.csv");
     CHECK_EQ(result->exit_code, 0);
-    CHECK_CONTAINS(result->output, "a.csv: line 5: no part that could name a file");
-    CHECK_CONTAINS(result->output, "a.csv: line 6: no part that could name a file");
+    CHECK_CONTAINS(result->output, "a.csv: line 5: no valid split name");
+    CHECK_CONTAINS(result->output, "a.csv: line 6: no valid split name");
     CHECK_EQ(count_skipped(result->output), 2);
     CHECK_EQ(count_records("a-train-*.tfrecord"), 2);
     CHECK_EQ(count_records("a-test-*.tfrecord"), 1);
@@ -113,16 +116,16 @@ TEST(make_columns_of_parts_are_the_parts)
     /* With --split it is a feature. */
     result = make("--split all a.csv");
     CHECK_EQ(result->exit_code, 0);
-    CHECK_CONTAINS(result->output, "the column Split becomes a feature: the parts are those of --split");
+    CHECK_CONTAINS(result->output, "the column Split becomes a feature, not the split: --split is given");
     CHECK_CONTAINS(records("Split"), "{\"Split\": {\"bytes\": [\"test\"]}}");
     /* Of tables too, and of JSON Lines where it comes late. */
     save_text("b.csv", "n,part\n1,a\n2,b\n3,a\n4,\n");
     result = make("--split-column part --on-error skip b.csv");
     CHECK_EQ(result->exit_code, 0);
-    CHECK_CONTAINS(result->output, "b.csv: line 5: names no part in the column part");
+    CHECK_CONTAINS(result->output, "b.csv: line 5: no split name in the column part");
     CHECK_STR(records_of("b-a-*.tfrecord", "*"), "{\"n\": {\"int64\": [1]}}\n{\"n\": {\"int64\": [3]}}\n");
     save_text("c.jsonl", "{\"n\": 1}\n{\"n\": 2, \"split\": \"b\"}\n");
-    CHECK_CONTAINS(make("--on-error skip c.jsonl")->output, "c.jsonl: line 1: names no part in the column split");
+    CHECK_CONTAINS(make("--on-error skip c.jsonl")->output, "c.jsonl: line 1: no split name in the column split");
     CHECK_STR(records("*"), "{\"n\": {\"int64\": [2]}}\n");
     FILE *file = fopen(test_path("d.csv"), "w");
     fputs("n,split\n", file);
@@ -156,8 +159,7 @@ TEST(make_columns_of_numbers_are_lines_of_labels)
     save_text("six.txt", "a\nb\nc\nd\ne\nf\n");
     const program_result *result = make("--labels three.txt l.csv");
     CHECK_EQ(result->exit_code, 1);
-    CHECK_CONTAINS(result->output,
-                   "the label 5 is the number of no class in three.txt, whose lines are counted from 0; add");
+    CHECK_CONTAINS(result->output, "the label 5 has no line in three.txt, whose lines are counted from 0; add");
     CHECK(!strstr(result->output, "--append-labels"));
     result = make("--append-labels --labels three.txt l.csv");
     CHECK_EQ(result->exit_code, 1);

@@ -36,12 +36,14 @@ TEST(make_names_links_that_lead_back_and_continues)
     CHECK_EQ(symlink("../cat/deep", test_path("photos/dog/more")), 0);    /* no loop: its images count */
     const program_result *result = program_run("cd %s; tfrecord-make --out out photos", test_directory());
     CHECK_EQ(result->exit_code, 0);
-    /* dog/more/back leads to cat, in which deep leads back to itself, and up and back lead to directories that are read. */
+    /* dog/more/back leads to cat, in which deep leads back to itself, and up and back lead to directories that are
+     * read. */
     CHECK_CONTAINS(result->output,
-                   "links lead back to a directory that they are in, and were not followed: cat/deep/back, …");
+                   "links point to a directory that contains them, and were not followed: cat/deep/back, …");
     CHECK_CONTAINS(result->output, " in 2 classes, ");
-    CHECK(strstr(result->output, "holds no images") == nullptr);
-    CHECK_CONTAINS(program_run("cd %s; tfrecord-make --survey photos", test_directory())->output, "links lead back");
+    CHECK(strstr(result->output, "contains no images") == nullptr);
+    CHECK_CONTAINS(program_run("cd %s; tfrecord-make --survey photos", test_directory())->output,
+                   "links point to a directory");
 }
 
 TEST(make_names_a_single_link_that_leads_back)
@@ -51,7 +53,7 @@ TEST(make_names_a_single_link_that_leads_back)
     const program_result *result = program_run("cd %s; tfrecord-make --out out photos", test_directory());
     CHECK_EQ(result->exit_code, 0);
     CHECK_CONTAINS(result->output, "photos: 4 images in 2 classes, ");
-    CHECK_CONTAINS(result->output, "  1 link leads back to a directory that it is in, and was not followed: cat/up\n");
+    CHECK_CONTAINS(result->output, "  1 link points to a directory that contains it, and was not followed: cat/up\n");
 }
 
 TEST(make_reads_directories_of_any_depth)
@@ -75,11 +77,11 @@ TEST(make_names_directories_without_images)
     mkdir(test_path("photos/empty"), 0777);
     const program_result *result = program_run("cd %s; tfrecord-make --out out photos", test_directory());
     CHECK_EQ(result->exit_code, 0);
-    CHECK_CONTAINS(result->output, "\n  1 directory holds no images and is no class: empty\n");
+    CHECK_CONTAINS(result->output, "\n  1 directory contains no images and is not a class: empty\n");
     mkdir(test_path("photos/notes"), 0777);
     file_save(test_path("photos/notes/a.txt"), "a", 1);
     result = program_run("cd %s; tfrecord-make --out out photos", test_directory());
-    CHECK_CONTAINS(result->output, "\n  2 directories hold no images and are no classes: empty, …\n");
+    CHECK_CONTAINS(result->output, "\n  2 directories contain no images and are not classes: empty, …\n");
     CHECK_CONTAINS(result->output, "notes/a.txt");
 }
 
@@ -88,13 +90,12 @@ TEST(make_warns_of_a_single_label)
     make_photos();
     CHECK(strstr(program_run("cd %s; tfrecord-make --out out photos", test_directory())->output, "warning") == nullptr);
     CHECK_EQ(program_run("rm -r %s", test_path("photos/dog"))->exit_code, 0);
-    static const char warning[] =
-        "  warning: all images have the same label, 0 (cat): there is nothing to tell apart\n";
+    static const char warning[] = "  warning: all images have the same label, 0 (cat): there is nothing to learn\n";
     CHECK_CONTAINS(program_run("cd %s; tfrecord-make --out one photos", test_directory())->output, warning);
     CHECK_CONTAINS(program_run("cd %s; tfrecord-make --survey photos", test_directory())->output, warning);
     file_save(test_path("photos/list.csv"), "path,label\ncat/1.jpg,3\ncat/2.jpg,3\n", 35);
     CHECK_CONTAINS(program_run("cd %s; tfrecord-make --out two photos/list.csv", test_directory())->output,
-                   "have the same label, 3: there is nothing to tell apart");
+                   "have the same label, 3: there is nothing to learn");
 }
 
 TEST(make_names_a_directory_that_cannot_be_read)

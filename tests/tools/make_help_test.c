@@ -40,8 +40,8 @@ static int count_option(const char *text, const char *name)
     return count;
 }
 
-/* The names of all options, as getopt_long lists them for an ambiguous beginning; those that begin with no other's letter are
- * completed by it. Separated by blanks. */
+/* The names of all options, as getopt_long lists them for an ambiguous beginning; those that begin with no other's
+ * letter are completed by it. Separated by blanks. */
 static const char *option_names(void)
 {
     static char names[4096];
@@ -96,7 +96,7 @@ TEST(make_help_fits_the_screen)
     CHECK(lines > 100 && columns <= 80);
     result = program_run("tfrecord-make --help nonsense");
     CHECK_EQ(result->exit_code, 2);
-    CHECK_CONTAINS(result->output, "there is no help about \"nonsense\"");
+    CHECK_CONTAINS(result->output, "no help topic \"nonsense\"");
     result = program_run("tfrecord-make");
     CHECK_EQ(result->exit_code, 2);
     CHECK_CONTAINS(result->output, "usage: tfrecord-make");
@@ -143,7 +143,7 @@ TEST(make_refuses_options_whose_value_has_no_effect)
     static const struct {
         const char *arguments, *reason;
     } cases[] = {
-        {"--survey --duplicates drop x", "--survey only looks"},
+        {"--survey --duplicates drop x", "--survey supports only"},
         {"--out o --encode png --quality 80 x", "--quality has no effect"},
         {"--out o --encode png --crop-ready x", "--crop-ready has no effect"},
         {"--out o --split train=1 --stratify x", "--stratify has no effect"},

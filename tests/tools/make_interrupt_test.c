@@ -24,8 +24,8 @@ static void make_photos(int count)
     mr_tensor_deinit(&pixels);
 }
 
-/* Starts a run, sends a signal at the first change of out/ after so many, and waits; the status of waitpid. Errors go to
- * out.errors. */
+/* Starts a run, sends a signal at the first change of out/ after so many, and waits; the status of waitpid. Errors go
+ * to out.errors. */
 static int run_and_signal(int number, int change)
 {
     char program[1024], out[1024], photos[1024], errors[1024];
@@ -71,7 +71,7 @@ static void check_interrupted(int number)
     CHECK_CONTAINS(result->output, "tfrecord-make: interrupted at ");
     CHECK_CONTAINS(result->output, " of 1200 images; ");
     CHECK_CONTAINS(result->output, " of 40 files are finished in ");
-    CHECK_CONTAINS(result->output, "; start it again with the same options to continue\n");
+    CHECK_CONTAINS(result->output, "; run the same command again to resume\n");
     CHECK_EQ(program_run("ls %s/out | grep partial", test_directory())->exit_code, 1);
     /* The same command continues, and comes to the same files as an undisturbed one. */
     static const char options[] = "--shards 20 --encode jpeg photos";

@@ -25,9 +25,8 @@ TEST(make_kept_class_directories_take_the_numbers_of_a_file)
              0);
     const program_result *result = make("--split all --labels old.txt d");
     CHECK_EQ(result->exit_code, 1);
-    CHECK_CONTAINS(result->output,
-                   "d: the class \"aster\" is not in old.txt (nor are 1 more); add it there as the last "
-                   "line, or let --append-labels give it the next number");
+    CHECK_CONTAINS(result->output, "d: the class \"aster\" is not in old.txt (nor are 1 more); append it there as a "
+                                   "new line, or number it with --append-labels");
     CHECK_EQ(make("--split all --labels old.txt --append-labels d")->exit_code, 0);
     CHECK_STR(program_run("cat '%s/out/labels.txt'", test_directory())->output, "rose\ndaisy\naster\nlily\n");
     CHECK_CONTAINS(records("image/class/*"), "[2]}, \"image/class/text\": {\"bytes\": [\"aster\"]}");
@@ -54,9 +53,9 @@ TEST(make_kept_names_in_directories_are_used_or_noted)
     const program_result *result = make("--split all d");
     CHECK_EQ(result->exit_code, 0);
     CHECK_EQ(count_noted(result->output, " hidden files and directories left out"), 2);
-    CHECK_EQ(count_noted(result->output, " file left out, no image by name"), 1);
-    CHECK_EQ(count_noted(result->output, " image in no class directory left out"), 1);
-    CHECK_EQ(count_noted(result->output, " directory holds no images"), 1);
+    CHECK_EQ(count_noted(result->output, " file left out, not an image by name"), 1);
+    CHECK_EQ(count_noted(result->output, " image outside class directories left out"), 1);
+    CHECK_EQ(count_noted(result->output, " directory contains no images"), 1);
     CHECK_EQ(count_records("*.tfrecord"), 2);
 }
 
@@ -104,10 +103,11 @@ TEST(make_kept_voc_lists_are_the_parts)
     /* --split makes other parts of all annotations, and says so. */
     result = make("--split all v");
     CHECK_EQ(result->exit_code, 0);
-    CHECK_CONTAINS(result->output, "the lists of ImageSets/Main are not used: the parts are those of --split");
+    CHECK_CONTAINS(result->output, "the lists in ImageSets/Main are ignored: --split is given");
     CHECK_EQ(count_records("v-all-*.tfrecord"), 8);
     save_text("v/ImageSets/Main/val.txt", "4\n5\n3\n");
-    CHECK_CONTAINS(make("v")->output, "ImageSets/Main/val.txt: \"3\" is also in train.txt, and belongs in one part");
+    CHECK_CONTAINS(make("v")->output,
+                   "ImageSets/Main/val.txt: \"3\" is also in train.txt, but an image belongs to one split");
 }
 
 TEST(make_kept_voc_files_that_are_none_are_noted)
@@ -165,7 +165,7 @@ TEST(make_kept_voc_words_and_other_encodings_are_read)
         save_text("v/a.xml", text);
         const program_result *result = make("--split all v");
         CHECK_EQ(result->exit_code, 0);
-        CHECK_EQ(count_noted(result->output, " annotation is not UTF-8, and was read as Latin-1"), encodings[i].noted);
+        CHECK_EQ(count_noted(result->output, " annotation is not UTF-8 and was read as Latin-1"), encodings[i].noted);
         CHECK_CONTAINS(records("image/object/class/text"), encodings[i].wanted);
     }
 }
@@ -208,8 +208,7 @@ TEST(make_kept_members_that_do_not_follow_one_another)
         0);
     const program_result *result = make("--split all x.tar");
     CHECK_EQ(result->exit_code, 0);
-    CHECK_EQ(count_noted(result->output, " samples have members that do not follow one another, and were gathered"),
-             10);
+    CHECK_EQ(count_noted(result->output, " samples have members that are not consecutive; they were combined"), 10);
     char gathered[1 << 14];
     snprintf(gathered, sizeof gathered, "%s", records("image/class/*,image/filename,image/width"));
     CHECK_EQ(count_records("*.tfrecord"), 10);
@@ -223,8 +222,8 @@ TEST(make_kept_members_that_do_not_follow_one_another)
              0);
     result = make("--split all --on-error skip x.tar");
     CHECK_EQ(result->exit_code, 1);
-    CHECK_CONTAINS(result->output, "x.tar: 0.cls: its sample has a member that ends in \"cls\" already");
-    CHECK_CONTAINS(result->output, "x.tar: 1.png: its sample has a member that ends in \"png\" already");
+    CHECK_CONTAINS(result->output, "x.tar: 0.cls: its sample already has a member with the extension \"cls\"");
+    CHECK_CONTAINS(result->output, "x.tar: 1.png: its sample already has a member with the extension \"png\"");
 }
 
 TEST(make_kept_members_of_archives_name_their_shard)
@@ -244,7 +243,7 @@ TEST(make_kept_members_of_archives_name_their_shard)
              0);
     const program_result *result = make("--split all --on-error skip s");
     CHECK_EQ(result->exit_code, 0);
-    CHECK_CONTAINS(result->output, "s/second.tar: 1.json: no JSON object");
+    CHECK_CONTAINS(result->output, "s/second.tar: 1.json: not a JSON object");
     CHECK_EQ(count_noted(result->output, " file or directory left out, not .tar by name: readme.txt"), 1);
     CHECK_EQ(count_skipped(result->output), 1);
     CHECK_STR(records("x.i8.npy"), "{\"x.i8.npy\": {\"int64\": [1, 2, 3]}}\n");
@@ -269,12 +268,12 @@ TEST(make_kept_coco_faults_cost_their_image_alone)
     CHECK_EQ(make("--images p c.json")->exit_code, 1);
     const program_result *result = make("--split all --on-error skip --images p c.json");
     CHECK_EQ(result->exit_code, 0);
-    CHECK_CONTAINS(result->output, "annotations[1]: the category 9 is not among the categories (1.png)");
-    CHECK_CONTAINS(result->output, "annotations[3]: \"bbox\" is no list of four numbers (2.png)");
-    CHECK_CONTAINS(result->output, "images[5]: \"file_name\" is no text");
-    CHECK_CONTAINS(result->output, "images[7]: is no object");
-    CHECK_CONTAINS(result->output, "the image 3 is there twice (3.png)");
-    CHECK_CONTAINS(result->output, "the image 3 is there twice (4.png)");
+    CHECK_CONTAINS(result->output, "annotations[1]: category 9 is not in \"categories\" (1.png)");
+    CHECK_CONTAINS(result->output, "annotations[3]: \"bbox\" is not a list of four numbers (2.png)");
+    CHECK_CONTAINS(result->output, "images[5]: \"file_name\" is not a string");
+    CHECK_CONTAINS(result->output, "images[7]: is not an object");
+    CHECK_CONTAINS(result->output, "image 3 occurs twice (3.png)");
+    CHECK_CONTAINS(result->output, "image 3 occurs twice (4.png)");
     CHECK_EQ(count_skipped(result->output), 6);
     CHECK_EQ(count_records("*.tfrecord"), 2);
     CHECK_CONTAINS(records("image/object/area"), "[9, 6]");

@@ -1,5 +1,5 @@
-/* Masks of COCO's objects. The expected ones are those of pycocotools 2.0 (frPyObjects, decode, and the greatest over an
- * object's polygons), which TensorFlow's Object Detection API takes. */
+/* Masks of COCO's objects. The expected ones are those of pycocotools 2.0 (frPyObjects, decode, and the greatest over
+ * an object's polygons), which TensorFlow's Object Detection API takes. */
 #include "tests/kernels/images.h"
 #include "tests/tools/make_inputs.h"
 
@@ -180,20 +180,20 @@ TEST(make_masks_rotate_with_their_image)
 TEST(make_masks_that_cannot_be_are_refused)
 {
     static const char *const cases[][2] = {
-        {"null", "has no \"segmentation\", of which --masks are made"},
-        {"[]", "has no \"segmentation\", of which --masks are made"},
-        {"3", "has no \"segmentation\", of which --masks are made"},
-        {"[[1, 2, 3, 4]]", "has a polygon that is no list of x, y, at least three times"},
-        {"[[1, 2, 3, 4, 5, 6, 7]]", "has a polygon that is no list"},
-        {"[[1, 2, 3, 4, 5, \"6\"]]", "has a polygon that is no list"},
-        {"[[1, 2, 3, 4, 5, 1e300]]", "has a polygon that is no list"},
-        {"[1, 2, 3, 4, 5, 6]", "has a polygon that is no list"},
-        {"{}", "has no \"size\" of height and width"},
-        {"{\"size\": [20, 10], \"counts\": [200]}", "is of 10 x 20 pixels, and the image has 20 x 10"},
-        {"{\"size\": [10, 20]}", "has \"counts\" that do not add up to its size"},
-        {"{\"size\": [10, 20], \"counts\": [199]}", "has \"counts\" that do not add up to its size"},
-        {"{\"size\": [10, 20], \"counts\": [201]}", "has \"counts\" that do not add up to its size"},
-        {"{\"size\": [10, 20], \"counts\": [-1, 201]}", "has \"counts\" that do not add up to its size"},
+        {"null", "has no \"segmentation\", which --masks requires"},
+        {"[]", "has no \"segmentation\", which --masks requires"},
+        {"3", "has no \"segmentation\", which --masks requires"},
+        {"[[1, 2, 3, 4]]", "has a polygon that is not a list of at least three pairs of x, y"},
+        {"[[1, 2, 3, 4, 5, 6, 7]]", "has a polygon that is not a list"},
+        {"[[1, 2, 3, 4, 5, \"6\"]]", "has a polygon that is not a list"},
+        {"[[1, 2, 3, 4, 5, 1e300]]", "has a polygon that is not a list"},
+        {"[1, 2, 3, 4, 5, 6]", "has a polygon that is not a list"},
+        {"{}", "has no \"size\" with height and width"},
+        {"{\"size\": [20, 10], \"counts\": [200]}", "has 10 x 20 pixels, but the image has 20 x 10"},
+        {"{\"size\": [10, 20]}", "the \"counts\" of \"segmentation\" do not add up to its size"},
+        {"{\"size\": [10, 20], \"counts\": [199]}", "the \"counts\" of \"segmentation\" do not add up to its size"},
+        {"{\"size\": [10, 20], \"counts\": [201]}", "the \"counts\" of \"segmentation\" do not add up to its size"},
+        {"{\"size\": [10, 20], \"counts\": [-1, 201]}", "the \"counts\" of \"segmentation\" do not add up to its size"},
         {"{\"size\": [10, 20], \"counts\": \"P155000000000P1MSO0000000000000\"}", "do not add up to its size"},
         {"{\"size\": [10, 20], \"counts\": \"PPPPPPPPPPPPP\"}", "do not add up to its size"},
         {"{\"size\": [10, 20], \"counts\": \"P\"}", "do not add up to its size"},

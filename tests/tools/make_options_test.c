@@ -179,14 +179,14 @@ static void try_option(const trial *trial, const option_row *row, size_t kind)
     if (strcmp(row->name, "group-by") == 0) argument = kinds[kind].group;
     if (strcmp(row->name, "include") == 0 || strcmp(row->name, "exclude") == 0) argument = kinds[kind].glob;
     snprintf(option, sizeof option, "--%s %s", row->name, argument);
-    snprintf(refusal, sizeof refusal, "--%s is for ", row->name);
+    snprintf(refusal, sizeof refusal, "--%s applies to ", row->name);
     bool applies = (row->inputs & kinds[kind].kind) && (kinds[kind].has_images || !row->is_for_images);
     const char *before = trial->before ? trial->before : "", *with = applies || row->needs ? trial->with : "";
     if (!with) with = "";
     run_state(before, with, kind, option, state, sizeof state);
     if (!applies) {
         /* The option that this one needs may be the one that is named. */
-        if (row->needs && !strstr(state, refusal)) snprintf(refusal, sizeof refusal, "--%s is for ", row->needs);
+        if (row->needs && !strstr(state, refusal)) snprintf(refusal, sizeof refusal, "--%s applies to ", row->needs);
         CHECK_CONTAINS(state, "exit 1");
         CHECK_CONTAINS(state, refusal);
         return;
@@ -255,7 +255,8 @@ TEST(make_options_are_refused_beside_others)
             CHECK_EQ(result->exit_code, 2);
             CHECK_CONTAINS(result->output, wanted);
         }
-        if (row->is_for_ranks) CHECK_CONTAINS(make("%s d", command)->output, "is for processes that mpirun");
+        if (row->is_for_ranks)
+            CHECK_CONTAINS(make("%s d", command)->output, "applies only to processes started by mpirun");
     }
 }
 
@@ -279,7 +280,7 @@ TEST(make_options_that_match_nothing_are_refused)
         {"--types nosuch=float x.tar", "--types: x.tar has no column \"nosuch\""},
         {"--labels names.txt --target n l.csv", "--labels: l.csv has no column \"label\" or \"class\""},
         {"--labels nosuch.txt d", "nosuch.txt: no such file"},
-        {"--image n --raw n n.npy", "is that of --image, and --raw has no effect on it"},
+        {"--image n --raw n n.npy", "is given for --image, so --raw has no effect on it"},
         {"--image n --upright n.npy", "--upright is for"},
     };
     make_all();

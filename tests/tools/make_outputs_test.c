@@ -1,4 +1,5 @@
-/* What lies in the output directory already: nothing of another dataset is replaced, and nothing is written before that is known. */
+/* What lies in the output directory already: nothing of another dataset is replaced, and nothing is written before that
+ * is known. */
 #include "tests/tools/make_inputs.h"
 
 /* d/cat and d/dog, or other classes. */
@@ -58,12 +59,12 @@ TEST(make_outputs_of_others_are_not_replaced)
     static const struct {
         const char *name, *input, *reason;
     } cases[] = {
-        {"labels.txt", "d", "out/labels.txt: is not of this dataset"},
-        {"labels.txt", "--worker 1/2 d", "out/labels.txt: is not of this dataset"},
-        {"labels.txt", "--json d", "out/labels.txt: is not of this dataset"},
-        {"label_map.pbtxt", "--images p c.json", "out/label_map.pbtxt: is not of this dataset"},
-        {"d-train-00000-of-00001.tfrecord", "d", "is there from elsewhere and would be replaced"},
-        {"d-train-00001-of-00002.tfrecord", "d", "is there from elsewhere and would be read together"},
+        {"labels.txt", "d", "out/labels.txt: does not belong to this dataset"},
+        {"labels.txt", "--worker 1/2 d", "out/labels.txt: does not belong to this dataset"},
+        {"labels.txt", "--json d", "out/labels.txt: does not belong to this dataset"},
+        {"label_map.pbtxt", "--images p c.json", "out/label_map.pbtxt: does not belong to this dataset"},
+        {"d-train-00000-of-00001.tfrecord", "d", "was not written for this dataset and would be replaced"},
+        {"d-train-00001-of-00002.tfrecord", "d", "was not written for this dataset and would be read together"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         CHECK_EQ(program_run("cd '%s' && rm -rf out && mkdir out", test_directory())->exit_code, 0);
@@ -86,18 +87,18 @@ TEST(make_outputs_of_two_datasets_share_one_directory)
     make_classes("e", "ape", "eel");
     make_classes("f", "cat", "dog");
     CHECK_EQ(make_more("--out out d")->exit_code, 0);
-    check_refused("e", "out/labels.txt: is not of this dataset and has other classes");
+    check_refused("e", "out/labels.txt: does not belong to this dataset and contains other classes");
     CHECK_EQ(make_more("--out out f")->exit_code, 0);
     /* A class more, for one of two. */
     make_classes("d", "cow", "dog");
-    check_refused("d", "out/labels.txt: is also of another dataset in this directory and has other classes");
+    check_refused("d", "out/labels.txt: also belongs to another dataset in this directory and contains other classes");
     CHECK_EQ(program_run("cd '%s' && rm out/*f* out/.f.journal", test_directory())->exit_code, 0);
     CHECK_EQ(make_more("--out out d")->exit_code, 0);
     CHECK_STR(program_run("cat '%s/out/labels.txt'", test_directory())->output, "cat\ncow\ndog\n");
     /* Edited by hand, it is not what a run wrote. */
     make_classes("d", "bee", "dog");
     file_save(test_path("out/labels.txt"), "cat\ncow\ndog\nfly\n", 16);
-    check_refused("d", "out/labels.txt: is not of this dataset");
+    check_refused("d", "out/labels.txt: does not belong to this dataset");
     CHECK_EQ(make_more("--out out --labels out/labels.txt --append-labels d")->exit_code, 0);
     CHECK_STR(program_run("cat '%s/out/labels.txt'", test_directory())->output, "cat\ncow\ndog\nfly\nbee\n");
 }

@@ -233,7 +233,7 @@ TEST(make_stratify_gives_small_classes_to_all_splits)
     const program_result *result =
         program_run("cd %s; tfrecord-make --out b --stratify --images photos t.csv", test_directory());
     CHECK_EQ(result->exit_code, 1);
-    CHECK_CONTAINS(result->output, "--stratify needs one label for each image");
+    CHECK_CONTAINS(result->output, "--stratify requires one label for each image");
 }
 
 /* Groups p0, p1, … of a class are in one split each. */
@@ -320,7 +320,7 @@ TEST(make_dry_run_writes_nothing_and_says_what_would_be)
     const program_result *result =
         program_run("cd %s; tfrecord-make --out out --dry-run --shards 2 photos", test_directory());
     CHECK_EQ(result->exit_code, 0);
-    CHECK_CONTAINS(result->output, "4 of these files are finished already\nnothing was written (--dry-run)\n");
+    CHECK_CONTAINS(result->output, "4 of these files are already finished\nnothing was written (--dry-run)\n");
     CHECK_STR(program_run("ls -la --time-style=full-iso %s/out", test_directory())->output, before);
     json = make("--out out --dry-run --shards 3 --worker 2/2 photos");
     CHECK(json_array_size(json_object_get(json_array_get(json_object_get(json, "splits"), 0), "files")) < 3);

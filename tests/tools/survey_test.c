@@ -47,8 +47,8 @@ TEST(survey_advises_the_resize_that_pays)
     CHECK_CONTAINS(result->output,
                    "advice: --shorter-side 512; the median shorter side is 900 pixels, and random crops of 224");
     CHECK_CONTAINS(result->output, "66.7 %");
-    CHECK_CONTAINS(result->output, "tried on 12 images");
-    CHECK_CONTAINS(result->output, "6 images have (33.3 %) a shorter side below the crop of 224");
+    CHECK_CONTAINS(result->output, "measured on 12 images");
+    CHECK_CONTAINS(result->output, "6 images (33.3 %) with a shorter side below the crop size of 224");
     /* Looking writes nothing. */
     CHECK_STR(program_run("ls -A %s", test_directory())->output, "photos\n");
     CHECK_CONTAINS(program_run("tfrecord-make --survey --crop 448 %s", test_path("photos"))->output,
@@ -74,19 +74,20 @@ TEST(survey_tells_what_is_odd_and_what_is_broken)
         0);
     const program_result *result = program_run("tfrecord-make --survey %s 2>&1", test_path("photos"));
     CHECK_EQ(result->exit_code, 0);
+    CHECK_CONTAINS(
+        result->output,
+        "\n1 image is CMYK, which programs decode differently; --encode jpeg converts it to RGB (odd/cmyk.jpg)\n");
+    CHECK_CONTAINS(result->output, "\n1 image has 16 bits per channel");
+    CHECK_CONTAINS(result->output, "\n1 image has an alpha channel\n");
     CHECK_CONTAINS(result->output,
-                   "\n1 image is CMYK, which programs decode differently; --encode jpeg makes it RGB (odd/cmyk.jpg)\n");
-    CHECK_CONTAINS(result->output, "\n1 image has 16 bits a channel");
-    CHECK_CONTAINS(result->output, "\n1 image has a channel for transparency\n");
-    CHECK_CONTAINS(result->output,
-                   "\n1 image is of another format than its name says; its content is believed (odd/name.jpg)\n");
-    CHECK_CONTAINS(result->output, "1 image is a copy of another");
+                   "\n1 image has another format than its name indicates; its content is used (odd/name.jpg)\n");
+    CHECK_CONTAINS(result->output, "1 image is a duplicate");
     CHECK_CONTAINS(result->output, "\n4 of 27 images cannot be used; --on-error skip leaves them out:\n");
     CHECK_CONTAINS(result->output, "1 file is empty (odd/empty.jpg)");
-    CHECK_CONTAINS(result->output, "1 file is no image (odd/text.jpg)");
+    CHECK_CONTAINS(result->output, "1 file is not an image (odd/text.jpg)");
     CHECK_CONTAINS(result->output,
                    "1 image is WebP, GIF, BMP or TIFF; --encode jpeg or png converts it (odd/moving.jpg)");
-    CHECK_CONTAINS(result->output, "1 image is damaged or cut short (odd/cut\\n.jpg)");
+    CHECK_CONTAINS(result->output, "1 image is damaged or truncated (odd/cut\\n.jpg)");
     CHECK_CONTAINS(result->output, "  odd/moving.jpg: is GIF; --encode jpeg or --encode png converts it\n");
     CHECK_CONTAINS(result->output, "GIF  ");
     CHECK_CONTAINS(result->output, "CMYK  ");
@@ -149,7 +150,7 @@ TEST(survey_takes_tables_without_images)
     file_save(table, "a,b\n1,2\n3,4\n", 12);
     const program_result *result = program_run("tfrecord-make --survey --format table %s", table);
     CHECK_EQ(result->exit_code, 0);
-    CHECK_CONTAINS(result->output, "there are no images to look at");
+    CHECK_CONTAINS(result->output, "there are no images to examine");
 }
 
 /* The same images as records. */

@@ -130,12 +130,12 @@ TEST(make_passes_odd_images_and_tells_of_each)
     const program_result *result = program_run("cd %s; tfrecord-make --out out photos", test_directory());
     CHECK_EQ(result->exit_code, 0);
     CHECK_CONTAINS(result->output, "2 images have an EXIF orientation");
+    CHECK_CONTAINS(result->output, "1 image is CMYK and was kept; programs decode it differently (odd/cmyk.jpg)");
     CHECK_CONTAINS(result->output,
-                   "1 image is CMYK and was kept so; programs differ in how they decode it (odd/cmyk.jpg)");
-    CHECK_CONTAINS(result->output, "1 image has 16 bits a channel and was kept so; most decode it to 8 (odd/wide.png)");
+                   "1 image has 16 bits per channel and was kept; most programs decode only 8 (odd/wide.png)");
     CHECK_CONTAINS(result->output, "1 image is animated and was kept so");
     CHECK_CONTAINS(result->output,
-                   "1 image is of another format than its name says; its content was believed (odd/name.jpg)");
+                   "1 image has another format than its name indicates; its content was used (odd/name.jpg)");
     CHECK_CONTAINS(result->output, "9 images written");
     found found = find("out", "odd/name.jpg");
     CHECK_STR(found.format, "png");
@@ -160,8 +160,8 @@ TEST(make_turns_images_upright)
     make_odd();
     const program_result *result = program_run("cd %s; tfrecord-make --out out --upright photos", test_directory());
     CHECK_EQ(result->exit_code, 0);
-    CHECK_CONTAINS(result->output, "1 image was turned upright without loss (odd/turn.jpg)");
-    CHECK_CONTAINS(result->output, "1 image was turned upright and encoded anew (odd/turn-odd.jpg)");
+    CHECK_CONTAINS(result->output, "1 image was rotated upright losslessly (odd/turn.jpg)");
+    CHECK_CONTAINS(result->output, "1 image was rotated upright and re-encoded (odd/turn-odd.jpg)");
     static const char *const names[] = {"odd/turn.jpg", "odd/turn-odd.jpg"};
     static const int orientations[] = {6, 3};
     for (int i = 0; i < 2; i++) {
@@ -183,8 +183,8 @@ TEST(make_shrinks_images_and_never_enlarges)
     const program_result *result =
         program_run("cd %s; tfrecord-make --out out --shorter-side 45 photos", test_directory());
     CHECK_EQ(result->exit_code, 0);
-    CHECK_CONTAINS(result->output, "5 images were made smaller");
-    CHECK_CONTAINS(result->output, "1 CMYK image became RGB");
+    CHECK_CONTAINS(result->output, "5 images were shrunk");
+    CHECK_CONTAINS(result->output, "1 CMYK image was converted to RGB");
     found found = find("out", "plain/a.jpg");
     CHECK_EQ(found.height, 45);
     CHECK_EQ(found.width, (68 * 45 + 24) / 48);
@@ -217,8 +217,8 @@ TEST(make_turns_and_shrinks_and_encodes_at_once)
                     test_directory());
     CHECK_EQ(result->exit_code, 0);
     CHECK_CONTAINS(result->output, "1 image is transparent and stayed PNG (odd/clear.png)");
-    CHECK_CONTAINS(result->output, "1 image of 16 bits a channel became one of 8 (odd/wide.png)");
-    CHECK_CONTAINS(result->output, "1 animated image became its first frame (odd/moves.png)");
+    CHECK_CONTAINS(result->output, "1 image was reduced from 16 to 8 bits per channel (odd/wide.png)");
+    CHECK_CONTAINS(result->output, "1 animated image was reduced to its first frame (odd/moves.png)");
     found found = find("out", "odd/turn.jpg");
     CHECK_EQ(found.info.orientation, 0);
     CHECK_EQ(found.width, 32);
@@ -245,7 +245,7 @@ TEST(make_encodes_all_jpegs_at_a_quality)
     make_odd();
     const program_result *result = program_run("cd %s; tfrecord-make --out out --quality 20 photos", test_directory());
     CHECK_EQ(result->exit_code, 0);
-    CHECK_CONTAINS(result->output, "5 images were encoded anew");
+    CHECK_CONTAINS(result->output, "5 images were re-encoded");
     found found = find("out", "plain/a.jpg");
     struct stat about;
     CHECK_EQ(stat(test_path("photos/plain/a.jpg"), &about), 0);
@@ -279,20 +279,20 @@ TEST(make_finds_images_that_are_there_twice)
              0);
     const program_result *result = program_run("cd %s; tfrecord-make --out out photos", test_directory());
     CHECK_EQ(result->exit_code, 0);
-    CHECK_CONTAINS(result->output, "10 images are copies of others");
-    CHECK_CONTAINS(result->output, "1 image is there again with another label");
-    CHECK_CONTAINS(result->output, "another part than the original");
+    CHECK_CONTAINS(result->output, "10 images are duplicates");
+    CHECK_CONTAINS(result->output, "1 image occurs again with another label");
+    CHECK_CONTAINS(result->output, "another split than the original");
     CHECK_CONTAINS(result->output, "20 images written");
     result = program_run("cd %s; tfrecord-make --out out --duplicates drop photos", test_directory());
     CHECK_EQ(result->exit_code, 0);
-    CHECK_CONTAINS(result->output, "10 copies of images were left out");
+    CHECK_CONTAINS(result->output, "10 duplicate images were left out");
     CHECK_CONTAINS(result->output, "10 images written");
     result = program_run("cd %s; tfrecord-make --out stop --duplicates stop photos", test_directory());
     CHECK_EQ(result->exit_code, 1);
     CHECK_CONTAINS(result->output, "are the same image");
     result = program_run("cd %s; tfrecord-make --out ignore --duplicates ignore photos", test_directory());
     CHECK_EQ(result->exit_code, 0);
-    CHECK(!strstr(result->output, "copies"));
+    CHECK(!strstr(result->output, "duplicate"));
 }
 
 TEST(make_names_by_content_what_it_does_not_take)
@@ -311,7 +311,7 @@ TEST(make_names_by_content_what_it_does_not_take)
     CHECK_EQ(result->exit_code, 0);
     CHECK_CONTAINS(result->output, "web.jpg: is WebP; --encode jpeg or --encode png converts it");
     CHECK_CONTAINS(result->output, "scan.jpg: is TIFF; --encode jpeg or --encode png converts it");
-    CHECK_CONTAINS(result->output, "phone.jpg: is HEIC, which is not decoded");
+    CHECK_CONTAINS(result->output, "phone.jpg: is HEIC, which is not supported");
     CHECK_CONTAINS(result->output, "4 images could not be used and were left out:");
     CHECK_CONTAINS(result->output, "2 images are WebP, GIF, BMP or TIFF; --encode");
     CHECK_CONTAINS(result->output, "1 file is empty (odd/empty.png)");

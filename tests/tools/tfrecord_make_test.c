@@ -166,7 +166,7 @@ TEST(make_does_again_only_what_has_changed)
     file_save(test_path("out/photos-train-00000-of-00009.tfrecord"), "", 0);
     const program_result *result = program_run("tfrecord-make --out %s/out --shards 3 %s", test_directory(), directory);
     CHECK_EQ(result->exit_code, 1);
-    CHECK_CONTAINS(result->output, "is there from elsewhere");
+    CHECK_CONTAINS(result->output, "was not written for this dataset");
 }
 
 TEST(make_says_what_is_wrong_with_each_image)
@@ -207,7 +207,7 @@ TEST(make_of_bad_images_alone_makes_no_files)
     const program_result *result =
         program_run("cd %s; tfrecord-make --on-error skip --shards 2 --out out photos", directory);
     CHECK_EQ(result->exit_code, 1);
-    CHECK_CONTAINS(result->output, "photos: not one of its images can be used; no files are made\n");
+    CHECK_CONTAINS(result->output, "photos: none of its images can be used; no files were written\n");
     CHECK_STR(program_run("ls -A %s/out", directory)->output, "");
     /* The same of several workers. */
     CHECK_EQ(program_run("cd %s; tfrecord-make --on-error skip --shards 2 --out out --worker 1/2 photos && "
@@ -217,7 +217,7 @@ TEST(make_of_bad_images_alone_makes_no_files)
              0);
     result = program_run("cd %s; tfrecord-make --on-error skip --shards 2 --out out --finish photos", directory);
     CHECK_EQ(result->exit_code, 1);
-    CHECK_CONTAINS(result->output, "not one of its images can be used");
+    CHECK_CONTAINS(result->output, "none of its images can be used");
     CHECK_STR(program_run("ls -A %s/out", directory)->output, "");
     /* Files of an earlier run stay, and are known to be ours. */
     make_directory("good", 4);
@@ -273,7 +273,7 @@ TEST(make_takes_any_file_name)
                         test_directory());
         CHECK_EQ(result->exit_code, 0);
         CHECK_CONTAINS(result->output, "1 image could not be used");
-        CHECK_CONTAINS(result->output, "1 file is no image (rose/bad \\x1b[2J\\n\\xff.jpg)");
+        CHECK_CONTAINS(result->output, "1 file is not an image (rose/bad \\x1b[2J\\n\\xff.jpg)");
         CHECK(!strchr(result->output, '\x1b') && !strchr(result->output, '\xff'));
     }
     int count = check_file(test_path("the out/a name-all-00000-of-00001.tfrecord"), "photos");
@@ -314,7 +314,7 @@ TEST(make_wants_images_in_class_directories)
     make_image(test_path("empty/a.jpg"), 1);
     result = program_run("tfrecord-make --out %s/out %s/empty", test_directory(), test_directory());
     CHECK_EQ(result->exit_code, 1);
-    CHECK_CONTAINS(result->output, "one directory for each class");
+    CHECK_CONTAINS(result->output, "one subdirectory for each class");
     result = program_run("tfrecord-make --out %s/out %s/nothing", test_directory(), test_directory());
     CHECK_EQ(result->exit_code, 1);
     CHECK_CONTAINS(result->output, "no such file or directory");

@@ -52,7 +52,7 @@ TEST(make_finish_names_the_worker_that_is_missing)
     const program_result *result =
         program_run("cd %s; tfrecord-make --out out --shards 4 --finish photos", test_directory());
     CHECK_EQ(result->exit_code, 1);
-    CHECK_CONTAINS(result->output, "no worker has begun");
+    CHECK_CONTAINS(result->output, "no worker has started");
     CHECK_EQ(program_run("cd %s; tfrecord-make --out out --shards 4 --worker 1/2 photos", test_directory())->exit_code,
              0);
     result = program_run("cd %s; tfrecord-make --out out --shards 4 --finish photos", test_directory());
@@ -65,7 +65,7 @@ TEST(make_finish_names_the_worker_that_is_missing)
         0);
     result = program_run("cd %s; tfrecord-make --out out --shards 4 --finish photos", test_directory());
     CHECK_EQ(result->exit_code, 1);
-    CHECK_CONTAINS(result->output, "worker 2 of 2 made another plan");
+    CHECK_CONTAINS(result->output, "worker 2 of 2 used a different plan");
     /* It may have written over files of worker 1, who sees it and makes them again. */
     CHECK_EQ(
         program_run("cd %s; for i in 2 1; do tfrecord-make --out out --shards 4 --worker $i/2 photos || exit 1; done",
@@ -125,7 +125,7 @@ TEST(make_rank_0_says_who_does_not_come)
                     "--out out --shards 4 photos",
                     test_directory());
     CHECK_EQ(result->exit_code, 1);
-    CHECK_CONTAINS(result->output, "worker 2 of 2 has said nothing for 1 s");
+    CHECK_CONTAINS(result->output, "worker 2 of 2 has shown no sign of life for 1 s");
     /* One that failed is named at once, with its reason. */
     file_save(test_path("photos/a/bad.jpg"), "x", 1);
     result =
@@ -143,13 +143,13 @@ TEST(make_workers_do_not_disturb_each_other)
     const program_result *result = program_run(
         "cd %s; mkdir out; exec 9<out; flock -s 9; tfrecord-make --out out --shards 4 photos", test_directory());
     CHECK_EQ(result->exit_code, 1);
-    CHECK_CONTAINS(result->output, "another tfrecord-make is at work there");
+    CHECK_CONTAINS(result->output, "another tfrecord-make is writing to this directory");
     result = program_run(
         "cd %s; tfrecord-make --out out --shards 4 --worker 1/2 photos && exec 9<out/.photos.worker-1-of-2.journal; "
         "flock 9; tfrecord-make --out out --shards 4 --worker 1/2 photos",
         test_directory());
     CHECK_EQ(result->exit_code, 1);
-    CHECK_CONTAINS(result->output, "worker 1 of 2 is at work there already");
+    CHECK_CONTAINS(result->output, "worker 1 of 2 is already running in this directory");
     /* Half files of others are left to them. */
     CHECK_EQ(
         program_run(

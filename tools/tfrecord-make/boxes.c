@@ -60,10 +60,10 @@ mr_status placing_of(int64_t width, int64_t height, const image_facts *facts, pl
     bool is_upright = width == stored_height && height == stored_width;
     if (!is_stored && is_upright && facts->turned < 5 && facts->info.orientation >= 5)
         return mr_fail(error, MR_INVALID_ARGUMENT,
-                       "its boxes are of the upright image, which EXIF has turned; --upright turns the pixels");
+                       "its boxes refer to the image rotated by its EXIF orientation; --upright rotates the pixels");
     if (!is_stored && !(is_upright && facts->turned >= 5))
         return mr_fail(error, MR_INVALID_ARGUMENT,
-                       "its boxes are of an image of %" PRId64 " x %" PRId64 ", and this one has %" PRId64
+                       "its boxes refer to an image of %" PRId64 " x %" PRId64 " pixels, but the image has %" PRId64
                        " x %" PRId64,
                        width, height, stored_width, stored_height);
     placing->width = (double)(is_stored ? stored_width : width);

@@ -50,7 +50,7 @@ static mr_status read_more(scanner *scanner, mr_error *error)
         scanner->end = kept;
     }
     if (kept == scanner->capacity) {
-        if (kept >= ELEMENT_BYTES_MAX) return fail_at(scanner, "one element has more than 64 MiB", error);
+        if (kept >= ELEMENT_BYTES_MAX) return fail_at(scanner, "an element is larger than 64 MiB", error);
         size_t capacity = kept ? 2 * kept : WINDOW_BYTES;
         char *grown = realloc(scanner->bytes, capacity);
         if (!grown) return mr_fail_memory(error, capacity);
@@ -103,13 +103,13 @@ static mr_status skip_value(scanner *scanner, bool keep, mr_error *error)
         MR_TRY(peek(scanner, keep, &c, error));
         if (scanner->at == scanner->end) {
             if (is_scalar) return MR_OK;
-            return fail_at(scanner, "the file ends inside of a value", error);
+            return fail_at(scanner, "the file ends inside a value", error);
         }
         if (in_string) {
             if (c == '\\') {
                 scanner->at++;
                 MR_TRY(peek(scanner, keep, &c, error));
-                if (scanner->at == scanner->end) return fail_at(scanner, "the file ends inside of a value", error);
+                if (scanner->at == scanner->end) return fail_at(scanner, "the file ends inside a value", error);
             } else if (c == '"') {
                 in_string = false;
                 if (depth == 0) break;
@@ -117,7 +117,7 @@ static mr_status skip_value(scanner *scanner, bool keep, mr_error *error)
         } else if (c == '"' && !is_scalar) {
             in_string = true;
         } else if ((c == '{' || c == '[') && !is_scalar) {
-            if (++depth > DEPTH_MAX) return fail_at(scanner, "values lie too deep in each other", error);
+            if (++depth > DEPTH_MAX) return fail_at(scanner, "values are nested too deeply", error);
         } else if ((c == '}' || c == ']') && depth > 0) {
             if (--depth == 0) break;
         } else if (depth == 0) {
@@ -151,7 +151,8 @@ static size_t blank_string(char *text, size_t size)
     return i < size ? i + 1 : size;
 }
 
-/* Blanks out the word that begins at text if it is NaN, Infinity or a number that no int64 or double holds; returns its size. */
+/* Blanks out the word that begins at text if it is NaN, Infinity or a number that no int64 or double holds; returns its
+ * size. */
 static size_t blank_word(char *text, size_t size)
 {
     size_t count = 0;
@@ -172,9 +173,9 @@ static size_t blank_word(char *text, size_t size)
     return count;
 }
 
-/* Parses an element that jansson refuses, with its values blanked out that are JSON by form alone: Python writes NaN, and its
- * readers take it. Such a value becomes a text, which no number is. Quotes and commas stay, so an element that has another
- * structure than it seems is refused again. Null then. */
+/* Parses an element that jansson refuses, with its values blanked out that are JSON by form alone: Python writes NaN,
+ * and its readers take it. Such a value becomes a text, which no number is. Quotes and commas stay, so an element that
+ * has another structure than it seems is refused again. Null then. */
 static json_t *parse_blanked(const char *text, size_t size)
 {
     char *copy = malloc(size + 1);
@@ -192,7 +193,7 @@ static json_t *parse_blanked(const char *text, size_t size)
 static mr_status want_int(const json_t *element, const char *key, int64_t *value, mr_error *error)
 {
     const json_t *number = json_object_get(element, key);
-    if (!json_is_integer(number)) return mr_fail(error, MR_DATA_LOSS, "\"%s\" is no whole number", key);
+    if (!json_is_integer(number)) return mr_fail(error, MR_DATA_LOSS, "\"%s\" is not a whole number", key);
     *value = json_integer_value(number);
     return MR_OK;
 }
@@ -202,7 +203,7 @@ static mr_status want_text(const json_t *value, const char *key, mr_string *text
 {
     *text = (mr_string){json_string_value(value), json_string_length(value)};
     if (text->data && text->size_bytes > 0 && !memchr(text->data, '\0', text->size_bytes)) return MR_OK;
-    return mr_fail(error, MR_DATA_LOSS, "\"%s\" is no text", key);
+    return mr_fail(error, MR_DATA_LOSS, "\"%s\" is not a string", key);
 }
 
 static mr_status take_image(scanner *scanner, const json_t *element, mr_error *error)
@@ -214,8 +215,7 @@ static mr_status take_image(scanner *scanner, const json_t *element, mr_error *e
         MR_TRY(want_int(element, "width", &image.width, error));
         MR_TRY(want_int(element, "height", &image.height, error));
         if (image.width <= 0 || image.height <= 0 || image.width > INT32_MAX || image.height > INT32_MAX)
-            return mr_fail(error, MR_DATA_LOSS, "an image of %" PRId64 " x %" PRId64 " cannot be", image.width,
-                           image.height);
+            return mr_fail(error, MR_DATA_LOSS, "invalid image size %" PRId64 " x %" PRId64, image.width, image.height);
     }
     return scanner->functions->image(scanner->context, &image, error);
 }
@@ -223,7 +223,7 @@ static mr_status take_image(scanner *scanner, const json_t *element, mr_error *e
 /* "keypoints": x, y and visibility of each. points: POINTS_MAX */
 static mr_status take_points(const json_t *element, coco_point *points, size_t *count, mr_error *error)
 {
-    static const char reason[] = "\"keypoints\" is no list of x, y, visibility (0, 1 or 2), at most 10,000 times";
+    static const char reason[] = "\"keypoints\" is not a list of at most 10,000 groups of x, y, visibility (0, 1 or 2)";
     const json_t *list = json_object_get(element, "keypoints");
     size_t size = json_array_size(list);
     *count = size / 3;
@@ -249,7 +249,7 @@ static mr_status take_extras(const json_t *element, coco_box *box, mr_error *err
     box->has_area = area && !json_is_null(area);
     box->area = json_number_value(area);
     if (box->has_area && (!json_is_number(area) || !isfinite((float)box->area)))
-        return mr_fail(error, MR_DATA_LOSS, "\"area\" is not a number that a float holds");
+        return mr_fail(error, MR_DATA_LOSS, "\"area\" is not a number in the range of float");
     box->is_crowd = json_is_true(crowd) || json_number_value(crowd) != 0;
     if (crowd && !json_is_null(crowd) && !json_is_boolean(crowd) && !json_is_number(crowd))
         return mr_fail(error, MR_DATA_LOSS, "\"iscrowd\" is neither 0 nor 1");
@@ -264,13 +264,13 @@ static mr_status take_annotation(scanner *scanner, const json_t *element, mr_err
         return scanner->functions->no_box(scanner->context, error);
     MR_TRY(want_int(element, "image_id", &box.image, error));
     MR_TRY(want_int(element, "category_id", &box.category, error));
-    if (json_array_size(list) != 4) return mr_fail(error, MR_DATA_LOSS, "\"bbox\" is no list of four numbers");
+    if (json_array_size(list) != 4) return mr_fail(error, MR_DATA_LOSS, "\"bbox\" is not a list of four numbers");
     double *values[] = {&box.x, &box.y, &box.width, &box.height};
     for (size_t i = 0; i < 4; i++) {
         const json_t *value = json_array_get(list, i);
         *values[i] = json_number_value(value);
         if (!json_is_number(value) || !isfinite(*values[i]))
-            return mr_fail(error, MR_DATA_LOSS, "\"bbox\" is no list of four numbers");
+            return mr_fail(error, MR_DATA_LOSS, "\"bbox\" is not a list of four numbers");
     }
     MR_TRY(take_extras(element, &box, error));
     box.index = scanner->index;
@@ -296,7 +296,7 @@ static mr_status take_category(scanner *scanner, const json_t *element, mr_error
         return scanner->functions->category(scanner->context, &category, error);
     category.point_count = json_array_size(list);
     if (!json_is_array(list) || category.point_count > POINTS_MAX)
-        return mr_fail(error, MR_DATA_LOSS, "\"keypoints\" is no list of at most %zu names", POINTS_MAX);
+        return mr_fail(error, MR_DATA_LOSS, "\"keypoints\" is not a list of at most %zu names", POINTS_MAX);
     mr_string *names = calloc(category.point_count + 1, sizeof(*names));
     if (!names) return mr_fail_memory(error, category.point_count * sizeof(*names));
     mr_status status = MR_OK;
@@ -310,8 +310,8 @@ static mr_status take_category(scanner *scanner, const json_t *element, mr_error
 
 typedef mr_status (*take_element)(scanner *scanner, const json_t *element, mr_error *error);
 
-/* Hands an element with a fault on, so that the others can still be used. An error where the fault may be of any image: in a
- * category, and in an annotation that names none. element: null when it is not JSON */
+/* Hands an element with a fault on, so that the others can still be used. An error where the fault may be of any image:
+ * in a category, and in an annotation that names none. element: null when it is not JSON */
 static mr_status give_fault(scanner *scanner, const char *list, const json_t *element, mr_status status,
                             const mr_error *fault, mr_error *error)
 {
@@ -342,7 +342,7 @@ static mr_status take_one(scanner *scanner, const char *list, take_element take,
         status = mr_fail(&fault, MR_DATA_LOSS, "%s", reason.text);
         element = parse_blanked(text, size);
     } else if (!json_is_object(element)) {
-        status = mr_fail(&fault, MR_DATA_LOSS, "is no object");
+        status = mr_fail(&fault, MR_DATA_LOSS, "is not an object");
     } else {
         status = take(scanner, element, &fault);
     }
@@ -355,7 +355,7 @@ static mr_status take_one(scanner *scanner, const char *list, take_element take,
 static mr_status read_list(scanner *scanner, const char *name, take_element take, mr_error *error)
 {
     char c;
-    MR_TRY(expect(scanner, '[', "a list begins with [", error));
+    MR_TRY(expect(scanner, '[', "a list must start with [", error));
     MR_TRY(skip_blanks(scanner, &c, error));
     if (c == ']') {
         scanner->at++;
@@ -369,7 +369,7 @@ static mr_status read_list(scanner *scanner, const char *name, take_element take
         if (c == ']') return MR_OK;
         if (c != ',') {
             scanner->at--;
-            return fail_at(scanner, "neither , nor ] follows an element", error);
+            return fail_at(scanner, "an element must be followed by , or ]", error);
         }
     }
 }
@@ -386,14 +386,14 @@ static mr_status read_field(scanner *scanner, mr_error *error)
     size_t size = scanner->at - scanner->begin;
     if (size < 2 || scanner->bytes[scanner->begin] != '"') {
         scanner->at = scanner->begin;
-        return fail_at(scanner, "a name in quotes is missing", error);
+        return fail_at(scanner, "expected a name in quotes", error);
     }
     const char *key = scanner->bytes + scanner->begin;
     size_t i = 0;
     while (i < 3 && (strlen(lists[i].quoted) != size || memcmp(lists[i].quoted, key, size) != 0)) i++;
-    if (i < 3 && scanner->lists & 1U << i) return fail_at(scanner, "a list is there twice", error);
+    if (i < 3 && scanner->lists & 1U << i) return fail_at(scanner, "a list occurs twice", error);
     scanner->lists |= 1U << i;
-    MR_TRY(expect(scanner, ':', "no : follows a name", error));
+    MR_TRY(expect(scanner, ':', "a name must be followed by :", error));
     return i < 3 ? read_list(scanner, lists[i].name, lists[i].take, error) : skip_value(scanner, false, error);
 }
 
@@ -403,17 +403,18 @@ static mr_status read_object(scanner *scanner, mr_error *error)
     MR_TRY(peek(scanner, false, &c, error));
     while (scanner->end - scanner->at < 3 && !scanner->has_ended) MR_TRY(read_more(scanner, error));
     if (scanner->end >= 3 && memcmp(scanner->bytes, "\xef\xbb\xbf", 3) == 0) scanner->at = 3;
-    MR_TRY(expect(scanner, '{', "COCO's JSON is an object, which begins with {", error));
+    MR_TRY(expect(scanner, '{', "COCO's JSON must be an object and start with {", error));
     MR_TRY(skip_blanks(scanner, &c, error));
     while (c != '}') {
         MR_TRY(read_field(scanner, error));
         MR_TRY(skip_blanks(scanner, &c, error));
-        if (c != ',' && c != '}') return fail_at(scanner, "neither , nor } follows a value", error);
+        if (c != ',' && c != '}') return fail_at(scanner, "a value must be followed by , or }", error);
         scanner->at += c == ',';
     }
     scanner->at++;
     MR_TRY(skip_blanks(scanner, &c, error));
-    return scanner->at == scanner->end ? MR_OK : fail_at(scanner, "the file goes on after its object", error);
+    return scanner->at == scanner->end ? MR_OK
+                                       : fail_at(scanner, "the file continues after the end of its object", error);
 }
 
 mr_status coco_read(const mr_input_file *file, const coco_functions *functions, void *context, mr_error *error)

@@ -79,7 +79,7 @@ mr_status columns_check_types(const columns *columns, const char *input, mr_erro
         mr_string type = {equals + 1, part.size_bytes - name.size_bytes - 1};
         column_type known;
         if (!parse_type(type, &known))
-            return mr_fail(error, MR_INVALID_ARGUMENT, "--types: \"%.*s\" is none of int64, float and bytes",
+            return mr_fail(error, MR_INVALID_ARGUMENT, "--types: \"%.*s\" is not int64, float or bytes",
                            (int)type.size_bytes, type.data);
         if (names_find(&columns->names, name) < 0)
             return mr_fail(error, MR_INVALID_ARGUMENT, "--types: %s has no column \"%.*s\"", input,
@@ -243,7 +243,7 @@ mr_status float_of_text(mr_string text, float *value, mr_error *error)
 {
     char copy[NUMBER_SIZE_MAX + 1];
     if (text.size_bytes == 0 || text.size_bytes > NUMBER_SIZE_MAX || !is_float(text))
-        return fail_value("is no number", text, error);
+        return fail_value("is not a number", text, error);
     memcpy(copy, text.data, text.size_bytes);
     copy[text.size_bytes] = '\0';
     errno = 0;
@@ -258,7 +258,7 @@ mr_status column_put_text(const column *column, mr_string text, const char *key,
     float number;
     switch (column->type) {
     case COLUMN_INT64:
-        if (!parse_int64(text, true, &whole)) return fail_value("is no int64", text, error);
+        if (!parse_int64(text, true, &whole)) return fail_value("is not an int64", text, error);
         put_int64(to, key, whole);
         return MR_OK;
     case COLUMN_FLOAT:
@@ -280,12 +280,12 @@ json_t *json_object_from(const char *text, size_t size_bytes, mr_error *error)
     json_error_t reason;
     json_t *value = json_loadb(text, size_bytes, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &reason);
     if (!value) {
-        (void)mr_fail(error, MR_DATA_LOSS, "no JSON object: %s", reason.text);
+        (void)mr_fail(error, MR_DATA_LOSS, "not a JSON object: %s", reason.text);
         return nullptr;
     }
     if (json_is_object(value)) return value;
     json_decref(value);
-    (void)mr_fail(error, MR_DATA_LOSS, "no JSON object, which begins with {");
+    (void)mr_fail(error, MR_DATA_LOSS, "not a JSON object: it must start with {");
     return nullptr;
 }
 
@@ -318,7 +318,7 @@ mr_status float_of_json(const json_t *value, float *number, mr_error *error)
         *number = json_is_true(value);
         return MR_OK;
     }
-    if (!json_is_number(value)) return mr_fail(error, MR_INVALID_ARGUMENT, "a value is no number");
+    if (!json_is_number(value)) return mr_fail(error, MR_INVALID_ARGUMENT, "a value is not a number");
     char text[64];
     double wide = json_number_value(value);
     snprintf(text, sizeof(text), "%g", wide);
@@ -338,7 +338,7 @@ static mr_status flatten(flat_list *list, const json_t *value, mr_error *error)
         for (size_t i = 0; i < json_array_size(value); i++) MR_TRY(flatten(list, json_array_get(value, i), error));
         return MR_OK;
     }
-    if (json_is_null(value)) return mr_fail(error, MR_INVALID_ARGUMENT, "null in a list, which has no place for it");
+    if (json_is_null(value)) return mr_fail(error, MR_INVALID_ARGUMENT, "null in a list is not supported");
     if (list->count == list->capacity) {
         size_t capacity = list->capacity ? 2 * list->capacity : 16;
         const json_t **grown = realloc(list->values, capacity * sizeof(json_t *));
@@ -358,7 +358,7 @@ static mr_status put_int64s(const flat_list *list, const char *key, const featur
     for (size_t i = 0; i < list->count && status == MR_OK; i++) {
         const json_t *value = list->values[i];
         if (!json_is_integer(value) && !json_is_boolean(value))
-            status = mr_fail(error, MR_INVALID_ARGUMENT, "a value is no int64");
+            status = mr_fail(error, MR_INVALID_ARGUMENT, "a value is not an int64");
         numbers[i] = json_is_true(value) ? 1 : json_integer_value(value);
     }
     if (status == MR_OK) put_int64_list(to, key, numbers, list->count);
@@ -424,12 +424,12 @@ static mr_status each_field(const json_t *object, char *name, size_t used, int d
     const char *key;
     json_t *value;
     if (depth > FIELD_DEPTH_MAX)
-        return mr_fail(error, MR_INVALID_ARGUMENT, "objects lie more than %d deep in each other", FIELD_DEPTH_MAX);
+        return mr_fail(error, MR_INVALID_ARGUMENT, "objects are nested more than %d deep", FIELD_DEPTH_MAX);
     json_object_foreach((json_t *)object, key, value)
     {
         size_t size = strlen(key);
         if (size >= FIELD_NAME_MAX - used - 1)
-            return mr_fail(error, MR_INVALID_ARGUMENT, "a field's name has more than %zu bytes", FIELD_NAME_MAX);
+            return mr_fail(error, MR_INVALID_ARGUMENT, "a field name is longer than %zu bytes", FIELD_NAME_MAX);
         memcpy(name + used, key, size);
         if (json_is_object(value)) {
             name[used + size] = '/';

@@ -1,4 +1,4 @@
-/* What the summary says about columns: see columns.h. */
+/* The summary's remarks about columns: see columns.h. */
 #include "tools/tfrecord-make/columns.h"
 
 #include <inttypes.h>
@@ -19,7 +19,7 @@ mr_status columns_declare(const columns *columns, source *source, const char *pr
     return MR_OK;
 }
 
-/* "age, height int64" of the columns of a type; nothing when there are none. */
+/* Prints the columns of a type, such as "age, height int64"; nothing if there are none. */
 static void list_columns(const columns *columns, column_type type, FILE *to, bool *is_first)
 {
     static constexpr int32_t NAMES_MAX = 8;
@@ -37,19 +37,19 @@ static void list_columns(const columns *columns, column_type type, FILE *to, boo
     fprintf(to, " %s", type == COLUMN_NONE ? "without a value" : column_type_name(type));
 }
 
-/* Numbers with a few other cells between them are a mistake more often than text. */
+/* A column of numbers with a few other cells is more often a mistake than text. */
 static mr_status report_odd(const column *column, source *source, column_place where, mr_error *error)
 {
     char place[64];
     bool is_odd = column->type == COLUMN_BYTES && !column->is_given && column->others > 0;
     if (!is_odd || column->others >= column->numbers) return MR_OK;
-    return source_remark(source, error,
-                         "warning: %s is bytes, since %" PRId64 " of its %" PRId64 " values %s no number; the first is "
-                         "%s%s%s in %s. --types %s=float refuses such rows",
-                         column->name, column->others, column->others + column->numbers,
-                         column->others == 1 ? "is" : "are", *column->odd_text ? "'" : "", column->odd_text,
-                         *column->odd_text ? "'" : "a text", where(source, column->odd_row, place, sizeof(place)),
-                         column->name);
+    return source_remark(
+        source, error,
+        "warning: %s is bytes, because %" PRId64 " of its %" PRId64 " values %s not a number; the first is "
+        "%s%s%s in %s. --types %s=float makes such rows an error",
+        column->name, column->others, column->others + column->numbers, column->others == 1 ? "is" : "are",
+        *column->odd_text ? "'" : "", column->odd_text, *column->odd_text ? "'" : "a text",
+        where(source, column->odd_row, place, sizeof(place)), column->name);
 }
 
 mr_status columns_report(const columns *columns, source *source, const char *what, column_place where, mr_error *error)

@@ -1,5 +1,5 @@
-/* Images that are there more than once. Equal bytes have equal sizes, so only images of a size that occurs twice are read and
- * hashed: in most directories few. A copy is told from another image by 128 bits of hash.
+/* Images that are there more than once. Equal bytes have equal sizes, so only images of a size that occurs twice are
+ * read and hashed: in most directories few. A copy is told from another image by 128 bits of hash.
  *
  * What is a copy and what is the original follows from the plan's order, which follows from names and seed. */
 #include "tools/tfrecord-make/make.h"
@@ -132,7 +132,7 @@ static mr_status find(const options *options, const source *source, const uint8_
     reading reading = {.source = source, .candidates = candidates};
     mr_pool_for(pool, count, 16, read_some, &reading);
     if (atomic_load(&reading.is_out_of_memory))
-        return mr_fail(error, MR_RESOURCE_EXHAUSTED, "no memory to find copies");
+        return mr_fail(error, MR_RESOURCE_EXHAUSTED, "out of memory while searching for duplicates");
     for (int64_t i = 0; i < count; i++) {
         if (!candidates[i].has_failed) continue;
         const row *row = &source->rows[candidates[i].row];
@@ -170,7 +170,7 @@ mr_status duplicates_find(const options *options, const source *source, const ui
         return mr_fail(error, MR_ALREADY_EXISTS, "%s and %s are the same image (--duplicates stop)", found->same.first,
                        found->same.other);
     if (found->contradicting.count > 0)
-        return mr_fail(error, MR_ALREADY_EXISTS, "%s and %s are the same image, in two classes (--duplicates stop)",
+        return mr_fail(error, MR_ALREADY_EXISTS, "%s and %s are the same image in two classes (--duplicates stop)",
                        found->contradicting.first, found->contradicting.other);
     return MR_OK;
 }

@@ -1,5 +1,6 @@
-/* How large records will be, for --shard-size: a few are made, and what they take beside their stored bytes is taken for all. Which
- * they are follows from their names, and what becomes of them is the same everywhere; so every machine makes the same plan. */
+/* How large records will be, for --shard-size: a few are made, and what they take beside their stored bytes is taken
+ * for all. Which they are follows from their names, and what becomes of them is the same everywhere; so every machine
+ * makes the same plan. */
 #include "tools/tfrecord-make/make.h"
 
 #include "base/arena.h"
@@ -11,7 +12,8 @@
 static constexpr int SAMPLES = 48;
 /* Of a record in its file: two lengths of the format, and checksums. */
 static constexpr uint64_t FRAME_BYTES = 16;
-/* What is added to all records is rounded up to a multiple of it: lengths are written with more bytes when they are greater. */
+/* What is added to all records is rounded up to a multiple of it: lengths are written with more bytes when they are
+ * greater. */
 static constexpr uint64_t FIXED_STEP = 32;
 static constexpr uint64_t RECORD_BYTES_MAX = (uint64_t)1 << 50;
 
@@ -105,7 +107,7 @@ mr_status estimate_records(const options *options, const source *source, mr_pool
     choose(&sampling);
     mr_pool_for(pool, sampling.count, 1, make_some, &sampling);
     if (atomic_load(&sampling.is_out_of_memory))
-        return mr_fail(error, MR_RESOURCE_EXHAUSTED, "no memory to estimate the size of records");
+        return mr_fail(error, MR_RESOURCE_EXHAUSTED, "out of memory while estimating the size of records");
     uint64_t before = 0, after = 0;
     for (int i = 0; i < sampling.count; i++) {
         before += sampling.samples[i].before;

@@ -45,9 +45,9 @@ mr_status foreign_decode(mr_string bytes, mr_image_info *info, mr_tensor *pixels
 {
     const char *name = mr_image_format_name(info->format);
     if (info->width <= 0 || info->height <= 0)
-        return mr_fail(error, MR_DATA_LOSS, "the %s header does not say how large the image is", name);
+        return mr_fail(error, MR_DATA_LOSS, "the %s header does not contain the size of the image", name);
     if ((int64_t)info->width * info->height > FOREIGN_PIXELS_MAX)
-        return mr_fail(error, MR_INVALID_ARGUMENT, "the %s image has %d x %d pixels; at most %lld are decoded", name,
+        return mr_fail(error, MR_INVALID_ARGUMENT, "the %s image has %d x %d pixels (at most %lld are supported)", name,
                        info->width, info->height, (long long)FOREIGN_PIXELS_MAX);
     *pixels = (mr_tensor){0};
     mr_status status = decoders[info->format](bytes, info, pixels, error);

@@ -1,6 +1,6 @@
-/* BMP: headers of 12 to 124 bytes, palettes of 1, 2, 4 and 8 bits, 16 and 32 bits with masks, 24 bits, run lengths of 4 and 8
- * bits. Rows are stored from the bottom up unless the height is negative, each padded to 4 bytes. The alpha of 32 bits counts
- * only where a mask names it and any of it is not zero. */
+/* BMP: headers of 12 to 124 bytes, palettes of 1, 2, 4 and 8 bits, 16 and 32 bits with masks, 24 bits, run lengths of 4
+ * and 8 bits. Rows are stored from the bottom up unless the height is negative, each padded to 4 bytes. The alpha of 32
+ * bits counts only where a mask names it and any of it is not zero. */
 #include "tools/tfrecord-make/foreign.h"
 
 #include <stdlib.h>
@@ -31,7 +31,7 @@ static uint32_t little(const uint8_t *bytes, int count)
 
 static mr_status fail_cut(mr_error *error)
 {
-    return mr_fail(error, MR_DATA_LOSS, "the BMP image is cut short");
+    return mr_fail(error, MR_DATA_LOSS, "the BMP image is truncated");
 }
 
 /* A mask is a run of ones. */
@@ -54,7 +54,7 @@ static mr_status read_masks(bmp *bmp, size_t header, mr_error *error)
     for (int i = 0; i < count; i++) {
         bmp->masks[i] = little(bmp->bytes + FILE_HEADER + 40 + 4 * i, 4);
         if (!is_mask(bmp->masks[i]) || (bmp->bits == 16 && bmp->masks[i] > 0xffff))
-            return mr_fail(error, MR_DATA_LOSS, "the BMP image has masks of colors that cannot be");
+            return mr_fail(error, MR_DATA_LOSS, "the BMP image has invalid color masks");
     }
     return MR_OK;
 }
@@ -68,7 +68,7 @@ static mr_status read_palette(bmp *bmp, size_t header, uint32_t colors, mr_error
     size_t end = bmp->pixels_at < bmp->size_bytes ? bmp->pixels_at : bmp->size_bytes;
     size_t room = end > at ? (end - at) / entry : 0;
     bmp->colors = room < colors ? (uint32_t)room : colors;
-    if (bmp->colors == 0) return mr_fail(error, MR_DATA_LOSS, "the BMP image has no table of colors");
+    if (bmp->colors == 0) return mr_fail(error, MR_DATA_LOSS, "the BMP image has no color table");
     for (uint32_t i = 0; i < bmp->colors; i++)
         for (int c = 0; c < 3; c++) bmp->palette[i][c] = bmp->bytes[at + i * entry + 2 - (size_t)c];
     return MR_OK;
@@ -106,7 +106,7 @@ static mr_status read_headers(mr_string bytes, bmp *bmp, mr_error *error)
         bmp->bits = (int)little(info + 10, 2);
     } else {
         if (header < 40 || header > 1024)
-            return mr_fail(error, MR_DATA_LOSS, "the BMP image has a header of %zu bytes", header);
+            return mr_fail(error, MR_DATA_LOSS, "the BMP image has an invalid header size of %zu bytes", header);
         if (bytes.size_bytes < FILE_HEADER + header) return fail_cut(error);
         bmp->width = (int32_t)little(info + 4, 4);
         bmp->height = (int32_t)little(info + 8, 4);
@@ -114,12 +114,11 @@ static mr_status read_headers(mr_string bytes, bmp *bmp, mr_error *error)
         bmp->compression = little(info + 16, 4);
         colors = little(info + 32, 4);
         bmp->top_first = bmp->height < 0;
-        if (bmp->height == INT32_MIN) return mr_fail(error, MR_DATA_LOSS, "the BMP image has no height");
+        if (bmp->height == INT32_MIN) return mr_fail(error, MR_DATA_LOSS, "the BMP image has an invalid height");
         if (bmp->top_first) bmp->height = -bmp->height;
     }
     if (!is_kind(bmp))
-        return mr_fail(error, MR_UNIMPLEMENTED,
-                       "the BMP image is of a kind that is not decoded (%d bits, compression %u)", bmp->bits,
+        return mr_fail(error, MR_UNIMPLEMENTED, "unsupported kind of BMP image (%d bits, compression %u)", bmp->bits,
                        bmp->compression);
     if (bmp->bits == 16 || bmp->bits == 32) return read_masks(bmp, header, error);
     return bmp->bits <= 8 ? read_palette(bmp, header, colors, error) : MR_OK;
@@ -154,7 +153,8 @@ static mr_status read_line(const bmp *bmp, const uint8_t *from, uint8_t *to, int
             int per_byte = 8 / bmp->bits, shift = bmp->bits * (per_byte - 1 - x % per_byte);
             uint32_t index = from[x / per_byte] >> shift & ((UINT32_C(1) << bmp->bits) - 1);
             if (index >= bmp->colors)
-                return mr_fail(error, MR_DATA_LOSS, "the BMP image has a pixel of color %u of %u", index, bmp->colors);
+                return mr_fail(error, MR_DATA_LOSS, "the BMP image has a pixel with color %u, but only %u colors",
+                               index, bmp->colors);
             memcpy(to, bmp->palette[index], 3);
         }
     }
@@ -188,7 +188,7 @@ static mr_status put_color(runs *runs, uint32_t index, mr_error *error)
 {
     const bmp *bmp = runs->bmp;
     if (index >= bmp->colors || runs->x >= bmp->width || runs->line >= bmp->height)
-        return mr_fail(error, MR_DATA_LOSS, "the BMP image is damaged in its run lengths");
+        return mr_fail(error, MR_DATA_LOSS, "the BMP image has damaged run lengths");
     memcpy(row_of(bmp, runs->pixels, runs->line) + (int64_t)runs->x++ * 3, bmp->palette[index], 3);
     return MR_OK;
 }
@@ -233,7 +233,7 @@ static mr_status read_runs(const bmp *bmp, mr_tensor *pixels, mr_error *error)
             runs.line += bmp->bytes[runs.at + 1];
             runs.at += 2;
             if (runs.x > bmp->width || runs.line > bmp->height)
-                return mr_fail(error, MR_DATA_LOSS, "the BMP image is damaged in its run lengths");
+                return mr_fail(error, MR_DATA_LOSS, "the BMP image has damaged run lengths");
         } else {
             MR_TRY(put_literal(&runs, value, error));
         }

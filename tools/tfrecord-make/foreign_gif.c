@@ -1,5 +1,5 @@
-/* GIF, by giflib: the first image on its canvas, which is transparent where no image lies. Blocks are read one by one, so that
- * what follows the first image costs nothing. */
+/* GIF, by giflib: the first image on its canvas, which is transparent where no image lies. Blocks are read one by one,
+ * so that what follows the first image costs nothing. */
 #include "tools/tfrecord-make/foreign.h"
 
 #include <gif_lib.h>
@@ -24,7 +24,7 @@ static int read_bytes(GifFileType *file, GifByteType *to, int count)
 
 static mr_status fail_damaged(mr_error *error)
 {
-    return mr_fail(error, MR_DATA_LOSS, "the GIF image is damaged or cut short");
+    return mr_fail(error, MR_DATA_LOSS, "the GIF image is damaged or truncated");
 }
 
 /* Passes an extension; *transparent is the color that a graphics control makes transparent. */
@@ -69,7 +69,7 @@ static mr_status read_image(GifFileType *file, int transparent, GifByteType *lin
 {
     const GifImageDesc *image = &file->Image;
     const ColorMapObject *colors = image->ColorMap ? image->ColorMap : file->SColorMap;
-    if (!colors) return mr_fail(error, MR_DATA_LOSS, "the GIF image has no table of colors");
+    if (!colors) return mr_fail(error, MR_DATA_LOSS, "the GIF image has no color table");
     for (int i = 0; i < image->Height; i++) {
         if (DGifGetLine(file, line, image->Width) == GIF_ERROR) return fail_damaged(error);
         int64_t y = image->Top + row_of(i, image->Height, image->Interlace);
@@ -97,11 +97,11 @@ mr_status foreign_decode_gif(mr_string bytes, mr_image_info *info, mr_tensor *pi
     } else if (file->Image.Width <= 0 || file->Image.Height <= 0 || file->Image.Left < 0 || file->Image.Top < 0 ||
                (int64_t)file->Image.Left + file->Image.Width > info->width ||
                (int64_t)file->Image.Top + file->Image.Height > info->height) {
-        status = mr_fail(error, MR_DATA_LOSS, "the first frame of the GIF image is outside of its %d x %d pixels",
+        status = mr_fail(error, MR_DATA_LOSS, "the first frame of the GIF image is outside its %d x %d pixels",
                          info->width, info->height);
     } else {
         line = malloc((size_t)file->Image.Width);
-        status = line ? foreign_pixels(info, 4, pixels, error) : mr_fail(error, MR_RESOURCE_EXHAUSTED, "no memory");
+        status = line ? foreign_pixels(info, 4, pixels, error) : mr_fail(error, MR_RESOURCE_EXHAUSTED, "out of memory");
         if (status == MR_OK) memset(pixels->data, 0, (size_t)mr_tensor_count(pixels));
         if (status == MR_OK) status = read_image(file, transparent, line, pixels, error);
     }

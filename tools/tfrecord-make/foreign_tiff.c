@@ -1,5 +1,6 @@
-/* TIFF, by libtiff: gray and RGB of 8 and 16 bits as they are stored, everything else (palettes, CMYK, YCbCr, CCITT, planes)
- * as 8 bits by libtiff's own conversion. Only usual compressions are decoded: of the others the code is old and seldom tried. */
+/* TIFF, by libtiff: gray and RGB of 8 and 16 bits as they are stored, everything else (palettes, CMYK, YCbCr, CCITT,
+ * planes) as 8 bits by libtiff's own conversion. Only usual compressions are decoded: of the others the code is old and
+ * seldom tried. */
 #include "tools/tfrecord-make/foreign.h"
 
 #include <tiffio.h>
@@ -111,8 +112,7 @@ static mr_status read_layout(TIFF *tiff, layout *layout, mr_error *error)
                                      COMPRESSION_LZMA,          COMPRESSION_ZSTD,     COMPRESSION_WEBP};
     for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
         if (known[i] == layout->compression) return MR_OK;
-    return mr_fail(error, MR_UNIMPLEMENTED, "the TIFF image is compressed in a way that is not decoded (%d)",
-                   layout->compression);
+    return mr_fail(error, MR_UNIMPLEMENTED, "unsupported compression of the TIFF image (%d)", layout->compression);
 }
 
 /* Samples that PNG holds as they are. */
@@ -187,7 +187,7 @@ static mr_status read_direct(TIFF *tiff, const layout *layout, source *source, m
     info->bits = layout->bits;
     MR_TRY(foreign_pixels(info, colors + layout->has_alpha, pixels, error));
     uint8_t *buffer = calloc(1, size);
-    if (!buffer) return mr_fail(error, MR_RESOURCE_EXHAUSTED, "no memory for %llu bytes", (unsigned long long)size);
+    if (!buffer) return mr_fail(error, MR_RESOURCE_EXHAUSTED, "out of memory (%llu bytes)", (unsigned long long)size);
     bool good =
         TIFFIsTiled(tiff) ? read_tiles(tiff, layout, buffer, pixels) : read_scanlines(tiff, layout, buffer, pixels);
     free(buffer);
@@ -201,10 +201,10 @@ static mr_status read_converted(TIFF *tiff, const layout *layout, source *source
 {
     char reason[1024] = "";
     if (!TIFFRGBAImageOK(tiff, reason))
-        return mr_fail(error, MR_UNIMPLEMENTED, "the TIFF image is of a kind that is not decoded: %s", reason);
+        return mr_fail(error, MR_UNIMPLEMENTED, "unsupported kind of TIFF image: %s", reason);
     uint32_t *raster = malloc((size_t)layout->width * layout->height * sizeof(uint32_t));
     if (!raster)
-        return mr_fail(error, MR_RESOURCE_EXHAUSTED, "no memory for %u x %u pixels", layout->width, layout->height);
+        return mr_fail(error, MR_RESOURCE_EXHAUSTED, "out of memory (%u x %u pixels)", layout->width, layout->height);
     bool is_gray = layout->photometric == PHOTOMETRIC_MINISBLACK || layout->photometric == PHOTOMETRIC_MINISWHITE;
     int32_t channels = (is_gray ? 1 : 3) + layout->has_alpha;
     mr_status status = MR_OK;

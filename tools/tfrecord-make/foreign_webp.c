@@ -1,4 +1,5 @@
-/* WebP, by libwebp. An animation is taken apart by libwebpdemux: its first frame, on a canvas that is transparent elsewhere. */
+/* WebP, by libwebp. An animation is taken apart by libwebpdemux: its first frame, on a canvas that is transparent
+ * elsewhere. */
 #include "tools/tfrecord-make/foreign.h"
 
 #include <webp/decode.h>
@@ -14,19 +15,19 @@ static mr_status decode_frame(const uint8_t *bytes, size_t size_bytes, int32_t x
     int64_t rows = canvas->shape.dims[0], columns = canvas->shape.dims[1], channels = canvas->shape.dims[2];
     if (WebPGetFeatures(bytes, size_bytes, &features) != VP8_STATUS_OK || features.width != width ||
         features.height != height || x < 0 || y < 0 || (int64_t)x + width > columns || (int64_t)y + height > rows)
-        return mr_fail(error, MR_DATA_LOSS, "the WebP image is damaged in a header");
+        return mr_fail(error, MR_DATA_LOSS, "the WebP image has a damaged header");
     size_t stride = (size_t)(columns * channels), begin = (size_t)y * stride + (size_t)(x * channels);
     uint8_t *to = (uint8_t *)canvas->data + begin;
     size_t room = (size_t)rows * stride - begin;
     const uint8_t *done = channels == 4 ? WebPDecodeRGBAInto(bytes, size_bytes, to, room, (int)stride)
                                         : WebPDecodeRGBInto(bytes, size_bytes, to, room, (int)stride);
-    return done ? MR_OK : mr_fail(error, MR_DATA_LOSS, "the WebP image is damaged or cut short");
+    return done ? MR_OK : mr_fail(error, MR_DATA_LOSS, "the WebP image is damaged or truncated");
 }
 
 static mr_status decode_animation(mr_string bytes, mr_image_info *info, mr_tensor *pixels, mr_error *error)
 {
     WebPDemuxer *demuxer = WebPDemux(&(WebPData){(const uint8_t *)bytes.data, bytes.size_bytes});
-    if (!demuxer) return mr_fail(error, MR_DATA_LOSS, "the WebP animation is damaged or cut short");
+    if (!demuxer) return mr_fail(error, MR_DATA_LOSS, "the WebP animation is damaged or truncated");
     WebPIterator frame;
     mr_status status = MR_OK;
     if (WebPDemuxGetI(demuxer, WEBP_FF_CANVAS_WIDTH) != (uint32_t)info->width ||
@@ -50,7 +51,7 @@ mr_status foreign_decode_webp(mr_string bytes, mr_image_info *info, mr_tensor *p
     WebPBitstreamFeatures features;
     const uint8_t *data = (const uint8_t *)bytes.data;
     if (WebPGetFeatures(data, bytes.size_bytes, &features) != VP8_STATUS_OK)
-        return mr_fail(error, MR_DATA_LOSS, "the WebP image is damaged or cut short");
+        return mr_fail(error, MR_DATA_LOSS, "the WebP image is damaged or truncated");
     info->is_animated = features.has_animation;
     if (features.has_animation) return decode_animation(bytes, info, pixels, error);
     MR_TRY(foreign_pixels(info, features.has_alpha ? 4 : 3, pixels, error));

@@ -1,6 +1,6 @@
-/* What is made of an image: see image.h. In this order: the header is read; what has to be decoded is, scaled, turned and
- * encoded anew; what only has to be turned is, without decoding where that is exact; the result is made ready for crops. Every
- * step computes in integers, so the bytes are the same on every machine. */
+/* What is made of an image: see image.h. In this order: the header is read; what has to be decoded is, scaled, turned
+ * and encoded anew; what only has to be turned is, without decoding where that is exact; the result is made ready for
+ * crops. Every step computes in integers, so the bytes are the same on every machine. */
 #include "tools/tfrecord-make/image.h"
 #include "tools/tfrecord-make/foreign.h"
 
@@ -74,7 +74,7 @@ mr_status image_probe(const treatment *treatment, const char *name, mr_string by
     if (info->format == MR_IMAGE_TIFF) status = MR_OK;
     if (info->format != MR_IMAGE_JPEG && info->format != MR_IMAGE_PNG && !foreign_is(info->format)) {
         *remarks = REMARK_BIT(REMARK_OTHER_FORMAT);
-        return mr_fail(error, MR_UNIMPLEMENTED, "is %s, which is not decoded", mr_image_format_name(info->format));
+        return mr_fail(error, MR_UNIMPLEMENTED, "is %s, which is not supported", mr_image_format_name(info->format));
     }
     if (status != MR_OK) return fault(status, remarks);
     *remarks = bit_if(info->orientation > 1, REMARK_ORIENTED) | bit_if(info->color == MR_COLOR_CMYK, REMARK_CMYK) |
@@ -221,8 +221,8 @@ static bool is_jpeg(mr_string bytes)
     return (unsigned char)bytes.data[0] == 0xff;
 }
 
-/* Encoding anew leaves all metadata behind. The orientation of an image that is not turned stays, as the only tag: behind the
- * JFIF segment (or the start) of a JPEG, behind the header of a PNG. */
+/* Encoding anew leaves all metadata behind. The orientation of an image that is not turned stays, as the only tag:
+ * behind the JFIF segment (or the start) of a JPEG, behind the header of a PNG. */
 static mr_status keep_orientation(image *image, int32_t orientation, mr_error *error)
 {
     static const char jpeg_head[] = "\xff\xe1\0\x22"

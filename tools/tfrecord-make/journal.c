@@ -6,14 +6,16 @@
  *           flowers-train-00000-of-00004.tfrecord oriented:12:daisy/1.jpg damaged:3:rose/7.jpg
  *     end 0000000000000000                                     or: failed 0000000000000000 why
  *
- * A shard's line (it is one) has its fingerprint, plan, records, rows left out, the file's size and time, name and remarks. It is
- * added when the shard has its final name, and is about the file of that size and time alone; a line that was cut by a kill
- * is no line. Names are escaped as in a URL. The journal also tells our own shards of an earlier run, which may be replaced
- * and removed, from files that somebody else put there, which may not: for that, a shard whose name is new gets a line of zeros
- * before it is written. labels.txt has a line too, whose first number is the hash of its text.
+ * A shard's line (it is one) has its fingerprint, plan, records, rows left out, the file's size and time, name and
+ * remarks. It is added when the shard has its final name, and is about the file of that size and time alone; a line
+ * that was cut by a kill is no line. Names are escaped as in a URL. The journal also tells our own shards of an earlier
+ * run, which may be replaced and removed, from files that somebody else put there, which may not: for that, a shard
+ * whose name is new gets a line of zeros before it is written. labels.txt has a line too, whose first number is the
+ * hash of its text.
  *
- * Alone, .NAME.journal is written, under a lock of the directory. Of several workers each writes its .NAME.worker-2-of-8.journal, and
- * they share the lock; who joins their shards has it alone and puts all lines into .NAME.journal. Everybody reads all. */
+ * Alone, .NAME.journal is written, under a lock of the directory. Of several workers each writes its
+ * .NAME.worker-2-of-8.journal, and they share the lock; who joins their shards has it alone and puts all lines into
+ * .NAME.journal. Everybody reads all. */
 #include "tools/tfrecord-make/make.h"
 
 #include "base/arena.h"
@@ -152,7 +154,8 @@ static mr_status read_shard(journal *journal, char *rest, mr_error *error)
     return MR_OK;
 }
 
-/* Version 1 knew a fingerprint and a name, which is last and may hold blanks. Its shards are ours, and are made again. */
+/* Version 1 knew a fingerprint and a name, which is last and may hold blanks. Its shards are ours, and are made again.
+ * */
 static mr_status read_old_line(journal *journal, const char *line, mr_error *error)
 {
     journal_line *known;
@@ -326,12 +329,13 @@ static mr_status settle_file(const journal *journal, const plan *plan, const cha
     }
     if (*rest || find_line(journal, file)) return MR_OK;
     return mr_fail(error, MR_ALREADY_EXISTS,
-                   "%s/%s is there from elsewhere and would be %s; remove it or choose another --name", options->out,
-                   file, find_shard(plan, file, strlen(file)) ? "replaced" : "read together with the new files");
+                   "%s/%s was not written for this dataset and would be %s; remove it or choose another --name",
+                   options->out, file,
+                   find_shard(plan, file, strlen(file)) ? "replaced" : "read together with the new files");
 }
 
-/* Parts of files of a run that was killed are removed. Shards that we do not know are an error, because they would be replaced, or a
- * reader that takes NAME-train-* would read both. */
+/* Parts of files of a run that was killed are removed. Shards that we do not know are an error, because they would be
+ * replaced, or a reader that takes NAME-train-* would read both. */
 static mr_status settle(journal *journal, const source *source, const plan *plan, bool removes, mr_error *error)
 {
     DIR *directory = opendir(journal->options->out);
@@ -366,7 +370,7 @@ static mr_status lock(journal *journal, mr_error *error)
     int kind = options->worker_count > 0 ? LOCK_SH : LOCK_EX;
     /* File systems without locks do without. */
     if (flock(journal->lock, kind | LOCK_NB) == 0 || errno != EWOULDBLOCK) return MR_OK;
-    return mr_fail(error, MR_UNAVAILABLE, "%s: another tfrecord-make is at work there", options->out);
+    return mr_fail(error, MR_UNAVAILABLE, "%s: another tfrecord-make is writing to this directory", options->out);
 }
 
 /* Opens our own journal, with a title when it is new, and a whole last line. */
@@ -394,7 +398,7 @@ static mr_status open_own(journal *journal, mr_error *error)
     journal->descriptor = open(journal->path, O_RDWR | O_APPEND | O_CLOEXEC);
     if (journal->descriptor < 0) return mr_file_fail(error, errno, "open", journal->path);
     if (options->worker_count > 0 && flock(journal->descriptor, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
-        return mr_fail(error, MR_UNAVAILABLE, "%s: worker %d of %d is at work there already", options->out,
+        return mr_fail(error, MR_UNAVAILABLE, "%s: worker %d of %d is already running in this directory", options->out,
                        options->worker, options->worker_count);
     char last = '\n';
     if (!fresh && pread(journal->descriptor, &last, 1, (off_t)size - 1) == 1 && last != '\n')

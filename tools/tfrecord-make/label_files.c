@@ -1,5 +1,5 @@
-/* labels.txt and label_map.pbtxt: what labels mean. The journal has the hash of what a run wrote into them, so that those of another
- * dataset in the directory are not replaced. */
+/* labels.txt and label_map.pbtxt: what labels mean. The journal has the hash of what a run wrote into them, so that
+ * those of another dataset in the directory are not replaced. */
 #include "tools/tfrecord-make/make.h"
 
 #include "records/io/file.h"
@@ -105,9 +105,10 @@ static mr_status check_file(const source *source, journal *journal, const char *
     bool is_ours = journal_has_text(journal, wanted->name, plan_hash(0, text, size));
     free(text);
     if (is_same || (is_ours && !journal->has_others)) return MR_OK;
-    return mr_fail(error, MR_ALREADY_EXISTS,
-                   "%s: %s and has other classes; remove it, choose another --out, or keep its labels with --labels %s",
-                   path, is_ours ? "is also of another dataset in this directory" : "is not of this dataset", path);
+    return mr_fail(
+        error, MR_ALREADY_EXISTS,
+        "%s: %s and contains other classes; remove it, choose another --out, or keep its labels with --labels %s", path,
+        is_ours ? "also belongs to another dataset in this directory" : "does not belong to this dataset", path);
 }
 
 mr_status label_files_check(const source *source, journal *journal, mr_error *error)

@@ -18,8 +18,8 @@
 /* How long to wait for the others to let go of the directory when they are done. */
 static constexpr int LOCK_TRIES = 100;
 
-/* Writes the shards that are ours and not there yet. A shard that lacks rows is made again: they may have been mended, and are told
- * again if not. */
+/* Writes the shards that are ours and not there yet. A shard that lacks rows is made again: they may have been mended,
+ * and are told again if not. */
 static mr_status write_missing(work *work, mr_error *error)
 {
     const plan *plan = work->plan;
@@ -81,7 +81,7 @@ static mr_status refuse_nothing(const work *work, mr_error *error)
 {
     if (work->written + work->reused > 0) return MR_OK;
     MR_TRY(journal_discard(work->journal, work->plan, error));
-    return mr_fail(error, MR_DATA_LOSS, "%s: not one of its %ss can be used; no files are made", work->options->input,
+    return mr_fail(error, MR_DATA_LOSS, "%s: none of its %ss can be used; no files were written", work->options->input,
                    work->source->row_noun);
 }
 
@@ -230,8 +230,8 @@ int main(int argc, char **argv)
     options_deinit(&options);
     if (status != MR_OK && interrupt_signal()) interrupt_exit();
     if (status == MR_CANCELLED) {
-        fputs("tfrecord-make: stopped; repair or remove what cannot be used and start again (finished files are kept), "
-              "or use --on-error skip\n",
+        fputs("tfrecord-make: stopped; repair or remove the input that cannot be used and run the same command again "
+              "(finished files are kept), or use --on-error skip\n",
               stderr);
     } else if (status != MR_OK) {
         fputs("tfrecord-make: ", stderr);

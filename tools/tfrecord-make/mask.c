@@ -1,9 +1,9 @@
 /* Masks: see mask.h.
  *
- * Which pixels a polygon covers follows COCO's convention, so that masks are equal to those of its tools bit by bit: corners
- * are rounded to a grid of fifths of a pixel, edges are drawn on it in whole steps, and a column of pixels changes between
- * outside and inside where an edge crosses the column's middle. Runs go down the columns too. So masks are first made column
- * by column. */
+ * Which pixels a polygon covers follows COCO's convention, so that masks are equal to those of its tools bit by bit:
+ * corners are rounded to a grid of fifths of a pixel, edges are drawn on it in whole steps, and a column of pixels
+ * changes between outside and inside where an edge crosses the column's middle. Runs go down the columns too. So masks
+ * are first made column by column. */
 #include "tools/tfrecord-make/mask.h"
 
 #include "base/arena.h"
@@ -34,8 +34,8 @@ typedef struct pen {
     int64_t steps; /* that are left */
 } pen;
 
-/* Goes to the neighbouring grid point; where that crosses the middle of a column, all pixels of it below change sides. A change
- * behind the last pixel is the next column's first: there the next crossing changes it back. */
+/* Goes to the neighbouring grid point; where that crosses the middle of a column, all pixels of it below change sides.
+ * A change behind the last pixel is the next column's first: there the next crossing changes it back. */
 static void move_pen(pen *pen, int64_t u, int64_t v)
 {
     canvas *canvas = pen->canvas;
@@ -74,7 +74,8 @@ static bool draw_edge(pen *pen, int64_t u, int64_t v, int64_t u_end, int64_t v_e
 
 static mr_status fail_polygon(mr_error *error)
 {
-    return mr_fail(error, MR_DATA_LOSS, "\"segmentation\" has a polygon that is no list of x, y, at least three times");
+    return mr_fail(error, MR_DATA_LOSS,
+                   "\"segmentation\" has a polygon that is not a list of at least three pairs of x, y");
 }
 
 static bool corner_of(const json_t *polygon, size_t i, int64_t *corner)
@@ -118,7 +119,7 @@ static mr_status draw_polygons(const json_t *polygons, canvas *canvas, mr_error 
 {
     size_t count = json_array_size(polygons), pixels = (size_t)(canvas->width * canvas->height);
     int64_t steps = STEPS_MAX;
-    if (count == 0) return mr_fail(error, MR_DATA_LOSS, "has no \"segmentation\", of which --masks are made");
+    if (count == 0) return mr_fail(error, MR_DATA_LOSS, "has no \"segmentation\", which --masks requires");
     if (count == 1) return draw_polygon(json_array_get(polygons, 0), canvas, &steps, error);
     uint8_t *all = calloc(pixels + 1, 1);
     if (!all) return mr_fail_memory(error, pixels);
@@ -155,8 +156,9 @@ static bool add_run(runs *runs, int64_t count)
     return true;
 }
 
-/* COCO's text of runs: characters from '0' on hold five bits of a number, the lowest first, and a sixth that says that more
- * follow; the last of the five is the sign. From the fourth number on it is the difference to the one two before it. */
+/* COCO's text of runs: characters from '0' on hold five bits of a number, the lowest first, and a sixth that says that
+ * more follow; the last of the five is the sign. From the fourth number on it is the difference to the one two before
+ * it. */
 static bool add_text(runs *runs, const char *text, size_t size_bytes)
 {
     int64_t before[2] = {0, 0};
@@ -182,11 +184,11 @@ static mr_status draw_runs(const json_t *segmentation, canvas *canvas, mr_error 
     const json_t *size = json_object_get(segmentation, "size"), *counts = json_object_get(segmentation, "counts");
     const json_t *height = json_array_get(size, 0), *width = json_array_get(size, 1);
     if (!json_is_integer(height) || !json_is_integer(width) || json_array_size(size) != 2)
-        return mr_fail(error, MR_DATA_LOSS, "\"segmentation\" has no \"size\" of height and width");
+        return mr_fail(error, MR_DATA_LOSS, "\"segmentation\" has no \"size\" with height and width");
     if (json_integer_value(height) != canvas->height || json_integer_value(width) != canvas->width)
         return mr_fail(error, MR_DATA_LOSS,
-                       "\"segmentation\" is of %" JSON_INTEGER_FORMAT " x %" JSON_INTEGER_FORMAT
-                       " pixels, and the image has %" PRId64 " x %" PRId64,
+                       "\"segmentation\" has %" JSON_INTEGER_FORMAT " x %" JSON_INTEGER_FORMAT
+                       " pixels, but the image has %" PRId64 " x %" PRId64,
                        json_integer_value(width), json_integer_value(height), canvas->width, canvas->height);
     runs runs = {.canvas = canvas};
     bool is_good = json_is_array(counts) || json_is_string(counts);
@@ -196,7 +198,7 @@ static mr_status draw_runs(const json_t *segmentation, canvas *canvas, mr_error 
     }
     if (json_is_string(counts)) is_good = add_text(&runs, json_string_value(counts), json_string_length(counts));
     if (is_good && runs.at == canvas->width * canvas->height) return MR_OK;
-    return mr_fail(error, MR_DATA_LOSS, "\"segmentation\" has \"counts\" that do not add up to its size");
+    return mr_fail(error, MR_DATA_LOSS, "the \"counts\" of \"segmentation\" do not add up to its size");
 }
 
 /* ---- Masks ---- */

@@ -19,7 +19,7 @@ static bool refuse(int *exit_code, const char *format, ...) __attribute__((forma
 
 static bool fail_memory(int *exit_code)
 {
-    fputs("tfrecord-make: no memory for the options\n", stderr);
+    fputs("tfrecord-make: out of memory while parsing the options\n", stderr);
     *exit_code = 1;
     return false;
 }
@@ -30,7 +30,7 @@ static bool refuse(int *exit_code, const char *format, ...)
     va_start(args, format);
     fputs("tfrecord-make: ", stderr);
     vfprintf(stderr, format, args);
-    fputs("\ntfrecord-make --help shows how it is used\n", stderr);
+    fputs("\nTry 'tfrecord-make --help'.\n", stderr);
     va_end(args);
     *exit_code = 2;
     return false;
@@ -67,23 +67,23 @@ static bool parse_splits(char *text, options *options, int *exit_code)
     options->split_count = 0;
     for (char *part; (part = strsep(&text, ","));) {
         char *equals = strchr(part, '='), *end = nullptr;
-        if (options->split_count == SPLITS_MAX) return refuse(exit_code, "--split: at most %d parts", SPLITS_MAX);
+        if (options->split_count == SPLITS_MAX) return refuse(exit_code, "--split: more than %d splits", SPLITS_MAX);
         if (equals) *equals = '\0';
         size_t length = strlen(part);
         if (!source_is_split_name((mr_string){part, length}))
-            return refuse(exit_code, "--split: \"%s\" cannot be the name of a part", part);
+            return refuse(exit_code, "--split: \"%s\" is not a valid name for a split", part);
         double fraction = equals ? strtod(equals + 1, &end) : 1;
         if (equals && (end == equals + 1 || *end || !isfinite(fraction) || fraction <= 0 || fraction > 1))
-            return refuse(exit_code, "--split: \"%s\" is not a part between 0 and 1", equals + 1);
+            return refuse(exit_code, "--split: \"%s\" is not a fraction between 0 and 1", equals + 1);
         for (int i = 0; i < options->split_count; i++)
             if (strcmp(options->splits[i].name, part) == 0)
-                return refuse(exit_code, "--split: \"%s\" is there twice", part);
+                return refuse(exit_code, "--split: \"%s\" is given twice", part);
         memcpy(options->splits[options->split_count].name, part, length + 1);
         options->splits[options->split_count++].fraction = fraction;
         sum += fraction;
     }
     if (options->split_count == 0 || fabs(sum - 1) > 1e-6)
-        return refuse(exit_code, "--split: the parts add up to %g, not to 1", sum);
+        return refuse(exit_code, "--split: the fractions add up to %g, not to 1", sum);
     return true;
 }
 
@@ -110,7 +110,7 @@ static bool parse_word(const char *option, const char *value, const char *const 
         if (strcmp(words[*which], value) == 0) return true;
         used += (size_t)snprintf(list + used, sizeof(list) - used, "%s%s", *which > 0 ? ", " : "", words[*which]);
     }
-    return refuse(exit_code, "%s: \"%s\" is none of %s", option, value, list);
+    return refuse(exit_code, "%s: \"%s\" is not one of %s", option, value, list);
 }
 
 static bool parse_worker(const char *value, options *options, int *exit_code)
@@ -120,7 +120,7 @@ static bool parse_worker(const char *value, options *options, int *exit_code)
         !value[used] && options->worker >= 1 && options->worker <= options->worker_count &&
         options->worker_count <= 100'000)
         return true;
-    return refuse(exit_code, "--worker: \"%s\" is not I/N, such as 1/8 … 8/8", value);
+    return refuse(exit_code, "--worker: \"%s\" is not of the form I/N, such as 1/8 … 8/8", value);
 }
 
 static bool parse_on_error(const char *value, options *options, int *exit_code)
@@ -135,7 +135,7 @@ static bool parse_on_error(const char *value, options *options, int *exit_code)
 static bool add_glob(const char *option, const char *glob, const char **globs, int *count, int *exit_code)
 {
     if (!*glob) return refuse(exit_code, "%s: the pattern is empty", option);
-    if (*count == GLOBS_MAX) return refuse(exit_code, "%s: at most %d patterns", option, GLOBS_MAX);
+    if (*count == GLOBS_MAX) return refuse(exit_code, "%s: more than %d patterns", option, GLOBS_MAX);
     globs[(*count)++] = glob;
     return true;
 }
@@ -196,7 +196,7 @@ static bool parse_output_option(int option, options *options, int *exit_code)
         return *optarg || refuse(exit_code, "--out: the name is empty");
     case 'n':
         if (!*optarg || strpbrk(optarg, "/\n") || strlen(optarg) > 150)
-            return refuse(exit_code, "--name: \"%s\" cannot begin the name of a file", optarg);
+            return refuse(exit_code, "--name: \"%s\" is not a valid prefix of a file name", optarg);
         free(options->name);
         options->name = strdup(optarg);
         return options->name || fail_memory(exit_code);
@@ -210,7 +210,9 @@ static bool parse_output_option(int option, options *options, int *exit_code)
         return options->stratify = true;
     case OPTION_GROUP_BY:
         options->group_by = optarg;
-        return *optarg || refuse(exit_code, "--group-by: name a feature, or give a pattern with parentheses");
+        return *optarg ||
+               refuse(exit_code,
+                      "--group-by: the key is empty; give the name of a feature or a pattern with parentheses");
     case OPTION_SHARDS:
         if (!parse_number(optarg, false, 99'999, &number) || number == 0)
             return refuse(exit_code, "--shards: \"%s\" is not a number from 1 to 99999", optarg);
@@ -290,13 +292,13 @@ static bool check_values(const options *options, int *exit_code)
 {
     const treatment *treatment = &options->treatment;
     if (treatment->encoding == ENCODE_PNG && (treatment->quality > 0 || treatment->crop_ready))
-        return refuse(exit_code, "--encode png leaves no JPEG, so %s has no effect",
+        return refuse(exit_code, "%s has no effect with --encode png, which leaves no JPEG",
                       treatment->quality > 0 ? "--quality" : "--crop-ready");
     if (options->split_count == 1 && (options->stratify || options->group_by))
-        return refuse(exit_code, "there is one split, so %s has no effect",
+        return refuse(exit_code, "%s has no effect with a single split",
                       options->stratify ? "--stratify" : "--group-by");
     if (options->survey && (options->duplicates == DUPLICATES_DROP || options->duplicates == DUPLICATES_STOP))
-        return refuse(exit_code, "--survey only looks: of --duplicates it takes keep and ignore");
+        return refuse(exit_code, "--survey supports only --duplicates keep and --duplicates ignore");
     return true;
 }
 
@@ -326,17 +328,17 @@ static bool print_about(int code, int argc, char **argv, int *exit_code)
     }
     const char *topic = optarg ? optarg : optind < argc ? argv[optind] : nullptr;
     if (help_print(stdout, topic)) return false;
-    return refuse(exit_code, "there is no help about \"%s\"", topic);
+    return refuse(exit_code, "no help topic \"%s\"", topic);
 }
 
 static bool finish_options(int argc, char **argv, options *options, int *exit_code)
 {
-    if (optind == argc) return refuse(exit_code, "which INPUT: a directory of images, a list, …?");
+    if (optind == argc) return refuse(exit_code, "INPUT is missing: a directory of images, a list, …");
     if (optind + 1 < argc)
-        return refuse(exit_code, "one INPUT at a time, not \"%s\" and \"%s\"", argv[optind], argv[optind + 1]);
+        return refuse(exit_code, "more than one INPUT: \"%s\" and \"%s\"", argv[optind], argv[optind + 1]);
     mr_error error = {0};
     if (options_check_mode(options, &error) != MR_OK) return refuse(exit_code, "%s", error.message);
-    if (!options->out && !options->survey) return refuse(exit_code, "where to? --out DIR is missing");
+    if (!options->out && !options->survey) return refuse(exit_code, "--out DIR is missing");
     if (!check_values(options, exit_code)) return false;
     if (options->crop == 0) options->crop = CROP_USUAL;
     treatment *treatment = &options->treatment;
@@ -363,7 +365,7 @@ bool options_parse(int argc, char **argv, options *options, int *exit_code)
         int i = 0;
         while (i < OPTION_ROW_COUNT && option_rows[i].code != code) i++;
         if (i == OPTION_ROW_COUNT) {
-            fputs("tfrecord-make --help shows how it is used\n", stderr);
+            fputs("Try 'tfrecord-make --help'.\n", stderr);
             *exit_code = 2;
             return false;
         }

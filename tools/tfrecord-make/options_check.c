@@ -69,7 +69,8 @@ mr_status options_check_mode(const options *options, mr_error *error)
                            row->name);
         if (row->is_for_ranks && !worker_has_rank())
             return mr_fail(error, MR_INVALID_ARGUMENT,
-                           "--%s has no effect here: it is for processes that mpirun or srun started", row->name);
+                           "--%s has no effect here: it applies only to processes started by mpirun or srun",
+                           row->name);
     }
     return MR_OK;
 }
@@ -82,7 +83,7 @@ mr_status options_check_input(const options *options, input_kind kind, mr_error 
         if ((options->given >> i & 1) == 0 || (row->inputs & kind)) continue;
         describe_inputs(kind, found, sizeof(found));
         describe_inputs(row->inputs, wanted, sizeof(wanted));
-        return mr_fail(error, MR_INVALID_ARGUMENT, "--%s is for %s, and %s is read as %s", row->name, wanted,
+        return mr_fail(error, MR_INVALID_ARGUMENT, "--%s applies to %s, but %s is read as %s", row->name, wanted,
                        options->input, found);
     }
     return MR_OK;
@@ -92,8 +93,8 @@ mr_status options_check_images(const options *options, input_kind kind, mr_error
 {
     for (int i = 0; i < OPTION_ROW_COUNT; i++)
         if ((options->given >> i & 1) && option_rows[i].is_for_images)
-            return mr_fail(error, MR_INVALID_ARGUMENT, "--%s is for images, and %s holds none%s", option_rows[i].name,
-                           options->input,
-                           kind == INPUT_NUMPY ? "; --image ARRAY names the array that holds them" : "");
+            return mr_fail(error, MR_INVALID_ARGUMENT, "--%s applies to images, but %s contains none%s",
+                           option_rows[i].name, options->input,
+                           kind == INPUT_NUMPY ? "; --image ARRAY names the array of images" : "");
     return MR_OK;
 }

@@ -20,22 +20,22 @@ static bool parse_format(const char *value, input_format *format)
 static bool add_key(char *value, source_options *options, const char **reason)
 {
     char *equals = strchr(value, '=');
-    *reason = "--key: write OLD=NEW, or OLD= to leave a feature out";
+    *reason = "--key: expected OLD=NEW, or OLD= to leave out a feature";
     if (!equals || equals == value) return false;
     *equals = '\0';
     const char *to = equals + 1;
     size_t from_size = strlen(value), to_size = strlen(to);
     bool from_many = from_size >= 2 && strcmp(value + from_size - 2, "/*") == 0;
     bool to_many = to_size >= 2 && strcmp(to + to_size - 2, "/*") == 0;
-    *reason = "--key: OLD/* becomes NEW/*, and OLD becomes NEW: both sides end in /*, or none does";
+    *reason = "--key: either both sides or neither must end in /*, as in OLD/*=NEW/*";
     if (*to && from_many != to_many) return false;
     for (int i = 0; i < options->key_count; i++)
         if (strcmp(options->keys[i].from, value) == 0) {
-            *reason = "--key: a feature is named twice";
+            *reason = "--key: a feature is given twice";
             return false;
         }
     key_change *grown = realloc(options->keys, ((size_t)options->key_count + 1) * sizeof(key_change));
-    *reason = "no memory";
+    *reason = "out of memory";
     if (!grown) return false;
     options->keys = grown;
     grown[options->key_count++] = (key_change){value, to, from_size};
@@ -85,16 +85,16 @@ bool source_option(int option, char *value, source_options *options, const char 
     const char **text;
     switch (option) {
     case OPTION_FORMAT:
-        *reason = "--format: one of directory, list, regression, table, coco, voc, numpy, tar";
+        *reason = "--format: not one of directory, list, regression, table, coco, voc, numpy, tar";
         return parse_format(value, &options->format);
     case OPTION_SEPARATOR:
-        *reason = "--separator: one character, such as ; or \\t";
+        *reason = "--separator: not one character, such as ; or \\t";
         options->separator = strcmp(value, "\\t") == 0 ? '\t' : *value;
         return (strlen(value) == 1 || strcmp(value, "\\t") == 0) && !strchr("\"\r\n", options->separator);
     case OPTION_KEY:
         return add_key(value, options, reason);
     case OPTION_SKIP_ROWS:
-        *reason = "--skip-rows: a number of rows from 1 to 999999999";
+        *reason = "--skip-rows: not a number of rows from 1 to 999999999";
         return parse_count(value, &options->skip_rows);
     case OPTION_KEYPOINTS:
         return options->keypoints = true;
@@ -105,7 +105,7 @@ bool source_option(int option, char *value, source_options *options, const char 
     default:
         text = text_of(options, option);
         assert(text);
-        *reason = "an option lacks its value";
+        *reason = "the value of an option is missing";
         *text = value;
         return *value != '\0';
     }

@@ -1,7 +1,8 @@
 /* The plan: which image goes where. Nothing in it depends on the number of threads, or on
  * the order in which the system lists files, so the same directory always gives the same files.
  *
- * The split (train, validation) of a row is that of splits.c. The order in a split is that of a hash of seed and path. */
+ * The split (train, validation) of a row is that of splits.c. The order in a split is that of a hash of seed and path.
+ * */
 #include "tools/tfrecord-make/make.h"
 
 #include "base/arena.h"
@@ -129,7 +130,8 @@ typedef struct cut {
     uint64_t limit; /* bytes of a shard, unless the options say how many there are */
 } cut;
 
-/* Where a shard that begins at a row ends: before the row that would make it too large. A row that is too large alone is a shard. */
+/* Where a shard that begins at a row ends: before the row that would make it too large. A row that is too large alone
+ * is a shard. */
 static int64_t fill_shard(const cut *cut, int64_t begin, uint64_t limit)
 {
     uint64_t bytes = 0;
@@ -150,7 +152,8 @@ static int64_t count_shards(const cut *cut, uint64_t limit, int64_t most)
     return shards;
 }
 
-/* As few shards as the limit allows, of about the same size: the least limit that gives no more of them, within a part of it. */
+/* As few shards as the limit allows, of about the same size: the least limit that gives no more of them, within a part
+ * of it. */
 static mr_status set_shards(cut *cut, mr_error *error)
 {
     if (cut->count == 0) return MR_OK;
@@ -163,8 +166,8 @@ static mr_status set_shards(cut *cut, mr_error *error)
     if (cut->options->compression != COMPRESS_NONE) high -= high / 128;
     cut->shards = count_shards(cut, high, SHARDS_MAX);
     if (cut->shards > SHARDS_MAX)
-        return mr_fail(error, MR_INVALID_ARGUMENT, "--shard-size gives more than %" PRId64 " files; it is too small",
-                       SHARDS_MAX);
+        return mr_fail(error, MR_INVALID_ARGUMENT,
+                       "--shard-size is too small: it would give more than %" PRId64 " files", SHARDS_MAX);
     uint64_t low = high / 2, step = high / 256 + 1;
     while (high - low > step && cut->shards > 1) {
         uint64_t middle = low + (high - low) / 2;

@@ -1,4 +1,4 @@
-/* What is told at the end, one sentence a thing, with the columns of the terminal that there are. */
+/* The summary at the end of a run, one sentence for each fact, wrapped to the width of the terminal. */
 #include "tools/tfrecord-make/make.h"
 
 #include "tools/common/output.h"
@@ -48,7 +48,7 @@ void say(const char *format, ...)
     free(raw);
 }
 
-/* "2 files left out: a.txt, …". what: as source_note has it. */
+/* "2 files left out: a.txt, …". what: as for source_note. */
 static void say_note(int64_t count, const char *what, const char *first)
 {
     size_t one = strcspn(what, "|");
@@ -57,7 +57,7 @@ static void say_note(int64_t count, const char *what, const char *first)
         count > 1 ? ", …" : "");
 }
 
-/* With a single label every answer is right, and training shows an accuracy of 100 %. */
+/* With a single label every prediction is correct, and training reports an accuracy of 100 %. */
 static void warn_of_one_label(const source *source)
 {
     if (source->has_boxes || source->row_count < 2) return;
@@ -69,7 +69,7 @@ static void warn_of_one_label(const source *source)
     }
     if (label < 0) return;
     const char *name = label < source->class_count ? source->classes[label] : nullptr;
-    say("  warning: all %ss have the same label, %d%s%s%s: there is nothing to tell apart", source->row_noun, label,
+    say("  warning: all %ss have the same label, %d%s%s%s: there is nothing to learn", source->row_noun, label,
         name ? " (" : "", name ? name : "", name ? ")" : "");
 }
 
@@ -93,15 +93,14 @@ void report_source(const options *options, const source *source)
 void report_duplicates(const options *options, const duplicates_found *found)
 {
     if (found->same.count > 0)
-        say("  %" PRId64 " %s: %s is %s%s", found->same.count,
-            found->dropped > 0       ? "copies of images were left out"
-            : found->same.count == 1 ? "image is a copy of another; --duplicates drop leaves it out"
-                                     : "images are copies of others; --duplicates drop leaves them out",
+        say("  %" PRId64 " %s: %s equals %s%s", found->same.count,
+            found->dropped > 0       ? "duplicate images were left out"
+            : found->same.count == 1 ? "image is a duplicate; --duplicates drop leaves it out"
+                                     : "images are duplicates; --duplicates drop leaves them out",
             found->same.other, found->same.first, found->same.count > 1 ? ", …" : "");
     if (found->contradicting.count > 0)
-        say("  %" PRId64 " %s with another label or other annotations, and %s kept: %s is %s%s",
-            found->contradicting.count,
-            found->contradicting.count == 1 ? "image is there again" : "images are there again",
+        say("  %" PRId64 " %s with another label or other annotations and %s kept: %s equals %s%s",
+            found->contradicting.count, found->contradicting.count == 1 ? "image occurs again" : "images occur again",
             found->contradicting.count == 1 ? "was" : "were", found->contradicting.other, found->contradicting.first,
             found->contradicting.count > 1 ? ", …" : "");
     if (found->unread > 0)
@@ -109,14 +108,14 @@ void report_duplicates(const options *options, const duplicates_found *found)
             found->unread == 1 ? "image could" : "images could", found->first_unread, found->unread > 1 ? ", …" : "");
     if (found->crossing.count > 0 && found->dropped == 0)
         say("  warning: %" PRId64
-            " of the copies %s in another part than the original, so what is tested was trained on: "
-            "%s is %s%s",
+            " of the duplicates %s in another split than the original, so test data is also training data: "
+            "%s equals %s%s",
             found->crossing.count, found->crossing.count == 1 ? "is" : "are", found->crossing.other,
             found->crossing.first, found->crossing.count > 1 ? ", …" : "");
     fflush(stdout);
 }
 
-/* What was remarked about images, a sentence each; then why some were left out. */
+/* Prints the remarks about images, one sentence each, then why some were left out. */
 static void report_remarks(const work *work)
 {
     shard_report sum = {0};
@@ -137,7 +136,7 @@ static void report_remarks(const work *work)
     shard_report_deinit(&sum);
 }
 
-/* The shards of this process in a split, their rows and the bytes of these as they are stored. */
+/* The number of this process's shards in a split, of their rows and of the stored bytes of these rows. */
 static int32_t count_planned(const work *work, int split, int64_t *rows, uint64_t *bytes)
 {
     int32_t shards = 0;
@@ -171,7 +170,7 @@ void report_planned(const work *work, int32_t finished)
                 work->plan->split_shards[i]);
     }
     if (work->source->class_count > 0) say("%-12s %s/labels.txt", "labels", options->out);
-    if (finished > 0) say("%d of these files %s finished already", finished, finished == 1 ? "is" : "are");
+    if (finished > 0) say("%d of these files %s already finished", finished, finished == 1 ? "is" : "are");
     say("nothing was written (--dry-run)");
 }
 
@@ -184,14 +183,14 @@ void report_interrupted(const work *work)
     fprintf(stderr, "tfrecord-make: interrupted at %" PRId64 " of %" PRId64 " %ss; %d of %d files are finished in ",
             work->rows_done, work->row_count, work->source->row_noun, work->finished, files);
     text_print_sentence(stderr, options->out);
-    fputs("; start it again with the same options to continue\n", stderr);
+    fputs("; run the same command again to resume\n", stderr);
 }
 
 static void report_written(const work *work, double seconds)
 {
     char text[PROGRESS_TEXT_SIZE], rate[64] = "";
     if (work->reused > 0 && work->written > 0)
-        say("%" PRId64 " records in files that were finished before", work->reused);
+        say("%" PRId64 " records in files that were already finished", work->reused);
     if (work->written > 0 && seconds > 0) snprintf(rate, sizeof(rate), ", %.0f/s", (double)work->written / seconds);
     say("%" PRId64 " %s%s written in %s%s", work->written, work->source->row_noun, work->written == 1 ? "" : "s",
         progress_time_text(seconds, text), rate);
@@ -205,7 +204,7 @@ void report_part(const work *work, double seconds)
     for (int32_t i = 0; i < work->plan->shard_count; i++) shards += work->plan->shards[i].worker == options->worker;
     report_remarks(work);
     say("worker %d of %d: %d of the %d files%s", options->worker, options->worker_count, shards,
-        work->plan->shard_count, shards == 0 ? "; there are more workers than files, --shards makes more files" : "");
+        work->plan->shard_count, shards == 0 ? "; there are more workers than files: increase --shards" : "");
     report_written(work, seconds);
 }
 

@@ -1,4 +1,4 @@
-/* What shards came to: counts, and of each remark one name. */
+/* Totals of shards: counts, and one example for each remark. */
 #include "tools/tfrecord-make/make.h"
 
 #include "base/arena.h"

@@ -41,8 +41,8 @@ static mr_status read_file(const char *path, source_bytes *bytes, mr_error *erro
     bytes->size_bytes = 0;
     mr_status status = MR_OK;
     if (size < 0 || (uint64_t)size > IMAGE_SIZE_MAX)
-        status =
-            mr_fail(error, MR_RESOURCE_EXHAUSTED, "%s: larger than an image can be (%zu bytes)", path, IMAGE_SIZE_MAX);
+        status = mr_fail(error, MR_RESOURCE_EXHAUSTED, "%s: larger than the maximum size of an image (%zu bytes)", path,
+                         IMAGE_SIZE_MAX);
     if (status == MR_OK) status = source_bytes_reserve(bytes, (size_t)size + 1, error);
     if (status == MR_OK) status = mr_file_read_at(descriptor, path, 0, bytes->data, (size_t)size, &done, error);
     (void)close(descriptor);
@@ -77,11 +77,10 @@ mr_status source_note_path(source *source, const char *path, mr_error *error)
         part += *part == '/';
         leads_out = strncmp(part, "..", 2) == 0 && (part[2] == '/' || !part[2]);
     }
-    return leads_out ? source_note(
-                           source,
-                           "image is outside of the directory of images|images are outside of the directory of images",
-                           path, error)
-                     : MR_OK;
+    return leads_out
+               ? source_note(source, "image is outside the image directory|images are outside the image directory",
+                             path, error)
+               : MR_OK;
 }
 
 char *source_keep(source *source, const char *text, size_t size_bytes)
@@ -134,8 +133,8 @@ mr_status source_add_class(source *source, const char *name, mr_error *error)
         source->classes = grown;
     }
     if (name && strchr(name, '\n'))
-        return mr_fail(error, MR_INVALID_ARGUMENT, "%s: the class \"%s\" has a line break in its name", source->input,
-                       name);
+        return mr_fail(error, MR_INVALID_ARGUMENT, "%s: the name of the class \"%s\" contains a line break",
+                       source->input, name);
     char *copy = name ? source_keep(source, name, strlen(name)) : nullptr;
     if (name && !copy) return mr_fail_memory(error, strlen(name));
     source->classes[source->class_count++] = copy;
@@ -203,9 +202,8 @@ mr_status source_find_split(source *source, mr_string name, int8_t *split, mr_er
     while (i < source->split_count && !mr_string_equal(mr_string_from(source->splits[i]), name)) i++;
     if (i == SPLITS_MAX)
         return mr_fail(error, MR_INVALID_ARGUMENT,
-                       "%s: names more than %d parts, %s, %s, … and %.*s; --split makes others of its rows",
-                       source->input, SPLITS_MAX, source->splits[0], source->splits[1], (int)name.size_bytes,
-                       name.data);
+                       "%s: names more than %d splits: %s, %s, … and %.*s; --split overrides them", source->input,
+                       SPLITS_MAX, source->splits[0], source->splits[1], (int)name.size_bytes, name.data);
     if (i == source->split_count) {
         memcpy(source->splits[i], name.data, name.size_bytes);
         source->split_count++;

@@ -116,7 +116,7 @@ static mr_status take_box(void *context, const coco_box *given, mr_error *error)
     coco *coco = listing->coco;
     int64_t count = coco->box_count;
     if (given->category < 0 || given->category > CATEGORY_MAX)
-        return mr_fail(error, MR_DATA_LOSS, "the category %" PRId64 " is not between 0 and %" PRId64, given->category,
+        return mr_fail(error, MR_DATA_LOSS, "category %" PRId64 " is not between 0 and %" PRId64, given->category,
                        CATEGORY_MAX);
     if (given->index > UINT32_MAX) return mr_fail(error, MR_RESOURCE_EXHAUSTED, "too many boxes");
     if ((count & (count - 1)) == 0) {
@@ -143,7 +143,7 @@ static mr_status take_nothing(void *context, mr_error *error)
 {
     listing *listing = context;
     return source_note(listing->source, "annotation without a box left out|annotations without a box left out",
-                       "a caption, perhaps", error);
+                       "for example a caption", error);
 }
 
 /* Records hold one list of names for all objects, as TensorFlow's do. */
@@ -156,7 +156,8 @@ static mr_status keep_names(source *source, coco *coco, const coco_category *cat
     if (is_same) return MR_OK;
     if (coco->point_names)
         return mr_fail(error, MR_UNIMPLEMENTED,
-                       "the category %" PRId64 " has other keypoints than one before it; --keypoints takes one list",
+                       "category %" PRId64
+                       " has other keypoints than an earlier category; --keypoints requires one list",
                        category->id);
     coco->point_names = calloc(count, sizeof(mr_string));
     if (!coco->point_names) return mr_fail_memory(error, count * sizeof(mr_string));
@@ -177,14 +178,14 @@ static mr_status take_category(void *context, const coco_category *category, mr_
     mr_string name = category->name;
     MR_TRY(keep_names(listing->source, coco, category, error));
     if (id < 0 || id > CATEGORY_MAX)
-        return mr_fail(error, MR_DATA_LOSS, "the category %" PRId64 " is not between 0 and %" PRId64, id, CATEGORY_MAX);
+        return mr_fail(error, MR_DATA_LOSS, "category %" PRId64 " is not between 0 and %" PRId64, id, CATEGORY_MAX);
     if (id >= coco->category_count) {
         char **grown = realloc(coco->categories, ((size_t)id + 1) * sizeof(char *));
         if (!grown) return mr_fail_memory(error, (size_t)id * sizeof(char *));
         coco->categories = grown;
         while (coco->category_count <= id) grown[coco->category_count++] = nullptr;
     }
-    if (coco->categories[id]) return mr_fail(error, MR_DATA_LOSS, "the category %" PRId64 " is there twice", id);
+    if (coco->categories[id]) return mr_fail(error, MR_DATA_LOSS, "category %" PRId64 " occurs twice", id);
     coco->categories[id] = source_keep(listing->source, name.data, name.size_bytes);
     return coco->categories[id] ? MR_OK : mr_fail_memory(error, name.size_bytes);
 }
@@ -220,8 +221,8 @@ static mr_status sort_images(source *source, coco *coco, mr_error *error)
     for (size_t i = 1; i < count; i++) {
         int64_t id = coco->images[coco->by_id[i]].id;
         if (id == coco->images[coco->by_id[i - 1]].id)
-            MR_TRY(fail_of_image(source, coco, id, false, error, "%s: the image %" PRId64 " is there twice",
-                                 source->input, id));
+            MR_TRY(
+                fail_of_image(source, coco, id, false, error, "%s: image %" PRId64 " occurs twice", source->input, id));
     }
     return MR_OK;
 }
@@ -258,11 +259,11 @@ static mr_status check_box(source *source, coco *coco, kept_box *kept, bool *is_
     snprintf(example, sizeof(example), "annotations[%" PRIu32 "]", kept->order);
     if (kept->category >= coco->category_count || !coco->categories[kept->category])
         return fail_of_image(source, coco, kept->key, true, error,
-                             "%s: annotations[%" PRIu32 "]: the category %d is not among the categories", source->input,
+                             "%s: annotations[%" PRIu32 "]: category %d is not in \"categories\"", source->input,
                              kept->order, kept->category);
     if (kept->point_count > 0 && kept->point_count != coco->name_count)
         return fail_of_image(source, coco, kept->key, true, error,
-                             "%s: annotations[%" PRIu32 "]: %" PRIu32 " keypoints, and %zu names of them",
+                             "%s: annotations[%" PRIu32 "]: %" PRIu32 " keypoints, but %zu keypoint names",
                              source->input, kept->order, kept->point_count, coco->name_count);
     if (row < 0) return source_note(source, stray_boxes, example, error);
     kept->key = row;
@@ -270,16 +271,16 @@ static mr_status check_box(source *source, coco *coco, kept_box *kept, bool *is_
     double width = image->width ? image->width : HUGE_VAL, height = image->height ? image->height : HUGE_VAL;
     *is_good = box_clip(&kept->box, width, height, &was_cut);
     if (!*is_good)
-        return source_note(
-            source, "box left out, without area inside of its image|boxes left out, without area inside of their image",
-            example, error);
+        return source_note(source,
+                           "box without area inside its image left out|boxes without area inside their image left out",
+                           example, error);
     return was_cut ? source_note(source, "box cut at the edge of its image|boxes cut at the edge of their image",
                                  example, error)
                    : MR_OK;
 }
 
-/* Faults go to the rows of their images. An image whose id cannot be read becomes a row of its own, so that it is counted; an
- * annotation of an image that is not listed becomes a note. */
+/* Faults go to the rows of their images. An image whose id cannot be read becomes a row of its own, so that it is
+ * counted; an annotation of an image that is not listed becomes a note. */
 static mr_status place_faults(source *source, coco *coco, mr_error *error)
 {
     if (coco->fault_count >= UINT32_MAX) return mr_fail(error, MR_RESOURCE_EXHAUSTED, "too many faults");
@@ -453,16 +454,18 @@ mr_status source_coco_open(source *source, mr_error *error)
     source->functions = &functions;
     source->has_images = source->has_boxes = true;
     if (!source->in->images)
-        return mr_fail(error, MR_INVALID_ARGUMENT, "%s: where do its images lie? --images DIR says it", source->input);
+        return mr_fail(error, MR_INVALID_ARGUMENT, "%s: the image directory is unknown; specify it with --images DIR",
+                       source->input);
     coco->directory = strdup(source->in->images);
     if (!coco->directory) return mr_fail_memory(error, strlen(source->in->images));
     source->directory = coco->directory;
     MR_TRY(mr_input_file_open(source->input, true, &coco->file, error));
     MR_TRY(coco_read(coco->file, &take, &(listing){source, coco}, error));
     if (source->row_count == 0)
-        return mr_fail(error, MR_NOT_FOUND, "%s: lists no images; COCO's JSON has \"images\"", source->input);
+        return mr_fail(error, MR_NOT_FOUND, "%s: lists no images; \"images\" is missing or empty", source->input);
     if (source->in->keypoints && coco->name_count == 0)
-        return mr_fail(error, MR_NOT_FOUND, "%s: no category has \"keypoints\", which are their names", source->input);
+        return mr_fail(error, MR_NOT_FOUND, "%s: no category has \"keypoints\", the names of its keypoints",
+                       source->input);
     MR_TRY(sort_boxes(source, coco, error));
     MR_TRY(set_classes(source, coco, error));
     hash_facts(source, coco);

@@ -14,7 +14,7 @@
 #include <strings.h>
 #include <sys/stat.h>
 
-static const char loose[] = "image in no class directory left out|images in no class directory left out";
+static const char loose[] = "image outside class directories left out|images outside class directories left out";
 
 /* A directory that is being read, and those that it is in. */
 typedef struct level {
@@ -68,8 +68,8 @@ static mr_status list_names(const char *directory, const char *path, struct dire
     return status;
 }
 
-/* What a path below the top directory is. A link to nowhere counts as a file: if it has an image's name, reading it will
- * say what is wrong with it. */
+/* What a path below the top directory is. A link to nowhere counts as a file: if it has an image's name, reading it
+ * will say what is wrong with it. */
 static mr_status stat_below(const char *directory, const char *path, struct stat *about, mr_error *error)
 {
     char *full = nullptr;
@@ -88,7 +88,7 @@ static mr_status leave_out(source *source, const char *path, const char *name, m
     if (*name == '.')
         return source_note(source, "hidden file or directory left out|hidden files and directories left out", path,
                            error);
-    return source_note(source, "file left out, no image by name|files left out, no images by name", path, error);
+    return source_note(source, "file left out, not an image by name|files left out, not images by name", path, error);
 }
 
 static mr_status scan_class(const char *directory, const char *path, const level *parent, const struct stat *about,
@@ -116,8 +116,8 @@ static mr_status scan_class(const char *directory, const char *path, const level
     const level own = {about->st_dev, about->st_ino, parent};
     if (is_loop(parent, about))
         return source_note(source,
-                           "link leads back to a directory that it is in, and was not followed|"
-                           "links lead back to a directory that they are in, and were not followed",
+                           "link points to a directory that contains it, and was not followed|"
+                           "links point to a directory that contains them, and were not followed",
                            path, error);
     struct dirent **entries = nullptr;
     int count;
@@ -156,9 +156,9 @@ static mr_status scan_top(const char *directory, const char *name, const level *
     MR_TRY(scan_class(directory, name, top, &about, source, error));
     if (source->row_count == before && is_loop(top, &about)) return MR_OK;
     if (source->row_count == before)
-        return source_note(source,
-                           "directory holds no images and is no class|directories hold no images and are no classes",
-                           name, error);
+        return source_note(
+            source, "directory contains no images and is not a class|directories contain no images and are not classes",
+            name, error);
     return source_add_class(source, name, error);
 }
 
@@ -202,11 +202,10 @@ static mr_status check_source(const char *directory, const source *source, mr_er
                        directory);
     for (int i = 0; i < source->note_count; i++)
         if (source->notes[i].what == loose)
-            return mr_fail(
-                error, MR_NOT_FOUND,
-                "%s: %lld images lie in the directory itself; they belong in one directory for each class, as "
-                "in %s/daisy/1.jpg",
-                directory, (long long)source->notes[i].count, directory);
+            return mr_fail(error, MR_NOT_FOUND,
+                           "%s: %lld images are in the directory itself, not in one subdirectory for each class, as in "
+                           "%s/daisy/1.jpg",
+                           directory, (long long)source->notes[i].count, directory);
     return mr_fail(error, MR_NOT_FOUND,
                    "%s: no images (.jpg, .png, .webp, …) in class directories, as in %s/daisy/1.jpg", directory,
                    directory);

@@ -64,7 +64,7 @@ static mr_status choose_targets(const source *source, list *list, mr_error *erro
     int32_t usual = next ? -1 : columns_find_usual(columns, "target,targets,label,value,y");
     if (usual >= 0) MR_TRY(add_target(list, usual, error));
     if (list->target_count == 0)
-        return mr_fail(error, MR_INVALID_ARGUMENT, "%s: which column holds the numbers to learn? --target A says it",
+        return mr_fail(error, MR_INVALID_ARGUMENT, "%s: the target column is unknown; specify it with --target A",
                        source->input);
     return MR_OK;
 }
@@ -82,13 +82,15 @@ static mr_status choose_columns(const source *source, list *list, bool is_last, 
     MR_TRY(table_choose_split(&list->table, source, is_last, &list->split, error));
     if (!is_last) return MR_OK;
     if (list->path < 0)
-        return mr_fail(error, MR_INVALID_ARGUMENT,
-                       "%s: which column holds the paths of the images? --path-column A names it, and --format table "
-                       "is for files without images",
-                       source->input);
+        return mr_fail(
+            error, MR_INVALID_ARGUMENT,
+            "%s: the column of image paths is unknown; specify it with --path-column A, or use --format table "
+            "for a file without images",
+            source->input);
     if (in->labels && list->label < 0)
         return mr_fail(error, MR_INVALID_ARGUMENT,
-                       "--labels: %s has no column \"label\" or \"class\"; --label-column names it", source->input);
+                       "--labels: %s has no column \"label\" or \"class\"; specify it with --label-column",
+                       source->input);
     return wants_targets(source) && list->target_count == 0 ? choose_targets(source, list, error) : MR_OK;
 }
 
@@ -212,9 +214,9 @@ static mr_status tell_fault(const source *source, const list *list, const row *r
     table_row cells = {0};
     mr_string text;
     mr_status status = table_read(&list->table, row->place, row->detail, &cells, error);
-    const char *reason = "no part that could name a file, such as train";
+    const char *reason = "no valid split name, such as train";
     if (status == MR_OK && list->label >= 0 && !has_text(&list->table, &cells, list->label, &text)) reason = "no label";
-    if (status == MR_OK && !has_text(&list->table, &cells, list->path, &text)) reason = "no path of an image";
+    if (status == MR_OK && !has_text(&list->table, &cells, list->path, &text)) reason = "no image path";
     table_row_deinit(&cells);
     if (status != MR_OK) return status;
     return fail_row(source, row, reason, error);

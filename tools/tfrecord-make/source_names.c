@@ -84,7 +84,8 @@ static mr_status read_labels(source *source, names *known, mr_error *error)
     size_t size;
     MR_TRY(mr_file_read_all(path, LABELS_SIZE_MAX, &text, &size, error));
     mr_status status = MR_OK;
-    if (memchr(text, '\0', size)) status = mr_fail(error, MR_INVALID_ARGUMENT, "%s: holds NUL; is it text?", path);
+    if (memchr(text, '\0', size))
+        status = mr_fail(error, MR_INVALID_ARGUMENT, "%s: contains a NUL byte; not a text file", path);
     char *line = strncmp(text, "\xef\xbb\xbf", 3) == 0 ? text + 3 : text;
     for (char *next; status == MR_OK && *line; line = next) {
         size_t length = strcspn(line, "\n");
@@ -93,7 +94,7 @@ static mr_status read_labels(source *source, names *known, mr_error *error)
         line[length] = '\0';
         uint32_t number = 0;
         if (length > 0 && names_find(known, (mr_string){line, length}) >= 0)
-            status = mr_fail(error, MR_INVALID_ARGUMENT, "%s: the class \"%s\" is there twice", path, line);
+            status = mr_fail(error, MR_INVALID_ARGUMENT, "%s: the class \"%s\" occurs twice", path, line);
         /* An empty line still takes a number, under a name that no class has. */
         char none[32];
         snprintf(none, sizeof(none), "\n%d", source->class_count);
@@ -103,7 +104,7 @@ static mr_status read_labels(source *source, names *known, mr_error *error)
     }
     free(text);
     if (status == MR_OK && source->class_count == 0)
-        return mr_fail(error, MR_INVALID_ARGUMENT, "%s: holds no class", path);
+        return mr_fail(error, MR_INVALID_ARGUMENT, "%s: contains no class", path);
     return status;
 }
 
@@ -160,15 +161,14 @@ static mr_status fail_unknown(const source *source, const char *name, uint32_t o
     char more[64] = "";
     if (others > 0) snprintf(more, sizeof(more), " (nor are %" PRIu32 " more)", others);
     if (by_number)
-        return mr_fail(
-            error, MR_INVALID_ARGUMENT,
-            "%s: the label %s is the number of no class in %s, whose lines are counted from 0%s; add lines to "
-            "it%s",
-            source->input, name, source->in->labels, more,
-            source->in->append_labels ? "; --append-labels has no effect on labels that are numbers" : "");
-    return mr_fail(error, MR_INVALID_ARGUMENT, "%s: the class \"%s\" is not in %s%s; add it there as the last line%s",
+        return mr_fail(error, MR_INVALID_ARGUMENT,
+                       "%s: the label %s has no line in %s, whose lines are counted from 0%s; add lines to "
+                       "it%s",
+                       source->input, name, source->in->labels, more,
+                       source->in->append_labels ? "; --append-labels has no effect on labels that are numbers" : "");
+    return mr_fail(error, MR_INVALID_ARGUMENT, "%s: the class \"%s\" is not in %s%s; append it there as a new line%s",
                    source->input, name, source->in->labels, more,
-                   source->in->append_labels ? "" : ", or let --append-labels give it the next number");
+                   source->in->append_labels ? "" : ", or number it with --append-labels");
 }
 
 /* Classes that the file of --labels lacks come after its last, sorted. missing: their numbers in names */

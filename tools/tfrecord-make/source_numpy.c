@@ -50,19 +50,20 @@ static mr_status check_use(const source *source, array *array, mr_error *error)
         bool has_channels = npy->shape.rank == 4 && npy->shape.dims[3] >= 1 && npy->shape.dims[3] <= 4;
         if ((npy->dtype != MR_UINT8 && npy->dtype != MR_UINT16) || (npy->shape.rank != 3 && !has_channels))
             return fail_array(source, array,
-                              "holds no images: uint8 or uint16 [row, height, width] or [row, height, width, 1…4]",
+                              "does not contain images: expected uint8 or uint16 of shape [row, height, width] or "
+                              "[row, height, width, 1…4]",
                               error);
         if (list_has(source->in->raw, mr_string_from(array->name)))
-            return fail_array(source, array, "is that of --image, and --raw has no effect on it", error);
+            return fail_array(source, array, "is given for --image, so --raw has no effect on it", error);
         array->use = USE_IMAGE;
         return MR_OK;
     }
     if (list_has(source->in->raw, mr_string_from(array->name))) {
-        if (npy->dtype == MR_STRING) return fail_array(source, array, "is text, which --raw does not take", error);
+        if (npy->dtype == MR_STRING) return fail_array(source, array, "is text, which --raw does not support", error);
         array->use = USE_RAW;
         return MR_OK;
     }
-    if (npy->kind == 'c') return fail_array(source, array, "is complex; --raw takes its bytes", error);
+    if (npy->kind == 'c') return fail_array(source, array, "is complex; use --raw to store its bytes", error);
     return MR_OK;
 }
 
@@ -99,7 +100,7 @@ static mr_status add_array(source *source, arrays *arrays, const char *name, mr_
     grown[arrays->count++] = array;
     if (arrays->count > 1 && array.npy.shape.dims[0] != arrays->row_count)
         return mr_fail(error, MR_INVALID_ARGUMENT,
-                       "%s: the array %s has %" PRId64 " rows and %s has %" PRId64 "; --key %s= leaves one out",
+                       "%s: the array %s has %" PRId64 " rows, but %s has %" PRId64 "; --key %s= leaves one out",
                        source->input, grown[0].name, arrays->row_count, array.name, array.npy.shape.dims[0],
                        array.name);
     arrays->row_count = array.npy.shape.dims[0];
@@ -116,9 +117,9 @@ static mr_status open_members(source *source, arrays *arrays, const mr_zip *zip,
         mr_status status = name ? MR_OK : mr_fail_memory(error, length);
         for (int32_t j = 0; j < arrays->count && status == MR_OK; j++)
             if (strcmp(arrays->items[j].name, name) == 0)
-                status = mr_fail(error, MR_DATA_LOSS, "%s: the array %s is there twice", source->input, name);
+                status = mr_fail(error, MR_DATA_LOSS, "%s: the array %s occurs twice", source->input, name);
         if (status == MR_OK && !source_has_ending(member->name, ".npy")) {
-            status = source_note(source, "member that is no .npy left out|members that are no .npy left out",
+            status = source_note(source, "member that is not .npy left out|members that are not .npy left out",
                                  member->name, error);
         } else if (status == MR_OK && is_dropped(source, name)) {
             status = source_declare(source, name, error);

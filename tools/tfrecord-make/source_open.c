@@ -61,8 +61,8 @@ static mr_status recognise(const char *path, input_format *format, mr_error *err
             return MR_OK;
         }
     return mr_fail(error, MR_INVALID_ARGUMENT,
-                   "%s: what is it? Its name ends in none of .csv, .tsv, .jsonl, .json, .npy, .npz and .tar; --format "
-                   "says it",
+                   "%s: unknown form: the name does not end in .csv, .tsv, .jsonl, .json, .npy, .npz or .tar; specify "
+                   "it with --format",
                    path);
 }
 
@@ -89,7 +89,7 @@ static mr_status check_keys(const source *source, mr_error *error)
         uint32_t j = 0;
         for (; j < features->count && used + strlen(features->texts[j]) + 8 < sizeof(list); j++)
             used += (size_t)snprintf(list + used, sizeof(list) - used, "%s%s", j ? ", " : "", features->texts[j]);
-        return mr_fail(error, MR_INVALID_ARGUMENT, "--key: %s has no feature \"%s\", it has %s%s", source->input,
+        return mr_fail(error, MR_INVALID_ARGUMENT, "--key: %s has no feature \"%s\"; it has %s%s", source->input,
                        change->from, list, j < features->count ? ", …" : "");
     }
     return MR_OK;
@@ -141,7 +141,7 @@ mr_status source_open(options *options, source *source, mr_error *error)
     MR_TRY(open_form(source, error));
     if (source->row_count == 0 && options->include_count + options->exclude_count > 0)
         return filter_rows(source, error);
-    if (source->row_count == 0) return mr_fail(error, MR_NOT_FOUND, "%s: holds no rows", source->input);
+    if (source->row_count == 0) return mr_fail(error, MR_NOT_FOUND, "%s: contains no rows", source->input);
     if (!source->has_images) MR_TRY(options_check_images(options, source->kind, error));
     for (size_t i = 0; source->has_images && i < sizeof(image_keys) / sizeof(image_keys[0]); i++)
         MR_TRY(source_declare(source, image_keys[i], error));

@@ -1,5 +1,5 @@
-/* Tables: each row of a CSV or JSON Lines file is a record of its columns. A row goes to its part by what is in it: so equal
- * rows are never on both sides, and rows may be added and moved. */
+/* Tables: each row of a CSV or JSON Lines file is a record of its columns. A row goes to its part by what is in it: so
+ * equal rows are never on both sides, and rows may be added and moved. */
 #include "tools/tfrecord-make/make.h"
 #include "tools/tfrecord-make/table.h"
 
@@ -34,7 +34,7 @@ static mr_status look_for_images(listing *listing, table_row *cells, mr_error *e
         name[size] = '\0';
         if (!source_is_image_name(name)) continue;
         return source_remark(listing->source, error,
-                             "warning: %s holds names of images, and is stored as text; --path-column %s stores the "
+                             "warning: %s contains names of images and is stored as text; --path-column %s stores the "
                              "images",
                              columns->items[i].name, columns->items[i].name);
     }
@@ -71,7 +71,7 @@ static mr_status add_features(const source *source, const row *row, const image_
     table_row cells = {0};
     mr_status status = table_read(&rows->table, row->place, row->detail, &cells, error);
     if (status == MR_OK && row->label == LABEL_FAULT)
-        status = mr_fail(error, MR_INVALID_ARGUMENT, "%s: line %u: names no part in the column %s", source->input,
+        status = mr_fail(error, MR_INVALID_ARGUMENT, "%s: line %u: no split name in the column %s", source->input,
                          row->detail, rows->table.columns.items[rows->split].name);
     if (status == MR_OK) status = table_put_all(&rows->table, &cells, to, error);
     table_row_deinit(&cells);

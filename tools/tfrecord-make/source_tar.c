@@ -1,7 +1,7 @@
 /* Archives as webdataset has them: members that share a name up to the first dot of its last part ("a/0001.jpg",
- * "a/0001.cls", "a/0001.json") are one sample. Mostly they follow one another, but an archive may also hold all images and
- * then all labels. Nothing is unpacked: a row knows where each run of its members begins, and walks the headers from there.
- * In archives that were concatenated into one file, the same name is another sample in each. */
+ * "a/0001.cls", "a/0001.json") are one sample. Mostly they follow one another, but an archive may also hold all images
+ * and then all labels. Nothing is unpacked: a row knows where each run of its members begins, and walks the headers
+ * from there. In archives that were concatenated into one file, the same name is another sample in each. */
 #include "tools/tfrecord-make/source_tar.h"
 
 #include "tools/tfrecord-make/make.h"
@@ -85,8 +85,8 @@ static mr_status continue_sample(listing *listing, gathered *gathered, const mr_
     const row *row = &listing->source->rows[gathered->row];
     if (row->place == gathered->piece)
         MR_TRY(source_note(listing->source,
-                           "sample has members that do not follow one another, and was gathered|"
-                           "samples have members that do not follow one another, and were gathered",
+                           "sample has members that are not consecutive; they were combined|"
+                           "samples have members that are not consecutive; they were combined",
                            row->name, error));
     MR_TRY(add_piece(archives, member->header_offset, error));
     assert(gathered->piece < archives->piece_count - 1 && archives->pieces[gathered->piece].next == 0);
@@ -138,8 +138,8 @@ static mr_string trimmed(const source_bytes *bytes)
     return (mr_string){begin, (size_t)(end - begin)};
 }
 
-/* Looks into the small members that the whole input's classes and types follow from. What is wrong with one is told when
- * its row is read. */
+/* Looks into the small members that the whole input's classes and types follow from. What is wrong with one is told
+ * when its row is read. */
 static mr_status learn_member(listing *listing, const mr_tar_member *member, const char *ending, mr_error *error)
 {
     mr_error fault = {0};
@@ -180,11 +180,12 @@ static mr_status list_member(listing *listing, const mr_tar_member *member, mr_e
     source *source = listing->source;
     if (member->kind == MR_TAR_DIRECTORY) return MR_OK;
     if (member->kind != MR_TAR_FILE)
-        return source_note(source, "member that is no file left out|members that are no files left out", member->name,
-                           error);
+        return source_note(source, "member that is not a file left out|members that are not files left out",
+                           member->name, error);
     size_t size = tar_sample_size(member->name, &ending);
     if (size == 0)
-        return source_note(source, "member without name and ending left out|members without name and ending left out",
+        return source_note(source,
+                           "member without a name or extension left out|members without a name or extension left out",
                            member->name, error);
     MR_TRY(find_sample(listing, (mr_string){member->name, size}, member, error));
     gathered *gathered = &listing->gathered[listing->current];
@@ -296,7 +297,7 @@ static mr_status declare(source *source, const archives *archives, mr_error *err
 {
     bool has_labels = archives->labels.count > 0;
     if (source->in->labels && !has_labels)
-        return mr_fail(error, MR_INVALID_ARGUMENT, "--labels: %s has no members .cls", source->input);
+        return mr_fail(error, MR_INVALID_ARGUMENT, "--labels: %s has no .cls members", source->input);
     MR_TRY(source_declare(source, "__key__", error));
     if (has_labels) MR_TRY(source_declare(source, "image/class/label", error));
     if (has_labels) MR_TRY(source_declare(source, "image/class/text", error));

@@ -1,4 +1,5 @@
-/* Samples of archives as records: see source_tar.h. A sample's members are found by walking the headers of its pieces. */
+/* Samples of archives as records: see source_tar.h. A sample's members are found by walking the headers of its pieces.
+ * */
 #include "tools/tfrecord-make/source_tar.h"
 
 #include "tools/tfrecord-make/make.h"
@@ -33,10 +34,10 @@ mr_status tar_read_member(const mr_input_file *file, const mr_tar_member *member
 {
     size_t done;
     if (member->size_bytes > size_max)
-        return mr_fail(error, MR_RESOURCE_EXHAUSTED, "%s has more than %" PRIu64 " bytes", member->name, size_max);
+        return mr_fail(error, MR_RESOURCE_EXHAUSTED, "%s is larger than %" PRIu64 " bytes", member->name, size_max);
     MR_TRY(source_bytes_reserve(bytes, (size_t)member->size_bytes + 1, error));
     MR_TRY(mr_input_file_read(file, member->offset, bytes->data, (size_t)member->size_bytes, &done, error));
-    if (done != member->size_bytes) return mr_fail(error, MR_DATA_LOSS, "%s is cut short", member->name);
+    if (done != member->size_bytes) return mr_fail(error, MR_DATA_LOSS, "%s is truncated", member->name);
     bytes->size_bytes = done;
     return MR_OK;
 }
@@ -159,7 +160,7 @@ static mr_status put_array(const source_bytes *bytes, const mr_tar_member *membe
     MR_TRY(mr_input_file_from((mr_string){bytes->data, bytes->size_bytes}, member->name, &file, error));
     mr_status status = mr_npy_open(file, 0, &array, error);
     if (status == MR_OK && array.kind == 'c')
-        status = mr_fail(error, MR_UNIMPLEMENTED, "%s: complex numbers have no feature", member->name);
+        status = mr_fail(error, MR_UNIMPLEMENTED, "%s: complex numbers are not supported in features", member->name);
     if (status == MR_OK) status = mr_npy_read(file, &array, &tensor, error);
     if (status == MR_OK) status = put_tensor(&tensor, key, to, error);
     mr_tensor_deinit(&tensor);
@@ -195,7 +196,7 @@ static mr_status add_member(sample *sample, const mr_tar_member *member, const c
     }
     if (strcasecmp(ending, "cls") == 0) return MR_OK;
     if (!tar_key(ending, key, sizeof(key)))
-        return mr_fail(error, MR_INVALID_ARGUMENT, "%s: the ending is longer than a feature's name may be",
+        return mr_fail(error, MR_INVALID_ARGUMENT, "%s: the extension is too long for the name of a feature",
                        member->name);
     MR_TRY(tar_read_member(sample->file, member, MEMBER_BYTES_MAX, bytes, error));
     return put_member(sample->source->detail, bytes, member, key, to, error);
@@ -209,7 +210,8 @@ static mr_status check_ending(names *endings, const mr_tar_member *member, const
     if (!tar_key(ending, key, sizeof(key))) return MR_OK; /* add_member refuses it */
     MR_TRY(names_add(endings, mr_string_from(key), &number, error));
     if (number == before) return MR_OK;
-    return mr_fail(error, MR_DATA_LOSS, "%s: its sample has a member that ends in \"%s\" already", member->name, key);
+    return mr_fail(error, MR_DATA_LOSS, "%s: its sample already has a member with the extension \"%s\"", member->name,
+                   key);
 }
 
 static mr_status add_features(const source *source, const row *row, const image_facts *facts, const features *to,
@@ -223,7 +225,7 @@ static mr_status add_features(const source *source, const row *row, const image_
     bool has_image = false;
     names endings = {0};
     if (row->label == TAR_LABEL_FAULT) {
-        (void)mr_fail(error, MR_INVALID_ARGUMENT, "its .cls holds no label");
+        (void)mr_fail(error, MR_INVALID_ARGUMENT, "its .cls contains no label");
         return source_fail_row(source, row, MR_INVALID_ARGUMENT, error);
     }
     MR_TRY(open_sample(source, row, &sample, error));

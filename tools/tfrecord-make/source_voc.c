@@ -1,6 +1,6 @@
-/* Pascal VOC: an .xml for each image, in Annotations beside JPEGImages, or all in one directory. The .xml is read once for the
- * classes and once more for its record, so that boxes need no memory. The lists in ImageSets/Main are the parts, and say
- * which of them there are. Labels begin with 1; the keys are those that
+/* Pascal VOC: an .xml for each image, in Annotations beside JPEGImages, or all in one directory. The .xml is read once
+ * for the classes and once more for its record, so that boxes need no memory. The lists in ImageSets/Main are the
+ * parts, and say which of them there are. Labels begin with 1; the keys are those that
  * TensorFlow's Object Detection API makes of VOC. */
 #include "tools/tfrecord-make/boxes.h"
 #include "tools/tfrecord-make/make.h"
@@ -114,8 +114,7 @@ static mr_status note_boxes(source *source, const voc_annotation *annotation, co
         double height = is_known ? (double)annotation->height : HUGE_VAL;
         if (!box_clip(&box, width, height, &was_cut))
             MR_TRY(source_note(
-                source,
-                "box left out, without area inside of its image|boxes left out, without area inside of their image",
+                source, "box without area inside its image left out|boxes without area inside their image left out",
                 xml, error));
         else if (was_cut)
             MR_TRY(source_note(source, "box cut at the edge of its image|boxes cut at the edge of their image", xml,
@@ -188,8 +187,8 @@ static mr_status add_annotation(source *source, voc *voc, const char *xml, mr_ar
     if (status == MR_OK) MR_TRY(note_boxes(source, &annotation, xml, error));
     if (status == MR_OK && annotation.is_latin1)
         MR_TRY(source_note(source,
-                           "annotation is not UTF-8, and was read as Latin-1|"
-                           "annotations are not UTF-8, and were read as Latin-1",
+                           "annotation is not UTF-8 and was read as Latin-1|"
+                           "annotations are not UTF-8 and were read as Latin-1",
                            xml, error));
     status = source_add_row(source, &row, error);
     free(name);
@@ -293,15 +292,15 @@ static mr_status add_list(source *source, voc *voc, const char *file, const char
         if (name.size_bytes == 0) continue;
         if (split == 0) MR_TRY(source_find_split(source, part, &split, error));
         if (split == 0)
-            return mr_fail(error, MR_INVALID_ARGUMENT, "%s/ImageSets/Main/%s: \"%.*s\" cannot be the name of a part",
+            return mr_fail(error, MR_INVALID_ARGUMENT, "%s/ImageSets/Main/%s: \"%.*s\" is not a valid name for a split",
                            source->input, file, (int)part.size_bytes, part.data);
         MR_TRY(names_add(&voc->lists, name, &number, error));
         if (number < before && voc->listed[number].split != split)
-            return mr_fail(error, MR_DATA_LOSS,
-                           "%s/ImageSets/Main/%s: \"%.*s\" is also in %s.txt, and belongs in one part; --split makes "
-                           "parts without these lists",
-                           source->input, file, (int)name.size_bytes, name.data,
-                           source->splits[voc->listed[number].split - 1]);
+            return mr_fail(
+                error, MR_DATA_LOSS,
+                "%s/ImageSets/Main/%s: \"%.*s\" is also in %s.txt, but an image belongs to one split; --split "
+                "ignores these lists",
+                source->input, file, (int)name.size_bytes, name.data, source->splits[voc->listed[number].split - 1]);
         if (number < before) continue;
         if ((before & (before - 1)) == 0) {
             size_t room = (before ? 2 * (size_t)before : 1) * sizeof(listed);
@@ -338,7 +337,7 @@ static mr_status take_list(source *source, const char *name, mr_arena *arena, mr
     if (!is_sum && asprintf(&path, "%s/%s", directory, name) < 0) status = mr_fail_memory(error, strlen(name));
     if (status == MR_OK && path) status = mr_file_read_all(path, LIST_SIZE_MAX, &text, &size, error);
     if (status == MR_OK && text && memchr(text, '\0', size))
-        status = mr_fail(error, MR_DATA_LOSS, "%s: holds NUL; is it text?", path);
+        status = mr_fail(error, MR_DATA_LOSS, "%s: contains a NUL byte; not a text file", path);
     if (status == MR_OK && text && !is_of_class(text)) status = add_list(source, voc, name, text, error);
     free(text);
     free(path);
@@ -357,8 +356,7 @@ static mr_status read_lists(source *source, mr_error *error)
     if (is_there && source_takes_splits(source))
         status = each_entry(source, directory, take_list, error);
     else if (is_there)
-        status =
-            source_remark(source, error, "the lists of ImageSets/Main are not used: the parts are those of --split");
+        status = source_remark(source, error, "the lists in ImageSets/Main are ignored: --split is given");
     free(directory);
     return status;
 }
@@ -406,7 +404,7 @@ static mr_status read_image(const source *source, const row *row, source_bytes *
     uint64_t hash;
     mr_status status = read_annotation(voc, xml_of(row), &arena, &annotation, &hash, error);
     if (status == MR_OK)
-        status = mr_fail(error, MR_NOT_FOUND, "%s/%s: no image \"%s\" for it", voc->annotations, xml_of(row),
+        status = mr_fail(error, MR_NOT_FOUND, "%s/%s: its image \"%s\" does not exist", voc->annotations, xml_of(row),
                          annotation.file_name ? annotation.file_name : "");
     mr_arena_deinit(&arena);
     return status;
@@ -506,7 +504,7 @@ mr_status source_voc_open(source *source, mr_error *error)
     }
     MR_TRY(list_all(source, voc, error));
     if (source->row_count == 0 && source->options->include_count + source->options->exclude_count == 0)
-        return mr_fail(error, MR_NOT_FOUND, "%s: no .xml of Pascal VOC in it or in its Annotations", source->input);
+        return mr_fail(error, MR_NOT_FOUND, "%s: no Pascal VOC .xml in it or in its Annotations", source->input);
     MR_TRY(source_set_classes(source, &voc->names, 1, &voc->labels, error));
     for (int32_t i = 0; i < source->class_count; i++) {
         const char *name = source->classes[i] ? source->classes[i] : "";

@@ -1,11 +1,13 @@
-/* Which split each row belongs to. Nothing but names, labels and the groups that features name has a say, so every worker and every
- * later run come to the same splits.
+/* Which split each row belongs to. Nothing but names, labels and the groups that features name has a say, so every
+ * worker and every later run come to the same splits.
  *
  *   usual         what the input names, or by the hash of the path: a row stays in its split whatever is added
  *   --group-by    by the hash of the group's name: likewise, for the group
- *   --stratify    each class is sorted by the hashes of its paths and cut at the shares, so that a split has its share of the class
- *                 to within one row. The first cut is moved by a part of a row that follows from the label, so that many small
- *                 classes do not all round the same way. Rows that are added can move others of their class. */
+ *   --stratify    each class is sorted by the hashes of its paths and cut at the shares, so that a split has its share
+ *   of the class
+ *                 to within one row. The first cut is moved by a part of a row that follows from the label, so that
+ *                 many small classes do not all round the same way. Rows that are added can move others of their class.
+ *                 */
 #include "tools/tfrecord-make/make.h"
 
 #include "base/arena.h"
@@ -61,7 +63,7 @@ static mr_status stratify(const options *options, const source *source, uint8_t 
         if (source_is_excluded(source, i)) continue;
         if (row->label < 0 || source->has_boxes) {
             free(rows);
-            return mr_fail(error, MR_INVALID_ARGUMENT, "%s: --stratify needs one label for each %s, and %s has none",
+            return mr_fail(error, MR_INVALID_ARGUMENT, "%s: --stratify requires one label for each %s, but %s has none",
                            source->input, source->row_noun, row->name);
         }
         rows[count++] = (ranked){row->label, row->hash, i};
@@ -167,18 +169,19 @@ static mr_status group(const options *options, const source *source, mr_pool *po
     if (!strchr(options->group_by, '(')) {
         if (source->has_boxes)
             return mr_fail(error, MR_INVALID_ARGUMENT,
-                           "%s: --group-by takes a pattern of paths there, such as '([^/]*)/'", source->input);
+                           "%s: --group-by requires a pattern for paths here, such as '([^/]*)/'", source->input);
         return run_grouping(&grouping, pool, error);
     }
     if (source->names_are_places)
         return mr_fail(error, MR_INVALID_ARGUMENT,
-                       "%s: rows have no paths; --group-by takes the name of a feature there", source->input);
+                       "%s: rows have no paths; --group-by requires the name of a feature here", source->input);
     regex_t pattern;
     int fault = regcomp(&pattern, options->group_by, REG_EXTENDED);
     if (fault != 0) {
         char reason[128];
         (void)regerror(fault, &pattern, reason, sizeof(reason));
-        return mr_fail(error, MR_INVALID_ARGUMENT, "--group-by: \"%s\" is no pattern: %s", options->group_by, reason);
+        return mr_fail(error, MR_INVALID_ARGUMENT, "--group-by: \"%s\" is not a valid pattern: %s", options->group_by,
+                       reason);
     }
     grouping.pattern = &pattern;
     mr_status status = MR_OK;
@@ -197,7 +200,7 @@ mr_status splits_choose(const options *options, const source *source, mr_pool *p
     if (!*splits) return mr_fail_memory(error, (size_t)source->row_count);
     if (source->split_count > 0 && (options->stratify || options->group_by))
         return mr_fail(error, MR_INVALID_ARGUMENT,
-                       "%s names the split of each %s, so --%s has no effect; --split chooses others", source->input,
+                       "%s names the split of each %s, so --%s has no effect; --split overrides them", source->input,
                        source->row_noun, options->stratify ? "stratify" : "group-by");
     if (options->stratify) return stratify(options, source, *splits, error);
     if (options->group_by) return group(options, source, pool, *splits, error);

@@ -1,4 +1,4 @@
-/* The survey told: charts, what is odd, copies, faults, and the advice that follows from it. */
+/* The report of --survey: charts, unusual properties, duplicates, faults, and the advice derived from them. */
 #include "tools/tfrecord-make/survey.h"
 
 #include "base/arena.h"
@@ -14,29 +14,29 @@
 static constexpr int BINS_TERMINAL = 10, BINS_SVG = 24;
 static constexpr int COLUMNS_PLAIN = 80, COLUMNS_MAX = 100;
 static constexpr int CHARTS_MAX = 1 + IMAGES_CHARTS_MAX;
-/* A resize that saves less of the bytes is not worth the loss of an encoding. */
+/* Minimum fraction of bytes that a resize must save to be worth the loss of another encoding. */
 static constexpr double SAVING_MIN = 0.15;
 
-/* What images are; faults have their sentences in remark.c. */
+/* Properties of images. The sentences for faults are in remark.c. */
 static const struct {
     const char *one, *many;
 } oddities[] = {
-    [REMARK_ORIENTED] = {"image has an EXIF orientation, which decoders ignore; --upright turns it",
-                         "images have an EXIF orientation, which decoders ignore; --upright turns them"},
-    [REMARK_CMYK] = {"image is CMYK, which programs decode differently; --encode jpeg makes it RGB",
-                     "images are CMYK, which programs decode differently; --encode jpeg makes them RGB"},
-    [REMARK_WIDE] = {"image has 16 bits a channel, of which most programs decode 8",
-                     "images have 16 bits a channel, of which most programs decode 8"},
-    [REMARK_ANIMATED] = {"image is animated; decoders take its first frame",
-                         "images are animated; decoders take their first frames"},
-    [REMARK_MISLABELLED] = {"image is of another format than its name says; its content is believed",
-                            "images are of another format than their names say; their content is believed"},
+    [REMARK_ORIENTED] = {"image has an EXIF orientation, which decoders ignore; --upright applies it",
+                         "images have an EXIF orientation, which decoders ignore; --upright applies it"},
+    [REMARK_CMYK] = {"image is CMYK, which programs decode differently; --encode jpeg converts it to RGB",
+                     "images are CMYK, which programs decode differently; --encode jpeg converts them to RGB"},
+    [REMARK_WIDE] = {"image has 16 bits per channel, of which most programs decode 8",
+                     "images have 16 bits per channel, of which most programs decode 8"},
+    [REMARK_ANIMATED] = {"image is animated; decoders use its first frame",
+                         "images are animated; decoders use their first frames"},
+    [REMARK_MISLABELLED] = {"image has another format than its name indicates; its content is used",
+                            "images have another format than their names indicate; their content is used"},
 };
 static constexpr int ODDITIES = sizeof(oddities) / sizeof(*oddities);
 
 /* ---- Charts ---- */
 
-/* Classes from rows: those of the source, or numbers. 0: rows have no labels. */
+/* Counts the rows of each class: of the source's classes, or of label numbers. *made is 0 if rows have no labels. */
 static mr_status classes_chart(const source *source, chart *chart, int *made, mr_error *error)
 {
     int32_t most = -1;
@@ -120,10 +120,9 @@ static void say_oddities(const source *source, const survey *survey)
     const images *images = &survey->images;
     for (int i = 0; i < ODDITIES; i++) say_kind(source, survey, i, oddities[i].one, oddities[i].many);
     if (images->alpha > 0)
-        say("%" PRIu64 " %s a channel for transparency", images->alpha,
-            images->alpha == 1 ? "image has" : "images have");
+        say("%" PRIu64 " %s an alpha channel", images->alpha, images->alpha == 1 ? "image has" : "images have");
     if (images->profiles > 0)
-        say("%" PRIu64 " %s a colour profile, which decoders for training ignore", images->profiles,
+        say("%" PRIu64 " %s a color profile, which training decoders ignore", images->profiles,
             images->profiles == 1 ? "image has" : "images have");
     if (survey->without > 0) say("%" PRId64 " %ss have no image", survey->without, source->row_noun);
 }
@@ -133,7 +132,7 @@ static void say_faults(const options *options, const source *source, const surve
     int64_t looked = survey->rows - survey->without;
     if (survey->faulty == 0) {
         say("%s", options->treatment.check ? "no faults: every image was decoded"
-                                           : "no faults in the headers, which is all that was read (--no-check)");
+                                           : "no faults in the headers; nothing else was read (--no-check)");
         return;
     }
     say("%" PRId64 " of %" PRId64 " images cannot be used; --on-error skip leaves them out:", survey->faulty, looked);
@@ -146,7 +145,7 @@ static void say_faults(const options *options, const source *source, const surve
 
 /* ---- Advice ---- */
 
-/* The part of all bytes that the resize would save: what it saved of the images that it was tried on, for all large ones. */
+/* The fraction of all bytes that the resize would save, extrapolated from the sampled images to all large ones. */
 static double saving_of(const survey *survey)
 {
     if (survey->tried_bytes == 0 || survey->usable_bytes == 0) return 0;
@@ -161,24 +160,23 @@ static void say_resize(const options *options, const survey *survey)
     double saving = saving_of(survey), size = (double)survey->usable_bytes;
     chart_number(numbers_quantile(&images->shorter, 0.5), median);
     if (survey->large_count == 0)
-        say("advice: no resize; no image has a shorter side above %d pixels, which random crops of %d still profit "
-            "from",
+        say("advice: no resize; no image has a shorter side above %d pixels, up to which random crops of %d benefit",
             survey->advised, options->crop);
     else if (saving < SAVING_MIN)
-        say("advice: no resize; the median shorter side is %s pixels, random crops of %d profit from up to %d, and"
-            " --shorter-side %d would save only %.0f %% of the bytes (tried on %d images)",
+        say("advice: no resize; the median shorter side is %s pixels, random crops of %d benefit from up to %d, and"
+            " --shorter-side %d would save only %.0f %% of the bytes (measured on %d images)",
             median, options->crop, survey->advised, survey->advised, saving > 0 ? 100 * saving : 0, survey->try_count);
     else
-        say("advice: --shorter-side %d; the median shorter side is %s pixels, and random crops of %d profit from up to"
-            " %d. %.0f %% of the images become smaller: %.0f %% of the bytes are saved (%s remain; tried on %d"
+        say("advice: --shorter-side %d; the median shorter side is %s pixels, and random crops of %d benefit from up to"
+            " %d. %.0f %% of the images become smaller: %.0f %% of the bytes are saved (%s remain; measured on %d"
             " images), and %.0f %% of the pixels need not be decoded",
             survey->advised, median, options->crop, survey->advised,
             100.0 * (double)survey->large_count / (double)images->count, 100 * saving,
             progress_size_text((uint64_t)(size * (1 - saving)), left), survey->try_count,
             survey->pixels > 0 ? 100 * (1 - survey->pixels_left / survey->pixels) : 0);
     if (survey->small_count > 0)
-        say("%" PRId64 " %s (%.1f %%) a shorter side below the crop of %d and will be enlarged for it",
-            survey->small_count, survey->small_count == 1 ? "image has" : "images have",
+        say("%" PRId64 " %s (%.1f %%) with a shorter side below the crop size of %d will be enlarged for cropping",
+            survey->small_count, survey->small_count == 1 ? "image" : "images",
             100.0 * (double)survey->small_count / (double)images->count, options->crop);
 }
 
@@ -188,7 +186,7 @@ mr_status survey_report(const options *options, const source *source, const surv
     MR_TRY(show_charts(options, source, survey, error));
     putchar('\n');
     if (!source->has_images) {
-        say("there are no images to look at");
+        say("there are no images to examine");
         return MR_OK;
     }
     say_oddities(source, survey);

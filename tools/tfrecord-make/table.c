@@ -28,7 +28,7 @@ static mr_status add_cell(table *table, mr_string name, mr_error *error)
     } else {
         MR_TRY(columns_add(&table->columns, name, &index, error));
         if (index < count)
-            return mr_fail(error, MR_INVALID_ARGUMENT, "%s: the column \"%.*s\" is there twice",
+            return mr_fail(error, MR_INVALID_ARGUMENT, "%s: the column \"%.*s\" occurs twice",
                            mr_input_file_name(table->file), (int)name.size_bytes, name.data);
     }
     int32_t *grown = realloc(table->cells, ((size_t)table->cell_count + 1) * sizeof(int32_t));
@@ -71,14 +71,15 @@ static mr_status read_header(table *table, mr_error *error)
     mr_status status = skip_rows(table, reader, error);
     if (status == MR_OK && !in->columns) status = mr_csv_reader_next(reader, &row, error);
     if (status == MR_OUT_OF_RANGE)
-        status = mr_fail(error, MR_NOT_FOUND, "%s: holds no rows", mr_input_file_name(table->file));
+        status = mr_fail(error, MR_NOT_FOUND, "%s: contains no rows", mr_input_file_name(table->file));
     assert(status != MR_OK || in->columns || row); /* a header was read */
     if (status == MR_OK && (row || in->skip_rows > 0))
         table->first = mr_csv_reader_offset(reader) + mr_csv_reader_text(reader).size_bytes;
     if (status == MR_OK && !in->columns && looks_like_values(row))
         status = mr_fail(error, MR_INVALID_ARGUMENT,
-                         "%s: line %" PRIu64 " holds values, not names of columns; --columns A,B,… names them, and "
-                         "--skip-rows %" PRIu64 " beside it leaves out this line if it is a header of numbers",
+                         "%s: line %" PRIu64
+                         " contains values, not column names; name the columns with --columns A,B,…, and "
+                         "add --skip-rows %" PRIu64 " to skip this line if it is a header of numbers",
                          mr_input_file_name(table->file), mr_csv_reader_line(reader), in->skip_rows + 1);
     for (int32_t i = 0; status == MR_OK && !in->columns && i < row->count; i++)
         status = add_cell(table, row->cells[i], error);
@@ -120,7 +121,7 @@ void table_row_deinit(table_row *row)
 static mr_status check_cells(const table *table, const mr_csv_row *cells, mr_error *error)
 {
     if (cells->count == table->cell_count) return MR_OK;
-    return mr_fail(error, MR_DATA_LOSS, "the row has %d cells, and %d columns have names", cells->count,
+    return mr_fail(error, MR_DATA_LOSS, "the row has %d cells, but %d columns have names", cells->count,
                    table->cell_count);
 }
 
@@ -147,7 +148,7 @@ static mr_status take_value(void *context, mr_string name, const json_t *value, 
         MR_TRY(columns_add(taker->learning, name, &index, error));
     else
         index = (int32_t)names_find(&taker->columns->names, name);
-    if (index < 0) return mr_fail(error, MR_DATA_LOSS, "the file has changed since it was read first");
+    if (index < 0) return mr_fail(error, MR_DATA_LOSS, "the file has changed since it was first read");
     if (taker->learning) {
         bool is_text = json_is_string(value);
         mr_string text = {is_text ? json_string_value(value) : nullptr, is_text ? json_string_length(value) : 0};
@@ -210,7 +211,7 @@ static mr_string without_end(const char *line, size_t length)
 
 static mr_status fail_long_line(const table *table, uint64_t offset, mr_error *error)
 {
-    return mr_fail(error, MR_DATA_LOSS, "%s: the line at byte %" PRIu64 " has more than %zu bytes",
+    return mr_fail(error, MR_DATA_LOSS, "%s: the line at byte %" PRIu64 " is longer than %zu bytes",
                    mr_input_file_name(table->file), offset, LINE_SIZE_MAX);
 }
 
@@ -289,7 +290,7 @@ static mr_status scan_json(table *table, table_take take, void *context, table_r
     window window = {0};
     MR_TRY(mr_input_file_read(table->file, 0, mark, sizeof(mark), &done, error));
     if (done >= 2 && (mark[0] ^ mark[1]) == 1 && mark[0] >= 0xfe)
-        return mr_fail(error, MR_UNIMPLEMENTED, "%s: is UTF-16; save it as UTF-8 first (iconv -f UTF-16 -t UTF-8)",
+        return mr_fail(error, MR_UNIMPLEMENTED, "%s: is UTF-16; convert it to UTF-8 first (iconv -f UTF-16 -t UTF-8)",
                        mr_input_file_name(table->file));
     if (memcmp(mark, "\xef\xbb\xbf", 3) == 0) window.offset = 3;
     mr_status status = scan_lines(table, take, context, &window, row, error);
@@ -419,9 +420,9 @@ mr_status table_floats(const table *table, table_row *row, int32_t column, float
     if (value)
         status = json_floats(value, list, error);
     else if (table->is_json || !table_text(table, row, column, &text))
-        status = mr_fail(error, MR_INVALID_ARGUMENT, "there is nothing");
+        status = mr_fail(error, MR_INVALID_ARGUMENT, "the cell is empty");
     else if ((status = float_of_text(text, &number, error)) == MR_OK && !isfinite(number))
-        status = mr_fail(error, MR_INVALID_ARGUMENT, "\"%.*s\" is nothing to learn", (int)text.size_bytes, text.data);
+        status = mr_fail(error, MR_INVALID_ARGUMENT, "\"%.*s\" is not a valid target", (int)text.size_bytes, text.data);
     else if (status == MR_OK)
         status = add_float(list, number, error);
     return status == MR_OK ? MR_OK : fail_column(table, row, column, status, error);
@@ -463,7 +464,7 @@ mr_status table_report(const table *table, source *source, mr_error *error)
         MR_TRY(source_note(source, "column without a name left out|columns without a name left out",
                            "a cell of the first line is empty", error));
     if (split >= 0 && !table->columns.items[split].is_taken && !source_takes_splits(source))
-        MR_TRY(source_remark(source, error, "the column %s becomes a feature: the parts are those of --split",
+        MR_TRY(source_remark(source, error, "the column %s becomes a feature, not the split: --split is given",
                              table->columns.items[split].name));
     return columns_declare(&table->columns, source, "", error);
 }

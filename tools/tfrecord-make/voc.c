@@ -1,5 +1,5 @@
-/* Pascal VOC: see voc.h. The path of elements around a text says what it is, so that the boxes of an object's parts are not
- * taken for its own. */
+/* Pascal VOC: see voc.h. The path of elements around a text says what it is, so that the boxes of an object's parts are
+ * not taken for its own. */
 #include "tools/tfrecord-make/voc.h"
 
 #include <expat.h>
@@ -52,7 +52,7 @@ static void add_object(reader *reader)
         size_t capacity = annotation->capacity ? 2 * annotation->capacity : 8;
         voc_object *grown = MR_ARENA_NEW(reader->arena, voc_object, capacity);
         if (!grown) {
-            stop(reader, MR_RESOURCE_EXHAUSTED, "no memory for %zu objects", capacity);
+            stop(reader, MR_RESOURCE_EXHAUSTED, "out of memory (%zu objects)", capacity);
             return;
         }
         if (annotation->count > 0) memcpy(grown, annotation->objects, annotation->count * sizeof(voc_object));
@@ -71,7 +71,7 @@ static void begin_element(void *context, const char *name, const char **attribut
     reader->text_size = 0;
     reader->text_is_long = false;
     if (reader->deeper > 0 || reader->path_size + size + 2 > PATH_BYTES_MAX) {
-        if (++reader->deeper > 1000) stop(reader, MR_DATA_LOSS, "elements lie too deep in each other");
+        if (++reader->deeper > 1000) stop(reader, MR_DATA_LOSS, "elements are nested too deeply");
         return;
     }
     if (reader->path_size > 0) reader->path[reader->path_size++] = '/';
@@ -107,7 +107,7 @@ static void set_text(reader *reader, const char **target)
     if (copy)
         *target = copy;
     else
-        stop(reader, MR_RESOURCE_EXHAUSTED, "no memory for a text");
+        stop(reader, MR_RESOURCE_EXHAUSTED, "out of memory");
 }
 
 /* Digits, perhaps with a point and an exponent. */
@@ -116,7 +116,7 @@ static double number_of(reader *reader)
     char *text = trimmed(reader), *end;
     double value = strtod(text, &end);
     if (*text && !*end && isfinite(value) && strspn(text, "+-.0123456789eE") == strlen(text)) return value;
-    stop(reader, MR_DATA_LOSS, "%s is no number: \"%.60s\"", reader->path, text);
+    stop(reader, MR_DATA_LOSS, "%s is not a number: \"%.60s\"", reader->path, text);
     return 0;
 }
 
@@ -134,7 +134,7 @@ static int64_t size_of(reader *reader)
 {
     double value = number_of(reader);
     if (value >= 0 && value <= INT32_MAX && value == floor(value)) return (int64_t)value;
-    stop(reader, MR_DATA_LOSS, "%s cannot be %g", reader->path, value);
+    stop(reader, MR_DATA_LOSS, "%s has an invalid value: %g", reader->path, value);
     return 0;
 }
 
@@ -190,7 +190,7 @@ static void end_element(void *context, const char *name)
 
 static void refuse_type(void *context, const char *name, const char *system, const char *public_id, int has_subset)
 {
-    stop(context, MR_UNIMPLEMENTED, "a document type (<!DOCTYPE) is not read");
+    stop(context, MR_UNIMPLEMENTED, "a document type (<!DOCTYPE) is not supported");
 }
 
 static mr_status check_objects(voc_annotation *annotation, mr_error *error)
@@ -199,7 +199,7 @@ static mr_status check_objects(voc_annotation *annotation, mr_error *error)
         voc_object *object = &annotation->objects[i];
         if (!*object->name) return mr_fail(error, MR_DATA_LOSS, "object %zu has no name", i + 1);
         if (isnan(object->xmin + object->ymin + object->xmax + object->ymax))
-            return mr_fail(error, MR_DATA_LOSS, "object %zu (%s) has no whole bndbox", i + 1, object->name);
+            return mr_fail(error, MR_DATA_LOSS, "object %zu (%s) has no complete bndbox", i + 1, object->name);
     }
     return MR_OK;
 }
@@ -241,7 +241,7 @@ static mr_status parse_as(mr_string xml, const char *encoding, reader *reader, e
     if (status != MR_OK)
         (void)mr_fail(error, status, "line %lu: %s", line, reader->error.message);
     else if (result != XML_STATUS_OK)
-        status = mr_fail(error, MR_DATA_LOSS, "line %lu: no XML: %s", line, XML_ErrorString(*code));
+        status = mr_fail(error, MR_DATA_LOSS, "line %lu: not well-formed XML: %s", line, XML_ErrorString(*code));
     XML_ParserFree(reader->parser);
     return status;
 }
@@ -266,7 +266,8 @@ static bool is_utf8(mr_string text)
 mr_status voc_parse(mr_string xml, mr_arena *arena, voc_annotation *annotation, mr_error *error)
 {
     *annotation = (voc_annotation){0};
-    if (xml.size_bytes > INT32_MAX) return mr_fail(error, MR_DATA_LOSS, "too long to be boxes of an image");
+    if (xml.size_bytes > INT32_MAX)
+        return mr_fail(error, MR_DATA_LOSS, "too large for an annotation (more than 2 GiB)");
     reader *reader = calloc(1, sizeof(*reader));
     if (!reader) return mr_fail_memory(error, sizeof(*reader));
     *reader = (struct reader){.arena = arena, .annotation = annotation};

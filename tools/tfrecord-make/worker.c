@@ -1,9 +1,9 @@
 /* Several processes that share the work, on one machine or on many that see the same directories.
  *
- * Each makes the same plan from the same input and writes the shards that are its own; nobody talks to anybody. What a worker has
- * done stands in its journal in the output directory, and that it lives is seen from the time of that file, which it sets anew
- * every second. Who joins the work reads the journals. Under mpirun, srun and the like the rank is the worker's number, and
- * rank 0 joins when the others are done; MPI itself is not needed. */
+ * Each makes the same plan from the same input and writes the shards that are its own; nobody talks to anybody. What a
+ * worker has done stands in its journal in the output directory, and that it lives is seen from the time of that file,
+ * which it sets anew every second. Who joins the work reads the journals. Under mpirun, srun and the like the rank is
+ * the worker's number, and rank 0 joins when the others are done; MPI itself is not needed. */
 #include "tools/tfrecord-make/make.h"
 
 #include "base/arena.h"
@@ -97,8 +97,8 @@ static const journal_worker *find_worker(const journal *journal, int32_t worker,
     return nullptr;
 }
 
-/* The time of a worker's journal, which is its sign of life; 0 when it has none. The file is opened, so that a network file
- * system asks its server. */
+/* The time of a worker's journal, which is its sign of life; 0 when it has none. The file is opened, so that a network
+ * file system asks its server. */
 static int64_t sign_of_life(const options *options, int32_t worker)
 {
     char *path = nullptr;
@@ -119,14 +119,15 @@ static mr_status fail_other_plan(const work *work, const journal_worker *worker,
 {
     if (worker->row_count != work->plan->row_count)
         return mr_fail(error, MR_FAILED_PRECONDITION,
-                       "worker %d of %d found %" PRId64 " %ss in %s, and here there are %" PRId64
-                       ": start it again when both see the same",
+                       "worker %d of %d found %" PRId64 " %ss in %s, but this process found %" PRId64
+                       "; restart it when both see the same files",
                        worker->worker, worker->worker_count, worker->row_count, work->source->row_noun,
                        work->options->input, work->plan->row_count);
-    return mr_fail(error, MR_FAILED_PRECONDITION,
-                   "worker %d of %d made another plan: its options or the files of %s were others; start it again with "
-                   "the options of here",
-                   worker->worker, worker->worker_count, work->options->input);
+    return mr_fail(
+        error, MR_FAILED_PRECONDITION,
+        "worker %d of %d used a different plan: its options or the files in %s differed; restart it with the "
+        "options of this process",
+        worker->worker, worker->worker_count, work->options->input);
 }
 
 /* MR_OK when the worker is done in this run, MR_UNAVAILABLE while it is not. */
@@ -157,10 +158,11 @@ mr_status worker_wait(work *work, uint64_t run, mr_error *error)
             if (status != MR_UNAVAILABLE) return status;
             if (interrupt_signal()) return mr_fail(error, MR_CANCELLED, "interrupted");
             if (now_ns() - heard_ns > limit_ns)
-                return mr_fail(error, MR_DEADLINE_EXCEEDED,
-                               "worker %d of %d has said nothing for %d s; when all have finished, --finish joins what "
-                               "they made (a worker that is started again goes on where it was)",
-                               i, options->worker_count, options->wait_s);
+                return mr_fail(
+                    error, MR_DEADLINE_EXCEEDED,
+                    "worker %d of %d has shown no sign of life for %d s; when all have finished, --finish joins their "
+                    "parts (a worker that is restarted resumes its part)",
+                    i, options->worker_count, options->wait_s);
             (void)clock_nanosleep(CLOCK_MONOTONIC, 0, &(struct timespec){.tv_nsec = LOOK_NS}, nullptr);
         }
     }
@@ -183,10 +185,11 @@ static mr_status fail_missing(const work *work, plan *plan, const shard *shard, 
 {
     int32_t count = count_workers(work->journal);
     if (count == 0)
-        return mr_fail(error, MR_FAILED_PRECONDITION, "%s is missing, and %" PRId64 " file%s in all%s", shard->path,
+        return mr_fail(error, MR_FAILED_PRECONDITION, "%s is missing, %" PRId64 " file%s in total%s", shard->path,
                        missing, missing == 1 ? "" : "s",
-                       work->journal->worker_count > 0 ? ": there are workers of several counts, such as 1/2 and 1/3"
-                                                       : ": no worker has begun");
+                       work->journal->worker_count > 0
+                           ? ": workers were started with different counts, such as 1/2 and 1/3"
+                           : ": no worker has started");
     MR_TRY(plan_share(plan, count, error));
     const journal_worker *worker = find_worker(work->journal, shard->worker, count);
     if (worker && worker->failure)
@@ -194,9 +197,9 @@ static mr_status fail_missing(const work *work, plan *plan, const shard *shard, 
                        worker->failure);
     if (worker && worker->plan != plan->hash) return fail_other_plan(work, worker, error);
     return mr_fail(error, MR_FAILED_PRECONDITION,
-                   "worker %d of %d has not %s: %s is missing, and %" PRId64
-                   " file%s in all; start it with --worker %d/%d, it goes on where it was",
-                   shard->worker, count, worker ? "finished" : "begun", shard->path, missing, missing == 1 ? "" : "s",
+                   "worker %d of %d has not %s: %s is missing, %" PRId64
+                   " file%s in total; start it with --worker %d/%d, which resumes its part",
+                   shard->worker, count, worker ? "finished" : "started", shard->path, missing, missing == 1 ? "" : "s",
                    shard->worker, count);
 }
 
