@@ -26,7 +26,7 @@ static void show_command(const char *const *arguments)
     fflush(stdout);
 }
 
-/* output -1: our own. */
+/* output  -1: the demo's own */
 static pid_t start(const char *const *arguments, int output)
 {
     const char *path = program_path(arguments[0]);
@@ -85,7 +85,7 @@ bool child_run_read(const char *const *arguments, char *text, size_t text_size)
         fflush(stdout);
         if ((size_t)got >= text_size) got = (ssize_t)text_size - 1;
         size_t room = text_size - 1 - used;
-        if ((size_t)got > room) { /* keep the end */
+        if ((size_t)got > room) { /* keep the last bytes */
             size_t drop = (size_t)got - room;
             memmove(text, text + drop, used - drop);
             used -= drop;

@@ -1,20 +1,20 @@
-/* Child processes of the demo: the programs that a user would start by hand, started and watched. */
+/* Child processes of the demo: the programs that a user would start by hand. */
 #ifndef MR_TOOLS_DEMO_CHILD_H
 #define MR_TOOLS_DEMO_CHILD_H
 
 #include <stddef.h>
 #include <sys/types.h>
 
-/* Starts MILLRACE_BIN/arguments[0] (or zig-out/bin/…) with the null-terminated arguments, its output our own, and shows
- * the command line. Returns the process, or -1 after saying why. */
+/* Starts MILLRACE_BIN/arguments[0] (or zig-out/bin/…) with null-terminated arguments, with output to the demo's own
+ * output, and prints the command line. Returns the process, or -1 after printing the reason. */
 pid_t child_start(const char *const *arguments);
-/* Waits for the end; true when the exit status is 0. */
+/* Waits for the process to end; true if its exit status is 0. */
 bool child_wait(pid_t process);
-/* True while it runs; when it has ended, *ok says whether its exit status was 0. */
+/* True while the process runs. When it has ended, *ok is whether its exit status was 0. */
 bool child_running(pid_t process, bool *ok);
 /* Starts and waits. */
 bool child_run(const char *const *arguments);
-/* Runs it, shows its output, and keeps the end of it in text. */
+/* Like child_run; prints the output and also stores its last text_size - 1 bytes in text. */
 bool child_run_read(const char *const *arguments, char *text, size_t text_size);
 
 #endif

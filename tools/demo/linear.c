@@ -1,4 +1,4 @@
-/* Softmax regression: one dense layer on the pixels, nothing else, fed by the same kind of pipeline as the network. */
+/* Softmax regression: a single dense layer on the pixels, fed by the same kind of pipeline as the network. */
 #include "tools/demo/linear.h"
 
 #include <millrace/millrace.h>
@@ -25,7 +25,7 @@ static mr_dataset *images(const char *pattern, bool training)
     return mr_dataset_prefetch(mr_dataset_batch(data, batch_size), 2);
 }
 
-/* Runs fetch until the data ends and gives its mean over the batches. */
+/* Runs fetch until the data ends and returns its mean over the batches. */
 static mr_status run_to_end(mr_session *session, mr_output fetch, mr_node *target, double *mean, mr_error *error)
 {
     double sum = 0, count = 0;

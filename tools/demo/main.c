@@ -1,6 +1,6 @@
-/* demo: the main job, from nothing to a trained network. It renders photographs, turns them into records, looks inside,
- * trains, is killed half way, goes on from the last checkpoint, and evaluates. Every part is a program that a user
- * would start by hand; the demo shows the command lines. */
+/* demo: the complete workflow, from no data to a trained network. It renders photographs, converts them to records,
+ * inspects the records, trains, kills the training half way, resumes from the last checkpoint, and evaluates. Every
+ * step runs a program that a user would start by hand; the demo prints the command lines. */
 #include "tools/demo/child.h"
 #include "tools/demo/linear.h"
 
@@ -42,7 +42,7 @@ static void title(const demo *d, int number, const char *text)
     fflush(stdout);
 }
 
-/* Removes the files of a run that an earlier demo left; only what a run writes. */
+/* Removes the files of an earlier demo's run, and nothing else. */
 static bool remove_run(const char *directory)
 {
     DIR *entries = opendir(directory);
@@ -65,7 +65,7 @@ static bool make_directory(const char *path)
         if (path[i] && path[i] != '/') continue;
         snprintf(part, sizeof part, "%.*s", (int)i, path);
         if (mkdir(part, 0777) != 0 && errno != EEXIST)
-            return fprintf(stderr, "demo: cannot make %s: %s\n", part, strerror(errno)), false;
+            return fprintf(stderr, "demo: cannot create %s: %s\n", part, strerror(errno)), false;
     }
     return true;
 }
@@ -85,13 +85,13 @@ static bool make_records(demo *d)
 
 static bool look_inside(demo *d)
 {
-    title(d, 3, "What is inside");
+    title(d, 3, "Contents of the records");
     return child_run((const char *[]){"tfrecord-cat", "--count", d->train, d->validation, nullptr}) &&
            child_run((const char *[]){"tfrecord-cat", "--schema", d->validation, nullptr}) &&
            child_run((const char *[]){"tfrecord-cat", "--record", "0", d->validation, nullptr});
 }
 
-/* The step that the latest checkpoint was saved at; -1 without one. */
+/* The step of the latest checkpoint; -1 if there is none. */
 static long checkpoint_step(const char *directory)
 {
     char path[4096];
@@ -100,7 +100,7 @@ static long checkpoint_step(const char *directory)
     return dash ? strtol(dash + 1, nullptr, 10) : -1;
 }
 
-/* Trains, is killed once half of the steps are saved, and goes on. */
+/* Trains, kills the training when half of the steps are saved, and resumes it. */
 static bool train(demo *d)
 {
     long half = strtol(d->steps, nullptr, 10) / 2;
@@ -112,15 +112,15 @@ static bool train(demo *d)
         nanosleep(&(struct timespec){.tv_nsec = 20'000'000}, nullptr);
     if (kill(process, SIGKILL) != 0 || child_wait(process))
         return fprintf(stderr, "demo: training ended before it could be killed\n"), false;
-    printf("\n   killed with SIGKILL; the last checkpoint is of step %ld\n", checkpoint_step(d->run));
+    printf("\n   killed with SIGKILL; the last checkpoint was saved at step %ld\n", checkpoint_step(d->run));
 
-    title(d, 5, "Training goes on from the last checkpoint, at its place in the epoch");
+    title(d, 5, "Training resumes from the last checkpoint, at the same position in the epoch");
     return child_run(arguments);
 }
 
 static bool evaluate(demo *d, double *accuracy, double *linear)
 {
-    title(d, 6, "Evaluation on images that were never trained on");
+    title(d, 6, "Evaluation on images that were not used for training");
     mr_error error = {0};
     if (linear_accuracy(d->train, d->validation, class_count, linear, &error) != MR_OK)
         return fprintf(stderr, "demo: the linear model: %s\n", error.message), false;
@@ -130,18 +130,19 @@ static bool evaluate(demo *d, double *accuracy, double *linear)
     if (!child_run_read((const char *[]){"train-images", d->records, d->run, "--evaluate", nullptr}, text, sizeof text))
         return false;
     const char *line = strstr(text, "validation accuracy: ");
-    if (!line) return fprintf(stderr, "demo: the evaluation said no accuracy\n"), false;
+    if (!line) return fprintf(stderr, "demo: the evaluation printed no accuracy\n"), false;
     *accuracy = strtod(line + strlen("validation accuracy: "), nullptr);
     return true;
 }
 
 static void usage(FILE *file)
 {
-    fputs("demo [--out DIR] [--count N] [--steps N]\n\n"
-          "Renders photographs, makes records, trains a network that is killed half way, and evaluates it.\n\n"
-          "  --out DIR     where everything goes (out/demo)\n"
-          "  --count N     photographs (3000)\n"
-          "  --steps N     of training (800)\n",
+    fputs("usage: demo [--out DIR] [--count N] [--steps N]\n\n"
+          "Render photographs, convert them to records, train a network, kill the training\n"
+          "half way, resume it, and evaluate the network.\n\n"
+          "  --out DIR     output directory (default out/demo)\n"
+          "  --count N     number of photographs (default 3000)\n"
+          "  --steps N     number of training steps (default 800)\n",
           file);
 }
 
@@ -174,13 +175,13 @@ int main(int argc, char **argv)
         !look_inside(&d) || !train(&d) || !evaluate(&d, &accuracy, &linear))
         return 1;
 
-    printf("\nDone in %.0f s. It all lies in %s:\n", now() - d.begun, d.directory);
-    printf("  photographs/   the images, a directory for each class\n");
+    printf("\nDone in %.0f s. The files are in %s:\n", now() - d.begun, d.directory);
+    printf("  photographs/   the images, one directory for each class\n");
     printf("  records/       training and validation records with their indexes, labels.txt\n");
     printf("  run/           checkpoints and event files (tensorboard --logdir %s)\n", d.run);
     printf("linear model: %.1f %%\n", linear);
     printf("validation accuracy: %.1f %%\n", accuracy);
     if (accuracy >= accuracy_goal) return 0;
-    fprintf(stderr, "demo: that is less than %.0f %%\n", accuracy_goal);
+    fprintf(stderr, "demo: the accuracy is below %.0f %%\n", accuracy_goal);
     return 1;
 }

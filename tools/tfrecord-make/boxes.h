@@ -1,5 +1,5 @@
-/* Boxes of objects, as COCO and Pascal VOC give them, on their way into a record: from pixels of the image that was
- * annotated to 0…1 of the image in the record. */
+/* Object boxes from COCO and Pascal VOC: conversion from pixels of the annotated image to coordinates 0…1 of the
+ * image in the record. */
 #ifndef MR_TOOLS_TFRECORD_MAKE_BOXES_H
 #define MR_TOOLS_TFRECORD_MAKE_BOXES_H
 
@@ -10,26 +10,27 @@ typedef struct box {
     double xmin, ymin, xmax, ymax;
 } box;
 
-/* Cuts a box at the edges of an image. False: nothing of it is left, or it had no area. */
+/* Clips a box to the image. False: nothing is left of it, or it had no area. */
 bool box_clip(box *box, double width, double height, bool *was_cut);
 
-/* How pixels of the annotated image become parts of the one that the facts speak of. */
+/* The mapping from pixels of the annotated image to coordinates 0…1 of the image that the facts describe. */
 typedef struct placing {
-    double width, height; /* of the annotated image: whole numbers */
-    int32_t orientation;  /* EXIF's, that is applied to it; 0: none */
+    double width, height; /* of the annotated image; whole numbers */
+    int32_t orientation;  /* the EXIF orientation that is applied to it; 0: none */
 } placing;
 /* width, height  as for boxes_place */
 mr_status placing_of(int64_t width, int64_t height, const image_facts *facts, placing *placing, mr_error *error);
-/* Takes a point, 0…1 of the image of the facts, back to 0…1 of the annotated one. */
+/* Maps a point from coordinates 0…1 of the image of the facts back to coordinates 0…1 of the annotated image. */
 void placing_undo(const placing *placing, double *x, double *y);
 
-/* Takes boxes to 0…1 of the image that the facts speak of, turned as it was.
- * width, height  of the annotated image: that of the file, or of the upright one; 0: not known, that of the file
- * errors         it is neither */
+/* Maps boxes to coordinates 0…1 of the image that the facts describe, rotated as that image was.
+ * width, height  of the annotated image: that of the file, or of the upright one; 0: unknown, the size of the file is
+ *                used
+ * errors         the size is neither of the two */
 mr_status boxes_place(box *boxes, size_t count, int64_t width, int64_t height, const image_facts *facts,
                       mr_error *error);
 
-/* The same for points, which may lie outside. */
+/* The same for points, which may be outside the image. */
 mr_status points_place(coco_point *points, size_t count, int64_t width, int64_t height, const image_facts *facts,
                        mr_error *error);
 

@@ -1,4 +1,4 @@
-/* An image's bytes: what they are, whether they are whole, and what is made of them.
+/* One image: identifies, checks and converts its bytes.
  *
  * ```c
  * image image = {0};
@@ -8,41 +8,42 @@
  * image_deinit(&image);
  * ```
  *
- * Whatever is odd about an image is a remark: a bit, counted and told with a first example in the summary. Nothing is
- * guessed: an image passes as it is, is changed as the options say, or is left out with its reason. */
+ * Every unusual property of an image is a remark: a bit that is counted, and reported in the summary with an example.
+ * Nothing is guessed: an image is stored unchanged, is changed as the options specify, or is left out with a reason. */
 #ifndef MR_TOOLS_TFRECORD_MAKE_IMAGE_H
 #define MR_TOOLS_TFRECORD_MAKE_IMAGE_H
 
 #include "tools/tfrecord-make/source.h"
 
 typedef enum remark {
-    /* What images are. */
-    REMARK_ORIENTED,    /* EXIF asks to turn it, and it was not turned */
+    /* Properties of images. */
+    REMARK_ORIENTED,    /* EXIF orientation that was not applied */
     REMARK_CMYK,        /* kept as CMYK */
-    REMARK_WIDE,        /* 16 bits a channel, kept */
+    REMARK_WIDE,        /* 16 bits per channel, kept */
     REMARK_ANIMATED,    /* several frames, kept */
-    REMARK_MISLABELLED, /* the name says another format */
-    /* What was done with them. */
-    REMARK_TURNED,           /* without decoding, or losslessly as PNG */
-    REMARK_TURNED_ENCODED,   /* by encoding anew */
+    REMARK_MISLABELLED, /* format differs from the name */
+    /* Changes. */
+    REMARK_TURNED,           /* rotated without decoding, or losslessly as PNG */
+    REMARK_TURNED_ENCODED,   /* rotated and re-encoded */
     REMARK_SCALED,           /* to --shorter-side */
-    REMARK_ENCODED,          /* anew, for --quality or --encode alone */
-    REMARK_CMYK_CONVERTED,   /* to RGB, by encoding anew */
+    REMARK_ENCODED,          /* re-encoded, for --quality or --encode alone */
+    REMARK_CMYK_CONVERTED,   /* to RGB, by re-encoding */
     REMARK_NARROWED,         /* 16 bits to 8 */
     REMARK_FIRST_FRAME,      /* of several */
     REMARK_FIRST_PAGE,       /* of several */
-    REMARK_PROFILE_DROPPED,  /* a colour profile */
+    REMARK_PROFILE_DROPPED,  /* a color profile */
     REMARK_TRANSPARENT_KEPT, /* stays PNG, because JPEG has no transparency */
     REMARK_NOT_CROP_READY,   /* a JPEG of a kind that cannot be rewritten */
-    REMARK_BOXES_CUT,        /* at its edge, or left out beyond it; where the annotation does not say its size */
-    /* Why they were left out. From here on they are faults. */
+    REMARK_BOXES_CUT,        /* clipped at the edge, or left out because outside; only if the annotation does not
+                                specify the image's size */
+    /* Reasons for leaving images out. All remarks from here on are faults. */
     REMARK_UNREADABLE,
     REMARK_EMPTY,
-    REMARK_NO_IMAGE,     /* by its content */
-    REMARK_OTHER_FORMAT, /* by its content: HEIC, AVIF, … */
-    REMARK_NEEDS_ENCODE, /* by its content: WebP, GIF, BMP, TIFF, without --encode */
+    REMARK_NO_IMAGE,     /* not an image, by its content */
+    REMARK_OTHER_FORMAT, /* by content: HEIC, AVIF, … */
+    REMARK_NEEDS_ENCODE, /* by content: WebP, GIF, BMP, TIFF, without --encode */
     REMARK_DAMAGED,
-    REMARK_TOO_LARGE, /* or of a kind that is not decoded */
+    REMARK_TOO_LARGE, /* or of an unsupported kind */
     REMARK_NO_ROW,    /* its other columns cannot be used */
     REMARK_COUNT
 } remark;
@@ -50,45 +51,48 @@ static constexpr remark REMARK_FAULTS = REMARK_UNREADABLE;
 
 #define REMARK_BIT(remark) (UINT32_C(1) << (remark))
 
-/* What follows the count: "images ask to be turned (EXIF) and were not; --upright turns them". Static. */
+/* The sentence that follows the count: "images have an EXIF orientation, …". Static. */
 const char *remark_sentence(remark remark, bool plural);
-/* A word for files: "oriented". Static. */
+/* The key of the remark in files: "oriented". Static. */
 const char *remark_word(remark remark);
 
 typedef enum image_encoding { ENCODE_KEEP = 0, ENCODE_JPEG, ENCODE_PNG } image_encoding;
 
-/* What the options ask for. Zero: pass everything through, look at headers only. */
+/* How images are treated, from the options. Zero: store everything unchanged and read only headers. */
 typedef struct treatment {
     bool check;   /* decode every image that is not decoded anyway */
     bool upright; /* apply EXIF's orientation */
     bool crop_ready;
-    int32_t shorter_side; /* 0: as it is; never made larger */
-    int32_t quality;      /* of JPEGs that are encoded anew, 1…100 */
-    bool encode_all;      /* every JPEG, at that quality */
+    int32_t shorter_side; /* 0: unchanged; images are never enlarged */
+    int32_t quality;      /* of re-encoded JPEGs, 1…100 */
+    bool encode_all;      /* re-encode every JPEG, at that quality */
     image_encoding encoding;
 } treatment;
 
-/* Treated. Zero is empty; it may be treated into again and again. */
+/* A treated image. Zero is empty; it can be reused for any number of images. */
 typedef struct image {
     image_facts facts;
     uint32_t remarks; /* bits */
-    mr_tensor bytes;  /* owned; what facts.encoded points to when it is not the input */
+    mr_tensor bytes;  /* owned; the memory of facts.encoded, if that is not the input */
 } image;
 
-/* name   says by its ending what the image should be; may be any name
- * bytes  borrowed until the next call: facts.encoded may be these very bytes
- * errors what is wrong, without the name; image->remarks then has the kind of fault. MR_RESOURCE_EXHAUSTED: no memory
- * threads any, each with an image of its own */
+/* name     its extension indicates the expected format; may be any name
+ * bytes    borrowed until the next call: facts.encoded may point to them
+ * errors   what is wrong, without the name; image->remarks then has the kind of fault. MR_RESOURCE_EXHAUSTED: out of
+ *          memory
+ * threads  any, each with an image of its own */
 mr_status image_treat(const treatment *treatment, const char *name, mr_string bytes, image *image, mr_error *error);
 void image_deinit(image *image);
 
-/* The parts of it, for who only looks. Probe also sets what the image is in *remarks, or its kind of fault. */
+/* The steps of image_treat, for callers that only examine images. image_probe also sets the image's properties, or
+ * its kind of fault, in *remarks. */
 mr_status image_probe(const treatment *treatment, const char *name, mr_string bytes, mr_image_info *info,
                       uint32_t *remarks, mr_error *error);
-/* Decodes all of it, at an eighth of its size: every byte is looked at, and little is computed. */
+/* Decodes the complete image at an eighth of its size: every byte is checked with little computation. */
 mr_status image_check(mr_string bytes, const mr_image_info *info, uint32_t *remarks, mr_error *error);
 
-/* The format that the ending of a name stands for, in any case; MR_IMAGE_UNKNOWN: of no image that is read or converted. */
+/* The format that the extension of a name indicates, in any case; MR_IMAGE_UNKNOWN: not a format that is read or
+ * converted. */
 mr_image_format image_format_of_name(const char *name);
 
 #endif
