@@ -1,11 +1,11 @@
-/* Runs the input of a training alone, and shows what it does: how fast your images come, and what they wait for.
+/* feed-images: runs only the input pipeline of a training and shows its throughput and what it waits for.
  *
- *     feed-images records                                  all records of a directory; on a terminal a live table
- *     feed-images 'records/pets-train-*.tfrecord' --epochs 3 --threads 2     a fixed number of threads, not tuned
- *     feed-images records --trace trace.json                                 for ui.perfetto.dev
+ *     feed-images records                                                    all records of a directory; on a terminal,
+ *     a live table feed-images 'records/pets-train-*.tfrecord' --epochs 3 --threads 2     a fixed number of threads,
+ *     not tuned feed-images records --trace trace.json                                 for ui.perfetto.dev
  *
- * The digest of the last line is the same at any number of threads and on any machine, as long as records, seed and epochs
- * are. A record that cannot be used, such as one without a label, is reported, counted and skipped. */
+ * The digest in the last line is the same at any number of threads and on any machine, for the same records, seed and
+ * epochs. A record that cannot be used, such as one without a label, is reported, counted and skipped. */
 #include <getopt.h>
 #include <millrace/millrace.h>
 #include <stdio.h>
@@ -19,13 +19,13 @@
 enum { SIZE = 224, BATCH = 64, BUFFER = 1000, ROWS_MAX = 40, COLUMNS_MAX = 100 };
 
 static const char usage[] = "usage: feed-images [OPTION]... RECORDS...\n"
-                            "Run the input pipeline of a training alone and show how fast images come.\n"
+                            "Run only the input pipeline of a training and show its throughput.\n"
                             "\n"
                             "RECORDS is a directory with *.tfrecord files, as tfrecord-make writes it, a\n"
                             "file, or one quoted pattern ('records/pets-train-*.tfrecord').\n"
                             "\n"
                             "  --epochs N    passes over the records (default 1)\n"
-                            "  --threads N   threads, 1 to 1024 (default 0: tuned while it runs)\n"
+                            "  --threads N   threads, 1 to 1024 (default 0: tuned during the run)\n"
                             "  --seed N      seed of the order and of random crops and flips (default 1)\n"
                             "  --trace FILE  write a Chrome trace, for ui.perfetto.dev\n"
                             "  --help        print this help\n";
@@ -36,10 +36,10 @@ typedef struct arguments {
     uint64_t seed;
 } arguments;
 
-/* The table is drawn over itself: the cursor goes up over its lines, and each is written again. */
+/* The table is redrawn in place: the cursor moves up over its lines, and each line is written again. */
 typedef struct display {
     mr_iterator *iterator;
-    int lines; /* of the table, on the screen */
+    int lines; /* lines of the table on the screen */
     double start, shown;
     int64_t images;
     int64_t skipped; /* records */
@@ -59,7 +59,7 @@ static int terminal_columns(void)
     return columns < COLUMNS_MAX ? columns : COLUMNS_MAX;
 }
 
-/* Lines are cut where the terminal ends: one that wraps would take two. */
+/* Lines are truncated at the width of the terminal: a line that wraps would take two. */
 static void show(display *d)
 {
     char text[ROWS_MAX * (COLUMNS_MAX + 1)];
@@ -78,7 +78,7 @@ static void show(display *d)
 static void report(display *d, const char *text)
 {
     fprintf(stderr, "%s%s\n", d->lines > 0 ? "\033[2K" : "", text);
-    d->lines = 0; /* the next table is drawn below */
+    d->lines = 0; /* draw the next table below */
 }
 
 /* An element of this pipeline is an image. */
@@ -92,7 +92,7 @@ static void report_tuned(void *context, const char *line)
     report(context, text);
 }
 
-/* Called by the pipeline for each element that fails. Other errors than those of a record end the run. */
+/* Called by the pipeline for each element that fails. Errors other than those of a record end the run. */
 static bool skip_bad(void *context, const mr_error *error)
 {
     display *d = context;
@@ -165,7 +165,7 @@ static mr_status feed(display *d, mr_error *error)
     return mr_iterator_trace_stop(d->iterator, error);
 }
 
-/* An option's number, or the end of the program with a sentence. */
+/* Parses an option's number. On an error, prints a message and exits. */
 static int64_t number(const char *option, const char *text, int64_t least, int64_t most)
 {
     char *end;

@@ -1,15 +1,15 @@
-/* Fits a line to noisy points: the smallest whole program.
+/* line-fit: fits a line to noisy points. The smallest complete program.
  *
  *     line-fit
  *
- * A graph with two variables, a loss, an optimizer; a session that runs it; points fed in at each step. */
+ * A graph with two variables, a loss and an optimizer; a session that runs it; points that are fed at each step. */
 #include <millrace/millrace.h>
 #include <stdio.h>
 
-/* The line that the points lie around, and how far they stray. */
+/* The line, and the amplitude of the noise around it. */
 static const float slope = 3.0f, offset = -2.0f, noise = 0.2f;
 
-/* count points x in [-1, 1), y = slope x + offset + noise, from a fixed sequence of numbers. */
+/* Generates count points: x in [-1, 1), y = slope x + offset + noise, from a fixed sequence of numbers. */
 static void make_points(uint32_t *state, int64_t count, float *x, float *y)
 {
     for (int64_t i = 0; i < 2 * count; i++) {

@@ -1,9 +1,9 @@
-/* Reads digits with a small convolutional network, fed batch by batch.
+/* mnist-conv: classifies digits with a small convolutional network that is fed batch by batch.
  *
  *     mnist-conv [DIRECTORY]
  *
- * DIRECTORY holds MNIST's four idx files; without it the digits are drawn. Whether dropout is on is fed too, so that one
- * graph trains and tests. */
+ * DIRECTORY contains MNIST's four idx files; without it, digits are drawn by the program. Whether dropout is active is
+ * also fed, so that one graph serves training and testing. */
 #include "tools/common/digits.h"
 
 #include <millrace/millrace.h>
@@ -26,7 +26,7 @@ static model build(mr_graph *g)
     h = mr_layer_max_pool(g, h, .pool_size = 2);
     h = mr_layer_dense(g, mr_layer_flatten(g, h), .units = 64, .activation = mr_activation_relu);
 
-    /* Dropout with a fed share: 1 keeps everything. */
+    /* Dropout with a fed keep probability; 1 disables it. */
     m.keep = mr_placeholder_with_default(g, mr_constant_float(g, 1.0f), .shape = MR_SCALAR, .name = "keep");
     mr_output unit = mr_random_uniform(g, mr_shape_of(g, h), MR_FLOAT, .seed = 1, .seed2 = 1);
     mr_output kept = mr_cast(g, mr_less(g, unit, m.keep), MR_FLOAT);

@@ -1,8 +1,8 @@
-/* Reads digits with one matrix: softmax regression, fed batch by batch.
+/* mnist-softmax: classifies digits with one matrix (softmax regression) that is fed batch by batch.
  *
  *     mnist-softmax [DIRECTORY]
  *
- * DIRECTORY holds MNIST's four idx files; without it the digits are drawn. */
+ * DIRECTORY contains MNIST's four idx files; without it, digits are drawn by the program. */
 #include "tools/common/digits.h"
 
 #include <millrace/millrace.h>
@@ -26,7 +26,7 @@ static model build(mr_graph *g)
     return m;
 }
 
-/* One run over a batch: a training step, or the accuracy alone. */
+/* One run over a batch: a training step, or only the accuracy. */
 static mr_status run(mr_session *session, const model *m, const digits *d, int64_t index, int64_t size, bool training,
                      float *value, mr_error *error)
 {

@@ -1,10 +1,10 @@
-/* Trains a convolutional network on images.
+/* train-images: trains a convolutional network on images.
  *
- *     tfrecord-make --out records photos    converts a directory with one directory of images for each class to records
- *     train-images records run              trains; started again after an interruption, it continues where it was
- *     train-images records run --evaluate   the share of validation images that the last checkpoint recognises
+ *     tfrecord-make --out records photos    converts images to records; photos contains one directory for each class
+ *     train-images records run              trains; after an interruption, the same command resumes
+ *     train-images records run --evaluate   prints the accuracy of the last checkpoint on the validation images
  *
- * run/ then holds the checkpoints and event files: loss, accuracy, learning rate, images, histograms. */
+ * run/ then contains checkpoints and event files: loss, accuracy, learning rate, images, histograms. */
 #include <errno.h>
 #include <getopt.h>
 #include <millrace/millrace.h>
@@ -13,11 +13,11 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A few unusable files among many photographs are normal and do not change what is learned. More of them are a fault of the
- * disk or of the conversion, which should be looked at before hours of training. */
+/* A few unusable files among many photographs are normal and do not affect the result. More of them indicate a fault
+ * of the disk or of the conversion, which should be found before hours of training. */
 enum { SIZE = 64, BATCH = 32, BUFFER = 1000, BAD_RECORDS_MAX = 10 };
 
-/* Records that cannot be used, each counted once however many epochs meet it. */
+/* Records that cannot be used. Each is counted once, in however many epochs it occurs. */
 typedef struct bad_records {
     int64_t count, max;
     char **messages; /* each names file and record */
@@ -31,7 +31,7 @@ typedef struct arguments {
     bad_records *bad;
 } arguments;
 
-/* Skips a record while there are at most max bad ones. Called by the pipeline for each element that fails. */
+/* Skips a record while at most max records are bad. Called by the pipeline for each element that fails. */
 static bool skip_bad(void *context, const mr_error *error)
 {
     bad_records *bad = context;
@@ -48,7 +48,8 @@ static bool skip_bad(void *context, const mr_error *error)
     return true;
 }
 
-/* Records to batches: images [BATCH, SIZE, SIZE, 3] of about -2 … 2 and labels [BATCH], as outputs of the graph. */
+/* Builds the pipeline from records to batches: images [BATCH, SIZE, SIZE, 3] of about -2 … 2 and labels [BATCH], as
+ * outputs of the graph. */
 static void images(mr_graph *g, const arguments *a, bool training, mr_output batch[2])
 {
     char pattern[4096];
@@ -70,7 +71,7 @@ static void images(mr_graph *g, const arguments *a, bool training, mr_output bat
     d = mr_dataset_ignore_errors(d, .ignores = skip_bad, .context = a->bad);
     d = mr_dataset_prefetch(mr_dataset_batch(d, BATCH, .drop_remainder = training), 2);
     mr_graph_iterator(g, training ? "training" : "validation", d, nullptr, batch);
-    mr_dataset_free(d); /* the graph has a reference of its own */
+    mr_dataset_free(d); /* the graph has its own reference */
 }
 
 /* Convolution, batch normalization, relu, pooling. */
@@ -82,7 +83,7 @@ static mr_output block(mr_graph *g, mr_output h, int filters, bool training)
     return mr_layer_max_pool(g, h, .pool_size = 2);
 }
 
-/* Logits of each class for images. */
+/* The logits of each class. */
 static mr_output network(mr_graph *g, mr_output images, int classes, bool training)
 {
     mr_output h = block(g, images, 16, training);
@@ -147,7 +148,7 @@ static mr_status evaluate(mr_graph *g, const arguments *a, mr_error *error)
     return printf("validation accuracy: %.1f %%\n", 100 * right / all), MR_OK;
 }
 
-/* One line of labels.txt a class. */
+/* labels.txt has one line for each class. */
 static int count_classes(const char *records)
 {
     char text[4096];
@@ -169,7 +170,7 @@ static const char usage[] = "usage: train-images RECORDS RUN [options]\n\n"
                             "                         the beginning: after RECORDS has changed\n"
                             "  --evaluate             print the accuracy on the validation records\n";
 
-/* A whole number of at least min; -1 after a message otherwise. */
+/* Parses a whole number of at least min; -1 after printing a message. */
 static int64_t parse_number(const char *option, const char *text, int64_t min)
 {
     char *end;
@@ -180,7 +181,7 @@ static int64_t parse_number(const char *option, const char *text, int64_t min)
     return -1;
 }
 
-/* -1 to continue, else the exit status. */
+/* Returns -1 to continue, otherwise the exit status. */
 static int parse_arguments(int argc, char **argv, arguments *a)
 {
     const struct option options[] = {{"steps", 1, 0, 's'},        {"max-bad-records", 1, 0, 'b'},

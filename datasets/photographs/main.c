@@ -1,9 +1,9 @@
-/* photographs: renders images of simple objects, so that everything runs on a machine without data.
+/* photographs: renders images of simple objects, so that everything can be run on a machine without data.
  *
  *     photographs --out photos --count 3000 --seed 1
  *
- * makes photos/ball/ball-000000.jpg, photos/cone/cone-000001.png, …: six classes, many sizes, JPEG for the most part.
- * The same seed gives the same files at any number of jobs; what exists already is left alone. */
+ * writes photos/ball/ball-000000.jpg, photos/cone/cone-000001.png, …: six classes, many sizes, mostly JPEG. The same
+ * seed gives the same files at any number of jobs. Existing files are kept. */
 #include "base/pool.h"
 #include "records/io/file.h"
 #include "scene.h"
@@ -17,25 +17,24 @@
 #include <time.h>
 #include <unistd.h>
 
-static const char usage[] =
-    "usage: photographs --out DIR [--count 3000] [--seed 1] [--jobs N]\n"
-    "\n"
-    "Renders photographs of simple objects (ball, cone, cube, cylinder, ring, star), each class in a directory of its "
-    "own.\n"
-    "\n"
-    "  --out DIR    where the class directories go; made when missing\n"
-    "  --count N    images of all classes together (3000)\n"
-    "  --seed N     another seed, other images (1)\n"
-    "  --jobs N     threads (one for each processor)\n"
-    "\n"
-    "Images that exist already are not made again, so an interrupted run can be started anew.\n";
+static const char usage[] = "usage: photographs --out DIR [--count 3000] [--seed 1] [--jobs N]\n"
+                            "\n"
+                            "Render photographs of simple objects (ball, cone, cube, cylinder, ring, star),\n"
+                            "with one directory for each class.\n"
+                            "\n"
+                            "  --out DIR    directory of the class directories; created if it does not exist\n"
+                            "  --count N    number of images of all classes together (default 3000)\n"
+                            "  --seed N     seed of the images (default 1)\n"
+                            "  --jobs N     number of threads (default: one for each processor)\n"
+                            "\n"
+                            "Existing images are kept, so the same command resumes an interrupted run.\n";
 
 typedef struct job {
     const char *directory;
     uint64_t count, seed;
     atomic_uint_fast64_t made, found;
     atomic_bool failed;
-    mr_error error; /* of the first failure; written by who sets `failed` */
+    mr_error error; /* of the first failure; written by the thread that sets `failed` */
 } job;
 
 static double now(void)
@@ -62,7 +61,7 @@ static mr_status make_one(job *job, uint64_t index, mr_error *error)
     unsigned char *pixels = malloc(3 * (size_t)scene.width * (size_t)scene.height);
     mr_status status = MR_OK;
     if (scratch == nullptr || pixels == nullptr) {
-        status = mr_fail(error, MR_RESOURCE_EXHAUSTED, "there is no memory for an image of %d x %d pixels", scene.width,
+        status = mr_fail(error, MR_RESOURCE_EXHAUSTED, "out of memory for an image of %d x %d pixels", scene.width,
                          scene.height);
     } else {
         scene_render(&scene, scratch, pixels);
@@ -117,7 +116,7 @@ static bool parse_number(const char *text, uint64_t limit, uint64_t *number)
 
 static int fail_usage(const char *reason, const char *argument)
 {
-    fprintf(stderr, "photographs: %s%s\nphotographs --help says more\n", reason, argument);
+    fprintf(stderr, "photographs: %s%s\nTry 'photographs --help'.\n", reason, argument);
     return 2;
 }
 
@@ -130,8 +129,8 @@ int main(int argument_count, char **arguments)
         if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0) return fputs(usage, stdout) < 0;
         bool known = strcmp(name, "--out") == 0 || strcmp(name, "--count") == 0 || strcmp(name, "--seed") == 0 ||
                      strcmp(name, "--jobs") == 0;
-        if (!known) return fail_usage("there is no option ", name);
-        if (i + 1 == argument_count) return fail_usage("there is no value after ", name);
+        if (!known) return fail_usage("unknown option: ", name);
+        if (i + 1 == argument_count) return fail_usage("missing value after ", name);
         const char *value = arguments[++i];
         if (name[2] == 'o') {
             job.directory = value;
@@ -139,9 +138,9 @@ int main(int argument_count, char **arguments)
         }
         uint64_t *number = name[2] == 'c' ? &job.count : name[2] == 's' ? &job.seed : &jobs;
         uint64_t limit = name[2] == 'c' ? 1'000'000 : name[2] == 's' ? UINT64_MAX : 1024;
-        if (!parse_number(value, limit, number)) return fail_usage("not a number that will do: ", value);
+        if (!parse_number(value, limit, number)) return fail_usage("invalid number: ", value);
     }
-    if (job.directory == nullptr) return fail_usage("--out says where the images go; it is missing", "");
+    if (job.directory == nullptr) return fail_usage("--out DIR is missing", "");
     mr_error error = {0};
     double start = now();
     if (make_all(&job, (int)jobs, &error) != MR_OK) {
@@ -151,8 +150,8 @@ int main(int argument_count, char **arguments)
     uint64_t made = atomic_load(&job.made), found = atomic_load(&job.found);
     double seconds = now() - start;
     printf("%s: %" PRIu64 " photographs of %d classes", job.directory, made + found, CLASS_COUNT);
-    if (made > 0) printf(", %" PRIu64 " made in %.1f s (%.0f a second)", made, seconds, (double)made / seconds);
-    if (found > 0) printf(", %" PRIu64 " were there", found);
+    if (made > 0) printf(", %" PRIu64 " rendered in %.1f s (%.0f/s)", made, seconds, (double)made / seconds);
+    if (found > 0) printf(", %" PRIu64 " existed already", found);
     printf("\n");
     if (fflush(stdout) == 0 && !ferror(stdout)) return 0;
     fprintf(stderr, "photographs: cannot write the output: %s\n", strerror(errno));

@@ -1,9 +1,9 @@
-/* From a scene to pixels.
+/* The renderer: computes pixels from a scene.
  *
- * First the surroundings: each pixel's ray meets the table or the wall, whose pattern is a formula of the place, in loops
- * that vectorise. Then the things that lie about, as lit bars in the plane of the image. Then the object: a ray is
- * followed through its distance field in steps that cannot miss it, within the rectangle of its bounding ball; its shadow
- * on the table by rays to the light. Last the lens and the film: blur, vignette, exposure, gamma, noise. */
+ * First the surroundings: each pixel's ray meets the table or the wall, whose pattern is a function of the position, in
+ * loops that vectorize. Then the scraps, as lit bars in the image plane. Then the object: within the rectangle of its
+ * bounding ball, rays are followed through its distance field in steps that cannot pass through it; its shadow on the
+ * table is computed with rays towards the light. Last the lens and the film: blur, vignette, exposure, gamma, noise. */
 #include "scene.h"
 
 #include <math.h>
@@ -11,7 +11,7 @@
 
 constexpr float bound = 1.3f; /* radius of the ball around the object */
 
-/* A cheap mixing of 32 bits; in loops it vectorises, which the library's counter-based generator does not. */
+/* A cheap 32-bit mixing function. It vectorizes in loops, which the library's counter-based generator does not. */
 static inline uint32_t scramble(uint32_t x)
 {
     x = (x ^ x >> 16) * 0x7feb352du;
@@ -24,7 +24,7 @@ static inline float lattice(int32_t x, int32_t y, uint32_t seed)
     return (float)(scramble((uint32_t)x * 0x9e3779b1u ^ (uint32_t)y * 0x85ebca77u ^ seed) >> 8) * 0x1p-24f;
 }
 
-/* Random values at whole numbers, smoothly joined. */
+/* Random values at integer coordinates, smoothly interpolated. */
 static inline float value_noise(float x, float y, uint32_t seed)
 {
     float fx = floorf(x), fy = floorf(y);
@@ -44,7 +44,7 @@ static inline float triangle(float x)
     return fabsf(2 * (x - floorf(x)) - 1);
 }
 
-/* 0 dark … 1 light. Inlined always, so that the loop over a row vectorises with it. */
+/* 0 dark … 1 light. Always inlined, so that the loop over a row vectorizes with it. */
 [[gnu::always_inline]] static inline float pattern(surface surface, float x, float y)
 {
     x *= surface.frequency;
@@ -70,7 +70,8 @@ static inline float triangle(float x)
     return box_distance(radial, along, -1e9f);
 }
 
-/* Five mirrors fold the plane onto the sector between a tip and the notch beside it, where the outline is one line. */
+/* Five reflections fold the plane onto the sector between a tip and the adjacent notch, where the outline is a
+ * single line. */
 [[gnu::always_inline]] static inline float star_outline(float x, float y)
 {
     static const float normals[3][2] = {
@@ -88,10 +89,11 @@ static inline float triangle(float x)
     return ((x - tip) * nx + y * ny) / length;
 }
 
-/* Distance to the object, or less; negative inside. In the object's coordinates, where a ball of radius 1.3 holds it. */
+/* A lower bound of the distance to the object; negative inside. In the object's coordinates, where it fits in a ball
+ * of radius 1.3. */
 [[gnu::always_inline]] static inline float shape_distance(object_class class, float size, float x, float y, float z)
 {
-    constexpr float edge = 0.03f; /* edges are a little round */
+    constexpr float edge = 0.03f; /* edges are slightly rounded */
     float radial = sqrtf(x * x + z * z);
     switch (class) {
     case BALL:
@@ -113,7 +115,7 @@ static inline float triangle(float x)
     }
 }
 
-/* Rays are followed sixteen at a time; what they cost is nearly all of an image's time. */
+/* Rays are followed sixteen at a time. They take nearly all of an image's time. */
 constexpr int lane_count = 16;
 typedef struct lanes {
     alignas(64) float x[lane_count], y[lane_count], z[lane_count];
@@ -232,7 +234,7 @@ static void render_surroundings(const scene *scene, int y, float *restrict red, 
         CHOOSE(warp);
         CHOOSE(seed);
         float share = pattern(s, px, table ? pz : py), light = table ? table_light : wall_light;
-        /* Where table and wall meet it is darker. */
+        /* The corner between table and wall is darker. */
         float corner = 0.6f + 0.4f * (table ? wall_z - pz : py);
         corner = corner < 1 ? corner : 1;
 #define CHANNEL(c, target)                                                                                             \
@@ -276,7 +278,7 @@ static span clipped(const film *film, float x, float y, float reach)
                   .bottom = y + reach + 1 < (float)film->height ? (int)(y + reach + 1) : film->height};
 }
 
-/* A bar with round ends: across is -1 … 1 over its width. */
+/* Distance to a bar with round ends. across is -1 … 1 over its width. */
 static float bar_distance(const scrap_shape *scrap, float x, float y, float *across)
 {
     float c = cosf(scrap->angle), s = sinf(scrap->angle);
@@ -320,7 +322,7 @@ static void render_shadow_at(const scene *scene, film *film, int left, int y)
     float sun = fmaxf(scene->sun.y, 0) * scene->sun_colour.y, sky = scene->sky_colour.y;
     for (int i = 0; i < lane_count && left + i < film->width; i++) {
         if (from.z[i] + position.z > scene->wall) continue;
-        /* Under the object the sky is hidden too. */
+        /* Under the object, the sky is also occluded. */
         float near = (from.x[i] * from.x[i] + position.y * position.y + from.z[i] * from.z[i]) /
                      (position.y * position.y + 0.8f);
         float open = near < 1.8f ? fminf(1, 0.55f + 0.25f * near) : 1;
@@ -348,7 +350,7 @@ static vector object_colour(const scene *scene, vector p, vector ray)
     return add(times(skin, light), scaled(scene->sun_colour, scene->gloss * shine));
 }
 
-/* Follows rays through the distance field; where one passes close by, the pixel is covered in part. */
+/* Follows rays through the distance field. Where a ray passes close by, the pixel is partly covered. */
 static void trace(const scene *scene, vector start, const lanes *rays, float footprint, lanes *hits, float *cover)
 {
     alignas(64) float t[lane_count], end[lane_count], closest[lane_count], distance[lane_count];
@@ -439,7 +441,7 @@ static void blur_plane(float *plane, int width, int height, float amount, float 
     }
 }
 
-/* Gamma, and noise that is the sum of four uniform bytes: nearly normal, deviation 148 of 510. */
+/* Gamma, and noise that is the sum of four uniform bytes: nearly normal, standard deviation 148 of 510. */
 static void develop(const scene *scene, const film *film, unsigned char *pixels)
 {
     size_t width = (size_t)film->width;

@@ -1,5 +1,5 @@
-/* Encoding and saving: JPEG in the ways that cameras and programs write it, PNG fast. An image appears under its name
- * only when it is whole. */
+/* Encoding and saving: JPEG as cameras and programs write it, PNG with fast compression. A file gets its final name
+ * only when it is complete. */
 #include "records/io/file.h"
 #include "scene.h"
 
@@ -123,7 +123,7 @@ static bool write_png(output *output)
 mr_status image_save(const scene *scene, const unsigned char *pixels, const char *path, mr_error *error)
 {
     char temporary[4200];
-    /* The same name in every run: what a killed one leaves, the next one replaces. */
+    /* The same name in every run, so that the file left by a killed run is replaced. */
     snprintf(temporary, sizeof(temporary), "%s" MR_FILE_PARTIAL, path);
     output output = {.scene = scene, .pixels = pixels, .file = fopen(temporary, "wb")};
     if (output.file == nullptr) return mr_file_fail(error, errno, "create", path);

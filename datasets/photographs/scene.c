@@ -1,4 +1,4 @@
-/* Drawing lots for a scene. */
+/* Random generation of scenes. */
 #include "scene.h"
 
 #include <math.h>
@@ -15,7 +15,7 @@ static bool chance(mr_random *random, double probability)
     return mr_random_unit(random) < probability;
 }
 
-/* A colour of the given brightness; saturation 0 is gray. */
+/* A color of the given brightness; saturation 0 is gray. */
 static vector colour(mr_random *random, double brightness, double saturation)
 {
     float hue = range(random, 0, 6.2831853), s = (float)saturation;
@@ -23,7 +23,7 @@ static vector colour(mr_random *random, double brightness, double saturation)
     return scaled(c, (float)brightness / (1 + s));
 }
 
-/* plain: 0 as loud as table and wall may be … 1 hardly a pattern */
+/* plain: 0 is the strongest contrast of table and wall, 1 almost no pattern */
 static surface draw_surface(mr_random *random, double frequency, double plain)
 {
     surface surface = {.seed = mr_random_next32(random)};
@@ -44,7 +44,7 @@ static surface draw_surface(mr_random *random, double frequency, double plain)
     return surface;
 }
 
-/* Upright, turned about the vertical, then tilted by up to `tilt` in any direction. */
+/* Upright, rotated about the vertical axis, then tilted by up to `tilt` in any direction. */
 static void draw_rotation(scene *scene, mr_random *random, double tilt)
 {
     float turn = range(random, 0, 6.2831853), lean = range(random, 0, tilt), toward = range(random, 0, 6.2831853);
@@ -55,7 +55,8 @@ static void draw_rotation(scene *scene, mr_random *random, double tilt)
     scene->axes[2] = cross(side, up);
 }
 
-/* The axis (y of the object) points at the camera, but for a turn of up to `turn`: rings and stars show their faces. */
+/* The axis (y of the object) points at the camera, except for a rotation of up to `turn`, so that rings and stars
+ * show their faces. */
 static void draw_facing(scene *scene, mr_random *random, double turn)
 {
     vector to_eye = unit(add(scene->eye, scaled(scene->position, -1)));
@@ -69,7 +70,7 @@ static void draw_facing(scene *scene, mr_random *random, double turn)
     scene->axes[2] = cross(first, axis);
 }
 
-/* How far the object reaches down from its centre. */
+/* The extent of the object below its center. */
 static float reach_down(const scene *scene)
 {
     float p = scene->proportion;
@@ -103,9 +104,9 @@ static void draw_object(scene *scene, mr_random *random)
         draw_facing(scene, random, 0.7);
     else
         draw_rotation(scene, random, scene->class == CUBE ? 0.5 : 0.35);
-    /* It stands on the table, or in the air where something holds it. */
+    /* It stands on the table, or above it as if held. */
     float height = reach_down(scene) + (chance(random, 0.3) ? range(random, 0, 0.6) : 0);
-    scene->eye.y += height - scene->position.y; /* so that it stays where the camera looks */
+    scene->eye.y += height - scene->position.y; /* so that the camera still points at it */
     scene->position.y = height;
 }
 

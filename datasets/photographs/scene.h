@@ -1,7 +1,8 @@
-/* What is in a photograph: one object of a class on a table before a wall, things that lie about, light, and a camera.
+/* A scene, the contents of a photograph: one object of a class on a table in front of a wall, scraps on the table,
+ * light, and a camera.
  *
- * Everything is drawn from (seed, index) alone, so an image is the same whoever renders it and in which order. Nothing
- * that is drawn depends on the class but the shape: colours, textures, light and place say nothing about it. */
+ * Everything is drawn from (seed, index) alone, so an image does not depend on the thread or the order of rendering.
+ * Nothing but the shape depends on the class: colors, textures, light and position carry no information about it. */
 #ifndef MR_DATASETS_PHOTOGRAPHS_SCENE_H
 #define MR_DATASETS_PHOTOGRAPHS_SCENE_H
 
@@ -16,7 +17,7 @@ typedef struct vector {
     float x, y, z;
 } vector;
 
-/* A pattern in two colours: clouds, stripes that clouds bend, and squares, each with a share. */
+/* A pattern in two colors: clouds, stripes distorted by clouds, and squares, each with a weight. */
 typedef struct surface {
     vector light, dark;
     float frequency, clouds, stripes, squares, warp;
@@ -24,8 +25,8 @@ typedef struct surface {
 } surface;
 
 typedef struct scrap_shape {
-    float x, y, radius, length, angle; /* in pixels; a rounded bar, length 0 a disc */
-    float flatness;                    /* 0: lit as a rod, 1: as a card */
+    float x, y, radius, length, angle; /* in pixels; a bar with round ends, or a disc if length is 0 */
+    float flatness;                    /* 0: shaded as a rod, 1: as a card */
     vector colour;
 } scrap_shape;
 
@@ -69,7 +70,7 @@ void scene_draw(scene *scene, uint64_t seed, uint64_t index);
 void scene_render(const scene *scene, float *scratch, unsigned char *pixels);
 size_t scene_scratch_count(int width, int height);
 
-/* Writes under a temporary name and renames. */
+/* Writes to a temporary name and renames the file. */
 mr_status image_save(const scene *scene, const unsigned char *pixels, const char *path, mr_error *error);
 
 static inline vector add(vector a, vector b)
