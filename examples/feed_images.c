@@ -1,8 +1,9 @@
 /* feed-images: runs only the input pipeline of a training and shows its throughput and what it waits for.
  *
- *     feed-images records                                                    all records of a directory; on a terminal,
- *     a live table feed-images 'records/pets-train-*.tfrecord' --epochs 3 --threads 2     a fixed number of threads,
- *     not tuned feed-images records --trace trace.json                                 for ui.perfetto.dev
+ *     feed-images records                          all records of a directory; on a terminal, a live table
+ *     feed-images records --epochs 3 --threads 2   a fixed number of threads, not tuned
+ *     feed-images 'records/pets-train-*.tfrecord'  the files that match a pattern
+ *     feed-images records --trace trace.json       a trace for ui.perfetto.dev
  *
  * The digest in the last line is the same at any number of threads and on any machine, for the same records, seed and
  * epochs. A record that cannot be used, such as one without a label, is reported, counted and skipped. */

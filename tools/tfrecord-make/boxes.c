@@ -24,7 +24,7 @@ bool box_clip(box *box, double width, double height, bool *was_cut)
     return box->xmax > box->xmin && box->ymax > box->ymin;
 }
 
-/* Where a point of the stored image is in the upright one, by EXIF's orientation; all from 0 to 1. */
+/* Maps a point of the stored image to the upright image by EXIF orientation; coordinates from 0 to 1. */
 static void turn_point(double *x, double *y, int32_t orientation)
 {
     double a = *x, b = *y;
@@ -48,7 +48,7 @@ static void turn_box(box *box, int32_t orientation)
 
 void placing_undo(const placing *placing, double *x, double *y)
 {
-    /* A quarter turn is undone by the other one, everything else by itself. */
+    /* The two quarter rotations are inverses of each other; every other orientation is its own inverse. */
     int32_t orientation = placing->orientation;
     turn_point(x, y, orientation == 6 ? 8 : orientation == 8 ? 6 : orientation);
 }

@@ -1,5 +1,5 @@
-/* COCO's JSON: see coco.h. A scanner finds where values end (brackets and strings, nothing more); what lies between is
- * jansson's, or nobody's. */
+/* COCO's JSON: see coco.h. A scanner finds where values end, from brackets and strings alone. The elements of the
+ * three lists are parsed by jansson; other values are not parsed. */
 #include "tools/tfrecord-make/coco.h"
 
 #include "base/arena.h"
@@ -12,10 +12,10 @@
 #include <string.h>
 
 static constexpr size_t WINDOW_BYTES = (size_t)256 << 10;
-/* Of one element, of which the lists hold many. */
+/* Maximum size of one element of a list. */
 static constexpr size_t ELEMENT_BYTES_MAX = (size_t)64 << 20;
 static constexpr int DEPTH_MAX = 1000;
-/* Of an object. */
+/* Maximum number of keypoints of an object. */
 static constexpr size_t POINTS_MAX = 10'000;
 
 typedef struct scanner {
@@ -27,7 +27,7 @@ typedef struct scanner {
     size_t at;       /* of the next byte */
     uint64_t offset; /* of bytes[0] */
     uint64_t index;  /* of the element in its list */
-    uint32_t lists;  /* a bit for each of "images", "annotations" and "categories" that was read */
+    uint32_t lists;  /* one bit for each of "images", "annotations" and "categories" that has been read */
     bool has_ended;
 } scanner;
 
@@ -37,7 +37,7 @@ static mr_status fail_at(const scanner *scanner, const char *reason, mr_error *e
                    scanner->offset + scanner->at, reason);
 }
 
-/* Reads on; what lies before begin is let go. */
+/* Reads more of the file. Bytes before begin are discarded. */
 static mr_status read_more(scanner *scanner, mr_error *error)
 {
     assert(scanner->begin <= scanner->at && scanner->at <= scanner->end && scanner->end <= scanner->capacity);
@@ -65,7 +65,7 @@ static mr_status read_more(scanner *scanner, mr_error *error)
     return MR_OK;
 }
 
-/* The next byte, which is not taken; '\0' at the end. keep: what lies behind begin stays. */
+/* Stores the next byte without consuming it; '\0' at the end. keep: bytes from begin on are kept. */
 static mr_status peek(scanner *scanner, bool keep, char *c, mr_error *error)
 {
     if (!keep) scanner->begin = scanner->at;
@@ -91,7 +91,7 @@ static mr_status expect(scanner *scanner, char wanted, const char *reason, mr_er
     return MR_OK;
 }
 
-/* Goes behind the next value. keep: its text is bytes[begin … at). */
+/* Moves past the next value. keep: its text is bytes[begin … at). */
 static mr_status skip_value(scanner *scanner, bool keep, mr_error *error)
 {
     char c;
@@ -121,7 +121,7 @@ static mr_status skip_value(scanner *scanner, bool keep, mr_error *error)
         } else if ((c == '}' || c == ']') && depth > 0) {
             if (--depth == 0) break;
         } else if (depth == 0) {
-            bool is_end = strchr(",]} \t\r\n:{[\"", c) != nullptr; /* also NUL */
+            bool is_end = strchr(",]} \t\r\n:{[\"", c) != nullptr; /* also matches NUL */
             if (is_end && !is_scalar) return fail_at(scanner, "a value is missing", error);
             if (is_end) return MR_OK;
             is_scalar = true;
@@ -133,7 +133,8 @@ static mr_status skip_value(scanner *scanner, bool keep, mr_error *error)
 
 /* ---- Values that jansson refuses ---- */
 
-/* Blanks out surrogates and bytes that are not ASCII in the string that begins at text, and returns its size. */
+/* Replaces surrogate escapes and non-ASCII bytes with blanks in the string that starts at text, and returns its
+ * size. */
 static size_t blank_string(char *text, size_t size)
 {
     size_t i = 1;
@@ -151,7 +152,7 @@ static size_t blank_string(char *text, size_t size)
     return i < size ? i + 1 : size;
 }
 
-/* Blanks out the word that begins at text if it is NaN, Infinity or a number that no int64 or double holds; returns its
+/* Replaces the word that starts at text if it is NaN, Infinity or a number outside int64 and double; returns its
  * size. */
 static size_t blank_word(char *text, size_t size)
 {
@@ -173,9 +174,9 @@ static size_t blank_word(char *text, size_t size)
     return count;
 }
 
-/* Parses an element that jansson refuses, with its values blanked out that are JSON by form alone: Python writes NaN,
- * and its readers take it. Such a value becomes a text, which no number is. Quotes and commas stay, so an element that
- * has another structure than it seems is refused again. Null then. */
+/* Parses an element that jansson rejects, after replacing values that are valid only in form: Python writes NaN, and
+ * its readers accept it. Such a value becomes a string, which is not a valid number. Quotes and commas are
+ * unchanged, so an element whose structure is really invalid is rejected again. Null in that case. */
 static json_t *parse_blanked(const char *text, size_t size)
 {
     char *copy = malloc(size + 1);
@@ -198,7 +199,7 @@ static mr_status want_int(const json_t *element, const char *key, int64_t *value
     return MR_OK;
 }
 
-/* A text that can name a file or a class. */
+/* Gets a string that can name a file or a class. */
 static mr_status want_text(const json_t *value, const char *key, mr_string *text, mr_error *error)
 {
     *text = (mr_string){json_string_value(value), json_string_length(value)};
@@ -220,7 +221,7 @@ static mr_status take_image(scanner *scanner, const json_t *element, mr_error *e
     return scanner->functions->image(scanner->context, &image, error);
 }
 
-/* "keypoints": x, y and visibility of each. points: POINTS_MAX */
+/* Parses "keypoints": x, y and visibility of each. points: room for POINTS_MAX */
 static mr_status take_points(const json_t *element, coco_point *points, size_t *count, mr_error *error)
 {
     static const char reason[] = "\"keypoints\" is not a list of at most 10,000 groups of x, y, visibility (0, 1 or 2)";
@@ -242,7 +243,7 @@ static mr_status take_points(const json_t *element, coco_point *points, size_t *
     return MR_OK;
 }
 
-/* "area" and "iscrowd", which may be missing or null. */
+/* Parses "area" and "iscrowd", which may be missing or null. */
 static mr_status take_extras(const json_t *element, coco_box *box, mr_error *error)
 {
     const json_t *area = json_object_get(element, "area"), *crowd = json_object_get(element, "iscrowd");
@@ -310,8 +311,8 @@ static mr_status take_category(scanner *scanner, const json_t *element, mr_error
 
 typedef mr_status (*take_element)(scanner *scanner, const json_t *element, mr_error *error);
 
-/* Hands an element with a fault on, so that the others can still be used. An error where the fault may be of any image:
- * in a category, and in an annotation that names none. element: null when it is not JSON */
+/* Reports an element with a fault to the caller, so that the others can still be used. An error if the fault may
+ * affect any image: in a category, or in an annotation that names no image. element: null if it is not JSON */
 static mr_status give_fault(scanner *scanner, const char *list, const json_t *element, mr_status status,
                             const mr_error *fault, mr_error *error)
 {
@@ -328,7 +329,7 @@ static mr_status give_fault(scanner *scanner, const char *list, const json_t *el
     return scanner->functions->fault(scanner->context, &found, error);
 }
 
-/* The element whose text was skipped last. */
+/* Parses the element that was skipped last and passes it to take. */
 static mr_status take_one(scanner *scanner, const char *list, take_element take, mr_error *error)
 {
     assert(scanner->begin <= scanner->at && scanner->at <= scanner->end);
@@ -351,7 +352,7 @@ static mr_status take_one(scanner *scanner, const char *list, take_element take,
     return status;
 }
 
-/* "[element, …]" of a list called name. */
+/* Reads "[element, …]" of the list called name. */
 static mr_status read_list(scanner *scanner, const char *name, take_element take, mr_error *error)
 {
     char c;

@@ -15,7 +15,7 @@
 static constexpr int32_t COLUMNS_MAX = 1 << 16;
 static constexpr int FIELD_DEPTH_MAX = 8;
 static constexpr size_t FIELD_NAME_MAX = 1024;
-/* A longer text is no number. */
+/* A longer text is not a number. */
 static constexpr size_t NUMBER_SIZE_MAX = 400;
 
 /* ---- Lists of names ---- */
@@ -55,7 +55,7 @@ static bool parse_type(mr_string text, column_type *type)
     return false;
 }
 
-/* The type that --types gives a column; columns_check_types tells of what cannot be read. */
+/* Applies --types to a column. columns_check_types reports what cannot be parsed. */
 static void set_given_type(const columns *columns, column *column)
 {
     const char *next = columns->in->types;
@@ -133,7 +133,8 @@ void columns_deinit(columns *columns)
     *columns = (struct columns){0};
 }
 
-/* So many values that are no number, and fewer numbers, are text rather than a mistake. */
+/* A column is text, rather than numbers with mistakes, if its values that are not numbers outnumber its numbers by
+ * more than this. */
 static constexpr int64_t OTHERS_MAX = 64;
 
 bool column_is_open(const column *column)
@@ -171,7 +172,7 @@ int32_t columns_find_usual(const columns *columns, const char *usual)
 
 /* ---- Values in texts ---- */
 
-/* Optional sign, digits. zeros: whether a zero may stand before others. */
+/* Parses an optional sign and digits. zeros: leading zeros are allowed */
 static bool parse_int64(mr_string text, bool zeros, int64_t *value)
 {
     size_t i = text.size_bytes > 0 && (text.data[0] == '-' || text.data[0] == '+');
@@ -189,7 +190,7 @@ static bool parse_int64(mr_string text, bool zeros, int64_t *value)
     return true;
 }
 
-/* Digits with a point and an exponent, "nan", "inf" or "infinity"; not what else strtod takes. */
+/* Digits with a point and an exponent, "nan", "inf" or "infinity"; not the other forms that strtod accepts. */
 static bool is_float(mr_string text)
 {
     size_t i = text.size_bytes > 0 && (text.data[0] == '-' || text.data[0] == '+'), digits = 0;
@@ -220,7 +221,7 @@ column_type column_type_of_text(mr_string text)
     size_t digits = text.size_bytes > 1 && (text.data[0] == '-' || text.data[0] == '+');
     if (text.size_bytes == 0 || text.size_bytes > NUMBER_SIZE_MAX) return COLUMN_BYTES;
     if (parse_int64(text, false, &number)) return COLUMN_INT64;
-    /* What is left of digits alone has a zero before it, or more of them than a number here holds. */
+    /* The remaining texts of digits alone have a leading zero or more digits than an int64. */
     while (digits < text.size_bytes && text.data[digits] >= '0' && text.data[digits] <= '9') digits++;
     if (digits == text.size_bytes) return COLUMN_BYTES;
     return is_float(text) ? COLUMN_FLOAT : COLUMN_BYTES;
@@ -325,7 +326,7 @@ mr_status float_of_json(const json_t *value, float *number, mr_error *error)
     return float_of(wide, mr_string_from(text), number, error);
 }
 
-/* The values of a list, nested ones in order; a single value is a list of one. */
+/* The values of a list, with nested ones in order; a single value is a list of one. */
 typedef struct flat_list {
     const json_t **values; /* owned */
     size_t count, capacity;
@@ -334,7 +335,7 @@ typedef struct flat_list {
 static mr_status flatten(flat_list *list, const json_t *value, mr_error *error)
 {
     if (json_is_array(value)) {
-        /* jansson parses no deeper than 2,048. */
+        /* jansson limits the depth to 2,048. */
         for (size_t i = 0; i < json_array_size(value); i++) MR_TRY(flatten(list, json_array_get(value, i), error));
         return MR_OK;
     }
@@ -378,7 +379,7 @@ static mr_status put_floats(const flat_list *list, const char *key, const featur
     return status;
 }
 
-/* Strings as they are, everything else as JSON writes it. */
+/* Puts strings unchanged, and other values as JSON text. */
 static mr_status put_texts(const flat_list *list, const char *key, const features *to, mr_error *error)
 {
     mr_string *texts = calloc(list->count + 1, sizeof(mr_string));
@@ -417,7 +418,7 @@ mr_status column_put_json(const column *column, const json_t *value, const char 
     return status;
 }
 
-/* name: of the objects around, with room for FIELD_NAME_MAX. */
+/* name: the prefix from the enclosing objects, with room for FIELD_NAME_MAX */
 static mr_status each_field(const json_t *object, char *name, size_t used, int depth, take_field take, void *context,
                             mr_error *error)
 {

@@ -1,7 +1,7 @@
-/* Images that are there more than once. Equal bytes have equal sizes, so only images of a size that occurs twice are
- * read and hashed: in most directories few. A copy is told from another image by 128 bits of hash.
+/* Duplicate images. Equal bytes have equal sizes, so only images of a size that occurs at least twice are read and
+ * hashed: in most directories few. Images are compared by a hash of 128 bits.
  *
- * What is a copy and what is the original follows from the plan's order, which follows from names and seed. */
+ * Which image is the original and which the copy is determined by the plan's order, and so by names and seed. */
 #include "tools/tfrecord-make/make.h"
 
 #include "base/arena.h"
@@ -15,8 +15,8 @@ typedef struct candidate {
     uint64_t size_bytes, hash[2];
     uint64_t place;
     int32_t split;
-    bool is_unread;  /* it has no bytes to compare */
-    bool has_failed; /* what is wrong with it is told when its record is made */
+    bool is_unread;  /* has no bytes to compare */
+    bool has_failed; /* its fault is reported when its record is written */
 } candidate;
 
 typedef struct reading {
@@ -67,7 +67,7 @@ static void read_some(void *context, int64_t begin, int64_t end)
     free(bytes.data);
 }
 
-/* Candidates in order of size, then only those whose size another one has too. */
+/* Sorts candidates by size and keeps those whose size occurs at least twice. */
 static int64_t keep_equal_sizes(candidate *candidates, int64_t count)
 {
     qsort(candidates, (size_t)count, sizeof(candidate), compare_sizes);
@@ -75,7 +75,7 @@ static int64_t keep_equal_sizes(candidate *candidates, int64_t count)
     for (int64_t i = 0; i < count; i++) {
         bool before = i > 0 && candidates[i - 1].size_bytes == candidates[i].size_bytes;
         bool after = i + 1 < count && candidates[i + 1].size_bytes == candidates[i].size_bytes;
-        /* Those that are kept are moved down behind the place that `before` looks at. */
+        /* Kept candidates are moved down to positions that `before` no longer reads. */
         candidate candidate = candidates[i];
         if (before || after) candidates[kept++] = candidate;
     }
@@ -96,7 +96,7 @@ static bool is_copy(const candidate *a, const candidate *b)
         }                                                                                                              \
     } while (0)
 
-/* candidates[0 … count) have the same bytes: the first of each class is the original. */
+/* candidates[0 … count) have the same bytes. The first of each class is the original. */
 static void judge(const options *options, const source *source, const candidate *candidates, int64_t count,
                   duplicates_found *found)
 {
@@ -104,7 +104,8 @@ static void judge(const options *options, const source *source, const candidate 
     for (int64_t i = 1; i < count; i++) {
         const row *row = &source->rows[candidates[i].row];
         if (candidates[i].split != candidates[0].split) COUNT(found, crossing, first, row);
-        /* The same label before, and what else the record has: boxes, columns. */
+        /* Finds an earlier candidate with the same label, or without labels with the same other data (boxes,
+         * columns). */
         int64_t j = 0;
         while (j < i && (source->rows[candidates[j].row].label != row->label ||
                          (row->label < 0 && source->rows[candidates[j].row].facts_hash != row->facts_hash)))

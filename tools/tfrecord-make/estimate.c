@@ -1,6 +1,6 @@
-/* How large records will be, for --shard-size: a few are made, and what they take beside their stored bytes is taken
- * for all. Which they are follows from their names, and what becomes of them is the same everywhere; so every machine
- * makes the same plan. */
+/* Size estimates for --shard-size. A few records are encoded, and their overhead over the stored bytes is assumed
+ * for all. The sample is chosen by the hashes of names and its encoding is the same everywhere, so every machine
+ * computes the same plan. */
 #include "tools/tfrecord-make/make.h"
 
 #include "base/arena.h"
@@ -10,17 +10,17 @@
 #include <string.h>
 
 static constexpr int SAMPLES = 48;
-/* Of a record in its file: two lengths of the format, and checksums. */
+/* Size of the frame of a record in its file: length and checksums. */
 static constexpr uint64_t FRAME_BYTES = 16;
-/* What is added to all records is rounded up to a multiple of it: lengths are written with more bytes when they are
- * greater. */
+/* The fixed overhead of a record is rounded up to a multiple of this, because greater lengths are encoded with more
+ * bytes. */
 static constexpr uint64_t FIXED_STEP = 32;
 static constexpr uint64_t RECORD_BYTES_MAX = (uint64_t)1 << 50;
 
 typedef struct sample {
     const row *row;
     uint64_t before, after,
-        record; /* bytes: of the stored image and of the one in the record; of the record. 0: it cannot be used */
+        record; /* in bytes: the stored image, the image in the record, the record. 0: the row cannot be used */
 } sample;
 
 typedef struct sampling {
@@ -32,7 +32,7 @@ typedef struct sampling {
     atomic_bool is_out_of_memory;
 } sampling;
 
-/* The rows of the smallest hashes, largest first. */
+/* Chooses the rows with the smallest hashes, largest first. */
 static void choose(sampling *sampling)
 {
     for (int64_t i = 0; i < sampling->source->row_count; i++) {
@@ -51,7 +51,7 @@ static void choose(sampling *sampling)
     }
 }
 
-/* Memory of a thread. */
+/* Working memory of one thread. */
 typedef struct workbench {
     source_bytes bytes;
     image image;
@@ -81,7 +81,7 @@ static void make_some(void *context, int64_t begin, int64_t end)
     sampling *sampling = context;
     workbench bench = {0};
     for (int64_t i = begin; i < end; i++)
-        /* Images that cannot be used are left out; without memory the plan would be another one. */
+        /* Images that cannot be used are ignored. Running out of memory must not be: it would change the plan. */
         if (make_one(sampling, &sampling->samples[i], &bench) == MR_RESOURCE_EXHAUSTED)
             atomic_store(&sampling->is_out_of_memory, true);
     image_deinit(&bench.image);

@@ -1,5 +1,5 @@
-/* --include and --exclude: which rows take part. A row may have several paths, such as those of the members of a sample: it is left out
- * when one of them is excluded, and when none is included. */
+/* --include and --exclude: selects rows. A row may have several paths, such as those of a sample's members. It is
+ * left out if one of them is excluded, or if none is included. */
 #include "tools/tfrecord-make/make.h"
 
 #include "base/arena.h"
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Every pattern is tried, so that those that match nothing are known. */
+/* Every pattern is tried, so that patterns that match nothing are known. */
 static bool match_each(const char *const *globs, int count, const char *path, bool *used)
 {
     bool matches = false;

@@ -1,4 +1,4 @@
-/* See foreign.h: the choice of the decoder, and what all have in common. */
+/* See foreign.h: selects the decoder, and contains their common code. */
 #include "tools/tfrecord-make/foreign.h"
 
 #include <string.h>
@@ -21,7 +21,7 @@ mr_status foreign_pixels(const mr_image_info *info, int32_t channels, mr_tensor 
                           error);
 }
 
-/* An alpha channel that hides nothing is dropped, as it says nothing. */
+/* Drops an alpha channel that is opaque everywhere. */
 static mr_status drop_opaque_alpha(mr_tensor *pixels, mr_error *error)
 {
     int64_t channels = pixels->shape.dims[2], count = mr_tensor_count(pixels), kept = channels - 1;

@@ -1,6 +1,7 @@
-/* BMP: headers of 12 to 124 bytes, palettes of 1, 2, 4 and 8 bits, 16 and 32 bits with masks, 24 bits, run lengths of 4
- * and 8 bits. Rows are stored from the bottom up unless the height is negative, each padded to 4 bytes. The alpha of 32
- * bits counts only where a mask names it and any of it is not zero. */
+/* The BMP decoder: headers of 12 to 124 bytes, palettes of 1, 2, 4 and 8 bits, 16 and 32 bits with masks, 24 bits,
+ * run lengths of 4 and 8 bits. Rows are stored from the bottom up unless the height is negative, and each is padded
+ * to 4 bytes. The alpha channel of 32 bits is used only if a mask declares it and at least one alpha value is not
+ * zero. */
 #include "tools/tfrecord-make/foreign.h"
 
 #include <stdlib.h>
@@ -34,7 +35,7 @@ static mr_status fail_cut(mr_error *error)
     return mr_fail(error, MR_DATA_LOSS, "the BMP image is truncated");
 }
 
-/* A mask is a run of ones. */
+/* A valid mask is one contiguous run of ones. */
 static bool is_mask(uint32_t mask)
 {
     uint64_t low = mask & -mask;
@@ -48,7 +49,7 @@ static mr_status read_masks(bmp *bmp, size_t header, mr_error *error)
     else
         memcpy(bmp->masks, (uint32_t[]){0xff0000, 0xff00, 0xff, 0}, sizeof(bmp->masks));
     if (bmp->compression == BMP_RGB) return MR_OK;
-    /* Behind a header of 40 bytes, or in a longer one at the same place. */
+    /* The masks follow a header of 40 bytes, or are at the same offset of a longer header. */
     int count = header >= 56 || bmp->compression == BMP_ALPHABITFIELDS ? 4 : 3;
     if (bmp->size_bytes < FILE_HEADER + 40 + 4 * (size_t)count) return fail_cut(error);
     for (int i = 0; i < count; i++) {
@@ -64,7 +65,7 @@ static mr_status read_palette(bmp *bmp, size_t header, uint32_t colors, mr_error
     size_t entry = header == 12 ? 3 : 4, at = FILE_HEADER + header;
     uint32_t most = UINT32_C(1) << bmp->bits;
     if (colors == 0 || colors > most) colors = most;
-    /* A table that is shorter than it says ends where the pixels begin. */
+    /* A table that is shorter than declared ends where the pixels start. */
     size_t end = bmp->pixels_at < bmp->size_bytes ? bmp->pixels_at : bmp->size_bytes;
     size_t room = end > at ? (end - at) / entry : 0;
     bmp->colors = room < colors ? (uint32_t)room : colors;
@@ -132,7 +133,7 @@ static uint8_t *row_of(const bmp *bmp, mr_tensor *pixels, int32_t line)
 
 /* ---- Rows as they are ---- */
 
-/* A color of a masked pixel in 8 bits. */
+/* Extracts a color of a masked pixel as 8 bits. */
 static uint8_t masked(uint32_t value, uint32_t mask)
 {
     if (mask == 0) return 0;
@@ -193,7 +194,7 @@ static mr_status put_color(runs *runs, uint32_t index, mr_error *error)
     return MR_OK;
 }
 
-/* count pixels that follow as they are, padded to two bytes. */
+/* Stores count literal pixels, which are padded to two bytes. */
 static mr_status put_literal(runs *runs, uint32_t count, mr_error *error)
 {
     const bmp *bmp = runs->bmp;
@@ -211,7 +212,7 @@ static mr_status put_literal(runs *runs, uint32_t count, mr_error *error)
 static mr_status read_runs(const bmp *bmp, mr_tensor *pixels, mr_error *error)
 {
     runs runs = {.bmp = bmp, .pixels = pixels, .at = bmp->pixels_at};
-    /* What no run reaches has the first color. */
+    /* Pixels that no run covers have the first color. */
     for (int64_t i = 0; i < (int64_t)bmp->width * bmp->height; i++)
         memcpy((uint8_t *)pixels->data + 3 * i, bmp->palette[0], 3);
     if (runs.at > bmp->size_bytes) return fail_cut(error);
@@ -240,7 +241,8 @@ static mr_status read_runs(const bmp *bmp, mr_tensor *pixels, mr_error *error)
     }
 }
 
-/* Programs write a mask for alpha and then zeros: nothing would be seen. */
+/* Some programs declare an alpha mask and write only zeros, which would make the image invisible: such an image
+ * becomes opaque. */
 static void show_if_hidden(mr_tensor *pixels)
 {
     uint8_t *bytes = pixels->data;
@@ -258,7 +260,7 @@ mr_status foreign_decode_bmp(mr_string bytes, mr_image_info *info, mr_tensor *pi
     if (bmp.width != info->width || bmp.height != info->height)
         return mr_fail(error, MR_DATA_LOSS, "the BMP image has a damaged header");
     bool has_runs = bmp.compression == BMP_RLE8 || bmp.compression == BMP_RLE4;
-    /* Rows that are not there are found before anything is allocated; runs of nothing may be short. */
+    /* Missing rows are detected before anything is allocated. Run lengths may be shorter than the image. */
     if (!has_runs && (size_t)bmp.width * (size_t)bmp.height / 8 * (size_t)bmp.bits > bytes.size_bytes)
         return fail_cut(error);
     MR_TRY(foreign_pixels(info, bmp.bits > 8 && bmp.masks[3] ? 4 : 3, pixels, error));

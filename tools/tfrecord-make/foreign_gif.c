@@ -1,5 +1,5 @@
-/* GIF, by giflib: the first image on its canvas, which is transparent where no image lies. Blocks are read one by one,
- * so that what follows the first image costs nothing. */
+/* The GIF decoder, by giflib: the first image on its canvas, which is transparent outside the image. Blocks are read
+ * one by one, so that blocks after the first image cost nothing. */
 #include "tools/tfrecord-make/foreign.h"
 
 #include <gif_lib.h>
@@ -27,7 +27,7 @@ static mr_status fail_damaged(mr_error *error)
     return mr_fail(error, MR_DATA_LOSS, "the GIF image is damaged or truncated");
 }
 
-/* Passes an extension; *transparent is the color that a graphics control makes transparent. */
+/* Skips an extension; *transparent is the color that a graphics control extension makes transparent. */
 static bool pass_extension(GifFileType *file, int *transparent)
 {
     int code;
@@ -52,7 +52,7 @@ static bool find_image(GifFileType *file, int *transparent)
     return false;
 }
 
-/* Row of the image that the n-th line of the file holds. */
+/* The image row of the n-th line in the file. */
 static int row_of(int line, int height, bool interlaced)
 {
     static const int starts[] = {0, 4, 2, 1}, steps[] = {8, 8, 4, 2};

@@ -1,6 +1,6 @@
-/* TIFF, by libtiff: gray and RGB of 8 and 16 bits as they are stored, everything else (palettes, CMYK, YCbCr, CCITT,
- * planes) as 8 bits by libtiff's own conversion. Only usual compressions are decoded: of the others the code is old and
- * seldom tried. */
+/* The TIFF decoder, by libtiff: gray and RGB of 8 and 16 bits as stored, everything else (palettes, CMYK, YCbCr,
+ * CCITT, planes) as 8 bits by libtiff's own conversion. Only common compressions are enabled: libtiff's code for the
+ * others is old and seldom tested. */
 #include "tools/tfrecord-make/foreign.h"
 
 #include <tiffio.h>
@@ -12,13 +12,13 @@
 
 /* ---- A file in memory ---- */
 
-/* Beside the pixels: directories, strips and what decompressors hold. */
+/* Limit of libtiff's allocations in addition to the pixels: directories, strips and decompressor state. */
 static constexpr tmsize_t ALLOCATION_MAX = (tmsize_t)1 << 30;
 
 typedef struct source {
     const char *bytes;
     size_t size_bytes, at;
-    char reason[160]; /* the first that libtiff gave */
+    char reason[160]; /* the first message from libtiff */
 } source;
 
 static tmsize_t read_bytes(thandle_t handle, void *to, tmsize_t count)
@@ -115,7 +115,7 @@ static mr_status read_layout(TIFF *tiff, layout *layout, mr_error *error)
     return mr_fail(error, MR_UNIMPLEMENTED, "unsupported compression of the TIFF image (%d)", layout->compression);
 }
 
-/* Samples that PNG holds as they are. */
+/* Whether PNG can store the samples unchanged. */
 static bool is_direct(const layout *layout)
 {
     int colors = layout->photometric == PHOTOMETRIC_RGB ? 3 : layout->photometric == PHOTOMETRIC_MINISBLACK ? 1 : 0;
@@ -164,7 +164,7 @@ static bool read_tiles(TIFF *tiff, const layout *layout, uint8_t *tile, mr_tenso
     return true;
 }
 
-/* Whether one buffer of libtiff has the size that its samples need: rows of tiles times width, or one row. */
+/* Whether libtiff's buffer size matches the samples: rows of tiles times width, or one row. */
 static bool is_buffer_right(TIFF *tiff, const layout *layout, uint64_t *size)
 {
     uint64_t pixel = (uint64_t)layout->samples * (layout->bits / 8u);
@@ -195,7 +195,7 @@ static mr_status read_direct(TIFF *tiff, const layout *layout, source *source, m
     return mr_fail(error, MR_DATA_LOSS, "the TIFF image is damaged: %s", source->reason);
 }
 
-/* By libtiff's conversion to RGBA; gray stays gray. */
+/* Reads the pixels with libtiff's conversion to RGBA; gray stays gray. */
 static mr_status read_converted(TIFF *tiff, const layout *layout, source *source, const mr_image_info *info,
                                 mr_tensor *pixels, mr_error *error)
 {
@@ -223,7 +223,7 @@ static mr_status read_converted(TIFF *tiff, const layout *layout, source *source
     return status;
 }
 
-/* Colors that are stored times alpha. */
+/* Converts premultiplied colors to unassociated alpha. */
 static void divide_by_alpha(mr_tensor *pixels)
 {
     int64_t channels = pixels->shape.dims[2], count = mr_tensor_count(pixels);
@@ -255,7 +255,7 @@ static mr_status read_image(TIFF *tiff, source *source, mr_image_info *info, mr_
     info->has_icc_profile = TIFFGetField(tiff, TIFFTAG_ICCPROFILE, &size, &profile) == 1;
     info->color = layout.photometric == PHOTOMETRIC_SEPARATED ? MR_COLOR_CMYK : MR_COLOR_RGB;
     info->is_animated = false;
-    /* As it is stored: who wants it upright rotates it. */
+    /* The stored orientation is kept: the caller rotates the image if necessary. */
     (void)TIFFSetField(tiff, TIFFTAG_ORIENTATION, ORIENTATION_TOPLEFT);
     bool direct = is_direct(&layout);
     MR_TRY(direct ? read_direct(tiff, &layout, source, info, pixels, error)

@@ -1,5 +1,5 @@
-/* WebP, by libwebp. An animation is taken apart by libwebpdemux: its first frame, on a canvas that is transparent
- * elsewhere. */
+/* The WebP decoder, by libwebp. Animations are parsed by libwebpdemux: the first frame is decoded on a canvas that
+ * is transparent outside the frame. */
 #include "tools/tfrecord-make/foreign.h"
 
 #include <webp/decode.h>
@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-/* Decodes a frame to its place on the canvas, which has as many channels. */
+/* Decodes a frame to its position on the canvas, which has the same number of channels. */
 static mr_status decode_frame(const uint8_t *bytes, size_t size_bytes, int32_t x, int32_t y, int32_t width,
                               int32_t height, mr_tensor *canvas, mr_error *error)
 {

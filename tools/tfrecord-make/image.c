@@ -1,6 +1,6 @@
-/* What is made of an image: see image.h. In this order: the header is read; what has to be decoded is, scaled, turned
- * and encoded anew; what only has to be turned is, without decoding where that is exact; the result is made ready for
- * crops. Every step computes in integers, so the bytes are the same on every machine. */
+/* The treatment of an image: see image.h. The steps: read the header; if the image must be decoded, decode, scale,
+ * rotate and re-encode it; if it only must be rotated, rotate it without decoding where that is exact; last, prepare
+ * the result for crops. Every step computes in integers, so the bytes are the same on every machine. */
 #include "tools/tfrecord-make/image.h"
 #include "tools/tfrecord-make/foreign.h"
 
@@ -10,7 +10,7 @@
 
 #include <zlib.h>
 
-/* Shrinking starts from an image that is decoded at least so many times as large. */
+/* Shrinking starts from an image that is decoded at least at this multiple of the target size. */
 static constexpr int32_t DECODE_MARGIN = 2;
 
 static const struct {
@@ -41,7 +41,7 @@ static uint32_t bit_if(bool condition, remark remark)
     return condition ? REMARK_BIT(remark) : 0;
 }
 
-/* The remark for a status of the decoders. */
+/* Sets the remark for a decoder's status. */
 static mr_status fault(mr_status status, uint32_t *remarks)
 {
     remark kind = status == MR_DATA_LOSS                                        ? REMARK_DAMAGED
@@ -70,7 +70,7 @@ mr_status image_probe(const treatment *treatment, const char *name, mr_string by
         return mr_fail(error, MR_UNIMPLEMENTED, "is %s; --encode jpeg or --encode png converts it",
                        mr_image_format_name(info->format));
     }
-    /* Of a TIFF only the decoder knows more than its size. */
+    /* For a TIFF, only the decoder knows more than the size. */
     if (info->format == MR_IMAGE_TIFF) status = MR_OK;
     if (info->format != MR_IMAGE_JPEG && info->format != MR_IMAGE_PNG && !foreign_is(info->format)) {
         *remarks = REMARK_BIT(REMARK_OTHER_FORMAT);
@@ -97,7 +97,7 @@ mr_status image_check(mr_string bytes, const mr_image_info *info, uint32_t *rema
 
 /* ---- Encoding anew ---- */
 
-/* The size that the image gets before it is turned: the shorter side as asked for, the other one in proportion. */
+/* The target size of the image before rotation: the shorter side as requested, the other in proportion. */
 static void target_size(const treatment *treatment, const mr_image_info *info, int32_t *width, int32_t *height)
 {
     int32_t shorter = info->width < info->height ? info->width : info->height, side = treatment->shorter_side;
@@ -115,7 +115,7 @@ static mr_status decode(const treatment *treatment, mr_string bytes, mr_image_in
     target_size(treatment, info, &width, &height);
     mr_image_decode_options options = {.accurate_dct = true, .dtype = MR_UINT8, .ratio = 1};
     if (info->format == MR_IMAGE_PNG && info->bits > 8) options.dtype = MR_UINT16;
-    /* libjpeg makes it smaller while it decodes, for less than the rest costs. */
+    /* libjpeg scales down during decoding, which is cheaper than the remaining scaling. */
     int64_t least = (int64_t)DECODE_MARGIN * (width < height ? width : height);
     int64_t shorter = info->width < info->height ? info->width : info->height;
     if (info->format == MR_IMAGE_JPEG && shorter > treatment->shorter_side && treatment->shorter_side > 0)
@@ -141,7 +141,7 @@ static bool is_transparent(const mr_tensor *pixels)
     return false;
 }
 
-/* What JPEG holds of the pixels: without the last channel of 2 or 4, and the high bytes of 16 bits. */
+/* Reduces pixels to what JPEG can store: without the last channel of 2 or 4, and only the high bytes of 16 bits. */
 static mr_status simplify(mr_tensor *pixels, uint32_t *remarks, mr_error *error)
 {
     int64_t channels = pixels->shape.dims[2], kept = channels < 3 ? 1 : 3;
@@ -177,10 +177,10 @@ static mr_status encode(const treatment *treatment, mr_image_format source, mr_t
     return mr_image_encode_jpeg(pixels, treatment->quality, encoded, error);
 }
 
-/* What encoding anew costs, of what the image was. */
+/* Sets the remarks for what is lost by re-encoding. */
 static void remark_losses(const mr_image_info *info, uint32_t *remarks)
 {
-    /* What only the decoder of a TIFF knows. */
+    /* Known only to the TIFF decoder. */
     if (info->format == MR_IMAGE_TIFF && info->is_animated) *remarks |= REMARK_BIT(REMARK_FIRST_PAGE);
     if (info->format == MR_IMAGE_TIFF && info->color == MR_COLOR_CMYK) *remarks |= REMARK_BIT(REMARK_CMYK);
     if (info->format == MR_IMAGE_TIFF && info->bits > 8 && (*remarks & REMARK_BIT(REMARK_NARROWED)) == 0)
@@ -221,8 +221,8 @@ static bool is_jpeg(mr_string bytes)
     return (unsigned char)bytes.data[0] == 0xff;
 }
 
-/* Encoding anew leaves all metadata behind. The orientation of an image that is not turned stays, as the only tag:
- * behind the JFIF segment (or the start) of a JPEG, behind the header of a PNG. */
+/* Re-encoding drops all metadata. The orientation of an image that is not rotated is kept, as the only tag: after
+ * the JFIF segment (or the start) of a JPEG, after the header of a PNG. */
 static mr_status keep_orientation(image *image, int32_t orientation, mr_error *error)
 {
     static const char jpeg_head[] = "\xff\xe1\0\x22"
@@ -261,7 +261,7 @@ static mr_status keep_orientation(image *image, int32_t orientation, mr_error *e
     return MR_OK;
 }
 
-/* Turns without decoding where that is exact. *done is false when it is not. */
+/* Rotates without decoding if that is exact; otherwise *done is false. */
 static mr_status turn_exactly(mr_string bytes, image *image, bool *done, mr_error *error)
 {
     *done = false;
@@ -295,7 +295,7 @@ static mr_status make_crop_ready(image *image, mr_error *error)
     return MR_OK;
 }
 
-/* Whether the bytes of the image have to become others than turned ones. */
+/* Whether the image must be re-encoded, not merely rotated. */
 static bool has_to_be_encoded(const treatment *treatment, const mr_image_info *info, image *image)
 {
     int32_t width, height;

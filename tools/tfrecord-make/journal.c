@@ -1,4 +1,4 @@
-/* The journal: what is finished, a line a shard. It is only ever appended to.
+/* The journal: a record of finished shards, one line for each. It is append-only.
  *
  *     millrace tfrecord-make journal 2
  *     begin 83f0c1d2a4b5e697 0000000000000000 4000             plan, run, rows
@@ -6,16 +6,17 @@
  *           flowers-train-00000-of-00004.tfrecord oriented:12:daisy/1.jpg damaged:3:rose/7.jpg
  *     end 0000000000000000                                     or: failed 0000000000000000 why
  *
- * A shard's line (it is one) has its fingerprint, plan, records, rows left out, the file's size and time, name and
- * remarks. It is added when the shard has its final name, and is about the file of that size and time alone; a line
- * that was cut by a kill is no line. Names are escaped as in a URL. The journal also tells our own shards of an earlier
- * run, which may be replaced and removed, from files that somebody else put there, which may not: for that, a shard
- * whose name is new gets a line of zeros before it is written. labels.txt has a line too, whose first number is the
- * hash of its text.
+ * A shard's line (a single line in the file) contains its fingerprint, plan, records, skipped rows, the file's size and
+ * modification time, name and remarks. It is appended after the shard has its final name, and is valid only for a file
+ * of that size and time. A truncated line, left by a killed run, is ignored. Names are escaped as in a URL.
  *
- * Alone, .NAME.journal is written, under a lock of the directory. Of several workers each writes its
- * .NAME.worker-2-of-8.journal, and they share the lock; who joins their shards has it alone and puts all lines into
- * .NAME.journal. Everybody reads all. */
+ * The journal also distinguishes this dataset's own shards of an earlier run, which may be replaced and removed, from
+ * files of other origin, which may not. So before a shard with a new name is written, it gets a line of zeros.
+ * labels.txt also has a line, whose first number is the hash of its text.
+ *
+ * A single process writes .NAME.journal, and holds an exclusive lock on the directory. With several workers, each
+ * writes .NAME.worker-2-of-8.journal, and they hold a shared lock; the process that joins their shards holds the
+ * exclusive lock and copies all lines to .NAME.journal. Every process reads all journals. */
 #include "tools/tfrecord-make/make.h"
 
 #include "base/arena.h"
@@ -40,7 +41,7 @@ static constexpr size_t JOURNAL_SIZE_MAX = (size_t)256 << 20;
 
 /* ---- Words ---- */
 
-/* Everything but letters, digits and a few marks as %xx. */
+/* Prints everything except letters, digits and a few punctuation characters as %xx. */
 static void print_escaped(FILE *file, const char *text)
 {
     for (; *text; text++) {
@@ -57,7 +58,7 @@ static int hex(char digit)
     return digit >= '0' && digit <= '9' ? digit - '0' : digit >= 'a' && digit <= 'f' ? digit - 'a' + 10 : -1;
 }
 
-/* In place. */
+/* Unescapes in place. */
 static char *unescape(char *text)
 {
     char *to = text;
@@ -99,7 +100,7 @@ static journal_line *find_line(const journal *journal, const char *name)
     return nullptr;
 }
 
-/* The line of that name, emptied; made when there is none. */
+/* The line with that name, cleared; a new one if none exists. */
 static mr_status fresh_line(journal *journal, const char *name, journal_line **found, mr_error *error)
 {
     *found = find_line(journal, name);
@@ -154,8 +155,8 @@ static mr_status read_shard(journal *journal, char *rest, mr_error *error)
     return MR_OK;
 }
 
-/* Version 1 knew a fingerprint and a name, which is last and may hold blanks. Its shards are ours, and are made again.
- * */
+/* Lines of version 1 contain a fingerprint and a name, which is last and may contain blanks. These shards belong to
+ * this dataset and are written again. */
 static mr_status read_old_line(journal *journal, const char *line, mr_error *error)
 {
     journal_line *known;
@@ -188,7 +189,7 @@ static mr_status read_line(journal *journal, journal_worker *worker, char *line,
     return MR_OK;
 }
 
-/* What is not a line as we write it is passed over: its shard is made again. */
+/* Lines that do not have the expected form are ignored: their shards are written again. */
 static mr_status read_journal(journal *journal, const char *path, journal_worker *worker, mr_error *error)
 {
     char *bytes = nullptr;
@@ -207,7 +208,8 @@ static mr_status read_journal(journal *journal, const char *path, journal_worker
     return status;
 }
 
-/* "name-split-00001-of-00004.tfrecord" and what is after it (".index", ".partial", …); null: another file. */
+/* Parses "name-split-00001-of-00004.tfrecord" and returns what follows it (".index", ".partial", …); null: another
+ * file. */
 static const char *after_shard_name(const options *options, const char *file)
 {
     size_t length = strlen(options->name);
@@ -265,7 +267,7 @@ static mr_status read_worker(journal *journal, const char *file, journal_worker 
     workers[journal->worker_count] = worker;
     mr_status status = read_journal(journal, path, &workers[journal->worker_count++], error);
     free(path);
-    /* Removed in between by who joined everything. */
+    /* It may have been removed meanwhile by the process that joins the shards. */
     return status == MR_NOT_FOUND ? MR_OK : status;
 }
 
@@ -317,7 +319,7 @@ static bool is_of_others(const options *options, const char *file)
            !(strncmp(file + 1, options->name, length) == 0 && file[1 + length] == '.');
 }
 
-/* A file of a shard's name: rest is what follows ".tfrecord". */
+/* Handles a file with a shard's name. rest: what follows ".tfrecord" */
 static mr_status settle_file(const journal *journal, const plan *plan, const char *file, const char *rest, bool removes,
                              mr_error *error)
 {
@@ -334,8 +336,8 @@ static mr_status settle_file(const journal *journal, const plan *plan, const cha
                    find_shard(plan, file, strlen(file)) ? "replaced" : "read together with the new files");
 }
 
-/* Parts of files of a run that was killed are removed. Shards that we do not know are an error, because they would be
- * replaced, or a reader that takes NAME-train-* would read both. */
+/* Removes partial files of a killed run. Unknown shards are an error, because they would be replaced, or a reader of
+ * NAME-train-* would read both. */
 static mr_status settle(journal *journal, const source *source, const plan *plan, bool removes, mr_error *error)
 {
     DIR *directory = opendir(journal->options->out);
@@ -352,10 +354,10 @@ static mr_status settle(journal *journal, const source *source, const plan *plan
 
 /* ---- Opening and writing ---- */
 
-/* Appends a whole line in one write and forces it to the disk. */
+/* Appends a complete line with one write and syncs the file. */
 static mr_status write_line(journal *journal, char *line, size_t size, mr_error *error)
 {
-    /* One line, at whose end alone there is a line break: a line that is cut is none. */
+    /* Exactly one line, with a single line break at its end: a line without it counts as truncated. */
     assert(journal->descriptor >= 0 && size > 0 && memchr(line, '\n', size) == line + size - 1);
     ssize_t written = write(journal->descriptor, line, size);
     if (written == (ssize_t)size && fdatasync(journal->descriptor) == 0) return MR_OK;
@@ -368,12 +370,12 @@ static mr_status lock(journal *journal, mr_error *error)
     journal->lock = open(options->out, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (journal->lock < 0) return mr_file_fail(error, errno, "open", options->out);
     int kind = options->worker_count > 0 ? LOCK_SH : LOCK_EX;
-    /* File systems without locks do without. */
+    /* On file systems without locks, continue without one. */
     if (flock(journal->lock, kind | LOCK_NB) == 0 || errno != EWOULDBLOCK) return MR_OK;
     return mr_fail(error, MR_UNAVAILABLE, "%s: another tfrecord-make is writing to this directory", options->out);
 }
 
-/* Opens our own journal, with a title when it is new, and a whole last line. */
+/* Opens this process's journal. Writes the title if it is new, and terminates a truncated last line. */
 static mr_status open_own(journal *journal, mr_error *error)
 {
     const options *options = journal->options;
@@ -392,7 +394,8 @@ static mr_status open_own(journal *journal, mr_error *error)
         memcpy(head, bytes, size < sizeof(head) - 1 ? size : sizeof(head) - 1);
         free(bytes);
     }
-    /* One of another version, or cut in its title, begins anew; what was read of it stays known. */
+    /* A journal of another version, or with a truncated title, is started again. What was read from it remains
+     * known. */
     bool fresh = strcmp(head, title) != 0;
     if (fresh) MR_TRY(mr_file_write_all(journal->path, title, sizeof(title) - 1, error));
     journal->descriptor = open(journal->path, O_RDWR | O_APPEND | O_CLOEXEC);
@@ -406,7 +409,8 @@ static mr_status open_own(journal *journal, mr_error *error)
     return MR_OK;
 }
 
-/* Closes a stream of open_memstream and writes its text. Without memory the stream has failed, or its text is null. */
+/* Closes a stream of open_memstream and writes its text. When out of memory, the stream has failed or its text is
+ * null. */
 static mr_status end_line(journal *journal, FILE *file, char **text, const size_t *size, mr_error *error)
 {
     bool is_good = !ferror(file);
@@ -450,7 +454,7 @@ static mr_status remove_worker_journals(const journal *journal, mr_error *error)
     return MR_OK;
 }
 
-/* What the journals of workers say goes into ours; then they are not needed any more. */
+/* Copies all lines of the workers' journals to this process's journal; the workers' journals are then removed. */
 static mr_status take_over(journal *journal, mr_error *error)
 {
     for (int64_t i = 0; i < journal->line_count; i++) MR_TRY(write_shard(journal, &journal->lines[i], error));
@@ -491,7 +495,7 @@ const journal_line *journal_find(const journal *journal, const plan *plan, const
     if (!line) return nullptr;
     bool same = line->fingerprint[0] == shard->fingerprint[0] && line->fingerprint[1] == shard->fingerprint[1];
     if (!same && (!any_time || line->plan != plan->hash)) return nullptr;
-    /* The file that the line is about, and no other one since; its index says how many records it holds. */
+    /* The line must match the current file, and the index must have the line's number of records. */
     mr_file_stamp stamp;
     if (mr_file_stamp_of(shard->path, &stamp, nullptr) != MR_OK || stamp.size_bytes != line->report.size_bytes ||
         stamp.modified_ns != line->modified_ns)
@@ -562,7 +566,7 @@ void journal_beat(journal *journal)
     (void)futimens(journal->descriptor, nullptr);
 }
 
-/* A shard and its index. */
+/* Removes a shard and its index. */
 static mr_status remove_shard(const char *path, mr_error *error)
 {
     char *index = nullptr;

@@ -1,5 +1,5 @@
-/* labels.txt and label_map.pbtxt: what labels mean. The journal has the hash of what a run wrote into them, so that
- * those of another dataset in the directory are not replaced. */
+/* labels.txt and label_map.pbtxt: the names of labels. The journal contains the hash of the text that a run wrote to
+ * them, so that the files of another dataset in the directory are not replaced. */
 #include "tools/tfrecord-make/make.h"
 
 #include "records/io/file.h"
@@ -13,14 +13,14 @@
 
 static constexpr size_t FILE_SIZE_MAX = (size_t)1 << 30;
 
-/* A file as it is to be. */
+/* The intended contents of a file. */
 typedef struct label_file {
     const char *name;
     char *text; /* owned */
     size_t size_bytes;
 } label_file;
 
-/* Text with quotes and backslashes escaped, as protobuf's text form wants it. */
+/* Prints text with quotes and backslashes escaped, for protobuf's text format. */
 static void put_quoted(FILE *file, const char *text)
 {
     for (; *text; text++) {
@@ -58,11 +58,11 @@ static mr_status make_text(const source *source, void (*put)(const struct source
     put(source, file);
     bool is_good = !ferror(file);
     is_good = fclose(file) == 0 && is_good;
-    /* A buffer that could not be given its last size is null. */
+    /* The text is null if its final allocation failed. */
     return is_good && made->text ? MR_OK : mr_fail_memory(error, made->size_bytes);
 }
 
-/* Calls use with each file that the source gets. */
+/* Calls use for each label file of the source. */
 static mr_status each_file(const source *source, journal *journal,
                            mr_status (*use)(const struct source *, struct journal *, const char *, const label_file *,
                                             mr_error *),
@@ -86,7 +86,7 @@ static mr_status each_file(const source *source, journal *journal,
     return status;
 }
 
-/* Whether a path is that of --labels: who reads a file and writes it means to. */
+/* Whether a path is the file of --labels: replacing a file that was given as input is intended. */
 static bool is_given(const source *source, const char *path)
 {
     struct stat given, there;

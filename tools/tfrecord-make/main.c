@@ -15,11 +15,11 @@
 #include <string.h>
 #include <time.h>
 
-/* How long to wait for the others to let go of the directory when they are done. */
+/* Number of attempts to lock the directory after the other processes are done. */
 static constexpr int LOCK_TRIES = 100;
 
-/* Writes the shards that are ours and not there yet. A shard that lacks rows is made again: they may have been mended,
- * and are told again if not. */
+/* Writes this process's shards that are missing. A shard with skipped rows is written again: they may have been
+ * repaired, and are reported again if not. */
 static mr_status write_missing(work *work, mr_error *error)
 {
     const plan *plan = work->plan;
@@ -54,7 +54,8 @@ static int64_t count_rows(const work *work)
     return count;
 }
 
-/* What a worker does, or who is alone before the end. */
+/* Writes this process's part: for a worker, all of its work; for a single process, everything before the final
+ * steps. */
 static mr_status make_part(work *work, uint64_t run, double *seconds, mr_error *error)
 {
     progress progress;
@@ -76,7 +77,7 @@ static mr_status make_part(work *work, uint64_t run, double *seconds, mr_error *
     return status;
 }
 
-/* Files without a record are no result. */
+/* Files without any record are an error. */
 static mr_status refuse_nothing(const work *work, mr_error *error)
 {
     if (work->written + work->reused > 0) return MR_OK;
@@ -103,7 +104,7 @@ static mr_status make_alone(work *work, mr_error *error)
     return tell_made(work, seconds, removed, false, error);
 }
 
-/* Joins what workers made: every file is looked at, nothing is written but the labels. */
+/* Joins the parts written by workers: checks every file, and writes only the label files. */
 static mr_status finish(work *work, double seconds, mr_error *error)
 {
     int64_t removed;
@@ -128,7 +129,7 @@ static double now(void)
     return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
 }
 
-/* Rank 0 of a launch, when its own part is done. */
+/* Runs in rank 0 of a launch after its own part is done. */
 static mr_status join_launched(options *options, work *work, uint64_t run, double begin, mr_error *error)
 {
     MR_TRY(worker_wait(work, run, error));
@@ -139,7 +140,7 @@ static mr_status join_launched(options *options, work *work, uint64_t run, doubl
     return finish(work, now() - begin, error);
 }
 
-/* --dry-run: everything but the writing. What an earlier run finished is looked at without its lock. */
+/* --dry-run: everything except writing. The files of an earlier run are read without a lock. */
 static mr_status plan_only(work *work, mr_error *error)
 {
     const plan *plan = work->plan;
@@ -170,7 +171,7 @@ static mr_status make(options *options, work *work, bool launched, uint64_t run,
     return MR_OK;
 }
 
-/* What the input is: rows, copies among them, the split of each, and so the plan. */
+/* Reads the input: rows, duplicates and the split of each row; and computes the plan. */
 static mr_status look(options *options, source *source, work *work, duplicates_found *found, plan *plan, bool quiet,
                       mr_error *error)
 {
@@ -219,7 +220,7 @@ int main(int argc, char **argv)
     int exit_code = 0;
     mr_error error = {0};
     output_open();
-    /* A file that may not grow further is then a sentence, not a death. */
+    /* A file size limit is then reported as an error instead of killing the process. */
     (void)signal(SIGXFSZ, SIG_IGN);
     if (!options_parse(argc, argv, &options, &exit_code)) {
         options_deinit(&options);

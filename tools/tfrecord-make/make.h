@@ -253,7 +253,7 @@ mr_status journal_say_end(journal *journal, uint64_t run, const char *failure, m
 void journal_beat(journal *journal);
 /* Removes shards of earlier runs that had a different number of shards. */
 mr_status journal_finish(journal *journal, const plan *plan, int64_t *removed, mr_error *error);
-/* Removes the plan's shards, and this process's journal unless it also lists other files. */
+/* Removes the plan's shards, and this process's journal unless it lists other files that exist. */
 mr_status journal_discard(journal *journal, const plan *plan, mr_error *error);
 void journal_deinit(journal *journal);
 

@@ -1,9 +1,9 @@
 /* Masks: see mask.h.
  *
- * Which pixels a polygon covers follows COCO's convention, so that masks are equal to those of its tools bit by bit:
- * corners are rounded to a grid of fifths of a pixel, edges are drawn on it in whole steps, and a column of pixels
- * changes between outside and inside where an edge crosses the column's middle. Runs go down the columns too. So masks
- * are first made column by column. */
+ * The pixels of a polygon follow COCO's convention, so that masks are bit-identical to those of COCO's tools: corners
+ * are rounded to a grid of fifths of a pixel, edges are drawn on this grid in whole steps, and a column of pixels
+ * changes between outside and inside where an edge crosses the column's middle. Runs also go down the columns. So masks
+ * are first computed column by column. */
 #include "tools/tfrecord-make/mask.h"
 
 #include "base/arena.h"
@@ -15,11 +15,12 @@
 #include <string.h>
 
 static constexpr int64_t GRID = 5;
-/* Far outside of any image; and what the edges of one object may come to, so that time is bounded. */
+/* Largest coordinate of a corner, far outside any image; and maximum total edge length of one object, which bounds
+ * the time. */
 static constexpr double CORNER_MAX = 1e6;
 static constexpr int64_t STEPS_MAX = 200'000'000;
 
-/* An image by columns: pixel (x, y) at x * height + y. */
+/* An image stored by columns: pixel (x, y) is at x * height + y. */
 typedef struct canvas {
     uint8_t *columns; /* owned */
     int64_t width, height;
@@ -29,13 +30,14 @@ typedef struct canvas {
 
 typedef struct pen {
     canvas *canvas;
-    int64_t u, v; /* the grid point where it is */
+    int64_t u, v; /* current grid point */
     bool is_down;
-    int64_t steps; /* that are left */
+    int64_t steps; /* remaining */
 } pen;
 
-/* Goes to the neighbouring grid point; where that crosses the middle of a column, all pixels of it below change sides.
- * A change behind the last pixel is the next column's first: there the next crossing changes it back. */
+/* Moves to the adjacent grid point. If that crosses the middle of a column, all pixels below it in the column change
+ * sides. A change past a column's last pixel marks the first pixel of the next column, where the next crossing
+ * reverts it. */
 static void move_pen(pen *pen, int64_t u, int64_t v)
 {
     canvas *canvas = pen->canvas;
@@ -53,7 +55,7 @@ static void move_pen(pen *pen, int64_t u, int64_t v)
     *pen = (struct pen){canvas, u, v, true, pen->steps};
 }
 
-/* Draws the edge between two corners of the grid. It is the same line in both directions. */
+/* Draws the edge between two grid points. The line is the same in both directions. */
 static bool draw_edge(pen *pen, int64_t u, int64_t v, int64_t u_end, int64_t v_end)
 {
     int64_t width = llabs(u_end - u), height = llabs(v_end - v), count = width > height ? width : height;
@@ -87,7 +89,7 @@ static bool corner_of(const json_t *polygon, size_t i, int64_t *corner)
     return true;
 }
 
-/* Marks where columns change sides, and then fills: columns ends as 0 and 1. */
+/* Marks where columns change sides, then fills: the result in columns is 0 and 1. */
 static mr_status draw_polygon(const json_t *polygon, canvas *canvas, int64_t *steps, mr_error *error)
 {
     size_t size = json_array_size(polygon);
@@ -114,7 +116,7 @@ static mr_status draw_polygon(const json_t *polygon, canvas *canvas, int64_t *st
     return MR_OK;
 }
 
-/* The union of polygons. */
+/* Draws the union of polygons. */
 static mr_status draw_polygons(const json_t *polygons, canvas *canvas, mr_error *error)
 {
     size_t count = json_array_size(polygons), pixels = (size_t)(canvas->width * canvas->height);
@@ -126,7 +128,7 @@ static mr_status draw_polygons(const json_t *polygons, canvas *canvas, mr_error 
     mr_status status = MR_OK;
     for (size_t i = 0; i < count && status == MR_OK; i++) {
         memset(canvas->columns, 0, pixels + 1);
-        /* Each costs as much as the image has pixels. */
+        /* Each polygon costs time proportional to the pixels of the image. */
         steps -= (int64_t)pixels / 8;
         status = steps < 0 ? mr_fail(error, MR_DATA_LOSS, "\"segmentation\" has too many polygons")
                            : draw_polygon(json_array_get(polygons, i), canvas, &steps, error);
@@ -139,7 +141,7 @@ static mr_status draw_polygons(const json_t *polygons, canvas *canvas, mr_error 
 
 /* ---- Runs ---- */
 
-/* Runs of pixels outside and inside in turn. */
+/* Runs of pixels, alternately outside and inside. */
 typedef struct runs {
     canvas *canvas;
     int64_t at;
@@ -156,9 +158,9 @@ static bool add_run(runs *runs, int64_t count)
     return true;
 }
 
-/* COCO's text of runs: characters from '0' on hold five bits of a number, the lowest first, and a sixth that says that
- * more follow; the last of the five is the sign. From the fourth number on it is the difference to the one two before
- * it. */
+/* Parses COCO's text of runs: characters from '0' on contain five bits of a number, lowest first, and a sixth bit
+ * that is set if more follow; the highest of the last five bits is the sign. From the fourth number on, numbers are
+ * differences from the number two before. */
 static bool add_text(runs *runs, const char *text, size_t size_bytes)
 {
     int64_t before[2] = {0, 0};

@@ -36,7 +36,7 @@ static bool refuse(int *exit_code, const char *format, ...)
     return false;
 }
 
-/* A whole number from 0 to limit, with an optional K, M, G or T (times 1024) when units are allowed. */
+/* Parses a whole number from 0 to limit, with an optional suffix K, M, G or T (powers of 1024) if units are allowed. */
 static bool parse_number(const char *text, bool units, uint64_t limit, uint64_t *number)
 {
     char *end;
@@ -60,7 +60,7 @@ static bool parse_number(const char *text, bool units, uint64_t limit, uint64_t 
     return *end == '\0' && value <= limit;
 }
 
-/* "train=0.9,validation=0.1" */
+/* Parses "train=0.9,validation=0.1". */
 static bool parse_splits(char *text, options *options, int *exit_code)
 {
     double sum = 0;
@@ -87,7 +87,7 @@ static bool parse_splits(char *text, options *options, int *exit_code)
     return true;
 }
 
-/* The last name in a path: "photos" of "../photos/", "list" of "list.csv.gz". Owned. */
+/* The last name in a path: "photos" of "../photos/", "list" of "list.csv.gz". Owned by the caller. */
 static char *input_name(const char *input)
 {
     static const char endings[] = ".csv .tsv .jsonl .ndjson .json .npy .npz .tar .tgz";
@@ -101,7 +101,7 @@ static char *input_name(const char *input)
     return copy;
 }
 
-/* One of a few words. */
+/* Parses one of several words. */
 static bool parse_word(const char *option, const char *value, const char *const *words, int *which, int *exit_code)
 {
     char list[128] = "";
@@ -140,7 +140,7 @@ static bool add_glob(const char *option, const char *glob, const char **globs, i
     return true;
 }
 
-/* Of what becomes of images. */
+/* Options for the treatment of images. */
 static bool parse_image_option(int option, options *options, int *exit_code)
 {
     static const char *const encodings[] = {"keep", "jpeg", "png", nullptr}, *const duplicates[] = {"keep", "drop",
@@ -184,7 +184,7 @@ static bool parse_image_option(int option, options *options, int *exit_code)
     }
 }
 
-/* Of the files. */
+/* Options for the output files. */
 static bool parse_output_option(int option, options *options, int *exit_code)
 {
     static const char *const compressions[] = {"none", "gzip", "zlib", "seekable", nullptr};
@@ -231,7 +231,7 @@ static bool parse_output_option(int option, options *options, int *exit_code)
     }
 }
 
-/* Of the run. */
+/* Options for the run. */
 static bool parse_run_option(int option, options *options, int *exit_code)
 {
     uint64_t number;
@@ -287,7 +287,7 @@ static bool parse_option(const option_row *row, options *options, int *exit_code
 
 /* ---- Options together ---- */
 
-/* What options_table.h cannot say: the value of an option leaves another one without effect. */
+/* Checks what options_table.h cannot express: the value of one option may leave another without effect. */
 static bool check_values(const options *options, int *exit_code)
 {
     const treatment *treatment = &options->treatment;
@@ -318,7 +318,7 @@ static void add_longs(struct option *longs, char *letters)
     *letters = '\0';
 }
 
-/* --help [TOPIC] and --version. */
+/* Handles --help [TOPIC] and --version. */
 static bool print_about(int code, int argc, char **argv, int *exit_code)
 {
     *exit_code = 0;

@@ -25,7 +25,7 @@ bool options_is_given(const options *options, const char *name)
     return options->given >> find_row(name) & 1;
 }
 
-/* "lists and tables", "CSV, COCO": kinds of input in words. */
+/* Describes kinds of input in words: "lists and tables", "CSV, COCO". */
 static void describe_inputs(uint32_t inputs, char *text, size_t size_bytes)
 {
     static const struct {

@@ -1,4 +1,4 @@
-/* The options that say what the input is and what its parts are called. */
+/* Options that describe the input and name its components. */
 #include "tools/tfrecord-make/make.h"
 
 #include <assert.h>
@@ -42,7 +42,7 @@ static bool add_key(char *value, source_options *options, const char **reason)
     return true;
 }
 
-/* Where the value of an option that is a text goes; null for the others. */
+/* The destination of an option's text value; null for options of other types. */
 static const char **text_of(source_options *options, int option)
 {
     switch (option) {
@@ -119,7 +119,8 @@ void source_options_deinit(source_options *options)
 
 /* ---- Names of features ---- */
 
-/* The name that a feature gets; null when it is left out. long_name: room for one that is put together. */
+/* The name of a feature after --key; null if the feature is left out. long_name: receives an allocated name, if one
+ * is needed */
 static const char *changed_key(const features *to, const char *key, char **long_name)
 {
     assert(names_find(to->declared, mr_string_from(key)) >= 0);

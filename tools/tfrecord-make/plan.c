@@ -1,8 +1,7 @@
-/* The plan: which image goes where. Nothing in it depends on the number of threads, or on
- * the order in which the system lists files, so the same directory always gives the same files.
+/* The plan: assigns rows to splits, shards and positions. It does not depend on the number of threads or on the order
+ * in which the system lists files, so the same directory always gives the same files.
  *
- * The split (train, validation) of a row is that of splits.c. The order in a split is that of a hash of seed and path.
- * */
+ * splits.c chooses the split of a row. The order in a split is that of a hash of seed and path. */
 #include "tools/tfrecord-make/make.h"
 
 #include "base/arena.h"
@@ -13,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Counts as part of what a shard was made of: another version of this program may write other bytes. */
+/* Part of a shard's fingerprint: another version of this program may write other bytes. */
 static constexpr uint64_t FORMAT_VERSION = 3;
 static constexpr int64_t SHARDS_MAX = 99'999;
 
@@ -42,7 +41,7 @@ uint64_t plan_place_of(const options *options, const row *row)
     return plan_hash(1, words, sizeof(words));
 }
 
-/* What an image is sorted by. */
+/* The sort key of a row. */
 typedef struct key {
     int32_t split;
     uint64_t place;
@@ -83,7 +82,7 @@ static mr_status make_order(const options *options, const source *source, const 
     return MR_OK;
 }
 
-/* What the options do to a record's bytes. */
+/* Hashes the options that affect a record's bytes. */
 static uint64_t hash_options(const options *options, const source *source, uint64_t seed)
 {
     const treatment *treatment = &options->treatment;
@@ -101,7 +100,8 @@ static uint64_t hash_options(const options *options, const source *source, uint6
     return plan_hash(2, words, sizeof(words));
 }
 
-/* Everything that the bytes of a shard follow from, but the images' own bytes: for these stand size and time. */
+/* Hashes everything that determines the bytes of a shard. File size and modification time stand for the bytes of the
+ * images. */
 static void take_fingerprint(const options *options, const source *source, plan *plan, shard *shard)
 {
     uint64_t hash[2] = {hash_options(options, source, 0), hash_options(options, source, 1)};
@@ -119,19 +119,19 @@ static void take_fingerprint(const options *options, const source *source, plan 
     shard->fingerprint[1] = hash[1];
 }
 
-/* Where the rows of a split are cut into shards. */
+/* The division of a split's rows into shards. */
 typedef struct cut {
     const options *options;
     const source *source;
     const plan *plan;
     const record_size *size;
-    int64_t begin, count; /* of the split, in plan.order */
+    int64_t begin, count; /* range of the split in plan.order */
     int64_t shards;
-    uint64_t limit; /* bytes of a shard, unless the options say how many there are */
+    uint64_t limit; /* maximum bytes of a shard, unless the options specify the number of shards */
 } cut;
 
-/* Where a shard that begins at a row ends: before the row that would make it too large. A row that is too large alone
- * is a shard. */
+/* The end of a shard that starts at a row: before the row that would exceed the limit. A row that alone exceeds it
+ * is a shard by itself. */
 static int64_t fill_shard(const cut *cut, int64_t begin, uint64_t limit)
 {
     uint64_t bytes = 0;
@@ -143,7 +143,7 @@ static int64_t fill_shard(const cut *cut, int64_t begin, uint64_t limit)
     return end;
 }
 
-/* How many shards there are with a limit; more than most: most + 1. */
+/* The number of shards for a limit, at most most + 1. */
 static int64_t count_shards(const cut *cut, uint64_t limit, int64_t most)
 {
     int64_t shards = 0;
@@ -152,8 +152,8 @@ static int64_t count_shards(const cut *cut, uint64_t limit, int64_t most)
     return shards;
 }
 
-/* As few shards as the limit allows, of about the same size: the least limit that gives no more of them, within a part
- * of it. */
+/* Chooses the fewest shards within the limit, of about equal size: finds approximately the smallest limit that gives
+ * no more shards. */
 static mr_status set_shards(cut *cut, mr_error *error)
 {
     if (cut->count == 0) return MR_OK;
@@ -161,7 +161,7 @@ static mr_status set_shards(cut *cut, mr_error *error)
         cut->shards = cut->options->shards;
         return MR_OK;
     }
-    /* Compressed streams of what cannot be compressed are a little larger. */
+    /* Compressed streams of incompressible data are slightly larger than the data. */
     uint64_t high = cut->options->shard_bytes;
     if (cut->options->compression != COMPRESS_NONE) high -= high / 128;
     cut->shards = count_shards(cut, high, SHARDS_MAX);
@@ -177,7 +177,7 @@ static mr_status set_shards(cut *cut, mr_error *error)
     return MR_OK;
 }
 
-/* Where shard j ends: by count when a number of files was given, else by bytes. */
+/* The end of shard j: by count if the number of files was specified, otherwise by bytes. */
 static int64_t end_of_shard(const cut *cut, int64_t begin, int64_t j)
 {
     if (cut->options->shards > 0) return cut->begin + cut->count * (j + 1) / cut->shards;
@@ -251,7 +251,7 @@ mr_status plan_share(plan *plan, int32_t worker_count, mr_error *error)
             if (loads[j] < loads[least]) least = j;
         assert(loads[least] <= loads[worker_count - 1]);
         sorted[i]->worker = least + 1;
-        loads[least] += sorted[i]->size_bytes + 1; /* empty ones are shared too */
+        loads[least] += sorted[i]->size_bytes + 1; /* empty shards are distributed too */
     }
     free(sorted);
     free(loads);

@@ -1,10 +1,10 @@
 /* The summary as one JSON object (--json), for programs that start this one.
  *
  *     {"input": "photos", "format": "directory", "rows": 2700, "classes": ["daisy", "rose"], "dry_run": false,
- *      "splits": [{"name": "train", "records": 2430, "size_bytes": …, "files": ["out/photos-train-00000-of-00001.tfrecord"]}, …],
- *      "written": 2700, "reused": 0, "skipped": 0, "removed": 0, "seconds": 1.2,
- *      "remarks": {"oriented": {"count": 12, "example": "daisy/1.jpg"}}, "notes": [{"count": 1, "text": "…", "example": "…"}],
- *      "source_remarks": ["warning: …"],
+ *      "splits": [{"name": "train", "records": 2430, "size_bytes": …, "files":
+ *      ["out/photos-train-00000-of-00001.tfrecord"]}, …], "written": 2700, "reused": 0, "skipped": 0, "removed": 0,
+ *      "seconds": 1.2, "remarks": {"oriented": {"count": 12, "example": "daisy/1.jpg"}}, "notes": [{"count": 1, "text":
+ *      "…", "example": "…"}], "source_remarks": ["warning: …"],
  *      "duplicates": {"same": 0, "contradicting": 0, "crossing": 0, "dropped": 0}}
  *
  * Text that is not UTF-8 has U+FFFD in place of each bad byte. */
@@ -38,7 +38,7 @@ static json_t *text(const char *text)
     return text_of(mr_string_from(text));
 }
 
-/* jansson takes null values for errors, so a failed allocation anywhere makes one call fail. */
+/* jansson treats null values as errors, so a failed allocation makes one of these calls fail. */
 static bool set(json_t *object, const char *key, json_t *value)
 {
     return json_object_set_new(object, key, value) == 0;

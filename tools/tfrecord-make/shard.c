@@ -1,12 +1,14 @@
-/* Writing shards: a conveyor.
+/* The conveyor: writes shards on all threads.
  *
- * Rows are numbered through all shards that are to be written. A thread takes the next number and an empty slot, reads, treats
- * and encodes the row in the slot's memory, and lays the slot down under its number. Whoever lays down the number that is due
- * appends it and all that follow without a gap, while the others go on; so there is no thread that only writes, a record is
- * mostly written by the processor that has it in its cache, and the bytes do not depend on the threads. The slot that was
- * emptied last is taken first. A finished shard is forced to the disk and renamed beside the work on the next one.
+ * Rows are numbered across all shards to be written. A thread takes the next number and an empty slot; it reads, treats
+ * and encodes the row in the slot's memory, and stores the slot under its number. The thread that stores the next
+ * number to be appended appends that record and all that follow without a gap, while the other threads continue. So no
+ * thread is dedicated to writing, a record is mostly written by the processor that has it in its cache, and the output
+ * does not depend on the threads. The slot that was emptied last is reused first. A finished shard is synced and
+ * renamed by one thread, concurrently with the work on the next shard.
  *
- * Lock order: the conveyor's mutex, then nothing. Slots are as many as threads and a few more: so much memory there is. */
+ * Lock order: no other lock is acquired while the conveyor's mutex is held. The number of slots, a small multiple of
+ * the number of threads, bounds memory. */
 #include "tools/tfrecord-make/make.h"
 
 #include "base/arena.h"
@@ -23,10 +25,10 @@
 #include <string.h>
 #include <time.h>
 
-/* How far a row that takes long may fall behind: slots for each thread. */
+/* Slots for each thread: how many rows may be finished ahead of a slow row. */
 static constexpr int SLOTS_FOR_THREAD = 4;
 
-/* A row on its way, and memory that is kept for the next one. */
+/* A row in progress, and memory that is reused for later rows. */
 typedef struct slot {
     const row *row;
     mr_status status;
@@ -34,7 +36,7 @@ typedef struct slot {
     source_bytes bytes;
     image image;
     mr_example_encoder encoder;
-    mr_string record; /* the encoder's */
+    mr_string record; /* borrowed from the encoder */
     struct slot *next_free;
 } slot;
 
@@ -53,18 +55,18 @@ typedef struct conveyor {
     mr_record_writer_options options;
 
     pthread_mutex_t mutex;
-    pthread_cond_t moved; /* a slot was emptied, or all is over */
+    pthread_cond_t moved; /* a slot was emptied, or the work has ended */
     slot *slots, *free;
-    slot **waiting; /* by number modulo slot_count */
+    slot **waiting; /* indexed by number modulo slot_count */
     int64_t slot_count;
-    int64_t taken, due, end; /* numbers: the next to take, the next to append, behind the last */
-    int32_t taken_shard;     /* that `taken` is in, and how many of its rows are taken */
+    int64_t taken, due, end; /* numbers: the next to take, the next to append, the end */
+    int32_t taken_shard;     /* the shard of `taken`, and how many of its rows are taken */
     int64_t taken_in_shard;
     bool is_appending;
     mr_status status; /* the first failure */
     mr_error error;
 
-    /* Of who is appending. */
+    /* Owned by the thread that is appending. */
     target target;
     int32_t due_shard;
     int64_t due_in_shard;
@@ -107,7 +109,8 @@ static mr_status open_target(conveyor *conveyor, mr_error *error)
     return mr_record_writer_open(target->shard->path, &conveyor->options, &target->writer, error);
 }
 
-/* The whole shard gets its name and its line. Beside the work on the next one, by one of the threads. */
+/* Completes a shard: gives the file its final name and adds its line to the journal. Runs on one of the threads,
+ * concurrently with the work on the next shard. */
 static mr_status close_target(conveyor *conveyor, target *target, mr_error *error)
 {
     work *work = conveyor->work;
@@ -125,7 +128,7 @@ static mr_status close_target(conveyor *conveyor, target *target, mr_error *erro
     return status;
 }
 
-/* A row that cannot be used is told; whether that ends the work is the options'. */
+/* Reports a row that cannot be used. The options decide whether this ends the work. */
 static mr_status skip(conveyor *conveyor, slot *slot, mr_error *error)
 {
     const work *work = conveyor->work;
@@ -155,7 +158,7 @@ static mr_status append(conveyor *conveyor, slot *slot, mr_error *error)
     return MR_OK;
 }
 
-/* Others that wait for this process see that it lives. */
+/* Shows processes that wait for this one that it is alive. */
 static void beat(conveyor *conveyor)
 {
     struct timespec time;
@@ -166,7 +169,7 @@ static void beat(conveyor *conveyor)
     journal_beat(conveyor->work->journal);
 }
 
-/* Shards without rows come between others. */
+/* Shards without rows may occur between others. */
 static mr_status write_empty_shards(conveyor *conveyor, mr_error *error)
 {
     while (conveyor->due_shard < conveyor->shard_count && conveyor->shards[conveyor->due_shard]->count == 0) {
@@ -179,7 +182,7 @@ static mr_status write_empty_shards(conveyor *conveyor, mr_error *error)
     return MR_OK;
 }
 
-/* Appends the slot that is due; *whole is the target when that ends it. */
+/* Appends the next slot in order. If that completes the shard, *whole receives the target. */
 static mr_status append_due(conveyor *conveyor, slot *slot, target *whole, mr_error *error)
 {
     assert(conveyor->due_shard < conveyor->shard_count && !whole->writer);
@@ -208,7 +211,8 @@ static void fail(conveyor *conveyor, mr_status status, const mr_error *error)
     pthread_cond_broadcast(&conveyor->moved);
 }
 
-/* Appends what is due, as long as it is there. The mutex is held, and given away meanwhile. */
+/* Appends slots in order while the next one is available. Called with the mutex held; the mutex is released
+ * meanwhile. */
 static void drain(conveyor *conveyor)
 {
     for (;;) {
@@ -240,7 +244,7 @@ static void drain(conveyor *conveyor)
     }
 }
 
-/* The next row, and a slot for it; null when there is none, or all is over. The mutex is held. */
+/* Takes the next row and a slot for it; null if no row is left or the work has ended. The mutex is held. */
 static slot *take(conveyor *conveyor)
 {
     while (!conveyor->free && conveyor->status == MR_OK) pthread_cond_wait(&conveyor->moved, &conveyor->mutex);
@@ -250,7 +254,7 @@ static slot *take(conveyor *conveyor)
     }
     if (conveyor->status != MR_OK || conveyor->taken == conveyor->end) return nullptr;
     slot *slot = conveyor->free;
-    assert(!slot->row); /* it is not in use */
+    assert(!slot->row); /* the slot is not in use */
     conveyor->free = slot->next_free;
     slot->next_free = nullptr;
     while (conveyor->taken_in_shard == conveyor->shards[conveyor->taken_shard]->count) {
@@ -321,7 +325,7 @@ static mr_record_writer_options writer_options(const options *options, int threa
     return writer;
 }
 
-/* Writes shards in order with so many threads of the pool; null: on the caller. */
+/* Writes shards in order with the threads of the pool; null: on the caller's thread. */
 static mr_status run_conveyor(work *work, const shard *const *shards, int32_t count, mr_pool *pool, mr_error *error)
 {
     conveyor conveyor = {
@@ -346,7 +350,7 @@ static mr_status run_conveyor(work *work, const shard *const *shards, int32_t co
     return status;
 }
 
-/* Shards that are compressed as one stream each, which only one thread at a time can do: a conveyor for each. */
+/* Shards that are each compressed as one stream, which only one thread at a time can do: each has its own conveyor. */
 typedef struct streams {
     work *work;
     const shard *const *shards;

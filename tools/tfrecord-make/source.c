@@ -1,4 +1,4 @@
-/* What all sources share: the table of forms, the lists of rows and classes, the keys of an image. */
+/* Code shared by all sources: the lists of rows and classes, and the keys of an image. */
 #include "tools/tfrecord-make/make.h"
 
 #include "records/io/file.h"
@@ -11,7 +11,7 @@
 #include <strings.h>
 #include <unistd.h>
 
-/* A larger image file is a mistake rather than an image. */
+/* A larger file is not accepted as an image. */
 static constexpr size_t IMAGE_SIZE_MAX = (size_t)1 << 30;
 static constexpr size_t TEXT_BLOCK_BYTES = (size_t)64 << 10;
 
@@ -102,7 +102,7 @@ char *source_keep(source *source, const char *text, size_t size_bytes)
 
 mr_status source_add_row(source *source, const row *row, mr_error *error)
 {
-    /* Grows at powers of two. */
+    /* The array grows at powers of two. */
     int64_t count = source->row_count;
     if ((count & (count - 1)) == 0) {
         size_t size = (size_t)(count ? 2 * count : 1) * sizeof(*row);
@@ -186,7 +186,7 @@ bool source_takes_splits(const source *source)
 
 bool source_is_split_name(mr_string name)
 {
-    static const char barred[] = "/@*?[\n"; /* and NUL: they would not do in the name of a file or in a pattern */
+    static const char barred[] = "/@*?[\n"; /* and NUL: not allowed in file names or patterns */
     if (name.size_bytes == 0 || name.size_bytes >= SPLIT_NAME_BYTES) return false;
     for (size_t i = 0; i < name.size_bytes; i++)
         if (memchr(barred, name.data[i], sizeof(barred))) return false;

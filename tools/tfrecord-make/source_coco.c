@@ -1,5 +1,5 @@
-/* COCO: the JSON lists images and boxes; an image is a row, also one without boxes. Boxes stay in memory, sorted by
- * their image. A label is the number of its category, as everywhere with COCO. */
+/* The COCO source: the JSON lists images and boxes. Each image is a row, also one without boxes. Boxes stay in
+ * memory, sorted by image. A label is the number of its category, as is usual with COCO. */
 #include "tools/tfrecord-make/source_coco.h"
 #include "tools/tfrecord-make/make.h"
 
@@ -60,7 +60,7 @@ static mr_status take_image(void *context, const coco_image *image, mr_error *er
     return status;
 }
 
-/* With --on-error skip an element that cannot be used costs its image, and nothing else. */
+/* With --on-error skip, an element that cannot be used excludes its image, and nothing else. */
 static mr_status take_fault(void *context, const coco_fault *fault, mr_error *error)
 {
     listing *listing = context;
@@ -95,7 +95,7 @@ static mr_status keep_points(coco *coco, const coco_box *given, mr_error *error)
     return MR_OK;
 }
 
-/* Where the annotation is, for its mask. */
+/* Stores the position of an annotation, which is read again for its mask. */
 static mr_status keep_span(coco *coco, const coco_box *given, mr_error *error)
 {
     if (given->index >= coco->span_capacity) {
@@ -146,7 +146,7 @@ static mr_status take_nothing(void *context, mr_error *error)
                        "for example a caption", error);
 }
 
-/* Records hold one list of names for all objects, as TensorFlow's do. */
+/* All objects share one list of keypoint names, as in TensorFlow's records. */
 static mr_status keep_names(source *source, coco *coco, const coco_category *category, mr_error *error)
 {
     size_t count = category->point_count;
@@ -199,7 +199,7 @@ static int compare_ids(const void *a, const void *b, void *context)
     return (x > y) - (x < y);
 }
 
-/* take_fault for what shows when all is read. */
+/* Like take_fault, for faults that are detected after everything is read. */
 [[gnu::format(printf, 6, 7)]] static mr_status
 fail_of_image(source *source, coco *coco, int64_t image, bool is_annotation, mr_error *error, const char *format, ...)
 {
@@ -227,7 +227,7 @@ static mr_status sort_images(source *source, coco *coco, mr_error *error)
     return MR_OK;
 }
 
-/* Where the images with an id begin in by_id; -1: there is none. */
+/* The index in by_id of the first image with an id; -1: none. */
 static int64_t find_image(const coco *coco, int64_t id)
 {
     int64_t low = 0, high = coco->image_count;
@@ -249,7 +249,7 @@ static int compare_boxes(const void *a, const void *b)
     return (x->order > y->order) - (x->order < y->order);
 }
 
-/* Whether a box is of use; what is not is counted. */
+/* Whether a box can be used. A box that cannot is counted. */
 static mr_status check_box(source *source, coco *coco, kept_box *kept, bool *is_good, mr_error *error)
 {
     char example[64];
@@ -279,8 +279,8 @@ static mr_status check_box(source *source, coco *coco, kept_box *kept, bool *is_
                    : MR_OK;
 }
 
-/* Faults go to the rows of their images. An image whose id cannot be read becomes a row of its own, so that it is
- * counted; an annotation of an image that is not listed becomes a note. */
+/* Assigns faults to the rows of their images. An image whose id cannot be read becomes a row of its own, so that it
+ * is counted; for an annotation of an image that is not listed, a note is added. */
 static mr_status place_faults(source *source, coco *coco, mr_error *error)
 {
     if (coco->fault_count >= UINT32_MAX) return mr_fail(error, MR_RESOURCE_EXHAUSTED, "too many faults");
@@ -339,7 +339,7 @@ static mr_status sort_boxes(source *source, coco *coco, mr_error *error)
     return MR_OK;
 }
 
-/* Labels are the categories' numbers; with --labels the lines of their names. */
+/* Labels are the categories' numbers, or with --labels the line numbers of their names. */
 static mr_status set_classes(source *source, coco *coco, mr_error *error)
 {
     coco->labels = calloc((size_t)coco->category_count + 1, sizeof(int32_t));
@@ -427,7 +427,7 @@ static mr_status declare(source *source, mr_error *error)
     return source->in->masks ? source_declare(source, "image/object/mask", error) : MR_OK;
 }
 
-/* What all records follow from: names of classes and keypoints, and whether there are masks. */
+/* Hashes what determines all records: names of classes and keypoints, and whether masks are written. */
 static void hash_facts(source *source, const coco *coco)
 {
     source->facts_hash = plan_hash(source->facts_hash, &source->in->masks, sizeof(source->in->masks));

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* name_count points of each object, zeros where it has none. */
+/* Puts name_count points for each object, with zeros for an object without keypoints. */
 static mr_status put_points(const coco *coco, const listed *image, const kept_box *kept, size_t count,
                             const image_facts *facts, const features *to, mr_error *error)
 {
@@ -45,7 +45,8 @@ static mr_status put_points(const coco *coco, const listed *image, const kept_bo
     return status;
 }
 
-/* Reads the segmentations of an image's boxes again. An area that the annotation does not say becomes the mask's.
+/* Reads the segmentations of an image's boxes again and encodes them as masks. The area of the mask replaces a missing
+ * area of the annotation.
  * masks  owned by the caller: count tensors */
 static mr_status make_masks(const coco *coco, const placing *placing, const kept_box *kept, size_t count,
                             const image_facts *facts, mr_tensor *masks, float *areas, mr_error *error)
@@ -90,7 +91,8 @@ static mr_status put_masks(const coco *coco, const listed *image, const kept_box
     return status;
 }
 
-/* The boxes inside of an image whose size the file does not say; the others were cut when they were listed. */
+/* Keeps the boxes inside an image whose size the file does not specify; other boxes were clipped when they were
+ * listed. */
 static size_t keep_inside(const kept_box *kept, size_t count, const image_facts *facts, kept_box *inside)
 {
     size_t kept_count = 0;

@@ -1,5 +1,5 @@
-/* The directory of images: every directory in it that holds images is a class; sorted by bytes, from label 0. Links to
- * directories are followed, except those that lead back to a directory that is being read. */
+/* The directory source: every subdirectory that contains images is a class; classes are sorted by bytes, and labels
+ * start at 0. Links to directories are followed, except those that point to a directory that is being read. */
 #include "tools/tfrecord-make/make.h"
 
 #include "base/arena.h"
@@ -16,7 +16,7 @@
 
 static const char loose[] = "image outside class directories left out|images outside class directories left out";
 
-/* A directory that is being read, and those that it is in. */
+/* A directory that is being read, and its parents. */
 typedef struct level {
     dev_t device;
     ino_t inode;
@@ -30,7 +30,7 @@ static bool is_loop(const level *parent, const struct stat *about)
     return false;
 }
 
-/* Files that systems leave in directories of images: not worth a word. */
+/* Files that operating systems create in image directories; they are ignored silently. */
 static bool is_litter(const char *name)
 {
     return strcasecmp(name, "Thumbs.db") == 0 || strcasecmp(name, "desktop.ini") == 0 ||
@@ -56,7 +56,8 @@ static mr_status add_image(source *source, const char *path, const struct stat *
     return filter_keeps(source, &row) ? source_add_row(source, &row, error) : filter_note(source, path, error);
 }
 
-/* The names in a directory, sorted; owned. path: below the top directory, "" is the top itself. */
+/* Lists the names in a directory, sorted; owned by the caller. path: relative to the top directory; "" is the top
+ * directory */
 static mr_status list_names(const char *directory, const char *path, struct dirent ***entries, int *count,
                             mr_error *error)
 {
@@ -68,8 +69,8 @@ static mr_status list_names(const char *directory, const char *path, struct dire
     return status;
 }
 
-/* What a path below the top directory is. A link to nowhere counts as a file: if it has an image's name, reading it
- * will say what is wrong with it. */
+/* Gets the status of a path relative to the top directory. A broken link counts as a file: if it has an image's
+ * name, reading it will report the error. */
 static mr_status stat_below(const char *directory, const char *path, struct stat *about, mr_error *error)
 {
     char *full = nullptr;
@@ -109,7 +110,7 @@ static mr_status scan_entry(const char *directory, const char *path, const char 
     return add_image(source, path, &about, error);
 }
 
-/* Adds the images of a class directory and of the directories below it. */
+/* Adds the images of a class directory and of its subdirectories. */
 static mr_status scan_class(const char *directory, const char *path, const level *parent, const struct stat *about,
                             source *source, mr_error *error)
 {
@@ -137,7 +138,7 @@ static mr_status scan_class(const char *directory, const char *path, const level
     return status;
 }
 
-/* A name in the top directory. */
+/* Handles a name in the top directory. */
 static mr_status scan_top(const char *directory, const char *name, const level *top, source *source, mr_error *error)
 {
     struct stat about;
@@ -162,7 +163,7 @@ static mr_status scan_top(const char *directory, const char *name, const level *
     return source_add_class(source, name, error);
 }
 
-/* The classes that were found, in sorted order, get the numbers of the file of --labels. */
+/* Numbers the classes, which are sorted, by the --labels file. */
 static mr_status take_labels(source *source, mr_error *error)
 {
     names found = {0};
@@ -182,7 +183,7 @@ static mr_status take_labels(source *source, mr_error *error)
     return status;
 }
 
-/* A row's record follows from its class and label. */
+/* Class and label determine a row's record, and so are part of its hash. */
 static void set_facts(source *source)
 {
     for (int64_t i = 0; i < source->row_count; i++) {

@@ -1,5 +1,5 @@
-/* Lists: each row of a CSV or JSON Lines file names an image, and says its label or the numbers to learn from it. The
- * other columns become features. An image goes to its part by its path. */
+/* The list source: each row of a CSV or JSON Lines file names an image and contains its label or its numeric
+ * targets. The other columns become features. The split of an image is a function of its path. */
 #include "tools/tfrecord-make/make.h"
 #include "tools/tfrecord-make/table.h"
 
@@ -11,21 +11,21 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* In row.label while listing: no label, and a row that cannot be used (reading it again says why). */
+/* In row.label while listing: no label; a row that cannot be used (reading it again returns the reason). */
 static constexpr int32_t LABEL_NONE = -1, LABEL_FAULT = -2;
 
 typedef struct list {
     table table;
-    names labels;               /* while listing: row.label is a number of these */
+    names labels;               /* while listing: row.label is an index into these */
     int32_t path, label, split; /* columns; -1: none */
     int32_t *targets;           /* owned */
     int32_t target_count;
-    char *directory; /* owned; of the paths */
+    char *directory; /* owned; the directory of the paths */
 } list;
 
 /* ---- Which column is what ---- */
 
-/* The column that an option names, or the first of the usual names that is there, while *index is -1. */
+/* Sets *index, if it is -1, to the column that an option names, or to the first of the usual names that exists. */
 static mr_status choose_column(const source *source, const list *list, const char *option, const char *asked,
                                const char *usual, bool is_last, int32_t *index, mr_error *error)
 {
@@ -71,7 +71,8 @@ static mr_status choose_targets(const source *source, list *list, mr_error *erro
 
 static const char usual_paths[] = "path,filename,file_name,filepath,file,image_path,image";
 
-/* Of CSV all columns are known before the rows, of JSON Lines they come with them. is_last: there are no more. */
+/* In CSV all columns are known before the rows are read; in JSON Lines they are found with the rows. is_last: no
+ * more columns can follow */
 static mr_status choose_columns(const source *source, list *list, bool is_last, mr_error *error)
 {
     const source_options *in = source->in;
@@ -101,14 +102,14 @@ typedef struct listing {
     list *list;
 } listing;
 
-/* A cell as a text that says something; false: there is none. */
+/* Gets the text of a cell that is not empty; false if there is none. */
 static bool has_text(const table *table, table_row *cells, int32_t column, mr_string *text)
 {
     return table_text(table, cells, column, text) && text->size_bytes > 0 &&
            !memchr(text->data, '\0', text->size_bytes);
 }
 
-/* The row's label and part; LABEL_FAULT when one of them is missing. */
+/* Sets the row's label and split; LABEL_FAULT if one of them is missing. */
 static mr_status set_label(listing *listing, table_row *cells, row *row, mr_error *error)
 {
     list *list = listing->list;
@@ -145,7 +146,7 @@ static mr_status add_good_row(listing *listing, table_row *cells, row *row, mr_s
         full = nullptr;
         status = mr_fail_memory(error, strlen(path));
     }
-    /* A file that is not there says so when it is read. */
+    /* A missing file is reported when it is read. */
     if (status == MR_OK && stat(full ? full : path, &about) == 0) {
         mr_file_stamp stamp = mr_file_stamp_from(&about);
         row->size_bytes = stamp.size_bytes;
@@ -176,18 +177,19 @@ static mr_status take_row(void *context, table_row *cells, uint64_t offset, mr_s
     snprintf(name, sizeof(name), "line %" PRIu64, cells->line_number);
     row.name = name;
     row.label = LABEL_FAULT;
-    row.is_included = true; /* it has no path */
+    row.is_included = true; /* the row has no path */
     return source_add_row(listing->source, &row, error);
 }
 
-/* Numbers of label names become labels; a row's facts hold its label, which may change when classes come. */
+/* Replaces the numbers of label names by labels. A row's facts_hash includes its label, which may change when
+ * classes are added. */
 static mr_status set_labels(source *source, list *list, mr_error *error)
 {
     int32_t *labels = nullptr;
     mr_status status = list->label >= 0 ? source_set_classes(source, &list->labels, 0, &labels, error) : MR_OK;
     for (int64_t i = 0; i < source->row_count && status == MR_OK; i++) {
         row *row = &source->rows[i];
-        /* Of JSON Lines, rows before the first that has such a column. */
+        /* In JSON Lines, these are rows before the first one with such a column. */
         if (list->label >= 0 && row->label == LABEL_NONE) row->label = LABEL_FAULT;
         if (list->split >= 0 && row->split == 0) row->label = LABEL_FAULT;
         row->is_faulty = row->label == LABEL_FAULT;
@@ -208,7 +210,7 @@ static mr_status fail_row(const source *source, const row *row, const char *reas
     return mr_fail(error, MR_INVALID_ARGUMENT, "%s: line %u: %s", source->input, row->detail, reason);
 }
 
-/* Says what is wrong with a row that could not be listed. */
+/* Returns the reason why a row could not be listed. */
 static mr_status tell_fault(const source *source, const list *list, const row *row, mr_error *error)
 {
     table_row cells = {0};
@@ -284,7 +286,7 @@ static mr_status take_first(void *context, table_row *row, uint64_t offset, mr_s
     return fault ? MR_OK : MR_CANCELLED;
 }
 
-/* Whether a file that nobody said more about is a list: it has a column with a usual name of paths. */
+/* Whether a file of unspecified format is a list: it has a column with a usual name for paths. */
 static mr_status is_list(source *source, const list *list, bool *result, mr_error *error)
 {
     const source_options *in = source->in;
@@ -304,7 +306,7 @@ static mr_status is_list(source *source, const list *list, bool *result, mr_erro
     return status;
 }
 
-/* Columns that are something else than a feature of their name; and the features. */
+/* Marks the columns that are not features of their own, and declares the features. */
 static mr_status declare(source *source, list *list, mr_error *error)
 {
     column *columns = list->table.columns.items;
@@ -319,7 +321,7 @@ static mr_status declare(source *source, list *list, mr_error *error)
     return table_report(&list->table, source, error);
 }
 
-/* Lists the rows of a list that is one. */
+/* Lists the rows of a file that is known to be a list. */
 static mr_status open_list(source *source, list *list, mr_error *error)
 {
     source->has_images = true;
@@ -328,7 +330,7 @@ static mr_status open_list(source *source, list *list, mr_error *error)
     source->directory = list->directory;
     if (!list->table.is_json) MR_TRY(choose_columns(source, list, true, error));
     MR_TRY(table_scan(&list->table, take_row, &(listing){source, list}, error));
-    /* Without columns there is no good row: each says what is wrong with it. */
+    /* Without columns there is no valid row: reading each returns its fault. */
     if (list->table.columns.count == 0) return set_labels(source, list, error);
     MR_TRY(choose_columns(source, list, true, error));
     MR_TRY(declare(source, list, error));

@@ -1,4 +1,4 @@
-/* Distinct names and their numbers; the classes of a source, and the files that tell them. */
+/* Distinct names and their numbers; the classes of a source, and the --labels file. */
 #include "tools/tfrecord-make/make.h"
 
 #include "records/io/file.h"
@@ -15,7 +15,7 @@ static constexpr size_t LABELS_SIZE_MAX = (size_t)256 << 20;
 
 static uint32_t *find_slot(const names *names, mr_string text)
 {
-    /* A free slot ends every search. */
+    /* At least one slot is free, so every search ends. */
     assert((names->slot_count & (names->slot_count - 1)) == 0 && names->count < names->slot_count);
     uint32_t slot = (uint32_t)plan_hash(0, text.data, text.size_bytes) & (names->slot_count - 1);
     for (; names->slots[slot]; slot = (slot + 1) & (names->slot_count - 1)) {
@@ -76,7 +76,7 @@ void names_deinit(names *names)
 
 /* ---- Classes ---- */
 
-/* Reads the file of --labels: line n + 1 is label n; an empty line is a number without a class. */
+/* Reads the --labels file: line n + 1 is label n; an empty line is a number without a class. */
 static mr_status read_labels(source *source, names *known, mr_error *error)
 {
     const char *path = source->in->labels;
@@ -95,7 +95,7 @@ static mr_status read_labels(source *source, names *known, mr_error *error)
         uint32_t number = 0;
         if (length > 0 && names_find(known, (mr_string){line, length}) >= 0)
             status = mr_fail(error, MR_INVALID_ARGUMENT, "%s: the class \"%s\" occurs twice", path, line);
-        /* An empty line still takes a number, under a name that no class has. */
+        /* An empty line still uses a number, under a name that no class can have. */
         char none[32];
         snprintf(none, sizeof(none), "\n%d", source->class_count);
         if (status == MR_OK)
@@ -108,7 +108,7 @@ static mr_status read_labels(source *source, names *known, mr_error *error)
     return status;
 }
 
-/* A whole number as one writes it: no sign, no zero before it. */
+/* Parses a whole number in canonical form: no sign, no leading zero. */
 static bool is_number(const char *text, int32_t *number)
 {
     size_t length = strlen(text);
@@ -130,7 +130,7 @@ static int compare_texts(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* Sorted names become classes from `first` on. */
+/* Adds the sorted names as classes, numbered from `first`. */
 static mr_status sort_classes(source *source, const names *names, int32_t first, int32_t *labels, mr_error *error)
 {
     char **sorted = malloc((names->count + 1) * sizeof(char *));
@@ -147,7 +147,7 @@ static mr_status sort_classes(source *source, const names *names, int32_t first,
     return status;
 }
 
-/* The label that the file of --labels gives a name; -1: none. */
+/* The label of a name in the --labels file; -1: none. */
 static int64_t known_label(const source *source, const names *known, const char *name, bool by_number)
 {
     int32_t number;
@@ -171,7 +171,7 @@ static mr_status fail_unknown(const source *source, const char *name, uint32_t o
                    source->in->append_labels ? "" : ", or number it with --append-labels");
 }
 
-/* Classes that the file of --labels lacks come after its last, sorted. missing: their numbers in names */
+/* Appends the classes that the --labels file lacks after its last label, sorted. missing: the missing names */
 static mr_status append_classes(source *source, const names *names, char **missing, uint32_t count, int32_t *labels,
                                 mr_error *error)
 {
@@ -183,7 +183,8 @@ static mr_status append_classes(source *source, const names *names, char **missi
     return MR_OK;
 }
 
-/* The labels of names by the file of --labels. Names that are all numbers stand for its lines, unless it has them. */
+/* Looks up the labels of names in the --labels file. If all names are numbers, they are line numbers of the file,
+ * unless it contains them as names. */
 static mr_status look_up(source *source, const names *names, const struct names *known, int32_t *labels,
                          mr_error *error)
 {

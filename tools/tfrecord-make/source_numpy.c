@@ -1,5 +1,6 @@
-/* Arrays: row i of each array of a .npz, or of the one of a .npy, is a feature of record i. Whole numbers and booleans
- * become int64, other numbers float, text bytes; an array of images may become PNG, and any array its raw bytes. */
+/* The NumPy source: row i of each array of an .npz, or of the array of an .npy, is a feature of record i. Whole
+ * numbers and booleans become int64, other numbers float, text bytes. An array of images can be encoded as PNG, and
+ * any array can be stored as raw bytes. */
 #include "tools/tfrecord-make/columns.h"
 #include "tools/tfrecord-make/make.h"
 
@@ -14,8 +15,8 @@ typedef enum array_use { USE_FEATURE, USE_IMAGE, USE_RAW } array_use;
 
 typedef struct array {
     char *name;                /* owned */
-    mr_input_file *own;        /* owned; null when it lies in the file that was given */
-    const mr_input_file *file; /* borrowed: where its elements are */
+    mr_input_file *own;        /* owned; null if it is in the input file itself */
+    const mr_input_file *file; /* borrowed: the file with its elements */
     mr_npy npy;
     array_use use;
 } array;
@@ -67,7 +68,7 @@ static mr_status check_use(const source *source, array *array, mr_error *error)
     return MR_OK;
 }
 
-/* Takes an array whose header begins at the start of a file. own: owned from here on; or null */
+/* Adds an array whose header is at the start of a file. own: ownership is transferred; or null */
 static mr_status add_array(source *source, arrays *arrays, const char *name, mr_input_file *own, mr_error *error)
 {
     array array = {.own = own, .file = own ? own : arrays->file, .name = strdup(name)};
@@ -155,7 +156,7 @@ static mr_status open_arrays(source *source, arrays *arrays, mr_error *error)
     return status;
 }
 
-/* Names of options that no array has are a mistake. */
+/* A name in an option that matches no array is an error. */
 static mr_status check_names(const source *source, const arrays *arrays, const char *option, const char *names,
                              mr_error *error)
 {
@@ -177,7 +178,7 @@ static mr_status read_row(const source *source, const row *row, const array *arr
     return mr_npy_read_rows(array->file, &array->npy, (int64_t)row->place, (int64_t)row->place + 1, tensor, error);
 }
 
-/* The pixels, as PNG follows from them. */
+/* Reads the pixels, which determine the PNG. */
 static mr_status read_content(const source *source, const row *row, source_bytes *bytes, bool *has_image,
                               mr_error *error)
 {
