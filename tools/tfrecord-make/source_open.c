@@ -1,4 +1,4 @@
-/* Which form the input has: by what is asked for, or by its name and what lies in it. */
+/* Detects the form of the input: from --format, or from its name and contents. */
 #include "tools/tfrecord-make/make.h"
 
 #include "records/io/file.h"
@@ -22,7 +22,7 @@ bool source_has_ending(const char *name, const char *endings)
     return false;
 }
 
-/* What a directory holds: VOC's Annotations or .xml files, archives, or else class directories. */
+/* The form of a directory: VOC if it contains Annotations or .xml files, archives, otherwise class directories. */
 static input_format format_of_directory(const char *path)
 {
     input_format format = FORMAT_DIRECTORY;
@@ -77,7 +77,7 @@ static bool is_found(const names *features, const key_change *change)
     return false;
 }
 
-/* Every --key changes a feature that records may have. */
+/* Checks that every --key names a feature that records may have. */
 static mr_status check_keys(const source *source, mr_error *error)
 {
     const names *features = &source->features;
@@ -107,7 +107,7 @@ static mr_status open_form(source *source, mr_error *error)
 {
     static const struct {
         mr_status (*open)(struct source *, mr_error *);
-        input_kind kind; /* 0: open finds out */
+        input_kind kind; /* 0: set by the form's open */
     } forms[] = {
         [FORMAT_DIRECTORY] = {source_directory_open, INPUT_DIRECTORY},
         [FORMAT_LIST] = {source_list_open},
@@ -132,7 +132,7 @@ mr_status source_open(options *options, source *source, mr_error *error)
     input_format format = options->in.format;
     if (format == FORMAT_AUTO) MR_TRY(recognise(options->input, &format, error));
     source->format = format;
-    /* The names of features are in every record. */
+    /* Every record contains the names of its features. */
     for (int i = 0; i < options->in.key_count; i++) {
         const key_change *change = &options->in.keys[i];
         source->facts_hash = plan_hash(source->facts_hash, change->from, change->from_size);

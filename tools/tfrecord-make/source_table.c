@@ -1,5 +1,5 @@
-/* Tables: each row of a CSV or JSON Lines file is a record of its columns. A row goes to its part by what is in it: so
- * equal rows are never on both sides, and rows may be added and moved. */
+/* The table source: each row of a CSV or JSON Lines file is a record of its columns. A hash of its contents chooses
+ * the split of a row, so equal rows are always in the same split, and rows may be added and moved. */
 #include "tools/tfrecord-make/make.h"
 #include "tools/tfrecord-make/table.h"
 
@@ -8,12 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* In row.label: a row that names no part, where others do. */
+/* In row.label: a row without a split, although other rows name one. */
 static constexpr int32_t LABEL_NONE = -1, LABEL_FAULT = -2;
 
 typedef struct rows {
     table table;
-    int32_t split; /* the column of parts; -1: none */
+    int32_t split; /* the column of splits; -1: none */
 } rows;
 
 typedef struct listing {
@@ -21,7 +21,7 @@ typedef struct listing {
     rows *rows;
 } listing;
 
-/* A table whose cells name images may have been meant as a list. */
+/* A table whose cells name images may be meant as a list: adds a warning. */
 static mr_status look_for_images(listing *listing, table_row *cells, mr_error *error)
 {
     const columns *columns = &listing->rows->table.columns;

@@ -1,7 +1,8 @@
-/* Archives as webdataset has them: members that share a name up to the first dot of its last part ("a/0001.jpg",
- * "a/0001.cls", "a/0001.json") are one sample. Mostly they follow one another, but an archive may also hold all images
- * and then all labels. Nothing is unpacked: a row knows where each run of its members begins, and walks the headers
- * from there. In archives that were concatenated into one file, the same name is another sample in each. */
+/* The tar source: webdataset archives. Members whose names are equal up to the first dot after the last slash
+ * ("a/0001.jpg", "a/0001.cls", "a/0001.json") are one sample. Usually they are consecutive, but an archive may also
+ * contain all images and then all labels. Nothing is unpacked: a row stores where each run of its members starts,
+ * and reading walks the headers from there. If archives were concatenated into one file, the same name in two of
+ * them denotes two samples. */
 #include "tools/tfrecord-make/source_tar.h"
 
 #include "tools/tfrecord-make/make.h"
@@ -18,7 +19,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* So many archives stay open; of more, plain ones are opened for each row. */
+/* At most this many archives stay open. Of the others, plain archives are opened for each row. */
 static constexpr int32_t OPEN_MAX_FILES = 256;
 static constexpr uint64_t LABEL_BYTES_MAX = 4096, JSON_BYTES_MAX = (uint64_t)16 << 20;
 
@@ -27,7 +28,7 @@ static constexpr uint64_t LABEL_BYTES_MAX = 4096, JSON_BYTES_MAX = (uint64_t)16 
 /* A sample of the archive that is being listed. */
 typedef struct gathered {
     int64_t row;
-    uint32_t piece; /* the last */
+    uint32_t piece; /* the last piece */
     bool has_image;
 } gathered;
 
@@ -36,10 +37,10 @@ typedef struct listing {
     archives *archives;
     const mr_input_file *file;
     int32_t archive;
-    uint32_t part;      /* member.archive, where several are in the file */
-    names keys;         /* of the samples of that archive */
-    gathered *gathered; /* owned; by the numbers of keys */
-    int64_t current;    /* the number of the key of the last member; -1: none */
+    uint32_t part;      /* member.archive, if the file contains several archives */
+    names keys;         /* keys of the archive's samples */
+    gathered *gathered; /* owned; indexed by the numbers of keys */
+    int64_t current;    /* the number of the last member's key; -1: none */
     source_bytes bytes;
 } listing;
 
@@ -57,7 +58,7 @@ static mr_status add_piece(archives *archives, uint64_t offset, mr_error *error)
     return MR_OK;
 }
 
-/* A sample whose key is new. */
+/* Starts a sample with a new key. */
 static mr_status begin_sample(listing *listing, uint32_t number, const mr_tar_member *member, mr_error *error)
 {
     if ((number & (number - 1)) == 0) {
@@ -78,7 +79,7 @@ static mr_status begin_sample(listing *listing, uint32_t number, const mr_tar_me
                           error);
 }
 
-/* A sample that goes on behind members of others. */
+/* Continues a sample after members of other samples. */
 static mr_status continue_sample(listing *listing, gathered *gathered, const mr_tar_member *member, mr_error *error)
 {
     archives *archives = listing->archives;
@@ -95,7 +96,7 @@ static mr_status continue_sample(listing *listing, gathered *gathered, const mr_
     return MR_OK;
 }
 
-/* Another archive begins, in another file or in this one. */
+/* Resets the keys when another archive starts, in another file or in this one. */
 static void reset_keys(listing *listing, uint32_t part)
 {
     names_deinit(&listing->keys);
@@ -129,7 +130,7 @@ static mr_status learn_field(void *context, mr_string name, const json_t *value,
     return MR_OK;
 }
 
-/* The label's text without blanks around it. */
+/* The label's text without surrounding blanks. */
 static mr_string trimmed(const source_bytes *bytes)
 {
     const char *begin = bytes->data, *end = begin + bytes->size_bytes;
@@ -138,8 +139,8 @@ static mr_string trimmed(const source_bytes *bytes)
     return (mr_string){begin, (size_t)(end - begin)};
 }
 
-/* Looks into the small members that the whole input's classes and types follow from. What is wrong with one is told
- * when its row is read. */
+/* Reads the small members that determine the classes and types of the complete input. Faults are reported when the
+ * row is read. */
 static mr_status learn_member(listing *listing, const mr_tar_member *member, const char *ending, mr_error *error)
 {
     mr_error fault = {0};
@@ -166,7 +167,7 @@ static mr_status learn_member(listing *listing, const mr_tar_member *member, con
     return MR_OK;
 }
 
-/* Members become features that are named after their endings. */
+/* Members become features that are named after their extensions. */
 static mr_status declare_ending(source *source, const char *ending, mr_error *error)
 {
     char key[TAR_KEY_BYTES];
@@ -237,7 +238,7 @@ static int compare_names(const struct dirent **a, const struct dirent **b)
     return strcmp((*a)->d_name, (*b)->d_name);
 }
 
-/* The archive that was given, or those in a directory, sorted. */
+/* Finds the archive that was given, or those in a directory, sorted. */
 static mr_status find_archives(source *source, archives *archives, mr_error *error)
 {
     struct stat about;
@@ -306,7 +307,7 @@ static mr_status declare(source *source, const archives *archives, mr_error *err
     return columns_declare(&archives->fields, source, "json/", error);
 }
 
-/* Labels of samples that take part; those of others are no classes. */
+/* Keeps the labels of included samples. Labels of excluded samples do not become classes. */
 static mr_status keep_labels(source *source, archives *archives, mr_error *error)
 {
     names kept = {0};

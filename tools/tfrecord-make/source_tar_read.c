@@ -1,5 +1,5 @@
-/* Samples of archives as records: see source_tar.h. A sample's members are found by walking the headers of its pieces.
- * */
+/* Reads samples of archives for records: see source_tar.h. A sample's members are found by walking the headers of
+ * its pieces. */
 #include "tools/tfrecord-make/source_tar.h"
 
 #include "tools/tfrecord-make/make.h"
@@ -26,7 +26,7 @@ size_t tar_sample_size(const char *name, const char **ending)
 
 bool tar_is_image_ending(const char *ending)
 {
-    return !strchr(ending, '.') && source_is_image_name(ending - 1); /* from its dot */
+    return !strchr(ending, '.') && source_is_image_name(ending - 1); /* starting at its dot */
 }
 
 mr_status tar_read_member(const mr_input_file *file, const mr_tar_member *member, uint64_t size_max,
@@ -57,7 +57,7 @@ typedef struct sample {
     const row *row;
     const mr_input_file *file;
     mr_tar_reader *reader; /* owned */
-    uint32_t piece;        /* that it walks over */
+    uint32_t piece;        /* the piece that the reader walks over */
     mr_input_file *own;    /* owned */
 } sample;
 
@@ -85,7 +85,7 @@ static mr_status open_sample(const source *source, const row *row, sample *sampl
     return status;
 }
 
-/* The next member of the sample; MR_OUT_OF_RANGE behind its last. */
+/* Reads the next member of the sample; MR_OUT_OF_RANGE after the last. */
 static mr_status next_member(sample *sample, mr_tar_member *member, const char **ending, mr_error *error)
 {
     const archives *archives = sample->source->detail;
@@ -168,7 +168,7 @@ static mr_status put_array(const source_bytes *bytes, const mr_tar_member *membe
     return status;
 }
 
-/* Adds what a member that is no image and no label comes to. ending: in lower case */
+/* Adds the features of a member that is neither image nor label. ending: in lower case */
 static mr_status put_member(const archives *archives, const source_bytes *bytes, const mr_tar_member *member,
                             const char *ending, const features *to, mr_error *error)
 {
@@ -202,12 +202,12 @@ static mr_status add_member(sample *sample, const mr_tar_member *member, const c
     return put_member(sample->source->detail, bytes, member, key, to, error);
 }
 
-/* A sample has one member with an ending; of two, one would get lost. */
+/* Rejects a second member with the same extension in a sample: one of them would be lost. */
 static mr_status check_ending(names *endings, const mr_tar_member *member, const char *ending, mr_error *error)
 {
     char key[TAR_KEY_BYTES];
     uint32_t number, before = endings->count;
-    if (!tar_key(ending, key, sizeof(key))) return MR_OK; /* add_member refuses it */
+    if (!tar_key(ending, key, sizeof(key))) return MR_OK; /* rejected by add_member */
     MR_TRY(names_add(endings, mr_string_from(key), &number, error));
     if (number == before) return MR_OK;
     return mr_fail(error, MR_DATA_LOSS, "%s: its sample already has a member with the extension \"%s\"", member->name,

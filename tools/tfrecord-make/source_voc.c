@@ -1,7 +1,7 @@
-/* Pascal VOC: an .xml for each image, in Annotations beside JPEGImages, or all in one directory. The .xml is read once
- * for the classes and once more for its record, so that boxes need no memory. The lists in ImageSets/Main are the
- * parts, and say which of them there are. Labels begin with 1; the keys are those that
- * TensorFlow's Object Detection API makes of VOC. */
+/* The Pascal VOC source: an .xml for each image, in Annotations next to JPEGImages, or all in one directory. Each
+ * .xml is read once for the classes and once more for its record, so boxes need no memory. The lists in
+ * ImageSets/Main define the splits and their members. Labels start at 1. The keys are those that TensorFlow's Object
+ * Detection API writes for VOC. */
 #include "tools/tfrecord-make/boxes.h"
 #include "tools/tfrecord-make/make.h"
 #include "tools/tfrecord-make/voc.h"
@@ -27,21 +27,21 @@ typedef struct listed {
 
 typedef struct voc {
     char *annotations;   /* owned; the directory of the .xml */
-    const char *between; /* where images are in source->directory: "JPEGImages" or "" */
-    names names;         /* of classes */
-    int32_t *labels;     /* owned; of each name */
+    const char *between; /* the directory of images relative to source->directory: "JPEGImages" or "" */
+    names names;         /* names of classes */
+    int32_t *labels;     /* owned; the label of each name */
     names lists;         /* while listing: the names in ImageSets/Main */
-    listed *listed;      /* owned; by the numbers of lists */
-    names taken;         /* while listing: images of annotations, and .xml without their ending */
+    listed *listed;      /* owned; indexed by the numbers of lists */
+    names taken;         /* while listing: images of annotations, and names of .xml files without the extension */
 } voc;
 
-/* The .xml of a row: its name in the directory, which lives in the source's arena. */
+/* The name of a row's .xml in the directory; it is in the source's arena. */
 static const char *xml_of(const row *row)
 {
     return (const char *)(uintptr_t)row->place;
 }
 
-/* Reads and parses an .xml; errors begin with its path. */
+/* Reads and parses an .xml. Errors start with its path. */
 static mr_status read_annotation(const voc *voc, const char *name, mr_arena *arena, voc_annotation *annotation,
                                  uint64_t *hash, mr_error *error)
 {
@@ -61,7 +61,7 @@ static mr_status read_annotation(const voc *voc, const char *name, mr_arena *are
 
 /* ---- Which image ---- */
 
-/* Looks for directory/between/stem.ending; name is below the directory, owned. */
+/* Checks whether directory/between/stem.ending exists. name: relative to the directory; owned by the caller */
 static bool try_image(const char *directory, const char *between, const char *stem, const char *ending, char **name,
                       struct stat *about)
 {
@@ -80,8 +80,8 @@ static bool try_image(const char *directory, const char *between, const char *st
     return found;
 }
 
-/* The image that <filename> names, or one that is called as the .xml is. Only the last part of <filename> is used: what
- * stands before it is of the machine where the boxes were drawn. */
+/* Finds the image that <filename> names, or one with the same name as the .xml. Only the last component of
+ * <filename> is used: the directories are those of the machine where the boxes were drawn. */
 static bool find_image(const source *source, const char *between, const char *file_name, const char *xml, char **name,
                        struct stat *about)
 {
@@ -123,7 +123,7 @@ static mr_status note_boxes(source *source, const voc_annotation *annotation, co
     return MR_OK;
 }
 
-/* The part that ImageSets/Main gives an annotation. False: its lists leave it out. */
+/* The split of an annotation in ImageSets/Main. False: no list contains it. */
 static bool take_listed(voc *voc, const char *xml, int8_t *split)
 {
     if (voc->lists.count == 0) return true;
@@ -133,7 +133,7 @@ static bool take_listed(voc *voc, const char *xml, int8_t *split)
     return voc->listed[number].is_found = true;
 }
 
-/* The paths of the image and of its .xml, below the input. */
+/* Filters by the paths of the image and of its .xml, relative to the input. */
 static mr_status see_paths(source *source, const voc *voc, row *row, const char *xml, mr_error *error)
 {
     char *path = nullptr;
@@ -164,7 +164,7 @@ static mr_status add_annotation(source *source, voc *voc, const char *xml, mr_ar
     if (!kept) return mr_fail_memory(error, strlen(xml));
     row.place = (uint64_t)(uintptr_t)kept;
     mr_status status = read_annotation(voc, xml, arena, &annotation, &row.facts_hash, &fault);
-    /* Without an image, or with a fault, the row is named after its .xml, and reading it says why. */
+    /* Without an image, or with a fault, the row is named after its .xml, and reading it returns the reason. */
     row.detail = status == MR_OK && find_image(source, voc->between, annotation.file_name, xml, &name, &about);
     if (row.detail) {
         const char *slash = strrchr(name, '/');
@@ -205,7 +205,7 @@ static int compare_names(const struct dirent **a, const struct dirent **b)
     return strcmp((*a)->d_name, (*b)->d_name);
 }
 
-/* Calls take with the names in a directory, sorted. */
+/* Calls take with the sorted names in a directory. */
 static mr_status each_entry(source *source, const char *path,
                             mr_status (*take)(struct source *, const char *, mr_arena *, mr_error *), mr_error *error)
 {
@@ -235,7 +235,7 @@ static mr_status take_entry(source *source, const char *name, mr_arena *arena, m
                        name, error);
 }
 
-/* Images that no annotation is about. */
+/* Counts images without an annotation. */
 static mr_status take_rest(source *source, const char *name, mr_arena *arena, mr_error *error)
 {
     const voc *voc = source->detail;
@@ -247,7 +247,7 @@ static mr_status take_rest(source *source, const char *name, mr_arena *arena, mr
 
 /* ---- ImageSets/Main: the parts ---- */
 
-/* Whether lines end in " 1", " 0" or " -1": then they say which images show a class, and are no part. */
+/* Whether lines end in " 1", " 0" or " -1": such a list specifies which images show a class, and is not a split. */
 static bool is_of_class(const char *text)
 {
     bool has_lines = false;
@@ -264,7 +264,7 @@ static bool is_of_class(const char *text)
     return has_lines;
 }
 
-/* The name of an annotation in a line: without blanks, directory and the ending of an image. */
+/* The name of an annotation in a line, without blanks, directory and image extension. */
 static mr_string name_in_line(const char *line, size_t size)
 {
     char ending[8] = "";
@@ -330,7 +330,7 @@ static mr_status take_list(source *source, const char *name, mr_arena *arena, mr
     size_t size;
     if (!source_has_ending(name, ".txt")) return MR_OK;
     if (asprintf(&directory, "%s/ImageSets/Main", source->input) < 0) return mr_fail_memory(error, strlen(name));
-    /* trainval is both of train and val. */
+    /* trainval is the union of train and val. */
     bool is_sum =
         strcmp(name, "trainval.txt") == 0 && (is_file_of(directory, "train.txt") || is_file_of(directory, "val.txt"));
     mr_status status = MR_OK;
@@ -361,7 +361,7 @@ static mr_status read_lists(source *source, mr_error *error)
     return status;
 }
 
-/* Names in lists that no .xml has become rows, which say so when they are read. */
+/* Adds rows for names in lists without an .xml; reading them returns the error. */
 static mr_status add_missing(source *source, voc *voc, mr_error *error)
 {
     for (uint32_t i = 0; i < voc->lists.count; i++) {
@@ -427,7 +427,7 @@ static mr_status put_objects(const source *source, const voc_annotation *annotat
         bool was_cut = false;
         boxes[count] = (box){object->xmin, object->ymin, object->xmax, object->ymax};
         bool is_inside = box_clip(&boxes[count], width, height, &was_cut);
-        /* Where the size is said, they were counted when they were listed. */
+        /* If the annotation specifies the size, they were counted when they were listed. */
         if ((was_cut || !is_inside) && annotation->width == 0 && facts->remarks)
             *facts->remarks |= REMARK_BIT(REMARK_BOXES_CUT);
         if (!is_inside) continue;

@@ -1,13 +1,12 @@
-/* Which split each row belongs to. Nothing but names, labels and the groups that features name has a say, so every
- * worker and every later run come to the same splits.
+/* The splits: chooses the split of each row. It depends only on names, labels and the groups that features name, so
+ * every worker and every later run compute the same splits.
  *
- *   usual         what the input names, or by the hash of the path: a row stays in its split whatever is added
- *   --group-by    by the hash of the group's name: likewise, for the group
- *   --stratify    each class is sorted by the hashes of its paths and cut at the shares, so that a split has its share
- *   of the class
- *                 to within one row. The first cut is moved by a part of a row that follows from the label, so that
- *                 many small classes do not all round the same way. Rows that are added can move others of their class.
- *                 */
+ *   default       as named by the input, or by the hash of the path: a row keeps its split when others are added
+ *   --group-by    by the hash of the group's name: likewise for the group
+ *   --stratify    each class is sorted by the hashes of its paths and divided by the fractions, so that each split gets
+ *                 its fraction of the class to within one row. The first boundary is shifted by a fraction of a row
+ *                 that depends on the label, so that many small classes do not all round in the same direction. Added
+ *                 rows can move other rows of their class. */
 #include "tools/tfrecord-make/make.h"
 
 #include "base/arena.h"
@@ -18,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Pairs of parentheses in the pattern of --group-by. */
+/* Maximum number of pairs of parentheses in the pattern of --group-by. */
 static constexpr size_t GROUPS_MAX = 32;
 
 /* position: 0 ≤ … < 1 */
@@ -88,7 +87,7 @@ typedef struct grouping {
     uint8_t *splits;
     const regex_t *pattern; /* null: the group is a feature */
     pthread_mutex_t mutex;
-    mr_status status; /* the failure of the first row that has one */
+    mr_status status; /* the error of the first row that fails */
     mr_error error;
     int64_t failed;
 } grouping;
@@ -119,7 +118,7 @@ static mr_status hash_by_feature(const grouping *grouping, const row *row, mr_ex
     mr_feature_view feature;
     while ((status = mr_example_next_feature(&walk, &feature, error)) == MR_OK)
         if (feature.name.size_bytes == strlen(name) && memcmp(feature.name.data, name, strlen(name)) == 0) {
-            /* Equal values have equal bytes, as our encoder writes them. */
+            /* Equal values have equal bytes, because the same encoder writes them. */
             *hash = plan_hash(7, feature.list.data, feature.list.size_bytes);
             return MR_OK;
         }

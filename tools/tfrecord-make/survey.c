@@ -1,12 +1,12 @@
-/* See survey.h. Rows are looked at in parts of a fixed size; the parts of a round are merged in order, so the figures do not
- * depend on the number of threads. */
+/* See survey.h. Rows are examined in chunks of a fixed size. The chunks of a round are merged in order, so the
+ * figures do not depend on the number of threads. */
 #include "tools/tfrecord-make/survey.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 static constexpr int64_t PART_ROWS = 32;
-/* Parts of a round, for each thread. */
+/* Chunks of a round for each thread. */
 static constexpr int64_t ROUND_PARTS = 8;
 
 typedef struct look {
@@ -14,7 +14,7 @@ typedef struct look {
     const source *source;
     progress *progress;
     survey *parts;
-    int64_t begin; /* row of the round */
+    int64_t begin; /* first row of the round */
     mr_status *statuses;
     mr_error *errors;
 } look;
@@ -44,7 +44,7 @@ static void add_fault(survey *survey, int64_t row, uint32_t remarks, const mr_er
     snprintf(fault->reason, sizeof(fault->reason), "%s", error->message);
 }
 
-/* Keeps the large images whose names hash least. */
+/* Keeps the large images whose names have the smallest hashes. */
 static void draw(const source *source, survey *survey, int64_t row)
 {
     int at = survey->try_count;
@@ -70,7 +70,7 @@ static void measure(const look *look, survey *survey, int64_t row, const mr_imag
     draw(look->source, survey, row);
 }
 
-/* An image that cannot be used is counted by its format alone: the figures and the advice are about the others. */
+/* An image that cannot be used is counted only by its format: the figures and the advice describe the others. */
 static mr_status look_at_image(const look *look, survey *survey, int64_t number, mr_string bytes, mr_error *error)
 {
     mr_image_info info = {0};
@@ -91,7 +91,7 @@ static mr_status look_at_image(const look *look, survey *survey, int64_t number,
     return MR_OK;
 }
 
-/* One row. Fails for want of memory alone. */
+/* Examines one row. The only error is running out of memory. */
 static mr_status look_at(const look *look, survey *survey, int64_t number, source_bytes *bytes, mr_error *error)
 {
     const row *row = &look->source->rows[number];

@@ -38,7 +38,7 @@ static mr_status add_cell(table *table, mr_string name, mr_error *error)
     return MR_OK;
 }
 
-/* A first row of paths and numbers is no row of names. */
+/* A first row with paths and numbers is not a header. */
 static bool looks_like_values(const mr_csv_row *row)
 {
     for (int32_t i = 0; i < row->count; i++) {
@@ -54,14 +54,14 @@ static bool looks_like_values(const mr_csv_row *row)
     return false;
 }
 
-/* What --skip-rows leaves out need not be CSV. */
+/* Lines skipped by --skip-rows need not be valid CSV. */
 static mr_status skip_rows(const table *table, mr_csv_reader *reader, mr_error *error)
 {
     for (uint64_t i = 0; i < table->columns.in->skip_rows; i++) MR_TRY(mr_csv_reader_skip_line(reader, error));
     return MR_OK;
 }
 
-/* The names of the columns are those of --columns, or in the row behind those of --skip-rows. */
+/* Sets the names of the columns from --columns, or from the row after those of --skip-rows. */
 static mr_status read_header(table *table, mr_error *error)
 {
     const source_options *in = table->columns.in;
@@ -125,16 +125,16 @@ static mr_status check_cells(const table *table, const mr_csv_row *cells, mr_err
                    table->cell_count);
 }
 
-/* The cell of CSV, or data null when it is missing. */
+/* The CSV cell; data is null if it is missing. */
 static mr_string csv_value(const table *table, const table_row *row, int32_t cell)
 {
     mr_string text = row->cells->cells[cell];
     return text.data && list_has(table->columns.in->missing, text) ? (mr_string){0} : text;
 }
 
-/* Where fields are put by column. */
+/* Collects the fields of an object by column. */
 typedef struct field_taker {
-    columns *learning; /* null when columns are known */
+    columns *learning; /* null if the columns are known */
     const columns *columns;
     table_row *row;
 } field_taker;
@@ -167,7 +167,7 @@ static mr_status take_value(void *context, mr_string name, const json_t *value, 
     return MR_OK;
 }
 
-/* Parses a line of JSON Lines. learning: null when columns are known. */
+/* Parses a line of JSON Lines. learning: null if the columns are known */
 static mr_status parse_line(const table *table, columns *learning, mr_string text, table_row *row, mr_error *error)
 {
     json_decref(row->object);
@@ -202,7 +202,7 @@ static mr_status scan_csv(table *table, table_take take, void *context, table_ro
     return status == MR_OUT_OF_RANGE ? MR_OK : status;
 }
 
-/* The text of a line without its end, which may be CRLF. */
+/* The text of a line without its line ending, which may be CRLF. */
 static mr_string without_end(const char *line, size_t length)
 {
     if (length > 0 && line[length - 1] == '\r') length--;
@@ -222,7 +222,7 @@ static bool is_blank(mr_string text)
     return true;
 }
 
-/* A part of the file in memory, which slides over it. */
+/* A sliding window over the file, in memory. */
 typedef struct window {
     char *bytes; /* owned */
     size_t capacity, begin, end;
@@ -230,7 +230,7 @@ typedef struct window {
     bool has_ended;
 } window;
 
-/* Finds the next line, with its end; *size is 0 behind the last. */
+/* Finds the next line, including its line ending; *size is 0 at the end. */
 static mr_status next_line(const table *table, window *window, size_t *size, mr_error *error)
 {
     assert(window->begin <= window->end && window->end <= window->capacity);
@@ -298,7 +298,7 @@ static mr_status scan_json(table *table, table_take take, void *context, table_r
     return status;
 }
 
-/* Makes row->line the line at an offset. */
+/* Reads the line at an offset into row->line. */
 static mr_status read_line(const table *table, uint64_t offset, table_row *row, mr_string *text, mr_error *error)
 {
     for (size_t size = LINE_AT_BYTES;; size *= 4) {

@@ -1,5 +1,5 @@
-/* Pascal VOC: see voc.h. The path of elements around a text says what it is, so that the boxes of an object's parts are
- * not taken for its own. */
+/* Pascal VOC: see voc.h. A text is identified by the path of its enclosing elements, so that the boxes of an
+ * object's parts are not mistaken for its own. */
 #include "tools/tfrecord-make/voc.h"
 
 #include <expat.h>
@@ -17,7 +17,7 @@ typedef struct reader {
     voc_annotation *annotation;
     char path[PATH_BYTES_MAX]; /* "annotation/object/bndbox" */
     size_t path_size;
-    int deeper; /* elements around that path has no room for */
+    int deeper; /* depth of enclosing elements that do not fit in path */
     char text[TEXT_BYTES_MAX];
     size_t text_size;
     bool text_is_long;
@@ -25,7 +25,7 @@ typedef struct reader {
     mr_error error;
 } reader;
 
-/* Keeps the first failure and stops the parser. */
+/* Stores the first failure and stops the parser. */
 [[gnu::format(printf, 3, 4)]] static void stop(reader *reader, mr_status status, const char *format, ...)
 {
     if (reader->status != MR_OK) return;
@@ -91,7 +91,7 @@ static void take_text(void *context, const char *text, int size)
     reader->text_size += (size_t)size;
 }
 
-/* The text of the element that ends, without blanks around it. */
+/* The text of the element that ends, without surrounding blanks. */
 static char *trimmed(reader *reader)
 {
     static const char blanks[] = " \t\r\n";
@@ -110,7 +110,7 @@ static void set_text(reader *reader, const char **target)
         stop(reader, MR_RESOURCE_EXHAUSTED, "out of memory");
 }
 
-/* Digits, perhaps with a point and an exponent. */
+/* Parses digits, optionally with a point and an exponent. */
 static double number_of(reader *reader)
 {
     char *text = trimmed(reader), *end;
@@ -120,7 +120,7 @@ static double number_of(reader *reader)
     return 0;
 }
 
-/* A number, or the words that other programs write; nothing is false. */
+/* Parses a number, or the words that some programs write; an empty text is false. */
 static bool flag_of(reader *reader)
 {
     static const char *const words[] = {"", "false", "no", "unspecified", "true", "yes"};
@@ -180,7 +180,7 @@ static void end_element(void *context, const char *name)
         reader->deeper--;
         return;
     }
-    /* A long text (a description, perhaps) is nothing that we ask for. */
+    /* A long text, such as a description, is not a value that is needed here. */
     if (!reader->text_is_long) take_value(reader);
     reader->text_size = 0;
     char *slash = strrchr(reader->path, '/');
@@ -204,11 +204,11 @@ static mr_status check_objects(voc_annotation *annotation, mr_error *error)
     return MR_OK;
 }
 
-/* Names of Latin-1 and of Windows' form of it, which expat does not know. */
+/* Handles names of Latin-1 and of Windows-1252, which expat does not know. */
 static int find_encoding(void *context, const char *name, XML_Encoding *encoding)
 {
     static const char *const names[] = {"latin1", "latin-1", "l1", "iso8859-1", "cp1252", "windows-1252"};
-    /* Of the bytes 0x80 … 0x9f in Windows' form; -1: none. */
+    /* Code points of the bytes 0x80 … 0x9f in Windows-1252; -1: none. */
     static const int windows[32] = {0x20ac, -1,     0x201a, 0x0192, 0x201e, 0x2026, 0x2020, 0x2021,
                                     0x02c6, 0x2030, 0x0160, 0x2039, 0x0152, -1,     0x017d, -1,
                                     -1,     0x2018, 0x2019, 0x201c, 0x201d, 0x2022, 0x2013, 0x2014,
@@ -224,7 +224,7 @@ static int find_encoding(void *context, const char *name, XML_Encoding *encoding
     return XML_STATUS_OK;
 }
 
-/* encoding: instead of the one that the document declares; null: that one */
+/* encoding: overrides the one that the document declares; null: use that one */
 static mr_status parse_as(mr_string xml, const char *encoding, reader *reader, enum XML_Error *code, mr_error *error)
 {
     reader->parser = XML_ParserCreate(encoding);
@@ -246,7 +246,7 @@ static mr_status parse_as(mr_string xml, const char *encoding, reader *reader, e
     return status;
 }
 
-/* Whether bytes above 127 form UTF-8's sequences. */
+/* Whether the text is valid UTF-8. */
 static bool is_utf8(mr_string text)
 {
     for (size_t i = 0; i < text.size_bytes;) {

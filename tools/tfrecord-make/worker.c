@@ -1,9 +1,10 @@
-/* Several processes that share the work, on one machine or on many that see the same directories.
+/* Workers: several processes that divide the work, on one machine or on several with access to the same directories.
  *
- * Each makes the same plan from the same input and writes the shards that are its own; nobody talks to anybody. What a
- * worker has done stands in its journal in the output directory, and that it lives is seen from the time of that file,
- * which it sets anew every second. Who joins the work reads the journals. Under mpirun, srun and the like the rank is
- * the worker's number, and rank 0 joins when the others are done; MPI itself is not needed. */
+ * Each worker computes the same plan from the same input and writes its own shards. Workers do not communicate: each
+ * records its finished shards in its journal in the output directory, and updates the modification time of that file
+ * every second to show that it is alive. The process that joins the parts reads the journals. Under mpirun, srun and
+ * similar launchers, the rank is the worker's number, and rank 0 joins the parts when the others are done; MPI itself
+ * is not needed. */
 #include "tools/tfrecord-make/make.h"
 
 #include "base/arena.h"
@@ -32,7 +33,7 @@ static bool read_number(const char *name, int64_t *number)
     return !*end && *number >= 0 && *number <= WORKERS_MAX;
 }
 
-/* What tells one launch from the next; the same for all ranks. */
+/* A hash that identifies a launch; the same for all ranks. */
 static uint64_t hash_launch(void)
 {
     static const char *const names[] = {"PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid", "PMI_JOBID",
@@ -46,10 +47,10 @@ static uint64_t hash_launch(void)
     return hash;
 }
 
-/* The rank that a launcher gave this process. */
+/* The rank that a launcher assigned to this process. */
 static bool find_rank(int64_t *rank, int64_t *size)
 {
-    /* Slurm gives SLURM_NTASKS to a batch script too, which runs once; a step's own count only to its tasks. */
+    /* Slurm also sets SLURM_NTASKS for a batch script, which runs once, but the count of a step only for its tasks. */
     static const char *const names[][2] = {{"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
                                            {"PMI_RANK", "PMI_SIZE"},
                                            {"MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE"},
@@ -97,8 +98,8 @@ static const journal_worker *find_worker(const journal *journal, int32_t worker,
     return nullptr;
 }
 
-/* The time of a worker's journal, which is its sign of life; 0 when it has none. The file is opened, so that a network
- * file system asks its server. */
+/* The modification time of a worker's journal, which shows that it is alive; 0 if it has none. The file is opened,
+ * so that a network file system queries its server. */
 static int64_t sign_of_life(const options *options, int32_t worker)
 {
     char *path = nullptr;
@@ -130,7 +131,7 @@ static mr_status fail_other_plan(const work *work, const journal_worker *worker,
         worker->worker, worker->worker_count, work->options->input);
 }
 
-/* MR_OK when the worker is done in this run, MR_UNAVAILABLE while it is not. */
+/* MR_OK if the worker is done in this run, MR_UNAVAILABLE while it is not. */
 static mr_status look_at(const work *work, int32_t number, uint64_t run, mr_error *error)
 {
     const journal_worker *worker = find_worker(work->journal, number, work->options->worker_count);
@@ -171,7 +172,7 @@ mr_status worker_wait(work *work, uint64_t run, mr_error *error)
 
 /* ---- Joining ---- */
 
-/* The number of workers that there were, when all journals agree; 0 otherwise. */
+/* The number of workers if all journals agree on it, otherwise 0. */
 static int32_t count_workers(const journal *journal)
 {
     int32_t count = journal->worker_count > 0 ? journal->workers[0].worker_count : 0;
@@ -180,7 +181,7 @@ static int32_t count_workers(const journal *journal)
     return count;
 }
 
-/* Why a shard may be missing: the worker whose it is. */
+/* Reports why a shard may be missing: its worker has failed, has not finished, or has not started. */
 static mr_status fail_missing(const work *work, plan *plan, const shard *shard, int64_t missing, mr_error *error)
 {
     int32_t count = count_workers(work->journal);
