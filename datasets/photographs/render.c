@@ -70,8 +70,8 @@ static inline float triangle(float x)
     return box_distance(radial, along, -1e9f);
 }
 
-/* Five reflections fold the plane onto the sector between a tip and the adjacent notch, where the outline is a
- * single line. */
+/* Five reflections fold the plane onto the sector between a tip and the adjacent notch, where the outline is one
+ * line. */
 [[gnu::always_inline]] static inline float star_outline(float x, float y)
 {
     static const float normals[3][2] = {

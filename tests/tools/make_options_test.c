@@ -266,11 +266,11 @@ TEST(make_options_that_match_nothing_are_refused)
     static const struct {
         const char *options, *reason;
     } cases[] = {
-        {"--key nosuch=x d", "--key: d has no feature \"nosuch\", it has image/filename"},
-        {"--key 'nosuch/*=x/*' t.csv", "--key: t.csv has no feature \"nosuch/*\", it has kind, n, m"},
-        {"--key image/class/text= n.npy", "--key: n.npy has no feature \"image/class/text\", it has n"},
+        {"--key nosuch=x d", "--key: d has no feature \"nosuch\"; it has image/filename"},
+        {"--key 'nosuch/*=x/*' t.csv", "--key: t.csv has no feature \"nosuch/*\"; it has kind, n, m"},
+        {"--key image/class/text= n.npy", "--key: n.npy has no feature \"image/class/text\"; it has n"},
         {"--key path=x l.csv", "--key: l.csv has no feature \"path\""},
-        {"--key txt= x.tar", "--key: x.tar has no feature \"txt\", it has "},
+        {"--key txt= x.tar", "--key: x.tar has no feature \"txt\"; it has "},
         {"--label-column nosuch l.csv", "--label-column: l.csv has no column \"nosuch\""},
         {"--label-column nosuch l.jsonl", "--label-column: l.jsonl has no column \"nosuch\""},
         {"--path-column nosuch l.jsonl", "--path-column: l.jsonl has no column \"nosuch\""},

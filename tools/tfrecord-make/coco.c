@@ -131,10 +131,9 @@ static mr_status skip_value(scanner *scanner, bool keep, mr_error *error)
     return MR_OK;
 }
 
-/* ---- Values that jansson refuses ---- */
+/* ---- Values that jansson rejects ---- */
 
-/* Replaces surrogate escapes and non-ASCII bytes with blanks in the string that starts at text, and returns its
- * size. */
+/* Replaces surrogate escapes and non-ASCII bytes with blanks in the string at text, and returns its size. */
 static size_t blank_string(char *text, size_t size)
 {
     size_t i = 1;
@@ -152,8 +151,7 @@ static size_t blank_string(char *text, size_t size)
     return i < size ? i + 1 : size;
 }
 
-/* Replaces the word that starts at text if it is NaN, Infinity or a number outside int64 and double; returns its
- * size. */
+/* Replaces the word at text if it is NaN, Infinity or a number outside int64 and double, and returns its size. */
 static size_t blank_word(char *text, size_t size)
 {
     size_t count = 0;

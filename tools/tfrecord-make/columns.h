@@ -1,6 +1,5 @@
 /* Named columns whose types are inferred from all their values, and the conversion of values to features of these
- * types. Values are cells of CSV or fields of JSON objects. JSON objects are flattened: "size/w" of {"size": {"w":
- * 3}}. */
+ * types. Values are cells of CSV or fields of JSON objects, which are flattened: "size/w" of {"size": {"w": 3}}. */
 #ifndef MR_TOOLS_TFRECORD_MAKE_COLUMNS_H
 #define MR_TOOLS_TFRECORD_MAKE_COLUMNS_H
 
@@ -12,15 +11,13 @@
 typedef enum column_type { COLUMN_NONE = 0, COLUMN_INT64, COLUMN_FLOAT, COLUMN_BYTES } column_type;
 
 typedef struct column {
-    const char *name; /* borrowed from the columns' names */
-    column_type type; /* the narrowest type for all values so far; COLUMN_NONE if there were none */
-    bool is_given;    /* specified by --types: values do not change the type */
-    bool is_taken;    /* used by the source for another purpose; not written as a feature by itself */
-    int64_t numbers,
-        others;        /* number of values that are numbers, and that are not; counted until the column is known to
-                          be text */
-    uint64_t odd_row;  /* the first row whose value is not a number, as passed to column_see */
-    char odd_text[32]; /* the beginning of that value */
+    const char *name;        /* borrowed from the columns' names */
+    column_type type;        /* the narrowest type for all values so far; COLUMN_NONE if there were none */
+    bool is_given;           /* specified by --types: values do not change the type */
+    bool is_taken;           /* used by the source for another purpose; not written as a feature by itself */
+    int64_t numbers, others; /* counts of values that are numbers, and that are not; until the type is clear */
+    uint64_t odd_row;        /* the first row whose value is not a number, as passed to column_see */
+    char odd_text[32];       /* the beginning of that value */
 } column;
 
 typedef struct columns {

@@ -104,8 +104,7 @@ static void judge(const options *options, const source *source, const candidate 
     for (int64_t i = 1; i < count; i++) {
         const row *row = &source->rows[candidates[i].row];
         if (candidates[i].split != candidates[0].split) COUNT(found, crossing, first, row);
-        /* Finds an earlier candidate with the same label, or without labels with the same other data (boxes,
-         * columns). */
+        /* Finds an earlier candidate with the same label, or, without labels, with the same boxes and columns. */
         int64_t j = 0;
         while (j < i && (source->rows[candidates[j].row].label != row->label ||
                          (row->label < 0 && source->rows[candidates[j].row].facts_hash != row->facts_hash)))

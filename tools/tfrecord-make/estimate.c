@@ -12,8 +12,7 @@
 static constexpr int SAMPLES = 48;
 /* Size of the frame of a record in its file: length and checksums. */
 static constexpr uint64_t FRAME_BYTES = 16;
-/* The fixed overhead of a record is rounded up to a multiple of this, because greater lengths are encoded with more
- * bytes. */
+/* The fixed overhead of a record is rounded up to a multiple of this: greater lengths are encoded with more bytes. */
 static constexpr uint64_t FIXED_STEP = 32;
 static constexpr uint64_t RECORD_BYTES_MAX = (uint64_t)1 << 50;
 

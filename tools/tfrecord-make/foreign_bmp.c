@@ -1,7 +1,6 @@
 /* The BMP decoder: headers of 12 to 124 bytes, palettes of 1, 2, 4 and 8 bits, 16 and 32 bits with masks, 24 bits,
  * run lengths of 4 and 8 bits. Rows are stored from the bottom up unless the height is negative, and each is padded
- * to 4 bytes. The alpha channel of 32 bits is used only if a mask declares it and at least one alpha value is not
- * zero. */
+ * to 4 bytes. The alpha channel of 32 bits is used only if a mask declares it and some alpha is not zero. */
 #include "tools/tfrecord-make/foreign.h"
 
 #include <stdlib.h>
@@ -131,7 +130,7 @@ static uint8_t *row_of(const bmp *bmp, mr_tensor *pixels, int32_t line)
     return (uint8_t *)pixels->data + y * bmp->width * pixels->shape.dims[2];
 }
 
-/* ---- Rows as they are ---- */
+/* ---- Uncompressed rows ---- */
 
 /* Extracts a color of a masked pixel as 8 bits. */
 static uint8_t masked(uint32_t value, uint32_t mask)
@@ -241,8 +240,7 @@ static mr_status read_runs(const bmp *bmp, mr_tensor *pixels, mr_error *error)
     }
 }
 
-/* Some programs declare an alpha mask and write only zeros, which would make the image invisible: such an image
- * becomes opaque. */
+/* Some programs declare an alpha mask but write only zeros. Such an image becomes opaque. */
 static void show_if_hidden(mr_tensor *pixels)
 {
     uint8_t *bytes = pixels->data;

@@ -95,7 +95,7 @@ mr_status image_check(mr_string bytes, const mr_image_info *info, uint32_t *rema
     return fault(status, remarks);
 }
 
-/* ---- Encoding anew ---- */
+/* ---- Re-encoding ---- */
 
 /* The target size of the image before rotation: the shorter side as requested, the other in proportion. */
 static void target_size(const treatment *treatment, const mr_image_info *info, int32_t *width, int32_t *height)
@@ -209,7 +209,7 @@ static mr_status encode_anew(const treatment *treatment, mr_string bytes, bool t
     return status;
 }
 
-/* ---- All of it ---- */
+/* ---- The complete treatment ---- */
 
 static void take_bytes(image *image)
 {

@@ -34,8 +34,7 @@ typedef enum remark {
     REMARK_PROFILE_DROPPED,  /* a color profile */
     REMARK_TRANSPARENT_KEPT, /* stays PNG, because JPEG has no transparency */
     REMARK_NOT_CROP_READY,   /* a JPEG of a kind that cannot be rewritten */
-    REMARK_BOXES_CUT,        /* clipped at the edge, or left out because outside; only if the annotation does not
-                                specify the image's size */
+    REMARK_BOXES_CUT,        /* clipped or left out; only if the annotation has no image size */
     /* Reasons for leaving images out. All remarks from here on are faults. */
     REMARK_UNREADABLE,
     REMARK_EMPTY,
@@ -91,8 +90,7 @@ mr_status image_probe(const treatment *treatment, const char *name, mr_string by
 /* Decodes the complete image at an eighth of its size: every byte is checked with little computation. */
 mr_status image_check(mr_string bytes, const mr_image_info *info, uint32_t *remarks, mr_error *error);
 
-/* The format that the extension of a name indicates, in any case; MR_IMAGE_UNKNOWN: not a format that is read or
- * converted. */
+/* The format that the extension of a name indicates, in any case; MR_IMAGE_UNKNOWN: neither read nor converted. */
 mr_image_format image_format_of_name(const char *name);
 
 #endif

@@ -39,7 +39,7 @@
 static const char title[] = "millrace tfrecord-make journal 2\n", old_title[] = "millrace tfrecord-make journal 1\n";
 static constexpr size_t JOURNAL_SIZE_MAX = (size_t)256 << 20;
 
-/* ---- Words ---- */
+/* ---- Words of a line ---- */
 
 /* Prints everything except letters, digits and a few punctuation characters as %xx. */
 static void print_escaped(FILE *file, const char *text)
@@ -208,8 +208,7 @@ static mr_status read_journal(journal *journal, const char *path, journal_worker
     return status;
 }
 
-/* Parses "name-split-00001-of-00004.tfrecord" and returns what follows it (".index", ".partial", …); null: another
- * file. */
+/* Returns what follows "name-split-00001-of-00004.tfrecord" (".index", ".partial", …); null: another file. */
 static const char *after_shard_name(const options *options, const char *file)
 {
     size_t length = strlen(options->name);
@@ -293,7 +292,7 @@ mr_status journal_read(journal *journal, mr_error *error)
     return status;
 }
 
-/* ---- Settling ---- */
+/* ---- Checking the output directory ---- */
 
 static const shard *find_shard(const plan *plan, const char *name, size_t length)
 {
@@ -394,8 +393,7 @@ static mr_status open_own(journal *journal, mr_error *error)
         memcpy(head, bytes, size < sizeof(head) - 1 ? size : sizeof(head) - 1);
         free(bytes);
     }
-    /* A journal of another version, or with a truncated title, is started again. What was read from it remains
-     * known. */
+    /* A journal of another version, or with a truncated title, is restarted. Lines read from it remain known. */
     bool fresh = strcmp(head, title) != 0;
     if (fresh) MR_TRY(mr_file_write_all(journal->path, title, sizeof(title) - 1, error));
     journal->descriptor = open(journal->path, O_RDWR | O_APPEND | O_CLOEXEC);
@@ -409,7 +407,7 @@ static mr_status open_own(journal *journal, mr_error *error)
     return MR_OK;
 }
 
-/* Closes a stream of open_memstream and writes its text. When out of memory, the stream has failed or its text is
+/* Closes a stream of open_memstream and writes its text. If memory ran out, the stream has failed or the text is
  * null. */
 static mr_status end_line(journal *journal, FILE *file, char **text, const size_t *size, mr_error *error)
 {

@@ -54,8 +54,7 @@ static int64_t count_rows(const work *work)
     return count;
 }
 
-/* Writes this process's part: for a worker, all of its work; for a single process, everything before the final
- * steps. */
+/* Writes this process's part: all the work of a worker, or the work of a single process before the final steps. */
 static mr_status make_part(work *work, uint64_t run, double *seconds, mr_error *error)
 {
     progress progress;

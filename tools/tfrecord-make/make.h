@@ -230,8 +230,8 @@ typedef struct journal {
  * that would be replaced, or read together with this dataset's files, are an error. */
 mr_status journal_open(const options *options, const source *source, const plan *plan, uint64_t run, journal *journal,
                        mr_error *error);
-/* Reads all journals without a lock and writes nothing; the errors are the same. Only journal_find may be called on
- * the result. */
+/* Reads all journals without a lock and writes nothing; the errors are the same. The result is only for
+ * journal_find. */
 mr_status journal_look(const options *options, const source *source, const plan *plan, journal *journal,
                        mr_error *error);
 /* Reads all journals again. Not safe concurrently with other calls. */
@@ -248,8 +248,7 @@ mr_status journal_add_text(journal *journal, const char *name, uint64_t hash, mr
 mr_status journal_add(journal *journal, const plan *plan, const shard *shard, shard_report *report, mr_error *error);
 /* Records the end of a run: success, or its error (failure). */
 mr_status journal_say_end(journal *journal, uint64_t run, const char *failure, mr_error *error);
-/* Shows other processes that this one is alive: sets the modification time of its journal to now. Safe from any
- * thread. */
+/* Shows other processes that this one is alive: updates the modification time of its journal. Safe from any thread. */
 void journal_beat(journal *journal);
 /* Removes shards of earlier runs that had a different number of shards. */
 mr_status journal_finish(journal *journal, const plan *plan, int64_t *removed, mr_error *error);

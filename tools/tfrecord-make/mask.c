@@ -15,8 +15,7 @@
 #include <string.h>
 
 static constexpr int64_t GRID = 5;
-/* Largest coordinate of a corner, far outside any image; and maximum total edge length of one object, which bounds
- * the time. */
+/* Maximum coordinate of a corner, far outside any image; maximum total edge length of an object, to bound the time. */
 static constexpr double CORNER_MAX = 1e6;
 static constexpr int64_t STEPS_MAX = 200'000'000;
 
@@ -36,8 +35,7 @@ typedef struct pen {
 } pen;
 
 /* Moves to the adjacent grid point. If that crosses the middle of a column, all pixels below it in the column change
- * sides. A change past a column's last pixel marks the first pixel of the next column, where the next crossing
- * reverts it. */
+ * sides. A change past the last pixel of a column marks the first of the next; the next crossing there reverts it. */
 static void move_pen(pen *pen, int64_t u, int64_t v)
 {
     canvas *canvas = pen->canvas;

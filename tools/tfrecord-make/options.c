@@ -285,7 +285,7 @@ static bool parse_option(const option_row *row, options *options, int *exit_code
     }
 }
 
-/* ---- Options together ---- */
+/* ---- Combinations of options ---- */
 
 /* Checks what options_table.h cannot express: the value of one option may leave another without effect. */
 static bool check_values(const options *options, int *exit_code)

@@ -119,8 +119,7 @@ void source_options_deinit(source_options *options)
 
 /* ---- Names of features ---- */
 
-/* The name of a feature after --key; null if the feature is left out. long_name: receives an allocated name, if one
- * is needed */
+/* The name of a feature after --key; null if the feature is left out. long_name: receives an allocated name, if any */
 static const char *changed_key(const features *to, const char *key, char **long_name)
 {
     assert(names_find(to->declared, mr_string_from(key)) >= 0);

@@ -100,8 +100,7 @@ static uint64_t hash_options(const options *options, const source *source, uint6
     return plan_hash(2, words, sizeof(words));
 }
 
-/* Hashes everything that determines the bytes of a shard. File size and modification time stand for the bytes of the
- * images. */
+/* Hashes everything that determines the bytes of a shard. File sizes and times stand for the bytes of the images. */
 static void take_fingerprint(const options *options, const source *source, plan *plan, shard *shard)
 {
     uint64_t hash[2] = {hash_options(options, source, 0), hash_options(options, source, 1)};

@@ -211,8 +211,7 @@ static void fail(conveyor *conveyor, mr_status status, const mr_error *error)
     pthread_cond_broadcast(&conveyor->moved);
 }
 
-/* Appends slots in order while the next one is available. Called with the mutex held; the mutex is released
- * meanwhile. */
+/* Appends slots in order while the next one is available. Called with the mutex held, which is released meanwhile. */
 static void drain(conveyor *conveyor)
 {
     for (;;) {

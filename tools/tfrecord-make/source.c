@@ -177,7 +177,7 @@ mr_status source_declare(source *source, const char *key, mr_error *error)
     return names_add(&source->features, mr_string_from(key), &number, error);
 }
 
-/* ---- Parts that the input names ---- */
+/* ---- Splits that the input names ---- */
 
 bool source_takes_splits(const source *source)
 {

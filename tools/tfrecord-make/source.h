@@ -29,7 +29,7 @@
 
 struct options;
 
-/* ---- options_input.c: the part of the command line that is about the input ---- */
+/* ---- options_input.c: the options that concern the input ---- */
 
 typedef enum input_format {
     FORMAT_AUTO = 0,
@@ -214,8 +214,7 @@ typedef struct source_functions {
     /* Reads the bytes of the row's image. Null in a source without images; *has_image stays false for a row without
      * one. errors: what is wrong with this row; the caller may skip it and continue */
     mr_status (*image)(const source *source, const row *row, source_bytes *bytes, bool *has_image, mr_error *error);
-    /* Reads bytes that are equal for equal images and cheaper to read than the image; null: the image itself is
-     * used. */
+    /* Reads bytes that are equal for equal images and cheaper to read; null: the image itself is used. */
     mr_status (*content)(const source *source, const row *row, source_bytes *bytes, bool *has_image, mr_error *error);
     /* Adds the row's own features. facts: null for a row without an image. The image's keys have already been added. */
     mr_status (*add_features)(const source *source, const row *row, const image_facts *facts, const features *to,
@@ -246,8 +245,7 @@ struct source {
     int64_t excluded_count;
     bool include_used[GLOBS_MAX], exclude_used[GLOBS_MAX]; /* patterns that have matched */
     uint64_t size_bytes;                                   /* of all included rows */
-    const char *row_noun;                                  /* "image", "row", "sample": the word for a row in
-                                                              messages */
+    const char *row_noun;                                  /* "image", "row", "sample": used in messages */
     char **classes;      /* indexed by label; null for a number without a class. Borrowed from the arena */
     int32_t class_count; /* 0: labels have no names, and labels.txt is not written */
     bool has_images;
@@ -266,8 +264,7 @@ struct source {
     names features;                            /* keys that a record may have, before --key renames them */
     char splits[SPLITS_MAX][SPLIT_NAME_BYTES]; /* named by the input */
     int split_count;
-    const char *directory; /* borrowed; the directory of the files that rows are named after; null: names are not
-                              file paths */
+    const char *directory; /* borrowed; directory of the rows' files; null: names are not file paths */
     bool names_are_places; /* names are positions in the input, such as "line 12" */
     mr_arena arena;
     char *text; /* the arena block that names are packed into */

@@ -190,7 +190,7 @@ static mr_status take_category(void *context, const coco_category *category, mr_
     return coco->categories[id] ? MR_OK : mr_fail_memory(error, name.size_bytes);
 }
 
-/* ---- Boxes to their images ---- */
+/* ---- Assigning boxes to images ---- */
 
 static int compare_ids(const void *a, const void *b, void *context)
 {

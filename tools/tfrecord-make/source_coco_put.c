@@ -91,8 +91,7 @@ static mr_status put_masks(const coco *coco, const listed *image, const kept_box
     return status;
 }
 
-/* Keeps the boxes inside an image whose size the file does not specify; other boxes were clipped when they were
- * listed. */
+/* Keeps the boxes inside an image whose size the file does not specify; others were clipped during listing. */
 static size_t keep_inside(const kept_box *kept, size_t count, const image_facts *facts, kept_box *inside)
 {
     size_t kept_count = 0;

@@ -56,8 +56,7 @@ static mr_status add_image(source *source, const char *path, const struct stat *
     return filter_keeps(source, &row) ? source_add_row(source, &row, error) : filter_note(source, path, error);
 }
 
-/* Lists the names in a directory, sorted; owned by the caller. path: relative to the top directory; "" is the top
- * directory */
+/* Lists the names in a directory, sorted; owned by the caller. path: relative to the top directory, which is "" */
 static mr_status list_names(const char *directory, const char *path, struct dirent ***entries, int *count,
                             mr_error *error)
 {

@@ -23,7 +23,7 @@ typedef struct list {
     char *directory; /* owned; the directory of the paths */
 } list;
 
-/* ---- Which column is what ---- */
+/* ---- Roles of columns ---- */
 
 /* Sets *index, if it is -1, to the column that an option names, or to the first of the usual names that exists. */
 static mr_status choose_column(const source *source, const list *list, const char *option, const char *asked,

@@ -1,5 +1,4 @@
-/* Reads samples of archives for records: see source_tar.h. A sample's members are found by walking the headers of
- * its pieces. */
+/* Samples of archives: see source_tar.h. A sample's members are found by walking the headers of its pieces. */
 #include "tools/tfrecord-make/source_tar.h"
 
 #include "tools/tfrecord-make/make.h"

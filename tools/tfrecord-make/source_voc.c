@@ -59,7 +59,7 @@ static mr_status read_annotation(const voc *voc, const char *name, mr_arena *are
     return status;
 }
 
-/* ---- Which image ---- */
+/* ---- Finding the image ---- */
 
 /* Checks whether directory/between/stem.ending exists. name: relative to the directory; owned by the caller */
 static bool try_image(const char *directory, const char *between, const char *stem, const char *ending, char **name,
@@ -245,7 +245,7 @@ static mr_status take_rest(source *source, const char *name, mr_arena *arena, mr
     return source_note(source, "image without an .xml left out|images without an .xml left out", name, error);
 }
 
-/* ---- ImageSets/Main: the parts ---- */
+/* ---- ImageSets/Main: the splits ---- */
 
 /* Whether lines end in " 1", " 0" or " -1": such a list specifies which images show a class, and is not a split. */
 static bool is_of_class(const char *text)

@@ -170,7 +170,7 @@ static mr_status look_at_all(look *look, mr_pool *pool, survey *survey, mr_error
     return status;
 }
 
-/* ---- What resizing would save ---- */
+/* ---- Savings by resizing ---- */
 
 typedef struct trial {
     const source *source;

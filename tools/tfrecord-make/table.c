@@ -428,7 +428,7 @@ mr_status table_floats(const table *table, table_row *row, int32_t column, float
     return status == MR_OK ? MR_OK : fail_column(table, row, column, status, error);
 }
 
-/* ---- Parts ---- */
+/* ---- Splits ---- */
 
 mr_status table_choose_split(const table *table, const source *source, bool is_last, int32_t *column, mr_error *error)
 {
@@ -448,7 +448,7 @@ mr_status table_split(const table *table, table_row *row, int32_t column, source
     return table_text(table, row, column, &text) ? source_find_split(source, text, split, error) : MR_OK;
 }
 
-/* ---- What was found ---- */
+/* ---- Remarks ---- */
 
 static const char *name_line(const source *source, uint64_t row, char *text, size_t size_bytes)
 {

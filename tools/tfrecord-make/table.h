@@ -55,8 +55,7 @@ mr_status table_split(const table *table, table_row *row, int32_t column, source
 
 /* Reads the row at an offset again; line_number is for messages. Safe from any thread. */
 mr_status table_read(const table *table, uint64_t offset, uint64_t line_number, table_row *row, mr_error *error);
-/* The cell as text. False: the cell is missing, is a list, or has no column. Borrowed until the next call for this
- * row. */
+/* The cell as text. False: missing, a list, or no such column. Borrowed until the next call for this row. */
 bool table_text(const table *table, table_row *row, int32_t column, mr_string *text);
 /* Appends the numbers of a cell to a list. errors: missing, not a number, not finite */
 typedef struct float_list {

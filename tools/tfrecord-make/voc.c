@@ -246,7 +246,7 @@ static mr_status parse_as(mr_string xml, const char *encoding, reader *reader, e
     return status;
 }
 
-/* Whether the text is valid UTF-8. */
+/* Whether bytes above 127 have the form of UTF-8 sequences. */
 static bool is_utf8(mr_string text)
 {
     for (size_t i = 0; i < text.size_bytes;) {

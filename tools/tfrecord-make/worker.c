@@ -22,7 +22,7 @@
 static constexpr int64_t LOOK_NS = 100'000'000;
 static constexpr int32_t WORKERS_MAX = 100'000;
 
-/* ---- Who we are ---- */
+/* ---- Ranks ---- */
 
 static bool read_number(const char *name, int64_t *number)
 {
