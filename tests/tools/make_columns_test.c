@@ -131,7 +131,7 @@ TEST(make_columns_of_parts_are_the_parts)
     fputs("n,split\n", file);
     for (int i = 0; i < 9; i++) fprintf(file, "%d,part%d\n", i, i);
     fclose(file);
-    CHECK_CONTAINS(make("d.csv")->output, "names more than 8 parts");
+    CHECK_CONTAINS(make("d.csv")->output, "names more than 8 splits");
 }
 
 /* What tfrecord-cat writes as CSV is read back: the same features with the same kinds. */

@@ -279,7 +279,7 @@ TEST(make_group_by_keeps_groups_together)
     CHECK_EQ(result->exit_code, 1);
     CHECK_CONTAINS(result->output, "photos/dog/p0_00.png: does not match --group-by");
     result = program_run("cd %s; tfrecord-make --out c --group-by '(' photos", test_directory());
-    CHECK_CONTAINS(result->output, "is no pattern");
+    CHECK_CONTAINS(result->output, "is not a valid pattern");
     CHECK(access(test_path("c"), F_OK) != 0);
 }
 

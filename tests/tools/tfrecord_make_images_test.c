@@ -133,7 +133,7 @@ TEST(make_passes_odd_images_and_tells_of_each)
     CHECK_CONTAINS(result->output, "1 image is CMYK and was kept; programs decode it differently (odd/cmyk.jpg)");
     CHECK_CONTAINS(result->output,
                    "1 image has 16 bits per channel and was kept; most programs decode only 8 (odd/wide.png)");
-    CHECK_CONTAINS(result->output, "1 image is animated and was kept so");
+    CHECK_CONTAINS(result->output, "1 image is animated and was kept");
     CHECK_CONTAINS(result->output,
                    "1 image has another format than its name indicates; its content was used (odd/name.jpg)");
     CHECK_CONTAINS(result->output, "9 images written");
@@ -151,7 +151,7 @@ TEST(make_passes_odd_images_and_tells_of_each)
     mr_tensor_deinit(&found.pixels);
     /* What was told is told again when nothing is made again. */
     result = program_run("cd %s; tfrecord-make --out out photos", test_directory());
-    CHECK_CONTAINS(result->output, "1 image is animated and was kept so");
+    CHECK_CONTAINS(result->output, "1 image is animated and was kept");
     CHECK_CONTAINS(result->output, "0 images written");
 }
 

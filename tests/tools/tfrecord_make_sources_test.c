@@ -382,7 +382,7 @@ TEST(make_coco_faults_are_told)
          "[1,1,\"1\",1]}]}",
          "annotations[0]: \"bbox\" is not a list of four numbers"},
         {"{\"images\": [{\"id\": 1, \"file_name\": \"a\", \"width\": -1, \"height\": 1}]}",
-         "an image of -1 x 1 cannot be"},
+         "invalid image size -1 x 1"},
         {"{\"annotations\": []}", "lists no images"},
         {"{\"images\": [{\"id\" 1}]}", "images[0]: "},
         {"{\"images\" 1}", "a name must be followed by :"},
@@ -480,7 +480,7 @@ TEST(make_voc_takes_what_object_detection_takes)
     save_text("v/cut.xml", "<annotation><object>");
     const program_result *result = make("--on-error skip v");
     CHECK_EQ(result->exit_code, 0);
-    CHECK_CONTAINS(result->output, "v/gone.xml: no image \"gone.png\" for it");
+    CHECK_CONTAINS(result->output, "v/gone.xml: its image \"gone.png\" does not exist");
     CHECK_CONTAINS(result->output, "v/type.xml: line 1: a document type (<!DOCTYPE) is not supported");
     CHECK_CONTAINS(result->output, "v/nan.xml: line 1: annotation/object/bndbox/xmin is no number: \"nan\"");
     CHECK_CONTAINS(result->output, "v/half.xml: object 1 (x) has no complete bndbox");

@@ -57,7 +57,7 @@ TEST(make_finish_names_the_worker_that_is_missing)
              0);
     result = program_run("cd %s; tfrecord-make --out out --shards 4 --finish photos", test_directory());
     CHECK_EQ(result->exit_code, 1);
-    CHECK_CONTAINS(result->output, "worker 2 of 2 has not begun");
+    CHECK_CONTAINS(result->output, "worker 2 of 2 has not started");
     CHECK_CONTAINS(result->output, "--worker 2/2");
     /* Other options are another plan. */
     CHECK_EQ(
