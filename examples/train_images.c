@@ -161,13 +161,13 @@ static int count_classes(const char *records)
 }
 
 static const char usage[] = "usage: train-images RECORDS RUN [options]\n\n"
-                            "  RECORDS                directory of records that tfrecord-make wrote\n"
+                            "  RECORDS                directory of records written by tfrecord-make\n"
                             "  RUN                    directory of checkpoints and event files\n"
-                            "  --steps N              train until step N (800)\n"
-                            "  --max-bad-records N    skip up to N records that cannot be read or decoded (10);\n"
-                            "                         0: the first one ends the run\n"
-                            "  --restart-data         resume from the saved weights, but start the data from\n"
-                            "                         the beginning: after RECORDS has changed\n"
+                            "  --steps N              train until step N (default 800)\n"
+                            "  --max-bad-records N    skip up to N records that cannot be read or decoded\n"
+                            "                         (default 10); 0: the first one ends the run\n"
+                            "  --restart-data         resume from the saved weights, but restart the data from\n"
+                            "                         the beginning, for example after RECORDS has changed\n"
                             "  --evaluate             print the accuracy on the validation records\n";
 
 /* Parses a whole number of at least min; -1 after printing a message. */
@@ -202,7 +202,7 @@ static int parse_arguments(int argc, char **argv, arguments *a)
         return 2;
     }
     if (!wrong && argc - optind != 2)
-        fprintf(stderr, "train-images: RECORDS and RUN are expected, and %d arguments are given\n", argc - optind);
+        fprintf(stderr, "train-images: expected RECORDS and RUN, found %d arguments\n", argc - optind);
     if (wrong || argc - optind != 2 || a->steps < 0 || a->bad->max < 0)
         return fputs("usage: train-images RECORDS RUN [options]\nTry 'train-images --help'.\n", stderr), 2;
     a->records = argv[optind], a->run = argv[optind + 1];
@@ -216,7 +216,7 @@ static void report(mr_status status, const mr_error *error, const bad_records *b
                 bad->count == 1 ? " was" : "s were", (long long)bad->max);
     if (status != MR_OK) fprintf(stderr, "train-images: %s\n", error->message);
     if (status == MR_FAILED_PRECONDITION)
-        fprintf(stderr, "train-images: --restart-data continues with the saved weights and the data as they are now\n");
+        fprintf(stderr, "train-images: --restart-data resumes with the saved weights and the current data\n");
 }
 
 int main(int argc, char **argv)
@@ -230,7 +230,7 @@ int main(int argc, char **argv)
     a.classes = count_classes(a.records);
     if (a.classes == 1) fprintf(stderr, "train-images: %s has a single class, so any accuracy is 100 %%\n", a.records);
     mr_status status =
-        a.classes == 0 ? mr_fail(&error, MR_NOT_FOUND, "%s has no labels.txt, which tfrecord-make writes", a.records)
+        a.classes == 0 ? mr_fail(&error, MR_NOT_FOUND, "%s has no labels.txt; write it with tfrecord-make", a.records)
         : a.evaluate   ? evaluate(g, &a, &error)
                        : train(g, &a, &error);
     report(status, &error, &bad);

@@ -142,7 +142,7 @@ static void draw_light(scene *scene, mr_random *random)
 {
     float around = range(random, 0, 6.2831853), above = range(random, 0.5, 1.3);
     scene->sun = (vector){cosf(above) * cosf(around), sinf(above), cosf(above) * sinf(around)};
-    if (scene->sun.z > 0.3f) scene->sun.z = -scene->sun.z; /* not from behind the wall */
+    if (scene->sun.z > 0.3f) scene->sun.z = -scene->sun.z; /* the sun is not behind the wall */
     scene->sun_colour = scaled(colour(random, 1, mr_random_range(random, 0, 0.12)), range(random, 0.7, 1.2));
     scene->sky_colour = scaled(colour(random, 1, mr_random_range(random, 0, 0.15)), range(random, 0.25, 0.55));
 }

@@ -37,7 +37,7 @@ typedef enum image_format { JPEG_BASELINE, JPEG_PROGRESSIVE, PNG } image_format;
 typedef struct scene {
     object_class class;
     int width, height;
-    /* Object: shape parameters, and the rotation that takes the world into it. */
+    /* Object: shape parameters, and the rotation from world to object coordinates. */
     float proportion; /* by class: half height, ring thickness, star depth */
     vector axes[3];   /* rows of the rotation */
     vector position;

@@ -145,7 +145,7 @@ TEST(make_converts_transparent_and_animated_webp)
     file_save(image_path("moves.webp"), file, used);
     const program_result *result = convert("--encode jpeg");
     CHECK_EQ(result->exit_code, 0);
-    CHECK_CONTAINS(result->output, "2 images are transparent and stayed PNG");
+    CHECK_CONTAINS(result->output, "2 images are transparent and were kept as PNG");
     CHECK_CONTAINS(result->output, "1 animated image was reduced to its first frame (a/moves.webp)");
     check_pixels("clear.webp", pixels, 37, 23, 4, 8, 0);
     for (int y = 0; y < 23; y++) memcpy(canvas + ((y + 4) * 50 + 6) * 4, pixels + y * 37 * 4, 37 * 4);
@@ -324,7 +324,7 @@ TEST(make_converts_tiff)
     const program_result *result = convert("--encode jpeg");
     CHECK_EQ(result->exit_code, 0);
     CHECK_CONTAINS(result->output, "were reduced from 16 to 8 bits per channel");
-    CHECK_CONTAINS(result->output, "are transparent and stayed PNG");
+    CHECK_CONTAINS(result->output, "are transparent and were kept as PNG");
 }
 
 TEST(make_converts_unusual_tiff)

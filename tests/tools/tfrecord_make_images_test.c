@@ -216,7 +216,7 @@ TEST(make_turns_and_shrinks_and_encodes_at_once)
         program_run("cd %s; tfrecord-make --out out --upright --shorter-side 32 --encode jpeg --quality 80 photos",
                     test_directory());
     CHECK_EQ(result->exit_code, 0);
-    CHECK_CONTAINS(result->output, "1 image is transparent and stayed PNG (odd/clear.png)");
+    CHECK_CONTAINS(result->output, "1 image is transparent and was kept as PNG (odd/clear.png)");
     CHECK_CONTAINS(result->output, "1 image was reduced from 16 to 8 bits per channel (odd/wide.png)");
     CHECK_CONTAINS(result->output, "1 animated image was reduced to its first frame (odd/moves.png)");
     found found = find("out", "odd/turn.jpg");

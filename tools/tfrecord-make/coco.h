@@ -26,7 +26,7 @@ typedef struct coco_box {
     uint64_t offset;          /* of the annotation in the file, for coco_annotation_at */
     mr_string text;           /* of the annotation; borrowed for the call */
     const coco_point *points; /* borrowed for the call */
-    size_t point_count;       /* 0: it has none */
+    size_t point_count;       /* 0: no keypoints */
 } coco_box;
 
 typedef struct coco_category {
@@ -36,7 +36,7 @@ typedef struct coco_category {
     size_t point_count;
 } coco_category;
 
-/* An image or an annotation that cannot be used. Only annotations have an image, and each has one. */
+/* An image or an annotation that cannot be used. Only annotations have an image id, and each has one. */
 typedef struct coco_fault {
     const char *message; /* includes the file's name and the element's position; borrowed for the call */
     int64_t image;       /* its id */

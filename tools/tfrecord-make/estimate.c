@@ -102,7 +102,7 @@ mr_status estimate_records(const options *options, const source *source, mr_pool
     *size = (record_size){1, 1, 0};
     if (options->shards > 0) return MR_OK;
     sampling sampling = {.options = options, .source = source, .treatment = options->treatment};
-    sampling.treatment.check = false; /* the size is in the header */
+    sampling.treatment.check = false; /* the header contains the size */
     choose(&sampling);
     mr_pool_for(pool, sampling.count, 1, make_some, &sampling);
     if (atomic_load(&sampling.is_out_of_memory))

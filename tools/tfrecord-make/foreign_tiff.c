@@ -124,7 +124,7 @@ static bool is_direct(const layout *layout)
            layout->format == SAMPLEFORMAT_UINT && (layout->compression != COMPRESSION_JPEG || colors == 1);
 }
 
-/* Copies pixels and leaves out what is behind the channels: samples of no known meaning. */
+/* Copies pixels without the samples after the channels, whose meaning is unknown. */
 static void copy_pixels(const layout *layout, const uint8_t *from, uint8_t *to, size_t count, size_t channels)
 {
     size_t sample = layout->bits / 8u, stride = layout->samples * sample, kept = channels * sample;

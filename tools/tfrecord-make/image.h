@@ -32,8 +32,8 @@ typedef enum remark {
     REMARK_FIRST_FRAME,      /* of several */
     REMARK_FIRST_PAGE,       /* of several */
     REMARK_PROFILE_DROPPED,  /* a color profile */
-    REMARK_TRANSPARENT_KEPT, /* stays PNG, because JPEG has no transparency */
-    REMARK_NOT_CROP_READY,   /* a JPEG of a kind that cannot be rewritten */
+    REMARK_TRANSPARENT_KEPT, /* kept as PNG, because JPEG has no transparency */
+    REMARK_NOT_CROP_READY,   /* a JPEG that cannot be rewritten for crops */
     REMARK_BOXES_CUT,        /* clipped or left out; only if the annotation has no image size */
     /* Reasons for leaving images out. All remarks from here on are faults. */
     REMARK_UNREADABLE,
@@ -59,7 +59,7 @@ typedef enum image_encoding { ENCODE_KEEP = 0, ENCODE_JPEG, ENCODE_PNG } image_e
 
 /* How images are treated, from the options. Zero: store everything unchanged and read only headers. */
 typedef struct treatment {
-    bool check;   /* decode every image that is not decoded anyway */
+    bool check;   /* decode every image once as a check, unless it is decoded for another reason */
     bool upright; /* apply EXIF's orientation */
     bool crop_ready;
     int32_t shorter_side; /* 0: unchanged; images are never enlarged */

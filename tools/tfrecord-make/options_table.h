@@ -17,7 +17,7 @@ typedef struct option_row {
     const char *help;
     bool is_for_images;     /* has no effect on rows without an image */
     bool is_for_making;     /* has no effect with --survey */
-    bool is_for_ranks;      /* has an effect only under mpirun, srun and the like */
+    bool is_for_ranks;      /* has an effect only under mpirun, srun or a similar launcher */
     const char *needs;      /* required option; or null */
     const char *refuses[2]; /* conflicting options; or null */
 } option_row;

@@ -93,7 +93,9 @@ static mr_status next_member(sample *sample, mr_tar_member *member, const char *
         mr_status status = mr_tar_reader_next(sample->reader, member, error);
         if (status != MR_OK && status != MR_OUT_OF_RANGE) return status;
         size_t size = status == MR_OK && member->kind == MR_TAR_FILE ? tar_sample_size(member->name, ending) : 0;
-        if (status == MR_OK && member->archive == 0 && size == 0) continue; /* listed as left out */
+        if (status == MR_OK && member->archive == 0 && size == 0)
+            continue; /* reported as left out when it was
+                                                                               listed */
         if (size > 0 && member->archive == 0 && strncmp(key, member->name, size) == 0 && !key[size]) return MR_OK;
         uint32_t next = archives->pieces[sample->piece].next;
         if (next == 0) return mr_fail(error, MR_OUT_OF_RANGE, "the sample has ended");
