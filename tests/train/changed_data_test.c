@@ -86,7 +86,7 @@ TEST(train_images_continues_with_old_weights_on_changed_data)
     const char *output = train("run --steps 4", 1);
     CHECK_CONTAINS(output, "run/model.ckpt-2: ");
     CHECK_CONTAINS(output, "if the data have changed, restart_data keeps the variables of this checkpoint");
-    CHECK_CONTAINS(output, "train-images: --restart-data continues with the saved weights");
+    CHECK_CONTAINS(output, "train-images: --restart-data resumes with the saved weights");
     train("run --steps 4 --restart-data", 0);
     train("run --steps 6", 0);
     char latest[4096];
