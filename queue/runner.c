@@ -66,6 +66,11 @@ static mr_status feed(void *context, mr_coordinator *coordinator, mr_error *erro
     int32_t before = atomic_fetch_sub(&r->running, 1);
     assert(before > 0);
     bool is_last = before == 1;
+    /* The error is recorded before the queue is closed: a consumer that sees the queue closed and joins must get it. */
+    if (!has_ended && status != MR_OK && status != MR_CANCELLED) {
+        error->status = status;
+        mr_coordinator_request_stop(coordinator, error);
+    }
     /* The other producers continue after one has ended. */
     if (has_ended && is_last) mr_queue_close(r->queue, false);
     if (!has_ended) mr_queue_close(r->queue, true);

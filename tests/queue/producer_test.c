@@ -190,3 +190,34 @@ TEST(a_stop_while_threads_are_joined_calls_no_freed_member)
         mr_coordinator_free(m.coordinator);
     }
 }
+
+static mr_status produce_then_fail(void *context, mr_element *output, mr_error *error)
+{
+    int *left = context;
+    if ((*left)-- == 0) return mr_fail(error, MR_DATA_LOSS, "the file is damaged");
+    MR_TRY(mr_tensor_init_int64(&output->tensors[0], 1, error));
+    output->count = 1;
+    return MR_OK;
+}
+
+/* The usual loop: dequeue until the queue is closed, request a clean stop, join. The error came first. */
+TEST(a_producer_that_fails_is_never_taken_for_one_that_ended)
+{
+    for (int round = 0; round < 300; round++) {
+        mr_error error = {0}, end = {.status = MR_OUT_OF_RANGE};
+        mr_coordinator *coordinator = nullptr;
+        mr_queue *queue = nullptr;
+        mr_tensor value = {0};
+        int left = round % 7;
+        mr_queue_options options = {.capacity = 4, .component_count = 1, .dtypes = {MR_INT64}};
+        CHECK_OK(mr_coordinator_new(&coordinator, &error));
+        CHECK_OK(mr_queue_new(MR_QUEUE_FIFO, &options, &queue, &error));
+        CHECK_OK(mr_queue_runner_start(queue, &(mr_producer){produce_then_fail, &left, nullptr}, 1, nullptr,
+                                       coordinator, &error));
+        while (mr_queue_dequeue(queue, &value, &error) == MR_OK) mr_tensor_deinit(&value);
+        mr_coordinator_request_stop(coordinator, &end);
+        CHECK_EQ(mr_coordinator_join(coordinator, -1, &error), MR_DATA_LOSS);
+        mr_coordinator_free(coordinator);
+        mr_queue_unref(queue);
+    }
+}
