@@ -69,6 +69,13 @@ mr_status mr_kernel_put_ints(mr_kernel_call *call, int index, mr_shape shape, co
         if (count > 0) memcpy(output->data, values, (size_t)count * sizeof *values);
         return MR_OK;
     }
+    if (output->dtype == MR_INT16 || output->dtype == MR_UINT16) {
+        for (int64_t i = 0; i < count; i++) ((uint16_t *)output->data)[i] = (uint16_t)values[i];
+        return MR_OK;
+    }
+    if (output->dtype != MR_INT32)
+        return mr_kernel_fail(call->node, error, MR_UNIMPLEMENTED, "no kernel for output %d of type %s", index,
+                              mr_dtype_name(output->dtype));
     for (int64_t i = 0; i < count; i++) {
         if (values[i] < INT32_MIN || values[i] > INT32_MAX)
             return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "%lld does not fit in int32",

@@ -64,7 +64,8 @@ mr_status mr_kernel_shape(const mr_kernel_call *call, int input, mr_shape *shape
 /* Converts an axis in [-rank, rank) to one in [0, rank). */
 mr_status mr_kernel_axis(const mr_kernel_call *call, int64_t axis, int rank, int *result, mr_error *error);
 
-/* Writes integers as int32 or int64, whichever is the output's dtype; a value that does not fit is an error. */
+/* Writes integers as the output's dtype. A value that does not fit into int32 is an error; int16 and uint16 wrap, as in
+ * TensorFlow's ArgMax. */
 mr_status mr_kernel_put_ints(mr_kernel_call *call, int index, mr_shape shape, const int64_t *values, mr_error *error);
 
 /* The destination of one output's elements, for kernels that move elements without reading them. Strings borrow their
