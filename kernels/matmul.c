@@ -185,9 +185,24 @@ static mr_status batch_mat_mul(mr_kernel_call *call, mr_error *error)
     return MR_OK;
 }
 
+/* The first version does not broadcast. */
+static mr_status batch_mat_mul_equal(mr_kernel_call *call, mr_error *error)
+{
+    const mr_shape *x = &call->inputs[0].shape, *y = &call->inputs[1].shape;
+    if (x->rank != y->rank)
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "x has %d dimensions, y has %d", x->rank,
+                              y->rank);
+    for (int i = 0; i < x->rank - 2; i++)
+        if (x->dims[i] != y->dims[i])
+            return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT,
+                                  "dimension %d of x and y must be equal (%lld, %lld)", i, (long long)x->dims[i],
+                                  (long long)y->dims[i]);
+    return batch_mat_mul(call, error);
+}
+
 static const mr_kernel kernels[] = {
     {.op = "MatMul", .run = mat_mul},
-    {.op = "BatchMatMul", .run = batch_mat_mul},
+    {.op = "BatchMatMul", .run = batch_mat_mul_equal},
     {.op = "BatchMatMulV2", .run = batch_mat_mul},
 };
 MR_KERNEL_FAMILY(matmul);

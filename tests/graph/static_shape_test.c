@@ -117,3 +117,27 @@ TEST(static_shape_of_a_shared_variable)
         mr_graph_free(g);
     }
 }
+
+/* The first BatchMatMul does not broadcast: its inferred batch dimensions are those of the value. */
+TEST(static_shape_of_the_first_batch_mat_mul)
+{
+    static const mr_shape wrong[][2] = {{{3, {3, 1, 4}}, {3, {1, 4, 1}}}, {{3, {1, 1, 4}}, {2, {4, 1}}}};
+    for (int i = 0; i < 3; i++) {
+        mr_error error = {0};
+        mr_graph *g = mr_graph_new();
+        mr_output x = mr_placeholder(g, MR_FLOAT, .shape = MR_SHAPE_UNKNOWN);
+        mr_output y = mr_placeholder(g, MR_FLOAT, .shape = MR_SHAPE_UNKNOWN);
+        mr_output product = mr_batch_mat_mul(g, x, y);
+        mr_session *session = open_session(g);
+        mr_tensor a = zeros(i < 2 ? wrong[i][0] : MR_SHAPE(3, 1, 4)),
+                  b = zeros(i < 2 ? wrong[i][1] : MR_SHAPE(3, 4, 1)), result = {0};
+        mr_status status =
+            mr_session_run(session, MR_FEEDS({x, a}, {y, b}), MR_OUTPUTS(product), &result, nullptr, 0, &error);
+        CHECK_EQ(status, i < 2 ? MR_INVALID_ARGUMENT : MR_OK);
+        mr_tensor_deinit(&a);
+        mr_tensor_deinit(&b);
+        mr_tensor_deinit(&result);
+        mr_session_free(session);
+        mr_graph_free(g);
+    }
+}
