@@ -14,10 +14,20 @@
 #include <sys/random.h>
 #include <time.h>
 
+static mr_status check_device(const char *device, mr_error *error)
+{
+    mr_arena arena = {0};
+    const char *name = mr_device_name_merge(&arena, "", device, error);
+    mr_arena_deinit(&arena);
+    return name != nullptr ? MR_OK
+                           : mr_fail_prefix(error, error ? error->status : MR_INVALID_ARGUMENT, "session.device");
+}
+
 mr_status mr_session_new(mr_graph *graph, const mr_session_options *options, mr_session **session, mr_error *error)
 {
     *session = nullptr;
     MR_TRY(mr_graph_status(graph, error));
+    if (options && options->device) MR_TRY(check_device(options->device, error));
     mr_state_register();
     mr_kernels_register();
     mr_devices_register();

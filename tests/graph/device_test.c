@@ -264,3 +264,19 @@ TEST(devices_a_variable_stays_where_all_can_use_it)
     CHECK_EQ(live_buffers, 0);
     mr_graph_free(g);
 }
+
+TEST(session_refuses_a_device_name_that_is_none)
+{
+    static const char *const names[] = {"bogus", "/bogus", "/gpu:", "gpu:0", "/device:GPU:-1"};
+    mr_graph *g = mr_graph_new();
+    mr_output y = mr_square(g, mr_constant_float(g, 3));
+    (void)y;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        mr_error error = {0};
+        mr_session *session = nullptr;
+        mr_session_options options = {.threads = 1, .device = names[i]};
+        CHECK_STATUS(mr_session_new(g, &options, &session, &error), MR_INVALID_ARGUMENT);
+        CHECK_CONTAINS(error.message, names[i]);
+    }
+    mr_graph_free(g);
+}

@@ -33,7 +33,7 @@ TEST(update_of_an_iterator_unlocks_nothing)
     CHECK(state != nullptr);
     pthread_mutex_lock(&state->mutex);
     CHECK(mr_session_run(session, MR_NO_FEEDS, (mr_outputs){0}, nullptr, &update, 1, &error) != MR_OK);
-    CHECK_CONTAINS(error.message, "no variable");
+    CHECK_CONTAINS(error.message, "is not a variable");
     CHECK(pthread_mutex_trylock(&state->mutex) != 0);
     pthread_mutex_unlock(&state->mutex);
     mr_session_free(session);
