@@ -89,7 +89,7 @@ TEST(cat_rewriting_features_refuses_mistakes)
         {1, "--rename label=text a", "a: record 0 at byte 0: --rename: feature \"text\" already exists"},
         {1, "--rename no=such a", "--rename: no record has a feature \"no\""},
         {1, "--features nothing a", "--features: no record has a feature that matches \"nothing\""},
-        {1, "--features '*,!lable' a", "that \"!lable\" matches"},
+        {1, "--features '*,!lable' a", "that matches \"!lable\""},
         {2, "--rename label a", "--rename: \"label\" is not OLD=NEW"},
         {2, "--rename =x a", "is not OLD=NEW"},
         {2, "--rename label= a", "is not OLD=NEW"},
