@@ -131,7 +131,7 @@ def lists():
                       "size/w=w", "--key", "size/h=h")
     check_images("jsonl", records, images, "images/")
     for record in records:
-        i = int(record["image/filename"][9:12])
+        i = int(record["image/filename"][7:10])
         check("jsonl row", (record["label"], record["w"], record["h"], record["flag"]) ==
               (i % 3 + 5, i, np.float32(i / 2), i % 2 == 0) and list(record["tags"]) == [b"a"] * (i % 3))
 
@@ -168,9 +168,9 @@ def tables():
 
 
 def boxes(images):
-    images, annotations = [], []
+    listed, annotations = [], []
     for i, (name, _, shape) in enumerate(images):
-        images.append({"id": 1000 - i, "file_name": name, "width": shape[1], "height": shape[0], "license": None})
+        listed.append({"id": 1000 - i, "file_name": name, "width": shape[1], "height": shape[0], "license": None})
         for _ in range(i % 4):
             x, y = rng.uniform(0, shape[1] - 4), rng.uniform(0, shape[0] - 4)
             annotations.append({"id": len(annotations), "image_id": 1000 - i, "category_id": rng.choice([1, 3, 90]),
@@ -180,7 +180,7 @@ def boxes(images):
     categories = [{"id": 90, "name": "tooth brush", "supercategory": "x"}, {"id": 1, "name": 'per"son'},
                   {"id": 3, "name": "car"}]
     with open(directory + "/instances.json", "w", encoding="utf-8") as file:
-        json.dump({"info": {"a": [1, {"b": "]}"}]}, "annotations": annotations, "images": images,
+        json.dump({"info": {"a": [1, {"b": "]}"}]}, "annotations": annotations, "images": listed,
                    "categories": categories}, file, indent=rng.choice([None, 1]))
     sides = ["xmin", "ymin", "xmax", "ymax"]
     spec = {**IMAGE, "image/source_id": one(BYTES), "image/key/sha256": one(BYTES),
@@ -192,7 +192,7 @@ def boxes(images):
     check("coco labels", labels("coco")[1] == 'per"son' and labels("coco")[90] == "tooth brush")
     with open(directory + "/out-coco/label_map.pbtxt", encoding="utf-8") as file:
         check("coco label map", 'id: 1\n  name: "per\\"son"' in file.read())
-    for image in images:
+    for image in listed:
         record = by_name[image["file_name"]]
         own = [a for a in annotations if a["image_id"] == image["id"]]
         w, h = image["width"], image["height"]
@@ -222,7 +222,7 @@ def boxes(images):
                        f"<ymax>{y[1]}</ymax></bndbox><part><name>head</name><bndbox><xmin>1</xmin></bndbox></part>"
                        "</object>\n" for n, t, d, p, x, y in own)
         with open(f"{directory}/voc/Annotations/{name[:-4]}.xml", "w", encoding="utf-8") as file:
-            file.write(f"<annotation><directory>VOC</directory><filename>{name}</filename><size><width>{shape[1]}</width>"
+            file.write(f"<annotation><folder>VOC</folder><filename>{name}</filename><size><width>{shape[1]}</width>"
                        f"<height>{shape[0]}</height><depth>3</depth></size>{text}</annotation>")
     spec.pop("image/object/is_crowd")
     spec.pop("image/object/area")

@@ -27,7 +27,7 @@ static model build(mr_graph *g, const char *kind)
     h = mr_layer_conv2d(g, h, .filters = 6, .kernel_size = 3, .strides = 2, .no_bias = true);
     h = mr_layer_batch_normalization(g, h, .training = true, .momentum = 0.9f);
     h = mr_layer_average_pool(g, h, .pool_size = 2);
-    h = mr_layer_dropout(g, mr_layer_flatten(g, h), .rate = 0.5f);
+    h = mr_layer_dropout(g, mr_layer_flatten(g, h), .training = false, .rate = 0.5f);
     mr_output logits = mr_layer_dense(g, h, .units = CLASSES);
     mr_loss_sparse_softmax_cross_entropy(g, m.y, logits);
     m.loss = mr_loss_total(g);

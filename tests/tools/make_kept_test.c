@@ -144,7 +144,7 @@ TEST(make_kept_voc_words_and_other_encodings_are_read)
         CHECK_STR(records("image/object/difficult"), text);
     }
     save_voc("v/a.xml", "<object><name>dog</name><difficult>maybe</difficult></object>");
-    CHECK_CONTAINS(make("v")->output, "annotation/object/difficult is no number: \"maybe\"");
+    CHECK_CONTAINS(make("v")->output, "annotation/object/difficult is not a number: \"maybe\"");
 
     static const struct {
         const char *begin, *name, *wanted;

@@ -281,7 +281,7 @@ TEST(make_options_that_match_nothing_are_refused)
         {"--labels names.txt --target n l.csv", "--labels: l.csv has no column \"label\" or \"class\""},
         {"--labels nosuch.txt d", "nosuch.txt: no such file"},
         {"--image n --raw n n.npy", "is given for --image, so --raw has no effect on it"},
-        {"--image n --upright n.npy", "--upright is for"},
+        {"--image n --upright n.npy", "--upright applies to"},
     };
     make_all();
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {

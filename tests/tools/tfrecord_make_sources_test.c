@@ -482,7 +482,7 @@ TEST(make_voc_takes_what_object_detection_takes)
     CHECK_EQ(result->exit_code, 0);
     CHECK_CONTAINS(result->output, "v/gone.xml: its image \"gone.png\" does not exist");
     CHECK_CONTAINS(result->output, "v/type.xml: line 1: a document type (<!DOCTYPE) is not supported");
-    CHECK_CONTAINS(result->output, "v/nan.xml: line 1: annotation/object/bndbox/xmin is no number: \"nan\"");
+    CHECK_CONTAINS(result->output, "v/nan.xml: line 1: annotation/object/bndbox/xmin is not a number: \"nan\"");
     CHECK_CONTAINS(result->output, "v/half.xml: object 1 (x) has no complete bndbox");
     CHECK_CONTAINS(result->output, "v/cut.xml: line 1: not well-formed XML");
     CHECK_CONTAINS(result->output, "1 box cut at the edge of its image: a.xml");

@@ -72,7 +72,7 @@ TEST(train_images_says_what_is_wrong_with_its_records)
     check_refused("records run3 --steps 4 --max-bad-records 0", "p-train-00000-of-00001.tfrecord: record ",
                   "truncated");
     file_save(path, "", 0);
-    check_refused("records run4 --steps 4 --max-bad-records 0", "there is nothing to train on", "");
+    check_refused("records run4 --steps 4 --max-bad-records 0", "no data to train on", "");
     file_save(path, "hello, this is no record file", 29);
     check_refused("records run5 --steps 4 --max-bad-records 0", "record 0 at byte 0", "is this a TFRecord file?");
     CHECK_EQ(remove(path), 0);
