@@ -417,7 +417,8 @@ static mr_status engine_init(mr_engine *engine, mr_error *error)
         engine->is_even &= !plan->batch_works[i].dataset->kind->reserves;
     engine->copies =
         engine->is_even && plan->source != nullptr && plan->source->kind->copy != nullptr && plan->work_count == 0;
-    engine->may_ask = plan->source != nullptr && plan->source->kind->ask != nullptr;
+    /* The rows of a source without numbers carry their payload, except those that failed. */
+    engine->may_ask = plan->source != nullptr && plan->source->kind->ask != nullptr && plan->source->count >= 0;
     engine->asks = engine->may_ask;
     engine->reads = MR_READS_FIRST;
     engine->probe = engine->probe_gap = 1;

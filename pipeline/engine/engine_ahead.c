@@ -51,6 +51,7 @@ void mr_engine_prefetch(const mr_engine *engine, const mr_slot *slot, int32_t be
 {
     const mr_dataset *source = engine->plan.source;
     assert(begin >= 0 && end <= slot->rows);
+    assert(begin >= end || (engine->may_ask && source->count >= 0));
     /* Others may be processing these rows; only their items are constant. The item of a row that failed when it was
      * pulled may have any number. */
     for (int32_t row = begin; row < end; row++)

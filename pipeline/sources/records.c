@@ -67,6 +67,7 @@ static mr_status records_read(const mr_dataset *dataset, uint64_t number, mr_lan
 static void records_ask(const mr_dataset *dataset, uint64_t number)
 {
     const records_settings *s = dataset->settings;
+    assert(s->files != nullptr);
     int32_t file = file_of(s, number);
     mr_record_file_prefetch(s->files[file], number - s->firsts[file]);
 }
