@@ -7,10 +7,14 @@
 #include "records/io/file.h"
 
 #include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
+#include <unistd.h>
 
 /* Maximum number of fetches in one step. */
 constexpr int32_t FETCHES_MAX = 64;
@@ -19,6 +23,7 @@ struct mr_training {
     mr_graph *graph;
     mr_training_options options;
     char *directory;
+    int lock;     /* descriptor of the directory, locked while the run uses it; -1: none */
     char *prefix; /* directory/model.ckpt */
     mr_session *session;
     mr_saver *saver; /* null without a directory */
@@ -106,8 +111,22 @@ static mr_status resume(mr_training *t, mr_node *local, const char *checkpoint, 
     return mr_saver_clean(t->saver, t->prefix, error);
 }
 
+/* Creates the directory and locks it: a second run would remove and replace the checkpoints of the first. The lock ends
+ * with the descriptor, however the process ends. File systems without locks are used without one. */
+static mr_status lock_directory(mr_training *t, mr_error *error)
+{
+    assert(t->directory != nullptr && t->lock < 0);
+    MR_TRY(mr_file_make_directories(t->directory, error));
+    t->lock = open(t->directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (t->lock < 0) return mr_file_fail(error, errno, "open", t->directory);
+    if (flock(t->lock, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return MR_OK;
+    return mr_fail(error, MR_ABORTED, "%s: another training run is using this directory", t->directory);
+}
+
 static mr_status start(mr_training *t, mr_error *error)
 {
+    if (t->directory != nullptr) MR_TRY(lock_directory(t, error));
+
     mr_node *global = mr_initialize_variables(t->graph, MR_GLOBAL_VARIABLES, "init");
     mr_node *local = mr_initialize_variables(t->graph, MR_LOCAL_VARIABLES, "init_local");
     t->summaries = mr_summary_merge_all(t->graph);
@@ -118,7 +137,6 @@ static mr_status start(mr_training *t, mr_error *error)
     char latest[4096];
     mr_status status = MR_NOT_FOUND;
     if (t->directory != nullptr) {
-        MR_TRY(mr_file_make_directories(t->directory, error));
         mr_error reason = {0};
         status = mr_latest_checkpoint(t->directory, latest, sizeof latest, &reason);
         if (status != MR_OK && status != MR_NOT_FOUND) return add_advice(t, status, &reason, error);
@@ -172,6 +190,7 @@ mr_status mr_training_new_(mr_graph *graph, const mr_training_options *options, 
     t->graph = graph;
     t->options = *options;
     t->saved_step = t->summarised_step = -1;
+    t->lock = -1;
     mr_status status = MR_OK;
     if (options->checkpoint_dir != nullptr) {
         size_t size = strlen(options->checkpoint_dir) + sizeof "/model.ckpt";
@@ -301,6 +320,7 @@ void mr_training_free(mr_training *training)
     if (training->events != nullptr) (void)mr_event_writer_close(training->events, nullptr);
     mr_session_free(training->session);
     mr_saver_free(training->saver);
+    if (training->lock >= 0) (void)close(training->lock);
     free(training->prefix);
     free(training->directory);
     free(training);

@@ -271,7 +271,9 @@ typedef struct mr_training_options {
 typedef struct mr_training mr_training;
 /* Adds the required nodes to the graph (initializers, merged summaries, a Saver). The graph must be complete. Then
  * initializes the variables, or restores the directory's latest checkpoint if there is one.
- * errors  MR_FAILED_PRECONDITION: the data have changed since the checkpoint was saved (see restart_data) */
+ * The directory is locked until free.
+ * errors  MR_FAILED_PRECONDITION: the data have changed since the checkpoint was saved (see restart_data); MR_ABORTED:
+ *         another run is using the directory */
 mr_status mr_training_new_(mr_graph *graph, const mr_training_options *options, mr_training **training,
                            mr_error *error);
 #define mr_training_new(graph, training, error, ...)                                                                   \
