@@ -215,11 +215,16 @@ mr_status mr_record_scan(const char *const *paths, int32_t count, const mr_recor
  * stale. Two files of the same size that differ only between the samples cannot be distinguished.
  *
  * An index holds the offsets of records, not their contents: it stays valid when a record is overwritten by one of the
- * same length. If a file is rewritten in place with records of other lengths, but with the same size, the same bytes in
- * all samples and the same lengths of the eight records that are compared, its index is wrong and is not detected as
- * stale. A read by number then fails with MR_DATA_LOSS if no record of the indexed length starts at the offset, and
+ * same length. An index that is as new as its file or newer, by modification time, is trusted if the size, the samples
+ * and the headers of eight records match. If a plain file was modified after its index, every header is compared with
+ * the index when it is opened, which costs as much as building it; an index that does not match is stale, one that does
+ * is used and is not rewritten. For a compressed file the time has no effect: size and samples decide.
+ *
+ * So a wrong index is not detected as stale only if the file was rewritten with records of other lengths, but with the
+ * same size, samples and eight headers, and is compressed or has a modification time that is not later than the
+ * index's. A read by number then fails with MR_DATA_LOSS if no record of the indexed length starts at the offset, and
  * otherwise returns a complete record of the file, which may have another number. `tfrecord-cat --repair-index`
- * compares every header; `--index` does so if the file is newer than its index. */
+ * compares every header of every file. */
 typedef enum mr_index_origin {
     MR_INDEX_LOADED = 0, /* loaded from path + ".index" */
     MR_INDEX_BUILT,      /* there is no index file: built from the record file */
@@ -248,7 +253,8 @@ typedef struct mr_record_index {
 } mr_record_index;
 
 /* Loads path's index if it is valid, otherwise builds it by scanning the headers (their checksums are verified, data is
- * not read), of large files with all processors. A compressed file without a valid index is MR_UNIMPLEMENTED:
+ * not read), of large files with all processors. The index of a plain file that was modified after it is compared with
+ * the headers in the same way. A compressed file without a valid index is MR_UNIMPLEMENTED:
  * mr_record_index_build would have to read it completely. */
 mr_status mr_record_index_open(const char *path, mr_record_index *index, mr_error *error);
 /* Builds the index from the record file, ignoring an existing index. A compressed file is read completely, and its
@@ -259,7 +265,8 @@ mr_status mr_record_index_build(const char *path, int32_t threads, mr_record_ind
 /* Writes path + ".index", atomically. */
 mr_status mr_record_index_write(const char *path, const mr_record_index *index, mr_error *error);
 void mr_record_index_deinit(mr_record_index *index);
-/* The number of records, from a valid index, otherwise as mr_record_index_build but in constant memory. Accepts "-" and
+/* The number of records, from a valid index that is not older than its plain file, otherwise as mr_record_index_build
+ * but in constant memory. Accepts "-" and
  * pipes. */
 mr_status mr_record_count(const char *path, int32_t threads, uint64_t *count, mr_error *error);
 

@@ -12,8 +12,8 @@
  *     4  masked CRC32C of everything before
  *
  * Size and samples determine whether the index belongs to the current record file, even after both are copied. Some
- * headers are compared too. If they do not match, the index is ignored. Two indexes of the same file are
- * byte-identical. */
+ * headers are compared too; all headers of a plain file that was modified after its index. If they do not match, the
+ * index is ignored. Two indexes of the same file are byte-identical. */
 #include "records/record/record_index.h"
 
 #include "base/arena.h"
@@ -267,6 +267,16 @@ static bool load_count(const mr_hop *file, uint64_t *count)
     return true;
 }
 
+/* Whether the record file was modified after its index. */
+static bool is_index_older(const char *path, const mr_file_stamp *stamp)
+{
+    char *name = index_path(path);
+    mr_file_stamp own = {0};
+    bool is_known = name && mr_file_stamp_of(name, &own, nullptr) == MR_OK;
+    free(name);
+    return is_known && own.modified_ns < stamp->modified_ns;
+}
+
 /* ---- Open, build, count ---- */
 
 /* Opens a record file that can have an index, and reads its first bytes. */
@@ -314,6 +324,24 @@ static mr_status make(const mr_hop *hop, const mr_file_stamp *stamp, mr_compress
     return status;
 }
 
+/* Compares the loaded index of a plain file with every header, and replaces it if it is stale: if a file is rewritten
+ * with the same size, the samples may be the same. */
+static mr_status check_loaded(const mr_hop *hop, const mr_file_stamp *stamp, mr_record_index *index, mr_error *error)
+{
+    assert(index->offsets && index->compression == MR_COMPRESSION_NONE && index->origin == MR_INDEX_LOADED);
+    mr_record_index built = {0};
+    mr_status status = make(hop, stamp, MR_COMPRESSION_NONE, &built, error);
+    if (status == MR_OK && built.count == index->count &&
+        memcmp(built.offsets, index->offsets, (index->count + 1) * sizeof(uint64_t)) == 0) {
+        mr_record_index_deinit(&built);
+        return MR_OK;
+    }
+    mr_record_index_deinit(index);
+    *index = built;
+    index->origin = MR_INDEX_STALE;
+    return status;
+}
+
 mr_status mr_record_index_open(const char *path, mr_record_index *index, mr_error *error)
 {
     *index = (mr_record_index){0};
@@ -321,8 +349,11 @@ mr_status mr_record_index_open(const char *path, mr_record_index *index, mr_erro
     mr_file_stamp stamp;
     mr_compression compression;
     MR_TRY(open_file(path, &hop, &stamp, &compression, error));
+    bool is_suspicious = compression == MR_COMPRESSION_NONE && is_index_older(path, &stamp);
     mr_status status = load(&hop, &stamp, index, error);
-    if (status == MR_NOT_FOUND) {
+    if (status == MR_OK && is_suspicious && index->compression == MR_COMPRESSION_NONE) {
+        status = check_loaded(&hop, &stamp, index, error);
+    } else if (status == MR_NOT_FOUND) {
         if (compression == MR_COMPRESSION_NONE)
             status = make(&hop, &stamp, compression, index, error);
         else
@@ -379,7 +410,8 @@ mr_status mr_record_count(const char *path, int32_t threads, uint64_t *count, mr
     if (status == MR_UNIMPLEMENTED) return count_stream(path, count, error);
     if (status != MR_OK) return mr_fail(error, status, "%s", problem.message);
     hop.threads = threads;
-    if (load_count(&hop, count))
+    bool is_suspicious = compression == MR_COMPRESSION_NONE && is_index_older(path, &stamp);
+    if (!is_suspicious && load_count(&hop, count))
         status = MR_OK;
     else if (compression == MR_COMPRESSION_NONE)
         status = mr_index_hop(&hop, count, nullptr, error);

@@ -44,31 +44,6 @@ static bool is_same(const mr_record_index *a, const mr_record_index *b)
            (a->point_count == 0 || memcmp(a->points, b->points, a->point_count * sizeof(mr_record_point)) == 0);
 }
 
-/* Whether the file was written after its index. */
-static bool is_newer(const char *path)
-{
-    char *name = nullptr;
-    mr_file_stamp file, index;
-    if (asprintf(&name, "%s.index", path) < 0) return true;
-    bool is_known = mr_file_stamp_of(path, &file, nullptr) == MR_OK && mr_file_stamp_of(name, &index, nullptr) == MR_OK;
-    free(name);
-    return !is_known || file.modified_ns > index.modified_ns;
-}
-
-/* Compares the index of a plain file that was modified after its index with every header: samples do not detect every
- * change. A copied file may be newer than its index, too. */
-static mr_status compare_older(const options *options, const char *path, mr_record_index *index,
-                               mr_index_origin *origin, mr_error *error)
-{
-    mr_record_index made = {0};
-    if (index->compression != MR_COMPRESSION_NONE || !is_newer(path)) return MR_OK;
-    MR_TRY(mr_record_index_build(path, thread_count(options), &made, error));
-    if (!is_same(index, &made)) *origin = MR_INDEX_STALE;
-    mr_record_index_deinit(index);
-    *index = made;
-    return MR_OK;
-}
-
 /* Returns the file's index, loaded or built and written; *origin is the state of the existing one. */
 static mr_status refresh(const options *options, const char *path, mr_record_index *index, mr_index_origin *origin,
                          mr_error *error)
@@ -80,7 +55,6 @@ static mr_status refresh(const options *options, const char *path, mr_record_ind
         /* Compressed: reading the whole file is worthwhile here. */
         status = mr_record_index_build(path, thread_count(options), index, &problem);
     }
-    if (status == MR_OK && *origin == MR_INDEX_LOADED) status = compare_older(options, path, index, origin, &problem);
     if (status != MR_OK) return mr_fail(error, status, "%s", problem.message);
     return *origin == MR_INDEX_LOADED ? MR_OK : mr_record_index_write(path, index, error);
 }

@@ -74,8 +74,11 @@ const command commands[] = {
 
     {"index", 0, GROUP_CHECK, nullptr, index_run, "create or update FILE.index, the offsets of all records",
      "With an index, records are read by number and counted at once. The index stores the size and samples of its "
-     "file, so a stale index is detected and rebuilt; an index older than its file is compared with every header. "
-     "For compressed files it stores the number of records, and for seekable GZIP (--compress seekable) the entry "
+     "file, so a stale index is detected and rebuilt. If a plain file was modified after its index, every header is "
+     "compared with the index, here and wherever records are read by number; for a compressed file, size and "
+     "samples decide. "
+     "For compressed files the index stores the number of records, and for seekable GZIP (--compress seekable) the "
+     "entry "
      "points. --dali also writes FILE.idx, as DALI's tfrecord2idx does; --from-dali reads it.\n"
      "\n"
      "Memory: 12 bytes for each record of a file."},
