@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <getopt.h>
 #include <millrace/millrace.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -225,6 +226,7 @@ int main(int argc, char **argv)
     arguments a = {.steps = 800, .bad = &bad};
     int exit_code = parse_arguments(argc, argv, &a);
     if (exit_code >= 0) return exit_code;
+    (void)signal(SIGXFSZ, SIG_IGN); /* a checkpoint that exceeds the file size limit is an error */
     mr_error error = {0};
     mr_graph *g = mr_graph_new();
     a.classes = count_classes(a.records);

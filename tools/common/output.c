@@ -4,6 +4,7 @@
 #include <millrace/millrace.h>
 
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -32,6 +33,8 @@ static ssize_t write_all(void *cookie, const char *bytes, size_t size_bytes)
 
 void output_open(void)
 {
+    /* A file that exceeds the size limit (ulimit -f) is then a write error, EFBIG. */
+    (void)signal(SIGXFSZ, SIG_IGN);
     FILE *file = fopencookie(nullptr, "w", (cookie_io_functions_t){.write = write_all});
     if (!file) return;
     (void)setvbuf(file, nullptr, isatty(STDOUT_FILENO) ? _IOLBF : _IOFBF, BUFFER_BYTES);

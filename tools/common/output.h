@@ -17,7 +17,8 @@
 
 #include <millrace/status.h>
 
-/* Call before anything is printed. If memory is short, stdout is unchanged. */
+/* Call before anything is printed or written: also makes a write beyond the file size limit (ulimit -f) an error
+ * instead of a signal. If memory is short, stdout is unchanged. */
 void output_open(void);
 /* errno of the first write that failed; 0: none. Later output is discarded. For loops that print a lot. */
 int output_error(void);
