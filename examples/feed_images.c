@@ -7,8 +7,10 @@
  *
  * The digest in the last line is the same at any number of threads and on any machine, for the same records, seed and
  * epochs. A record that cannot be used, such as one without a label, is reported, counted and skipped. */
+#include <errno.h>
 #include <getopt.h>
 #include <millrace/millrace.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { SIZE = 224, BATCH = 64, BUFFER = 1000, ROWS_MAX = 40, COLUMNS_MAX = 100 };
+enum { SIZE = 224, BATCH = 64, BUFFER = 1000, ROWS_MAX = 40, COLUMNS_MAX = 100, PATTERN_SIZE = 4096 };
 
 static const char usage[] = "usage: feed-images [OPTION]... RECORDS...\n"
                             "Run only the input pipeline of a training and show its throughput.\n"
@@ -29,12 +31,14 @@ static const char usage[] = "usage: feed-images [OPTION]... RECORDS...\n"
                             "  --threads N   threads, 1 to 1024 (default 0: tuned during the run)\n"
                             "  --seed N      seed of the order and of random crops and flips (default 1)\n"
                             "  --trace FILE  write a Chrome trace, for ui.perfetto.dev\n"
+                            "  --force       let --trace replace an existing file; never one of the records\n"
                             "  --help        print this help\n";
 
 typedef struct arguments {
     const char *trace;
     int64_t epochs, threads;
     uint64_t seed;
+    bool is_forced;
 } arguments;
 
 /* The table is redrawn in place: the cursor moves up over its lines, and each line is written again. */
@@ -116,15 +120,52 @@ static void report_stuck(void *context, uint64_t waited_ns, const mr_thread_work
                     (double)threads[i].since_ns * 1e-9);
 }
 
+/* The pattern of a directory's records, or the path itself. */
+static void name_pattern(const char *path, char pattern[PATTERN_SIZE])
+{
+    struct stat about;
+    bool is_directory = stat(path, &about) == 0 && S_ISDIR(about.st_mode);
+    snprintf(pattern, PATTERN_SIZE, is_directory ? "%s/*.tfrecord" : "%s", path);
+}
+
 /* The records of a directory, of a pattern, or of files. */
 static mr_dataset *records(const char *const *paths, int count)
 {
-    struct stat about;
-    char pattern[4096];
+    char pattern[PATTERN_SIZE];
     if (count > 1) return mr_dataset_record_files(paths, count);
-    bool is_directory = stat(paths[0], &about) == 0 && S_ISDIR(about.st_mode);
-    snprintf(pattern, sizeof pattern, is_directory ? "%s/*.tfrecord" : "%s", paths[0]);
+    name_pattern(paths[0], pattern);
     return mr_dataset_records(pattern);
+}
+
+/* Whether one of the files that the pattern matches is this file. */
+static bool is_matched(const char *pattern, const struct stat *file)
+{
+    char **paths = nullptr;
+    int32_t count = 0;
+    bool is_found = false;
+    if (mr_paths_match(pattern, &paths, &count, nullptr) != MR_OK) return false;
+    for (int32_t i = 0; i < count; i++) {
+        struct stat about;
+        is_found |= stat(paths[i], &about) == 0 && about.st_dev == file->st_dev && about.st_ino == file->st_ino;
+    }
+    mr_paths_free(paths, count);
+    return is_found;
+}
+
+/* The trace never replaces records, and another file only with --force. */
+static mr_status check_trace(const arguments *a, const char *const *paths, int count, mr_error *error)
+{
+    struct stat file;
+    char pattern[PATTERN_SIZE];
+    if (stat(a->trace, &file) != 0 || !S_ISREG(file.st_mode)) return MR_OK;
+    for (int i = 0; i < count; i++) {
+        name_pattern(paths[i], pattern);
+        if (is_matched(pattern, &file))
+            return mr_fail(error, MR_INVALID_ARGUMENT, "--trace %s: is one of the input files", a->trace);
+    }
+    return a->is_forced
+               ? MR_OK
+               : mr_fail(error, MR_ALREADY_EXISTS, "--trace %s: already exists; --force replaces it", a->trace);
 }
 
 static mr_dataset *input(const char *const *paths, int count, const arguments *a, display *display)
@@ -170,8 +211,9 @@ static mr_status feed(display *d, mr_error *error)
 static int64_t number(const char *option, const char *text, int64_t least, int64_t most)
 {
     char *end;
+    errno = 0;
     int64_t value = strtoll(text, &end, 10);
-    if (end != text && *end == '\0' && value >= least && value <= most) return value;
+    if (end != text && *end == '\0' && errno == 0 && value >= least && value <= most) return value;
     fprintf(stderr, "feed-images: --%s %s: not a number from %lld to %lld\n", option, text, (long long)least,
             (long long)most);
     exit(2);
@@ -180,8 +222,14 @@ static int64_t number(const char *option, const char *text, int64_t least, int64
 int main(int argc, char **argv)
 {
     arguments a = {.epochs = 1, .seed = 1};
-    const struct option options[] = {{"epochs", 1, 0, 'e'}, {"threads", 1, 0, 'n'}, {"seed", 1, 0, 's'},
-                                     {"trace", 1, 0, 't'},  {"help", 0, 0, 'h'},    {}};
+    (void)signal(SIGXFSZ, SIG_IGN); /* a trace that exceeds the file size limit is an error */
+    const struct option options[] = {{"epochs", 1, 0, 'e'},
+                                     {"threads", 1, 0, 'n'},
+                                     {"seed", 1, 0, 's'},
+                                     {"trace", 1, 0, 't'},
+                                     {"force", 0, 0, 'f'},
+                                     {"help", 0, 0, 'h'},
+                                     {}};
     int option;
     while ((option = getopt_long(argc, argv, "", options, nullptr)) != -1) {
         if (option == 'h') return fputs(usage, stdout), 0;
@@ -190,9 +238,13 @@ int main(int argc, char **argv)
         if (option == 'n') a.threads = number("threads", optarg, 0, 1024);
         if (option == 's') a.seed = (uint64_t)number("seed", optarg, 0, INT64_MAX);
         if (option == 't') a.trace = optarg;
+        a.is_forced |= option == 'f';
     }
+    if (a.is_forced && a.trace == nullptr) return fputs("feed-images: --force is for --trace\n", stderr), 2;
     if (optind == argc) return fputs("feed-images: no RECORDS\nTry 'feed-images --help'.\n", stderr), 2;
     mr_error error = {0};
+    if (a.trace != nullptr && check_trace(&a, (const char *const *)argv + optind, argc - optind, &error) != MR_OK)
+        return fprintf(stderr, "feed-images: %s\n", error.message), 1;
     display shown = {0};
     mr_dataset *d = input((const char *const *)argv + optind, argc - optind, &a, &shown);
     mr_iterator_options with = {.threads = (int32_t)a.threads,

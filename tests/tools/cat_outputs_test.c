@@ -92,6 +92,7 @@ TEST(cat_writes_where_nothing_is_or_force_says_so)
         CHECK_EQ(cat(commands[i])->exit_code, 1);
         CHECK_EQ(type_of("o"), S_IFLNK);
         CHECK_EQ(unlink(test_path("o")), 0);
+        CHECK_EQ(unlink(test_path("o.index")), 0);
     }
     CHECK_EQ(cat("--salvage in --force in")->exit_code, 1);
     CHECK_STR(cat("--count in")->output, "10\n");

@@ -79,6 +79,8 @@ bool chart_is_utf8(void);
 /* Writes a complete SVG: light or dark as the reader prefers, in two columns or, on a narrow screen, in one. Returns
  * nonzero when the file cannot be written. */
 int chart_svg_write(FILE *file, const char *title, const char *note, const chart *charts, int count);
+/* Whether the file starts as chart_svg_write writes it. False if it cannot be read. */
+bool chart_svg_is_ours(const char *path);
 
 /* ---- Number formatting ---- */
 

@@ -7,9 +7,11 @@
 #include "tools/common/text.h"
 
 #include <assert.h>
+#include <fcntl.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* In user units, which are pixels if there is room. */
 static constexpr int PANEL = 384, GAP = 16, HEAD = 64, WIDTH = 2 * PANEL + 3 * GAP;
@@ -380,6 +382,21 @@ static void put_narrow_rules(FILE *file, int (*places)[3], int count, const int 
     fputs("}", file);
 }
 
+/* The first bytes of every SVG, up to the width. */
+static const char svg_start[] = "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 ";
+
+bool chart_svg_is_ours(const char *path)
+{
+    char expected[sizeof svg_start + 16], found[sizeof expected];
+    int length = snprintf(expected, sizeof expected, "%s%d ", svg_start, WIDTH);
+    /* Opening a pipe would block. */
+    int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (descriptor < 0) return false;
+    bool is_ours = read(descriptor, found, (size_t)length) == length && memcmp(found, expected, (size_t)length) == 0;
+    (void)close(descriptor);
+    return is_ours;
+}
+
 int chart_svg_write(FILE *file, const char *title, const char *note, const chart *charts, int count)
 {
     int(*places)[3] = calloc((size_t)count + 1, sizeof(*places)), heights[2];
@@ -389,9 +406,9 @@ int chart_svg_write(FILE *file, const char *title, const char *note, const chart
     text_copy(safe_note, sizeof(safe_note), mr_string_from(note), 120);
     arrange(charts, count, places, heights);
     fprintf(file,
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" width=\"%d\" height=\"%d\""
+            "%s%d %d\" width=\"%d\" height=\"%d\""
             " preserveAspectRatio=\"xMinYMin meet\" role=\"img\">\n<title>",
-            WIDTH, heights[0], WIDTH, heights[0]);
+            svg_start, WIDTH, heights[0], WIDTH, heights[0]);
     put_text(file, safe_title);
     fputs("</title>\n<meta xmlns=\"http://www.w3.org/1999/xhtml\" name=\"viewport\""
           " content=\"width=device-width,initial-scale=1\"/>\n<style>",

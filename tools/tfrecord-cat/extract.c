@@ -349,6 +349,10 @@ static void write_target(extract *extract, target *target)
             keep_fault(extract, target, error);
             return;
         }
+        if (output_refuse_input(extract->options, target->path, "", error) != MR_OK) {
+            keep_fault(extract, target, error);
+            return;
+        }
     }
     if (mr_file_write_unforced(target->path, target->bytes.data, target->bytes.size_bytes, error) != MR_OK) {
         keep_fault(extract, target, error);

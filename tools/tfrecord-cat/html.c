@@ -3,7 +3,6 @@
 #include "tools/tfrecord-cat/html.h"
 
 #include "records/io/file.h"
-#include "tools/common/output.h"
 #include "tools/common/top.h"
 #include "tools/tfrecord-cat/batches.h"
 #include "tools/tfrecord-cat/rewrite.h"
@@ -75,7 +74,8 @@ static mr_status write_bytes(const html *html, const char *name, mr_string bytes
     char *path = nullptr;
     if (asprintf(&path, "%s/%s", html->directory, name) < 0)
         return mr_fail(error, MR_RESOURCE_EXHAUSTED, "out of memory");
-    mr_status status = mr_file_write_unforced(path, bytes.data, bytes.size_bytes, error);
+    mr_status status = output_refuse_input(html->options, path, "", error);
+    if (status == MR_OK) status = mr_file_write_unforced(path, bytes.data, bytes.size_bytes, error);
     free(path);
     return status;
 }
@@ -379,7 +379,7 @@ static mr_status begin(html *html, mr_error *error)
     if (!path || !data)
         status = mr_fail(error, MR_RESOURCE_EXHAUSTED, "out of memory");
     else
-        status = output_check(path, html->options->is_forced, error);
+        status = output_allow(html->options, path, "", error);
     if (status == MR_OK) status = mr_file_make_directories(data, error);
     /* Remove the page first, so that no page remains without its images. */
     bool replaces = status == MR_OK && mr_file_exists(path);

@@ -88,8 +88,8 @@ const setting settings[] = {
      "--verify: decode images completely, not only headers", nullptr, .of = "verify"},
     {"pretty", 0, GROUP_FORM, nullptr, SETTING_FLAG, AT(is_pretty), "indent the output of --json", nullptr,
      .of = "json stats"},
-    {"svg", 0, GROUP_FORM, "FILE", SETTING_TEXT, AT(svg), "--stats: also write charts to one SVG file", nullptr,
-     .of = "stats"},
+    {"svg", 0, GROUP_FORM, "FILE", SETTING_TEXT, AT(svg), "--stats: also write charts to one SVG file",
+     "It replaces an earlier SVG of --stats; any other existing file only with --force.", .of = "stats"},
     {"jobs", 0, GROUP_FORM, "N", SETTING_NUMBER, AT(jobs), "number of threads (one for each processor)", nullptr,
      .of = "json count stats verify salvage index repair-index extract html " REWRITING, .is_common = true},
     {"raw", 0, GROUP_FORM, nullptr, SETTING_FLAG, AT(is_raw), "records are plain bytes, not Examples", nullptr,
@@ -110,7 +110,7 @@ const setting settings[] = {
     {"memory", 0, GROUP_REWRITE, "SIZE", SETTING_TEXT, AT(memory), "memory limit of --shuffle and --diff (512M)",
      nullptr, .of = "shuffle diff"},
     {"force", 0, GROUP_REWRITE, nullptr, SETTING_FLAG, AT(is_forced), "replace existing output files", nullptr,
-     .of = REWRITING " salvage extract html"},
+     .of = REWRITING " salvage extract html stats"},
     {"unordered", 0, GROUP_CHECK, nullptr, SETTING_FLAG, AT(is_unordered), "--diff: ignore the order of records",
      nullptr, .of = "diff"},
     {"dali", 0, GROUP_CHECK, nullptr, SETTING_FLAG, AT(to_dali), "--index: also write DALI's format, FILE.idx", nullptr,
@@ -290,6 +290,8 @@ static int refuse_pair(const options *options)
         return refuse("--seed is for --sample and --shuffle");
     if (options->is_pretty && options->command->run == stats_run && !options->is_json)
         return refuse("--pretty is for --json");
+    if (options->is_forced && options->command->run == stats_run && !options->svg)
+        return refuse("--force is for --svg with --stats");
     if (options->memory && options->command->run == diff_run && !options->is_unordered)
         return refuse("--memory is for --unordered with --diff");
     if (options->shards != UINT64_MAX && options->shard_size)

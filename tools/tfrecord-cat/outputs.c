@@ -71,14 +71,23 @@ bool is_input(const options *options, const char *path)
     return false;
 }
 
-mr_status output_allow(const options *options, const char *path, mr_error *error)
+mr_status output_refuse_input(const options *options, const char *path, const char *suffix, mr_error *error)
 {
-    if (is_input(options, path)) return mr_fail(error, MR_INVALID_ARGUMENT, "%s: is one of the input files", path);
-    char *index = nullptr;
-    if (asprintf(&index, "%s.index", path) < 0) return mr_fail(error, MR_RESOURCE_EXHAUSTED, "no memory");
-    mr_status status = output_check(path, options->is_forced, error);
-    if (status == MR_OK) status = output_check(index, true, error);
-    free(index);
+    char *name = nullptr;
+    if (asprintf(&name, "%s%s", path, suffix) < 0) return mr_fail(error, MR_RESOURCE_EXHAUSTED, "no memory");
+    mr_status status = MR_OK;
+    if (is_input(options, name)) status = mr_fail(error, MR_INVALID_ARGUMENT, "%s: is one of the input files", name);
+    free(name);
+    return status;
+}
+
+mr_status output_allow(const options *options, const char *path, const char *suffix, mr_error *error)
+{
+    char *name = nullptr;
+    MR_TRY(output_refuse_input(options, path, suffix, error));
+    if (asprintf(&name, "%s%s", path, suffix) < 0) return mr_fail(error, MR_RESOURCE_EXHAUSTED, "no memory");
+    mr_status status = output_check(name, options->is_forced, error);
+    free(name);
     return status;
 }
 
@@ -135,7 +144,8 @@ int outputs_begin(outputs *outputs, const options *options, const totals *totals
         outputs->paths[i] = shard_path(options->out, is_numbered, i, outputs->count);
         if (!outputs->paths[i])
             (void)complain_memory();
-        else if (outputs->is_stream || output_allow(options, outputs->paths[i], &error) == MR_OK)
+        else if (outputs->is_stream || (output_allow(options, outputs->paths[i], "", &error) == MR_OK &&
+                                        output_allow(options, outputs->paths[i], ".index", &error) == MR_OK))
             continue;
         outputs->count = i + 1;
         return error.status == MR_OK ? 1 : complain(&error);

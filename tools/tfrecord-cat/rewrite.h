@@ -72,10 +72,13 @@ mr_status partial_remove_all(const options *options, size_t stem_length, const c
 
 /* Whether a path is one of the input files, under any name. */
 bool is_input(const options *options, const char *path);
-/* Checks that a command may write a record file to this path, and its index next to it: it is not an input, and
- * output_check succeeds.
+/* Checks that the file path + suffix is not one of the inputs, under any name.
+ * errors  MR_INVALID_ARGUMENT */
+mr_status output_refuse_input(const options *options, const char *path, const char *suffix, mr_error *error);
+/* Checks that a command may write the file path + suffix: it is not an input, and does not exist, or is a regular file
+ * and --force is set.
  * errors  MR_INVALID_ARGUMENT, MR_ALREADY_EXISTS */
-mr_status output_allow(const options *options, const char *path, mr_error *error);
+mr_status output_allow(const options *options, const char *path, const char *suffix, mr_error *error);
 
 /* One file or numbered shards, written one after the other and renamed when all are complete. Call outputs_deinit in
  * any case. */

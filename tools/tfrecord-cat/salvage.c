@@ -80,7 +80,6 @@ static mr_status open_report(salvage *salvage, mr_error *error)
     if (asprintf(&salvage->report_path, "%s.report", out) < 0) salvage->report_path = nullptr;
     if (asprintf(&salvage->report_partial, "%s.report" MR_FILE_PARTIAL, out) < 0) salvage->report_partial = nullptr;
     if (!salvage->report_path || !salvage->report_partial) return mr_fail(error, MR_RESOURCE_EXHAUSTED, "no memory");
-    MR_TRY(output_check(salvage->report_path, true, error));
     MR_TRY(output_check(salvage->report_partial, true, error));
     salvage->report = fopen(salvage->report_partial, "we");
     salvage->has_partial = salvage->report != nullptr;
@@ -130,6 +129,18 @@ static mr_status save_all(salvage *salvage, mr_record_totals *totals, mr_error *
     return status;
 }
 
+/* Checks all files that are written: the records, their index, the report, and the temporary files of each. */
+static mr_status allow_outputs(const options *options, mr_error *error)
+{
+    static const char *const suffixes[] = {"", ".index", ".report"};
+    static const char *const temporary[] = {MR_FILE_PARTIAL, ".index" MR_FILE_PARTIAL, ".report" MR_FILE_PARTIAL};
+    for (size_t i = 0; i < sizeof suffixes / sizeof *suffixes; i++) {
+        MR_TRY(output_allow(options, options->argument, suffixes[i], error));
+        MR_TRY(output_refuse_input(options, options->argument, temporary[i], error));
+    }
+    return MR_OK;
+}
+
 int salvage_run(const options *options)
 {
     if (strcmp(options->argument, "-") == 0)
@@ -138,7 +149,7 @@ int salvage_run(const options *options)
     mr_record_totals totals = {0};
     mr_error error = {0};
     progress_begin(&salvage.progress, "salvage", "MiB", 0);
-    mr_status status = output_allow(options, options->argument, &error);
+    mr_status status = allow_outputs(options, &error);
     if (status == MR_OK) status = save_all(&salvage, &totals, &error);
     progress_end(&salvage.progress);
     deinit_report(&salvage);

@@ -3,7 +3,9 @@
 #include "tools/tfrecord-cat/stats.h"
 
 #include "records/io/file.h"
+#include "tools/common/output.h"
 #include "tools/common/progress.h"
+#include "tools/tfrecord-cat/rewrite.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -153,6 +155,13 @@ static bool is_selection(const options *options)
 
 /* ---- The report ---- */
 
+/* An earlier SVG of ours is replaced without --force. */
+static mr_status allow_svg(const options *options, mr_error *error)
+{
+    MR_TRY(output_refuse_input(options, options->svg, "", error));
+    return output_check(options->svg, options->is_forced || chart_svg_is_ours(options->svg), error);
+}
+
 static mr_status write_svg(const run *run, mr_error *error)
 {
     char title[160], note[160], number[CHART_NUMBER_SIZE], size[PROGRESS_TEXT_SIZE];
@@ -205,6 +214,8 @@ static uint64_t sum_of_sizes(const options *options)
 
 int stats_run(const options *options)
 {
+    mr_error refusal = {0};
+    if (options->svg && allow_svg(options, &refusal) != MR_OK) return complain(&refusal);
     run run = {.options = options, .stats = stats_new(), .about = {.files = options->path_count}};
     if (options->tfds.count == 1) run.about.tfds = options->tfds.items[0];
     if (!run.stats) return complain(&(mr_error){MR_RESOURCE_EXHAUSTED, "no memory for statistics"});
