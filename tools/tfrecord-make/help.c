@@ -50,6 +50,8 @@ static const struct {
         {"output", "Output files: records, their indexes, labels.txt.\n",
          "A file gets its final name only when it is complete. Repeat the command to resume a run that was stopped;"
          " files whose input and options are unchanged are kept (DIR/.NAME.journal records how each file was made)."
+         " When a run completes, record files of earlier runs with the same NAME that it did not write are removed, for"
+         " example those of splits that no longer exist."
          " Record files, labels.txt and label_map.pbtxt that no run of this dataset wrote are never replaced: the run"
          " fails before it writes anything.\n"
          "\n"

@@ -11,8 +11,9 @@
  * of that size and time. A truncated line, left by a killed run, is ignored. Names are escaped as in a URL.
  *
  * The journal also distinguishes this dataset's own shards of an earlier run, which may be replaced and removed, from
- * files of other origin, which may not. So before a shard with a new name is written, it gets a line of zeros.
- * labels.txt also has a line, whose first number is the hash of its text.
+ * files of other origin, which may not. So before a shard with a new name is written, it gets a line of zeros, and
+ * after a shard was removed, a line "removed 0 NAME": a later file of that name is not this dataset's. labels.txt also
+ * has a line, whose first number is the hash of its text.
  *
  * A single process writes .NAME.journal, and holds an exclusive lock on the directory. With several workers, each
  * writes .NAME.worker-2-of-8.journal, and they hold a shared lock; the process that joins their shards holds the
@@ -93,11 +94,28 @@ static bool next_number(char **line, int base, uint64_t *number)
 
 /* ---- Reading ---- */
 
-static journal_line *find_line(const journal *journal, const char *name)
+/* name, length  the name, which need not end there */
+static journal_line *find_prefix(const journal *journal, const char *name, size_t length)
 {
     for (int64_t i = 0; i < journal->line_count; i++)
-        if (strcmp(journal->lines[i].name, name) == 0) return &journal->lines[i];
+        if (strncmp(journal->lines[i].name, name, length) == 0 && !journal->lines[i].name[length])
+            return &journal->lines[i];
     return nullptr;
+}
+
+static journal_line *find_line(const journal *journal, const char *name)
+{
+    return find_prefix(journal, name, strlen(name));
+}
+
+static void forget_line(journal *journal, const char *name)
+{
+    journal_line *line = find_line(journal, name);
+    if (!line) return;
+    assert(line >= journal->lines && line < journal->lines + journal->line_count);
+    free(line->name);
+    shard_report_deinit(&line->report);
+    *line = journal->lines[--journal->line_count];
 }
 
 /* The line with that name, cleared; a new one if none exists. */
@@ -169,7 +187,12 @@ static mr_status read_line(journal *journal, journal_worker *worker, char *line,
     uint64_t number;
     if (!word) return MR_OK;
     if (strcmp(word, "shard") == 0) return read_shard(journal, line, error);
-    if (!worker || !next_number(&line, 16, &number)) return MR_OK;
+    if (!next_number(&line, 16, &number)) return MR_OK;
+    if (strcmp(word, "removed") == 0) {
+        char *name = next_word(&line);
+        if (name) forget_line(journal, unescape(name));
+    }
+    if (!worker) return MR_OK;
     if (strcmp(word, "begin") == 0) {
         uint64_t rows = 0;
         worker->plan = number;
@@ -208,21 +231,29 @@ static mr_status read_journal(journal *journal, const char *path, journal_worker
     return status;
 }
 
-/* Returns what follows "name-split-00001-of-00004.tfrecord" (".index", ".partial", …); null: another file. */
+/* Returns what follows "NAME-SPLIT-00001-of-00004.tfrecord" (".index", ".partial", …), for any split; null: another
+ * file. */
 static const char *after_shard_name(const options *options, const char *file)
 {
+    static const char ending[] = ".tfrecord";
     size_t length = strlen(options->name);
     if (strncmp(file, options->name, length) != 0 || file[length] != '-') return nullptr;
-    for (int i = 0; i < options->split_count; i++) {
-        const char *next = file + length + 1;
-        size_t split = strlen(options->splits[i].name);
-        if (strncmp(next, options->splits[i].name, split) != 0) continue;
-        next += split;
-        static const char ending[] = ".tfrecord";
-        next = shard_number_end(next);
-        if (next && strncmp(next, ending, sizeof ending - 1) == 0) return next + sizeof ending - 1;
+    for (const char *at = strchr(file + length + 1, '-'); at; at = strchr(at + 1, '-')) {
+        const char *end = shard_number_end(at);
+        if (end && strncmp(end, ending, sizeof ending - 1) == 0) return end + sizeof ending - 1;
     }
     return nullptr;
+}
+
+/* Whether a file that after_shard_name accepts is of one of this run's splits. */
+static bool is_of_splits(const options *options, const char *file)
+{
+    const char *split = file + strlen(options->name) + 1;
+    for (int i = 0; i < options->split_count; i++) {
+        size_t length = strlen(options->splits[i].name);
+        if (strncmp(split, options->splits[i].name, length) == 0 && shard_number_end(split + length)) return true;
+    }
+    return false;
 }
 
 /* Whether a file is the journal of a worker. */
@@ -323,12 +354,15 @@ static mr_status settle_file(const journal *journal, const plan *plan, const cha
                              mr_error *error)
 {
     const options *options = journal->options;
+    size_t length = (size_t)(rest - file);
+    bool is_known = find_prefix(journal, file, length) != nullptr;
+    if (!is_known && !is_of_splits(options, file)) return MR_OK;
     if (shard_is_partial(rest)) {
-        const shard *shard = find_shard(plan, file, (size_t)(rest - file));
+        const shard *shard = find_shard(plan, file, length);
         bool ours = options->worker_count == 0 || (shard && shard->worker == options->worker);
         return ours && removes ? remove_in(options, file, error) : MR_OK;
     }
-    if (*rest || find_line(journal, file)) return MR_OK;
+    if (*rest || is_known) return MR_OK;
     return mr_fail(error, MR_ALREADY_EXISTS,
                    "%s/%s was not written for this dataset and would be %s; remove it or choose another --name",
                    options->out, file,
@@ -564,6 +598,18 @@ void journal_beat(journal *journal)
     (void)futimens(journal->descriptor, nullptr);
 }
 
+static mr_status write_removed(journal *journal, const char *name, mr_error *error)
+{
+    char *text = nullptr;
+    size_t size = 0;
+    FILE *file = open_memstream(&text, &size);
+    if (!file) return mr_fail_memory(error, 256);
+    fputs("removed 0 ", file);
+    print_escaped(file, name);
+    fputc('\n', file);
+    return end_line(journal, file, &text, &size, error);
+}
+
 /* Removes a shard and its index. */
 static mr_status remove_shard(const char *path, mr_error *error)
 {
@@ -586,6 +632,7 @@ mr_status journal_finish(journal *journal, const plan *plan, int64_t *removed, m
         *removed += mr_file_exists(path);
         mr_status status = remove_shard(path, error);
         free(path);
+        if (status == MR_OK) status = write_removed(journal, name, error);
         MR_TRY(status);
     }
     return MR_OK;

@@ -98,8 +98,9 @@ static mr_status make_alone(work *work, mr_error *error)
     int64_t removed;
     MR_TRY(make_part(work, 0, &seconds, error));
     MR_TRY(refuse_nothing(work, error));
-    MR_TRY(label_files_write(work->source, work->journal, error));
+    /* In this order: labels.txt exists only if all shards of this dataset use its labels. */
     MR_TRY(journal_finish(work->journal, work->plan, &removed, error));
+    MR_TRY(label_files_write(work->source, work->journal, error));
     return tell_made(work, seconds, removed, false, error);
 }
 
@@ -116,8 +117,8 @@ static mr_status finish(work *work, double seconds, mr_error *error)
     MR_TRY(status);
     MR_TRY(worker_join(work, error));
     MR_TRY(refuse_nothing(work, error));
-    MR_TRY(label_files_write(work->source, work->journal, error));
     MR_TRY(journal_finish(work->journal, work->plan, &removed, error));
+    MR_TRY(label_files_write(work->source, work->journal, error));
     return tell_made(work, seconds, removed, true, error);
 }
 

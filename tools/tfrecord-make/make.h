@@ -250,7 +250,8 @@ mr_status journal_add(journal *journal, const plan *plan, const shard *shard, sh
 mr_status journal_say_end(journal *journal, uint64_t run, const char *failure, mr_error *error);
 /* Shows other processes that this one is alive: updates the modification time of its journal. Safe from any thread. */
 void journal_beat(journal *journal);
-/* Removes shards of earlier runs that had a different number of shards. */
+/* Removes shards of earlier runs that are not in the plan: they had another number of shards, or other splits.
+ * removed  receives the number of shards that existed */
 mr_status journal_finish(journal *journal, const plan *plan, int64_t *removed, mr_error *error);
 /* Removes the plan's shards, and this process's journal unless it lists other files that exist. */
 mr_status journal_discard(journal *journal, const plan *plan, mr_error *error);
