@@ -134,8 +134,11 @@ static const option_row option_rows[] = {
      .is_for_making = true},
     {"on-error", 0, OPTION_ON_ERROR, "HOW", TOPIC_RUN, INPUT_ANY,
      "stop (default): end the run at the first image that cannot be used; skip: leave out such images, list them and"
-     " count them by reason. An image is never written with only some of its boxes: an annotation that cannot be used"
-     " excludes its image. An annotation that names no image, and JSON that cannot be parsed, always end the run",
+     " count them by reason. An annotation that cannot be used (not an object, an unknown category, a box that is not"
+     " four numbers, ...) excludes its image. These annotations are left out alone, under stop as under skip, and are"
+     " counted: boxes without area or completely outside their image, COCO annotations without a box, and those whose"
+     " image_id is not in \"images\". A COCO annotation without an integer image_id, and JSON that cannot be parsed,"
+     " always end the run",
      .is_for_making = true},
     {"jobs", 'j', 'j', "N", TOPIC_RUN, INPUT_ANY,
      "number of threads (default: one for each processor); the output does not depend on it"},
