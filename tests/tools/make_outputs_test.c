@@ -111,7 +111,7 @@ TEST(make_outputs_of_a_killed_run_are_replaced)
     for (int lines = 1; lines < 9; lines++) {
         CHECK_EQ(program_run(
                      "cd '%s/out' && head -%d .d.journal >j; cp j .d.journal; for f in *.tfrecord; do grep -q $f j || "
-                     "rm $f; done; rm j",
+                     "rm $f $f.index; done; rm j",
                      test_directory(), lines)
                      ->exit_code,
                  0);

@@ -212,6 +212,13 @@ static mr_status read_line(journal *journal, journal_worker *worker, char *line,
     return MR_OK;
 }
 
+/* Whether a file is a journal. A killed run may have left only the beginning of the title. */
+static bool is_journal(const char *bytes, size_t size)
+{
+    size_t length = size < sizeof(title) - 1 ? size : sizeof(title) - 1;
+    return memcmp(bytes, title, length) == 0 || memcmp(bytes, old_title, length) == 0;
+}
+
 /* Lines that do not have the expected form are ignored: their shards are written again. */
 static mr_status read_journal(journal *journal, const char *path, journal_worker *worker, mr_error *error)
 {
@@ -220,6 +227,11 @@ static mr_status read_journal(journal *journal, const char *path, journal_worker
     MR_TRY(mr_file_read_all(path, JOURNAL_SIZE_MAX, &bytes, &size, error));
     bool old = strncmp(bytes, old_title, sizeof(old_title) - 1) == 0;
     mr_status status = MR_OK;
+    if (!is_journal(bytes, size))
+        status = mr_fail(error, MR_ALREADY_EXISTS,
+                         "%s: is not a journal of this version of tfrecord-make and would be replaced; remove it or "
+                         "choose another --name",
+                         path);
     if (old || strncmp(bytes, title, sizeof(title) - 1) == 0) {
         char *line = bytes + sizeof(title) - 1;
         for (char *end; status == MR_OK && (end = strchr(line, '\n')); line = end + 1) {
@@ -362,11 +374,12 @@ static mr_status settle_file(const journal *journal, const plan *plan, const cha
         bool ours = options->worker_count == 0 || (shard && shard->worker == options->worker);
         return ours && removes ? remove_in(options, file, error) : MR_OK;
     }
-    if (*rest || is_known) return MR_OK;
+    bool is_planned = find_shard(plan, file, length) != nullptr;
+    bool conflicts = !*rest || (strcmp(rest, ".index") == 0 && is_planned);
+    if (is_known || !conflicts) return MR_OK;
     return mr_fail(error, MR_ALREADY_EXISTS,
                    "%s/%s was not written for this dataset and would be %s; remove it or choose another --name",
-                   options->out, file,
-                   find_shard(plan, file, strlen(file)) ? "replaced" : "read together with the new files");
+                   options->out, file, is_planned ? "replaced" : "read together with the new files");
 }
 
 /* Removes partial files of a killed run. Unknown shards are an error, because they would be replaced, or a reader of
@@ -641,7 +654,7 @@ mr_status journal_finish(journal *journal, const plan *plan, int64_t *removed, m
 mr_status journal_discard(journal *journal, const plan *plan, mr_error *error)
 {
     bool knows_others = false;
-    for (int32_t i = 0; i < plan->shard_count; i++) MR_TRY(remove_shard(plan->shards[i].path, error));
+    for (int32_t i = 0; plan && i < plan->shard_count; i++) MR_TRY(remove_shard(plan->shards[i].path, error));
     for (int64_t i = 0; i < journal->line_count && !knows_others; i++) {
         char *path;
         MR_TRY(path_in(journal->options, journal->lines[i].name, &path, error));

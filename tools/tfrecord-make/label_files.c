@@ -62,17 +62,17 @@ static mr_status make_text(const source *source, void (*put)(const struct source
     return is_good && made->text ? MR_OK : mr_fail_memory(error, made->size_bytes);
 }
 
-/* Calls use for each label file of the source. */
+/* Calls use for each label file. The text of a file that the source does not have is null. */
 static mr_status each_file(const source *source, journal *journal,
                            mr_status (*use)(const struct source *, struct journal *, const char *, const label_file *,
                                             mr_error *),
                            mr_error *error)
 {
-    if (source->class_count == 0) return MR_OK;
     label_file files[] = {{.name = "labels.txt"}, {.name = "label_map.pbtxt"}};
-    mr_status status = make_text(source, put_lines, &files[0], error);
-    if (status == MR_OK && source->has_boxes) status = make_text(source, put_map, &files[1], error);
-    for (int i = 0; i < 1 + source->has_boxes && status == MR_OK; i++) {
+    mr_status status = source->class_count > 0 ? make_text(source, put_lines, &files[0], error) : MR_OK;
+    if (status == MR_OK && source->class_count > 0 && source->has_boxes)
+        status = make_text(source, put_map, &files[1], error);
+    for (int i = 0; i < 2 && status == MR_OK; i++) {
         char *path = nullptr;
         if (asprintf(&path, "%s/%s", source->options->out, files[i].name) < 0) {
             status = mr_fail_memory(error, strlen(source->options->out));
@@ -94,21 +94,36 @@ static bool is_given(const source *source, const char *path)
            given.st_dev == there.st_dev && given.st_ino == there.st_ino;
 }
 
-static mr_status check_file(const source *source, journal *journal, const char *path, const label_file *wanted,
-                            mr_error *error)
+/* How a file that exists relates to the one that is wanted. */
+typedef struct comparison {
+    bool exists, is_same, is_ours;
+} comparison;
+
+static mr_status compare_file(journal *journal, const char *path, const label_file *wanted, comparison *found,
+                              mr_error *error)
 {
     char *text = nullptr;
     size_t size = 0;
-    if (!mr_file_exists(path) || is_given(source, path)) return MR_OK;
+    *found = (comparison){.exists = mr_file_exists(path)};
+    if (!found->exists) return MR_OK;
     MR_TRY(mr_file_read_all(path, FILE_SIZE_MAX, &text, &size, error));
-    bool is_same = size == wanted->size_bytes && memcmp(text, wanted->text, size) == 0;
-    bool is_ours = journal_has_text(journal, wanted->name, plan_hash(0, text, size));
+    found->is_same = wanted->text && size == wanted->size_bytes && memcmp(text, wanted->text, size) == 0;
+    found->is_ours = journal_has_text(journal, wanted->name, plan_hash(0, text, size));
     free(text);
-    if (is_same || (is_ours && !journal->has_others)) return MR_OK;
+    return MR_OK;
+}
+
+static mr_status check_file(const source *source, journal *journal, const char *path, const label_file *wanted,
+                            mr_error *error)
+{
+    comparison found;
+    if (!wanted->text || is_given(source, path)) return MR_OK;
+    MR_TRY(compare_file(journal, path, wanted, &found, error));
+    if (!found.exists || found.is_same || (found.is_ours && !journal->has_others)) return MR_OK;
     return mr_fail(
         error, MR_ALREADY_EXISTS,
         "%s: %s and contains other classes; remove it, choose another --out, or keep its labels with --labels %s", path,
-        is_ours ? "also belongs to another dataset in this directory" : "does not belong to this dataset", path);
+        found.is_ours ? "also belongs to another dataset in this directory" : "does not belong to this dataset", path);
 }
 
 mr_status label_files_check(const source *source, journal *journal, mr_error *error)
@@ -116,9 +131,32 @@ mr_status label_files_check(const source *source, journal *journal, mr_error *er
     return each_file(source, journal, check_file, error);
 }
 
+/* Label files of others are kept, even if this source has no labels. */
+static mr_status retire_file(const source *source, journal *journal, const char *path, const label_file *wanted,
+                             mr_error *error)
+{
+    comparison found;
+    if (is_given(source, path)) return MR_OK;
+    MR_TRY(compare_file(journal, path, wanted, &found, error));
+    if (found.is_same || !found.is_ours || journal->has_others) return MR_OK;
+    return mr_file_remove(path, error);
+}
+
+mr_status label_files_retire(const source *source, journal *journal, bool *has_retired, mr_error *error)
+{
+    char *path = nullptr;
+    if (asprintf(&path, "%s/labels.txt", source->options->out) < 0) return mr_fail_memory(error, 1);
+    bool existed = mr_file_exists(path);
+    mr_status status = each_file(source, journal, retire_file, error);
+    *has_retired |= existed && !mr_file_exists(path);
+    free(path);
+    return status;
+}
+
 static mr_status write_file(const source *source, journal *journal, const char *path, const label_file *wanted,
                             mr_error *error)
 {
+    if (!wanted->text) return retire_file(source, journal, path, wanted, error);
     MR_TRY(mr_file_write_all(path, wanted->text, wanted->size_bytes, error));
     return journal_add_text(journal, wanted->name, plan_hash(0, wanted->text, wanted->size_bytes), error);
 }

@@ -76,11 +76,11 @@ static mr_status make_part(work *work, uint64_t run, double *seconds, mr_error *
     return status;
 }
 
-/* Files without any record are an error. */
-static mr_status refuse_nothing(const work *work, mr_error *error)
+/* Files without any record are an error. Only workers have written such files, before the parts are joined. */
+static mr_status refuse_nothing(const work *work, bool joined, mr_error *error)
 {
     if (work->written + work->reused > 0) return MR_OK;
-    MR_TRY(journal_discard(work->journal, work->plan, error));
+    MR_TRY(journal_discard(work->journal, joined ? work->plan : nullptr, error));
     return mr_fail(error, MR_DATA_LOSS, "%s: none of its %ss can be used; no files were written", work->options->input,
                    work->source->row_noun);
 }
@@ -97,7 +97,7 @@ static mr_status make_alone(work *work, mr_error *error)
     double seconds;
     int64_t removed;
     MR_TRY(make_part(work, 0, &seconds, error));
-    MR_TRY(refuse_nothing(work, error));
+    MR_TRY(refuse_nothing(work, false, error));
     /* In this order: labels.txt exists only if all shards of this dataset use its labels. */
     MR_TRY(journal_finish(work->journal, work->plan, &removed, error));
     MR_TRY(label_files_write(work->source, work->journal, error));
@@ -116,7 +116,7 @@ static mr_status finish(work *work, double seconds, mr_error *error)
     }
     MR_TRY(status);
     MR_TRY(worker_join(work, error));
-    MR_TRY(refuse_nothing(work, error));
+    MR_TRY(refuse_nothing(work, true, error));
     MR_TRY(journal_finish(work->journal, work->plan, &removed, error));
     MR_TRY(label_files_write(work->source, work->journal, error));
     return tell_made(work, seconds, removed, true, error);
@@ -204,6 +204,12 @@ static mr_status run(options *options, mr_error *error)
     mr_status status = mr_pool_new(options->jobs, &work.pool, error);
     if (status == MR_OK) status = look(options, &source, &work, &found, &plan, quiet, error);
     if (status == MR_OK) status = make(options, &work, launched, launch, error);
+    if (status != MR_OK && work.has_retired) {
+        fputs("tfrecord-make: incomplete: ", stderr);
+        text_print_sentence(stderr, options->out);
+        fputs("/labels.txt was removed, because finished files use other labels; a complete run writes it again\n",
+              stderr);
+    }
     for (int i = 0; i < SPLITS_MAX; i++) shard_report_deinit(&work.splits[i]);
     journal_deinit(&journal);
     plan_deinit(&plan);

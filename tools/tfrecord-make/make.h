@@ -253,7 +253,8 @@ void journal_beat(journal *journal);
 /* Removes shards of earlier runs that are not in the plan: they had another number of shards, or other splits.
  * removed  receives the number of shards that existed */
 mr_status journal_finish(journal *journal, const plan *plan, int64_t *removed, mr_error *error);
-/* Removes the plan's shards, and this process's journal unless it lists other files that exist. */
+/* Removes the shards of a plan without records, and this process's journal unless it lists other files that exist.
+ * plan  null: none of its shards was written */
 mr_status journal_discard(journal *journal, const plan *plan, mr_error *error);
 void journal_deinit(journal *journal);
 
@@ -265,8 +266,19 @@ void journal_deinit(journal *journal);
 mr_status label_files_write(const source *source, journal *journal, mr_error *error);
 /* errors  MR_ALREADY_EXISTS: one of them exists with another text, and no earlier run of this dataset alone wrote it */
 mr_status label_files_check(const source *source, journal *journal, mr_error *error);
+/* Removes the label files that an earlier run of this dataset wrote and that this run will not write unchanged, so that
+ * labels.txt never exists together with shards that use other labels. The file of --labels is kept: its labels remain
+ * valid.
+ * has_retired  set to true if a file was removed */
+mr_status label_files_retire(const source *source, journal *journal, bool *has_retired, mr_error *error);
 
 /* ---- shard.c ---- */
+
+/* A shard of which no row can be used. */
+typedef struct postponed_shard {
+    const shard *shard;
+    shard_report report;
+} postponed_shard;
 
 typedef struct work {
     const options *options;
@@ -280,11 +292,15 @@ typedef struct work {
     pthread_mutex_t mutex;        /* protects the members below */
     int64_t written, reused;      /* records */
     int32_t finished;             /* shards */
+    postponed_shard *postponed;   /* owned; written last */
+    int32_t postponed_count;
+    bool replaces_labels, has_retired; /* label files were checked before the first shard; one of them was removed */
     shard_report splits[SPLITS_MAX];
 } work;
 
-/* Writes shards and their indexes, in this order, on all threads. Rows that cannot be used are reported on standard
- * error; if they stop the work, the status is MR_CANCELLED. */
+/* Writes shards and their indexes, in this order, on all threads; those without records last, and only if this process
+ * is a worker or has records. Rows that cannot be used are reported on standard error; if they stop the work, the
+ * status is MR_CANCELLED. */
 mr_status shards_write(work *work, const shard *const *shards, int32_t count, mr_error *error);
 
 /* ---- worker.c ---- */

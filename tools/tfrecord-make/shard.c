@@ -52,6 +52,7 @@ typedef struct conveyor {
     const shard *const *shards;
     int32_t shard_count;
     int threads;
+    bool writes_recordless; /* shards without records are written, not postponed */
     mr_record_writer_options options;
 
     pthread_mutex_t mutex;
@@ -109,12 +110,46 @@ static mr_status open_target(conveyor *conveyor, mr_error *error)
     return mr_record_writer_open(target->shard->path, &conveyor->options, &target->writer, error);
 }
 
+/* Removes the label files of another numbering before the first shard gets its final name. */
+static mr_status replace_labels(work *work, mr_error *error)
+{
+    pthread_mutex_lock(&work->mutex);
+    mr_status status = MR_OK;
+    if (!work->replaces_labels) status = label_files_retire(work->source, work->journal, &work->has_retired, error);
+    work->replaces_labels = status == MR_OK;
+    pthread_mutex_unlock(&work->mutex);
+    return status;
+}
+
+/* Keeps the report of a shard without records; see write_recordless. */
+static mr_status postpone(work *work, target *target, mr_error *error)
+{
+    mr_record_writer_abandon(target->writer);
+    target->writer = nullptr;
+    pthread_mutex_lock(&work->mutex);
+    size_t size = ((size_t)work->postponed_count + 1) * sizeof(postponed_shard);
+    postponed_shard *grown = realloc(work->postponed, size);
+    if (grown) {
+        work->postponed = grown;
+        grown[work->postponed_count++] = (postponed_shard){target->shard, target->report};
+        target->report = (shard_report){0};
+    }
+    pthread_mutex_unlock(&work->mutex);
+    shard_report_deinit(&target->report);
+    return grown ? MR_OK : mr_fail_memory(error, size);
+}
+
 /* Completes a shard: gives the file its final name and adds its line to the journal. Runs on one of the threads,
  * concurrently with the work on the next shard. */
 static mr_status close_target(conveyor *conveyor, target *target, mr_error *error)
 {
     work *work = conveyor->work;
-    mr_status status = mr_record_writer_close(target->writer, error);
+    if (target->report.records == 0 && !conveyor->writes_recordless) return postpone(work, target, error);
+    mr_status status = replace_labels(work, error);
+    if (status == MR_OK)
+        status = mr_record_writer_close(target->writer, error);
+    else
+        mr_record_writer_abandon(target->writer);
     target->writer = nullptr;
     if (status == MR_OK) status = journal_add(work->journal, work->plan, target->shard, &target->report, error);
     if (status == MR_OK) {
@@ -378,7 +413,32 @@ static void write_streams(void *context, int64_t begin, int64_t end)
     }
 }
 
-mr_status shards_write(work *work, const shard *const *shards, int32_t count, mr_error *error)
+/* Writes the shards without records, which were postponed: a run without a single record must not replace the files
+ * of an earlier one. A worker writes them in any case, because the others may have records. */
+static mr_status write_recordless(work *work, mr_error *error)
+{
+    mr_status status = MR_OK;
+    bool is_written = work->written + work->reused > 0 || work->options->worker_count > 0;
+    for (int32_t i = 0; i < work->postponed_count; i++) {
+        postponed_shard *postponed = &work->postponed[i];
+        conveyor conveyor = {.work = work, .shards = &postponed->shard, .shard_count = 1, .writes_recordless = true};
+        conveyor.options = writer_options(work->options, 1);
+        if (is_written && status == MR_OK) status = open_target(&conveyor, error);
+        target target = conveyor.target;
+        if (target.writer) {
+            target.report = postponed->report;
+            postponed->report = (shard_report){0};
+            status = close_target(&conveyor, &target, error);
+        }
+        shard_report_deinit(&postponed->report);
+    }
+    free(work->postponed);
+    work->postponed = nullptr;
+    work->postponed_count = 0;
+    return status;
+}
+
+static mr_status write_with_records(work *work, const shard *const *shards, int32_t count, mr_error *error)
 {
     if (work->options->compression != COMPRESS_GZIP && work->options->compression != COMPRESS_ZLIB)
         return run_conveyor(work, shards, count, work->pool, error);
@@ -388,4 +448,15 @@ mr_status shards_write(work *work, const shard *const *shards, int32_t count, mr
     pthread_mutex_destroy(&streams.mutex);
     if (streams.status != MR_OK && error) *error = streams.error;
     return streams.status;
+}
+
+mr_status shards_write(work *work, const shard *const *shards, int32_t count, mr_error *error)
+{
+    mr_status status = write_with_records(work, shards, count, error);
+    if (status == MR_OK) return write_recordless(work, error);
+    for (int32_t i = 0; i < work->postponed_count; i++) shard_report_deinit(&work->postponed[i].report);
+    free(work->postponed);
+    work->postponed = nullptr;
+    work->postponed_count = 0;
+    return status;
 }
