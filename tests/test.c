@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 constexpr int running_max = 64;
-constexpr unsigned hang_seconds = 300;
+constexpr unsigned hang_seconds = 600;
 constexpr int skipped_code = 77;
 
 static test_case *first, **last = &first;
