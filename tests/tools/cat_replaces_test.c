@@ -89,6 +89,18 @@ TEST(cat_replaces_existing_files_only_with_force)
 }
 
 /* The first of several FILEs takes the place of a forgotten name. */
+/* A run that is killed between the two renames leaves an index without its file. */
+TEST(cat_replaces_an_index_without_its_file)
+{
+    write_input("a");
+    const program_result *result = run("tfrecord-cat --merge -o o a");
+    CHECK_EQ(result->exit_code, 0);
+    CHECK(remove(test_path("o")) == 0);
+    result = run("tfrecord-cat --merge -o o a");
+    if (result->exit_code != 0) test_fail(__FILE__, __LINE__, "%s", result->output);
+    CHECK_CONTAINS(run("tfrecord-cat --count o")->output, "10");
+}
+
 TEST(cat_svg_replaces_an_earlier_svg)
 {
     write_input("a");

@@ -9,6 +9,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -81,12 +82,25 @@ mr_status output_refuse_input(const options *options, const char *path, const ch
     return status;
 }
 
+/* An index without its file: what a run leaves that is killed between the two renames. */
+static bool is_index(const char *path)
+{
+    static const char magic[8] = {'M', 'R', 'I', 'N', 'D', 'E', 'X', '3'};
+    char found[sizeof magic];
+    int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* opening a pipe would block */
+    if (descriptor < 0) return false;
+    bool is_equal = read(descriptor, found, sizeof found) == sizeof found && memcmp(found, magic, sizeof found) == 0;
+    (void)close(descriptor);
+    return is_equal;
+}
+
 mr_status output_allow(const options *options, const char *path, const char *suffix, mr_error *error)
 {
     char *name = nullptr;
     MR_TRY(output_refuse_input(options, path, suffix, error));
     if (asprintf(&name, "%s%s", path, suffix) < 0) return mr_fail(error, MR_RESOURCE_EXHAUSTED, "no memory");
-    mr_status status = output_check(name, options->is_forced, error);
+    bool replaces = options->is_forced || (strcmp(suffix, ".index") == 0 && is_index(name));
+    mr_status status = output_check(name, replaces, error);
     free(name);
     return status;
 }

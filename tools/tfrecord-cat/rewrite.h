@@ -76,7 +76,7 @@ bool is_input(const options *options, const char *path);
  * errors  MR_INVALID_ARGUMENT */
 mr_status output_refuse_input(const options *options, const char *path, const char *suffix, mr_error *error);
 /* Checks that a command may write the file path + suffix: it is not an input, and does not exist, or is a regular file
- * and --force is set.
+ * and --force is set, or an index of ours: a run that was killed can leave one without its file.
  * errors  MR_INVALID_ARGUMENT, MR_ALREADY_EXISTS */
 mr_status output_allow(const options *options, const char *path, const char *suffix, mr_error *error);
 
