@@ -81,7 +81,7 @@ typedef struct mr_kernel_table {
 /* Finds the kernel of an operator on a device that supports these attrs, or null. Tables are registered at startup. */
 void mr_kernel_table_register(const mr_kernel_table *table);
 const mr_kernel *mr_kernel_find(const char *op, mr_device_kind device, const mr_attrs *attrs);
-/* Calls visit for every registered kernel, for listings. */
+/* Calls visit for every registered kernel. */
 void mr_kernel_each(void (*visit)(void *context, const mr_kernel *kernel), void *context);
 
 /* Allocates output `index` on the call's device with the node's dtype. */

@@ -51,7 +51,7 @@ typedef struct mr_record_writer_options {
     int32_t threads; /* that compress a seekable file, including the caller's; 0: 1. The output does not depend on it */
 } mr_record_writer_options;
 
-/* A recommended seek_bytes: increases the size by about 1 %. */
+/* Recommended value of seek_bytes. It increases the file size by about 1 %. */
 #define MR_RECORD_SEEK_BYTES ((size_t)512 << 10)
 
 typedef struct mr_record_writer mr_record_writer;

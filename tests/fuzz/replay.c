@@ -1,4 +1,4 @@
-/* Runs a fuzz target over the files of the directories that are given: what was once found stays mended. */
+/* Runs a fuzz target on all files of the given directories, so that faults found earlier are tested again. */
 #include <dirent.h>
 #include <stdint.h>
 #include <stdio.h>

@@ -1,4 +1,5 @@
-/* ArgMax and ArgMin for every type of their output, at sizes whose elements would not fit if one type were another. */
+/* ArgMax and ArgMin with every output type, at sizes that overflow the output if elements of a wider type are written.
+ * */
 #include "tests/test.h"
 #include <millrace/ops.h>
 #include <millrace/session.h>
