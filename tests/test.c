@@ -23,7 +23,8 @@ void test_register(test_case *test)
     last = &test->next;
 }
 
-static char directory[256];
+static char run_directory[256];  /* holds the directories of all tests of this run; its name is unique */
+static char directory[256 + 16]; /* of this test and of every process that it starts */
 
 uint64_t test_seed(void)
 {
@@ -63,10 +64,7 @@ static const char *temporary_base(void)
 
 const char *test_directory(void)
 {
-    if (!directory[0]) {
-        snprintf(directory, sizeof directory, "%s/millrace-test-%d", temporary_base(), (int)getpid());
-        if (mkdir(directory, 0700) != 0) test_fail(__FILE__, __LINE__, "cannot make %s", directory);
-    }
+    if (mkdir(directory, 0700) != 0 && errno != EEXIST) test_fail(__FILE__, __LINE__, "cannot make %s", directory);
     return directory;
 }
 
@@ -96,15 +94,20 @@ static int remove_entry(const char *path, const struct stat *, int, struct FTW *
     return remove(path);
 }
 
-static void remove_directory(pid_t process)
+static void name_directory(int number)
 {
-    char path[256];
-    snprintf(path, sizeof path, "%s/millrace-test-%d", temporary_base(), (int)process);
-    if (access(path, F_OK) == 0) nftw(path, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+    snprintf(directory, sizeof directory, "%s/%d", run_directory, number);
+}
+
+static void remove_directory(int number)
+{
+    name_directory(number);
+    if (access(directory, F_OK) == 0) nftw(directory, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
 }
 
 typedef struct running_test {
     pid_t process;
+    int number;
     test_case *test;
 } running_test;
 
@@ -118,8 +121,8 @@ static void wait_one(void)
     for (int i = 0; i < running_count; i++) {
         if (running[i].process != process) continue;
         test_case *test = running[i].test;
+        remove_directory(running[i].number);
         running[i] = running[--running_count];
-        remove_directory(process);
         if (WIFEXITED(status) && WEXITSTATUS(status) == 0) {
             passed++;
         } else if (WIFEXITED(status) && WEXITSTATUS(status) == skipped_code) {
@@ -257,10 +260,17 @@ int main(int argc, char **argv)
     cpu_set_t cpus;
     int jobs = sched_getaffinity(0, sizeof cpus, &cpus) == 0 ? CPU_COUNT(&cpus) : 1;
     if (jobs > running_max) jobs = running_max;
+    snprintf(run_directory, sizeof run_directory, "%s/millrace-XXXXXX", temporary_base());
+    if (!mkdtemp(run_directory)) {
+        perror(run_directory);
+        return 1;
+    }
+    int number = 0;
     for (test_case *test = first; test; test = test->next) {
         if (!wanted(test, argc - 1, argv + 1)) continue;
         if (running_count == jobs) wait_one();
         fflush(nullptr);
+        name_directory(++number);
         pid_t process = fork();
         if (process < 0) {
             perror("fork");
@@ -272,9 +282,10 @@ int main(int argc, char **argv)
             fflush(nullptr);
             exit(0); /* not _exit: leak checkers look at exit */
         }
-        running[running_count++] = (running_test){process, test};
+        running[running_count++] = (running_test){process, number, test};
     }
     while (running_count > 0) wait_one();
+    if (rmdir(run_directory) != 0) perror(run_directory);
     printf("%d passed, %d failed", passed, failed);
     if (skipped) printf(", %d skipped", skipped);
     printf("\n");
