@@ -1,0 +1,122 @@
+//! Steps that use clang-19, which has the runtimes that Zig lacks: AddressSanitizer, libFuzzer, clang-tidy.
+const std = @import("std");
+const Build = std.Build;
+const LazyPath = Build.LazyPath;
+const Context = @import("context.zig").Context;
+const glob = @import("context.zig").glob;
+const librarySources = @import("context.zig").librarySources;
+const system_libraries = @import("context.zig").system_libraries;
+const tool_libraries = @import("context.zig").tool_libraries;
+const c_flags = @import("context.zig").c_flags;
+const testSources = @import("tests.zig").testSources;
+const addSanitizerOptions = @import("tests.zig").addSanitizerOptions;
+const wanted = @import("tests.zig").wanted;
+
+const clang = "clang-19";
+const clang_flags = c_flags ++ [_][]const u8{ "-g", "-O1", "-fno-omit-frame-pointer", "-fsanitize=address,undefined,fuzzer-no-link", "-fno-sanitize-recover=undefined", "-march=native" };
+
+fn clangObject(c: Context, file: []const u8) LazyPath {
+    return clangObjectOf(c, c.b.path(file), std.fs.path.stem(file), &clang_flags);
+}
+
+fn clangObjectOf(c: Context, file: LazyPath, stem: []const u8, flags: []const []const u8) LazyPath {
+    const b = c.b;
+    const run = b.addSystemCommand(&.{ clang, "-c" });
+    if (c.headers) |headers| run.step.dependOn(headers);
+    run.addArgs(flags);
+    run.addPrefixedDirectoryArg("-I", b.path(""));
+    run.addPrefixedDirectoryArg("-I", b.path("include"));
+    for (c.generated) |directory| run.addPrefixedDirectoryArg("-I", directory);
+    run.addArg("-MD");
+    _ = run.addPrefixedDepFileOutputArg("-MF", b.fmt("{s}.d", .{stem}));
+    run.addFileArg(file);
+    return run.addPrefixedOutputFileArg("-o", b.fmt("{s}.o", .{stem}));
+}
+
+fn clangProgram(c: Context, name: []const u8, objects: []const LazyPath, link_flags: []const []const u8) LazyPath {
+    const run = c.b.addSystemCommand(&.{clang});
+    run.addArgs(link_flags);
+    for (objects) |object| run.addFileArg(object);
+    const program = run.addPrefixedOutputFileArg("-o", name);
+    for (tool_libraries ++ system_libraries) |library| run.addArg(c.b.fmt("-l{s}", .{library}));
+    run.addArgs(&.{ "-lm", "-lpthread", "-ldl" });
+    return program;
+}
+
+pub fn addClangSteps(c: Context, fuzz_seconds: u32) void {
+    const b = c.b;
+    var library: std.ArrayList(LazyPath) = .empty;
+    for (librarySources(b)) |file| library.append(b.allocator, clangObject(c, file)) catch @panic("OOM");
+    for (glob(b, "cuda", ".c")) |file| library.append(b.allocator, clangObject(c, file)) catch @panic("OOM");
+    for (c.proto_sources, 0..) |file, i|
+        library.append(b.allocator, clangObjectOf(c, file, b.fmt("proto{d}", .{i}), &.{ "-std=c23", "-w", "-O1", "-g", "-fsanitize=address" })) catch @panic("OOM");
+
+    const asan = b.step("asan", "Run the tests and the fuzz corpora with AddressSanitizer, LeakSanitizer, UBSan (clang-19)");
+    var objects: std.ArrayList(LazyPath) = .empty;
+    objects.appendSlice(b.allocator, library.items) catch @panic("OOM");
+    for (testSources(b)) |file| objects.append(b.allocator, clangObject(c, file)) catch @panic("OOM");
+    const tests = clangProgram(c, "millrace-tests-asan", objects.items, &.{"-fsanitize=address,undefined"});
+    const run_tests = Build.Step.Run.create(b, "run tests under AddressSanitizer");
+    run_tests.addFileArg(tests);
+    run_tests.setCwd(b.path(""));
+    run_tests.has_side_effects = true;
+    addSanitizerOptions(run_tests);
+    run_tests.setEnvironmentVariable("MILLRACE_BIN", b.pathFromRoot(b.getInstallPath(.bin, "")));
+    run_tests.setEnvironmentVariable("MILLRACE_ROOT", b.pathFromRoot(""));
+    run_tests.step.dependOn(b.getInstallStep());
+    if (b.args) |args| run_tests.addArgs(args);
+    asan.dependOn(&run_tests.step);
+
+    const fuzz = b.step("fuzz", "Run the fuzz targets (-Dfuzz-seconds=60; some: -- part-of-a-name)");
+    for (glob(b, "tests/fuzz", "_fuzz.c")) |file| {
+        const stem = std.fs.path.stem(file);
+        const name = stem[0 .. stem.len - "_fuzz".len];
+        var target: std.ArrayList(LazyPath) = .empty;
+        target.appendSlice(b.allocator, library.items) catch @panic("OOM");
+        target.append(b.allocator, clangObject(c, file)) catch @panic("OOM");
+        const program = clangProgram(c, stem, target.items, &.{"-fsanitize=address,undefined,fuzzer"});
+        const corpus = b.pathFromRoot(b.fmt("tests/fuzz/corpus/{s}", .{name}));
+
+        const replay = Build.Step.Run.create(b, b.fmt("replay {s}", .{name}));
+        replay.addFileArg(program);
+        replay.addArgs(&.{ "-runs=0", "-rss_limit_mb=4096", corpus });
+        replay.has_side_effects = true;
+        addSanitizerOptions(replay);
+        if (b.args == null) asan.dependOn(&replay.step);
+
+        if (!wanted(b, name)) continue;
+        const found = b.pathFromRoot(b.fmt("out/fuzz/{s}", .{name}));
+        const run = Build.Step.Run.create(b, b.fmt("fuzz {s}", .{name}));
+        const shell = b.fmt("mkdir -p '{s}' && exec \"$0\" -max_total_time={d} -rss_limit_mb=4096 -timeout=20 -artifact_prefix='{s}/' '{s}' '{s}'", .{ found, fuzz_seconds, found, found, corpus });
+        run.addArgs(&.{ "sh", "-c", shell });
+        run.addFileArg(program);
+        run.has_side_effects = true;
+        addSanitizerOptions(run);
+        fuzz.dependOn(&run.step);
+    }
+
+    const lint = b.step("lint", "Run clang-tidy-19 on the library");
+    for (librarySources(b)) |file| {
+        // Only without inherited file descriptors are findings part of the step's failure, and files checked in parallel.
+        const run = b.addSystemCommand(&.{ "sh", "-c", "exec \"$@\" 3>&2 2>/dev/null >&3", "lint", "clang-tidy-19", "--quiet" });
+        run.expectExitCode(0);
+        run.has_side_effects = true;
+        run.setCwd(b.path(""));
+        run.addFileArg(b.path(file));
+        run.addArg("--");
+        run.addArgs(&c_flags);
+        run.addArgs(&.{ "-I.", "-Iinclude" });
+        if (c.headers) |headers| run.step.dependOn(headers);
+        if (!definesFailures(file)) run.addArgs(&.{ "-include", "tests/lint.h" });
+        for (c.generated) |directory| run.addPrefixedDirectoryArg("-I", directory);
+        lint.dependOn(&run.step);
+    }
+}
+
+/// True for the files that define what tests/lint.h redefines.
+fn definesFailures(file: []const u8) bool {
+    for ([_][]const u8{ "base/status.c", "base/arena.c", "base/kernel.c", "records/io/file.c", "pipeline/dataset.c" }) |name| {
+        if (std.mem.eql(u8, file, name)) return true;
+    }
+    return false;
+}

@@ -1,0 +1,167 @@
+//! The settings of every compilation, the flags and libraries, and the search for source files.
+const std = @import("std");
+const Build = std.Build;
+const LazyPath = Build.LazyPath;
+
+pub const library_directories = [_][]const u8{
+    "base",
+    "records/io",
+    "records/record",
+    "records/example",
+    "records/checkpoint",
+    "records/event",
+    "records/formats",
+    "queue",
+    "kernels",
+    "kernels/image",
+    "pipeline",
+    "pipeline/engine",
+    "pipeline/sources",
+    "pipeline/stages",
+    "graph/ir",
+    "graph/ops",
+    "graph/plan",
+    "graph/run",
+    "graph/state",
+    "graph/train",
+};
+pub const system_libraries = [_][]const u8{ "jpeg", "png16", "z", "protobuf-c", "jansson", "expat", "uring" };
+/// Decoders of image formats that only the tools convert.
+pub const tool_libraries = [_][]const u8{ "webpdemux", "webp", "gif", "tiff", "zstd", "lzma", "jbig", "deflate" };
+const warnings = [_][]const u8{ "-Wall", "-Wextra", "-Wshadow", "-Wvla", "-Wno-unused-parameter", "-Wno-missing-field-initializers", "-Werror" };
+pub const c_flags = [_][]const u8{
+    "-std=c23",          "-D_GNU_SOURCE", "-fno-math-errno", "-fvisibility=hidden",
+    // The same results on every machine: multiply and add are fused only where the code requests it.
+    "-ffp-contract=off",
+} ++ warnings;
+
+pub const Sanitize = enum { thread, undefined };
+pub const Cuda = enum { auto, on, off };
+
+/// The settings of every program and object.
+pub const Context = struct {
+    b: *Build,
+    target: Build.ResolvedTarget,
+    optimize: std.builtin.OptimizeMode,
+    sanitize: ?Sanitize,
+    /// Directories with generated headers: <millrace/ops.h>, "proto/graph.pb-c.h".
+    generated: []const LazyPath = &.{},
+    proto_sources: []const LazyPath = &.{},
+    /// Writes the generated headers; every compilation depends on it.
+    headers: ?*Build.Step = null,
+    /// Debian's directories of libc headers and startup files; Zig needs a C compiler to find them itself.
+    libc: ?LazyPath = null,
+    nvcc: ?[]const u8 = null,
+    /// Check invariants with assert(); always on without optimization and under a sanitizer.
+    assertions: bool = false,
+
+    pub fn module(c: Context) *Build.Module {
+        const m = c.b.createModule(.{
+            .target = c.target,
+            .optimize = c.optimize,
+            .link_libc = true,
+            .sanitize_thread = if (c.sanitize == .thread) true else null,
+            .sanitize_c = if (c.sanitize == .undefined) .full else .off,
+        });
+        m.addIncludePath(c.b.path(""));
+        m.addIncludePath(c.b.path("include"));
+        for (c.generated) |directory| m.addIncludePath(directory);
+        return m;
+    }
+
+    pub fn addSources(c: Context, m: *Build.Module, files: []const []const u8, extra: []const []const u8) void {
+        const checked: []const []const u8 = if (c.assertions) &.{"-UNDEBUG"} else &.{};
+        const flags = std.mem.concat(c.b.allocator, []const u8, &.{ &c_flags, checked, extra }) catch @panic("OOM");
+        m.addCSourceFiles(.{ .files = files, .flags = flags });
+    }
+
+    pub fn addProtoSources(c: Context, m: *Build.Module) void {
+        for (c.proto_sources) |file| m.addCSourceFile(.{ .file = file, .flags = &.{ "-std=c23", "-w" } });
+    }
+
+    pub fn linkSystem(c: Context, m: *Build.Module) void {
+        _ = c;
+        for (tool_libraries ++ system_libraries) |name| m.linkSystemLibrary(name, .{ .preferred_link_mode = .static, .use_pkg_config = .no });
+        m.linkSystemLibrary("m", .{});
+    }
+
+    pub fn program(c: Context, name: []const u8, files: []const []const u8, library: *Build.Step.Compile) *Build.Step.Compile {
+        const m = c.module();
+        c.addSources(m, files, &.{});
+        m.linkLibrary(library);
+        c.linkSystem(m);
+        return c.prepare(c.b.addExecutable(.{ .name = name, .root_module = m }));
+    }
+
+    pub fn prepare(c: Context, compile: *Build.Step.Compile) *Build.Step.Compile {
+        if (c.headers) |headers| compile.step.dependOn(headers);
+        if (c.target.query.isNative()) compile.setLibCFile(c.libc);
+        return compile;
+    }
+};
+
+/// Files of a directory with the suffix, as paths from the root, sorted; none if the directory does not exist.
+pub fn glob(b: *Build, directory: []const u8, ending: []const u8) []const []const u8 {
+    var list: std.ArrayList([]const u8) = .empty;
+    const io = b.graph.io;
+    var dir = b.build_root.handle.openDir(io, directory, .{ .iterate = true }) catch return &.{};
+    defer dir.close(io);
+    var entries = dir.iterate();
+    while (entries.next(io) catch @panic("cannot read a directory")) |entry| {
+        if (entry.kind != .directory and std.mem.endsWith(u8, entry.name, ending) and entry.name[0] != '.')
+            list.append(b.allocator, b.fmt("{s}/{s}", .{ directory, entry.name })) catch @panic("OOM");
+    }
+    std.mem.sort([]const u8, list.items, {}, lessThan);
+    return list.items;
+}
+
+/// Names of a directory's subdirectories, sorted.
+pub fn subdirectories(b: *Build, directory: []const u8) []const []const u8 {
+    var list: std.ArrayList([]const u8) = .empty;
+    const io = b.graph.io;
+    var dir = b.build_root.handle.openDir(io, directory, .{ .iterate = true }) catch return &.{};
+    defer dir.close(io);
+    var entries = dir.iterate();
+    while (entries.next(io) catch @panic("cannot read a directory")) |entry| {
+        if (entry.kind == .directory) list.append(b.allocator, b.dupe(entry.name)) catch @panic("OOM");
+    }
+    std.mem.sort([]const u8, list.items, {}, lessThan);
+    return list.items;
+}
+
+fn lessThan(_: void, a: []const u8, b: []const u8) bool {
+    return std.mem.lessThan(u8, a, b);
+}
+
+pub fn librarySources(b: *Build) []const []const u8 {
+    var list: std.ArrayList([]const u8) = .empty;
+    for (library_directories) |directory| list.appendSlice(b.allocator, glob(b, directory, ".c")) catch @panic("OOM");
+    list.appendSlice(b.allocator, glob(b, "proto", ".c")) catch @panic("OOM");
+    return list.items;
+}
+
+/// Debian's libc6-dev directories, in the format of `zig libc`; null on other systems, where Zig searches itself.
+pub fn debianLibC(b: *Build, target: Build.ResolvedTarget) ?LazyPath {
+    if (!target.query.isNative() or target.result.os.tag != .linux or b.libc_file != null) return null;
+    const triple = target.result.linuxTriple(b.allocator) catch @panic("OOM");
+    const directory = b.fmt("/usr/lib/{s}", .{triple});
+    std.Io.Dir.accessAbsolute(b.graph.io, b.fmt("{s}/crt1.o", .{directory}), .{}) catch return null;
+    const text = b.fmt(
+        \\include_dir=/usr/include
+        \\sys_include_dir=/usr/include/{s}
+        \\crt_dir={s}
+        \\msvc_lib_dir=
+        \\kernel32_lib_dir=
+        \\gcc_dir=
+        \\
+    , .{ triple, directory });
+    return b.addWriteFiles().add("libc.txt", text);
+}
+
+pub fn findNvcc(b: *Build, cuda: Cuda) ?[]const u8 {
+    if (cuda == .off) return null;
+    return b.findProgram(&.{"nvcc"}, &.{ "/usr/local/cuda/bin", "/usr/local/cuda-13.0/bin" }) catch {
+        if (cuda == .on) @panic("-Dcuda=on: nvcc is neither on the PATH nor in /usr/local/cuda/bin");
+        return null;
+    };
+}

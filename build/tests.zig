@@ -1,0 +1,132 @@
+//! The tests: the test runner, the replay of fuzz corpora, the comparison with TensorFlow, and tidy.
+const std = @import("std");
+const Build = std.Build;
+const Context = @import("context.zig").Context;
+const glob = @import("context.zig").glob;
+const subdirectories = @import("context.zig").subdirectories;
+const c_flags = @import("context.zig").c_flags;
+const addLibrary = @import("library.zig").addLibrary;
+
+/// The step "test": runs the test runner on the installed programs, and the fuzz corpora.
+pub fn addTestStep(c: Context, library: *Build.Step.Compile, check: *Build.Step) void {
+    const b = c.b;
+    const test_step = b.step("test", "Run the tests (some: -- part-of-a-name)");
+    // The tests need the library's assertions, which the installed library is built without.
+    var checked = c;
+    checked.assertions = true;
+    const checked_library = if (c.assertions) library else addLibrary(checked);
+    const tests = addTests(checked, checked_library, check);
+    const run_tests = b.addRunArtifact(tests);
+    run_tests.setEnvironmentVariable("MILLRACE_BIN", b.pathFromRoot(b.getInstallPath(.bin, "")));
+    run_tests.setEnvironmentVariable("MILLRACE_ROOT", b.pathFromRoot(""));
+    run_tests.setCwd(b.path(""));
+    run_tests.step.dependOn(b.getInstallStep());
+    run_tests.has_side_effects = true;
+    addSanitizerOptions(run_tests);
+    const failing = addPreload(c);
+    check.dependOn(&failing.step);
+    const preload: Build.InstallDir = .{ .custom = "preload" };
+    run_tests.step.dependOn(&b.addInstallArtifact(failing, .{ .dest_dir = .{ .override = preload } }).step);
+    run_tests.setEnvironmentVariable("MILLRACE_PRELOAD", b.pathFromRoot(b.getInstallPath(preload, failing.out_filename)));
+    if (b.args) |args| run_tests.addArgs(args);
+    test_step.dependOn(&run_tests.step);
+    addFuzzReplay(checked, checked_library, if (b.args == null) test_step else null, check);
+}
+
+/// The tests, and the common sources of the tools, which are tested directly.
+pub fn testSources(b: *Build) []const []const u8 {
+    var list: std.ArrayList([]const u8) = .empty;
+    list.appendSlice(b.allocator, glob(b, "tools/common", ".c")) catch @panic("OOM");
+    list.appendSlice(b.allocator, glob(b, "tests", ".c")) catch @panic("OOM");
+    for (subdirectories(b, "tests")) |name| {
+        if (std.mem.eql(u8, name, "fuzz") or std.mem.eql(u8, name, "oracle") or std.mem.eql(u8, name, "preload")) continue;
+        list.appendSlice(b.allocator, glob(b, b.fmt("tests/{s}", .{name}), ".c")) catch @panic("OOM");
+    }
+    return list.items;
+}
+
+fn addTests(c: Context, library: *Build.Step.Compile, check: *Build.Step) *Build.Step.Compile {
+    const b = c.b;
+    const tests = c.program("millrace-tests", testSources(b), library);
+    // The example at the start of each public header is compiled.
+    const has_ops = glob(b, "graph/header", ".c").len > 0;
+    if (has_ops) for (glob(b, "include/millrace", ".h")) |header| {
+        const name = std.fs.path.stem(header);
+        if (std.mem.eql(u8, name, "millrace")) continue;
+        const awk = b.addSystemCommand(&.{ "awk", "-v", b.fmt("name={s}", .{name}), "-f" });
+        awk.addFileArg(b.path("tests/header_example.awk"));
+        awk.addFileArg(b.path(header));
+        const source = awk.captureStdOut(.{ .basename = b.fmt("{s}_example.c", .{name}) });
+        tests.root_module.addCSourceFile(.{ .file = source, .flags = &(c_flags ++ [_][]const u8{"-Wno-unused"}) });
+    };
+    check.dependOn(&tests.step);
+    return tests;
+}
+
+/// tests/preload/*.c: a shared library that makes system calls of the installed programs fail.
+fn addPreload(c: Context) *Build.Step.Compile {
+    const m = c.module();
+    m.pic = true;
+    m.sanitize_thread = null;
+    c.addSources(m, glob(c.b, "tests/preload", ".c"), &.{});
+    return c.b.addLibrary(.{ .name = "fail", .linkage = .dynamic, .root_module = m });
+}
+
+/// Runs every tests/fuzz/NAME_fuzz.c on the files of tests/fuzz/corpus/NAME/.
+fn addFuzzReplay(c: Context, library: *Build.Step.Compile, test_step: ?*Build.Step, check: *Build.Step) void {
+    const b = c.b;
+    for (glob(b, "tests/fuzz", "_fuzz.c")) |file| {
+        const stem = std.fs.path.stem(file);
+        const name = stem[0 .. stem.len - "_fuzz".len];
+        const replay = c.program(b.fmt("{s}-replay", .{name}), &.{ file, "tests/fuzz/replay.c" }, library);
+        check.dependOn(&replay.step);
+        const run = b.addRunArtifact(replay);
+        run.addArg(b.pathFromRoot(b.fmt("tests/fuzz/corpus/{s}", .{name})));
+        run.has_side_effects = true;
+        if (test_step) |step| step.dependOn(&run.step);
+    }
+}
+
+/// Comparison with TensorFlow: tests/oracle/*_oracle.py, with tests/oracle/*.c as programs in zig-out/oracle.
+pub fn addOracle(c: Context, library: *Build.Step.Compile, shared: *Build.Step.Compile, check: *Build.Step) void {
+    const b = c.b;
+    const step = b.step("oracle", "Compare with TensorFlow 2.15.1 (some: -- part-of-a-name)");
+    const run = b.addSystemCommand(&.{"tests/oracle/run"});
+    run.setCwd(b.path(""));
+    run.has_side_effects = true;
+    run.setEnvironmentVariable("MILLRACE_BIN", b.pathFromRoot(b.getInstallPath(.bin, "")));
+    run.setEnvironmentVariable("MILLRACE_ORACLE", b.getInstallPath(.{ .custom = "oracle" }, ""));
+    run.setEnvironmentVariable("MILLRACE_LIBRARY", b.getInstallPath(.lib, "libmillrace.so"));
+    if (b.args) |args| run.addArgs(args);
+    run.step.dependOn(b.getInstallStep());
+    run.step.dependOn(&b.addInstallArtifact(shared, .{}).step);
+    for (glob(b, "tests/oracle", ".c")) |file| {
+        const program = c.program(std.fs.path.stem(file), &.{file}, library);
+        check.dependOn(&program.step);
+        run.step.dependOn(&b.addInstallArtifact(program, .{ .dest_dir = .{ .override = .{ .custom = "oracle" } } }).step);
+    }
+    step.dependOn(&run.step);
+}
+
+pub fn addTidy(c: Context) void {
+    const b = c.b;
+    const step = b.step("tidy", "Check layers, file length, format and banned calls");
+    const run = b.addSystemCommand(&.{"tests/tidy"});
+    run.setCwd(b.path(""));
+    run.has_side_effects = true;
+    step.dependOn(&run.step);
+}
+
+/// A failed allocation returns a null pointer, as without a sanitizer, so that the code can report it.
+pub fn addSanitizerOptions(run: *Build.Step.Run) void {
+    run.setEnvironmentVariable("ASAN_OPTIONS", "allocator_may_return_null=1:detect_stack_use_after_return=1");
+    run.setEnvironmentVariable("TSAN_OPTIONS", "allocator_may_return_null=1:halt_on_error=1");
+    run.setEnvironmentVariable("UBSAN_OPTIONS", "print_stacktrace=1:halt_on_error=1");
+}
+
+/// True if no name was given after "--", or one that is part of this name.
+pub fn wanted(b: *Build, name: []const u8) bool {
+    const args = b.args orelse return true;
+    for (args) |arg| if (std.mem.indexOf(u8, name, arg) != null) return true;
+    return false;
+}
