@@ -5,7 +5,9 @@ import records_corpus as records
 import where_corpus as where
 
 DIRECTORY = os.path.join(records.CORPUS, "cat")
-TEXT = records.entry(b"t\xff\n", records.field(1, records.field(1, 'gr\u00fc\u00df "dich"\n'.encode()) + records.field(1, b"\xff\x00")))
+TEXT = records.entry(
+    b"t\xff\n", records.field(1, records.field(1, 'gr\u00fc\u00df "dich"\n'.encode()) + records.field(1, b"\xff\x00"))
+)
 NAN = records.entry(b"n", records.field(2, b"\x0d\x00\x00\xc0\x7f\x0d\x00\x00\x80\xff\x0d\x01\x00\x00\x00"))
 MANY = b"".join(records.entry(b"%d" % (i % 20), records.INTEGERS) for i in range(40))
 

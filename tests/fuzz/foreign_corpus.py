@@ -1,6 +1,7 @@
 """Writes the seeds of webp_fuzz, gif_fuzz, bmp_fuzz and tiff_fuzz into tests/fuzz/corpus: python3 tests/fuzz/foreign_corpus.py
 
 GIF, BMP and TIFF are written by hand; WebP by libwebp.so, which libwebp-dev brings."""
+
 import ctypes
 import os
 import struct
@@ -42,7 +43,9 @@ def webp_seeds():
     clear = webp_library("WebPEncodeLosslessRGBA", rgba, WIDTH, HEIGHT, WIDTH * 4)
     lossy = webp_library("WebPEncodeRGB", rgb, WIDTH, HEIGHT, WIDTH * 3, ctypes.c_float(60))
     lossy_clear = webp_library("WebPEncodeRGBA", rgba, WIDTH, HEIGHT, WIDTH * 4, ctypes.c_float(60))
-    place = struct.pack("<I", 0)[:3] * 2 + struct.pack("<I", WIDTH - 1)[:3] + struct.pack("<I", HEIGHT - 1)[:3] + b"\0" * 4
+    place = (
+        struct.pack("<I", 0)[:3] * 2 + struct.pack("<I", WIDTH - 1)[:3] + struct.pack("<I", HEIGHT - 1)[:3] + b"\0" * 4
+    )
     frame = chunk(b"ANMF", place + lossless[12:])
     animation = extended(2, chunk(b"ANIM", b"\0" * 6), frame, frame)
     exif = b"MM\0*\0\0\0\x08\0\x01\x01\x12\0\x03\0\0\0\x01\0\x06\0\0\0\0\0\0"
@@ -74,7 +77,11 @@ def lzw(indexes, bits):
 
 def gif(flags=0, control=None, frames=1, x=0, y=0, local=False):
     palette = b"".join(bytes([i * 16, 255 - i * 9, i]) for i in range(16))
-    out = b"GIF89a" + struct.pack("<HHBBB", WIDTH + x, HEIGHT + y, 0x00 if local else 0x83, 0, 0) + (b"" if local else palette)
+    out = (
+        b"GIF89a"
+        + struct.pack("<HHBBB", WIDTH + x, HEIGHT + y, 0x00 if local else 0x83, 0, 0)
+        + (b"" if local else palette)
+    )
     for _ in range(frames):
         if control is not None:
             out += b"!\xf9\x04" + control + b"\0"
@@ -84,8 +91,15 @@ def gif(flags=0, control=None, frames=1, x=0, y=0, local=False):
 
 
 def gif_seeds():
-    return {"plain": gif(), "woven": gif(flags=0x40), "clear": gif(control=b"\1\0\0\3"), "frames": gif(frames=3, x=4, y=2),
-            "local": gif(local=True), "cut": gif()[:-30], "outside": gif(x=4).replace(struct.pack("<H", WIDTH + 4), b"\x09\0", 1)}
+    return {
+        "plain": gif(),
+        "woven": gif(flags=0x40),
+        "clear": gif(control=b"\1\0\0\3"),
+        "frames": gif(frames=3, x=4, y=2),
+        "local": gif(local=True),
+        "cut": gif()[:-30],
+        "outside": gif(x=4).replace(struct.pack("<H", WIDTH + 4), b"\x09\0", 1),
+    }
 
 
 # ---- BMP ----
@@ -134,23 +148,36 @@ def packbits(data):
 
 def tiff_seeds():
     rgb = {258: 8, 277: 3, 262: 2, 259: 1}
-    seeds = {"rgb": tiff("<", rgb, values(3)), "big": tiff(">", rgb, values(3)),
-             "deflate": tiff("<", {**rgb, 259: 8}, zlib.compress(values(3))),
-             "predictor": tiff("<", {**rgb, 259: 8, 317: 2}, zlib.compress(values(3))),
-             "packbits": tiff(">", {**rgb, 259: 32773}, packbits(values(3))),
-             "alpha": tiff("<", {**rgb, 277: 4, 338: 1}, values(4)), "turned": tiff("<", {**rgb, 274: 6}, values(3)),
-             "deep": tiff(">", {**rgb, 258: 16, 277: 1, 262: 1}, values(2)),
-             "fax": tiff("<", {258: 1, 277: 1, 262: 0, 259: 3}, values(3)), "white": tiff("<", {258: 8, 262: 0, 277: 1}, values(1)),
-             "bits": tiff("<", {258: 1, 277: 1, 262: 1}, values(1)), "ink": tiff("<", {**rgb, 277: 4, 262: 5}, values(4)),
-             "lzw": tiff("<", {**rgb, 259: 5}, b"\x80\x0b\x60\x50\x22\x0c\x0c\x85\x01"),
-             "tile": tiff("<", {**rgb, 322: 16, 323: 16}, values(9)), "planes": tiff("<", {**rgb, 284: 2}, values(3)),
-             "lerc": tiff("<", {**rgb, 259: 34887}, values(3)), "jpeg": tiff("<", {**rgb, 259: 7, 262: 6}, values(3))}
+    seeds = {
+        "rgb": tiff("<", rgb, values(3)),
+        "big": tiff(">", rgb, values(3)),
+        "deflate": tiff("<", {**rgb, 259: 8}, zlib.compress(values(3))),
+        "predictor": tiff("<", {**rgb, 259: 8, 317: 2}, zlib.compress(values(3))),
+        "packbits": tiff(">", {**rgb, 259: 32773}, packbits(values(3))),
+        "alpha": tiff("<", {**rgb, 277: 4, 338: 1}, values(4)),
+        "turned": tiff("<", {**rgb, 274: 6}, values(3)),
+        "deep": tiff(">", {**rgb, 258: 16, 277: 1, 262: 1}, values(2)),
+        "fax": tiff("<", {258: 1, 277: 1, 262: 0, 259: 3}, values(3)),
+        "white": tiff("<", {258: 8, 262: 0, 277: 1}, values(1)),
+        "bits": tiff("<", {258: 1, 277: 1, 262: 1}, values(1)),
+        "ink": tiff("<", {**rgb, 277: 4, 262: 5}, values(4)),
+        "lzw": tiff("<", {**rgb, 259: 5}, b"\x80\x0b\x60\x50\x22\x0c\x0c\x85\x01"),
+        "tile": tiff("<", {**rgb, 322: 16, 323: 16}, values(9)),
+        "planes": tiff("<", {**rgb, 284: 2}, values(3)),
+        "lerc": tiff("<", {**rgb, 259: 34887}, values(3)),
+        "jpeg": tiff("<", {**rgb, 259: 7, 262: 6}, values(3)),
+    }
     seeds["cut"] = seeds["rgb"][:200]
     return seeds
 
 
 def main():
-    for directory, seeds in {"webp": webp_seeds(), "gif": gif_seeds(), "bmp": bmp_seeds(), "tiff": tiff_seeds()}.items():
+    for directory, seeds in {
+        "webp": webp_seeds(),
+        "gif": gif_seeds(),
+        "bmp": bmp_seeds(),
+        "tiff": tiff_seeds(),
+    }.items():
         os.makedirs(os.path.join(CORPUS, directory), exist_ok=True)
         for name, data in seeds.items():
             with open(os.path.join(CORPUS, directory, name), "wb") as file:

@@ -1,6 +1,7 @@
 """Writes the seeds of graphdef_fuzz into tests/fuzz/corpus/graphdef, with TensorFlow 2.15.1: python tests/fuzz/graphdef_corpus.py
 
 The first byte chooses what the fuzz target does with the rest: 0 imports a GraphDef, 1 under a prefix, 2 a MetaGraphDef."""
+
 import os
 
 os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
@@ -40,7 +41,13 @@ def function():
 
 def constants():
     with tf.Graph().as_default() as graph:
-        for value, dtype in [(["a", "bc"], tf.string), ([True, False], tf.bool), (1.5, tf.half), ([1, 2], tf.uint8), (1j, tf.complex64)]:
+        for value, dtype in [
+            (["a", "bc"], tf.string),
+            ([True, False], tf.bool),
+            (1.5, tf.half),
+            ([1, 2], tf.uint8),
+            (1j, tf.complex64),
+        ]:
             tf.constant(value, dtype)
         tf.zeros([3, 3])
     return graph

@@ -56,7 +56,10 @@ EVERY = b"".join(
 EXAMPLES = {
     "empty": b"",
     "every": field(1, EVERY),
-    "twice": field(1, entry(b"a", INTEGERS)) + varint(9 << 3) + b"\x05" + field(1, entry(b"a", b"") + entry(b"a", UNPACKED)),
+    "twice": field(1, entry(b"a", INTEGERS))
+    + varint(9 << 3)
+    + b"\x05"
+    + field(1, entry(b"a", b"") + entry(b"a", UNPACKED)),
     "value-first": field(1, field(1, field(2, INTEGERS) + field(1, b"a"))),
     "chunks": field(1, entry(b"a", field(3, field(1, b"\x01") + field(1, b"\x02")))),
     "wrong-kind": field(1, entry(b"a", FLOATS)),

@@ -5,7 +5,9 @@ import records_corpus as records
 
 DIRECTORY = os.path.join(records.CORPUS, "where")
 RECORD = records.EXAMPLES["every"]
-STEPS = records.field(2, records.field(1, records.field(1, b"s") + records.field(2, records.field(1, records.INTEGERS) * 2)))
+STEPS = records.field(
+    2, records.field(1, records.field(1, b"s") + records.field(2, records.field(1, records.INTEGERS) * 2))
+)
 EXPRESSIONS = {
     "compare": "a == 7 && b < 1.5 || !(c != 'hello')",
     "arithmetic": "a * 2 - 3 / d % 4 + -b >= 0x10",

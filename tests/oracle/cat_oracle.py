@@ -1,5 +1,6 @@
 """tfrecord-cat: records that TensorFlow wrote, Examples and SequenceExamples with every kind of value, as JSON, CSV and by
 --where; what comes out is what went in."""
+
 import base64
 import csv
 import io
@@ -40,7 +41,9 @@ def random_feature(numbers):
         feature.float_list.value.extend(random_float(numbers) for _ in range(count))
         feature.float_list.SetInParent()
     elif kind == 2:
-        feature.int64_list.value.extend(numbers.choice([0, -1, 2**63 - 1, -(2**63), 7, numbers.getrandbits(40)]) for _ in range(count))
+        feature.int64_list.value.extend(
+            numbers.choice([0, -1, 2**63 - 1, -(2**63), 7, numbers.getrandbits(40)]) for _ in range(count)
+        )
         feature.int64_list.SetInParent()
     return feature
 
@@ -49,8 +52,13 @@ def random_record(numbers):
     features = {name: random_feature(numbers) for name in numbers.sample(NAMES, numbers.randrange(1, 6))}
     if numbers.randrange(3):
         return tf.train.Example(features=tf.train.Features(feature=features))
-    lists = {name: tf.train.FeatureList(feature=[random_feature(numbers) for _ in range(numbers.randrange(4))]) for name in numbers.sample(NAMES, 3)}
-    return tf.train.SequenceExample(context=tf.train.Features(feature=features), feature_lists=tf.train.FeatureLists(feature_list=lists))
+    lists = {
+        name: tf.train.FeatureList(feature=[random_feature(numbers) for _ in range(numbers.randrange(4))])
+        for name in numbers.sample(NAMES, 3)
+    }
+    return tf.train.SequenceExample(
+        context=tf.train.Features(feature=features), feature_lists=tf.train.FeatureLists(feature_list=lists)
+    )
 
 
 def write(path, records, compression=""):
@@ -127,7 +135,9 @@ def tabular(numbers):
             example.features.feature[name].int64_list.value.append(numbers.randrange(-5, 6))
     example.features.feature["f"].float_list.value.append(numbers.choice([0.1, 0.9, 2.5, -1e-9, 16777217.0]))
     example.features.feature["many"].int64_list.value.extend(numbers.randrange(6) for _ in range(numbers.randrange(4)))
-    example.features.feature["text, \"t\""].bytes_list.value.append(numbers.choice([b"", b"a,b", b"cat", b"two\r\nlines", b"q\"q"]))
+    example.features.feature["text, \"t\""].bytes_list.value.append(
+        numbers.choice([b"", b"a,b", b"cat", b"two\r\nlines", b"q\"q"])
+    )
     return example
 
 
@@ -141,7 +151,9 @@ def check_csv(directory):
     for row, record in zip(rows, records):
         feature = record.features.feature
         for name in ("n", "m"):
-            assert row[name] == (str(feature[name].int64_list.value[0]) if name in feature and feature[name].int64_list.value else ""), row
+            assert row[name] == (
+                str(feature[name].int64_list.value[0]) if name in feature and feature[name].int64_list.value else ""
+            ), row
         assert same_float(float(row["f"]), feature["f"].float_list.value[0])
         assert row["text, \"t\""].encode() == feature["text, \"t\""].bytes_list.value[0]
     print("csv: %d rows" % len(rows))
@@ -161,8 +173,10 @@ def check_where(directory):
         "!(n == 3) && exists(m)": lambda f: 3 not in integers(f, "n") and "m" in f,
         "f == 0.1 || f == 16777216": lambda f: f["f"].float_list.value[0] in (np.float32(0.1), 16777216.0),
         "many == 2 && size(many) >= 2": lambda f: 2 in integers(f, "many") and len(integers(f, "many")) >= 2,
-        "n * m + 1 < many": lambda f: bool(integers(f, "n") and integers(f, "m")) and any(integers(f, "n")[0] * integers(f, "m")[0] + 1 < v for v in integers(f, "many")),
-        "feature('text, \"t\"') =~ '^(cat|q)' || feature('text, \"t\"') contains ','": lambda f: text(f) in (b"cat", b"q\"q", b"a,b"),
+        "n * m + 1 < many": lambda f: bool(integers(f, "n") and integers(f, "m"))
+        and any(integers(f, "n")[0] * integers(f, "m")[0] + 1 < v for v in integers(f, "many")),
+        "feature('text, \"t\"') =~ '^(cat|q)' || feature('text, \"t\"') contains ','": lambda f: text(f)
+        in (b"cat", b"q\"q", b"a,b"),
         "bytes(feature('text, \"t\"')) % 3 == 0": lambda f: len(text(f)) % 3 == 0,
     }
     for condition, expected in conditions.items():

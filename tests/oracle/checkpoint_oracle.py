@@ -19,7 +19,9 @@ def save(prefix, tensors, slices=None):
     with tf1.Graph().as_default(), tf1.Session() as session:
         feeds = [tf1.placeholder(tf.string if v.dtype == object else v.dtype) for _, v in tensors]
         names = [name for name, _ in tensors]
-        op = tf.raw_ops.SaveV2(prefix=prefix, tensor_names=names, shape_and_slices=slices or [""] * len(names), tensors=feeds)
+        op = tf.raw_ops.SaveV2(
+            prefix=prefix, tensor_names=names, shape_and_slices=slices or [""] * len(names), tensors=feeds
+        )
         session.run(op, dict(zip(feeds, [v for _, v in tensors])))
 
 
@@ -49,7 +51,10 @@ def every_dtype():
     numbers = [np.float32, np.float64, np.int32, np.uint8, np.int16, np.int8, np.complex64, np.int64, np.bool_,
                np.uint16, np.complex128, np.float16, np.uint32, np.uint64, tf.bfloat16.as_numpy_dtype]
     rng = np.random.default_rng(7)
-    return [(f"of/{np.dtype(d).name}", (rng.normal(size=(3, 1, 5)) * 50).astype(np.float32).astype(np.int8).astype(d)) for d in numbers]
+    return [
+        (f"of/{np.dtype(d).name}", (rng.normal(size=(3, 1, 5)) * 50).astype(np.float32).astype(np.int8).astype(d))
+        for d in numbers
+    ]
 
 
 def strings():

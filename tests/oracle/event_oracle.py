@@ -27,8 +27,15 @@ def their_histogram(numbers):
 def main():
     rng = np.random.default_rng(11)
     limits = [1e-12 * 1.1**i for i in range(0, 700, 13)]
-    cases = [[], [0.0], [-1.0, 1.0], limits + [-x for x in limits], rng.normal(size=5000), np.exp(rng.normal(size=3000) * 20),
-             [1e20, 1e25, -1e300, 1e-300]]
+    cases = [
+        [],
+        [0.0],
+        [-1.0, 1.0],
+        limits + [-x for x in limits],
+        rng.normal(size=5000),
+        np.exp(rng.normal(size=3000) * 20),
+        [1e20, 1e25, -1e300, 1e-300],
+    ]
     for numbers in cases:
         events = events_of(numbers)
         assert events[0].file_version == "brain.Event:2"

@@ -6,6 +6,7 @@ A record is made after a plan, which says what each name of a spec holds; the fo
 forms of SequenceExamples TensorFlow's parser cannot read (see example.h); canonical=True leaves just these out, so that
 the same seed gives TensorFlow the same record in a form that it reads.
 """
+
 import dataclasses
 import math
 import random
@@ -86,7 +87,9 @@ class Generator:
 
     def integer(self):
         r = self.random
-        return r.choice([0, 1, -1, 127, 128, 2**31, -(2**31), 2**63 - 1, -(2**63), r.getrandbits(14), -r.getrandbits(40)])
+        return r.choice(
+            [0, 1, -1, 127, 128, 2**31, -(2**31), 2**63 - 1, -(2**63), r.getrandbits(14), -r.getrandbits(40)]
+        )
 
     def values(self, kind, count):
         r = self.random
@@ -257,8 +260,12 @@ class Generator:
             if f.parts:
                 continue
             odd = self.rare(0.05)
-            own = [self.values(f.dtype, f.stride if f.form == "sequence" and not (odd and self.rare(5)) else r.choice([0, 1, 2, 5]))
-                   for _ in range(r.choice([0, 1, 2, 3, 5]))]
+            own = [
+                self.values(
+                    f.dtype, f.stride if f.form == "sequence" and not (odd and self.rare(5)) else r.choice([0, 1, 2, 5])
+                )
+                for _ in range(r.choice([0, 1, 2, 3, 5]))
+            ]
             plan[f.value_key] = (f.dtype, own)
         parted = [f for f in features if f.parts]
         for _ in range(steps):
@@ -272,7 +279,9 @@ class Generator:
                 own = own[:-1]
             entries.append(self.entry(name, self.steps(kind, own)))
             if self.rare(0.3):
-                entries.append(self.entry(name, self.steps(kind, [self.values(kind, 1) for _ in range(r.choice([0, 1, 2]))])))
+                entries.append(
+                    self.entry(name, self.steps(kind, [self.values(kind, 1) for _ in range(r.choice([0, 1, 2]))]))
+                )
         if self.rare():
             entries.append(self.entry("other", self.steps("float", [[1.0], []])))
         return entries

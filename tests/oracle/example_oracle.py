@@ -5,6 +5,7 @@ TensorFlow checks ragged partitions over a batch as a whole (values may move fro
 places nor, when sorted, the number of places of sparse features; we check each record. Where we alone refuse a batch, the
 raw lists of keys and values are read with TensorFlow and must show a record that does not fit by itself.
 """
+
 import os
 import subprocess
 import sys
@@ -43,12 +44,30 @@ def sequence(context, lists):
 
 F = Feature
 EXAMPLES = [
-    [F("image/encoded", "string", default_value=""), F("image/height", "int64", default_value=-7), F("image/score", "float", default_value=2.5)],
-    [F("a/label", "int64"), F("a/box", "float", shape=(2, 2)), F("a/text", "string", shape=(2,)), F("a/none", "int64", shape=(0,))],
-    [F("a/two", "string", shape=(2,), default_value="x"), F("a/four", "float", shape=(2, 2), default_value=-1), F("a/i", "int64", shape=(1,), default_value=3)],
+    [
+        F("image/encoded", "string", default_value=""),
+        F("image/height", "int64", default_value=-7),
+        F("image/score", "float", default_value=2.5),
+    ],
+    [
+        F("a/label", "int64"),
+        F("a/box", "float", shape=(2, 2)),
+        F("a/text", "string", shape=(2,)),
+        F("a/none", "int64", shape=(0,)),
+    ],
+    [
+        F("a/two", "string", shape=(2,), default_value="x"),
+        F("a/four", "float", shape=(2, 2), default_value=-1),
+        F("a/i", "int64", shape=(1,), default_value=3),
+    ],
     [F("v/int", "int64", "variable"), F("v/float", "float", "variable"), F("v/str", "string", "variable")],
     [F("r/int", "int64", "ragged"), F("r/float", "float", "ragged", int32=True), F("r/str", "string", "ragged")],
-    [F("s/int", "int64", "sequence"), F("s/float", "float", "sequence", (2,), 0.5), F("s/str", "string", "sequence", default_value="pad"), F("s/deep", "int64", "sequence", (2, 1), -1)],
+    [
+        F("s/int", "int64", "sequence"),
+        F("s/float", "float", "sequence", (2,), 0.5),
+        F("s/str", "string", "sequence", default_value="pad"),
+        F("s/deep", "int64", "sequence", (2, 1), -1),
+    ],
     [
         F("image/encoded", "string", default_value=""),
         F("image/object/bbox", "float", "variable"),
@@ -56,45 +75,120 @@ EXAMPLES = [
         F("image/object/names", "string", "ragged"),
         F("image/points", "float", "sequence", (2,)),
     ],
-    [F("one", "float", "sparse", (20,), value="v", keys=("i",)), F("v", "float", "variable"), F("order", "float", "sparse", (20,), value="v", keys=("i",), sorted=True)],
-    [F("grid", "string", "sparse", (7, 5, 100), value="text", keys=("x", "y", "z")), F("self", "int64", "sparse", (8,), value="n", keys=("n",))],
+    [
+        F("one", "float", "sparse", (20,), value="v", keys=("i",)),
+        F("v", "float", "variable"),
+        F("order", "float", "sparse", (20,), value="v", keys=("i",), sorted=True),
+    ],
+    [
+        F("grid", "string", "sparse", (7, 5, 100), value="text", keys=("x", "y", "z")),
+        F("self", "int64", "sparse", (8,), value="n", keys=("n",)),
+    ],
     [F("splits", "int64", "ragged", value="v", parts=(("splits", "p"),)), F("v", "int64", "ragged")],
-    [F("lengths", "string", "ragged", parts=(("lengths", "p"),)), F("more", "float", "ragged", parts=(("lengths", "p"),))],
-    [F("starts", "float", "ragged", value="v", parts=(("starts", "p"),)), F("limits", "int64", "ragged", value="w", parts=(("limits", "q"),))],
-    [F("rowids", "int64", "ragged", value="v", parts=(("rowids", "p"),), int32=True), F("uniform", "float", "ragged", value="w", parts=(("uniform", 3),))],
+    [
+        F("lengths", "string", "ragged", parts=(("lengths", "p"),)),
+        F("more", "float", "ragged", parts=(("lengths", "p"),)),
+    ],
+    [
+        F("starts", "float", "ragged", value="v", parts=(("starts", "p"),)),
+        F("limits", "int64", "ragged", value="w", parts=(("limits", "q"),)),
+    ],
+    [
+        F("rowids", "int64", "ragged", value="v", parts=(("rowids", "p"),), int32=True),
+        F("uniform", "float", "ragged", value="w", parts=(("uniform", 3),)),
+    ],
     [F("deep", "int64", "ragged", value="v", parts=(("splits", "a"), ("rowids", "b"), ("limits", "c")))],
-    [F("mixed", "string", "ragged", value="v", parts=(("uniform", 2), ("lengths", "p"), ("uniform", 2), ("uniform", 1)))],
+    [
+        F(
+            "mixed",
+            "string",
+            "ragged",
+            value="v",
+            parts=(("uniform", 2), ("lengths", "p"), ("uniform", 2), ("uniform", 1)),
+        )
+    ],
     [F("odd", "float", "ragged", value="v", parts=(("starts", "a"), ("uniform", 2), ("lengths", "b")))],
 ]
 SEQUENCES = [
-    sequence([F("length", "int64"), F("name", "string", default_value="nobody"), F("box", "float", shape=(2,), default_value=0.5)],
-             [F("tokens", "int64", "sequence", missing=True), F("frames", "float", "sequence", (2, 2)), F("words", "string", "sequence", missing=True)]),
-    sequence([F("v/int", "int64", "variable"), F("v/float", "float", "variable"), F("v/str", "string", "variable")],
-             [F("v/int", "int64", "variable"), F("f", "float", "variable"), F("s", "string", "variable")]),
-    sequence([F("r/int", "int64", "ragged"), F("r/str", "string", "ragged", int32=True)],
-             [F("r/int", "int64", "ragged"), F("r/float", "float", "ragged", int32=True), F("r/str", "string", "ragged")]),
-    sequence([], [F("image/encoded", "string", "sequence"), F("labels", "int64", "variable"), F("boxes", "float", "ragged")]),
-    sequence([F("id", "string", default_value=""), F("parts", "float", "ragged", value="v", parts=(("splits", "p"),))], []),
-    sequence([F("n", "int64", default_value=0)], [F("rows", "float", "ragged", value="v", parts=(("lengths", "p"),)), F("x", "int64", "sequence", missing=True)]),
-    sequence([], [F("deep", "string", "ragged", value="v", parts=(("splits", "a"), ("rowids", "b")), int32=True), F("pairs", "int64", "ragged", parts=(("uniform", 2),))]),
-    sequence([], [F("odd", "int64", "ragged", value="v", parts=(("limits", "a"), ("uniform", 2), ("starts", "b"), ("uniform", 1)))]),
+    sequence(
+        [
+            F("length", "int64"),
+            F("name", "string", default_value="nobody"),
+            F("box", "float", shape=(2,), default_value=0.5),
+        ],
+        [
+            F("tokens", "int64", "sequence", missing=True),
+            F("frames", "float", "sequence", (2, 2)),
+            F("words", "string", "sequence", missing=True),
+        ],
+    ),
+    sequence(
+        [F("v/int", "int64", "variable"), F("v/float", "float", "variable"), F("v/str", "string", "variable")],
+        [F("v/int", "int64", "variable"), F("f", "float", "variable"), F("s", "string", "variable")],
+    ),
+    sequence(
+        [F("r/int", "int64", "ragged"), F("r/str", "string", "ragged", int32=True)],
+        [F("r/int", "int64", "ragged"), F("r/float", "float", "ragged", int32=True), F("r/str", "string", "ragged")],
+    ),
+    sequence(
+        [], [F("image/encoded", "string", "sequence"), F("labels", "int64", "variable"), F("boxes", "float", "ragged")]
+    ),
+    sequence(
+        [F("id", "string", default_value=""), F("parts", "float", "ragged", value="v", parts=(("splits", "p"),))], []
+    ),
+    sequence(
+        [F("n", "int64", default_value=0)],
+        [F("rows", "float", "ragged", value="v", parts=(("lengths", "p"),)), F("x", "int64", "sequence", missing=True)],
+    ),
+    sequence(
+        [],
+        [
+            F("deep", "string", "ragged", value="v", parts=(("splits", "a"), ("rowids", "b")), int32=True),
+            F("pairs", "int64", "ragged", parts=(("uniform", 2),)),
+        ],
+    ),
+    sequence(
+        [],
+        [
+            F(
+                "odd",
+                "int64",
+                "ragged",
+                value="v",
+                parts=(("limits", "a"), ("uniform", 2), ("starts", "b"), ("uniform", 1)),
+            )
+        ],
+    ),
 ]
 
 
 def tensorflow_feature(f):
     kind = tf.as_dtype(f.dtype)
     if f.form == "fixed":
-        return tf.io.FixedLenFeature(f.shape, kind, None if f.default_value is None else np.full(f.shape, f.default_value))
+        return tf.io.FixedLenFeature(
+            f.shape, kind, None if f.default_value is None else np.full(f.shape, f.default_value)
+        )
     if f.form == "sequence":
         return tf.io.FixedLenSequenceFeature(f.shape, kind, f.scope == "example" or f.missing, f.default_value)
     if f.form == "variable":
         return tf.io.VarLenFeature(kind)
     if f.form == "sparse":
         one = len(f.keys) == 1
-        return tf.io.SparseFeature(f.keys[0] if one else list(f.keys), f.value, kind, f.shape[0] if one else list(f.shape), f.sorted)
+        return tf.io.SparseFeature(
+            f.keys[0] if one else list(f.keys), f.value, kind, f.shape[0] if one else list(f.shape), f.sorted
+        )
     R = tf.io.RaggedFeature
-    kinds = {"splits": R.RowSplits, "lengths": R.RowLengths, "starts": R.RowStarts, "limits": R.RowLimits, "rowids": R.ValueRowIds, "uniform": R.UniformRowLength}
-    return R(kind, f.value, [kinds[kind](key) for kind, key in f.parts], tf.int32 if f.int32 else tf.int64, validate=True)
+    kinds = {
+        "splits": R.RowSplits,
+        "lengths": R.RowLengths,
+        "starts": R.RowStarts,
+        "limits": R.RowLimits,
+        "rowids": R.ValueRowIds,
+        "uniform": R.UniformRowLength,
+    }
+    return R(
+        kind, f.value, [kinds[kind](key) for kind, key in f.parts], tf.int32 if f.int32 else tf.int64, validate=True
+    )
 
 
 def tensors_of(f, value, lengths, single):
@@ -119,7 +213,9 @@ def make_parse(spec, single):
     def parse(serialized):
         lengths = {}
         if not is_sequence:
-            parsed = tf.io.parse_single_example(serialized, context) if single else tf.io.parse_example(serialized, context)
+            parsed = (
+                tf.io.parse_single_example(serialized, context) if single else tf.io.parse_example(serialized, context)
+            )
             values = {("example", name): value for name, value in parsed.items()}
         else:
             if single:
@@ -198,7 +294,10 @@ def every_record_fits(spec, records, single):
         if f.form != "sparse" and not f.parts:
             continue
         keys = [f.value_key, *f.keys, *(key for kind, key in f.parts if kind != "uniform")]
-        raw = {key: tf.io.RaggedFeature(tf.int64 if i else tf.as_dtype(f.dtype)) for i, key in reversed(list(enumerate(keys)))}
+        raw = {
+            key: tf.io.RaggedFeature(tf.int64 if i else tf.as_dtype(f.dtype))
+            for i, key in reversed(list(enumerate(keys)))
+        }
         if f.scope == "example":
             parsed = tf.io.parse_example(records, raw)
         else:
@@ -253,7 +352,9 @@ def check_parse(directory, seed, spec, parse, batch, count, wild):
             if theirs.startswith("error"):
                 continue
             stricter += 1
-            assert not every_record_fits(spec, group, single), f"{place}: TensorFlow has {theirs!r}, we {ours!r}: {group!r}"
+            assert not every_record_fits(
+                spec, group, single
+            ), f"{place}: TensorFlow has {theirs!r}, we {ours!r}: {group!r}"
         else:
             assert ours == theirs, f"{place}: TensorFlow has\n{theirs}\nwe have\n{ours}\nof {[g.hex() for g in group]}"
     return errors, stricter
@@ -294,9 +395,17 @@ def check_encoder(directory):
         assert ("empty" in lists) == (i % 5 == 0)
         integers = [(-1) ** j * ((2**63 - 1) >> j) for j in range(i)]
         if i % 7:
-            assert [list(f.int64_list.value) for f in lists["integers"].feature] == [integers[: i - s] for s in range(i % 7)]
+            assert [list(f.int64_list.value) for f in lists["integers"].feature] == [
+                integers[: i - s] for s in range(i % 7)
+            ]
             assert [len(f.bytes_list.value) for f in lists["strings"].feature] == [min(s, i) for s in range(i % 7)]
-            assert all(np.array_equal(np.float32(f.float_list.value), np.float32([np.float32(j) / np.float32(3) - np.float32(5) for j in range(i)])) for f in lists["floats"].feature)
+            assert all(
+                np.array_equal(
+                    np.float32(f.float_list.value),
+                    np.float32([np.float32(j) / np.float32(3) - np.float32(5) for j in range(i)]),
+                )
+                for f in lists["floats"].feature
+            )
         assert example.SerializeToString(deterministic=True) == record.numpy(), f"protobuf writes other bytes for {i}"
     assert i == 49
     print("encoder: 50 SequenceExamples are protobuf's bytes")
@@ -306,7 +415,9 @@ def check_schema(directory):
     """What tfrecord-cat --schema prints for Python parses the records, and finds what is in them."""
     source = os.path.join(directory, "schema.tfrecord")
     programs = os.environ["MILLRACE_BIN"]
-    for number, (spec, make) in enumerate([(EXAMPLES[6], "example"), (EXAMPLES[3], "example"), (SEQUENCES[0], "sequence"), (SEQUENCES[1], "sequence")]):
+    for number, (spec, make) in enumerate(
+        [(EXAMPLES[6], "example"), (EXAMPLES[3], "example"), (SEQUENCES[0], "sequence"), (SEQUENCES[1], "sequence")]
+    ):
         generator = Generator(SEED + number, 0.02, canonical=True)
         records, parse = [], make_parse(spec, True)
         while len(records) < 40:
@@ -316,7 +427,12 @@ def check_schema(directory):
         with tf.io.TFRecordWriter(source) as writer:
             for record in records:
                 writer.write(record)
-        printed = subprocess.run([os.path.join(programs, "tfrecord-cat"), "--schema", "--spec", "python", source], check=True, capture_output=True, text=True).stdout
+        printed = subprocess.run(
+            [os.path.join(programs, "tfrecord-cat"), "--schema", "--spec", "python", source],
+            check=True,
+            capture_output=True,
+            text=True,
+        ).stdout
         module = {}
         exec(printed, module)
         if make == "example":

@@ -1,5 +1,6 @@
 """dense_to_ragged_batch, dense_to_sparse_batch and from_sparse_tensor_slices give what tf.data gives, errors too, for elements
 of random shapes."""
+
 import os
 import random
 import subprocess
@@ -18,7 +19,11 @@ D = tf.data.Dataset
 def random_elements(r, scalars):
     """dtype, the spec's shape, and the shapes of the elements."""
     spec = [r.choice([-1, -1, 1, 2]) for _ in range(r.randint(0 if scalars else 1, 3))]
-    return r.choice(["int32", "string"]), spec, [[r.randint(0, 3) if n < 0 else n for n in spec] for _ in range(r.randint(0, 7))]
+    return (
+        r.choice(["int32", "string"]),
+        spec,
+        [[r.randint(0, 3) if n < 0 else n for n in spec] for _ in range(r.randint(0, 7))],
+    )
 
 
 def random_case(r):
@@ -82,7 +87,9 @@ def dataset(case):
     if case[0] == "slices":
         _, sizes, places = case
         places = np.array(places, np.int64).reshape(len(places), len(sizes))
-        return D.from_sparse_tensor_slices(tf.SparseTensor(places, np.arange(len(places), dtype=np.int32), np.array(sizes, np.int64)))
+        return D.from_sparse_tensor_slices(
+            tf.SparseTensor(places, np.arange(len(places), dtype=np.int32), np.array(sizes, np.int64))
+        )
     if case[0] == "ragged":
         _, size, drop, bits, *rest = case
         splits = tf.int32 if bits == 32 else tf.int64

@@ -102,7 +102,9 @@ def check_operators(directory):
     for op in operators:
         theirs = op_def_registry.get(op.name)
         if theirs is None or plain(theirs) != plain(op):
-            lines = difflib.unified_diff(str(theirs and plain(theirs)).split("\n"), str(plain(op)).split("\n"), lineterm="")
+            lines = difflib.unified_diff(
+                str(theirs and plain(theirs)).split("\n"), str(plain(op)).split("\n"), lineterm=""
+            )
             wrong.append(op.name + "\n" + "\n".join(lines))
     assert len(operators) > 200 and not wrong, "\n".join(wrong)
 
@@ -220,7 +222,9 @@ def check_round_trip(directory):
     for key in meta.collection_def:
         mine, theirs = again.collection_def[key], meta.collection_def[key]
         if key.endswith("variables"):
-            mine, theirs = ([variable_pb2.VariableDef.FromString(v) for v in c.bytes_list.value] for c in (mine, theirs))
+            mine, theirs = (
+                [variable_pb2.VariableDef.FromString(v) for v in c.bytes_list.value] for c in (mine, theirs)
+            )
             for a, b in zip(mine, theirs, strict=True):
                 assert a == b, f"{key}:\n{a}\n{b}"
         assert mine == theirs, key
@@ -313,14 +317,27 @@ def array_shapes():
     raw.Unpack(value=anything, num=2)
     raw.Split(axis=1, value=x, num_split=3), raw.Split(axis=0, value=x, num_split=3)
     raw.Split(axis=number, value=x, num_split=2), raw.Split(axis=0, value=anything, num_split=2)
-    raw.SplitV(value=x, size_splits=[2, 4], axis=1, num_split=2), raw.SplitV(value=x, size_splits=[-1, 1], axis=2, num_split=2)
-    raw.SplitV(value=x, size_splits=[1, 2], axis=0, num_split=2), raw.SplitV(value=x, size_splits=vector(2), axis=1, num_split=2)
-    for begin, size in (([0, 1, 2], [-1, 2, -1]), ([1, 0, 0], [2, -1, 4]), (vector(3), [2, 2, 2]), ([0, 0, 0], vector(3))):
+    raw.SplitV(value=x, size_splits=[2, 4], axis=1, num_split=2), raw.SplitV(
+        value=x, size_splits=[-1, 1], axis=2, num_split=2
+    )
+    raw.SplitV(value=x, size_splits=[1, 2], axis=0, num_split=2), raw.SplitV(
+        value=x, size_splits=vector(2), axis=1, num_split=2
+    )
+    for begin, size in (
+        ([0, 1, 2], [-1, 2, -1]),
+        ([1, 0, 0], [2, -1, 4]),
+        (vector(3), [2, 2, 2]),
+        ([0, 0, 0], vector(3)),
+    ):
         raw.Slice(input=x, begin=begin, size=size), raw.Slice(input=p(5, 6, 4), begin=begin, size=size)
     raw.Slice(input=anything, begin=[0, 0], size=[1, 2]), raw.Slice(input=x, begin=vector(), size=vector())
     y = p(8, 6, 5, 4)
-    y[1:3], y[:, 2], y[..., 0], y[::-1], y[1::2, ::3, -1], y[..., tf.newaxis, 1:], y[tf.newaxis, 3, ..., :-2], y[5:2], y[-3:-1]
-    x[0], x[1:], x[:2], x[-1:], x[:, 1:-1:2], x[..., tf.newaxis], x[number:], x[number], y[number:3, 1], y[0:number], x[::2], x[:-1]
+    y[1:3], y[:, 2], y[..., 0], y[::-1], y[1::2, ::3, -1], y[..., tf.newaxis, 1:], y[tf.newaxis, 3, ..., :-2], y[
+        5:2
+    ], y[-3:-1]
+    x[0], x[1:], x[:2], x[-1:], x[:, 1:-1:2], x[..., tf.newaxis], x[number:], x[number], y[number:3, 1], y[0:number], x[
+        ::2
+    ], x[:-1]
     anything[0], anything[1:2]
     raw.StridedSliceGrad(shape=[2, 3], begin=[0], end=[1], strides=[1], dy=anything)
     indices = tf1.placeholder(tf.int32, [None, 3])
@@ -331,19 +348,29 @@ def array_shapes():
     raw.Gather(params=x, indices=number), raw.GatherNd(params=x, indices=indices)
     raw.GatherNd(params=x, indices=tf1.placeholder(tf.int32, [7, 2])), raw.GatherNd(params=anything, indices=indices)
     raw.ScatterNd(indices=tf1.placeholder(tf.int32, [7, 1]), updates=p(7, 3), shape=[9, 3])
-    raw.SegmentSum(data=x, segment_ids=vector()), raw.UnsortedSegmentSum(data=p(5, 6, 4), segment_ids=tf1.placeholder(tf.int32, [5, 6]), num_segments=3)
+    raw.SegmentSum(data=x, segment_ids=vector()), raw.UnsortedSegmentSum(
+        data=p(5, 6, 4), segment_ids=tf1.placeholder(tf.int32, [5, 6]), num_segments=3
+    )
     raw.UnsortedSegmentSum(data=x, segment_ids=vector(), num_segments=number)
     for axis in (-1, 0, 1):
         raw.OneHot(indices=indices, depth=10, on_value=1.0, off_value=0.0, axis=axis)
-    raw.OneHot(indices=indices, depth=number, on_value=1.0, off_value=0.0), raw.Where(condition=x > 0), raw.Where(condition=anything > 0)
-    raw.Tile(input=x, multiples=[2, 3, 1]), raw.Tile(input=x, multiples=vector(3)), raw.Tile(input=anything, multiples=[2, 2])
+    raw.OneHot(indices=indices, depth=number, on_value=1.0, off_value=0.0), raw.Where(condition=x > 0), raw.Where(
+        condition=anything > 0
+    )
+    raw.Tile(input=x, multiples=[2, 3, 1]), raw.Tile(input=x, multiples=vector(3)), raw.Tile(
+        input=anything, multiples=[2, 2]
+    )
     raw.Transpose(x=x, perm=[2, 0, 1]), raw.Transpose(x=x, perm=vector(3)), raw.Transpose(x=anything, perm=[1, 0])
     raw.Transpose(x=x, perm=tf1.invert_permutation([2, 0, 1])), raw.ReverseV2(tensor=x, axis=[1])
-    raw.BroadcastTo(input=p(3, 1), shape=[2, 3, 4]), raw.BroadcastTo(input=p(3), shape=vector()), raw.BroadcastGradientArgs(s0=[2, 3], s1=[3])
+    raw.BroadcastTo(input=p(3, 1), shape=[2, 3, 4]), raw.BroadcastTo(
+        input=p(3), shape=vector()
+    ), raw.BroadcastGradientArgs(s0=[2, 3], s1=[3])
     for paddings in ([[1, 1], [0, 2], [3, 0]], tf1.placeholder(tf.int32, [3, 2]), tf1.placeholder(tf.int32)):
         raw.Pad(input=x, paddings=paddings), raw.PadV2(input=anything, paddings=paddings, constant_values=1.0)
         raw.MirrorPad(input=x, paddings=paddings, mode="REFLECT")
-    raw.Range(start=1, limit=10, delta=3), raw.Range(start=0.0, limit=1.0, delta=0.3), raw.Range(start=number, limit=10, delta=1)
+    raw.Range(start=1, limit=10, delta=3), raw.Range(start=0.0, limit=1.0, delta=0.3), raw.Range(
+        start=number, limit=10, delta=1
+    )
     raw.Range(start=10, limit=0, delta=-3), raw.PlaceholderWithDefault(input=p(2, 3), shape=[None, 3])
 
 
@@ -354,10 +381,19 @@ def math_shapes():
     for x, y in ((a, b), (a, p()), (p(2, None), p(None, 3)), (anything, a), (p(None), p(1)), (p(None), p(5))):
         raw.AddV2(x=x, y=y), raw.Maximum(x=x, y=y), raw.Equal(x=x, y=y), raw.Less(x=x, y=y)
         raw.SelectV2(condition=raw.Less(x=x, y=y), t=x, e=y)
-    for x, y in ((p(2), p(3)), (p(None), p(3)), (p(3, None), p(1)), (p(2, None), p(2, 1)), (anything, a), (p(3, 1), p(2))):
+    for x, y in (
+        (p(2), p(3)),
+        (p(None), p(3)),
+        (p(3, None), p(1)),
+        (p(2, None), p(2, 1)),
+        (anything, a),
+        (p(3, 1), p(2)),
+    ):
         raw.Equal(x=x, y=y, incompatible_shape_error=False), raw.NotEqual(x=y, y=x, incompatible_shape_error=False)
     raw.AddN(inputs=[p(None, 3), p(2, None)])
-    raw.Select(condition=tf1.placeholder(tf.bool, [None]), x=p(5, 3), y=p(5, None)), raw.ClipByValue(t=a, clip_value_min=0.0, clip_value_max=1.0)
+    raw.Select(condition=tf1.placeholder(tf.bool, [None]), x=p(5, 3), y=p(5, None)), raw.ClipByValue(
+        t=a, clip_value_min=0.0, clip_value_max=1.0
+    )
     raw.Select(condition=tf1.placeholder(tf.bool, []), x=p(5, None), y=p(None, 3))
     for keep in (False, True):
         for axis in (0, [0, 2], [-1], [], axes):
@@ -388,30 +424,67 @@ def network_shapes():
         raw.Conv2D(input=x, filter=p(3, 3, 3, 8), strides=[1, 1, 1, 1], padding="SAME", dilations=[1, 2, 2, 1])
         raw.Conv2D(input=x, filter=p(3, 3, 3, 8), strides=[1, 1, 1, 1], padding="VALID", dilations=[1, 2, 2, 1])
         raw.Conv2D(input=x, filter=p(None, 3, 3, None), strides=[1, 1, 1, 1], padding="VALID")
-        raw.Conv2D(input=x, filter=p(3, 3, 3, 4), strides=[1, 2, 1, 1], padding="EXPLICIT", explicit_paddings=[0, 0, 1, 2, 3, 0, 0, 0])
+        raw.Conv2D(
+            input=x,
+            filter=p(3, 3, 3, 4),
+            strides=[1, 2, 1, 1],
+            padding="EXPLICIT",
+            explicit_paddings=[0, 0, 1, 2, 3, 0, 0, 0],
+        )
         raw.BiasAdd(value=x, bias=p(3)), raw.BiasAddGrad(out_backprop=x)
         c = p(3)
         raw.FusedBatchNormV3(x=x, scale=c, offset=c, mean=p(0), variance=p(0))
         raw.FusedBatchNorm(x=x, scale=c, offset=c, mean=c, variance=c, is_training=False)
         raw.FusedBatchNormGradV3(y_backprop=x, x=x, scale=c, reserve_space_1=c, reserve_space_2=c, reserve_space_3=c)
-        raw.LRN(input=x), raw.ResizeBilinear(images=x, size=[5, 7]), raw.ResizeNearestNeighbor(images=x, size=tf1.placeholder(tf.int32, [2]))
+        raw.LRN(input=x), raw.ResizeBilinear(images=x, size=[5, 7]), raw.ResizeNearestNeighbor(
+            images=x, size=tf1.placeholder(tf.int32, [2])
+        )
         raw.ImageSummary(tag="t", tensor=x)
     raw.Conv2D(input=p(None, 3, 28, 27), filter=p(5, 4, 3, 8), strides=[1, 1, 2, 3], padding="SAME", data_format="NCHW")
-    raw.BiasAdd(value=p(2, None, 4, 4), bias=p(3), data_format="NCHW"), raw.BiasAddGrad(out_backprop=p(2, 3, 4, 4), data_format="NCHW")
-    raw.Conv2DBackpropInput(input_sizes=[2, 8, 8, 3], filter=p(3, 3, 3, 4), out_backprop=p(2, 8, 8, 4), strides=[1, 1, 1, 1], padding="SAME")
-    raw.Conv2DBackpropInput(input_sizes=sizes, filter=p(3, 3, 3, 4), out_backprop=anything, strides=[1, 1, 1, 1], padding="SAME")
-    raw.Conv2DBackpropFilter(input=anything, filter_sizes=[3, 3, 3, 4], out_backprop=anything, strides=[1, 1, 1, 1], padding="SAME")
-    raw.AvgPoolGrad(orig_input_shape=[2, 8, 8, 3], grad=anything, ksize=[1, 2, 2, 1], strides=[1, 2, 2, 1], padding="SAME")
-    raw.MaxPoolGrad(orig_input=p(2, 8, None, 3), orig_output=anything, grad=anything, ksize=[1, 2, 2, 1], strides=[1, 2, 2, 1], padding="SAME")
-    raw.ReluGrad(gradients=p(None, 3), features=p(2, None)), raw.Softmax(logits=p(None, 5)), raw.LogSoftmax(logits=anything)
+    raw.BiasAdd(value=p(2, None, 4, 4), bias=p(3), data_format="NCHW"), raw.BiasAddGrad(
+        out_backprop=p(2, 3, 4, 4), data_format="NCHW"
+    )
+    raw.Conv2DBackpropInput(
+        input_sizes=[2, 8, 8, 3], filter=p(3, 3, 3, 4), out_backprop=p(2, 8, 8, 4), strides=[1, 1, 1, 1], padding="SAME"
+    )
+    raw.Conv2DBackpropInput(
+        input_sizes=sizes, filter=p(3, 3, 3, 4), out_backprop=anything, strides=[1, 1, 1, 1], padding="SAME"
+    )
+    raw.Conv2DBackpropFilter(
+        input=anything, filter_sizes=[3, 3, 3, 4], out_backprop=anything, strides=[1, 1, 1, 1], padding="SAME"
+    )
+    raw.AvgPoolGrad(
+        orig_input_shape=[2, 8, 8, 3], grad=anything, ksize=[1, 2, 2, 1], strides=[1, 2, 2, 1], padding="SAME"
+    )
+    raw.MaxPoolGrad(
+        orig_input=p(2, 8, None, 3),
+        orig_output=anything,
+        grad=anything,
+        ksize=[1, 2, 2, 1],
+        strides=[1, 2, 2, 1],
+        padding="SAME",
+    )
+    raw.ReluGrad(gradients=p(None, 3), features=p(2, None)), raw.Softmax(logits=p(None, 5)), raw.LogSoftmax(
+        logits=anything
+    )
     labels = tf1.placeholder(tf.int64, [None])
-    raw.SoftmaxCrossEntropyWithLogits(features=p(None, 10), labels=p(4, 10)), raw.SparseSoftmaxCrossEntropyWithLogits(features=p(None, 10), labels=labels)
+    raw.SoftmaxCrossEntropyWithLogits(features=p(None, 10), labels=p(4, 10)), raw.SparseSoftmaxCrossEntropyWithLogits(
+        features=p(None, 10), labels=labels
+    )
     raw.SparseSoftmaxCrossEntropyWithLogits(features=anything, labels=tf1.placeholder(tf.int32, [3]))
-    raw.InTopKV2(predictions=p(None, 10), targets=labels, k=1), raw.TopKV2(input=p(None, 10), k=3), raw.TopKV2(input=anything, k=3)
-    raw.DecodeJpeg(contents="", channels=3), raw.DecodePng(contents=""), raw.StringJoin(inputs=["a", tf1.placeholder(tf.string, [None])])
+    raw.InTopKV2(predictions=p(None, 10), targets=labels, k=1), raw.TopKV2(input=p(None, 10), k=3), raw.TopKV2(
+        input=anything, k=3
+    )
+    raw.DecodeJpeg(contents="", channels=3), raw.DecodePng(contents=""), raw.StringJoin(
+        inputs=["a", tf1.placeholder(tf.string, [None])]
+    )
     ref = raw.VariableV2(shape=[3, 2], dtype=tf.float32)
-    raw.Assign(ref=ref, value=p(None, 2)), raw.Assign(ref=ref, value=anything, validate_shape=False), raw.AssignAdd(ref=ref, value=anything)
-    raw.ScatterAdd(ref=ref, indices=labels, updates=p(None, 2)), raw.ApplyGradientDescent(var=ref, alpha=0.1, delta=anything)
+    raw.Assign(ref=ref, value=p(None, 2)), raw.Assign(ref=ref, value=anything, validate_shape=False), raw.AssignAdd(
+        ref=ref, value=anything
+    )
+    raw.ScatterAdd(ref=ref, indices=labels, updates=p(None, 2)), raw.ApplyGradientDescent(
+        var=ref, alpha=0.1, delta=anything
+    )
     handle = raw.VarHandleOp(shape=[4, 5], dtype=tf.float32)
     raw.ReadVariableOp(resource=handle, dtype=tf.float32), raw.VarIsInitializedOp(resource=handle)
 

@@ -91,7 +91,9 @@ def decode(directory):
         ours = read_tensor(path)
         name = f"decode {os.path.basename(case[0])} {case[1:]}"
         if expected is None or isinstance(ours, str):
-            check(name, expected is None and isinstance(ours, str), f"ours {ours if isinstance(ours, str) else 'decodes'}")
+            check(
+                name, expected is None and isinstance(ours, str), f"ours {ours if isinstance(ours, str) else 'decodes'}"
+            )
         else:
             same = expected.dtype == ours.dtype and expected.shape == ours.shape and (expected == ours).all()
             check(name, same, f"shapes {expected.shape} {ours.shape}")

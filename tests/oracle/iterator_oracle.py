@@ -1,5 +1,6 @@
 """Reinitializable and feedable iterators give at every step of a random sequence what tf.data's give: Iterator.from_structure
 with make_initializer, and Iterator.from_string_handle."""
+
 import os
 import random
 import subprocess
@@ -28,7 +29,9 @@ def sequence(r):
 
 def ours(steps, threads):
     program = os.path.join(os.environ["MILLRACE_ORACLE"], "iterator_steps")
-    out = subprocess.run([program, str(threads)], input="\n".join(steps) + "\n", check=True, capture_output=True, text=True)
+    out = subprocess.run(
+        [program, str(threads)], input="\n".join(steps) + "\n", check=True, capture_output=True, text=True
+    )
     return out.stdout.splitlines()
 
 

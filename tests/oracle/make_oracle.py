@@ -213,9 +213,17 @@ def boxes(images):
     for i, (name, data, shape) in enumerate(images):
         with open(f"{directory}/voc/JPEGImages/{name}", "wb") as file:
             file.write(data)
-        own = [(rng.choice(["dog", "cat", "a & b"]), rng.randint(0, 1), rng.randint(0, 1), rng.choice(["Left", "Frontal"]),
-                sorted(rng.sample(range(1, shape[1] + 1), 2)), sorted(rng.sample(range(1, shape[0] + 1), 2)))
-               for _ in range(i % 3)]
+        own = [
+            (
+                rng.choice(["dog", "cat", "a & b"]),
+                rng.randint(0, 1),
+                rng.randint(0, 1),
+                rng.choice(["Left", "Frontal"]),
+                sorted(rng.sample(range(1, shape[1] + 1), 2)),
+                sorted(rng.sample(range(1, shape[0] + 1), 2)),
+            )
+            for _ in range(i % 3)
+        ]
         objects[name] = own
         text = "".join(f"<object><name>{n.replace('&', '&amp;')}</name><pose>{p}</pose><truncated>{t}</truncated>"
                        f"<difficult>{d}</difficult><bndbox><xmin>{x[0]}</xmin><ymin>{y[0]}</ymin><xmax>{x[1]}</xmax>"
@@ -246,12 +254,19 @@ def boxes(images):
 
 def arrays():
     count = 40
-    data = {"id": np.arange(count), "half": nrng.standard_normal((count, 3)).astype(np.float16),
-            "big": nrng.standard_normal((count, 2)).astype(">f8"), "bool": nrng.integers(0, 2, (count, 2)) > 0,
-            "fortran": np.asfortranarray(nrng.integers(-9, 9, (count, 3, 2)).astype(np.int32)),
-            "text": np.array(["\u20ac" * (i % 4) for i in range(count)]), "bytes": np.array([b"x" * (i % 3) for i in range(count)]),
-            "pixels": nrng.integers(0, 256, (count, 8, 9, 3), np.uint8), "raw": nrng.standard_normal((count, 5)),
-            "u8": nrng.integers(0, 2**63, count, np.uint64), "scalar": np.float32(3)}
+    data = {
+        "id": np.arange(count),
+        "half": nrng.standard_normal((count, 3)).astype(np.float16),
+        "big": nrng.standard_normal((count, 2)).astype(">f8"),
+        "bool": nrng.integers(0, 2, (count, 2)) > 0,
+        "fortran": np.asfortranarray(nrng.integers(-9, 9, (count, 3, 2)).astype(np.int32)),
+        "text": np.array(["\u20ac" * (i % 4) for i in range(count)]),
+        "bytes": np.array([b"x" * (i % 3) for i in range(count)]),
+        "pixels": nrng.integers(0, 256, (count, 8, 9, 3), np.uint8),
+        "raw": nrng.standard_normal((count, 5)),
+        "u8": nrng.integers(0, 2**63, count, np.uint64),
+        "scalar": np.float32(3),
+    }
     spec = {"id": one(INT), "half": tf.io.FixedLenFeature([3], FLOAT), "big": tf.io.FixedLenFeature([2], FLOAT),
             "bool": tf.io.FixedLenFeature([2], INT), "fortran": tf.io.FixedLenFeature([3, 2], INT), "text": one(BYTES),
             "bytes": one(BYTES), "raw": one(BYTES), "u8": one(INT), "image/encoded": one(BYTES),
@@ -263,24 +278,37 @@ def arrays():
         check(name + " count", sorted(r["id"] for r in records) == list(range(count)))
         for record in records:
             i = record["id"]
-            check(name + " row", same_floats(record["half"], data["half"][i]) and same_floats(record["big"], data["big"][i]) and
-                  np.array_equal(record["bool"], data["bool"][i]) and np.array_equal(record["fortran"], data["fortran"][i]) and
-                  record["text"].decode() == data["text"][i] and record["bytes"] == data["bytes"][i] and
-                  np.array_equal(tf.io.decode_raw(record["raw"], tf.float64), data["raw"][i]) and
-                  record["u8"] == data["u8"][i] and record["image/class/label"] == i % 7 and
-                  np.array_equal(tf.io.decode_png(record["image/encoded"]), data["pixels"][i]))
+            check(
+                name + " row",
+                same_floats(record["half"], data["half"][i])
+                and same_floats(record["big"], data["big"][i])
+                and np.array_equal(record["bool"], data["bool"][i])
+                and np.array_equal(record["fortran"], data["fortran"][i])
+                and record["text"].decode() == data["text"][i]
+                and record["bytes"] == data["bytes"][i]
+                and np.array_equal(tf.io.decode_raw(record["raw"], tf.float64), data["raw"][i])
+                and record["u8"] == data["u8"][i]
+                and record["image/class/label"] == i % 7
+                and np.array_equal(tf.io.decode_png(record["image/encoded"]), data["pixels"][i]),
+            )
     np.save(directory + "/single.npy", data["fortran"])
     records = convert("single", directory + "/single.npy", {"single": tf.io.FixedLenFeature([3, 2], INT)})
     check("single", sorted(r["single"].tolist() for r in records) == sorted(data["fortran"].tolist()))
     objects = np.array([{}, []], dtype=object)
     np.save(directory + "/objects.npy", objects, allow_pickle=True)
-    result = subprocess.run([PROGRAM, "--out", directory + "/out-objects", directory + "/objects.npy"], capture_output=True,
-                            text=True, check=False)
+    result = subprocess.run(
+        [PROGRAM, "--out", directory + "/out-objects", directory + "/objects.npy"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     check("pickled objects are refused", result.returncode == 1 and "pickled" in result.stderr, result.stderr)
 
 
 def archives(images):
-    meta = [{"age": i, "score": i / 3, "who": {"name": "n" * (i % 3)}, "tags": [1.5] * (i % 2)} for i in range(len(images))]
+    meta = [
+        {"age": i, "score": i / 3, "who": {"name": "n" * (i % 3)}, "tags": [1.5] * (i % 2)} for i in range(len(images))
+    ]
     spec = {**IMAGE, "__key__": one(BYTES), "image/class/label": one(INT), "txt": one(BYTES), "json/age": one(INT),
             "json/score": one(FLOAT), "json/who/name": one(BYTES), "json/tags": many(FLOAT), "seg.png": one(BYTES),
             "npy": tf.io.FixedLenFeature([4], FLOAT)}

@@ -54,8 +54,27 @@ def unary_cases():
     for name in ["Sqrt", "Rsqrt", "Log", "Log1p"]:
         for dtype in [np.float32, np.float64] + HALVES:
             add(name, 1e-2 if dtype in HALVES else 1e-6, x=values([1003], dtype, 0.01, 50))
-    for name in ["Reciprocal", "Inv", "Exp", "Expm1", "Tanh", "Sigmoid", "Sin", "Cos", "Tan", "Sinh", "Cosh", "Atan", "Erf",
-                 "Erfc", "Floor", "Ceil", "Rint", "Round", "Lgamma"]:
+    for name in [
+        "Reciprocal",
+        "Inv",
+        "Exp",
+        "Expm1",
+        "Tanh",
+        "Sigmoid",
+        "Sin",
+        "Cos",
+        "Tan",
+        "Sinh",
+        "Cosh",
+        "Atan",
+        "Erf",
+        "Erfc",
+        "Floor",
+        "Ceil",
+        "Rint",
+        "Round",
+        "Lgamma",
+    ]:
         for dtype in [np.float32, np.float64]:
             add(name, 2e-6, x=values([1003], dtype))
     for name in ["Asin", "Acos"]:
@@ -76,9 +95,23 @@ def unary_cases():
 
 
 def binary_cases():
-    shapes = [([6, 7], [6, 7]), ([6, 7], []), ([], [6, 7]), ([6, 7], [7]), ([7], [6, 7]), ([6, 7], [6, 1]), ([6, 1], [1, 7]),
-              ([2, 3, 4, 5], [3, 1, 5]), ([300, 16], [16]), ([64, 1000], [64, 1]), ([40000], [40000]), ([1], [1]), ([0, 3], [3]),
-              ([5, 1, 3], [1, 4, 1]), ([2, 30000], [30000])]
+    shapes = [
+        ([6, 7], [6, 7]),
+        ([6, 7], []),
+        ([], [6, 7]),
+        ([6, 7], [7]),
+        ([7], [6, 7]),
+        ([6, 7], [6, 1]),
+        ([6, 1], [1, 7]),
+        ([2, 3, 4, 5], [3, 1, 5]),
+        ([300, 16], [16]),
+        ([64, 1000], [64, 1]),
+        ([40000], [40000]),
+        ([1], [1]),
+        ([0, 3], [3]),
+        ([5, 1, 3], [1, 4, 1]),
+        ([2, 30000], [30000]),
+    ]
     for name in ["Add", "AddV2", "Sub", "Mul", "Maximum", "Minimum", "SquaredDifference"]:
         for a, b in shapes:
             add(name, 0, x=values(a), y=values(b))
@@ -94,7 +127,9 @@ def binary_cases():
         add(name, 0, x=values([24]), y=values([24], special=True))
     for dtype in NUMBERS:
         divisor = values([9, 5], dtype, 1, 5) * generator.choice([-1, 1], [9, 5]).astype(dtype)
-        for name in ["Div", "FloorDiv", "FloorMod"] + (["TruncateDiv", "TruncateMod", "Mod"] if dtype in (np.int32, np.int64) else []):
+        for name in ["Div", "FloorDiv", "FloorMod"] + (
+            ["TruncateDiv", "TruncateMod", "Mod"] if dtype in (np.int32, np.int64) else []
+        ):
             add(name, 1e-6, x=values([9, 5], dtype, -40, 40), y=divisor)
         add("Pow", 1e-6, x=values([9, 5], dtype, 1, 5), y=values([5], dtype, 0, 4))
     add("FloorDiv", 0, x=np.array([-2**31, 7, -7], np.int32), y=np.array([-1, -2, 2], np.int32))
@@ -136,7 +171,13 @@ def select_cases():
     add("Select", 0, condition=values([4], np.bool_), x=values([4, 5]), y=values([4, 5]))
     add("Select", 0, condition=np.array(True), x=values([4, 5]), y=values([4, 5]))
     add("Select", 0, condition=np.array([True, False]), x=np.array([b"x", b"yy"]), y=np.array([b"1", b"22"]))
-    for a, b, c in [([4, 5], [4, 5], [4, 5]), ([4, 1], [5], []), ([], [4, 5], [5]), ([70000], [70000], []), ([66000], [66000], [66000])]:
+    for a, b, c in [
+        ([4, 5], [4, 5], [4, 5]),
+        ([4, 1], [5], []),
+        ([], [4, 5], [5]),
+        ([70000], [70000], []),
+        ([66000], [66000], [66000]),
+    ]:
         add("SelectV2", 0, condition=values(a, np.bool_), t=values(b), e=values(c))
     for dtype in [np.int64, np.uint8, np.float16]:
         add("SelectV2", 0, condition=values([5], np.bool_), t=values([3, 5], dtype), e=values([5], dtype))
@@ -174,8 +215,15 @@ def array_cases():
         add("ConcatV2", 0, values=[x, x + 1, x], axis=np.int32(axis))
         add("Pack", 0, values=[x, x + 1], axis=axis)
         add("Unpack", 0, value=x, num=x.shape[axis], axis=axis)
-        add("OneHot", 0, indices=values([3, 2], np.int64, -1, 5), depth=np.int32(4), on_value=np.float32(2), off_value=np.float32(-1),
-            axis=axis if axis != 2 else -1)
+        add(
+            "OneHot",
+            0,
+            indices=values([3, 2], np.int64, -1, 5),
+            depth=np.int32(4),
+            on_value=np.float32(2),
+            off_value=np.float32(-1),
+            axis=axis if axis != 2 else -1,
+        )
     add("Concat", 0, concat_dim=np.int32(1), values=[x, x])
     add("ConcatV2", 0, values=[strings, strings], axis=np.int32(1))
     add("Pack", 0, values=[strings, strings], axis=1)
@@ -193,8 +241,16 @@ def array_cases():
             add("StridedSlice", 0, input=tensor, begin=np.array(start, np.int32), end=np.array(stop, np.int32),
                 strides=np.array(step, np.int32), **arguments)
         y = cases[-1][0].outputs[0]
-        add("StridedSliceGrad", 0, shape=np.array([5, 6, 7], np.int32), begin=np.array(start, np.int32), end=np.array(stop, np.int32),
-            strides=np.array(step, np.int32), dy=values(y.shape.as_list(), np.float32), **arguments)
+        add(
+            "StridedSliceGrad",
+            0,
+            shape=np.array([5, 6, 7], np.int32),
+            begin=np.array(start, np.int32),
+            end=np.array(stop, np.int32),
+            strides=np.array(step, np.int32),
+            dy=values(y.shape.as_list(), np.float32),
+            **arguments,
+        )
 
     strided([1, 2], [4, 5], [1, 2])
     strided([-1, 4, 0], [-5, 0, 9], [-1, -2, 3])
@@ -205,7 +261,14 @@ def array_cases():
     strided([3, 3], [9, 1], [1, -1], begin=3, end=3)
     strided([4, 0, 0], [2, 2, 1], [1, 1, 1])
     strided([0, 1], [0, 2], [1, 1], ellipsis=1, shrink_axis=2, begin=2)
-    add("StridedSlice", 0, input=strings, begin=np.array([0, 1], np.int32), end=np.array([2, 2], np.int32), strides=np.array([1, 1], np.int32))
+    add(
+        "StridedSlice",
+        0,
+        input=strings,
+        begin=np.array([0, 1], np.int32),
+        end=np.array([2, 2], np.int32),
+        strides=np.array([1, 1], np.int32),
+    )
     for axes in [[0], [1, 2], [-1], []]:
         add("ReverseV2", 0, tensor=x, axis=np.array(axes, np.int32))
     for order in [[2, 0, 1], [0, 2, 1], [1, 0, 2], [2, 1, 0], [0, 1, 2]]:
@@ -232,8 +295,20 @@ def array_cases():
     add("GatherNd", 0, params=x, indices=np.array([[1, 2], [0, 0]], np.int32))
     add("GatherNd", 0, params=x, indices=np.array([[[1, 2, 3]], [[0, 0, 1]]], np.int64))
     add("GatherNd", 0, params=strings, indices=np.array([[1], [0]], np.int32))
-    add("ScatterNd", 1e-6, indices=np.array([[1], [0], [1]], np.int32), updates=values([3, 4]), shape=np.array([3, 4], np.int32))
-    add("UnsortedSegmentSum", 1e-6, data=values([5, 3]), segment_ids=np.array([2, 0, -1, 2, 1], np.int32), num_segments=np.int32(4))
+    add(
+        "ScatterNd",
+        1e-6,
+        indices=np.array([[1], [0], [1]], np.int32),
+        updates=values([3, 4]),
+        shape=np.array([3, 4], np.int32),
+    )
+    add(
+        "UnsortedSegmentSum",
+        1e-6,
+        data=values([5, 3]),
+        segment_ids=np.array([2, 0, -1, 2, 1], np.int32),
+        num_segments=np.int32(4),
+    )
     add("InvertPermutation", 0, x=np.array([2, 0, 1, 3], np.int32))
     for dtype in [np.bool_, np.float32, np.int64]:
         add("Where", 0, condition=values([3, 4, 2], dtype, -1, 2))
@@ -252,16 +327,41 @@ def array_cases():
 
 
 def reduce_cases():
-    shapes = [([4, 5, 6], [0]), ([4, 5, 6], [1]), ([4, 5, 6], [2]), ([4, 5, 6], [0, 2]), ([4, 5, 6], [0, 1, 2]), ([4, 5, 6], []),
-              ([100000], [0]), ([3000, 16], [0]), ([16, 3000], [1]), ([64, 12, 12, 32], [1, 2]), ([7, 20000], [0]),
-              ([2, 1, 3], [1]), ([0, 3], [0]), ([5, 70, 3, 70], [1, 3]), ([1], [0])]
+    shapes = [
+        ([4, 5, 6], [0]),
+        ([4, 5, 6], [1]),
+        ([4, 5, 6], [2]),
+        ([4, 5, 6], [0, 2]),
+        ([4, 5, 6], [0, 1, 2]),
+        ([4, 5, 6], []),
+        ([100000], [0]),
+        ([3000, 16], [0]),
+        ([16, 3000], [1]),
+        ([64, 12, 12, 32], [1, 2]),
+        ([7, 20000], [0]),
+        ([2, 1, 3], [1]),
+        ([0, 3], [0]),
+        ([5, 70, 3, 70], [1, 3]),
+        ([1], [0]),
+    ]
     for name in ["Sum", "Mean", "Max", "Min", "Prod"]:
         for shape, axes in shapes:
             if name != "Prod" or np.prod(shape) < 1000:
                 for keep in [False, True]:
-                    add(name, 1e-5, input=values(shape, np.float32, 0.5, 1.5), axis=np.array(axes, np.int32), keep_dims=keep)
+                    add(
+                        name,
+                        1e-5,
+                        input=values(shape, np.float32, 0.5, 1.5),
+                        axis=np.array(axes, np.int32),
+                        keep_dims=keep,
+                    )
         for dtype in NUMBERS + HALVES + [np.uint8]:
-            add(name, 2e-2 if dtype in HALVES else 1e-6, input=values([3, 4], dtype, 1, 3), axis=np.array([-1], np.int32))
+            add(
+                name,
+                2e-2 if dtype in HALVES else 1e-6,
+                input=values([3, 4], dtype, 1, 3),
+                axis=np.array([-1], np.int32),
+            )
     add("Max", 0, input=np.array([[1, NAN, 3], [-INF, -INF, -INF]], np.float32), axis=np.array([1], np.int32))
     for name in ["Any", "All"]:
         add(name, 0, input=values([3, 4], np.bool_), axis=np.array([1], np.int64))
@@ -276,10 +376,26 @@ def reduce_cases():
 
 
 def matmul_cases():
-    for m, n, k in [(1, 1, 1), (5, 7, 3), (37, 53, 71), (64, 6, 2304), (128, 130, 600), (3, 64, 33), (1, 100, 50), (200, 48, 16)]:
+    for m, n, k in [
+        (1, 1, 1),
+        (5, 7, 3),
+        (37, 53, 71),
+        (64, 6, 2304),
+        (128, 130, 600),
+        (3, 64, 33),
+        (1, 100, 50),
+        (200, 48, 16),
+    ]:
         for ta in [False, True]:
             for tb in [False, True]:
-                add("MatMul", 1e-5, a=values([k, m] if ta else [m, k]), b=values([n, k] if tb else [k, n]), transpose_a=ta, transpose_b=tb)
+                add(
+                    "MatMul",
+                    1e-5,
+                    a=values([k, m] if ta else [m, k]),
+                    b=values([n, k] if tb else [k, n]),
+                    transpose_a=ta,
+                    transpose_b=tb,
+                )
     for dtype in [np.float64, np.int32, np.int64]:
         add("MatMul", 1e-12, a=values([5, 7], dtype), b=values([6, 7], dtype), transpose_b=True)
     for a, b in [([3, 5, 4], [3, 4, 6]), ([2, 1, 5, 4], [3, 4, 6]), ([5, 4], [7, 4, 6]), ([0, 3, 4], [0, 4, 2])]:
@@ -290,33 +406,69 @@ def matmul_cases():
 
 def conv_cases():
     for size, ci, co, window, strides, padding in [
-            ((2, 9, 11), 3, 16, (3, 3), (1, 1), "SAME"), ((2, 12, 12), 16, 32, (3, 3), (2, 2), "SAME"),
-            ((1, 10, 7), 5, 33, (3, 2), (1, 2), "VALID"), ((3, 8, 8), 8, 8, (1, 1), (1, 1), "SAME"), ((2, 9, 9), 4, 7, (1, 1), (2, 2), "VALID"),
-            ((2, 15, 15), 3, 20, (7, 7), (2, 2), "SAME"), ((1, 5, 5), 17, 50, (5, 5), (1, 1), "SAME"), ((70, 6, 6), 64, 64, (3, 3), (1, 1), "SAME")]:
+        ((2, 9, 11), 3, 16, (3, 3), (1, 1), "SAME"),
+        ((2, 12, 12), 16, 32, (3, 3), (2, 2), "SAME"),
+        ((1, 10, 7), 5, 33, (3, 2), (1, 2), "VALID"),
+        ((3, 8, 8), 8, 8, (1, 1), (1, 1), "SAME"),
+        ((2, 9, 9), 4, 7, (1, 1), (2, 2), "VALID"),
+        ((2, 15, 15), 3, 20, (7, 7), (2, 2), "SAME"),
+        ((1, 5, 5), 17, 50, (5, 5), (1, 1), "SAME"),
+        ((70, 6, 6), 64, 64, (3, 3), (1, 1), "SAME"),
+    ]:
         x, f = values([size[0], size[1], size[2], ci]), values([window[0], window[1], ci, co])
         arguments = dict(strides=[1, *strides, 1], padding=padding)
         add("Conv2D", 1e-5, input=x, filter=f, **arguments)
         shape = cases[-1][0].outputs[0].shape.as_list()
         dy = values(shape)
-        add("Conv2DBackpropInput", 1e-5, input_sizes=np.array(x.shape, np.int32), filter=f, out_backprop=dy, **arguments)
-        add("Conv2DBackpropFilter", 1e-5, input=x, filter_sizes=np.array(f.shape, np.int32), out_backprop=dy, **arguments)
+        add(
+            "Conv2DBackpropInput", 1e-5, input_sizes=np.array(x.shape, np.int32), filter=f, out_backprop=dy, **arguments
+        )
+        add(
+            "Conv2DBackpropFilter",
+            1e-5,
+            input=x,
+            filter_sizes=np.array(f.shape, np.int32),
+            out_backprop=dy,
+            **arguments,
+        )
     x, f = values([2, 10, 10, 3]), values([3, 3, 3, 8])
     add("Conv2D", 1e-5, input=x, filter=f, strides=[1, 1, 1, 1], padding="SAME", dilations=[1, 2, 2, 1])
-    add("Conv2D", 1e-5, input=x, filter=f, strides=[1, 2, 1, 1], padding="EXPLICIT", explicit_paddings=[0, 0, 2, 1, 0, 3, 0, 0])
+    add(
+        "Conv2D",
+        1e-5,
+        input=x,
+        filter=f,
+        strides=[1, 2, 1, 1],
+        padding="EXPLICIT",
+        explicit_paddings=[0, 0, 2, 1, 0, 3, 0, 0],
+    )
     add("Conv2D", 1e-9, input=x.astype(np.float64), filter=f.astype(np.float64), strides=[1, 1, 1, 1], padding="SAME")
 
 
 def pool_cases():
     for channels in [3, 16, 40]:
-        for size, window, stride, padding in [((8, 8), 2, 2, "SAME"), ((9, 7), 2, 2, "SAME"), ((9, 7), 2, 2, "VALID"), ((9, 9), 3, 2, "SAME"),
-                                              ((7, 7), 3, 1, "VALID"), ((8, 9), 2, 3, "VALID"), ((8, 9), 1, 2, "SAME")]:
+        for size, window, stride, padding in [
+            ((8, 8), 2, 2, "SAME"),
+            ((9, 7), 2, 2, "SAME"),
+            ((9, 7), 2, 2, "VALID"),
+            ((9, 9), 3, 2, "SAME"),
+            ((7, 7), 3, 1, "VALID"),
+            ((8, 9), 2, 3, "VALID"),
+            ((8, 9), 1, 2, "SAME"),
+        ]:
             x = np.floor(values([2, *size, channels], np.float32, 0, 6))  # equal values: the first must win
             arguments = dict(ksize=[1, window, window, 1], strides=[1, stride, stride, 1], padding=padding)
             add("MaxPool", 0, input=x, **arguments)
             y = cases[-1][0].outputs[0]
             add("MaxPoolGrad", 1e-6, orig_input=x, orig_output=y, grad=values(y.shape.as_list()), **arguments)
             add("AvgPool", 1e-6, value=x, **arguments)
-            add("AvgPoolGrad", 1e-6, orig_input_shape=np.array(x.shape, np.int32), grad=values(y.shape.as_list()), **arguments)
+            add(
+                "AvgPoolGrad",
+                1e-6,
+                orig_input_shape=np.array(x.shape, np.int32),
+                grad=values(y.shape.as_list()),
+                **arguments,
+            )
 
 
 def norm_cases():
@@ -328,12 +480,31 @@ def norm_cases():
         dy = values(shape)
         add("FusedBatchNormV3", 1e-5, x=x, scale=scale, offset=offset, mean=none, variance=none, epsilon=1e-3)
         add("FusedBatchNorm", 1e-5, x=x, scale=scale, offset=offset, mean=none, variance=none, epsilon=1e-3)
-        add("FusedBatchNormV2", 1e-5, x=x, scale=scale, offset=offset, mean=mean, variance=variance, exponential_avg_factor=0.3)
+        add(
+            "FusedBatchNormV2",
+            1e-5,
+            x=x,
+            scale=scale,
+            offset=offset,
+            mean=mean,
+            variance=variance,
+            exponential_avg_factor=0.3,
+        )
         add("FusedBatchNormV3", 1e-5, x=x, scale=scale, offset=offset, mean=mean, variance=variance, is_training=False)
         saved = cases[-4][0].outputs
         for training in [True, False]:
-            add("FusedBatchNormGradV3", 1e-4, y_backprop=dy, x=x, scale=scale, reserve_space_1=x.mean((0, 1, 2)), reserve_space_2=x.var((0, 1, 2)),
-                reserve_space_3=none, epsilon=1e-3, is_training=training)
+            add(
+                "FusedBatchNormGradV3",
+                1e-4,
+                y_backprop=dy,
+                x=x,
+                scale=scale,
+                reserve_space_1=x.mean((0, 1, 2)),
+                reserve_space_2=x.var((0, 1, 2)),
+                reserve_space_3=none,
+                epsilon=1e-3,
+                is_training=training,
+            )
 
 
 def softmax_cases():
@@ -342,8 +513,18 @@ def softmax_cases():
             add("Softmax", 1e-6, logits=values(shape, dtype, -10, 10))
             add("LogSoftmax", 1e-6, logits=values(shape, dtype, -10, 10))
             if len(shape) == 2:
-                add("SoftmaxCrossEntropyWithLogits", 1e-5, features=values(shape, dtype), labels=values(shape, dtype, 0, 1) / shape[1])
-                add("SparseSoftmaxCrossEntropyWithLogits", 1e-5, features=values(shape, dtype), labels=values(shape[:1], np.int64, 0, shape[1]))
+                add(
+                    "SoftmaxCrossEntropyWithLogits",
+                    1e-5,
+                    features=values(shape, dtype),
+                    labels=values(shape, dtype, 0, 1) / shape[1],
+                )
+                add(
+                    "SparseSoftmaxCrossEntropyWithLogits",
+                    1e-5,
+                    features=values(shape, dtype),
+                    labels=values(shape[:1], np.int64, 0, shape[1]),
+                )
     add("SoftmaxCrossEntropyWithLogits", 1e-5, features=values([4, 5]), labels=values([1, 5]))
     add("Softmax", 1e-6, logits=np.array([[1000, 1000, -1000], [-INF, 0, 0]], np.float32))
     scores = values([20, 9])
@@ -358,12 +539,27 @@ def random_cases():
             for dtype in [tf.float32, tf.float64, tf.half, tf.bfloat16]:
                 add("RandomUniform", 0, runs, shape=shape, dtype=dtype, seed=5, seed2=7)
                 exact = 0 if dtype == tf.float32 else 1e-6 if dtype == tf.float64 else 1e-2
-                add("RandomStandardNormal", 3e-7 if exact == 0 else exact, runs, shape=shape, dtype=dtype, seed=5, seed2=2**40 + 3)
-                add("TruncatedNormal", 3e-7 if exact == 0 else exact, runs, shape=shape, dtype=dtype, seed=87654321, seed2=11)
+                add(
+                    "RandomStandardNormal",
+                    3e-7 if exact == 0 else exact,
+                    runs,
+                    shape=shape,
+                    dtype=dtype,
+                    seed=5,
+                    seed2=2**40 + 3,
+                )
+                add(
+                    "TruncatedNormal",
+                    3e-7 if exact == 0 else exact,
+                    runs,
+                    shape=shape,
+                    dtype=dtype,
+                    seed=87654321,
+                    seed2=11,
+                )
             for dtype in [np.int32, np.int64]:
                 add("RandomUniformInt", 0, runs, shape=shape, minval=dtype(-5), maxval=dtype(1000), seed=1, seed2=0)
             add("RandomShuffle", 0, runs, value=np.arange(count * 2).reshape(count, 2), seed=3, seed2=4)
-
 
 
 def image_cases():
@@ -396,8 +592,17 @@ def empty_cases():
             given = none if training else scale
             for name in ["FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3"]:
                 add(name, 0, x=x, scale=scale, offset=scale, mean=given, variance=given, is_training=training)
-            add("FusedBatchNormV3", 0, x=x, scale=scale, offset=scale, mean=scale, variance=scale, exponential_avg_factor=0.5,
-                is_training=training)
+            add(
+                "FusedBatchNormV3",
+                0,
+                x=x,
+                scale=scale,
+                offset=scale,
+                mean=scale,
+                variance=scale,
+                exponential_avg_factor=0.5,
+                is_training=training,
+            )
             statistics = dict(scale=scale, reserve_space_1=scale, reserve_space_2=scale, is_training=training)
             add("FusedBatchNormGrad", 0, y_backprop=x, x=x, **statistics)
             add("FusedBatchNormGradV3", 0, y_backprop=x, x=x, reserve_space_3=scale, **statistics)
@@ -426,7 +631,13 @@ def empty_cases():
     add("MatMul", 0, a=values([2, 0]), b=values([0, 3]))
     add("MatMul", 0, a=values([2, 0], np.int32), b=values([0, 3], np.int32))
     add("GatherNd", 0, params=values([0, 3]), indices=values([0, 1], np.int32))
-    add("UnsortedSegmentSum", 0, data=values([4, 0]), segment_ids=np.array([0, 1, 2, -1], np.int32), num_segments=np.int32(3))
+    add(
+        "UnsortedSegmentSum",
+        0,
+        data=values([4, 0]),
+        segment_ids=np.array([0, 1, 2, -1], np.int32),
+        num_segments=np.int32(3),
+    )
     add("OneHot", 0, indices=values([0], np.int64), depth=np.int32(3), on_value=np.float32(1), off_value=np.float32(0))
     add("OneHot", 0, indices=values([2], np.int64), depth=np.int32(0), on_value=np.float32(1), off_value=np.float32(0))
     add("Tile", 0, input=values([2, 3]), multiples=np.array([0, 1], np.int32))
@@ -460,8 +671,30 @@ def extreme_cases():
         add("MatMul", 0, a=np.array([[low, high]], dtype), b=np.array([[high], [high]], dtype))
         add("Pow", 0, x=np.array([low, high, 3], dtype), y=np.array([2, 3, 90], dtype))
         add("SquaredDifference", 0, x=np.array([low, high], dtype), y=np.array([high, low], dtype))
-    odd = [NAN, INF, -INF, 3e9, -3e9, 1e19, -1e19, 9.3e18, 1.8e19, 2.0**31, -2.0**31, 2.0**32, 2.0**63, -2.0**63, 255.5, 256, 300, -1.5,
-           -129, 32768, -32769, 70000]
+    odd = [
+        NAN,
+        INF,
+        -INF,
+        3e9,
+        -3e9,
+        1e19,
+        -1e19,
+        9.3e18,
+        1.8e19,
+        2.0**31,
+        -(2.0**31),
+        2.0**32,
+        2.0**63,
+        -(2.0**63),
+        255.5,
+        256,
+        300,
+        -1.5,
+        -129,
+        32768,
+        -32769,
+        70000,
+    ]
     for source in [np.float32, np.float64] + HALVES:
         with np.errstate(over="ignore"):
             x = np.array(odd, np.float64).astype(source)
@@ -504,9 +737,17 @@ def attr_bytes(name, attr):
     if field not in ATTR_KINDS:
         return None
     kind = ATTR_KINDS[field]
-    encoded = b"".join({"s": lambda v: text(v), "i": lambda v: struct.pack("<q", v), "f": lambda v: struct.pack("<f", v),
-                        "b": lambda v: struct.pack("<I", v), "t": lambda v: struct.pack("<I", v),
-                        "p": lambda v: shape_bytes([d.size for d in v.dim])}[kind](item) for item in items)
+    encoded = b"".join(
+        {
+            "s": lambda v: text(v),
+            "i": lambda v: struct.pack("<q", v),
+            "f": lambda v: struct.pack("<f", v),
+            "b": lambda v: struct.pack("<I", v),
+            "t": lambda v: struct.pack("<I", v),
+            "p": lambda v: shape_bytes([d.size for d in v.dim]),
+        }[kind](item)
+        for item in items
+    )
     return text(name) + text(kind) + struct.pack("<II", is_list, len(items)) + encoded
 
 
@@ -547,7 +788,12 @@ def difference(ours, theirs, tolerance):
     theirs = np.asarray(theirs)
     if ours.shape != theirs.shape:
         return f"the shape is {ours.shape}, TensorFlow's {theirs.shape}"
-    if ours.dtype == object or tolerance == 0 or not np.issubdtype(np.asarray(theirs, dtype=theirs.dtype).dtype, np.inexact) and ours.dtype.kind in "biu":
+    if (
+        ours.dtype == object
+        or tolerance == 0
+        or not np.issubdtype(np.asarray(theirs, dtype=theirs.dtype).dtype, np.inexact)
+        and ours.dtype.kind in "biu"
+    ):
         if ours.dtype.kind in "fV" or ours.dtype not in (object,) and ours.dtype.kind not in "biuO":
             ours, theirs = ours.astype(np.float64), theirs.astype(np.float64)
             same = (ours == theirs) | (np.isnan(ours) & np.isnan(theirs))
@@ -574,8 +820,22 @@ def main():
     program = os.path.join(os.environ.get("MILLRACE_ORACLE", "zig-out/oracle"), "ops_run")
     graph = tf.Graph()
     with graph.as_default():
-        for make in [unary_cases, binary_cases, select_cases, array_cases, reduce_cases, matmul_cases, conv_cases, pool_cases, norm_cases,
-                     softmax_cases, random_cases, image_cases, empty_cases, extreme_cases]:
+        for make in [
+            unary_cases,
+            binary_cases,
+            select_cases,
+            array_cases,
+            reduce_cases,
+            matmul_cases,
+            conv_cases,
+            pool_cases,
+            norm_cases,
+            softmax_cases,
+            random_cases,
+            image_cases,
+            empty_cases,
+            extreme_cases,
+        ]:
             make()
     config = tf.compat.v1.ConfigProto(intra_op_parallelism_threads=2, inter_op_parallelism_threads=1)
     config.graph_options.optimizer_options.opt_level = -1
@@ -598,13 +858,21 @@ def main():
         attrs = [a for a in attrs if a]
         blob += [text(op.type), struct.pack("<I", len(attrs)), *attrs, struct.pack("<I", len(op.inputs))]
         blob += [tensor_bytes(by_name[t.name], t.dtype) for t in op.inputs]
-        blob += [struct.pack("<I", len(op.outputs)), *[struct.pack("<I", t.dtype.as_datatype_enum) for t in op.outputs], struct.pack("<I", runs)]
+        blob += [
+            struct.pack("<I", len(op.outputs)),
+            *[struct.pack("<I", t.dtype.as_datatype_enum) for t in op.outputs],
+            struct.pack("<I", runs),
+        ]
     failures = 0
     with tempfile.TemporaryDirectory() as directory:
         with open(f"{directory}/cases", "wb") as file:
             file.write(b"".join(blob))
         for level in ["avx512", "avx2", "plain"]:
-            subprocess.run([program, f"{directory}/cases", f"{directory}/results"], check=True, env={**os.environ, "MILLRACE_CPU": level})
+            subprocess.run(
+                [program, f"{directory}/cases", f"{directory}/results"],
+                check=True,
+                env={**os.environ, "MILLRACE_CPU": level},
+            )
             reader = Reader(open(f"{directory}/results", "rb").read())
             for op, tolerance, runs in cases:
                 status, message = reader.u32(), reader.text().decode()

@@ -1,5 +1,6 @@
 """TensorFlow 1's input producers, readers and batches on queues: ours give the same elements, keys, records and batches in
 the same order, and end in the same way. Where TensorFlow shuffles or has several threads: the same ones in any order."""
+
 import itertools
 import os
 import subprocess
@@ -61,21 +62,35 @@ def theirs(make, finish=None, errors_max=1):
 
 
 def check_producers():
-    numbers = {"slices": lambda n: [tf.range(n, dtype=tf.int64), tf.stack([10 * tf.range(n, dtype=tf.int64)] * 2, axis=1)]}
+    numbers = {
+        "slices": lambda n: [tf.range(n, dtype=tf.int64), tf.stack([10 * tf.range(n, dtype=tf.int64)] * 2, axis=1)]
+    }
     for epochs, shuffle in itertools.product([1, 2, 5], [0, 1]):
         options = {"num_epochs": epochs, "shuffle": bool(shuffle), "capacity": 4}
         words = ["a", "bc", "d e", "bc"]
         pairs = [
-            (ours("strings", epochs, shuffle, *words), theirs(lambda: [tf.train.string_input_producer(words, **options).dequeue()])),
-            (ours("range", 7, epochs, shuffle), theirs(lambda: [tf.train.range_input_producer(7, **options).dequeue()])),
-            (ours("slices", 5, epochs, shuffle), theirs(lambda: tf.train.slice_input_producer(numbers["slices"](5), **options))),
+            (
+                ours("strings", epochs, shuffle, *words),
+                theirs(lambda: [tf.train.string_input_producer(words, **options).dequeue()]),
+            ),
+            (
+                ours("range", 7, epochs, shuffle),
+                theirs(lambda: [tf.train.range_input_producer(7, **options).dequeue()]),
+            ),
+            (
+                ours("slices", 5, epochs, shuffle),
+                theirs(lambda: tf.train.slice_input_producer(numbers["slices"](5), **options)),
+            ),
         ]
         for mine, other in pairs:
             if shuffle:  # each epoch is whole
                 assert mine[-1] == other[-1] and len(mine) == len(other), (mine, other)
                 size = (len(other) - 1) // epochs
                 for e in range(epochs):
-                    assert Counter(mine[e * size : (e + 1) * size]) == Counter(other[e * size : (e + 1) * size]), (mine, other)
+                    assert Counter(mine[e * size : (e + 1) * size]) == Counter(other[e * size : (e + 1) * size]), (
+                        mine,
+                        other,
+                    )
             else:
                 assert mine == other, (mine, other)
     for epochs in (1, 3):
@@ -116,10 +131,19 @@ def check_readers(directory):
             mine = ours("read", *words, count, *files)
             if mine != other:
                 found, wanted = next(pair for pair in itertools.zip_longest(mine, other) if pair[0] != pair[1])
-                raise AssertionError(f"{words} {count} {[os.path.basename(f) for f in files]}: {found}, not {wanted}; {mine[-2:]}, not {other[-2:]}")
+                raise AssertionError(
+                    f"{words} {count} {[os.path.basename(f) for f in files]}: {found}, not {wanted}; {mine[-2:]}, not {other[-2:]}"
+                )
 
-    texts = [file("lines", b"one\ntwo\r\n\nfour\r\r\nlast"), file("empty", b""), file("end", b"x\ny\n"), file("crlf", b"a\r\nb\r\n"),
-             file("blank", b"\n\n"), file("cr", b"a\rb\n"), file("zero", b"a\0b\nc\n")]
+    texts = [
+        file("lines", b"one\ntwo\r\n\nfour\r\r\nlast"),
+        file("empty", b""),
+        file("end", b"x\ny\n"),
+        file("crlf", b"a\r\nb\r\n"),
+        file("blank", b"\n\n"),
+        file("cr", b"a\rb\n"),
+        file("zero", b"a\0b\nc\n"),
+    ]
     missing = os.path.join(directory, "missing")
     for skip in (0, 1, 3):
         one(lambda: tf.TextLineReader(skip_header_lines=skip), ["text", skip, 0, 0, 0, 0], texts, 3)
@@ -127,10 +151,27 @@ def check_readers(directory):
     one(tf.WholeFileReader, ["whole", 0, 0, 0, 0, 0], texts, 2)
     one(tf.WholeFileReader, ["whole", 0, 0, 0, 0, 0], [texts[0], missing, texts[2]])
     blocks = [file("blocks", bytes(range(20))), file("odd", bytes(range(100, 123))), texts[1], file("short", b"ab")]
-    for header, record, footer, hop in [(0, 4, 0, 0), (1, 4, 3, 0), (0, 4, 0, 6), (0, 5, 3, 0), (1, 4, 3, 2), (0, 3, 0, 5), (3, 2, 2, 0)]:
+    for header, record, footer, hop in [
+        (0, 4, 0, 0),
+        (1, 4, 3, 0),
+        (0, 4, 0, 6),
+        (0, 5, 3, 0),
+        (1, 4, 3, 2),
+        (0, 3, 0, 5),
+        (3, 2, 2, 0),
+    ]:
         # A file that is shorter than the header ends TensorFlow's data; ours goes on with the next one.
-        one(lambda: tf.FixedLengthRecordReader(record, header, footer, hop), ["fixed", 0, header, record, footer, hop], blocks[: 4 if header == 0 else 2], 4)
-    whole = [records("first", [b"", b"abc", b"x" * 1000]), records("none", []), records("second", [b"q%d" % i for i in range(5)])]
+        one(
+            lambda: tf.FixedLengthRecordReader(record, header, footer, hop),
+            ["fixed", 0, header, record, footer, hop],
+            blocks[: 4 if header == 0 else 2],
+            4,
+        )
+    whole = [
+        records("first", [b"", b"abc", b"x" * 1000]),
+        records("none", []),
+        records("second", [b"q%d" % i for i in range(5)]),
+    ]
     one(tf.TFRecordReader, ["record", 0, 0, 0, 0, 0], whole, 2)
     one(tf.TFRecordReader, ["record", 0, 0, 0, 0, 0], [whole[0], missing, whole[2]], 4)
     print("readers: whole files, lines, records of fixed length, TFRecords; one and up to a number")
@@ -141,10 +182,16 @@ def check_readers(directory):
 
 def check_batches():
     count = 0
-    flags = itertools.product([7, 12], [1, 2], [3, 4], [0, 1], [0, 1], [0, 1], [0, 1], ["batch", "shuffle", "join", "shuffle_join"])
+    flags = itertools.product(
+        [7, 12], [1, 2], [3, 4], [0, 1], [0, 1], [0, 1], [0, 1], ["batch", "shuffle", "join", "shuffle_join"]
+    )
     for limit, epochs, size, smaller, many, pad, keep, kind in flags:
         shuffle, producers = int("shuffle" in kind), 2 if "join" in kind else 1
-        if (pad and (shuffle or many)) or (keep and producers > 1) or ((limit + size + epochs + smaller + many + keep) % 2 and (producers > 1 or shuffle)):
+        if (
+            (pad and (shuffle or many))
+            or (keep and producers > 1)
+            or ((limit + size + epochs + smaller + many + keep) % 2 and (producers > 1 or shuffle))
+        ):
             continue
 
         def element():
@@ -156,13 +203,28 @@ def check_batches():
 
         def make():
             lists = [element() for _ in range(producers)]
-            o = {"batch_size": size, "capacity": 20, "enqueue_many": bool(many), "allow_smaller_final_batch": bool(smaller)}
+            o = {
+                "batch_size": size,
+                "capacity": 20,
+                "enqueue_many": bool(many),
+                "allow_smaller_final_batch": bool(smaller),
+            }
             o.update({"min_after_dequeue": 5} if shuffle else {"dynamic_pad": bool(pad)})
             if keep:
                 wanted = tf.not_equal((lists[0][0][0] if many else lists[0][0]) % 3, 0)
-                name = {"batch": "maybe_batch", "shuffle": "maybe_shuffle_batch", "join": "maybe_batch_join", "shuffle_join": "maybe_shuffle_batch_join"}[kind]
+                name = {
+                    "batch": "maybe_batch",
+                    "shuffle": "maybe_shuffle_batch",
+                    "join": "maybe_batch_join",
+                    "shuffle_join": "maybe_shuffle_batch_join",
+                }[kind]
                 return getattr(tf.train, name)(lists if producers > 1 else lists[0], keep_input=wanted, **o)
-            name = {"batch": "batch", "shuffle": "shuffle_batch", "join": "batch_join", "shuffle_join": "shuffle_batch_join"}[kind]
+            name = {
+                "batch": "batch",
+                "shuffle": "shuffle_batch",
+                "join": "batch_join",
+                "shuffle_join": "shuffle_batch_join",
+            }[kind]
             return getattr(tf.train, name)(lists if producers > 1 else lists[0], **o)
 
         words = [limit, epochs, size, 20, smaller, many, pad, keep, shuffle, 5 if shuffle else 0, producers]
@@ -173,9 +235,17 @@ def check_batches():
             continue
         assert len(mine) == len(other) and mine[-1] == other[-1], (kind, words, mine, other)
         if smaller and not pad:  # nothing is dropped: the same numbers, wherever they are
-            first = [Counter(w for line in lines[:-1] for w in line[line.index("]") : line.rindex("[")].split()[1:]) for lines in (mine, other)]
+            first = [
+                Counter(w for line in lines[:-1] for w in line[line.index("]") : line.rindex("[")].split()[1:])
+                for lines in (mine, other)
+            ]
             assert first[0] == first[1], (kind, words, mine, other)
-        assert [line.split("]")[0] for line in mine] == [line.split("]")[0] for line in other], (kind, words, mine, other)
+        assert [line.split("]")[0] for line in mine] == [line.split("]")[0] for line in other], (
+            kind,
+            words,
+            mine,
+            other,
+        )
     print(f"batches: {count} of batch, shuffle_batch, batch_join, shuffle_batch_join and their maybe_ forms")
 
 

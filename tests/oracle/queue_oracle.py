@@ -1,6 +1,7 @@
 """Queues: seeded sequences of operations on TensorFlow 1's four kinds of queue and on ours give the same elements, sizes
 and errors. What a shuffling queue gives is compared as a multiset. MILLRACE_QUEUE_SEQUENCES says how many sequences of
 each kind, MILLRACE_TEST_SEED from which seed on."""
+
 import os
 import random
 import subprocess
@@ -132,7 +133,11 @@ class Sequence:
         self.capacity = r.choice([-1, 1, 2, 3, 5, 8, 8, 15, 16, 17, 32, 33])
         self.least = 0
         if kind == "shuffle":
-            self.least = r.choice([0, 1, 2, self.capacity - 1]) if self.capacity > 3 else r.randrange(max(1, min(3, self.capacity)))
+            self.least = (
+                r.choice([0, 1, 2, self.capacity - 1])
+                if self.capacity > 3
+                else r.randrange(max(1, min(3, self.capacity)))
+            )
         self.specs = {
             "fifo": [["i"], ["i2", "s"], ["i", "s2,1"], ["i?"]],
             "shuffle": [["i"], ["i", "s2"], ["i?"]],
@@ -164,8 +169,16 @@ class Sequence:
             if self.kind == "priority" and index == 0:  # all different: the order of equal ones is ours alone
                 first += 1000 * r.randrange(-5, 5)
             values = [first + 100 * j for j in range(n)]
-            each.append(np.array(values if spec[0] == "i" else [b"%d" % v for v in values], np.int64 if spec[0] == "i" else object).reshape(sizes))
-        array = each[0] if rows is None else np.stack(each) if each and rows else np.zeros([0] + [d or 0 for d in dims], each[0].dtype)
+            each.append(
+                np.array(
+                    values if spec[0] == "i" else [b"%d" % v for v in values], np.int64 if spec[0] == "i" else object
+                ).reshape(sizes)
+            )
+        array = (
+            each[0]
+            if rows is None
+            else np.stack(each) if each and rows else np.zeros([0] + [d or 0 for d in dims], each[0].dtype)
+        )
         return text_of(array)
 
     def element(self, rows=None):
@@ -305,7 +318,9 @@ def compare(lines, ours, theirs):
 
 
 def ours_of(lines):
-    text = subprocess.run([PROGRAM], input="\n".join(lines) + "\n", check=True, capture_output=True, text=True, timeout=60).stdout
+    text = subprocess.run(
+        [PROGRAM], input="\n".join(lines) + "\n", check=True, capture_output=True, text=True, timeout=60
+    ).stdout
     return text.splitlines()[1:]
 
 
@@ -325,25 +340,136 @@ def check(name, lines):
 # Where a random sequence does not come.
 NAMED = {
     "capacity 0": ["queue fifo 0 0 i", "start enqueue i=1", "close 1", "join", "size", "dequeue"],
-    "closed at once": ["queue fifo 5 0 i", "close 0", "enqueue i=1", "enqueue_many i2=1,2", "enqueue_many i0", "dequeue", "dequeue_many 1", "dequeue_many 0",
-                       "dequeue_up_to 1", "dequeue_up_to 0", "close 0", "close 1", "closed"],
-    "none at a time": ["queue fifo 5 0 i s2", "dequeue_many 0", "dequeue_up_to 0", "enqueue i=1 s2=a,b", "dequeue_many 0", "size"],
+    "closed at once": [
+        "queue fifo 5 0 i",
+        "close 0",
+        "enqueue i=1",
+        "enqueue_many i2=1,2",
+        "enqueue_many i0",
+        "dequeue",
+        "dequeue_many 1",
+        "dequeue_many 0",
+        "dequeue_up_to 1",
+        "dequeue_up_to 0",
+        "close 0",
+        "close 1",
+        "closed",
+    ],
+    "none at a time": [
+        "queue fifo 5 0 i s2",
+        "dequeue_many 0",
+        "dequeue_up_to 0",
+        "enqueue i=1 s2=a,b",
+        "dequeue_many 0",
+        "size",
+    ],
     "fewer than none": ["queue fifo 5 0 i", "enqueue i=1", "dequeue_many -1", "dequeue_up_to -1", "size"],
     "rows that differ": ["queue fifo 5 0 i i", "enqueue_many i2=1,2 i3=1,2,3", "size"],
     "no rows": ["queue fifo 5 0 i", "enqueue_many i=1", "size"],
-    "more than fits": ["queue fifo 2 0 i", "start enqueue_many i5=1,2,3,4,5", "settle 2", "dequeue_many 4", "dequeue", "join", "size"],
-    "many at a time of more than fit": ["queue fifo 2 0 i", "enqueue i=1", "start dequeue_many 5", "settle 0", "enqueue_many i4=2,3,4,5", "join", "size"],
-    "a rank that differs": ["queue padding 5 0 i-1", "enqueue i=1", "enqueue i1,1=1", "enqueue i2=1,2", "enqueue i0", "dequeue_many 2", "size"],
-    "a size that differs": ["queue padding 5 0 i-1,2", "enqueue i1,3=1,2,3", "enqueue i2,2=1,2,3,4", "enqueue i1,2=5,6", "dequeue_up_to 2", "size"],
+    "more than fits": [
+        "queue fifo 2 0 i",
+        "start enqueue_many i5=1,2,3,4,5",
+        "settle 2",
+        "dequeue_many 4",
+        "dequeue",
+        "join",
+        "size",
+    ],
+    "many at a time of more than fit": [
+        "queue fifo 2 0 i",
+        "enqueue i=1",
+        "start dequeue_many 5",
+        "settle 0",
+        "enqueue_many i4=2,3,4,5",
+        "join",
+        "size",
+    ],
+    "a rank that differs": [
+        "queue padding 5 0 i-1",
+        "enqueue i=1",
+        "enqueue i1,1=1",
+        "enqueue i2=1,2",
+        "enqueue i0",
+        "dequeue_many 2",
+        "size",
+    ],
+    "a size that differs": [
+        "queue padding 5 0 i-1,2",
+        "enqueue i1,3=1,2,3",
+        "enqueue i2,2=1,2,3,4",
+        "enqueue i1,2=5,6",
+        "dequeue_up_to 2",
+        "size",
+    ],
     "padded strings": ["queue padding 5 0 s-1", "enqueue s2=a,b", "enqueue s0", "enqueue s1=c", "dequeue_many 3"],
     "padding no elements": ["queue padding 5 0 i-1,2", "dequeue_many 0"],
-    "priorities in rows": ["queue priority 9 0 i s", "enqueue_many i4=3,-1,3,0 s4=a,b,c,d", "dequeue", "dequeue_up_to 2", "close 0", "dequeue_up_to 5"],
+    "priorities in rows": [
+        "queue priority 9 0 i s",
+        "enqueue_many i4=3,-1,3,0 s4=a,b,c,d",
+        "dequeue",
+        "dequeue_up_to 2",
+        "close 0",
+        "dequeue_up_to 5",
+    ],
     "a priority that is none": ["queue priority 9 0 i s", "enqueue i1=3 s=a", "size"],
-    "fewer than are kept": ["queue shuffle 9 3 i", "enqueue_many i3=1,2,3", "start dequeue", "enqueue i=4", "join", "size", "close 0", "dequeue_many 2", "dequeue_many 2", "size", "dequeue_up_to 2", "dequeue"],
-    "kept until it is closed": ["queue shuffle 9 3 i", "enqueue_many i4=1,2,3,4", "start dequeue_many 4", "settle 3", "close 0", "join", "size"],
-    "beyond the capacity at the close": ["queue fifo 32 0 i", "enqueue i=0", "start dequeue_many 64", "settle 0", *[f"enqueue i={i}" for i in range(1, 40)], "close 0", "join", "size", "dequeue_up_to 64", "size"],
-    "beyond the capacity at a close that cancels": ["queue shuffle 32 3 i", "enqueue_many i4=0,1,2,3", "start dequeue_many 64", "settle 3", *[f"enqueue i={i}" for i in range(4, 40)], "close 1", "join", "size", "dequeue_up_to 64", "size"],
-    "not enough at the close": ["queue fifo 9 0 i", "enqueue_many i2=1,2", "start dequeue_many 4", "settle 0", "close 0", "join", "size", "dequeue_up_to 4", "dequeue_up_to 4"],
+    "fewer than are kept": [
+        "queue shuffle 9 3 i",
+        "enqueue_many i3=1,2,3",
+        "start dequeue",
+        "enqueue i=4",
+        "join",
+        "size",
+        "close 0",
+        "dequeue_many 2",
+        "dequeue_many 2",
+        "size",
+        "dequeue_up_to 2",
+        "dequeue",
+    ],
+    "kept until it is closed": [
+        "queue shuffle 9 3 i",
+        "enqueue_many i4=1,2,3,4",
+        "start dequeue_many 4",
+        "settle 3",
+        "close 0",
+        "join",
+        "size",
+    ],
+    "beyond the capacity at the close": [
+        "queue fifo 32 0 i",
+        "enqueue i=0",
+        "start dequeue_many 64",
+        "settle 0",
+        *[f"enqueue i={i}" for i in range(1, 40)],
+        "close 0",
+        "join",
+        "size",
+        "dequeue_up_to 64",
+        "size",
+    ],
+    "beyond the capacity at a close that cancels": [
+        "queue shuffle 32 3 i",
+        "enqueue_many i4=0,1,2,3",
+        "start dequeue_many 64",
+        "settle 3",
+        *[f"enqueue i={i}" for i in range(4, 40)],
+        "close 1",
+        "join",
+        "size",
+        "dequeue_up_to 64",
+        "size",
+    ],
+    "not enough at the close": [
+        "queue fifo 9 0 i",
+        "enqueue_many i2=1,2",
+        "start dequeue_many 4",
+        "settle 0",
+        "close 0",
+        "join",
+        "size",
+        "dequeue_up_to 4",
+        "dequeue_up_to 4",
+    ],
 }
 
 

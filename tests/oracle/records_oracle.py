@@ -1,4 +1,5 @@
 """Records, and Examples that are written: TensorFlow reads ours, we read TensorFlow's. Parsing is in example_oracle.py."""
+
 import os
 import random
 import subprocess
@@ -48,7 +49,10 @@ def check_encoder(directory):
         example = tf.train.Example.FromString(record.numpy())
         feature = example.features.feature
         assert list(feature["integers"].int64_list.value) == [(-1) ** j * ((2**63 - 1) >> j) for j in range(i)]
-        assert np.array_equal(np.float32(feature["floats"].float_list.value), np.float32([np.float32(j) / np.float32(3) - np.float32(5) for j in range(i)]))
+        assert np.array_equal(
+            np.float32(feature["floats"].float_list.value),
+            np.float32([np.float32(j) / np.float32(3) - np.float32(5) for j in range(i)]),
+        )
         assert list(feature["strings"].bytes_list.value) == [b"%0*d" % (j % 7, j) if j else b"0" for j in range(i)]
         assert list(feature["number"].int64_list.value) == [-i]
         assert example.SerializeToString(deterministic=True) == record.numpy(), "protobuf writes other bytes"

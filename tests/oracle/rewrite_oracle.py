@@ -10,7 +10,9 @@ os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
 import tensorflow as tf
 
 CAT = os.path.join(os.environ["MILLRACE_BIN"], "tfrecord-cat")
-TFRECORD2IDX = os.environ.get("MILLRACE_TFRECORD2IDX", os.path.expanduser("~/.cache/millrace-peers/venvs/dali/bin/tfrecord2idx"))
+TFRECORD2IDX = os.environ.get(
+    "MILLRACE_TFRECORD2IDX", os.path.expanduser("~/.cache/millrace-peers/venvs/dali/bin/tfrecord2idx")
+)
 SEED = int(os.environ.get("MILLRACE_TEST_SEED", "1"))
 
 
@@ -59,7 +61,20 @@ def check_rewritten(directory, records):
         cat(directory, "--split", 4, "--force", "--compress", form, "--out", "part", "plain", "gzip", "zlib")
         parts = [read(directory, f"part-{i:05d}-of-00004", compression) for i in range(4)]
         assert [r for part in parts for r in part] == records, form
-        cat(directory, "--shuffle", "--force", "--seed", 5, "--compress", form, "--out", "mixed", "plain", "gzip", "zlib")
+        cat(
+            directory,
+            "--shuffle",
+            "--force",
+            "--seed",
+            5,
+            "--compress",
+            form,
+            "--out",
+            "mixed",
+            "plain",
+            "gzip",
+            "zlib",
+        )
         mixed = read(directory, "mixed", compression)
         assert mixed != records and sorted(mixed) == sorted(records), form
         assert "same 3001 records" in cat(directory, "--diff", "--unordered", "mixed", "part@4"), form

@@ -1,5 +1,6 @@
 """Lines of text and rows of CSV are those of TextLineDataset and CsvDataset: random bytes of the few that matter, with every
 number that either side might take."""
+
 import os
 import random
 import subprocess
@@ -11,10 +12,51 @@ import tensorflow as tf
 SEED = int(os.environ.get("MILLRACE_TEST_SEED", "1"))
 CASES = int(os.environ.get("MILLRACE_ORACLE_CASES", "600"))
 DTYPES = {"s": tf.string, "f": tf.float32, "d": tf.float64, "i": tf.int32, "l": tf.int64}
-NUMBERS = ["1", " 1", "1\t", "+1", "-1", "- 1", "1.5", "1.", " .5 ", ".", "1e5", "1E+2", "1e", "1e-3", "nan", "-NaN", "inf",
-           "-INF", "+inf", "infinity", "infin", "0x10", "0X1P3", "0x", "1f", "1d5", "1_0", "0012", "-0", "1 2", "99999999999999999999",
-           "2147483647", "2147483648", "-2147483648", "-2147483649", "9223372036854775807", "9223372036854775808",
-           "-9223372036854775808", "1e400", "0.1", "16777217", "3.4028236e38", "1e39"]
+NUMBERS = [
+    "1",
+    " 1",
+    "1\t",
+    "+1",
+    "-1",
+    "- 1",
+    "1.5",
+    "1.",
+    " .5 ",
+    ".",
+    "1e5",
+    "1E+2",
+    "1e",
+    "1e-3",
+    "nan",
+    "-NaN",
+    "inf",
+    "-INF",
+    "+inf",
+    "infinity",
+    "infin",
+    "0x10",
+    "0X1P3",
+    "0x",
+    "1f",
+    "1d5",
+    "1_0",
+    "0012",
+    "-0",
+    "1 2",
+    "99999999999999999999",
+    "2147483647",
+    "2147483648",
+    "-2147483648",
+    "-2147483649",
+    "9223372036854775807",
+    "9223372036854775808",
+    "-9223372036854775808",
+    "1e400",
+    "0.1",
+    "16777217",
+    "3.4028236e38",
+    "1e39",
+]
 
 
 def theirs(dataset):
@@ -44,7 +86,9 @@ def theirs(dataset):
 
 def ours(words):
     program = os.path.join(os.environ["MILLRACE_ORACLE"], "text_rows")
-    out = subprocess.run([program], input="".join(w + "\n" for w in words), check=True, capture_output=True, text=True).stdout
+    out = subprocess.run(
+        [program], input="".join(w + "\n" for w in words), check=True, capture_output=True, text=True
+    ).stdout
     results, current = [], []
     for line in out.splitlines():
         if line == "end":

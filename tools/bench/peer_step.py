@@ -51,10 +51,16 @@ def tasks():
         convolution = dict(strides=[1, 1, 1, 1], padding="SAME")
         made |= {
             f"conv{index}": tf.raw_ops.Conv2D(input=x, filter=w, **convolution).op,
-            f"conv{index}_input": tf.raw_ops.Conv2DBackpropInput(input_sizes=x.shape.as_list(), filter=w, out_backprop=dy, **convolution).op,
-            f"conv{index}_filter": tf.raw_ops.Conv2DBackpropFilter(input=x, filter_sizes=w.shape.as_list(), out_backprop=dy, **convolution).op,
+            f"conv{index}_input": tf.raw_ops.Conv2DBackpropInput(
+                input_sizes=x.shape.as_list(), filter=w, out_backprop=dy, **convolution
+            ).op,
+            f"conv{index}_filter": tf.raw_ops.Conv2DBackpropFilter(
+                input=x, filter_sizes=w.shape.as_list(), out_backprop=dy, **convolution
+            ).op,
             f"norm{index}": tf.raw_ops.FusedBatchNormV3(x=y, scale=ones, offset=ones, mean=none, variance=none).y.op,
-            f"norm{index}_grad": tf.raw_ops.FusedBatchNormGradV3(y_backprop=dy, x=y, scale=ones, reserve_space_1=ones, reserve_space_2=ones, reserve_space_3=none)[0].op,
+            f"norm{index}_grad": tf.raw_ops.FusedBatchNormGradV3(
+                y_backprop=dy, x=y, scale=ones, reserve_space_1=ones, reserve_space_2=ones, reserve_space_3=none
+            )[0].op,
             f"relu{index}": tf.raw_ops.Relu(features=y).op,
             f"relu{index}_grad": tf.raw_ops.ReluGrad(gradients=dy, features=y).op,
             f"pool{index}": tf.raw_ops.MaxPool(input=y, **pooling).op,
