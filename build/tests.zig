@@ -111,7 +111,7 @@ pub fn addOracle(c: Context, library: *Build.Step.Compile, shared: *Build.Step.C
 pub fn addTidy(c: Context) void {
     const b = c.b;
     const step = b.step("tidy", "Check layers, file length, format and banned calls");
-    const run = b.addSystemCommand(&.{"tests/tidy"});
+    const run = b.addSystemCommand(&.{"tests/tidy/run"});
     run.setCwd(b.path(""));
     run.has_side_effects = true;
     step.dependOn(&run.step);
