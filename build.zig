@@ -13,12 +13,18 @@ const Context = context.Context;
 pub fn build(b: *Build) void {
     // Options.
     const target = b.standardTargetOptions(.{});
-    const optimize = b.option(std.builtin.OptimizeMode, "optimize", "ReleaseFast (default), Debug, ReleaseSafe, ReleaseSmall") orelse .ReleaseFast;
-    const sanitize = b.option(context.Sanitize, "sanitize", "Detect data races (thread) or undefined behavior (undefined)");
-    const cuda = b.option(context.Cuda, "cuda", "Kernels for NVIDIA GPUs: auto (if nvcc is found), on, off") orelse .auto;
+    const optimize = b.option(std.builtin.OptimizeMode, "optimize", "Default: ReleaseFast") orelse .ReleaseFast;
+    const sanitize = b.option(context.Sanitize, "sanitize", "Detect data races or undefined behavior");
+    const cuda = b.option(context.Cuda, "cuda", "Kernels for NVIDIA GPUs: auto (default): if nvcc is found") orelse .auto;
     const fuzz_seconds = b.option(u32, "fuzz-seconds", "Seconds for which `fuzz` runs each target (60)") orelse 60;
 
-    var c: Context = .{ .b = b, .target = target, .optimize = optimize, .sanitize = sanitize, .assertions = sanitize != null };
+    var c: Context = .{
+        .b = b,
+        .target = target,
+        .optimize = optimize,
+        .sanitize = sanitize,
+        .assertions = sanitize != null,
+    };
     c.nvcc = context.findNvcc(b, cuda);
     c.libc = context.debianLibC(b, target);
     library_steps.addProto(&c);
@@ -57,7 +63,13 @@ fn addGpuKit(c: Context) void {
     if (c.target.result.cpu.arch == .x86_64)
         kit.target = b.resolveTargetQuery(.{ .cpu_model = .{ .explicit = &std.Target.x86.cpu.x86_64_v3 } });
     const library = library_steps.addLibrary(kit);
-    const files = [_][]const u8{ "tests/cuda/kit/main.c", "tests/cuda/samples.c", "tests/cuda/samples_run.c", "tests/cuda/model.c", "tests/cuda/prefetch_run.c" };
+    const files = [_][]const u8{
+        "tests/cuda/kit/main.c",
+        "tests/cuda/samples.c",
+        "tests/cuda/samples_run.c",
+        "tests/cuda/model.c",
+        "tests/cuda/prefetch_run.c",
+    };
     const program = kit.program("gpu-kit", &files, library);
     const directory: Build.InstallDir = .{ .custom = "gpu-kit" };
     step.dependOn(&b.addInstallArtifact(program, .{ .dest_dir = .{ .override = directory } }).step);

@@ -13,7 +13,15 @@ const addSanitizerOptions = @import("tests.zig").addSanitizerOptions;
 const wanted = @import("tests.zig").wanted;
 
 const clang = "clang-19";
-const clang_flags = c_flags ++ [_][]const u8{ "-g", "-O1", "-fno-omit-frame-pointer", "-fsanitize=address,undefined,fuzzer-no-link", "-fno-sanitize-recover=undefined", "-march=native" };
+const clang_flags = c_flags ++ [_][]const u8{
+    "-g",
+    "-O1",
+    "-fno-omit-frame-pointer",
+    "-fsanitize=address,undefined,fuzzer-no-link",
+    "-fno-sanitize-recover=undefined",
+    "-march=native",
+};
+const clang_proto_flags = [_][]const u8{ "-std=c23", "-w", "-O1", "-g", "-fsanitize=address" };
 
 fn clangObject(c: Context, file: []const u8) LazyPath {
     return clangObjectOf(c, c.b.path(file), std.fs.path.stem(file), &clang_flags);
@@ -48,10 +56,12 @@ pub fn addClangSteps(c: Context, fuzz_seconds: u32) void {
     var library: std.ArrayList(LazyPath) = .empty;
     for (librarySources(b)) |file| library.append(b.allocator, clangObject(c, file)) catch @panic("OOM");
     for (glob(b, "cuda", ".c")) |file| library.append(b.allocator, clangObject(c, file)) catch @panic("OOM");
-    for (c.proto_sources, 0..) |file, i|
-        library.append(b.allocator, clangObjectOf(c, file, b.fmt("proto{d}", .{i}), &.{ "-std=c23", "-w", "-O1", "-g", "-fsanitize=address" })) catch @panic("OOM");
+    for (c.proto_sources, 0..) |file, i| {
+        const object = clangObjectOf(c, file, b.fmt("proto{d}", .{i}), &clang_proto_flags);
+        library.append(b.allocator, object) catch @panic("OOM");
+    }
 
-    const asan = b.step("asan", "Run the tests and the fuzz corpora with AddressSanitizer, LeakSanitizer, UBSan (clang-19)");
+    const asan = b.step("asan", "Run the tests and the fuzz corpora with AddressSanitizer and UBSan (clang-19)");
     var objects: std.ArrayList(LazyPath) = .empty;
     objects.appendSlice(b.allocator, library.items) catch @panic("OOM");
     for (testSources(b)) |file| objects.append(b.allocator, clangObject(c, file)) catch @panic("OOM");
@@ -87,7 +97,8 @@ pub fn addClangSteps(c: Context, fuzz_seconds: u32) void {
         if (!wanted(b, name)) continue;
         const found = b.pathFromRoot(b.fmt("out/fuzz/{s}", .{name}));
         const run = Build.Step.Run.create(b, b.fmt("fuzz {s}", .{name}));
-        const shell = b.fmt("mkdir -p '{s}' && exec \"$0\" -max_total_time={d} -rss_limit_mb=4096 -timeout=20 -artifact_prefix='{s}/' '{s}' '{s}'", .{ found, fuzz_seconds, found, found, corpus });
+        const shell = b.fmt("mkdir -p '{s}' && exec \"$0\" -max_total_time={d} -rss_limit_mb=4096 -timeout=20 " ++
+            "-artifact_prefix='{s}/' '{s}' '{s}'", .{ found, fuzz_seconds, found, found, corpus });
         run.addArgs(&.{ "sh", "-c", shell });
         run.addFileArg(program);
         run.has_side_effects = true;
@@ -97,8 +108,9 @@ pub fn addClangSteps(c: Context, fuzz_seconds: u32) void {
 
     const lint = b.step("lint", "Run clang-tidy-19 on the library");
     for (librarySources(b)) |file| {
-        // Only without inherited file descriptors are findings part of the step's failure, and files checked in parallel.
-        const run = b.addSystemCommand(&.{ "sh", "-c", "exec \"$@\" 3>&2 2>/dev/null >&3", "lint", "clang-tidy-19", "--quiet" });
+        // A step that inherits the terminal runs alone. This one does not, so its findings go to standard error.
+        const shell = "exec \"$@\" 3>&2 2>/dev/null >&3";
+        const run = b.addSystemCommand(&.{ "sh", "-c", shell, "lint", "clang-tidy-19", "--quiet" });
         run.expectExitCode(0);
         run.has_side_effects = true;
         run.setCwd(b.path(""));
@@ -115,7 +127,14 @@ pub fn addClangSteps(c: Context, fuzz_seconds: u32) void {
 
 /// True for the files that define what tests/lint.h redefines.
 fn definesFailures(file: []const u8) bool {
-    for ([_][]const u8{ "base/status.c", "base/arena.c", "base/kernel.c", "records/io/file.c", "pipeline/dataset.c" }) |name| {
+    const definers = [_][]const u8{
+        "base/status.c",
+        "base/arena.c",
+        "base/kernel.c",
+        "records/io/file.c",
+        "pipeline/dataset.c",
+    };
+    for (definers) |name| {
         if (std.mem.eql(u8, file, name)) return true;
     }
     return false;

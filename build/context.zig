@@ -28,7 +28,15 @@ pub const library_directories = [_][]const u8{
 pub const system_libraries = [_][]const u8{ "jpeg", "png16", "z", "protobuf-c", "jansson", "expat", "uring" };
 /// Decoders of image formats that only the tools convert.
 pub const tool_libraries = [_][]const u8{ "webpdemux", "webp", "gif", "tiff", "zstd", "lzma", "jbig", "deflate" };
-const warnings = [_][]const u8{ "-Wall", "-Wextra", "-Wshadow", "-Wvla", "-Wno-unused-parameter", "-Wno-missing-field-initializers", "-Werror" };
+const warnings = [_][]const u8{
+    "-Wall",
+    "-Wextra",
+    "-Wshadow",
+    "-Wvla",
+    "-Wno-unused-parameter",
+    "-Wno-missing-field-initializers",
+    "-Werror",
+};
 pub const c_flags = [_][]const u8{
     "-std=c23",          "-D_GNU_SOURCE", "-fno-math-errno", "-fvisibility=hidden",
     // The same results on every machine: multiply and add are fused only where the code requests it.
@@ -81,11 +89,17 @@ pub const Context = struct {
 
     pub fn linkSystem(c: Context, m: *Build.Module) void {
         _ = c;
-        for (tool_libraries ++ system_libraries) |name| m.linkSystemLibrary(name, .{ .preferred_link_mode = .static, .use_pkg_config = .no });
+        for (tool_libraries ++ system_libraries) |name|
+            m.linkSystemLibrary(name, .{ .preferred_link_mode = .static, .use_pkg_config = .no });
         m.linkSystemLibrary("m", .{});
     }
 
-    pub fn program(c: Context, name: []const u8, files: []const []const u8, library: *Build.Step.Compile) *Build.Step.Compile {
+    pub fn program(
+        c: Context,
+        name: []const u8,
+        files: []const []const u8,
+        library: *Build.Step.Compile,
+    ) *Build.Step.Compile {
         const m = c.module();
         c.addSources(m, files, &.{});
         m.linkLibrary(library);

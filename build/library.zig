@@ -23,7 +23,8 @@ pub fn addProto(c: *Context) void {
         protoc.addArg(file);
         protoc.addFileInput(b.path(file));
         const stem = file[0 .. file.len - ".proto".len];
-        sources.append(b.allocator, directory.path(b, b.fmt("{s}.pb-c.c", .{std.fs.path.basename(stem)}))) catch @panic("OOM");
+        const source = directory.path(b, b.fmt("{s}.pb-c.c", .{std.fs.path.basename(stem)}));
+        sources.append(b.allocator, source) catch @panic("OOM");
     }
     directories.append(b.allocator, directory.dirname()) catch @panic("OOM");
     c.generated = directories.items;
@@ -81,8 +82,14 @@ fn addCuda(c: Context, m: *Build.Module) void {
     const fatbins = b.addWriteFiles();
     for (kernels) |file| {
         const run = b.addSystemCommand(&.{
-            nvcc,                                               "-fatbin", "-O3",          "-std=c++17",
-            "-Iinclude",                                        "-I.",     "--fmad=false", "-gencode=arch=compute_80,code=sm_80",
+            nvcc,
+            "-fatbin",
+            "-O3",
+            "-std=c++17",
+            "-Iinclude",
+            "-I.",
+            "--fmad=false",
+            "-gencode=arch=compute_80,code=sm_80",
             "-gencode=arch=compute_90,code=[sm_90,compute_90]",
         });
         run.setCwd(b.path(""));
@@ -108,7 +115,8 @@ pub fn addSharedLibrary(c: Context) *Build.Step.Compile {
     const m = c.module();
     m.pic = true;
     addLibrarySources(c, m);
-    for (system_libraries) |name| m.linkSystemLibrary(name, .{ .preferred_link_mode = .dynamic, .use_pkg_config = .no });
+    for (system_libraries) |name|
+        m.linkSystemLibrary(name, .{ .preferred_link_mode = .dynamic, .use_pkg_config = .no });
     return c.prepare(c.b.addLibrary(.{ .name = "millrace", .linkage = .dynamic, .root_module = m }));
 }
 
