@@ -15,7 +15,7 @@ pub fn build(b: *Build) void {
     const target = b.standardTargetOptions(.{});
     const optimize = b.option(std.builtin.OptimizeMode, "optimize", "Default: ReleaseFast") orelse .ReleaseFast;
     const sanitize = b.option(context.Sanitize, "sanitize", "Detect data races or undefined behavior");
-    const cuda = b.option(context.Cuda, "cuda", "Kernels for NVIDIA GPUs: auto (default): if nvcc is found") orelse .auto;
+    const cuda = b.option(context.Cuda, "cuda", "Build GPU kernels (auto, the default: if nvcc is found)") orelse .auto;
     const fuzz_seconds = b.option(u32, "fuzz-seconds", "Seconds for which `fuzz` runs each target (60)") orelse 60;
 
     var c: Context = .{
