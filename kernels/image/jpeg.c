@@ -119,12 +119,6 @@ static void term_source(j_decompress_ptr decompress)
     (void)decompress;
 }
 
-void mr_jpeg_reader_irregular(mr_jpeg_reader *reader)
-{
-    reader->irregular = true;
-    longjmp(reader->jump, 1);
-}
-
 static mr_status fail_as_libjpeg(mr_jpeg_reader *reader, mr_error *error)
 {
     switch (reader->message_code) {

@@ -29,7 +29,7 @@ typedef struct mr_jpeg_reader {
     struct jpeg_error_mgr errors;
     struct jpeg_source_mgr source;
     struct jpeg_progress_mgr progress;
-    jmp_buf jump;   /* libjpeg's errors jump here while a function of this file runs */
+    jmp_buf jump;   /* target of libjpeg's errors and jpeg_scan.c's irregularities while a reader function runs */
     mr_arena arena; /* libjpeg's per-image memory */
     size_t arena_block_bytes;
     struct jpeg_memory_mgr memory; /* libjpeg's own memory functions, which jpeg_memory.c replaces */
@@ -48,7 +48,7 @@ typedef struct mr_jpeg_reader {
     mr_jpeg_scan *scan; /* decodes baseline images instead of libjpeg; null until the first one */
     bool always_plain;  /* decode everything with libjpeg; set by the caller, for tests */
     bool is_plain;      /* libjpeg decodes this image */
-    bool irregular;     /* scan found data that it leaves to libjpeg */
+    bool irregular;     /* set before the jump if scan found data that libjpeg's own decoder must handle */
     int32_t rows_read;
 
     int32_t width, height, channels; /* of the complete image, as decoded; known after open */
@@ -77,9 +77,6 @@ void mr_jpeg_reader_deinit(mr_jpeg_reader *reader);
 /* Call it after the scans are read. Returns true for a progressive image whose coefficients are not known to the last
  * bit, so that decoders estimate them, and for an image without data for a component. */
 bool mr_jpeg_lacks_scans(const struct jpeg_decompress_struct *decompress);
-
-/* For jpeg_scan.c: restarts decoding of the image with libjpeg's own decoder. */
-[[noreturn]] void mr_jpeg_reader_irregular(mr_jpeg_reader *reader);
 
 /* Makes libjpeg's memory manager allocate memory with the lifetime of an image from the reader's arena. */
 void mr_jpeg_memory_install(mr_jpeg_reader *reader);

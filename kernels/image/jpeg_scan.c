@@ -313,6 +313,13 @@ static bool end_scan(mr_jpeg_scan *scan, struct jpeg_source_mgr *source)
     return true;
 }
 
+/* Leaves libjpeg; the reader then restarts the image with libjpeg's own decoder. */
+[[noreturn]] static void leave_irregular(mr_jpeg_reader *reader)
+{
+    reader->irregular = true;
+    longjmp(reader->jump, 1);
+}
+
 /* The function that replaces libjpeg's decoder. */
 static boolean decode_for_libjpeg(j_decompress_ptr decompress, JBLOCKROW *blocks)
 {
@@ -322,8 +329,8 @@ static boolean decode_for_libjpeg(j_decompress_ptr decompress, JBLOCKROW *blocks
     assert(mcu < scan->mcu_count);
     if (scan->asked_column == scan->columns) scan->asked_column = 0;
     if (blocks != nullptr && column >= scan->column_first && column <= scan->column_last)
-        if (!seek_mcu(scan, mcu) || !decode_mcu(scan, blocks)) mr_jpeg_reader_irregular(reader);
-    if (scan->asked == scan->mcu_count && !end_scan(scan, decompress->src)) mr_jpeg_reader_irregular(reader);
+        if (!seek_mcu(scan, mcu) || !decode_mcu(scan, blocks)) leave_irregular(reader);
+    if (scan->asked == scan->mcu_count && !end_scan(scan, decompress->src)) leave_irregular(reader);
     return TRUE;
 }
 

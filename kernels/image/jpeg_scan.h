@@ -6,8 +6,8 @@
  *
  * The coefficients are the same as those of libjpeg's own decoder. MCUs whose coefficients libjpeg will not use are
  * parsed only to find their end, and are not read at all where restart markers allow it. At the first irregularity
- * mr_jpeg_reader_irregular is called: libjpeg's own decoder then restarts the image, so that damage is handled and
- * reported as by libjpeg. */
+ * the decoder sets reader->irregular and jumps to reader->jump: libjpeg's own decoder then restarts the image, so that
+ * damage is handled and reported as by libjpeg. */
 #ifndef MR_KERNELS_JPEG_SCAN_H
 #define MR_KERNELS_JPEG_SCAN_H
 
