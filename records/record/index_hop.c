@@ -9,10 +9,10 @@
 
 #include "base/arena.h"
 #include "base/pool.h"
+#include "records/record/record_damage.h"
 #include "records/record/record_format.h"
 
 #include <assert.h>
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -42,32 +42,6 @@ typedef struct section {
     uint64_t piece_offset;
     size_t piece_bytes;
 } section;
-
-mr_status mr_index_bad_header(const char *path, uint64_t record, uint64_t offset, const void *header, mr_error *error)
-{
-    if (mr_crc32c_mask(mr_crc32c(0, header, 8)) == mr_load_le32((const char *)header + 8))
-        return mr_fail(error, MR_DATA_LOSS,
-                       "%s: record %" PRIu64 " at byte %" PRIu64 ": the header specifies %" PRIu64
-                       " bytes, more than a record may have",
-                       path, record, offset, mr_load_le64(header));
-    return mr_fail(error, MR_DATA_LOSS,
-                   "%s: record %" PRIu64 " at byte %" PRIu64 ": the checksum of the length does not match%s", path,
-                   record, offset, offset == 0 ? "; is this a TFRecord file?" : "");
-}
-
-mr_status mr_index_cut_short(const char *path, uint64_t record, uint64_t offset, uint64_t length, uint64_t left,
-                             mr_error *error)
-{
-    if (left < MR_RECORD_HEADER_BYTES)
-        return mr_fail(error, MR_DATA_LOSS,
-                       "%s: record %" PRIu64 " at byte %" PRIu64 ": truncated: %" PRIu64
-                       " of 12 header bytes are present",
-                       path, record, offset, left);
-    return mr_fail(error, MR_DATA_LOSS,
-                   "%s: record %" PRIu64 " at byte %" PRIu64 ": truncated: the header specifies %" PRIu64
-                   " bytes and a checksum, %" PRIu64 " bytes are present",
-                   path, record, offset, length, left - MR_RECORD_HEADER_BYTES);
-}
 
 /* Returns the bytes at offset, as many as the piece contains; hop: distance between this header and the previous
  * one. */
@@ -114,10 +88,10 @@ static mr_status hop_to(section *s, uint64_t end, uint64_t number, mr_error *err
         MR_TRY(bytes_at(s, offset, hop, &header, &held, error));
         uint64_t left = size - offset, length = 0, record = number + s->count - first;
         if (held < MR_RECORD_HEADER_BYTES || left < MR_RECORD_HEADER_BYTES)
-            return mr_index_cut_short(path, record, offset, 0, held < left ? held : left, error);
+            return mr_damage_report_truncated(path, record, offset, 0, held < left ? held : left, error);
         if (!mr_record_header_is_valid(header, &length))
-            return mr_index_bad_header(path, record, offset, header, error);
-        if (AROUND_BYTES + length > left) return mr_index_cut_short(path, record, offset, length, left, error);
+            return mr_damage_report_header(path, record, offset, header, error);
+        if (AROUND_BYTES + length > left) return mr_damage_report_truncated(path, record, offset, length, left, error);
         if (s->keeps_offsets) MR_TRY(keep_offset(s, offset, error));
         s->count++;
         hop = AROUND_BYTES + length;

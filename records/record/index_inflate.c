@@ -6,6 +6,7 @@
  * from each candidate the file is decompressed by a decoder without history. If that fails, the flushes did not reset
  * the history, and the file is read again as one without points. */
 #include "base/arena.h"
+#include "records/record/record_damage.h"
 #include "records/record/record_format.h"
 #include "records/record/record_index.h"
 
@@ -101,7 +102,7 @@ static mr_status take_bytes(scan *scan, const unsigned char *bytes, size_t size,
             scan->output_offset += piece;
             if (scan->header_held == MR_RECORD_HEADER_BYTES) {
                 if (!mr_record_header_is_valid(scan->header, &scan->length))
-                    return mr_index_bad_header(path, scan->count, scan->record_offset, scan->header, error);
+                    return mr_damage_report_header(path, scan->count, scan->record_offset, scan->header, error);
                 scan->header_held = 0;
                 scan->skip = scan->length + MR_RECORD_FOOTER_BYTES;
             }
@@ -240,10 +241,11 @@ static mr_status read_through(scan *scan, mr_error *error)
             break;
         case PHASE_BETWEEN:
             if (!next_member(scan))
-                return is_at_boundary(scan) ? MR_OK
-                                            : mr_index_cut_short(scan->file->path, scan->count, scan->record_offset,
-                                                                 scan->header_held ? 0 : scan->length,
-                                                                 scan->output_offset - scan->record_offset, error);
+                return is_at_boundary(scan)
+                           ? MR_OK
+                           : mr_damage_report_truncated(scan->file->path, scan->count, scan->record_offset,
+                                                        scan->header_held ? 0 : scan->length,
+                                                        scan->output_offset - scan->record_offset, error);
             if (scan->is_wrong) return MR_OK;
             break;
         }

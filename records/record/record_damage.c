@@ -27,27 +27,41 @@ const char *mr_damage_kind_name(mr_damage_kind kind)
     return "unknown";
 }
 
-mr_status mr_damage_report_data(mr_error *problem, const char *path, uint64_t record, uint64_t offset,
-                                uint32_t computed, uint32_t stored)
+mr_status mr_damage_report_data(const char *path, uint64_t record, uint64_t offset, uint32_t computed, uint32_t stored,
+                                mr_error *error)
 {
-    return mr_fail(problem, MR_DATA_LOSS,
+    return mr_fail(error, MR_DATA_LOSS,
                    "%s: record %" PRIu64 " at byte %" PRIu64 ": data checksum mismatch (computed %08x, stored %08x)",
                    path, record, offset, computed, stored);
 }
 
-mr_status mr_damage_report_header(mr_error *problem, const char *path, uint64_t record, uint64_t offset,
-                                  const void *header)
+mr_status mr_damage_report_header(const char *path, uint64_t record, uint64_t offset, const void *header,
+                                  mr_error *error)
 {
     uint32_t computed = mr_crc32c_mask(mr_crc32c(0, header, 8)), stored = mr_load_le32((const char *)header + 8);
     if (computed == stored)
-        return mr_fail(problem, MR_DATA_LOSS,
+        return mr_fail(error, MR_DATA_LOSS,
                        "%s: record %" PRIu64 " at byte %" PRIu64 ": the header specifies %" PRIu64
                        " bytes, more than a record may have",
                        path, record, offset, mr_load_le64(header));
-    return mr_fail(problem, MR_DATA_LOSS,
+    return mr_fail(error, MR_DATA_LOSS,
                    "%s: record %" PRIu64 " at byte %" PRIu64
                    ": length checksum mismatch (computed %08x, stored %08x)%s",
                    path, record, offset, computed, stored, offset == 0 ? "; is this a TFRecord file?" : "");
+}
+
+mr_status mr_damage_report_truncated(const char *path, uint64_t record, uint64_t offset, uint64_t length, uint64_t left,
+                                     mr_error *error)
+{
+    if (left < MR_RECORD_HEADER_BYTES)
+        return mr_fail(error, MR_DATA_LOSS,
+                       "%s: record %" PRIu64 " at byte %" PRIu64 ": truncated: %" PRIu64
+                       " of 12 header bytes are present",
+                       path, record, offset, left);
+    return mr_fail(error, MR_DATA_LOSS,
+                   "%s: record %" PRIu64 " at byte %" PRIu64 ": truncated: the header specifies %" PRIu64
+                   " bytes and a checksum, %" PRIu64 " bytes are present",
+                   path, record, offset, length, left - MR_RECORD_HEADER_BYTES);
 }
 
 /* Whether a chain of records leads from `at` exactly to the end; each header followed decrements the credit. */

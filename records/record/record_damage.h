@@ -5,11 +5,16 @@
 #include <millrace/record.h>
 
 /* Reports data whose checksum does not match; returns MR_DATA_LOSS. */
-mr_status mr_damage_report_data(mr_error *problem, const char *path, uint64_t record, uint64_t offset,
-                                uint32_t computed, uint32_t stored);
+mr_status mr_damage_report_data(const char *path, uint64_t record, uint64_t offset, uint32_t computed, uint32_t stored,
+                                mr_error *error);
 /* The same for an invalid header (12 bytes). */
-mr_status mr_damage_report_header(mr_error *problem, const char *path, uint64_t record, uint64_t offset,
-                                  const void *header);
+mr_status mr_damage_report_header(const char *path, uint64_t record, uint64_t offset, const void *header,
+                                  mr_error *error);
+/* The same for a record that is longer than the rest of the file.
+ * length  according to its header, if that is complete
+ * left    bytes from the start of the header to the end of the file */
+mr_status mr_damage_report_truncated(const char *path, uint64_t record, uint64_t offset, uint64_t length, uint64_t left,
+                                     mr_error *error);
 
 /* Finds valid records inside a record whose data is damaged but which is followed by a valid header. If bytes were lost
  * whose number equals the total size of records that follow, those records are inside the range that the damaged record
@@ -18,6 +23,13 @@ mr_status mr_damage_report_header(mr_error *problem, const char *path, uint64_t 
  * bytes   the damaged record with its header and footer
  * return  offset of the first such record in bytes; size_bytes if there is none */
 size_t mr_damage_find_hidden(const char *bytes, size_t size_bytes);
+
+/* ---- Opening a quarantine ---- */
+
+/* As mr_record_quarantine_open, but without reading the existing contents. */
+mr_status mr_record_quarantine_new(const char *path, mr_record_quarantine **quarantine, mr_error *error);
+/* Marks a range as written. */
+void mr_record_quarantine_remember(mr_record_quarantine *quarantine, mr_string path, uint64_t offset);
 
 /* ---- Writing a damaged range to the quarantine: begin, its bytes in one or more pieces, end ---- */
 

@@ -18,14 +18,11 @@
 
 #include "base/arena.h"
 #include "records/record/record_format.h"
-#include "records/record/record_stream.h"
 
 #include <assert.h>
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 static constexpr char MAGIC[8] = {'M', 'R', 'I', 'N', 'D', 'E', 'X', '3'};
@@ -193,9 +190,7 @@ mr_status mr_record_index_decode(const void *data, size_t size, const mr_file_st
     return MR_OK;
 }
 
-/* Loads the index if it is valid; otherwise MR_NOT_FOUND, and index->origin is the reason.
- * errors  MR_RESOURCE_EXHAUSTED: no memory */
-static mr_status load(const mr_hop *file, const mr_file_stamp *stamp, mr_record_index *index, mr_error *error)
+mr_status mr_record_index_load(const mr_hop *file, const mr_file_stamp *stamp, mr_record_index *index, mr_error *error)
 {
     *index = (mr_record_index){.origin = MR_INDEX_BUILT};
     char *name = index_path(file->path);
@@ -229,8 +224,7 @@ static mr_status load(const mr_hop *file, const mr_file_stamp *stamp, mr_record_
     return status == MR_OK ? MR_OK : MR_NOT_FOUND;
 }
 
-/* Loads only the count, in constant memory: the complete index is verified, but not kept. False as for load. */
-static bool load_count(const mr_hop *file, uint64_t *count)
+bool mr_record_index_load_count(const mr_hop *file, uint64_t *count)
 {
     unsigned char piece[4096];
     uint64_t offset = 0, said = 0, points = 0;
@@ -267,156 +261,11 @@ static bool load_count(const mr_hop *file, uint64_t *count)
     return true;
 }
 
-/* Whether the record file was modified after its index. */
-static bool is_index_older(const char *path, const mr_file_stamp *stamp)
+bool mr_record_index_is_older(const char *path, const mr_file_stamp *stamp)
 {
     char *name = index_path(path);
     mr_file_stamp own = {0};
     bool is_known = name && mr_file_stamp_of(name, &own, nullptr) == MR_OK;
     free(name);
     return is_known && own.modified_ns < stamp->modified_ns;
-}
-
-/* ---- Open, build, count ---- */
-
-/* Opens a record file that can have an index, and reads its first bytes. */
-static mr_status open_file(const char *path, mr_hop *hop, mr_file_stamp *stamp, mr_compression *compression,
-                           mr_error *error)
-{
-    *hop = (mr_hop){.path = path, .descriptor = -1};
-    struct stat about;
-    /* A pipe must not be opened here: opening and closing it would end it for its writer. */
-    if (stat(path, &about) == 0 && S_ISFIFO(about.st_mode))
-        return mr_fail(error, MR_UNIMPLEMENTED, "%s: records cannot be read by number: the file is a pipe", path);
-    MR_TRY(mr_file_open(path, &hop->descriptor, error));
-    unsigned char start[MR_RECORD_HEADER_BYTES];
-    size_t held = 0;
-    mr_status status = MR_OK;
-    if (fstat(hop->descriptor, &about) != 0)
-        status = mr_file_fail(error, errno, "read", path);
-    else if (!S_ISREG(about.st_mode))
-        status = mr_fail(error, MR_UNIMPLEMENTED, "%s: records cannot be read by number: not a regular file", path);
-    else
-        status = mr_file_read_at(hop->descriptor, path, 0, start, sizeof(start), &held, error);
-    if (status != MR_OK) {
-        (void)close(hop->descriptor);
-        return status;
-    }
-    *stamp = mr_file_stamp_from(&about);
-    *compression = mr_record_compression_of(start, held);
-    hop->size_bytes = stamp->size_bytes;
-    return MR_OK;
-}
-
-static mr_status make(const mr_hop *hop, const mr_file_stamp *stamp, mr_compression compression, mr_record_index *index,
-                      mr_error *error)
-{
-    *index = (mr_record_index){.origin = index->origin,
-                               .compression = compression,
-                               .file_size_bytes = stamp->size_bytes,
-                               .file_modified_ns = stamp->modified_ns};
-    uint64_t count;
-    mr_status status = compression == MR_COMPRESSION_NONE ? mr_index_hop(hop, &count, index, error)
-                                                          : mr_index_inflate(hop, &count, index, error);
-    if (status == MR_OK) status = mr_index_sample(hop, &index->file_checksum, error);
-    assert(status != MR_OK || (index->offsets && index->count == count));
-    if (status != MR_OK) mr_record_index_deinit(index);
-    return status;
-}
-
-/* Compares the loaded index of a plain file with every header, and replaces it if it is stale: if a file is rewritten
- * with the same size, the samples may be the same. */
-static mr_status check_loaded(const mr_hop *hop, const mr_file_stamp *stamp, mr_record_index *index, mr_error *error)
-{
-    assert(index->offsets && index->compression == MR_COMPRESSION_NONE && index->origin == MR_INDEX_LOADED);
-    mr_record_index built = {0};
-    mr_status status = make(hop, stamp, MR_COMPRESSION_NONE, &built, error);
-    if (status == MR_OK && built.count == index->count &&
-        memcmp(built.offsets, index->offsets, (index->count + 1) * sizeof(uint64_t)) == 0) {
-        mr_record_index_deinit(&built);
-        return MR_OK;
-    }
-    mr_record_index_deinit(index);
-    *index = built;
-    index->origin = MR_INDEX_STALE;
-    return status;
-}
-
-mr_status mr_record_index_open(const char *path, mr_record_index *index, mr_error *error)
-{
-    *index = (mr_record_index){0};
-    mr_hop hop;
-    mr_file_stamp stamp;
-    mr_compression compression;
-    MR_TRY(open_file(path, &hop, &stamp, &compression, error));
-    bool is_suspicious = compression == MR_COMPRESSION_NONE && is_index_older(path, &stamp);
-    mr_status status = load(&hop, &stamp, index, error);
-    if (status == MR_OK && is_suspicious && index->compression == MR_COMPRESSION_NONE) {
-        status = check_loaded(&hop, &stamp, index, error);
-    } else if (status == MR_NOT_FOUND) {
-        if (compression == MR_COMPRESSION_NONE)
-            status = make(&hop, &stamp, compression, index, error);
-        else
-            status = mr_fail(error, MR_UNIMPLEMENTED,
-                             "%s: records cannot be read by number: the file is compressed and %s", path,
-                             index->origin == MR_INDEX_STALE     ? "its index is stale"
-                             : index->origin == MR_INDEX_DAMAGED ? "its index is damaged"
-                                                                 : "has no index");
-    }
-    (void)close(hop.descriptor);
-    if (status != MR_OK) *index = (mr_record_index){.origin = index->origin};
-    assert(status != MR_OK || index->offsets);
-    return status;
-}
-
-mr_status mr_record_index_build(const char *path, int32_t threads, mr_record_index *index, mr_error *error)
-{
-    *index = (mr_record_index){.origin = MR_INDEX_BUILT};
-    mr_hop hop;
-    mr_file_stamp stamp;
-    mr_compression compression;
-    MR_TRY(open_file(path, &hop, &stamp, &compression, error));
-    hop.threads = threads;
-    mr_status status = make(&hop, &stamp, compression, index, error);
-    (void)close(hop.descriptor);
-    return status;
-}
-
-/* For input without an index or a seekable file: standard input and pipes. */
-static mr_status count_stream(const char *path, uint64_t *count, mr_error *error)
-{
-    mr_record_reader *reader = nullptr;
-    MR_TRY(mr_record_reader_open(path, &(mr_record_reader_options){.skip_checksums = true}, &reader, error));
-    mr_string record;
-    mr_status status;
-    uint64_t counted = 0;
-    mr_error problem = {0};
-    while ((status = mr_record_reader_next(reader, &record, &problem)) == MR_OK) counted++;
-    mr_record_reader_close(reader);
-    if (status != MR_OUT_OF_RANGE) return mr_fail(error, status, "%s", problem.message);
-    *count = counted;
-    return MR_OK;
-}
-
-mr_status mr_record_count(const char *path, int32_t threads, uint64_t *count, mr_error *error)
-{
-    mr_hop hop;
-    mr_file_stamp stamp;
-    mr_compression compression;
-    *count = 0;
-    if (strcmp(path, "-") == 0) return count_stream(path, count, error);
-    mr_error problem = {0};
-    mr_status status = open_file(path, &hop, &stamp, &compression, &problem);
-    if (status == MR_UNIMPLEMENTED) return count_stream(path, count, error);
-    if (status != MR_OK) return mr_fail(error, status, "%s", problem.message);
-    hop.threads = threads;
-    bool is_suspicious = compression == MR_COMPRESSION_NONE && is_index_older(path, &stamp);
-    if (!is_suspicious && load_count(&hop, count))
-        status = MR_OK;
-    else if (compression == MR_COMPRESSION_NONE)
-        status = mr_index_hop(&hop, count, nullptr, error);
-    else
-        status = mr_index_inflate(&hop, count, nullptr, error);
-    (void)close(hop.descriptor);
-    return status;
 }

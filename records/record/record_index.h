@@ -6,7 +6,15 @@
 
 #include <millrace/record.h>
 
-/* ---- record_index.c ---- */
+/* A record file whose index is loaded or built. */
+typedef struct mr_hop {
+    int descriptor;
+    const char *path;
+    uint64_t size_bytes;
+    int32_t threads; /* maximum; 0: one for each processor */
+} mr_hop;
+
+/* ---- record_index.c: in memory and as a file ---- */
 
 /* Appends a record of length bytes. {0} is an empty index, whose offsets are null.
  * capacity  of offsets, kept by the caller, initially 0 */
@@ -23,15 +31,22 @@ mr_status mr_record_index_append_point(mr_record_index *index, uint64_t *capacit
 mr_status mr_record_index_decode(const void *bytes, size_t size_bytes, const mr_file_stamp *stamp, uint32_t checksum,
                                  mr_record_index *index);
 
+/* Loads the stored index if it is valid; otherwise MR_NOT_FOUND, and index->origin is the reason.
+ * errors  MR_RESOURCE_EXHAUSTED: out of memory */
+mr_status mr_record_index_load(const mr_hop *file, const mr_file_stamp *stamp, mr_record_index *index, mr_error *error);
+/* Loads only the count, in constant memory: the complete index is verified, but not kept. False if it is not valid. */
+bool mr_record_index_load_count(const mr_hop *file, uint64_t *count);
+/* Whether the record file was modified after its index. */
+bool mr_record_index_is_older(const char *path, const mr_file_stamp *stamp);
+
+/* ---- index_open.c ---- */
+
+/* Opens a record file that can have an index, and detects its compression. The caller closes the descriptor. */
+mr_status mr_index_source_open(const char *path, mr_hop *file, mr_file_stamp *stamp, mr_compression *compression,
+                               mr_error *error);
+
 /* ---- index_hop.c ---- */
 
-/* A plain file whose records are found by reading only their headers. */
-typedef struct mr_hop {
-    int descriptor;
-    const char *path;
-    uint64_t size_bytes;
-    int32_t threads; /* maximum; 0: one for each processor */
-} mr_hop;
 /* Finds all records of a plain file.
  * count  of all records
  * index  receives offsets and count; null: the records are only counted, in constant memory */
@@ -45,13 +60,6 @@ mr_status mr_index_sample(const mr_hop *file, uint32_t *checksum, mr_error *erro
 /* Compares the headers of some records, including the first and the last, with the index. Compressed files: MR_OK.
  * errors  MR_DATA_LOSS if they do not match */
 mr_status mr_index_agrees(const mr_hop *file, const mr_record_index *index);
-
-/* ---- index_hop.c, errors ---- */
-
-/* The messages for an invalid header, and for a file that ends early. */
-mr_status mr_index_bad_header(const char *path, uint64_t record, uint64_t offset, const void *header, mr_error *error);
-mr_status mr_index_cut_short(const char *path, uint64_t record, uint64_t offset, uint64_t length, uint64_t left,
-                             mr_error *error);
 
 /* ---- index_inflate.c ---- */
 

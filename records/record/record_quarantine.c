@@ -2,8 +2,7 @@
  * a text file.
  *
  * Each piece is appended by one write, so that processes that share the file do not interleave, and is removed again if
- * the disk is full. Existing contents are read when the file is opened, so that a range that is reported again, in
- * another epoch or after a restart, is not written again. */
+ * the disk is full. A range that is reported again, in another epoch or after a restart, is not written again. */
 #include "base/arena.h"
 #include "records/io/file.h"
 #include "records/record/record_damage.h"
@@ -19,11 +18,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 /* Maximum number of remembered ranges; others are written each time they are reported. */
-static constexpr size_t PLACES_MAX = (size_t)1 << 20;
+static constexpr size_t RANGES_MAX = (size_t)1 << 20;
 
 struct mr_record_quarantine {
     pthread_mutex_t mutex;
@@ -32,14 +30,14 @@ struct mr_record_quarantine {
     mr_example_encoder encoder;
     char *room; /* owned: a record with its header and footer */
     size_t room_bytes;
-    uint64_t *places; /* hash table with open addressing; 0 is free */
+    uint64_t *ranges; /* hash table with open addressing; 0 is free */
     size_t capacity, used;
     uint64_t count, size_bytes;
 };
 
 /* ---- Known ranges ---- */
 
-static uint64_t place_hash(mr_string path, uint64_t offset)
+static uint64_t range_hash(mr_string path, uint64_t offset)
 {
     uint64_t hash = 14695981039346656037u ^ offset;
     for (size_t i = 0; i < path.size_bytes; i++) hash = (hash ^ (unsigned char)path.data[i]) * 1099511628211u;
@@ -48,52 +46,34 @@ static uint64_t place_hash(mr_string path, uint64_t offset)
     return hash ? hash : 1;
 }
 
-static void put(uint64_t *places, size_t capacity, uint64_t hash)
+static void put(uint64_t *ranges, size_t capacity, uint64_t hash)
 {
     assert(hash != 0 && (capacity & (capacity - 1)) == 0);
     size_t at = hash & (capacity - 1);
-    while (places[at] != 0) at = (at + 1) & (capacity - 1);
-    places[at] = hash;
+    while (ranges[at] != 0) at = (at + 1) & (capacity - 1);
+    ranges[at] = hash;
 }
 
-/* False if the range is known. Without memory every range counts as new, which only costs disk space. */
-static bool is_new_place(mr_record_quarantine *quarantine, uint64_t hash)
+/* Adds a range; false if it is known. Without memory every range counts as new, which only costs disk space. */
+static bool add_range(mr_record_quarantine *quarantine, uint64_t hash)
 {
     assert(quarantine->used * 2 <= quarantine->capacity);
     size_t mask = quarantine->capacity - 1;
-    for (size_t at = hash & mask; quarantine->capacity > 0 && quarantine->places[at] != 0; at = (at + 1) & mask)
-        if (quarantine->places[at] == hash) return false;
+    for (size_t at = hash & mask; quarantine->capacity > 0 && quarantine->ranges[at] != 0; at = (at + 1) & mask)
+        if (quarantine->ranges[at] == hash) return false;
     if (quarantine->used * 2 >= quarantine->capacity) {
         size_t capacity = quarantine->capacity ? quarantine->capacity * 2 : 256;
-        uint64_t *places = capacity <= 2 * PLACES_MAX ? calloc(capacity, sizeof(*places)) : nullptr;
-        if (!places) return true;
+        uint64_t *ranges = capacity <= 2 * RANGES_MAX ? calloc(capacity, sizeof(*ranges)) : nullptr;
+        if (!ranges) return true;
         for (size_t i = 0; i < quarantine->capacity; i++)
-            if (quarantine->places[i]) put(places, capacity, quarantine->places[i]);
-        free(quarantine->places);
-        quarantine->places = places;
+            if (quarantine->ranges[i]) put(ranges, capacity, quarantine->ranges[i]);
+        free(quarantine->ranges);
+        quarantine->ranges = ranges;
         quarantine->capacity = capacity;
     }
-    put(quarantine->places, quarantine->capacity, hash);
+    put(quarantine->ranges, quarantine->capacity, hash);
     quarantine->used++;
     return true;
-}
-
-/* Reads the ranges written by an earlier run; what cannot be read is ignored. */
-static void remember_places(mr_record_quarantine *quarantine)
-{
-    mr_record_reader *reader = nullptr;
-    const mr_record_reader_options options = {.damage = MR_DAMAGE_SKIP};
-    struct stat about;
-    /* A device may be endless. */
-    if (quarantine->records < 0 || fstat(quarantine->records, &about) != 0 || !S_ISREG(about.st_mode)) return;
-    if (mr_record_reader_open(quarantine->path, &options, &reader, nullptr) != MR_OK) return;
-    mr_string record, file;
-    int64_t offset;
-    while (mr_record_reader_next(reader, &record, nullptr) == MR_OK)
-        if (mr_example_get_bytes(record, "file", &file, nullptr) == MR_OK &&
-            mr_example_get_int64(record, "offset", &offset, nullptr) == MR_OK)
-            (void)is_new_place(quarantine, place_hash(file, (uint64_t)offset));
-    mr_record_reader_close(reader);
 }
 
 /* ---- Open and close ---- */
@@ -105,7 +85,12 @@ static mr_status open_to_append(const char *path, int *descriptor, mr_error *err
     return *descriptor >= 0 ? MR_OK : mr_file_fail(error, errno, "open", path);
 }
 
-mr_status mr_record_quarantine_open(const char *path, mr_record_quarantine **quarantine, mr_error *error)
+void mr_record_quarantine_remember(mr_record_quarantine *quarantine, mr_string path, uint64_t offset)
+{
+    (void)add_range(quarantine, range_hash(path, offset));
+}
+
+mr_status mr_record_quarantine_new(const char *path, mr_record_quarantine **quarantine, mr_error *error)
 {
     mr_record_quarantine *opened = calloc(1, sizeof(*opened));
     if (!opened) return mr_fail_memory(error, sizeof(*opened));
@@ -122,7 +107,6 @@ mr_status mr_record_quarantine_open(const char *path, mr_record_quarantine **qua
         (void)mr_record_quarantine_close(opened, nullptr);
         return status;
     }
-    remember_places(opened);
     *quarantine = opened;
     return MR_OK;
 }
@@ -140,7 +124,7 @@ mr_status mr_record_quarantine_close(mr_record_quarantine *quarantine, mr_error 
     mr_status second = close_descriptor(quarantine->report, quarantine->report_path, status == MR_OK ? error : nullptr);
     mr_example_encoder_deinit(&quarantine->encoder);
     free(quarantine->room);
-    free(quarantine->places);
+    free(quarantine->ranges);
     free(quarantine->path);
     free(quarantine->report_path);
     (void)pthread_mutex_destroy(&quarantine->mutex);
@@ -179,9 +163,9 @@ static mr_status append(int descriptor, const char *path, const char *bytes, siz
 
 bool mr_record_quarantine_begin(mr_record_quarantine *quarantine, const mr_record_damage *damage)
 {
-    uint64_t hash = place_hash(mr_string_from(damage->path), damage->offset);
+    uint64_t hash = range_hash(mr_string_from(damage->path), damage->offset);
     pthread_mutex_lock(&quarantine->mutex);
-    bool is_new = is_new_place(quarantine, hash);
+    bool is_new = add_range(quarantine, hash);
     if (is_new) quarantine->count++;
     pthread_mutex_unlock(&quarantine->mutex);
     return is_new;

@@ -317,30 +317,22 @@ static mr_status search_or_wait(mr_record_reader *reader, mr_error *error)
 static mr_status bad_header(mr_record_reader *reader, mr_error *error)
 {
     mr_record_stream *stream = &reader->stream;
-    (void)mr_damage_report_header(&reader->problem, stream->name, reader->next_number, stream->offset,
-                                  mr_record_stream_bytes(stream));
+    (void)mr_damage_report_header(stream->name, reader->next_number, stream->offset, mr_record_stream_bytes(stream),
+                                  &reader->problem);
     begin_loss(reader, MR_DAMAGE_HEADER);
     MR_TRY(search_or_wait(reader, error));
     return end_loss(reader, error);
 }
 
-static mr_status cut_short(mr_record_reader *reader, uint64_t length, uint64_t left, mr_error *error)
+static mr_status truncated(mr_record_reader *reader, uint64_t length, uint64_t left, mr_error *error)
 {
     mr_record_stream *stream = &reader->stream;
     mr_error *problem = &reader->problem;
     if (stream->fault.status != MR_OK)
         (void)mr_fail(problem, MR_DATA_LOSS, "%s, inside record %" PRIu64 " at byte %" PRIu64, stream->fault.message,
                       reader->next_number, stream->offset);
-    else if (left < MR_RECORD_HEADER_BYTES)
-        (void)mr_fail(problem, MR_DATA_LOSS,
-                      "%s: record %" PRIu64 " at byte %" PRIu64 ": truncated: %" PRIu64
-                      " of 12 header bytes are present",
-                      stream->name, reader->next_number, stream->offset, left);
     else
-        (void)mr_fail(problem, MR_DATA_LOSS,
-                      "%s: record %" PRIu64 " at byte %" PRIu64 ": truncated: the header specifies %" PRIu64
-                      " bytes and a checksum, %" PRIu64 " bytes are present",
-                      stream->name, reader->next_number, stream->offset, length, left - MR_RECORD_HEADER_BYTES);
+        (void)mr_damage_report_truncated(stream->name, reader->next_number, stream->offset, length, left, problem);
     bool is_fault = stream->fault.status != MR_OK;
     begin_loss(reader, is_fault ? MR_DAMAGE_COMPRESSION : MR_DAMAGE_CUT);
     reader->fault_reported |= is_fault;
@@ -385,7 +377,7 @@ static mr_status bad_data(mr_record_reader *reader, size_t length, uint32_t comp
     size_t whole = MR_RECORD_HEADER_BYTES + length + MR_RECORD_FOOTER_BYTES;
     assert(mr_record_stream_held(stream) >= whole);
     MR_TRY(mr_record_stream_need(stream, whole + MR_RECORD_HEADER_BYTES, error));
-    (void)mr_damage_report_data(&reader->problem, stream->name, reader->next_number, stream->offset, computed, stored);
+    (void)mr_damage_report_data(stream->name, reader->next_number, stream->offset, computed, stored, &reader->problem);
     begin_loss(reader, MR_DAMAGE_DATA);
     const char *bytes = mr_record_stream_bytes(stream);
     size_t held = mr_record_stream_held(stream);
@@ -431,7 +423,7 @@ mr_status mr_record_reader_next(mr_record_reader *reader, mr_string *record, mr_
         size_t held = mr_record_stream_held(stream);
         if (held == 0) return at_end(reader, error);
         if (held < MR_RECORD_HEADER_BYTES) {
-            MR_TRY(cut_short(reader, 0, held, error));
+            MR_TRY(truncated(reader, 0, held, error));
             continue;
         }
         uint64_t length;
@@ -448,7 +440,7 @@ mr_status mr_record_reader_next(mr_record_reader *reader, mr_string *record, mr_
                 left = mr_record_stream_held(stream);
             }
             if (left < whole) {
-                MR_TRY(cut_short(reader, length, left, error));
+                MR_TRY(truncated(reader, length, left, error));
                 continue;
             }
         }

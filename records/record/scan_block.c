@@ -200,8 +200,8 @@ void scan_loss_tell(const scan_loss *loss, mr_error *problem)
     if (loss->message)
         (void)mr_fail(problem, MR_DATA_LOSS, "%s", loss->message);
     else
-        (void)mr_damage_report_data(problem, damage->path, damage->record, damage->offset, loss->computed,
-                                    loss->stored);
+        (void)mr_damage_report_data(damage->path, damage->record, damage->offset, loss->computed, loss->stored,
+                                    problem);
 }
 
 static void drop_losses(scan_block *block)
