@@ -130,9 +130,9 @@ mr_dataset *mr_dataset_fail(mr_dataset *dataset, mr_status status, const char *f
     return failed;
 }
 
-mr_dataset *mr_dataset_require(mr_dataset *dataset, bool is_there, const char *argument)
+mr_dataset *mr_dataset_require(mr_dataset *dataset, bool is_present, const char *argument)
 {
-    if (is_there) return dataset;
+    if (is_present) return dataset;
     return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "%s: %s is null", dataset->kind->name, argument);
 }
 
@@ -317,7 +317,7 @@ mr_status mr_element_check(const mr_element_spec *spec, const mr_element *elemen
     return MR_OK;
 }
 
-void mr_element_deinit_made(mr_element *element)
+void mr_element_deinit_all(mr_element *element)
 {
     for (int32_t i = 0; i < MR_COMPONENTS_MAX; i++) mr_tensor_deinit(&element->tensors[i]);
     element->count = 0;

@@ -95,10 +95,10 @@ static mr_status digest_blocks(uint64_t *digest, const mr_input_file *file, uint
 {
     uint64_t size_bytes = mr_input_file_size(file);
     bool is_complete = count * BLOCK_BYTES >= size_bytes;
-    uint64_t apart = is_complete ? BLOCK_BYTES : (size_bytes - BLOCK_BYTES) / (count - 1);
+    uint64_t distance = is_complete ? BLOCK_BYTES : (size_bytes - BLOCK_BYTES) / (count - 1);
     for (uint64_t i = 0; i < count; i++) {
         size_t done = 0;
-        uint64_t offset = !is_complete && i + 1 == count ? size_bytes - BLOCK_BYTES : i * apart;
+        uint64_t offset = !is_complete && i + 1 == count ? size_bytes - BLOCK_BYTES : i * distance;
         MR_TRY(mr_input_file_read(file, offset, block, BLOCK_BYTES, &done, error));
         *digest = mr_digest(*digest, mr_crc32c(0, block, done));
     }

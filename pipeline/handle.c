@@ -166,22 +166,22 @@ mr_status mr_iterator_next_by_handle(const mr_tensor *handle, const mr_element_s
     return status;
 }
 
-mr_status mr_iterator_save_by_handle(const mr_tensor *handle, mr_tensor *place, mr_error *error)
+mr_status mr_iterator_save_by_handle(const mr_tensor *handle, mr_tensor *state, mr_error *error)
 {
     mr_handle pinned;
     mr_iterator *iterator = nullptr;
     MR_TRY(pin(handle, &pinned, &iterator, error));
-    mr_status status = mr_iterator_save(iterator, place, error);
+    mr_status status = mr_iterator_save(iterator, state, error);
     let_go(pinned);
     return status;
 }
 
-mr_status mr_iterator_restore_by_handle(const mr_tensor *handle, const mr_tensor *place, mr_error *error)
+mr_status mr_iterator_restore_by_handle(const mr_tensor *handle, const mr_tensor *state, mr_error *error)
 {
     mr_handle pinned;
     mr_iterator *iterator = nullptr;
     MR_TRY(pin(handle, &pinned, &iterator, error));
-    mr_status status = mr_iterator_restore(iterator, place, error);
+    mr_status status = mr_iterator_restore(iterator, state, error);
     let_go(pinned);
     return status;
 }

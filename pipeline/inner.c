@@ -81,14 +81,14 @@ static mr_status items_digest(const mr_dataset *dataset, uint64_t *content, mr_e
     return MR_OK;
 }
 
-static mr_status items_read(const mr_dataset *dataset, uint64_t number, mr_lane *lane, mr_error *error)
+static mr_status items_read(const mr_dataset *dataset, uint64_t number, mr_workspace *workspace, mr_error *error)
 {
     (void)error;
     const items_settings *s = dataset->settings;
-    lane->count = dataset->spec.count;
-    for (int32_t i = 0; i < lane->count; i++) {
-        mr_tensor share = mr_tensor_ref(&s->tensors[number * (uint64_t)lane->count + (uint64_t)i]);
-        mr_value_take(&lane->values[i], &share);
+    workspace->count = dataset->spec.count;
+    for (int32_t i = 0; i < workspace->count; i++) {
+        mr_tensor share = mr_tensor_ref(&s->tensors[number * (uint64_t)workspace->count + (uint64_t)i]);
+        mr_value_take(&workspace->values[i], &share);
     }
     return MR_OK;
 }

@@ -1,9 +1,10 @@
 /* Iterator: runs a pipeline for the user, saves and restores its state, and reports statistics.
  *
- * A course is one execution: a pipeline with its engines and budget. mr_iterator_initialize replaces it by a new one.
- * Locking: `turn` serializes the calls of iterators with a handle, and is acquired before every other mutex. `swap`
- * protects the replacement of the course against cancel and statistics, which may come from any thread; it is acquired
- * before the mutexes of engines. */
+ * An execution is a pipeline with its engines and budget. mr_iterator_initialize replaces it by a new one.
+ *
+ * Lock order: serial_mutex, replace_mutex, the mutexes of engines. serial_mutex serializes the calls of iterators with
+ * a handle. replace_mutex protects the replacement of the execution against cancel and statistics, which may come from
+ * any thread. */
 #include "pipeline/iterator.h"
 
 #include "base/pool.h"
@@ -17,27 +18,27 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef struct course {
+typedef struct execution {
     mr_dataset *dataset;
     mr_run run;
     mr_engines engines;
     mr_budget budget;
     mr_pipeline pipeline;
-    bool may_misfit; /* elements may have shapes that the iterator's spec does not allow */
-} course;
+    bool may_mismatch; /* elements may have shapes that the iterator's spec does not allow */
+} execution;
 
 struct mr_iterator {
     mr_element_spec spec;
-    mr_iterator_options options; /* of every course; options left unset are those of its dataset */
+    mr_iterator_options options; /* of every execution; options left unset are those of its dataset */
     mr_watch *watch;
-    course *course; /* null: not initialized */
-    /* Guards is_cancelled, coming and the replacement of course, so that cancel is allowed on any thread at any
+    execution *execution; /* null: not initialized */
+    /* Guards is_cancelled, pending and the replacement of execution, so that cancel is allowed on any thread at any
      * time. */
-    pthread_mutex_t swap;
-    course *coming; /* under construction by initialize */
+    pthread_mutex_t replace_mutex;
+    execution *pending; /* under construction by initialize */
     bool is_cancelled;
     /* Serializes callers once the iterator has a handle. Acquired before every other mutex. */
-    pthread_mutex_t turn;
+    pthread_mutex_t serial_mutex;
     bool has_handle;
     mr_handle handle;
     bool has_digest;
@@ -45,18 +46,18 @@ struct mr_iterator {
     uint32_t crcs[MR_COMPONENTS_MAX]; /* checksums of the delivered element, if it is on a device */
 };
 
-/* ---- Courses ---- */
+/* ---- Executions ---- */
 
-static void course_free(course *course)
+static void execution_free(execution *execution)
 {
-    if (course == nullptr) return;
+    if (execution == nullptr) return;
     /* Stops the pipelines inside stages too, before deinit waits for them. */
-    mr_engines_cancel(&course->engines);
-    mr_pipeline_deinit(&course->pipeline);
-    mr_engines_deinit(&course->engines);
-    mr_tuning_free(course->run.tuning);
-    mr_dataset_free(course->dataset);
-    free(course);
+    mr_engines_cancel(&execution->engines);
+    mr_pipeline_deinit(&execution->pipeline);
+    mr_engines_deinit(&execution->engines);
+    mr_tuning_free(execution->run.tuning);
+    mr_dataset_free(execution->dataset);
+    free(execution);
 }
 
 /* Pinned memory, which a device copies from asynchronously. */
@@ -66,10 +67,10 @@ static mr_status allocate_pinned(void *context, size_t size_bytes, mr_buffer **b
     return device->functions->allocate_host(device, size_bytes, buffer, error);
 }
 
-static mr_status course_new(mr_iterator *iterator, mr_dataset *dataset, course **result, mr_error *error)
+static mr_status execution_new(mr_iterator *iterator, mr_dataset *dataset, execution **result, mr_error *error)
 {
     constexpr size_t BUDGET_BYTES = (size_t)1 << 30;
-    course *made = calloc(1, sizeof *made);
+    execution *made = calloc(1, sizeof *made);
     if (made == nullptr) return mr_fail_memory(error, sizeof *made);
     mr_iterator_options options = iterator->options;
     if (options.threads == 0) options.threads = dataset->options.threads;
@@ -94,35 +95,35 @@ static mr_status course_new(mr_iterator *iterator, mr_dataset *dataset, course *
     if (status == MR_OK)
         *result = made;
     else
-        course_free(made);
+        execution_free(made);
     return status;
 }
 
-/* While the new course is built, cancel reaches its engines; afterwards, cancel reaches all of it. */
-static mr_status change_course(mr_iterator *iterator, mr_dataset *dataset, mr_error *error)
+/* While the new execution is built, cancel reaches its engines; afterwards, cancel reaches all of it. */
+static mr_status replace_execution(mr_iterator *iterator, mr_dataset *dataset, mr_error *error)
 {
-    course *made = nullptr;
-    MR_TRY(course_new(iterator, dataset, &made, error));
-    pthread_mutex_lock(&iterator->swap);
-    assert(iterator->coming == nullptr);
-    iterator->coming = made;
+    execution *made = nullptr;
+    MR_TRY(execution_new(iterator, dataset, &made, error));
+    pthread_mutex_lock(&iterator->replace_mutex);
+    assert(iterator->pending == nullptr);
+    iterator->pending = made;
     bool is_cancelled = iterator->is_cancelled;
-    pthread_mutex_unlock(&iterator->swap);
+    pthread_mutex_unlock(&iterator->replace_mutex);
     mr_status status = is_cancelled ? mr_fail(error, MR_CANCELLED, "the iterator was cancelled") : MR_OK;
     if (status == MR_OK) status = mr_pipeline_init(&made->pipeline, dataset, &made->run, 0, error);
     if (status == MR_OK && made->run.tuning != nullptr) mr_tuning_begin(made->run.tuning);
     if (status == MR_OK) status = mr_stage_begin(made->pipeline.top, 0, error);
-    pthread_mutex_lock(&iterator->swap);
-    iterator->coming = nullptr;
-    course *old = made;
+    pthread_mutex_lock(&iterator->replace_mutex);
+    iterator->pending = nullptr;
+    execution *old = made;
     assert(status != MR_OK || made->pipeline.top != nullptr);
     if (status == MR_OK) {
-        old = iterator->course;
-        iterator->course = made;
+        old = iterator->execution;
+        iterator->execution = made;
         if (iterator->is_cancelled) mr_stage_cancel(made->pipeline.top);
     }
-    pthread_mutex_unlock(&iterator->swap);
-    course_free(old);
+    pthread_mutex_unlock(&iterator->replace_mutex);
+    execution_free(old);
     return status;
 }
 
@@ -148,8 +149,8 @@ static mr_status new_iterator(const mr_element_spec *spec, const mr_iterator_opt
     if (made == nullptr) return mr_fail_memory(error, sizeof *made);
     made->spec = *spec;
     for (int32_t i = 0; i < spec->count; i++) made->spec.names[i] = nullptr;
-    pthread_mutex_init(&made->swap, nullptr);
-    pthread_mutex_init(&made->turn, nullptr);
+    pthread_mutex_init(&made->replace_mutex, nullptr);
+    pthread_mutex_init(&made->serial_mutex, nullptr);
     made->options = *options;
     made->options.trace_path = nullptr; /* borrowed from the caller; used only by mr_watch_new */
     made->has_digest = options->digest;
@@ -168,7 +169,7 @@ mr_status mr_iterator_new(mr_dataset *dataset, const mr_iterator_options *option
     MR_TRY(mr_dataset_status(dataset, error));
     mr_iterator *made = nullptr;
     MR_TRY(new_iterator(&dataset->spec, options, &made, error));
-    mr_status status = change_course(made, dataset, error);
+    mr_status status = replace_execution(made, dataset, error);
     if (status == MR_OK)
         *iterator = made;
     else
@@ -219,14 +220,14 @@ mr_status mr_spec_check(const mr_element_spec *given, const mr_element_spec *wan
     return MR_OK;
 }
 
-static void take_turn(mr_iterator *iterator)
+static void lock_calls(mr_iterator *iterator)
 {
-    if (iterator->has_handle) pthread_mutex_lock(&iterator->turn);
+    if (iterator->has_handle) pthread_mutex_lock(&iterator->serial_mutex);
 }
 
-static void end_turn(mr_iterator *iterator)
+static void unlock_calls(mr_iterator *iterator)
 {
-    if (iterator->has_handle) pthread_mutex_unlock(&iterator->turn);
+    if (iterator->has_handle) pthread_mutex_unlock(&iterator->serial_mutex);
 }
 
 mr_status mr_iterator_initialize(mr_iterator *iterator, mr_dataset *dataset, mr_error *error)
@@ -234,16 +235,16 @@ mr_status mr_iterator_initialize(mr_iterator *iterator, mr_dataset *dataset, mr_
     MR_TRY(mr_dataset_status(dataset, error));
     mr_status status = mr_spec_check(&dataset->spec, &iterator->spec, error);
     if (status != MR_OK) return mr_fail_prefix(error, status, "initialize");
-    bool may_misfit = false;
+    bool may_mismatch = false;
     for (int32_t i = 0; i < dataset->spec.count; i++)
-        may_misfit |= !shape_is_within(dataset->spec.shapes[i], iterator->spec.shapes[i]);
-    take_turn(iterator);
-    status = change_course(iterator, dataset, error);
+        may_mismatch |= !shape_is_within(dataset->spec.shapes[i], iterator->spec.shapes[i]);
+    lock_calls(iterator);
+    status = replace_execution(iterator, dataset, error);
     if (status == MR_OK) {
-        iterator->course->may_misfit = may_misfit;
+        iterator->execution->may_mismatch = may_mismatch;
         iterator->digest = iterator->digested = 0;
     }
-    end_turn(iterator);
+    unlock_calls(iterator);
     return status;
 }
 
@@ -263,10 +264,10 @@ void mr_iterator_free(mr_iterator *iterator)
 {
     if (iterator == nullptr) return;
     if (iterator->has_handle) mr_handle_retire(iterator->handle, iterator);
-    course_free(iterator->course);
+    execution_free(iterator->execution);
     mr_watch_free(iterator->watch);
-    pthread_mutex_destroy(&iterator->swap);
-    pthread_mutex_destroy(&iterator->turn);
+    pthread_mutex_destroy(&iterator->replace_mutex);
+    pthread_mutex_destroy(&iterator->serial_mutex);
     free(iterator);
 }
 
@@ -310,7 +311,7 @@ mr_status mr_iterator_trace_stop(mr_iterator *iterator, mr_error *error)
 
 static mr_status next_tensors(mr_iterator *iterator, mr_tensor *tensors, mr_error *error)
 {
-    mr_stage *top = iterator->course->pipeline.top;
+    mr_stage *top = iterator->execution->pipeline.top;
     assert(top != nullptr);
     if (mr_is_to_device(top)) return mr_to_device_next(top, tensors, iterator->crcs, error);
     return mr_engine_next(top, tensors, error);
@@ -348,17 +349,17 @@ static mr_status fail_uninitialized(mr_error *error)
 
 static mr_status next_element(mr_iterator *iterator, mr_element *element, mr_error *error)
 {
-    course *course = iterator->course;
-    if (course == nullptr) return fail_uninitialized(error);
+    execution *execution = iterator->execution;
+    if (execution == nullptr) return fail_uninitialized(error);
     mr_status status = iterator->watch != nullptr ? next_watched(iterator, element->tensors, error)
                                                   : next_tensors(iterator, element->tensors, error);
-    if (status == MR_OK) element->count = course->dataset->spec.count;
-    if (status == MR_OK && course->may_misfit) status = check_element(iterator, element, error);
+    if (status == MR_OK) element->count = execution->dataset->spec.count;
+    if (status == MR_OK && execution->may_mismatch) status = check_element(iterator, element, error);
     if (iterator->has_digest) digest_element(iterator, status, element);
-    if (course->run.tuning != nullptr) mr_tuning_count(course->run.tuning);
+    if (execution->run.tuning != nullptr) mr_tuning_count(execution->run.tuning);
     if (status != MR_OK) return status;
-    mr_counters *counters = &course->pipeline.counters[course->pipeline.counter_count - 1];
-    mr_role role = mr_dataset_without_options(course->dataset)->kind->role;
+    mr_counters *counters = &execution->pipeline.counters[execution->pipeline.counter_count - 1];
+    mr_role role = mr_dataset_without_options(execution->dataset)->kind->role;
     if (role == MR_ROLE_PREFETCH) mr_count(&counters->elements, 1);
     return MR_OK;
 }
@@ -366,22 +367,22 @@ static mr_status next_element(mr_iterator *iterator, mr_element *element, mr_err
 mr_status mr_iterator_next(mr_iterator *iterator, mr_element *element, mr_error *error)
 {
     mr_element_deinit(element);
-    take_turn(iterator);
+    lock_calls(iterator);
     mr_status status = next_element(iterator, element, error);
-    end_turn(iterator);
+    unlock_calls(iterator);
     return status;
 }
 
 void mr_iterator_cancel(mr_iterator *iterator)
 {
-    pthread_mutex_lock(&iterator->swap);
+    pthread_mutex_lock(&iterator->replace_mutex);
     iterator->is_cancelled = true;
-    if (iterator->coming != nullptr) mr_engines_cancel(&iterator->coming->engines);
-    if (iterator->course != nullptr) {
-        mr_engines_cancel(&iterator->course->engines);
-        mr_stage_cancel(iterator->course->pipeline.top);
+    if (iterator->pending != nullptr) mr_engines_cancel(&iterator->pending->engines);
+    if (iterator->execution != nullptr) {
+        mr_engines_cancel(&iterator->execution->engines);
+        mr_stage_cancel(iterator->execution->pipeline.top);
     }
-    pthread_mutex_unlock(&iterator->swap);
+    pthread_mutex_unlock(&iterator->replace_mutex);
 }
 
 /* ---- The state ---- */
@@ -389,8 +390,8 @@ void mr_iterator_cancel(mr_iterator *iterator)
 /* "MRPLACE1", then little-endian: digest of the pipeline, seed, position (8 bytes each); or, for pipelines that are not
  * seekable, "MRPLACE2", digest, seed, and what the stages have saved; then the CRC32C of everything before (4
  * bytes). */
-constexpr size_t PLACE_HEAD_BYTES = 24, PLACE_BYTES = 36;
-static const char place_magic[] = {'M', 'R', 'P', 'L', 'A', 'C', 'E'};
+constexpr size_t STATE_HEADER_BYTES = 24, STATE_BYTES = 36;
+static const char state_magic[] = {'M', 'R', 'P', 'L', 'A', 'C', 'E'};
 
 static void put(unsigned char *to, uint64_t value, int size_bytes)
 {
@@ -404,72 +405,72 @@ static uint64_t get(const unsigned char *from, int size_bytes)
     return value;
 }
 
-static mr_status save(course *course, mr_state *place, mr_tensor *tensor, mr_error *error)
+static mr_status save(execution *execution, mr_state *state, mr_tensor *tensor, mr_error *error)
 {
-    mr_stage *top = course->pipeline.top;
+    mr_stage *top = execution->pipeline.top;
     uint64_t digest = 0;
-    MR_TRY(mr_dataset_digest(course->dataset, &digest, error));
+    MR_TRY(mr_dataset_digest(execution->dataset, &digest, error));
     if (!top->is_seekable)
-        MR_TRY(mr_is_to_device(top) ? mr_to_device_save(top, place, error) : mr_stage_save(top, place, error));
-    size_t body_bytes = top->is_seekable ? 8 : place->size_bytes;
-    size_t size_bytes = PLACE_HEAD_BYTES + body_bytes + 4;
-    assert(!top->is_seekable || (size_bytes == PLACE_BYTES && top->position <= MR_POSITION_MAX));
+        MR_TRY(mr_is_to_device(top) ? mr_to_device_save(top, state, error) : mr_stage_save(top, state, error));
+    size_t body_bytes = top->is_seekable ? 8 : state->size_bytes;
+    size_t size_bytes = STATE_HEADER_BYTES + body_bytes + 4;
+    assert(!top->is_seekable || (size_bytes == STATE_BYTES && top->position <= MR_POSITION_MAX));
     unsigned char *bytes = malloc(size_bytes);
     if (bytes == nullptr) return mr_fail_memory(error, size_bytes);
-    memcpy(bytes, place_magic, sizeof place_magic);
+    memcpy(bytes, state_magic, sizeof state_magic);
     bytes[7] = top->is_seekable ? '1' : '2';
     put(bytes + 8, digest, 8);
-    put(bytes + 16, atomic_load_explicit(&course->run.seed, memory_order_relaxed), 8);
+    put(bytes + 16, atomic_load_explicit(&execution->run.seed, memory_order_relaxed), 8);
     if (top->is_seekable)
-        put(bytes + PLACE_HEAD_BYTES, top->position, 8);
+        put(bytes + STATE_HEADER_BYTES, top->position, 8);
     else
-        memcpy(bytes + PLACE_HEAD_BYTES, place->bytes, body_bytes);
+        memcpy(bytes + STATE_HEADER_BYTES, state->bytes, body_bytes);
     put(bytes + size_bytes - 4, mr_crc32c(0, bytes, size_bytes - 4), 4);
     mr_status status = mr_tensor_init_string(tensor, (mr_string){(const char *)bytes, size_bytes}, error);
     free(bytes);
     return status;
 }
 
-mr_status mr_iterator_save(mr_iterator *iterator, mr_tensor *place, mr_error *error)
+mr_status mr_iterator_save(mr_iterator *iterator, mr_tensor *state, mr_error *error)
 {
     mr_state bytes = {0};
-    take_turn(iterator);
+    lock_calls(iterator);
     mr_status status =
-        iterator->course == nullptr ? fail_uninitialized(error) : save(iterator->course, &bytes, place, error);
-    end_turn(iterator);
+        iterator->execution == nullptr ? fail_uninitialized(error) : save(iterator->execution, &bytes, state, error);
+    unlock_calls(iterator);
     mr_state_deinit(&bytes);
     return status;
 }
 
-static mr_status restore(mr_iterator *iterator, const mr_tensor *place, mr_error *error)
+static mr_status restore(mr_iterator *iterator, const mr_tensor *state, mr_error *error)
 {
-    course *course = iterator->course;
-    if (course == nullptr) return fail_uninitialized(error);
-    mr_stage *top = course->pipeline.top;
-    if (place->dtype != MR_STRING || mr_tensor_count(place) != 1)
+    execution *execution = iterator->execution;
+    if (execution == nullptr) return fail_uninitialized(error);
+    mr_stage *top = execution->pipeline.top;
+    if (state->dtype != MR_STRING || mr_tensor_count(state) != 1)
         return mr_fail(error, MR_INVALID_ARGUMENT, "the state must be one string");
-    mr_string string = mr_tensor_strings(place)[0];
+    mr_string string = mr_tensor_strings(state)[0];
     const unsigned char *bytes = (const unsigned char *)string.data;
     size_t size_bytes = string.size_bytes;
     unsigned char version = top->is_seekable ? '1' : '2';
-    if (size_bytes < PLACE_HEAD_BYTES + 4 || memcmp(bytes, place_magic, sizeof place_magic) != 0 ||
-        (bytes[7] != '1' && bytes[7] != '2') || (bytes[7] == '1' && size_bytes != PLACE_BYTES))
+    if (size_bytes < STATE_HEADER_BYTES + 4 || memcmp(bytes, state_magic, sizeof state_magic) != 0 ||
+        (bytes[7] != '1' && bytes[7] != '2') || (bytes[7] == '1' && size_bytes != STATE_BYTES))
         return mr_fail(error, MR_INVALID_ARGUMENT, "not a state of a pipeline (%zu bytes)", size_bytes);
     if (get(bytes + size_bytes - 4, 4) != mr_crc32c(0, bytes, size_bytes - 4))
         return mr_fail(error, MR_INVALID_ARGUMENT, "the state is damaged: its checksum does not match");
     uint64_t digest = 0;
-    MR_TRY(mr_dataset_digest(course->dataset, &digest, error));
+    MR_TRY(mr_dataset_digest(execution->dataset, &digest, error));
     if (get(bytes + 8, 8) != digest || bytes[7] != version)
         return mr_fail(error, MR_INVALID_ARGUMENT, "the state belongs to another pipeline or to other data");
-    uint64_t position = top->is_seekable ? get(bytes + PLACE_HEAD_BYTES, 8) : 0;
+    uint64_t position = top->is_seekable ? get(bytes + STATE_HEADER_BYTES, 8) : 0;
     if (position > MR_POSITION_SAVED_MAX || (top->count >= 0 && position > (uint64_t)top->count))
         return mr_state_refuse(error);
     iterator->digest = iterator->digested = 0;
-    if (course->run.tuning != nullptr) mr_tuning_skip(course->run.tuning);
+    if (execution->run.tuning != nullptr) mr_tuning_skip(execution->run.tuning);
     /* Elements that threads still produce with the old seed are discarded by begin. */
-    atomic_store_explicit(&course->run.seed, get(bytes + 16, 8), memory_order_relaxed);
+    atomic_store_explicit(&execution->run.seed, get(bytes + 16, 8), memory_order_relaxed);
     if (!top->is_seekable) {
-        mr_state_reader reader = {bytes + PLACE_HEAD_BYTES, bytes + size_bytes - 4};
+        mr_state_reader reader = {bytes + STATE_HEADER_BYTES, bytes + size_bytes - 4};
         return mr_is_to_device(top) ? mr_to_device_restore(top, &reader, error) : mr_stage_restore(top, &reader, error);
     }
     MR_TRY(mr_stage_begin(top, 0, error));
@@ -477,19 +478,19 @@ static mr_status restore(mr_iterator *iterator, const mr_tensor *place, mr_error
     return top->position == position ? MR_OK : mr_state_refuse(error);
 }
 
-mr_status mr_iterator_restore(mr_iterator *iterator, const mr_tensor *place, mr_error *error)
+mr_status mr_iterator_restore(mr_iterator *iterator, const mr_tensor *state, mr_error *error)
 {
-    take_turn(iterator);
-    mr_status status = restore(iterator, place, error);
-    end_turn(iterator);
+    lock_calls(iterator);
+    mr_status status = restore(iterator, state, error);
+    unlock_calls(iterator);
     return status;
 }
 
 void mr_iterator_tuned(const mr_iterator *iterator, mr_tuned *tuned)
 {
     *tuned = (mr_tuned){0};
-    if (iterator->course != nullptr && iterator->course->run.tuning != nullptr)
-        mr_tuning_report(iterator->course->run.tuning, tuned);
+    if (iterator->execution != nullptr && iterator->execution->run.tuning != nullptr)
+        mr_tuning_report(iterator->execution->run.tuning, tuned);
 }
 
 static int32_t read_statistics(const mr_pipeline *pipeline, mr_stage_statistics *statistics, int32_t capacity)
@@ -517,12 +518,12 @@ static int32_t read_statistics(const mr_pipeline *pipeline, mr_stage_statistics 
     return pipeline->counter_count;
 }
 
-/* May be called while next waits. It therefore does not acquire `turn`, only `swap`. */
+/* May be called while next waits. It therefore acquires only replace_mutex. */
 int32_t mr_iterator_statistics(mr_iterator *iterator, mr_stage_statistics *statistics, int32_t capacity)
 {
-    pthread_mutex_lock(&iterator->swap);
+    pthread_mutex_lock(&iterator->replace_mutex);
     int32_t count =
-        iterator->course == nullptr ? 0 : read_statistics(&iterator->course->pipeline, statistics, capacity);
-    pthread_mutex_unlock(&iterator->swap);
+        iterator->execution == nullptr ? 0 : read_statistics(&iterator->execution->pipeline, statistics, capacity);
+    pthread_mutex_unlock(&iterator->replace_mutex);
     return count;
 }

@@ -103,13 +103,13 @@ uint64_t mr_stage_seed(const mr_run *run, uint64_t seed, uint32_t purpose);
 /* Adds to the memory held; negative: subtracts. Never fails.
  * counters  of the stage that holds it; ignored if run->holder is set
  * threads   any */
-void mr_budget_reserve(const mr_run *run, mr_counters *counters, ptrdiff_t more_bytes);
+void mr_budget_add(const mr_run *run, mr_counters *counters, ptrdiff_t more_bytes);
 /* Whether more_bytes of read-ahead fit. */
 bool mr_budget_has_room(const mr_run *run, size_t more_bytes);
-/* Reserves memory that cannot shrink. mr_budget_let_go releases it.
+/* Reserves memory that cannot shrink. mr_budget_release releases it.
  * errors  MR_RESOURCE_EXHAUSTED when it does not fit; nothing is reserved then */
 mr_status mr_budget_keep(const mr_run *run, const char *stage, size_t more_bytes, mr_error *error);
-void mr_budget_let_go(const mr_run *run, size_t less_bytes);
+void mr_budget_release(const mr_run *run, size_t less_bytes);
 
 /* ---- Items and order stages ---- */
 
@@ -152,7 +152,7 @@ typedef struct mr_stage_functions {
     void (*deinit)(mr_stage *stage); /* frees only what the stage's own struct owns; may be null */
     /* Stages that are not seekable: everything except iteration and position, inputs included. Null: the inputs'
      * states. */
-    mr_status (*save)(mr_stage *stage, mr_state *place, mr_error *error);
+    mr_status (*save)(mr_stage *stage, mr_state *state, mr_error *error);
     mr_status (*restore)(mr_stage *stage, mr_state_reader *reader, mr_error *error);
 } mr_stage_functions;
 
@@ -172,8 +172,8 @@ struct mr_stage {
     uint64_t iteration;
     uint64_t position; /* of the next item */
     uint32_t purpose;  /* number in the chain */
-    size_t kept_bytes; /* memory held between calls; of it, told_bytes are in the budget */
-    size_t told_bytes;
+    size_t kept_bytes; /* memory held between calls; of it, budgeted_bytes are in the budget */
+    size_t budgeted_bytes;
     bool is_too_large; /* what it must keep does not fit into the budget: a permanent failure */
 };
 
@@ -185,13 +185,13 @@ struct mr_stage {
  * errors  MR_RESOURCE_EXHAUSTED when all kept memory does not fit: size_bytes are not counted, and the stage stays
  *         failed (is_too_large) until it begins again */
 mr_status mr_stage_keep(mr_stage *stage, size_t size_bytes, mr_error *error);
-void mr_stage_let_go(mr_stage *stage, size_t size_bytes);
+void mr_stage_release(mr_stage *stage, size_t size_bytes);
 /* The same for an item, which is deinitialized on an error. */
 mr_status mr_item_keep(mr_stage *stage, mr_item *item, mr_error *error);
-void mr_item_let_go(mr_stage *stage, const mr_item *item);
+void mr_item_release(mr_stage *stage, const mr_item *item);
 /* Changes *counted_bytes, which are part of what is kept, to now_bytes without a limit: for what one element needs. */
-void mr_stage_must_keep(mr_stage *stage, size_t *counted_bytes, size_t now_bytes);
-void mr_stage_forget(mr_stage *stage); /* nothing is kept any more */
+void mr_stage_keep_unlimited(mr_stage *stage, size_t *counted_bytes, size_t now_bytes);
+void mr_stage_release_all(mr_stage *stage); /* nothing is kept any more */
 
 void mr_stage_free(mr_stage *stage); /* and its inputs; null is allowed */
 void mr_stage_cancel(mr_stage *stage);
@@ -225,18 +225,18 @@ static inline bool mr_stage_ended(const mr_stage *stage)
     return stage->count >= 0 && stage->position >= (uint64_t)stage->count;
 }
 /* Saves the state of the stage and everything below it; restores it, whatever the stage has done before. */
-mr_status mr_stage_save(mr_stage *stage, mr_state *place, mr_error *error);
+mr_status mr_stage_save(mr_stage *stage, mr_state *state, mr_error *error);
 mr_status mr_stage_restore(mr_stage *stage, mr_state_reader *reader, mr_error *error);
 /* save and restore for stages whose state is a function of the elements so far: they save nothing, and restore begins
  * again and goes forward. */
-mr_status mr_stage_save_nothing(mr_stage *stage, mr_state *place, mr_error *error);
+mr_status mr_stage_save_nothing(mr_stage *stage, mr_state *state, mr_error *error);
 mr_status mr_stage_restore_forward(mr_stage *stage, mr_state_reader *reader, mr_error *error);
 /* begin and seek for stages without state of their own. */
 mr_status mr_stage_begin_simple(mr_stage *stage, uint64_t iteration, mr_error *error);
 mr_status mr_stage_seek_simple(mr_stage *stage, uint64_t position, mr_error *error);
 /* Skips the next element, also one that fails.
  * errors  MR_OUT_OF_RANGE; permanent failures, and those that might not occur again */
-mr_status mr_stage_pass(mr_stage *stage, mr_error *error);
+mr_status mr_stage_skip(mr_stage *stage, mr_error *error);
 /* seek for stages that can only go forward: begins again and skips. */
 mr_status mr_stage_seek_forward(mr_stage *stage, uint64_t position, mr_error *error);
 
@@ -260,17 +260,17 @@ constexpr uint64_t MR_POSITION_MAX = (uint64_t)1 << 62, MR_POSITION_SAVED_MAX = 
 typedef struct mr_value {
     mr_dtype dtype;
     mr_shape shape;
-    const void *data; /* the elements; borrowed from the source, the lane's scratch, tensor, or the row */
+    const void *data; /* the elements; borrowed from the source, the workspace's scratch, tensor, or the row */
     mr_string string; /* storage for a string scalar */
     int64_t integer;  /* storage for an int64 scalar */
     mr_tensor tensor; /* owned if it has a buffer; data then points into it */
-    bool is_placed;   /* the bytes are already in the row of the slot */
+    bool is_in_row;   /* the bytes are already in the row of the slot */
 } mr_value;
 
-/* Lane: the memory that one worker keeps between elements, and the components of the element it is processing. Used by
- * one thread at a time. */
-typedef struct mr_lane mr_lane;
-struct mr_lane {
+/* Workspace: the memory that one worker keeps between elements, and the components of the element it is processing.
+ * Used by one thread at a time. */
+typedef struct mr_workspace mr_workspace;
+struct mr_workspace {
     int32_t count;
     mr_value values[MR_COMPONENTS_MAX];
     void *rows[MR_COMPONENTS_MAX]; /* the element's rows in the slot; null if not of fixed size */
@@ -282,9 +282,9 @@ struct mr_lane {
     bool is_mapped; /* bytes is an mmap, not from malloc */
     mr_image_scratch *image;
     /* Called by work before it allocates much memory: waits until the budget has room, and reserves it. */
-    void (*reserve)(mr_lane *lane, size_t size_bytes);
+    void (*reserve)(mr_workspace *workspace, size_t size_bytes);
     const _Atomic bool *stop; /* true: the element is no longer wanted; long work polls it */
-    mr_element made;          /* the result of a user function; empty between elements */
+    mr_element output;        /* the result of a user function; empty between elements */
     mr_error error;
 };
 
@@ -294,20 +294,20 @@ typedef struct mr_work {
     mr_counters *counters;
     uint64_t seed;
     uint32_t purpose;
-    bool is_last; /* no later work moves components: results may be written to lane->rows */
+    bool is_last; /* no later work moves components: results may be written to workspace->rows */
 } mr_work;
 
 void mr_value_deinit(mr_value *value);
-void mr_lane_clear(mr_lane *lane); /* releases the element */
-void mr_lane_deinit(mr_lane *lane);
-/* Replaces the lane's record buffer by bytes, which must come from malloc; null is allowed. */
-void mr_lane_take_bytes(mr_lane *lane, char *bytes, size_t size_bytes);
-/* Makes room for a record in the lane. */
-mr_status mr_lane_reserve(mr_lane *lane, size_t size_bytes, mr_error *error);
-/* Frees what an unusually large element needed; returns the bytes that the lane keeps. */
-size_t mr_lane_trim(mr_lane *lane);
-/* The lane's values as an element that borrows them, for the duration of a user function's call. */
-mr_status mr_lane_view(mr_lane *lane, mr_element *element, mr_error *error);
+void mr_workspace_clear(mr_workspace *workspace); /* releases the element */
+void mr_workspace_deinit(mr_workspace *workspace);
+/* Replaces the workspace's record buffer by bytes, which must come from malloc; null is allowed. */
+void mr_workspace_take_bytes(mr_workspace *workspace, char *bytes, size_t size_bytes);
+/* Makes room for a record in the workspace. */
+mr_status mr_workspace_reserve(mr_workspace *workspace, size_t size_bytes, mr_error *error);
+/* Frees what an unusually large element needed; returns the bytes that the workspace keeps. */
+size_t mr_workspace_trim(mr_workspace *workspace);
+/* The workspace's values as an element that borrows them, for the duration of a user function's call. */
+mr_status mr_workspace_view(mr_workspace *workspace, mr_element *element, mr_error *error);
 /* The same for a payload. */
 void mr_payload_view(const mr_payload *payload, mr_element *element);
 /* Replaces MR_OUT_OF_RANGE of a user function, which must not end a sequence, by MR_INVALID_ARGUMENT with its
@@ -315,7 +315,8 @@ void mr_payload_view(const mr_payload *payload, mr_element *element);
 mr_status mr_fail_out_of_range(mr_error *error);
 /* The failure of a user function, or of a dataset that it created, in a stream stage. Prefixes the stage's name and
  * what it was called for: "scan: element 17: …". */
-mr_status mr_stage_said(const mr_stage *stage, const char *what, uint64_t number, mr_status status, mr_error *error);
+mr_status mr_stage_fail_prefix(const mr_stage *stage, const char *what, uint64_t number, mr_status status,
+                               mr_error *error);
 /* Moves the tensor into the value. */
 void mr_value_take(mr_value *value, mr_tensor *tensor);
 /* Moves the tensor out of the value, or copies the elements if the value only borrows them. */
@@ -348,20 +349,20 @@ typedef struct mr_dataset_kind {
     size_t stage_size_bytes;
     const mr_stage_functions *functions;
     mr_status (*prepare)(mr_stage *stage, mr_error *error); /* may be null */
-    /* Sources with numbers: reads the element's values into the lane. */
-    mr_status (*read)(const mr_dataset *dataset, uint64_t number, mr_lane *lane, mr_error *error);
+    /* Sources with numbers: reads the element's values into the workspace. */
+    mr_status (*read)(const mr_dataset *dataset, uint64_t number, mr_workspace *workspace, mr_error *error);
     /* Sources in memory: prefetches the cache lines of an element that will be read soon. May be null. */
     void (*prefetch)(const mr_dataset *dataset, uint64_t number);
     /* Sources in files: starts reading an element that will be needed soon, without waiting. Any thread. May be
      * null. */
-    void (*ask)(const mr_dataset *dataset, uint64_t number);
+    void (*read_ahead)(const mr_dataset *dataset, uint64_t number);
     /* Sources whose elements have fixed sizes and cannot fail: copies `count` elements, component c to consecutive rows
      * from rows[c] on. Used instead of read when no work follows. May be null. */
     void (*copy)(const mr_dataset *dataset, const mr_item *items, int32_t count, void *const *rows);
     /* Sources: "flowers-00001.tfrecord: record 17", for errors. */
     void (*describe)(const mr_dataset *dataset, uint64_t number, char *text, size_t size_bytes);
-    /* Work: maps the lane's values in place. */
-    mr_status (*work)(const mr_work *work, uint64_t epoch, uint64_t number, mr_lane *lane, mr_error *error);
+    /* Work: maps the workspace's values in place. */
+    mr_status (*work)(const mr_work *work, uint64_t epoch, uint64_t number, mr_workspace *workspace, mr_error *error);
     bool drops;                          /* work that may drop elements */
     bool reserves;                       /* work that may need much memory for an element */
     bool is_final;                       /* only options may follow */
@@ -407,7 +408,7 @@ constexpr int32_t MR_THREADS_MAX = 1024;
                                                           ...);
 mr_dataset *mr_dataset_fail_with(mr_dataset *dataset, const mr_error *error);
 /* Fails the dataset if a required argument is null: "map: function is null". Returns the dataset. */
-mr_dataset *mr_dataset_require(mr_dataset *dataset, bool is_there, const char *argument);
+mr_dataset *mr_dataset_require(mr_dataset *dataset, bool is_present, const char *argument);
 /* Fails the dataset if an option is set that has no effect: "scan: threads has no effect: REASON". */
 mr_dataset *mr_dataset_refuse(mr_dataset *dataset, bool is_set, const char *option, const char *reason);
 /* Checks a number of threads (0: tuned) in the same way. */
@@ -433,7 +434,7 @@ void mr_spec_put_first(mr_element_spec *spec, mr_dtype dtype, mr_shape shape);
  * errors  MR_INVALID_ARGUMENT */
 mr_status mr_element_check(const mr_element_spec *spec, const mr_element *element, mr_error *error);
 /* Frees all tensors of an element that was zeroed before a user function filled it, whatever count it has set. */
-void mr_element_deinit_made(mr_element *element);
+void mr_element_deinit_all(mr_element *element);
 /* Bytes of one element of the component; 0 if unknown or strings. */
 size_t mr_spec_row_bytes(const mr_element_spec *spec, int32_t component);
 

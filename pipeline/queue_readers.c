@@ -114,21 +114,21 @@ void mr_reader_free(mr_reader *reader)
 
 /* ---- A record of the open file: MR_OUT_OF_RANGE at its end ---- */
 
-static mr_status put_key(const mr_reader *reader, int64_t place, mr_tensor *key, mr_error *error)
+static mr_status put_key(const mr_reader *reader, int64_t position, mr_tensor *key, mr_error *error)
 {
     char *text = nullptr;
     int length = reader->kind == MR_READER_WHOLE_FILE ? asprintf(&text, "%s", reader->path)
-                                                      : asprintf(&text, "%s:%lld", reader->path, (long long)place);
+                                                      : asprintf(&text, "%s:%lld", reader->path, (long long)position);
     if (length < 0) return mr_fail(error, MR_RESOURCE_EXHAUSTED, "no memory for a key");
     mr_status status = mr_tensor_init_string(key, (mr_string){text, (size_t)length}, error);
     free(text);
     return status;
 }
 
-static mr_status put_record(const mr_reader *reader, int64_t place, mr_string record, mr_tensor *key, mr_tensor *value,
-                            mr_error *error)
+static mr_status put_record(const mr_reader *reader, int64_t position, mr_string record, mr_tensor *key,
+                            mr_tensor *value, mr_error *error)
 {
-    MR_TRY(put_key(reader, place, key, error));
+    MR_TRY(put_key(reader, position, key, error));
     mr_status status = mr_tensor_init_string(value, record, error);
     if (status != MR_OK) mr_tensor_deinit(key);
     return status;

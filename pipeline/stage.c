@@ -106,7 +106,7 @@ void mr_stage_free(mr_stage *stage)
         mr_stage *input = stage->input;
         assert(stage->child_count == 0 || stage->children != nullptr);
         if (stage->functions->deinit != nullptr) stage->functions->deinit(stage);
-        mr_stage_forget(stage);
+        mr_stage_release_all(stage);
         for (int32_t i = 0; i < stage->child_count; i++) mr_stage_free(stage->children[i]);
         free(stage->children);
         free(stage);
@@ -124,16 +124,16 @@ void mr_stage_cancel(mr_stage *stage)
 
 /* ---- The state ---- */
 
-mr_status mr_stage_save(mr_stage *stage, mr_state *place, mr_error *error)
+mr_status mr_stage_save(mr_stage *stage, mr_state *state, mr_error *error)
 {
-    MR_TRY(mr_state_put(place, stage->iteration, error));
-    MR_TRY(mr_state_put(place, stage->position, error));
+    MR_TRY(mr_state_put(state, stage->iteration, error));
+    MR_TRY(mr_state_put(state, stage->position, error));
     if (stage->is_seekable) return MR_OK;
     if (stage->is_lost)
         return mr_fail(error, MR_RESOURCE_EXHAUSTED, "the state cannot be saved: the pipeline ran out of memory");
-    if (stage->functions->save != nullptr) return stage->functions->save(stage, place, error);
-    if (stage->input != nullptr) MR_TRY(mr_stage_save(stage->input, place, error));
-    for (int32_t i = 0; i < stage->child_count; i++) MR_TRY(mr_stage_save(stage->children[i], place, error));
+    if (stage->functions->save != nullptr) return stage->functions->save(stage, state, error);
+    if (stage->input != nullptr) MR_TRY(mr_stage_save(stage->input, state, error));
+    for (int32_t i = 0; i < stage->child_count; i++) MR_TRY(mr_stage_save(stage->children[i], state, error));
     return MR_OK;
 }
 
@@ -156,10 +156,10 @@ mr_status mr_stage_restore(mr_stage *stage, mr_state_reader *reader, mr_error *e
     return MR_OK;
 }
 
-mr_status mr_stage_save_nothing(mr_stage *stage, mr_state *place, mr_error *error)
+mr_status mr_stage_save_nothing(mr_stage *stage, mr_state *state, mr_error *error)
 {
     (void)stage;
-    (void)place;
+    (void)state;
     (void)error;
     return MR_OK;
 }
@@ -188,7 +188,7 @@ mr_status mr_stage_seek_simple(mr_stage *stage, uint64_t position, mr_error *err
     return MR_OK;
 }
 
-mr_status mr_stage_pass(mr_stage *stage, mr_error *error)
+mr_status mr_stage_skip(mr_stage *stage, mr_error *error)
 {
     mr_item item = {0};
     if (mr_run_is_cancelled(stage->run)) return mr_fail(error, MR_CANCELLED, "the pipeline was cancelled");
@@ -204,7 +204,7 @@ mr_status mr_stage_seek_forward(mr_stage *stage, uint64_t position, mr_error *er
 {
     if (position < stage->position) MR_TRY(mr_stage_begin(stage, stage->iteration, error));
     while (stage->position < position) {
-        mr_status status = mr_stage_pass(stage, error);
+        mr_status status = mr_stage_skip(stage, error);
         if (status == MR_OUT_OF_RANGE) break;
         MR_TRY(status);
     }

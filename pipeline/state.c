@@ -5,55 +5,55 @@
 #include <stdlib.h>
 #include <string.h>
 
-void mr_state_deinit(mr_state *place)
+void mr_state_deinit(mr_state *state)
 {
-    free(place->bytes);
-    *place = (mr_state){0};
+    free(state->bytes);
+    *state = (mr_state){0};
 }
 
-static mr_status reserve(mr_state *place, size_t more_bytes, mr_error *error)
+static mr_status reserve(mr_state *state, size_t more_bytes, mr_error *error)
 {
     size_t needed_bytes = 0;
-    if (__builtin_add_overflow(place->size_bytes, more_bytes, &needed_bytes) || needed_bytes > MR_STATE_BYTES_MAX)
+    if (__builtin_add_overflow(state->size_bytes, more_bytes, &needed_bytes) || needed_bytes > MR_STATE_BYTES_MAX)
         return mr_fail(error, MR_RESOURCE_EXHAUSTED, "the state of a pipeline is larger than %zu bytes",
                        MR_STATE_BYTES_MAX);
-    assert(place->size_bytes <= place->capacity_bytes);
-    if (needed_bytes <= place->capacity_bytes) return MR_OK;
+    assert(state->size_bytes <= state->capacity_bytes);
+    if (needed_bytes <= state->capacity_bytes) return MR_OK;
     size_t capacity_bytes = needed_bytes + needed_bytes / 2 + 64;
-    unsigned char *bytes = realloc(place->bytes, capacity_bytes);
+    unsigned char *bytes = realloc(state->bytes, capacity_bytes);
     if (bytes == nullptr)
-        return mr_fail(error, MR_RESOURCE_EXHAUSTED, "no memory for a place of %zu bytes", needed_bytes);
-    place->bytes = bytes;
-    place->capacity_bytes = capacity_bytes;
+        return mr_fail(error, MR_RESOURCE_EXHAUSTED, "no memory for a state of %zu bytes", needed_bytes);
+    state->bytes = bytes;
+    state->capacity_bytes = capacity_bytes;
     return MR_OK;
 }
 
-mr_status mr_state_put(mr_state *place, uint64_t number, mr_error *error)
+mr_status mr_state_put(mr_state *state, uint64_t number, mr_error *error)
 {
-    MR_TRY(reserve(place, 10, error));
+    MR_TRY(reserve(state, 10, error));
     while (number >= 0x80) {
-        place->bytes[place->size_bytes++] = (unsigned char)(number | 0x80);
+        state->bytes[state->size_bytes++] = (unsigned char)(number | 0x80);
         number >>= 7;
     }
-    place->bytes[place->size_bytes++] = (unsigned char)number;
+    state->bytes[state->size_bytes++] = (unsigned char)number;
     return MR_OK;
 }
 
-mr_status mr_state_put_bytes(mr_state *place, const void *bytes, size_t size_bytes, mr_error *error)
+mr_status mr_state_put_bytes(mr_state *state, const void *bytes, size_t size_bytes, mr_error *error)
 {
-    MR_TRY(mr_state_put(place, size_bytes, error));
-    MR_TRY(reserve(place, size_bytes, error));
-    if (size_bytes > 0) memcpy(place->bytes + place->size_bytes, bytes, size_bytes);
-    place->size_bytes += size_bytes;
-    assert(place->size_bytes <= place->capacity_bytes);
+    MR_TRY(mr_state_put(state, size_bytes, error));
+    MR_TRY(reserve(state, size_bytes, error));
+    if (size_bytes > 0) memcpy(state->bytes + state->size_bytes, bytes, size_bytes);
+    state->size_bytes += size_bytes;
+    assert(state->size_bytes <= state->capacity_bytes);
     return MR_OK;
 }
 
-mr_status mr_state_append(mr_state *place, const mr_state *other, mr_error *error)
+mr_status mr_state_append(mr_state *state, const mr_state *other, mr_error *error)
 {
-    MR_TRY(reserve(place, other->size_bytes, error));
-    if (other->size_bytes > 0) memcpy(place->bytes + place->size_bytes, other->bytes, other->size_bytes);
-    place->size_bytes += other->size_bytes;
+    MR_TRY(reserve(state, other->size_bytes, error));
+    if (other->size_bytes > 0) memcpy(state->bytes + state->size_bytes, other->bytes, other->size_bytes);
+    state->size_bytes += other->size_bytes;
     return MR_OK;
 }
 
@@ -108,17 +108,17 @@ mr_status mr_state_get_bytes(mr_state_reader *reader, const void **bytes, size_t
     return MR_OK;
 }
 
-mr_status mr_state_put_tensor(mr_state *place, const mr_tensor *tensor, mr_error *error)
+mr_status mr_state_put_tensor(mr_state *state, const mr_tensor *tensor, mr_error *error)
 {
     assert(tensor->shape.rank >= 0 && tensor->shape.rank <= MR_RANK_MAX);
-    MR_TRY(mr_state_put(place, (uint64_t)tensor->dtype, error));
-    MR_TRY(mr_state_put(place, (uint64_t)tensor->shape.rank, error));
+    MR_TRY(mr_state_put(state, (uint64_t)tensor->dtype, error));
+    MR_TRY(mr_state_put(state, (uint64_t)tensor->shape.rank, error));
     for (int32_t d = 0; d < tensor->shape.rank; d++)
-        MR_TRY(mr_state_put(place, (uint64_t)tensor->shape.dims[d], error));
-    if (tensor->dtype != MR_STRING) return mr_state_put_bytes(place, tensor->data, mr_tensor_size_bytes(tensor), error);
+        MR_TRY(mr_state_put(state, (uint64_t)tensor->shape.dims[d], error));
+    if (tensor->dtype != MR_STRING) return mr_state_put_bytes(state, tensor->data, mr_tensor_size_bytes(tensor), error);
     for (int64_t i = 0; i < mr_tensor_count(tensor); i++) {
         mr_string string = mr_tensor_strings(tensor)[i];
-        MR_TRY(mr_state_put_bytes(place, string.data, string.size_bytes, error));
+        MR_TRY(mr_state_put_bytes(state, string.data, string.size_bytes, error));
     }
     return MR_OK;
 }

@@ -16,18 +16,18 @@ typedef struct mr_state {
     size_t size_bytes, capacity_bytes;
 } mr_state;
 
-void mr_state_deinit(mr_state *place);
-static inline void mr_state_clear(mr_state *place)
+void mr_state_deinit(mr_state *state);
+static inline void mr_state_clear(mr_state *state)
 {
-    place->size_bytes = 0;
+    state->size_bytes = 0;
 }
-mr_status mr_state_put(mr_state *place, uint64_t number, mr_error *error);
-mr_status mr_state_put_bytes(mr_state *place, const void *bytes, size_t size_bytes, mr_error *error);
+mr_status mr_state_put(mr_state *state, uint64_t number, mr_error *error);
+mr_status mr_state_put_bytes(mr_state *state, const void *bytes, size_t size_bytes, mr_error *error);
 /* Appends the content of another state. */
-mr_status mr_state_append(mr_state *place, const mr_state *other, mr_error *error);
+mr_status mr_state_append(mr_state *state, const mr_state *other, mr_error *error);
 
 /* dtype, shape and elements; for the few stages whose state is a value. */
-mr_status mr_state_put_tensor(mr_state *place, const mr_tensor *tensor, mr_error *error);
+mr_status mr_state_put_tensor(mr_state *state, const mr_tensor *tensor, mr_error *error);
 
 /* Reads from borrowed bytes. */
 typedef struct mr_state_reader {

@@ -18,7 +18,7 @@ static inline bool mr_is_to_device(const mr_stage *stage)
  *       read them */
 mr_status mr_to_device_next(mr_stage *stage, mr_tensor *tensors, uint32_t *crcs, mr_error *error);
 /* For pipelines that are not seekable. */
-mr_status mr_to_device_save(mr_stage *stage, mr_state *place, mr_error *error);
+mr_status mr_to_device_save(mr_stage *stage, mr_state *state, mr_error *error);
 mr_status mr_to_device_restore(mr_stage *stage, mr_state_reader *reader, mr_error *error);
 
 /* The device that receives the dataset's elements, if it is not the CPU; null: host memory. Borrowed from the

@@ -16,7 +16,7 @@ constexpr size_t GRAIN_BYTES = 16384;
 /* Overhead of an allocation: its header, the mr_buffer, and rounding. */
 constexpr size_t BUFFER_BYTES = 128;
 
-void mr_budget_reserve(const mr_run *run, mr_counters *counters, ptrdiff_t more_bytes)
+void mr_budget_add(const mr_run *run, mr_counters *counters, ptrdiff_t more_bytes)
 {
     if (more_bytes == 0) return;
     assert(run->budget != nullptr);
@@ -32,7 +32,7 @@ bool mr_budget_has_room(const mr_run *run, size_t more_bytes)
 }
 
 /* "; shuffle holds 73400320 bytes, batch 1048576": the largest holders. */
-static void say_who(const mr_pipeline *pipeline, char *text, size_t capacity_bytes)
+static void name_holders(const mr_pipeline *pipeline, char *text, size_t capacity_bytes)
 {
     constexpr int32_t NAMED = 3;
     size_t at = 0, before_bytes = SIZE_MAX;
@@ -62,14 +62,14 @@ mr_status mr_budget_keep(const mr_run *run, const char *stage, size_t more_bytes
     size_t before_bytes = atomic_fetch_add_explicit(&budget->kept_bytes, more_bytes, memory_order_relaxed), kept_bytes;
     if (!__builtin_add_overflow(before_bytes, more_bytes, &kept_bytes) && kept_bytes <= budget->limit_bytes)
         return MR_OK;
-    mr_budget_let_go(run, more_bytes);
+    mr_budget_release(run, more_bytes);
     char who[256];
-    say_who(budget->pipeline, who, sizeof who);
+    name_holders(budget->pipeline, who, sizeof who);
     return mr_fail(error, MR_RESOURCE_EXHAUSTED, "%s: another %zu bytes exceed the budget of %zu bytes%s", stage,
                    more_bytes, budget->limit_bytes, who);
 }
 
-void mr_budget_let_go(const mr_run *run, size_t less_bytes)
+void mr_budget_release(const mr_run *run, size_t less_bytes)
 {
     atomic_fetch_sub_explicit(&run->budget->kept_bytes, less_bytes, memory_order_relaxed);
 }
@@ -83,21 +83,22 @@ static const char *name_of(const mr_stage *stage)
 
 static bool is_small(const mr_stage *stage)
 {
-    return stage->kept_bytes + GRAIN_BYTES > stage->told_bytes && stage->told_bytes + GRAIN_BYTES > stage->kept_bytes;
+    return stage->kept_bytes + GRAIN_BYTES > stage->budgeted_bytes &&
+           stage->budgeted_bytes + GRAIN_BYTES > stage->kept_bytes;
 }
 
-static void tell(mr_stage *stage)
+static void update_budget(mr_stage *stage)
 {
-    mr_budget_reserve(stage->run, stage->counters, (ptrdiff_t)(stage->kept_bytes - stage->told_bytes));
-    stage->told_bytes = stage->kept_bytes;
+    mr_budget_add(stage->run, stage->counters, (ptrdiff_t)(stage->kept_bytes - stage->budgeted_bytes));
+    stage->budgeted_bytes = stage->kept_bytes;
 }
 
 mr_status mr_stage_keep(mr_stage *stage, size_t size_bytes, mr_error *error)
 {
     size_t kept_bytes = stage->kept_bytes + size_bytes;
     assert(kept_bytes >= stage->kept_bytes);
-    if (kept_bytes > stage->told_bytes) {
-        size_t before_bytes = stage->told_bytes;
+    if (kept_bytes > stage->budgeted_bytes) {
+        size_t before_bytes = stage->budgeted_bytes;
         mr_status status = MR_OK;
         if (kept_bytes - before_bytes >= GRAIN_BYTES)
             status = mr_budget_keep(stage->run, name_of(stage), kept_bytes - before_bytes, error);
@@ -105,37 +106,37 @@ mr_status mr_stage_keep(mr_stage *stage, size_t size_bytes, mr_error *error)
         MR_TRY(status);
     }
     stage->kept_bytes = kept_bytes;
-    if (!is_small(stage)) tell(stage);
+    if (!is_small(stage)) update_budget(stage);
     return MR_OK;
 }
 
-void mr_stage_let_go(mr_stage *stage, size_t size_bytes)
+void mr_stage_release(mr_stage *stage, size_t size_bytes)
 {
     assert(stage->kept_bytes >= size_bytes);
     stage->kept_bytes -= size_bytes;
     if (is_small(stage)) return;
-    mr_budget_let_go(stage->run, stage->told_bytes - stage->kept_bytes);
-    tell(stage);
+    mr_budget_release(stage->run, stage->budgeted_bytes - stage->kept_bytes);
+    update_budget(stage);
 }
 
-void mr_stage_must_keep(mr_stage *stage, size_t *counted_bytes, size_t now_bytes)
+void mr_stage_keep_unlimited(mr_stage *stage, size_t *counted_bytes, size_t now_bytes)
 {
     assert(stage->kept_bytes >= *counted_bytes);
     stage->kept_bytes += now_bytes - *counted_bytes;
     *counted_bytes = now_bytes;
     if (is_small(stage)) return;
-    atomic_fetch_add_explicit(&stage->run->budget->kept_bytes, stage->kept_bytes - stage->told_bytes,
+    atomic_fetch_add_explicit(&stage->run->budget->kept_bytes, stage->kept_bytes - stage->budgeted_bytes,
                               memory_order_relaxed);
-    tell(stage);
+    update_budget(stage);
 }
 
-void mr_stage_forget(mr_stage *stage)
+void mr_stage_release_all(mr_stage *stage)
 {
     stage->kept_bytes = 0;
-    if (stage->told_bytes == 0) return;
-    mr_budget_let_go(stage->run, stage->told_bytes);
-    tell(stage);
-    assert(stage->told_bytes == 0);
+    if (stage->budgeted_bytes == 0) return;
+    mr_budget_release(stage->run, stage->budgeted_bytes);
+    update_budget(stage);
+    assert(stage->budgeted_bytes == 0);
 }
 
 /* ---- Elements ---- */
@@ -205,7 +206,7 @@ mr_status mr_item_keep(mr_stage *stage, mr_item *item, mr_error *error)
     return status;
 }
 
-void mr_item_let_go(mr_stage *stage, const mr_item *item)
+void mr_item_release(mr_stage *stage, const mr_item *item)
 {
-    if (item->payload != nullptr) mr_stage_let_go(stage, mr_payload_bytes(item->payload));
+    if (item->payload != nullptr) mr_stage_release(stage, mr_payload_bytes(item->payload));
 }

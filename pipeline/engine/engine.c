@@ -2,7 +2,7 @@
  *
  * To move an engine, its workers are paused: is_paused is set, the running tasks end, and all slots in flight are
  * discarded. The orders are then moved without the lock, so that cancel is not blocked. */
-#include "pipeline/engine/engine_inside.h"
+#include "pipeline/engine/engine_internal.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -36,8 +36,8 @@ static void pause_engine(mr_engine *engine)
     while (engine->active > 0) pthread_cond_wait(&engine->ready, &engine->mutex);
     assert(!engine->is_pulling && engine->blocked == 0 && mr_engine_is_consistent(engine));
     for (; engine->head < engine->tail; engine->head++)
-        mr_slot_push(&engine->lent, engine->flight[engine->head % (uint64_t)engine->ring_size]);
-    for (mr_slot *slot = engine->lent; slot != nullptr; slot = slot->next) mr_slot_clear(slot);
+        mr_slot_push(&engine->delivered, engine->flight[engine->head % (uint64_t)engine->ring_size]);
+    for (mr_slot *slot = engine->delivered; slot != nullptr; slot = slot->next) mr_slot_clear(slot);
     engine->fill = engine->tail;
     engine->ready_count = 0;
     engine->row = 0;
@@ -109,10 +109,10 @@ static mr_status engine_seek(mr_stage *stage, uint64_t position, mr_error *error
 }
 
 /* Saves the state of the order before the head slot, and the number of rows of that slot already delivered. */
-static mr_status engine_save(mr_stage *stage, mr_state *place, mr_error *error)
+static mr_status engine_save(mr_stage *stage, mr_state *state, mr_error *error)
 {
     mr_engine *engine = (mr_engine *)stage;
-    if (engine->is_direct) return mr_stage_save(engine->plan.order, place, error);
+    if (engine->is_direct) return mr_stage_save(engine->plan.order, state, error);
     pthread_mutex_lock(&engine->mutex);
     while (engine->is_pulling && engine->head == engine->tail && !engine->is_cancelled)
         pthread_cond_wait(&engine->ready, &engine->mutex);
@@ -123,12 +123,12 @@ static mr_status engine_save(mr_stage *stage, mr_state *place, mr_error *error)
     } else {
         const mr_slot *slot = engine->head < engine->tail ? mr_engine_slot_next(engine) : nullptr;
         assert(slot == nullptr || mr_slot_is_consistent(slot));
-        status = mr_state_put(place, (uint64_t)engine->row, error);
-        if (status == MR_OK) status = mr_state_put(place, engine->ignored, error);
+        status = mr_state_put(state, (uint64_t)engine->row, error);
+        if (status == MR_OK) status = mr_state_put(state, engine->ignored, error);
         mr_state now = {0};
         if (status == MR_OK && slot == nullptr) status = mr_engine_save_orders(engine, &now, error);
-        const mr_state *from = slot == nullptr ? &now : &slot->place;
-        if (status == MR_OK) status = mr_state_put_bytes(place, from->bytes, from->size_bytes, error);
+        const mr_state *from = slot == nullptr ? &now : &slot->state;
+        if (status == MR_OK) status = mr_state_put_bytes(state, from->bytes, from->size_bytes, error);
         mr_state_deinit(&now);
     }
     pthread_mutex_unlock(&engine->mutex);
@@ -196,14 +196,14 @@ void mr_engines_deinit(mr_engines *engines)
 void mr_engines_cancel(mr_engines *engines)
 {
     pthread_mutex_lock(&engines->mutex);
-    atomic_store_explicit(&engines->are_cancelled, true, memory_order_relaxed);
+    atomic_store_explicit(&engines->is_cancelled, true, memory_order_relaxed);
     for (mr_engine *engine = engines->first; engine != nullptr; engine = engine->next) cancel_one(engine);
     pthread_mutex_unlock(&engines->mutex);
 }
 
 bool mr_run_is_cancelled(const mr_run *run)
 {
-    return run->engines != nullptr && atomic_load_explicit(&run->engines->are_cancelled, memory_order_relaxed);
+    return run->engines != nullptr && atomic_load_explicit(&run->engines->is_cancelled, memory_order_relaxed);
 }
 
 static void list_engine(mr_engine *engine)
@@ -212,7 +212,7 @@ static void list_engine(mr_engine *engine)
     if (engines == nullptr) return;
     pthread_mutex_lock(&engines->mutex);
     assert(!engine->is_listed && engine->next == nullptr && engine->previous == nullptr);
-    engine->is_cancelled = atomic_load_explicit(&engines->are_cancelled, memory_order_relaxed);
+    engine->is_cancelled = atomic_load_explicit(&engines->is_cancelled, memory_order_relaxed);
     engine->is_listed = true;
     engine->next = engines->first;
     if (engine->next != nullptr) engine->next->previous = engine;
@@ -257,15 +257,15 @@ static void engine_deinit(mr_stage *stage)
     assert(engine->active == 0 && engine->blocked == 0 && !engine->is_pulling);
     for (int32_t i = 0; i < engine->worker_count; i++) {
         mr_watch_remove(engine->plan.run->watch, &engine->workers[i].note);
-        mr_lane_deinit(&engine->workers[i].lane);
-        mr_budget_reserve(engine->plan.run, engine->plan.counters, -(ptrdiff_t)engine->workers[i].lane_bytes);
+        mr_workspace_deinit(&engine->workers[i].workspace);
+        mr_budget_add(engine->plan.run, engine->plan.counters, -(ptrdiff_t)engine->workers[i].workspace_bytes);
     }
     for (; engine->head < engine->tail; engine->head++)
         mr_slot_free(engine->flight[engine->head % (uint64_t)engine->ring_size]);
     mr_engine_free_slots(engine->spare);
-    mr_engine_free_slots(engine->lent);
-    mr_budget_reserve(engine->plan.run, engine->plan.counters, -(ptrdiff_t)own_bytes(engine));
-    mr_budget_let_go(engine->plan.run, engine->kept_bytes);
+    mr_engine_free_slots(engine->delivered);
+    mr_budget_add(engine->plan.run, engine->plan.counters, -(ptrdiff_t)own_bytes(engine));
+    mr_budget_release(engine->plan.run, engine->kept_bytes);
     mr_stage_free(engine->plan.batches);
     mr_stage_free(engine->plan.order);
     free(engine->workers);
@@ -316,13 +316,13 @@ static int32_t wanted_window(const mr_engine *engine, int32_t threads, int64_t d
 
 /* The number of slots in flight while slots are cheap: as many as fit into little memory, and only for seekable orders,
  * where reading ahead has no visible effect. */
-static int32_t quick_window(const mr_engine *engine)
+static int32_t cheap_window(const mr_engine *engine)
 {
     constexpr size_t CHEAP_BYTES = (size_t)1 << 20;
-    constexpr size_t WINDOW_QUICK = 16;
+    constexpr size_t WINDOW_CHEAP = 16;
     if (!engine->is_even || !engine->plan.order->is_seekable || engine->plan.threads == 0) return 0;
     size_t count = CHEAP_BYTES / (mr_engine_slot_bytes(engine) + 1);
-    return (int32_t)(count < WINDOW_QUICK ? count : WINDOW_QUICK);
+    return (int32_t)(count < WINDOW_CHEAP ? count : WINDOW_CHEAP);
 }
 
 /* The lock is held, or no other thread has access yet. */
@@ -362,26 +362,26 @@ void mr_engine_measure(mr_stage *stage, mr_engine_gauge *gauge)
     mr_engine *engine = (mr_engine *)stage;
     pthread_mutex_lock(&engine->mutex);
     assert(mr_engine_is_consistent(engine));
-    *gauge = (mr_engine_gauge){.name = engine->trace_name,
-                               .threads = engine->limit,
-                               .threads_max = engine->plan.threads,
-                               .depth = engine->depth,
-                               .may_be_inline = engine->plan.order->is_seekable || engine->plan.batch != nullptr ||
-                                                engine->slots.rows == 1,
-                               .is_quick = engine->limit > 0 && mr_engine_is_quick(engine),
-                               .slot_bytes = mr_engine_slot_bytes(engine) + engine->extra_bytes,
-                               .slots = engine->window_max,
-                               .ready = (int32_t)engine->ready_count,
-                               .slot_rows = engine->plan.batch != nullptr ? 1 : engine->slots.rows,
-                               .batch_rows = engine->plan.batch != nullptr ? engine->slots.rows : 1,
-                               .made = engine->plan.drops              ? 0
-                                       : engine->plan.batch != nullptr ? (double)engine->rows_done / engine->slots.rows
-                                                                       : (double)engine->rows_done,
-                               .reads = engine->asks ? engine->reads : 0,
-                               .rows_asked = engine->rows_asked,
-                               .rows_waited = engine->rows_waited,
-                               .work_ns = engine->work_ns,
-                               .starved_ns = engine->starved_ns};
+    *gauge = (mr_engine_gauge){
+        .name = engine->trace_name,
+        .threads = engine->limit,
+        .threads_max = engine->plan.threads,
+        .depth = engine->depth,
+        .may_be_inline = engine->plan.order->is_seekable || engine->plan.batch != nullptr || engine->slots.rows == 1,
+        .is_cheap = engine->limit > 0 && mr_engine_is_cheap(engine),
+        .slot_bytes = mr_engine_slot_bytes(engine) + engine->extra_bytes,
+        .slots = engine->window_max,
+        .ready = (int32_t)engine->ready_count,
+        .slot_rows = engine->plan.batch != nullptr ? 1 : engine->slots.rows,
+        .batch_rows = engine->plan.batch != nullptr ? engine->slots.rows : 1,
+        .produced = engine->plan.drops              ? 0
+                    : engine->plan.batch != nullptr ? (double)engine->rows_done / engine->slots.rows
+                                                    : (double)engine->rows_done,
+        .reads = engine->reads_ahead ? engine->reads : 0,
+        .rows_requested = engine->rows_requested,
+        .rows_waited = engine->rows_waited,
+        .work_ns = engine->work_ns,
+        .starved_ns = engine->starved_ns};
     pthread_mutex_unlock(&engine->mutex);
 }
 
@@ -418,8 +418,9 @@ static mr_status engine_init(mr_engine *engine, mr_error *error)
     engine->copies =
         engine->is_even && plan->source != nullptr && plan->source->kind->copy != nullptr && plan->work_count == 0;
     /* The rows of a source without numbers carry their payload, except those that failed. */
-    engine->may_ask = plan->source != nullptr && plan->source->kind->ask != nullptr && plan->source->count >= 0;
-    engine->asks = engine->may_ask;
+    engine->can_read_ahead =
+        plan->source != nullptr && plan->source->kind->read_ahead != nullptr && plan->source->count >= 0;
+    engine->reads_ahead = engine->can_read_ahead;
     engine->reads = MR_READS_FIRST;
     engine->probe = engine->probe_gap = 1;
     constexpr int32_t DEPTH_TUNED = 2;
@@ -427,9 +428,9 @@ static mr_status engine_init(mr_engine *engine, mr_error *error)
     if (batch == nullptr) depth = (depth - 1) / rows + 1;
     int32_t depth_max = plan->is_tuned && depth < MR_DEPTH_MAX ? MR_DEPTH_MAX : depth;
     set_threads(engine, plan->is_tuned ? plan->threads_first : plan->threads, depth);
-    engine->window_quick = quick_window(engine);
+    engine->window_cheap = cheap_window(engine);
     engine->ring_size = wanted_window(engine, plan->threads, depth_max);
-    if (engine->ring_size < engine->window_quick) engine->ring_size = engine->window_quick;
+    if (engine->ring_size < engine->window_cheap) engine->ring_size = engine->window_cheap;
     engine->worker_count = plan->threads + 1;
     assert(engine->window_max <= engine->ring_size && engine->slots.rows >= 1);
     engine->flight = calloc((size_t)engine->ring_size, sizeof(mr_slot *));
@@ -441,12 +442,12 @@ static mr_status engine_init(mr_engine *engine, mr_error *error)
     for (int32_t i = 0; i < engine->worker_count; i++) {
         mr_worker *worker = &engine->workers[i];
         worker->engine = engine;
-        worker->lane.reserve = mr_engine_wait_for_room;
-        worker->lane.stop = &engine->is_cancelled;
+        worker->workspace.reserve = mr_engine_wait_for_room;
+        worker->workspace.stop = &engine->is_cancelled;
         worker->note.source = plan->source;
         worker->note.is_thread = i < plan->threads;
     }
-    mr_budget_reserve(plan->run, plan->counters, (ptrdiff_t)own_bytes(engine));
+    mr_budget_add(plan->run, plan->counters, (ptrdiff_t)own_bytes(engine));
     /* What the engine needs as a minimum is reserved without a limit. */
     engine->kept_bytes = own_bytes(engine) + mr_engine_slot_bytes(engine);
     atomic_fetch_add_explicit(&plan->run->budget->kept_bytes, engine->kept_bytes, memory_order_relaxed);

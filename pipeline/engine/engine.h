@@ -51,19 +51,19 @@ typedef struct mr_engine_gauge {
     int32_t threads, threads_max;
     int32_t depth;      /* slots read ahead */
     bool may_be_inline; /* 0 threads are allowed: the caller then does the work */
-    bool is_quick;      /* slots are so cheap that the caller helps instead of waiting for threads */
+    bool is_cheap;      /* slots are so cheap that the caller helps instead of waiting for threads */
     size_t slot_bytes;
-    int32_t slots;        /* maximum number in flight */
-    int32_t ready;        /* complete slots in flight */
-    int32_t slot_rows;    /* elements delivered from one slot; 1 for batches */
-    int32_t batch_rows;   /* elements of a full batch; 1 without batch */
-    double made;          /* elements or batches that the finished rows amount to; 0: unknown, because some are
+    int32_t slots;           /* maximum number in flight */
+    int32_t ready;           /* complete slots in flight */
+    int32_t slot_rows;       /* elements delivered from one slot; 1 for batches */
+    int32_t batch_rows;      /* elements of a full batch; 1 without batch */
+    double produced;         /* elements or batches that the finished rows amount to; 0: unknown, because some are
                              dropped */
-    int32_t reads;        /* rows requested ahead; 0: none, because there is no file or it is in memory */
-    uint64_t rows_asked;  /* in slots whose rows were requested ahead */
-    uint64_t rows_waited; /* of rows_asked: a thread slept for them nevertheless */
-    uint64_t work_ns;     /* spent on elements, over all threads */
-    uint64_t starved_ns;  /* the caller waited for the engine, or did its work */
+    int32_t reads;           /* rows requested ahead; 0: none, because there is no file or it is in memory */
+    uint64_t rows_requested; /* in slots whose rows were requested ahead */
+    uint64_t rows_waited;    /* of rows_requested: a thread slept for them nevertheless */
+    uint64_t work_ns;        /* spent on elements, over all threads */
+    uint64_t starved_ns;     /* the caller waited for the engine, or did its work */
 } mr_engine_gauge;
 
 /* All engines of one iterator, including those of pipelines inside stages, which are created and freed while it runs.
@@ -71,7 +71,7 @@ typedef struct mr_engine_gauge {
 typedef struct mr_engines {
     pthread_mutex_t mutex;
     struct mr_engine *first;
-    _Atomic bool are_cancelled; /* engines created later are cancelled from the start */
+    _Atomic bool is_cancelled; /* engines created later are cancelled from the start */
 } mr_engines;
 void mr_engines_init(mr_engines *engines);
 void mr_engines_deinit(mr_engines *engines);

@@ -1,6 +1,6 @@
 /* Delivery: takes finished rows and batches from the head slot, in order, skips those that are dropped or ignored, and
  * lets the consumer help or wait (engine.h). */
-#include "pipeline/engine/engine_inside.h"
+#include "pipeline/engine/engine_internal.h"
 
 #include <assert.h>
 
@@ -28,7 +28,7 @@ static void retire_head(mr_engine *engine)
         if (engine->surplus > 0) engine->surplus--;
         mr_slot_free(slot);
     } else {
-        mr_slot_push(&engine->lent, slot);
+        mr_slot_push(&engine->delivered, slot);
     }
     engine->flight[engine->head % (uint64_t)engine->ring_size] = nullptr;
     engine->head++;
@@ -123,7 +123,7 @@ static mr_status deliver_row(mr_engine *engine, mr_slot *slot, mr_tensor *tensor
 static bool work_instead(mr_engine *engine, bool *has_waited)
 {
     bool is_alone = mr_engine_threads_at_work(engine) == 0;
-    if (!is_alone && !mr_engine_is_quick(engine)) return false;
+    if (!is_alone && !mr_engine_is_cheap(engine)) return false;
     /* A pull from a stage that is not seekable may take any time. */
     if (!is_alone && !engine->plan.order->is_seekable) return false;
     uint64_t start_ns = engine->plan.is_tuned ? mr_now_ns() : 0;
@@ -164,7 +164,7 @@ static mr_status next_locked(mr_engine *engine, mr_tensor *tensors, mr_error *er
         }
         if (work_instead(engine, &has_waited)) continue;
         uint64_t start_ns = mr_now_ns();
-        mr_engine_wake_for_rest(engine);
+        mr_engine_wake_before_wait(engine);
         engine->is_waiting = true;
         pthread_cond_wait(&engine->ready, &engine->mutex);
         engine->is_waiting = false;

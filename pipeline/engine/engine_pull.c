@@ -1,5 +1,5 @@
 /* Pulling: takes the items of the next slot from the orders, when the window and the budget have room (engine.h). */
-#include "pipeline/engine/engine_inside.h"
+#include "pipeline/engine/engine_internal.h"
 
 #include <assert.h>
 #include <stddef.h>
@@ -19,7 +19,7 @@ void mr_engine_free_idle(mr_engine *engine)
 {
     mr_engine_free_slots(engine->spare);
     engine->spare = nullptr;
-    for (mr_slot **link = &engine->lent; *link != nullptr;) {
+    for (mr_slot **link = &engine->delivered; *link != nullptr;) {
         mr_slot *slot = *link;
         assert(slot->plan == &engine->slots);
         if (mr_slot_is_free(slot)) {
@@ -31,11 +31,11 @@ void mr_engine_free_idle(mr_engine *engine)
     }
 }
 
-/* A slot that nobody references, or null. If the consumer keeps more slots than the window and LENT, the engine gives
- * up its references: their memory belongs to the consumer and is no longer counted in the budget. */
+/* A slot that nobody references, or null. If the consumer keeps more slots than the window and DELIVERED_MAX, the
+ * engine releases its references: their memory belongs to the consumer and is no longer counted in the budget. */
 static mr_slot *find_slot(mr_engine *engine)
 {
-    constexpr int32_t LENT = 4;
+    constexpr int32_t DELIVERED_MAX = 4;
     int32_t held = 0;
     mr_slot *slot = engine->spare;
     if (slot != nullptr) {
@@ -43,10 +43,10 @@ static mr_slot *find_slot(mr_engine *engine)
         engine->spare = slot->next;
         return slot;
     }
-    for (mr_slot **link = &engine->lent; *link != nullptr;) {
+    for (mr_slot **link = &engine->delivered; *link != nullptr;) {
         slot = *link;
         bool is_free = mr_slot_is_free(slot);
-        if (!is_free && ++held <= mr_engine_window(engine) + LENT) {
+        if (!is_free && ++held <= mr_engine_window(engine) + DELIVERED_MAX) {
             link = &slot->next;
             continue;
         }
@@ -63,7 +63,7 @@ static mr_slot *find_slot(mr_engine *engine)
 static bool has_slot(const mr_engine *engine)
 {
     if (engine->spare != nullptr) return true;
-    for (const mr_slot *slot = engine->lent; slot != nullptr; slot = slot->next)
+    for (const mr_slot *slot = engine->delivered; slot != nullptr; slot = slot->next)
         if (mr_slot_is_free(slot)) return true;
     return false;
 }
@@ -91,9 +91,9 @@ bool mr_engine_may_fill(const mr_engine *engine)
 }
 
 /* The consumer's own thread never waits: the slot that is delivered next may be ready, and only it can deliver that. */
-void mr_engine_wait_for_room(mr_lane *lane, size_t size_bytes)
+void mr_engine_wait_for_room(mr_workspace *workspace, size_t size_bytes)
 {
-    mr_worker *worker = (mr_worker *)((char *)lane - offsetof(mr_worker, lane));
+    mr_worker *worker = (mr_worker *)((char *)workspace - offsetof(mr_worker, workspace));
     mr_engine *engine = worker->engine;
     pthread_mutex_lock(&engine->mutex);
     assert(worker->slot != nullptr && engine->active > 0 && mr_engine_is_consistent(engine));
@@ -181,7 +181,7 @@ static mr_status fill_items(mr_engine *engine, mr_slot *slot, mr_worker *worker,
 
 /* ---- The state of what is pulled next ---- */
 
-mr_status mr_engine_save_orders(const mr_engine *engine, mr_state *place, mr_error *error)
+mr_status mr_engine_save_orders(const mr_engine *engine, mr_state *state, mr_error *error)
 {
     const mr_engine_plan *plan = &engine->plan;
     if (engine->failure.status == MR_RESOURCE_EXHAUSTED) {
@@ -190,12 +190,12 @@ mr_status mr_engine_save_orders(const mr_engine *engine, mr_state *place, mr_err
         return engine->failure.status;
     }
     if (plan->batch != nullptr) {
-        MR_TRY(mr_stage_save(plan->batches, place, error));
-        MR_TRY(mr_state_put(place, engine->order_has_begun, error));
-        MR_TRY(mr_state_put(place, engine->order_epoch, error));
+        MR_TRY(mr_stage_save(plan->batches, state, error));
+        MR_TRY(mr_state_put(state, engine->order_has_begun, error));
+        MR_TRY(mr_state_put(state, engine->order_epoch, error));
         if (!engine->order_has_begun) return MR_OK;
     }
-    return mr_stage_save(plan->order, place, error);
+    return mr_stage_save(plan->order, state, error);
 }
 
 mr_status mr_engine_restore_orders(mr_engine *engine, mr_state_reader *reader, mr_error *error)
@@ -264,7 +264,7 @@ void mr_engine_pull(mr_engine *engine, mr_worker *worker)
     engine->is_pulling = true;
     engine->active++;
     mr_slot *slot = find_slot(engine);
-    int32_t ahead = mr_engine_ahead(engine);
+    int32_t ahead = mr_engine_read_ahead_rows(engine);
     pthread_mutex_unlock(&engine->mutex);
     mr_trace *trace = mr_watch_trace(engine->plan.run->watch);
     uint64_t start_ns = mr_now_ns();
@@ -278,17 +278,17 @@ void mr_engine_pull(mr_engine *engine, mr_worker *worker)
     else
         mr_slot_clear(slot);
     if (status == MR_OK && !engine->stage.is_seekable) {
-        size_t place_bytes = slot->place.capacity_bytes;
-        mr_state_clear(&slot->place);
-        status = mr_engine_save_orders(engine, &slot->place, &error);
-        mr_slot_account_rows(slot, place_bytes, slot->place.capacity_bytes);
+        size_t state_bytes = slot->state.capacity_bytes;
+        mr_state_clear(&slot->state);
+        status = mr_engine_save_orders(engine, &slot->state, &error);
+        mr_slot_account_rows(slot, state_bytes, slot->state.capacity_bytes);
     }
     if (status == MR_OK) status = pull(engine, slot, worker, &error);
     mr_note_stage(&worker->note, nullptr);
     bool is_empty = slot == nullptr || slot->rows == 0;
     if (!is_empty) {
-        slot->asked = ahead < slot->rows ? ahead : slot->rows;
-        mr_engine_prefetch(engine, slot, 0, slot->asked);
+        slot->requested = ahead < slot->rows ? ahead : slot->rows;
+        mr_engine_read_ahead(engine, slot, 0, slot->requested);
     }
     uint64_t end_ns = mr_now_ns();
     if (trace != nullptr) mr_trace_slice(trace, "pull", start_ns, end_ns, is_empty ? 0 : (uint64_t)slot->rows);

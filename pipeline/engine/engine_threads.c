@@ -3,14 +3,14 @@
  * The engine's mutex is held to take a task, to finish one and to deliver; never while items are pulled, rows are
  * processed or batches are assembled. One worker at a time pulls, so order stages need no lock. */
 #include "base/cpu.h"
-#include "pipeline/engine/engine_inside.h"
+#include "pipeline/engine/engine_internal.h"
 
 #include <assert.h>
 
 /* Target duration of a task: long enough that taking it costs little in comparison. */
 constexpr uint64_t TASK_NS = 100000;
-/* QUICK_NS: a slot that takes less is finished about as soon as a sleeping thread wakes. WAIT_NS: longest busy wait. */
-constexpr uint64_t QUICK_NS = 100000, WAIT_NS = 20000;
+/* CHEAP_NS: a slot that takes less is finished about as soon as a sleeping thread wakes. WAIT_NS: longest busy wait. */
+constexpr uint64_t CHEAP_NS = 100000, WAIT_NS = 20000;
 
 /* ---- Tasks ---- */
 
@@ -25,7 +25,7 @@ static bool may_take(const mr_engine *engine)
 static bool take_task(mr_engine *engine, mr_worker *worker, mr_task *taken)
 {
     if (engine->is_paused || engine->is_cancelled || engine->is_stopping) return false;
-    bool is_wanted = mr_engine_filling(engine) == nullptr || mr_engine_wants_ahead(engine);
+    bool is_wanted = mr_engine_filling(engine) == nullptr || mr_engine_wants_read_ahead(engine);
     if (is_wanted && mr_engine_may_pull(engine)) {
         mr_engine_pull(engine, worker);
         if (engine->is_paused || engine->is_cancelled || engine->is_stopping) return false;
@@ -42,7 +42,7 @@ static bool take_task(mr_engine *engine, mr_worker *worker, mr_task *taken)
     assert(count >= 1 && count <= left);
     *taken = (mr_task){.slot = slot, .begin = slot->taken, .end = slot->taken + count};
     slot->taken += count;
-    mr_engine_claim_ahead(engine, slot, slot->taken, &taken->ask_begin, &taken->ask_end);
+    mr_engine_claim_read_ahead(engine, slot, slot->taken, &taken->request_begin, &taken->request_end);
     if (slot->taken == slot->rows) engine->fill++;
     engine->active++;
     return true;
@@ -54,22 +54,23 @@ static void do_task(mr_engine *engine, mr_worker *worker, mr_task taken)
     mr_slot *slot = taken.slot;
     int32_t count = taken.end - taken.begin;
     assert(count >= 1 && taken.begin >= 0 && taken.end <= slot->taken && mr_slot_is_consistent(slot));
-    assert(worker->reserved_bytes == 0 && worker->lane.count == 0);
+    assert(worker->reserved_bytes == 0 && worker->workspace.count == 0);
     pthread_mutex_unlock(&engine->mutex);
     uint64_t start_ns = mr_now_ns();
     size_t bytes_before = mr_slot_rows_bytes(slot, taken.begin, taken.end);
     worker->slot = slot;
-    if (taken.ask_begin < taken.ask_end) mr_engine_prefetch(engine, slot, taken.ask_begin, taken.ask_end);
-    uint64_t sleeps = mr_engine_sleeps(engine);
+    if (taken.request_begin < taken.request_end)
+        mr_engine_read_ahead(engine, slot, taken.request_begin, taken.request_end);
+    uint64_t sleeps = mr_engine_sleep_count(engine);
     mr_engine_do_rows(engine, worker, slot, taken.begin, taken.end);
-    sleeps = mr_engine_sleeps(engine) - sleeps;
-    mr_engine_count_lane(engine, worker);
+    sleeps = mr_engine_sleep_count(engine) - sleeps;
+    mr_engine_count_workspace(engine, worker);
     size_t bytes = mr_slot_rows_bytes(slot, taken.begin, taken.end);
     uint64_t end_ns = mr_now_ns(), row_ns = (end_ns - start_ns) / (uint64_t)count;
     mr_trace *trace = mr_watch_trace(engine->plan.run->watch);
     if (trace != nullptr) mr_trace_slice(trace, engine->trace_name, start_ns, end_ns, (uint64_t)count);
     pthread_mutex_lock(&engine->mutex);
-    assert(engine->active > 0 && mr_engine_is_consistent(engine) && worker->lane.count == 0);
+    assert(engine->active > 0 && mr_engine_is_consistent(engine) && worker->workspace.count == 0);
     engine->work_ns += end_ns - start_ns;
     engine->rows_done += (uint64_t)count;
     engine->row_ns = mr_average_ns(engine->row_ns, row_ns);
@@ -79,7 +80,7 @@ static void do_task(mr_engine *engine, mr_worker *worker, mr_task taken)
     slot->waits += sleeps;
     mr_slot_account_rows(slot, bytes_before + worker->reserved_bytes, bytes);
     worker->reserved_bytes = 0;
-    if (slot->done == slot->rows) mr_engine_learn_ahead(engine, slot);
+    if (slot->done == slot->rows) mr_engine_measure_read_ahead(engine, slot);
     if (slot->done == slot->rows && !engine->is_cancelled) {
         if (engine->plan.batch != nullptr) {
             pthread_mutex_unlock(&engine->mutex);
@@ -104,34 +105,34 @@ static void do_task(mr_engine *engine, mr_worker *worker, mr_task taken)
     mr_note_since(&worker->note, end_ns);
     engine->active--;
     bool is_head = engine->flight[engine->head % (uint64_t)engine->ring_size] == slot;
-    bool is_due = is_head && (slot->is_complete || (engine->plan.batch == nullptr && engine->row < slot->rows &&
-                                                    slot->is_row_done[engine->row]));
-    bool is_wanted = is_due || mr_engine_threads_at_work(engine) == 0;
+    bool is_next = is_head && (slot->is_complete || (engine->plan.batch == nullptr && engine->row < slot->rows &&
+                                                     slot->is_row_done[engine->row]));
+    bool is_wanted = is_next || mr_engine_threads_at_work(engine) == 0;
     if (engine->is_paused ? engine->active == 0 : is_wanted && engine->is_waiting)
         pthread_cond_broadcast(&engine->ready);
 }
 
-bool mr_engine_is_quick(const mr_engine *engine)
+bool mr_engine_is_cheap(const mr_engine *engine)
 {
     uint64_t slot_ns = engine->pull_ns + engine->row_ns * (uint64_t)engine->slots.rows + engine->batch_ns;
-    return engine->is_even && engine->row_ns > 0 && slot_ns < QUICK_NS;
+    return engine->is_even && engine->row_ns > 0 && slot_ns < CHEAP_NS;
 }
 
 int32_t mr_engine_window(const mr_engine *engine)
 {
-    bool is_wide = engine->window_quick > engine->window_max && engine->limit > 0 && mr_engine_is_quick(engine);
-    return is_wide ? engine->window_quick : engine->window_max;
+    bool is_wide = engine->window_cheap > engine->window_max && engine->limit > 0 && mr_engine_is_cheap(engine);
+    return is_wide ? engine->window_cheap : engine->window_max;
 }
 
 bool mr_engine_may_wake(const mr_engine *engine)
 {
     int32_t window = mr_engine_window(engine);
-    return window < 4 || engine->tail - engine->head <= (uint64_t)window / 2 || !mr_engine_is_quick(engine);
+    return window < 4 || engine->tail - engine->head <= (uint64_t)window / 2 || !mr_engine_is_cheap(engine);
 }
 
-void mr_engine_wake_for_rest(mr_engine *engine)
+void mr_engine_wake_before_wait(mr_engine *engine)
 {
-    if (mr_engine_is_quick(engine) || may_take(engine)) pthread_cond_broadcast(&engine->work);
+    if (mr_engine_is_cheap(engine) || may_take(engine)) pthread_cond_broadcast(&engine->work);
 }
 
 /* Lock held; released meanwhile. Returns whether another worker's pull has ended. */
@@ -158,7 +159,7 @@ bool mr_engine_step(mr_engine *engine, mr_worker *worker, bool *has_waited)
         *has_waited = false;
         return true;
     }
-    if (*has_waited || !engine->is_pulling || !mr_engine_is_quick(engine)) return false;
+    if (*has_waited || !engine->is_pulling || !mr_engine_is_cheap(engine)) return false;
     *has_waited = !wait_for_pull(engine);
     return true;
 }
@@ -168,7 +169,7 @@ static void *worker_main(void *argument)
     mr_worker *worker = argument;
     mr_engine *engine = worker->engine;
     mr_trace *trace = mr_watch_trace(engine->plan.run->watch);
-    if (trace != nullptr) mr_trace_lane(trace, engine->plan.last->kind->name, (int32_t)(worker - engine->workers));
+    if (trace != nullptr) mr_trace_thread(trace, engine->plan.last->kind->name, (int32_t)(worker - engine->workers));
     mr_note_since(&worker->note, mr_now_ns());
     bool has_waited = false;
     pthread_mutex_lock(&engine->mutex);

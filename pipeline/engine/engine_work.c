@@ -1,5 +1,5 @@
 /* Work: what a worker does with a task, the rows of a slot that it has taken, without the lock. */
-#include "pipeline/engine/engine_inside.h"
+#include "pipeline/engine/engine_internal.h"
 
 #include <assert.h>
 
@@ -15,11 +15,11 @@ static void tally(mr_tally *t, uint64_t elements, uint64_t bytes, uint64_t busy_
     t->busy_ns += busy_ns;
 }
 
-static uint64_t values_bytes(const mr_lane *lane)
+static uint64_t values_bytes(const mr_workspace *workspace)
 {
     uint64_t size_bytes = 0;
-    for (int32_t i = 0; i < lane->count; i++) {
-        const mr_value *value = &lane->values[i];
+    for (int32_t i = 0; i < workspace->count; i++) {
+        const mr_value *value = &workspace->values[i];
         int64_t count = mr_shape_count(value->shape);
         if (value->dtype != MR_STRING)
             size_bytes += (uint64_t)count * mr_dtype_size(value->dtype);
@@ -29,22 +29,22 @@ static uint64_t values_bytes(const mr_lane *lane)
     return size_bytes;
 }
 
-/* Reads the item's components into the lane. */
-static mr_status read_item(const mr_engine *engine, mr_item *item, mr_lane *lane, mr_error *error)
+/* Reads the item's components into the workspace. */
+static mr_status read_item(const mr_engine *engine, mr_item *item, mr_workspace *workspace, mr_error *error)
 {
     if (item->payload == nullptr) {
         assert(engine->plan.source != nullptr);
         assert(engine->plan.source->count < 0 || item->number < (uint64_t)engine->plan.source->count);
-        return engine->plan.source->kind->read(engine->plan.source, item->number, lane, error);
+        return engine->plan.source->kind->read(engine->plan.source, item->number, workspace, error);
     }
     assert(item->payload->count >= 0 && item->payload->count <= MR_COMPONENTS_MAX);
-    lane->count = item->payload->count;
-    for (int32_t i = 0; i < lane->count; i++) mr_value_take(&lane->values[i], &item->payload->tensors[i]);
+    workspace->count = item->payload->count;
+    for (int32_t i = 0; i < workspace->count; i++) mr_value_take(&workspace->values[i], &item->payload->tensors[i]);
     return MR_OK;
 }
 
 /* "decode_image: flowers-00001.tfrecord: record 17: ". */
-static void say_where(const mr_engine *engine, const char *stage, const mr_item *item, mr_error *error)
+static void prefix_location(const mr_engine *engine, const char *stage, const mr_item *item, mr_error *error)
 {
     char where[512] = "";
     const mr_dataset *source = engine->plan.source;
@@ -60,53 +60,53 @@ static void say_where(const mr_engine *engine, const char *stage, const mr_item 
 
 static void do_row(mr_engine *engine, mr_worker *worker, mr_slot *slot, int32_t row, int32_t weight)
 {
-    mr_lane *lane = &worker->lane;
+    mr_workspace *workspace = &worker->workspace;
     mr_item *item = &slot->items[row];
-    assert(row >= 0 && row < slot->rows && lane->count == 0 && !lane->is_dropped);
+    assert(row >= 0 && row < slot->rows && workspace->count == 0 && !workspace->is_dropped);
     if (slot->failures[row] != nullptr) return;
-    mr_slot_aim(slot, row, lane);
+    mr_slot_set_rows(slot, row, workspace);
     const char *stage =
         engine->plan.source != nullptr ? engine->plan.source->kind->name : engine->plan.last->kind->name;
     mr_note_element(&worker->note, item->number, MR_NOTE_RECORD);
     mr_note_stage(&worker->note, stage);
     /* The whole struct is not cleared, because the message is long. */
-    lane->error.status = MR_OK;
-    lane->error.message[0] = '\0';
+    workspace->error.status = MR_OK;
+    workspace->error.message[0] = '\0';
     uint64_t start_ns = weight > 0 ? mr_now_ns() : 0;
     if (weight > 0) mr_note_since(&worker->note, start_ns);
-    mr_status status = read_item(engine, item, lane, &lane->error);
+    mr_status status = read_item(engine, item, workspace, &workspace->error);
     if (weight > 0 && item->payload == nullptr) {
         uint64_t now_ns = mr_now_ns();
-        tally(&worker->tallies[0], 0, status == MR_OK ? values_bytes(lane) * (uint64_t)weight : 0,
+        tally(&worker->tallies[0], 0, status == MR_OK ? values_bytes(workspace) * (uint64_t)weight : 0,
               (now_ns - start_ns) * (uint64_t)weight);
         start_ns = now_ns;
     }
-    for (int32_t i = 0; i < engine->plan.work_count && status == MR_OK && !lane->is_dropped; i++) {
+    for (int32_t i = 0; i < engine->plan.work_count && status == MR_OK && !workspace->is_dropped; i++) {
         const mr_work *work = &engine->plan.works[i];
         stage = work->dataset->kind->name;
         mr_note_stage(&worker->note, stage);
         if (weight > 0) mr_note_since(&worker->note, start_ns);
-        status = work->dataset->kind->work(work, item->epoch, item->number, lane, &lane->error);
+        status = work->dataset->kind->work(work, item->epoch, item->number, workspace, &workspace->error);
         worker->tallies[i + 1].elements++;
         if (weight == 0) continue;
         uint64_t now_ns = mr_now_ns();
-        tally(&worker->tallies[i + 1], 0, status == MR_OK ? values_bytes(lane) * (uint64_t)weight : 0,
+        tally(&worker->tallies[i + 1], 0, status == MR_OK ? values_bytes(workspace) * (uint64_t)weight : 0,
               (now_ns - start_ns) * (uint64_t)weight);
         start_ns = now_ns;
     }
-    if (lane->is_dropped) {
+    if (workspace->is_dropped) {
         slot->is_row_dropped[row] = true;
     } else if (status == MR_OK) {
-        assert(lane->count == slot->plan->count);
+        assert(workspace->count == slot->plan->count);
         stage = engine->plan.last->kind->name;
-        status = mr_slot_place(slot, row, lane, &lane->error);
+        status = mr_slot_store(slot, row, workspace, &workspace->error);
     }
     if (status != MR_OK) {
-        lane->error.status = status;
-        say_where(engine, stage, item, &lane->error);
-        mr_slot_fail_row(slot, row, &lane->error);
+        workspace->error.status = status;
+        prefix_location(engine, stage, item, &workspace->error);
+        mr_slot_fail_row(slot, row, &workspace->error);
     }
-    mr_lane_clear(lane);
+    mr_workspace_clear(workspace);
 }
 
 static void flush_tallies(mr_engine *engine, mr_worker *worker)
@@ -134,8 +134,8 @@ static void copy_rows(mr_engine *engine, mr_worker *worker, mr_slot *slot, int32
     for (int32_t row = begin, next; row < end; row = next + 1) {
         for (next = row; next < end && slot->failures[next] == nullptr;) next++;
         if (next == row) continue;
-        mr_slot_aim(slot, row, &worker->lane);
-        source->kind->copy(source, &slot->items[row], next - row, worker->lane.rows);
+        mr_slot_set_rows(slot, row, &worker->workspace);
+        source->kind->copy(source, &slot->items[row], next - row, worker->workspace.rows);
     }
     uint64_t bytes = (uint64_t)(end - begin) * (slot->plan->fixed_bytes / (uint64_t)slot->plan->rows);
     tally(&worker->tallies[0], 0, bytes, mr_now_ns() - start_ns);
@@ -161,22 +161,22 @@ void mr_engine_do_rows(mr_engine *engine, mr_worker *worker, mr_slot *slot, int3
     flush_tallies(engine, worker);
 }
 
-void mr_engine_count_lane(mr_engine *engine, mr_worker *worker)
+void mr_engine_count_workspace(mr_engine *engine, mr_worker *worker)
 {
-    size_t lane_bytes = mr_lane_trim(&worker->lane);
-    if (lane_bytes == worker->lane_bytes) return;
-    mr_budget_reserve(engine->plan.run, engine->plan.counters, (ptrdiff_t)(lane_bytes - worker->lane_bytes));
-    worker->lane_bytes = lane_bytes;
+    size_t workspace_bytes = mr_workspace_trim(&worker->workspace);
+    if (workspace_bytes == worker->workspace_bytes) return;
+    mr_budget_add(engine->plan.run, engine->plan.counters, (ptrdiff_t)(workspace_bytes - worker->workspace_bytes));
+    worker->workspace_bytes = workspace_bytes;
 }
 
 /* The work after batch, on the complete batch. */
 static mr_status do_batch_works(mr_engine *engine, mr_worker *worker, mr_slot *slot, const char **stage,
                                 mr_error *error)
 {
-    mr_lane *lane = &worker->lane;
-    assert(lane->count == 0 && slot->result_count <= MR_COMPONENTS_MAX);
-    lane->count = slot->result_count;
-    for (int32_t c = 0; c < lane->count; c++) mr_value_take(&lane->values[c], &slot->results[c]);
+    mr_workspace *workspace = &worker->workspace;
+    assert(workspace->count == 0 && slot->result_count <= MR_COMPONENTS_MAX);
+    workspace->count = slot->result_count;
+    for (int32_t c = 0; c < workspace->count; c++) mr_value_take(&workspace->values[c], &slot->results[c]);
     slot->result_count = 0;
     for (int32_t i = 0; i < engine->plan.batch_work_count; i++) {
         const mr_work *work = &engine->plan.batch_works[i];
@@ -184,13 +184,13 @@ static mr_status do_batch_works(mr_engine *engine, mr_worker *worker, mr_slot *s
         *stage = work->dataset->kind->name;
         mr_note_stage(&worker->note, *stage);
         mr_note_since(&worker->note, start_ns);
-        MR_TRY(work->dataset->kind->work(work, slot->epoch, slot->number, lane, error));
+        MR_TRY(work->dataset->kind->work(work, slot->epoch, slot->number, workspace, error));
         mr_count(&work->counters->busy_ns, mr_now_ns() - start_ns);
         mr_count(&work->counters->elements, 1);
-        mr_count(&work->counters->bytes, values_bytes(lane));
+        mr_count(&work->counters->bytes, values_bytes(workspace));
     }
-    for (int32_t c = 0; c < lane->count; c++) {
-        MR_TRY(mr_value_to_tensor(&lane->values[c], &slot->results[c], error));
+    for (int32_t c = 0; c < workspace->count; c++) {
+        MR_TRY(mr_value_to_tensor(&workspace->values[c], &slot->results[c], error));
         slot->result_count = c + 1;
     }
     return MR_OK;
@@ -198,7 +198,7 @@ static mr_status do_batch_works(mr_engine *engine, mr_worker *worker, mr_slot *s
 
 void mr_engine_do_batch(mr_engine *engine, mr_worker *worker, mr_slot *slot)
 {
-    mr_error *error = &worker->lane.error;
+    mr_error *error = &worker->workspace.error;
     assert(slot->done == slot->rows && slot->result_count == 0 && !slot->is_complete);
     *error = (mr_error){0};
     if (mr_slot_failure(slot) != nullptr) return;
@@ -207,7 +207,7 @@ void mr_engine_do_batch(mr_engine *engine, mr_worker *worker, mr_slot *slot)
     mr_note_element(&worker->note, slot->number, MR_NOTE_BATCH);
     mr_note_stage(&worker->note, stage);
     mr_note_since(&worker->note, start_ns);
-    for (int32_t c = 0; c < MR_COMPONENTS_MAX; c++) worker->lane.rows[c] = nullptr;
+    for (int32_t c = 0; c < MR_COMPONENTS_MAX; c++) worker->workspace.rows[c] = nullptr;
     mr_status status = mr_slot_assemble(slot, error);
     mr_count(&engine->plan.batch_counters->busy_ns, mr_now_ns() - start_ns);
     mr_count(&engine->plan.batch_counters->elements, 1);
@@ -219,7 +219,7 @@ void mr_engine_do_batch(mr_engine *engine, mr_worker *worker, mr_slot *slot)
         (void)mr_fail_prefix(error, status, "%s: batch %llu", stage, (unsigned long long)slot->number);
         mr_slot_fail(slot, error);
     }
-    mr_lane_clear(&worker->lane);
+    mr_workspace_clear(&worker->workspace);
     mr_trace *trace = mr_watch_trace(engine->plan.run->watch);
     if (trace != nullptr) mr_trace_slice(trace, "batch", start_ns, mr_now_ns(), (uint64_t)slot->rows);
 }

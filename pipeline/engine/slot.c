@@ -122,7 +122,7 @@ size_t mr_slot_rows_bytes(const mr_slot *slot, int32_t begin, int32_t end)
 void mr_slot_account_rows(mr_slot *slot, size_t bytes_before, size_t bytes_now)
 {
     slot->held_bytes += bytes_now - bytes_before;
-    mr_budget_reserve(slot->plan->run, slot->plan->counters, (ptrdiff_t)(bytes_now - bytes_before));
+    mr_budget_add(slot->plan->run, slot->plan->counters, (ptrdiff_t)(bytes_now - bytes_before));
 }
 
 static bool is_column(const mr_slot *slot, const mr_buffer *buffer)
@@ -134,7 +134,7 @@ static bool is_column(const mr_slot *slot, const mr_buffer *buffer)
 
 void mr_slot_account(mr_slot *slot)
 {
-    size_t size_bytes = slot->plan->fixed_bytes + slot->plan->head_bytes + slot->place.capacity_bytes +
+    size_t size_bytes = slot->plan->fixed_bytes + slot->plan->head_bytes + slot->state.capacity_bytes +
                         mr_slot_rows_bytes(slot, 0, slot->plan->rows);
     for (int32_t c = 0; c < slot->plan->count; c++)
         if (slot->plan->columns[c].kind == MR_COLUMN_STRINGS && slot->columns[c].buffer != nullptr)
@@ -174,7 +174,7 @@ void mr_slot_clear(mr_slot *slot)
     for (int32_t i = 0; i < slot->result_count; i++) mr_tensor_deinit(&slot->results[i]);
     if (slot->failure != &no_memory) free(slot->failure);
     slot->failure = nullptr;
-    slot->result_count = slot->rows = slot->taken = slot->done = slot->asked = 0;
+    slot->result_count = slot->rows = slot->taken = slot->done = slot->requested = 0;
     slot->waits = 0;
     slot->is_complete = false;
     slot->extra_bytes = 0;
@@ -196,7 +196,7 @@ void mr_slot_free(mr_slot *slot)
     free(slot->items);
     free(slot->is_row_done);
     free(slot->is_row_dropped);
-    mr_state_deinit(&slot->place);
+    mr_state_deinit(&slot->state);
     free(slot->failures);
     free(slot);
 }
@@ -215,13 +215,13 @@ static char *row_data(const mr_slot *slot, int32_t component, int32_t row)
            (size_t)row * slot->plan->columns[component].row_bytes;
 }
 
-void mr_slot_aim(const mr_slot *slot, int32_t row, mr_lane *lane)
+void mr_slot_set_rows(const mr_slot *slot, int32_t row, mr_workspace *workspace)
 {
     for (int32_t c = 0; c < slot->plan->count; c++)
-        lane->rows[c] = slot->plan->columns[c].kind == MR_COLUMN_FIXED ? row_data(slot, c, row) : nullptr;
+        workspace->rows[c] = slot->plan->columns[c].kind == MR_COLUMN_FIXED ? row_data(slot, c, row) : nullptr;
 }
 
-static mr_status place_text(mr_text *text, mr_string string, mr_error *error)
+static mr_status store_text(mr_text *text, mr_string string, mr_error *error)
 {
     if (string.size_bytes > text->capacity_bytes) {
         size_t capacity_bytes = string.size_bytes + string.size_bytes / 2;
@@ -242,24 +242,24 @@ static mr_status fail_shape(int32_t component, mr_shape found, mr_shape expected
                    mr_shape_text(found, a, sizeof a), mr_shape_text(expected, b, sizeof b));
 }
 
-mr_status mr_slot_place(mr_slot *slot, int32_t row, mr_lane *lane, mr_error *error)
+mr_status mr_slot_store(mr_slot *slot, int32_t row, mr_workspace *workspace, mr_error *error)
 {
-    assert(row >= 0 && row < slot->rows && lane->count == slot->plan->count);
+    assert(row >= 0 && row < slot->rows && workspace->count == slot->plan->count);
     for (int32_t c = 0; c < slot->plan->count; c++) {
         const mr_column_plan *plan = &slot->plan->columns[c];
-        mr_value *value = &lane->values[c];
-        if (value->is_placed) continue;
+        mr_value *value = &workspace->values[c];
+        if (value->is_in_row) continue;
         switch (plan->kind) {
         case MR_COLUMN_FIXED:
             if (!mr_shape_equal(value->shape, plan->shape)) return fail_shape(c, value->shape, plan->shape, error);
             if (plan->row_bytes == sizeof(uint64_t))
-                memcpy(lane->rows[c], value->data, sizeof(uint64_t));
+                memcpy(workspace->rows[c], value->data, sizeof(uint64_t));
             else if (plan->row_bytes > 0)
-                memcpy(lane->rows[c], value->data, plan->row_bytes);
+                memcpy(workspace->rows[c], value->data, plan->row_bytes);
             break;
         case MR_COLUMN_STRINGS:
             assert(value->dtype == MR_STRING && value->shape.rank == 0);
-            MR_TRY(place_text(&slot->columns[c].texts[row], *(const mr_string *)value->data, error));
+            MR_TRY(store_text(&slot->columns[c].texts[row], *(const mr_string *)value->data, error));
             break;
         case MR_COLUMN_LOOSE:
             MR_TRY(mr_value_to_tensor(value, &slot->columns[c].loose[row], error));

@@ -63,14 +63,14 @@ struct mr_slot {
     int32_t rows;           /* of this batch */
     int32_t taken, done;    /* rows that workers have begun; finished */
     bool is_complete;       /* the batch is assembled */
-    int32_t asked;          /* rows requested from the system; -1: the slot is not requested */
+    int32_t requested;      /* rows requested from the system; -1: the slot is not requested */
     uint64_t waits;         /* times that a worker slept while it processed the rows */
     size_t extra_bytes;     /* of the batch, beyond its fixed columns */
     size_t held_bytes;      /* counted in the budget */
     mr_item *items;         /* one for each row */
     bool *is_row_done;      /* one for each row */
     bool *is_row_dropped;   /* one for each row; null if rows are never dropped */
-    mr_state place;         /* of the orders before these rows, if a position is not enough */
+    mr_state state;         /* of the orders before these rows, if a position is not enough */
     mr_error **failures;    /* one for each row; null where the row has not failed */
     mr_error *failure;      /* of the batch: work after batch has failed */
     mr_column columns[MR_COMPONENTS_MAX];
@@ -83,7 +83,7 @@ struct mr_slot {
 static inline bool mr_slot_is_consistent(const mr_slot *slot)
 {
     return slot->rows >= 0 && slot->rows <= slot->plan->rows && slot->done >= 0 && slot->done <= slot->taken &&
-           slot->taken <= slot->rows && slot->asked >= -1 && slot->asked <= slot->rows &&
+           slot->taken <= slot->rows && slot->requested >= -1 && slot->requested <= slot->rows &&
            (!slot->is_complete || slot->done == slot->rows);
 }
 
@@ -98,10 +98,10 @@ void mr_slot_account(mr_slot *slot);
 void mr_slot_account_rows(mr_slot *slot, size_t bytes_before, size_t bytes_now);
 /* Whether nobody else references its buffers. */
 bool mr_slot_is_free(const mr_slot *slot);
-/* Points the lane's rows to the slot's row. */
-void mr_slot_aim(const mr_slot *slot, int32_t row, mr_lane *lane);
-/* Stores the lane's values in the row. */
-mr_status mr_slot_place(mr_slot *slot, int32_t row, mr_lane *lane, mr_error *error);
+/* Points the workspace's rows to the slot's row. */
+void mr_slot_set_rows(const mr_slot *slot, int32_t row, mr_workspace *workspace);
+/* Stores the workspace's values in the row. */
+mr_status mr_slot_store(mr_slot *slot, int32_t row, mr_workspace *workspace, mr_error *error);
 /* Stores a copy of the error for the row, or for the batch; without memory a static error. */
 void mr_slot_fail_row(mr_slot *slot, int32_t row, const mr_error *error);
 void mr_slot_fail(mr_slot *slot, const mr_error *error);

@@ -165,7 +165,7 @@ void mr_trace_free(mr_trace *trace)
     free(trace);
 }
 
-void mr_trace_lane(mr_trace *trace, const char *name, int32_t number)
+void mr_trace_thread(mr_trace *trace, const char *name, int32_t number)
 {
     char text[400];
     put_event(trace, 0, "{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":%d,\"tid\":%d,\"args\":{\"name\":\"%s %d\"}}",

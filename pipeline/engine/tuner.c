@@ -69,11 +69,11 @@ static void begin_window(mr_tuner *tuner, uint64_t now_ns, uint64_t elements, co
     tuner->start = elements;
     tuner->until_ns = now_ns + WINDOW_NS * factor;
     tuner->until = elements + (rows > WINDOW_ELEMENTS ? rows : WINDOW_ELEMENTS);
-    tuner->made = gauges[count - 1].made;
+    tuner->produced = gauges[count - 1].produced;
     for (int32_t i = 0; i < count; i++) {
         tuner->work_ns[i] = gauges[i].work_ns;
         tuner->starved_ns[i] = gauges[i].starved_ns;
-        tuner->rows_asked[i] = gauges[i].rows_asked;
+        tuner->rows_requested[i] = gauges[i].rows_requested;
         tuner->rows_waited[i] = gauges[i].rows_waited;
     }
 }
@@ -85,16 +85,16 @@ static mr_tuner_window end_window(const mr_tuner *tuner, uint64_t now_ns, uint64
     double ns = (double)(now_ns - tuner->start_ns);
     mr_tuner_window window = {.seconds = ns * 1e-9, .rate = (double)(elements - tuner->start) * 1e9 / ns};
     /* Slots that are ready are delivered in bursts. The true rate is no higher than that of production. */
-    double made = gauges[count - 1].made - tuner->made;
-    if (gauges[count - 1].made > 0 && made * 1e9 / ns < window.rate) window.rate = made * 1e9 / ns;
+    double produced = gauges[count - 1].produced - tuner->produced;
+    if (gauges[count - 1].produced > 0 && produced * 1e9 / ns < window.rate) window.rate = produced * 1e9 / ns;
     for (int32_t i = 0; i < count; i++) {
         window.busy[i] = (double)(gauges[i].work_ns - tuner->work_ns[i]) / ns;
         window.starved[i] = (double)(gauges[i].starved_ns - tuner->starved_ns[i]) / ns;
         /* A wait that began before the window is counted completely when it ends. */
         if (window.starved[i] > 1) window.starved[i] = 1;
-        uint64_t asked = gauges[i].rows_asked - tuner->rows_asked[i];
+        uint64_t requested = gauges[i].rows_requested - tuner->rows_requested[i];
         double waited = (double)(gauges[i].rows_waited - tuner->rows_waited[i]);
-        window.waited[i] = asked == 0 ? 0 : fmin(waited / (double)asked, 1);
+        window.waited[i] = requested == 0 ? 0 : fmin(waited / (double)requested, 1);
     }
     return window;
 }
@@ -206,7 +206,7 @@ static bool more_threads_for(const chooser *c, int32_t e)
         return false;
     }
     /* A caller that helps counts as a thread. */
-    if (g->is_quick && g->threads + 1 >= c->tuner->processors) return false;
+    if (g->is_cheap && g->threads + 1 >= c->tuner->processors) return false;
     if (busy < 0.6 * g->threads) return false;
     int32_t room = c->tuner->threads_max - c->threads;
     int32_t doubled = g->threads <= room ? 2 * g->threads : g->threads + room;
@@ -295,12 +295,12 @@ static bool fewer_threads_for(const chooser *c, int32_t e, bool is_starved)
                 percent(busy / g->threads), c->window->seconds))
         return true;
     /* If the caller does much of the work, fewer threads may be as fast. */
-    for (int32_t fewer = g->threads - 1; g->is_quick && is_starved && fewer > 0; fewer--)
+    for (int32_t fewer = g->threads - 1; g->is_cheap && is_starved && fewer > 0; fewer--)
         if (propose(c, (mr_tuner_setting){e, fewer, g->depth, g->reads}, "its caller helped for %.0f %% of %.2f s",
                     percent(c->window->starved[e]), c->window->seconds))
             return true;
     /* Work that costs less than handing it over is done by the caller. */
-    return is_starved && (busy < 1 || g->is_quick) &&
+    return is_starved && (busy < 1 || g->is_cheap) &&
            propose(c, (mr_tuner_setting){e, 0, g->depth, g->reads},
                    "they were busy %.0f %% of %.2f s, less than handing over may cost", percent(busy / g->threads),
                    c->window->seconds);

@@ -40,9 +40,9 @@ typedef struct mr_tuner {
     uint64_t until_ns, until; /* end of the window or of skipping: both the time and the element must be reached */
     uint64_t tick_ns, gap_ns; /* of the previous call; average between calls */
     uint64_t start_ns, start; /* of the window */
-    double made;              /* at the start of the window */
+    double produced;          /* at the start of the window */
     uint64_t work_ns[MR_TUNER_ENGINES_MAX], starved_ns[MR_TUNER_ENGINES_MAX];
-    uint64_t rows_asked[MR_TUNER_ENGINES_MAX], rows_waited[MR_TUNER_ENGINES_MAX];
+    uint64_t rows_requested[MR_TUNER_ENGINES_MAX], rows_waited[MR_TUNER_ENGINES_MAX];
     int32_t windows;   /* in this phase */
     double rate;       /* the best of the phase's windows */
     double base, best; /* rate before the trial; highest rate with a setting that was kept */

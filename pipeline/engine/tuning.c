@@ -22,7 +22,7 @@ struct mr_tuning {
     uint64_t elements;
     int32_t stride, left; /* elements between clock reads; until the next one */
     uint64_t tick_ns;
-    mr_tuned_function tell;
+    mr_tuned_function report;
     void *context;
     mr_tuned tuned;
 };
@@ -38,7 +38,7 @@ mr_status mr_tuning_new(const mr_iterator_options *options, const mr_run *run, m
     made->threads_first =
         options->threads_first > 0 && options->threads_first < run->threads ? options->threads_first : run->threads;
     made->stride = made->left = 1;
-    made->tell = options->tuned;
+    made->report = options->tuned;
     made->context = options->tuned_context;
     made->tuned.is_on = true;
     *tuning = made;
@@ -101,7 +101,7 @@ static void look(mr_tuning *tuning, uint64_t now_ns)
     }
     tuning->tuned.is_settled = tuning->tuner.phase == MR_TUNER_SETTLED;
     snprintf(tuning->tuned.line, sizeof tuning->tuned.line, "%s", decision.line);
-    if (tuning->tell != nullptr) tuning->tell(tuning->context, decision.line);
+    if (tuning->report != nullptr) tuning->report(tuning->context, decision.line);
 }
 
 static void tick(mr_tuning *tuning)

@@ -116,19 +116,19 @@ static void sleep_until(mr_watch *watch, uint64_t until_ns)
 static void *watchdog_main(void *argument)
 {
     mr_watch *watch = argument;
-    uint64_t told_ns = 0, interval_ns = watch->limit_ns / 4 + 1;
+    uint64_t reported_ns = 0, interval_ns = watch->limit_ns / 4 + 1;
     pthread_mutex_lock(&watch->mutex);
     while (!watch->is_stopping) {
         sleep_until(watch, mr_now_ns() + interval_ns);
         uint64_t now_ns = mr_now_ns(), since_ns = atomic_load_explicit(&watch->since_ns, memory_order_relaxed);
         if (watch->is_stopping || since_ns == 0 || now_ns < since_ns) continue;
-        uint64_t from_ns = told_ns > since_ns ? told_ns : since_ns;
+        uint64_t from_ns = reported_ns > since_ns ? reported_ns : since_ns;
         if (now_ns - from_ns < watch->limit_ns) continue;
         int32_t count = read_notes(watch, now_ns);
         pthread_mutex_unlock(&watch->mutex);
         assert(count >= 0 && count <= THREADS_TOLD);
         watch->tell(watch->context, now_ns - since_ns, watch->threads, count);
-        told_ns = now_ns;
+        reported_ns = now_ns;
         pthread_mutex_lock(&watch->mutex);
     }
     pthread_mutex_unlock(&watch->mutex);

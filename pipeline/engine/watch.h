@@ -66,7 +66,7 @@ mr_status mr_trace_new(const char *path, mr_trace **trace, mr_error *error);
 mr_status mr_trace_stop(mr_trace *trace, mr_error *error);
 void mr_trace_free(mr_trace *trace);
 /* Names the calling thread in the trace. */
-void mr_trace_lane(mr_trace *trace, const char *name, int32_t number);
+void mr_trace_thread(mr_trace *trace, const char *name, int32_t number);
 /* Records work of the calling thread; rows 0: unspecified. */
 void mr_trace_slice(mr_trace *trace, const char *name, uint64_t start_ns, uint64_t end_ns, uint64_t rows);
 void mr_trace_slots(mr_trace *trace, const char *name, uint32_t engine, uint64_t now_ns, uint64_t in_flight,

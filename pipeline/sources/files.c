@@ -83,7 +83,7 @@ static mr_status directory_digest(const mr_dataset *dataset, uint64_t *content, 
     return MR_OK;
 }
 
-static mr_status directory_read(const mr_dataset *dataset, uint64_t number, mr_lane *lane, mr_error *error)
+static mr_status directory_read(const mr_dataset *dataset, uint64_t number, mr_workspace *workspace, mr_error *error)
 {
     const directory_settings *s = dataset->settings;
     assert(number < s->count);
@@ -94,19 +94,19 @@ static mr_status directory_read(const mr_dataset *dataset, uint64_t number, mr_l
     mr_status status = mr_file_read_all(path, ELEMENT_BYTES_MAX, &bytes, &size_bytes, error);
     free(path);
     MR_TRY(status);
-    mr_lane_take_bytes(lane, bytes, size_bytes);
-    lane->count = 3;
-    take_string(&lane->values[0], bytes, size_bytes);
-    mr_value *label = &lane->values[1];
+    mr_workspace_take_bytes(workspace, bytes, size_bytes);
+    workspace->count = 3;
+    take_string(&workspace->values[0], bytes, size_bytes);
+    mr_value *label = &workspace->values[1];
     label->dtype = MR_INT64;
     label->shape = MR_SCALAR;
     label->integer = p->label;
     label->data = &label->integer;
-    take_string(&lane->values[2], p->path, strlen(p->path));
+    take_string(&workspace->values[2], p->path, strlen(p->path));
     return MR_OK;
 }
 
-static void directory_prefetch(const mr_dataset *dataset, uint64_t number)
+static void directory_read_ahead(const mr_dataset *dataset, uint64_t number)
 {
     const directory_settings *s = dataset->settings;
     int directory = open(s->path, O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -133,7 +133,7 @@ static const mr_dataset_kind directory_kind = {.name = "image_directory",
                                                .stage_size_bytes = sizeof(mr_stage),
                                                .functions = &mr_numbers_functions,
                                                .read = directory_read,
-                                               .ask = directory_prefetch,
+                                               .read_ahead = directory_read_ahead,
                                                .describe = directory_describe,
                                                .deinit = directory_deinit};
 
@@ -280,19 +280,19 @@ static mr_status read_at(const mr_input_file *file, uint64_t offset, size_t size
                                         mr_input_file_name(file), (unsigned long long)(offset + done));
 }
 
-static mr_status fixed_read(const mr_dataset *dataset, uint64_t number, mr_lane *lane, mr_error *error)
+static mr_status fixed_read(const mr_dataset *dataset, uint64_t number, mr_workspace *workspace, mr_error *error)
 {
     const fixed_settings *s = dataset->settings;
     int32_t file = part_of(s->firsts, s->count, number);
-    MR_TRY(mr_lane_reserve(lane, s->record_bytes, error));
+    MR_TRY(mr_workspace_reserve(workspace, s->record_bytes, error));
     MR_TRY(read_at(s->files[file], s->header_bytes + (number - s->firsts[file]) * s->record_bytes, s->record_bytes,
-                   lane->bytes, error));
-    lane->count = 1;
-    take_string(&lane->values[0], lane->bytes, s->record_bytes);
+                   workspace->bytes, error));
+    workspace->count = 1;
+    take_string(&workspace->values[0], workspace->bytes, s->record_bytes);
     return MR_OK;
 }
 
-static void fixed_ask(const mr_dataset *dataset, uint64_t number)
+static void fixed_read_ahead(const mr_dataset *dataset, uint64_t number)
 {
     const fixed_settings *s = dataset->settings;
     int32_t file = part_of(s->firsts, s->count, number);
@@ -321,7 +321,7 @@ static const mr_dataset_kind fixed_kind = {.name = "fixed_length",
                                            .stage_size_bytes = sizeof(mr_stage),
                                            .functions = &mr_numbers_functions,
                                            .read = fixed_read,
-                                           .ask = fixed_ask,
+                                           .read_ahead = fixed_read_ahead,
                                            .describe = fixed_describe,
                                            .deinit = fixed_deinit};
 
@@ -392,19 +392,19 @@ static mr_status npy_digest(const mr_dataset *dataset, uint64_t *content, mr_err
     return MR_OK;
 }
 
-static mr_status npy_read(const mr_dataset *dataset, uint64_t number, mr_lane *lane, mr_error *error)
+static mr_status npy_read(const mr_dataset *dataset, uint64_t number, mr_workspace *workspace, mr_error *error)
 {
     const npy_settings *s = dataset->settings;
     assert(s->count == dataset->spec.count && number < (uint64_t)dataset->count);
-    lane->count = 0;
+    workspace->count = 0;
     for (int32_t i = 0; i < s->count; i++) {
         mr_tensor row = {0}, element = {0};
         MR_TRY(mr_npy_read_rows(s->files[i], &s->arrays[i], (int64_t)number, (int64_t)number + 1, &row, error));
         mr_status status = mr_tensor_reshape(&row, dataset->spec.shapes[i], &element, error);
         mr_tensor_deinit(&row);
         MR_TRY(status);
-        mr_value_take(&lane->values[i], &element);
-        lane->count = i + 1;
+        mr_value_take(&workspace->values[i], &element);
+        workspace->count = i + 1;
     }
     return MR_OK;
 }

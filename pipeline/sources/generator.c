@@ -11,7 +11,7 @@ typedef struct generator_settings {
 typedef struct generator_stage {
     mr_stage stage;
     void *state;
-    mr_element made; /* empty between elements */
+    mr_element output; /* empty between elements */
     bool is_open, has_ended;
 } generator_stage;
 
@@ -41,7 +41,7 @@ static mr_status open_generator(generator_stage *self, mr_error *error)
     mr_status status = MR_OK;
     if (s->generator.open != nullptr)
         status = s->generator.open(s->context, self->stage.iteration, &self->state, error);
-    MR_TRY(mr_stage_said(&self->stage, "iteration", self->stage.iteration, status, error));
+    MR_TRY(mr_stage_fail_prefix(&self->stage, "iteration", self->stage.iteration, status, error));
     self->is_open = true;
     return MR_OK;
 }
@@ -53,21 +53,21 @@ static mr_status generator_next(mr_stage *stage, mr_item *item, mr_error *error)
     if (self->has_ended) return mr_fail(error, MR_OUT_OF_RANGE, "end of sequence");
     MR_TRY(open_generator(self, error));
     assert(self->is_open && !self->has_ended);
-    mr_element *element = &self->made;
+    mr_element *element = &self->output;
     element->count = 0;
     mr_status status = s->generator.next(s->context, self->state, element, error);
     if (status == MR_OUT_OF_RANGE) {
-        mr_element_deinit_made(element);
+        mr_element_deinit_all(element);
         self->has_ended = true;
         return mr_fail(error, MR_OUT_OF_RANGE, "end of sequence");
     }
     uint64_t number = stage->position++;
     if (status == MR_OK) status = mr_element_check(&stage->dataset->spec, element, error);
-    status = mr_stage_said(stage, "element", number, status, error);
+    status = mr_stage_fail_prefix(stage, "element", number, status, error);
     mr_payload *payload = status == MR_OK ? mr_payload_new(element->count) : nullptr;
     if (status == MR_OK && payload == nullptr) status = mr_fail_memory(error, sizeof *payload);
     if (status != MR_OK) {
-        mr_element_deinit_made(element);
+        mr_element_deinit_all(element);
         return status;
     }
     assert(element->count == stage->dataset->spec.count);
@@ -106,7 +106,7 @@ static mr_status generator_prepare(mr_stage *stage, mr_error *error)
 static void generator_stage_deinit(mr_stage *stage)
 {
     close_generator((generator_stage *)stage);
-    mr_element_deinit_made(&((generator_stage *)stage)->made);
+    mr_element_deinit_all(&((generator_stage *)stage)->output);
 }
 
 static void generator_deinit(mr_dataset *dataset)
@@ -186,11 +186,11 @@ static mr_status random_next(mr_stage *stage, mr_item *item, mr_error *error)
     return MR_OK;
 }
 
-static mr_status random_read(const mr_dataset *dataset, uint64_t number, mr_lane *lane, mr_error *error)
+static mr_status random_read(const mr_dataset *dataset, uint64_t number, mr_workspace *workspace, mr_error *error)
 {
     (void)dataset, (void)error;
-    mr_value *value = &lane->values[0];
-    lane->count = 1;
+    mr_value *value = &workspace->values[0];
+    workspace->count = 1;
     value->dtype = MR_INT64;
     value->shape = MR_SCALAR;
     value->integer = (int64_t)number;

@@ -83,7 +83,7 @@ static void close_file(lines_stage *self)
         free(self->window);
         self->window = nullptr;
         self->capacity = 0;
-        mr_stage_must_keep(&self->stage, &self->counted_bytes, 0);
+        mr_stage_keep_unlimited(&self->stage, &self->counted_bytes, 0);
     }
     self->begin = self->end = 0;
     self->offset = 0;
@@ -117,7 +117,7 @@ static mr_status read_more(lines_stage *self, mr_error *error)
         if (window == nullptr) return mr_fail_memory(error, capacity);
         self->window = window;
         self->capacity = capacity;
-        mr_stage_must_keep(&self->stage, &self->counted_bytes, capacity);
+        mr_stage_keep_unlimited(&self->stage, &self->counted_bytes, capacity);
     }
     size_t done = 0;
     assert(self->begin == 0 && self->capacity - self->end >= WINDOW_BYTES);
@@ -366,13 +366,13 @@ static mr_status lines_next(mr_stage *stage, mr_item *item, mr_error *error)
     }
 }
 
-static mr_status lines_save(mr_stage *stage, mr_state *place, mr_error *error)
+static mr_status lines_save(mr_stage *stage, mr_state *state, mr_error *error)
 {
     const lines_stage *self = (const lines_stage *)stage;
-    MR_TRY(mr_state_put(place, (uint64_t)self->file, error));
-    MR_TRY(mr_state_put(place, self->file_begin, error));
-    MR_TRY(mr_state_put(place, self->is_past_header, error));
-    return mr_state_put(place, self->offset, error);
+    MR_TRY(mr_state_put(state, (uint64_t)self->file, error));
+    MR_TRY(mr_state_put(state, self->file_begin, error));
+    MR_TRY(mr_state_put(state, self->is_past_header, error));
+    return mr_state_put(state, self->offset, error);
 }
 
 static mr_status lines_restore(mr_stage *stage, mr_state_reader *reader, mr_error *error)

@@ -13,13 +13,13 @@ static uint64_t range_digest(const mr_dataset *dataset)
     return mr_digest(mr_digest(mr_digest(1, (uint64_t)s->start), (uint64_t)s->stop), (uint64_t)s->step);
 }
 
-static mr_status range_read(const mr_dataset *dataset, uint64_t number, mr_lane *lane, mr_error *error)
+static mr_status range_read(const mr_dataset *dataset, uint64_t number, mr_workspace *workspace, mr_error *error)
 {
     (void)error;
     const range_settings *s = dataset->settings;
-    mr_value *value = &lane->values[0];
+    mr_value *value = &workspace->values[0];
     assert(number < (uint64_t)dataset->count && s->step != 0);
-    lane->count = 1;
+    workspace->count = 1;
     value->dtype = MR_INT64;
     value->shape = MR_SCALAR;
     /* Cannot overflow, because number is below the count. Unsigned, because step × number alone may exceed

@@ -45,14 +45,14 @@ static int32_t file_of(const records_settings *s, uint64_t number)
     return low;
 }
 
-static mr_status records_read(const mr_dataset *dataset, uint64_t number, mr_lane *lane, mr_error *error)
+static mr_status records_read(const mr_dataset *dataset, uint64_t number, mr_workspace *workspace, mr_error *error)
 {
     const records_settings *s = dataset->settings;
     int32_t file = file_of(s, number);
     uint64_t local = number - s->firsts[file];
     assert(local < mr_record_file_count(s->files[file]));
-    mr_value *value = &lane->values[0];
-    lane->count = 1;
+    mr_value *value = &workspace->values[0];
+    workspace->count = 1;
     value->dtype = MR_STRING;
     value->shape = MR_SCALAR;
     value->data = &value->string;
@@ -60,11 +60,12 @@ static mr_status records_read(const mr_dataset *dataset, uint64_t number, mr_lan
     if (size_bytes > MR_RECORD_SIZE_MAX)
         return mr_fail(error, MR_DATA_LOSS, "%s: record %llu: %llu bytes exceed the maximum size of a record",
                        s->paths[file], (unsigned long long)local, (unsigned long long)size_bytes);
-    MR_TRY(mr_lane_reserve(lane, (size_t)size_bytes + MR_RECORD_HEADER_BYTES + MR_RECORD_FOOTER_BYTES, error));
-    return mr_record_file_read(s->files[file], local, lane->bytes, &value->string, error);
+    MR_TRY(
+        mr_workspace_reserve(workspace, (size_t)size_bytes + MR_RECORD_HEADER_BYTES + MR_RECORD_FOOTER_BYTES, error));
+    return mr_record_file_read(s->files[file], local, workspace->bytes, &value->string, error);
 }
 
-static void records_ask(const mr_dataset *dataset, uint64_t number)
+static void records_read_ahead(const mr_dataset *dataset, uint64_t number)
 {
     const records_settings *s = dataset->settings;
     assert(s->files != nullptr);
@@ -166,7 +167,7 @@ static const mr_dataset_kind records_kind = {.name = "records",
                                              .stage_size_bytes = sizeof(records_stage),
                                              .functions = &records_functions,
                                              .read = records_read,
-                                             .ask = records_ask,
+                                             .read_ahead = records_read_ahead,
                                              .describe = records_describe,
                                              .deinit = records_deinit};
 

@@ -22,14 +22,14 @@ static mr_status slices_digest(const mr_dataset *dataset, uint64_t *content, mr_
     return MR_OK;
 }
 
-static mr_status slices_read(const mr_dataset *dataset, uint64_t number, mr_lane *lane, mr_error *error)
+static mr_status slices_read(const mr_dataset *dataset, uint64_t number, mr_workspace *workspace, mr_error *error)
 {
     (void)error;
     const slices_settings *s = dataset->settings;
     assert(number < (uint64_t)dataset->count && s->count == dataset->spec.count);
-    lane->count = s->count;
+    workspace->count = s->count;
     for (int32_t i = 0; i < s->count; i++) {
-        mr_value *value = &lane->values[i];
+        mr_value *value = &workspace->values[i];
         value->dtype = s->tensors[i].dtype;
         value->shape = dataset->spec.shapes[i];
         value->data = (const char *)s->tensors[i].data + number * s->row_bytes[i];

@@ -5,10 +5,10 @@
 #include <assert.h>
 
 typedef struct sparse_settings {
-    mr_tensor indices; /* [n, rank] */
-    mr_tensor places;  /* [n, rank - 1]: the indices without their first column */
-    mr_tensor values;  /* [n] */
-    mr_tensor shape;   /* [rank] */
+    mr_tensor indices;     /* [n, rank] */
+    mr_tensor coordinates; /* [n, rank - 1]: the indices without their first column */
+    mr_tensor values;      /* [n] */
+    mr_tensor shape;       /* [rank] */
 } sparse_settings;
 
 static mr_status sparse_digest(const mr_dataset *dataset, uint64_t *content, mr_error *error)
@@ -35,23 +35,23 @@ static int64_t first_of(const sparse_settings *s, uint64_t row)
     return low;
 }
 
-static mr_status sparse_read(const mr_dataset *dataset, uint64_t number, mr_lane *lane, mr_error *error)
+static mr_status sparse_read(const mr_dataset *dataset, uint64_t number, mr_workspace *workspace, mr_error *error)
 {
     (void)error;
     const sparse_settings *s = dataset->settings;
     int64_t begin = first_of(s, number), count = first_of(s, number + 1) - begin;
-    int64_t rank = s->places.shape.dims[1];
+    int64_t rank = s->coordinates.shape.dims[1];
     assert(number < (uint64_t)dataset->count && count >= 0 && begin + count <= s->values.shape.dims[0]);
-    lane->count = 3;
-    lane->values[0].dtype = MR_INT64;
-    lane->values[0].shape = MR_SHAPE(count, rank);
-    lane->values[0].data = mr_tensor_int64s(&s->places) + begin * rank;
-    lane->values[1].dtype = s->values.dtype;
-    lane->values[1].shape = MR_SHAPE(count);
-    lane->values[1].data = (const char *)s->values.data + (size_t)begin * mr_dtype_size(s->values.dtype);
-    lane->values[2].dtype = MR_INT64;
-    lane->values[2].shape = MR_SHAPE(rank);
-    lane->values[2].data = mr_tensor_int64s(&s->shape) + 1;
+    workspace->count = 3;
+    workspace->values[0].dtype = MR_INT64;
+    workspace->values[0].shape = MR_SHAPE(count, rank);
+    workspace->values[0].data = mr_tensor_int64s(&s->coordinates) + begin * rank;
+    workspace->values[1].dtype = s->values.dtype;
+    workspace->values[1].shape = MR_SHAPE(count);
+    workspace->values[1].data = (const char *)s->values.data + (size_t)begin * mr_dtype_size(s->values.dtype);
+    workspace->values[2].dtype = MR_INT64;
+    workspace->values[2].shape = MR_SHAPE(rank);
+    workspace->values[2].data = mr_tensor_int64s(&s->shape) + 1;
     return MR_OK;
 }
 
@@ -59,7 +59,7 @@ static void sparse_deinit(mr_dataset *dataset)
 {
     sparse_settings *s = dataset->settings;
     mr_tensor_deinit(&s->indices);
-    mr_tensor_deinit(&s->places);
+    mr_tensor_deinit(&s->coordinates);
     mr_tensor_deinit(&s->values);
     mr_tensor_deinit(&s->shape);
 }
@@ -129,15 +129,15 @@ static mr_status take_tensors(sparse_settings *s, const mr_tensor *indices, cons
     MR_TRY(check_forms(indices, values, shape, error));
     MR_TRY(check_places(indices, shape, error));
     int64_t count = indices->shape.dims[0], rank = indices->shape.dims[1];
-    MR_TRY(mr_tensor_init(&s->places, MR_INT64, MR_SHAPE(count, rank - 1), error));
+    MR_TRY(mr_tensor_init(&s->coordinates, MR_INT64, MR_SHAPE(count, rank - 1), error));
     s->indices = mr_tensor_ref(indices);
     s->values = mr_tensor_ref(values);
     s->shape = mr_tensor_ref(shape);
     const int64_t *from = mr_tensor_int64s(indices);
-    int64_t *to = mr_tensor_int64s(&s->places);
+    int64_t *to = mr_tensor_int64s(&s->coordinates);
     for (int64_t i = 0; i < count; i++)
         for (int64_t d = 1; d < rank; d++) *to++ = from[i * rank + d];
-    assert(to - mr_tensor_int64s(&s->places) == mr_tensor_count(&s->places));
+    assert(to - mr_tensor_int64s(&s->coordinates) == mr_tensor_count(&s->coordinates));
     return MR_OK;
 }
 

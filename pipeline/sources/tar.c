@@ -66,7 +66,7 @@ static void take_string(mr_value *value, const char *bytes, size_t size_bytes)
     value->data = &value->string;
 }
 
-static mr_status tar_read(const mr_dataset *dataset, uint64_t number, mr_lane *lane, mr_error *error)
+static mr_status tar_read(const mr_dataset *dataset, uint64_t number, mr_workspace *workspace, mr_error *error)
 {
     const tar_settings *s = dataset->settings;
     assert(number < s->count && s->samples[number].file < s->file_count);
@@ -78,23 +78,23 @@ static mr_status tar_read(const mr_dataset *dataset, uint64_t number, mr_lane *l
     if (size_bytes > MEMBER_BYTES_MAX)
         return mr_fail(error, MR_INVALID_ARGUMENT, "the sample is too large (%llu bytes)",
                        (unsigned long long)size_bytes);
-    MR_TRY(mr_lane_reserve(lane, (size_t)size_bytes + 1, error));
-    char *to = lane->bytes;
-    lane->count = s->extension_count + 1;
-    assert(lane->count == dataset->spec.count && lane->count <= MR_COMPONENTS_MAX);
+    MR_TRY(mr_workspace_reserve(workspace, (size_t)size_bytes + 1, error));
+    char *to = workspace->bytes;
+    workspace->count = s->extension_count + 1;
+    assert(workspace->count == dataset->spec.count && workspace->count <= MR_COMPONENTS_MAX);
     for (int32_t i = 0; i < s->extension_count; i++) {
         size_t done = 0;
         MR_TRY(mr_input_file_read(file, parts[i].offset, to, (size_t)parts[i].size_bytes, &done, error));
         if (done != parts[i].size_bytes)
             return mr_fail(error, MR_DATA_LOSS, "%s: truncated while it was read", mr_input_file_name(file));
-        take_string(&lane->values[i], to, done);
+        take_string(&workspace->values[i], to, done);
         to += done;
     }
-    take_string(&lane->values[s->extension_count], sample->key, strlen(sample->key));
+    take_string(&workspace->values[s->extension_count], sample->key, strlen(sample->key));
     return MR_OK;
 }
 
-static void tar_ask(const mr_dataset *dataset, uint64_t number)
+static void tar_read_ahead(const mr_dataset *dataset, uint64_t number)
 {
     const tar_settings *s = dataset->settings;
     assert(number < s->count);
@@ -124,7 +124,7 @@ static const mr_dataset_kind tar_kind = {.name = "tar",
                                          .stage_size_bytes = sizeof(mr_stage),
                                          .functions = &mr_numbers_functions,
                                          .read = tar_read,
-                                         .ask = tar_ask,
+                                         .read_ahead = tar_read_ahead,
                                          .describe = tar_describe,
                                          .deinit = tar_deinit};
 
@@ -153,9 +153,9 @@ static int32_t spelling_of(const char *spellings, const char *extension)
 static mr_status finish(mr_dataset *dataset, gathering *g, mr_error *error)
 {
     tar_settings *s = dataset->settings;
-    bool is_whole = g->key != nullptr;
-    for (int32_t i = 0; i < s->extension_count; i++) is_whole &= g->ranks[i] >= 0;
-    if (is_whole) {
+    bool is_complete = g->key != nullptr;
+    for (int32_t i = 0; i < s->extension_count; i++) is_complete &= g->ranks[i] >= 0;
+    if (is_complete) {
         size_t extensions = (size_t)s->extension_count;
         if (s->count == s->capacity) {
             uint64_t capacity = 2 * s->capacity + 64;

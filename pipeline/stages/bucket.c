@@ -94,10 +94,10 @@ static buckets *buckets_new(const mr_dataset *input, mr_key_function length, voi
     b->batch_sizes = copy(batch_sizes, ((size_t)count + 1) * sizeof *batch_sizes);
     if (options->padded_shapes != nullptr) b->shapes = copy(options->padded_shapes, components * sizeof *b->shapes);
     if (options->padding_values != nullptr) b->values = calloc(components + 1, sizeof *b->values);
-    bool is_whole = b->boundaries != nullptr && b->batch_sizes != nullptr &&
-                    (options->padded_shapes == nullptr || b->shapes != nullptr) &&
-                    (options->padding_values == nullptr || b->values != nullptr);
-    if (!is_whole) {
+    bool is_complete = b->boundaries != nullptr && b->batch_sizes != nullptr &&
+                       (options->padded_shapes == nullptr || b->shapes != nullptr) &&
+                       (options->padding_values == nullptr || b->values != nullptr);
+    if (!is_complete) {
         buckets_free(b);
         return nullptr;
     }

@@ -71,7 +71,7 @@ static void forget(cache_stage *self)
     self->total = UINT64_MAX;
     self->has_begun = false;
     self->stage.is_too_large = false;
-    mr_stage_forget(&self->stage);
+    mr_stage_release_all(&self->stage);
     self->room_bytes = 0;
 }
 
@@ -98,7 +98,7 @@ static mr_status grow(cache_stage *self, uint64_t number, mr_error *error)
     MR_TRY(take_room(self, (capacity - self->capacity) * sizeof *self->kept, error));
     mr_payload **kept = realloc(self->kept, capacity * sizeof *kept);
     if (kept == nullptr) {
-        mr_stage_let_go(&self->stage, (capacity - self->capacity) * sizeof *kept);
+        mr_stage_release(&self->stage, (capacity - self->capacity) * sizeof *kept);
         return mr_fail_memory(error, capacity * sizeof *kept);
     }
     memset(kept + self->capacity, 0, (capacity - self->capacity) * sizeof *kept);
@@ -118,7 +118,7 @@ static mr_status keep(cache_stage *self, uint64_t number, mr_payload *payload, m
     self->kept[number] = share(payload);
     assert(self->capacity <= SIZE_MAX / sizeof *self->kept);
     if (self->kept[number] == nullptr) {
-        mr_stage_let_go(&self->stage, size_bytes);
+        mr_stage_release(&self->stage, size_bytes);
         return mr_fail_memory(error, sizeof *payload);
     }
     payload->is_kept = true;
@@ -190,7 +190,7 @@ static mr_status name_file(cache_stage *self, mr_error *error)
 
 static void count_room(cache_stage *self)
 {
-    mr_stage_must_keep(&self->stage, &self->room_bytes, mr_cache_file_bytes(&self->disk));
+    mr_stage_keep_unlimited(&self->stage, &self->room_bytes, mr_cache_file_bytes(&self->disk));
 }
 
 /* Opens the file if it is valid. A missing or invalid file is not an error. */
@@ -332,16 +332,16 @@ static mr_status cache_seek(mr_stage *stage, uint64_t position, mr_error *error)
 }
 
 /* The input's state is saved only if the next element comes from the input. */
-static mr_status cache_save(mr_stage *stage, mr_state *place, mr_error *error)
+static mr_status cache_save(mr_stage *stage, mr_state *state, mr_error *error)
 {
     cache_stage *self = (cache_stage *)stage;
     mr_stage *input = stage->children[0];
     bool goes_on = self->disk.file == nullptr && self->has_begun && input->position == stage->position &&
                    self->total == UINT64_MAX;
-    MR_TRY(mr_state_put(place, self->first_iteration, error));
-    MR_TRY(mr_state_put(place, self->total + 1, error));
-    MR_TRY(mr_state_put(place, goes_on, error));
-    return goes_on ? mr_stage_save(input, place, error) : MR_OK;
+    MR_TRY(mr_state_put(state, self->first_iteration, error));
+    MR_TRY(mr_state_put(state, self->total + 1, error));
+    MR_TRY(mr_state_put(state, goes_on, error));
+    return goes_on ? mr_stage_save(input, state, error) : MR_OK;
 }
 
 static mr_status cache_restore(mr_stage *stage, mr_state_reader *reader, mr_error *error)

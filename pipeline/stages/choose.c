@@ -67,12 +67,12 @@ static int32_t draw(choose_stage *self)
     for (int32_t i = 0; i < s->count; i++)
         if ((self->ended >> i & 1) == 0) total += s->weights[i];
     mr_random random = mr_random_at(self->seed, self->stage.iteration, self->draws++, self->stage.purpose);
-    double place = mr_random_unit(&random) * total;
+    double target = mr_random_unit(&random) * total;
     for (int32_t i = 0; i < s->count; i++) {
         if (self->ended >> i & 1) continue;
         last = i;
         sum += s->weights[i];
-        if (place < sum) break;
+        if (target < sum) break;
     }
     return last;
 }
@@ -127,12 +127,12 @@ static mr_status choose_next(mr_stage *stage, mr_item *item, mr_error *error)
     return mr_fail(error, MR_OUT_OF_RANGE, "end of sequence");
 }
 
-static mr_status choose_save(mr_stage *stage, mr_state *place, mr_error *error)
+static mr_status choose_save(mr_stage *stage, mr_state *target, mr_error *error)
 {
     const choose_stage *self = (const choose_stage *)stage;
-    MR_TRY(mr_state_put(place, self->draws, error));
-    MR_TRY(mr_state_put(place, self->ended, error));
-    for (int32_t i = 0; i < stage->child_count; i++) MR_TRY(mr_stage_save(stage->children[i], place, error));
+    MR_TRY(mr_state_put(target, self->draws, error));
+    MR_TRY(mr_state_put(target, self->ended, error));
+    for (int32_t i = 0; i < stage->child_count; i++) MR_TRY(mr_stage_save(stage->children[i], target, error));
     return MR_OK;
 }
 

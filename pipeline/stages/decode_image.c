@@ -65,15 +65,16 @@ static size_t held_bytes(const mr_image_info *info)
     return (size_t)info->width * (size_t)info->height * (size_t)info->channels * sample_bytes;
 }
 
-static mr_status decode_work(const mr_work *work, uint64_t epoch, uint64_t number, mr_lane *lane, mr_error *error)
+static mr_status decode_work(const mr_work *work, uint64_t epoch, uint64_t number, mr_workspace *workspace,
+                             mr_error *error)
 {
     const mr_decode_options *o = &((const decode_settings *)work->dataset->settings)->options;
-    assert(o->component < lane->count && lane->values[o->component].dtype == MR_STRING);
-    mr_value *value = &lane->values[o->component];
+    assert(o->component < workspace->count && workspace->values[o->component].dtype == MR_STRING);
+    mr_value *value = &workspace->values[o->component];
     mr_string bytes = *(const mr_string *)value->data;
     mr_image_info info = {0};
-    if (lane->image == nullptr) MR_TRY(mr_image_scratch_new(&lane->image, error));
-    mr_image_scratch_stop(lane->image, lane->stop);
+    if (workspace->image == nullptr) MR_TRY(mr_image_scratch_new(&workspace->image, error));
+    mr_image_scratch_stop(workspace->image, workspace->stop);
     MR_TRY(mr_image_probe(bytes.data, bytes.size_bytes, &info, error));
     mr_random random = mr_random_at(work->seed, epoch, number, work->purpose);
     mr_image_region region = mr_image_choose(&o->image, info.width, info.height, &random);
@@ -82,18 +83,18 @@ static mr_status decode_work(const mr_work *work, uint64_t epoch, uint64_t numbe
     if (!is_sized && (int64_t)info.width * info.height > pixels_max)
         return mr_fail(error, MR_INVALID_ARGUMENT, "the image has %d x %d pixels, expected at most %lld", info.width,
                        info.height, (long long)pixels_max);
-    void *row = work->is_last ? lane->rows[o->component] : nullptr;
+    void *row = work->is_last ? workspace->rows[o->component] : nullptr;
     mr_tensor pixels = {0};
     mr_shape shape =
         pixels_shape(&o->image, is_sized ? o->image.height : info.height, is_sized ? o->image.width : info.width);
     size_t pixels_bytes = row != nullptr ? 0 : (size_t)mr_shape_count(shape) * mr_dtype_size(o->image.dtype);
-    size_t whole_bytes = pixels_bytes + held_bytes(&info);
-    if (whole_bytes >= RESERVED_BYTES) lane->reserve(lane, whole_bytes);
+    size_t full_bytes = pixels_bytes + held_bytes(&info);
+    if (full_bytes >= RESERVED_BYTES) workspace->reserve(workspace, full_bytes);
     if (row == nullptr) {
         MR_TRY(mr_tensor_init(&pixels, o->image.dtype, shape, error));
     }
     mr_status status = mr_image_decode_region(bytes.data, bytes.size_bytes, &o->image, region,
-                                              row != nullptr ? row : pixels.data, lane->image, error);
+                                              row != nullptr ? row : pixels.data, workspace->image, error);
     if (status != MR_OK) {
         mr_tensor_deinit(&pixels);
         return status;
@@ -102,7 +103,7 @@ static mr_status decode_work(const mr_work *work, uint64_t epoch, uint64_t numbe
     if (row == nullptr)
         mr_value_take(value, &pixels);
     else
-        *value = (mr_value){.dtype = o->image.dtype, .shape = shape, .data = row, .is_placed = true};
+        *value = (mr_value){.dtype = o->image.dtype, .shape = shape, .data = row, .is_in_row = true};
     return MR_OK;
 }
 

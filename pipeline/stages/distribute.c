@@ -69,7 +69,8 @@ static const mr_dataset_kind batch_kind = {
     .name = "distribute_batch", .role = MR_ROLE_BATCH, .digest = distribute_digest};
 
 /* Appends a component: 1 for each row with an element of its own, 0 for rows that fill up the last step. */
-static mr_status mask_work(const mr_work *work, uint64_t epoch, uint64_t number, mr_lane *lane, mr_error *error)
+static mr_status mask_work(const mr_work *work, uint64_t epoch, uint64_t number, mr_workspace *workspace,
+                           mr_error *error)
 {
     (void)epoch;
     const distribute_settings *s = work->dataset->settings;
@@ -80,8 +81,8 @@ static mr_status mask_work(const mr_work *work, uint64_t epoch, uint64_t number,
         uint64_t element = number * (uint64_t)s->global + (uint64_t)(s->worker * s->batch.size + r);
         rows[r] = s->count < 0 || element < (uint64_t)s->count;
     }
-    assert(lane->count + 1 == work->dataset->spec.count);
-    mr_value_take(&lane->values[lane->count++], &mask);
+    assert(workspace->count + 1 == work->dataset->spec.count);
+    mr_value_take(&workspace->values[workspace->count++], &mask);
     return MR_OK;
 }
 

@@ -10,18 +10,19 @@ typedef struct filter_settings {
     mr_function_options options;
 } filter_settings;
 
-static mr_status filter_work(const mr_work *work, uint64_t epoch, uint64_t number, mr_lane *lane, mr_error *error)
+static mr_status filter_work(const mr_work *work, uint64_t epoch, uint64_t number, mr_workspace *workspace,
+                             mr_error *error)
 {
     (void)epoch;
     (void)number;
     const filter_settings *s = work->dataset->settings;
     mr_element element;
     bool stays = false;
-    assert(lane->count > 0 && !lane->is_dropped);
-    MR_TRY(mr_lane_view(lane, &element, error));
+    assert(workspace->count > 0 && !workspace->is_dropped);
+    MR_TRY(mr_workspace_view(workspace, &element, error));
     mr_status status = s->predicate(s->context, &element, &stays, error);
     if (status == MR_OUT_OF_RANGE) return mr_fail_out_of_range(error);
-    lane->is_dropped = status == MR_OK && !stays;
+    workspace->is_dropped = status == MR_OK && !stays;
     return status;
 }
 

@@ -80,7 +80,7 @@ static mr_status make_with(flat_map_stage *self, slot *slot, const mr_item *item
 
 static mr_status open_with(flat_map_stage *self, slot *slot, const mr_item *item, mr_error *error)
 {
-    return mr_stage_said(&self->stage, "element", slot->element, make_with(self, slot, item, error), error);
+    return mr_stage_fail_prefix(&self->stage, "element", slot->element, make_with(self, slot, item, error), error);
 }
 
 /* Takes the input's next element into the slot. errors: MR_OUT_OF_RANGE if there is none */
@@ -94,8 +94,8 @@ static mr_status open_slot(flat_map_stage *self, slot *slot, mr_error *error)
     if (!input->is_seekable) {
         size_t before_bytes = slot->before.capacity_bytes;
         MR_TRY(mr_stage_save(input, &slot->before, error));
-        mr_stage_must_keep(&self->stage, &self->counted_bytes,
-                           self->counted_bytes + slot->before.capacity_bytes - before_bytes);
+        mr_stage_keep_unlimited(&self->stage, &self->counted_bytes,
+                                self->counted_bytes + slot->before.capacity_bytes - before_bytes);
     }
     MR_TRY(mr_stage_next(input, &item, error));
     mr_status status = open_with(self, slot, &item, error);
@@ -148,24 +148,24 @@ static mr_status flat_map_next(mr_stage *stage, mr_item *item, mr_error *error)
 
 /* ---- The state ---- */
 
-static mr_status save_slot(flat_map_stage *self, slot *slot, mr_state *place, mr_error *error)
+static mr_status save_slot(flat_map_stage *self, slot *slot, mr_state *state, mr_error *error)
 {
-    MR_TRY(mr_state_put(place, slot->inner.is_open, error));
+    MR_TRY(mr_state_put(state, slot->inner.is_open, error));
     if (!slot->inner.is_open) return MR_OK;
-    MR_TRY(mr_state_put(place, slot->element, error));
+    MR_TRY(mr_state_put(state, slot->element, error));
     if (!self->stage.children[0]->is_seekable)
-        MR_TRY(mr_state_put_bytes(place, slot->before.bytes, slot->before.size_bytes, error));
-    return mr_stage_save(slot->inner.pipeline.top, place, error);
+        MR_TRY(mr_state_put_bytes(state, slot->before.bytes, slot->before.size_bytes, error));
+    return mr_stage_save(slot->inner.pipeline.top, state, error);
 }
 
-static mr_status flat_map_save(mr_stage *stage, mr_state *place, mr_error *error)
+static mr_status flat_map_save(mr_stage *stage, mr_state *state, mr_error *error)
 {
     flat_map_stage *self = (flat_map_stage *)stage;
-    MR_TRY(mr_state_put(place, (uint64_t)self->current, error));
-    MR_TRY(mr_state_put(place, (uint64_t)self->given, error));
-    MR_TRY(mr_state_put(place, self->input_ended, error));
-    for (int64_t i = 0; i < self->slot_count; i++) MR_TRY(save_slot(self, &self->slots[i], place, error));
-    return mr_stage_save(stage->children[0], place, error);
+    MR_TRY(mr_state_put(state, (uint64_t)self->current, error));
+    MR_TRY(mr_state_put(state, (uint64_t)self->given, error));
+    MR_TRY(mr_state_put(state, self->input_ended, error));
+    for (int64_t i = 0; i < self->slot_count; i++) MR_TRY(save_slot(self, &self->slots[i], state, error));
+    return mr_stage_save(stage->children[0], state, error);
 }
 
 /* Creates the slot's dataset again from the input's element. */
@@ -228,7 +228,7 @@ static mr_status flat_map_prepare(mr_stage *stage, mr_error *error)
         self->slot_count = 0;
         return mr_fail_memory(error, (size_t)s->cycle_length * sizeof *self->slots);
     }
-    mr_stage_must_keep(stage, &self->counted_bytes, (size_t)s->cycle_length * sizeof *self->slots);
+    mr_stage_keep_unlimited(stage, &self->counted_bytes, (size_t)s->cycle_length * sizeof *self->slots);
     return MR_OK;
 }
 

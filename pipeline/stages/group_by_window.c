@@ -5,7 +5,7 @@
  * elements of the current window are held until its dataset has ended, because a restored state may have to create it
  * again. */
 #include "pipeline/inner.h"
-#include "pipeline/trail.h"
+#include "pipeline/replay_log.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -35,7 +35,7 @@ typedef struct group_stage {
     uint64_t count, capacity;
     bool input_ended;
     size_t room_bytes; /* memory of groups, items and origins */
-    mr_trail trail;
+    mr_replay_log replay;
 } group_stage;
 
 static const group_settings *settings_of(const group_stage *self)
@@ -51,18 +51,18 @@ static uint64_t group_digest(const mr_dataset *dataset)
 
 static void count_room(group_stage *self, size_t more_bytes)
 {
-    mr_stage_must_keep(&self->stage, &self->room_bytes, self->room_bytes + more_bytes);
+    mr_stage_keep_unlimited(&self->stage, &self->room_bytes, self->room_bytes + more_bytes);
 }
 
 /* Memory of an element in a group. */
 constexpr size_t HELD_BYTES = sizeof(mr_item) + sizeof(uint64_t);
 
-/* Frees the group. Does not update the trail, which must not contain the group or is cleared by the caller. */
+/* Frees the group. Does not update the log, which must not contain the group or is cleared by the caller. */
 static void group_free(group_stage *self, group *group)
 {
     assert(group->count <= group->capacity);
     for (uint64_t i = 0; i < group->count; i++) {
-        mr_item_let_go(&self->stage, &group->items[i]);
+        mr_item_release(&self->stage, &group->items[i]);
         mr_item_deinit(&group->items[i]);
     }
     count_room(self, 0 - group->capacity * HELD_BYTES);
@@ -73,7 +73,7 @@ static void group_free(group_stage *self, group *group)
 
 static void group_clear(group_stage *self, group *group)
 {
-    for (uint64_t i = 0; i < group->count; i++) mr_trail_drop(&self->trail, group->origins[i]);
+    for (uint64_t i = 0; i < group->count; i++) mr_replay_log_release(&self->replay, group->origins[i]);
     group_free(self, group);
 }
 
@@ -85,7 +85,7 @@ static void empty(group_stage *self)
     for (uint64_t i = 0; i < self->count; i++) group_free(self, &self->groups[i]);
     self->count = self->window = 0;
     self->input_ended = self->stage.is_too_large = false;
-    mr_trail_clear(&self->trail);
+    mr_replay_log_clear(&self->replay);
 }
 
 static mr_status group_begin(mr_stage *stage, uint64_t iteration, mr_error *error)
@@ -153,7 +153,7 @@ static mr_status open_window(group_stage *self, mr_error *error)
     if (status == MR_OK && made == nullptr) status = mr_inner_fail_absent(error);
     if (status != MR_OK) {
         mr_dataset_free(made);
-        return mr_stage_said(&self->stage, "window", self->window, status, error);
+        return mr_stage_fail_prefix(&self->stage, "window", self->window, status, error);
     }
     return mr_inner_open(&self->inner, made, &self->run, self->stage.run, &dataset->spec, self->stage.purpose,
                          mr_digest(self->stage.iteration, self->window), error);
@@ -183,7 +183,7 @@ static mr_status take(group_stage *self, group **full, mr_error *error)
     mr_element element;
     int64_t key = 0;
     group *group = nullptr;
-    MR_TRY(mr_trail_step(&self->trail, input, error));
+    MR_TRY(mr_replay_log_step(&self->replay, input, error));
     uint64_t origin = input->position;
     mr_status status = mr_stage_next(input, &item, error);
     if (status == MR_OUT_OF_RANGE) {
@@ -193,7 +193,7 @@ static mr_status take(group_stage *self, group **full, mr_error *error)
     if (status == MR_OK) {
         mr_payload_view(item.payload, &element);
         status = s->key(s->context, &element, &key, error);
-        status = mr_stage_said(&self->stage, "element", item.number, status, error);
+        status = mr_stage_fail_prefix(&self->stage, "element", item.number, status, error);
     }
     if (status == MR_OK) status = find_group(self, key, &group, error);
     if (status == MR_OK) status = group_reserve(self, group, group->count + 1, error);
@@ -205,7 +205,7 @@ static mr_status take(group_stage *self, group **full, mr_error *error)
     }
     group->items[group->count] = item;
     group->origins[group->count++] = origin;
-    mr_trail_retain(&self->trail, origin);
+    mr_replay_log_retain(&self->replay, origin);
     int64_t size =
         s->options.window_size_func != nullptr ? s->options.window_size_func(s->context, key) : s->options.window_size;
     if (size < 1)
@@ -243,30 +243,30 @@ static mr_status group_next(mr_stage *stage, mr_item *item, mr_error *error)
 
 /* ---- The state ---- */
 
-static mr_status save_group(const group *group, uint64_t base, mr_state *place, mr_error *error)
+static mr_status save_group(const group *group, uint64_t base, mr_state *state, mr_error *error)
 {
-    MR_TRY(mr_state_put(place, (uint64_t)group->key, error));
-    MR_TRY(mr_state_put(place, group->count, error));
-    for (uint64_t i = 0; i < group->count; i++) MR_TRY(mr_state_put(place, group->origins[i] - base, error));
+    MR_TRY(mr_state_put(state, (uint64_t)group->key, error));
+    MR_TRY(mr_state_put(state, group->count, error));
+    for (uint64_t i = 0; i < group->count; i++) MR_TRY(mr_state_put(state, group->origins[i] - base, error));
     return MR_OK;
 }
 
-static mr_status group_save(mr_stage *stage, mr_state *place, mr_error *error)
+static mr_status group_save(mr_stage *stage, mr_state *state, mr_error *error)
 {
     group_stage *self = (group_stage *)stage;
     uint64_t base = 0;
-    MR_TRY(mr_trail_save(&self->trail, stage->children[0], place, &base, error));
-    MR_TRY(mr_state_put(place, self->window, error));
-    MR_TRY(mr_state_put(place, self->input_ended, error));
-    MR_TRY(mr_state_put(place, self->count, error));
-    for (uint64_t i = 0; i < self->count; i++) MR_TRY(save_group(&self->groups[i], base, place, error));
-    MR_TRY(mr_state_put(place, self->inner.is_open, error));
+    MR_TRY(mr_replay_log_save(&self->replay, stage->children[0], state, &base, error));
+    MR_TRY(mr_state_put(state, self->window, error));
+    MR_TRY(mr_state_put(state, self->input_ended, error));
+    MR_TRY(mr_state_put(state, self->count, error));
+    for (uint64_t i = 0; i < self->count; i++) MR_TRY(save_group(&self->groups[i], base, state, error));
+    MR_TRY(mr_state_put(state, self->inner.is_open, error));
     if (!self->inner.is_open) return MR_OK;
-    MR_TRY(save_group(&self->given, base, place, error));
-    return mr_stage_save(self->inner.pipeline.top, place, error);
+    MR_TRY(save_group(&self->given, base, state, error));
+    return mr_stage_save(self->inner.pipeline.top, state, error);
 }
 
-/* The group's numbers. Its items are retrieved by the trail's refill. */
+/* The group's numbers. Its items are retrieved by the log's refill. */
 static mr_status restore_group(group_stage *self, mr_state_reader *reader, uint64_t base, uint64_t end, group *group,
                                mr_error *error)
 {
@@ -291,19 +291,20 @@ static mr_status refill(group_stage *self, uint64_t end, mr_error *error)
     uint64_t total = self->given.count, next = 0;
     assert(!self->inner.is_open && self->count <= self->capacity);
     for (uint64_t i = 0; i < self->count; i++) total += self->groups[i].count;
-    mr_held *held = calloc(total + 1, sizeof *held);
-    if (held == nullptr) return mr_fail_memory(error, total * sizeof *held);
+    mr_replay_item *wanted = calloc(total + 1, sizeof *wanted);
+    if (wanted == nullptr) return mr_fail_memory(error, total * sizeof *wanted);
     for (uint64_t i = 0; i <= self->count; i++) {
         group *group = i < self->count ? &self->groups[i] : &self->given;
-        for (uint64_t k = 0; k < group->count; k++) held[next++] = (mr_held){group->origins[k], &group->items[k]};
+        for (uint64_t k = 0; k < group->count; k++)
+            wanted[next++] = (mr_replay_item){group->origins[k], &group->items[k]};
     }
     assert(next == total);
-    mr_status status = mr_trail_refill(&self->trail, self->stage.children[0], end, held, total, error);
+    mr_status status = mr_replay_log_refill(&self->replay, self->stage.children[0], end, wanted, total, error);
     for (uint64_t i = 0; i < total; i++) {
-        if (status == MR_OK) status = mr_item_keep(&self->stage, held[i].item, error);
-        if (status != MR_OK) mr_item_deinit(held[i].item);
+        if (status == MR_OK) status = mr_item_keep(&self->stage, wanted[i].item, error);
+        if (status != MR_OK) mr_item_deinit(wanted[i].item);
     }
-    free(held);
+    free(wanted);
     return status;
 }
 
@@ -328,7 +329,7 @@ static mr_status group_restore(mr_stage *stage, mr_state_reader *reader, mr_erro
     uint64_t base = 0, end = 0, count = 0;
     bool is_open = false;
     empty(self);
-    MR_TRY(mr_trail_restore(&self->trail, stage->children[0], reader, &base, &end, error));
+    MR_TRY(mr_replay_log_restore(&self->replay, stage->children[0], reader, &base, &end, error));
     MR_TRY(mr_state_get_below(reader, MR_POSITION_SAVED_MAX, &self->window, error));
     MR_TRY(mr_state_get_bool(reader, &self->input_ended, error));
     MR_TRY(mr_state_get_count(reader, end - base, &count, error));
@@ -360,10 +361,10 @@ static mr_status group_prepare(mr_stage *stage, mr_error *error)
 {
     (void)error;
     group_stage *self = (group_stage *)stage;
-    constexpr uint64_t APART = 1024;
+    constexpr uint64_t INTERVAL = 1024;
     mr_inner_run_init(&self->run, stage, false);
-    self->trail.stage = stage;
-    self->trail.apart = APART;
+    self->replay.stage = stage;
+    self->replay.interval = INTERVAL;
     return MR_OK;
 }
 
@@ -371,7 +372,7 @@ static void group_deinit(mr_stage *stage)
 {
     group_stage *self = (group_stage *)stage;
     empty(self);
-    mr_trail_deinit(&self->trail);
+    mr_replay_log_deinit(&self->replay);
     free(self->groups);
 }
 

@@ -18,28 +18,28 @@ static uint64_t map_digest(const mr_dataset *dataset)
 }
 
 /* Passes the components borrowed, or, with own_input, as owned tensors. */
-static mr_status lend(const map_settings *s, mr_lane *lane, mr_element *input, mr_error *error)
+static mr_status lend(const map_settings *s, mr_workspace *workspace, mr_element *input, mr_error *error)
 {
-    if (!s->options.own_input) return mr_lane_view(lane, input, error);
+    if (!s->options.own_input) return mr_workspace_view(workspace, input, error);
     input->count = 0;
-    for (int32_t i = 0; i < lane->count; i++) {
+    for (int32_t i = 0; i < workspace->count; i++) {
         input->tensors[i] = (mr_tensor){0};
-        MR_TRY(mr_value_to_tensor(&lane->values[i], &input->tensors[i], error));
+        MR_TRY(mr_value_to_tensor(&workspace->values[i], &input->tensors[i], error));
         input->count = i + 1;
     }
     return MR_OK;
 }
 
 /* Provides memory for results of known size. */
-static mr_status offer(const mr_work *work, mr_lane *lane, mr_element *output, mr_error *error)
+static mr_status offer(const mr_work *work, mr_workspace *workspace, mr_element *output, mr_error *error)
 {
     const mr_element_spec *spec = &work->dataset->spec;
     output->count = 0;
     for (int32_t i = 0; i < spec->count; i++) {
         output->tensors[i] = (mr_tensor){0};
         if (spec->dtypes[i] == MR_STRING || mr_shape_count(spec->shapes[i]) < 0) continue;
-        void *room = work->is_last ? lane->rows[i] : nullptr;
-        if (room == nullptr) room = mr_arena_alloc(&lane->scratch, mr_spec_row_bytes(spec, i) + 1);
+        void *room = work->is_last ? workspace->rows[i] : nullptr;
+        if (room == nullptr) room = mr_arena_alloc(&workspace->scratch, mr_spec_row_bytes(spec, i) + 1);
         if (room == nullptr) return mr_fail_memory(error, mr_spec_row_bytes(spec, i));
         output->tensors[i] = (mr_tensor){spec->dtypes[i], spec->shapes[i], nullptr, room};
     }
@@ -48,35 +48,37 @@ static mr_status offer(const mr_work *work, mr_lane *lane, mr_element *output, m
 
 /* A result may reference a borrowed scalar stored in a value that the results replace: copies it to the scratch
  * memory. */
-static mr_status settle(mr_lane *lane, mr_tensor *tensor, mr_error *error)
+static mr_status settle(mr_workspace *workspace, mr_tensor *tensor, mr_error *error)
 {
-    const char *data = tensor->data, *values = (const char *)lane->values;
-    if (tensor->buffer != nullptr || data < values || data >= values + sizeof lane->values) return MR_OK;
-    tensor->data = mr_arena_copy(&lane->scratch, data, mr_dtype_size(tensor->dtype));
+    const char *data = tensor->data, *values = (const char *)workspace->values;
+    if (tensor->buffer != nullptr || data < values || data >= values + sizeof workspace->values) return MR_OK;
+    tensor->data = mr_arena_copy(&workspace->scratch, data, mr_dtype_size(tensor->dtype));
     return tensor->data != nullptr ? MR_OK : mr_fail_memory(error, mr_dtype_size(tensor->dtype));
 }
 
-/* Makes the results the lane's values, and releases the input. */
-static mr_status take(const mr_work *work, mr_lane *lane, mr_element *output, mr_error *error)
+/* Makes the results the workspace's values, and releases the input. */
+static mr_status take(const mr_work *work, mr_workspace *workspace, mr_element *output, mr_error *error)
 {
-    for (int32_t i = 0; i < output->count; i++) MR_TRY(settle(lane, &output->tensors[i], error));
-    for (int32_t i = 0; i < lane->count; i++) mr_value_deinit(&lane->values[i]);
+    for (int32_t i = 0; i < output->count; i++) MR_TRY(settle(workspace, &output->tensors[i], error));
+    for (int32_t i = 0; i < workspace->count; i++) mr_value_deinit(&workspace->values[i]);
     for (int32_t i = 0; i < output->count; i++) {
-        bool is_in_place = work->is_last && lane->rows[i] != nullptr && output->tensors[i].data == lane->rows[i];
-        mr_value_take(&lane->values[i], &output->tensors[i]);
-        lane->values[i].is_placed = is_in_place;
+        bool is_in_place =
+            work->is_last && workspace->rows[i] != nullptr && output->tensors[i].data == workspace->rows[i];
+        mr_value_take(&workspace->values[i], &output->tensors[i]);
+        workspace->values[i].is_in_row = is_in_place;
     }
-    lane->count = output->count;
+    workspace->count = output->count;
     return MR_OK;
 }
 
-static mr_status map_work(const mr_work *work, uint64_t epoch, uint64_t number, mr_lane *lane, mr_error *error)
+static mr_status map_work(const mr_work *work, uint64_t epoch, uint64_t number, mr_workspace *workspace,
+                          mr_error *error)
 {
     const map_settings *s = work->dataset->settings;
-    mr_element input, *output = &lane->made;
+    mr_element input, *output = &workspace->output;
     input.count = 0;
-    mr_status status = lend(s, lane, &input, error);
-    if (status == MR_OK) status = offer(work, lane, output, error);
+    mr_status status = lend(s, workspace, &input, error);
+    if (status == MR_OK) status = offer(work, workspace, output, error);
     if (status == MR_OK) {
         mr_random random = mr_random_at(work->seed, epoch, number, work->purpose);
         status = s->function(s->context, &input, &random, output, error);
@@ -84,8 +86,8 @@ static mr_status map_work(const mr_work *work, uint64_t epoch, uint64_t number, 
         if (status == MR_OUT_OF_RANGE) status = mr_fail_out_of_range(error);
         if (status == MR_OK) status = mr_element_check(&work->dataset->spec, output, error);
     }
-    if (status == MR_OK) status = take(work, lane, output, error);
-    if (status != MR_OK) mr_element_deinit_made(output);
+    if (status == MR_OK) status = take(work, workspace, output, error);
+    if (status != MR_OK) mr_element_deinit_all(output);
     if (s->options.own_input) mr_element_deinit(&input);
     return status;
 }

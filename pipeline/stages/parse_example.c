@@ -69,21 +69,21 @@ static mr_status read_feature(const mr_feature *feature, const mr_feature_view *
     return mr_feature_int64s(view, target, found, error);
 }
 
-static mr_status parse_fixed(const mr_work *work, mr_lane *lane, mr_error *error)
+static mr_status parse_fixed(const mr_work *work, mr_workspace *workspace, mr_error *error)
 {
     const parse_settings *s = work->dataset->settings;
-    assert(lane->count == 1 && s->is_fixed && !s->is_batch && s->count == work->dataset->spec.count);
-    mr_string record = *(const mr_string *)lane->values[0].data;
-    mr_feature_view *views = MR_ARENA_NEW(&lane->scratch, mr_feature_view, (size_t)s->count);
+    assert(workspace->count == 1 && s->is_fixed && !s->is_batch && s->count == work->dataset->spec.count);
+    mr_string record = *(const mr_string *)workspace->values[0].data;
+    mr_feature_view *views = MR_ARENA_NEW(&workspace->scratch, mr_feature_view, (size_t)s->count);
     if (views == nullptr) return mr_fail_memory(error, (size_t)s->count * sizeof *views);
     MR_TRY(find_features(s, record, views, error));
     /* Strings point into the record's tensor, if it has one: kept until the element is done. */
-    lane->keep = lane->values[0].tensor;
-    lane->values[0].tensor = (mr_tensor){0};
-    lane->count = s->count;
+    workspace->keep = workspace->values[0].tensor;
+    workspace->values[0].tensor = (mr_tensor){0};
+    workspace->count = s->count;
     for (int32_t i = 0; i < s->count; i++) {
         const mr_feature *feature = &s->features[i];
-        mr_value *value = &lane->values[i];
+        mr_value *value = &workspace->values[i];
         *value = (mr_value){.dtype = feature->dtype, .shape = feature->shape};
         int64_t count = mr_shape_count(feature->shape);
         if (views[i].kind == MR_FEATURE_NONE) {
@@ -93,11 +93,11 @@ static mr_status parse_fixed(const mr_work *work, mr_lane *lane, mr_error *error
             continue;
         }
         void *target = nullptr;
-        if (work->is_last && feature->dtype != MR_STRING) target = lane->rows[i];
-        value->is_placed = target != nullptr;
+        if (work->is_last && feature->dtype != MR_STRING) target = workspace->rows[i];
+        value->is_in_row = target != nullptr;
         if (target == nullptr && feature->dtype == MR_STRING && count == 1) target = &value->string;
         if (target == nullptr)
-            target = mr_arena_alloc_array(&lane->scratch, (size_t)count + 1, mr_dtype_size(feature->dtype));
+            target = mr_arena_alloc_array(&workspace->scratch, (size_t)count + 1, mr_dtype_size(feature->dtype));
         if (target == nullptr) return mr_fail_memory(error, (size_t)count * mr_dtype_size(feature->dtype));
         value->data = target;
         MR_TRY(read_feature(feature, &views[i], target, count, error));
@@ -107,20 +107,22 @@ static mr_status parse_fixed(const mr_work *work, mr_lane *lane, mr_error *error
 
 /* ---- Everything else ---- */
 
-static mr_status parse_work(const mr_work *work, uint64_t epoch, uint64_t number, mr_lane *lane, mr_error *error)
+static mr_status parse_work(const mr_work *work, uint64_t epoch, uint64_t number, mr_workspace *workspace,
+                            mr_error *error)
 {
     (void)epoch;
     (void)number;
     const parse_settings *s = work->dataset->settings;
-    if (s->is_fixed && !s->is_batch) return parse_fixed(work, lane, error);
-    assert(lane->count == 1 && lane->values[0].dtype == MR_STRING && lane->values[0].shape.rank == s->is_batch);
+    if (s->is_fixed && !s->is_batch) return parse_fixed(work, workspace, error);
+    assert(workspace->count == 1 && workspace->values[0].dtype == MR_STRING &&
+           workspace->values[0].shape.rank == s->is_batch);
     mr_tensor tensors[MR_COMPONENTS_MAX] = {0};
-    int64_t records = s->is_batch ? lane->values[0].shape.dims[0] : 1;
-    MR_TRY(mr_example_parse(s->parser, lane->values[0].data, records, !s->is_batch, tensors, error));
-    mr_value_deinit(&lane->values[0]);
-    lane->count = work->dataset->spec.count;
-    assert(lane->count <= MR_COMPONENTS_MAX);
-    for (int32_t i = 0; i < lane->count; i++) mr_value_take(&lane->values[i], &tensors[i]);
+    int64_t records = s->is_batch ? workspace->values[0].shape.dims[0] : 1;
+    MR_TRY(mr_example_parse(s->parser, workspace->values[0].data, records, !s->is_batch, tensors, error));
+    mr_value_deinit(&workspace->values[0]);
+    workspace->count = work->dataset->spec.count;
+    assert(workspace->count <= MR_COMPONENTS_MAX);
+    for (int32_t i = 0; i < workspace->count; i++) mr_value_take(&workspace->values[i], &tensors[i]);
     return MR_OK;
 }
 

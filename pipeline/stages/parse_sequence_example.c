@@ -15,18 +15,20 @@ static uint64_t sequence_digest(const mr_dataset *dataset)
     return ((const sequence_settings *)dataset->settings)->digest;
 }
 
-static mr_status sequence_work(const mr_work *work, uint64_t epoch, uint64_t number, mr_lane *lane, mr_error *error)
+static mr_status sequence_work(const mr_work *work, uint64_t epoch, uint64_t number, mr_workspace *workspace,
+                               mr_error *error)
 {
     (void)epoch;
     (void)number;
     const sequence_settings *s = work->dataset->settings;
-    assert(lane->count == 1 && lane->values[0].dtype == MR_STRING && lane->values[0].shape.rank == s->is_batch);
+    assert(workspace->count == 1 && workspace->values[0].dtype == MR_STRING &&
+           workspace->values[0].shape.rank == s->is_batch);
     mr_tensor tensors[MR_COMPONENTS_MAX] = {0};
-    int64_t records = s->is_batch ? lane->values[0].shape.dims[0] : 1;
-    MR_TRY(mr_sequence_parse(s->parser, lane->values[0].data, records, !s->is_batch, tensors, error));
-    mr_value_deinit(&lane->values[0]);
-    lane->count = work->dataset->spec.count;
-    for (int32_t i = 0; i < lane->count; i++) mr_value_take(&lane->values[i], &tensors[i]);
+    int64_t records = s->is_batch ? workspace->values[0].shape.dims[0] : 1;
+    MR_TRY(mr_sequence_parse(s->parser, workspace->values[0].data, records, !s->is_batch, tensors, error));
+    mr_value_deinit(&workspace->values[0]);
+    workspace->count = work->dataset->spec.count;
+    for (int32_t i = 0; i < workspace->count; i++) mr_value_take(&workspace->values[i], &tensors[i]);
     return MR_OK;
 }
 

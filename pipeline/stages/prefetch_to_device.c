@@ -29,12 +29,12 @@ typedef struct settings {
 typedef struct ready {
     mr_tensor tensors[MR_COMPONENTS_MAX];
     uint32_t crcs[MR_COMPONENTS_MAX];
-    mr_event *event;   /* recorded after its copies */
-    bool has_copies;   /* the event has been recorded */
-    bool is_last;      /* a failure that nothing follows */
-    mr_error failure;  /* instead of the element; MR_OK if there is none */
-    mr_state place;    /* state of the input before it, if a position is not enough */
-    mr_error unplaced; /* why the state could not be saved */
+    mr_event *event;      /* recorded after its copies */
+    bool has_copies;      /* the event has been recorded */
+    bool is_last;         /* a failure that nothing follows */
+    mr_error failure;     /* instead of the element; MR_OK if there is none */
+    mr_state state;       /* state of the input before it, if a position is not enough */
+    mr_error state_error; /* why the state could not be saved */
 } ready;
 
 /* The mutex guards everything from `mutex` on. */
@@ -49,14 +49,14 @@ typedef struct to_device {
     pthread_t thread;
     /* Belong to the thread, or to the caller while there is none: the element being copied, and the event of its
      * copies. */
-    mr_tensor held[MR_COMPONENTS_MAX];
-    mr_event *held_event;
-    mr_error late; /* failure of a copy after its element was delivered */
+    mr_tensor source[MR_COMPONENTS_MAX];
+    mr_event *source_event;
+    mr_error late_error; /* failure of a copy after its element was delivered */
 
     pthread_mutex_t mutex;
     pthread_cond_t work, changed; /* for the thread; for the others */
     uint64_t head, tail;
-    bool has_thread, is_active, is_placed, is_idle, has_ended, is_paused, is_stopping, is_cancelled;
+    bool has_thread, is_active, is_state_saved, is_idle, has_ended, is_paused, is_stopping, is_cancelled;
 } to_device;
 
 static ready *slot_at(const to_device *t, uint64_t sequence)
@@ -78,18 +78,18 @@ static mr_status wait_for(const to_device *t, mr_event *event, mr_error *error)
 }
 
 /* Waits for the previous element's copies, and returns their source memory to the pipeline. */
-static void release_held(to_device *t)
+static void release_source(to_device *t)
 {
-    if (t->held_event == nullptr) return;
+    if (t->source_event == nullptr) return;
     mr_error error = {0};
-    mr_status status = wait_for(t, t->held_event, &error);
+    mr_status status = wait_for(t, t->source_event, &error);
     if (status != MR_OK) {
-        t->late = error;
-        t->late.status = status;
+        t->late_error = error;
+        t->late_error.status = status;
     }
-    t->held_event = nullptr;
-    drop(t, t->held);
-    assert(t->late.status != MR_OK || status == MR_OK);
+    t->source_event = nullptr;
+    drop(t, t->source);
+    assert(t->late_error.status != MR_OK || status == MR_OK);
 }
 
 static mr_status copy_tensor(const to_device *t, const mr_tensor *host, mr_tensor *there, mr_error *error)
@@ -127,13 +127,13 @@ static mr_status copy_element(to_device *t, mr_tensor *host, ready *r, mr_error 
     return status == MR_OK ? recorded : status;
 }
 
-static void take_on(to_device *t, mr_tensor *host, ready *r)
+static void start_copy(to_device *t, mr_tensor *host, ready *r)
 {
     mr_status status = copy_element(t, host, r, &r->failure);
     if (status == MR_OK && r->has_copies) {
-        assert(t->held_event == nullptr);
-        memcpy(t->held, host, (size_t)t->count * sizeof *host);
-        t->held_event = r->event;
+        assert(t->source_event == nullptr);
+        memcpy(t->source, host, (size_t)t->count * sizeof *host);
+        t->source_event = r->event;
         return;
     }
     if (status != MR_OK) {
@@ -147,12 +147,12 @@ static void take_on(to_device *t, mr_tensor *host, ready *r)
 }
 
 /* Saves the input's state before the element is taken. A failure is only reported to a caller that saves. */
-static void save_place(const to_device *t, ready *r)
+static void save_state(const to_device *t, ready *r)
 {
     mr_stage *input = t->stage.input;
     if (input->is_seekable) return;
-    mr_state_clear(&r->place);
-    r->unplaced.status = mr_stage_save(input, &r->place, &r->unplaced);
+    mr_state_clear(&r->state);
+    r->state_error.status = mr_stage_save(input, &r->state, &r->state_error);
 }
 
 static void fill(to_device *t, ready *r)
@@ -171,17 +171,18 @@ static void fill(to_device *t, ready *r)
     mr_note_element(&t->note, before, MR_NOTE_BATCH);
     mr_note_since(&t->note, pulled_ns);
     mr_note_stage(&t->note, t->stage.dataset->kind->name);
-    release_held(t);
+    release_source(t);
     r->failure.status = status;
     r->is_last = status == MR_OUT_OF_RANGE || status == MR_CANCELLED || (status != MR_OK && input->position == before);
-    if (status == MR_OK && t->late.status != MR_OK) {
-        r->failure = t->late;
-        (void)mr_fail_prefix(&r->failure, t->late.status, "%s: the previous element", t->stage.dataset->kind->name);
+    if (status == MR_OK && t->late_error.status != MR_OK) {
+        r->failure = t->late_error;
+        (void)mr_fail_prefix(&r->failure, t->late_error.status, "%s: the previous element",
+                             t->stage.dataset->kind->name);
         drop(t, host);
     } else if (status == MR_OK) {
-        take_on(t, host, r);
+        start_copy(t, host, r);
     }
-    t->late = (mr_error){0};
+    t->late_error = (mr_error){0};
     mr_note_stage(&t->note, nullptr);
     uint64_t end_ns = mr_now_ns();
     mr_count(&counters->busy_ns, end_ns - pulled_ns);
@@ -206,16 +207,16 @@ static void fill_next(to_device *t)
     ready *r = slot_at(t, t->tail);
     assert(!t->is_active && t->tail - t->head < (uint64_t)t->size);
     t->is_active = true;
-    t->is_placed = false;
+    t->is_state_saved = false;
     pthread_mutex_unlock(&t->mutex);
-    save_place(t, r);
+    save_state(t, r);
     pthread_mutex_lock(&t->mutex);
-    t->is_placed = true;
+    t->is_state_saved = true;
     pthread_cond_broadcast(&t->changed);
     pthread_mutex_unlock(&t->mutex);
     fill(t, r);
     pthread_mutex_lock(&t->mutex);
-    assert(t->is_active && t->is_placed);
+    assert(t->is_active && t->is_state_saved);
     t->is_active = false;
     t->has_ended = r->is_last;
     t->tail++;
@@ -233,16 +234,16 @@ static void *thread_main(void *argument)
 {
     to_device *t = argument;
     mr_trace *trace = mr_watch_trace(t->stage.run->watch);
-    if (trace != nullptr) mr_trace_lane(trace, t->stage.dataset->kind->name, 0);
+    if (trace != nullptr) mr_trace_thread(trace, t->stage.dataset->kind->name, 0);
     pthread_mutex_lock(&t->mutex);
     while (!t->is_stopping) {
         if (has_work(t)) {
             fill_next(t);
             continue;
         }
-        if (t->held_event != nullptr) {
+        if (t->source_event != nullptr) {
             pthread_mutex_unlock(&t->mutex);
-            release_held(t);
+            release_source(t);
             pthread_mutex_lock(&t->mutex);
             continue;
         }
@@ -255,7 +256,7 @@ static void *thread_main(void *argument)
         mr_count(&t->stage.counters->output_wait_ns, mr_now_ns() - start_ns);
     }
     pthread_mutex_unlock(&t->mutex);
-    release_held(t);
+    release_source(t);
     return nullptr;
 }
 
@@ -271,7 +272,7 @@ static mr_status start(to_device *t, mr_error *error)
 
 /* ---- Delivery ---- */
 
-static mr_status hand_out(to_device *t, ready *r, mr_tensor *tensors, uint32_t *crcs, mr_error *error)
+static mr_status deliver(to_device *t, ready *r, mr_tensor *tensors, uint32_t *crcs, mr_error *error)
 {
     mr_status status = r->failure.status;
     if (status != MR_OK) {
@@ -312,7 +313,7 @@ mr_status mr_to_device_next(mr_stage *stage, mr_tensor *tensors, uint32_t *crcs,
     ready *r = slot_at(t, t->head);
     pthread_mutex_unlock(&t->mutex);
     if (status != MR_OK) return status;
-    status = hand_out(t, r, tensors, crcs, error);
+    status = deliver(t, r, tensors, crcs, error);
     if (r->is_last) return status;
     pthread_mutex_lock(&t->mutex);
     assert(t->head < t->tail);
@@ -330,21 +331,21 @@ mr_status mr_to_device_next(mr_stage *stage, mr_tensor *tensors, uint32_t *crcs,
 /* ---- As a stage ---- */
 
 /* On return the input belongs to the caller, and no element is ready or being copied. */
-static void stop_thread(to_device *t)
+static void pause_thread(to_device *t)
 {
     pthread_mutex_lock(&t->mutex);
     t->is_paused = true;
     pthread_cond_signal(&t->work);
     while (t->has_thread && !t->is_idle) pthread_cond_wait(&t->changed, &t->mutex);
     assert(!t->is_active);
-    if (!t->has_thread) release_held(t);
+    if (!t->has_thread) release_source(t);
     for (; t->head < t->tail; t->head++) drop(t, slot_at(t, t->head)->tensors);
-    t->late = (mr_error){0};
+    t->late_error = (mr_error){0};
     t->has_ended = false;
     pthread_mutex_unlock(&t->mutex);
 }
 
-static void go_on(to_device *t)
+static void resume_thread(to_device *t)
 {
     pthread_mutex_lock(&t->mutex);
     t->is_paused = false;
@@ -355,38 +356,38 @@ static void go_on(to_device *t)
 static mr_status to_device_begin(mr_stage *stage, uint64_t iteration, mr_error *error)
 {
     to_device *t = (to_device *)stage;
-    stop_thread(t);
+    pause_thread(t);
     (void)mr_stage_begin_simple(stage, iteration, nullptr);
     mr_status status = mr_stage_begin(stage->input, iteration, error);
-    go_on(t);
+    resume_thread(t);
     return status;
 }
 
 static mr_status to_device_seek(mr_stage *stage, uint64_t position, mr_error *error)
 {
     to_device *t = (to_device *)stage;
-    stop_thread(t);
+    pause_thread(t);
     mr_status status = mr_stage_seek(stage->input, position, error);
     stage->position = stage->input->position;
-    go_on(t);
+    resume_thread(t);
     return status;
 }
 
-mr_status mr_to_device_save(mr_stage *stage, mr_state *place, mr_error *error)
+mr_status mr_to_device_save(mr_stage *stage, mr_state *state, mr_error *error)
 {
     to_device *t = (to_device *)stage;
     mr_status status = MR_OK;
     pthread_mutex_lock(&t->mutex);
-    while (t->head == t->tail && t->is_active && !t->is_placed) pthread_cond_wait(&t->changed, &t->mutex);
+    while (t->head == t->tail && t->is_active && !t->is_state_saved) pthread_cond_wait(&t->changed, &t->mutex);
     const ready *r = t->head < t->tail || t->is_active ? slot_at(t, t->head) : nullptr;
     if (t->is_cancelled)
         status = mr_fail(error, MR_CANCELLED, "the pipeline was cancelled");
     else if (r == nullptr)
-        status = mr_stage_save(stage->input, place, error);
-    else if (r->unplaced.status != MR_OK)
-        status = mr_fail(error, r->unplaced.status, "%s", r->unplaced.message);
+        status = mr_stage_save(stage->input, state, error);
+    else if (r->state_error.status != MR_OK)
+        status = mr_fail(error, r->state_error.status, "%s", r->state_error.message);
     else
-        status = mr_state_append(place, &r->place, error);
+        status = mr_state_append(state, &r->state, error);
     pthread_mutex_unlock(&t->mutex);
     return status;
 }
@@ -394,9 +395,9 @@ mr_status mr_to_device_save(mr_stage *stage, mr_state *place, mr_error *error)
 mr_status mr_to_device_restore(mr_stage *stage, mr_state_reader *reader, mr_error *error)
 {
     to_device *t = (to_device *)stage;
-    stop_thread(t);
+    pause_thread(t);
     mr_status status = mr_stage_restore(stage->input, reader, error);
-    go_on(t);
+    resume_thread(t);
     return status;
 }
 
@@ -421,11 +422,11 @@ static void to_device_deinit(mr_stage *stage)
     if (t->has_thread)
         pthread_join(t->thread, nullptr);
     else
-        release_held(t);
+        release_source(t);
     mr_watch_remove(stage->run->watch, &t->note);
     for (int32_t i = 0; t->ring != nullptr && i < t->size; i++) {
         drop(t, t->ring[i].tensors);
-        mr_state_deinit(&t->ring[i].place);
+        mr_state_deinit(&t->ring[i].state);
         t->device->functions->event_free(t->device, t->ring[i].event);
     }
     free(t->ring);

@@ -76,7 +76,7 @@ static mr_status repeat_seek(mr_stage *stage, uint64_t position, mr_error *error
         /* The end of the first pass determines its length; later positions are computed from it. */
         if (position < stage->position) MR_TRY(repeat_begin(stage, stage->iteration, error));
         while (stage->position < position && self->input_count == MR_CARDINALITY_UNKNOWN) {
-            mr_status status = mr_stage_pass(stage, error);
+            mr_status status = mr_stage_skip(stage, error);
             if (status == MR_OUT_OF_RANGE) return MR_OK;
             MR_TRY(status);
         }
@@ -103,13 +103,13 @@ static mr_status repeat_prepare(mr_stage *stage, mr_error *error)
     return MR_OK;
 }
 
-static mr_status repeat_save(mr_stage *stage, mr_state *place, mr_error *error)
+static mr_status repeat_save(mr_stage *stage, mr_state *state, mr_error *error)
 {
     const repeat_stage *self = (const repeat_stage *)stage;
-    MR_TRY(mr_state_put(place, self->pass, error));
-    MR_TRY(mr_state_put(place, (uint64_t)(self->input_count - MR_CARDINALITY_UNKNOWN), error));
+    MR_TRY(mr_state_put(state, self->pass, error));
+    MR_TRY(mr_state_put(state, (uint64_t)(self->input_count - MR_CARDINALITY_UNKNOWN), error));
     /* With a count of 0 the input has never begun. */
-    return passes(self) == 0 ? MR_OK : mr_stage_save(stage->input, place, error);
+    return passes(self) == 0 ? MR_OK : mr_stage_save(stage->input, state, error);
 }
 
 static mr_status repeat_restore(mr_stage *stage, mr_state_reader *reader, mr_error *error)

@@ -107,7 +107,7 @@ static mr_status resample_next(mr_stage *stage, mr_item *item, mr_error *error)
         if (status == MR_OK && (class < 0 || class >= s->class_count))
             status = mr_fail(error, MR_INVALID_ARGUMENT, "the class is %lld, expected less than %d", (long long)class,
                              s->class_count);
-        status = mr_stage_said(stage, "element", item->number, status, error);
+        status = mr_stage_fail_prefix(stage, "element", item->number, status, error);
         bool is_kept = status == MR_OK && stays(self, (int32_t)class);
         self->taken++;
         assert(status != MR_OK || (class >= 0 && class < s->class_count));
@@ -125,13 +125,13 @@ static mr_status resample_next(mr_stage *stage, mr_item *item, mr_error *error)
     }
 }
 
-static mr_status resample_save(mr_stage *stage, mr_state *place, mr_error *error)
+static mr_status resample_save(mr_stage *stage, mr_state *state, mr_error *error)
 {
     const resample_stage *self = (const resample_stage *)stage;
     const resample_settings *s = stage->dataset->settings;
-    MR_TRY(mr_state_put(place, self->taken, error));
-    for (int32_t c = 0; c < s->class_count; c++) MR_TRY(mr_state_put(place, self->counts[c], error));
-    return mr_stage_save(stage->children[0], place, error);
+    MR_TRY(mr_state_put(state, self->taken, error));
+    for (int32_t c = 0; c < s->class_count; c++) MR_TRY(mr_state_put(state, self->counts[c], error));
+    return mr_stage_save(stage->children[0], state, error);
 }
 
 static mr_status resample_restore(mr_stage *stage, mr_state_reader *reader, mr_error *error)

@@ -29,7 +29,7 @@ static void count_state(scan_stage *self)
 {
     size_t size_bytes = 0;
     for (int32_t i = 0; i < self->state.count; i++) size_bytes += mr_tensor_held_bytes(&self->state.tensors[i]);
-    mr_stage_must_keep(&self->stage, &self->counted_bytes, size_bytes);
+    mr_stage_keep_unlimited(&self->stage, &self->counted_bytes, size_bytes);
 }
 
 static mr_status scan_begin(mr_stage *stage, uint64_t iteration, mr_error *error)
@@ -67,13 +67,13 @@ static mr_status scan_next(mr_stage *stage, mr_item *item, mr_error *error)
     mr_payload_view(taken.payload, &input);
     mr_status status = s->function(s->context, &self->state, &input, &state, &output, error);
     if (status == MR_OK) status = check_scanned(self, &state, &output, error);
-    status = mr_stage_said(stage, "element", taken.number, status, error);
+    status = mr_stage_fail_prefix(stage, "element", taken.number, status, error);
     mr_item_deinit(&taken);
     mr_payload *payload = status == MR_OK ? mr_payload_new(output.count) : nullptr;
     if (status == MR_OK && payload == nullptr) status = mr_fail_memory(error, sizeof *payload);
     if (status != MR_OK) {
-        mr_element_deinit_made(&state);
-        mr_element_deinit_made(&output);
+        mr_element_deinit_all(&state);
+        mr_element_deinit_all(&output);
         stage->position++;
         return status;
     }
@@ -87,12 +87,12 @@ static mr_status scan_next(mr_stage *stage, mr_item *item, mr_error *error)
     return MR_OK;
 }
 
-static mr_status scan_save(mr_stage *stage, mr_state *place, mr_error *error)
+static mr_status scan_save(mr_stage *stage, mr_state *state, mr_error *error)
 {
     const scan_stage *self = (const scan_stage *)stage;
     assert(self->state.count == ((const scan_settings *)stage->dataset->settings)->count);
-    for (int32_t i = 0; i < self->state.count; i++) MR_TRY(mr_state_put_tensor(place, &self->state.tensors[i], error));
-    return mr_stage_save(stage->children[0], place, error);
+    for (int32_t i = 0; i < self->state.count; i++) MR_TRY(mr_state_put_tensor(state, &self->state.tensors[i], error));
+    return mr_stage_save(stage->children[0], state, error);
 }
 
 static mr_status scan_restore(mr_stage *stage, mr_state_reader *reader, mr_error *error)
@@ -184,7 +184,7 @@ mr_status mr_dataset_reduce(mr_dataset *dataset, mr_element *state, mr_reduce_fu
             status = mr_fail(error, MR_INVALID_ARGUMENT, "reduce: the function returned a state of %d components",
                              next.count);
         if (status != MR_OK) {
-            mr_element_deinit_made(&next);
+            mr_element_deinit_all(&next);
             break;
         }
         mr_element_deinit(state);

@@ -10,9 +10,9 @@
  *
  * An element that fails occupies a slot like any other, so that the content of slots does not depend on failures.
  *
- * If the input is not seekable, a trail (trail.h) records which of its elements are in the buffer; failures are then
+ * If the input is not seekable, a log (log.h) records which of its elements are in the buffer; failures are then
  * reported immediately. */
-#include "pipeline/trail.h"
+#include "pipeline/replay_log.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -27,7 +27,7 @@ typedef struct shuffle_settings {
 
 typedef struct shuffle_stage {
     mr_stage stage;
-    bool is_whole;
+    bool is_global;
     uint64_t seed;
     mr_permutation permutation;
     /* Buffered: slots [0, live) hold items; is_full after the buffer has been filled for the first time. */
@@ -39,7 +39,7 @@ typedef struct shuffle_stage {
     mr_error failure;    /* a preallocated one */
     /* If it is not seekable: */
     uint64_t *origins; /* one for each slot's item */
-    mr_trail trail;
+    mr_replay_log replay;
     uint64_t counted; /* slots counted in the budget */
 } shuffle_stage;
 
@@ -58,7 +58,7 @@ static uint64_t drawn_iteration(const shuffle_stage *self)
 /* The slot that step `position` draws from count slots. */
 static uint64_t draw(const shuffle_stage *self, uint64_t position, uint64_t count)
 {
-    assert(!self->is_whole && count > 0 && count <= self->size);
+    assert(!self->is_global && count > 0 && count <= self->size);
     mr_random random = mr_random_at(self->seed, drawn_iteration(self), position, self->stage.purpose);
     return mr_random_below(&random, count);
 }
@@ -81,7 +81,7 @@ static void empty(shuffle_stage *self)
 {
     assert(self->live <= self->size);
     for (uint64_t i = 0; i < self->live; i++) {
-        mr_item_let_go(&self->stage, &self->slots[i]);
+        mr_item_release(&self->stage, &self->slots[i]);
         mr_item_deinit(&self->slots[i]);
     }
     for (uint64_t i = 0; self->failures != nullptr && i < self->live; i++) {
@@ -90,7 +90,7 @@ static void empty(shuffle_stage *self)
     }
     self->live = 0;
     self->is_full = self->input_ended = self->stage.is_too_large = false;
-    mr_trail_clear(&self->trail);
+    mr_replay_log_clear(&self->replay);
 }
 
 static mr_status shuffle_begin(mr_stage *stage, uint64_t iteration, mr_error *error)
@@ -100,7 +100,7 @@ static mr_status shuffle_begin(mr_stage *stage, uint64_t iteration, mr_error *er
     /* Not in prepare, because restoring a state changes the run's seed. */
     const shuffle_settings *s = stage->dataset->settings;
     self->seed = mr_stage_seed(stage->run, s->seed, stage->purpose);
-    if (!self->is_whole)
+    if (!self->is_global)
         empty(self);
     else if (stage->count > 0)
         self->permutation = mr_permutation_init((uint64_t)stage->count, self->seed, drawn_iteration(self));
@@ -142,7 +142,7 @@ static mr_status refill(shuffle_stage *self, mr_item *item, mr_error **kept, boo
     *kept = nullptr;
     *item = (mr_item){0}; /* its previous item has been delivered */
     if (self->input_ended) return MR_OK;
-    if (self->origins != nullptr) MR_TRY(mr_trail_step(&self->trail, self->stage.input, error));
+    if (self->origins != nullptr) MR_TRY(mr_replay_log_step(&self->replay, self->stage.input, error));
     mr_status status = take(self, item, kept, error);
     if (status == MR_OUT_OF_RANGE) {
         self->input_ended = true;
@@ -157,7 +157,7 @@ static void keep_origin(shuffle_stage *self, uint64_t slot, uint64_t origin)
 {
     assert(slot < self->size);
     self->origins[slot] = origin;
-    mr_trail_retain(&self->trail, origin);
+    mr_replay_log_retain(&self->replay, origin);
 }
 
 static mr_status fill(shuffle_stage *self, mr_error *error)
@@ -194,7 +194,7 @@ static mr_status buffered_next(shuffle_stage *self, mr_item *item, mr_error *err
         failure = self->failures[slot];
         self->failures[slot] = kept;
     }
-    if (self->origins != nullptr) mr_trail_drop(&self->trail, self->origins[slot]);
+    if (self->origins != nullptr) mr_replay_log_release(&self->replay, self->origins[slot]);
     if (!is_filled) {
         assert(self->input_ended && kept == nullptr);
         fresh = self->slots[--self->live];
@@ -208,7 +208,7 @@ static mr_status buffered_next(shuffle_stage *self, mr_item *item, mr_error *err
     }
     if (is_filled || slot != self->live) self->slots[slot] = fresh;
     self->stage.position++;
-    if (item->payload != nullptr) mr_item_let_go(&self->stage, item);
+    if (item->payload != nullptr) mr_item_release(&self->stage, item);
     if (failure == nullptr) return MR_OK;
     mr_status status = failure->status;
     if (error != nullptr) *error = *failure;
@@ -219,7 +219,7 @@ static mr_status buffered_next(shuffle_stage *self, mr_item *item, mr_error *err
 static mr_status shuffle_next(mr_stage *stage, mr_item *item, mr_error *error)
 {
     shuffle_stage *self = (shuffle_stage *)stage;
-    if (self->is_whole) {
+    if (self->is_global) {
         if (mr_stage_ended(stage)) return mr_fail(error, MR_OUT_OF_RANGE, "end of sequence");
         uint64_t number = mr_permutation_at(&self->permutation, stage->position);
         assert(number < (uint64_t)stage->count);
@@ -271,7 +271,7 @@ static mr_status find_origins(const shuffle_stage *self, uint64_t steps, origin 
 /* Restores the buffer after `steps` steps; the input must be longer than steps + size - 1. */
 static mr_status jump(shuffle_stage *self, uint64_t steps, mr_error *error)
 {
-    assert(!self->is_whole && self->origins == nullptr && self->stage.is_seekable);
+    assert(!self->is_global && self->origins == nullptr && self->stage.is_seekable);
     empty(self);
     MR_TRY(take_slots(self, self->size, error));
     origin *origins = calloc(self->size, sizeof *origins);
@@ -299,7 +299,7 @@ static mr_status jump(shuffle_stage *self, uint64_t steps, mr_error *error)
 static mr_status shuffle_seek(mr_stage *stage, uint64_t position, mr_error *error)
 {
     shuffle_stage *self = (shuffle_stage *)stage;
-    if (self->is_whole) return mr_stage_seek_simple(stage, position, error);
+    if (self->is_global) return mr_stage_seek_simple(stage, position, error);
     if (stage->count >= 0 && position > (uint64_t)stage->count) position = (uint64_t)stage->count;
     bool is_near = position > stage->position && position - stage->position <= self->size;
     if (stage->is_seekable && stage->count != MR_CARDINALITY_UNKNOWN && !is_near) {
@@ -313,15 +313,15 @@ static mr_status shuffle_seek(mr_stage *stage, uint64_t position, mr_error *erro
     return mr_stage_seek_forward(stage, position, error);
 }
 
-static mr_status shuffle_save(mr_stage *stage, mr_state *place, mr_error *error)
+static mr_status shuffle_save(mr_stage *stage, mr_state *state, mr_error *error)
 {
     shuffle_stage *self = (shuffle_stage *)stage;
     uint64_t base = 0;
     assert(self->origins != nullptr && self->live <= self->size);
-    MR_TRY(mr_trail_save(&self->trail, stage->input, place, &base, error));
-    MR_TRY(mr_state_put(place, self->is_full, error));
-    MR_TRY(mr_state_put(place, self->live, error));
-    for (uint64_t i = 0; i < self->live; i++) MR_TRY(mr_state_put(place, self->origins[i] - base, error));
+    MR_TRY(mr_replay_log_save(&self->replay, stage->input, state, &base, error));
+    MR_TRY(mr_state_put(state, self->is_full, error));
+    MR_TRY(mr_state_put(state, self->live, error));
+    for (uint64_t i = 0; i < self->live; i++) MR_TRY(mr_state_put(state, self->origins[i] - base, error));
     return MR_OK;
 }
 
@@ -331,30 +331,30 @@ static mr_status shuffle_restore(mr_stage *stage, mr_state_reader *reader, mr_er
     const shuffle_settings *s = stage->dataset->settings;
     uint64_t live = 0, base = 0, end = 0;
     bool is_full = false;
-    assert(self->origins != nullptr && !self->is_whole);
+    assert(self->origins != nullptr && !self->is_global);
     self->seed = mr_stage_seed(stage->run, s->seed, stage->purpose);
     empty(self);
-    MR_TRY(mr_trail_restore(&self->trail, stage->input, reader, &base, &end, error));
+    MR_TRY(mr_replay_log_restore(&self->replay, stage->input, reader, &base, &end, error));
     MR_TRY(mr_state_get_bool(reader, &is_full, error));
     MR_TRY(mr_state_get_count(reader, self->size, &live, error));
-    mr_held *held = calloc(live + 1, sizeof *held);
-    if (held == nullptr) return mr_fail_memory(error, live * sizeof *held);
+    mr_replay_item *wanted = calloc(live + 1, sizeof *wanted);
+    if (wanted == nullptr) return mr_fail_memory(error, live * sizeof *wanted);
     mr_status status = MR_OK;
     for (uint64_t i = 0; i < live; i++) self->slots[i] = (mr_item){0};
     for (uint64_t i = 0; i < live && status == MR_OK; i++) {
         status = mr_state_get_below(reader, end - base, &self->origins[i], error);
         self->origins[i] += base;
-        held[i] = (mr_held){self->origins[i], &self->slots[i]};
+        wanted[i] = (mr_replay_item){self->origins[i], &self->slots[i]};
     }
     self->live = live;
     self->is_full = is_full;
     if (status == MR_OK) status = take_slots(self, live, error);
-    if (status == MR_OK) status = mr_trail_refill(&self->trail, stage->input, end, held, live, error);
+    if (status == MR_OK) status = mr_replay_log_refill(&self->replay, stage->input, end, wanted, live, error);
     for (uint64_t i = 0; i < live; i++) {
         if (status == MR_OK) status = mr_item_keep(stage, &self->slots[i], error);
         if (status != MR_OK) mr_item_deinit(&self->slots[i]);
     }
-    free(held);
+    free(wanted);
     return status;
 }
 
@@ -362,10 +362,10 @@ static mr_status shuffle_prepare(mr_stage *stage, mr_error *error)
 {
     shuffle_stage *self = (shuffle_stage *)stage;
     const shuffle_settings *s = stage->dataset->settings;
-    self->trail.stage = stage;
+    self->replay.stage = stage;
     bool holds_all = stage->count >= 0 && (s->buffer == 0 || s->buffer >= stage->count);
-    self->is_whole = holds_all && stage->is_seekable;
-    if (self->is_whole) return MR_OK;
+    self->is_global = holds_all && stage->is_seekable;
+    if (self->is_global) return MR_OK;
     self->size = !holds_all ? (uint64_t)s->buffer : stage->count > 0 ? (uint64_t)stage->count : 1;
     if (self->size > (uint64_t)BUFFER_MAX)
         return mr_fail(error, MR_INVALID_ARGUMENT,
@@ -375,7 +375,7 @@ static mr_status shuffle_prepare(mr_stage *stage, mr_error *error)
     if (!stage->is_seekable) {
         self->origins = calloc(self->size, sizeof *self->origins);
         if (self->origins == nullptr) return mr_fail_memory(error, self->size * sizeof *self->origins);
-        self->trail.apart = self->size;
+        self->replay.interval = self->size;
     }
     self->slots = calloc(self->size, sizeof *self->slots);
     return self->slots == nullptr ? mr_fail_memory(error, self->size * sizeof *self->slots) : MR_OK;
@@ -388,7 +388,7 @@ static void shuffle_deinit(mr_stage *stage)
     free(self->slots);
     free(self->failures);
     free(self->origins);
-    mr_trail_deinit(&self->trail);
+    mr_replay_log_deinit(&self->replay);
 }
 
 static const mr_stage_functions shuffle_functions = {.begin = shuffle_begin,

@@ -37,7 +37,7 @@ static mr_status take_while_next(mr_stage *stage, mr_item *item, mr_error *error
     bool stays = false;
     mr_payload_view(item->payload, &element);
     status = s->predicate(s->context, &element, &stays, error);
-    status = mr_stage_said(stage, "element", item->number, status, error);
+    status = mr_stage_fail_prefix(stage, "element", item->number, status, error);
     if (status == MR_OK && stays) {
         item->epoch = stage->iteration;
         item->number = stage->position - 1;
@@ -52,10 +52,10 @@ static mr_status take_while_next(mr_stage *stage, mr_item *item, mr_error *error
     return mr_fail(error, MR_OUT_OF_RANGE, "end of sequence");
 }
 
-static mr_status take_while_save(mr_stage *stage, mr_state *place, mr_error *error)
+static mr_status take_while_save(mr_stage *stage, mr_state *state, mr_error *error)
 {
-    MR_TRY(mr_state_put(place, ((take_while_stage *)stage)->has_ended, error));
-    return mr_stage_save(stage->children[0], place, error);
+    MR_TRY(mr_state_put(state, ((take_while_stage *)stage)->has_ended, error));
+    return mr_stage_save(stage->children[0], state, error);
 }
 
 static mr_status take_while_restore(mr_stage *stage, mr_state_reader *reader, mr_error *error)

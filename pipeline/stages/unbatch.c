@@ -16,8 +16,8 @@ typedef struct unbatch_stage {
 static void count_batch(unbatch_stage *self)
 {
     const mr_payload *payload = self->batch.payload;
-    mr_stage_must_keep(&self->stage, &self->counted_bytes,
-                       self->before.capacity_bytes + (payload == nullptr ? 0 : mr_payload_bytes(payload)));
+    mr_stage_keep_unlimited(&self->stage, &self->counted_bytes,
+                            self->before.capacity_bytes + (payload == nullptr ? 0 : mr_payload_bytes(payload)));
 }
 
 static mr_status unbatch_begin(mr_stage *stage, uint64_t iteration, mr_error *error)
@@ -79,14 +79,14 @@ static mr_status unbatch_next(mr_stage *stage, mr_item *item, mr_error *error)
 }
 
 /* Takes the batch again whose rows are being delivered. */
-static mr_status unbatch_save(mr_stage *stage, mr_state *place, mr_error *error)
+static mr_status unbatch_save(mr_stage *stage, mr_state *state, mr_error *error)
 {
     const unbatch_stage *self = (const unbatch_stage *)stage;
     bool is_inside = self->has_batch && self->row < self->rows;
     assert(!self->has_batch || (self->batch.payload != nullptr && self->row <= self->rows));
-    MR_TRY(mr_state_put(place, is_inside ? (uint64_t)self->row + 1 : 0, error));
-    if (!is_inside) return mr_stage_save(stage->children[0], place, error);
-    return mr_state_put_bytes(place, self->before.bytes, self->before.size_bytes, error);
+    MR_TRY(mr_state_put(state, is_inside ? (uint64_t)self->row + 1 : 0, error));
+    if (!is_inside) return mr_stage_save(stage->children[0], state, error);
+    return mr_state_put_bytes(state, self->before.bytes, self->before.size_bytes, error);
 }
 
 static mr_status unbatch_restore(mr_stage *stage, mr_state_reader *reader, mr_error *error)

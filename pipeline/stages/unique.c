@@ -29,7 +29,7 @@ static void forget(unique_stage *self)
     self->table = nullptr;
     self->count = self->capacity = 0;
     self->stage.is_too_large = false;
-    mr_stage_forget(&self->stage);
+    mr_stage_release_all(&self->stage);
 }
 
 static mr_status unique_begin(mr_stage *stage, uint64_t iteration, mr_error *error)
@@ -58,7 +58,7 @@ static mr_status grow(unique_stage *self, mr_error *error)
     MR_TRY(mr_stage_keep(&self->stage, capacity * sizeof(seen), error));
     unique_stage larger = {.table = calloc(capacity, sizeof(seen)), .capacity = capacity};
     if (larger.table == nullptr) {
-        mr_stage_let_go(&self->stage, capacity * sizeof(seen));
+        mr_stage_release(&self->stage, capacity * sizeof(seen));
         return mr_fail_memory(error, capacity * sizeof(seen));
     }
     for (size_t i = 0; i < self->capacity; i++) {
@@ -66,7 +66,7 @@ static mr_status grow(unique_stage *self, mr_error *error)
         if (s->bytes != nullptr) *find(&larger, s->hash, (mr_string){s->bytes, s->size_bytes}) = *s;
     }
     free(self->table);
-    mr_stage_let_go(&self->stage, self->capacity * sizeof(seen));
+    mr_stage_release(&self->stage, self->capacity * sizeof(seen));
     self->table = larger.table;
     self->capacity = capacity;
     assert(self->count * 2 < self->capacity);
@@ -80,18 +80,18 @@ static mr_status remember(unique_stage *self, const mr_tensor *tensor, bool *is_
                                                  : (mr_string){tensor->data, mr_dtype_size(tensor->dtype)};
     MR_TRY(grow(self, error));
     uint64_t hash = mr_digest_bytes(0, value.data, value.size_bytes);
-    seen *place = find(self, hash, value);
-    *is_new = place->bytes == nullptr;
+    seen *entry = find(self, hash, value);
+    *is_new = entry->bytes == nullptr;
     if (!*is_new) return MR_OK;
     MR_TRY(mr_stage_keep(&self->stage, value.size_bytes + ALLOCATION_BYTES, error));
     char *bytes = malloc(value.size_bytes + 1);
     if (bytes == nullptr) {
-        mr_stage_let_go(&self->stage, value.size_bytes + ALLOCATION_BYTES);
+        mr_stage_release(&self->stage, value.size_bytes + ALLOCATION_BYTES);
         return mr_fail_memory(error, value.size_bytes);
     }
     if (value.size_bytes > 0) memcpy(bytes, value.data, value.size_bytes);
-    assert(place >= self->table && place < self->table + self->capacity && place->bytes == nullptr);
-    *place = (seen){hash, bytes, value.size_bytes};
+    assert(entry >= self->table && entry < self->table + self->capacity && entry->bytes == nullptr);
+    *entry = (seen){hash, bytes, value.size_bytes};
     self->count++;
     return MR_OK;
 }

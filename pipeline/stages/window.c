@@ -1,9 +1,9 @@
 /* window: windows of consecutive elements, each of which a function turns into a dataset.
  *
  * Window w has the elements w·shift, w·shift + stride, … The elements from its first one on are in a queue (ring); when
- * the window is done, those before the next window are removed. The trail records their origins. */
+ * the window is done, those before the next window are removed. The log records their origins. */
 #include "pipeline/inner.h"
-#include "pipeline/trail.h"
+#include "pipeline/replay_log.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -30,7 +30,7 @@ typedef struct window_stage {
     uint64_t count;
     mr_item *picked; /* owned array of one window's items, which are borrowed */
     bool input_ended;
-    mr_trail trail;
+    mr_replay_log replay;
 } window_stage;
 
 static const window_settings *settings_of(const window_stage *self)
@@ -57,8 +57,8 @@ constexpr size_t HELD_BYTES = sizeof(held_item) + sizeof(mr_item) + sizeof(mr_te
 
 static void let_go(window_stage *self, mr_item *item)
 {
-    mr_stage_let_go(&self->stage, HELD_BYTES);
-    mr_item_let_go(&self->stage, item);
+    mr_stage_release(&self->stage, HELD_BYTES);
+    mr_item_release(&self->stage, item);
     mr_item_deinit(item);
 }
 
@@ -70,7 +70,7 @@ static mr_status keep(window_stage *self, mr_item *item, mr_error *error)
         return status;
     }
     status = mr_item_keep(&self->stage, item, error);
-    if (status != MR_OK) mr_stage_let_go(&self->stage, HELD_BYTES);
+    if (status != MR_OK) mr_stage_release(&self->stage, HELD_BYTES);
     return status;
 }
 
@@ -78,7 +78,7 @@ static void drop_first(window_stage *self, uint64_t count)
 {
     assert(count <= self->count && self->count <= span_of(&settings_of(self)->options));
     for (uint64_t i = 0; i < count; i++) {
-        mr_trail_drop(&self->trail, self->queue[i].origin);
+        mr_replay_log_release(&self->replay, self->queue[i].origin);
         let_go(self, &self->queue[i].item);
     }
     self->count -= count;
@@ -94,7 +94,7 @@ static void empty(window_stage *self)
     self->count = 0;
     self->first = self->window = 0;
     self->input_ended = self->stage.is_too_large = false;
-    mr_trail_clear(&self->trail);
+    mr_replay_log_clear(&self->replay);
 }
 
 static mr_status window_begin(mr_stage *stage, uint64_t iteration, mr_error *error)
@@ -113,7 +113,7 @@ static mr_status fill(window_stage *self, mr_error *error)
     if (self->first < start) drop_first(self, start - self->first < self->count ? start - self->first : self->count);
     while (!self->input_ended && (self->first < start || self->count < span)) {
         mr_item item = {0};
-        MR_TRY(mr_trail_step(&self->trail, input, error));
+        MR_TRY(mr_replay_log_step(&self->replay, input, error));
         uint64_t origin = input->position;
         mr_status status = mr_stage_next(input, &item, error);
         if (status == MR_OUT_OF_RANGE) {
@@ -132,7 +132,7 @@ static mr_status fill(window_stage *self, mr_error *error)
         assert(self->first == start && self->count < span);
         MR_TRY(keep(self, &item, error));
         self->queue[self->count++] = (held_item){item, origin};
-        mr_trail_retain(&self->trail, origin);
+        mr_replay_log_retain(&self->replay, origin);
     }
     assert(self->count == 0 || self->first == start);
     assert(self->input_ended || self->count == span);
@@ -158,7 +158,7 @@ static mr_status open_window(window_stage *self, mr_error *error)
     if (status == MR_OK && made == nullptr) status = mr_inner_fail_absent(error);
     if (status != MR_OK) {
         mr_dataset_free(made);
-        return mr_stage_said(&self->stage, "window", self->window, status, error);
+        return mr_stage_fail_prefix(&self->stage, "window", self->window, status, error);
     }
     return mr_inner_open(&self->inner, made, &self->run, self->stage.run, &dataset->spec, self->stage.purpose,
                          mr_digest(self->stage.iteration, self->window), error);
@@ -187,19 +187,19 @@ static mr_status window_next(mr_stage *stage, mr_item *item, mr_error *error)
     }
 }
 
-static mr_status window_save(mr_stage *stage, mr_state *place, mr_error *error)
+static mr_status window_save(mr_stage *stage, mr_state *state, mr_error *error)
 {
     window_stage *self = (window_stage *)stage;
     uint64_t base = 0;
     assert(!self->inner.is_open || self->count > 0);
-    MR_TRY(mr_trail_save(&self->trail, stage->children[0], place, &base, error));
-    MR_TRY(mr_state_put(place, self->window, error));
-    MR_TRY(mr_state_put(place, self->first, error));
-    MR_TRY(mr_state_put(place, self->input_ended, error));
-    MR_TRY(mr_state_put(place, self->count, error));
-    for (uint64_t i = 0; i < self->count; i++) MR_TRY(mr_state_put(place, self->queue[i].origin - base, error));
-    MR_TRY(mr_state_put(place, self->inner.is_open, error));
-    return self->inner.is_open ? mr_stage_save(self->inner.pipeline.top, place, error) : MR_OK;
+    MR_TRY(mr_replay_log_save(&self->replay, stage->children[0], state, &base, error));
+    MR_TRY(mr_state_put(state, self->window, error));
+    MR_TRY(mr_state_put(state, self->first, error));
+    MR_TRY(mr_state_put(state, self->input_ended, error));
+    MR_TRY(mr_state_put(state, self->count, error));
+    for (uint64_t i = 0; i < self->count; i++) MR_TRY(mr_state_put(state, self->queue[i].origin - base, error));
+    MR_TRY(mr_state_put(state, self->inner.is_open, error));
+    return self->inner.is_open ? mr_stage_save(self->inner.pipeline.top, state, error) : MR_OK;
 }
 
 static mr_status restore_queue(window_stage *self, mr_state_reader *reader, mr_error *error)
@@ -207,7 +207,7 @@ static mr_status restore_queue(window_stage *self, mr_state_reader *reader, mr_e
     mr_stage *input = self->stage.children[0];
     const mr_window_options *o = &settings_of(self)->options;
     uint64_t base = 0, end = 0, count = 0, shift = (uint64_t)o->shift;
-    MR_TRY(mr_trail_restore(&self->trail, input, reader, &base, &end, error));
+    MR_TRY(mr_replay_log_restore(&self->replay, input, reader, &base, &end, error));
     MR_TRY(mr_state_get_below(reader, MR_POSITION_SAVED_MAX / shift, &self->window, error));
     MR_TRY(mr_state_get_below(reader, self->window * shift, &self->first, error));
     /* The previous window began at the start of the queue, or after it. */
@@ -215,17 +215,17 @@ static mr_status restore_queue(window_stage *self, mr_state_reader *reader, mr_e
     MR_TRY(mr_state_get_bool(reader, &self->input_ended, error));
     MR_TRY(mr_state_get_count(reader, span_of(o), &count, error));
     assert(self->count == 0 && count <= span_of(o));
-    mr_held *held = calloc(count + 1, sizeof *held);
-    if (held == nullptr) return mr_fail_memory(error, count * sizeof *held);
+    mr_replay_item *wanted = calloc(count + 1, sizeof *wanted);
+    if (wanted == nullptr) return mr_fail_memory(error, count * sizeof *wanted);
     mr_status status = MR_OK;
     memset(self->queue, 0, count * sizeof *self->queue);
     for (uint64_t i = 0; i < count && status == MR_OK; i++) {
         uint64_t origin = 0;
         status = mr_state_get_below(reader, end - base, &origin, error);
         self->queue[i] = (held_item){.origin = base + origin};
-        held[i] = (mr_held){base + origin, &self->queue[i].item};
+        wanted[i] = (mr_replay_item){base + origin, &self->queue[i].item};
     }
-    if (status == MR_OK) status = mr_trail_refill(&self->trail, input, end, held, count, error);
+    if (status == MR_OK) status = mr_replay_log_refill(&self->replay, input, end, wanted, count, error);
     for (uint64_t i = 0; i < count; i++) {
         if (status == MR_OK) status = keep(self, &self->queue[i].item, error);
         if (status == MR_OK)
@@ -233,7 +233,7 @@ static mr_status restore_queue(window_stage *self, mr_state_reader *reader, mr_e
         else
             mr_item_deinit(&self->queue[i].item);
     }
-    free(held);
+    free(wanted);
     return status;
 }
 
@@ -256,8 +256,8 @@ static mr_status window_prepare(mr_stage *stage, mr_error *error)
     const mr_window_options *o = &settings_of(self)->options;
     uint64_t span = span_of(o);
     mr_inner_run_init(&self->run, stage, false);
-    self->trail.stage = stage;
-    self->trail.apart = span;
+    self->replay.stage = stage;
+    self->replay.interval = span;
     self->queue = calloc(span, sizeof *self->queue);
     self->picked = calloc((size_t)o->size, sizeof *self->picked);
     return self->queue == nullptr || self->picked == nullptr ? mr_fail_memory(error, span * sizeof *self->queue)
@@ -268,7 +268,7 @@ static void window_deinit(mr_stage *stage)
 {
     window_stage *self = (window_stage *)stage;
     empty(self);
-    mr_trail_deinit(&self->trail);
+    mr_replay_log_deinit(&self->replay);
     free(self->queue);
     free(self->picked);
 }

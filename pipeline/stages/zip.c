@@ -147,10 +147,10 @@ static mr_status concatenate_seek(mr_stage *stage, uint64_t position, mr_error *
     return MR_OK;
 }
 
-static mr_status concatenate_save(mr_stage *stage, mr_state *place, mr_error *error)
+static mr_status concatenate_save(mr_stage *stage, mr_state *state, mr_error *error)
 {
-    MR_TRY(mr_state_put(place, (uint64_t)((concatenate_stage *)stage)->current, error));
-    for (int32_t i = 0; i < stage->child_count; i++) MR_TRY(mr_stage_save(stage->children[i], place, error));
+    MR_TRY(mr_state_put(state, (uint64_t)((concatenate_stage *)stage)->current, error));
+    for (int32_t i = 0; i < stage->child_count; i++) MR_TRY(mr_stage_save(stage->children[i], state, error));
     return MR_OK;
 }
 

@@ -98,7 +98,7 @@ TEST(budget_holds_crops_of_huge_images)
 }
 
 /* Whole images: five of 150 MB would be read ahead. */
-TEST(budget_holds_huge_images_whole)
+TEST(budget_holds_huge_images)
 {
     if (test_is_sanitized()) test_skip("a sanitizer has memory of its own");
     const char *path = write_images();
@@ -131,7 +131,7 @@ static mr_status make_string(void *context, const mr_element *input, mr_random *
     return status;
 }
 
-TEST(budget_unusual_strings_are_given_back)
+TEST(budget_unusual_strings_are_freed)
 {
     if (test_is_sanitized()) test_skip("a sanitizer has memory of its own");
     static const mr_element_spec spec = {.count = 1, .dtypes = {MR_STRING}, .shapes = {{.rank = 0}}};

@@ -332,7 +332,7 @@ static mr_dataset *loop(int which, hurdle *h)
 }
 
 /* Cancelled from outside while it goes round, by which all its threads end; or this never does. */
-TEST(cancel_ends_loops_that_give_nothing)
+TEST(cancel_ends_loops_that_deliver_nothing)
 {
     for (int which = 0; which < LOOPS; which++)
         for (int32_t threads = 1; threads < 3; threads++) {

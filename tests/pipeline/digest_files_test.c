@@ -247,7 +247,7 @@ TEST(digest_of_a_large_file_is_sampled)
 }
 
 /* Workers accept each other's states, and not each other's elements. */
-TEST(caches_keep_workers_apart)
+TEST(caches_distinguish_workers)
 {
     const char *snapshots = directory_of("workers");
     for (int pass = 0; pass < 2; pass++)
@@ -261,7 +261,7 @@ TEST(caches_keep_workers_apart)
 }
 
 /* Training and validation data of one size, which go into one snapshot directory and one cache. */
-TEST(caches_keep_data_sets_apart)
+TEST(caches_distinguish_data_sets)
 {
     const char *training = directory_of("training"), *validation = directory_of("validation");
     const char *snapshots = directory_of("snapshots");

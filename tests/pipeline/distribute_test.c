@@ -8,9 +8,9 @@ static mr_dataset *part(int64_t workers, int64_t worker, mr_distribute_policy po
     return mr_dataset_distribute(mr_dataset_map(d, jitter, nullptr, &one_int64), 12, workers, worker, policy);
 }
 
-/* The numbers (without their jitter) of some steps of a worker, and its place behind them. */
+/* The numbers (without their jitter) of some steps of a worker, and the state after them. */
 static int64_t steps_of(int64_t workers, int64_t worker, mr_distribute_policy policy, const mr_tensor *from,
-                        int64_t steps, int64_t *seen, mr_tensor *place)
+                        int64_t steps, int64_t *seen, mr_tensor *state)
 {
     mr_error error = {0};
     mr_iterator *iterator = nullptr;
@@ -27,7 +27,7 @@ static int64_t steps_of(int64_t workers, int64_t worker, mr_distribute_policy po
             if (counts) seen[mr_tensor_int64s(&element.tensors[0])[r] / 1000]++;
         }
     }
-    if (place != nullptr) CHECK_OK(mr_iterator_save(iterator, place, &error));
+    if (state != nullptr) CHECK_OK(mr_iterator_save(iterator, state, &error));
     mr_element_deinit(&element);
     mr_iterator_free(iterator);
     return done;
@@ -54,17 +54,17 @@ TEST(workers_see_every_element_in_equal_steps)
     }
 }
 
-TEST(a_place_goes_to_another_number_of_workers)
+TEST(a_state_is_valid_for_another_number_of_workers)
 {
     int64_t seen[50] = {0};
-    mr_tensor place = {0};
+    mr_tensor state = {0};
     for (int64_t i = 0; i < 3; i++) {
-        mr_tensor_deinit(&place);
-        CHECK_EQ(steps_of(3, i, MR_DISTRIBUTE_MASK, nullptr, 2, seen, &place), 2);
+        mr_tensor_deinit(&state);
+        CHECK_EQ(steps_of(3, i, MR_DISTRIBUTE_MASK, nullptr, 2, seen, &state), 2);
     }
-    for (int64_t i = 0; i < 4; i++) CHECK_EQ(steps_of(4, i, MR_DISTRIBUTE_MASK, &place, 99, seen, nullptr), 3);
+    for (int64_t i = 0; i < 4; i++) CHECK_EQ(steps_of(4, i, MR_DISTRIBUTE_MASK, &state, 99, seen, nullptr), 3);
     for (int e = 0; e < 50; e++) CHECK_EQ(seen[e], 1);
-    mr_tensor_deinit(&place);
+    mr_tensor_deinit(&state);
 }
 
 TEST(what_cannot_be_distributed_is_refused)

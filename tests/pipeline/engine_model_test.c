@@ -1,8 +1,8 @@
-/* The engine's rings, slots and lanes against an array as the model: threads, depth and reads are changed at random
- * while it runs, other threads measure it, and it seeks. And the trail against a set of held elements. */
+/* The engine's rings, slots and workspaces against an array as the model: threads, depth and reads are changed at
+ * random while it runs, other threads measure it, and it seeks. And the replay log against a set of elements. */
 #include "pipeline/engine/engine.h"
 #include "pipeline/engine/tuner.h"
-#include "pipeline/trail.h"
+#include "pipeline/replay_log.h"
 
 #include "tests/test.h"
 
@@ -146,53 +146,53 @@ TEST(engine_model_with_settings_that_change_all_the_time)
     for (int round = 0; round < (test_is_sanitized() ? 30 : 80); round++) run_engine(&draw);
 }
 
-/* ---- The trail ---- */
+/* ---- The log ---- */
 
 enum { ELEMENTS = 600 };
 
-/* Restores a copy of the trail and compares what it holds. */
-static void check_restored(const mr_run *run, mr_counters *counters, mr_trail *trail, mr_stage *input,
+/* Restores a copy of the log and compares what it holds. */
+static void check_restored(const mr_run *run, mr_counters *counters, mr_replay_log *replay, mr_stage *input,
                            const bool *is_held)
 {
     mr_error error = {0};
-    mr_state place = {0};
+    mr_state state = {0};
     mr_stage *other = nullptr, keeper = {.run = run, .counters = counters};
     uint64_t base = 0, again = 0, end = 0, count = 0, position = input->position;
-    CHECK_OK(mr_trail_save(trail, input, &place, &base, &error));
+    CHECK_OK(mr_replay_log_save(replay, input, &state, &base, &error));
     CHECK_OK(mr_stage_numbers(ELEMENTS, run, counters, &other, &error));
     CHECK_OK(mr_stage_begin(other, 0, &error));
-    mr_trail copy = {.stage = &keeper, .apart = trail->apart};
-    mr_state_reader reader = {place.bytes, (const unsigned char *)place.bytes + place.size_bytes};
-    CHECK_OK(mr_trail_restore(&copy, other, &reader, &again, &end, &error));
+    mr_replay_log copy = {.stage = &keeper, .interval = replay->interval};
+    mr_state_reader reader = {state.bytes, (const unsigned char *)state.bytes + state.size_bytes};
+    CHECK_OK(mr_replay_log_restore(&copy, other, &reader, &again, &end, &error));
     CHECK_EQ(again, base);
     CHECK_EQ(end, position);
     mr_item items[ELEMENTS] = {0};
-    mr_held held[ELEMENTS];
+    mr_replay_item held[ELEMENTS];
     /* In any order. */
     for (uint64_t i = ELEMENTS; i-- > 0;)
-        if (is_held[i]) held[count++] = (mr_held){i, &items[i]};
-    CHECK_OK(mr_trail_refill(&copy, other, end, held, count, &error));
+        if (is_held[i]) held[count++] = (mr_replay_item){i, &items[i]};
+    CHECK_OK(mr_replay_log_refill(&copy, other, end, held, count, &error));
     CHECK_EQ(other->position, position);
     for (uint64_t i = 0; i < ELEMENTS; i++)
         if (is_held[i]) {
             CHECK_EQ(items[i].number, i);
-            mr_trail_drop(&copy, i);
+            mr_replay_log_release(&copy, i);
         }
-    for (uint64_t i = 0; i < copy.count; i++) CHECK_EQ(copy.rungs[i].held, 0);
-    mr_trail_deinit(&copy);
-    mr_state_deinit(&place);
-    mr_stage_forget(&keeper);
+    for (uint64_t i = 0; i < copy.count; i++) CHECK_EQ(copy.checkpoints[i].retained, 0);
+    mr_replay_log_deinit(&copy);
+    mr_state_deinit(&state);
+    mr_stage_release_all(&keeper);
     mr_stage_free(other);
 }
 
-static void run_trail(uint64_t *draw)
+static void run_replay(uint64_t *draw)
 {
     mr_error error = {0};
     mr_budget budget = {.limit_bytes = 1};
     mr_run run = {.budget = &budget};
-    mr_counters counters = {.stage = "trail"};
+    mr_counters counters = {.stage = "replay"};
     mr_stage *input = nullptr, keeper = {.run = &run, .counters = &counters};
-    mr_trail trail = {.stage = &keeper, .apart = (uint64_t[]){0, 1, 16, 100, 10000}[below(draw, 5)]};
+    mr_replay_log replay = {.stage = &keeper, .interval = (uint64_t[]){0, 1, 16, 100, 10000}[below(draw, 5)]};
     bool is_held[ELEMENTS] = {false};
     CHECK_OK(mr_stage_numbers(ELEMENTS, &run, &counters, &input, &error));
     CHECK_OK(mr_stage_begin(input, 0, &error));
@@ -201,25 +201,25 @@ static void run_trail(uint64_t *draw)
         if (below(draw, 2) == 0 && input->position < ELEMENTS) {
             mr_item item = {0};
             uint64_t origin = input->position;
-            CHECK_OK(mr_trail_step(&trail, input, &error));
+            CHECK_OK(mr_replay_log_step(&replay, input, &error));
             CHECK_OK(mr_stage_next(input, &item, &error));
             is_held[origin] = below(draw, 3) != 0;
-            if (is_held[origin]) mr_trail_retain(&trail, origin);
+            if (is_held[origin]) mr_replay_log_retain(&replay, origin);
         } else if (is_held[which]) {
-            mr_trail_drop(&trail, which);
+            mr_replay_log_release(&replay, which);
             is_held[which] = false;
         }
-        if (below(draw, 60) == 0) check_restored(&run, &counters, &trail, input, is_held);
+        if (below(draw, 60) == 0) check_restored(&run, &counters, &replay, input, is_held);
     }
-    check_restored(&run, &counters, &trail, input, is_held);
-    mr_trail_deinit(&trail);
-    mr_stage_forget(&keeper);
+    check_restored(&run, &counters, &replay, input, is_held);
+    mr_replay_log_deinit(&replay);
+    mr_stage_release_all(&keeper);
     mr_stage_free(input);
     CHECK_EQ(atomic_load(&budget.held_bytes), 0);
 }
 
-TEST(trail_model_holds_and_restores_what_is_held)
+TEST(replay_log_model_restores_retained_elements)
 {
     uint64_t draw = test_seed() * 0x9e3779b97f4a7c15u;
-    for (int round = 0; round < 30; round++) run_trail(&draw);
+    for (int round = 0; round < 30; round++) run_replay(&draw);
 }

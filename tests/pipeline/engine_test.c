@@ -16,7 +16,7 @@ static mr_status fail_on_seven(void *context, const mr_element *input, mr_random
     return MR_OK;
 }
 
-TEST(pipeline_errors_come_in_their_place)
+TEST(pipeline_errors_keep_their_position)
 {
     mr_error error = {0};
     mr_status failure = MR_DATA_LOSS;
@@ -97,7 +97,7 @@ static mr_status wait_for_others(void *context, const mr_element *input, mr_rand
     return MR_OK;
 }
 
-TEST(pipeline_slow_element_does_not_hold_up_the_others)
+TEST(pipeline_slow_element_does_not_delay_the_others)
 {
     gate g = {.awaited = 11};
     mr_dataset *d = mr_dataset_map(mr_dataset_range(0, 32, 1), wait_for_others, &g, &one_int64);
@@ -169,7 +169,7 @@ TEST(pipeline_is_freed_at_any_moment)
     }
 }
 
-TEST(pipeline_batches_that_are_held_are_not_written_to)
+TEST(pipeline_batches_that_are_referenced_are_not_written_to)
 {
     mr_error error = {0};
     mr_dataset *d = mr_dataset_prefetch(mr_dataset_batch(mr_dataset_range(0, 400, 1), 4), 2);
@@ -194,7 +194,7 @@ static mr_status allocate(void *context, size_t size_bytes, mr_buffer **buffer, 
     return mr_buffer_new(size_bytes, buffer, error);
 }
 
-TEST(pipeline_stays_inside_its_budget)
+TEST(pipeline_stays_within_its_budget)
 {
     mr_error error = {0};
     mr_tensor rows = {0};

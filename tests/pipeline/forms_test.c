@@ -55,11 +55,11 @@ static void check_failed(mr_dataset *dataset, mr_status status, const char *mess
 
 /* ---- Sparse slices ---- */
 
-static mr_dataset *sparse(int64_t count, int64_t rank, const int64_t *places, const int64_t *sizes)
+static mr_dataset *sparse(int64_t count, int64_t rank, const int64_t *states, const int64_t *sizes)
 {
     mr_error error = {0};
     mr_tensor indices = {0}, values = {0}, shape = {0};
-    CHECK_OK(mr_tensor_init_copy(&indices, MR_INT64, MR_SHAPE(count, rank), places, &error));
+    CHECK_OK(mr_tensor_init_copy(&indices, MR_INT64, MR_SHAPE(count, rank), states, &error));
     CHECK_OK(mr_tensor_init(&values, MR_INT32, MR_SHAPE(count), &error));
     for (int32_t i = 0; i < count; i++) mr_tensor_int32s(&values)[i] = i + 1;
     CHECK_OK(mr_tensor_init_copy(&shape, MR_INT64, MR_SHAPE(rank), sizes, &error));
@@ -72,8 +72,8 @@ static mr_dataset *sparse(int64_t count, int64_t rank, const int64_t *places, co
 
 TEST(forms_sparse_slices_are_the_rows)
 {
-    const int64_t places[] = {0, 1, 2, 0, 2, 3}, sizes[] = {4, 5};
-    mr_dataset *d = sparse(3, 2, places, sizes);
+    const int64_t states[] = {0, 1, 2, 0, 2, 3}, sizes[] = {4, 5};
+    mr_dataset *d = sparse(3, 2, states, sizes);
     CHECK_EQ(mr_dataset_cardinality(d), 4);
     CHECK_EQ(mr_dataset_spec(d)->shapes[0].dims[0], -1);
     CHECK_EQ(mr_dataset_spec(d)->shapes[0].dims[1], 1);
@@ -81,7 +81,7 @@ TEST(forms_sparse_slices_are_the_rows)
     CHECK_TEXTS(sparse(2, 1, (int64_t[]){0, 2}, (int64_t[]){3}), "[1,0];[1] 1;[0]", "[0,0];[0];[0]", "[1,0];[1] 2;[0]");
     CHECK_TEXTS(sparse(2, 3, (int64_t[]){1, 5, 0, 1, 2, 1}, (int64_t[]){2, 6, 2}), "[0,2];[0];[2] 6 2",
                 "[2,2] 5 0 2 1;[2] 1 2;[2] 6 2");
-    /* An order at random and places cost nothing, however many rows there are. */
+    /* A random order and states cost nothing, whatever the number of rows. */
     d = sparse(1, 2, (int64_t[]){INT64_C(1) << 39, 1}, (int64_t[]){INT64_C(1) << 40, 2});
     CHECK_TEXTS(mr_dataset_take(mr_dataset_skip(d, INT64_C(1) << 39), 2), "[1,1] 1;[1] 1;[1] 2", "[0,1];[0];[1] 2");
     CHECK_EQ(mr_dataset_cardinality(d = sparse(0, 2, (int64_t[]){0}, (int64_t[]){0, 2})), 0);
@@ -260,7 +260,7 @@ TEST(forms_batches_refuse_what_does_not_fit)
                  "size is 0, expected 1 to");
 }
 
-/* ---- Threads and places ---- */
+/* ---- Threads and states ---- */
 
 /* As many numbers as the number says, modulo 5, drawn at random. */
 static mr_status spread(void *context, const mr_element *input, mr_random *random, mr_element *output, mr_error *error)
@@ -307,11 +307,11 @@ static mr_dataset *chain(int which)
     }
 }
 
-TEST(forms_are_the_same_at_any_number_of_threads_and_from_any_place)
+TEST(forms_are_the_same_at_any_number_of_threads_and_from_any_position)
 {
     for (int which = 0; which < 6; which++) {
         check_threads(chain, which);
-        check_places(chain, which, 4096);
-        check_back_in_place(chain, which);
+        check_states(chain, which, 4096);
+        check_restored(chain, which);
     }
 }

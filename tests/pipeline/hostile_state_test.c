@@ -217,7 +217,7 @@ static size_t mutate(unsigned char *bytes, size_t size_bytes)
         return size_bytes;
     case 3: /* cut short */
         return at + 4;
-    case 4: { /* a huge number in the place of a byte: any number of bits */
+    case 4: { /* a huge number instead of a byte: any number of bits */
         size_t more = 1 + (size_t)draw(sizeof huge - 1);
         memmove(bytes + at + more + 1, bytes + at + 1, left - 1);
         memcpy(bytes + at, huge + sizeof huge - 1 - more, more);

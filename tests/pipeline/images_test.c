@@ -22,7 +22,7 @@ static mr_dataset *images(mr_image_options image)
     return mr_dataset_prefetch(mr_dataset_batch(d, batch_size), 2);
 }
 
-/* All batches at 1, 2 and 7 threads, and each of them again from a place saved before it. */
+/* All batches at 1, 2 and 7 threads, and each of them again from a state saved before it. */
 static void check_repeatable(mr_image_options image)
 {
     mr_error error = {0};
@@ -39,14 +39,14 @@ static void check_repeatable(mr_image_options image)
     CHECK_OK(mr_iterator_new(d, &(mr_iterator_options){.threads = 2}, &iterator, &error));
     for (int at = 0; at < count; at += 3) {
         mr_iterator *later = nullptr;
-        mr_tensor place = {0};
-        CHECK_OK(mr_iterator_save(iterator, &place, &error));
+        mr_tensor state = {0};
+        CHECK_OK(mr_iterator_save(iterator, &state, &error));
         CHECK_OK(mr_iterator_new(d, &(mr_iterator_options){.threads = 1}, &later, &error));
-        CHECK_OK(mr_iterator_restore(later, &place, &error));
+        CHECK_OK(mr_iterator_restore(later, &state, &error));
         CHECK_EQ(digests_of(later, found, count + 1), count - at);
         CHECK(memcmp(expected + at, found, (size_t)(count - at) * sizeof(*found)) == 0);
         mr_iterator_free(later);
-        mr_tensor_deinit(&place);
+        mr_tensor_deinit(&state);
         CHECK_EQ(digests_of(iterator, found, 3), count - at < 3 ? count - at : 3);
     }
     mr_iterator_free(iterator);

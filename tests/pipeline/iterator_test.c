@@ -50,11 +50,11 @@ TEST(iterator_of_a_structure_runs_one_dataset_after_the_other)
     mr_error error = {0};
     mr_iterator *iterator = nullptr;
     mr_element element = {0};
-    mr_tensor place = {0};
+    mr_tensor state = {0};
     CHECK_OK(mr_iterator_new_from_spec(&one_number, &(mr_iterator_options){.threads = 2}, &iterator, &error));
     CHECK_STATUS(mr_iterator_next(iterator, &element, &error), MR_FAILED_PRECONDITION);
     CHECK_CONTAINS(error.message, "has not been initialized");
-    CHECK_STATUS(mr_iterator_save(iterator, &place, &error), MR_FAILED_PRECONDITION);
+    CHECK_STATUS(mr_iterator_save(iterator, &state, &error), MR_FAILED_PRECONDITION);
     CHECK_EQ(mr_iterator_statistics(iterator, nullptr, 0), 0);
     mr_dataset *a = mr_dataset_prefetch(mr_dataset_range(0, 3, 1), 2), *b = mr_dataset_range(10, 14, 1);
     CHECK_OK(mr_iterator_initialize(iterator, a, &error));
@@ -70,7 +70,7 @@ TEST(iterator_of_a_structure_runs_one_dataset_after_the_other)
     mr_dataset_free(b);
 }
 
-TEST(iterator_initialized_again_gives_the_same_order)
+TEST(iterator_initialized_again_has_the_same_order)
 {
     mr_error error = {0};
     mr_dataset *d = mr_dataset_shuffle(mr_dataset_range(0, 40, 1), .buffer_size = 10, .seed = 5);
@@ -139,29 +139,29 @@ TEST(iterator_refuses_elements_of_another_shape)
     mr_dataset_free(d);
 }
 
-TEST(iterator_goes_on_from_a_place_after_it_ran_something_else)
+TEST(iterator_continues_from_a_state_after_it_ran_something_else)
 {
     mr_error error = {0};
     for (int at = 0; at < 9; at++) {
         mr_iterator *iterator = nullptr;
-        mr_tensor place = {0};
+        mr_tensor state = {0};
         mr_dataset *d = mr_dataset_shuffle(mr_dataset_range(0, 9, 1), .buffer_size = 4, .seed = 3);
         mr_dataset *other = mr_dataset_range(50, 60, 1);
         uint64_t rest[9], found[9];
         CHECK_OK(mr_iterator_new_from_spec(&one_number, &(mr_iterator_options){.seed = 7}, &iterator, &error));
         CHECK_OK(mr_iterator_initialize(iterator, d, &error));
         CHECK_EQ(digests_of(iterator, rest, at), at);
-        CHECK_OK(mr_iterator_save(iterator, &place, &error));
+        CHECK_OK(mr_iterator_save(iterator, &state, &error));
         int count = digests_of(iterator, rest, 9);
         CHECK_OK(mr_iterator_initialize(iterator, other, &error));
         CHECK_NEXT(iterator, 50, 51);
-        CHECK_STATUS(mr_iterator_restore(iterator, &place, &error), MR_INVALID_ARGUMENT);
+        CHECK_STATUS(mr_iterator_restore(iterator, &state, &error), MR_INVALID_ARGUMENT);
         CHECK_OK(mr_iterator_initialize(iterator, d, &error));
-        CHECK_OK(mr_iterator_restore(iterator, &place, &error));
+        CHECK_OK(mr_iterator_restore(iterator, &state, &error));
         CHECK_EQ(digests_of(iterator, found, 9), count);
         CHECK(memcmp(rest, found, (size_t)count * sizeof *rest) == 0);
         mr_iterator_free(iterator);
-        mr_tensor_deinit(&place);
+        mr_tensor_deinit(&state);
         mr_dataset_free(d);
         mr_dataset_free(other);
     }
@@ -183,12 +183,12 @@ TEST(iterator_that_was_cancelled_stays_so)
 
 /* ---- Options of a dataset ---- */
 
-static int32_t threads_of(mr_dataset *dataset, int32_t asked)
+static int32_t threads_of(mr_dataset *dataset, int32_t requested)
 {
     mr_error error = {0};
     mr_iterator *iterator = nullptr;
     mr_stage_statistics statistics[16];
-    CHECK_OK(mr_iterator_new(dataset, &(mr_iterator_options){.threads = asked}, &iterator, &error));
+    CHECK_OK(mr_iterator_new(dataset, &(mr_iterator_options){.threads = requested}, &iterator, &error));
     CHECK(mr_iterator_statistics(iterator, statistics, 16) <= 16);
     mr_iterator_free(iterator);
     mr_dataset_free(dataset);
@@ -222,7 +222,7 @@ TEST(options_of_a_dataset_are_those_of_its_iterators)
     mr_dataset_free(d);
 }
 
-/* Wherever options stand, they change neither elements nor places. */
+/* Options change neither elements nor states, wherever they are set. */
 TEST(options_of_a_dataset_change_no_element)
 {
     mr_error error = {0};
@@ -232,16 +232,16 @@ TEST(options_of_a_dataset_change_no_element)
     same = mr_dataset_with_options(mr_dataset_shuffle(same, .buffer_size = 7), .budget_bytes = 1 << 20);
     same = mr_dataset_with_options(mr_dataset_prefetch(mr_dataset_batch(same, 4), 2), .threads = 3);
     mr_iterator *one = nullptr, *two = nullptr;
-    mr_tensor place = {0};
+    mr_tensor state = {0};
     CHECK_OK(mr_iterator_new(d, nullptr, &one, &error));
     CHECK_OK(mr_iterator_new(same, nullptr, &two, &error));
     CHECK_EQ(digests_of(one, plain, 3), 3);
-    CHECK_OK(mr_iterator_save(one, &place, &error));
+    CHECK_OK(mr_iterator_save(one, &state, &error));
     int count = digests_of(one, plain, 64);
-    CHECK_OK(mr_iterator_restore(two, &place, &error));
+    CHECK_OK(mr_iterator_restore(two, &state, &error));
     CHECK_EQ(digests_of(two, found, 64), count);
     CHECK(memcmp(plain, found, (size_t)count * sizeof *plain) == 0);
-    mr_tensor_deinit(&place);
+    mr_tensor_deinit(&state);
     mr_iterator_free(one);
     mr_iterator_free(two);
     mr_dataset_free(d);
@@ -250,7 +250,7 @@ TEST(options_of_a_dataset_change_no_element)
 
 /* ---- By handle ---- */
 
-TEST(iterator_handles_switch_and_each_keeps_its_place)
+TEST(iterator_handles_switch_and_each_keeps_its_position)
 {
     mr_error error = {0};
     mr_iterator *training = iterator_of(mr_dataset_prefetch(mr_dataset_range(0, 5, 1), 2), nullptr);
@@ -268,16 +268,16 @@ TEST(iterator_handles_switch_and_each_keeps_its_place)
     CHECK_EQ(next_by_handle(&second), 11);
     CHECK_EQ(next_number(training), 3);
 
-    mr_tensor place = {0};
-    CHECK_OK(mr_iterator_save_by_handle(&second, &place, &error));
+    mr_tensor state = {0};
+    CHECK_OK(mr_iterator_save_by_handle(&second, &state, &error));
     CHECK_EQ(next_by_handle(&second), 12);
     CHECK_EQ(next_by_handle(&second), 13);
-    CHECK_OK(mr_iterator_restore_by_handle(&second, &place, &error));
+    CHECK_OK(mr_iterator_restore_by_handle(&second, &state, &error));
     CHECK_EQ(next_by_handle(&second), 12);
     CHECK_EQ(next_by_handle(&first), 4);
     mr_element element = {0};
     CHECK_STATUS(mr_iterator_next_by_handle(&first, nullptr, &element, &error), MR_OUT_OF_RANGE);
-    CHECK_STATUS(mr_iterator_restore_by_handle(&first, &place, &error), MR_INVALID_ARGUMENT);
+    CHECK_STATUS(mr_iterator_restore_by_handle(&first, &state, &error), MR_INVALID_ARGUMENT);
 
     mr_dataset *other = mr_dataset_range(90, 95, 1);
     CHECK_OK(mr_iterator_initialize(training, other, &error));
@@ -288,10 +288,10 @@ TEST(iterator_handles_switch_and_each_keeps_its_place)
     mr_tensor_deinit(&first);
     mr_tensor_deinit(&second);
     mr_tensor_deinit(&again);
-    mr_tensor_deinit(&place);
+    mr_tensor_deinit(&state);
 }
 
-TEST(iterator_handles_that_are_stale_or_damaged_say_so)
+TEST(iterator_handles_that_are_stale_or_damaged_are_rejected)
 {
     mr_error error = {0};
     mr_element element = {0};
@@ -303,7 +303,7 @@ TEST(iterator_handles_that_are_stale_or_damaged_say_so)
     CHECK_STR(error.message, "the iterator of the handle has been freed");
     CHECK_STATUS(mr_iterator_save_by_handle(&stale, &bad, &error), MR_NOT_FOUND);
 
-    /* In the same place of the table. */
+    /* In the same entry of the table. */
     iterator = iterator_of(mr_dataset_range(0, 5, 1), nullptr);
     CHECK_OK(mr_iterator_handle(iterator, &handle, &error));
     CHECK_STATUS(mr_iterator_next_by_handle(&stale, nullptr, &element, &error), MR_NOT_FOUND);

@@ -115,27 +115,27 @@ static void run(mr_iterator *iterator, uint64_t *draw)
 {
     mr_error error = {0};
     mr_element element = {0};
-    mr_tensor place = {0};
+    mr_tensor state = {0};
     mr_tuned tuned;
-    bool has_place = false;
+    bool has_state = false;
     for (int step = 0; step < 150; step++) {
         switch (draw_next(draw) % 16) {
         case 0: {
             mr_tensor saved = {0};
             CHECK_OK(mr_iterator_save(iterator, &saved, &error));
-            mr_tensor_deinit(&place);
-            place = saved;
-            has_place = true;
+            mr_tensor_deinit(&state);
+            state = saved;
+            has_state = true;
             break;
         }
         case 1:
-            if (has_place) CHECK_OK(mr_iterator_restore(iterator, &place, &error));
+            if (has_state) CHECK_OK(mr_iterator_restore(iterator, &state, &error));
             break;
         case 2: {
             mr_dataset *d = observed_chain((int)(draw_next(draw) % 4));
             CHECK_OK(mr_iterator_initialize(iterator, d, &error));
             mr_dataset_free(d);
-            has_place = false;
+            has_state = false;
             break;
         }
         case 3:
@@ -149,7 +149,7 @@ static void run(mr_iterator *iterator, uint64_t *draw)
         }
     }
     mr_element_deinit(&element);
-    mr_tensor_deinit(&place);
+    mr_tensor_deinit(&state);
 }
 
 static void *cancel(void *argument)

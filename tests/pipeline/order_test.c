@@ -113,7 +113,7 @@ TEST(pipeline_batch_of_batches)
     mr_dataset_free(d);
 }
 
-TEST(pipeline_shuffle_before_repeat_keeps_epochs_whole)
+TEST(pipeline_shuffle_before_repeat_keeps_epochs_apart)
 {
     const int64_t buffers[] = {0, 1, 7, 40, 100, 1000};
     for (int b = 0; b < 6; b++) {

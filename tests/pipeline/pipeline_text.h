@@ -301,7 +301,7 @@ static inline mr_dataset *text_generator(void *numbers)
     return numbers == nullptr ? nullptr : mr_dataset_generator(&generator, numbers, &spec);
 }
 
-/* Rows of a sparse matrix of rows x columns, with a value at every by-th place. */
+/* Rows of a sparse matrix of rows x columns, with a value at every by-th position. */
 static inline mr_dataset *text_sparse(int64_t rows, int64_t columns, int64_t by)
 {
     mr_tensor indices = {0}, values = {0}, shape = {0};

@@ -88,21 +88,21 @@ static inline int digests_of(mr_iterator *iterator, uint64_t *digests, int capac
     return count;
 }
 
-/* ---- What every pipeline has to keep: the same elements at any number of threads and from any place on ---- */
+/* ---- What every pipeline must guarantee: the same elements at any number of threads and from any state ---- */
 
 /* A pipeline by number. */
 typedef mr_dataset *(*chain_function)(int which);
 static constexpr int ELEMENTS_MAX = 512;
 
 /* Digests of a pipeline's elements, from a state on if there is one. An element that fails counts as an element. */
-static inline int elements_of(chain_function chain, int which, int threads, const mr_tensor *place, uint64_t *digests)
+static inline int elements_of(chain_function chain, int which, int threads, const mr_tensor *state, uint64_t *digests)
 {
     mr_error error = {0};
     mr_dataset *d = chain(which);
     mr_iterator *iterator = nullptr;
     CHECK_OK(mr_iterator_new(d, &(mr_iterator_options){.threads = threads}, &iterator, &error));
     mr_dataset_free(d);
-    if (place != nullptr) CHECK_OK(mr_iterator_restore(iterator, place, &error));
+    if (state != nullptr) CHECK_OK(mr_iterator_restore(iterator, state, &error));
     int count = 0;
     mr_element element = {0};
     for (mr_status status;
@@ -127,7 +127,7 @@ static inline void check_threads(chain_function chain, int which)
 }
 
 /* Saved at every element, restored at many: the rest is the rest. */
-static inline void check_places(chain_function chain, int which, size_t place_bytes_max)
+static inline void check_states(chain_function chain, int which, size_t state_bytes_max)
 {
     mr_error error = {0};
     uint64_t whole[ELEMENTS_MAX], rest[ELEMENTS_MAX];
@@ -139,16 +139,16 @@ static inline void check_places(chain_function chain, int which, size_t place_by
     mr_element element = {0};
     int step = count > 60 ? 3 : 1;
     for (int at = 0; at <= count; at++) {
-        mr_tensor place = {0};
-        CHECK_OK(mr_iterator_save(iterator, &place, &error));
-        CHECK(mr_tensor_strings(&place)[0].size_bytes < place_bytes_max);
+        mr_tensor state = {0};
+        CHECK_OK(mr_iterator_save(iterator, &state, &error));
+        CHECK(mr_tensor_strings(&state)[0].size_bytes < state_bytes_max);
         if (at % step == 0) {
-            CHECK_EQ(elements_of(chain, which, 1 + at % 3, &place, rest), count - at);
+            CHECK_EQ(elements_of(chain, which, 1 + at % 3, &state, rest), count - at);
             for (int i = at; i < count; i++)
                 if (rest[i - at] != whole[i])
                     test_fail(__FILE__, __LINE__, "chain %d restored at %d: element %d", which, at, i);
         }
-        mr_tensor_deinit(&place);
+        mr_tensor_deinit(&state);
         (void)mr_iterator_next(iterator, &element, nullptr);
     }
     mr_element_deinit(&element);
@@ -156,27 +156,27 @@ static inline void check_places(chain_function chain, int which, size_t place_by
 }
 
 /* One iterator, while its threads run ahead: to and fro. */
-static inline void check_back_in_place(chain_function chain, int which)
+static inline void check_restored(chain_function chain, int which)
 {
     mr_error error = {0};
     uint64_t first[12] = {0}, again[12] = {0};
     mr_dataset *d = chain(which);
     mr_iterator *iterator = nullptr;
-    mr_tensor place = {0};
+    mr_tensor state = {0};
     mr_element element = {0};
     CHECK_OK(mr_iterator_new(d, &(mr_iterator_options){.threads = 3}, &iterator, &error));
     mr_dataset_free(d);
     for (int i = 0; i < 2; i++) (void)mr_iterator_next(iterator, &element, &error);
-    CHECK_OK(mr_iterator_save(iterator, &place, &error));
+    CHECK_OK(mr_iterator_save(iterator, &state, &error));
     for (int pass = 0; pass < 2; pass++) {
         uint64_t *digests = pass == 0 ? first : again;
-        if (pass == 1) CHECK_OK(mr_iterator_restore(iterator, &place, &error));
+        if (pass == 1) CHECK_OK(mr_iterator_restore(iterator, &state, &error));
         for (int i = 0; i < 4; i++)
             digests[i] = mr_iterator_next(iterator, &element, &error) == MR_OK ? element_digest(1, &element) : 0;
     }
     CHECK(memcmp(first, again, sizeof first) == 0);
     mr_element_deinit(&element);
-    mr_tensor_deinit(&place);
+    mr_tensor_deinit(&state);
     mr_iterator_free(iterator);
 }
 

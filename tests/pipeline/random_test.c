@@ -26,7 +26,7 @@ static mr_dataset *pipeline(int which)
     return random_pipeline_make(&made, first_seed() + (uint64_t)which);
 }
 
-/* Elements that fail stay in: each is an error in its place. */
+/* Elements that fail are included: each is an error at its position. */
 static mr_dataset *failing_pipeline(int which)
 {
     static random_pipeline made;
@@ -40,8 +40,8 @@ TEST(random_pipelines_are_the_same_at_any_number_of_threads)
     for (int which = 0; which < pipelines(60); which++) check_threads(pipeline, which);
 }
 
-/* A place somewhere in the middle, restored at another number of threads; and to and fro in one iterator. */
-static void check_a_place(chain_function chain, int which)
+/* A state from the middle, restored at another number of threads; and back and forth in one iterator. */
+static void check_a_state(chain_function chain, int which)
 {
     mr_error error = {0};
     uint64_t whole[ELEMENTS_MAX], rest[ELEMENTS_MAX];
@@ -51,15 +51,15 @@ static void check_a_place(chain_function chain, int which)
     mr_dataset *d = chain(which);
     mr_iterator *iterator = nullptr;
     mr_element element = {0};
-    mr_tensor place = {0};
+    mr_tensor state = {0};
     CHECK_OK(mr_iterator_new(d, &(mr_iterator_options){.threads = 3}, &iterator, &error));
     mr_dataset_free(d);
     for (int64_t i = 0; i < at; i++) (void)mr_iterator_next(iterator, &element, nullptr);
-    CHECK_OK(mr_iterator_save(iterator, &place, &error));
+    CHECK_OK(mr_iterator_save(iterator, &state, &error));
     mr_element_deinit(&element);
     mr_iterator_free(iterator);
-    int64_t left = elements_of(chain, which, 1 + which % 4, &place, rest);
-    mr_tensor_deinit(&place);
+    int64_t left = elements_of(chain, which, 1 + which % 4, &state, rest);
+    mr_tensor_deinit(&state);
     if (count < ELEMENTS_MAX && left != count - at)
         test_fail(__FILE__, __LINE__, "pipeline %d restored at %lld of %d: %lld are left", which, (long long)at, count,
                   (long long)left);
@@ -69,16 +69,16 @@ static void check_a_place(chain_function chain, int which)
                       (long long)i);
 }
 
-TEST(random_pipelines_go_on_from_any_place)
+TEST(random_pipelines_continue_from_any_state)
 {
-    for (int which = 0; which < pipelines(60); which++) check_a_place(pipeline, which);
-    for (int which = 0; which < pipelines(60); which++) check_back_in_place(pipeline, which);
+    for (int which = 0; which < pipelines(60); which++) check_a_state(pipeline, which);
+    for (int which = 0; which < pipelines(60); which++) check_restored(pipeline, which);
 }
 
-TEST(random_pipelines_with_elements_that_fail_keep_order_and_place)
+TEST(random_pipelines_with_elements_that_fail_keep_order_and_position)
 {
     for (int which = 0; which < pipelines(60); which++) check_threads(failing_pipeline, which);
-    for (int which = 0; which < pipelines(60); which++) check_a_place(failing_pipeline, which);
+    for (int which = 0; which < pipelines(60); which++) check_a_state(failing_pipeline, which);
 }
 
 /* An element that fails is told once and gone by: what ends without failures ends with them. */
@@ -130,7 +130,7 @@ static mr_dataset *failing_text(int which)
     return text_build(failing_texts[which].text);
 }
 
-TEST(elements_that_fail_are_told_once_and_keep_their_place)
+TEST(elements_that_fail_are_reported_once_and_keep_their_position)
 {
     for (int which = 0; which < (int)(sizeof failing_texts / sizeof *failing_texts); which++) {
         uint64_t found[ELEMENTS_MAX];
@@ -139,7 +139,7 @@ TEST(elements_that_fail_are_told_once_and_keep_their_place)
         if (count - failures != failing_texts[which].elements || failures != failing_texts[which].failures)
             test_fail(__FILE__, __LINE__, "text %d: %d elements and %d failures", which, count - failures, failures);
         check_threads(failing_text, which);
-        check_places(failing_text, which, 4096);
+        check_states(failing_text, which, 4096);
     }
 }
 
@@ -223,11 +223,11 @@ static void lack(random_pipeline *draw, long long of)
     test_fail_allocations(test_allocations() + 1 + number, in_a_row[random_below(draw, 6)]);
 }
 
-/* The rest from a place on is right, whoever goes there. */
-static void check_rest(faulty_run *run, mr_iterator *iterator, const mr_tensor *place, mr_element *element)
+/* The elements after a state are right, in whichever iterator it is restored. */
+static void check_rest(faulty_run *run, mr_iterator *iterator, const mr_tensor *state, mr_element *element)
 {
     mr_error error = {0};
-    mr_status status = mr_iterator_restore(iterator, place, &error);
+    mr_status status = mr_iterator_restore(iterator, state, &error);
     if (status != MR_OK)
         test_fail(__FILE__, __LINE__, "%s, pipeline %d: cannot be gone to: %s", run->how, run->which, error.message);
     run_on(run, iterator, element);
@@ -241,7 +241,7 @@ static void check_lack(chain_function chain, int which, int threads, random_pipe
     mr_error error = {0};
     mr_iterator *iterator = nullptr;
     mr_element element = {0};
-    mr_tensor place = {0}, later = {0};
+    mr_tensor state = {0}, later = {0};
     const mr_iterator_options options = {.threads = threads};
     mr_dataset *d = chain(which);
     int at = (int)random_below(draw, count < 60 ? count + 1 : 60);
@@ -257,7 +257,7 @@ static void check_lack(chain_function chain, int which, int threads, random_pipe
         run.how = "memory is short later";
         CHECK_OK(mr_iterator_new(d, &options, &iterator, &error));
         for (int i = 0; i < at; i++) (void)mr_iterator_next(iterator, &element, &error);
-        CHECK_OK(mr_iterator_save(iterator, &place, &error));
+        CHECK_OK(mr_iterator_save(iterator, &state, &error));
         begin_at(&run, at);
         lack(draw, allocations);
         for (int64_t more = random_below(draw, 9); more > 0 && !run.at[count]; more--) {
@@ -275,22 +275,22 @@ static void check_lack(chain_function chain, int which, int threads, random_pipe
         test_fail_allocation(0);
         if (saved == MR_OK) {
             run = rest;
-            run.how = "a place that was saved while memory was short";
+            run.how = "a state that was saved while memory was short";
             check_rest(&run, iterator, &later, &element);
         }
-        run.how = "a place that was restored while memory was short";
+        run.how = "a state that was restored while memory was short";
         lack(draw, allocations);
-        mr_status restored = mr_iterator_restore(iterator, &place, &error);
+        mr_status restored = mr_iterator_restore(iterator, &state, &error);
         CHECK(restored == MR_OK || restored == MR_RESOURCE_EXHAUSTED);
         begin_at(&run, at);
         if (restored == MR_OK) run_on(&run, iterator, &element);
         if (restored != MR_OK) CHECK_STATUS(mr_iterator_next(iterator, &element, &error), MR_RESOURCE_EXHAUSTED);
         test_fail_allocation(0);
-        run.how = "the same place again";
+        run.how = "the same state again";
         begin_at(&run, at);
-        check_rest(&run, iterator, &place, &element);
+        check_rest(&run, iterator, &state, &element);
     }
-    mr_tensor_deinit(&place);
+    mr_tensor_deinit(&state);
     mr_tensor_deinit(&later);
     mr_element_deinit(&element);
     mr_iterator_free(iterator);
@@ -299,7 +299,7 @@ static void check_lack(chain_function chain, int which, int threads, random_pipe
 
 /* Elements that come are the right ones in their order; where memory was short it says so, and goes on behind that
  * element or stays where it is. Restored, it is as before. */
-TEST(random_pipelines_without_memory_say_so_and_lose_nothing_else)
+TEST(random_pipelines_without_memory_report_it_and_lose_nothing_else)
 {
     if (test_allocations() < 0) test_skip("allocations are not counted here");
     static const int threads[] = {1, 2, 7};
@@ -314,27 +314,27 @@ TEST(random_pipelines_without_memory_say_so_and_lose_nothing_else)
     }
 }
 
-TEST(a_place_that_cannot_be_restored_leaves_an_iterator_that_says_so)
+TEST(a_failed_restore_leaves_an_iterator_that_reports_it)
 {
     if (test_allocations() < 0) test_skip("allocations are not counted here");
     static const char text[] = "range 0 40 1\nscan\nwindow flat 4 1 1 0\n";
     mr_error error = {0};
     mr_iterator *iterator = nullptr;
     mr_element element = {0};
-    mr_tensor place = {0};
+    mr_tensor state = {0};
     mr_dataset *d = text_build(text);
     CHECK_OK(mr_iterator_new(d, nullptr, &iterator, &error));
     for (int i = 0; i < 9; i++) CHECK_OK(mr_iterator_next(iterator, &element, &error));
-    CHECK_OK(mr_iterator_save(iterator, &place, &error));
+    CHECK_OK(mr_iterator_save(iterator, &state, &error));
     mr_status status = MR_RESOURCE_EXHAUSTED;
     for (int n = 1; status != MR_OK && n < 1000; n++) {
         test_fail_allocation(test_allocations() + n);
-        status = mr_iterator_restore(iterator, &place, &error);
+        status = mr_iterator_restore(iterator, &state, &error);
         test_fail_allocation(0);
         CHECK((mr_iterator_next(iterator, &element, &error) == MR_OK) == (status == MR_OK));
     }
     CHECK_OK(status);
-    mr_tensor_deinit(&place);
+    mr_tensor_deinit(&state);
     mr_element_deinit(&element);
     mr_iterator_free(iterator);
     mr_dataset_free(d);
@@ -380,7 +380,7 @@ TEST(random_pipelines_are_cancelled_at_any_moment)
 }
 
 /* Predicates after batch let whole batches fall. */
-TEST(filter_after_batch_lets_batches_fall)
+TEST(filter_after_batch_drops_batches)
 {
     mr_dataset *d = text_build("range 15 20 1\nbatch 1 0\nfilter 5 2\nrepeat 2\n");
     CHECK_NUMBERS(d, 15, 16, 18, 19, 15, 16, 18, 19);

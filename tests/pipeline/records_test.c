@@ -188,7 +188,7 @@ TEST(pipeline_compressed_records_are_a_stream)
     uint64_t whole[64], rest[64];
     for (int which = 0; which < 3; which++) {
         mr_iterator *iterator = nullptr;
-        mr_tensor place = {0};
+        mr_tensor state = {0};
         for (int at = -1; at < 20; at += 3) {
             d = mr_dataset_repeat(mr_dataset_shuffle(mr_dataset_records(pattern), .buffer_size = 6, .seed = 2), 2);
             if (which == 0) d = decoded(parsed(d));
@@ -202,12 +202,12 @@ TEST(pipeline_compressed_records_are_a_stream)
                 CHECK_EQ(digests_of(iterator, whole, 64), count);
             } else if (at < count) {
                 CHECK_EQ(digests_of(iterator, rest, at), at);
-                CHECK_OK(mr_iterator_save(iterator, &place, &error));
+                CHECK_OK(mr_iterator_save(iterator, &state, &error));
                 CHECK_EQ(digests_of(iterator, rest, 5), count - at < 5 ? count - at : 5);
-                CHECK_OK(mr_iterator_restore(iterator, &place, &error));
+                CHECK_OK(mr_iterator_restore(iterator, &state, &error));
                 CHECK_EQ(digests_of(iterator, rest, 64), count - at);
                 CHECK(memcmp(whole + at, rest, (size_t)(count - at) * sizeof *rest) == 0);
-                mr_tensor_deinit(&place);
+                mr_tensor_deinit(&state);
             }
             mr_iterator_free(iterator);
         }
@@ -321,7 +321,7 @@ static mr_status live(const char *pattern)
     mr_error error = {0};
     mr_iterator *iterator = nullptr;
     mr_element element = {0};
-    mr_tensor place = {0};
+    mr_tensor state = {0};
     mr_dataset *d = mr_dataset_repeat(mr_dataset_shuffle(mr_dataset_records(pattern), .buffer_size = 5), 2);
     d = decoded(parsed(d));
     mr_element_spec spec = *mr_dataset_spec(d);
@@ -330,9 +330,9 @@ static mr_status live(const char *pattern)
     mr_status status = mr_iterator_new(d, &(mr_iterator_options){.threads = 2}, &iterator, &error);
     mr_dataset_free(d);
     for (int i = 0; i < 3 && status == MR_OK; i++) status = mr_iterator_next(iterator, &element, &error);
-    if (iterator != nullptr && mr_iterator_save(iterator, &place, &error) == MR_OK)
-        (void)mr_iterator_restore(iterator, &place, &error);
-    mr_tensor_deinit(&place);
+    if (iterator != nullptr && mr_iterator_save(iterator, &state, &error) == MR_OK)
+        (void)mr_iterator_restore(iterator, &state, &error);
+    mr_tensor_deinit(&state);
     mr_element_deinit(&element);
     mr_iterator_free(iterator);
     return status;

@@ -152,7 +152,7 @@ TEST(seen_trace_is_valid_json)
     mr_dataset_free(d);
     json_t *events = json_load_file(path, JSON_REJECT_DUPLICATES, nullptr);
     CHECK(json_is_array(events));
-    int64_t rows = 0, lanes = 0, counters = 0, batches = 0;
+    int64_t rows = 0, workspaces = 0, counters = 0, batches = 0;
     size_t i;
     json_t *event;
     json_array_foreach(events, i, event)
@@ -160,7 +160,7 @@ TEST(seen_trace_is_valid_json)
         const char *kind = json_string_value(json_object_get(event, "ph"));
         const char *name = json_string_value(json_object_get(event, "name"));
         CHECK(kind != nullptr && name != nullptr);
-        lanes += kind[0] == 'M';
+        workspaces += kind[0] == 'M';
         counters += kind[0] == 'C';
         if (kind[0] != 'X') continue;
         CHECK(json_number_value(json_object_get(event, "ts")) >= 0);
@@ -171,7 +171,7 @@ TEST(seen_trace_is_valid_json)
     }
     CHECK_EQ(rows, 200);
     CHECK_EQ(batches, 20);
-    CHECK(lanes >= 1 && lanes <= 2);
+    CHECK(workspaces >= 1 && workspaces <= 2);
     CHECK(counters >= 40);
     json_decref(events);
 }

@@ -164,7 +164,7 @@ static void check_next_error(mr_iterator *iterator, const char *expected)
 TEST(lines_that_fail_are_named_by_file_and_line)
 {
     mr_error error = {0};
-    mr_tensor place = {0};
+    mr_tensor state = {0};
     mr_element element = {0};
     mr_iterator *iterator = nullptr, *again = nullptr;
     (void)write_text("named1.txt", "a\nb\na\n");
@@ -175,7 +175,7 @@ TEST(lines_that_fail_are_named_by_file_and_line)
     CHECK_OK(mr_iterator_new(d, nullptr, &iterator, &error));
     check_next_error(iterator, "named1.txt: line 2: no b");
     for (int i = 0; i < 2; i++) CHECK_OK(mr_iterator_next(iterator, &element, &error));
-    CHECK_OK(mr_iterator_save(iterator, &place, &error));
+    CHECK_OK(mr_iterator_save(iterator, &state, &error));
     check_next_error(iterator, "named3.txt: line 4: no b");
     mr_iterator_free(iterator);
     mr_dataset_free(d);
@@ -183,9 +183,9 @@ TEST(lines_that_fail_are_named_by_file_and_line)
     d = mr_dataset_text_lines(test_path("named?.txt"));
     d = mr_dataset_map(d, refuse_b, nullptr, mr_dataset_spec(d));
     CHECK_OK(mr_iterator_new(d, nullptr, &again, &error));
-    CHECK_OK(mr_iterator_restore(again, &place, &error));
+    CHECK_OK(mr_iterator_restore(again, &state, &error));
     check_next_error(again, "named3.txt: line 4: no b");
-    mr_tensor_deinit(&place);
+    mr_tensor_deinit(&state);
     mr_element_deinit(&element);
     mr_iterator_free(again);
     mr_dataset_free(d);
@@ -309,7 +309,7 @@ static mr_dataset *worked(void)
     return mr_dataset_map(mr_dataset_shuffle(mr_dataset_range(0, 30, 1), .seed = 1), counted, nullptr, &one_int64);
 }
 
-TEST(cached_elements_are_made_once)
+TEST(cached_elements_are_processed_once)
 {
     int64_t memory[90], file[90], again[90];
     CHECK_EQ(numbers_of(mr_dataset_repeat(mr_dataset_cache(worked(), nullptr), 3), nullptr, memory, 90), 90);
@@ -328,7 +328,7 @@ TEST(cached_elements_are_made_once)
     free((void *)path);
 }
 
-TEST(a_snapshot_is_made_for_each_pipeline)
+TEST(a_snapshot_is_written_for_each_pipeline)
 {
     int64_t first[40], second[40];
     const char *directory = strdup(test_path("snapshots"));
@@ -341,7 +341,7 @@ TEST(a_snapshot_is_made_for_each_pipeline)
     free((void *)directory);
 }
 
-TEST(a_cache_larger_than_the_budget_says_so)
+TEST(a_cache_larger_than_the_budget_fails)
 {
     mr_error error = {0};
     mr_iterator *iterator = nullptr;
@@ -381,7 +381,7 @@ TEST(sources_and_caches_go_on_from_every_element)
 {
     for (int which = 0; which < 5; which++) {
         check_threads(kept, which);
-        check_places(kept, which, 1024);
-        check_back_in_place(kept, which);
+        check_states(kept, which, 1024);
+        check_restored(kept, which);
     }
 }

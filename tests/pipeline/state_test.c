@@ -107,7 +107,7 @@ static mr_dataset *summed(mr_dataset *input)
     return d;
 }
 
-TEST(scan_reduce_unique_and_unbatch_give_what_tensorflow_gives)
+TEST(scan_reduce_unique_and_unbatch_equal_tensorflow)
 {
     CHECK_NUMBERS(summed(mr_dataset_range(1, 6, 1)), 1, 3, 6, 10, 15);
     CHECK_NUMBERS(mr_dataset_repeat(summed(mr_dataset_range(1, 4, 1)), 2), 1, 3, 6, 1, 3, 6);
@@ -299,10 +299,10 @@ TEST(stages_with_state_are_the_same_at_any_number_of_threads)
 
 TEST(stages_with_state_go_on_from_every_element)
 {
-    for (int which = 0; which < CHAINS; which++) check_places(chain, which, 1024);
+    for (int which = 0; which < CHAINS; which++) check_states(chain, which, 1024);
 }
 
-TEST(stages_with_state_go_back_in_place)
+TEST(stages_with_state_restore_any_position)
 {
-    for (int which = 0; which < CHAINS; which++) check_back_in_place(chain, which);
+    for (int which = 0; which < CHAINS; which++) check_restored(chain, which);
 }

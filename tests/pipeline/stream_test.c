@@ -56,7 +56,7 @@ static mr_dataset *interleaved(int64_t cycle, int64_t block, bool parallel)
                                  .block_length = block, .parallel = parallel);
 }
 
-TEST(interleave_gives_the_order_of_tensorflow)
+TEST(interleave_has_the_order_of_tensorflow)
 {
     for (int parallel = 0; parallel < 2; parallel++) {
         CHECK_NUMBERS(interleaved(2, 1, parallel), 0, 10, 1, 2, 20, 21, 30, 22, 31, 23, 40, 41, 60, 42, 61, 43, 44);
@@ -67,7 +67,7 @@ TEST(interleave_gives_the_order_of_tensorflow)
                   23, 30, 31);
 }
 
-TEST(filter_lets_elements_fall_and_batches_the_rest)
+TEST(filter_drops_elements_and_batches_the_rest)
 {
     CHECK_NUMBERS(mr_dataset_filter(mr_dataset_range(0, 9, 1), is_even, nullptr), 0, 2, 4, 6, 8);
     mr_dataset *d = mr_dataset_batch(mr_dataset_filter(mr_dataset_range(0, 9, 1), is_even, nullptr), 2);
@@ -79,7 +79,7 @@ TEST(filter_lets_elements_fall_and_batches_the_rest)
     CHECK_NUMBERS(mr_dataset_take_while(mr_dataset_range(3, 100, 1), is_small, (void *)&five), 3, 4);
 }
 
-TEST(ignored_errors_fall_within_the_budget)
+TEST(ignored_errors_are_limited_by_the_budget)
 {
     mr_dataset *d = mr_dataset_map(mr_dataset_range(0, 11, 1), fail_at_three, nullptr, &one_int64);
     CHECK_NUMBERS(mr_dataset_ignore_errors(d), 0, 1, 2, 4, 5, 6, 7, 9, 10);
@@ -117,7 +117,7 @@ TEST(zip_concatenate_and_enumerate_put_datasets_together)
     mr_dataset_free(d);
 }
 
-/* The second element's error comes once, in its place, and what is behind it comes too. */
+/* The second element's error is returned once, at its position, and later elements follow. */
 TEST(an_element_that_fails_below_a_stream_fails_alone)
 {
     mr_dataset *d = mr_dataset_map(mr_dataset_range(2, 6, 1), fail_at_three, nullptr, &one_int64);
@@ -277,12 +277,12 @@ TEST(streams_are_the_same_at_any_number_of_threads)
 
 TEST(streams_go_on_from_every_element)
 {
-    for (int which = 0; which < STREAMS; which++) check_places(stream, which, 1024);
+    for (int which = 0; which < STREAMS; which++) check_states(stream, which, 1024);
 }
 
-TEST(streams_go_back_in_place)
+TEST(streams_restore_any_position)
 {
-    for (int which = 0; which < STREAMS; which++) check_back_in_place(stream, which);
+    for (int which = 0; which < STREAMS; which++) check_restored(stream, which);
 }
 
 /* ---- Errors ---- */

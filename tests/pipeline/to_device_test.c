@@ -14,7 +14,7 @@ static mr_dataset *there(int which)
                      : mr_dataset_copy_to_device(plain(which), "/device:CPU:0");
 }
 
-TEST(to_device_on_the_cpu_keeps_elements_and_places)
+TEST(to_device_on_the_cpu_keeps_elements_and_states)
 {
     for (int which = 0; which < 4; which++) {
         uint64_t here[ELEMENTS_MAX], on_device[ELEMENTS_MAX];
@@ -22,7 +22,7 @@ TEST(to_device_on_the_cpu_keeps_elements_and_places)
         CHECK_EQ(elements_of(there, which, 2, nullptr, on_device), count);
         CHECK(memcmp(here, on_device, (size_t)count * sizeof *here) == 0);
         check_threads(there, which);
-        check_places(there, which, 16384);
+        check_states(there, which, 16384);
     }
 }
 

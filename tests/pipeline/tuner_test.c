@@ -103,7 +103,7 @@ static void gauge(const model *m, const state *s, const simulation *sim, mr_engi
                                       .slots = s->depth[i] + 1,
                                       .slot_rows = 1,
                                       .reads = s->reads[i],
-                                      .rows_asked = s->reads[i] > 0 ? sim->elements : 0,
+                                      .rows_requested = s->reads[i] > 0 ? sim->elements : 0,
                                       .rows_waited = (uint64_t)sim->late[i],
                                       .work_ns = (uint64_t)(sim->work[i] * 1e9),
                                       .starved_ns = (uint64_t)(sim->starved[i] * 1e9)};
@@ -257,7 +257,7 @@ TEST(tuner_reads_ahead_within_the_budget)
 }
 
 /* A disk far away: what counts is how many reads are under way. */
-TEST(tuner_asks_for_more_elements_ahead)
+TEST(tuner_reads_more_elements_ahead)
 {
     model m = decode;
     m.engines[0].work = 1e-3;
@@ -315,7 +315,7 @@ TEST(tuner_bursts_are_no_rate)
     mr_tuner_decision decision;
     CHECK(!mr_tuner_step(&tuner, 1, 0, &gauge, 1, &decision));
     for (uint64_t t = 1; t <= 2; t++) {
-        gauge.made = 10 * (double)t;
+        gauge.produced = 10 * (double)t;
         (void)mr_tuner_step(&tuner, 1 + t * 1000000000, 100 * t, &gauge, 1, &decision);
     }
     CHECK(fabs(tuner.base - 10) < 1e-3);
@@ -327,7 +327,7 @@ TEST(tuner_a_caller_that_works_along_needs_fewer_threads)
     mr_tuner tuner;
     mr_tuner_init(&tuner, 2, 2, 1 << 20);
     mr_engine_gauge gauge = {
-        .name = "quick", .threads = 2, .threads_max = 2, .depth = 2, .slots = 3, .slot_rows = 1, .is_quick = true};
+        .name = "quick", .threads = 2, .threads_max = 2, .depth = 2, .slots = 3, .slot_rows = 1, .is_cheap = true};
     mr_tuner_decision decision;
     CHECK(!mr_tuner_step(&tuner, 1, 0, &gauge, 1, &decision));
     for (uint64_t t = 1; t <= 2; t++) {
@@ -360,7 +360,7 @@ TEST(tuner_tries_again_what_was_tried_in_a_bad_moment)
     CHECK_EQ(sim.tuner.phase, MR_TUNER_SETTLED);
 }
 
-TEST(tuner_says_what_and_why)
+TEST(tuner_reports_decisions_with_reasons)
 {
     state s = {{1}, {1}};
     simulation sim;

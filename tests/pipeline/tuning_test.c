@@ -1,5 +1,5 @@
 /* Threads and depths that change while a pipeline runs: neither elements nor states depend on them. */
-#include "pipeline/engine/engine_inside.h"
+#include "pipeline/engine/engine_internal.h"
 #include "pipeline/engine/tuner.h"
 #include "tests/pipeline/pipelines.h"
 
@@ -107,7 +107,7 @@ TEST(tuning_changes_nothing_that_is_delivered)
     }
 }
 
-TEST(tuning_changes_no_place)
+TEST(tuning_changes_no_state)
 {
     for (int which = 0; which < CHAINS; which++) {
         uint64_t expected[ELEMENTS_MAX], digest;
@@ -117,11 +117,11 @@ TEST(tuning_changes_no_place)
         open_tuned(&o, which, 3);
         for (int at = 0; at < count && at < 40; at++) {
             mr_error error = {0};
-            mr_state place = {0};
+            mr_state state = {0};
             opened other;
-            CHECK_OK(mr_stage_save(o.pipeline.top, &place, &error));
+            CHECK_OK(mr_stage_save(o.pipeline.top, &state, &error));
             open_tuned(&other, which, 2);
-            mr_state_reader reader = {place.bytes, place.bytes + place.size_bytes};
+            mr_state_reader reader = {state.bytes, state.bytes + state.size_bytes};
             CHECK_OK(mr_stage_restore(other.pipeline.top, &reader, &error));
             for (int i = at; i < at + 3 && i < count; i++) {
                 CHECK(next_digest(&other, &digest));
@@ -129,7 +129,7 @@ TEST(tuning_changes_no_place)
                 change(&other, &random);
             }
             close_tuned(&other);
-            mr_state_deinit(&place);
+            mr_state_deinit(&state);
             change(&o, &random);
             CHECK(next_digest(&o, &digest));
         }
@@ -138,7 +138,7 @@ TEST(tuning_changes_no_place)
 }
 
 /* No engine begins with more than its share, and what finds no thread left is inline. */
-TEST(tuning_threads_are_shared_out)
+TEST(tuning_divides_threads_among_engines)
 {
     for (int which = 0; which < CHAINS; which++)
         for (int32_t threads = 1; threads < 4; threads++) {
@@ -163,7 +163,7 @@ static void tell(void *context, const char *line)
 }
 
 /* The whole of it, with the clock there is: it takes many elements until anything is decided. */
-TEST(tuning_says_what_it_does)
+TEST(tuning_reports_its_decisions)
 {
     mr_error error = {0};
     char line[320] = "";
@@ -188,7 +188,7 @@ TEST(tuning_says_what_it_does)
     mr_iterator_free(iterator);
 }
 
-TEST(tuning_is_off_where_threads_are_given)
+TEST(tuning_is_off_if_threads_are_set)
 {
     mr_error error = {0};
     mr_dataset *d = mr_dataset_range(0, 10, 1);

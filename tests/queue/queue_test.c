@@ -90,7 +90,7 @@ TEST(a_fifo_queue_keeps_order_and_ends_when_closed)
     mr_queue_unref(queue);
 }
 
-TEST(a_priority_queue_gives_the_smallest_first)
+TEST(a_priority_queue_returns_the_smallest_first)
 {
     mr_queue *queue = queue_of(MR_QUEUE_PRIORITY, 100, 0);
     int64_t in[] = {5, 3, 9, 1, 7, 3, 0, 8, 2};
@@ -299,7 +299,7 @@ static mr_status sleep_on(void *context, mr_coordinator *coordinator, mr_error *
     return MR_OK;
 }
 
-TEST(who_does_not_stop_in_time_is_told)
+TEST(members_that_do_not_stop_in_time_are_reported)
 {
     mr_error error = {0};
     mr_coordinator *coordinator = nullptr;
@@ -313,7 +313,7 @@ TEST(who_does_not_stop_in_time_is_told)
     mr_queue_unref(queue);
 }
 
-TEST(input_producers_give_every_epoch_whole)
+TEST(input_producers_deliver_complete_epochs)
 {
     mr_error error = {0};
     mr_coordinator *coordinator = nullptr;
@@ -472,7 +472,7 @@ static int64_t sum_of_batches(const mr_train_batch_options *options, int32_t pro
     return sum;
 }
 
-TEST(batches_hold_all_that_producers_make)
+TEST(batches_contain_all_elements_of_producers)
 {
     int64_t batches;
     CHECK_EQ(sum_of_batches(&(mr_train_batch_options){.batch_size = 10}, 1, &batches), 1225);

@@ -108,7 +108,7 @@ static size_t held_bytes(mr_iterator *iterator)
     return size_bytes;
 }
 
-TEST(stages_hold_what_they_say)
+TEST(stages_report_the_memory_they_hold)
 {
     if (test_is_sanitized()) test_skip("a sanitizer has memory of its own");
     for (int which = 0; which < HOLDERS; which++) {
@@ -131,7 +131,7 @@ TEST(stages_hold_what_they_say)
 }
 
 /* Those that cannot do with less say what they want, and who has the rest: for good, until they begin again. */
-TEST(stages_that_do_not_fit_say_who_holds_the_budget)
+TEST(stages_that_do_not_fit_name_the_holders_of_the_budget)
 {
     static const char *const names[] = {"cache", "shuffle", "window", "group_by_window", "unique"};
     for (int which = 0; which < 5; which++) {
@@ -188,7 +188,7 @@ TEST(stages_share_one_budget)
 
 /* What is given back is there for others: by a cache that begins again elsewhere, a shuffle that runs empty, a window
  * that is over. */
-TEST(stages_give_back_what_they_held)
+TEST(stages_release_the_memory_they_reserved)
 {
     for (int which = 1; which < 4; which++) {
         mr_error error = {0};
@@ -200,13 +200,13 @@ TEST(stages_give_back_what_they_held)
         mr_dataset *some = mr_dataset_take(d, 600);
         CHECK_OK(mr_iterator_new(some, &(mr_iterator_options){.threads = 1}, &iterator, &error));
         size_t first = 0, last = 0;
-        mr_tensor place = {0};
+        mr_tensor state = {0};
         for (int i = 0; i < 300; i++) CHECK_OK(mr_iterator_next(iterator, &element, &error));
         first = held_bytes(iterator);
-        CHECK_OK(mr_iterator_save(iterator, &place, &error));
+        CHECK_OK(mr_iterator_save(iterator, &state, &error));
         for (int times = 0; times < 3; times++) {
             counter = 0;
-            CHECK_OK(mr_iterator_restore(iterator, &place, &error));
+            CHECK_OK(mr_iterator_restore(iterator, &state, &error));
             CHECK_OK(mr_iterator_next(iterator, &element, &error));
             last = held_bytes(iterator);
             if (last > first + first / 2 + 64 * KIB || last < first / 4)
@@ -214,7 +214,7 @@ TEST(stages_give_back_what_they_held)
         }
         while (status == MR_OK) status = mr_iterator_next(iterator, &element, &error);
         CHECK_EQ(status, MR_OUT_OF_RANGE);
-        mr_tensor_deinit(&place);
+        mr_tensor_deinit(&state);
         mr_element_deinit(&element);
         mr_iterator_free(iterator);
         mr_dataset_free(some);

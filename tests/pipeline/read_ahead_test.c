@@ -1,5 +1,5 @@
 /* Read-ahead: elements of files are requested from the system before they are read, while that is useful. */
-#include "pipeline/engine/engine_inside.h"
+#include "pipeline/engine/engine_internal.h"
 #include "tests/test.h"
 
 #include <unistd.h>
@@ -9,20 +9,20 @@ enum { ELEMENTS = 4000, BATCH = 8 };
 /* A source whose elements have to be waited for unless they were asked for. */
 static struct {
     uint64_t cold_from; /* elements before it are in memory */
-    _Atomic bool asked[ELEMENTS];
-    _Atomic int asks, waits;
+    _Atomic bool requested[ELEMENTS];
+    _Atomic int reads_ahead, waits;
 } disk;
 
-static mr_status disk_read(const mr_dataset *dataset, uint64_t number, mr_lane *lane, mr_error *error)
+static mr_status disk_read(const mr_dataset *dataset, uint64_t number, mr_workspace *workspace, mr_error *error)
 {
     (void)dataset, (void)error;
-    if (number >= disk.cold_from && !disk.asked[number]) {
+    if (number >= disk.cold_from && !disk.requested[number]) {
         disk.waits++;
         /* The disk: the thread sleeps. */
         usleep(1);
     }
-    mr_value *value = &lane->values[0];
-    lane->count = 1;
+    mr_value *value = &workspace->values[0];
+    workspace->count = 1;
     value->dtype = MR_INT64;
     value->shape = MR_SCALAR;
     value->integer = (int64_t)number;
@@ -30,13 +30,13 @@ static mr_status disk_read(const mr_dataset *dataset, uint64_t number, mr_lane *
     return MR_OK;
 }
 
-static void disk_ask(const mr_dataset *dataset, uint64_t number)
+static void disk_read_ahead(const mr_dataset *dataset, uint64_t number)
 {
     (void)dataset;
     CHECK(number < ELEMENTS);
-    CHECK(!disk.asked[number]);
-    disk.asked[number] = true;
-    disk.asks++;
+    CHECK(!disk.requested[number]);
+    disk.requested[number] = true;
+    disk.reads_ahead++;
 }
 
 static void disk_describe(const mr_dataset *dataset, uint64_t number, char *text, size_t size_bytes)
@@ -51,7 +51,7 @@ static const mr_dataset_kind disk_kind = {.name = "disk",
                                           .stage_size_bytes = sizeof(mr_stage),
                                           .functions = &mr_numbers_functions,
                                           .read = disk_read,
-                                          .ask = disk_ask,
+                                          .read_ahead = disk_read_ahead,
                                           .describe = disk_describe};
 
 /* All of it, shuffled; the elements are what they should be. */
@@ -61,8 +61,8 @@ static void read_disk(uint64_t cold_from, int32_t threads)
     mr_element element = {0};
     mr_iterator *iterator = nullptr;
     disk.cold_from = cold_from;
-    disk.asks = disk.waits = 0;
-    for (int i = 0; i < ELEMENTS; i++) disk.asked[i] = false;
+    disk.reads_ahead = disk.waits = 0;
+    for (int i = 0; i < ELEMENTS; i++) disk.requested[i] = false;
     mr_dataset *d = mr_dataset_new(&disk_kind, nullptr, 0);
     CHECK(d != nullptr);
     d->count = ELEMENTS;
@@ -80,25 +80,25 @@ static void read_disk(uint64_t cold_from, int32_t threads)
 }
 
 /* Only slots that are left alone to see whether it matters are waited for: fewer and fewer. */
-TEST(ahead_cold_elements_are_asked_for)
+TEST(read_ahead_requests_cold_elements)
 {
     for (int32_t threads = 1; threads <= 4; threads += 3) {
         read_disk(0, threads);
         CHECK(disk.waits <= ELEMENTS / 20);
-        CHECK_EQ(disk.asks + disk.waits, ELEMENTS);
+        CHECK_EQ(disk.reads_ahead + disk.waits, ELEMENTS);
     }
 }
 
-TEST(ahead_nobody_asks_for_what_is_in_memory)
+TEST(read_ahead_skips_elements_in_memory)
 {
     read_disk(ELEMENTS, 2);
     CHECK_EQ(disk.waits, 0);
-    CHECK(disk.asks < ELEMENTS / 4);
+    CHECK(disk.reads_ahead < ELEMENTS / 4);
 }
 
 TEST(ahead_begins_again_when_elements_have_to_be_waited_for)
 {
     read_disk(ELEMENTS / 2, 2);
     CHECK(disk.waits > 0 && disk.waits <= ELEMENTS / 2 / 10);
-    CHECK(disk.asks < ELEMENTS / 2 + ELEMENTS / 4);
+    CHECK(disk.reads_ahead < ELEMENTS / 2 + ELEMENTS / 4);
 }

@@ -73,21 +73,21 @@ TEST(pipeline_is_the_same_at_any_number_of_threads)
 
 TEST(pipeline_goes_on_from_every_element)
 {
-    for (int which = 0; which < CHAINS; which++) check_places(chain, which, 1024);
+    for (int which = 0; which < CHAINS; which++) check_states(chain, which, 1024);
 }
 
-TEST(pipeline_goes_back_in_place)
+TEST(pipeline_restores_any_position)
 {
-    for (int which = 0; which < CHAINS; which++) check_back_in_place(chain, which);
+    for (int which = 0; which < CHAINS; which++) check_restored(chain, which);
 }
 
-TEST(pipeline_place_goes_to_another_process)
+TEST(pipeline_state_is_valid_in_another_process)
 {
     mr_error error = {0};
     uint64_t rest[ELEMENTS_MAX], there[ELEMENTS_MAX];
     mr_dataset *d = chain(1);
     mr_iterator *iterator = nullptr;
-    mr_tensor place = {0};
+    mr_tensor state = {0};
     int to_child[2], to_parent[2];
     CHECK(pipe(to_child) == 0 && pipe(to_parent) == 0);
     /* Forked before any thread is there. */
@@ -110,27 +110,27 @@ TEST(pipeline_place_goes_to_another_process)
     close(to_parent[1]);
     CHECK_OK(mr_iterator_new(d, &(mr_iterator_options){.threads = 1, .seed = 77}, &iterator, &error));
     CHECK_EQ(digests_of(iterator, rest, 7), 7);
-    CHECK_OK(mr_iterator_save(iterator, &place, &error));
-    mr_string bytes = mr_tensor_strings(&place)[0];
+    CHECK_OK(mr_iterator_save(iterator, &state, &error));
+    mr_string bytes = mr_tensor_strings(&state)[0];
     CHECK_EQ(write(to_child[1], bytes.data, bytes.size_bytes), (long long)bytes.size_bytes);
-    int count = digests_of(iterator, rest, ELEMENTS_MAX), state = 1;
+    int count = digests_of(iterator, rest, ELEMENTS_MAX), wait_status = 1;
     CHECK_EQ(read(to_parent[0], there, sizeof there), (long long)((size_t)count * sizeof *there));
-    CHECK(waitpid(child, &state, 0) == child && state == 0);
+    CHECK(waitpid(child, &wait_status, 0) == child && wait_status == 0);
     CHECK(memcmp(rest, there, (size_t)count * sizeof *rest) == 0);
-    mr_tensor_deinit(&place);
+    mr_tensor_deinit(&state);
     mr_iterator_free(iterator);
     mr_dataset_free(d);
 }
 
-TEST(pipeline_damaged_places_are_refused)
+TEST(pipeline_damaged_states_are_rejected)
 {
     mr_error error = {0};
     mr_dataset *d = chain(1);
     mr_iterator *iterator = nullptr;
-    mr_tensor place = {0}, bad = {0};
+    mr_tensor state = {0}, bad = {0};
     CHECK_OK(mr_iterator_new(d, nullptr, &iterator, &error));
-    CHECK_OK(mr_iterator_save(iterator, &place, &error));
-    mr_string good = mr_tensor_strings(&place)[0];
+    CHECK_OK(mr_iterator_save(iterator, &state, &error));
+    mr_string good = mr_tensor_strings(&state)[0];
     char bytes[1024];
     for (size_t i = 0; i < good.size_bytes; i++) {
         memcpy(bytes, good.data, good.size_bytes);
@@ -151,11 +151,11 @@ TEST(pipeline_damaged_places_are_refused)
 
     d = chain(2);
     CHECK_OK(mr_iterator_new(d, nullptr, &iterator, &error));
-    CHECK_STATUS(mr_iterator_restore(iterator, &place, &error), MR_INVALID_ARGUMENT);
+    CHECK_STATUS(mr_iterator_restore(iterator, &state, &error), MR_INVALID_ARGUMENT);
     CHECK_CONTAINS(error.message, "another pipeline");
     mr_iterator_free(iterator);
     mr_dataset_free(d);
-    mr_tensor_deinit(&place);
+    mr_tensor_deinit(&state);
 }
 
 TEST(pipeline_random_numbers_follow_the_element)

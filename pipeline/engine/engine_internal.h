@@ -1,7 +1,7 @@
 /* Engine internals: the state that the engine's files share, and their interfaces.
  *
  * engine_pull.c     takes the items of the next slot from the orders
- * engine_ahead.c    requests their bytes from the system before they are needed
+ * engine_read_ahead.c    requests their bytes from the system before they are needed
  * engine_threads.c  distributes rows of slots to threads as tasks
  * engine_work.c     processes the rows of a task, and assembles batches
  * engine_deliver.c  passes on what is done, in order
@@ -15,8 +15,8 @@
  * Invariants: see mr_engine_is_consistent. Slots are pulled, filled and delivered in the order of their sequence
  * numbers: head ≤ fill ≤ tail. The slot at head never waits for room in the budget, so waiting for room cannot
  * deadlock. */
-#ifndef MR_PIPELINE_ENGINE_INSIDE_H
-#define MR_PIPELINE_ENGINE_INSIDE_H
+#ifndef MR_PIPELINE_ENGINE_INTERNAL_H
+#define MR_PIPELINE_ENGINE_INTERNAL_H
 
 #include "pipeline/engine/engine.h"
 #include "pipeline/engine/slot.h"
@@ -34,11 +34,11 @@ typedef struct mr_tally {
 typedef struct mr_worker {
     mr_engine *engine;
     pthread_t thread;
-    mr_lane lane;
+    mr_workspace workspace;
     mr_note note;
     mr_slot *slot; /* whose rows it is processing */
     size_t reserved_bytes;
-    size_t lane_bytes;                   /* of its lane, as counted in the budget */
+    size_t workspace_bytes;              /* of its workspace, as counted in the budget */
     mr_tally tallies[MR_STAGES_MAX + 1]; /* reading, then each work */
 } mr_worker;
 
@@ -62,14 +62,14 @@ struct mr_engine {
     pthread_cond_t ready; /* consumer: a row or batch is done, or no worker is active */
     int32_t limit, depth; /* threads that work; slots read ahead */
     int32_t window_max;   /* maximum slots in flight, ≤ ring_size; more may still be in flight after it was reduced */
-    int32_t window_quick; /* the same while slots are cheap; see mr_engine_window */
+    int32_t window_cheap; /* the same while slots are cheap; see mr_engine_window */
     int32_t surplus;      /* slots to free because the window was reduced */
     uint64_t work_ns, starved_ns, rows_done;
     mr_slot **flight;                   /* ring; the slot of sequence number s is at s % ring_size */
     uint64_t head, tail;                /* sequence numbers: delivered next, pulled next */
     uint64_t fill;                      /* the first slot with rows that no worker has taken; tail if none */
     mr_slot *spare;                     /* list: unused */
-    mr_slot *lent;                      /* list: delivered; the consumer may still reference them */
+    mr_slot *delivered;                 /* list: delivered; the consumer may still reference them */
     int32_t row;                        /* without batch: row of the head slot that is delivered next */
     int32_t active;                     /* workers that run without the lock */
     int32_t thread_count;               /* started */
@@ -80,12 +80,12 @@ struct mr_engine {
     uint64_t row_ns, pull_ns, batch_ns; /* running averages: a row, a slot's items, a batch */
     _Atomic uint32_t pulls;             /* finished so far */
     _Atomic bool is_cancelled;
-    /* Read-ahead (engine_ahead.c): active while threads have to wait for rows that were not requested. */
-    bool may_ask, asks;
+    /* Read-ahead (engine_read_ahead.c): active while threads have to wait for rows that were not requested. */
+    bool can_read_ahead, reads_ahead;
     int32_t reads;             /* rows to request before they are processed */
     uint64_t probe, probe_gap; /* sequence number of a slot that is not requested, to measure; slots to the next one */
     /* In slots whose rows were requested: all rows, and those that a thread slept for nevertheless. */
-    uint64_t rows_asked, rows_waited;
+    uint64_t rows_requested, rows_waited;
     bool is_even;   /* all rows take the same, small amount of memory */
     bool copies;    /* rows are unmodified copies of the source's memory */
     bool is_direct; /* elements pass through without slots */
@@ -99,7 +99,7 @@ struct mr_engine {
 typedef struct mr_task {
     mr_slot *slot;
     int32_t begin, end;
-    int32_t ask_begin, ask_end; /* rows to request from the system first */
+    int32_t request_begin, request_end; /* rows to request from the system first */
 } mr_task;
 
 /* What must hold whenever the lock is held. The slots in flight fit into the ring, and all counts of workers are within
@@ -109,7 +109,7 @@ static inline bool mr_engine_is_consistent(const mr_engine *engine)
     return engine->head <= engine->fill && engine->fill <= engine->tail &&
            engine->tail - engine->head <= (uint64_t)engine->ring_size &&
            engine->ready_count <= engine->tail - engine->head && engine->window_max >= 1 &&
-           engine->window_max <= engine->ring_size && engine->window_quick <= engine->ring_size && engine->limit >= 0 &&
+           engine->window_max <= engine->ring_size && engine->window_cheap <= engine->ring_size && engine->limit >= 0 &&
            engine->limit < engine->worker_count && engine->thread_count >= 0 &&
            engine->thread_count < engine->worker_count && engine->active >= 0 &&
            engine->active <= engine->worker_count && engine->blocked >= 0 && engine->blocked <= engine->worker_count;
@@ -166,11 +166,11 @@ bool mr_engine_may_fill(const mr_engine *engine);
 void mr_engine_pull(mr_engine *engine, mr_worker *worker);
 /* Called when memory was returned or a slot was delivered. */
 void mr_engine_wake_workers(mr_engine *engine);
-/* mr_lane.reserve, without the lock: waits for room unless the row's slot is delivered next, then reserves
+/* mr_workspace.reserve, without the lock: waits for room unless the row's slot is delivered next, then reserves
  * size_bytes. */
-void mr_engine_wait_for_room(mr_lane *lane, size_t size_bytes);
+void mr_engine_wait_for_room(mr_workspace *workspace, size_t size_bytes);
 /* The state of what is pulled next. No worker may be pulling. */
-mr_status mr_engine_save_orders(const mr_engine *engine, mr_state *place, mr_error *error);
+mr_status mr_engine_save_orders(const mr_engine *engine, mr_state *state, mr_error *error);
 mr_status mr_engine_restore_orders(mr_engine *engine, mr_state_reader *reader, mr_error *error);
 /* Name of the stage that items come from. */
 const char *mr_engine_order_name(const mr_engine *engine);
@@ -178,20 +178,20 @@ const char *mr_engine_order_name(const mr_engine *engine);
  * briefly. */
 void mr_engine_trace_slots(mr_engine *engine);
 
-/* ---- engine_ahead.c ---- */
+/* ---- engine_read_ahead.c ---- */
 
 /* Whether fewer rows in flight are untaken than should be requested ahead. */
-bool mr_engine_wants_ahead(const mr_engine *engine);
+bool mr_engine_wants_read_ahead(const mr_engine *engine);
 /* For the slot that is pulled now: how many rows to request at once; -1: the slot is not requested. */
-int32_t mr_engine_ahead(const mr_engine *engine);
+int32_t mr_engine_read_ahead_rows(const mr_engine *engine);
 /* Rows [*begin, *end) of the slot to request now that rows [0, taken) are taken. */
-void mr_engine_claim_ahead(mr_engine *engine, mr_slot *slot, int32_t taken, int32_t *begin, int32_t *end);
+void mr_engine_claim_read_ahead(mr_engine *engine, mr_slot *slot, int32_t taken, int32_t *begin, int32_t *end);
 /* Requests rows from the system. Without the lock. */
-void mr_engine_prefetch(const mr_engine *engine, const mr_slot *slot, int32_t begin, int32_t end);
+void mr_engine_read_ahead(const mr_engine *engine, const mr_slot *slot, int32_t begin, int32_t end);
 /* Called when all rows of the slot are done. */
-void mr_engine_learn_ahead(mr_engine *engine, const mr_slot *slot);
+void mr_engine_measure_read_ahead(mr_engine *engine, const mr_slot *slot);
 /* How often this thread has slept so far. Without the lock. */
-uint64_t mr_engine_sleeps(const mr_engine *engine);
+uint64_t mr_engine_sleep_count(const mr_engine *engine);
 
 /* ---- engine_threads.c ---- */
 
@@ -203,19 +203,19 @@ void mr_engine_start_threads(mr_engine *engine);
  * returns     false if there is nothing to do; the lock was then not released */
 bool mr_engine_step(mr_engine *engine, mr_worker *worker, bool *has_waited);
 /* Whether a slot takes less time than putting a thread to sleep and waking it, and needs no room. */
-bool mr_engine_is_quick(const mr_engine *engine);
+bool mr_engine_is_cheap(const mr_engine *engine);
 /* Maximum number of slots in flight. Larger while slots are cheap, so that threads sleep rarely but long. */
 int32_t mr_engine_window(const mr_engine *engine);
 /* Whether sleeping threads should be woken; for cheap slots only when the window is half empty. */
 bool mr_engine_may_wake(const mr_engine *engine);
 /* Called before the consumer sleeps: wakes threads if there is work. */
-void mr_engine_wake_for_rest(mr_engine *engine);
+void mr_engine_wake_before_wait(mr_engine *engine);
 
 /* ---- engine_work.c: without the lock ---- */
 
 void mr_engine_do_rows(mr_engine *engine, mr_worker *worker, mr_slot *slot, int32_t begin, int32_t end);
 /* After rows: frees what an unusually large one needed, and counts the rest in the budget. */
-void mr_engine_count_lane(mr_engine *engine, mr_worker *worker);
+void mr_engine_count_workspace(mr_engine *engine, mr_worker *worker);
 /* Assembles a full slot's batch, or records why it failed. */
 void mr_engine_do_batch(mr_engine *engine, mr_worker *worker, mr_slot *slot);
 
