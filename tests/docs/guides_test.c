@@ -1,0 +1,107 @@
+/* Runs the shell examples of the guides in docs/. All ```sh blocks of a guide run in order, each by a shell of its own
+ * (sh -eu), in one directory that is empty at first, with the built programs on the PATH. A ```text block after one of
+ * them must appear in what it printed, regardless of the amount of white space; "…" stands for any text. */
+#include "tests/tools/program.h"
+
+#include <ctype.h>
+
+constexpr size_t block_size_max = 1 << 14;
+
+typedef struct guide_block {
+    char kind[16]; /* the word after ```; empty for a fence without one */
+    int line;      /* of the opening fence, from 1 */
+    char text[block_size_max];
+} guide_block;
+
+/* The next fenced block; false at the end of the file. */
+static bool next_block(FILE *guide, int *line_number, guide_block *block)
+{
+    char line[1024];
+    size_t used = 0;
+    bool is_inside = false;
+    while (fgets(line, sizeof line, guide)) {
+        ++*line_number;
+        if (strncmp(line, "```", 3) == 0) {
+            if (is_inside) return true;
+            is_inside = true;
+            block->line = *line_number;
+            block->text[0] = '\0';
+            snprintf(block->kind, sizeof block->kind, "%.*s", (int)strcspn(line + 3, "\n"), line + 3);
+        } else if (is_inside) {
+            size_t length = strlen(line);
+            CHECK(used + length < block_size_max);
+            memcpy(block->text + used, line, length + 1);
+            used += length;
+        }
+    }
+    CHECK(!is_inside);
+    return false;
+}
+
+/* In place: every run of white space becomes one space. */
+static void squeeze(char *text)
+{
+    char *end = text;
+    for (const char *at = text; *at; at++) {
+        bool is_space = isspace((unsigned char)*at);
+        if (is_space && (end == text || end[-1] == ' ')) continue;
+        *end++ = is_space ? ' ' : *at;
+    }
+    if (end > text && end[-1] == ' ') end--;
+    *end = '\0';
+}
+
+/* Whether the parts of expected between "…" appear in output, in order. On failure *missing is the first that does not. */
+static bool output_matches(char *expected, char *output, const char **missing)
+{
+    constexpr char any[] = "…";
+    squeeze(expected);
+    squeeze(output);
+    while (expected) {
+        char *end = strstr(expected, any);
+        if (end) *end = '\0';
+        squeeze(expected);
+        char *found = strstr(output, expected);
+        *missing = expected;
+        if (!found) return false;
+        output = found + strlen(expected);
+        expected = end ? end + strlen(any) : nullptr;
+    }
+    return true;
+}
+
+static void run_guide(const char *name)
+{
+    static guide_block block;
+    static char script[block_size_max], output[sizeof((program_result){}).output];
+    char path[1024];
+    const char *root = getenv("MILLRACE_ROOT"), *missing = nullptr;
+    int line = 0, run_count = 0;
+    if (!root) test_skip("MILLRACE_ROOT is not set");
+    snprintf(path, sizeof path, "%s/docs/%s", root, name);
+    FILE *guide = fopen(path, "r");
+    CHECK(guide != nullptr);
+    while (next_block(guide, &line, &block)) {
+        if (strcmp(block.kind, "sh") == 0) {
+            memcpy(script, block.text, sizeof script);
+            FILE *file = fopen(test_path(".block"), "w");
+            CHECK(file && fputs(script, file) >= 0 && fclose(file) == 0);
+            const program_result *result = program_run("cd '%s' && sh -eu .block", test_directory());
+            memcpy(output, result->output, sizeof output);
+            if (result->exit_code != 0)
+                test_fail(__FILE__, __LINE__, "%s:%d: exit status %d\n%s-- output:\n%s", name, block.line,
+                          result->exit_code, script, output);
+            run_count++;
+        } else if (strcmp(block.kind, "text") == 0 && !output_matches(block.text, output, &missing)) {
+            test_fail(__FILE__, __LINE__, "%s:%d: \"%s\" is missing in the output of\n%s-- output:\n%s", name,
+                      block.line, missing, script, output);
+        }
+    }
+    fclose(guide);
+    CHECK(run_count > 0);
+}
+
+TEST(guide_records_cookbook)
+{
+    run_guide("records-cookbook.md");
+}
