@@ -8,6 +8,7 @@ const librarySources = @import("context.zig").librarySources;
 const system_libraries = @import("context.zig").system_libraries;
 const tool_libraries = @import("context.zig").tool_libraries;
 const c_flags = @import("context.zig").c_flags;
+const recipes = @import("tests.zig").recipes;
 const testSources = @import("tests.zig").testSources;
 const addSanitizerOptions = @import("tests.zig").addSanitizerOptions;
 const wanted = @import("tests.zig").wanted;
@@ -65,6 +66,7 @@ pub fn addClangSteps(c: Context, fuzz_seconds: u32) void {
     var objects: std.ArrayList(LazyPath) = .empty;
     objects.appendSlice(b.allocator, library.items) catch @panic("OOM");
     for (testSources(b)) |file| objects.append(b.allocator, clangObject(c, file)) catch @panic("OOM");
+    objects.append(b.allocator, clangObjectOf(c, recipes(b), "recipes", &clang_flags)) catch @panic("OOM");
     const tests = clangProgram(c, "millrace-tests-asan", objects.items, &.{"-fsanitize=address,undefined"});
     const run_tests = Build.Step.Run.create(b, "run tests under AddressSanitizer");
     run_tests.addFileArg(tests);

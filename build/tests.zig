@@ -1,6 +1,7 @@
 //! The tests: the test runner, the replay of fuzz corpora, the comparison with TensorFlow, and tidy.
 const std = @import("std");
 const Build = std.Build;
+const LazyPath = Build.LazyPath;
 const Context = @import("context.zig").Context;
 const glob = @import("context.zig").glob;
 const subdirectories = @import("context.zig").subdirectories;
@@ -64,8 +65,17 @@ fn addTests(c: Context, library: *Build.Step.Compile, check: *Build.Step) *Build
         const source = awk.captureStdOut(.{ .basename = b.fmt("{s}_example.c", .{name}) });
         tests.root_module.addCSourceFile(.{ .file = source, .flags = &(c_flags ++ [_][]const u8{"-Wno-unused"}) });
     };
+    tests.root_module.addCSourceFile(.{ .file = recipes(b), .flags = &c_flags });
     check.dependOn(&tests.step);
     return tests;
+}
+
+/// The C examples of docs/datasets-cookbook.md, which tests/docs/recipes_test.c runs.
+pub fn recipes(b: *Build) LazyPath {
+    const awk = b.addSystemCommand(&.{ "awk", "-f" });
+    awk.addFileArg(b.path("tests/docs/recipes.awk"));
+    awk.addFileArg(b.path("docs/datasets-cookbook.md"));
+    return awk.captureStdOut(.{ .basename = "recipes.c" });
 }
 
 /// tests/preload/*.c: a shared library that makes system calls of the installed programs fail.

@@ -106,6 +106,7 @@ TEST(recipes_of_images)
 {
     make_images();
     const int64_t label = 2;
+    CHECK(freopen("/dev/null", "w", stdout) != nullptr);
     CHECK_EQ(print_elements(image_batches(test_path("photos"))), 3);
     CHECK_EQ(run(image_batches(test_path("photos")), check_uint8_images), 3);
     CHECK_EQ(run(record_batches(test_path("records/*.tfrecord")), check_float_images), 3);
@@ -141,7 +142,15 @@ TEST(recipes_of_records)
     CHECK_EQ(run(worker_batches(records, 3, 1), nullptr), 2);
     CHECK_EQ(run(mr_dataset_unique(interleaved_files(records)), nullptr), 24);
     CHECK(digest_of(interleaved_files(records)) == digest_of(interleaved_files(records)));
-    CHECK_EQ(print_elements(mr_dataset_records(test_path("missing.tfrecord"))), -1);
+}
+
+TEST(recipe_reports_errors)
+{
+    const char *path = test_path("stderr");
+    CHECK(freopen(path, "w", stderr) != nullptr);
+    CHECK_EQ(print_elements(mr_dataset_records("missing.tfrecord")), -1);
+    CHECK_EQ(fflush(stderr), 0);
+    CHECK_EQ(program_run("grep -q 'missing.tfrecord: no such file' '%s'", path)->exit_code, 0);
 }
 
 static void check_tolerant(const mr_element *element, int64_t)
@@ -166,7 +175,7 @@ static void check_sequences(const mr_element *element, int64_t)
     const int64_t *values = mr_tensor_int64s(&element->tensors[0]);
     CHECK_EQ(element->tensors[0].shape.rank, 2);
     for (int64_t i = 0; i < mr_tensor_count(&element->tensors[0]); i++) {
-        padded_count += values[i] <= 0;
+        padded_count += values[i] == -1;
         value_count += values[i] == 'a';
     }
 }
@@ -178,7 +187,8 @@ TEST(recipes_of_sequences)
     CHECK_EQ(value_count, 65);
     int64_t padded = padded_count;
     CHECK_EQ(padded, 4 * 10 + 4 * 20 - 65);
-    padded_count = value_count = 0;
+    padded_count = 0;
+    value_count = 0;
     CHECK_EQ(run(bucketed_sequences(test_path("lines.txt")), check_sequences), 3);
     CHECK_EQ(value_count, 65);
     CHECK(padded_count < padded / 4);
@@ -203,7 +213,7 @@ static void check_people(const mr_element *element, int64_t number)
     CHECK(mr_string_equal(mr_tensor_strings(&element->tensors[0])[0], MR_STR("Ada")));
     CHECK_EQ(mr_tensor_int64s(&element->tensors[1])[1], 41);
     CHECK_NEAR(mr_tensor_floats(&element->tensors[2])[0], 61.5, 0);
-    CHECK_NEAR(mr_tensor_floats(&element->tensors[2])[1], 0, 0);
+    CHECK_NEAR(mr_tensor_floats(&element->tensors[2])[1], -1, 0);
 }
 
 TEST(recipes_of_numbers)
@@ -271,5 +281,6 @@ TEST(recipe_resumes)
 TEST(recipe_measures)
 {
     mr_error error = {0};
+    CHECK(freopen("/dev/null", "w", stdout) != nullptr);
     CHECK_OK(measure(noisy_squares(1000), "/cpu:0", &error));
 }
