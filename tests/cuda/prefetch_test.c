@@ -231,7 +231,7 @@ static mr_dataset *short_chain_there(int which)
     return there(mr_dataset_take(chain(which), 100), which);
 }
 
-TEST(prefetch_to_device_keeps_order_and_place_of_random_pipelines)
+TEST(prefetch_to_device_keeps_order_and_state_of_random_pipelines)
 {
     fake_register();
     for (int which = 0; which < 40; which++) {
@@ -240,16 +240,16 @@ TEST(prefetch_to_device_keeps_order_and_place_of_random_pipelines)
         CHECK_EQ(elements_of(chain_there, which, 2, nullptr, away), count);
         for (int i = 0; i < count; i++)
             if (here[i] != away[i]) test_fail(__FILE__, __LINE__, "pipeline %d: element %d", which, i);
-        check_back_in_place(chain_there, which);
+        check_restored(chain_there, which);
         check_nothing_is_left();
     }
-    for (int which = 0; which < 12; which++) check_places(short_chain_there, which, (size_t)1 << 20);
+    for (int which = 0; which < 12; which++) check_states(short_chain_there, which, (size_t)1 << 20);
     check_nothing_is_left();
 }
 
 /* Elements that are copied but not delivered are not consumed; states and digests equal those of a pipeline without a
  * device. */
-TEST(prefetch_to_device_shares_places_and_digests_with_the_host)
+TEST(prefetch_to_device_shares_states_and_digests_with_the_host)
 {
     mr_error error = {0};
     fake_register();
@@ -257,16 +257,16 @@ TEST(prefetch_to_device_shares_places_and_digests_with_the_host)
         mr_iterator_options options = {.threads = 2, .digest = true};
         mr_iterator *here = iterate(chain(which), &options), *away = iterate(chain_there(which), &options);
         mr_element element = {0};
-        mr_tensor places[2] = {0}, again = {0};
+        mr_tensor states[2] = {0}, again = {0};
         for (int i = 0; i < 3 + which % 5; i++) {
             (void)mr_iterator_next(here, &element, nullptr);
             (void)mr_iterator_next(away, &element, nullptr);
         }
         CHECK_EQ(mr_iterator_digest(here), mr_iterator_digest(away));
-        CHECK_OK(mr_iterator_save(here, &places[0], &error));
-        CHECK_OK(mr_iterator_save(away, &places[1], &error));
-        CHECK_OK(mr_iterator_restore(here, &places[1], &error));
-        CHECK_OK(mr_iterator_restore(away, &places[0], &error));
+        CHECK_OK(mr_iterator_save(here, &states[0], &error));
+        CHECK_OK(mr_iterator_save(away, &states[1], &error));
+        CHECK_OK(mr_iterator_restore(here, &states[1], &error));
+        CHECK_OK(mr_iterator_restore(away, &states[0], &error));
         for (int i = 0; i < 20; i++) {
             mr_status status = mr_iterator_next(here, &element, nullptr);
             CHECK(mr_iterator_next(away, &element, nullptr) == status);
@@ -274,7 +274,7 @@ TEST(prefetch_to_device_shares_places_and_digests_with_the_host)
         CHECK_EQ(mr_iterator_digest(here), mr_iterator_digest(away));
         CHECK_OK(mr_iterator_save(away, &again, &error));
         mr_tensor_deinit(&again);
-        for (int i = 0; i < 2; i++) mr_tensor_deinit(&places[i]);
+        for (int i = 0; i < 2; i++) mr_tensor_deinit(&states[i]);
         mr_element_deinit(&element);
         mr_iterator_free(here);
         mr_iterator_free(away);
