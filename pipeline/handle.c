@@ -1,7 +1,8 @@
-/* Handles: the table, and use of iterators by handle (iterator.h).
+/* Handles: the table of all iterators that have one (handle.h).
  *
- * The table's mutex is never held while an iterator is used. Pins keep the iterator alive. */
-#include "pipeline/iterator.h"
+ * Lock order: the table's mutex is acquired alone. It is never held while an iterator is used; pins keep the iterator
+ * alive. */
+#include "pipeline/handle.h"
 
 #include "pipeline/pipeline.h"
 
@@ -13,19 +14,19 @@
 #include <unistd.h>
 
 typedef struct entry {
-    mr_iterator *iterator; /* null: retired */
+    mr_iterator *iterator; /* null: invalidated */
     uint64_t generation;   /* number of times the entry has been used */
     int32_t pins;
-    bool is_taken; /* from new until retire has finished */
+    bool is_taken; /* from new until free has finished */
 } entry;
 
 static struct {
     pthread_mutex_t mutex;
-    pthread_cond_t left; /* the last pin of a retired entry has been released */
+    pthread_cond_t unpinned; /* the last pin of an invalidated entry has been released */
     entry *entries;
     uint32_t count, capacity;
     uint64_t process; /* random; differs between processes */
-} table = {.mutex = PTHREAD_MUTEX_INITIALIZER, .left = PTHREAD_COND_INITIALIZER};
+} table = {.mutex = PTHREAD_MUTEX_INITIALIZER, .unpinned = PTHREAD_COND_INITIALIZER};
 
 /* "iterator-" process "-" index "-" generation, in hexadecimal digits. */
 constexpr size_t TEXT_BYTES = 9 + 16 + 1 + 8 + 1 + 16;
@@ -63,16 +64,20 @@ mr_status mr_handle_new(mr_iterator *iterator, mr_handle *handle, mr_error *erro
     return found != nullptr ? MR_OK : mr_fail_memory(error, sizeof *found);
 }
 
-void mr_handle_retire(mr_handle handle, mr_iterator *iterator)
+void mr_handle_invalidate(mr_handle handle)
 {
     pthread_mutex_lock(&table.mutex);
-    assert(table.entries[handle.index].iterator == iterator);
+    assert(table.entries[handle.index].is_taken && table.entries[handle.index].generation == handle.generation);
     table.entries[handle.index].iterator = nullptr;
     pthread_mutex_unlock(&table.mutex);
-    mr_iterator_cancel(iterator);
+}
+
+void mr_handle_free(mr_handle handle)
+{
     pthread_mutex_lock(&table.mutex);
     assert(table.entries[handle.index].is_taken && table.entries[handle.index].generation == handle.generation);
-    while (table.entries[handle.index].pins > 0) pthread_cond_wait(&table.left, &table.mutex);
+    assert(table.entries[handle.index].iterator == nullptr);
+    while (table.entries[handle.index].pins > 0) pthread_cond_wait(&table.unpinned, &table.mutex);
     table.entries[handle.index].is_taken = false;
     pthread_mutex_unlock(&table.mutex);
 }
@@ -112,8 +117,7 @@ static mr_status read_handle(const mr_tensor *tensor, uint64_t *process, mr_hand
     return mr_fail(error, MR_INVALID_ARGUMENT, "not a handle of an iterator");
 }
 
-/* The handle's iterator, pinned until let_go. */
-static mr_status pin(const mr_tensor *tensor, mr_handle *handle, mr_iterator **iterator, mr_error *error)
+mr_status mr_handle_acquire(const mr_tensor *tensor, mr_handle *handle, mr_iterator **iterator, mr_error *error)
 {
     uint64_t process = 0;
     MR_TRY(read_handle(tensor, &process, handle, error));
@@ -136,52 +140,11 @@ static mr_status pin(const mr_tensor *tensor, mr_handle *handle, mr_iterator **i
     return status;
 }
 
-static void let_go(mr_handle handle)
+void mr_handle_release(mr_handle handle)
 {
     pthread_mutex_lock(&table.mutex);
     entry *pinned = &table.entries[handle.index];
     assert(handle.index < table.count && pinned->pins > 0 && pinned->is_taken);
-    if (--pinned->pins == 0 && pinned->iterator == nullptr) pthread_cond_broadcast(&table.left);
+    if (--pinned->pins == 0 && pinned->iterator == nullptr) pthread_cond_broadcast(&table.unpinned);
     pthread_mutex_unlock(&table.mutex);
-}
-
-mr_status mr_iterator_next_by_handle(const mr_tensor *handle, const mr_element_spec *spec, mr_element *element,
-                                     mr_error *error)
-{
-    mr_handle pinned;
-    mr_iterator *iterator = nullptr;
-    mr_element_deinit(element);
-    MR_TRY(pin(handle, &pinned, &iterator, error));
-    mr_status status = spec == nullptr ? MR_OK : mr_spec_check(mr_iterator_spec(iterator), spec, error);
-    if (status == MR_OK) status = mr_iterator_next(iterator, element, error);
-    let_go(pinned);
-    if (status != MR_OK || spec == nullptr) return status;
-    mr_element_spec found = {.count = element->count};
-    for (int32_t i = 0; i < element->count; i++) {
-        found.dtypes[i] = element->tensors[i].dtype;
-        found.shapes[i] = element->tensors[i].shape;
-    }
-    status = mr_spec_check(&found, spec, error);
-    if (status != MR_OK) mr_element_deinit(element);
-    return status;
-}
-
-mr_status mr_iterator_save_by_handle(const mr_tensor *handle, mr_tensor *state, mr_error *error)
-{
-    mr_handle pinned;
-    mr_iterator *iterator = nullptr;
-    MR_TRY(pin(handle, &pinned, &iterator, error));
-    mr_status status = mr_iterator_save(iterator, state, error);
-    let_go(pinned);
-    return status;
-}
-
-mr_status mr_iterator_restore_by_handle(const mr_tensor *handle, const mr_tensor *state, mr_error *error)
-{
-    mr_handle pinned;
-    mr_iterator *iterator = nullptr;
-    MR_TRY(pin(handle, &pinned, &iterator, error));
-    mr_status status = mr_iterator_restore(iterator, state, error);
-    let_go(pinned);
-    return status;
 }

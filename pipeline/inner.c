@@ -1,8 +1,6 @@
 /* Inner pipelines, and datasets of elements in memory (inner.h). */
 #include "pipeline/inner.h"
 
-#include "pipeline/to_device.h"
-
 void mr_inner_run_init(mr_run *run, const mr_stage *stage, bool is_threaded)
 {
     const mr_run *outer = stage->run;
@@ -25,7 +23,7 @@ static mr_status check_made(const mr_dataset *dataset, const mr_element_spec *sp
     MR_TRY(mr_dataset_status(dataset, error));
     if (mr_dataset_final(dataset) != nullptr)
         return mr_fail(error, MR_INVALID_ARGUMENT, "%s must end the complete pipeline, not a dataset inside it",
-                       mr_dataset_final(dataset));
+                       mr_dataset_final(dataset)->kind->name);
     mr_element_spec joined = *spec;
     return mr_spec_join(&joined, &dataset->spec, error);
 }

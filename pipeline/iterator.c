@@ -5,11 +5,10 @@
  * Lock order: serial_mutex, replace_mutex, the mutexes of engines. serial_mutex serializes the calls of iterators with
  * a handle. replace_mutex protects the replacement of the execution against cancel and statistics, which may come from
  * any thread. */
-#include "pipeline/iterator.h"
-
 #include "base/pool.h"
 #include "pipeline/engine/engine.h"
 #include "pipeline/engine/tuner.h"
+#include "pipeline/handle.h"
 #include "pipeline/to_device.h"
 
 #include <assert.h>
@@ -203,23 +202,6 @@ static bool shape_is_within(mr_shape given, mr_shape wanted)
     return true;
 }
 
-mr_status mr_spec_check(const mr_element_spec *given, const mr_element_spec *wanted, mr_error *error)
-{
-    if (given->count != wanted->count)
-        return mr_fail(error, MR_INVALID_ARGUMENT, "elements have %d components, expected %d", given->count,
-                       wanted->count);
-    for (int32_t i = 0; i < given->count; i++) {
-        if (given->dtypes[i] != wanted->dtypes[i])
-            return mr_fail(error, MR_INVALID_ARGUMENT, "component %d is %s, expected %s", i,
-                           mr_dtype_name(given->dtypes[i]), mr_dtype_name(wanted->dtypes[i]));
-        if (mr_shape_compatible(given->shapes[i], wanted->shapes[i])) continue;
-        char a[MR_SHAPE_TEXT_SIZE], b[MR_SHAPE_TEXT_SIZE];
-        return mr_fail(error, MR_INVALID_ARGUMENT, "component %d has shape %s, expected %s", i,
-                       mr_shape_text(given->shapes[i], a, sizeof a), mr_shape_text(wanted->shapes[i], b, sizeof b));
-    }
-    return MR_OK;
-}
-
 static void lock_calls(mr_iterator *iterator)
 {
     if (iterator->has_handle) pthread_mutex_lock(&iterator->serial_mutex);
@@ -263,7 +245,11 @@ mr_status mr_iterator_handle(mr_iterator *iterator, mr_tensor *handle, mr_error 
 void mr_iterator_free(mr_iterator *iterator)
 {
     if (iterator == nullptr) return;
-    if (iterator->has_handle) mr_handle_retire(iterator->handle, iterator);
+    if (iterator->has_handle) {
+        mr_handle_invalidate(iterator->handle);
+        mr_iterator_cancel(iterator);
+        mr_handle_free(iterator->handle);
+    }
     execution_free(iterator->execution);
     mr_watch_free(iterator->watch);
     pthread_mutex_destroy(&iterator->replace_mutex);

@@ -33,6 +33,7 @@
 
 #include <assert.h>
 #include <millrace/dataset.h>
+#include <pthread.h>
 #include <stdatomic.h>
 
 /* MR_STAGES_MAX: longest chain of datasets. MR_BATCH_MAX: maximum elements of a batch. */
@@ -79,6 +80,14 @@ typedef struct mr_budget {
     const struct mr_pipeline *pipeline; /* whose counters name the largest holders in errors; null: none are named */
 } mr_budget;
 
+/* All engines of one iterator, including those of pipelines inside stages, which are created and freed while it runs.
+ * It exists so that cancel reaches every engine. Its mutex is acquired before an engine's. */
+typedef struct mr_engines {
+    pthread_mutex_t mutex;
+    struct mr_engine *first;
+    _Atomic bool is_cancelled; /* engines created later are cancelled from the start */
+} mr_engines;
+
 /* What the stages of one iterator have in common. */
 typedef struct mr_run {
     _Atomic uint64_t seed; /* changes when a state of another run is restored */
@@ -89,10 +98,10 @@ typedef struct mr_run {
     mr_counters *holder;
     mr_status (*allocate)(void *context, size_t size_bytes, mr_buffer **buffer, mr_error *error);
     void *allocate_context;
-    mr_watch *watch;            /* null: not watched */
-    struct mr_engines *engines; /* all engines of the iterator */
-    bool has_digest;            /* a digest of the delivered elements is computed */
-    struct mr_tuning *tuning;   /* null: threads and depths do not change */
+    mr_watch *watch;          /* null: not watched */
+    mr_engines *engines;      /* all engines of the iterator */
+    bool has_digest;          /* a digest of the delivered elements is computed */
+    struct mr_tuning *tuning; /* null: threads and depths do not change */
 } mr_run;
 
 /* For loops of unknown length. The MR_CANCELLED that they return is never delivered. */
@@ -402,6 +411,8 @@ mr_dataset *mr_dataset_new_of(const mr_dataset_kind *kind, mr_dataset *const *in
 void mr_dataset_options_merge(mr_dataset_options *options, const mr_dataset_options *later);
 /* The nearest dataset, this one included, that is not just options. */
 const mr_dataset *mr_dataset_without_options(const mr_dataset *dataset);
+/* The dataset, below any options, that must be the last one; null if there is none. */
+const mr_dataset *mr_dataset_final(const mr_dataset *dataset);
 constexpr int32_t MR_THREADS_MAX = 1024;
 /* Records the dataset's first error and returns the dataset. */
 [[gnu::format(printf, 3, 4)]] mr_dataset *mr_dataset_fail(mr_dataset *dataset, mr_status status, const char *format,
@@ -426,6 +437,9 @@ static inline bool mr_dataset_failed(const mr_dataset *dataset)
 mr_dataset *mr_dataset_take_spec(mr_dataset *dataset, const mr_element_spec *spec);
 /* Joins two specs: dtypes must be equal; sizes that differ become unknown. errors: MR_INVALID_ARGUMENT */
 mr_status mr_spec_join(mr_element_spec *spec, const mr_element_spec *other, mr_error *error);
+/* Whether elements of spec `given` are valid where spec `wanted` is expected: equal dtypes, compatible shapes.
+ * errors  MR_INVALID_ARGUMENT */
+mr_status mr_spec_check(const mr_element_spec *given, const mr_element_spec *wanted, mr_error *error);
 /* Changes a spec to that of batches. size: -1 if it varies. errors: too many dimensions */
 mr_status mr_spec_batch(mr_element_spec *spec, int64_t size, mr_error *error);
 /* Inserts component 0. There must be fewer than MR_COMPONENTS_MAX components. */

@@ -14,21 +14,14 @@ uint64_t mr_now_ns(void)
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-mr_payload *mr_payload_new(int32_t count)
+bool mr_run_is_cancelled(const mr_run *run)
 {
-    assert(count >= 0 && count <= MR_COMPONENTS_MAX);
-    mr_payload *payload = calloc(1, sizeof *payload + (size_t)count * sizeof(mr_tensor));
-    if (payload != nullptr) payload->count = count;
-    return payload;
+    return run->engines != nullptr && atomic_load_explicit(&run->engines->is_cancelled, memory_order_relaxed);
 }
 
-void mr_item_deinit(mr_item *item)
+uint64_t mr_stage_seed(const mr_run *run, uint64_t seed, uint32_t purpose)
 {
-    if (item->payload != nullptr) {
-        for (int32_t i = 0; i < item->payload->count; i++) mr_tensor_deinit(&item->payload->tensors[i]);
-        free(item->payload);
-    }
-    *item = (mr_item){0};
+    return mr_digest(mr_digest(mr_digest(0, atomic_load_explicit(&run->seed, memory_order_relaxed)), seed), purpose);
 }
 
 void mr_stage_warn(const mr_stage *stage, const char *format, ...)
@@ -122,7 +115,7 @@ void mr_stage_cancel(mr_stage *stage)
     }
 }
 
-/* ---- The state ---- */
+/* ---- State ---- */
 
 mr_status mr_stage_save(mr_stage *stage, mr_state *state, mr_error *error)
 {

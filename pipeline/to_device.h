@@ -24,8 +24,6 @@ mr_status mr_to_device_restore(mr_stage *stage, mr_state_reader *reader, mr_erro
 /* The device that receives the dataset's elements, if it is not the CPU; null: host memory. Borrowed from the
  * dataset. */
 mr_device *mr_dataset_device(const mr_dataset *dataset);
-/* The name of the dataset, below any options, that must be the last one; null if there is none. */
-const char *mr_dataset_final(const mr_dataset *dataset);
 /* Merges a prefetch that follows copy_to_device or prefetch_to_device with it. Takes ownership of the input. */
 mr_dataset *mr_dataset_to_device_deeper(mr_dataset *input, int32_t depth);
 

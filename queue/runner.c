@@ -9,8 +9,8 @@
 typedef struct runner {
     mr_queue *queue; /* retained */
     bool enqueue_many;
-    _Atomic int32_t running; /* producers that have not ended */
-    _Atomic int32_t holds;   /* threads that have not been joined, plus the starting thread */
+    _Atomic int32_t running;    /* producers that have not ended */
+    _Atomic int32_t references; /* threads that have not been joined, plus the starting thread */
 } runner;
 
 typedef struct feeder {
@@ -18,17 +18,11 @@ typedef struct feeder {
     mr_producer producer;
 } feeder;
 
-static void element_deinit(mr_element *element)
+static void release(runner *r, int32_t references)
 {
-    for (int32_t i = 0; i < element->count; i++) mr_tensor_deinit(&element->tensors[i]);
-    element->count = 0;
-}
-
-static void let_go(runner *r, int32_t holds)
-{
-    int32_t before = atomic_fetch_sub(&r->holds, holds);
-    assert(holds > 0 && before >= holds);
-    if (before != holds) return;
+    int32_t before = atomic_fetch_sub(&r->references, references);
+    assert(references > 0 && before >= references);
+    if (before != references) return;
     mr_queue_unref(r->queue);
     free(r);
 }
@@ -52,7 +46,7 @@ static mr_status feed_one(const feeder *f, mr_error *error)
     if (status == MR_OK)
         status = f->runner->enqueue_many ? mr_queue_enqueue_many(f->runner->queue, element.tensors, error)
                                          : mr_queue_enqueue(f->runner->queue, element.tensors, error);
-    element_deinit(&element);
+    mr_element_deinit(&element);
     return status;
 }
 
@@ -86,7 +80,7 @@ static void feeder_free(void *context)
 {
     feeder *f = context;
     if (f->producer.release != nullptr) f->producer.release(f->producer.context);
-    let_go(f->runner, 1);
+    release(f->runner, 1);
     free(f);
 }
 
@@ -127,7 +121,7 @@ mr_status mr_queue_runner_start(mr_queue *queue, const mr_producer *producers, i
     if (r != nullptr) {
         *r = (runner){.queue = mr_queue_ref(queue), .enqueue_many = options != nullptr && options->enqueue_many};
         atomic_store(&r->running, count);
-        atomic_store(&r->holds, count + 1);
+        atomic_store(&r->references, count + 1);
     }
     while (started < count && status == MR_OK) {
         status = start_feeder(r, &producers[started], coordinator, error);
@@ -137,6 +131,6 @@ mr_status mr_queue_runner_start(mr_queue *queue, const mr_producer *producers, i
     for (int32_t i = started; i < count && producers != nullptr; i++)
         if (producers[i].release != nullptr) producers[i].release(producers[i].context);
     if (status != MR_OK) mr_queue_close(queue, true);
-    if (r != nullptr) let_go(r, count - started + 1);
+    if (r != nullptr) release(r, count - started + 1);
     return status;
 }

@@ -66,13 +66,6 @@ typedef struct mr_engine_gauge {
     uint64_t starved_ns;     /* the caller waited for the engine, or did its work */
 } mr_engine_gauge;
 
-/* All engines of one iterator, including those of pipelines inside stages, which are created and freed while it runs.
- * It exists so that cancel reaches every engine. Its mutex is acquired before an engine's. */
-typedef struct mr_engines {
-    pthread_mutex_t mutex;
-    struct mr_engine *first;
-    _Atomic bool is_cancelled; /* engines created later are cancelled from the start */
-} mr_engines;
 void mr_engines_init(mr_engines *engines);
 void mr_engines_deinit(mr_engines *engines);
 /* Any thread, any number of times. Wakes every caller that waits for an element; workers abandon their tasks at the

@@ -1,16 +1,22 @@
-/* Engine internals: the state that the engine's files share, and their interfaces.
+/* Engine internals: the fields that the engine's files share, and the functions between them. Each file states its
+ * invariants and its part of the lock order. A file uses only those above it:
  *
- * engine_pull.c     takes the items of the next slot from the orders
- * engine_read_ahead.c    requests their bytes from the system before they are needed
- * engine_threads.c  distributes rows of slots to threads as tasks
- * engine_work.c     processes the rows of a task, and assembles batches
- * engine_deliver.c  passes on what is done, in order
- * engine.c          creates an engine, moves it to another position, saves and restores it
+ * engines.c             the engines of one iterator, and their cancellation
+ * engine_slots.c        the life of slots: unused, in flight, delivered, freed
+ * engine_budget.c       room in the window and the budget, and waiting for it
+ * engine_read_ahead.c   requests the bytes of rows from the system before they are needed
+ * engine_work.c         processes rows, and assembles batches
+ * engine_state.c        moves the engine to a position, saves and restores it
+ * engine_pull.c         takes the items of the next slot from the orders
+ * engine_workers.c      the threads, which take rows of slots as tasks
+ * engine_delivery.c     delivers what is done, in order
+ * engine.c              the engine as a stage: creation, settings, measurements, deinit
  *
  * Locking: one mutex for each engine. It is held to take a task, to finish one and to deliver; never while items are
  * pulled, rows are processed, batches are assembled or bytes are requested. One worker at a time pulls (is_pulling), so
- * order stages need no lock. Acquired after the mutex of mr_engines and that of an engine above; the mutexes of the
- * watch and the trace are acquired after it.
+ * order stages need no lock.
+ * Lock order: the mutex of mr_engines, of the engine above, of this engine, of the engines below; then those of the
+ * watch and the trace.
  *
  * Invariants: see mr_engine_is_consistent. Slots are pulled, filled and delivered in the order of their sequence
  * numbers: head ≤ fill ≤ tail. The slot at head never waits for room in the budget, so waiting for room cannot
@@ -22,6 +28,7 @@
 #include "pipeline/engine/slot.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <pthread.h>
 
 typedef struct mr_engine mr_engine;
@@ -95,29 +102,25 @@ struct mr_engine {
     mr_error failure; /* why the input ended early; MR_OK if it did not */
 };
 
-/* Some rows of a slot, for one worker. */
-typedef struct mr_task {
-    mr_slot *slot;
-    int32_t begin, end;
-    int32_t request_begin, request_end; /* rows to request from the system first */
-} mr_task;
+/* A slot that takes less time is finished about as soon as a sleeping thread wakes. */
+constexpr uint64_t MR_CHEAP_NS = 100000;
 
-/* What must hold whenever the lock is held. The slots in flight fit into the ring, and all counts of workers are within
- * worker_count. `row` is left out, because it belongs to the caller alone. */
+/* What must hold whenever the lock is held: it is held, the slots in flight fit into the ring, and all counts of
+ * workers are within worker_count. `row` is left out, because it belongs to the caller alone. */
 static inline bool mr_engine_is_consistent(const mr_engine *engine)
 {
-    return engine->head <= engine->fill && engine->fill <= engine->tail &&
-           engine->tail - engine->head <= (uint64_t)engine->ring_size &&
+    return pthread_mutex_trylock((pthread_mutex_t *)&engine->mutex) == EBUSY && engine->head <= engine->fill &&
+           engine->fill <= engine->tail && engine->tail - engine->head <= (uint64_t)engine->ring_size &&
            engine->ready_count <= engine->tail - engine->head && engine->window_max >= 1 &&
            engine->window_max <= engine->ring_size && engine->window_cheap <= engine->ring_size && engine->limit >= 0 &&
            engine->limit < engine->worker_count && engine->thread_count >= 0 &&
            engine->thread_count < engine->worker_count && engine->active >= 0 &&
-           engine->active <= engine->worker_count && engine->blocked >= 0 && engine->blocked <= engine->worker_count;
+           engine->active <= engine->worker_count && engine->blocked >= 0 && engine->blocked <= engine->active;
 }
 
-/* The lock is held in all of these functions, except where noted. */
+/* ---- Small functions of all files. The lock is held ---- */
 
-static inline mr_slot *mr_engine_slot_next(const mr_engine *engine)
+static inline mr_slot *mr_engine_head_slot(const mr_engine *engine)
 {
     assert(engine->ring_size > 0);
     return engine->flight[engine->head % (uint64_t)engine->ring_size];
@@ -132,17 +135,23 @@ static inline mr_slot *mr_engine_filling(const mr_engine *engine)
 {
     return engine->fill < engine->tail ? engine->flight[engine->fill % (uint64_t)engine->ring_size] : nullptr;
 }
-static inline void mr_slot_push(mr_slot **list, mr_slot *slot)
+/* Whether a slot takes less time than putting a thread to sleep and waking it, and needs no room. */
+static inline bool mr_engine_is_cheap(const mr_engine *engine)
 {
-    assert(slot != nullptr && slot != *list);
-    slot->next = *list;
-    *list = slot;
+    uint64_t slot_ns = engine->pull_ns + engine->row_ns * (uint64_t)engine->slots.rows + engine->batch_ns;
+    return engine->is_even && engine->row_ns > 0 && slot_ns < MR_CHEAP_NS;
+}
+/* Maximum number of slots in flight. Larger while slots are cheap, so that threads sleep rarely but long. */
+static inline int32_t mr_engine_window(const mr_engine *engine)
+{
+    bool is_wide = engine->window_cheap > engine->window_max && engine->limit > 0 && mr_engine_is_cheap(engine);
+    return is_wide ? engine->window_cheap : engine->window_max;
 }
 static inline uint64_t mr_average_ns(uint64_t average_ns, uint64_t now_ns)
 {
     return average_ns == 0 ? now_ns + 1 : (7 * average_ns + now_ns) / 8 + 1;
 }
-
+/* Without the lock, too: whether more_bytes of read-ahead fit into the budget. */
 static inline bool mr_engine_has_room(const mr_engine *engine, size_t more_bytes)
 {
     return mr_budget_has_room(engine->plan.run, more_bytes);
@@ -152,33 +161,61 @@ static inline size_t mr_engine_slot_bytes(const mr_engine *engine)
 {
     return engine->slots.fixed_bytes + engine->slots.head_bytes;
 }
+/* Name of the stage that items come from. Constant. */
+static inline const char *mr_engine_order_name(const mr_engine *engine)
+{
+    const mr_stage *order = engine->plan.order;
+    return order->dataset != nullptr ? order->dataset->kind->name : engine->plan.last->kind->name;
+}
 
-/* ---- engine_pull.c ---- */
+/* ---- engines.c: without the lock ---- */
 
-void mr_engine_free_slots(mr_slot *list);
-/* Frees all slots that nobody references; for when the budget is exceeded. */
-void mr_engine_free_idle(mr_engine *engine);
+/* Adds the engine to the list of its iterator; removes it. */
+void mr_engine_list(mr_engine *engine);
+void mr_engine_unlist(mr_engine *engine);
+/* Cancels this engine alone. */
+void mr_engine_cancel(mr_engine *engine);
+
+/* ---- engine_slots.c: the lock is held, except where noted ---- */
+
+/* Takes an unused slot from the lists, for pulling; null if another one must be allocated. */
+mr_slot *mr_engine_take_slot(mr_engine *engine);
+/* Whether mr_engine_take_slot would return a slot. */
+bool mr_engine_has_slot(const mr_engine *engine);
+/* Returns a slot that was taken and stayed empty. */
+void mr_engine_return_slot(mr_engine *engine, mr_slot *slot);
+/* The slot has items and is in flight from here on. */
+void mr_engine_append_slot(mr_engine *engine, mr_slot *slot);
+/* All its rows are done, and its batch is assembled. */
+void mr_engine_complete_slot(mr_engine *engine, mr_slot *slot);
+/* The head slot has been delivered: keeps it for reuse, or frees it if the window has shrunk. If the budget is
+ * exceeded, it and all unused slots are freed. */
+void mr_engine_retire_head(mr_engine *engine, bool exceeds_budget);
+/* Clears all slots in flight, which become unused. No worker is active. */
+void mr_engine_discard_slots(mr_engine *engine);
+/* Frees all slots. Without the lock, when no other thread uses the engine. */
+void mr_engine_free_slots(mr_engine *engine);
+
+/* ---- engine_budget.c: the lock is held, except where noted ---- */
+
 bool mr_engine_may_pull(const mr_engine *engine);
 /* Whether rows of the slot being filled may be taken: beyond the budget, only those of the next slot to deliver. There
  * must be such a slot. */
 bool mr_engine_may_fill(const mr_engine *engine);
-/* Pulls the next slot's items. Releases the lock meanwhile. */
-void mr_engine_pull(mr_engine *engine, mr_worker *worker);
+/* Whether sleeping threads should be woken; for cheap slots only when the window is half empty. */
+bool mr_engine_may_wake(const mr_engine *engine);
 /* Called when memory was returned or a slot was delivered. */
 void mr_engine_wake_workers(mr_engine *engine);
 /* mr_workspace.reserve, without the lock: waits for room unless the row's slot is delivered next, then reserves
  * size_bytes. */
 void mr_engine_wait_for_room(mr_workspace *workspace, size_t size_bytes);
-/* The state of what is pulled next. No worker may be pulling. */
-mr_status mr_engine_save_orders(const mr_engine *engine, mr_state *state, mr_error *error);
-mr_status mr_engine_restore_orders(mr_engine *engine, mr_state_reader *reader, mr_error *error);
-/* Name of the stage that items come from. */
-const char *mr_engine_order_name(const mr_engine *engine);
-/* Traces the slots in flight. Only for engines with threads: the others have at most one slot, or exist only
- * briefly. */
-void mr_engine_trace_slots(mr_engine *engine);
+/* Without the lock: counts the payloads of pulled items. Beyond the budget, a slot is not filled further until it is
+ * delivered next, or the engine moves to another position. The consumer's own thread does not wait.
+ * errors  MR_CANCELLED when the engine moves */
+mr_status mr_engine_count_payloads(mr_engine *engine, mr_slot *slot, mr_worker *worker, size_t size_bytes,
+                                   mr_error *error);
 
-/* ---- engine_read_ahead.c ---- */
+/* ---- engine_read_ahead.c: the lock is held, except where noted ---- */
 
 /* Whether fewer rows in flight are untaken than should be requested ahead. */
 bool mr_engine_wants_read_ahead(const mr_engine *engine);
@@ -193,24 +230,6 @@ void mr_engine_measure_read_ahead(mr_engine *engine, const mr_slot *slot);
 /* How often this thread has slept so far. Without the lock. */
 uint64_t mr_engine_sleep_count(const mr_engine *engine);
 
-/* ---- engine_threads.c ---- */
-
-/* Starts threads up to the limit. If some cannot be started, the others do their work; without any, the caller does. */
-void mr_engine_start_threads(mr_engine *engine);
-/* One step for a thread that would otherwise sleep: a task, or a short busy wait for another worker's pull. Releases
- * the lock meanwhile, so the caller must check its conditions again.
- * has_waited  state of this thread; false initially
- * returns     false if there is nothing to do; the lock was then not released */
-bool mr_engine_step(mr_engine *engine, mr_worker *worker, bool *has_waited);
-/* Whether a slot takes less time than putting a thread to sleep and waking it, and needs no room. */
-bool mr_engine_is_cheap(const mr_engine *engine);
-/* Maximum number of slots in flight. Larger while slots are cheap, so that threads sleep rarely but long. */
-int32_t mr_engine_window(const mr_engine *engine);
-/* Whether sleeping threads should be woken; for cheap slots only when the window is half empty. */
-bool mr_engine_may_wake(const mr_engine *engine);
-/* Called before the consumer sleeps: wakes threads if there is work. */
-void mr_engine_wake_before_wait(mr_engine *engine);
-
 /* ---- engine_work.c: without the lock ---- */
 
 void mr_engine_do_rows(mr_engine *engine, mr_worker *worker, mr_slot *slot, int32_t begin, int32_t end);
@@ -219,9 +238,34 @@ void mr_engine_count_workspace(mr_engine *engine, mr_worker *worker);
 /* Assembles a full slot's batch, or records why it failed. */
 void mr_engine_do_batch(mr_engine *engine, mr_worker *worker, mr_slot *slot);
 
-/* ---- engine_deliver.c: without the lock ---- */
+/* ---- engine_state.c: the caller, without the lock ---- */
 
-/* Passes on the order's next element unchanged, when the engine has no work to do. */
-mr_status mr_engine_next_direct(mr_engine *engine, mr_item *item, mr_error *error);
+mr_status mr_engine_begin(mr_stage *stage, uint64_t iteration, mr_error *error);
+mr_status mr_engine_seek(mr_stage *stage, uint64_t position, mr_error *error);
+mr_status mr_engine_save(mr_stage *stage, mr_state *state, mr_error *error);
+mr_status mr_engine_restore(mr_stage *stage, mr_state_reader *reader, mr_error *error);
+/* The state of what is pulled next. The worker that pulls, or the caller while none does. */
+mr_status mr_engine_save_orders(const mr_engine *engine, mr_state *state, mr_error *error);
+
+/* ---- engine_pull.c: the lock is held ---- */
+
+/* Pulls the next slot's items. mr_engine_may_pull must hold. Releases the lock meanwhile. */
+void mr_engine_pull(mr_engine *engine, mr_worker *worker);
+
+/* ---- engine_workers.c: the lock is held ---- */
+
+/* Starts threads up to the limit. If some cannot be started, the others do their work; without any, the caller does. */
+void mr_engine_start_threads(mr_engine *engine);
+/* One step for a thread that would otherwise sleep: a task, or a short busy wait for another worker's pull. Releases
+ * the lock meanwhile, so the caller must check its conditions again.
+ * has_waited  state of this thread; false initially
+ * returns     false if there is nothing to do; the lock was then not released */
+bool mr_engine_step(mr_engine *engine, mr_worker *worker, bool *has_waited);
+/* Called before the consumer sleeps: wakes threads if there is work. */
+void mr_engine_wake_before_wait(mr_engine *engine);
+
+/* ---- engine_delivery.c: the caller, without the lock ---- */
+
+mr_status mr_engine_next_item(mr_stage *stage, mr_item *item, mr_error *error);
 
 #endif

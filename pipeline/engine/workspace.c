@@ -126,13 +126,6 @@ mr_status mr_workspace_view(mr_workspace *workspace, mr_element *element, mr_err
     return MR_OK;
 }
 
-void mr_payload_view(const mr_payload *payload, mr_element *element)
-{
-    assert(payload->count >= 0 && payload->count <= MR_COMPONENTS_MAX);
-    element->count = payload->count;
-    for (int32_t i = 0; i < payload->count; i++) element->tensors[i] = payload->tensors[i];
-}
-
 mr_status mr_fail_out_of_range(mr_error *error)
 {
     mr_error reason = error == nullptr ? (mr_error){0} : *error;

@@ -4,18 +4,6 @@
 
 static const mr_dataset_kind options_kind = {.name = "options", .role = MR_ROLE_OPTIONS};
 
-void mr_dataset_options_merge(mr_dataset_options *options, const mr_dataset_options *later)
-{
-    if (later->threads > 0) options->threads = later->threads;
-    if (later->budget_bytes > 0) options->budget_bytes = later->budget_bytes;
-}
-
-const mr_dataset *mr_dataset_without_options(const mr_dataset *dataset)
-{
-    while (dataset->kind->role == MR_ROLE_OPTIONS) dataset = dataset->input;
-    return dataset;
-}
-
 mr_dataset *mr_dataset_with_options_(mr_dataset *input, const mr_dataset_options *options)
 {
     static const mr_dataset_options defaults = {0};

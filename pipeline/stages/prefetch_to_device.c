@@ -515,32 +515,16 @@ mr_dataset *mr_dataset_copy_to_device(mr_dataset *input, const char *device)
     return new_dataset(input, device, false, 0);
 }
 
-/* The dataset, below any options, that must be the last one; null if there is none. */
-static const mr_dataset *find_final(const mr_dataset *dataset)
-{
-    for (; dataset != nullptr; dataset = dataset->input) {
-        if (dataset->kind->is_final) return dataset;
-        if (dataset->kind->role != MR_ROLE_OPTIONS) return nullptr;
-    }
-    return nullptr;
-}
-
-const char *mr_dataset_final(const mr_dataset *dataset)
-{
-    const mr_dataset *found = find_final(dataset);
-    return found == nullptr ? nullptr : found->kind->name;
-}
-
 mr_device *mr_dataset_device(const mr_dataset *dataset)
 {
-    const mr_dataset *found = find_final(dataset);
+    const mr_dataset *found = mr_dataset_final(dataset);
     return found == nullptr || found->kind->role != MR_ROLE_TO_DEVICE ? nullptr
                                                                       : ((const settings *)found->settings)->device;
 }
 
 mr_dataset *mr_dataset_to_device_deeper(mr_dataset *input, int32_t depth)
 {
-    const mr_dataset *found = find_final(input);
+    const mr_dataset *found = mr_dataset_final(input);
     const settings *s = found->settings;
     mr_dataset *dataset = new_dataset(mr_dataset_ref(found->input), mr_device_name(s->device), true, depth);
     if (dataset != nullptr) mr_dataset_options_merge(&dataset->options, &input->options);

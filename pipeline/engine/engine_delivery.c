@@ -1,47 +1,30 @@
-/* Delivery: takes finished rows and batches from the head slot, in order, skips those that are dropped or ignored, and
- * lets the consumer help or wait (engine.h). */
+/* Delivery: takes finished rows and batches from the head slot, in order, skips those that were dropped or are ignored,
+ * and lets the consumer help or wait.
+ *
+ * Invariants: only the consumer advances head, `row` and the position; there is one consumer at a time. Every element
+ * and every failure that is not ignored is delivered once, in the order of the sequence numbers.
+ * Lock order: the engine's mutex is held throughout, also while the user's function decides whether a failure is
+ * ignored; it is released while the consumer works or waits. */
 #include "pipeline/engine/engine_internal.h"
 
-#include <assert.h>
-
-/* ---- Delivering ---- */
-
-/* Lock held. The head slot has been delivered completely: keeps it for reuse, or frees it if the window or the budget
- * requires it. */
+/* Lock held. The head slot has been delivered completely. */
 static void retire_head(mr_engine *engine)
 {
     mr_counters *counters = engine->plan.counters;
-    assert(engine->head < engine->fill && mr_engine_is_consistent(engine));
-    assert(mr_slot_is_consistent(mr_engine_slot_next(engine)));
-    mr_count(&counters->delivered, 1);
-    if (mr_engine_slot_next(engine)->is_complete) {
-        assert(engine->ready_count > 0);
-        engine->ready_count--;
-    }
+    mr_engine_retire_head(engine, !mr_engine_has_room(engine, 0));
+    engine->row = 0;
     uint64_t room = (uint64_t)engine->window_max - 1;
+    mr_count(&counters->delivered, 1);
     mr_count(&counters->ready, engine->ready_count < room ? engine->ready_count : room);
     mr_count(&counters->room, room);
-    mr_slot *slot = mr_engine_slot_next(engine);
-    bool is_beyond = !mr_engine_has_room(engine, 0);
-    if (is_beyond) mr_engine_free_idle(engine);
-    if ((engine->surplus > 0 || is_beyond) && slot->done == slot->rows) {
-        if (engine->surplus > 0) engine->surplus--;
-        mr_slot_free(slot);
-    } else {
-        mr_slot_push(&engine->delivered, slot);
-    }
-    engine->flight[engine->head % (uint64_t)engine->ring_size] = nullptr;
-    engine->head++;
-    engine->row = 0;
-    mr_engine_trace_slots(engine);
     mr_engine_wake_workers(engine);
 }
 
 /* Lock held. The row has been delivered or skipped. After a restore, earlier rows of the slot may still be in progress;
  * the slot then stays at the head. */
-static void pass_row(mr_engine *engine, mr_slot *slot)
+static void finish_row(mr_engine *engine, mr_slot *slot)
 {
-    assert(slot == mr_engine_slot_next(engine) && engine->row < slot->rows && slot->is_row_done[engine->row]);
+    assert(slot == mr_engine_head_slot(engine) && engine->row < slot->rows && slot->is_row_done[engine->row]);
     if (++engine->row >= slot->rows && slot->done == slot->rows) retire_head(engine);
 }
 
@@ -64,7 +47,7 @@ static bool is_ignored(mr_engine *engine, const mr_error *failure)
 }
 
 /* Lock held. Skips the next row or batch if it was dropped or its failure is ignored, and returns true then. */
-static bool pass_over(mr_engine *engine, mr_slot *slot)
+static bool skip_next(mr_engine *engine, mr_slot *slot)
 {
     if (!engine->plan.drops) return false;
     if (engine->plan.batch != nullptr) {
@@ -75,7 +58,7 @@ static bool pass_over(mr_engine *engine, mr_slot *slot)
         return true;
     }
     if (!slot->is_row_dropped[engine->row] && !is_ignored(engine, slot->failures[engine->row])) return false;
-    pass_row(engine, slot);
+    finish_row(engine, slot);
     return true;
 }
 
@@ -83,7 +66,7 @@ static bool pass_over(mr_engine *engine, mr_slot *slot)
 static mr_status deliver_batch(mr_engine *engine, mr_slot *slot, mr_tensor *tensors, mr_error *error)
 {
     mr_status status = MR_OK;
-    assert(slot == mr_engine_slot_next(engine) && slot->is_complete && slot->done == slot->rows);
+    assert(slot == mr_engine_head_slot(engine) && slot->is_complete && slot->done == slot->rows);
     const mr_error *failure = mr_slot_failure(slot);
     assert(failure != nullptr || slot->result_count == engine->plan.last->spec.count);
     if (failure != nullptr) status = report(failure, error);
@@ -104,7 +87,7 @@ static mr_status deliver_batch(mr_engine *engine, mr_slot *slot, mr_tensor *tens
 /* Lock held. */
 static mr_status deliver_row(mr_engine *engine, mr_slot *slot, mr_tensor *tensors, mr_error *error)
 {
-    assert(slot == mr_engine_slot_next(engine) && engine->row < slot->rows && slot->is_row_done[engine->row]);
+    assert(slot == mr_engine_head_slot(engine) && engine->row < slot->rows && slot->is_row_done[engine->row]);
     const mr_error *failure = slot->failures[engine->row];
     size_t bytes_before = mr_slot_rows_bytes(slot, engine->row, engine->row + 1);
     mr_status status =
@@ -114,13 +97,13 @@ static mr_status deliver_row(mr_engine *engine, mr_slot *slot, mr_tensor *tensor
         mr_engine_wake_workers(engine);
     }
     engine->stage.position++;
-    pass_row(engine, slot);
+    finish_row(engine, slot);
     return status;
 }
 
 /* Lock held; released while working. The work that the caller does instead of sleeping: all of it if no thread is
  * working, otherwise only slots so cheap that sleeping would take longer. */
-static bool work_instead(mr_engine *engine, bool *has_waited)
+static bool help_workers(mr_engine *engine, bool *has_waited)
 {
     bool is_alone = mr_engine_threads_at_work(engine) == 0;
     if (!is_alone && !mr_engine_is_cheap(engine)) return false;
@@ -142,7 +125,7 @@ static mr_status next_locked(mr_engine *engine, mr_tensor *tensors, mr_error *er
         assert(mr_engine_is_consistent(engine) && !engine->is_paused);
         if (engine->is_cancelled) return mr_fail(error, MR_CANCELLED, "the pipeline was cancelled");
         if (engine->head < engine->tail) {
-            mr_slot *slot = mr_engine_slot_next(engine);
+            mr_slot *slot = mr_engine_head_slot(engine);
             bool is_batch = engine->plan.batch != nullptr;
             if (!is_batch && engine->row >= slot->rows) {
                 /* Delivered while its first rows were still in progress; or shorter than when the state was saved. */
@@ -152,7 +135,7 @@ static mr_status next_locked(mr_engine *engine, mr_tensor *tensors, mr_error *er
                     engine->row = row;
                     continue;
                 }
-            } else if ((is_batch ? slot->is_complete : slot->is_row_done[engine->row]) && pass_over(engine, slot)) {
+            } else if ((is_batch ? slot->is_complete : slot->is_row_done[engine->row]) && skip_next(engine, slot)) {
                 continue;
             }
             if (is_batch && slot->is_complete) return deliver_batch(engine, slot, tensors, error);
@@ -162,7 +145,7 @@ static mr_status next_locked(mr_engine *engine, mr_tensor *tensors, mr_error *er
             if (engine->failure.status != MR_OK) return report(&engine->failure, error);
             return mr_fail(error, MR_OUT_OF_RANGE, "end of sequence");
         }
-        if (work_instead(engine, &has_waited)) continue;
+        if (help_workers(engine, &has_waited)) continue;
         uint64_t start_ns = mr_now_ns();
         mr_engine_wake_before_wait(engine);
         engine->is_waiting = true;
@@ -175,7 +158,8 @@ static mr_status next_locked(mr_engine *engine, mr_tensor *tensors, mr_error *er
     }
 }
 
-mr_status mr_engine_next_direct(mr_engine *engine, mr_item *item, mr_error *error)
+/* Without the lock. Passes on the next element of the order unchanged, when the engine has no work to do. */
+static mr_status next_direct(mr_engine *engine, mr_item *item, mr_error *error)
 {
     mr_stage *order = engine->plan.order;
     assert(engine->is_direct && engine->thread_count == 0);
@@ -203,7 +187,7 @@ mr_status mr_engine_next(mr_stage *stage, mr_tensor *tensors, mr_error *error)
     mr_engine *engine = (mr_engine *)stage;
     if (engine->is_direct) {
         mr_item item = {0};
-        MR_TRY(mr_engine_next_direct(engine, &item, error));
+        MR_TRY(next_direct(engine, &item, error));
         assert(item.payload != nullptr && item.payload->count == engine->plan.last->spec.count);
         for (int32_t i = 0; i < item.payload->count; i++) {
             tensors[i] = item.payload->tensors[i];
@@ -215,5 +199,22 @@ mr_status mr_engine_next(mr_stage *stage, mr_tensor *tensors, mr_error *error)
     pthread_mutex_lock(&engine->mutex);
     mr_status status = next_locked(engine, tensors, error);
     pthread_mutex_unlock(&engine->mutex);
+    return status;
+}
+
+mr_status mr_engine_next_item(mr_stage *stage, mr_item *item, mr_error *error)
+{
+    uint64_t number = stage->position;
+    if (((mr_engine *)stage)->is_direct) {
+        MR_TRY(next_direct((mr_engine *)stage, item, error));
+        item->epoch = stage->iteration;
+        item->number = number;
+        return MR_OK;
+    }
+    mr_payload *payload = mr_payload_new(((mr_engine *)stage)->plan.last->spec.count);
+    if (payload == nullptr) return mr_fail_memory(error, sizeof *payload);
+    *item = (mr_item){.epoch = stage->iteration, .number = number, .payload = payload};
+    mr_status status = mr_engine_next(stage, payload->tensors, error);
+    if (status != MR_OK) mr_item_deinit(item);
     return status;
 }

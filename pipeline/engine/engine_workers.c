@@ -1,28 +1,37 @@
-/* Tasks, and the threads that take them (engine.h).
+/* Workers: the threads of an engine, and the tasks that they take. A task is some rows of one slot.
  *
- * The engine's mutex is held to take a task, to finish one and to deliver; never while items are pulled, rows are
- * processed or batches are assembled. One worker at a time pulls, so order stages need no lock. */
+ * Invariants: the worker that has taken a row is the only one that writes its parts of the slot, until the row is done.
+ * The worker that finishes a slot's last row assembles the batch. `active` counts the workers that run without the lock;
+ * at 0 nobody but the caller uses the orders and the slots. Threads above `limit` sleep on `idle`, the others on `work`.
+ * Lock order: the engine's mutex is held to take a task and to finish it, and never while rows are processed, items are
+ * pulled or batches are assembled. The watch's mutex is acquired after it. */
 #include "base/cpu.h"
 #include "pipeline/engine/engine_internal.h"
 
-#include <assert.h>
-
 /* Target duration of a task: long enough that taking it costs little in comparison. */
 constexpr uint64_t TASK_NS = 100000;
-/* CHEAP_NS: a slot that takes less is finished about as soon as a sleeping thread wakes. WAIT_NS: longest busy wait. */
-constexpr uint64_t CHEAP_NS = 100000, WAIT_NS = 20000;
+/* Longest busy wait. */
+constexpr uint64_t WAIT_NS = 20000;
+
+/* Some rows of a slot, for one worker. */
+typedef struct task {
+    mr_slot *slot;
+    int32_t begin, end;
+    int32_t request_begin, request_end; /* rows to request from the system first */
+} task;
 
 /* ---- Tasks ---- */
 
 /* Lock held. Whether take_task could succeed. */
 static bool may_take(const mr_engine *engine)
 {
+    assert(mr_engine_is_consistent(engine));
     if (engine->is_paused || engine->is_cancelled || engine->is_stopping) return false;
     return mr_engine_filling(engine) != nullptr ? mr_engine_may_fill(engine) : mr_engine_may_pull(engine);
 }
 
 /* Lock held; released while pulling. Takes rows, after pulling a slot if necessary. */
-static bool take_task(mr_engine *engine, mr_worker *worker, mr_task *taken)
+static bool take_task(mr_engine *engine, mr_worker *worker, task *taken)
 {
     if (engine->is_paused || engine->is_cancelled || engine->is_stopping) return false;
     bool is_wanted = mr_engine_filling(engine) == nullptr || mr_engine_wants_read_ahead(engine);
@@ -40,7 +49,7 @@ static bool take_task(mr_engine *engine, mr_worker *worker, mr_task *taken)
     int32_t left = slot->rows - slot->taken, share = (left + sharers - 1) / sharers;
     int32_t count = rows<1 ? 1 : rows>(uint64_t) share ? share : (int32_t)rows;
     assert(count >= 1 && count <= left);
-    *taken = (mr_task){.slot = slot, .begin = slot->taken, .end = slot->taken + count};
+    *taken = (task){.slot = slot, .begin = slot->taken, .end = slot->taken + count};
     slot->taken += count;
     mr_engine_claim_read_ahead(engine, slot, slot->taken, &taken->request_begin, &taken->request_end);
     if (slot->taken == slot->rows) engine->fill++;
@@ -48,24 +57,46 @@ static bool take_task(mr_engine *engine, mr_worker *worker, mr_task *taken)
     return true;
 }
 
-/* Lock held; released while working. */
-static void do_task(mr_engine *engine, mr_worker *worker, mr_task taken)
+/* Without the lock. Returns how often the thread slept. */
+static uint64_t process_rows(mr_engine *engine, mr_worker *worker, const task *taken)
 {
-    mr_slot *slot = taken.slot;
-    int32_t count = taken.end - taken.begin;
-    assert(count >= 1 && taken.begin >= 0 && taken.end <= slot->taken && mr_slot_is_consistent(slot));
+    if (taken->request_begin < taken->request_end)
+        mr_engine_read_ahead(engine, taken->slot, taken->request_begin, taken->request_end);
+    uint64_t sleeps = mr_engine_sleep_count(engine);
+    mr_engine_do_rows(engine, worker, taken->slot, taken->begin, taken->end);
+    sleeps = mr_engine_sleep_count(engine) - sleeps;
+    mr_engine_count_workspace(engine, worker);
+    return sleeps;
+}
+
+/* Lock held; released while the batch is assembled. All rows of the slot are done. */
+static void finish_slot(mr_engine *engine, mr_worker *worker, mr_slot *slot, uint64_t start_ns)
+{
+    if (engine->plan.batch != nullptr) {
+        pthread_mutex_unlock(&engine->mutex);
+        mr_engine_do_batch(engine, worker, slot);
+        uint64_t batch_ns = mr_now_ns() - start_ns;
+        pthread_mutex_lock(&engine->mutex);
+        engine->work_ns += batch_ns;
+        engine->batch_ns = mr_average_ns(engine->batch_ns, batch_ns);
+    }
+    worker->reserved_bytes = 0;
+    mr_engine_complete_slot(engine, slot);
+}
+
+/* Lock held; released while working. */
+static void do_task(mr_engine *engine, mr_worker *worker, const task *taken)
+{
+    mr_slot *slot = taken->slot;
+    int32_t count = taken->end - taken->begin;
+    assert(count >= 1 && taken->begin >= 0 && taken->end <= slot->taken && mr_slot_is_consistent(slot));
     assert(worker->reserved_bytes == 0 && worker->workspace.count == 0);
     pthread_mutex_unlock(&engine->mutex);
     uint64_t start_ns = mr_now_ns();
-    size_t bytes_before = mr_slot_rows_bytes(slot, taken.begin, taken.end);
+    size_t bytes_before = mr_slot_rows_bytes(slot, taken->begin, taken->end);
     worker->slot = slot;
-    if (taken.request_begin < taken.request_end)
-        mr_engine_read_ahead(engine, slot, taken.request_begin, taken.request_end);
-    uint64_t sleeps = mr_engine_sleep_count(engine);
-    mr_engine_do_rows(engine, worker, slot, taken.begin, taken.end);
-    sleeps = mr_engine_sleep_count(engine) - sleeps;
-    mr_engine_count_workspace(engine, worker);
-    size_t bytes = mr_slot_rows_bytes(slot, taken.begin, taken.end);
+    uint64_t sleeps = process_rows(engine, worker, taken);
+    size_t bytes = mr_slot_rows_bytes(slot, taken->begin, taken->end);
     uint64_t end_ns = mr_now_ns(), row_ns = (end_ns - start_ns) / (uint64_t)count;
     mr_trace *trace = mr_watch_trace(engine->plan.run->watch);
     if (trace != nullptr) mr_trace_slice(trace, engine->trace_name, start_ns, end_ns, (uint64_t)count);
@@ -74,33 +105,14 @@ static void do_task(mr_engine *engine, mr_worker *worker, mr_task taken)
     engine->work_ns += end_ns - start_ns;
     engine->rows_done += (uint64_t)count;
     engine->row_ns = mr_average_ns(engine->row_ns, row_ns);
-    for (int32_t r = taken.begin; r < taken.end; r++) slot->is_row_done[r] = true;
+    for (int32_t r = taken->begin; r < taken->end; r++) slot->is_row_done[r] = true;
     slot->done += count;
     assert(mr_slot_is_consistent(slot));
     slot->waits += sleeps;
     mr_slot_account_rows(slot, bytes_before + worker->reserved_bytes, bytes);
     worker->reserved_bytes = 0;
     if (slot->done == slot->rows) mr_engine_measure_read_ahead(engine, slot);
-    if (slot->done == slot->rows && !engine->is_cancelled) {
-        if (engine->plan.batch != nullptr) {
-            pthread_mutex_unlock(&engine->mutex);
-            mr_engine_do_batch(engine, worker, slot);
-            uint64_t batch_ns = mr_now_ns() - end_ns;
-            pthread_mutex_lock(&engine->mutex);
-            engine->work_ns += batch_ns;
-            engine->batch_ns = mr_average_ns(engine->batch_ns, batch_ns);
-        }
-        mr_slot_account(slot);
-        worker->reserved_bytes = 0;
-        assert(!slot->is_complete);
-        slot->is_complete = true;
-        engine->ready_count++;
-        mr_engine_trace_slots(engine);
-        assert(slot->held_bytes >= mr_engine_slot_bytes(engine));
-        size_t extra_bytes = slot->held_bytes - mr_engine_slot_bytes(engine);
-        engine->extra_bytes -= engine->extra_bytes / 8;
-        if (extra_bytes > engine->extra_bytes) engine->extra_bytes = extra_bytes;
-    }
+    if (slot->done == slot->rows && !engine->is_cancelled) finish_slot(engine, worker, slot, end_ns);
     mr_note_stage(&worker->note, nullptr);
     mr_note_since(&worker->note, end_ns);
     engine->active--;
@@ -110,24 +122,6 @@ static void do_task(mr_engine *engine, mr_worker *worker, mr_task taken)
     bool is_wanted = is_next || mr_engine_threads_at_work(engine) == 0;
     if (engine->is_paused ? engine->active == 0 : is_wanted && engine->is_waiting)
         pthread_cond_broadcast(&engine->ready);
-}
-
-bool mr_engine_is_cheap(const mr_engine *engine)
-{
-    uint64_t slot_ns = engine->pull_ns + engine->row_ns * (uint64_t)engine->slots.rows + engine->batch_ns;
-    return engine->is_even && engine->row_ns > 0 && slot_ns < CHEAP_NS;
-}
-
-int32_t mr_engine_window(const mr_engine *engine)
-{
-    bool is_wide = engine->window_cheap > engine->window_max && engine->limit > 0 && mr_engine_is_cheap(engine);
-    return is_wide ? engine->window_cheap : engine->window_max;
-}
-
-bool mr_engine_may_wake(const mr_engine *engine)
-{
-    int32_t window = mr_engine_window(engine);
-    return window < 4 || engine->tail - engine->head <= (uint64_t)window / 2 || !mr_engine_is_cheap(engine);
 }
 
 void mr_engine_wake_before_wait(mr_engine *engine)
@@ -152,10 +146,10 @@ static bool wait_for_pull(mr_engine *engine)
 
 bool mr_engine_step(mr_engine *engine, mr_worker *worker, bool *has_waited)
 {
-    mr_task taken;
+    task taken;
     assert(worker->engine == engine && mr_engine_is_consistent(engine));
     if (may_take(engine)) {
-        if (take_task(engine, worker, &taken)) do_task(engine, worker, taken);
+        if (take_task(engine, worker, &taken)) do_task(engine, worker, &taken);
         *has_waited = false;
         return true;
     }
@@ -163,6 +157,8 @@ bool mr_engine_step(mr_engine *engine, mr_worker *worker, bool *has_waited)
     *has_waited = !wait_for_pull(engine);
     return true;
 }
+
+/* ---- Threads ---- */
 
 static void *worker_main(void *argument)
 {
@@ -193,6 +189,7 @@ static void *worker_main(void *argument)
 
 void mr_engine_start_threads(mr_engine *engine)
 {
+    assert(mr_engine_is_consistent(engine));
     engine->has_started = true;
     while (engine->thread_count < engine->limit) {
         assert(engine->thread_count < engine->worker_count - 1);
