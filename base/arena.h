@@ -6,7 +6,8 @@
 #ifndef MR_BASE_ARENA_H
 #define MR_BASE_ARENA_H
 
-#include <millrace/status.h>
+#include "base/status.h"
+
 #include <stdarg.h>
 #include <stdint.h>
 
@@ -35,8 +36,5 @@ typedef struct mr_arena {
 void mr_arena_reset(mr_arena *arena);
 /* Frees the blocks; the arena may be used again. */
 void mr_arena_deinit(mr_arena *arena);
-
-/* Reports a failed allocation of size_bytes; always MR_RESOURCE_EXHAUSTED. */
-mr_status mr_fail_memory(mr_error *error, size_t size_bytes);
 
 #endif

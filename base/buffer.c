@@ -1,7 +1,7 @@
 /* Reference-counted buffers. A plain buffer is one allocation: the header, then the data at the next multiple of 64. */
 #include "base/buffer.h"
 
-#include "base/arena.h"
+#include "base/status.h"
 
 #include <assert.h>
 #include <stdlib.h>

@@ -8,8 +8,8 @@
  * The free lists outlive the device: each allocated block counts as a user of them. */
 #include "base/device.h"
 
-#include "base/arena.h"
 #include "base/buffer.h"
+#include "base/status.h"
 
 #include <assert.h>
 #include <pthread.h>

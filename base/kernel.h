@@ -104,7 +104,7 @@ static inline mr_philox mr_kernel_reserve(mr_kernel_call *call, uint64_t seed, u
     if (random) mr_philox_skip(&philox, __atomic_fetch_add(&random->draws, samples, __ATOMIC_RELAXED));
     return philox;
 }
-/* Reports an error prefixed with the node: "conv1/Conv2D (Conv2D): input has 3 channels, filter 4". */
+/* Reports an error prefixed with the node: "conv1/Conv2D (Conv2D): input has 3 channels, but filter has 4". */
 [[gnu::format(printf, 4, 5)]] mr_status mr_kernel_fail(const mr_kernel_node *node, mr_error *error, mr_status status,
                                                        const char *format, ...);
 

@@ -10,8 +10,8 @@
  * takes time from threads that decode images. */
 #include "base/pool.h"
 
-#include "base/arena.h"
 #include "base/cpu.h"
+#include "base/status.h"
 
 #include <assert.h>
 #include <pthread.h>

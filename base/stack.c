@@ -1,6 +1,8 @@
 /* Stacking of rows into one tensor: see stack.h. */
 #include "base/stack.h"
 
+#include "base/status.h"
+
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -60,7 +62,7 @@ mr_status mr_stack(const mr_tensor *rows, int64_t count, mr_dtype dtype, mr_shap
     char *elements = nullptr;
     if (is_strings) {
         elements = calloc(size_bytes + 1, 1);
-        if (elements == nullptr) return mr_fail(error, MR_RESOURCE_EXHAUSTED, "no memory for %zu bytes", size_bytes);
+        if (elements == nullptr) return mr_fail_memory(error, size_bytes);
     } else {
         MR_TRY(mr_tensor_init(result, dtype, stacked, error));
         elements = result->data;

@@ -1,9 +1,7 @@
 /* Status and errors: one-sentence messages, formatted once, safe to print.
  *
  * The text is formatted into a local buffer first, so that an argument may be the error's own message. */
-#include <millrace/status.h>
-
-#include "base/arena.h"
+#include "base/status.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -82,5 +80,5 @@ mr_status mr_fail_prefix(mr_error *error, mr_status status, const char *format, 
 
 mr_status mr_fail_memory(mr_error *error, size_t size_bytes)
 {
-    return mr_fail(error, MR_RESOURCE_EXHAUSTED, "no memory for %zu bytes", size_bytes);
+    return mr_fail(error, MR_RESOURCE_EXHAUSTED, "out of memory (%zu bytes)", size_bytes);
 }

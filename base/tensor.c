@@ -1,8 +1,8 @@
 /* Tensors: a dtype and a shape, with a reference to a buffer. */
 #include <millrace/tensor.h>
 
-#include "base/arena.h"
 #include "base/buffer.h"
+#include "base/status.h"
 
 #include <assert.h>
 #include <inttypes.h>

@@ -6,7 +6,7 @@
  * preserved. */
 #include "cuda/device.h"
 
-#include "base/arena.h"
+#include "base/status.h"
 #include "cuda/kernels.h"
 
 #include <stdio.h>

@@ -4,8 +4,8 @@
  * Device blocks may be reused while the stream still works with them, because all uses are on one stream. Other blocks
  * record events after their last use on each stream. Pinned blocks are also accessed by the host, which waits for these
  * events before it reuses a block. Blocks for concurrent copies are filled by the copy stream, which waits instead. */
-#include "base/arena.h"
 #include "base/buffer.h"
+#include "base/status.h"
 #include "cuda/device.h"
 
 #include <assert.h>

@@ -1,4 +1,5 @@
 /* Dispatch by image format. The format is determined by the first bytes, not by the file name. */
+#include "base/bytes.h"
 #include "kernels/image/exif.h"
 #include "kernels/image/jpeg.h"
 #include "kernels/image/png.h"
@@ -85,11 +86,9 @@ static mr_status fail_not_read(mr_image_format format, mr_error *error)
                    mr_image_format_name(format));
 }
 
-static uint32_t little(const unsigned char *bytes, int count)
+static uint32_t load_le24(const unsigned char *bytes)
 {
-    uint32_t value = 0;
-    for (int i = count; i-- > 0;) value = value << 8 | bytes[i];
-    return value;
+    return mr_load_le16(bytes) | (uint32_t)bytes[2] << 16;
 }
 
 /* The end of a chain of GIF data blocks (each begins with its length; 0 is the last); 0 if it is truncated. */
@@ -127,8 +126,8 @@ static mr_status probe_gif(const unsigned char *bytes, size_t size_bytes, mr_ima
 {
     if (size_bytes < 10)
         return mr_fail(error, MR_DATA_LOSS, "the GIF image is truncated: it has %zu bytes", size_bytes);
-    info->width = (int32_t)little(bytes + 6, 2);
-    info->height = (int32_t)little(bytes + 8, 2);
+    info->width = (int32_t)mr_load_le16(bytes + 6);
+    info->height = (int32_t)mr_load_le16(bytes + 8);
     info->channels = 3;
     info->color = MR_COLOR_RGB;
     info->is_animated = is_gif_animated(bytes, size_bytes);
@@ -139,7 +138,7 @@ static mr_status probe_gif(const unsigned char *bytes, size_t size_bytes, mr_ima
 static int32_t webp_orientation(const unsigned char *bytes, size_t size_bytes)
 {
     for (size_t at = 12; size_bytes - at >= 8;) {
-        size_t size = little(bytes + at + 4, 4), room = size_bytes - at - 8;
+        size_t size = mr_load_le32(bytes + at + 4), room = size_bytes - at - 8;
         const unsigned char *data = bytes + at + 8;
         if (size > room) return 0;
         if (memcmp(bytes + at, "EXIF", 4) == 0) {
@@ -160,16 +159,16 @@ static mr_status probe_webp(const unsigned char *bytes, size_t size_bytes, mr_im
     info->channels = 3;
     info->color = MR_COLOR_RGB;
     if (memcmp(bytes + 12, "VP8 ", 4) == 0) {
-        info->width = (int32_t)(little(bytes + 26, 2) & 0x3fff);
-        info->height = (int32_t)(little(bytes + 28, 2) & 0x3fff);
+        info->width = (int32_t)(mr_load_le16(bytes + 26) & 0x3fff);
+        info->height = (int32_t)(mr_load_le16(bytes + 28) & 0x3fff);
     } else if (memcmp(bytes + 12, "VP8L", 4) == 0) {
-        uint32_t bits = little(bytes + 21, 4);
+        uint32_t bits = mr_load_le32(bytes + 21);
         info->width = (int32_t)(bits & 0x3fff) + 1;
         info->height = (int32_t)(bits >> 14 & 0x3fff) + 1;
         info->channels = (bits >> 28 & 1) != 0 ? 4 : 3;
     } else if (memcmp(bytes + 12, "VP8X", 4) == 0) {
-        info->width = (int32_t)little(bytes + 24, 3) + 1;
-        info->height = (int32_t)little(bytes + 27, 3) + 1;
+        info->width = (int32_t)load_le24(bytes + 24) + 1;
+        info->height = (int32_t)load_le24(bytes + 27) + 1;
         info->channels = (bytes[20] & 0x10) != 0 ? 4 : 3;
         info->is_animated = (bytes[20] & 0x02) != 0;
         info->has_icc_profile = (bytes[20] & 0x20) != 0;
@@ -184,14 +183,14 @@ static mr_status probe_bmp(const unsigned char *bytes, size_t size_bytes, mr_ima
 {
     if (size_bytes < 30)
         return mr_fail(error, MR_DATA_LOSS, "the BMP image is truncated: it has %zu bytes", size_bytes);
-    bool is_short = little(bytes + 14, 4) == 12; /* the oldest header stores width and height in 16 bits */
-    int32_t width = (int32_t)little(bytes + 18, is_short ? 2 : 4);
-    int32_t height = (int32_t)little(bytes + (is_short ? 20 : 22), is_short ? 2 : 4);
+    bool is_short = mr_load_le32(bytes + 14) == 12; /* the oldest header stores width and height in 16 bits */
+    int32_t width = (int32_t)(is_short ? mr_load_le16(bytes + 18) : mr_load_le32(bytes + 18));
+    int32_t height = (int32_t)(is_short ? mr_load_le16(bytes + 20) : mr_load_le32(bytes + 22));
     if (width <= 0 || height == 0 || height == INT32_MIN)
         return mr_fail(error, MR_DATA_LOSS, "the BMP image has an invalid size of %d x %d pixels", width, height);
     info->width = width;
     info->height = height < 0 ? -height : height; /* negative: the rows are stored top to bottom */
-    info->channels = !is_short && little(bytes + 28, 2) == 32 ? 4 : 3;
+    info->channels = !is_short && mr_load_le16(bytes + 28) == 32 ? 4 : 3;
     info->color = MR_COLOR_RGB;
     return MR_OK;
 }

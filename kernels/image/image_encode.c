@@ -4,7 +4,7 @@
  * that must survive the jump is stored in its struct. */
 #include <millrace/image.h>
 
-#include "base/arena.h"
+#include "base/status.h"
 
 #include <setjmp.h>
 #include <stdio.h>

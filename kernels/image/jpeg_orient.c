@@ -6,7 +6,7 @@
  *
  * Both libjpeg objects share one error manager, which jumps back to upright(); everything that must survive the jump is
  * stored in the struct. */
-#include "base/arena.h"
+#include "base/status.h"
 #include "kernels/image/exif.h"
 #include "kernels/image/orient.h"
 

@@ -8,7 +8,7 @@
  *
  * A pixel's color contributes in proportion to its alpha: with an alpha channel, colors are multiplied by alpha before
  * scaling and divided by it afterwards, in 16 bits. */
-#include "base/arena.h"
+#include "base/status.h"
 
 #include <millrace/image.h>
 

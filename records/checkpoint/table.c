@@ -4,6 +4,7 @@
  * the keys is limited to a multiple of the file's size. */
 #include "records/checkpoint/table.h"
 
+#include "base/bytes.h"
 #include "records/io/file.h"
 #include <millrace/record.h>
 
@@ -21,11 +22,6 @@ typedef struct cursor {
     const uint8_t *bytes;
     size_t begin, end;
 } cursor;
-
-static uint32_t load32(const uint8_t *bytes)
-{
-    return (uint32_t)bytes[0] | (uint32_t)bytes[1] << 8 | (uint32_t)bytes[2] << 16 | (uint32_t)bytes[3] << 24;
-}
 
 static mr_status damaged(const cursor *at, const char *reason, mr_error *error)
 {
@@ -57,7 +53,7 @@ static mr_status take_block(cursor *handle, cursor *block, mr_error *error)
     assert(handle->begin <= end);
     *block = (cursor){handle->name, handle->bytes, (size_t)offset, (size_t)(offset + size_bytes)};
     const uint8_t *trailer = block->bytes + block->end;
-    uint32_t stored = load32(trailer + 1);
+    uint32_t stored = mr_load_le32(trailer + 1);
     uint32_t computed = mr_crc32c_mask(mr_crc32c(0, block->bytes + offset, (size_t)size_bytes + 1));
     if (stored != computed)
         return mr_fail(error, MR_DATA_LOSS, "%s: block at byte %zu: checksum is %08x, the file has %08x", block->name,
@@ -66,7 +62,7 @@ static mr_status take_block(cursor *handle, cursor *block, mr_error *error)
         return mr_fail(error, MR_UNIMPLEMENTED, "%s: block at byte %zu is compressed (%s), which is not supported",
                        block->name, block->begin, trailer[0] == 1 ? "snappy" : "unknown kind");
     assert(block->end - block->begin >= 4);
-    uint32_t restarts = load32(trailer - 4);
+    uint32_t restarts = mr_load_le32(trailer - 4);
     if (restarts > (size_bytes - 4) / 4) return damaged(block, "the restarts extend past the end of the block", error);
     block->end -= 4 + 4 * (size_t)restarts;
     return MR_OK;
@@ -152,7 +148,7 @@ static mr_status parse(mr_string bytes, const char *name, mr_table *table, mr_er
     cursor all = {name, (const uint8_t *)bytes.data, 0, bytes.size_bytes};
     if (bytes.size_bytes < FOOTER_BYTES) return damaged(&all, "the file is too short", error);
     const uint8_t *footer = all.bytes + all.end - FOOTER_BYTES;
-    uint64_t magic = (uint64_t)load32(footer + 40) | (uint64_t)load32(footer + 44) << 32;
+    uint64_t magic = (uint64_t)mr_load_le32(footer + 40) | (uint64_t)mr_load_le32(footer + 44) << 32;
     if (magic != MAGIC) {
         all.begin = all.end - 8;
         return damaged(&all, "wrong magic number in the last 8 bytes", error);

@@ -3,6 +3,8 @@
  * shortest key that separates two blocks. */
 #include "records/checkpoint/table.h"
 
+#include "base/bytes.h"
+
 #include <millrace/record.h>
 
 #include <assert.h>
@@ -42,7 +44,8 @@ static void put_varint(mr_table_bytes *bytes, uint64_t value)
 
 static void put32(mr_table_bytes *bytes, uint32_t value)
 {
-    uint8_t digits[4] = {(uint8_t)value, (uint8_t)(value >> 8), (uint8_t)(value >> 16), (uint8_t)(value >> 24)};
+    uint8_t digits[4];
+    mr_store_le32(digits, value);
     put(bytes, digits, 4);
 }
 

@@ -2,7 +2,7 @@
  * the wire bytes; the others from rows, which are counted first. */
 #include "records/example/example_parser.h"
 
-#include "base/arena.h"
+#include "base/status.h"
 
 #include <assert.h>
 #include <inttypes.h>

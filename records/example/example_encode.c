@@ -2,7 +2,7 @@
  * finish sorts the entries by name and writes the enclosing messages, so that equal Examples have equal bytes. */
 #include "records/example/example_encode.h"
 
-#include "base/arena.h"
+#include "base/status.h"
 
 #include <assert.h>
 #include <inttypes.h>

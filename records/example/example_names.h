@@ -3,6 +3,8 @@
 #ifndef MR_RECORDS_EXAMPLE_NAMES_H
 #define MR_RECORDS_EXAMPLE_NAMES_H
 
+#include "base/bytes.h"
+
 #include <millrace/tensor.h>
 
 #include <string.h>
@@ -20,13 +22,6 @@ typedef struct mr_example_names {
 [[nodiscard]] bool mr_example_names_init(mr_example_names *table, const mr_string *names, int32_t count);
 void mr_example_names_deinit(mr_example_names *table);
 
-static inline uint64_t mr_example_name_load64(const unsigned char *bytes)
-{
-    uint64_t word;
-    memcpy(&word, bytes, 8);
-    return word;
-}
-
 static inline bool mr_example_name_equal(const unsigned char *a, const unsigned char *b, size_t size)
 {
     if (size < 8) {
@@ -35,15 +30,15 @@ static inline bool mr_example_name_equal(const unsigned char *a, const unsigned 
         return true;
     }
     for (size_t i = 0; i + 8 < size; i += 8)
-        if (mr_example_name_load64(a + i) != mr_example_name_load64(b + i)) return false;
-    return mr_example_name_load64(a + size - 8) == mr_example_name_load64(b + size - 8);
+        if (mr_load_le64(a + i) != mr_load_le64(b + i)) return false;
+    return mr_load_le64(a + size - 8) == mr_load_le64(b + size - 8);
 }
 
 static inline uint64_t mr_example_name_hash(const unsigned char *name, size_t size, uint64_t seed)
 {
     uint64_t hash = seed ^ size;
     for (size_t i = 0; i + 8 <= size; i += 8) {
-        hash = (hash ^ mr_example_name_load64(name + i)) * 0x9e3779b97f4a7c15;
+        hash = (hash ^ mr_load_le64(name + i)) * 0x9e3779b97f4a7c15;
         hash ^= hash >> 32;
     }
     if (size % 8 != 0) {

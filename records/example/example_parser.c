@@ -2,7 +2,7 @@
  * record. */
 #include "records/example/example_parser.h"
 
-#include "base/arena.h"
+#include "base/status.h"
 
 #include <assert.h>
 #include <inttypes.h>

@@ -2,8 +2,6 @@
  * a row. */
 #include "records/example/example_parser.h"
 
-#include "base/arena.h"
-
 #include <assert.h>
 #include <inttypes.h>
 #include <stdlib.h>

@@ -3,7 +3,7 @@
  * enclosing messages. Like protobuf's deterministic serialization it omits empty messages. */
 #include "records/example/example_encode.h"
 
-#include "base/arena.h"
+#include "base/status.h"
 
 #include <assert.h>
 

@@ -2,7 +2,7 @@
  * lists, which are then processed as two batches of the same records. */
 #include "records/example/example_parser.h"
 
-#include "base/arena.h"
+#include "base/status.h"
 
 #include <stdlib.h>
 

@@ -3,7 +3,7 @@
  * already_sorted is set. */
 #include "records/example/example_parser.h"
 
-#include "base/arena.h"
+#include "base/status.h"
 
 #include <assert.h>
 #include <inttypes.h>

@@ -4,7 +4,7 @@
  * entry. So the needs of all features are listed first, and needs of equal names share one slot. */
 #include "records/example/example_parser.h"
 
-#include "base/arena.h"
+#include "base/status.h"
 
 #include <assert.h>
 #include <inttypes.h>

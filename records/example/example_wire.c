@@ -53,25 +53,11 @@ bool mr_wire_skip(mr_wire *wire)
 
 static constexpr uint64_t UPPER_BITS = 0x8080808080808080;
 
-static inline uint64_t load64(const unsigned char *bytes)
-{
-    uint64_t word;
-    memcpy(&word, bytes, 8);
-    return word;
-}
-
-static inline uint32_t load32(const unsigned char *bytes)
-{
-    uint32_t word;
-    memcpy(&word, bytes, 4);
-    return word;
-}
-
 /* Loads fewer than 8 bytes into a word; the other bytes are 0. */
 static inline uint64_t load_few(const unsigned char *bytes, size_t size)
 {
     assert(size < 8);
-    if (size >= 4) return load32(bytes) | (uint64_t)load32(bytes + size - 4) << 8 * (size - 4);
+    if (size >= 4) return mr_load_le32(bytes) | (uint64_t)mr_load_le32(bytes + size - 4) << 8 * (size - 4);
     if (size == 0) return 0;
     return bytes[0] | (uint64_t)bytes[size / 2] << 8 * (size / 2) | (uint64_t)bytes[size - 1] << 8 * (size - 1);
 }
@@ -84,7 +70,7 @@ static bool count_varints(mr_wire list, size_t *count)
     unsigned open = 0;
     for (size_t left = mr_wire_left(&list); left > 0;) {
         size_t size = left < 8 ? left : 8;
-        uint64_t ends = left < 8 ? load_few(list.next, left) | UPPER_BITS << 8 * left : load64(list.next);
+        uint64_t ends = left < 8 ? load_few(list.next, left) | UPPER_BITS << 8 * left : mr_load_le64(list.next);
         ends = ~ends & UPPER_BITS;
         list.next += size;
         left -= size;
@@ -191,7 +177,7 @@ static void packed_int64s(mr_wire packed, size_t count, int64_t *values)
 {
     for (size_t i = 0; i < count; i++) {
         size_t left = mr_wire_left(&packed);
-        uint64_t word = left < 8 ? load_few(packed.next, left) : load64(packed.next), ends = ~word & UPPER_BITS;
+        uint64_t word = left < 8 ? load_few(packed.next, left) : mr_load_le64(packed.next), ends = ~word & UPPER_BITS;
         if (ends == 0) {
             uint64_t value = 0;
             (void)mr_wire_varint(&packed, &value);

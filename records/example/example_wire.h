@@ -8,6 +8,8 @@
 #ifndef MR_RECORDS_EXAMPLE_WIRE_H
 #define MR_RECORDS_EXAMPLE_WIRE_H
 
+#include "base/bytes.h"
+
 #include <millrace/example.h>
 
 #include <string.h>
@@ -146,8 +148,7 @@ static inline void mr_wire_packed_floats(const unsigned char *bytes, size_t coun
     memcpy(values, bytes, 4 * count);
 #else
     for (size_t i = 0; i < count; i++, bytes += 4) {
-        uint32_t bits =
-            (uint32_t)bytes[0] | (uint32_t)bytes[1] << 8 | (uint32_t)bytes[2] << 16 | (uint32_t)bytes[3] << 24;
+        uint32_t bits = mr_load_le32(bytes);
         memcpy(&values[i], &bits, 4);
     }
 #endif

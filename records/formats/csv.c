@@ -3,7 +3,7 @@
  * copied. */
 #include "records/io/input_file.h"
 
-#include "base/arena.h"
+#include "base/status.h"
 
 #include <assert.h>
 #include <inttypes.h>

@@ -3,7 +3,7 @@
  * evaluated. */
 #include "records/io/input_file.h"
 
-#include "base/arena.h"
+#include "base/status.h"
 #include "records/io/file.h"
 
 #include <assert.h>

@@ -7,7 +7,7 @@
  * 'L' with a long name. Numbers are octal text, or binary if their first bit is set. */
 #include "records/io/input_file.h"
 
-#include "base/arena.h"
+#include "base/status.h"
 
 #include <assert.h>
 #include <inttypes.h>

@@ -2,7 +2,8 @@
  * into its 32-bit fields are stored in zip64 records. All numbers are checked against the file before they are used. */
 #include "records/io/input_file.h"
 
-#include "base/arena.h"
+#include "base/bytes.h"
+#include "base/status.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -14,21 +15,6 @@ static constexpr uint64_t END_BYTES = 22, END64_BYTES = 56, LOCATOR_BYTES = 20, 
 static constexpr uint64_t COMMENT_BYTES_MAX = 65'535;
 static constexpr uint64_t DIRECTORY_BYTES_MAX = (uint64_t)256 << 20;
 static constexpr size_t PIECE_BYTES = (size_t)256 << 10;
-
-static uint16_t load16(const unsigned char *bytes)
-{
-    return (uint16_t)(bytes[0] | bytes[1] << 8);
-}
-
-static uint32_t load32(const unsigned char *bytes)
-{
-    return (uint32_t)load16(bytes) | (uint32_t)load16(bytes + 2) << 16;
-}
-
-static uint64_t load64(const unsigned char *bytes)
-{
-    return (uint64_t)load32(bytes) | (uint64_t)load32(bytes + 4) << 32;
-}
 
 static mr_status fail_zip(const mr_input_file *file, mr_status status, const char *reason, mr_error *error)
 {
@@ -45,17 +31,19 @@ static mr_status read_end64(const mr_input_file *file, uint64_t end_offset, dire
     unsigned char locator[LOCATOR_BYTES], record[END64_BYTES];
     if (end_offset < LOCATOR_BYTES) return MR_OK;
     MR_TRY(mr_input_file_read_all(file, end_offset - LOCATOR_BYTES, locator, sizeof(locator), error));
-    if (load32(locator) != 0x07064b50) return MR_OK;
-    uint64_t offset = load64(locator + 8);
+    if (mr_load_le32(locator) != 0x07064b50) return MR_OK;
+    uint64_t offset = mr_load_le64(locator + 8);
     if (offset > end_offset - LOCATOR_BYTES || end_offset - LOCATOR_BYTES - offset < END64_BYTES)
         return fail_zip(file, MR_DATA_LOSS, "the zip64 directory is outside the file", error);
     MR_TRY(mr_input_file_read_all(file, offset, record, sizeof(record), error));
-    if (load32(record) != 0x06064b50) return fail_zip(file, MR_DATA_LOSS, "the zip64 directory is damaged", error);
-    if (load32(record + 16) != 0 || load32(record + 20) != 0 || load64(record + 24) != load64(record + 32))
+    if (mr_load_le32(record) != 0x06064b50)
+        return fail_zip(file, MR_DATA_LOSS, "the zip64 directory is damaged", error);
+    if (mr_load_le32(record + 16) != 0 || mr_load_le32(record + 20) != 0 ||
+        mr_load_le64(record + 24) != mr_load_le64(record + 32))
         return fail_zip(file, MR_UNIMPLEMENTED, "multi-disk zip files are not supported", error);
-    directory->count = load64(record + 32);
-    directory->size_bytes = load64(record + 40);
-    directory->offset = load64(record + 48);
+    directory->count = mr_load_le64(record + 32);
+    directory->size_bytes = mr_load_le64(record + 40);
+    directory->offset = mr_load_le64(record + 48);
     return MR_OK;
 }
 
@@ -70,13 +58,13 @@ static mr_status find_directory(const mr_input_file *file, directory *directory,
     unsigned char *end = nullptr;
     for (uint64_t i = tail; status == MR_OK && !end && i >= END_BYTES; i--) {
         unsigned char *here = bytes + i - END_BYTES;
-        if (load32(here) == 0x06054b50 && load16(here + 20) == tail - i) end = here;
+        if (mr_load_le32(here) == 0x06054b50 && mr_load_le16(here + 20) == tail - i) end = here;
     }
     if (status == MR_OK && !end)
         status = fail_zip(file, MR_DATA_LOSS, "no zip directory at the end; is the file truncated?", error);
     if (status == MR_OK) {
-        *directory = (struct directory){load32(end + 16), load32(end + 12), load16(end + 10)};
-        if (load16(end + 4) != load16(end + 6) || load16(end + 8) != load16(end + 10))
+        *directory = (struct directory){mr_load_le32(end + 16), mr_load_le32(end + 12), mr_load_le16(end + 10)};
+        if (mr_load_le16(end + 4) != mr_load_le16(end + 6) || mr_load_le16(end + 8) != mr_load_le16(end + 10))
             status = fail_zip(file, MR_UNIMPLEMENTED, "multi-disk zip files are not supported", error);
     }
     uint64_t end_offset = end ? size - tail + (uint64_t)(end - bytes) : 0;
@@ -95,13 +83,13 @@ static bool take_extra64(mr_zip_member *member, const unsigned char *extra, size
 {
     uint64_t *wanted[] = {&member->size_bytes, &member->compressed_bytes, &member->header_offset};
     for (size_t at = 0; at + 4 <= size;) {
-        size_t length = load16(extra + at + 2);
+        size_t length = mr_load_le16(extra + at + 2);
         if (length > size - at - 4) return false;
         const unsigned char *next = extra + at + 4, *end = next + length;
-        for (size_t i = 0; load16(extra + at) == 1 && i < 3; i++) {
+        for (size_t i = 0; mr_load_le16(extra + at) == 1 && i < 3; i++) {
             if (*wanted[i] != UINT32_MAX) continue;
             if (end - next < 8) return false;
-            *wanted[i] = load64(next);
+            *wanted[i] = mr_load_le64(next);
             next += 8;
         }
         at += 4 + length;
@@ -113,17 +101,18 @@ static bool take_extra64(mr_zip_member *member, const unsigned char *extra, size
 static mr_status take_entry(const mr_input_file *file, const unsigned char *entry, size_t room, mr_zip *zip,
                             size_t *used, mr_error *error)
 {
-    if (room < ENTRY_BYTES || load32(entry) != 0x02014b50)
+    if (room < ENTRY_BYTES || mr_load_le32(entry) != 0x02014b50)
         return fail_zip(file, MR_DATA_LOSS, "the directory is damaged", error);
-    size_t name = load16(entry + 28), extra = load16(entry + 30), comment = load16(entry + 32);
+    size_t name = mr_load_le16(entry + 28), extra = mr_load_le16(entry + 30), comment = mr_load_le16(entry + 32);
     if (room - ENTRY_BYTES < name + extra + comment)
         return fail_zip(file, MR_DATA_LOSS, "the directory is damaged", error);
-    mr_zip_member member = {.header_offset = load32(entry + 42),
-                            .size_bytes = load32(entry + 24),
-                            .compressed_bytes = load32(entry + 20),
-                            .crc32 = load32(entry + 16),
-                            .method = load16(entry + 10)};
-    if (load16(entry + 8) & 1) return fail_zip(file, MR_UNIMPLEMENTED, "encrypted members are not supported", error);
+    mr_zip_member member = {.header_offset = mr_load_le32(entry + 42),
+                            .size_bytes = mr_load_le32(entry + 24),
+                            .compressed_bytes = mr_load_le32(entry + 20),
+                            .crc32 = mr_load_le32(entry + 16),
+                            .method = mr_load_le16(entry + 10)};
+    if (mr_load_le16(entry + 8) & 1)
+        return fail_zip(file, MR_UNIMPLEMENTED, "encrypted members are not supported", error);
     if (memchr(entry + ENTRY_BYTES, '\0', name) || !take_extra64(&member, entry + ENTRY_BYTES + name, extra))
         return fail_zip(file, MR_DATA_LOSS, "the directory is damaged", error);
     member.name = malloc(name + 1);
@@ -193,8 +182,9 @@ static mr_status extract(const mr_input_file *file, const mr_zip_member *member,
     if (member->header_offset > size || size - member->header_offset < LOCAL_BYTES)
         return mr_fail(error, MR_DATA_LOSS, "%s: the member is outside the file", name);
     MR_TRY(mr_input_file_read_all(file, member->header_offset, local, sizeof(local), error));
-    if (load32(local) != 0x04034b50) return mr_fail(error, MR_DATA_LOSS, "%s: the member's header is damaged", name);
-    uint64_t offset = member->header_offset + LOCAL_BYTES + load16(local + 26) + load16(local + 28);
+    if (mr_load_le32(local) != 0x04034b50)
+        return mr_fail(error, MR_DATA_LOSS, "%s: the member's header is damaged", name);
+    uint64_t offset = member->header_offset + LOCAL_BYTES + mr_load_le16(local + 26) + mr_load_le16(local + 28);
     if (offset > size || member->compressed_bytes > size - offset)
         return mr_fail(error, MR_DATA_LOSS, "%s: the member is outside the file", name);
     if (member->method == 0) {

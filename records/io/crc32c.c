@@ -11,6 +11,7 @@
  * tests/records/crc32c_test.c verifies them by long division. */
 #include "records/io/crc32c.h"
 
+#include "base/bytes.h"
 #include "base/cpu.h"
 
 #include <millrace/record.h>
@@ -96,13 +97,6 @@ static constexpr uint32_t FOLD_2048_HIGH = 0xb9e02b86;
 
 #define TARGET_SSE __attribute__((target("sse4.2,pclmul")))
 
-static inline uint64_t load64(const unsigned char *bytes)
-{
-    uint64_t word;
-    memcpy(&word, bytes, sizeof(word));
-    return word;
-}
-
 /* The remainder advanced by n bits, not yet reduced; shift is x^(n-33), reflected. */
 TARGET_SSE static inline uint64_t shifted(uint64_t crc, uint32_t shift)
 {
@@ -117,16 +111,16 @@ TARGET_SSE static inline uint64_t three_blocks(uint64_t crc, const unsigned char
 {
     uint64_t second = 0, third = 0;
     for (size_t i = 0; i < block_bytes; i += 8) {
-        crc = _mm_crc32_u64(crc, load64(bytes + i));
-        second = _mm_crc32_u64(second, load64(bytes + block_bytes + i));
-        third = _mm_crc32_u64(third, load64(bytes + 2 * block_bytes + i));
+        crc = _mm_crc32_u64(crc, mr_load_le64(bytes + i));
+        second = _mm_crc32_u64(second, mr_load_le64(bytes + block_bytes + i));
+        third = _mm_crc32_u64(third, mr_load_le64(bytes + 2 * block_bytes + i));
     }
     return _mm_crc32_u64(0, shifted(crc, far) ^ shifted(second, near)) ^ third;
 }
 
 TARGET_SSE static inline uint32_t tail(uint64_t crc, const unsigned char *next, size_t size_bytes)
 {
-    for (; size_bytes >= 8; size_bytes -= 8, next += 8) crc = _mm_crc32_u64(crc, load64(next));
+    for (; size_bytes >= 8; size_bytes -= 8, next += 8) crc = _mm_crc32_u64(crc, mr_load_le64(next));
     if (size_bytes & 4) {
         uint32_t word;
         memcpy(&word, next, 4);

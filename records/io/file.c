@@ -1,7 +1,7 @@
 /* File I/O: see file.h. System calls interrupted by a signal are repeated, and short writes are continued. */
 #include "records/io/file.h"
 
-#include "base/arena.h"
+#include "base/status.h"
 
 #include <assert.h>
 #include <errno.h>

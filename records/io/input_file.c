@@ -3,7 +3,7 @@
  * closed, even if the process crashes. */
 #include "records/io/input_file.h"
 
-#include "base/arena.h"
+#include "base/status.h"
 #include "records/io/file.h"
 #include "records/io/open_file.h"
 

@@ -5,7 +5,7 @@
  * not acquired is closed by changing its number from 0 to CLOSED; a later acquire then takes the lock. */
 #include "records/io/open_file.h"
 
-#include "base/arena.h"
+#include "base/status.h"
 #include "records/io/file.h"
 
 #include <assert.h>

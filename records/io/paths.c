@@ -1,5 +1,5 @@
 /* Expansion of path patterns: a name, a glob, or "name@16" for sharded names. */
-#include "base/arena.h"
+#include "base/status.h"
 #include "records/io/file.h"
 
 #include <millrace/record.h>

@@ -10,7 +10,7 @@
  * sandbox forbids therefore only costs speed. */
 #include "records/io/read_ring.h"
 
-#include "base/arena.h"
+#include "base/status.h"
 #include "records/io/file.h"
 
 #include <assert.h>

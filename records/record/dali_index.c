@@ -1,6 +1,6 @@
 /* DALI's index of a record file, in the format of tfrecord2idx: a line "OFFSET SIZE" for each record. */
-#include "base/arena.h"
 #include "base/pool.h"
+#include "base/status.h"
 #include "records/record/record_format.h"
 #include "records/record/record_index.h"
 

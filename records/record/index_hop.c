@@ -7,8 +7,8 @@
  * scanned again from where the chain actually continues. */
 #include "records/record/record_index.h"
 
-#include "base/arena.h"
 #include "base/pool.h"
+#include "base/status.h"
 #include "records/record/record_damage.h"
 #include "records/record/record_format.h"
 

@@ -5,7 +5,7 @@
  * following data does not refer to earlier data. The first condition is visible in the bytes. The second is verified:
  * from each candidate the file is decompressed by a decoder without history. If that fails, the flushes did not reset
  * the history, and the file is read again as one without points. */
-#include "base/arena.h"
+#include "base/status.h"
 #include "records/record/record_damage.h"
 #include "records/record/record_format.h"
 #include "records/record/record_index.h"

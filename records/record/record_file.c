@@ -1,10 +1,10 @@
 /* Random access to records: one pread for each record, whose checksums are all verified. Reads share only the
  * descriptor and the index, so any number of threads may read concurrently. Seekable GZIP is decompressed by
  * gzip_seek.c. */
-#include "base/arena.h"
+#include "base/status.h"
 #include "records/io/file.h"
-#include "records/io/gzip_seek.h"
 #include "records/io/open_file.h"
+#include "records/record/gzip_seek.h"
 #include "records/record/record_format.h"
 
 #include <assert.h>

@@ -7,33 +7,11 @@
 #ifndef MR_RECORDS_RECORD_FORMAT_H
 #define MR_RECORDS_RECORD_FORMAT_H
 
+#include "base/bytes.h"
+
 #include <millrace/record.h>
 
 static_assert(MR_RECORD_SIZE_MAX < SIZE_MAX / 2, "a record fits in memory");
-
-static inline uint32_t mr_load_le32(const void *bytes)
-{
-    const unsigned char *b = bytes;
-    return (uint32_t)b[0] | (uint32_t)b[1] << 8 | (uint32_t)b[2] << 16 | (uint32_t)b[3] << 24;
-}
-
-static inline uint64_t mr_load_le64(const void *bytes)
-{
-    const unsigned char *b = bytes;
-    return (uint64_t)mr_load_le32(b) | (uint64_t)mr_load_le32(b + 4) << 32;
-}
-
-static inline void mr_store_le32(void *bytes, uint32_t value)
-{
-    unsigned char *b = bytes;
-    for (int i = 0; i < 4; i++) b[i] = (unsigned char)(value >> 8 * i);
-}
-
-static inline void mr_store_le64(void *bytes, uint64_t value)
-{
-    unsigned char *b = bytes;
-    for (int i = 0; i < 8; i++) b[i] = (unsigned char)(value >> 8 * i);
-}
 
 /* The masked CRC32C of a short string, optimized because millions of records need it: inlined if the target processor
  * has a CRC32C instruction. */
@@ -46,8 +24,8 @@ static inline uint32_t mr_record_crc(const void *bytes, size_t size_bytes)
         uint64_t crc = UINT32_MAX;
         for (; size_bytes >= 8; size_bytes -= 8, next += 8) crc = __builtin_ia32_crc32di(crc, mr_load_le64(next));
         for (; size_bytes > 0; size_bytes--, next++) crc = __builtin_ia32_crc32qi((uint32_t)crc, (unsigned char)*next);
-        uint32_t whole = ~(uint32_t)crc;
-        return (whole >> 15 | whole << 17) + 0xa282ead8u;
+        uint32_t result = ~(uint32_t)crc;
+        return (result >> 15 | result << 17) + 0xa282ead8u;
     }
 #endif
     return mr_crc32c_mask(mr_crc32c(0, bytes, size_bytes));

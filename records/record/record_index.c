@@ -16,7 +16,7 @@
  * index is ignored. Two indexes of the same file are byte-identical. */
 #include "records/record/record_index.h"
 
-#include "base/arena.h"
+#include "base/status.h"
 #include "records/record/record_format.h"
 
 #include <assert.h>

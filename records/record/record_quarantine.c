@@ -3,7 +3,7 @@
  *
  * Each piece is appended by one write, so that processes that share the file do not interleave, and is removed again if
  * the disk is full. A range that is reported again, in another epoch or after a restart, is not written again. */
-#include "base/arena.h"
+#include "base/status.h"
 #include "records/io/file.h"
 #include "records/record/record_damage.h"
 #include "records/record/record_format.h"

@@ -7,9 +7,9 @@
  * it reaches the end of every file. */
 #include "records/record/record_reader.h"
 
-#include "base/arena.h"
+#include "base/status.h"
 #include "records/io/file.h"
-#include "records/io/gzip_seek.h"
+#include "records/record/gzip_seek.h"
 #include "records/record/record_damage.h"
 #include "records/record/record_format.h"
 #include "records/record/record_stream.h"

@@ -13,8 +13,8 @@
  * No thread therefore waits for another as long as there are free blocks: it reads the next block, or checks one that
  * has been framed. If there are none, all blocks are read, framed or finished after a block that another thread is
  * processing. One mutex guards all shared state; no callback runs while it is locked. */
-#include "base/arena.h"
 #include "base/pool.h"
+#include "base/status.h"
 #include "records/io/file.h"
 #include "records/record/record_damage.h"
 #include "records/record/record_reader.h"

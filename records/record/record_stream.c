@@ -2,7 +2,7 @@
  * Mapping them would avoid the copy, but truncating a mapped file kills the process. */
 #include "records/record/record_stream.h"
 
-#include "base/arena.h"
+#include "base/status.h"
 #include "records/io/file.h"
 #include "records/record/record_format.h"
 

@@ -3,9 +3,9 @@
  *
  * Closing an atomic writer proceeds in this order: sync the data, write the index under its final name, rename the
  * file. Anyone who sees the file therefore also sees its index. An index without its file is stale and not used. */
-#include "base/arena.h"
+#include "base/status.h"
 #include "records/io/file.h"
-#include "records/io/gzip_segments.h"
+#include "records/record/gzip_segments.h"
 #include "records/record/record_format.h"
 #include "records/record/record_index.h"
 

@@ -6,7 +6,7 @@
  * header after its last record is valid. */
 #include "records/record/scan_block.h"
 
-#include "base/arena.h"
+#include "base/status.h"
 #include "records/io/file.h"
 #include "records/record/record_damage.h"
 #include "records/record/record_format.h"

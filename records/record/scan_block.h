@@ -6,7 +6,7 @@
 #ifndef MR_RECORDS_SCAN_BLOCK_H
 #define MR_RECORDS_SCAN_BLOCK_H
 
-#include "records/io/gzip_seek.h"
+#include "records/record/gzip_seek.h"
 
 #include <millrace/record.h>
 

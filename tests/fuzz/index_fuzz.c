@@ -2,7 +2,7 @@
  *
  * The first byte chooses: 0 an index file (bit 2: its checksum is mended, bit 3: so are the size and time it is of),
  * 1 DALI's text, 2 a compressed file, of which the index is made and every record read by number. */
-#include "records/io/gzip_seek.h"
+#include "records/record/gzip_seek.h"
 #include "records/record/record_format.h"
 #include "records/record/record_index.h"
 

@@ -1,9 +1,9 @@
 /* Random access to seekable GZIP. A lane is a decoder with a position in the uncompressed stream. There is one for each
  * concurrent reader, kept for later reads. A read uses the lane with the nearest preceding position, or moves a lane to
  * the point before the record. */
-#include "records/io/gzip_seek.h"
+#include "records/record/gzip_seek.h"
 
-#include "base/arena.h"
+#include "base/status.h"
 #include "records/io/file.h"
 
 #include <assert.h>

@@ -1,10 +1,10 @@
 /* Writer of seekable GZIP: segments are collected until there is one for each thread, then compressed concurrently and
  * written in order. The contents of the file depend only on the records. */
-#include "records/io/gzip_segments.h"
+#include "records/record/gzip_segments.h"
 
-#include "base/arena.h"
+#include "base/bytes.h"
 #include "base/pool.h"
-#include "records/record/record_format.h"
+#include "base/status.h"
 #include "records/record/record_index.h"
 
 #include <assert.h>
