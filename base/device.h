@@ -34,12 +34,12 @@ typedef struct mr_device_functions {
     mr_status (*copy)(mr_device *device, void *target, const void *source, size_t size_bytes, mr_error *error);
     /* Waits for all queued work, but not for copies on the separate stream; reports the first failure of that work. */
     mr_status (*wait)(mr_device *device, mr_error *error);
-    /* As allocate, but the memory is filled by copy_beside. The copy waits, without blocking the host, for work that
+    /* As allocate, but the memory is filled by copy_async. The copy waits, without blocking the host, for work that
      * was queued with this memory before it was returned. */
-    mr_status (*allocate_beside)(mr_device *device, size_t size_bytes, mr_buffer **buffer, mr_error *error);
+    mr_status (*allocate_for_async_copy)(mr_device *device, size_t size_bytes, mr_buffer **buffer, mr_error *error);
     /* Copies on the separate stream. The host memory must not change until an event recorded after this copy has
      * completed. */
-    mr_status (*copy_beside)(mr_device *device, void *target, const void *host, size_t size_bytes, mr_error *error);
+    mr_status (*copy_async)(mr_device *device, void *target, const void *host, size_t size_bytes, mr_error *error);
     mr_status (*event_new)(mr_device *device, mr_event **event, mr_error *error);
     void (*event_free)(mr_device *device, mr_event *event); /* null is allowed */
     /* Records the event after the copies issued so far on the separate stream. An event may be recorded repeatedly. */

@@ -41,9 +41,9 @@ static mr_status allocate(mr_device *base, size_t size_bytes, mr_buffer **buffer
     return allocate_kind(base, size_bytes, MR_CUDA_QUEUE, buffer, error);
 }
 
-static mr_status allocate_beside(mr_device *base, size_t size_bytes, mr_buffer **buffer, mr_error *error)
+static mr_status allocate_for_async_copy(mr_device *base, size_t size_bytes, mr_buffer **buffer, mr_error *error)
 {
-    return allocate_kind(base, size_bytes, MR_CUDA_BESIDE, buffer, error);
+    return allocate_kind(base, size_bytes, MR_CUDA_ASYNC, buffer, error);
 }
 
 static mr_status allocate_host(mr_device *base, size_t size_bytes, mr_buffer **buffer, mr_error *error)
@@ -133,7 +133,7 @@ static mr_status wait(mr_device *base, mr_error *error)
 
 /* ---- On the copy stream ---- */
 
-static mr_status copy_beside(mr_device *base, void *target, const void *host, size_t size_bytes, mr_error *error)
+static mr_status copy_async(mr_device *base, void *target, const void *host, size_t size_bytes, mr_error *error)
 {
     mr_cuda_device *device = (mr_cuda_device *)base;
     if (size_bytes == 0) return MR_OK;
@@ -211,8 +211,8 @@ static const mr_device_functions functions = {
     .copy_out = copy_out,
     .copy = copy,
     .wait = wait,
-    .allocate_beside = allocate_beside,
-    .copy_beside = copy_beside,
+    .allocate_for_async_copy = allocate_for_async_copy,
+    .copy_async = copy_async,
     .event_new = event_new,
     .event_free = event_free,
     .event_record = event_record,

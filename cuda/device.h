@@ -115,7 +115,7 @@ typedef struct mr_cuda_memory_parts {
 } mr_cuda_memory_parts;
 typedef enum mr_cuda_memory_kind {
     MR_CUDA_QUEUE,  /* device memory for work in the queue */
-    MR_CUDA_BESIDE, /* device memory that concurrent copies fill */
+    MR_CUDA_ASYNC,  /* device memory that concurrent copies fill */
     MR_CUDA_PINNED, /* host memory */
     MR_CUDA_MEMORY_KIND_COUNT
 } mr_cuda_memory_kind;

@@ -216,7 +216,7 @@ static mr_status wait_for_uses(mr_cuda_memory *memory, block *one, mr_error *err
 {
     const mr_cuda_driver *driver = memory->parts.driver;
     mr_cu_result result = 0;
-    if (one->kind == MR_CUDA_BESIDE) result = driver->stream_wait_event(memory->parts.copy_stream, one->used[0], 0);
+    if (one->kind == MR_CUDA_ASYNC) result = driver->stream_wait_event(memory->parts.copy_stream, one->used[0], 0);
     for (int i = 0; i < 2 && one->kind == MR_CUDA_PINNED && result == 0; i++) result = driver->event_wait(one->used[i]);
     if (result == 0) return MR_OK;
     dispose(memory, one);

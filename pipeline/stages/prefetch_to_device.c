@@ -97,9 +97,9 @@ static mr_status copy_tensor(const to_device *t, const mr_tensor *host, mr_tenso
     mr_device *device = t->device;
     mr_buffer *buffer = nullptr;
     size_t size_bytes = mr_tensor_size_bytes(host);
-    MR_TRY(device->functions->allocate_beside(device, size_bytes, &buffer, error));
+    MR_TRY(device->functions->allocate_for_async_copy(device, size_bytes, &buffer, error));
     *there = (mr_tensor){host->dtype, host->shape, buffer, mr_buffer_data(buffer)};
-    return device->functions->copy_beside(device, there->data, host->data, size_bytes, error);
+    return device->functions->copy_async(device, there->data, host->data, size_bytes, error);
 }
 
 /* Strings stay in host memory. */

@@ -106,13 +106,13 @@ TEST(device_of_the_process_is_shared)
     CHECK(same.buffer == tensor.buffer && mr_tensor_device(&same) == nullptr);
     mr_tensor_deinit(&tensor);
     mr_tensor_deinit(&same);
-    /* On the CPU, which has no queue, copy_beside is an ordinary copy. */
+    /* On the CPU, which has no queue, copy_async is an ordinary copy. */
     const mr_device_functions *f = first->functions;
     mr_event *event;
     mr_buffer *there;
     CHECK_OK(f->event_new(first, &event, &error));
-    CHECK_OK(f->allocate_beside(first, 3, &there, &error));
-    CHECK_OK(f->copy_beside(first, mr_buffer_data(there), "dog", 3, &error));
+    CHECK_OK(f->allocate_for_async_copy(first, 3, &there, &error));
+    CHECK_OK(f->copy_async(first, mr_buffer_data(there), "dog", 3, &error));
     CHECK_OK(f->event_record(first, event, &error));
     CHECK_OK(f->queue_wait(first, event, &error));
     CHECK_OK(f->event_wait(first, event, &error));

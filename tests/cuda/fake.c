@@ -269,7 +269,7 @@ static mr_cu_result copy_in(mr_cu_pointer target, const void *source, size_t siz
     note('C', stream);
     move m = {(void *)(uintptr_t)target, source, size_bytes, nullptr};
     fake.copies_in++;
-    fake.copies_beside += stream->number == 1;
+    fake.async_copies += stream->number == 1;
     fake_queue(stream, run_move, &m, sizeof m);
     return 0;
 }

@@ -19,7 +19,7 @@ typedef struct fake_gpu {
     bool dnn_refuses; /* cuDNN offers no algorithm */
     /* Counters. */
     int allocations, live_allocations, live_pinned, live_events, live_streams, contexts, launches, dnn_runs, copies_in,
-        staged_copies, copies_beside, streams, stream_waits, event_waits, event_news, host_allocations, own_allocations;
+        staged_copies, async_copies, streams, stream_waits, event_waits, event_news, host_allocations, own_allocations;
     /* If set, these calls are logged with two letters each. S: the host waits for a stream; C: a copy to the GPU; R: an
      * event is recorded; W: the stream waits for an event. The second letter is q for the device's queue or c for its
      * copies. */

@@ -166,8 +166,8 @@ TEST(prefetch_to_device_waits_for_events_alone)
     CHECK(fake.allocations <= 6);
     CHECK(fake.host_allocations <= 12);
     CHECK_EQ(fake.event_news, 2 + 2 * (fake.allocations + fake.host_allocations));
-    CHECK_EQ(fake.copies_in - before.copies_in, fake.copies_beside - before.copies_beside);
-    CHECK(fake.copies_beside - before.copies_beside >= 2 * (steps - 3));
+    CHECK_EQ(fake.copies_in - before.copies_in, fake.async_copies - before.async_copies);
+    CHECK(fake.async_copies - before.async_copies >= 2 * (steps - 3));
     if (allocations >= 0) CHECK(more <= fake.own_allocations - before.own_allocations + 60);
     int copies = 0, records = 0, queue_waits = 0;
     for (const char *at = fake.log; *at != '\0'; at += 2) {
@@ -190,7 +190,7 @@ TEST(copy_to_device_copies_when_it_is_asked)
     mr_iterator *iterator = iterate(mr_dataset_copy_to_device(batches(ROWS), "/gpu:0"), nullptr);
     mr_element element = {0};
     for (int64_t i = 0; i < ROWS / 4; i++) {
-        CHECK_EQ(fake.copies_beside, 2 * i);
+        CHECK_EQ(fake.async_copies, 2 * i);
         CHECK_OK(mr_iterator_next(iterator, &element, &error));
         mr_tensor numbers;
         CHECK_OK(mr_tensor_to_host(&element.tensors[1], &numbers, &error));

@@ -132,7 +132,7 @@ TEST(cuda_session_takes_batches_where_they_are)
         program p = open_program(cases[i].data, cases[i].session);
         for (int64_t step = 0; step < 4; step++) check_step(&p, step);
         /* Copies that join the queue are those of batches that were not on the device. */
-        if (cases[i].is_there) CHECK_EQ(fake.copies_in, fake.copies_beside);
+        if (cases[i].is_there) CHECK_EQ(fake.copies_in, fake.async_copies);
         close_program(&p);
     }
 }
