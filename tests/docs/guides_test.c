@@ -1,6 +1,10 @@
-/* Runs the shell examples of the guides in docs/. All ```sh blocks of a guide run in order, each by a shell of its own
- * (sh -eu), in one directory that is empty at first, with the built programs on the PATH. A ```text block after one of
- * them must appear in what it printed, regardless of the amount of white space; "…" stands for any text. */
+/* Runs the shell examples of the guides in docs/.
+ *
+ *   ```sh      All of a guide's run in order, each by a shell of its own (sh -eu), in one directory that is empty at
+ *              first, with the built programs on the PATH.
+ *   ```text    Must appear in what the commands before it printed, regardless of the amount of white space. "…" stands
+ *              for any text.
+ *   ```c FILE  Must appear in this file of the repository. */
 #include "tests/tools/program.h"
 
 #include <ctype.h>
@@ -8,8 +12,8 @@
 constexpr size_t block_size_max = 1 << 14;
 
 typedef struct guide_block {
-    char kind[16]; /* the word after ```; empty for a fence without one */
-    int line;      /* of the opening fence, from 1 */
+    char kind[128]; /* the words after ``` */
+    int line;       /* of the opening fence, from 1 */
     char text[block_size_max];
 } guide_block;
 
@@ -70,16 +74,34 @@ static bool output_matches(char *expected, char *output, const char **missing)
     return true;
 }
 
+static const char *repository_path(const char *name)
+{
+    static char path[1024];
+    const char *root = getenv("MILLRACE_ROOT");
+    if (!root) test_skip("MILLRACE_ROOT is not set");
+    snprintf(path, sizeof path, "%s/%s", root, name);
+    return path;
+}
+
+static bool file_contains(const char *name, const char *part)
+{
+    static char text[1 << 16];
+    FILE *file = fopen(repository_path(name), "r");
+    CHECK(file != nullptr);
+    size_t size = fread(text, 1, sizeof text - 1, file);
+    CHECK(size < sizeof text - 1);
+    text[size] = '\0';
+    fclose(file);
+    return strstr(text, part) != nullptr;
+}
+
 static void run_guide(const char *name)
 {
     static guide_block block;
     static char script[block_size_max], output[sizeof((program_result){}).output];
-    char path[1024];
-    const char *root = getenv("MILLRACE_ROOT"), *missing = nullptr;
+    const char *missing = nullptr;
     int line = 0, run_count = 0;
-    if (!root) test_skip("MILLRACE_ROOT is not set");
-    snprintf(path, sizeof path, "%s/docs/%s", root, name);
-    FILE *guide = fopen(path, "r");
+    FILE *guide = fopen(repository_path(name), "r");
     CHECK(guide != nullptr);
     while (next_block(guide, &line, &block)) {
         if (strcmp(block.kind, "sh") == 0) {
@@ -95,6 +117,8 @@ static void run_guide(const char *name)
         } else if (strcmp(block.kind, "text") == 0 && !output_matches(block.text, output, &missing)) {
             test_fail(__FILE__, __LINE__, "%s:%d: \"%s\" is missing in the output of\n%s-- output:\n%s", name,
                       block.line, missing, script, output);
+        } else if (strncmp(block.kind, "c ", 2) == 0 && !file_contains(block.kind + 2, block.text)) {
+            test_fail(__FILE__, __LINE__, "%s:%d: not in %s:\n%s", name, block.line, block.kind + 2, block.text);
         }
     }
     fclose(guide);
@@ -103,5 +127,10 @@ static void run_guide(const char *name)
 
 TEST(guide_records_cookbook)
 {
-    run_guide("records-cookbook.md");
+    run_guide("docs/records-cookbook.md");
+}
+
+TEST(guide_images_to_network)
+{
+    run_guide("docs/images-to-network.md");
 }
