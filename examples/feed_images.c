@@ -21,18 +21,25 @@
 
 enum { SIZE = 224, BATCH = 64, BUFFER = 1000, ROWS_MAX = 40, COLUMNS_MAX = 100, PATTERN_SIZE = 4096 };
 
-static const char usage[] = "usage: feed-images [OPTION]... RECORDS...\n"
-                            "Run only the input pipeline of a training and show its throughput.\n"
+static const char usage[] = "feed-images runs the input pipeline of a training and reports its throughput.\n"
+                            "\n"
+                            "    feed-images records\n"
+                            "    feed-images --epochs 3 'records/pets-train-*.tfrecord'\n"
+                            "\n"
+                            "usage: feed-images [options] RECORDS…\n"
                             "\n"
                             "RECORDS is a directory with *.tfrecord files, as tfrecord-make writes it, a\n"
-                            "file, or one quoted pattern ('records/pets-train-*.tfrecord').\n"
+                            "file, or one quoted pattern.\n"
                             "\n"
                             "  --epochs N    passes over the records (default 1)\n"
                             "  --threads N   threads, 1 to 1024 (default 0: tuned during the run)\n"
                             "  --seed N      seed of the order and of random crops and flips (default 1)\n"
                             "  --trace FILE  write a Chrome trace, for ui.perfetto.dev\n"
                             "  --force       let --trace replace an existing file; never one of the records\n"
-                            "  --help        print this help\n";
+                            "  --help        print this help\n"
+                            "  --version     print the version\n"
+                            "\n"
+                            "exit status: 0 success, 1 failure, 2 invalid options\n";
 
 typedef struct arguments {
     const char *trace;
@@ -223,16 +230,13 @@ int main(int argc, char **argv)
 {
     arguments a = {.epochs = 1, .seed = 1};
     (void)signal(SIGXFSZ, SIG_IGN); /* a trace that exceeds the file size limit is an error */
-    const struct option options[] = {{"epochs", 1, 0, 'e'},
-                                     {"threads", 1, 0, 'n'},
-                                     {"seed", 1, 0, 's'},
-                                     {"trace", 1, 0, 't'},
-                                     {"force", 0, 0, 'f'},
-                                     {"help", 0, 0, 'h'},
-                                     {}};
+    const struct option options[] = {
+        {"epochs", 1, 0, 'e'}, {"threads", 1, 0, 'n'}, {"seed", 1, 0, 's'},    {"trace", 1, 0, 't'},
+        {"force", 0, 0, 'f'},  {"help", 0, 0, 'h'},    {"version", 0, 0, 'v'}, {}};
     int option;
     while ((option = getopt_long(argc, argv, "", options, nullptr)) != -1) {
         if (option == 'h') return fputs(usage, stdout), 0;
+        if (option == 'v') return puts("feed-images (millrace) " MR_VERSION), 0;
         if (option == '?') return fputs("Try 'feed-images --help'.\n", stderr), 2;
         if (option == 'e') a.epochs = number("epochs", optarg, 1, INT32_MAX);
         if (option == 'n') a.threads = number("threads", optarg, 0, 1024);

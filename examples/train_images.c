@@ -161,15 +161,27 @@ static int count_classes(const char *records)
     return lines;
 }
 
-static const char usage[] = "usage: train-images RECORDS RUN [options]\n\n"
+static const char usage[] = "train-images trains a convolutional network on images.\n"
+                            "\n"
+                            "    tfrecord-make --out records photos\n"
+                            "    train-images records run\n"
+                            "\n"
+                            "usage: train-images RECORDS RUN [options]\n"
+                            "\n"
+                            "An interrupted run is resumed by the same command.\n"
+                            "\n"
                             "  RECORDS                directory of records written by tfrecord-make\n"
                             "  RUN                    directory of checkpoints and event files\n"
                             "  --steps N              train until step N (default 800)\n"
                             "  --max-bad-records N    skip up to N records that cannot be read or decoded\n"
                             "                         (default 10); 0: the first one ends the run\n"
-                            "  --restart-data         resume from the saved weights, but restart the data from\n"
-                            "                         the beginning, for example after RECORDS has changed\n"
-                            "  --evaluate             print the accuracy on the validation records\n";
+                            "  --restart-data         resume from the saved weights, but restart the data\n"
+                            "                         from the beginning, for example after RECORDS changed\n"
+                            "  --evaluate             print the accuracy on the validation records\n"
+                            "  --help                 print this help\n"
+                            "  --version              print the version\n"
+                            "\n"
+                            "exit status: 0 success, 1 failure, 2 invalid options\n";
 
 /* Parses a whole number of at least min; -1 after printing a message. */
 static int64_t parse_number(const char *option, const char *text, int64_t min)
@@ -185,12 +197,17 @@ static int64_t parse_number(const char *option, const char *text, int64_t min)
 /* Returns -1 to continue, otherwise the exit status. */
 static int parse_arguments(int argc, char **argv, arguments *a)
 {
-    const struct option options[] = {{"steps", 1, 0, 's'},        {"max-bad-records", 1, 0, 'b'},
-                                     {"restart-data", 0, 0, 'r'}, {"evaluate", 0, 0, 'e'},
-                                     {"help", 0, 0, 'h'},         {}};
+    const struct option options[] = {{"steps", 1, 0, 's'},
+                                     {"max-bad-records", 1, 0, 'b'},
+                                     {"restart-data", 0, 0, 'r'},
+                                     {"evaluate", 0, 0, 'e'},
+                                     {"help", 0, 0, 'h'},
+                                     {"version", 0, 0, 'v'},
+                                     {}};
     bool wrong = false, has_steps = false;
     for (int option; (option = getopt_long(argc, argv, "", options, nullptr)) != -1;) {
         if (option == 'h') return fputs(usage, stdout) < 0 || fflush(stdout) != 0 ? 1 : 0;
+        if (option == 'v') return puts("train-images (millrace) " MR_VERSION) < 0 || fflush(stdout) != 0 ? 1 : 0;
         if (option == 's') a->steps = parse_number("steps", optarg, 1), has_steps = true;
         if (option == 'b') a->bad->max = parse_number("max-bad-records", optarg, 0);
         a->evaluate |= option == 'e';
