@@ -8,11 +8,12 @@ const context = @import("build/context.zig");
 const library_steps = @import("build/library.zig");
 const test_steps = @import("build/tests.zig");
 const clang_steps = @import("build/clang.zig");
+const package_steps = @import("build/package.zig");
 const Context = context.Context;
 
 pub fn build(b: *Build) void {
     // Options.
-    const target = b.standardTargetOptions(.{});
+    const target = context.targetOption(b);
     const optimize = b.option(std.builtin.OptimizeMode, "optimize", "Default: ReleaseFast") orelse .ReleaseFast;
     const sanitize = b.option(context.Sanitize, "sanitize", "Detect data races or undefined behavior");
     const cuda = b.option(context.Cuda, "cuda", "Build GPU kernels (auto, the default: if nvcc is found)") orelse .auto;
@@ -26,7 +27,8 @@ pub fn build(b: *Build) void {
         .assertions = sanitize != null,
     };
     c.nvcc = context.findNvcc(b, cuda);
-    c.libc = context.debianLibC(b, target);
+    c.libc = context.debianLibC(b);
+    c.sysroot = context.findSysroot(b, target);
     library_steps.addProto(&c);
     library_steps.addOpsHeader(&c);
 
@@ -43,6 +45,8 @@ pub fn build(b: *Build) void {
         b.installArtifact(program);
         check.dependOn(&program.step);
     }
+
+    package_steps.add(c, programs);
 
     // The steps.
     test_steps.addTestStep(c, library, check);

@@ -59,22 +59,41 @@ pub const Context = struct {
     headers: ?*Build.Step = null,
     /// Debian's directories of libc headers and startup files; Zig needs a C compiler to find them itself.
     libc: ?LazyPath = null,
+    /// For another architecture: Debian's packages for it, unpacked by packaging/sysroot.
+    sysroot: ?LazyPath = null,
     nvcc: ?[]const u8 = null,
+    /// <millrace/ops.h>, which is generated.
+    ops_header: ?LazyPath = null,
     /// Check invariants with assert(); always on without optimization and under a sanitizer.
     assertions: bool = false,
+    /// For a Debian package: shared system libraries, position-independent programs, no symbols.
+    is_package: bool = false,
 
     pub fn module(c: Context) *Build.Module {
         const m = c.b.createModule(.{
             .target = c.target,
             .optimize = c.optimize,
             .link_libc = true,
+            .strip = if (c.is_package) true else null,
+            .pic = if (c.is_package) true else null,
             .sanitize_thread = if (c.sanitize == .thread) true else null,
             .sanitize_c = if (c.sanitize == .undefined) .full else .off,
         });
         m.addIncludePath(c.b.path(""));
         m.addIncludePath(c.b.path("include"));
         for (c.generated) |directory| m.addIncludePath(directory);
+        if (c.sysroot) |root| if (!c.isForHost()) {
+            const triple = c.target.result.linuxTriple(c.b.allocator) catch @panic("OOM");
+            m.addSystemIncludePath(root.path(c.b, "usr/include"));
+            m.addSystemIncludePath(root.path(c.b, c.b.fmt("usr/include/{s}", .{triple})));
+            m.addLibraryPath(root.path(c.b, c.b.fmt("usr/lib/{s}", .{triple})));
+        };
         return m;
+    }
+
+    /// Whether programs for the target run on this machine; its processor may be another one.
+    pub fn isForHost(c: Context) bool {
+        return c.target.query.cpu_arch == null and c.target.query.isNativeOs();
     }
 
     pub fn addSources(c: Context, m: *Build.Module, files: []const []const u8, extra: []const []const u8) void {
@@ -88,9 +107,9 @@ pub const Context = struct {
     }
 
     pub fn linkSystem(c: Context, m: *Build.Module) void {
-        _ = c;
+        const mode: std.builtin.LinkMode = if (c.is_package) .dynamic else .static;
         for (tool_libraries ++ system_libraries) |name|
-            m.linkSystemLibrary(name, .{ .preferred_link_mode = .static, .use_pkg_config = .no });
+            m.linkSystemLibrary(name, .{ .preferred_link_mode = mode, .use_pkg_config = .no });
         m.linkSystemLibrary("m", .{});
     }
 
@@ -104,12 +123,14 @@ pub const Context = struct {
         c.addSources(m, files, &.{});
         m.linkLibrary(library);
         c.linkSystem(m);
-        return c.prepare(c.b.addExecutable(.{ .name = name, .root_module = m }));
+        const executable = c.b.addExecutable(.{ .name = name, .root_module = m });
+        if (c.is_package) executable.pie = true;
+        return c.prepare(executable);
     }
 
     pub fn prepare(c: Context, compile: *Build.Step.Compile) *Build.Step.Compile {
         if (c.headers) |headers| compile.step.dependOn(headers);
-        if (c.target.query.isNative()) compile.setLibCFile(c.libc);
+        if (c.isForHost()) compile.setLibCFile(c.libc);
         return compile;
     }
 };
@@ -154,9 +175,11 @@ pub fn librarySources(b: *Build) []const []const u8 {
     return list.items;
 }
 
-/// Debian's libc6-dev directories, in the format of `zig libc`; null on other systems, where Zig searches itself.
-pub fn debianLibC(b: *Build, target: Build.ResolvedTarget) ?LazyPath {
-    if (!target.query.isNative() or target.result.os.tag != .linux or b.libc_file != null) return null;
+/// This machine's libc6-dev directories, in the format of `zig libc`; null on systems other than Debian, where Zig
+/// searches itself.
+pub fn debianLibC(b: *Build) ?LazyPath {
+    const target = b.graph.host;
+    if (target.result.os.tag != .linux or b.libc_file != null) return null;
     const triple = target.result.linuxTriple(b.allocator) catch @panic("OOM");
     const directory = b.fmt("/usr/lib/{s}", .{triple});
     std.Io.Dir.accessAbsolute(b.graph.io, b.fmt("{s}/crt1.o", .{directory}), .{}) catch return null;
@@ -170,6 +193,23 @@ pub fn debianLibC(b: *Build, target: Build.ResolvedTarget) ?LazyPath {
         \\
     , .{ triple, directory });
     return b.addWriteFiles().add("libc.txt", text);
+}
+
+/// The target of -Dtarget; for another architecture with the C library of Debian 12, as the libraries in the sysroot.
+pub fn targetOption(b: *Build) Build.ResolvedTarget {
+    var query = b.standardTargetOptionsQueryOnly(.{});
+    if (query.cpu_arch != null and query.abi == .gnu and query.glibc_version == null)
+        query.glibc_version = .{ .major = 2, .minor = 36, .patch = 0 };
+    return b.resolveTargetQuery(query);
+}
+
+/// The unpacked packages for another architecture; null if the target is this machine's.
+pub fn findSysroot(b: *Build, target: Build.ResolvedTarget) ?LazyPath {
+    if (target.result.cpu.arch != .aarch64 or b.graph.host.result.cpu.arch == .aarch64) return null;
+    const path = b.pathFromRoot(".toolchain/sysroot-arm64");
+    std.Io.Dir.accessAbsolute(b.graph.io, path, .{}) catch
+        @panic("-Dtarget=aarch64-linux-gnu needs Debian's libraries for arm64: run packaging/sysroot first");
+    return .{ .cwd_relative = path };
 }
 
 pub fn findNvcc(b: *Build, cuda: Cuda) ?[]const u8 {

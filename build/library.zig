@@ -63,6 +63,7 @@ pub fn addOpsHeader(c: *Context) void {
     directories.append(b.allocator, b.path("generated")) catch @panic("OOM");
     c.generated = directories.items;
     c.headers = &update.step;
+    c.ops_header = header;
     b.getInstallStep().dependOn(&b.addInstallHeaderFile(header, "millrace/ops.h").step);
 }
 
