@@ -95,7 +95,7 @@ static constexpr uint32_t FOLD_512_HIGH = 0x9e4addf8;
 static constexpr uint32_t FOLD_2048_LOW = 0xdcb17aa4;
 static constexpr uint32_t FOLD_2048_HIGH = 0xb9e02b86;
 
-#define TARGET_SSE __attribute__((target("sse4.2,pclmul")))
+#define TARGET_SSE __attribute__((target("sse4.2,crc32,pclmul")))
 
 /* The remainder advanced by n bits, not yet reduced; shift is x^(n-33), reflected. */
 TARGET_SSE static inline uint64_t shifted(uint64_t crc, uint32_t shift)
@@ -157,7 +157,7 @@ static bool has_sse42(void)
 /* ---- AVX-512 and VPCLMULQDQ: folding ---- */
 
 #define TARGET_FOLD                                                                                                    \
-    __attribute__((target(MR_TARGET_EVEX512 "avx512f,avx512vl,avx512bw,avx512dq,vpclmulqdq,sse4.2,pclmul")))
+    __attribute__((target(MR_TARGET_EVEX512 "avx512f,avx512vl,avx512bw,avx512dq,vpclmulqdq,sse4.2,crc32,pclmul")))
 
 /* Advances each 128-bit lane of value by the distance of the constants, and adds the data there. */
 TARGET_FOLD static inline __m512i fold512(__m512i value, __m512i constants, __m512i there)
