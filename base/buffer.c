@@ -34,10 +34,10 @@ mr_status mr_buffer_new(size_t size_bytes, mr_buffer **buffer, mr_error *error)
     if (size_bytes > PTRDIFF_MAX - 2 * ALIGNMENT) return mr_fail_memory(error, size_bytes);
     size_t rounded = (size_bytes + ALIGNMENT - 1) & ~(ALIGNMENT - 1);
     assert(rounded >= size_bytes && rounded % ALIGNMENT == 0);
-    mr_buffer *made = aligned_alloc(ALIGNMENT, ALIGNMENT + rounded);
-    if (made == nullptr) return mr_fail_memory(error, size_bytes);
-    mr_buffer_init(made, (unsigned char *)made + ALIGNMENT, size_bytes, destroy_plain, nullptr);
-    *buffer = made;
+    mr_buffer *created = aligned_alloc(ALIGNMENT, ALIGNMENT + rounded);
+    if (created == nullptr) return mr_fail_memory(error, size_bytes);
+    mr_buffer_init(created, (unsigned char *)created + ALIGNMENT, size_bytes, destroy_plain, nullptr);
+    *buffer = created;
     return MR_OK;
 }
 
@@ -53,11 +53,11 @@ mr_status mr_buffer_wrap(void *data, size_t size_bytes, void (*release)(void *co
     if (buffer == nullptr || (data == nullptr && size_bytes > 0))
         return mr_fail(error, MR_INVALID_ARGUMENT, "mr_buffer_wrap: %s is null", buffer == nullptr ? "buffer" : "data");
     *buffer = nullptr;
-    mr_buffer *made = malloc(sizeof *made);
-    if (made == nullptr) return mr_fail_memory(error, sizeof *made);
-    mr_buffer_init(made, data, size_bytes, destroy_wrapped, context);
-    made->release = release;
-    *buffer = made;
+    mr_buffer *created = malloc(sizeof *created);
+    if (created == nullptr) return mr_fail_memory(error, sizeof *created);
+    mr_buffer_init(created, data, size_bytes, destroy_wrapped, context);
+    created->release = release;
+    *buffer = created;
     return MR_OK;
 }
 

@@ -188,19 +188,19 @@ static const mr_device_functions cpu_functions = {
 mr_status mr_device_cpu_new(mr_pool *pool, mr_device **device, mr_error *error)
 {
     *device = nullptr;
-    cpu_device *made = calloc(1, sizeof *made);
+    cpu_device *created = calloc(1, sizeof *created);
     cache *c = calloc(1, sizeof *c);
-    if (made == nullptr || c == nullptr) {
-        free(made);
+    if (created == nullptr || c == nullptr) {
+        free(created);
         free(c);
-        return mr_fail_memory(error, sizeof *made + sizeof *c);
+        return mr_fail_memory(error, sizeof *created + sizeof *c);
     }
     pthread_mutex_init(&c->mutex, nullptr);
     c->holders = 1;
-    made->device =
+    created->device =
         (mr_device){.functions = &cpu_functions, .kind = MR_DEVICE_CPU, .name = "/device:CPU:0", .pool = pool};
-    made->cache = c;
-    *device = &made->device;
+    created->cache = c;
+    *device = &created->device;
     return MR_OK;
 }
 

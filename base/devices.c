@@ -35,7 +35,7 @@ static bool is(piece p, const char *word)
 }
 
 /* Returns the text up to the next separator; skips a colon. */
-static piece cut(const char **text, const char *separators)
+static piece next_piece(const char **text, const char *separators)
 {
     piece p = {*text, strcspn(*text, separators)};
     *text += p.size_bytes;
@@ -57,10 +57,10 @@ static bool read_index(piece p, int *index)
 /* Parses one part, up to the slash: "device:GPU:1", "gpu:1" or "job:localhost". */
 static bool parse_part(const char *text, mr_device_kind *kind, int *index, bool *is_device)
 {
-    piece type = cut(&text, ":/");
+    piece type = next_piece(&text, ":/");
     *is_device = false;
     if (is(type, "job") || is(type, "replica") || is(type, "task")) return true;
-    if (is(type, "device")) type = cut(&text, ":/");
+    if (is(type, "device")) type = next_piece(&text, ":/");
     *is_device = true;
     if (is(type, "GPU"))
         *kind = MR_DEVICE_GPU;
@@ -68,7 +68,7 @@ static bool parse_part(const char *text, mr_device_kind *kind, int *index, bool 
         *kind = MR_DEVICE_CPU;
     else
         return false;
-    return read_index(cut(&text, ":/"), index) && (*text == '/' || *text == '\0');
+    return read_index(next_piece(&text, ":/"), index) && (*text == '/' || *text == '\0');
 }
 
 mr_status mr_device_parse(const char *name, mr_device_kind *kind, int *index, mr_error *error)
@@ -92,7 +92,7 @@ static struct {
     pthread_mutex_t mutex;
     struct {
         mr_device *device; /* null: closed */
-        int64_t holds;
+        int64_t references;
     } opened[MR_DEVICE_KIND_COUNT][MR_DEVICES_MAX];
 } table = {.mutex = PTHREAD_MUTEX_INITIALIZER};
 
@@ -118,10 +118,10 @@ mr_status mr_device_retain(mr_device_kind kind, int index, mr_device **device, m
 #endif
     pthread_mutex_lock(&table.mutex);
     typeof(table.opened[0][0]) *slot = &table.opened[kind][index];
-    assert(slot->holds >= 0 && (slot->device != nullptr) == (slot->holds > 0));
+    assert(slot->references >= 0 && (slot->device != nullptr) == (slot->references > 0));
     mr_status status = slot->device != nullptr ? MR_OK : open_device(kind, index, &slot->device, error);
     if (status == MR_OK) {
-        slot->holds++;
+        slot->references++;
         *device = slot->device;
     } else {
         slot->device = nullptr;
@@ -147,8 +147,8 @@ void mr_device_close(mr_device *device)
     for (int i = 0; i < MR_DEVICES_MAX; i++) {
         typeof(table.opened[0][0]) *slot = &table.opened[device->kind][i];
         if (slot->device != device) continue;
-        assert(slot->holds > 0);
-        if (--slot->holds > 0) break;
+        assert(slot->references > 0);
+        if (--slot->references > 0) break;
         gone = device;
         slot->device = nullptr;
         break;

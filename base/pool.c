@@ -117,20 +117,20 @@ mr_status mr_pool_new(int thread_count, mr_pool **pool, mr_error *error)
     if (thread_count > THREADS_MAX) thread_count = THREADS_MAX;
     size_t worker_count = (size_t)thread_count - 1;
     size_t size_bytes = (sizeof(mr_pool) + worker_count * sizeof(pthread_t) + 63) & ~(size_t)63;
-    mr_pool *made = aligned_alloc(64, size_bytes);
-    if (made == nullptr) return mr_fail_memory(error, size_bytes);
-    *made = (mr_pool){0};
-    pthread_mutex_init(&made->mutex, nullptr);
-    pthread_cond_init(&made->work, nullptr);
-    pthread_cond_init(&made->finished, nullptr);
-    for (; made->worker_count < (int)worker_count; made->worker_count++)
-        if (pthread_create(&made->workers[made->worker_count], nullptr, worker, made) != 0) {
-            int started = made->worker_count + 1;
-            mr_pool_free(made);
+    mr_pool *created = aligned_alloc(64, size_bytes);
+    if (created == nullptr) return mr_fail_memory(error, size_bytes);
+    *created = (mr_pool){0};
+    pthread_mutex_init(&created->mutex, nullptr);
+    pthread_cond_init(&created->work, nullptr);
+    pthread_cond_init(&created->finished, nullptr);
+    for (; created->worker_count < (int)worker_count; created->worker_count++)
+        if (pthread_create(&created->workers[created->worker_count], nullptr, worker, created) != 0) {
+            int started = created->worker_count + 1;
+            mr_pool_free(created);
             return mr_fail(error, MR_RESOURCE_EXHAUSTED, "only %d of %d threads could be created", started,
                            thread_count);
         }
-    *pool = made;
+    *pool = created;
     return MR_OK;
 }
 

@@ -20,7 +20,7 @@ mr_shape mr_stack_shape(const mr_tensor *rows, int64_t count, mr_shape shape)
 }
 
 /* Copies the row's elements to their positions in the larger shape. */
-static void place(char *to, mr_shape shape, const mr_tensor *row, size_t element_bytes)
+static void copy_row(char *to, mr_shape shape, const mr_tensor *row, size_t element_bytes)
 {
     int64_t index[MR_RANK_MAX] = {0};
     int32_t last = shape.rank - 1;
@@ -70,7 +70,7 @@ mr_status mr_stack(const mr_tensor *rows, int64_t count, mr_dtype dtype, mr_shap
     }
     for (size_t i = 0; fill != nullptr && i < size_bytes; i += element_bytes) memcpy(elements + i, fill, element_bytes);
     for (int64_t r = 0; r < count; r++) assert(rows[r].dtype == dtype);
-    for (int64_t r = 0; r < count; r++) place(elements + (size_t)r * row_bytes, shape, &rows[r], element_bytes);
+    for (int64_t r = 0; r < count; r++) copy_row(elements + (size_t)r * row_bytes, shape, &rows[r], element_bytes);
     if (!is_strings) return MR_OK;
     status = mr_tensor_init_strings(result, stacked, (const mr_string *)elements, error);
     free(elements);

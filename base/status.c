@@ -22,7 +22,7 @@ const char *mr_status_name(mr_status status)
 
 /* Shortens `length` so that no UTF-8 character is split: trailing continuation bytes are removed together with their
  * lead byte, unless the character is complete. */
-static size_t whole_characters(const char *text, size_t length)
+static size_t complete_characters(const char *text, size_t length)
 {
     size_t start = length;
     while (start > 0 && length - start < 4 && ((unsigned char)text[start - 1] & 0xc0) == 0x80) start--;
@@ -36,7 +36,7 @@ static void set_message(mr_error *error, mr_status status, const char *text)
 {
     assert(error != nullptr && text != nullptr);
     size_t length = strlen(text);
-    if (length >= MR_ERROR_SIZE) length = whole_characters(text, MR_ERROR_SIZE - 1);
+    if (length >= MR_ERROR_SIZE) length = complete_characters(text, MR_ERROR_SIZE - 1);
     for (size_t i = 0; i < length; i++) {
         unsigned char byte = (unsigned char)text[i];
         error->message[i] = byte < 0x20 || byte == 0x7f ? '?' : (char)byte;

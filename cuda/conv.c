@@ -23,7 +23,7 @@ typedef struct prepared {
 /* One convolution, forward or backward: the memory of all three tensors, whichever of them is the result. */
 typedef struct job {
     mr_conv v;
-    direction way;
+    direction pass;
     float *input, *filter, *output;
 } job;
 
@@ -76,19 +76,19 @@ static mr_status multiply_some(mr_kernel_call *call, const job *j, int64_t first
     float *output = j->output + first * v->out_height * v->out_width * v->out_channels;
     int64_t rows = count * v->out_height * v->out_width;
     int64_t width = v->filter_height * v->filter_width * v->in_channels;
-    if (j->way != BACKWARD_INPUT) MR_TRY(move_columns(call, v, p->columns_from, input, windows, count, error));
+    if (j->pass != BACKWARD_INPUT) MR_TRY(move_columns(call, v, p->columns_from, input, windows, count, error));
     mr_cuda_product product = {.a = windows, .b = j->filter, .c = output};
     product.rows = rows, product.columns = v->out_channels, product.inner = width;
-    if (j->way == BACKWARD_FILTER) {
+    if (j->pass == BACKWARD_FILTER) {
         product = (mr_cuda_product){.a = windows, .b = output, .c = j->filter, .transpose_a = true};
         product.rows = width, product.columns = v->out_channels, product.inner = rows;
         product.beta = first > 0 ? 1 : 0;
-    } else if (j->way == BACKWARD_INPUT) {
+    } else if (j->pass == BACKWARD_INPUT) {
         product = (mr_cuda_product){.a = output, .b = j->filter, .c = windows, .transpose_b = true};
         product.rows = rows, product.columns = width, product.inner = v->out_channels;
     }
     MR_TRY(mr_cuda_multiply(call, &product, error));
-    return j->way == BACKWARD_INPUT ? move_columns(call, v, p->columns_to, windows, input, count, error) : MR_OK;
+    return j->pass == BACKWARD_INPUT ? move_columns(call, v, p->columns_to, windows, input, count, error) : MR_OK;
 }
 
 static mr_status multiply(mr_kernel_call *call, const job *j, mr_error *error)
@@ -137,7 +137,7 @@ static mr_dnn_result describe(const mr_cuda_dnn *dnn, const mr_conv *v, descript
     return result;
 }
 
-static void forget(const mr_cuda_dnn *dnn, const descriptors *d)
+static void destroy_descriptors(const mr_cuda_dnn *dnn, const descriptors *d)
 {
     if (d->x != nullptr) (void)dnn->tensor_free(d->x);
     if (d->y != nullptr) (void)dnn->tensor_free(d->y);
@@ -146,24 +146,24 @@ static void forget(const mr_cuda_dnn *dnn, const descriptors *d)
 }
 
 /* The algorithms that cuDNN offers, fastest first: only those that are deterministic and use full float precision. */
-static int list_choices(const mr_cuda_device *device, direction way, const descriptors *d, mr_dnn_choice *choices)
+static int list_choices(const mr_cuda_device *device, direction pass, const descriptors *d, mr_dnn_choice *choices)
 {
     const mr_cuda_dnn *dnn = device->dnn;
     mr_dnn_handle handle = device->dnn_handle;
     mr_dnn_result result = 1;
-    int count = 0, good = 0;
-    if (way == FORWARD)
+    int count = 0, usable = 0;
+    if (pass == FORWARD)
         result = dnn->forward_choices(handle, d->x, d->w, d->convolution, d->y, CHOICES_MAX, &count, choices);
-    if (way == BACKWARD_INPUT)
+    if (pass == BACKWARD_INPUT)
         result = dnn->input_choices(handle, d->w, d->y, d->convolution, d->x, CHOICES_MAX, &count, choices);
-    if (way == BACKWARD_FILTER)
+    if (pass == BACKWARD_FILTER)
         result = dnn->filter_choices(handle, d->x, d->y, d->convolution, d->w, CHOICES_MAX, &count, choices);
     for (int i = 0; result == 0 && i < count; i++) {
         bool exact = choices[i].math == MR_DNN_FMA_MATH || choices[i].math == 0;
         bool fits = choices[i].workspace_bytes <= 2 * (size_t)COLUMNS_BYTES_MAX;
-        if (choices[i].status == 0 && choices[i].determinism == 1 && exact && fits) choices[good++] = choices[i];
+        if (choices[i].status == 0 && choices[i].determinism == 1 && exact && fits) choices[usable++] = choices[i];
     }
-    return good;
+    return usable;
 }
 
 /* Transposes the filter between [height, width, in, out] and cuDNN's [out, height, width, in]. */
@@ -177,18 +177,18 @@ static mr_status transpose(mr_kernel_call *call, const float *in, float *out, in
 
 /* Runs the chosen algorithm. turned: the filter with its output channel first. */
 static mr_dnn_result run(const mr_cuda_device *device, const job *j, const descriptors *d, const mr_dnn_choice *choice,
-                         float *turned, void *workspace)
+                         float *transposed, void *workspace)
 {
     const mr_cuda_dnn *dnn = device->dnn;
     float one = 1, zero = 0;
-    if (j->way == FORWARD)
-        return dnn->forward(device->dnn_handle, &one, d->x, j->input, d->w, turned, d->convolution, choice->algorithm,
-                            workspace, choice->workspace_bytes, &zero, d->y, j->output);
-    if (j->way == BACKWARD_INPUT)
-        return dnn->input(device->dnn_handle, &one, d->w, turned, d->y, j->output, d->convolution, choice->algorithm,
-                          workspace, choice->workspace_bytes, &zero, d->x, j->input);
+    if (j->pass == FORWARD)
+        return dnn->forward(device->dnn_handle, &one, d->x, j->input, d->w, transposed, d->convolution,
+                            choice->algorithm, workspace, choice->workspace_bytes, &zero, d->y, j->output);
+    if (j->pass == BACKWARD_INPUT)
+        return dnn->input(device->dnn_handle, &one, d->w, transposed, d->y, j->output, d->convolution,
+                          choice->algorithm, workspace, choice->workspace_bytes, &zero, d->x, j->input);
     return dnn->filter(device->dnn_handle, &one, d->x, j->input, d->y, j->output, d->convolution, choice->algorithm,
-                       workspace, choice->workspace_bytes, &zero, d->w, turned);
+                       workspace, choice->workspace_bytes, &zero, d->w, transposed);
 }
 
 static mr_status run_chosen(mr_kernel_call *call, const job *j, const descriptors *d, const mr_dnn_choice *choice,
@@ -196,19 +196,19 @@ static mr_status run_chosen(mr_kernel_call *call, const job *j, const descriptor
 {
     mr_cuda_device *device = mr_cuda_of(call);
     int64_t rest = j->v.filter_height * j->v.filter_width * j->v.in_channels, out = j->v.out_channels;
-    mr_buffer *turned = nullptr, *workspace = nullptr;
-    mr_status status = mr_cuda_scratch(call, (size_t)(rest * out) * sizeof(float), &turned, error);
+    mr_buffer *transposed = nullptr, *workspace = nullptr;
+    mr_status status = mr_cuda_scratch(call, (size_t)(rest * out) * sizeof(float), &transposed, error);
     if (status == MR_OK) status = mr_cuda_scratch(call, choice->workspace_bytes, &workspace, error);
-    if (status == MR_OK && j->way != BACKWARD_FILTER)
-        status = transpose(call, j->filter, mr_buffer_data(turned), rest, out, error);
+    if (status == MR_OK && j->pass != BACKWARD_FILTER)
+        status = transpose(call, j->filter, mr_buffer_data(transposed), rest, out, error);
     if (status == MR_OK) {
         pthread_mutex_lock(&device->mutex);
-        *done = run(device, j, d, choice, mr_buffer_data(turned), mr_buffer_data(workspace)) == 0;
+        *done = run(device, j, d, choice, mr_buffer_data(transposed), mr_buffer_data(workspace)) == 0;
         pthread_mutex_unlock(&device->mutex);
     }
-    if (status == MR_OK && *done && j->way == BACKWARD_FILTER)
-        status = transpose(call, mr_buffer_data(turned), j->filter, out, rest, error);
-    mr_buffer_unref(turned);
+    if (status == MR_OK && *done && j->pass == BACKWARD_FILTER)
+        status = transpose(call, mr_buffer_data(transposed), j->filter, out, rest, error);
+    mr_buffer_unref(transposed);
     mr_buffer_unref(workspace);
     return status;
 }
@@ -220,16 +220,16 @@ static mr_status try_dnn(mr_kernel_call *call, const job *j, bool *done, mr_erro
     const mr_conv *v = &j->v;
     *done = false;
     if (v->pad_top != v->pad_bottom || v->pad_left != v->pad_right) return MR_OK;
-    bool is_there;
-    MR_TRY(mr_cuda_dnn_handle(device, &is_there, error));
-    if (!is_there) return MR_OK;
+    bool is_available;
+    MR_TRY(mr_cuda_dnn_handle(device, &is_available, error));
+    if (!is_available) return MR_OK;
     descriptors d = {0};
     mr_dnn_choice choices[CHOICES_MAX];
     mr_status status = MR_OK;
-    int count = describe(device->dnn, v, &d) == 0 ? list_choices(device, j->way, &d, choices) : 0;
+    int count = describe(device->dnn, v, &d) == 0 ? list_choices(device, j->pass, &d, choices) : 0;
     for (int i = 0; i < count && status == MR_OK && !*done; i++)
         status = run_chosen(call, j, &d, &choices[i], done, error);
-    forget(device->dnn, &d);
+    destroy_descriptors(device->dnn, &d);
     return status;
 }
 
@@ -257,10 +257,10 @@ static mr_status geometry(const mr_kernel_call *call, mr_shape in, mr_shape filt
                    .stride_x = w->stride_x,
                    .dilation_y = w->dilation_y,
                    .dilation_x = w->dilation_x};
-    MR_TRY(mr_window_place(call->node, w, 0, v->in_height, v->filter_height, &v->out_height, &v->pad_top,
-                           &v->pad_bottom, error));
-    return mr_window_place(call->node, w, 1, v->in_width, v->filter_width, &v->out_width, &v->pad_left, &v->pad_right,
-                           error);
+    MR_TRY(mr_window_geometry(call->node, w, 0, v->in_height, v->filter_height, &v->out_height, &v->pad_top,
+                              &v->pad_bottom, error));
+    return mr_window_geometry(call->node, w, 1, v->in_width, v->filter_width, &v->out_width, &v->pad_left,
+                              &v->pad_right, error);
 }
 
 /* The sum of no elements. */
@@ -298,7 +298,7 @@ static mr_status check_gradient(const mr_kernel_call *call, const mr_conv *v, mr
 static mr_status forward(mr_kernel_call *call, mr_error *error)
 {
     const mr_tensor *in = call->inputs;
-    job j = {.way = FORWARD, .input = in[0].data, .filter = in[1].data};
+    job j = {.pass = FORWARD, .input = in[0].data, .filter = in[1].data};
     MR_TRY(geometry(call, in[0].shape, in[1].shape, &j.v, error));
     MR_TRY(mr_kernel_output(call, 0, MR_SHAPE(j.v.batch, j.v.out_height, j.v.out_width, j.v.out_channels), error));
     j.output = call->outputs[0].data;
@@ -308,7 +308,7 @@ static mr_status forward(mr_kernel_call *call, mr_error *error)
 static mr_status backward_input(mr_kernel_call *call, mr_error *error)
 {
     const mr_tensor *in = call->inputs;
-    job j = {.way = BACKWARD_INPUT, .filter = in[1].data, .output = in[2].data};
+    job j = {.pass = BACKWARD_INPUT, .filter = in[1].data, .output = in[2].data};
     mr_shape shape;
     MR_TRY(mr_kernel_shape(call, 0, &shape, error));
     MR_TRY(geometry(call, shape, in[1].shape, &j.v, error));
@@ -321,7 +321,7 @@ static mr_status backward_input(mr_kernel_call *call, mr_error *error)
 static mr_status backward_filter(mr_kernel_call *call, mr_error *error)
 {
     const mr_tensor *in = call->inputs;
-    job j = {.way = BACKWARD_FILTER, .input = in[0].data, .output = in[2].data};
+    job j = {.pass = BACKWARD_FILTER, .input = in[0].data, .output = in[2].data};
     mr_shape shape;
     MR_TRY(mr_kernel_shape(call, 1, &shape, error));
     MR_TRY(geometry(call, in[0].shape, shape, &j.v, error));

@@ -146,11 +146,11 @@ static mr_status copy_async(mr_device *base, void *target, const void *host, siz
 static mr_status event_new(mr_device *base, mr_event **event, mr_error *error)
 {
     mr_cuda_device *device = (mr_cuda_device *)base;
-    mr_cu_event made = nullptr;
+    mr_cu_event created = nullptr;
     *event = nullptr;
     MR_TRY(mr_cuda_enter(device, error));
-    mr_cu_result result = device->driver->event_new(&made, MR_CU_EVENT_DISABLE_TIMING | MR_CU_EVENT_BLOCKING_SYNC);
-    if (result == 0) *event = (mr_event *)made;
+    mr_cu_result result = device->driver->event_new(&created, MR_CU_EVENT_DISABLE_TIMING | MR_CU_EVENT_BLOCKING_SYNC);
+    if (result == 0) *event = (mr_event *)created;
     return mr_cuda_result(device, result, "create an event", error);
 }
 
@@ -266,7 +266,7 @@ static mr_status make_parts(const mr_cuda_driver *driver, mr_cu_device chosen, m
     return status;
 }
 
-static void give_parts_back(const mr_cuda_memory_parts *parts)
+static void release_parts(const mr_cuda_memory_parts *parts)
 {
     (void)parts->driver->stream_free(parts->stream);
     (void)parts->driver->stream_free(parts->copy_stream);
@@ -286,7 +286,7 @@ mr_status mr_cuda_device_new(const mr_cuda_system *system, int index, mr_device 
     mr_status status =
         device != nullptr ? mr_cuda_memory_new(parts, &device->memory, error) : mr_fail_memory(error, sizeof *device);
     if (status != MR_OK) {
-        give_parts_back(&parts);
+        release_parts(&parts);
         free(device);
         return status;
     }

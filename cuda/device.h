@@ -98,7 +98,7 @@ mr_cuda_grid mr_cuda_grid_for(const mr_cuda_device *device, int64_t count);
 
 /* cuBLAS and cuDNN handles on the device's stream. *dnn is null if cuDNN is not available, which is not an error. */
 mr_status mr_cuda_blas_handle(mr_cuda_device *device, mr_error *error);
-mr_status mr_cuda_dnn_handle(mr_cuda_device *device, bool *is_there, mr_error *error);
+mr_status mr_cuda_dnn_handle(mr_cuda_device *device, bool *is_available, mr_error *error);
 
 /* Device memory until the kernel's work is done: release it with mr_buffer_unref after queueing the kernel. */
 mr_status mr_cuda_scratch(mr_kernel_call *call, size_t size_bytes, mr_buffer **buffer, mr_error *error);

@@ -106,7 +106,7 @@ static void destroy(mr_cuda_memory *memory)
 }
 
 /* The last unref of a buffer, on any thread. */
-static void give_back(mr_buffer *buffer)
+static void return_block(mr_buffer *buffer)
 {
     block *one = (block *)buffer;
     mr_cuda_memory *memory = buffer->owner;
@@ -162,19 +162,19 @@ void mr_cuda_memory_close(mr_cuda_memory *memory)
     if (last) destroy(memory);
 }
 
-static mr_cu_result ask_driver(mr_cuda_memory *memory, block *made)
+static mr_cu_result allocate_from_driver(mr_cuda_memory *memory, block *created)
 {
     const mr_cuda_driver *driver = memory->parts.driver;
-    for (int i = 0; i < 2 && made->kind != MR_CUDA_QUEUE; i++) {
-        if (made->used[i] != nullptr) continue;
-        mr_cu_result result = driver->event_new(&made->used[i], MR_CU_EVENT_DISABLE_TIMING);
+    for (int i = 0; i < 2 && created->kind != MR_CUDA_QUEUE; i++) {
+        if (created->used[i] != nullptr) continue;
+        mr_cu_result result = driver->event_new(&created->used[i], MR_CU_EVENT_DISABLE_TIMING);
         if (result != 0) return result;
     }
-    if (made->kind == MR_CUDA_PINNED) return driver->host_allocate(&made->data, made->capacity_bytes, 0);
+    if (created->kind == MR_CUDA_PINNED) return driver->host_allocate(&created->data, created->capacity_bytes, 0);
     mr_cu_pointer pointer = 0;
-    mr_cu_stream first = made->kind == MR_CUDA_QUEUE ? memory->parts.stream : memory->parts.copy_stream;
-    mr_cu_result result = driver->allocate(&pointer, made->capacity_bytes, first);
-    made->data = (void *)(uintptr_t)pointer;
+    mr_cu_stream first = created->kind == MR_CUDA_QUEUE ? memory->parts.stream : memory->parts.copy_stream;
+    mr_cu_result result = driver->allocate(&pointer, created->capacity_bytes, first);
+    created->data = (void *)(uintptr_t)pointer;
     return result;
 }
 
@@ -182,12 +182,12 @@ static mr_status make_block(mr_cuda_memory *memory, int index, size_t capacity_b
                             block **result, mr_error *error)
 {
     const mr_cuda_driver *driver = memory->parts.driver;
-    block *made = calloc(1, sizeof *made);
-    if (made == nullptr) return mr_fail_memory(error, sizeof *made);
-    made->index = (int16_t)index;
-    made->kind = kind;
-    made->capacity_bytes = capacity_bytes;
-    mr_cu_result status = ask_driver(memory, made);
+    block *created = calloc(1, sizeof *created);
+    if (created == nullptr) return mr_fail_memory(error, sizeof *created);
+    created->index = (int16_t)index;
+    created->kind = kind;
+    created->capacity_bytes = capacity_bytes;
+    mr_cu_result status = allocate_from_driver(memory, created);
     if (status == MR_CU_OUT_OF_MEMORY) {
         /* Blocks kept for other classes are freed, because they may be the missing memory. */
         pthread_mutex_lock(&memory->mutex);
@@ -195,15 +195,15 @@ static mr_status make_block(mr_cuda_memory *memory, int index, size_t capacity_b
         pthread_mutex_unlock(&memory->mutex);
         dispose_all(memory, all);
         (void)driver->stream_wait(memory->parts.stream);
-        status = ask_driver(memory, made);
+        status = allocate_from_driver(memory, created);
     }
     if (status == 0) {
-        *result = made;
+        *result = created;
         return MR_OK;
     }
     for (int i = 0; i < 2; i++)
-        if (made->used[i] != nullptr) (void)driver->event_free(made->used[i]);
-    free(made);
+        if (created->used[i] != nullptr) (void)driver->event_free(created->used[i]);
+    free(created);
     if (status != MR_CU_OUT_OF_MEMORY)
         return mr_cuda_check(driver, status, kind == MR_CUDA_PINNED ? "allocate pinned memory" : "allocate memory",
                              error);
@@ -240,7 +240,7 @@ mr_status mr_cuda_memory_allocate(mr_cuda_memory *memory, size_t size_bytes, mr_
         MR_TRY(make_block(memory, index, capacity_bytes, kind, &one, error));
     else
         MR_TRY(wait_for_uses(memory, one, error));
-    mr_buffer_init(&one->buffer, one->data, size_bytes, give_back, memory);
+    mr_buffer_init(&one->buffer, one->data, size_bytes, return_block, memory);
     one->buffer.device = kind == MR_CUDA_PINNED ? nullptr : &memory->parts.owner->device;
     pthread_mutex_lock(&memory->mutex);
     memory->holders++;

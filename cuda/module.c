@@ -96,7 +96,7 @@ static mr_status make_dnn(mr_cuda_device *device, mr_error *error)
     return MR_OK;
 }
 
-mr_status mr_cuda_dnn_handle(mr_cuda_device *device, bool *is_there, mr_error *error)
+mr_status mr_cuda_dnn_handle(mr_cuda_device *device, bool *is_available, mr_error *error)
 {
     mr_status status = MR_OK;
     MR_TRY(mr_cuda_enter(device, error));
@@ -104,7 +104,7 @@ mr_status mr_cuda_dnn_handle(mr_cuda_device *device, bool *is_there, mr_error *e
     if (device->dnn == nullptr && !device->dnn_is_absent)
         device->dnn_is_absent = device->system.open_dnn(&device->dnn, nullptr) != MR_OK;
     if (!device->dnn_is_absent && device->dnn_handle == nullptr) status = make_dnn(device, error);
-    *is_there = device->dnn_handle != nullptr;
+    *is_available = device->dnn_handle != nullptr;
     pthread_mutex_unlock(&device->mutex);
     return status;
 }

@@ -37,8 +37,8 @@ static mr_status geometry(const mr_kernel_call *call, mr_shape in, mr_gpu_pool *
     for (int i = 1; i < 4; i++)
         if (in.dims[i] > INT_MAX / 4)
             return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "the input is too large for a GPU");
-    MR_TRY(mr_window_place(call->node, w, 0, in.dims[1], w->window_y, &out_h, &top, &after, error));
-    MR_TRY(mr_window_place(call->node, w, 1, in.dims[2], w->window_x, &out_w, &left, &after, error));
+    MR_TRY(mr_window_geometry(call->node, w, 0, in.dims[1], w->window_y, &out_h, &top, &after, error));
+    MR_TRY(mr_window_geometry(call->node, w, 1, in.dims[2], w->window_x, &out_w, &left, &after, error));
     *a = (mr_gpu_pool){.batch = in.dims[0],
                        .in_h = (int32_t)in.dims[1],
                        .in_w = (int32_t)in.dims[2],

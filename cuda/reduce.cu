@@ -4,7 +4,7 @@
  * combines in order. */
 #include "cuda/gpu.h"
 
-MR_GPU_FUNCTION int64_t place(int64_t i, int rank, const int64_t *dims, const int64_t *strides)
+MR_GPU_FUNCTION int64_t offset_of(int64_t i, int rank, const int64_t *dims, const int64_t *strides)
 {
     int64_t at = 0;
     for (int d = rank - 1; d > 0; d--) {
@@ -19,10 +19,10 @@ MR_GPU_FUNCTION int64_t place(int64_t i, int rank, const int64_t *dims, const in
     {                                                                                                                  \
         __shared__ float shared[MR_GPU_BLOCK];                                                                         \
         int64_t begin = blockIdx.y * a.chunk, end = begin + a.chunk < a.reduced ? begin + a.chunk : a.reduced;         \
-        const float *in = a.in + place(blockIdx.x, a.kept_rank, a.kept_dims, a.kept_strides);                          \
+        const float *in = a.in + offset_of(blockIdx.x, a.kept_rank, a.kept_dims, a.kept_strides);                      \
         float x = neutral;                                                                                             \
         for (int64_t r = begin + threadIdx.x; r < end; r += MR_GPU_BLOCK) {                                            \
-            float y = in[place(r, a.reduced_rank, a.reduced_dims, a.reduced_strides)];                                 \
+            float y = in[offset_of(r, a.reduced_rank, a.reduced_dims, a.reduced_strides)];                             \
             y = (element);                                                                                             \
             x = (join);                                                                                                \
         }                                                                                                              \
@@ -44,9 +44,9 @@ MR_GPU_FUNCTION int64_t place(int64_t i, int rank, const int64_t *dims, const in
         int64_t o = (int64_t)blockIdx.x * 32 + threadIdx.x;                                                            \
         float x = neutral;                                                                                             \
         if (o < a.outputs) {                                                                                           \
-            const float *in = a.in + place(o, a.kept_rank, a.kept_dims, a.kept_strides);                               \
+            const float *in = a.in + offset_of(o, a.kept_rank, a.kept_dims, a.kept_strides);                           \
             for (int64_t r = begin + threadIdx.y; r < end; r += 8) {                                                   \
-                float y = in[place(r, a.reduced_rank, a.reduced_dims, a.reduced_strides)];                             \
+                float y = in[offset_of(r, a.reduced_rank, a.reduced_dims, a.reduced_strides)];                         \
                 y = (element);                                                                                         \
                 x = (join);                                                                                            \
             }                                                                                                          \

@@ -15,10 +15,10 @@ MR_INLINE int64_t index_at(const mr_tensor *indices, int64_t i)
                                         : -1;
 }
 
-static mr_status bad_index(mr_kernel_call *call, int64_t place, int64_t index, int64_t limit, mr_error *error)
+static mr_status bad_index(mr_kernel_call *call, int64_t position, int64_t index, int64_t limit, mr_error *error)
 {
     return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT,
-                          "indices[%" PRId64 "] = %" PRId64 " is not in [0, %" PRId64 ")", place, index, limit);
+                          "indices[%" PRId64 "] = %" PRId64 " is not in [0, %" PRId64 ")", position, index, limit);
 }
 
 static mr_status check_indices(mr_kernel_call *call, const mr_tensor *indices, int64_t limit, mr_error *error)

@@ -58,14 +58,14 @@ static mr_status concat_values(mr_kernel_call *call, int first, int count, int64
         return MR_OK;
     }
     mr_sink sink;
-    int64_t outer, inner, place = 0;
+    int64_t outer, inner, offset = 0;
     MR_TRY(mr_sink_init(call, 0, shape, &sink, error));
     split_at(shape, axis, &outer, &inner);
     for (int i = 0; sink.count > 0 && i < count; i++) {
         int64_t width = values[i].shape.dims[axis] * inner;
-        copy_rows(call, sink.element_size, at(sink.data, place, sink.element_size), shape.dims[axis] * inner,
+        copy_rows(call, sink.element_size, at(sink.data, offset, sink.element_size), shape.dims[axis] * inner,
                   values[i].data, width, outer, width);
-        place += width;
+        offset += width;
     }
     return mr_sink_finish(call, &sink, MR_OK, error);
 }
@@ -188,7 +188,7 @@ static mr_status split(mr_kernel_call *call, mr_error *error)
 }
 
 /* Replaces a size of -1 by the remainder of `whole`; false if the sizes do not add up to it. */
-static bool complete_sizes(int64_t *sizes, int count, int64_t whole)
+static bool complete_sizes(int64_t *sizes, int count, int64_t total)
 {
     int64_t sum = 0;
     int missing = -1;
@@ -197,22 +197,22 @@ static bool complete_sizes(int64_t *sizes, int count, int64_t whole)
             missing = i;
             continue;
         }
-        if (sizes[i] < 0 || sizes[i] > whole - sum) return false;
+        if (sizes[i] < 0 || sizes[i] > total - sum) return false;
         sum += sizes[i];
     }
-    if (missing >= 0) sizes[missing] = whole - sum;
-    return missing >= 0 || sum == whole;
+    if (missing >= 0) sizes[missing] = total - sum;
+    return missing >= 0 || sum == total;
 }
 
 static mr_status split_sizes(mr_kernel_call *call, int64_t *sizes, int axis, mr_error *error)
 {
     const mr_tensor *value = &call->inputs[0];
-    int64_t begin = 0, whole = value->shape.dims[axis];
+    int64_t begin = 0, total = value->shape.dims[axis];
     int count, parts = call->node->output_count;
     MR_TRY(mr_kernel_ints(call, 1, "size_splits", sizes, parts, &count, error));
-    if (count != parts || !complete_sizes(sizes, count, whole))
+    if (count != parts || !complete_sizes(sizes, count, total))
         return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT,
-                              "size_splits do not divide %" PRId64 " elements of axis %d into %d parts", whole, axis,
+                              "size_splits do not divide %" PRId64 " elements of axis %d into %d parts", total, axis,
                               parts);
     mr_shape shape = value->shape;
     for (int i = 0; i < count; i++) {
@@ -220,7 +220,7 @@ static mr_status split_sizes(mr_kernel_call *call, int64_t *sizes, int axis, mr_
         MR_TRY(take_part(call, i, value, axis, begin, sizes[i], shape, error));
         begin += sizes[i];
     }
-    assert(begin == whole);
+    assert(begin == total);
     return MR_OK;
 }
 

@@ -89,8 +89,8 @@ static mr_status dense_from_masks(mr_kernel_call *call, mr_shape input, int firs
     for (int i = 0; i < count; i++)
         if ((new_axis >> i & 1) && !(ellipsis >> i & 1)) added++;
     bool has_ellipsis = (ellipsis & ((1ll << count) - 1)) != 0;
-    int spelled = count - added - (has_ellipsis ? 1 : 0), whole = input.rank - spelled;
-    if (whole < 0)
+    int spelled = count - added - (has_ellipsis ? 1 : 0), ellipsis_dims = input.rank - spelled;
+    if (ellipsis_dims < 0)
         return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "%d indices for an input of rank %d", spelled,
                               input.rank);
     *dense = (dense_slice){.input = input, .sizes = {.rank = input.rank}};
@@ -99,7 +99,7 @@ static mr_status dense_from_masks(mr_kernel_call *call, mr_shape input, int firs
     for (int i = 0; i <= count; i++) {
         bool rest = i == count ? !has_ellipsis : (ellipsis >> i & 1);
         if (rest) {
-            for (int w = 0; w < whole; w++, axis++) {
+            for (int w = 0; w < ellipsis_dims; w++, axis++) {
                 dense->begin[axis] = 0;
                 dense->stride[axis] = 1;
                 output[out++] = dense->sizes.dims[axis] = input.dims[axis];
@@ -158,9 +158,10 @@ static mr_status strided_slice(mr_kernel_call *call, mr_error *error)
     dense_slice dense;
     MR_TRY(dense_from_masks(call, input->shape, 1, &dense, error));
     int64_t strides[MR_RANK_MAX], offset = slice_strides(&dense, strides);
-    bool whole = mr_shape_equal(dense.sizes, input->shape);
-    for (int i = 0; whole && i < dense.input.rank; i++) whole = dense.stride[i] == 1 || dense.sizes.dims[i] <= 1;
-    if (whole) return mr_tensor_reshape(input, dense.output, &call->outputs[0], error);
+    bool is_complete = mr_shape_equal(dense.sizes, input->shape);
+    for (int i = 0; is_complete && i < dense.input.rank; i++)
+        is_complete = dense.stride[i] == 1 || dense.sizes.dims[i] <= 1;
+    if (is_complete) return mr_tensor_reshape(input, dense.output, &call->outputs[0], error);
     return take(call, input, dense.sizes, strides, offset, dense.output, error);
 }
 
@@ -378,15 +379,15 @@ static mr_status mirror_pad(mr_kernel_call *call, mr_error *error)
     MR_TRY(mr_sink_init(call, 0, shape, &sink, error));
     mr_shape_strides(input->shape, strides);
     for (int64_t index = 0; index < sink.count; index++) {
-        int64_t rest = index, place = 0;
+        int64_t rest = index, offset = 0;
         for (int i = shape.rank - 1; i >= 0; i--) {
             int64_t have = input->shape.dims[i], at = rest % shape.dims[i] - paddings[2 * i];
             rest /= shape.dims[i];
             if (at < 0) at = -at - 1 + skip;
             if (at >= have) at = 2 * have - 1 - skip - at;
-            place += at * strides[i];
+            offset += at * strides[i];
         }
-        memcpy((char *)sink.data + (size_t)index * sink.element_size, from(input, place, sink.element_size),
+        memcpy((char *)sink.data + (size_t)index * sink.element_size, from(input, offset, sink.element_size),
                sink.element_size);
     }
     return mr_sink_finish(call, &sink, MR_OK, error);

@@ -138,10 +138,10 @@ MR_INLINE void block_products(const norm *n, int64_t row, int64_t rows, int64_t 
     for (; c < width; c++) {
         float sum = 0, product = 0;
         for (int64_t r = 0; r < rows; r++) {
-            int64_t place = at + r * channels + c;
-            float dy = passed_one(n, place, first + c, relu);
+            int64_t index = at + r * channels + c;
+            float dy = passed_one(n, index, first + c, relu);
             sum += dy;
-            product += dy * (n->x[place] - n->mean[first + c]);
+            product += dy * (n->x[index] - n->mean[first + c]);
         }
         sums[c] = sum;
         products[c] = product;
@@ -472,7 +472,7 @@ static float factor_of(float scale, float variance, float epsilon)
 
 /* Without elements there are no statistics: as in TensorFlow, the results are NaN for each channel, even where
  * statistics are given. */
-static mr_status normalize_nothing(mr_kernel_call *call, mr_error *error)
+static mr_status normalize_empty(mr_kernel_call *call, mr_error *error)
 {
     for (int i = 1; i < 5; i++)
         for (int64_t c = 0, count = mr_tensor_count(&call->outputs[i]); c < count; c++)
@@ -498,7 +498,7 @@ static mr_status fused_batch_norm(mr_kernel_call *call, mr_error *error)
         MR_TRY(mr_kernel_output(call, 5, MR_SCALAR, error));
         *(float *)call->outputs[5].data = 0;
     }
-    if (mr_tensor_count(&call->inputs[0]) == 0) return normalize_nothing(call, error);
+    if (mr_tensor_count(&call->inputs[0]) == 0) return normalize_empty(call, error);
     MR_TRY(workspace(call, &n, 1, &buffer, &factor, error));
     /* Outputs: batch_mean and batch_variance (running estimates), then mean and variance for the gradient. */
     float *out[4];

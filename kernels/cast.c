@@ -4,7 +4,7 @@
 
 typedef void (*cast_loop)(void *target, const void *source, int64_t count);
 
-#define EACH_WHOLE(X, ...)                                                                                             \
+#define EACH_INTEGER(X, ...)                                                                                           \
     X(MR_INT32, int32_t, int32, __VA_ARGS__)                                                                           \
     X(MR_INT64, int64_t, int64, __VA_ARGS__)                                                                           \
     X(MR_INT8, int8_t, int8, __VA_ARGS__)                                                                              \
@@ -17,7 +17,7 @@ typedef void (*cast_loop)(void *target, const void *source, int64_t count);
 #define EACH_PLAIN(X, ...)                                                                                             \
     X(MR_FLOAT, float, float, __VA_ARGS__)                                                                             \
     X(MR_DOUBLE, double, double, __VA_ARGS__)                                                                          \
-    EACH_WHOLE(X, __VA_ARGS__)
+    EACH_INTEGER(X, __VA_ARGS__)
 
 /* A real number converted to each type. NaN and numbers out of range become the lowest number of int32 or int64, as
  * with the x86 instructions; narrower types take the low bits of int32, and uint32 those of int64. TensorFlow's scalar
@@ -68,12 +68,12 @@ CONVERSIONS(double)
         const from_type *from = source;                                                                                \
         MR_EACH_ELEMENT to[i] = (to_type)(converted);                                                                  \
     }
-#define WHOLE_LOOP(from_dtype, from_type, from_name, to_type, to_name)                                                 \
+#define INTEGER_LOOP(from_dtype, from_type, from_name, to_type, to_name)                                               \
     LOOP(from_type, from_name, to_type, to_name, from[i])
 #define LOOPS(to_type, to_name)                                                                                        \
     LOOP(float, float, to_type, to_name, to_name##_of_float(from[i]))                                                  \
     LOOP(double, double, to_type, to_name, to_name##_of_double(from[i]))                                               \
-    EACH_WHOLE(WHOLE_LOOP, to_type, to_name)
+    EACH_INTEGER(INTEGER_LOOP, to_type, to_name)
 LOOPS(float, float)
 LOOPS(double, double)
 LOOPS(int32_t, int32)

@@ -56,8 +56,8 @@ mr_status mr_window_attrs_read(const mr_kernel_node *node, mr_window_attrs *attr
     return MR_OK;
 }
 
-mr_status mr_window_place(const mr_kernel_node *node, const mr_window_attrs *attrs, int dimension, int64_t input,
-                          int64_t window, int64_t *output, int64_t *before, int64_t *after, mr_error *error)
+mr_status mr_window_geometry(const mr_kernel_node *node, const mr_window_attrs *attrs, int dimension, int64_t input,
+                             int64_t window, int64_t *output, int64_t *before, int64_t *after, mr_error *error)
 {
     int64_t stride = dimension == 0 ? attrs->stride_y : attrs->stride_x;
     int64_t dilation = dimension == 0 ? attrs->dilation_y : attrs->dilation_x, reach;
@@ -127,10 +127,10 @@ static mr_status geometry(const mr_kernel_call *call, mr_shape input, mr_shape f
                               filter.dims[2]);
     if (v->in_channels == 0)
         return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "the filter has no channels");
-    MR_TRY(mr_window_place(call->node, attrs, 0, v->in_height, v->filter_height, &v->out_height, &v->pad_top,
-                           &v->pad_bottom, error));
-    return mr_window_place(call->node, attrs, 1, v->in_width, v->filter_width, &v->out_width, &v->pad_left,
-                           &v->pad_right, error);
+    MR_TRY(mr_window_geometry(call->node, attrs, 0, v->in_height, v->filter_height, &v->out_height, &v->pad_top,
+                              &v->pad_bottom, error));
+    return mr_window_geometry(call->node, attrs, 1, v->in_width, v->filter_width, &v->out_width, &v->pad_left,
+                              &v->pad_right, error);
 }
 
 static mr_shape output_shape(const mr_conv *v)
@@ -164,15 +164,15 @@ static int thread_count(const mr_kernel_call *call)
     return call->device->pool ? mr_pool_thread_count(call->device->pool) : 1;
 }
 
-static bool has_nothing(mr_kernel_call *call, const mr_conv *v)
+static bool finish_empty(mr_kernel_call *call, const mr_conv *v)
 {
     bool empty = mr_tensor_count(&call->outputs[0]) == 0;
     const int64_t sizes[] = {v->batch,        v->in_height,    v->in_width,   v->in_channels, v->filter_height,
                              v->filter_width, v->out_channels, v->out_height, v->out_width};
-    bool sums_nothing = false;
-    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) sums_nothing |= sizes[i] == 0;
-    if (sums_nothing && !empty) memset(call->outputs[0].data, 0, mr_tensor_size_bytes(&call->outputs[0]));
-    return empty || sums_nothing;
+    bool is_empty_sum = false;
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) is_empty_sum |= sizes[i] == 0;
+    if (is_empty_sum && !empty) memset(call->outputs[0].data, 0, mr_tensor_size_bytes(&call->outputs[0]));
+    return empty || is_empty_sum;
 }
 
 static mr_status conv2d(mr_kernel_call *call, mr_error *error)
@@ -183,7 +183,7 @@ static mr_status conv2d(mr_kernel_call *call, mr_error *error)
     mr_conv_scratch scratch = {.threads = thread_count(call)};
     MR_TRY(geometry(call, input->shape, filter->shape, &v, error));
     MR_TRY(mr_kernel_output(call, 0, output_shape(&v), error));
-    if (has_nothing(call, &v)) return MR_OK;
+    if (finish_empty(call, &v)) return MR_OK;
     void *output = call->outputs[0].data;
     mr_pool *pool = call->device->pool;
     if (!is_fast(call, &v)) {
@@ -207,7 +207,7 @@ static mr_status conv2d_backprop_input(mr_kernel_call *call, mr_error *error)
     MR_TRY(geometry(call, shape, filter->shape, &v, error));
     MR_TRY(check_gradient(call, &v, gradient->shape, error));
     MR_TRY(mr_kernel_output(call, 0, shape, error));
-    if (has_nothing(call, &v)) return MR_OK;
+    if (finish_empty(call, &v)) return MR_OK;
     void *output = call->outputs[0].data;
     mr_pool *pool = call->device->pool;
     if (!is_fast(call, &v)) {
@@ -231,7 +231,7 @@ static mr_status conv2d_backprop_filter(mr_kernel_call *call, mr_error *error)
     MR_TRY(geometry(call, input->shape, shape, &v, error));
     MR_TRY(check_gradient(call, &v, gradient->shape, error));
     MR_TRY(mr_kernel_output(call, 0, shape, error));
-    if (has_nothing(call, &v)) return MR_OK;
+    if (finish_empty(call, &v)) return MR_OK;
     void *output = call->outputs[0].data;
     mr_pool *pool = call->device->pool;
     if (!is_fast(call, &v)) {

@@ -26,8 +26,8 @@ typedef struct mr_window_attrs {
 mr_status mr_window_attrs_read(const mr_kernel_node *node, mr_window_attrs *attrs, mr_error *error);
 /* Computes the output size along one dimension and the padding before and after it; a window that does not fit is an
  * error. */
-mr_status mr_window_place(const mr_kernel_node *node, const mr_window_attrs *attrs, int dimension, int64_t input,
-                          int64_t window, int64_t *output, int64_t *before, int64_t *after, mr_error *error);
+mr_status mr_window_geometry(const mr_kernel_node *node, const mr_window_attrs *attrs, int dimension, int64_t input,
+                             int64_t window, int64_t *output, int64_t *before, int64_t *after, mr_error *error);
 
 /* The functions without suffix take floats in NHWC with dilation 1. Their scratch memory has the number of floats that
  * mr_conv_…_scratch returns for `threads` threads. */

@@ -23,7 +23,7 @@ typedef struct slots {
     float *floats;
     int64_t size;
     int count;
-    atomic_bool taken[SLOTS_MAX];
+    atomic_bool in_use[SLOTS_MAX];
 } slots;
 
 static void slots_init(slots *s, float *floats, int64_t size, int count)
@@ -31,23 +31,23 @@ static void slots_init(slots *s, float *floats, int64_t size, int count)
     s->floats = floats;
     s->size = size;
     s->count = MR_MIN(count, SLOTS_MAX);
-    for (int i = 0; i < s->count; i++) atomic_init(&s->taken[i], false);
+    for (int i = 0; i < s->count; i++) atomic_init(&s->in_use[i], false);
 }
 
-static float *slot_take(slots *s, int *index)
+static float *slot_acquire(slots *s, int *index)
 {
     assert(s->count > 0 && (s->floats != nullptr || s->size == 0));
     for (int i = 0;; i = (i + 1) % s->count)
-        if (!atomic_exchange_explicit(&s->taken[i], true, memory_order_acquire)) {
+        if (!atomic_exchange_explicit(&s->in_use[i], true, memory_order_acquire)) {
             *index = i;
             return s->floats + i * s->size;
         }
 }
 
-static void slot_give(slots *s, int index)
+static void slot_release(slots *s, int index)
 {
-    assert(index >= 0 && index < s->count && atomic_load_explicit(&s->taken[index], memory_order_relaxed));
-    atomic_store_explicit(&s->taken[index], false, memory_order_release);
+    assert(index >= 0 && index < s->count && atomic_load_explicit(&s->in_use[index], memory_order_relaxed));
+    atomic_store_explicit(&s->in_use[index], false, memory_order_release);
 }
 
 static int64_t round_up(int64_t value)
@@ -143,7 +143,7 @@ static void window_pieces(void *context, int64_t begin, int64_t end)
 {
     const window_job *job = context;
     int slot = 0;
-    float *frame = job->framed ? slot_take(job->slots, &slot) : nullptr;
+    float *frame = job->framed ? slot_acquire(job->slots, &slot) : nullptr;
     for (int64_t piece = begin; piece < end; piece++) {
         int64_t n = piece / job->row_blocks, row = piece % job->row_blocks * job->row_block;
         int64_t rows = MR_MIN(job->row_block, job->rows - row), top = job->top + row * job->stride_y;
@@ -159,7 +159,7 @@ static void window_pieces(void *context, int64_t begin, int64_t end)
             window_tiles(job, image + (top * job->width + job->left) * job->channels, job->width, target, rows);
         }
     }
-    if (job->framed) slot_give(job->slots, slot);
+    if (job->framed) slot_release(job->slots, slot);
 }
 
 /* Sets the derived fields: whether a frame is needed, and how rows are divided. */
@@ -246,12 +246,12 @@ void mr_conv_forward(const mr_conv *v, const float *input, const float *filter, 
 /* One dimension of a phase. The input positions phase, phase + stride, … use the taps first, first + stride, …. For the
  * first position, the window of the rotated taps over the gradient starts at `start`. */
 typedef struct phase {
-    int64_t places, first, taps, start;
+    int64_t count, first, taps, start;
 } phase;
 
 static phase phase_of(int64_t index, int64_t stride, int64_t pad, int64_t input, int64_t filter)
 {
-    phase p = {.places = index < input ? (input - index + stride - 1) / stride : 0, .first = (index + pad) % stride};
+    phase p = {.count = index < input ? (input - index + stride - 1) / stride : 0, .first = (index + pad) % stride};
     p.taps = p.first < filter ? (filter - p.first + stride - 1) / stride : 0;
     p.start = (index + pad - p.first) / stride - (p.taps - 1);
     return p;
@@ -269,8 +269,8 @@ static window_job phase_job(const mr_conv *v, phase y, phase x)
                       .window_y = y.taps,
                       .window_x = x.taps,
                       .batch = v->batch,
-                      .rows = y.places,
-                      .columns = x.places,
+                      .rows = y.count,
+                      .columns = x.count,
                       .out_channels = v->in_channels};
     job.image_size = v->in_height * v->in_width * v->in_channels;
     job.row_stride = v->stride_y * v->in_width * v->in_channels;
@@ -287,7 +287,7 @@ static int64_t phase_count(int64_t stride, int64_t input)
 
 static bool is_empty(phase y, phase x)
 {
-    return y.places == 0 || x.places == 0 || y.taps == 0 || x.taps == 0;
+    return y.count == 0 || x.count == 0 || y.taps == 0 || x.taps == 0;
 }
 
 int64_t mr_conv_backward_input_scratch(const mr_conv *v, int threads)
@@ -306,7 +306,7 @@ int64_t mr_conv_backward_input_scratch(const mr_conv *v, int threads)
 }
 
 /* The taps of a phase, rotated by 180 degrees, with in and out channels exchanged. */
-static void turn_filter(const mr_conv *v, phase y, phase x, const float *filter, float *panels)
+static void rotate_filter(const mr_conv *v, phase y, phase x, const float *filter, float *panels)
 {
     for (int64_t i = 0; i < v->in_channels; i += 16)
         for (int64_t ty = y.taps - 1; ty >= 0; ty--)
@@ -321,10 +321,10 @@ static void turn_filter(const mr_conv *v, phase y, phase x, const float *filter,
 void mr_conv_backward_input(const mr_conv *v, const float *filter, const float *gradient, float *input_gradient,
                             mr_conv_scratch scratch, mr_pool *pool)
 {
-    bool whole = v->stride_y <= v->filter_height && v->stride_x <= v->filter_width;
+    bool covers_input = v->stride_y <= v->filter_height && v->stride_x <= v->filter_width;
     int64_t depth = v->filter_height * v->filter_width * v->out_channels;
     float *frames = scratch.floats + mr_panels_size(depth, v->in_channels);
-    if (!whole) /* some positions have no tap */
+    if (!covers_input) /* some positions have no tap */
         memset(input_gradient, 0,
                (size_t)(v->batch * v->in_height * v->in_width * v->in_channels) * sizeof *input_gradient);
     for (int64_t py = 0; py < phase_count(v->stride_y, v->in_height); py++)
@@ -334,7 +334,7 @@ void mr_conv_backward_input(const mr_conv *v, const float *filter, const float *
             if (is_empty(y, x)) continue;
             window_job job = phase_job(v, y, x);
             slots slots;
-            turn_filter(v, y, x, filter, scratch.floats);
+            rotate_filter(v, y, x, filter, scratch.floats);
             slots_init(&slots, frames, window_slot_size(&job), scratch.threads + 1);
             job.image = gradient;
             job.target = input_gradient + (py * v->in_width + px) * v->in_channels;
@@ -409,7 +409,7 @@ static void filter_groups(void *context, int64_t begin, int64_t end)
     const mr_conv *v = job->conv;
     int64_t blocks = v->batch * job->row_blocks, columns = (v->out_width - 1) * v->stride_x + v->filter_width;
     int slot;
-    float *frame = slot_take(job->slots, &slot), *spread = frame + job->frame_size;
+    float *frame = slot_acquire(job->slots, &slot), *spread = frame + job->frame_size;
     for (int64_t group = begin; group < end; group++) {
         float *partial = job->partials + group * filter_depth(v) * v->out_channels;
         int64_t first = blocks * group / job->groups, last = blocks * (group + 1) / job->groups;
@@ -438,7 +438,7 @@ static void filter_groups(void *context, int64_t begin, int64_t end)
             }
         }
     }
-    slot_give(job->slots, slot);
+    slot_release(job->slots, slot);
 }
 
 typedef struct merge_job {

@@ -71,8 +71,8 @@ static int64_t at(const mr_conv *conv, int64_t height, int64_t width, int64_t ch
         const plain_job *job = context;                                                                                \
         const mr_conv *v = job->conv;                                                                                  \
         const type *input = job->a, *gradient = job->b;                                                                \
-        for (int64_t place = begin; place < end; place++) {                                                            \
-            int64_t i = place % v->in_channels, tap = place / v->in_channels;                                          \
+        for (int64_t position = begin; position < end; position++) {                                                   \
+            int64_t i = position % v->in_channels, tap = position / v->in_channels;                                    \
             int64_t fy = tap / v->filter_width, fx = tap % v->filter_width;                                            \
             for (int64_t o = 0; o < v->out_channels; o++) {                                                            \
                 double sum = 0;                                                                                        \
@@ -86,7 +86,7 @@ static int64_t at(const mr_conv *conv, int64_t height, int64_t width, int64_t ch
                             sum += (double)input[INPUT(n, iy, ix, i)] * (double)gradient[OUTPUT(n, oy, ox, o)];        \
                         }                                                                                              \
                     }                                                                                                  \
-                ((type *)job->target)[place * v->out_channels + o] = (type)sum;                                        \
+                ((type *)job->target)[position * v->out_channels + o] = (type)sum;                                     \
             }                                                                                                          \
         }                                                                                                              \
     }

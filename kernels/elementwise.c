@@ -216,10 +216,10 @@ static void binary_tile(void *context, int64_t begin, int64_t end)
     for (int64_t r = 0; r < tile_rows; r++) memcpy(tile + (size_t)r * row_bytes, repeated, row_bytes);
     for (int64_t row = begin; row < end; row += tile_rows) {
         int64_t rows = MR_MIN(tile_rows, end - row);
-        const char *whole = (job->tile_operand == 1 ? job->b : job->a) + (size_t)row * row_bytes;
+        const char *row_operand = (job->tile_operand == 1 ? job->b : job->a) + (size_t)row * row_bytes;
         char *target = job->target + (size_t)(row * inner) * job->out_size;
-        binary_row(job, target, job->tile_operand == 1 ? tile : whole, job->tile_operand == 1 ? whole : tile,
-                   rows * inner, MR_BOTH_ROWS);
+        binary_row(job, target, job->tile_operand == 1 ? tile : row_operand,
+                   job->tile_operand == 1 ? row_operand : tile, rows * inner, MR_BOTH_ROWS);
     }
 }
 

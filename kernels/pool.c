@@ -39,9 +39,10 @@ static mr_status geometry(const mr_kernel_call *call, mr_shape input, pooling *p
                    .stride_y = attrs->stride_y,
                    .stride_x = attrs->stride_x,
                    .nchw = nchw};
+    MR_TRY(mr_window_geometry(call->node, attrs, 0, p->in_height, p->window_y, &p->out_height, &p->pad_top, &bottom,
+                              error));
     MR_TRY(
-        mr_window_place(call->node, attrs, 0, p->in_height, p->window_y, &p->out_height, &p->pad_top, &bottom, error));
-    MR_TRY(mr_window_place(call->node, attrs, 1, p->in_width, p->window_x, &p->out_width, &p->pad_left, &right, error));
+        mr_window_geometry(call->node, attrs, 1, p->in_width, p->window_x, &p->out_width, &p->pad_left, &right, error));
     p->is_padded_little = MR_MAX(p->pad_top, bottom) < p->window_y && MR_MAX(p->pad_left, right) < p->window_x;
     return MR_OK;
 }
@@ -107,18 +108,18 @@ static void span(int64_t output, int64_t stride, int64_t pad, int64_t window, in
                 WINDOW for (int64_t c = 0; c < p->channels; c++)                                                       \
                 {                                                                                                      \
                     type most = lowest;                                                                                \
-                    int64_t place = -1;                                                                                \
+                    int64_t chosen = -1;                                                                               \
                     EACH_INPUT                                                                                         \
                     {                                                                                                  \
                         type value = ((const type *)p->input)[IN(n, y, x, c)];                                         \
-                        if (value > most || place < 0) {                                                               \
+                        if (value > most || chosen < 0) {                                                              \
                             most = value;                                                                              \
-                            place = IN(n, y, x, c);                                                                    \
+                            chosen = IN(n, y, x, c);                                                                   \
                         }                                                                                              \
                     }                                                                                                  \
-                    if (place >= 0)                                                                                    \
-                        ((type *)p->target)[place] = (type)(((sum_type *)p->target)[place] +                           \
-                                                            ((const sum_type *)p->gradient)[OUT(n, oy, ox, c)]);       \
+                    if (chosen >= 0)                                                                                   \
+                        ((type *)p->target)[chosen] = (type)(((sum_type *)p->target)[chosen] +                         \
+                                                             ((const sum_type *)p->gradient)[OUT(n, oy, ox, c)]);      \
                 }                                                                                                      \
             }                                                                                                          \
     }

@@ -132,7 +132,7 @@ typedef struct reduce_job {
 } reduce_job;
 
 /* The offset of position `index` among the dims with reduced == which. */
-static int64_t place(const reduce_job *job, int64_t index, bool which)
+static int64_t offset_of(const reduce_job *job, int64_t index, bool which)
 {
     int64_t offset = 0;
     for (int d = job->rank - 1; d >= 0; d--) {
@@ -156,18 +156,18 @@ static void reduce_units(void *context, int64_t begin, int64_t end)
         int64_t start = job->row_reduced ? 0 : block * job->row_block;
         int64_t count = job->row_reduced ? 1 : MR_MIN(job->row_block, job->row - start);
         char *accumulator = job->target + (size_t)(split * job->output_count + outer * width + start) * job->size;
-        const char *source = job->source + (size_t)place(job, outer, false) * job->size;
+        const char *source = job->source + (size_t)offset_of(job, outer, false) * job->size;
         job->reducer.start(accumulator, count);
         if (job->row_reduced) {
             for (int64_t step = from; step < to; step++) {
                 int64_t at = step % job->row_blocks * job->row_block;
-                int64_t offset = place(job, step / job->row_blocks, true) + at;
+                int64_t offset = offset_of(job, step / job->row_blocks, true) + at;
                 job->reducer.row(accumulator, source + (size_t)offset * job->size,
                                  MR_MIN(job->row_block, job->row - at));
             }
         } else {
             for (int64_t step = from; step < to; step++) {
-                int64_t offset = place(job, step, true) + start;
+                int64_t offset = offset_of(job, step, true) + start;
                 job->reducer.column(accumulator, source + (size_t)offset * job->size, count);
             }
         }
@@ -477,7 +477,7 @@ static mr_status l2_loss(mr_kernel_call *call, mr_error *error)
 /* The index of the maximum or minimum along one axis; the first one of equals. */
 typedef struct arg_job {
     const void *source;
-    int64_t *places;
+    int64_t *indices;
     int64_t count, inner;
     bool smallest;
 } arg_job;
@@ -493,7 +493,7 @@ typedef struct arg_job {
                 type value = x[i * job->inner], most = x[best * job->inner];                                           \
                 if (job->smallest ? value < most : value > most) best = i;                                             \
             }                                                                                                          \
-            job->places[o] = best;                                                                                     \
+            job->indices[o] = best;                                                                                    \
         }                                                                                                              \
     }
 MR_EACH_NUMBER(ARG_TYPE)
@@ -517,11 +517,11 @@ static mr_status arg_extreme(mr_kernel_call *call, bool smallest, mr_error *erro
     if (!arg_loops[input->dtype])
         return mr_kernel_fail(call->node, error, MR_UNIMPLEMENTED, "no kernel for %s", mr_dtype_name(input->dtype));
     int64_t outputs = mr_shape_count(shape);
-    job.places = calloc((size_t)outputs + 1, sizeof *job.places);
-    if (!job.places) return mr_kernel_fail(call->node, error, MR_RESOURCE_EXHAUSTED, "out of memory");
+    job.indices = calloc((size_t)outputs + 1, sizeof *job.indices);
+    if (!job.indices) return mr_kernel_fail(call->node, error, MR_RESOURCE_EXHAUSTED, "out of memory");
     mr_pool_for(call->device->pool, outputs, MR_MAX(1, MR_GRAIN / job.count), arg_loops[input->dtype], &job);
-    mr_status status = mr_kernel_put_ints(call, 0, shape, job.places, error);
-    free(job.places);
+    mr_status status = mr_kernel_put_ints(call, 0, shape, job.indices, error);
+    free(job.indices);
     return status;
 }
 

@@ -90,7 +90,7 @@ static void centre(mr_image_region *region, int32_t width, int32_t height)
     region->y = (height - region->height) / 2;
 }
 
-static void place(mr_image_region *region, int32_t width, int32_t height, mr_random *random)
+static void choose_position(mr_image_region *region, int32_t width, int32_t height, mr_random *random)
 {
     region->y = (int32_t)mr_random_below(random, (uint64_t)(height - region->height) + 1);
     region->x = (int32_t)mr_random_below(random, (uint64_t)(width - region->width) + 1);
@@ -108,7 +108,7 @@ static void random_resized(mr_image_region *region, const mr_image_options *opti
         if (!(w >= 1 && h >= 1 && w <= width && h <= height)) continue;
         region->width = (int32_t)w;
         region->height = (int32_t)h;
-        place(region, width, height, random);
+        choose_position(region, width, height, random);
         return;
     }
     double aspect = (double)width / height;
@@ -165,7 +165,7 @@ mr_image_region mr_image_choose(const mr_image_options *options, int32_t width, 
         break;
     case MR_CROP_RANDOM:
         largest(&region, aspect, fraction, width, height);
-        place(&region, width, height, random);
+        choose_position(&region, width, height, random);
         break;
     case MR_CROP_RANDOM_RESIZED:
         random_resized(&region, options, width, height, random);

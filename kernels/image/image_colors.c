@@ -57,7 +57,7 @@ typedef struct pixels {
     mr_vector red, green, blue;
 } pixels;
 
-MR_INLINE pixels take_apart(const float *row)
+MR_INLINE pixels split_channels(const float *row)
 {
     mr_vector a = mr_vector_load(row), b = mr_vector_load(row + MR_LANES), c = mr_vector_load(row + 2 * MR_LANES);
     mr_vector red = TAKE(a, b, 0, 3, 6, 9, 12, 15, 18, 21, 24, 27, 30, -1, -1, -1, -1, -1);
@@ -68,7 +68,7 @@ MR_INLINE pixels take_apart(const float *row)
                     TAKE(blue, c, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 16, 19, 22, 25, 28, 31)};
 }
 
-MR_INLINE void put_together(float *row, pixels p)
+MR_INLINE void merge_channels(float *row, pixels p)
 {
     mr_vector a = TAKE(p.red, p.green, 0, 16, -1, 1, 17, -1, 2, 18, -1, 3, 19, -1, 4, 20, -1, 5);
     mr_vector b = TAKE(p.red, p.green, 21, -1, 6, 22, -1, 7, 23, -1, 8, 24, -1, 9, 25, -1, 10, 26);
@@ -136,12 +136,12 @@ MR_INLINE pixels turned(pixels p, mr_vector by)
 MR_INLINE void link_16(float *row, const mr_color_link *link)
 {
     const mr_color_affine *then = &link->then;
-    pixels p = take_apart(row);
+    pixels p = split_channels(row);
     p = link->is_hue ? turned(p, mr_vector_of(link->amount)) : saturated(p, mr_vector_of(link->amount));
     p.red = p.red * mr_vector_of(then->scale[0]) + mr_vector_of(then->shift[0]);
     p.green = p.green * mr_vector_of(then->scale[1]) + mr_vector_of(then->shift[1]);
     p.blue = p.blue * mr_vector_of(then->scale[2]) + mr_vector_of(then->shift[2]);
-    put_together(row, p);
+    merge_channels(row, p);
 }
 
 MR_INLINE void link_levels_body(float *row, const mr_color_link *link, int64_t count)
@@ -161,7 +161,7 @@ MR_INLINE void split_levels_body(float *const planes[3], const float *row, int64
 {
     int64_t i = 0;
     for (; i + MR_LANES <= count; i += MR_LANES) {
-        pixels p = take_apart(row + 3 * i);
+        pixels p = split_channels(row + 3 * i);
         mr_vector_store(planes[0] + i, p.red);
         mr_vector_store(planes[1] + i, p.green);
         mr_vector_store(planes[2] + i, p.blue);
@@ -229,17 +229,17 @@ bool mr_color_chain_fill(mr_color_chain *chain, const mr_image_options *options,
 {
     const mr_color_step *order = order_of(options);
     /* The steps before the multiply-add that contains the contrast. */
-    int cut = 0, begin = 0, end = 4;
+    int split = 0, begin = 0, end = 4;
     for (int i = 0; i < 4 && order[i] != MR_COLOR_CONTRAST; i++)
         if ((order[i] == MR_COLOR_SATURATION && region->saturation != 0) ||
             (order[i] == MR_COLOR_HUE && region->hue != 0))
-            cut = i + 1;
-    bool is_cut = region->contrast != 0 && mean == nullptr;
-    if (is_cut) end = cut;
-    if (mean != nullptr) begin = cut;
+            split = i + 1;
+    bool needs_mean = region->contrast != 0 && mean == nullptr;
+    if (needs_mean) end = split;
+    if (mean != nullptr) begin = split;
     *chain = (mr_color_chain){.first = no_change};
     for (int i = begin; i < end; i++) add_step(chain, order[i], region, mean);
-    if (is_cut) return true;
+    if (needs_mean) return true;
     for (int c = 0; c < 3; c++) {
         float scale = 1.0f / (options->std[c] != 0.0f ? options->std[c] : 1.0f);
         join(chain, c, scale, -options->mean[c] * scale);

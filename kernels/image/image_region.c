@@ -79,7 +79,7 @@ typedef struct region_walk {
     int32_t ring_end;    /* number of rows of the region that have been read */
     float *sum;          /* one row of the region after the vertical pass */
     float *wide;         /* one row of the result as floats, if it cannot be written to the target directly */
-    float *whole;        /* the result as floats until its mean is known, if contrast changes; otherwise null */
+    float *float_result; /* the result as floats until its mean is known, if contrast changes; otherwise null */
     float *lerp_weights; /* the second weights of the columns */
 
     mr_image_region window; /* in image coordinates, may extend outside the image; region is its part inside */
@@ -159,15 +159,15 @@ static void fill_seen(mr_resize_axis *axis, int32_t first, int32_t begin, int32_
 static void fill_order(region_walk *walk)
 {
     const mr_resize_axis *rows = &walk->rows;
-    int32_t *places = walk->order + rows->target_count;
-    memset(places, 0, ((size_t)rows->source_count + 1) * sizeof(*places));
-    for (int32_t y = 0; y < rows->target_count; y++) places[rows->first[y]]++;
-    for (int32_t row = 0, place = 0; row <= rows->source_count; row++) {
-        int32_t count = places[row];
-        places[row] = place;
-        place += count;
+    int32_t *begins = walk->order + rows->target_count;
+    memset(begins, 0, ((size_t)rows->source_count + 1) * sizeof(*begins));
+    for (int32_t y = 0; y < rows->target_count; y++) begins[rows->first[y]]++;
+    for (int32_t row = 0, begin = 0; row <= rows->source_count; row++) {
+        int32_t count = begins[row];
+        begins[row] = begin;
+        begin += count;
     }
-    for (int32_t y = 0; y < rows->target_count; y++) walk->order[places[rows->first[y]]++] = y;
+    for (int32_t y = 0; y < rows->target_count; y++) walk->order[begins[rows->first[y]]++] = y;
 }
 
 /* ---- Decoding ---- */
@@ -222,20 +222,20 @@ static mr_status open_source(region_walk *walk, const void *bytes, size_t size_b
 static mr_status set_ratio(region_walk *walk, mr_error *error)
 {
     const mr_image_options *options = walk->options;
-    mr_image_region whole = walk->region, *region = &walk->region;
+    mr_image_region crop = walk->region, *region = &walk->region;
     int32_t ratio = 8;
-    while (ratio > 1 && (whole.width / ratio < options->width || whole.height / ratio < options->height)) ratio /= 2;
+    while (ratio > 1 && (crop.width / ratio < options->width || crop.height / ratio < options->height)) ratio /= 2;
     if (ratio == 1) return MR_OK;
     MR_TRY(mr_jpeg_reader_set_ratio(walk->jpeg, ratio, error));
-    int32_t right = (whole.x + whole.width + ratio - 1) / ratio, bottom = (whole.y + whole.height + ratio - 1) / ratio;
-    region->x = whole.x / ratio;
-    region->y = whole.y / ratio;
+    int32_t right = (crop.x + crop.width + ratio - 1) / ratio, bottom = (crop.y + crop.height + ratio - 1) / ratio;
+    region->x = crop.x / ratio;
+    region->y = crop.y / ratio;
     region->width = right - region->x;
     region->height = bottom - region->y;
-    walk->column_scale = (float)whole.width / (float)(ratio * options->width);
-    walk->row_scale = (float)whole.height / (float)(ratio * options->height);
-    walk->column_offset = (float)(whole.x % ratio) / (float)ratio;
-    walk->row_offset = (float)(whole.y % ratio) / (float)ratio;
+    walk->column_scale = (float)crop.width / (float)(ratio * options->width);
+    walk->row_scale = (float)crop.height / (float)(ratio * options->height);
+    walk->column_offset = (float)(crop.x % ratio) / (float)ratio;
+    walk->row_offset = (float)(crop.y % ratio) / (float)ratio;
     return MR_OK;
 }
 
@@ -283,9 +283,10 @@ static size_t lay_out(region_walk *walk, unsigned char *base)
     walk->sum = carve(base, &used_bytes, (((size_t)walk->region.width + 1) * channels + mr_rows_slack) * sizeof(float));
     walk->wide = carve(base, &used_bytes, (size_t)walk->width * channels * sizeof(float));
     if (walk->has_mean && !is_in_place(walk))
-        walk->whole = carve(base, &used_bytes, (size_t)walk->height * (size_t)walk->width * channels * sizeof(float));
+        walk->float_result =
+            carve(base, &used_bytes, (size_t)walk->height * (size_t)walk->width * channels * sizeof(float));
     else if (walk->has_mean)
-        walk->whole = (float *)walk->target;
+        walk->float_result = (float *)walk->target;
     walk->lerp_weights = carve(base, &used_bytes, (size_t)walk->width * sizeof(float));
     mr_resize_axis *axes[] = {&walk->rows, &walk->columns};
     for (int i = 0; i < 2; i++) {
@@ -465,7 +466,7 @@ static void store(const region_walk *walk, const float *source, size_t at, size_
 static float *row_of(const region_walk *walk, int32_t y)
 {
     size_t at = (size_t)y * (size_t)walk->width * (size_t)walk->channels;
-    if (walk->whole != nullptr) return walk->whole + at;
+    if (walk->float_result != nullptr) return walk->float_result + at;
     return is_in_place(walk) ? (float *)walk->target + at : walk->wide;
 }
 

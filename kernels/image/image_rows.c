@@ -130,8 +130,8 @@ MR_TARGET_AVX2 static void to_uint8_avx2(uint8_t *target, const float *source, s
     size_t i = 0;
     for (; i + 8 <= count; i += 8) {
         __m256 value = _mm256_max_ps(_mm256_loadu_ps(source + i), _mm256_setzero_ps());
-        __m256i whole = _mm256_cvtps_epi32(_mm256_min_ps(value, _mm256_set1_ps(255.0f)));
-        __m128i words = _mm_packus_epi32(_mm256_castsi256_si128(whole), _mm256_extracti128_si256(whole, 1));
+        __m256i rounded = _mm256_cvtps_epi32(_mm256_min_ps(value, _mm256_set1_ps(255.0f)));
+        __m128i words = _mm_packus_epi32(_mm256_castsi256_si128(rounded), _mm256_extracti128_si256(rounded, 1));
         _mm_storel_epi64((__m128i *)(target + i), _mm_packus_epi16(words, words));
     }
     to_uint8_plain(target + i, source + i, count - i);

@@ -246,7 +246,7 @@ static mr_status set_output(mr_jpeg_reader *reader, mr_error *error)
 }
 
 /* libjpeg keeps tables for a next image that has none; here images are independent. */
-static void forget_tables(struct jpeg_decompress_struct *decompress)
+static void reset_tables(struct jpeg_decompress_struct *decompress)
 {
     for (int i = 0; i < NUM_QUANT_TBLS; i++) decompress->quant_tbl_ptrs[i] = nullptr;
     for (int i = 0; i < NUM_HUFF_TBLS; i++) decompress->dc_huff_tbl_ptrs[i] = decompress->ac_huff_tbl_ptrs[i] = nullptr;
@@ -257,7 +257,7 @@ mr_status mr_jpeg_reader_open(mr_jpeg_reader *reader, const void *bytes, size_t 
 {
     MR_TRY(ensure_created(reader, error));
     jpeg_abort_decompress(&reader->decompress);
-    forget_tables(&reader->decompress);
+    reset_tables(&reader->decompress);
     reader->bytes = bytes;
     reader->size_bytes = size_bytes;
     reader->options = *options;
@@ -304,9 +304,9 @@ static bool can_crop_columns(const struct jpeg_decompress_struct *decompress)
     int size = decompress->min_DCT_scaled_size;
     for (int c = 0; c < decompress->num_components; c++) {
         const jpeg_component_info *info = &decompress->comp_info[c];
-        bool is_whole = info->h_samp_factor * info->DCT_scaled_size == decompress->max_h_samp_factor * size &&
-                        info->v_samp_factor * info->DCT_scaled_size == decompress->max_v_samp_factor * size;
-        if (info->DCT_scaled_size != size && !is_whole) return false;
+        bool is_integral = info->h_samp_factor * info->DCT_scaled_size == decompress->max_h_samp_factor * size &&
+                           info->v_samp_factor * info->DCT_scaled_size == decompress->max_v_samp_factor * size;
+        if (info->DCT_scaled_size != size && !is_integral) return false;
     }
     return !decompress->progressive_mode || !mr_jpeg_lacks_scans(decompress);
 }
@@ -386,8 +386,8 @@ static mr_status attempt(mr_jpeg_reader *reader, void (*step)(mr_jpeg_reader *re
 
 mr_status mr_jpeg_reader_start(mr_jpeg_reader *reader, const mr_image_region *window, mr_error *error)
 {
-    mr_image_region whole = {.width = reader->width, .height = reader->height};
-    reader->window = window != nullptr ? *window : whole;
+    mr_image_region complete = {.width = reader->width, .height = reader->height};
+    reader->window = window != nullptr ? *window : complete;
     reader->rows_read = 0;
     return attempt(reader, start, error);
 }

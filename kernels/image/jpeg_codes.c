@@ -42,13 +42,13 @@ static void fill_pairs(mr_jpeg_pair *entries, uint32_t count, mr_jpeg_pair value
     for (uint32_t i = 0; i < count; i++) entries[i] = value;
 }
 
-void mr_jpeg_codes_make(mr_jpeg_codes *codes, const JHUFF_TBL *table)
+void mr_jpeg_codes_build(mr_jpeg_codes *codes, const JHUFF_TBL *table)
 {
-    if (codes->is_made && memcmp(codes->table.bits, table->bits, sizeof(table->bits)) == 0 &&
+    if (codes->is_built && memcmp(codes->table.bits, table->bits, sizeof(table->bits)) == 0 &&
         memcmp(codes->table.huffval, table->huffval, sizeof(table->huffval)) == 0)
         return;
     codes->table = *table;
-    codes->is_made = true;
+    codes->is_built = true;
     codes->has_lookup = codes->has_pairs = codes->has_skip = false;
     uint32_t code = 0;
     int32_t at = 0;
@@ -61,7 +61,7 @@ void mr_jpeg_codes_make(mr_jpeg_codes *codes, const JHUFF_TBL *table)
     codes->by_length[at] = 0;
 }
 
-void mr_jpeg_codes_make_lookup(mr_jpeg_codes *codes)
+void mr_jpeg_codes_build_lookup(mr_jpeg_codes *codes)
 {
     if (codes->has_lookup) return;
     codes->has_lookup = true;
@@ -128,7 +128,7 @@ static void make_pairs_of(mr_jpeg_code code, const mr_jpeg_pair *seconds, mr_jpe
     }
 }
 
-void mr_jpeg_codes_make_pairs(mr_jpeg_codes *codes)
+void mr_jpeg_codes_build_pairs(mr_jpeg_codes *codes)
 {
     if (codes->has_pairs) return;
     codes->has_pairs = true;
@@ -184,7 +184,7 @@ static void make_skip_of(mr_jpeg_codes *codes, uint32_t n)
     fill(skip + at, end - at, 0);
 }
 
-void mr_jpeg_codes_make_skip(mr_jpeg_codes *codes)
+void mr_jpeg_codes_build_skip(mr_jpeg_codes *codes)
 {
     if (codes->has_skip) return;
     codes->has_skip = true;

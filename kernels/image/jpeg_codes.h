@@ -50,15 +50,15 @@ typedef struct mr_jpeg_codes {
     uint32_t end_code[18];       /* for each length: the last code plus 1, left-aligned to 16 bits */
     int32_t first[18];           /* for each length, the number to add to a code to get its index in by_length */
     JHUFF_TBL table;             /* the source of these tables */
-    bool is_made, has_lookup, has_pairs, has_skip;
+    bool is_built, has_lookup, has_pairs, has_skip;
 } mr_jpeg_codes;
 
 /* Builds the tables, unless they were built from the same table for the previous image. libjpeg has checked `table`. */
-void mr_jpeg_codes_make(mr_jpeg_codes *codes, const JHUFF_TBL *table);
+void mr_jpeg_codes_build(mr_jpeg_codes *codes, const JHUFF_TBL *table);
 /* Build a lookup table, unless it exists. */
-void mr_jpeg_codes_make_lookup(mr_jpeg_codes *codes);
-void mr_jpeg_codes_make_pairs(mr_jpeg_codes *codes);
-void mr_jpeg_codes_make_skip(mr_jpeg_codes *codes);
+void mr_jpeg_codes_build_lookup(mr_jpeg_codes *codes);
+void mr_jpeg_codes_build_pairs(mr_jpeg_codes *codes);
+void mr_jpeg_codes_build_skip(mr_jpeg_codes *codes);
 /* The code at the start of `bits`, of any length; 0 if there is none. */
 mr_jpeg_code mr_jpeg_codes_search(const mr_jpeg_codes *codes, uint64_t bits);
 

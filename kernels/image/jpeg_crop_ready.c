@@ -194,8 +194,8 @@ static mr_status rewrite(rewriter *work, const void *bytes, size_t size_bytes, m
     MR_TRY(mr_jpeg_reader_open(&work->reader, bytes, size_bytes, &decode, error));
     struct jpeg_decompress_struct *source = &work->reader.decompress;
     work->info->mcus_per_row = mcus_per_row(source);
-    int32_t asked = work->options->restart_interval;
-    work->info->restart_interval = asked > 0 ? asked : choose_segment(source, work->info->mcus_per_row);
+    int32_t requested = work->options->restart_interval;
+    work->info->restart_interval = requested > 0 ? requested : choose_segment(source, work->info->mcus_per_row);
     /* Markers after the first scan are too late to affect a pixel. */
     work->has_jfif = source->saw_JFIF_marker;
     jpeg_save_markers(source, JPEG_COM, 0);

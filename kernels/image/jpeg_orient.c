@@ -23,7 +23,7 @@
 static constexpr int64_t PIXELS_MAX = 100'000'000;
 static constexpr int SCANS_MAX = 500;
 
-typedef struct turner {
+typedef struct orient_work {
     struct jpeg_decompress_struct source;
     struct jpeg_compress_struct target;
     struct jpeg_error_mgr errors;
@@ -33,25 +33,25 @@ typedef struct turner {
     mr_status status; /* belongs to the message */
     const unsigned char *bytes;
     size_t size_bytes;
-    mr_orientation turn;
+    mr_orientation transform;
     jvirt_barray_ptr *source_blocks, *target_blocks;
     unsigned char *written; /* allocated by libjpeg with malloc */
     unsigned long written_bytes;
     bool has_jfif, has_adobe; /* present before the first scan */
-} turner;
+} orient_work;
 
-[[noreturn]] static void give_up(turner *turner, mr_status status)
+[[noreturn]] static void fail(orient_work *work, mr_status status)
 {
-    turner->status = status;
-    longjmp(turner->jump, 1);
+    work->status = status;
+    longjmp(work->jump, 1);
 }
 
 [[noreturn]] static void error_exit(j_common_ptr common)
 {
-    turner *turner = common->client_data;
-    common->err->format_message(common, turner->message);
+    orient_work *work = common->client_data;
+    common->err->format_message(common, work->message);
     int code = common->err->msg_code;
-    give_up(turner, code == JERR_OUT_OF_MEMORY ? MR_RESOURCE_EXHAUSTED : MR_DATA_LOSS);
+    fail(work, code == JERR_OUT_OF_MEMORY ? MR_RESOURCE_EXHAUSTED : MR_DATA_LOSS);
 }
 
 /* Warnings report damaged data, which must not be copied. */
@@ -69,54 +69,54 @@ static void output_message(j_common_ptr common)
 
 static void watch_scans(j_common_ptr common)
 {
-    turner *turner = common->client_data;
-    if (!common->is_decompressor || turner->source.input_scan_number <= SCANS_MAX) return;
-    snprintf(turner->message, sizeof(turner->message), "it has more than %d scans", SCANS_MAX);
-    give_up(turner, MR_DATA_LOSS);
+    orient_work *work = common->client_data;
+    if (!common->is_decompressor || work->source.input_scan_number <= SCANS_MAX) return;
+    snprintf(work->message, sizeof(work->message), "it has more than %d scans", SCANS_MAX);
+    fail(work, MR_DATA_LOSS);
 }
 
 /* A block needs at least one bit of Huffman code, so a header with an impossible size is rejected before memory is
  * allocated. */
-static void check_size(turner *turner)
+static void check_size(orient_work *work)
 {
-    const struct jpeg_decompress_struct *source = &turner->source;
+    const struct jpeg_decompress_struct *source = &work->source;
     int64_t pixels = (int64_t)source->image_width * source->image_height;
     if (pixels > PIXELS_MAX) {
-        snprintf(turner->message, sizeof(turner->message), "it has %u x %u pixels", source->image_width,
+        snprintf(work->message, sizeof(work->message), "it has %u x %u pixels", source->image_width,
                  source->image_height);
-        give_up(turner, MR_INVALID_ARGUMENT);
+        fail(work, MR_INVALID_ARGUMENT);
     }
-    if (!source->arith_code && pixels / 64 > (int64_t)turner->size_bytes * 8) {
-        snprintf(turner->message, sizeof(turner->message), "its %zu bytes cannot hold %u x %u pixels",
-                 turner->size_bytes, source->image_width, source->image_height);
-        give_up(turner, MR_DATA_LOSS);
+    if (!source->arith_code && pixels / 64 > (int64_t)work->size_bytes * 8) {
+        snprintf(work->message, sizeof(work->message), "its %zu bytes cannot hold %u x %u pixels", work->size_bytes,
+                 source->image_width, source->image_height);
+        fail(work, MR_DATA_LOSS);
     }
 }
 
-static void open_source(turner *turner)
+static void open_source(orient_work *work)
 {
-    struct jpeg_decompress_struct *source = &turner->source;
+    struct jpeg_decompress_struct *source = &work->source;
     jpeg_create_decompress(source);
-    source->progress = &turner->progress;
-    jpeg_mem_src(source, turner->bytes, turner->size_bytes);
+    source->progress = &work->progress;
+    jpeg_mem_src(source, work->bytes, work->size_bytes);
     jpeg_save_markers(source, JPEG_COM, 0xffff);
     for (int i = 0; i < 16; i++) jpeg_save_markers(source, JPEG_APP0 + i, 0xffff);
     (void)jpeg_read_header(source, TRUE);
-    check_size(turner);
+    check_size(work);
     /* Markers after the first scan are too late to determine the color space. */
-    turner->has_jfif = source->saw_JFIF_marker;
-    turner->has_adobe = source->saw_Adobe_marker;
+    work->has_jfif = source->saw_JFIF_marker;
+    work->has_adobe = source->saw_Adobe_marker;
     jpeg_save_markers(source, JPEG_COM, 0);
     for (int i = 0; i < 16; i++) jpeg_save_markers(source, JPEG_APP0 + i, 0);
     /* The sampling factors of a single component have no effect. */
     bool single = source->num_components == 1;
     JDIMENSION block_width = 8 * (JDIMENSION)(single ? 1 : source->max_h_samp_factor),
                block_height = 8 * (JDIMENSION)(single ? 1 : source->max_v_samp_factor);
-    if ((turner->turn.mirror_x && source->image_width % block_width != 0) ||
-        (turner->turn.mirror_y && source->image_height % block_height != 0)) {
-        snprintf(turner->message, sizeof(turner->message), "its %u x %u pixels are not a multiple of blocks of %u x %u",
+    if ((work->transform.mirror_x && source->image_width % block_width != 0) ||
+        (work->transform.mirror_y && source->image_height % block_height != 0)) {
+        snprintf(work->message, sizeof(work->message), "its %u x %u pixels are not a multiple of blocks of %u x %u",
                  source->image_width, source->image_height, block_width, block_height);
-        give_up(turner, MR_FAILED_PRECONDITION);
+        fail(work, MR_FAILED_PRECONDITION);
     }
 }
 
@@ -126,52 +126,52 @@ static JDIMENSION round_up(JDIMENSION count, int unit)
 }
 
 /* Requests the result's blocks, which must precede reading the source's. */
-static void request_blocks(turner *turner)
+static void request_blocks(orient_work *work)
 {
-    struct jpeg_decompress_struct *source = &turner->source;
-    turner->target_blocks = source->mem->alloc_small((j_common_ptr)source, JPOOL_IMAGE,
-                                                     sizeof(jvirt_barray_ptr) * (size_t)source->num_components);
+    struct jpeg_decompress_struct *source = &work->source;
+    work->target_blocks = source->mem->alloc_small((j_common_ptr)source, JPOOL_IMAGE,
+                                                   sizeof(jvirt_barray_ptr) * (size_t)source->num_components);
     for (int i = 0; i < source->num_components; i++) {
         const jpeg_component_info *component = &source->comp_info[i];
         JDIMENSION across = round_up(component->width_in_blocks, component->h_samp_factor),
                    down = round_up(component->height_in_blocks, component->v_samp_factor);
-        bool swap = turner->turn.swap;
-        turner->target_blocks[i] = source->mem->request_virt_barray(
+        bool swap = work->transform.swap;
+        work->target_blocks[i] = source->mem->request_virt_barray(
             (j_common_ptr)source, JPOOL_IMAGE, TRUE, swap ? down : across, swap ? across : down,
             (JDIMENSION)(swap ? component->h_samp_factor : component->v_samp_factor));
     }
-    turner->source_blocks = jpeg_read_coefficients(source);
+    work->source_blocks = jpeg_read_coefficients(source);
 }
 
-static void turn_block(const mr_orientation *turn, const JCOEF *source, JCOEF *target)
+static void orient_block(const mr_orientation *transform, const JCOEF *source, JCOEF *target)
 {
     for (int v = 0; v < 8; v++)
         for (int u = 0; u < 8; u++) {
-            bool negate = ((turn->mirror_x && (u & 1) != 0) != (turn->mirror_y && (v & 1) != 0));
+            bool negate = ((transform->mirror_x && (u & 1) != 0) != (transform->mirror_y && (v & 1) != 0));
             JCOEF value = source[8 * v + u];
-            target[turn->swap ? 8 * u + v : 8 * v + u] = (JCOEF)(negate ? -value : value);
+            target[transform->swap ? 8 * u + v : 8 * v + u] = (JCOEF)(negate ? -value : value);
         }
 }
 
-static JBLOCKARRAY row_of(turner *turner, jvirt_barray_ptr blocks, JDIMENSION row, bool writable)
+static JBLOCKARRAY row_of(orient_work *work, jvirt_barray_ptr blocks, JDIMENSION row, bool writable)
 {
-    struct jpeg_decompress_struct *source = &turner->source;
+    struct jpeg_decompress_struct *source = &work->source;
     return source->mem->access_virt_barray((j_common_ptr)source, blocks, row, 1, writable);
 }
 
-static void turn_component(turner *turner, int i)
+static void orient_component(orient_work *work, int i)
 {
-    const jpeg_component_info *component = &turner->source.comp_info[i];
+    const jpeg_component_info *component = &work->source.comp_info[i];
     JDIMENSION across = component->width_in_blocks, down = component->height_in_blocks;
-    mr_orientation turn = turner->turn;
-    JDIMENSION rows = turn.swap ? across : down, columns = turn.swap ? down : across;
+    mr_orientation transform = work->transform;
+    JDIMENSION rows = transform.swap ? across : down, columns = transform.swap ? down : across;
     for (JDIMENSION y = 0; y < rows; y++) {
-        JBLOCKROW target = row_of(turner, turner->target_blocks[i], y, true)[0];
+        JBLOCKROW target = row_of(work, work->target_blocks[i], y, true)[0];
         for (JDIMENSION x = 0; x < columns; x++) {
-            JDIMENSION source_x = turn.swap ? y : x, source_y = turn.swap ? x : y;
-            if (turn.mirror_x) source_x = across - 1 - source_x;
-            if (turn.mirror_y) source_y = down - 1 - source_y;
-            turn_block(&turn, row_of(turner, turner->source_blocks[i], source_y, false)[0][source_x], target[x]);
+            JDIMENSION source_x = transform.swap ? y : x, source_y = transform.swap ? x : y;
+            if (transform.mirror_x) source_x = across - 1 - source_x;
+            if (transform.mirror_y) source_y = down - 1 - source_y;
+            orient_block(&transform, row_of(work, work->source_blocks[i], source_y, false)[0][source_x], target[x]);
         }
     }
 }
@@ -203,10 +203,10 @@ static void swap_directions(struct jpeg_compress_struct *target)
 }
 
 /* Copies all metadata, except what libjpeg writes itself. */
-static void copy_markers(turner *turner)
+static void copy_markers(orient_work *work)
 {
-    struct jpeg_compress_struct *target = &turner->target;
-    for (jpeg_saved_marker_ptr marker = turner->source.marker_list; marker; marker = marker->next) {
+    struct jpeg_compress_struct *target = &work->target;
+    for (jpeg_saved_marker_ptr marker = work->source.marker_list; marker; marker = marker->next) {
         unsigned length = marker->data_length;
         if (target->write_JFIF_header && marker->marker == JPEG_APP0 && length >= 5 &&
             memcmp(marker->data, "JFIF", 5) == 0)
@@ -220,41 +220,41 @@ static void copy_markers(turner *turner)
     }
 }
 
-static void write_target(turner *turner)
+static void write_target(orient_work *work)
 {
-    struct jpeg_decompress_struct *source = &turner->source;
-    struct jpeg_compress_struct *target = &turner->target;
-    for (int i = 0; i < source->num_components; i++) turn_component(turner, i);
+    struct jpeg_decompress_struct *source = &work->source;
+    struct jpeg_compress_struct *target = &work->target;
+    for (int i = 0; i < source->num_components; i++) orient_component(work, i);
     jpeg_create_compress(target);
-    jpeg_mem_dest(target, &turner->written, &turner->written_bytes);
+    jpeg_mem_dest(target, &work->written, &work->written_bytes);
     jpeg_copy_critical_parameters(source, target);
     /* The markers that determine the color space are kept as they are, even if absent. */
-    target->write_JFIF_header = turner->has_jfif;
-    target->write_Adobe_marker = turner->has_adobe;
-    if (turner->turn.swap) swap_directions(target);
+    target->write_JFIF_header = work->has_jfif;
+    target->write_Adobe_marker = work->has_adobe;
+    if (work->transform.swap) swap_directions(target);
     target->optimize_coding = TRUE;
     if (source->progressive_mode) jpeg_simple_progression(target);
-    jpeg_write_coefficients(target, turner->target_blocks);
-    copy_markers(turner);
+    jpeg_write_coefficients(target, work->target_blocks);
+    copy_markers(work);
     jpeg_finish_compress(target);
     (void)jpeg_finish_decompress(source);
 }
 
-static mr_status upright(turner *turner, mr_tensor *result, mr_error *error)
+static mr_status upright(orient_work *work, mr_tensor *result, mr_error *error)
 {
-    turner->source.err = turner->target.err = jpeg_std_error(&turner->errors);
-    turner->source.client_data = turner->target.client_data = turner;
-    turner->errors.error_exit = error_exit;
-    turner->errors.emit_message = emit_message;
-    turner->errors.output_message = output_message;
-    turner->progress.progress_monitor = watch_scans;
-    if (setjmp(turner->jump) == 0) {
-        open_source(turner);
-        request_blocks(turner);
-        write_target(turner);
-        return mr_tensor_init_string(result, (mr_string){(const char *)turner->written, turner->written_bytes}, error);
+    work->source.err = work->target.err = jpeg_std_error(&work->errors);
+    work->source.client_data = work->target.client_data = work;
+    work->errors.error_exit = error_exit;
+    work->errors.emit_message = emit_message;
+    work->errors.output_message = output_message;
+    work->progress.progress_monitor = watch_scans;
+    if (setjmp(work->jump) == 0) {
+        open_source(work);
+        request_blocks(work);
+        write_target(work);
+        return mr_tensor_init_string(result, (mr_string){(const char *)work->written, work->written_bytes}, error);
     }
-    return mr_fail(error, turner->status, "the JPEG image cannot be rotated: %s", turner->message);
+    return mr_fail(error, work->status, "the JPEG image cannot be rotated: %s", work->message);
 }
 
 mr_status mr_image_orient_jpeg(const void *bytes, size_t size_bytes, mr_tensor *result, mr_error *error)
@@ -264,15 +264,15 @@ mr_status mr_image_orient_jpeg(const void *bytes, size_t size_bytes, mr_tensor *
     if (info.format != MR_IMAGE_JPEG || info.orientation < 1)
         return mr_fail(error, MR_FAILED_PRECONDITION, "the %s image has no orientation to apply",
                        mr_image_format_name(info.format));
-    turner *turner = calloc(1, sizeof(*turner));
-    if (turner == nullptr) return mr_fail_memory(error, sizeof(*turner));
-    turner->bytes = bytes;
-    turner->size_bytes = size_bytes;
-    turner->turn = mr_orientation_of(info.orientation);
-    mr_status status = upright(turner, result, error);
-    jpeg_destroy_compress(&turner->target);
-    jpeg_destroy_decompress(&turner->source);
-    free(turner->written);
-    free(turner);
+    orient_work *work = calloc(1, sizeof(*work));
+    if (work == nullptr) return mr_fail_memory(error, sizeof(*work));
+    work->bytes = bytes;
+    work->size_bytes = size_bytes;
+    work->transform = mr_orientation_of(info.orientation);
+    mr_status status = upright(work, result, error);
+    jpeg_destroy_compress(&work->target);
+    jpeg_destroy_decompress(&work->source);
+    free(work->written);
+    free(work);
     return status;
 }

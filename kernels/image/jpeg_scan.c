@@ -81,7 +81,7 @@ struct mr_jpeg_scan {
     int32_t block_count, component_count;
     int64_t dc[MAX_COMPS_IN_SCAN];
 
-    uint32_t asked, asked_column;                /* the MCU that libjpeg requests next */
+    uint32_t requested, requested_column;        /* the MCU that libjpeg requests next */
     uint32_t columns, column_first, column_last; /* number of MCU columns; the range that libjpeg uses */
     uint32_t mcu_count;
     uint32_t next;                  /* the MCU that `bits` points to */
@@ -325,12 +325,12 @@ static boolean decode_for_libjpeg(j_decompress_ptr decompress, JBLOCKROW *blocks
 {
     mr_jpeg_reader *reader = decompress->client_data;
     mr_jpeg_scan *scan = reader->scan;
-    uint32_t mcu = scan->asked++, column = scan->asked_column++;
+    uint32_t mcu = scan->requested++, column = scan->requested_column++;
     assert(mcu < scan->mcu_count);
-    if (scan->asked_column == scan->columns) scan->asked_column = 0;
+    if (scan->requested_column == scan->columns) scan->requested_column = 0;
     if (blocks != nullptr && column >= scan->column_first && column <= scan->column_last)
         if (!seek_mcu(scan, mcu) || !decode_mcu(scan, blocks)) leave_irregular(reader);
-    if (scan->asked == scan->mcu_count && !end_scan(scan, decompress->src)) leave_irregular(reader);
+    if (scan->requested == scan->mcu_count && !end_scan(scan, decompress->src)) leave_irregular(reader);
     return TRUE;
 }
 
@@ -352,12 +352,12 @@ static void plan_blocks(mr_jpeg_scan *scan, const struct jpeg_decompress_struct 
         int component = decompress->MCU_membership[b];
         const jpeg_component_info *info = decompress->cur_comp_info[component];
         mr_jpeg_codes *dc = &scan->dc_codes[info->dc_tbl_no], *ac = &scan->ac_codes[info->ac_tbl_no];
-        mr_jpeg_codes_make(dc, decompress->dc_huff_tbl_ptrs[info->dc_tbl_no]);
-        mr_jpeg_codes_make(ac, decompress->ac_huff_tbl_ptrs[info->ac_tbl_no]);
+        mr_jpeg_codes_build(dc, decompress->dc_huff_tbl_ptrs[info->dc_tbl_no]);
+        mr_jpeg_codes_build(ac, decompress->ac_huff_tbl_ptrs[info->ac_tbl_no]);
         bool keeps_ac = info->component_needed && info->DCT_scaled_size > 1;
-        mr_jpeg_codes_make_lookup(dc);
-        if (keeps_ac) mr_jpeg_codes_make_pairs(ac);
-        if (skips || !keeps_ac) mr_jpeg_codes_make_skip(ac);
+        mr_jpeg_codes_build_lookup(dc);
+        if (keeps_ac) mr_jpeg_codes_build_pairs(ac);
+        if (skips || !keeps_ac) mr_jpeg_codes_build_skip(ac);
         scan->plan[b] = (block_plan){dc, ac, component, info->component_needed, keeps_ac};
     }
 }
@@ -378,7 +378,7 @@ void mr_jpeg_scan_start(mr_jpeg_reader *reader)
     scan->loops = mr_jpeg_bytes(mr_cpu());
     scan->source = decompress->src->next_input_byte;
     scan->source_end = scan->source + decompress->src->bytes_in_buffer;
-    scan->asked = scan->asked_column = 0;
+    scan->requested = scan->requested_column = 0;
     scan->columns = decompress->MCUs_per_row;
     scan->column_first = is_cropped ? first_column(decompress) : 0;
     scan->column_last = is_cropped ? last_column(decompress) : scan->columns - 1;

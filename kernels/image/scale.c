@@ -52,8 +52,8 @@ static void fill_weights(int16_t *weights, int64_t taps, double centre, double s
     int64_t before = 0;
     for (int64_t k = 0; k < taps; k++) {
         sum_so_far += catmull_rom(((double)(first + k) + 0.5 - centre) / stretch);
-        double whole = sum_so_far / sum * (1 << WEIGHT_BITS);
-        int64_t now = (int64_t)(whole < 0 ? whole - 0.5 : whole + 0.5);
+        double exact = sum_so_far / sum * (1 << WEIGHT_BITS);
+        int64_t now = (int64_t)(exact < 0 ? exact - 0.5 : exact + 0.5);
         weights[k] = (int16_t)(now - before);
         before = now;
     }
