@@ -13,7 +13,7 @@ int32_t mr_checkpoint_shard_count(const mr_checkpoint_reader *reader);
 
 /* Copies a slice's elements between the full tensor's memory and the slice's own memory. The slice must be inside the
  * tensor. */
-void mr_checkpoint_slice_copy(const mr_checkpoint_slice *slice, mr_shape full, size_t element_bytes, char *whole,
-                              char *part, bool into_whole);
+void mr_checkpoint_slice_copy(const mr_checkpoint_slice *slice, mr_shape full, size_t element_bytes, char *tensor,
+                              char *part, bool into_tensor);
 
 #endif

@@ -340,20 +340,20 @@ static mr_status read_entry(mr_checkpoint_reader *reader, const char *key, const
 
 /* ---- Slices ---- */
 
-static mr_status slice_of(const mr_checkpoint_reader *reader, const item *whole, const Mr__TensorSliceProto *message,
+static mr_status slice_of(const mr_checkpoint_reader *reader, const item *parent, const Mr__TensorSliceProto *message,
                           mr_checkpoint_slice *slice, mr_shape *shape, mr_error *error)
 {
-    if (message->n_extent != (size_t)whole->shape.rank)
-        return damaged(reader, whole->key, "the rank of a slice differs from the tensor's", error);
-    slice->rank = whole->shape.rank;
+    if (message->n_extent != (size_t)parent->shape.rank)
+        return damaged(reader, parent->key, "the rank of a slice differs from the tensor's", error);
+    slice->rank = parent->shape.rank;
     for (int32_t i = 0; i < slice->rank; i++) {
         const Mr__TensorSliceProto__Extent *extent = message->extent[i];
         bool has_length = extent->has_length_case == MR__TENSOR_SLICE_PROTO__EXTENT__HAS_LENGTH_LENGTH;
         slice->starts[i] = extent->start;
         slice->lengths[i] = has_length ? extent->length : -1;
     }
-    if (mr_checkpoint_slice_shape(slice, whole->shape, shape, error) != MR_OK)
-        return mr_fail_prefix(error, MR_DATA_LOSS, "%s: key %.200s", reader->path, whole->key);
+    if (mr_checkpoint_slice_shape(slice, parent->shape, shape, error) != MR_OK)
+        return mr_fail_prefix(error, MR_DATA_LOSS, "%s: key %.200s", reader->path, parent->key);
     return MR_OK;
 }
 
@@ -368,75 +368,77 @@ static bool overlap(const mr_checkpoint_slice *a, const mr_checkpoint_slice *b)
 }
 
 /* Checks that the slices cover each element of the tensor exactly once. */
-static mr_status check_slices(mr_checkpoint_reader *reader, const item *whole, mr_checkpoint_slice *slices,
+static mr_status check_slices(mr_checkpoint_reader *reader, const item *parent, mr_checkpoint_slice *slices,
                               mr_shape *shapes, mr_error *error)
 {
-    int64_t covered = 0, count = mr_shape_count(whole->shape);
-    for (size_t i = 0; i < whole->at->n_slices; i++) {
-        MR_TRY(slice_of(reader, whole, whole->at->slices[i], &slices[i], &shapes[i], error));
+    int64_t covered = 0, count = mr_shape_count(parent->shape);
+    for (size_t i = 0; i < parent->at->n_slices; i++) {
+        MR_TRY(slice_of(reader, parent, parent->at->slices[i], &slices[i], &shapes[i], error));
         int64_t own = mr_shape_count(shapes[i]);
-        if (own > count - covered) return damaged(reader, whole->key, "the slices overlap", error);
+        if (own > count - covered) return damaged(reader, parent->key, "the slices overlap", error);
         covered += own;
         assert(own >= 0 && covered <= count);
         for (size_t j = 0; j < i; j++)
             if (own > 0 && mr_shape_count(shapes[j]) > 0 && overlap(&slices[i], &slices[j]))
-                return damaged(reader, whole->key, "the slices overlap", error);
+                return damaged(reader, parent->key, "the slices overlap", error);
     }
-    return covered == count ? MR_OK : damaged(reader, whole->key, "the slices do not cover the tensor", error);
+    return covered == count ? MR_OK : damaged(reader, parent->key, "the slices do not cover the tensor", error);
 }
 
-static mr_status read_part(mr_checkpoint_reader *reader, const item *whole, const mr_checkpoint_slice *slice,
+static mr_status read_part(mr_checkpoint_reader *reader, const item *parent, const mr_checkpoint_slice *slice,
                            mr_shape shape, mr_arena *arena, mr_tensor *part, mr_error *error)
 {
     mr_string key;
     Mr__BundleEntryProto *entry;
-    MR_TRY(mr_checkpoint_slice_key(whole->key, slice, arena, &key, error));
+    MR_TRY(mr_checkpoint_slice_key(parent->key, slice, arena, &key, error));
     const mr_table_entry *found = mr_table_find(&reader->table, key);
-    if (found == nullptr) return damaged(reader, whole->key, "a slice is missing", error);
+    if (found == nullptr) return damaged(reader, parent->key, "a slice is missing", error);
     mr_status status = mr_proto_unpack_as(bundle_entry_proto, found->value, arena, &entry, error);
-    if (status != MR_OK) return mr_fail_prefix(error, status, "%s: key %.200s: a slice", reader->path, whole->key);
-    item own = {.key = whole->key, .at = entry};
+    if (status != MR_OK) return mr_fail_prefix(error, status, "%s: key %.200s: a slice", reader->path, parent->key);
+    item own = {.key = parent->key, .at = entry};
     MR_TRY(read_shape(reader, &own, error));
-    if (entry->dtype != (int32_t)whole->dtype || !mr_shape_equal(own.shape, shape) || entry->n_slices > 0)
-        return damaged(reader, whole->key, "the entry of a slice has a different type or shape", error);
-    return read_entry(reader, whole->key, entry, whole->dtype, shape, part, error);
+    if (entry->dtype != (int32_t)parent->dtype || !mr_shape_equal(own.shape, shape) || entry->n_slices > 0)
+        return damaged(reader, parent->key, "the entry of a slice has a different type or shape", error);
+    return read_entry(reader, parent->key, entry, parent->dtype, shape, part, error);
 }
 
 /* Reads all slices. parts has an element for each slice, initially empty; the caller releases them. */
-static mr_status read_parts(mr_checkpoint_reader *reader, const item *whole, mr_arena *arena, mr_tensor *parts,
+static mr_status read_parts(mr_checkpoint_reader *reader, const item *parent, mr_arena *arena, mr_tensor *parts,
                             mr_tensor *value, mr_error *error)
 {
-    size_t count = whole->at->n_slices;
+    size_t count = parent->at->n_slices;
     mr_checkpoint_slice *slices = MR_ARENA_NEW(arena, mr_checkpoint_slice, count);
     mr_shape *shapes = MR_ARENA_NEW(arena, mr_shape, count);
     if (slices == nullptr || shapes == nullptr) return mr_fail_memory(error, count * sizeof *slices);
-    MR_TRY(check_slices(reader, whole, slices, shapes, error));
-    for (size_t i = 0; i < count; i++) MR_TRY(read_part(reader, whole, &slices[i], shapes[i], arena, &parts[i], error));
-    assert(mr_dtype_size(whole->dtype) > 0);
-    mr_tensor full;
-    MR_TRY(mr_tensor_init(&full, whole->dtype, whole->shape, error));
+    MR_TRY(check_slices(reader, parent, slices, shapes, error));
     for (size_t i = 0; i < count; i++)
-        mr_checkpoint_slice_copy(&slices[i], whole->shape, mr_dtype_size(whole->dtype), full.data, parts[i].data, true);
-    if (whole->dtype != MR_STRING) {
+        MR_TRY(read_part(reader, parent, &slices[i], shapes[i], arena, &parts[i], error));
+    assert(mr_dtype_size(parent->dtype) > 0);
+    mr_tensor full;
+    MR_TRY(mr_tensor_init(&full, parent->dtype, parent->shape, error));
+    for (size_t i = 0; i < count; i++)
+        mr_checkpoint_slice_copy(&slices[i], parent->shape, mr_dtype_size(parent->dtype), full.data, parts[i].data,
+                                 true);
+    if (parent->dtype != MR_STRING) {
         *value = full;
         return MR_OK;
     }
     /* The elements borrow the parts' bytes, so copy them. */
-    mr_status status = mr_tensor_init_strings(value, whole->shape, full.data, error);
+    mr_status status = mr_tensor_init_strings(value, parent->shape, full.data, error);
     mr_tensor_deinit(&full);
     return status;
 }
 
-static mr_status read_slices(mr_checkpoint_reader *reader, const item *whole, mr_tensor *value, mr_error *error)
+static mr_status read_slices(mr_checkpoint_reader *reader, const item *parent, mr_tensor *value, mr_error *error)
 {
-    size_t count = whole->at->n_slices;
+    size_t count = parent->at->n_slices;
     if (count > SLICES_MAX)
-        return mr_fail(error, MR_UNIMPLEMENTED, "%s: key %.200s: more than %zu slices", reader->path, whole->key,
+        return mr_fail(error, MR_UNIMPLEMENTED, "%s: key %.200s: more than %zu slices", reader->path, parent->key,
                        SLICES_MAX);
     mr_arena arena = {0};
     mr_tensor *parts = calloc(count, sizeof *parts);
     if (parts == nullptr) return mr_fail_memory(error, count * sizeof *parts);
-    mr_status status = read_parts(reader, whole, &arena, parts, value, error);
+    mr_status status = read_parts(reader, parent, &arena, parts, value, error);
     for (size_t i = 0; i < count; i++) mr_tensor_deinit(&parts[i]);
     free(parts);
     mr_arena_deinit(&arena);
@@ -476,12 +478,12 @@ mr_status mr_checkpoint_read_slice(mr_checkpoint_reader *reader, const char *key
     MR_TRY(find_readable(reader, key, &found, error));
     if (mr_checkpoint_slice_shape(slice, found->shape, &shape, error) != MR_OK)
         return mr_fail_prefix(error, MR_INVALID_ARGUMENT, "%s: key %.200s", reader->path, key);
-    mr_tensor whole, part;
-    MR_TRY(mr_checkpoint_read(reader, key, &whole, error));
-    assert(whole.dtype == found->dtype && mr_shape_equal(whole.shape, found->shape));
+    mr_tensor complete, part;
+    MR_TRY(mr_checkpoint_read(reader, key, &complete, error));
+    assert(complete.dtype == found->dtype && mr_shape_equal(complete.shape, found->shape));
     mr_status status = mr_tensor_init(&part, found->dtype, shape, error);
     if (status == MR_OK) {
-        mr_checkpoint_slice_copy(slice, found->shape, mr_dtype_size(found->dtype), whole.data, part.data, false);
+        mr_checkpoint_slice_copy(slice, found->shape, mr_dtype_size(found->dtype), complete.data, part.data, false);
         if (found->dtype == MR_STRING) {
             status = mr_tensor_init_strings(value, shape, part.data, error);
             mr_tensor_deinit(&part);
@@ -489,6 +491,6 @@ mr_status mr_checkpoint_read_slice(mr_checkpoint_reader *reader, const char *key
             *value = part;
         }
     }
-    mr_tensor_deinit(&whole);
+    mr_tensor_deinit(&complete);
     return status;
 }

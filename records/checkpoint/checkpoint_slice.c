@@ -98,8 +98,8 @@ mr_status mr_checkpoint_slice_shape(const mr_checkpoint_slice *slice, mr_shape f
     return MR_OK;
 }
 
-void mr_checkpoint_slice_copy(const mr_checkpoint_slice *slice, mr_shape full, size_t element_bytes, char *whole,
-                              char *part, bool into_whole)
+void mr_checkpoint_slice_copy(const mr_checkpoint_slice *slice, mr_shape full, size_t element_bytes, char *tensor,
+                              char *part, bool into_tensor)
 {
     mr_shape shape;
     if (mr_checkpoint_slice_shape(slice, full, &shape, nullptr) != MR_OK || mr_shape_count(shape) <= 0) return;
@@ -110,8 +110,8 @@ void mr_checkpoint_slice_copy(const mr_checkpoint_slice *slice, mr_shape full, s
         int64_t offset = 0;
         for (int32_t i = 0; i <= last; i++) offset = offset * full.dims[i] + slice->starts[i] + index[i];
         assert(offset >= 0);
-        char *row = whole + (size_t)offset * element_bytes;
-        memcpy(into_whole ? row : part, into_whole ? part : row, row_bytes);
+        char *row = tensor + (size_t)offset * element_bytes;
+        memcpy(into_tensor ? row : part, into_tensor ? part : row, row_bytes);
         part += row_bytes;
         int32_t i = last - 1;
         while (i >= 0 && ++index[i] == shape.dims[i]) index[i--] = 0;

@@ -158,9 +158,9 @@ static size_t find(const mr_checkpoint_writer *writer, mr_string key, bool *foun
     return low;
 }
 
-static mr_status insert(mr_checkpoint_writer *writer, size_t place, mr_string key, entry **made, mr_error *error)
+static mr_status insert(mr_checkpoint_writer *writer, size_t index, mr_string key, entry **inserted, mr_error *error)
 {
-    assert(place <= writer->count && writer->count <= writer->capacity);
+    assert(index <= writer->count && writer->count <= writer->capacity);
     if (writer->count == writer->capacity) {
         size_t capacity = writer->capacity == 0 ? 64 : 2 * writer->capacity;
         entry **larger = realloc(writer->entries, capacity * sizeof *larger);
@@ -172,11 +172,11 @@ static mr_status insert(mr_checkpoint_writer *writer, size_t place, mr_string ke
     char *copy = mr_arena_strndup(&writer->arena, key.data, key.size_bytes);
     if (item == nullptr || copy == nullptr) return mr_fail_memory(error, key.size_bytes);
     item->key = (mr_string){copy, key.size_bytes};
-    memmove(writer->entries + place + 1, writer->entries + place, (writer->count - place) * sizeof *writer->entries);
-    writer->entries[place] = item;
-    assert(place == 0 || mr_table_compare(writer->entries[place - 1]->key, item->key) < 0);
+    memmove(writer->entries + index + 1, writer->entries + index, (writer->count - index) * sizeof *writer->entries);
+    writer->entries[index] = item;
+    assert(index == 0 || mr_table_compare(writer->entries[index - 1]->key, item->key) < 0);
     writer->count++;
-    *made = item;
+    *inserted = item;
     return MR_OK;
 }
 
@@ -199,7 +199,7 @@ static mr_status write_entry(mr_checkpoint_writer *writer, mr_string key, const 
                              mr_error *error)
 {
     bool found;
-    size_t place = find(writer, key, &found);
+    size_t index = find(writer, key, &found);
     if (found) return mr_fail(error, MR_INVALID_ARGUMENT, "%s: key %s is written twice", writer->data.path, name);
     uint64_t offset = writer->offset;
     uint32_t crc = 0;
@@ -213,7 +213,7 @@ static mr_status write_entry(mr_checkpoint_writer *writer, mr_string key, const 
         crc = mr_crc32c(0, value->data, size_bytes);
     }
     entry *item;
-    MR_TRY(insert(writer, place, key, &item, error));
+    MR_TRY(insert(writer, index, key, &item, error));
     writer->failed = false;
     assert(writer->offset >= offset);
     item->dtype = value->dtype;
@@ -231,38 +231,38 @@ mr_status mr_checkpoint_write(mr_checkpoint_writer *writer, const char *key, con
 }
 
 /* The entry of the complete tensor, created with its first slice. */
-static mr_status whole_entry(mr_checkpoint_writer *writer, const char *key, mr_shape full, mr_dtype dtype,
-                             entry **whole, mr_error *error)
+static mr_status parent_entry(mr_checkpoint_writer *writer, const char *key, mr_shape full, mr_dtype dtype,
+                              entry **parent, mr_error *error)
 {
     bool found;
-    size_t place = find(writer, mr_string_from(key), &found);
+    size_t index = find(writer, mr_string_from(key), &found);
     if (!found) {
-        MR_TRY(insert(writer, place, mr_string_from(key), whole, error));
-        (*whole)->dtype = dtype;
-        (*whole)->shape = full;
+        MR_TRY(insert(writer, index, mr_string_from(key), parent, error));
+        (*parent)->dtype = dtype;
+        (*parent)->shape = full;
         return MR_OK;
     }
-    *whole = writer->entries[place];
-    if ((*whole)->slice_count == 0)
+    *parent = writer->entries[index];
+    if ((*parent)->slice_count == 0)
         return mr_fail(error, MR_INVALID_ARGUMENT, "%s: key %s is written both complete and in slices",
                        writer->data.path, key);
-    if ((*whole)->dtype != dtype || !mr_shape_equal((*whole)->shape, full))
+    if ((*parent)->dtype != dtype || !mr_shape_equal((*parent)->shape, full))
         return mr_fail(error, MR_INVALID_ARGUMENT, "%s: key %s: the slices have different types or shapes",
                        writer->data.path, key);
     return MR_OK;
 }
 
-static mr_status append_slice(entry *whole, const mr_checkpoint_slice *slice, mr_error *error)
+static mr_status append_slice(entry *parent, const mr_checkpoint_slice *slice, mr_error *error)
 {
-    assert(whole->slice_count >= 0 && whole->slice_count <= whole->slice_capacity);
-    if (whole->slice_count == whole->slice_capacity) {
-        int32_t capacity = whole->slice_capacity == 0 ? 8 : 2 * whole->slice_capacity;
-        mr_checkpoint_slice *larger = realloc(whole->slices, (size_t)capacity * sizeof *larger);
+    assert(parent->slice_count >= 0 && parent->slice_count <= parent->slice_capacity);
+    if (parent->slice_count == parent->slice_capacity) {
+        int32_t capacity = parent->slice_capacity == 0 ? 8 : 2 * parent->slice_capacity;
+        mr_checkpoint_slice *larger = realloc(parent->slices, (size_t)capacity * sizeof *larger);
         if (larger == nullptr) return mr_fail_memory(error, (size_t)capacity * sizeof *larger);
-        whole->slices = larger;
-        whole->slice_capacity = capacity;
+        parent->slices = larger;
+        parent->slice_capacity = capacity;
     }
-    whole->slices[whole->slice_count++] = *slice;
+    parent->slices[parent->slice_count++] = *slice;
     return MR_OK;
 }
 
@@ -279,11 +279,11 @@ mr_status mr_checkpoint_write_slice(mr_checkpoint_writer *writer, const char *ke
                        writer->data.path, key, mr_shape_text(shape, a, sizeof a),
                        mr_shape_text(value->shape, b, sizeof b));
     }
-    entry *whole;
+    entry *parent;
     mr_string slice_key;
     MR_TRY(mr_checkpoint_slice_key(key, slice, &writer->arena, &slice_key, error));
-    MR_TRY(whole_entry(writer, key, full, value->dtype, &whole, error));
-    MR_TRY(append_slice(whole, slice, error));
+    MR_TRY(parent_entry(writer, key, full, value->dtype, &parent, error));
+    MR_TRY(append_slice(parent, slice, error));
     return write_entry(writer, slice_key, key, value, error);
 }
 
@@ -307,7 +307,7 @@ static mr_status pack_shape(mr_shape shape, mr_arena *arena, Mr__TensorShapeProt
     return MR_OK;
 }
 
-static mr_status pack_slice(const mr_checkpoint_slice *slice, mr_arena *arena, Mr__TensorSliceProto **made,
+static mr_status pack_slice(const mr_checkpoint_slice *slice, mr_arena *arena, Mr__TensorSliceProto **packed,
                             mr_error *error)
 {
     size_t rank = (size_t)slice->rank;
@@ -326,7 +326,7 @@ static mr_status pack_slice(const mr_checkpoint_slice *slice, mr_arena *arena, M
     }
     message->n_extent = rank;
     message->extent = list;
-    *made = message;
+    *packed = message;
     return MR_OK;
 }
 

@@ -121,13 +121,13 @@ static mr_status read_blocks(cursor index, char *key, char *index_key, mr_table 
     cursor entries;
     MR_TRY(take_block(&index, &entries, error));
     while (entries.begin < entries.end) {
-        mr_string place;
-        MR_TRY(take_entry(&entries, index_key, &index_key_bytes, &place, error));
+        mr_string handle_bytes;
+        MR_TRY(take_entry(&entries, index_key, &index_key_bytes, &handle_bytes, error));
         /* A handle is stored in the index, but its block may be anywhere in the file. */
-        size_t place_begin = (size_t)((const uint8_t *)place.data - entries.bytes);
-        cursor handle = {entries.name, entries.bytes, place_begin, file_end}, block;
+        size_t handle_begin = (size_t)((const uint8_t *)handle_bytes.data - entries.bytes);
+        cursor handle = {entries.name, entries.bytes, handle_begin, file_end}, block;
         MR_TRY(take_block(&handle, &block, error));
-        if (handle.begin > place_begin + place.size_bytes)
+        if (handle.begin > handle_begin + handle_bytes.size_bytes)
             return damaged(&handle, "a block handle is truncated", error);
         /* Blocks must be in file order, so that no block is read twice. */
         if (block.begin < done) return damaged(&block, "the blocks are out of order", error);

@@ -63,8 +63,8 @@ typedef struct mr_table_builder {
     mr_table_bytes file;
     mr_table_block data;
     mr_table_block index;
-    bool index_is_due; /* the last flushed block's entry is added when the next key is known */
-    uint64_t due_offset, due_size_bytes;
+    bool index_is_pending; /* the last flushed block's entry is added when the next key is known */
+    uint64_t pending_offset, pending_size_bytes;
     bool out_of_order;
 } mr_table_builder;
 

@@ -110,26 +110,26 @@ static void end_block(mr_table_builder *builder, mr_table_block *block, uint64_t
 
 static void add_to_index(mr_table_builder *builder, mr_string key)
 {
-    mr_table_bytes place = {0};
-    put_varint(&place, builder->due_offset);
-    put_varint(&place, builder->due_size_bytes);
-    add_to_block(&builder->index, key, view(&place));
-    builder->file.failed |= place.failed;
-    free(place.data);
-    builder->index_is_due = false;
+    mr_table_bytes handle = {0};
+    put_varint(&handle, builder->pending_offset);
+    put_varint(&handle, builder->pending_size_bytes);
+    add_to_block(&builder->index, key, view(&handle));
+    builder->file.failed |= handle.failed;
+    free(handle.data);
+    builder->index_is_pending = false;
 }
 
 /* Replaces the last key by the shortest key that is not before it and is before `next`. */
 static void part_blocks(mr_table_builder *builder, mr_string next)
 {
-    assert(builder->index_is_due);
+    assert(builder->index_is_pending);
     mr_table_bytes *last = &builder->data.last_key;
-    size_t place = shared_prefix(view(last), next);
-    if (place < last->size_bytes && place < next.size_bytes) {
-        uint8_t byte = (uint8_t)last->data[place];
-        if (byte < 0xff && byte + 1 < (uint8_t)next.data[place]) {
-            last->data[place] = (char)(byte + 1);
-            last->size_bytes = place + 1;
+    size_t shared = shared_prefix(view(last), next);
+    if (shared < last->size_bytes && shared < next.size_bytes) {
+        uint8_t byte = (uint8_t)last->data[shared];
+        if (byte < 0xff && byte + 1 < (uint8_t)next.data[shared]) {
+            last->data[shared] = (char)(byte + 1);
+            last->size_bytes = shared + 1;
         }
     }
     assert(mr_table_compare(view(last), next) < 0);
@@ -139,7 +139,7 @@ static void part_blocks(mr_table_builder *builder, mr_string next)
 /* Replaces the last key of the table by a short key that is not before it. */
 static void end_index(mr_table_builder *builder)
 {
-    assert(builder->index_is_due);
+    assert(builder->index_is_pending);
     mr_table_bytes *last = &builder->data.last_key;
     for (size_t i = 0; i < last->size_bytes; i++) {
         uint8_t byte = (uint8_t)last->data[i];
@@ -154,9 +154,9 @@ static void end_index(mr_table_builder *builder)
 /* Writes the data block and keeps its last key for the index. */
 static void flush(mr_table_builder *builder)
 {
-    assert(!builder->index_is_due && builder->data.bytes.size_bytes > 0);
-    end_block(builder, &builder->data, &builder->due_offset, &builder->due_size_bytes);
-    builder->index_is_due = true;
+    assert(!builder->index_is_pending && builder->data.bytes.size_bytes > 0);
+    end_block(builder, &builder->data, &builder->pending_offset, &builder->pending_size_bytes);
+    builder->index_is_pending = true;
 }
 
 static void begin(mr_table_builder *builder)
@@ -170,10 +170,10 @@ void mr_table_add(mr_table_builder *builder, mr_string key, mr_string value)
 {
     begin(builder);
     mr_table_block *data = &builder->data;
-    bool is_first = data->bytes.size_bytes == 0 && !builder->index_is_due && builder->file.size_bytes == 0;
+    bool is_first = data->bytes.size_bytes == 0 && !builder->index_is_pending && builder->file.size_bytes == 0;
     if (!is_first && mr_table_compare(view(&data->last_key), key) >= 0) builder->out_of_order = true;
     if (builder->file.failed || builder->out_of_order) return;
-    if (builder->index_is_due) {
+    if (builder->index_is_pending) {
         part_blocks(builder, key);
         begin_block(data, 16);
     }
@@ -185,7 +185,7 @@ mr_status mr_table_finish(mr_table_builder *builder, mr_string *bytes, mr_error 
 {
     begin(builder);
     if (builder->out_of_order) return mr_fail(error, MR_INTERNAL, "keys of a table were added out of order");
-    if (!builder->index_is_due && builder->data.bytes.size_bytes > 0) flush(builder);
+    if (!builder->index_is_pending && builder->data.bytes.size_bytes > 0) flush(builder);
     mr_table_bytes handles = {0};
     mr_table_block meta = {0};
     uint64_t offset = 0, size_bytes = 0;
@@ -193,7 +193,7 @@ mr_status mr_table_finish(mr_table_builder *builder, mr_string *bytes, mr_error 
     end_block(builder, &meta, &offset, &size_bytes);
     put_varint(&handles, offset);
     put_varint(&handles, size_bytes);
-    if (builder->index_is_due) end_index(builder);
+    if (builder->index_is_pending) end_index(builder);
     end_block(builder, &builder->index, &offset, &size_bytes);
     put_varint(&handles, offset);
     put_varint(&handles, size_bytes);

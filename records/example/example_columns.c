@@ -49,13 +49,13 @@ mr_status mr_example_values(const mr_example_batch *batch, int32_t slot, const m
     mr_example_target target;
     mr_feature_kind kind = batch->parser->slots[slot].kind;
     MR_TRY(mr_example_target_open(&target, batch->parser->slots[slot].dtype, shape, tensor, error));
-    int64_t place = 0;
+    int64_t offset = 0;
     for (int64_t i = 0; i < rows->count; i++) {
         const mr_example_row *row = &rows->items[i];
-        if (row->count > 0) mr_example_row_values(kind, row, mr_example_target_at(&target, place));
-        place += row->count;
+        if (row->count > 0) mr_example_row_values(kind, row, mr_example_target_at(&target, offset));
+        offset += row->count;
     }
-    assert(place == rows->total);
+    assert(offset == rows->total);
     return mr_example_target_close(&target, error);
 }
 

@@ -81,13 +81,13 @@ static mr_encoded *add_entry(struct mr_example_state **holder, const char *name,
     }
     memcpy(next, name, name_size);
     assert(state->entries && state->count < state->capacity);
-    mr_encoded *made = &state->entries[state->count++];
-    *made = (mr_encoded){.name_offset = state->parts.size,
-                         .name_size = name_size,
-                         .feature_offset = state->parts.size + name_size,
-                         .feature_size = feature_size};
+    mr_encoded *created = &state->entries[state->count++];
+    *created = (mr_encoded){.name_offset = state->parts.size,
+                            .name_size = name_size,
+                            .feature_offset = state->parts.size + name_size,
+                            .feature_size = feature_size};
     state->parts.size += name_size + feature_size;
-    return made;
+    return created;
 }
 
 /* Begins a feature whose list has list_size bytes: writes the name and the start of the Feature, and reserves the

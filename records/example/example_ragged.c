@@ -82,26 +82,26 @@ static int64_t part_count(mr_partition_kind kind, const int64_t *keys, int64_t c
 static void put_parts(mr_partition_kind kind, const int64_t *keys, int64_t count, int64_t parts, int64_t items,
                       int64_t base, int64_t *ends)
 {
-    int64_t place = 0;
+    int64_t end = 0;
     for (int64_t i = 0; i < parts; i++) {
         switch (kind) {
         case MR_ROW_SPLITS:
-            place = keys[i + 1];
+            end = keys[i + 1];
             break;
         case MR_ROW_LENGTHS:
-            place += keys[i];
+            end += keys[i];
             break;
         case MR_ROW_STARTS:
-            place = i + 1 < count ? keys[i + 1] : items;
+            end = i + 1 < count ? keys[i + 1] : items;
             break;
         case MR_ROW_LIMITS:
-            place = keys[i];
+            end = keys[i];
             break;
         default:
-            while (place < count && keys[place] <= i) place++;
+            while (end < count && keys[end] <= i) end++;
         }
-        assert(place >= 0 && place <= items);
-        ends[i] = base + place;
+        assert(end >= 0 && end <= items);
+        ends[i] = base + end;
     }
 }
 

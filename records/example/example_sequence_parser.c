@@ -13,14 +13,14 @@ struct mr_sequence_parser {
 mr_status mr_sequence_parser_new(const mr_feature *context, int32_t context_count, const mr_feature *lists,
                                  int32_t list_count, mr_sequence_parser **parser, mr_error *error)
 {
-    mr_sequence_parser *made = calloc(1, sizeof *made);
-    if (!made) return mr_fail_memory(error, sizeof *made);
-    mr_status status = mr_example_parser_make(MR_SCOPE_CONTEXT, context, context_count, &made->context, error);
-    if (status == MR_OK) status = mr_example_parser_make(MR_SCOPE_LISTS, lists, list_count, &made->lists, error);
+    mr_sequence_parser *created = calloc(1, sizeof *created);
+    if (!created) return mr_fail_memory(error, sizeof *created);
+    mr_status status = mr_example_parser_make(MR_SCOPE_CONTEXT, context, context_count, &created->context, error);
+    if (status == MR_OK) status = mr_example_parser_make(MR_SCOPE_LISTS, lists, list_count, &created->lists, error);
     if (status == MR_OK)
-        *parser = made;
+        *parser = created;
     else
-        mr_sequence_parser_free(made);
+        mr_sequence_parser_free(created);
     return status;
 }
 

@@ -14,7 +14,7 @@ typedef struct sparse {
     const mr_example_batch *batch;
     const mr_example_output *output;
     const mr_example_rows *values;
-    const mr_example_rows *places[MR_RANK_MAX];
+    const mr_example_rows *index_rows[MR_RANK_MAX];
     int32_t rank;
     int64_t *column;  /* the indices of one record in one dimension */
     int64_t *indices; /* of one record: [n, rank] */
@@ -29,45 +29,45 @@ static mr_status gather(sparse *sparse, mr_error *error)
     char where[MR_EXAMPLE_WHERE_SIZE];
     sparse->values = mr_example_rows_of(sparse->batch, output->slot);
     for (int32_t d = 0; d < sparse->rank; d++) {
-        sparse->places[d] = mr_example_rows_of(sparse->batch, output->others[d]);
-        assert(sparse->places[d]->count == sparse->values->count);
+        sparse->index_rows[d] = mr_example_rows_of(sparse->batch, output->others[d]);
+        assert(sparse->index_rows[d]->count == sparse->values->count);
         for (int64_t i = 0; i < sparse->values->count; i++) {
-            uint32_t values = sparse->values->items[i].count, places = sparse->places[d]->items[i].count;
+            uint32_t values = sparse->values->items[i].count, index_count = sparse->index_rows[d]->items[i].count;
             mr_string key = parser->names[output->others[d]];
-            if (values != places)
+            if (values != index_count)
                 return mr_fail(error, MR_INVALID_ARGUMENT,
                                "%sfeature \"%.*s\" has %" PRIu32 " values, but \"%.*s\" has %" PRIu32 " indices",
                                mr_example_where(sparse->batch, nullptr, i, where), mr_example_shown(output->name),
-                               output->name.data, values, mr_example_shown(key), key.data, places);
+                               output->name.data, values, mr_example_shown(key), key.data, index_count);
         }
     }
     return MR_OK;
 }
 
 /* Reads the indices of a record into `indices` and checks them against the dense shape. */
-static mr_status read_places(sparse *sparse, int64_t record, mr_error *error)
+static mr_status read_indices(sparse *sparse, int64_t record, mr_error *error)
 {
     const mr_example_output *output = sparse->output;
     char where[MR_EXAMPLE_WHERE_SIZE];
     int64_t count = sparse->values->items[record].count;
     assert(count <= sparse->values->longest);
     for (int32_t d = 0; d < sparse->rank; d++) {
-        mr_example_row_values(MR_FEATURE_INT64, &sparse->places[d]->items[record], sparse->column);
+        mr_example_row_values(MR_FEATURE_INT64, &sparse->index_rows[d]->items[record], sparse->column);
         for (int64_t i = 0; i < count; i++) {
-            int64_t place = sparse->column[i];
+            int64_t index = sparse->column[i];
             mr_string key = sparse->batch->parser->names[output->others[d]];
-            if (place < 0 || place >= output->shape.dims[d])
+            if (index < 0 || index >= output->shape.dims[d])
                 return mr_fail(error, MR_INVALID_ARGUMENT,
                                "%sfeature \"%.*s\": index %" PRId64 " in \"%.*s\" is not in [0, %" PRId64 ")",
                                mr_example_where(sparse->batch, nullptr, record, where), mr_example_shown(output->name),
-                               output->name.data, place, mr_example_shown(key), key.data, output->shape.dims[d]);
-            sparse->indices[i * sparse->rank + d] = place;
+                               output->name.data, index, mr_example_shown(key), key.data, output->shape.dims[d]);
+            sparse->indices[i * sparse->rank + d] = index;
         }
     }
     return MR_OK;
 }
 
-static int compare_places(const sparse *sparse, int64_t a, int64_t b)
+static int compare_indices(const sparse *sparse, int64_t a, int64_t b)
 {
     const int64_t *x = sparse->indices + a * sparse->rank, *y = sparse->indices + b * sparse->rank;
     for (int32_t d = 0; d < sparse->rank; d++)
@@ -78,7 +78,7 @@ static int compare_places(const sparse *sparse, int64_t a, int64_t b)
 static int compare_order(const void *a, const void *b, void *context)
 {
     int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-    int order = compare_places(context, x, y);
+    int order = compare_indices(context, x, y);
     return order ? order : (x > y) - (x < y);
 }
 
@@ -88,7 +88,7 @@ static bool sort(sparse *sparse, int64_t count)
     bool is_sorted = true;
     for (int64_t i = 0; i < count; i++) {
         sparse->order[i] = i;
-        is_sorted = is_sorted && (i == 0 || compare_places(sparse, i - 1, i) <= 0);
+        is_sorted = is_sorted && (i == 0 || compare_indices(sparse, i - 1, i) <= 0);
     }
     if (is_sorted || sparse->output->already_sorted) return false;
     qsort_r(sparse->order, (size_t)count, sizeof *sparse->order, compare_order, sparse);
@@ -99,13 +99,13 @@ static mr_status fill(sparse *sparse, int64_t *index, const mr_example_target *t
 {
     mr_feature_kind kind = sparse->batch->parser->slots[sparse->output->slot].kind;
     size_t size = target->element_bytes;
-    int64_t place = 0;
+    int64_t offset = 0;
     for (int64_t i = 0; i < sparse->values->count; i++) {
         const mr_example_row *row = &sparse->values->items[i];
         if (row->count == 0) continue;
-        char *values = mr_example_target_at(target, place);
-        assert(place + row->count <= sparse->values->total);
-        MR_TRY(read_places(sparse, i, error));
+        char *values = mr_example_target_at(target, offset);
+        assert(offset + row->count <= sparse->values->total);
+        MR_TRY(read_indices(sparse, i, error));
         mr_example_row_values(kind, row, values);
         if (sort(sparse, row->count)) {
             memcpy(sparse->moved, values, row->count * size);
@@ -116,7 +116,7 @@ static mr_status fill(sparse *sparse, int64_t *index, const mr_example_target *t
             if (!sparse->batch->single) *index++ = i;
             for (int32_t d = 0; d < sparse->rank; d++) *index++ = sparse->indices[sparse->order[j] * sparse->rank + d];
         }
-        place += row->count;
+        offset += row->count;
     }
     return MR_OK;
 }

@@ -355,26 +355,26 @@ mr_status mr_example_parser_make(mr_example_scope scope, const mr_feature *featu
         }
         needed += need_count(&features[i]);
     }
-    mr_example_parser *made = calloc(1, sizeof(*made));
-    if (!made) return mr_fail_memory(error, sizeof(*made));
-    made->scope = scope;
-    made->slots = calloc(needed + 1, sizeof(mr_example_slot));
-    made->names = calloc(needed + 1, sizeof(mr_string));
-    made->outputs = calloc((size_t)count + 1, sizeof(mr_example_output));
-    made->text = malloc(text_size);
+    mr_example_parser *created = calloc(1, sizeof(*created));
+    if (!created) return mr_fail_memory(error, sizeof(*created));
+    created->scope = scope;
+    created->slots = calloc(needed + 1, sizeof(mr_example_slot));
+    created->names = calloc(needed + 1, sizeof(mr_string));
+    created->outputs = calloc((size_t)count + 1, sizeof(mr_example_output));
+    created->text = malloc(text_size);
     int32_t *slot_of = calloc(needed + 1, sizeof(int32_t));
     mr_string *output_names = calloc((size_t)count + 1, sizeof(mr_string));
-    needs needs = {.names = made->names, .slots = made->slots, .slot_of = slot_of, .text = made->text};
-    mr_status status = made->slots && made->names && made->outputs && made->text && slot_of && output_names
-                           ? make(made, features, count, &needs, output_names, error)
+    needs needs = {.names = created->names, .slots = created->slots, .slot_of = slot_of, .text = created->text};
+    mr_status status = created->slots && created->names && created->outputs && created->text && slot_of && output_names
+                           ? make(created, features, count, &needs, output_names, error)
                            : mr_fail_memory(error, text_size);
-    assert((size_t)needs.count <= needed && (size_t)(needs.text - made->text) < text_size);
+    assert((size_t)needs.count <= needed && (size_t)(needs.text - created->text) < text_size);
     free(slot_of);
     free(output_names);
     if (status == MR_OK)
-        *parser = made;
+        *parser = created;
     else
-        mr_example_parser_free(made);
+        mr_example_parser_free(created);
     return status;
 }
 

@@ -163,7 +163,7 @@ void mr_wire_floats(mr_wire list, size_t count, float *values)
 }
 
 /* The lower seven bits of each byte, made contiguous. */
-static inline uint64_t draw_together(uint64_t word)
+static inline uint64_t join_septets(uint64_t word)
 {
     assert((word & UPPER_BITS) == 0);
     word = (word & 0x007f007f007f007f) | (word & 0x7f007f007f007f00) >> 1;
@@ -185,7 +185,7 @@ static void packed_int64s(mr_wire packed, size_t count, int64_t *values)
             continue;
         }
         /* All bits up to the end of the varint. */
-        values[i] = (int64_t)draw_together(word & (ends ^ (ends - 1)) & ~UPPER_BITS);
+        values[i] = (int64_t)join_septets(word & (ends ^ (ends - 1)) & ~UPPER_BITS);
         packed.next += (unsigned)__builtin_ctzll(ends) / 8 + 1;
     }
     assert(packed.next == packed.end);

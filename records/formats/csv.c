@@ -233,18 +233,18 @@ mr_status mr_csv_reader_new(const mr_input_file *file, char separator, mr_csv_re
         return mr_fail(error, MR_UNIMPLEMENTED,
                        "%s: UTF-16 is not supported; convert the file to UTF-8 (iconv -f UTF-16 -t UTF-8)",
                        mr_input_file_name(file));
-    mr_csv_reader *made = calloc(1, sizeof(*made));
-    if (made) made->window = malloc(WINDOW_BYTES);
-    if (!made || !made->window) {
-        free(made);
+    mr_csv_reader *created = calloc(1, sizeof(*created));
+    if (created) created->window = malloc(WINDOW_BYTES);
+    if (!created || !created->window) {
+        free(created);
         return mr_fail_memory(error, WINDOW_BYTES);
     }
-    made->file = file;
-    made->separator = separator ? separator : ',';
-    made->capacity = WINDOW_BYTES;
-    made->line = made->row_line = 1;
-    if (done >= 3 && memcmp(mark, "\xef\xbb\xbf", 3) == 0) made->offset = 3;
-    *reader = made;
+    created->file = file;
+    created->separator = separator ? separator : ',';
+    created->capacity = WINDOW_BYTES;
+    created->line = created->row_line = 1;
+    if (done >= 3 && memcmp(mark, "\xef\xbb\xbf", 3) == 0) created->offset = 3;
+    *reader = created;
     return MR_OK;
 }
 

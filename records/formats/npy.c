@@ -14,7 +14,7 @@
 
 static constexpr uint32_t HEADER_BYTES_MAX = (uint32_t)1 << 20;
 /* Approximate size of the rows of a Fortran-order array that are transposed at a time. */
-static constexpr uint64_t TURN_BYTES = (uint64_t)16 << 20;
+static constexpr uint64_t TRANSPOSE_BYTES = (uint64_t)16 << 20;
 /* Maximum size of one 'S' or 'U' element. */
 static constexpr uint32_t ITEM_BYTES_MAX = (uint32_t)1 << 28;
 
@@ -54,7 +54,7 @@ static bool take(cursor *at, char c)
     return true;
 }
 
-static bool take_word(cursor *at, const char *word)
+static bool take_keyword(cursor *at, const char *word)
 {
     size_t length = strlen(word);
     skip_blanks(at);
@@ -158,8 +158,8 @@ static mr_status parse_header(const mr_input_file *file, const char *text, size_
             if (good) MR_TRY(parse_type(file, value, array, error));
             has_type = true;
         } else if (mr_string_equal(key, MR_STR("fortran_order"))) {
-            array->fortran_order = take_word(&at, "True");
-            good = array->fortran_order || take_word(&at, "False");
+            array->fortran_order = take_keyword(&at, "True");
+            good = array->fortran_order || take_keyword(&at, "False");
             has_order = true;
         } else if (mr_string_equal(key, MR_STR("shape"))) {
             shape_result result = take_shape(&at, &array->shape);
@@ -242,8 +242,8 @@ static mr_status read_fortran(const mr_input_file *file, const mr_npy *array, in
     if (!column) return mr_fail_memory(error, count * item);
     mr_status status = MR_OK;
     for (int64_t j = 0; j < columns && status == MR_OK; j++) {
-        uint64_t place = ((uint64_t)j * (uint64_t)array->shape.dims[0] + (uint64_t)begin) * item;
-        status = mr_input_file_read_all(file, array->offset + place, column, count * item, error);
+        uint64_t element = ((uint64_t)j * (uint64_t)array->shape.dims[0] + (uint64_t)begin) * item;
+        status = mr_input_file_read_all(file, array->offset + element, column, count * item, error);
         size_t to = 0;
         for (int i = 1; i < array->shape.rank; i++) to = to * (size_t)array->shape.dims[i] + (size_t)index[i];
         assert(to < (size_t)columns);
@@ -379,24 +379,24 @@ mr_status mr_npy_read(const mr_input_file *file, const mr_npy *array, mr_tensor 
     return read_shape(file, array, array->shape, 0, rows, tensor, error);
 }
 
-mr_status mr_npy_to_c_order(const mr_input_file *file, mr_npy *array, mr_input_file **turned, mr_error *error)
+mr_status mr_npy_to_c_order(const mr_input_file *file, mr_npy *array, mr_input_file **transposed, mr_error *error)
 {
     int64_t rows = array->shape.rank > 0 ? array->shape.dims[0] : 1, count = mr_shape_count(array->shape);
     uint64_t row_bytes = rows > 0 ? (uint64_t)count / (uint64_t)rows * array->item_bytes : 0;
-    int64_t block = row_bytes < TURN_BYTES ? (int64_t)(TURN_BYTES / (row_bytes + 1)) + 1 : 1;
+    int64_t block = row_bytes < TRANSPOSE_BYTES ? (int64_t)(TRANSPOSE_BYTES / (row_bytes + 1)) + 1 : 1;
     if (block > rows) block = rows;
     unsigned char *bytes = malloc((size_t)block * row_bytes + 1);
     if (!bytes) return mr_fail_memory(error, (size_t)block * row_bytes);
-    mr_status status = mr_input_file_nameless(mr_input_file_name(file), turned, error);
+    mr_status status = mr_input_file_nameless(mr_input_file_name(file), transposed, error);
     for (int64_t i = 0; i < rows && status == MR_OK && row_bytes > 0; i += block) {
         int64_t end = rows - i < block ? rows : i + block;
         status = read_elements(file, array, i, end, row_bytes, bytes, error);
-        if (status == MR_OK) status = mr_input_file_append(*turned, bytes, (size_t)(end - i) * row_bytes, error);
+        if (status == MR_OK) status = mr_input_file_append(*transposed, bytes, (size_t)(end - i) * row_bytes, error);
     }
     free(bytes);
     if (status != MR_OK) {
-        mr_input_file_close(*turned);
-        *turned = nullptr;
+        mr_input_file_close(*transposed);
+        *transposed = nullptr;
         return status;
     }
     array->fortran_order = false;

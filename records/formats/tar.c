@@ -84,7 +84,7 @@ static bool parse_number(const unsigned char *field, size_t size, int64_t *numbe
 
 /* The checksum is the sum of the header's bytes, with its own field read as spaces. Some old programs summed signed
  * bytes. */
-static bool checksum_holds(const unsigned char *header)
+static bool is_checksum_valid(const unsigned char *header)
 {
     int64_t stored, sum = 0, signed_sum = 0;
     if (!parse_number(header + 148, 8, &stored)) return false;
@@ -99,9 +99,9 @@ static bool checksum_holds(const unsigned char *header)
 static mr_status set_name(mr_tar_reader *reader, const char *prefix, size_t prefix_size, const char *name, size_t size,
                           mr_error *error)
 {
-    char *made = malloc(prefix_size + size + 2);
-    if (!made) return mr_fail_memory(error, size);
-    char *next = made;
+    char *joined = malloc(prefix_size + size + 2);
+    if (!joined) return mr_fail_memory(error, size);
+    char *next = joined;
     if (prefix_size > 0) {
         memcpy(next, prefix, prefix_size);
         next += prefix_size;
@@ -110,7 +110,7 @@ static mr_status set_name(mr_tar_reader *reader, const char *prefix, size_t pref
     memcpy(next, name, size);
     next[size] = '\0';
     free(reader->name);
-    reader->name = made;
+    reader->name = joined;
     return MR_OK;
 }
 
@@ -268,7 +268,7 @@ static mr_status read_header(mr_tar_reader *reader, unsigned char *block, header
         if (done < BLOCK_BYTES) return fail_at(reader, MR_DATA_LOSS, reader->offset, "is truncated", error);
     }
     uint64_t offset = reader->offset;
-    if (!checksum_holds(block))
+    if (!is_checksum_valid(block))
         return fail_at(reader, MR_DATA_LOSS, offset,
                        follows_end ? "follows the end of an archive and is invalid"
                        : offset    ? "is damaged"

@@ -33,11 +33,11 @@ struct mr_input_file {
 static mr_status new_file(const char *name, mr_input_file **file, mr_error *error)
 {
     size_t length = strlen(name);
-    mr_input_file *made = calloc(1, sizeof(*made) + length + 1);
-    if (!made) return mr_fail_memory(error, sizeof(*made) + length);
-    made->descriptor = -1;
-    memcpy(made->name, name, length + 1);
-    *file = made;
+    mr_input_file *created = calloc(1, sizeof(*created) + length + 1);
+    if (!created) return mr_fail_memory(error, sizeof(*created) + length);
+    created->descriptor = -1;
+    memcpy(created->name, name, length + 1);
+    *file = created;
     return MR_OK;
 }
 
@@ -200,13 +200,13 @@ static mr_status inflate_piece(inflation *work, mr_input_file *result, bool *is_
             return mr_fail(error, MR_DATA_LOSS, "%s: damaged compressed data near byte %" PRIu64 "%s%s", work->name,
                            work->offset - work->zlib.avail_in, work->zlib.msg ? ": " : "",
                            work->zlib.msg ? work->zlib.msg : "");
-        size_t made = sizeof(work->output) - work->zlib.avail_out;
+        size_t produced = sizeof(work->output) - work->zlib.avail_out;
         assert(result->size_bytes <= work->result_max);
-        if (made > work->result_max - result->size_bytes)
+        if (produced > work->result_max - result->size_bytes)
             return mr_fail(error, MR_DATA_LOSS, "%s: decompresses to more than %" PRIu64 " bytes", work->name,
                            work->result_max);
-        work->crc = (uint32_t)crc32(work->crc, work->output, (unsigned)made);
-        MR_TRY(mr_input_file_append(result, work->output, made, error));
+        work->crc = (uint32_t)crc32(work->crc, work->output, (unsigned)produced);
+        MR_TRY(mr_input_file_append(result, work->output, produced, error));
         if (code == Z_STREAM_END) {
             *is_done = true;
             if (work->zlib.avail_in == 0) return MR_OK;
@@ -216,7 +216,7 @@ static mr_status inflate_piece(inflation *work, mr_input_file *result, bool *is_
             while (work->zlib.avail_in > 0 && *work->zlib.next_in == 0) work->zlib.next_in++, work->zlib.avail_in--;
             if (work->zlib.avail_in == 0) *is_done = true;
             if (inflateReset(&work->zlib) != Z_OK) return mr_fail_memory(error, sizeof(*work));
-        } else if (made == 0 && work->zlib.avail_in == 0) {
+        } else if (produced == 0 && work->zlib.avail_in == 0) {
             return MR_OK;
         }
     } while (work->zlib.avail_in > 0 || work->zlib.avail_out == 0);
@@ -264,20 +264,20 @@ mr_status mr_input_file_inflate(const mr_input_file *file, uint64_t offset, uint
     work->end = offset + size_bytes;
     work->result_max = result_max;
     work->form = form;
-    mr_input_file *made = nullptr;
-    mr_status status = mr_input_file_nameless(name, &made, error);
+    mr_input_file *created = nullptr;
+    mr_status status = mr_input_file_nameless(name, &created, error);
     if (status == MR_OK && inflateInit2(&work->zlib, form == MR_DEFLATE_RAW ? -15 : 15 + 16) != Z_OK)
         status = mr_fail_memory(error, sizeof(*work));
     if (status == MR_OK) {
-        status = inflate_all(work, made, error);
+        status = inflate_all(work, created, error);
         (void)inflateEnd(&work->zlib);
     }
     if (status == MR_OK) {
-        made->modified_ns = file->modified_ns;
+        created->modified_ns = file->modified_ns;
         *crc = work->crc;
-        *part = made;
+        *part = created;
     } else {
-        mr_input_file_close(made);
+        mr_input_file_close(created);
     }
     free(work);
     return status;
@@ -304,22 +304,22 @@ mr_status mr_input_file_open(const char *path, bool gunzip, mr_input_file **file
 {
     struct stat about;
     *file = nullptr;
-    mr_input_file *made = nullptr;
-    MR_TRY(new_file(path, &made, error));
-    mr_status status = mr_open_file_new(path, false, &made->source, &about, error);
+    mr_input_file *created = nullptr;
+    MR_TRY(new_file(path, &created, error));
+    mr_status status = mr_open_file_new(path, false, &created->source, &about, error);
     if (status == MR_OK && !S_ISREG(about.st_mode))
         status = mr_fail(error, MR_INVALID_ARGUMENT,
                          "%s: not a regular file, so it cannot be read at arbitrary offsets", path);
     if (status == MR_OK) {
         mr_file_stamp stamp = mr_file_stamp_from(&about);
-        made->size_bytes = stamp.size_bytes;
-        made->modified_ns = stamp.modified_ns;
-        if (gunzip) status = gunzip_file(&made, error);
+        created->size_bytes = stamp.size_bytes;
+        created->modified_ns = stamp.modified_ns;
+        if (gunzip) status = gunzip_file(&created, error);
     }
     if (status != MR_OK) {
-        mr_input_file_close(made);
+        mr_input_file_close(created);
         return status;
     }
-    *file = made;
+    *file = created;
     return MR_OK;
 }

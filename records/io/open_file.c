@@ -137,24 +137,24 @@ static mr_status open_again(mr_open_file *file, struct stat *about, mr_error *er
 mr_status mr_open_file_new(const char *path, bool is_random, mr_open_file **file, struct stat *about, mr_error *error)
 {
     size_t size_bytes = strlen(path) + 1;
-    mr_open_file *made = calloc(1, sizeof *made + size_bytes);
-    if (made == nullptr) return mr_fail_memory(error, sizeof *made + size_bytes);
-    memcpy(made->path, path, size_bytes);
-    atomic_init(&made->users, CLOSED);
-    made->is_random = is_random;
-    made->descriptor = -1;
+    mr_open_file *created = calloc(1, sizeof *created + size_bytes);
+    if (created == nullptr) return mr_fail_memory(error, sizeof *created + size_bytes);
+    memcpy(created->path, path, size_bytes);
+    atomic_init(&created->users, CLOSED);
+    created->is_random = is_random;
+    created->descriptor = -1;
     (void)pthread_mutex_lock(&list.mutex);
-    mr_status status = open_again(made, about, error);
+    mr_status status = open_again(created, about, error);
     (void)pthread_mutex_unlock(&list.mutex);
     if (status != MR_OK) {
-        free(made);
+        free(created);
         return status;
     }
-    made->stamp = mr_file_stamp_from(about);
-    made->device = about->st_dev;
-    made->inode = about->st_ino;
-    mr_open_file_release(made);
-    *file = made;
+    created->stamp = mr_file_stamp_from(about);
+    created->device = about->st_dev;
+    created->inode = about->st_ino;
+    mr_open_file_release(created);
+    *file = created;
     return MR_OK;
 }
 

@@ -66,9 +66,9 @@ static size_t round_up(size_t size)
     return (size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
 }
 
-static void keep(char *place, const char *kept, size_t kept_bytes)
+static void keep(char *start, const char *kept, size_t kept_bytes)
 {
-    if (kept_bytes > 0) memmove(place - kept_bytes, kept, kept_bytes);
+    if (kept_bytes > 0) memmove(start - kept_bytes, kept, kept_bytes);
 }
 
 static char *data_of(const mr_read_ring *ring, int32_t buffer)
@@ -95,9 +95,9 @@ mr_status mr_read_ring_open(int descriptor, const char *name, const mr_read_opti
     opened->block_bytes = round_up(block_bytes < BLOCK_MAX_BYTES ? block_bytes : BLOCK_MAX_BYTES);
     opened->headroom = opened->block_bytes < HEADROOM_MAX_BYTES ? opened->block_bytes : HEADROOM_MAX_BYTES;
     opened->count = count < COUNT_MAX ? count : COUNT_MAX;
-    off_t place = lseek(descriptor, 0, SEEK_CUR);
-    opened->is_seekable = place >= 0;
-    opened->offset = place >= 0 ? (uint64_t)place : 0;
+    off_t position = lseek(descriptor, 0, SEEK_CUR);
+    opened->is_seekable = position >= 0;
+    opened->offset = position >= 0 ? (uint64_t)position : 0;
     opened->may_look = opened->is_seekable;
     opened->may_ahead = opened->is_seekable && opened->count > 1 && is_allowed();
     /* Best effort: failures are ignored. */
@@ -225,7 +225,7 @@ static bool start_uring(mr_read_ring *ring)
 static void submit_free(mr_read_ring *ring, uint64_t offset)
 {
     assert(ring->has_uring && ring->head <= ring->tail && offset % ALIGNMENT == 0);
-    unsigned asked = 0;
+    unsigned requested = 0;
     for (; ring->tail - ring->head + 1 < (uint64_t)ring->count; ring->tail++, offset += ring->block_bytes) {
         struct io_uring_sqe *entry = io_uring_get_sqe(&ring->uring);
         if (!entry) break;
@@ -237,18 +237,18 @@ static void submit_free(mr_read_ring *ring, uint64_t offset)
         else
             io_uring_prep_read(entry, ring->descriptor, data_of(ring, buffer), (unsigned)ring->block_bytes, offset);
         io_uring_sqe_set_data64(entry, (uint64_t)buffer);
-        asked++;
+        requested++;
     }
     assert(ring->tail - ring->head < (uint64_t)ring->count);
-    if (asked == 0) return;
-    int taken = io_uring_submit(&ring->uring);
+    if (requested == 0) return;
+    int submitted = io_uring_submit(&ring->uring);
     /* Reads that the kernel did not accept are not in flight; those blocks are read when they are needed. */
-    for (unsigned i = taken > 0 ? (unsigned)taken : 0; i < asked; i++) {
-        block *refused = &ring->blocks[(ring->tail - asked + i) % (uint64_t)ring->count];
+    for (unsigned i = submitted > 0 ? (unsigned)submitted : 0; i < requested; i++) {
+        block *refused = &ring->blocks[(ring->tail - requested + i) % (uint64_t)ring->count];
         refused->is_done = true;
         refused->result = -EAGAIN;
     }
-    if (taken < (int)asked) ring->may_ahead = false;
+    if (submitted < (int)requested) ring->may_ahead = false;
 }
 
 /* Waits until the read into that buffer has completed. */
@@ -377,9 +377,9 @@ mr_status mr_read_ring_next(mr_read_ring *ring, const char *kept, size_t kept_by
         *bytes = ring->rest - kept_bytes;
     } else {
         /* The rest of the block after mr_read_ring_copy, or nothing. */
-        char *place = ring->rest_bytes > 0 ? ring->rest : data_of(ring, ring->current);
-        keep(place, kept, kept_bytes);
-        *bytes = place - kept_bytes;
+        char *start = ring->rest_bytes > 0 ? ring->rest : data_of(ring, ring->current);
+        keep(start, kept, kept_bytes);
+        *bytes = start - kept_bytes;
     }
     *size_bytes = kept_bytes + ring->rest_bytes;
     ring->rest_bytes = 0;

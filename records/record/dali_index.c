@@ -151,7 +151,7 @@ mr_status mr_dali_index_read(const char *index_path, mr_record_index *index, mr_
 /* ---- Check ---- */
 
 typedef struct check {
-    const mr_hop *file;
+    const mr_index_source *file;
     const mr_record_index *index;
     int64_t grain;
     mr_error *errors; /* one for each piece */
@@ -160,14 +160,14 @@ typedef struct check {
 static mr_status check_header(const check *check, uint64_t i, mr_error *error)
 {
     unsigned char header[MR_RECORD_HEADER_BYTES];
-    uint64_t offset = check->index->offsets[i], length, said = check->index->offsets[i + 1] - offset - AROUND_BYTES;
+    uint64_t offset = check->index->offsets[i], length, expected = check->index->offsets[i + 1] - offset - AROUND_BYTES;
     size_t done;
     MR_TRY(mr_file_read_at(check->file->descriptor, check->file->path, offset, header, sizeof(header), &done, error));
-    if (done == sizeof(header) && mr_record_header_is_valid(header, &length) && length == said) return MR_OK;
+    if (done == sizeof(header) && mr_record_header_is_valid(header, &length) && length == expected) return MR_OK;
     return mr_fail(error, MR_DATA_LOSS,
                    "%s: record %" PRIu64 " at byte %" PRIu64 ": the record does not have the %" PRIu64
                    " bytes that the index specifies",
-                   check->file->path, i, offset, said);
+                   check->file->path, i, offset, expected);
 }
 
 static void check_headers(void *context, int64_t begin, int64_t end)
@@ -179,7 +179,7 @@ static void check_headers(void *context, int64_t begin, int64_t end)
         if (check_header(check, (uint64_t)i, error) != MR_OK) return;
 }
 
-static mr_status check_all(const mr_hop *file, const mr_record_index *index, mr_error *error)
+static mr_status check_all(const mr_index_source *file, const mr_record_index *index, mr_error *error)
 {
     if (index->count == 0) return MR_OK;
     int threads = file->threads > 0 ? file->threads : mr_processor_count();
@@ -204,7 +204,7 @@ mr_status mr_record_index_check(const char *path, int32_t threads, mr_record_ind
     if (index->compression != MR_COMPRESSION_NONE)
         return mr_fail(error, MR_UNIMPLEMENTED, "%s: the file is compressed, so its headers cannot be read separately",
                        path);
-    mr_hop file = {.path = path, .descriptor = -1, .threads = threads};
+    mr_index_source file = {.path = path, .descriptor = -1, .threads = threads};
     MR_TRY(mr_file_open(path, &file.descriptor, error));
     struct stat about;
     mr_status status = MR_OK;

@@ -1,6 +1,6 @@
-/* Random access to seekable GZIP. A lane is a decoder with a position in the uncompressed stream. There is one for each
- * concurrent reader, kept for later reads. A read uses the lane with the nearest preceding position, or moves a lane to
- * the point before the record. */
+/* Random access to seekable GZIP. Each decoder has a position in the uncompressed stream. There is one for each
+ * concurrent reader, kept for later reads. A read uses the decoder with the nearest preceding position, or moves a
+ * decoder to the point before the record. */
 #include "records/record/gzip_seek.h"
 
 #include "base/status.h"
@@ -15,21 +15,21 @@
 static constexpr size_t INPUT_BYTES = (size_t)32 << 10;
 static constexpr size_t WASTE_BYTES = (size_t)32 << 10;
 
-typedef struct lane {
-    struct lane *next;
+typedef struct decoder {
+    struct decoder *next;
     int descriptor;       /* of the file, only during a read */
     uint64_t position;    /* in the uncompressed stream; UINT64_MAX: none */
     uint64_t read_offset; /* file offset of the end of the input */
     z_stream zlib;
     unsigned char input[INPUT_BYTES];
     unsigned char waste[WASTE_BYTES]; /* receives skipped bytes */
-} lane;
+} decoder;
 
 struct mr_gzip_seek {
     const char *path;
     const mr_record_index *index;
     pthread_mutex_t mutex;
-    lane *free; /* guarded by mutex */
+    decoder *free; /* guarded by mutex */
 };
 
 uint64_t mr_record_index_point(const mr_record_index *index, uint64_t record)
@@ -49,94 +49,95 @@ uint64_t mr_record_index_point(const mr_record_index *index, uint64_t record)
 
 mr_status mr_gzip_seek_new(const char *path, const mr_record_index *index, mr_gzip_seek **seek, mr_error *error)
 {
-    mr_gzip_seek *made = calloc(1, sizeof(*made));
-    if (!made) return mr_fail_memory(error, sizeof(*made));
-    made->path = path;
-    made->index = index;
-    (void)pthread_mutex_init(&made->mutex, nullptr);
-    *seek = made;
+    mr_gzip_seek *created = calloc(1, sizeof(*created));
+    if (!created) return mr_fail_memory(error, sizeof(*created));
+    created->path = path;
+    created->index = index;
+    (void)pthread_mutex_init(&created->mutex, nullptr);
+    *seek = created;
     return MR_OK;
 }
 
 void mr_gzip_seek_free(mr_gzip_seek *seek)
 {
     if (!seek) return;
-    for (lane *lane = seek->free, *next; lane; lane = next) {
-        next = lane->next;
-        (void)inflateEnd(&lane->zlib);
-        free(lane);
+    for (decoder *decoder = seek->free, *next; decoder; decoder = next) {
+        next = decoder->next;
+        (void)inflateEnd(&decoder->zlib);
+        free(decoder);
     }
     (void)pthread_mutex_destroy(&seek->mutex);
     free(seek);
 }
 
-/* ---- Lanes ---- */
+/* ---- Decoders ---- */
 
-static lane *new_lane(void)
+static decoder *new_decoder(void)
 {
-    lane *made = calloc(1, sizeof(*made));
-    if (!made) return nullptr;
-    if (inflateInit2(&made->zlib, -15) != Z_OK) {
-        free(made);
+    decoder *created = calloc(1, sizeof(*created));
+    if (!created) return nullptr;
+    if (inflateInit2(&created->zlib, -15) != Z_OK) {
+        free(created);
         return nullptr;
     }
-    made->position = UINT64_MAX;
-    return made;
+    created->position = UINT64_MAX;
+    return created;
 }
 
-/* Takes the lane with the highest position from `least` to `offset`; otherwise any lane, or a new one. Null if there is
- * no memory. */
-static lane *take_lane(mr_gzip_seek *seek, uint64_t least, uint64_t offset)
+/* Acquires the decoder with the highest position from `least` to `offset`; otherwise any decoder, or a new one. Null if
+ * out of memory. */
+static decoder *acquire_decoder(mr_gzip_seek *seek, uint64_t least, uint64_t offset)
 {
     assert(least <= offset);
     (void)pthread_mutex_lock(&seek->mutex);
-    lane **best = nullptr, **place = &seek->free;
-    for (; *place; place = &(*place)->next) {
-        uint64_t position = (*place)->position;
-        if (position >= least && position <= offset && (!best || position > (*best)->position)) best = place;
+    decoder **best = nullptr, **link = &seek->free;
+    for (; *link; link = &(*link)->next) {
+        uint64_t position = (*link)->position;
+        if (position >= least && position <= offset && (!best || position > (*best)->position)) best = link;
     }
     if (!best && seek->free) best = &seek->free;
-    lane *taken = best ? *best : nullptr;
-    if (taken) *best = taken->next;
+    decoder *acquired = best ? *best : nullptr;
+    if (acquired) *best = acquired->next;
     (void)pthread_mutex_unlock(&seek->mutex);
-    if (!taken) return new_lane();
-    if (taken->position < least || taken->position > offset) taken->position = UINT64_MAX;
-    assert(taken->position == UINT64_MAX || (taken->position >= least && taken->position <= offset));
-    return taken;
+    if (!acquired) return new_decoder();
+    if (acquired->position < least || acquired->position > offset) acquired->position = UINT64_MAX;
+    assert(acquired->position == UINT64_MAX || (acquired->position >= least && acquired->position <= offset));
+    return acquired;
 }
 
-static void give_back(mr_gzip_seek *seek, lane *lane)
+static void release_decoder(mr_gzip_seek *seek, decoder *decoder)
 {
-    assert(lane->position == UINT64_MAX || lane->position <= seek->index->offsets[seek->index->count]);
+    assert(decoder->position == UINT64_MAX || decoder->position <= seek->index->offsets[seek->index->count]);
     (void)pthread_mutex_lock(&seek->mutex);
-    lane->next = seek->free;
-    seek->free = lane;
+    decoder->next = seek->free;
+    seek->free = decoder;
     (void)pthread_mutex_unlock(&seek->mutex);
 }
 
 /* ---- Reading ---- */
 
-static void enter(lane *lane, const mr_record_index *index, mr_record_point point)
+static void move_to_point(decoder *decoder, const mr_record_index *index, mr_record_point point)
 {
-    assert(lane->position == UINT64_MAX);
-    (void)inflateReset(&lane->zlib);
-    lane->zlib.avail_in = 0;
-    lane->read_offset = point.offset;
-    lane->position = index->offsets[point.record];
+    assert(decoder->position == UINT64_MAX);
+    (void)inflateReset(&decoder->zlib);
+    decoder->zlib.avail_in = 0;
+    decoder->read_offset = point.offset;
+    decoder->position = index->offsets[point.record];
 }
 
 /* Decompresses up to size bytes; fewer at the end of the stream. */
-static mr_status inflate_bytes(mr_gzip_seek *seek, lane *lane, void *bytes, size_t size, size_t *done, mr_error *error)
+static mr_status inflate_bytes(mr_gzip_seek *seek, decoder *decoder, void *bytes, size_t size, size_t *done,
+                               mr_error *error)
 {
-    z_stream *zlib = &lane->zlib;
+    z_stream *zlib = &decoder->zlib;
     *done = 0;
     while (*done < size) {
         if (zlib->avail_in == 0) {
             size_t got;
-            MR_TRY(mr_file_read_at(lane->descriptor, seek->path, lane->read_offset, lane->input, INPUT_BYTES, &got,
-                                   error));
-            lane->read_offset += got;
-            zlib->next_in = lane->input;
+            MR_TRY(mr_file_read_at(decoder->descriptor, seek->path, decoder->read_offset, decoder->input, INPUT_BYTES,
+                                   &got, error));
+            decoder->read_offset += got;
+            zlib->next_in = decoder->input;
             zlib->avail_in = (uInt)got;
         }
         size_t left = size - *done;
@@ -146,24 +147,24 @@ static mr_status inflate_bytes(mr_gzip_seek *seek, lane *lane, void *bytes, size
         int result = inflate(zlib, Z_NO_FLUSH);
         *done += room - zlib->avail_out;
         assert(*done <= size);
-        lane->position += room - zlib->avail_out;
+        decoder->position += room - zlib->avail_out;
         if (result == Z_STREAM_END) return MR_OK;
         if (result == Z_MEM_ERROR) return mr_fail_memory(error, WASTE_BYTES);
         if (result != Z_OK && result != Z_BUF_ERROR)
             return mr_fail(error, MR_DATA_LOSS, "%s: the compressed stream is damaged before compressed byte %" PRIu64,
-                           seek->path, lane->read_offset);
+                           seek->path, decoder->read_offset);
         if (had == 0 && room == zlib->avail_out) return MR_OK;
     }
     return MR_OK;
 }
 
-static mr_status skip_to(mr_gzip_seek *seek, lane *lane, uint64_t offset, mr_error *error)
+static mr_status skip_to(mr_gzip_seek *seek, decoder *decoder, uint64_t offset, mr_error *error)
 {
-    assert(lane->position <= offset);
-    while (lane->position < offset) {
-        uint64_t left = offset - lane->position;
+    assert(decoder->position <= offset);
+    while (decoder->position < offset) {
+        uint64_t left = offset - decoder->position;
         size_t done, piece = left < WASTE_BYTES ? (size_t)left : WASTE_BYTES;
-        MR_TRY(inflate_bytes(seek, lane, lane->waste, piece, &done, error));
+        MR_TRY(inflate_bytes(seek, decoder, decoder->waste, piece, &done, error));
         if (done < piece) return MR_OK;
     }
     return MR_OK;
@@ -177,13 +178,14 @@ mr_status mr_gzip_seek_read(mr_gzip_seek *seek, int descriptor, uint64_t number,
     mr_record_point point = index->points[mr_record_index_point(index, number)];
     uint64_t offset = index->offsets[number];
     *done = 0;
-    lane *lane = take_lane(seek, index->offsets[point.record], offset);
-    if (!lane) return mr_fail_memory(error, sizeof(*lane));
-    lane->descriptor = descriptor;
-    if (lane->position == UINT64_MAX) enter(lane, index, point);
-    mr_status status = skip_to(seek, lane, offset, error);
-    if (status == MR_OK && lane->position == offset) status = inflate_bytes(seek, lane, bytes, size_bytes, done, error);
-    if (status != MR_OK || *done < size_bytes) lane->position = UINT64_MAX;
-    give_back(seek, lane);
+    decoder *decoder = acquire_decoder(seek, index->offsets[point.record], offset);
+    if (!decoder) return mr_fail_memory(error, sizeof(*decoder));
+    decoder->descriptor = descriptor;
+    if (decoder->position == UINT64_MAX) move_to_point(decoder, index, point);
+    mr_status status = skip_to(seek, decoder, offset, error);
+    if (status == MR_OK && decoder->position == offset)
+        status = inflate_bytes(seek, decoder, bytes, size_bytes, done, error);
+    if (status != MR_OK || *done < size_bytes) decoder->position = UINT64_MAX;
+    release_decoder(seek, decoder);
     return status;
 }

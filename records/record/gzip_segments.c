@@ -46,17 +46,17 @@ mr_status mr_gzip_segments_new(int level, size_t segment_bytes, int threads, mr_
 {
     assert(level >= 1 && level <= 9 && threads >= 1);
     size_t size = sizeof(mr_gzip_segments) + (size_t)threads * sizeof(segment);
-    mr_gzip_segments *made = calloc(1, size);
-    if (!made) return mr_fail_memory(error, size);
-    made->level = level;
-    made->segment_bytes = segment_bytes;
-    made->segment_count = threads;
-    mr_status status = threads > 1 ? mr_pool_new(threads, &made->pool, error) : MR_OK;
+    mr_gzip_segments *created = calloc(1, size);
+    if (!created) return mr_fail_memory(error, size);
+    created->level = level;
+    created->segment_bytes = segment_bytes;
+    created->segment_count = threads;
+    mr_status status = threads > 1 ? mr_pool_new(threads, &created->pool, error) : MR_OK;
     if (status != MR_OK) {
-        free(made);
+        free(created);
         return status;
     }
-    *segments = made;
+    *segments = created;
     return MR_OK;
 }
 

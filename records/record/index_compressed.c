@@ -30,7 +30,7 @@ typedef enum phase {
 } phase;
 
 typedef struct scan {
-    const mr_hop *file;
+    const mr_index_source *file;
     mr_record_index *index; /* null: only count records */
     uint64_t offset_capacity, point_capacity;
     bool wants_points;
@@ -145,7 +145,7 @@ static mr_status at_block(scan *scan, mr_error *error)
 }
 
 /* Removes points after the last record, and all points if two of them are too far apart. */
-static void judge_points(mr_record_index *index)
+static void remove_unusable_points(mr_record_index *index)
 {
     while (index->point_count > 0 && index->points[index->point_count - 1].record >= index->count) index->point_count--;
     for (uint64_t i = 0; i < index->point_count; i++) {
@@ -188,15 +188,16 @@ static mr_status inflate_some(scan *scan, mr_error *error)
         return MR_OK;
     }
     if (result != Z_OK && result != Z_STREAM_END && result != Z_BUF_ERROR) return damaged(scan, "damaged", error);
-    size_t made = OUTPUT_BYTES - zlib->avail_out;
-    if (scan->phase == PHASE_RAW) scan->crc = (uint32_t)crc32_z(scan->crc, scan->output, made);
-    MR_TRY(take_bytes(scan, scan->output, made, error));
+    size_t produced = OUTPUT_BYTES - zlib->avail_out;
+    if (scan->phase == PHASE_RAW) scan->crc = (uint32_t)crc32_z(scan->crc, scan->output, produced);
+    MR_TRY(take_bytes(scan, scan->output, produced, error));
     if (result == Z_STREAM_END) {
         scan->trailer_held = 0;
         scan->phase = scan->phase == PHASE_RAW ? PHASE_TRAILER : PHASE_BETWEEN;
         return MR_OK;
     }
-    if (had == zlib->avail_in && made == 0 && had == 0 && scan->input_ended) return damaged(scan, "truncated", error);
+    if (had == zlib->avail_in && produced == 0 && had == 0 && scan->input_ended)
+        return damaged(scan, "truncated", error);
     return scan->wants_points && (zlib->data_type & 128) != 0 ? at_block(scan, error) : MR_OK;
 }
 
@@ -252,7 +253,8 @@ static mr_status read_through(scan *scan, mr_error *error)
     }
 }
 
-static mr_status start(scan *scan, const mr_hop *file, mr_record_index *index, bool wants_points, mr_error *error)
+static mr_status start(scan *scan, const mr_index_source *file, mr_record_index *index, bool wants_points,
+                       mr_error *error)
 {
     *scan = (struct scan){.file = file, .index = index, .wants_points = wants_points};
     if (index) {
@@ -265,7 +267,8 @@ static mr_status start(scan *scan, const mr_hop *file, mr_record_index *index, b
     return inflateInit2(&scan->zlib, 32 + 15) == Z_OK ? MR_OK : mr_fail_memory(error, sizeof(scan->zlib));
 }
 
-mr_status mr_index_inflate(const mr_hop *file, uint64_t *count, mr_record_index *index, mr_error *error)
+mr_status mr_index_build_compressed(const mr_index_source *file, uint64_t *count, mr_record_index *index,
+                                    mr_error *error)
 {
     scan *s = calloc(1, sizeof(*s));
     if (!s) return mr_fail_memory(error, sizeof(*s));
@@ -289,7 +292,7 @@ mr_status mr_index_inflate(const mr_hop *file, uint64_t *count, mr_record_index 
     if (status == MR_OK) {
         assert(!index || index->count == s->count);
         *count = s->count;
-        if (index) judge_points(index);
+        if (index) remove_unusable_points(index);
     }
     free(s);
     return status;

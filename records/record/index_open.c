@@ -10,35 +10,35 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-mr_status mr_index_source_open(const char *path, mr_hop *hop, mr_file_stamp *stamp, mr_compression *compression,
-                               mr_error *error)
+mr_status mr_index_source_open(const char *path, mr_index_source *source, mr_file_stamp *stamp,
+                               mr_compression *compression, mr_error *error)
 {
-    *hop = (mr_hop){.path = path, .descriptor = -1};
+    *source = (mr_index_source){.path = path, .descriptor = -1};
     struct stat about;
     /* A pipe must not be opened here: opening and closing it would end it for its writer. */
     if (stat(path, &about) == 0 && S_ISFIFO(about.st_mode))
         return mr_fail(error, MR_UNIMPLEMENTED, "%s: records cannot be read by number: the file is a pipe", path);
-    MR_TRY(mr_file_open(path, &hop->descriptor, error));
+    MR_TRY(mr_file_open(path, &source->descriptor, error));
     unsigned char start[MR_RECORD_HEADER_BYTES];
     size_t held = 0;
     mr_status status = MR_OK;
-    if (fstat(hop->descriptor, &about) != 0)
+    if (fstat(source->descriptor, &about) != 0)
         status = mr_file_fail(error, errno, "read", path);
     else if (!S_ISREG(about.st_mode))
         status = mr_fail(error, MR_UNIMPLEMENTED, "%s: records cannot be read by number: not a regular file", path);
     else
-        status = mr_file_read_at(hop->descriptor, path, 0, start, sizeof(start), &held, error);
+        status = mr_file_read_at(source->descriptor, path, 0, start, sizeof(start), &held, error);
     if (status != MR_OK) {
-        (void)close(hop->descriptor);
+        (void)close(source->descriptor);
         return status;
     }
     *stamp = mr_file_stamp_from(&about);
     *compression = mr_record_compression_of(start, held);
-    hop->size_bytes = stamp->size_bytes;
+    source->size_bytes = stamp->size_bytes;
     return MR_OK;
 }
 
-static mr_status build(const mr_hop *hop, const mr_file_stamp *stamp, mr_compression compression,
+static mr_status build(const mr_index_source *source, const mr_file_stamp *stamp, mr_compression compression,
                        mr_record_index *index, mr_error *error)
 {
     *index = (mr_record_index){.origin = index->origin,
@@ -46,9 +46,9 @@ static mr_status build(const mr_hop *hop, const mr_file_stamp *stamp, mr_compres
                                .file_size_bytes = stamp->size_bytes,
                                .file_modified_ns = stamp->modified_ns};
     uint64_t count;
-    mr_status status = compression == MR_COMPRESSION_NONE ? mr_index_hop(hop, &count, index, error)
-                                                          : mr_index_inflate(hop, &count, index, error);
-    if (status == MR_OK) status = mr_index_sample(hop, &index->file_checksum, error);
+    mr_status status = compression == MR_COMPRESSION_NONE ? mr_index_build_plain(source, &count, index, error)
+                                                          : mr_index_build_compressed(source, &count, index, error);
+    if (status == MR_OK) status = mr_index_sample(source, &index->file_checksum, error);
     assert(status != MR_OK || (index->offsets && index->count == count));
     if (status != MR_OK) mr_record_index_deinit(index);
     return status;
@@ -56,11 +56,12 @@ static mr_status build(const mr_hop *hop, const mr_file_stamp *stamp, mr_compres
 
 /* Compares the loaded index of a plain file with every header, and replaces it if it is stale: if a file is rewritten
  * with the same size, the samples may be the same. */
-static mr_status check_loaded(const mr_hop *hop, const mr_file_stamp *stamp, mr_record_index *index, mr_error *error)
+static mr_status check_loaded(const mr_index_source *source, const mr_file_stamp *stamp, mr_record_index *index,
+                              mr_error *error)
 {
     assert(index->offsets && index->compression == MR_COMPRESSION_NONE && index->origin == MR_INDEX_LOADED);
     mr_record_index built = {0};
-    mr_status status = build(hop, stamp, MR_COMPRESSION_NONE, &built, error);
+    mr_status status = build(source, stamp, MR_COMPRESSION_NONE, &built, error);
     if (status == MR_OK && built.count == index->count &&
         memcmp(built.offsets, index->offsets, (index->count + 1) * sizeof(uint64_t)) == 0) {
         mr_record_index_deinit(&built);
@@ -75,17 +76,17 @@ static mr_status check_loaded(const mr_hop *hop, const mr_file_stamp *stamp, mr_
 mr_status mr_record_index_open(const char *path, mr_record_index *index, mr_error *error)
 {
     *index = (mr_record_index){0};
-    mr_hop hop;
+    mr_index_source source;
     mr_file_stamp stamp;
     mr_compression compression;
-    MR_TRY(mr_index_source_open(path, &hop, &stamp, &compression, error));
+    MR_TRY(mr_index_source_open(path, &source, &stamp, &compression, error));
     bool is_suspicious = compression == MR_COMPRESSION_NONE && mr_record_index_is_older(path, &stamp);
-    mr_status status = mr_record_index_load(&hop, &stamp, index, error);
+    mr_status status = mr_record_index_load(&source, &stamp, index, error);
     if (status == MR_OK && is_suspicious && index->compression == MR_COMPRESSION_NONE) {
-        status = check_loaded(&hop, &stamp, index, error);
+        status = check_loaded(&source, &stamp, index, error);
     } else if (status == MR_NOT_FOUND) {
         if (compression == MR_COMPRESSION_NONE)
-            status = build(&hop, &stamp, compression, index, error);
+            status = build(&source, &stamp, compression, index, error);
         else
             status = mr_fail(error, MR_UNIMPLEMENTED,
                              "%s: records cannot be read by number: the file is compressed and %s", path,
@@ -93,7 +94,7 @@ mr_status mr_record_index_open(const char *path, mr_record_index *index, mr_erro
                              : index->origin == MR_INDEX_DAMAGED ? "its index is damaged"
                                                                  : "has no index");
     }
-    (void)close(hop.descriptor);
+    (void)close(source.descriptor);
     if (status != MR_OK) *index = (mr_record_index){.origin = index->origin};
     assert(status != MR_OK || index->offsets);
     return status;
@@ -102,12 +103,12 @@ mr_status mr_record_index_open(const char *path, mr_record_index *index, mr_erro
 mr_status mr_record_index_build(const char *path, int32_t threads, mr_record_index *index, mr_error *error)
 {
     *index = (mr_record_index){.origin = MR_INDEX_BUILT};
-    mr_hop hop;
+    mr_index_source source;
     mr_file_stamp stamp;
     mr_compression compression;
-    MR_TRY(mr_index_source_open(path, &hop, &stamp, &compression, error));
-    hop.threads = threads;
-    mr_status status = build(&hop, &stamp, compression, index, error);
-    (void)close(hop.descriptor);
+    MR_TRY(mr_index_source_open(path, &source, &stamp, &compression, error));
+    source.threads = threads;
+    mr_status status = build(&source, &stamp, compression, index, error);
+    (void)close(source.descriptor);
     return status;
 }

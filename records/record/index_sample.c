@@ -13,7 +13,7 @@ static constexpr uint64_t WINDOW_BYTES = 512;
 /* Number of evenly spaced records, including the first and the last, whose headers are compared with an index. */
 static constexpr uint64_t HEADERS = 8;
 
-mr_status mr_index_sample(const mr_hop *file, uint32_t *checksum, mr_error *error)
+mr_status mr_index_sample(const mr_index_source *file, uint32_t *checksum, mr_error *error)
 {
     static_assert(WINDOWS > 1);
     unsigned char window[WINDOW_BYTES];
@@ -32,7 +32,7 @@ mr_status mr_index_sample(const mr_hop *file, uint32_t *checksum, mr_error *erro
     return MR_OK;
 }
 
-mr_status mr_index_agrees(const mr_hop *file, const mr_record_index *index)
+mr_status mr_index_agrees(const mr_index_source *file, const mr_record_index *index)
 {
     if (index->compression != MR_COMPRESSION_NONE) return MR_OK;
     uint64_t count = index->count < HEADERS ? index->count : HEADERS;

@@ -22,23 +22,23 @@ static mr_status count_stream(const char *path, uint64_t *count, mr_error *error
 
 mr_status mr_record_count(const char *path, int32_t threads, uint64_t *count, mr_error *error)
 {
-    mr_hop hop;
+    mr_index_source source;
     mr_file_stamp stamp;
     mr_compression compression;
     *count = 0;
     if (strcmp(path, "-") == 0) return count_stream(path, count, error);
     mr_error problem = {0};
-    mr_status status = mr_index_source_open(path, &hop, &stamp, &compression, &problem);
+    mr_status status = mr_index_source_open(path, &source, &stamp, &compression, &problem);
     if (status == MR_UNIMPLEMENTED) return count_stream(path, count, error);
     if (status != MR_OK) return mr_fail(error, status, "%s", problem.message);
-    hop.threads = threads;
+    source.threads = threads;
     bool is_suspicious = compression == MR_COMPRESSION_NONE && mr_record_index_is_older(path, &stamp);
-    if (!is_suspicious && mr_record_index_load_count(&hop, count))
+    if (!is_suspicious && mr_record_index_load_count(&source, count))
         status = MR_OK;
     else if (compression == MR_COMPRESSION_NONE)
-        status = mr_index_hop(&hop, count, nullptr, error);
+        status = mr_index_build_plain(&source, count, nullptr, error);
     else
-        status = mr_index_inflate(&hop, count, nullptr, error);
-    (void)close(hop.descriptor);
+        status = mr_index_build_compressed(&source, count, nullptr, error);
+    (void)close(source.descriptor);
     return status;
 }

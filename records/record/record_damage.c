@@ -8,7 +8,7 @@
 
 /* Limits the search in a record crafted to contain headers everywhere: at most this many headers are followed, plus one
  * for each 16 bytes. */
-static constexpr uint64_t HOPS_MAX = 1 << 20;
+static constexpr uint64_t HEADERS_MAX = 1 << 20;
 
 const char *mr_damage_kind_name(mr_damage_kind kind)
 {
@@ -80,7 +80,7 @@ static bool leads_to_end(const char *bytes, size_t size_bytes, size_t at, uint64
 
 size_t mr_damage_find_hidden(const char *bytes, size_t size_bytes)
 {
-    uint64_t credit = HOPS_MAX + size_bytes / 16;
+    uint64_t credit = HEADERS_MAX + size_bytes / 16;
     for (size_t at = 1; at + MR_RECORD_HEADER_BYTES + MR_RECORD_FOOTER_BYTES <= size_bytes && credit > 0; at++) {
         if (mr_load_le32(bytes + at + 4) != 0) continue;
         if (!leads_to_end(bytes, size_bytes, at, &credit)) continue;

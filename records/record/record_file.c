@@ -114,14 +114,14 @@ mr_status mr_record_file_read(const mr_record_file *file, uint64_t number, void 
     uint64_t offset = file->index.offsets[number], length = mr_record_file_record_size(file, number), stored_length;
     assert(length <= MR_RECORD_SIZE_MAX);
     assert((file->seek != nullptr) == (file->index.compression != MR_COMPRESSION_NONE));
-    size_t whole = MR_RECORD_HEADER_BYTES + (size_t)length + MR_RECORD_FOOTER_BYTES, done;
+    size_t total_bytes = MR_RECORD_HEADER_BYTES + (size_t)length + MR_RECORD_FOOTER_BYTES, done;
     int descriptor;
     MR_TRY(mr_open_file_acquire(file->source, &descriptor, error));
-    mr_status status = file->seek ? mr_gzip_seek_read(file->seek, descriptor, number, bytes, whole, &done, error)
-                                  : mr_file_read_at(descriptor, file->path, offset, bytes, whole, &done, error);
+    mr_status status = file->seek ? mr_gzip_seek_read(file->seek, descriptor, number, bytes, total_bytes, &done, error)
+                                  : mr_file_read_at(descriptor, file->path, offset, bytes, total_bytes, &done, error);
     mr_open_file_release(file->source);
     MR_TRY(status);
-    if (done < whole)
+    if (done < total_bytes)
         return mr_fail(error, MR_DATA_LOSS,
                        "%s: record %" PRIu64 " at byte %" PRIu64 ": truncated: the file has shrunk since it was opened",
                        file->path, number, offset);

@@ -141,9 +141,10 @@ static bool decode_points(const unsigned char *bytes, mr_record_index *index)
 {
     for (uint64_t i = 0; i < index->point_count; i++) {
         mr_record_point point = {mr_load_le64(bytes + POINT_BYTES * i), mr_load_le64(bytes + POINT_BYTES * i + 8)};
-        bool rises = i == 0 ? point.record == 0
-                            : point.record > index->points[i - 1].record && point.offset > index->points[i - 1].offset;
-        if (!rises || point.record >= index->count || point.offset >= index->file_size_bytes) return false;
+        bool is_ascending =
+            i == 0 ? point.record == 0
+                   : point.record > index->points[i - 1].record && point.offset > index->points[i - 1].offset;
+        if (!is_ascending || point.record >= index->count || point.offset >= index->file_size_bytes) return false;
         index->points[i] = point;
     }
     return true;
@@ -168,37 +169,38 @@ mr_status mr_record_index_decode(const void *data, size_t size, const mr_file_st
     index->origin = MR_INDEX_STALE;
     if (mr_load_le64(bytes + 8) != stamp->size_bytes || mr_load_le32(bytes + 36) != checksum) return MR_DATA_LOSS;
 
-    mr_record_index taken = {.count = count,
-                             .offsets = malloc((count + 1) * sizeof(uint64_t)),
-                             .file_size_bytes = stamp->size_bytes,
-                             .file_modified_ns = stamp->modified_ns,
-                             .file_checksum = checksum,
-                             .compression = (mr_compression)compression,
-                             .point_count = point_count,
-                             .points = point_count ? calloc(point_count, sizeof(mr_record_point)) : nullptr};
-    bool has_memory = taken.offsets && (taken.points || point_count == 0);
-    bool holds = has_memory && decode_offsets(bytes + HEAD_BYTES, count, taken.offsets) &&
-                 (compression != MR_COMPRESSION_NONE || taken.offsets[count] == stamp->size_bytes) &&
-                 decode_points(bytes + HEAD_BYTES + 4 * count, &taken);
-    if (!holds) {
-        mr_record_index_deinit(&taken);
+    mr_record_index loaded = {.count = count,
+                              .offsets = malloc((count + 1) * sizeof(uint64_t)),
+                              .file_size_bytes = stamp->size_bytes,
+                              .file_modified_ns = stamp->modified_ns,
+                              .file_checksum = checksum,
+                              .compression = (mr_compression)compression,
+                              .point_count = point_count,
+                              .points = point_count ? calloc(point_count, sizeof(mr_record_point)) : nullptr};
+    bool has_memory = loaded.offsets && (loaded.points || point_count == 0);
+    bool is_valid = has_memory && decode_offsets(bytes + HEAD_BYTES, count, loaded.offsets) &&
+                    (compression != MR_COMPRESSION_NONE || loaded.offsets[count] == stamp->size_bytes) &&
+                    decode_points(bytes + HEAD_BYTES + 4 * count, &loaded);
+    if (!is_valid) {
+        mr_record_index_deinit(&loaded);
         index->origin = MR_INDEX_DAMAGED;
         return has_memory ? MR_DATA_LOSS : MR_RESOURCE_EXHAUSTED;
     }
-    assert(taken.offsets[0] == 0 && (point_count == 0 || taken.points[0].record == 0));
-    *index = taken;
+    assert(loaded.offsets[0] == 0 && (point_count == 0 || loaded.points[0].record == 0));
+    *index = loaded;
     return MR_OK;
 }
 
-mr_status mr_record_index_load(const mr_hop *file, const mr_file_stamp *stamp, mr_record_index *index, mr_error *error)
+mr_status mr_record_index_load(const mr_index_source *file, const mr_file_stamp *stamp, mr_record_index *index,
+                               mr_error *error)
 {
     *index = (mr_record_index){.origin = MR_INDEX_BUILT};
     char *name = index_path(file->path);
     char *bytes = nullptr;
     size_t size = 0;
-    mr_file_stamp own = {0};
+    mr_file_stamp index_stamp = {0};
     mr_status status = name ? MR_NOT_FOUND : MR_RESOURCE_EXHAUSTED;
-    if (name && mr_file_stamp_of(name, &own, nullptr) == MR_OK) {
+    if (name && mr_file_stamp_of(name, &index_stamp, nullptr) == MR_OK) {
         /* No record is shorter than 16 bytes, so this is the maximum size of an index of this file, including
          * points. */
         uint64_t most = stamp->size_bytes / 2 + (stamp->size_bytes < SIZE_MAX / INFLATION_MAX
@@ -207,7 +209,7 @@ mr_status mr_record_index_load(const mr_hop *file, const mr_file_stamp *stamp, m
         uint32_t checksum = 0;
         most += HEAD_BYTES + 4;
         index->origin = MR_INDEX_STALE;
-        if (own.size_bytes <= most) {
+        if (index_stamp.size_bytes <= most) {
             index->origin = MR_INDEX_DAMAGED;
             status = mr_file_read_all(name, most, &bytes, &size, nullptr);
         }
@@ -220,30 +222,30 @@ mr_status mr_record_index_load(const mr_hop *file, const mr_file_stamp *stamp, m
     }
     free(bytes);
     free(name);
-    if (status == MR_RESOURCE_EXHAUSTED) return mr_fail_memory(error, (size_t)own.size_bytes);
+    if (status == MR_RESOURCE_EXHAUSTED) return mr_fail_memory(error, (size_t)index_stamp.size_bytes);
     return status == MR_OK ? MR_OK : MR_NOT_FOUND;
 }
 
-bool mr_record_index_load_count(const mr_hop *file, uint64_t *count)
+bool mr_record_index_load_count(const mr_index_source *file, uint64_t *count)
 {
     unsigned char piece[4096];
-    uint64_t offset = 0, said = 0, points = 0;
+    uint64_t offset = 0, stored_count = 0, points = 0;
     uint32_t crc = 0, stored = 0, checksum = 0;
     size_t held = 0, got = 0;
     int descriptor = -1;
     char *name = index_path(file->path);
-    bool holds =
+    bool is_valid =
         name && mr_file_open(name, &descriptor, nullptr) == MR_OK && mr_index_sample(file, &checksum, nullptr) == MR_OK;
     /* The last four bytes of a piece are kept for the next one, because they may be the checksum. */
     do {
         assert(held == 0 || held == 4);
-        holds = holds &&
-                mr_file_read_at(descriptor, name, offset, piece + held, sizeof(piece) - held, &got, nullptr) == MR_OK;
-        if (!holds || held + got < 4) break;
+        is_valid = is_valid && mr_file_read_at(descriptor, name, offset, piece + held, sizeof(piece) - held, &got,
+                                               nullptr) == MR_OK;
+        if (!is_valid || held + got < 4) break;
         if (offset == 0) {
-            holds = got >= HEAD_BYTES + 4 && memcmp(piece, MAGIC, sizeof(MAGIC)) == 0 &&
-                    mr_load_le64(piece + 8) == file->size_bytes && mr_load_le32(piece + 36) == checksum;
-            said = mr_load_le64(piece + 16);
+            is_valid = got >= HEAD_BYTES + 4 && memcmp(piece, MAGIC, sizeof(MAGIC)) == 0 &&
+                       mr_load_le64(piece + 8) == file->size_bytes && mr_load_le32(piece + 36) == checksum;
+            stored_count = mr_load_le64(piece + 16);
             points = mr_load_le64(piece + 24);
         }
         offset += got;
@@ -251,21 +253,21 @@ bool mr_record_index_load_count(const mr_hop *file, uint64_t *count)
         stored = mr_load_le32(piece + held + got - 4);
         memmove(piece, piece + held + got - 4, 4);
         held = 4;
-    } while (holds && got > 0);
+    } while (is_valid && got > 0);
     if (descriptor >= 0) (void)close(descriptor);
     free(name);
-    if (!holds || offset == 0 || stored != mr_crc32c_mask(crc) || said > offset / 4 || points > offset / POINT_BYTES ||
-        HEAD_BYTES + 4 * said + POINT_BYTES * points + 4 != offset)
+    if (!is_valid || offset == 0 || stored != mr_crc32c_mask(crc) || stored_count > offset / 4 ||
+        points > offset / POINT_BYTES || HEAD_BYTES + 4 * stored_count + POINT_BYTES * points + 4 != offset)
         return false;
-    *count = said;
+    *count = stored_count;
     return true;
 }
 
 bool mr_record_index_is_older(const char *path, const mr_file_stamp *stamp)
 {
     char *name = index_path(path);
-    mr_file_stamp own = {0};
-    bool is_known = name && mr_file_stamp_of(name, &own, nullptr) == MR_OK;
+    mr_file_stamp index_stamp = {0};
+    bool is_known = name && mr_file_stamp_of(name, &index_stamp, nullptr) == MR_OK;
     free(name);
-    return is_known && own.modified_ns < stamp->modified_ns;
+    return is_known && index_stamp.modified_ns < stamp->modified_ns;
 }

@@ -175,21 +175,21 @@ static mr_status add_piece(mr_record_quarantine *quarantine, mr_error *error)
 {
     mr_string record;
     MR_TRY(mr_example_finish(&quarantine->encoder, &record, error));
-    size_t whole = MR_RECORD_HEADER_BYTES + record.size_bytes + MR_RECORD_FOOTER_BYTES;
-    if (whole > quarantine->room_bytes) {
-        char *room = realloc(quarantine->room, whole);
-        if (!room) return mr_fail_memory(error, whole);
+    size_t total_bytes = MR_RECORD_HEADER_BYTES + record.size_bytes + MR_RECORD_FOOTER_BYTES;
+    if (total_bytes > quarantine->room_bytes) {
+        char *room = realloc(quarantine->room, total_bytes);
+        if (!room) return mr_fail_memory(error, total_bytes);
         quarantine->room = room;
-        quarantine->room_bytes = whole;
+        quarantine->room_bytes = total_bytes;
     }
     char *room = quarantine->room;
-    assert(whole <= quarantine->room_bytes);
+    assert(total_bytes <= quarantine->room_bytes);
     mr_store_le64(room, record.size_bytes);
     mr_store_le32(room + 8, mr_crc32c_mask(mr_crc32c(0, room, 8)));
     memcpy(room + MR_RECORD_HEADER_BYTES, record.data, record.size_bytes);
     mr_store_le32(room + MR_RECORD_HEADER_BYTES + record.size_bytes,
                   mr_crc32c_mask(mr_crc32c(0, record.data, record.size_bytes)));
-    return append(quarantine->records, quarantine->path, room, whole, error);
+    return append(quarantine->records, quarantine->path, room, total_bytes, error);
 }
 
 mr_status mr_record_quarantine_add(mr_record_quarantine *quarantine, const mr_record_damage *damage,

@@ -40,7 +40,7 @@ struct mr_record_reader {
     mr_record_damage damage;
     bool searching; /* the end of a damaged range has not been found: search deferred or interrupted by an error */
     uint64_t search_begin; /* start of the damaged range */
-    bool is_losing;        /* between begin_loss and end_loss, which may be separated by an error */
+    bool in_damage;        /* between begin_damage and end_damage, which may be separated by an error */
     bool fault_reported;   /* the stream's fault has been reported */
 
     /* Whether the bytes of the current damaged range are written to the quarantine as they are consumed. */
@@ -55,15 +55,15 @@ struct mr_record_reader {
 
 static mr_status new_reader(const mr_record_reader_options *options, mr_record_reader **reader, mr_error *error)
 {
-    mr_record_reader *made = calloc(1, sizeof(*made));
-    if (!made) return mr_fail_memory(error, sizeof(*made));
-    if (options) made->options = *options;
-    if (made->options.damage != MR_DAMAGE_SKIP) made->options.quarantine = nullptr;
-    if (made->options.quarantine && !(made->piece = malloc(PIECE_BYTES))) {
-        free(made);
+    mr_record_reader *created = calloc(1, sizeof(*created));
+    if (!created) return mr_fail_memory(error, sizeof(*created));
+    if (options) created->options = *options;
+    if (created->options.damage != MR_DAMAGE_SKIP) created->options.quarantine = nullptr;
+    if (created->options.quarantine && !(created->piece = malloc(PIECE_BYTES))) {
+        free(created);
         return mr_fail_memory(error, PIECE_BYTES);
     }
-    *reader = made;
+    *reader = created;
     return MR_OK;
 }
 
@@ -195,7 +195,7 @@ static mr_status flush_piece(mr_record_reader *reader, mr_error *error)
 }
 
 /* Consumes bytes of the damaged range. */
-static mr_status lose(mr_record_reader *reader, size_t size_bytes, mr_error *error)
+static mr_status consume_damaged(mr_record_reader *reader, size_t size_bytes, mr_error *error)
 {
     mr_record_stream *stream = &reader->stream;
     assert(size_bytes <= mr_record_stream_held(stream) && (!reader->is_kept || reader->piece));
@@ -214,25 +214,25 @@ static mr_status lose(mr_record_reader *reader, size_t size_bytes, mr_error *err
 }
 
 /* Consumes everything to the end of the stream as damaged. */
-static mr_status lose_rest(mr_record_reader *reader, mr_error *error)
+static mr_status consume_damaged_rest(mr_record_reader *reader, mr_error *error)
 {
     mr_record_stream *stream = &reader->stream;
     while (reader->is_kept) {
         MR_TRY(mr_record_stream_need(stream, 1, error));
         size_t held = mr_record_stream_held(stream);
         if (held == 0) break;
-        MR_TRY(lose(reader, held, error));
+        MR_TRY(consume_damaged(reader, held, error));
     }
     mr_record_stream_finish(stream);
     return MR_OK;
 }
 
 /* Starts a damaged range at the current position; reader->problem is its message. */
-static void begin_loss(mr_record_reader *reader, mr_damage_kind kind)
+static void begin_damage(mr_record_reader *reader, mr_damage_kind kind)
 {
     assert(kind != MR_DAMAGE_NONE && reader->problem.status == MR_DATA_LOSS);
-    assert(!reader->is_losing && !reader->is_kept && reader->piece_used == 0);
-    reader->is_losing = true;
+    assert(!reader->in_damage && !reader->is_kept && reader->piece_used == 0);
+    reader->in_damage = true;
     reader->damage = (mr_record_damage){
         .kind = kind, .record = reader->next_number, .offset = reader->stream.offset, .path = reader->stream.name};
     reader->is_kept =
@@ -240,12 +240,12 @@ static void begin_loss(mr_record_reader *reader, mr_damage_kind kind)
 }
 
 /* Ends the damaged range and counts it. Under MR_DAMAGE_SKIP the result is MR_OK until damage_max is exceeded. */
-static mr_status end_loss(mr_record_reader *reader, mr_error *error)
+static mr_status end_damage(mr_record_reader *reader, mr_error *error)
 {
     const mr_record_reader_options *options = &reader->options;
     mr_record_damage *damage = &reader->damage;
-    assert(reader->is_losing && damage->kind != MR_DAMAGE_NONE && damage->offset <= reader->stream.offset);
-    reader->is_losing = false;
+    assert(reader->in_damage && damage->kind != MR_DAMAGE_NONE && damage->offset <= reader->stream.offset);
+    reader->in_damage = false;
     damage->size_bytes = reader->stream.offset - damage->offset;
     reader->lost++;
     reader->next_number++;
@@ -265,14 +265,14 @@ static mr_status end_loss(mr_record_reader *reader, mr_error *error)
 static mr_status find_record(mr_record_reader *reader, mr_error *error)
 {
     mr_record_stream *stream = &reader->stream;
-    uint64_t begin = reader->search_begin, in_vain = 0;
+    uint64_t begin = reader->search_begin, rejected_bytes = 0;
     assert(stream->offset >= begin);
-    if (stream->offset == begin) MR_TRY(lose(reader, 1, error));
+    if (stream->offset == begin) MR_TRY(consume_damaged(reader, 1, error));
     for (;;) {
         assert(stream->offset > begin);
         MR_TRY(mr_record_stream_need(stream, MR_RECORD_HEADER_BYTES, error));
         size_t held = mr_record_stream_held(stream);
-        if (held < MR_RECORD_HEADER_BYTES) return lose_rest(reader, error);
+        if (held < MR_RECORD_HEADER_BYTES) return consume_damaged_rest(reader, error);
         /* The upper half of a length is zero except for the longest records, so this test rejects most bytes. */
         const char *bytes = mr_record_stream_bytes(stream);
         uint64_t length = 0;
@@ -280,20 +280,21 @@ static mr_status find_record(mr_record_reader *reader, mr_error *error)
         while (i + MR_RECORD_HEADER_BYTES <= held &&
                (mr_load_le32(bytes + i + 4) != 0 || !mr_record_header_is_valid(bytes + i, &length)))
             i++;
-        MR_TRY(lose(reader, i, error));
+        MR_TRY(consume_damaged(reader, i, error));
         if (i + MR_RECORD_HEADER_BYTES > held) continue;
 
-        size_t whole = MR_RECORD_HEADER_BYTES + (size_t)length + MR_RECORD_FOOTER_BYTES;
-        if (in_vain <= SEARCH_CREDIT_BYTES + SEARCH_CREDIT_TIMES * (stream->offset - begin) &&
-            mr_record_stream_left(stream) >= whole) {
-            MR_TRY(mr_record_stream_need(stream, whole, error));
+        size_t total_bytes = MR_RECORD_HEADER_BYTES + (size_t)length + MR_RECORD_FOOTER_BYTES;
+        if (rejected_bytes <= SEARCH_CREDIT_BYTES + SEARCH_CREDIT_TIMES * (stream->offset - begin) &&
+            mr_record_stream_left(stream) >= total_bytes) {
+            MR_TRY(mr_record_stream_need(stream, total_bytes, error));
             bytes = mr_record_stream_bytes(stream);
-            if (mr_record_stream_held(stream) >= whole && mr_record_crc(bytes + MR_RECORD_HEADER_BYTES, length) ==
-                                                              mr_load_le32(bytes + MR_RECORD_HEADER_BYTES + length))
+            if (mr_record_stream_held(stream) >= total_bytes &&
+                mr_record_crc(bytes + MR_RECORD_HEADER_BYTES, length) ==
+                    mr_load_le32(bytes + MR_RECORD_HEADER_BYTES + length))
                 return MR_OK;
-            in_vain += length;
+            rejected_bytes += length;
         }
-        MR_TRY(lose(reader, 1, error));
+        MR_TRY(consume_damaged(reader, 1, error));
     }
 }
 
@@ -308,7 +309,7 @@ static mr_status search(mr_record_reader *reader, mr_error *error)
 /* The search may read the complete file, so under MR_DAMAGE_STOP it is deferred until the caller continues. */
 static mr_status search_or_wait(mr_record_reader *reader, mr_error *error)
 {
-    assert(!reader->searching && reader->is_losing);
+    assert(!reader->searching && reader->in_damage);
     reader->searching = true;
     reader->search_begin = reader->stream.offset;
     return reader->options.damage == MR_DAMAGE_STOP ? MR_OK : search(reader, error);
@@ -319,9 +320,9 @@ static mr_status bad_header(mr_record_reader *reader, mr_error *error)
     mr_record_stream *stream = &reader->stream;
     (void)mr_damage_report_header(stream->name, reader->next_number, stream->offset, mr_record_stream_bytes(stream),
                                   &reader->problem);
-    begin_loss(reader, MR_DAMAGE_HEADER);
+    begin_damage(reader, MR_DAMAGE_HEADER);
     MR_TRY(search_or_wait(reader, error));
-    return end_loss(reader, error);
+    return end_damage(reader, error);
 }
 
 static mr_status truncated(mr_record_reader *reader, uint64_t length, uint64_t left, mr_error *error)
@@ -334,14 +335,14 @@ static mr_status truncated(mr_record_reader *reader, uint64_t length, uint64_t l
     else
         (void)mr_damage_report_truncated(stream->name, reader->next_number, stream->offset, length, left, problem);
     bool is_fault = stream->fault.status != MR_OK;
-    begin_loss(reader, is_fault ? MR_DAMAGE_COMPRESSION : MR_DAMAGE_CUT);
+    begin_damage(reader, is_fault ? MR_DAMAGE_COMPRESSION : MR_DAMAGE_CUT);
     reader->fault_reported |= is_fault;
     /* If bytes were removed from the middle of the file, complete records follow. */
     if (is_fault || left < MR_RECORD_HEADER_BYTES)
-        MR_TRY(lose_rest(reader, error));
+        MR_TRY(consume_damaged_rest(reader, error));
     else
         MR_TRY(search_or_wait(reader, error));
-    return end_loss(reader, error);
+    return end_damage(reader, error);
 }
 
 /* Whether the file ends before its previous end, as when another process rewrites it. A truncated record has already
@@ -360,8 +361,8 @@ static mr_status at_end(mr_record_reader *reader, mr_error *error)
     if (stream->fault.status != MR_OK && !reader->fault_reported) {
         reader->fault_reported = true;
         reader->problem = stream->fault;
-        begin_loss(reader, MR_DAMAGE_COMPRESSION);
-        MR_TRY(end_loss(reader, error));
+        begin_damage(reader, MR_DAMAGE_COMPRESSION);
+        MR_TRY(end_damage(reader, error));
     }
     if (has_shrunk(reader))
         return mr_fail(error, MR_ABORTED,
@@ -374,34 +375,34 @@ static mr_status bad_data(mr_record_reader *reader, size_t length, uint32_t comp
 {
     assert(computed != stored);
     mr_record_stream *stream = &reader->stream;
-    size_t whole = MR_RECORD_HEADER_BYTES + length + MR_RECORD_FOOTER_BYTES;
-    assert(mr_record_stream_held(stream) >= whole);
-    MR_TRY(mr_record_stream_need(stream, whole + MR_RECORD_HEADER_BYTES, error));
+    size_t total_bytes = MR_RECORD_HEADER_BYTES + length + MR_RECORD_FOOTER_BYTES;
+    assert(mr_record_stream_held(stream) >= total_bytes);
+    MR_TRY(mr_record_stream_need(stream, total_bytes + MR_RECORD_HEADER_BYTES, error));
     (void)mr_damage_report_data(stream->name, reader->next_number, stream->offset, computed, stored, &reader->problem);
-    begin_loss(reader, MR_DAMAGE_DATA);
+    begin_damage(reader, MR_DAMAGE_DATA);
     const char *bytes = mr_record_stream_bytes(stream);
     size_t held = mr_record_stream_held(stream);
     uint64_t next_length;
-    if (held == whole ||
-        (held >= whole + MR_RECORD_HEADER_BYTES && mr_record_header_is_valid(bytes + whole, &next_length)))
-        MR_TRY(lose(reader, mr_damage_find_hidden(bytes, whole), error));
+    if (held == total_bytes ||
+        (held >= total_bytes + MR_RECORD_HEADER_BYTES && mr_record_header_is_valid(bytes + total_bytes, &next_length)))
+        MR_TRY(consume_damaged(reader, mr_damage_find_hidden(bytes, total_bytes), error));
     else
         MR_TRY(search_or_wait(reader, error));
-    return end_loss(reader, error);
+    return end_damage(reader, error);
 }
 
 /* ---- Records ---- */
 
 /* Skips a record before the range, whose header is valid. */
-static mr_status pass_over(mr_record_reader *reader, size_t whole, mr_error *error)
+static mr_status skip_record(mr_record_reader *reader, size_t total_bytes, mr_error *error)
 {
     assert(reader->next_number < reader->options.first);
     mr_record_stream *stream = &reader->stream;
     if (mr_record_stream_is_seekable(stream)) {
-        mr_record_stream_seek(stream, stream->offset + whole);
+        mr_record_stream_seek(stream, stream->offset + total_bytes);
     } else {
-        MR_TRY(mr_record_stream_need(stream, whole, error));
-        mr_record_stream_consume(stream, whole);
+        MR_TRY(mr_record_stream_need(stream, total_bytes, error));
+        mr_record_stream_consume(stream, total_bytes);
     }
     reader->next_number++;
     return MR_OK;
@@ -414,7 +415,7 @@ mr_status mr_record_reader_next(mr_record_reader *reader, mr_string *record, mr_
     mr_record_stream_consume(stream, reader->consumed);
     reader->consumed = 0;
     if (reader->searching) MR_TRY(search(reader, error));
-    if (reader->is_losing) MR_TRY(end_loss(reader, error));
+    if (reader->in_damage) MR_TRY(end_damage(reader, error));
     for (;;) {
         if (options->count > 0 && reader->next_number >= options->first &&
             reader->next_number - options->first >= options->count)
@@ -431,24 +432,24 @@ mr_status mr_record_reader_next(mr_record_reader *reader, mr_string *record, mr_
             MR_TRY(bad_header(reader, error));
             continue;
         }
-        size_t whole = MR_RECORD_HEADER_BYTES + (size_t)length + MR_RECORD_FOOTER_BYTES;
+        size_t total_bytes = MR_RECORD_HEADER_BYTES + (size_t)length + MR_RECORD_FOOTER_BYTES;
         bool is_before = reader->next_number < options->first;
-        if (held < whole) {
+        if (held < total_bytes) {
             uint64_t left = mr_record_stream_left(stream);
-            if (left >= whole && !(is_before && mr_record_stream_is_seekable(stream))) {
-                MR_TRY(mr_record_stream_need(stream, whole, error));
+            if (left >= total_bytes && !(is_before && mr_record_stream_is_seekable(stream))) {
+                MR_TRY(mr_record_stream_need(stream, total_bytes, error));
                 left = mr_record_stream_held(stream);
             }
-            if (left < whole) {
+            if (left < total_bytes) {
                 MR_TRY(truncated(reader, length, left, error));
                 continue;
             }
         }
         if (is_before) {
-            MR_TRY(pass_over(reader, whole, error));
+            MR_TRY(skip_record(reader, total_bytes, error));
             continue;
         }
-        assert(mr_record_stream_held(stream) >= whole && reader->next_number >= options->first);
+        assert(mr_record_stream_held(stream) >= total_bytes && reader->next_number >= options->first);
         const char *data = mr_record_stream_bytes(stream) + MR_RECORD_HEADER_BYTES;
         if (!options->skip_checksums) {
             uint32_t computed = mr_record_crc(data, length), stored = mr_load_le32(data + length);
@@ -459,7 +460,7 @@ mr_status mr_record_reader_next(mr_record_reader *reader, mr_string *record, mr_
         }
         reader->number = reader->next_number++;
         reader->offset = stream->offset;
-        reader->consumed = whole;
+        reader->consumed = total_bytes;
         *record = (mr_string){data, length};
         return MR_OK;
     }

@@ -158,16 +158,16 @@ static scan_block *claim(scan *scan)
                           .capacity = block->capacity,
                           .entries = block->entries,
                           .entry_capacity = block->entry_capacity,
-                          .losses = block->losses,
-                          .loss_count = block->loss_count,
-                          .loss_capacity = block->loss_capacity,
+                          .reports = block->reports,
+                          .report_count = block->report_count,
+                          .report_capacity = block->report_capacity,
                           .runs = block->runs,
                           .run_capacity = block->run_capacity};
     file->references++;
-    scan->next_part += file->way == SCAN_SEGMENTS ? 1 : scan->settings.block_bytes;
+    scan->next_part += file->mode == SCAN_SEGMENTS ? 1 : scan->settings.block_bytes;
     bool is_open = file->problem.status == MR_OK;
-    if (!is_open || (file->way == SCAN_PARTS && scan->next_part >= file->size_bytes) ||
-        (file->way == SCAN_SEGMENTS && scan->next_part >= file->index.point_count)) {
+    if (!is_open || (file->mode == SCAN_PARTS && scan->next_part >= file->size_bytes) ||
+        (file->mode == SCAN_SEGMENTS && scan->next_part >= file->index.point_count)) {
         block->is_last = true;
         scan->file = nullptr;
         release(scan, file);
@@ -190,7 +190,7 @@ static void frame_ready(scan *scan)
         pthread_mutex_lock(&scan->mutex);
         scan_file *file = block->file;
         /* The file has no more blocks. */
-        if (file->ended && file->way != SCAN_PARTS && scan->file == file) {
+        if (file->ended && file->mode != SCAN_PARTS && scan->file == file) {
             scan->file = nullptr;
             release(scan, file);
         }
@@ -279,7 +279,7 @@ static void count_records(scan *scan, scan_file *file, uint64_t records, uint64_
 }
 
 /* Counts and reports a damaged range, and applies the damage policy. */
-static void deliver_loss(scan *scan, scan_file *file, const mr_record_damage *damage, const mr_error *problem)
+static void deliver_report(scan *scan, scan_file *file, const mr_record_damage *damage, const mr_error *problem)
 {
     const mr_record_scan_options *options = scan->options;
     file->totals.lost++;
@@ -299,13 +299,13 @@ static void deliver_loss(scan *scan, scan_file *file, const mr_record_damage *da
     stop(scan, MR_DATA_LOSS, &error);
 }
 
-static mr_status keep_loss(scan *scan, const scan_block *block, const scan_loss *loss, const mr_error *problem,
-                           mr_error *error)
+static mr_status copy_report(scan *scan, const scan_block *block, const scan_report *report, const mr_error *problem,
+                             mr_error *error)
 {
     mr_record_quarantine *quarantine = scan->options->quarantine;
-    const mr_record_damage *damage = &loss->damage;
+    const mr_record_damage *damage = &report->damage;
     /* A reader has already written its damaged ranges to the quarantine. */
-    if (loss->message || !quarantine || scan->options->damage == MR_DAMAGE_STOP) return MR_OK;
+    if (report->message || !quarantine || scan->options->damage == MR_DAMAGE_STOP) return MR_OK;
     if (!mr_record_quarantine_begin(quarantine, damage)) return MR_OK;
     assert(damage->offset >= block->offset && damage->offset - block->offset + damage->size_bytes <= block->held);
     const char *bytes = block->bytes + (damage->offset - block->offset);
@@ -333,12 +333,12 @@ typedef struct alone {
     scan_file *file;
 } alone;
 
-static void tell_alone(void *context, const mr_record_damage *damage, const mr_error *problem)
+static void report_alone(void *context, const mr_record_damage *damage, const mr_error *problem)
 {
     alone *alone = context;
-    mr_record_damage told = *damage;
-    told.path = alone->file->path;
-    if (!atomic_load(&alone->scan->is_stopped)) deliver_loss(alone->scan, alone->file, &told, problem);
+    mr_record_damage located = *damage;
+    located.path = alone->file->path;
+    if (!atomic_load(&alone->scan->is_stopped)) deliver_report(alone->scan, alone->file, &located, problem);
 }
 
 static mr_status take_alone(scan *scan, scan_file *file, const mr_record_reader *reader, mr_string record,
@@ -366,7 +366,7 @@ static mr_status open_alone(const scan_block *block, const mr_record_reader_opti
     assert(block->is_hiding);
     const scan_file *file = block->file;
     uint64_t number = block->first + block->entry_count;
-    if (file->way == SCAN_SEGMENTS) {
+    if (file->mode == SCAN_SEGMENTS) {
         mr_record_reader_options rest = *options;
         rest.first = number;
         return mr_record_reader_open_through(file->path, &rest, reader, error);
@@ -383,7 +383,7 @@ static void deliver_alone(scan *scan, const scan_block *block)
     const mr_record_reader_options options = {.skip_checksums = scan->options->skip_checksums,
                                               .damage = scan->options->damage,
                                               .quarantine = scan->options->quarantine,
-                                              .damaged = tell_alone,
+                                              .damaged = report_alone,
                                               .context = &alone};
     mr_error error = {0};
     mr_record_reader *reader = nullptr;
@@ -397,7 +397,7 @@ static void deliver_alone(scan *scan, const scan_block *block)
     }
     if (status == MR_DATA_LOSS && scan->options->damage == MR_DAMAGE_STOP && !atomic_load(&scan->is_stopped)) {
         mr_record_damage damage = mr_record_reader_damage(reader);
-        deliver_loss(scan, file, &damage, &error);
+        deliver_report(scan, file, &damage, &error);
     }
     mr_record_reader_close(reader);
     if (status == MR_OUT_OF_RANGE) error = (mr_error){0};
@@ -411,7 +411,7 @@ static void deliver_block(scan *scan, scan_block *block)
     assert(block->worked <= block->run_count && block->run_count <= block->entry_count);
     scan_file *file = block->file;
     scan_run *run = block->runs, *run_end = block->worked > 0 ? run + block->worked : run;
-    const scan_loss *loss = block->losses;
+    const scan_report *report = block->reports;
     mr_error error = {0};
     for (size_t i = 0; i < block->entry_count && !file->is_done && !atomic_load(&scan->is_stopped);) {
         if (run < run_end && run->first == i) {
@@ -420,16 +420,16 @@ static void deliver_block(scan *scan, scan_block *block)
             assert(i <= block->entry_count);
             run++;
         } else if (!block->entries[i].record.data) {
-            assert(loss < block->losses + block->loss_count && loss->damage.record == block->first + i);
+            assert(report < block->reports + block->report_count && report->damage.record == block->first + i);
             mr_error problem = {0};
-            scan_loss_tell(loss, &problem);
-            mr_status status = keep_loss(scan, block, loss, &problem, &error);
+            scan_report_message(report, &problem);
+            mr_status status = copy_report(scan, block, report, &problem, &error);
             if (status != MR_OK) {
                 stop(scan, status, &error);
                 return;
             }
-            deliver_loss(scan, file, &loss->damage, &problem);
-            loss++;
+            deliver_report(scan, file, &report->damage, &problem);
+            report++;
             i++;
         } else {
             break; /* work returned an error */
@@ -470,7 +470,7 @@ static void deliver(scan *scan, const finished *done)
 static bool is_plain(const scan *scan, const scan_block *block)
 {
     return (!scan->options->take || scan->options->takes_results) && block->run_count <= 1 &&
-           block->worked == block->run_count && block->loss_count == 0 && block->error.status == MR_OK &&
+           block->worked == block->run_count && block->report_count == 0 && block->error.status == MR_OK &&
            !block->is_hiding && !(block->run_count == 1 && block->runs[0].result);
 }
 

@@ -276,8 +276,8 @@ uint64_t mr_record_stream_left(const mr_record_stream *stream)
 {
     struct stat about;
     if (stream->inflater || fstat(stream->descriptor, &about) != 0 || !S_ISREG(about.st_mode)) return UINT64_MAX;
-    uint64_t size = (uint64_t)about.st_size, place = stream->base + stream->offset;
-    return size > place ? size - place : mr_record_stream_held(stream);
+    uint64_t size = (uint64_t)about.st_size, position = stream->base + stream->offset;
+    return size > position ? size - position : mr_record_stream_held(stream);
 }
 
 void mr_record_stream_finish(mr_record_stream *stream)

@@ -238,7 +238,7 @@ static mr_status write_index(mr_record_writer *writer, mr_error *error)
     MR_TRY(mr_file_output_stamp(&writer->output, &stamp, error));
     writer->index.file_size_bytes = stamp.size_bytes;
     writer->index.file_modified_ns = stamp.modified_ns;
-    mr_hop file = {.path = writer->output.partial, .size_bytes = stamp.size_bytes};
+    mr_index_source file = {.path = writer->output.partial, .size_bytes = stamp.size_bytes};
     MR_TRY(mr_file_open(file.path, &file.descriptor, error));
     mr_status status = mr_index_sample(&file, &writer->index.file_checksum, error);
     (void)close(file.descriptor);

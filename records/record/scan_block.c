@@ -70,10 +70,10 @@ static mr_status open_plain(scan_file *file, mr_error *error)
     }
     if (count == 0 && file->size_bytes > 0) {
         if (got >= 2 && header[0] == 0x1f && (unsigned char)header[1] == 0x8b && open_segments(file, &about, error))
-            file->way = SCAN_SEGMENTS;
+            file->mode = SCAN_SEGMENTS;
         return MR_OK;
     }
-    file->way = count > 0 && sum / (uint64_t)count >= LONG_BYTES ? SCAN_HOPS : SCAN_PARTS;
+    file->mode = count > 0 && sum / (uint64_t)count >= LONG_BYTES ? SCAN_HEADERS : SCAN_PARTS;
     return MR_OK;
 }
 
@@ -82,7 +82,7 @@ static void note_damage(void *context, const mr_record_damage *damage, const mr_
 /* For a file that does not start with a record: the reader detects the format. */
 static mr_status open_in_order(scan_file *file, const scan_settings *settings, mr_error *error)
 {
-    assert(!file->reader && file->way == SCAN_IN_ORDER);
+    assert(!file->reader && file->mode == SCAN_IN_ORDER);
     const mr_record_reader_options options = {.skip_checksums = settings->skip_checksums,
                                               .direct = settings->direct,
                                               .damage = settings->damage,
@@ -93,29 +93,29 @@ static mr_status open_in_order(scan_file *file, const scan_settings *settings, m
     if (file->size_bytes == 0 || mr_record_reader_compression(file->reader) != MR_COMPRESSION_NONE) return MR_OK;
     mr_record_reader_close(file->reader);
     file->reader = nullptr;
-    file->way = SCAN_PARTS;
+    file->mode = SCAN_PARTS;
     return MR_OK;
 }
 
 void scan_file_open(scan_file *file, const scan_settings *settings)
 {
-    file->way = SCAN_IN_ORDER;
+    file->mode = SCAN_IN_ORDER;
     file->descriptor = file->direct_descriptor = -1;
     mr_status status = MR_OK;
     if (strcmp(file->path, "-") != 0) status = open_plain(file, &file->problem);
-    if (status == MR_OK && file->way == SCAN_IN_ORDER) status = open_in_order(file, settings, &file->problem);
+    if (status == MR_OK && file->mode == SCAN_IN_ORDER) status = open_in_order(file, settings, &file->problem);
     if (status != MR_OK) {
         scan_file_close(file);
         file->ended = true;
         return;
     }
-    if (file->way == SCAN_IN_ORDER || file->way == SCAN_SEGMENTS) return;
+    if (file->mode == SCAN_IN_ORDER || file->mode == SCAN_SEGMENTS) return;
     if (settings->direct) {
         /* Headers and the ends of records are read through the page cache, without alignment. */
         file->direct_descriptor = open(file->path, O_RDONLY | O_CLOEXEC | O_DIRECT);
-        if (file->direct_descriptor >= 0) file->way = SCAN_PARTS;
+        if (file->direct_descriptor >= 0) file->mode = SCAN_PARTS;
     }
-    (void)posix_fadvise(file->descriptor, 0, 0, file->way == SCAN_HOPS ? POSIX_FADV_NORMAL : POSIX_FADV_SEQUENTIAL);
+    (void)posix_fadvise(file->descriptor, 0, 0, file->mode == SCAN_HEADERS ? POSIX_FADV_NORMAL : POSIX_FADV_SEQUENTIAL);
 }
 
 void scan_file_close(scan_file *file)
@@ -173,49 +173,49 @@ static bool append(scan_block *block, uint64_t at, uint64_t size_bytes)
 }
 
 /* Takes ownership of the message. */
-static bool add_loss(scan_block *block, const scan_loss *loss)
+static bool add_report(scan_block *block, const scan_report *report)
 {
-    if (!has_room((void **)&block->losses, &block->loss_capacity, block->loss_count, sizeof(scan_loss))) {
-        free(loss->message);
-        (void)mr_fail_memory(&block->error, block->loss_count * sizeof(scan_loss));
+    if (!has_room((void **)&block->reports, &block->report_capacity, block->report_count, sizeof(scan_report))) {
+        free(report->message);
+        (void)mr_fail_memory(&block->error, block->report_count * sizeof(scan_report));
         return false;
     }
-    block->losses[block->loss_count] = *loss;
-    block->losses[block->loss_count++].damage.path = block->file->path;
+    block->reports[block->report_count] = *report;
+    block->reports[block->report_count++].damage.path = block->file->path;
     return true;
 }
 
 static void add_found(scan_block *block, const mr_record_damage *damage, const mr_error *problem)
 {
-    const scan_loss loss = {.damage = *damage, .message = strdup(problem->message)};
-    if (!loss.message)
+    const scan_report report = {.damage = *damage, .message = strdup(problem->message)};
+    if (!report.message)
         (void)mr_fail_memory(&block->error, strlen(problem->message));
-    else if (add_loss(block, &loss))
+    else if (add_report(block, &report))
         (void)append(block, UINT64_MAX, 0);
 }
 
-void scan_loss_tell(const scan_loss *loss, mr_error *problem)
+void scan_report_message(const scan_report *report, mr_error *problem)
 {
-    const mr_record_damage *damage = &loss->damage;
-    if (loss->message)
-        (void)mr_fail(problem, MR_DATA_LOSS, "%s", loss->message);
+    const mr_record_damage *damage = &report->damage;
+    if (report->message)
+        (void)mr_fail(problem, MR_DATA_LOSS, "%s", report->message);
     else
-        (void)mr_damage_report_data(damage->path, damage->record, damage->offset, loss->computed, loss->stored,
+        (void)mr_damage_report_data(damage->path, damage->record, damage->offset, report->computed, report->stored,
                                     problem);
 }
 
-static void drop_losses(scan_block *block)
+static void drop_reports(scan_block *block)
 {
-    for (size_t i = 0; i < block->loss_count; i++) free(block->losses[i].message);
-    block->loss_count = 0;
+    for (size_t i = 0; i < block->report_count; i++) free(block->reports[i].message);
+    block->report_count = 0;
 }
 
 void scan_block_deinit(scan_block *block)
 {
-    drop_losses(block);
+    drop_reports(block);
     free(block->bytes);
     free(block->entries);
-    free(block->losses);
+    free(block->reports);
     free(block->runs);
 }
 
@@ -280,13 +280,13 @@ void scan_block_read(scan_block *block, const scan_settings *settings)
         block->bytes = nullptr;
         block->capacity = 0;
     }
-    drop_losses(block);
+    drop_reports(block);
     block->held = block->entry_count = block->run_count = block->worked = 0;
     block->error = (mr_error){0};
     block->is_hiding = false;
     if (block->file->problem.status != MR_OK) return;
-    if (block->file->way == SCAN_SEGMENTS) (void)read_segment(block, &block->error);
-    if (block->file->way != SCAN_PARTS) return;
+    if (block->file->mode == SCAN_SEGMENTS) (void)read_segment(block, &block->error);
+    if (block->file->mode != SCAN_PARTS) return;
     block->offset = block->part;
     assert(block->part <= block->file->size_bytes);
     uint64_t left = block->file->size_bytes - block->part;
@@ -350,16 +350,16 @@ static void find_next(scan_block *block, const scan_settings *settings)
                                                                  &reader, &block->error);
     if (status != MR_OK) return;
     mr_error error = {0};
-    size_t losses = block->loss_count;
+    size_t reports = block->report_count;
     status = mr_record_reader_next(reader, &record, &error);
     if (status == MR_OK && before.at != UINT64_MAX && mr_record_reader_offset(reader) == begin) {
         if (append(block, before.at, before.size_bytes)) status = mr_record_reader_next(reader, &record, &error);
     }
     if (block->error.status == MR_OK) {
-        if (status == MR_OK && block->loss_count > losses) {
+        if (status == MR_OK && block->report_count > reports) {
             file->offset = mr_record_reader_offset(reader);
             file->record = mr_record_reader_number(reader);
-        } else if (status == MR_OK || (status == MR_OUT_OF_RANGE && block->loss_count == losses)) {
+        } else if (status == MR_OK || (status == MR_OUT_OF_RANGE && block->report_count == reports)) {
             (void)mr_fail(&block->error, MR_ABORTED, "%s: the file was changed while it was being read", file->path);
         } else {
             note_end(block, reader, status, &error);
@@ -369,7 +369,7 @@ static void find_next(scan_block *block, const scan_settings *settings)
 }
 
 /* Whether there is a valid header at file->offset, which is read from the block if possible. */
-static bool header_holds(scan_block *block, uint64_t *length)
+static bool is_header_valid(scan_block *block, uint64_t *length)
 {
     scan_file *file = block->file;
     assert(file->offset >= block->offset && file->offset < file->size_bytes);
@@ -392,7 +392,7 @@ static bool lacks_follower(scan_block *block)
 {
     uint64_t length;
     return block->entry_count > 0 && block->entries[block->entry_count - 1].at != UINT64_MAX &&
-           block->file->offset < block->file->size_bytes && !header_holds(block, &length);
+           block->file->offset < block->file->size_bytes && !is_header_valid(block, &length);
 }
 
 /* Frames the records from file->offset on that start before `end`. */
@@ -402,11 +402,11 @@ static void frame_to(scan_block *block, uint64_t end, const scan_settings *setti
     assert(end <= file->size_bytes && file->descriptor >= 0);
     while (!file->ended && block->error.status == MR_OK) {
         uint64_t length;
-        bool is_good = file->offset < end ? header_holds(block, &length) : !lacks_follower(block);
+        bool is_good = file->offset < end ? is_header_valid(block, &length) : !lacks_follower(block);
         if (!is_good) {
             find_next(block, settings);
             /* Long records: skipped bytes are not read, so the block ends here. */
-            if (file->way == SCAN_HOPS && file->offset > block->offset) return;
+            if (file->mode == SCAN_HEADERS && file->offset > block->offset) return;
             continue;
         }
         if (file->offset >= end || !append(block, file->offset - block->offset, length)) return;
@@ -423,28 +423,28 @@ static void frame_in_order(scan_block *block, const scan_settings *settings)
     mr_status status = MR_OK;
     file->framed = block;
     while (block->held < settings->block_bytes) {
-        size_t losses = block->loss_count;
+        size_t reports = block->report_count;
         if (!file->is_pending) status = mr_record_reader_next(file->reader, &file->pending, &error);
         if (status != MR_OK || block->error.status != MR_OK) break;
         /* A new block starts after damage, so that the bytes of a block are contiguous in the stream. */
-        file->is_pending = losses != block->loss_count && block->held > 0;
+        file->is_pending = reports != block->report_count && block->held > 0;
         if (file->is_pending) break;
         if (block->held == 0) block->offset = mr_record_reader_offset(file->reader);
-        size_t whole = AROUND_BYTES + file->pending.size_bytes;
-        if (reserve_bytes(block, block->held + whole, &block->error) != MR_OK) break;
-        assert(block->held + whole <= block->capacity);
-        memcpy(block->bytes + block->held, file->pending.data - MR_RECORD_HEADER_BYTES, whole);
+        size_t total_bytes = AROUND_BYTES + file->pending.size_bytes;
+        if (reserve_bytes(block, block->held + total_bytes, &block->error) != MR_OK) break;
+        assert(block->held + total_bytes <= block->capacity);
+        memcpy(block->bytes + block->held, file->pending.data - MR_RECORD_HEADER_BYTES, total_bytes);
         if (!append(block, block->held, file->pending.size_bytes)) break;
-        block->held += whole;
+        block->held += total_bytes;
     }
     if (block->error.status == MR_OK && status != MR_OK) note_end(block, file->reader, status, &error);
     file->record += block->entry_count;
 }
 
 /* Whether the stream's checksum and length, in the last bytes of the file, match. */
-static bool trailer_holds(const scan_file *file)
+static bool is_trailer_valid(const scan_file *file)
 {
-    assert(file->way == SCAN_SEGMENTS);
+    assert(file->mode == SCAN_SEGMENTS);
     unsigned char trailer[8];
     size_t got;
     uint64_t at = file->index.file_size_bytes - sizeof trailer;
@@ -462,13 +462,13 @@ static void frame_segment(scan_block *block)
     block->first = file->index.points[block->part].record;
     assert(block->first < end && block->offset == offsets[block->first]);
     for (uint64_t i = block->first; i < end; i++) {
-        uint64_t at = offsets[i] - block->offset, whole = offsets[i + 1] - offsets[i];
-        block->is_hiding = at + whole > block->held || !mr_record_header_is_valid(block->bytes + at, &length) ||
-                           length + AROUND_BYTES != whole;
+        uint64_t at = offsets[i] - block->offset, total_bytes = offsets[i + 1] - offsets[i];
+        block->is_hiding = at + total_bytes > block->held || !mr_record_header_is_valid(block->bytes + at, &length) ||
+                           length + AROUND_BYTES != total_bytes;
         if (block->is_hiding || !append(block, at, length)) return;
     }
     file->gzip_crc = (uint32_t)crc32_combine64(file->gzip_crc, block->gzip_crc, (z_off64_t)block->held);
-    if (end == file->index.count) block->is_hiding = !trailer_holds(file);
+    if (end == file->index.count) block->is_hiding = !is_trailer_valid(file);
 }
 
 void scan_block_frame(scan_block *block, const scan_settings *settings)
@@ -478,23 +478,23 @@ void scan_block_frame(scan_block *block, const scan_settings *settings)
     if (file->problem.status != MR_OK) block->error = file->problem;
     if (block->error.status != MR_OK) file->ended = true;
     if (file->ended) return;
-    if (file->way == SCAN_SEGMENTS) {
+    if (file->mode == SCAN_SEGMENTS) {
         frame_segment(block);
         if (block->error.status != MR_OK) file->ended = true;
         return;
     }
-    uint64_t end = file->way == SCAN_PARTS ? block->part : file->offset;
+    uint64_t end = file->mode == SCAN_PARTS ? block->part : file->offset;
     end += settings->block_bytes;
     if (end > file->size_bytes) end = file->size_bytes;
-    if (file->way == SCAN_HOPS) block->offset = file->offset;
-    if (file->way == SCAN_IN_ORDER)
+    if (file->mode == SCAN_HEADERS) block->offset = file->offset;
+    if (file->mode == SCAN_IN_ORDER)
         frame_in_order(block, settings);
     else
         frame_to(block, end, settings);
     if (block->error.status != MR_OK) file->ended = true;
-    if (file->way == SCAN_HOPS && file->offset >= file->size_bytes) file->ended = true;
+    if (file->mode == SCAN_HEADERS && file->offset >= file->size_bytes) file->ended = true;
     /* The last part is known in advance. */
-    if (file->way != SCAN_PARTS) block->is_last = file->ended;
+    if (file->mode != SCAN_PARTS) block->is_last = file->ended;
 }
 
 /* ---- Check ---- */
@@ -533,27 +533,27 @@ static bool add_run(scan_block *block, size_t first)
 }
 
 /* The data of entry i does not match its checksum. False: the block ends before it. */
-static bool lose_data(scan_block *block, size_t i, const char *header, uint64_t size_bytes, uint32_t computed)
+static bool report_data(scan_block *block, size_t i, const char *header, uint64_t size_bytes, uint32_t computed)
 {
-    size_t whole = AROUND_BYTES + (size_t)size_bytes;
-    assert(header >= block->bytes && (size_t)(header - block->bytes) + whole <= block->held);
+    size_t total_bytes = AROUND_BYTES + (size_t)size_bytes;
+    assert(header >= block->bytes && (size_t)(header - block->bytes) + total_bytes <= block->held);
     mr_record_damage damage = {.kind = MR_DAMAGE_DATA,
                                .record = block->first + i,
                                .offset = block->offset + (uint64_t)(header - block->bytes),
-                               .size_bytes = whole};
-    if (block->file->way == SCAN_SEGMENTS || mr_damage_find_hidden(header, whole) < whole) {
+                               .size_bytes = total_bytes};
+    if (block->file->mode == SCAN_SEGMENTS || mr_damage_find_hidden(header, total_bytes) < total_bytes) {
         block->is_hiding = true;
         block->hiding_offset = damage.offset;
         return false;
     }
-    const scan_loss loss = {
-        .damage = damage, .computed = computed, .stored = mr_load_le32(header + whole - MR_RECORD_FOOTER_BYTES)};
-    return add_loss(block, &loss);
+    const scan_report report = {
+        .damage = damage, .computed = computed, .stored = mr_load_le32(header + total_bytes - MR_RECORD_FOOTER_BYTES)};
+    return add_report(block, &report);
 }
 
-static int compare_losses(const void *a, const void *b)
+static int compare_reports(const void *a, const void *b)
 {
-    uint64_t x = ((const scan_loss *)a)->damage.record, y = ((const scan_loss *)b)->damage.record;
+    uint64_t x = ((const scan_report *)a)->damage.record, y = ((const scan_report *)b)->damage.record;
     return (x > y) - (x < y);
 }
 
@@ -561,8 +561,8 @@ void scan_block_check(scan_block *block, const scan_settings *settings)
 {
     assert(block->run_count == 0 && block->worked == 0);
     read_end(block);
-    size_t framed = block->loss_count;
-    bool is_checked = settings->skip_checksums || block->file->way == SCAN_IN_ORDER, in_run = false;
+    size_t framed = block->report_count;
+    bool is_checked = settings->skip_checksums || block->file->mode == SCAN_IN_ORDER, in_run = false;
     size_t count = block->entry_count;
     for (size_t i = 0; i < count; i++) {
         scan_entry *entry = &block->entries[i];
@@ -580,7 +580,7 @@ void scan_block_check(scan_block *block, const scan_settings *settings)
                 in_run = false;
                 entry->record = (mr_string){0};
                 block->entry_count = i;
-                if (!lose_data(block, i, header, size_bytes, computed)) break;
+                if (!report_data(block, i, header, size_bytes, computed)) break;
                 block->entry_count = settings->damage == MR_DAMAGE_STOP ? i + 1 : count;
                 if (settings->damage == MR_DAMAGE_STOP) break;
                 continue;
@@ -597,6 +597,6 @@ void scan_block_check(scan_block *block, const scan_settings *settings)
         run->size_bytes += size_bytes;
     }
     assert(block->entry_count <= count && block->run_count <= block->entry_count);
-    if (framed > 0 && block->loss_count > framed)
-        qsort(block->losses, block->loss_count, sizeof(scan_loss), compare_losses);
+    if (framed > 0 && block->report_count > framed)
+        qsort(block->reports, block->report_count, sizeof(scan_report), compare_reports);
 }

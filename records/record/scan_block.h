@@ -10,20 +10,20 @@
 
 #include <millrace/record.h>
 
-typedef enum scan_way {
+typedef enum scan_mode {
     SCAN_PARTS,    /* short records: the file is split into parts of a block's size, which are read before they are
                       framed */
-    SCAN_HOPS,     /* long records: headers are read in order, data afterwards */
+    SCAN_HEADERS,  /* long records: headers are read in order, data afterwards */
     SCAN_SEGMENTS, /* seekable GZIP with a valid index: a segment is decompressed and framed out of order */
     SCAN_IN_ORDER, /* pipes and other compressed files: a reader reads in order */
-} scan_way;
+} scan_mode;
 
 struct scan_block;
 
 typedef struct scan_file {
     int32_t number; /* index in the list of files */
     const char *path;
-    scan_way way;
+    scan_mode mode;
     int descriptor;        /* for headers and the ends of records; -1: none */
     int direct_descriptor; /* for parts; -1: none */
     uint64_t size_bytes;
@@ -57,11 +57,11 @@ typedef union scan_entry {
 } scan_entry;
 static_assert(sizeof(scan_entry) == sizeof(mr_string));
 
-typedef struct scan_loss {
+typedef struct scan_report {
     mr_record_damage damage;
     uint32_t computed, stored; /* for bad data, whose message is created when it is reported */
     char *message;             /* owned; reported by a reader */
-} scan_loss;
+} scan_report;
 
 /* Consecutive valid entries. */
 typedef struct scan_run {
@@ -83,8 +83,8 @@ typedef struct scan_block {
     scan_entry *entries;
     size_t entry_count, entry_capacity;
     uint64_t first; /* number of entries[0] */
-    scan_loss *losses;
-    size_t loss_count, loss_capacity;
+    scan_report *reports;
+    size_t report_count, report_capacity;
     scan_run *runs;
     size_t run_count, run_capacity;
     size_t worked;   /* runs for which work has returned MR_OK */
@@ -111,8 +111,8 @@ void scan_file_close(scan_file *file);
 void scan_block_read(scan_block *block, const scan_settings *settings);
 void scan_block_frame(scan_block *block, const scan_settings *settings);
 void scan_block_check(scan_block *block, const scan_settings *settings);
-/* The message for a loss. */
-void scan_loss_tell(const scan_loss *loss, mr_error *problem);
+/* Writes the report's message. */
+void scan_report_message(const scan_report *report, mr_error *problem);
 void scan_block_deinit(scan_block *block);
 
 #endif
