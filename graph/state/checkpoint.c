@@ -66,7 +66,7 @@ static mr_status save(mr_kernel_call *call, mr_error *error)
     if (status == MR_OK)
         status = mr_checkpoint_writer_close(writer, error);
     else
-        mr_checkpoint_writer_abandon(writer);
+        mr_checkpoint_writer_discard(writer);
     mr_arena_deinit(&arena);
     return status;
 }

@@ -224,7 +224,7 @@ static mr_status write_checkpoint(mr_saver *s, mr_session *session, const char *
     if (status == MR_OK)
         status = mr_checkpoint_writer_close(writer, error);
     else
-        mr_checkpoint_writer_abandon(writer);
+        mr_checkpoint_writer_discard(writer);
     /* Data without an index would only waste space. */
     char *index = status != MR_OK ? mr_arena_printf(&s->scratch, "%s.index", prefix) : nullptr;
     if (index != nullptr && !mr_file_exists(index)) (void)mr_checkpoint_remove(prefix, nullptr);

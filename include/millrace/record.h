@@ -73,7 +73,7 @@ uint64_t mr_record_writer_size(const mr_record_writer *writer); /* uncompressed 
 /* Flushes, writes the index, renames, frees. On an error an existing file of the final name is unchanged. */
 mr_status mr_record_writer_close(mr_record_writer *writer, mr_error *error);
 /* Frees without finishing; removes an atomic writer's partial file. Null is allowed. */
-void mr_record_writer_abandon(mr_record_writer *writer);
+void mr_record_writer_discard(mr_record_writer *writer);
 
 /* ---- Read sequentially ---- */
 

@@ -68,7 +68,7 @@ mr_status mr_checkpoint_writer_open(const char *path, mr_checkpoint_writer **wri
 mr_status mr_checkpoint_write(mr_checkpoint_writer *writer, const char *key, const mr_tensor *value, mr_error *error);
 /* Syncs and renames the data file, then the index. The writer is freed in any case. */
 mr_status mr_checkpoint_writer_close(mr_checkpoint_writer *writer, mr_error *error);
-void mr_checkpoint_writer_abandon(mr_checkpoint_writer *writer); /* discards the files; null is allowed */
+void mr_checkpoint_writer_discard(mr_checkpoint_writer *writer); /* discards the files; null is allowed */
 
 #ifdef __cplusplus
 }

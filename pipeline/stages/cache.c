@@ -218,7 +218,7 @@ static mr_status begin_writing(cache_stage *self, mr_error *error)
     if (status == MR_ABORTED) return MR_OK;
     if (status != MR_OK) return mr_fail(error, status, "%s", reason.message);
     MR_TRY(open_file(self, error));
-    if (self->disk.file != nullptr) mr_cache_file_abandon(&self->disk);
+    if (self->disk.file != nullptr) mr_cache_file_discard(&self->disk);
     return MR_OK;
 }
 
@@ -254,7 +254,7 @@ static mr_status compute_next(cache_stage *self, mr_item *item, mr_error *error)
     }
     if (status != MR_OK) {
         mr_item_deinit(item);
-        mr_cache_file_abandon(&self->disk);
+        mr_cache_file_discard(&self->disk);
     }
     return status;
 }
@@ -291,7 +291,7 @@ static mr_status cache_begin(mr_stage *stage, uint64_t iteration, mr_error *erro
         self->has_first = true;
         return MR_OK;
     }
-    mr_cache_file_abandon(&self->disk);
+    mr_cache_file_discard(&self->disk);
     self->has_begun = false;
     self->first_iteration = iteration;
     return open_file(self, error);
@@ -349,7 +349,7 @@ static mr_status cache_restore(mr_stage *stage, mr_state_reader *reader, mr_erro
     cache_stage *self = (cache_stage *)stage;
     uint64_t goes_on = 0, total = 0;
     forget(self);
-    mr_cache_file_abandon(&self->disk);
+    mr_cache_file_discard(&self->disk);
     MR_TRY(mr_state_get(reader, &self->first_iteration, error));
     MR_TRY(mr_state_get_below(reader, MR_POSITION_SAVED_MAX, &total, error));
     MR_TRY(mr_state_get_below(reader, 1, &goes_on, error));

@@ -23,7 +23,7 @@ void mr_cache_file_close(mr_cache_file *cache)
 void mr_cache_file_deinit(mr_cache_file *cache)
 {
     mr_cache_file_close(cache);
-    mr_cache_file_abandon(cache);
+    mr_cache_file_discard(cache);
     mr_state_deinit(&cache->record);
     free(cache->bytes);
     *cache = (mr_cache_file){0};
@@ -175,7 +175,7 @@ mr_status mr_cache_file_begin(mr_cache_file *cache, bool gzip, mr_error *error)
     }
     MR_TRY(mr_record_writer_open(cache->path, &options, &cache->writer, error));
     mr_status status = append_head(cache, error);
-    if (status != MR_OK) mr_cache_file_abandon(cache);
+    if (status != MR_OK) mr_cache_file_discard(cache);
     return status;
 }
 
@@ -199,12 +199,12 @@ mr_status mr_cache_file_finish(mr_cache_file *cache, mr_error *error)
     cache->writer = nullptr;
     assert(cache->file == nullptr);
     if (status == MR_OK) return mr_record_writer_close(writer, error);
-    mr_record_writer_abandon(writer);
+    mr_record_writer_discard(writer);
     return status;
 }
 
-void mr_cache_file_abandon(mr_cache_file *cache)
+void mr_cache_file_discard(mr_cache_file *cache)
 {
-    mr_record_writer_abandon(cache->writer);
+    mr_record_writer_discard(cache->writer);
     cache->writer = nullptr;
 }

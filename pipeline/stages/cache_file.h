@@ -43,6 +43,6 @@ mr_status mr_cache_file_begin(mr_cache_file *cache, bool gzip, mr_error *error);
 mr_status mr_cache_file_append(mr_cache_file *cache, const mr_payload *payload, mr_error *error);
 /* Gives the file its final name. Ends writing, also on an error. */
 mr_status mr_cache_file_finish(mr_cache_file *cache, mr_error *error);
-void mr_cache_file_abandon(mr_cache_file *cache);
+void mr_cache_file_discard(mr_cache_file *cache);
 
 #endif

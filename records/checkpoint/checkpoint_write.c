@@ -68,15 +68,15 @@ mr_status mr_checkpoint_writer_open(const char *path, mr_checkpoint_writer **wri
     if (*writer == nullptr) return mr_fail_memory(error, sizeof **writer);
     mr_status status = open_files(*writer, path, error);
     if (status == MR_OK) return MR_OK;
-    mr_checkpoint_writer_abandon(*writer);
+    mr_checkpoint_writer_discard(*writer);
     *writer = nullptr;
     return status;
 }
 
-void mr_checkpoint_writer_abandon(mr_checkpoint_writer *writer)
+void mr_checkpoint_writer_discard(mr_checkpoint_writer *writer)
 {
     if (writer == nullptr) return;
-    mr_file_output_abandon(&writer->data);
+    mr_file_output_discard(&writer->data);
     for (size_t i = 0; i < writer->count; i++) free(writer->entries[i]->slices);
     free(writer->entries);
     free(writer->buffer);
@@ -385,6 +385,6 @@ static mr_status close_files(mr_checkpoint_writer *writer, mr_error *error)
 mr_status mr_checkpoint_writer_close(mr_checkpoint_writer *writer, mr_error *error)
 {
     mr_status status = close_files(writer, error);
-    mr_checkpoint_writer_abandon(writer);
+    mr_checkpoint_writer_discard(writer);
     return status;
 }

@@ -83,7 +83,7 @@ mr_status mr_event_writer_open(const char *directory, mr_event_writer **writer, 
     if (*writer == nullptr) return mr_fail_memory(error, sizeof **writer);
     mr_status status = open_file(*writer, directory, error);
     if (status == MR_OK) return MR_OK;
-    mr_record_writer_abandon((*writer)->records);
+    mr_record_writer_discard((*writer)->records);
     release(*writer);
     *writer = nullptr;
     return status;

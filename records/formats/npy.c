@@ -442,7 +442,7 @@ mr_status mr_npy_save(const char *path, const mr_tensor *tensor, mr_error *error
     if (status == MR_OK) status = mr_file_output_write(&output, text, (size_t)used, error);
     if (status == MR_OK) status = mr_file_output_write(&output, tensor->data, mr_tensor_size_bytes(tensor), error);
     if (status != MR_OK) {
-        mr_file_output_abandon(&output);
+        mr_file_output_discard(&output);
         return status;
     }
     return mr_file_output_commit(&output, error);

@@ -181,14 +181,14 @@ mr_status mr_file_output_open(mr_file_output *output, const char *path, bool ato
     output->path = strdup(path);
     output->partial = malloc(length + sizeof(MR_FILE_PARTIAL));
     if (!output->path || !output->partial) {
-        mr_file_output_abandon(output);
+        mr_file_output_discard(output);
         return mr_fail_memory(error, length);
     }
     memcpy(output->partial, path, length + 1);
     if (atomic) memcpy(output->partial + length, MR_FILE_PARTIAL, sizeof(MR_FILE_PARTIAL));
     mr_status status = atomic ? open_locked(output, error) : open_emptied(output, error);
     if (status != MR_OK) {
-        mr_file_output_abandon(output);
+        mr_file_output_discard(output);
         return status;
     }
     assert(output->descriptor >= 0);
@@ -251,7 +251,7 @@ mr_status mr_file_output_commit(mr_file_output *output, mr_error *error)
             status = output->is_unforced ? mr_file_replace(output->partial, output->path, error)
                                          : mr_file_rename(output->partial, output->path, error);
         if (status != MR_OK) {
-            mr_file_output_abandon(output);
+            mr_file_output_discard(output);
             return status;
         }
         (void)release(output);
@@ -265,7 +265,7 @@ mr_status mr_file_output_commit(mr_file_output *output, mr_error *error)
     return status;
 }
 
-void mr_file_output_abandon(mr_file_output *output)
+void mr_file_output_discard(mr_file_output *output)
 {
     if (output->is_open && output->is_atomic) (void)unlink(output->partial);
     (void)release(output);
@@ -278,7 +278,7 @@ static mr_status write_file(const char *path, const void *bytes, size_t size_byt
     output.is_unforced = is_unforced;
     mr_status status = mr_file_output_write(&output, bytes, size_bytes, error);
     if (status != MR_OK) {
-        mr_file_output_abandon(&output);
+        mr_file_output_discard(&output);
         return status;
     }
     return mr_file_output_commit(&output, error);

@@ -5,7 +5,7 @@
  * mr_file_output output = {0};
  * MR_TRY(mr_file_output_open(&output, path, true, error));
  * mr_status status = mr_file_output_write(&output, bytes, size_bytes, error);
- * if (status != MR_OK) return mr_file_output_abandon(&output), status;
+ * if (status != MR_OK) return mr_file_output_discard(&output), status;
  * return mr_file_output_commit(&output, error);
  * ```
  *
@@ -58,10 +58,10 @@ mr_status mr_file_output_write(mr_file_output *output, const void *bytes, size_t
 mr_status mr_file_output_sync(mr_file_output *output, mr_error *error);
 /* The current size and modification time of the file. */
 mr_status mr_file_output_stamp(const mr_file_output *output, mr_file_stamp *stamp, mr_error *error);
-/* Closes the output; an atomic output is synced and renamed to its final name. On error it is abandoned. */
+/* Closes the output; an atomic output is synced and renamed to its final name. On error it is discarded. */
 mr_status mr_file_output_commit(mr_file_output *output, mr_error *error);
 /* Closes the output and removes the partial file of an atomic one. A closed output is allowed. */
-void mr_file_output_abandon(mr_file_output *output);
+void mr_file_output_discard(mr_file_output *output);
 
 /* Writes a complete small file atomically. */
 mr_status mr_file_write_all(const char *path, const void *bytes, size_t size_bytes, mr_error *error);

@@ -62,7 +62,7 @@ mr_status mr_dali_index_write(const char *index_path, const mr_record_index *ind
         if (status == MR_OK)
             status = mr_file_output_commit(&output, error);
         else
-            mr_file_output_abandon(&output);
+            mr_file_output_discard(&output);
     }
     free(buffer);
     return status;

@@ -76,7 +76,7 @@ static mr_status check_indexable(mr_record_writer *writer, mr_error *error)
     if (fstat(writer->output.descriptor, &about) != 0 || S_ISREG(about.st_mode)) return MR_OK;
     mr_status status =
         mr_fail(error, MR_INVALID_ARGUMENT, "%s: not a regular file, so it cannot have an index", writer->output.path);
-    mr_file_output_abandon(&writer->output);
+    mr_file_output_discard(&writer->output);
     return status;
 }
 
@@ -257,14 +257,14 @@ mr_status mr_record_writer_close(mr_record_writer *writer, mr_error *error)
     if (status == MR_OK)
         status = mr_file_output_commit(&writer->output, error);
     else
-        mr_file_output_abandon(&writer->output);
+        mr_file_output_discard(&writer->output);
     free_writer(writer);
     return status;
 }
 
-void mr_record_writer_abandon(mr_record_writer *writer)
+void mr_record_writer_discard(mr_record_writer *writer)
 {
     if (!writer) return;
-    mr_file_output_abandon(&writer->output);
+    mr_file_output_discard(&writer->output);
     free_writer(writer);
 }

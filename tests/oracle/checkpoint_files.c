@@ -28,7 +28,7 @@ static mr_status copy(const char *source, const char *target, mr_error *error)
     mr_status status = copy_keys(reader, writer, error);
     mr_checkpoint_reader_close(reader);
     if (status == MR_OK) return mr_checkpoint_writer_close(writer, error);
-    mr_checkpoint_writer_abandon(writer);
+    mr_checkpoint_writer_discard(writer);
     return status;
 }
 

@@ -81,7 +81,7 @@ TEST(checkpoint_is_not_there_until_it_is_closed)
     write_floats(writer, "weights", MR_SHAPE(1000, 300), 1);
     CHECK(!mr_file_exists(test_path("model.index")));
     CHECK(!mr_file_exists(test_path("model.data-00000-of-00001")));
-    mr_checkpoint_writer_abandon(writer);
+    mr_checkpoint_writer_discard(writer);
     CHECK(!mr_file_exists(test_path("model.data-00000-of-00001.partial")));
     CHECK_STATUS(mr_checkpoint_reader_open(path, &reader, &error), MR_NOT_FOUND);
     CHECK_CONTAINS(error.message, "model.index");

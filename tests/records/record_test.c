@@ -159,7 +159,7 @@ TEST(records_an_atomic_writer_shows_only_whole_files)
     size_t size;
     free(file_load(path, &size));
     CHECK_EQ(size, 3);
-    mr_record_writer_abandon(writer);
+    mr_record_writer_discard(writer);
     free(file_load(path, &size));
     CHECK_EQ(size, 3);
     CHECK(access(test_path("t.tfrecord.partial"), F_OK) != 0);

@@ -47,9 +47,9 @@ TEST(two_writers_of_one_path_are_one)
     check_records(path, "before", 3);
     CHECK_OK(mr_record_writer_close(one, &error));
     check_records(path, "first", 1);
-    /* After one is abandoned, the next can open it. */
+    /* After one is discarded, the next can open it. */
     CHECK_OK(mr_record_writer_open(path, &atomically, &one, &error));
-    mr_record_writer_abandon(one);
+    mr_record_writer_discard(one);
     write_records(path, "second", 2);
     check_records(path, "second", 2);
     CHECK(!mr_file_exists(test_path("one.tfrecord.partial")));

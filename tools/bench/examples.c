@@ -162,7 +162,7 @@ static bool make_file(const char *path, bool is_sequence, int count)
     mr_example_encoder_deinit(&example);
     mr_sequence_encoder_deinit(&sequence);
     if (status == MR_OK) return mr_record_writer_close(writer, &error) == MR_OK;
-    mr_record_writer_abandon(writer);
+    mr_record_writer_discard(writer);
     return false;
 }
 

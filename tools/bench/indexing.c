@@ -46,7 +46,7 @@ static bool make_records(const char *path, size_t record_bytes, size_t total_byt
     }
     free(bytes);
     if (status == MR_OK) return mr_record_writer_close(writer, &error) == MR_OK;
-    mr_record_writer_abandon(writer);
+    mr_record_writer_discard(writer);
     return false;
 }
 

@@ -80,7 +80,7 @@ static mr_status make_records(const char *path, mr_error *error)
     }
     mr_example_encoder_deinit(&encoder);
     if (status == MR_OK) return mr_record_writer_close(writer, error);
-    mr_record_writer_abandon(writer);
+    mr_record_writer_discard(writer);
     return status;
 }
 

@@ -102,7 +102,7 @@ static mr_status make_ready(const photos *photos, mr_error *error)
         status = append_ready(writer, &encoder, &photos->all[i], error);
     mr_example_encoder_deinit(&encoder);
     if (status == MR_OK) return mr_record_writer_close(writer, error);
-    mr_record_writer_abandon(writer);
+    mr_record_writer_discard(writer);
     return status;
 }
 

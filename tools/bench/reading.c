@@ -63,7 +63,7 @@ static bool make_file(const char *path, size_t record_bytes, bool is_example)
                             : mr_record_writer_append(writer, bytes, record_bytes, &error);
     free(bytes);
     if (status == MR_OK) return mr_record_writer_close(writer, &error) == MR_OK;
-    mr_record_writer_abandon(writer);
+    mr_record_writer_discard(writer);
     return false;
 }
 

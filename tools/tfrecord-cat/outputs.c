@@ -291,7 +291,7 @@ static void remove_partial(const char *path, const char *more)
 
 void outputs_deinit(outputs *outputs)
 {
-    mr_record_writer_abandon(outputs->writer);
+    mr_record_writer_discard(outputs->writer);
     for (uint64_t i = outputs->named; i < outputs->next && !outputs->is_stream; i++) {
         remove_partial(outputs->paths[i], "");
         remove_partial(outputs->paths[i], ".index");

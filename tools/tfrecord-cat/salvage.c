@@ -125,7 +125,7 @@ static mr_status save_all(salvage *salvage, mr_record_totals *totals, mr_error *
         status = mr_record_scan((const char *const *)options->paths, options->path_count, &scan, totals, error);
     if (status == MR_OK) status = close_report(salvage, totals->lost > 0 || salvage->has_failed, error);
     if (status == MR_OK) return mr_record_writer_close(salvage->writer, error);
-    mr_record_writer_abandon(salvage->writer);
+    mr_record_writer_discard(salvage->writer);
     return status;
 }
 

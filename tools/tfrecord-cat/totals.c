@@ -141,7 +141,7 @@ int totals_read(options *options, const char *near, totals *totals)
     if (counting.writer && counting.error.status == MR_OK)
         (void)mr_record_writer_close(counting.writer, &counting.error);
     else
-        mr_record_writer_abandon(counting.writer);
+        mr_record_writer_discard(counting.writer);
     if (counting.error.status != MR_OK) return complain(&counting.error);
     if (counting.writer) name_copy(options, totals);
     return exit_code;

@@ -124,7 +124,7 @@ static mr_status replace_labels(work *work, mr_error *error)
 /* Keeps the report of a shard without records; see write_recordless. */
 static mr_status postpone(work *work, target *target, mr_error *error)
 {
-    mr_record_writer_abandon(target->writer);
+    mr_record_writer_discard(target->writer);
     target->writer = nullptr;
     pthread_mutex_lock(&work->mutex);
     size_t size = ((size_t)work->postponed_count + 1) * sizeof(postponed_shard);
@@ -149,7 +149,7 @@ static mr_status close_target(conveyor *conveyor, target *target, mr_error *erro
     if (status == MR_OK)
         status = mr_record_writer_close(target->writer, error);
     else
-        mr_record_writer_abandon(target->writer);
+        mr_record_writer_discard(target->writer);
     target->writer = nullptr;
     if (status == MR_OK) status = journal_add(work->journal, work->plan, target->shard, &target->report, error);
     if (status == MR_OK) {
@@ -376,7 +376,7 @@ static mr_status run_conveyor(work *work, const shard *const *shards, int32_t co
         if (status != MR_OK && error) *error = conveyor.error;
     }
     assert(status != MR_OK || (conveyor.due == conveyor.end && conveyor.due_shard == count && !conveyor.target.writer));
-    mr_record_writer_abandon(conveyor.target.writer);
+    mr_record_writer_discard(conveyor.target.writer);
     shard_report_deinit(&conveyor.target.report);
     free_slots(&conveyor);
     pthread_cond_destroy(&conveyor.moved);
