@@ -246,10 +246,10 @@ mr_status mr_file_output_commit(mr_file_output *output, mr_error *error)
     assert(output->path && output->partial);
     assert(output->is_open);
     if (output->is_atomic) {
-        mr_status status = output->is_unforced ? MR_OK : mr_file_output_sync(output, error);
+        mr_status status = output->no_sync ? MR_OK : mr_file_output_sync(output, error);
         if (status == MR_OK)
-            status = output->is_unforced ? mr_file_replace(output->partial, output->path, error)
-                                         : mr_file_rename(output->partial, output->path, error);
+            status = output->no_sync ? mr_file_replace(output->partial, output->path, error)
+                                     : mr_file_rename(output->partial, output->path, error);
         if (status != MR_OK) {
             mr_file_output_discard(output);
             return status;
@@ -271,11 +271,11 @@ void mr_file_output_discard(mr_file_output *output)
     (void)release(output);
 }
 
-static mr_status write_file(const char *path, const void *bytes, size_t size_bytes, bool is_unforced, mr_error *error)
+static mr_status write_file(const char *path, const void *bytes, size_t size_bytes, bool no_sync, mr_error *error)
 {
     mr_file_output output = {0};
     MR_TRY(mr_file_output_open(&output, path, true, error));
-    output.is_unforced = is_unforced;
+    output.no_sync = no_sync;
     mr_status status = mr_file_output_write(&output, bytes, size_bytes, error);
     if (status != MR_OK) {
         mr_file_output_discard(&output);
@@ -289,7 +289,7 @@ mr_status mr_file_write_all(const char *path, const void *bytes, size_t size_byt
     return write_file(path, bytes, size_bytes, false, error);
 }
 
-mr_status mr_file_write_unforced(const char *path, const void *bytes, size_t size_bytes, mr_error *error)
+mr_status mr_file_write_no_sync(const char *path, const void *bytes, size_t size_bytes, mr_error *error)
 {
     MR_TRY(check_replaceable(path, error));
     return write_file(path, bytes, size_bytes, true, error);

@@ -42,7 +42,7 @@ typedef struct mr_file_stamp {
 typedef struct mr_file_output {
     bool is_open;
     bool is_atomic;
-    bool is_unforced; /* an atomic output is renamed without a sync */
+    bool no_sync; /* an atomic output is renamed without a sync */
     int descriptor;
     uint64_t size_bytes; /* written so far */
     char *path;          /* owned; the final name */
@@ -68,7 +68,7 @@ mr_status mr_file_write_all(const char *path, const void *bytes, size_t size_byt
 /* The same without a sync, which would dominate the time for thousands of files: after a power failure the file may be
  * incomplete.
  * errors  as mr_file_replace */
-mr_status mr_file_write_unforced(const char *path, const void *bytes, size_t size_bytes, mr_error *error);
+mr_status mr_file_write_no_sync(const char *path, const void *bytes, size_t size_bytes, mr_error *error);
 
 /* ---- Read ---- */
 

@@ -111,7 +111,7 @@ mr_status mr_record_index_write(const char *path, const mr_record_index *index, 
     if (name && bytes) {
         encode(index, bytes, size);
         /* An index that is incomplete after a power failure is detected as damaged and rebuilt. */
-        status = mr_file_write_unforced(name, bytes, size, error);
+        status = mr_file_write_no_sync(name, bytes, size, error);
     } else {
         status = mr_fail_memory(error, size);
     }

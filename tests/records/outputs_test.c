@@ -47,7 +47,7 @@ TEST(file_outputs_replace_regular_files_only)
         CHECK_STATUS(mr_file_replace("source", names[i], &error), MR_INVALID_ARGUMENT);
         CHECK_CONTAINS(error.message, "not a regular file");
         CHECK_STATUS(mr_file_rename("source", names[i], &error), MR_INVALID_ARGUMENT);
-        CHECK_STATUS(mr_file_write_unforced(names[i], "x", 1, &error), MR_INVALID_ARGUMENT);
+        CHECK_STATUS(mr_file_write_no_sync(names[i], "x", 1, &error), MR_INVALID_ARGUMENT);
         if (i > 0) CHECK(mr_file_write_all(names[i], "x", 1, &error) != MR_OK);
         CHECK_EQ(mode_of(names[i]), before);
     }
@@ -64,7 +64,7 @@ TEST(file_outputs_replace_regular_files_only)
     CHECK_STATUS(mr_file_write_all("new", "x", 1, &error), MR_INVALID_ARGUMENT);
     CHECK(S_ISFIFO(mode_of("new.partial")));
     CHECK_OK(mr_file_write_all("source", "y", 1, &error));
-    CHECK_OK(mr_file_write_unforced("source", "z", 1, &error));
+    CHECK_OK(mr_file_write_no_sync("source", "z", 1, &error));
     CHECK(!mr_file_exists("source.partial"));
 }
 

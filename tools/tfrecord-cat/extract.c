@@ -354,7 +354,7 @@ static void write_target(extract *extract, target *target)
             return;
         }
     }
-    if (mr_file_write_unforced(target->path, target->bytes.data, target->bytes.size_bytes, error) != MR_OK) {
+    if (mr_file_write_no_sync(target->path, target->bytes.data, target->bytes.size_bytes, error) != MR_OK) {
         keep_fault(extract, target, error);
         return;
     }

@@ -75,7 +75,7 @@ static mr_status write_bytes(const html *html, const char *name, mr_string bytes
     if (asprintf(&path, "%s/%s", html->directory, name) < 0)
         return mr_fail(error, MR_RESOURCE_EXHAUSTED, "out of memory");
     mr_status status = output_refuse_input(html->options, path, "", error);
-    if (status == MR_OK) status = mr_file_write_unforced(path, bytes.data, bytes.size_bytes, error);
+    if (status == MR_OK) status = mr_file_write_no_sync(path, bytes.data, bytes.size_bytes, error);
     free(path);
     return status;
 }
@@ -203,7 +203,7 @@ static mr_status write_rows(html *html, const char *name, uint64_t number, const
     out_text(&text, "\n]);\n");
     bool is_whole = !rows->has_failed && !text.has_failed &&
                     asprintf(&path, "%s/data/%s-%06" PRIu64 ".js", html->directory, name, number) >= 0;
-    mr_status status = is_whole ? mr_file_write_unforced(path, text.bytes, text.size, error)
+    mr_status status = is_whole ? mr_file_write_no_sync(path, text.bytes, text.size, error)
                                 : mr_fail(error, MR_RESOURCE_EXHAUSTED, "no memory for a page");
     if (is_whole) free(path);
     out_deinit(&text);
@@ -353,7 +353,7 @@ static mr_status write_about(const html *html, mr_error *error)
     if (out.has_failed || asprintf(&path, "%s/data/about.js", html->directory) < 0)
         status = mr_fail(error, MR_RESOURCE_EXHAUSTED, "out of memory");
     else
-        status = mr_file_write_unforced(path, out.bytes, out.size, error);
+        status = mr_file_write_no_sync(path, out.bytes, out.size, error);
     free(path);
     out_deinit(&out);
     return status;
