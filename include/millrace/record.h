@@ -87,7 +87,7 @@ typedef enum mr_damage_kind {
     MR_DAMAGE_NONE = 0,
     MR_DAMAGE_DATA,        /* the header's checksum matches, the data's does not */
     MR_DAMAGE_HEADER,      /* the checksum of the length does not match, or the length exceeds MR_RECORD_SIZE_MAX */
-    MR_DAMAGE_CUT,         /* the file ends inside a header or a record */
+    MR_DAMAGE_TRUNCATED,   /* the file ends inside a header or a record */
     MR_DAMAGE_COMPRESSION, /* the compressed stream is damaged or truncated; nothing after it can be read */
 } mr_damage_kind;
 const char *mr_damage_kind_name(mr_damage_kind kind); /* "bad data", "bad header", …; static */

@@ -19,7 +19,7 @@ const char *mr_damage_kind_name(mr_damage_kind kind)
         return "bad data";
     case MR_DAMAGE_HEADER:
         return "bad header";
-    case MR_DAMAGE_CUT:
+    case MR_DAMAGE_TRUNCATED:
         return "truncated";
     case MR_DAMAGE_COMPRESSION:
         return "bad compression";

@@ -335,7 +335,7 @@ static mr_status truncated(mr_record_reader *reader, uint64_t length, uint64_t l
     else
         (void)mr_damage_report_truncated(stream->name, reader->next_number, stream->offset, length, left, problem);
     bool is_fault = stream->fault.status != MR_OK;
-    begin_damage(reader, is_fault ? MR_DAMAGE_COMPRESSION : MR_DAMAGE_CUT);
+    begin_damage(reader, is_fault ? MR_DAMAGE_COMPRESSION : MR_DAMAGE_TRUNCATED);
     reader->fault_reported |= is_fault;
     /* If bytes were removed from the middle of the file, complete records follow. */
     if (is_fault || left < MR_RECORD_HEADER_BYTES)
@@ -351,7 +351,7 @@ static bool has_shrunk(mr_record_reader *reader)
 {
     uint64_t before = reader->size_bytes;
     reader->size_bytes = 0;
-    return reader->stream.base + reader->stream.offset < before && reader->damage.kind != MR_DAMAGE_CUT;
+    return reader->stream.base + reader->stream.offset < before && reader->damage.kind != MR_DAMAGE_TRUNCATED;
 }
 
 /* Called when the stream is at the end of its last record. */

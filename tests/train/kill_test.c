@@ -74,7 +74,7 @@ static bool check_events(const char *path)
     CHECK_OK(mr_record_reader_open(path, nullptr, &reader, &error));
     mr_status status;
     while ((status = mr_record_reader_next(reader, &record, &error)) == MR_OK) continue;
-    if (status != MR_OUT_OF_RANGE && mr_record_reader_damage(reader).kind != MR_DAMAGE_CUT)
+    if (status != MR_OUT_OF_RANGE && mr_record_reader_damage(reader).kind != MR_DAMAGE_TRUNCATED)
         test_fail(__FILE__, __LINE__, "%s", error.message);
     mr_record_reader_close(reader);
     return status != MR_OUT_OF_RANGE;
