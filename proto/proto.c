@@ -1,6 +1,5 @@
-/* The walk before unpacking follows the descriptor: only a known message field is entered, all others are skipped by
- * their length. A stack of MR_PROTO_DEPTH_MAX ends takes the place of recursion, so the walk's memory is constant and its
- * time is one look at each tag. */
+/* The check before unpacking follows the descriptor: it descends into known message fields and skips all others by their
+ * length. A stack of MR_PROTO_DEPTH_MAX ends replaces recursion, so memory is constant, and each tag is read once. */
 #include "proto/proto.h"
 
 #include <inttypes.h>
@@ -33,14 +32,15 @@ static mr_status damaged(const ProtobufCMessageDescriptor *descriptor, size_t of
     return mr_fail(error, MR_DATA_LOSS, "damaged %s at byte %zu: %s", descriptor->short_name, offset, reason);
 }
 
-/* The descriptor of the message that field number holds, or null for a field of another kind. */
+/* The descriptor of a message field's type; null if the field is unknown or not a message. */
 static const ProtobufCMessageDescriptor *submessage(const ProtobufCMessageDescriptor *descriptor, uint32_t number)
 {
     const ProtobufCFieldDescriptor *field = protobuf_c_message_descriptor_get_field(descriptor, number);
     return field != nullptr && field->type == PROTOBUF_C_TYPE_MESSAGE ? field->descriptor : nullptr;
 }
 
-/* Packed numbers of fixed size must fill their length; protobuf-c checks the rest. */
+/* Reads a number, or the size in bytes of the value that follows, which must be inside the message. protobuf-c checks the
+ * contents of values. */
 static mr_status check_value(const frame *top, const uint8_t *bytes, uint32_t wire, size_t *offset, size_t *size_bytes,
                              mr_error *error)
 {
@@ -59,13 +59,13 @@ static mr_status check_value(const frame *top, const uint8_t *bytes, uint32_t wi
         break;
     case WIRE_BYTES:
         if (!read_varint(bytes, top->end, offset, &value)) return damaged(top->descriptor, at, "bad length", error);
-        if (value > top->end - *offset) return damaged(top->descriptor, at, "a length passes the end", error);
+        if (value > top->end - *offset) return damaged(top->descriptor, at, "a length exceeds the message", error);
         *size_bytes = (size_t)value;
         return MR_OK;
     default:
-        return damaged(top->descriptor, at, "a wire type that is none", error);
+        return damaged(top->descriptor, at, "invalid wire type", error);
     }
-    if (*size_bytes > top->end - *offset) return damaged(top->descriptor, at, "cut short", error);
+    if (*size_bytes > top->end - *offset) return damaged(top->descriptor, at, "truncated", error);
     return MR_OK;
 }
 
@@ -94,7 +94,7 @@ mr_status mr_proto_check(const ProtobufCMessageDescriptor *descriptor, mr_string
             offset += size_bytes;
             continue;
         }
-        if (depth + 1 == MR_PROTO_DEPTH_MAX) return damaged(top->descriptor, at, "nested too deep", error);
+        if (depth + 1 == MR_PROTO_DEPTH_MAX) return damaged(top->descriptor, at, "nested too deeply", error);
         stack[++depth] = (frame){inner, offset + size_bytes};
     }
 }
@@ -129,7 +129,7 @@ mr_status mr_proto_unpack(const ProtobufCMessageDescriptor *descriptor, mr_strin
     arena->limit_bytes = limit;
     if (*message != nullptr) return MR_OK;
     if (exhausted)
-        return mr_fail(error, MR_RESOURCE_EXHAUSTED, "%s of %zu bytes takes too much memory", descriptor->short_name,
+        return mr_fail(error, MR_RESOURCE_EXHAUSTED, "%s of %zu bytes requires too much memory", descriptor->short_name,
                        bytes.size_bytes);
     return mr_fail(error, MR_DATA_LOSS, "damaged %s of %zu bytes", descriptor->short_name, bytes.size_bytes);
 }
