@@ -237,30 +237,11 @@ static mr_status try_dnn(mr_kernel_call *call, const job *j, bool *done, mr_erro
 
 static mr_status geometry(const mr_kernel_call *call, mr_shape in, mr_shape filter, mr_conv *v, mr_error *error)
 {
-    const mr_window_attrs *w = &((const prepared *)call->prepared)->window;
-    if (in.rank != 4 || filter.rank != 4)
-        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "input and filter must have rank 4");
+    MR_TRY(mr_conv_geometry(call->node, &((const prepared *)call->prepared)->window, in, filter, v, error));
     for (int i = 0; i < 4; i++)
         if (in.dims[i] > INT_MAX / 4 || filter.dims[i] > INT_MAX / 4)
             return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "the tensors are too large for a GPU");
-    if (filter.dims[2] != in.dims[3])
-        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "input has %lld channels, filter has %lld",
-                              (long long)in.dims[3], (long long)filter.dims[2]);
-    *v = (mr_conv){.batch = in.dims[0],
-                   .in_height = in.dims[1],
-                   .in_width = in.dims[2],
-                   .in_channels = in.dims[3],
-                   .filter_height = filter.dims[0],
-                   .filter_width = filter.dims[1],
-                   .out_channels = filter.dims[3],
-                   .stride_y = w->stride_y,
-                   .stride_x = w->stride_x,
-                   .dilation_y = w->dilation_y,
-                   .dilation_x = w->dilation_x};
-    MR_TRY(mr_window_geometry(call->node, w, 0, v->in_height, v->filter_height, &v->out_height, &v->pad_top,
-                              &v->pad_bottom, error));
-    return mr_window_geometry(call->node, w, 1, v->in_width, v->filter_width, &v->out_width, &v->pad_left,
-                              &v->pad_right, error);
+    return MR_OK;
 }
 
 /* The sum of no elements. */
@@ -279,20 +260,9 @@ static mr_status convolve(mr_kernel_call *call, const job *j, mr_error *error)
     bool done;
     const mr_conv *v = &j->v;
     if (mr_tensor_count(&call->outputs[0]) == 0) return MR_OK;
-    if (v->batch == 0 || v->in_channels == 0 || v->out_channels == 0 || v->in_height == 0 || v->in_width == 0)
-        return fill_zeros(call, error);
+    if (v->batch == 0 || v->out_channels == 0 || v->in_height == 0 || v->in_width == 0) return fill_zeros(call, error);
     MR_TRY(try_dnn(call, j, &done, error));
     return done ? MR_OK : multiply(call, j, error);
-}
-
-static mr_status check_gradient(const mr_kernel_call *call, const mr_conv *v, mr_shape gradient, mr_error *error)
-{
-    mr_shape expected = MR_SHAPE(v->batch, v->out_height, v->out_width, v->out_channels);
-    char a[MR_SHAPE_TEXT_SIZE], b[MR_SHAPE_TEXT_SIZE];
-    if (mr_shape_equal(gradient, expected)) return MR_OK;
-    return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT,
-                          "out_backprop is %s, but the convolution's output is %s",
-                          mr_shape_text(gradient, a, sizeof a), mr_shape_text(expected, b, sizeof b));
 }
 
 static mr_status forward(mr_kernel_call *call, mr_error *error)
@@ -312,7 +282,7 @@ static mr_status backward_input(mr_kernel_call *call, mr_error *error)
     mr_shape shape;
     MR_TRY(mr_kernel_shape(call, 0, &shape, error));
     MR_TRY(geometry(call, shape, in[1].shape, &j.v, error));
-    MR_TRY(check_gradient(call, &j.v, in[2].shape, error));
+    MR_TRY(mr_conv_check_gradient(call->node, &j.v, in[2].shape, error));
     MR_TRY(mr_kernel_output(call, 0, shape, error));
     j.input = call->outputs[0].data;
     return convolve(call, &j, error);
@@ -325,7 +295,7 @@ static mr_status backward_filter(mr_kernel_call *call, mr_error *error)
     mr_shape shape;
     MR_TRY(mr_kernel_shape(call, 1, &shape, error));
     MR_TRY(geometry(call, in[0].shape, shape, &j.v, error));
-    MR_TRY(check_gradient(call, &j.v, in[2].shape, error));
+    MR_TRY(mr_conv_check_gradient(call->node, &j.v, in[2].shape, error));
     MR_TRY(mr_kernel_output(call, 0, shape, error));
     j.filter = call->outputs[0].data;
     return convolve(call, &j, error);

@@ -142,8 +142,9 @@ static mr_status bias_add(mr_kernel_call *call, mr_error *error)
     int32_t channels = nchw ? 1 : shape.rank - 1;
     if (shape.rank < 2 || bias.rank != 1 || bias.dims[0] != shape.dims[channels]) {
         char a[MR_SHAPE_TEXT_SIZE], b[MR_SHAPE_TEXT_SIZE];
-        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "a bias of shape %s does not match %s",
-                              mr_shape_text(bias, a, sizeof a), mr_shape_text(shape, b, sizeof b));
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT,
+                              "a bias of shape %s does not match the input shape %s", mr_shape_text(bias, a, sizeof a),
+                              mr_shape_text(shape, b, sizeof b));
     }
     mr_shape wide = {.rank = shape.rank};
     for (int32_t i = 0; i < shape.rank; i++) wide.dims[i] = i == channels ? bias.dims[0] : 1;
@@ -155,9 +156,12 @@ static mr_status add_n(mr_kernel_call *call, mr_error *error)
     int32_t count = call->node->input_count;
     mr_shape shape = call->inputs[0].shape;
     for (int32_t i = 1; i < count; i++)
-        if (!mr_shape_equal(call->inputs[i].shape, shape))
-            return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "the shapes of input %d and input 0 differ",
-                                  i);
+        if (!mr_shape_equal(call->inputs[i].shape, shape)) {
+            char a[MR_SHAPE_TEXT_SIZE], b[MR_SHAPE_TEXT_SIZE];
+            return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT,
+                                  "input 0 has shape %s, but input %d has shape %s", mr_shape_text(shape, a, sizeof a),
+                                  i, mr_shape_text(call->inputs[i].shape, b, sizeof b));
+        }
     MR_TRY(mr_kernel_forward(call, 0, 0, shape, error));
     /* The first launch adds up to MR_GPU_ADD_MAX inputs, each later one the sum so far and the next inputs. */
     mr_gpu_add arguments = {.out = call->outputs[0].data, .count = mr_shape_count(shape)};

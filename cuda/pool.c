@@ -74,12 +74,12 @@ static mr_status forward(mr_kernel_call *call, mr_error *error)
 static mr_status check_gradient(const mr_kernel_call *call, const mr_gpu_pool *a, const mr_tensor *gradient,
                                 mr_error *error)
 {
-    char given[MR_SHAPE_TEXT_SIZE], wanted[MR_SHAPE_TEXT_SIZE];
+    char found[MR_SHAPE_TEXT_SIZE], expected[MR_SHAPE_TEXT_SIZE];
     mr_shape shape = MR_SHAPE(a->batch, a->out_h, a->out_w, a->channels);
     if (mr_shape_equal(gradient->shape, shape)) return MR_OK;
-    return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "grad is %s, but the output of pooling is %s",
-                          mr_shape_text(gradient->shape, given, sizeof given),
-                          mr_shape_text(shape, wanted, sizeof wanted));
+    return mr_kernel_fail(
+        call->node, error, MR_INVALID_ARGUMENT, "the gradient has shape %s, but the pooling's output has shape %s",
+        mr_shape_text(gradient->shape, found, sizeof found), mr_shape_text(shape, expected, sizeof expected));
 }
 
 static mr_status max_grad(mr_kernel_call *call, mr_error *error)

@@ -103,12 +103,11 @@ static int64_t size_of(const mr_window_attrs *attrs, mr_shape shape, char dimens
     }
 }
 
-/* Computes the geometry for an input and a filter. */
-static mr_status geometry(const mr_kernel_call *call, mr_shape input, mr_shape filter, mr_conv *v, mr_error *error)
+mr_status mr_conv_geometry(const mr_kernel_node *node, const mr_window_attrs *attrs, mr_shape input, mr_shape filter,
+                           mr_conv *v, mr_error *error)
 {
-    const mr_window_attrs *attrs = call->prepared;
     if (input.rank != 4 || filter.rank != 4)
-        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "input and filter must have 4 dimensions");
+        return mr_kernel_fail(node, error, MR_INVALID_ARGUMENT, "input and filter must have 4 dimensions");
     *v = (mr_conv){.batch = input.dims[0],
                    .in_height = size_of(attrs, input, 'y'),
                    .in_width = size_of(attrs, input, 'x'),
@@ -122,15 +121,14 @@ static mr_status geometry(const mr_kernel_call *call, mr_shape input, mr_shape f
                    .dilation_x = attrs->dilation_x,
                    .nchw = attrs->nchw};
     if (filter.dims[2] != v->in_channels)
-        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT,
+        return mr_kernel_fail(node, error, MR_INVALID_ARGUMENT,
                               "input has %" PRId64 " channels, but filter has %" PRId64, v->in_channels,
                               filter.dims[2]);
-    if (v->in_channels == 0)
-        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "the filter has no channels");
-    MR_TRY(mr_window_geometry(call->node, attrs, 0, v->in_height, v->filter_height, &v->out_height, &v->pad_top,
+    if (v->in_channels == 0) return mr_kernel_fail(node, error, MR_INVALID_ARGUMENT, "the filter has no channels");
+    MR_TRY(mr_window_geometry(node, attrs, 0, v->in_height, v->filter_height, &v->out_height, &v->pad_top,
                               &v->pad_bottom, error));
-    return mr_window_geometry(call->node, attrs, 1, v->in_width, v->filter_width, &v->out_width, &v->pad_left,
-                              &v->pad_right, error);
+    return mr_window_geometry(node, attrs, 1, v->in_width, v->filter_width, &v->out_width, &v->pad_left, &v->pad_right,
+                              error);
 }
 
 static mr_shape output_shape(const mr_conv *v)
@@ -139,12 +137,12 @@ static mr_shape output_shape(const mr_conv *v)
                    : MR_SHAPE(v->batch, v->out_height, v->out_width, v->out_channels);
 }
 
-static mr_status check_gradient(const mr_kernel_call *call, const mr_conv *v, mr_shape gradient, mr_error *error)
+mr_status mr_conv_check_gradient(const mr_kernel_node *node, const mr_conv *v, mr_shape gradient, mr_error *error)
 {
     mr_shape expected = output_shape(v);
     if (mr_shape_equal(gradient, expected)) return MR_OK;
     char a[MR_SHAPE_TEXT_SIZE], b[MR_SHAPE_TEXT_SIZE];
-    return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT,
+    return mr_kernel_fail(node, error, MR_INVALID_ARGUMENT,
                           "out_backprop has shape %s, but the convolution's output has shape %s",
                           mr_shape_text(gradient, a, sizeof a), mr_shape_text(expected, b, sizeof b));
 }
@@ -181,7 +179,7 @@ static mr_status conv2d(mr_kernel_call *call, mr_error *error)
     mr_conv v;
     mr_buffer *buffer;
     mr_conv_scratch scratch = {.threads = thread_count(call)};
-    MR_TRY(geometry(call, input->shape, filter->shape, &v, error));
+    MR_TRY(mr_conv_geometry(call->node, call->prepared, input->shape, filter->shape, &v, error));
     MR_TRY(mr_kernel_output(call, 0, output_shape(&v), error));
     if (finish_empty(call, &v)) return MR_OK;
     void *output = call->outputs[0].data;
@@ -204,8 +202,8 @@ static mr_status conv2d_backprop_input(mr_kernel_call *call, mr_error *error)
     mr_buffer *buffer;
     mr_conv_scratch scratch = {.threads = thread_count(call)};
     MR_TRY(mr_kernel_shape(call, 0, &shape, error));
-    MR_TRY(geometry(call, shape, filter->shape, &v, error));
-    MR_TRY(check_gradient(call, &v, gradient->shape, error));
+    MR_TRY(mr_conv_geometry(call->node, call->prepared, shape, filter->shape, &v, error));
+    MR_TRY(mr_conv_check_gradient(call->node, &v, gradient->shape, error));
     MR_TRY(mr_kernel_output(call, 0, shape, error));
     if (finish_empty(call, &v)) return MR_OK;
     void *output = call->outputs[0].data;
@@ -228,8 +226,8 @@ static mr_status conv2d_backprop_filter(mr_kernel_call *call, mr_error *error)
     mr_buffer *buffer;
     mr_conv_scratch scratch = {.threads = thread_count(call)};
     MR_TRY(mr_kernel_shape(call, 1, &shape, error));
-    MR_TRY(geometry(call, input->shape, shape, &v, error));
-    MR_TRY(check_gradient(call, &v, gradient->shape, error));
+    MR_TRY(mr_conv_geometry(call->node, call->prepared, input->shape, shape, &v, error));
+    MR_TRY(mr_conv_check_gradient(call->node, &v, gradient->shape, error));
     MR_TRY(mr_kernel_output(call, 0, shape, error));
     if (finish_empty(call, &v)) return MR_OK;
     void *output = call->outputs[0].data;

@@ -29,6 +29,12 @@ mr_status mr_window_attrs_read(const mr_kernel_node *node, mr_window_attrs *attr
 mr_status mr_window_geometry(const mr_kernel_node *node, const mr_window_attrs *attrs, int dimension, int64_t input,
                              int64_t window, int64_t *output, int64_t *before, int64_t *after, mr_error *error);
 
+/* Computes the geometry for an input and a filter. */
+mr_status mr_conv_geometry(const mr_kernel_node *node, const mr_window_attrs *attrs, mr_shape input, mr_shape filter,
+                           mr_conv *conv, mr_error *error);
+/* Fails unless the gradient has the shape of the convolution's output. */
+mr_status mr_conv_check_gradient(const mr_kernel_node *node, const mr_conv *conv, mr_shape gradient, mr_error *error);
+
 /* The functions without suffix take floats in NHWC with dilation 1. Their scratch memory has the number of floats that
  * mr_conv_…_scratch returns for `threads` threads. */
 typedef struct mr_conv_scratch {
