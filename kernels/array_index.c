@@ -185,7 +185,7 @@ static mr_status check_scatter(mr_kernel_call *call, mr_shape shape, int64_t dep
         wanted.dims[i] = i < lead ? indices->shape.dims[i] : shape.dims[(int)depth + i - lead];
     if (mr_shape_count(shape) == 0 && (mr_tensor_count(indices) > 0 || mr_tensor_count(updates) > 0))
         return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "Indices and updates specified for empty output");
-    if (!adders[updates->dtype] || !mr_shape_equal(updates->shape, wanted))
+    if (adders[updates->dtype] == nullptr || !mr_shape_equal(updates->shape, wanted))
         return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT,
                               "the shape of updates does not match indices and shape");
     return MR_OK;
@@ -226,7 +226,7 @@ static mr_status unsorted_segment_sum(mr_kernel_call *call, mr_error *error)
     bool fits = lead <= data->shape.rank && segments >= 0;
     for (int i = 0; fits && i < lead; i++) fits = ids->shape.dims[i] == data->shape.dims[i];
     add_function add = adders[data->dtype];
-    if (!fits || !add || data->shape.rank - lead + 1 > MR_RANK_MAX)
+    if (!fits || add == nullptr || data->shape.rank - lead + 1 > MR_RANK_MAX)
         return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT,
                               "the shape of segment_ids is not a prefix of the shape of data");
     for (int i = lead; i < data->shape.rank; i++) shape.dims[shape.rank++] = data->shape.dims[i];

@@ -231,7 +231,7 @@ static mr_status split_v(mr_kernel_call *call, mr_error *error)
     MR_TRY(mr_kernel_int(call, 2, "split_dim", &given, error));
     MR_TRY(mr_kernel_axis(call, given, call->inputs[0].shape.rank, &axis, error));
     int64_t *sizes = calloc((size_t)call->node->output_count, sizeof *sizes);
-    if (!sizes) return mr_kernel_fail(call->node, error, MR_RESOURCE_EXHAUSTED, "out of memory");
+    if (sizes == nullptr) return mr_kernel_fail(call->node, error, MR_RESOURCE_EXHAUSTED, "out of memory");
     mr_status status = split_sizes(call, sizes, axis, error);
     free(sizes);
     return status;

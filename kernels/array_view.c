@@ -93,7 +93,7 @@ static mr_status squeeze(mr_kernel_call *call, mr_error *error)
     int64_t given[MR_RANK_MAX];
     int32_t given_count = 0;
     bool drop[MR_RANK_MAX] = {false};
-    if (mr_attrs_find(call->node->attrs, "squeeze_dims"))
+    if (mr_attrs_find(call->node->attrs, "squeeze_dims") != nullptr)
         MR_TRY(mr_attr_get_ints(call->node->attrs, "squeeze_dims", given, MR_RANK_MAX, &given_count, error));
     for (int i = 0; i < given_count; i++) {
         int axis;

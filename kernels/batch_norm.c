@@ -352,7 +352,7 @@ static void nchw_apply(void *context, int64_t begin, int64_t end)
         for (int64_t i = 0, c = row % n->channels; i < n->inner; i++) {
             int64_t at = row * n->inner + i;
             float centred = n->x[at] - n->mean[c];
-            if (n->dy) {
+            if (n->dy != nullptr) {
                 n->target[at] = (passed_one(n, at, c, n->relu) - n->level[c]) * n->factor[c] - centred * n->slope[c];
                 continue;
             }
@@ -462,7 +462,7 @@ static void run_apply(mr_kernel_call *call, norm *n)
         mr_pool_for(pool, n->rows * n->channels, 1, nchw_apply, n);
     else
         mr_pool_for(pool, n->rows, MR_MAX(1, 2 * MR_GRAIN / MR_MAX(1, n->channels)),
-                    n->dy ? apply_grad_rows : apply_rows, n);
+                    n->dy != nullptr ? apply_grad_rows : apply_rows, n);
 }
 
 static float factor_of(float scale, float variance, float epsilon)

@@ -151,7 +151,7 @@ static mr_status cast(mr_kernel_call *call, mr_error *error)
         return MR_OK;
     }
     job.loop = casts[job.to][job.from];
-    if (!casts[is_half(job.to) ? MR_FLOAT : job.to][is_half(job.from) ? MR_FLOAT : job.from])
+    if (casts[is_half(job.to) ? MR_FLOAT : job.to][is_half(job.from) ? MR_FLOAT : job.from] == nullptr)
         return mr_kernel_fail(call->node, error, MR_UNIMPLEMENTED, "no kernel from %s to %s", mr_dtype_name(job.from),
                               mr_dtype_name(job.to));
     MR_TRY(mr_kernel_output(call, 0, input->shape, error));

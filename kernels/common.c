@@ -98,7 +98,7 @@ mr_status mr_sink_init(mr_kernel_call *call, int index, mr_shape shape, mr_sink 
         if (__builtin_mul_overflow((size_t)sink->count, sizeof(mr_string), &size_bytes))
             return mr_kernel_fail(call->node, error, MR_RESOURCE_EXHAUSTED, "output %d is too large", index);
         sink->data = calloc(size_bytes ? size_bytes : 1, 1);
-        if (!sink->data) return mr_kernel_fail(call->node, error, MR_RESOURCE_EXHAUSTED, "out of memory");
+        if (sink->data == nullptr) return mr_kernel_fail(call->node, error, MR_RESOURCE_EXHAUSTED, "out of memory");
         return MR_OK;
     }
     MR_TRY(mr_kernel_output(call, index, shape, error));

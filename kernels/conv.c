@@ -11,7 +11,7 @@ static mr_status read_pair(const mr_kernel_node *node, const char *name, bool nc
     int64_t values[4];
     int32_t count;
     *y = *x = 1;
-    if (optional && !mr_attrs_find(node->attrs, name)) return MR_OK;
+    if (optional && mr_attrs_find(node->attrs, name) == nullptr) return MR_OK;
     MR_TRY(mr_attr_get_ints(node->attrs, name, values, 4, &count, error));
     if (count == 0 && optional) return MR_OK;
     int height = nchw ? 2 : 1, channel = nchw ? 1 : 3;
@@ -159,7 +159,7 @@ static bool is_fast(const mr_kernel_call *call, const mr_conv *v)
 
 static int thread_count(const mr_kernel_call *call)
 {
-    return call->device->pool ? mr_pool_thread_count(call->device->pool) : 1;
+    return call->device->pool != nullptr ? mr_pool_thread_count(call->device->pool) : 1;
 }
 
 static bool finish_empty(mr_kernel_call *call, const mr_conv *v)

@@ -60,10 +60,11 @@ mr_status mr_unary_run(mr_kernel_call *call, const mr_unary *unary, mr_error *er
 {
     const mr_tensor *input = &call->inputs[0];
     unary_job job = {.dtype = input->dtype, .out_dtype = call->node->output_dtypes[0]};
-    job.through_float = is_half(input->dtype) && !unary->loops[input->dtype];
+    job.through_float = is_half(input->dtype) && unary->loops[input->dtype] == nullptr;
     mr_dtype served = job.through_float ? MR_FLOAT : input->dtype;
-    job.loop = served == MR_FLOAT && unary->float_levels ? unary->float_levels[mr_cpu()] : unary->loops[served];
-    if (!job.loop)
+    job.loop =
+        served == MR_FLOAT && unary->float_levels != nullptr ? unary->float_levels[mr_cpu()] : unary->loops[served];
+    if (job.loop == nullptr)
         return mr_kernel_fail(call->node, error, MR_UNIMPLEMENTED, "no kernel for %s", mr_dtype_name(input->dtype));
     job.size = mr_dtype_size(job.dtype);
     job.out_size = mr_dtype_size(job.out_dtype);
@@ -262,10 +263,11 @@ mr_status mr_binary_run(mr_kernel_call *call, const mr_binary *binary, mr_error 
     }
     MR_TRY(mr_kernel_broadcast(call, a->shape, b->shape, &wide, error));
     binary_job job = {.dtype = a->dtype, .out_dtype = call->node->output_dtypes[0], .row_blocks = 1};
-    job.through_float = is_half(a->dtype) && !binary->loops[a->dtype];
+    job.through_float = is_half(a->dtype) && binary->loops[a->dtype] == nullptr;
     mr_dtype served = job.through_float ? MR_FLOAT : a->dtype;
-    job.loop = served == MR_FLOAT && binary->float_levels ? binary->float_levels[mr_cpu()] : binary->loops[served];
-    if (!job.loop || a->dtype != b->dtype)
+    job.loop =
+        served == MR_FLOAT && binary->float_levels != nullptr ? binary->float_levels[mr_cpu()] : binary->loops[served];
+    if (job.loop == nullptr || a->dtype != b->dtype)
         return mr_kernel_fail(call->node, error, MR_UNIMPLEMENTED, "no kernel for %s and %s", mr_dtype_name(a->dtype),
                               mr_dtype_name(b->dtype));
     if (binary->nonzero_b || binary->nonnegative_b) MR_TRY(check_divisor(call, binary, error));
@@ -276,8 +278,8 @@ mr_status mr_binary_run(mr_kernel_call *call, const mr_binary *binary, mr_error 
     job.a = a->data;
     job.b = b->data;
     mr_shape a_shape = a->shape, b_shape = b->shape;
-    bool use_a = same_size && mr_shape_equal(a_shape, wide) && call->may_reuse && call->may_reuse[0];
-    bool use_b = same_size && mr_shape_equal(b_shape, wide) && call->may_reuse && call->may_reuse[1];
+    bool use_a = same_size && mr_shape_equal(a_shape, wide) && call->may_reuse != nullptr && call->may_reuse[0];
+    bool use_b = same_size && mr_shape_equal(b_shape, wide) && call->may_reuse != nullptr && call->may_reuse[1];
     if (use_a || use_b)
         MR_TRY(mr_kernel_forward(call, 0, use_a ? 0 : 1, wide, error));
     else

@@ -170,7 +170,7 @@ static mr_status clip_by_value(mr_kernel_call *call, mr_error *error)
 {
     const mr_tensor *input = &call->inputs[0];
     clip_job job = {call, clips[input->dtype], nullptr, input->data};
-    if (!job.clip)
+    if (job.clip == nullptr)
         return mr_kernel_fail(call->node, error, MR_UNIMPLEMENTED, "no kernel for %s", mr_dtype_name(input->dtype));
     for (int i = 1; i < 3; i++)
         if (call->inputs[i].shape.rank != 0 && !mr_shape_equal(call->inputs[i].shape, input->shape))

@@ -176,7 +176,8 @@ static mr_status add_n(mr_kernel_call *call, mr_error *error)
                                   i, mr_shape_text(call->inputs[i].shape, b, sizeof b));
         }
     add_n_job job = {sums[dtype], call, nullptr, call->inputs[0].data, mr_dtype_size(dtype)};
-    if (!job.sum) return mr_kernel_fail(call->node, error, MR_UNIMPLEMENTED, "no kernel for %s", mr_dtype_name(dtype));
+    if (job.sum == nullptr)
+        return mr_kernel_fail(call->node, error, MR_UNIMPLEMENTED, "no kernel for %s", mr_dtype_name(dtype));
     if (count == 1) {
         call->outputs[0] = mr_tensor_ref(&call->inputs[0]);
         return MR_OK;

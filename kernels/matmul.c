@@ -98,7 +98,7 @@ static mr_status mat_mul(mr_kernel_call *call, mr_error *error)
     if (mr_tensor_count(&call->outputs[0]) == 0) return MR_OK;
     if (a->dtype != MR_FLOAT) {
         mr_pool_body rows = plain_rows(a->dtype);
-        if (!rows)
+        if (rows == nullptr)
             return mr_kernel_fail(call->node, error, MR_UNIMPLEMENTED, "no kernel for %s", mr_dtype_name(a->dtype));
         mr_pool_for(call->device->pool, p.m, MR_MAX(1, MR_GRAIN / MR_MAX(1, p.n * p.k)), rows, &p);
         return MR_OK;
@@ -140,11 +140,11 @@ static void batch_products(void *context, int64_t begin, int64_t end)
         p.a = job->x + (size_t)(x * p.m * p.k) * job->size;
         p.b = job->y + (size_t)(y * p.n * p.k) * job->size;
         p.c = job->target + (size_t)(index * p.m * p.n) * job->size;
-        if (job->rows) {
+        if (job->rows != nullptr) {
             job->rows(&p, 0, p.m);
         } else {
             mr_gemm gemm = gemm_of(&p);
-            mr_gemm_run(&gemm, job->scratch ? job->scratch + index * job->scratch_step : nullptr, job->pool);
+            mr_gemm_run(&gemm, job->scratch != nullptr ? job->scratch + index * job->scratch_step : nullptr, job->pool);
         }
     }
 }
@@ -177,7 +177,7 @@ static mr_status batch_mat_mul(mr_kernel_call *call, mr_error *error)
         MR_TRY(mr_scratch_new(call, job.scratch_step * count, &buffer, &job.scratch, error));
     } else {
         job.rows = plain_rows(x->dtype);
-        if (!job.rows)
+        if (job.rows == nullptr)
             return mr_kernel_fail(call->node, error, MR_UNIMPLEMENTED, "no kernel for %s", mr_dtype_name(x->dtype));
     }
     mr_pool_for(call->device->pool, count, MR_MAX(1, MR_GRAIN * 8 / MR_MAX(1, work)), batch_products, &job);

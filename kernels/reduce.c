@@ -216,12 +216,12 @@ static mr_status run_job(reduce_job *job, mr_kernel_call *call, void *output, mr
     char *partials = nullptr;
     if (job->splits > 1) {
         partials = malloc((size_t)(job->splits * job->output_count) * job->size);
-        if (!partials) return mr_kernel_fail(call->node, error, MR_RESOURCE_EXHAUSTED, "out of memory");
+        if (partials == nullptr) return mr_kernel_fail(call->node, error, MR_RESOURCE_EXHAUSTED, "out of memory");
         job->target = partials;
     }
     int64_t work = MR_MAX(1, unit_work / job->splits);
     mr_pool_for(call->device->pool, units * job->splits, MR_MAX(1, MR_GRAIN / work), reduce_units, job);
-    if (partials) {
+    if (partials != nullptr) {
         memcpy(output, partials, (size_t)job->output_count * job->size);
         for (int64_t s = 1; s < job->splits; s++)
             job->reducer.column(output, partials + (size_t)(s * job->output_count) * job->size, job->output_count);
@@ -280,7 +280,8 @@ static mr_status reduce_values(mr_kernel_call *call, reduction which, mr_dtype d
         MR_TRY(run_job(&job, call, target, error));
     }
     bool integer = dtype != MR_FLOAT && dtype != MR_DOUBLE;
-    if (job.reducer.finish && !(integer && divisor == 0)) job.reducer.finish(target, job.output_count, divisor);
+    if (job.reducer.finish != nullptr && !(integer && divisor == 0))
+        job.reducer.finish(target, job.output_count, divisor);
     return MR_OK;
 }
 
@@ -316,7 +317,7 @@ static mr_status mean_widened(mr_kernel_call *call, const bool *reduced, int64_t
     int64_t count = mr_tensor_count(input), outputs = mr_tensor_count(&call->outputs[0]);
     size_t size = mr_dtype_size(input->dtype);
     int64_t *wide = calloc((size_t)(count + outputs + 1), sizeof *wide);
-    if (!wide) return mr_kernel_fail(call->node, error, MR_RESOURCE_EXHAUSTED, "out of memory");
+    if (wide == nullptr) return mr_kernel_fail(call->node, error, MR_RESOURCE_EXHAUSTED, "out of memory");
     for (int64_t i = 0; i < count; i++) wide[i] = integer_at(input->data, input->dtype, i);
     mr_status status = reduce_values(call, MEAN, MR_INT64, wide, wide + count, reduced, divisor, error);
     for (int64_t i = 0; status == MR_OK && i < outputs; i++) /* little-endian: the low bytes */
@@ -335,7 +336,7 @@ static mr_status reduce_halves(mr_kernel_call *call, reduction which, const bool
     const uint16_t *bits = input->data;
     uint16_t *out = call->outputs[0].data;
     float *wide = malloc((size_t)(count + outputs + 1) * sizeof *wide);
-    if (!wide) return mr_kernel_fail(call->node, error, MR_RESOURCE_EXHAUSTED, "out of memory");
+    if (wide == nullptr) return mr_kernel_fail(call->node, error, MR_RESOURCE_EXHAUSTED, "out of memory");
     for (int64_t i = 0; i < count; i++) wide[i] = half ? mr_half_to_float(bits[i]) : mr_bfloat16_to_float(bits[i]);
     mr_status status = reduce_values(call, which, MR_FLOAT, wide, wide + count, reduced, divisor, error);
     for (int64_t i = 0; status == MR_OK && i < outputs; i++)
@@ -352,7 +353,7 @@ static mr_status reduce(mr_kernel_call *call, reduction which, mr_error *error)
     int64_t divisor;
     mr_dtype dtype = input->dtype == MR_BOOL ? MR_UINT8 : input->dtype;
     MR_TRY(reduced_shape(call, &shape, reduced, &divisor, error));
-    if (!is_half(dtype) && !reducers[dtype][which].start)
+    if (!is_half(dtype) && reducers[dtype][which].start == nullptr)
         return mr_kernel_fail(call->node, error, MR_UNIMPLEMENTED, "no kernel for %s", mr_dtype_name(input->dtype));
     bool unchanged = true;
     for (int i = 0; i < input->shape.rank; i++) unchanged = unchanged && (!reduced[i] || input->shape.dims[i] == 1);
@@ -413,7 +414,7 @@ static mr_status bias_add_grad(mr_kernel_call *call, mr_error *error)
     if (shape.rank < 2)
         return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT,
                               "out_backprop must have at least 2 dimensions, not %d", shape.rank);
-    if (!is_half(dtype) && !reducers[dtype][SUM].start)
+    if (!is_half(dtype) && reducers[dtype][SUM].start == nullptr)
         return mr_kernel_fail(call->node, error, MR_UNIMPLEMENTED, "no kernel for %s", mr_dtype_name(dtype));
     for (int i = 0; i < MR_RANK_MAX; i++) reduced[i] = i != channel;
     MR_TRY(mr_kernel_output(call, 0, MR_SHAPE(shape.dims[channel]), error));
@@ -461,7 +462,7 @@ static mr_status l2_loss(mr_kernel_call *call, mr_error *error)
     const mr_tensor *input = &call->inputs[0];
     int64_t count = mr_tensor_count(input), pieces = (count + SQUARE_PIECE - 1) / SQUARE_PIECE;
     double few[64], *sums = pieces <= 64 ? few : malloc((size_t)pieces * sizeof *sums), sum = 0;
-    if (!sums) return mr_kernel_fail(call->node, error, MR_RESOURCE_EXHAUSTED, "out of memory");
+    if (sums == nullptr) return mr_kernel_fail(call->node, error, MR_RESOURCE_EXHAUSTED, "out of memory");
     square_job job = {input->data, sums, input->dtype == MR_FLOAT};
     mr_pool_for(call->device->pool, count, SQUARE_PIECE, square_pieces, &job);
     for (int64_t i = 0; i < pieces; i++) sum += sums[i];
@@ -514,11 +515,11 @@ static mr_status arg_extreme(mr_kernel_call *call, bool smallest, mr_error *erro
     job.inner = mr_dims_product(&input->shape, axis + 1, input->shape.rank);
     if (job.count == 0)
         return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "Reduction axis %d is empty", axis);
-    if (!arg_loops[input->dtype])
+    if (arg_loops[input->dtype] == nullptr)
         return mr_kernel_fail(call->node, error, MR_UNIMPLEMENTED, "no kernel for %s", mr_dtype_name(input->dtype));
     int64_t outputs = mr_shape_count(shape);
     job.indices = calloc((size_t)outputs + 1, sizeof *job.indices);
-    if (!job.indices) return mr_kernel_fail(call->node, error, MR_RESOURCE_EXHAUSTED, "out of memory");
+    if (job.indices == nullptr) return mr_kernel_fail(call->node, error, MR_RESOURCE_EXHAUSTED, "out of memory");
     mr_pool_for(call->device->pool, outputs, MR_MAX(1, MR_GRAIN / job.count), arg_loops[input->dtype], &job);
     mr_status status = mr_kernel_put_ints(call, 0, shape, job.indices, error);
     free(job.indices);

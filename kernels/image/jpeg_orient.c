@@ -193,7 +193,7 @@ static void swap_directions(struct jpeg_compress_struct *target)
     }
     for (int i = 0; i < NUM_QUANT_TBLS; i++) {
         JQUANT_TBL *table = target->quant_tbl_ptrs[i];
-        for (int v = 0; table && v < 8; v++)
+        for (int v = 0; table != nullptr && v < 8; v++)
             for (int u = 0; u < v; u++) {
                 UINT16 value = table->quantval[8 * v + u];
                 table->quantval[8 * v + u] = table->quantval[8 * u + v];
@@ -206,7 +206,7 @@ static void swap_directions(struct jpeg_compress_struct *target)
 static void copy_markers(orient_work *work)
 {
     struct jpeg_compress_struct *target = &work->target;
-    for (jpeg_saved_marker_ptr marker = work->source.marker_list; marker; marker = marker->next) {
+    for (jpeg_saved_marker_ptr marker = work->source.marker_list; marker != nullptr; marker = marker->next) {
         unsigned length = marker->data_length;
         if (target->write_JFIF_header && marker->marker == JPEG_APP0 && length >= 5 &&
             memcmp(marker->data, "JFIF", 5) == 0)

@@ -69,7 +69,8 @@ static mr_status make_axis(axis *axis, int64_t source_count, int64_t target_coun
     axis->taps = taps;
     axis->first = malloc((size_t)target_count * sizeof(int64_t));
     axis->weights = malloc((size_t)(target_count * taps) * sizeof(int16_t));
-    if (!axis->first || !axis->weights) return mr_fail_memory(error, (size_t)(target_count * taps) * sizeof(int16_t));
+    if (axis->first == nullptr || axis->weights == nullptr)
+        return mr_fail_memory(error, (size_t)(target_count * taps) * sizeof(int16_t));
     for (int64_t i = 0; i < target_count; i++) {
         double centre = ((double)i + 0.5) * scale;
         int64_t first = (int64_t)(centre - 2 * stretch + 0.5);
@@ -142,7 +143,7 @@ static mr_status scale_plain(const mr_tensor *image, int64_t height, int64_t wid
     mr_status status = make_axis(&down, image->shape.dims[0], height, error);
     if (status == MR_OK) status = make_axis(&across, image->shape.dims[1], width, error);
     void *row = malloc((size_t)row_count * sizeof(int32_t));
-    if (status == MR_OK && !row) status = mr_fail_memory(error, (size_t)row_count * sizeof(int32_t));
+    if (status == MR_OK && row == nullptr) status = mr_fail_memory(error, (size_t)row_count * sizeof(int32_t));
     if (status == MR_OK)
         status = mr_tensor_init(scaled, image->dtype, MR_SHAPE(height, width, image->shape.dims[2]), error);
     if (status == MR_OK && image->dtype == MR_UINT8)

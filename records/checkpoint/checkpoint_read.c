@@ -70,7 +70,7 @@ static mr_status read_header(mr_checkpoint_reader *reader, mr_error *error)
         return mr_fail(error, MR_DATA_LOSS, "%s: invalid number of data files in the header (%d)", reader->path,
                        header->num_shards);
     reader->shard_count = header->num_shards;
-    assert(!reader->shards && reader->shard_count >= 1);
+    assert(reader->shards == nullptr && reader->shard_count >= 1);
     reader->shards = calloc((size_t)header->num_shards, sizeof *reader->shards);
     return reader->shards != nullptr ? MR_OK : mr_fail_memory(error, (size_t)header->num_shards * sizeof(shard));
 }

@@ -25,14 +25,14 @@ mr_status mr_example_target_open(mr_example_target *target, mr_dtype dtype, mr_s
     if (count < 0 || __builtin_mul_overflow((size_t)count, sizeof(mr_string), &size))
         return mr_fail_memory(error, SIZE_MAX);
     target->views = malloc(size + 1);
-    if (!target->views) return mr_fail_memory(error, size);
+    if (target->views == nullptr) return mr_fail_memory(error, size);
     target->values = (char *)target->views;
     return MR_OK;
 }
 
 mr_status mr_example_target_close(mr_example_target *target, mr_error *error)
 {
-    if (!target->views) return MR_OK;
+    if (target->views == nullptr) return MR_OK;
     mr_status status = mr_tensor_init_strings(target->tensor, target->shape, target->views, error);
     free(target->views);
     return status;
@@ -107,7 +107,7 @@ static mr_status fill_fixed(const mr_example_batch *batch, const mr_example_outp
             if (located->kind != MR_FEATURE_NONE)
                 return mr_example_fail_kind(batch, nullptr, i, output->slot, located->kind, error);
             /* As in TensorFlow, a default without values counts as no default. */
-            if (!output->default_value.buffer || stride == 0)
+            if (output->default_value.buffer == nullptr || stride == 0)
                 return mr_example_fail_missing(batch, i, output->slot, error);
             memcpy(values, output->default_value.data, (size_t)stride * target->element_bytes);
             continue;
@@ -160,7 +160,7 @@ static mr_status fixed_sequence(const mr_example_batch *batch, const mr_example_
         size_t used = rows->items[i].count, row = (size_t)rows->longest, size = target.element_bytes;
         assert(used <= row && output->stride > 0);
         if (used > 0) mr_example_row_values(kind, &rows->items[i], values);
-        if (!output->default_value.buffer) {
+        if (output->default_value.buffer == nullptr) {
             if (row > used) memset(values + used * size, 0, (row - used) * size);
             continue;
         }

@@ -40,7 +40,7 @@ unsigned char *mr_encoded_reserve(mr_encoded_bytes *target, size_t size)
         size_t grown = target->capacity * 2 > target->size + size ? target->capacity * 2 : target->size + size;
         if (grown < 1024) grown = 1024;
         unsigned char *data = realloc(target->data, grown);
-        if (!data) return nullptr;
+        if (data == nullptr) return nullptr;
         target->data = data;
         target->capacity = grown;
     }
@@ -53,8 +53,8 @@ static const struct mr_example_state no_memory = {
 
 struct mr_example_state *mr_encoded_state(struct mr_example_state **state)
 {
-    if (!*state) *state = calloc(1, sizeof(**state));
-    if (!*state) *state = (struct mr_example_state *)&no_memory;
+    if (*state == nullptr) *state = calloc(1, sizeof(**state));
+    if (*state == nullptr) *state = (struct mr_example_state *)&no_memory;
     return *state;
 }
 
@@ -66,7 +66,7 @@ static mr_encoded *add_entry(struct mr_example_state **holder, const char *name,
     if (state->count == state->capacity) {
         size_t grown = state->capacity ? state->capacity * 2 : 16;
         mr_encoded *entries = realloc(state->entries, grown * sizeof(mr_encoded));
-        if (!entries) {
+        if (entries == nullptr) {
             (void)mr_fail_memory(&state->fault, grown * sizeof(mr_encoded));
             return nullptr;
         }
@@ -75,12 +75,12 @@ static mr_encoded *add_entry(struct mr_example_state **holder, const char *name,
     }
     size_t name_size = strlen(name);
     unsigned char *next = mr_encoded_reserve(&state->parts, name_size + feature_size);
-    if (!next) {
+    if (next == nullptr) {
         (void)mr_fail_memory(&state->fault, name_size + feature_size);
         return nullptr;
     }
     memcpy(next, name, name_size);
-    assert(state->entries && state->count < state->capacity);
+    assert(state->entries != nullptr && state->count < state->capacity);
     mr_encoded *created = &state->entries[state->count++];
     *created = (mr_encoded){.name_offset = state->parts.size,
                             .name_size = name_size,
@@ -102,13 +102,14 @@ static unsigned char *begin(struct mr_example_state **holder, const char *name, 
         return nullptr;
     }
     const mr_encoded *entry = add_entry(holder, name, mr_encoded_field_size(list_size));
-    return entry ? mr_encoded_put_head((*holder)->parts.data + entry->feature_offset, (int)kind, list_size) : nullptr;
+    return entry != nullptr ? mr_encoded_put_head((*holder)->parts.data + entry->feature_offset, (int)kind, list_size)
+                            : nullptr;
 }
 
 void mr_encoded_add_name(struct mr_example_state **state, const char *name)
 {
     mr_encoded *entry = add_entry(state, name, 0);
-    if (entry) entry->feature_size = MR_ENCODED_NO_STEP;
+    if (entry != nullptr) entry->feature_size = MR_ENCODED_NO_STEP;
 }
 
 void mr_encoded_add_bytes(struct mr_example_state **state, const char *name, const mr_string *values, size_t count)
@@ -118,12 +119,12 @@ void mr_encoded_add_bytes(struct mr_example_state **state, const char *name, con
         size =
             values[i].size_bytes <= MR_EXAMPLE_SIZE_MAX ? size + mr_encoded_field_size(values[i].size_bytes) : SIZE_MAX;
     unsigned char *next = begin(state, name, MR_FEATURE_BYTES, size);
-    for (size_t i = 0; next && i < count; i++) {
+    for (size_t i = 0; next != nullptr && i < count; i++) {
         next = mr_encoded_put_head(next, 1, values[i].size_bytes);
         if (values[i].size_bytes > 0) memcpy(next, values[i].data, values[i].size_bytes);
         next += values[i].size_bytes;
     }
-    assert(!next || next == (*state)->parts.data + (*state)->parts.size);
+    assert(next == nullptr || next == (*state)->parts.data + (*state)->parts.size);
 }
 
 void mr_encoded_add_int64s(struct mr_example_state **state, const char *name, const int64_t *values, size_t count)
@@ -131,7 +132,7 @@ void mr_encoded_add_int64s(struct mr_example_state **state, const char *name, co
     size_t packed = 0;
     for (size_t i = 0; i < count; i++) packed += varint_size((uint64_t)values[i]);
     unsigned char *next = begin(state, name, MR_FEATURE_INT64, count ? mr_encoded_field_size(packed) : 0);
-    if (!next || count == 0) return;
+    if (next == nullptr || count == 0) return;
     next = mr_encoded_put_head(next, 1, packed);
     for (size_t i = 0; i < count; i++) next = put_varint(next, (uint64_t)values[i]);
     assert(next == (*state)->parts.data + (*state)->parts.size);
@@ -141,7 +142,7 @@ void mr_encoded_add_floats(struct mr_example_state **state, const char *name, co
 {
     size_t packed = count <= MR_EXAMPLE_SIZE_MAX / 4 ? 4 * count : MR_EXAMPLE_SIZE_MAX;
     unsigned char *next = begin(state, name, MR_FEATURE_FLOAT, count ? mr_encoded_field_size(packed) : 0);
-    if (!next || count == 0) return;
+    if (next == nullptr || count == 0) return;
     next = mr_encoded_put_head(next, 1, packed);
     for (size_t i = 0; i < count; i++) {
         uint32_t bits;
@@ -219,7 +220,7 @@ static mr_status assemble(struct mr_example_state *state, mr_error *error)
                        (size_t)MR_EXAMPLE_SIZE_MAX);
     state->record.size = 0;
     unsigned char *next = mr_encoded_reserve(&state->record, size);
-    if (!next) return mr_fail_memory(error, size);
+    if (next == nullptr) return mr_fail_memory(error, size);
     next = mr_encoded_put_features(state, mr_encoded_put_head(next, 1, features_size));
     state->record.size = size;
     assert(next == state->record.data + size);
@@ -240,7 +241,7 @@ void mr_encoded_clear(struct mr_example_state **holder)
 
 void mr_encoded_free(struct mr_example_state *state)
 {
-    if (!state || state == &no_memory) return;
+    if (state == nullptr || state == &no_memory) return;
     free(state->parts.data);
     free(state->record.data);
     free(state->entries);

@@ -56,7 +56,7 @@ static const unsigned char *locate(const mr_example_parser *parser, mr_string re
         }
         if (!mr_wire_bytes(&wire, &features)) return wire.next;
         const unsigned char *at = mr_example_locate(parser, features, single, guesses, &position, located, stride);
-        if (at) return at;
+        if (at != nullptr) return at;
     }
     return nullptr;
 }
@@ -67,13 +67,13 @@ mr_status mr_example_find(const mr_example_parser *parser, mr_string record, mr_
     mr_located few[ON_STACK], *located = few;
     if (parser->slot_count > ON_STACK) {
         located = malloc((size_t)parser->slot_count * sizeof(mr_located));
-        if (!located) return mr_fail_memory(error, (size_t)parser->slot_count * sizeof(mr_located));
+        if (located == nullptr) return mr_fail_memory(error, (size_t)parser->slot_count * sizeof(mr_located));
     }
     mr_example_guesses none = {.count = 0};
     mr_example_batch batch = {.parser = parser, .records = &record, .record_count = 1, .single = true};
     for (int32_t i = 0; i < parser->slot_count; i++) located[i] = (mr_located){0};
     const unsigned char *at = locate(parser, record, true, &none, located, 1);
-    mr_status status = at ? mr_example_fail_damaged(&batch, 0, at, error) : MR_OK;
+    mr_status status = at != nullptr ? mr_example_fail_damaged(&batch, 0, at, error) : MR_OK;
     for (int32_t i = 0; i < parser->output_count && status == MR_OK; i++) {
         int32_t slot = parser->outputs[i].slot;
         assert(slot >= 0 && slot < parser->slot_count);
@@ -102,13 +102,13 @@ mr_status mr_example_batch_init(mr_example_batch *batch, const mr_example_parser
         return mr_fail_memory(error, SIZE_MAX);
     batch->located = calloc(1, located_size + 1); /* MR_FEATURE_NONE is 0 */
     batch->rows = calloc(1, rows_size + 1);
-    if (!batch->located || !batch->rows) return mr_fail_memory(error, located_size + rows_size);
+    if (batch->located == nullptr || batch->rows == nullptr) return mr_fail_memory(error, located_size + rows_size);
     return mr_example_rows_begin(batch, error);
 }
 
 void mr_example_batch_deinit(mr_example_batch *batch)
 {
-    for (int32_t i = 0; batch->rows && i < batch->parser->slot_count; i++) {
+    for (int32_t i = 0; batch->rows != nullptr && i < batch->parser->slot_count; i++) {
         free(batch->rows[i].items);
         free(batch->rows[i].splits);
     }
@@ -141,7 +141,7 @@ static mr_status locate_all(const mr_example_batch *batch, mr_error *error)
     for (int64_t i = 0; i < batch->record_count; i++) {
         const unsigned char *at =
             locate(batch->parser, batch->records[i], batch->single, &guesses, batch->located + i, batch->record_count);
-        if (at) return mr_example_fail_damaged(batch, i, at, error);
+        if (at != nullptr) return mr_example_fail_damaged(batch, i, at, error);
         MR_TRY(mr_example_rows_add(batch, i, error));
     }
     return MR_OK;

@@ -134,7 +134,7 @@ static mr_status key_rows(const ragged *ragged, int32_t level, const mr_example_
     char where[MR_EXAMPLE_WHERE_SIZE];
     const mr_example_output *output = ragged->output;
     *keys = mr_example_rows_of(ragged->batch, output->others[level]);
-    for (int64_t i = 0; ragged->rows->splits && i < ragged->batch->record_count; i++) {
+    for (int64_t i = 0; ragged->rows->splits != nullptr && i < ragged->batch->record_count; i++) {
         int64_t steps = ragged->rows->splits[i + 1] - ragged->rows->splits[i];
         int64_t others = (*keys)->splits[i + 1] - (*keys)->splits[i];
         mr_string key = ragged->batch->parser->names[output->others[level]];
@@ -252,7 +252,7 @@ mr_status mr_example_ragged(const mr_example_batch *batch, const mr_example_outp
     }
     size_t size = ((size_t)ragged.rows->count + (size_t)longest + 1) * sizeof(int64_t);
     ragged.items = calloc(1, size);
-    if (!ragged.items) return mr_fail_memory(error, size);
+    if (ragged.items == nullptr) return mr_fail_memory(error, size);
     ragged.keys = ragged.items + ragged.rows->count;
     mr_status status = make(&ragged, tensors, error);
     free(ragged.items);

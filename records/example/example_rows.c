@@ -28,7 +28,7 @@ const char *mr_example_where(const mr_example_batch *batch, const mr_example_row
                              char text[MR_EXAMPLE_WHERE_SIZE])
 {
     int64_t record = row, step = -1;
-    if (rows && rows->splits) {
+    if (rows != nullptr && rows->splits != nullptr) {
         for (record = 0; record + 1 < batch->record_count && rows->splits[record + 1] <= row;) record++;
         step = row - rows->splits[record];
     }
@@ -129,7 +129,7 @@ static mr_status grow(mr_example_rows *rows, mr_error *error)
     assert(rows->capacity > 0 && rows->count <= rows->capacity);
     int64_t grown = rows->capacity * 2;
     mr_example_row *items = realloc(rows->items, (size_t)grown * sizeof *items);
-    if (!items) return mr_fail_memory(error, (size_t)grown * sizeof *items);
+    if (items == nullptr) return mr_fail_memory(error, (size_t)grown * sizeof *items);
     rows->items = items;
     rows->capacity = grown;
     return MR_OK;
@@ -205,7 +205,7 @@ mr_status mr_example_rows_begin(const mr_example_batch *batch, mr_error *error)
         size_t size = (size_t)rows->capacity * sizeof *rows->items;
         rows->items = malloc(size);
         if (is_list) rows->splits = malloc(size);
-        if (!rows->items || (is_list && !rows->splits)) return mr_fail_memory(error, size);
+        if (rows->items == nullptr || (is_list && rows->splits == nullptr)) return mr_fail_memory(error, size);
         if (is_list) rows->splits[0] = 0;
     }
     return MR_OK;

@@ -92,7 +92,7 @@ static mr_status assemble(struct mr_example_state *context, struct mr_example_st
                        size, (size_t)MR_EXAMPLE_SIZE_MAX);
     lists->record.size = 0;
     unsigned char *next = mr_encoded_reserve(&lists->record, size + 1);
-    if (!next) return mr_fail_memory(error, size);
+    if (next == nullptr) return mr_fail_memory(error, size);
     if (context->count > 0) next = mr_encoded_put_features(context, mr_encoded_put_head(next, 1, features_bytes));
     if (lists->count > 0) next = put_lists(lists, mr_encoded_put_head(next, 2, lists_bytes));
     lists->record.size = size;

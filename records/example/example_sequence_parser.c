@@ -14,7 +14,7 @@ mr_status mr_sequence_parser_new(const mr_feature *context, int32_t context_coun
                                  int32_t list_count, mr_sequence_parser **parser, mr_error *error)
 {
     mr_sequence_parser *created = calloc(1, sizeof *created);
-    if (!created) return mr_fail_memory(error, sizeof *created);
+    if (created == nullptr) return mr_fail_memory(error, sizeof *created);
     mr_status status = mr_example_parser_make(MR_SCOPE_CONTEXT, context, context_count, &created->context, error);
     if (status == MR_OK) status = mr_example_parser_make(MR_SCOPE_LISTS, lists, list_count, &created->lists, error);
     if (status == MR_OK)
@@ -26,7 +26,7 @@ mr_status mr_sequence_parser_new(const mr_feature *context, int32_t context_coun
 
 void mr_sequence_parser_free(mr_sequence_parser *parser)
 {
-    if (!parser) return;
+    if (parser == nullptr) return;
     mr_example_parser_free(parser->context);
     mr_example_parser_free(parser->lists);
     free(parser);
@@ -56,7 +56,7 @@ static const unsigned char *locate(half *context, half *lists, int64_t record)
         const mr_example_batch *batch = &half->batch;
         const unsigned char *at = mr_example_locate(batch->parser, inner, batch->single, &half->guesses,
                                                     &half->position, batch->located + record, batch->record_count);
-        if (at) return at;
+        if (at != nullptr) return at;
     }
     return nullptr;
 }
@@ -65,7 +65,7 @@ static mr_status parse(half *context, half *lists, mr_tensor *tensors, mr_error 
 {
     for (int64_t i = 0; i < context->batch.record_count; i++) {
         const unsigned char *at = locate(context, lists, i);
-        if (at) return mr_example_fail_damaged(&context->batch, i, at, error);
+        if (at != nullptr) return mr_example_fail_damaged(&context->batch, i, at, error);
         MR_TRY(mr_example_rows_add(&context->batch, i, error));
         MR_TRY(mr_example_rows_add(&lists->batch, i, error));
     }
@@ -85,8 +85,8 @@ mr_status mr_sequence_parse(const mr_sequence_parser *parser, const mr_string *r
         status = mr_example_batch_init(&lists.batch, parser->lists, records, record_count, single,
                                        tensors + context_tensors, error);
     if (status == MR_OK) status = parse(&context, &lists, tensors, error);
-    if (context.batch.parser) mr_example_batch_deinit(&context.batch);
-    if (lists.batch.parser) mr_example_batch_deinit(&lists.batch);
+    if (context.batch.parser != nullptr) mr_example_batch_deinit(&context.batch);
+    if (lists.batch.parser != nullptr) mr_example_batch_deinit(&lists.batch);
     for (int32_t i = 0; status != MR_OK && i < count; i++) mr_tensor_deinit(&tensors[i]);
     return status;
 }

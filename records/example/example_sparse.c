@@ -149,9 +149,10 @@ mr_status mr_example_sparse(const mr_example_batch *batch, const mr_example_outp
     int64_t *scratch = malloc(longest * (2 + rank) * sizeof(int64_t));
     sparse.moved = malloc(longest * mr_dtype_size(output->dtype));
     sparse.column = scratch;
-    sparse.order = scratch ? scratch + longest : nullptr;
-    sparse.indices = scratch ? scratch + 2 * longest : nullptr;
-    mr_status status = scratch && sparse.moved ? make(&sparse, tensors, error) : mr_fail_memory(error, longest * 8);
+    sparse.order = scratch != nullptr ? scratch + longest : nullptr;
+    sparse.indices = scratch != nullptr ? scratch + 2 * longest : nullptr;
+    mr_status status = scratch != nullptr && sparse.moved != nullptr ? make(&sparse, tensors, error)
+                                                                     : mr_fail_memory(error, longest * 8);
     free(scratch);
     free(sparse.moved);
     return status;

@@ -152,7 +152,7 @@ static mr_status check_shape(mr_example_scope scope, const mr_feature *feature, 
         return mr_fail(error, MR_INVALID_ARGUMENT, "feature \"%s\" cannot have the shape %s", feature->name,
                        mr_shape_text(feature->shape, text, sizeof(text)));
     const mr_tensor *default_value = feature->default_value;
-    if (!default_value) return MR_OK;
+    if (default_value == nullptr) return MR_OK;
     if (!has_shape(feature) || scope == MR_SCOPE_LISTS)
         return mr_fail(error, MR_INVALID_ARGUMENT, "feature \"%s\" has variable length and cannot have a default_value",
                        feature->name);
@@ -177,7 +177,7 @@ static mr_status check_partitions(const mr_feature *feature, mr_error *error)
         const mr_partition *partition = &feature->partitions[i];
         bool is_uniform = partition->kind == MR_UNIFORM_ROW_LENGTH;
         if ((int)partition->kind < 0 || (int)partition->kind > (int)MR_UNIFORM_ROW_LENGTH ||
-            (is_uniform && partition->length < 1) || (!is_uniform && !partition->key))
+            (is_uniform && partition->length < 1) || (!is_uniform && partition->key == nullptr))
             return mr_fail(error, MR_INVALID_ARGUMENT, "feature \"%s\": partition %" PRId32 " has no %s", feature->name,
                            i, is_uniform ? "length of at least 1" : "key");
     }
@@ -186,7 +186,7 @@ static mr_status check_partitions(const mr_feature *feature, mr_error *error)
 
 static mr_status check_feature(mr_example_scope scope, const mr_feature *feature, mr_error *error)
 {
-    if (!feature->name) return mr_fail(error, MR_INVALID_ARGUMENT, "a feature has no name");
+    if (feature->name == nullptr) return mr_fail(error, MR_INVALID_ARGUMENT, "a feature has no name");
     if (feature->dtype != MR_FLOAT && feature->dtype != MR_INT64 && feature->dtype != MR_STRING)
         return mr_fail(error, MR_INVALID_ARGUMENT,
                        "feature \"%s\" is requested as %s; Examples contain float, int64 and string", feature->name,
@@ -195,7 +195,7 @@ static mr_status check_feature(mr_example_scope scope, const mr_feature *feature
     MR_TRY(check_shape(scope, feature, error));
     if (feature->form == MR_RAGGED) return check_partitions(feature, error);
     for (int32_t i = 0; feature->form == MR_SPARSE && i < feature->shape.rank; i++)
-        if (!feature->index_keys || !feature->index_keys[i])
+        if (feature->index_keys == nullptr || feature->index_keys[i] == nullptr)
             return mr_fail(error, MR_INVALID_ARGUMENT, "feature \"%s\" has no index key for dimension %" PRId32,
                            feature->name, i);
     return MR_OK;
@@ -222,7 +222,7 @@ static size_t need_count(const mr_feature *feature)
 static const char *need_name(const mr_feature *feature, size_t index)
 {
     assert(index < need_count(feature));
-    bool has_key = feature->value_key && (feature->form == MR_SPARSE || feature->form == MR_RAGGED);
+    bool has_key = feature->value_key != nullptr && (feature->form == MR_SPARSE || feature->form == MR_RAGGED);
     if (index == 0) return has_key ? feature->value_key : feature->name;
     if (feature->form == MR_SPARSE) return feature->index_keys[index - 1];
     const mr_partition *partition = &feature->partitions[index - 1];
@@ -239,7 +239,7 @@ static mr_string put_name(char **text, const char *name)
 
 static int32_t add_need(needs *needs, const char *name, mr_dtype dtype, mr_example_use use)
 {
-    if (!name) return -1;
+    if (name == nullptr) return -1;
     needs->names[needs->count] = put_name(&needs->text, name);
     needs->slots[needs->count] = (mr_example_slot){.dtype = dtype, .kind = mr_example_kind_of(dtype), .use = use};
     return needs->count++;
@@ -254,7 +254,7 @@ static void make_output(mr_example_output *output, const mr_feature *feature, in
         .dtype = feature->dtype,
         .shape = has_shape(feature) || feature->form == MR_SPARSE ? feature->shape : MR_SCALAR,
         .stride = has_shape(feature) ? mr_shape_count(feature->shape) : 1,
-        .default_value = feature->default_value ? mr_tensor_ref(feature->default_value) : (mr_tensor){0},
+        .default_value = feature->default_value != nullptr ? mr_tensor_ref(feature->default_value) : (mr_tensor){0},
         .already_sorted = feature->already_sorted,
         .allow_missing = feature->allow_missing,
         .splits_dtype = feature->splits_dtype == MR_INT32 ? MR_INT32 : MR_INT64,
@@ -351,12 +351,12 @@ mr_status mr_example_parser_make(mr_example_scope scope, const mr_feature *featu
         text_size += strlen(features[i].name) + 1;
         for (size_t j = 0; j < need_count(&features[i]); j++) {
             const char *name = need_name(&features[i], j);
-            if (name) text_size += strlen(name) + 1;
+            if (name != nullptr) text_size += strlen(name) + 1;
         }
         needed += need_count(&features[i]);
     }
     mr_example_parser *created = calloc(1, sizeof(*created));
-    if (!created) return mr_fail_memory(error, sizeof(*created));
+    if (created == nullptr) return mr_fail_memory(error, sizeof(*created));
     created->scope = scope;
     created->slots = calloc(needed + 1, sizeof(mr_example_slot));
     created->names = calloc(needed + 1, sizeof(mr_string));
@@ -365,7 +365,8 @@ mr_status mr_example_parser_make(mr_example_scope scope, const mr_feature *featu
     int32_t *slot_of = calloc(needed + 1, sizeof(int32_t));
     mr_string *output_names = calloc((size_t)count + 1, sizeof(mr_string));
     needs needs = {.names = created->names, .slots = created->slots, .slot_of = slot_of, .text = created->text};
-    mr_status status = created->slots && created->names && created->outputs && created->text && slot_of && output_names
+    mr_status status = created->slots != nullptr && created->names != nullptr && created->outputs != nullptr &&
+                               created->text != nullptr && slot_of != nullptr && output_names != nullptr
                            ? make(created, features, count, &needs, output_names, error)
                            : mr_fail_memory(error, text_size);
     assert((size_t)needs.count <= needed && (size_t)(needs.text - created->text) < text_size);
@@ -385,7 +386,7 @@ mr_status mr_example_parser_new(const mr_feature *features, int32_t count, mr_ex
 
 void mr_example_parser_free(mr_example_parser *parser)
 {
-    if (!parser) return;
+    if (parser == nullptr) return;
     for (int32_t i = 0; i < parser->output_count; i++) mr_tensor_deinit(&parser->outputs[i].default_value);
     mr_example_names_deinit(&parser->table);
     free(parser->slots);

@@ -19,7 +19,7 @@ bool mr_wire_entry_fields(mr_wire body, mr_wire_entry *entry)
         mr_wire *field = (uint32_t)tag == MR_TAG_BYTES(1)   ? &entry->name
                          : (uint32_t)tag == MR_TAG_BYTES(2) ? &entry->feature
                                                             : nullptr;
-        if (!field || !mr_wire_bytes(&body, field)) return false;
+        if (field == nullptr || !mr_wire_bytes(&body, field)) return false;
     }
     return body.next == body.end;
 }
@@ -140,7 +140,7 @@ void mr_wire_strings(mr_wire list, mr_string *values)
     mr_wire value;
     while (list.next < list.end) {
         if (!mr_wire_tag(&list, MR_TAG_BYTES(1)) || !mr_wire_bytes(&list, &value)) {
-            assert(false && "counted before");
+            assert(false && "counted before" != nullptr);
             return;
         }
         *values++ = (mr_string){(const char *)value.next, mr_wire_left(&value)};

@@ -43,7 +43,7 @@ static mr_status add_cell(split *split, mr_string cell, mr_error *error)
             return mr_fail(error, MR_DATA_LOSS, "the row has more than %d cells", MR_CSV_CELLS_MAX);
         int32_t capacity = row->capacity ? 2 * row->capacity : 16;
         mr_string *grown = realloc(row->cells, (size_t)capacity * sizeof(mr_string));
-        if (!grown) return mr_fail_memory(error, (size_t)capacity * sizeof(mr_string));
+        if (grown == nullptr) return mr_fail_memory(error, (size_t)capacity * sizeof(mr_string));
         row->cells = grown;
         row->capacity = capacity;
     }
@@ -92,7 +92,7 @@ static mr_status unquote(split *split, size_t begin, size_t end, mr_error *error
         free(row->text);
         row->text_capacity = 0;
         row->text = malloc(split->size + 1);
-        if (!row->text) return mr_fail_memory(error, split->size);
+        if (row->text == nullptr) return mr_fail_memory(error, split->size);
         row->text_capacity = split->size;
     }
     char *to = row->text + split->text_used, *first = to;
@@ -188,7 +188,7 @@ mr_status mr_csv_row_at(const mr_input_file *file, uint64_t offset, char separat
         if (size > MR_CSV_ROW_SIZE_MAX + 2) size = MR_CSV_ROW_SIZE_MAX + 2;
         if (row->buffer_capacity < size) {
             char *grown = realloc(row->buffer, size);
-            if (!grown) return mr_fail_memory(error, size);
+            if (grown == nullptr) return mr_fail_memory(error, size);
             row->buffer = grown;
             row->buffer_capacity = size;
         }
@@ -234,8 +234,8 @@ mr_status mr_csv_reader_new(const mr_input_file *file, char separator, mr_csv_re
                        "%s: UTF-16 is not supported; convert the file to UTF-8 (iconv -f UTF-16 -t UTF-8)",
                        mr_input_file_name(file));
     mr_csv_reader *created = calloc(1, sizeof(*created));
-    if (created) created->window = malloc(WINDOW_BYTES);
-    if (!created || !created->window) {
+    if (created != nullptr) created->window = malloc(WINDOW_BYTES);
+    if (created == nullptr || created->window == nullptr) {
         free(created);
         return mr_fail_memory(error, WINDOW_BYTES);
     }
@@ -250,7 +250,7 @@ mr_status mr_csv_reader_new(const mr_input_file *file, char separator, mr_csv_re
 
 void mr_csv_reader_free(mr_csv_reader *reader)
 {
-    if (!reader) return;
+    if (reader == nullptr) return;
     mr_csv_row_deinit(&reader->row);
     free(reader->window);
     free(reader);
@@ -271,7 +271,7 @@ static mr_status read_more(mr_csv_reader *reader, mr_error *error)
         if (kept > MR_CSV_ROW_SIZE_MAX) return fail_long(mr_input_file_name(reader->file), reader->offset, error);
         size_t capacity = kept > 0 ? 2 * kept : WINDOW_BYTES;
         char *grown = realloc(reader->window, capacity);
-        if (!grown) return mr_fail_memory(error, capacity);
+        if (grown == nullptr) return mr_fail_memory(error, capacity);
         reader->window = grown;
         reader->capacity = capacity;
     }

@@ -111,7 +111,7 @@ static mr_status parse_type(const mr_input_file *file, mr_string text, mr_npy *a
 {
     cursor at = {text.data, text.data + text.size_bytes};
     int64_t size = 0;
-    bool has_order = at.next < at.end && strchr("<>|=", *at.next) && *at.next;
+    bool has_order = at.next < at.end && strchr("<>|=", *at.next) != nullptr && *at.next;
     array->is_big_endian = has_order && *at.next == '>';
     at.next += has_order;
     array->kind = at.next < at.end ? *at.next++ : '\0';
@@ -197,7 +197,7 @@ mr_status mr_npy_open(const mr_input_file *file, uint64_t offset, mr_npy *array,
     }
     if (length > HEADER_BYTES_MAX) return fail_array(file, MR_DATA_LOSS, "the header is longer than 1 MiB", error);
     char *text = malloc((size_t)length + 1);
-    if (!text) return mr_fail_memory(error, length);
+    if (text == nullptr) return mr_fail_memory(error, length);
     mr_status status = mr_input_file_read_all(file, offset + begin, text, length, error);
     if (status == MR_OK) status = parse_header(file, text, length, array, error);
     free(text);
@@ -239,7 +239,7 @@ static mr_status read_fortran(const mr_input_file *file, const mr_npy *array, in
     int64_t columns = 1, index[MR_RANK_MAX] = {0};
     for (int i = 1; i < array->shape.rank; i++) columns *= array->shape.dims[i];
     unsigned char *column = malloc(count * item + 1);
-    if (!column) return mr_fail_memory(error, count * item);
+    if (column == nullptr) return mr_fail_memory(error, count * item);
     mr_status status = MR_OK;
     for (int64_t j = 0; j < columns && status == MR_OK; j++) {
         uint64_t element = ((uint64_t)j * (uint64_t)array->shape.dims[0] + (uint64_t)begin) * item;
@@ -298,7 +298,9 @@ static mr_status make_strings(const mr_npy *array, mr_shape shape, unsigned char
     /* UTF-8 is never longer than UTF-32. */
     char *text = malloc(count * item + 1), *next = text;
     uint32_t *buffer = malloc(characters * sizeof(uint32_t));
-    mr_status status = strings && text && buffer ? MR_OK : mr_fail_memory(error, count * (item + sizeof(mr_string)));
+    mr_status status = strings != nullptr && text != nullptr && buffer != nullptr
+                           ? MR_OK
+                           : mr_fail_memory(error, count * (item + sizeof(mr_string)));
     if (status == MR_OK && array->kind == 'U' && array->is_big_endian) swap_bytes(bytes, 4, count * item / 4);
     for (size_t i = 0; i < count && status == MR_OK; i++) {
         const unsigned char *from = bytes + i * item;
@@ -353,7 +355,7 @@ static mr_status read_shape(const mr_input_file *file, const mr_npy *array, mr_s
     size_t size;
     if (__builtin_mul_overflow((size_t)count, (size_t)array->item_bytes, &size)) return mr_fail_memory(error, SIZE_MAX);
     unsigned char *bytes = calloc(size + 1, 1);
-    if (!bytes) return mr_fail_memory(error, size);
+    if (bytes == nullptr) return mr_fail_memory(error, size);
     mr_status status = size == 0 ? MR_OK : read_elements(file, array, begin, end, row_bytes, bytes, error);
     if (status == MR_OK) status = make_strings(array, shape, bytes, (size_t)count, tensor, error);
     free(bytes);
@@ -386,7 +388,7 @@ mr_status mr_npy_to_c_order(const mr_input_file *file, mr_npy *array, mr_input_f
     int64_t block = row_bytes < TRANSPOSE_BYTES ? (int64_t)(TRANSPOSE_BYTES / (row_bytes + 1)) + 1 : 1;
     if (block > rows) block = rows;
     unsigned char *bytes = malloc((size_t)block * row_bytes + 1);
-    if (!bytes) return mr_fail_memory(error, (size_t)block * row_bytes);
+    if (bytes == nullptr) return mr_fail_memory(error, (size_t)block * row_bytes);
     mr_status status = mr_input_file_nameless(mr_input_file_name(file), transposed, error);
     for (int64_t i = 0; i < rows && status == MR_OK && row_bytes > 0; i += block) {
         int64_t end = rows - i < block ? rows : i + block;

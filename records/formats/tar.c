@@ -32,7 +32,7 @@ struct mr_tar_reader {
 mr_status mr_tar_reader_new(const mr_input_file *file, uint64_t offset, mr_tar_reader **reader, mr_error *error)
 {
     *reader = calloc(1, sizeof(**reader));
-    if (!*reader) return mr_fail_memory(error, sizeof(**reader));
+    if (*reader == nullptr) return mr_fail_memory(error, sizeof(**reader));
     (*reader)->file = file;
     (*reader)->offset = offset;
     return MR_OK;
@@ -40,7 +40,7 @@ mr_status mr_tar_reader_new(const mr_input_file *file, uint64_t offset, mr_tar_r
 
 void mr_tar_reader_free(mr_tar_reader *reader)
 {
-    if (!reader) return;
+    if (reader == nullptr) return;
     free(reader->name);
     free(reader->extra);
     free(reader);
@@ -100,7 +100,7 @@ static mr_status set_name(mr_tar_reader *reader, const char *prefix, size_t pref
                           mr_error *error)
 {
     char *joined = malloc(prefix_size + size + 2);
-    if (!joined) return mr_fail_memory(error, size);
+    if (joined == nullptr) return mr_fail_memory(error, size);
     char *next = joined;
     if (prefix_size > 0) {
         memcpy(next, prefix, prefix_size);
@@ -129,7 +129,7 @@ static mr_status read_extra(mr_tar_reader *reader, uint64_t offset, uint64_t siz
     if (size > EXTRA_BYTES_MAX)
         return fail_at(reader, MR_DATA_LOSS, offset, "has a name or extended header larger than 1 MiB", error);
     char *grown = realloc(reader->extra, (size_t)size + 1);
-    if (!grown) return mr_fail_memory(error, (size_t)size);
+    if (grown == nullptr) return mr_fail_memory(error, (size_t)size);
     reader->extra = grown;
     grown[size] = '\0';
     return mr_input_file_read_all(reader->file, offset + BLOCK_BYTES, grown, (size_t)size, error);
@@ -161,7 +161,7 @@ static mr_status take_note(mr_tar_reader *reader, bool is_global, uint64_t offse
     if (key.size_bytes >= 10 && memcmp(key.data, "GNU.sparse", 10) == 0)
         return fail_at(reader, MR_UNIMPLEMENTED, offset, "is of a sparse file, which is not supported", error);
     if (mr_string_equal(key, MR_STR("path"))) {
-        if (is_global || value.size_bytes == 0 || memchr(value.data, '\0', value.size_bytes))
+        if (is_global || value.size_bytes == 0 || memchr(value.data, '\0', value.size_bytes) != nullptr)
             return fail_at(reader, MR_DATA_LOSS, offset, "has an invalid name", error);
         reader->has_name = true;
         return set_name(reader, "", 0, value.data, value.size_bytes, error);
@@ -197,7 +197,7 @@ static mr_status read_notes(mr_tar_reader *reader, bool is_global, uint64_t offs
         bool good = i > at && i < size && text[i] == ' ' && length <= size - at && length > i - at + 2 &&
                     text[at + length - 1] == '\n';
         if (good) equals = memchr(text + i + 1, '=', at + length - 1 - (i + 1));
-        if (!equals) return fail_at(reader, MR_DATA_LOSS, offset, "has an invalid extended header", error);
+        if (equals == nullptr) return fail_at(reader, MR_DATA_LOSS, offset, "has an invalid extended header", error);
         mr_string key = {text + i + 1, (size_t)(equals - (text + i + 1))};
         mr_string value = {equals + 1, (size_t)(text + at + length - 1 - (equals + 1))};
         MR_TRY(take_note(reader, is_global, offset, key, value, error));

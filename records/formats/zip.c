@@ -53,21 +53,21 @@ static mr_status find_directory(const mr_input_file *file, directory *directory,
     uint64_t size = mr_input_file_size(file), tail = END_BYTES + COMMENT_BYTES_MAX;
     if (tail > size) tail = size;
     unsigned char *bytes = malloc(tail + 1);
-    if (!bytes) return mr_fail_memory(error, tail);
+    if (bytes == nullptr) return mr_fail_memory(error, tail);
     mr_status status = mr_input_file_read_all(file, size - tail, bytes, tail, error);
     unsigned char *end = nullptr;
-    for (uint64_t i = tail; status == MR_OK && !end && i >= END_BYTES; i--) {
+    for (uint64_t i = tail; status == MR_OK && end == nullptr && i >= END_BYTES; i--) {
         unsigned char *here = bytes + i - END_BYTES;
         if (mr_load_le32(here) == 0x06054b50 && mr_load_le16(here + 20) == tail - i) end = here;
     }
-    if (status == MR_OK && !end)
+    if (status == MR_OK && end == nullptr)
         status = fail_zip(file, MR_DATA_LOSS, "no zip directory at the end; is the file truncated?", error);
     if (status == MR_OK) {
         *directory = (struct directory){mr_load_le32(end + 16), mr_load_le32(end + 12), mr_load_le16(end + 10)};
         if (mr_load_le16(end + 4) != mr_load_le16(end + 6) || mr_load_le16(end + 8) != mr_load_le16(end + 10))
             status = fail_zip(file, MR_UNIMPLEMENTED, "multi-disk zip files are not supported", error);
     }
-    uint64_t end_offset = end ? size - tail + (uint64_t)(end - bytes) : 0;
+    uint64_t end_offset = end != nullptr ? size - tail + (uint64_t)(end - bytes) : 0;
     free(bytes);
     MR_TRY(status);
     MR_TRY(read_end64(file, end_offset, directory, error));
@@ -113,10 +113,10 @@ static mr_status take_entry(const mr_input_file *file, const unsigned char *entr
                             .method = mr_load_le16(entry + 10)};
     if (mr_load_le16(entry + 8) & 1)
         return fail_zip(file, MR_UNIMPLEMENTED, "encrypted members are not supported", error);
-    if (memchr(entry + ENTRY_BYTES, '\0', name) || !take_extra64(&member, entry + ENTRY_BYTES + name, extra))
+    if (memchr(entry + ENTRY_BYTES, '\0', name) != nullptr || !take_extra64(&member, entry + ENTRY_BYTES + name, extra))
         return fail_zip(file, MR_DATA_LOSS, "the directory is damaged", error);
     member.name = malloc(name + 1);
-    if (!member.name) return mr_fail_memory(error, name);
+    if (member.name == nullptr) return mr_fail_memory(error, name);
     memcpy(member.name, entry + ENTRY_BYTES, name);
     member.name[name] = '\0';
     zip->members[zip->count++] = member;
@@ -132,7 +132,8 @@ mr_status mr_zip_open(const mr_input_file *file, mr_zip *zip, mr_error *error)
     MR_TRY(find_directory(file, &directory, error));
     unsigned char *bytes = malloc((size_t)directory.size_bytes + 1);
     zip->members = calloc((size_t)directory.count + 1, sizeof(mr_zip_member));
-    mr_status status = bytes && zip->members ? MR_OK : mr_fail_memory(error, (size_t)directory.size_bytes);
+    mr_status status =
+        bytes != nullptr && zip->members != nullptr ? MR_OK : mr_fail_memory(error, (size_t)directory.size_bytes);
     if (status == MR_OK)
         status = mr_input_file_read_all(file, directory.offset, bytes, (size_t)directory.size_bytes, error);
     size_t at = 0;
@@ -157,7 +158,7 @@ void mr_zip_deinit(mr_zip *zip)
 static mr_status checksum(const mr_input_file *file, uint32_t *crc, mr_error *error)
 {
     unsigned char *piece = malloc(PIECE_BYTES);
-    if (!piece) return mr_fail_memory(error, PIECE_BYTES);
+    if (piece == nullptr) return mr_fail_memory(error, PIECE_BYTES);
     mr_status status = MR_OK;
     *crc = 0;
     for (uint64_t at = 0, size = mr_input_file_size(file); at < size && status == MR_OK;) {
@@ -212,7 +213,7 @@ mr_status mr_zip_extract(const mr_input_file *file, const mr_zip_member *member,
     size_t directory_size = strlen(directory), name_size = strlen(member->name);
     char *name = malloc(directory_size + name_size + 3);
     *part = nullptr;
-    if (!name) return mr_fail_memory(error, directory_size + name_size);
+    if (name == nullptr) return mr_fail_memory(error, directory_size + name_size);
     memcpy(name, directory, directory_size);
     memcpy(name + directory_size, ": ", 2);
     memcpy(name + directory_size + 2, member->name, name_size + 1);

@@ -91,7 +91,7 @@ mr_status mr_file_fail(mr_error *error, int number, const char *action, const ch
 static char *directory_of(const char *path)
 {
     const char *slash = strrchr(path, '/');
-    if (!slash) return strdup(".");
+    if (slash == nullptr) return strdup(".");
     if (slash == path) return strdup("/");
     return strndup(path, (size_t)(slash - path));
 }
@@ -114,7 +114,7 @@ static int open_file(const char *path, int flags)
         if (descriptor >= 0) return descriptor;
         int number = errno;
         reclaim_function *reclaim = number == EMFILE || number == ENFILE ? atomic_load(&reclaim_idle) : nullptr;
-        bool is_repeated = number == EINTR || (reclaim && reclaim());
+        bool is_repeated = number == EINTR || (reclaim != nullptr && reclaim());
         errno = number;
         if (!is_repeated) return -1;
     }
@@ -180,7 +180,7 @@ mr_status mr_file_output_open(mr_file_output *output, const char *path, bool ato
     size_t length = strlen(path);
     output->path = strdup(path);
     output->partial = malloc(length + sizeof(MR_FILE_PARTIAL));
-    if (!output->path || !output->partial) {
+    if (output->path == nullptr || output->partial == nullptr) {
         mr_file_output_discard(output);
         return mr_fail_memory(error, length);
     }
@@ -243,7 +243,7 @@ static int release(mr_file_output *output)
 
 mr_status mr_file_output_commit(mr_file_output *output, mr_error *error)
 {
-    assert(output->path && output->partial);
+    assert(output->path != nullptr && output->partial != nullptr);
     assert(output->is_open);
     if (output->is_atomic) {
         mr_status status = output->no_sync ? MR_OK : mr_file_output_sync(output, error);
@@ -358,7 +358,7 @@ mr_status mr_file_read_all(const char *path, size_t size_max, char **bytes, size
     mr_status status = MR_OK;
     for (;;) {
         char *grown = realloc(data, capacity + 2);
-        if (!grown) {
+        if (grown == nullptr) {
             status = mr_fail_memory(error, capacity);
             break;
         }
@@ -411,7 +411,7 @@ bool mr_file_exists(const char *path)
 mr_status mr_file_make_directories(const char *path, mr_error *error)
 {
     char *part = strdup(path);
-    if (!part) return mr_fail_memory(error, strlen(path));
+    if (part == nullptr) return mr_fail_memory(error, strlen(path));
     mr_status status = MR_OK;
     for (char *end = part; status == MR_OK && *end; end++) {
         /* Stops after each component: "a", "a/b", "a/b/c". */
@@ -441,7 +441,7 @@ mr_status mr_file_remove(const char *path, mr_error *error)
 mr_status mr_file_sync_directory(const char *path, mr_error *error)
 {
     char *directory = directory_of(path);
-    if (!directory) return mr_fail_memory(error, strlen(path));
+    if (directory == nullptr) return mr_fail_memory(error, strlen(path));
     mr_status status = MR_OK;
     int descriptor = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     /* A directory that is writable but not readable cannot be opened; then only the rename is done. */

@@ -34,7 +34,7 @@ static mr_status new_file(const char *name, mr_input_file **file, mr_error *erro
 {
     size_t length = strlen(name);
     mr_input_file *created = calloc(1, sizeof(*created) + length + 1);
-    if (!created) return mr_fail_memory(error, sizeof(*created) + length);
+    if (created == nullptr) return mr_fail_memory(error, sizeof(*created) + length);
     created->descriptor = -1;
     memcpy(created->name, name, length + 1);
     *file = created;
@@ -43,7 +43,7 @@ static mr_status new_file(const char *name, mr_input_file **file, mr_error *erro
 
 void mr_input_file_close(mr_input_file *file)
 {
-    if (!file) return;
+    if (file == nullptr) return;
     mr_open_file_free(file->source);
     if (file->descriptor >= 0) (void)close(file->descriptor);
     free(file);
@@ -67,7 +67,7 @@ const char *mr_input_file_name(const mr_input_file *file)
 mr_status mr_input_file_from(mr_string bytes, const char *name, mr_input_file **file, mr_error *error)
 {
     MR_TRY(new_file(name, file, error));
-    (*file)->bytes = bytes.data ? bytes.data : "";
+    (*file)->bytes = bytes.data != nullptr ? bytes.data : "";
     (*file)->size_bytes = bytes.size_bytes;
     return MR_OK;
 }
@@ -92,8 +92,9 @@ mr_status mr_input_file_read(const mr_input_file *file, uint64_t offset, void *b
     *done = 0;
     if (offset >= file->size_bytes) return MR_OK;
     if (size_bytes > file->size_bytes - offset) size_bytes = (size_t)(file->size_bytes - offset);
-    if (file->parent) return mr_input_file_read(file->parent, file->offset + offset, bytes, size_bytes, done, error);
-    if (file->source) {
+    if (file->parent != nullptr)
+        return mr_input_file_read(file->parent, file->offset + offset, bytes, size_bytes, done, error);
+    if (file->source != nullptr) {
         int descriptor;
         MR_TRY(mr_open_file_acquire(file->source, &descriptor, error));
         mr_status status = mr_file_read_at(descriptor, file->name, offset, bytes, size_bytes, done, error);
@@ -111,9 +112,9 @@ void mr_input_file_prefetch(const mr_input_file *file, uint64_t offset, uint64_t
 {
     for (; file->parent != nullptr; file = file->parent) offset += file->offset;
     int descriptor = file->descriptor;
-    if (file->source && mr_open_file_acquire(file->source, &descriptor, nullptr) != MR_OK) return;
+    if (file->source != nullptr && mr_open_file_acquire(file->source, &descriptor, nullptr) != MR_OK) return;
     if (descriptor >= 0) mr_file_prefetch(descriptor, offset, size_bytes);
-    if (file->source) mr_open_file_release(file->source);
+    if (file->source != nullptr) mr_open_file_release(file->source);
 }
 
 mr_status mr_input_file_read_all(const mr_input_file *file, uint64_t offset, void *bytes, size_t size_bytes,
@@ -131,7 +132,7 @@ mr_status mr_input_file_read_all(const mr_input_file *file, uint64_t offset, voi
 static mr_status open_nameless(int *descriptor, mr_error *error)
 {
     const char *directory = getenv("TMPDIR");
-    if (!directory || !*directory) directory = "/var/tmp";
+    if (directory == nullptr || !*directory) directory = "/var/tmp";
     *descriptor = open(directory, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
     if (*descriptor >= 0) return MR_OK;
     /* For file systems without O_TMPFILE. */
@@ -159,7 +160,7 @@ mr_status mr_input_file_nameless(const char *name, mr_input_file **file, mr_erro
 
 mr_status mr_input_file_append(mr_input_file *file, const void *bytes, size_t size_bytes, mr_error *error)
 {
-    assert(file->descriptor >= 0 && !file->source && !file->parent);
+    assert(file->descriptor >= 0 && file->source == nullptr && file->parent == nullptr);
     for (size_t done = 0; done < size_bytes;) {
         ssize_t got = write(file->descriptor, (const char *)bytes + done, size_bytes - done);
         if (got < 0 && errno == EINTR) continue;
@@ -198,8 +199,8 @@ static mr_status inflate_piece(inflation *work, mr_input_file *result, bool *is_
         if (code == Z_MEM_ERROR) return mr_fail_memory(error, sizeof(*work));
         if (code != Z_OK && code != Z_STREAM_END && code != Z_BUF_ERROR)
             return mr_fail(error, MR_DATA_LOSS, "%s: damaged compressed data near byte %" PRIu64 "%s%s", work->name,
-                           work->offset - work->zlib.avail_in, work->zlib.msg ? ": " : "",
-                           work->zlib.msg ? work->zlib.msg : "");
+                           work->offset - work->zlib.avail_in, work->zlib.msg != nullptr ? ": " : "",
+                           work->zlib.msg != nullptr ? work->zlib.msg : "");
         size_t produced = sizeof(work->output) - work->zlib.avail_out;
         assert(result->size_bytes <= work->result_max);
         if (produced > work->result_max - result->size_bytes)
@@ -257,7 +258,7 @@ mr_status mr_input_file_inflate(const mr_input_file *file, uint64_t offset, uint
     assert(offset <= file->size_bytes && size_bytes <= file->size_bytes - offset);
     *part = nullptr;
     inflation *work = calloc(1, sizeof(*work));
-    if (!work) return mr_fail_memory(error, sizeof(*work));
+    if (work == nullptr) return mr_fail_memory(error, sizeof(*work));
     work->file = file;
     work->name = name;
     work->offset = offset;

@@ -26,7 +26,7 @@ void mr_paths_free(char **paths, int32_t count)
 static bool split_sharded(const char *pattern, size_t *stem_bytes, long *count, const char **suffix)
 {
     const char *at = strrchr(pattern, '@');
-    if (!at || strchr(at, '/') || at == pattern || !isdigit((unsigned char)at[1])) return false;
+    if (at == nullptr || strchr(at, '/') != nullptr || at == pattern || !isdigit((unsigned char)at[1])) return false;
     char *end;
     *count = strtol(at + 1, &end, 10);
     *suffix = end;
@@ -39,7 +39,7 @@ static mr_status match_shards(const char *pattern, size_t stem_bytes, long shard
 {
     assert(shards > 0 && shards <= SHARDS_MAX);
     char **found = calloc((size_t)shards, sizeof(char *));
-    if (!found) return mr_fail_memory(error, (size_t)shards * sizeof(char *));
+    if (found == nullptr) return mr_fail_memory(error, (size_t)shards * sizeof(char *));
     long missing = 0, first_missing = 0;
     for (long i = 0; i < shards; i++) {
         if (asprintf(&found[i], "%.*s-%05ld-of-%05ld%s", (int)stem_bytes, pattern, i, shards, suffix) < 0) {
@@ -90,7 +90,7 @@ static mr_status match_glob(const char *pattern, char ***paths, int32_t *count, 
     }
     char **kept = calloc(found.gl_pathc + 1, sizeof(char *));
     int32_t kept_count = 0;
-    mr_status status = kept ? MR_OK : mr_fail_memory(error, found.gl_pathc * sizeof(char *));
+    mr_status status = kept != nullptr ? MR_OK : mr_fail_memory(error, found.gl_pathc * sizeof(char *));
     for (size_t i = 0; result == 0 && i < found.gl_pathc && status == MR_OK; i++) {
         const char *path = found.gl_pathv[i];
         if (ends_with(path, ".index") && !ends_with(pattern, ".index")) continue;
@@ -98,7 +98,7 @@ static mr_status match_glob(const char *pattern, char ***paths, int32_t *count, 
         if (ends_with(path, MR_FILE_PARTIAL) && !ends_with(pattern, MR_FILE_PARTIAL)) continue;
         assert((size_t)kept_count < found.gl_pathc);
         kept[kept_count] = strdup(path);
-        if (kept[kept_count])
+        if (kept[kept_count] != nullptr)
             kept_count++;
         else
             status = mr_fail_memory(error, strlen(path));
@@ -129,7 +129,7 @@ mr_status mr_paths_match(const char *pattern, char ***paths, int32_t *count, mr_
     }
     char **one = calloc(1, sizeof(char *));
     char *copy = strdup(pattern);
-    if (!one || !copy) {
+    if (one == nullptr || copy == nullptr) {
         free(one);
         free(copy);
         return mr_fail_memory(error, strlen(pattern));

@@ -80,14 +80,14 @@ static char *data_of(const mr_read_ring *ring, int32_t buffer)
 static bool is_allowed(void)
 {
     const char *choice = getenv("MILLRACE_IO_URING");
-    return !choice || strcmp(choice, "off") != 0;
+    return choice == nullptr || strcmp(choice, "off") != 0;
 }
 
 mr_status mr_read_ring_open(int descriptor, const char *name, const mr_read_options *options, mr_read_ring **ring,
                             mr_error *error)
 {
     mr_read_ring *opened = calloc(1, sizeof(*opened));
-    if (!opened) return mr_fail_memory(error, sizeof(*opened));
+    if (opened == nullptr) return mr_fail_memory(error, sizeof(*opened));
     size_t block_bytes = options->block_bytes ? options->block_bytes : BLOCK_BYTES;
     int32_t count = options->count > 0 ? options->count : COUNT;
     opened->descriptor = descriptor;
@@ -106,7 +106,7 @@ mr_status mr_read_ring_open(int descriptor, const char *name, const mr_read_opti
         opened->is_direct = fcntl(descriptor, F_SETFL, fcntl(descriptor, F_GETFL) | O_DIRECT) == 0;
     size_t memory_bytes = (opened->headroom + opened->block_bytes) * (size_t)(opened->may_ahead ? opened->count : 1);
     opened->memory = aligned_alloc(ALIGNMENT, memory_bytes);
-    if (!opened->memory) {
+    if (opened->memory == nullptr) {
         free(opened);
         return mr_fail_memory(error, memory_bytes);
     }
@@ -228,7 +228,7 @@ static void submit_free(mr_read_ring *ring, uint64_t offset)
     unsigned requested = 0;
     for (; ring->tail - ring->head + 1 < (uint64_t)ring->count; ring->tail++, offset += ring->block_bytes) {
         struct io_uring_sqe *entry = io_uring_get_sqe(&ring->uring);
-        if (!entry) break;
+        if (entry == nullptr) break;
         int32_t buffer = (int32_t)(ring->tail % (uint64_t)ring->count);
         ring->blocks[buffer] = (block){.offset = offset};
         if (ring->is_registered)
@@ -283,7 +283,7 @@ static void drain(mr_read_ring *ring)
 
 void mr_read_ring_free(mr_read_ring *ring)
 {
-    if (!ring) return;
+    if (ring == nullptr) return;
     drain(ring);
     if (ring->has_uring) io_uring_queue_exit(&ring->uring);
     if (!ring->is_broken) free(ring->memory);

@@ -54,7 +54,7 @@ mr_status mr_dali_index_write(const char *index_path, const mr_record_index *ind
         return mr_fail(error, MR_INVALID_ARGUMENT, "%s: the records are compressed, but DALI reads only plain files",
                        index_path);
     char *buffer = malloc(BUFFER_BYTES);
-    if (!buffer) return mr_fail_memory(error, BUFFER_BYTES);
+    if (buffer == nullptr) return mr_fail_memory(error, BUFFER_BYTES);
     mr_file_output output = {0};
     mr_status status = mr_file_output_open(&output, index_path, true, error);
     if (status == MR_OK) {
@@ -123,9 +123,9 @@ mr_status mr_dali_index_parse(const char *path, const char *text, size_t size_by
             status = mr_record_index_append(index, &capacity, size - AROUND_BYTES, error);
         end += size;
     }
-    if (status == MR_OK && !index->offsets) {
+    if (status == MR_OK && index->offsets == nullptr) {
         index->offsets = calloc(1, sizeof(uint64_t));
-        if (!index->offsets) status = mr_fail_memory(error, sizeof(uint64_t));
+        if (index->offsets == nullptr) status = mr_fail_memory(error, sizeof(uint64_t));
     }
     if (status != MR_OK) {
         mr_record_index_deinit(index);
@@ -186,7 +186,7 @@ static mr_status check_all(const mr_index_source *file, const mr_record_index *i
     int64_t count = (int64_t)index->count, grain = count / ((int64_t)threads * 4) + 1;
     check check = {.file = file, .index = index, .grain = grain};
     check.errors = calloc((size_t)(count / grain + 1), sizeof(mr_error));
-    if (!check.errors) return mr_fail_memory(error, sizeof(mr_error));
+    if (check.errors == nullptr) return mr_fail_memory(error, sizeof(mr_error));
     mr_pool *pool = nullptr;
     if (threads > 1 && count > 4096) (void)mr_pool_new(threads, &pool, nullptr);
     mr_pool_for(pool, count, grain, check_headers, &check);

@@ -50,7 +50,7 @@ uint64_t mr_record_index_point(const mr_record_index *index, uint64_t record)
 mr_status mr_gzip_seek_new(const char *path, const mr_record_index *index, mr_gzip_seek **seek, mr_error *error)
 {
     mr_gzip_seek *created = calloc(1, sizeof(*created));
-    if (!created) return mr_fail_memory(error, sizeof(*created));
+    if (created == nullptr) return mr_fail_memory(error, sizeof(*created));
     created->path = path;
     created->index = index;
     (void)pthread_mutex_init(&created->mutex, nullptr);
@@ -60,8 +60,8 @@ mr_status mr_gzip_seek_new(const char *path, const mr_record_index *index, mr_gz
 
 void mr_gzip_seek_free(mr_gzip_seek *seek)
 {
-    if (!seek) return;
-    for (decoder *decoder = seek->free, *next; decoder; decoder = next) {
+    if (seek == nullptr) return;
+    for (decoder *decoder = seek->free, *next; decoder != nullptr; decoder = next) {
         next = decoder->next;
         (void)inflateEnd(&decoder->zlib);
         free(decoder);
@@ -75,7 +75,7 @@ void mr_gzip_seek_free(mr_gzip_seek *seek)
 static decoder *new_decoder(void)
 {
     decoder *created = calloc(1, sizeof(*created));
-    if (!created) return nullptr;
+    if (created == nullptr) return nullptr;
     if (inflateInit2(&created->zlib, -15) != Z_OK) {
         free(created);
         return nullptr;
@@ -91,15 +91,15 @@ static decoder *acquire_decoder(mr_gzip_seek *seek, uint64_t least, uint64_t off
     assert(least <= offset);
     (void)pthread_mutex_lock(&seek->mutex);
     decoder **best = nullptr, **link = &seek->free;
-    for (; *link; link = &(*link)->next) {
+    for (; *link != nullptr; link = &(*link)->next) {
         uint64_t position = (*link)->position;
-        if (position >= least && position <= offset && (!best || position > (*best)->position)) best = link;
+        if (position >= least && position <= offset && (best == nullptr || position > (*best)->position)) best = link;
     }
-    if (!best && seek->free) best = &seek->free;
-    decoder *acquired = best ? *best : nullptr;
-    if (acquired) *best = acquired->next;
+    if (best == nullptr && seek->free != nullptr) best = &seek->free;
+    decoder *acquired = best != nullptr ? *best : nullptr;
+    if (acquired != nullptr) *best = acquired->next;
     (void)pthread_mutex_unlock(&seek->mutex);
-    if (!acquired) return new_decoder();
+    if (acquired == nullptr) return new_decoder();
     if (acquired->position < least || acquired->position > offset) acquired->position = UINT64_MAX;
     assert(acquired->position == UINT64_MAX || (acquired->position >= least && acquired->position <= offset));
     return acquired;
@@ -179,7 +179,7 @@ mr_status mr_gzip_seek_read(mr_gzip_seek *seek, int descriptor, uint64_t number,
     uint64_t offset = index->offsets[number];
     *done = 0;
     decoder *decoder = acquire_decoder(seek, index->offsets[point.record], offset);
-    if (!decoder) return mr_fail_memory(error, sizeof(*decoder));
+    if (decoder == nullptr) return mr_fail_memory(error, sizeof(*decoder));
     decoder->descriptor = descriptor;
     if (decoder->position == UINT64_MAX) move_to_point(decoder, index, point);
     mr_status status = skip_to(seek, decoder, offset, error);

@@ -47,7 +47,7 @@ mr_status mr_gzip_segments_new(int level, size_t segment_bytes, int threads, mr_
     assert(level >= 1 && level <= 9 && threads >= 1);
     size_t size = sizeof(mr_gzip_segments) + (size_t)threads * sizeof(segment);
     mr_gzip_segments *created = calloc(1, size);
-    if (!created) return mr_fail_memory(error, size);
+    if (created == nullptr) return mr_fail_memory(error, size);
     created->level = level;
     created->segment_bytes = segment_bytes;
     created->segment_count = threads;
@@ -62,7 +62,7 @@ mr_status mr_gzip_segments_new(int level, size_t segment_bytes, int threads, mr_
 
 void mr_gzip_segments_free(mr_gzip_segments *segments)
 {
-    if (!segments) return;
+    if (segments == nullptr) return;
     mr_pool_free(segments->pool);
     for (int i = 0; i < segments->segment_count; i++) {
         segment *s = &segments->segments[i];
@@ -82,7 +82,7 @@ mr_status mr_gzip_segments_put(mr_gzip_segments *segments, const void *bytes, si
         /* Large enough for most segments, which end at the first boundary at or after segment_bytes. */
         size_t grown = want < segments->segment_bytes ? segments->segment_bytes + segments->segment_bytes / 4 : want;
         unsigned char *room = realloc(s->bytes, grown);
-        if (!room) return mr_fail_memory(error, grown);
+        if (room == nullptr) return mr_fail_memory(error, grown);
         s->bytes = room;
         s->capacity = grown;
     }
@@ -108,7 +108,7 @@ static mr_status deflate_segment(segment *s, int level)
     if (bound > UINT32_MAX) return MR_RESOURCE_EXHAUSTED;
     if (bound > s->deflated_capacity) {
         unsigned char *room = realloc(s->deflated, bound);
-        if (!room) return MR_RESOURCE_EXHAUSTED;
+        if (room == nullptr) return MR_RESOURCE_EXHAUSTED;
         s->deflated = room;
         s->deflated_capacity = bound;
     }
@@ -150,7 +150,7 @@ static mr_status drain(mr_gzip_segments *segments, mr_file_output *output, mr_re
         segment *s = &segments->segments[i];
         if (s->status != MR_OK) return mr_fail_memory(error, s->used);
         mr_record_point point = {.record = s->first_record, .offset = output->size_bytes};
-        if (index) MR_TRY(mr_record_index_append_point(index, capacity, point, error));
+        if (index != nullptr) MR_TRY(mr_record_index_append_point(index, capacity, point, error));
         MR_TRY(mr_file_output_write(output, s->deflated, s->deflated_bytes, error));
         segments->crc = (uint32_t)crc32_combine64(segments->crc, s->crc, (z_off64_t)s->used);
         segments->size_bytes += s->used;

@@ -76,8 +76,9 @@ static mr_status fill(scan *scan, mr_error *error)
 
 static mr_status end_record(scan *scan, mr_error *error)
 {
-    assert(scan->skip == 0 && scan->header_held == 0 && (!scan->index || scan->index->count == scan->count));
-    if (scan->index) MR_TRY(mr_record_index_append(scan->index, &scan->offset_capacity, scan->length, error));
+    assert(scan->skip == 0 && scan->header_held == 0 && (scan->index == nullptr || scan->index->count == scan->count));
+    if (scan->index != nullptr)
+        MR_TRY(mr_record_index_append(scan->index, &scan->offset_capacity, scan->length, error));
     scan->count++;
     scan->record_offset = scan->output_offset;
     return MR_OK;
@@ -129,7 +130,7 @@ static mr_status add_point(scan *scan, mr_error *error)
 /* Called when zlib has stopped at the end of a block, or after the header of the file. */
 static mr_status at_block(scan *scan, mr_error *error)
 {
-    assert(scan->wants_points && scan->index);
+    assert(scan->wants_points && scan->index != nullptr);
     z_stream *zlib = &scan->zlib;
     mr_record_index *index = scan->index;
     bool is_first = scan->phase == PHASE_WRAPPED && zlib->total_out == 0 && index->point_count == 0;
@@ -257,7 +258,7 @@ static mr_status start(scan *scan, const mr_index_source *file, mr_record_index 
                        mr_error *error)
 {
     *scan = (struct scan){.file = file, .index = index, .wants_points = wants_points};
-    if (index) {
+    if (index != nullptr) {
         free(index->offsets);
         free(index->points);
         index->offsets = nullptr;
@@ -271,8 +272,8 @@ mr_status mr_index_build_compressed(const mr_index_source *file, uint64_t *count
                                     mr_error *error)
 {
     scan *s = calloc(1, sizeof(*s));
-    if (!s) return mr_fail_memory(error, sizeof(*s));
-    bool wants_points = index && index->compression == MR_COMPRESSION_GZIP;
+    if (s == nullptr) return mr_fail_memory(error, sizeof(*s));
+    bool wants_points = index != nullptr && index->compression == MR_COMPRESSION_GZIP;
     mr_status status = start(s, file, index, wants_points, error);
     if (status == MR_OK) {
         status = read_through(s, error);
@@ -285,14 +286,14 @@ mr_status mr_index_build_compressed(const mr_index_source *file, uint64_t *count
             (void)inflateEnd(&s->zlib);
         }
     }
-    if (status == MR_OK && index && !index->offsets) {
+    if (status == MR_OK && index != nullptr && index->offsets == nullptr) {
         index->offsets = calloc(1, sizeof(uint64_t));
-        if (!index->offsets) status = mr_fail_memory(error, sizeof(uint64_t));
+        if (index->offsets == nullptr) status = mr_fail_memory(error, sizeof(uint64_t));
     }
     if (status == MR_OK) {
-        assert(!index || index->count == s->count);
+        assert(index == nullptr || index->count == s->count);
         *count = s->count;
-        if (index) remove_unusable_points(index);
+        if (index != nullptr) remove_unusable_points(index);
     }
     free(s);
     return status;

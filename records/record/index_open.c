@@ -49,7 +49,7 @@ static mr_status build(const mr_index_source *source, const mr_file_stamp *stamp
     mr_status status = compression == MR_COMPRESSION_NONE ? mr_index_build_plain(source, &count, index, error)
                                                           : mr_index_build_compressed(source, &count, index, error);
     if (status == MR_OK) status = mr_index_sample(source, &index->file_checksum, error);
-    assert(status != MR_OK || (index->offsets && index->count == count));
+    assert(status != MR_OK || (index->offsets != nullptr && index->count == count));
     if (status != MR_OK) mr_record_index_deinit(index);
     return status;
 }
@@ -59,7 +59,7 @@ static mr_status build(const mr_index_source *source, const mr_file_stamp *stamp
 static mr_status check_loaded(const mr_index_source *source, const mr_file_stamp *stamp, mr_record_index *index,
                               mr_error *error)
 {
-    assert(index->offsets && index->compression == MR_COMPRESSION_NONE && index->origin == MR_INDEX_LOADED);
+    assert(index->offsets != nullptr && index->compression == MR_COMPRESSION_NONE && index->origin == MR_INDEX_LOADED);
     mr_record_index built = {0};
     mr_status status = build(source, stamp, MR_COMPRESSION_NONE, &built, error);
     if (status == MR_OK && built.count == index->count &&
@@ -96,7 +96,7 @@ mr_status mr_record_index_open(const char *path, mr_record_index *index, mr_erro
     }
     (void)close(source.descriptor);
     if (status != MR_OK) *index = (mr_record_index){.origin = index->origin};
-    assert(status != MR_OK || index->offsets);
+    assert(status != MR_OK || index->offsets != nullptr);
     return status;
 }
 

@@ -67,7 +67,7 @@ static mr_status keep_offset(section *s, uint64_t offset, mr_error *error)
         /* One more than the number of records, for the end of the last one. */
         uint64_t grown = s->capacity ? s->capacity * 2 : 1024;
         uint64_t *offsets = realloc(s->offsets, (grown + 1) * sizeof(uint64_t));
-        if (!offsets) return mr_fail_memory(error, grown * sizeof(uint64_t));
+        if (offsets == nullptr) return mr_fail_memory(error, grown * sizeof(uint64_t));
         s->offsets = offsets;
         s->capacity = grown;
     }
@@ -139,7 +139,7 @@ static void scan_sections(void *context, int64_t begin, int64_t end)
     for (int64_t i = begin; i < end; i++) {
         section *s = (section *)context + i;
         s->bytes = malloc(PIECE_BYTES);
-        if (!s->bytes) continue;
+        if (s->bytes == nullptr) continue;
         if (s->begin == 0)
             s->is_found = true;
         else
@@ -159,7 +159,7 @@ static mr_status join(section *all, section *s, mr_error *error)
         uint64_t count = all->count + s->count;
         if (count > all->capacity) {
             uint64_t *offsets = realloc(all->offsets, (count + 1) * sizeof(uint64_t));
-            if (!offsets) return mr_fail_memory(error, count * sizeof(uint64_t));
+            if (offsets == nullptr) return mr_fail_memory(error, count * sizeof(uint64_t));
             all->offsets = offsets;
             all->capacity = count;
         }
@@ -182,7 +182,7 @@ static mr_status scan_all(section *sections, int count, mr_error *error)
     mr_pool_for(pool, count, 1, scan_sections, sections);
     mr_pool_free(pool);
     section *all = &sections[0];
-    if (!all->bytes) return mr_fail_memory(error, PIECE_BYTES);
+    if (all->bytes == nullptr) return mr_fail_memory(error, PIECE_BYTES);
     if (!all->is_found) {
         /* The first section's error is the file's error. */
         all->count = all->next = 0;
@@ -191,7 +191,8 @@ static mr_status scan_all(section *sections, int count, mr_error *error)
     for (int i = 1; i < count; i++) MR_TRY(join(all, &sections[i], error));
     assert(all->next == all->source->size_bytes);
     if (!all->keeps_offsets) return MR_OK;
-    if (!all->offsets && !(all->offsets = malloc(sizeof(uint64_t)))) return mr_fail_memory(error, sizeof(uint64_t));
+    if (all->offsets == nullptr && (all->offsets = malloc(sizeof(uint64_t))) == nullptr)
+        return mr_fail_memory(error, sizeof(uint64_t));
     all->offsets[all->count] = all->next;
     return MR_OK;
 }
@@ -213,7 +214,7 @@ mr_status mr_index_build_plain(const mr_index_source *source, uint64_t *count, m
     mr_status status = scan_all(sections, section_count, error);
     if (status == MR_OK) {
         *count = sections[0].count;
-        if (index) {
+        if (index != nullptr) {
             index->offsets = sections[0].offsets;
             index->count = sections[0].count;
             sections[0].offsets = nullptr;

@@ -24,7 +24,7 @@ mr_status mr_record_file_open(const char *path, mr_record_file **file, mr_error 
 {
     mr_record_file *opened = calloc(1, sizeof(*opened));
     char *name = strdup(path);
-    if (!opened || !name) {
+    if (opened == nullptr || name == nullptr) {
         free(opened);
         free(name);
         return mr_fail_memory(error, sizeof(*opened));
@@ -56,7 +56,7 @@ mr_status mr_record_file_open(const char *path, mr_record_file **file, mr_error 
 
 void mr_record_file_close(mr_record_file *file)
 {
-    if (!file) return;
+    if (file == nullptr) return;
     mr_gzip_seek_free(file->seek);
     mr_open_file_free(file->source);
     mr_record_index_deinit(&file->index);
@@ -117,8 +117,9 @@ mr_status mr_record_file_read(const mr_record_file *file, uint64_t number, void 
     size_t total_bytes = MR_RECORD_HEADER_BYTES + (size_t)length + MR_RECORD_FOOTER_BYTES, done;
     int descriptor;
     MR_TRY(mr_open_file_acquire(file->source, &descriptor, error));
-    mr_status status = file->seek ? mr_gzip_seek_read(file->seek, descriptor, number, bytes, total_bytes, &done, error)
-                                  : mr_file_read_at(descriptor, file->path, offset, bytes, total_bytes, &done, error);
+    mr_status status = file->seek != nullptr
+                           ? mr_gzip_seek_read(file->seek, descriptor, number, bytes, total_bytes, &done, error)
+                           : mr_file_read_at(descriptor, file->path, offset, bytes, total_bytes, &done, error);
     mr_open_file_release(file->source);
     MR_TRY(status);
     if (done < total_bytes)

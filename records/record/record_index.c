@@ -40,12 +40,12 @@ mr_status mr_record_index_append(mr_record_index *index, uint64_t *capacity, uin
     if (index->count + 2 > *capacity) {
         uint64_t grown = *capacity ? *capacity * 2 : 1024;
         uint64_t *offsets = realloc(index->offsets, grown * sizeof(uint64_t));
-        if (!offsets) return mr_fail_memory(error, grown * sizeof(uint64_t));
+        if (offsets == nullptr) return mr_fail_memory(error, grown * sizeof(uint64_t));
         if (*capacity == 0) offsets[0] = 0;
         index->offsets = offsets;
         *capacity = grown;
     }
-    assert(index->offsets && index->count + 1 < *capacity);
+    assert(index->offsets != nullptr && index->count + 1 < *capacity);
     index->offsets[index->count + 1] = index->offsets[index->count] + AROUND_BYTES + length;
     index->count++;
     return MR_OK;
@@ -59,7 +59,7 @@ mr_status mr_record_index_append_point(mr_record_index *index, uint64_t *capacit
     if (index->point_count == *capacity) {
         uint64_t grown = *capacity ? *capacity * 2 : 64;
         mr_record_point *points = realloc(index->points, grown * sizeof(mr_record_point));
-        if (!points) return mr_fail_memory(error, grown * sizeof(mr_record_point));
+        if (points == nullptr) return mr_fail_memory(error, grown * sizeof(mr_record_point));
         index->points = points;
         *capacity = grown;
     }
@@ -108,7 +108,7 @@ mr_status mr_record_index_write(const char *path, const mr_record_index *index, 
     char *name = index_path(path);
     unsigned char *bytes = malloc(size);
     mr_status status = MR_OK;
-    if (name && bytes) {
+    if (name != nullptr && bytes != nullptr) {
         encode(index, bytes, size);
         /* An index that is incomplete after a power failure is detected as damaged and rebuilt. */
         status = mr_file_write_no_sync(name, bytes, size, error);
@@ -177,7 +177,7 @@ mr_status mr_record_index_decode(const void *data, size_t size, const mr_file_st
                               .compression = (mr_compression)compression,
                               .point_count = point_count,
                               .points = point_count ? calloc(point_count, sizeof(mr_record_point)) : nullptr};
-    bool has_memory = loaded.offsets && (loaded.points || point_count == 0);
+    bool has_memory = loaded.offsets != nullptr && (loaded.points != nullptr || point_count == 0);
     bool is_valid = has_memory && decode_offsets(bytes + HEAD_BYTES, count, loaded.offsets) &&
                     (compression != MR_COMPRESSION_NONE || loaded.offsets[count] == stamp->size_bytes) &&
                     decode_points(bytes + HEAD_BYTES + 4 * count, &loaded);
@@ -199,8 +199,8 @@ mr_status mr_record_index_load(const mr_index_source *file, const mr_file_stamp 
     char *bytes = nullptr;
     size_t size = 0;
     mr_file_stamp index_stamp = {0};
-    mr_status status = name ? MR_NOT_FOUND : MR_RESOURCE_EXHAUSTED;
-    if (name && mr_file_stamp_of(name, &index_stamp, nullptr) == MR_OK) {
+    mr_status status = name != nullptr ? MR_NOT_FOUND : MR_RESOURCE_EXHAUSTED;
+    if (name != nullptr && mr_file_stamp_of(name, &index_stamp, nullptr) == MR_OK) {
         /* No record is shorter than 16 bytes, so this is the maximum size of an index of this file, including
          * points. */
         uint64_t most = stamp->size_bytes / 2 + (stamp->size_bytes < SIZE_MAX / INFLATION_MAX
@@ -234,8 +234,8 @@ bool mr_record_index_load_count(const mr_index_source *file, uint64_t *count)
     size_t held = 0, got = 0;
     int descriptor = -1;
     char *name = index_path(file->path);
-    bool is_valid =
-        name && mr_file_open(name, &descriptor, nullptr) == MR_OK && mr_index_sample(file, &checksum, nullptr) == MR_OK;
+    bool is_valid = name != nullptr && mr_file_open(name, &descriptor, nullptr) == MR_OK &&
+                    mr_index_sample(file, &checksum, nullptr) == MR_OK;
     /* The last four bytes of a piece are kept for the next one, because they may be the checksum. */
     do {
         assert(held == 0 || held == 4);
@@ -267,7 +267,7 @@ bool mr_record_index_is_older(const char *path, const mr_file_stamp *stamp)
 {
     char *name = index_path(path);
     mr_file_stamp index_stamp = {0};
-    bool is_known = name && mr_file_stamp_of(name, &index_stamp, nullptr) == MR_OK;
+    bool is_known = name != nullptr && mr_file_stamp_of(name, &index_stamp, nullptr) == MR_OK;
     free(name);
     return is_known && index_stamp.modified_ns < stamp->modified_ns;
 }

@@ -64,7 +64,7 @@ static bool add_range(mr_record_quarantine *quarantine, uint64_t hash)
     if (quarantine->used * 2 >= quarantine->capacity) {
         size_t capacity = quarantine->capacity ? quarantine->capacity * 2 : 256;
         uint64_t *ranges = capacity <= 2 * RANGES_MAX ? calloc(capacity, sizeof(*ranges)) : nullptr;
-        if (!ranges) return true;
+        if (ranges == nullptr) return true;
         for (size_t i = 0; i < quarantine->capacity; i++)
             if (quarantine->ranges[i]) put(ranges, capacity, quarantine->ranges[i]);
         free(quarantine->ranges);
@@ -93,11 +93,11 @@ void mr_record_quarantine_remember(mr_record_quarantine *quarantine, mr_string p
 mr_status mr_record_quarantine_new(const char *path, mr_record_quarantine **quarantine, mr_error *error)
 {
     mr_record_quarantine *opened = calloc(1, sizeof(*opened));
-    if (!opened) return mr_fail_memory(error, sizeof(*opened));
+    if (opened == nullptr) return mr_fail_memory(error, sizeof(*opened));
     opened->records = opened->report = -1;
     (void)pthread_mutex_init(&opened->mutex, nullptr);
     mr_status status = MR_OK;
-    if (!(opened->path = strdup(path)) || asprintf(&opened->report_path, "%s.txt", path) < 0) {
+    if ((opened->path = strdup(path)) == nullptr || asprintf(&opened->report_path, "%s.txt", path) < 0) {
         opened->report_path = nullptr;
         status = mr_fail_memory(error, strlen(path));
     }
@@ -119,7 +119,7 @@ static mr_status close_descriptor(int descriptor, const char *path, mr_error *er
 
 mr_status mr_record_quarantine_close(mr_record_quarantine *quarantine, mr_error *error)
 {
-    if (!quarantine) return MR_OK;
+    if (quarantine == nullptr) return MR_OK;
     mr_status status = close_descriptor(quarantine->records, quarantine->path, error);
     mr_status second = close_descriptor(quarantine->report, quarantine->report_path, status == MR_OK ? error : nullptr);
     mr_example_encoder_deinit(&quarantine->encoder);
@@ -178,7 +178,7 @@ static mr_status add_piece(mr_record_quarantine *quarantine, mr_error *error)
     size_t total_bytes = MR_RECORD_HEADER_BYTES + record.size_bytes + MR_RECORD_FOOTER_BYTES;
     if (total_bytes > quarantine->room_bytes) {
         char *room = realloc(quarantine->room, total_bytes);
-        if (!room) return mr_fail_memory(error, total_bytes);
+        if (room == nullptr) return mr_fail_memory(error, total_bytes);
         quarantine->room = room;
         quarantine->room_bytes = total_bytes;
     }

@@ -56,10 +56,10 @@ struct mr_record_reader {
 static mr_status new_reader(const mr_record_reader_options *options, mr_record_reader **reader, mr_error *error)
 {
     mr_record_reader *created = calloc(1, sizeof(*created));
-    if (!created) return mr_fail_memory(error, sizeof(*created));
-    if (options) created->options = *options;
+    if (created == nullptr) return mr_fail_memory(error, sizeof(*created));
+    if (options != nullptr) created->options = *options;
     if (created->options.damage != MR_DAMAGE_SKIP) created->options.quarantine = nullptr;
-    if (created->options.quarantine && !(created->piece = malloc(PIECE_BYTES))) {
+    if (created->options.quarantine != nullptr && (created->piece = malloc(PIECE_BYTES)) == nullptr) {
         free(created);
         return mr_fail_memory(error, PIECE_BYTES);
     }
@@ -176,7 +176,7 @@ mr_status mr_record_reader_open_at(int descriptor, const char *path, uint64_t of
 
 void mr_record_reader_close(mr_record_reader *reader)
 {
-    if (!reader) return;
+    if (reader == nullptr) return;
     mr_record_stream_deinit(&reader->stream);
     free(reader->piece);
     free(reader);
@@ -186,7 +186,7 @@ void mr_record_reader_close(mr_record_reader *reader)
 
 static mr_status flush_piece(mr_record_reader *reader, mr_error *error)
 {
-    assert(reader->piece_used <= PIECE_BYTES && (reader->piece_used == 0 || reader->options.quarantine));
+    assert(reader->piece_used <= PIECE_BYTES && (reader->piece_used == 0 || reader->options.quarantine != nullptr));
     size_t used = reader->piece_used;
     reader->piece_used = 0;
     if (used == 0) return MR_OK;
@@ -198,7 +198,7 @@ static mr_status flush_piece(mr_record_reader *reader, mr_error *error)
 static mr_status consume_damaged(mr_record_reader *reader, size_t size_bytes, mr_error *error)
 {
     mr_record_stream *stream = &reader->stream;
-    assert(size_bytes <= mr_record_stream_held(stream) && (!reader->is_kept || reader->piece));
+    assert(size_bytes <= mr_record_stream_held(stream) && (!reader->is_kept || reader->piece != nullptr));
     while (reader->is_kept && size_bytes > 0) {
         if (reader->piece_used == 0) reader->piece_offset = stream->offset;
         size_t room = PIECE_BYTES - reader->piece_used, taken = size_bytes < room ? size_bytes : room;
@@ -235,8 +235,8 @@ static void begin_damage(mr_record_reader *reader, mr_damage_kind kind)
     reader->in_damage = true;
     reader->damage = (mr_record_damage){
         .kind = kind, .record = reader->next_number, .offset = reader->stream.offset, .path = reader->stream.name};
-    reader->is_kept =
-        reader->options.quarantine && mr_record_quarantine_begin(reader->options.quarantine, &reader->damage);
+    reader->is_kept = reader->options.quarantine != nullptr &&
+                      mr_record_quarantine_begin(reader->options.quarantine, &reader->damage);
 }
 
 /* Ends the damaged range and counts it. Under MR_DAMAGE_SKIP the result is MR_OK until damage_max is exceeded. */
@@ -255,7 +255,7 @@ static mr_status end_damage(mr_record_reader *reader, mr_error *error)
         MR_TRY(flush_piece(reader, error));
         MR_TRY(mr_record_quarantine_end(options->quarantine, damage, &reader->problem, error));
     }
-    if (options->damaged) options->damaged(options->context, damage, &reader->problem);
+    if (options->damaged != nullptr) options->damaged(options->context, damage, &reader->problem);
     if (options->damage_max == 0 || reader->lost <= options->damage_max) return MR_OK;
     return mr_fail(error, MR_DATA_LOSS, "%s (damaged range %" PRIu64 ", at most %" PRIu64 " are allowed)",
                    reader->problem.message, reader->lost, options->damage_max);

@@ -93,9 +93,9 @@ static void release(scan *scan, scan_file *file)
 /* Opens the next file of the list; false if there is no memory. */
 static bool open_next(scan *scan)
 {
-    assert(!scan->file);
+    assert(scan->file == nullptr);
     scan_file *file = calloc(1, sizeof(*file));
-    if (!file) return false;
+    if (file == nullptr) return false;
     file->number = scan->next_path;
     file->path = scan->paths[scan->next_path];
     file->references = 1;
@@ -134,7 +134,7 @@ static void wake(scan *scan)
 /* Whether no more tickets will be assigned. */
 static bool is_over(const scan *scan)
 {
-    return atomic_load(&scan->is_stopped) || (!scan->file && scan->next_path == scan->path_count);
+    return atomic_load(&scan->is_stopped) || (scan->file == nullptr && scan->next_path == scan->path_count);
 }
 
 /* Claims a block with the next ticket; null: not possible now. Mutex locked. */
@@ -142,7 +142,7 @@ static scan_block *claim(scan *scan)
 {
     assert(scan->next_delivery <= scan->next_ticket && scan->free_count <= scan->block_count);
     if (is_over(scan) || scan->free_count == 0 || scan->next_ticket - scan->next_delivery >= RING) return nullptr;
-    if (!scan->file && !open_next(scan)) {
+    if (scan->file == nullptr && !open_next(scan)) {
         mr_error error = {0};
         stop_locked(scan, mr_fail_memory(&error, sizeof(scan_file)), &error);
         wake(scan);
@@ -182,7 +182,7 @@ static void frame_ready(scan *scan)
 {
     if (scan->is_framing) return;
     scan->is_framing = true;
-    for (scan_block *block; (block = scan->read[scan->next_frame % RING]);) {
+    for (scan_block *block; (block = scan->read[scan->next_frame % RING]) != nullptr;) {
         assert(block->ticket == scan->next_frame && scan->next_frame < scan->next_ticket);
         scan->read[scan->next_frame % RING] = nullptr;
         pthread_mutex_unlock(&scan->mutex);
@@ -236,7 +236,7 @@ static void work_on(scan *scan, scan_block *block, int thread)
     for (; block->worked < block->run_count; block->worked++) {
         scan_run *run = &block->runs[block->worked];
         mr_error error = {0};
-        if (!options->work) continue;
+        if (options->work == nullptr) continue;
         if (atomic_load_explicit(&scan->is_stopped, memory_order_relaxed)) return;
         mr_record_batch batch = batch_of(block, run, thread);
         mr_status status = options->work(options->context, &batch, &error);
@@ -258,7 +258,7 @@ static void end_file(scan *scan, scan_file *file, const mr_error *error)
     const mr_record_scan_options *options = scan->options;
     if (file->is_done) return;
     file->is_done = true;
-    if (!options->file_done) {
+    if (options->file_done == nullptr) {
         if (error->status != MR_OK) stop(scan, error->status, error);
         return;
     }
@@ -292,7 +292,7 @@ static void deliver_report(scan *scan, scan_file *file, const mr_record_damage *
         end_file(scan, file, &error);
         return;
     }
-    if (options->damaged) options->damaged(options->context, damage, problem);
+    if (options->damaged != nullptr) options->damaged(options->context, damage, problem);
     if (options->damage_max == 0 || scan->totals.lost <= options->damage_max) return;
     (void)mr_fail(&error, MR_DATA_LOSS, "%s (damaged range %" PRIu64 ", at most %" PRIu64 " are allowed)",
                   problem->message, scan->totals.lost, options->damage_max);
@@ -305,7 +305,7 @@ static mr_status copy_report(scan *scan, const scan_block *block, const scan_rep
     mr_record_quarantine *quarantine = scan->options->quarantine;
     const mr_record_damage *damage = &report->damage;
     /* A reader has already written its damaged ranges to the quarantine. */
-    if (report->message || !quarantine || scan->options->damage == MR_DAMAGE_STOP) return MR_OK;
+    if (report->message != nullptr || quarantine == nullptr || scan->options->damage == MR_DAMAGE_STOP) return MR_OK;
     if (!mr_record_quarantine_begin(quarantine, damage)) return MR_OK;
     assert(damage->offset >= block->offset && damage->offset - block->offset + damage->size_bytes <= block->held);
     const char *bytes = block->bytes + (damage->offset - block->offset);
@@ -317,7 +317,7 @@ static mr_status deliver_run(scan *scan, scan_block *block, scan_run *run)
 {
     const mr_record_scan_options *options = scan->options;
     count_records(scan, block->file, run->count, run->size_bytes);
-    if (!options->take || (options->takes_results && !run->result)) return MR_OK;
+    if (options->take == nullptr || (options->takes_results && run->result == nullptr)) return MR_OK;
     const mr_record_batch batch = batch_of(block, run, 0);
     run->result = nullptr;
     mr_error error = {0};
@@ -352,9 +352,9 @@ static mr_status take_alone(scan *scan, scan_file *file, const mr_record_reader 
                              .records = &record,
                              .bytes = record.data - MR_RECORD_HEADER_BYTES,
                              .offset = mr_record_reader_offset(reader)};
-    if (options->work) MR_TRY(options->work(options->context, &batch, error));
+    if (options->work != nullptr) MR_TRY(options->work(options->context, &batch, error));
     count_records(scan, file, 1, record.size_bytes);
-    bool is_taken = options->take && (batch.result || !options->takes_results);
+    bool is_taken = options->take != nullptr && (batch.result != nullptr || !options->takes_results);
     if (is_taken) return options->take(options->context, &batch, error);
     return MR_OK;
 }
@@ -419,7 +419,7 @@ static void deliver_block(scan *scan, scan_block *block)
             i += run->count;
             assert(i <= block->entry_count);
             run++;
-        } else if (!block->entries[i].record.data) {
+        } else if (block->entries[i].record.data == nullptr) {
             assert(report < block->reports + block->report_count && report->damage.record == block->first + i);
             mr_error problem = {0};
             scan_report_message(report, &problem);
@@ -448,15 +448,16 @@ static void discard_results(scan *scan, scan_block *block)
 {
     const mr_record_scan_options *options = scan->options;
     for (size_t i = 0; i < block->run_count; i++) {
-        if (block->runs[i].result && options->discard) options->discard(options->context, block->runs[i].result);
+        if (block->runs[i].result != nullptr && options->discard != nullptr)
+            options->discard(options->context, block->runs[i].result);
         block->runs[i].result = nullptr;
     }
 }
 
 static void deliver(scan *scan, const finished *done)
 {
-    assert(done->is_finished && done->file);
-    if (done->block) {
+    assert(done->is_finished && done->file != nullptr);
+    if (done->block != nullptr) {
         deliver_block(scan, done->block);
         discard_results(scan, done->block);
     } else if (!done->file->is_done && !atomic_load(&scan->is_stopped)) {
@@ -469,9 +470,9 @@ static void deliver(scan *scan, const finished *done)
 /* Whether nothing but its totals has to be delivered for a block. */
 static bool is_plain(const scan *scan, const scan_block *block)
 {
-    return (!scan->options->take || scan->options->takes_results) && block->run_count <= 1 &&
+    return (scan->options->take == nullptr || scan->options->takes_results) && block->run_count <= 1 &&
            block->worked == block->run_count && block->report_count == 0 && block->error.status == MR_OK &&
-           !block->is_hiding && !(block->run_count == 1 && block->runs[0].result);
+           !block->is_hiding && !(block->run_count == 1 && block->runs[0].result != nullptr);
 }
 
 /* Delivers the blocks that are next in order, unless another thread does so. Mutex locked; unlocked meanwhile. */
@@ -481,12 +482,12 @@ static void deliver_ready(scan *scan)
     scan->is_delivering = true;
     for (finished *next; (next = &scan->ring[scan->next_delivery % RING])->is_finished;) {
         finished done = *next;
-        assert(!done.block || done.block->ticket == scan->next_delivery);
+        assert(done.block == nullptr || done.block->ticket == scan->next_delivery);
         next->is_finished = false;
         pthread_mutex_unlock(&scan->mutex);
         deliver(scan, &done);
         pthread_mutex_lock(&scan->mutex);
-        if (done.block) scan->free_blocks[scan->free_count++] = done.block;
+        if (done.block != nullptr) scan->free_blocks[scan->free_count++] = done.block;
         assert(scan->free_count <= scan->block_count);
         release(scan, done.file);
         scan->next_delivery++;
@@ -524,7 +525,7 @@ static void work_thread(void *context, int64_t begin, int64_t end)
     pthread_mutex_lock(&scan->mutex);
     for (;;) {
         scan_block *block;
-        if ((block = take_framed(scan))) {
+        if ((block = take_framed(scan)) != nullptr) {
             pthread_mutex_unlock(&scan->mutex);
             if (!atomic_load(&scan->is_stopped)) {
                 scan_block_check(block, &scan->settings);
@@ -532,11 +533,11 @@ static void work_thread(void *context, int64_t begin, int64_t end)
             }
             pthread_mutex_lock(&scan->mutex);
             finish(scan, block);
-        } else if ((block = claim(scan))) {
+        } else if ((block = claim(scan)) != nullptr) {
             pthread_mutex_unlock(&scan->mutex);
             scan_block_read(block, &scan->settings);
             pthread_mutex_lock(&scan->mutex);
-            assert(!scan->read[block->ticket % RING]);
+            assert(scan->read[block->ticket % RING] == nullptr);
             scan->read[block->ticket % RING] = block;
             frame_ready(scan);
         } else if (is_over(scan)) {
@@ -576,10 +577,11 @@ static mr_status make_blocks(scan *scan, mr_error *error)
     int count = scan->threads * 2;
     scan->free_blocks = calloc((size_t)count, sizeof(scan_block *));
     scan->framed = calloc((size_t)count, sizeof(scan_block *));
-    if (!scan->free_blocks || !scan->framed) return mr_fail_memory(error, (size_t)count * sizeof(scan_block *));
+    if (scan->free_blocks == nullptr || scan->framed == nullptr)
+        return mr_fail_memory(error, (size_t)count * sizeof(scan_block *));
     for (; scan->block_count < count; scan->block_count++) {
         scan_block *block = calloc(1, sizeof(*block));
-        if (!block) return mr_fail_memory(error, sizeof(*block));
+        if (block == nullptr) return mr_fail_memory(error, sizeof(*block));
         scan->free_blocks[scan->free_count++] = block;
     }
     assert(scan->free_count == scan->block_count);
@@ -603,13 +605,13 @@ mr_status mr_record_scan(const char *const *paths, int32_t count, const mr_recor
                          mr_record_totals *totals, mr_error *error)
 {
     const mr_record_scan_options defaults = {0};
-    if (totals) *totals = (mr_record_totals){0};
-    if (count < 0 || (count > 0 && !paths))
+    if (totals != nullptr) *totals = (mr_record_totals){0};
+    if (count < 0 || (count > 0 && paths == nullptr))
         return mr_fail(error, MR_INVALID_ARGUMENT, "mr_record_scan: count is %" PRId32 "%s", count,
-                       paths ? "" : ", but paths is null");
+                       paths != nullptr ? "" : ", but paths is null");
     scan *scan = calloc(1, sizeof(*scan));
-    if (!scan) return mr_fail_memory(error, sizeof(*scan));
-    if (!options) options = &defaults;
+    if (scan == nullptr) return mr_fail_memory(error, sizeof(*scan));
+    if (options == nullptr) options = &defaults;
     size_t block_bytes = options->block_bytes ? options->block_bytes : BLOCK_BYTES;
     if (block_bytes < BLOCK_MIN_BYTES) block_bytes = BLOCK_MIN_BYTES;
     if (block_bytes > BLOCK_MAX_BYTES) block_bytes = BLOCK_MAX_BYTES;
@@ -629,12 +631,12 @@ mr_status mr_record_scan(const char *const *paths, int32_t count, const mr_recor
     if (status == MR_OK) status = run_threads(scan, error);
     if (status == MR_OK && scan->status != MR_OK) {
         status = scan->status;
-        if (error) *error = scan->error;
+        if (error != nullptr) *error = scan->error;
     }
     assert(scan->sleepers == 0 && !scan->is_framing && !scan->is_delivering);
     assert(scan->framed_count == 0 && scan->free_count == scan->block_count);
-    if (totals) *totals = scan->totals;
-    if (scan->file) release(scan, scan->file);
+    if (totals != nullptr) *totals = scan->totals;
+    if (scan->file != nullptr) release(scan, scan->file);
     for (int i = 0; i < scan->free_count; i++) {
         scan_block_deinit(scan->free_blocks[i]);
         free(scan->free_blocks[i]);

@@ -70,9 +70,9 @@ static const char *foreign_format(const unsigned char *bytes, size_t size_bytes)
 
 static mr_status start_inflater(mr_record_stream *stream, mr_error *error)
 {
-    assert(!stream->own && !stream->inflater && stream->begin <= stream->end);
+    assert(stream->own == nullptr && stream->inflater == nullptr && stream->begin <= stream->end);
     mr_record_inflater *inflater = calloc(1, sizeof(*inflater));
-    if (!inflater) return mr_fail_memory(error, sizeof(*inflater));
+    if (inflater == nullptr) return mr_fail_memory(error, sizeof(*inflater));
     /* 32 + 15: maximum window, GZIP or ZLIB detected by the header. */
     if (inflateInit2(&inflater->zlib, 32 + 15) != Z_OK) {
         free(inflater);
@@ -80,7 +80,7 @@ static mr_status start_inflater(mr_record_stream *stream, mr_error *error)
     }
     stream->own_bytes = mr_read_ring_block_bytes(stream->ring);
     stream->own = malloc(stream->own_bytes);
-    if (!stream->own) {
+    if (stream->own == nullptr) {
         (void)inflateEnd(&inflater->zlib);
         free(inflater);
         return mr_fail_memory(error, stream->own_bytes);
@@ -98,7 +98,7 @@ static mr_status start_inflater(mr_record_stream *stream, mr_error *error)
 
 static void end_damaged(mr_record_stream *stream, const char *reason)
 {
-    assert(stream->inflater && stream->fault.status == MR_OK);
+    assert(stream->inflater != nullptr && stream->fault.status == MR_OK);
     stream->ended = true;
     (void)mr_fail(&stream->fault, MR_DATA_LOSS, "%s: the compressed stream is %s at compressed byte %llu", stream->name,
                   reason, (unsigned long long)stream->inflater->input_offset);
@@ -178,7 +178,7 @@ static mr_status grow_own(mr_record_stream *stream, size_t size_bytes, mr_error 
     assert(stream->window != stream->own || stream->end <= stream->own_bytes);
     if (size_bytes <= stream->own_bytes) return MR_OK;
     char *own = realloc(stream->own, size_bytes);
-    if (!own) return mr_fail_memory(error, size_bytes);
+    if (own == nullptr) return mr_fail_memory(error, size_bytes);
     if (stream->window == stream->own) stream->window = own;
     stream->own = own;
     stream->own_bytes = size_bytes;
@@ -206,7 +206,7 @@ static mr_status slide(mr_record_stream *stream, mr_error *error)
     size_t held = mr_record_stream_held(stream), size;
     char *bytes;
     const char *window = held > 0 ? stream->window + stream->begin : nullptr;
-    assert(!stream->inflater && held <= mr_read_ring_headroom(stream->ring));
+    assert(stream->inflater == nullptr && held <= mr_read_ring_headroom(stream->ring));
     MR_TRY(mr_read_ring_next(stream->ring, window, held, &bytes, &size, error));
     assert(size >= held);
     stream->window = bytes;
@@ -224,9 +224,9 @@ static mr_status slide(mr_record_stream *stream, mr_error *error)
 /* Assembles a long record in its own memory, which doubles as bytes arrive. */
 static mr_status gather(mr_record_stream *stream, size_t size_bytes, mr_error *error)
 {
-    assert(!stream->inflater && mr_record_stream_held(stream) < size_bytes);
+    assert(stream->inflater == nullptr && mr_record_stream_held(stream) < size_bytes);
     size_t held = mr_record_stream_held(stream), got;
-    if (stream->own && stream->window == stream->own) {
+    if (stream->own != nullptr && stream->window == stream->own) {
         memmove(stream->own, stream->own + stream->begin, held);
         stream->begin = 0;
         stream->end = held;
@@ -257,7 +257,7 @@ mr_status mr_record_stream_need(mr_record_stream *stream, size_t size_bytes, mr_
     while (mr_record_stream_held(stream) < size_bytes && !stream->ended) {
         size_t held = mr_record_stream_held(stream);
         mr_status status;
-        if (stream->inflater)
+        if (stream->inflater != nullptr)
             status = need_inflated(stream, size_bytes, error);
         else if (held <= mr_read_ring_headroom(stream->ring) &&
                  size_bytes - held <= mr_read_ring_block_bytes(stream->ring))
@@ -275,7 +275,8 @@ mr_status mr_record_stream_need(mr_record_stream *stream, size_t size_bytes, mr_
 uint64_t mr_record_stream_left(const mr_record_stream *stream)
 {
     struct stat about;
-    if (stream->inflater || fstat(stream->descriptor, &about) != 0 || !S_ISREG(about.st_mode)) return UINT64_MAX;
+    if (stream->inflater != nullptr || fstat(stream->descriptor, &about) != 0 || !S_ISREG(about.st_mode))
+        return UINT64_MAX;
     uint64_t size = (uint64_t)about.st_size, position = stream->base + stream->offset;
     return size > position ? size - position : mr_record_stream_held(stream);
 }
@@ -292,7 +293,7 @@ void mr_record_stream_finish(mr_record_stream *stream)
 void mr_record_stream_enter(mr_record_stream *stream, uint64_t file_offset, uint64_t offset)
 {
     mr_record_inflater *inflater = stream->inflater;
-    assert(inflater && mr_read_ring_is_seekable(stream->ring));
+    assert(inflater != nullptr && mr_read_ring_is_seekable(stream->ring));
     mr_read_ring_seek(stream->ring, stream->base + file_offset);
     (void)inflateReset2(&inflater->zlib, -15);
     inflater->zlib.avail_in = 0;
@@ -306,12 +307,12 @@ void mr_record_stream_enter(mr_record_stream *stream, uint64_t file_offset, uint
 
 bool mr_record_stream_can_enter(const mr_record_stream *stream)
 {
-    return stream->inflater && mr_read_ring_is_seekable(stream->ring);
+    return stream->inflater != nullptr && mr_read_ring_is_seekable(stream->ring);
 }
 
 bool mr_record_stream_is_seekable(const mr_record_stream *stream)
 {
-    return !stream->inflater && mr_read_ring_is_seekable(stream->ring);
+    return stream->inflater == nullptr && mr_read_ring_is_seekable(stream->ring);
 }
 
 void mr_record_stream_seek(mr_record_stream *stream, uint64_t offset)
@@ -334,7 +335,7 @@ static mr_status recognise(mr_record_stream *stream, mr_error *error)
     const unsigned char *bytes = (const unsigned char *)mr_record_stream_bytes(stream);
     size_t held = mr_record_stream_held(stream);
     const char *foreign = foreign_format(bytes, held);
-    if (foreign)
+    if (foreign != nullptr)
         return mr_fail(error, MR_UNIMPLEMENTED,
                        "%s: is %s; TFRecord files are plain, GZIP or ZLIB, so decompress it first", stream->name,
                        foreign);
@@ -347,8 +348,9 @@ mr_status mr_record_stream_open_at(mr_record_stream *stream, int descriptor, con
 {
     assert(!stream->is_open);
     *stream = (mr_record_stream){.descriptor = descriptor, .is_open = true, .name = strdup(name)};
-    mr_status status = stream->name ? mr_read_ring_open(descriptor, stream->name, options, &stream->ring, error)
-                                    : mr_fail_memory(error, strlen(name));
+    mr_status status = stream->name != nullptr
+                           ? mr_read_ring_open(descriptor, stream->name, options, &stream->ring, error)
+                           : mr_fail_memory(error, strlen(name));
     if (status == MR_OK) {
         /* Only a hint; fails for pipes. */
         (void)posix_fadvise(descriptor, 0, 0, POSIX_FADV_SEQUENTIAL);
@@ -375,8 +377,8 @@ mr_status mr_record_stream_open(mr_record_stream *stream, const char *path, cons
 
 void mr_record_stream_deinit(mr_record_stream *stream)
 {
-    assert(stream->is_open || (!stream->ring && !stream->own && !stream->inflater));
-    if (stream->inflater) {
+    assert(stream->is_open || (stream->ring == nullptr && stream->own == nullptr && stream->inflater == nullptr));
+    if (stream->inflater != nullptr) {
         (void)inflateEnd(&stream->inflater->zlib);
         free(stream->inflater);
     }

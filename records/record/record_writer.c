@@ -36,7 +36,8 @@ struct mr_record_writer {
 
 static mr_status start_deflater(mr_record_writer *writer, mr_error *error)
 {
-    assert(!writer->deflater && !writer->segments && writer->options.compression != MR_COMPRESSION_NONE);
+    assert(writer->deflater == nullptr && writer->segments == nullptr &&
+           writer->options.compression != MR_COMPRESSION_NONE);
     int level = writer->options.level ? writer->options.level : 6;
     if (level < 1 || level > 9)
         return mr_fail(error, MR_INVALID_ARGUMENT, "compression level %d (expected 1 to 9)", level);
@@ -47,7 +48,7 @@ static mr_status start_deflater(mr_record_writer *writer, mr_error *error)
         return mr_gzip_segments_new(level, writer->options.seek_bytes, threads, &writer->segments, error);
     }
     z_stream *deflater = calloc(1, sizeof(*deflater));
-    if (!deflater) return mr_fail_memory(error, sizeof(*deflater));
+    if (deflater == nullptr) return mr_fail_memory(error, sizeof(*deflater));
     /* 15: maximum window; + 16: a GZIP header. */
     int window_bits = writer->options.compression == MR_COMPRESSION_GZIP ? 16 + 15 : 15;
     if (deflateInit2(deflater, level, Z_DEFLATED, window_bits, 8, Z_DEFAULT_STRATEGY) != Z_OK) {
@@ -60,7 +61,7 @@ static mr_status start_deflater(mr_record_writer *writer, mr_error *error)
 
 static void free_writer(mr_record_writer *writer)
 {
-    if (writer->deflater) {
+    if (writer->deflater != nullptr) {
         (void)deflateEnd(writer->deflater);
         free(writer->deflater);
     }
@@ -84,8 +85,8 @@ mr_status mr_record_writer_open(const char *path, const mr_record_writer_options
                                 mr_error *error)
 {
     mr_record_writer *opened = calloc(1, sizeof(*opened));
-    if (!opened) return mr_fail_memory(error, sizeof(*opened));
-    if (options) opened->options = *options;
+    if (opened == nullptr) return mr_fail_memory(error, sizeof(*opened));
+    if (options != nullptr) opened->options = *options;
     mr_status status = MR_OK;
     opened->index.compression = opened->options.compression;
     if (opened->options.compression < MR_COMPRESSION_NONE || opened->options.compression > MR_COMPRESSION_ZLIB)
@@ -112,7 +113,7 @@ static mr_status keep(mr_record_writer *writer, mr_status status, mr_error *prob
     if (status == MR_OK) return MR_OK;
     assert(problem->status == status && writer->fault.status == MR_OK);
     writer->fault = *problem;
-    if (error) *error = *problem;
+    if (error != nullptr) *error = *problem;
     return status;
 }
 
@@ -154,9 +155,9 @@ static mr_status compress_bytes(mr_record_writer *writer, const void *bytes, siz
 
 static mr_status put(mr_record_writer *writer, const void *bytes, size_t size_bytes, mr_error *error)
 {
-    assert(!(writer->segments && writer->deflater));
-    if (writer->segments) return mr_gzip_segments_put(writer->segments, bytes, size_bytes, error);
-    if (writer->deflater) return compress_bytes(writer, bytes, size_bytes, Z_NO_FLUSH, error);
+    assert(!(writer->segments != nullptr && writer->deflater != nullptr));
+    if (writer->segments != nullptr) return mr_gzip_segments_put(writer->segments, bytes, size_bytes, error);
+    if (writer->deflater != nullptr) return compress_bytes(writer, bytes, size_bytes, Z_NO_FLUSH, error);
     if (size_bytes > BUFFER_BYTES - writer->used) {
         MR_TRY(drain(writer, error));
         if (size_bytes >= BUFFER_BYTES / 2) return mr_file_output_write(&writer->output, bytes, size_bytes, error);
@@ -179,7 +180,7 @@ static mr_status append(mr_record_writer *writer, const void *bytes, size_t size
     MR_TRY(put(writer, footer, sizeof(footer), error));
     if (writer->options.index)
         MR_TRY(mr_record_index_append(&writer->index, &writer->index_capacity, size_bytes, error));
-    if (writer->segments)
+    if (writer->segments != nullptr)
         MR_TRY(mr_gzip_segments_end_record(writer->segments, &writer->output,
                                            writer->options.index ? &writer->index : nullptr, &writer->point_capacity,
                                            error));
@@ -203,13 +204,13 @@ mr_status mr_record_writer_append(mr_record_writer *writer, const void *bytes, s
 static mr_status flush(mr_record_writer *writer, int mode, bool sync, mr_error *error)
 {
     assert(mode == Z_FINISH || mode == Z_SYNC_FLUSH);
-    if (writer->segments) {
+    if (writer->segments != nullptr) {
         mr_record_index *index = writer->options.index ? &writer->index : nullptr;
         MR_TRY(mode == Z_FINISH
                    ? mr_gzip_segments_finish(writer->segments, &writer->output, index, &writer->point_capacity, error)
                    : mr_gzip_segments_flush(writer->segments, &writer->output, index, &writer->point_capacity, error));
     }
-    if (writer->deflater) MR_TRY(compress_bytes(writer, "", 0, mode, error));
+    if (writer->deflater != nullptr) MR_TRY(compress_bytes(writer, "", 0, mode, error));
     MR_TRY(drain(writer, error));
     return sync ? mr_file_output_sync(&writer->output, error) : MR_OK;
 }
@@ -264,7 +265,7 @@ mr_status mr_record_writer_close(mr_record_writer *writer, mr_error *error)
 
 void mr_record_writer_discard(mr_record_writer *writer)
 {
-    if (!writer) return;
+    if (writer == nullptr) return;
     mr_file_output_discard(&writer->output);
     free_writer(writer);
 }

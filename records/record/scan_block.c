@@ -82,7 +82,7 @@ static void note_damage(void *context, const mr_record_damage *damage, const mr_
 /* For a file that does not start with a record: the reader detects the format. */
 static mr_status open_in_order(scan_file *file, const scan_settings *settings, mr_error *error)
 {
-    assert(!file->reader && file->mode == SCAN_IN_ORDER);
+    assert(file->reader == nullptr && file->mode == SCAN_IN_ORDER);
     const mr_record_reader_options options = {.skip_checksums = settings->skip_checksums,
                                               .direct = settings->direct,
                                               .damage = settings->damage,
@@ -139,7 +139,7 @@ static mr_status reserve_bytes(scan_block *block, size_t size_bytes, mr_error *e
     if (size_bytes < 2 * block->capacity && block->held > 0) size_bytes = 2 * block->capacity;
     size_t capacity = (size_bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
     char *bytes = aligned_alloc(ALIGNMENT, capacity);
-    if (!bytes) return mr_fail_memory(error, capacity);
+    if (bytes == nullptr) return mr_fail_memory(error, capacity);
     if (block->held > 0) memcpy(bytes, block->bytes, block->held);
     free(block->bytes);
     block->bytes = bytes;
@@ -155,7 +155,7 @@ static bool has_room(void **array, size_t *capacity, size_t count, size_t elemen
     if (count < *capacity) return true;
     size_t grown = *capacity ? *capacity * 2 : 16;
     void *moved = realloc(*array, grown * element_bytes);
-    if (!moved) return false;
+    if (moved == nullptr) return false;
     *array = moved;
     *capacity = grown;
     assert(count < *capacity);
@@ -188,7 +188,7 @@ static bool add_report(scan_block *block, const scan_report *report)
 static void add_found(scan_block *block, const mr_record_damage *damage, const mr_error *problem)
 {
     const scan_report report = {.damage = *damage, .message = strdup(problem->message)};
-    if (!report.message)
+    if (report.message == nullptr)
         (void)mr_fail_memory(&block->error, strlen(problem->message));
     else if (add_report(block, &report))
         (void)append(block, UINT64_MAX, 0);
@@ -197,7 +197,7 @@ static void add_found(scan_block *block, const mr_record_damage *damage, const m
 void scan_report_message(const scan_report *report, mr_error *problem)
 {
     const mr_record_damage *damage = &report->damage;
-    if (report->message)
+    if (report->message != nullptr)
         (void)mr_fail(problem, MR_DATA_LOSS, "%s", report->message);
     else
         (void)mr_damage_report_data(damage->path, damage->record, damage->offset, report->computed, report->stored,
